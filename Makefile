@@ -1,0 +1,59 @@
+# pg_io_probe
+#
+#   make                builds for the PostgreSQL of PG_CONFIG
+#   make install        copies what was built (DESTDIR works as usual)
+#   make installcheck   runs the regression tests against the server that PGHOST and PGPORT name
+#   make deps           installs what is missing here to build, check and run the demo; deps-all: more versions
+#   make check          runs everything that can be checked, on every PostgreSQL that deps brought
+#   make demo           shows what the extension does, on a server of its own (KEEP=1 leaves it running)
+#   make bench          compares with the tools that one would use without the extension
+
+EXTENSION = pg_io_probe
+REGRESS =
+
+PG_CONFIG = pg_config
+
+# Evaluated where they are used: deps, check and demo need no pg_config.
+pg_major = $(shell $(PG_CONFIG) --version | sed 's/[^0-9]*\([0-9]*\).*/\1/')
+bindir = $(shell $(PG_CONFIG) --bindir)
+libdir = $(shell $(PG_CONFIG) --pkglibdir)
+extdir = $(shell $(PG_CONFIG) --sharedir)/extension
+pg_regress = $(dir $(shell $(PG_CONFIG) --pgxs))../test/regress/pg_regress
+built = $(or $(CARGO_TARGET_DIR),target)/release/$(EXTENSION)-pg$(pg_major)
+
+all:
+	tools/build.sh $(PG_CONFIG)
+
+install:
+	@test -f $(built)$(libdir)/$(EXTENSION).so || { echo 'run make PG_CONFIG=$(PG_CONFIG) first' >&2; exit 1; }
+	install -d $(DESTDIR)$(libdir) $(DESTDIR)$(extdir)
+	install -m 755 $(built)$(libdir)/$(EXTENSION).so $(DESTDIR)$(libdir)
+	install -m 644 $(built)$(extdir)/$(EXTENSION).control $(built)$(extdir)/$(EXTENSION)--*.sql $(DESTDIR)$(extdir)
+
+uninstall:
+	rm -f $(DESTDIR)$(libdir)/$(EXTENSION).so
+	rm -f $(DESTDIR)$(extdir)/$(EXTENSION).control $(DESTDIR)$(extdir)/$(EXTENSION)--*.sql
+
+installcheck:
+	$(pg_regress) --bindir=$(bindir) --dbname=contrib_regression $(REGRESS_OPTS) $(REGRESS)
+
+deps:
+	tools/deps.sh
+
+deps-all:
+	tools/deps.sh all
+
+check:
+	tools/check.sh
+
+demo:
+	KEEP=$(KEEP) tools/demo.sh
+
+bench:
+	tools/deps.sh bench
+	set -e; for script in bench/*.sh; do "$$script"; done
+
+clean:
+	cargo clean
+
+.PHONY: all install uninstall installcheck deps deps-all check demo bench clean

@@ -1,0 +1,226 @@
+//! What the OS page cache holds of a file, and making it let go.
+//!
+//! Residency comes from `cachestat(2)` (Linux 6.5), on older kernels from `mincore(2)` over a
+//! mapping, which does not tell dirty pages. Both look without touching: nothing is read in.
+//!
+//! Eviction is a request, not a command. `POSIX_FADV_DONTNEED` skips dirty pages, so the file is
+//! written back first, in pieces that can be interrupted; it skips folios that only partly lie in
+//! the range, so whole files are evicted, never single blocks; and pages that someone maps or
+//! locks stay. Only a count afterwards says what happened, and it is part of the result.
+
+use std::fs::File;
+use std::num::NonZeroUsize;
+use std::ops::Range;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::sync::LazyLock;
+
+use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
+use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
+use nix::unistd::{SysconfVar, sysconf};
+
+use crate::pace::{Ask, Stop};
+use crate::{Error, Result};
+
+/// Bytes of a range in the OS page cache.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Residency {
+    /// Bytes cached, clean or dirty.
+    pub cached_bytes: u64,
+    /// Bytes that differ from the storage, or are just being written; None without cachestat.
+    pub dirty_bytes: Option<u64>,
+}
+
+/// How residency is found on this kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    /// `cachestat(2)`.
+    Cachestat,
+    /// `mincore(2)`.
+    Mincore,
+}
+
+static METHOD: LazyLock<Method> = LazyLock::new(|| {
+    let probe = CachestatRange { offset: 0, length: 0 };
+    // An invalid descriptor: EBADF where the call exists, ENOSYS (or a sandbox's EPERM) where not.
+    match cachestat(-1, probe) {
+        Err(e) if e == nix::Error::EBADF => Method::Cachestat,
+        _ => Method::Mincore,
+    }
+});
+
+/// How residency is found on this kernel.
+pub fn method() -> Method {
+    *METHOD
+}
+
+/// The size of a page of the page cache, in bytes.
+pub fn page_size() -> u64 {
+    static SIZE: LazyLock<u64> = LazyLock::new(|| {
+        sysconf(SysconfVar::PAGE_SIZE).ok().flatten().and_then(|n| u64::try_from(n).ok()).unwrap_or(4096)
+    });
+    *SIZE
+}
+
+/// What the page cache holds of `bytes` of a file. `path` is only for messages.
+pub fn residency(file: &File, path: &Path, bytes: Range<u64>) -> Result<Residency> {
+    if bytes.is_empty() {
+        return Ok(Residency { cached_bytes: 0, dirty_bytes: Some(0) });
+    }
+    match method() {
+        Method::Cachestat => {
+            let range = CachestatRange { offset: bytes.start, length: bytes.end - bytes.start };
+            let counts = cachestat(file.as_raw_fd(), range)
+                .map_err(|e| Error::io_at("query the page cache for", path, bytes.start, e))?;
+            Ok(Residency {
+                cached_bytes: counts.cached * page_size(),
+                dirty_bytes: Some((counts.dirty + counts.writeback) * page_size()),
+            })
+        }
+        Method::Mincore => Ok(Residency { cached_bytes: mincore(file, path, bytes)?, dirty_bytes: None }),
+    }
+}
+
+/// Writes a file's dirty pages back and drops its clean ones; returns what is still cached.
+///
+/// Interruptible every [`WRITE_BACK_STEP`] bytes. A `Stop` of the closure ends it early.
+pub fn evict(file: &File, path: &Path, ask: &mut Ask<'_>) -> Result<(Residency, Option<Stop>)> {
+    // Freshly read pages wait in per-CPU lists where the first attempt may not find them.
+    const ATTEMPTS: usize = 3;
+    let size = file.metadata().map_err(|e| Error::io("stat", path, e))?.len();
+    let mut left = residency(file, path, 0..size)?;
+    for _ in 0..ATTEMPTS {
+        if left.cached_bytes == 0 {
+            break;
+        }
+        if left.dirty_bytes != Some(0)
+            && let Some(stop) = write_back(file, path, size, ask)?
+        {
+            return Ok((left, Some(stop)));
+        }
+        posix_fadvise(file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED)
+            .map_err(|e| Error::io("drop the cached pages of", path, e))?;
+        left = residency(file, path, 0..size)?;
+    }
+    Ok((left, None))
+}
+
+/// How much is written back between two looks at the clock.
+pub const WRITE_BACK_STEP: u64 = 8 << 20;
+
+fn write_back(file: &File, path: &Path, size: u64, ask: &mut Ask<'_>) -> Result<Option<Stop>> {
+    let flags =
+        libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WRITE | libc::SYNC_FILE_RANGE_WAIT_AFTER;
+    let mut offset = 0;
+    while offset < size {
+        if let Some(stop) = ask() {
+            return Ok(Some(stop));
+        }
+        // SAFETY: the call takes no pointer; the descriptor is open for as long as `file` is borrowed.
+        let result =
+            unsafe { libc::sync_file_range(file.as_raw_fd(), offset as i64, WRITE_BACK_STEP as i64, flags) };
+        match nix::Error::result(result) {
+            Ok(_) => offset += WRITE_BACK_STEP,
+            Err(nix::Error::EINTR) => {}
+            Err(e) => return Err(Error::io_at("write back", path, offset, e)),
+        }
+    }
+    Ok(None)
+}
+
+/// `struct cachestat_range` of linux/mman.h.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct CachestatRange {
+    offset: u64,
+    length: u64,
+}
+
+/// `struct cachestat` of linux/mman.h, in pages.
+#[repr(C)]
+#[derive(Default)]
+struct Cachestat {
+    cached: u64,
+    dirty: u64,
+    writeback: u64,
+    evicted: u64,
+    recently_evicted: u64,
+}
+
+fn cachestat(fd: i32, range: CachestatRange) -> nix::Result<Cachestat> {
+    // The number is the same on every architecture: it is newer than their unification.
+    const SYS_CACHESTAT: libc::c_long = 451;
+    let mut counts = Cachestat::default();
+    // SAFETY: both structures have the kernel's layout and outlive the call.
+    let result = unsafe { libc::syscall(SYS_CACHESTAT, fd, &raw const range, &raw mut counts, 0u32) };
+    nix::Error::result(result).map(|_| counts)
+}
+
+fn mincore(file: &File, path: &Path, bytes: Range<u64>) -> Result<u64> {
+    let page = page_size();
+    let start = bytes.start / page * page;
+    let failed = |e: nix::Error| Error::io_at("map", path, start, e);
+    let length = NonZeroUsize::new((bytes.end - start) as usize).ok_or_else(|| failed(nix::Error::EINVAL))?;
+    // SAFETY: a new mapping at an address of the kernel's choice; nothing else refers to it.
+    let mapped =
+        unsafe { mmap(None, length, ProtFlags::PROT_NONE, MapFlags::MAP_SHARED, file, start as libc::off_t) }
+            .map_err(failed)?;
+    let mut pages = vec![0u8; length.get().div_ceil(page as usize)];
+    // SAFETY: the range is the mapping just made, and the vector has a byte for each of its pages.
+    let result = unsafe { libc::mincore(mapped.as_ptr(), length.get(), pages.as_mut_ptr()) };
+    let result = nix::Error::result(result);
+    // SAFETY: the mapping was made above, no reference into it exists.
+    unsafe { munmap(mapped, length.get()) }.map_err(failed)?;
+    result.map_err(failed)?;
+    Ok(pages.iter().filter(|p| *p & 1 == 1).count() as u64 * page)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    /// A synced file of `size` bytes in the build directory, which is on a disk where /tmp may not be.
+    fn file(size: usize) -> (tempfile::NamedTempFile, Range<u64>) {
+        let mut file = tempfile::NamedTempFile::new_in(env!("CARGO_MANIFEST_DIR")).expect("a file");
+        file.write_all(&vec![7u8; size]).expect("written");
+        (file, 0..size as u64)
+    }
+
+    #[test]
+    fn both_methods_count_the_same_pages() {
+        let (file, all) = file(1 << 20);
+        assert_eq!(mincore(file.as_file(), file.path(), all.clone()).expect("mincore"), 1 << 20);
+        assert_eq!(residency(file.as_file(), file.path(), all).expect("residency").cached_bytes, 1 << 20);
+        let part = residency(file.as_file(), file.path(), 8192..24576).expect("residency");
+        assert_eq!(part.cached_bytes, 16384);
+    }
+
+    #[test]
+    fn dirty_and_read_ahead_pages_are_gone_after_eviction() {
+        let (file, all) = file(16 << 20);
+        let before = residency(file.as_file(), file.path(), all.clone()).expect("residency");
+        assert_eq!(before.cached_bytes, 16 << 20);
+        let (left, stop) = evict(file.as_file(), file.path(), &mut || None).expect("evicted");
+        assert_eq!((left.cached_bytes, stop), (0, None));
+        // A scan with readahead leaves large folios, which eviction in ranges would not drop.
+        let mut scanned = File::open(file.path()).expect("opened");
+        std::io::copy(&mut scanned, &mut std::io::sink()).expect("read");
+        assert_eq!(residency(&scanned, file.path(), all).expect("residency").cached_bytes, 16 << 20);
+        let (left, _) = evict(&scanned, file.path(), &mut || None).expect("evicted");
+        assert_eq!(left.cached_bytes, 0);
+    }
+
+    #[test]
+    fn eviction_can_be_stopped_between_pieces() {
+        let (file, _) = file(32 << 20);
+        let mut asked = 0;
+        let mut ask = || {
+            asked += 1;
+            (asked == 2).then_some(Stop::Statement)
+        };
+        let (left, stop) = evict(file.as_file(), file.path(), &mut ask).expect("evicted");
+        assert_eq!(stop, Some(Stop::Statement));
+        assert_eq!(left.cached_bytes, 32 << 20);
+    }
+}

@@ -1,0 +1,160 @@
+//! From a device number down to the devices that do the I/O.
+//!
+//! A device is named here by its canonical directory in sysfs. A partition gives way to its disk, a device
+//! with `slaves/` (device mapper, md) to these, and so on down. NVMe multipath heads give way to
+//! their paths, because a head counts nothing on many kernels; a path is hidden and has no device number.
+//!
+//! A file system with an anonymous device number (major 0) names its device, if it has one, as the source
+//! of its mount.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::{DeviceNumber, Mount, Roots, attribute, device_directory, text};
+
+/// A disk at the bottom.
+#[derive(Debug, PartialEq)]
+pub(super) struct Found {
+    /// Its directory.
+    pub disk: PathBuf,
+    /// The directories of those of its partitions through which it was reached; none if it is used whole.
+    pub partitions: Vec<PathBuf>,
+}
+
+/// The device that a file system sits on, or a note that says why there is none.
+pub(super) fn top(number: DeviceNumber, mount: Option<&Mount>, roots: &Roots) -> Result<PathBuf, String> {
+    if number.major != 0 {
+        let link = roots.sys.join("dev/block").join(number.to_string());
+        return fs::canonicalize(link).map_err(|_| format!("/sys does not show block device {number}"));
+    }
+    let Some(mount) = mount else { return Err("the file system has no block device number".to_owned()) };
+    let source = mount.source.as_deref().unwrap_or_default();
+    match source.strip_prefix("/dev/") {
+        Some(node) => {
+            by_node(node, roots).ok_or_else(|| format!("/sys does not show the mounted device {source}"))
+        }
+        None => Err(format!("{} has no block device", mount.fs_type)),
+    }
+}
+
+/// A device by the name of its node below `/dev`. Where links such as `mapper/x` can't be followed, the
+/// name itself may still be the kernel's, whose `/` sysfs writes as `!`.
+fn by_node(node: &str, roots: &Roots) -> Option<PathBuf> {
+    let target = fs::canonicalize(&roots.dev)
+        .and_then(|dev| Ok((fs::canonicalize(dev.join(node))?, dev)))
+        .ok()
+        .and_then(|(target, dev)| Some(target.strip_prefix(dev).ok()?.to_str()?.to_owned()));
+    device_directory(&target.as_deref().unwrap_or(node).replace('/', "!"), roots)
+}
+
+/// The kernel name of a device.
+pub(super) fn name(device: &Path) -> Option<String> {
+    Some(device.file_name()?.to_string_lossy().into_owned())
+}
+
+/// The disk of a partition, or the device itself.
+pub(super) fn disk(device: &Path) -> PathBuf {
+    match device.parent() {
+        Some(parent) if device.join("partition").exists() => parent.to_owned(),
+        _ => device.to_owned(),
+    }
+}
+
+/// The leaves below some devices, in order, each once. Adds notes on what is odd about them.
+pub(super) fn below(devices: Vec<PathBuf>, roots: &Roots, notes: &mut Vec<String>) -> Vec<Found> {
+    let mut leaves: Vec<Found> = Vec::new();
+    // A stack, so the first to visit comes last. A device may be reached twice, and a damaged tree could
+    // even lead in a circle.
+    let mut pending: Vec<PathBuf> = devices.into_iter().rev().collect();
+    let mut seen = HashSet::new();
+    while let Some(device) = pending.pop() {
+        if !seen.insert(device.clone()) {
+            continue;
+        }
+        let disk = disk(&device);
+        let slaves = entries(&disk.join("slaves"));
+        if !slaves.is_empty() {
+            pending.extend(slaves.into_iter().rev());
+            continue;
+        }
+        let partition = (disk != device).then_some(device);
+        match leaves.iter_mut().find(|leaf| leaf.disk == disk) {
+            Some(leaf) => leaf.partitions.extend(partition),
+            None => leaves.push(Found { disk, partitions: partition.into_iter().collect() }),
+        }
+    }
+    leaves.into_iter().flat_map(|leaf| describe(leaf, roots, notes)).collect()
+}
+
+fn describe(leaf: Found, roots: &Roots, notes: &mut Vec<String>) -> Vec<Found> {
+    let name = name(&leaf.disk).unwrap_or_default();
+    if let Some(file) = text(&leaf.disk, "loop/backing_file") {
+        notes.push(format!("{name} is a loop device on the file {file}"));
+    }
+    if leaf.partitions.len() > 1 {
+        notes.push(format!("{name} is used through {} of its partitions", leaf.partitions.len()));
+    }
+    let paths = nvme_paths(&name, roots);
+    if paths.is_empty() {
+        return vec![leaf];
+    }
+    notes.push(format!("{name} is an NVMe multipath device, shown by its paths"));
+    paths.into_iter().map(|disk| Found { disk, partitions: leaf.partitions.clone() }).collect()
+}
+
+/// The paths of the NVMe namespace `nvme<subsystem>n<namespace>`: hidden disks named
+/// `nvme<subsystem>c<controller>n<namespace>`. Empty unless the driver's multipathing is at work.
+fn nvme_paths(head: &str, roots: &Roots) -> Vec<PathBuf> {
+    let Some((subsystem, namespace)) = head.strip_prefix("nvme").and_then(|rest| rest.split_once('n')) else {
+        return Vec::new();
+    };
+    let is_path = |name: &str| {
+        name.strip_prefix("nvme")
+            .and_then(|rest| {
+                rest.strip_prefix(subsystem)?.strip_prefix('c')?.strip_suffix(namespace)?.strip_suffix('n')
+            })
+            .is_some_and(digits)
+    };
+    entries(&roots.sys.join("class/block"))
+        .into_iter()
+        .filter(|device| name(device).is_some_and(|name| is_path(&name)))
+        .collect()
+}
+
+fn digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Where the links in a directory lead, in the order of their names; empty if there is no such directory.
+fn entries(directory: &Path) -> Vec<PathBuf> {
+    let mut links: Vec<PathBuf> =
+        fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    links.sort_unstable();
+    links.iter().filter_map(|link| fs::canonicalize(link).ok()).collect()
+}
+
+/// A mounted btrfs: its directory in `/sys/fs/btrfs`.
+///
+/// mountinfo names one of its devices only, and it reads ahead by a setting of its own.
+pub(super) struct Btrfs(PathBuf);
+
+impl Btrfs {
+    /// The btrfs that `device` is a member of.
+    pub fn find(device: &Path, roots: &Roots) -> Option<Self> {
+        entries(&roots.sys.join("fs/btrfs"))
+            .into_iter()
+            .find(|directory| entries(&directory.join("devices")).iter().any(|member| member == device))
+            .map(Btrfs)
+    }
+
+    /// Its devices.
+    pub fn members(self) -> Vec<PathBuf> {
+        entries(&self.0.join("devices"))
+    }
+
+    /// Its readahead window in kB; from kernel 5.9 on.
+    pub fn read_ahead_kb(&self) -> Option<u64> {
+        attribute(&self.0, "bdi/read_ahead_kb")
+    }
+}

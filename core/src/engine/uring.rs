@@ -1,0 +1,138 @@
+//! Reads through io_uring.
+//!
+//! One ring, used by one thread (`SINGLE_ISSUER`), whose completions wait until it enters the kernel
+//! (`COOP_TASKRUN`): no signal, no extra interrupt. Kernels that lack these flags get a plain ring.
+
+use std::cell::{Cell, RefCell};
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use io_uring::{IoUring, opcode, types};
+
+use super::buffers::Buffers;
+use super::{Completion, Engine, Kind, Quiesce, register};
+use crate::{Error, Result};
+
+/// A ring with a buffer a slot.
+pub struct Uring {
+    inner: Rc<Inner>,
+}
+
+struct Inner {
+    ring: RefCell<IoUring>,
+    // Below the ring: the kernel writes into them for as long as requests are in flight.
+    buffers: Buffers,
+    in_flight: Cell<usize>,
+    /// The file of each busy slot, open for as long as the kernel may read it.
+    files: RefCell<Vec<Option<Arc<File>>>>,
+}
+
+impl Uring {
+    /// `depth` slots of `request` bytes.
+    pub fn new(depth: usize, request: usize) -> Result<Self> {
+        let inner = Rc::new(Inner {
+            ring: RefCell::new(build(depth as u32).map_err(refused)?),
+            buffers: Buffers::new(depth, request)?,
+            in_flight: Cell::new(0),
+            files: RefCell::new(vec![None; depth]),
+        });
+        register(&(Rc::clone(&inner) as Rc<dyn Quiesce>));
+        Ok(Self { inner })
+    }
+}
+
+fn build(entries: u32) -> io::Result<IoUring> {
+    match IoUring::builder().setup_single_issuer().setup_coop_taskrun().build(entries) {
+        Err(e) if e.raw_os_error() == Some(libc::EINVAL) => IoUring::new(entries),
+        other => other,
+    }
+}
+
+fn refused(e: io::Error) -> Error {
+    let why = match e.raw_os_error() {
+        Some(libc::ENOSYS) => "this kernel has no io_uring".to_owned(),
+        Some(libc::EPERM | libc::EACCES) => {
+            "not permitted (kernel.io_uring_disabled, or the container's seccomp profile)".to_owned()
+        }
+        Some(libc::ENOMEM) => "not enough lockable memory (RLIMIT_MEMLOCK)".to_owned(),
+        _ => e.to_string(),
+    };
+    Error::Unsupported { what: "io_uring", why }
+}
+
+impl Inner {
+    fn reap(&self) -> Option<Completion> {
+        let entry = self.ring.borrow_mut().completion().next()?;
+        let slot = entry.user_data() as usize;
+        self.files.borrow_mut()[slot] = None;
+        self.in_flight.set(self.in_flight.get() - 1);
+        let result = usize::try_from(entry.result()).map_err(|_| -entry.result());
+        Some(Completion { slot, result })
+    }
+
+    /// Hands over what was pushed and waits for a completion; false when a signal came first.
+    fn enter(&self) -> Result<bool> {
+        match self.ring.borrow().submit_and_wait(1) {
+            Ok(_) => Ok(true),
+            Err(e) => match e.raw_os_error() {
+                Some(libc::EINTR | libc::EAGAIN | libc::EBUSY) => Ok(false),
+                _ => Err(Error::System { action: "wait for io_uring", source: e }),
+            },
+        }
+    }
+}
+
+impl Engine for Uring {
+    fn kind(&self) -> Kind {
+        Kind::IoUring
+    }
+
+    fn submit(&mut self, slot: usize, file: &Arc<File>, offset: u64, len: usize) {
+        let inner = &self.inner;
+        let mut files = inner.files.borrow_mut();
+        assert!(files[slot].is_none(), "slot {slot} is busy");
+        let buffer = inner.buffers.slot(slot, len);
+        let entry = opcode::Read::new(types::Fd(file.as_raw_fd()), buffer, len as u32)
+            .offset(offset)
+            .build()
+            .user_data(slot as u64);
+        // SAFETY: the buffer and the file stay until the completion of this slot is reaped, and the
+        // slot is marked busy until then.
+        let pushed = unsafe { inner.ring.borrow_mut().submission().push(&entry) };
+        pushed.expect("the ring has an entry for each slot");
+        files[slot] = Some(Arc::clone(file));
+        inner.in_flight.set(inner.in_flight.get() + 1);
+    }
+
+    fn wait(&mut self, idle: &mut dyn FnMut()) -> Result<Completion> {
+        assert!(self.inner.in_flight.get() > 0, "nothing is in flight");
+        loop {
+            if let Some(completion) = self.inner.reap() {
+                return Ok(completion);
+            }
+            if !self.inner.enter()? {
+                idle();
+            }
+        }
+    }
+}
+
+impl Quiesce for Inner {
+    fn quiesce(&self) {
+        while self.in_flight.get() > 0 {
+            // An error other than an interruption means that the ring is unusable: nothing more to do.
+            if self.reap().is_none() && self.enter().is_err() {
+                break;
+            }
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.quiesce();
+    }
+}

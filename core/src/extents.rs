@@ -1,0 +1,240 @@
+//! Where a file holds data that the device must fetch, and where it holds none.
+//!
+//! A block that was never written costs the device nothing to read: holes, and extents that
+//! fallocate reserved but nobody wrote (from PostgreSQL 16 on, every bulk extension of a relation
+//! makes such extents). A rate that counts them flatters the device.
+//!
+//! `SEEK_HOLE` alone is not enough: once a read has put zero pages of an unwritten extent into the
+//! page cache, the kernel calls it data. So the file system's extent map (`FIEMAP`) is asked too,
+//! where it has one, and an unwritten extent without dirty pages counts as a hole.
+
+use std::fs::File;
+use std::ops::Range;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+
+use nix::unistd::{Whence, lseek64};
+
+use crate::{Error, Result, cache};
+
+/// The holes of a byte range, in order, not touching each other.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Holes(Vec<Range<u64>>);
+
+/// A stretch of a byte range that is all hole, or mostly data.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Run {
+    /// The bytes.
+    pub bytes: Range<u64>,
+    /// No data at all in it.
+    pub hole: bool,
+}
+
+impl Holes {
+    /// The holes of `bytes` of a file. `path` is only for messages.
+    pub fn find(file: &File, path: &Path, bytes: Range<u64>) -> Result<Self> {
+        let mut holes = sought(file, path, bytes.clone())?;
+        for extent in unwritten(file, bytes).unwrap_or_default() {
+            // Dirty pages over an unwritten extent are data that has not reached the device yet.
+            if cache::residency(file, path, extent.clone())?.dirty_bytes == Some(0) {
+                holes.push(extent);
+            }
+        }
+        Ok(Self::new(holes))
+    }
+
+    /// Joins ranges that touch or overlap.
+    fn new(mut ranges: Vec<Range<u64>>) -> Self {
+        ranges.retain(|r| !r.is_empty());
+        ranges.sort_by_key(|r| r.start);
+        let mut joined: Vec<Range<u64>> = Vec::with_capacity(ranges.len());
+        for range in ranges {
+            match joined.last_mut() {
+                Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+                _ => joined.push(range),
+            }
+        }
+        Self(joined)
+    }
+
+    /// Blocks of `unit` bytes in `bytes` that lie wholly in a hole. `bytes` starts at a block.
+    pub fn whole_blocks(&self, bytes: Range<u64>, unit: u64) -> u64 {
+        self.0
+            .iter()
+            .map(|hole| {
+                let first = hole.start.max(bytes.start).div_ceil(unit);
+                let end = hole.end.min(bytes.end) / unit;
+                end.saturating_sub(first)
+            })
+            .sum()
+    }
+
+    /// `bytes` in runs at multiples of `unit`; holes shorter than `least` stay inside their run.
+    pub fn runs(&self, bytes: Range<u64>, unit: u64, least: u64) -> Vec<Run> {
+        let mut runs = Vec::new();
+        let mut at = bytes.start;
+        for hole in &self.0 {
+            let start = hole.start.max(bytes.start).div_ceil(unit) * unit;
+            let end = if hole.end >= bytes.end { bytes.end } else { hole.end / unit * unit };
+            if start >= end || end - start < least {
+                continue;
+            }
+            if at < start {
+                runs.push(Run { bytes: at..start, hole: false });
+            }
+            runs.push(Run { bytes: start..end, hole: true });
+            at = end;
+        }
+        if at < bytes.end {
+            runs.push(Run { bytes: at..bytes.end, hole: false });
+        }
+        runs
+    }
+}
+
+/// Holes by SEEK_HOLE and SEEK_DATA. A file system without them calls everything data.
+fn sought(file: &File, path: &Path, bytes: Range<u64>) -> Result<Vec<Range<u64>>> {
+    let seek = |from: u64, whence| match lseek64(file, from as i64, whence) {
+        Ok(offset) => Ok(Some(offset as u64)),
+        Err(nix::Error::ENXIO) => Ok(None),
+        Err(e) => Err(e),
+    };
+    let failed = |e: nix::Error| Error::io("seek in", path, e);
+    let mut holes = Vec::new();
+    let mut at = bytes.start;
+    while at < bytes.end {
+        let hole = match seek(at, Whence::SeekHole) {
+            Ok(Some(offset)) if offset < bytes.end => offset,
+            Ok(_) | Err(nix::Error::EINVAL | nix::Error::EOPNOTSUPP) => break,
+            Err(e) => return Err(failed(e)),
+        };
+        let data = seek(hole, Whence::SeekData).map_err(failed)?.unwrap_or(bytes.end).min(bytes.end);
+        holes.push(hole..data);
+        // The implicit hole at the end of the file: nothing moves any more.
+        if data <= at {
+            break;
+        }
+        at = data;
+    }
+    Ok(holes)
+}
+
+const BATCH: usize = 64;
+
+/// `struct fiemap_extent` of linux/fiemap.h.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct FiemapExtent {
+    logical: u64,
+    physical: u64,
+    length: u64,
+    reserved64: [u64; 2],
+    flags: u32,
+    reserved: [u32; 3],
+}
+
+/// `struct fiemap` of linux/fiemap.h with room for a batch of extents.
+#[repr(C)]
+struct Fiemap {
+    start: u64,
+    length: u64,
+    flags: u32,
+    mapped_extents: u32,
+    extent_count: u32,
+    reserved: u32,
+    extents: [FiemapExtent; BATCH],
+}
+
+/// Extents that are reserved and unwritten, by FIEMAP; None where the file system has no such map.
+fn unwritten(file: &File, bytes: Range<u64>) -> Option<Vec<Range<u64>>> {
+    const FIEMAP_EXTENT_LAST: u32 = 0x1;
+    const FIEMAP_EXTENT_UNWRITTEN: u32 = 0x800;
+    // _IOWR('f', 11, struct fiemap), whose size counts without the extents.
+    const FS_IOC_FIEMAP: libc::Ioctl = nix::request_code_readwrite!(b'f', 11, 32) as libc::Ioctl;
+
+    let mut found = Vec::new();
+    let mut at = bytes.start;
+    while at < bytes.end {
+        let mut map = Fiemap {
+            start: at,
+            length: bytes.end - at,
+            flags: 0,
+            mapped_extents: 0,
+            extent_count: BATCH as u32,
+            reserved: 0,
+            extents: [FiemapExtent::default(); BATCH],
+        };
+        // SAFETY: the structure has the kernel's layout with room for as many extents as it says.
+        let result = unsafe { libc::ioctl(file.as_raw_fd(), FS_IOC_FIEMAP, &raw mut map) };
+        nix::Error::result(result).ok()?;
+        let extents = map.extents.get(..map.mapped_extents as usize)?;
+        for extent in extents.iter().filter(|e| e.flags & FIEMAP_EXTENT_UNWRITTEN != 0) {
+            found.push(extent.logical.max(bytes.start)..(extent.logical + extent.length).min(bytes.end));
+        }
+        match extents.last() {
+            Some(last) if last.flags & FIEMAP_EXTENT_LAST == 0 => at = last.logical + last.length,
+            _ => break,
+        }
+    }
+    Some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::FileExt;
+
+    const BLOCK: u64 = 8192;
+
+    fn holes(ranges: &[Range<u64>]) -> Holes {
+        Holes::new(ranges.to_vec())
+    }
+
+    #[test]
+    fn overlapping_sources_count_once() {
+        let holes = holes(&[40..80, 0..16, 16..24, 60..70, 5..5]);
+        assert_eq!(holes.0, [0..24, 40..80]);
+    }
+
+    #[test]
+    fn only_whole_blocks_count() {
+        let holes = holes(&[4096..20480, 40960..57344]);
+        assert_eq!(holes.whole_blocks(0..81920, BLOCK), 1 + 2);
+        assert_eq!(holes.whole_blocks(0..49152, BLOCK), 1 + 1);
+        assert_eq!(holes.whole_blocks(57344..81920, BLOCK), 0);
+    }
+
+    #[test]
+    fn runs_cover_the_range_and_keep_short_holes_inside() {
+        let holes = holes(&[BLOCK * 2..BLOCK * 3, BLOCK * 10..BLOCK * 30 + 100]);
+        let runs = holes.runs(BLOCK..BLOCK * 40, BLOCK, BLOCK * 4);
+        assert_eq!(
+            runs,
+            [
+                Run { bytes: BLOCK..BLOCK * 10, hole: false },
+                Run { bytes: BLOCK * 10..BLOCK * 30, hole: true },
+                Run { bytes: BLOCK * 30..BLOCK * 40, hole: false },
+            ]
+        );
+    }
+
+    #[test]
+    fn sparse_and_reserved_blocks_are_holes_also_once_cached() {
+        let file = tempfile::NamedTempFile::new_in(env!("CARGO_MANIFEST_DIR")).expect("a file");
+        let (file, path) = (file.as_file(), file.path());
+        let size = 64 * BLOCK;
+        file.set_len(size).expect("truncated");
+        file.write_all_at(&[7; 8 * BLOCK as usize], 16 * BLOCK).expect("written");
+        // SAFETY: the call takes no pointer.
+        let result = unsafe { libc::fallocate(file.as_raw_fd(), 0, 32 * BLOCK as i64, 16 * BLOCK as i64) };
+        assert_eq!(result, 0);
+        file.sync_all().expect("synced");
+        let count = || Holes::find(file, path, 0..size).expect("holes").whole_blocks(0..size, BLOCK);
+        assert_eq!(count(), 56);
+        std::io::copy(&mut &*file, &mut std::io::sink()).expect("read");
+        assert_eq!(count(), 56);
+        file.write_all_at(&[7; BLOCK as usize], 40 * BLOCK).expect("written");
+        file.sync_all().expect("synced");
+        assert_eq!(count(), 55);
+    }
+}

@@ -1,0 +1,28 @@
+//! Measures storage from inside a process: timed reads with the tier that served them told apart,
+//! and the facts of the device below.
+//!
+//! Nothing here knows PostgreSQL: the extension is one face of it, tests and benchmarks are others.
+//! Work flows one way. A [`source`] names the files, [`extents`] says where they hold data,
+//! [`cache`] what the kernel already keeps of it, an [`engine`] issues the reads, [`scan`] drives
+//! them and times them under the [`pace`] that the caller set, [`stats`] turns times into figures, a
+//! [`witness`] says what it cost the [`device`] and in whose [`account`], and [`tiers`] who served it.
+
+#[cfg(not(target_os = "linux"))]
+compile_error!("pg_io_probe measures through Linux kernel interfaces and builds on Linux only");
+
+pub mod account;
+pub mod cache;
+pub mod clock;
+pub mod device;
+pub mod engine;
+mod error;
+pub mod extents;
+pub mod pace;
+pub mod plan;
+pub mod scan;
+pub mod source;
+pub mod stats;
+pub mod tiers;
+pub mod witness;
+
+pub use error::{Error, Result};

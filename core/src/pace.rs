@@ -1,0 +1,170 @@
+//! One budget that every loop asks: duration, bytes, rate, and the caller's own reasons to stop.
+//!
+//! The caller's reasons come through a closure. It is asked between requests, never inside a timed
+//! span, and it may not return at all: a cancelled PostgreSQL query leaves it by unwinding.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::clock::Clock;
+
+/// Why a run ended before it had read everything it was asked to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stop {
+    /// The run's own duration is used up.
+    Duration,
+    /// The time that all runs of one statement share is used up.
+    Statement,
+    /// The byte budget is used up.
+    Bytes,
+    /// The interval is as narrow as was asked for.
+    Precise,
+    /// Another session waits for a lock that the run keeps it from.
+    LockWaiter,
+}
+
+impl fmt::Display for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Stop::Duration => "stopped at the end of its duration",
+            Stop::Statement => "stopped: this statement has used up pg_io_probe.max_duration",
+            Stop::Bytes => "stopped at max_bytes",
+            Stop::Precise => "stopped: the interval is as narrow as asked for",
+            Stop::LockWaiter => "stopped early: another session waits for a lock on this relation",
+        })
+    }
+}
+
+/// What the caller's closure may answer: nothing, or a reason to stop.
+pub type Ask<'a> = dyn FnMut() -> Option<Stop> + 'a;
+
+/// Bounds of one run.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// How long the run may last.
+    pub duration: Duration,
+    /// What is left of the time that several runs share.
+    pub shared: Duration,
+    /// Bytes of data that may be read. Holes are free: they cost the device nothing.
+    pub max_bytes: u64,
+    /// Requests a second, if limited.
+    pub max_iops: Option<u32>,
+    /// MiB (2^20 bytes) a second, if limited.
+    pub max_mib_per_s: Option<u32>,
+    /// Stop once half the interval's width is at most this share of the value (0.05 is ±5 %).
+    pub precision: Option<f64>,
+}
+
+impl Limits {
+    /// The bytes a second that both rate limits allow for requests of `request_bytes`.
+    pub fn bytes_per_s(&self, request_bytes: u64) -> Option<u64> {
+        let by_count = self.max_iops.map(|n| u64::from(n) * request_bytes);
+        let by_size = self.max_mib_per_s.map(|n| u64::from(n) << 20);
+        match (by_count, by_size) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+}
+
+/// The budget of a run that has started.
+pub struct Pace<'a> {
+    clock: &'a dyn Clock,
+    ask: &'a mut Ask<'a>,
+    started: u64,
+    deadline: u64,
+    at_deadline: Stop,
+}
+
+impl<'a> Pace<'a> {
+    /// Long sleeps are cut into pieces of this length, so that the closure is asked in between.
+    const NAP: Duration = Duration::from_millis(10);
+
+    /// Starts the clock.
+    pub fn start(limits: &Limits, clock: &'a dyn Clock, ask: &'a mut Ask<'a>) -> Self {
+        let started = clock.now();
+        let (length, at_deadline) = if limits.shared < limits.duration {
+            (limits.shared, Stop::Statement)
+        } else {
+            (limits.duration, Stop::Duration)
+        };
+        let deadline = started.saturating_add(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX));
+        Self { clock, ask, started, deadline, at_deadline }
+    }
+
+    /// When the run started, in the clock's nanoseconds.
+    pub fn started(&self) -> u64 {
+        self.started
+    }
+
+    /// Is there a reason to stop at `now`?
+    #[inline]
+    pub fn check(&mut self, now: u64) -> Option<Stop> {
+        if now >= self.deadline { Some(self.at_deadline) } else { (self.ask)() }
+    }
+
+    /// Sleeps until the clock shows `when`, or until there is a reason to stop.
+    pub fn sleep_until(&mut self, when: u64) -> Option<Stop> {
+        loop {
+            let now = self.clock.now();
+            if let Some(stop) = self.check(now) {
+                return Some(stop);
+            }
+            if now >= when {
+                return None;
+            }
+            let left = Duration::from_nanos(when.min(self.deadline) - now);
+            std::thread::sleep(left.min(Self::NAP));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::{Manual, Monotonic};
+
+    const LIMITS: Limits = Limits {
+        duration: Duration::from_millis(5),
+        shared: Duration::from_secs(1),
+        max_bytes: 1 << 30,
+        max_iops: None,
+        max_mib_per_s: None,
+        precision: None,
+    };
+
+    #[test]
+    fn the_nearer_deadline_gives_the_reason() {
+        for (shared_ms, reason) in [(1000, Stop::Duration), (3, Stop::Statement)] {
+            let clock = Manual::default();
+            let mut ask = || None;
+            let limits = Limits { shared: Duration::from_millis(shared_ms), ..LIMITS };
+            let mut pace = Pace::start(&limits, &clock, &mut ask);
+            assert_eq!(pace.check(clock.now()), None);
+            clock.advance(5_000_000);
+            assert_eq!(pace.check(clock.now()), Some(reason));
+        }
+    }
+
+    #[test]
+    fn the_caller_can_stop_a_sleep() {
+        let mut asked = 0;
+        let mut ask = || {
+            asked += 1;
+            (asked == 3).then_some(Stop::LockWaiter)
+        };
+        let clock = Monotonic;
+        let limits = Limits { duration: Duration::from_secs(60), shared: Duration::from_secs(60), ..LIMITS };
+        let mut pace = Pace::start(&limits, &clock, &mut ask);
+        let end = clock.now() + 60_000_000_000;
+        assert_eq!(pace.sleep_until(end), Some(Stop::LockWaiter));
+    }
+
+    #[test]
+    fn the_tighter_rate_counts() {
+        let both = Limits { max_iops: Some(100), max_mib_per_s: Some(1), ..LIMITS };
+        assert_eq!(both.bytes_per_s(8192), Some(819_200));
+        assert_eq!(both.bytes_per_s(1 << 20), Some(1 << 20));
+        assert_eq!(LIMITS.bytes_per_s(8192), None);
+    }
+}

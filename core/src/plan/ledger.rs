@@ -1,0 +1,307 @@
+//! Who paid: turns inclusive figures into each node's own.
+//!
+//! Own is inclusive minus what ran inside the node. For ordinary children and for SubPlans that is
+//! what EXPLAIN prints below the node. *Detached* subplans, CTEs and InitPlans, are printed below the
+//! top node of their query level but run inside whichever node first wants their result, so they are
+//! subtracted there, from their *payer*. The nodes of a plan then add up to the top node's figure,
+//! because each node's figure is added once and, but for the top one, subtracted once.
+//!
+//! # Who the payer is
+//! * A **CTE** is pulled by the CTE Scans of its name. One pays all. Of several, whoever has the most
+//!   left over after its own children pays first, for each counter apart: exact as long as the scans
+//!   themselves touch nothing, since then what is left over is just what each pulled.
+//! * An **InitPlan** is run once, whole, by one node. The suspects are the nodes whose expressions
+//!   name it and the nodes between them and the place where it is attached, because a Gather
+//!   evaluates parameters before it starts workers, an Append to prune partitions, and a Nested Loop
+//!   to restart an index scan, though no expression of theirs says so. The first suspect with blocks
+//!   enough left over is the payer, and those that read no relation by themselves come first: what
+//!   they have left over has no other explanation. Where nobody names it, the node that it is
+//!   attached to and the outer path below are the suspects. Without blocks to go by, the payer is the
+//!   Gather on the way, or else a node that names it and has time enough left over.
+//! * Subplans of few suspects are settled first, so that they are not robbed by those with a choice.
+//!
+//! # What does not fit
+//! * What no payer can cover is charged to the node of attachment, where it belongs when a Gather
+//!   inside a CTE that was not read to its end is shut down with the statement.
+//! * A node left with less than nothing gets 0 and hands the deficit to the node above, and so on. If
+//!   even the top node can't bear it, the deficit is taken from below the nodes where it arose, and
+//!   last from any node. The sum always holds.
+//! * A CTE that modifies data runs to its end after the top node has finished, outside of the top
+//!   node's figure: what its readers did not pull stays with it, and the sum is larger by as much.
+//! * Time is credited in the same way, but goes no further up: averages are rounded, and below a
+//!   Gather processes run side by side, so there is no sum to keep. A deficit of time is dropped, as
+//!   is what a Gather can't cover of an InitPlan's time.
+//!
+//! # Limits
+//! With several readers of a CTE that spill, several suspects for one InitPlan, or functions and
+//! first looks into the system catalogs that read blocks in the middle of a plan, the payer is a
+//! guess: the sum holds, single nodes may be off by that subplan's figure. Up to 16, `$1` in an
+//! expression may also be a parameter of a prepared statement, which only adds a suspect.
+
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+
+/// Blocks first, then microseconds of waiting for reads, then microseconds in the node.
+pub(super) const COUNTERS: usize = 8;
+const BLOCKS: Range<usize> = 0..6;
+const TIME: usize = 7;
+
+/// A node as the ledger sees it; nodes come in preorder, so a parent precedes its children.
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    /// Position of the node below which this one is printed.
+    pub parent: Option<usize>,
+    /// Depth below the top node.
+    pub level: u32,
+    /// For a CTE or an InitPlan: the names under which others refer to it.
+    pub provides: Option<Vec<String>>,
+    /// The names of CTEs and InitPlans that this node uses.
+    pub needs: Vec<String>,
+    /// Whether the node reads relations by itself, rather than only through its expressions.
+    pub reads_relations: bool,
+    /// A Gather or Gather Merge.
+    pub gathers: bool,
+    /// Inserts, updates or deletes.
+    pub modifies: bool,
+    /// What EXPLAIN says: the node and everything that ran in it. Each at most `i64::MAX`.
+    pub inclusive: [u64; COUNTERS],
+}
+
+/// Figures on the way: what is left of a node after what ran in it, below 0 while a deficit waits.
+/// Wide enough for any number of nodes.
+type Amounts = [i128; COUNTERS];
+
+/// The own figures of each node.
+pub(super) fn own(entries: &[Entry]) -> Vec<[u64; COUNTERS]> {
+    let mut ledger = Ledger::open(entries);
+    let mut subplans = detached(entries);
+    let outer = outer_children(entries);
+    for subplan in subplans.iter_mut().filter(|subplan| !subplan.is_cte) {
+        subplan.find_suspects(entries, &outer);
+    }
+    subplans.sort_by_key(|subplan| subplan.rank(entries));
+    for subplan in &subplans {
+        if subplan.is_cte {
+            ledger.settle_cte(subplan);
+        } else {
+            ledger.settle_init_plan(subplan);
+        }
+    }
+    ledger.close()
+}
+
+/// CTEs or InitPlans of one name at one node: two if EXPLAIN shows two query levels as one.
+struct Subplan {
+    attached: usize,
+    is_cte: bool,
+    modifies: bool,
+    /// All members together.
+    cost: Amounts,
+    /// The nodes that name it.
+    users: Vec<usize>,
+    /// Where an InitPlan may have been run, the likeliest first.
+    suspects: Vec<usize>,
+}
+
+/// The detached subplans and who uses them.
+fn detached(entries: &[Entry]) -> Vec<Subplan> {
+    let mut subplans: Vec<Subplan> = Vec::new();
+    let mut by_name: HashMap<(usize, &str), usize> = HashMap::new();
+    for entry in entries {
+        let (Some(names), Some(attached)) = (&entry.provides, entry.parent) else { continue };
+        let known = names.iter().find_map(|name| by_name.get(&(attached, name.as_str())).copied());
+        let index = known.unwrap_or_else(|| {
+            subplans.push(Subplan {
+                attached,
+                is_cte: names.iter().any(|name| name.starts_with("CTE ")),
+                modifies: true,
+                cost: [0; COUNTERS],
+                users: Vec::new(),
+                suspects: Vec::new(),
+            });
+            subplans.len() - 1
+        });
+        by_name.extend(names.iter().map(|name| ((attached, name.as_str()), index)));
+        let subplan = &mut subplans[index];
+        subplan.modifies &= entry.modifies;
+        for (sum, &inclusive) in subplan.cost.iter_mut().zip(&entry.inclusive) {
+            *sum += i128::from(inclusive);
+        }
+    }
+    for (position, entry) in entries.iter().enumerate() {
+        for name in &entry.needs {
+            // The innermost of that name, but no subplan is a user of itself.
+            let mut came_from = None;
+            for node in upwards(entries, position) {
+                let from_itself = came_from.is_some_and(|child: usize| {
+                    entries[child].provides.as_ref().is_some_and(|names| names.contains(name))
+                });
+                if let Some(&index) = by_name.get(&(node, name.as_str())).filter(|_| !from_itself) {
+                    subplans[index].users.push(position);
+                    break;
+                }
+                came_from = Some(node);
+            }
+        }
+    }
+    subplans
+}
+
+/// The node itself and those above it.
+fn upwards(entries: &[Entry], from: usize) -> impl Iterator<Item = usize> + '_ {
+    std::iter::successors(Some(from), |&node| entries[node].parent)
+}
+
+/// The first child of each node that is not a detached subplan.
+fn outer_children(entries: &[Entry]) -> Vec<Option<usize>> {
+    let mut outer = vec![None; entries.len()];
+    for (position, entry) in entries.iter().enumerate() {
+        if let (Some(parent), None) = (entry.parent, &entry.provides) {
+            outer[parent].get_or_insert(position);
+        }
+    }
+    outer
+}
+
+/// The nodes from a user of a subplan up to where that is attached, without those that only have the
+/// user in a detached subplan of their own: whoever runs that one, the user is inside.
+fn way(entries: &[Entry], user: usize, attached: usize) -> impl Iterator<Item = usize> + '_ {
+    let mut came_from = None;
+    upwards(entries, user)
+        .take_while(move |&node| entries[node].level >= entries[attached].level)
+        .filter(move |&node| came_from.replace(node).is_none_or(|child| entries[child].provides.is_none()))
+}
+
+impl Subplan {
+    fn has_blocks(&self) -> bool {
+        self.cost[BLOCKS].iter().any(|&blocks| blocks > 0)
+    }
+
+    fn find_suspects(&mut self, entries: &[Entry], outer: &[Option<usize>]) {
+        // An upper node that only passes the value on names it as well.
+        self.users.sort_by_key(|&user| Reverse(entries[user].level));
+        let named = !self.users.is_empty();
+        let on_the_way: Vec<usize> = if named {
+            self.users.iter().flat_map(|&user| way(entries, user, self.attached)).collect()
+        } else {
+            std::iter::successors(Some(self.attached), |&node| outer[node]).collect()
+        };
+        let has_blocks = self.has_blocks();
+        let prime = |&&node: &&usize| {
+            if has_blocks { !entries[node].reads_relations } else { named && entries[node].gathers }
+        };
+        let mut seen = HashSet::new();
+        let suspects = on_the_way.iter().filter(prime).chain(&self.users).chain(&on_the_way);
+        self.suspects = suspects.copied().filter(|&node| seen.insert(node)).collect();
+    }
+
+    /// CTEs first, then InitPlans; those with the least choice first.
+    fn rank(&self, entries: &[Entry]) -> (bool, bool, usize) {
+        if self.is_cte {
+            return (false, false, self.users.len());
+        }
+        let no_strong_suspect = self.users.iter().all(|&user| entries[user].reads_relations);
+        (true, no_strong_suspect, self.suspects.len())
+    }
+}
+
+struct Ledger<'a> {
+    entries: &'a [Entry],
+    left: Vec<Amounts>,
+}
+
+impl<'a> Ledger<'a> {
+    /// Inclusive figures less those of ordinary children.
+    fn open(entries: &'a [Entry]) -> Self {
+        let mut left: Vec<Amounts> = entries.iter().map(|entry| entry.inclusive.map(i128::from)).collect();
+        for entry in entries {
+            if let (Some(parent), None) = (entry.parent, &entry.provides) {
+                for (left, &inclusive) in left[parent].iter_mut().zip(&entry.inclusive) {
+                    *left -= i128::from(inclusive);
+                }
+            }
+        }
+        Ledger { entries, left }
+    }
+
+    /// Takes up to `amount` from what the node has left, and says what is still owed.
+    fn take(&mut self, node: usize, counter: usize, amount: i128) -> i128 {
+        let taken = self.left[node][counter].clamp(0, amount);
+        self.left[node][counter] -= taken;
+        amount - taken
+    }
+
+    fn settle_cte(&mut self, cte: &Subplan) {
+        for counter in 0..COUNTERS {
+            let mut readers = cte.users.clone();
+            readers.sort_by_key(|&reader| Reverse(self.left[reader][counter]));
+            let owed =
+                readers.into_iter().fold(cte.cost[counter], |owed, reader| self.take(reader, counter, owed));
+            if !cte.modifies {
+                self.left[cte.attached][counter] -= owed;
+            }
+        }
+    }
+
+    fn settle_init_plan(&mut self, plan: &Subplan) {
+        let covers = |&&node: &&usize| {
+            if plan.has_blocks() {
+                BLOCKS.into_iter().all(|block| self.left[node][block] >= plan.cost[block])
+            } else {
+                self.entries[node].gathers || self.left[node][TIME] >= plan.cost[TIME]
+            }
+        };
+        let payer = plan.suspects.iter().find(covers).copied();
+        for counter in 0..COUNTERS {
+            let owed = match payer {
+                Some(payer) => self.take(payer, counter, plan.cost[counter]),
+                // Run more than once, by several: each pays what it can.
+                None => plan
+                    .suspects
+                    .iter()
+                    .fold(plan.cost[counter], |owed, &suspect| self.take(suspect, counter, owed)),
+            };
+            if counter != TIME {
+                self.left[plan.attached][counter] -= owed;
+            }
+        }
+    }
+
+    /// Spreads the deficits and gives what is left.
+    fn close(mut self) -> Vec<[u64; COUNTERS]> {
+        for counter in 0..COUNTERS {
+            if counter != TIME {
+                self.spread_deficits(counter);
+            }
+        }
+        // The upper bound holds since nothing was ever added.
+        self.left.iter().map(|left| left.map(|amount| amount.max(0) as u64)).collect()
+    }
+
+    fn spread_deficits(&mut self, counter: usize) {
+        let mut meant: Vec<bool> = self.left.iter().map(|left| left[counter] < 0).collect();
+        let mut owed = 0;
+        for node in (0..self.entries.len()).rev() {
+            let deficit = -self.left[node][counter].min(0);
+            self.left[node][counter] += deficit;
+            match self.entries[node].parent {
+                Some(parent) => self.left[parent][counter] -= deficit,
+                None => owed = deficit,
+            }
+        }
+        if owed == 0 {
+            return;
+        }
+        for node in 0..self.entries.len() {
+            meant[node] |= self.entries[node].parent.is_some_and(|parent| meant[parent]);
+        }
+        for below in [true, false] {
+            for node in 0..self.entries.len() {
+                if meant[node] == below {
+                    owed = self.take(node, counter, owed);
+                }
+            }
+        }
+    }
+}

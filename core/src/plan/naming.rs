@@ -1,0 +1,163 @@
+//! What the words in a plan's JSON mean: the name of a node as the text format prints it, how a node
+//! reads, which subplan it is, and which subplans its expressions need.
+
+use super::{Access, Item};
+use serde_json::{Map, Value};
+
+/// The node's name as EXPLAIN's text format prints it, which the JSON splits over several fields.
+pub(super) fn node_type(item: &Item) -> String {
+    let kind = item.kind();
+    let strategy = item.text("Strategy");
+    let operation = item.text("Operation").filter(|&operation| operation != "Select");
+    let name = match kind {
+        "Aggregate" => {
+            let name = match strategy {
+                Some("Sorted") => "GroupAggregate",
+                Some("Hashed") => "HashAggregate",
+                Some("Mixed") => "MixedAggregate",
+                _ => kind,
+            };
+            match item.text("Partial Mode") {
+                Some(mode @ ("Partial" | "Finalize")) => format!("{mode} {name}"),
+                _ => name.to_owned(),
+            }
+        }
+        "SetOp" => {
+            let name = if strategy == Some("Hashed") { "HashSetOp" } else { kind };
+            item.text("Command").map_or(name.to_owned(), |command| format!("{name} {command}"))
+        }
+        "Nested Loop" | "Hash Join" | "Merge Join" => match item.text("Join Type") {
+            Some(join) if join != "Inner" => format!("{} {join} Join", kind.trim_end_matches(" Join")),
+            _ => kind.to_owned(),
+        },
+        "Index Scan" | "Index Only Scan" if item.text("Scan Direction") == Some("Backward") => {
+            format!("{kind} Backward")
+        }
+        "ModifyTable" => operation.unwrap_or(kind).to_owned(),
+        "Foreign Scan" => operation.map_or(kind.to_owned(), |operation| format!("Foreign {operation}")),
+        "Custom Scan" => item
+            .text("Custom Plan Provider")
+            .map_or(kind.to_owned(), |provider| format!("{kind} ({provider})")),
+        _ => kind.to_owned(),
+    };
+    let parallel = if item.flag("Parallel Aware") { "Parallel " } else { "" };
+    let asynchronous = if item.flag("Async Capable") { "Async " } else { "" };
+    format!("{parallel}{asynchronous}{name}")
+}
+
+/// How a node of this kind (its "Node Type") reads its own blocks.
+pub(super) fn access(kind: &str) -> Option<Access> {
+    match kind {
+        "Seq Scan" | "Sample Scan" | "Tid Range Scan" => Some(Access::Sequential),
+        "Index Scan" | "Index Only Scan" | "Bitmap Index Scan" | "Tid Scan" => Some(Access::Random),
+        "Bitmap Heap Scan" => Some(Access::Bitmap),
+        _ => None,
+    }
+}
+
+/// Whether a node of this kind reads blocks of relations itself. The others do so only when an
+/// expression of theirs does, in an InitPlan or a function.
+pub(super) fn reads_relations(kind: &str) -> bool {
+    access(kind).is_some()
+        || matches!(
+            kind,
+            "ModifyTable"
+                | "LockRows"
+                | "Foreign Scan"
+                | "Custom Scan"
+                | "Function Scan"
+                | "Table Function Scan"
+        )
+}
+
+/// The names by which other nodes refer to a detached subplan, from its "Subplan Name": `CTE x` goes
+/// by itself, `InitPlan 1 (returns $0,$1)` by `$0` and `$1` (up to 16), `InitPlan 1` by itself (from 17).
+pub(super) fn provided(subplan: &str) -> Vec<String> {
+    match subplan.split_once(" (returns ") {
+        Some((name, parameters)) if name.starts_with("InitPlan ") => {
+            parameters.trim_end_matches(')').split(',').map(str::to_owned).collect()
+        }
+        _ => vec![subplan.to_owned()],
+    }
+}
+
+/// The names, as [`provided`] makes them, of the detached subplans that a node uses.
+pub(super) fn needed(fields: &Map<String, Value>) -> Vec<String> {
+    let mut names = Vec::new();
+    for (key, value) in fields {
+        match (key.as_str(), value) {
+            ("CTE Name", Value::String(cte)) => {
+                if fields.get("Node Type").and_then(Value::as_str) == Some("CTE Scan") {
+                    names.push(format!("CTE {cte}"));
+                }
+            }
+            // A subplan's own name, and SQL for another server with that server's parameters.
+            ("Subplan Name" | "Remote SQL", _) => {}
+            (_, Value::String(expression)) => references(expression, &mut names),
+            (_, Value::Array(list)) => {
+                list.iter()
+                    .filter_map(Value::as_str)
+                    .for_each(|expression| references(expression, &mut names));
+            }
+            _ => {}
+        }
+    }
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// Finds `$0` and `(InitPlan 1)` in an expression, outside quotes.
+fn references(expression: &str, names: &mut Vec<String>) {
+    let mut rest = expression;
+    while let Some(at) = rest.find(['\'', '"', '$', '(']) {
+        let (mark, after) = rest[at..].split_at(1);
+        rest = match mark {
+            // A doubled quote inside ends one literal and begins the next, which is as good.
+            "'" | "\"" => after.split_once(mark).map_or("", |(_, behind)| behind),
+            "$" => {
+                let digits = after.len() - after.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+                if digits > 0 {
+                    names.push(format!("${}", &after[..digits]));
+                }
+                &after[digits..]
+            }
+            _ => {
+                if after.starts_with("InitPlan ")
+                    && let Some((name, _)) = after.split_once(')')
+                {
+                    names.push(name.to_owned());
+                }
+                after
+            }
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn subplans_go_by_the_names_that_expressions_use() {
+        assert_eq!(provided("InitPlan 2 (returns $3,$4)"), ["$3", "$4"]);
+        assert_eq!(provided("InitPlan 2"), ["InitPlan 2"]);
+        assert_eq!(provided("CTE x (returns $1)"), ["CTE x (returns $1)"]);
+    }
+
+    #[test]
+    fn references_are_found_outside_quotes_only() {
+        let found = |expression| {
+            let mut names = Vec::new();
+            references(expression, &mut names);
+            names
+        };
+        assert_eq!(found("((t.b)::numeric > $10)"), ["$10"]);
+        assert_eq!(found("(ROW(a, b) < ROW($0, ($1)))"), ["$0", "$1"]);
+        assert_eq!(found("(a > ((InitPlan 12).col1 / 3))"), ["InitPlan 12"]);
+        assert_eq!(found("(a = 'it''s $1'::text) AND (\"$2\" = $3)"), ["$3"]);
+        assert_eq!(found("(a = '(InitPlan 1).col1') OR (hashed SubPlan 2)"), [""; 0]);
+        assert_eq!(found("$ $x 'open $1"), [""; 0]);
+        assert_eq!(found("é$1é(InitPlan "), ["$1"]);
+    }
+}

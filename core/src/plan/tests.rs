@@ -1,0 +1,785 @@
+//! Plans that servers printed (`tests/fixtures/plan`, with the tables and queries in its README), and
+//! plans made up with known costs.
+
+use super::*;
+use proptest::prelude::*;
+use serde_json::json;
+use std::path::PathBuf;
+
+fn fixtures() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/plan"))
+}
+
+fn text(name: &str) -> String {
+    std::fs::read_to_string(fixtures().join(name).with_extension("json")).expect("a fixture")
+}
+
+fn plan(name: &str) -> Vec<Node> {
+    nodes(&text(name)).expect("a plan")
+}
+
+/// Each node's name, what it scans, and its own blocks, hit or read.
+fn blocks(name: &str) -> Vec<(String, String, u64)> {
+    let blocks = |node: &Node| Some(node.shared_blks_hit? + node.shared_blks_read?);
+    let named = |node: Node| {
+        let blocks = blocks(&node).expect("BUFFERS");
+        (node.node_type, node.relation.or(node.alias).unwrap_or_default(), blocks)
+    };
+    plan(name).into_iter().map(named).collect()
+}
+
+#[track_caller]
+fn assert_blocks(name: &str, expected: &[(&str, &str, u64)]) {
+    let found = blocks(name);
+    let found: Vec<_> =
+        found.iter().map(|(node, target, blocks)| (&node[..], &target[..], *blocks)).collect();
+    assert_eq!(found, expected);
+}
+
+// The tables' sizes in blocks: t1 364, t2 134, t3 3, ev 14, one 1, each partition of pt 11.
+
+#[test]
+fn a_cte_is_paid_by_each_reader_for_what_it_pulled() {
+    assert_blocks(
+        "15_cte_with_two_readers",
+        &[
+            ("Aggregate", "", 0),
+            ("Bitmap Heap Scan", "t1", 24),
+            ("Bitmap Index Scan", "t1", 2),
+            ("Hash Join", "", 0),
+            ("CTE Scan", "x", 0),
+            ("Hash", "", 0),
+            ("CTE Scan", "y", 0),
+        ],
+    );
+}
+
+#[test]
+fn workers_of_an_unfinished_cte_are_paid_where_they_were_stopped() {
+    // The reader saw 1 of the 3 blocks, the other 2 came in when the Limit shut the Gather down.
+    let expected =
+        [("Limit", "", 0), ("Gather", "", 0), ("Parallel Seq Scan", "t1", 3), ("CTE Scan", "x", 0)];
+    assert_blocks("15_cte_not_read_to_its_end", &expected);
+    let plan = plan("15_cte_not_read_to_its_end");
+    assert!(plan[0].self_ms < Some(0.1), "the Gather's time was left with the Limit: {:?}", plan[0]);
+}
+
+#[test]
+fn a_cte_that_spilled_leaves_its_files_with_its_readers() {
+    let plan = plan("18_cte_spilled");
+    let temp: Vec<_> = plan.iter().map(|node| (node.temp_blks_read, node.temp_blks_written)).collect();
+    let none = (Some(0), Some(0));
+    assert_eq!(
+        temp,
+        [none, none, none, (Some(0), Some(300)), none, (Some(301), Some(1)), none, (Some(301), Some(0))]
+    );
+    assert_eq!(blocks("18_cte_spilled")[1], ("Seq Scan".to_owned(), "t1".to_owned(), 364));
+    assert_eq!(plan[3].shared_blks_read, Some(0));
+}
+
+#[test]
+fn a_cte_scan_reads_the_innermost_cte_of_its_name_that_is_not_itself() {
+    assert_blocks(
+        "18_cte_of_the_same_name",
+        &[
+            ("Aggregate", "", 0),
+            ("Seq Scan", "t3", 3),
+            ("Nested Loop", "", 0),
+            ("CTE Scan", "x", 0),
+            ("Materialize", "", 0),
+            ("Subquery Scan", "s", 0),
+            ("CTE Scan", "x_1", 0),
+            ("CTE Scan", "x_2", 0),
+        ],
+    );
+}
+
+#[test]
+fn a_recursive_cte_is_paid_by_its_reader_and_not_by_its_work_table() {
+    assert_blocks(
+        "18_cte_recursive",
+        &[
+            ("CTE Scan", "r", 0),
+            ("Seq Scan", "ev", 14),
+            ("Recursive Union", "", 0),
+            ("CTE Scan", "base", 0),
+            ("Hash Join", "", 0),
+            ("CTE Scan", "e", 0),
+            ("Hash", "", 0),
+            ("WorkTable Scan", "r_1", 0),
+        ],
+    );
+}
+
+#[test]
+fn a_modifying_cte_keeps_what_it_did_after_the_statement() {
+    // The top node saw 16 blocks; the rows that nobody read were deleted after it had finished.
+    let expected = [("Limit", "", 0), ("Delete", "ev", 4010), ("Seq Scan", "ev", 14), ("CTE Scan", "d", 0)];
+    assert_blocks("15_delete_read_in_part", &expected);
+}
+
+#[test]
+fn a_gather_runs_the_init_plans_of_its_workers() {
+    assert_blocks(
+        "15_initplan_run_by_gather",
+        &[
+            ("Finalize Aggregate", "", 0),
+            ("Finalize Aggregate", "", 0),
+            ("Gather", "", 0),
+            ("Partial Aggregate", "", 0),
+            ("Parallel Seq Scan", "t2", 134),
+            ("Gather", "", 0),
+            ("Partial Aggregate", "", 0),
+            ("Parallel Index Only Scan", "t1", 59),
+        ],
+    );
+}
+
+#[test]
+fn an_append_runs_the_init_plan_that_prunes_it() {
+    assert_blocks(
+        "15_initplan_run_by_append",
+        &[
+            ("Aggregate", "", 0),
+            ("Aggregate", "", 0),
+            ("Seq Scan", "t2", 134),
+            ("Append", "", 0),
+            ("Seq Scan", "pt0", 0),
+            ("Seq Scan", "pt1", 0),
+            ("Seq Scan", "pt2", 0),
+            ("Seq Scan", "pt3", 11),
+            ("Seq Scan", "pt4", 0),
+        ],
+    );
+}
+
+#[test]
+fn a_nested_loop_runs_the_init_plan_of_the_index_scan_that_it_restarts() {
+    // The Sort's 3 are the system catalog's.
+    assert_blocks(
+        "15_initplan_run_by_nested_loop",
+        &[
+            ("Aggregate", "", 0),
+            ("Aggregate", "", 0),
+            ("Seq Scan", "t2", 134),
+            ("Nested Loop", "", 0),
+            ("Limit", "", 0),
+            ("Sort", "", 3),
+            ("Seq Scan", "t3", 3),
+            ("Index Scan", "t1", 66),
+        ],
+    );
+}
+
+#[test]
+fn an_init_plan_of_a_subplan_is_paid_inside_it() {
+    assert_blocks(
+        "15_initplan_in_subplan",
+        &[
+            ("Bitmap Heap Scan", "t1", 20),
+            ("Bitmap Index Scan", "t1", 2),
+            ("Aggregate", "", 0),
+            ("Aggregate", "", 0),
+            ("Seq Scan", "t3", 3),
+            ("Index Scan", "t2", 50),
+        ],
+    );
+}
+
+#[test]
+fn each_of_several_init_plans_finds_its_payer() {
+    assert_blocks(
+        "18_several_initplans",
+        &[
+            ("Aggregate", "", 0),
+            ("Aggregate", "", 0),
+            ("Seq Scan", "t2", 134),
+            ("Aggregate", "", 0),
+            ("Seq Scan", "one", 1),
+            ("Aggregate", "", 0),
+            ("Seq Scan", "t1", 364),
+            ("Hash Join", "", 0),
+            ("Append", "", 0),
+            ("Seq Scan", "pt0", 0),
+            ("Seq Scan", "pt1", 0),
+            ("Seq Scan", "pt2", 0),
+            ("Seq Scan", "pt3", 11),
+            ("Seq Scan", "pt4", 11),
+            ("Hash", "", 0),
+            ("Seq Scan", "t3", 3),
+        ],
+    );
+}
+
+#[test]
+fn a_statement_parameter_of_the_same_name_pays_nothing() {
+    assert_blocks(
+        "15_parameter_of_the_same_name",
+        &[
+            ("Aggregate", "", 0),
+            ("Aggregate", "", 0),
+            ("Aggregate", "", 0),
+            ("Seq Scan", "one", 1),
+            ("Seq Scan", "t2", 134),
+            ("Nested Loop", "", 0),
+            ("Index Only Scan", "t1", 3),
+            ("Materialize", "", 0),
+            ("Seq Scan", "t3", 3),
+        ],
+    );
+}
+
+#[test]
+fn what_auto_explain_logs_is_one_object() {
+    let expected =
+        [("Aggregate", "", 0), ("Aggregate", "", 0), ("Seq Scan", "one", 1), ("Seq Scan", "t3", 3)];
+    assert_blocks("15_auto_explain", &expected);
+}
+
+#[test]
+fn a_bitmap_index_scan_names_the_table_that_it_works_for() {
+    let plan = plan("18_quoted_names");
+    let names = |node: &Node| {
+        [&node.schema, &node.relation, &node.alias, &node.index].map(|name| name.clone().unwrap_or_default())
+    };
+    assert_eq!(names(&plan[0]), [""; 4]);
+    assert_eq!(names(&plan[1]), ["Weird Schema", "Weird Tbl", "Weird Tbl", ""]);
+    assert_eq!(names(&plan[2]), ["Weird Schema", "Weird Tbl", "Weird Tbl", "Weird Idx"]);
+    let access: Vec<_> = plan.iter().map(|node| node.access.map(Access::as_str)).collect();
+    assert_eq!(access, [None, Some("bitmap"), Some("random")]);
+
+    let plan = super::tests::plan("18_bitmap_or");
+    assert_eq!(plan[2].node_type, "BitmapOr");
+    assert_eq!(names(&plan[2]), [""; 4]);
+    assert_eq!(names(&plan[4]), ["public", "t1", "t1", "t1_a"]);
+}
+
+#[test]
+fn a_function_scan_has_no_schema() {
+    let plan =
+        json!([{"Plan": {"Node Type": "Function Scan", "Function Name": "f", "Schema": "s", "Alias": "a"}}]);
+    let node = &nodes(&plan.to_string()).unwrap()[0];
+    assert_eq!((&node.schema, &node.relation, node.alias.as_deref()), (&None, &None, Some("a")));
+}
+
+#[test]
+fn times_are_multiplied_by_loops_and_rows_are_not() {
+    let plan = plan("18_cte_of_the_same_name");
+    let loops = &plan[4];
+    assert_eq!(loops.node_type, "Materialize");
+    assert_eq!(loops.loops, Some(500));
+    assert_eq!(loops.total_ms, Some(7.5));
+    assert_eq!(loops.self_ms, Some(7.387));
+    assert_eq!((loops.plan_rows, loops.actual_rows), (Some(250.0), Some(250.0)));
+    assert_eq!((plan[0].startup_cost, plan[0].total_cost), (Some(1912.38), Some(1912.38)));
+}
+
+#[test]
+fn temporary_tables_are_counted_apart() {
+    let plan = plan("18_temporary_table");
+    let scan = &plan[2];
+    assert_eq!((scan.schema.as_deref(), scan.relation.as_deref()), (Some("pg_temp"), Some("tmp")));
+    assert_eq!((scan.shared_blks_hit, scan.shared_blks_read), (Some(0), Some(0)));
+    assert_eq!((scan.local_blks_hit, scan.local_blks_read), (Some(384), Some(0)));
+}
+
+#[test]
+fn a_node_that_never_ran_has_zeros() {
+    let node = &plan("18_never_executed")[4];
+    assert_eq!((node.loops, node.shared_blks_hit, node.shared_blks_read), (Some(0), Some(0), Some(0)));
+    assert_eq!((node.self_ms, node.total_ms, node.actual_rows), (Some(0.0), Some(0.0), Some(0.0)));
+}
+
+#[test]
+fn what_was_not_measured_is_absent() {
+    for node in plan("18_costs_only") {
+        assert!(node.total_cost.is_some() && node.plan_rows.is_some());
+        assert_eq!((node.shared_blks_hit, node.local_blks_read, node.temp_blks_read), (None, None, None));
+        assert_eq!((node.io_read_ms, node.self_ms, node.total_ms), (None, None, None));
+        assert_eq!((node.actual_rows, node.loops), (None, None));
+    }
+}
+
+#[test]
+fn both_spellings_of_the_time_of_reads_are_known() {
+    let io_ms = |fields: Value| {
+        let mut fields = fields;
+        fields["Node Type"] = json!("Seq Scan");
+        nodes(&json!({"Plan": fields}).to_string()).unwrap()[0].io_read_ms
+    };
+    assert_eq!(io_ms(json!({"I/O Read Time": 1.5, "Temp I/O Read Time": 9.0})), Some(1.5));
+    assert_eq!(io_ms(json!({"Shared I/O Read Time": 1.5, "Local I/O Read Time": 0.25})), Some(1.75));
+    assert_eq!(io_ms(json!({"Shared Read Blocks": 1})), None);
+}
+
+#[test]
+fn node_types_are_those_of_the_text_format() {
+    let cases = [
+        (json!({"Node Type": "Seq Scan", "Parallel Aware": true}), "Parallel Seq Scan"),
+        (
+            json!({"Node Type": "Foreign Scan", "Operation": "Select", "Async Capable": true}),
+            "Async Foreign Scan",
+        ),
+        (json!({"Node Type": "Foreign Scan", "Operation": "Update"}), "Foreign Update"),
+        (json!({"Node Type": "ModifyTable", "Operation": "Merge"}), "Merge"),
+        (json!({"Node Type": "Custom Scan", "Custom Plan Provider": "X"}), "Custom Scan (X)"),
+        (json!({"Node Type": "Aggregate", "Strategy": "Hashed", "Partial Mode": "Simple"}), "HashAggregate"),
+        (
+            json!({"Node Type": "Aggregate", "Strategy": "Sorted", "Partial Mode": "Finalize"}),
+            "Finalize GroupAggregate",
+        ),
+        (json!({"Node Type": "Aggregate", "Strategy": "Mixed"}), "MixedAggregate"),
+        (
+            json!({"Node Type": "Aggregate", "Strategy": "Plain", "Partial Mode": "Partial"}),
+            "Partial Aggregate",
+        ),
+        (
+            json!({"Node Type": "SetOp", "Strategy": "Hashed", "Command": "Except All"}),
+            "HashSetOp Except All",
+        ),
+        (json!({"Node Type": "SetOp", "Strategy": "Sorted", "Command": "Intersect"}), "SetOp Intersect"),
+        (json!({"Node Type": "Nested Loop", "Join Type": "Inner"}), "Nested Loop"),
+        (json!({"Node Type": "Nested Loop", "Join Type": "Left"}), "Nested Loop Left Join"),
+        (
+            json!({"Node Type": "Hash Join", "Join Type": "Right Anti", "Parallel Aware": true}),
+            "Parallel Hash Right Anti Join",
+        ),
+        (json!({"Node Type": "Merge Join", "Join Type": "Inner"}), "Merge Join"),
+        (json!({"Node Type": "Index Only Scan", "Scan Direction": "Backward"}), "Index Only Scan Backward"),
+        (json!({"Node Type": "Index Scan", "Scan Direction": "Forward"}), "Index Scan"),
+        (json!({"Node Type": "From Next Year"}), "From Next Year"),
+    ];
+    for (fields, expected) in cases {
+        assert_eq!(nodes(&json!({"Plan": fields}).to_string()).unwrap()[0].node_type, expected);
+    }
+}
+
+/// What must hold for any plan.
+fn check(json: &str) {
+    let document: Value = serde_json::from_str(json).unwrap();
+    let top = document.get(0).unwrap_or(&document)["Plan"].clone();
+    let plan = nodes(json).unwrap();
+    for (position, node) in plan.iter().enumerate() {
+        assert_eq!(node.node_id as usize, position + 1);
+        match node.parent_id {
+            None => assert_eq!((position, node.level), (0, 0)),
+            Some(parent) => {
+                assert!(parent < node.node_id);
+                assert_eq!(plan[parent as usize - 1].level + 1, node.level);
+            }
+        }
+        assert!(node.self_ms.is_none_or(|own| own >= 0.0 && Some(own) <= node.total_ms));
+        assert!(node.io_read_ms.is_none_or(|own| own >= 0.0));
+    }
+    let sums: [(fn(&Node) -> Option<u64>, &str); 6] = [
+        (|node| node.shared_blks_hit, "Shared Hit Blocks"),
+        (|node| node.shared_blks_read, "Shared Read Blocks"),
+        (|node| node.local_blks_hit, "Local Hit Blocks"),
+        (|node| node.local_blks_read, "Local Read Blocks"),
+        (|node| node.temp_blks_read, "Temp Read Blocks"),
+        (|node| node.temp_blks_written, "Temp Written Blocks"),
+    ];
+    for (own, key) in sums {
+        assert_eq!(plan.iter().map(own).sum::<Option<u64>>(), top.get(key).and_then(Value::as_u64), "{key}");
+    }
+}
+
+#[test]
+fn every_fixture_adds_up() {
+    let mut count = 0;
+    for entry in std::fs::read_dir(fixtures()).expect("the fixtures") {
+        let path = entry.expect("a fixture").path();
+        if path.extension().is_some_and(|extension| extension == "json") {
+            count += 1;
+            let name = path.file_stem().and_then(|name| name.to_str()).expect("a name");
+            if name != "15_delete_read_in_part" {
+                check(&text(name));
+            }
+        }
+    }
+    assert_eq!(count, 18);
+}
+
+#[test]
+fn only_one_plan_is_taken() {
+    let message = |json: &str| nodes(json).unwrap_err().to_string();
+    let plan = r#"{"Plan": {"Node Type": "Result"}}"#;
+    assert_eq!(nodes(&format!("[{plan}]")).unwrap().len(), 1);
+    assert_eq!(
+        message(&format!("[{plan},{plan}]")),
+        "could not choose among several plans: the JSON holds 2"
+    );
+    for none in ["[]", "{}", "1", "[\"Utility Statement\"]", r#"{"Planning": {}}"#] {
+        assert_eq!(message(none), "could not find a plan in the JSON", "{none}");
+    }
+    assert!(
+        message("Seq Scan on t").starts_with("could not read the plan as JSON: expected value at line 1")
+    );
+}
+
+#[test]
+fn a_broken_field_is_named_with_its_node() {
+    let message = |fields: Value| nodes(&json!({"Plan": fields}).to_string()).unwrap_err().to_string();
+    let child = |child: Value| message(json!({"Node Type": "Limit", "Plans": [child]}));
+    assert_eq!(message(json!(1)), "could not read \"Plan\" of plan node 1");
+    assert_eq!(message(json!({})), "could not read \"Node Type\" of plan node 1");
+    assert_eq!(message(json!({"Plans": 1})), "could not read \"Plans\" of plan node 1");
+    assert_eq!(child(json!(1)), "could not read \"Plan\" of plan node 2");
+    for broken in [json!("1"), json!(-1), json!(0.5), json!(u64::MAX), json!(null)] {
+        let fields = json!({"Node Type": "Seq Scan", "Shared Hit Blocks": broken});
+        assert_eq!(child(fields), "could not read \"Shared Hit Blocks\" of plan node 2");
+    }
+    let fields = json!({"Node Type": "Seq Scan", "Actual Rows": "many"});
+    assert_eq!(child(fields), "could not read \"Actual Rows\" of plan node 2");
+}
+
+fn nested(levels: usize) -> String {
+    let open = r#"{"Node Type": "Limit", "Shared Hit Blocks": 7, "Plans": ["#.repeat(levels - 1);
+    let bottom = r#"{"Node Type": "Seq Scan", "Output": ["a"], "Shared Hit Blocks": 7}"#;
+    format!("[{{\"Plan\": {open}{bottom}{}}}]", "]}".repeat(levels - 1))
+}
+
+#[test]
+fn a_plan_that_is_too_deep_is_an_error() {
+    let plan = nodes(&nested(62)).unwrap();
+    assert_eq!(plan.last().map(|node| (node.level, node.shared_blks_hit)), Some((61, Some(7))));
+    check(&nested(62));
+    for levels in [64, 100_000] {
+        assert!(matches!(nodes(&nested(levels)), Err(PlanError::TooDeep)), "{levels}");
+    }
+}
+
+#[test]
+fn the_largest_figures_do_not_overflow() {
+    let most = i64::MAX;
+    let node = |children: Value| {
+        json!({
+            "Node Type": "Seq Scan", "Plans": children, "Shared Hit Blocks": most, "Actual Loops": most,
+            "Actual Total Time": 1e300, "Shared I/O Read Time": 1e300, "Local I/O Read Time": 1e300,
+        })
+    };
+    let plan = json!({"Plan": node(json!([node(json!([])), node(json!([]))]))}).to_string();
+    check(&plan);
+    let sum: u64 = nodes(&plan).unwrap().iter().filter_map(|node| node.shared_blks_hit).sum();
+    assert_eq!(sum, most as u64);
+}
+
+/// A node of a made-up plan.
+#[derive(Default)]
+struct Made {
+    kind: &'static str,
+    fields: Map<String, Value>,
+    expressions: Vec<String>,
+    own: [u64; COUNTERS],
+    children: Vec<usize>,
+    parent: Option<usize>,
+    /// Detached subplans that ran in this node, each with its share in tenths.
+    paid: Vec<(usize, u64)>,
+}
+
+/// A detached subplan that the nodes being made can use.
+struct Offer {
+    node: usize,
+    name: String,
+    is_cte: bool,
+    users: Vec<usize>,
+}
+
+/// Makes up plans: first what each node costs and who runs what, then what EXPLAIN would print.
+struct Maker<'a> {
+    entropy: std::iter::Cycle<std::slice::Iter<'a, u8>>,
+    /// Whether InitPlans have one user each, who runs it, or a Gather above that user.
+    clear: bool,
+    made: Vec<Made>,
+    offers: Vec<Offer>,
+    subplans: usize,
+}
+
+impl Maker<'_> {
+    fn roll(&mut self, sides: usize) -> usize {
+        self.entropy.next().map_or(0, |&byte| usize::from(byte)) % sides
+    }
+
+    /// Makes a node and everything below it.
+    fn make(&mut self, parent: Option<usize>, depth: usize) -> usize {
+        let node = self.made.len();
+        self.made.push(Made { parent, ..Made::default() });
+        let detached = if depth > 1 { self.roll(6).saturating_sub(3) } else { 0 };
+        let first_offer = self.offers.len();
+        for _ in 0..detached {
+            let subplan = self.make(Some(node), depth - 1);
+            self.subplans += 1;
+            let is_cte = self.roll(2) == 0;
+            let name =
+                if is_cte { format!("c{}", self.roll(4)) } else { format!("InitPlan {}", self.subplans) };
+            self.offers.push(Offer { node: subplan, name, is_cte, users: Vec::new() });
+        }
+        let inner = if depth == 0 { 0 } else { self.roll(4) };
+        let kinds: &[_] = match inner {
+            0 => &["Seq Scan", "Index Scan", "CTE Scan", "CTE Scan"],
+            1 => &["Aggregate", "Sort", "Gather", "Limit", "Hash"],
+            _ => &["Nested Loop", "Append"],
+        };
+        self.made[node].kind = kinds[self.roll(kinds.len())];
+        if self.made[node].kind == "CTE Scan" {
+            // The innermost of a name is the one that is meant.
+            let ctes: Vec<usize> = (0..self.offers.len())
+                .filter(|&at| self.offers[at].is_cte)
+                .filter(|&at| {
+                    !self.offers[at + 1..]
+                        .iter()
+                        .any(|later| later.is_cte && later.name == self.offers[at].name)
+                })
+                .collect();
+            if ctes.is_empty() {
+                self.made[node].kind = "Seq Scan";
+            } else {
+                let offer =
+                    &mut self.offers[ctes[self.entropy.next().map_or(0, |&b| usize::from(b)) % ctes.len()]];
+                offer.users.push(node);
+                self.made[node].fields.insert("CTE Name".to_owned(), json!(offer.name));
+            }
+        }
+        for at in 0..self.offers.len() {
+            let wanted = self.roll(3) == 0;
+            let offer = &mut self.offers[at];
+            if !offer.is_cte && wanted && (offer.users.is_empty() || !self.clear) {
+                offer.users.push(node);
+                self.made[node].expressions.push(format!("(({}).col1 > 5)", offer.name));
+            }
+        }
+        self.made[node].own = match self.made[node].kind {
+            "Seq Scan" | "Index Scan" => std::array::from_fn(|_| self.roll(50) as u64),
+            "Sort" => [0, 0, 0, 0, self.roll(9) as u64, self.roll(9) as u64, 0, 5],
+            _ => [0, 0, 0, 0, 0, 0, 0, 5],
+        };
+        for _ in 0..inner {
+            let child = self.make(Some(node), depth - 1);
+            self.made[node].children.push(child);
+        }
+        while self.offers.len() > first_offer {
+            let offer = self.offers.pop().expect("an offer");
+            self.settle(node, offer);
+        }
+        node
+    }
+
+    /// Decides who ran a subplan, now that its users are known.
+    fn settle(&mut self, node: usize, mut offer: Offer) {
+        if offer.users.is_empty() {
+            // As for LIMIT (SELECT …), which EXPLAIN does not print.
+            offer.is_cte = false;
+            offer.name = "InitPlan 0".to_owned();
+        }
+        let relationship = if offer.is_cte { format!("CTE {}", offer.name) } else { offer.name };
+        let fields = &mut self.made[offer.node].fields;
+        fields.insert("Parent Relationship".to_owned(), json!("InitPlan"));
+        fields.insert("Subplan Name".to_owned(), json!(relationship));
+        let some = |maker: &mut Self| offer.users[maker.roll(offer.users.len())];
+        if offer.users.is_empty() {
+            self.made[node].paid.push((offer.node, 10));
+        } else if offer.is_cte {
+            let share = self.roll(11) as u64;
+            for share in [share, 10 - share] {
+                let reader = some(self);
+                self.made[reader].paid.push((offer.node, share));
+            }
+        } else {
+            let user = some(self);
+            let mut payer = user;
+            let mut above = Some(user);
+            while let Some(at) = above {
+                if self.made[at].kind == "Gather" || (!self.clear && self.roll(4) == 0) {
+                    payer = at;
+                }
+                above = self.made[at].parent.filter(|_| at != node);
+            }
+            self.made[payer].paid.push((offer.node, 10));
+        }
+    }
+
+    /// What EXPLAIN would count in the node.
+    fn inclusive(&self, node: usize) -> [u64; COUNTERS] {
+        let made = &self.made[node];
+        let mut sum = made.own;
+        for &child in &made.children {
+            let inclusive = self.inclusive(child);
+            sum = std::array::from_fn(|at| sum[at] + inclusive[at]);
+        }
+        let mut seen = Vec::new();
+        for &(subplan, share) in &made.paid {
+            let inclusive = self.inclusive(subplan);
+            // The second of two shares is the rest, so that nothing is lost in rounding.
+            let part =
+                |whole: u64| if share < 5 { whole * share / 10 } else { whole - whole * (10 - share) / 10 };
+            let equal = share == 5 && seen.contains(&subplan);
+            sum = std::array::from_fn(|at| {
+                sum[at] + if equal { inclusive[at] * 5 / 10 } else { part(inclusive[at]) }
+            });
+            seen.push(subplan);
+        }
+        sum
+    }
+
+    fn print(&self, node: usize) -> Value {
+        let made = &self.made[node];
+        let [hit, read, local_hit, local_read, temp_read, temp_written, io, time] = self.inclusive(node);
+        let mut fields = made.fields.clone();
+        let detached = (0..self.made.len())
+            .filter(|&at| self.made[at].parent == Some(node) && !made.children.contains(&at));
+        let plans: Vec<Value> =
+            detached.chain(made.children.iter().copied()).map(|at| self.print(at)).collect();
+        let printed = json!({
+            "Node Type": made.kind, "Filter": made.expressions.join(" AND "),
+            "Actual Total Time": time as f64 / 1000.0, "Actual Loops": 1, "Actual Rows": 1,
+            "Shared Hit Blocks": hit, "Shared Read Blocks": read,
+            "Local Hit Blocks": local_hit, "Local Read Blocks": local_read,
+            "Temp Read Blocks": temp_read, "Temp Written Blocks": temp_written,
+            "I/O Read Time": io as f64 / 1000.0, "Plans": plans,
+        });
+        fields.extend(printed.as_object().expect("an object").clone());
+        Value::Object(fields)
+    }
+
+    /// The costs of each node in the order in which it is printed.
+    fn costs(&self, node: usize, costs: &mut Vec<[u64; COUNTERS]>) {
+        let made = &self.made[node];
+        costs.push(made.own);
+        let detached = (0..self.made.len())
+            .filter(|&at| self.made[at].parent == Some(node) && !made.children.contains(&at));
+        for at in detached.chain(made.children.iter().copied()) {
+            self.costs(at, costs);
+        }
+    }
+}
+
+fn made_up(entropy: &[u8], clear: bool) -> (String, Vec<[u64; COUNTERS]>) {
+    let entropy = entropy.iter().cycle();
+    let mut maker = Maker { entropy, clear, made: Vec::new(), offers: Vec::new(), subplans: 0 };
+    let top = maker.make(None, 4);
+    let mut costs = Vec::new();
+    maker.costs(top, &mut costs);
+    (json!([{"Plan": maker.print(top)}]).to_string(), costs)
+}
+
+/// JSON in the shape of a plan, with anything in its fields.
+fn plan_like() -> impl Strategy<Value = Value> {
+    let kinds = ["CTE Scan", "Gather", "Append", "Seq Scan", "ModifyTable", "Bitmap Index Scan", "BitmapOr"];
+    let keys = [
+        "Shared Hit Blocks",
+        "Temp Read Blocks",
+        "Actual Total Time",
+        "Actual Loops",
+        "I/O Read Time",
+        "Filter",
+        "CTE Name",
+        "Subplan Name",
+        "Parent Relationship",
+        "Output",
+        "Plans",
+    ];
+    let values = prop_oneof![
+        8 => (0..1000u64).prop_map(Value::from),
+        1 => any::<i64>().prop_map(Value::from),
+        1 => any::<f64>().prop_map(Value::from),
+        1 => Just(json!("InitPlan")),
+        1 => Just(json!("InitPlan 1 (returns $1,$2)")),
+        1 => Just(json!("CTE x")),
+        1 => Just(json!("x")),
+        1 => Just(json!("($1 = (InitPlan 2).col1)")),
+        1 => "\\PC*".prop_map(Value::from),
+        1 => Just(Value::Null),
+    ];
+    let fields = proptest::collection::btree_map(proptest::sample::select(keys.to_vec()), values, 0..6);
+    let leaf = (proptest::sample::select(kinds.to_vec()), fields).prop_map(|(kind, fields)| {
+        let mut node: Map<_, _> = fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+        node.insert("Node Type".to_owned(), json!(kind));
+        Value::Object(node)
+    });
+    let nested = leaf.clone().prop_recursive(6, 40, 4, move |inner| {
+        (leaf.clone(), proptest::collection::vec(inner, 0..4)).prop_map(|(mut node, children)| {
+            node["Plans"] = Value::Array(children);
+            node
+        })
+    });
+    nested.prop_map(|plan| json!([{"Plan": plan}]))
+}
+
+/// Any tree of nodes, with names and figures that need not fit together.
+fn entries() -> impl Strategy<Value = Vec<Entry>> {
+    let figures = prop_oneof![3 => 0..100u64, 1 => Just(0), 1 => Just(i64::MAX as u64)];
+    let name =
+        || proptest::sample::select(vec!["CTE x", "CTE y", "$1", "InitPlan 2"]).prop_map(str::to_owned);
+    let names = || proptest::collection::vec(name(), 0..3);
+    let node =
+        (any::<u8>(), proptest::option::of(names()), names(), any::<[bool; 2]>(), figures.clone(), figures);
+    proptest::collection::vec(node, 1..30).prop_map(|nodes| {
+        let mut entries: Vec<Entry> = Vec::new();
+        for (position, (up, provides, needs, [reads_relations, gathers], one, other)) in
+            nodes.into_iter().enumerate()
+        {
+            // The parent is the previous node or one of those above it: a preorder.
+            let mut parent = position.checked_sub(1);
+            for _ in 0..up % 5 {
+                parent = parent.and_then(|parent| entries[parent].parent.or(Some(parent)));
+            }
+            let level = parent.map_or(0, |parent| entries[parent].level + 1);
+            let inclusive = [one, other, 0, one, 0, 1, other, one];
+            entries.push(Entry {
+                parent,
+                level,
+                provides,
+                needs,
+                reads_relations,
+                gathers,
+                modifies: false,
+                inclusive,
+            });
+        }
+        entries
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1024, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn true_costs_come_back_where_the_payer_is_clear(entropy in proptest::collection::vec(any::<u8>(), 1..200)) {
+        let (json, costs) = made_up(&entropy, true);
+        check(&json);
+        let found: Vec<_> = nodes(&json).unwrap().into_iter().map(|node| [
+            node.shared_blks_hit, node.shared_blks_read, node.local_blks_hit, node.local_blks_read,
+            node.temp_blks_read, node.temp_blks_written, node.io_read_ms.map(|ms| (ms * 1000.0).round() as u64),
+        ]).collect();
+        let costs: Vec<_> = costs.iter().map(|cost| std::array::from_fn(|at| Some(cost[at]))).collect();
+        prop_assert_eq!(found, costs, "{}", json);
+    }
+
+    #[test]
+    fn made_up_plans_add_up_whoever_paid(entropy in proptest::collection::vec(any::<u8>(), 1..200)) {
+        check(&made_up(&entropy, false).0);
+    }
+
+    #[test]
+    fn the_sum_holds_for_figures_that_do_not_fit_together(entries in entries()) {
+        let own = ledger::own(&entries);
+        for counter in 0..COUNTERS - 1 {
+            let sum: u128 = own.iter().map(|own| u128::from(own[counter])).sum();
+            prop_assert_eq!(sum, u128::from(entries[0].inclusive[counter]));
+        }
+        for (own, entry) in own.iter().zip(&entries) {
+            prop_assert!((0..COUNTERS).all(|counter| own[counter] <= entry.inclusive[counter]));
+        }
+    }
+
+    #[test]
+    fn anything_in_the_shape_of_a_plan_is_read_or_refused(plan in plan_like()) {
+        let _ = nodes(&plan.to_string());
+    }
+
+    #[test]
+    fn any_text_is_read_or_refused(text in "\\PC*", json in "[\\[\\]{}:,\"0-9a-zA-Z $]*") {
+        let _ = nodes(&text);
+        let _ = nodes(&json);
+    }
+}

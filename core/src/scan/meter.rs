@@ -1,0 +1,99 @@
+//! The stopwatch that a reader carries through a scan.
+
+use std::ops::ControlFlow;
+
+use crate::clock::Clock;
+use crate::pace::{Ask, Limits, Pace, Stop};
+use crate::stats::{self, Interval, Slices};
+
+/// The stopwatch that a reader carries.
+pub struct Meter<'a> {
+    clock: &'a dyn Clock,
+    pub(super) pace: Pace<'a>,
+    pub(super) progress: &'a mut dyn FnMut(u64),
+    precision: Option<f64>,
+    pub(super) slices: Slices,
+    /// Slices that must exist before the interval is looked at again.
+    next_look: usize,
+    closed: usize,
+    /// Does the present part count in the rate?
+    pub(super) rated: bool,
+    last: u64,
+    /// Blocks of the present part, and of all parts before it.
+    pub(super) in_part: u64,
+    pub(super) before_part: u64,
+    pub(super) stop: Option<Stop>,
+}
+
+impl<'a> Meter<'a> {
+    pub(super) fn start(
+        limits: &Limits,
+        clock: &'a dyn Clock,
+        ask: &'a mut Ask<'a>,
+        progress: &'a mut dyn FnMut(u64),
+    ) -> Self {
+        let pace = Pace::start(limits, clock, ask);
+        Self {
+            clock,
+            last: pace.started(),
+            pace,
+            progress,
+            precision: limits.precision,
+            slices: Slices::default(),
+            next_look: stats::MIN_SLICES,
+            closed: 0,
+            rated: false,
+            in_part: 0,
+            before_part: 0,
+            stop: None,
+        }
+    }
+
+    /// The first read of a part is about to be issued.
+    #[inline]
+    pub fn begin(&mut self) {
+        self.last = self.clock.now();
+    }
+
+    /// `blocks` more have arrived. Breaks when the scan shall end.
+    #[inline]
+    pub fn done(&mut self, blocks: u64) -> ControlFlow<()> {
+        let now = self.clock.now();
+        self.in_part += blocks;
+        if self.rated && self.slices.add(now - self.last, blocks) {
+            self.slice_closed();
+        }
+        if self.stop.is_none() {
+            self.stop = self.pace.check(now);
+        }
+        self.last = self.clock.now();
+        if self.stop.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    /// `blocks` were passed over: done without having been read.
+    pub fn pass_over(&mut self, blocks: u64) {
+        self.in_part += blocks;
+    }
+
+    /// Called while a reader waits, at least every few milliseconds where it can.
+    pub fn idle(&mut self) {
+        if self.stop.is_none() {
+            self.stop = self.pace.check(self.clock.now());
+        }
+    }
+
+    fn slice_closed(&mut self) {
+        (self.progress)(self.before_part + self.in_part);
+        self.closed += 1;
+        let Some(precision) = self.precision else { return };
+        if self.closed < self.next_look {
+            return;
+        }
+        // Looking again only after a quarter more keeps the coverage of the interval near its name.
+        self.next_look = self.closed + self.closed.div_ceil(4);
+        let narrow = |i: Interval| i.relative_half_width() <= precision;
+        if stats::of_ratio(&self.slices.joined()).is_some_and(narrow) {
+            self.stop = Some(Stop::Precise);
+        }
+    }
+}

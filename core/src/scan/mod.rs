@@ -1,0 +1,446 @@
+//! A timed scan: blocks in order, by one [`Reader`], under a budget.
+//!
+//! What is timed is the reading alone. Opening files, looking for holes and asking the page cache
+//! happen between timed spans; so do the caller's interrupts and the pauses of a rate limit. Blocks
+//! that were never written are read in runs of their own, outside the rate, since the device has
+//! nothing to do for them; so are they outside the byte budget.
+//!
+//! Caveats. Residency is counted per segment before its first block is read, in spans of 1 MiB; a
+//! scan that ends inside a span counts a proportionate part of it. Between two runs a deep queue
+//! drains, which a file of many small pieces and holes would feel.
+
+mod buffered;
+mod direct;
+mod meter;
+
+use std::fs::File;
+use std::ops::Range;
+use std::path::Path;
+
+pub use buffered::Buffered;
+pub use direct::{Direct, direct_alignment_below};
+pub use meter::Meter;
+
+use crate::clock::Clock;
+use crate::extents::Holes;
+use crate::pace::{Ask, Limits, Stop};
+use crate::source::{Part, Source};
+use crate::stats::{self, Interval, Slice};
+use crate::{Result, cache};
+
+/// One way to read blocks in order.
+pub trait Reader {
+    /// Reads `part`, which lies in one segment, in order. Calls [`Meter::begin`] when it is about to
+    /// issue the first read and [`Meter::done`] as blocks arrive, starts nothing more once that
+    /// breaks, and returns when nothing is in flight.
+    fn read(&mut self, part: &Part, meter: &mut Meter<'_>) -> Result<()>;
+
+    /// Blocks of one request to the operating system.
+    fn request_blocks(&self) -> u64;
+}
+
+/// What a scan found.
+#[derive(Debug, Clone)]
+pub struct Scan {
+    /// The blocks that were read, holes included.
+    pub blocks: Range<u64>,
+    /// Of these, blocks that were never written to the file.
+    pub holes: u64,
+    /// Time and blocks of the rate: no holes, no pauses.
+    pub rated: Slice,
+    /// Nanoseconds per block: the ratio over all slices but the first, which is warm-up, with its
+    /// interval. None for fewer than [`stats::MIN_SLICES`] slices.
+    pub interval: Option<Interval>,
+    /// Drift over the run, see [`stats::trend`].
+    pub trend: Option<f64>,
+    /// Wall clock of the scan, nanoseconds.
+    pub elapsed_ns: u64,
+    /// Bytes of `blocks` that were in the OS page cache before; None where the kernel does not tell.
+    pub cached_bytes: Option<u64>,
+    /// Bytes of the segments touched that were dirty in the OS page cache before.
+    pub dirty_bytes: Option<u64>,
+    /// Why it ended early; None when it read everything.
+    pub stop: Option<Stop>,
+}
+
+impl Scan {
+    /// Nanoseconds per block that held data; None when there was none.
+    pub fn ns_per_block(&self) -> Option<f64> {
+        let plain = || (self.rated.work > 0).then(|| self.rated.ns as f64 / self.rated.work as f64);
+        self.interval.map(|i| i.value).or_else(plain)
+    }
+}
+
+/// Scans `blocks` of `source` with `reader`.
+///
+/// `ask` is called between requests and may unwind; `progress` gets the number of blocks read.
+pub fn scan<'a>(
+    source: &Source,
+    blocks: Range<u64>,
+    reader: &mut dyn Reader,
+    limits: &Limits,
+    clock: &'a dyn Clock,
+    ask: &'a mut Ask<'a>,
+    progress: &'a mut dyn FnMut(u64),
+) -> Result<Scan> {
+    let started = clock.now();
+    let mut meter = Meter::start(limits, clock, ask, progress);
+    let block_size = u64::from(source.block_size());
+    let mut budget = limits.max_bytes / block_size;
+    let throttle = Throttle::new(limits, block_size, reader.request_blocks());
+    let mut seen = Seen::default();
+    for part in source.parts(blocks.clone()) {
+        let path = source.path(part.segment);
+        let bytes = source.byte_range(&part);
+        let file = source.open(part.segment, false)?;
+        let holes = Holes::find(&file, &path, bytes.clone())?;
+        let cached = CachedSpans::count(&file, &path, bytes.clone());
+        drop(file);
+
+        let first = part.blocks.start;
+        let to_block = |byte: u64| first + (byte - bytes.start) / block_size;
+        let mut at = first;
+        'part: for run in holes.runs(bytes.clone(), block_size, LEAST_HOLE) {
+            let end = to_block(run.bytes.end);
+            meter.rated = !run.hole;
+            while at < end {
+                let mut length = end - at;
+                if meter.rated {
+                    length = throttle.piece(length).min(budget);
+                    if length == 0 {
+                        meter.stop = Some(Stop::Bytes);
+                        break 'part;
+                    }
+                }
+                let piece = Part { segment: part.segment, blocks: at..at + length };
+                meter.in_part = 0;
+                reader.read(&piece, &mut meter)?;
+                let done = meter.in_part;
+                meter.before_part += done;
+                meter.in_part = 0;
+                at += done;
+                if meter.rated {
+                    budget -= done;
+                    throttle.pause(&mut meter);
+                }
+                (meter.progress)(meter.before_part);
+                if meter.stop.is_some() || done < length {
+                    break 'part;
+                }
+            }
+        }
+        let read = bytes.start..bytes.start + (at - first) * block_size;
+        seen.add(&holes, cached, read, block_size);
+        if meter.stop.is_some() {
+            break;
+        }
+    }
+    let read = blocks.start..blocks.start + meter.before_part;
+    if read.end == blocks.end {
+        meter.stop = None;
+    }
+    Ok(seen.summarise(read, &meter, clock.now() - started))
+}
+
+/// Shorter holes are read inside the run they lie in: setting them apart would cost more time than
+/// it saves in truth.
+const LEAST_HOLE: u64 = 1 << 20;
+
+/// Cuts runs into pieces and pauses between them, so that a rate is kept. Within a piece the device
+/// works at full speed: the time per block stays the device's own.
+struct Throttle {
+    blocks_per_s: Option<f64>,
+    piece: u64,
+}
+
+impl Throttle {
+    const PIECES_PER_S: u64 = 50;
+
+    fn new(limits: &Limits, block_size: u64, request_blocks: u64) -> Self {
+        let bytes_per_s = limits.bytes_per_s(request_blocks * block_size);
+        let blocks_per_s = bytes_per_s.map(|b| (b as f64 / block_size as f64).max(1.0));
+        let piece = blocks_per_s.map_or(u64::MAX, |b| (b as u64 / Self::PIECES_PER_S).max(request_blocks));
+        Self { blocks_per_s, piece }
+    }
+
+    fn piece(&self, run: u64) -> u64 {
+        run.min(self.piece)
+    }
+
+    fn pause(&self, meter: &mut Meter<'_>) {
+        let Some(rate) = self.blocks_per_s else { return };
+        let due = meter.slices.total().work as f64 / rate * 1e9;
+        let stop = meter.pace.sleep_until(meter.pace.started() + due as u64);
+        meter.stop = meter.stop.or(stop);
+    }
+}
+
+/// What was found about the blocks besides their time.
+struct Seen {
+    holes: u64,
+    /// Holes inside rated runs.
+    rated_holes: u64,
+    cached: Option<u64>,
+    dirty: Option<u64>,
+}
+
+impl Default for Seen {
+    fn default() -> Self {
+        Self { holes: 0, rated_holes: 0, cached: Some(0), dirty: Some(0) }
+    }
+}
+
+impl Seen {
+    fn add(&mut self, holes: &Holes, cached: Option<CachedSpans>, read: Range<u64>, block_size: u64) {
+        self.holes += holes.whole_blocks(read.clone(), block_size);
+        self.rated_holes += holes
+            .runs(read.clone(), block_size, LEAST_HOLE)
+            .iter()
+            .filter(|run| !run.hole)
+            .map(|run| holes.whole_blocks(run.bytes.clone(), block_size))
+            .sum::<u64>();
+        self.dirty = self.dirty.zip(cached.as_ref().and_then(|c| c.dirty)).map(|(a, b)| a + b);
+        self.cached = self.cached.zip(cached).map(|(sum, spans)| sum + spans.up_to(read.end - read.start));
+    }
+
+    fn summarise(self, blocks: Range<u64>, meter: &Meter<'_>, elapsed_ns: u64) -> Scan {
+        let total = meter.slices.total();
+        let with_data = total.work.saturating_sub(self.rated_holes);
+        // Holes too short to be set apart took some of the time, but are not counted as blocks.
+        let scale = |ns: f64| ns * total.work as f64 / with_data as f64;
+        let mut slices = meter.slices.joined();
+        if slices.len() > stats::MIN_SLICES {
+            slices.remove(0);
+        }
+        let interval = stats::of_ratio(&slices).filter(|_| with_data > 0).map(|i| Interval {
+            value: scale(i.value),
+            low: scale(i.low),
+            high: scale(i.high),
+        });
+        Scan {
+            blocks,
+            holes: self.holes,
+            rated: Slice { ns: total.ns, work: with_data },
+            interval,
+            trend: stats::trend(&slices),
+            elapsed_ns,
+            cached_bytes: self.cached,
+            dirty_bytes: self.dirty,
+            stop: meter.stop,
+        }
+    }
+}
+
+/// Cached bytes of a byte range, span by span.
+struct CachedSpans {
+    cached: Vec<u64>,
+    length: u64,
+    dirty: Option<u64>,
+}
+
+impl CachedSpans {
+    const SPAN: u64 = 1 << 20;
+
+    /// None where the kernel does not tell.
+    fn count(file: &File, path: &Path, bytes: Range<u64>) -> Option<Self> {
+        let mut cached = Vec::new();
+        let mut dirty = Some(0);
+        let mut at = bytes.start;
+        while at < bytes.end {
+            let end = (at + Self::SPAN).min(bytes.end);
+            let found = cache::residency(file, path, at..end).ok()?;
+            cached.push(found.cached_bytes);
+            dirty = dirty.zip(found.dirty_bytes).map(|(a, b)| a + b);
+            at = end;
+        }
+        Some(Self { cached, length: bytes.end - bytes.start, dirty })
+    }
+
+    /// Cached bytes among the first `length` of the range.
+    fn up_to(&self, length: u64) -> u64 {
+        let whole = (length / Self::SPAN) as usize;
+        let sum: u64 = self.cached.iter().take(whole).sum();
+        let rest = length % Self::SPAN;
+        let Some(&last) = self.cached.get(whole) else { return sum };
+        let span = (self.length - whole as u64 * Self::SPAN).min(Self::SPAN);
+        sum + last * rest / span
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::{Manual, Monotonic};
+    use crate::engine::{self, Kind};
+    use std::time::Duration;
+
+    const BLOCK: u64 = 8192;
+    const SEGMENT: u32 = 256;
+
+    /// Segment files in the build directory: `/tmp` may be memory.
+    struct Relation {
+        _directory: tempfile::TempDir,
+        source: Source,
+    }
+
+    impl Relation {
+        /// Of `blocks` blocks; those in `data` are written and synced, the others are holes.
+        fn new(blocks: u64, data: Range<u64>) -> Self {
+            use std::os::unix::fs::FileExt;
+            let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a directory");
+            let source = Source::new(directory.path().join("1"), BLOCK as u32, SEGMENT, blocks);
+            for part in source.parts(0..blocks) {
+                let file = File::create(source.path(part.segment)).expect("created");
+                let bytes = source.byte_range(&part);
+                file.set_len(bytes.end).expect("extended");
+                for block in part.blocks.clone().filter(|b| data.contains(b)) {
+                    file.write_all_at(&[1; BLOCK as usize], source.offset(block)).expect("written");
+                }
+                file.sync_all().expect("synced");
+            }
+            Self { _directory: directory, source }
+        }
+    }
+
+    /// Takes a fixed time a block.
+    struct Steady<'a> {
+        clock: &'a Manual,
+        ns_per_block: u64,
+        read: Vec<Range<u64>>,
+    }
+
+    impl Reader for Steady<'_> {
+        fn read(&mut self, part: &Part, meter: &mut Meter<'_>) -> Result<()> {
+            meter.begin();
+            let mut end = part.blocks.start;
+            for _ in part.blocks.clone() {
+                self.clock.advance(self.ns_per_block);
+                end += 1;
+                if meter.done(1).is_break() {
+                    break;
+                }
+            }
+            self.read.push(part.blocks.start..end);
+            Ok(())
+        }
+
+        fn request_blocks(&self) -> u64 {
+            1
+        }
+    }
+
+    const LIMITS: Limits = Limits {
+        duration: Duration::from_secs(10),
+        shared: Duration::from_secs(60),
+        max_bytes: u64::MAX,
+        max_iops: None,
+        max_mib_per_s: None,
+        precision: None,
+    };
+
+    fn steady(relation: &Relation, blocks: Range<u64>, limits: &Limits) -> (Scan, Vec<Range<u64>>) {
+        let clock = Manual::default();
+        let mut reader = Steady { clock: &clock, ns_per_block: 100_000, read: Vec::new() };
+        let scan = scan(&relation.source, blocks, &mut reader, limits, &clock, &mut || None, &mut |_| ());
+        (scan.expect("scanned"), reader.read)
+    }
+
+    #[test]
+    fn holes_are_read_but_not_rated() {
+        let relation = Relation::new(700, 0..300);
+        let (scan, read) = steady(&relation, 0..700, &LIMITS);
+        assert_eq!((scan.blocks.clone(), scan.holes, scan.stop), (0..700, 400, None));
+        assert_eq!(scan.rated, Slice { ns: 300 * 100_000, work: 300 });
+        assert_eq!(scan.ns_per_block(), Some(100_000.0));
+        assert_eq!(scan.elapsed_ns, 700 * 100_000);
+        // 256 blocks of the first segment, then a short rest of data with its holes set apart.
+        assert_eq!(read, [0..256, 256..300, 300..512, 512..700]);
+    }
+
+    #[test]
+    fn short_holes_stay_in_their_run_but_not_in_the_rate() {
+        let relation = Relation::new(256, 0..200);
+        let (scan, read) = steady(&relation, 100..256, &LIMITS);
+        assert_eq!(read, [100..256]);
+        assert_eq!((scan.holes, scan.rated.work), (56, 100));
+        assert_eq!(scan.ns_per_block(), Some(156_000.0));
+    }
+
+    #[test]
+    fn each_limit_stops_with_its_reason() {
+        let relation = Relation::new(512, 0..512);
+        for (limits, stop, blocks) in [
+            (Limits { duration: Duration::from_millis(10), ..LIMITS }, Stop::Duration, 100),
+            (Limits { shared: Duration::from_millis(20), ..LIMITS }, Stop::Statement, 200),
+            (Limits { max_bytes: 300 * BLOCK + 1, ..LIMITS }, Stop::Bytes, 300),
+            (Limits { precision: Some(0.05), ..LIMITS }, Stop::Precise, 200),
+        ] {
+            let (scan, _) = steady(&relation, 0..512, &limits);
+            assert_eq!((scan.stop, scan.blocks), (Some(stop), 0..blocks));
+        }
+        // A limit that is met just at the end is no reason: everything was read.
+        let (scan, _) = steady(&relation, 0..512, &Limits { max_bytes: 512 * BLOCK, ..LIMITS });
+        assert_eq!((scan.stop, scan.blocks), (None, 0..512));
+    }
+
+    #[test]
+    fn holes_cost_no_bytes() {
+        let relation = Relation::new(512, 256..512);
+        let (scan, _) = steady(&relation, 0..512, &Limits { max_bytes: 16 * BLOCK, ..LIMITS });
+        assert_eq!((scan.blocks, scan.holes, scan.rated.work), (0..272, 256, 16));
+    }
+
+    #[test]
+    fn a_rate_limit_pauses_outside_the_rate() {
+        let relation = Relation::new(256, 0..256);
+        let clock = Monotonic;
+        let limits = Limits { max_iops: Some(512), ..LIMITS };
+        let mut reader = Buffered::new(&relation.source);
+        let scan = scan(&relation.source, 0..256, &mut reader, &limits, &clock, &mut || None, &mut |_| ());
+        let scan = scan.expect("scanned");
+        assert_eq!(scan.blocks, 0..256);
+        assert!(scan.elapsed_ns >= 490_000_000, "{scan:?}");
+        assert!(scan.rated.ns < scan.elapsed_ns / 2, "{scan:?}");
+    }
+
+    #[test]
+    fn real_readers_read_every_segment_and_see_the_cache() {
+        let relation = Relation::new(600, 0..600);
+        let evict = || {
+            for part in relation.source.parts(0..600) {
+                let file = relation.source.open(part.segment, false).expect("opened");
+                let path = relation.source.path(part.segment);
+                let (left, _) = cache::evict(&file, &path, &mut || None).expect("evicted");
+                assert_eq!(left.cached_bytes, 0);
+            }
+        };
+        let run = |reader: &mut dyn Reader| {
+            let clock = Monotonic;
+            scan(&relation.source, 0..600, reader, &LIMITS, &clock, &mut || None, &mut |_| ())
+                .expect("scanned")
+        };
+        evict();
+        let mut engines = vec![engine::open(Some(Kind::Threads), 4, 64 << 10).expect("threads").engine];
+        engines.extend(engine::open(Some(Kind::IoUring), 4, 64 << 10).ok().map(|o| o.engine));
+        for engine in &mut engines {
+            let scan = run(&mut Direct::new(&relation.source, engine.as_mut(), 4, 8));
+            assert_eq!((scan.blocks, scan.stop, scan.cached_bytes), (0..600, None, Some(0)));
+        }
+        let cold = run(&mut Buffered::new(&relation.source));
+        assert_eq!((cold.blocks, cold.cached_bytes), (0..600, Some(0)));
+        let warm = run(&mut Buffered::new(&relation.source));
+        assert_eq!((warm.blocks, warm.cached_bytes), (0..600, Some(600 * BLOCK)));
+    }
+
+    #[test]
+    fn a_truncated_segment_is_an_error_with_its_offset() {
+        let relation = Relation::new(256, 0..256);
+        let file = std::fs::OpenOptions::new().write(true).open(relation.source.path(0)).expect("opened");
+        file.set_len(100 * BLOCK + 512).expect("truncated");
+        let clock = Monotonic;
+        let mut reader = Buffered::new(&relation.source);
+        let error = scan(&relation.source, 0..256, &mut reader, &LIMITS, &clock, &mut || None, &mut |_| ())
+            .expect_err("short");
+        assert!(error.to_string().contains("offset 819200: read only 512 of 8192 bytes"), "{error}");
+    }
+}

@@ -1,0 +1,143 @@
+//! A run cut into slices of about equal time.
+//!
+//! The length of a run is not known when it starts: 2 ms from the OS cache, a minute from a slow
+//! disk. So slices start at 1 ms, and whenever the fixed store is full, neighbours are merged and
+//! the width doubles. Nothing is allocated after the start.
+
+use crate::clock::Clock;
+
+/// Time and work of one slice.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Slice {
+    /// Nanoseconds.
+    pub ns: u64,
+    /// Units of work done in that time, such as blocks.
+    pub work: u64,
+}
+
+impl Slice {
+    fn add(&mut self, other: Slice) {
+        self.ns += other.ns;
+        self.work += other.work;
+    }
+}
+
+/// The slices of one run. The last, unfinished one counts in [`Slices::total`] only.
+#[derive(Debug)]
+pub struct Slices {
+    width_ns: u64,
+    closed: Vec<Slice>,
+    open: Slice,
+    total: Slice,
+}
+
+impl Default for Slices {
+    fn default() -> Self {
+        Self {
+            width_ns: Self::FIRST_WIDTH_NS,
+            closed: Vec::with_capacity(Self::CAPACITY),
+            open: Slice::default(),
+            total: Slice::default(),
+        }
+    }
+}
+
+impl Slices {
+    const CAPACITY: usize = 2048;
+    const FIRST_WIDTH_NS: u64 = 1_000_000;
+    /// Interval arithmetic wants about this many: enough to see rare stalls, few enough that
+    /// neighbours are not copies of each other.
+    const WANTED: usize = 100;
+
+    /// Adds `work` that took `ns`. True when that closed a slice.
+    #[inline]
+    pub fn add(&mut self, ns: u64, work: u64) -> bool {
+        let step = Slice { ns, work };
+        self.total.add(step);
+        self.open.add(step);
+        if self.open.ns < self.width_ns {
+            return false;
+        }
+        if self.closed.len() == Self::CAPACITY {
+            self.merge_neighbours();
+        }
+        self.closed.push(std::mem::take(&mut self.open));
+        true
+    }
+
+    /// Everything added, the unfinished slice included.
+    pub fn total(&self) -> Slice {
+        self.total
+    }
+
+    /// The closed slices, joined into about a hundred (99 at least where there are that many).
+    pub fn joined(&self) -> Vec<Slice> {
+        let per_group = (self.closed.len() / Self::WANTED).max(1);
+        self.closed
+            .chunks_exact(per_group)
+            .map(|group| {
+                let mut sum = Slice::default();
+                group.iter().for_each(|s| sum.add(*s));
+                sum
+            })
+            .collect()
+    }
+
+    fn merge_neighbours(&mut self) {
+        for i in 0..self.closed.len() / 2 {
+            let mut sum = self.closed[2 * i];
+            sum.add(self.closed[2 * i + 1]);
+            self.closed[i] = sum;
+        }
+        self.closed.truncate(self.closed.len() / 2);
+        self.width_ns *= 2;
+    }
+}
+
+/// What recording one step costs, in nanoseconds: the least mean of several batches.
+pub fn recorder_cost_ns(clock: &dyn Clock) -> f64 {
+    const BATCHES: usize = 20;
+    const STEPS: u32 = 5000;
+    let mut slices = Slices::default();
+    (0..BATCHES)
+        .map(|_| {
+            let start = clock.now();
+            for _ in 0..STEPS {
+                std::hint::black_box(slices.add(std::hint::black_box(2000), 1));
+            }
+            (clock.now() - start) as f64 / f64::from(STEPS)
+        })
+        .fold(f64::INFINITY, f64::min)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_runs_keep_all_time_and_work_in_bounded_memory() {
+        let mut slices = Slices::default();
+        let capacity = slices.closed.capacity();
+        for _ in 0..1_000_000 {
+            slices.add(100_000, 3);
+        }
+        assert_eq!(slices.total(), Slice { ns: 100_000_000_000, work: 3_000_000 });
+        assert_eq!(slices.closed.capacity(), capacity);
+        let kept: u64 = slices.closed.iter().map(|s| s.work).sum();
+        assert_eq!(kept + slices.open.work, 3_000_000);
+        let joined = slices.joined();
+        assert!((99..200).contains(&joined.len()), "{}", joined.len());
+        assert!(joined.iter().all(|s| s.ns * 3 == s.work * 100_000));
+    }
+
+    #[test]
+    fn short_runs_are_not_joined() {
+        let mut slices = Slices::default();
+        for _ in 0..30 {
+            assert!(slices.add(1_000_000, 10));
+        }
+        assert!(!slices.add(10, 1));
+        assert_eq!(slices.joined().len(), 30);
+        assert_eq!(slices.total().work, 301);
+    }
+}

@@ -1,0 +1,118 @@
+//! Who served the blocks of a scan: shared buffers, the OS page cache, or the device.
+//!
+//! Hits are counted by the buffer manager. Between the other two decide what the page cache held
+//! before the read, and the bytes that were fetched: a cached block needs no fetch, and a fetched one
+//! was not cached. Readahead fetches more than was asked for, so fetched bytes are an upper bound;
+//! pages that others bring in meanwhile make the count from before an upper bound as well. Where
+//! the two disagree, the smaller number of device blocks is taken.
+//!
+//! Below the kernel (RAID controllers, hypervisors, drives) are more caches, of which nothing is known.
+
+/// Blocks by the tier that served them.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Tiers {
+    /// Found in the server's buffers.
+    pub shared: u64,
+    /// Found in the OS page cache.
+    pub os: u64,
+    /// Fetched from the device.
+    pub device: u64,
+}
+
+/// What is known about a scan that went through the page cache.
+#[derive(Debug, Clone, Copy)]
+pub struct Evidence {
+    /// Blocks found in the server's buffers; 0 when it read past the server.
+    pub hits: u64,
+    /// Blocks read from the file that hold data.
+    pub reads: u64,
+    /// Blocks of the whole range that were in the page cache before; None if unknown.
+    pub cached: Option<u64>,
+    /// Blocks' worth of bytes that were fetched; None if unknown.
+    pub fetched: Option<u64>,
+}
+
+impl Tiers {
+    /// Of a scan through the page cache; None when nothing tells the page cache from the device.
+    pub fn of_buffered(evidence: Evidence) -> Option<Self> {
+        let Evidence { hits, reads, cached, fetched } = evidence;
+        // With hits, which of the cached blocks were read is not known: at least those that the
+        // hits can't account for, at most all.
+        let (most, least) = match cached {
+            Some(cached) => (reads - cached.saturating_sub(hits).min(reads), reads - cached.min(reads)),
+            None => (reads, 0),
+        };
+        let device = match fetched {
+            Some(fetched) if fetched < least => fetched,
+            Some(fetched) => fetched.min(most),
+            None if cached.is_some() => most,
+            None => return None,
+        };
+        Some(Self { shared: hits, os: reads - device, device })
+    }
+
+    /// Of a scan past the page cache.
+    pub fn of_direct(reads: u64, fetched: u64) -> Self {
+        let device = fetched.min(reads);
+        Self { shared: 0, os: reads - device, device }
+    }
+
+    /// The shares in percent: shared, os, device. None without blocks.
+    pub fn percent(&self) -> Option<[f64; 3]> {
+        let all = self.shared + self.os + self.device;
+        let share = |blocks: u64| blocks as f64 * 100.0 / all as f64;
+        (all > 0).then(|| [share(self.shared), share(self.os), share(self.device)])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn device_of(hits: u64, reads: u64, cached: Option<u64>, fetched: Option<u64>) -> Option<u64> {
+        Tiers::of_buffered(Evidence { hits, reads, cached, fetched }).map(|t| {
+            assert_eq!(t.shared + t.os + t.device, hits + reads);
+            t.device
+        })
+    }
+
+    #[test]
+    fn residency_and_fetched_bytes_agree() {
+        assert_eq!(device_of(0, 100, Some(0), Some(100)), Some(100));
+        assert_eq!(device_of(0, 100, Some(100), Some(0)), Some(0));
+        assert_eq!(device_of(0, 100, Some(40), Some(60)), Some(60));
+    }
+
+    #[test]
+    fn readahead_past_the_end_is_not_a_tier() {
+        assert_eq!(device_of(0, 100, Some(40), Some(75)), Some(60));
+    }
+
+    #[test]
+    fn pages_that_others_brought_in_meanwhile_are_the_page_caches() {
+        assert_eq!(device_of(0, 100, Some(0), Some(10)), Some(10));
+    }
+
+    #[test]
+    fn hits_may_or_may_not_be_cached_too() {
+        // 50 hits; 50 of the 100 blocks are cached: the same ones, or the others.
+        assert_eq!(device_of(50, 50, Some(50), Some(50)), Some(50));
+        assert_eq!(device_of(50, 50, Some(50), Some(0)), Some(0));
+        assert_eq!(device_of(50, 50, Some(50), None), Some(50));
+    }
+
+    #[test]
+    fn one_source_is_enough_none_is_not() {
+        assert_eq!(device_of(0, 100, None, Some(30)), Some(30));
+        assert_eq!(device_of(0, 100, Some(30), None), Some(70));
+        assert_eq!(device_of(0, 100, None, None), None);
+    }
+
+    #[test]
+    fn shares_add_up() {
+        let tiers = Tiers { shared: 1, os: 1, device: 2 };
+        assert_eq!(tiers.percent(), Some([25.0, 25.0, 50.0]));
+        assert_eq!(Tiers::default().percent(), None);
+        assert_eq!(Tiers::of_direct(10, 12), Tiers { shared: 0, os: 0, device: 10 });
+    }
+}

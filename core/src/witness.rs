@@ -1,0 +1,77 @@
+//! What a run cost the hardware: the kernel's account of who read, and the devices' own counters,
+//! looked at before and after.
+//!
+//! The device counters hold everyone's requests. Ours are told apart by bytes only: the account
+//! knows no requests.
+
+use crate::account::Account;
+use crate::clock::{Clock, Monotonic};
+use crate::device::{Activity, Counters, Leaf, Roots};
+
+/// Where to look.
+pub struct Witness<'a> {
+    account: Account,
+    leaves: &'a [Leaf],
+    roots: &'a Roots,
+}
+
+/// One look.
+pub struct Look {
+    at: u64,
+    read_bytes: Option<u64>,
+    counters: Vec<Option<Counters>>,
+}
+
+/// What happened between two looks.
+#[derive(Debug, Clone)]
+pub struct Cost {
+    /// Bytes fetched from storage in our account; None where the kernel does not tell.
+    pub fetched_bytes: Option<u64>,
+    /// What the devices did, for us and for everyone else; None where one has no counters.
+    pub activity: Option<Activity>,
+}
+
+impl<'a> Witness<'a> {
+    /// Watches an account and the devices below a directory.
+    pub fn new(account: Account, leaves: &'a [Leaf], roots: &'a Roots) -> Self {
+        Self { account, leaves, roots }
+    }
+
+    /// The account that is watched.
+    pub fn account(&self) -> &Account {
+        &self.account
+    }
+
+    /// Looks now.
+    pub fn look(&self) -> Look {
+        Look {
+            at: Monotonic.now(),
+            read_bytes: self.account.read_bytes(),
+            counters: self.leaves.iter().map(|leaf| leaf.counters(self.roots)).collect(),
+        }
+    }
+
+    /// What happened since `earlier`.
+    pub fn since(&self, earlier: &Look) -> Cost {
+        let now = self.look();
+        let elapsed_ms = (now.at - earlier.at) as f64 / 1e6;
+        let activities: Option<Vec<Activity>> = now
+            .counters
+            .iter()
+            .zip(&earlier.counters)
+            .map(|(now, earlier)| now.as_ref()?.since(earlier.as_ref()?, elapsed_ms))
+            .collect();
+        Cost {
+            fetched_bytes: now.read_bytes.zip(earlier.read_bytes).and_then(|(n, e)| n.checked_sub(e)),
+            activity: activities.and_then(Activity::sum),
+        }
+    }
+}
+
+impl Cost {
+    /// Bytes that the devices moved beyond what we fetched: everyone else's reads, and all writes.
+    pub fn other_bytes(&self) -> Option<u64> {
+        let activity = self.activity.as_ref()?;
+        Some((activity.reads.bytes + activity.writes.bytes).saturating_sub(self.fetched_bytes?))
+    }
+}

@@ -1,0 +1,175 @@
+//! `io_probe_cache`: what the caches hold of a relation. `io_probe_evict`: making them let go.
+
+use std::ops::Range;
+
+use io_probe_core::cache::{self, Residency};
+use io_probe_core::extents::Holes;
+use io_probe_core::pace::Ask;
+use io_probe_core::source::Source;
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::prelude::*;
+use serde::Serialize;
+
+use super::arguments::{self, figure};
+use crate::error::{Error, Result};
+use crate::pg::relation::{Fork, Relation};
+use crate::pg::row::Rows;
+use crate::pg::{buffers, interrupts, server};
+use crate::statement;
+
+#[pg_extern(sql = false)]
+fn io_probe_cache(rel: Option<pg_sys::Oid>) -> std::result::Result<Rows, ErrorReport> {
+    Ok(Rows::of(states(rel)?))
+}
+
+#[pg_extern(sql = false)]
+fn io_probe_evict(rel: Option<pg_sys::Oid>) -> std::result::Result<Rows, ErrorReport> {
+    Ok(Rows::of(evictions(rel)?))
+}
+
+/// `io_probe_cache_row`.
+#[derive(Serialize)]
+struct State {
+    fork: &'static str,
+    blks_total: u64,
+    shared_blks: u64,
+    shared_pct: Option<f64>,
+    os_cached_bytes: u64,
+    os_cached_pct: Option<f64>,
+    os_dirty_bytes: Option<u64>,
+    hole_bytes: u64,
+}
+
+/// `io_probe_evict_row`.
+#[derive(Serialize)]
+struct Eviction {
+    fork: &'static str,
+    shared_blks_before: u64,
+    shared_blks_after: u64,
+    os_bytes_before: u64,
+    os_bytes_after: u64,
+    complete: bool,
+    notes: Vec<String>,
+}
+
+fn states(rel: Option<pg_sys::Oid>) -> Result<Vec<State>> {
+    let relation = Relation::open_for_facts(arguments::relation(rel)?)?;
+    forks(&relation).map(|(fork, source)| state(&relation, fork, &source)).collect()
+}
+
+/// The forks that exist.
+fn forks(relation: &Relation) -> impl Iterator<Item = (Fork, Source)> {
+    Fork::all().filter_map(|fork| Some((fork, relation.source(fork)?)))
+}
+
+fn state(relation: &Relation, fork: Fork, source: &Source) -> Result<State> {
+    let block_size = u64::from(source.block_size());
+    let bytes = source.blocks() * block_size;
+    let share = |part: u64, whole: u64| (whole > 0).then(|| figure(part as f64 * 100.0 / whole as f64));
+    let mut hole_blocks = 0;
+    for part in source.parts(0..source.blocks()) {
+        interrupts::check();
+        let file = source.open(part.segment, false)?;
+        let range = source.byte_range(&part);
+        hole_blocks +=
+            Holes::find(&file, &source.path(part.segment), range.clone())?.whole_blocks(range, block_size);
+    }
+    let residency = resident(source)?;
+    let shared_blks = buffers::resident_blocks(relation, fork);
+    Ok(State {
+        fork: fork.name(),
+        blks_total: source.blocks(),
+        shared_blks,
+        shared_pct: share(shared_blks, source.blocks()),
+        os_cached_bytes: residency.cached_bytes,
+        os_cached_pct: share(residency.cached_bytes, bytes),
+        os_dirty_bytes: residency.dirty_bytes,
+        hole_bytes: hole_blocks * block_size,
+    })
+}
+
+/// What the OS page cache holds of a fork.
+fn resident(source: &Source) -> Result<Residency> {
+    let mut sum = Residency { cached_bytes: 0, dirty_bytes: Some(0) };
+    for part in source.parts(0..source.blocks()) {
+        interrupts::check();
+        let file = source.open(part.segment, false)?;
+        let found = cache::residency(&file, &source.path(part.segment), source.byte_range(&part))?;
+        sum.cached_bytes += found.cached_bytes;
+        sum.dirty_bytes = sum.dirty_bytes.zip(found.dirty_bytes).map(|(a, b)| a + b);
+    }
+    Ok(sum)
+}
+
+fn evictions(rel: Option<pg_sys::Oid>) -> Result<Vec<Eviction>> {
+    let relation = Relation::open_to_read(arguments::relation(rel)?)?;
+    let _charge = statement::charge();
+    let mut ask = interrupts::ask_within(relation.locked(), statement::left());
+    let mut before = Vec::new();
+    for (fork, source) in forks(&relation) {
+        before.push((fork, buffers::resident_blocks(&relation, fork), resident(&source)?));
+    }
+    buffers::flush_and_evict(&relation);
+    let mut rows = Vec::new();
+    for (fork, shared_blks_before, os_before) in before {
+        let Some(source) = relation.source(fork) else { continue };
+        let stop = drop_cached(&source, 0..source.blocks(), &mut ask)?;
+        let os_after = resident(&source)?;
+        let shared_blks_after = buffers::resident_blocks(&relation, fork);
+        let mut notes: Vec<String> = stop.iter().map(ToString::to_string).collect();
+        if shared_blks_after > 0 && relation.is_temporary() {
+            notes.push("pages in the session's own buffers stay there".to_owned());
+        } else if shared_blks_after > 0 && !buffers::can_evict() {
+            notes.push("this server version cannot evict shared buffers".to_owned());
+        } else if shared_blks_after > 0 && server::in_recovery() {
+            notes.push("shared buffers are left alone during recovery".to_owned());
+        } else if shared_blks_after > 0 {
+            notes.push("pages that others use stay in shared buffers".to_owned());
+        }
+        rows.push(Eviction {
+            fork: fork.name(),
+            shared_blks_before,
+            shared_blks_after,
+            os_bytes_before: os_before.cached_bytes,
+            os_bytes_after: os_after.cached_bytes,
+            complete: shared_blks_after == 0 && os_after.cached_bytes == 0,
+            notes,
+        });
+    }
+    Ok(rows)
+}
+
+/// Makes the caches let go of what a probe is about to read. What stays, the probe will count.
+pub(super) fn evict(
+    relation: &Relation,
+    source: &Source,
+    blocks: Range<u64>,
+    ask: &mut Ask<'_>,
+) -> Result<()> {
+    buffers::flush_and_evict(relation);
+    drop_cached(source, blocks, ask).map(|_| ())
+}
+
+/// Drops the OS cache's pages of whole segments: single blocks may share a large folio with others.
+fn drop_cached(
+    source: &Source,
+    blocks: Range<u64>,
+    ask: &mut Ask<'_>,
+) -> Result<Option<io_probe_core::pace::Stop>> {
+    for part in source.parts(blocks) {
+        let file = source.open(part.segment, false)?;
+        if let (_, Some(stop)) = cache::evict(&file, &source.path(part.segment), ask)? {
+            return Ok(Some(stop));
+        }
+    }
+    Ok(None)
+}
+
+/// Emptying caches is a right of its own.
+pub(super) fn check_may_evict() -> Result<()> {
+    if server::own_functions().iter().any(|f| f.name == "io_probe_evict" && f.executable) {
+        return Ok(());
+    }
+    Err(Error::denied("permission denied to evict caches")
+        .detail("cold => true needs EXECUTE on io_probe_evict."))
+}

@@ -1,0 +1,146 @@
+//! `io_probe_check`: what this server, its kernel and the caller's rights allow.
+
+use io_probe_core::account::Account;
+use io_probe_core::cache::{self, Method};
+use io_probe_core::clock::{self, Monotonic};
+use io_probe_core::device::{self, Roots};
+use io_probe_core::{engine, stats};
+use pgrx::prelude::*;
+use serde::Serialize;
+
+use super::arguments::figure;
+use crate::pg::row::Rows;
+use crate::pg::{buffers, server};
+
+#[pg_extern(sql = false)]
+fn io_probe_check() -> Rows {
+    let items = kernel().into_iter().chain(devices()).chain(clocks()).chain(this_server()).chain(rights());
+    Rows::of(items)
+}
+
+/// `io_probe_check_row`.
+#[derive(Debug, Serialize)]
+struct Item {
+    item: String,
+    status: &'static str,
+    value: String,
+    what_to_do: Option<&'static str>,
+}
+
+impl Item {
+    fn ok(item: impl Into<String>, value: impl Into<String>) -> Self {
+        Self { item: item.into(), status: "ok", value: value.into(), what_to_do: None }
+    }
+
+    fn missing(item: impl Into<String>, value: impl Into<String>, what_to_do: &'static str) -> Self {
+        let (item, value) = (item.into(), value.into());
+        Self { item, status: "unsupported", value, what_to_do: Some(what_to_do) }
+    }
+}
+
+fn kernel() -> Vec<Item> {
+    let residency = match cache::method() {
+        Method::Cachestat => Item::ok("OS cache residency", "cachestat"),
+        Method::Mincore => Item::missing(
+            "OS cache residency",
+            "mincore, which does not tell dirty pages",
+            "Linux 6.5 or later has cachestat; a container's seccomp profile may refuse it.",
+        ),
+    };
+    let uring = match engine::io_uring_refusal() {
+        None => Item::ok("io_uring", "available"),
+        Some(why) => Item::missing(
+            "io_uring",
+            why,
+            "Threads are used instead. Allow io_uring in the container, or see kernel.io_uring_disabled.",
+        ),
+    };
+    let account = match Account::Own.read_bytes() {
+        Some(_) => Item::ok("account of bytes read", "/proc/self/io"),
+        None => Item::missing(
+            "account of bytes read",
+            "/proc/self/io can't be read",
+            "The kernel needs CONFIG_TASK_IO_ACCOUNTING, the container a /proc; device shares are unknown.",
+        ),
+    };
+    let kernel = nix_release().map_or_else(
+        || Item::missing("kernel", "unknown", "/proc is not mounted in this container."),
+        |release| Item::ok("kernel", release),
+    );
+    vec![kernel, residency, uring, account]
+}
+
+fn nix_release() -> Option<String> {
+    std::fs::read_to_string("/proc/sys/kernel/osrelease").ok().map(|release| release.trim().to_owned())
+}
+
+fn devices() -> Vec<Item> {
+    let roots = Roots::default();
+    let of = |object: server::Object| {
+        let name = match &object.tablespace {
+            Some(name) => format!("device of {} {name}", object.kind),
+            None => format!("device of {}", object.kind),
+        };
+        let placement = device::locate(&object.directory, &roots);
+        let leaves: Vec<&str> = placement.leaves.iter().map(|leaf| leaf.name.as_str()).collect();
+        let counted = placement.leaves.iter().all(|leaf| leaf.counters(&roots).is_some());
+        match (leaves.is_empty(), counted) {
+            (false, true) => Item::ok(name, leaves.join(", ")),
+            (false, false) => Item::missing(
+                name,
+                format!("{}, without counters", leaves.join(", ")),
+                "Mount /sys in the container to see requests and queue settings.",
+            ),
+            (true, _) => Item::missing(
+                name,
+                placement.notes.first().map_or("no block device", String::as_str),
+                "Times are measured all the same; requests and queue settings are unknown.",
+            ),
+        }
+    };
+    server::objects().into_iter().map(of).collect()
+}
+
+fn clocks() -> Vec<Item> {
+    vec![
+        Item::ok("clock resolution", format!("{} ns", clock::resolution_ns())),
+        Item::ok("clock cost", format!("{} ns a reading", figure(clock::cost_ns()))),
+        Item::ok("recorder cost", format!("{} ns a record", figure(stats::recorder_cost_ns(&Monotonic)))),
+    ]
+}
+
+fn this_server() -> Vec<Item> {
+    let evicts = if buffers::can_evict() {
+        Item::ok("eviction from shared buffers", "available")
+    } else {
+        Item::missing(
+            "eviction from shared buffers",
+            "not before PostgreSQL 17",
+            "With cold => true the server path passes over blocks that are in shared buffers.",
+        )
+    };
+    let timing = match server::setting(c"track_io_timing") {
+        Some(value) if value == "on" => Item::ok("track_io_timing", value),
+        value => Item::missing(
+            "track_io_timing",
+            value.unwrap_or_default(),
+            "Turn it on to see io_read_ms in io_probe_explain; io_probe_check's clock cost is its price.",
+        ),
+    };
+    let path = Item::ok("server path", server::read_method());
+    let settings = server::own_settings().into_iter().map(|(name, value)| Item::ok(name, value));
+    [path, evicts, timing].into_iter().chain(settings).collect()
+}
+
+fn rights() -> Vec<Item> {
+    let of = |function: &server::OwnFunction| {
+        let name = format!("EXECUTE on {}", function.name);
+        if function.executable {
+            Item::ok(name, "granted")
+        } else {
+            let advice = "Ask for GRANT EXECUTE; the README has one block for it.";
+            Item { item: name, status: "denied", value: "not granted".to_owned(), what_to_do: Some(advice) }
+        }
+    };
+    server::own_functions().iter().map(of).collect()
+}

@@ -1,0 +1,176 @@
+//! `io_probe_device`: which devices are behind the server's directories, and how they are set.
+//! `io_probe_counters`: what those devices have done since boot.
+
+use io_probe_core::device::{self, Counters, Leaf, Roots};
+use io_probe_core::scan::direct_alignment_below;
+use pgrx::prelude::*;
+use serde::Serialize;
+
+use crate::pg::row::Rows;
+use crate::pg::server::{self, Object};
+
+#[pg_extern(sql = false)]
+fn io_probe_device() -> Rows {
+    let roots = Roots::default();
+    Rows::of(server::objects().iter().flat_map(|object| facts(object, &roots)))
+}
+
+/// `io_probe_device_row`.
+#[derive(Debug, Clone, Default, Serialize)]
+struct Fact {
+    object: &'static str,
+    spcname: Option<String>,
+    device: Option<String>,
+    scheduler: Option<String>,
+    read_ahead_kb: Option<u64>,
+    read_ahead_sectors: Option<u64>,
+    rotational: Option<bool>,
+    fs_type: Option<String>,
+    mount_point: Option<String>,
+    directory: String,
+    fs_free_bytes: Option<u64>,
+    mount_options: Option<String>,
+    top_device: Option<String>,
+    model: Option<String>,
+    schedulers: Option<Vec<String>>,
+    nr_requests: Option<u64>,
+    max_sectors_kb: Option<u64>,
+    max_hw_sectors_kb: Option<u64>,
+    logical_block_size: Option<u64>,
+    physical_block_size: Option<u64>,
+    fs_block_size: Option<u64>,
+    optimal_io_size: Option<u64>,
+    alignment_offset: Option<i64>,
+    start_sector: Option<u64>,
+    aligned: Option<bool>,
+    size_bytes: Option<u64>,
+    read_only: Option<bool>,
+    write_cache: Option<String>,
+    fua: Option<bool>,
+    nomerges: Option<u8>,
+    direct_io_align: Option<u64>,
+    status: &'static str,
+    notes: Vec<String>,
+}
+
+/// The rows of one object: one per leaf, or one without a device.
+fn facts(object: &Object, roots: &Roots) -> Vec<Fact> {
+    let placement = device::locate(&object.directory, roots);
+    let shared = Fact {
+        object: object.kind,
+        spcname: object.tablespace.clone(),
+        read_ahead_kb: placement.read_ahead_kb,
+        read_ahead_sectors: placement.read_ahead_kb.map(|kb| kb * 2),
+        fs_type: placement.mount.as_ref().map(|m| m.fs_type.clone()),
+        mount_point: placement.mount.as_ref().map(|m| m.mount_point.display().to_string()),
+        mount_options: placement.mount.as_ref().map(|m| m.options.clone()),
+        directory: placement.directory.display().to_string(),
+        fs_free_bytes: placement.file_system.as_ref().map(|f| f.free_bytes),
+        fs_block_size: placement.file_system.as_ref().map(|f| f.block_size),
+        top_device: placement.top.clone(),
+        direct_io_align: direct_alignment_below(&placement.directory),
+        status: "unsupported",
+        notes: placement.notes.clone(),
+        ..Fact::default()
+    };
+    if placement.leaves.is_empty() {
+        return vec![shared];
+    }
+    placement.leaves.iter().map(|leaf| with_leaf(shared.clone(), leaf)).collect()
+}
+
+fn with_leaf(shared: Fact, leaf: &Leaf) -> Fact {
+    Fact {
+        device: Some(leaf.name.clone()),
+        scheduler: leaf.scheduler.clone(),
+        rotational: leaf.rotational,
+        model: leaf.model.clone(),
+        schedulers: leaf.schedulers.clone(),
+        nr_requests: leaf.nr_requests,
+        max_sectors_kb: leaf.max_sectors_kb,
+        max_hw_sectors_kb: leaf.max_hw_sectors_kb,
+        logical_block_size: leaf.logical_block_size,
+        physical_block_size: leaf.physical_block_size,
+        optimal_io_size: leaf.optimal_io_size,
+        alignment_offset: leaf.alignment_offset,
+        start_sector: leaf.start_sector,
+        aligned: leaf.aligned,
+        size_bytes: leaf.size_bytes,
+        read_only: leaf.read_only,
+        write_cache: leaf.write_cache.clone(),
+        fua: leaf.fua,
+        nomerges: leaf.nomerges,
+        status: "ok",
+        ..shared
+    }
+}
+
+#[pg_extern(sql = false)]
+fn io_probe_counters() -> Rows {
+    let roots = Roots::default();
+    let mut leaves: Vec<Leaf> = Vec::new();
+    for object in server::objects() {
+        for leaf in device::locate(&object.directory, &roots).leaves {
+            if !leaves.iter().any(|known| known.name == leaf.name) {
+                leaves.push(leaf);
+            }
+        }
+    }
+    let sampled_at = server::now();
+    Rows::of(
+        leaves.iter().filter_map(|leaf| {
+            Some(Totals::new(sampled_at.clone(), leaf.name.clone(), &leaf.counters(&roots)?))
+        }),
+    )
+}
+
+/// `io_probe_counters_row`.
+#[derive(Debug, Serialize)]
+struct Totals {
+    sampled_at: String,
+    device: String,
+    reads: u64,
+    reads_merged: u64,
+    read_bytes: u64,
+    read_ms: u32,
+    writes: u64,
+    writes_merged: u64,
+    write_bytes: u64,
+    write_ms: u32,
+    discards: Option<u64>,
+    discards_merged: Option<u64>,
+    discard_bytes: Option<u64>,
+    discard_ms: Option<u32>,
+    flushes: Option<u64>,
+    flush_ms: Option<u32>,
+    in_flight: u64,
+    io_ms: u32,
+    weighted_io_ms: u32,
+}
+
+impl Totals {
+    fn new(sampled_at: String, device: String, counters: &Counters) -> Self {
+        let Counters { reads, writes, discards, flushes, .. } = counters;
+        Self {
+            sampled_at,
+            device,
+            reads: reads.completed,
+            reads_merged: reads.merged,
+            read_bytes: reads.bytes(),
+            read_ms: reads.ticks_ms,
+            writes: writes.completed,
+            writes_merged: writes.merged,
+            write_bytes: writes.bytes(),
+            write_ms: writes.ticks_ms,
+            discards: discards.map(|d| d.completed),
+            discards_merged: discards.map(|d| d.merged),
+            discard_bytes: discards.map(|d| d.bytes()),
+            discard_ms: discards.map(|d| d.ticks_ms),
+            flushes: flushes.map(|f| f.completed),
+            flush_ms: flushes.map(|f| f.ticks_ms),
+            in_flight: counters.in_flight,
+            io_ms: counters.io_ticks_ms,
+            weighted_io_ms: counters.weighted_ticks_ms,
+        }
+    }
+}

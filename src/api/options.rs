@@ -1,0 +1,58 @@
+//! The `options jsonb` argument: rare knobs by name.
+
+use serde_json::{Map, Value};
+
+use super::arguments::quoted;
+use crate::error::{Error, Result};
+
+/// The options of one call.
+pub(super) struct Options(Map<String, Value>);
+
+impl Options {
+    /// Accepts an object whose keys are all `known`.
+    pub(super) fn parse(options: Option<pgrx::JsonB>, known: &[&str]) -> Result<Self> {
+        let options = match options.map(|json| json.0) {
+            None | Some(Value::Null) => Map::new(),
+            Some(Value::Object(options)) => options,
+            Some(_) => return Err(Error::invalid("options must be a JSON object")),
+        };
+        if let Some(key) = options.keys().find(|key| !known.contains(&key.as_str())) {
+            return Err(Error::invalid(format!("unknown option \"{key}\""))
+                .hint(format!("Valid options are {}.", quoted(known))));
+        }
+        Ok(Self(options))
+    }
+
+    fn get<T>(&self, key: &str, what: &str, read: impl Fn(&Value) -> Option<T>) -> Result<Option<T>> {
+        match self.0.get(key) {
+            None | Some(Value::Null) => Ok(None),
+            Some(value) => read(value)
+                .map(Some)
+                .ok_or_else(|| Error::invalid(format!("option \"{key}\" must be {what}, not {value}"))),
+        }
+    }
+
+    /// A whole number of at least `least`.
+    pub(super) fn count(&self, key: &str, least: u64) -> Result<Option<u64>> {
+        self.get(key, &format!("a whole number of at least {least}"), |value| {
+            value.as_u64().filter(|n| *n >= least)
+        })
+    }
+
+    /// A number of at least 1 that fits 32 bits.
+    pub(super) fn rate(&self, key: &str) -> Result<Option<u32>> {
+        self.get(key, "a whole number from 1 to 4294967295", |value| {
+            u32::try_from(value.as_u64()?).ok().filter(|n| *n > 0)
+        })
+    }
+
+    /// A share over 0 and under 1.
+    pub(super) fn share(&self, key: &str) -> Result<Option<f64>> {
+        self.get(key, "a number over 0 and under 1", |value| value.as_f64().filter(|n| *n > 0.0 && *n < 1.0))
+    }
+
+    /// Yes or no.
+    pub(super) fn flag(&self, key: &str) -> Result<bool> {
+        Ok(self.get(key, "true or false", Value::as_bool)?.unwrap_or(false))
+    }
+}

@@ -1,0 +1,61 @@
+-- A plan as rows. PUBLIC may execute these: they can do nothing that EXPLAIN can't.
+
+CREATE TYPE io_probe_explain_row AS (
+    node_id           integer,
+    parent_id         integer,
+    level             integer,
+    node_type         text,
+    relid             regclass,
+    indexid           regclass,
+    alias             text,
+    access            text,
+    shared_blks_hit   bigint,
+    shared_blks_read  bigint,
+    temp_blks_read    bigint,
+    temp_blks_written bigint,
+    io_read_ms        double precision,
+    self_ms           double precision,
+    total_ms          double precision,
+    plan_rows         double precision,
+    actual_rows       double precision,
+    loops             bigint,
+    startup_cost      double precision,
+    total_cost        double precision,
+    local_blks_hit    bigint,
+    local_blks_read   bigint
+);
+COMMENT ON TYPE io_probe_explain_row IS 'Row of io_probe_explain: one plan node';
+COMMENT ON COLUMN io_probe_explain_row.node_id IS '1 for the top node, then in the order in which EXPLAIN prints them';
+COMMENT ON COLUMN io_probe_explain_row.parent_id IS 'Node below which EXPLAIN prints this one; NULL for the top node';
+COMMENT ON COLUMN io_probe_explain_row.level IS 'Depth below the top node, which is 0';
+COMMENT ON COLUMN io_probe_explain_row.node_type IS 'Name as EXPLAIN prints it';
+COMMENT ON COLUMN io_probe_explain_row.relid IS 'Table that the node reads or modifies; joins with every probe. For a Bitmap Index Scan the table that it works for';
+COMMENT ON COLUMN io_probe_explain_row.indexid IS 'Index that the node reads';
+COMMENT ON COLUMN io_probe_explain_row.alias IS 'Name of the item in the query';
+COMMENT ON COLUMN io_probe_explain_row.access IS 'How the node reaches its blocks: sequential, random or bitmap; NULL for a node that scans nothing';
+COMMENT ON COLUMN io_probe_explain_row.shared_blks_hit IS 'Own blocks found in shared buffers; NULL unless executed';
+COMMENT ON COLUMN io_probe_explain_row.shared_blks_read IS 'Own blocks read into shared buffers, from the OS cache or the device';
+COMMENT ON COLUMN io_probe_explain_row.temp_blks_read IS 'Own blocks of temporary files read';
+COMMENT ON COLUMN io_probe_explain_row.temp_blks_written IS 'Own blocks of temporary files written';
+COMMENT ON COLUMN io_probe_explain_row.io_read_ms IS 'Own time in ms spent waiting for reads, all processes together; NULL without track_io_timing';
+COMMENT ON COLUMN io_probe_explain_row.self_ms IS 'Own part of total_ms, never negative';
+COMMENT ON COLUMN io_probe_explain_row.total_ms IS 'Time in ms in the node and below it: average per loop times loops, so workers add up';
+COMMENT ON COLUMN io_probe_explain_row.plan_rows IS 'Rows per loop that the planner expected';
+COMMENT ON COLUMN io_probe_explain_row.actual_rows IS 'Rows per loop that came out';
+COMMENT ON COLUMN io_probe_explain_row.loops IS 'How often the node was started, over all processes';
+COMMENT ON COLUMN io_probe_explain_row.startup_cost IS 'The planner''s cost up to the first row';
+COMMENT ON COLUMN io_probe_explain_row.total_cost IS 'The planner''s cost up to the last row';
+COMMENT ON COLUMN io_probe_explain_row.local_blks_hit IS 'Own blocks of temporary tables found in the session''s buffers';
+COMMENT ON COLUMN io_probe_explain_row.local_blks_read IS 'Own blocks of temporary tables read into them';
+
+CREATE FUNCTION io_probe_explain(query text, execute boolean DEFAULT false)
+RETURNS SETOF io_probe_explain_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
+AS 'MODULE_PATHNAME', 'io_probe_explain_wrapper';
+COMMENT ON FUNCTION io_probe_explain(text, boolean) IS 'Plan of one query as rows, a node each. With execute the query is run, in a read-only subtransaction, and each node shows its own blocks and times: the sums over all nodes are those of the statement';
+
+CREATE FUNCTION io_probe_explain_json(plan json)
+RETURNS SETOF io_probe_explain_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
+AS 'MODULE_PATHNAME', 'io_probe_explain_json_wrapper';
+COMMENT ON FUNCTION io_probe_explain_json(json) IS 'The rows of io_probe_explain from an EXPLAIN (FORMAT JSON) that was taken elsewhere, such as in the log of auto_explain. Names are looked up in this database';

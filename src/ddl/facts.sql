@@ -1,0 +1,232 @@
+-- Facts that are only read: devices, their counters, caches, running probes, what is possible here.
+
+CREATE TYPE io_probe_device_row AS (
+    object              text,
+    spcname             text,
+    device              text,
+    scheduler           text,
+    read_ahead_kb       bigint,
+    read_ahead_sectors  bigint,
+    rotational          boolean,
+    fs_type             text,
+    mount_point         text,
+    directory           text,
+    fs_free_bytes       bigint,
+    mount_options       text,
+    top_device          text,
+    model               text,
+    schedulers          text[],
+    nr_requests         bigint,
+    max_sectors_kb      bigint,
+    max_hw_sectors_kb   bigint,
+    logical_block_size  bigint,
+    physical_block_size bigint,
+    fs_block_size       bigint,
+    optimal_io_size     bigint,
+    alignment_offset    bigint,
+    start_sector        bigint,
+    aligned             boolean,
+    size_bytes          bigint,
+    read_only           boolean,
+    write_cache         text,
+    fua                 boolean,
+    nomerges            smallint,
+    direct_io_align     bigint,
+    status              text,
+    notes               text[]
+);
+COMMENT ON TYPE io_probe_device_row IS 'Row of io_probe_device: one object of the server on one device';
+COMMENT ON COLUMN io_probe_device_row.object IS 'What lies there: tablespace, wal or temp (where temporary files of this session go)';
+COMMENT ON COLUMN io_probe_device_row.spcname IS 'Tablespace; NULL for the WAL';
+COMMENT ON COLUMN io_probe_device_row.device IS 'Device that does the I/O: the last one below partitions, dm and md; one row for each';
+COMMENT ON COLUMN io_probe_device_row.scheduler IS 'I/O scheduler in force';
+COMMENT ON COLUMN io_probe_device_row.read_ahead_kb IS 'Readahead window in kB that reads through this file system use; a descriptor keeps the one of the moment when it was opened';
+COMMENT ON COLUMN io_probe_device_row.read_ahead_sectors IS 'The same in sectors of 512 bytes, as blockdev --getra prints it';
+COMMENT ON COLUMN io_probe_device_row.rotational IS 'Does the device say that it spins? Virtual disks often say so wrongly';
+COMMENT ON COLUMN io_probe_device_row.fs_type IS 'File system';
+COMMENT ON COLUMN io_probe_device_row.mount_point IS 'Where the file system is mounted';
+COMMENT ON COLUMN io_probe_device_row.directory IS 'The directory, symbolic links resolved';
+COMMENT ON COLUMN io_probe_device_row.fs_free_bytes IS 'Bytes free for unprivileged processes';
+COMMENT ON COLUMN io_probe_device_row.mount_options IS 'Options of the mount';
+COMMENT ON COLUMN io_probe_device_row.top_device IS 'Device on which the file system sits: a partition, a dm or md device, or the disk itself';
+COMMENT ON COLUMN io_probe_device_row.model IS 'Model as the device states it';
+COMMENT ON COLUMN io_probe_device_row.schedulers IS 'Schedulers that the kernel offers for the device';
+COMMENT ON COLUMN io_probe_device_row.nr_requests IS 'Requests that the queue holds';
+COMMENT ON COLUMN io_probe_device_row.max_sectors_kb IS 'Largest request in kB that the kernel sends';
+COMMENT ON COLUMN io_probe_device_row.max_hw_sectors_kb IS 'Largest request in kB that the device takes';
+COMMENT ON COLUMN io_probe_device_row.logical_block_size IS 'Smallest unit in bytes that can be addressed';
+COMMENT ON COLUMN io_probe_device_row.physical_block_size IS 'Smallest unit in bytes that is written without reading first';
+COMMENT ON COLUMN io_probe_device_row.fs_block_size IS 'Allocation unit of the file system in bytes';
+COMMENT ON COLUMN io_probe_device_row.optimal_io_size IS 'Request size in bytes that the device prefers; 0 if it states none';
+COMMENT ON COLUMN io_probe_device_row.alignment_offset IS 'Bytes by which the device is off its natural alignment';
+COMMENT ON COLUMN io_probe_device_row.start_sector IS 'First sector of the partition; NULL without one';
+COMMENT ON COLUMN io_probe_device_row.aligned IS 'Does the partition start on a physical block and on an optimal I/O size?';
+COMMENT ON COLUMN io_probe_device_row.size_bytes IS 'Size of the device in bytes';
+COMMENT ON COLUMN io_probe_device_row.read_only IS 'Is the device read only?';
+COMMENT ON COLUMN io_probe_device_row.write_cache IS 'write back: a volatile cache that must be flushed; write through: none';
+COMMENT ON COLUMN io_probe_device_row.fua IS 'Can single writes go past the volatile cache?';
+COMMENT ON COLUMN io_probe_device_row.nomerges IS '0: requests are merged; 1: only simple merges; 2: none';
+COMMENT ON COLUMN io_probe_device_row.direct_io_align IS 'Multiple in bytes that O_DIRECT wants; NULL if the kernel does not tell';
+COMMENT ON COLUMN io_probe_device_row.status IS 'ok, or unsupported where no block device is known behind the directory';
+COMMENT ON COLUMN io_probe_device_row.notes IS 'What could not be found out, and why';
+
+CREATE FUNCTION io_probe_device()
+RETURNS SETOF io_probe_device_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
+AS 'MODULE_PATHNAME', 'io_probe_device_wrapper';
+COMMENT ON FUNCTION io_probe_device() IS 'Devices behind the tablespaces, the WAL and temporary files, and how they are set. Reads /proc and /sys; no I/O';
+REVOKE ALL ON FUNCTION io_probe_device() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION io_probe_device() TO pg_monitor;
+
+CREATE TYPE io_probe_counters_row AS (
+    sampled_at      timestamp with time zone,
+    device          text,
+    reads           bigint,
+    reads_merged    bigint,
+    read_bytes      bigint,
+    read_ms         bigint,
+    writes          bigint,
+    writes_merged   bigint,
+    write_bytes     bigint,
+    write_ms        bigint,
+    discards        bigint,
+    discards_merged bigint,
+    discard_bytes   bigint,
+    discard_ms      bigint,
+    flushes         bigint,
+    flush_ms        bigint,
+    in_flight       bigint,
+    io_ms           bigint,
+    weighted_io_ms  bigint
+);
+COMMENT ON TYPE io_probe_counters_row IS 'Row of io_probe_counters: one device';
+COMMENT ON COLUMN io_probe_counters_row.sampled_at IS 'When the counters were read';
+COMMENT ON COLUMN io_probe_counters_row.device IS 'Device';
+COMMENT ON COLUMN io_probe_counters_row.reads IS 'Reads completed since the device appeared';
+COMMENT ON COLUMN io_probe_counters_row.reads_merged IS 'Reads that were merged into queued ones';
+COMMENT ON COLUMN io_probe_counters_row.read_bytes IS 'Bytes read';
+COMMENT ON COLUMN io_probe_counters_row.read_ms IS 'Time in ms that all reads waited together, modulo 2^32';
+COMMENT ON COLUMN io_probe_counters_row.writes IS 'Writes completed';
+COMMENT ON COLUMN io_probe_counters_row.writes_merged IS 'Writes that were merged into queued ones';
+COMMENT ON COLUMN io_probe_counters_row.write_bytes IS 'Bytes written';
+COMMENT ON COLUMN io_probe_counters_row.write_ms IS 'Time in ms that all writes waited together, modulo 2^32';
+COMMENT ON COLUMN io_probe_counters_row.discards IS 'Discards completed; NULL before Linux 4.18';
+COMMENT ON COLUMN io_probe_counters_row.discards_merged IS 'Discards that were merged into queued ones';
+COMMENT ON COLUMN io_probe_counters_row.discard_bytes IS 'Bytes discarded';
+COMMENT ON COLUMN io_probe_counters_row.discard_ms IS 'Time in ms that all discards waited together, modulo 2^32';
+COMMENT ON COLUMN io_probe_counters_row.flushes IS 'Flushes completed; NULL before Linux 5.5';
+COMMENT ON COLUMN io_probe_counters_row.flush_ms IS 'Time in ms that all flushes waited together, modulo 2^32';
+COMMENT ON COLUMN io_probe_counters_row.in_flight IS 'Requests in flight now';
+COMMENT ON COLUMN io_probe_counters_row.io_ms IS 'Time in ms with a request in flight, modulo 2^32';
+COMMENT ON COLUMN io_probe_counters_row.weighted_io_ms IS 'Time in ms that all requests waited together, modulo 2^32';
+
+CREATE FUNCTION io_probe_counters()
+RETURNS SETOF io_probe_counters_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 4
+AS 'MODULE_PATHNAME', 'io_probe_counters_wrapper';
+COMMENT ON FUNCTION io_probe_counters() IS 'Counters of the devices below the server, since each device appeared. The view io_probe_device_counters shows them';
+REVOKE ALL ON FUNCTION io_probe_counters() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION io_probe_counters() TO pg_monitor;
+
+CREATE VIEW io_probe_device_counters AS SELECT * FROM io_probe_counters();
+COMMENT ON VIEW io_probe_device_counters IS 'Cumulative counters of the devices below the server, for scrapers and \watch';
+GRANT SELECT ON io_probe_device_counters TO pg_monitor;
+
+CREATE TYPE io_probe_cache_row AS (
+    fork            text,
+    blks_total      bigint,
+    shared_blks     bigint,
+    shared_pct      double precision,
+    os_cached_bytes bigint,
+    os_cached_pct   double precision,
+    os_dirty_bytes  bigint,
+    hole_bytes      bigint
+);
+COMMENT ON TYPE io_probe_cache_row IS 'Row of io_probe_cache: one fork of the relation';
+COMMENT ON COLUMN io_probe_cache_row.fork IS 'main (the data), fsm, vm or init';
+COMMENT ON COLUMN io_probe_cache_row.blks_total IS 'Blocks of the fork';
+COMMENT ON COLUMN io_probe_cache_row.shared_blks IS 'Blocks in shared buffers (in the session''s own for a temporary table)';
+COMMENT ON COLUMN io_probe_cache_row.shared_pct IS 'The same in percent of blks_total; NULL for an empty fork';
+COMMENT ON COLUMN io_probe_cache_row.os_cached_bytes IS 'Bytes in the OS page cache';
+COMMENT ON COLUMN io_probe_cache_row.os_cached_pct IS 'The same in percent of the fork''s bytes; NULL for an empty fork';
+COMMENT ON COLUMN io_probe_cache_row.os_dirty_bytes IS 'Bytes in the OS page cache that are not on storage yet; NULL before Linux 6.5';
+COMMENT ON COLUMN io_probe_cache_row.hole_bytes IS 'Bytes in blocks that were never written to the file: the device has nothing to read for them';
+
+CREATE FUNCTION io_probe_cache(rel regclass)
+RETURNS SETOF io_probe_cache_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 4
+AS 'MODULE_PATHNAME', 'io_probe_cache_wrapper';
+COMMENT ON FUNCTION io_probe_cache(regclass) IS 'What shared buffers and the OS page cache hold of a relation. Walks all buffer headers; reads no data';
+REVOKE ALL ON FUNCTION io_probe_cache(regclass) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION io_probe_cache(regclass) TO pg_monitor;
+
+CREATE TYPE io_probe_evict_row AS (
+    fork               text,
+    shared_blks_before bigint,
+    shared_blks_after  bigint,
+    os_bytes_before    bigint,
+    os_bytes_after     bigint,
+    complete           boolean,
+    notes              text[]
+);
+COMMENT ON TYPE io_probe_evict_row IS 'Row of io_probe_evict: one fork of the relation';
+COMMENT ON COLUMN io_probe_evict_row.fork IS 'main (the data), fsm, vm or init';
+COMMENT ON COLUMN io_probe_evict_row.shared_blks_before IS 'Blocks in shared buffers before';
+COMMENT ON COLUMN io_probe_evict_row.shared_blks_after IS 'Blocks in shared buffers after; PostgreSQL 15 and 16 cannot evict them';
+COMMENT ON COLUMN io_probe_evict_row.os_bytes_before IS 'Bytes in the OS page cache before';
+COMMENT ON COLUMN io_probe_evict_row.os_bytes_after IS 'Bytes in the OS page cache after';
+COMMENT ON COLUMN io_probe_evict_row.complete IS 'Is nothing left in either?';
+COMMENT ON COLUMN io_probe_evict_row.notes IS 'Why something stayed';
+
+CREATE FUNCTION io_probe_evict(rel regclass)
+RETURNS SETOF io_probe_evict_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 4
+AS 'MODULE_PATHNAME', 'io_probe_evict_wrapper';
+COMMENT ON FUNCTION io_probe_evict(regclass) IS 'Writes a relation''s dirty pages out and drops it from the OS page cache, and from shared buffers where the server can. Other sessions will read it from the device again';
+REVOKE ALL ON FUNCTION io_probe_evict(regclass) FROM PUBLIC;
+
+CREATE TYPE io_probe_progress_row AS (
+    pid        integer,
+    relid      regclass,
+    probe      text,
+    path       text,
+    done       bigint,
+    total      bigint,
+    started_at timestamp with time zone
+);
+COMMENT ON TYPE io_probe_progress_row IS 'Row of io_probe_progress: one running probe';
+COMMENT ON COLUMN io_probe_progress_row.pid IS 'Server process that runs the probe';
+COMMENT ON COLUMN io_probe_progress_row.relid IS 'Relation; NULL if it is one of another database';
+COMMENT ON COLUMN io_probe_progress_row.probe IS 'Kind of probe';
+COMMENT ON COLUMN io_probe_progress_row.path IS 'Path that it is on';
+COMMENT ON COLUMN io_probe_progress_row.done IS 'Blocks done on this path';
+COMMENT ON COLUMN io_probe_progress_row.total IS 'Blocks of the relation from where the path began; a bound may end it earlier';
+COMMENT ON COLUMN io_probe_progress_row.started_at IS 'When the call started';
+
+CREATE FUNCTION io_probe_progress()
+RETURNS SETOF io_probe_progress_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 1
+AS 'MODULE_PATHNAME', 'io_probe_progress_wrapper';
+COMMENT ON FUNCTION io_probe_progress() IS 'What the probes of all sessions are doing now';
+REVOKE ALL ON FUNCTION io_probe_progress() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION io_probe_progress() TO pg_monitor;
+
+CREATE TYPE io_probe_check_row AS (
+    item       text,
+    status     text,
+    value      text,
+    what_to_do text
+);
+COMMENT ON TYPE io_probe_check_row IS 'Row of io_probe_check: one thing that matters to probes';
+COMMENT ON COLUMN io_probe_check_row.item IS 'What was looked at';
+COMMENT ON COLUMN io_probe_check_row.status IS 'ok, unsupported (this kernel or server lacks it) or denied (the caller lacks a right)';
+COMMENT ON COLUMN io_probe_check_row.value IS 'What was found';
+COMMENT ON COLUMN io_probe_check_row.what_to_do IS 'What follows, or what would change it; NULL where all is well';
+
+CREATE FUNCTION io_probe_check()
+RETURNS SETOF io_probe_check_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 30
+AS 'MODULE_PATHNAME', 'io_probe_check_wrapper';
+COMMENT ON FUNCTION io_probe_check() IS 'What this server, its kernel and the caller''s rights allow. Reads no data';
+REVOKE ALL ON FUNCTION io_probe_check() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION io_probe_check() TO pg_monitor;

@@ -1,0 +1,107 @@
+-- The timed scan.
+
+CREATE TYPE io_probe_seqscan_row AS (
+    path                text,
+    mib_per_s           double precision,
+    us_per_block        double precision,
+    from_shared_pct     double precision,
+    from_os_pct         double precision,
+    from_device_pct     double precision,
+    blks_scanned        bigint,
+    complete            boolean,
+    cold                boolean,
+    status              text,
+    notes               text[],
+    elapsed_ms          double precision,
+    ci_low_us           double precision,
+    ci_high_us          double precision,
+    shared_blks_hit     bigint,
+    shared_blks_read    bigint,
+    shared_blks_written bigint,
+    local_blks_hit      bigint,
+    local_blks_read     bigint,
+    os_blks_cached      bigint,
+    hole_blks           bigint,
+    device_bytes        bigint,
+    device_source       text,
+    device_ios          bigint,
+    ios_per_block       double precision,
+    rareq_kb            double precision,
+    aqu_sz              double precision,
+    r_await_ms          double precision,
+    util_pct            double precision,
+    other_bytes         bigint,
+    blks_total          bigint,
+    chunk_kb            bigint,
+    depth               integer,
+    engine              text,
+    device              text,
+    scheduler           text,
+    read_ahead_kb       bigint,
+    fork                text,
+    relid               regclass,
+    schemaname          text,
+    relname             text,
+    spcname             text,
+    started_at          timestamp with time zone
+);
+COMMENT ON TYPE io_probe_seqscan_row IS 'Row of io_probe_seqscan: one path';
+COMMENT ON COLUMN io_probe_seqscan_row.path IS 'direct: O_DIRECT, large requests at a depth; server: through the buffer manager as the server reads; os: through the OS page cache, one block a call';
+COMMENT ON COLUMN io_probe_seqscan_row.mib_per_s IS 'MiB (2^20 bytes) a second while reading, of the blocks that hold data';
+COMMENT ON COLUMN io_probe_seqscan_row.us_per_block IS 'Microseconds per block: total time over total blocks; the first slice (warm-up) is left out of runs with more than 20 slices';
+COMMENT ON COLUMN io_probe_seqscan_row.from_shared_pct IS 'Share of the blocks that shared buffers (or the session''s own) served';
+COMMENT ON COLUMN io_probe_seqscan_row.from_os_pct IS 'Share that the OS page cache served';
+COMMENT ON COLUMN io_probe_seqscan_row.from_device_pct IS 'Share that came from the device, as far as the kernel can tell: caches below it are unknown';
+COMMENT ON COLUMN io_probe_seqscan_row.blks_scanned IS 'Blocks read, holes included';
+COMMENT ON COLUMN io_probe_seqscan_row.complete IS 'Was everything read up to the end of the relation? If not, a note says what ended it';
+COMMENT ON COLUMN io_probe_seqscan_row.cold IS 'Verified: none of the blocks read was in the OS page cache before, and none was found in shared buffers; NULL if the kernel does not tell';
+COMMENT ON COLUMN io_probe_seqscan_row.status IS 'ok; partial: something else ended it; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_seqscan_row.notes IS 'What to know about this row, a sentence each';
+COMMENT ON COLUMN io_probe_seqscan_row.elapsed_ms IS 'Wall clock of the scan in ms, pauses and holes included';
+COMMENT ON COLUMN io_probe_seqscan_row.ci_low_us IS 'Lower end of the 95 % interval of us_per_block; NULL for runs under 20 slices of 1 ms';
+COMMENT ON COLUMN io_probe_seqscan_row.ci_high_us IS 'Upper end of the same';
+COMMENT ON COLUMN io_probe_seqscan_row.shared_blks_hit IS 'server: blocks found in shared buffers';
+COMMENT ON COLUMN io_probe_seqscan_row.shared_blks_read IS 'server: blocks read into shared buffers';
+COMMENT ON COLUMN io_probe_seqscan_row.shared_blks_written IS 'server: dirty pages that had to be written to make room';
+COMMENT ON COLUMN io_probe_seqscan_row.local_blks_hit IS 'server, temporary table: blocks found in the session''s own buffers';
+COMMENT ON COLUMN io_probe_seqscan_row.local_blks_read IS 'server, temporary table: blocks read into them';
+COMMENT ON COLUMN io_probe_seqscan_row.os_blks_cached IS 'Blocks of the range read that the OS page cache held before';
+COMMENT ON COLUMN io_probe_seqscan_row.hole_blks IS 'Blocks that were never written to the file; read, but left out of the rate';
+COMMENT ON COLUMN io_probe_seqscan_row.device_bytes IS 'Bytes fetched from storage for this row, readahead included';
+COMMENT ON COLUMN io_probe_seqscan_row.device_source IS 'Whose account device_bytes is: backend (this process alone) or io_workers (PostgreSQL 18: all that the I/O workers read, for other sessions too)';
+COMMENT ON COLUMN io_probe_seqscan_row.device_ios IS 'Reads that the devices completed meanwhile, everyone''s';
+COMMENT ON COLUMN io_probe_seqscan_row.ios_per_block IS 'device_ios per block that holds data: over 1, requests are split; under 1, merged';
+COMMENT ON COLUMN io_probe_seqscan_row.rareq_kb IS 'Mean size in kB of the devices'' reads, as iostat names it';
+COMMENT ON COLUMN io_probe_seqscan_row.aqu_sz IS 'Mean number of requests in flight, as iostat names it';
+COMMENT ON COLUMN io_probe_seqscan_row.r_await_ms IS 'Mean time in ms of a device read, queueing included, as iostat names it';
+COMMENT ON COLUMN io_probe_seqscan_row.util_pct IS 'Percent of the time with a request in flight, as iostat names it';
+COMMENT ON COLUMN io_probe_seqscan_row.other_bytes IS 'Bytes that the devices moved meanwhile beyond device_bytes: others'' reads, and all writes';
+COMMENT ON COLUMN io_probe_seqscan_row.blks_total IS 'Blocks of the fork';
+COMMENT ON COLUMN io_probe_seqscan_row.chunk_kb IS 'Size in kB of the requests; NULL where the server decides';
+COMMENT ON COLUMN io_probe_seqscan_row.depth IS 'Requests in flight; NULL where the server decides';
+COMMENT ON COLUMN io_probe_seqscan_row.engine IS 'How the reads were issued: pread, io_uring, threads; or the server''s way';
+COMMENT ON COLUMN io_probe_seqscan_row.device IS 'Devices behind the relation, see io_probe_device';
+COMMENT ON COLUMN io_probe_seqscan_row.scheduler IS 'Their I/O scheduler';
+COMMENT ON COLUMN io_probe_seqscan_row.read_ahead_kb IS 'Readahead window in kB in force for newly opened files';
+COMMENT ON COLUMN io_probe_seqscan_row.fork IS 'Fork of the relation';
+COMMENT ON COLUMN io_probe_seqscan_row.relid IS 'Relation';
+COMMENT ON COLUMN io_probe_seqscan_row.schemaname IS 'Its schema';
+COMMENT ON COLUMN io_probe_seqscan_row.relname IS 'Its name';
+COMMENT ON COLUMN io_probe_seqscan_row.spcname IS 'Its tablespace';
+COMMENT ON COLUMN io_probe_seqscan_row.started_at IS 'When this path started';
+
+CREATE FUNCTION io_probe_seqscan(
+    rel       regclass,
+    paths     text[]   DEFAULT '{direct,server,os}',
+    duration  interval DEFAULT NULL,
+    cold      boolean  DEFAULT false,
+    chunk_kb  integer  DEFAULT NULL,
+    depth     integer  DEFAULT NULL,
+    fork      text     DEFAULT 'main',
+    options   jsonb    DEFAULT '{}'
+)
+RETURNS SETOF io_probe_seqscan_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 3
+AS 'MODULE_PATHNAME', 'io_probe_seqscan_wrapper';
+COMMENT ON FUNCTION io_probe_seqscan(regclass, text[], interval, boolean, integer, integer, text, jsonb) IS 'Times a scan of a relation on up to three paths, a row each, with the tier that served the blocks and what the device saw. A row lasts at most pg_io_probe.default_duration and reads at most default_max_bytes unless told otherwise. Options: max_bytes, max_iops, max_mib_per_s, precision, wait, start_blk. Evicts nothing unless cold is true';
+REVOKE ALL ON FUNCTION io_probe_seqscan(regclass, text[], interval, boolean, integer, integer, text, jsonb) FROM PUBLIC;

@@ -1,0 +1,90 @@
+//! Errors as the SQL user sees them: one place that knows the SQLSTATEs.
+
+use pgrx::PgSqlErrorCode as Code;
+use pgrx::pg_sys::panic::ErrorReport;
+
+/// A refusal or a failure, ready to be raised.
+#[derive(Debug)]
+pub(crate) struct Error {
+    code: Code,
+    message: String,
+    detail: Option<String>,
+    hint: Option<String>,
+}
+
+/// Shorthand of this crate.
+pub(crate) type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), detail: None, hint: None }
+    }
+
+    /// An argument, option or setting that is wrong by itself.
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+        Self::new(Code::ERRCODE_INVALID_PARAMETER_VALUE, message)
+    }
+
+    /// A relation of a kind that has no storage.
+    pub(crate) fn wrong_kind(message: impl Into<String>) -> Self {
+        Self::new(Code::ERRCODE_WRONG_OBJECT_TYPE, message)
+    }
+
+    /// A relation that is gone.
+    pub(crate) fn undefined_relation(message: impl Into<String>) -> Self {
+        Self::new(Code::ERRCODE_UNDEFINED_TABLE, message)
+    }
+
+    /// A right that the caller lacks.
+    pub(crate) fn denied(message: impl Into<String>) -> Self {
+        Self::new(Code::ERRCODE_INSUFFICIENT_PRIVILEGE, message)
+    }
+
+    /// Something that this server or kernel can't do.
+    pub(crate) fn unsupported(message: impl Into<String>) -> Self {
+        Self::new(Code::ERRCODE_FEATURE_NOT_SUPPORTED, message)
+    }
+
+    /// Something that is taken by someone else.
+    pub(crate) fn in_use(message: impl Into<String>) -> Self {
+        Self::new(Code::ERRCODE_OBJECT_IN_USE, message)
+    }
+
+    /// Adds a DETAIL.
+    pub(crate) fn detail(mut self, detail: impl Into<String>) -> Self {
+        self.detail = Some(detail.into());
+        self
+    }
+
+    /// Adds a HINT.
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl From<io_probe_core::Error> for Error {
+    fn from(error: io_probe_core::Error) -> Self {
+        use io_probe_core::Error as Core;
+        let code = match error {
+            Core::MissingSegment { .. } => Code::ERRCODE_UNDEFINED_FILE,
+            Core::Unsupported { .. } => Code::ERRCODE_FEATURE_NOT_SUPPORTED,
+            Core::Io { .. } | Core::ShortRead { .. } | Core::System { .. } => Code::ERRCODE_IO_ERROR,
+        };
+        let detail = error.errno().map(|errno| format!("errno is {errno}."));
+        Self { detail, ..Self::new(code, error.to_string()) }
+    }
+}
+
+impl From<Error> for ErrorReport {
+    fn from(error: Error) -> Self {
+        let mut report = ErrorReport::new(error.code, error.message, "pg_io_probe");
+        if let Some(detail) = error.detail {
+            report = report.set_detail(detail);
+        }
+        if let Some(hint) = error.hint {
+            report = report.set_hint(hint);
+        }
+        report
+    }
+}

@@ -1,0 +1,189 @@
+//! Settings `pg_io_probe.*`: caps that only a superuser (or who got GRANT SET) may move, and
+//! defaults that anyone may.
+
+use std::ffi::CStr;
+use std::time::Duration;
+
+use io_probe_core::engine::Kind;
+use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
+
+use crate::error::{Error, Result};
+use crate::pg::reserve_setting_prefix;
+
+static MAX_DURATION: GucSetting<i32> = GucSetting::<i32>::new(60_000);
+static MAX_BYTES: GucSetting<i32> = GucSetting::<i32>::new(64 << 10);
+static MAX_DEPTH: GucSetting<i32> = GucSetting::<i32>::new(128);
+static MAX_IOPS: GucSetting<i32> = GucSetting::<i32>::new(0);
+static MAX_MIB_PER_S: GucSetting<i32> = GucSetting::<i32>::new(0);
+static DEFAULT_DURATION: GucSetting<i32> = GucSetting::<i32>::new(5_000);
+static DEFAULT_MAX_BYTES: GucSetting<i32> = GucSetting::<i32>::new(1 << 10);
+static ENGINE: GucSetting<EngineSetting> = GucSetting::<EngineSetting>::new(EngineSetting::auto);
+
+/// How reads past the server are issued.
+#[derive(Clone, Copy, PostgresGucEnum)]
+#[allow(non_camel_case_types, reason = "the variants are the setting's values")]
+enum EngineSetting {
+    /// The best that the kernel allows.
+    auto,
+    /// io_uring, or an error.
+    io_uring,
+    /// Threads.
+    threads,
+}
+
+/// Defines the settings and reserves their prefix.
+pub(crate) fn define() {
+    let cap = |name, short, long, setting, least, most, unit| {
+        GucRegistry::define_int_guc(name, short, long, setting, least, most, GucContext::Suset, unit);
+    };
+    let default = |name, short, long, setting, most, unit| {
+        GucRegistry::define_int_guc(name, short, long, setting, 1, most, GucContext::Userset, unit);
+    };
+    cap(
+        c"pg_io_probe.max_duration",
+        c"Longest time that all probes of one statement may take together.",
+        c"Counts every row and every call, also through LATERAL. A longer duration argument is an error.",
+        &MAX_DURATION,
+        1,
+        24 * 3_600_000,
+        GucFlags::UNIT_MS,
+    );
+    cap(
+        c"pg_io_probe.max_bytes",
+        c"Most data that one row of a probe may read.",
+        c"A larger max_bytes option is an error.",
+        &MAX_BYTES,
+        1,
+        i32::MAX,
+        GucFlags::UNIT_MB,
+    );
+    cap(
+        c"pg_io_probe.max_depth",
+        c"Most requests that a probe may keep in flight.",
+        c"A larger depth argument is an error.",
+        &MAX_DEPTH,
+        1,
+        1024,
+        GucFlags::empty(),
+    );
+    cap(
+        c"pg_io_probe.max_iops",
+        c"Most read requests a second that a probe may issue.",
+        c"Zero is no limit. Probes without a limit of their own run under this one.",
+        &MAX_IOPS,
+        0,
+        i32::MAX,
+        GucFlags::empty(),
+    );
+    cap(
+        c"pg_io_probe.max_mib_per_s",
+        c"Most MiB a second that a probe may read.",
+        c"Zero is no limit. Probes without a limit of their own run under this one.",
+        &MAX_MIB_PER_S,
+        0,
+        i32::MAX,
+        GucFlags::empty(),
+    );
+    default(
+        c"pg_io_probe.default_duration",
+        c"Duration of each row of a probe where the call gives none.",
+        c"Bounded by pg_io_probe.max_duration.",
+        &DEFAULT_DURATION,
+        24 * 3_600_000,
+        GucFlags::UNIT_MS,
+    );
+    default(
+        c"pg_io_probe.default_max_bytes",
+        c"Data that each row of a probe reads at most where the call gives no max_bytes.",
+        c"Bounded by pg_io_probe.max_bytes.",
+        &DEFAULT_MAX_BYTES,
+        i32::MAX,
+        GucFlags::UNIT_MB,
+    );
+    GucRegistry::define_enum_guc(
+        c"pg_io_probe.engine",
+        c"How reads past the server are issued at a depth over 1.",
+        c"auto takes io_uring, or threads where the kernel or the container refuses it.",
+        &ENGINE,
+        GucContext::Userset,
+        GucFlags::empty(),
+    );
+    reserve_setting_prefix(c"pg_io_probe");
+}
+
+/// Longest time of one statement's probes.
+pub(crate) fn max_duration() -> Duration {
+    Duration::from_millis(MAX_DURATION.get().unsigned_abs().into())
+}
+
+/// The duration of a row: as asked for, or the default.
+pub(crate) fn duration(asked: Option<Duration>) -> Result<Duration> {
+    let duration = asked.unwrap_or(Duration::from_millis(DEFAULT_DURATION.get().unsigned_abs().into()));
+    let cap = max_duration();
+    if duration > cap {
+        let duration = format!("{} ms", duration.as_millis());
+        return Err(over(
+            "duration",
+            &duration,
+            c"pg_io_probe.max_duration",
+            &format!("{} ms", cap.as_millis()),
+        ));
+    }
+    Ok(duration)
+}
+
+/// The byte budget of a row: as asked for, or the default.
+pub(crate) fn bytes(asked: Option<u64>) -> Result<u64> {
+    let mib = |setting: &GucSetting<i32>| u64::from(setting.get().unsigned_abs()) << 20;
+    let cap = mib(&MAX_BYTES);
+    let bytes = asked.unwrap_or_else(|| mib(&DEFAULT_MAX_BYTES));
+    if bytes > cap {
+        return Err(over("max_bytes", &bytes.to_string(), c"pg_io_probe.max_bytes", &cap.to_string()));
+    }
+    Ok(bytes)
+}
+
+/// The depth of a row.
+pub(crate) fn depth(depth: u32) -> Result<u32> {
+    let cap = MAX_DEPTH.get().unsigned_abs();
+    if depth > cap {
+        return Err(over("depth", &depth.to_string(), c"pg_io_probe.max_depth", &cap.to_string()));
+    }
+    Ok(depth)
+}
+
+/// Requests a second, if limited.
+pub(crate) fn iops(asked: Option<u32>) -> Result<Option<u32>> {
+    rate("max_iops", asked, &MAX_IOPS, c"pg_io_probe.max_iops")
+}
+
+/// MiB a second, if limited.
+pub(crate) fn mib_per_s(asked: Option<u32>) -> Result<Option<u32>> {
+    rate("max_mib_per_s", asked, &MAX_MIB_PER_S, c"pg_io_probe.max_mib_per_s")
+}
+
+/// The engine that the session wants; None for the best that there is.
+pub(crate) fn engine() -> Option<Kind> {
+    match ENGINE.get() {
+        EngineSetting::auto => None,
+        EngineSetting::io_uring => Some(Kind::IoUring),
+        EngineSetting::threads => Some(Kind::Threads),
+    }
+}
+
+fn rate(what: &str, asked: Option<u32>, setting: &GucSetting<i32>, name: &CStr) -> Result<Option<u32>> {
+    let cap = Some(setting.get().unsigned_abs()).filter(|&cap| cap > 0);
+    match (asked, cap) {
+        (Some(asked), Some(cap)) if asked > cap => {
+            Err(over(what, &asked.to_string(), name, &cap.to_string()))
+        }
+        (asked, cap) => Ok(asked.or(cap)),
+    }
+}
+
+fn over(what: &str, value: &str, setting: &CStr, cap: &str) -> Error {
+    let setting = setting.to_string_lossy();
+    Error::invalid(format!("{what} of {value} is over the cap"))
+        .detail(format!("{setting} is {cap}."))
+        .hint(format!("A superuser, or a role with GRANT SET ON PARAMETER {setting}, can raise it."))
+}

@@ -1,0 +1,28 @@
+//! `pg_io_probe`: measures storage from inside PostgreSQL.
+//!
+//! A SQL call enters in [`api`], which checks arguments and shapes rows; [`pg`] speaks with the
+//! server; what is measured, and how, is the crate `io_probe_core`, which knows no PostgreSQL.
+
+#[cfg(not(panic = "unwind"))]
+compile_error!("build with panic = \"unwind\": a panic must become an ERROR, not the end of the server");
+
+mod api;
+mod error;
+mod gucs;
+mod pg;
+mod statement;
+
+use pgrx::prelude::*;
+
+pgrx::pg_module_magic!(name, version);
+
+// The schema is written by hand, one file a family: what a DBA reads is what runs.
+extension_sql_file!("ddl/facts.sql", name = "facts");
+extension_sql_file!("ddl/seqscan.sql", name = "seqscan");
+extension_sql_file!("ddl/explain.sql", name = "explain");
+
+/// Runs when the library is loaded into a backend.
+#[pg_guard]
+pub extern "C-unwind" fn _PG_init() {
+    gucs::define();
+}

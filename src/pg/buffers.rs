@@ -1,0 +1,322 @@
+//! Shared buffers: who is in them, what reads through them cost, and the `server` path.
+
+use std::ops::ControlFlow;
+
+use io_probe_core::Result as CoreResult;
+use io_probe_core::scan::{Meter, Reader};
+use io_probe_core::source::Part;
+use pgrx::pg_sys;
+
+use super::compat;
+use super::relation::{Fork, Relation};
+
+/// Blocks by how the buffer manager got them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Usage {
+    /// Found in shared buffers.
+    pub(crate) shared_hit: u64,
+    /// Read into shared buffers.
+    pub(crate) shared_read: u64,
+    /// Other people's dirty pages that had to be written to make room.
+    pub(crate) shared_written: u64,
+    /// Found in the session's own buffers (temporary tables).
+    pub(crate) local_hit: u64,
+    /// Read into the session's own buffers.
+    pub(crate) local_read: u64,
+}
+
+impl Usage {
+    /// Totals of this backend.
+    fn now() -> Self {
+        // SAFETY: a variable of this backend, only ever changed by it.
+        let usage = unsafe { pg_sys::pgBufferUsage };
+        Self {
+            shared_hit: usage.shared_blks_hit as u64,
+            shared_read: usage.shared_blks_read as u64,
+            shared_written: usage.shared_blks_written as u64,
+            local_hit: usage.local_blks_hit as u64,
+            local_read: usage.local_blks_read as u64,
+        }
+    }
+
+    fn add_since(&mut self, earlier: Usage) {
+        let now = Self::now();
+        self.shared_hit += now.shared_hit - earlier.shared_hit;
+        self.shared_read += now.shared_read - earlier.shared_read;
+        self.shared_written += now.shared_written - earlier.shared_written;
+        self.local_hit += now.local_hit - earlier.local_hit;
+        self.local_read += now.local_read - earlier.local_read;
+    }
+
+    /// Blocks found in buffers.
+    pub(crate) fn hits(&self) -> u64 {
+        self.shared_hit + self.local_hit
+    }
+}
+
+/// A page that is in a buffer.
+struct Resident {
+    buffer: pg_sys::Buffer,
+    block: pg_sys::BlockNumber,
+}
+
+/// The pages of a fork in shared buffers, or in the session's own for a temporary table.
+///
+/// Walks all buffer headers without locking them, so pages that come or go meanwhile may be missed:
+/// a count to inform, as that of pg_buffercache is.
+fn residents(relation: &Relation, fork: Fork) -> Vec<Resident> {
+    // SAFETY: the headers are arrays of the announced length for the life of the process. Others
+    // change them at any time; they are copied by volatile reads, and any torn mixture of values is
+    // still a valid header.
+    unsafe {
+        let file = compat::file_id(relation.as_ptr());
+        let local = relation.is_temporary();
+        let count = if local { pg_sys::NLocBuffer } else { pg_sys::NBuffers };
+        let mut found = Vec::new();
+        for index in 0..usize::try_from(count).unwrap_or(0) {
+            if index % 65_536 == 0 {
+                pgrx::check_for_interrupts!();
+            }
+            let header = if local {
+                pg_sys::LocalBufferDescriptors.add(index)
+            } else {
+                &raw mut (*pg_sys::BufferDescriptors.add(index)).bufferdesc
+            };
+            let tag = std::ptr::read_volatile(&raw const (*header).tag);
+            let state = std::ptr::read_volatile(&raw const (*header).state.value);
+            if state & pg_sys::BM_VALID != 0
+                && tag.forkNum == fork.number()
+                && compat::tagged_file(&tag) == file
+            {
+                found.push(Resident { buffer: index as pg_sys::Buffer + 1, block: tag.blockNum });
+            }
+        }
+        found
+    }
+}
+
+/// How many blocks of a fork are in buffers.
+pub(crate) fn resident_blocks(relation: &Relation, fork: Fork) -> u64 {
+    residents(relation, fork).len() as u64
+}
+
+/// Writes a relation's dirty shared buffers to its files, and lets go of its pages where this server
+/// can. Pages in the session's own buffers stay.
+pub(crate) fn flush_and_evict(relation: &Relation) {
+    if relation.is_temporary() || super::server::in_recovery() {
+        return;
+    }
+    // SAFETY: the relation is open and not temporary; residents are buffer numbers.
+    unsafe {
+        pg_sys::FlushRelationBuffers(relation.as_ptr());
+        let resident: Vec<_> =
+            Fork::all().flat_map(|fork| residents(relation, fork)).map(|r| r.buffer).collect();
+        compat::evict_shared(relation.as_ptr(), &resident);
+    }
+}
+
+/// Can this server make shared buffers let go of a relation?
+pub(crate) fn can_evict() -> bool {
+    compat::EVICTS_SHARED_BUFFERS
+}
+
+/// The `server` path: through the buffer manager with the ring of a bulk read, on 17 and 18 through a
+/// read stream, as a sequential scan of a large table goes.
+pub(crate) struct BufferReader<'a> {
+    relation: &'a Relation,
+    fork: Fork,
+    ring: pg_sys::BufferAccessStrategy,
+    /// Blocks not to read, ascending: the server could not evict them, and cold was asked for.
+    skip: Vec<pg_sys::BlockNumber>,
+    usage: Usage,
+    skipped: u64,
+}
+
+/// Reading the clock for each block would cost a hundredth of a hit.
+const BLOCKS_PER_LOOK: u64 = 16;
+
+impl<'a> BufferReader<'a> {
+    /// Reads from a fork. With `skip_resident`, pages that are in buffers now are passed over.
+    pub(crate) fn new(relation: &'a Relation, fork: Fork, skip_resident: bool) -> Self {
+        let mut skip: Vec<_> = if skip_resident {
+            residents(relation, fork).into_iter().map(|r| r.block).collect()
+        } else {
+            Vec::new()
+        };
+        relation.close_files();
+        skip.sort_unstable();
+        skip.dedup();
+        // SAFETY: allocated in the present memory context, freed on drop.
+        let ring = unsafe { pg_sys::GetAccessStrategy(pg_sys::BufferAccessStrategyType::BAS_BULKREAD) };
+        Self { relation, fork, ring, skip, usage: Usage::default(), skipped: 0 }
+    }
+
+    /// What the buffer manager counted during the reads, and nothing else.
+    pub(crate) fn usage(&self) -> Usage {
+        self.usage
+    }
+
+    /// Blocks that were passed over.
+    pub(crate) fn skipped(&self) -> u64 {
+        self.skipped
+    }
+}
+
+impl Reader for BufferReader<'_> {
+    fn read(&mut self, part: &Part, meter: &mut Meter<'_>) -> CoreResult<()> {
+        let mut plan = Plan { next: part.blocks.start, end: part.blocks.end, skip: &self.skip, skipped: 0 };
+        plan.read(self.relation, self.fork, self.ring, &mut self.usage, meter);
+        self.skipped += plan.skipped;
+        Ok(())
+    }
+
+    fn request_blocks(&self) -> u64 {
+        1
+    }
+}
+
+impl Drop for BufferReader<'_> {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            // SAFETY: allocated in `new`. (While aborting, its memory context frees it.)
+            unsafe { pg_sys::FreeAccessStrategy(self.ring) };
+        }
+    }
+}
+
+/// The blocks that are still to be read.
+struct Plan<'a> {
+    next: u64,
+    end: u64,
+    skip: &'a [pg_sys::BlockNumber],
+    skipped: u64,
+}
+
+impl Plan<'_> {
+    /// The next block, or None at the end. Cannot fail, takes no lock, allocates nothing.
+    fn next(&mut self) -> Option<pg_sys::BlockNumber> {
+        while self.next < self.end {
+            let block = self.next as pg_sys::BlockNumber;
+            self.next += 1;
+            if !self.skip.is_empty() && self.skip.binary_search(&block).is_ok() {
+                self.skipped += 1;
+                continue;
+            }
+            return Some(block);
+        }
+        None
+    }
+
+    /// 15 and 16: one ReadBuffer after the other.
+    #[cfg(any(feature = "pg15", feature = "pg16"))]
+    fn read(
+        &mut self,
+        relation: &Relation,
+        fork: Fork,
+        ring: pg_sys::BufferAccessStrategy,
+        usage: &mut Usage,
+        meter: &mut Meter<'_>,
+    ) {
+        let before = Usage::now();
+        let mut look = Look::default();
+        meter.begin();
+        while let Some(block) = self.next() {
+            // SAFETY: the relation is open and locked, the block exists; the pin is released at once.
+            unsafe {
+                let buffer = pg_sys::ReadBufferExtended(
+                    relation.as_ptr(),
+                    fork.number(),
+                    block,
+                    pg_sys::ReadBufferMode::RBM_NORMAL,
+                    ring,
+                );
+                pg_sys::ReleaseBuffer(buffer);
+            }
+            if look.block(meter).is_break() {
+                break;
+            }
+        }
+        look.rest(self.skipped, meter);
+        usage.add_since(before);
+    }
+
+    /// 17 and 18: a read stream, which asks us for block numbers and runs ahead of what it returns.
+    #[cfg(not(any(feature = "pg15", feature = "pg16")))]
+    fn read(
+        &mut self,
+        relation: &Relation,
+        fork: Fork,
+        ring: pg_sys::BufferAccessStrategy,
+        usage: &mut Usage,
+        meter: &mut Meter<'_>,
+    ) {
+        // Not #[pg_guard]: it can neither raise an ERROR nor unwind, and is called once a block.
+        unsafe extern "C-unwind" fn next_block(
+            _stream: *mut pg_sys::ReadStream,
+            plan: *mut std::ffi::c_void,
+            _per_buffer_data: *mut std::ffi::c_void,
+        ) -> pg_sys::BlockNumber {
+            // SAFETY: the plan below, which outlives the stream and is touched by nobody else while
+            // the stream may call.
+            let plan = unsafe { &mut *plan.cast::<Plan<'_>>() };
+            plan.next().unwrap_or(pg_sys::InvalidBlockNumber)
+        }
+        let mut look = Look::default();
+        let plan: *mut Self = self;
+        // SAFETY: the relation is open and locked, the blocks exist, `plan` outlives the stream; each
+        // pin is released at once; what the stream has begun to read when the scan is stopped is
+        // taken in too, so that every block counted by the buffer manager is counted here.
+        unsafe {
+            let stream = pg_sys::read_stream_begin_relation(
+                compat::SCAN_STREAM_FLAGS as i32,
+                ring,
+                relation.as_ptr(),
+                fork.number(),
+                Some(next_block),
+                plan.cast(),
+                0,
+            );
+            let before = Usage::now();
+            meter.begin();
+            loop {
+                let buffer = pg_sys::read_stream_next_buffer(stream, std::ptr::null_mut());
+                if buffer == pg_sys::InvalidBuffer as pg_sys::Buffer {
+                    break;
+                }
+                pg_sys::ReleaseBuffer(buffer);
+                if look.block(meter).is_break() {
+                    (*plan).end = (*plan).next;
+                }
+            }
+            look.rest((*plan).skipped, meter);
+            usage.add_since(before);
+            pg_sys::read_stream_end(stream);
+        }
+    }
+}
+
+/// Tells the meter of every few blocks.
+#[derive(Default)]
+struct Look {
+    unreported: u64,
+}
+
+impl Look {
+    #[inline]
+    fn block(&mut self, meter: &mut Meter<'_>) -> ControlFlow<()> {
+        self.unreported += 1;
+        if self.unreported < BLOCKS_PER_LOOK {
+            return ControlFlow::Continue(());
+        }
+        self.unreported = 0;
+        meter.done(BLOCKS_PER_LOOK)
+    }
+
+    /// The last few blocks; and those passed over, which are done without being timed.
+    fn rest(&mut self, skipped: u64, meter: &mut Meter<'_>) {
+        if self.unreported > 0 {
+            let _ = meter.done(std::mem::take(&mut self.unreported));
+        }
+        meter.pass_over(skipped);
+    }
+}

@@ -1,0 +1,199 @@
+//! Differences between PostgreSQL 15, 16, 17 and 18. The only place that knows versions.
+
+use std::ffi::{CStr, CString};
+use std::path::PathBuf;
+
+use pgrx::pg_sys;
+
+/// Where a relation's files are, by the server's own numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct FileId {
+    pub(super) tablespace: pg_sys::Oid,
+    pub(super) database: pg_sys::Oid,
+    pub(super) number: pg_sys::Oid,
+}
+
+/// The file identity of an open relation.
+///
+/// # Safety
+/// `relation` must be open.
+pub(super) unsafe fn file_id(relation: pg_sys::Relation) -> FileId {
+    // SAFETY: the caller vouches for the relation.
+    unsafe {
+        #[cfg(feature = "pg15")]
+        let (t, d, n) =
+            ((*relation).rd_node.spcNode, (*relation).rd_node.dbNode, (*relation).rd_node.relNode);
+        #[cfg(not(feature = "pg15"))]
+        let (t, d, n) =
+            ((*relation).rd_locator.spcOid, (*relation).rd_locator.dbOid, (*relation).rd_locator.relNumber);
+        FileId { tablespace: t, database: d, number: n }
+    }
+}
+
+/// The storage manager's handle of an open relation.
+///
+/// # Safety
+/// `relation` must be open and have storage.
+pub(super) unsafe fn storage_manager(relation: pg_sys::Relation) -> pg_sys::SMgrRelation {
+    // SAFETY: the caller vouches for the relation.
+    unsafe {
+        #[cfg(feature = "pg15")]
+        let locator = (*relation).rd_node;
+        #[cfg(not(feature = "pg15"))]
+        let locator = (*relation).rd_locator;
+        pg_sys::smgropen(locator, (*relation).rd_backend)
+    }
+}
+
+/// The file identity in a buffer's tag.
+pub(super) fn tagged_file(tag: &pg_sys::BufferTag) -> FileId {
+    #[cfg(feature = "pg15")]
+    let (t, d, n) = (tag.rnode.spcNode, tag.rnode.dbNode, tag.rnode.relNode);
+    #[cfg(not(feature = "pg15"))]
+    let (t, d, n) = (tag.spcOid, tag.dbOid, tag.relNumber);
+    FileId { tablespace: t, database: d, number: n }
+}
+
+/// The path of a fork's first segment, relative to the data directory.
+///
+/// # Safety
+/// `relation` must be open and have storage.
+pub(super) unsafe fn fork_path(relation: pg_sys::Relation, fork: pg_sys::ForkNumber::Type) -> PathBuf {
+    // SAFETY: the caller vouches for the relation; the result is a C string that is ours to read.
+    unsafe {
+        let file = file_id(relation);
+        let path = pg_sys::GetRelationPath(
+            file.database,
+            file.tablespace,
+            file.number,
+            (*relation).rd_backend,
+            fork,
+        );
+        #[cfg(feature = "pg18")]
+        let path = path.str_.as_ptr();
+        PathBuf::from(CStr::from_ptr(path).to_string_lossy().into_owned())
+    }
+}
+
+/// May the user read what the relation holds, or maintain it?
+pub(super) fn may_probe(table: pg_sys::Oid) -> bool {
+    #[cfg(any(feature = "pg15", feature = "pg16"))]
+    const MODES: [u32; 1] = [pg_sys::ACL_SELECT];
+    #[cfg(not(any(feature = "pg15", feature = "pg16")))]
+    const MODES: [u32; 2] = [pg_sys::ACL_SELECT, pg_sys::ACL_MAINTAIN];
+    MODES.into_iter().any(|mode| {
+        // SAFETY: a catalog lookup in a transaction; an unknown oid is an ERROR.
+        let result = unsafe { pg_sys::pg_class_aclcheck(table, pg_sys::GetUserId(), mode.into()) };
+        result == pg_sys::AclResult::ACLCHECK_OK
+    })
+}
+
+/// May the user execute the function?
+pub(super) fn may_execute(function: pg_sys::Oid) -> bool {
+    // SAFETY: a catalog lookup in a transaction; an unknown oid is an ERROR.
+    let result = unsafe {
+        #[cfg(feature = "pg15")]
+        let result = pg_sys::pg_proc_aclcheck(function, pg_sys::GetUserId(), pg_sys::ACL_EXECUTE.into());
+        #[cfg(not(feature = "pg15"))]
+        let result = pg_sys::object_aclcheck(
+            pg_sys::ProcedureRelationId,
+            function,
+            pg_sys::GetUserId(),
+            pg_sys::ACL_EXECUTE.into(),
+        );
+        result
+    };
+    result == pg_sys::AclResult::ACLCHECK_OK
+}
+
+/// The status entry of the backend number `index`, from 1, as of the first look of this transaction.
+pub(super) fn backend_entry(index: i32) -> Option<&'static pg_sys::PgBackendStatus> {
+    // SAFETY: an index out of range gives NULL; entries live until the end of the transaction, and
+    // callers keep them no longer than a call.
+    unsafe {
+        #[cfg(feature = "pg15")]
+        let entry = pg_sys::pgstat_fetch_stat_local_beentry(index);
+        #[cfg(not(feature = "pg15"))]
+        let entry = pg_sys::pgstat_get_local_beentry_by_index(index);
+        entry.as_ref().map(|e| &e.backendStatus)
+    }
+}
+
+/// The wait event of a probe: named from PostgreSQL 17 on, plain `Extension` before.
+pub(super) fn wait_event() -> u32 {
+    #[cfg(any(feature = "pg15", feature = "pg16"))]
+    return pg_sys::PG_WAIT_EXTENSION;
+    #[cfg(not(any(feature = "pg15", feature = "pg16")))]
+    {
+        static EVENT: std::sync::OnceLock<u32> = std::sync::OnceLock::new();
+        // SAFETY: the name is a C string that lives for ever.
+        *EVENT.get_or_init(|| unsafe { pg_sys::WaitEventExtensionNew(c"IoProbeRead".as_ptr()) })
+    }
+}
+
+/// Pids of the I/O workers, when the server reads through them.
+pub(super) fn io_workers() -> Vec<i32> {
+    #[cfg(not(feature = "pg18"))]
+    return Vec::new();
+    #[cfg(feature = "pg18")]
+    {
+        if super::server::setting(c"io_method").as_deref() != Some("worker") {
+            return Vec::new();
+        }
+        super::server::backends()
+            .filter(|b| b.st_backendType == pg_sys::BackendType::B_IO_WORKER)
+            .map(|b| b.st_procpid)
+            .collect()
+    }
+}
+
+/// How the server path reads on this version and configuration.
+pub(super) fn read_method() -> String {
+    #[cfg(any(feature = "pg15", feature = "pg16"))]
+    return "ReadBuffer".to_owned();
+    #[cfg(feature = "pg17")]
+    return "read stream".to_owned();
+    #[cfg(feature = "pg18")]
+    format!("read stream, {}", super::server::setting(c"io_method").unwrap_or_default())
+}
+
+/// Can this server make shared buffers let go of a relation?
+pub(super) const EVICTS_SHARED_BUFFERS: bool = cfg!(any(feature = "pg17", feature = "pg18"));
+
+/// Evicts a relation's unpinned pages from shared buffers. `residents` are their buffers, for
+/// servers that evict one by one.
+///
+/// # Safety
+/// `relation` must be open and permanent or unlogged; `residents` must be buffer numbers.
+pub(super) unsafe fn evict_shared(relation: pg_sys::Relation, residents: &[pg_sys::Buffer]) {
+    #[cfg(any(feature = "pg15", feature = "pg16"))]
+    let _ = (relation, residents);
+    #[cfg(feature = "pg17")]
+    {
+        let _ = relation;
+        for &buffer in residents {
+            // SAFETY: the caller vouches for the number. A buffer that has got another page since
+            // is evicted all the same: harmless, that page is read again when it is wanted.
+            unsafe { pg_sys::EvictUnpinnedBuffer(buffer) };
+        }
+    }
+    #[cfg(feature = "pg18")]
+    {
+        let _ = residents;
+        let (mut evicted, mut flushed, mut skipped) = (0, 0, 0);
+        // SAFETY: the caller vouches for the relation; the counters outlive the call.
+        unsafe { pg_sys::EvictRelUnpinnedBuffers(relation, &mut evicted, &mut flushed, &mut skipped) };
+    }
+}
+
+/// A C string for the server; what would not fit one is cut at the NUL.
+pub(super) fn c_string(text: &str) -> CString {
+    CString::new(text.split('\0').next().unwrap_or_default()).unwrap_or_default()
+}
+
+/// How a sequential scan of the server opens its read stream: no advice to the kernel, and from 18 on
+/// in batches, since the callback takes no lock and does no I/O.
+#[cfg(feature = "pg17")]
+pub(super) const SCAN_STREAM_FLAGS: u32 = pg_sys::READ_STREAM_SEQUENTIAL;
+#[cfg(feature = "pg18")]
+pub(super) const SCAN_STREAM_FLAGS: u32 = pg_sys::READ_STREAM_SEQUENTIAL | pg_sys::READ_STREAM_USE_BATCHING;

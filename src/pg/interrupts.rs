@@ -1,0 +1,71 @@
+//! When a probe has to stop for others: interrupts, the postmaster's death, exit, waiting DDL.
+
+use std::sync::Once;
+use std::time::{Duration, Instant};
+
+use io_probe_core::engine;
+use io_probe_core::pace::Stop;
+use pgrx::{pg_guard, pg_sys};
+
+use super::lock;
+
+unsafe extern "C" {
+    /// `storage/pmsignal.h`: set by a signal when the postmaster may have died.
+    static postmaster_possibly_dead: pg_sys::sig_atomic_t;
+    /// The same header: asks the kernel. Raises no ERROR.
+    fn PostmasterIsAliveInternal() -> bool;
+}
+
+/// How often a probe looks whether someone waits for a lock that it holds.
+const LOOK_AT_LOCKS: Duration = Duration::from_secs(1);
+
+/// What a probe on `relations` asks between requests.
+///
+/// Handles pending interrupts, which may leave by unwinding (cancel, timeout) or end the process
+/// (terminate), and goes on if they don't: a server process must answer barriers, catch-up and
+/// recovery conflicts at once, or DROP DATABASE elsewhere waits for it.
+pub(crate) fn ask(relations: Vec<pg_sys::Oid>) -> impl FnMut() -> Option<Stop> {
+    quiesce_at_exit();
+    let mut looked = Instant::now();
+    move || {
+        check();
+        if looked.elapsed() < LOOK_AT_LOCKS {
+            return None;
+        }
+        looked = Instant::now();
+        lock::someone_waits_for(&relations).then_some(Stop::LockWaiter)
+    }
+}
+
+/// The same, with a bound on the time of the statement's probes.
+pub(crate) fn ask_within(relations: Vec<pg_sys::Oid>, left: Duration) -> impl FnMut() -> Option<Stop> {
+    let started = Instant::now();
+    let mut ask = ask(relations);
+    move || if started.elapsed() > left { Some(Stop::Statement) } else { ask() }
+}
+
+/// CHECK_FOR_INTERRUPTS, and the postmaster.
+#[inline]
+pub(crate) fn check() {
+    // SAFETY: both are set by signal handlers of this process, hence volatile; the calls are what the
+    // server does in its own loops.
+    unsafe {
+        if std::ptr::read_volatile(&raw const pg_sys::InterruptPending) != 0 {
+            pg_sys::ProcessInterrupts();
+        }
+        if std::ptr::read_volatile(&raw const postmaster_possibly_dead) != 0 && !PostmasterIsAliveInternal() {
+            pg_sys::proc_exit(1);
+        }
+    }
+}
+
+/// Exit by FATAL unwinds nothing, so reads in flight are brought to rest by a callback.
+fn quiesce_at_exit() {
+    #[pg_guard]
+    unsafe extern "C-unwind" fn at_exit(_code: i32, _argument: pg_sys::Datum) {
+        engine::quiesce_all();
+    }
+    static REGISTERED: Once = Once::new();
+    // SAFETY: the callback is a function of this library, which is never unloaded.
+    REGISTERED.call_once(|| unsafe { pg_sys::before_shmem_exit(Some(at_exit), pg_sys::Datum::from(0)) });
+}

@@ -1,0 +1,16 @@
+//! The server's side: everything that calls PostgreSQL, and all that is unsafe about it.
+//!
+//! Nothing here measures. ERROR arrives as a panic that unwinds, FATAL unwinds nothing; so what must
+//! not outlive a call is either the transaction's (locks, relations, pins) or registered for exit.
+
+pub(crate) mod buffers;
+mod compat;
+pub(crate) mod explain;
+pub(crate) mod interrupts;
+pub(crate) mod lock;
+pub(crate) mod progress;
+pub(crate) mod relation;
+pub(crate) mod row;
+pub(crate) mod server;
+
+pub(crate) use server::{reserve_setting_prefix, statement_start};

@@ -1,0 +1,139 @@
+//! What other sessions see of a running probe: its wait event and its progress.
+//!
+//! Progress uses the server's own reporting with a command number that no core command has, so that
+//! it needs no shared memory of ours and no preload. Core's progress views don't show it.
+
+use pgrx::pg_sys;
+use serde::Serialize;
+
+use super::{compat, server};
+
+/// A command number outside the server's own enumeration.
+const COMMAND: pg_sys::ProgressCommandType::Type = 0x696f;
+
+// Positions of the reported values.
+const PROBE: i32 = 0;
+const PATH: i32 = 1;
+const DONE: i32 = 2;
+const TOTAL: i32 = 3;
+const STARTED: i32 = 4;
+
+/// The kinds of probe, by the number under which they report.
+const PROBES: [&str; 1] = ["seqscan"];
+
+/// The paths, by the number under which they report.
+const PATHS: [&str; 3] = ["direct", "server", "os"];
+
+/// Reports until it is dropped.
+pub(crate) struct Progress {
+    reporting: bool,
+}
+
+impl Progress {
+    /// Starts reporting `probe` on a relation, unless the backend already reports a command of its
+    /// own, such as the COPY that this probe is the query of.
+    pub(crate) fn start(probe: &str, relation: pg_sys::Oid) -> Self {
+        // SAFETY: the entry is this backend's own; the calls only write to it.
+        let reporting = unsafe {
+            !pg_sys::MyBEEntry.is_null()
+                && (*pg_sys::MyBEEntry).st_progress_command
+                    == pg_sys::ProgressCommandType::PROGRESS_COMMAND_INVALID
+        };
+        if reporting {
+            // SAFETY: as above.
+            unsafe { pg_sys::pgstat_progress_start_command(COMMAND, relation) };
+        }
+        let progress = Self { reporting };
+        progress.report(PROBE, position(&PROBES, probe));
+        // SAFETY: reads the clock.
+        progress.report(STARTED, unsafe { pg_sys::GetCurrentTimestamp() });
+        wait_event(compat::wait_event());
+        progress
+    }
+
+    /// A new path begins.
+    pub(crate) fn path(&self, path: &str, total: u64) {
+        self.report(PATH, position(&PATHS, path));
+        self.report(DONE, 0);
+        self.report(TOTAL, total as i64);
+    }
+
+    /// So many blocks are done.
+    pub(crate) fn done(&self, blocks: u64) {
+        self.report(DONE, blocks as i64);
+    }
+
+    fn report(&self, position: i32, value: i64) {
+        if self.reporting {
+            // SAFETY: the position is within the entry's 20 values.
+            unsafe { pg_sys::pgstat_progress_update_param(position, value) };
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            return; // Abort ends both.
+        }
+        wait_event(0);
+        if self.reporting {
+            // SAFETY: ends what `start` began.
+            unsafe { pg_sys::pgstat_progress_end_command() };
+        }
+    }
+}
+
+fn wait_event(event: u32) {
+    // SAFETY: always points to a variable of this backend, in shared memory or its own; others read
+    // it at any moment, hence volatile, as the server itself does it.
+    unsafe { std::ptr::write_volatile(pg_sys::my_wait_event_info, event) };
+}
+
+fn position(names: &[&str], name: &str) -> i64 {
+    names.iter().position(|n| *n == name).map_or(-1, |i| i as i64)
+}
+
+fn name(names: &[&'static str], position: i64) -> Option<&'static str> {
+    names.get(usize::try_from(position).ok()?).copied()
+}
+
+/// What one backend reports: `io_probe_progress_row`.
+#[derive(Serialize)]
+pub(crate) struct Running {
+    /// Its process.
+    pub(crate) pid: i32,
+    /// The relation, where it is one of this database.
+    pub(crate) relid: Option<u32>,
+    /// The kind of probe.
+    pub(crate) probe: Option<&'static str>,
+    /// The path that it is on.
+    pub(crate) path: Option<&'static str>,
+    /// Blocks done.
+    pub(crate) done: i64,
+    /// Blocks in all.
+    pub(crate) total: i64,
+    /// When it started, as the server prints it.
+    pub(crate) started_at: String,
+}
+
+/// All probes that run now.
+pub(crate) fn running() -> Vec<Running> {
+    // SAFETY: reads a variable of this backend.
+    let database = unsafe { pg_sys::MyDatabaseId };
+    server::backends()
+        .filter(|entry| entry.st_progress_command == COMMAND)
+        .map(|entry| {
+            let value = |position: i32| entry.st_progress_param[position as usize];
+            Running {
+                pid: entry.st_procpid,
+                relid: (entry.st_databaseid == database).then(|| entry.st_progress_command_target.to_u32()),
+                probe: name(&PROBES, value(PROBE)),
+                path: name(&PATHS, value(PATH)),
+                done: value(DONE),
+                total: value(TOTAL),
+                started_at: server::timestamp(value(STARTED)),
+            }
+        })
+        .collect()
+}

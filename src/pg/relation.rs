@@ -1,0 +1,278 @@
+//! Opening a relation for a probe: locks, rights, kind, and where its blocks are.
+
+use std::path::PathBuf;
+
+use io_probe_core::source::Source;
+use pgrx::datum::DatumWithOid;
+use pgrx::{pg_sys, spi::Spi};
+
+use super::server::{data_directory, in_recovery, text};
+use super::{compat, server};
+use crate::error::{Error, Result};
+
+/// An open relation under AccessShareLock. Dropping it closes it and gives up the locks.
+pub(crate) struct Relation {
+    relation: pg_sys::Relation,
+    /// The table whose privileges count, when that is another one; locked before.
+    owner: Option<pg_sys::Oid>,
+}
+
+/// A fork of a relation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Fork(pg_sys::ForkNumber::Type);
+
+impl Fork {
+    /// The fork that holds the data.
+    pub(crate) const MAIN: Fork = Fork(pg_sys::ForkNumber::MAIN_FORKNUM);
+
+    const NAMES: [(&'static str, Fork); 4] = [
+        ("main", Fork::MAIN),
+        ("fsm", Fork(pg_sys::ForkNumber::FSM_FORKNUM)),
+        ("vm", Fork(pg_sys::ForkNumber::VISIBILITYMAP_FORKNUM)),
+        ("init", Fork(pg_sys::ForkNumber::INIT_FORKNUM)),
+    ];
+
+    /// All forks that a relation may have.
+    pub(crate) fn all() -> impl Iterator<Item = Fork> {
+        Self::NAMES.into_iter().map(|(_, fork)| fork)
+    }
+
+    /// The fork of this name.
+    pub(crate) fn parse(name: &str) -> Result<Self> {
+        let found = Self::NAMES.into_iter().find(|(n, _)| *n == name);
+        found.map(|(_, fork)| fork).ok_or_else(|| {
+            let valid = Self::NAMES.map(|(n, _)| format!("\"{n}\"")).join(", ");
+            Error::invalid(format!("unknown fork \"{name}\"")).hint(format!("Valid forks are {valid}."))
+        })
+    }
+
+    /// Its name.
+    pub(crate) fn name(self) -> &'static str {
+        Self::NAMES.into_iter().find(|(_, fork)| *fork == self).map_or("", |(name, _)| name)
+    }
+
+    pub(super) fn number(self) -> pg_sys::ForkNumber::Type {
+        self.0
+    }
+}
+
+const LOCK: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
+
+impl Relation {
+    /// Opens a relation to read it: the caller needs SELECT (from 17 on, or MAINTAIN) on it, or on
+    /// the table that it is an index or the TOAST table of.
+    pub(crate) fn open_to_read(oid: pg_sys::Oid) -> Result<Self> {
+        let relation = Self::open(oid)?;
+        relation.check_privilege()?;
+        relation.check_kind()?;
+        Ok(relation)
+    }
+
+    /// Opens a relation to tell facts about it that need no right on the relation itself.
+    pub(crate) fn open_for_facts(oid: pg_sys::Oid) -> Result<Self> {
+        let relation = Self::open(oid)?;
+        relation.check_kind()?;
+        Ok(relation)
+    }
+
+    /// Locks the owner before the relation, as every one who drops them does.
+    fn open(oid: pg_sys::Oid) -> Result<Self> {
+        let gone = || Error::undefined_relation(format!("relation with OID {} does not exist", oid.to_u32()));
+        let owner = owner_of(oid);
+        if let Some(owner) = owner {
+            // SAFETY: takes a lock of the present transaction, whatever has become of the relation.
+            unsafe { pg_sys::LockRelationOid(owner, LOCK) };
+        }
+        // SAFETY: gives NULL for a relation that is gone.
+        let relation = unsafe { pg_sys::try_relation_open(oid, LOCK) };
+        if relation.is_null() {
+            owner.into_iter().for_each(unlock);
+            return Err(gone());
+        }
+        let relation = Self { relation, owner };
+        // An oid can have been given to another relation between the two locks.
+        if owner_of(oid) != owner { Err(gone()) } else { Ok(relation) }
+    }
+
+    fn check_privilege(&self) -> Result<()> {
+        let table = self.owner.unwrap_or(self.oid());
+        if compat::may_probe(table) {
+            return Ok(());
+        }
+        let name = relation_name(table).unwrap_or_else(|| self.name());
+        let kind = if self.kind() == pg_sys::RELKIND_VIEW { "view" } else { "table" };
+        Err(Error::denied(format!("permission denied for {kind} {name}")))
+    }
+
+    fn check_kind(&self) -> Result<()> {
+        let name = self.name();
+        let refuse = |kind: &str| Error::wrong_kind(format!("\"{name}\" is a {kind} and has no storage"));
+        match self.kind() {
+            pg_sys::RELKIND_RELATION
+            | pg_sys::RELKIND_INDEX
+            | pg_sys::RELKIND_SEQUENCE
+            | pg_sys::RELKIND_TOASTVALUE
+            | pg_sys::RELKIND_MATVIEW => {}
+            pg_sys::RELKIND_PARTITIONED_TABLE | pg_sys::RELKIND_PARTITIONED_INDEX => {
+                let kind = if self.kind() == pg_sys::RELKIND_PARTITIONED_TABLE { "table" } else { "index" };
+                return Err(refuse(&format!("partitioned {kind}")).hint(format!(
+                    "Probe its partitions: SELECT p.* FROM pg_partition_tree({}) AS t, io_probe_seqscan(t.relid) AS p WHERE t.isleaf;",
+                    self.quoted()
+                )));
+            }
+            pg_sys::RELKIND_VIEW => return Err(refuse("view")),
+            pg_sys::RELKIND_FOREIGN_TABLE => return Err(refuse("foreign table")),
+            pg_sys::RELKIND_COMPOSITE_TYPE => return Err(refuse("composite type")),
+            _ => return Err(refuse("relation of a kind that is unknown here")),
+        }
+        if self.is_temporary() && !self.is_own_temporary() {
+            return Err(Error::unsupported(format!("\"{name}\" is a temporary table of another session")));
+        }
+        if self.persistence() == pg_sys::RELPERSISTENCE_UNLOGGED && in_recovery() {
+            return Err(Error::unsupported("cannot access unlogged relations during recovery"));
+        }
+        Ok(())
+    }
+
+    /// The fork as blocks in files; None where the relation has no such fork.
+    pub(crate) fn source(&self, fork: Fork) -> Option<Source> {
+        // SAFETY: the relation is open and has storage.
+        unsafe {
+            if !pg_sys::smgrexists(compat::storage_manager(self.relation), fork.number()) {
+                return None;
+            }
+            let blocks = pg_sys::RelationGetNumberOfBlocksInFork(self.relation, fork.number());
+            let path = compat::fork_path(self.relation, fork.number());
+            Some(Source::new(path, pg_sys::BLCKSZ, pg_sys::RELSEG_SIZE, blocks.into()))
+        }
+    }
+
+    /// The directory of the relation's files.
+    pub(crate) fn directory(&self) -> PathBuf {
+        // SAFETY: the relation is open and has storage.
+        let path = unsafe { compat::fork_path(self.relation, pg_sys::ForkNumber::MAIN_FORKNUM) };
+        data_directory().join(path).parent().map_or_else(data_directory, PathBuf::from)
+    }
+
+    /// Makes this backend close its descriptors of the relation. They keep the readahead window of the
+    /// moment when they were opened; the next read opens them afresh, under the present setting.
+    pub(super) fn close_files(&self) {
+        // SAFETY: the relation is open and has storage.
+        unsafe { pg_sys::smgrrelease(compat::storage_manager(self.relation)) };
+    }
+
+    /// The relation, for calls of the server.
+    pub(super) fn as_ptr(&self) -> pg_sys::Relation {
+        self.relation
+    }
+
+    /// Its oid.
+    pub(crate) fn oid(&self) -> pg_sys::Oid {
+        // SAFETY: the relation is open.
+        unsafe { (*self.relation).rd_id }
+    }
+
+    /// The relations on which this holds a lock.
+    pub(crate) fn locked(&self) -> Vec<pg_sys::Oid> {
+        self.owner.into_iter().chain([self.oid()]).collect()
+    }
+
+    fn form(&self) -> &pg_sys::FormData_pg_class {
+        // SAFETY: the relation is open; its pg_class row lives as long.
+        unsafe { &*(*self.relation).rd_rel }
+    }
+
+    fn kind(&self) -> u8 {
+        self.form().relkind as u8
+    }
+
+    fn persistence(&self) -> u8 {
+        self.form().relpersistence as u8
+    }
+
+    /// Is it temporary?
+    pub(crate) fn is_temporary(&self) -> bool {
+        self.persistence() == pg_sys::RELPERSISTENCE_TEMP
+    }
+
+    fn is_own_temporary(&self) -> bool {
+        // SAFETY: the relation is open.
+        unsafe { (*self.relation).rd_islocaltemp }
+    }
+
+    /// Its name.
+    pub(crate) fn name(&self) -> String {
+        // SAFETY: a name is a NUL-terminated array.
+        unsafe { text(self.form().relname.data.as_ptr()) }
+    }
+
+    /// Its schema's name.
+    pub(crate) fn schema(&self) -> Option<String> {
+        // SAFETY: a catalog lookup; NULL when there is none.
+        unsafe {
+            let name = pg_sys::get_namespace_name(self.form().relnamespace);
+            (!name.is_null()).then(|| text(name))
+        }
+    }
+
+    /// Its tablespace's name.
+    pub(crate) fn tablespace(&self) -> Option<String> {
+        // SAFETY: the relation is open; a catalog lookup, NULL when there is none.
+        unsafe {
+            let name = pg_sys::get_tablespace_name(compat::file_id(self.relation).tablespace);
+            (!name.is_null()).then(|| text(name))
+        }
+    }
+
+    /// Its name as a quoted literal that `regclass` understands.
+    fn quoted(&self) -> String {
+        let name = format!(
+            "{}.{}",
+            pgrx::spi::quote_identifier(self.schema().unwrap_or_default()),
+            pgrx::spi::quote_identifier(self.name())
+        );
+        pgrx::spi::quote_literal(name)
+    }
+}
+
+impl Drop for Relation {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            return; // The transaction is about to abort, which closes and unlocks.
+        }
+        // SAFETY: opened in `open`, not closed since.
+        unsafe { pg_sys::relation_close(self.relation, LOCK) };
+        self.owner.into_iter().for_each(unlock);
+    }
+}
+
+fn unlock(oid: pg_sys::Oid) {
+    // SAFETY: gives up a lock that `Relation::open` took.
+    unsafe { pg_sys::UnlockRelationOid(oid, LOCK) };
+}
+
+/// The table that an index or a TOAST table (or the index of one) belongs to.
+fn owner_of(oid: pg_sys::Oid) -> Option<pg_sys::Oid> {
+    // SAFETY: catalog lookups that give 0 for what does not exist.
+    let kind = unsafe { pg_sys::get_rel_relkind(oid) } as u8;
+    match kind {
+        pg_sys::RELKIND_INDEX | pg_sys::RELKIND_PARTITIONED_INDEX => {
+            // SAFETY: as above.
+            let table = unsafe { pg_sys::IndexGetRelation(oid, true) };
+            (table != pg_sys::InvalidOid).then(|| owner_of(table).unwrap_or(table))
+        }
+        pg_sys::RELKIND_TOASTVALUE => {
+            let query = "SELECT oid FROM pg_catalog.pg_class WHERE reltoastrelid OPERATOR(pg_catalog.=) $1";
+            Spi::get_one_with_args(query, &[DatumWithOid::from(oid)]).ok().flatten()
+        }
+        _ => None,
+    }
+}
+
+fn relation_name(oid: pg_sys::Oid) -> Option<String> {
+    // SAFETY: a catalog lookup; NULL when there is none.
+    unsafe {
+        let name = pg_sys::get_rel_name(oid);
+        (!name.is_null()).then(|| server::text(name))
+    }
+}

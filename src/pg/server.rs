@@ -1,0 +1,195 @@
+//! Facts about the running server.
+
+use std::ffi::CStr;
+use std::path::PathBuf;
+
+use io_probe_core::account::Account;
+use pgrx::spi::{self, Spi};
+use pgrx::{FromDatum, IntoDatum, pg_sys};
+
+use super::compat;
+
+/// When the present top-level statement started, in the server's microseconds.
+pub(crate) fn statement_start() -> i64 {
+    // SAFETY: reads a variable of this backend.
+    unsafe { pg_sys::GetCurrentStatementStartTimestamp() }
+}
+
+/// The present time as the server prints it.
+pub(crate) fn now() -> String {
+    // SAFETY: reads the clock.
+    timestamp(unsafe { pg_sys::GetCurrentTimestamp() })
+}
+
+/// A moment as the server prints it, in the session's time zone.
+pub(super) fn timestamp(moment: pg_sys::TimestampTz) -> String {
+    // SAFETY: the result is a static buffer, copied at once.
+    unsafe { text(pg_sys::timestamptz_to_str(moment)) }
+}
+
+/// The settings below this prefix belong to the extension: a misspelt one is an error.
+pub(crate) fn reserve_setting_prefix(prefix: &'static CStr) {
+    // SAFETY: a static C string.
+    unsafe { pg_sys::MarkGUCPrefixReserved(prefix.as_ptr()) };
+}
+
+/// The present value of a setting; None when this server has no such setting.
+pub(crate) fn setting(name: &CStr) -> Option<String> {
+    // SAFETY: the name is a C string; a missing setting is allowed, a restricted one as well.
+    unsafe {
+        let value = pg_sys::GetConfigOption(name.as_ptr(), true, false);
+        (!value.is_null()).then(|| text(value))
+    }
+}
+
+/// The data directory.
+pub(crate) fn data_directory() -> PathBuf {
+    // SAFETY: set once at server start, never freed.
+    PathBuf::from(unsafe { text(pg_sys::DataDir) })
+}
+
+/// Is this a standby, or a server that is recovering?
+pub(crate) fn in_recovery() -> bool {
+    // SAFETY: reads shared state.
+    unsafe { pg_sys::RecoveryInProgress() }
+}
+
+struct Tablespace {
+    oid: pg_sys::Oid,
+    name: String,
+}
+
+impl Tablespace {
+    /// The directory that its relations are in.
+    fn directory(&self) -> PathBuf {
+        let data = data_directory();
+        match self.oid {
+            pg_sys::DEFAULTTABLESPACE_OID => data.join("base"),
+            pg_sys::GLOBALTABLESPACE_OID => data.join("global"),
+            oid => data.join("pg_tblspc").join(oid.to_string()),
+        }
+    }
+}
+
+/// All tablespaces, by oid.
+fn tablespaces() -> Vec<Tablespace> {
+    let query = "SELECT oid, spcname::pg_catalog.text FROM pg_catalog.pg_tablespace ORDER BY oid";
+    pairs::<pg_sys::Oid>(query).into_iter().map(|(oid, name)| Tablespace { oid, name }).collect()
+}
+
+/// The rows of a query with two columns, of which the second is text.
+fn pairs<T: FromDatum + IntoDatum>(query: &str) -> Vec<(T, String)> {
+    let read = Spi::connect(|client| {
+        client
+            .select(query, None, &[])?
+            .map(|row| Ok(row.get::<T>(1)?.zip(row.get::<String>(2)?)))
+            .collect::<spi::Result<Vec<_>>>()
+    });
+    // Only a defect of these queries, which are ours, could fail here.
+    let rows = read.unwrap_or_else(|e| pgrx::error!("could not read the catalogs: {e}"));
+    rows.into_iter().flatten().collect()
+}
+
+/// The tablespaces that take this session's temporary files: temp_tablespaces, or else the
+/// database's own.
+fn temporary_tablespaces() -> Vec<Tablespace> {
+    let all = tablespaces();
+    // SAFETY: reads a variable of this backend.
+    let own = unsafe { pg_sys::MyDatabaseTableSpace };
+    let mut oids = vec![pg_sys::InvalidOid; 64];
+    // SAFETY: the array has as many elements as are announced.
+    let count = unsafe {
+        pg_sys::PrepareTempTablespaces();
+        pg_sys::GetTempTablespaces(oids.as_mut_ptr(), oids.len() as i32)
+    };
+    oids.truncate(usize::try_from(count).unwrap_or(0));
+    if oids.is_empty() {
+        oids.push(own);
+    }
+    // InvalidOid in the list stands for the database's own tablespace.
+    oids.iter_mut().filter(|oid| **oid == pg_sys::InvalidOid).for_each(|oid| *oid = own);
+    all.into_iter().filter(|t| oids.contains(&t.oid)).collect()
+}
+
+/// Something of the server that lies on a device.
+pub(crate) struct Object {
+    /// `tablespace`, `wal` or `temp`.
+    pub(crate) kind: &'static str,
+    /// The tablespace's name, where it is one.
+    pub(crate) tablespace: Option<String>,
+    /// Where its files are.
+    pub(crate) directory: PathBuf,
+}
+
+/// Each tablespace, the WAL, and where this session's temporary files go.
+pub(crate) fn objects() -> Vec<Object> {
+    let in_tablespace = |kind, tablespace: Tablespace| Object {
+        kind,
+        directory: tablespace.directory(),
+        tablespace: Some(tablespace.name),
+    };
+    let wal = Object { kind: "wal", tablespace: None, directory: data_directory().join("pg_wal") };
+    let permanent = tablespaces().into_iter().map(|t| in_tablespace("tablespace", t));
+    let temporary = temporary_tablespaces().into_iter().map(|t| in_tablespace("temp", t));
+    permanent.chain([wal]).chain(temporary).collect()
+}
+
+/// The processes whose reads are this backend's when it reads through the buffer manager.
+pub(crate) fn read_account() -> Account {
+    match compat::io_workers() {
+        workers if workers.is_empty() => Account::Own,
+        workers => Account::With(workers),
+    }
+}
+
+/// A function of this extension.
+pub(crate) struct OwnFunction {
+    /// Its name.
+    pub(crate) name: String,
+    /// May the user execute it?
+    pub(crate) executable: bool,
+}
+
+/// The extension's functions by name, found through the extension itself, not through search_path.
+pub(crate) fn own_functions() -> Vec<OwnFunction> {
+    let query = "SELECT p.oid, p.proname::pg_catalog.text FROM pg_catalog.pg_proc AS p \
+         JOIN pg_catalog.pg_depend AS d ON d.objid OPERATOR(pg_catalog.=) p.oid \
+         JOIN pg_catalog.pg_extension AS e ON e.oid OPERATOR(pg_catalog.=) d.refobjid \
+         WHERE d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass \
+         AND d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass \
+         AND d.deptype OPERATOR(pg_catalog.=) 'e' AND e.extname OPERATOR(pg_catalog.=) 'pg_io_probe' \
+         ORDER BY p.proname";
+    let function = |(oid, name)| OwnFunction { name, executable: compat::may_execute(oid) };
+    pairs::<pg_sys::Oid>(query).into_iter().map(function).collect()
+}
+
+/// The extension's settings and their values, as SHOW prints them.
+pub(crate) fn own_settings() -> Vec<(String, String)> {
+    let query = "SELECT name, pg_catalog.current_setting(name) FROM pg_catalog.pg_settings \
+         WHERE name OPERATOR(pg_catalog.~~) 'pg\\_io\\_probe.%' ORDER BY name";
+    pairs::<String>(query)
+}
+
+/// How reads through the buffer manager are made here.
+pub(crate) fn read_method() -> String {
+    compat::read_method()
+}
+
+/// Status entries of all backends and auxiliary processes, as of now.
+pub(super) fn backends() -> impl Iterator<Item = &'static pg_sys::PgBackendStatus> {
+    // SAFETY: throws away this transaction's copy of the entries, so that the next look is a new one.
+    let count = unsafe {
+        pg_sys::pgstat_clear_backend_activity_snapshot();
+        pg_sys::pgstat_fetch_stat_numbackends()
+    };
+    (1..=count).filter_map(compat::backend_entry)
+}
+
+/// Copies a C string.
+///
+/// # Safety
+/// `string` must be a valid C string.
+pub(super) unsafe fn text(string: *const std::ffi::c_char) -> String {
+    // SAFETY: the caller vouches for it.
+    unsafe { CStr::from_ptr(string) }.to_string_lossy().into_owned()
+}

@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# A PostgreSQL server of one's own, that nobody else can reach and that is gone afterwards. Source it, then:
+#   start_cluster BINDIR [NAME=VALUE…]  makes a data directory with these settings and starts a server on it
+#   stop_cluster                        stops the server and deletes all that belonged to it: trap stop_cluster EXIT
+#   as_server COMMAND…                  runs a command as the user who owns the server
+#   sql [OPTION…]                       psql that reads no .psqlrc and stops at the first error
+# start_cluster sets cluster (the directory) and exports PATH, PGHOST, PGPORT, PGUSER, PGDATABASE, PGDATA, PG_BINDIR,
+# PG_VERSION_NUM and TEST_TMP, so that whatever runs next needs no options. CLUSTER_PARENT says where to make the
+# directory: /var/tmp, since /tmp is often a tmpfs, which has no device to measure.
+
+# PostgreSQL refuses to run as root.
+if [ "$(id -u)" != 0 ]; then
+    server_user=
+elif id postgres >/dev/null 2>&1; then
+    server_user=postgres
+else
+    server_user=nobody
+fi
+
+path_before=$PATH
+
+as_server() {
+    if [ -z "$server_user" ]; then
+        "$@"
+    else
+        setpriv --reuid="$server_user" --regid="$(id -g "$server_user")" --init-groups -- "$@"
+    fi
+}
+
+sql() {
+    psql -X -q -v ON_ERROR_STOP=1 "$@"
+}
+
+start_cluster() {
+    export PG_BINDIR=$1
+    shift
+    cluster=$(mktemp -d "${CLUSTER_PARENT:-/var/tmp}/pg_io_probe.XXXXXX")
+    mkdir "$cluster/tmp"
+    [ -z "$server_user" ] || chown -R "$server_user" "$cluster"
+    chmod 755 "$cluster"
+
+    # An ERROR with a Rust backtrace is slower and reads differently.
+    unset RUST_BACKTRACE RUST_LIB_BACKTRACE PGSERVICE PGOPTIONS PGHOSTADDR PGPASSWORD
+    export PATH=$PG_BINDIR:$path_before PGHOST=$cluster PGPORT=5432 PGUSER=postgres PGDATABASE=postgres
+    export PGDATA=$cluster/data TEST_TMP=$cluster/tmp
+    PG_VERSION_NUM=$(postgres --version | sed 's/[^0-9]*\([0-9]*\)\.\([0-9]*\).*/\1 \2/' | xargs printf '%d%04d')
+    export PG_VERSION_NUM
+
+    (
+        cd /
+        as_server initdb -U postgres -A trust --no-locale -E UTF8 --no-sync
+        printf '%s\n' "$@" "listen_addresses = ''" "unix_socket_directories = '$cluster'" >>"$PGDATA/postgresql.conf"
+        as_server pg_ctl start -w -t 60 -l "$cluster/log"
+    ) >"$cluster/start" 2>&1 || {
+        cat "$cluster/start" "$cluster/log" >&2 2>/dev/null
+        return 1
+    }
+}
+
+stop_cluster() {
+    [ -n "${cluster:-}" ] || return 0
+    if [ -f "$PGDATA/postmaster.pid" ]; then
+        (cd / && { as_server pg_ctl stop -m fast || as_server pg_ctl stop -m immediate; }) >/dev/null 2>&1 || true
+    fi
+    rm -rf "$cluster"
+    cluster=
+}
