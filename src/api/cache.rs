@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use io_probe_core::cache::{self, Residency};
 use io_probe_core::extents::Holes;
-use io_probe_core::pace::Ask;
+use io_probe_core::pace::{Ask, Stop};
 use io_probe_core::source::Source;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
@@ -14,7 +14,8 @@ use super::arguments::{self, figure};
 use crate::error::{Error, Result};
 use crate::pg::relation::{Fork, Relation};
 use crate::pg::row::Rows;
-use crate::pg::{buffers, interrupts, server};
+use crate::pg::buffers::{self, ResidentBlocks};
+use crate::pg::{interrupts, server};
 use crate::statement;
 
 #[pg_extern(sql = false)]
@@ -54,7 +55,8 @@ struct Eviction {
 
 fn states(rel: Option<pg_sys::Oid>) -> Result<Vec<State>> {
     let relation = Relation::open_for_facts(arguments::relation(rel)?)?;
-    forks(&relation).map(|(fork, source)| state(&relation, fork, &source)).collect()
+    let buffers = ResidentBlocks::of(&relation);
+    forks(&relation).map(|(fork, source)| state(fork, &source, buffers.in_fork(fork))).collect()
 }
 
 /// The forks that exist.
@@ -62,7 +64,7 @@ fn forks(relation: &Relation) -> impl Iterator<Item = (Fork, Source)> {
     Fork::all().filter_map(|fork| Some((fork, relation.source(fork)?)))
 }
 
-fn state(relation: &Relation, fork: Fork, source: &Source) -> Result<State> {
+fn state(fork: Fork, source: &Source, shared_blks: u64) -> Result<State> {
     let block_size = u64::from(source.block_size());
     let bytes = source.blocks() * block_size;
     let share = |part: u64, whole: u64| (whole > 0).then(|| figure(part as f64 * 100.0 / whole as f64));
@@ -75,7 +77,6 @@ fn state(relation: &Relation, fork: Fork, source: &Source) -> Result<State> {
             Holes::find(&file, &source.path(part.segment), range.clone())?.whole_blocks(range, block_size);
     }
     let residency = resident(source)?;
-    let shared_blks = buffers::resident_blocks(relation, fork);
     Ok(State {
         fork: fork.name(),
         blks_total: source.blocks(),
@@ -105,17 +106,19 @@ fn evictions(rel: Option<pg_sys::Oid>) -> Result<Vec<Eviction>> {
     let relation = Relation::open_to_read(arguments::relation(rel)?)?;
     let _charge = statement::charge();
     let mut ask = interrupts::ask_within(relation.locked(), statement::left());
-    let mut before = Vec::new();
+    let shared_before = ResidentBlocks::of(&relation);
+    let mut os_before = Vec::new();
     for (fork, source) in forks(&relation) {
-        before.push((fork, buffers::resident_blocks(&relation, fork), resident(&source)?));
+        os_before.push((fork, resident(&source)?));
     }
     buffers::flush_and_evict(&relation);
+    let shared_after = ResidentBlocks::of(&relation);
     let mut rows = Vec::new();
-    for (fork, shared_blks_before, os_before) in before {
+    for (fork, os_before) in os_before {
         let Some(source) = relation.source(fork) else { continue };
         let stop = drop_cached(&source, 0..source.blocks(), &mut ask)?;
         let os_after = resident(&source)?;
-        let shared_blks_after = buffers::resident_blocks(&relation, fork);
+        let shared_blks_after = shared_after.in_fork(fork);
         let mut notes: Vec<String> = stop.iter().map(ToString::to_string).collect();
         if shared_blks_after > 0 && relation.is_temporary() {
             notes.push("pages in the session's own buffers stay there".to_owned());
@@ -128,7 +131,7 @@ fn evictions(rel: Option<pg_sys::Oid>) -> Result<Vec<Eviction>> {
         }
         rows.push(Eviction {
             fork: fork.name(),
-            shared_blks_before,
+            shared_blks_before: shared_before.in_fork(fork),
             shared_blks_after,
             os_bytes_before: os_before.cached_bytes,
             os_bytes_after: os_after.cached_bytes,
@@ -151,11 +154,7 @@ pub(super) fn evict(
 }
 
 /// Drops the OS cache's pages of whole segments: single blocks may share a large folio with others.
-fn drop_cached(
-    source: &Source,
-    blocks: Range<u64>,
-    ask: &mut Ask<'_>,
-) -> Result<Option<io_probe_core::pace::Stop>> {
+fn drop_cached(source: &Source, blocks: Range<u64>, ask: &mut Ask<'_>) -> Result<Option<Stop>> {
     for part in source.parts(blocks) {
         let file = source.open(part.segment, false)?;
         if let (_, Some(stop)) = cache::evict(&file, &source.path(part.segment), ask)? {

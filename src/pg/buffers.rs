@@ -7,7 +7,7 @@ use io_probe_core::scan::{Meter, Reader};
 use io_probe_core::source::Part;
 use pgrx::pg_sys;
 
-use super::compat;
+use super::{compat, interrupts};
 use super::relation::{Fork, Relation};
 
 /// Blocks by how the buffer manager got them.
@@ -57,14 +57,15 @@ impl Usage {
 /// A page that is in a buffer.
 struct Resident {
     buffer: pg_sys::Buffer,
+    fork: pg_sys::ForkNumber::Type,
     block: pg_sys::BlockNumber,
 }
 
-/// The pages of a fork in shared buffers, or in the session's own for a temporary table.
+/// The pages of a relation in shared buffers, or in the session's own for a temporary table.
 ///
 /// Walks all buffer headers without locking them, so pages that come or go meanwhile may be missed:
 /// a count to inform, as that of pg_buffercache is.
-fn residents(relation: &Relation, fork: Fork) -> Vec<Resident> {
+fn residents(relation: &Relation) -> Vec<Resident> {
     // SAFETY: the headers are arrays of the announced length for the life of the process. Others
     // change them at any time; they are copied by volatile reads, and any torn mixture of values is
     // still a valid header.
@@ -75,7 +76,7 @@ fn residents(relation: &Relation, fork: Fork) -> Vec<Resident> {
         let mut found = Vec::new();
         for index in 0..usize::try_from(count).unwrap_or(0) {
             if index % 65_536 == 0 {
-                pgrx::check_for_interrupts!();
+                interrupts::check();
             }
             let header = if local {
                 pg_sys::LocalBufferDescriptors.add(index)
@@ -84,20 +85,28 @@ fn residents(relation: &Relation, fork: Fork) -> Vec<Resident> {
             };
             let tag = std::ptr::read_volatile(&raw const (*header).tag);
             let state = std::ptr::read_volatile(&raw const (*header).state.value);
-            if state & pg_sys::BM_VALID != 0
-                && tag.forkNum == fork.number()
-                && compat::tagged_file(&tag) == file
-            {
-                found.push(Resident { buffer: index as pg_sys::Buffer + 1, block: tag.blockNum });
+            if state & pg_sys::BM_VALID != 0 && compat::tagged_file(&tag) == file {
+                let buffer = index as pg_sys::Buffer + 1;
+                found.push(Resident { buffer, fork: tag.forkNum, block: tag.blockNum });
             }
         }
         found
     }
 }
 
-/// How many blocks of a fork are in buffers.
-pub(crate) fn resident_blocks(relation: &Relation, fork: Fork) -> u64 {
-    residents(relation, fork).len() as u64
+/// How many blocks of each fork are in buffers.
+pub(crate) struct ResidentBlocks(Vec<Resident>);
+
+impl ResidentBlocks {
+    /// Counts now.
+    pub(crate) fn of(relation: &Relation) -> Self {
+        Self(residents(relation))
+    }
+
+    /// The blocks of one fork.
+    pub(crate) fn in_fork(&self, fork: Fork) -> u64 {
+        self.0.iter().filter(|r| r.fork == fork.number()).count() as u64
+    }
 }
 
 /// Writes a relation's dirty shared buffers to its files, and lets go of its pages where this server
@@ -109,9 +118,9 @@ pub(crate) fn flush_and_evict(relation: &Relation) {
     // SAFETY: the relation is open and not temporary; residents are buffer numbers.
     unsafe {
         pg_sys::FlushRelationBuffers(relation.as_ptr());
-        let resident: Vec<_> =
-            Fork::all().flat_map(|fork| residents(relation, fork)).map(|r| r.buffer).collect();
-        compat::evict_shared(relation.as_ptr(), &resident);
+        compat::evict_shared(relation.as_ptr(), || {
+            residents(relation).into_iter().map(|r| r.buffer).collect()
+        });
     }
 }
 
@@ -139,7 +148,7 @@ impl<'a> BufferReader<'a> {
     /// Reads from a fork. With `skip_resident`, pages that are in buffers now are passed over.
     pub(crate) fn new(relation: &'a Relation, fork: Fork, skip_resident: bool) -> Self {
         let mut skip: Vec<_> = if skip_resident {
-            residents(relation, fork).into_iter().map(|r| r.block).collect()
+            residents(relation).into_iter().filter(|r| r.fork == fork.number()).map(|r| r.block).collect()
         } else {
             Vec::new()
         };

@@ -160,18 +160,21 @@ pub(super) fn read_method() -> String {
 /// Can this server make shared buffers let go of a relation?
 pub(super) const EVICTS_SHARED_BUFFERS: bool = cfg!(any(feature = "pg17", feature = "pg18"));
 
-/// Evicts a relation's unpinned pages from shared buffers. `residents` are their buffers, for
+/// Evicts a relation's unpinned pages from shared buffers. `residents` finds their buffers, for
 /// servers that evict one by one.
 ///
 /// # Safety
-/// `relation` must be open and permanent or unlogged; `residents` must be buffer numbers.
-pub(super) unsafe fn evict_shared(relation: pg_sys::Relation, residents: &[pg_sys::Buffer]) {
+/// `relation` must be open and not temporary; `residents` must give buffer numbers.
+pub(super) unsafe fn evict_shared(
+    relation: pg_sys::Relation,
+    residents: impl FnOnce() -> Vec<pg_sys::Buffer>,
+) {
     #[cfg(any(feature = "pg15", feature = "pg16"))]
     let _ = (relation, residents);
     #[cfg(feature = "pg17")]
     {
         let _ = relation;
-        for &buffer in residents {
+        for buffer in residents() {
             // SAFETY: the caller vouches for the number. A buffer that has got another page since
             // is evicted all the same: harmless, that page is read again when it is wanted.
             unsafe { pg_sys::EvictUnpinnedBuffer(buffer) };

@@ -47,12 +47,13 @@ impl Progress {
         progress.report(PROBE, position(&PROBES, probe));
         // SAFETY: reads the clock.
         progress.report(STARTED, unsafe { pg_sys::GetCurrentTimestamp() });
-        wait_event(compat::wait_event());
         progress
     }
 
-    /// A new path begins.
+    /// A new path begins. The wait event stays until the next path: reads past the server set none
+    /// of their own. Those through the server do, and leave none behind.
     pub(crate) fn path(&self, path: &str, total: u64) {
+        wait_event(compat::wait_event());
         self.report(PATH, position(&PATHS, path));
         self.report(DONE, 0);
         self.report(TOTAL, total as i64);

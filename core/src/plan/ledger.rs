@@ -7,9 +7,10 @@
 //! because each node's figure is added once and, but for the top one, subtracted once.
 //!
 //! # Who the payer is
-//! * A **CTE** is pulled by the CTE Scans of its name. One pays all. Of several, whoever has the most
-//!   left over after its own children pays first, for each counter apart: exact as long as the scans
-//!   themselves touch nothing, since then what is left over is just what each pulled.
+//! * A **CTE** is pulled by the CTE Scans of its name. One pays all. Of several, each counter
+//!   is paid first by those that can't have run an InitPlan as well, and of these by whoever has the
+//!   most left over after its own children: exact as long as the scans themselves touch nothing,
+//!   since then what is left over is just what each pulled.
 //! * An **InitPlan** is run once, whole, by one node. The suspects are the nodes whose expressions
 //!   name it and the nodes between them and the place where it is attached, because a Gather
 //!   evaluates parameters before it starts workers, an Append to prune partitions, and a Nested Loop
@@ -81,9 +82,10 @@ pub(super) fn own(entries: &[Entry]) -> Vec<[u64; COUNTERS]> {
         subplan.find_suspects(entries, &outer);
     }
     subplans.sort_by_key(|subplan| subplan.rank(entries));
+    let suspects: HashSet<usize> = subplans.iter().flat_map(|subplan| subplan.suspects.iter().copied()).collect();
     for subplan in &subplans {
         if subplan.is_cte {
-            ledger.settle_cte(subplan);
+            ledger.settle_cte(subplan, &suspects);
         } else {
             ledger.settle_init_plan(subplan);
         }
@@ -94,6 +96,8 @@ pub(super) fn own(entries: &[Entry]) -> Vec<[u64; COUNTERS]> {
 /// CTEs or InitPlans of one name at one node: two if EXPLAIN shows two query levels as one.
 struct Subplan {
     attached: usize,
+    /// The position of the first of them.
+    first: usize,
     is_cte: bool,
     modifies: bool,
     /// All members together.
@@ -108,12 +112,13 @@ struct Subplan {
 fn detached(entries: &[Entry]) -> Vec<Subplan> {
     let mut subplans: Vec<Subplan> = Vec::new();
     let mut by_name: HashMap<(usize, &str), usize> = HashMap::new();
-    for entry in entries {
+    for (position, entry) in entries.iter().enumerate() {
         let (Some(names), Some(attached)) = (&entry.provides, entry.parent) else { continue };
         let known = names.iter().find_map(|name| by_name.get(&(attached, name.as_str())).copied());
         let index = known.unwrap_or_else(|| {
             subplans.push(Subplan {
                 attached,
+                first: position,
                 is_cte: names.iter().any(|name| name.starts_with("CTE ")),
                 modifies: true,
                 cost: [0; COUNTERS],
@@ -131,13 +136,11 @@ fn detached(entries: &[Entry]) -> Vec<Subplan> {
     }
     for (position, entry) in entries.iter().enumerate() {
         for name in &entry.needs {
-            // The innermost of that name, but no subplan is a user of itself.
+            // The innermost of that name. A subplan sees those printed before it, not itself.
             let mut came_from = None;
             for node in upwards(entries, position) {
-                let from_itself = came_from.is_some_and(|child: usize| {
-                    entries[child].provides.as_ref().is_some_and(|names| names.contains(name))
-                });
-                if let Some(&index) = by_name.get(&(node, name.as_str())).filter(|_| !from_itself) {
+                let seen = |&&index: &&usize| came_from.is_none_or(|child| subplans[index].first < child);
+                if let Some(&index) = by_name.get(&(node, name.as_str())).filter(seen) {
                     subplans[index].users.push(position);
                     break;
                 }
@@ -196,13 +199,13 @@ impl Subplan {
         self.suspects = suspects.copied().filter(|&node| seen.insert(node)).collect();
     }
 
-    /// CTEs first, then InitPlans; those with the least choice first.
-    fn rank(&self, entries: &[Entry]) -> (bool, bool, usize) {
-        if self.is_cte {
-            return (false, false, self.users.len());
-        }
-        let no_strong_suspect = self.users.iter().all(|&user| entries[user].reads_relations);
-        (true, no_strong_suspect, self.suspects.len())
+    /// Those with the least choice first: whatever has one possible payer, then CTEs, then InitPlans
+    /// of a node that reads nothing by itself.
+    fn rank(&self, entries: &[Entry]) -> (bool, bool, bool, usize) {
+        let payers = if self.is_cte { &self.users } else { &self.suspects };
+        let users = if self.users.is_empty() { &[self.attached] } else { &self.users[..] };
+        let vague = users.iter().all(|&user| entries[user].reads_relations);
+        (payers.len() > 1, !self.is_cte, vague, payers.len())
     }
 }
 
@@ -232,10 +235,10 @@ impl<'a> Ledger<'a> {
         amount - taken
     }
 
-    fn settle_cte(&mut self, cte: &Subplan) {
+    fn settle_cte(&mut self, cte: &Subplan, suspects: &HashSet<usize>) {
         for counter in 0..COUNTERS {
             let mut readers = cte.users.clone();
-            readers.sort_by_key(|&reader| Reverse(self.left[reader][counter]));
+            readers.sort_by_key(|reader| (suspects.contains(reader), Reverse(self.left[*reader][counter])));
             let owed =
                 readers.into_iter().fold(cte.cost[counter], |owed, reader| self.take(reader, counter, owed));
             if !cte.modifies {

@@ -9,7 +9,7 @@ use io_probe_core::account::Account;
 use io_probe_core::clock::Monotonic;
 use io_probe_core::device::{self, Placement, Roots};
 use io_probe_core::engine::{self, Kind};
-use io_probe_core::pace::Limits;
+use io_probe_core::pace::{Limits, Stop};
 use io_probe_core::scan::{self, Buffered, Direct, Reader, Scan};
 use io_probe_core::source::Source;
 use io_probe_core::witness::{Cost, Witness};
@@ -183,9 +183,13 @@ impl Target<'_> {
     /// Where the path number `index` starts. A relation of three byte budgets or more gives each path
     /// blocks of its own, so that none finds what another one left in the caches.
     fn stripe(&self, index: u64) -> u64 {
-        let budget = self.request.limits.max_bytes / self.block_size();
-        let own = (self.source.blocks() - self.request.start) / 3 >= budget;
-        self.request.start + if own { index * budget } else { 0 }
+        let own = (self.source.blocks() - self.request.start) / 3 >= self.budget();
+        self.request.start + if own { index * self.budget() } else { 0 }
+    }
+
+    /// The byte budget of a path in blocks.
+    fn budget(&self) -> u64 {
+        self.request.limits.max_bytes / self.block_size()
     }
 
     fn block_size(&self) -> u64 {
@@ -196,9 +200,15 @@ impl Target<'_> {
     fn row(&self, path: Path, start: u64, warmed: bool, progress: &Progress) -> Result<Row> {
         let mut row = Row::new(self, path);
         let blocks = start..self.source.blocks();
+        let left = statement::left();
+        if left.is_zero() {
+            row.not_read(Stop::Statement);
+            return Ok(row);
+        }
         if self.request.cold {
-            let mut ask = interrupts::ask(self.relation.locked());
-            evict(self.relation, self.source, blocks.clone(), &mut ask)?;
+            let within = start..blocks.end.min(start + self.budget());
+            let mut ask = interrupts::ask_within(self.relation.locked(), left);
+            evict(self.relation, self.source, within, &mut ask)?;
         }
         let run = match path {
             Path::Direct => self.direct(blocks, progress),

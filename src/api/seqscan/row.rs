@@ -87,6 +87,12 @@ impl Row {
         self.notes.push(why);
     }
 
+    /// The call came too late to read anything.
+    pub(super) fn not_read(&mut self, why: Stop) {
+        self.status = "partial";
+        self.notes.push(why.to_string());
+    }
+
     /// What was measured.
     pub(super) fn fill(&mut self, target: &Target<'_>, path: Path, run: &Run, warmed: bool) {
         let scan = &run.scan;
@@ -159,6 +165,8 @@ impl Row {
         self.from_os_pct = Some(figure(os));
         self.from_device_pct = Some(figure(device));
         if path == Path::Direct && device < 99.9 {
+            // A rate that is not the device's must not be taken for it.
+            (self.mib_per_s, self.us_per_block, self.ci_low_us, self.ci_high_us) = (None, None, None, None);
             self.status = "void";
             self.notes.push(format!(
                 "O_DIRECT was accepted, but only {} % of the bytes came from a block device",
