@@ -1,7 +1,7 @@
 //! Errors as the SQL user sees them: one place that knows the SQLSTATEs.
 
-use pgrx::PgSqlErrorCode as Code;
 use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::{PgLogLevel, PgSqlErrorCode as Code};
 
 /// A refusal or a failure, ready to be raised.
 #[derive(Debug)]
@@ -76,15 +76,17 @@ impl From<io_probe_core::Error> for Error {
     }
 }
 
-impl From<Error> for ErrorReport {
-    fn from(error: Error) -> Self {
-        let mut report = ErrorReport::new(error.code, error.message, "pg_io_probe");
-        if let Some(detail) = error.detail {
+impl Error {
+    /// Raises it as an ERROR, which unwinds to the server.
+    pub(crate) fn raise(self) -> ! {
+        let mut report = ErrorReport::new(self.code, self.message, "pg_io_probe");
+        if let Some(detail) = self.detail {
             report = report.set_detail(detail);
         }
-        if let Some(hint) = error.hint {
+        if let Some(hint) = self.hint {
             report = report.set_hint(hint);
         }
-        report
+        report.report(PgLogLevel::ERROR);
+        unreachable!("an ERROR does not return")
     }
 }

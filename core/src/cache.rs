@@ -44,7 +44,7 @@ static METHOD: LazyLock<Method> = LazyLock::new(|| {
     let probe = CachestatRange { offset: 0, length: 0 };
     // An invalid descriptor: EBADF where the call exists, ENOSYS (or a sandbox's EPERM) where not.
     match cachestat(-1, probe) {
-        Err(e) if e == nix::Error::EBADF => Method::Cachestat,
+        Err(nix::Error::EBADF) => Method::Cachestat,
         _ => Method::Mincore,
     }
 });

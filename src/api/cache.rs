@@ -6,26 +6,25 @@ use io_probe_core::cache::{self, Residency};
 use io_probe_core::extents::Holes;
 use io_probe_core::pace::{Ask, Stop};
 use io_probe_core::source::Source;
-use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use serde::Serialize;
 
 use super::arguments::{self, figure};
 use crate::error::{Error, Result};
+use crate::pg::buffers::{self, ResidentBlocks};
 use crate::pg::relation::{Fork, Relation};
 use crate::pg::row::Rows;
-use crate::pg::buffers::{self, ResidentBlocks};
 use crate::pg::{interrupts, server};
 use crate::statement;
 
 #[pg_extern(sql = false)]
-fn io_probe_cache(rel: Option<pg_sys::Oid>) -> std::result::Result<Rows, ErrorReport> {
-    Ok(Rows::of(states(rel)?))
+fn io_probe_cache(rel: Option<pg_sys::Oid>) -> Rows {
+    Rows::answer(states(rel))
 }
 
 #[pg_extern(sql = false)]
-fn io_probe_evict(rel: Option<pg_sys::Oid>) -> std::result::Result<Rows, ErrorReport> {
-    Ok(Rows::of(evictions(rel)?))
+fn io_probe_evict(rel: Option<pg_sys::Oid>) -> Rows {
+    Rows::answer(evictions(rel))
 }
 
 /// `io_probe_cache_row`.

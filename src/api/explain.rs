@@ -3,7 +3,6 @@
 
 use io_probe_core::plan::{self, Node};
 use pgrx::Json;
-use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use serde::Serialize;
 
@@ -12,20 +11,21 @@ use crate::pg::explain;
 use crate::pg::row::Rows;
 
 #[pg_extern(sql = false)]
-fn io_probe_explain(query: Option<&str>, execute: Option<bool>) -> std::result::Result<Rows, ErrorReport> {
-    let query = query.ok_or_else(|| Error::invalid("query must not be null"))?;
-    Ok(rows(&explain::plan(query, execute.unwrap_or(false))?)?)
+fn io_probe_explain(query: Option<&str>, execute: Option<bool>) -> Rows {
+    let query = query.ok_or_else(|| Error::invalid("query must not be null"));
+    let plan = query.and_then(|query| explain::plan(query, execute.unwrap_or(false)));
+    Rows::answer(plan.and_then(|plan| rows(&plan)))
 }
 
 #[pg_extern(sql = false)]
-fn io_probe_explain_json(plan: Option<Json>) -> std::result::Result<Rows, ErrorReport> {
-    let plan = plan.ok_or_else(|| Error::invalid("plan must not be null"))?;
-    Ok(rows(&plan.0.to_string())?)
+fn io_probe_explain_json(plan: Option<Json>) -> Rows {
+    let plan = plan.ok_or_else(|| Error::invalid("plan must not be null"));
+    Rows::answer(plan.and_then(|plan| rows(&plan.0.to_string())))
 }
 
-fn rows(json: &str) -> Result<Rows> {
+fn rows(json: &str) -> Result<Vec<Row>> {
     let nodes = plan::nodes(json).map_err(|e| Error::invalid(e.to_string()))?;
-    Ok(Rows::of(nodes.into_iter().map(Row::from)))
+    Ok(nodes.into_iter().map(Row::from).collect())
 }
 
 /// `io_probe_explain_row`.

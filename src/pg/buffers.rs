@@ -7,8 +7,8 @@ use io_probe_core::scan::{Meter, Reader};
 use io_probe_core::source::Part;
 use pgrx::pg_sys;
 
-use super::{compat, interrupts};
 use super::relation::{Fork, Relation};
+use super::{compat, interrupts};
 
 /// Blocks by how the buffer manager got them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -78,12 +78,13 @@ pub(super) unsafe fn fork_path(relation: pg_sys::Relation, fork: pg_sys::ForkNum
 /// May the user read what the relation holds, or maintain it?
 pub(super) fn may_probe(table: pg_sys::Oid) -> bool {
     #[cfg(any(feature = "pg15", feature = "pg16"))]
-    const MODES: [u32; 1] = [pg_sys::ACL_SELECT];
+    const MODES: [pg_sys::AclMode; 1] = [pg_sys::ACL_SELECT as pg_sys::AclMode];
     #[cfg(not(any(feature = "pg15", feature = "pg16")))]
-    const MODES: [u32; 2] = [pg_sys::ACL_SELECT, pg_sys::ACL_MAINTAIN];
+    const MODES: [pg_sys::AclMode; 2] =
+        [pg_sys::ACL_SELECT as pg_sys::AclMode, pg_sys::ACL_MAINTAIN as pg_sys::AclMode];
     MODES.into_iter().any(|mode| {
         // SAFETY: a catalog lookup in a transaction; an unknown oid is an ERROR.
-        let result = unsafe { pg_sys::pg_class_aclcheck(table, pg_sys::GetUserId(), mode.into()) };
+        let result = unsafe { pg_sys::pg_class_aclcheck(table, pg_sys::GetUserId(), mode) };
         result == pg_sys::AclResult::ACLCHECK_OK
     })
 }
@@ -93,13 +94,14 @@ pub(super) fn may_execute(function: pg_sys::Oid) -> bool {
     // SAFETY: a catalog lookup in a transaction; an unknown oid is an ERROR.
     let result = unsafe {
         #[cfg(feature = "pg15")]
-        let result = pg_sys::pg_proc_aclcheck(function, pg_sys::GetUserId(), pg_sys::ACL_EXECUTE.into());
+        let result =
+            pg_sys::pg_proc_aclcheck(function, pg_sys::GetUserId(), pg_sys::ACL_EXECUTE as pg_sys::AclMode);
         #[cfg(not(feature = "pg15"))]
         let result = pg_sys::object_aclcheck(
             pg_sys::ProcedureRelationId,
             function,
             pg_sys::GetUserId(),
-            pg_sys::ACL_EXECUTE.into(),
+            pg_sys::ACL_EXECUTE as pg_sys::AclMode,
         );
         result
     };
@@ -131,31 +133,19 @@ pub(super) fn wait_event() -> u32 {
     }
 }
 
-/// Pids of the I/O workers, when the server reads through them.
-pub(super) fn io_workers() -> Vec<i32> {
+/// Is this the entry of an I/O worker? There are some from 18 on.
+pub(super) fn is_io_worker(_entry: &pg_sys::PgBackendStatus) -> bool {
     #[cfg(not(feature = "pg18"))]
-    return Vec::new();
+    return false;
     #[cfg(feature = "pg18")]
-    {
-        if super::server::setting(c"io_method").as_deref() != Some("worker") {
-            return Vec::new();
-        }
-        super::server::backends()
-            .filter(|b| b.st_backendType == pg_sys::BackendType::B_IO_WORKER)
-            .map(|b| b.st_procpid)
-            .collect()
-    }
+    return _entry.st_backendType == pg_sys::BackendType::B_IO_WORKER;
 }
 
-/// How the server path reads on this version and configuration.
-pub(super) fn read_method() -> String {
-    #[cfg(any(feature = "pg15", feature = "pg16"))]
-    return "ReadBuffer".to_owned();
-    #[cfg(feature = "pg17")]
-    return "read stream".to_owned();
-    #[cfg(feature = "pg18")]
-    format!("read stream, {}", super::server::setting(c"io_method").unwrap_or_default())
-}
+/// What a sequential scan of this server reads with.
+#[cfg(any(feature = "pg15", feature = "pg16"))]
+pub(super) const READ_METHOD: &str = "ReadBuffer";
+#[cfg(not(any(feature = "pg15", feature = "pg16")))]
+pub(super) const READ_METHOD: &str = "read stream";
 
 /// Can this server make shared buffers let go of a relation?
 pub(super) const EVICTS_SHARED_BUFFERS: bool = cfg!(any(feature = "pg17", feature = "pg18"));

@@ -14,6 +14,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::compat::c_string;
+use crate::error::Error;
 
 /// The rows of a set-returning function, complete before the first is returned.
 pub(crate) struct Rows(Vec<Map<String, Value>>);
@@ -26,6 +27,11 @@ impl Rows {
             other => unreachable!("rows are structures with named fields, not {other:?}"),
         };
         Self(items.into_iter().map(row).collect())
+    }
+
+    /// The rows of what succeeded, or the ERROR of what failed.
+    pub(crate) fn answer<T: Serialize>(items: Result<Vec<T>, Error>) -> Self {
+        items.map_or_else(|error| error.raise(), Self::of)
     }
 
     /// Fills the call's result.

@@ -134,12 +134,13 @@ pub(crate) fn objects() -> Vec<Object> {
     permanent.chain([wal]).chain(temporary).collect()
 }
 
-/// The processes whose reads are this backend's when it reads through the buffer manager.
+/// The processes whose reads are this backend's when it reads through the buffer manager: from 18 on,
+/// its I/O workers may do it.
 pub(crate) fn read_account() -> Account {
-    match compat::io_workers() {
-        workers if workers.is_empty() => Account::Own,
-        workers => Account::With(workers),
+    if setting(c"io_method").as_deref() != Some("worker") {
+        return Account::Own;
     }
+    Account::With(backends().filter(|b| compat::is_io_worker(b)).map(|b| b.st_procpid).collect())
 }
 
 /// A function of this extension.
@@ -172,7 +173,8 @@ pub(crate) fn own_settings() -> Vec<(String, String)> {
 
 /// How reads through the buffer manager are made here.
 pub(crate) fn read_method() -> String {
-    compat::read_method()
+    let io_method = setting(c"io_method").map(|method| format!(", {method}"));
+    compat::READ_METHOD.to_owned() + &io_method.unwrap_or_default()
 }
 
 /// Status entries of all backends and auxiliary processes, as of now.

@@ -14,7 +14,6 @@ use io_probe_core::scan::{self, Buffered, Direct, Reader, Scan};
 use io_probe_core::source::Source;
 use io_probe_core::witness::{Cost, Witness};
 use pgrx::datum::{Interval, JsonB};
-use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
 use self::row::Row;
@@ -52,9 +51,9 @@ fn io_probe_seqscan(
     depth: Option<i32>,
     fork: Option<String>,
     options: Option<JsonB>,
-) -> std::result::Result<Rows, ErrorReport> {
-    let request = Request::check(rel, paths, duration, cold, chunk_kb, depth, fork, options)?;
-    Ok(Rows::of(request.run()?))
+) -> Rows {
+    let request = Request::check(rel, paths, duration, cold, chunk_kb, depth, fork, options);
+    Rows::answer(request.and_then(|request| request.run()))
 }
 
 /// A call whose arguments are right by themselves.
