@@ -63,15 +63,25 @@ fn kernel() -> Vec<Item> {
             "The kernel needs CONFIG_TASK_IO_ACCOUNTING, the container a /proc; device shares are unknown.",
         ),
     };
-    let kernel = nix_release().map_or_else(
+    let kernel = read_trimmed("/proc/sys/kernel/osrelease").map_or_else(
         || Item::missing("kernel", "unknown", "/proc is not mounted in this container."),
         |release| Item::ok("kernel", release),
     );
-    vec![kernel, residency, uring, account]
+    let setting = read_trimmed("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
+    let huge_pages = match setting.split(['[', ']']).nth(1) {
+        Some(chosen @ ("always" | "madvise")) => Item::ok("huge pages for read buffers", chosen),
+        other => Item::missing(
+            "huge pages for read buffers",
+            other.unwrap_or("unknown"),
+            "Large direct reads reach the device in more segments, which slows some devices down; \
+             set transparent_hugepage/enabled to madvise.",
+        ),
+    };
+    vec![kernel, residency, uring, huge_pages, account]
 }
 
-fn nix_release() -> Option<String> {
-    std::fs::read_to_string("/proc/sys/kernel/osrelease").ok().map(|release| release.trim().to_owned())
+fn read_trimmed(path: &str) -> Option<String> {
+    std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
 }
 
 fn devices() -> Vec<Item> {

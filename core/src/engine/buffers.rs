@@ -3,15 +3,25 @@
 use std::num::NonZeroUsize;
 use std::ptr::NonNull;
 
-use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap_anonymous, munmap};
 
 use crate::{Error, Result};
 
-/// One buffer a slot, page-aligned (which satisfies every O_DIRECT rule), touched in advance so that
-/// no page fault falls into a timed span. Nobody looks at the content, so it is never borrowed.
+/// The size of a transparent huge page, in bytes.
+const HUGE_PAGE: usize = 2 << 20;
+
+/// One buffer a slot, page-aligned (which satisfies every O_DIRECT rule). Nobody looks at the content,
+/// so it is never borrowed.
+///
+/// Large buffers lie in huge pages where the kernel has them: a request whose memory is contiguous
+/// reaches the device as one segment, not as one every 4 kB, and there are virtual disks that read
+/// three times as fast for it. The page cache, whose folios are large, has that advantage too.
 pub(super) struct Buffers {
-    memory: NonNull<libc::c_void>,
+    /// The whole mapping.
+    mapping: NonNull<libc::c_void>,
     length: NonZeroUsize,
+    /// The first buffer, at the start of a huge page.
+    first: NonNull<u8>,
     slots: usize,
     each: usize,
 }
@@ -26,13 +36,27 @@ impl Buffers {
     /// `slots` buffers of `each` bytes, a multiple of the page size.
     pub(super) fn new(slots: usize, each: usize) -> Result<Self> {
         let failed = |e: nix::Error| Error::System { action: "allocate read buffers", source: e.into() };
-        let length = slots.checked_mul(each).and_then(NonZeroUsize::new);
-        let length = length.ok_or_else(|| failed(nix::Error::EINVAL))?;
+        let used = slots.checked_mul(each).ok_or_else(|| failed(nix::Error::ENOMEM))?;
+        let length = used.checked_add(HUGE_PAGE).and_then(NonZeroUsize::new);
+        let length = length.ok_or_else(|| failed(nix::Error::ENOMEM))?;
         let protection = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
-        let flags = MapFlags::MAP_PRIVATE | MapFlags::MAP_POPULATE;
         // SAFETY: a new mapping at an address of the kernel's choice.
-        let memory = unsafe { mmap_anonymous(None, length, protection, flags) }.map_err(failed)?;
-        Ok(Self { memory, length, slots, each })
+        let mapping =
+            unsafe { mmap_anonymous(None, length, protection, MapFlags::MAP_PRIVATE) }.map_err(failed)?;
+        let padding = mapping.as_ptr().cast::<u8>().align_offset(HUGE_PAGE);
+        // SAFETY: the mapping is a huge page longer than what is used, so the padding lies within.
+        let first = unsafe { mapping.cast::<u8>().add(padding) };
+        let buffers = Self { mapping, length, first, slots, each };
+        if used >= HUGE_PAGE {
+            // SAFETY: advice on our own mapping. Without huge pages it is refused, and small ones do.
+            let _ = unsafe { madvise(first.cast(), used, MmapAdvise::MADV_HUGEPAGE) };
+        }
+        for offset in (0..used).step_by(4096) {
+            // Touched now, so that no page fault falls into a timed span.
+            // SAFETY: within the mapping, which nobody else knows yet.
+            unsafe { first.add(offset).write_volatile(0) };
+        }
+        Ok(buffers)
     }
 
     /// The buffer of `slot`, for a read of `len` bytes.
@@ -42,7 +66,7 @@ impl Buffers {
     pub(super) fn slot(&self, slot: usize, len: usize) -> *mut u8 {
         assert!(slot < self.slots && len <= self.each, "a request must fit the buffer of its slot");
         // SAFETY: slot × each lies within the mapping, by the assertion.
-        unsafe { self.memory.as_ptr().cast::<u8>().add(slot * self.each) }
+        unsafe { self.first.as_ptr().add(slot * self.each) }
     }
 
     /// How many there are.
@@ -54,6 +78,27 @@ impl Buffers {
 impl Drop for Buffers {
     fn drop(&mut self) {
         // SAFETY: the mapping is ours, and engines drop their buffers only when nothing is in flight.
-        let _ = unsafe { munmap(self.memory, self.length.get()) };
+        let _ = unsafe { munmap(self.mapping, self.length.get()) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_are_aligned_and_apart() {
+        for (slots, each) in [(1, 8192), (16, 256 << 10), (3, 1 << 20)] {
+            let buffers = Buffers::new(slots, each).expect("memory");
+            let addresses: Vec<usize> = (0..slots).map(|slot| buffers.slot(slot, each).addr()).collect();
+            assert!(addresses[0].is_multiple_of(HUGE_PAGE));
+            assert!(addresses.windows(2).all(|w| w[1] - w[0] == each));
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "fit the buffer")]
+    fn a_request_that_is_too_large_is_a_bug() {
+        Buffers::new(2, 8192).expect("memory").slot(1, 8193);
     }
 }

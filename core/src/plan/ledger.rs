@@ -46,6 +46,8 @@ use std::ops::Range;
 /// Blocks first, then microseconds of waiting for reads, then microseconds in the node.
 pub(super) const COUNTERS: usize = 8;
 const BLOCKS: Range<usize> = 0..6;
+/// Of these, the blocks of relations; the others are of temporary files.
+const RELATION_BLOCKS: Range<usize> = 0..4;
 const TIME: usize = 7;
 
 /// A node as the ledger sees it; nodes come in preorder, so a parent precedes its children.
@@ -82,7 +84,8 @@ pub(super) fn own(entries: &[Entry]) -> Vec<[u64; COUNTERS]> {
         subplan.find_suspects(entries, &outer);
     }
     subplans.sort_by_key(|subplan| subplan.rank(entries));
-    let suspects: HashSet<usize> = subplans.iter().flat_map(|subplan| subplan.suspects.iter().copied()).collect();
+    let suspects: HashSet<usize> =
+        subplans.iter().flat_map(|subplan| subplan.suspects.iter().copied()).collect();
     for subplan in &subplans {
         if subplan.is_cte {
             ledger.settle_cte(subplan, &suspects);
@@ -177,8 +180,8 @@ fn way(entries: &[Entry], user: usize, attached: usize) -> impl Iterator<Item = 
 }
 
 impl Subplan {
-    fn has_blocks(&self) -> bool {
-        self.cost[BLOCKS].iter().any(|&blocks| blocks > 0)
+    fn has(&self, blocks: Range<usize>) -> bool {
+        self.cost[blocks].iter().any(|&blocks| blocks > 0)
     }
 
     fn find_suspects(&mut self, entries: &[Entry], outer: &[Option<usize>]) {
@@ -190,22 +193,25 @@ impl Subplan {
         } else {
             std::iter::successors(Some(self.attached), |&node| outer[node]).collect()
         };
-        let has_blocks = self.has_blocks();
+        let reads_relations = self.has(RELATION_BLOCKS);
         let prime = |&&node: &&usize| {
-            if has_blocks { !entries[node].reads_relations } else { named && entries[node].gathers }
+            if reads_relations { !entries[node].reads_relations } else { named && entries[node].gathers }
         };
         let mut seen = HashSet::new();
         let suspects = on_the_way.iter().filter(prime).chain(&self.users).chain(&on_the_way);
         self.suspects = suspects.copied().filter(|&node| seen.insert(node)).collect();
     }
 
-    /// Those with the least choice first: whatever has one possible payer, then CTEs, then InitPlans
-    /// of a node that reads nothing by itself.
+    /// Those with the least choice first: what has one likely payer, then CTEs, then InitPlans named by
+    /// a node that reads nothing by itself.
     fn rank(&self, entries: &[Entry]) -> (bool, bool, bool, usize) {
-        let payers = if self.is_cte { &self.users } else { &self.suspects };
-        let users = if self.users.is_empty() { &[self.attached] } else { &self.users[..] };
-        let vague = users.iter().all(|&user| entries[user].reads_relations);
-        (payers.len() > 1, !self.is_cte, vague, payers.len())
+        let choice = match (self.is_cte, self.users.len()) {
+            (true, readers) => readers,
+            (false, 0) => 1,
+            (false, _) => self.suspects.len(),
+        };
+        let vague = self.users.iter().all(|&user| entries[user].reads_relations);
+        (choice > 1, !self.is_cte, vague, choice)
     }
 }
 
@@ -249,7 +255,7 @@ impl<'a> Ledger<'a> {
 
     fn settle_init_plan(&mut self, plan: &Subplan) {
         let covers = |&&node: &&usize| {
-            if plan.has_blocks() {
+            if plan.has(BLOCKS) {
                 BLOCKS.into_iter().all(|block| self.left[node][block] >= plan.cost[block])
             } else {
                 self.entries[node].gathers || self.left[node][TIME] >= plan.cost[TIME]
