@@ -52,35 +52,7 @@ fn io_probe_seqscan(
     fork: Option<String>,
     options: Option<JsonB>,
 ) -> Rows {
-    let request = Request::check(rel, paths, duration, cold, chunk_kb, depth, fork, options);
-    Rows::answer(request.and_then(|request| request.run()))
-}
-
-/// A call whose arguments are right by themselves.
-struct Request {
-    rel: pg_sys::Oid,
-    paths: Vec<Path>,
-    cold: bool,
-    chunk_blocks: u64,
-    depth: u32,
-    fork: Fork,
-    limits: Limits,
-    wait: bool,
-    start: u64,
-}
-
-impl Request {
-    #[allow(clippy::too_many_arguments, reason = "the SQL signature")]
-    fn check(
-        rel: Option<pg_sys::Oid>,
-        paths: Option<Vec<Option<String>>>,
-        duration: Option<Interval>,
-        cold: Option<bool>,
-        chunk_kb: Option<i32>,
-        depth: Option<i32>,
-        fork: Option<String>,
-        options: Option<JsonB>,
-    ) -> Result<Self> {
+    let request = || {
         let options = Options::parse(options, &OPTIONS)?;
         let block_kb = u64::from(pg_sys::BLCKSZ / 1024);
         let chunk_kb = u64::from(arguments::positive("chunk_kb", chunk_kb.unwrap_or(CHUNK_KB))?);
@@ -92,7 +64,7 @@ impl Request {
             return Err(Error::invalid(format!("chunk_kb times depth must not exceed {MAX_BUFFERS_KB}"))
                 .detail(format!("{depth} requests of {chunk_kb} kB would be in flight.")));
         }
-        Ok(Self {
+        Ok(Request {
             rel: arguments::relation(rel)?,
             paths: Path::pick(paths)?,
             cold: cold.unwrap_or(false),
@@ -110,8 +82,24 @@ impl Request {
             wait: options.flag("wait")?,
             start: options.count("start_blk", 0)?.unwrap_or(0),
         })
-    }
+    };
+    Rows::answer(request().and_then(|request| request.run()))
+}
 
+/// A call whose arguments are right by themselves.
+struct Request {
+    rel: pg_sys::Oid,
+    paths: Vec<Path>,
+    cold: bool,
+    chunk_blocks: u64,
+    depth: u32,
+    fork: Fork,
+    limits: Limits,
+    wait: bool,
+    start: u64,
+}
+
+impl Request {
     fn run(&self) -> Result<Vec<Row>> {
         if self.cold {
             check_may_evict()?;
