@@ -50,6 +50,11 @@ impl Error {
         Self::new(Code::ERRCODE_OBJECT_IN_USE, message)
     }
 
+    /// More than the extension is ready to hold in memory.
+    pub(crate) fn too_large(message: impl Into<String>) -> Self {
+        Self::new(Code::ERRCODE_PROGRAM_LIMIT_EXCEEDED, message)
+    }
+
     /// Adds a DETAIL.
     pub(crate) fn detail(mut self, detail: impl Into<String>) -> Self {
         self.detail = Some(detail.into());

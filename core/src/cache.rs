@@ -94,7 +94,7 @@ pub fn evict(file: &File, path: &Path, ask: &mut Ask<'_>) -> Result<(Residency, 
             break;
         }
         if left.dirty_bytes != Some(0)
-            && let Some(stop) = write_back(file, path, size, ask)?
+            && let Some(stop) = write_back(file, path, 0..size, ask)?
         {
             return Ok((left, Some(stop)));
         }
@@ -108,19 +108,20 @@ pub fn evict(file: &File, path: &Path, ask: &mut Ask<'_>) -> Result<(Residency, 
 /// How much is written back between two looks at the clock.
 pub const WRITE_BACK_STEP: u64 = 8 << 20;
 
-fn write_back(file: &File, path: &Path, size: u64, ask: &mut Ask<'_>) -> Result<Option<Stop>> {
+/// Writes the dirty pages of `bytes` of a file back, asking the closure every [`WRITE_BACK_STEP`] bytes.
+pub fn write_back(file: &File, path: &Path, bytes: Range<u64>, ask: &mut Ask<'_>) -> Result<Option<Stop>> {
     let flags =
         libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WRITE | libc::SYNC_FILE_RANGE_WAIT_AFTER;
-    let mut offset = 0;
-    while offset < size {
+    let mut offset = bytes.start;
+    while offset < bytes.end {
         if let Some(stop) = ask() {
             return Ok(Some(stop));
         }
+        let step = WRITE_BACK_STEP.min(bytes.end - offset);
         // SAFETY: the call takes no pointer; the descriptor is open for as long as `file` is borrowed.
-        let result =
-            unsafe { libc::sync_file_range(file.as_raw_fd(), offset as i64, WRITE_BACK_STEP as i64, flags) };
+        let result = unsafe { libc::sync_file_range(file.as_raw_fd(), offset as i64, step as i64, flags) };
         match nix::Error::result(result) {
-            Ok(_) => offset += WRITE_BACK_STEP,
+            Ok(_) => offset += step,
             Err(nix::Error::EINTR) => {}
             Err(e) => return Err(Error::io_at("write back", path, offset, e)),
         }

@@ -2,9 +2,9 @@
 //!
 //! Hits are counted by the buffer manager. Between the other two decide what the page cache held
 //! before the read, and the bytes that were fetched: a cached block needs no fetch, and a fetched one
-//! was not cached. Readahead fetches more than was asked for, so fetched bytes are an upper bound;
-//! pages that others bring in meanwhile make the count from before an upper bound as well. Where
-//! the two disagree, the smaller number of device blocks is taken.
+//! was not cached. Readahead fetches more than was asked for, so fetched bytes are an upper bound. Where
+//! fewer were fetched than blocks were missing, the two contradict each other, and nothing is said:
+//! others brought the pages in, or the file system keeps no account.
 //!
 //! Below the kernel (RAID controllers, hypervisors, drives) are more caches, of which nothing is known.
 
@@ -33,7 +33,8 @@ pub struct Evidence {
 }
 
 impl Tiers {
-    /// Of a scan through the page cache; None when nothing tells the page cache from the device.
+    /// Of a scan through the page cache; None when nothing tells the page cache from the device, or
+    /// when what does contradicts itself by over a twentieth.
     pub fn of_buffered(evidence: Evidence) -> Option<Self> {
         let Evidence { hits, reads, cached, fetched } = evidence;
         // With hits, which of the cached blocks were read is not known: at least those that the
@@ -43,7 +44,7 @@ impl Tiers {
             None => (reads, 0),
         };
         let device = match fetched {
-            Some(fetched) if fetched < least => fetched,
+            Some(fetched) if fetched < least - least / 20 => return None,
             Some(fetched) => fetched.min(most),
             None if cached.is_some() => most,
             None => return None,
@@ -89,8 +90,9 @@ mod tests {
     }
 
     #[test]
-    fn pages_that_others_brought_in_meanwhile_are_the_page_caches() {
-        assert_eq!(device_of(0, 100, Some(0), Some(10)), Some(10));
+    fn a_contradiction_gives_no_tiers() {
+        assert_eq!(device_of(0, 100, Some(0), Some(10)), None);
+        assert_eq!(device_of(0, 100, Some(0), Some(96)), Some(96));
     }
 
     #[test]

@@ -4,6 +4,8 @@
 //! The device counters hold everyone's requests. Ours are told apart by bytes only: the account
 //! knows no requests.
 
+use std::time::Duration;
+
 use crate::account::Account;
 use crate::clock::{Clock, Monotonic};
 use crate::device::{Activity, Counters, Leaf, Roots};
@@ -48,6 +50,18 @@ impl<'a> Witness<'a> {
             at: Monotonic.now(),
             read_bytes: self.account.read_bytes(),
             counters: self.leaves.iter().map(|leaf| leaf.counters(self.roots)).collect(),
+        }
+    }
+
+    /// Waits, at most a tenth of a second, until the devices have nothing in flight.
+    pub fn settle(&self) {
+        const NAPS: u32 = 50;
+        let busy = |leaf: &Leaf| leaf.counters(self.roots).is_some_and(|c| c.in_flight > 0);
+        for _ in 0..NAPS {
+            if !self.leaves.iter().any(busy) {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(2));
         }
     }
 

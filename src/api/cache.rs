@@ -113,9 +113,12 @@ fn evictions(rel: Option<pg_sys::Oid>) -> Result<Vec<Eviction>> {
     buffers::flush_and_evict(&relation);
     let shared_after = ResidentBlocks::of(&relation);
     let mut rows = Vec::new();
+    let mut stop = None;
     for (fork, os_before) in os_before {
         let Some(source) = relation.source(fork) else { continue };
-        let stop = drop_cached(&source, 0..source.blocks(), &mut ask)?;
+        if stop.is_none() {
+            stop = drop_cached(&source, 0..source.blocks(), &mut ask)?;
+        }
         let os_after = resident(&source)?;
         let shared_blks_after = shared_after.in_fork(fork);
         let mut notes: Vec<String> = stop.iter().map(ToString::to_string).collect();
@@ -147,9 +150,30 @@ pub(super) fn evict(
     source: &Source,
     blocks: Range<u64>,
     ask: &mut Ask<'_>,
-) -> Result<()> {
+) -> Result<Option<Stop>> {
     buffers::flush_and_evict(relation);
-    drop_cached(source, blocks, ask).map(|_| ())
+    drop_cached(source, blocks, ask)
+}
+
+/// Writes back what is dirty of these blocks in the OS cache; returns how many bytes that were.
+pub(super) fn write_back(
+    source: &Source,
+    blocks: Range<u64>,
+    ask: &mut Ask<'_>,
+) -> Result<(u64, Option<Stop>)> {
+    let mut written = 0;
+    for part in source.parts(blocks) {
+        let file = source.open(part.segment, false)?;
+        let (path, bytes) = (source.path(part.segment), source.byte_range(&part));
+        let dirty = cache::residency(&file, &path, bytes.clone())?.dirty_bytes.unwrap_or(0);
+        if dirty > 0 {
+            written += dirty;
+            if let Some(stop) = cache::write_back(&file, &path, bytes, ask)? {
+                return Ok((written, Some(stop)));
+            }
+        }
+    }
+    Ok((written, None))
 }
 
 /// Drops the OS cache's pages of whole segments: single blocks may share a large folio with others.

@@ -2,7 +2,6 @@
 //! the node itself read.
 
 use io_probe_core::plan::{self, Node};
-use pgrx::Json;
 use pgrx::prelude::*;
 use serde::Serialize;
 
@@ -17,14 +16,28 @@ fn io_probe_explain(query: Option<&str>, execute: Option<bool>) -> Rows {
     Rows::answer(plan.and_then(|plan| rows(&plan)))
 }
 
+// json arrives as the text it is: parsed once, after its size is known.
 #[pg_extern(sql = false)]
-fn io_probe_explain_json(plan: Option<Json>) -> Rows {
+fn io_probe_explain_json(plan: Option<&str>) -> Rows {
     let plan = plan.ok_or_else(|| Error::invalid("plan must not be null"));
-    Rows::answer(plan.and_then(|plan| rows(&plan.0.to_string())))
+    Rows::answer(plan.and_then(rows))
 }
 
+/// A plan is held in memory many times its own size, and Rust can't answer a lack of memory with an
+/// ERROR as the server does: these bounds keep far from there.
+const MAX_BYTES: usize = 8 << 20;
+const MAX_NODES: usize = 20_000;
+
 fn rows(json: &str) -> Result<Vec<Row>> {
+    if json.len() > MAX_BYTES {
+        return Err(Error::too_large("the plan is too large")
+            .detail(format!("It has {} bytes, of at most {MAX_BYTES}.", json.len())));
+    }
     let nodes = plan::nodes(json).map_err(|e| Error::invalid(e.to_string()))?;
+    if nodes.len() > MAX_NODES {
+        return Err(Error::too_large("the plan is too large")
+            .detail(format!("It has {} nodes, of at most {MAX_NODES}.", nodes.len())));
+    }
     Ok(nodes.into_iter().map(Row::from).collect())
 }
 

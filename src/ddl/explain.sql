@@ -37,7 +37,7 @@ COMMENT ON COLUMN io_probe_explain_row.shared_blks_hit IS 'Own blocks found in s
 COMMENT ON COLUMN io_probe_explain_row.shared_blks_read IS 'Own blocks read into shared buffers, from the OS cache or the device';
 COMMENT ON COLUMN io_probe_explain_row.temp_blks_read IS 'Own blocks of temporary files read';
 COMMENT ON COLUMN io_probe_explain_row.temp_blks_written IS 'Own blocks of temporary files written';
-COMMENT ON COLUMN io_probe_explain_row.io_read_ms IS 'Own time in ms spent waiting for reads, all processes together; NULL without track_io_timing';
+COMMENT ON COLUMN io_probe_explain_row.io_read_ms IS 'Own time in ms spent waiting for blocks of tables and indexes, all processes together; NULL without track_io_timing';
 COMMENT ON COLUMN io_probe_explain_row.self_ms IS 'Own part of total_ms, never negative';
 COMMENT ON COLUMN io_probe_explain_row.total_ms IS 'Time in ms in the node and below it: average per loop times loops, so workers add up';
 COMMENT ON COLUMN io_probe_explain_row.plan_rows IS 'Rows per loop that the planner expected';

@@ -66,7 +66,7 @@ COMMENT ON COLUMN io_probe_device_row.read_only IS 'Is the device read only?';
 COMMENT ON COLUMN io_probe_device_row.write_cache IS 'write back: a volatile cache that must be flushed; write through: none';
 COMMENT ON COLUMN io_probe_device_row.fua IS 'Can single writes go past the volatile cache?';
 COMMENT ON COLUMN io_probe_device_row.nomerges IS '0: requests are merged; 1: only simple merges; 2: none';
-COMMENT ON COLUMN io_probe_device_row.direct_io_align IS 'Multiple in bytes that O_DIRECT wants; NULL if the kernel does not tell';
+COMMENT ON COLUMN io_probe_device_row.direct_io_align IS 'Multiple in bytes that O_DIRECT wants; 0: it has none; NULL if the kernel does not tell';
 COMMENT ON COLUMN io_probe_device_row.status IS 'ok, or unsupported where no block device is known behind the directory';
 COMMENT ON COLUMN io_probe_device_row.notes IS 'What could not be found out, and why';
 

@@ -1,8 +1,10 @@
 //! Shared buffers: who is in them, what reads through them cost, and the `server` path.
 
+use std::cell::OnceCell;
 use std::ops::ControlFlow;
 
 use io_probe_core::Result as CoreResult;
+use io_probe_core::extents::Holes;
 use io_probe_core::scan::{Meter, Reader};
 use io_probe_core::source::Part;
 use pgrx::pg_sys;
@@ -55,6 +57,7 @@ impl Usage {
 }
 
 /// A page that is in a buffer.
+#[derive(Clone, Copy)]
 struct Resident {
     buffer: pg_sys::Buffer,
     fork: pg_sys::ForkNumber::Type,
@@ -65,52 +68,70 @@ struct Resident {
 ///
 /// Walks all buffer headers without locking them, so pages that come or go meanwhile may be missed:
 /// a count to inform, as that of pg_buffercache is.
-fn residents(relation: &Relation) -> Vec<Resident> {
-    // SAFETY: the headers are arrays of the announced length for the life of the process. Others
-    // change them at any time; they are copied by volatile reads, and any torn mixture of values is
-    // still a valid header.
-    unsafe {
-        let file = compat::file_id(relation.as_ptr());
-        let local = relation.is_temporary();
-        let count = if local { pg_sys::NLocBuffer } else { pg_sys::NBuffers };
-        let mut found = Vec::new();
-        for index in 0..usize::try_from(count).unwrap_or(0) {
-            if index % 65_536 == 0 {
-                interrupts::check();
-            }
+fn residents(relation: &Relation) -> impl Iterator<Item = Resident> {
+    // SAFETY: the relation is open; the sizes are set at server start.
+    let (file, count) = unsafe {
+        let count = if relation.is_temporary() { pg_sys::NLocBuffer } else { pg_sys::NBuffers };
+        (compat::file_id(relation.as_ptr()), usize::try_from(count).unwrap_or(0))
+    };
+    let local = relation.is_temporary();
+    (0..count).filter_map(move |index| {
+        if index % 65_536 == 0 {
+            interrupts::check();
+        }
+        // SAFETY: the headers are arrays of the announced length for the life of the process. Others
+        // change them at any time; they are copied by volatile reads, and any torn mixture of values
+        // is still a valid header.
+        let (tag, state) = unsafe {
             let header = if local {
                 pg_sys::LocalBufferDescriptors.add(index)
             } else {
                 &raw mut (*pg_sys::BufferDescriptors.add(index)).bufferdesc
             };
             let tag = std::ptr::read_volatile(&raw const (*header).tag);
-            let state = std::ptr::read_volatile(&raw const (*header).state.value);
-            if state & pg_sys::BM_VALID != 0 && compat::tagged_file(&tag) == file {
-                let buffer = index as pg_sys::Buffer + 1;
-                found.push(Resident { buffer, fork: tag.forkNum, block: tag.blockNum });
-            }
-        }
-        found
-    }
+            (tag, std::ptr::read_volatile(&raw const (*header).state.value))
+        };
+        let found = state & pg_sys::BM_VALID != 0 && compat::tagged_file(&tag) == file;
+        let buffer = index as pg_sys::Buffer + 1;
+        found.then_some(Resident { buffer, fork: tag.forkNum, block: tag.blockNum })
+    })
 }
 
 /// How many blocks of each fork are in buffers.
-pub(crate) struct ResidentBlocks(Vec<Resident>);
+pub(crate) struct ResidentBlocks(Vec<(Fork, u64)>);
 
 impl ResidentBlocks {
     /// Counts now.
     pub(crate) fn of(relation: &Relation) -> Self {
-        Self(residents(relation))
+        let mut counts: Vec<(Fork, u64)> = Fork::all().map(|fork| (fork, 0)).collect();
+        for resident in residents(relation) {
+            if let Some((_, count)) = counts.iter_mut().find(|(fork, _)| fork.number() == resident.fork) {
+                *count += 1;
+            }
+        }
+        Self(counts)
     }
 
     /// The blocks of one fork.
     pub(crate) fn in_fork(&self, fork: Fork) -> u64 {
-        self.0.iter().filter(|r| r.fork == fork.number()).count() as u64
+        self.0.iter().find(|(f, _)| *f == fork).map_or(0, |(_, count)| *count)
     }
+}
+
+/// The blocks of a fork that are in buffers, ascending.
+fn resident_blocks(relation: &Relation, fork: Fork) -> Vec<pg_sys::BlockNumber> {
+    let mut blocks: Vec<_> =
+        residents(relation).filter(|r| r.fork == fork.number()).map(|r| r.block).collect();
+    blocks.sort_unstable();
+    blocks.dedup();
+    blocks
 }
 
 /// Writes a relation's dirty shared buffers to its files, and lets go of its pages where this server
 /// can. Pages in the session's own buffers stay.
+///
+/// The server's own function writes without looking at interrupts: with much of the relation dirty in
+/// shared buffers, a cancel waits for it.
 pub(crate) fn flush_and_evict(relation: &Relation) {
     if relation.is_temporary() || super::server::in_recovery() {
         return;
@@ -118,9 +139,7 @@ pub(crate) fn flush_and_evict(relation: &Relation) {
     // SAFETY: the relation is open and not temporary; residents are buffer numbers.
     unsafe {
         pg_sys::FlushRelationBuffers(relation.as_ptr());
-        compat::evict_shared(relation.as_ptr(), || {
-            residents(relation).into_iter().map(|r| r.buffer).collect()
-        });
+        compat::evict_shared(relation.as_ptr(), residents(relation).map(|r| r.buffer));
     }
 }
 
@@ -137,6 +156,8 @@ pub(crate) struct BufferReader<'a> {
     ring: pg_sys::BufferAccessStrategy,
     /// Blocks not to read, ascending: the server could not evict them, and cold was asked for.
     skip: Vec<pg_sys::BlockNumber>,
+    /// What was in buffers before, ascending; looked up when the file turns out to have holes.
+    resident: OnceCell<Vec<pg_sys::BlockNumber>>,
     usage: Usage,
     skipped: u64,
 }
@@ -147,17 +168,16 @@ const BLOCKS_PER_LOOK: u64 = 16;
 impl<'a> BufferReader<'a> {
     /// Reads from a fork. With `skip_resident`, pages that are in buffers now are passed over.
     pub(crate) fn new(relation: &'a Relation, fork: Fork, skip_resident: bool) -> Self {
-        let mut skip: Vec<_> = if skip_resident {
-            residents(relation).into_iter().filter(|r| r.fork == fork.number()).map(|r| r.block).collect()
-        } else {
-            Vec::new()
-        };
         relation.close_files();
-        skip.sort_unstable();
-        skip.dedup();
+        let resident = OnceCell::new();
+        let mut skip = Vec::new();
+        if skip_resident {
+            skip = resident_blocks(relation, fork);
+            let _ = resident.set(skip.clone());
+        }
         // SAFETY: allocated in the present memory context, freed on drop.
         let ring = unsafe { pg_sys::GetAccessStrategy(pg_sys::BufferAccessStrategyType::BAS_BULKREAD) };
-        Self { relation, fork, ring, skip, usage: Usage::default(), skipped: 0 }
+        Self { relation, fork, ring, skip, resident, usage: Usage::default(), skipped: 0 }
     }
 
     /// What the buffer manager counted during the reads, and nothing else.
@@ -181,6 +201,29 @@ impl Reader for BufferReader<'_> {
 
     fn request_blocks(&self) -> u64 {
         1
+    }
+
+    /// Each run opens a read stream, which takes a few blocks to get going.
+    fn least_hole(&self) -> u64 {
+        16 * u64::from(pg_sys::BLCKSZ)
+    }
+
+    /// A block that is in a buffer has data, also when it was never written to its file.
+    fn without_data(&self, part: &Part, holes: Holes) -> Holes {
+        if holes.is_empty() {
+            return holes;
+        }
+        let resident = self.resident.get_or_init(|| resident_blocks(self.relation, self.fork));
+        let block_size = u64::from(pg_sys::BLCKSZ);
+        let in_segment = |block: u64| block % u64::from(pg_sys::RELSEG_SIZE) * block_size;
+        let first = resident.partition_point(|block| u64::from(*block) < part.blocks.start);
+        let ranges: Vec<_> = resident[first..]
+            .iter()
+            .map(|block| u64::from(*block))
+            .take_while(|block| *block < part.blocks.end)
+            .map(|block| in_segment(block)..in_segment(block) + block_size)
+            .collect();
+        holes.without(&ranges)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Differences between PostgreSQL 15, 16, 17 and 18. The only place that knows versions.
 
-use std::ffi::{CStr, CString};
+use std::ffi::CStr;
 use std::path::PathBuf;
 
 use pgrx::pg_sys;
@@ -157,16 +157,16 @@ pub(super) const EVICTS_SHARED_BUFFERS: bool = cfg!(any(feature = "pg17", featur
 /// `relation` must be open and not temporary; `residents` must give buffer numbers.
 pub(super) unsafe fn evict_shared(
     relation: pg_sys::Relation,
-    residents: impl FnOnce() -> Vec<pg_sys::Buffer>,
+    residents: impl Iterator<Item = pg_sys::Buffer>,
 ) {
     #[cfg(any(feature = "pg15", feature = "pg16"))]
     let _ = (relation, residents);
     #[cfg(feature = "pg17")]
     {
         let _ = relation;
-        for buffer in residents() {
-            // SAFETY: the caller vouches for the number. A buffer that has got another page since
-            // is evicted all the same: harmless, that page is read again when it is wanted.
+        for buffer in residents {
+            // SAFETY: the caller vouches for the number, which was found an instant ago. Should the
+            // buffer have got another page since, that page is read again when it is wanted.
             unsafe { pg_sys::EvictUnpinnedBuffer(buffer) };
         }
     }
@@ -177,11 +177,6 @@ pub(super) unsafe fn evict_shared(
         // SAFETY: the caller vouches for the relation; the counters outlive the call.
         unsafe { pg_sys::EvictRelUnpinnedBuffers(relation, &mut evicted, &mut flushed, &mut skipped) };
     }
-}
-
-/// A C string for the server; what would not fit one is cut at the NUL.
-pub(super) fn c_string(text: &str) -> CString {
-    CString::new(text.split('\0').next().unwrap_or_default()).unwrap_or_default()
 }
 
 /// How a sequential scan of the server opens its read stream: no advice to the kernel, and from 18 on

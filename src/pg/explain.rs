@@ -1,9 +1,11 @@
 //! EXPLAIN of a query in a read-only subtransaction, and the names in a plan back to oids.
 
+use std::ffi::CStr;
+
 use pgrx::pg_sys::panic::CaughtError;
 use pgrx::{PgTryBuilder, pg_sys, spi::Spi};
 
-use super::compat::c_string;
+use super::server::{c_string, text};
 use crate::error::{Error, Result};
 
 /// The plan of a query as EXPLAIN (FORMAT JSON) prints it; with `execute` the query is run.
@@ -14,17 +16,24 @@ pub(crate) fn plan(query: &str, execute: bool) -> Result<String> {
     check_single_query(query)?;
     let options = if execute { "ANALYZE, BUFFERS, VERBOSE, FORMAT JSON" } else { "VERBOSE, FORMAT JSON" };
     let statement = format!("EXPLAIN ({options}) {query}");
-    Ok(read_only(move || {
-        let plan = Spi::connect_mut(|client| {
-            let mut rows = client.update(&statement, None, &[])?;
-            rows.next().map_or(Ok(None), |row| row.get::<pgrx::Json>(1))
-        });
-        match plan {
-            Ok(Some(plan)) => plan.0.to_string(),
-            Ok(None) => pgrx::error!("EXPLAIN returned no plan"),
-            Err(e) => pgrx::error!("could not explain the query: {e}"),
+    let statement = c_string(&statement);
+    Ok(read_only(move || Spi::connect(|_| run(&statement))))
+}
+
+/// Runs an EXPLAIN, which gives one row of one column. Not by the safe call for statements that may
+/// write: that assigns a transaction id, which costs one for nothing and fails on a standby.
+fn run(statement: &CStr) -> String {
+    // SAFETY: connected to SPI; the statement is a C string; the tuple table is read before the next
+    // call, and its value, NULL or a C string, is copied.
+    unsafe {
+        let result = pg_sys::SPI_execute(statement.as_ptr(), false, 0);
+        if result != pg_sys::SPI_OK_UTILITY as i32 || pg_sys::SPI_processed != 1 {
+            pgrx::error!("EXPLAIN returned no plan");
         }
-    }))
+        let table = pg_sys::SPI_tuptable;
+        let value = pg_sys::SPI_getvalue(*(*table).vals, (*table).tupdesc, 1);
+        if value.is_null() { String::new() } else { text(value) }
+    }
 }
 
 /// Exactly one statement, and one that EXPLAIN can run without its being a command. Otherwise what
@@ -39,10 +48,7 @@ fn check_single_query(query: &str) -> Result<()> {
         } else {
             let raw = (*(*list).elements).ptr_value.cast::<pg_sys::RawStmt>();
             let statement = (*raw).stmt;
-            let tag = (*statement).type_;
-            let into = tag == pg_sys::NodeTag::T_SelectStmt
-                && !(*statement.cast::<pg_sys::SelectStmt>()).intoClause.is_null();
-            ((*list).length, tag, into)
+            ((*list).length, (*statement).type_, selects_into(statement))
         }
     };
     match count {
@@ -65,7 +71,26 @@ fn check_single_query(query: &str) -> Result<()> {
     Ok(())
 }
 
-/// Runs `work` in a subtransaction that may not write.
+/// Would the statement make a table? INTO is on the leftmost SELECT of a set operation.
+///
+/// # Safety
+/// `statement` must be a raw parse tree.
+unsafe fn selects_into(mut statement: *const pg_sys::Node) -> bool {
+    // SAFETY: a node of this tag is a SelectStmt, whose left argument is NULL or another one.
+    unsafe {
+        while !statement.is_null() && (*statement).type_ == pg_sys::NodeTag::T_SelectStmt {
+            let select = statement.cast::<pg_sys::SelectStmt>();
+            if !(*select).intoClause.is_null() {
+                return true;
+            }
+            statement = (*select).larg.cast();
+        }
+    }
+    false
+}
+
+/// Runs `work` in a subtransaction that may not write, and undoes it: what a read-only transaction is
+/// allowed to change all the same (temporary tables, settings) does not stay either.
 fn read_only<T>(work: impl FnOnce() -> T + std::panic::UnwindSafe) -> T {
     // SAFETY: reads variables of this backend.
     let (context, owner) = unsafe { (pg_sys::CurrentMemoryContext, pg_sys::CurrentResourceOwner) };
@@ -89,8 +114,8 @@ fn read_only<T>(work: impl FnOnce() -> T + std::panic::UnwindSafe) -> T {
         .catch_rust_panic(move |error| roll_back(error, put_back))
         .catch_others(move |error| roll_back(error, put_back))
         .execute();
-    // SAFETY: begun above.
-    unsafe { pg_sys::ReleaseCurrentSubTransaction() };
+    // SAFETY: begun above. The result is Rust's own, so nothing of the subtransaction is needed.
+    unsafe { pg_sys::RollbackAndReleaseCurrentSubTransaction() };
     put_back();
     result
 }

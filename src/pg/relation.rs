@@ -263,7 +263,10 @@ fn owner_of(oid: pg_sys::Oid) -> Option<pg_sys::Oid> {
         }
         pg_sys::RELKIND_TOASTVALUE => {
             let query = "SELECT oid FROM pg_catalog.pg_class WHERE reltoastrelid OPERATOR(pg_catalog.=) $1";
-            Spi::get_one_with_args(query, &[DatumWithOid::from(oid)]).ok().flatten()
+            let owner = Spi::connect(|client| {
+                client.select(query, Some(1), &[DatumWithOid::from(oid)])?.first().get_one()
+            });
+            owner.ok().flatten()
         }
         _ => None,
     }

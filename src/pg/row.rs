@@ -13,7 +13,8 @@ use pgrx::{PgTupleDesc, pg_sys};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::compat::c_string;
+use super::interrupts;
+use super::server::c_string;
 use crate::error::Error;
 
 /// The rows of a set-returning function, complete before the first is returned.
@@ -49,6 +50,7 @@ impl Rows {
             let mut values = vec![pg_sys::Datum::null(); count];
             let mut nulls = vec![true; count];
             for row in &self.0 {
+                interrupts::check();
                 for (index, attribute) in descriptor.iter().enumerate() {
                     let value = row.get(attribute.name()).and_then(as_text);
                     nulls[index] = value.is_none();

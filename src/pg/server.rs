@@ -1,6 +1,6 @@
 //! Facts about the running server.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, CString, c_char};
 use std::path::PathBuf;
 
 use io_probe_core::account::Account;
@@ -134,6 +134,11 @@ pub(crate) fn objects() -> Vec<Object> {
     permanent.chain([wal]).chain(temporary).collect()
 }
 
+/// Does the server read data files past the OS page cache (`debug_io_direct`, from 16 on)?
+pub(crate) fn reads_direct() -> bool {
+    setting(c"debug_io_direct").is_some_and(|kinds| kinds.split(',').any(|kind| kind.trim() == "data"))
+}
+
 /// The processes whose reads are this backend's when it reads through the buffer manager: from 18 on,
 /// its I/O workers may do it.
 pub(crate) fn read_account() -> Account {
@@ -187,11 +192,29 @@ pub(super) fn backends() -> impl Iterator<Item = &'static pg_sys::PgBackendStatu
     (1..=count).filter_map(compat::backend_entry)
 }
 
-/// Copies a C string.
+/// Copies a C string of the server, which is in the encoding of the database.
 ///
 /// # Safety
 /// `string` must be a valid C string.
-pub(super) unsafe fn text(string: *const std::ffi::c_char) -> String {
-    // SAFETY: the caller vouches for it.
-    unsafe { CStr::from_ptr(string) }.to_string_lossy().into_owned()
+pub(super) unsafe fn text(string: *const c_char) -> String {
+    // SAFETY: the caller vouches for it; the conversion gives the same pointer or a new C string.
+    unsafe {
+        let length = libc::strlen(string) as i32;
+        let utf8 = pg_sys::pg_server_to_any(string, length, pg_sys::pg_enc::PG_UTF8 as i32);
+        CStr::from_ptr(utf8).to_string_lossy().into_owned()
+    }
+}
+
+/// Text as a C string in the encoding of the database, cut at a NUL. What that encoding lacks is an
+/// ERROR.
+pub(super) fn c_string(text: &str) -> CString {
+    let text = text.split('\0').next().unwrap_or_default();
+    // SAFETY: the text has no NUL; the conversion takes its length, gives the same pointer or a new C
+    // string, and both are copied at once.
+    unsafe {
+        let utf8 = CString::new(text).unwrap_or_default();
+        let length = i32::try_from(text.len()).unwrap_or_else(|_| pgrx::error!("text is too long"));
+        let own = pg_sys::pg_any_to_server(utf8.as_ptr(), length, pg_sys::pg_enc::PG_UTF8 as i32);
+        CStr::from_ptr(own).to_owned()
+    }
 }

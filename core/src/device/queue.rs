@@ -9,7 +9,7 @@
 use std::path::{Path, PathBuf};
 
 use super::counters::SECTOR_BYTES;
-use super::{Counters, DeviceNumber, Roots, attribute, flag, leaves, text};
+use super::{Counters, DeviceNumber, Roots, attribute, device_directory, flag, leaves, text};
 
 /// A device that does the I/O: a whole disk, never a partition.
 #[derive(Clone, Debug, PartialEq, Default)]
@@ -109,9 +109,10 @@ impl Leaf {
         }
     }
 
-    /// The device's counters now.
+    /// The device's counters now; `None` where `queue/iostats` turns the counting off.
     pub fn counters(&self, roots: &Roots) -> Option<Counters> {
-        Counters::read(&self.name, roots)
+        let counting = text(&device_directory(&self.name, roots)?.join("queue"), "iostats");
+        if counting.as_deref() == Some("0") { None } else { Counters::read(&self.name, roots) }
     }
 }
 

@@ -148,7 +148,8 @@ fn register(engine: &Rc<dyn Quiesce>) {
 /// Brings every engine of this thread to rest. For a process that exits without unwinding.
 pub fn quiesce_all() {
     // An engine that is dropped during the loop must find the list free.
-    let live = LIVE.with_borrow_mut(std::mem::take);
+    // And a process that exits from foreign code may have no thread-local storage any more.
+    let live = LIVE.try_with(|live| live.take()).unwrap_or_default();
     live.iter().filter_map(Weak::upgrade).for_each(|engine| engine.quiesce());
 }
 

@@ -6,6 +6,7 @@
 use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::io;
+use std::mem::ManuallyDrop;
 use std::os::fd::AsRawFd;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -23,8 +24,8 @@ pub struct Uring {
 
 struct Inner {
     ring: RefCell<IoUring>,
-    // Below the ring: the kernel writes into them for as long as requests are in flight.
-    buffers: Buffers,
+    /// The kernel writes into them for as long as requests are in flight.
+    buffers: ManuallyDrop<Buffers>,
     in_flight: Cell<usize>,
     /// The file of each busy slot, open for as long as the kernel may read it.
     files: RefCell<Vec<Option<Arc<File>>>>,
@@ -35,7 +36,7 @@ impl Uring {
     pub fn new(depth: usize, request: usize) -> Result<Self> {
         let inner = Rc::new(Inner {
             ring: RefCell::new(build(depth as u32).map_err(refused)?),
-            buffers: Buffers::new(depth, request)?,
+            buffers: ManuallyDrop::new(Buffers::new(depth, request)?),
             in_flight: Cell::new(0),
             files: RefCell::new(vec![None; depth]),
         });
@@ -123,7 +124,7 @@ impl Engine for Uring {
 impl Quiesce for Inner {
     fn quiesce(&self) {
         while self.in_flight.get() > 0 {
-            // An error other than an interruption means that the ring is unusable: nothing more to do.
+            // An error other than an interruption means that the ring is unusable.
             if self.reap().is_none() && self.enter().is_err() {
                 break;
             }
@@ -134,5 +135,10 @@ impl Quiesce for Inner {
 impl Drop for Inner {
     fn drop(&mut self) {
         self.quiesce();
+        if self.in_flight.get() == 0 {
+            // SAFETY: dropped here only, and nothing uses them afterwards. With requests still in flight
+            // in an unusable ring they are leaked: the kernel may write into them yet.
+            unsafe { ManuallyDrop::drop(&mut self.buffers) };
+        }
     }
 }

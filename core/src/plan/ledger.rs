@@ -19,7 +19,8 @@
 //!   they have left over has no other explanation. Where nobody names it, the node that it is
 //!   attached to and the outer path below are the suspects. Without blocks to go by, the payer is the
 //!   Gather on the way, or else a node that names it and has time enough left over.
-//! * Subplans of few suspects are settled first, so that they are not robbed by those with a choice.
+//! * Subplans with one likely payer are settled first, so that they are not robbed by those with a
+//!   choice.
 //!
 //! # What does not fit
 //! * What no payer can cover is charged to the node of attachment, where it belongs when a Gather
@@ -67,12 +68,11 @@ pub(super) struct Entry {
     pub gathers: bool,
     /// Inserts, updates or deletes.
     pub modifies: bool,
-    /// What EXPLAIN says: the node and everything that ran in it. Each at most `i64::MAX`.
+    /// What EXPLAIN says: the node and everything that ran in it.
     pub inclusive: [u64; COUNTERS],
 }
 
-/// Figures on the way: what is left of a node after what ran in it, below 0 while a deficit waits.
-/// Wide enough for any number of nodes.
+/// What is left of a node's figures, below 0 while a deficit waits. Wide enough for any number of nodes.
 type Amounts = [i128; COUNTERS];
 
 /// The own figures of each node.
@@ -202,16 +202,16 @@ impl Subplan {
         self.suspects = suspects.copied().filter(|&node| seen.insert(node)).collect();
     }
 
-    /// Those with the least choice first: what has one likely payer, then CTEs, then InitPlans named by
-    /// a node that reads nothing by itself.
-    fn rank(&self, entries: &[Entry]) -> (bool, bool, bool, usize) {
+    /// Sorts first what has one likely payer, then CTEs, then the InitPlans that are named by a node which
+    /// reads nothing by itself.
+    fn rank(&self, entries: &[Entry]) -> (bool, bool, bool) {
         let choice = match (self.is_cte, self.users.len()) {
             (true, readers) => readers,
             (false, 0) => 1,
             (false, _) => self.suspects.len(),
         };
         let vague = self.users.iter().all(|&user| entries[user].reads_relations);
-        (choice > 1, !self.is_cte, vague, choice)
+        (choice > 1, !self.is_cte, vague)
     }
 }
 
@@ -234,7 +234,8 @@ impl<'a> Ledger<'a> {
         Ledger { entries, left }
     }
 
-    /// Takes up to `amount` from what the node has left, and says what is still owed.
+    /// Takes up to `amount`, which is never below 0, from what the node has left, and says what is
+    /// still owed.
     fn take(&mut self, node: usize, counter: usize, amount: i128) -> i128 {
         let taken = self.left[node][counter].clamp(0, amount);
         self.left[node][counter] -= taken;
@@ -288,8 +289,9 @@ impl<'a> Ledger<'a> {
         self.left.iter().map(|left| left.map(|amount| amount.max(0) as u64)).collect()
     }
 
+    /// Hands each deficit upwards; what is beyond the top node is taken from below where it arose first.
     fn spread_deficits(&mut self, counter: usize) {
-        let mut meant: Vec<bool> = self.left.iter().map(|left| left[counter] < 0).collect();
+        let mut inside: Vec<bool> = self.left.iter().map(|left| left[counter] < 0).collect();
         let mut owed = 0;
         for node in (0..self.entries.len()).rev() {
             let deficit = -self.left[node][counter].min(0);
@@ -303,13 +305,11 @@ impl<'a> Ledger<'a> {
             return;
         }
         for node in 0..self.entries.len() {
-            meant[node] |= self.entries[node].parent.is_some_and(|parent| meant[parent]);
+            inside[node] |= self.entries[node].parent.is_some_and(|parent| inside[parent]);
         }
-        for below in [true, false] {
-            for node in 0..self.entries.len() {
-                if meant[node] == below {
-                    owed = self.take(node, counter, owed);
-                }
+        for wanted in [true, false] {
+            for (node, _) in inside.iter().enumerate().filter(|&(_, &inside)| inside == wanted) {
+                owed = self.take(node, counter, owed);
             }
         }
     }

@@ -229,7 +229,7 @@ impl<'a> Item<'a> {
     /// A time in ms as whole microseconds, which is all that EXPLAIN prints: whole numbers add up.
     fn micros(&self, key: &'static str) -> Result<Option<u64>, PlanError> {
         // The cast saturates, and takes what is negative as 0.
-        Ok(self.number(key)?.map(|ms| ((ms * 1000.0).round() as u64).min(i64::MAX as u64)))
+        Ok(self.number(key)?.map(|ms| (ms * 1000.0).round() as u64))
     }
 }
 
@@ -250,14 +250,14 @@ impl Facts {
         let total = item
             .micros("Actual Total Time")?
             .zip(loops)
-            .map(|(average, loops)| average.saturating_mul(loops).min(i64::MAX as u64));
+            .map(|(average, loops)| average.saturating_mul(loops));
         // One field up to 16, two from 17.
         let io = [
             item.micros("I/O Read Time")?,
             item.micros("Shared I/O Read Time")?,
             item.micros("Local I/O Read Time")?,
         ];
-        let io = io.into_iter().flatten().reduce(u64::saturating_add).map(|io| io.min(i64::MAX as u64));
+        let io = io.into_iter().flatten().reduce(u64::saturating_add);
         Ok(Facts {
             inclusive: [
                 item.count("Shared Hit Blocks")?,
@@ -330,11 +330,11 @@ fn node(items: &[Item], item: &Item, facts: Facts, known: [bool; COUNTERS], own:
     }
 }
 
-/// The Bitmap Heap Scan above a Bitmap Index Scan, with any BitmapAnd and BitmapOr between.
+/// The node that a Bitmap Index Scan works for, past any BitmapAnd and BitmapOr: a Bitmap Heap Scan.
 fn bitmap_heap_scan<'a>(items: &'a [Item<'a>], item: &Item) -> Option<&'a Item<'a>> {
     let mut above = &items[item.parent?];
     while matches!(above.kind(), "BitmapAnd" | "BitmapOr") {
         above = &items[above.parent?];
     }
-    (above.kind() == "Bitmap Heap Scan").then_some(above)
+    Some(above)
 }

@@ -83,16 +83,15 @@ pub(super) fn provided(subplan: &str) -> Vec<String> {
 
 /// The names, as [`provided`] makes them, of the detached subplans that a node uses.
 pub(super) fn needed(fields: &Map<String, Value>) -> Vec<String> {
+    let text = |key| fields.get(key).and_then(Value::as_str);
     let mut names = Vec::new();
+    if let (Some("CTE Scan"), Some(cte)) = (text("Node Type"), text("CTE Name")) {
+        names.push(format!("CTE {cte}"));
+    }
     for (key, value) in fields {
         match (key.as_str(), value) {
-            ("CTE Name", Value::String(cte)) => {
-                if fields.get("Node Type").and_then(Value::as_str) == Some("CTE Scan") {
-                    names.push(format!("CTE {cte}"));
-                }
-            }
-            // A subplan's own name, and SQL for another server with that server's parameters.
-            ("Subplan Name" | "Remote SQL", _) => {}
+            // Names are no expressions, and SQL for another server has that server's parameters.
+            ("CTE Name" | "Subplan Name" | "Alias" | "Relation Name" | "Index Name" | "Remote SQL", _) => {}
             (_, Value::String(expression)) => references(expression, &mut names),
             (_, Value::Array(list)) => {
                 list.iter()
@@ -137,12 +136,24 @@ fn references(expression: &str, names: &mut Vec<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn subplans_go_by_the_names_that_expressions_use() {
         assert_eq!(provided("InitPlan 2 (returns $3,$4)"), ["$3", "$4"]);
         assert_eq!(provided("InitPlan 2"), ["InitPlan 2"]);
         assert_eq!(provided("CTE x (returns $1)"), ["CTE x (returns $1)"]);
+    }
+
+    #[test]
+    fn a_node_needs_what_its_expressions_name() {
+        let needed = |fields: Value| needed(fields.as_object().unwrap());
+        let fields =
+            json!({"Node Type": "CTE Scan", "CTE Name": "x", "Filter": "($1 > 0)", "Output": ["a", "$0"]});
+        assert_eq!(needed(fields), ["$0", "$1", "CTE x"]);
+        assert_eq!(needed(json!({"Node Type": "WorkTable Scan", "CTE Name": "$1", "Alias": "$1"})), [""; 0]);
+        let fields = json!({"Subplan Name": "InitPlan 1 (returns $0)", "Remote SQL": "SELECT $1", "Plans": [{"Filter": "$2"}]});
+        assert_eq!(needed(fields), [""; 0]);
     }
 
     #[test]

@@ -354,6 +354,205 @@ fn node_types_are_those_of_the_text_format() {
     }
 }
 
+/// A node that hit so many blocks, itself or below.
+fn node(kind: &str, hits: u64, mut fields: Value, children: Vec<Value>) -> Value {
+    fields["Node Type"] = json!(kind);
+    fields["Shared Hit Blocks"] = json!(hits);
+    fields["Plans"] = json!(children);
+    fields
+}
+
+fn subplan(name: &str, kind: &str, hits: u64, fields: Value, children: Vec<Value>) -> Value {
+    let mut plan = node(kind, hits, fields, children);
+    plan["Parent Relationship"] = json!("InitPlan");
+    plan["Subplan Name"] = json!(name);
+    plan
+}
+
+fn own_hits(top: Value) -> Vec<u64> {
+    let json = json!([{"Plan": top}]).to_string();
+    check(&json);
+    nodes(&json).unwrap().iter().map(|node| node.shared_blks_hit.unwrap()).collect()
+}
+
+fn names_init_plan(number: u32) -> Value {
+    json!({"Filter": format!("(a = (InitPlan {number}).col1)")})
+}
+
+#[test]
+fn a_gather_pays_though_a_scan_below_it_has_blocks_enough() {
+    let scan = node("Seq Scan", 100, names_init_plan(1), vec![]);
+    let gather = node("Gather", 110, json!({}), vec![scan]);
+    let init_plan = subplan("InitPlan 1", "Seq Scan", 10, json!({}), vec![]);
+    assert_eq!(own_hits(node("Limit", 110, json!({}), vec![init_plan, gather])), [0, 10, 0, 100]);
+}
+
+#[test]
+fn of_two_that_name_an_init_plan_the_lower_one_pays() {
+    let index = node("Bitmap Index Scan", 13, names_init_plan(1), vec![]);
+    let heap = node("Bitmap Heap Scan", 213, names_init_plan(1), vec![index]);
+    let init_plan = subplan("InitPlan 1", "Seq Scan", 10, json!({}), vec![]);
+    assert_eq!(own_hits(node("Limit", 213, json!({}), vec![init_plan, heap])), [0, 10, 200, 3]);
+}
+
+#[test]
+fn a_gather_does_not_pay_for_what_ran_inside_another_subplan() {
+    let inner = subplan("InitPlan 1", "Seq Scan", 10, json!({}), vec![]);
+    let outer = subplan("InitPlan 2", "Seq Scan", 60, names_init_plan(1), vec![]);
+    let scan = node("Seq Scan", 100, names_init_plan(2), vec![]);
+    assert_eq!(own_hits(node("Gather", 160, json!({}), vec![inner, outer, scan])), [0, 10, 50, 100]);
+}
+
+#[test]
+fn temporary_files_of_an_init_plan_are_not_taken_from_a_sort() {
+    let temp = |mut node: Value, blocks: u64| {
+        node["Temp Written Blocks"] = json!(blocks);
+        node
+    };
+    let init_plan = temp(subplan("InitPlan 1", "Sort", 0, json!({}), vec![]), 4);
+    let scan = temp(node("Seq Scan", 1, names_init_plan(1), vec![]), 4);
+    let sort = temp(node("Sort", 1, json!({}), vec![init_plan, scan]), 9);
+    let own: Vec<_> = nodes(&json!({"Plan": sort}).to_string()).unwrap();
+    assert_eq!(own.iter().map(|node| node.temp_blks_written.unwrap()).collect::<Vec<_>>(), [5, 4, 0]);
+}
+
+fn cte_scan(hits: u64, mut fields: Value, children: Vec<Value>) -> Value {
+    fields["CTE Name"] = json!("x");
+    node("CTE Scan", hits, fields, children)
+}
+
+#[test]
+fn a_reader_that_may_have_run_an_init_plan_pays_for_the_cte_last() {
+    let cte = subplan("CTE x", "Seq Scan", 120, json!({}), vec![]);
+    let init_plan = subplan("InitPlan 1", "Seq Scan", 134, json!({}), vec![]);
+    let readers =
+        vec![cte, init_plan, cte_scan(154, names_init_plan(1), vec![]), cte_scan(100, json!({}), vec![])];
+    assert_eq!(own_hits(node("Append", 254, json!({}), readers)), [0, 120, 134, 0, 0]);
+}
+
+#[test]
+fn a_reader_that_names_an_init_plan_need_not_have_run_it() {
+    let init_plan = subplan("InitPlan 1", "Seq Scan", 30, json!({}), vec![]);
+    let cte = subplan("CTE x", "Seq Scan", 120, json!({}), vec![]);
+    let scan = node("Seq Scan", 70, names_init_plan(1), vec![]);
+    let first = cte_scan(120, names_init_plan(1), vec![]);
+    let readers = vec![init_plan, cte, scan, first, cte_scan(0, json!({}), vec![])];
+    assert_eq!(own_hits(node("Append", 190, json!({}), readers)), [0, 30, 120, 40, 0, 0]);
+}
+
+#[test]
+fn an_init_plan_that_several_ran_is_paid_by_each() {
+    let init_plan = subplan("InitPlan 1", "Seq Scan", 60, json!({}), vec![]);
+    let scan = |hits| node("Seq Scan", hits, names_init_plan(1), vec![]);
+    let append = node("Append", 110, json!({}), vec![scan(30), scan(50), scan(30)]);
+    assert_eq!(own_hits(node("Limit", 110, json!({}), vec![init_plan, append])), [0, 60, 0, 0, 20, 30]);
+}
+
+#[test]
+fn of_two_readers_that_read_by_themselves_the_larger_pays() {
+    let cte = subplan("CTE x", "Seq Scan", 100, json!({}), vec![]);
+    let readers = vec![cte, cte_scan(30, json!({}), vec![]), cte_scan(130, json!({}), vec![])];
+    assert_eq!(own_hits(node("Append", 160, json!({}), readers)), [0, 100, 30, 30]);
+}
+
+#[test]
+fn what_has_one_payer_is_settled_before_what_has_several() {
+    // Both readers ran an InitPlan; only of the second is it certain which.
+    let cte = subplan("CTE x", "Seq Scan", 248, json!({}), vec![]);
+    let inner = subplan("InitPlan 2", "Seq Scan", 234, json!({}), vec![]);
+    let outer = subplan("InitPlan 1", "Seq Scan", 60, json!({}), vec![]);
+    let first = cte_scan(142, names_init_plan(1), vec![]);
+    let second = cte_scan(400, names_init_plan(2), vec![inner]);
+    assert_eq!(
+        own_hits(node("Append", 542, json!({}), vec![cte, outer, first, second])),
+        [0, 248, 60, 0, 0, 234]
+    );
+}
+
+#[test]
+fn an_init_plan_that_only_the_limit_can_have_run_is_not_robbed() {
+    let hidden = subplan("InitPlan 2", "Seq Scan", 60, json!({}), vec![]);
+    let named = subplan("InitPlan 1", "Seq Scan", 10, json!({}), vec![]);
+    let scan = node("Seq Scan", 100, names_init_plan(1), vec![]);
+    assert_eq!(own_hits(node("Limit", 160, json!({}), vec![named, hidden, scan])), [0, 10, 60, 90]);
+}
+
+#[test]
+fn an_init_plan_of_a_join_is_settled_before_one_of_a_scan_below_it() {
+    let of_scan = subplan("InitPlan 1", "Seq Scan", 10, json!({}), vec![]);
+    let of_join = subplan("InitPlan 2", "Seq Scan", 60, json!({}), vec![]);
+    let scan = node("Seq Scan", 100, names_init_plan(1), vec![]);
+    let join = node("Nested Loop", 160, names_init_plan(2), vec![scan]);
+    assert_eq!(own_hits(node("Limit", 160, json!({}), vec![of_scan, of_join, join])), [0, 10, 60, 0, 90]);
+}
+
+#[test]
+fn each_kind_of_scan_has_its_access() {
+    let access = |kind: &str| nodes(&json!({"Plan": {"Node Type": kind}}).to_string()).unwrap()[0].access;
+    for kind in ["Seq Scan", "Sample Scan", "Tid Range Scan"] {
+        assert_eq!(access(kind), Some(Access::Sequential), "{kind}");
+    }
+    for kind in ["Index Scan", "Index Only Scan", "Bitmap Index Scan", "Tid Scan"] {
+        assert_eq!(access(kind), Some(Access::Random), "{kind}");
+    }
+    assert_eq!(access("Bitmap Heap Scan"), Some(Access::Bitmap));
+    for kind in ["CTE Scan", "Foreign Scan", "ModifyTable", "Sort", "BitmapOr"] {
+        assert_eq!(access(kind), None, "{kind}");
+    }
+}
+
+/// Own times of a plan that was taken without BUFFERS, ms.
+fn self_ms(top: Value) -> Vec<f64> {
+    let nodes = nodes(&json!([{"Plan": top}]).to_string()).unwrap();
+    nodes.iter().map(|node| node.self_ms.unwrap()).collect()
+}
+
+fn timed(kind: &str, ms: f64, loops: u64, mut fields: Value) -> Value {
+    fields["Node Type"] = json!(kind);
+    fields["Actual Total Time"] = json!(ms);
+    fields["Actual Loops"] = json!(loops);
+    fields
+}
+
+fn timed_init_plan(ms: f64) -> Value {
+    timed("Result", ms, 1, json!({"Parent Relationship": "InitPlan", "Subplan Name": "InitPlan 1"}))
+}
+
+#[test]
+fn without_blocks_an_init_plan_is_paid_by_who_names_it_and_had_the_time() {
+    let filter = json!({"Filter": "(a = (InitPlan 1).col1)"});
+    let scans = [timed("Seq Scan", 2.0, 1, filter.clone()), timed("Seq Scan", 20.0, 1, filter)];
+    let append = timed("Append", 40.0, 1, json!({"Plans": scans}));
+    let top = timed("Limit", 41.0, 1, json!({"Plans": [timed_init_plan(15.0), append]}));
+    assert_eq!(self_ms(top), [1.0, 15.0, 18.0, 2.0, 5.0]);
+}
+
+#[test]
+fn without_blocks_an_init_plan_is_paid_by_the_gather_above_who_names_it() {
+    let scan = timed("Seq Scan", 20.0, 3, json!({"Filter": "(a = (InitPlan 1).col1)"}));
+    let gather = timed("Gather", 36.0, 1, json!({"Plans": [scan]}));
+    let top = timed("Aggregate", 40.0, 1, json!({"Plans": [timed_init_plan(15.0), gather]}));
+    // The workers' 60 ms hide what the Gather did itself; nobody else is charged for that.
+    assert_eq!(self_ms(top), [4.0, 15.0, 0.0, 60.0]);
+}
+
+#[test]
+fn an_init_plan_that_nobody_names_is_paid_where_it_is_attached_or_below() {
+    let limit = |ms, sort| timed("Limit", ms, 1, json!({"Plans": [timed_init_plan(15.0), sort]}));
+    let sort = |ms| timed("Sort", ms, 1, json!({"Plans": [timed("Seq Scan", ms - 1.0, 1, json!({}))]}));
+    assert_eq!(self_ms(limit(30.0, sort(10.0))), [5.0, 15.0, 1.0, 9.0]);
+    assert_eq!(self_ms(limit(30.0, sort(29.0))), [1.0, 15.0, 1.0, 13.0]);
+}
+
+#[test]
+fn what_the_top_node_does_not_hold_is_taken_where_it_came_from() {
+    let node = |hits: u64, children: Value| json!({"Node Type": "Seq Scan", "Shared Hit Blocks": hits, "Plans": children});
+    let inflated = node(1, json!([node(8, json!([]))]));
+    let plan = json!({"Plan": node(5, json!([node(4, json!([])), inflated]))});
+    let own: Vec<_> = nodes(&plan.to_string()).unwrap().iter().map(|node| node.shared_blks_hit).collect();
+    assert_eq!(own, [Some(0), Some(4), Some(0), Some(1)]);
+}
+
 /// What must hold for any plan.
 fn check(json: &str) {
     let document: Value = serde_json::from_str(json).unwrap();
@@ -371,16 +570,27 @@ fn check(json: &str) {
         assert!(node.self_ms.is_none_or(|own| own >= 0.0 && Some(own) <= node.total_ms));
         assert!(node.io_read_ms.is_none_or(|own| own >= 0.0));
     }
-    let sums: [(fn(&Node) -> Option<u64>, &str); 6] = [
-        (|node| node.shared_blks_hit, "Shared Hit Blocks"),
-        (|node| node.shared_blks_read, "Shared Read Blocks"),
-        (|node| node.local_blks_hit, "Local Hit Blocks"),
-        (|node| node.local_blks_read, "Local Read Blocks"),
-        (|node| node.temp_blks_read, "Temp Read Blocks"),
-        (|node| node.temp_blks_written, "Temp Written Blocks"),
+    let own = |node: &Node| {
+        [
+            node.shared_blks_hit,
+            node.shared_blks_read,
+            node.local_blks_hit,
+            node.local_blks_read,
+            node.temp_blks_read,
+            node.temp_blks_written,
+        ]
+    };
+    let keys = [
+        "Shared Hit Blocks",
+        "Shared Read Blocks",
+        "Local Hit Blocks",
+        "Local Read Blocks",
+        "Temp Read Blocks",
+        "Temp Written Blocks",
     ];
-    for (own, key) in sums {
-        assert_eq!(plan.iter().map(own).sum::<Option<u64>>(), top.get(key).and_then(Value::as_u64), "{key}");
+    for (at, key) in keys.into_iter().enumerate() {
+        let sum = plan.iter().map(|node| own(node)[at]).sum::<Option<u64>>();
+        assert_eq!(sum, top.get(key).and_then(Value::as_u64), "{key}");
     }
 }
 

@@ -60,4 +60,9 @@ impl Reader for Buffered<'_> {
     fn request_blocks(&self) -> u64 {
         1
     }
+
+    /// Nothing is in flight between two blocks, so that every hole can be set apart.
+    fn least_hole(&self) -> u64 {
+        1
+    }
 }

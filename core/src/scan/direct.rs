@@ -40,6 +40,11 @@ impl<'a> Direct<'a> {
         let path = self.source.path(segment);
         let file = Arc::new(self.source.open(segment, true)?);
         let align = direct_alignment(&file).unwrap_or(UNKNOWN_ALIGNMENT);
+        if align == 0 {
+            // The open succeeds, and reads go through the page cache: ext4 with data=journal does so.
+            let why = "the file system has none for this file".to_owned();
+            return Err(Error::Unsupported { what: "O_DIRECT", why });
+        }
         if !u64::from(self.source.block_size()).is_multiple_of(align) {
             let why = format!("the file system wants multiples of {align} bytes");
             return Err(Error::Unsupported { what: "O_DIRECT of one block", why });
@@ -86,10 +91,15 @@ impl Reader for Direct<'_> {
     fn request_blocks(&self) -> u64 {
         self.request_blocks
     }
+
+    /// Setting a hole apart drains the queue.
+    fn least_hole(&self) -> u64 {
+        1 << 20
+    }
 }
 
 /// What offsets and lengths of O_DIRECT reads must be multiples of, in bytes, by `statx`
-/// (STATX_DIOALIGN, Linux 6.1). None where the kernel does not tell, or the file system has no O_DIRECT.
+/// (STATX_DIOALIGN, Linux 6.1). 0: it has no O_DIRECT. None where the kernel does not tell.
 fn direct_alignment(file: &File) -> Option<u64> {
     let mut found = MaybeUninit::<libc::statx>::zeroed();
     // SAFETY: the path is an empty C string, which AT_EMPTY_PATH allows, and `found` has room.
@@ -105,7 +115,7 @@ fn direct_alignment(file: &File) -> Option<u64> {
     // SAFETY: all zeroes is a valid statx, and the kernel only fills in fields.
     let found = unsafe { found.assume_init() };
     let told = result == 0 && found.stx_mask & libc::STATX_DIOALIGN != 0;
-    Some(u64::from(found.stx_dio_offset_align)).filter(|align| told && *align > 0)
+    told.then_some(u64::from(found.stx_dio_offset_align))
 }
 
 /// The same of the first regular file found below `directory`, at most three levels down.

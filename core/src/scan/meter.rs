@@ -18,11 +18,13 @@ pub struct Meter<'a> {
     closed: usize,
     /// Does the present part count in the rate?
     pub(super) rated: bool,
-    last: u64,
+    pub(super) last: u64,
     /// Blocks of the present part, and of all parts before it.
     pub(super) in_part: u64,
     pub(super) before_part: u64,
     pub(super) stop: Option<Stop>,
+    /// Has a rate limit made it pause?
+    pub(super) throttled: bool,
 }
 
 impl<'a> Meter<'a> {
@@ -46,6 +48,7 @@ impl<'a> Meter<'a> {
             in_part: 0,
             before_part: 0,
             stop: None,
+            throttled: false,
         }
     }
 
@@ -92,7 +95,7 @@ impl<'a> Meter<'a> {
         // Looking again only after a quarter more keeps the coverage of the interval near its name.
         self.next_look = self.closed + self.closed.div_ceil(4);
         let narrow = |i: Interval| i.relative_half_width() <= precision;
-        if stats::of_ratio(&self.slices.joined()).is_some_and(narrow) {
+        if stats::of_ratio(&self.slices.steady()).is_some_and(narrow) {
             self.stop = Some(Stop::Precise);
         }
     }

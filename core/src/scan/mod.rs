@@ -1,13 +1,15 @@
 //! A timed scan: blocks in order, by one [`Reader`], under a budget.
 //!
 //! What is timed is the reading alone. Opening files, looking for holes and asking the page cache
-//! happen between timed spans; so do the caller's interrupts and the pauses of a rate limit. Blocks
-//! that were never written are read in runs of their own, outside the rate, since the device has
-//! nothing to do for them; so are they outside the byte budget.
+//! happen between timed spans; so do the caller's interrupts. Blocks that were never written are read
+//! in runs of their own, outside the rate, since the device has nothing to do for them; so are they
+//! outside the byte budget.
 //!
 //! Caveats. Residency is counted per segment before its first block is read, in spans of 1 MiB; a
 //! scan that ends inside a span counts a proportionate part of it. Between two runs a deep queue
-//! drains, which a file of many small pieces and holes would feel.
+//! drains, which a file of many small pieces and holes would feel. A rate limit cuts runs into short
+//! bursts with pauses in between: in the pauses the kernel's readahead goes on, and each burst starts
+//! with an empty queue, so the times of a scan that had to pause say nothing about the device.
 
 mod buffered;
 mod direct;
@@ -37,6 +39,16 @@ pub trait Reader {
 
     /// Blocks of one request to the operating system.
     fn request_blocks(&self) -> u64;
+
+    /// Shorter holes, in bytes, are read inside the run they lie in: to set them apart would disturb
+    /// the reader more than it makes the rate truer.
+    fn least_hole(&self) -> u64;
+
+    /// Of the holes in the file of `part`, given as byte ranges, those that have no data for this reader
+    /// either.
+    fn without_data(&self, _part: &Part, holes: Holes) -> Holes {
+        holes
+    }
 }
 
 /// What a scan found.
@@ -46,7 +58,7 @@ pub struct Scan {
     pub blocks: Range<u64>,
     /// Of these, blocks that were never written to the file.
     pub holes: u64,
-    /// Time and blocks of the rate: no holes, no pauses.
+    /// Time and blocks of the rate: no holes.
     pub rated: Slice,
     /// Nanoseconds per block: the ratio over all slices but the first, which is warm-up, with its
     /// interval. None for fewer than [`stats::MIN_SLICES`] slices.
@@ -55,10 +67,11 @@ pub struct Scan {
     pub trend: Option<f64>,
     /// Wall clock of the scan, nanoseconds.
     pub elapsed_ns: u64,
-    /// Bytes of `blocks` that were in the OS page cache before; None where the kernel does not tell.
+    /// Bytes of `blocks` that were in the OS page cache before, those of holes in the file left out;
+    /// None where the kernel does not tell.
     pub cached_bytes: Option<u64>,
-    /// Bytes of the segments touched that were dirty in the OS page cache before.
-    pub dirty_bytes: Option<u64>,
+    /// A rate limit made it pause: its times are not the device's.
+    pub throttled: bool,
     /// Why it ended early; None when it read everything.
     pub stop: Option<Stop>,
 }
@@ -88,19 +101,24 @@ pub fn scan<'a>(
     let block_size = u64::from(source.block_size());
     let mut budget = limits.max_bytes / block_size;
     let throttle = Throttle::new(limits, block_size, reader.request_blocks());
-    let mut seen = Seen::default();
+    let mut seen = Seen { holes: 0, rated_holes: 0, cached: Some(0) };
     for part in source.parts(blocks.clone()) {
         let path = source.path(part.segment);
         let bytes = source.byte_range(&part);
         let file = source.open(part.segment, false)?;
         let holes = Holes::find(&file, &path, bytes.clone())?;
-        let cached = CachedSpans::count(&file, &path, bytes.clone());
+        let cached = CachedSpans::count(&file, &path, bytes.clone(), &holes);
+        let holes = reader.without_data(&part, holes);
         drop(file);
 
         let first = part.blocks.start;
         let to_block = |byte: u64| first + (byte - bytes.start) / block_size;
+        let to_bytes = |blocks: Range<u64>| {
+            let byte = |block: u64| bytes.start + (block - first) * block_size;
+            byte(blocks.start)..byte(blocks.end)
+        };
         let mut at = first;
-        'part: for run in holes.runs(bytes.clone(), block_size, LEAST_HOLE) {
+        'part: for run in holes.runs(bytes.clone(), block_size, reader.least_hole()) {
             let end = to_block(run.bytes.end);
             meter.rated = !run.hole;
             while at < end {
@@ -118,19 +136,21 @@ pub fn scan<'a>(
                 let done = meter.in_part;
                 meter.before_part += done;
                 meter.in_part = 0;
-                at += done;
                 if meter.rated {
                     budget -= done;
+                    seen.rated_holes += holes.whole_blocks(to_bytes(at..at + done), block_size);
                     throttle.pause(&mut meter);
                 }
+                at += done;
                 (meter.progress)(meter.before_part);
                 if meter.stop.is_some() || done < length {
                     break 'part;
                 }
             }
         }
-        let read = bytes.start..bytes.start + (at - first) * block_size;
-        seen.add(&holes, cached, read, block_size);
+        let read = to_bytes(first..at);
+        seen.holes += holes.whole_blocks(read.clone(), block_size);
+        seen.cached = seen.cached.zip(cached).map(|(sum, spans)| sum + spans.up_to(read.end - read.start));
         if meter.stop.is_some() {
             break;
         }
@@ -142,12 +162,7 @@ pub fn scan<'a>(
     Ok(seen.summarise(read, &meter, clock.now() - started))
 }
 
-/// Shorter holes are read inside the run they lie in: setting them apart would cost more time than
-/// it saves in truth.
-const LEAST_HOLE: u64 = 1 << 20;
-
-/// Cuts runs into pieces and pauses between them, so that a rate is kept. Within a piece the device
-/// works at full speed: the time per block stays the device's own.
+/// Cuts runs into pieces and pauses between them, so that a rate is kept.
 struct Throttle {
     blocks_per_s: Option<f64>,
     piece: u64,
@@ -169,9 +184,11 @@ impl Throttle {
 
     fn pause(&self, meter: &mut Meter<'_>) {
         let Some(rate) = self.blocks_per_s else { return };
-        let due = meter.slices.total().work as f64 / rate * 1e9;
-        let stop = meter.pace.sleep_until(meter.pace.started() + due as u64);
-        meter.stop = meter.stop.or(stop);
+        let due = meter.pace.started() + (meter.slices.total().work as f64 / rate * 1e9) as u64;
+        if meter.stop.is_none() && meter.last < due {
+            meter.throttled = true;
+            meter.stop = meter.pace.sleep_until(due);
+        }
     }
 }
 
@@ -181,37 +198,15 @@ struct Seen {
     /// Holes inside rated runs.
     rated_holes: u64,
     cached: Option<u64>,
-    dirty: Option<u64>,
-}
-
-impl Default for Seen {
-    fn default() -> Self {
-        Self { holes: 0, rated_holes: 0, cached: Some(0), dirty: Some(0) }
-    }
 }
 
 impl Seen {
-    fn add(&mut self, holes: &Holes, cached: Option<CachedSpans>, read: Range<u64>, block_size: u64) {
-        self.holes += holes.whole_blocks(read.clone(), block_size);
-        self.rated_holes += holes
-            .runs(read.clone(), block_size, LEAST_HOLE)
-            .iter()
-            .filter(|run| !run.hole)
-            .map(|run| holes.whole_blocks(run.bytes.clone(), block_size))
-            .sum::<u64>();
-        self.dirty = self.dirty.zip(cached.as_ref().and_then(|c| c.dirty)).map(|(a, b)| a + b);
-        self.cached = self.cached.zip(cached).map(|(sum, spans)| sum + spans.up_to(read.end - read.start));
-    }
-
     fn summarise(self, blocks: Range<u64>, meter: &Meter<'_>, elapsed_ns: u64) -> Scan {
         let total = meter.slices.total();
         let with_data = total.work.saturating_sub(self.rated_holes);
         // Holes too short to be set apart took some of the time, but are not counted as blocks.
         let scale = |ns: f64| ns * total.work as f64 / with_data as f64;
-        let mut slices = meter.slices.joined();
-        if slices.len() > stats::MIN_SLICES {
-            slices.remove(0);
-        }
+        let slices = meter.slices.steady();
         let interval = stats::of_ratio(&slices).filter(|_| with_data > 0).map(|i| Interval {
             value: scale(i.value),
             low: scale(i.low),
@@ -225,35 +220,33 @@ impl Seen {
             trend: stats::trend(&slices),
             elapsed_ns,
             cached_bytes: self.cached,
-            dirty_bytes: self.dirty,
+            throttled: meter.throttled,
             stop: meter.stop,
         }
     }
 }
 
-/// Cached bytes of a byte range, span by span.
+/// Cached bytes of a byte range, span by span. Zero pages that stand for holes are not data.
 struct CachedSpans {
     cached: Vec<u64>,
     length: u64,
-    dirty: Option<u64>,
 }
 
 impl CachedSpans {
     const SPAN: u64 = 1 << 20;
 
     /// None where the kernel does not tell.
-    fn count(file: &File, path: &Path, bytes: Range<u64>) -> Option<Self> {
+    fn count(file: &File, path: &Path, bytes: Range<u64>, holes: &Holes) -> Option<Self> {
+        let resident = |range| Some(cache::residency(file, path, range).ok()?.cached_bytes);
         let mut cached = Vec::new();
-        let mut dirty = Some(0);
         let mut at = bytes.start;
         while at < bytes.end {
             let end = (at + Self::SPAN).min(bytes.end);
-            let found = cache::residency(file, path, at..end).ok()?;
-            cached.push(found.cached_bytes);
-            dirty = dirty.zip(found.dirty_bytes).map(|(a, b)| a + b);
+            let zeroes: u64 = holes.within(at..end).map(resident).sum::<Option<u64>>()?;
+            cached.push(resident(at..end)?.saturating_sub(zeroes));
             at = end;
         }
-        Some(Self { cached, length: bytes.end - bytes.start, dirty })
+        Some(Self { cached, length: bytes.end - bytes.start })
     }
 
     /// Cached bytes among the first `length` of the range.
@@ -306,6 +299,7 @@ mod tests {
     struct Steady<'a> {
         clock: &'a Manual,
         ns_per_block: u64,
+        least_hole: u64,
         read: Vec<Range<u64>>,
     }
 
@@ -327,6 +321,10 @@ mod tests {
         fn request_blocks(&self) -> u64 {
             1
         }
+
+        fn least_hole(&self) -> u64 {
+            self.least_hole
+        }
     }
 
     const LIMITS: Limits = Limits {
@@ -340,7 +338,8 @@ mod tests {
 
     fn steady(relation: &Relation, blocks: Range<u64>, limits: &Limits) -> (Scan, Vec<Range<u64>>) {
         let clock = Manual::default();
-        let mut reader = Steady { clock: &clock, ns_per_block: 100_000, read: Vec::new() };
+        let mut reader =
+            Steady { clock: &clock, ns_per_block: 100_000, least_hole: 1 << 20, read: Vec::new() };
         let scan = scan(&relation.source, blocks, &mut reader, limits, &clock, &mut || None, &mut |_| ());
         (scan.expect("scanned"), reader.read)
     }
@@ -361,9 +360,34 @@ mod tests {
     fn short_holes_stay_in_their_run_but_not_in_the_rate() {
         let relation = Relation::new(256, 0..200);
         let (scan, read) = steady(&relation, 100..256, &LIMITS);
-        assert_eq!(read, [100..256]);
+        assert_eq!(read, vec![Range { start: 100, end: 256 }]);
         assert_eq!((scan.holes, scan.rated.work), (56, 100));
         assert_eq!(scan.ns_per_block(), Some(156_000.0));
+    }
+
+    #[test]
+    fn a_scan_that_ends_in_a_hole_rates_none_of_it() {
+        let relation = Relation::new(700, 0..300);
+        for ms in [34, 42, 60] {
+            let limits = Limits { duration: Duration::from_millis(ms), ..LIMITS };
+            let (scan, _) = steady(&relation, 0..700, &limits);
+            assert_eq!((scan.stop, scan.ns_per_block()), (Some(Stop::Duration), Some(100_000.0)), "{ms}");
+            assert_eq!(scan.holes, ms * 10 - 300);
+        }
+    }
+
+    #[test]
+    fn cached_zero_pages_of_holes_are_not_data() {
+        let relation = Relation::new(256, 0..100);
+        let file = relation.source.open(0, false).expect("opened");
+        let path = relation.source.path(0);
+        cache::evict(&file, &path, &mut || None).expect("evicted");
+        let mut holes = &file;
+        std::io::Seek::seek(&mut holes, std::io::SeekFrom::Start(150 * BLOCK)).expect("sought");
+        std::io::copy(&mut holes, &mut std::io::sink()).expect("read");
+        assert!(cache::residency(&file, &path, 0..256 * BLOCK).expect("residency").cached_bytes > 0);
+        let (scan, _) = steady(&relation, 0..256, &LIMITS);
+        assert_eq!(scan.cached_bytes, Some(0));
     }
 
     #[test]
@@ -391,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_limit_pauses_outside_the_rate() {
+    fn a_rate_limit_pauses_and_says_so() {
         let relation = Relation::new(256, 0..256);
         let clock = Monotonic;
         let limits = Limits { max_iops: Some(512), ..LIMITS };
@@ -400,7 +424,9 @@ mod tests {
         let scan = scan.expect("scanned");
         assert_eq!(scan.blocks, 0..256);
         assert!(scan.elapsed_ns >= 490_000_000, "{scan:?}");
-        assert!(scan.rated.ns < scan.elapsed_ns / 2, "{scan:?}");
+        assert!(scan.throttled);
+        let (free, _) = steady(&relation, 0..256, &Limits { max_iops: Some(1_000_000), ..LIMITS });
+        assert!(!free.throttled, "a limit that is not reached changes nothing");
     }
 
     #[test]

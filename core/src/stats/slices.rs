@@ -4,6 +4,7 @@
 //! disk. So slices start at 1 ms, and whenever the fixed store is full, neighbours are merged and
 //! the width doubles. Nothing is allocated after the start.
 
+use super::MIN_SLICES;
 use crate::clock::Clock;
 
 /// Time and work of one slice.
@@ -71,7 +72,7 @@ impl Slices {
     }
 
     /// The closed slices, joined into about a hundred (99 at least where there are that many).
-    pub fn joined(&self) -> Vec<Slice> {
+    fn joined(&self) -> Vec<Slice> {
         let per_group = (self.closed.len() / Self::WANTED).max(1);
         self.closed
             .chunks_exact(per_group)
@@ -81,6 +82,15 @@ impl Slices {
                 sum
             })
             .collect()
+    }
+
+    /// The same without the first, which is warm-up, as long as enough are left for an interval.
+    pub fn steady(&self) -> Vec<Slice> {
+        let mut slices = self.joined();
+        if slices.len() > MIN_SLICES {
+            slices.remove(0);
+        }
+        slices
     }
 
     fn merge_neighbours(&mut self) {

@@ -3,13 +3,13 @@
 mod row;
 
 use std::ops::Range;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use io_probe_core::account::Account;
 use io_probe_core::clock::Monotonic;
 use io_probe_core::device::{self, Placement, Roots};
 use io_probe_core::engine::{self, Kind};
-use io_probe_core::pace::{Limits, Stop};
+use io_probe_core::pace::{Ask, Limits, Stop};
 use io_probe_core::scan::{self, Buffered, Direct, Reader, Scan};
 use io_probe_core::source::Source;
 use io_probe_core::witness::{Cost, Witness};
@@ -18,7 +18,7 @@ use pgrx::prelude::*;
 
 use self::row::Row;
 use super::arguments::{self, Path};
-use super::cache::{check_may_evict, evict};
+use super::cache::{check_may_evict, evict, write_back};
 use super::options::Options;
 use crate::error::{Error, Result};
 use crate::pg::buffers::{BufferReader, Usage};
@@ -123,14 +123,25 @@ impl Request {
             roots: &roots,
         };
         let progress = Progress::start("seqscan", relation.oid());
+        let mut ask = interrupts::ask(relation.locked());
         let mut warmed = false;
+        let mut ended = None;
         let mut rows = Vec::with_capacity(self.paths.len());
         for (index, &path) in self.paths.iter().enumerate() {
             let _charge = statement::charge();
-            let start = target.stripe(index as u64);
-            progress.path(path.name(), source.blocks() - start);
-            rows.push(target.row(path, start, warmed, &progress)?);
-            warmed |= path != Path::Direct && target.stripe(1) == target.stripe(0);
+            let blocks = target.stripe(index as u64);
+            progress.path(path.name(), blocks.end - blocks.start);
+            let mut row = Row::new(&target, path);
+            if statement::left().is_zero() {
+                ended = ended.or(Some(Stop::Statement));
+            }
+            match ended {
+                // Whoever waits for us, or for the statement, does not wait for the other paths.
+                Some(why) => row.not_read(why),
+                None => ended = target.fill(&mut row, path, blocks, warmed, &progress, &mut ask)?,
+            }
+            rows.push(row);
+            warmed |= path != Path::Direct && !target.has_stripes();
         }
         Ok(rows)
     }
@@ -167,11 +178,20 @@ struct Method {
 }
 
 impl Target<'_> {
-    /// Where the path number `index` starts. A relation of three byte budgets or more gives each path
+    /// The blocks of the path number `index`. A relation of three byte budgets or more gives each path
     /// blocks of its own, so that none finds what another one left in the caches.
-    fn stripe(&self, index: u64) -> u64 {
-        let own = (self.source.blocks() - self.request.start) / 3 >= self.budget();
-        self.request.start + if own { index * self.budget() } else { 0 }
+    fn stripe(&self, index: u64) -> Range<u64> {
+        let start = self.request.start;
+        if self.has_stripes() {
+            let start = start + index * self.budget();
+            start..start + self.budget()
+        } else {
+            start..self.source.blocks()
+        }
+    }
+
+    fn has_stripes(&self) -> bool {
+        (self.source.blocks() - self.request.start) / 3 >= self.budget()
     }
 
     /// The byte budget of a path in blocks.
@@ -179,38 +199,55 @@ impl Target<'_> {
         self.request.limits.max_bytes / self.block_size()
     }
 
+    /// As many of the blocks as the byte budget allows if none of them is a hole.
+    fn within_budget(&self, blocks: &Range<u64>) -> Range<u64> {
+        blocks.start..blocks.end.min(blocks.start + self.budget())
+    }
+
     fn block_size(&self) -> u64 {
         self.source.block_size().into()
     }
 
-    /// The row of one path. What the file system refuses is a row, too.
-    fn row(&self, path: Path, start: u64, warmed: bool, progress: &Progress) -> Result<Row> {
-        let mut row = Row::new(self, path);
-        let blocks = start..self.source.blocks();
-        let left = statement::left();
-        if left.is_zero() {
-            row.not_read(Stop::Statement);
-            return Ok(row);
-        }
+    /// Fills the row of one path; what the file system refuses is a row, too. Returns a reason for the
+    /// whole call to end.
+    fn fill(
+        &self,
+        row: &mut Row,
+        path: Path,
+        blocks: Range<u64>,
+        warmed: bool,
+        progress: &Progress,
+        ask: &mut Ask<'_>,
+    ) -> Result<Option<Stop>> {
         if self.request.cold {
-            let within = start..blocks.end.min(start + self.budget());
-            let mut ask = interrupts::ask_within(self.relation.locked(), left);
-            evict(self.relation, self.source, within, &mut ask)?;
+            let within = self.within_budget(&blocks);
+            let started = Instant::now();
+            let left = statement::left();
+            let mut ask = || if started.elapsed() > left { Some(Stop::Statement) } else { ask() };
+            if let Some(stop) = evict(self.relation, self.source, within, &mut ask)? {
+                row.not_read(stop);
+                return Ok(Some(stop));
+            }
         }
         let run = match path {
-            Path::Direct => self.direct(blocks, progress),
-            Path::Server => self.server(blocks, progress),
-            Path::Os => self.os(blocks, progress),
+            Path::Direct => self.direct(blocks, progress, ask),
+            Path::Server => self.server(blocks, progress, ask),
+            Path::Os => self.os(blocks, progress, ask),
         };
         match run {
-            Ok(run) => row.fill(self, path, &run, warmed),
-            Err(Failure::Unsupported(why)) => row.refuse(why),
-            Err(Failure::Error(error)) => return Err(error),
+            Ok(run) => {
+                row.fill(self, path, &run, warmed);
+                Ok(run.scan.stop.filter(|stop| matches!(stop, Stop::LockWaiter | Stop::Statement)))
+            }
+            Err(Failure::Unsupported(why)) => {
+                row.refuse(why);
+                Ok(None)
+            }
+            Err(Failure::Error(error)) => Err(error),
         }
-        Ok(row)
     }
 
-    fn direct(&self, blocks: Range<u64>, progress: &Progress) -> Outcome {
+    fn direct(&self, blocks: Range<u64>, progress: &Progress, ask: &mut Ask<'_>) -> Outcome {
         let (depth, chunk_blocks) = (self.request.depth, self.request.chunk_blocks);
         let chunk = chunk_blocks * self.block_size();
         let mut opened = engine::open(gucs::engine(), depth as usize, chunk as usize).map_err(Error::from)?;
@@ -221,13 +258,18 @@ impl Target<'_> {
             depth: Some(depth),
             device_source: BACKEND,
         };
+        let mut notes: Vec<String> = opened.note.into_iter().collect();
+        // A direct read writes dirty pages of its range back first. Better before the clock runs.
+        let (dirty, _) = write_back(self.source, self.within_budget(&blocks), ask)?;
+        if dirty > 0 {
+            notes.push(format!("{} kB were dirty in the OS cache and were written back first", dirty / 1024));
+        }
         let mut reader = Direct::new(self.source, engine, depth as usize, chunk_blocks);
-        let (scan, cost) = self.measure(&mut reader, blocks, Account::Own, progress)?;
-        let notes = opened.note.into_iter().collect();
+        let (scan, cost) = self.measure(&mut reader, blocks, Account::Own, progress, ask)?;
         Ok(Run { scan, cost, method, usage: Usage::default(), skipped: 0, notes })
     }
 
-    fn os(&self, blocks: Range<u64>, progress: &Progress) -> Outcome {
+    fn os(&self, blocks: Range<u64>, progress: &Progress, ask: &mut Ask<'_>) -> Outcome {
         let method = Method {
             engine: Kind::Pread.to_string(),
             chunk_kb: Some(self.block_size() / 1024),
@@ -235,11 +277,11 @@ impl Target<'_> {
             device_source: BACKEND,
         };
         let mut reader = Buffered::new(self.source);
-        let (scan, cost) = self.measure(&mut reader, blocks, Account::Own, progress)?;
+        let (scan, cost) = self.measure(&mut reader, blocks, Account::Own, progress, ask)?;
         Ok(Run { scan, cost, method, usage: Usage::default(), skipped: 0, notes: Vec::new() })
     }
 
-    fn server(&self, blocks: Range<u64>, progress: &Progress) -> Outcome {
+    fn server(&self, blocks: Range<u64>, progress: &Progress, ask: &mut Ask<'_>) -> Outcome {
         let mut notes = Vec::new();
         let account = server::read_account();
         let through_workers = matches!(account, Account::With(_));
@@ -254,7 +296,11 @@ impl Target<'_> {
             device_source: if through_workers { "io_workers" } else { BACKEND },
         };
         let mut reader = BufferReader::new(self.relation, self.request.fork, self.request.cold);
-        let (scan, cost) = self.measure(&mut reader, blocks, account, progress)?;
+        let (scan, mut cost) = self.measure(&mut reader, blocks, account.clone(), progress, ask)?;
+        if server::read_account() != account {
+            cost.fetched_bytes = None;
+            notes.push("the set of I/O workers changed meanwhile: what they fetched is unknown".to_owned());
+        }
         Ok(Run { scan, cost, method, usage: reader.usage(), skipped: reader.skipped(), notes })
     }
 
@@ -264,14 +310,19 @@ impl Target<'_> {
         blocks: Range<u64>,
         account: Account,
         progress: &Progress,
+        ask: &mut Ask<'_>,
     ) -> std::result::Result<(Scan, Cost), Failure> {
         let limits = Limits { shared: statement::left(), ..self.request.limits };
         let witness = Witness::new(account, &self.placement.leaves, self.roots);
-        let mut ask = interrupts::ask(self.relation.locked());
         let mut report = |done| progress.done(done);
         let before = witness.look();
-        let scan = scan::scan(self.source, blocks, reader, &limits, &Monotonic, &mut ask, &mut report)?;
-        Ok((scan, witness.since(&before)))
+        let scan = scan::scan(self.source, blocks, reader, &limits, &Monotonic, ask, &mut report)?;
+        let cost = witness.since(&before);
+        if scan.stop.is_some() {
+            // What the kernel still reads ahead must not be taken for others' reads by the next path.
+            witness.settle();
+        }
+        Ok((scan, cost))
     }
 }
 

@@ -97,17 +97,10 @@ impl Row {
     pub(super) fn fill(&mut self, target: &Target<'_>, path: Path, run: &Run, warmed: bool) {
         let scan = &run.scan;
         let block_size = target.block_size();
-        let passed = scan.blocks.end - scan.blocks.start;
-        self.blks_scanned = passed - run.skipped;
-        self.complete = scan.stop.is_none();
+        self.blks_scanned = (scan.blocks.end - scan.blocks.start).saturating_sub(run.skipped);
+        self.complete = scan.stop.is_none() && scan.blocks.end == self.blks_total;
         self.elapsed_ms = Some(figure(scan.elapsed_ns as f64 / 1e6));
-        if let Some(ns) = scan.ns_per_block() {
-            self.us_per_block = Some(figure(ns / 1e3));
-            self.mib_per_s = Some(figure(block_size as f64 / ns * 1e9 / f64::from(1 << 20)));
-        }
-        self.ci_low_us = scan.interval.map(|i| figure(i.low / 1e3));
-        self.ci_high_us = scan.interval.map(|i| figure(i.high / 1e3));
-        self.os_blks_cached = scan.cached_bytes.map(|bytes| bytes / block_size);
+        self.os_blks_cached = scan.cached_bytes.map(|bytes| bytes.div_ceil(block_size));
         self.hole_blks = Some(scan.holes);
         if path == Path::Server {
             let temporary = target.relation.is_temporary();
@@ -121,23 +114,82 @@ impl Row {
         self.chunk_kb = run.method.chunk_kb;
         self.depth = run.method.depth;
         self.engine = Some(run.method.engine.clone());
-        self.cold =
-            scan.cached_bytes.map(|cached| cached == 0 && run.usage.hits() == 0 && self.blks_scanned > 0);
-        self.tell_device(run);
+        if self.with_data(run) > 0 {
+            self.cold = scan.cached_bytes.map(|cached| cached == 0 && run.usage.hits() == 0);
+        }
+        self.tell_rate(run, block_size);
         self.tell_tiers(path, run, block_size);
         self.tell_notes(target, path, run, warmed);
     }
 
-    fn tell_device(&mut self, run: &Run) {
+    /// Blocks read that hold data.
+    fn with_data(&self, run: &Run) -> u64 {
+        self.blks_scanned.saturating_sub(run.scan.holes)
+    }
+
+    fn tell_rate(&mut self, run: &Run, block_size: u64) {
+        let scan = &run.scan;
+        if scan.throttled {
+            self.notes
+                .push("rate-limited: pauses and short bursts, so no rate of the device is given".to_owned());
+            return;
+        }
+        if mostly_skipped(run) {
+            return;
+        }
+        if let Some(ns) = scan.ns_per_block() {
+            self.us_per_block = Some(figure(ns / 1e3));
+            self.mib_per_s = Some(figure(block_size as f64 / ns * 1e9 / f64::from(1 << 20)));
+        }
+        self.ci_low_us = scan.interval.map(|i| figure(i.low / 1e3));
+        self.ci_high_us = scan.interval.map(|i| figure(i.high / 1e3));
+        if scan.interval.is_none() && scan.rated.work > 0 {
+            self.notes.push(format!("too short for an interval, which needs {MIN_SLICES} slices of 1 ms"));
+        }
+    }
+
+    fn tell_tiers(&mut self, path: Path, run: &Run, block_size: u64) {
         self.device_bytes = run.cost.fetched_bytes;
         self.device_source = run.cost.fetched_bytes.map(|_| run.method.device_source);
         self.other_bytes = run.cost.other_bytes();
+        let fetched = run.cost.fetched_bytes.map(|bytes| bytes.div_ceil(block_size));
+        let hits = run.usage.hits();
+        let reads = self.with_data(run).saturating_sub(hits);
+        let tiers = match path {
+            Path::Direct => fetched.map(|fetched| Tiers::of_direct(reads, fetched)),
+            Path::Os | Path::Server => {
+                let past_cache = path == Path::Server && server::reads_direct();
+                let cached = if past_cache { Some(0) } else { self.os_blks_cached };
+                Tiers::of_buffered(Evidence { hits, reads, cached, fetched })
+            }
+        };
+        match tiers.and_then(|tiers| tiers.percent()) {
+            Some([shared, os, device]) => {
+                self.from_shared_pct = Some(figure(shared));
+                self.from_os_pct = Some(figure(os));
+                self.from_device_pct = Some(figure(device));
+            }
+            None if hits + reads > 0 => self.notes.push(
+                "who served the blocks is unknown: bytes fetched and blocks missing from the OS cache don't tell"
+                    .to_owned(),
+            ),
+            None => {}
+        }
+        if path == Path::Direct && self.from_device_pct.is_some_and(|share| share < 99.9) {
+            // A rate that is not the device's must not be taken for it.
+            (self.mib_per_s, self.us_per_block, self.ci_low_us, self.ci_high_us) = (None, None, None, None);
+            self.status = "void";
+            self.notes.push("O_DIRECT was accepted, but not all bytes came from a block device".to_owned());
+        }
+        self.tell_device(run, tiers.map(|tiers| tiers.device));
+    }
+
+    fn tell_device(&mut self, run: &Run, device_blocks: Option<u64>) {
         let Some(activity) = &run.cost.activity else { return };
         self.device_ios = Some(activity.reads.requests);
-        // Holes reach no device, so they have no requests.
-        let with_data = run.scan.blocks.end - run.scan.blocks.start - run.skipped - run.scan.holes;
-        self.ios_per_block =
-            (with_data > 0).then(|| figure(activity.reads.requests as f64 / with_data as f64));
+        self.ios_per_block = device_blocks
+            .filter(|blocks| *blocks > 0)
+            .map(|blocks| figure(activity.reads.requests as f64 / blocks as f64));
         self.rareq_kb = activity.reads.request_kb().map(figure);
         self.r_await_ms = activity.reads.await_ms().map(figure);
         self.aqu_sz = activity.aqu_sz.map(figure);
@@ -147,45 +199,18 @@ impl Row {
         }
     }
 
-    fn tell_tiers(&mut self, path: Path, run: &Run, block_size: u64) {
-        let fetched = run.cost.fetched_bytes.map(|bytes| bytes.div_ceil(block_size));
-        let hits = run.usage.hits();
-        let tiers = match path {
-            Path::Direct => {
-                fetched.map(|fetched| Tiers::of_direct(self.blks_scanned - run.scan.holes, fetched))
-            }
-            Path::Os | Path::Server => {
-                // Holes that are in no buffer are read, but from nowhere.
-                let reads = (self.blks_scanned - hits).saturating_sub(run.scan.holes);
-                Tiers::of_buffered(Evidence { hits, reads, cached: self.os_blks_cached, fetched })
-            }
-        };
-        let Some([shared, os, device]) = tiers.and_then(|t| t.percent()) else { return };
-        self.from_shared_pct = Some(figure(shared));
-        self.from_os_pct = Some(figure(os));
-        self.from_device_pct = Some(figure(device));
-        if path == Path::Direct && device < 99.9 {
-            // A rate that is not the device's must not be taken for it.
-            (self.mib_per_s, self.us_per_block, self.ci_low_us, self.ci_high_us) = (None, None, None, None);
-            self.status = "void";
-            self.notes.push(format!(
-                "O_DIRECT was accepted, but only {} % of the bytes came from a block device",
-                figure(device)
-            ));
-        }
-    }
-
     fn tell_notes(&mut self, target: &Target<'_>, path: Path, run: &Run, warmed: bool) {
         let scan = &run.scan;
-        let request = target.request;
         let mut note = |text: String| self.notes.push(text);
-        if let Some(stop) = scan.stop {
-            note(stop.to_string());
-            if matches!(stop, Stop::LockWaiter | Stop::Statement) {
-                self.status = "partial";
-            }
+        match scan.stop {
+            Some(stop) => note(stop.to_string()),
+            None if !self.complete => note(Stop::Bytes.to_string()),
+            None => {}
         }
-        if target.stripe(1) != target.stripe(0) {
+        if matches!(scan.stop, Some(Stop::LockWaiter | Stop::Statement)) {
+            self.status = "partial";
+        }
+        if target.has_stripes() {
             note(format!("each path read blocks of its own, this one from block {}", scan.blocks.start));
         }
         if scan.holes > 0 {
@@ -195,41 +220,41 @@ impl Row {
             ));
         }
         if run.skipped > 0 {
-            note(format!(
-                "{} blocks were in shared buffers and were passed over: this server version cannot evict them",
-                run.skipped
-            ));
+            note(format!("{} blocks could not be evicted from buffers and were passed over", run.skipped));
         }
-        let cached = self.os_blks_cached.unwrap_or(0);
-        if request.cold && (cached > 0 || run.usage.hits() > 0) {
+        if mostly_skipped(run) {
+            note("too many were passed over for a sequential scan: no rate is given".to_owned());
+            self.status = "partial";
+        }
+        let cached = scan.cached_bytes.unwrap_or(0);
+        if target.request.cold && (cached > 0 || run.usage.hits() > 0) {
             note(format!(
-                "not cold: {cached} blocks stayed in the OS cache and {} in shared buffers",
+                "not cold: {} kB stayed in the OS cache, {} blocks in buffers",
+                cached / 1024,
                 run.usage.hits()
             ));
         } else if warmed && path != Path::Direct && cached > 0 {
             note("an earlier path of this call left blocks in the OS cache".to_owned());
         }
-        if path == Path::Direct && scan.dirty_bytes.is_some_and(|bytes| bytes > 0) {
-            let kb = scan.dirty_bytes.unwrap_or(0) / 1024;
-            note(format!("{kb} kB were dirty in the OS cache; a direct read writes them back first"));
-        }
-        if request.limits.max_iops.is_some() || request.limits.max_mib_per_s.is_some() {
-            note("rate-limited: mib_per_s is the rate while reading, pauses left out".to_owned());
-        }
         // Where the tier changes in the middle, so does the time.
         let one_tier = [self.from_shared_pct, self.from_os_pct, self.from_device_pct].contains(&Some(100.0));
-        if let Some(trend) = scan.trend.filter(|_| one_tier) {
+        if let Some(trend) = scan.trend.filter(|_| one_tier && !scan.throttled) {
+            let percent = trend * 100.0;
             note(format!(
-                "the time per block changed by {:+.0} % from the start of the run to its end",
-                trend * 100.0
+                "the time per block changed by {percent:+.0} % from the start of the run to its end"
             ));
-        }
-        if scan.interval.is_none() && scan.rated.work > 0 {
-            note(format!("too short for an interval: it needs {MIN_SLICES} slices of 1 ms"));
         }
         if scan.cached_bytes.is_none() {
             note("the kernel does not tell what the OS cache holds of this file".to_owned());
         }
+        if target.placement.leaves.is_empty() {
+            self.notes.extend(target.placement.notes.iter().cloned());
+        }
         self.notes.extend(run.notes.iter().cloned());
     }
+}
+
+/// Were so many blocks passed over that what is left is no sequential scan?
+fn mostly_skipped(run: &Run) -> bool {
+    run.skipped * 20 > run.scan.blocks.end - run.scan.blocks.start
 }
