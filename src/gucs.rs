@@ -116,40 +116,45 @@ pub(crate) fn max_duration() -> Duration {
     Duration::from_millis(MAX_DURATION.get().unsigned_abs().into())
 }
 
-/// The duration of a row: as asked for, or the default.
+/// The duration of a row: as asked for, or the default, which gives way to the cap.
 pub(crate) fn duration(asked: Option<Duration>) -> Result<Duration> {
-    let duration = asked.unwrap_or(Duration::from_millis(DEFAULT_DURATION.get().unsigned_abs().into()));
     let cap = max_duration();
-    if duration > cap {
-        let duration = format!("{} ms", duration.as_millis());
+    let Some(asked) = asked else {
+        return Ok(cap.min(Duration::from_millis(DEFAULT_DURATION.get().unsigned_abs().into())));
+    };
+    if asked > cap {
+        let (asked, cap) = (asked.as_millis(), cap.as_millis());
         return Err(over(
             "duration",
-            &duration,
+            &format!("{asked} ms"),
             c"pg_io_probe.max_duration",
-            &format!("{} ms", cap.as_millis()),
+            &format!("{cap} ms"),
         ));
     }
-    Ok(duration)
+    Ok(asked)
 }
 
-/// The byte budget of a row: as asked for, or the default.
+/// The byte budget of a row: as asked for, or the default, which gives way to the cap.
 pub(crate) fn bytes(asked: Option<u64>) -> Result<u64> {
     let mib = |setting: &GucSetting<i32>| u64::from(setting.get().unsigned_abs()) << 20;
     let cap = mib(&MAX_BYTES);
-    let bytes = asked.unwrap_or_else(|| mib(&DEFAULT_MAX_BYTES));
-    if bytes > cap {
-        return Err(over("max_bytes", &bytes.to_string(), c"pg_io_probe.max_bytes", &cap.to_string()));
+    match asked {
+        Some(asked) if asked > cap => {
+            Err(over("max_bytes", &asked.to_string(), c"pg_io_probe.max_bytes", &cap.to_string()))
+        }
+        asked => Ok(asked.unwrap_or_else(|| cap.min(mib(&DEFAULT_MAX_BYTES)))),
     }
-    Ok(bytes)
 }
 
-/// The depth of a row.
-pub(crate) fn depth(depth: u32) -> Result<u32> {
+/// The depth of a row: as asked for, or the default, which gives way to the cap.
+pub(crate) fn depth(asked: Option<u32>, default: u32) -> Result<u32> {
     let cap = MAX_DEPTH.get().unsigned_abs();
-    if depth > cap {
-        return Err(over("depth", &depth.to_string(), c"pg_io_probe.max_depth", &cap.to_string()));
+    match asked {
+        Some(asked) if asked > cap => {
+            Err(over("depth", &asked.to_string(), c"pg_io_probe.max_depth", &cap.to_string()))
+        }
+        asked => Ok(asked.unwrap_or_else(|| cap.min(default))),
     }
-    Ok(depth)
 }
 
 /// Requests a second, if limited.

@@ -53,7 +53,7 @@ struct Eviction {
 }
 
 fn states(rel: Option<pg_sys::Oid>) -> Result<Vec<State>> {
-    let relation = Relation::open_for_facts(arguments::relation(rel)?)?;
+    let relation = Relation::open_for_facts(arguments::relation(rel)?, "io_probe_cache")?;
     let buffers = ResidentBlocks::of(&relation);
     forks(&relation).map(|(fork, source)| state(fork, &source, buffers.in_fork(fork))).collect()
 }
@@ -102,7 +102,7 @@ fn resident(source: &Source) -> Result<Residency> {
 }
 
 fn evictions(rel: Option<pg_sys::Oid>) -> Result<Vec<Eviction>> {
-    let relation = Relation::open_to_read(arguments::relation(rel)?)?;
+    let relation = Relation::open_to_read(arguments::relation(rel)?, "io_probe_evict")?;
     let _charge = statement::charge();
     let mut ask = interrupts::ask_within(relation.locked(), statement::left());
     let shared_before = ResidentBlocks::of(&relation);

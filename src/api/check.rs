@@ -4,6 +4,7 @@ use io_probe_core::account::Account;
 use io_probe_core::cache::{self, Method};
 use io_probe_core::clock::{self, Monotonic};
 use io_probe_core::device::{self, Roots};
+use io_probe_core::scan::direct_alignment_below;
 use io_probe_core::{engine, stats};
 use pgrx::prelude::*;
 use serde::Serialize;
@@ -14,7 +15,13 @@ use crate::pg::{buffers, server};
 
 #[pg_extern(sql = false)]
 fn io_probe_check() -> Rows {
-    let items = kernel().into_iter().chain(devices()).chain(clocks()).chain(this_server()).chain(rights());
+    let items = kernel()
+        .into_iter()
+        .chain(devices())
+        .chain(direct_io())
+        .chain(clocks())
+        .chain(this_server())
+        .chain(rights());
     Rows::of(items)
 }
 
@@ -87,10 +94,7 @@ fn read_trimmed(path: &str) -> Option<String> {
 fn devices() -> Vec<Item> {
     let roots = Roots::default();
     let of = |object: server::Object| {
-        let name = match &object.tablespace {
-            Some(name) => format!("device of {} {name}", object.kind),
-            None => format!("device of {}", object.kind),
-        };
+        let name = format!("device of {}", object.name());
         let placement = device::locate(&object.directory, &roots);
         let leaves: Vec<&str> = placement.leaves.iter().map(|leaf| leaf.name.as_str()).collect();
         let counted = placement.leaves.iter().all(|leaf| leaf.counters(&roots).is_some());
@@ -109,6 +113,23 @@ fn devices() -> Vec<Item> {
         }
     };
     server::objects().into_iter().map(of).collect()
+}
+
+/// Whether O_DIRECT works, by object.
+fn direct_io() -> Vec<Item> {
+    let of = |object: server::Object| {
+        let name = format!("O_DIRECT on {}", object.name());
+        match direct_alignment_below(&object.directory) {
+            Some(0) => Item::missing(name, "none", "The direct path is unsupported on this file system."),
+            Some(align) => Item::ok(name, format!("in multiples of {align} bytes")),
+            None => Item::missing(
+                name,
+                "unknown",
+                "The kernel does not tell before 6.1, or there is no file yet; the direct path finds out.",
+            ),
+        }
+    };
+    server::objects().into_iter().filter(|object| object.kind == "tablespace").map(of).collect()
 }
 
 fn clocks() -> Vec<Item> {

@@ -4,17 +4,21 @@ use serde_json::{Map, Value};
 
 use super::arguments::quoted;
 use crate::error::{Error, Result};
+use crate::pg::json::JsonbText;
 
 /// The options of one call.
 pub(super) struct Options(Map<String, Value>);
 
 impl Options {
     /// Accepts an object whose keys are all `known`.
-    pub(super) fn parse(options: Option<pgrx::JsonB>, known: &[&str]) -> Result<Self> {
-        let options = match options.map(|json| json.0) {
-            None | Some(Value::Null) => Map::new(),
-            Some(Value::Object(options)) => options,
-            Some(_) => return Err(Error::invalid("options must be a JSON object")),
+    pub(super) fn parse(options: Option<JsonbText>, known: &[&str]) -> Result<Self> {
+        let text = options.map_or_else(|| "{}".to_owned(), |options| options.0);
+        // What jsonb takes and this refuses are numbers beyond all range, and great depth.
+        let options = match serde_json::from_str(&text) {
+            Ok(Value::Null) => Map::new(),
+            Ok(Value::Object(options)) => options,
+            Ok(_) => return Err(Error::invalid("options must be a JSON object")),
+            Err(e) => return Err(Error::invalid(format!("could not read the options: {e}"))),
         };
         if let Some(key) = options.keys().find(|key| !known.contains(&key.as_str())) {
             return Err(Error::invalid(format!("unknown option \"{key}\""))

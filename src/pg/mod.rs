@@ -7,6 +7,7 @@ pub(crate) mod buffers;
 mod compat;
 pub(crate) mod explain;
 pub(crate) mod interrupts;
+pub(crate) mod json;
 pub(crate) mod lock;
 pub(crate) mod progress;
 pub(crate) mod relation;

@@ -61,17 +61,19 @@ const LOCK: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
 impl Relation {
     /// Opens a relation to read it: the caller needs SELECT (from 17 on, or MAINTAIN) on it, or on
     /// the table that it is an index or the TOAST table of.
-    pub(crate) fn open_to_read(oid: pg_sys::Oid) -> Result<Self> {
+    ///
+    /// `function` is the caller's name, for hints.
+    pub(crate) fn open_to_read(oid: pg_sys::Oid, function: &str) -> Result<Self> {
         let relation = Self::open(oid)?;
         relation.check_privilege()?;
-        relation.check_kind()?;
+        relation.check_kind(function)?;
         Ok(relation)
     }
 
     /// Opens a relation to tell facts about it that need no right on the relation itself.
-    pub(crate) fn open_for_facts(oid: pg_sys::Oid) -> Result<Self> {
+    pub(crate) fn open_for_facts(oid: pg_sys::Oid, function: &str) -> Result<Self> {
         let relation = Self::open(oid)?;
-        relation.check_kind()?;
+        relation.check_kind(function)?;
         Ok(relation)
     }
 
@@ -100,11 +102,17 @@ impl Relation {
             return Ok(());
         }
         let name = relation_name(table).unwrap_or_else(|| self.name());
-        let kind = if self.kind() == pg_sys::RELKIND_VIEW { "view" } else { "table" };
+        let kind = match self.kind() {
+            pg_sys::RELKIND_VIEW => "view",
+            pg_sys::RELKIND_MATVIEW => "materialized view",
+            pg_sys::RELKIND_SEQUENCE => "sequence",
+            pg_sys::RELKIND_FOREIGN_TABLE => "foreign table",
+            _ => "table",
+        };
         Err(Error::denied(format!("permission denied for {kind} {name}")))
     }
 
-    fn check_kind(&self) -> Result<()> {
+    fn check_kind(&self, function: &str) -> Result<()> {
         let name = self.name();
         let refuse = |kind: &str| Error::wrong_kind(format!("\"{name}\" is a {kind} and has no storage"));
         match self.kind() {
@@ -116,7 +124,7 @@ impl Relation {
             pg_sys::RELKIND_PARTITIONED_TABLE | pg_sys::RELKIND_PARTITIONED_INDEX => {
                 let kind = if self.kind() == pg_sys::RELKIND_PARTITIONED_TABLE { "table" } else { "index" };
                 return Err(refuse(&format!("partitioned {kind}")).hint(format!(
-                    "Probe its partitions: SELECT p.* FROM pg_partition_tree({}) AS t, io_probe_seqscan(t.relid) AS p WHERE t.isleaf;",
+                    "Probe its partitions: SELECT p.* FROM pg_partition_tree({}) AS t, {function}(t.relid) AS p WHERE t.isleaf;",
                     self.quoted()
                 )));
             }

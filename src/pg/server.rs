@@ -121,6 +121,13 @@ pub(crate) struct Object {
     pub(crate) directory: PathBuf,
 }
 
+impl Object {
+    /// What a person calls it.
+    pub(crate) fn name(&self) -> String {
+        self.tablespace.as_ref().map_or_else(|| self.kind.to_owned(), |name| format!("{} {name}", self.kind))
+    }
+}
+
 /// Each tablespace, the WAL, and where this session's temporary files go.
 pub(crate) fn objects() -> Vec<Object> {
     let in_tablespace = |kind, tablespace: Tablespace| Object {

@@ -360,7 +360,7 @@ mod tests {
     fn short_holes_stay_in_their_run_but_not_in_the_rate() {
         let relation = Relation::new(256, 0..200);
         let (scan, read) = steady(&relation, 100..256, &LIMITS);
-        assert_eq!(read, vec![Range { start: 100, end: 256 }]);
+        assert_eq!((read.len(), read[0].clone()), (1, 100..256));
         assert_eq!((scan.holes, scan.rated.work), (56, 100));
         assert_eq!(scan.ns_per_block(), Some(156_000.0));
     }

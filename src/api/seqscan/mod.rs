@@ -13,7 +13,7 @@ use io_probe_core::pace::{Ask, Limits, Stop};
 use io_probe_core::scan::{self, Buffered, Direct, Reader, Scan};
 use io_probe_core::source::Source;
 use io_probe_core::witness::{Cost, Witness};
-use pgrx::datum::{Interval, JsonB};
+use pgrx::datum::Interval;
 use pgrx::prelude::*;
 
 use self::row::Row;
@@ -23,6 +23,7 @@ use super::options::Options;
 use crate::error::{Error, Result};
 use crate::pg::buffers::{BufferReader, Usage};
 use crate::pg::interrupts;
+use crate::pg::json::JsonbText;
 use crate::pg::lock::ProbeLock;
 use crate::pg::progress::Progress;
 use crate::pg::relation::{Fork, Relation};
@@ -36,7 +37,7 @@ const OPTIONS: [&str; 6] = ["max_bytes", "max_iops", "max_mib_per_s", "precision
 /// Request size that reached the best rate on every device measured, in kB.
 const CHUNK_KB: i32 = 256;
 /// Depth that did, with requests of that size.
-const DEPTH: i32 = 16;
+const DEPTH: u32 = 16;
 /// Buffers of the direct path, in kB: more would not fit a backend's manners.
 const MAX_BUFFERS_KB: u64 = 128 << 10;
 
@@ -50,7 +51,7 @@ fn io_probe_seqscan(
     chunk_kb: Option<i32>,
     depth: Option<i32>,
     fork: Option<String>,
-    options: Option<JsonB>,
+    options: Option<JsonbText>,
 ) -> Rows {
     let request = || {
         let options = Options::parse(options, &OPTIONS)?;
@@ -59,7 +60,8 @@ fn io_probe_seqscan(
         if !chunk_kb.is_multiple_of(block_kb) {
             return Err(Error::invalid(format!("chunk_kb must be a multiple of {block_kb}, not {chunk_kb}")));
         }
-        let depth = gucs::depth(arguments::positive("depth", depth.unwrap_or(DEPTH))?)?;
+        let depth = depth.map(|depth| arguments::positive("depth", depth)).transpose()?;
+        let depth = gucs::depth(depth, DEPTH)?;
         if chunk_kb * u64::from(depth) > MAX_BUFFERS_KB {
             return Err(Error::invalid(format!("chunk_kb times depth must not exceed {MAX_BUFFERS_KB}"))
                 .detail(format!("{depth} requests of {chunk_kb} kB would be in flight.")));
@@ -105,7 +107,7 @@ impl Request {
             check_may_evict()?;
         }
         let _lock = ProbeLock::acquire(self.wait)?;
-        let relation = Relation::open_to_read(self.rel)?;
+        let relation = Relation::open_to_read(self.rel, "io_probe_seqscan")?;
         let source = relation.source(self.fork).ok_or_else(|| {
             Error::invalid(format!("relation \"{}\" has no fork \"{}\"", relation.name(), self.fork.name()))
         })?;
