@@ -1,0 +1,76 @@
+--
+-- io_probe_device, io_probe_device_counters, io_probe_check. What the machine can't tell is NULL.
+--
+SET allow_in_place_tablespaces = on;
+CREATE TABLESPACE regress_io_probe LOCATION '';
+SET temp_tablespaces = regress_io_probe;
+-- the objects: tablespaces first, then the WAL, then where temporary files go
+SELECT object, count(DISTINCT spcname) > 0 AS has_tablespace, count(*) > 0 AS any
+  FROM io_probe_device() WITH ORDINALITY GROUP BY object ORDER BY min(ordinality);
+-- every tablespace is there, and no other
+SELECT spcname FROM pg_tablespace EXCEPT SELECT spcname FROM io_probe_device() WHERE object = 'tablespace';
+SELECT spcname FROM io_probe_device() WHERE object <> 'wal' EXCEPT SELECT spcname FROM pg_tablespace;
+-- temp follows temp_tablespaces, else it is the database's own tablespace
+SELECT DISTINCT spcname FROM io_probe_device() WHERE object = 'temp';
+RESET temp_tablespaces;
+SELECT DISTINCT d.spcname = t.spcname AS own FROM io_probe_device() d, pg_database
+  JOIN pg_tablespace t ON t.oid = dattablespace WHERE object = 'temp' AND datname = current_database();
+-- directories are absolute, and below their mount points
+SELECT bool_and(starts_with(directory, '/')) AS absolute,
+       bool_and(starts_with(directory, mount_point) IS NOT FALSE) AS mounted,
+       bool_and(directory LIKE '%/pg\_tblspc/%') FILTER (WHERE spcname = 'regress_io_probe') AS tablespace
+  FROM io_probe_device();
+-- a device of each kind appears once
+SELECT object, spcname, device FROM io_probe_device() GROUP BY 1, 2, 3 HAVING count(*) > 1;
+-- figures fit each other
+SELECT bool_and(read_ahead_sectors IS NOT DISTINCT FROM 2 * read_ahead_kb) AS read_ahead,
+       bool_and((scheduler = ANY (schedulers)) IS NOT FALSE) AS scheduler,
+       bool_and((max_sectors_kb <= max_hw_sectors_kb) IS NOT FALSE) AS max_sectors,
+       bool_and((physical_block_size % logical_block_size = 0) IS NOT FALSE) AS block_size,
+       bool_and((logical_block_size % 512 = 0 AND fs_block_size > 0) IS NOT FALSE) AS sectors,
+       bool_and((fs_free_bytes >= 0 AND size_bytes > 0) IS NOT FALSE) AS sizes,
+       bool_and((write_cache IN ('write back', 'write through')) IS NOT FALSE) AS write_cache,
+       bool_and((nomerges BETWEEN 0 AND 2) IS NOT FALSE) AS nomerges
+  FROM io_probe_device();
+-- ok means that a device is known; if not, a note says why
+SELECT bool_and(status IN ('ok', 'unsupported')) AS known_status,
+       bool_and((status = 'ok') = (device IS NOT NULL)) AS status,
+       bool_and(device IS NOT NULL OR cardinality(notes) > 0) AS notes
+  FROM io_probe_device();
+DROP TABLESPACE regress_io_probe;
+
+-- counters: of each device once, and of no other
+SELECT device FROM io_probe_device_counters GROUP BY device HAVING count(*) > 1;
+SELECT device FROM io_probe_device_counters EXCEPT SELECT device FROM io_probe_device();
+-- they are cumulative
+CREATE TEMP TABLE earlier AS SELECT * FROM io_probe_device_counters;
+CHECKPOINT;
+SELECT device FROM earlier e FULL JOIN io_probe_device_counters l USING (device)
+  WHERE ((l.reads, l.sampled_at) < (e.reads, e.sampled_at) OR l.read_bytes < e.read_bytes OR l.writes < e.writes
+         OR l.write_bytes < e.write_bytes OR l.flushes < e.flushes OR l.discards < e.discards) IS NOT FALSE;
+-- a sector has 512 bytes
+SELECT device FROM io_probe_device_counters WHERE read_bytes % 512 <> 0 OR reads > 0 AND read_bytes < 512;
+-- the time is the server's, whatever the session's formats
+SET TimeZone = 'Asia/Kathmandu';
+SET DateStyle = 'German';
+SELECT device FROM io_probe_device_counters WHERE sampled_at NOT BETWEEN statement_timestamp() AND clock_timestamp();
+RESET TimeZone;
+RESET DateStyle;
+
+-- check: one row an item; what is not well has an advice
+SELECT item FROM io_probe_check() GROUP BY item HAVING count(*) > 1;
+SELECT item FROM io_probe_check() WHERE status NOT IN ('ok', 'unsupported', 'denied') OR value IS NULL
+  OR (status = 'ok') <> (what_to_do IS NULL);
+-- a superuser is denied nothing
+SELECT item FROM io_probe_check() WHERE status = 'denied';
+-- each object has its device and each tablespace says what it thinks of O_DIRECT
+SELECT count(*) FILTER (WHERE starts_with(item, 'device of ')) =
+         (SELECT count(DISTINCT (object, spcname)) FROM io_probe_device()) AS devices,
+       count(*) FILTER (WHERE starts_with(item, 'O_DIRECT')) >= (SELECT count(*) FROM pg_tablespace) AS o_direct
+  FROM io_probe_check();
+-- settings and their values, and the right to each function
+SELECT name FROM pg_settings WHERE name LIKE 'pg\_io\_probe.%'
+  EXCEPT SELECT item FROM io_probe_check() WHERE value = current_setting(item, true);
+SELECT count(*) FROM io_probe_check() WHERE starts_with(item, 'EXECUTE on io_probe_') AND value = 'granted';
+-- the costs of measuring are numbers with units
+SELECT item FROM io_probe_check() WHERE item ~ '^clock|^recorder' AND value ~ '^\d+(\.\d+)? ns' ORDER BY item;

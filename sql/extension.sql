@@ -1,0 +1,89 @@
+--
+-- The extension and its objects
+--
+CREATE EXTENSION pg_io_probe;
+-- needs a superuser, can be moved
+SELECT superuser, trusted, relocatable FROM pg_available_extension_versions
+  WHERE name = 'pg_io_probe' AND installed;
+CREATE VIEW member AS
+  SELECT classid, objid, pg_describe_object(classid, objid, 0) AS description FROM pg_depend
+  WHERE refclassid = 'pg_extension'::regclass AND deptype = 'e'
+    AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'pg_io_probe');
+CREATE VIEW member_type AS
+  SELECT c.* FROM member JOIN pg_type t ON classid = 'pg_type'::regclass AND t.oid = objid
+    JOIN pg_class c ON c.oid = typrelid AND relkind = 'c';
+-- all functions are volatile and parallel unsafe; who may execute them by default
+SELECT proname, provolatile, proparallel,
+       has_function_privilege('public', p.oid, 'EXECUTE') AS public,
+       has_function_privilege('pg_monitor', p.oid, 'EXECUTE') AS pg_monitor
+  FROM member JOIN pg_proc p ON classid = 'pg_proc'::regclass AND p.oid = objid ORDER BY proname;
+-- who may read its relations
+SELECT relname, relkind,
+       has_table_privilege('public', c.oid, 'SELECT') AS public,
+       has_table_privilege('pg_monitor', c.oid, 'SELECT') AS pg_monitor
+  FROM member JOIN pg_class c ON classid = 'pg_class'::regclass AND c.oid = objid ORDER BY relname;
+-- what has no comment: nothing (array types and row types of views need none)
+SELECT description FROM member LEFT JOIN pg_type t ON classid = 'pg_type'::regclass AND t.oid = objid
+  WHERE NOT EXISTS (SELECT FROM pg_description d
+                    WHERE (d.classoid, d.objoid, d.objsubid) = (member.classid, member.objid, 0))
+    AND (t.oid IS NULL OR t.typrelid IN (SELECT oid FROM member_type));
+-- nor is there an attribute of a type without one
+SELECT relname, attname FROM member_type t JOIN pg_attribute a ON attrelid = t.oid
+  WHERE col_description(attrelid, attnum) IS NULL;
+-- rows fit a catalog that is older or newer than the library
+BEGIN;
+ALTER TYPE io_probe_cache_row DROP ATTRIBUTE shared_pct, DROP ATTRIBUTE hole_bytes, ADD ATTRIBUTE future text;
+SELECT fork, blks_total > 0 AS blks_total, future IS NULL AS future FROM io_probe_cache('pg_class') LIMIT 1;
+ROLLBACK;
+-- it can be moved
+CREATE SCHEMA "Other schema";
+ALTER EXTENSION pg_io_probe SET SCHEMA "Other schema";
+SELECT count(*) FROM pg_proc WHERE proname LIKE 'io\_probe%' AND pronamespace <> '"Other schema"'::regnamespace;
+SELECT count(*) >= 0 AS works FROM "Other schema".io_probe_device_counters;
+-- and dropped, which leaves nothing
+DROP EXTENSION pg_io_probe;
+SELECT proname FROM pg_proc WHERE proname LIKE '%io\_probe%'
+  UNION ALL SELECT typname FROM pg_type WHERE typname LIKE '%io\_probe%'
+  UNION ALL SELECT relname FROM pg_class WHERE relname LIKE '%io\_probe%';
+
+-- created in a schema that is not on search_path, it finds its own and the server's objects, whatever else is there
+CREATE EXTENSION pg_io_probe SCHEMA "Other schema";
+CREATE TABLE toasted (t text);
+SELECT reltoastrelid AS toast FROM pg_class WHERE relname = 'toasted' \gset
+CREATE ROLE regress_io_probe_user;
+GRANT SELECT ON toasted TO regress_io_probe_user;
+GRANT USAGE ON SCHEMA "Other schema" TO regress_io_probe_user;
+GRANT EXECUTE ON FUNCTION "Other schema".io_probe_evict TO regress_io_probe_user;
+CREATE SCHEMA trap;
+GRANT USAGE ON SCHEMA trap TO PUBLIC;
+CREATE TABLE trap.pg_class (LIKE pg_catalog.pg_class);
+CREATE TABLE trap.pg_depend (LIKE pg_catalog.pg_depend);
+CREATE TABLE trap.pg_extension (LIKE pg_catalog.pg_extension);
+CREATE TABLE trap.pg_proc (LIKE pg_catalog.pg_proc);
+CREATE TABLE trap.pg_settings (LIKE pg_catalog.pg_settings);
+CREATE TABLE trap.pg_tablespace (LIKE pg_catalog.pg_tablespace);
+CREATE FUNCTION trap.io_probe_evict(regclass) RETURNS boolean LANGUAGE sql AS 'SELECT false';
+CREATE FUNCTION trap.current_setting(text) RETURNS text LANGUAGE sql AS 'SELECT ''trapped''';
+CREATE FUNCTION trap.never(oid, oid) RETURNS boolean LANGUAGE sql AS 'SELECT false';
+CREATE FUNCTION trap.never(text, text) RETURNS boolean LANGUAGE sql AS 'SELECT false';
+CREATE OPERATOR trap.= (leftarg = oid, rightarg = oid, function = trap.never);
+CREATE OPERATOR trap.~~ (leftarg = text, rightarg = text, function = trap.never);
+SET search_path = trap, pg_catalog, public;
+SELECT DISTINCT object FROM "Other schema".io_probe_device() ORDER BY object;
+SELECT substring(item, '^EXECUTE on|^pg_io_probe') AS item, bool_and(value <> 'trapped') AS value
+  FROM "Other schema".io_probe_check() GROUP BY 1 ORDER BY 1;
+SELECT path FROM "Other schema".io_probe_seqscan('toasted', cold => true);
+SELECT relid FROM "Other schema".io_probe_explain('SELECT FROM public.toasted');
+SET ROLE regress_io_probe_user;
+SELECT fork FROM "Other schema".io_probe_evict(:toast);
+RESET ROLE;
+RESET search_path;
+
+SET client_min_messages = warning;
+DROP OWNED BY regress_io_probe_user;
+DROP ROLE regress_io_probe_user;
+DROP SCHEMA trap, "Other schema" CASCADE;
+DROP TABLE toasted;
+DROP VIEW member_type, member;
+-- for the tests that follow
+CREATE EXTENSION pg_io_probe;

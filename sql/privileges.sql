@@ -1,0 +1,105 @@
+--
+-- Who may do what; after a refusal comes the SQLSTATE
+--
+CREATE ROLE regress_io_probe_plain;
+CREATE ROLE regress_io_probe_monitor IN ROLE pg_monitor;
+CREATE ROLE regress_io_probe_prober;
+GRANT EXECUTE ON FUNCTION io_probe_seqscan TO regress_io_probe_prober;
+CREATE TABLE secret (id int PRIMARY KEY, t text);
+INSERT INTO secret VALUES (1, 'x');
+CREATE VIEW secret_view AS SELECT * FROM secret;
+CREATE TABLE secret_parted (id int PRIMARY KEY) PARTITION BY RANGE (id);
+CREATE SEQUENCE secret_sequence;
+CREATE MATERIALIZED VIEW secret_copy AS SELECT * FROM secret;
+SELECT c.reltoastrelid AS toast, i.indexrelid AS toast_index
+  FROM pg_class c JOIN pg_index i ON indrelid = reltoastrelid WHERE c.relname = 'secret' \gset
+
+-- anyone may explain what he may read
+SET ROLE regress_io_probe_plain;
+SELECT node_type FROM io_probe_explain('SELECT 1', true);
+SELECT node_type FROM io_probe_explain_json('{"Plan": {"Node Type": "Result"}}');
+SELECT node_type FROM io_probe_explain('SELECT * FROM secret'); \echo :SQLSTATE
+SELECT node_type FROM io_probe_explain('SELECT * FROM secret', true); \echo :SQLSTATE
+-- and nothing else
+SELECT fork FROM io_probe_cache('pg_class'); \echo :SQLSTATE
+SELECT item FROM io_probe_check(); \echo :SQLSTATE
+SELECT device FROM io_probe_counters(); \echo :SQLSTATE
+SELECT device FROM io_probe_device_counters; \echo :SQLSTATE
+SELECT device FROM io_probe_device(); \echo :SQLSTATE
+SELECT fork FROM io_probe_evict('pg_class'); \echo :SQLSTATE
+SELECT pid FROM io_probe_progress(); \echo :SQLSTATE
+SELECT path FROM io_probe_seqscan('pg_class'); \echo :SQLSTATE
+
+-- pg_monitor sees the facts, even of a table that it can't read
+SET ROLE regress_io_probe_monitor;
+SELECT count(*) > 0 AS works FROM io_probe_device();
+SELECT count(*) >= 0 AS works FROM io_probe_device_counters;
+SELECT count(*) FROM io_probe_progress();
+SELECT fork FROM io_probe_cache('secret');
+-- check tells it its rights
+SELECT item, status, value FROM io_probe_check() WHERE starts_with(item, 'EXECUTE') ORDER BY item COLLATE "C";
+-- it evicts and probes nothing
+SELECT fork FROM io_probe_evict('pg_class'); \echo :SQLSTATE
+SELECT path FROM io_probe_seqscan('pg_class'); \echo :SQLSTATE
+
+-- EXECUTE alone is not enough: indexes and TOAST tables are judged by their table
+SET ROLE regress_io_probe_prober;
+SELECT path FROM io_probe_seqscan('secret'); \echo :SQLSTATE
+SELECT path FROM io_probe_seqscan('secret_pkey'); \echo :SQLSTATE
+SELECT path FROM io_probe_seqscan(:toast); \echo :SQLSTATE
+SELECT path FROM io_probe_seqscan(:toast_index); \echo :SQLSTATE
+SELECT path FROM io_probe_seqscan('secret_sequence'); \echo :SQLSTATE
+SELECT path FROM io_probe_seqscan('secret_copy'); \echo :SQLSTATE
+-- rights come before kinds
+SELECT path FROM io_probe_seqscan('secret_view'); \echo :SQLSTATE
+SELECT path FROM io_probe_seqscan('secret_parted'); \echo :SQLSTATE
+SELECT path FROM io_probe_seqscan('secret_parted_pkey'); \echo :SQLSTATE
+-- one column is not the table
+RESET ROLE;
+GRANT SELECT (id) ON secret TO regress_io_probe_prober;
+SET ROLE regress_io_probe_prober;
+SELECT path FROM io_probe_seqscan('secret', '{os}'); \echo :SQLSTATE
+-- SELECT is enough, for all that belongs to the table
+RESET ROLE;
+GRANT SELECT ON secret, secret_sequence, secret_view TO regress_io_probe_prober;
+SET ROLE regress_io_probe_prober;
+SELECT path FROM io_probe_seqscan('secret', '{os}');
+SELECT path FROM io_probe_seqscan('secret_pkey', '{os}');
+SELECT path FROM io_probe_seqscan(:toast, '{os}');
+SELECT path FROM io_probe_seqscan(:toast_index, '{os}');
+SELECT path FROM io_probe_seqscan('secret_sequence', '{os}');
+SELECT path FROM io_probe_seqscan('secret_view', '{os}'); \echo :SQLSTATE
+-- from 17 on MAINTAIN is enough, too; earlier there is none
+RESET ROLE;
+REVOKE ALL ON secret FROM regress_io_probe_prober;
+SELECT current_setting('server_version_num')::int >= 170000 AS maintain \gset
+\if :maintain
+GRANT MAINTAIN ON secret TO regress_io_probe_prober;
+\else
+GRANT SELECT ON secret TO regress_io_probe_prober;
+\endif
+SET ROLE regress_io_probe_prober;
+SELECT path FROM io_probe_seqscan('secret_pkey', '{os}');
+
+-- emptying caches is a right of its own
+SELECT path FROM io_probe_seqscan('secret', '{os}', cold => true); \echo :SQLSTATE
+SELECT fork FROM io_probe_evict('secret'); \echo :SQLSTATE
+RESET ROLE;
+GRANT EXECUTE ON FUNCTION io_probe_evict TO regress_io_probe_prober;
+SET ROLE regress_io_probe_prober;
+SELECT path FROM io_probe_seqscan('secret', '{os}', cold => true);
+SELECT fork FROM io_probe_evict('secret') WHERE fork = 'main';
+-- which does not reach other tables
+RESET ROLE;
+REVOKE ALL ON secret FROM regress_io_probe_prober;
+SET ROLE regress_io_probe_prober;
+SELECT fork FROM io_probe_evict('secret'); \echo :SQLSTATE
+SELECT fork FROM io_probe_evict('secret_pkey'); \echo :SQLSTATE
+RESET ROLE;
+
+DROP OWNED BY regress_io_probe_plain, regress_io_probe_monitor, regress_io_probe_prober;
+DROP ROLE regress_io_probe_plain, regress_io_probe_monitor, regress_io_probe_prober;
+DROP VIEW secret_view;
+DROP MATERIALIZED VIEW secret_copy;
+DROP TABLE secret, secret_parted;
+DROP SEQUENCE secret_sequence;

@@ -1,0 +1,104 @@
+--
+-- Settings: caps for those who may set them, defaults for all
+--
+CREATE ROLE regress_io_probe_user;
+GRANT EXECUTE ON FUNCTION io_probe_seqscan TO regress_io_probe_user;
+CREATE TABLE sized (id int, filler text) WITH (autovacuum_enabled = off);
+ALTER TABLE sized ALTER filler SET STORAGE PLAIN;
+INSERT INTO sized SELECT i, repeat('x', 7000) FROM generate_series(1, 200) i;
+GRANT SELECT ON sized TO regress_io_probe_user;
+-- what is set before the library is loaded is checked then
+\c -
+SET pg_io_probe.typo = 1;
+SET pg_io_probe.engine = 'steam';
+SET ROLE regress_io_probe_user;
+SET pg_io_probe.max_depth = 1000;
+RESET ROLE;
+LOAD 'pg_io_probe';
+SHOW pg_io_probe.max_depth;
+SHOW pg_io_probe.engine;
+-- the settings and their defaults
+SELECT name, context, vartype, unit, boot_val, min_val, max_val, enumvals FROM pg_settings
+  WHERE name LIKE 'pg\_io\_probe.%' ORDER BY name;
+-- all have a description
+SELECT name FROM pg_settings WHERE name LIKE 'pg\_io\_probe.%' AND (short_desc = '' OR extra_desc = '') IS NOT FALSE;
+-- the prefix is reserved
+SET pg_io_probe.typo = 1; \echo :SQLSTATE
+-- values are checked
+SET pg_io_probe.engine = 'steam'; \echo :SQLSTATE
+SET pg_io_probe.max_depth = 0; \echo :SQLSTATE
+
+-- caps are not for everyone
+SET ROLE regress_io_probe_user;
+SET pg_io_probe.max_bytes = '1TB'; \echo :SQLSTATE
+SET pg_io_probe.max_depth = 1; \echo :SQLSTATE
+SET pg_io_probe.max_duration = 1; \echo :SQLSTATE
+SET pg_io_probe.max_iops = 0; \echo :SQLSTATE
+SET pg_io_probe.max_mib_per_s = 0; \echo :SQLSTATE
+-- but can be delegated
+RESET ROLE;
+GRANT SET ON PARAMETER pg_io_probe.max_depth TO regress_io_probe_user;
+SET ROLE regress_io_probe_user;
+SET pg_io_probe.max_depth = 4;
+SELECT path FROM io_probe_seqscan('sized', '{os}', depth => 5); \echo :SQLSTATE
+SELECT path FROM io_probe_seqscan('sized', '{os}', depth => 4);
+RESET pg_io_probe.max_depth;
+RESET ROLE;
+REVOKE SET ON PARAMETER pg_io_probe.max_depth FROM regress_io_probe_user;
+
+-- over a cap is an error
+SET pg_io_probe.max_bytes = '1MB';
+SET pg_io_probe.max_iops = 100;
+SET pg_io_probe.max_mib_per_s = 10;
+SET pg_io_probe.max_duration = '100ms';
+SELECT path FROM io_probe_seqscan('sized', '{os}', '101 ms'); \echo :SQLSTATE
+SELECT path FROM io_probe_seqscan('sized', '{os}', '100 ms', options => '{"max_bytes": 1048577}'); \echo :SQLSTATE
+SELECT path FROM io_probe_seqscan('sized', '{os}', '100 ms', options => '{"max_iops": 101}'); \echo :SQLSTATE
+SELECT path FROM io_probe_seqscan('sized', '{os}', '100 ms', options => '{"max_mib_per_s": 11}'); \echo :SQLSTATE
+-- who asks for no limit has that of the cap
+SELECT path, complete, notes::text LIKE '%rate-limited%' AS limited,
+       blks_scanned BETWEEN 1 AND elapsed_ms / 10 + 2 AS rate
+  FROM io_probe_seqscan('sized', '{os}', '100 ms', options => '{"max_bytes": 1000000}');
+-- nor does a default exceed a cap
+SET pg_io_probe.max_depth = 4;
+SELECT path, complete, elapsed_ms >= 100 AS duration, blks_scanned BETWEEN 1 AND elapsed_ms / 10 + 2 AS rate
+  FROM io_probe_seqscan('sized', '{os}');
+RESET pg_io_probe.max_duration;
+RESET pg_io_probe.max_iops;
+RESET pg_io_probe.max_mib_per_s;
+SELECT path, complete, blks_scanned FROM io_probe_seqscan('sized', '{os}');
+RESET pg_io_probe.max_bytes;
+SELECT path, status = 'unsupported' OR depth = 4 AS depth FROM io_probe_seqscan('sized', '{direct}');
+RESET pg_io_probe.max_depth;
+
+-- anyone may set the defaults
+SET ROLE regress_io_probe_user;
+SET pg_io_probe.default_max_bytes = '1MB';
+SELECT path, complete, blks_scanned FROM io_probe_seqscan('sized', '{os}');
+SELECT path, complete, blks_scanned FROM io_probe_seqscan('sized', '{os}', options => '{"max_bytes": 10000000}');
+SET pg_io_probe.default_duration = '100ms';
+SELECT path, complete, elapsed_ms >= 100 AS duration
+  FROM io_probe_seqscan('sized', '{os}', options => '{"max_iops": 50}');
+RESET pg_io_probe.default_max_bytes;
+RESET pg_io_probe.default_duration;
+-- the engine of the direct path; one that this kernel lacks is refused
+SET pg_io_probe.engine = threads;
+SELECT status = 'unsupported' OR engine = 'threads' AS threads FROM io_probe_seqscan('sized', '{direct}');
+SELECT status = 'unsupported' OR engine = 'threads' AS threads FROM io_probe_seqscan('sized', '{direct}', depth => 1);
+RESET ROLE;
+SET pg_io_probe.engine = io_uring;
+DO $$
+DECLARE
+  available boolean := (SELECT status = 'ok' FROM io_probe_check() WHERE item = 'io_uring');
+  row io_probe_seqscan_row;
+BEGIN
+  SELECT * INTO row FROM io_probe_seqscan('sized', '{direct}');
+  ASSERT available AND (row.status = 'unsupported' OR row.engine = 'io_uring'), row;
+EXCEPTION WHEN feature_not_supported THEN
+  ASSERT NOT available, SQLERRM;
+END $$;
+RESET pg_io_probe.engine;
+
+DROP TABLE sized;
+DROP OWNED BY regress_io_probe_user;
+DROP ROLE regress_io_probe_user;
