@@ -88,6 +88,7 @@ SELECT node_id FROM io_probe_explain('SELECT 1; DROP TABLE plain'); \echo :SQLST
 SELECT node_id FROM io_probe_explain('DROP TABLE plain'); \echo :SQLSTATE
 SELECT node_id FROM io_probe_explain('CREATE TABLE copy AS SELECT 1', true); \echo :SQLSTATE
 SELECT node_id FROM io_probe_explain('SELECT 1 INTO copy', true); \echo :SQLSTATE
+SELECT node_id FROM io_probe_explain('(SELECT 1 INTO copy UNION SELECT 2) UNION SELECT 3', true); \echo :SQLSTATE
 SELECT node_id FROM io_probe_explain('EXPLAIN SELECT 1'); \echo :SQLSTATE
 SELECT node_id FROM io_probe_explain('DECLARE c CURSOR FOR SELECT 1'); \echo :SQLSTATE
 SELECT node_id FROM io_probe_explain('COPY plain TO STDOUT'); \echo :SQLSTATE
@@ -123,6 +124,8 @@ SELECT node_id FROM io_probe_explain_json('[{"Plan": {}}, {"Plan": {}}]'); \echo
 SELECT node_id FROM io_probe_explain_json('{"Plan": {"Node Type": "Result", "Actual Loops": -1}}'); \echo :SQLSTATE
 SELECT node_id FROM io_probe_explain_json('{"Plan": {"Node Type": "Result", "Plans": [1]}}'); \echo :SQLSTATE
 SELECT node_id FROM io_probe_explain_json((repeat('[', 1000) || repeat(']', 1000))::json); \echo :SQLSTATE
+SELECT node_id FROM (SELECT string_agg('{"Node Type": "Result"}', ',') FROM generate_series(1, 20000)) AS nodes(list),
+  io_probe_explain_json(format('{"Plan": {"Node Type": "Append", "Plans": [%s]}}', list)::json); \echo :SQLSTATE
 -- what the server's json accepts and a plan never holds
 \set VERBOSITY sqlstate
 SELECT node_id FROM io_probe_explain_json('{"Plan": {"Node Type": "Result", "Plan Rows": 1e400}}');

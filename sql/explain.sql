@@ -173,6 +173,16 @@ SELECT node_type, actual_rows::int AS rows
   FROM io_probe_explain($$SELECT path FROM io_probe_seqscan('big', '{server,os}')$$, true);
 SELECT node_type, actual_rows::int AS rows
   FROM io_probe_explain($$SELECT * FROM io_probe_explain('SELECT 1', true)$$, true);
+-- what a read-only transaction may change all the same does not stay
+SELECT node_type FROM io_probe_explain('INSERT INTO own VALUES (-1)', true);
+SELECT node_type FROM io_probe_explain($$SELECT set_config('search_path', 'nowhere', false)$$, true);
+SELECT count(*) FROM own WHERE id = -1;
+SHOW search_path;
+-- nor does it cost a transaction id
+BEGIN;
+SELECT node_type FROM io_probe_explain('SELECT 1', true);
+SELECT pg_current_xact_id_if_assigned() IS NULL AS none;
+ROLLBACK;
 -- the transaction can write before and after, also after an error
 BEGIN;
 INSERT INTO parted VALUES (1);

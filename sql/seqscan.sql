@@ -41,28 +41,31 @@ INSERT INTO result SELECT * FROM io_probe_seqscan('own');
 INSERT INTO result SELECT * FROM io_probe_seqscan('pg_database');
 INSERT INTO result SELECT * FROM io_probe_seqscan('scanned', '{direct,os}', cold => true);
 INSERT INTO result SELECT * FROM io_probe_seqscan('scanned', duration => '100 ms', options => '{"max_iops": 100}');
--- the shares make 100 percent, or none is known
+-- the shares make 100 percent, or none is known, which a note says
 SELECT path, relname FROM result WHERE status <> 'unsupported'
-  AND (abs(from_shared_pct + from_os_pct + from_device_pct - 100) < 0.01) IS DISTINCT FROM
-      (device_bytes IS NOT NULL OR os_blks_cached IS NOT NULL AND path <> 'direct');
+  AND (abs(from_shared_pct + from_os_pct + from_device_pct - 100) < 0.01) IS NOT TRUE
+  AND NOT (num_nonnulls(from_shared_pct, from_os_pct, from_device_pct) = 0
+           AND notes::text LIKE '%who served the blocks is unknown%');
 -- the buffer manager counted each block of the server path, and none of another's
 SELECT path, relname FROM result
   WHERE CASE WHEN path <> 'server' THEN num_nonnulls(shared_blks_hit, shared_blks_read, local_blks_hit, local_blks_read)
              WHEN relname = 'own' THEN local_blks_hit + local_blks_read - blks_scanned + num_nonnulls(shared_blks_hit)
              ELSE shared_blks_hit + shared_blks_read - blks_scanned + num_nonnulls(local_blks_hit) END
         IS DISTINCT FROM 0;
--- rate times size is the bandwidth; the interval holds the value; a void row has neither, nor has one that had to pause
-SELECT path, relname FROM result WHERE CASE WHEN status IN ('void', 'unsupported') OR notes::text LIKE '%rate-limited%'
+-- rate times size is the bandwidth; the interval holds the value; a void row has neither, nor has one with pauses
+SELECT path, relname FROM result WHERE CASE
+    WHEN status IN ('void', 'unsupported') OR notes::text LIKE '%rate-limited%'
     THEN num_nonnulls(mib_per_s, us_per_block, ci_low_us, ci_high_us) > 0
     ELSE (abs(mib_per_s * us_per_block / 1e6 / current_setting('block_size')::int * 1048576 - 1) < 0.001) IS NOT TRUE END;
 SELECT path, relname FROM result WHERE (us_per_block BETWEEN ci_low_us AND ci_high_us) IS FALSE OR elapsed_ms <= 0;
--- counts are within bounds, bytes have a source, a cold row found nothing in the caches, and got nothing from them
+-- counts are within bounds, bytes have a source, a cold row found nothing in the caches and got nothing from there
 SELECT path, relname FROM result WHERE blks_scanned > blks_total OR os_blks_cached > blks_scanned
   OR hole_blks > blks_scanned OR complete <> (blks_scanned = blks_total);
 SELECT path, relname FROM result WHERE (device_bytes IS NULL) <> (device_source IS NULL)
   OR device_source NOT IN ('backend', 'io_workers') OR device_source <> 'backend' AND path <> 'server';
 SELECT path, relname FROM result WHERE cold AND
-  (coalesce(shared_blks_hit, 0) + coalesce(local_blks_hit, 0) + os_blks_cached <> 0 OR from_os_pct > 50);
+  (coalesce(shared_blks_hit, 0) + coalesce(local_blks_hit, 0) + os_blks_cached <> 0 OR from_os_pct > 50
+   OR from_os_pct IS NULL);
 -- what is said of the device is what io_probe_device says
 SELECT path, relname FROM result WHERE (device, read_ahead_kb) IS DISTINCT FROM
   (SELECT (string_agg(d.device, ','), min(d.read_ahead_kb)) FROM io_probe_device() d
@@ -85,8 +88,10 @@ SELECT path, blks_scanned, (cold = :'emptied') IS NOT FALSE AS cold,
   FROM io_probe_seqscan('scanned', '{server,os}', cold => true);
 -- up to 16, what is in shared buffers is passed over and counted
 SELECT count(*) FROM scanned;
-SELECT CASE WHEN current_setting('server_version_num')::int >= 170000 THEN blks_scanned
-            ELSE substring(notes::text, '(\d+) blocks could not be evicted from buffers and were passed over')::int END AS blocks
+SELECT current_setting('server_version_num')::int < 170000 AS passes_over \gset
+SELECT CASE WHEN :'passes_over' THEN substring(notes::text, '(\d+) blocks could not be evicted')::int
+            ELSE blks_scanned END AS blocks,
+       status = CASE WHEN :'passes_over' THEN 'partial' ELSE 'ok' END AS status
   FROM io_probe_seqscan('scanned', '{server}', cold => true);
 
 -- start_blk, up to the very end
@@ -131,7 +136,7 @@ SELECT c.relkind, s.path, s.status, s.complete, s.blks_scanned > 10 AS blks_scan
   FROM pg_class c, io_probe_seqscan(c.oid, '{server,os}') s
   WHERE c.oid = (SELECT reltoastrelid FROM pg_class WHERE relname = 'kind_toast');
 -- an empty relation is no error, on no path
-SELECT path, status, blks_scanned, complete, us_per_block, from_os_pct FROM io_probe_seqscan('kind_empty');
+SELECT path, status, blks_scanned, complete, us_per_block, from_os_pct, cold FROM io_probe_seqscan('kind_empty');
 -- other forks
 VACUUM scanned;
 SELECT path, fork, complete,

@@ -131,7 +131,7 @@ impl Request {
         let mut rows = Vec::with_capacity(self.paths.len());
         for (index, &path) in self.paths.iter().enumerate() {
             let _charge = statement::charge();
-            let blocks = target.stripe(index as u64);
+            let blocks = target.stripe(index);
             progress.path(path.name(), blocks.end - blocks.start);
             let mut row = Row::new(&target, path);
             if statement::left().is_zero() {
@@ -182,18 +182,19 @@ struct Method {
 impl Target<'_> {
     /// The blocks of the path number `index`. A relation of three byte budgets or more gives each path
     /// blocks of its own, so that none finds what another one left in the caches.
-    fn stripe(&self, index: u64) -> Range<u64> {
-        let start = self.request.start;
-        if self.has_stripes() {
-            let start = start + index * self.budget();
-            start..start + self.budget()
-        } else {
-            start..self.source.blocks()
+    fn stripe(&self, index: usize) -> Range<u64> {
+        let (start, end) = (self.request.start, self.source.blocks());
+        if !self.has_stripes() {
+            return start..end;
         }
+        let start = start + index as u64 * self.budget();
+        let is_last = index + 1 == self.request.paths.len();
+        start..if is_last { end } else { start + self.budget() }
     }
 
     fn has_stripes(&self) -> bool {
-        (self.source.blocks() - self.request.start) / 3 >= self.budget()
+        let blocks = self.source.blocks() - self.request.start;
+        self.request.paths.len() > 1 && blocks / 3 >= self.budget()
     }
 
     /// The byte budget of a path in blocks.
