@@ -100,7 +100,7 @@ impl Row {
         self.blks_scanned = (scan.blocks.end - scan.blocks.start).saturating_sub(run.skipped);
         self.complete = scan.stop.is_none() && scan.blocks.end == self.blks_total;
         self.elapsed_ms = Some(figure(scan.elapsed_ns as f64 / 1e6));
-        self.os_blks_cached = scan.cached_bytes.map(|bytes| bytes / block_size);
+        self.os_blks_cached = scan.cached_bytes.map(|bytes| bytes.div_ceil(block_size));
         self.hole_blks = Some(scan.holes);
         if path == Path::Server {
             let temporary = target.relation.is_temporary();
