@@ -56,7 +56,8 @@ SELECT path, relname FROM result
 SELECT path, relname FROM result WHERE CASE
     WHEN status IN ('void', 'unsupported') OR notes::text LIKE '%rate-limited%'
     THEN num_nonnulls(mib_per_s, us_per_block, ci_low_us, ci_high_us) > 0
-    ELSE (abs(mib_per_s * us_per_block / 1e6 / current_setting('block_size')::int * 1048576 - 1) < 0.001) IS NOT TRUE END;
+    ELSE abs(mib_per_s * us_per_block / 1e6 / current_setting('block_size')::int * 1048576 - 1) > 0.001
+         OR num_nulls(mib_per_s, us_per_block) > 0 END;
 SELECT path, relname FROM result WHERE (us_per_block BETWEEN ci_low_us AND ci_high_us) IS FALSE OR elapsed_ms <= 0;
 -- counts are within bounds, bytes have a source, a cold row found nothing in the caches and got nothing from there
 SELECT path, relname FROM result WHERE blks_scanned > blks_total OR os_blks_cached > blks_scanned

@@ -1,0 +1,177 @@
+#!/usr/bin/env -S python3 -B
+"""A probe gives way to whoever waits for its relation, and delays nobody else: DDL, other databases, a standby's replay.
+"""
+
+import os
+import time
+import unittest
+
+from lib import TEST_TMP, Failure, Session, as_server, dense_table, main, say, seqscan, wait_for, wait_for_probe
+
+BLOCKS = 1024
+# The probe looks for waiters once a second; a probe that doesn't would go on until it has done.
+PATIENCE = 5
+LONG = "15 s"
+NOTE = "another session waits for a lock on this relation"
+
+
+def slowly(path, relation="probed"):
+    """A probe of ten blocks a second."""
+    return seqscan(relation, path, duration=LONG, chunk_kb=8, options={"max_iops": 10})
+
+
+class Ddl(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.control = Session()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.control.close()
+
+    def setUp(self):
+        self.control.run("DROP TABLE IF EXISTS probed")
+        dense_table(self.control, "probed", BLOCKS)
+        self.control.run("CREATE INDEX probed_id ON probed (id) WITH (fillfactor = 10)")
+
+    def test_what_needs_the_relation_for_itself(self):
+        for path, relation, command in [
+            ("direct", "probed", "ALTER TABLE probed ADD note text"),
+            ("server", "probed", "TRUNCATE probed"),
+            ("os", "probed", "VACUUM FULL probed"),
+            ("direct", "probed_id", "ALTER TABLE probed ADD remark text"),
+            ("server", "probed", "LOCK TABLE probed"),
+            ("os", "probed", "DROP TABLE probed"),
+        ]:
+            with self.subTest(command, path=path), Session() as prober, Session() as other:
+                self.control.run("INSERT INTO probed SELECT g, repeat('x', 8000) FROM generate_series(1, 512) AS g")
+                self.control.run("CHECKPOINT")
+                self.start(prober, slowly(path, relation))
+                other.start(f"BEGIN; {command}; COMMIT" if "VACUUM" not in command else command)
+                asked = time.monotonic()
+                (row,) = prober.finish_rows()
+                other.finish()
+                say(f"{command} during {path}: waited {(time.monotonic() - asked) * 1000:.0f} ms")
+                self.assertLess(time.monotonic() - asked, PATIENCE)
+                self.assertEqual((row["status"], row["complete"]), ("partial", False))
+                self.assertIn(NOTE, " ".join(row["notes"]))
+                self.assertGreater(row["blks_scanned"], 0)
+                self.assertLess(row["blks_scanned"], row["blks_total"])
+
+    def test_what_goes_on_beside_a_probe(self):
+        """What needs no lock that a reader keeps it from does not wait, and the probe goes on."""
+        with Session() as prober:
+            self.start(prober, slowly("direct"))
+            for command in [
+                "INSERT INTO probed SELECT g, repeat('y', 8000) FROM generate_series(1, 512) AS g",
+                "UPDATE probed SET id = id WHERE id <= 100",
+                "CREATE INDEX ON probed (id)",
+                "ANALYZE probed",
+                "VACUUM (TRUNCATE false) probed",
+            ]:
+                self.control.run(command)
+                self.assertTrue(prober.busy(), command)
+
+    def test_growth_during_a_probe(self):
+        """The probe reads the blocks that were there when it began."""
+        with Session() as prober:
+            self.start(prober, seqscan("probed", "direct", options={"max_mib_per_s": 8}))
+            self.control.run("INSERT INTO probed SELECT g, repeat('y', 8000) FROM generate_series(1, 512) AS g")
+            (row,) = prober.finish_rows()
+            self.assertEqual((row["status"], row["complete"]), ("ok", True))
+            self.assertEqual((row["blks_scanned"], row["blks_total"]), (BLOCKS, BLOCKS))
+
+    def test_a_path_that_has_not_begun_when_someone_waits(self):
+        """All paths of a call give way, not only the one that is running."""
+        with Session() as prober, Session() as other:
+            self.start(prober, slowly("direct,server,os"))
+            other.start("BEGIN; LOCK TABLE probed; COMMIT")
+            asked = time.monotonic()
+            rows = prober.finish_rows()
+            other.finish()
+            say(f"LOCK TABLE during all three: waited {(time.monotonic() - asked) * 1000:.0f} ms")
+            self.assertLess(time.monotonic() - asked, PATIENCE)
+            self.assertEqual([row["complete"] for row in rows], [False] * 3)
+
+    def test_databases(self):
+        """Creating and dropping one waits for an answer of every server process."""
+        for path in ["direct", "server", "os"]:
+            with self.subTest(path), Session() as prober:
+                self.start(prober, slowly(path))
+                for command in ["CREATE DATABASE beside", "DROP DATABASE beside"]:
+                    asked = time.monotonic()
+                    self.control.run(command)
+                    say(f"{command} during {path}: {(time.monotonic() - asked) * 1000:.0f} ms")
+                    self.assertLess(time.monotonic() - asked, PATIENCE)
+                self.assertTrue(prober.busy())
+
+    def test_standby(self):
+        standby = Standby(self.control)
+        self.addCleanup(standby.stop)
+        with Session(host=standby.host) as session, Session(host=standby.host) as control:
+            rows = session.rows("SELECT * FROM io_probe_seqscan('probed', cold => true)")
+            self.assertEqual([(row["path"], row["status"]) for row in rows],
+                             [("direct", "ok"), ("server", "ok"), ("os", "ok")])
+            self.assertEqual([row["blks_scanned"] for row in rows], [BLOCKS] * 3)
+            self.assertEqual(session.row("SELECT * FROM io_probe_evict('probed')")["os_bytes_after"], 0)
+
+            # Replay that may not wait cancels the probe; replay that may, finds that it gives way.
+            for delay, path in [("0", "direct"), ("0", "server"), ("0", "os"), ("30s", "direct"), ("30s", "server")]:
+                with self.subTest(delay=delay, path=path):
+                    control.run(f"ALTER SYSTEM SET max_standby_streaming_delay = '{delay}'")
+                    control.run("SELECT pg_reload_conf()")
+                    self.control.run("DROP TABLE IF EXISTS gone")
+                    dense_table(self.control, "gone", 512)
+                    standby.catch_up()
+                    self.start(session, slowly(path, "gone"), control)
+                    self.control.run("DROP TABLE gone")
+                    asked = time.monotonic()
+                    try:
+                        (row,) = session.finish_rows()
+                        self.assertEqual((row["status"], delay), ("partial", "30s"))
+                        self.assertIn(NOTE, " ".join(row["notes"]))
+                        end = row["status"]
+                    except Failure as failure:
+                        self.assertEqual((failure.sqlstate, delay), ("40001", "0"))
+                        end = failure.sqlstate
+                    say(f"DROP TABLE on the primary, delay {delay}, {path}: {end} after "
+                        f"{(time.monotonic() - asked) * 1000:.0f} ms")
+                    self.assertLess(time.monotonic() - asked, PATIENCE)
+                    standby.catch_up()
+                    self.assertIsNone(control.value("SELECT to_regclass('gone')"))
+
+    def start(self, prober, query, control=None):
+        """Starts a probe and waits until it reads."""
+        prober.start_rows(query)
+        wait_for_probe(control or self.control, prober.pid)
+        time.sleep(0.2)
+
+
+class Standby:
+    """A hot standby of the server, with a socket of its own."""
+
+    def __init__(self, primary):
+        self.primary = primary
+        self.host = os.path.join(TEST_TMP, "standby")
+        self.data = os.path.join(self.host, "data")
+        as_server("mkdir", self.host)
+        as_server("pg_basebackup", "-D", self.data, "-R", "-c", "fast", "--no-sync")
+        self.log = os.path.join(self.host, "log")
+        as_server("pg_ctl", "start", "-w", "-t", "60", "-D", self.data, "-l", self.log,
+                  "-o", f"-c unix_socket_directories={self.host}")
+        self.control = Session(host=self.host)
+
+    def catch_up(self):
+        """Waits until it has replayed what the primary has written."""
+        written = self.primary.value("SELECT pg_current_wal_lsn()")
+        wait_for(
+            lambda: self.control.value(f"SELECT pg_last_wal_replay_lsn() >= '{written}'"), "the standby to catch up", 30
+        )
+
+    def stop(self):
+        self.control.close()
+        as_server("pg_ctl", "stop", "-m", "immediate", "-D", self.data)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,355 @@
+"""What the client tests share: psql sessions, tables of a known shape, and a look at a server process from outside.
+
+The environment is that of tools/check.sh. Nothing here knows what a probe should answer.
+"""
+
+import glob
+import json
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+import unittest
+
+BLOCK = 8192
+SEGMENT_BLOCKS = 131072  # 1 GiB
+VERSION = int(os.environ["PG_VERSION_NUM"]) // 10000
+PGDATA = os.environ["PGDATA"]
+TEST_TMP = os.environ["TEST_TMP"]
+SERVER_LOG = os.path.join(os.path.dirname(PGDATA), "log")
+IS_ROOT = os.geteuid() == 0
+
+# The four ways to read, by name: arguments of the probe, and the engine where there is a choice.
+WAYS = {
+    "direct, io_uring": ("direct", "io_uring"),
+    "direct, threads": ("direct", "threads"),
+    "server": ("server", "auto"),
+    "os": ("os", "auto"),
+}
+
+
+class Runner(unittest.TextTestRunner):
+    """Ends by SIGTERM, with which the check stops what takes too long, after the present test has cleaned up."""
+
+    def _makeResult(self):
+        result = super()._makeResult()
+
+        def stop(*_):
+            result.failfast = True
+            result.stop()
+            sys.exit("stopped")
+
+        signal.signal(signal.SIGTERM, stop)
+        return result
+
+
+def main():
+    """Runs the tests of the calling file; exits with 77 when every one was skipped."""
+    result = unittest.main(exit=False, testRunner=Runner(verbosity=2)).result
+    if not result.wasSuccessful():
+        sys.exit(1)
+    if len(result.skipped) == result.testsRun:
+        print("; ".join(sorted({why for _, why in result.skipped})) or "no test")
+        sys.exit(77)
+
+
+def say(text):
+    """A line among the names of the tests: figures that are not judged."""
+    print(f"    {text}", file=sys.stderr)
+
+
+# --- sessions ------------------------------------------------------------------------------------------------------
+
+
+class Failure(Exception):
+    """An ERROR or FATAL of the server, or the loss of the connection (sqlstate is None)."""
+
+    def __init__(self, text):
+        found = re.search(r"(?:ERROR|FATAL|PANIC):  (\w{5}): ", text)
+        self.sqlstate = found and found.group(1)
+        super().__init__(text)
+
+
+class Session:
+    """A psql that stays open."""
+
+    MARK = "=== done"
+
+    def __init__(self, database=None, host=None):
+        command = ["psql", "-X", "-q", "-A", "-t", "-v", "VERBOSITY=verbose"]
+        environment = dict(os.environ)
+        environment.update({"PGDATABASE": database} if database else {})
+        environment.update({"PGHOST": host} if host else {})
+        self.psql = subprocess.Popen(
+            command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+        self.pending = b""
+        try:
+            self.pid = self.value("SELECT pg_backend_pid()")
+            # A slow device is no failure.
+            self.run("SET pg_io_probe.default_duration = '1 min'")
+        except Exception:
+            self.close()
+            raise
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def start(self, sql):
+        """Sends statements without waiting for them."""
+        self.psql.stdin.write(f"{sql};\n\\echo {self.MARK}\n".encode())
+        self.psql.stdin.flush()
+
+    def busy(self):
+        """Has what was started not ended yet?"""
+        return self._mark() is None and not select.select([self.psql.stdout], [], [], 0)[0]
+
+    def finish(self, timeout=60):
+        """Waits for what was started: the lines that it gave. Raises Failure."""
+        deadline = time.monotonic() + timeout
+        end = self._mark()
+        while end is None:
+            if not select.select([self.psql.stdout], [], [], max(0, deadline - time.monotonic()))[0]:
+                raise TimeoutError(f"nothing after {timeout} s, but: {self.pending.decode()}")
+            data = os.read(self.psql.stdout.fileno(), 1 << 20)
+            if not data:
+                raise Failure(self.pending.decode())
+            self.pending += data
+            end = self._mark()
+        text = self.pending[:end].decode()
+        self.pending = self.pending[end + len(self.MARK) + 1 :]
+        if re.search(r"^(ERROR|FATAL|PANIC):  ", text, re.MULTILINE):
+            raise Failure(text)
+        return text.splitlines()
+
+    def _mark(self):
+        found = re.search(rb"^" + self.MARK.encode() + rb"\n", self.pending, re.MULTILINE)
+        return found and found.start()
+
+    def run(self, sql):
+        """Runs statements: the lines that they gave."""
+        self.start(sql)
+        return self.finish()
+
+    def value(self, query):
+        """The one value that a query gives."""
+        (line,) = self.run(f"SELECT to_json(({query}))")
+        return json.loads(line) if line else None
+
+    def rows(self, query):
+        """The rows of a query, each a dictionary."""
+        self.start_rows(query)
+        return self.finish_rows()
+
+    def start_rows(self, query):
+        """Sends a query without waiting for it."""
+        self.start(f"SELECT row_to_json(r) FROM ({query}) AS r")
+
+    def finish_rows(self):
+        """The rows of the query that was sent."""
+        return [json.loads(line) for line in self.finish()]
+
+    def row(self, query):
+        """The one row of a query."""
+        (row,) = self.rows(query)
+        return row
+
+    def close(self):
+        """Ends the session; a statement that is still running is cancelled."""
+        if self.busy():
+            self.psql.send_signal(signal.SIGINT)
+        try:
+            self.psql.communicate(timeout=10)
+        except BrokenPipeError:
+            self.psql.wait()
+
+
+def seqscan(relation, path, **arguments):
+    """A query that scans a relation on one path."""
+    return f"SELECT * FROM {call(relation, path, **arguments)}"
+
+
+def repeated(relation, path, **arguments):
+    """A query that does so again and again, until the statement's time is used up."""
+    return f"SELECT {call(relation, path, **arguments)} FROM generate_series(1, 1000000)"
+
+
+def call(relation, path, **arguments):
+    """A call of io_probe_seqscan on one path."""
+    arguments = {"rel": relation, "paths": "{%s}" % path, **arguments}
+    given = ", ".join(f"{name} => {literal(value)}" for name, value in arguments.items())
+    return f"io_probe_seqscan({given})"
+
+
+def literal(value):
+    """A Python value as SQL."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    text = json.dumps(value) if isinstance(value, dict) else value
+    return "'" + text.replace("'", "''") + "'"
+
+
+def wait_for(condition, what, timeout=10):
+    """Asks every few milliseconds until the answer is true, and returns it."""
+    deadline = time.monotonic() + timeout
+    while not (answer := condition()):
+        assert time.monotonic() < deadline, f"still not after {timeout} s: {what}"
+        time.sleep(0.005)
+    return answer
+
+
+def progress(session, pid):
+    """What the probe of a process reports; None when there is none."""
+    rows = session.rows(f"SELECT * FROM io_probe_progress() WHERE pid = {pid}")
+    return rows[0] if rows else None
+
+
+def wait_for_probe(session, pid):
+    """Waits until the process runs a probe."""
+    return wait_for(lambda: progress(session, pid), f"a probe in process {pid}")
+
+
+# --- tables --------------------------------------------------------------------------------------------------------
+
+
+def dense_table(session, name, blocks, place=""):
+    """A table with a row a block, all of it on storage, nothing of it in shared buffers. (VACUUM FULL writes the new
+    file past shared buffers, and syncs it.)"""
+    session.run(f"CREATE TABLE {name} (id int, filler text) WITH (autovacuum_enabled = off) {place}")
+    session.run(f"ALTER TABLE {name} ALTER filler SET STORAGE PLAIN")
+    session.run(f"INSERT INTO {name} SELECT g, repeat('x', 8000) FROM generate_series(1, {blocks}) AS g")
+    session.run(f"VACUUM FULL {name}; CHECKPOINT")
+
+
+def sparse_table(session, name, blocks):
+    """A table of so many blocks of which only the first was ever written."""
+    session.run(f"CREATE TABLE {name} WITH (autovacuum_enabled = off) AS SELECT 1 AS id; CHECKPOINT")
+    last = (blocks - 1) // SEGMENT_BLOCKS
+    for segment in range(last + 1):
+        path = segment_file(session, name, segment)
+        with open(path, "ab") as file:
+            file.truncate((SEGMENT_BLOCKS if segment < last else blocks - last * SEGMENT_BLOCKS) * BLOCK)
+        if IS_ROOT:
+            os.chown(path, *server_ids())
+
+
+def segment_file(session, relation, segment=0):
+    """The path of a segment file."""
+    base = os.path.join(PGDATA, session.value(f"SELECT pg_relation_filepath('{relation}')"))
+    return f"{base}.{segment}" if segment else base
+
+
+# --- processes -----------------------------------------------------------------------------------------------------
+
+
+class Process:
+    """What a server process holds, seen from outside."""
+
+    def __init__(self, pid):
+        self.pid = pid
+
+    def threads(self):
+        """Names of its threads. Workers of the kernel's io_uring show up among them and end when they like."""
+        names = [read(path).strip() for path in glob.glob(f"/proc/{self.pid}/task/*/comm")]
+        return sorted(name for name in names if not name.startswith("iou-"))
+
+    def descriptors(self):
+        """What its descriptors refer to, without those that the server itself keeps: of relations' and the WAL's
+        files, which it opens for writing, while a probe never does."""
+        found = []
+        for link in glob.glob(f"/proc/{self.pid}/fd/*"):
+            try:
+                target = os.readlink(link)
+                flags = re.search(r"^flags:\s+(\d+)", read(link.replace("/fd/", "/fdinfo/")), re.MULTILINE)
+            except FileNotFoundError:
+                continue
+            if not (target.startswith("/") and flags and int(flags.group(1), 8) & os.O_ACCMODE == os.O_RDWR):
+                found.append(re.sub(r":\[\d+\]", "", target))
+        return sorted(found)
+
+    def memory(self):
+        """Bytes of memory that are its own, not shared."""
+        return int(re.search(r"^RssAnon:\s+(\d+)", read(f"/proc/{self.pid}/status"), re.MULTILINE).group(1)) * 1024
+
+    def exists(self):
+        """Is it there, and no zombie?"""
+        state = read(f"/proc/{self.pid}/stat").rpartition(")")[2].split()[:1]
+        return state not in ([], ["Z"])
+
+
+class Watched:
+    """What a server process holds at most, beyond what it holds at first."""
+
+    def __init__(self, session):
+        self.process = Process(session.pid)
+
+    def __enter__(self):
+        self.memory = self.descriptors = 0
+        self.before = self.process.memory(), len(self.process.descriptors())
+        self.over = threading.Event()
+        self.thread = threading.Thread(target=self.watch)
+        self.thread.start()
+        return self
+
+    def watch(self):
+        while not self.over.wait(0.02):
+            self.memory = max(self.memory, self.process.memory() - self.before[0])
+            self.descriptors = max(self.descriptors, len(self.process.descriptors()) - self.before[1])
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.thread.join()
+
+    def __str__(self):
+        return f"at most {self.memory / (1 << 20):.1f} MiB and {self.descriptors} descriptors more"
+
+
+def read(path):
+    """The text of a file; empty when it is gone (a thread or descriptor that ended meanwhile)."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
+def server_ids():
+    """User and group that own the server's files."""
+    owner = os.stat(PGDATA)
+    return owner.st_uid, owner.st_gid
+
+
+def as_server(*command):
+    """Runs a command as the user who owns the server: what it printed."""
+    user, group = server_ids()
+    ids = {"user": user, "group": group, "extra_groups": []} if IS_ROOT else {}
+    done = subprocess.run(command, cwd="/", check=False, capture_output=True, text=True, **ids)
+    assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def start_server():
+    """Starts the server after a test has stopped it."""
+    as_server("pg_ctl", "start", "-w", "-t", "60", "-D", PGDATA, "-l", SERVER_LOG)
+
+
+def files_in_data_directory():
+    """Files that the server does not make by itself in its daily work: not its WAL, statistics and caches, and not
+    the relations' own."""
+    ours = re.compile(r"(?:pg_wal|pg_stat|pg_stat_tmp|pg_xact|pg_subtrans|pg_logical)/|pg_internal\.init|/\d+(?:_\w+)?(?:\.\d+)?$|(?:^|/)postmaster\.pid$")
+    found = set()
+    for directory, _, names in os.walk(PGDATA):
+        for name in names:
+            path = os.path.relpath(os.path.join(directory, name), PGDATA)
+            if not ours.search(path) or "tmp" in os.path.basename(path):
+                found.add(path)
+    return found

@@ -1,0 +1,157 @@
+#!/usr/bin/env -S python3 -B
+"""One probe at a time in the whole cluster, and what others see of it."""
+
+import time
+import unittest
+
+from lib import BLOCK, VERSION, Failure, Session, dense_table, main, progress, seqscan, wait_for, wait_for_probe
+
+BLOCKS = 1024
+BRIEF = seqscan("probed", "direct")
+
+
+def lasting(path="direct"):
+    """A probe that lasts longer than any test."""
+    return seqscan("probed", path, duration="60 s", options={"max_mib_per_s": 1})
+
+
+class Lock(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.control = Session()
+        dense_table(cls.control, "probed", BLOCKS)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.control.close()
+
+    def setUp(self):
+        self.first, self.second = Session(), Session()
+        self.addCleanup(self.first.close)
+        self.addCleanup(self.second.close)
+
+    def start_first(self, query=lasting()):
+        self.first.start_rows(query)
+        return wait_for_probe(self.control, self.first.pid)
+
+    def lock(self, **columns):
+        """The probe's lock as pg_locks shows it."""
+        wanted = " AND ".join(f"{name} = {value}" for name, value in columns.items())
+        return self.control.rows(f"SELECT * FROM pg_locks WHERE locktype = 'advisory' AND {wanted}")
+
+    def test_the_second_is_refused(self):
+        self.start_first()
+        with self.assertRaises(Failure) as raised:
+            self.second.rows(BRIEF)
+        self.assertEqual(raised.exception.sqlstate, "55006")
+        self.assertRegex(str(raised.exception), rf"DETAIL: .*\b{self.first.pid}\b")
+
+    def test_the_second_is_refused_in_another_database(self):
+        self.control.run("CREATE DATABASE elsewhere")
+        self.addCleanup(self.control.run, "DROP DATABASE elsewhere")
+        with Session(database="elsewhere") as other:
+            other.run("CREATE EXTENSION pg_io_probe; CREATE TABLE probed AS SELECT 1 AS id")
+            self.start_first()
+            with self.assertRaises(Failure) as raised:
+                other.rows(BRIEF)
+            self.assertEqual(raised.exception.sqlstate, "55006")
+            (seen,) = other.rows("SELECT * FROM io_probe_progress()")
+            # The relation's number means nothing there.
+            self.assertEqual((seen["pid"], seen["relid"], seen["path"]), (self.first.pid, None, "direct"))
+
+    def test_the_lock_is_visible(self):
+        self.start_first()
+        (lock,) = self.lock(pid=self.first.pid)
+        self.assertEqual((lock["database"], lock["mode"], lock["granted"]), ("0", "ExclusiveLock", True))
+        # Nobody can be shut out by the advisory locks of SQL, which are per database.
+        taken = f"SELECT pg_try_advisory_lock(({lock['classid']}::bigint << 32) | {lock['objid']})"
+        self.assertEqual(self.second.run(taken), ["t"])
+
+    def test_the_lock_ends_with_the_call(self):
+        """Not with the transaction."""
+        self.first.run("BEGIN")
+        self.first.rows(BRIEF)
+        self.assertEqual(self.lock(database=0), [])
+        held = f"SELECT mode FROM pg_locks WHERE pid = {self.first.pid} AND relation = 'probed'::regclass"
+        self.assertEqual(self.control.rows(held), [])
+        self.assertEqual(self.second.row(BRIEF)["status"], "ok")
+        self.first.run("COMMIT")
+
+    def test_waiting(self):
+        self.start_first()
+        self.second.start_rows(seqscan("probed", "direct", options={"wait": True}))
+        wait_for(lambda: self.lock(pid=self.second.pid, granted=False), "the second to wait")
+        waits = f"SELECT wait_event_type FROM pg_stat_activity WHERE pid = {self.second.pid}"
+        self.assertEqual(self.control.value(waits), "Lock")
+        self.assertTrue(self.second.busy())
+        self.control.value(f"SELECT pg_cancel_backend({self.first.pid})")
+        (row,) = self.second.finish_rows()
+        self.assertEqual((row["status"], row["complete"]), ("ok", True))
+
+    def test_lock_timeout(self):
+        self.start_first()
+        self.second.run("SET lock_timeout = 200")
+        with self.assertRaises(Failure) as raised:
+            self.second.rows(seqscan("probed", "direct", options={"wait": True}))
+        self.assertEqual(raised.exception.sqlstate, "55P03")
+        self.assertEqual(self.lock(pid=self.second.pid), [])
+
+    def test_progress(self):
+        relation = {"relid": "probed", "probe": "seqscan", "total": BLOCKS}
+        for path in ["direct", "server", "os"]:
+            with self.subTest(path), Session() as session:
+                session.start_rows(lasting(path))
+                first = wait_for_probe(self.control, session.pid)
+                self.assertEqual({**first, **relation, "path": path}, first)
+                later = wait_for(lambda: self.further_than(first, session), "progress")
+                self.assertEqual(later["started_at"], first["started_at"])
+                self.assertLessEqual(first["done"], later["done"])
+                self.assertLessEqual(later["done"], BLOCKS)
+                begun = f"SELECT query_start <= '{first['started_at']}' FROM pg_stat_activity WHERE pid = {session.pid}"
+                self.assertTrue(self.control.value(begun))
+        self.assertEqual(self.control.rows("SELECT * FROM io_probe_progress()"), [])
+
+    def further_than(self, seen, session):
+        now = progress(self.control, session.pid)
+        self.assertIsNotNone(now, "the probe has ended")
+        return now["done"] > seen["done"] and now
+
+    def test_progress_of_one_path_after_the_other(self):
+        self.first.start_rows(seqscan("probed", "direct,server,os", options={"max_mib_per_s": BLOCKS * BLOCK >> 20}))
+        seen = []
+        while self.first.busy():
+            now = progress(self.control, self.first.pid)
+            if now and now["path"] and now["path"] not in seen:
+                seen.append(now["path"])
+            time.sleep(0.01)
+        self.assertEqual(seen, ["direct", "server", "os"])
+        self.assertEqual([row["complete"] for row in self.first.finish_rows()], [True] * 3)
+
+    def test_wait_event(self):
+        expected = ("Extension", "IoProbeRead" if VERSION >= 17 else "Extension")
+        for path in ["direct", "os"]:
+            with self.subTest(path), Session() as session:
+                session.start_rows(lasting(path))
+                wait_for_probe(self.control, session.pid)
+                time.sleep(0.1)
+                query = f"SELECT wait_event_type, wait_event FROM pg_stat_activity WHERE pid = {session.pid}"
+                row = self.control.row(query)
+                self.assertEqual((row["wait_event_type"], row["wait_event"]), expected)
+                self.control.value(f"SELECT pg_cancel_backend({session.pid})")
+                self.assertRaises(Failure, session.finish)
+                # An own query, since an idle session waits for its client.
+                session.run(f"CREATE TABLE seen_{path} AS {query}")
+                row = self.control.row(f"SELECT * FROM seen_{path}")
+                self.assertEqual((row["wait_event_type"], row["wait_event"]), (None, None))
+
+    def test_a_copy_keeps_its_own_progress(self):
+        """A backend reports one command: the COPY that the probe is the query of."""
+        self.first.start(f"COPY (SELECT path FROM ({lasting()}) AS p) TO '/dev/null'")
+        copying = f"SELECT type FROM pg_stat_progress_copy WHERE pid = {self.first.pid}"
+        wait_for(lambda: self.lock(pid=self.first.pid), "the probe to run")
+        self.assertEqual(self.control.run(copying), ["FILE"])
+        self.assertIsNone(progress(self.control, self.first.pid))
+
+
+if __name__ == "__main__":
+    main()
