@@ -105,6 +105,9 @@ SELECT path, status, blks_scanned, complete, 'stopped at max_bytes' = ANY (notes
 SELECT bytes, path, blks_scanned, complete, notes::text LIKE '%this one from block %' AS own_blocks
   FROM unnest('{540672,548864}'::int[]) bytes,
        io_probe_seqscan('scanned', '{os,server}', options => jsonb_build_object('max_bytes', bytes));
+-- a path alone has the whole relation
+SELECT path, blks_scanned, complete, notes::text LIKE '%this one from block %' AS own_blocks
+  FROM io_probe_seqscan('scanned', '{os}', options => '{"max_bytes": 81920}');
 -- not a reason to stop when it is just enough
 SELECT complete, notes::text LIKE '%stopped%' AS stopped
   FROM io_probe_seqscan('scanned', '{os}', options => '{"max_bytes": 1638400}');

@@ -155,7 +155,8 @@ class Standby:
         self.host = os.path.join(TEST_TMP, "standby")
         self.data = os.path.join(self.host, "data")
         as_server("mkdir", self.host)
-        as_server("pg_basebackup", "-D", self.data, "-R", "-c", "fast", "--no-sync")
+        # With a slot, the primary keeps the WAL that a slow standby still needs.
+        as_server("pg_basebackup", "-D", self.data, "-R", "-C", "-S", "standby", "-c", "fast", "--no-sync")
         self.log = os.path.join(self.host, "log")
         as_server("pg_ctl", "start", "-w", "-t", "60", "-D", self.data, "-l", self.log,
                   "-o", f"-c unix_socket_directories={self.host}")
@@ -171,6 +172,9 @@ class Standby:
     def stop(self):
         self.control.close()
         as_server("pg_ctl", "stop", "-m", "immediate", "-D", self.data)
+        inactive = "SELECT NOT active FROM pg_replication_slots WHERE slot_name = 'standby'"
+        wait_for(lambda: self.primary.value(inactive), "the end of the standby's connection")
+        self.primary.run("SELECT pg_drop_replication_slot('standby')")
 
 
 if __name__ == "__main__":
