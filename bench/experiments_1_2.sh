@@ -128,16 +128,17 @@ GROUP BY 1, 2, 3 ORDER BY 1;
 SQL
 }
 
-# print_requests PATH: what the device saw; iostat's figures are per scan, and in percent of ours.
+# print_requests PATH: what the device saw of a scan, and what iostat says of the same, in percent of ours too.
 print_requests() {
     sql -P footer=off -v path="$1" <<'SQL'
 \echo Experiment 2, path :path
 SELECT max_sectors_kb, read_ahead_kb, spread(array_agg(elapsed_ms), 0) AS elapsed_ms,
-       spread(array_agg(mib_per_s), 0) AS mib_per_s, spread(array_agg(us_per_block), 2) AS us_per_block,
-       spread(array_agg(ios_per_block), 3) AS ios_per_block, spread(array_agg(rareq_kb), 1) AS rareq_kb,
-       spread(array_agg(aqu_sz), 2) AS aqu_sz, spread(array_agg(r_await_ms), 2) AS r_await_ms,
-       round(i.reads / count(*)) AS iostat_reads, round((i.reads / sum(device_ios) * 100)::numeric, 2) AS pct,
-       round(i.kb / count(*)) AS iostat_kb, round((i.kb / (sum(device_bytes) / 1024) * 100)::numeric, 2) AS pct
+       round(percentile_cont(0.5) WITHIN GROUP (ORDER BY mib_per_s)) AS mib_per_s,
+       spread(array_agg(us_per_block), 2) AS us_per_block, spread(array_agg(ios_per_block), 3) AS ios_per_block,
+       spread(array_agg(rareq_kb), 1) AS rareq_kb, spread(array_agg(aqu_sz), 2) AS aqu_sz,
+       spread(array_agg(r_await_ms), 2) AS r_await_ms,
+       round(i.reads / count(*)) AS iostat_reads, round((i.reads / sum(device_ios) * 100)::numeric, 2) AS "%",
+       round(i.kb / count(*)) AS iostat_kb, round((i.kb / sum(device_bytes) * 1024 * 100)::numeric, 2) AS "%"
 FROM scan JOIN iostat i USING (path, max_sectors_kb, read_ahead_kb)
 WHERE path = :'path' GROUP BY 1, 2, i.reads, i.kb ORDER BY 1, 2;
 SQL

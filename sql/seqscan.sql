@@ -26,7 +26,7 @@ SELECT path FROM io_probe_seqscan('scanned', NULL, NULL, NULL, NULL, NULL, NULL,
 SELECT path, status, blks_scanned, complete, chunk_kb, depth, engine = 'pread' AS pread
   FROM io_probe_seqscan('scanned', '{server,os}');
 SELECT path, status = 'unsupported' OR status IN ('ok', 'void') AND (blks_scanned, complete) = (200, true) AS complete,
-       status = 'unsupported' OR (chunk_kb, depth) = (256, 16) AS defaults,
+       status = 'unsupported' OR (chunk_kb, depth) = (512, 8) AS defaults,
        status = 'unsupported' OR engine IN ('io_uring', 'threads') AS engine
   FROM io_probe_seqscan('scanned', '{direct}');
 SELECT path, status = 'unsupported' OR (chunk_kb, depth, engine) = (64, 1, 'pread') AS depth_1

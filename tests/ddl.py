@@ -6,7 +6,8 @@ import os
 import time
 import unittest
 
-from lib import TEST_TMP, Failure, Session, as_server, dense_table, main, say, seqscan, wait_for, wait_for_probe
+from lib import PATHS, TEST_TMP, Failure, Session, as_server, dense_table, main, say, seqscan, wait_for
+from lib import wait_for_probe
 
 BLOCKS = 1024
 # The probe looks for waiters once a second; a probe that doesn't would go on until it has done.
@@ -95,7 +96,7 @@ class Ddl(unittest.TestCase):
 
     def test_databases(self):
         """Creating and dropping one waits for an answer of every server process."""
-        for path in ["direct", "server", "os"]:
+        for path in PATHS:
             with self.subTest(path), Session() as prober:
                 self.start(prober, slowly(path))
                 for command in ["CREATE DATABASE beside", "DROP DATABASE beside"]:

@@ -14,9 +14,9 @@ import threading
 import time
 import unittest
 
-from lib import BLOCK, IS_ROOT, PGDATA, SEGMENT_BLOCKS, TEST_TMP, WAYS, Failure, Process, Session, as_server, call
+from lib import BLOCK, IS_ROOT, PATHS, PGDATA, SEGMENT_BLOCKS, TEST_TMP, Failure, Process, Session, as_server, call
 from lib import dense_table, files_in_data_directory, main, read, repeated, say, segment_file, seqscan, server_ids
-from lib import sparse_table, start_server, wait_for, wait_for_probe
+from lib import sparse_table, start_server, wait_for, wait_for_probe, ways
 
 BLOCKS = 2048
 MIB = 1 << 20
@@ -55,7 +55,7 @@ class Storage(unittest.TestCase):
         self.session.rows("SELECT * FROM io_probe_seqscan('probed')")
         self.session.run("SELECT * FROM io_probe_evict('probed')")
         with disk.cut_short_within(path):
-            for way, (route, engine) in WAYS.items():
+            for way, (route, engine) in ways(self.session).items():
                 with self.subTest(way):
                     self.session.run(f"SET pg_io_probe.engine = {engine}")
                     if route == "server":
@@ -140,6 +140,7 @@ class Processes(unittest.TestCase):
         self.control.run("CHECKPOINT")
         self.addCleanup(self.clean_up)
         self.files = files_in_data_directory()
+        self.ways = ways(self.control)
 
     def clean_up(self):
         self.control.close()
@@ -149,7 +150,7 @@ class Processes(unittest.TestCase):
             session.run("DROP TABLE probed")
 
     def start(self, session, way, state):
-        path, engine = WAYS[way]
+        path, engine = self.ways[way]
         session.run(f"SET pg_io_probe.engine = {engine}; {seqscan('probed', path)}")
         session.start(state(path))
         wait_for_probe(self.control, session.pid)
@@ -166,7 +167,7 @@ class Processes(unittest.TestCase):
             self.assertEqual([(row["status"], row["complete"]) for row in rows], [("ok", True)] * 3)
 
     def test_kill_of_a_backend(self):
-        for way in WAYS:
+        for way in self.ways:
             with self.subTest(way), Session() as session:
                 process = self.start(session, way, at_full_speed)
                 os.kill(session.pid, signal.SIGKILL)
@@ -178,7 +179,7 @@ class Processes(unittest.TestCase):
 
     def test_shutdown(self):
         for mode in ["fast", "immediate"]:
-            for way in WAYS:
+            for way in self.ways:
                 with self.subTest(mode, way=way), Session() as session:
                     process = self.start(session, way, at_full_speed if mode == "fast" else pausing)
                     self.control.close()
@@ -193,7 +194,7 @@ class Processes(unittest.TestCase):
                     self.assert_as_before()
 
     def test_death_of_the_postmaster(self):
-        for way in WAYS:
+        for way in self.ways:
             with self.subTest(way), Session() as session:
                 process = self.start(session, way, pausing)
                 postmaster = Process(int(read(os.path.join(PGDATA, "postmaster.pid")).split()[0]))
@@ -214,7 +215,7 @@ class Processes(unittest.TestCase):
         """At random moments, in one session."""
         with Session() as session:
             process = Process(session.pid)
-            for path, engine in WAYS.values():
+            for path, engine in self.ways.values():
                 session.run(f"SET pg_io_probe.engine = {engine}; {seqscan('probed', path)}")
             before = process.threads(), process.descriptors()
             memory = process.memory()
@@ -223,7 +224,7 @@ class Processes(unittest.TestCase):
             moments = random.Random(seed)
             cancelled = 0
             for number in range(CANCELS):
-                path, engine = list(WAYS.values())[number % len(WAYS)]
+                path, engine = list(self.ways.values())[number % len(self.ways)]
                 session.run(f"SET pg_io_probe.engine = {engine}")
                 session.start(f"SELECT {call('probed', path, cold=number % 8 >= 4)}")
                 time.sleep(moments.uniform(0, 0.015))
@@ -238,9 +239,6 @@ class Processes(unittest.TestCase):
             self.assertEqual((process.threads(), process.descriptors()), before)
             self.assertLess(process.memory() - memory, 2 * MIB)
         self.assert_as_before()
-
-
-PATHS = ["direct", "server", "os"]
 
 
 def at_full_speed(path):

@@ -4,7 +4,8 @@
 import time
 import unittest
 
-from lib import BLOCK, VERSION, Failure, Session, dense_table, main, progress, seqscan, wait_for, wait_for_probe
+from lib import BLOCK, PATHS, VERSION, Failure, Session, dense_table, main, progress, seqscan, wait_for
+from lib import wait_for_probe
 
 BLOCKS = 1024
 BRIEF = seqscan("probed", "direct")
@@ -98,7 +99,7 @@ class Lock(unittest.TestCase):
 
     def test_progress(self):
         relation = {"relid": "probed", "probe": "seqscan", "total": BLOCKS}
-        for path in ["direct", "server", "os"]:
+        for path in PATHS:
             with self.subTest(path), Session() as session:
                 session.start_rows(lasting(path))
                 first = wait_for_probe(self.control, session.pid)

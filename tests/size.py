@@ -4,7 +4,7 @@
 import time
 import unittest
 
-from lib import BLOCK, SEGMENT_BLOCKS, Session, Watched, main, say, seqscan, sparse_table
+from lib import BLOCK, SEGMENT_BLOCKS, Session, Watched, engines, main, say, seqscan, sparse_table
 
 TIB = 1024 * SEGMENT_BLOCKS
 MIB = 1 << 20
@@ -27,7 +27,7 @@ class Size(unittest.TestCase):
         cls.control.close()
 
     def test_a_terabyte_keeps_to_its_duration(self):
-        for engine in ["io_uring", "threads"]:
+        for engine in engines(self.control):
             with self.subTest(engine), Session() as session:
                 session.run(f"SET pg_io_probe.engine = {engine}; {seqscan('odd', 'direct')}")
                 with Watched(session) as most:

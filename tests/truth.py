@@ -9,8 +9,8 @@ import threading
 import time
 import unittest
 
-from lib import BLOCK, PGDATA, TEST_TMP, VERSION, Session, dense_table, main, read, say, segment_file, seqscan
-from lib import wait_for_probe
+from lib import BLOCK, PATHS, PGDATA, TEST_TMP, VERSION, Session, create_extension, dense_table, engines, main, read
+from lib import say, segment_file, seqscan, wait_for_probe
 
 BLOCKS = 8192
 BYTES = BLOCKS * BLOCK
@@ -26,7 +26,6 @@ class Truth(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.session = Session()
-        cls.session.run("CREATE EXTENSION IF NOT EXISTS pg_buffercache")
         dense_table(cls.session, "dense", BLOCKS)
 
     @classmethod
@@ -52,7 +51,7 @@ class Device(Truth):
     """Bytes fetched."""
 
     def test_direct_fetches_what_it_asks_for(self):
-        for engine in ["io_uring", "threads"]:
+        for engine in engines(self.session):
             with self.subTest(engine):
                 self.session.run(f"SET pg_io_probe.engine = {engine}")
                 row = self.scan("direct")
@@ -66,7 +65,7 @@ class Device(Truth):
         self.session.run("RESET pg_io_probe.engine")
 
     def test_a_part_is_accounted_for_as_a_part(self):
-        for path in ["direct", "server", "os"]:
+        for path in PATHS:
             with self.subTest(path):
                 row = self.scan(path, cold=True, options={"max_bytes": BYTES // 4, "start_blk": 100})
                 self.assertEqual((row["blks_scanned"], row["complete"]), (BLOCKS // 4, False))
@@ -189,6 +188,8 @@ class SharedBuffers(Truth):
 
     def resident(self):
         """Blocks of the table in shared buffers, by contrib's count."""
+        if not create_extension(self.session, "pg_buffercache"):
+            self.skipTest("no pg_buffercache")
         return self.session.value(
             """SELECT count(*) FROM pg_buffercache WHERE relfilenode = pg_relation_filenode('dense')
             AND relforknumber = 0 AND reldatabase = (SELECT oid FROM pg_database WHERE datname = current_database())"""
@@ -207,7 +208,7 @@ class OsCache(Truth):
                 self.about(bytes_cached, sum(length for _, length in cached), 0.1)
                 row = self.session.row("SELECT * FROM io_probe_cache('dense') WHERE fork = 'main'")
                 self.assertEqual((row["os_cached_bytes"], row["os_dirty_bytes"]), (bytes_cached, 0))
-                for engine in ["io_uring", "threads"]:
+                for engine in engines(self.session):
                     self.session.run(f"SET pg_io_probe.engine = {engine}")
                     self.assertEqual(self.scan("direct")["os_blks_cached"], -(-bytes_cached // BLOCK))
                 # Looking changes nothing, nor do direct reads.
@@ -242,7 +243,7 @@ class OsCache(Truth):
 
         self.addCleanup(self.renew)
         for state in [warm, soil]:
-            for path in ["direct", "server", "os"]:
+            for path in PATHS:
                 with self.subTest(path, state=state.__name__):
                     state()
                     row = self.scan(path, cold=True)

@@ -1,7 +1,7 @@
 //! What the OS page cache holds of a file, and making it let go.
 //!
-//! Residency comes from `cachestat(2)` (Linux 6.5), on older kernels from `mincore(2)` over a
-//! mapping, which does not tell dirty pages. Both look without touching: nothing is read in.
+//! Residency comes from `cachestat(2)` (Linux 6.5), on older kernels and on overlayfs from
+//! `mincore(2)` over a mapping, which does not tell dirty pages. Both look without touching: nothing is read in.
 //!
 //! Eviction is a request, not a command. `POSIX_FADV_DONTNEED` skips dirty pages, so the file is
 //! written back first, in pieces that can be interrupted; it skips folios that only partly lie in
@@ -17,6 +17,7 @@ use std::sync::LazyLock;
 
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
+use nix::sys::statfs::{OVERLAYFS_SUPER_MAGIC, fstatfs};
 use nix::unistd::{SysconfVar, sysconf};
 
 use crate::pace::{Ask, Stop};
@@ -54,6 +55,13 @@ pub fn method() -> Method {
     *METHOD
 }
 
+/// How it is found for this file: cachestat looks at overlayfs's own, empty mapping, mincore at the
+/// file's below.
+fn method_for(file: &File) -> Method {
+    let on_overlay = || fstatfs(file).is_ok_and(|fs| fs.filesystem_type() == OVERLAYFS_SUPER_MAGIC);
+    if method() == Method::Cachestat && on_overlay() { Method::Mincore } else { method() }
+}
+
 /// The size of a page of the page cache, in bytes.
 pub fn page_size() -> u64 {
     static SIZE: LazyLock<u64> = LazyLock::new(|| {
@@ -67,7 +75,7 @@ pub fn residency(file: &File, path: &Path, bytes: Range<u64>) -> Result<Residenc
     if bytes.is_empty() {
         return Ok(Residency { cached_bytes: 0, dirty_bytes: Some(0) });
     }
-    match method() {
+    match method_for(file) {
         Method::Cachestat => {
             let range = CachestatRange { offset: bytes.start, length: bytes.end - bytes.start };
             let counts = cachestat(file.as_raw_fd(), range)

@@ -131,6 +131,12 @@ fn evictions(rel: Option<pg_sys::Oid>) -> Result<Vec<Eviction>> {
         } else if shared_blks_after > 0 {
             notes.push("pages that others use stay in shared buffers".to_owned());
         }
+        if stop.is_none() && os_after.cached_bytes > 0 {
+            notes.push(
+                "pages stay in the OS cache: others use them, or the file system has no other place"
+                    .to_owned(),
+            );
+        }
         rows.push(Eviction {
             fork: fork.name(),
             shared_blks_before: shared_before.in_fork(fork),

@@ -169,10 +169,14 @@ impl Row {
                 self.from_os_pct = Some(figure(os));
                 self.from_device_pct = Some(figure(device));
             }
-            None if hits + reads > 0 => self.notes.push(
-                "who served the blocks is unknown: bytes fetched and blocks missing from the OS cache don't tell"
-                    .to_owned(),
-            ),
+            None if hits + reads > 0 => {
+                // Whatever says that nothing was cached is not to be believed then.
+                self.cold = None;
+                self.notes.push(
+                    "who served the blocks is unknown: bytes fetched and blocks missing from the OS cache don't tell"
+                        .to_owned(),
+                );
+            }
             None => {}
         }
         if path == Path::Direct && self.from_device_pct.is_some_and(|share| share < 99.9) {
