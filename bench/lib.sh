@@ -16,7 +16,8 @@ give_up() {
 }
 
 install_extension() {
-    make -s PG_CONFIG="$1" >/dev/null 2>&1 || make -s PG_CONFIG="$1" # once more, to be seen
+    local said
+    said=$(make -s PG_CONFIG="$1" 2>&1) || give_up "$said"
     make -s install PG_CONFIG="$1"
 }
 

@@ -1,6 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""A probe gives way to whoever waits for its relation, and delays nobody else: DDL, other databases, a standby's replay.
-"""
+"""A probe gives way to whoever waits for its relation, and delays nobody else: DDL, other databases, replay."""
 
 import os
 import time

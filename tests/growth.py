@@ -71,7 +71,7 @@ class Growth(unittest.TestCase):
                 query = f"SELECT count(*) FROM (SELECT {function} FROM generate_series(1, %d)) AS calls"
                 session.run(query % 5)
                 with Watched(session) as most:
-                    session.run(query % (CALLS // 2))
+                    session.run(query % (CALLS // 3))
                 say(f"{name}: {most}")
                 self.assertLess(most.memory, 1 << 20)
 

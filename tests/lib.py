@@ -356,14 +356,18 @@ def start_server():
     as_server("pg_ctl", "start", "-w", "-t", "60", "-D", PGDATA, "-l", SERVER_LOG)
 
 
+# What the server writes in its daily work: its WAL, statistics and caches, and the relations themselves.
+DAILY = re.compile(
+    r"^(pg_wal|pg_stat|pg_stat_tmp|pg_xact|pg_subtrans|pg_logical)/|(^|/)(pg_internal\.init|\d+(_\w+)?(\.\d+)?)$"
+)
+
+
 def files_in_data_directory():
-    """Files that the server does not make by itself in its daily work: not its WAL, statistics and caches, and not
-    the relations' own."""
-    ours = re.compile(r"(?:pg_wal|pg_stat|pg_stat_tmp|pg_xact|pg_subtrans|pg_logical)/|pg_internal\.init|/\d+(?:_\w+)?(?:\.\d+)?$|(?:^|/)postmaster\.pid$")
+    """All other files there, and all with "tmp" in the name."""
     found = set()
     for directory, _, names in os.walk(PGDATA):
         for name in names:
             path = os.path.relpath(os.path.join(directory, name), PGDATA)
-            if not ours.search(path) or "tmp" in os.path.basename(path):
+            if "tmp" in name or not DAILY.search(path):
                 found.add(path)
     return found

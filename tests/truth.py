@@ -170,7 +170,11 @@ class SharedBuffers(Truth):
 
     def test_a_scan_that_is_cut_short(self):
         """What the server has read ahead counts, too."""
-        for arguments in [{"options": {"max_bytes": 1000 * BLOCK}}, {"duration": "1 ms"}, {"options": {"start_blk": 7}}]:
+        for arguments in [
+            {"options": {"max_bytes": 1000 * BLOCK}},
+            {"options": {"start_blk": 7}},
+            {"duration": "1 ms"},
+        ]:
             with self.subTest(str(arguments)):
                 row = self.scan("server", **arguments)
                 self.assert_all_counted(row)

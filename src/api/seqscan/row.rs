@@ -260,5 +260,5 @@ impl Row {
 
 /// Were so many blocks passed over that what is left is no sequential scan?
 fn mostly_skipped(run: &Run) -> bool {
-    run.skipped * 20 > run.scan.blocks.end - run.scan.blocks.start
+    run.skipped * 10 > run.scan.blocks.end - run.scan.blocks.start
 }
