@@ -148,7 +148,7 @@ make_device
 install_extension "$pg_config"
 start_bench_server "$pg_config"
 sql -c "CREATE TABLESPACE experiment LOCATION '$work/mount/tablespace'"
-PGOPTIONS='-c default_tablespace=experiment' load_table
+PGOPTIONS='-c default_tablespace=experiment' load_segment
 sql <<'SQL'
 CREATE TABLE scan AS SELECT 0 AS max_sectors_kb, s.* FROM io_probe_seqscan('tbl_cost_align') s WITH NO DATA;
 CREATE TABLE iostat (max_sectors_kb int, read_ahead_kb int, path text, reads float8, kb float8);

@@ -142,7 +142,7 @@ judge() {
         stop_cluster
         return
     fi
-    load_table
+    load_segment
     sql -c 'CREATE TABLE pair (path text, tool text, variant text, ours float8, theirs float8)' \
         -c "SELECT FROM io_probe_evict('tbl_cost_align')" >/dev/null
     against_fio fio

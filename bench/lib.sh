@@ -4,7 +4,7 @@
 #   install_extension PG_CONFIG         builds it and installs it into a PostgreSQL of the cache
 #   start_bench_server PG_CONFIG [NAME=VALUE…]
 #                                       starts a server with the extension, and with nothing to do by itself
-#   load_table                          loads tbl_cost_align, the 94,393 blocks of experiment 1; sets segment, its file
+#   load_segment                        loads tbl_cost_align; sets segment, its file
 #   expect_cached LEAST MOST            gives up unless the OS cache holds so many percent of that file
 
 . "$(dirname "${BASH_SOURCE[0]}")/../tools/env.sh"
@@ -28,16 +28,9 @@ start_bench_server() {
         sql -c 'CREATE EXTENSION pg_io_probe'
 }
 
-# COPY writes each block once and full, 107 rows in each. With FREEZE, and with wal_level minimal, nothing has to write
-# them again.
-load_table() {
-    sql -c "COPY (SELECT i, md5(i::text), timestamp '2024-01-01' + i * interval '1 second'
-                  FROM generate_series(1, 10100000) i) TO STDOUT (FORMAT binary)" |
-        sql -c 'BEGIN' \
-            -c 'CREATE TABLE tbl_cost_align (id int, info text, crt_time timestamp)' \
-            -c 'COPY tbl_cost_align FROM STDIN (FORMAT binary, FREEZE)' \
-            -c 'COMMIT'
-    sql -c 'VACUUM ANALYZE tbl_cost_align' -c 'CHECKPOINT'
+# load_table of tools/cluster.sh, and where it lies.
+load_segment() {
+    load_table
     # shellcheck disable=SC2034
     segment=$PGDATA/$(sql -At -c "SELECT pg_relation_filepath('tbl_cost_align')")
     [ "$(stat -L -c %s "$segment")" = $((94393 * 8192)) ] || give_up "$segment is not of 94,393 blocks"

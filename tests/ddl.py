@@ -108,6 +108,7 @@ class Ddl(unittest.TestCase):
     def test_standby(self):
         standby = Standby(self.control)
         self.addCleanup(standby.stop)
+        standby.start()
         with Session(host=standby.host) as session, Session(host=standby.host) as control:
             rows = session.rows("SELECT * FROM io_probe_seqscan('probed', cold => true)")
             self.assertEqual([(row["path"], row["status"]) for row in rows],
@@ -152,13 +153,15 @@ class Standby:
 
     def __init__(self, primary):
         self.primary = primary
+        self.control = None
         self.host = os.path.join(TEST_TMP, "standby")
         self.data = os.path.join(self.host, "data")
+
+    def start(self):
         as_server("mkdir", self.host)
         # With a slot, the primary keeps the WAL that a slow standby still needs.
         as_server("pg_basebackup", "-D", self.data, "-R", "-C", "-S", "standby", "-c", "fast", "--no-sync")
-        self.log = os.path.join(self.host, "log")
-        as_server("pg_ctl", "start", "-w", "-t", "60", "-D", self.data, "-l", self.log,
+        as_server("pg_ctl", "start", "-w", "-t", "60", "-D", self.data, "-l", os.path.join(self.host, "log"),
                   "-o", f"-c unix_socket_directories={self.host}")
         self.control = Session(host=self.host)
 
@@ -170,11 +173,16 @@ class Standby:
         )
 
     def stop(self):
-        self.control.close()
-        as_server("pg_ctl", "stop", "-m", "immediate", "-D", self.data)
-        inactive = "SELECT NOT active FROM pg_replication_slots WHERE slot_name = 'standby'"
-        wait_for(lambda: self.primary.value(inactive), "the end of the standby's connection")
-        self.primary.run("SELECT pg_drop_replication_slot('standby')")
+        if self.control:
+            self.control.close()
+        if os.path.exists(os.path.join(self.data, "postmaster.pid")):
+            as_server("pg_ctl", "stop", "-m", "immediate", "-D", self.data)
+        wait_for(self.drop_slot, "the end of the slot")
+
+    def drop_slot(self):
+        """False while the standby's connection has not ended yet."""
+        self.primary.run("SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE NOT active")
+        return self.primary.value("SELECT count(*) FROM pg_replication_slots") == 0
 
 
 if __name__ == "__main__":

@@ -33,6 +33,7 @@ class Runner(unittest.TextTestRunner):
         result = super()._makeResult()
 
         def stop(*_):
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it comes twice, to the process and to its group
             result.failfast = True
             result.stop()
             sys.exit("stopped")

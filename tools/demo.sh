@@ -16,18 +16,6 @@ show() {
     sql -P null=- -P footer=off -c "$2"
 }
 
-# COPY writes each block once and full: 107 rows in each of 94,393 blocks. (CREATE TABLE AS and INSERT would leave
-# some empty at the end.) With FREEZE, and with wal_level minimal, nothing has to write them again.
-load() {
-    sql -c "COPY (SELECT i, md5(i::text), timestamp '2024-01-01' + i * interval '1 second'
-                  FROM generate_series(1, 10100000) i) TO STDOUT (FORMAT binary)" |
-        sql -c 'BEGIN' \
-            -c 'CREATE TABLE tbl_cost_align (id int, info text, crt_time timestamp)' \
-            -c 'COPY tbl_cost_align FROM STDIN (FORMAT binary, FREEZE)' \
-            -c 'COMMIT'
-    sql -c 'VACUUM ANALYZE tbl_cost_align' -c 'CHECKPOINT'
-}
-
 tools/deps.sh
 pg_config=$(pg_configs | tail -n 1)
 
@@ -41,7 +29,7 @@ start_cluster "$("$pg_config" --bindir)" 'shared_buffers = 128MB' 'wal_level = m
     'max_wal_size = 4GB' 'track_io_timing = on' 'max_parallel_workers_per_gather = 0' 'jit = off'
 
 say 'loading a table of 10,100,000 rows (15 s)'
-load
+load_table
 
 show 'The extension needs no preload and no restart.' \
     'CREATE EXTENSION pg_io_probe;'
