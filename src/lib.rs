@@ -1,6 +1,6 @@
 //! `pg_io_probe`: measures storage from inside PostgreSQL.
 //!
-//! A SQL call enters in [`api`], which checks arguments and shapes rows; [`pg`] speaks with the
+//! A SQL call enters in `api`, which checks arguments and shapes rows; `pg` speaks with the
 //! server; what is measured, and how, is the crate `io_probe_core`, which knows no PostgreSQL.
 
 #[cfg(not(panic = "unwind"))]
