@@ -203,15 +203,15 @@ impl Subplan {
     }
 
     /// Sorts first what has one likely payer, then CTEs, then the InitPlans that are named by a node which
-    /// reads nothing by itself.
-    fn rank(&self, entries: &[Entry]) -> (bool, bool, bool) {
+    /// reads nothing by itself; among equals, what has the least choice.
+    fn rank(&self, entries: &[Entry]) -> (bool, bool, bool, usize) {
         let choice = match (self.is_cte, self.users.len()) {
             (true, readers) => readers,
             (false, 0) => 1,
             (false, _) => self.suspects.len(),
         };
         let vague = self.users.iter().all(|&user| entries[user].reads_relations);
-        (choice > 1, !self.is_cte, vague)
+        (choice > 1, !self.is_cte, vague, choice)
     }
 }
 

@@ -403,12 +403,26 @@ fn a_gather_does_not_pay_for_what_ran_inside_another_subplan() {
     assert_eq!(own_hits(node("Gather", 160, json!({}), vec![inner, outer, scan])), [0, 10, 50, 100]);
 }
 
+fn temp(mut node: Value, blocks: u64) -> Value {
+    node["Temp Written Blocks"] = json!(blocks);
+    node
+}
+
+#[test]
+fn of_two_init_plans_of_one_node_the_one_with_less_choice_is_settled_first() {
+    // The Gather ran the first, the Limit the second.
+    let first = temp(subplan("InitPlan 1", "Seq Scan", 17, json!({}), vec![]), 1);
+    let second = temp(subplan("InitPlan 2", "Seq Scan", 263, json!({}), vec![]), 1);
+    let filter = json!({"Filter": "((InitPlan 1).col1 = (InitPlan 2).col1)"});
+    let sort =
+        temp(node("Sort", 263, json!({}), vec![second, temp(node("Limit", 263, filter, vec![]), 1)]), 4);
+    let gather = temp(node("Gather", 280, json!({}), vec![first, sort]), 5);
+    let own = nodes(&json!({"Plan": gather}).to_string()).unwrap();
+    assert_eq!(own.iter().map(|node| node.temp_blks_written.unwrap()).collect::<Vec<_>>(), [0, 1, 3, 1, 0]);
+}
+
 #[test]
 fn temporary_files_of_an_init_plan_are_not_taken_from_a_sort() {
-    let temp = |mut node: Value, blocks: u64| {
-        node["Temp Written Blocks"] = json!(blocks);
-        node
-    };
     let init_plan = temp(subplan("InitPlan 1", "Sort", 0, json!({}), vec![]), 4);
     let scan = temp(node("Seq Scan", 1, names_init_plan(1), vec![]), 4);
     let sort = temp(node("Sort", 1, json!({}), vec![init_plan, scan]), 9);
