@@ -37,21 +37,25 @@ class Cancel(unittest.TestCase):
 
     def test_cancel(self):
         for way, state, session in self.running(AT_FULL_SPEED, PAUSING, EVICTING, IN_A_LONG_FILE):
-            self.ends(f"cancel, {way}, {state}", session, "57014", "user request", self.cancel)
-            self.assert_session_goes_on(session, way)
+            with self.subTest(way, state=state):
+                self.ends(f"cancel, {way}, {state}", session, "57014", "user request", self.cancel)
+                self.assert_session_goes_on(session, way)
 
     def test_interrupt_of_psql(self):
         """Ctrl-C, after which a psql that reads from a pipe leaves."""
         for way, state, session in self.running(AT_FULL_SPEED):
-            told = lambda session: session.psql.send_signal(signal.SIGINT)
-            self.ends(f"Ctrl-C, {way}, {state}", session, "57014", "user request", told)
-            self.assert_process_ends(session, way)
+            with self.subTest(way, state=state):
+                tell = lambda session: session.psql.send_signal(signal.SIGINT)
+                self.ends(f"Ctrl-C, {way}, {state}", session, "57014", "user request", tell)
+                self.assert_process_ends(session, way)
 
     def test_statement_timeout(self):
         for way, state, session in self.running(AT_FULL_SPEED, PAUSING, setup=f"SET statement_timeout = {TIMEOUT_MS}"):
-            self.ends(f"statement_timeout, {way}, {state}", session, "57014", "statement timeout", lambda session: None)
-            session.run("SET statement_timeout = 0")
-            self.assert_session_goes_on(session, way)
+            with self.subTest(way, state=state):
+                what = f"statement_timeout, {way}, {state}"
+                self.ends(what, session, "57014", "statement timeout", lambda session: None)
+                session.run("SET statement_timeout = 0")
+                self.assert_session_goes_on(session, way)
 
     def test_cancel_that_the_transaction_survives(self):
         """A PL/pgSQL block that catches it: only the subtransaction ends, which has to clean up as well."""
@@ -72,9 +76,10 @@ class Cancel(unittest.TestCase):
 
     def test_terminate(self):
         for way, state, session in self.running(AT_FULL_SPEED, PAUSING, EVICTING, IN_A_LONG_FILE):
-            told = lambda session: self.control.value(f"SELECT pg_terminate_backend({session.pid})")
-            self.ends(f"terminate, {way}, {state}", session, "57P01", "administrator command", told)
-            self.assert_process_ends(session, way)
+            with self.subTest(way, state=state):
+                tell = lambda session: self.control.value(f"SELECT pg_terminate_backend({session.pid})")
+                self.ends(f"terminate, {way}, {state}", session, "57P01", "administrator command", tell)
+                self.assert_process_ends(session, way)
 
     # What the tests are made of.
 
