@@ -5,7 +5,19 @@
 #   start_bench_server PG_CONFIG [NAME=VALUE…]
 #                                       starts a server with the extension, and with nothing to do by itself
 #   load_segment                        loads tbl_cost_align; sets segment, its file
+#   find_segment                        sets it again, after something has rewritten the table
 #   expect_cached LEAST MOST            gives up unless the OS cache holds so many percent of that file
+#   evict_segment                       drops all of it from the OS cache
+# and for an experiment, which wants a device of its own and is for root:
+#   prepare_experiment                  starts a server with tbl_cost_align, and nothing else, on a loop device; sets
+#                                       pg_config, device (sda, say), work (a directory), max_sectors_kb_before and
+#                                       read_ahead_kb_before. BENCH_DIR (/var/tmp) is where it finds its 2 GiB, PG (the
+#                                       newest) the version of PostgreSQL in the cache
+#   set_queue MAX_SECTORS_KB READ_AHEAD_KB
+#                                       sets both limits of the device
+#   start_iostat                        starts an iostat that watches the device
+#   stop_iostat                         ends it; prints the reads and the kB that it has counted
+#   clean_up                            ends all of this and restores the limits: trap clean_up EXIT
 
 . "$(dirname "${BASH_SOURCE[0]}")/../tools/env.sh"
 . tools/cluster.sh
@@ -31,9 +43,12 @@ start_bench_server() {
 # load_table of tools/cluster.sh, and where it lies.
 load_segment() {
     load_table
-    # shellcheck disable=SC2034
-    segment=$PGDATA/$(sql -At -c "SELECT pg_relation_filepath('tbl_cost_align')")
+    find_segment
     [ "$(stat -L -c %s "$segment")" = $((94393 * 8192)) ] || give_up "$segment is not of 94,393 blocks"
+}
+
+find_segment() {
+    segment=$PGDATA/$(sql -At -c "SELECT pg_relation_filepath('tbl_cost_align')")
 }
 
 # As the file's owner: of the files of others the kernel says that all is cached.
@@ -44,4 +59,92 @@ expect_cached() {
     if ((cached * 100 < size * $1 || cached * 100 > size * $2)); then
         give_up "the OS cache holds $cached of the $size bytes of $segment"
     fi
+}
+
+evict_segment() {
+    sql -c "SELECT FROM io_probe_evict('tbl_cost_align')" >/dev/null
+    expect_cached 0 0
+}
+
+# A loop device with an ext4 of its own, which holds nothing but the table and which nobody else reads. It reads its
+# file by O_DIRECT, so that the host's cache does not serve it.
+make_device() {
+    local loop
+    work=$(mktemp -d "${BENCH_DIR:-/var/tmp}/pg_io_probe.XXXXXX")
+    chmod 755 "$work"
+    fallocate -l 2G "$work/disk"
+    loop=$(losetup --find --show --direct-io=on "$work/disk")
+    device=${loop#/dev/}
+    max_sectors_kb_before=$(<"/sys/block/$device/queue/max_sectors_kb")
+    read_ahead_kb_before=$(<"/sys/block/$device/queue/read_ahead_kb")
+    [ "$(losetup --noheadings --output DIO "$loop" | tr -d ' ')" = 1 ] ||
+        give_up "the file system of $work has no O_DIRECT for loop devices: name another directory by BENCH_DIR"
+    # What mkfs leaves for later, the kernel would write while we measure.
+    mkfs.ext4 -q -E lazy_itable_init=0,lazy_journal_init=0 "$loop"
+    mkdir "$work/mount"
+    mount -o noatime "$loop" "$work/mount"
+    mkdir "$work/mount/tablespace"
+    chown "$server_user" "$work/mount/tablespace"
+}
+
+remove_device() {
+    local attempt
+    # What was interrupted may need a moment to let go of its files.
+    for attempt in 1 2 3 4 5; do
+        ! mountpoint -q "$work/mount" || umount "$work/mount" || sleep "$attempt"
+    done
+    ! mountpoint -q "$work/mount" || give_up "$work/mount is still in use: it stays, and so does /dev/$device"
+    if [ -n "${device:-}" ]; then
+        # They outlive the device: the next one of this name would have them.
+        set_queue "$max_sectors_kb_before" "$read_ahead_kb_before" || true
+        losetup --detach "/dev/$device"
+    fi
+    rm -rf "$work"
+}
+
+prepare_experiment() {
+    [ "$(id -u)" = 0 ] || give_up "$0 makes a loop device: run it as root"
+    tools/deps.sh bench
+    pg_config=$(pg_configs | tail -n 1)
+    [ -z "${PG:-}" ] || pg_config=$cache/pg/$PG/bin/pg_config
+    make_device
+    install_extension "$pg_config"
+    start_bench_server "$pg_config"
+    sql -c "CREATE TABLESPACE experiment LOCATION '$work/mount/tablespace'"
+    PGOPTIONS='-c default_tablespace=experiment' load_segment
+    # The median, and from the least to the greatest.
+    sql <<'SQL'
+CREATE FUNCTION spread(numbers float8[], digits int) RETURNS text
+RETURN (SELECT round(percentile_cont(0.5) WITHIN GROUP (ORDER BY n)::numeric, digits)
+            || CASE WHEN round(max(n)::numeric, digits) > round(min(n)::numeric, digits)
+                    THEN format(' (%s-%s)', round(min(n)::numeric, digits), round(max(n)::numeric, digits)) ELSE '' END
+        FROM unnest(numbers) n);
+SQL
+}
+
+clean_up() {
+    stop_iostat >/dev/null
+    stop_cluster
+    [ -z "${work:-}" ] || remove_device
+}
+
+set_queue() {
+    echo "$1" >"/sys/block/$device/queue/max_sectors_kb"
+    echo "$2" >"/sys/block/$device/queue/read_ahead_kb"
+}
+
+start_iostat() {
+    LC_ALL=C iostat -dxky "$device" 1 >"$work/iostat" &
+    iostat=$!
+    sleep 0.5
+}
+
+# The sums of its rates, each over one second.
+stop_iostat() {
+    [ -n "${iostat:-}" ] || return 0
+    sleep 1.5
+    kill "$iostat" 2>/dev/null || true
+    wait "$iostat" 2>/dev/null || true
+    iostat=
+    awk -v device="$device" '$1 == device { reads += $2; kb += $3 } END { print reads + 0, kb + 0 }' "$work/iostat"
 }

@@ -71,12 +71,20 @@ impl Error {
 impl From<io_probe_core::Error> for Error {
     fn from(error: io_probe_core::Error) -> Self {
         use io_probe_core::Error as Core;
+        let full = matches!(error.errno(), Some(libc::ENOSPC | libc::EDQUOT));
         let code = match error {
+            Core::NoRoom { .. } => Code::ERRCODE_DISK_FULL,
+            Core::Io { .. } if full => Code::ERRCODE_DISK_FULL,
             Core::MissingSegment { .. } => Code::ERRCODE_UNDEFINED_FILE,
             Core::Unsupported { .. } => Code::ERRCODE_FEATURE_NOT_SUPPORTED,
             Core::Io { .. } | Core::ShortRead { .. } | Core::System { .. } => Code::ERRCODE_IO_ERROR,
         };
-        let detail = error.errno().map(|errno| format!("errno is {errno}."));
+        let detail = match &error {
+            Core::NoRoom { free, wanted, reserve, .. } => Some(format!(
+                "{free} bytes are free. The file takes {wanted}, and {reserve} must stay free (pg_io_probe.scratch_reserve)."
+            )),
+            error => error.errno().map(|errno| format!("errno is {errno}.")),
+        };
         Self { detail, ..Self::new(code, error.to_string()) }
     }
 }

@@ -15,6 +15,8 @@ static MAX_BYTES: GucSetting<i32> = GucSetting::<i32>::new(64 << 10);
 static MAX_DEPTH: GucSetting<i32> = GucSetting::<i32>::new(128);
 static MAX_IOPS: GucSetting<i32> = GucSetting::<i32>::new(0);
 static MAX_MIB_PER_S: GucSetting<i32> = GucSetting::<i32>::new(0);
+static SCRATCH_LIMIT: GucSetting<i32> = GucSetting::<i32>::new(64);
+static SCRATCH_RESERVE: GucSetting<i32> = GucSetting::<i32>::new(1 << 10);
 static DEFAULT_DURATION: GucSetting<i32> = GucSetting::<i32>::new(5_000);
 static DEFAULT_MAX_BYTES: GucSetting<i32> = GucSetting::<i32>::new(1 << 10);
 static ENGINE: GucSetting<EngineSetting> = GucSetting::<EngineSetting>::new(EngineSetting::auto);
@@ -84,6 +86,24 @@ pub(crate) fn define() {
         i32::MAX,
         GucFlags::empty(),
     );
+    cap(
+        c"pg_io_probe.scratch_limit",
+        c"Largest scratch file that a probe may write.",
+        c"Probes that write do so in a nameless file, never in a relation.",
+        &SCRATCH_LIMIT,
+        1,
+        1 << 20,
+        GucFlags::UNIT_MB,
+    );
+    cap(
+        c"pg_io_probe.scratch_reserve",
+        c"Free space that a scratch file must leave on its file system.",
+        c"A server whose WAL finds no room stops, so be generous.",
+        &SCRATCH_RESERVE,
+        0,
+        i32::MAX,
+        GucFlags::UNIT_MB,
+    );
     default(
         c"pg_io_probe.default_duration",
         c"Duration of each row of a probe where the call gives none.",
@@ -132,6 +152,16 @@ pub(crate) fn duration(asked: Option<Duration>) -> Result<Duration> {
         ));
     }
     Ok(asked)
+}
+
+/// The size of a scratch file for which `wanted` bytes would do.
+pub(crate) fn scratch(wanted: u64) -> u64 {
+    wanted.min(u64::from(SCRATCH_LIMIT.get().unsigned_abs()) << 20)
+}
+
+/// Bytes that a scratch file must leave free.
+pub(crate) fn scratch_reserve() -> u64 {
+    u64::from(SCRATCH_RESERVE.get().unsigned_abs()) << 20
 }
 
 /// The byte budget of a row: as asked for, or the default, which gives way to the cap.

@@ -19,6 +19,9 @@ pgrx::pg_module_magic!(name, version);
 // The schema is written by hand, one file a family: what a DBA reads is what runs.
 extension_sql_file!("ddl/facts.sql", name = "facts");
 extension_sql_file!("ddl/seqscan.sql", name = "seqscan");
+extension_sql_file!("ddl/random.sql", name = "random");
+extension_sql_file!("ddl/depth.sql", name = "depth");
+extension_sql_file!("ddl/ping.sql", name = "ping");
 extension_sql_file!("ddl/explain.sql", name = "explain");
 
 /// Runs when the library is loaded into a backend.

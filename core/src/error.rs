@@ -44,6 +44,18 @@ pub enum Error {
         /// What the kernel said, one clause.
         why: String,
     },
+    /// The file system is too full for a scratch file.
+    #[error("not enough room in directory \"{}\" for a scratch file of {wanted} bytes", directory.display())]
+    NoRoom {
+        /// The directory whose file system it is.
+        directory: PathBuf,
+        /// Bytes that an unprivileged process may still allocate there.
+        free: u64,
+        /// Bytes of the file.
+        wanted: u64,
+        /// Bytes that must stay free beside it.
+        reserve: u64,
+    },
     /// A system call that belongs to no file failed.
     #[error("could not {action}: {source}")]
     System {

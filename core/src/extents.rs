@@ -45,6 +45,12 @@ impl Holes {
         self.0.is_empty()
     }
 
+    /// Does all of `bytes` lie in a hole?
+    pub fn cover(&self, bytes: &Range<u64>) -> bool {
+        let after = self.0.partition_point(|hole| hole.start <= bytes.start);
+        after > 0 && self.0[after - 1].end >= bytes.end
+    }
+
     /// What is left of the holes without these ranges, which come in order and do not overlap.
     pub fn without(self, ranges: &[Range<u64>]) -> Self {
         let mut left = Vec::with_capacity(self.0.len());

@@ -23,6 +23,13 @@ pub enum Stop {
     LockWaiter,
 }
 
+impl Stop {
+    /// Does it end all that a call still had to do, and not just the present run?
+    pub fn is_for_all(self) -> bool {
+        matches!(self, Stop::Statement | Stop::LockWaiter)
+    }
+}
+
 impl fmt::Display for Stop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -56,6 +63,18 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// No bounds at all.
+    pub fn none() -> Self {
+        Self {
+            duration: Duration::MAX,
+            shared: Duration::MAX,
+            max_bytes: u64::MAX,
+            max_iops: None,
+            max_mib_per_s: None,
+            precision: None,
+        }
+    }
+
     /// The bytes a second that both rate limits allow for requests of `request_bytes`.
     pub fn bytes_per_s(&self, request_bytes: u64) -> Option<u64> {
         let by_count = self.max_iops.map(|n| u64::from(n) * request_bytes);
@@ -101,6 +120,11 @@ impl<'a> Pace<'a> {
     #[inline]
     pub fn check(&mut self, now: u64) -> Option<Stop> {
         if now >= self.deadline { Some(self.at_deadline) } else { (self.ask)() }
+    }
+
+    /// The caller's own reasons to stop.
+    pub fn ask(&mut self) -> Option<Stop> {
+        (self.ask)()
     }
 
     /// Sleeps until the clock shows `when`, or until there is a reason to stop.

@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::{Error, Result};
+use crate::{Error, Result, direct_io};
 
 /// Where the blocks of one relation fork are.
 #[derive(Debug, Clone)]
@@ -43,6 +43,18 @@ impl Source {
     /// Blocks of the relation.
     pub fn blocks(&self) -> u64 {
         self.blocks
+    }
+
+    /// The segment that a block is in.
+    pub fn segment(&self, block: u64) -> u32 {
+        (block / u64::from(self.segment_blocks)) as u32
+    }
+
+    /// The blocks of a segment.
+    pub fn blocks_of(&self, segment: u32) -> Range<u64> {
+        let per_segment = u64::from(self.segment_blocks);
+        let start = u64::from(segment) * per_segment;
+        start..(start + per_segment).min(self.blocks)
     }
 
     /// `blocks` segment by segment, in order.
@@ -88,11 +100,17 @@ impl Source {
     pub fn open(&self, segment: u32, direct: bool) -> Result<File> {
         let path = self.path(segment);
         let flags = libc::O_CLOEXEC | if direct { libc::O_DIRECT } else { 0 };
-        OpenOptions::new().read(true).custom_flags(flags).open(&path).map_err(|e| refused(&path, direct, e))
+        let opened = OpenOptions::new().read(true).custom_flags(flags).open(&path);
+        let file = opened.map_err(|e| refused(&path, direct, e))?;
+        if direct {
+            direct_io::check(&file, self.block_size)?;
+        }
+        Ok(file)
     }
 }
 
-fn refused(path: &Path, direct: bool, error: io::Error) -> Error {
+/// The error of an `open` that failed, with O_DIRECT or without.
+pub(crate) fn refused(path: &Path, direct: bool, error: io::Error) -> Error {
     match error.raw_os_error() {
         Some(libc::ENOENT) => Error::MissingSegment { path: path.to_owned() },
         Some(libc::EINVAL | libc::EOPNOTSUPP) if direct => {

@@ -58,6 +58,13 @@ impl Tiers {
         Self { shared: 0, os: reads - device, device }
     }
 
+    /// Adds the blocks of `other`.
+    pub fn absorb(&mut self, other: &Tiers) {
+        self.shared += other.shared;
+        self.os += other.os;
+        self.device += other.device;
+    }
+
     /// The shares in percent: shared, os, device. None without blocks.
     pub fn percent(&self) -> Option<[f64; 3]> {
         let all = self.shared + self.os + self.device;

@@ -1,5 +1,6 @@
 //! Arguments that several functions share, and the look of their figures.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
 
 use pgrx::datum::Interval;
@@ -28,6 +29,16 @@ impl Path {
             Path::Server => "server",
             Path::Os => "os",
         }
+    }
+
+    /// The path of this name, the first of `valid` by default.
+    pub(super) fn one_of(name: Option<&str>, valid: &[Path]) -> Result<Path> {
+        let Some(name) = name else { return Ok(valid[0]) };
+        valid.iter().copied().find(|path| path.name() == name).ok_or_else(|| {
+            let names: Vec<&str> = valid.iter().map(|path| path.name()).collect();
+            Error::invalid(format!("unknown path \"{name}\""))
+                .hint(format!("Valid paths are {}.", quoted(&names)))
+        })
     }
 
     /// The paths that were picked, each once, in the order of [`Path::ALL`].
@@ -63,6 +74,23 @@ pub(super) fn duration(duration: Option<Interval>) -> Result<Option<Duration>> {
         return Err(Error::invalid("duration must be positive"));
     }
     Ok(Some(Duration::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))))
+}
+
+/// A time between two requests must not be negative.
+pub(super) fn pause(name: &str, pause: Option<Interval>) -> Result<Option<Duration>> {
+    let Some(pause) = pause else { return Ok(None) };
+    match u64::try_from(pause.as_micros()) {
+        Ok(micros) => Ok(Some(Duration::from_micros(micros))),
+        Err(_) if pause.as_micros() > 0 => Ok(Some(Duration::from_micros(u64::MAX))),
+        Err(_) => Err(Error::invalid(format!("{name} must not be negative"))),
+    }
+}
+
+/// The seed of a random order: as given, or any.
+pub(super) fn seed(seed: Option<i64>) -> u64 {
+    // The keys of a RandomState are random. Positive, since it is reported and may be given again.
+    let any = || RandomState::new().build_hasher().finish() >> 1;
+    seed.map_or_else(any, |seed| seed as u64)
 }
 
 /// A whole number of at least 1.

@@ -182,6 +182,11 @@ pub(super) fn write_back(
     Ok((written, None))
 }
 
+/// Bytes of a fork that are in the OS cache; None where the kernel does not tell.
+pub(super) fn cached_bytes(source: &Source) -> Option<u64> {
+    resident(source).ok().map(|found| found.cached_bytes)
+}
+
 /// Drops the OS cache's pages of whole segments: single blocks may share a large folio with others.
 fn drop_cached(source: &Source, blocks: Range<u64>, ask: &mut Ask<'_>) -> Result<Option<Stop>> {
     for part in source.parts(blocks) {

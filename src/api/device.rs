@@ -2,7 +2,7 @@
 //! `io_probe_counters`: what those devices have done since boot.
 
 use io_probe_core::device::{self, Counters, Leaf, Roots};
-use io_probe_core::scan::direct_alignment_below;
+use io_probe_core::direct_io;
 use pgrx::prelude::*;
 use serde::Serialize;
 
@@ -68,7 +68,7 @@ fn facts(object: &Object, roots: &Roots) -> Vec<Fact> {
         fs_free_bytes: placement.file_system.as_ref().map(|f| f.free_bytes),
         fs_block_size: placement.file_system.as_ref().map(|f| f.block_size),
         top_device: placement.top.clone(),
-        direct_io_align: direct_alignment_below(&placement.directory),
+        direct_io_align: direct_io::alignment_below(&placement.directory),
         status: "unsupported",
         notes: placement.notes.clone(),
         ..Fact::default()

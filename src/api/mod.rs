@@ -4,8 +4,12 @@
 mod arguments;
 mod cache;
 mod check;
+mod depth;
 mod device;
 mod explain;
 mod options;
+mod ping;
 mod progress;
+mod random;
 mod seqscan;
+mod subject;

@@ -2,8 +2,14 @@
 
 use serde_json::{Map, Value};
 
+use std::time::Duration;
+
+use io_probe_core::pace::Limits;
+use pgrx::pg_sys;
+
 use super::arguments::quoted;
 use crate::error::{Error, Result};
+use crate::gucs;
 use crate::pg::json::JsonbText;
 
 /// The options of one call.
@@ -40,6 +46,19 @@ impl Options {
     pub(super) fn count(&self, key: &str, least: u64) -> Result<Option<u64>> {
         self.get(key, &format!("a whole number of at least {least}"), |value| {
             value.as_u64().filter(|n| *n >= least)
+        })
+    }
+
+    /// The bounds of a row, from its duration and from max_bytes, max_iops, max_mib_per_s and precision, or from
+    /// their defaults. What the statement has left is not in it.
+    pub(super) fn limits(&self, duration: Option<Duration>) -> Result<Limits> {
+        Ok(Limits {
+            duration: gucs::duration(duration)?,
+            shared: Duration::ZERO,
+            max_bytes: gucs::bytes(self.count("max_bytes", pg_sys::BLCKSZ.into())?)?,
+            max_iops: gucs::iops(self.rate("max_iops")?)?,
+            max_mib_per_s: gucs::mib_per_s(self.rate("max_mib_per_s")?)?,
+            precision: self.share("precision")?,
         })
     }
 

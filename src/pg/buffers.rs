@@ -1,7 +1,6 @@
 //! Shared buffers: who is in them, what reads through them cost, and the `server` path.
 
 use std::cell::OnceCell;
-use std::ops::ControlFlow;
 
 use io_probe_core::Result as CoreResult;
 use io_probe_core::extents::Holes;
@@ -9,6 +8,7 @@ use io_probe_core::scan::{Meter, Reader};
 use io_probe_core::source::Part;
 use pgrx::pg_sys;
 
+use super::compat::{Ahead, Blocks};
 use super::relation::{Fork, Relation};
 use super::{compat, interrupts};
 
@@ -29,7 +29,7 @@ pub(crate) struct Usage {
 
 impl Usage {
     /// Totals of this backend.
-    fn now() -> Self {
+    pub(super) fn now() -> Self {
         // SAFETY: a variable of this backend, only ever changed by it.
         let usage = unsafe { pg_sys::pgBufferUsage };
         Self {
@@ -41,13 +41,21 @@ impl Usage {
         }
     }
 
-    fn add_since(&mut self, earlier: Usage) {
+    /// Adds what was counted since `earlier`.
+    pub(super) fn add_since(&mut self, earlier: Usage) {
         let now = Self::now();
         self.shared_hit += now.shared_hit - earlier.shared_hit;
         self.shared_read += now.shared_read - earlier.shared_read;
         self.shared_written += now.shared_written - earlier.shared_written;
         self.local_hit += now.local_hit - earlier.local_hit;
         self.local_read += now.local_read - earlier.local_read;
+    }
+
+    /// Blocks that this backend has found in buffers so far.
+    #[inline]
+    pub(super) fn hits_so_far() -> i64 {
+        // SAFETY: as in `now`.
+        unsafe { pg_sys::pgBufferUsage.shared_blks_hit + pg_sys::pgBufferUsage.local_blks_hit }
     }
 
     /// Blocks found in buffers.
@@ -119,7 +127,7 @@ impl ResidentBlocks {
 }
 
 /// The blocks of a fork that are in buffers, ascending.
-fn resident_blocks(relation: &Relation, fork: Fork) -> Vec<pg_sys::BlockNumber> {
+pub(super) fn resident_blocks(relation: &Relation, fork: Fork) -> Vec<pg_sys::BlockNumber> {
     let mut blocks: Vec<_> =
         residents(relation).filter(|r| r.fork == fork.number()).map(|r| r.block).collect();
     blocks.sort_unstable();
@@ -162,7 +170,7 @@ pub(crate) struct BufferReader<'a> {
     skipped: u64,
 }
 
-/// Reading the clock for each block would cost a hundredth of a hit.
+/// The clock is read once for so many blocks.
 const BLOCKS_PER_LOOK: u64 = 16;
 
 impl<'a> BufferReader<'a> {
@@ -175,9 +183,7 @@ impl<'a> BufferReader<'a> {
             skip = resident_blocks(relation, fork);
             let _ = resident.set(skip.clone());
         }
-        // SAFETY: allocated in the present memory context, freed on drop.
-        let ring = unsafe { pg_sys::GetAccessStrategy(pg_sys::BufferAccessStrategyType::BAS_BULKREAD) };
-        Self { relation, fork, ring, skip, resident, usage: Usage::default(), skipped: 0 }
+        Self { relation, fork, ring: compat::ring(0), skip, resident, usage: Usage::default(), skipped: 0 }
     }
 
     /// What the buffer manager counted during the reads, and nothing else.
@@ -193,9 +199,25 @@ impl<'a> BufferReader<'a> {
 
 impl Reader for BufferReader<'_> {
     fn read(&mut self, part: &Part, meter: &mut Meter<'_>) -> CoreResult<()> {
-        let mut plan = Plan { next: part.blocks.start, end: part.blocks.end, skip: &self.skip, skipped: 0 };
-        plan.read(self.relation, self.fork, self.ring, &mut self.usage, meter);
-        self.skipped += plan.skipped;
+        let mut scanning = Scanning {
+            next: part.blocks.start,
+            end: part.blocks.end,
+            skip: &self.skip,
+            skipped: 0,
+            unreported: 0,
+            before: Usage::default(),
+            meter,
+        };
+        let (relation, fork) = (self.relation.as_ptr(), self.fork.number());
+        // SAFETY: the relation is open and locked, its blocks exist, the ring was made by this call.
+        unsafe { compat::read_blocks(relation, fork, self.ring, Ahead::Sequential, &mut scanning) };
+        let Scanning { skipped, unreported, before, .. } = scanning;
+        if unreported > 0 {
+            let _ = meter.done(unreported);
+        }
+        meter.pass_over(skipped);
+        self.skipped += skipped;
+        self.usage.add_since(before);
         Ok(())
     }
 
@@ -236,16 +258,24 @@ impl Drop for BufferReader<'_> {
     }
 }
 
-/// The blocks that are still to be read.
-struct Plan<'a> {
+/// The blocks of a part as they are read.
+struct Scanning<'s, 'm> {
     next: u64,
     end: u64,
-    skip: &'a [pg_sys::BlockNumber],
+    skip: &'s [pg_sys::BlockNumber],
     skipped: u64,
+    /// Reading the clock for each block would cost a hundredth of a hit.
+    unreported: u64,
+    before: Usage,
+    meter: &'s mut Meter<'m>,
 }
 
-impl Plan<'_> {
-    /// The next block, or None at the end. Cannot fail, takes no lock, allocates nothing.
+impl Blocks for Scanning<'_, '_> {
+    fn begin(&mut self) {
+        self.before = Usage::now();
+        self.meter.begin();
+    }
+
     fn next(&mut self) -> Option<pg_sys::BlockNumber> {
         while self.next < self.end {
             let block = self.next as pg_sys::BlockNumber;
@@ -259,116 +289,14 @@ impl Plan<'_> {
         None
     }
 
-    /// 15 and 16: one ReadBuffer after the other.
-    #[cfg(any(feature = "pg15", feature = "pg16"))]
-    fn read(
-        &mut self,
-        relation: &Relation,
-        fork: Fork,
-        ring: pg_sys::BufferAccessStrategy,
-        usage: &mut Usage,
-        meter: &mut Meter<'_>,
-    ) {
-        let before = Usage::now();
-        let mut look = Look::default();
-        meter.begin();
-        while let Some(block) = self.next() {
-            // SAFETY: the relation is open and locked, the block exists; the pin is released at once.
-            unsafe {
-                let buffer = pg_sys::ReadBufferExtended(
-                    relation.as_ptr(),
-                    fork.number(),
-                    block,
-                    pg_sys::ReadBufferMode::RBM_NORMAL,
-                    ring,
-                );
-                pg_sys::ReleaseBuffer(buffer);
-            }
-            if look.block(meter).is_break() {
-                break;
-            }
-        }
-        look.rest(self.skipped, meter);
-        usage.add_since(before);
-    }
-
-    /// 17 and 18: a read stream, which asks us for block numbers and runs ahead of what it returns.
-    #[cfg(not(any(feature = "pg15", feature = "pg16")))]
-    fn read(
-        &mut self,
-        relation: &Relation,
-        fork: Fork,
-        ring: pg_sys::BufferAccessStrategy,
-        usage: &mut Usage,
-        meter: &mut Meter<'_>,
-    ) {
-        // Not #[pg_guard]: it can neither raise an ERROR nor unwind, and is called once a block.
-        unsafe extern "C-unwind" fn next_block(
-            _stream: *mut pg_sys::ReadStream,
-            plan: *mut std::ffi::c_void,
-            _per_buffer_data: *mut std::ffi::c_void,
-        ) -> pg_sys::BlockNumber {
-            // SAFETY: the plan below, which outlives the stream and is touched by nobody else while
-            // the stream may call.
-            let plan = unsafe { &mut *plan.cast::<Plan<'_>>() };
-            plan.next().unwrap_or(pg_sys::InvalidBlockNumber)
-        }
-        let mut look = Look::default();
-        let plan: *mut Self = self;
-        // SAFETY: the relation is open and locked, the blocks exist, `plan` outlives the stream; each
-        // pin is released at once; what the stream has begun to read when the scan is stopped is
-        // taken in too, so that every block counted by the buffer manager is counted here.
-        unsafe {
-            let stream = pg_sys::read_stream_begin_relation(
-                compat::SCAN_STREAM_FLAGS as i32,
-                ring,
-                relation.as_ptr(),
-                fork.number(),
-                Some(next_block),
-                plan.cast(),
-                0,
-            );
-            let before = Usage::now();
-            meter.begin();
-            loop {
-                let buffer = pg_sys::read_stream_next_buffer(stream, std::ptr::null_mut());
-                if buffer == pg_sys::InvalidBuffer as pg_sys::Buffer {
-                    break;
-                }
-                pg_sys::ReleaseBuffer(buffer);
-                if look.block(meter).is_break() {
-                    (*plan).end = (*plan).next;
-                }
-            }
-            look.rest((*plan).skipped, meter);
-            usage.add_since(before);
-            pg_sys::read_stream_end(stream);
-        }
-    }
-}
-
-/// Tells the meter of every few blocks.
-#[derive(Default)]
-struct Look {
-    unreported: u64,
-}
-
-impl Look {
     #[inline]
-    fn block(&mut self, meter: &mut Meter<'_>) -> ControlFlow<()> {
+    fn arrived(&mut self) {
         self.unreported += 1;
-        if self.unreported < BLOCKS_PER_LOOK {
-            return ControlFlow::Continue(());
+        if self.unreported == BLOCKS_PER_LOOK {
+            self.unreported = 0;
+            if self.meter.done(BLOCKS_PER_LOOK).is_break() {
+                self.end = self.next;
+            }
         }
-        self.unreported = 0;
-        meter.done(BLOCKS_PER_LOOK)
-    }
-
-    /// The last few blocks; and those passed over, which are done without being timed.
-    fn rest(&mut self, skipped: u64, meter: &mut Meter<'_>) {
-        if self.unreported > 0 {
-            let _ = meter.done(std::mem::take(&mut self.unreported));
-        }
-        meter.pass_over(skipped);
     }
 }

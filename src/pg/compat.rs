@@ -1,9 +1,15 @@
 //! Differences between PostgreSQL 15, 16, 17 and 18. The only place that knows versions.
 
+mod reading;
+
 use std::ffi::CStr;
 use std::path::PathBuf;
 
 use pgrx::pg_sys;
+
+pub(super) use reading::{
+    Ahead, Blocks, PREFETCH_METHOD, READ_METHOD, read_block, read_blocks, reads_ahead, ring,
+};
 
 /// Where a relation's files are, by the server's own numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -141,12 +147,6 @@ pub(super) fn is_io_worker(_entry: &pg_sys::PgBackendStatus) -> bool {
     return _entry.st_backendType == pg_sys::BackendType::B_IO_WORKER;
 }
 
-/// What a sequential scan of this server reads with.
-#[cfg(any(feature = "pg15", feature = "pg16"))]
-pub(super) const READ_METHOD: &str = "ReadBuffer";
-#[cfg(not(any(feature = "pg15", feature = "pg16")))]
-pub(super) const READ_METHOD: &str = "read stream";
-
 /// Can this server make shared buffers let go of a relation?
 pub(super) const EVICTS_SHARED_BUFFERS: bool = cfg!(any(feature = "pg17", feature = "pg18"));
 
@@ -178,10 +178,3 @@ pub(super) unsafe fn evict_shared(
         unsafe { pg_sys::EvictRelUnpinnedBuffers(relation, &mut evicted, &mut flushed, &mut skipped) };
     }
 }
-
-/// How a sequential scan of the server opens its read stream: no advice to the kernel, and from 18 on
-/// in batches, since the callback takes no lock and does no I/O.
-#[cfg(feature = "pg17")]
-pub(super) const SCAN_STREAM_FLAGS: u32 = pg_sys::READ_STREAM_SEQUENTIAL;
-#[cfg(feature = "pg18")]
-pub(super) const SCAN_STREAM_FLAGS: u32 = pg_sys::READ_STREAM_SEQUENTIAL | pg_sys::READ_STREAM_USE_BATCHING;

@@ -6,6 +6,7 @@
 pub(crate) mod buffers;
 mod compat;
 pub(crate) mod explain;
+pub(crate) mod fetch;
 pub(crate) mod interrupts;
 pub(crate) mod json;
 pub(crate) mod lock;

@@ -19,7 +19,7 @@ const TOTAL: i32 = 3;
 const STARTED: i32 = 4;
 
 /// The kinds of probe, by the number under which they report.
-const PROBES: [&str; 1] = ["seqscan"];
+const PROBES: [&str; 5] = ["seqscan", "random", "random_series", "depth", "ping"];
 
 /// The paths, by the number under which they report.
 const PATHS: [&str; 3] = ["direct", "server", "os"];

@@ -162,6 +162,17 @@ impl Relation {
         data_directory().join(path).parent().map_or_else(data_directory, PathBuf::from)
     }
 
+    /// A name in the relation's tablespace for a file that the server, should it crash, removes when it starts.
+    pub(crate) fn temporary_file(&self) -> PathBuf {
+        let mut directory = [0; pg_sys::MAXPGPATH as usize];
+        // SAFETY: the relation is open, and the buffer as long as the server's own paths.
+        let directory = unsafe {
+            pg_sys::TempTablespacePath(directory.as_mut_ptr(), compat::file_id(self.relation).tablespace);
+            text(directory.as_ptr())
+        };
+        data_directory().join(directory).join(format!("pgsql_tmp{}.io_probe", std::process::id()))
+    }
+
     /// Makes this backend close its descriptors of the relation. They keep the readahead window of the
     /// moment when they were opened; the next read opens them afresh, under the present setting.
     pub(super) fn close_files(&self) {

@@ -15,14 +15,19 @@ pub(crate) fn statement_start() -> i64 {
     unsafe { pg_sys::GetCurrentStatementStartTimestamp() }
 }
 
+/// The present time, in the server's microseconds.
+pub(crate) fn moment() -> pg_sys::TimestampTz {
+    // SAFETY: reads the clock.
+    unsafe { pg_sys::GetCurrentTimestamp() }
+}
+
 /// The present time as the server prints it.
 pub(crate) fn now() -> String {
-    // SAFETY: reads the clock.
-    timestamp(unsafe { pg_sys::GetCurrentTimestamp() })
+    timestamp(moment())
 }
 
 /// A moment as the server prints it, in the session's time zone.
-pub(super) fn timestamp(moment: pg_sys::TimestampTz) -> String {
+pub(crate) fn timestamp(moment: pg_sys::TimestampTz) -> String {
     // SAFETY: the result is a static buffer, copied at once.
     unsafe { text(pg_sys::timestamptz_to_str(moment)) }
 }
@@ -183,10 +188,25 @@ pub(crate) fn own_settings() -> Vec<(String, String)> {
     pairs::<String>(query)
 }
 
-/// How reads through the buffer manager are made here.
+/// How a sequential scan of this server reads.
 pub(crate) fn read_method() -> String {
+    with_io_method(compat::READ_METHOD)
+}
+
+/// How this server fetches single blocks with so many reads ahead.
+pub(crate) fn fetch_method(depth: u32) -> String {
+    if depth == 1 { "ReadBuffer".to_owned() } else { with_io_method(compat::PREFETCH_METHOD) }
+}
+
+fn with_io_method(method: &str) -> String {
     let io_method = setting(c"io_method").map(|method| format!(", {method}"));
-    compat::READ_METHOD.to_owned() + &io_method.unwrap_or_default()
+    method.to_owned() + &io_method.unwrap_or_default()
+}
+
+/// Is the caller a superuser?
+pub(crate) fn is_superuser() -> bool {
+    // SAFETY: a lookup in the catalogs.
+    unsafe { pg_sys::superuser() }
 }
 
 /// Status entries of all backends and auxiliary processes, as of now.

@@ -1,4 +1,4 @@
-//! Memory that the kernel reads into.
+//! Memory that the kernel reads into, or writes from.
 
 use std::num::NonZeroUsize;
 use std::ptr::NonNull;
@@ -16,7 +16,7 @@ const HUGE_PAGE: usize = 2 << 20;
 /// Large buffers lie in huge pages where the kernel has them: a request whose memory is contiguous
 /// reaches the device as one segment, not as one every 4 kB, and there are virtual disks that read
 /// three times as fast for it. The page cache, whose folios are large, has that advantage too.
-pub(super) struct Buffers {
+pub(crate) struct Buffers {
     /// The whole mapping.
     mapping: NonNull<libc::c_void>,
     length: NonZeroUsize,
@@ -34,7 +34,7 @@ unsafe impl Sync for Buffers {}
 
 impl Buffers {
     /// `slots` buffers of `each` bytes, a multiple of the page size.
-    pub(super) fn new(slots: usize, each: usize) -> Result<Self> {
+    pub(crate) fn new(slots: usize, each: usize) -> Result<Self> {
         let failed = |e: nix::Error| Error::System { action: "allocate read buffers", source: e.into() };
         let used = slots.checked_mul(each).ok_or_else(|| failed(nix::Error::ENOMEM))?;
         let length = used.checked_add(HUGE_PAGE).and_then(NonZeroUsize::new);
@@ -63,7 +63,7 @@ impl Buffers {
     ///
     /// # Panics
     /// When there is no such slot, or the buffer is smaller.
-    pub(super) fn slot(&self, slot: usize, len: usize) -> *mut u8 {
+    pub(crate) fn slot(&self, slot: usize, len: usize) -> *mut u8 {
         assert!(slot < self.slots && len <= self.each, "a request must fit the buffer of its slot");
         // SAFETY: slot × each lies within the mapping, by the assertion.
         unsafe { self.first.as_ptr().add(slot * self.each) }

@@ -21,6 +21,7 @@ use std::path::Path;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
+pub(crate) use buffers::Buffers;
 pub use pread::Pread;
 pub use threads::Threads;
 pub use uring::Uring;

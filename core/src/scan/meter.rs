@@ -4,18 +4,15 @@ use std::ops::ControlFlow;
 
 use crate::clock::Clock;
 use crate::pace::{Ask, Limits, Pace, Stop};
-use crate::stats::{self, Interval, Slices};
+use crate::stats::{Precision, Slices};
 
 /// The stopwatch that a reader carries.
 pub struct Meter<'a> {
     clock: &'a dyn Clock,
     pub(super) pace: Pace<'a>,
     pub(super) progress: &'a mut dyn FnMut(u64),
-    precision: Option<f64>,
+    precision: Precision,
     pub(super) slices: Slices,
-    /// Slices that must exist before the interval is looked at again.
-    next_look: usize,
-    closed: usize,
     /// Does the present part count in the rate?
     pub(super) rated: bool,
     pub(super) last: u64,
@@ -40,10 +37,8 @@ impl<'a> Meter<'a> {
             last: pace.started(),
             pace,
             progress,
-            precision: limits.precision,
+            precision: Precision::new(limits.precision),
             slices: Slices::default(),
-            next_look: stats::MIN_SLICES,
-            closed: 0,
             rated: false,
             in_part: 0,
             before_part: 0,
@@ -87,15 +82,7 @@ impl<'a> Meter<'a> {
 
     fn slice_closed(&mut self) {
         (self.progress)(self.before_part + self.in_part);
-        self.closed += 1;
-        let Some(precision) = self.precision else { return };
-        if self.closed < self.next_look {
-            return;
-        }
-        // Looking again only after a quarter more keeps the coverage of the interval near its name.
-        self.next_look = self.closed + self.closed.div_ceil(4);
-        let narrow = |i: Interval| i.relative_half_width() <= precision;
-        if stats::of_ratio(&self.slices.steady()).is_some_and(narrow) {
+        if self.precision.reached(&self.slices) {
             self.stop = Some(Stop::Precise);
         }
     }

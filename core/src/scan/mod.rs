@@ -20,7 +20,7 @@ use std::ops::Range;
 use std::path::Path;
 
 pub use buffered::Buffered;
-pub use direct::{Direct, direct_alignment_below};
+pub use direct::Direct;
 pub use meter::Meter;
 
 use crate::clock::Clock;
@@ -397,7 +397,7 @@ mod tests {
             (Limits { duration: Duration::from_millis(10), ..LIMITS }, Stop::Duration, 100),
             (Limits { shared: Duration::from_millis(20), ..LIMITS }, Stop::Statement, 200),
             (Limits { max_bytes: 300 * BLOCK + 1, ..LIMITS }, Stop::Bytes, 300),
-            (Limits { precision: Some(0.05), ..LIMITS }, Stop::Precise, 200),
+            (Limits { precision: Some(0.05), ..LIMITS }, Stop::Precise, 400),
         ] {
             let (scan, _) = steady(&relation, 0..512, &limits);
             assert_eq!((scan.stop, scan.blocks), (Some(stop), 0..blocks));

@@ -1,7 +1,12 @@
-//! From times to figures: slices of a run, and the interval of a ratio taken over them.
+//! From times to figures: slices of a run, the interval of a ratio taken over them, and the distribution of
+//! latencies.
 
 mod interval;
+mod latency;
+mod precision;
 mod slices;
 
 pub use interval::{Interval, MIN_SLICES, of_ratio, trend};
-pub use slices::{Slice, Slices, recorder_cost_ns};
+pub use latency::{Latencies, Moments};
+pub use precision::Precision;
+pub use slices::{Slice, Slices};

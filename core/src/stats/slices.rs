@@ -5,7 +5,6 @@
 //! the width doubles. Nothing is allocated after the start.
 
 use super::MIN_SLICES;
-use crate::clock::Clock;
 
 /// Time and work of one slice.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -102,22 +101,6 @@ impl Slices {
         self.closed.truncate(self.closed.len() / 2);
         self.width_ns *= 2;
     }
-}
-
-/// What recording one step costs, in nanoseconds: the least mean of several batches.
-pub fn recorder_cost_ns(clock: &dyn Clock) -> f64 {
-    const BATCHES: usize = 20;
-    const STEPS: u32 = 5000;
-    let mut slices = Slices::default();
-    (0..BATCHES)
-        .map(|_| {
-            let start = clock.now();
-            for _ in 0..STEPS {
-                std::hint::black_box(slices.add(std::hint::black_box(2000), 1));
-            }
-            (clock.now() - start) as f64 / f64::from(STEPS)
-        })
-        .fold(f64::INFINITY, f64::min)
 }
 
 #[cfg(test)]

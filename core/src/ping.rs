@@ -1,0 +1,280 @@
+//! One request now and then, each timed by itself: what ioping does.
+//!
+//! Requests follow a schedule; one that is late goes out at once and moves none of the others. Reads fetch
+//! single blocks of a relation in random order, writes go to random blocks of a [`Scratch`] file and nowhere
+//! else. The first request of each kind is warm-up. Only the system call is timed: which block it is, what the
+//! page cache holds of it and what is to be written are settled before.
+//!
+//! Caveats. A write is not followed by a sync: through the page cache it is a copy in memory, past it the
+//! device may keep it in a volatile cache. A device that has idled since the last request may have to wake
+//! up, which under load it would not; that is what a ping is for.
+
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::time::Duration;
+
+use rand::{RngCore, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use crate::clock::Clock;
+use crate::engine::{Buffers, Engine, Pread, expect_full};
+use crate::order::Permutation;
+use crate::pace::{Ask, Limits, Pace, Stop};
+use crate::random::{Found, Plan};
+use crate::scratch::Scratch;
+use crate::{Error, Result};
+
+/// What a request did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Op {
+    /// Read a block of the relation.
+    Read,
+    /// Wrote a block of the scratch file.
+    Write,
+}
+
+/// An answered request.
+#[derive(Debug, Clone, Copy)]
+pub struct Pong {
+    /// What it did.
+    pub op: Op,
+    /// The block, of the relation or of the scratch file.
+    pub block: u64,
+    /// What the page cache had of it; None for a write.
+    pub found: Option<Found>,
+    /// The first of its kind.
+    pub warmup: bool,
+    /// What the system call took, in nanoseconds.
+    pub time_ns: u64,
+}
+
+/// Writes blocks of a scratch file.
+pub struct Writer<'a> {
+    file: File,
+    scratch: &'a Scratch,
+    block_size: usize,
+    order: Permutation,
+    buffer: Buffers,
+    content: Xoshiro256PlusPlus,
+}
+
+impl<'a> Writer<'a> {
+    /// Writes to `scratch` through a descriptor of its own: with O_DIRECT, or through the page cache.
+    pub fn new(scratch: &'a Scratch, block_size: u32, direct: bool, seed: u64) -> Result<Self> {
+        let file = scratch.open(if direct { libc::O_DIRECT } else { 0 })?;
+        if direct {
+            crate::direct_io::check(&file, block_size)?;
+        }
+        Ok(Self {
+            file,
+            scratch,
+            block_size: block_size as usize,
+            order: Permutation::new(scratch.size() / u64::from(block_size), seed),
+            buffer: Buffers::new(1, block_size as usize)?,
+            content: Xoshiro256PlusPlus::seed_from_u64(seed),
+        })
+    }
+
+    /// Writes the block at this place in the order, which goes round.
+    fn write(&mut self, index: u64, clock: &dyn Clock) -> Result<(u64, u64)> {
+        let block = self.order.at(index % self.order.len());
+        let offset = block * self.block_size as u64;
+        let buffer = self.buffer.slot(0, self.block_size);
+        // SAFETY: the slot has this size, and nobody else uses it.
+        self.content.fill_bytes(unsafe { std::slice::from_raw_parts_mut(buffer, self.block_size) });
+        let started = clock.now();
+        // SAFETY: as above; the file is open.
+        let result =
+            unsafe { libc::pwrite64(self.file.as_raw_fd(), buffer.cast(), self.block_size, offset as i64) };
+        let took = clock.now() - started;
+        let path = self.scratch.directory();
+        match usize::try_from(result) {
+            Ok(written) if written == self.block_size => Ok((block, took)),
+            Ok(_) => Err(Error::io_at("write a scratch file in", path, offset, nix::Error::ENOSPC)),
+            Err(_) => Err(Error::io_at("write a scratch file in", path, offset, nix::Error::last())),
+        }
+    }
+}
+
+/// Reads blocks of a relation.
+pub struct Reader<'a> {
+    plan: Plan<'a>,
+    engine: Pread,
+}
+
+impl<'a> Reader<'a> {
+    /// Reads the blocks of `plan`.
+    pub fn new(plan: Plan<'a>) -> Result<Self> {
+        let engine = Pread::new(plan.source().block_size() as usize)?;
+        Ok(Self { plan, engine })
+    }
+
+    /// Reads the next block that holds data; None when there is none any more.
+    fn read(&mut self, pace: &mut Pace<'_>, clock: &dyn Clock) -> Result<Option<(u64, Found, u64)>> {
+        let block_size = self.plan.source().block_size() as usize;
+        loop {
+            self.plan.prepare(pace)?;
+            let Some(fetch) = self.plan.next(pace)? else { return Ok(None) };
+            if fetch.found == Found::Hole {
+                if pace.check(clock.now()).is_some() {
+                    return Ok(None);
+                }
+                continue;
+            }
+            let (file, offset) = self.plan.file(fetch.block)?;
+            let started = clock.now();
+            self.engine.submit(0, file, offset, block_size);
+            let completion = self.engine.wait(&mut || ())?;
+            let took = clock.now() - started;
+            let source = self.plan.source();
+            expect_full(completion, &source.path(source.segment(fetch.block)), offset, block_size)?;
+            return Ok(Some((fetch.block, fetch.found, took)));
+        }
+    }
+}
+
+/// Sends `count` requests, one each `every`: reads, writes, or both in turn, a write first.
+///
+/// Returns the answers, and the reason why there are fewer; without a reason, the relation had no more blocks.
+pub fn ping(
+    mut reader: Option<Reader<'_>>,
+    mut writer: Option<Writer<'_>>,
+    count: u32,
+    every: Duration,
+    limits: &Limits,
+    clock: &dyn Clock,
+    ask: &mut Ask<'_>,
+) -> Result<(Vec<Pong>, Option<Stop>)> {
+    let mut pace = Pace::start(limits, clock, ask);
+    let every = u64::try_from(every.as_nanos()).unwrap_or(u64::MAX);
+    let mut pongs: Vec<Pong> = Vec::new();
+    let mut writes = 0;
+    for index in 0..u64::from(count) {
+        let due = pace.started().saturating_add(index.saturating_mul(every));
+        if let Some(stop) = pace.sleep_until(due) {
+            return Ok((pongs, Some(stop)));
+        }
+        let writes_now = reader.is_none() || index % 2 == 0;
+        let pong = match (&mut writer, &mut reader) {
+            (Some(writer), _) if writes_now => {
+                let (block, time_ns) = writer.write(writes, clock)?;
+                writes += 1;
+                Pong { op: Op::Write, block, found: None, warmup: false, time_ns }
+            }
+            (_, Some(reader)) => match reader.read(&mut pace, clock)? {
+                Some((block, found, time_ns)) => {
+                    Pong { op: Op::Read, block, found: Some(found), warmup: false, time_ns }
+                }
+                None => return Ok((pongs, pace.check(clock.now()))),
+            },
+            _ => break,
+        };
+        let warmup = pongs.iter().all(|earlier| earlier.op != pong.op);
+        pongs.push(Pong { warmup, ..pong });
+    }
+    Ok((pongs, None))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Monotonic;
+    use crate::random::Look;
+    use crate::scratch::{Created, Place, Room};
+    use crate::source::Source;
+    use std::os::unix::fs::FileExt;
+
+    const BLOCK: u32 = 8192;
+    const BLOCKS: u64 = 64;
+
+    fn relation(directory: &std::path::Path) -> Source {
+        let source = Source::new(directory.join("1"), BLOCK, 1 << 17, BLOCKS);
+        let file = File::create(source.path(0)).expect("created");
+        file.write_all_at(&[1; BLOCK as usize * (BLOCKS as usize - 16)], 0).expect("written");
+        file.set_len(BLOCKS * u64::from(BLOCK)).expect("extended");
+        file.sync_all().expect("synced");
+        source
+    }
+
+    fn scratch(directory: &std::path::Path) -> Scratch {
+        let place = Place { directory, fallback: &directory.join("fallback") };
+        let room = Room { size: 16 * u64::from(BLOCK), reserve: 0 };
+        match Scratch::create(place, room, &mut || None).expect("created") {
+            Created::Ready(scratch) => scratch,
+            Created::Stopped(stop) => panic!("{stop}"),
+        }
+    }
+
+    fn limits() -> Limits {
+        Limits { duration: Duration::from_secs(60), ..Limits::none() }
+    }
+
+    #[test]
+    fn writes_and_reads_take_turns_and_each_has_a_warm_up() {
+        let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a directory");
+        let source = relation(directory.path());
+        let scratch = scratch(directory.path());
+        let before = std::fs::read(source.path(0)).expect("read");
+        let mut held = vec![0; scratch.size() as usize];
+        scratch.file().read_exact_at(&mut held, 0).expect("read");
+        let plan = Plan::new(&source, Permutation::new(BLOCKS, 1), 0, Look::Batches(1));
+        let reader = Reader::new(plan).expect("a reader");
+        let writer = Writer::new(&scratch, BLOCK, false, 1).expect("a writer");
+        let every = Duration::from_millis(2);
+        let started = Monotonic.now();
+        let (pongs, stop) = ping(Some(reader), Some(writer), 10, every, &limits(), &Monotonic, &mut || None)
+            .expect("answers");
+        assert_eq!(stop, None);
+        assert!(Monotonic.now() - started >= 18_000_000);
+        let ops: Vec<_> = pongs.iter().map(|pong| (pong.op, pong.warmup)).collect();
+        assert_eq!(ops[..3], [(Op::Write, true), (Op::Read, true), (Op::Write, false)]);
+        assert_eq!(ops[9], (Op::Read, false));
+        assert!(pongs.iter().all(|pong| pong.time_ns > 0 && (pong.found.is_some() == (pong.op == Op::Read))));
+        assert!(pongs.iter().all(|pong| pong.found != Some(Found::Hole)), "holes are passed over");
+        assert_eq!(std::fs::read(source.path(0)).expect("read"), before, "the relation is only read");
+        let mut now = vec![0; scratch.size() as usize];
+        scratch.file().read_exact_at(&mut now, 0).expect("read");
+        let block = BLOCK as usize;
+        let changed: Vec<u64> = (0..16)
+            .filter(|&b| held[b * block..][..block] != now[b * block..][..block])
+            .map(|b| b as u64)
+            .collect();
+        let mut written: Vec<u64> = pongs.iter().filter(|p| p.op == Op::Write).map(|p| p.block).collect();
+        written.sort_unstable();
+        assert_eq!(changed, written);
+    }
+
+    #[test]
+    fn a_relation_that_is_read_through_ends_it() {
+        let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a directory");
+        let source = relation(directory.path());
+        let plan = Plan::new(&source, Permutation::new(BLOCKS, 1), 0, Look::Never);
+        let reader = Reader::new(plan).expect("a reader");
+        let (pongs, stop) =
+            ping(Some(reader), None, 1000, Duration::ZERO, &limits(), &Monotonic, &mut || None)
+                .expect("answers");
+        assert_eq!((pongs.len() as u64, stop), (BLOCKS - 16, None));
+    }
+
+    #[test]
+    fn the_duration_and_the_caller_end_it() {
+        let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a directory");
+        let scratch = scratch(directory.path());
+        let run = |limits: &Limits, ask: &mut Ask<'_>| {
+            let writer = Writer::new(&scratch, BLOCK, true, 1).expect("a writer");
+            let every = Duration::from_millis(20);
+            ping(None, Some(writer), 1000, every, limits, &Monotonic, ask).expect("answers")
+        };
+        let short = Limits { duration: Duration::from_millis(50), ..limits() };
+        let (pongs, stop) = run(&short, &mut || None);
+        assert_eq!((pongs.len(), stop), (3, Some(Stop::Duration)));
+        let mut asked = 0;
+        let mut ask = || {
+            asked += 1;
+            (asked > 5).then_some(Stop::LockWaiter)
+        };
+        let (pongs, stop) = run(&limits(), &mut ask);
+        assert!(pongs.len() < 10);
+        assert_eq!(stop, Some(Stop::LockWaiter));
+    }
+}

@@ -1,0 +1,149 @@
+//! Random fetches of single blocks: how long each takes, how many a second, and who served it.
+//!
+//! A [`Plan`] says which blocks in which order; a [`Fetcher`] fetches them at its depth; a [`Recorder`] times
+//! them. At depth 1 the end of one request is the start of the next, so that one reading of the clock does. At
+//! a greater depth a slot's next request starts when its last one was seen to be done. It is a closed loop: these
+//! are service times. Under a rate limit there is a schedule too, which is kept when a request is late, and
+//! response times are taken from when a request was due.
+//!
+//! The rate is over the wall clock of what is timed. Left out of it, and of every latency, are the first
+//! request (warm-up, given apart), at a depth over 1 the first and the last requests of the queue, blocks in
+//! holes, and all time in which nothing was to be timed: opening files, finding holes, looking into the page
+//! cache, the caller's interrupts. (What a request in flight went through meanwhile is its latency all the same.)
+//!
+//! Caveats. At a depth over 1 opening a file, in a relation of more than 48 segments, delays the queue by a few
+//! microseconds. The page cache is looked at a batch of fetches ahead: a block that an earlier fetch of the same
+//! batch brought in by readahead counts as the device's. What is below the kernel may cache too.
+
+mod plan;
+mod queued;
+mod recorder;
+mod segments;
+mod series;
+mod sweep;
+#[cfg(test)]
+mod tests;
+
+pub use plan::{Fetch, Found, Look, Plan};
+pub use queued::Queued;
+pub use recorder::{Recorder, Request, Served};
+pub use series::{Second, Series};
+pub use sweep::{Engines, Step, Sweep, knee, sweep};
+
+use crate::Result;
+use crate::clock::Clock;
+use crate::pace::{Ask, Limits, Stop};
+use crate::stats::{Interval, Latencies, Moments, Slice};
+use crate::tiers::Tiers;
+
+/// One way to fetch blocks.
+pub trait Fetcher {
+    /// Fetches what the plan hands out, until it hands out nothing more or the recorder breaks, and returns when
+    /// nothing is in flight. The recorder's clock has been begun.
+    fn fetch(&mut self, plan: &mut Plan<'_>, recorder: &mut Recorder<'_>) -> Result<()>;
+}
+
+/// What a run found.
+#[derive(Debug, Clone)]
+pub struct Run {
+    /// Blocks fetched, holes included.
+    pub fetches: u64,
+    /// Who served them, of those where it is known.
+    pub tiers: Tiers,
+    /// Blocks that were never written to their file.
+    pub holes: u64,
+    /// Blocks of which the kernel does not tell where they came from.
+    pub unknown: u64,
+    /// Time and fetches of the rate.
+    pub rated: Slice,
+    /// Nanoseconds per fetch over the wall clock, without the first slice, with its interval. None for fewer
+    /// than [`crate::stats::MIN_SLICES`] slices, and where a rate limit made it pause.
+    pub interval: Option<Interval>,
+    /// Drift over the run, see [`crate::stats::trend`].
+    pub trend: Option<f64>,
+    /// From issue to completion.
+    pub latencies: Latencies,
+    /// From when the schedule wanted it to completion; None without a rate limit.
+    pub responses: Option<Latencies>,
+    /// Latencies by tier: shared, os, device.
+    pub by_tier: [Moments; 3],
+    /// The first request, in nanoseconds; None where single latencies are not known.
+    pub warmup_ns: Option<u64>,
+    /// Wall clock from start to end, pauses included, in nanoseconds.
+    pub elapsed_ns: u64,
+    /// A rate limit made it pause: the rate is not the device's.
+    pub throttled: bool,
+    /// Was every block of the relation fetched?
+    pub complete: bool,
+    /// Why it ended early; None when it fetched everything.
+    pub stop: Option<Stop>,
+}
+
+impl Run {
+    /// Fetches a second over the wall clock of what was timed; with pauses, over the whole run. None without any.
+    pub fn iops(&self) -> Option<f64> {
+        if self.throttled {
+            return (self.fetches > 0).then(|| self.fetches as f64 * 1e9 / self.elapsed_ns as f64);
+        }
+        let plain = || (self.rated.work > 0).then(|| self.rated.ns as f64 / self.rated.work as f64);
+        self.interval.map(|interval| interval.value).or_else(plain).map(|ns| 1e9 / ns)
+    }
+
+    /// This run and a later one as one, without an interval.
+    fn plus(mut self, later: Run) -> Run {
+        self.latencies.absorb(&later.latencies);
+        if let (Some(all), Some(more)) = (&mut self.responses, &later.responses) {
+            all.absorb(more);
+        }
+        for (all, more) in self.by_tier.iter_mut().zip(&later.by_tier) {
+            all.absorb(more);
+        }
+        self.tiers.absorb(&later.tiers);
+        Run {
+            fetches: self.fetches + later.fetches,
+            holes: self.holes + later.holes,
+            unknown: self.unknown + later.unknown,
+            rated: Slice { ns: self.rated.ns + later.rated.ns, work: self.rated.work + later.rated.work },
+            interval: None,
+            elapsed_ns: self.elapsed_ns + later.elapsed_ns,
+            throttled: self.throttled || later.throttled,
+            complete: self.complete || later.complete,
+            stop: later.stop,
+            ..self
+        }
+    }
+
+    /// Blocks fetched that hold data.
+    pub fn with_data(&self) -> u64 {
+        self.fetches - self.holes
+    }
+}
+
+/// Fetches the blocks of `plan` by `fetcher`.
+///
+/// `ask` is called between requests and may unwind; `progress` gets the number of blocks fetched.
+pub fn run<'a>(
+    plan: &mut Plan<'_>,
+    fetcher: &mut dyn Fetcher,
+    limits: &Limits,
+    clock: &'a dyn Clock,
+    ask: &'a mut Ask<'a>,
+    progress: &'a mut dyn FnMut(u64),
+    series: Option<&'a mut Series>,
+) -> Result<Run> {
+    plan.set_budget(limits.max_bytes);
+    let mut recorder = Recorder::start(limits, plan.source().block_size(), clock, ask, progress, series);
+    while !recorder.is_over() && !plan.is_over() {
+        plan.prepare(recorder.pace())?;
+        recorder.begin();
+        fetcher.fetch(plan, &mut recorder)?;
+    }
+    let mut run = recorder.finish();
+    run.complete = plan.is_complete();
+    run.stop = match run.stop {
+        _ if run.complete => None,
+        None => Some(Stop::Bytes),
+        stop => stop,
+    };
+    Ok(run)
+}

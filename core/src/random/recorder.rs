@@ -1,0 +1,319 @@
+//! The stopwatch of a random run: when each request began, what it took, who served it.
+
+use std::ops::ControlFlow;
+
+use super::series::Series;
+use super::{Fetch, Found, Run};
+use crate::clock::Clock;
+use crate::pace::{Ask, Limits, Pace, Stop};
+use crate::stats::{self, Latencies, Moments, Precision, Slices};
+use crate::tiers::Tiers;
+
+/// Who served a fetch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Served {
+    /// The server's buffers.
+    Shared,
+    /// The OS page cache.
+    Os,
+    /// The device, or whatever is below the kernel.
+    Device,
+    /// Nobody had to: the block lies in a hole.
+    Hole,
+    /// The page cache or the device; the kernel does not tell.
+    Unknown,
+}
+
+impl From<Found> for Served {
+    fn from(found: Found) -> Self {
+        match found {
+            Found::Hole => Served::Hole,
+            Found::Cached => Served::Os,
+            Found::Missing => Served::Device,
+            Found::Unknown => Served::Unknown,
+        }
+    }
+}
+
+/// A request that has been issued.
+#[derive(Debug, Clone, Copy)]
+pub struct Request {
+    /// What it fetches.
+    pub fetch: Fetch,
+    /// None where others decided when to issue it.
+    started: Option<u64>,
+    /// When the schedule of a rate limit wanted it.
+    due: u64,
+}
+
+/// The interrupts of the caller are looked at this often, in nanoseconds.
+const CHECK_EVERY_NS: u64 = 500_000;
+
+/// Records a run.
+pub struct Recorder<'a> {
+    clock: &'a dyn Clock,
+    pace: Pace<'a>,
+    progress: &'a mut dyn FnMut(u64),
+    precision: Precision,
+    schedule: Option<Schedule>,
+    series: Option<&'a mut Series>,
+    slices: Slices,
+    latencies: Latencies,
+    responses: Latencies,
+    /// Times by tier, in the order of [`Tiers`].
+    by_tier: [Moments; 3],
+    fetches: u64,
+    tiers: Tiers,
+    holes: u64,
+    unknown: u64,
+    warmup_ns: Option<u64>,
+    /// The end of what was timed last, and so the start of what comes next.
+    last: u64,
+    next_check: u64,
+    throttled: bool,
+    stop: Option<Stop>,
+}
+
+/// The moments at which a rate limit wants requests.
+struct Schedule {
+    start: u64,
+    every_ns: f64,
+    issued: u64,
+}
+
+impl Schedule {
+    fn due(&self) -> u64 {
+        self.start + (self.issued as f64 * self.every_ns) as u64
+    }
+}
+
+impl<'a> Recorder<'a> {
+    /// Starts the clock of a run whose requests are of `block_size` bytes.
+    pub fn start(
+        limits: &Limits,
+        block_size: u32,
+        clock: &'a dyn Clock,
+        ask: &'a mut Ask<'a>,
+        progress: &'a mut dyn FnMut(u64),
+        mut series: Option<&'a mut Series>,
+    ) -> Self {
+        let pace = Pace::start(limits, clock, ask);
+        let start = pace.started();
+        if let Some(series) = &mut series {
+            series.start(start);
+        }
+        let schedule = limits.bytes_per_s(block_size.into()).map(|bytes| Schedule {
+            start,
+            every_ns: 1e9 * f64::from(block_size) / bytes as f64,
+            issued: 0,
+        });
+        Self {
+            clock,
+            pace,
+            progress,
+            precision: Precision::new(limits.precision),
+            schedule,
+            series,
+            slices: Slices::default(),
+            latencies: Latencies::default(),
+            responses: Latencies::default(),
+            by_tier: [Moments::default(); 3],
+            fetches: 0,
+            tiers: Tiers::default(),
+            holes: 0,
+            unknown: 0,
+            warmup_ns: None,
+            last: start,
+            next_check: start,
+            throttled: false,
+            stop: None,
+        }
+    }
+
+    /// The budget of the run.
+    pub fn pace(&mut self) -> &mut Pace<'a> {
+        &mut self.pace
+    }
+
+    /// Shall the run end?
+    pub fn is_over(&self) -> bool {
+        self.stop.is_some()
+    }
+
+    /// What comes next is timed from now on, not from when the last request was done.
+    #[inline]
+    pub fn begin(&mut self) {
+        self.last = self.clock.now();
+    }
+
+    /// With a rate limit: is the next request to wait, and until when?
+    #[inline]
+    pub fn early(&self) -> Option<u64> {
+        let due = self.schedule.as_ref()?.due();
+        (self.clock.now() < due).then_some(due)
+    }
+
+    /// Sleeps until the clock shows `due`. Breaks when the run shall end.
+    pub fn pause(&mut self, due: u64) -> ControlFlow<()> {
+        self.throttled = true;
+        self.stop = self.stop.or(self.pace.sleep_until(due));
+        self.begin();
+        self.flow()
+    }
+
+    /// A request is about to be issued.
+    #[inline]
+    pub fn issue(&mut self, fetch: Fetch) -> Request {
+        Request { started: Some(self.last), ..self.issued(fetch) }
+    }
+
+    /// A request was issued by others, nobody knows when: its latency won't be known.
+    #[inline]
+    pub fn issued(&mut self, fetch: Fetch) -> Request {
+        let mut due = 0;
+        if let Some(schedule) = &mut self.schedule {
+            due = schedule.due();
+            schedule.issued += 1;
+        }
+        Request { fetch, started: None, due }
+    }
+
+    /// A request is done. The first is warm-up. One that is not `rated` counts, but its time does not: the queue
+    /// was being filled or emptied. Breaks when the run shall end.
+    #[inline]
+    pub fn done(&mut self, request: Request, served: Served, rated: bool) -> ControlFlow<()> {
+        let now = self.clock.now();
+        let took = request.started.map(|started| now - started);
+        if self.fetches == 0 {
+            self.warmup_ns = took;
+        } else if rated && served != Served::Hole {
+            if let Some(took) = took {
+                self.record(request, served, took, now);
+            }
+            if self.slices.add(now - self.last, 1) && self.precision.reached(&self.slices) {
+                self.stop = Some(Stop::Precise);
+            }
+        }
+        self.count(served);
+        if let Some(series) = &mut self.series {
+            series.add(took, served);
+        }
+        self.last = now;
+        if now >= self.next_check {
+            self.check(now);
+        }
+        self.flow()
+    }
+
+    fn flow(&self) -> ControlFlow<()> {
+        if self.stop.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    #[inline]
+    fn record(&mut self, request: Request, served: Served, took: u64, now: u64) {
+        match served {
+            Served::Shared => self.by_tier[0].add(took),
+            Served::Os => self.by_tier[1].add(took),
+            Served::Device => self.by_tier[2].add(took),
+            Served::Hole | Served::Unknown => {}
+        }
+        self.latencies.record(took);
+        if self.schedule.is_some() {
+            self.responses.record(now.saturating_sub(request.due));
+        }
+    }
+
+    #[inline]
+    fn count(&mut self, served: Served) {
+        self.fetches += 1;
+        match served {
+            Served::Shared => self.tiers.shared += 1,
+            Served::Os => self.tiers.os += 1,
+            Served::Device => self.tiers.device += 1,
+            Served::Hole => self.holes += 1,
+            Served::Unknown => self.unknown += 1,
+        }
+    }
+
+    /// Asks whether to stop, which may unwind, and tells how far it got. None of it is timed.
+    fn check(&mut self, now: u64) {
+        if self.stop.is_none() {
+            self.stop = self.pace.check(now);
+        }
+        (self.progress)(self.fetches);
+        if let Some(series) = &mut self.series {
+            series.look(now);
+        }
+        self.begin();
+        self.next_check = self.last + CHECK_EVERY_NS;
+    }
+
+    /// Called while nothing comes back, at least every few milliseconds where it can.
+    pub fn idle(&mut self) {
+        if self.stop.is_none() {
+            self.stop = self.pace.check(self.clock.now());
+        }
+    }
+
+    /// The figures of the run.
+    pub(super) fn finish(mut self) -> Run {
+        let now = self.clock.now();
+        if let Some(series) = &mut self.series {
+            series.finish(now);
+        }
+        let steady = self.slices.steady();
+        let times = !self.throttled;
+        Run {
+            fetches: self.fetches,
+            tiers: self.tiers,
+            holes: self.holes,
+            unknown: self.unknown,
+            rated: self.slices.total(),
+            interval: stats::of_ratio(&steady).filter(|_| times),
+            trend: stats::trend(&steady).filter(|_| times),
+            latencies: self.latencies,
+            responses: self.schedule.is_some().then_some(self.responses),
+            by_tier: self.by_tier,
+            warmup_ns: self.warmup_ns,
+            elapsed_ns: now - self.pace.started(),
+            throttled: self.throttled,
+            complete: false,
+            stop: self.stop,
+        }
+    }
+
+    /// What recording one fetch costs, in nanoseconds, with its reading of the clock and without: the least
+    /// means of several batches.
+    pub fn cost_ns(clock: &dyn Clock) -> (f64, f64) {
+        const BATCHES: usize = 20;
+        const FETCHES: u32 = 5000;
+        let least = |of: &dyn Clock| {
+            let limits = Limits::none();
+            let (mut ask, mut progress) = (|| None, |_| ());
+            let mut recorder = Recorder::start(&limits, 8192, of, &mut ask, &mut progress, None);
+            let fetch = Fetch { block: 0, found: Found::Missing };
+            (0..BATCHES)
+                .map(|_| {
+                    let start = clock.now();
+                    for _ in 0..FETCHES {
+                        let request = recorder.issue(std::hint::black_box(fetch));
+                        std::hint::black_box(recorder.done(request, Served::Device, true).is_break());
+                    }
+                    (clock.now() - start) as f64 / f64::from(FETCHES)
+                })
+                .fold(f64::INFINITY, f64::min)
+        };
+        (least(clock), least(&Free(std::cell::Cell::new(0))))
+    }
+}
+
+/// A clock that costs nothing to read and moves on at each reading, as under a steady load.
+struct Free(std::cell::Cell<u64>);
+
+impl Clock for Free {
+    #[inline]
+    fn now(&self) -> u64 {
+        self.0.set(self.0.get() + 20_000);
+        self.0.get()
+    }
+}

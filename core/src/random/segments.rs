@@ -1,0 +1,137 @@
+//! The files of a relation in random order: a few of them open, the holes of those seen so far.
+
+use std::fs::File;
+use std::sync::Arc;
+
+use crate::extents::Holes;
+use crate::pace::Pace;
+use crate::source::Source;
+use crate::{Result, cache};
+
+/// Files that are kept open. A relation of 1 TB has 1,024, and a server process may have no more
+/// descriptors than that in all.
+const MOST_OPEN: usize = 48;
+
+/// Segment files, opened when they are wanted; of too many, the one that was unused the longest is closed.
+pub(super) struct Segments<'a> {
+    source: &'a Source,
+    direct: bool,
+    open: Vec<Open>,
+    /// Counts the uses of all.
+    uses: u64,
+    /// By segment; None for what was not seen yet.
+    holes: Vec<Option<Holes>>,
+    written_back: u64,
+}
+
+struct Open {
+    segment: u32,
+    last_use: u64,
+    file: Arc<File>,
+}
+
+impl<'a> Segments<'a> {
+    pub(super) fn new(source: &'a Source, direct: bool) -> Self {
+        let open = Vec::with_capacity(MOST_OPEN);
+        Self { source, direct, open, uses: 0, holes: Vec::new(), written_back: 0 }
+    }
+
+    /// Is the file open?
+    #[inline]
+    pub(super) fn is_open(&self, segment: u32) -> bool {
+        self.open.iter().any(|open| open.segment == segment)
+    }
+
+    /// The file of a segment.
+    #[inline]
+    pub(super) fn file(&mut self, segment: u32) -> Result<&Arc<File>> {
+        self.uses += 1;
+        let index = match self.open.iter().position(|open| open.segment == segment) {
+            Some(index) => index,
+            None => self.add(segment)?,
+        };
+        self.open[index].last_use = self.uses;
+        Ok(&self.open[index].file)
+    }
+
+    #[cold]
+    fn add(&mut self, segment: u32) -> Result<usize> {
+        if self.open.len() == MOST_OPEN {
+            self.close_oldest();
+        }
+        let file = loop {
+            match self.source.open(segment, self.direct) {
+                // The server keeps as many files open as it may; it closes some of its own when it lacks one.
+                Err(e) if e.errno() == Some(libc::EMFILE) && !self.open.is_empty() => self.close_oldest(),
+                opened => break Arc::new(opened?),
+            }
+        };
+        self.open.push(Open { segment, last_use: self.uses, file });
+        Ok(self.open.len() - 1)
+    }
+
+    fn close_oldest(&mut self) {
+        let oldest = (0..self.open.len()).min_by_key(|&index| self.open[index].last_use);
+        if let Some(oldest) = oldest {
+            self.open.swap_remove(oldest);
+        }
+    }
+
+    /// Is the block in a hole of its file? The first time that a segment is seen, all its holes are looked
+    /// up; and what of it is dirty in the page cache is written back where reads are to go past the cache,
+    /// since each would wait for that.
+    pub(super) fn is_hole(&mut self, block: u64, pace: &mut Pace<'_>) -> Result<bool> {
+        let segment = self.source.segment(block);
+        if !matches!(self.holes.get(segment as usize), Some(Some(_))) {
+            self.see(segment, pace)?;
+        }
+        let start = self.source.offset(block);
+        let bytes = start..start + u64::from(self.source.block_size());
+        Ok(self.holes[segment as usize].as_ref().is_some_and(|holes| holes.cover(&bytes)))
+    }
+
+    /// Has this segment not been seen yet?
+    pub(super) fn is_new(&self, block: u64) -> bool {
+        !matches!(self.holes.get(self.source.segment(block) as usize), Some(Some(_)))
+    }
+
+    #[cold]
+    fn see(&mut self, segment: u32, pace: &mut Pace<'_>) -> Result<()> {
+        let path = self.source.path(segment);
+        let blocks = self.source.blocks_of(segment);
+        let bytes = 0..(blocks.end - blocks.start) * u64::from(self.source.block_size());
+        let direct = self.direct;
+        let file = Arc::clone(self.file(segment)?);
+        if direct {
+            let dirty =
+                cache::residency(&file, &path, bytes.clone()).ok().and_then(|found| found.dirty_bytes);
+            if let Some(dirty) = dirty.filter(|&dirty| dirty > 0) {
+                // A reason to stop is found again by whoever drives the run.
+                cache::write_back(&file, &path, bytes.clone(), &mut || pace.ask())?;
+                self.written_back += dirty;
+            }
+        }
+        let holes = Holes::find(&file, &path, bytes)?;
+        if self.holes.len() <= segment as usize {
+            self.holes.resize(segment as usize + 1, None);
+        }
+        self.holes[segment as usize] = Some(holes);
+        Ok(())
+    }
+
+    /// What the page cache held of a block; None where the kernel does not tell.
+    pub(super) fn cached_bytes(&mut self, block: u64) -> Result<Option<u64>> {
+        let source = self.source;
+        let start = source.offset(block);
+        let file = self.file(source.segment(block))?;
+        // The path is only for the message, which nobody sees.
+        let found =
+            cache::residency(file, std::path::Path::new(""), start..start + u64::from(source.block_size()));
+        Ok(found.ok().map(|found| found.cached_bytes))
+    }
+
+    /// Bytes that were dirty in the page cache and were written back.
+    pub(super) fn written_back(&self) -> u64 {
+        self.written_back
+    }
+}

@@ -1,0 +1,370 @@
+//! Runs over a made-up disk with a made-up clock, and over real files.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::*;
+use crate::clock::{Manual, Monotonic};
+use crate::engine::{self, Completion, Engine, Kind};
+use crate::order::Permutation;
+use crate::source::Source;
+
+const BLOCK: u64 = 8192;
+const SEGMENT: u32 = 256;
+
+/// Segment files in the build directory: `/tmp` may be memory.
+struct Relation {
+    _directory: tempfile::TempDir,
+    source: Source,
+}
+
+impl Relation {
+    /// Of `blocks` blocks; those in `data` are written and synced, the others are holes.
+    fn new(blocks: u64, data: Range<u64>) -> Self {
+        let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a directory");
+        let source = Source::new(directory.path().join("1"), BLOCK as u32, SEGMENT, blocks);
+        for part in source.parts(0..blocks) {
+            let file = File::create(source.path(part.segment)).expect("created");
+            file.set_len(source.byte_range(&part).end).expect("extended");
+            for block in part.blocks.clone().filter(|b| data.contains(b)) {
+                file.write_all_at(&[1; BLOCK as usize], source.offset(block)).expect("written");
+            }
+            file.sync_all().expect("synced");
+        }
+        Self { _directory: directory, source }
+    }
+
+    fn plan(&self, seed: u64, look: Look) -> Plan<'_> {
+        Plan::new(&self.source, Permutation::new(self.source.blocks(), seed), 0, look)
+    }
+
+    fn evict(&self) {
+        for part in self.source.parts(0..self.source.blocks()) {
+            let file = self.source.open(part.segment, false).expect("opened");
+            let path = self.source.path(part.segment);
+            let (left, _) = crate::cache::evict(&file, &path, &mut || None).expect("evicted");
+            assert_eq!(left.cached_bytes, 0);
+        }
+    }
+}
+
+/// A disk that serves requests side by side, each in a time that `takes` gives for its number.
+struct Disk<'a> {
+    clock: &'a Manual,
+    takes: &'a dyn Fn(u64) -> u64,
+    /// End of each request in flight, its slot, and what it gives.
+    in_flight: VecDeque<(u64, usize, Result<usize, i32>)>,
+    requests: Vec<u64>,
+    gives: &'a dyn Fn(u64) -> Result<usize, i32>,
+}
+
+impl<'a> Disk<'a> {
+    fn new(clock: &'a Manual, takes: &'a dyn Fn(u64) -> u64) -> Self {
+        Self {
+            clock,
+            takes,
+            in_flight: VecDeque::new(),
+            requests: Vec::new(),
+            gives: &|_| Ok(BLOCK as usize),
+        }
+    }
+}
+
+impl Engine for Disk<'_> {
+    fn kind(&self) -> Kind {
+        Kind::Pread
+    }
+
+    fn submit(&mut self, slot: usize, _file: &Arc<File>, offset: u64, _len: usize) {
+        let end = crate::clock::Clock::now(self.clock) + (self.takes)(self.requests.len() as u64);
+        self.in_flight.push_back((end, slot, (self.gives)(self.requests.len() as u64)));
+        self.requests.push(offset);
+    }
+
+    fn wait(&mut self, _idle: &mut dyn FnMut()) -> crate::Result<Completion> {
+        let next =
+            (0..self.in_flight.len()).min_by_key(|&i| self.in_flight[i].0).expect("something in flight");
+        let (end, slot, result) = self.in_flight.remove(next).expect("it is there");
+        self.clock.advance(end.saturating_sub(crate::clock::Clock::now(self.clock)));
+        Ok(Completion { slot, result })
+    }
+}
+
+fn limits() -> Limits {
+    Limits { duration: Duration::from_secs(1000), ..Limits::none() }
+}
+
+fn simulate(relation: &Relation, depth: usize, limits: &Limits, takes: &dyn Fn(u64) -> u64) -> Run {
+    let clock = Manual::default();
+    let mut disk = Disk::new(&clock, takes);
+    let mut plan = relation.plan(1, Look::Never);
+    let mut queued = Queued::new(&mut disk, depth);
+    run(&mut plan, &mut queued, limits, &clock, &mut || None, &mut |_| (), None).expect("a run")
+}
+
+#[test]
+fn one_request_after_the_other() {
+    let relation = Relation::new(700, 0..700);
+    let run = simulate(&relation, 1, &limits(), &|i| if i == 0 { 900_000 } else { 100_000 });
+    assert_eq!((run.fetches, run.complete, run.stop), (700, true, None));
+    assert_eq!(run.warmup_ns, Some(900_000));
+    assert_eq!((run.latencies.least(), run.latencies.most()), (Some(100_000), Some(100_000)));
+    assert_eq!(run.rated, Slice { ns: 699 * 100_000, work: 699 });
+    assert_eq!(run.iops(), Some(10_000.0));
+    assert_eq!(run.elapsed_ns, 900_000 + 699 * 100_000);
+    assert_eq!(run.tiers, Tiers { shared: 0, os: 0, device: 700 });
+    assert_eq!((run.by_tier[2].count(), run.by_tier[2].mean()), (699, Some(100_000.0)));
+}
+
+#[test]
+fn a_queue_keeps_its_depth_and_its_ends_are_left_out() {
+    let relation = Relation::new(2000, 0..2000);
+    for depth in [2, 8, 32] {
+        let run = simulate(&relation, depth, &limits(), &|i| 100_000 + i * 7919 % 1000);
+        let expected = depth as f64 / 100_500e-9;
+        let iops = run.iops().expect("a rate");
+        assert!((iops / expected - 1.0).abs() < 0.01, "{depth}: {iops}, not {expected}");
+        assert_eq!(run.fetches, 2000);
+        assert_eq!(run.rated.work, 2000 - 2 * depth as u64 + 1);
+        assert!(run.latencies.least() >= Some(100_000) && run.latencies.most() <= Some(101_000));
+    }
+}
+
+#[test]
+fn what_is_slow_once_in_a_thousand_shows_in_the_tail() {
+    let relation = Relation::new(60_000, 0..60_000);
+    let run = simulate(&relation, 1, &limits(), &|i| if i % 1000 == 500 { 40_000_000 } else { 80_000 });
+    let q = |q| run.latencies.quantile(q).expect("a quantile") as f64;
+    assert!((q(0.99) / 80e3 - 1.0).abs() < 0.01);
+    assert!((q(0.9991) / 40e6 - 1.0).abs() < 0.01, "{}", q(0.9991));
+    assert_eq!(run.latencies.most(), Some(40_000_000));
+}
+
+#[test]
+fn each_limit_ends_it_with_its_reason() {
+    let relation = Relation::new(2000, 0..2000);
+    for (limits, stop, fetches) in [
+        (Limits { duration: Duration::from_millis(100), ..limits() }, Stop::Duration, 1000),
+        (Limits { shared: Duration::from_millis(50), ..limits() }, Stop::Statement, 500),
+        (Limits { max_bytes: 300 * BLOCK + 1, ..limits() }, Stop::Bytes, 300),
+        (Limits { precision: Some(0.05), ..limits() }, Stop::Precise, 401),
+    ] {
+        let run = simulate(&relation, 1, &limits, &|_| 100_000);
+        assert_eq!(run.stop, Some(stop));
+        // It is asked twice in a millisecond.
+        assert!((fetches..=fetches + 5).contains(&run.fetches), "{stop:?}: {}", run.fetches);
+        assert!(!run.complete);
+    }
+    let run = simulate(&relation, 8, &Limits { max_bytes: 300 * BLOCK, ..limits() }, &|_| 100_000);
+    assert_eq!((run.stop, run.fetches), (Some(Stop::Bytes), 300), "exact at a depth, too");
+    let run = simulate(&relation, 1, &Limits { max_bytes: 2000 * BLOCK, ..limits() }, &|_| 100_000);
+    assert_eq!((run.stop, run.complete), (None, true));
+}
+
+#[test]
+fn holes_count_but_have_no_time() {
+    let relation = Relation::new(700, 100..300);
+    // A disk would give them at once, this one does not.
+    for depth in [1, 4] {
+        let run = simulate(&relation, depth, &limits(), &|_| 100_000);
+        assert_eq!((run.fetches, run.holes, run.with_data()), (700, 500, 200));
+        assert_eq!(run.tiers.device, 200);
+        assert!(run.rated.work <= 200 && run.latencies.moments().count() == run.rated.work);
+    }
+    let one = simulate(&relation, 1, &limits(), &|_| 100_000);
+    assert!((199..=200).contains(&one.rated.work) && one.iops() == Some(10_000.0));
+    let none = simulate(&Relation::new(300, 0..0), 1, &limits(), &|_| 1000);
+    assert_eq!((none.fetches, none.holes, none.iops(), none.complete), (300, 300, None, true));
+    // They are free of the budget.
+    let few = simulate(&relation, 1, &Limits { max_bytes: 20 * BLOCK, ..limits() }, &|_| 100_000);
+    assert_eq!((few.with_data(), few.stop), (20, Some(Stop::Bytes)));
+}
+
+#[test]
+fn an_empty_relation_is_complete() {
+    let run = simulate(&Relation::new(0, 0..0), 4, &limits(), &|_| 100_000);
+    assert_eq!((run.fetches, run.complete, run.stop, run.iops()), (0, true, None, None));
+}
+
+#[test]
+fn a_rate_limit_keeps_its_schedule_and_tells_response_times() {
+    let relation = Relation::new(256, 0..256);
+    let limits = Limits { max_iops: Some(1000), ..limits() };
+    let mut opened = engine::open(None, 1, BLOCK as usize).expect("an engine");
+    let mut plan = relation.plan(1, Look::for_depth(1));
+    let mut queued = Queued::new(opened.engine.as_mut(), 1);
+    let run =
+        run(&mut plan, &mut queued, &limits, &Monotonic, &mut || None, &mut |_| (), None).expect("a run");
+    assert!(run.throttled && run.complete);
+    assert!(run.elapsed_ns >= 255_000_000, "{}", run.elapsed_ns);
+    let iops = run.iops().expect("a rate");
+    assert!(iops < 1010.0, "{iops}");
+    assert!(run.interval.is_none());
+    let responses = run.responses.expect("response times");
+    assert!(responses.moments().mean() >= run.latencies.moments().mean());
+}
+
+#[test]
+fn a_late_request_makes_the_next_ones_late_but_not_their_schedule() {
+    let relation = Relation::new(512, 0..512);
+    // Due every 100 us; the 100th takes 5 ms, all others 50 us. What piled up is served one by one, since the queue has
+    // one place: response times rise to 5 ms and fall by 50 us each, while the service times stay what they are.
+    let limits = Limits { max_iops: Some(10_000), ..limits() };
+    let clock = Manual::default();
+    let takes = |i| if i == 100 { 5_000_000 } else { 50_000 };
+    let mut disk = Disk::new(&clock, &takes);
+    let mut plan = relation.plan(1, Look::Never);
+    let mut queued = Queued::new(&mut disk, 1);
+    // Sleeping moves no made-up clock.
+    let mut ask = || {
+        clock.advance(10_000);
+        None
+    };
+    let run = run(&mut plan, &mut queued, &limits, &clock, &mut ask, &mut |_| (), None).expect("a run");
+    let responses = run.responses.as_ref().expect("response times");
+    assert_eq!(run.latencies.most(), Some(5_000_000));
+    let late = responses.quantile(0.9).expect("a quantile");
+    assert!(late > 500_000 && run.latencies.quantile(0.9) < Some(60_000), "{late}");
+}
+
+#[test]
+fn errors_name_file_and_offset_and_leave_nothing_in_flight() {
+    let relation = Relation::new(700, 0..700);
+    for (gives, wanted) in [(Err(libc::EIO), "Input/output error"), (Ok(512), "read only 512 of 8192 bytes")]
+    {
+        let clock = Manual::default();
+        let fails = move |i| if i == 123 { gives } else { Ok(BLOCK as usize) };
+        let mut disk = Disk { gives: &fails, ..Disk::new(&clock, &|_| 1000) };
+        let mut plan = relation.plan(9, Look::Never);
+        let mut queued = Queued::new(&mut disk, 4);
+        let error =
+            run(&mut plan, &mut queued, &limits(), &clock, &mut || None, &mut |_| (), None).expect_err("EIO");
+        let block = Permutation::new(700, 9).at(123);
+        let path = relation.source.path(relation.source.segment(block));
+        let text = error.to_string();
+        assert!(
+            text.contains(&format!("\"{}\" at offset {}", path.display(), relation.source.offset(block))),
+            "{text}"
+        );
+        assert!(text.contains(wanted), "{text}");
+    }
+}
+
+#[test]
+fn each_block_once_over_all_segments_in_the_order_of_the_seed() {
+    let relation = Relation::new(700, 0..700);
+    let clock = Manual::default();
+    let mut disk = Disk::new(&clock, &|_| 1000);
+    let mut plan = relation.plan(5, Look::Never);
+    let mut queued = Queued::new(&mut disk, 1);
+    run(&mut plan, &mut queued, &limits(), &clock, &mut || None, &mut |_| (), None).expect("a run");
+    let order = Permutation::new(700, 5);
+    let expected: Vec<u64> = (0..700).map(|i| relation.source.offset(order.at(i))).collect();
+    assert_eq!(disk.requests, expected);
+    // From another place in the order, it goes round.
+    let mut disk = Disk::new(&clock, &|_| 1000);
+    let mut plan = Plan::new(&relation.source, order, 650, Look::Never);
+    let run =
+        run(&mut plan, &mut Queued::new(&mut disk, 1), &limits(), &clock, &mut || None, &mut |_| (), None);
+    assert!(run.expect("a run").complete);
+    let round: Vec<u64> = expected[650..].iter().chain(&expected[..650]).copied().collect();
+    assert_eq!(disk.requests, round);
+}
+
+#[test]
+fn the_page_cache_is_told_from_the_device_block_by_block() {
+    let relation = Relation::new(700, 0..700);
+    let engines = || {
+        let mut all = vec![(1, engine::open(None, 1, BLOCK as usize).expect("pread").engine)];
+        all.push((8, engine::open(Some(Kind::Threads), 8, BLOCK as usize).expect("threads").engine));
+        all.extend(engine::open(Some(Kind::IoUring), 8, BLOCK as usize).ok().map(|o| (8, o.engine)));
+        all
+    };
+    for (depth, mut engine) in engines() {
+        relation.evict();
+        // Without readahead, so that just these are cached.
+        for block in (0..700).filter(|b| b % 2 == 0) {
+            let file = relation.source.open(relation.source.segment(block), false).expect("opened");
+            nix::fcntl::posix_fadvise(&file, 0, 0, nix::fcntl::PosixFadviseAdvice::POSIX_FADV_RANDOM)
+                .expect("advised");
+            file.read_exact_at(&mut [0; BLOCK as usize], relation.source.offset(block)).expect("read");
+        }
+        let mut plan = relation.plan(3, Look::Batches(1));
+        let mut queued = Queued::new(engine.as_mut(), depth);
+        let run = run(&mut plan, &mut queued, &limits(), &Monotonic, &mut || None, &mut |_| (), None)
+            .expect("a run");
+        assert_eq!((run.fetches, run.complete, run.unknown), (700, true, 0));
+        assert!(run.tiers.os >= 350, "{:?}", run.tiers);
+        // The kernel reads ahead around a miss, if at all, so that some more may be found.
+        assert!(run.tiers.device > 0 && run.tiers.os + run.tiers.device == 700, "{:?}", run.tiers);
+    }
+}
+
+#[test]
+fn files_are_closed_again() {
+    let relation =
+        Relation { source: Source::new("", 1, 1, 0), _directory: tempfile::tempdir().expect("a directory") };
+    drop(relation);
+    // A segment a block: 200 files.
+    let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a directory");
+    let source = Source::new(directory.path().join("1"), BLOCK as u32, 1, 200);
+    for segment in 0..200 {
+        std::fs::write(source.path(segment), [1; BLOCK as usize]).expect("written");
+    }
+    let opened_below = || {
+        let links = std::fs::read_dir("/proc/self/fd").expect("descriptors").flatten();
+        links
+            .filter_map(|l| std::fs::read_link(l.path()).ok())
+            .filter(|t| t.starts_with(directory.path()))
+            .count()
+    };
+    let mut engine = engine::open(Some(Kind::Threads), 4, BLOCK as usize).expect("threads").engine;
+    let mut plan = Plan::new(&source, Permutation::new(200, 1), 0, Look::for_depth(4));
+    let mut most = 0;
+    let mut ask = || {
+        most = most.max(opened_below());
+        None
+    };
+    let mut queued = Queued::new(engine.as_mut(), 4);
+    let run = run(&mut plan, &mut queued, &limits(), &Monotonic, &mut ask, &mut |_| (), None).expect("a run");
+    assert_eq!(run.fetches, 200);
+    drop(plan);
+    assert!((1..=52).contains(&most), "{most}");
+    assert_eq!(opened_below(), 0);
+}
+
+#[test]
+fn a_sweep_visits_all_depths_in_turn_and_begins_again_when_it_is_through() {
+    let relation = Relation::new(2000, 0..2000);
+    // A sweep owns its engines, so the made-up disk lives for ever.
+    let clock: &'static Manual = Box::leak(Box::default());
+    let mut engines = Engines {
+        single: Box::new(Disk::new(clock, &|_| 100_000)),
+        queue: Box::new(Disk::new(clock, &|_| 100_000)),
+    };
+    let mut plan = relation.plan(1, Look::Never);
+    let per_depth = Limits { duration: Duration::from_secs(1), ..limits() };
+    let depths = [1, 2, 4, 8];
+    let mut sweep = |limits| {
+        let sweep = Sweep { depths: &depths, limits, seed: 1 };
+        super::sweep(&mut plan, &mut engines, sweep, clock, &mut || None, &mut |_| ()).expect("a sweep")
+    };
+    let (steps, stop) = sweep(per_depth);
+    assert_eq!(stop, None);
+    for (step, depth) in steps.iter().zip(depths) {
+        let run = step.run.as_ref().expect("a run");
+        let expected = depth as f64 / 100e-6;
+        assert_eq!(step.depth, depth);
+        assert!((run.iops().expect("a rate") / expected - 1.0).abs() < 0.02, "{:?}", run.iops());
+        assert!(run.interval.is_some());
+        assert!(run.fetches > 2000, "begins again");
+    }
+    let shared = Limits { shared: Duration::from_millis(300), ..per_depth };
+    let (steps, stop) = sweep(shared);
+    assert_eq!(stop, Some(Stop::Statement));
+    assert!(steps.iter().all(|step| step.run.as_ref().is_some_and(|run| run.interval.is_none())));
+}

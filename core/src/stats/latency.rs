@@ -1,0 +1,211 @@
+//! The distribution of latencies: exact moments, and quantiles from a log-linear histogram.
+//!
+//! The histogram keeps two significant digits of each value, so that a quantile is right to within half a
+//! percent at any magnitude, in memory that is fixed at the start. A quantile q is given only where at
+//! least ten values lie above it: with fewer it is little more than the one unlucky request.
+
+use hdrhistogram::Histogram;
+
+/// Values above which a quantile must leave at least so many.
+const LEAST_ABOVE: f64 = 10.0;
+
+/// Longest latency that the histogram tells apart, in nanoseconds: an hour. Longer ones count as this.
+const LONGEST_NS: u64 = 3_600_000_000_000;
+
+/// Count, sum and sum of squares of some times, exactly.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Moments {
+    count: u64,
+    sum: u64,
+    squares: u128,
+}
+
+impl Moments {
+    /// Adds a time in nanoseconds.
+    #[inline]
+    pub fn add(&mut self, ns: u64) {
+        self.count += 1;
+        self.sum += ns;
+        self.squares += u128::from(ns) * u128::from(ns);
+    }
+
+    /// Adds all that `other` holds.
+    pub fn absorb(&mut self, other: &Moments) {
+        self.count += other.count;
+        self.sum += other.sum;
+        self.squares += other.squares;
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Their sum, in nanoseconds.
+    pub fn sum(&self) -> u64 {
+        self.sum
+    }
+
+    /// Their mean, in nanoseconds; None without any.
+    pub fn mean(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum as f64 / self.count as f64)
+    }
+
+    /// The standard deviation of just these times (of the population, as ioping's mdev), in nanoseconds.
+    pub fn deviation(&self) -> Option<f64> {
+        let count = u128::from(self.count);
+        // Subtracted as integers, since the two are nearly equal where it matters.
+        let scaled = (count * self.squares).checked_sub(u128::from(self.sum).pow(2))?;
+        (count > 0).then(|| (scaled as f64).sqrt() / count as f64)
+    }
+}
+
+/// Latencies of one run. Recording allocates nothing.
+#[derive(Debug, Clone)]
+pub struct Latencies {
+    moments: Moments,
+    least: u64,
+    most: u64,
+    histogram: Histogram<u64>,
+}
+
+impl Default for Latencies {
+    fn default() -> Self {
+        let histogram = Histogram::new_with_bounds(1, LONGEST_NS, 2);
+        Self {
+            moments: Moments::default(),
+            least: u64::MAX,
+            most: 0,
+            // The bounds are constants that the crate accepts.
+            histogram: histogram.unwrap_or_else(|e| unreachable!("{e}")),
+        }
+    }
+}
+
+impl Latencies {
+    /// Records one latency, in nanoseconds.
+    #[inline]
+    pub fn record(&mut self, ns: u64) {
+        self.moments.add(ns);
+        self.least = self.least.min(ns);
+        self.most = self.most.max(ns);
+        self.histogram.saturating_record(ns);
+    }
+
+    /// Adds all that `other` holds.
+    pub fn absorb(&mut self, other: &Latencies) {
+        self.moments.absorb(&other.moments);
+        self.least = self.least.min(other.least);
+        self.most = self.most.max(other.most);
+        // Both have the same bounds.
+        self.histogram.add(&other.histogram).unwrap_or_else(|e| unreachable!("{e}"));
+    }
+
+    /// Count, mean and deviation.
+    pub fn moments(&self) -> Moments {
+        self.moments
+    }
+
+    /// The least, in nanoseconds; None without any.
+    pub fn least(&self) -> Option<u64> {
+        (self.moments.count > 0).then_some(self.least)
+    }
+
+    /// The greatest, in nanoseconds; None without any.
+    pub fn most(&self) -> Option<u64> {
+        (self.moments.count > 0).then_some(self.most)
+    }
+
+    /// The latency, in nanoseconds, that a share `q` of the requests (0.99 for p99) did not exceed; None
+    /// where fewer than ten lie above it.
+    pub fn quantile(&self, q: f64) -> Option<u64> {
+        // 10,000 × (1 − 0.999) is 9.999999999999787.
+        if self.moments.count as f64 * (1.0 - q) + 1e-6 < LEAST_ABOVE {
+            return None;
+        }
+        let middle = self.histogram.median_equivalent(self.histogram.value_at_quantile(q));
+        Some(middle.clamp(self.least, self.most))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn of(values: impl IntoIterator<Item = u64>) -> Latencies {
+        let mut latencies = Latencies::default();
+        values.into_iter().for_each(|ns| latencies.record(ns));
+        latencies
+    }
+
+    #[test]
+    fn known_answers() {
+        let latencies = of([2, 4, 4, 4, 5, 5, 7, 9]);
+        let moments = latencies.moments();
+        assert_eq!((moments.count(), moments.sum()), (8, 40));
+        assert_eq!((moments.mean(), moments.deviation()), (Some(5.0), Some(2.0)));
+        assert_eq!((latencies.least(), latencies.most()), (Some(2), Some(9)));
+    }
+
+    #[test]
+    fn two_halves_make_the_whole() {
+        let mut half = of(1..=500);
+        half.absorb(&of(501..=1000));
+        let whole = of(1..=1000);
+        assert_eq!((half.moments(), half.quantile(0.5)), (whole.moments(), whole.quantile(0.5)));
+        assert_eq!((half.least(), half.most()), (Some(1), Some(1000)));
+    }
+
+    #[test]
+    fn nothing_recorded_gives_nothing() {
+        let latencies = Latencies::default();
+        assert_eq!((latencies.least(), latencies.most(), latencies.quantile(0.5)), (None, None, None));
+        assert_eq!((latencies.moments().mean(), latencies.moments().deviation()), (None, None));
+    }
+
+    #[test]
+    fn equal_values_deviate_by_nothing() {
+        let latencies = of(std::iter::repeat_n(67_891, 1_000_000));
+        assert_eq!(latencies.moments().deviation(), Some(0.0));
+        assert_eq!(latencies.quantile(0.5), Some(67_891));
+    }
+
+    #[test]
+    fn one_slow_request_in_a_thousand_shows_where_it_must() {
+        let latencies = of((0..100_000).map(|i| if i % 1000 == 999 { 50_000_000 } else { 100_000 }));
+        let near =
+            |ns: Option<u64>, wanted: f64| (ns.expect("a quantile") as f64 / wanted - 1.0).abs() < 0.01;
+        assert!(near(latencies.quantile(0.5), 1e5) && near(latencies.quantile(0.99), 1e5));
+        assert!(near(latencies.quantile(0.9991), 5e7), "{:?}", latencies.quantile(0.9991));
+        assert_eq!(latencies.most(), Some(50_000_000));
+    }
+
+    #[test]
+    fn a_quantile_needs_ten_above_it() {
+        for (q, least) in [(0.5, 20), (0.95, 200), (0.99, 1000), (0.999, 10_000)] {
+            assert!(of(1..=least).quantile(q).is_some(), "{q}");
+            assert!(of(1..=least - 1).quantile(q).is_none(), "{q}");
+        }
+    }
+
+    #[test]
+    fn what_is_too_long_counts_as_the_longest() {
+        let latencies = of(std::iter::repeat_n(u64::MAX / 1_000_000, 30));
+        assert_eq!(latencies.most(), Some(u64::MAX / 1_000_000));
+        assert!(latencies.quantile(0.5) >= Some(LONGEST_NS / 100 * 99));
+    }
+
+    proptest! {
+        #[test]
+        fn quantiles_are_right_to_within_a_hundredth(mut values in prop::collection::vec(1u64..10_000_000_000, 200..2000)) {
+            let latencies = of(values.iter().copied());
+            values.sort_unstable();
+            for q in [0.5, 0.9, 0.95] {
+                let exact = values[(values.len() as f64 * q).ceil() as usize - 1] as f64;
+                let found = latencies.quantile(q).expect("enough values") as f64;
+                prop_assert!((found / exact - 1.0).abs() <= 0.01, "{q}: {found} for {exact}");
+            }
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! `io_probe_depth`: random fetches past the page cache at several depths, and the knee of the curve.
+
+use io_probe_core::account::Account;
+use io_probe_core::clock::Monotonic;
+use io_probe_core::engine;
+use io_probe_core::order::Permutation;
+use io_probe_core::pace::{Limits, Stop};
+use io_probe_core::random::{self, Engines, Look, Plan, Run, Sweep};
+use io_probe_core::tiers::Tiers;
+use io_probe_core::witness::Witness;
+use pgrx::datum::Interval;
+use pgrx::prelude::*;
+use serde::Serialize;
+
+use super::arguments::{self, Path, figure};
+use super::options::Options;
+use super::random::LatencyFigures;
+use super::subject::{Failure, Identity, NOT_DIRECT, Outcome, RATE_LIMITED, Subject, Verdict};
+use crate::error::{Error, Result};
+use crate::pg::interrupts;
+use crate::pg::json::JsonbText;
+use crate::pg::lock::ProbeLock;
+use crate::pg::progress::Progress;
+use crate::pg::relation::Fork;
+use crate::pg::row::Rows;
+use crate::{gucs, statement};
+
+/// The options of this function.
+const OPTIONS: [&str; 4] = ["max_bytes", "max_iops", "max_mib_per_s", "wait"];
+
+#[pg_extern(sql = false)]
+fn io_probe_depth(
+    rel: Option<pg_sys::Oid>,
+    depths: Option<Vec<Option<i32>>>,
+    duration: Option<Interval>,
+    seed: Option<i64>,
+    options: Option<JsonbText>,
+) -> Rows {
+    let request = || {
+        let options = Options::parse(options, &OPTIONS)?;
+        Ok(Request {
+            rel: arguments::relation(rel)?,
+            depths: pick(depths)?,
+            seed: arguments::seed(seed),
+            limits: options.limits(arguments::duration(duration)?)?,
+            wait: options.flag("wait")?,
+        })
+    };
+    Rows::answer(request().and_then(|request| request.run()))
+}
+
+/// The depths that were asked for, each once, ascending; by default those up to the cap.
+fn pick(depths: Option<Vec<Option<i32>>>) -> Result<Vec<u32>> {
+    let Some(depths) = depths else {
+        let cap = gucs::depth(None, u32::MAX)?;
+        return Ok([1, 2, 4, 8, 16, 32, 64].into_iter().filter(|depth| *depth <= cap).collect());
+    };
+    if depths.is_empty() {
+        return Err(Error::invalid("depths must not be empty"));
+    }
+    let check = |depth: Option<i32>| {
+        let depth = depth.ok_or_else(|| Error::invalid("depths must not contain nulls"))?;
+        gucs::depth(Some(arguments::positive("depth", depth)?), 1)
+    };
+    let mut depths = depths.into_iter().map(check).collect::<Result<Vec<u32>>>()?;
+    depths.sort_unstable();
+    depths.dedup();
+    Ok(depths)
+}
+
+/// A call whose arguments are right by themselves.
+struct Request {
+    rel: pg_sys::Oid,
+    depths: Vec<u32>,
+    seed: u64,
+    limits: Limits,
+    wait: bool,
+}
+
+/// `io_probe_depth_row`; the type's comments say what each attribute means.
+#[derive(Debug, Default, Serialize)]
+struct Row {
+    depth: u32,
+    iops: Option<f64>,
+    mib_per_s: Option<f64>,
+    #[serde(flatten)]
+    latency: LatencyFigures,
+    knee: Option<bool>,
+    engine: Option<&'static str>,
+    #[serde(flatten)]
+    verdict: Verdict,
+    fetches: u64,
+    elapsed_ms: Option<f64>,
+    ci_low_iops: Option<f64>,
+    ci_high_iops: Option<f64>,
+    from_device_pct: Option<f64>,
+    hole_blks: Option<u64>,
+    seed: i64,
+    #[serde(flatten)]
+    identity: Identity,
+}
+
+impl Request {
+    fn run(&self) -> Result<Vec<Row>> {
+        let _lock = ProbeLock::acquire(self.wait)?;
+        let subject = Subject::open(self.rel, Fork::MAIN, "io_probe_depth")?;
+        let blank =
+            |depth| Row { depth, seed: self.seed as i64, identity: Identity::of(&subject), ..Row::default() };
+        let mut rows: Vec<Row> = self.depths.iter().map(|&depth| blank(depth)).collect();
+        let _charge = statement::charge();
+        if statement::left().is_zero() {
+            rows.iter_mut().for_each(|row| row.verdict.not_read(Stop::Statement));
+            return Ok(rows);
+        }
+        match self.measure(&subject, &mut rows) {
+            Ok(()) => {}
+            Err(Failure::Unsupported(why)) => rows.iter_mut().for_each(|row| row.verdict.refuse(why.clone())),
+            Err(Failure::Error(error)) => return Err(error),
+        }
+        Ok(rows)
+    }
+
+    fn measure(&self, subject: &Subject, rows: &mut [Row]) -> Outcome<()> {
+        let source = &subject.source;
+        let block_size = subject.block_size();
+        let progress = Progress::start("depth", subject.relation.oid());
+        progress.path(Path::Direct.name(), source.blocks());
+        let mut ask = interrupts::ask(subject.relation.locked());
+        let depths: Vec<usize> = self.depths.iter().map(|&depth| depth as usize).collect();
+        let deepest = depths.iter().copied().max().unwrap_or(1);
+        let single = engine::open(None, 1, block_size as usize)?.engine;
+        let queue = engine::open(gucs::engine().filter(|_| deepest > 1), deepest, block_size as usize)?;
+        let mut engines = Engines { single, queue: queue.engine };
+        let mut plan = Plan::new(source, Permutation::new(source.blocks(), self.seed), 0, Look::Never);
+        let limits = Limits { shared: statement::left(), ..self.limits };
+        let witness = Witness::new(Account::Own, &subject.placement.leaves, &subject.roots);
+        let before = witness.look();
+        let sweep = Sweep { depths: &depths, limits, seed: self.seed };
+        let mut report = |done| progress.done(done);
+        let (steps, stop) = random::sweep(&mut plan, &mut engines, sweep, &Monotonic, &mut ask, &mut report)?;
+        let cost = witness.since(&before);
+
+        let runs: Vec<Option<&Run>> = steps.iter().map(|step| step.run.as_ref()).collect();
+        let fetches: u64 = runs.iter().flatten().map(|run| run.with_data()).sum();
+        let fetched = cost.fetched_bytes.map(|bytes| bytes.div_ceil(block_size));
+        let from_device = fetched
+            .and_then(|fetched| Tiers::of_direct(fetches, fetched).percent())
+            .map(|[_, _, share]| share);
+        let void = from_device.is_some_and(|share| share < 99.9);
+        let curve: Vec<(usize, f64)> =
+            steps.iter().filter_map(|step| Some((step.depth, step.run.as_ref()?.iops()?))).collect();
+        let knee = random::knee(&curve).filter(|_| !void && curve.len() == steps.len());
+        for (row, run) in rows.iter_mut().zip(runs) {
+            row.engine = Some(engines.at(row.depth as usize).kind().name());
+            row.from_device_pct = from_device.map(figure);
+            if let Some(run) = run {
+                row.fill(run, void, block_size);
+            }
+            row.knee = knee.map(|knee| knee == row.depth as usize).filter(|_| row.iops.is_some());
+            if let Some(stop) = stop {
+                row.verdict.stopped(stop);
+            }
+            row.verdict.notes.extend(queue.note.iter().filter(|_| row.depth > 1).cloned());
+            if fetches > source.blocks() {
+                let times = fetches.div_ceil(source.blocks().max(1));
+                row.verdict.note(format!(
+                    "blocks were fetched up to {times} times: caches below the kernel may serve them"
+                ));
+            }
+            if plan.written_back() > 0 {
+                let kb = plan.written_back() / 1024;
+                row.verdict.note(format!("{kb} kB were dirty in the OS cache and were written back first"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Row {
+    fn fill(&mut self, run: &Run, void: bool, block_size: u64) {
+        self.fetches = run.fetches;
+        self.elapsed_ms = Some(figure(run.elapsed_ns as f64 / 1e6));
+        self.hole_blks = Some(run.holes);
+        if void {
+            self.verdict.void(NOT_DIRECT);
+            return;
+        }
+        self.iops = run.iops().map(figure);
+        self.mib_per_s = run.iops().map(|iops| figure(iops * block_size as f64 / f64::from(1 << 20)));
+        self.latency = LatencyFigures::of(&run.latencies);
+        self.ci_low_iops = run.interval.map(|interval| figure(1e9 / interval.high));
+        self.ci_high_iops = run.interval.filter(|i| i.low > 0.0).map(|interval| figure(1e9 / interval.low));
+        if run.throttled {
+            self.verdict.note(RATE_LIMITED);
+        } else if run.rated.work == 0 && run.with_data() > 0 {
+            self.verdict.note("too few blocks for a rate at this depth");
+        }
+        if run.holes > 0 {
+            self.verdict.note(format!(
+                "{} fetches were of blocks that hold no data; all figures leave them out",
+                run.holes
+            ));
+        }
+    }
+}

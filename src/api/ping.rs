@@ -1,0 +1,218 @@
+//! `io_probe_ping`: one request now and then, a row each.
+
+use std::time::Duration;
+
+use io_probe_core::clock::Monotonic;
+use io_probe_core::order::Permutation;
+use io_probe_core::pace::{Ask, Limits};
+use io_probe_core::ping::{self, Op, Pong, Reader, Writer};
+use io_probe_core::random::{Found, Look, Plan};
+use io_probe_core::scratch::{Created, Place, Room, Scratch};
+use pgrx::datum::Interval;
+use pgrx::prelude::*;
+use serde::Serialize;
+
+use super::arguments::{self, Path, figure, quoted};
+use super::options::Options;
+use super::subject::{Failure, Identity, Outcome, Subject, Verdict};
+use crate::error::{Error, Result};
+use crate::pg::json::JsonbText;
+use crate::pg::lock::ProbeLock;
+use crate::pg::progress::Progress;
+use crate::pg::relation::Fork;
+use crate::pg::row::Rows;
+use crate::pg::{interrupts, server};
+use crate::{gucs, statement};
+
+/// The options of this function.
+const OPTIONS: [&str; 2] = ["seed", "wait"];
+
+/// Blocks that writes go to.
+const SCRATCH_BLOCKS: u64 = 1024;
+
+/// What the requests do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Read,
+    Write,
+    PingPong,
+}
+
+impl Mode {
+    const NAMES: [(&'static str, Mode); 3] =
+        [("read", Mode::Read), ("write", Mode::Write), ("pingpong", Mode::PingPong)];
+
+    fn parse(name: Option<&str>) -> Result<Self> {
+        let name = name.unwrap_or("read");
+        let found = Self::NAMES.into_iter().find(|(known, _)| *known == name);
+        found.map(|(_, mode)| mode).ok_or_else(|| {
+            let valid = quoted(&Self::NAMES.map(|(name, _)| name));
+            Error::invalid(format!("unknown mode \"{name}\"")).hint(format!("Valid modes are {valid}."))
+        })
+    }
+}
+
+#[pg_extern(sql = false)]
+fn io_probe_ping(
+    rel: Option<pg_sys::Oid>,
+    count: Option<i32>,
+    every: Option<Interval>,
+    mode: Option<&str>,
+    path: Option<&str>,
+    options: Option<JsonbText>,
+) -> Rows {
+    let request = || {
+        let options = Options::parse(options, &OPTIONS)?;
+        let count = arguments::positive("count", count.unwrap_or(10))?;
+        let every = arguments::pause("every", every)?.unwrap_or(Duration::from_millis(100));
+        // The last request is due so long after the first.
+        gucs::duration(Some(every.saturating_mul(count - 1)))?;
+        Ok(Request {
+            rel: arguments::relation(rel)?,
+            count,
+            every,
+            mode: Mode::parse(mode)?,
+            path: Path::one_of(path, &[Path::Direct, Path::Os])?,
+            seed: arguments::seed(options.count("seed", 0)?.map(|seed| seed as i64)),
+            wait: options.flag("wait")?,
+        })
+    };
+    Rows::answer(request().and_then(|request| request.run()))
+}
+
+/// A call whose arguments are right by themselves.
+struct Request {
+    rel: pg_sys::Oid,
+    count: u32,
+    every: Duration,
+    mode: Mode,
+    path: Path,
+    seed: u64,
+    wait: bool,
+}
+
+/// `io_probe_ping_row`; the type's comments say what each attribute means.
+#[derive(Debug, Default, Serialize)]
+struct Row {
+    request: Option<u64>,
+    op: Option<&'static str>,
+    warmup: Option<bool>,
+    time_us: Option<f64>,
+    served_by: Option<&'static str>,
+    path: &'static str,
+    #[serde(flatten)]
+    verdict: Verdict,
+    blkno: Option<u64>,
+    #[serde(flatten)]
+    identity: Identity,
+}
+
+impl Request {
+    fn run(&self) -> Result<Vec<Row>> {
+        if self.mode != Mode::Read {
+            check_may_write()?;
+        }
+        let _lock = ProbeLock::acquire(self.wait)?;
+        let subject = Subject::open(self.rel, Fork::MAIN, "io_probe_ping")?;
+        let _charge = statement::charge();
+        let progress = Progress::start("ping", subject.relation.oid());
+        progress.path(self.path.name(), self.count.into());
+        let mut ask = interrupts::ask(subject.relation.locked());
+        let identity = Identity::of(&subject);
+        let mut verdict = Verdict::default();
+        let pongs = match self.measure(&subject, &mut verdict, &mut ask) {
+            Ok(pongs) => pongs,
+            Err(Failure::Unsupported(why)) => {
+                verdict.refuse(why);
+                Vec::new()
+            }
+            Err(Failure::Error(error)) => return Err(error),
+        };
+        let status = verdict.status;
+        let mut rows: Vec<Row> = (1..)
+            .zip(&pongs)
+            .map(|(request, pong)| Row {
+                request: Some(request),
+                verdict: Verdict { status, notes: Vec::new() },
+                identity: identity.clone(),
+                ..self.row(pong)
+            })
+            .collect();
+        // The notes stand in the last row, be it one without a request.
+        let last = rows.pop().unwrap_or_else(|| Row { path: self.path.name(), identity, ..Row::default() });
+        rows.push(Row { verdict, ..last });
+        Ok(rows)
+    }
+
+    fn row(&self, pong: &Pong) -> Row {
+        let served_by = match pong.found {
+            Some(Found::Cached) if self.path == Path::Os => Some("os"),
+            Some(Found::Missing) => Some("device"),
+            _ => None,
+        };
+        Row {
+            op: Some(if pong.op == Op::Read { "read" } else { "write" }),
+            warmup: Some(pong.warmup),
+            time_us: Some(figure(pong.time_ns as f64 / 1e3)),
+            served_by,
+            path: self.path.name(),
+            blkno: (pong.op == Op::Read).then_some(pong.block),
+            ..Row::default()
+        }
+    }
+
+    fn measure(&self, subject: &Subject, verdict: &mut Verdict, ask: &mut Ask<'_>) -> Outcome<Vec<Pong>> {
+        let limits = Limits { shared: statement::left(), ..Limits::none() };
+        let direct = self.path == Path::Direct;
+        let scratch = match self.mode {
+            Mode::Read => None,
+            Mode::Write | Mode::PingPong => match self.scratch(subject, ask)? {
+                Created::Ready(scratch) => Some(scratch),
+                Created::Stopped(stop) => {
+                    verdict.not_read(stop);
+                    return Ok(Vec::new());
+                }
+            },
+        };
+        let block_size = subject.source.block_size();
+        let writer = scratch
+            .as_ref()
+            .map(|scratch| Writer::new(scratch, block_size, direct, self.seed))
+            .transpose()?;
+        let reader = (self.mode != Mode::Write)
+            .then(|| {
+                let order = Permutation::new(subject.source.blocks(), self.seed);
+                let look = if direct { Look::Never } else { Look::Batches(1) };
+                Reader::new(Plan::new(&subject.source, order, 0, look))
+            })
+            .transpose()?;
+        let (pongs, stop) = ping::ping(reader, writer, self.count, self.every, &limits, &Monotonic, ask)?;
+        match stop {
+            Some(stop) => verdict.stopped(stop),
+            None if (pongs.len() as u64) < self.count.into() => {
+                verdict.note("every block that holds data has been read once");
+            }
+            None => {}
+        }
+        Ok(pongs)
+    }
+
+    fn scratch(&self, subject: &Subject, ask: &mut Ask<'_>) -> Result<Created> {
+        let size = SCRATCH_BLOCKS * subject.block_size();
+        let room = Room { size: gucs::scratch(size), reserve: gucs::scratch_reserve() };
+        let directory = subject.relation.directory();
+        let fallback = subject.relation.temporary_file();
+        Ok(Scratch::create(Place { directory: &directory, fallback: &fallback }, room, ask)?)
+    }
+}
+
+/// Writing is a right of its own.
+fn check_may_write() -> Result<()> {
+    if server::is_superuser()
+        || server::own_functions().iter().any(|f| f.name == "io_probe_sync" && f.executable)
+    {
+        return Ok(());
+    }
+    Err(Error::denied("permission denied to write a scratch file")
+        .detail("The modes that write need EXECUTE on io_probe_sync."))
+}

@@ -1,0 +1,314 @@
+//! `io_probe_random`: random fetches of single blocks, one row per path. `io_probe_random_series`: the same run
+//! second by second.
+
+mod row;
+mod series;
+
+use io_probe_core::account::Account;
+use io_probe_core::clock::Monotonic;
+use io_probe_core::engine;
+use io_probe_core::order::Permutation;
+use io_probe_core::pace::{Ask, Limits};
+use io_probe_core::random::{self, Fetcher, Look, Plan, Queued, Series};
+use io_probe_core::witness::{Cost, Witness};
+use pgrx::datum::Interval;
+use pgrx::prelude::*;
+
+pub(super) use self::row::LatencyFigures;
+use self::row::Row;
+use self::series::{SeriesOfPath, SeriesRow};
+use super::arguments::{self, Path};
+use super::cache::{cached_bytes, check_may_evict};
+use super::options::Options;
+use super::subject::{BACKEND, IO_WORKERS, Outcome, Subject, Verdict, WORKERS_CHANGED, WORKERS_SERVE_ALL};
+use crate::error::Result;
+use crate::pg::buffers::Usage;
+use crate::pg::fetch::BufferFetcher;
+use crate::pg::json::JsonbText;
+use crate::pg::lock::ProbeLock;
+use crate::pg::progress::Progress;
+use crate::pg::relation::Fork;
+use crate::pg::row::Rows;
+use crate::pg::server;
+use crate::{gucs, statement};
+
+/// The options of these functions.
+const OPTIONS: [&str; 5] = ["max_bytes", "max_iops", "max_mib_per_s", "precision", "wait"];
+
+#[allow(clippy::too_many_arguments, reason = "the SQL signature")]
+#[pg_extern(sql = false)]
+fn io_probe_random(
+    rel: Option<pg_sys::Oid>,
+    paths: Option<Vec<Option<String>>>,
+    duration: Option<Interval>,
+    cold: Option<bool>,
+    depth: Option<i32>,
+    seed: Option<i64>,
+    options: Option<JsonbText>,
+) -> Rows {
+    let request = Request::check(rel, paths, duration, cold, depth, seed, options);
+    Rows::answer(request.and_then(|request| request.rows()))
+}
+
+#[allow(clippy::too_many_arguments, reason = "the SQL signature")]
+#[pg_extern(sql = false)]
+fn io_probe_random_series(
+    rel: Option<pg_sys::Oid>,
+    paths: Option<Vec<Option<String>>>,
+    duration: Option<Interval>,
+    cold: Option<bool>,
+    depth: Option<i32>,
+    seed: Option<i64>,
+    options: Option<JsonbText>,
+) -> Rows {
+    let request = Request::check(rel, paths, duration, cold, depth, seed, options);
+    Rows::answer(request.and_then(|request| request.series()))
+}
+
+/// A call whose arguments are right by themselves.
+struct Request {
+    rel: pg_sys::Oid,
+    paths: Vec<Path>,
+    cold: bool,
+    depth: u32,
+    seed: u64,
+    limits: Limits,
+    wait: bool,
+}
+
+impl Request {
+    fn check(
+        rel: Option<pg_sys::Oid>,
+        paths: Option<Vec<Option<String>>>,
+        duration: Option<Interval>,
+        cold: Option<bool>,
+        depth: Option<i32>,
+        seed: Option<i64>,
+        options: Option<JsonbText>,
+    ) -> Result<Self> {
+        let options = Options::parse(options, &OPTIONS)?;
+        let depth = depth.map(|depth| arguments::positive("depth", depth)).transpose()?;
+        Ok(Self {
+            rel: arguments::relation(rel)?,
+            paths: Path::pick(paths)?,
+            cold: cold.unwrap_or(false),
+            depth: gucs::depth(depth, 1)?,
+            seed: arguments::seed(seed),
+            limits: options.limits(arguments::duration(duration)?)?,
+            wait: options.flag("wait")?,
+        })
+    }
+
+    fn rows(&self) -> Result<Vec<Row>> {
+        self.each_path("io_probe_random", "random", Row::new, |target, row, path, place, progress, ask| {
+            let measured = target.measure(path, place, None, progress, ask)?;
+            row.fill(target, path, &measured);
+            Ok(measured.run)
+        })
+    }
+
+    fn series(&self) -> Result<Vec<SeriesRow>> {
+        let function = "io_probe_random_series";
+        let paths = self.each_path(
+            function,
+            "random_series",
+            |_, path| SeriesOfPath::new(path),
+            |target, rows, path, place, progress, ask| {
+                let Subject { placement, roots, .. } = target.subject;
+                let mut series = Series::new(placement.leaves.clone(), roots.clone());
+                let measured = target.measure(path, place, Some(&mut series), progress, ask)?;
+                rows.fill(target, &measured, series.into_seconds());
+                Ok(measured.run)
+            },
+        )?;
+        Ok(paths.into_iter().flat_map(SeriesOfPath::into_rows).collect())
+    }
+
+    /// What both functions do for each path; `measure` fills what `blank` began.
+    fn each_path<R: AsMut<Verdict>>(
+        &self,
+        function: &str,
+        probe: &str,
+        blank: impl Fn(&Target<'_>, Path) -> R,
+        mut measure: impl FnMut(&Target<'_>, &mut R, Path, Place, &Progress, &mut Ask<'_>) -> Outcome<random::Run>,
+    ) -> Result<Vec<R>> {
+        if self.cold {
+            check_may_evict()?;
+        }
+        let _lock = ProbeLock::acquire(self.wait)?;
+        let subject = Subject::open(self.rel, Fork::MAIN, function)?;
+        let blocks = subject.source.blocks();
+        // Each path starts elsewhere in the order, so that it is long until one comes to where another was.
+        let share = blocks / self.paths.len() as u64;
+        let target = Target { request: self, subject: &subject };
+        let mut warmed = false;
+        subject.each_path(
+            probe,
+            &self.paths,
+            |path| blank(&target, path),
+            |row, index, path, progress, ask| {
+                progress.path(path.name(), blocks);
+                let mut emptied = None;
+                if self.cold {
+                    if let Some(stop) = subject.evict(0..blocks, ask)? {
+                        row.as_mut().not_read(stop);
+                        return Ok(Some(stop));
+                    }
+                    emptied = cached_bytes(&subject.source).map(|bytes| bytes == 0);
+                }
+                let place = Place { first: index as u64 * share, emptied, warmed };
+                let run = measure(&target, row, path, place, progress, ask)?;
+                warmed |= path != Path::Direct && run.fetches > share;
+                Ok(run.stop)
+            },
+        )
+    }
+}
+
+/// Where a path starts, and what it finds there.
+#[derive(Clone, Copy)]
+struct Place {
+    /// The place in the order.
+    first: u64,
+    /// Was the OS cache verified to hold nothing of the relation? None if nobody asked for that, or the kernel
+    /// does not tell.
+    emptied: Option<bool>,
+    /// Has an earlier path brought blocks into the OS cache that this one may come to?
+    warmed: bool,
+}
+
+/// A relation that is being measured.
+struct Target<'a> {
+    request: &'a Request,
+    subject: &'a Subject,
+}
+
+/// What one path did.
+struct Measured {
+    run: random::Run,
+    cost: Cost,
+    place: Place,
+    engine: String,
+    /// Requests in flight, as far as that was allowed.
+    depth: u32,
+    /// Whose account the device bytes come from.
+    device_source: &'static str,
+    usage: Usage,
+    /// Blocks that were in buffers and were passed over.
+    skipped: u64,
+    /// Of the blocks that others issued the reads for, how many the OS cache had before; None if unknown.
+    cached: Option<u64>,
+    notes: Vec<String>,
+}
+
+impl Target<'_> {
+    fn measure(
+        &self,
+        path: Path,
+        place: Place,
+        series: Option<&mut Series>,
+        progress: &Progress,
+        ask: &mut Ask<'_>,
+    ) -> Outcome<Measured> {
+        match path {
+            Path::Direct => self.queued(Look::Never, place, series, progress, ask),
+            Path::Os => {
+                let look = Look::for_depth(self.request.depth as usize);
+                self.queued(look, place, series, progress, ask)
+            }
+            Path::Server => self.server(place, series, progress, ask),
+        }
+    }
+
+    /// Past the server, by an engine of our own.
+    fn queued(
+        &self,
+        look: Look,
+        place: Place,
+        series: Option<&mut Series>,
+        progress: &Progress,
+        ask: &mut Ask<'_>,
+    ) -> Outcome<Measured> {
+        let depth = self.request.depth;
+        let wanted = gucs::engine().filter(|_| depth > 1);
+        let mut opened = engine::open(wanted, depth as usize, self.subject.source.block_size() as usize)?;
+        let engine = opened.engine.kind().to_string();
+        let mut notes: Vec<String> = opened.note.into_iter().collect();
+        let mut plan = self.plan(place, look);
+        let mut fetcher = Queued::new(opened.engine.as_mut(), depth as usize);
+        let (run, cost) = self.run(&mut plan, &mut fetcher, Account::Own, series, progress, ask)?;
+        if plan.written_back() > 0 {
+            let kb = plan.written_back() / 1024;
+            notes.push(format!("{kb} kB were dirty in the OS cache and were written back first"));
+        }
+        let (usage, skipped, cached, device_source) = (Usage::default(), 0, None, BACKEND);
+        Ok(Measured { run, cost, place, engine, depth, device_source, usage, skipped, cached, notes })
+    }
+
+    fn server(
+        &self,
+        place: Place,
+        series: Option<&mut Series>,
+        progress: &Progress,
+        ask: &mut Ask<'_>,
+    ) -> Outcome<Measured> {
+        let Request { depth: wanted, cold, .. } = *self.request;
+        let mut notes = Vec::new();
+        let depth = BufferFetcher::reads_ahead(&self.subject.relation, wanted).max(1);
+        if depth < wanted {
+            notes.push(format!("the server reads at most {depth} ahead here"));
+        }
+        // A single read is the backend's own, whatever io_method says.
+        let account = || if depth == 1 { Account::Own } else { server::read_account() };
+        let before = account();
+        let look = if depth == 1 { Look::for_depth(1) } else { Look::for_server(depth as usize) };
+        let mut plan = self.plan(place, look);
+        let mut fetcher = BufferFetcher::new(&self.subject.relation, depth, cold);
+        let (run, mut cost) = self.run(&mut plan, &mut fetcher, before.clone(), series, progress, ask)?;
+        let through_workers = matches!(before, Account::With(_));
+        if through_workers {
+            notes.push(WORKERS_SERVE_ALL.to_owned());
+        }
+        if account() != before {
+            cost.fetched_bytes = None;
+            notes.push(WORKERS_CHANGED.to_owned());
+        }
+        Ok(Measured {
+            run,
+            cost,
+            place,
+            engine: server::fetch_method(depth),
+            depth,
+            device_source: if through_workers { IO_WORKERS } else { BACKEND },
+            usage: fetcher.usage(),
+            skipped: fetcher.skipped(),
+            cached: fetcher.cached().filter(|_| depth > 1),
+            notes,
+        })
+    }
+
+    fn plan(&self, place: Place, look: Look) -> Plan<'_> {
+        let source = &self.subject.source;
+        Plan::new(source, Permutation::new(source.blocks(), self.request.seed), place.first, look)
+    }
+
+    fn run(
+        &self,
+        plan: &mut Plan<'_>,
+        fetcher: &mut dyn Fetcher,
+        account: Account,
+        series: Option<&mut Series>,
+        progress: &Progress,
+        ask: &mut Ask<'_>,
+    ) -> Outcome<(random::Run, Cost)> {
+        let limits = Limits { shared: statement::left(), ..self.request.limits };
+        let witness = Witness::new(account, &self.subject.placement.leaves, &self.subject.roots);
+        let mut report = |done| progress.done(done);
+        let before = witness.look();
+        let run = random::run(plan, fetcher, &limits, &Monotonic, ask, &mut report, series)?;
+        let cost = witness.since(&before);
+        // What the kernel still reads ahead must not be taken for others' reads by the next path.
+        witness.settle();
+        Ok((run, cost))
+    }
+}

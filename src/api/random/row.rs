@@ -1,0 +1,274 @@
+//! The row of one path, and the sentences that go with it.
+
+use io_probe_core::stats::{Latencies, MIN_SLICES};
+use io_probe_core::tiers::{Evidence, Tiers};
+use serde::Serialize;
+
+use super::{Measured, Target};
+use crate::api::arguments::{Path, figure};
+use crate::api::subject::{DeviceFigures, Identity, NOT_DIRECT, RATE_LIMITED, TIERS_UNKNOWN, Verdict};
+
+/// Below this size, in bytes, the caches of drives and controllers may hold the whole relation.
+const SMALL_RELATION: u64 = 256 << 20;
+
+/// `io_probe_random_row`; the type's comments say what each attribute means.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Row {
+    path: &'static str,
+    iops: Option<f64>,
+    #[serde(flatten)]
+    latency: LatencyFigures,
+    lat_p999_us: Option<f64>,
+    lat_max_us: Option<f64>,
+    lat_min_us: Option<f64>,
+    lat_mdev_us: Option<f64>,
+    from_shared_pct: Option<f64>,
+    from_os_pct: Option<f64>,
+    from_device_pct: Option<f64>,
+    fetches: u64,
+    complete: bool,
+    cold: Option<bool>,
+    #[serde(flatten)]
+    verdict: Verdict,
+    elapsed_ms: Option<f64>,
+    service_iops: Option<f64>,
+    ci_low_iops: Option<f64>,
+    ci_high_iops: Option<f64>,
+    mib_per_s: Option<f64>,
+    shared_us: Option<f64>,
+    os_us: Option<f64>,
+    device_us: Option<f64>,
+    shared_blks_hit: Option<u64>,
+    os_blks_hit: Option<u64>,
+    device_blks_read: Option<u64>,
+    shared_blks_written: Option<u64>,
+    device_bytes: Option<u64>,
+    device_source: Option<&'static str>,
+    #[serde(flatten)]
+    device_figures: DeviceFigures,
+    over_read: Option<f64>,
+    warmup_us: Option<f64>,
+    response_avg_us: Option<f64>,
+    response_p99_us: Option<f64>,
+    hole_blks: Option<u64>,
+    blks_total: u64,
+    depth: u32,
+    engine: Option<String>,
+    seed: i64,
+    #[serde(flatten)]
+    identity: Identity,
+}
+
+/// The latencies that a person looks at first.
+#[derive(Debug, Default, Serialize)]
+pub(in crate::api) struct LatencyFigures {
+    lat_avg_us: Option<f64>,
+    lat_p50_us: Option<f64>,
+    lat_p95_us: Option<f64>,
+    lat_p99_us: Option<f64>,
+}
+
+impl LatencyFigures {
+    /// Of these latencies.
+    pub(in crate::api) fn of(latencies: &Latencies) -> Self {
+        let quantile = |q| latencies.quantile(q).map(|ns| us(ns as f64));
+        Self {
+            lat_avg_us: latencies.moments().mean().map(us),
+            lat_p50_us: quantile(0.5),
+            lat_p95_us: quantile(0.95),
+            lat_p99_us: quantile(0.99),
+        }
+    }
+}
+
+/// Nanoseconds as microseconds.
+pub(in crate::api) fn us(ns: f64) -> f64 {
+    figure(ns / 1e3)
+}
+
+impl AsMut<Verdict> for Row {
+    fn as_mut(&mut self) -> &mut Verdict {
+        &mut self.verdict
+    }
+}
+
+impl Row {
+    /// What is known before anything is fetched.
+    pub(super) fn new(target: &Target<'_>, path: Path) -> Self {
+        Self {
+            path: path.name(),
+            blks_total: target.subject.source.blocks(),
+            depth: target.request.depth,
+            seed: target.request.seed as i64,
+            identity: Identity::of(target.subject),
+            ..Self::default()
+        }
+    }
+
+    /// Only what there is to know about it.
+    pub(super) fn into_verdict(self) -> Verdict {
+        self.verdict
+    }
+
+    /// What was measured.
+    pub(super) fn fill(&mut self, target: &Target<'_>, path: Path, measured: &Measured) {
+        let run = &measured.run;
+        self.fetches = run.fetches;
+        self.complete = run.complete && measured.skipped == 0;
+        self.elapsed_ms = Some(figure(run.elapsed_ns as f64 / 1e6));
+        self.warmup_us = run.warmup_ns.map(|ns| us(ns as f64));
+        self.hole_blks = Some(run.holes);
+        self.depth = measured.depth;
+        self.engine = Some(measured.engine.clone());
+        self.shared_blks_written = (path == Path::Server).then_some(measured.usage.shared_written);
+        self.tell_rate(target, measured);
+        self.tell_latencies(measured);
+        let tiers = measured.tiers(path, target.subject.block_size());
+        self.tell_tiers(path, target, measured, tiers);
+        self.tell_notes(target, path, measured, tiers);
+    }
+
+    fn tell_rate(&mut self, target: &Target<'_>, measured: &Measured) {
+        let run = &measured.run;
+        self.iops = run.iops().map(figure);
+        self.mib_per_s =
+            run.iops().map(|iops| figure(iops * target.subject.block_size() as f64 / f64::from(1 << 20)));
+        // A time per fetch of that interval: the ends change places.
+        self.ci_low_iops = run.interval.map(|interval| figure(1e9 / interval.high));
+        self.ci_high_iops = run.interval.filter(|i| i.low > 0.0).map(|interval| figure(1e9 / interval.low));
+        if run.throttled {
+            self.verdict.note(RATE_LIMITED);
+        } else if run.rated.work == 0 && run.with_data() > 0 {
+            self.verdict.note("too few blocks for a rate at this depth");
+        } else if run.interval.is_none() && run.rated.work > 0 {
+            self.verdict.note(format!("too short for an interval, which needs {MIN_SLICES} slices of 1 ms"));
+        }
+    }
+
+    fn tell_latencies(&mut self, measured: &Measured) {
+        let run = &measured.run;
+        let latencies = &run.latencies;
+        self.latency = LatencyFigures::of(latencies);
+        self.lat_p999_us = latencies.quantile(0.999).map(|ns| us(ns as f64));
+        self.lat_max_us = latencies.most().map(|ns| us(ns as f64));
+        self.lat_min_us = latencies.least().map(|ns| us(ns as f64));
+        self.lat_mdev_us = latencies.moments().deviation().map(us);
+        self.service_iops = latencies.moments().mean().map(|ns| figure(1e9 / ns));
+        let [shared, os, device] = run.by_tier.map(|moments| moments.mean().map(us));
+        (self.shared_us, self.os_us, self.device_us) = (shared, os, device);
+        if let Some(responses) = &run.responses {
+            self.response_avg_us = responses.moments().mean().map(us);
+            self.response_p99_us = responses.quantile(0.99).map(|ns| us(ns as f64));
+        }
+        if latencies.moments().count() == 0 && run.rated.work > 0 {
+            self.verdict.note("the server decides when it reads ahead: single latencies are not known");
+        }
+    }
+
+    fn tell_tiers(&mut self, path: Path, target: &Target<'_>, measured: &Measured, tiers: Option<Tiers>) {
+        let block_size = target.subject.block_size();
+        self.device_bytes = measured.cost.fetched_bytes;
+        self.device_source = self.device_bytes.map(|_| measured.device_source);
+        if let Some(tiers) = tiers {
+            (self.shared_blks_hit, self.os_blks_hit) = (Some(tiers.shared), Some(tiers.os));
+            self.device_blks_read = Some(tiers.device);
+            if let Some([shared, os, device]) = tiers.percent() {
+                self.from_shared_pct = Some(figure(shared));
+                self.from_os_pct = Some(figure(os));
+                self.from_device_pct = Some(figure(device));
+            }
+            let asked = tiers.device * block_size;
+            self.over_read =
+                self.device_bytes.filter(|_| asked > 0).map(|fetched| figure(fetched as f64 / asked as f64));
+            if measured.run.with_data() > 0 {
+                let hits = tiers.shared + tiers.os;
+                let emptied = measured.place.emptied.is_some_and(|emptied| emptied);
+                self.cold = Some(hits == 0 || emptied && tiers.shared == 0);
+            }
+        } else if measured.run.with_data() > 0 {
+            (self.shared_us, self.os_us, self.device_us) = (None, None, None);
+            self.verdict.note(TIERS_UNKNOWN);
+        }
+        if path == Path::Direct && self.from_device_pct.is_some_and(|share| share < 99.9) {
+            // Figures that are not the device's must not be taken for it.
+            self.latency = LatencyFigures::default();
+            (self.iops, self.mib_per_s, self.service_iops) = (None, None, None);
+            (self.ci_low_iops, self.ci_high_iops) = (None, None);
+            (self.lat_p999_us, self.lat_max_us, self.lat_min_us, self.lat_mdev_us) = (None, None, None, None);
+            (self.device_us, self.response_avg_us, self.response_p99_us) = (None, None, None);
+            (self.warmup_us, self.over_read) = (None, None);
+            self.verdict.void(NOT_DIRECT);
+        }
+        let device_blocks = tiers.map(|tiers| tiers.device);
+        self.device_figures = DeviceFigures::of(&measured.cost, device_blocks, &mut self.verdict);
+    }
+
+    fn tell_notes(&mut self, target: &Target<'_>, path: Path, measured: &Measured, tiers: Option<Tiers>) {
+        let run = &measured.run;
+        if let Some(stop) = run.stop {
+            self.verdict.stopped(stop);
+        }
+        let verdict = &mut self.verdict;
+        if run.holes > 0 {
+            verdict.note(format!(
+                "{} blocks were never written to the file (holes); all figures leave them out",
+                run.holes
+            ));
+        }
+        if measured.skipped > 0 {
+            verdict.note(format!(
+                "{} blocks could not be evicted from buffers and were passed over",
+                measured.skipped
+            ));
+        }
+        let Tiers { shared, os, .. } = tiers.unwrap_or_default();
+        if target.request.cold && path != Path::Direct {
+            if self.cold == Some(false) {
+                verdict.note(format!("not cold: {shared} fetches found a buffer, {os} the OS cache"));
+            } else if os > 0 {
+                verdict.note(format!("readahead around other fetches had brought in {os} of the blocks"));
+            }
+        } else if measured.place.warmed && path != Path::Direct && os > 0 {
+            verdict.note("an earlier path of this call left blocks in the OS cache");
+        }
+        let bytes = self.blks_total * target.subject.block_size();
+        if path == Path::Direct && run.with_data() > 0 && bytes < SMALL_RELATION {
+            let mib = bytes.div_ceil(1 << 20);
+            verdict.note(format!("a relation of {mib} MiB may fit the caches below the kernel"));
+        }
+        // Where the tier changes in the middle, so does the time.
+        let one_tier = [self.from_shared_pct, self.from_os_pct, self.from_device_pct].contains(&Some(100.0));
+        if let Some(trend) = run.trend.filter(|_| one_tier) {
+            let percent = trend * 100.0;
+            verdict.note(format!("the time per fetch changed by {percent:+.0} % from start to end"));
+        }
+        if target.subject.placement.leaves.is_empty() {
+            verdict.notes.extend(target.subject.placement.notes.iter().cloned());
+        }
+        verdict.notes.extend(measured.notes.iter().cloned());
+    }
+}
+
+impl Measured {
+    /// Who served the fetches; None when it is not known, or when what tells it contradicts itself.
+    pub(super) fn tiers(&self, path: Path, block_size: u64) -> Option<Tiers> {
+        let run = &self.run;
+        let fetched = self.cost.fetched_bytes.map(|bytes| bytes.div_ceil(block_size));
+        if path == Path::Direct {
+            return fetched.map(|fetched| Tiers::of_direct(run.with_data(), fetched));
+        }
+        if self.cached.is_some() {
+            let hits = self.usage.hits().min(run.with_data());
+            return Tiers::of_buffered(Evidence {
+                hits,
+                reads: run.with_data() - hits,
+                cached: self.cached,
+                fetched,
+            });
+        }
+        let device = run.tiers.device;
+        // Fewer fetched than were missing: others brought them in, or the file system keeps no account.
+        let contradicted = fetched.is_some_and(|fetched| fetched < device - device / 20);
+        (run.unknown == 0 && !contradicted).then_some(run.tiers)
+    }
+}

@@ -1,0 +1,130 @@
+//! The rows of one path second by second.
+
+use io_probe_core::random::Second;
+use serde::Serialize;
+
+use super::row::{self, us};
+use super::{Measured, Target};
+use crate::api::arguments::{Path, figure};
+use crate::api::subject::Verdict;
+use crate::pg::server;
+
+/// `io_probe_random_series_row`; the type's comments say what each attribute means.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct SeriesRow {
+    path: &'static str,
+    second: Option<u64>,
+    iops: Option<f64>,
+    lat_avg_us: Option<f64>,
+    lat_max_us: Option<f64>,
+    fetches: u64,
+    from_shared_pct: Option<f64>,
+    from_os_pct: Option<f64>,
+    from_device_pct: Option<f64>,
+    r_s: Option<f64>,
+    rmib_s: Option<f64>,
+    rrqm_s: Option<f64>,
+    rareq_kb: Option<f64>,
+    aqu_sz: Option<f64>,
+    r_await_ms: Option<f64>,
+    util_pct: Option<f64>,
+    w_s: Option<f64>,
+    wmib_s: Option<f64>,
+    cpu_user_pct: Option<f64>,
+    cpu_system_pct: Option<f64>,
+    cpu_iowait_pct: Option<f64>,
+    cpu_idle_pct: Option<f64>,
+    length_ms: Option<f64>,
+    #[serde(flatten)]
+    verdict: Verdict,
+    sampled_at: String,
+}
+
+/// All seconds of one path.
+pub(super) struct SeriesOfPath {
+    path: Path,
+    /// In the server's microseconds.
+    started: i64,
+    verdict: Verdict,
+    seconds: Vec<Second>,
+}
+
+impl AsMut<Verdict> for SeriesOfPath {
+    fn as_mut(&mut self) -> &mut Verdict {
+        &mut self.verdict
+    }
+}
+
+impl SeriesOfPath {
+    /// Of a path that begins now.
+    pub(super) fn new(path: Path) -> Self {
+        Self { path, started: server::moment(), verdict: Verdict::default(), seconds: Vec::new() }
+    }
+
+    /// What was measured.
+    pub(super) fn fill(&mut self, target: &Target<'_>, measured: &Measured, seconds: Vec<Second>) {
+        // Without what it took to empty the caches.
+        self.started = server::moment() - (measured.run.elapsed_ns / 1000) as i64;
+        self.seconds = seconds;
+        let (mut row, path) = (row::Row::new(target, self.path), self.path);
+        row.fill(target, path, measured);
+        self.verdict = row.into_verdict();
+    }
+
+    /// A row each; the notes stand in the last one. Without any second there is a row that says why.
+    pub(super) fn into_rows(self) -> Vec<SeriesRow> {
+        let Self { path, started, verdict, seconds } = self;
+        let mut end = started;
+        let mut rows: Vec<SeriesRow> = Vec::with_capacity(seconds.len().max(1));
+        for (index, second) in seconds.iter().enumerate() {
+            end += (second.length_ns / 1000) as i64;
+            rows.push(SeriesRow::of(path, index as u64 + 1, second, end, verdict.status));
+        }
+        let last = rows.pop().unwrap_or_else(|| SeriesRow {
+            path: path.name(),
+            sampled_at: server::timestamp(end),
+            ..SeriesRow::default()
+        });
+        rows.push(SeriesRow { verdict, ..last });
+        rows
+    }
+}
+
+impl SeriesRow {
+    fn of(path: Path, number: u64, second: &Second, end: i64, status: &'static str) -> Self {
+        let per_second = |count: u64| figure(count as f64 * 1e9 / second.length_ns as f64);
+        let (sum, most) = second.latency_ns;
+        let timed = second.timed;
+        let percent = second.tiers.percent().map(|shares| shares.map(figure));
+        let activity = second.activity.as_ref();
+        let mib = |bytes: u64| figure(bytes as f64 * 1e9 / second.length_ns as f64 / f64::from(1 << 20));
+        let cpu = second.cpu.as_ref();
+        Self {
+            path: path.name(),
+            second: Some(number),
+            iops: Some(per_second(second.fetches)),
+            lat_avg_us: (timed > 0).then(|| us(sum as f64 / timed as f64)),
+            lat_max_us: (timed > 0).then(|| us(most as f64)),
+            fetches: second.fetches,
+            from_shared_pct: percent.map(|[shared, _, _]| shared),
+            from_os_pct: percent.map(|[_, os, _]| os),
+            from_device_pct: percent.map(|[_, _, device]| device),
+            r_s: activity.map(|a| per_second(a.reads.requests)),
+            rmib_s: activity.map(|a| mib(a.reads.bytes)),
+            rrqm_s: activity.map(|a| per_second(a.reads.merges)),
+            rareq_kb: activity.and_then(|a| a.reads.request_kb()).map(figure),
+            aqu_sz: activity.and_then(|a| a.aqu_sz).map(figure),
+            r_await_ms: activity.and_then(|a| a.reads.await_ms()).map(figure),
+            util_pct: activity.and_then(|a| a.util_pct).map(figure),
+            w_s: activity.map(|a| per_second(a.writes.requests)),
+            wmib_s: activity.map(|a| mib(a.writes.bytes)),
+            cpu_user_pct: cpu.map(|c| figure(c.user_pct)),
+            cpu_system_pct: cpu.map(|c| figure(c.system_pct)),
+            cpu_iowait_pct: cpu.map(|c| figure(c.iowait_pct)),
+            cpu_idle_pct: cpu.map(|c| figure(c.idle_pct)),
+            length_ms: Some(figure(second.length_ns as f64 / 1e6)),
+            verdict: Verdict { status, notes: Vec::new() },
+            sampled_at: server::timestamp(end),
+        }
+    }
+}

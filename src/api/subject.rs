@@ -1,0 +1,244 @@
+//! What every probe of a relation shares: the relation and the device below it, the loop over the paths, and the
+//! parts of a row that say whether to trust it, what the device saw, and whose figures these are.
+
+use std::time::Instant;
+
+use io_probe_core::device::{self, Placement, Roots};
+use io_probe_core::pace::{Ask, Stop};
+use io_probe_core::source::Source;
+use io_probe_core::witness::Cost;
+use pgrx::pg_sys;
+use serde::Serialize;
+
+use super::arguments::{Path, figure};
+use super::cache::evict;
+use crate::error::{Error, Result};
+use crate::pg::progress::Progress;
+use crate::pg::relation::{Fork, Relation};
+use crate::pg::{interrupts, server};
+use crate::statement;
+
+/// A relation that is being measured.
+pub(super) struct Subject {
+    pub(super) relation: Relation,
+    pub(super) source: Source,
+    pub(super) placement: Placement,
+    pub(super) roots: Roots,
+}
+
+impl Subject {
+    /// Opens a fork of a relation to read it. `function` is the caller's name, for hints.
+    pub(super) fn open(rel: pg_sys::Oid, fork: Fork, function: &str) -> Result<Self> {
+        let relation = Relation::open_to_read(rel, function)?;
+        let source = relation.source(fork).ok_or_else(|| {
+            Error::invalid(format!("relation \"{}\" has no fork \"{}\"", relation.name(), fork.name()))
+        })?;
+        let roots = Roots::default();
+        let placement = device::locate(&relation.directory(), &roots);
+        Ok(Self { relation, source, placement, roots })
+    }
+
+    /// Bytes of a block.
+    pub(super) fn block_size(&self) -> u64 {
+        self.source.block_size().into()
+    }
+
+    /// Makes the caches let go of `blocks`, within what is left of the statement's time.
+    pub(super) fn evict(&self, blocks: std::ops::Range<u64>, ask: &mut Ask<'_>) -> Result<Option<Stop>> {
+        let started = Instant::now();
+        let left = statement::left();
+        let mut ask = || if started.elapsed() > left { Some(Stop::Statement) } else { ask() };
+        evict(&self.relation, &self.source, blocks, &mut ask)
+    }
+
+    /// Makes a row for each path in turn: `blank` begins it, `measure` fills it, unless a reason for the whole
+    /// call to end came before. What the file system refuses is a row, too.
+    pub(super) fn each_path<R: AsMut<Verdict>>(
+        &self,
+        probe: &str,
+        paths: &[Path],
+        blank: impl Fn(Path) -> R,
+        mut measure: impl FnMut(&mut R, usize, Path, &Progress, &mut Ask<'_>) -> Outcome<Option<Stop>>,
+    ) -> Result<Vec<R>> {
+        let progress = Progress::start(probe, self.relation.oid());
+        let mut ask = interrupts::ask(self.relation.locked());
+        let mut ended = None;
+        let mut rows = Vec::with_capacity(paths.len());
+        for (index, &path) in paths.iter().enumerate() {
+            let _charge = statement::charge();
+            let mut row = blank(path);
+            if statement::left().is_zero() {
+                ended = ended.or(Some(Stop::Statement));
+            }
+            match ended {
+                // Whoever waits for us, or for the statement, does not wait for the other paths.
+                Some(why) => row.as_mut().not_read(why),
+                None => match measure(&mut row, index, path, &progress, &mut ask) {
+                    Ok(stop) => ended = stop.filter(|stop| stop.is_for_all()),
+                    Err(Failure::Unsupported(why)) => row.as_mut().refuse(why),
+                    Err(Failure::Error(error)) => return Err(error),
+                },
+            }
+            rows.push(row);
+        }
+        Ok(rows)
+    }
+}
+
+/// Why a path gave no figures.
+pub(super) enum Failure {
+    /// The file system can't: a row that says so.
+    Unsupported(String),
+    Error(Error),
+}
+
+/// What measuring a path gave.
+pub(super) type Outcome<T> = std::result::Result<T, Failure>;
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Failure::Error(error)
+    }
+}
+
+impl From<io_probe_core::Error> for Failure {
+    fn from(error: io_probe_core::Error) -> Self {
+        match error {
+            io_probe_core::Error::Unsupported { .. } => Failure::Unsupported(error.to_string()),
+            error => Failure::Error(error.into()),
+        }
+    }
+}
+
+/// Can a row be trusted, and what is there to know about it?
+#[derive(Debug, Serialize)]
+pub(super) struct Verdict {
+    pub(super) status: &'static str,
+    pub(super) notes: Vec<String>,
+}
+
+impl Default for Verdict {
+    fn default() -> Self {
+        Self { status: "ok", notes: Vec::new() }
+    }
+}
+
+impl Verdict {
+    /// One short sentence.
+    pub(super) fn note(&mut self, text: impl Into<String>) {
+        self.notes.push(text.into());
+    }
+
+    /// The file system can't do it.
+    pub(super) fn refuse(&mut self, why: String) {
+        self.status = "unsupported";
+        self.note(why);
+    }
+
+    /// The call came too late to read anything.
+    pub(super) fn not_read(&mut self, why: Stop) {
+        self.status = "partial";
+        self.note(why.to_string());
+    }
+
+    /// It read what it could until something from outside ended it, or a bound of its own.
+    pub(super) fn stopped(&mut self, why: Stop) {
+        if why.is_for_all() {
+            self.status = "partial";
+        }
+        self.note(why.to_string());
+    }
+
+    /// The figures contradict each other.
+    pub(super) fn void(&mut self, why: &str) {
+        self.status = "void";
+        self.note(why);
+    }
+}
+
+/// What the devices did meanwhile, everyone's requests included.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct DeviceFigures {
+    device_ios: Option<u64>,
+    pub(super) ios_per_block: Option<f64>,
+    rareq_kb: Option<f64>,
+    aqu_sz: Option<f64>,
+    r_await_ms: Option<f64>,
+    util_pct: Option<f64>,
+    other_bytes: Option<u64>,
+}
+
+impl DeviceFigures {
+    /// Of a run that got so many blocks from the device.
+    pub(super) fn of(cost: &Cost, device_blocks: Option<u64>, verdict: &mut Verdict) -> Self {
+        let other_bytes = cost.other_bytes();
+        let Some(activity) = &cost.activity else { return Self { other_bytes, ..Self::default() } };
+        if activity.util_is_doubtful() {
+            verdict.note("the device's busy time exceeds the wall clock: util_pct is doubtful");
+        }
+        Self {
+            device_ios: Some(activity.reads.requests),
+            ios_per_block: device_blocks
+                .filter(|blocks| *blocks > 0)
+                .map(|blocks| figure(activity.reads.requests as f64 / blocks as f64)),
+            rareq_kb: activity.reads.request_kb().map(figure),
+            r_await_ms: activity.reads.await_ms().map(figure),
+            aqu_sz: activity.aqu_sz.map(figure),
+            util_pct: activity.util_pct.map(figure),
+            other_bytes,
+        }
+    }
+}
+
+/// Whose figures these are: what to join a row by.
+#[derive(Debug, Clone, Default, Serialize)]
+pub(super) struct Identity {
+    device: Option<String>,
+    scheduler: Option<String>,
+    read_ahead_kb: Option<u64>,
+    relid: u32,
+    schemaname: Option<String>,
+    relname: String,
+    spcname: Option<String>,
+    started_at: String,
+}
+
+impl Identity {
+    /// Of a row that begins now.
+    pub(super) fn of(subject: &Subject) -> Self {
+        let Subject { relation, placement, .. } = subject;
+        let joined = |names: Vec<&str>| (!names.is_empty()).then(|| names.join(","));
+        let mut schedulers: Vec<&str> =
+            placement.leaves.iter().filter_map(|leaf| leaf.scheduler.as_deref()).collect();
+        schedulers.dedup();
+        Self {
+            device: joined(placement.leaves.iter().map(|leaf| leaf.name.as_str()).collect()),
+            scheduler: joined(schedulers),
+            read_ahead_kb: placement.read_ahead_kb,
+            relid: relation.oid().to_u32(),
+            schemaname: relation.schema(),
+            relname: relation.name(),
+            spcname: relation.tablespace(),
+            started_at: server::now(),
+        }
+    }
+}
+
+/// `device_source` of what this process reads itself.
+pub(super) const BACKEND: &str = "backend";
+/// `device_source` of what PostgreSQL's I/O workers read, for this process and for others.
+pub(super) const IO_WORKERS: &str = "io_workers";
+
+/// Note of a row whose shares are NULL.
+pub(super) const TIERS_UNKNOWN: &str =
+    "who served the blocks is unknown: bytes fetched and blocks missing from the OS cache don't tell";
+/// Note of a row that is void.
+pub(super) const NOT_DIRECT: &str = "O_DIRECT was accepted, but not all bytes came from a block device";
+/// Note of what `IO_WORKERS` means.
+pub(super) const WORKERS_SERVE_ALL: &str =
+    "device_bytes counts all that the I/O workers read, for other sessions too";
+/// Note of a row without device_bytes.
+pub(super) const WORKERS_CHANGED: &str =
+    "the set of I/O workers changed meanwhile: what they fetched is unknown";
+/// Note of a row whose device is far below its usual load.
+pub(super) const RATE_LIMITED: &str = "rate-limited: iops is what the limit allowed";

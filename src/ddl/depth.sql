@@ -1,0 +1,70 @@
+-- Random fetches at several depths.
+
+CREATE TYPE io_probe_depth_row AS (
+    depth           integer,
+    iops            double precision,
+    mib_per_s       double precision,
+    lat_avg_us      double precision,
+    lat_p50_us      double precision,
+    lat_p95_us      double precision,
+    lat_p99_us      double precision,
+    knee            boolean,
+    engine          text,
+    status          text,
+    notes           text[],
+    fetches         bigint,
+    elapsed_ms      double precision,
+    ci_low_iops     double precision,
+    ci_high_iops    double precision,
+    from_device_pct double precision,
+    hole_blks       bigint,
+    seed            bigint,
+    device          text,
+    scheduler       text,
+    read_ahead_kb   bigint,
+    relid           regclass,
+    schemaname      text,
+    relname         text,
+    spcname         text,
+    started_at      timestamp with time zone
+);
+COMMENT ON TYPE io_probe_depth_row IS 'Row of io_probe_depth: one depth';
+COMMENT ON COLUMN io_probe_depth_row.depth IS 'Requests in flight';
+COMMENT ON COLUMN io_probe_depth_row.iops IS 'Fetches a second over the wall clock';
+COMMENT ON COLUMN io_probe_depth_row.mib_per_s IS 'iops times the block size, in MiB (2^20 bytes) a second';
+COMMENT ON COLUMN io_probe_depth_row.lat_avg_us IS 'Mean latency in microseconds, from issue to completion';
+COMMENT ON COLUMN io_probe_depth_row.lat_p50_us IS 'Median latency';
+COMMENT ON COLUMN io_probe_depth_row.lat_p95_us IS 'Latency that 95 % did not exceed; a quantile is NULL where fewer than ten fetches lie above it';
+COMMENT ON COLUMN io_probe_depth_row.lat_p99_us IS 'The same for 99 %';
+COMMENT ON COLUMN io_probe_depth_row.knee IS 'Is this the smallest depth whose iops is within 5 % of the best? NULL unless every depth has a rate';
+COMMENT ON COLUMN io_probe_depth_row.engine IS 'How the reads were issued: pread, io_uring, threads';
+COMMENT ON COLUMN io_probe_depth_row.status IS 'ok; partial: something else ended it; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_depth_row.notes IS 'What to know about this row, a sentence each';
+COMMENT ON COLUMN io_probe_depth_row.fetches IS 'Blocks fetched at this depth, holes included';
+COMMENT ON COLUMN io_probe_depth_row.elapsed_ms IS 'Wall clock of this depth in ms';
+COMMENT ON COLUMN io_probe_depth_row.ci_low_iops IS 'Lower end of the 95 % interval of iops, over the twenty rounds in which the depths took turns';
+COMMENT ON COLUMN io_probe_depth_row.ci_high_iops IS 'Upper end of the same';
+COMMENT ON COLUMN io_probe_depth_row.from_device_pct IS 'Share of all fetches of the call that came from the device, as far as the kernel can tell';
+COMMENT ON COLUMN io_probe_depth_row.hole_blks IS 'Fetches of blocks that were never written to the file; left out of all figures';
+COMMENT ON COLUMN io_probe_depth_row.seed IS 'Seed of the order';
+COMMENT ON COLUMN io_probe_depth_row.device IS 'Devices behind the relation, see io_probe_device';
+COMMENT ON COLUMN io_probe_depth_row.scheduler IS 'Their I/O scheduler';
+COMMENT ON COLUMN io_probe_depth_row.read_ahead_kb IS 'Readahead window in kB in force for newly opened files';
+COMMENT ON COLUMN io_probe_depth_row.relid IS 'Relation';
+COMMENT ON COLUMN io_probe_depth_row.schemaname IS 'Its schema';
+COMMENT ON COLUMN io_probe_depth_row.relname IS 'Its name';
+COMMENT ON COLUMN io_probe_depth_row.spcname IS 'Its tablespace';
+COMMENT ON COLUMN io_probe_depth_row.started_at IS 'When the call started';
+
+CREATE FUNCTION io_probe_depth(
+    rel      regclass,
+    depths   integer[] DEFAULT NULL,
+    duration interval  DEFAULT NULL,
+    seed     bigint    DEFAULT NULL,
+    options  jsonb     DEFAULT '{}'
+)
+RETURNS SETOF io_probe_depth_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 7
+AS 'MODULE_PATHNAME', 'io_probe_depth_wrapper';
+COMMENT ON FUNCTION io_probe_depth(regclass, integer[], interval, bigint, jsonb) IS 'Random fetches past the page cache at several depths, by default 1, 2, 4 … 64, which take turns in twenty rounds, a row each, and the knee of the curve. The duration is that of one depth. Options: max_bytes, max_iops, max_mib_per_s, wait';
+REVOKE ALL ON FUNCTION io_probe_depth(regclass, integer[], interval, bigint, jsonb) FROM PUBLIC;

@@ -1,0 +1,195 @@
+//! The `server` path of random fetches: single blocks through the buffer manager.
+//!
+//! At depth 1 one ReadBuffer after the other, as an index scan makes them. At a greater depth the server's own
+//! prefetching: on 15 and 16 PrefetchBuffer so many blocks ahead, as a bitmap heap scan does, on 17 and 18 a
+//! read stream with `effective_io_concurrency` set to the depth for the time of the call. There the server
+//! decides when a read is issued, so that single latencies are not known.
+//!
+//! Blocks come into a small ring of buffers, so that a probe pushes nobody else's pages out; a block is fetched
+//! once, so nothing is lost by it.
+
+use io_probe_core::Result as CoreResult;
+use io_probe_core::random::{Fetch, Fetcher, Found, Plan, Recorder, Served};
+use pgrx::pg_sys;
+
+use super::buffers::{Usage, resident_blocks};
+use super::compat::{self, Ahead, Blocks};
+use super::relation::{Fork, Relation};
+use super::server;
+
+/// Fetches through the buffer manager.
+pub(crate) struct BufferFetcher<'a> {
+    relation: &'a Relation,
+    depth: usize,
+    ring: pg_sys::BufferAccessStrategy,
+    /// Blocks not to fetch, ascending: the server could not evict them, and cold was asked for.
+    skip: Vec<pg_sys::BlockNumber>,
+    skipped: u64,
+    /// Does the server read past the OS page cache?
+    past_cache: bool,
+    usage: Usage,
+    /// Of the blocks fetched at a depth over 1, how many were in the OS page cache; None if unknown.
+    cached: Option<u64>,
+}
+
+impl<'a> BufferFetcher<'a> {
+    /// Fetches from the main fork. With `skip_resident`, pages that are in buffers now are passed over.
+    pub(crate) fn new(relation: &'a Relation, depth: u32, skip_resident: bool) -> Self {
+        relation.close_files();
+        let skip = if skip_resident { resident_blocks(relation, Fork::MAIN) } else { Vec::new() };
+        Self {
+            relation,
+            depth: depth as usize,
+            ring: compat::ring(depth),
+            skip,
+            skipped: 0,
+            past_cache: server::reads_direct(),
+            usage: Usage::default(),
+            cached: Some(0),
+        }
+    }
+
+    /// What the buffer manager counted during the fetches, and nothing else.
+    pub(crate) fn usage(&self) -> Usage {
+        self.usage
+    }
+
+    /// Blocks that were passed over.
+    pub(crate) fn skipped(&self) -> u64 {
+        self.skipped
+    }
+
+    /// Of the blocks fetched at a depth over 1, how many the OS page cache had right before; None if unknown.
+    pub(crate) fn cached(&self) -> Option<u64> {
+        self.cached
+    }
+
+    /// How many reads the server lets run ahead of a reader that wants `depth`.
+    pub(crate) fn reads_ahead(relation: &Relation, depth: u32) -> u32 {
+        // SAFETY: the relation is open.
+        let depth = unsafe { compat::reads_ahead(relation.as_ptr(), depth) };
+        // From 18 on a process has so many I/O handles.
+        let most = server::setting(c"io_max_concurrency").and_then(|most| most.parse::<u32>().ok());
+        most.map_or(depth, |most| depth.min(most))
+    }
+
+    /// The next block that is not to be passed over.
+    fn next(&mut self, plan: &mut Plan<'_>, recorder: &mut Recorder<'_>) -> CoreResult<Option<Fetch>> {
+        while let Some(fetch) = plan.next(recorder.pace())? {
+            if self.skip.is_empty() || self.skip.binary_search(&number(fetch)).is_err() {
+                return Ok(Some(fetch));
+            }
+            self.skipped += 1;
+        }
+        Ok(None)
+    }
+
+    fn one_by_one(&mut self, plan: &mut Plan<'_>, recorder: &mut Recorder<'_>) -> CoreResult<()> {
+        loop {
+            if let Some(due) = recorder.early()
+                && recorder.pause(due).is_break()
+            {
+                return Ok(());
+            }
+            let Some(fetch) = self.next(plan, recorder)? else { return Ok(()) };
+            let hits = Usage::hits_so_far();
+            let request = recorder.issue(fetch);
+            // SAFETY: the relation is open and locked, the block exists, the ring was made by this call.
+            unsafe {
+                compat::read_block(self.relation.as_ptr(), Fork::MAIN.number(), number(fetch), self.ring)
+            };
+            let served = match (Usage::hits_so_far() > hits, fetch.found) {
+                (true, _) => Served::Shared,
+                (false, Found::Cached) if self.past_cache => Served::Device,
+                (false, found) => found.into(),
+            };
+            if recorder.done(request, served, true).is_break() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// All that is prepared, with the server reading ahead.
+    fn ahead(&mut self, plan: &mut Plan<'_>, recorder: &mut Recorder<'_>) -> CoreResult<()> {
+        let mut batch = Vec::new();
+        while let Some(fetch) = self.next(plan, recorder)? {
+            batch.push(fetch);
+        }
+        let (relation, ring, depth) = (self.relation.as_ptr(), self.ring, self.depth as u32);
+        let mut arriving =
+            Arriving { fetcher: self, recorder, handed_out: 0, arrived: 0, end: batch.len(), batch };
+        // SAFETY: the relation is open and locked, its blocks exist, the ring was made by this call.
+        unsafe { compat::read_blocks(relation, Fork::MAIN.number(), ring, Ahead::By(depth), &mut arriving) };
+        Ok(())
+    }
+}
+
+impl Fetcher for BufferFetcher<'_> {
+    fn fetch(&mut self, plan: &mut Plan<'_>, recorder: &mut Recorder<'_>) -> CoreResult<()> {
+        let before = Usage::now();
+        let result =
+            if self.depth == 1 { self.one_by_one(plan, recorder) } else { self.ahead(plan, recorder) };
+        self.usage.add_since(before);
+        result
+    }
+}
+
+impl Drop for BufferFetcher<'_> {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            // SAFETY: allocated in `new`. (While aborting, its memory context frees it.)
+            unsafe { pg_sys::FreeAccessStrategy(self.ring) };
+        }
+    }
+}
+
+fn number(fetch: Fetch) -> pg_sys::BlockNumber {
+    fetch.block as pg_sys::BlockNumber
+}
+
+/// The blocks of a batch as they arrive, which is in order.
+struct Arriving<'t, 'a, 'r> {
+    fetcher: &'t mut BufferFetcher<'a>,
+    recorder: &'t mut Recorder<'r>,
+    batch: Vec<Fetch>,
+    handed_out: usize,
+    arrived: usize,
+    end: usize,
+}
+
+impl Blocks for Arriving<'_, '_, '_> {
+    fn begin(&mut self) {
+        self.recorder.begin();
+    }
+
+    fn next(&mut self) -> Option<pg_sys::BlockNumber> {
+        let fetch = self.batch[..self.end].get(self.handed_out)?;
+        self.handed_out += 1;
+        Some(number(*fetch))
+    }
+
+    fn arrived(&mut self) {
+        let fetch = self.batch[self.arrived];
+        self.arrived += 1;
+        let cached = match fetch.found {
+            Found::Cached => Some(u64::from(!self.fetcher.past_cache)),
+            Found::Missing | Found::Hole => Some(0),
+            Found::Unknown => None,
+        };
+        self.fetcher.cached = self.fetcher.cached.zip(cached).map(|(sum, one)| sum + one);
+        // Which of them were hits is not known one by one.
+        let served = if fetch.found == Found::Hole { Served::Hole } else { Served::Unknown };
+        let depth = self.fetcher.depth;
+        let steady = self.arrived > depth && self.arrived + depth <= self.end;
+        let request = self.recorder.issued(fetch);
+        let mut over = self.recorder.done(request, served, steady).is_break();
+        if let Some(due) = self.recorder.early()
+            && !over
+        {
+            over = self.recorder.pause(due).is_break();
+        }
+        if over {
+            self.end = self.handed_out;
+        }
+    }
+}
