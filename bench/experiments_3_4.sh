@@ -83,8 +83,9 @@ theirs() {
                                      ${raw[5]} / 1e3, ${raw[6]} / 1e3, ${raw[7]} / 1e3, NULL)"
 }
 
-# A scan through the OS cache, with readahead: the kernel then keeps many pages as one.
+# A scan through an empty OS cache, with readahead: the kernel then keeps many pages as one.
 scan_through_cache() {
+    evict_segment
     cat "$segment" >/dev/null
     expect_cached 99 100
 }

@@ -6,12 +6,12 @@
 
 All read random blocks of 8 kB by O_DIRECT for the same time:
     ours      path direct: at depth 1 one pread at a time; above it io_uring, and once more threads
-    theirs    fio: psync at depth 1, io_uring above it, as it comes; and once with its buffers in huge pages, as ours
-              are, which makes a request one segment to the device. At depth 1 also ioping -R -D
-They run in turn, PAIRS times (25) at each of DEPTHS (1 2 4 8 16 32 64 128), each for SECONDS_EACH (1.5), in every second
-round in reverse order. A first round does not count: from its rates follows whether the time has to be shorter, so that
-neither ours nor fio reads a block twice. (ioping does at times: it draws each block anew.) Before each run the file is
-looked for in the OS cache; the script gives up where it finds any of it.
+    theirs    fio: psync at depth 1, io_uring above it, as it comes; and once with its buffers in huge pages, which
+              makes a request one segment to the device. At depth 1 also ioping -R -D
+They run in turn, PAIRS times (25) at each of DEPTHS (1 2 4 8 16 32 64 128), each for SECONDS_EACH (1.5), in every
+second round in reverse order. A first round does not count: from its rates follows whether the time has to be shorter,
+so that neither ours nor fio reads a block twice. (ioping does at times: it draws each block anew.) Before each run the
+file is looked for in the OS cache; the script gives up where it finds any of it.
 
 Each line is about x = ln(ours / theirs), of which every round gives one: `ratio` is exp(mean of x), `lower` and `upper`
 are exp(mean of x -+ t(0.95, n-1) * s / sqrt(n)), each a bound of its own that holds with 95 %. `goal` says what they

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The random fetches of io_probe_random side by side with fio and ioping, on one file of 1,022 MiB: random_judges.py says
-# how, and what its lines mean. PG (oldest and newest of the cache) names the versions of PostgreSQL: PG=15,18. PAIRS,
-# SECONDS_EACH and DEPTHS are passed on.
+# The random fetches of io_probe_random side by side with fio and ioping, on one file of 1,022 MiB: random_judges.py
+# says how, and what its lines mean. PG (the oldest and the newest of the cache) names the versions of PostgreSQL:
+# PG=15,18. PAIRS, SECONDS_EACH and DEPTHS are passed on.
 
 . "$(dirname "$0")/lib.sh"
 

@@ -13,9 +13,10 @@ const HUGE_PAGE: usize = 2 << 20;
 /// One buffer a slot, page-aligned (which satisfies every O_DIRECT rule). Nobody looks at the content,
 /// so it is never borrowed.
 ///
-/// Large buffers lie in huge pages where the kernel has them: a request whose memory is contiguous
-/// reaches the device as one segment, not as one every 4 kB, and there are virtual disks that read
-/// three times as fast for it. The page cache, whose folios are large, has that advantage too.
+/// They lie in huge pages where the kernel has them: a request whose memory is contiguous reaches the
+/// device as one segment, not as one every 4 kB, and there are virtual disks that read large requests
+/// three times as fast for it, and single blocks by a tenth. The page cache, whose folios are large, and
+/// shared buffers in huge pages have that advantage too.
 pub(crate) struct Buffers {
     /// The whole mapping.
     mapping: NonNull<libc::c_void>,
@@ -37,6 +38,7 @@ impl Buffers {
     pub(crate) fn new(slots: usize, each: usize) -> Result<Self> {
         let failed = |e: nix::Error| Error::System { action: "allocate read buffers", source: e.into() };
         let used = slots.checked_mul(each).ok_or_else(|| failed(nix::Error::ENOMEM))?;
+        let used = used.checked_next_multiple_of(HUGE_PAGE).ok_or_else(|| failed(nix::Error::ENOMEM))?;
         let length = used.checked_add(HUGE_PAGE).and_then(NonZeroUsize::new);
         let length = length.ok_or_else(|| failed(nix::Error::ENOMEM))?;
         let protection = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
@@ -47,11 +49,9 @@ impl Buffers {
         // SAFETY: the mapping is a huge page longer than what is used, so the padding lies within.
         let first = unsafe { mapping.cast::<u8>().add(padding) };
         let buffers = Self { mapping, length, first, slots, each };
-        if used >= HUGE_PAGE {
-            // SAFETY: advice on our own mapping. Without huge pages it is refused, and small ones do.
-            let _ = unsafe { madvise(first.cast(), used, MmapAdvise::MADV_HUGEPAGE) };
-        }
-        for offset in (0..used).step_by(4096) {
+        // SAFETY: advice on our own mapping. Without huge pages it is refused, and small ones do.
+        let _ = unsafe { madvise(first.cast(), used, MmapAdvise::MADV_HUGEPAGE) };
+        for offset in (0..slots * each).step_by(4096) {
             // Touched now, so that no page fault falls into a timed span.
             // SAFETY: within the mapping, which nobody else knows yet.
             unsafe { first.add(offset).write_volatile(0) };
