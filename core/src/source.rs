@@ -3,6 +3,9 @@
 //! A relation of n blocks lies in files `BASE`, `BASE.1`, `BASE.2` … of a fixed number of blocks
 //! each. Only the caller knows n, and that no one truncates the files meanwhile.
 
+#[cfg(test)]
+pub(crate) mod fixture;
+
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::ops::Range;

@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,44 +11,10 @@ use crate::clock::{Manual, Monotonic};
 use crate::engine::{self, Completion, Engine, Kind};
 use crate::order::Permutation;
 use crate::source::Source;
+use crate::source::fixture::{BLOCK, Relation};
 
-const BLOCK: u64 = 8192;
-const SEGMENT: u32 = 256;
-
-/// Segment files in the build directory: `/tmp` may be memory.
-struct Relation {
-    _directory: tempfile::TempDir,
-    source: Source,
-}
-
-impl Relation {
-    /// Of `blocks` blocks; those in `data` are written and synced, the others are holes.
-    fn new(blocks: u64, data: Range<u64>) -> Self {
-        let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a directory");
-        let source = Source::new(directory.path().join("1"), BLOCK as u32, SEGMENT, blocks);
-        for part in source.parts(0..blocks) {
-            let file = File::create(source.path(part.segment)).expect("created");
-            file.set_len(source.byte_range(&part).end).expect("extended");
-            for block in part.blocks.clone().filter(|b| data.contains(b)) {
-                file.write_all_at(&[1; BLOCK as usize], source.offset(block)).expect("written");
-            }
-            file.sync_all().expect("synced");
-        }
-        Self { _directory: directory, source }
-    }
-
-    fn plan(&self, seed: u64, look: Look) -> Plan<'_> {
-        Plan::new(&self.source, Permutation::new(self.source.blocks(), seed), 0, look)
-    }
-
-    fn evict(&self) {
-        for part in self.source.parts(0..self.source.blocks()) {
-            let file = self.source.open(part.segment, false).expect("opened");
-            let path = self.source.path(part.segment);
-            let (left, _) = crate::cache::evict(&file, &path, &mut || None).expect("evicted");
-            assert_eq!(left.cached_bytes, 0);
-        }
-    }
+fn plan(relation: &Relation, seed: u64, look: Look) -> Plan<'_> {
+    Plan::new(&relation.source, Permutation::new(relation.source.blocks(), seed), 0, look)
 }
 
 /// A disk that serves requests side by side, each in a time that `takes` gives for its number.
@@ -101,7 +66,7 @@ fn limits() -> Limits {
 fn simulate(relation: &Relation, depth: usize, limits: &Limits, takes: &dyn Fn(u64) -> u64) -> Run {
     let clock = Manual::default();
     let mut disk = Disk::new(&clock, takes);
-    let mut plan = relation.plan(1, Look::Never);
+    let mut plan = plan(relation, 1, Look::Never);
     let mut queued = Queued::new(&mut disk, depth);
     run(&mut plan, &mut queued, limits, &clock, &mut || None, &mut |_| (), None).expect("a run")
 }
@@ -195,7 +160,7 @@ fn a_rate_limit_keeps_its_schedule_and_tells_response_times() {
     let relation = Relation::new(256, 0..256);
     let limits = Limits { max_iops: Some(1000), ..limits() };
     let mut opened = engine::open(None, 1, BLOCK as usize).expect("an engine");
-    let mut plan = relation.plan(1, Look::for_depth(1));
+    let mut plan = plan(&relation, 1, Look::for_depth(1));
     let mut queued = Queued::new(opened.engine.as_mut(), 1);
     let run =
         run(&mut plan, &mut queued, &limits, &Monotonic, &mut || None, &mut |_| (), None).expect("a run");
@@ -217,7 +182,7 @@ fn a_late_request_makes_the_next_ones_late_but_not_their_schedule() {
     let clock = Manual::default();
     let takes = |i| if i == 100 { 5_000_000 } else { 50_000 };
     let mut disk = Disk::new(&clock, &takes);
-    let mut plan = relation.plan(1, Look::Never);
+    let mut plan = plan(&relation, 1, Look::Never);
     let mut queued = Queued::new(&mut disk, 1);
     // Sleeping moves no made-up clock.
     let mut ask = || {
@@ -239,7 +204,7 @@ fn errors_name_file_and_offset_and_leave_nothing_in_flight() {
         let clock = Manual::default();
         let fails = move |i| if i == 123 { gives } else { Ok(BLOCK as usize) };
         let mut disk = Disk { gives: &fails, ..Disk::new(&clock, &|_| 1000) };
-        let mut plan = relation.plan(9, Look::Never);
+        let mut plan = plan(&relation, 9, Look::Never);
         let mut queued = Queued::new(&mut disk, 4);
         let error =
             run(&mut plan, &mut queued, &limits(), &clock, &mut || None, &mut |_| (), None).expect_err("EIO");
@@ -259,7 +224,7 @@ fn each_block_once_over_all_segments_in_the_order_of_the_seed() {
     let relation = Relation::new(700, 0..700);
     let clock = Manual::default();
     let mut disk = Disk::new(&clock, &|_| 1000);
-    let mut plan = relation.plan(5, Look::Never);
+    let mut plan = plan(&relation, 5, Look::Never);
     let mut queued = Queued::new(&mut disk, 1);
     run(&mut plan, &mut queued, &limits(), &clock, &mut || None, &mut |_| (), None).expect("a run");
     let order = Permutation::new(700, 5);
@@ -293,7 +258,7 @@ fn the_page_cache_is_told_from_the_device_block_by_block() {
                 .expect("advised");
             file.read_exact_at(&mut [0; BLOCK as usize], relation.source.offset(block)).expect("read");
         }
-        let mut plan = relation.plan(3, Look::Batches(1));
+        let mut plan = plan(&relation, 3, Look::Batches(1));
         let mut queued = Queued::new(engine.as_mut(), depth);
         let run = run(&mut plan, &mut queued, &limits(), &Monotonic, &mut || None, &mut |_| (), None)
             .expect("a run");
@@ -306,9 +271,6 @@ fn the_page_cache_is_told_from_the_device_block_by_block() {
 
 #[test]
 fn files_are_closed_again() {
-    let relation =
-        Relation { source: Source::new("", 1, 1, 0), _directory: tempfile::tempdir().expect("a directory") };
-    drop(relation);
     // A segment a block: 200 files.
     let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a directory");
     let source = Source::new(directory.path().join("1"), BLOCK as u32, 1, 200);
@@ -346,7 +308,7 @@ fn a_sweep_visits_all_depths_in_turn_and_begins_again_when_it_is_through() {
         single: Box::new(Disk::new(clock, &|_| 100_000)),
         queue: Box::new(Disk::new(clock, &|_| 100_000)),
     };
-    let mut plan = relation.plan(1, Look::Never);
+    let mut plan = plan(&relation, 1, Look::Never);
     let per_depth = Limits { duration: Duration::from_secs(1), ..limits() };
     let depths = [1, 2, 4, 8];
     let mut sweep = |limits| {

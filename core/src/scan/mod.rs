@@ -265,35 +265,8 @@ mod tests {
     use super::*;
     use crate::clock::{Manual, Monotonic};
     use crate::engine::{self, Kind};
+    use crate::source::fixture::{BLOCK, Relation};
     use std::time::Duration;
-
-    const BLOCK: u64 = 8192;
-    const SEGMENT: u32 = 256;
-
-    /// Segment files in the build directory: `/tmp` may be memory.
-    struct Relation {
-        _directory: tempfile::TempDir,
-        source: Source,
-    }
-
-    impl Relation {
-        /// Of `blocks` blocks; those in `data` are written and synced, the others are holes.
-        fn new(blocks: u64, data: Range<u64>) -> Self {
-            use std::os::unix::fs::FileExt;
-            let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a directory");
-            let source = Source::new(directory.path().join("1"), BLOCK as u32, SEGMENT, blocks);
-            for part in source.parts(0..blocks) {
-                let file = File::create(source.path(part.segment)).expect("created");
-                let bytes = source.byte_range(&part);
-                file.set_len(bytes.end).expect("extended");
-                for block in part.blocks.clone().filter(|b| data.contains(b)) {
-                    file.write_all_at(&[1; BLOCK as usize], source.offset(block)).expect("written");
-                }
-                file.sync_all().expect("synced");
-            }
-            Self { _directory: directory, source }
-        }
-    }
 
     /// Takes a fixed time a block.
     struct Steady<'a> {
@@ -432,20 +405,12 @@ mod tests {
     #[test]
     fn real_readers_read_every_segment_and_see_the_cache() {
         let relation = Relation::new(600, 0..600);
-        let evict = || {
-            for part in relation.source.parts(0..600) {
-                let file = relation.source.open(part.segment, false).expect("opened");
-                let path = relation.source.path(part.segment);
-                let (left, _) = cache::evict(&file, &path, &mut || None).expect("evicted");
-                assert_eq!(left.cached_bytes, 0);
-            }
-        };
         let run = |reader: &mut dyn Reader| {
             let clock = Monotonic;
             scan(&relation.source, 0..600, reader, &LIMITS, &clock, &mut || None, &mut |_| ())
                 .expect("scanned")
         };
-        evict();
+        relation.evict();
         let mut engines = vec![engine::open(Some(Kind::Threads), 4, 64 << 10).expect("threads").engine];
         engines.extend(engine::open(Some(Kind::IoUring), 4, 64 << 10).ok().map(|o| o.engine));
         for engine in &mut engines {

@@ -1,0 +1,47 @@
+//! Relations of real files, for tests.
+
+use std::fs::File;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+
+use super::Source;
+use crate::cache;
+
+/// Bytes of a block.
+pub(crate) const BLOCK: u64 = 8192;
+
+/// Blocks of a segment.
+const SEGMENT: u32 = 256;
+
+/// Segment files in the build directory: `/tmp` may be memory.
+pub(crate) struct Relation {
+    _directory: tempfile::TempDir,
+    pub(crate) source: Source,
+}
+
+impl Relation {
+    /// Of `blocks` blocks; those in `data` are written and synced, the others are holes.
+    pub(crate) fn new(blocks: u64, data: Range<u64>) -> Self {
+        let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a directory");
+        let source = Source::new(directory.path().join("1"), BLOCK as u32, SEGMENT, blocks);
+        for part in source.parts(0..blocks) {
+            let file = File::create(source.path(part.segment)).expect("created");
+            file.set_len(source.byte_range(&part).end).expect("extended");
+            for block in part.blocks.clone().filter(|b| data.contains(b)) {
+                file.write_all_at(&[1; BLOCK as usize], source.offset(block)).expect("written");
+            }
+            file.sync_all().expect("synced");
+        }
+        Self { _directory: directory, source }
+    }
+
+    /// Makes the page cache let go of all of it.
+    pub(crate) fn evict(&self) {
+        for part in self.source.parts(0..self.source.blocks()) {
+            let file = self.source.open(part.segment, false).expect("opened");
+            let path = self.source.path(part.segment);
+            let (left, _) = cache::evict(&file, &path, &mut || None).expect("evicted");
+            assert_eq!(left.cached_bytes, 0);
+        }
+    }
+}
