@@ -139,17 +139,18 @@ pub(crate) fn max_duration() -> Duration {
 /// The duration of a row: as asked for, or the default, which gives way to the cap.
 pub(crate) fn duration(asked: Option<Duration>) -> Result<Duration> {
     let cap = max_duration();
-    let Some(asked) = asked else {
-        return Ok(cap.min(Duration::from_millis(DEFAULT_DURATION.get().unsigned_abs().into())));
-    };
+    match asked {
+        Some(asked) => span("duration", asked),
+        None => Ok(cap.min(Duration::from_millis(DEFAULT_DURATION.get().unsigned_abs().into()))),
+    }
+}
+
+/// A time that a call was asked to take, by the name of what asked for it.
+pub(crate) fn span(what: &str, asked: Duration) -> Result<Duration> {
+    let cap = max_duration();
     if asked > cap {
-        let (asked, cap) = (asked.as_millis(), cap.as_millis());
-        return Err(over(
-            "duration",
-            &format!("{asked} ms"),
-            c"pg_io_probe.max_duration",
-            &format!("{cap} ms"),
-        ));
+        let (asked, cap) = (format!("{} ms", asked.as_millis()), format!("{} ms", cap.as_millis()));
+        return Err(over(what, &asked, c"pg_io_probe.max_duration", &cap));
     }
     Ok(asked)
 }

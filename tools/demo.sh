@@ -46,6 +46,13 @@ show 'How fast is a sequential scan of it that starts cold, by each of the three
 SELECT path, mib_per_s, us_per_block, from_device_pct, blks_scanned, complete, cold, status, engine FROM scan;
 SELECT path, note FROM scan, unnest(notes) AS note;"
 
+show 'What does fetching one random block cost, past the caches, through the server, and through the OS?' \
+    "SELECT path, iops, lat_p50_us, lat_p99_us, from_device_pct, os_us, device_us, ios_per_block, over_read, status
+FROM io_probe_random('tbl_cost_align', cold => true, duration => '2 s');"
+
+show 'How many requests in flight does the device want?' \
+    "SELECT depth, iops, mib_per_s, lat_avg_us, lat_p99_us, knee FROM io_probe_depth('tbl_cost_align', duration => '1 s');"
+
 sql -c "SELECT FROM io_probe_evict('tbl_cost_align')" >/dev/null
 show 'What does a query do, and how much of its time is the reading, at the speed that the scan measured?' \
     "SELECT e.level, e.node_type, e.relid::regclass AS relation, e.access, e.shared_blks_read AS blks_read,

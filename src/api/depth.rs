@@ -15,7 +15,9 @@ use serde::Serialize;
 use super::arguments::{self, Path, figure};
 use super::options::Options;
 use super::random::LatencyFigures;
-use super::subject::{Failure, Identity, NOT_DIRECT, Outcome, RATE_LIMITED, Subject, Verdict};
+use super::subject::{
+    Failure, Identity, NOT_DIRECT, Outcome, RATE_LIMITED, Subject, TOO_FEW_BLOCKS, Verdict,
+};
 use crate::error::{Error, Result};
 use crate::pg::interrupts;
 use crate::pg::json::JsonbText;
@@ -193,7 +195,7 @@ impl Row {
         if run.throttled {
             self.verdict.note(RATE_LIMITED);
         } else if run.rated.work == 0 && run.with_data() > 0 {
-            self.verdict.note("too few blocks for a rate at this depth");
+            self.verdict.note(TOO_FEW_BLOCKS);
         }
         if run.holes > 0 {
             self.verdict.note(format!(

@@ -65,8 +65,7 @@ fn io_probe_ping(
         let options = Options::parse(options, &OPTIONS)?;
         let count = arguments::positive("count", count.unwrap_or(10))?;
         let every = arguments::pause("every", every)?.unwrap_or(Duration::from_millis(100));
-        // The last request is due so long after the first.
-        gucs::duration(Some(every.saturating_mul(count - 1)))?;
+        gucs::span("count times every", every.saturating_mul(count - 1))?;
         Ok(Request {
             rel: arguments::relation(rel)?,
             count,
@@ -190,7 +189,7 @@ impl Request {
         match stop {
             Some(stop) => verdict.stopped(stop),
             None if (pongs.len() as u64) < self.count.into() => {
-                verdict.note("every block that holds data has been read once");
+                verdict.note("no more requests: every block that holds data has been read once");
             }
             None => {}
         }

@@ -116,7 +116,6 @@ fn each_limit_ends_it_with_its_reason() {
         (Limits { duration: Duration::from_millis(100), ..limits() }, Stop::Duration, 1000),
         (Limits { shared: Duration::from_millis(50), ..limits() }, Stop::Statement, 500),
         (Limits { max_bytes: 300 * BLOCK + 1, ..limits() }, Stop::Bytes, 300),
-        (Limits { precision: Some(0.05), ..limits() }, Stop::Precise, 401),
     ] {
         let run = simulate(&relation, 1, &limits, &|_| 100_000);
         assert_eq!(run.stop, Some(stop));
@@ -124,6 +123,9 @@ fn each_limit_ends_it_with_its_reason() {
         assert!((fetches..=fetches + 5).contains(&run.fetches), "{stop:?}: {}", run.fetches);
         assert!(!run.complete);
     }
+    let many = Relation::new(12_000, 0..12_000);
+    let run = simulate(&many, 1, &Limits { precision: Some(0.05), ..limits() }, &|_| 100_000);
+    assert_eq!((run.stop, run.fetches), (Some(Stop::Precise), 10_001));
     let run = simulate(&relation, 8, &Limits { max_bytes: 300 * BLOCK, ..limits() }, &|_| 100_000);
     assert_eq!((run.stop, run.fetches), (Some(Stop::Bytes), 300), "exact at a depth, too");
     let run = simulate(&relation, 1, &Limits { max_bytes: 2000 * BLOCK, ..limits() }, &|_| 100_000);

@@ -370,11 +370,15 @@ mod tests {
             (Limits { duration: Duration::from_millis(10), ..LIMITS }, Stop::Duration, 100),
             (Limits { shared: Duration::from_millis(20), ..LIMITS }, Stop::Statement, 200),
             (Limits { max_bytes: 300 * BLOCK + 1, ..LIMITS }, Stop::Bytes, 300),
-            (Limits { precision: Some(0.05), ..LIMITS }, Stop::Precise, 400),
         ] {
             let (scan, _) = steady(&relation, 0..512, &limits);
             assert_eq!((scan.stop, scan.blocks), (Some(stop), 0..blocks));
         }
+        // A second of 0.1 ms each is longer than this relation.
+        let relation = Relation::new(12_000, 0..12_000);
+        let (scan, _) = steady(&relation, 0..12_000, &Limits { precision: Some(0.05), ..LIMITS });
+        assert_eq!((scan.stop, scan.blocks), (Some(Stop::Precise), 0..10_000));
+        let relation = Relation::new(512, 0..512);
         // A limit that is met just at the end is no reason: everything was read.
         let (scan, _) = steady(&relation, 0..512, &Limits { max_bytes: 512 * BLOCK, ..LIMITS });
         assert_eq!((scan.stop, scan.blocks), (None, 0..512));

@@ -6,7 +6,9 @@ use serde::Serialize;
 
 use super::{Measured, Target};
 use crate::api::arguments::{Path, figure};
-use crate::api::subject::{DeviceFigures, Identity, NOT_DIRECT, RATE_LIMITED, TIERS_UNKNOWN, Verdict};
+use crate::api::subject::{
+    DeviceFigures, Identity, NOT_DIRECT, RATE_LIMITED, TIERS_UNKNOWN, TOO_FEW_BLOCKS, Verdict,
+};
 
 /// Below this size, in bytes, the caches of drives and controllers may hold the whole relation.
 const SMALL_RELATION: u64 = 256 << 20;
@@ -139,7 +141,7 @@ impl Row {
         if run.throttled {
             self.verdict.note(RATE_LIMITED);
         } else if run.rated.work == 0 && run.with_data() > 0 {
-            self.verdict.note("too few blocks for a rate at this depth");
+            self.verdict.note(TOO_FEW_BLOCKS);
         } else if run.interval.is_none() && run.rated.work > 0 {
             self.verdict.note(format!("too short for an interval, which needs {MIN_SLICES} slices of 1 ms"));
         }
@@ -267,8 +269,10 @@ impl Measured {
             });
         }
         let device = run.tiers.device;
-        // Fewer fetched than were missing: others brought them in, or the file system keeps no account.
-        let contradicted = fetched.is_some_and(|fetched| fetched < device - device / 20);
+        // Fewer fetched than were missing: the file system keeps no account, or others brought them in, which a few
+        // times in a thousand says nothing.
+        let short = fetched.map_or(0, |fetched| device.saturating_sub(fetched));
+        let contradicted = short > device / 20 && short > run.with_data() / 1000;
         (run.unknown == 0 && !contradicted).then_some(run.tiers)
     }
 }
