@@ -52,10 +52,52 @@ SELECT path FROM io_probe_seqscan('plain', options => '{"wait": "yes"}'); \echo 
 SELECT path FROM io_probe_seqscan('plain', options => '{"start_blk": -1}'); \echo :SQLSTATE
 SELECT path FROM io_probe_seqscan('plain', options => '{"start_blk": 6}'); \echo :SQLSTATE
 SELECT path FROM io_probe_seqscan('plain', options => '{"start_blk": 18446744073709551615}'); \echo :SQLSTATE
+-- random fetches
+SELECT path FROM io_probe_random('plain', '{os,disk}'); \echo :SQLSTATE
+SELECT path FROM io_probe_random_series('plain', '{}'); \echo :SQLSTATE
+SELECT path FROM io_probe_random('plain', duration => '0'); \echo :SQLSTATE
+SELECT path FROM io_probe_random_series('plain', duration => '61 s'); \echo :SQLSTATE
+SELECT path FROM io_probe_random('plain', depth => 0); \echo :SQLSTATE
+SELECT path FROM io_probe_random('plain', depth => -2147483648); \echo :SQLSTATE
+SELECT path FROM io_probe_random_series('plain', depth => 129); \echo :SQLSTATE
+SELECT path FROM io_probe_random('plain', options => '{"start_blk": 1}'); \echo :SQLSTATE
+SELECT path FROM io_probe_random('plain', options => '{"seed": 1}'); \echo :SQLSTATE
+SELECT path FROM io_probe_random('plain', options => '{"max_bytes": 8191}'); \echo :SQLSTATE
+SELECT path FROM io_probe_random('plain', options => '{"max_bytes": 68719476737}'); \echo :SQLSTATE
+SELECT path FROM io_probe_random('plain', options => '{"max_iops": -1}'); \echo :SQLSTATE
+SELECT path FROM io_probe_random_series('plain', options => '{"precision": 1}'); \echo :SQLSTATE
+-- depths
+SELECT depth FROM io_probe_depth('plain', '{}'); \echo :SQLSTATE
+SELECT depth FROM io_probe_depth('plain', '{1,NULL}'); \echo :SQLSTATE
+SELECT depth FROM io_probe_depth('plain', '{1,0}'); \echo :SQLSTATE
+SELECT depth FROM io_probe_depth('plain', '{1,-1}'); \echo :SQLSTATE
+SELECT depth FROM io_probe_depth('plain', '{1,129}'); \echo :SQLSTATE
+SELECT depth FROM io_probe_depth('plain', duration => '-1 s'); \echo :SQLSTATE
+SELECT depth FROM io_probe_depth('plain', duration => '61 s'); \echo :SQLSTATE
+SELECT depth FROM io_probe_depth('plain', options => '{"precision": 0.1}'); \echo :SQLSTATE
+SELECT depth FROM io_probe_depth('plain', options => '{"max_bytes": 0}'); \echo :SQLSTATE
+-- pings
+SELECT op FROM io_probe_ping('plain', 0); \echo :SQLSTATE
+SELECT op FROM io_probe_ping('plain', -2147483648); \echo :SQLSTATE
+SELECT op FROM io_probe_ping('plain', 10001, '0'); \echo :SQLSTATE
+SELECT op FROM io_probe_ping('plain', every => '-1 us'); \echo :SQLSTATE
+SELECT op FROM io_probe_ping('plain', 2, '61 s'); \echo :SQLSTATE
+SELECT op FROM io_probe_ping('plain', 602); \echo :SQLSTATE
+SELECT op FROM io_probe_ping('plain', mode => 'trim'); \echo :SQLSTATE
+SELECT op FROM io_probe_ping('plain', mode => ''); \echo :SQLSTATE
+SELECT op FROM io_probe_ping('plain', path => 'server'); \echo :SQLSTATE
+SELECT op FROM io_probe_ping('plain', path => 'OS'); \echo :SQLSTATE
+SELECT op FROM io_probe_ping('plain', options => '{"max_bytes": 8192}'); \echo :SQLSTATE
+SELECT op FROM io_probe_ping('plain', options => '{"seed": -1}'); \echo :SQLSTATE
+SELECT op FROM io_probe_ping('plain', options => '{"seed": 18446744073709551616}'); \echo :SQLSTATE
+SELECT op FROM io_probe_ping('plain', options => '{"wait": 1}'); \echo :SQLSTATE
 -- numbers beyond all bounds are wrong values, too, not internal errors
 \set VERBOSITY sqlstate
 SELECT path FROM io_probe_seqscan('plain', duration => '178000000 years');
 SELECT path FROM io_probe_seqscan('plain', options => '{"max_bytes": 1e400}');
+SELECT path FROM io_probe_random('plain', duration => '178000000 years');
+SELECT op FROM io_probe_ping('plain', 2147483647, '178000000 years');
+SELECT op FROM io_probe_ping('plain', 2147483647, '-178000000 years');
 \set VERBOSITY default
 
 -- relations that are none, or are gone
@@ -67,6 +109,10 @@ SELECT fork FROM io_probe_cache(4294967295); \echo :SQLSTATE
 SELECT fork FROM io_probe_evict(4294967295); \echo :SQLSTATE
 SELECT fork FROM io_probe_cache(NULL); \echo :SQLSTATE
 SELECT fork FROM io_probe_evict(NULL); \echo :SQLSTATE
+SELECT path FROM io_probe_random(NULL); \echo :SQLSTATE
+SELECT path FROM io_probe_random_series(4294967295); \echo :SQLSTATE
+SELECT depth FROM io_probe_depth(NULL); \echo :SQLSTATE
+SELECT op FROM io_probe_ping(4294967295); \echo :SQLSTATE
 -- relations without storage
 SELECT path FROM io_probe_seqscan('plain_view'); \echo :SQLSTATE
 SELECT path FROM io_probe_seqscan('elsewhere'); \echo :SQLSTATE
@@ -77,6 +123,12 @@ SELECT fork FROM io_probe_cache('plain_view'); \echo :SQLSTATE
 SELECT fork FROM io_probe_evict('plain_view'); \echo :SQLSTATE
 SELECT fork FROM io_probe_cache('parted'); \echo :SQLSTATE
 SELECT fork FROM io_probe_evict('parted'); \echo :SQLSTATE
+SELECT path FROM io_probe_random('plain_view'); \echo :SQLSTATE
+SELECT path FROM io_probe_random('parted'); \echo :SQLSTATE
+SELECT path FROM io_probe_random_series('parted'); \echo :SQLSTATE
+SELECT depth FROM io_probe_depth('parted_pkey'); \echo :SQLSTATE
+SELECT op FROM io_probe_ping('parted', mode => 'write'); \echo :SQLSTATE
+SELECT op FROM io_probe_ping('elsewhere'); \echo :SQLSTATE
 -- what the hint says works
 SELECT p.relname, p.path FROM pg_partition_tree('public.parted') AS t, io_probe_seqscan(t.relid) AS p WHERE t.isleaf;
 
@@ -134,6 +186,7 @@ SELECT node_id FROM io_probe_explain_json('{"Plan": {"Node Type": "\ud800"}}');
 
 -- the session goes on
 SELECT path, complete FROM io_probe_seqscan('plain', '{os}');
+SELECT path, complete FROM io_probe_random('plain', '{os}');
 
 SET client_min_messages = warning;
 DROP TABLE plain, parted CASCADE;

@@ -34,6 +34,10 @@ SELECT relname, attname FROM member_type t JOIN pg_attribute a ON attrelid = t.o
 BEGIN;
 ALTER TYPE io_probe_cache_row DROP ATTRIBUTE shared_pct, DROP ATTRIBUTE hole_bytes, ADD ATTRIBUTE future text;
 SELECT fork, blks_total > 0 AS blks_total, future IS NULL AS future FROM io_probe_cache('pg_class') LIMIT 1;
+ALTER TYPE io_probe_random_row DROP ATTRIBUTE fetches, DROP ATTRIBUTE notes, ADD ATTRIBUTE future int;
+SELECT path, status, blks_total > 0 AS blks_total, relname, future FROM io_probe_random('pg_class', '{server,os}');
+ALTER TYPE io_probe_ping_row DROP ATTRIBUTE request, ADD ATTRIBUTE future timestamptz;
+SELECT op, path, relname, future FROM io_probe_ping('pg_class', 1, path => 'os');
 ROLLBACK;
 -- it can be moved
 CREATE SCHEMA "Other schema";
@@ -73,6 +77,10 @@ SELECT DISTINCT object FROM "Other schema".io_probe_device() ORDER BY object;
 SELECT substring(item, '^EXECUTE on|^pg_io_probe') AS item, bool_and(value <> 'trapped') AS value
   FROM "Other schema".io_probe_check() GROUP BY 1 ORDER BY 1;
 SELECT path FROM "Other schema".io_probe_seqscan('toasted', cold => true);
+SELECT path FROM "Other schema".io_probe_random('toasted', cold => true);
+SELECT path FROM "Other schema".io_probe_random_series('toasted', cold => true);
+SELECT depth FROM "Other schema".io_probe_depth('toasted', '{1}');
+SELECT path FROM "Other schema".io_probe_ping('toasted', 1);
 SELECT relid FROM "Other schema".io_probe_explain('SELECT FROM public.toasted');
 SET ROLE regress_io_probe_user;
 SELECT fork FROM "Other schema".io_probe_evict(:toast);

@@ -31,6 +31,12 @@ BEGIN;
 SELECT path FROM io_probe_seqscan('held');
 SELECT path FROM io_probe_seqscan('held_pkey', '{server,os}');
 SELECT path FROM io_probe_seqscan(:toast, '{server,os}', cold => true);
+SELECT path FROM io_probe_random('held');
+SELECT path FROM io_probe_random('held', '{os}', depth => 4);
+SELECT path FROM io_probe_random_series(:toast, '{server,os}', cold => true, depth => 2);
+SELECT depth FROM io_probe_depth('held_pkey', '{1,3}', '20 ms');
+SET pg_io_probe.scratch_reserve = 0;
+SELECT op FROM io_probe_ping(:toast, 2, '0', 'pingpong', 'os');
 SELECT fork FROM io_probe_cache('held_pkey');
 SELECT fork FROM io_probe_evict('held_pkey');
 SELECT * FROM left_behind;
@@ -40,6 +46,9 @@ BEGIN;
 DECLARE c CURSOR FOR SELECT path FROM io_probe_seqscan('held', '{server,os}');
 FETCH c;
 SELECT * FROM left_behind;
+DECLARE d CURSOR FOR SELECT op FROM io_probe_ping('held', 3, '0', path => 'os');
+FETCH d;
+SELECT * FROM left_behind;
 ROLLBACK;
 -- while the statement goes on
 SELECT path, (SELECT count(*) FROM left_behind WHERE path IS NOT NULL) AS left_behind
@@ -47,11 +56,19 @@ SELECT path, (SELECT count(*) FROM left_behind WHERE path IS NOT NULL) AS left_b
 -- errors before a scan
 SELECT path FROM io_probe_seqscan('held', fork => 'init'); \echo :SQLSTATE
 SELECT path FROM io_probe_seqscan('held_pkey', options => '{"start_blk": 1000}'); \echo :SQLSTATE
+SET pg_io_probe.scratch_reserve = 2147483647;
+\set VERBOSITY sqlstate
+SELECT op FROM io_probe_ping('held', 1, '0', 'pingpong', 'os');
+\set VERBOSITY default
+SET pg_io_probe.scratch_reserve = 0;
 SELECT * FROM left_behind;
 -- and in its middle
-SET statement_timeout = '200 ms';
+SET statement_timeout = '100 ms';
 SELECT path FROM io_probe_seqscan('held', '{os}', '60 s', options => '{"max_iops": 10}'); \echo :SQLSTATE
 SELECT path FROM io_probe_seqscan('held_pkey', '{server}', '60 s', options => '{"max_iops": 1}'); \echo :SQLSTATE
+SELECT path FROM io_probe_random('held', '{os}', '60 s', depth => 4, options => '{"max_iops": 10}'); \echo :SQLSTATE
+SELECT path FROM io_probe_random(:toast, '{server}', '60 s', options => '{"max_iops": 10}'); \echo :SQLSTATE
+SELECT op FROM io_probe_ping('held', 60, '1 s', 'write', 'os'); \echo :SQLSTATE
 RESET statement_timeout;
 SELECT * FROM left_behind;
 -- also if the error is caught (direct is not possible everywhere) while the transaction goes on
@@ -71,9 +88,17 @@ CREATE VIEW read_only AS
     pg_read_file('/proc/self/fdinfo/' || fd, 0, 1000, true) AS info WHERE info ~ 'flags:\s*\d*0\n';
 CREATE VIEW call AS
   SELECT format($$DO 'BEGIN
-      PERFORM io_probe_seqscan(''held'', ''{%s}'', chunk_kb => 8, options => ''{"max_iops": 10}'');
-    EXCEPTION WHEN query_canceled THEN END'$$, path)
-  FROM unnest('{direct,server,os}'::text[]) AS path, generate_series(1, 2);
+      PERFORM io_probe_%s;
+    EXCEPTION WHEN query_canceled THEN END'$$, what)
+  FROM unnest(ARRAY[
+    $$seqscan(''held'', ''{direct}'', chunk_kb => 8, options => ''{"max_iops": 10}'')$$,
+    $$seqscan(''held'', ''{server}'', options => ''{"max_iops": 10}'')$$,
+    $$seqscan(''held'', ''{os}'', options => ''{"max_iops": 10}'')$$,
+    $$random(''held'', ''{direct}'', depth => 4, options => ''{"max_iops": 10}'')$$,
+    $$random(''held'', ''{server}'', depth => 4, options => ''{"max_iops": 10}'')$$,
+    $$random_series(''held'', ''{os}'', options => ''{"max_iops": 10}'')$$,
+    $$depth(''held'', ''{4}'', options => ''{"max_iops": 10}'')$$,
+    $$ping(''held'', 50, ''1 s'', ''pingpong'', ''os'')$$]) AS what;
 SELECT descriptors AS before FROM read_only \gset
 SET statement_timeout = '100 ms';
 \set ECHO none
@@ -81,9 +106,64 @@ TABLE call \gexec
 \set ECHO all
 RESET statement_timeout;
 SELECT count(*) FROM io_probe_seqscan('held', cold => true);
+SELECT count(*) FROM io_probe_random('held', cold => true, depth => 2);
+SELECT count(*) FROM io_probe_ping('held', 2, '0', 'write', 'os');
 SELECT descriptors - :before AS more FROM read_only;
 SELECT * FROM left_behind;
 RESET pg_io_probe.engine;
+
+-- while another session probes this one can't, and sees what that is doing; the other one runs this program once more
+\setenv PGDATABASE :DBNAME
+CREATE VIEW other AS SELECT pid, probe, relid, path FROM io_probe_progress() WHERE path IS NOT NULL;
+CREATE PROCEDURE await(present boolean) LANGUAGE plpgsql AS $$
+BEGIN
+  FOR i IN 1..1000 LOOP
+    EXIT WHEN EXISTS (TABLE other) = present;
+    PERFORM pg_sleep(0.01);
+  END LOOP;
+END $$;
+\setenv QUERY 'SELECT io_probe_random(''held'', ''{os}'', ''60 s'', options => ''{"max_iops": 20}'')'
+\! exec /proc/$PPID/exe -Xc "$QUERY" >/dev/null 2>&1 &
+CALL await(true);
+SELECT probe, relid, path FROM other;
+\set VERBOSITY terse
+SELECT path FROM io_probe_seqscan('held_pkey'); \echo :SQLSTATE
+SELECT path FROM io_probe_random('held_pkey', '{os}'); \echo :SQLSTATE
+SELECT path FROM io_probe_random_series('held_pkey', '{server}'); \echo :SQLSTATE
+SELECT depth FROM io_probe_depth('held_pkey'); \echo :SQLSTATE
+SELECT op FROM io_probe_ping('held_pkey', mode => 'write'); \echo :SQLSTATE
+\set VERBOSITY default
+SELECT * FROM left_behind WHERE what <> 'progress';
+SELECT pg_terminate_backend(pid) FROM other;
+CALL await(false);
+-- it waits if it is told to
+\setenv QUERY 'SELECT io_probe_random_series(''held'', ''{os}'', ''400 ms'', options => ''{"max_iops": 20}'')'
+\! exec /proc/$PPID/exe -Xc "$QUERY" >/dev/null 2>&1 &
+CALL await(true);
+SELECT probe, relid, path FROM other;
+SELECT op FROM io_probe_ping('held_pkey', 1, path => 'os', options => '{"wait": true}');
+TABLE other;
+\setenv QUERY 'SELECT io_probe_ping(''held'', 60, ''1 s'', ''read'', ''os'')'
+\! exec /proc/$PPID/exe -Xc "$QUERY" >/dev/null 2>&1 &
+CALL await(true);
+SELECT probe, relid, path FROM other;
+SELECT pg_terminate_backend(pid) FROM other;
+CALL await(false);
+DROP VIEW other;
+DROP PROCEDURE await;
+
+-- the processes of a parallel query would not be kept apart: a function that hides a probe from the planner fails
+CREATE FUNCTION hidden(relation regclass) RETURNS bigint LANGUAGE plpgsql PARALLEL SAFE
+  AS 'BEGIN RETURN (SELECT count(*) FROM io_probe_random(relation, ''{os}'', ''1 ms'')); END';
+BEGIN;
+SET LOCAL parallel_setup_cost = 0;
+SET LOCAL parallel_tuple_cost = 0;
+SET LOCAL min_parallel_table_scan_size = 0;
+\set VERBOSITY sqlstate
+SELECT hidden('held') FROM held LIMIT 2;
+\set VERBOSITY default
+ROLLBACK;
+DROP FUNCTION hidden;
 
 DROP VIEW read_only, call, left_behind;
 DROP TABLE held;

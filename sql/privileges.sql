@@ -4,7 +4,8 @@
 CREATE ROLE regress_io_probe_plain;
 CREATE ROLE regress_io_probe_monitor IN ROLE pg_monitor;
 CREATE ROLE regress_io_probe_prober;
-GRANT EXECUTE ON FUNCTION io_probe_seqscan TO regress_io_probe_prober;
+GRANT EXECUTE ON FUNCTION io_probe_seqscan, io_probe_random, io_probe_random_series, io_probe_depth, io_probe_ping
+  TO regress_io_probe_prober;
 CREATE TABLE secret (id int PRIMARY KEY, t text);
 INSERT INTO secret VALUES (1, 'x');
 CREATE VIEW secret_view AS SELECT * FROM secret;
@@ -27,7 +28,11 @@ SELECT device FROM io_probe_counters(); \echo :SQLSTATE
 SELECT device FROM io_probe_device_counters; \echo :SQLSTATE
 SELECT device FROM io_probe_device(); \echo :SQLSTATE
 SELECT fork FROM io_probe_evict('pg_class'); \echo :SQLSTATE
+SELECT depth FROM io_probe_depth('pg_class'); \echo :SQLSTATE
+SELECT op FROM io_probe_ping('pg_class'); \echo :SQLSTATE
 SELECT pid FROM io_probe_progress(); \echo :SQLSTATE
+SELECT path FROM io_probe_random('pg_class'); \echo :SQLSTATE
+SELECT path FROM io_probe_random_series('pg_class'); \echo :SQLSTATE
 SELECT path FROM io_probe_seqscan('pg_class'); \echo :SQLSTATE
 
 -- pg_monitor sees the facts, even of a table that it can't read
@@ -41,6 +46,10 @@ SELECT item, status, value FROM io_probe_check() WHERE starts_with(item, 'EXECUT
 -- it evicts and probes nothing
 SELECT fork FROM io_probe_evict('pg_class'); \echo :SQLSTATE
 SELECT path FROM io_probe_seqscan('pg_class'); \echo :SQLSTATE
+SELECT path FROM io_probe_random('pg_class'); \echo :SQLSTATE
+SELECT path FROM io_probe_random_series('pg_class'); \echo :SQLSTATE
+SELECT depth FROM io_probe_depth('pg_class'); \echo :SQLSTATE
+SELECT op FROM io_probe_ping('pg_class'); \echo :SQLSTATE
 
 -- EXECUTE alone is not enough: indexes and TOAST tables are judged by their table
 SET ROLE regress_io_probe_prober;
@@ -50,6 +59,10 @@ SELECT path FROM io_probe_seqscan(:toast); \echo :SQLSTATE
 SELECT path FROM io_probe_seqscan(:toast_index); \echo :SQLSTATE
 SELECT path FROM io_probe_seqscan('secret_sequence'); \echo :SQLSTATE
 SELECT path FROM io_probe_seqscan('secret_copy'); \echo :SQLSTATE
+SELECT path FROM io_probe_random('secret_pkey'); \echo :SQLSTATE
+SELECT path FROM io_probe_random_series(:toast); \echo :SQLSTATE
+SELECT depth FROM io_probe_depth('secret'); \echo :SQLSTATE
+SELECT op FROM io_probe_ping(:toast_index); \echo :SQLSTATE
 -- rights come before kinds
 SELECT path FROM io_probe_seqscan('secret_view'); \echo :SQLSTATE
 SELECT path FROM io_probe_seqscan('secret_parted'); \echo :SQLSTATE
@@ -68,6 +81,10 @@ SELECT path FROM io_probe_seqscan('secret_pkey', '{os}');
 SELECT path FROM io_probe_seqscan(:toast, '{os}');
 SELECT path FROM io_probe_seqscan(:toast_index, '{os}');
 SELECT path FROM io_probe_seqscan('secret_sequence', '{os}');
+SELECT path FROM io_probe_random('secret_pkey', '{os}');
+SELECT path FROM io_probe_random_series(:toast_index, '{os}');
+SELECT depth FROM io_probe_depth('secret', '{1}');
+SELECT op FROM io_probe_ping('secret_sequence', 1, path => 'os');
 SELECT path FROM io_probe_seqscan('secret_view', '{os}'); \echo :SQLSTATE
 -- from 17 on MAINTAIN is enough, too; earlier there is none
 RESET ROLE;
@@ -80,21 +97,45 @@ GRANT SELECT ON secret TO regress_io_probe_prober;
 \endif
 SET ROLE regress_io_probe_prober;
 SELECT path FROM io_probe_seqscan('secret_pkey', '{os}');
+SELECT path FROM io_probe_random('secret_pkey', '{os}');
 
 -- emptying caches is a right of its own
 SELECT path FROM io_probe_seqscan('secret', '{os}', cold => true); \echo :SQLSTATE
+SELECT path FROM io_probe_random('secret', '{os}', cold => true); \echo :SQLSTATE
+SELECT path FROM io_probe_random_series('secret', '{os}', cold => true); \echo :SQLSTATE
 SELECT fork FROM io_probe_evict('secret'); \echo :SQLSTATE
 RESET ROLE;
 GRANT EXECUTE ON FUNCTION io_probe_evict TO regress_io_probe_prober;
 SET ROLE regress_io_probe_prober;
 SELECT path FROM io_probe_seqscan('secret', '{os}', cold => true);
+SELECT path FROM io_probe_random('secret', '{os}', cold => true);
+SELECT path FROM io_probe_random_series('secret', '{os}', cold => true);
 SELECT fork FROM io_probe_evict('secret') WHERE fork = 'main';
--- which does not reach other tables
+-- so is writing: it takes EXECUTE on the extension's own io_probe_sync, and no other function of this name will do
+SELECT op FROM io_probe_ping('secret', 1, mode => 'write'); \echo :SQLSTATE
+SELECT op FROM io_probe_ping('secret', 1, mode => 'pingpong', path => 'os'); \echo :SQLSTATE
+RESET ROLE;
+CREATE SCHEMA lookalike AUTHORIZATION regress_io_probe_prober;
+SET ROLE regress_io_probe_prober;
+CREATE FUNCTION lookalike.io_probe_sync() RETURNS int LANGUAGE sql AS 'SELECT 1';
+SET search_path = lookalike, public;
+SELECT op FROM io_probe_ping('secret', 1, mode => 'write', path => 'os'); \echo :SQLSTATE
+RESET search_path;
+-- a mode that is none is wrong for everyone
+SELECT op FROM io_probe_ping('secret', 1, mode => 'rewrite'); \echo :SQLSTATE
+SELECT op FROM io_probe_ping('secret', 1, path => 'os');
+-- a superuser may
+RESET ROLE;
+SET pg_io_probe.scratch_reserve = 0;
+SELECT op FROM io_probe_ping('secret', 2, '0', 'pingpong', 'os');
+RESET pg_io_probe.scratch_reserve;
+-- none of it reaches other tables
 RESET ROLE;
 REVOKE ALL ON secret FROM regress_io_probe_prober;
 SET ROLE regress_io_probe_prober;
 SELECT fork FROM io_probe_evict('secret'); \echo :SQLSTATE
 SELECT fork FROM io_probe_evict('secret_pkey'); \echo :SQLSTATE
+SELECT path FROM io_probe_random('secret_pkey', cold => true); \echo :SQLSTATE
 RESET ROLE;
 
 DROP OWNED BY regress_io_probe_plain, regress_io_probe_monitor, regress_io_probe_prober;

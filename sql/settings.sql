@@ -2,7 +2,7 @@
 -- Settings: caps for those who may set them, defaults for all
 --
 CREATE ROLE regress_io_probe_user;
-GRANT EXECUTE ON FUNCTION io_probe_seqscan TO regress_io_probe_user;
+GRANT EXECUTE ON FUNCTION io_probe_seqscan, io_probe_random, io_probe_depth, io_probe_ping TO regress_io_probe_user;
 CREATE TABLE sized (id int, filler text) WITH (autovacuum_enabled = off);
 ALTER TABLE sized ALTER filler SET STORAGE PLAIN;
 INSERT INTO sized SELECT i, repeat('x', 7000) FROM generate_series(1, 200) i;
@@ -35,6 +35,8 @@ SET pg_io_probe.max_depth = 1; \echo :SQLSTATE
 SET pg_io_probe.max_duration = 1; \echo :SQLSTATE
 SET pg_io_probe.max_iops = 0; \echo :SQLSTATE
 SET pg_io_probe.max_mib_per_s = 0; \echo :SQLSTATE
+SET pg_io_probe.scratch_limit = 1; \echo :SQLSTATE
+SET pg_io_probe.scratch_reserve = 0; \echo :SQLSTATE
 -- but can be delegated
 RESET ROLE;
 GRANT SET ON PARAMETER pg_io_probe.max_depth TO regress_io_probe_user;
@@ -42,6 +44,8 @@ SET ROLE regress_io_probe_user;
 SET pg_io_probe.max_depth = 4;
 SELECT path FROM io_probe_seqscan('sized', '{os}', depth => 5); \echo :SQLSTATE
 SELECT path FROM io_probe_seqscan('sized', '{os}', depth => 4);
+SELECT path FROM io_probe_random('sized', '{os}', depth => 5); \echo :SQLSTATE
+SELECT depth FROM io_probe_depth('sized', '{2,5}'); \echo :SQLSTATE
 RESET pg_io_probe.max_depth;
 RESET ROLE;
 REVOKE SET ON PARAMETER pg_io_probe.max_depth FROM regress_io_probe_user;
@@ -55,6 +59,15 @@ SELECT path FROM io_probe_seqscan('sized', '{os}', '101 ms'); \echo :SQLSTATE
 SELECT path FROM io_probe_seqscan('sized', '{os}', '100 ms', options => '{"max_bytes": 1048577}'); \echo :SQLSTATE
 SELECT path FROM io_probe_seqscan('sized', '{os}', '100 ms', options => '{"max_iops": 101}'); \echo :SQLSTATE
 SELECT path FROM io_probe_seqscan('sized', '{os}', '100 ms', options => '{"max_mib_per_s": 11}'); \echo :SQLSTATE
+SELECT path FROM io_probe_random('sized', '{os}', '101 ms'); \echo :SQLSTATE
+SELECT path FROM io_probe_random_series('sized', '{os}', '100 ms', options => '{"max_bytes": 1048577}'); \echo :SQLSTATE
+SELECT path FROM io_probe_random('sized', '{os}', '100 ms', options => '{"max_iops": 101}'); \echo :SQLSTATE
+SELECT depth FROM io_probe_depth('sized', '{1}', '101 ms'); \echo :SQLSTATE
+SELECT depth FROM io_probe_depth('sized', '{1}', options => '{"max_bytes": 1048577}'); \echo :SQLSTATE
+SELECT depth FROM io_probe_depth('sized', '{1}', options => '{"max_mib_per_s": 11}'); \echo :SQLSTATE
+-- of pings the last is due (count - 1) times every after the first
+SELECT op FROM io_probe_ping('sized', 6, '21 ms', path => 'os'); \echo :SQLSTATE
+SELECT count(*) FROM io_probe_ping('sized', 1, '1 year', path => 'os');
 -- who asks for no limit has that of the cap
 SELECT path, complete, notes::text LIKE '%rate-limited%' AS limited,
        blks_scanned BETWEEN 1 AND elapsed_ms / 10 + 2 AS rate
@@ -63,10 +76,13 @@ SELECT path, complete, notes::text LIKE '%rate-limited%' AS limited,
 SET pg_io_probe.max_depth = 4;
 SELECT path, complete, elapsed_ms >= 100 AS duration, blks_scanned BETWEEN 1 AND elapsed_ms / 10 + 2 AS rate
   FROM io_probe_seqscan('sized', '{os}');
+SELECT path, complete, elapsed_ms >= 100 AS duration, fetches BETWEEN 1 AND elapsed_ms / 10 + 2 AS rate
+  FROM io_probe_random('sized', '{os}');
 RESET pg_io_probe.max_duration;
 RESET pg_io_probe.max_iops;
 RESET pg_io_probe.max_mib_per_s;
 SELECT path, complete, blks_scanned FROM io_probe_seqscan('sized', '{os}');
+SELECT path, complete, fetches FROM io_probe_random('sized', '{os}');
 RESET pg_io_probe.max_bytes;
 SELECT path, status = 'unsupported' OR depth = 4 AS depth FROM io_probe_seqscan('sized', '{direct}');
 RESET pg_io_probe.max_depth;
@@ -76,6 +92,7 @@ SET ROLE regress_io_probe_user;
 SET pg_io_probe.default_max_bytes = '1MB';
 SELECT path, complete, blks_scanned FROM io_probe_seqscan('sized', '{os}');
 SELECT path, complete, blks_scanned FROM io_probe_seqscan('sized', '{os}', options => '{"max_bytes": 10000000}');
+SELECT path, complete, fetches FROM io_probe_random('sized', '{os}');
 SET pg_io_probe.default_duration = '100ms';
 SELECT path, complete, elapsed_ms >= 100 AS duration
   FROM io_probe_seqscan('sized', '{os}', options => '{"max_iops": 50}');
@@ -85,6 +102,7 @@ RESET pg_io_probe.default_duration;
 SET pg_io_probe.engine = threads;
 SELECT status = 'unsupported' OR engine = 'threads' AS threads FROM io_probe_seqscan('sized', '{direct}');
 SELECT status = 'unsupported' OR engine = 'threads' AS threads FROM io_probe_seqscan('sized', '{direct}', depth => 1);
+SELECT path, status = 'unsupported' OR engine = 'pread' AS pread FROM io_probe_random('sized', '{direct,os}');
 RESET ROLE;
 SET pg_io_probe.engine = io_uring;
 DO $$
@@ -97,7 +115,31 @@ BEGIN
 EXCEPTION WHEN feature_not_supported THEN
   ASSERT NOT available, SQLERRM;
 END $$;
+DO $$
+DECLARE
+  available boolean := (SELECT status = 'ok' FROM io_probe_check() WHERE item = 'io_uring');
+  engines text[];
+BEGIN
+  engines := (SELECT array_agg(engine) FROM unnest('{1,2}'::int[]) d, io_probe_random('sized', '{os}', depth => d));
+  ASSERT available AND engines = '{pread,io_uring}', engines;
+EXCEPTION WHEN feature_not_supported THEN
+  ASSERT NOT available, SQLERRM;
+END $$;
 RESET pg_io_probe.engine;
+
+-- sweeps and pings keep to the caps, too
+SET pg_io_probe.max_iops = 50;
+SELECT depth, status IN ('void', 'unsupported') OR fetches BETWEEN 1 AND 0.4 * 50 + depth + 1 AS paced, knee
+  FROM io_probe_depth('sized', '{1,2}', '400 ms');
+SELECT max(request), clock_timestamp() - min(started_at) >= '80 ms' AS paced
+  FROM io_probe_ping('sized', 5, '0', path => 'os');
+RESET pg_io_probe.max_iops;
+SET pg_io_probe.max_bytes = '1MB';
+SET pg_io_probe.scratch_reserve = 0;
+SELECT max(request) * current_setting('block_size')::int AS bytes, max(notes[1]) AS note
+  FROM io_probe_ping('sized', 1000, '0', 'write', 'os');
+RESET pg_io_probe.scratch_reserve;
+RESET pg_io_probe.max_bytes;
 
 DROP TABLE sized;
 DROP OWNED BY regress_io_probe_user;

@@ -45,6 +45,11 @@ impl Error {
         Self::new(Code::ERRCODE_FEATURE_NOT_SUPPORTED, message)
     }
 
+    /// Something that is not possible in the present state of the transaction.
+    pub(crate) fn wrong_state(message: impl Into<String>) -> Self {
+        Self::new(Code::ERRCODE_INVALID_TRANSACTION_STATE, message)
+    }
+
     /// Something that is taken by someone else.
     pub(crate) fn in_use(message: impl Into<String>) -> Self {
         Self::new(Code::ERRCODE_OBJECT_IN_USE, message)

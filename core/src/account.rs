@@ -31,14 +31,25 @@ impl Account {
     }
 }
 
-fn read_bytes_of(process: &str) -> Option<u64> {
-    let path: PathBuf = ["/proc", process, "io"].iter().collect();
-    parse_read_bytes(&fs::read_to_string(path).ok()?)
+/// Bytes that this process has caused to be fetched from storage and to be written to it; a write through the page
+/// cache counts when it makes a page dirty. None where the kernel does not tell.
+pub fn own_traffic() -> Option<u64> {
+    let text = text_of("self")?;
+    Some(parse(&text, "read_bytes:")? + parse(&text, "write_bytes:")?)
 }
 
-/// The `read_bytes` line of `/proc/PID/io`.
-fn parse_read_bytes(text: &str) -> Option<u64> {
-    text.lines().find_map(|line| line.strip_prefix("read_bytes:")?.trim().parse().ok())
+fn read_bytes_of(process: &str) -> Option<u64> {
+    parse(&text_of(process)?, "read_bytes:")
+}
+
+fn text_of(process: &str) -> Option<String> {
+    let path: PathBuf = ["/proc", process, "io"].iter().collect();
+    fs::read_to_string(path).ok()
+}
+
+/// A line of `/proc/PID/io`.
+fn parse(text: &str, name: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
 }
 
 #[cfg(test)]
@@ -49,9 +60,10 @@ mod tests {
     fn read_bytes_is_not_rchar() {
         let text = "rchar: 323934931\nwchar: 323929600\nsyscr: 632687\nsyscw: 632675\n\
                     read_bytes: 4096\nwrite_bytes: 323932160\ncancelled_write_bytes: 0\n";
-        assert_eq!(parse_read_bytes(text), Some(4096));
-        assert_eq!(parse_read_bytes("rchar: 1\n"), None);
-        assert_eq!(parse_read_bytes("read_bytes: many\n"), None);
+        assert_eq!(parse(text, "read_bytes:"), Some(4096));
+        assert_eq!(parse(text, "write_bytes:"), Some(323932160));
+        assert_eq!(parse("rchar: 1\n", "read_bytes:"), None);
+        assert_eq!(parse("read_bytes: many\n", "read_bytes:"), None);
     }
 
     #[test]

@@ -93,6 +93,8 @@ pub struct Pace<'a> {
     started: u64,
     deadline: u64,
     at_deadline: Stop,
+    /// The caller's reason to stop, once there was one: it may not be given twice.
+    stopped: Option<Stop>,
 }
 
 impl<'a> Pace<'a> {
@@ -108,7 +110,7 @@ impl<'a> Pace<'a> {
             (limits.duration, Stop::Duration)
         };
         let deadline = started.saturating_add(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX));
-        Self { clock, ask, started, deadline, at_deadline }
+        Self { clock, ask, started, deadline, at_deadline, stopped: None }
     }
 
     /// When the run started, in the clock's nanoseconds.
@@ -119,12 +121,18 @@ impl<'a> Pace<'a> {
     /// Is there a reason to stop at `now`?
     #[inline]
     pub fn check(&mut self, now: u64) -> Option<Stop> {
-        if now >= self.deadline { Some(self.at_deadline) } else { (self.ask)() }
+        if now >= self.deadline {
+            return Some(self.at_deadline);
+        }
+        if self.stopped.is_none() {
+            self.stopped = (self.ask)();
+        }
+        self.stopped
     }
 
-    /// The caller's own reasons to stop.
-    pub fn ask(&mut self) -> Option<Stop> {
-        (self.ask)()
+    /// Is there a reason to stop now?
+    pub fn poll(&mut self) -> Option<Stop> {
+        self.check(self.clock.now())
     }
 
     /// Sleeps until the clock shows `when`, or until there is a reason to stop.
@@ -168,6 +176,15 @@ mod tests {
             clock.advance(5_000_000);
             assert_eq!(pace.check(clock.now()), Some(reason));
         }
+    }
+
+    #[test]
+    fn a_reason_that_is_given_once_stays() {
+        let clock = Manual::default();
+        let mut reasons = vec![Stop::LockWaiter];
+        let mut ask = || reasons.pop();
+        let mut pace = Pace::start(&LIMITS, &clock, &mut ask);
+        assert_eq!((pace.poll(), pace.poll()), (Some(Stop::LockWaiter), Some(Stop::LockWaiter)));
     }
 
     #[test]

@@ -83,9 +83,15 @@ impl<'a> Writer<'a> {
         // SAFETY: the slot has this size, and nobody else uses it.
         self.content.fill_bytes(unsafe { std::slice::from_raw_parts_mut(buffer, self.block_size) });
         let started = clock.now();
-        // SAFETY: as above; the file is open.
-        let result =
-            unsafe { libc::pwrite64(self.file.as_raw_fd(), buffer.cast(), self.block_size, offset as i64) };
+        let result = loop {
+            // SAFETY: as above; the file is open.
+            let result = unsafe {
+                libc::pwrite64(self.file.as_raw_fd(), buffer.cast(), self.block_size, offset as i64)
+            };
+            if result >= 0 || nix::Error::last() != nix::Error::EINTR {
+                break result;
+            }
+        };
         let took = clock.now() - started;
         let path = self.scratch.directory();
         match usize::try_from(result) {
@@ -114,7 +120,7 @@ impl<'a> Reader<'a> {
         let block_size = self.plan.source().block_size() as usize;
         loop {
             self.plan.prepare(pace)?;
-            let Some(fetch) = self.plan.next(pace)? else { return Ok(None) };
+            let Some(fetch) = self.plan.hand_out()? else { return Ok(None) };
             if fetch.found == Found::Hole {
                 if pace.check(clock.now()).is_some() {
                     return Ok(None);
@@ -133,12 +139,15 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Sends `count` requests, one each `every`: reads, writes, or both in turn, a write first.
+/// Sends `count` requests of `block_size` bytes, one each `every` or as often as the limits allow: reads, writes, or
+/// both in turn, a write first.
 ///
 /// Returns the answers, and the reason why there are fewer; without a reason, the relation had no more blocks.
+#[allow(clippy::too_many_arguments, reason = "who, what, how often, within which bounds")]
 pub fn ping(
     mut reader: Option<Reader<'_>>,
     mut writer: Option<Writer<'_>>,
+    block_size: u32,
     count: u32,
     every: Duration,
     limits: &Limits,
@@ -146,10 +155,15 @@ pub fn ping(
     ask: &mut Ask<'_>,
 ) -> Result<(Vec<Pong>, Option<Stop>)> {
     let mut pace = Pace::start(limits, clock, ask);
-    let every = u64::try_from(every.as_nanos()).unwrap_or(u64::MAX);
+    let block_size = u64::from(block_size);
+    let least = limits.bytes_per_s(block_size).map_or(0, |bytes| block_size * 1_000_000_000 / bytes.max(1));
+    let every = u64::try_from(every.as_nanos()).unwrap_or(u64::MAX).max(least);
     let mut pongs: Vec<Pong> = Vec::new();
     let mut writes = 0;
     for index in 0..u64::from(count) {
+        if (index + 1) * block_size > limits.max_bytes {
+            return Ok((pongs, Some(Stop::Bytes)));
+        }
         let due = pace.started().saturating_add(index.saturating_mul(every));
         if let Some(stop) = pace.sleep_until(due) {
             return Ok((pongs, Some(stop)));
@@ -222,8 +236,9 @@ mod tests {
         let writer = Writer::new(&scratch, BLOCK, false, 1).expect("a writer");
         let every = Duration::from_millis(2);
         let started = Monotonic.now();
-        let (pongs, stop) = ping(Some(reader), Some(writer), 10, every, &limits(), &Monotonic, &mut || None)
-            .expect("answers");
+        let (pongs, stop) =
+            ping(Some(reader), Some(writer), BLOCK, 10, every, &limits(), &Monotonic, &mut || None)
+                .expect("answers");
         assert_eq!(stop, None);
         assert!(Monotonic.now() - started >= 18_000_000);
         let ops: Vec<_> = pongs.iter().map(|pong| (pong.op, pong.warmup)).collect();
@@ -251,7 +266,7 @@ mod tests {
         let plan = Plan::new(&source, Permutation::new(BLOCKS, 1), 0, Look::Never);
         let reader = Reader::new(plan).expect("a reader");
         let (pongs, stop) =
-            ping(Some(reader), None, 1000, Duration::ZERO, &limits(), &Monotonic, &mut || None)
+            ping(Some(reader), None, BLOCK, 1000, Duration::ZERO, &limits(), &Monotonic, &mut || None)
                 .expect("answers");
         assert_eq!((pongs.len() as u64, stop), (BLOCKS - 16, None));
     }
@@ -263,11 +278,15 @@ mod tests {
         let run = |limits: &Limits, ask: &mut Ask<'_>| {
             let writer = Writer::new(&scratch, BLOCK, true, 1).expect("a writer");
             let every = Duration::from_millis(20);
-            ping(None, Some(writer), 1000, every, limits, &Monotonic, ask).expect("answers")
+            ping(None, Some(writer), BLOCK, 1000, every, limits, &Monotonic, ask).expect("answers")
         };
         let short = Limits { duration: Duration::from_millis(50), ..limits() };
         let (pongs, stop) = run(&short, &mut || None);
         assert_eq!((pongs.len(), stop), (3, Some(Stop::Duration)));
+        let (pongs, stop) = run(&Limits { max_bytes: 2 * u64::from(BLOCK) + 1, ..limits() }, &mut || None);
+        assert_eq!((pongs.len(), stop), (2, Some(Stop::Bytes)));
+        let slow = Limits { max_iops: Some(10), duration: Duration::from_millis(250), ..limits() };
+        assert_eq!(run(&slow, &mut || None).0.len(), 3);
         let mut asked = 0;
         let mut ask = || {
             asked += 1;

@@ -3,7 +3,7 @@
 //! It has no name: `O_TMPFILE`, or where that is missing a name that is unlinked before anything is written.
 //! So the kernel frees its space when the last descriptor is closed, be it by `kill -9`, and nothing has to
 //! be cleaned up. Only a kill between the two calls of the second way leaves a name, of an empty file: the
-//! caller chooses one that the server sweeps after a crash.
+//! caller chooses one that is its own, and that the server sweeps after a crash.
 //!
 //! It is filled with incompressible data and synced before anyone gets it. As in a WAL segment, writing it
 //! again then allocates nothing and changes no metadata but times. Holes and reserved blocks would make each
@@ -49,7 +49,7 @@ const WRITE: usize = 8192;
 pub struct Place<'a> {
     /// A directory of the file system that is meant.
     pub directory: &'a Path,
-    /// The file to create, and unlink at once, where the file system has no `O_TMPFILE`. It must not exist.
+    /// The file to create, and unlink at once, where the file system has no `O_TMPFILE`. Nobody else may use that name.
     pub fallback: &'a Path,
 }
 
@@ -168,6 +168,11 @@ fn create_nameless(nameless: i32, place: Place<'_>) -> Result<File> {
     }
     options.create_new(true).custom_flags(libc::O_CLOEXEC);
     let created = options.open(place.fallback).or_else(|e| match place.fallback.parent() {
+        // A process of the same number was killed before it could remove it.
+        _ if e.kind() == io::ErrorKind::AlreadyExists => {
+            fs::remove_file(place.fallback)?;
+            options.open(place.fallback)
+        }
         // The server makes its folder for temporary files when the first is wanted, and so do we.
         Some(parent) if e.kind() == io::ErrorKind::NotFound => {
             fs::DirBuilder::new().mode(0o700).create(parent)?;
@@ -273,15 +278,27 @@ mod tests {
     }
 
     #[test]
-    fn the_fallback_is_created_only_where_it_must_be() {
-        for (nameless, exists) in [(libc::O_TMPFILE, false), (UNKNOWN, true)] {
+    fn the_fallback_is_used_only_where_it_must_be() {
+        for (nameless, is_used) in [(libc::O_TMPFILE, false), (UNKNOWN, true)] {
             let (directory, fallback) = directory();
-            fs::write(&fallback, "somebody's").expect("written");
+            fs::write(&fallback, "left by a process of the same number").expect("written");
             let place = Place { directory: directory.path(), fallback: &fallback };
-            let error = Scratch::create_with(nameless, place, ROOM, &mut || None).err();
-            assert_eq!(error.and_then(|e| e.errno()), exists.then_some(libc::EEXIST));
-            assert_eq!(fs::read(&fallback).expect("still there"), b"somebody's");
+            let created = Scratch::create_with(nameless, place, ROOM, &mut || None);
+            assert!(matches!(created, Ok(Created::Ready(_))), "{created:?}");
+            assert_eq!(fallback.exists(), !is_used);
         }
+    }
+
+    #[test]
+    fn the_folder_of_the_fallback_is_made_as_the_server_makes_it() {
+        let (directory, _) = directory();
+        let fallback = directory.path().join("pgsql_tmp").join("pgsql_tmp1.io_probe");
+        let place = Place { directory: directory.path(), fallback: &fallback };
+        let created = Scratch::create_with(UNKNOWN, place, ROOM, &mut || None);
+        assert!(matches!(created, Ok(Created::Ready(_))), "{created:?}");
+        let folder = fs::metadata(directory.path().join("pgsql_tmp")).expect("a folder");
+        assert_eq!(folder.mode() & 0o777, 0o700);
+        assert!(is_empty(&directory.path().join("pgsql_tmp")));
     }
 
     #[test]

@@ -151,7 +151,8 @@ impl Request {
         let void = from_device.is_some_and(|share| share < 99.9);
         let curve: Vec<(usize, f64)> =
             steps.iter().filter_map(|step| Some((step.depth, step.run.as_ref()?.iops()?))).collect();
-        let knee = random::knee(&curve).filter(|_| !void && curve.len() == steps.len());
+        let throttled = runs.iter().flatten().any(|run| run.throttled);
+        let knee = random::knee(&curve).filter(|_| !void && !throttled && curve.len() == steps.len());
         for (row, run) in rows.iter_mut().zip(runs) {
             row.engine = Some(engines.at(row.depth as usize).kind().name());
             row.from_device_pct = from_device.map(figure);
@@ -159,7 +160,8 @@ impl Request {
                 row.fill(run, void, block_size);
             }
             row.knee = knee.map(|knee| knee == row.depth as usize).filter(|_| row.iops.is_some());
-            if let Some(stop) = stop {
+            let full = run.and_then(|run| run.stop).filter(|stop| *stop == Stop::Bytes);
+            if let Some(stop) = stop.or(full) {
                 row.verdict.stopped(stop);
             }
             row.verdict.notes.extend(queue.note.iter().filter(|_| row.depth > 1).cloned());
@@ -199,7 +201,7 @@ impl Row {
         }
         if run.holes > 0 {
             self.verdict.note(format!(
-                "{} fetches were of blocks that hold no data; all figures leave them out",
+                "{} blocks were never written to the file (holes) and were not fetched",
                 run.holes
             ));
         }

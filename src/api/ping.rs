@@ -1,10 +1,11 @@
 //! `io_probe_ping`: one request now and then, a row each.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use io_probe_core::account;
 use io_probe_core::clock::Monotonic;
 use io_probe_core::order::Permutation;
-use io_probe_core::pace::{Ask, Limits};
+use io_probe_core::pace::{Ask, Limits, Stop};
 use io_probe_core::ping::{self, Op, Pong, Reader, Writer};
 use io_probe_core::random::{Found, Look, Plan};
 use io_probe_core::scratch::{Created, Place, Room, Scratch};
@@ -14,7 +15,7 @@ use serde::Serialize;
 
 use super::arguments::{self, Path, figure, quoted};
 use super::options::Options;
-use super::subject::{Failure, Identity, Outcome, Subject, Verdict};
+use super::subject::{Failure, Identity, NOT_DIRECT, Outcome, Subject, Verdict};
 use crate::error::{Error, Result};
 use crate::pg::json::JsonbText;
 use crate::pg::lock::ProbeLock;
@@ -26,6 +27,9 @@ use crate::{gucs, statement};
 
 /// The options of this function.
 const OPTIONS: [&str; 2] = ["seed", "wait"];
+
+/// Most requests of a call: each is a row.
+const MOST_REQUESTS: u32 = 10_000;
 
 /// Blocks that writes go to.
 const SCRATCH_BLOCKS: u64 = 1024;
@@ -64,6 +68,9 @@ fn io_probe_ping(
     let request = || {
         let options = Options::parse(options, &OPTIONS)?;
         let count = arguments::positive("count", count.unwrap_or(10))?;
+        if count > MOST_REQUESTS {
+            return Err(Error::invalid(format!("count must be at most {MOST_REQUESTS}, not {count}")));
+        }
         let every = arguments::pause("every", every)?.unwrap_or(Duration::from_millis(100));
         gucs::span("count times every", every.saturating_mul(count - 1))?;
         Ok(Request {
@@ -73,6 +80,7 @@ fn io_probe_ping(
             mode: Mode::parse(mode)?,
             path: Path::one_of(path, &[Path::Direct, Path::Os])?,
             seed: arguments::seed(options.count("seed", 0)?.map(|seed| seed as i64)),
+            limits: Limits { duration: gucs::max_duration(), ..options.limits(None)? },
             wait: options.flag("wait")?,
         })
     };
@@ -87,6 +95,7 @@ struct Request {
     mode: Mode,
     path: Path,
     seed: u64,
+    limits: Limits,
     wait: bool,
 }
 
@@ -102,6 +111,7 @@ struct Row {
     #[serde(flatten)]
     verdict: Verdict,
     blkno: Option<u64>,
+    seed: i64,
     #[serde(flatten)]
     identity: Identity,
 }
@@ -113,12 +123,20 @@ impl Request {
         }
         let _lock = ProbeLock::acquire(self.wait)?;
         let subject = Subject::open(self.rel, Fork::MAIN, "io_probe_ping")?;
+        let identity = Identity::of(&subject);
+        let only = |verdict| {
+            let (path, seed) = (self.path.name(), self.seed as i64);
+            Row { path, seed, verdict, identity: identity.clone(), ..Row::default() }
+        };
+        let mut verdict = Verdict::default();
         let _charge = statement::charge();
+        if statement::left().is_zero() {
+            verdict.not_read(Stop::Statement);
+            return Ok(vec![only(verdict)]);
+        }
         let progress = Progress::start("ping", subject.relation.oid());
         progress.path(self.path.name(), self.count.into());
         let mut ask = interrupts::ask(subject.relation.locked());
-        let identity = Identity::of(&subject);
-        let mut verdict = Verdict::default();
         let pongs = match self.measure(&subject, &mut verdict, &mut ask) {
             Ok(pongs) => pongs,
             Err(Failure::Unsupported(why)) => {
@@ -127,24 +145,27 @@ impl Request {
             }
             Err(Failure::Error(error)) => return Err(error),
         };
-        let status = verdict.status;
+        let (status, void) = (verdict.status, verdict.status == "void");
         let mut rows: Vec<Row> = (1..)
             .zip(&pongs)
             .map(|(request, pong)| Row {
                 request: Some(request),
                 verdict: Verdict { status, notes: Vec::new() },
                 identity: identity.clone(),
-                ..self.row(pong)
+                ..self.row(pong, void)
             })
             .collect();
         // The notes stand in the last row, be it one without a request.
-        let last = rows.pop().unwrap_or_else(|| Row { path: self.path.name(), identity, ..Row::default() });
-        rows.push(Row { verdict, ..last });
+        match rows.last_mut() {
+            Some(last) => last.verdict = verdict,
+            None => rows.push(only(verdict)),
+        }
         Ok(rows)
     }
 
-    fn row(&self, pong: &Pong) -> Row {
+    fn row(&self, pong: &Pong, void: bool) -> Row {
         let served_by = match pong.found {
+            _ if void => None,
             Some(Found::Cached) if self.path == Path::Os => Some("os"),
             Some(Found::Missing) => Some("device"),
             _ => None,
@@ -152,20 +173,24 @@ impl Request {
         Row {
             op: Some(if pong.op == Op::Read { "read" } else { "write" }),
             warmup: Some(pong.warmup),
-            time_us: Some(figure(pong.time_ns as f64 / 1e3)),
+            time_us: (!void).then(|| figure(pong.time_ns as f64 / 1e3)),
             served_by,
             path: self.path.name(),
+            seed: self.seed as i64,
             blkno: (pong.op == Op::Read).then_some(pong.block),
             ..Row::default()
         }
     }
 
     fn measure(&self, subject: &Subject, verdict: &mut Verdict, ask: &mut Ask<'_>) -> Outcome<Vec<Pong>> {
-        let limits = Limits { shared: statement::left(), ..Limits::none() };
+        let started = Instant::now();
+        let left = statement::left();
         let direct = self.path == Path::Direct;
         let scratch = match self.mode {
             Mode::Read => None,
-            Mode::Write | Mode::PingPong => match self.scratch(subject, ask)? {
+            Mode::Write | Mode::PingPong => match self.scratch(subject, &mut || {
+                if started.elapsed() > left { Some(Stop::Statement) } else { ask() }
+            })? {
                 Created::Ready(scratch) => Some(scratch),
                 Created::Stopped(stop) => {
                     verdict.not_read(stop);
@@ -185,7 +210,14 @@ impl Request {
                 Reader::new(Plan::new(&subject.source, order, 0, look))
             })
             .transpose()?;
-        let (pongs, stop) = ping::ping(reader, writer, self.count, self.every, &limits, &Monotonic, ask)?;
+        let limits = Limits { shared: left.saturating_sub(started.elapsed()), ..self.limits };
+        let before = account::own_traffic();
+        let (pongs, stop) =
+            ping::ping(reader, writer, block_size, self.count, self.every, &limits, &Monotonic, ask)?;
+        let moved = account::own_traffic().zip(before).map(|(now, before)| now - before);
+        if direct && moved.is_some_and(|bytes| bytes < pongs.len() as u64 * u64::from(block_size)) {
+            verdict.void(NOT_DIRECT);
+        }
         match stop {
             Some(stop) => verdict.stopped(stop),
             None if (pongs.len() as u64) < self.count.into() => {

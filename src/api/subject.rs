@@ -241,7 +241,7 @@ pub(super) const WORKERS_SERVE_ALL: &str =
 pub(super) const WORKERS_CHANGED: &str =
     "the set of I/O workers changed meanwhile: what they fetched is unknown";
 /// Note of a row whose device is far below its usual load.
-pub(super) const RATE_LIMITED: &str = "rate-limited: iops is what the limit allowed";
+pub(super) const RATE_LIMITED: &str = "rate-limited: iops is not what the device could give";
 /// Note of a row whose few fetches all belong to what is left out.
 pub(super) const TOO_FEW_BLOCKS: &str =
     "too few blocks for a rate: warm-up and the ends of the queue are left out";

@@ -10,6 +10,7 @@ CREATE TYPE io_probe_ping_row AS (
     status        text,
     notes         text[],
     blkno         bigint,
+    seed          bigint,
     device        text,
     scheduler     text,
     read_ahead_kb bigint,
@@ -29,6 +30,7 @@ COMMENT ON COLUMN io_probe_ping_row.path IS 'direct: O_DIRECT; os: through the O
 COMMENT ON COLUMN io_probe_ping_row.status IS 'ok; partial: something else ended it; unsupported: not possible here; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_ping_row.notes IS 'What to know about the call, a sentence each; in the last row';
 COMMENT ON COLUMN io_probe_ping_row.blkno IS 'read: the block of the relation';
+COMMENT ON COLUMN io_probe_ping_row.seed IS 'Seed of the order; may be given again as an option';
 COMMENT ON COLUMN io_probe_ping_row.device IS 'Devices behind the relation, see io_probe_device';
 COMMENT ON COLUMN io_probe_ping_row.scheduler IS 'Their I/O scheduler';
 COMMENT ON COLUMN io_probe_ping_row.read_ahead_kb IS 'Readahead window in kB in force for newly opened files';

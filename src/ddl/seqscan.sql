@@ -62,7 +62,7 @@ COMMENT ON COLUMN io_probe_seqscan_row.ci_low_us IS 'Lower end of the 95 % inter
 COMMENT ON COLUMN io_probe_seqscan_row.ci_high_us IS 'Upper end of the same';
 COMMENT ON COLUMN io_probe_seqscan_row.shared_blks_hit IS 'server: blocks found in shared buffers';
 COMMENT ON COLUMN io_probe_seqscan_row.shared_blks_read IS 'server: blocks read into shared buffers';
-COMMENT ON COLUMN io_probe_seqscan_row.shared_blks_written IS 'server: dirty pages that had to be written to make room';
+COMMENT ON COLUMN io_probe_seqscan_row.shared_blks_written IS 'server: dirty pages (for a temporary table, of the session''s own buffers) that had to be written to make room';
 COMMENT ON COLUMN io_probe_seqscan_row.local_blks_hit IS 'server, temporary table: blocks found in the session''s own buffers';
 COMMENT ON COLUMN io_probe_seqscan_row.local_blks_read IS 'server, temporary table: blocks read into them';
 COMMENT ON COLUMN io_probe_seqscan_row.os_blks_cached IS 'Blocks of the range read that the OS page cache held before, holes left out';

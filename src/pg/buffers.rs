@@ -25,6 +25,8 @@ pub(crate) struct Usage {
     pub(crate) local_hit: u64,
     /// Read into the session's own buffers.
     pub(crate) local_read: u64,
+    /// Dirty pages of temporary tables that had to be written to make room.
+    pub(crate) local_written: u64,
 }
 
 impl Usage {
@@ -38,6 +40,7 @@ impl Usage {
             shared_written: usage.shared_blks_written as u64,
             local_hit: usage.local_blks_hit as u64,
             local_read: usage.local_blks_read as u64,
+            local_written: usage.local_blks_written as u64,
         }
     }
 
@@ -49,6 +52,7 @@ impl Usage {
         self.shared_written += now.shared_written - earlier.shared_written;
         self.local_hit += now.local_hit - earlier.local_hit;
         self.local_read += now.local_read - earlier.local_read;
+        self.local_written += now.local_written - earlier.local_written;
     }
 
     /// Blocks that this backend has found in buffers so far.
@@ -58,15 +62,20 @@ impl Usage {
         unsafe { pg_sys::pgBufferUsage.shared_blks_hit + pg_sys::pgBufferUsage.local_blks_hit }
     }
 
+    /// Pages that had to be written to make room.
+    pub(crate) fn written(&self) -> u64 {
+        self.shared_written + self.local_written
+    }
+
     /// Blocks found in buffers.
     pub(crate) fn hits(&self) -> u64 {
         self.shared_hit + self.local_hit
     }
 }
 
-/// A page that is in a buffer.
+/// A page that is in a buffer, and which.
 #[derive(Clone, Copy)]
-struct Resident {
+struct Page {
     buffer: pg_sys::Buffer,
     fork: pg_sys::ForkNumber::Type,
     block: pg_sys::BlockNumber,
@@ -76,7 +85,7 @@ struct Resident {
 ///
 /// Walks all buffer headers without locking them, so pages that come or go meanwhile may be missed:
 /// a count to inform, as that of pg_buffercache is.
-fn residents(relation: &Relation) -> impl Iterator<Item = Resident> {
+fn resident_pages(relation: &Relation) -> impl Iterator<Item = Page> {
     // SAFETY: the relation is open; the sizes are set at server start.
     let (file, count) = unsafe {
         let count = if relation.is_temporary() { pg_sys::NLocBuffer } else { pg_sys::NBuffers };
@@ -101,7 +110,7 @@ fn residents(relation: &Relation) -> impl Iterator<Item = Resident> {
         };
         let found = state & pg_sys::BM_VALID != 0 && compat::tagged_file(&tag) == file;
         let buffer = index as pg_sys::Buffer + 1;
-        found.then_some(Resident { buffer, fork: tag.forkNum, block: tag.blockNum })
+        found.then_some(Page { buffer, fork: tag.forkNum, block: tag.blockNum })
     })
 }
 
@@ -112,8 +121,8 @@ impl ResidentBlocks {
     /// Counts now.
     pub(crate) fn of(relation: &Relation) -> Self {
         let mut counts: Vec<(Fork, u64)> = Fork::all().map(|fork| (fork, 0)).collect();
-        for resident in residents(relation) {
-            if let Some((_, count)) = counts.iter_mut().find(|(fork, _)| fork.number() == resident.fork) {
+        for page in resident_pages(relation) {
+            if let Some((_, count)) = counts.iter_mut().find(|(fork, _)| fork.number() == page.fork) {
                 *count += 1;
             }
         }
@@ -126,13 +135,50 @@ impl ResidentBlocks {
     }
 }
 
-/// The blocks of a fork that are in buffers, ascending.
-pub(super) fn resident_blocks(relation: &Relation, fork: Fork) -> Vec<pg_sys::BlockNumber> {
-    let mut blocks: Vec<_> =
-        residents(relation).filter(|r| r.fork == fork.number()).map(|r| r.block).collect();
-    blocks.sort_unstable();
-    blocks.dedup();
-    blocks
+/// The blocks of a fork that are in buffers, looked up when they are first asked for.
+pub(crate) struct Resident<'a> {
+    relation: &'a Relation,
+    fork: Fork,
+    /// Ascending.
+    blocks: OnceCell<Vec<pg_sys::BlockNumber>>,
+}
+
+impl<'a> Resident<'a> {
+    /// Of this fork.
+    pub(crate) fn new(relation: &'a Relation, fork: Fork) -> Self {
+        Self { relation, fork, blocks: OnceCell::new() }
+    }
+
+    /// The blocks, ascending.
+    pub(super) fn blocks(&self) -> &[pg_sys::BlockNumber] {
+        self.blocks.get_or_init(|| {
+            let mut blocks: Vec<_> = resident_pages(self.relation)
+                .filter(|page| page.fork == self.fork.number())
+                .map(|page| page.block)
+                .collect();
+            blocks.sort_unstable();
+            blocks.dedup();
+            blocks
+        })
+    }
+
+    /// Holes in the file of a part, given as byte ranges, without the blocks that are in buffers: those have data.
+    pub(crate) fn remove_from(&self, part: &Part, holes: Holes) -> Holes {
+        if holes.is_empty() {
+            return holes;
+        }
+        let resident = self.blocks();
+        let block_size = u64::from(pg_sys::BLCKSZ);
+        let in_segment = |block: u64| block % u64::from(pg_sys::RELSEG_SIZE) * block_size;
+        let first = resident.partition_point(|block| u64::from(*block) < part.blocks.start);
+        let ranges: Vec<_> = resident[first..]
+            .iter()
+            .map(|block| u64::from(*block))
+            .take_while(|block| *block < part.blocks.end)
+            .map(|block| in_segment(block)..in_segment(block) + block_size)
+            .collect();
+        holes.without(&ranges)
+    }
 }
 
 /// Writes a relation's dirty shared buffers to its files, and lets go of its pages where this server
@@ -144,10 +190,10 @@ pub(crate) fn flush_and_evict(relation: &Relation) {
     if relation.is_temporary() || super::server::in_recovery() {
         return;
     }
-    // SAFETY: the relation is open and not temporary; residents are buffer numbers.
+    // SAFETY: the relation is open and not temporary; the pages' buffers are buffer numbers.
     unsafe {
         pg_sys::FlushRelationBuffers(relation.as_ptr());
-        compat::evict_shared(relation.as_ptr(), residents(relation).map(|r| r.buffer));
+        compat::evict_shared(relation.as_ptr(), resident_pages(relation).map(|page| page.buffer));
     }
 }
 
@@ -164,8 +210,7 @@ pub(crate) struct BufferReader<'a> {
     ring: pg_sys::BufferAccessStrategy,
     /// Blocks not to read, ascending: the server could not evict them, and cold was asked for.
     skip: Vec<pg_sys::BlockNumber>,
-    /// What was in buffers before, ascending; looked up when the file turns out to have holes.
-    resident: OnceCell<Vec<pg_sys::BlockNumber>>,
+    resident: Resident<'a>,
     usage: Usage,
     skipped: u64,
 }
@@ -177,12 +222,8 @@ impl<'a> BufferReader<'a> {
     /// Reads from a fork. With `skip_resident`, pages that are in buffers now are passed over.
     pub(crate) fn new(relation: &'a Relation, fork: Fork, skip_resident: bool) -> Self {
         relation.close_files();
-        let resident = OnceCell::new();
-        let mut skip = Vec::new();
-        if skip_resident {
-            skip = resident_blocks(relation, fork);
-            let _ = resident.set(skip.clone());
-        }
+        let resident = Resident::new(relation, fork);
+        let skip = if skip_resident { resident.blocks().to_vec() } else { Vec::new() };
         Self { relation, fork, ring: compat::ring(0), skip, resident, usage: Usage::default(), skipped: 0 }
     }
 
@@ -232,20 +273,7 @@ impl Reader for BufferReader<'_> {
 
     /// A block that is in a buffer has data, also when it was never written to its file.
     fn without_data(&self, part: &Part, holes: Holes) -> Holes {
-        if holes.is_empty() {
-            return holes;
-        }
-        let resident = self.resident.get_or_init(|| resident_blocks(self.relation, self.fork));
-        let block_size = u64::from(pg_sys::BLCKSZ);
-        let in_segment = |block: u64| block % u64::from(pg_sys::RELSEG_SIZE) * block_size;
-        let first = resident.partition_point(|block| u64::from(*block) < part.blocks.start);
-        let ranges: Vec<_> = resident[first..]
-            .iter()
-            .map(|block| u64::from(*block))
-            .take_while(|block| *block < part.blocks.end)
-            .map(|block| in_segment(block)..in_segment(block) + block_size)
-            .collect();
-        holes.without(&ranges)
+        self.resident.remove_from(part, holes)
     }
 }
 

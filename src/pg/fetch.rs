@@ -12,7 +12,7 @@ use io_probe_core::Result as CoreResult;
 use io_probe_core::random::{Fetch, Fetcher, Found, Plan, Recorder, Served};
 use pgrx::pg_sys;
 
-use super::buffers::{Usage, resident_blocks};
+use super::buffers::{Resident, Usage};
 use super::compat::{self, Ahead, Blocks};
 use super::relation::{Fork, Relation};
 use super::server;
@@ -24,7 +24,6 @@ pub(crate) struct BufferFetcher<'a> {
     ring: pg_sys::BufferAccessStrategy,
     /// Blocks not to fetch, ascending: the server could not evict them, and cold was asked for.
     skip: Vec<pg_sys::BlockNumber>,
-    skipped: u64,
     /// Does the server read past the OS page cache?
     past_cache: bool,
     usage: Usage,
@@ -33,16 +32,15 @@ pub(crate) struct BufferFetcher<'a> {
 }
 
 impl<'a> BufferFetcher<'a> {
-    /// Fetches from the main fork. With `skip_resident`, pages that are in buffers now are passed over.
-    pub(crate) fn new(relation: &'a Relation, depth: u32, skip_resident: bool) -> Self {
+    /// Fetches from the main fork. Pages that are in `skip` are passed over.
+    pub(crate) fn new(relation: &'a Relation, depth: u32, skip: Option<&Resident<'_>>) -> Self {
         relation.close_files();
-        let skip = if skip_resident { resident_blocks(relation, Fork::MAIN) } else { Vec::new() };
+        let skip = skip.map(|resident| resident.blocks().to_vec()).unwrap_or_default();
         Self {
             relation,
             depth: depth as usize,
             ring: compat::ring(depth),
             skip,
-            skipped: 0,
             past_cache: server::reads_direct(),
             usage: Usage::default(),
             cached: Some(0),
@@ -54,11 +52,6 @@ impl<'a> BufferFetcher<'a> {
         self.usage
     }
 
-    /// Blocks that were passed over.
-    pub(crate) fn skipped(&self) -> u64 {
-        self.skipped
-    }
-
     /// Of the blocks fetched at a depth over 1, how many the OS page cache had right before; None if unknown.
     pub(crate) fn cached(&self) -> Option<u64> {
         self.cached
@@ -68,18 +61,32 @@ impl<'a> BufferFetcher<'a> {
     pub(crate) fn reads_ahead(relation: &Relation, depth: u32) -> u32 {
         // SAFETY: the relation is open.
         let depth = unsafe { compat::reads_ahead(relation.as_ptr(), depth) };
+        let io_method = server::setting(c"io_method");
+        // Advice to the kernel's cache is of no use past it, and I/O workers can't read into local buffers.
+        let advises = io_method.as_deref().is_none_or(|method| method == "sync");
+        let works_alone = advises && server::reads_direct()
+            || io_method.as_deref() == Some("worker") && relation.is_temporary();
+        if works_alone {
+            return 1;
+        }
         // From 18 on a process has so many I/O handles.
         let most = server::setting(c"io_max_concurrency").and_then(|most| most.parse::<u32>().ok());
         most.map_or(depth, |most| depth.min(most))
     }
 
-    /// The next block that is not to be passed over.
-    fn next(&mut self, plan: &mut Plan<'_>, recorder: &mut Recorder<'_>) -> CoreResult<Option<Fetch>> {
-        while let Some(fetch) = plan.next(recorder.pace())? {
-            if self.skip.is_empty() || self.skip.binary_search(&number(fetch)).is_err() {
+    /// The next block that holds data and is not to be passed over.
+    fn next(&self, plan: &mut Plan<'_>, recorder: &mut Recorder<'_>) -> CoreResult<Option<Fetch>> {
+        while let Some(fetch) = plan.hand_out()? {
+            if fetch.found == Found::Hole {
+                if recorder.hole().is_break() {
+                    return Ok(None);
+                }
+            } else if self.skip.is_empty() || self.skip.binary_search(&number(fetch)).is_err() {
                 return Ok(Some(fetch));
+            } else {
+                recorder.pass_over();
+                plan.refund();
             }
-            self.skipped += 1;
         }
         Ok(None)
     }
@@ -114,6 +121,9 @@ impl<'a> BufferFetcher<'a> {
         let mut batch = Vec::new();
         while let Some(fetch) = self.next(plan, recorder)? {
             batch.push(fetch);
+        }
+        if recorder.is_over() {
+            return Ok(());
         }
         let (relation, ring, depth) = (self.relation.as_ptr(), self.ring, self.depth as u32);
         let mut arriving =
@@ -177,12 +187,10 @@ impl Blocks for Arriving<'_, '_, '_> {
             Found::Unknown => None,
         };
         self.fetcher.cached = self.fetcher.cached.zip(cached).map(|(sum, one)| sum + one);
-        // Which of them were hits is not known one by one.
-        let served = if fetch.found == Found::Hole { Served::Hole } else { Served::Unknown };
         let depth = self.fetcher.depth;
         let steady = self.arrived > depth && self.arrived + depth <= self.end;
-        let request = self.recorder.issued(fetch);
-        let mut over = self.recorder.done(request, served, steady).is_break();
+        let request = self.recorder.issued_by_others(fetch);
+        let mut over = self.recorder.done(request, Served::Unknown, steady).is_break();
         if let Some(due) = self.recorder.early()
             && !over
         {

@@ -23,9 +23,12 @@ pub(crate) struct Rows(Vec<Map<String, Value>>);
 impl Rows {
     /// One row for each item; its fields are the attributes.
     pub(crate) fn of<T: Serialize>(items: impl IntoIterator<Item = T>) -> Self {
-        let row = |item| match serde_json::to_value(item) {
-            Ok(Value::Object(row)) => row,
-            other => unreachable!("rows are structures with named fields, not {other:?}"),
+        let row = |item| {
+            interrupts::check();
+            match serde_json::to_value(item) {
+                Ok(Value::Object(row)) => row,
+                other => unreachable!("rows are structures with named fields, not {other:?}"),
+            }
         };
         Self(items.into_iter().map(row).collect())
     }

@@ -2,18 +2,19 @@
 //!
 //! A [`Plan`] says which blocks in which order; a [`Fetcher`] fetches them at its depth; a [`Recorder`] times
 //! them. At depth 1 the end of one request is the start of the next, so that one reading of the clock does. At
-//! a greater depth a slot's next request starts when its last one was seen to be done. It is a closed loop: these
-//! are service times. Under a rate limit there is a schedule too, which is kept when a request is late, and
+//! a greater depth a request ends when it is seen to be done. It is a closed loop: these are service times. Under a rate limit there is a schedule too, which is kept when a request is late, and
 //! response times are taken from when a request was due.
 //!
-//! The rate is over the wall clock of what is timed. Left out of it, and of every latency, are the first
-//! request (warm-up, given apart), at a depth over 1 the first and the last requests of the queue, blocks in
-//! holes, and all time in which nothing was to be timed: opening files, finding holes, looking into the page
-//! cache, the caller's interrupts. (What a request in flight went through meanwhile is its latency all the same.)
+//! The rate is over the wall clock of what is timed. Left out of it are the first request (warm-up, given
+//! apart), and at a depth over 1 the time in which the queue is being filled or emptied, with the requests that come
+//! back in it; a latency counts unless its request was one of those that filled the queue. Blocks in holes are not
+//! fetched at all. While nothing is in flight, what is not to be timed is not: opening files, finding holes, looking
+//! into the page cache, the caller's interrupts. While requests are in flight all time counts, for the device
+//! goes on: the queue is emptied before anything that takes longer than a look into the page cache.
 //!
-//! Caveats. At a depth over 1 opening a file, in a relation of more than 48 segments, delays the queue by a few
-//! microseconds. The page cache is looked at a batch of fetches ahead: a block that an earlier fetch of the same
-//! batch brought in by readahead counts as the device's. What is below the kernel may cache too.
+//! Caveats. In a relation of more than 48 segments files are opened and closed all the time, a few microseconds
+//! each: above 100,000 fetches a second that limits the rate. With looks in batches, a block that an earlier fetch of
+//! the same batch brought in by readahead counts as the device's. What is below the kernel may cache too.
 
 mod plan;
 mod queued;
@@ -24,7 +25,7 @@ mod sweep;
 #[cfg(test)]
 mod tests;
 
-pub use plan::{Fetch, Found, Look, Plan};
+pub use plan::{Fetch, Found, Look, Plan, WithoutData};
 pub use queued::Queued;
 pub use recorder::{Recorder, Request, Served};
 pub use series::{Second, Series};
@@ -46,7 +47,7 @@ pub trait Fetcher {
 /// What a run found.
 #[derive(Debug, Clone)]
 pub struct Run {
-    /// Blocks fetched, holes included.
+    /// Blocks fetched; holes, which are not, included.
     pub fetches: u64,
     /// Who served them, of those where it is known.
     pub tiers: Tiers,
@@ -73,7 +74,9 @@ pub struct Run {
     pub elapsed_ns: u64,
     /// A rate limit made it pause: the rate is not the device's.
     pub throttled: bool,
-    /// Was every block of the relation fetched?
+    /// Blocks that were in buffers and not fetched, since that would not be cold.
+    pub passed_over: u64,
+    /// Was every block of the relation fetched, or passed over?
     pub complete: bool,
     /// Why it ended early; None when it fetched everything.
     pub stop: Option<Stop>,
@@ -83,7 +86,7 @@ impl Run {
     /// Fetches a second over the wall clock of what was timed; with pauses, over the whole run. None without any.
     pub fn iops(&self) -> Option<f64> {
         if self.throttled {
-            return (self.fetches > 0).then(|| self.fetches as f64 * 1e9 / self.elapsed_ns as f64);
+            return (self.with_data() > 0).then(|| self.with_data() as f64 * 1e9 / self.elapsed_ns as f64);
         }
         let plain = || (self.rated.work > 0).then(|| self.rated.ns as f64 / self.rated.work as f64);
         self.interval.map(|interval| interval.value).or_else(plain).map(|ns| 1e9 / ns)
@@ -102,6 +105,7 @@ impl Run {
         Run {
             fetches: self.fetches + later.fetches,
             holes: self.holes + later.holes,
+            passed_over: self.passed_over + later.passed_over,
             unknown: self.unknown + later.unknown,
             rated: Slice { ns: self.rated.ns + later.rated.ns, work: self.rated.work + later.rated.work },
             interval: None,
@@ -135,11 +139,12 @@ pub fn run<'a>(
     let mut recorder = Recorder::start(limits, plan.source().block_size(), clock, ask, progress, series);
     while !recorder.is_over() && !plan.is_over() {
         plan.prepare(recorder.pace())?;
-        recorder.begin();
+        recorder.idle();
+        recorder.resume();
         fetcher.fetch(plan, &mut recorder)?;
     }
     let mut run = recorder.finish();
-    run.complete = plan.is_complete();
+    run.complete = run.fetches + run.passed_over == plan.len();
     run.stop = match run.stop {
         _ if run.complete => None,
         None => Some(Stop::Bytes),

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use super::segments::Segments;
 use crate::Result;
+use crate::extents::Holes;
 use crate::order::Permutation;
 use crate::pace::Pace;
-use crate::source::Source;
+use crate::source::{Part, Source};
 
 /// What the kernel had of a block right before it was fetched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,24 +38,28 @@ pub struct Fetch {
 pub enum Look {
     /// No: fetches go past the page cache.
     Never,
+    /// Yes, right before. It takes a fifth of what a hit takes: for a queue, beside requests in flight.
+    Each,
     /// Yes, so many blocks at a time, while nothing is being timed. What the first fetches of such a batch
     /// read around their block may be found by the later ones: the smaller, the truer.
     Batches(usize),
 }
 
 impl Look {
-    /// For fetches at this depth. Each batch begins and ends with a queue that is not full, which is left out
-    /// of the figures, so that it has to be several times as long.
+    /// For fetches of our own at this depth.
     pub fn for_depth(depth: usize) -> Self {
-        Look::Batches((8 * depth).max(32))
+        if depth == 1 { Look::Batches(32) } else { Look::Each }
     }
 
     /// For fetches that the server makes with so many reads ahead: it starts anew with each batch and takes a while
     /// to get going.
     pub fn for_server(depth: usize) -> Self {
-        Look::Batches((32 * depth).max(256))
+        Look::Batches(if depth == 1 { 32 } else { (32 * depth).max(256) })
     }
 }
+
+/// Tells which holes of a part of the relation have no data for its reader either.
+pub type WithoutData<'a> = dyn Fn(&Part, Holes) -> Holes + 'a;
 
 /// The blocks of a relation in random order, each at most once.
 ///
@@ -79,7 +84,18 @@ impl<'a> Plan<'a> {
     /// Blocks of `source` in `order`, from its element number `first` on. Files are opened with O_DIRECT if
     /// nobody looks into the page cache.
     pub fn new(source: &'a Source, order: Permutation, first: u64, look: Look) -> Self {
-        let segments = Segments::new(source, look == Look::Never);
+        Self::with_data(source, order, first, look, None)
+    }
+
+    /// The same for a reader who has data, in memory, where the file has holes.
+    pub fn with_data(
+        source: &'a Source,
+        order: Permutation,
+        first: u64,
+        look: Look,
+        without_data: Option<&'a WithoutData<'a>>,
+    ) -> Self {
+        let segments = Segments::new(source, look == Look::Never, without_data);
         let batch = VecDeque::with_capacity(if let Look::Batches(size) = look { size } else { 0 });
         let mut plan =
             Self { source, first, order, taken: 0, ahead: None, budget: u64::MAX, look, batch, segments };
@@ -90,6 +106,16 @@ impl<'a> Plan<'a> {
     /// At most so many bytes more. Holes are free.
     pub(super) fn set_budget(&mut self, bytes: u64) {
         self.budget = bytes / u64::from(self.source.block_size());
+    }
+
+    /// A block that was handed out was not fetched: it takes nothing of the budget.
+    pub fn refund(&mut self) {
+        self.budget = self.budget.saturating_add(1);
+    }
+
+    /// How many blocks there are.
+    pub(super) fn len(&self) -> u64 {
+        self.order.len()
     }
 
     /// Has every block been handed out?
@@ -109,31 +135,47 @@ impl<'a> Plan<'a> {
         self.batch.is_empty() && (self.taken == self.order.len() || self.budget == 0)
     }
 
-    /// Makes sure that [`Plan::next`] need not do anything slow, as far as this can be.
+    /// Makes sure that [`Plan::hand_out`] need not do anything slow, as far as this can be.
     ///
     /// Called while nothing is being timed.
-    pub(crate) fn prepare(&mut self, pace: &mut Pace<'_>) -> Result<()> {
+    pub fn prepare(&mut self, pace: &mut Pace<'_>) -> Result<()> {
         let Look::Batches(size) = self.look else {
-            if let Some(block) = self.ahead {
-                self.segments.is_hole(block, pace)?;
+            if let Some(block) = self.ahead.filter(|block| self.segments.is_new(*block)) {
+                self.segments.see(self.source.segment(block), pace)?;
             }
             return Ok(());
         };
         while self.batch.len() < size && self.budget > 0 {
             let Some(block) = self.ahead else { break };
-            let mut found = Found::Hole;
-            if !self.segments.is_hole(block, pace)? {
-                found = match self.segments.cached_bytes(block)? {
-                    None => Found::Unknown,
-                    Some(bytes) if bytes >= u64::from(self.source.block_size()) => Found::Cached,
-                    Some(_) => Found::Missing,
-                };
-                self.budget -= 1;
+            if self.segments.is_new(block) {
+                self.segments.see(self.source.segment(block), pace)?;
+                if pace.poll().is_some() {
+                    break;
+                }
             }
-            self.advance();
-            self.batch.push_back(Fetch { block, found });
+            let fetch = self.take(block)?;
+            self.batch.push_back(fetch);
         }
         Ok(())
+    }
+
+    /// Takes the block ahead, whose segment has been seen.
+    #[inline]
+    fn take(&mut self, block: u64) -> Result<Fetch> {
+        let hole = self.segments.is_hole(block);
+        let found = match self.look {
+            _ if hole => Found::Hole,
+            Look::Never => Found::Missing,
+            Look::Each | Look::Batches(_) => match self.segments.cached_bytes(block)? {
+                None => Found::Unknown,
+                Some(bytes) if bytes >= u64::from(self.source.block_size()) => Found::Cached,
+                Some(_) => Found::Missing,
+            },
+        };
+        self.taken += 1;
+        self.ahead = self.peek();
+        self.budget -= u64::from(!hole);
+        Ok(Fetch { block, found })
     }
 
     fn peek(&self) -> Option<u64> {
@@ -141,33 +183,35 @@ impl<'a> Plan<'a> {
         (self.taken < len).then(|| self.order.at(if index < len { index } else { index - len }))
     }
 
-    #[inline]
-    fn advance(&mut self) {
-        self.taken += 1;
-        self.ahead = self.peek();
-    }
-
     /// The next block; None when there is none, or none that is prepared.
     #[inline]
-    pub fn next(&mut self, pace: &mut Pace<'_>) -> Result<Option<Fetch>> {
-        if self.look != Look::Never {
+    pub fn hand_out(&mut self) -> Result<Option<Fetch>> {
+        if let Look::Batches(_) = self.look {
             return Ok(self.batch.pop_front());
         }
-        if self.budget == 0 {
-            return Ok(None);
+        match self.ahead {
+            Some(block) if self.budget > 0 && !self.segments.is_new(block) => self.take(block).map(Some),
+            _ => Ok(None),
         }
-        let Some(block) = self.ahead else { return Ok(None) };
-        let hole = self.segments.is_hole(block, pace)?;
-        self.advance();
-        self.budget -= u64::from(!hole);
-        Ok(Some(Fetch { block, found: if hole { Found::Hole } else { Found::Missing } }))
     }
 
-    /// Does the next block need anything slow: a file that is not open, a segment that was not seen?
+    /// Must the plan be prepared before it hands out more?
+    pub(super) fn is_unprepared(&self) -> bool {
+        self.next_is_new() || matches!(self.look, Look::Batches(_)) && self.batch.is_empty()
+    }
+
+    /// Is the next block in a segment of which nothing is known yet?
     #[inline]
-    pub(super) fn next_is_slow(&self) -> bool {
-        let block = self.batch.front().map(|fetch| fetch.block).or(self.ahead);
-        block.is_some_and(|b| self.segments.is_new(b) || !self.segments.is_open(self.source.segment(b)))
+    pub(super) fn next_is_new(&self) -> bool {
+        !matches!(self.look, Look::Batches(_))
+            && self.budget > 0
+            && self.ahead.is_some_and(|block| self.segments.is_new(block))
+    }
+
+    /// Is the file of a block open?
+    #[inline]
+    pub(super) fn has_open(&self, block: u64) -> bool {
+        self.segments.is_open(self.source.segment(block))
     }
 
     /// The file of a block, and the offset in it.

@@ -1,6 +1,6 @@
 //! Fetches through an engine, past the page cache or through it.
 
-use super::{Fetcher, Plan, Recorder, Request, Served};
+use super::{Fetcher, Found, Plan, Recorder, Request, Served};
 use crate::Result;
 use crate::engine::{Engine, expect_full};
 
@@ -23,33 +23,59 @@ impl<'e> Queued<'e> {
 impl Fetcher for Queued<'_> {
     fn fetch(&mut self, plan: &mut Plan<'_>, recorder: &mut Recorder<'_>) -> Result<()> {
         let block_size = plan.source().block_size() as usize;
+        let alone = self.depth == 1;
+        let mut phase = Phase::new(self.depth);
         let mut more = !recorder.is_over();
-        // The first `depth` completions came while the queue was being filled, the last while it was emptied.
-        let mut unrated = if self.depth > 1 { self.depth } else { 0 };
         loop {
             while more && let Some(&slot) = self.idle.last() {
+                let in_flight = self.idle.len() < self.depth;
                 if let Some(due) = recorder.early() {
-                    if self.idle.len() < self.depth {
+                    if in_flight {
                         break;
                     }
                     more = recorder.pause(due).is_continue();
                     continue;
                 }
-                let slow = plan.next_is_slow();
-                let Some(fetch) = plan.next(recorder.pace())? else {
+                if plan.next_is_new() {
+                    // What is found out about a segment takes its time, which would be that of all in flight.
+                    if in_flight {
+                        phase.drain();
+                        break;
+                    }
+                    plan.prepare(recorder.pace())?;
+                    recorder.idle();
+                    recorder.resume();
+                    more = !recorder.is_over();
+                    phase = Phase::new(self.depth);
+                    continue;
+                }
+                let Some(fetch) = plan.hand_out()? else {
                     more = false;
                     break;
                 };
-                let (file, offset) = plan.file(fetch.block)?;
-                if slow {
-                    recorder.begin();
+                if fetch.found == Found::Hole {
+                    more = recorder.hole().is_continue();
+                    continue;
                 }
-                self.slots[slot] = Some(recorder.issue(fetch));
+                let opens = !plan.has_open(fetch.block);
+                let (file, offset) = plan.file(fetch.block)?;
+                let request = if alone {
+                    if opens {
+                        recorder.begin();
+                    }
+                    recorder.issue(fetch)
+                } else {
+                    recorder.issue_beside(fetch, phase.issue())
+                };
+                self.slots[slot] = Some(request);
                 self.engine.submit(slot, file, offset, block_size);
                 self.idle.pop();
             }
             if self.idle.len() == self.depth {
-                return Ok(());
+                if !more || plan.is_unprepared() {
+                    return Ok(());
+                }
+                continue;
             }
             let completion = self.engine.wait(&mut || recorder.idle())?;
             let Some(request) = self.slots[completion.slot].take() else { continue };
@@ -64,9 +90,41 @@ impl Fetcher for Queued<'_> {
                     block_size,
                 )?;
             }
-            let rated = unrated == 0 && (more || self.depth == 1);
-            unrated = unrated.saturating_sub(1);
+            let rated = alone || more && phase.complete();
             more &= recorder.done(request, Served::from(request.fetch.found), rated).is_continue();
         }
+    }
+}
+
+/// How full the queue is. The requests that fill it find the device idle: their latencies don't count. The rate
+/// counts from when as many have come back, until it is emptied.
+struct Phase {
+    depth: usize,
+    issued: usize,
+    completed: usize,
+    draining: bool,
+}
+
+impl Phase {
+    fn new(depth: usize) -> Self {
+        Self { depth, issued: 0, completed: 0, draining: false }
+    }
+
+    /// One is issued: does its latency count?
+    #[inline]
+    fn issue(&mut self) -> bool {
+        self.issued += 1;
+        self.issued > self.depth
+    }
+
+    /// One has come back: does it make part of the rate?
+    #[inline]
+    fn complete(&mut self) -> bool {
+        self.completed += 1;
+        self.completed > self.depth && !self.draining
+    }
+
+    fn drain(&mut self) {
+        self.draining = true;
     }
 }

@@ -18,8 +18,6 @@ pub enum Served {
     Os,
     /// The device, or whatever is below the kernel.
     Device,
-    /// Nobody had to: the block lies in a hole.
-    Hole,
     /// The page cache or the device; the kernel does not tell.
     Unknown,
 }
@@ -27,9 +25,9 @@ pub enum Served {
 impl From<Found> for Served {
     fn from(found: Found) -> Self {
         match found {
-            Found::Hole => Served::Hole,
             Found::Cached => Served::Os,
-            Found::Missing => Served::Device,
+            // What nobody wrote, the kernel makes up.
+            Found::Hole | Found::Missing => Served::Device,
             Found::Unknown => Served::Unknown,
         }
     }
@@ -42,6 +40,8 @@ pub struct Request {
     pub fetch: Fetch,
     /// None where others decided when to issue it.
     started: Option<u64>,
+    /// Does its latency count? Not that of the requests that fill a queue.
+    counts: bool,
     /// When the schedule of a rate limit wanted it.
     due: u64,
 }
@@ -68,7 +68,9 @@ pub struct Recorder<'a> {
     fetches: u64,
     tiers: Tiers,
     holes: u64,
+    passed_over: u64,
     unknown: u64,
+    in_flight: usize,
     warmup_ns: Option<u64>,
     /// The end of what was timed last, and so the start of what comes next.
     last: u64,
@@ -85,8 +87,8 @@ struct Schedule {
 }
 
 impl Schedule {
-    fn due(&self) -> u64 {
-        self.start + (self.issued as f64 * self.every_ns) as u64
+    fn due(&self, index: u64) -> u64 {
+        self.start + (index as f64 * self.every_ns) as u64
     }
 }
 
@@ -124,7 +126,9 @@ impl<'a> Recorder<'a> {
             fetches: 0,
             tiers: Tiers::default(),
             holes: 0,
+            passed_over: 0,
             unknown: 0,
+            in_flight: 0,
             warmup_ns: None,
             last: start,
             next_check: start,
@@ -143,16 +147,29 @@ impl<'a> Recorder<'a> {
         self.stop.is_some()
     }
 
-    /// What comes next is timed from now on, not from when the last request was done.
+    /// What comes next is timed from now on, not from when the last request was done. Nothing may be in flight:
+    /// the device would go on while nobody counts the time.
     #[inline]
     pub fn begin(&mut self) {
+        debug_assert_eq!(self.in_flight, 0, "requests are in flight");
         self.last = self.clock.now();
+    }
+
+    /// The same, after preparations that took a while: no request is late for them.
+    pub fn resume(&mut self) {
+        let before = self.last;
+        self.begin();
+        if let Some(schedule) = &mut self.schedule {
+            schedule.start =
+                if schedule.issued == 0 { self.last } else { schedule.start + (self.last - before) };
+        }
     }
 
     /// With a rate limit: is the next request to wait, and until when?
     #[inline]
     pub fn early(&self) -> Option<u64> {
-        let due = self.schedule.as_ref()?.due();
+        let schedule = self.schedule.as_ref()?;
+        let due = schedule.due(schedule.issued);
         (self.clock.now() < due).then_some(due)
     }
 
@@ -169,36 +186,50 @@ impl<'a> Recorder<'a> {
         self.flow()
     }
 
-    /// A request is about to be issued.
+    /// A request is about to be issued, right after the last one was done.
     #[inline]
     pub fn issue(&mut self, fetch: Fetch) -> Request {
-        Request { started: Some(self.last), ..self.issued(fetch) }
+        self.in_flight += 1;
+        Request { fetch, started: Some(self.last), counts: true, due: self.next_due() }
+    }
+
+    /// A request is about to be issued beside others, and its latency `counts` or does not.
+    #[inline]
+    pub fn issue_beside(&mut self, fetch: Fetch, counts: bool) -> Request {
+        self.in_flight += 1;
+        Request { fetch, started: Some(self.clock.now()), counts, due: self.next_due() }
     }
 
     /// A request was issued by others, nobody knows when: its latency won't be known.
     #[inline]
-    pub fn issued(&mut self, fetch: Fetch) -> Request {
-        let mut due = 0;
-        if let Some(schedule) = &mut self.schedule {
-            due = schedule.due();
-            schedule.issued += 1;
-        }
-        Request { fetch, started: None, due }
+    pub fn issued_by_others(&mut self, fetch: Fetch) -> Request {
+        self.in_flight += 1;
+        Request { fetch, started: None, counts: false, due: self.next_due() }
     }
 
-    /// A request is done. The first is warm-up. One that is not `rated` counts, but its time does not: the queue
-    /// was being filled or emptied. Breaks when the run shall end.
+    #[inline]
+    fn next_due(&mut self) -> u64 {
+        let Some(schedule) = &mut self.schedule else { return 0 };
+        schedule.issued += 1;
+        schedule.due(schedule.issued - 1)
+    }
+
+    /// A request is done. The first is warm-up. One that is not `rated` makes no part of the rate, with the time
+    /// before it: the queue was being filled or emptied. Breaks when the run shall end.
     #[inline]
     pub fn done(&mut self, request: Request, served: Served, rated: bool) -> ControlFlow<()> {
         let now = self.clock.now();
         let took = request.started.map(|started| now - started);
-        if self.fetches == 0 {
+        self.in_flight -= 1;
+        if self.fetches == self.holes {
             self.warmup_ns = took;
-        } else if rated && served != Served::Hole {
-            if let Some(took) = took {
+        } else {
+            if let Some(took) = took
+                && request.counts
+            {
                 self.record(request, served, took, now);
             }
-            if self.slices.add(now - self.last, 1) && self.precision.reached(&self.slices) {
+            if rated && self.slices.add(now - self.last, 1) && self.precision.reached(&self.slices) {
                 self.stop = Some(Stop::Precise);
             }
         }
@@ -208,9 +239,27 @@ impl<'a> Recorder<'a> {
         }
         self.last = now;
         if now >= self.next_check {
-            self.check(now);
+            // While others' requests run ahead, their time runs, too.
+            self.check(now, request.started.is_some());
         }
         self.flow()
+    }
+
+    /// A block lies in a hole of its file: it is not fetched. Breaks when the run shall end.
+    #[inline]
+    pub fn hole(&mut self) -> ControlFlow<()> {
+        const HOLES_PER_LOOK: u64 = 256;
+        self.fetches += 1;
+        self.holes += 1;
+        if self.holes.is_multiple_of(HOLES_PER_LOOK) {
+            self.check(self.clock.now(), true);
+        }
+        self.flow()
+    }
+
+    /// A block that is in a buffer was not fetched, since it would not be cold.
+    pub fn pass_over(&mut self) {
+        self.passed_over += 1;
     }
 
     fn flow(&self) -> ControlFlow<()> {
@@ -223,7 +272,7 @@ impl<'a> Recorder<'a> {
             Served::Shared => self.by_tier[0].add(took),
             Served::Os => self.by_tier[1].add(took),
             Served::Device => self.by_tier[2].add(took),
-            Served::Hole | Served::Unknown => {}
+            Served::Unknown => {}
         }
         self.latencies.record(took);
         if self.schedule.is_some() {
@@ -238,13 +287,13 @@ impl<'a> Recorder<'a> {
             Served::Shared => self.tiers.shared += 1,
             Served::Os => self.tiers.os += 1,
             Served::Device => self.tiers.device += 1,
-            Served::Hole => self.holes += 1,
             Served::Unknown => self.unknown += 1,
         }
     }
 
-    /// Asks whether to stop, which may unwind, and tells how far it got. None of it is timed.
-    fn check(&mut self, now: u64) {
+    /// Asks whether to stop, which may unwind, and tells how far it got. Timed only while requests are in flight,
+    /// or `ours` are not all that there are.
+    fn check(&mut self, now: u64, ours: bool) {
         if self.stop.is_none() {
             self.stop = self.pace.check(now);
         }
@@ -252,8 +301,10 @@ impl<'a> Recorder<'a> {
         if let Some(series) = &mut self.series {
             series.look(now);
         }
-        self.begin();
-        self.next_check = self.last + CHECK_EVERY_NS;
+        self.next_check = now + CHECK_EVERY_NS;
+        if ours && self.in_flight == 0 {
+            self.begin();
+        }
     }
 
     /// Called while nothing comes back, at least every few milliseconds where it can.
@@ -285,6 +336,7 @@ impl<'a> Recorder<'a> {
             warmup_ns: self.warmup_ns,
             elapsed_ns: now - self.pace.started(),
             throttled: self.throttled,
+            passed_over: self.passed_over,
             complete: false,
             stop: self.stop,
         }

@@ -3,9 +3,10 @@
 use std::fs::File;
 use std::sync::Arc;
 
+use super::plan::WithoutData;
 use crate::extents::Holes;
 use crate::pace::Pace;
-use crate::source::Source;
+use crate::source::{Part, Source};
 use crate::{Result, cache};
 
 /// Files that are kept open. A relation of 1 TB has 1,024, and a server process may have no more
@@ -16,6 +17,7 @@ const MOST_OPEN: usize = 48;
 pub(super) struct Segments<'a> {
     source: &'a Source,
     direct: bool,
+    without_data: Option<&'a WithoutData<'a>>,
     open: Vec<Open>,
     /// Counts the uses of all.
     uses: u64,
@@ -31,9 +33,9 @@ struct Open {
 }
 
 impl<'a> Segments<'a> {
-    pub(super) fn new(source: &'a Source, direct: bool) -> Self {
+    pub(super) fn new(source: &'a Source, direct: bool, without_data: Option<&'a WithoutData<'a>>) -> Self {
         let open = Vec::with_capacity(MOST_OPEN);
-        Self { source, direct, open, uses: 0, holes: Vec::new(), written_back: 0 }
+        Self { source, direct, without_data, open, uses: 0, holes: Vec::new(), written_back: 0 }
     }
 
     /// Is the file open?
@@ -77,26 +79,24 @@ impl<'a> Segments<'a> {
         }
     }
 
-    /// Is the block in a hole of its file? The first time that a segment is seen, all its holes are looked
-    /// up; and what of it is dirty in the page cache is written back where reads are to go past the cache,
-    /// since each would wait for that.
-    pub(super) fn is_hole(&mut self, block: u64, pace: &mut Pace<'_>) -> Result<bool> {
-        let segment = self.source.segment(block);
-        if !matches!(self.holes.get(segment as usize), Some(Some(_))) {
-            self.see(segment, pace)?;
-        }
+    /// Is the block in a hole of its file, as far as that has been seen?
+    #[inline]
+    pub(super) fn is_hole(&self, block: u64) -> bool {
+        let Some(Some(holes)) = self.holes.get(self.source.segment(block) as usize) else { return false };
         let start = self.source.offset(block);
-        let bytes = start..start + u64::from(self.source.block_size());
-        Ok(self.holes[segment as usize].as_ref().is_some_and(|holes| holes.cover(&bytes)))
+        holes.cover(&(start..start + u64::from(self.source.block_size())))
     }
 
-    /// Has this segment not been seen yet?
+    /// Has the segment of this block not been seen yet?
+    #[inline]
     pub(super) fn is_new(&self, block: u64) -> bool {
         !matches!(self.holes.get(self.source.segment(block) as usize), Some(Some(_)))
     }
 
+    /// Looks a segment's holes up; and writes back what of it is dirty in the page cache where reads are to go past
+    /// that, since each would wait for it. A reason to stop leaves the segment unseen.
     #[cold]
-    fn see(&mut self, segment: u32, pace: &mut Pace<'_>) -> Result<()> {
+    pub(super) fn see(&mut self, segment: u32, pace: &mut Pace<'_>) -> Result<()> {
         let path = self.source.path(segment);
         let blocks = self.source.blocks_of(segment);
         let bytes = 0..(blocks.end - blocks.start) * u64::from(self.source.block_size());
@@ -106,12 +106,16 @@ impl<'a> Segments<'a> {
             let dirty =
                 cache::residency(&file, &path, bytes.clone()).ok().and_then(|found| found.dirty_bytes);
             if let Some(dirty) = dirty.filter(|&dirty| dirty > 0) {
-                // A reason to stop is found again by whoever drives the run.
-                cache::write_back(&file, &path, bytes.clone(), &mut || pace.ask())?;
+                if cache::write_back(&file, &path, bytes.clone(), &mut || pace.poll())?.is_some() {
+                    return Ok(());
+                }
                 self.written_back += dirty;
             }
         }
-        let holes = Holes::find(&file, &path, bytes)?;
+        let mut holes = Holes::find(&file, &path, bytes)?;
+        if let Some(without_data) = self.without_data {
+            holes = without_data(&Part { segment, blocks }, holes);
+        }
         if self.holes.len() <= segment as usize {
             self.holes.resize(segment as usize + 1, None);
         }

@@ -19,13 +19,13 @@ const SECOND_NS: u64 = 1_000_000_000;
 pub struct Second {
     /// Length in nanoseconds, all pauses included.
     pub length_ns: u64,
-    /// Fetches that ended in it, holes included.
+    /// Fetches that ended in it.
     pub fetches: u64,
     /// Who served them, of those where it is known.
     pub tiers: Tiers,
     /// Sum of the latencies, and the greatest, in nanoseconds.
     pub latency_ns: (u64, u64),
-    /// Fetches whose latency is in them: no holes, none whose latency is not known.
+    /// Fetches whose latency is in them: those whose latency is known.
     pub timed: u64,
     /// What the devices did; None where one has no counters.
     pub activity: Option<Activity>,
@@ -92,7 +92,6 @@ impl Series {
             Served::Os => self.tiers.os += 1,
             Served::Device => self.tiers.device += 1,
             Served::Unknown => {}
-            Served::Hole => return,
         }
         if let Some(took) = took {
             self.latency_ns = (self.latency_ns.0 + took, self.latency_ns.1.max(took));

@@ -2,7 +2,8 @@
 //!
 //! The depths take turns in twenty rounds, so that a device whose speed drifts, as shared ones do by a factor of
 //! three within minutes, bends no part of the curve more than another. The rounds of a depth are its slices: they
-//! lie far apart, and the interval is taken over them.
+//! lie far apart, and the interval is taken over them. Under a rate limit there is one round. A round ends early where
+//! every block has been fetched.
 
 use std::time::Duration;
 
@@ -65,11 +66,15 @@ pub fn sweep(
     progress: &mut dyn FnMut(u64),
 ) -> Result<(Vec<Step>, Option<Stop>)> {
     let Sweep { depths, limits, mut seed } = sweep;
+    let block_size = u64::from(plan.source().block_size());
+    // Each round would begin a schedule of its own; and each needs a block at least.
+    let limited = limits.bytes_per_s(block_size).is_some();
+    let rounds = if limited { 1 } else { (limits.max_bytes / block_size).clamp(1, u64::from(ROUNDS)) as u32 };
     let started = clock.now();
     let mut steps: Vec<Step> =
         depths.iter().map(|&depth| Step { depth, run: None, rounds: Vec::new() }).collect();
     let mut fetched = 0;
-    for _ in 0..ROUNDS {
+    for _ in 0..rounds {
         for step in &mut steps {
             if plan.is_complete() {
                 seed = seed.wrapping_add(1);
@@ -77,9 +82,9 @@ pub fn sweep(
             }
             let elapsed = Duration::from_nanos(clock.now() - started);
             let limits = Limits {
-                duration: limits.duration / ROUNDS,
+                duration: limits.duration / rounds,
                 shared: limits.shared.saturating_sub(elapsed),
-                max_bytes: limits.max_bytes / u64::from(ROUNDS),
+                max_bytes: limits.max_bytes / u64::from(rounds),
                 ..limits
             };
             let mut queued = Queued::new(engines.at(step.depth), step.depth);

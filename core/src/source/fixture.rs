@@ -22,8 +22,13 @@ pub(crate) struct Relation {
 impl Relation {
     /// Of `blocks` blocks; those in `data` are written and synced, the others are holes.
     pub(crate) fn new(blocks: u64, data: Range<u64>) -> Self {
+        Self::of_segments(SEGMENT, blocks, data)
+    }
+
+    /// The same with so many blocks to a segment.
+    pub(crate) fn of_segments(segment: u32, blocks: u64, data: Range<u64>) -> Self {
         let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a directory");
-        let source = Source::new(directory.path().join("1"), BLOCK as u32, SEGMENT, blocks);
+        let source = Source::new(directory.path().join("1"), BLOCK as u32, segment, blocks);
         for part in source.parts(0..blocks) {
             let file = File::create(source.path(part.segment)).expect("created");
             file.set_len(source.byte_range(&part).end).expect("extended");

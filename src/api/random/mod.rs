@@ -9,7 +9,8 @@ use io_probe_core::clock::Monotonic;
 use io_probe_core::engine;
 use io_probe_core::order::Permutation;
 use io_probe_core::pace::{Ask, Limits};
-use io_probe_core::random::{self, Fetcher, Look, Plan, Queued, Series};
+use io_probe_core::random::{self, Fetcher, Look, Plan, Queued, Series, WithoutData};
+use io_probe_core::source::Part;
 use io_probe_core::witness::{Cost, Witness};
 use pgrx::datum::Interval;
 use pgrx::prelude::*;
@@ -22,7 +23,7 @@ use super::cache::{cached_bytes, check_may_evict};
 use super::options::Options;
 use super::subject::{BACKEND, IO_WORKERS, Outcome, Subject, Verdict, WORKERS_CHANGED, WORKERS_SERVE_ALL};
 use crate::error::Result;
-use crate::pg::buffers::Usage;
+use crate::pg::buffers::{Resident, Usage};
 use crate::pg::fetch::BufferFetcher;
 use crate::pg::json::JsonbText;
 use crate::pg::lock::ProbeLock;
@@ -194,8 +195,6 @@ struct Measured {
     /// Whose account the device bytes come from.
     device_source: &'static str,
     usage: Usage,
-    /// Blocks that were in buffers and were passed over.
-    skipped: u64,
     /// Of the blocks that others issued the reads for, how many the OS cache had before; None if unknown.
     cached: Option<u64>,
     notes: Vec<String>,
@@ -234,15 +233,15 @@ impl Target<'_> {
         let mut opened = engine::open(wanted, depth as usize, self.subject.source.block_size() as usize)?;
         let engine = opened.engine.kind().to_string();
         let mut notes: Vec<String> = opened.note.into_iter().collect();
-        let mut plan = self.plan(place, look);
+        let mut plan = self.plan(place, look, None);
         let mut fetcher = Queued::new(opened.engine.as_mut(), depth as usize);
         let (run, cost) = self.run(&mut plan, &mut fetcher, Account::Own, series, progress, ask)?;
         if plan.written_back() > 0 {
             let kb = plan.written_back() / 1024;
             notes.push(format!("{kb} kB were dirty in the OS cache and were written back first"));
         }
-        let (usage, skipped, cached, device_source) = (Usage::default(), 0, None, BACKEND);
-        Ok(Measured { run, cost, place, engine, depth, device_source, usage, skipped, cached, notes })
+        let (usage, cached, device_source) = (Usage::default(), None, BACKEND);
+        Ok(Measured { run, cost, place, engine, depth, device_source, usage, cached, notes })
     }
 
     fn server(
@@ -254,16 +253,22 @@ impl Target<'_> {
     ) -> Outcome<Measured> {
         let Request { depth: wanted, cold, .. } = *self.request;
         let mut notes = Vec::new();
-        let depth = BufferFetcher::reads_ahead(&self.subject.relation, wanted).max(1);
+        let mut depth = BufferFetcher::reads_ahead(&self.subject.relation, wanted).max(1);
         if depth < wanted {
             notes.push(format!("the server reads at most {depth} ahead here"));
+        }
+        if depth > 1 && self.request.limits.bytes_per_s(self.subject.block_size()).is_some() {
+            // What is read ahead is pinned, and would be for as long as the limit makes it pause.
+            depth = 1;
+            notes.push("under a rate limit the server path reads nothing ahead".to_owned());
         }
         // A single read is the backend's own, whatever io_method says.
         let account = || if depth == 1 { Account::Own } else { server::read_account() };
         let before = account();
-        let look = if depth == 1 { Look::for_depth(1) } else { Look::for_server(depth as usize) };
-        let mut plan = self.plan(place, look);
-        let mut fetcher = BufferFetcher::new(&self.subject.relation, depth, cold);
+        let resident = Resident::new(&self.subject.relation, Fork::MAIN);
+        let without_data = |part: &Part, holes| resident.remove_from(part, holes);
+        let mut plan = self.plan(place, Look::for_server(depth as usize), Some(&without_data));
+        let mut fetcher = BufferFetcher::new(&self.subject.relation, depth, cold.then_some(&resident));
         let (run, mut cost) = self.run(&mut plan, &mut fetcher, before.clone(), series, progress, ask)?;
         let through_workers = matches!(before, Account::With(_));
         if through_workers {
@@ -281,15 +286,15 @@ impl Target<'_> {
             depth,
             device_source: if through_workers { IO_WORKERS } else { BACKEND },
             usage: fetcher.usage(),
-            skipped: fetcher.skipped(),
             cached: fetcher.cached().filter(|_| depth > 1),
             notes,
         })
     }
 
-    fn plan(&self, place: Place, look: Look) -> Plan<'_> {
+    fn plan<'a>(&'a self, place: Place, look: Look, without_data: Option<&'a WithoutData<'a>>) -> Plan<'a> {
         let source = &self.subject.source;
-        Plan::new(source, Permutation::new(source.blocks(), self.request.seed), place.first, look)
+        let order = Permutation::new(source.blocks(), self.request.seed);
+        Plan::with_data(source, order, place.first, look, without_data)
     }
 
     fn run(

@@ -116,13 +116,13 @@ impl Row {
     pub(super) fn fill(&mut self, target: &Target<'_>, path: Path, measured: &Measured) {
         let run = &measured.run;
         self.fetches = run.fetches;
-        self.complete = run.complete && measured.skipped == 0;
+        self.complete = run.complete && run.passed_over == 0;
         self.elapsed_ms = Some(figure(run.elapsed_ns as f64 / 1e6));
         self.warmup_us = run.warmup_ns.map(|ns| us(ns as f64));
         self.hole_blks = Some(run.holes);
         self.depth = measured.depth;
         self.engine = Some(measured.engine.clone());
-        self.shared_blks_written = (path == Path::Server).then_some(measured.usage.shared_written);
+        self.shared_blks_written = (path == Path::Server).then_some(measured.usage.written());
         self.tell_rate(target, measured);
         self.tell_latencies(measured);
         let tiers = measured.tiers(path, target.subject.block_size());
@@ -157,8 +157,13 @@ impl Row {
         self.lat_mdev_us = latencies.moments().deviation().map(us);
         self.service_iops = latencies.moments().mean().map(|ns| figure(1e9 / ns));
         let [shared, os, device] = run.by_tier.map(|moments| moments.mean().map(us));
-        (self.shared_us, self.os_us, self.device_us) = (shared, os, device);
-        if let Some(responses) = &run.responses {
+        self.device_us = device;
+        if measured.depth == 1 {
+            // In a queue, a hit waits until it is seen.
+            (self.shared_us, self.os_us) = (shared, os);
+        }
+        // With a queue it is not told when one of its places was free and a request was due.
+        if let Some(responses) = run.responses.as_ref().filter(|_| measured.depth == 1) {
             self.response_avg_us = responses.moments().mean().map(us);
             self.response_p99_us = responses.quantile(0.99).map(|ns| us(ns as f64));
         }
@@ -183,9 +188,8 @@ impl Row {
             self.over_read =
                 self.device_bytes.filter(|_| asked > 0).map(|fetched| figure(fetched as f64 / asked as f64));
             if measured.run.with_data() > 0 {
-                let hits = tiers.shared + tiers.os;
-                let emptied = measured.place.emptied.is_some_and(|emptied| emptied);
-                self.cold = Some(hits == 0 || emptied && tiers.shared == 0);
+                self.cold =
+                    Some(tiers.shared == 0 && (tiers.os == 0 || measured.read_ahead(tiers, block_size)));
             }
         } else if measured.run.with_data() > 0 {
             (self.shared_us, self.os_us, self.device_us) = (None, None, None);
@@ -201,6 +205,9 @@ impl Row {
             (self.warmup_us, self.over_read) = (None, None);
             self.verdict.void(NOT_DIRECT);
         }
+        if measured.overfull().is_some_and(|share| !(0.85..1.1).contains(&share)) {
+            self.verdict.void("rate times latency is not the depth: the figures contradict each other");
+        }
         let device_blocks = tiers.map(|tiers| tiers.device);
         self.device_figures = DeviceFigures::of(&measured.cost, device_blocks, &mut self.verdict);
     }
@@ -213,20 +220,25 @@ impl Row {
         let verdict = &mut self.verdict;
         if run.holes > 0 {
             verdict.note(format!(
-                "{} blocks were never written to the file (holes); all figures leave them out",
+                "{} blocks were never written to the file (holes) and were not fetched",
                 run.holes
             ));
         }
-        if measured.skipped > 0 {
+        if run.passed_over > 0 {
             verdict.note(format!(
                 "{} blocks could not be evicted from buffers and were passed over",
-                measured.skipped
+                run.passed_over
             ));
+            if run.with_data() == 0 {
+                verdict.status = "partial";
+            }
         }
         let Tiers { shared, os, .. } = tiers.unwrap_or_default();
         if target.request.cold && path != Path::Direct {
             if self.cold == Some(false) {
-                verdict.note(format!("not cold: {shared} fetches found a buffer, {os} the OS cache"));
+                verdict.note(format!(
+                    "not cold: {shared} fetches found a buffer, {os} the OS cache, where others had brought them"
+                ));
             } else if os > 0 {
                 verdict.note(format!("readahead around other fetches had brought in {os} of the blocks"));
             }
@@ -252,6 +264,24 @@ impl Row {
 }
 
 impl Measured {
+    /// Did caches that were verified to be empty get the blocks that were found there by our own readahead? It must
+    /// have fetched at least as much beyond what was asked for.
+    fn read_ahead(&self, tiers: Tiers, block_size: u64) -> bool {
+        let beyond =
+            self.cost.fetched_bytes.and_then(|fetched| fetched.checked_sub(tiers.device * block_size));
+        self.place.emptied == Some(true) && beyond.is_some_and(|bytes| bytes >= tiers.os * block_size)
+    }
+
+    /// By Little's law, requests in flight are rate times latency: how much more is that than the depth? None where
+    /// there is no queue of our own, or too little to tell.
+    fn overfull(&self) -> Option<f64> {
+        const ENOUGH: u64 = 1000;
+        let run = &self.run;
+        let full = self.depth > 1 && !run.throttled && run.rated.work >= ENOUGH;
+        let latency = run.latencies.moments().mean().filter(|_| full)?;
+        Some(latency * run.rated.work as f64 / run.rated.ns as f64 / f64::from(self.depth))
+    }
+
     /// Who served the fetches; None when it is not known, or when what tells it contradicts itself.
     pub(super) fn tiers(&self, path: Path, block_size: u64) -> Option<Tiers> {
         let run = &self.run;

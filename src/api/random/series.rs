@@ -94,15 +94,17 @@ impl SeriesRow {
     fn of(path: Path, number: u64, second: &Second, end: i64, status: &'static str) -> Self {
         let per_second = |count: u64| figure(count as f64 * 1e9 / second.length_ns as f64);
         let (sum, most) = second.latency_ns;
-        let timed = second.timed;
-        let percent = second.tiers.percent().map(|shares| shares.map(figure));
+        // Figures that are not the device's must not be taken for it.
+        let void = status == "void";
+        let timed = if void { 0 } else { second.timed };
+        let percent = second.tiers.percent().filter(|_| !void).map(|shares| shares.map(figure));
         let activity = second.activity.as_ref();
         let mib = |bytes: u64| figure(bytes as f64 * 1e9 / second.length_ns as f64 / f64::from(1 << 20));
         let cpu = second.cpu.as_ref();
         Self {
             path: path.name(),
             second: Some(number),
-            iops: Some(per_second(second.fetches)),
+            iops: (!void).then(|| per_second(second.fetches)),
             lat_avg_us: (timed > 0).then(|| us(sum as f64 / timed as f64)),
             lat_max_us: (timed > 0).then(|| us(most as f64)),
             fetches: second.fetches,

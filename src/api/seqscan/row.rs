@@ -81,7 +81,7 @@ impl Row {
             self.shared_blks_read = (!temporary).then_some(usage.shared_read);
             self.local_blks_hit = temporary.then_some(usage.local_hit);
             self.local_blks_read = temporary.then_some(usage.local_read);
-            self.shared_blks_written = Some(usage.shared_written);
+            self.shared_blks_written = Some(usage.written());
         }
         self.chunk_kb = run.method.chunk_kb;
         self.depth = run.method.depth;

@@ -41,8 +41,8 @@ pub(in crate::pg) const PREFETCH_METHOD: &str = "PrefetchBuffer";
 #[cfg(not(any(feature = "pg15", feature = "pg16")))]
 pub(in crate::pg) const PREFETCH_METHOD: &str = READ_METHOD;
 
-/// A ring of buffers as bulk reads use it, with room for a stream that runs `depth` reads ahead. In the present
-/// memory context.
+/// A ring of buffers as bulk reads use it; `depth` is not 0 for a reader that is to be held to so many reads ahead,
+/// since a stream pins no more buffers than its ring has. In the present memory context.
 pub(in crate::pg) fn ring(depth: u32) -> pg_sys::BufferAccessStrategy {
     // SAFETY: allocates.
     unsafe {
@@ -54,7 +54,7 @@ pub(in crate::pg) fn ring(depth: u32) -> pg_sys::BufferAccessStrategy {
         #[cfg(not(feature = "pg15"))]
         {
             // 256 kB is what the server itself takes.
-            let kb = (2 * depth * pg_sys::BLCKSZ / 1024).max(256);
+            let kb = if depth > 1 { depth * pg_sys::BLCKSZ / 1024 } else { 256 };
             pg_sys::GetAccessStrategyWithSize(pg_sys::BufferAccessStrategyType::BAS_BULKREAD, kb as i32)
         }
     }
@@ -198,9 +198,18 @@ pub(in crate::pg) unsafe fn reads_ahead(relation: pg_sys::Relation, depth: u32) 
             let tablespace = super::file_id(relation).tablespace;
             with_concurrency(Ahead::By(depth), || pg_sys::get_tablespace_io_concurrency(tablespace))
         };
-        depth.min(u32::try_from(allowed).unwrap_or(0))
+        depth.min(u32::try_from(allowed).unwrap_or(0)).min(pins(depth))
     };
     depth
+}
+
+/// How many of `wanted` buffers a process may pin at once: with many connections the share of each is small.
+#[cfg(not(any(feature = "pg15", feature = "pg16")))]
+fn pins(wanted: u32) -> u32 {
+    let mut pins = wanted;
+    // SAFETY: reads variables of this backend.
+    unsafe { pg_sys::LimitAdditionalPins(&mut pins) };
+    pins
 }
 
 /// Calls `f` while `effective_io_concurrency` is the depth, which a stream looks at when it begins.
