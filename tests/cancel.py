@@ -1,25 +1,60 @@
 #!/usr/bin/env -S python3 -B
-"""A probe ends when it is told to, on every path and in every state, and leaves nothing behind.
+"""A probe ends when it is told to, whichever it is and on every path, and leaves nothing behind.
 
 Times are printed, not judged, save that they stay under a bound that only a probe that doesn't listen would exceed.
 """
 
+import itertools
+import os
 import signal
 import time
 import unittest
 
-from lib import SEGMENT_BLOCKS, Failure, Process, Session, call, create_extension, dense_table
-from lib import files_in_data_directory, main, repeated, say, seqscan, sparse_table, wait_for, wait_for_probe, ways
+from lib import SEGMENT_BLOCKS, Failure, Process, Session, create_extension, dense_table, engines
+from lib import files_in_data_directory, main, repeated, rows_of, say, segment_file, seqscan, sparse_table, wait_for
+from lib import wait_for_probe, ways
 
 BLOCKS = 4096
 BOUND_MS = 2000
 TIMEOUT_MS = 300
+LONG = "60 s"
+SLOW = {"max_mib_per_s": 1}
 
-# What a probe is doing when it is told to end.
-AT_FULL_SPEED = ("at full speed", lambda path: repeated("dense", path))
-PAUSING = ("pausing", lambda path: seqscan("dense", path, duration="60 s", options={"max_mib_per_s": 1}))
-EVICTING = ("evicting", lambda path: repeated("dense", path, cold=True))
-IN_A_LONG_FILE = ("in a long file", lambda path: seqscan("sparse", path, duration="60 s"))
+# What a scan is doing when it is told to end.
+AT_FULL_SPEED = ("at full speed", lambda path: repeated("seqscan", "dense", paths=[path]))
+PAUSING = ("pausing", lambda path: seqscan("dense", path, duration=LONG, options=SLOW))
+EVICTING = ("evicting", lambda path: repeated("seqscan", "dense", paths=[path], cold=True))
+IN_A_LONG_FILE = ("in a long file", lambda path: seqscan("sparse", path, duration=LONG))
+
+
+def other(probe, engine="auto", table="dense", **arguments):
+    """A call of another probe."""
+    return probe, engine, table, arguments
+
+
+# Each path and engine, each kind of pause and each table is there, not each with each.
+OTHERS = [
+    other("random", paths=["direct"]),
+    other("random", "io_uring", paths=["direct"], depth=32),
+    other("random", "threads", paths=["direct"], depth=32, cold=True),
+    other("random", paths=["server"]),
+    other("random", paths=["server"], depth=32, cold=True),
+    other("random", paths=["os"], cold=True),
+    other("random", "io_uring", paths=["os"], depth=32),
+    other("random", "threads", paths=["os"], depth=32),
+    other("random", paths=["direct"], duration=LONG, options={"max_iops": 10}),
+    other("random", paths=["server"], depth=32, duration=LONG, options=SLOW),
+    other("random", paths=["os"], depth=32, duration=LONG, options=SLOW),
+    other("random", table="sparse", paths=["direct"], duration=LONG),
+    other("random", table="sparse", paths=["os"], depth=32, duration=LONG),
+    other("random_series", paths=["direct"], duration=LONG, options=SLOW),
+    other("depth", "io_uring", depths=[1, 32], duration="20 s"),
+    other("depth", "threads", depths=[2, 32], duration="20 s"),
+    other("ping", count=60, every="1 s"),
+    other("ping", count=60, every="1 s", mode="pingpong"),
+    other("ping", count=10000, every="0", mode="write"),
+    other("ping", count=1, mode="write", path="os"),
+]
 
 
 class Cancel(unittest.TestCase):
@@ -36,66 +71,90 @@ class Cancel(unittest.TestCase):
         cls.control.close()
 
     def test_cancel(self):
-        for way, state, session in self.running(AT_FULL_SPEED, PAUSING, EVICTING, IN_A_LONG_FILE):
-            with self.subTest(way, state=state):
-                self.ends(f"cancel, {way}, {state}", session, "57014", "user request", self.cancel)
-                self.assert_session_goes_on(session, way)
+        for what, session in self.running(self.scans(AT_FULL_SPEED, PAUSING, EVICTING, IN_A_LONG_FILE), self.others()):
+            with self.subTest(what):
+                self.ends(f"cancel, {what}", session, "57014", "user request", self.cancel)
+                self.assert_session_goes_on(session, what)
 
     def test_interrupt_of_psql(self):
         """Ctrl-C, after which a psql that reads from a pipe leaves."""
-        for way, state, session in self.running(AT_FULL_SPEED):
-            with self.subTest(way, state=state):
+        for what, session in self.running(self.scans(AT_FULL_SPEED), self.others(every=4)):
+            with self.subTest(what):
                 tell = lambda session: session.psql.send_signal(signal.SIGINT)
-                self.ends(f"Ctrl-C, {way}, {state}", session, "57014", "user request", tell)
-                self.assert_process_ends(session, way)
+                self.ends(f"Ctrl-C, {what}", session, "57014", "user request", tell)
+                self.assert_process_ends(session, what)
 
     def test_statement_timeout(self):
-        for way, state, session in self.running(AT_FULL_SPEED, PAUSING, setup=f"SET statement_timeout = {TIMEOUT_MS}"):
-            with self.subTest(way, state=state):
-                what = f"statement_timeout, {way}, {state}"
-                self.ends(what, session, "57014", "statement timeout", lambda session: None)
+        probes = self.scans(AT_FULL_SPEED, PAUSING), self.others(every=3)
+        for what, session in self.running(*probes, setup=f"SET statement_timeout = {TIMEOUT_MS}"):
+            with self.subTest(what):
+                self.ends(f"statement_timeout, {what}", session, "57014", "statement timeout", lambda session: None)
                 session.run("SET statement_timeout = 0")
-                self.assert_session_goes_on(session, way)
+                self.assert_session_goes_on(session, what)
 
     def test_cancel_that_the_transaction_survives(self):
         """A PL/pgSQL block that catches it: only the subtransaction ends, which has to clean up as well."""
         with Session() as session:
             process = Process(session.pid)
-            for way, (path, engine) in ways(self.control).items():
-                session.run(f"SET pg_io_probe.engine = {engine}; {seqscan('dense', path)}; BEGIN")
-                before = holdings(process)
+            for what, engine, before, query in itertools.chain(self.scans(PAUSING), self.others(every=3)):
+                session.run(f"SET pg_io_probe.engine = {engine}; {before}; BEGIN")
+                held = holdings(process)
                 session.start(
-                    f"""DO $$ BEGIN PERFORM {call('dense', path, duration='60 s', options={'max_mib_per_s': 1})};
+                    f"""DO $$ BEGIN PERFORM * FROM ({query}) AS probe;
                     EXCEPTION WHEN query_canceled THEN NULL; END $$"""
                 )
                 wait_for_probe(self.control, session.pid)
                 self.cancel(session)
                 session.finish()
-                self.assert_free(session, process, before, way)
+                self.assert_free(session, process, held, what)
                 session.run("COMMIT")
 
     def test_terminate(self):
-        for way, state, session in self.running(AT_FULL_SPEED, PAUSING, EVICTING, IN_A_LONG_FILE):
-            with self.subTest(way, state=state):
+        for what, session in self.running(self.scans(AT_FULL_SPEED, PAUSING, EVICTING, IN_A_LONG_FILE), self.others()):
+            with self.subTest(what):
                 tell = lambda session: self.control.value(f"SELECT pg_terminate_backend({session.pid})")
-                self.ends(f"terminate, {way}, {state}", session, "57P01", "administrator command", tell)
-                self.assert_process_ends(session, way)
+                self.ends(f"terminate, {what}", session, "57P01", "administrator command", tell)
+                self.assert_process_ends(session, what)
+
+    def test_a_scratch_file_is_seen(self):
+        """By what looks for leftovers."""
+        query = rows_of("ping", "dense", count=60, every="1 s", mode="write")
+        for what, session in self.running([("ping, writing", "auto", "SELECT", query)]):
+            scratch = os.path.dirname(segment_file(self.control, "dense")) + "/#"
+            held = lambda: holdings(Process(session.pid))["descriptors"]
+            wait_for(lambda: any(name.startswith(scratch) for name in held()), "the scratch file")
+            self.cancel(session)
+            self.assertRaises(Failure, session.finish)
+            self.assert_session_goes_on(session, what)
 
     # What the tests are made of.
 
-    def running(self, *states, setup="SELECT"):
-        """For each way to read and each state a session with a running probe."""
+    def scans(self, *states):
+        """Each way to scan in each state: a name, the engine, a brief query and one that lasts."""
         for way, (path, engine) in ways(self.control).items():
             for state, query in states:
-                with Session() as session:
-                    session.run(f"SET pg_io_probe.engine = {engine}; {seqscan('dense', path)}")
-                    session.run(setup)
-                    session.before = holdings(Process(session.pid))
-                    session.started = time.monotonic()
-                    session.start(query(path))
-                    wait_for_probe(self.control, session.pid)
-                    time.sleep(0.05)
-                    yield way, state, session
+                yield f"seqscan, {way}, {state}", engine, seqscan("dense", path), query(path)
+
+    def others(self, every=1):
+        """The same of the other probes, or of some of them."""
+        for probe, engine, table, arguments in OTHERS[::every]:
+            if engine in ["auto", *engines(self.control)]:
+                name = ", ".join([probe, engine, table, *(f"{name} {value}" for name, value in arguments.items())])
+                brief = {**arguments, **({"count": 1} if probe == "ping" else {"duration": "20 ms"})}
+                yield name, engine, rows_of(probe, "dense", **brief), repeated(probe, table, **arguments)
+
+    def running(self, *probes, setup="SELECT"):
+        """A session for each probe, in which it is running."""
+        for what, engine, before, query in itertools.chain(*probes):
+            with Session() as session:
+                session.run(f"SET pg_io_probe.engine = {engine}; {before}")
+                session.run(setup)
+                session.before = holdings(Process(session.pid))
+                session.started = time.monotonic()
+                session.start(query)
+                wait_for_probe(self.control, session.pid)
+                time.sleep(0.05)
+                yield what, session
 
     def cancel(self, session):
         self.control.value(f"SELECT pg_cancel_backend({session.pid})")

@@ -5,8 +5,8 @@ import os
 import time
 import unittest
 
-from lib import PATHS, TEST_TMP, Failure, Session, as_server, dense_table, main, say, seqscan, wait_for
-from lib import wait_for_probe
+from lib import PATHS, TEST_TMP, Failure, Session, as_server, dense_table, main, random_reads, rows_of, say, seqscan
+from lib import wait_for, wait_for_probe
 
 BLOCKS = 1024
 # The probe looks for waiters once a second; a probe that doesn't would go on until it has done.
@@ -16,8 +16,18 @@ NOTE = "another session waits for a lock on this relation"
 
 
 def slowly(path, relation="probed"):
-    """A probe of ten blocks a second."""
+    """A scan of ten blocks a second."""
     return seqscan(relation, path, duration=LONG, chunk_kb=8, options={"max_iops": 10})
+
+
+def slowly_at_random(path, relation="probed", depth=1):
+    """Random fetches of ten blocks a second."""
+    return random_reads(relation, path, duration=LONG, depth=depth, options={"max_iops": 10})
+
+
+def ping(relation="probed", **arguments):
+    """Ten requests a second."""
+    return rows_of("ping", relation, count=150, **arguments)
 
 
 class Ddl(unittest.TestCase):
@@ -58,6 +68,33 @@ class Ddl(unittest.TestCase):
                 self.assertGreater(row["blks_scanned"], 0)
                 self.assertLess(row["blks_scanned"], row["blks_total"])
 
+    def test_what_needs_it_during_random_fetches(self):
+        for query, command in [
+            (slowly_at_random("direct"), "ALTER TABLE probed ADD note text"),
+            (slowly_at_random("direct", depth=32), "LOCK TABLE probed"),
+            (slowly_at_random("server", "probed_id"), "REINDEX INDEX probed_id"),
+            (slowly_at_random("server", depth=16), "TRUNCATE probed"),
+            (slowly_at_random("os"), "VACUUM FULL probed"),
+            (slowly_at_random("direct,server,os"), "LOCK TABLE probed"),
+            (rows_of("random_series", "probed", duration=LONG, options={"max_iops": 10}), "LOCK TABLE probed"),
+            (rows_of("depth", "probed", depths=[1, 8], duration=LONG), "ALTER TABLE probed ADD remark text"),
+            (ping(), "LOCK TABLE probed"),
+            (ping(mode="write"), "DROP TABLE probed"),
+        ]:
+            with self.subTest(query), Session() as prober, Session() as other:
+                self.control.run("INSERT INTO probed SELECT g, repeat('x', 8000) FROM generate_series(1, 512) AS g")
+                self.control.run("CHECKPOINT")
+                self.start(prober, query)
+                other.start(f"BEGIN; {command}; COMMIT" if "VACUUM" not in command else command)
+                asked = time.monotonic()
+                rows = prober.finish_rows()
+                other.finish()
+                say(f"{command} during {query}: waited {(time.monotonic() - asked) * 1000:.0f} ms")
+                self.assertLess(time.monotonic() - asked, PATIENCE)
+                self.assertEqual({row["status"] for row in rows}, {"partial"})
+                self.assertIn(NOTE, " ".join(rows[-1]["notes"]))
+                self.assertEqual({row.get("complete", False) for row in rows}, {False})
+
     def test_what_goes_on_beside_a_probe(self):
         """What needs no lock that a reader keeps it from does not wait, and the probe goes on."""
         with Session() as prober:
@@ -95,13 +132,14 @@ class Ddl(unittest.TestCase):
 
     def test_databases(self):
         """Creating and dropping one waits for an answer of every server process."""
-        for path in PATHS:
-            with self.subTest(path), Session() as prober:
-                self.start(prober, slowly(path))
+        for query in [*map(slowly, PATHS), *map(slowly_at_random, PATHS), slowly_at_random("server", depth=16),
+                      rows_of("depth", "probed", depths=[8], duration=LONG), ping(mode="write")]:
+            with self.subTest(query), Session() as prober:
+                self.start(prober, query)
                 for command in ["CREATE DATABASE beside", "DROP DATABASE beside"]:
                     asked = time.monotonic()
                     self.control.run(command)
-                    say(f"{command} during {path}: {(time.monotonic() - asked) * 1000:.0f} ms")
+                    say(f"{command} during {query}: {(time.monotonic() - asked) * 1000:.0f} ms")
                     self.assertLess(time.monotonic() - asked, PATIENCE)
                 self.assertTrue(prober.busy())
 
@@ -115,16 +153,27 @@ class Ddl(unittest.TestCase):
                              [("direct", "ok"), ("server", "ok"), ("os", "ok")])
             self.assertEqual([row["blks_scanned"] for row in rows], [BLOCKS] * 3)
             self.assertEqual(session.row("SELECT * FROM io_probe_evict('probed')")["os_bytes_after"], 0)
+            rows = session.rows(rows_of("random", "probed"))
+            self.assertEqual([(row["path"], row["status"], row["fetches"]) for row in rows],
+                             [(path, "ok", BLOCKS) for path in PATHS])
+            rows = session.rows(rows_of("ping", "probed", count=4, every="0", mode="pingpong"))
+            self.assertEqual([(row["op"], row["status"]) for row in rows], [("write", "ok"), ("read", "ok")] * 2)
 
             # Replay that may not wait cancels the probe; replay that may, finds that it gives way.
-            for delay, path in [("0", "direct"), ("0", "server"), ("0", "os"), ("30s", "direct"), ("30s", "server")]:
-                with self.subTest(delay=delay, path=path):
+            for delay, query in [
+                ("0", slowly("direct", "gone")), ("0", slowly("server", "gone")), ("0", slowly("os", "gone")),
+                ("0", slowly_at_random("direct", "gone", 8)), ("0", slowly_at_random("server", "gone")),
+                ("0", ping("gone", mode="write")), ("30s", slowly("direct", "gone")), ("30s", slowly("server", "gone")),
+                ("30s", slowly_at_random("os", "gone")),
+            ]:
+                # The server may send the cancel twice, of which the second ends an idle session up to 15.
+                with self.subTest(query, delay=delay), Session(host=standby.host) as session:
                     control.run(f"ALTER SYSTEM SET max_standby_streaming_delay = '{delay}'")
                     control.run("SELECT pg_reload_conf()")
                     self.control.run("DROP TABLE IF EXISTS gone")
                     dense_table(self.control, "gone", 512)
                     standby.catch_up()
-                    self.start(session, slowly(path, "gone"), control)
+                    self.start(session, query, control)
                     self.control.run("DROP TABLE gone")
                     asked = time.monotonic()
                     try:
@@ -135,7 +184,7 @@ class Ddl(unittest.TestCase):
                     except Failure as failure:
                         self.assertEqual((failure.sqlstate, delay), ("40001", "0"))
                         end = failure.sqlstate
-                    say(f"DROP TABLE on the primary, delay {delay}, {path}: {end} after "
+                    say(f"DROP TABLE on the primary, delay {delay}, {query}: {end} after "
                         f"{(time.monotonic() - asked) * 1000:.0f} ms")
                     self.assertLess(time.monotonic() - asked, PATIENCE)
                     standby.catch_up()

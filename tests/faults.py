@@ -4,23 +4,26 @@
 Needs root, to mount and to kill.
 """
 
-import contextlib
+import itertools
 import os
 import random
 import re
 import signal
-import subprocess
 import threading
 import time
 import unittest
 
-from lib import BLOCK, IS_ROOT, PATHS, PGDATA, SEGMENT_BLOCKS, TEST_TMP, Failure, Process, Session, as_server, call
-from lib import dense_table, files_in_data_directory, main, read, repeated, say, segment_file, seqscan, server_ids
-from lib import sparse_table, start_server, wait_for, wait_for_probe, ways
+from lib import BLOCK, IS_ROOT, PATHS, PGDATA, SEGMENT_BLOCKS, TEST_TMP, Failure, Process, Session, as_server
+from lib import dense_table, files_in_data_directory, main, random_reads, read, repeated, rows_of, say, segment_file
+from lib import seqscan, sparse_table, start_server, wait_for, wait_for_probe, ways
+from storage import LoopDevice, create_tablespace, run
 
 BLOCKS = 2048
 MIB = 1 << 20
 CANCELS = 500
+KILLS = 8
+# New WAL, and what is read of catalogs and statistics.
+RECOVERY = re.compile(r"/(pg_wal/[0-9A-F]{24}|pg_internal\.init|postmaster\.pid|pg_stat(_tmp)?/\w+\.(stat|tmp))$")
 
 
 def setUpModule():
@@ -56,16 +59,61 @@ class Storage(unittest.TestCase):
         self.session.run("SELECT * FROM io_probe_evict('probed')")
         with disk.cut_short_within(path):
             for way, (route, engine) in ways(self.session).items():
-                with self.subTest(way):
-                    self.session.run(f"SET pg_io_probe.engine = {engine}")
-                    if route == "server":
-                        message = r"could not read blocks? .*Input/output error"
-                        self.assert_fails(seqscan("probed", route), "58030", message)
-                    else:
-                        file = re.escape(os.path.relpath(path, PGDATA))
-                        message = rf'could not read file "{file}" at offset \d+: Input/output error'
-                        self.assert_fails(seqscan("probed", route), "58030", message, r"DETAIL:  errno is 5\.")
+                self.session.run(f"SET pg_io_probe.engine = {engine}")
+                for query in [seqscan("probed", route), random_reads("probed", route),
+                              random_reads("probed", route, depth=8)]:
+                    with self.subTest(query, way=way):
+                        self.assert_read_fails(query, route, path)
+            with self.subTest("depth"):
+                self.assert_read_fails(rows_of("depth", "probed", depths=[1, 8], duration="1 min"), "direct", path)
+            for route in ["direct", "os"]:
+                with self.subTest("ping", path=route):
+                    self.assert_read_fails(rows_of("ping", "probed", count=BLOCKS, every="0", path=route), route, path)
         self.assertEqual(self.session.row(seqscan("probed", "direct"))["complete"], True)
+        self.assertEqual(self.session.row(random_reads("probed", "direct"))["complete"], True)
+
+    def assert_read_fails(self, query, route, path):
+        """The device gives an error, which is told with what it was about."""
+        if route == "server":
+            self.assert_fails(query, "58030", r"could not read blocks? .*Input/output error")
+        else:
+            file = re.escape(os.path.relpath(path, PGDATA))
+            message = rf'could not read file "{file}" at offset \d+: Input/output error'
+            self.assert_fails(query, "58030", message, r"DETAIL:  errno is 5\.")
+
+    def test_room_for_scratch_files(self):
+        """They leave what is to be left, and are not begun without."""
+        disk = LoopDevice(64 * MIB)
+        self.addCleanup(disk.remove)
+        place = self.tablespace(disk.mount_point)
+        self.probed_table(100, place)
+        run("sync", "-f", disk.mount_point)
+        before, counters = disk.used(), disk.counters()
+        ping = rows_of("ping", "probed", count=3, every="0", mode="write")
+        for setting in ["pg_io_probe.scratch_reserve = DEFAULT", "pg_io_probe.scratch_reserve = '50MB'"]:
+            with self.subTest(setting):
+                self.session.run(f"SET {setting}")
+                self.assert_fails(ping, "53100", "not enough room")
+                self.assertEqual(disk.used(), before)
+        run("sync", "-f", disk.mount_point)
+        self.assertLess(disk.counters()["bytes"] - counters["bytes"], MIB)
+        self.session.run("SET pg_io_probe.scratch_reserve = 0; SET pg_io_probe.scratch_limit = '1MB'")
+        self.session.start_rows(rows_of("ping", "probed", count=60, every="1 s", mode="write"))
+        with Session() as control:
+            wait_for_probe(control, self.session.pid)
+            wait_for(lambda: disk.used() >= before + MIB, "the scratch file")
+            self.assertLess(disk.used(), before + 2 * MIB)
+            control.value(f"SELECT pg_cancel_backend({self.session.pid})")
+        self.assertRaises(Failure, self.session.finish)
+        self.assertEqual(disk.used(), before)
+        rows = self.session.rows(ping)
+        self.assertEqual([(row["op"], row["status"]) for row in rows], [("write", "ok")] * 3)
+        # With room for none at all.
+        filler = os.path.join(disk.mount_point, "filler")
+        with open(filler, "wb") as file:
+            os.posix_fallocate(file.fileno(), 0, os.statvfs(disk.mount_point).f_bavail * 4096 - MIB // 2)
+        self.assert_fails(ping, "53100", "not enough room")
+        os.remove(filler)
 
     def test_a_segment_that_is_gone(self):
         """The server would take a relation without its middle for a shorter one, so it goes while the probe runs."""
@@ -123,16 +171,15 @@ class Storage(unittest.TestCase):
 
     def tablespace(self, directory):
         """Makes a tablespace: the clause for a table in it."""
-        os.chown(directory, *server_ids())
-        inside = os.path.join(directory, "tablespace")
-        as_server("mkdir", inside)
-        self.session.run(f"CREATE TABLESPACE elsewhere LOCATION '{inside}'")
+        place = create_tablespace(self.session, "elsewhere", directory)
         self.addCleanup(self.session.run, "DROP TABLESPACE elsewhere")
-        return "TABLESPACE elsewhere"
+        return place
 
 
 class Processes(unittest.TestCase):
     """Ends that unwind nothing. Whatever happens, the next test finds a server."""
+
+    crashes = 0
 
     def setUp(self):
         self.control = Session()
@@ -152,11 +199,26 @@ class Processes(unittest.TestCase):
 
     def start(self, session, way, state):
         path, engine = self.ways[way]
-        session.run(f"SET pg_io_probe.engine = {engine}; {seqscan('probed', path)}")
-        session.start(state(path))
+        return self.start_probe(session, f"SET pg_io_probe.engine = {engine}; {seqscan('probed', path)}", state(path))
+
+    def start_probe(self, session, before, query):
+        session.run(before)
+        session.start(query)
         wait_for_probe(self.control, session.pid)
         time.sleep(0.05)
         return Process(session.pid)
+
+    def wait_for_recovery(self):
+        """After the crash of a backend."""
+        self.control.close()
+        self.control = wait_for(connection, "the server to be back", 60)
+        Processes.crashes += 1
+        if Processes.crashes % 4 == 0:
+            # With io_uring, the postmaster of 18 keeps the rings from before each crash: the sixth is its last.
+            self.control.close()
+            as_server("pg_ctl", "stop", "-w", "-D", PGDATA)
+            start_server()
+            self.control = Session()
 
     def assert_as_before(self):
         """No file, no lock, and probes work."""
@@ -164,19 +226,54 @@ class Processes(unittest.TestCase):
             self.assertEqual(files_in_data_directory() - self.files, set())
             self.assertEqual(session.rows("SELECT * FROM pg_locks WHERE locktype = 'advisory'"), [])
             self.assertEqual(session.rows("SELECT * FROM io_probe_progress()"), [])
-            rows = session.rows("SELECT * FROM io_probe_seqscan('probed')")
-            self.assertEqual([(row["status"], row["complete"]) for row in rows], [("ok", True)] * 3)
+            for probe in ["seqscan", "random"]:
+                rows = session.rows(rows_of(probe, "probed"))
+                self.assertEqual([(row["status"], row["complete"]) for row in rows], [("ok", True)] * 3)
 
     def test_kill_of_a_backend(self):
-        for way in self.ways:
-            with self.subTest(way), Session() as session:
-                process = self.start(session, way, at_full_speed)
+        for way, state in itertools.product(self.ways, [at_full_speed, at_random]):
+            with self.subTest(way, state=state.__name__), Session() as session:
+                process = self.start(session, way, state)
                 os.kill(session.pid, signal.SIGKILL)
                 wait_for(lambda: not process.exists(), "end of the process")
                 self.assertRaises(Failure, session.finish)
-                self.control.close()
-                self.control = wait_for(connection, "the server to be back", 60)
+                self.wait_for_recovery()
                 self.assert_as_before()
+
+    def test_kill_of_a_backend_that_writes(self):
+        """Its scratch file has no name, so nobody has to sweep it up."""
+        for query in [rows_of("ping", "probed", count=60, every="1 s", mode="write"),
+                      rows_of("ping", "probed", count=10000, every="1 ms", mode="pingpong", path="os")]:
+            with self.subTest(query), Session() as session:
+                process = self.start_probe(session, "SELECT", query)
+                # It holds one, in the folder of the database.
+                folder = os.path.dirname(segment_file(self.control, "probed"))
+                is_there = lambda: any(name.startswith(f"{folder}/#") for name in process.descriptors())
+                wait_for(is_there, "a scratch file")
+                names = all_files()
+                os.kill(session.pid, signal.SIGKILL)
+                wait_for(lambda: not process.exists(), "end of the process")
+                self.assertEqual(new_files(names), set(), "left by the kill")
+                self.assertRaises(Failure, session.finish)
+                self.wait_for_recovery()
+                self.assertEqual(new_files(names), set(), "after recovery")
+                self.assert_as_before()
+
+    def test_kills_while_a_scratch_file_is_made(self):
+        """At random moments, which the server's recovery follows."""
+        seed = random.randrange(1 << 32)
+        say(f"seed {seed}")
+        moments = random.Random(seed)
+        for _ in range(KILLS):
+            with Session() as session:
+                names = all_files()
+                session.start(rows_of("ping", "probed", count=1, mode="write"))
+                time.sleep(moments.uniform(0, 0.03))
+                os.kill(session.pid, signal.SIGKILL)
+                wait_for(lambda: not Process(session.pid).exists(), "end of the process")
+                self.assertEqual(new_files(names), set())
+                self.wait_for_recovery()
+        self.assert_as_before()
 
     def test_shutdown(self):
         for mode in ["fast", "immediate"]:
@@ -195,14 +292,15 @@ class Processes(unittest.TestCase):
                     self.assert_as_before()
 
     def test_death_of_the_postmaster(self):
-        for way in self.ways:
-            with self.subTest(way), Session() as session:
-                process = self.start(session, way, pausing)
+        for way, state in itertools.product(self.ways, [pausing, pausing_at_random]):
+            with self.subTest(way, state=state.__name__), Session() as session:
+                process = self.start(session, way, state)
                 postmaster = Process(int(read(os.path.join(PGDATA, "postmaster.pid")).split()[0]))
                 os.kill(postmaster.pid, signal.SIGKILL)
                 asked = time.monotonic()
                 wait_for(lambda: not process.exists(), "end of the process")
-                say(f"death of the postmaster during {way}: {(time.monotonic() - asked) * 1000:.0f} ms")
+                ms = (time.monotonic() - asked) * 1000
+                say(f"death of the postmaster during {way}, {state.__name__}: {ms:.0f} ms")
                 self.control.close()
                 wait_for(lambda: not server_processes(), "end of all processes", 30)
                 # A new one would take it for alive as long as nobody has reaped it.
@@ -217,7 +315,8 @@ class Processes(unittest.TestCase):
         with Session() as session:
             process = Process(session.pid)
             for path, engine in self.ways.values():
-                session.run(f"SET pg_io_probe.engine = {engine}; {seqscan('probed', path)}")
+                once = f"{seqscan('probed', path)}; {random_reads('probed', path, depth=8)}"
+                session.run(f"SET pg_io_probe.engine = {engine}; {once}")
             before = process.threads(), process.descriptors()
             memory = process.memory()
             seed = random.randrange(1 << 32)
@@ -227,7 +326,10 @@ class Processes(unittest.TestCase):
             for number in range(CANCELS):
                 path, engine = list(self.ways.values())[number % len(self.ways)]
                 session.run(f"SET pg_io_probe.engine = {engine}")
-                session.start(f"SELECT {call('probed', path, cold=number % 8 >= 4)}")
+                if number % 16 < 8:
+                    session.start(seqscan("probed", path, cold=number % 8 >= 4))
+                else:
+                    session.start(random_reads("probed", path, cold=number % 8 >= 4, depth=8))
                 time.sleep(moments.uniform(0, 0.015))
                 self.control.value(f"SELECT pg_cancel_backend({session.pid})")
                 try:
@@ -243,11 +345,30 @@ class Processes(unittest.TestCase):
 
 
 def at_full_speed(path):
-    return repeated("probed", path)
+    return repeated("seqscan", "probed", paths=[path])
 
 
 def pausing(path):
     return seqscan("probed", path, duration="60 s", options={"max_mib_per_s": 1})
+
+
+def at_random(path):
+    return repeated("random", "probed", paths=[path], depth=8)
+
+
+def pausing_at_random(path):
+    return random_reads("probed", path, duration="60 s", depth=8, options={"max_mib_per_s": 1})
+
+
+def all_files():
+    """Names of all files in the data directory, and where its tablespaces are."""
+    walked = os.walk(PGDATA, followlinks=True)
+    return {os.path.join(directory, name) for directory, folders, names in walked for name in names + folders}
+
+
+def new_files(before):
+    """Those that are new, other than what a server writes when it recovers."""
+    return {name for name in all_files() - before if not RECOVERY.search(name)}
 
 
 def connection():
@@ -268,46 +389,6 @@ def working_directory(pid):
         return os.readlink(f"/proc/{pid}/cwd")
     except OSError:
         return None
-
-
-class LoopDevice:
-    """A file system in a file."""
-
-    def __init__(self, size):
-        self.size = size
-        self.backing = os.path.join(TEST_TMP, "disk")
-        self.mount_point = os.path.join(TEST_TMP, "mounted")
-        with open(self.backing, "wb") as file:
-            file.truncate(size)
-        run("mkfs.ext4", "-q", "-b", "4096", "-O", "^has_journal", self.backing)
-        os.mkdir(self.mount_point)
-        try:
-            self.device = run("losetup", "--find", "--show", self.backing).strip()
-        except AssertionError as e:
-            raise unittest.SkipTest(f"no loop devices here: {e}")
-        run("mount", self.device, self.mount_point)
-
-    def remove(self):
-        run("umount", self.mount_point)
-        run("losetup", "--detach", self.device)
-
-    @contextlib.contextmanager
-    def cut_short_within(self, path):
-        """Meanwhile the end of a file of this file system can't be read: what backs it is cut off."""
-        run("sync", "-f", self.mount_point)
-        extents = re.findall(r"^ *\d+: +\d+\.\. *\d+: +(\d+)\.\.", run("filefrag", "-b4096", "-e", path), re.MULTILINE)
-        os.truncate(self.backing, max(int(block) for block in extents) * 4096)
-        try:
-            yield
-        finally:
-            os.truncate(self.backing, self.size)
-
-
-def run(*command):
-    """Runs a command as root: what it printed."""
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
-    assert done.returncode == 0, f"{' '.join(command)}: {done.stdout}{done.stderr}"
-    return done.stdout
 
 
 if __name__ == "__main__":

@@ -188,19 +188,28 @@ def ways(session):
 
 def seqscan(relation, path, **arguments):
     """A query that scans a relation on one path."""
-    return f"SELECT * FROM {call(relation, path, **arguments)}"
+    return rows_of("seqscan", relation, paths=[path], **arguments)
 
 
-def repeated(relation, path, **arguments):
-    """A query that does so again and again, until the statement's time is used up."""
-    return f"SELECT {call(relation, path, **arguments)} FROM generate_series(1, 1000000)"
+def random_reads(relation, path, **arguments):
+    """A query that fetches blocks of a relation at random on one path."""
+    return rows_of("random", relation, paths=[path], **arguments)
 
 
-def call(relation, path, **arguments):
-    """A call of io_probe_seqscan on one path."""
-    arguments = {"rel": relation, "paths": "{%s}" % path, **arguments}
-    given = ", ".join(f"{name} => {literal(value)}" for name, value in arguments.items())
-    return f"io_probe_seqscan({given})"
+def rows_of(probe, relation, **arguments):
+    """A query for the rows of a probe."""
+    return f"SELECT * FROM {call(probe, relation, **arguments)}"
+
+
+def repeated(probe, relation, **arguments):
+    """A query that runs a probe again and again, until the statement's time is used up."""
+    return f"SELECT {call(probe, relation, **arguments)} FROM generate_series(1, 1000000)"
+
+
+def call(probe, relation, **arguments):
+    """A call of a probe."""
+    given = [f"{name} => {literal(value)}" for name, value in {"rel": relation, **arguments}.items()]
+    return f"io_probe_{probe}({', '.join(given)})"
 
 
 def literal(value):
@@ -209,6 +218,8 @@ def literal(value):
         return "true" if value else "false"
     if isinstance(value, int):
         return str(value)
+    if isinstance(value, list):
+        return f"'{{{','.join(map(str, value))}}}'"
     text = json.dumps(value) if isinstance(value, dict) else value
     return "'" + text.replace("'", "''") + "'"
 
@@ -266,6 +277,11 @@ def segment_file(session, relation, segment=0):
 # --- processes -----------------------------------------------------------------------------------------------------
 
 
+PF_IO_WORKER = 0x10
+# What the kernel shows as the name of a file that has none (O_TMPFILE).
+SCRATCH = r"/#\d+ \(deleted\)$"
+
+
 class Process:
     """What a server process holds, seen from outside."""
 
@@ -273,13 +289,18 @@ class Process:
         self.pid = pid
 
     def threads(self):
-        """Names of its threads. Workers of the kernel's io_uring show up among them and end when they like."""
-        names = [read(path).strip() for path in glob.glob(f"/proc/{self.pid}/task/*/comm")]
-        return sorted(name for name in names if not name.startswith("iou-"))
+        """Names of its threads, without workers of the kernel's io_uring, which come and go when they like."""
+        found = []
+        for path in glob.glob(f"/proc/{self.pid}/task/*/stat"):
+            # Number (name) state parent group session terminal foreground flags …
+            name, _, rest = read(path).partition("(")[2].rpartition(")")
+            if rest and not int(rest.split()[6]) & PF_IO_WORKER:
+                found.append(name)
+        return sorted(found)
 
     def descriptors(self):
         """What its descriptors refer to, without those that the server itself keeps: of relations' and the WAL's
-        files, which it opens for writing, while a probe never does."""
+        files, which it opens for writing, while a probe writes to nothing but scratch files."""
         found = []
         for link in glob.glob(f"/proc/{self.pid}/fd/*"):
             try:
@@ -287,7 +308,8 @@ class Process:
                 flags = re.search(r"^flags:\s+(\d+)", read(link.replace("/fd/", "/fdinfo/")), re.MULTILINE)
             except FileNotFoundError:
                 continue
-            if not (target.startswith("/") and flags and int(flags.group(1), 8) & os.O_ACCMODE == os.O_RDWR):
+            written = flags and int(flags.group(1), 8) & os.O_ACCMODE == os.O_RDWR
+            if not (written and target.startswith("/")) or re.search(SCRATCH, target):
                 found.append(re.sub(r":\[\d+\]", "", target))
         return sorted(found)
 

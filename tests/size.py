@@ -4,7 +4,8 @@
 import time
 import unittest
 
-from lib import BLOCK, SEGMENT_BLOCKS, Session, Watched, engines, main, say, seqscan, sparse_table
+from lib import BLOCK, SEGMENT_BLOCKS, Session, Watched, engines, main, random_reads, rows_of, say, seqscan
+from lib import sparse_table
 
 TIB = 1024 * SEGMENT_BLOCKS
 MIB = 1 << 20
@@ -18,12 +19,13 @@ class Size(unittest.TestCase):
             sparse_table(cls.control, "huge", TIB)
         except OSError as e:
             raise unittest.SkipTest(f"the file system takes no sparse files of this size: {e}")
+        sparse_table(cls.control, "single", SEGMENT_BLOCKS)
         sparse_table(cls.control, "odd", 2 * SEGMENT_BLOCKS + 1000)
         sparse_table(cls.control, "even", 2 * SEGMENT_BLOCKS)
 
     @classmethod
     def tearDownClass(cls):
-        cls.control.run("DROP TABLE IF EXISTS huge, odd, even")
+        cls.control.run("DROP TABLE IF EXISTS huge, single, odd, even")
         cls.control.close()
 
     def test_a_terabyte_keeps_to_its_duration(self):
@@ -41,6 +43,56 @@ class Size(unittest.TestCase):
                 self.assertLess(seconds, 4)
                 self.assertLess(most.memory, 8 * MIB)
                 self.assertLess(most.descriptors, 64)
+
+    def test_random_fetches_of_a_terabyte(self):
+        """Which open all of its files, again and again."""
+        for name, probe, depth in [
+            *((f"random, {path}, depth {depth}", random_reads("huge", path, duration="1500 ms", depth=depth), depth)
+              for path in ["direct", "os"] for depth in [1, 32]),
+            ("random, server", random_reads("huge", "server", duration="1500 ms"), 1),
+            ("depth", rows_of("depth", "huge", depths=[1, 64], duration="750 ms"), 64),
+        ]:
+            with self.subTest(name), Session() as session:
+                session.run(probe.replace("huge", "odd"))
+                with Watched(session) as most:
+                    asked = time.monotonic()
+                    rows = session.rows(probe)
+                    seconds = time.monotonic() - asked
+                fetches = sum(row["fetches"] for row in rows)
+                say(f"{name}: {seconds:.2f} s, {fetches} blocks, {most}")
+                for row in rows:
+                    self.assertEqual((row["status"], row["iops"]), ("ok", None), row)
+                    self.assertEqual(row.get("blks_total", TIB), TIB)
+                self.assertGreater(fetches, 1000)
+                self.assertGreaterEqual(sum(row["hole_blks"] for row in rows), fetches - 1)
+                self.assertTrue(1400 <= sum(row["elapsed_ms"] for row in rows) <= 2500, rows)
+                self.assertLess(seconds, 3)
+                self.assertLess(most.memory, 8 * MIB)
+                self.assertLess(most.descriptors, 64 + depth)
+
+    def test_the_first_fetch_of_a_terabyte(self):
+        """It comes as soon as that of a gibibyte: nothing is done for each block or segment beforehand."""
+        took = {}
+        for name in ["single", "huge"]:
+            for path in ["direct", "os", "server"]:
+                with Session() as session:
+                    session.run(random_reads("odd", path, duration="1 ms"))
+                    asked = time.monotonic()
+                    row = session.row(random_reads(name, path, duration="1 ms"))
+                    took[name, path] = time.monotonic() - asked
+                self.assertGreater(row["fetches"], 0)
+            with Session() as session:
+                # It looks for a block that holds data, of which there is one, until its time is up.
+                session.run(f"SET pg_io_probe.max_duration = '50 ms'; {rows_of('ping', 'odd', count=1)}")
+                with Watched(session) as most:
+                    asked = time.monotonic()
+                    session.rows(rows_of("ping", name, count=1, options={"seed": 1}))
+                    took[name, "ping"] = time.monotonic() - asked
+                say(f"ping, {name}: {most}")
+                self.assertLess(most.memory, 8 * MIB)
+        for path in ["direct", "os", "server", "ping"]:
+            say(f"{path}: {took['single', path] * 1000:.1f} ms, and of 1 TiB {took['huge', path] * 1000:.1f} ms")
+            self.assertLess(took["huge", path], took["single", path] + 0.1)
 
     def test_every_segment_is_opened_and_closed(self):
         """From any block on; descriptors don't add up."""

@@ -4,13 +4,13 @@
 import mmap
 import os
 import shutil
-import subprocess
 import threading
 import time
 import unittest
 
-from lib import BLOCK, PATHS, PGDATA, TEST_TMP, VERSION, Session, create_extension, dense_table, engines, main, read
+from lib import BLOCK, PATHS, PGDATA, TEST_TMP, VERSION, Session, create_extension, dense_table, engines, main
 from lib import say, segment_file, seqscan, wait_for_probe
+from storage import cache_only, device_counters, fincore
 
 BLOCKS = 8192
 BYTES = BLOCKS * BLOCK
@@ -279,14 +279,7 @@ class OsCache(Truth):
     def cache(self, ranges):
         """Has the OS cache just these byte ranges of the table's file."""
         self.session.run("CHECKPOINT")
-        file = os.open(self.file(), os.O_RDONLY)
-        try:
-            os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
-            os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)  # no readahead
-            for start, length in ranges:
-                os.pread(file, length, start)
-        finally:
-            os.close(file)
+        cache_only(self.file(), ranges)
 
     @classmethod
     def setUpClass(cls):
@@ -301,18 +294,6 @@ def every_second_mib():
 
 def shares(row):
     return [row["from_shared_pct"], row["from_os_pct"], row["from_device_pct"]]
-
-
-def device_counters(names):
-    """Reads, and bytes read and written, of some devices since boot."""
-    fields = [[int(n) for n in read(f"/sys/class/block/{name}/stat").split()] for name in names]
-    return {"reads": sum(f[0] for f in fields), "bytes": sum(512 * (f[2] + f[6]) for f in fields)}
-
-
-def fincore(path):
-    """Bytes of a file in the OS cache."""
-    out = subprocess.run(["fincore", "-b", "-n", "-o", "RES", path], check=True, capture_output=True, text=True).stdout
-    return int(out)
 
 
 class OtherReader:

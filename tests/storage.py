@@ -1,0 +1,128 @@
+"""What the client tests share about storage: a device of their own, and files and devices seen from outside."""
+
+import atexit
+import contextlib
+import os
+import re
+import subprocess
+import time
+import unittest
+
+from lib import TEST_TMP, as_server, read, server_ids
+
+# Of a queue. In this order: a change of the first sets the second to what the kernel thinks best.
+LIMITS = ["max_sectors_kb", "read_ahead_kb"]
+
+
+class LoopDevice:
+    """A file system in a file. With `direct`, the device reads its file past the cache of the file system below."""
+
+    def __init__(self, size, direct=False):
+        self.size = size
+        self.backing = os.path.join(TEST_TMP, "disk")
+        self.mount_point = os.path.join(TEST_TMP, "mounted")
+        with open(self.backing, "wb") as file:
+            file.truncate(size)
+        # What mkfs leaves for later, the kernel would write while a probe measures.
+        run("mkfs.ext4", "-q", "-b", "4096", "-O", "^has_journal", "-E", "lazy_itable_init=0", self.backing)
+        os.mkdir(self.mount_point)
+        try:
+            self.device = run("losetup", "--find", "--show", f"--direct-io={'on' if direct else 'off'}", self.backing)
+        except AssertionError as e:
+            raise unittest.SkipTest(f"no loop devices here: {e}")
+        self.device = self.device.strip()
+        # Also when the tests are stopped where unittest cleans nothing up.
+        atexit.register(self.remove)
+        self.limits = [read(self._limit(name)).strip() for name in LIMITS]
+        if direct and run("losetup", "--noheadings", "--output", "DIO", self.device).strip() != "1":
+            raise unittest.SkipTest("the file system of the tests has no O_DIRECT for loop devices")
+        run("mount", "-o", "noatime", self.device, self.mount_point)
+
+    def remove(self):
+        """Leaves nothing of it. The limits of its queue would be those of the next device of this name."""
+        atexit.unregister(self.remove)
+        self.set_queue(*self.limits)
+        for attempt in range(5):
+            if not os.path.ismount(self.mount_point) or succeeds("umount", self.mount_point):
+                break
+            time.sleep(attempt / 10)
+        else:
+            # A server that is going down may still have files of it open: it goes when they do.
+            run("umount", "--lazy", self.mount_point)
+        run("losetup", "--detach", self.device)
+        os.rmdir(self.mount_point)
+        os.remove(self.backing)
+
+    def set_queue(self, *limits):
+        """Sets the limits of its queue, see LIMITS."""
+        for name, value in zip(LIMITS, limits):
+            with open(self._limit(name), "w", encoding="ascii") as file:
+                file.write(str(value))
+
+    def _limit(self, name):
+        return f"/sys/class/block/{os.path.basename(self.device)}/queue/{name}"
+
+    def counters(self):
+        """See device_counters."""
+        return device_counters([os.path.basename(self.device)])
+
+    def used(self):
+        """Bytes that are not free on its file system."""
+        facts = os.statvfs(self.mount_point)
+        return (facts.f_blocks - facts.f_bfree) * facts.f_frsize
+
+    @contextlib.contextmanager
+    def cut_short_within(self, path):
+        """Meanwhile the end of a file of this file system can't be read: what backs it is cut off."""
+        run("sync", "-f", self.mount_point)
+        extents = re.findall(r"^ *\d+: +\d+\.\. *\d+: +(\d+)\.\.", run("filefrag", "-b4096", "-e", path), re.MULTILINE)
+        os.truncate(self.backing, max(int(block) for block in extents) * 4096)
+        try:
+            yield
+        finally:
+            os.truncate(self.backing, self.size)
+
+
+def create_tablespace(session, name, directory):
+    """Makes a tablespace below a directory: the clause for a table in it."""
+    os.chown(directory, *server_ids())
+    inside = os.path.join(directory, "tablespace")
+    as_server("mkdir", inside)
+    session.run(f"CREATE TABLESPACE {name} LOCATION '{inside}'")
+    return f"TABLESPACE {name}"
+
+
+def run(*command):
+    """Runs a command: what it printed."""
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, f"{' '.join(command)}: {done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def succeeds(*command):
+    """Does a command succeed?"""
+    return subprocess.run(command, check=False, capture_output=True).returncode == 0
+
+
+def device_counters(names):
+    """Reads, and bytes read and written, of some devices since boot."""
+    fields = [[int(n) for n in read(f"/sys/class/block/{name}/stat").split()] for name in names]
+    return {"reads": sum(f[0] for f in fields), "bytes": sum(512 * (f[2] + f[6]) for f in fields)}
+
+
+def fincore(path):
+    """Bytes of a file in the OS cache."""
+    return int(run("fincore", "-b", "-n", "-o", "RES", path))
+
+
+def cache_only(path, ranges):
+    """Has the OS cache just these byte ranges of a file, each a start and a length, and nothing dirty."""
+    file = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(file)
+        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)  # no readahead
+        for start, length in ranges:
+            os.pread(file, length, start)
+    finally:
+        os.close(file)
