@@ -12,6 +12,8 @@ BLOCKS = 1024
 # The probe looks for waiters once a second; a probe that doesn't would go on until it has done.
 PATIENCE = 5
 LONG = "15 s"
+# No byte budget shall end it before.
+ALL = {"max_bytes": 64 << 30}
 NOTE = "another session waits for a lock on this relation"
 
 
@@ -77,7 +79,7 @@ class Ddl(unittest.TestCase):
             (slowly_at_random("os"), "VACUUM FULL probed"),
             (slowly_at_random("direct,server,os"), "LOCK TABLE probed"),
             (rows_of("random_series", "probed", duration=LONG, options={"max_iops": 10}), "LOCK TABLE probed"),
-            (rows_of("depth", "probed", depths=[1, 8], duration=LONG), "ALTER TABLE probed ADD remark text"),
+            (rows_of("depth", "probed", depths=[1, 8], duration=LONG, options=ALL), "ALTER TABLE probed ADD remark text"),
             (ping(), "LOCK TABLE probed"),
             (ping(mode="write"), "DROP TABLE probed"),
         ]:
@@ -133,7 +135,7 @@ class Ddl(unittest.TestCase):
     def test_databases(self):
         """Creating and dropping one waits for an answer of every server process."""
         for query in [*map(slowly, PATHS), *map(slowly_at_random, PATHS), slowly_at_random("server", depth=16),
-                      rows_of("depth", "probed", depths=[8], duration=LONG), ping(mode="write")]:
+                      rows_of("depth", "probed", depths=[8], duration=LONG, options=ALL), ping(mode="write")]:
             with self.subTest(query), Session() as prober:
                 self.start(prober, query)
                 for command in ["CREATE DATABASE beside", "DROP DATABASE beside"]:

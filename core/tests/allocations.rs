@@ -50,15 +50,14 @@ fn a_random_run_allocates_nothing_once_it_runs() {
         let Ok(mut engine) = engine.map(|opened| opened.engine) else { continue };
         let mut plan = Plan::new(&source, Permutation::new(BLOCKS, 1), 0, Look::for_depth(depth));
         let mut queued = Queued::new(engine.as_mut(), depth);
-        // It is asked after the first request, and then twice in a millisecond.
+        // It tells how far it got after the first request, and then twice in a millisecond.
         let (mut first, mut last) = (None, 0);
-        let mut ask = || {
+        let mut progress = |_| {
             last = CALLS.get();
             first.get_or_insert(last);
-            None
         };
-        let run =
-            run(&mut plan, &mut queued, &limits, &Monotonic, &mut ask, &mut |_| (), None).expect("a run");
+        let run = run(&mut plan, &mut queued, &limits, &Monotonic, &mut || None, &mut progress, None)
+            .expect("a run");
         assert_eq!(run.fetches, BLOCKS);
         assert!(first.is_some());
         assert_eq!(first, Some(last), "allocations at depth {depth} with {}", engine.kind());

@@ -10,11 +10,15 @@
 //! back in it; a latency counts unless its request was one of those that filled the queue. Blocks in holes are not
 //! fetched at all. While nothing is in flight, what is not to be timed is not: opening files, finding holes, looking
 //! into the page cache, the caller's interrupts. While requests are in flight all time counts, for the device
-//! goes on: the queue is emptied before anything that takes longer than a look into the page cache.
+//! goes on. So the segments of a relation are looked at before the run if they are no more than 48, which stay
+//! open then. In a larger one each is looked at when its first block is to be fetched; the latencies of requests in
+//! flight meanwhile don't count if that took over a twentieth of the mean.
 //!
 //! Caveats. In a relation of more than 48 segments files are opened and closed all the time, a few microseconds
 //! each: above 100,000 fetches a second that limits the rate. With looks in batches, a block that an earlier fetch of
-//! the same batch brought in by readahead counts as the device's. What is below the kernel may cache too.
+//! the same batch brought in by readahead counts as the device's; looks beside requests in flight take a fifth of
+//! what a hit takes, and so from the rate of a queue that finds most in the page cache. What is below the kernel may
+//! cache too.
 
 mod plan;
 mod queued;
@@ -137,6 +141,7 @@ pub fn run<'a>(
 ) -> Result<Run> {
     plan.set_budget(limits.max_bytes);
     let mut recorder = Recorder::start(limits, plan.source().block_size(), clock, ask, progress, series);
+    plan.see_all(recorder.pace())?;
     while !recorder.is_over() && !plan.is_over() {
         plan.prepare(recorder.pace())?;
         recorder.idle();

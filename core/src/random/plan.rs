@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::sync::Arc;
 
-use super::segments::Segments;
+use super::segments::{MOST_OPEN, Segments};
 use crate::Result;
 use crate::extents::Holes;
 use crate::order::Permutation;
@@ -135,20 +135,46 @@ impl<'a> Plan<'a> {
         self.batch.is_empty() && (self.taken == self.order.len() || self.budget == 0)
     }
 
+    /// Looks at all segments beforehand, if they are few enough for their files to stay open.
+    pub(super) fn see_all(&mut self, pace: &mut Pace<'_>) -> Result<()> {
+        let blocks = self.source.blocks();
+        let segments = if blocks == 0 { 0 } else { self.source.segment(blocks - 1) + 1 };
+        if segments as usize > MOST_OPEN {
+            return Ok(());
+        }
+        for segment in 0..segments {
+            if pace.poll().is_some() {
+                break;
+            }
+            if self.segments.is_new(segment) {
+                self.segments.see(segment, true, pace)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks at the segment of the next block. True when that is known now; if the caller may not wait, it can be that
+    /// it is not.
+    pub(super) fn see_next(&mut self, may_wait: bool, pace: &mut Pace<'_>) -> Result<bool> {
+        if let Some(block) = self.ahead {
+            self.segments.see(self.source.segment(block), may_wait, pace)?;
+        }
+        Ok(!self.next_is_new())
+    }
+
     /// Makes sure that [`Plan::hand_out`] need not do anything slow, as far as this can be.
     ///
     /// Called while nothing is being timed.
-    pub fn prepare(&mut self, pace: &mut Pace<'_>) -> Result<()> {
-        let Look::Batches(size) = self.look else {
-            if let Some(block) = self.ahead.filter(|block| self.segments.is_new(*block)) {
-                self.segments.see(self.source.segment(block), pace)?;
-            }
-            return Ok(());
-        };
+    pub(crate) fn prepare(&mut self, pace: &mut Pace<'_>) -> Result<()> {
+        let size = if let Look::Batches(size) = self.look { size } else { 0 };
+        if size == 0 && self.next_is_new() {
+            self.see_next(true, pace)?;
+        }
         while self.batch.len() < size && self.budget > 0 {
             let Some(block) = self.ahead else { break };
-            if self.segments.is_new(block) {
-                self.segments.see(self.source.segment(block), pace)?;
+            let segment = self.source.segment(block);
+            if self.segments.is_new(segment) {
+                self.segments.see(segment, true, pace)?;
                 if pace.poll().is_some() {
                     break;
                 }
@@ -190,7 +216,9 @@ impl<'a> Plan<'a> {
             return Ok(self.batch.pop_front());
         }
         match self.ahead {
-            Some(block) if self.budget > 0 && !self.segments.is_new(block) => self.take(block).map(Some),
+            Some(block) if self.budget > 0 && !self.segments.is_new(self.source.segment(block)) => {
+                self.take(block).map(Some)
+            }
             _ => Ok(None),
         }
     }
@@ -205,7 +233,7 @@ impl<'a> Plan<'a> {
     pub(super) fn next_is_new(&self) -> bool {
         !matches!(self.look, Look::Batches(_))
             && self.budget > 0
-            && self.ahead.is_some_and(|block| self.segments.is_new(block))
+            && self.ahead.is_some_and(|block| self.segments.is_new(self.source.segment(block)))
     }
 
     /// Is the file of a block open?

@@ -37,17 +37,19 @@ impl Fetcher for Queued<'_> {
                     continue;
                 }
                 if plan.next_is_new() {
-                    // What is found out about a segment takes its time, which would be that of all in flight.
                     if in_flight {
-                        phase.drain();
-                        break;
+                        if !recorder.disturb(|pace| plan.see_next(false, pace))? {
+                            phase.drain();
+                            break;
+                        }
+                    } else {
+                        plan.see_next(true, recorder.pace())?;
+                        recorder.idle();
+                        recorder.resume();
+                        more = !recorder.is_over();
+                        phase = Phase::new(self.depth);
+                        continue;
                     }
-                    plan.prepare(recorder.pace())?;
-                    recorder.idle();
-                    recorder.resume();
-                    more = !recorder.is_over();
-                    phase = Phase::new(self.depth);
-                    continue;
                 }
                 let Some(fetch) = plan.hand_out()? else {
                     more = false;

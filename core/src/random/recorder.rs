@@ -42,6 +42,8 @@ pub struct Request {
     started: Option<u64>,
     /// Does its latency count? Not that of the requests that fill a queue.
     counts: bool,
+    /// How long requests in flight had been disturbed when it was issued, in nanoseconds.
+    disturbed_before: u64,
     /// When the schedule of a rate limit wanted it.
     due: u64,
 }
@@ -71,6 +73,7 @@ pub struct Recorder<'a> {
     passed_over: u64,
     unknown: u64,
     in_flight: usize,
+    disturbed: u64,
     warmup_ns: Option<u64>,
     /// The end of what was timed last, and so the start of what comes next.
     last: u64,
@@ -129,6 +132,7 @@ impl<'a> Recorder<'a> {
             passed_over: 0,
             unknown: 0,
             in_flight: 0,
+            disturbed: 0,
             warmup_ns: None,
             last: start,
             next_check: start,
@@ -189,29 +193,46 @@ impl<'a> Recorder<'a> {
     /// A request is about to be issued, right after the last one was done.
     #[inline]
     pub fn issue(&mut self, fetch: Fetch) -> Request {
-        self.in_flight += 1;
-        Request { fetch, started: Some(self.last), counts: true, due: self.next_due() }
+        self.request(fetch, Some(self.last), true)
     }
 
     /// A request is about to be issued beside others, and its latency `counts` or does not.
     #[inline]
     pub fn issue_beside(&mut self, fetch: Fetch, counts: bool) -> Request {
-        self.in_flight += 1;
-        Request { fetch, started: Some(self.clock.now()), counts, due: self.next_due() }
+        self.request(fetch, Some(self.clock.now()), counts)
     }
 
     /// A request was issued by others, nobody knows when: its latency won't be known.
     #[inline]
     pub fn issued_by_others(&mut self, fetch: Fetch) -> Request {
-        self.in_flight += 1;
-        Request { fetch, started: None, counts: false, due: self.next_due() }
+        self.request(fetch, None, false)
     }
 
     #[inline]
-    fn next_due(&mut self) -> u64 {
-        let Some(schedule) = &mut self.schedule else { return 0 };
-        schedule.issued += 1;
-        schedule.due(schedule.issued - 1)
+    fn request(&mut self, fetch: Fetch, started: Option<u64>, counts: bool) -> Request {
+        self.in_flight += 1;
+        let mut due = 0;
+        if let Some(schedule) = &mut self.schedule {
+            due = schedule.due(schedule.issued);
+            schedule.issued += 1;
+        }
+        Request { fetch, started, counts, disturbed_before: self.disturbed, due }
+    }
+
+    /// Does something that takes a while beside requests in flight: nobody sees meanwhile when they are done.
+    pub fn disturb<T>(&mut self, f: impl FnOnce(&mut Pace<'a>) -> T) -> T {
+        let before = self.clock.now();
+        let result = f(&mut self.pace);
+        self.disturbed += self.clock.now() - before;
+        result
+    }
+
+    /// Was a request disturbed for so long that its latency is not to be believed? Judged by the mean, since its own
+    /// would let the long ones pass.
+    #[inline]
+    fn was_disturbed(&self, request: &Request) -> bool {
+        let disturbed = self.disturbed - request.disturbed_before;
+        disturbed > 0 && disturbed as f64 * 20.0 > self.latencies.moments().mean().unwrap_or(0.0)
     }
 
     /// A request is done. The first is warm-up. One that is not `rated` makes no part of the rate, with the time
@@ -226,6 +247,7 @@ impl<'a> Recorder<'a> {
         } else {
             if let Some(took) = took
                 && request.counts
+                && !self.was_disturbed(&request)
             {
                 self.record(request, served, took, now);
             }

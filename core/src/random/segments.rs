@@ -11,7 +11,7 @@ use crate::{Result, cache};
 
 /// Files that are kept open. A relation of 1 TB has 1,024, and a server process may have no more
 /// descriptors than that in all.
-const MOST_OPEN: usize = 48;
+pub(super) const MOST_OPEN: usize = 48;
 
 /// Segment files, opened when they are wanted; of too many, the one that was unused the longest is closed.
 pub(super) struct Segments<'a> {
@@ -87,16 +87,17 @@ impl<'a> Segments<'a> {
         holes.cover(&(start..start + u64::from(self.source.block_size())))
     }
 
-    /// Has the segment of this block not been seen yet?
+    /// Has the segment not been seen yet?
     #[inline]
-    pub(super) fn is_new(&self, block: u64) -> bool {
-        !matches!(self.holes.get(self.source.segment(block) as usize), Some(Some(_)))
+    pub(super) fn is_new(&self, segment: u32) -> bool {
+        !matches!(self.holes.get(segment as usize), Some(Some(_)))
     }
 
-    /// Looks a segment's holes up; and writes back what of it is dirty in the page cache where reads are to go past
-    /// that, since each would wait for it. A reason to stop leaves the segment unseen.
+    /// Looks a segment's holes up, which takes some ten microseconds. Where reads are to go past the page cache and
+    /// something of it is dirty there, each would wait until that is written back, so it is done before, if the
+    /// caller `may_wait`; else the segment stays unseen, as it does when there is a reason to stop.
     #[cold]
-    pub(super) fn see(&mut self, segment: u32, pace: &mut Pace<'_>) -> Result<()> {
+    pub(super) fn see(&mut self, segment: u32, may_wait: bool, pace: &mut Pace<'_>) -> Result<()> {
         let path = self.source.path(segment);
         let blocks = self.source.blocks_of(segment);
         let bytes = 0..(blocks.end - blocks.start) * u64::from(self.source.block_size());
@@ -106,7 +107,8 @@ impl<'a> Segments<'a> {
             let dirty =
                 cache::residency(&file, &path, bytes.clone()).ok().and_then(|found| found.dirty_bytes);
             if let Some(dirty) = dirty.filter(|&dirty| dirty > 0) {
-                if cache::write_back(&file, &path, bytes.clone(), &mut || pace.poll())?.is_some() {
+                if !may_wait || cache::write_back(&file, &path, bytes.clone(), &mut || pace.poll())?.is_some()
+                {
                     return Ok(());
                 }
                 self.written_back += dirty;

@@ -94,11 +94,9 @@ fn a_queue_keeps_its_depth_and_its_ends_are_left_out() {
         let iops = run.iops().expect("a rate");
         assert!((iops / expected - 1.0).abs() < 0.01, "{depth}: {iops}, not {expected}");
         assert_eq!(run.fetches, 2000);
-        // Each of the eight segments begins with a queue that is filled, and the one before ends by emptying it. The
-        // latencies of those that fill it don't count, those of the last do.
-        let least = 2000 - 8 * 2 * depth as u64;
-        assert!((least..2000 - 2 * depth as u64).contains(&run.rated.work), "{depth}: {}", run.rated.work);
-        assert!(run.latencies.moments().count() >= 2000 - 8 * depth as u64);
+        assert_eq!(run.rated.work, 2000 - 2 * depth as u64 + 1);
+        // The first so many latencies don't count, the last do.
+        assert_eq!(run.latencies.moments().count(), 2000 - depth as u64);
         assert!(run.latencies.least() >= Some(100_000) && run.latencies.most() <= Some(101_000));
     }
 }
@@ -111,6 +109,33 @@ fn what_is_slow_once_in_a_thousand_shows_in_the_tail() {
     assert!((q(0.99) / 80e3 - 1.0).abs() < 0.01);
     assert!((q(0.9991) / 40e6 - 1.0).abs() < 0.01, "{}", q(0.9991));
     assert_eq!(run.latencies.most(), Some(40_000_000));
+}
+
+#[test]
+fn segments_that_are_many_are_looked_at_beside_requests_in_flight() {
+    let relation = Relation::of_segments(16, 2000, 0..2000);
+    let run = simulate(&relation, 8, &limits(), &|_| 100_000);
+    // No time passes on the made-up clock, so that nothing is disturbed.
+    assert_eq!((run.fetches, run.rated.work, run.latencies.moments().count()), (2000, 1985, 1992));
+}
+
+#[test]
+fn what_was_disturbed_for_long_does_not_count() {
+    let clock = Manual::default();
+    let (mut ask, mut progress) = (|| None, |_| ());
+    let mut recorder = Recorder::start(&limits(), BLOCK as u32, &clock, &mut ask, &mut progress, None);
+    let fetch = Fetch { block: 0, found: Found::Missing };
+    let mut counted = 0;
+    for disturbance in [0, 0, 4_000, 6_000, 0] {
+        let request = recorder.issue_beside(fetch, true);
+        recorder.disturb(|_| clock.advance(disturbance));
+        clock.advance(100_000 - disturbance);
+        let _ = recorder.done(request, Served::Device, true);
+        counted += u64::from(disturbance * 20 <= 100_000);
+    }
+    // The first is warm-up.
+    let run = recorder.finish();
+    assert_eq!((run.rated.work, run.latencies.moments().count()), (4, counted - 1));
 }
 
 #[test]
