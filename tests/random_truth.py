@@ -166,8 +166,9 @@ class Device(RandomTruth):
                 for row in rows:
                     self.assertEqual((row["status"], row["from_device_pct"]), ("ok", 100))
                     self.about(row["mib_per_s"], row["iops"] * BLOCK / MIB, 0.001)
-                    # A round ends with the last block of the table.
-                    self.assertTrue(300 <= row["elapsed_ms"] <= 1000, row["elapsed_ms"])
+                    # A table of a few blocks is gone through again and again.
+                    self.assertGreaterEqual(row["elapsed_ms"], 490)
+                    self.assertGreater(row["fetches"], row["depth"])
                 fetches = sum(row["fetches"] for row in rows)
                 self.about(after["reads"] - before["reads"], fetches, 0.01)
                 self.about(after["bytes"] - before["bytes"], fetches * BLOCK, 0.01)

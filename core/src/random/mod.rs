@@ -82,7 +82,7 @@ pub struct Run {
     pub passed_over: u64,
     /// Was every block of the relation fetched, or passed over?
     pub complete: bool,
-    /// Why it ended early; None when it fetched everything.
+    /// Why it ended early; None when it came to the end of its plan.
     pub stop: Option<Stop>,
 }
 
@@ -152,7 +152,7 @@ pub fn run<'a>(
     run.complete = run.fetches + run.passed_over == plan.len();
     run.stop = match run.stop {
         _ if run.complete => None,
-        None => Some(Stop::Bytes),
+        None if !plan.is_complete() => Some(Stop::Bytes),
         stop => stop,
     };
     Ok(run)

@@ -2,8 +2,7 @@
 //!
 //! The depths take turns in twenty rounds, so that a device whose speed drifts, as shared ones do by a factor of
 //! three within minutes, bends no part of the curve more than another. The rounds of a depth are its slices: they
-//! lie far apart, and the interval is taken over them. Under a rate limit there is one round. A round ends early where
-//! every block has been fetched.
+//! lie far apart, and the interval is taken over them. Under a rate limit there is one round.
 
 use std::time::Duration;
 
@@ -76,21 +75,36 @@ pub fn sweep(
     let mut fetched = 0;
     for _ in 0..rounds {
         for step in &mut steps {
-            if plan.is_complete() {
-                seed = seed.wrapping_add(1);
-                plan.restart(Permutation::new(plan.source().blocks(), seed));
-            }
-            let elapsed = Duration::from_nanos(clock.now() - started);
-            let limits = Limits {
+            let mut left = Limits {
                 duration: limits.duration / rounds,
-                shared: limits.shared.saturating_sub(elapsed),
                 max_bytes: limits.max_bytes / u64::from(rounds),
                 ..limits
             };
-            let mut queued = Queued::new(engines.at(step.depth), step.depth);
-            let mut report = |blocks| progress(fetched + blocks);
-            let round = run(plan, &mut queued, &limits, clock, ask, &mut report, None)?;
-            fetched += round.fetches;
+            let mut round: Option<Run> = None;
+            let round = loop {
+                if plan.is_complete() {
+                    seed = seed.wrapping_add(1);
+                    plan.restart(Permutation::new(plan.source().blocks(), seed));
+                }
+                let elapsed = Duration::from_nanos(clock.now() - started);
+                left.shared = limits.shared.saturating_sub(elapsed);
+                let mut queued = Queued::new(engines.at(step.depth), step.depth);
+                let mut report = |blocks| progress(fetched + blocks);
+                let one = run(plan, &mut queued, &left, clock, ask, &mut report, None)?;
+                fetched += one.fetches;
+                left.duration = left.duration.saturating_sub(Duration::from_nanos(one.elapsed_ns));
+                left.max_bytes = left.max_bytes.saturating_sub(one.with_data() * block_size);
+                // It came to the end of the relation. Where that is too small for a rate, again won't help.
+                let again = one.stop.is_none() && one.rated.work > 0 && !left.duration.is_zero();
+                let sum = match round.take() {
+                    None => one,
+                    Some(sum) => sum.plus(one),
+                };
+                if !again {
+                    break sum;
+                }
+                round = Some(sum);
+            };
             let stop = round.stop.filter(|stop| stop.is_for_all());
             step.add(round);
             if stop.is_some() {
