@@ -51,6 +51,7 @@ demo:
 
 bench:
 	tools/deps.sh bench
+	cargo bench -q -p io_probe_core --bench recorder
 	set -e; for script in bench/*.sh; do [ ! -x "$$script" ] || "$$script"; done
 
 clean:

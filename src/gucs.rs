@@ -70,7 +70,7 @@ pub(crate) fn define() {
     );
     cap(
         c"pg_io_probe.max_iops",
-        c"Most read requests a second that a probe may issue.",
+        c"Most requests a second that a probe may issue.",
         c"Zero is no limit. Probes without a limit of their own run under this one.",
         &MAX_IOPS,
         0,
@@ -79,7 +79,7 @@ pub(crate) fn define() {
     );
     cap(
         c"pg_io_probe.max_mib_per_s",
-        c"Most MiB a second that a probe may read.",
+        c"Most MiB a second that a probe may move.",
         c"Zero is no limit. Probes without a limit of their own run under this one.",
         &MAX_MIB_PER_S,
         0,
@@ -155,7 +155,7 @@ pub(crate) fn span(what: &str, asked: Duration) -> Result<Duration> {
     Ok(asked)
 }
 
-/// The size of a scratch file for which `wanted` bytes would do.
+/// `wanted` bytes for a scratch file, or as many as the cap allows.
 pub(crate) fn scratch(wanted: u64) -> u64 {
     wanted.min(u64::from(SCRATCH_LIMIT.get().unsigned_abs()) << 20)
 }

@@ -6,38 +6,66 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
+use io_probe_core::pace::Stop;
+
 use crate::gucs;
 use crate::pg::statement_start;
 
+/// What a statement has used.
+#[derive(Clone, Copy)]
+struct Account {
+    /// The statement, by the time when it started.
+    statement: i64,
+    used: Duration,
+    /// Since when a probe of it has been running.
+    running: Option<Instant>,
+}
+
 thread_local! {
-    /// The statement, by the time when it started, and what its probes have used.
-    static USED: Cell<(i64, Duration)> = const { Cell::new((0, Duration::ZERO)) };
+    static ACCOUNT: Cell<Account> =
+        const { Cell::new(Account { statement: 0, used: Duration::ZERO, running: None }) };
+}
+
+/// That of the present statement.
+fn account() -> Account {
+    let statement = statement_start();
+    let account = ACCOUNT.get();
+    if account.statement == statement {
+        account
+    } else {
+        Account { statement, used: Duration::ZERO, running: None }
+    }
 }
 
 /// What is left for the present statement.
 pub(crate) fn left() -> Duration {
-    let (statement, used) = USED.get();
-    let used = if statement == statement_start() { used } else { Duration::ZERO };
-    gucs::max_duration().saturating_sub(used)
+    let Account { used, running, .. } = account();
+    let now = running.map_or(Duration::ZERO, |since| since.elapsed());
+    gucs::max_duration().saturating_sub(used + now)
+}
+
+/// Is nothing left? The reason to stop, then.
+pub(crate) fn over() -> Option<Stop> {
+    left().is_zero().then_some(Stop::Statement)
 }
 
 /// Charges the time until it is dropped to the present statement, also when that happens by unwinding.
 pub(crate) struct Charge {
     statement: i64,
-    before: Duration,
-    started: Instant,
 }
 
 /// Starts charging.
 pub(crate) fn charge() -> Charge {
-    let statement = statement_start();
-    let (last, used) = USED.get();
-    let before = if last == statement { used } else { Duration::ZERO };
-    Charge { statement, before, started: Instant::now() }
+    let account = account();
+    ACCOUNT.set(Account { running: Some(Instant::now()), ..account });
+    Charge { statement: account.statement }
 }
 
 impl Drop for Charge {
     fn drop(&mut self) {
-        USED.set((self.statement, self.before + self.started.elapsed()));
+        let account = ACCOUNT.get();
+        if let (true, Some(since)) = (account.statement == self.statement, account.running) {
+            ACCOUNT.set(Account { used: account.used + since.elapsed(), running: None, ..account });
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Whose bytes: what a process fetched from storage, by the kernel's account of it.
+//! Whose bytes: what a process fetched from storage and wrote to it, by the kernel's account.
 //!
 //! `read_bytes` of `/proc/PID/io` counts the bytes that a process, all its threads included, caused
 //! to be fetched from the storage layer: exact for its own reads, buffered or direct, by system call

@@ -189,7 +189,7 @@ mod tests {
     use super::*;
     use std::io::Write;
 
-    /// A synced file of `size` bytes in the build directory, which is on a disk where /tmp may not be.
+    /// A synced file of `size` bytes in the crate's own directory, which is on a disk where /tmp may not be.
     fn file(size: usize) -> (tempfile::NamedTempFile, Range<u64>) {
         let mut file = tempfile::NamedTempFile::new_in(env!("CARGO_MANIFEST_DIR")).expect("a file");
         file.write_all(&vec![7u8; size]).expect("written");

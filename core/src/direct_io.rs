@@ -1,4 +1,4 @@
-//! What O_DIRECT asks of offsets and lengths on the file system of a file, and whether it has it at all.
+//! What O_DIRECT asks of offsets and lengths, and whether the file system has it at all.
 
 use std::fs::File;
 use std::mem::MaybeUninit;

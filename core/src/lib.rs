@@ -2,10 +2,11 @@
 //! and the facts of the device below.
 //!
 //! Nothing here knows PostgreSQL: the extension is one face of it, tests and benchmarks are others.
-//! Work flows one way. A [`source`] names the files, [`extents`] says where they hold data,
-//! [`cache`] what the kernel already keeps of it, an [`engine`] issues the reads, [`scan`] drives
-//! them and times them under the [`pace`] that the caller set, [`stats`] turns times into figures, a
-//! [`witness`] says what it cost the [`device`] and in whose [`account`], and [`tiers`] who served it.
+//! Work flows one way. A [`source`] names the files, [`extents`] says where they hold data, [`cache`] what the
+//! kernel already keeps of it, an [`engine`] issues the reads. [`scan`] reads in order, [`random`] in an [`order`]
+//! drawn from a seed, [`ping`] now and then, into a [`scratch`] file where it writes; each under the [`pace`] that
+//! the caller set. [`stats`] turns times into figures, a [`witness`] says what it cost the [`device`] and in whose
+//! [`account`], and [`tiers`] who served it.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("pg_io_probe measures through Linux kernel interfaces and builds on Linux only");

@@ -1,4 +1,5 @@
-//! One budget that every loop asks: duration, bytes, rate, and the caller's own reasons to stop.
+//! The bounds of a run, and those that every loop asks for here: its time, and the caller's own reasons to stop.
+//! Bytes and rates the loops keep themselves.
 //!
 //! The caller's reasons come through a closure. It is asked between requests, never inside a timed
 //! span, and it may not return at all: a cancelled PostgreSQL query leaves it by unwinding.
@@ -104,11 +105,9 @@ impl<'a> Pace<'a> {
     /// Starts the clock.
     pub fn start(limits: &Limits, clock: &'a dyn Clock, ask: &'a mut Ask<'a>) -> Self {
         let started = clock.now();
-        let (length, at_deadline) = if limits.shared < limits.duration {
-            (limits.shared, Stop::Statement)
-        } else {
-            (limits.duration, Stop::Duration)
-        };
+        let length = limits.duration.min(limits.shared);
+        // A run that may last as long as its statement loses a little to what comes before it, which is no news.
+        let at_deadline = if length < limits.duration / 20 * 19 { Stop::Statement } else { Stop::Duration };
         let deadline = started.saturating_add(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX));
         Self { clock, ask, started, deadline, at_deadline, stopped: None }
     }
@@ -167,10 +166,12 @@ mod tests {
 
     #[test]
     fn the_nearer_deadline_gives_the_reason() {
-        for (shared_ms, reason) in [(1000, Stop::Duration), (3, Stop::Statement)] {
+        for (shared_us, reason) in
+            [(1_000_000, Stop::Duration), (4_900, Stop::Duration), (3_000, Stop::Statement)]
+        {
             let clock = Manual::default();
             let mut ask = || None;
-            let limits = Limits { shared: Duration::from_millis(shared_ms), ..LIMITS };
+            let limits = Limits { shared: Duration::from_micros(shared_us), ..LIMITS };
             let mut pace = Pace::start(&limits, &clock, &mut ask);
             assert_eq!(pace.check(clock.now()), None);
             clock.advance(5_000_000);

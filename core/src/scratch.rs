@@ -230,7 +230,7 @@ mod tests {
     /// What a kernel that does not know O_TMPFILE takes it for: a directory, which can't be written to.
     const UNKNOWN: i32 = libc::O_DIRECTORY;
 
-    /// A directory in the build directory, which is on a disk where /tmp may not be, and the fallback's name.
+    /// A directory in the crate's own, which is on a disk where /tmp may not be, and the fallback's name.
     fn directory() -> (tempfile::TempDir, PathBuf) {
         let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a directory");
         let fallback = directory.path().join("xlogtemp.1");

@@ -39,11 +39,6 @@ impl<'a> Witness<'a> {
         Self { account, leaves, roots }
     }
 
-    /// The account that is watched.
-    pub fn account(&self) -> &Account {
-        &self.account
-    }
-
     /// Looks now.
     pub fn look(&self) -> Look {
         Look {

@@ -44,10 +44,12 @@ fn a_random_run_allocates_nothing_once_it_runs() {
     std::fs::write(directory.path().join("1"), vec![1; 8192 * BLOCKS as usize]).expect("written");
     let source = Source::new(directory.path().join("1"), 8192, 1 << 17, BLOCKS);
     let limits = Limits { duration: Duration::from_secs(60), ..Limits::none() };
-    let mut opened = vec![(1, engine::open(None, 1, 8192)), (8, engine::open(Some(Kind::Threads), 8, 8192))];
-    opened.push((8, engine::open(Some(Kind::IoUring), 8, 8192)));
-    for (depth, engine) in opened {
-        let Ok(mut engine) = engine.map(|opened| opened.engine) else { continue };
+    let mut engines = vec![
+        (1, engine::open(None, 1, 8192).expect("pread").engine),
+        (8, engine::open(Some(Kind::Threads), 8, 8192).expect("threads").engine),
+    ];
+    engines.extend(engine::open(Some(Kind::IoUring), 8, 8192).ok().map(|opened| (8, opened.engine)));
+    for (depth, mut engine) in engines {
         let mut plan = Plan::new(&source, Permutation::new(BLOCKS, 1), 0, Look::for_depth(depth));
         let mut queued = Queued::new(engine.as_mut(), depth);
         // It tells how far it got after the first request, and then twice in a millisecond.

@@ -104,7 +104,8 @@ fn resident(source: &Source) -> Result<Residency> {
 fn evictions(rel: Option<pg_sys::Oid>) -> Result<Vec<Eviction>> {
     let relation = Relation::open_to_read(arguments::relation(rel)?, "io_probe_evict")?;
     let _charge = statement::charge();
-    let mut ask = interrupts::ask_within(relation.locked(), statement::left());
+    let mut interrupts = interrupts::ask(relation.locked());
+    let mut ask = || statement::over().or_else(&mut interrupts);
     let shared_before = ResidentBlocks::of(&relation);
     let mut os_before = Vec::new();
     for (fork, source) in forks(&relation) {

@@ -2,7 +2,6 @@
 
 use io_probe_core::account::Account;
 use io_probe_core::clock::Monotonic;
-use io_probe_core::engine;
 use io_probe_core::order::Permutation;
 use io_probe_core::pace::{Limits, Stop};
 use io_probe_core::random::{self, Engines, Look, Plan, Run, Sweep};
@@ -129,9 +128,8 @@ impl Request {
         progress.path(Path::Direct.name(), source.blocks());
         let mut ask = interrupts::ask(subject.relation.locked());
         let depths: Vec<usize> = self.depths.iter().map(|&depth| depth as usize).collect();
-        let deepest = depths.iter().copied().max().unwrap_or(1);
-        let single = engine::open(None, 1, block_size as usize)?.engine;
-        let queue = engine::open(gucs::engine().filter(|_| deepest > 1), deepest, block_size as usize)?;
+        let single = Subject::engine(1, block_size)?.engine;
+        let queue = Subject::engine(self.depths.iter().copied().max().unwrap_or(1), block_size)?;
         let mut engines = Engines { single, queue: queue.engine };
         let mut plan = Plan::new(source, Permutation::new(source.blocks(), self.seed), 0, Look::Never);
         let limits = Limits { shared: statement::left(), ..self.limits };
@@ -159,7 +157,7 @@ impl Request {
             if let Some(run) = run {
                 row.fill(run, void, block_size);
             }
-            row.knee = knee.map(|knee| knee == row.depth as usize).filter(|_| row.iops.is_some());
+            row.knee = knee.map(|knee| knee == row.depth as usize);
             let full = run.and_then(|run| run.stop).filter(|stop| *stop == Stop::Bytes);
             if let Some(stop) = stop.or(full) {
                 row.verdict.stopped(stop);

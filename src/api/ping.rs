@@ -1,6 +1,6 @@
 //! `io_probe_ping`: one request now and then, a row each.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use io_probe_core::account;
 use io_probe_core::clock::Monotonic;
@@ -183,20 +183,18 @@ impl Request {
     }
 
     fn measure(&self, subject: &Subject, verdict: &mut Verdict, ask: &mut Ask<'_>) -> Outcome<Vec<Pong>> {
-        let started = Instant::now();
-        let left = statement::left();
         let direct = self.path == Path::Direct;
         let scratch = match self.mode {
             Mode::Read => None,
-            Mode::Write | Mode::PingPong => match self.scratch(subject, &mut || {
-                if started.elapsed() > left { Some(Stop::Statement) } else { ask() }
-            })? {
-                Created::Ready(scratch) => Some(scratch),
-                Created::Stopped(stop) => {
-                    verdict.not_read(stop);
-                    return Ok(Vec::new());
+            Mode::Write | Mode::PingPong => {
+                match self.scratch(subject, &mut || statement::over().or_else(&mut *ask))? {
+                    Created::Ready(scratch) => Some(scratch),
+                    Created::Stopped(stop) => {
+                        verdict.not_read(stop);
+                        return Ok(Vec::new());
+                    }
                 }
-            },
+            }
         };
         let block_size = subject.source.block_size();
         let writer = scratch
@@ -210,7 +208,7 @@ impl Request {
                 Reader::new(Plan::new(&subject.source, order, 0, look))
             })
             .transpose()?;
-        let limits = Limits { shared: left.saturating_sub(started.elapsed()), ..self.limits };
+        let limits = Limits { shared: statement::left(), ..self.limits };
         let before = account::own_traffic();
         let (pongs, stop) =
             ping::ping(reader, writer, block_size, self.count, self.every, &limits, &Monotonic, ask)?;

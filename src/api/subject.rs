@@ -1,9 +1,8 @@
 //! What every probe of a relation shares: the relation and the device below it, the loop over the paths, and the
 //! parts of a row that say whether to trust it, what the device saw, and whose figures these are.
 
-use std::time::Instant;
-
 use io_probe_core::device::{self, Placement, Roots};
+use io_probe_core::engine::{self, Opened};
 use io_probe_core::pace::{Ask, Stop};
 use io_probe_core::source::Source;
 use io_probe_core::witness::Cost;
@@ -16,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::pg::progress::Progress;
 use crate::pg::relation::{Fork, Relation};
 use crate::pg::{interrupts, server};
-use crate::statement;
+use crate::{gucs, statement};
 
 /// A relation that is being measured.
 pub(super) struct Subject {
@@ -43,11 +42,16 @@ impl Subject {
         self.source.block_size().into()
     }
 
+    /// An engine of `depth` slots of so many bytes: what `pg_io_probe.engine` says at a depth over 1, which is an error
+    /// where the kernel has none such.
+    pub(super) fn engine(depth: u32, request: u64) -> Result<Opened> {
+        let wanted = gucs::engine().filter(|_| depth > 1);
+        Ok(engine::open(wanted, depth as usize, request as usize)?)
+    }
+
     /// Makes the caches let go of `blocks`, within what is left of the statement's time.
     pub(super) fn evict(&self, blocks: std::ops::Range<u64>, ask: &mut Ask<'_>) -> Result<Option<Stop>> {
-        let started = Instant::now();
-        let left = statement::left();
-        let mut ask = || if started.elapsed() > left { Some(Stop::Statement) } else { ask() };
+        let mut ask = || statement::over().or_else(&mut *ask);
         evict(&self.relation, &self.source, blocks, &mut ask)
     }
 
@@ -240,7 +244,7 @@ pub(super) const WORKERS_SERVE_ALL: &str =
 /// Note of a row without device_bytes.
 pub(super) const WORKERS_CHANGED: &str =
     "the set of I/O workers changed meanwhile: what they fetched is unknown";
-/// Note of a row whose device is far below its usual load.
+/// Note of a row that a rate limit made pause.
 pub(super) const RATE_LIMITED: &str = "rate-limited: iops is not what the device could give";
 /// Note of a row whose few fetches all belong to what is left out.
 pub(super) const TOO_FEW_BLOCKS: &str =

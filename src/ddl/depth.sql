@@ -36,13 +36,13 @@ COMMENT ON COLUMN io_probe_depth_row.lat_avg_us IS 'Mean latency in microseconds
 COMMENT ON COLUMN io_probe_depth_row.lat_p50_us IS 'Median latency';
 COMMENT ON COLUMN io_probe_depth_row.lat_p95_us IS 'Latency that 95 % did not exceed; a quantile is NULL where fewer than ten fetches lie above it';
 COMMENT ON COLUMN io_probe_depth_row.lat_p99_us IS 'The same for 99 %';
-COMMENT ON COLUMN io_probe_depth_row.knee IS 'Is this the smallest depth whose iops is within 5 % of the best? NULL unless every depth has a rate, and under a rate limit';
+COMMENT ON COLUMN io_probe_depth_row.knee IS 'Is this the smallest depth whose iops is within 5 % of the best? NULL under a rate limit, or where a depth has no rate';
 COMMENT ON COLUMN io_probe_depth_row.engine IS 'How the reads were issued: pread, io_uring, threads';
-COMMENT ON COLUMN io_probe_depth_row.status IS 'ok; partial: something else ended it; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_depth_row.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_depth_row.notes IS 'What to know about this row, a sentence each';
-COMMENT ON COLUMN io_probe_depth_row.fetches IS 'Blocks fetched at this depth, and holes come by';
+COMMENT ON COLUMN io_probe_depth_row.fetches IS 'Blocks fetched at this depth, and holes, which need no read';
 COMMENT ON COLUMN io_probe_depth_row.elapsed_ms IS 'Wall clock of this depth in ms';
-COMMENT ON COLUMN io_probe_depth_row.ci_low_iops IS 'Lower end of the 95 % interval of iops, over the twenty rounds in which the depths took turns';
+COMMENT ON COLUMN io_probe_depth_row.ci_low_iops IS 'Lower end of the 95 % interval of iops, over the twenty rounds in which the depths took turns; NULL where there were fewer';
 COMMENT ON COLUMN io_probe_depth_row.ci_high_iops IS 'Upper end of the same';
 COMMENT ON COLUMN io_probe_depth_row.from_device_pct IS 'Share of all fetches of the call that came from the device, as far as the kernel can tell';
 COMMENT ON COLUMN io_probe_depth_row.hole_blks IS 'Blocks that were never written to the file: counted in fetches, but not read';
@@ -66,5 +66,5 @@ CREATE FUNCTION io_probe_depth(
 RETURNS SETOF io_probe_depth_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 7
 AS 'MODULE_PATHNAME', 'io_probe_depth_wrapper';
-COMMENT ON FUNCTION io_probe_depth(regclass, integer[], interval, bigint, jsonb) IS 'Random fetches past the page cache at several depths, by default 1, 2, 4 … 64, which take turns in twenty rounds, a row each, and the knee of the curve. The duration is that of one depth. Options: max_bytes, max_iops, max_mib_per_s, wait';
+COMMENT ON FUNCTION io_probe_depth(regclass, integer[], interval, bigint, jsonb) IS 'Random fetches past the page cache at several depths, by default 1, 2, 4 … 64 as far as max_depth allows, which take turns in twenty rounds, a row each, and the knee of the curve. The duration is that of one depth. Options: max_bytes, max_iops, max_mib_per_s, wait';
 REVOKE ALL ON FUNCTION io_probe_depth(regclass, integer[], interval, bigint, jsonb) FROM PUBLIC;

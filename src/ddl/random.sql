@@ -61,7 +61,7 @@ CREATE TYPE io_probe_random_row AS (
 COMMENT ON TYPE io_probe_random_row IS 'Row of io_probe_random: one path';
 COMMENT ON COLUMN io_probe_random_row.path IS 'direct: O_DIRECT; server: through the buffer manager, into a small ring of buffers; os: pread through the OS page cache';
 COMMENT ON COLUMN io_probe_random_row.iops IS 'Fetches a second over the wall clock; warm-up, holes, and the filling and emptying of the queue are left out; under a rate limit, what that allowed';
-COMMENT ON COLUMN io_probe_random_row.lat_avg_us IS 'Mean latency in microseconds, from issue to when the block is seen to be there; left out are warm-up, holes and the requests that fill the queue; NULL where the server reads ahead';
+COMMENT ON COLUMN io_probe_random_row.lat_avg_us IS 'Mean latency in microseconds, from issue to when the block is seen to be there; left out are warm-up, the requests that fill the queue, and those that a look at a new segment disturbed; NULL where the server reads ahead';
 COMMENT ON COLUMN io_probe_random_row.lat_p50_us IS 'Median latency';
 COMMENT ON COLUMN io_probe_random_row.lat_p95_us IS 'Latency that 95 % did not exceed; a quantile is NULL where fewer than ten fetches lie above it';
 COMMENT ON COLUMN io_probe_random_row.lat_p99_us IS 'The same for 99 %';
@@ -72,12 +72,12 @@ COMMENT ON COLUMN io_probe_random_row.lat_mdev_us IS 'Standard deviation of the 
 COMMENT ON COLUMN io_probe_random_row.from_shared_pct IS 'Share of the fetches that shared buffers (or the session''s own) served';
 COMMENT ON COLUMN io_probe_random_row.from_os_pct IS 'Share that the OS page cache served';
 COMMENT ON COLUMN io_probe_random_row.from_device_pct IS 'Share that came from the device, as far as the kernel can tell: caches below it are unknown';
-COMMENT ON COLUMN io_probe_random_row.fetches IS 'Blocks fetched, warm-up included, and holes come by; each block at most once';
+COMMENT ON COLUMN io_probe_random_row.fetches IS 'Blocks fetched, warm-up included, and holes, which need no read; each block at most once';
 COMMENT ON COLUMN io_probe_random_row.complete IS 'Was every block of the relation fetched? If not, a note says what ended it';
 COMMENT ON COLUMN io_probe_random_row.cold IS 'Verified: no fetch was served by a cache; or, after cold => true, by the OS page cache alone, and our own readahead accounts for that. NULL if the kernel does not tell, or nothing held data';
-COMMENT ON COLUMN io_probe_random_row.status IS 'ok; partial: something else ended it; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_random_row.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_random_row.notes IS 'What to know about this row, a sentence each';
-COMMENT ON COLUMN io_probe_random_row.elapsed_ms IS 'Wall clock of the run in ms, pauses and looks at the caches included; what it took to evict is not';
+COMMENT ON COLUMN io_probe_random_row.elapsed_ms IS 'Wall clock of the run in ms, pauses, looks at the caches and writing dirty pages back included; what it took to evict is not';
 COMMENT ON COLUMN io_probe_random_row.service_iops IS 'What one requester gets: fetches over the time spent in requests, as ioping''s other rate; times depth it is about iops';
 COMMENT ON COLUMN io_probe_random_row.ci_low_iops IS 'Lower end of the 95 % interval of iops within this run; NULL for runs under 20 slices of 1 ms and under a rate limit';
 COMMENT ON COLUMN io_probe_random_row.ci_high_iops IS 'Upper end of the same';
@@ -154,6 +154,7 @@ CREATE TYPE io_probe_random_series_row AS (
     cpu_system_pct  double precision,
     cpu_iowait_pct  double precision,
     cpu_idle_pct    double precision,
+    cpu_steal_pct   double precision,
     length_ms       double precision,
     status          text,
     notes           text[],
@@ -182,8 +183,9 @@ COMMENT ON COLUMN io_probe_random_series_row.cpu_user_pct IS 'Share of the machi
 COMMENT ON COLUMN io_probe_random_series_row.cpu_system_pct IS 'Share in the kernel, interrupts included';
 COMMENT ON COLUMN io_probe_random_series_row.cpu_iowait_pct IS 'Share idle with I/O outstanding';
 COMMENT ON COLUMN io_probe_random_series_row.cpu_idle_pct IS 'Share idle';
+COMMENT ON COLUMN io_probe_random_series_row.cpu_steal_pct IS 'Share that the hypervisor gave to others';
 COMMENT ON COLUMN io_probe_random_series_row.length_ms IS 'What this second really lasted, in ms; the last one ends with the run';
-COMMENT ON COLUMN io_probe_random_series_row.status IS 'ok; partial: something else ended it; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_random_series_row.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_random_series_row.notes IS 'What to know about the run, a sentence each; in the row of its last second';
 COMMENT ON COLUMN io_probe_random_series_row.sampled_at IS 'When this second ended';
 

@@ -55,7 +55,7 @@ COMMENT ON COLUMN io_probe_seqscan_row.from_device_pct IS 'Share that came from 
 COMMENT ON COLUMN io_probe_seqscan_row.blks_scanned IS 'Blocks read, holes included';
 COMMENT ON COLUMN io_probe_seqscan_row.complete IS 'Was everything read up to the end of the relation? If not, a note says what ended it';
 COMMENT ON COLUMN io_probe_seqscan_row.cold IS 'Verified: none of the blocks read was in the OS page cache before, and none was found in shared buffers; NULL if the kernel does not tell, or nothing held data';
-COMMENT ON COLUMN io_probe_seqscan_row.status IS 'ok; partial: something else ended it; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_seqscan_row.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_seqscan_row.notes IS 'What to know about this row, a sentence each';
 COMMENT ON COLUMN io_probe_seqscan_row.elapsed_ms IS 'Wall clock of the scan in ms, pauses and holes included; what it took to evict or to write back is not';
 COMMENT ON COLUMN io_probe_seqscan_row.ci_low_us IS 'Lower end of the 95 % interval of us_per_block; NULL for runs under 20 slices of 1 ms';

@@ -224,7 +224,15 @@ impl<'a> BufferReader<'a> {
         relation.close_files();
         let resident = Resident::new(relation, fork);
         let skip = if skip_resident { resident.blocks().to_vec() } else { Vec::new() };
-        Self { relation, fork, ring: compat::ring(0), skip, resident, usage: Usage::default(), skipped: 0 }
+        Self {
+            relation,
+            fork,
+            ring: compat::ring(Ahead::Sequential),
+            skip,
+            resident,
+            usage: Usage::default(),
+            skipped: 0,
+        }
     }
 
     /// What the buffer manager counted during the reads, and nothing else.

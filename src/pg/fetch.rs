@@ -9,7 +9,7 @@
 //! once, so nothing is lost by it.
 
 use io_probe_core::Result as CoreResult;
-use io_probe_core::random::{Fetch, Fetcher, Found, Plan, Recorder, Served};
+use io_probe_core::random::{Fetch, Fetcher, Found, Look, Plan, Recorder, Served};
 use pgrx::pg_sys;
 
 use super::buffers::{Resident, Usage};
@@ -39,7 +39,7 @@ impl<'a> BufferFetcher<'a> {
         Self {
             relation,
             depth: depth as usize,
-            ring: compat::ring(depth),
+            ring: compat::ring(if depth == 1 { Ahead::Sequential } else { Ahead::By(depth) }),
             skip,
             past_cache: server::reads_direct(),
             usage: Usage::default(),
@@ -55,6 +55,12 @@ impl<'a> BufferFetcher<'a> {
     /// Of the blocks fetched at a depth over 1, how many the OS page cache had right before; None if unknown.
     pub(crate) fn cached(&self) -> Option<u64> {
         self.cached
+    }
+
+    /// How to look into the page cache for fetches with so many reads ahead: the server starts anew with each batch, and
+    /// takes a while to get going.
+    pub(crate) fn look(depth: u32) -> Look {
+        if depth == 1 { Look::for_depth(1) } else { Look::Batches((32 * depth as usize).max(256)) }
     }
 
     /// How many reads the server lets run ahead of a reader that wants `depth`.
@@ -190,12 +196,7 @@ impl Blocks for Arriving<'_, '_, '_> {
         let depth = self.fetcher.depth;
         let steady = self.arrived > depth && self.arrived + depth <= self.end;
         let request = self.recorder.issued_by_others(fetch);
-        let mut over = self.recorder.done(request, Served::Unknown, steady).is_break();
-        if let Some(due) = self.recorder.early()
-            && !over
-        {
-            over = self.recorder.pause(due).is_break();
-        }
+        let over = self.recorder.done(request, Served::Unknown, steady).is_break();
         if over {
             self.end = self.handed_out;
         }

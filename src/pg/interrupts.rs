@@ -37,13 +37,6 @@ pub(crate) fn ask(relations: Vec<pg_sys::Oid>) -> impl FnMut() -> Option<Stop> {
     }
 }
 
-/// The same, with a bound on the time of the statement's probes.
-pub(crate) fn ask_within(relations: Vec<pg_sys::Oid>, left: Duration) -> impl FnMut() -> Option<Stop> {
-    let started = Instant::now();
-    let mut ask = ask(relations);
-    move || if started.elapsed() > left { Some(Stop::Statement) } else { ask() }
-}
-
 /// CHECK_FOR_INTERRUPTS, and the postmaster.
 #[inline]
 pub(crate) fn check() {

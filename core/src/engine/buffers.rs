@@ -10,12 +10,12 @@ use crate::{Error, Result};
 /// The size of a transparent huge page, in bytes.
 const HUGE_PAGE: usize = 2 << 20;
 
-/// One buffer a slot, page-aligned (which satisfies every O_DIRECT rule). Nobody looks at the content,
-/// so it is never borrowed.
+/// One buffer a slot, page-aligned (which satisfies every O_DIRECT rule). What is read is thrown away; only a
+/// writer borrows one, to fill it.
 ///
 /// They lie in huge pages where the kernel has them: a request whose memory is contiguous reaches the
 /// device as one segment, not as one every 4 kB, and there are virtual disks that read large requests
-/// three times as fast for it, and single blocks by a tenth. The page cache, whose folios are large, and
+/// three times as fast for it, and single blocks a tenth faster. The page cache, whose folios are large, and
 /// shared buffers in huge pages have that advantage too.
 pub(crate) struct Buffers {
     /// The whole mapping.
@@ -36,7 +36,7 @@ unsafe impl Sync for Buffers {}
 impl Buffers {
     /// `slots` buffers of `each` bytes, a multiple of the page size.
     pub(crate) fn new(slots: usize, each: usize) -> Result<Self> {
-        let failed = |e: nix::Error| Error::System { action: "allocate read buffers", source: e.into() };
+        let failed = |e: nix::Error| Error::System { action: "allocate I/O buffers", source: e.into() };
         let used = slots.checked_mul(each).ok_or_else(|| failed(nix::Error::ENOMEM))?;
         let used = used.checked_next_multiple_of(HUGE_PAGE).ok_or_else(|| failed(nix::Error::ENOMEM))?;
         let length = used.checked_add(HUGE_PAGE).and_then(NonZeroUsize::new);

@@ -18,7 +18,7 @@ pub enum Found {
     Hole,
     /// All of it was in the page cache.
     Cached,
-    /// Some of it was not.
+    /// Some of it was not; or nobody looked, since it is fetched past the page cache.
     Missing,
     /// The kernel does not tell.
     Unknown,
@@ -49,12 +49,6 @@ impl Look {
     /// For fetches of our own at this depth.
     pub fn for_depth(depth: usize) -> Self {
         if depth == 1 { Look::Batches(32) } else { Look::Each }
-    }
-
-    /// For fetches that the server makes with so many reads ahead: it starts anew with each batch and takes a while
-    /// to get going.
-    pub fn for_server(depth: usize) -> Self {
-        Look::Batches(if depth == 1 { 32 } else { (32 * depth).max(256) })
     }
 }
 
@@ -119,12 +113,12 @@ impl<'a> Plan<'a> {
     }
 
     /// Has every block been handed out?
-    pub fn is_complete(&self) -> bool {
+    pub(super) fn is_complete(&self) -> bool {
         self.taken == self.order.len() && self.batch.is_empty()
     }
 
     /// Begins again in another order.
-    pub fn restart(&mut self, order: Permutation) {
+    pub(super) fn restart(&mut self, order: Permutation) {
         (self.order, self.first, self.taken) = (order, 0, 0);
         self.ahead = self.peek();
         self.batch.clear();
@@ -167,7 +161,7 @@ impl<'a> Plan<'a> {
     /// Called while nothing is being timed.
     pub(crate) fn prepare(&mut self, pace: &mut Pace<'_>) -> Result<()> {
         let size = if let Look::Batches(size) = self.look { size } else { 0 };
-        if size == 0 && self.next_is_new() {
+        if self.next_is_new() {
             self.see_next(true, pace)?;
         }
         while self.batch.len() < size && self.budget > 0 {
@@ -221,11 +215,6 @@ impl<'a> Plan<'a> {
             }
             _ => Ok(None),
         }
-    }
-
-    /// Must the plan be prepared before it hands out more?
-    pub(super) fn is_unprepared(&self) -> bool {
-        self.next_is_new() || matches!(self.look, Look::Batches(_)) && self.batch.is_empty()
     }
 
     /// Is the next block in a segment of which nothing is known yet?

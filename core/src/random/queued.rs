@@ -36,20 +36,14 @@ impl Fetcher for Queued<'_> {
                     more = recorder.pause(due).is_continue();
                     continue;
                 }
-                if plan.next_is_new() {
-                    if in_flight {
-                        if !recorder.disturb(|pace| plan.see_next(false, pace))? {
-                            phase.drain();
-                            break;
-                        }
-                    } else {
-                        plan.see_next(true, recorder.pace())?;
-                        recorder.idle();
-                        recorder.resume();
-                        more = !recorder.is_over();
-                        phase = Phase::new(self.depth);
-                        continue;
-                    }
+                // What is found out about a segment may take long, and would be the time of all in flight.
+                if plan.next_is_new()
+                    && (!in_flight
+                        || phase.draining
+                        || !recorder.disturb(|pace| plan.see_next(false, pace))?)
+                {
+                    phase.draining = true;
+                    break;
                 }
                 let Some(fetch) = plan.hand_out()? else {
                     more = false;
@@ -74,10 +68,7 @@ impl Fetcher for Queued<'_> {
                 self.idle.pop();
             }
             if self.idle.len() == self.depth {
-                if !more || plan.is_unprepared() {
-                    return Ok(());
-                }
-                continue;
+                return Ok(());
             }
             let completion = self.engine.wait(&mut || recorder.idle())?;
             let Some(request) = self.slots[completion.slot].take() else { continue };
@@ -124,9 +115,5 @@ impl Phase {
     fn complete(&mut self) -> bool {
         self.completed += 1;
         self.completed > self.depth && !self.draining
-    }
-
-    fn drain(&mut self) {
-        self.draining = true;
     }
 }

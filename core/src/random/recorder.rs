@@ -73,6 +73,7 @@ pub struct Recorder<'a> {
     passed_over: u64,
     unknown: u64,
     in_flight: usize,
+    /// How long requests in flight were disturbed, in all, in nanoseconds.
     disturbed: u64,
     warmup_ns: Option<u64>,
     /// The end of what was timed last, and so the start of what comes next.
@@ -313,8 +314,8 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Asks whether to stop, which may unwind, and tells how far it got. Timed only while requests are in flight,
-    /// or `ours` are not all that there are.
+    /// Asks whether to stop, which may unwind, and tells how far it got. It takes no time of the run's when nothing is in
+    /// flight; `ours` is false where the server reads ahead, of which `in_flight` knows nothing.
     fn check(&mut self, now: u64, ours: bool) {
         if self.stop.is_none() {
             self.stop = self.pace.check(now);

@@ -33,13 +33,6 @@ pub struct Second {
     pub cpu: Option<CpuShares>,
 }
 
-impl Second {
-    /// Fetches a second.
-    pub fn iops(&self) -> f64 {
-        self.fetches as f64 * 1e9 / self.length_ns as f64
-    }
-}
-
 /// Collects the seconds of a run.
 pub struct Series {
     leaves: Vec<Leaf>,

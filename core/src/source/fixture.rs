@@ -13,7 +13,7 @@ pub(crate) const BLOCK: u64 = 8192;
 /// Blocks of a segment.
 const SEGMENT: u32 = 256;
 
-/// Segment files in the build directory: `/tmp` may be memory.
+/// Segment files in the crate's own directory: `/tmp` may be memory.
 pub(crate) struct Relation {
     _directory: tempfile::TempDir,
     pub(crate) source: Source,

@@ -6,7 +6,6 @@ mod series;
 
 use io_probe_core::account::Account;
 use io_probe_core::clock::Monotonic;
-use io_probe_core::engine;
 use io_probe_core::order::Permutation;
 use io_probe_core::pace::{Ask, Limits};
 use io_probe_core::random::{self, Fetcher, Look, Plan, Queued, Series, WithoutData};
@@ -229,8 +228,7 @@ impl Target<'_> {
         ask: &mut Ask<'_>,
     ) -> Outcome<Measured> {
         let depth = self.request.depth;
-        let wanted = gucs::engine().filter(|_| depth > 1);
-        let mut opened = engine::open(wanted, depth as usize, self.subject.source.block_size() as usize)?;
+        let mut opened = Subject::engine(depth, self.subject.block_size())?;
         let engine = opened.engine.kind().to_string();
         let mut notes: Vec<String> = opened.note.into_iter().collect();
         let mut plan = self.plan(place, look, None);
@@ -267,7 +265,7 @@ impl Target<'_> {
         let before = account();
         let resident = Resident::new(&self.subject.relation, Fork::MAIN);
         let without_data = |part: &Part, holes| resident.remove_from(part, holes);
-        let mut plan = self.plan(place, Look::for_server(depth as usize), Some(&without_data));
+        let mut plan = self.plan(place, BufferFetcher::look(depth), Some(&without_data));
         let mut fetcher = BufferFetcher::new(&self.subject.relation, depth, cold.then_some(&resident));
         let (run, mut cost) = self.run(&mut plan, &mut fetcher, before.clone(), series, progress, ask)?;
         let through_workers = matches!(before, Account::With(_));

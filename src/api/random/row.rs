@@ -196,20 +196,25 @@ impl Row {
             self.verdict.note(TIERS_UNKNOWN);
         }
         if path == Path::Direct && self.from_device_pct.is_some_and(|share| share < 99.9) {
-            // Figures that are not the device's must not be taken for it.
-            self.latency = LatencyFigures::default();
-            (self.iops, self.mib_per_s, self.service_iops) = (None, None, None);
-            (self.ci_low_iops, self.ci_high_iops) = (None, None);
-            (self.lat_p999_us, self.lat_max_us, self.lat_min_us, self.lat_mdev_us) = (None, None, None, None);
-            (self.device_us, self.response_avg_us, self.response_p99_us) = (None, None, None);
-            (self.warmup_us, self.over_read) = (None, None);
-            self.verdict.void(NOT_DIRECT);
+            self.withhold(NOT_DIRECT);
         }
-        if measured.overfull().is_some_and(|share| !(0.85..1.1).contains(&share)) {
-            self.verdict.void("rate times latency is not the depth: the figures contradict each other");
+        if measured.fullness().is_some_and(|share| !(0.85..1.1).contains(&share)) {
+            self.withhold("rate times latency is not the depth: the figures contradict each other");
         }
         let device_blocks = tiers.map(|tiers| tiers.device);
         self.device_figures = DeviceFigures::of(&measured.cost, device_blocks, &mut self.verdict);
+    }
+
+    /// Figures that can't be true must not be taken for it.
+    fn withhold(&mut self, why: &str) {
+        self.latency = LatencyFigures::default();
+        (self.iops, self.mib_per_s, self.service_iops) = (None, None, None);
+        (self.ci_low_iops, self.ci_high_iops) = (None, None);
+        (self.lat_p999_us, self.lat_max_us, self.lat_min_us, self.lat_mdev_us) = (None, None, None, None);
+        (self.shared_us, self.os_us, self.device_us) = (None, None, None);
+        (self.response_avg_us, self.response_p99_us) = (None, None);
+        (self.warmup_us, self.over_read) = (None, None);
+        self.verdict.void(why);
     }
 
     fn tell_notes(&mut self, target: &Target<'_>, path: Path, measured: &Measured, tiers: Option<Tiers>) {
@@ -272,9 +277,9 @@ impl Measured {
         self.place.emptied == Some(true) && beyond.is_some_and(|bytes| bytes >= tiers.os * block_size)
     }
 
-    /// By Little's law, requests in flight are rate times latency: how much more is that than the depth? None where
-    /// there is no queue of our own, or too little to tell.
-    fn overfull(&self) -> Option<f64> {
+    /// Requests in flight by Little's law (rate times latency), as a share of the depth; None where there is no queue of
+    /// our own, or too little to tell.
+    fn fullness(&self) -> Option<f64> {
         const ENOUGH: u64 = 1000;
         let run = &self.run;
         let full = self.depth > 1 && !run.throttled && run.rated.work >= ENOUGH;

@@ -34,6 +34,7 @@ pub(super) struct SeriesRow {
     cpu_system_pct: Option<f64>,
     cpu_iowait_pct: Option<f64>,
     cpu_idle_pct: Option<f64>,
+    cpu_steal_pct: Option<f64>,
     length_ms: Option<f64>,
     #[serde(flatten)]
     verdict: Verdict,
@@ -124,6 +125,7 @@ impl SeriesRow {
             cpu_system_pct: cpu.map(|c| figure(c.system_pct)),
             cpu_iowait_pct: cpu.map(|c| figure(c.iowait_pct)),
             cpu_idle_pct: cpu.map(|c| figure(c.idle_pct)),
+            cpu_steal_pct: cpu.map(|c| figure(c.steal_pct)),
             length_ms: Some(figure(second.length_ns as f64 / 1e6)),
             verdict: Verdict { status, notes: Vec::new() },
             sampled_at: server::timestamp(end),

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use io_probe_core::account::Account;
 use io_probe_core::clock::Monotonic;
-use io_probe_core::engine::{self, Kind};
+use io_probe_core::engine::Kind;
 use io_probe_core::pace::{Ask, Limits};
 use io_probe_core::scan::{self, Buffered, Direct, Reader, Scan};
 use io_probe_core::witness::{Cost, Witness};
@@ -202,7 +202,7 @@ impl Target<'_> {
     fn direct(&self, blocks: Range<u64>, progress: &Progress, ask: &mut Ask<'_>) -> Outcome<Run> {
         let (depth, chunk_blocks) = (self.request.depth, self.request.chunk_blocks);
         let chunk = chunk_blocks * self.subject.block_size();
-        let mut opened = engine::open(gucs::engine(), depth as usize, chunk as usize).map_err(Error::from)?;
+        let mut opened = Subject::engine(depth, chunk)?;
         let engine = opened.engine.as_mut();
         let method = Method {
             engine: engine.kind().to_string(),

@@ -41,20 +41,23 @@ pub(in crate::pg) const PREFETCH_METHOD: &str = "PrefetchBuffer";
 #[cfg(not(any(feature = "pg15", feature = "pg16")))]
 pub(in crate::pg) const PREFETCH_METHOD: &str = READ_METHOD;
 
-/// A ring of buffers as bulk reads use it; `depth` is not 0 for a reader that is to be held to so many reads ahead,
-/// since a stream pins no more buffers than its ring has. In the present memory context.
-pub(in crate::pg) fn ring(depth: u32) -> pg_sys::BufferAccessStrategy {
+/// A ring of buffers as bulk reads use it. One that shall run no further ahead than it is told gets as many buffers,
+/// since a stream pins no more than its ring has. In the present memory context.
+pub(in crate::pg) fn ring(ahead: Ahead) -> pg_sys::BufferAccessStrategy {
     // SAFETY: allocates.
     unsafe {
         #[cfg(feature = "pg15")]
         {
-            let _ = depth;
+            let _ = ahead;
             pg_sys::GetAccessStrategy(pg_sys::BufferAccessStrategyType::BAS_BULKREAD)
         }
         #[cfg(not(feature = "pg15"))]
         {
             // 256 kB is what the server itself takes.
-            let kb = if depth > 1 { depth * pg_sys::BLCKSZ / 1024 } else { 256 };
+            let kb = match ahead {
+                Ahead::By(depth) => depth * pg_sys::BLCKSZ / 1024,
+                Ahead::Sequential => 256,
+            };
             pg_sys::GetAccessStrategyWithSize(pg_sys::BufferAccessStrategyType::BAS_BULKREAD, kb as i32)
         }
     }
