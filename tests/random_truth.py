@@ -303,7 +303,8 @@ class Tiers(RandomTruth):
                     with open(self.file(), "rb") as file:
                         while file.read(MIB):
                             pass
-                    self.assertEqual(fincore(self.file()), BYTES)
+                    # Not to the last page: a kernel may take some back at any time.
+                    self.assertGreater(fincore(self.file()), BYTES * 0.99)
                     self.set_queue(read_ahead_kb=read_ahead_kb)
                     row = self.fetch(path, cold=True, options={"max_bytes": BYTES // 4})
                     self.assertIs(row["cold"], True)
