@@ -2,8 +2,9 @@
 //!
 //! A [`Plan`] says which blocks in which order; a [`Fetcher`] fetches them at its depth; a [`Recorder`] times
 //! them. At depth 1 the end of one request is the start of the next, so that one reading of the clock does. At
-//! a greater depth a request ends when it is seen to be done. It is a closed loop: these are service times. Under a rate limit there is a schedule too, which is kept when a request is late, and
-//! response times are taken from when a request was due.
+//! a greater depth a request ends when it is seen to be done. It is a closed loop: these are service times.
+//! Under a rate limit there is a schedule too, which is kept when a request is late, and response times are
+//! taken from when a request was due.
 //!
 //! The rate is over the wall clock of what is timed. Left out of it are the first request (warm-up, given
 //! apart), and at a depth over 1 the time in which the queue is being filled or emptied, with the requests that come
@@ -16,9 +17,9 @@
 //!
 //! Caveats. In a relation of more than 48 segments files are opened and closed all the time, a few microseconds
 //! each: above 100,000 fetches a second that limits the rate. With looks in batches, a block that an earlier fetch of
-//! the same batch brought in by readahead counts as the device's; looks beside requests in flight take a fifth of
-//! what a hit takes, and so from the rate of a queue that finds most in the page cache. What is below the kernel may
-//! cache too.
+//! the same batch brought in by readahead counts as the device's; looks beside requests in flight take a twentieth of
+//! what a hit takes in a queue, and so from the rate where the page cache serves nearly all. What is below the kernel
+//! may cache too.
 
 mod plan;
 mod queued;
