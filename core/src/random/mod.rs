@@ -30,9 +30,10 @@ mod sweep;
 #[cfg(test)]
 mod tests;
 
-pub use plan::{Fetch, Found, Look, Plan, WithoutData};
+pub use plan::{Fetch, Found, Look, Plan};
 pub use queued::Queued;
 pub use recorder::{Recorder, Request, Served};
+pub use segments::WithoutData;
 pub use series::{Second, Series};
 pub use sweep::{Engines, Step, Sweep, knee, sweep};
 

@@ -4,12 +4,11 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::sync::Arc;
 
-use super::segments::{MOST_OPEN, Segments};
+use super::segments::{MOST_OPEN, Segments, WithoutData};
 use crate::Result;
-use crate::extents::Holes;
 use crate::order::Permutation;
 use crate::pace::Pace;
-use crate::source::{Part, Source};
+use crate::source::Source;
 
 /// What the kernel had of a block right before it was fetched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,9 +50,6 @@ impl Look {
         if depth == 1 { Look::Batches(32) } else { Look::Each }
     }
 }
-
-/// Tells which holes of a part of the relation have no data for its reader either.
-pub type WithoutData<'a> = dyn Fn(&Part, Holes) -> Holes + 'a;
 
 /// The blocks of a relation in random order, each at most once.
 ///

@@ -3,7 +3,6 @@
 use std::fs::File;
 use std::sync::Arc;
 
-use super::plan::WithoutData;
 use crate::extents::Holes;
 use crate::pace::Pace;
 use crate::source::{Part, Source};
@@ -12,6 +11,9 @@ use crate::{Result, cache};
 /// Files that are kept open. A relation of 1 TB has 1,024, and a server process may have no more
 /// descriptors than that in all.
 pub(super) const MOST_OPEN: usize = 48;
+
+/// Tells which holes of a part of the relation have no data for its reader either.
+pub type WithoutData<'a> = dyn Fn(&Part, Holes) -> Holes + 'a;
 
 /// Segment files, opened when they are wanted; of too many, the one that was unused the longest is closed.
 pub(super) struct Segments<'a> {
