@@ -356,4 +356,4 @@ def shares(row):
 
 
 if __name__ == "__main__":
-    main()
+    main(again=True)

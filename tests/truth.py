@@ -326,4 +326,4 @@ class OtherReader:
 
 
 if __name__ == "__main__":
-    main()
+    main(again=True)
