@@ -45,11 +45,13 @@ class Runner(unittest.TextTestRunner):
 def main(again=False):
     """Runs the tests of the calling file; exits with 77 when every one was skipped.
 
-    With `again`, what failed is run once more and counts as that says: for tests that rest on what the OS cache holds,
-    since a kernel, or a host that wants its memory back, may empty it at any time. A defect fails twice."""
+    With `again`, what failed is run up to twice more and counts as that says: for tests that rest on what the OS cache
+    holds, since a kernel, or a host that wants its memory back, may empty it at any time. A defect fails each time."""
     result = unittest.main(exit=False, testRunner=Runner(verbosity=2)).result
     skipped, run = result.skipped, result.testsRun
-    if again and not result.wasSuccessful():
+    for _ in range(2 if again else 0):
+        if result.wasSuccessful():
+            break
         failed = {getattr(test, "test_case", test).id() for test, _ in result.failures + result.errors}
         say(f"once more: {', '.join(sorted(failed))}")
         result = Runner(verbosity=2).run(unittest.defaultTestLoader.loadTestsFromNames(sorted(failed)))

@@ -167,7 +167,7 @@ class Device(RandomTruth):
                     self.assertEqual((row["status"], row["from_device_pct"]), ("ok", 100))
                     self.about(row["mib_per_s"], row["iops"] * BLOCK / MIB, 0.001)
                     # A table of a few blocks is gone through again and again.
-                    self.assertGreaterEqual(row["elapsed_ms"], 490)
+                    self.assertGreaterEqual(row["elapsed_ms"], 480)
                     self.assertGreater(row["fetches"], row["depth"])
                 fetches = sum(row["fetches"] for row in rows)
                 self.about(after["reads"] - before["reads"], fetches, 0.01)

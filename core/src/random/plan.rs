@@ -113,6 +113,11 @@ impl<'a> Plan<'a> {
         self.taken == self.order.len() && self.batch.is_empty()
     }
 
+    /// Has no block been handed out yet?
+    pub(super) fn is_untouched(&self) -> bool {
+        self.taken == 0
+    }
+
     /// Begins again in another order.
     pub(super) fn restart(&mut self, order: Permutation) {
         (self.order, self.first, self.taken) = (order, 0, 0);

@@ -88,14 +88,16 @@ pub fn sweep(
                 }
                 let elapsed = Duration::from_nanos(clock.now() - started);
                 left.shared = limits.shared.saturating_sub(elapsed);
+                let whole = plan.is_untouched();
                 let mut queued = Queued::new(engines.at(step.depth), step.depth);
                 let mut report = |blocks| progress(fetched + blocks);
                 let one = run(plan, &mut queued, &left, clock, ask, &mut report, None)?;
                 fetched += one.fetches;
                 left.duration = left.duration.saturating_sub(Duration::from_nanos(one.elapsed_ns));
                 left.max_bytes = left.max_bytes.saturating_sub(one.with_data() * block_size);
-                // It came to the end of the relation. Where that is too small for a rate, again won't help.
-                let again = one.stop.is_none() && one.rated.work > 0 && !left.duration.is_zero();
+                // It came to the end of the relation. Where all of that is too small for a rate, again won't help.
+                let too_small = whole && one.rated.work == 0;
+                let again = one.stop.is_none() && !too_small && !left.duration.is_zero();
                 let sum = match round.take() {
                     None => one,
                     Some(sum) => sum.plus(one),
