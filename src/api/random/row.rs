@@ -280,9 +280,10 @@ impl Measured {
     /// Requests in flight by Little's law (rate times latency), as a share of the depth; None where there is no queue of
     /// our own, or too little to tell.
     fn fullness(&self) -> Option<f64> {
-        const ENOUGH: u64 = 1000;
+        // In a short run, a moment without a CPU while the queue is emptied would count for much.
+        const ENOUGH_NS: u64 = 500_000_000;
         let run = &self.run;
-        let full = self.depth > 1 && !run.throttled && run.rated.work >= ENOUGH;
+        let full = self.depth > 1 && !run.throttled && run.rated.ns >= ENOUGH_NS;
         let latency = run.latencies.moments().mean().filter(|_| full)?;
         Some(latency * run.rated.work as f64 / run.rated.ns as f64 / f64::from(self.depth))
     }
