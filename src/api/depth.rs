@@ -105,8 +105,10 @@ impl Request {
     fn run(&self) -> Result<Vec<Row>> {
         let _lock = ProbeLock::acquire(self.wait)?;
         let subject = Subject::open(self.rel, Fork::MAIN, "io_probe_depth")?;
+        // One moment and one device for all rows of the call.
+        let identity = Identity::of(&subject);
         let blank =
-            |depth| Row { depth, seed: self.seed as i64, identity: Identity::of(&subject), ..Row::default() };
+            |depth| Row { depth, seed: self.seed as i64, identity: identity.clone(), ..Row::default() };
         let mut rows: Vec<Row> = self.depths.iter().map(|&depth| blank(depth)).collect();
         let _charge = statement::charge();
         if statement::left().is_zero() {

@@ -63,14 +63,14 @@ impl Options {
     }
 
     /// A number of at least 1 that fits 32 bits.
-    pub(super) fn rate(&self, key: &str) -> Result<Option<u32>> {
+    fn rate(&self, key: &str) -> Result<Option<u32>> {
         self.get(key, "a whole number from 1 to 4294967295", |value| {
             u32::try_from(value.as_u64()?).ok().filter(|n| *n > 0)
         })
     }
 
     /// A share over 0 and under 1.
-    pub(super) fn share(&self, key: &str) -> Result<Option<f64>> {
+    fn share(&self, key: &str) -> Result<Option<f64>> {
         self.get(key, "a number over 0 and under 1", |value| value.as_f64().filter(|n| *n > 0.0 && *n < 1.0))
     }
 

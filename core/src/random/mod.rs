@@ -17,8 +17,8 @@
 //!
 //! Caveats. In a relation of more than 48 segments files are opened and closed all the time, a few microseconds
 //! each: above 100,000 fetches a second that limits the rate. With looks in batches, a block that an earlier fetch of
-//! the same batch brought in by readahead counts as the device's; looks beside requests in flight take a twentieth of
-//! what a hit takes in a queue, and so from the rate where the page cache serves nearly all. What is below the kernel
+//! the same batch brought in by readahead counts as the device's; the time of looks beside requests
+//! in flight is part of the rate, which shows where the page cache serves nearly all. What is below the kernel
 //! may cache too.
 
 mod plan;

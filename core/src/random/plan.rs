@@ -37,7 +37,7 @@ pub struct Fetch {
 pub enum Look {
     /// No: fetches go past the page cache.
     Never,
-    /// Yes, right before, beside requests in flight. It takes a twentieth of what a hit takes in a queue.
+    /// Yes, right before, beside requests in flight. Where the page cache serves nearly all, that slows the queue down.
     Each,
     /// Yes, so many blocks at a time, while nothing is being timed. What the first fetches of such a batch
     /// read around their block may be found by the later ones: the smaller, the truer.
