@@ -9,7 +9,7 @@
 #   make bench          compares with the tools that one would use without the extension
 
 EXTENSION = pg_io_probe
-REGRESS = extension device cache seqscan random depth ping bad_input privileges settings explain lock cleanup
+REGRESS = extension device cache seqscan random depth ping sync bad_input privileges settings explain lock cleanup
 
 PG_CONFIG = pg_config
 

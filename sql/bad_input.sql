@@ -91,6 +91,45 @@ SELECT op FROM io_probe_ping('plain', options => '{"max_bytes": 8192}'); \echo :
 SELECT op FROM io_probe_ping('plain', options => '{"seed": -1}'); \echo :SQLSTATE
 SELECT op FROM io_probe_ping('plain', options => '{"seed": 18446744073709551616}'); \echo :SQLSTATE
 SELECT op FROM io_probe_ping('plain', options => '{"wait": 1}'); \echo :SQLSTATE
+-- syncs
+SELECT section FROM io_probe_sync('disk'); \echo :SQLSTATE
+SELECT section FROM io_probe_sync('WAL'); \echo :SQLSTATE
+SELECT section FROM io_probe_sync('tablespace'); \echo :SQLSTATE
+SELECT section FROM io_probe_sync('tablespace', 'nowhere'); \echo :SQLSTATE
+SELECT section FROM io_probe_sync('tablespace', ''); \echo :SQLSTATE
+SELECT section FROM io_probe_sync('wal', 'pg_default'); \echo :SQLSTATE
+SELECT section FROM io_probe_sync(spcname => 'nowhere'); \echo :SQLSTATE
+SELECT section FROM io_probe_sync(duration => '0'); \echo :SQLSTATE
+SELECT section FROM io_probe_sync(duration => '-1 s'); \echo :SQLSTATE
+SELECT section FROM io_probe_sync(duration => '61 s'); \echo :SQLSTATE
+SELECT section FROM io_probe_sync(write_kb => 0); \echo :SQLSTATE
+SELECT section FROM io_probe_sync(write_kb => -2147483648); \echo :SQLSTATE
+SELECT section FROM io_probe_sync(write_kb => 1025); \echo :SQLSTATE
+SELECT section FROM io_probe_sync(sections => '{}'); \echo :SQLSTATE
+SELECT section FROM io_probe_sync(sections => '{no_sync,NULL}'); \echo :SQLSTATE
+SELECT section FROM io_probe_sync(sections => '{no_sync,fsync}'); \echo :SQLSTATE
+SELECT section FROM io_probe_sync(sections => '{NO_SYNC}'); \echo :SQLSTATE
+SELECT section FROM io_probe_sync(depth => 0); \echo :SQLSTATE
+SELECT section FROM io_probe_sync(depth => -2147483648); \echo :SQLSTATE
+SELECT section FROM io_probe_sync(depth => 129); \echo :SQLSTATE
+SELECT section FROM io_probe_sync(sections => '{one_write}', depth => 2); \echo :SQLSTATE
+SELECT section FROM io_probe_sync(sections => '{wal_segment,no_sync}', depth => 2); \echo :SQLSTATE
+SELECT section FROM io_probe_sync(options => '{"seed": 1}'); \echo :SQLSTATE
+SELECT section FROM io_probe_sync(options => '["direct"]'); \echo :SQLSTATE
+SELECT section FROM io_probe_sync(options => '{"direct": 1}'); \echo :SQLSTATE
+SELECT section FROM io_probe_sync(options => '{"wait": "yes"}'); \echo :SQLSTATE
+SELECT section FROM io_probe_sync(depth => 2, options => '{"commit_delay": -1}'); \echo :SQLSTATE
+SELECT section FROM io_probe_sync(depth => 2, options => '{"commit_delay": 100001}'); \echo :SQLSTATE
+SELECT section FROM io_probe_sync(depth => 2, options => '{"commit_delay": "1 ms"}'); \echo :SQLSTATE
+SELECT section FROM io_probe_sync(options => '{"commit_delay": 10}'); \echo :SQLSTATE
+SELECT section FROM io_probe_sync(depth => 2, options => '{"commit_bytes": 0}'); \echo :SQLSTATE
+SELECT section FROM io_probe_sync(depth => 2, options => '{"commit_bytes": 1048577}'); \echo :SQLSTATE
+SELECT section FROM io_probe_sync(depth => 1, options => '{"commit_bytes": 100}'); \echo :SQLSTATE
+SELECT section FROM io_probe_sync(options => '{"max_bytes": 0}'); \echo :SQLSTATE
+SELECT section FROM io_probe_sync(options => '{"max_bytes": 68719476737}'); \echo :SQLSTATE
+SELECT section FROM io_probe_sync(options => '{"max_iops": 0}'); \echo :SQLSTATE
+SELECT section FROM io_probe_sync(options => '{"max_mib_per_s": 0.5}'); \echo :SQLSTATE
+SELECT section FROM io_probe_sync(options => '{"precision": 1}'); \echo :SQLSTATE
 -- numbers beyond all bounds are wrong values, too, not internal errors
 \set VERBOSITY sqlstate
 SELECT path FROM io_probe_seqscan('plain', duration => '178000000 years');
@@ -98,6 +137,8 @@ SELECT path FROM io_probe_seqscan('plain', options => '{"max_bytes": 1e400}');
 SELECT path FROM io_probe_random('plain', duration => '178000000 years');
 SELECT op FROM io_probe_ping('plain', 2147483647, '178000000 years');
 SELECT op FROM io_probe_ping('plain', 2147483647, '-178000000 years');
+SELECT section FROM io_probe_sync(duration => '178000000 years', write_kb => 2147483647, depth => 2147483647);
+SELECT section FROM io_probe_sync(depth => 2, options => '{"commit_delay": 18446744073709551616}');
 \set VERBOSITY default
 
 -- relations that are none, or are gone
@@ -187,6 +228,8 @@ SELECT node_id FROM io_probe_explain_json('{"Plan": {"Node Type": "\ud800"}}');
 -- the session goes on
 SELECT path, complete FROM io_probe_seqscan('plain', '{os}');
 SELECT path, complete FROM io_probe_random('plain', '{os}');
+SET pg_io_probe.scratch_reserve = 0;
+SELECT section FROM io_probe_sync(duration => '1 ms', sections => '{no_sync}');
 
 SET client_min_messages = warning;
 DROP TABLE plain, parted CASCADE;

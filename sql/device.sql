@@ -63,10 +63,12 @@ SELECT item FROM io_probe_check() WHERE status NOT IN ('ok', 'unsupported', 'den
   OR (status = 'ok') <> (what_to_do IS NULL);
 -- a superuser is denied nothing
 SELECT item FROM io_probe_check() WHERE status = 'denied';
--- each object has its device and each tablespace says what it thinks of O_DIRECT
+-- each object has its device, each tablespace says what it thinks of O_DIRECT, and all but temp have a scratch file
 SELECT count(*) FILTER (WHERE starts_with(item, 'device of ')) =
          (SELECT count(DISTINCT (object, spcname)) FROM io_probe_device()) AS devices,
-       count(*) FILTER (WHERE starts_with(item, 'O_DIRECT')) >= (SELECT count(*) FROM pg_tablespace) AS o_direct
+       count(*) FILTER (WHERE starts_with(item, 'O_DIRECT')) >= (SELECT count(*) FROM pg_tablespace) AS o_direct,
+       count(*) FILTER (WHERE item ~ '^scratch file on (wal$|tablespace )')
+         = (SELECT count(*) + 1 FROM pg_tablespace) AS scratch
   FROM io_probe_check();
 -- settings and their values, and the right to each function
 SELECT name FROM pg_settings WHERE name LIKE 'pg\_io\_probe.%'

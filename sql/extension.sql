@@ -38,6 +38,9 @@ ALTER TYPE io_probe_random_row DROP ATTRIBUTE fetches, DROP ATTRIBUTE notes, ADD
 SELECT path, status, blks_total > 0 AS blks_total, relname, future FROM io_probe_random('pg_class', '{server,os}');
 ALTER TYPE io_probe_ping_row DROP ATTRIBUTE request, ADD ATTRIBUTE future timestamptz;
 SELECT op, path, relname, future FROM io_probe_ping('pg_class', 1, path => 'os');
+ALTER TYPE io_probe_sync_row DROP ATTRIBUTE method, DROP ATTRIBUTE directory, ADD ATTRIBUTE future text[];
+SET LOCAL pg_io_probe.scratch_reserve = 0;
+SELECT section, flushes, depth, future FROM io_probe_sync(duration => '1 ms', sections => '{no_sync}');
 ROLLBACK;
 -- it can be moved
 CREATE SCHEMA "Other schema";
@@ -57,7 +60,7 @@ SELECT reltoastrelid AS toast FROM pg_class WHERE relname = 'toasted' \gset
 CREATE ROLE regress_io_probe_user;
 GRANT SELECT ON toasted TO regress_io_probe_user;
 GRANT USAGE ON SCHEMA "Other schema" TO regress_io_probe_user;
-GRANT EXECUTE ON FUNCTION "Other schema".io_probe_evict TO regress_io_probe_user;
+GRANT EXECUTE ON FUNCTION "Other schema".io_probe_evict, "Other schema".io_probe_sync TO regress_io_probe_user;
 CREATE SCHEMA trap;
 GRANT USAGE ON SCHEMA trap TO PUBLIC;
 CREATE TABLE trap.pg_class (LIKE pg_catalog.pg_class);
@@ -67,6 +70,7 @@ CREATE TABLE trap.pg_proc (LIKE pg_catalog.pg_proc);
 CREATE TABLE trap.pg_settings (LIKE pg_catalog.pg_settings);
 CREATE TABLE trap.pg_tablespace (LIKE pg_catalog.pg_tablespace);
 CREATE FUNCTION trap.io_probe_evict(regclass) RETURNS boolean LANGUAGE sql AS 'SELECT false';
+CREATE FUNCTION trap.io_probe_sync() RETURNS boolean LANGUAGE sql AS 'SELECT false';
 CREATE FUNCTION trap.current_setting(text) RETURNS text LANGUAGE sql AS 'SELECT ''trapped''';
 CREATE FUNCTION trap.never(oid, oid) RETURNS boolean LANGUAGE sql AS 'SELECT false';
 CREATE FUNCTION trap.never(text, text) RETURNS boolean LANGUAGE sql AS 'SELECT false';
@@ -81,10 +85,14 @@ SELECT path FROM "Other schema".io_probe_random('toasted', cold => true);
 SELECT path FROM "Other schema".io_probe_random_series('toasted', cold => true);
 SELECT depth FROM "Other schema".io_probe_depth('toasted', '{1}');
 SELECT path FROM "Other schema".io_probe_ping('toasted', 1);
+SET pg_io_probe.scratch_reserve = 0;
+SELECT section FROM "Other schema".io_probe_sync('tablespace', 'pg_default', '1 ms', sections => '{no_sync}');
 SELECT relid FROM "Other schema".io_probe_explain('SELECT FROM public.toasted');
 SET ROLE regress_io_probe_user;
 SELECT fork FROM "Other schema".io_probe_evict(:toast);
+SELECT section FROM "Other schema".io_probe_sync('tablespace', 'pg_default', '1 ms', sections => '{no_sync}');
 RESET ROLE;
+RESET pg_io_probe.scratch_reserve;
 RESET search_path;
 
 SET client_min_messages = warning;

@@ -37,6 +37,8 @@ SELECT path FROM io_probe_random_series(:toast, '{server,os}', cold => true, dep
 SELECT depth FROM io_probe_depth('held_pkey', '{1,3}', '20 ms');
 SET pg_io_probe.scratch_reserve = 0;
 SELECT op FROM io_probe_ping(:toast, 2, '0', 'pingpong', 'os');
+SELECT section FROM io_probe_sync(duration => '1 ms', sections => '{other_fd,no_sync}');
+SELECT DISTINCT section FROM io_probe_sync('tablespace', 'pg_default', '1 ms', depth => 4);
 SELECT fork FROM io_probe_cache('held_pkey');
 SELECT fork FROM io_probe_evict('held_pkey');
 SELECT * FROM left_behind;
@@ -59,6 +61,7 @@ SELECT path FROM io_probe_seqscan('held_pkey', options => '{"start_blk": 1000}')
 SET pg_io_probe.scratch_reserve = 2147483647;
 \set VERBOSITY sqlstate
 SELECT op FROM io_probe_ping('held', 1, '0', 'pingpong', 'os');
+SELECT section FROM io_probe_sync(depth => 4);
 \set VERBOSITY default
 SET pg_io_probe.scratch_reserve = 0;
 SELECT * FROM left_behind;
@@ -69,6 +72,10 @@ SELECT path FROM io_probe_seqscan('held_pkey', '{server}', '60 s', options => '{
 SELECT path FROM io_probe_random('held', '{os}', '60 s', depth => 4, options => '{"max_iops": 10}'); \echo :SQLSTATE
 SELECT path FROM io_probe_random(:toast, '{server}', '60 s', options => '{"max_iops": 10}'); \echo :SQLSTATE
 SELECT op FROM io_probe_ping('held', 60, '1 s', 'write', 'os'); \echo :SQLSTATE
+SELECT section FROM io_probe_sync(duration => '60 s', sections => '{no_sync}'); \echo :SQLSTATE
+SELECT section FROM io_probe_sync(duration => '60 s', sections => '{other_fd}', options => '{"max_iops": 1}');
+\echo :SQLSTATE
+SELECT section FROM io_probe_sync(duration => '60 s', depth => 4, options => '{"direct": false}'); \echo :SQLSTATE
 RESET statement_timeout;
 SELECT * FROM left_behind;
 -- also if the error is caught (direct is not possible everywhere) while the transaction goes on
@@ -82,10 +89,12 @@ END $$;
 SET LOCAL statement_timeout = 0;
 SELECT * FROM left_behind;
 ROLLBACK;
--- nor does such a call leave descriptors: those of the probe are read only, the server's own are not
-CREATE VIEW read_only AS
+-- nor does such a call leave descriptors: most of the probe's are read only, or open with O_TMPFILE, O_DSYNC, O_DIRECT;
+-- the server's own are not
+CREATE VIEW own AS
   SELECT count(*) AS descriptors FROM pg_ls_dir('/proc/self/fdinfo') AS fd,
-    pg_read_file('/proc/self/fdinfo/' || fd, 0, 1000, true) AS info WHERE info ~ 'flags:\s*\d*0\n';
+    pg_read_file('/proc/self/fdinfo/' || fd, 0, 1000, true) AS info
+    WHERE info ~ 'flags:\s*\d*(0|[2367]\d{7}|[145]\d{4})\n';
 CREATE VIEW call AS
   SELECT format($$DO 'BEGIN
       PERFORM io_probe_%s;
@@ -98,8 +107,10 @@ CREATE VIEW call AS
     $$random(''held'', ''{server}'', depth => 4, options => ''{"max_iops": 10}'')$$,
     $$random_series(''held'', ''{os}'', options => ''{"max_iops": 10}'')$$,
     $$depth(''held'', ''{4}'', options => ''{"max_iops": 10}'')$$,
-    $$ping(''held'', 50, ''1 s'', ''pingpong'', ''os'')$$]) AS what;
-SELECT descriptors AS before FROM read_only \gset
+    $$ping(''held'', 50, ''1 s'', ''pingpong'', ''os'')$$,
+    $$sync(duration => ''60 s'', sections => ''{one_write,other_fd,no_sync}'')$$,
+    $$sync(''tablespace'', ''pg_default'', ''60 s'', depth => 4)$$]) AS what;
+SELECT descriptors AS before FROM own \gset
 SET statement_timeout = '100 ms';
 \set ECHO none
 TABLE call \gexec
@@ -108,7 +119,9 @@ RESET statement_timeout;
 SELECT count(*) FROM io_probe_seqscan('held', cold => true);
 SELECT count(*) FROM io_probe_random('held', cold => true, depth => 2);
 SELECT count(*) FROM io_probe_ping('held', 2, '0', 'write', 'os');
-SELECT descriptors - :before AS more FROM read_only;
+SELECT count(*) FROM io_probe_sync(duration => '1 ms');
+SELECT count(*) > 0 AS rows FROM io_probe_sync(duration => '1 ms', depth => 3);
+SELECT descriptors - :before AS more FROM own;
 SELECT * FROM left_behind;
 RESET pg_io_probe.engine;
 
@@ -132,6 +145,7 @@ SELECT path FROM io_probe_random('held_pkey', '{os}'); \echo :SQLSTATE
 SELECT path FROM io_probe_random_series('held_pkey', '{server}'); \echo :SQLSTATE
 SELECT depth FROM io_probe_depth('held_pkey'); \echo :SQLSTATE
 SELECT op FROM io_probe_ping('held_pkey', mode => 'write'); \echo :SQLSTATE
+SELECT section FROM io_probe_sync(); \echo :SQLSTATE
 \set VERBOSITY default
 SELECT * FROM left_behind WHERE what <> 'progress';
 SELECT pg_terminate_backend(pid) FROM other;
@@ -147,6 +161,15 @@ TABLE other;
 \! exec /proc/$PPID/exe -Xc "$QUERY" >/dev/null 2>&1 &
 CALL await(true);
 SELECT probe, relid, path FROM other;
+SELECT pg_terminate_backend(pid) FROM other;
+CALL await(false);
+\setenv QUERY 'SELECT io_probe_sync(duration => ''60 s'', sections => ''{other_fd}'')'
+\! exec /proc/$PPID/exe -Xc "$QUERY" >/dev/null 2>&1 &
+CALL await(true);
+SELECT probe, relid, path FROM other;
+\set VERBOSITY terse
+SELECT section FROM io_probe_sync(sections => '{wal_segment}', depth => 2); \echo :SQLSTATE
+\set VERBOSITY default
 SELECT pg_terminate_backend(pid) FROM other;
 CALL await(false);
 DROP VIEW other;
@@ -165,5 +188,5 @@ SELECT hidden('held') FROM held LIMIT 2;
 ROLLBACK;
 DROP FUNCTION hidden;
 
-DROP VIEW read_only, call, left_behind;
+DROP VIEW own, call, left_behind;
 DROP TABLE held;

@@ -12,6 +12,10 @@ CREATE VIEW secret_view AS SELECT * FROM secret;
 CREATE TABLE secret_parted (id int PRIMARY KEY) PARTITION BY RANGE (id);
 CREATE SEQUENCE secret_sequence;
 CREATE MATERIALIZED VIEW secret_copy AS SELECT * FROM secret;
+SET allow_in_place_tablespaces = on;
+CREATE TABLESPACE regress_io_probe LOCATION '';
+SELECT t.spcname AS own_tablespace FROM pg_database d JOIN pg_tablespace t ON t.oid = d.dattablespace
+  WHERE d.datname = current_database() \gset
 SELECT c.reltoastrelid AS toast, i.indexrelid AS toast_index
   FROM pg_class c JOIN pg_index i ON indrelid = reltoastrelid WHERE c.relname = 'secret' \gset
 
@@ -34,6 +38,7 @@ SELECT pid FROM io_probe_progress(); \echo :SQLSTATE
 SELECT path FROM io_probe_random('pg_class'); \echo :SQLSTATE
 SELECT path FROM io_probe_random_series('pg_class'); \echo :SQLSTATE
 SELECT path FROM io_probe_seqscan('pg_class'); \echo :SQLSTATE
+SELECT section FROM io_probe_sync(); \echo :SQLSTATE
 
 -- pg_monitor sees the facts, even of a table that it can't read
 SET ROLE regress_io_probe_monitor;
@@ -50,6 +55,7 @@ SELECT path FROM io_probe_random('pg_class'); \echo :SQLSTATE
 SELECT path FROM io_probe_random_series('pg_class'); \echo :SQLSTATE
 SELECT depth FROM io_probe_depth('pg_class'); \echo :SQLSTATE
 SELECT op FROM io_probe_ping('pg_class'); \echo :SQLSTATE
+SELECT section FROM io_probe_sync(); \echo :SQLSTATE
 
 -- EXECUTE alone is not enough: indexes and TOAST tables are judged by their table
 SET ROLE regress_io_probe_prober;
@@ -114,20 +120,47 @@ SELECT fork FROM io_probe_evict('secret') WHERE fork = 'main';
 -- so is writing: it takes EXECUTE on the extension's own io_probe_sync, and no other function of this name will do
 SELECT op FROM io_probe_ping('secret', 1, mode => 'write'); \echo :SQLSTATE
 SELECT op FROM io_probe_ping('secret', 1, mode => 'pingpong', path => 'os'); \echo :SQLSTATE
+SELECT section FROM io_probe_sync(); \echo :SQLSTATE
 RESET ROLE;
 CREATE SCHEMA lookalike AUTHORIZATION regress_io_probe_prober;
 SET ROLE regress_io_probe_prober;
 CREATE FUNCTION lookalike.io_probe_sync() RETURNS int LANGUAGE sql AS 'SELECT 1';
 SET search_path = lookalike, public;
 SELECT op FROM io_probe_ping('secret', 1, mode => 'write', path => 'os'); \echo :SQLSTATE
+-- nor does it stand in the way of the right one
+RESET ROLE;
+SET pg_io_probe.scratch_reserve = 0;
+GRANT EXECUTE ON FUNCTION public.io_probe_sync TO regress_io_probe_prober;
+REVOKE ALL ON FUNCTION lookalike.io_probe_sync FROM PUBLIC, regress_io_probe_prober;
+SET ROLE regress_io_probe_prober;
+SELECT op FROM io_probe_ping('secret', 2, '0', 'pingpong', 'os');
+SELECT section FROM public.io_probe_sync(duration => '1 ms', sections => '{no_sync}');
 RESET search_path;
+-- it is not SELECT on a table, nor does it give it
+RESET ROLE;
+CREATE TABLE other_secret ();
+SET ROLE regress_io_probe_prober;
+SELECT op FROM io_probe_ping('other_secret', 1, '0', 'write', 'os'); \echo :SQLSTATE
+-- in a tablespace it takes CREATE there, except in the database's own
+SELECT section FROM io_probe_sync('tablespace', 'regress_io_probe'); \echo :SQLSTATE
+SELECT section FROM io_probe_sync('tablespace', 'pg_global'); \echo :SQLSTATE
+SELECT section FROM io_probe_sync('tablespace', :'own_tablespace', '1 ms', sections => '{no_sync}');
+RESET ROLE;
+GRANT CREATE ON TABLESPACE regress_io_probe TO regress_io_probe_prober;
+SET ROLE regress_io_probe_prober;
+SELECT section FROM io_probe_sync('tablespace', 'regress_io_probe', '1 ms', sections => '{no_sync}');
+-- without EXECUTE it is over
+RESET ROLE;
+REVOKE EXECUTE ON FUNCTION io_probe_sync FROM regress_io_probe_prober;
+SET ROLE regress_io_probe_prober;
+SELECT op FROM io_probe_ping('secret', 1, mode => 'write', path => 'os'); \echo :SQLSTATE
 -- a mode that is none is wrong for everyone
 SELECT op FROM io_probe_ping('secret', 1, mode => 'rewrite'); \echo :SQLSTATE
 SELECT op FROM io_probe_ping('secret', 1, path => 'os');
 -- a superuser may
 RESET ROLE;
-SET pg_io_probe.scratch_reserve = 0;
 SELECT op FROM io_probe_ping('secret', 2, '0', 'pingpong', 'os');
+SELECT section FROM io_probe_sync('tablespace', 'regress_io_probe', '1 ms', sections => '{no_sync}');
 RESET pg_io_probe.scratch_reserve;
 -- none of it reaches other tables
 RESET ROLE;
@@ -142,5 +175,6 @@ DROP OWNED BY regress_io_probe_plain, regress_io_probe_monitor, regress_io_probe
 DROP ROLE regress_io_probe_plain, regress_io_probe_monitor, regress_io_probe_prober;
 DROP VIEW secret_view;
 DROP MATERIALIZED VIEW secret_copy;
-DROP TABLE secret, secret_parted;
+DROP TABLE secret, secret_parted, other_secret;
+DROP TABLESPACE regress_io_probe;
 DROP SEQUENCE secret_sequence;

@@ -2,7 +2,8 @@
 -- Settings: caps for those who may set them, defaults for all
 --
 CREATE ROLE regress_io_probe_user;
-GRANT EXECUTE ON FUNCTION io_probe_seqscan, io_probe_random, io_probe_depth, io_probe_ping TO regress_io_probe_user;
+GRANT EXECUTE ON FUNCTION io_probe_seqscan, io_probe_random, io_probe_depth, io_probe_ping, io_probe_sync
+  TO regress_io_probe_user;
 CREATE TABLE sized (id int, filler text) WITH (autovacuum_enabled = off);
 ALTER TABLE sized ALTER filler SET STORAGE PLAIN;
 INSERT INTO sized SELECT i, repeat('x', 7000) FROM generate_series(1, 200) i;
@@ -46,6 +47,7 @@ SELECT path FROM io_probe_seqscan('sized', '{os}', depth => 5); \echo :SQLSTATE
 SELECT path FROM io_probe_seqscan('sized', '{os}', depth => 4);
 SELECT path FROM io_probe_random('sized', '{os}', depth => 5); \echo :SQLSTATE
 SELECT depth FROM io_probe_depth('sized', '{2,5}'); \echo :SQLSTATE
+SELECT depth FROM io_probe_sync(depth => 5); \echo :SQLSTATE
 RESET pg_io_probe.max_depth;
 RESET ROLE;
 REVOKE SET ON PARAMETER pg_io_probe.max_depth FROM regress_io_probe_user;
@@ -65,6 +67,10 @@ SELECT path FROM io_probe_random('sized', '{os}', '100 ms', options => '{"max_io
 SELECT depth FROM io_probe_depth('sized', '{1}', '101 ms'); \echo :SQLSTATE
 SELECT depth FROM io_probe_depth('sized', '{1}', options => '{"max_bytes": 1048577}'); \echo :SQLSTATE
 SELECT depth FROM io_probe_depth('sized', '{1}', options => '{"max_mib_per_s": 11}'); \echo :SQLSTATE
+SELECT section FROM io_probe_sync(duration => '101 ms'); \echo :SQLSTATE
+SELECT section FROM io_probe_sync(duration => '100 ms', options => '{"max_bytes": 1048577}'); \echo :SQLSTATE
+SELECT section FROM io_probe_sync(duration => '100 ms', options => '{"max_iops": 101}'); \echo :SQLSTATE
+SELECT section FROM io_probe_sync(duration => '100 ms', options => '{"max_mib_per_s": 11}'); \echo :SQLSTATE
 -- of pings the last is due (count - 1) times every after the first
 SELECT op FROM io_probe_ping('sized', 6, '21 ms', path => 'os'); \echo :SQLSTATE
 SELECT count(*) FROM io_probe_ping('sized', 1, '1 year', path => 'os');
@@ -127,17 +133,22 @@ EXCEPTION WHEN feature_not_supported THEN
 END $$;
 RESET pg_io_probe.engine;
 
--- sweeps and pings keep to the caps, too
+-- sweeps, pings and syncs keep to the caps, too
+SET pg_io_probe.scratch_reserve = 0;
 SET pg_io_probe.max_iops = 50;
 SELECT depth, status IN ('void', 'unsupported') OR fetches BETWEEN 1 AND 0.4 * 50 + depth + 1 AS paced, knee
   FROM io_probe_depth('sized', '{1,2}', '400 ms');
 SELECT max(request), clock_timestamp() - min(started_at) >= '80 ms' AS paced
   FROM io_probe_ping('sized', 5, '0', path => 'os');
+SELECT method, status = 'unsupported' OR ops BETWEEN 1 AND 6 AS paced
+  FROM io_probe_sync(duration => '100 ms', sections => '{other_fd}');
 RESET pg_io_probe.max_iops;
 SET pg_io_probe.max_bytes = '1MB';
-SET pg_io_probe.scratch_reserve = 0;
 SELECT max(request) * current_setting('block_size')::int AS bytes, max(notes[1]) AS note
   FROM io_probe_ping('sized', 1000, '0', 'write', 'os');
+SELECT method, status = 'unsupported' OR ops * write_kb BETWEEN 1 AND 1023 AS kb,
+       status = 'unsupported' OR 'stopped at max_bytes' = ANY (notes) AS why
+  FROM io_probe_sync(write_kb => 128, sections => '{other_fd}');
 RESET pg_io_probe.scratch_reserve;
 RESET pg_io_probe.max_bytes;
 

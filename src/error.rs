@@ -35,6 +35,11 @@ impl Error {
         Self::new(Code::ERRCODE_UNDEFINED_TABLE, message)
     }
 
+    /// Another object that does not exist.
+    pub(crate) fn undefined_object(message: impl Into<String>) -> Self {
+        Self::new(Code::ERRCODE_UNDEFINED_OBJECT, message)
+    }
+
     /// A right that the caller lacks.
     pub(crate) fn denied(message: impl Into<String>) -> Self {
         Self::new(Code::ERRCODE_INSUFFICIENT_PRIVILEGE, message)
@@ -78,11 +83,15 @@ impl From<io_probe_core::Error> for Error {
         use io_probe_core::Error as Core;
         let full = matches!(error.errno(), Some(libc::ENOSPC | libc::EDQUOT));
         let code = match error {
-            Core::NoRoom { .. } => Code::ERRCODE_DISK_FULL,
-            Core::Io { .. } if full => Code::ERRCODE_DISK_FULL,
+            // Of a write that was cut short without a reason the server says the same.
+            Core::NoRoom { .. } | Core::ShortWrite { .. } => Code::ERRCODE_DISK_FULL,
+            Core::Io { .. } | Core::Scratch { .. } if full => Code::ERRCODE_DISK_FULL,
+            Core::NoMemory { .. } => Code::ERRCODE_OUT_OF_MEMORY,
             Core::MissingSegment { .. } => Code::ERRCODE_UNDEFINED_FILE,
             Core::Unsupported { .. } => Code::ERRCODE_FEATURE_NOT_SUPPORTED,
-            Core::Io { .. } | Core::ShortRead { .. } | Core::System { .. } => Code::ERRCODE_IO_ERROR,
+            Core::Io { .. } | Core::Scratch { .. } | Core::ShortRead { .. } | Core::System { .. } => {
+                Code::ERRCODE_IO_ERROR
+            }
         };
         let detail = match &error {
             Core::NoRoom { free, wanted, reserve, .. } => Some(format!(

@@ -5,6 +5,7 @@ use std::ffi::CStr;
 use std::time::Duration;
 
 use io_probe_core::engine::Kind;
+use io_probe_core::pace::Limits;
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
 
 use crate::error::{Error, Result};
@@ -52,7 +53,7 @@ pub(crate) fn define() {
     );
     cap(
         c"pg_io_probe.max_bytes",
-        c"Most data that one row of a probe may read.",
+        c"Most data that one row of a probe may read, or make durable.",
         c"A larger max_bytes option is an error.",
         &MAX_BYTES,
         1,
@@ -88,7 +89,7 @@ pub(crate) fn define() {
     );
     cap(
         c"pg_io_probe.scratch_limit",
-        c"Largest scratch file that a probe may write.",
+        c"Largest scratch file that a probe may write, or all of them where it writes several.",
         c"Probes that write do so in a nameless file, never in a relation.",
         &SCRATCH_LIMIT,
         1,
@@ -114,7 +115,7 @@ pub(crate) fn define() {
     );
     default(
         c"pg_io_probe.default_max_bytes",
-        c"Data that each row of a probe reads at most where the call gives no max_bytes.",
+        c"Data that each row of a probe reads, or makes durable, at most where the call gives no max_bytes.",
         c"Bounded by pg_io_probe.max_bytes.",
         &DEFAULT_MAX_BYTES,
         i32::MAX,
@@ -136,6 +137,11 @@ pub(crate) fn max_duration() -> Duration {
     Duration::from_millis(MAX_DURATION.get().unsigned_abs().into())
 }
 
+/// Bounds of rows that nobody gave a duration, measured in turns: all of them leave half of the cap to others.
+pub(crate) fn shared_by_rows(limits: Limits, rows: u32) -> Limits {
+    Limits { duration: limits.duration.min(max_duration() / 2 / rows.max(1)), ..limits }
+}
+
 /// The duration of a row: as asked for, or the default, which gives way to the cap.
 pub(crate) fn duration(asked: Option<Duration>) -> Result<Duration> {
     let cap = max_duration();
@@ -155,9 +161,9 @@ pub(crate) fn span(what: &str, asked: Duration) -> Result<Duration> {
     Ok(asked)
 }
 
-/// `wanted` bytes for a scratch file, or as many as the cap allows.
-pub(crate) fn scratch(wanted: u64) -> u64 {
-    wanted.min(u64::from(SCRATCH_LIMIT.get().unsigned_abs()) << 20)
+/// Most bytes of all scratch files of a call together.
+pub(crate) fn scratch_limit() -> u64 {
+    u64::from(SCRATCH_LIMIT.get().unsigned_abs()) << 20
 }
 
 /// Bytes that a scratch file must leave free.

@@ -20,7 +20,7 @@ pub(crate) fn check(file: &File, block_size: u32) -> Result<()> {
         }
         align if !u64::from(block_size).is_multiple_of(align) => {
             let why = format!("the file system wants multiples of {align} bytes");
-            Err(Error::Unsupported { what: "O_DIRECT of one block", why })
+            Err(Error::Unsupported { what: "O_DIRECT of this size", why })
         }
         _ => Ok(()),
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::clock::Clock;
 
-/// Why a run ended before it had read everything it was asked to read.
+/// Why a run ended before it had done everything it was asked to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
     /// The run's own duration is used up.
@@ -53,7 +53,7 @@ pub struct Limits {
     pub duration: Duration,
     /// What is left of the time that several runs share.
     pub shared: Duration,
-    /// Bytes of data that may be read. Holes are free: they cost the device nothing.
+    /// Bytes of data that may be read, or made durable. Holes are free: they cost the device nothing.
     pub max_bytes: u64,
     /// Requests a second, if limited.
     pub max_iops: Option<u32>,
@@ -85,6 +85,12 @@ impl Limits {
             (a, b) => a.or(b),
         }
     }
+}
+
+/// When so many bytes are due at so many a second, in nanoseconds from the start.
+pub(crate) fn due_after(bytes: u64, bytes_per_s: u64) -> u64 {
+    let due = u128::from(bytes) * 1_000_000_000 / u128::from(bytes_per_s.max(1));
+    u64::try_from(due).unwrap_or(u64::MAX)
 }
 
 /// The budget of a run that has started.

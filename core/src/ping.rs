@@ -10,19 +10,18 @@
 //! up, which under load it would not; that is what a ping is for.
 
 use std::fs::File;
-use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 use rand::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use crate::Result;
 use crate::clock::Clock;
 use crate::engine::{Buffers, Engine, Pread, expect_full};
 use crate::order::Permutation;
 use crate::pace::{Ask, Limits, Pace, Stop};
 use crate::random::{Found, Plan};
 use crate::scratch::Scratch;
-use crate::{Error, Result};
 
 /// What a request did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,24 +80,11 @@ impl<'a> Writer<'a> {
         let offset = block * self.block_size as u64;
         let buffer = self.buffer.slot(0, self.block_size);
         // SAFETY: the slot has this size, and nobody else uses it.
-        self.content.fill_bytes(unsafe { std::slice::from_raw_parts_mut(buffer, self.block_size) });
+        let content = unsafe { std::slice::from_raw_parts_mut(buffer, self.block_size) };
+        self.content.fill_bytes(content);
         let started = clock.now();
-        let result = loop {
-            // SAFETY: as above; the file is open.
-            let result = unsafe {
-                libc::pwrite64(self.file.as_raw_fd(), buffer.cast(), self.block_size, offset as i64)
-            };
-            if result >= 0 || nix::Error::last() != nix::Error::EINTR {
-                break result;
-            }
-        };
-        let took = clock.now() - started;
-        let path = self.scratch.directory();
-        match usize::try_from(result) {
-            Ok(written) if written == self.block_size => Ok((block, took)),
-            Ok(_) => Err(Error::io_at("write a scratch file in", path, offset, nix::Error::ENOSPC)),
-            Err(_) => Err(Error::io_at("write a scratch file in", path, offset, nix::Error::last())),
-        }
+        self.scratch.write(&self.file, content, offset)?;
+        Ok((block, clock.now() - started))
     }
 }
 
@@ -194,7 +180,7 @@ mod tests {
     use super::*;
     use crate::clock::Monotonic;
     use crate::random::Look;
-    use crate::scratch::{Created, Place, Room};
+    use crate::scratch::{Created, Fill, Place, Room};
     use crate::source::Source;
     use std::os::unix::fs::FileExt;
 
@@ -212,8 +198,8 @@ mod tests {
 
     fn scratch(directory: &std::path::Path) -> Scratch {
         let place = Place { directory, fallback: &directory.join("fallback") };
-        let room = Room { size: 16 * u64::from(BLOCK), reserve: 0 };
-        match Scratch::create(place, room, &mut || None).expect("created") {
+        let room = Room { size: 16 * u64::from(BLOCK), reserve: 0, bytes_per_s: None };
+        match Scratch::create(place, room, Fill::Incompressible, &mut || None).expect("created") {
             Created::Ready(scratch) => scratch,
             Created::Stopped(stop) => panic!("{stop}"),
         }

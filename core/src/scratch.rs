@@ -5,9 +5,9 @@
 //! be cleaned up. Only a kill between the two calls of the second way leaves a name, of an empty file: the
 //! caller chooses one that is its own, and that the server sweeps after a crash.
 //!
-//! It is filled with incompressible data and synced before anyone gets it. As in a WAL segment, writing it
-//! again then allocates nothing and changes no metadata but times. Holes and reserved blocks would make each
-//! sync pay for a journal commit too; zeros would vanish in a file system or a device that compresses.
+//! It is filled and synced before anyone gets it. As in a WAL segment, writing it again then allocates nothing and
+//! changes no metadata but times. Holes and reserved blocks would make each sync pay for a journal commit too. What
+//! it is filled with does not compress, unless the caller wants zeros, as the server wants them in a new segment.
 //!
 //! It is not a lock on space: others may use up the reserve meanwhile. Nor is it evicted: what was written is
 //! in the page cache, clean.
@@ -22,27 +22,24 @@
 //! Sources: open(2) (`O_TMPFILE`, which errors mean that it is missing), proc_pid_fd(5), statvfs(3).
 
 use std::fs::{self, File, OpenOptions};
-use std::io;
-use std::ops::Range;
-use std::os::fd::AsRawFd;
+use std::io::{self, Write};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use nix::fcntl::{OFlag, openat};
+use nix::sys::stat::Mode;
 use nix::sys::statvfs::statvfs;
 use rand::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::clock::{Clock, Monotonic};
-use crate::pace::{Ask, Stop};
-use crate::source::refused;
+use crate::pace::{Ask, Limits, Stop, due_after};
 use crate::{Error, Result, cache};
 
 /// How much is written between two questions to the caller.
 const FILL_STEP: u64 = 1 << 20;
-
-/// What is written at a time, as the server extends its files. A longer write makes large folios in the page
-/// cache, and there are kernels on which a buffered write of one block into such a folio takes twice as long.
-const WRITE: usize = 8192;
 
 /// Where a scratch file goes.
 #[derive(Debug, Clone, Copy)]
@@ -60,14 +57,29 @@ pub struct Room {
     pub size: u64,
     /// What must stay free afterwards.
     pub reserve: u64,
+    /// How many bytes a second may be written to fill it; None for any.
+    pub bytes_per_s: Option<u64>,
 }
 
-/// What came of an attempt to create a scratch file.
+/// What a scratch file holds at first, and how long the writes are that fill it. A long write makes large folios in the
+/// page cache, and there are kernels on which a buffered write of one block takes longer into a larger folio.
+#[derive(Debug, Clone, Copy)]
+pub enum Fill {
+    /// Data that does not compress, in writes of 8 kB, as the server extends its relations.
+    Incompressible,
+    /// Zeros.
+    Zeros {
+        /// Bytes of a write, a divisor of 1 MiB.
+        write_bytes: usize,
+    },
+}
+
+/// What came of an attempt to create a scratch file, or several.
 #[derive(Debug)]
-pub enum Created {
-    /// The file, filled and synced.
-    Ready(Scratch),
-    /// The caller's reason to stop. The file is gone.
+pub enum Created<T = Scratch> {
+    /// Filled and synced.
+    Ready(T),
+    /// The caller's reason to stop. What was there is gone.
     Stopped(Stop),
 }
 
@@ -78,9 +90,30 @@ pub struct Scratch {
     /// For messages: the file itself has no name.
     directory: PathBuf,
     size: u64,
+    /// The directory with a link to each descriptor, through which the file is opened again; None without `/proc`.
+    links: Option<OwnedFd>,
 }
 
 impl Room {
+    /// The bytes a second that limits leave for filling. What reaches the device of it are long requests, whatever the
+    /// length of the writes.
+    pub fn bytes_per_s(limits: &Limits) -> Option<u64> {
+        limits.bytes_per_s(FILL_STEP)
+    }
+
+    /// Is there so much on the file system of a directory?
+    ///
+    /// # Errors
+    /// [`Error::NoRoom`] if not.
+    pub(crate) fn check(&self, directory: &Path) -> Result<()> {
+        let free = free_bytes(directory)?;
+        if self.fits(free) {
+            return Ok(());
+        }
+        let Room { size: wanted, reserve, .. } = *self;
+        Err(Error::NoRoom { directory: directory.to_owned(), free, wanted, reserve })
+    }
+
     /// Is there so much, if `free` bytes are?
     fn fits(&self, free: u64) -> bool {
         self.size.checked_add(self.reserve).is_some_and(|needed| needed <= free)
@@ -92,29 +125,106 @@ impl Scratch {
     /// [`cache::WRITE_BACK_STEP`] bytes on the way to the storage; what is left for the fsync is metadata.
     ///
     /// # Errors
-    /// [`Error::NoRoom`] if the file system is too full, before anything is created; [`Error::Io`] with the
-    /// directory's path if it gets full meanwhile or the storage fails.
-    pub fn create(place: Place<'_>, room: Room, ask: &mut Ask<'_>) -> Result<Created> {
-        Self::create_with(libc::O_TMPFILE, place, room, ask)
+    /// [`Error::NoRoom`] if the file system is too full, before anything is created; [`Error::Scratch`] if it gets
+    /// full meanwhile or the storage fails.
+    pub fn create(place: Place<'_>, room: Room, fill: Fill, ask: &mut Ask<'_>) -> Result<Created> {
+        Self::create_with(libc::O_TMPFILE, place, room, fill, ask)
     }
 
     /// [`Scratch::create`] with the flags that ask for a nameless file in a directory.
-    fn create_with(nameless: i32, place: Place<'_>, room: Room, ask: &mut Ask<'_>) -> Result<Created> {
+    fn create_with(
+        nameless: i32,
+        place: Place<'_>,
+        room: Room,
+        fill: Fill,
+        ask: &mut Ask<'_>,
+    ) -> Result<Created> {
         let directory = place.directory;
-        let free = free_bytes(directory)?;
-        if !room.fits(free) {
-            let Room { size: wanted, reserve } = room;
-            return Err(Error::NoRoom { directory: directory.to_owned(), free, wanted, reserve });
-        }
+        room.check(directory)?;
         let file = create_nameless(nameless, place)?;
-        if let Some(stop) = fill(&file, directory, 0..room.size, ask)? {
+        let links = nix::fcntl::open("/proc/self/fd", OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty()).ok();
+        let scratch = Self { file, directory: directory.to_owned(), size: room.size, links };
+        if let Some(stop) = scratch.fill(fill, room.bytes_per_s, ask)? {
             return Ok(Created::Stopped(stop));
         }
-        if let Some(stop) = cache::write_back(&file, directory, 0..room.size, ask)? {
-            return Ok(Created::Stopped(stop));
+        scratch.file.sync_all().map_err(|e| scratch.failed("fsync", None, e))?;
+        Ok(Created::Ready(scratch))
+    }
+
+    /// Fills the file, and has the kernel write it back as it goes: what is dirty when others sync, they wait for. Data
+    /// that does not compress is data that no other scratch file holds, since storage may keep equal blocks once.
+    fn fill(&self, fill: Fill, bytes_per_s: Option<u64>, ask: &mut Ask<'_>) -> Result<Option<Stop>> {
+        let started = Monotonic.now();
+        let mut random =
+            Xoshiro256PlusPlus::seed_from_u64(started ^ u64::from(std::process::id()).rotate_left(32));
+        let mut step = vec![0; FILL_STEP.min(self.size) as usize];
+        let (mut offset, mut written_back) = (0, 0);
+        while offset < self.size {
+            let due = started.saturating_add(bytes_per_s.map_or(0, |rate| due_after(offset, rate)));
+            if let Some(stop) = wait_until(due, ask) {
+                return Ok(Some(stop));
+            }
+            let step = &mut step[..FILL_STEP.min(self.size - offset) as usize];
+            let write = match fill {
+                Fill::Zeros { write_bytes } => write_bytes,
+                Fill::Incompressible => {
+                    random.fill_bytes(step);
+                    8192
+                }
+            };
+            for write in step.chunks(write) {
+                self.write(&self.file, write, offset)?;
+                offset += write.len() as u64;
+            }
+            if offset == self.size || offset - written_back >= cache::WRITE_BACK_STEP {
+                match cache::write_back(&self.file, &self.directory, written_back..offset, ask) {
+                    Ok(None) => written_back = offset,
+                    Ok(stopped) => return Ok(stopped),
+                    Err(Error::Io { offset, source, .. }) => {
+                        return Err(self.failed("write back", offset, source));
+                    }
+                    Err(e) => return Err(e),
+                }
+            }
         }
-        file.sync_all().map_err(|e| Error::io("sync a scratch file in", directory, e))?;
-        Ok(Created::Ready(Self { file, directory: directory.to_owned(), size: room.size }))
+        Ok(None)
+    }
+
+    /// Writes all of `data` at an offset, through any descriptor of the file.
+    #[inline]
+    pub fn write(&self, file: &File, data: &[u8], offset: u64) -> Result<()> {
+        self.write_by(data.len(), offset, || file.write_at(data, offset))
+    }
+
+    /// Makes a call that writes `wanted` bytes, and judges what it returned. One that a signal interrupts before its first
+    /// byte is made again, as the server does it.
+    #[inline]
+    pub(crate) fn write_by(
+        &self,
+        wanted: usize,
+        offset: u64,
+        call: impl Fn() -> io::Result<usize>,
+    ) -> Result<()> {
+        loop {
+            match call() {
+                Ok(got) if got == wanted => return Ok(()),
+                Ok(got) => {
+                    return Err(Error::ShortWrite { directory: self.directory.clone(), offset, wanted, got });
+                }
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(self.failed("write", Some(offset), e)),
+            }
+        }
+    }
+
+    /// The error of a system call on this file.
+    pub(crate) fn failed(
+        &self,
+        action: &'static str,
+        offset: Option<u64>,
+        source: impl Into<io::Error>,
+    ) -> Error {
+        Error::Scratch { action, directory: self.directory.clone(), offset, source: source.into() }
     }
 
     /// Opens the file once more, for reading and writing and with `flags`, such as `O_DIRECT` or `O_DSYNC`.
@@ -123,27 +233,26 @@ impl Scratch {
     /// # Errors
     /// [`Error::Unsupported`] if the file system refuses `O_DIRECT`, or without `/proc`.
     pub fn open(&self, flags: i32) -> Result<File> {
-        let link = format!("/proc/self/fd/{}", self.file.as_raw_fd());
-        let opened =
-            OpenOptions::new().read(true).write(true).custom_flags(flags | libc::O_CLOEXEC).open(&link);
-        opened.map_err(|e| match e.raw_os_error() {
-            // The descriptor is open, so it is the whole of /proc that is missing.
-            Some(libc::ENOENT) => Error::Unsupported {
-                what: "a second descriptor of a scratch file",
-                why: "/proc is not mounted".to_owned(),
-            },
-            _ => refused(link.as_ref(), flags & libc::O_DIRECT != 0, e),
-        })
+        let unsupported = |what, why: &str| Error::Unsupported { what, why: why.to_owned() };
+        let Some(links) = &self.links else {
+            return Err(unsupported("a second descriptor of a scratch file", "/proc is not mounted"));
+        };
+        let mut link = [0; 12];
+        let name = decimal(&mut link, self.file.as_raw_fd());
+        let flags = OFlag::O_RDWR | OFlag::O_CLOEXEC | OFlag::from_bits_retain(flags);
+        match openat(links, name, flags, Mode::empty()) {
+            Ok(file) => Ok(file.into()),
+            Err(nix::Error::EINVAL | nix::Error::EOPNOTSUPP) if flags.contains(OFlag::O_DIRECT) => {
+                Err(unsupported("O_DIRECT", "the file system refuses it"))
+            }
+            Err(e) => Err(self.failed("open", None, e)),
+        }
     }
 
     /// The descriptor that filled the file: buffered, for reading and writing.
-    pub fn file(&self) -> &File {
+    #[cfg(test)]
+    pub(crate) fn file(&self) -> &File {
         &self.file
-    }
-
-    /// The directory that it was made in.
-    pub fn directory(&self) -> &Path {
-        &self.directory
     }
 
     /// Bytes of the file.
@@ -154,7 +263,12 @@ impl Scratch {
 
 /// Bytes that an unprivileged process may still allocate on the file system of a directory.
 fn free_bytes(directory: &Path) -> Result<u64> {
-    let facts = statvfs(directory).map_err(|e| Error::io("stat the file system of", directory, e))?;
+    let facts = statvfs(directory).map_err(|e| Error::Scratch {
+        action: "find room for",
+        directory: directory.to_owned(),
+        offset: None,
+        source: e.into(),
+    })?;
     Ok(facts.blocks_available().saturating_mul(facts.fragment_size()))
 }
 
@@ -164,7 +278,10 @@ fn create_nameless(nameless: i32, place: Place<'_>) -> Result<File> {
     match options.clone().custom_flags(nameless | libc::O_CLOEXEC).open(place.directory) {
         Ok(file) => return Ok(file),
         Err(e) if has_no_tmpfile(&e) => {}
-        Err(e) => return Err(Error::io("create a scratch file in", place.directory, e)),
+        Err(source) => {
+            let directory = place.directory.to_owned();
+            return Err(Error::Scratch { action: "create", directory, offset: None, source });
+        }
     }
     options.create_new(true).custom_flags(libc::O_CLOEXEC);
     let created = options.open(place.fallback).or_else(|e| match place.fallback.parent() {
@@ -191,27 +308,28 @@ fn has_no_tmpfile(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EISDIR | libc::ENOENT | libc::EINVAL))
 }
 
-/// Fills `bytes` with data that does not compress and that no other scratch file holds, since storage may
-/// keep equal blocks once.
-fn fill(file: &File, directory: &Path, bytes: Range<u64>, ask: &mut Ask<'_>) -> Result<Option<Stop>> {
-    let seed = Monotonic.now() ^ u64::from(std::process::id()).rotate_left(32);
-    let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
-    let mut piece = vec![0; FILL_STEP.min(bytes.end - bytes.start) as usize];
-    let mut offset = bytes.start;
-    while offset < bytes.end {
+/// Asks, and goes on asking until that moment.
+fn wait_until(due: u64, ask: &mut Ask<'_>) -> Option<Stop> {
+    loop {
         if let Some(stop) = ask() {
-            return Ok(Some(stop));
+            return Some(stop);
         }
-        let step = FILL_STEP.min(bytes.end - offset);
-        let piece = &mut piece[..step as usize];
-        random.fill_bytes(piece);
-        for write in piece.chunks(WRITE) {
-            file.write_all_at(write, offset)
-                .map_err(|e| Error::io_at("write a scratch file in", directory, offset, e))?;
-            offset += write.len() as u64;
+        let left = due.saturating_sub(Monotonic.now());
+        if left == 0 {
+            return None;
         }
+        std::thread::sleep(Duration::from_nanos(left).min(Duration::from_millis(10)));
     }
-    Ok(None)
+}
+
+/// A descriptor's number as text, without a word from the allocator: opening may be what is timed.
+fn decimal(buffer: &mut [u8; 12], number: RawFd) -> &str {
+    let mut rest: &mut [u8] = buffer;
+    // No number has more digits than the buffer takes.
+    write!(rest, "{number}").unwrap_or_else(|e| unreachable!("{e}"));
+    let left = rest.len();
+    let digits = &buffer[..buffer.len() - left];
+    std::str::from_utf8(digits).unwrap_or_else(|e| unreachable!("{e}"))
 }
 
 #[cfg(test)]
@@ -226,7 +344,7 @@ mod tests {
 
     const BLOCK: usize = 8192;
     /// Not a multiple of the step, so that the last piece is shorter.
-    const ROOM: Room = Room { size: (3 << 20) + BLOCK as u64, reserve: 1 << 20 };
+    const ROOM: Room = Room { size: (3 << 20) + BLOCK as u64, reserve: 1 << 20, bytes_per_s: None };
     /// What a kernel that does not know O_TMPFILE takes it for: a directory, which can't be written to.
     const UNKNOWN: i32 = libc::O_DIRECTORY;
 
@@ -251,7 +369,8 @@ mod tests {
             None
         };
         let place = Place { directory: directory.path(), fallback: &fallback };
-        let created = Scratch::create_with(nameless, place, ROOM, &mut ask).expect("created");
+        let created =
+            Scratch::create_with(nameless, place, ROOM, Fill::Incompressible, &mut ask).expect("created");
         // Four pieces written, one piece written back.
         assert_eq!(asked, 5);
         match created {
@@ -283,7 +402,7 @@ mod tests {
             let (directory, fallback) = directory();
             fs::write(&fallback, "left by a process of the same number").expect("written");
             let place = Place { directory: directory.path(), fallback: &fallback };
-            let created = Scratch::create_with(nameless, place, ROOM, &mut || None);
+            let created = Scratch::create_with(nameless, place, ROOM, Fill::Incompressible, &mut || None);
             assert!(matches!(created, Ok(Created::Ready(_))), "{created:?}");
             assert_eq!(fallback.exists(), !is_used);
         }
@@ -294,7 +413,7 @@ mod tests {
         let (directory, _) = directory();
         let fallback = directory.path().join("pgsql_tmp").join("pgsql_tmp1.io_probe");
         let place = Place { directory: directory.path(), fallback: &fallback };
-        let created = Scratch::create_with(UNKNOWN, place, ROOM, &mut || None);
+        let created = Scratch::create_with(UNKNOWN, place, ROOM, Fill::Incompressible, &mut || None);
         assert!(matches!(created, Ok(Created::Ready(_))), "{created:?}");
         let folder = fs::metadata(directory.path().join("pgsql_tmp")).expect("a folder");
         assert_eq!(folder.mode() & 0o777, 0o700);
@@ -307,9 +426,9 @@ mod tests {
         let no_directory = directory.path().join("file");
         fs::write(&no_directory, "").expect("written");
         let place = Place { directory: &no_directory, fallback: &fallback };
-        match Scratch::create(place, ROOM, &mut || None) {
-            Err(Error::Io { path, source, .. }) => {
-                assert_eq!((path, source.raw_os_error()), (no_directory, Some(libc::ENOTDIR)));
+        match Scratch::create(place, ROOM, Fill::Incompressible, &mut || None) {
+            Err(Error::Scratch { directory: named, source, .. }) => {
+                assert_eq!((named, source.raw_os_error()), (no_directory, Some(libc::ENOTDIR)));
             }
             other => panic!("{other:?}"),
         }
@@ -364,13 +483,27 @@ mod tests {
                     (asked == when).then_some(Stop::Statement)
                 };
                 let place = Place { directory: directory.path(), fallback: &fallback };
-                match Scratch::create_with(nameless, place, ROOM, &mut ask).expect("no error") {
+                match Scratch::create_with(nameless, place, ROOM, Fill::Incompressible, &mut ask)
+                    .expect("no error")
+                {
                     Created::Stopped(stop) => assert_eq!((stop, asked), (Stop::Statement, when)),
                     Created::Ready(_) => panic!("went on after question {when}"),
                 }
                 assert!(is_empty(directory.path()));
             }
         }
+    }
+
+    #[test]
+    fn it_is_filled_no_faster_than_allowed() {
+        let (directory, fallback) = directory();
+        let place = Place { directory: directory.path(), fallback: &fallback };
+        let started = Monotonic.now();
+        let room = Room { bytes_per_s: Some(30 << 20), ..ROOM };
+        let created = Scratch::create(place, room, Fill::Incompressible, &mut || None);
+        assert!(matches!(created, Ok(Created::Ready(_))), "{created:?}");
+        // The last piece begins when three MiB are due.
+        assert!(Monotonic.now() - started >= 100_000_000);
     }
 
     #[test]
@@ -381,7 +514,8 @@ mod tests {
         for reserve in [u64::MAX - ROOM.size, u64::MAX] {
             let room = Room { reserve, ..ROOM };
             let error =
-                Scratch::create_with(UNKNOWN, place, room, &mut || panic!("asked")).expect_err("no room");
+                Scratch::create_with(UNKNOWN, place, room, Fill::Incompressible, &mut || panic!("asked"))
+                    .expect_err("no room");
             assert_eq!(
                 error.to_string(),
                 format!(
@@ -402,19 +536,20 @@ mod tests {
 
     #[test]
     fn room_is_counted_to_the_byte() {
-        let room = Room { size: 10, reserve: 5 };
+        let room = Room { size: 10, reserve: 5, bytes_per_s: None };
         assert!(room.fits(15));
         assert!(!room.fits(14));
-        assert!(!Room { size: 1, reserve: u64::MAX }.fits(u64::MAX));
+        assert!(!Room { size: 1, reserve: u64::MAX, bytes_per_s: None }.fits(u64::MAX));
     }
 
     #[test]
     fn a_file_system_that_gets_full_is_an_error_with_the_directory() {
         let full = OpenOptions::new().write(true).open("/dev/full").expect("/dev/full");
         let directory = Path::new("/data/pg_wal");
-        match fill(&full, directory, 0..ROOM.size, &mut || None) {
-            Err(Error::Io { path, offset, source, .. }) => {
-                assert_eq!((path.as_path(), offset), (directory, Some(0)));
+        let scratch = Scratch { file: full, directory: directory.to_owned(), size: ROOM.size, links: None };
+        match scratch.fill(Fill::Zeros { write_bytes: BLOCK }, None, &mut || None) {
+            Err(Error::Scratch { directory: named, offset, source, .. }) => {
+                assert_eq!((named.as_path(), offset), (directory, Some(0)));
                 assert_eq!(source.raw_os_error(), Some(libc::ENOSPC));
             }
             other => panic!("{other:?}"),

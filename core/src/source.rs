@@ -113,7 +113,7 @@ impl Source {
 }
 
 /// The error of an `open` that failed, with O_DIRECT or without.
-pub(crate) fn refused(path: &Path, direct: bool, error: io::Error) -> Error {
+fn refused(path: &Path, direct: bool, error: io::Error) -> Error {
     match error.raw_os_error() {
         Some(libc::ENOENT) => Error::MissingSegment { path: path.to_owned() },
         Some(libc::EINVAL | libc::EOPNOTSUPP) if direct => {

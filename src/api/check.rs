@@ -7,10 +7,12 @@ use io_probe_core::device::{self, Roots};
 use io_probe_core::direct_io;
 use io_probe_core::engine;
 use io_probe_core::random::Recorder;
+use io_probe_core::sync;
 use pgrx::prelude::*;
 use serde::Serialize;
 
 use super::arguments::figure;
+use crate::gucs;
 use crate::pg::row::Rows;
 use crate::pg::{buffers, server};
 
@@ -20,6 +22,7 @@ fn io_probe_check() -> Rows {
         .into_iter()
         .chain(devices())
         .chain(direct_io())
+        .chain(scratch_files())
         .chain(clocks())
         .chain(this_server())
         .chain(rights());
@@ -131,6 +134,29 @@ fn direct_io() -> Vec<Item> {
         }
     };
     server::objects().into_iter().filter(|object| object.kind == "tablespace").map(of).collect()
+}
+
+/// Whether probes that write find a place, by object.
+fn scratch_files() -> Vec<Item> {
+    let roots = Roots::default();
+    let of = |object: server::Object| {
+        let name = format!("scratch file on {}", object.name());
+        let placement = device::locate(&object.directory, &roots);
+        let fs_type = placement.mount.map(|mount| mount.fs_type).unwrap_or_default();
+        let free = placement.file_system.map_or(0, |file_system| file_system.free_bytes);
+        let value = format!("{fs_type}, {} MB free", free >> 20);
+        if !sync::logs_nameless_files(&fs_type) {
+            let advice = "This file system syncs a file without a name otherwise than others: no sync test.";
+            Item::missing(name, value, advice)
+        } else if free < gucs::scratch_limit().saturating_add(gucs::scratch_reserve()) {
+            let advice =
+                "It takes pg_io_probe.scratch_limit at most and leaves pg_io_probe.scratch_reserve free.";
+            Item::missing(name, value, advice)
+        } else {
+            Item::ok(name, value)
+        }
+    };
+    server::objects().into_iter().filter(|object| object.kind != "temp").map(of).collect()
 }
 
 fn clocks() -> Vec<Item> {

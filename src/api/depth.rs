@@ -112,7 +112,7 @@ impl Request {
         let mut rows: Vec<Row> = self.depths.iter().map(|&depth| blank(depth)).collect();
         let _charge = statement::charge();
         if statement::left().is_zero() {
-            rows.iter_mut().for_each(|row| row.verdict.not_read(Stop::Statement));
+            rows.iter_mut().for_each(|row| row.verdict.not_begun(Stop::Statement));
             return Ok(rows);
         }
         match self.measure(&subject, &mut rows) {
@@ -126,7 +126,7 @@ impl Request {
     fn measure(&self, subject: &Subject, rows: &mut [Row]) -> Outcome<()> {
         let source = &subject.source;
         let block_size = subject.block_size();
-        let progress = Progress::start("depth", subject.relation.oid());
+        let progress = Progress::start("depth", Some(subject.relation.oid()));
         progress.path(Path::Direct.name(), source.blocks());
         let mut ask = interrupts::ask(subject.relation.locked());
         let depths: Vec<usize> = self.depths.iter().map(|&depth| depth as usize).collect();

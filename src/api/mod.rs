@@ -13,3 +13,4 @@ mod progress;
 mod random;
 mod seqscan;
 mod subject;
+mod sync;

@@ -76,6 +76,11 @@ impl Options {
 
     /// Yes or no.
     pub(super) fn flag(&self, key: &str) -> Result<bool> {
-        Ok(self.get(key, "true or false", Value::as_bool)?.unwrap_or(false))
+        Ok(self.choice(key)?.unwrap_or(false))
+    }
+
+    /// Yes or no, or not said.
+    pub(super) fn choice(&self, key: &str) -> Result<Option<bool>> {
+        self.get(key, "true or false", Value::as_bool)
     }
 }

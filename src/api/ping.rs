@@ -8,7 +8,7 @@ use io_probe_core::order::Permutation;
 use io_probe_core::pace::{Ask, Limits, Stop};
 use io_probe_core::ping::{self, Op, Pong, Reader, Writer};
 use io_probe_core::random::{Found, Look, Plan};
-use io_probe_core::scratch::{Created, Place, Room, Scratch};
+use io_probe_core::scratch::{Created, Fill, Place, Room, Scratch};
 use pgrx::datum::Interval;
 use pgrx::prelude::*;
 use serde::Serialize;
@@ -131,10 +131,10 @@ impl Request {
         let mut verdict = Verdict::default();
         let _charge = statement::charge();
         if statement::left().is_zero() {
-            verdict.not_read(Stop::Statement);
+            verdict.not_begun(Stop::Statement);
             return Ok(vec![only(verdict)]);
         }
-        let progress = Progress::start("ping", subject.relation.oid());
+        let progress = Progress::start("ping", Some(subject.relation.oid()));
         progress.path(self.path.name(), self.count.into());
         let mut ask = interrupts::ask(subject.relation.locked());
         let pongs = match self.measure(&subject, &mut verdict, &mut ask) {
@@ -190,7 +190,7 @@ impl Request {
                 match self.scratch(subject, &mut || statement::over().or_else(&mut *ask))? {
                     Created::Ready(scratch) => Some(scratch),
                     Created::Stopped(stop) => {
-                        verdict.not_read(stop);
+                        verdict.not_begun(stop);
                         return Ok(Vec::new());
                     }
                 }
@@ -228,10 +228,15 @@ impl Request {
 
     fn scratch(&self, subject: &Subject, ask: &mut Ask<'_>) -> Result<Created> {
         let size = SCRATCH_BLOCKS * subject.block_size();
-        let room = Room { size: gucs::scratch(size), reserve: gucs::scratch_reserve() };
+        let room = Room {
+            size: size.min(gucs::scratch_limit()),
+            reserve: gucs::scratch_reserve(),
+            bytes_per_s: Room::bytes_per_s(&self.limits),
+        };
         let directory = subject.relation.directory();
-        let fallback = subject.relation.temporary_file();
-        Ok(Scratch::create(Place { directory: &directory, fallback: &fallback }, room, ask)?)
+        let fallback = subject.relation.file_tablespace().temporary_file();
+        let place = Place { directory: &directory, fallback: &fallback };
+        Ok(Scratch::create(place, room, Fill::Incompressible, ask)?)
     }
 }
 

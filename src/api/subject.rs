@@ -1,7 +1,7 @@
 //! What every probe of a relation shares: the relation and the device below it, the loop over the paths, and the
 //! parts of a row that say whether to trust it, what the device saw, and whose figures these are.
 
-use io_probe_core::device::{self, Placement, Roots};
+use io_probe_core::device::{self, Leaf, Placement, Roots};
 use io_probe_core::engine::{self, Opened};
 use io_probe_core::pace::{Ask, Stop};
 use io_probe_core::source::Source;
@@ -64,7 +64,7 @@ impl Subject {
         blank: impl Fn(Path) -> R,
         mut measure: impl FnMut(&mut R, usize, Path, &Progress, &mut Ask<'_>) -> Outcome<Option<Stop>>,
     ) -> Result<Vec<R>> {
-        let progress = Progress::start(probe, self.relation.oid());
+        let progress = Progress::start(probe, Some(self.relation.oid()));
         let mut ask = interrupts::ask(self.relation.locked());
         let mut ended = None;
         let mut rows = Vec::with_capacity(paths.len());
@@ -76,7 +76,7 @@ impl Subject {
             }
             match ended {
                 // Whoever waits for us, or for the statement, does not wait for the other paths.
-                Some(why) => row.as_mut().not_read(why),
+                Some(why) => row.as_mut().not_begun(why),
                 None => match measure(&mut row, index, path, &progress, &mut ask) {
                     Ok(stop) => ended = stop.filter(|stop| stop.is_for_all()),
                     Err(Failure::Unsupported(why)) => row.as_mut().refuse(why),
@@ -139,8 +139,8 @@ impl Verdict {
         self.note(why);
     }
 
-    /// The call came too late to read anything.
-    pub(super) fn not_read(&mut self, why: Stop) {
+    /// The call came too late to begin.
+    pub(super) fn not_begun(&mut self, why: Stop) {
         self.status = "partial";
         self.note(why.to_string());
     }
@@ -211,13 +211,9 @@ impl Identity {
     /// Of a row that begins now.
     pub(super) fn of(subject: &Subject) -> Self {
         let Subject { relation, placement, .. } = subject;
-        let joined = |names: Vec<&str>| (!names.is_empty()).then(|| names.join(","));
-        let mut schedulers: Vec<&str> =
-            placement.leaves.iter().filter_map(|leaf| leaf.scheduler.as_deref()).collect();
-        schedulers.dedup();
         Self {
-            device: joined(placement.leaves.iter().map(|leaf| leaf.name.as_str()).collect()),
-            scheduler: joined(schedulers),
+            device: of_leaves(placement, |leaf| Some(&leaf.name)),
+            scheduler: of_leaves(placement, |leaf| leaf.scheduler.as_deref()),
             read_ahead_kb: placement.read_ahead_kb,
             relid: relation.oid().to_u32(),
             schemaname: relation.schema(),
@@ -226,6 +222,13 @@ impl Identity {
             started_at: server::now(),
         }
     }
+}
+
+/// A fact of the devices behind a directory, those of equal neighbours once.
+pub(super) fn of_leaves(placement: &Placement, fact: impl Fn(&Leaf) -> Option<&str>) -> Option<String> {
+    let mut facts: Vec<&str> = placement.leaves.iter().filter_map(fact).collect();
+    facts.dedup();
+    (!facts.is_empty()).then(|| facts.join(","))
 }
 
 /// `device_source` of what this process reads itself.

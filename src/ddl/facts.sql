@@ -196,11 +196,11 @@ CREATE TYPE io_probe_progress_row AS (
 );
 COMMENT ON TYPE io_probe_progress_row IS 'Row of io_probe_progress: one running probe';
 COMMENT ON COLUMN io_probe_progress_row.pid IS 'Server process that runs the probe';
-COMMENT ON COLUMN io_probe_progress_row.relid IS 'Relation; NULL if it is one of another database';
+COMMENT ON COLUMN io_probe_progress_row.relid IS 'Relation; NULL if the probe reads none, or one of another database';
 COMMENT ON COLUMN io_probe_progress_row.probe IS 'Kind of probe';
-COMMENT ON COLUMN io_probe_progress_row.path IS 'Path that it is on';
-COMMENT ON COLUMN io_probe_progress_row.done IS 'Blocks done on this path';
-COMMENT ON COLUMN io_probe_progress_row.total IS 'Blocks of the relation from where the path began; a bound may end it earlier';
+COMMENT ON COLUMN io_probe_progress_row.path IS 'Path that it is on; of io_probe_sync, the section';
+COMMENT ON COLUMN io_probe_progress_row.done IS 'Blocks done on this path; of io_probe_sync, turns';
+COMMENT ON COLUMN io_probe_progress_row.total IS 'Blocks of the relation from where the path began, or turns of all rows; a bound may end it earlier';
 COMMENT ON COLUMN io_probe_progress_row.started_at IS 'When the call started';
 
 CREATE FUNCTION io_probe_progress()

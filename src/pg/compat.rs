@@ -114,6 +114,25 @@ pub(super) fn may_execute(function: pg_sys::Oid) -> bool {
     result == pg_sys::AclResult::ACLCHECK_OK
 }
 
+/// May the user create files in the tablespace?
+pub(super) fn may_create_in(tablespace: pg_sys::Oid) -> bool {
+    // SAFETY: a catalog lookup in a transaction; an unknown oid is an ERROR.
+    let result = unsafe {
+        let (user, mode) = (pg_sys::GetUserId(), pg_sys::ACL_CREATE as pg_sys::AclMode);
+        #[cfg(feature = "pg15")]
+        let result = pg_sys::pg_tablespace_aclcheck(tablespace, user, mode);
+        #[cfg(not(feature = "pg15"))]
+        let result = pg_sys::object_aclcheck(pg_sys::TableSpaceRelationId, tablespace, user, mode);
+        result
+    };
+    result == pg_sys::AclResult::ACLCHECK_OK
+}
+
+/// Bytes that this server writes at a time when it fills a new WAL segment with zeros: as many blocks as it passes to one
+/// call (PG_IOV_MAX).
+pub(super) const SEGMENT_FILL: usize =
+    (if cfg!(feature = "pg18") { 128 } else { 32 }) * pg_sys::XLOG_BLCKSZ as usize;
+
 /// The status entry of the backend number `index`, from 1, as of the first look of this transaction.
 pub(super) fn backend_entry(index: i32) -> Option<&'static pg_sys::PgBackendStatus> {
     // SAFETY: an index out of range gives NULL; entries live until the end of the transaction, and
@@ -127,15 +146,17 @@ pub(super) fn backend_entry(index: i32) -> Option<&'static pg_sys::PgBackendStat
     }
 }
 
-/// The wait event of a probe: named from PostgreSQL 17 on, plain `Extension` before.
-pub(super) fn wait_event() -> u32 {
+/// The wait event of a probe that reads, or of one that syncs: named from PostgreSQL 17 on, plain `Extension` before.
+pub(super) fn wait_event(_syncs: bool) -> u32 {
     #[cfg(any(feature = "pg15", feature = "pg16"))]
     return pg_sys::PG_WAIT_EXTENSION;
     #[cfg(not(any(feature = "pg15", feature = "pg16")))]
     {
-        static EVENT: std::sync::OnceLock<u32> = std::sync::OnceLock::new();
+        use std::sync::OnceLock;
+        static EVENTS: [OnceLock<u32>; 2] = [const { OnceLock::new() }; 2];
+        let name = if _syncs { c"IoProbeSync" } else { c"IoProbeRead" };
         // SAFETY: the name is a C string that lives for ever.
-        *EVENT.get_or_init(|| unsafe { pg_sys::WaitEventExtensionNew(c"IoProbeRead".as_ptr()) })
+        *EVENTS[usize::from(_syncs)].get_or_init(|| unsafe { pg_sys::WaitEventExtensionNew(name.as_ptr()) })
     }
 }
 

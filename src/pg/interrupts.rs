@@ -3,8 +3,8 @@
 use std::sync::Once;
 use std::time::{Duration, Instant};
 
-use io_probe_core::engine;
 use io_probe_core::pace::Stop;
+use io_probe_core::quiesce;
 use pgrx::{pg_guard, pg_sys};
 
 use super::lock;
@@ -56,7 +56,7 @@ pub(crate) fn check() {
 fn quiesce_at_exit() {
     #[pg_guard]
     unsafe extern "C-unwind" fn at_exit(_code: i32, _argument: pg_sys::Datum) {
-        engine::quiesce_all();
+        quiesce::all();
     }
     static REGISTERED: Once = Once::new();
     // SAFETY: the callback is a function of this library, which is never unloaded.

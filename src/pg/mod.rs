@@ -14,5 +14,7 @@ pub(crate) mod progress;
 pub(crate) mod relation;
 pub(crate) mod row;
 pub(crate) mod server;
+pub(crate) mod tablespace;
+pub(crate) mod wal;
 
 pub(crate) use server::{reserve_setting_prefix, statement_start};

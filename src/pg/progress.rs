@@ -19,20 +19,32 @@ const TOTAL: i32 = 3;
 const STARTED: i32 = 4;
 
 /// The kinds of probe, by the number under which they report.
-const PROBES: [&str; 5] = ["seqscan", "random", "random_series", "depth", "ping"];
+const PROBES: [&str; 6] = ["seqscan", "random", "random_series", "depth", "ping", "sync"];
 
-/// The paths, by the number under which they report.
-const PATHS: [&str; 3] = ["direct", "server", "os"];
+/// The paths, or sections, by the number under which they report.
+const PATHS: [&str; 9] = [
+    "direct",
+    "server",
+    "os",
+    "one_write",
+    "two_writes",
+    "open_sync_size",
+    "other_fd",
+    "no_sync",
+    "wal_segment",
+];
 
 /// Reports until it is dropped.
 pub(crate) struct Progress {
     reporting: bool,
+    wait_event: u32,
 }
 
 impl Progress {
-    /// Starts reporting `probe` on a relation, unless the backend already reports a command of its
+    /// Starts reporting `probe` on a relation, if it is on one, unless the backend already reports a command of its
     /// own, such as the COPY that this probe is the query of.
-    pub(crate) fn start(probe: &str, relation: pg_sys::Oid) -> Self {
+    pub(crate) fn start(probe: &str, relation: Option<pg_sys::Oid>) -> Self {
+        let relation = relation.unwrap_or(pg_sys::InvalidOid);
         // SAFETY: the entry is this backend's own; the calls only write to it.
         let reporting = unsafe {
             !pg_sys::MyBEEntry.is_null()
@@ -43,7 +55,7 @@ impl Progress {
             // SAFETY: as above.
             unsafe { pg_sys::pgstat_progress_start_command(COMMAND, relation) };
         }
-        let progress = Self { reporting };
+        let progress = Self { reporting, wait_event: compat::wait_event(probe == "sync") };
         progress.report(PROBE, position(&PROBES, probe));
         // SAFETY: reads the clock.
         progress.report(STARTED, unsafe { pg_sys::GetCurrentTimestamp() });
@@ -53,15 +65,15 @@ impl Progress {
     /// A new path begins. The wait event stays until the next path: reads past the server set none
     /// of their own. Those through the server do, and leave none behind.
     pub(crate) fn path(&self, path: &str, total: u64) {
-        wait_event(compat::wait_event());
+        wait_event(self.wait_event);
         self.report(PATH, position(&PATHS, path));
         self.report(DONE, 0);
         self.report(TOTAL, total as i64);
     }
 
-    /// So many blocks are done.
-    pub(crate) fn done(&self, blocks: u64) {
-        self.report(DONE, blocks as i64);
+    /// So many blocks, or turns, are done.
+    pub(crate) fn done(&self, number: u64) {
+        self.report(DONE, number as i64);
     }
 
     fn report(&self, position: i32, value: i64) {
@@ -104,15 +116,15 @@ fn name(names: &[&'static str], position: i64) -> Option<&'static str> {
 pub(crate) struct Running {
     /// Its process.
     pub(crate) pid: i32,
-    /// The relation, where it is one of this database.
+    /// The relation, where there is one, and one of this database.
     pub(crate) relid: Option<u32>,
     /// The kind of probe.
     pub(crate) probe: Option<&'static str>,
-    /// The path that it is on.
+    /// The path, or section, that it is on.
     pub(crate) path: Option<&'static str>,
-    /// Blocks done.
+    /// Blocks, or turns, done.
     pub(crate) done: i64,
-    /// Blocks in all.
+    /// The same in all.
     pub(crate) total: i64,
     /// When it started, as the server prints it.
     pub(crate) started_at: String,
@@ -128,7 +140,9 @@ pub(crate) fn running() -> Vec<Running> {
             let value = |position: i32| entry.st_progress_param[position as usize];
             Running {
                 pid: entry.st_procpid,
-                relid: (entry.st_databaseid == database).then(|| entry.st_progress_command_target.to_u32()),
+                relid: Some(entry.st_progress_command_target)
+                    .filter(|oid| entry.st_databaseid == database && *oid != pg_sys::InvalidOid)
+                    .map(|oid| oid.to_u32()),
                 probe: name(&PROBES, value(PROBE)),
                 path: name(&PATHS, value(PATH)),
                 done: value(DONE),

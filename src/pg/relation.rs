@@ -7,6 +7,7 @@ use pgrx::datum::DatumWithOid;
 use pgrx::{pg_sys, spi::Spi};
 
 use super::server::{data_directory, in_recovery, text};
+use super::tablespace::Tablespace;
 use super::{compat, server};
 use crate::error::{Error, Result};
 
@@ -162,15 +163,10 @@ impl Relation {
         data_directory().join(path).parent().map_or_else(data_directory, PathBuf::from)
     }
 
-    /// A name in the relation's tablespace for a file that the server, should it crash, removes when it starts.
-    pub(crate) fn temporary_file(&self) -> PathBuf {
-        let mut directory = [0; pg_sys::MAXPGPATH as usize];
-        // SAFETY: the relation is open, and the buffer as long as the server's own paths.
-        let directory = unsafe {
-            pg_sys::TempTablespacePath(directory.as_mut_ptr(), compat::file_id(self.relation).tablespace);
-            text(directory.as_ptr())
-        };
-        data_directory().join(directory).join(format!("pgsql_tmp{}.io_probe", std::process::id()))
+    /// The tablespace that its files are in.
+    pub(crate) fn file_tablespace(&self) -> Tablespace {
+        // SAFETY: the relation is open.
+        Tablespace::of_file(unsafe { compat::file_id(self.relation) })
     }
 
     /// Makes this backend close its descriptors of the relation. They keep the readahead window of the
@@ -236,11 +232,7 @@ impl Relation {
 
     /// Its tablespace's name.
     pub(crate) fn tablespace(&self) -> Option<String> {
-        // SAFETY: the relation is open; a catalog lookup, NULL when there is none.
-        unsafe {
-            let name = pg_sys::get_tablespace_name(compat::file_id(self.relation).tablespace);
-            (!name.is_null()).then(|| text(name))
-        }
+        self.file_tablespace().name()
     }
 
     /// Its name as a quoted literal that `regclass` understands.

@@ -7,7 +7,8 @@ use io_probe_core::account::Account;
 use pgrx::spi::{self, Spi};
 use pgrx::{FromDatum, IntoDatum, pg_sys};
 
-use super::compat;
+use super::tablespace::Tablespace;
+use super::{compat, wal};
 
 /// When the present top-level statement started, in the server's microseconds.
 pub(crate) fn statement_start() -> i64 {
@@ -59,31 +60,8 @@ pub(crate) fn in_recovery() -> bool {
     unsafe { pg_sys::RecoveryInProgress() }
 }
 
-struct Tablespace {
-    oid: pg_sys::Oid,
-    name: String,
-}
-
-impl Tablespace {
-    /// The directory that its relations are in.
-    fn directory(&self) -> PathBuf {
-        let data = data_directory();
-        match self.oid {
-            pg_sys::DEFAULTTABLESPACE_OID => data.join("base"),
-            pg_sys::GLOBALTABLESPACE_OID => data.join("global"),
-            oid => data.join("pg_tblspc").join(oid.to_string()),
-        }
-    }
-}
-
-/// All tablespaces, by oid.
-fn tablespaces() -> Vec<Tablespace> {
-    let query = "SELECT oid, spcname::pg_catalog.text FROM pg_catalog.pg_tablespace ORDER BY oid";
-    pairs::<pg_sys::Oid>(query).into_iter().map(|(oid, name)| Tablespace { oid, name }).collect()
-}
-
 /// The rows of a query with two columns, of which the second is text.
-fn pairs<T: FromDatum + IntoDatum>(query: &str) -> Vec<(T, String)> {
+pub(super) fn pairs<T: FromDatum + IntoDatum>(query: &str) -> Vec<(T, String)> {
     let read = Spi::connect(|client| {
         client
             .select(query, None, &[])?
@@ -93,27 +71,6 @@ fn pairs<T: FromDatum + IntoDatum>(query: &str) -> Vec<(T, String)> {
     // Only a defect of these queries, which are ours, could fail here.
     let rows = read.unwrap_or_else(|e| pgrx::error!("could not read the catalogs: {e}"));
     rows.into_iter().flatten().collect()
-}
-
-/// The tablespaces that take this session's temporary files: temp_tablespaces, or else the
-/// database's own.
-fn temporary_tablespaces() -> Vec<Tablespace> {
-    let all = tablespaces();
-    // SAFETY: reads a variable of this backend.
-    let own = unsafe { pg_sys::MyDatabaseTableSpace };
-    let mut oids = vec![pg_sys::InvalidOid; 64];
-    // SAFETY: the array has as many elements as are announced.
-    let count = unsafe {
-        pg_sys::PrepareTempTablespaces();
-        pg_sys::GetTempTablespaces(oids.as_mut_ptr(), oids.len() as i32)
-    };
-    oids.truncate(usize::try_from(count).unwrap_or(0));
-    if oids.is_empty() {
-        oids.push(own);
-    }
-    // InvalidOid in the list stands for the database's own tablespace.
-    oids.iter_mut().filter(|oid| **oid == pg_sys::InvalidOid).for_each(|oid| *oid = own);
-    all.into_iter().filter(|t| oids.contains(&t.oid)).collect()
 }
 
 /// Something of the server that lies on a device.
@@ -138,17 +95,23 @@ pub(crate) fn objects() -> Vec<Object> {
     let in_tablespace = |kind, tablespace: Tablespace| Object {
         kind,
         directory: tablespace.directory(),
-        tablespace: Some(tablespace.name),
+        tablespace: tablespace.name(),
     };
-    let wal = Object { kind: "wal", tablespace: None, directory: data_directory().join("pg_wal") };
-    let permanent = tablespaces().into_iter().map(|t| in_tablespace("tablespace", t));
-    let temporary = temporary_tablespaces().into_iter().map(|t| in_tablespace("temp", t));
+    let wal = Object { kind: "wal", tablespace: None, directory: wal::directory() };
+    let permanent = Tablespace::all().into_iter().map(|t| in_tablespace("tablespace", t));
+    let temporary = Tablespace::temporary().into_iter().map(|t| in_tablespace("temp", t));
     permanent.chain([wal]).chain(temporary).collect()
 }
 
-/// Does the server read data files past the OS page cache (`debug_io_direct`, from 16 on)?
+/// Does the server read data files past the OS page cache?
 pub(crate) fn reads_direct() -> bool {
-    setting(c"debug_io_direct").is_some_and(|kinds| kinds.split(',').any(|kind| kind.trim() == "data"))
+    io_direct("data").unwrap_or(false)
+}
+
+/// Does `debug_io_direct` name this kind of file? None where there is no such setting, before 16.
+pub(super) fn io_direct(wanted: &str) -> Option<bool> {
+    let is_wanted = |kind: &str| kind.trim().trim_matches('"').eq_ignore_ascii_case(wanted);
+    Some(setting(c"debug_io_direct")?.split(',').any(is_wanted))
 }
 
 /// The processes whose reads are this backend's when it reads through the buffer manager: from 18 on,

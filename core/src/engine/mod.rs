@@ -5,20 +5,16 @@
 //! container profiles refuse it). What comes back is thrown away: pages read behind the server's
 //! back may be torn or stale.
 //!
-//! An engine may be abandoned in two ways. Unwinding drops it, and dropping waits for what is in
-//! flight. A process that exits without unwinding calls [`quiesce_all`], so that neither the kernel
-//! nor a thread writes into memory that is going away.
+//! An engine may be abandoned with requests in flight: see [`quiesce`](crate::quiesce).
 
 mod buffers;
 mod pread;
 mod threads;
 mod uring;
 
-use std::cell::RefCell;
 use std::fmt;
 use std::fs::File;
 use std::path::Path;
-use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
 pub(crate) use buffers::Buffers;
@@ -129,31 +125,6 @@ pub fn expect_full(completion: Completion, path: &Path, offset: u64, wanted: usi
     }
 }
 
-/// An engine's part that others write into behind our back.
-trait Quiesce {
-    /// Waits until nothing is in flight and nothing can start again.
-    fn quiesce(&self);
-}
-
-thread_local! {
-    static LIVE: RefCell<Vec<Weak<dyn Quiesce>>> = const { RefCell::new(Vec::new()) };
-}
-
-fn register(engine: &Rc<dyn Quiesce>) {
-    LIVE.with_borrow_mut(|live| {
-        live.retain(|e| e.strong_count() > 0);
-        live.push(Rc::downgrade(engine));
-    });
-}
-
-/// Brings every engine of this thread to rest. For a process that exits without unwinding.
-pub fn quiesce_all() {
-    // An engine that is dropped during the loop must find the list free.
-    // And a process that exits from foreign code may have no thread-local storage any more.
-    let live = LIVE.try_with(|live| live.take()).unwrap_or_default();
-    live.iter().filter_map(Weak::upgrade).for_each(|engine| engine.quiesce());
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -232,7 +203,6 @@ mod tests {
             }
             drop(engine);
         }
-        let threads_before = threads();
         let mut abandoned = engines(16);
         for engine in &mut abandoned {
             for slot in 0..16 {
@@ -240,15 +210,6 @@ mod tests {
             }
         }
         std::mem::forget(abandoned);
-        quiesce_all();
-        assert!(threads() <= threads_before, "threads were left behind");
-    }
-
-    fn threads() -> usize {
-        std::fs::read_dir("/proc/self/task")
-            .expect("tasks")
-            .filter_map(|t| std::fs::read_to_string(t.ok()?.path().join("comm")).ok())
-            .filter(|name| name.trim() == threads::NAME)
-            .count()
+        crate::quiesce::all();
     }
 }

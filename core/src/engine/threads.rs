@@ -1,42 +1,31 @@
 //! Reads by a thread a slot, for kernels and containers that refuse io_uring.
 //!
-//! Threads only ever read: all signals are blocked in them, they touch nothing of the process but
-//! their buffer, and they are joined before the engine is gone.
+//! Threads only ever read, and touch nothing of the process but their buffer.
 
-use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::fs::File;
-use std::rc::Rc;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
-
-use nix::sys::signal::{SigSet, SigmaskHow};
 
 use super::buffers::Buffers;
 use super::pread::pread;
-use super::{Completion, Engine, Kind, Quiesce, register};
-use crate::{Error, Result};
+use super::{Completion, Engine, Kind};
+use crate::Result;
+use crate::crew::Crew;
 
 /// The threads' name in `/proc`.
-pub(super) const NAME: &str = "io_probe_read";
-
-/// Enough for a blocking read and what the runtime puts around it.
-const STACK_BYTES: usize = 128 << 10;
+const NAME: &str = "io_probe_read";
 
 /// How long the waiting side sleeps before it looks around.
 const NAP: Duration = Duration::from_millis(10);
 
 /// A pool of reading threads.
 pub struct Threads {
-    pool: Rc<Pool>,
+    shared: Arc<Shared>,
+    /// Kept for its drop.
+    _crew: Crew,
     busy: Vec<bool>,
     in_flight: usize,
-}
-
-struct Pool {
-    shared: Arc<Shared>,
-    handles: RefCell<Vec<JoinHandle<()>>>,
 }
 
 struct Shared {
@@ -74,28 +63,9 @@ impl Threads {
             done: Condvar::new(),
             buffers: Buffers::new(depth, request)?,
         });
-        let pool = Rc::new(Pool { shared, handles: RefCell::new(Vec::with_capacity(depth)) });
-        register(&(Rc::clone(&pool) as Rc<dyn Quiesce>));
-        // A thread inherits the mask of the moment it starts.
-        let failed = |e: nix::Error| Error::System { action: "block signals", source: e.into() };
-        let mask = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK).map_err(failed)?;
-        let spawned = (0..depth).try_for_each(|_| pool.spawn());
-        mask.thread_set_mask().map_err(failed)?;
-        spawned?;
-        Ok(Self { pool, busy: vec![false; depth], in_flight: 0 })
-    }
-}
-
-impl Pool {
-    fn spawn(&self) -> Result<()> {
-        let shared = Arc::clone(&self.shared);
-        let handle = Builder::new()
-            .name(NAME.to_owned())
-            .stack_size(STACK_BYTES)
-            .spawn(move || shared.serve())
-            .map_err(|source| Error::System { action: "start a reading thread", source })?;
-        self.handles.borrow_mut().push(handle);
-        Ok(())
+        let (serving, ending) = (Arc::clone(&shared), Arc::clone(&shared));
+        let crew = Crew::start(NAME, depth, move || serving.serve(), move || ending.close())?;
+        Ok(Self { shared, _crew: crew, busy: vec![false; depth], in_flight: 0 })
     }
 }
 
@@ -123,6 +93,15 @@ impl Shared {
             self.done.notify_one();
         }
     }
+
+    /// Makes each thread return after the read that it is at.
+    fn close(&self) {
+        let mut queues = self.lock();
+        queues.closed = true;
+        queues.work.clear();
+        drop(queues);
+        self.work.notify_all();
+    }
 }
 
 impl Engine for Threads {
@@ -131,7 +110,7 @@ impl Engine for Threads {
     }
 
     fn submit(&mut self, slot: usize, file: &Arc<File>, offset: u64, len: usize) {
-        let shared = &self.pool.shared;
+        let shared = &self.shared;
         assert!(slot < shared.buffers.slots() && !self.busy[slot], "slot {slot} is busy or does not exist");
         self.busy[slot] = true;
         self.in_flight += 1;
@@ -141,7 +120,7 @@ impl Engine for Threads {
 
     fn wait(&mut self, idle: &mut dyn FnMut()) -> Result<Completion> {
         assert!(self.in_flight > 0, "nothing is in flight");
-        let shared = Arc::clone(&self.pool.shared);
+        let shared = Arc::clone(&self.shared);
         let mut queues = shared.lock();
         loop {
             if let Some(completion) = queues.done.pop_front() {
@@ -157,25 +136,5 @@ impl Engine for Threads {
                 queues = shared.lock();
             }
         }
-    }
-}
-
-impl Quiesce for Pool {
-    fn quiesce(&self) {
-        let mut queues = self.shared.lock();
-        queues.closed = true;
-        queues.work.clear();
-        drop(queues);
-        self.shared.work.notify_all();
-        for handle in self.handles.borrow_mut().drain(..) {
-            // A reading thread has nothing that could panic; if one did, it is gone as well.
-            let _ = handle.join();
-        }
-    }
-}
-
-impl Drop for Pool {
-    fn drop(&mut self) {
-        self.quiesce();
     }
 }

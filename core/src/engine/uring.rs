@@ -14,7 +14,8 @@ use std::sync::Arc;
 use io_uring::{IoUring, opcode, types};
 
 use super::buffers::Buffers;
-use super::{Completion, Engine, Kind, Quiesce, register};
+use super::{Completion, Engine, Kind};
+use crate::quiesce::{Quiesce, register};
 use crate::{Error, Result};
 
 /// A ring with a buffer a slot.

@@ -33,15 +33,29 @@ impl Interval {
 
 /// Nanoseconds per unit of work over `slices`; None for fewer than [`MIN_SLICES`] or without work.
 pub fn of_ratio(slices: &[Slice]) -> Option<Interval> {
+    interval(slices, MIN_SLICES, Noise::of)
+}
+
+/// Below this many turns no interval over them is given.
+pub const MIN_TURNS: usize = 3;
+
+/// The same over a few turns that lie apart, each a slice: Student's t on the residuals, without a correction, since what
+/// lies between two turns makes them independent. The slices within one turn share its weather, and would say less than
+/// is true of how much another run may differ. None for fewer than [`MIN_TURNS`] or without work.
+pub fn of_turns(turns: &[Slice]) -> Option<Interval> {
+    interval(turns, MIN_TURNS, Noise::of_independent)
+}
+
+fn interval(slices: &[Slice], least: usize, noise: impl Fn(&[f64]) -> Noise) -> Option<Interval> {
     let n = slices.len();
     let ns: u64 = slices.iter().map(|s| s.ns).sum();
     let work: u64 = slices.iter().map(|s| s.work).sum();
-    if n < MIN_SLICES || work == 0 {
+    if n < least || work == 0 {
         return None;
     }
     let value = ns as f64 / work as f64;
     let residuals: Vec<f64> = slices.iter().map(|s| s.ns as f64 - value * s.work as f64).collect();
-    let noise = Noise::of(&residuals);
+    let noise = noise(&residuals);
     let count = n as f64;
     let degrees = ((count - 1.0) / noise.inflation).max(1.0);
     let t = StudentsT::new(0.0, 1.0, degrees).ok()?.inverse_cdf(0.975);
@@ -78,15 +92,21 @@ struct Noise {
 }
 
 impl Noise {
+    fn of_independent(residuals: &[f64]) -> Self {
+        let squares: f64 = residuals.iter().map(|e| e * e).sum();
+        Self { deviation: (squares / (residuals.len() as f64 - 1.0)).sqrt(), inflation: 1.0 }
+    }
+
     fn of(residuals: &[f64]) -> Self {
+        let independent = Self::of_independent(residuals);
         let count = residuals.len() as f64;
         let squares: f64 = residuals.iter().map(|e| e * e).sum();
         if squares <= 0.0 {
-            return Self { deviation: 0.0, inflation: 1.0 };
+            return independent;
         }
         let r1 = residuals.windows(2).map(|w| w[0] * w[1]).sum::<f64>() / squares;
         let r = (r1 + (1.0 + 3.0 * r1) / count).clamp(0.0, 0.9);
-        Self { deviation: (squares / (count - 1.0)).sqrt(), inflation: (1.0 + r) / (1.0 - r) }
+        Self { inflation: (1.0 + r) / (1.0 - r), ..independent }
     }
 }
 
@@ -119,6 +139,40 @@ mod tests {
         assert!(of_ratio(&slices(&[100; 19])).is_none());
         assert_eq!(of_ratio(&slices(&[100; 20])).map(|i| i.relative_half_width()), Some(0.0));
         assert!(of_ratio(&[Slice { ns: 5, work: 0 }; 30]).is_none());
+    }
+
+    #[test]
+    fn known_answer_of_turns() {
+        // 90, 100 and 110: s = 10, t(0.975, 2) = 4.3027: half-width 4.3027 · 10 / √3 = 24.84.
+        let interval = of_turns(&slices(&[90, 100, 110])).expect("3 turns");
+        assert_eq!(interval.value, 100.0);
+        assert!((interval.high - 124.84).abs() < 0.01 && (interval.low - 75.16).abs() < 0.01, "{interval:?}");
+        assert!(of_turns(&slices(&[90, 110])).is_none());
+        assert!(of_turns(&[Slice { ns: 5, work: 0 }; 3]).is_none());
+    }
+
+    /// Ten turns of ten slices; a share of the variance is common to a turn.
+    #[test]
+    fn the_weather_of_a_turn_is_covered() {
+        for share in [0.0_f64, 0.2, 0.5] {
+            let mut rng = Xoshiro256PlusPlus::seed_from_u64(11);
+            let runs = 4000;
+            let mut held = 0;
+            for _ in 0..runs {
+                let turns: Vec<Slice> = (0..10)
+                    .map(|_| {
+                        let weather: f64 = StandardNormal.sample(&mut rng);
+                        let own: f64 = (0..10).map(|_| -> f64 { StandardNormal.sample(&mut rng) }).sum();
+                        let noise = 10.0 * share.sqrt() * weather + (1.0 - share).sqrt() * own;
+                        Slice { ns: (1e7 + 1e5 * noise) as u64, work: 10 }
+                    })
+                    .collect();
+                let interval = of_turns(&turns).expect("enough turns");
+                held += usize::from(interval.low <= 1e6 && 1e6 <= interval.high);
+            }
+            let coverage = f64::from(held as u32) / f64::from(runs);
+            assert!((0.93..=0.97).contains(&coverage), "{share}: {coverage}");
+        }
     }
 
     #[test]

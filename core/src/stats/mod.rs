@@ -6,7 +6,7 @@ mod latency;
 mod precision;
 mod slices;
 
-pub use interval::{Interval, MIN_SLICES, of_ratio, trend};
+pub use interval::{Interval, MIN_SLICES, of_ratio, of_turns, trend};
 pub use latency::{Latencies, Moments};
 pub use precision::Precision;
 pub use slices::{Slice, Slices};

@@ -14,7 +14,7 @@ use io_probe_core::witness::{Cost, Witness};
 use pgrx::datum::Interval;
 use pgrx::prelude::*;
 
-pub(super) use self::row::LatencyFigures;
+pub(super) use self::row::{LatencyFigures, us};
 use self::row::Row;
 use self::series::{SeriesOfPath, SeriesRow};
 use super::arguments::{self, Path};
@@ -151,7 +151,7 @@ impl Request {
                 let mut emptied = None;
                 if self.cold {
                     if let Some(stop) = subject.evict(0..blocks, ask)? {
-                        row.as_mut().not_read(stop);
+                        row.as_mut().not_begun(stop);
                         return Ok(Some(stop));
                     }
                     emptied = cached_bytes(&subject.source).map(|bytes| bytes == 0);

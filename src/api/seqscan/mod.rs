@@ -114,7 +114,7 @@ impl Request {
                 if self.cold
                     && let Some(stop) = subject.evict(target.within_budget(&blocks), ask)?
                 {
-                    row.as_mut().not_read(stop);
+                    row.as_mut().not_begun(stop);
                     return Ok(Some(stop));
                 }
                 let run = target.measure_path(path, blocks, progress, ask)?;

@@ -1,0 +1,218 @@
+--
+-- io_probe_sync. O_DIRECT is not possible on every file system, nor in pieces of every size: those rows may be
+-- unsupported, or void where it is accepted and memory takes the writes. All others have to work, except on file
+-- systems that do not log a file without a name: there all is unsupported (sync_1.out).
+--
+-- for file systems that are small
+SET pg_io_probe.scratch_reserve = 0;
+SELECT DISTINCT coalesce(fs_type, '') IN ('btrfs', 'zfs', 'f2fs') AS unlogged FROM io_probe_device()
+  WHERE object = 'wal' \gset
+\if :unlogged
+SELECT count(*), bool_and(status = 'unsupported' AND ops = 0 AND notes <> '{}') AS unsupported
+  FROM io_probe_sync(duration => '1 ms');
+\quit
+\endif
+SELECT current_setting('wal_block_size')::int / 1024 AS wal_kb \gset
+-- does the server open its WAL with O_DIRECT under that method? up to 15 if nobody reads it back, then if it is told to
+CREATE FUNCTION server_direct(method text) RETURNS boolean LANGUAGE sql AS $$
+  SELECT NOT pg_is_in_recovery() AND CASE
+    WHEN current_setting('server_version_num')::int < 160000
+      THEN method LIKE 'open%' AND current_setting('wal_level') = 'minimal'
+    ELSE current_setting('debug_io_direct', true) ~ '\mwal\M' END
+$$;
+
+-- a row for each way to make writes durable, in this order (sizes in WAL blocks, those of open_sync_size in kB)
+CREATE TABLE result AS SELECT 'all' AS run, * FROM io_probe_sync(duration => '5 ms') WITH ORDINALITY;
+SELECT section, method, CASE WHEN section <> 'wal_segment' THEN direct END AS direct, writes,
+       write_kb / CASE WHEN section = 'open_sync_size' THEN 1 ELSE :wal_kb::float8 END AS size,
+       status = CASE method WHEN 'fsync_writethrough' THEN 'unsupported' ELSE 'ok' END
+       OR direct AND status IN ('unsupported', 'void') AS status
+  FROM result ORDER BY ordinality;
+-- wal_segment is written as the server would write it
+SELECT method, write_kb, direct FROM result WHERE section = 'wal_segment' AND direct <> server_direct(method);
+-- sections are picked; their order is not, and each comes once
+SELECT section, count(*) FROM io_probe_sync(sections => '{no_sync,other_fd,one_write,no_sync}', duration => '1 ms')
+  WITH ORDINALITY GROUP BY section ORDER BY min(ordinality);
+-- NULL stands for the default
+SELECT count(*), count(DISTINCT section) AS sections, min(depth) AS depth, max(depth) AS depth
+  FROM io_probe_sync(NULL, NULL, '1 ms', NULL, NULL, NULL, NULL);
+SELECT (io_probe_sync(duration => '1 ms', sections => '{no_sync}', options => 'null')).section;
+
+-- more rows to judge: long ones, other sizes and flags, committers that share a WAL, a tablespace, a slow rate
+INSERT INTO result SELECT 'long', * FROM io_probe_sync(duration => '300 ms', sections => '{no_sync}')
+  WITH ORDINALITY;
+INSERT INTO result SELECT 'some', * FROM io_probe_sync(duration => '1 s', write_kb => 1, sections => '{other_fd}',
+                                                       options => '{"max_bytes": 307200}') WITH ORDINALITY;
+INSERT INTO result SELECT 'odd', * FROM io_probe_sync(duration => '5 ms', write_kb => 3) WITH ORDINALITY;
+INSERT INTO result SELECT 'direct', * FROM io_probe_sync(duration => '5 ms', sections => '{wal_segment}',
+                                                         options => '{"direct": true}') WITH ORDINALITY;
+INSERT INTO result SELECT 'cached', * FROM io_probe_sync(duration => '5 ms', sections => '{wal_segment}',
+                                                         options => '{"direct": false}') WITH ORDINALITY;
+INSERT INTO result SELECT 'shared', * FROM io_probe_sync(duration => '30 ms', depth => 4) WITH ORDINALITY;
+INSERT INTO result SELECT 'shared direct', * FROM io_probe_sync(duration => '5 ms', depth => 3,
+                                                                options => '{"direct": true}') WITH ORDINALITY;
+INSERT INTO result SELECT 'small', * FROM io_probe_sync(duration => '20 ms', depth => 4,
+                                                        options => '{"commit_bytes": 100}') WITH ORDINALITY;
+INSERT INTO result SELECT 'tablespace', * FROM io_probe_sync('tablespace', 'pg_default', '5 ms') WITH ORDINALITY;
+INSERT INTO result SELECT 'slow', * FROM io_probe_sync(duration => '120 ms', sections => '{other_fd}',
+                                                       options => '{"max_iops": 20}') WITH ORDINALITY;
+CREATE VIEW judged AS
+  SELECT *, status IN ('void', 'unsupported') AS no_figures, notes::text LIKE '%rate-limited%' AS limited FROM result;
+SELECT run, section, method, status FROM judged
+  WHERE status NOT IN ('ok', 'void', 'unsupported')
+     OR status <> 'ok' AND NOT direct AND method <> 'fsync_writethrough'
+     OR status = 'ok' AND method = 'fsync_writethrough';
+-- what is unsupported has no figures, and a note says why
+SELECT run, section, method, status FROM judged WHERE no_figures
+  AND (num_nonnulls(ops_per_s, us_per_op, lat_p50_us, lat_p95_us, lat_p99_us, lat_max_us, ci_low_us, ci_high_us) > 0
+       OR notes = '{}' OR status = 'unsupported' AND (ops > 0 OR flushes > 0));
+-- what is ok has figures; a rate is one over the time
+SELECT run, section, method, write_kb, ops, us_per_op, ops_per_s, lat_max_us FROM judged WHERE status = 'ok'
+  AND (num_nulls(ops, flushes, elapsed_ms, us_per_op) > 0 OR least(ops, elapsed_ms, us_per_op) <= 0
+       OR CASE WHEN limited THEN ops_per_s IS NOT NULL
+          ELSE (abs(us_per_op * ops_per_s / 1e6 - 1) < 0.001) IS NOT TRUE END
+       OR depth = 1 AND (us_per_op <= lat_max_us * 1.001) IS NOT TRUE);
+SELECT run, section, method, ops, elapsed_ms, us_per_op FROM judged
+  WHERE status = 'ok' AND abs(elapsed_ms * 1000 / ops / us_per_op - 1) > 0.001;
+-- the interval holds the value; it takes three turns of 0.1 s
+SELECT run, section, method, ci_low_us, us_per_op, ci_high_us FROM judged
+  WHERE num_nulls(ci_low_us, ci_high_us) = 1 OR NOT us_per_op BETWEEN ci_low_us AND ci_high_us;
+SELECT run, min(num_nulls(ci_low_us, ci_high_us)), max(num_nulls(ci_low_us, ci_high_us)) FROM judged
+  WHERE run IN ('all', 'long', 'shared') GROUP BY run ORDER BY run;
+-- quantiles are in order; each is there if ten operations lie above it
+SELECT run, section, method, lat_p50_us, lat_p95_us, lat_p99_us, lat_max_us FROM judged
+  WHERE lat_p50_us > least(lat_p95_us, lat_max_us) OR lat_p95_us > least(lat_p99_us, lat_max_us)
+     OR lat_p99_us > lat_max_us;
+SELECT run, section, method, ops, lat_p50_us, lat_p95_us, lat_p99_us FROM judged WHERE status = 'ok' AND depth = 1
+  AND (ops < 20, ops < 200, ops < 1000) <> (lat_p50_us IS NULL, lat_p95_us IS NULL, lat_p99_us IS NULL);
+SELECT run, ops >= 1000 AS many, num_nulls(lat_p50_us, lat_p95_us, lat_p99_us) AS nulls FROM judged WHERE run = 'long';
+-- alone each operation takes its own flush, or one for each write; committers that share a WAL may share it
+SELECT run, section, method, depth, ops, flushes FROM judged WHERE status = 'ok'
+  AND CASE WHEN section = 'no_sync' THEN flushes <> 0
+      WHEN depth = 1 THEN flushes <> ops * CASE WHEN method LIKE 'open%' THEN writes ELSE 1 END
+      ELSE flushes NOT BETWEEN 1 AND ops END;
+SELECT run, section, method, device_writes_per_op, device_flushes_per_op FROM judged
+  WHERE least(device_writes_per_op, device_flushes_per_op) < 0 OR no_figures AND device_writes_per_op > 0
+     OR num_nulls(device_writes_per_op, device_flushes_per_op) = 0 AND device IS NULL;
+-- what the server does now is marked, in each of the sections where it could stand, and is nothing without fsync
+SELECT run, section, method, direct, is_current FROM judged
+  WHERE is_current IS DISTINCT FROM
+    CASE WHEN section IN ('open_sync_size', 'other_fd', 'no_sync') THEN NULL
+         WHEN method = 'fsync_writethrough' THEN is_current AND false
+         ELSE current_setting('fsync')::boolean AND method = current_setting('wal_sync_method')
+              AND direct = server_direct(method) END;
+SELECT section, count(*) FILTER (WHERE is_current) = CASE WHEN NOT current_setting('fsync')::boolean THEN 0
+       WHEN section = 'wal_segment' THEN 4
+       WHEN current_setting('wal_sync_method') LIKE 'open%' OR NOT server_direct('fsync') THEN 1 ELSE 0 END AS current
+  FROM judged WHERE run = 'all' AND (section LIKE '%\_write%' OR section = 'wal_segment') GROUP BY 1 ORDER BY 1;
+-- a note is a sentence of its own, as all of this extension's are
+SELECT DISTINCT note FROM judged, unnest(notes) AS note
+  WHERE note !~ '^[[:alnum:]].*[^[:space:].]$' OR length(note) > 160;
+SELECT DISTINCT section, notes[1] AS note FROM judged WHERE method = 'fsync_writethrough' ORDER BY section;
+SELECT run, section, method, notes FROM judged
+  WHERE (notes::text LIKE '%fsync is off%') <> (is_current IS NOT NULL AND NOT current_setting('fsync')::boolean);
+
+-- write_kb is the size of one_write, two_writes, …; open_sync_size has its own
+SELECT section, min(write_kb), max(write_kb) FROM judged WHERE run = 'odd' GROUP BY section ORDER BY min(ordinality);
+SELECT write_kb, status FROM unnest('{1,1024}'::int[]) AS kb,
+  io_probe_sync(duration => '1 ms', write_kb => kb, sections => '{no_sync}');
+-- options direct: all rows of wal_segment with O_DIRECT, or none
+SELECT run, count(*), bool_and(direct) AS direct FROM judged WHERE run IN ('direct', 'shared direct', 'cached')
+  GROUP BY run ORDER BY run;
+-- at a depth there is only wal_segment; commits that share blocks have one size
+SELECT run, section, method, depth, write_kb / :wal_kb::float8 AS blocks FROM judged
+  WHERE run IN ('shared', 'small') ORDER BY run, ordinality;
+-- identity, and the device that io_probe_device tells
+SELECT DISTINCT started_at BETWEEN statement_timestamp() AND clock_timestamp() AS started
+  FROM io_probe_sync(duration => '1 ms', sections => '{no_sync,other_fd}');
+SELECT DISTINCT run FROM judged WHERE (device, fs_type, directory) IS DISTINCT FROM
+  (SELECT (string_agg(d.device, ','), min(d.fs_type), min(d.directory)) FROM io_probe_device() d
+   WHERE CASE WHEN run = 'tablespace' THEN (object, spcname) = ('tablespace', 'pg_default') ELSE object = 'wal' END);
+SELECT DISTINCT run, judged.device FROM judged JOIN io_probe_device() d
+    ON d.device = judged.device AND CASE WHEN run = 'tablespace' THEN spcname = 'pg_default' ELSE object = 'wal' END
+  WHERE (judged.scheduler, judged.write_cache, judged.fua) IS DISTINCT FROM (d.scheduler, d.write_cache, d.fua);
+SELECT DISTINCT substring(directory, '[^/]*$') AS directory FROM judged WHERE run = 'tablespace';
+
+-- where WAL could go: a tablespace, empty or not
+SET allow_in_place_tablespaces = on;
+CREATE TABLESPACE regress_io_probe LOCATION '';
+SELECT section, method, status, notes, directory ~ '/pg_tblspc/\d+/PG_\d+_\d+$' AS directory
+  FROM io_probe_sync('tablespace', 'regress_io_probe', '1 ms', sections => '{no_sync}');
+DROP TABLESPACE regress_io_probe;
+
+-- max_bytes is of one row, its warm-up included
+SELECT section, method, status, ops * writes * write_kb BETWEEN 1 AND 63 AS kb,
+       'stopped at max_bytes' = ANY (notes) AS why
+  FROM io_probe_sync(write_kb => 8, sections => '{two_writes,other_fd}', options => '{"max_bytes": 65536}')
+  WHERE NOT direct AND status <> 'unsupported';
+-- a rate limit is kept, and leaves no rate
+SELECT method, ops BETWEEN 1 AND 3 AS paced, ops_per_s, limited FROM judged WHERE run = 'slow' ORDER BY ordinality;
+SELECT method, ops BETWEEN 1 AND 2 AS paced, ops_per_s, notes::text LIKE '%rate-limited%' AS limited
+  FROM io_probe_sync(duration => '150 ms', write_kb => 100, sections => '{other_fd}',
+                     options => '{"max_mib_per_s": 1}');
+-- commit_delay: the leader waits until all have joined, and flushes for all; the server's own is taken if so many are
+-- active that it would wait, and if it syncs at all
+SELECT count(*), string_agg(DISTINCT status, ',') AS status, sum(ops) > 2.8 * sum(flushes) AS together
+  FROM io_probe_sync(duration => '100 ms', depth => 4, options => '{"commit_delay": 10000, "direct": false}');
+SET commit_delay = 10000;
+SET commit_siblings = 3;
+SELECT count(*), string_agg(DISTINCT status, ',') AS status,
+       (sum(ops) > 2.8 * sum(flushes)) = current_setting('fsync')::boolean AS together
+  FROM io_probe_sync(duration => '100 ms', depth => 4, options => '{"direct": false}');
+RESET commit_delay;
+RESET commit_siblings;
+-- other options
+SELECT method, status FROM io_probe_sync(duration => '1 ms', sections => '{no_sync}',
+  options => '{"wait": true, "precision": 0.5, "max_bytes": null}');
+
+-- the scratch file keeps within its bounds, and leaves its reserve
+SET pg_io_probe.scratch_reserve = 2147483647;
+\set VERBOSITY terse
+DO $$
+BEGIN
+  PERFORM io_probe_sync(duration => '1 ms');
+EXCEPTION WHEN disk_full THEN
+  RAISE NOTICE '%', regexp_replace(SQLERRM, '"/.*"(.*) \d+', '"..."\1 ...');
+END $$;
+SET pg_io_probe.scratch_reserve = 0;
+SET pg_io_probe.scratch_limit = '1MB';
+SELECT DISTINCT status, substring(notes::text, 'the segment was \d+ kB long') AS why
+  FROM io_probe_sync(duration => '5 ms', sections => '{wal_segment}', options => '{"direct": false}');
+DO $$
+BEGIN
+  PERFORM io_probe_sync(duration => '1 ms', write_kb => 1024);
+EXCEPTION WHEN OTHERS THEN
+  RAISE NOTICE '%', SQLERRM;
+END $$;
+RESET pg_io_probe.scratch_limit;
+\set VERBOSITY default
+-- nothing of it is left
+SELECT name FROM pg_ls_tmpdir() WHERE name LIKE '%io\_probe%';
+SELECT name FROM pg_ls_waldir() WHERE name LIKE 'xlogtemp.' || pg_backend_pid() || '%';
+-- it writes no WAL, nor anything that a read-only transaction could not
+BEGIN READ ONLY;
+SELECT count(*) FROM io_probe_sync(duration => '1 ms', sections => '{no_sync}');
+COMMIT;
+
+-- without a duration all rows together leave half of pg_io_probe.max_duration
+SET pg_io_probe.max_duration = '1s';
+SELECT method, status, elapsed_ms BETWEEN 100 AND 600 AS half FROM io_probe_sync(sections => '{no_sync}');
+SET pg_io_probe.default_duration = '40ms';
+SELECT method, status, elapsed_ms < 400 AS short FROM io_probe_sync(sections => '{no_sync}');
+RESET pg_io_probe.default_duration;
+-- all calls of a statement share it
+SET pg_io_probe.max_duration = '300ms';
+WITH called AS MATERIALIZED
+  (SELECT i, s.* FROM generate_series(1, 5) i,
+     io_probe_sync(duration => '140 ms', write_kb => i, sections => '{no_sync}') s)
+SELECT i, status, ops > 0 AS ops, 'stopped: this statement has used up pg_io_probe.max_duration' = ANY (notes) AS why
+  FROM called WHERE i IN (1, 5);
+-- so do the rows of a call
+SELECT section, method, status, 'stopped: this statement has used up pg_io_probe.max_duration' = ANY (notes) AS why
+  FROM io_probe_sync(duration => '250 ms', sections => '{one_write,no_sync}', options => '{"max_bytes": 60000000000}')
+  WHERE NOT direct AND method <> 'fsync_writethrough';
+RESET pg_io_probe.max_duration;
+
+DROP VIEW judged;
+DROP TABLE result;
+DROP FUNCTION server_direct;

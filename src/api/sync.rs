@@ -1,0 +1,377 @@
+//! `io_probe_sync`: what it costs to make writes durable, beside the WAL or in a tablespace.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use io_probe_core::account::Account;
+use io_probe_core::clock::Monotonic;
+use io_probe_core::device::{self, Placement, Roots};
+use io_probe_core::pace::{Limits, Stop};
+use io_probe_core::scratch::{Created, Place, Room};
+use io_probe_core::sync::{self, Case, FLUSHES, Group, Layout, Measured, Run, Section, Selection};
+use io_probe_core::witness::Witness;
+use pgrx::datum::Interval;
+use pgrx::prelude::*;
+use serde::Serialize;
+
+use super::arguments::{self, figure, quoted};
+use super::options::Options;
+use super::random::{LatencyFigures, us};
+use super::subject::{Verdict, of_leaves};
+use crate::error::{Error, Result};
+use crate::pg::json::JsonbText;
+use crate::pg::lock::ProbeLock;
+use crate::pg::progress::Progress;
+use crate::pg::row::Rows;
+use crate::pg::tablespace::Tablespace;
+use crate::pg::{interrupts, server, wal};
+use crate::{gucs, statement};
+
+/// The options of this function.
+const OPTIONS: [&str; 8] =
+    ["commit_bytes", "commit_delay", "direct", "max_bytes", "max_iops", "max_mib_per_s", "precision", "wait"];
+
+/// Longest write, in kB.
+const MOST_WRITE_KB: u32 = 1024;
+
+/// As for the server's setting, in microseconds.
+const MOST_COMMIT_DELAY: u32 = 100_000;
+
+#[pg_extern(sql = false)]
+fn io_probe_sync(
+    target: Option<&str>,
+    spcname: Option<&str>,
+    duration: Option<Interval>,
+    write_kb: Option<i32>,
+    sections: Option<Vec<Option<String>>>,
+    depth: Option<i32>,
+    options: Option<JsonbText>,
+) -> Rows {
+    let request = || {
+        let options = Options::parse(options, &OPTIONS)?;
+        let depth = depth.map(|depth| arguments::positive("depth", depth)).transpose()?;
+        let depth = gucs::depth(depth, 1)?;
+        let sections = pick(sections, depth)?;
+        let write_bytes = write_bytes(write_kb, &sections)?;
+        let direct = options.choice("direct")?;
+        if direct.is_some() && !sections.contains(&Section::WalSegment) {
+            return Err(Error::invalid("option \"direct\" requires section \"wal_segment\""));
+        }
+        let group = group(&options, depth)?;
+        let cases = Case::all(&Selection {
+            sections: &sections,
+            write_bytes,
+            wal_block: wal::BLOCK_BYTES,
+            // Commits that share blocks are written in blocks.
+            flushes: if group.commit_bytes.is_some() { &[1] } else { &FLUSHES },
+            segment_direct: &|method| direct.unwrap_or_else(|| wal::opens_direct(method)),
+        });
+        let limits = options.limits(arguments::duration(duration)?)?;
+        let given = duration.is_some();
+        Ok(Request {
+            target: Target::parse(target, spcname)?,
+            group,
+            limits: if given { limits } else { gucs::shared_by_rows(limits, cases.len() as u32) },
+            cases,
+            wait: options.flag("wait")?,
+        })
+    };
+    Rows::answer(request().and_then(|request| request.run()))
+}
+
+/// The sections that were picked, by default all; where several commit, the one that is about commits.
+fn pick(names: Option<Vec<Option<String>>>, depth: u32) -> Result<Vec<Section>> {
+    let valid: &[Section] = if depth == 1 { &Section::ALL } else { &[Section::WalSegment] };
+    let Some(names) = names else { return Ok(valid.to_vec()) };
+    let hint = format!("Valid sections are {}.", quoted(&Section::ALL.map(Section::name)));
+    if names.is_empty() {
+        return Err(Error::invalid("sections must not be empty").hint(hint));
+    }
+    let find = |name: Option<String>| {
+        let Some(name) = name else {
+            return Err(Error::invalid("sections must not contain nulls").hint(&hint));
+        };
+        let Some(section) = Section::ALL.into_iter().find(|section| section.name() == name) else {
+            return Err(Error::invalid(format!("unknown section \"{name}\"")).hint(&hint));
+        };
+        if !valid.contains(&section) {
+            let message = format!("section \"{name}\" has no depth over 1");
+            return Err(
+                Error::invalid(message).hint("Committers share the log of section \"wal_segment\" only.")
+            );
+        }
+        Ok(section)
+    };
+    names.into_iter().map(find).collect()
+}
+
+/// Bytes of a write, by default those of a WAL block.
+fn write_bytes(write_kb: Option<i32>, sections: &[Section]) -> Result<u32> {
+    let Some(write_kb) = write_kb else { return Ok(wal::BLOCK_BYTES) };
+    if sections.iter().all(|section| matches!(section, Section::OpenSyncSize | Section::WalSegment)) {
+        return Err(Error::invalid("write_kb requires a section with writes of that size")
+            .hint("Sections \"open_sync_size\" and \"wal_segment\" have sizes of their own."));
+    }
+    match arguments::positive("write_kb", write_kb)? {
+        write_kb if write_kb <= MOST_WRITE_KB => Ok(write_kb << 10),
+        write_kb => Err(Error::invalid(format!("write_kb must be at most {MOST_WRITE_KB}, not {write_kb}"))),
+    }
+}
+
+/// Who commits, and how: as asked for, or as this server would.
+fn group(options: &Options, committers: u32) -> Result<Group> {
+    let number = |name: &str, least, most| match options.count(name, least)? {
+        Some(_) if committers == 1 => {
+            Err(Error::invalid(format!("option \"{name}\" requires a depth over 1")))
+        }
+        Some(number) if number > u64::from(most) => {
+            Err(Error::invalid(format!("option \"{name}\" must be at most {most}, not {number}")))
+        }
+        number => Ok(number.map(|number| number as u32)),
+    };
+    let delay = number("commit_delay", 0, MOST_COMMIT_DELAY)?;
+    let commit_bytes = number("commit_bytes", 1, MOST_WRITE_KB << 10)?;
+    let delay = delay.map_or_else(|| wal::commit_delay(committers), |us| Duration::from_micros(us.into()));
+    Ok(Group { committers, delay, commit_bytes })
+}
+
+/// What the file lies beside.
+enum Target {
+    Wal,
+    /// By its name.
+    Tablespace(String),
+}
+
+impl Target {
+    fn parse(target: Option<&str>, spcname: Option<&str>) -> Result<Self> {
+        match (target.unwrap_or("wal"), spcname) {
+            ("wal", None) => Ok(Target::Wal),
+            ("wal", Some(_)) => Err(Error::invalid("spcname requires target \"tablespace\"")),
+            ("tablespace", Some(name)) => Ok(Target::Tablespace(name.to_owned())),
+            ("tablespace", None) => Err(Error::invalid("target \"tablespace\" requires spcname")),
+            (other, _) => Err(Error::invalid(format!("unknown target \"{other}\""))
+                .hint("Valid targets are \"wal\", \"tablespace\".")),
+        }
+    }
+
+    /// The directory, and the name for where the file system has no nameless files. Checks the right to write there.
+    fn place(&self) -> Result<(PathBuf, PathBuf)> {
+        match self {
+            Target::Wal => Ok((wal::directory(), wal::temporary_file())),
+            Target::Tablespace(name) => {
+                let tablespace = Tablespace::to_write(name)?;
+                Ok((tablespace.inner_directory(), tablespace.temporary_file()))
+            }
+        }
+    }
+}
+
+/// A call whose arguments are right by themselves.
+struct Request {
+    target: Target,
+    cases: Vec<Case>,
+    group: Group,
+    limits: Limits,
+    wait: bool,
+}
+
+/// `io_probe_sync_row`; the type's comments say what each attribute means.
+#[derive(Debug, Default, Serialize)]
+struct Row {
+    section: &'static str,
+    method: &'static str,
+    writes: u32,
+    write_kb: u32,
+    #[serde(flatten)]
+    figures: Figures,
+    is_current: Option<bool>,
+    direct: bool,
+    #[serde(flatten)]
+    verdict: Verdict,
+    depth: u32,
+    #[serde(flatten)]
+    identity: Identity,
+}
+
+/// What was measured.
+#[derive(Debug, Default, Serialize)]
+struct Figures {
+    ops_per_s: Option<f64>,
+    us_per_op: Option<f64>,
+    #[serde(flatten)]
+    latency: LatencyFigures,
+    lat_max_us: Option<f64>,
+    ops: u64,
+    ci_low_us: Option<f64>,
+    ci_high_us: Option<f64>,
+    flushes: u64,
+    device_writes_per_op: Option<f64>,
+    device_flushes_per_op: Option<f64>,
+    elapsed_ms: Option<f64>,
+}
+
+/// Where it was measured.
+#[derive(Debug, Clone, Default, Serialize)]
+struct Identity {
+    device: Option<String>,
+    scheduler: Option<String>,
+    write_cache: Option<String>,
+    fua: Option<bool>,
+    fs_type: Option<String>,
+    directory: Option<String>,
+    started_at: String,
+}
+
+impl Identity {
+    fn of(placement: &Placement) -> Self {
+        let fua: Option<Vec<bool>> = placement.leaves.iter().map(|leaf| leaf.fua).collect();
+        Self {
+            device: of_leaves(placement, |leaf| Some(&leaf.name)),
+            scheduler: of_leaves(placement, |leaf| leaf.scheduler.as_deref()),
+            write_cache: of_leaves(placement, |leaf| leaf.write_cache.as_deref()),
+            fua: fua.filter(|all| !all.is_empty()).map(|all| all.into_iter().all(|fua| fua)),
+            fs_type: placement.mount.as_ref().map(|mount| mount.fs_type.clone()),
+            directory: placement.mount.as_ref().map(|_| placement.directory.display().to_string()),
+            started_at: server::now(),
+        }
+    }
+}
+
+impl Request {
+    fn run(&self) -> Result<Vec<Row>> {
+        let _lock = ProbeLock::acquire(self.wait)?;
+        let (directory, fallback) = self.target.place()?;
+        let _charge = statement::charge();
+        if let Some(stop) = statement::over() {
+            let mut rows = self.rows(&Identity::of(&Placement::default()));
+            rows.iter_mut().for_each(|row| row.verdict.not_begun(stop));
+            return Ok(rows);
+        }
+        let place = Place { directory: &directory, fallback: &fallback };
+        let roots = Roots::default();
+        let placement = device::locate(&directory, &roots);
+        let identity = Identity::of(&placement);
+        let mut rows = self.rows(&identity);
+        if let Some(fs_type) = identity.fs_type.filter(|fs_type| !sync::logs_nameless_files(fs_type)) {
+            let why = format!(
+                "{fs_type} does not sync a file without a name as it syncs others, and the scratch file has none"
+            );
+            rows.iter_mut().for_each(|row| row.verdict.refuse(why.clone()));
+            return Ok(rows);
+        }
+        let witness = Witness::new(Account::Own, &placement.leaves, &roots);
+        if let Some(stop) = self.measure(place, &witness, &mut rows)? {
+            rows.iter_mut().for_each(|row| row.verdict.not_begun(stop));
+        }
+        Ok(rows)
+    }
+
+    /// Fills the rows; or the reason why it did not come to that.
+    fn measure(&self, place: Place<'_>, witness: &Witness<'_>, rows: &mut [Row]) -> Result<Option<Stop>> {
+        let limit = gucs::scratch_limit();
+        let layout = Layout::plan(&self.cases, limit, wal::segment_bytes()).ok_or_else(|| {
+            Error::invalid("the scratch files of these sections would be too large")
+                .detail(format!("pg_io_probe.scratch_limit is {} MB.", limit >> 20))
+                .hint("Give a smaller write_kb or fewer sections, or raise the setting.")
+        })?;
+        let progress = Progress::start("sync", None);
+        progress.path(self.cases.first().map_or("", |case| case.section.name()), 0);
+        let mut ask = interrupts::ask(Vec::new());
+        let mut ask = || statement::over().or_else(&mut ask);
+        let rate = Room::bytes_per_s(&self.limits);
+        let reserve = gucs::scratch_reserve();
+        let files = match layout.make(place, reserve, rate, wal::SEGMENT_FILL, witness, &mut ask)? {
+            Created::Ready(files) => files,
+            Created::Stopped(stop) => return Ok(Some(stop)),
+        };
+        let limits = Limits { shared: statement::left(), ..self.limits };
+        let run = Run { cases: &self.cases, group: self.group, limits, witness };
+        let mut report = |turn: u64, turns: u64, case: &Case| {
+            progress.path(case.section.name(), turns);
+            progress.done(turn - 1);
+        };
+        let measured = sync::run(&files, &run, &Monotonic, &mut ask, &mut report)?;
+        for ((row, case), measured) in rows.iter_mut().zip(&self.cases).zip(&measured) {
+            fill(row, measured);
+            self.explain(row, case, &layout);
+        }
+        Ok(None)
+    }
+
+    /// The rows, with nothing measured yet.
+    fn rows(&self, identity: &Identity) -> Vec<Row> {
+        let current = wal::sync_method();
+        self.cases.iter().map(|case| self.blank(case, identity, current.as_deref())).collect()
+    }
+
+    fn blank(&self, case: &Case, identity: &Identity, current: Option<&str>) -> Row {
+        let is_current =
+            || current == Some(case.method.name()) && case.direct == wal::opens_direct(case.method);
+        Row {
+            section: case.section.name(),
+            method: case.method.name(),
+            writes: case.writes,
+            write_kb: case.write_bytes >> 10,
+            is_current: case.section.is_of_wal().then(is_current),
+            direct: case.direct,
+            depth: self.group.committers,
+            identity: identity.clone(),
+            ..Row::default()
+        }
+    }
+
+    /// Notes what else there is to know of a row.
+    fn explain(&self, row: &mut Row, case: &Case, layout: &Layout) {
+        if case.section.is_of_wal() && wal::sync_method().is_none() {
+            row.verdict.note("fsync is off: this server syncs nothing");
+        }
+        if row.is_current == Some(true) && self.group.committers == 1 && !self.group.delay.is_zero() {
+            let delay = self.group.delay.as_micros();
+            row.verdict.note(format!(
+                "commit_siblings is 0: this server lets even a lone commit wait {delay} us more"
+            ));
+        }
+        let shortened = layout.segment_bytes().filter(|bytes| *bytes < wal::segment_bytes());
+        if let Some(bytes) = shortened.filter(|_| case.section == Section::WalSegment) {
+            let (bytes, wanted) = (bytes >> 10, wal::segment_bytes() >> 10);
+            row.verdict
+                .note(format!("the segment was {bytes} kB long, not {wanted}: pg_io_probe.scratch_limit"));
+        }
+    }
+}
+
+/// Puts into a row what was measured.
+fn fill(row: &mut Row, measured: &Measured) {
+    if let Some(why) = &measured.refused {
+        row.verdict.refuse(why.clone());
+        return;
+    }
+    match measured.stop {
+        Some(stop) if measured.ops() == 0 && stop.is_for_all() => row.verdict.not_begun(stop),
+        Some(stop) => row.verdict.stopped(stop),
+        None => {}
+    }
+    if measured.syncs_are_swallowed {
+        row.verdict.void("fewer writes reached the device than were synced: something swallows the syncs");
+        return;
+    }
+    if measured.paused {
+        row.verdict.note("rate-limited: after a pause an operation may take longer, or less long");
+    }
+    let interval = measured.interval();
+    let device = measured.device();
+    let ns_per_op = measured.ns_per_op();
+    row.figures = Figures {
+        ops_per_s: ns_per_op.filter(|_| !measured.paused).map(|ns| figure(1e9 / ns)),
+        us_per_op: ns_per_op.map(us),
+        latency: LatencyFigures::of(&measured.latencies),
+        lat_max_us: measured.latencies.most().map(|ns| us(ns as f64)),
+        ops: measured.ops(),
+        ci_low_us: interval.map(|interval| us(interval.low)),
+        ci_high_us: interval.map(|interval| us(interval.high)),
+        flushes: measured.flushes,
+        device_writes_per_op: device.map(|device| figure(device.writes_per_op())),
+        device_flushes_per_op: device.and_then(|device| device.flushes_per_op()).map(figure),
+        elapsed_ms: Some(figure(measured.elapsed_ns() as f64 / 1e6)),
+    };
+}

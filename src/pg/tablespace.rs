@@ -1,0 +1,105 @@
+//! Tablespaces: where they are, who may write there, and a name for what is temporary.
+
+use std::path::{Path, PathBuf};
+
+use pgrx::pg_sys;
+
+use super::server::{c_string, data_directory, pairs, text};
+use super::{compat, server};
+use crate::error::{Error, Result};
+
+/// A tablespace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Tablespace(pg_sys::Oid);
+
+impl Tablespace {
+    /// All of them, by oid.
+    pub(super) fn all() -> Vec<Self> {
+        let query = "SELECT oid, spcname::pg_catalog.text FROM pg_catalog.pg_tablespace ORDER BY oid";
+        pairs::<pg_sys::Oid>(query).into_iter().map(|(oid, _)| Self(oid)).collect()
+    }
+
+    /// Those that take this session's temporary files: temp_tablespaces, or else the database's own.
+    pub(super) fn temporary() -> Vec<Self> {
+        let mut oids = vec![pg_sys::InvalidOid; 64];
+        // SAFETY: the array has as many elements as are announced.
+        let count = unsafe {
+            pg_sys::PrepareTempTablespaces();
+            pg_sys::GetTempTablespaces(oids.as_mut_ptr(), oids.len() as i32)
+        };
+        oids.truncate(usize::try_from(count).unwrap_or(0));
+        if oids.is_empty() {
+            oids.push(own());
+        }
+        // InvalidOid in the list stands for the database's own tablespace.
+        oids.iter_mut().filter(|oid| **oid == pg_sys::InvalidOid).for_each(|oid| *oid = own());
+        Self::all().into_iter().filter(|tablespace| oids.contains(&tablespace.0)).collect()
+    }
+
+    /// That of a relation's files.
+    pub(super) fn of_file(file: compat::FileId) -> Self {
+        Self(file.tablespace)
+    }
+
+    /// The one of this name, to write temporary files into: the caller needs CREATE on it, unless it is the database's
+    /// own, as for temp_tablespaces.
+    pub(crate) fn to_write(name: &str) -> Result<Self> {
+        // SAFETY: a catalog lookup; an unknown name gives InvalidOid.
+        let oid = unsafe { pg_sys::get_tablespace_oid(c_string(name).as_ptr(), true) };
+        if oid == pg_sys::InvalidOid {
+            return Err(Error::undefined_object(format!("tablespace \"{name}\" does not exist")));
+        }
+        if oid != own() && !compat::may_create_in(oid) {
+            return Err(Error::denied(format!("permission denied for tablespace {name}")));
+        }
+        Ok(Self(oid))
+    }
+
+    /// Its name; None when it is gone.
+    pub(super) fn name(self) -> Option<String> {
+        // SAFETY: a catalog lookup; NULL when there is none.
+        unsafe {
+            let name = pg_sys::get_tablespace_name(self.0);
+            (!name.is_null()).then(|| text(name))
+        }
+    }
+
+    /// The directory that belongs to it.
+    pub(super) fn directory(self) -> PathBuf {
+        let data = data_directory();
+        match self.0 {
+            pg_sys::DEFAULTTABLESPACE_OID => data.join("base"),
+            pg_sys::GLOBALTABLESPACE_OID => data.join("global"),
+            oid => data.join("pg_tblspc").join(oid.to_string()),
+        }
+    }
+
+    /// A directory of it that is the server's to write into.
+    pub(crate) fn inner_directory(self) -> PathBuf {
+        match self.0 {
+            pg_sys::DEFAULTTABLESPACE_OID | pg_sys::GLOBALTABLESPACE_OID => self.directory(),
+            _ => self.temporary_directory().parent().map_or_else(|| self.directory(), Path::to_owned),
+        }
+    }
+
+    /// A name in it for a file that the server, should it crash, removes when it starts.
+    pub(crate) fn temporary_file(self) -> PathBuf {
+        self.temporary_directory().join(format!("pgsql_tmp{}.io_probe", std::process::id()))
+    }
+
+    fn temporary_directory(self) -> PathBuf {
+        let mut directory = [0; pg_sys::MAXPGPATH as usize];
+        // SAFETY: the buffer is as long as the server's own paths.
+        let directory = unsafe {
+            pg_sys::TempTablespacePath(directory.as_mut_ptr(), self.0);
+            text(directory.as_ptr())
+        };
+        server::data_directory().join(directory)
+    }
+}
+
+/// The present database's own.
+fn own() -> pg_sys::Oid {
+    // SAFETY: reads a variable of this backend.
+    unsafe { pg_sys::MyDatabaseTableSpace }
+}
