@@ -10,7 +10,7 @@ import signal
 import time
 import unittest
 
-from lib import SEGMENT_BLOCKS, Failure, Process, Session, create_extension, dense_table, engines
+from lib import SEGMENT_BLOCKS, SYNC_SECTIONS, Failure, Process, Session, create_extension, dense_table, engines
 from lib import files_in_data_directory, main, repeated, rows_of, say, segment_file, seqscan, sparse_table, wait_for
 from lib import wait_for_probe, ways
 
@@ -28,7 +28,7 @@ IN_A_LONG_FILE = ("in a long file", lambda path: seqscan("sparse", path, duratio
 
 
 def other(probe, engine="auto", table="dense", **arguments):
-    """A call of another probe."""
+    """A call of another probe, with no table if it takes none."""
     return probe, engine, table, arguments
 
 
@@ -54,6 +54,10 @@ OTHERS = [
     other("ping", count=60, every="1 s", mode="pingpong"),
     other("ping", count=10000, every="0", mode="write"),
     other("ping", count=1, mode="write", path="os"),
+    other("sync", table=None),
+    *[other("sync", table=None, sections=[section]) for section in SYNC_SECTIONS],
+    other("sync", table=None, sections=["wal_segment"], depth=16),
+    other("sync", table=None, sections=["one_write"], duration="5 s", options={"max_iops": 10}),
 ]
 
 
@@ -139,9 +143,10 @@ class Cancel(unittest.TestCase):
         """The same of the other probes, or of some of them."""
         for probe, engine, table, arguments in OTHERS[::every]:
             if engine in ["auto", *engines(self.control)]:
-                name = ", ".join([probe, engine, table, *(f"{name} {value}" for name, value in arguments.items())])
+                words = [probe, engine, table or "no table", *(f"{name} {value}" for name, value in arguments.items())]
                 brief = {**arguments, **({"count": 1} if probe == "ping" else {"duration": "20 ms"})}
-                yield name, engine, rows_of(probe, "dense", **brief), repeated(probe, table, **arguments)
+                before = rows_of(probe, table and "dense", **brief)
+                yield ", ".join(words), engine, before, repeated(probe, table, **arguments)
 
     def running(self, *probes, setup="SELECT"):
         """A session for each probe, in which it is running."""

@@ -3,6 +3,7 @@
 The environment is that of tools/check.sh. Nothing here knows what a probe should answer.
 """
 
+import contextlib
 import glob
 import json
 import os
@@ -24,6 +25,7 @@ SERVER_LOG = os.path.join(os.path.dirname(PGDATA), "log")
 IS_ROOT = os.geteuid() == 0
 
 PATHS = ["direct", "server", "os"]
+SYNC_SECTIONS = ["one_write", "two_writes", "open_sync_size", "other_fd", "no_sync", "wal_segment"]
 
 
 class Runner(unittest.TextTestRunner):
@@ -60,6 +62,18 @@ def main(again=False):
     if len(skipped) >= run:
         print("; ".join(sorted({why for _, why in skipped})) or "no test")
         sys.exit(77)
+
+
+def patiently(check, times=5):
+    """Makes a check that rests on what the OS cache holds, and makes it again if it fails, like main(again=True), but at
+    once: a host that wants its memory back takes some of it in many a second. A defect fails each time."""
+    for left in reversed(range(times)):
+        try:
+            return check()
+        except AssertionError as failure:
+            if not left:
+                raise
+            say(f"once more: {str(failure).splitlines()[0][:100]}")
 
 
 def say(text):
@@ -206,19 +220,20 @@ def random_reads(relation, path, **arguments):
     return rows_of("random", relation, paths=[path], **arguments)
 
 
-def rows_of(probe, relation, **arguments):
+def rows_of(probe, relation=None, **arguments):
     """A query for the rows of a probe."""
     return f"SELECT * FROM {call(probe, relation, **arguments)}"
 
 
-def repeated(probe, relation, **arguments):
+def repeated(probe, relation=None, **arguments):
     """A query that runs a probe again and again, until the statement's time is used up."""
     return f"SELECT {call(probe, relation, **arguments)} FROM generate_series(1, 1000000)"
 
 
-def call(probe, relation, **arguments):
-    """A call of a probe."""
-    given = [f"{name} => {literal(value)}" for name, value in {"rel": relation, **arguments}.items()]
+def call(probe, relation=None, **arguments):
+    """A call of a probe, on a relation or on none."""
+    on = {} if relation is None else {"rel": relation}
+    given = [f"{name} => {literal(value)}" for name, value in {**on, **arguments}.items()]
     return f"io_probe_{probe}({', '.join(given)})"
 
 
@@ -387,6 +402,28 @@ def as_server(*command):
 def start_server():
     """Starts the server after a test has stopped it."""
     as_server("pg_ctl", "start", "-w", "-t", "60", "-D", PGDATA, "-l", SERVER_LOG)
+
+
+@contextlib.contextmanager
+def server_with(**settings):
+    """Meanwhile the server runs with these settings, for which it is restarted. No session outlasts that."""
+    try:
+        with Session() as session:
+            for name, value in settings.items():
+                session.run(f"ALTER SYSTEM SET {name} = {literal(value)}")
+        restart_server()
+        yield
+    finally:
+        with Session() as session:
+            for name in settings:
+                session.run(f"ALTER SYSTEM RESET {name}")
+        restart_server()
+
+
+def restart_server():
+    """Stops the server and starts it again."""
+    as_server("pg_ctl", "stop", "-w", "-m", "fast", "-D", PGDATA)
+    start_server()
 
 
 # What the server writes in its daily work: its WAL, statistics and caches, and the relations themselves.

@@ -74,13 +74,29 @@ class LoopDevice:
     @contextlib.contextmanager
     def cut_short_within(self, path):
         """Meanwhile the end of a file of this file system can't be read: what backs it is cut off."""
-        run("sync", "-f", self.mount_point)
-        extents = re.findall(r"^ *\d+: +\d+\.\. *\d+: +(\d+)\.\.", run("filefrag", "-b4096", "-e", path), re.MULTILINE)
-        os.truncate(self.backing, max(int(block) for block in extents) * 4096)
+        os.truncate(self.backing, max(self._extents(path)))
         try:
             yield
         finally:
             os.truncate(self.backing, self.size)
+
+    @contextlib.contextmanager
+    def cut_off_before(self, path):
+        """Meanwhile the device ends where a file of this file system begins: it can be neither read nor written."""
+        os.truncate(self.backing, min(self._extents(path)))
+        try:
+            run("losetup", "--set-capacity", self.device)
+            yield
+        finally:
+            os.truncate(self.backing, self.size)
+            run("losetup", "--set-capacity", self.device)
+            succeeds("sync", "-f", self.mount_point)  # which reports, once, what could not be written
+
+    def _extents(self, path):
+        """Where on the device the pieces of a file begin."""
+        run("sync", "-f", self.mount_point)
+        found = re.findall(r"^ *\d+: +\d+\.\. *\d+: +(\d+)\.\.", run("filefrag", "-b4096", "-e", path), re.MULTILINE)
+        return [int(block) * 4096 for block in found]
 
 
 def create_tablespace(session, name, directory):

@@ -111,7 +111,9 @@ step 'format' cargo fmt --all --check || true
 if command -v shellcheck >/dev/null; then
     step 'shellcheck' shellcheck -x -P SCRIPTDIR .ci/run tools/*.sh tests/*.sh bench/*.sh || true
 fi
-step 'statistics of the judges' bench/random_judges.py --self-test || true
+for judges in bench/random_judges.py bench/sync_judges.py; do
+    step "$judges" "$judges" --self-test || true
+done
 step 'clippy, core' cargo clippy -q --release -p io_probe_core --all-targets -- -D warnings || true
 # shellcheck disable=SC2016
 count_tests 'core' '/^test result:/ { p += $4; f += $6 }' cargo test -q -p io_probe_core --no-fail-fast

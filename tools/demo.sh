@@ -53,6 +53,14 @@ FROM io_probe_random('tbl_cost_align', cold => true, duration => '2 s');"
 show 'How many requests in flight does the device want?' \
     "SELECT depth, iops, mib_per_s, lat_avg_us, lat_p99_us, knee FROM io_probe_depth('tbl_cost_align', duration => '1 s');"
 
+show 'What does it cost to make writes durable where the WAL lies, and how does this server do it?' \
+    "SELECT section, method, direct, writes, write_kb, ops_per_s, lat_p50_us, lat_max_us, is_current, status
+FROM io_probe_sync(duration => '0.2 s');"
+
+show 'And when eight sessions commit at once, and share the flushes?' \
+    "SELECT method, write_kb, ops_per_s AS commits_per_s, lat_p50_us, round(1.0 * ops / flushes, 1) AS commits_per_flush, is_current
+FROM io_probe_sync(depth => 8, duration => '0.3 s') WHERE write_kb = 8;"
+
 sql -c "SELECT FROM io_probe_evict('tbl_cost_align')" >/dev/null
 show 'What does a query do, and how much of its time is the reading, at the speed that the scan measured?' \
     "SELECT e.level, e.node_type, e.relid::regclass AS relation, e.access, e.shared_blks_read AS blks_read,

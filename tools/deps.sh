@@ -9,7 +9,7 @@
 
 . "$(dirname "$0")/env.sh"
 
-packages=(build-essential clang libclang-dev pkg-config postgresql-15 postgresql-server-dev-15)
+packages=(build-essential clang libclang-dev pkg-config postgresql-15 postgresql-server-dev-15 strace)
 case ${1:-} in
     '') ;;
     all) packages+=(bison flex libreadline-dev liburing-dev zlib1g-dev) ;;
@@ -102,6 +102,8 @@ build_postgres() {
     (cd "$work" && apt-get "${apt_options[@]}" source --download-only "postgresql-$major")
     tar -xf "$work"/*.orig.tar.* -C "$work/build" --strip-components 1
     (
+        # Below another make, PostgreSQL's would take its generated headers for made.
+        unset MAKELEVEL MAKEFLAGS MFLAGS
         cd "$work/build" &&
             ./configure --quiet --prefix="$to" --without-icu "$@" &&
             make --silent -j "$(nproc)" world-bin &&
