@@ -4,15 +4,19 @@
 #   install_extension PG_CONFIG         builds it and installs it into a PostgreSQL of the cache
 #   start_bench_server PG_CONFIG [NAME=VALUE…]
 #                                       starts a server with the extension, and with nothing to do by itself
+#   majors                              prints which versions to judge: PG, else the oldest and the newest of the cache
 #   load_segment                        loads tbl_cost_align; sets segment, its file
 #   find_segment                        sets it again, after something has rewritten the table
 #   expect_cached LEAST MOST            gives up unless the OS cache holds so many percent of that file
 #   evict_segment                       drops all of it from the OS cache
+#   create_spread                       creates a function spread(numbers, digits): the median (least-greatest)
 # and for an experiment, which wants a device of its own and is for root:
-#   prepare_experiment                  starts a server with tbl_cost_align, and nothing else, on a loop device; sets
-#                                       pg_config, device (sda, say), work (a directory), max_sectors_kb_before and
-#                                       read_ahead_kb_before. BENCH_DIR (/var/tmp) is where it finds its 2 GiB, PG (the
-#                                       newest) the version of PostgreSQL in the cache
+#   make_device                         makes a loop device with a file system of its own, of 2 GiB in BENCH_DIR
+#                                       (/var/tmp); sets device (loop0, say), work (a directory),
+#                                       max_sectors_kb_before and read_ahead_kb_before
+#   prepare_device                      starts a server with an empty tablespace, experiment, on such a device; sets
+#                                       pg_config. PG (the newest) is the version of PostgreSQL in the cache
+#   prepare_experiment                  the same with tbl_cost_align, and nothing else, in that tablespace
 #   set_queue MAX_SECTORS_KB READ_AHEAD_KB
 #                                       sets both limits of the device
 #   start_iostat                        starts an iostat that watches the device
@@ -38,6 +42,14 @@ start_bench_server() {
         'max_wal_size = 4GB' 'autovacuum = off' 'max_parallel_workers_per_gather = 0' 'jit = off' \
         'pg_io_probe.max_duration = 1h' 'pg_io_probe.default_duration = 10min' "${@:2}" &&
         sql -c 'CREATE EXTENSION pg_io_probe'
+}
+
+majors() {
+    if [ -n "${PG:-}" ]; then
+        echo "${PG//,/ }"
+    else
+        pg_configs | sed -n '1p;$p' | sed 's|.*/\([0-9]*\)/bin/pg_config|\1|' | uniq | paste -sd ' '
+    fi
 }
 
 # load_table of tools/cluster.sh, and where it lies.
@@ -100,9 +112,21 @@ remove_device() {
         losetup --detach "/dev/$device"
     fi
     rm -rf "$work"
+    work='' device=''
 }
 
-prepare_experiment() {
+# The median, and from the least to the greatest.
+create_spread() {
+    sql <<'SQL'
+CREATE FUNCTION spread(numbers float8[], digits int) RETURNS text
+RETURN (SELECT round(percentile_cont(0.5) WITHIN GROUP (ORDER BY n)::numeric, digits)
+            || CASE WHEN round(max(n)::numeric, digits) > round(min(n)::numeric, digits)
+                    THEN format(' (%s-%s)', round(min(n)::numeric, digits), round(max(n)::numeric, digits)) ELSE '' END
+        FROM unnest(numbers) n);
+SQL
+}
+
+prepare_device() {
     [ "$(id -u)" = 0 ] || give_up "$0 makes a loop device: run it as root"
     tools/deps.sh bench
     pg_config=$(pg_configs | tail -n 1)
@@ -111,15 +135,12 @@ prepare_experiment() {
     install_extension "$pg_config"
     start_bench_server "$pg_config"
     sql -c "CREATE TABLESPACE experiment LOCATION '$work/mount/tablespace'"
+    create_spread
+}
+
+prepare_experiment() {
+    prepare_device
     PGOPTIONS='-c default_tablespace=experiment' load_segment
-    # The median, and from the least to the greatest.
-    sql <<'SQL'
-CREATE FUNCTION spread(numbers float8[], digits int) RETURNS text
-RETURN (SELECT round(percentile_cont(0.5) WITHIN GROUP (ORDER BY n)::numeric, digits)
-            || CASE WHEN round(max(n)::numeric, digits) > round(min(n)::numeric, digits)
-                    THEN format(' (%s-%s)', round(min(n)::numeric, digits), round(max(n)::numeric, digits)) ELSE '' END
-        FROM unnest(numbers) n);
-SQL
 }
 
 clean_up() {
