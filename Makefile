@@ -9,7 +9,7 @@
 #   make bench          compares with the tools that one would use without the extension
 
 EXTENSION = pg_io_probe
-REGRESS = extension device cache seqscan random depth ping sync bad_input privileges settings explain lock cleanup
+REGRESS = extension device cache seqscan random depth ping sync readahead iostat bad_input privileges settings explain lock cleanup
 
 PG_CONFIG = pg_config
 
@@ -51,7 +51,7 @@ demo:
 
 bench:
 	tools/deps.sh bench
-	cargo bench -q -p io_probe_core --bench recorder
+	cargo bench -q -p io_probe_core --bench recorder --bench looks
 	set -e; for script in bench/*.sh; do [ ! -x "$$script" ] || "$$script"; done
 
 clean:

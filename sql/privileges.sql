@@ -33,6 +33,8 @@ SELECT device FROM io_probe_device_counters; \echo :SQLSTATE
 SELECT device FROM io_probe_device(); \echo :SQLSTATE
 SELECT fork FROM io_probe_evict('pg_class'); \echo :SQLSTATE
 SELECT depth FROM io_probe_depth('pg_class'); \echo :SQLSTATE
+SELECT device FROM io_probe_iostat(); \echo :SQLSTATE
+SELECT device FROM io_probe_iostat_query('SELECT 1'); \echo :SQLSTATE
 SELECT op FROM io_probe_ping('pg_class'); \echo :SQLSTATE
 SELECT pid FROM io_probe_progress(); \echo :SQLSTATE
 SELECT path FROM io_probe_random('pg_class'); \echo :SQLSTATE
@@ -44,6 +46,7 @@ SELECT section FROM io_probe_sync(); \echo :SQLSTATE
 SET ROLE regress_io_probe_monitor;
 SELECT count(*) > 0 AS works FROM io_probe_device();
 SELECT count(*) >= 0 AS works FROM io_probe_device_counters;
+SELECT count(*) > 0 AS works FROM io_probe_iostat('10 ms');
 SELECT count(*) FROM io_probe_progress();
 SELECT fork FROM io_probe_cache('secret');
 -- check tells it its rights
@@ -56,6 +59,7 @@ SELECT path FROM io_probe_random_series('pg_class'); \echo :SQLSTATE
 SELECT depth FROM io_probe_depth('pg_class'); \echo :SQLSTATE
 SELECT op FROM io_probe_ping('pg_class'); \echo :SQLSTATE
 SELECT section FROM io_probe_sync(); \echo :SQLSTATE
+SELECT device FROM io_probe_iostat_query('SELECT 1'); \echo :SQLSTATE
 
 -- EXECUTE alone is not enough: indexes and TOAST tables are judged by their table
 SET ROLE regress_io_probe_prober;

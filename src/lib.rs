@@ -23,6 +23,8 @@ extension_sql_file!("ddl/random.sql", name = "random");
 extension_sql_file!("ddl/depth.sql", name = "depth");
 extension_sql_file!("ddl/ping.sql", name = "ping");
 extension_sql_file!("ddl/sync.sql", name = "sync");
+extension_sql_file!("ddl/iostat.sql", name = "iostat");
+extension_sql_file!("ddl/readahead.sql", name = "readahead");
 extension_sql_file!("ddl/explain.sql", name = "explain");
 
 /// Runs when the library is loaded into a backend.

@@ -21,6 +21,7 @@ use nix::sys::statfs::{OVERLAYFS_SUPER_MAGIC, fstatfs};
 use nix::unistd::{SysconfVar, sysconf};
 
 use crate::pace::{Ask, Stop};
+use crate::source::Source;
 use crate::{Error, Result};
 
 /// Bytes of a range in the OS page cache.
@@ -111,6 +112,50 @@ pub fn evict(file: &File, path: &Path, ask: &mut Ask<'_>) -> Result<(Residency, 
         left = residency(file, path, 0..size)?;
     }
     Ok((left, None))
+}
+
+/// Makes the page cache let go of the segments that `blocks` lie in, whole: single blocks may share a large folio with
+/// others. `report` hears of the blocks that are done.
+pub fn evict_blocks(
+    source: &Source,
+    blocks: Range<u64>,
+    ask: &mut Ask<'_>,
+    report: &mut dyn FnMut(u64),
+) -> Result<Option<Stop>> {
+    let start = blocks.start;
+    for part in source.parts(blocks) {
+        report(part.blocks.start - start);
+        // Letting go of a clean segment takes a tenth of a second.
+        if let Some(stop) = ask() {
+            return Ok(Some(stop));
+        }
+        let file = source.open(part.segment, false)?;
+        if let (_, Some(stop)) = evict(&file, &source.path(part.segment), ask)? {
+            return Ok(Some(stop));
+        }
+    }
+    Ok(None)
+}
+
+/// Writes back what is dirty of these blocks; returns how many bytes that were.
+pub fn write_back_blocks(
+    source: &Source,
+    blocks: Range<u64>,
+    ask: &mut Ask<'_>,
+) -> Result<(u64, Option<Stop>)> {
+    let mut written = 0;
+    for part in source.parts(blocks) {
+        let file = source.open(part.segment, false)?;
+        let (path, bytes) = (source.path(part.segment), source.byte_range(&part));
+        let dirty = residency(&file, &path, bytes.clone())?.dirty_bytes.unwrap_or(0);
+        if dirty > 0 {
+            written += dirty;
+            if let Some(stop) = write_back(&file, &path, bytes, ask)? {
+                return Ok((written, Some(stop)));
+            }
+        }
+    }
+    Ok((written, None))
 }
 
 /// How much is written back between two looks at the clock.

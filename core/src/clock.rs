@@ -5,6 +5,7 @@
 //! clock of their own.
 
 use std::cell::Cell;
+use std::time::Duration;
 
 /// A source of monotonic time.
 pub trait Clock {
@@ -68,6 +69,19 @@ pub fn resolution_ns() -> u64 {
     // SAFETY: as in `now`.
     unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC, &mut t) };
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
+}
+
+/// CPU time of the calling thread so far, in nanoseconds.
+pub fn cpu_of_thread_ns() -> u64 {
+    let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: as in `now`.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut t) };
+    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
+}
+
+/// A duration in nanoseconds, or all that fit.
+pub fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

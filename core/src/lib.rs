@@ -13,6 +13,7 @@ compile_error!("pg_io_probe measures through Linux kernel interfaces and builds 
 
 pub mod account;
 pub mod cache;
+pub mod cgroup;
 pub mod clock;
 pub mod cpu;
 mod crew;
@@ -21,13 +22,16 @@ pub mod direct_io;
 pub mod engine;
 mod error;
 pub mod extents;
+pub mod iostat;
 mod memory;
 pub mod order;
 pub mod pace;
 pub mod ping;
 pub mod plan;
+pub mod pressure;
 pub mod quiesce;
 pub mod random;
+pub mod readahead;
 pub mod scan;
 pub mod scratch;
 pub mod source;

@@ -7,7 +7,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::clock::Clock;
+use crate::clock::{Clock, nanoseconds};
 
 /// Why a run ended before it had done everything it was asked to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,6 +76,12 @@ impl Limits {
         }
     }
 
+    /// Does the time that several runs share end this one before its own duration does? A run that may last as long as its
+    /// statement loses a little to what comes before it, which is no news.
+    pub fn are_cut_short(&self) -> bool {
+        self.shared < self.duration / 20 * 19
+    }
+
     /// The bytes a second that both rate limits allow for requests of `request_bytes`.
     pub fn bytes_per_s(&self, request_bytes: u64) -> Option<u64> {
         let by_count = self.max_iops.map(|n| u64::from(n) * request_bytes);
@@ -112,9 +118,8 @@ impl<'a> Pace<'a> {
     pub fn start(limits: &Limits, clock: &'a dyn Clock, ask: &'a mut Ask<'a>) -> Self {
         let started = clock.now();
         let length = limits.duration.min(limits.shared);
-        // A run that may last as long as its statement loses a little to what comes before it, which is no news.
-        let at_deadline = if length < limits.duration / 20 * 19 { Stop::Statement } else { Stop::Duration };
-        let deadline = started.saturating_add(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX));
+        let at_deadline = if limits.are_cut_short() { Stop::Statement } else { Stop::Duration };
+        let deadline = started.saturating_add(nanoseconds(length));
         Self { clock, ask, started, deadline, at_deadline, stopped: None }
     }
 

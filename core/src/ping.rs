@@ -16,7 +16,7 @@ use rand::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::Result;
-use crate::clock::Clock;
+use crate::clock::{Clock, nanoseconds};
 use crate::engine::{Buffers, Engine, Pread, expect_full};
 use crate::order::Permutation;
 use crate::pace::{Ask, Limits, Pace, Stop};
@@ -143,7 +143,7 @@ pub fn ping(
     let mut pace = Pace::start(limits, clock, ask);
     let block_size = u64::from(block_size);
     let least = limits.bytes_per_s(block_size).map_or(0, |bytes| block_size * 1_000_000_000 / bytes.max(1));
-    let every = u64::try_from(every.as_nanos()).unwrap_or(u64::MAX).max(least);
+    let every = nanoseconds(every).max(least);
     let mut pongs: Vec<Pong> = Vec::new();
     let mut writes = 0;
     for index in 0..u64::from(count) {

@@ -11,6 +11,7 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::{Error, Result, direct_io};
 
@@ -109,6 +110,33 @@ impl Source {
             direct_io::check(&file, self.block_size)?;
         }
         Ok(file)
+    }
+}
+
+/// The segment that a reader is in, kept open until it goes to another one.
+pub struct Entered<'a> {
+    source: &'a Source,
+    direct: bool,
+    open: Option<(u32, PathBuf, Arc<File>)>,
+}
+
+impl<'a> Entered<'a> {
+    /// None yet.
+    pub fn new(source: &'a Source, direct: bool) -> Self {
+        Self { source, direct, open: None }
+    }
+
+    /// Opens a segment unless it is the present one.
+    pub fn segment(&mut self, segment: u32) -> Result<(PathBuf, Arc<File>)> {
+        if let Some((open, path, file)) = &self.open
+            && *open == segment
+        {
+            return Ok((path.clone(), Arc::clone(file)));
+        }
+        let path = self.source.path(segment);
+        let file = Arc::new(self.source.open(segment, self.direct)?);
+        self.open = Some((segment, path.clone(), Arc::clone(&file)));
+        Ok((path, file))
     }
 }
 

@@ -78,6 +78,14 @@ impl<'a> Witness<'a> {
 }
 
 impl Cost {
+    /// Both together.
+    pub fn then(self, later: Cost) -> Cost {
+        Cost {
+            fetched_bytes: self.fetched_bytes.zip(later.fetched_bytes).map(|(a, b)| a + b),
+            activity: self.activity.zip(later.activity).map(|(a, b)| a.then(b)),
+        }
+    }
+
     /// Bytes that the devices moved beyond what we fetched: everyone else's reads, and all writes.
     pub fn other_bytes(&self) -> Option<u64> {
         let activity = self.activity.as_ref()?;

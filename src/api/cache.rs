@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::arguments::{self, figure};
 use crate::error::{Error, Result};
 use crate::pg::buffers::{self, ResidentBlocks};
+use crate::pg::progress::Progress;
 use crate::pg::relation::{Fork, Relation};
 use crate::pg::row::Rows;
 use crate::pg::{interrupts, server};
@@ -106,6 +107,7 @@ fn evictions(rel: Option<pg_sys::Oid>) -> Result<Vec<Eviction>> {
     let _charge = statement::charge();
     let mut interrupts = interrupts::ask(relation.locked());
     let mut ask = || statement::over().or_else(&mut interrupts);
+    let progress = Progress::start("evict", Some(relation.oid()));
     let shared_before = ResidentBlocks::of(&relation);
     let mut os_before = Vec::new();
     for (fork, source) in forks(&relation) {
@@ -118,7 +120,10 @@ fn evictions(rel: Option<pg_sys::Oid>) -> Result<Vec<Eviction>> {
     for (fork, os_before) in os_before {
         let Some(source) = relation.source(fork) else { continue };
         if stop.is_none() {
-            stop = drop_cached(&source, 0..source.blocks(), &mut ask)?;
+            progress.path(fork.name(), source.blocks());
+            stop = cache::evict_blocks(&source, 0..source.blocks(), &mut ask, &mut |blocks| {
+                progress.done(blocks)
+            })?;
         }
         let os_after = resident(&source)?;
         let shared_blks_after = shared_after.in_fork(fork);
@@ -159,28 +164,7 @@ pub(super) fn evict(
     ask: &mut Ask<'_>,
 ) -> Result<Option<Stop>> {
     buffers::flush_and_evict(relation);
-    drop_cached(source, blocks, ask)
-}
-
-/// Writes back what is dirty of these blocks in the OS cache; returns how many bytes that were.
-pub(super) fn write_back(
-    source: &Source,
-    blocks: Range<u64>,
-    ask: &mut Ask<'_>,
-) -> Result<(u64, Option<Stop>)> {
-    let mut written = 0;
-    for part in source.parts(blocks) {
-        let file = source.open(part.segment, false)?;
-        let (path, bytes) = (source.path(part.segment), source.byte_range(&part));
-        let dirty = cache::residency(&file, &path, bytes.clone())?.dirty_bytes.unwrap_or(0);
-        if dirty > 0 {
-            written += dirty;
-            if let Some(stop) = cache::write_back(&file, &path, bytes, ask)? {
-                return Ok((written, Some(stop)));
-            }
-        }
-    }
-    Ok((written, None))
+    Ok(cache::evict_blocks(source, blocks, ask, &mut |_| ())?)
 }
 
 /// Bytes of a fork that are in the OS cache; None where the kernel does not tell.
@@ -188,26 +172,11 @@ pub(super) fn cached_bytes(source: &Source) -> Option<u64> {
     resident(source).ok().map(|found| found.cached_bytes)
 }
 
-/// Drops the OS cache's pages of whole segments: single blocks may share a large folio with others.
-fn drop_cached(source: &Source, blocks: Range<u64>, ask: &mut Ask<'_>) -> Result<Option<Stop>> {
-    for part in source.parts(blocks) {
-        // Letting go of a clean segment takes a tenth of a second.
-        if let Some(stop) = ask() {
-            return Ok(Some(stop));
-        }
-        let file = source.open(part.segment, false)?;
-        if let (_, Some(stop)) = cache::evict(&file, &source.path(part.segment), ask)? {
-            return Ok(Some(stop));
-        }
-    }
-    Ok(None)
-}
-
 /// Emptying caches is a right of its own.
-pub(super) fn check_may_evict() -> Result<()> {
+pub(super) fn check_may_evict(what: &str) -> Result<()> {
     if server::own_functions().iter().any(|f| f.name == "io_probe_evict" && f.executable) {
         return Ok(());
     }
     Err(Error::denied("permission denied to evict caches")
-        .detail("cold => true needs EXECUTE on io_probe_evict."))
+        .detail(format!("{what} needs EXECUTE on io_probe_evict.")))
 }

@@ -2,10 +2,12 @@
 
 use io_probe_core::account::Account;
 use io_probe_core::cache::{self, Method};
+use io_probe_core::cgroup::Cgroup;
 use io_probe_core::clock::{self, Monotonic};
 use io_probe_core::device::{self, Roots};
 use io_probe_core::direct_io;
 use io_probe_core::engine;
+use io_probe_core::pressure::Pressure;
 use io_probe_core::random::Recorder;
 use io_probe_core::sync;
 use pgrx::prelude::*;
@@ -88,7 +90,27 @@ fn kernel() -> Vec<Item> {
              set transparent_hugepage/enabled to madvise.",
         ),
     };
-    vec![kernel, residency, uring, huge_pages, account]
+    let roots = Roots::default();
+    let pressure = match Pressure::read(&roots) {
+        Some(_) => Item::ok("I/O pressure", "/proc/pressure/io"),
+        None => Item::missing(
+            "I/O pressure",
+            "/proc/pressure/io can't be read",
+            "The kernel needs CONFIG_PSI, and psi=1 on its command line where that is off by default.",
+        ),
+    };
+    let cgroup = Cgroup::find(&roots);
+    let path = cgroup.io_path();
+    let counted = if cgroup.counts_io() {
+        Item::ok("I/O of the server's cgroup", path.unwrap_or_default())
+    } else {
+        let value =
+            path.map_or_else(|| "no cgroup is visible".to_owned(), |path| format!("not counted: {path}"));
+        let advice =
+            "Give the server a cgroup that counts I/O (systemd: IOAccounting=yes) to tell its share apart.";
+        Item::missing("I/O of the server's cgroup", value, advice)
+    };
+    vec![kernel, residency, uring, huge_pages, account, pressure, counted]
 }
 
 fn read_trimmed(path: &str) -> Option<String> {

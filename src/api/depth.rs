@@ -15,7 +15,7 @@ use super::arguments::{self, Path, figure};
 use super::options::Options;
 use super::random::LatencyFigures;
 use super::subject::{
-    Failure, Identity, NOT_DIRECT, Outcome, RATE_LIMITED, Subject, TOO_FEW_BLOCKS, Verdict,
+    DIRECT_PCT, Failure, Identity, NOT_DIRECT, Outcome, RATE_LIMITED, Subject, TOO_FEW_BLOCKS, Verdict,
 };
 use crate::error::{Error, Result};
 use crate::pg::interrupts;
@@ -148,7 +148,7 @@ impl Request {
         let from_device = fetched
             .and_then(|fetched| Tiers::of_direct(fetches, fetched).percent())
             .map(|[_, _, share]| share);
-        let void = from_device.is_some_and(|share| share < 99.9);
+        let void = from_device.is_some_and(|share| share < DIRECT_PCT);
         let curve: Vec<(usize, f64)> =
             steps.iter().filter_map(|step| Some((step.depth, step.run.as_ref()?.iops()?))).collect();
         let throttled = runs.iter().flatten().any(|run| run.throttled);

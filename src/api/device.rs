@@ -105,17 +105,29 @@ fn with_leaf(shared: Fact, leaf: &Leaf) -> Fact {
     }
 }
 
-#[pg_extern(sql = false)]
-fn io_probe_counters() -> Rows {
-    let roots = Roots::default();
-    let mut leaves: Vec<Leaf> = Vec::new();
+/// The devices behind the tablespaces, the WAL and temporary files, each once, and what could not be found out.
+pub(super) fn leaves_of_server(roots: &Roots) -> (Vec<Leaf>, Vec<String>) {
+    let (mut leaves, mut notes): (Vec<Leaf>, Vec<String>) = Default::default();
     for object in server::objects() {
-        for leaf in device::locate(&object.directory, &roots).leaves {
+        let placement = device::locate(&object.directory, roots);
+        for leaf in placement.leaves {
             if !leaves.iter().any(|known| known.name == leaf.name) {
                 leaves.push(leaf);
             }
         }
+        for note in placement.notes {
+            if !notes.contains(&note) {
+                notes.push(note);
+            }
+        }
     }
+    (leaves, notes)
+}
+
+#[pg_extern(sql = false)]
+fn io_probe_counters() -> Rows {
+    let roots = Roots::default();
+    let (leaves, _) = leaves_of_server(&roots);
     let sampled_at = server::now();
     Rows::of(
         leaves.iter().filter_map(|leaf| {

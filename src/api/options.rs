@@ -27,8 +27,11 @@ impl Options {
             Err(e) => return Err(Error::invalid(format!("could not read the options: {e}"))),
         };
         if let Some(key) = options.keys().find(|key| !known.contains(&key.as_str())) {
-            return Err(Error::invalid(format!("unknown option \"{key}\""))
-                .hint(format!("Valid options are {}.", quoted(known))));
+            let hint = match known {
+                [] => "There are no options yet.".to_owned(),
+                known => format!("Valid options are {}.", quoted(known)),
+            };
+            return Err(Error::invalid(format!("unknown option \"{key}\"")).hint(hint));
         }
         Ok(Self(options))
     }
@@ -72,6 +75,11 @@ impl Options {
     /// A share over 0 and under 1.
     fn share(&self, key: &str) -> Result<Option<f64>> {
         self.get(key, "a number over 0 and under 1", |value| value.as_f64().filter(|n| *n > 0.0 && *n < 1.0))
+    }
+
+    /// A name.
+    pub(super) fn text(&self, key: &str) -> Result<Option<String>> {
+        self.get(key, "a text", |value| value.as_str().map(str::to_owned))
     }
 
     /// Yes or no.

@@ -178,7 +178,7 @@ impl DeviceFigures {
         let other_bytes = cost.other_bytes();
         let Some(activity) = &cost.activity else { return Self { other_bytes, ..Self::default() } };
         if activity.util_is_doubtful() {
-            verdict.note("the device's busy time exceeds the wall clock: util_pct is doubtful");
+            verdict.note(UTIL_DOUBTFUL);
         }
         Self {
             device_ios: Some(activity.reads.requests),
@@ -188,7 +188,7 @@ impl DeviceFigures {
             rareq_kb: activity.reads.request_kb().map(figure),
             r_await_ms: activity.reads.await_ms().map(figure),
             aqu_sz: activity.aqu_sz.map(figure),
-            util_pct: activity.util_pct.map(figure),
+            util_pct: activity.busy_pct().map(figure),
             other_bytes,
         }
     }
@@ -236,9 +236,13 @@ pub(super) const BACKEND: &str = "backend";
 /// `device_source` of what PostgreSQL's I/O workers read, for this process and for others.
 pub(super) const IO_WORKERS: &str = "io_workers";
 
+/// Note of a row whose device was busy for longer than the row lasted.
+pub(super) const UTIL_DOUBTFUL: &str = "the device's busy time exceeds the wall clock: util_pct is doubtful";
 /// Note of a row whose shares are NULL.
 pub(super) const TIERS_UNKNOWN: &str =
     "who served the blocks is unknown: bytes fetched and blocks missing from the OS cache don't tell";
+/// A direct row is void if less of it than this, in percent, came from the device.
+pub(super) const DIRECT_PCT: f64 = 99.9;
 /// Note of a row that is void.
 pub(super) const NOT_DIRECT: &str = "O_DIRECT was accepted, but not all bytes came from a block device";
 /// Note of what `IO_WORKERS` means.

@@ -198,9 +198,9 @@ COMMENT ON TYPE io_probe_progress_row IS 'Row of io_probe_progress: one running 
 COMMENT ON COLUMN io_probe_progress_row.pid IS 'Server process that runs the probe';
 COMMENT ON COLUMN io_probe_progress_row.relid IS 'Relation; NULL if the probe reads none, or one of another database';
 COMMENT ON COLUMN io_probe_progress_row.probe IS 'Kind of probe';
-COMMENT ON COLUMN io_probe_progress_row.path IS 'Path that it is on; of io_probe_sync, the section';
-COMMENT ON COLUMN io_probe_progress_row.done IS 'Blocks done on this path; of io_probe_sync, turns';
-COMMENT ON COLUMN io_probe_progress_row.total IS 'Blocks of the relation from where the path began, or turns of all rows; a bound may end it earlier';
+COMMENT ON COLUMN io_probe_progress_row.path IS 'Path that it is on; of io_probe_sync the section, of io_probe_readahead the mode, of io_probe_evict the fork';
+COMMENT ON COLUMN io_probe_progress_row.done IS 'Blocks done on this path; of io_probe_sync and io_probe_readahead turns, of io_probe_iostat samples';
+COMMENT ON COLUMN io_probe_progress_row.total IS 'Blocks of the relation from where the path began, turns of all rows, or samples; a bound may end it earlier; 0 if nobody knows';
 COMMENT ON COLUMN io_probe_progress_row.started_at IS 'When the call started';
 
 CREATE FUNCTION io_probe_progress()

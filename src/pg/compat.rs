@@ -146,17 +146,32 @@ pub(super) fn backend_entry(index: i32) -> Option<&'static pg_sys::PgBackendStat
     }
 }
 
-/// The wait event of a probe that reads, or of one that syncs: named from PostgreSQL 17 on, plain `Extension` before.
-pub(super) fn wait_event(_syncs: bool) -> u32 {
+/// What a probe waits for.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Waits {
+    /// Its reads.
+    Reads,
+    /// Its syncs.
+    Syncs,
+    /// The next sample is due: nothing is read or written meanwhile.
+    Samples,
+}
+
+/// The wait event of a probe: named from PostgreSQL 17 on, plain `Extension` before.
+pub(super) fn wait_event(_waits: Waits) -> u32 {
     #[cfg(any(feature = "pg15", feature = "pg16"))]
     return pg_sys::PG_WAIT_EXTENSION;
     #[cfg(not(any(feature = "pg15", feature = "pg16")))]
     {
         use std::sync::OnceLock;
-        static EVENTS: [OnceLock<u32>; 2] = [const { OnceLock::new() }; 2];
-        let name = if _syncs { c"IoProbeSync" } else { c"IoProbeRead" };
+        static EVENTS: [OnceLock<u32>; 3] = [const { OnceLock::new() }; 3];
+        let name = match _waits {
+            Waits::Reads => c"IoProbeRead",
+            Waits::Syncs => c"IoProbeSync",
+            Waits::Samples => c"IoProbeSample",
+        };
         // SAFETY: the name is a C string that lives for ever.
-        *EVENTS[usize::from(_syncs)].get_or_init(|| unsafe { pg_sys::WaitEventExtensionNew(name.as_ptr()) })
+        *EVENTS[_waits as usize].get_or_init(|| unsafe { pg_sys::WaitEventExtensionNew(name.as_ptr()) })
     }
 }
 

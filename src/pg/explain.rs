@@ -2,18 +2,19 @@
 
 use std::ffi::CStr;
 
-use pgrx::pg_sys::panic::CaughtError;
-use pgrx::{PgTryBuilder, pg_sys, spi::Spi};
+use pgrx::{pg_sys, spi::Spi};
 
+use super::query::{check_single, read_only};
 use super::server::{c_string, text};
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// The plan of a query as EXPLAIN (FORMAT JSON) prints it; with `execute` the query is run.
 ///
 /// The query runs with the caller's rights in a read-only subtransaction: whatever it would write is
 /// refused by the server.
 pub(crate) fn plan(query: &str, execute: bool) -> Result<String> {
-    check_single_query(query)?;
+    let allowed = "SELECT, VALUES, and without execute INSERT, UPDATE, DELETE and MERGE can be explained.";
+    check_single(query, allowed)?;
     let options = if execute { "ANALYZE, BUFFERS, VERBOSE, FORMAT JSON" } else { "VERBOSE, FORMAT JSON" };
     let statement = format!("EXPLAIN ({options}) {query}");
     let statement = c_string(&statement);
@@ -34,97 +35,6 @@ fn run(statement: &CStr) -> String {
         let value = pg_sys::SPI_getvalue(*(*table).vals, (*table).tupdesc, 1);
         if value.is_null() { String::new() } else { text(value) }
     }
-}
-
-/// Exactly one statement, and one that EXPLAIN can run without its being a command. Otherwise what
-/// follows a semicolon would be executed as well.
-fn check_single_query(query: &str) -> Result<()> {
-    let text = c_string(query);
-    // SAFETY: the text is a C string that outlives the use of the list. A syntax error is an ERROR.
-    let (count, tag, into) = unsafe {
-        let list = pg_sys::pg_parse_query(text.as_ptr());
-        if list.is_null() {
-            (0, pg_sys::NodeTag::T_Invalid, false)
-        } else {
-            let raw = (*(*list).elements).ptr_value.cast::<pg_sys::RawStmt>();
-            let statement = (*raw).stmt;
-            ((*list).length, (*statement).type_, selects_into(statement))
-        }
-    };
-    match count {
-        0 => return Err(Error::invalid("query must not be empty")),
-        1 => {}
-        _ => return Err(Error::unsupported(format!("query must be one statement, not {count}"))),
-    }
-    let query = matches!(
-        tag,
-        pg_sys::NodeTag::T_SelectStmt
-            | pg_sys::NodeTag::T_InsertStmt
-            | pg_sys::NodeTag::T_UpdateStmt
-            | pg_sys::NodeTag::T_DeleteStmt
-            | pg_sys::NodeTag::T_MergeStmt
-    );
-    if !query || into {
-        return Err(Error::unsupported("query must not be a utility command")
-            .hint("SELECT, VALUES, and without execute INSERT, UPDATE, DELETE and MERGE can be explained."));
-    }
-    Ok(())
-}
-
-/// Would the statement make a table? INTO is on the leftmost SELECT of a set operation.
-///
-/// # Safety
-/// `statement` must be a raw parse tree.
-unsafe fn selects_into(mut statement: *const pg_sys::Node) -> bool {
-    // SAFETY: a node of this tag is a SelectStmt, whose left argument is NULL or another one.
-    unsafe {
-        while !statement.is_null() && (*statement).type_ == pg_sys::NodeTag::T_SelectStmt {
-            let select = statement.cast::<pg_sys::SelectStmt>();
-            if !(*select).intoClause.is_null() {
-                return true;
-            }
-            statement = (*select).larg.cast();
-        }
-    }
-    false
-}
-
-/// Runs `work` in a subtransaction that may not write, and undoes it: what a read-only transaction is
-/// allowed to change all the same (temporary tables, settings) does not stay either.
-fn read_only<T>(work: impl FnOnce() -> T + std::panic::UnwindSafe) -> T {
-    // SAFETY: reads variables of this backend.
-    let (context, owner) = unsafe { (pg_sys::CurrentMemoryContext, pg_sys::CurrentResourceOwner) };
-    // The pattern of PL/pgSQL's exception blocks: memory context and resource owner are put back by
-    // hand, since the end of a subtransaction leaves its parent's.
-    let put_back = move || {
-        // SAFETY: both belong to the caller, whose transaction goes on.
-        unsafe {
-            pg_sys::MemoryContextSwitchTo(context);
-            pg_sys::CurrentResourceOwner = owner;
-        }
-    };
-    // SAFETY: ended by exactly one of the two calls below.
-    unsafe {
-        pg_sys::BeginInternalSubTransaction(std::ptr::null());
-        pg_sys::MemoryContextSwitchTo(context);
-        // Put back by the end of the subtransaction.
-        pg_sys::XactReadOnly = true;
-    }
-    let result = PgTryBuilder::new(std::panic::AssertUnwindSafe(work))
-        .catch_rust_panic(move |error| roll_back(error, put_back))
-        .catch_others(move |error| roll_back(error, put_back))
-        .execute();
-    // SAFETY: begun above. The result is Rust's own, so nothing of the subtransaction is needed.
-    unsafe { pg_sys::RollbackAndReleaseCurrentSubTransaction() };
-    put_back();
-    result
-}
-
-fn roll_back(error: CaughtError, put_back: impl Fn()) -> ! {
-    // SAFETY: begun in `read_only`.
-    unsafe { pg_sys::RollbackAndReleaseCurrentSubTransaction() };
-    put_back();
-    error.rethrow()
 }
 
 /// The relation of this name, in this schema or on the search path; and an index of it.

@@ -3,10 +3,12 @@
 use std::sync::Once;
 use std::time::{Duration, Instant};
 
+use io_probe_core::clock::{Clock, Monotonic};
 use io_probe_core::pace::Stop;
 use io_probe_core::quiesce;
 use pgrx::{pg_guard, pg_sys};
 
+use super::compat::{self, Waits};
 use super::lock;
 
 unsafe extern "C" {
@@ -52,8 +54,29 @@ pub(crate) fn check() {
     }
 }
 
-/// Exit by FATAL unwinds nothing, so reads in flight are brought to rest by a callback.
-fn quiesce_at_exit() {
+/// Waits until the monotonic clock shows `when`, in nanoseconds, on the latch of this process: interrupts are handled
+/// at once and may leave by unwinding. Meanwhile the session shows the wait event of a probe that samples.
+pub(crate) fn sleep_until(when: u64) {
+    let events = pg_sys::WL_LATCH_SET | pg_sys::WL_TIMEOUT | pg_sys::WL_EXIT_ON_PM_DEATH;
+    let wait_event = compat::wait_event(Waits::Samples);
+    loop {
+        check();
+        let left = when.saturating_sub(Monotonic.now());
+        // The latch counts in milliseconds: it wakes us before, the rest is slept.
+        let whole_ms = (left / 1_000_000).min(i32::MAX as u64);
+        if whole_ms == 0 {
+            return std::thread::sleep(Duration::from_nanos(left));
+        }
+        // SAFETY: the latch is this backend's own. The server's own loops do the same.
+        unsafe {
+            pg_sys::WaitLatch(pg_sys::MyLatch, events as i32, whole_ms as std::ffi::c_long, wait_event);
+            pg_sys::ResetLatch(pg_sys::MyLatch);
+        }
+    }
+}
+
+/// Exit by FATAL unwinds nothing, so reads in flight and threads are brought to rest by a callback.
+pub(crate) fn quiesce_at_exit() {
     #[pg_guard]
     unsafe extern "C-unwind" fn at_exit(_code: i32, _argument: pg_sys::Datum) {
         quiesce::all();

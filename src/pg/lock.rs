@@ -17,12 +17,8 @@ const KEY: u64 = 0x69_6f_70_72_6f_62_65;
 impl ProbeLock {
     /// Takes the lock; if another probe holds it, waits or fails.
     pub(crate) fn acquire(wait: bool) -> Result<Self> {
-        // SAFETY: reads a variable of this backend.
-        if unsafe { pg_sys::IsInParallelMode() } {
-            // Processes of one query don't conflict over locks, and each has a time of its own.
-            return Err(Error::wrong_state("cannot run a probe during a parallel operation")
-                .hint("The function that calls it is marked PARALLEL SAFE, which it is not."));
-        }
+        // Processes of one query don't conflict over locks, and each has a time of its own.
+        refuse_in_parallel()?;
         let tag = tag();
         // SAFETY: the tag is complete; the lock belongs to the present transaction.
         let result = unsafe { pg_sys::LockAcquire(&tag, MODE, false, !wait) };
@@ -36,6 +32,16 @@ impl ProbeLock {
             None => error,
         })
     }
+}
+
+/// What is not PARALLEL SAFE must not be run by a function that says it is.
+pub(crate) fn refuse_in_parallel() -> Result<()> {
+    // SAFETY: reads a variable of this backend.
+    if unsafe { pg_sys::IsInParallelMode() } {
+        return Err(Error::wrong_state("cannot run a probe during a parallel operation")
+            .hint("The function that calls it is marked PARALLEL SAFE, which it is not."));
+    }
+    Ok(())
 }
 
 impl Drop for ProbeLock {

@@ -5,12 +5,15 @@
 
 pub(crate) mod buffers;
 mod compat;
+mod error_passage;
+mod executor;
 pub(crate) mod explain;
 pub(crate) mod fetch;
 pub(crate) mod interrupts;
 pub(crate) mod json;
 pub(crate) mod lock;
 pub(crate) mod progress;
+pub(crate) mod query;
 pub(crate) mod relation;
 pub(crate) mod row;
 pub(crate) mod server;

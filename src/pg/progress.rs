@@ -6,7 +6,8 @@
 use pgrx::pg_sys;
 use serde::Serialize;
 
-use super::{compat, server};
+use super::compat::{self, Waits};
+use super::server;
 
 /// A command number outside the server's own enumeration.
 const COMMAND: pg_sys::ProgressCommandType::Type = 0x696f;
@@ -19,10 +20,21 @@ const TOTAL: i32 = 3;
 const STARTED: i32 = 4;
 
 /// The kinds of probe, by the number under which they report.
-const PROBES: [&str; 6] = ["seqscan", "random", "random_series", "depth", "ping", "sync"];
+const PROBES: [&str; 10] = [
+    "seqscan",
+    "random",
+    "random_series",
+    "depth",
+    "ping",
+    "sync",
+    "iostat",
+    "iostat_query",
+    "readahead",
+    "evict",
+];
 
-/// The paths, or sections, by the number under which they report.
-const PATHS: [&str; 9] = [
+/// The paths, sections, modes or forks, by the number under which they report.
+const PATHS: [&str; 15] = [
     "direct",
     "server",
     "os",
@@ -32,11 +44,21 @@ const PATHS: [&str; 9] = [
     "other_fd",
     "no_sync",
     "wal_segment",
+    "kernel",
+    "emulated",
+    "main",
+    "fsm",
+    "vm",
+    "init",
 ];
+
+/// None of them.
+const NONE: i64 = -1;
 
 /// Reports until it is dropped.
 pub(crate) struct Progress {
     reporting: bool,
+    /// Set with a path: probes without paths wait elsewhere.
     wait_event: u32,
 }
 
@@ -55,8 +77,11 @@ impl Progress {
             // SAFETY: as above.
             unsafe { pg_sys::pgstat_progress_start_command(COMMAND, relation) };
         }
-        let progress = Self { reporting, wait_event: compat::wait_event(probe == "sync") };
+        let waits = if probe == "sync" { Waits::Syncs } else { Waits::Reads };
+        let progress = Self { reporting, wait_event: compat::wait_event(waits) };
         progress.report(PROBE, position(&PROBES, probe));
+        // On none yet, and for ever where there are none.
+        progress.report(PATH, NONE);
         // SAFETY: reads the clock.
         progress.report(STARTED, unsafe { pg_sys::GetCurrentTimestamp() });
         progress
@@ -71,7 +96,12 @@ impl Progress {
         self.report(TOTAL, total as i64);
     }
 
-    /// So many blocks, or turns, are done.
+    /// So many samples will be taken, on no path. What they wait for has a wait event of its own.
+    pub(crate) fn total(&self, number: u64) {
+        self.report(TOTAL, number as i64);
+    }
+
+    /// So many blocks, turns or samples are done.
     pub(crate) fn done(&self, number: u64) {
         self.report(DONE, number as i64);
     }
@@ -97,6 +127,35 @@ impl Drop for Progress {
     }
 }
 
+/// What this backend reports now. The end of a subtransaction that is undone ends that, whoever began it.
+pub(super) struct Kept(Option<(pg_sys::ProgressCommandType::Type, pg_sys::Oid, Vec<i64>)>);
+
+impl Kept {
+    /// Remembers it.
+    pub(super) fn now() -> Self {
+        // SAFETY: the entry is this backend's own.
+        let entry = unsafe { pg_sys::MyBEEntry.as_ref() };
+        let reports = entry.filter(|entry| {
+            entry.st_progress_command != pg_sys::ProgressCommandType::PROGRESS_COMMAND_INVALID
+        });
+        Self(reports.map(|entry| {
+            (entry.st_progress_command, entry.st_progress_command_target, entry.st_progress_param.to_vec())
+        }))
+    }
+
+    /// Reports it again.
+    pub(super) fn put_back(self) {
+        let Some((command, target, values)) = self.0 else { return };
+        // SAFETY: the calls only write to this backend's own entry; there are as many values as it has.
+        unsafe {
+            pg_sys::pgstat_progress_start_command(command, target);
+            for (position, value) in (0..).zip(values) {
+                pg_sys::pgstat_progress_update_param(position, value);
+            }
+        }
+    }
+}
+
 fn wait_event(event: u32) {
     // SAFETY: always points to a variable of this backend, in shared memory or its own; others read
     // it at any moment, hence volatile, as the server itself does it.
@@ -104,7 +163,7 @@ fn wait_event(event: u32) {
 }
 
 fn position(names: &[&str], name: &str) -> i64 {
-    names.iter().position(|n| *n == name).map_or(-1, |i| i as i64)
+    names.iter().position(|n| *n == name).map_or(NONE, |i| i as i64)
 }
 
 fn name(names: &[&'static str], position: i64) -> Option<&'static str> {
@@ -122,7 +181,7 @@ pub(crate) struct Running {
     pub(crate) probe: Option<&'static str>,
     /// The path, or section, that it is on.
     pub(crate) path: Option<&'static str>,
-    /// Blocks, or turns, done.
+    /// Blocks, turns or samples done.
     pub(crate) done: i64,
     /// The same in all.
     pub(crate) total: i64,

@@ -33,6 +33,12 @@ pub(crate) fn timestamp(moment: pg_sys::TimestampTz) -> String {
     unsafe { text(pg_sys::timestamptz_to_str(moment)) }
 }
 
+/// A moment in microseconds since 1970 began (UTC), as the server prints it.
+pub(crate) fn timestamp_of_unix(moment_us: i64) -> String {
+    const DAYS: u32 = pg_sys::POSTGRES_EPOCH_JDATE - pg_sys::UNIX_EPOCH_JDATE;
+    timestamp(moment_us.saturating_sub(i64::from(DAYS) * 86_400_000_000))
+}
+
 /// The settings below this prefix belong to the extension: a misspelt one is an error.
 pub(crate) fn reserve_setting_prefix(prefix: &'static CStr) {
     // SAFETY: a static C string.
@@ -149,6 +155,12 @@ pub(crate) fn own_settings() -> Vec<(String, String)> {
     let query = "SELECT name, pg_catalog.current_setting(name) FROM pg_catalog.pg_settings \
          WHERE name OPERATOR(pg_catalog.~~) 'pg\\_io\\_probe.%' ORDER BY name";
     pairs::<String>(query)
+}
+
+/// How many kB a sequential scan of this server reads at a time, where it may be more than a block (from 17 on).
+pub(crate) fn scan_read_kb() -> Option<u64> {
+    let blocks: u64 = setting(c"io_combine_limit")?.parse().ok()?;
+    Some(blocks * u64::from(pg_sys::BLCKSZ) / 1024)
 }
 
 /// How a sequential scan of this server reads.

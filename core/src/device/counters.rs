@@ -25,8 +25,6 @@
 //! Sources: the kernel's `Documentation/block/stat.rst` (fields) and `part_stat_show` in `block/genhd.c`
 //! (widths); iostat(1) (formulas).
 
-use super::{Roots, device_directory, text};
-
 /// Bytes of a sector in every interface of the kernel.
 pub(super) const SECTOR_BYTES: u64 = 512;
 
@@ -95,11 +93,6 @@ impl Counters {
         })
     }
 
-    /// The counters of a device now, by its kernel name. By name, because an NVMe path has no number.
-    pub fn read(device: &str, roots: &Roots) -> Option<Self> {
-        Self::parse(&text(&device_directory(device, roots)?, "stat")?)
-    }
-
     /// What happened since `earlier`, in `elapsed_ms` of the monotonic clock. `None` if a count went
     /// backwards.
     pub fn since(&self, earlier: &Counters, elapsed_ms: f64) -> Option<Activity> {
@@ -114,7 +107,7 @@ impl Counters {
             discards: both(self.discards, earlier.discards)?,
             flushes: both(self.flushes, earlier.flushes)?,
             aqu_sz: per(ticks_since(self.weighted_ticks_ms, earlier.weighted_ticks_ms), elapsed_ms),
-            util_pct: per(ticks_since(self.io_ticks_ms, earlier.io_ticks_ms), elapsed_ms).map(util_pct),
+            util_pct: per(ticks_since(self.io_ticks_ms, earlier.io_ticks_ms), elapsed_ms).map(|t| 100.0 * t),
         })
     }
 }
@@ -145,11 +138,6 @@ fn ticks_since(now: u32, earlier: u32) -> Option<u64> {
 /// `None` for a divisor that is 0, negative or no number.
 fn per(amount: Option<u64>, divisor: f64) -> Option<f64> {
     (divisor.is_finite() && divisor > 0.0).then_some(amount? as f64 / divisor)
-}
-
-fn util_pct(share: f64) -> f64 {
-    let percent = 100.0 * share;
-    if percent <= UTIL_ROUNDING_PCT { percent.min(100.0) } else { percent }
 }
 
 /// Requests of one kind in an interval.
@@ -201,15 +189,19 @@ pub struct Activity {
     pub flushes: Option<Traffic>,
     /// Mean number of requests queued or in flight.
     pub aqu_sz: Option<f64>,
-    /// Share of the interval with at least one request, in percent. Up to 102 it is rounded down to 100;
-    /// see [`Activity::util_is_doubtful`].
+    /// Share of the interval with at least one request, in percent, as iostat prints it: it may exceed 100.
     pub util_pct: Option<f64>,
 }
 
 impl Activity {
+    /// `util_pct` without what the timer tick explains: up to 102 it is at most 100.
+    pub fn busy_pct(&self) -> Option<f64> {
+        self.util_pct.map(|percent| if percent <= UTIL_ROUNDING_PCT { percent.min(100.0) } else { percent })
+    }
+
     /// Whether `util_pct` is more than the rounding of the timer tick explains.
     pub fn util_is_doubtful(&self) -> bool {
-        self.util_pct.is_some_and(|percent| percent > 100.0)
+        self.util_pct.is_some_and(|percent| percent > UTIL_ROUNDING_PCT)
     }
 
     /// An amount of this interval, such as `reads.requests`, as a rate per second.
@@ -230,6 +222,32 @@ impl Activity {
             aqu_sz: a.aqu_sz.zip(b.aqu_sz).map(|(a, b)| a + b),
             util_pct: a.util_pct.zip(b.util_pct).map(|(a, b)| a.max(b)),
         })
+    }
+}
+
+impl Activity {
+    /// Two intervals as one, in which nothing between them counts: amounts are summed, `aqu_sz` and `util_pct` are means
+    /// over the time of both. What is unknown of one is unknown of both.
+    pub fn then(self, later: Activity) -> Activity {
+        let elapsed_ms = self.elapsed_ms + later.elapsed_ms;
+        let mean = |a: Option<f64>, b: Option<f64>| {
+            Some((a? * self.elapsed_ms + b? * later.elapsed_ms) / elapsed_ms).filter(|mean| mean.is_finite())
+        };
+        Activity {
+            elapsed_ms,
+            reads: self.reads.plus(later.reads),
+            writes: self.writes.plus(later.writes),
+            discards: self.discards.zip(later.discards).map(|(a, b)| a.plus(b)),
+            flushes: self.flushes.zip(later.flushes).map(|(a, b)| a.plus(b)),
+            aqu_sz: mean(self.aqu_sz, later.aqu_sz),
+            util_pct: mean(self.util_pct, later.util_pct),
+        }
+    }
+
+    /// The same requests, had they taken so much longer: the queue is as much emptier.
+    pub fn spread_over(self, elapsed_ms: f64) -> Activity {
+        let share = |figure: f64| figure * self.elapsed_ms / elapsed_ms;
+        Activity { elapsed_ms, aqu_sz: self.aqu_sz.map(share), util_pct: self.util_pct.map(share), ..self }
     }
 }
 
@@ -272,6 +290,18 @@ mod tests {
         for text in ["", "1 2 3 4 5 6 7 8 9 10", "1 2 3 4 5 6 7 8 9 10 11 x", "1 2 3 4 -5 6 7 8 9 10 11"] {
             assert_eq!(Counters::parse(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn intervals_follow_each_other() {
+        let idle = Activity { elapsed_ms: 3000.0, ..activity(EARLIER, EARLIER, 3000.0).unwrap() };
+        let busy = activity(LATER, EARLIER, 1000.0).unwrap();
+        let both = busy.then(idle);
+        assert_eq!((both.elapsed_ms, both.reads, both.flushes), (4000.0, busy.reads, busy.flushes));
+        assert_eq!((both.aqu_sz, both.util_pct), (Some(0.3), Some(15.0)));
+        assert_eq!((busy.aqu_sz, busy.util_pct), (Some(1.2), Some(60.0)));
+        assert_eq!(busy.spread_over(4000.0), both);
+        assert_eq!(busy.then(Activity { aqu_sz: None, ..idle }).aqu_sz, None);
     }
 
     #[test]
@@ -340,9 +370,10 @@ mod tests {
         let busy = |ms: u64| {
             activity(&format!("0 0 0 0 0 0 0 0 0 {ms} 0"), "0 0 0 0 0 0 0 0 0 0 0", 1000.0).unwrap()
         };
-        assert_eq!((busy(1020).util_pct, busy(1020).util_is_doubtful()), (Some(100.0), false));
-        assert_eq!((busy(1030).util_pct, busy(1030).util_is_doubtful()), (Some(103.0), true));
-        assert_eq!((busy(999).util_pct, busy(999).util_is_doubtful()), (Some(99.9), false));
+        assert_eq!(busy(1020).util_pct, Some(102.0));
+        assert_eq!((busy(1020).busy_pct(), busy(1020).util_is_doubtful()), (Some(100.0), false));
+        assert_eq!((busy(1030).busy_pct(), busy(1030).util_is_doubtful()), (Some(103.0), true));
+        assert_eq!((busy(999).busy_pct(), busy(999).util_is_doubtful()), (Some(99.9), false));
     }
 
     #[test]

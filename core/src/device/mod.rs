@@ -16,13 +16,14 @@
 //! Sources: `proc_pid_mountinfo(5)`; the kernel's `Documentation/ABI/stable/sysfs-block`,
 //! `Documentation/ABI/testing/sysfs-class-bdi` and `Documentation/block/stat.rst`.
 
+mod block;
 mod counters;
 mod leaves;
 mod mount;
 mod queue;
 
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
 #[cfg(test)]
 mod tests;
 
@@ -32,6 +33,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+pub use block::BlockDevice;
 pub use counters::{Activity, Counters, Requests, Traffic};
 pub use mount::Mount;
 pub use queue::Leaf;
@@ -108,6 +110,8 @@ pub struct Placement {
     /// Readahead window in kB (1,024 bytes) that buffered reads through this file system use. A descriptor
     /// keeps the window of the moment when it was opened.
     pub read_ahead_kb: Option<u64>,
+    /// The disk whose setting that is; None where it is no disk's.
+    pub read_ahead_device: Option<String>,
     /// The devices that do the I/O, each once, partitions replaced by their disk.
     pub leaves: Vec<Leaf>,
     /// What could not be found out and why, one short sentence each.
@@ -128,11 +132,15 @@ pub fn locate(directory: &Path, roots: &Roots) -> Placement {
     placement
 }
 
+/// The mounts that this process sees, in the order of mounting; none where the kernel does not tell.
+pub(crate) fn mounts(roots: &Roots) -> Vec<Mount> {
+    mount::parse(&fs::read(roots.proc.join("self/mountinfo")).unwrap_or_default())
+}
+
 /// [`locate`] without the system calls on the directory itself: reads only below `roots`.
 fn resolve(directory: PathBuf, number: Option<DeviceNumber>, roots: &Roots) -> Placement {
     let mut placement = Placement { directory, device_number: number, ..Placement::default() };
-    let mountinfo = fs::read(roots.proc.join("self/mountinfo")).unwrap_or_default();
-    placement.mount = mount::covering(mount::parse(&mountinfo), &placement.directory, number);
+    placement.mount = mount::covering(mounts(roots), &placement.directory, number);
     if placement.mount.is_none() {
         placement.notes.push("no mount in mountinfo matches the directory".to_owned());
     }
@@ -159,7 +167,9 @@ fn members(placement: &mut Placement, number: DeviceNumber, roots: &Roots) -> Ve
     };
     placement.top = leaves::name(&top);
     if placement.mount.as_ref().is_none_or(|mount| mount.fs_type != "btrfs") {
-        placement.read_ahead_kb = attribute(&leaves::disk(&top), "queue/read_ahead_kb");
+        let disk = leaves::disk(&top);
+        placement.read_ahead_kb = attribute(&disk, "queue/read_ahead_kb");
+        placement.read_ahead_device = placement.read_ahead_kb.and(leaves::name(&disk));
         return vec![top];
     }
     match leaves::Btrfs::find(&top, roots) {
@@ -181,7 +191,7 @@ fn file_system(directory: &Path) -> Option<FileSystem> {
 }
 
 /// The text of a small kernel file; `None` when it can't be read or is empty.
-fn text(directory: &Path, name: &str) -> Option<String> {
+pub(crate) fn text(directory: &Path, name: &str) -> Option<String> {
     let bytes = fs::read(directory.join(name)).ok()?;
     let text = String::from_utf8_lossy(&bytes).trim().to_owned();
     (!text.is_empty()).then_some(text)

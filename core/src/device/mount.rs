@@ -21,6 +21,8 @@ use super::DeviceNumber;
 pub struct Mount {
     /// `st_dev` of its files; a btrfs subvolume's files have another.
     pub device_number: DeviceNumber,
+    /// The directory of the file system that is mounted: `/`, or below it after a bind mount.
+    pub root: PathBuf,
     /// Where it is mounted.
     pub mount_point: PathBuf,
     /// Its type, such as `ext4`.
@@ -40,6 +42,7 @@ fn parse_line(line: &str) -> Option<Mount> {
     let info = MountInfo::from_line(line).ok()?;
     Some(Mount {
         device_number: info.majmin.parse().ok()?,
+        root: decode(&info.root).into(),
         mount_point: decode(info.mount_point.to_str()?).into(),
         fs_type: decode_text(&info.fs_type),
         source: info.mount_source.as_deref().map(decode_text),

@@ -9,7 +9,7 @@
 use std::path::{Path, PathBuf};
 
 use super::counters::SECTOR_BYTES;
-use super::{Counters, DeviceNumber, Roots, attribute, device_directory, flag, leaves, text};
+use super::{BlockDevice, Counters, DeviceNumber, Roots, attribute, flag, leaves, text};
 
 /// A device that does the I/O: a whole disk, never a partition.
 #[derive(Clone, Debug, PartialEq, Default)]
@@ -111,8 +111,7 @@ impl Leaf {
 
     /// The device's counters now; `None` where `queue/iostats` turns the counting off.
     pub fn counters(&self, roots: &Roots) -> Option<Counters> {
-        let counting = text(&device_directory(&self.name, roots)?.join("queue"), "iostats");
-        if counting.as_deref() == Some("0") { None } else { Counters::read(&self.name, roots) }
+        BlockDevice::find(&self.name, roots)?.counters()
     }
 }
 

@@ -302,17 +302,6 @@ fn an_nvme_disk_without_multipathing_is_itself() {
 }
 
 #[test]
-fn counters_are_read_by_kernel_names_only() {
-    let fixture = Fixture::new();
-    fixture.disk("sda", "8:0").attribute("sda", "stat", "1 2 3 4 5 6 7 8 9 10 11");
-    fixture.file("sys/class/stat", "1 2 3 4 5 6 7 8 9 10 11");
-    assert!(Counters::read("sda", &fixture.roots()).is_some());
-    for name in ["", ".", "..", "../block/sda", "/sys/class/block/sda", "sda/", "sda\0", "sdb"] {
-        assert_eq!(Counters::read(name, &fixture.roots()), None, "{name}");
-    }
-}
-
-#[test]
 fn the_directory_of_a_placement_is_canonical() {
     let fixture = Fixture::new();
     let real = fs::canonicalize(fixture.path("proc")).unwrap();

@@ -69,6 +69,29 @@ impl Buffers {
         unsafe { self.first.as_ptr().add(slot * self.each) }
     }
 
+    /// The same from byte `at` of the buffer on.
+    ///
+    /// # Panics
+    /// When there is no such slot, or the buffer ends before.
+    pub(crate) fn slot_at(&self, slot: usize, at: usize, len: usize) -> *mut u8 {
+        // SAFETY: within the buffer, by the assertion.
+        unsafe { self.slot(slot, at + len).add(at) }
+    }
+
+    /// Copies from the buffer of `slot`, from byte `at` on.
+    ///
+    /// # Panics
+    /// When there is no such slot, or its buffer ends before.
+    ///
+    /// # Safety
+    /// Nobody writes into this buffer meanwhile: nothing is in flight in its slot.
+    pub(super) unsafe fn copy(&self, slot: usize, at: usize, into: &mut [u8]) {
+        let from = self.slot_at(slot, at, into.len());
+        // SAFETY: all that is copied lies within the buffer; the caller vouches that nobody writes there; what is copied
+        // into is borrowed, so it is no part of the mapping.
+        unsafe { std::ptr::copy_nonoverlapping(from, into.as_mut_ptr(), into.len()) };
+    }
+
     /// How many there are.
     pub(super) fn slots(&self) -> usize {
         self.slots

@@ -42,7 +42,15 @@ pub trait Engine {
     ///
     /// # Panics
     /// When the slot is busy or out of range, or `len` exceeds the buffer: a bug of the caller.
-    fn submit(&mut self, slot: usize, file: &Arc<File>, offset: u64, len: usize);
+    fn submit(&mut self, slot: usize, file: &Arc<File>, offset: u64, len: usize) {
+        self.submit_at(slot, 0, file, offset, len);
+    }
+
+    /// The same, into the buffer from byte `at` of it on, a multiple of the page size.
+    ///
+    /// # Panics
+    /// As for [`Engine::submit`].
+    fn submit_at(&mut self, slot: usize, at: usize, file: &Arc<File>, offset: u64, len: usize);
 
     /// Waits for a request to finish. `idle` is called whenever the wait is interrupted, and may
     /// unwind out of it.
@@ -50,6 +58,12 @@ pub trait Engine {
     /// # Panics
     /// When nothing is in flight: a bug of the caller.
     fn wait(&mut self, idle: &mut dyn FnMut()) -> Result<Completion>;
+
+    /// Copies what was read into the buffer of `slot`, from byte `at` of it on, as a read through a cache would have.
+    ///
+    /// # Panics
+    /// When the slot is busy or out of range, or the buffer has fewer bytes: a bug of the caller.
+    fn copy(&self, slot: usize, at: usize, into: &mut [u8]);
 }
 
 /// The kinds of engine.

@@ -11,7 +11,8 @@ use crate::Result;
 /// `pread(2)` at depth 1: the request is made when it is waited for.
 pub struct Pread {
     buffers: Buffers,
-    pending: Option<(Arc<File>, u64, usize)>,
+    /// File, offset, place in the buffer, and bytes.
+    pending: Option<(Arc<File>, u64, usize, usize)>,
 }
 
 impl Pread {
@@ -26,19 +27,25 @@ impl Engine for Pread {
         Kind::Pread
     }
 
-    fn submit(&mut self, slot: usize, file: &Arc<File>, offset: u64, len: usize) {
+    fn submit_at(&mut self, slot: usize, at: usize, file: &Arc<File>, offset: u64, len: usize) {
         assert!(slot == 0 && self.pending.is_none(), "slot {slot} is busy or does not exist");
-        self.pending = Some((Arc::clone(file), offset, len));
+        self.pending = Some((Arc::clone(file), offset, at, len));
     }
 
     fn wait(&mut self, idle: &mut dyn FnMut()) -> Result<Completion> {
-        let (file, offset, len) = self.pending.take().expect("nothing is in flight");
+        let (file, offset, at, len) = self.pending.take().expect("nothing is in flight");
         loop {
-            match pread(&file, self.buffers.slot(0, len), len, offset) {
+            match pread(&file, self.buffers.slot_at(0, at, len), len, offset) {
                 Err(libc::EINTR) => idle(),
                 result => return Ok(Completion { slot: 0, result }),
             }
         }
+    }
+
+    fn copy(&self, slot: usize, at: usize, into: &mut [u8]) {
+        assert!(self.pending.is_none(), "slot {slot} is busy");
+        // SAFETY: reads are made when they are waited for.
+        unsafe { self.buffers.copy(slot, at, into) };
     }
 }
 

@@ -44,6 +44,7 @@ struct Queues {
 
 struct Job {
     slot: usize,
+    at: usize,
     file: Arc<File>,
     offset: u64,
     len: usize,
@@ -85,7 +86,7 @@ impl Shared {
                 continue;
             };
             drop(queues);
-            let buffer = self.buffers.slot(job.slot, job.len);
+            let buffer = self.buffers.slot_at(job.slot, job.at, job.len);
             let result = pread(&job.file, buffer, job.len, job.offset);
             drop(job.file);
             queues = self.lock();
@@ -109,12 +110,12 @@ impl Engine for Threads {
         Kind::Threads
     }
 
-    fn submit(&mut self, slot: usize, file: &Arc<File>, offset: u64, len: usize) {
+    fn submit_at(&mut self, slot: usize, at: usize, file: &Arc<File>, offset: u64, len: usize) {
         let shared = &self.shared;
         assert!(slot < shared.buffers.slots() && !self.busy[slot], "slot {slot} is busy or does not exist");
         self.busy[slot] = true;
         self.in_flight += 1;
-        shared.lock().work.push_back(Job { slot, file: Arc::clone(file), offset, len });
+        shared.lock().work.push_back(Job { slot, at, file: Arc::clone(file), offset, len });
         shared.work.notify_one();
     }
 
@@ -136,5 +137,11 @@ impl Engine for Threads {
                 queues = shared.lock();
             }
         }
+    }
+
+    fn copy(&self, slot: usize, at: usize, into: &mut [u8]) {
+        assert!(!self.busy[slot], "slot {slot} is busy");
+        // SAFETY: no thread has a job in this slot; the lock under which its completion came makes its bytes visible.
+        unsafe { self.shared.buffers.copy(slot, at, into) };
     }
 }

@@ -92,11 +92,11 @@ impl Engine for Uring {
         Kind::IoUring
     }
 
-    fn submit(&mut self, slot: usize, file: &Arc<File>, offset: u64, len: usize) {
+    fn submit_at(&mut self, slot: usize, at: usize, file: &Arc<File>, offset: u64, len: usize) {
         let inner = &self.inner;
         let mut files = inner.files.borrow_mut();
         assert!(files[slot].is_none(), "slot {slot} is busy");
-        let buffer = inner.buffers.slot(slot, len);
+        let buffer = inner.buffers.slot_at(slot, at, len);
         let entry = opcode::Read::new(types::Fd(file.as_raw_fd()), buffer, len as u32)
             .offset(offset)
             .build()
@@ -122,6 +122,12 @@ impl Engine for Uring {
                 idle();
             }
         }
+    }
+
+    fn copy(&self, slot: usize, at: usize, into: &mut [u8]) {
+        assert!(self.inner.files.borrow()[slot].is_none(), "slot {slot} is busy");
+        // SAFETY: the kernel has no request in this slot.
+        unsafe { self.inner.buffers.copy(slot, at, into) };
     }
 }
 

@@ -44,7 +44,7 @@ impl Engine for Disk<'_> {
         Kind::Pread
     }
 
-    fn submit(&mut self, slot: usize, _file: &Arc<File>, offset: u64, _len: usize) {
+    fn submit_at(&mut self, slot: usize, _at: usize, _file: &Arc<File>, offset: u64, _len: usize) {
         let end = crate::clock::Clock::now(self.clock) + (self.takes)(self.requests.len() as u64);
         self.in_flight.push_back((end, slot, (self.gives)(self.requests.len() as u64)));
         self.requests.push(offset);
@@ -57,6 +57,8 @@ impl Engine for Disk<'_> {
         self.clock.advance(end.saturating_sub(crate::clock::Clock::now(self.clock)));
         Ok(Completion { slot, result })
     }
+
+    fn copy(&self, _slot: usize, _at: usize, _into: &mut [u8]) {}
 }
 
 fn limits() -> Limits {

@@ -1,13 +1,9 @@
 //! The `direct` path: past every cache of the server and the kernel.
 
-use std::fs::File;
-use std::path::PathBuf;
-use std::sync::Arc;
-
 use super::{Meter, Reader};
 use crate::Result;
 use crate::engine::{Engine, expect_full};
-use crate::source::{Part, Source};
+use crate::source::{Entered, Part, Source};
 
 /// Large O_DIRECT reads at a depth.
 pub struct Direct<'a> {
@@ -15,7 +11,7 @@ pub struct Direct<'a> {
     engine: &'a mut dyn Engine,
     depth: usize,
     request_blocks: u64,
-    open: Option<(u32, PathBuf, Arc<File>)>,
+    entered: Entered<'a>,
     /// Offset and blocks of the request in each slot.
     requests: Vec<(u64, u64)>,
 }
@@ -23,25 +19,20 @@ pub struct Direct<'a> {
 impl<'a> Direct<'a> {
     /// Reads from `source` through `engine`, `request_blocks` blocks a request, `depth` in flight.
     pub fn new(source: &'a Source, engine: &'a mut dyn Engine, depth: usize, request_blocks: u64) -> Self {
-        Self { source, engine, depth, request_blocks, open: None, requests: vec![(0, 0); depth] }
-    }
-
-    fn enter(&mut self, segment: u32) -> Result<(PathBuf, Arc<File>)> {
-        if let Some((open, path, file)) = &self.open
-            && *open == segment
-        {
-            return Ok((path.clone(), Arc::clone(file)));
+        Self {
+            source,
+            engine,
+            depth,
+            request_blocks,
+            entered: Entered::new(source, true),
+            requests: vec![(0, 0); depth],
         }
-        let path = self.source.path(segment);
-        let file = Arc::new(self.source.open(segment, true)?);
-        self.open = Some((segment, path.clone(), Arc::clone(&file)));
-        Ok((path, file))
     }
 }
 
 impl Reader for Direct<'_> {
     fn read(&mut self, part: &Part, meter: &mut Meter<'_>) -> Result<()> {
-        let (path, file) = self.enter(part.segment)?;
+        let (path, file) = self.entered.segment(part.segment)?;
         let block_size = u64::from(self.source.block_size());
         let mut next = part.blocks.start;
         let mut submit = |engine: &mut dyn Engine, requests: &mut [(u64, u64)], slot: usize| {

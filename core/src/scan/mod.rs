@@ -20,6 +20,7 @@ use std::ops::Range;
 use std::path::Path;
 
 pub use buffered::Buffered;
+pub(crate) use buffered::read_block;
 pub use direct::Direct;
 pub use meter::Meter;
 

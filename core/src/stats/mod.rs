@@ -3,10 +3,12 @@
 
 mod interval;
 mod latency;
+mod median;
 mod precision;
 mod slices;
 
 pub use interval::{Interval, MIN_SLICES, of_ratio, of_turns, trend};
 pub use latency::{Latencies, Moments};
+pub use median::{MIN_FOR_MEDIAN, error_of_median, median, of_median};
 pub use precision::Precision;
 pub use slices::{Slice, Slices};

@@ -43,7 +43,7 @@ pub use layout::{Files, Layout};
 pub use measured::{Measured, Requests};
 use turn::Turn;
 
-use crate::clock::{self, Clock};
+use crate::clock::{self, Clock, nanoseconds};
 use crate::pace::{Ask, Limits, Pace};
 use crate::witness::Witness;
 use crate::{Error, Result, memory};
@@ -113,7 +113,7 @@ fn run_with<C: Calls>(
     let mut pace = Pace::start(&Limits { duration: Duration::MAX, ..run.limits }, clock, ask);
     let duration = run.limits.duration;
     let rounds = (duration.as_millis() / SHORTEST_TURN.as_millis()).clamp(1, ROUNDS) as u32;
-    let length = u64::try_from((duration / rounds).as_nanos()).unwrap_or(u64::MAX);
+    let length = nanoseconds(duration / rounds);
     let clock_cost = clock::cost_ns().round() as u64;
     let turns = u64::from(rounds) * run.cases.len() as u64;
     let next_due = Cell::new(0);

@@ -14,8 +14,8 @@ use io_probe_core::witness::{Cost, Witness};
 use pgrx::datum::Interval;
 use pgrx::prelude::*;
 
-pub(super) use self::row::{LatencyFigures, us};
 use self::row::Row;
+pub(super) use self::row::{LatencyFigures, us};
 use self::series::{SeriesOfPath, SeriesRow};
 use super::arguments::{self, Path};
 use super::cache::{cached_bytes, check_may_evict};
@@ -133,7 +133,7 @@ impl Request {
         mut measure: impl FnMut(&Target<'_>, &mut R, Path, Place, &Progress, &mut Ask<'_>) -> Outcome<random::Run>,
     ) -> Result<Vec<R>> {
         if self.cold {
-            check_may_evict()?;
+            check_may_evict("cold => true")?;
         }
         let _lock = ProbeLock::acquire(self.wait)?;
         let subject = Subject::open(self.rel, Fork::MAIN, function)?;

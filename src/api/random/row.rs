@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{Measured, Target};
 use crate::api::arguments::{Path, figure};
 use crate::api::subject::{
-    DeviceFigures, Identity, NOT_DIRECT, RATE_LIMITED, TIERS_UNKNOWN, TOO_FEW_BLOCKS, Verdict,
+    DIRECT_PCT, DeviceFigures, Identity, NOT_DIRECT, RATE_LIMITED, TIERS_UNKNOWN, TOO_FEW_BLOCKS, Verdict,
 };
 
 /// Below this size, in bytes, the caches of drives and controllers may hold the whole relation.
@@ -195,7 +195,7 @@ impl Row {
             (self.shared_us, self.os_us, self.device_us) = (None, None, None);
             self.verdict.note(TIERS_UNKNOWN);
         }
-        if path == Path::Direct && self.from_device_pct.is_some_and(|share| share < 99.9) {
+        if path == Path::Direct && self.from_device_pct.is_some_and(|share| share < DIRECT_PCT) {
             self.withhold(NOT_DIRECT);
         }
         if measured.fullness().is_some_and(|share| !(0.85..1.1).contains(&share)) {

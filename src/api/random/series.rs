@@ -118,7 +118,7 @@ impl SeriesRow {
             rareq_kb: activity.and_then(|a| a.reads.request_kb()).map(figure),
             aqu_sz: activity.and_then(|a| a.aqu_sz).map(figure),
             r_await_ms: activity.and_then(|a| a.reads.await_ms()).map(figure),
-            util_pct: activity.and_then(|a| a.util_pct).map(figure),
+            util_pct: activity.and_then(|a| a.busy_pct()).map(figure),
             w_s: activity.map(|a| per_second(a.writes.requests)),
             wmib_s: activity.map(|a| mib(a.writes.bytes)),
             cpu_user_pct: cpu.map(|c| figure(c.user_pct)),

@@ -5,6 +5,7 @@ mod row;
 use std::ops::Range;
 
 use io_probe_core::account::Account;
+use io_probe_core::cache;
 use io_probe_core::clock::Monotonic;
 use io_probe_core::engine::Kind;
 use io_probe_core::pace::{Ask, Limits};
@@ -15,7 +16,7 @@ use pgrx::prelude::*;
 
 use self::row::Row;
 use super::arguments::{self, Path};
-use super::cache::{check_may_evict, write_back};
+use super::cache::check_may_evict;
 use super::options::Options;
 use super::subject::{BACKEND, IO_WORKERS, Outcome, Subject, WORKERS_CHANGED, WORKERS_SERVE_ALL};
 use crate::error::{Error, Result};
@@ -95,7 +96,7 @@ struct Request {
 impl Request {
     fn run(&self) -> Result<Vec<Row>> {
         if self.cold {
-            check_may_evict()?;
+            check_may_evict("cold => true")?;
         }
         let _lock = ProbeLock::acquire(self.wait)?;
         let subject = Subject::open(self.rel, self.fork, "io_probe_seqscan")?;
@@ -212,7 +213,7 @@ impl Target<'_> {
         };
         let mut notes: Vec<String> = opened.note.into_iter().collect();
         // A direct read writes dirty pages of its range back first. Better before the clock runs.
-        let (dirty, _) = write_back(&self.subject.source, self.within_budget(&blocks), ask)?;
+        let (dirty, _) = cache::write_back_blocks(&self.subject.source, self.within_budget(&blocks), ask)?;
         if dirty > 0 {
             notes.push(format!("{} kB were dirty in the OS cache and were written back first", dirty / 1024));
         }

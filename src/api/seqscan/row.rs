@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{Run, Target};
 use crate::api::arguments::{Path, figure};
-use crate::api::subject::{DeviceFigures, Identity, NOT_DIRECT, TIERS_UNKNOWN, Verdict};
+use crate::api::subject::{DIRECT_PCT, DeviceFigures, Identity, NOT_DIRECT, TIERS_UNKNOWN, Verdict};
 use crate::pg::server;
 
 /// `io_probe_seqscan_row`; the type's comments say what each attribute means.
@@ -146,7 +146,7 @@ impl Row {
             }
             None => {}
         }
-        if path == Path::Direct && self.from_device_pct.is_some_and(|share| share < 99.9) {
+        if path == Path::Direct && self.from_device_pct.is_some_and(|share| share < DIRECT_PCT) {
             // A rate that is not the device's must not be taken for it.
             (self.mib_per_s, self.us_per_block, self.ci_low_us, self.ci_high_us) = (None, None, None, None);
             self.verdict.void(NOT_DIRECT);

@@ -1,0 +1,131 @@
+--
+-- io_probe_readahead: void where the page cache can't be emptied (tmpfs), unsupported where no readahead is known;
+-- where a file system refuses O_DIRECT, windows are emulated by readahead(2).
+--
+SET wal_skip_threshold = 0;
+CREATE TABLE ahead (id int, filler text) WITH (autovacuum_enabled = off);
+ALTER TABLE ahead ALTER filler SET STORAGE PLAIN;
+INSERT INTO ahead SELECT i, repeat('x', 7000) FROM generate_series(1, 2000) i;
+VACUUM FULL ahead;
+CHECKPOINT;
+SELECT pg_relation_size('ahead') / current_setting('block_size')::int AS blks;
+SELECT current_setting('block_size')::int / 1024 AS block_kb \gset
+SELECT coalesce(min(read_ahead_kb)::text, 'NULL') AS set_kb FROM io_probe_device()
+  WHERE object = 'tablespace' AND spcname = 'pg_default' \gset
+
+-- by default each window from 16 kB to 4 MB, and the setting in force
+CREATE TEMP TABLE result AS
+  SELECT 'all' AS run, * FROM io_probe_readahead('ahead', duration => '100 ms') WITH ORDINALITY;
+SELECT w FROM unnest('{16,32,64,128,256,512,1024,2048,4096}'::bigint[]) AS w EXCEPT SELECT window_kb FROM result;
+SELECT count(*) - count(*) FILTER (WHERE window_kb = ANY ('{16,32,64,128,256,512,1024,2048,4096}')) <= 1 AS no_other,
+       array_agg(window_kb ORDER BY ordinality) = array_agg(window_kb ORDER BY window_kb) AS ascending FROM result;
+SELECT window_kb IS NOT DISTINCT FROM :set_kb AS in_force FROM result WHERE mode = 'kernel';
+-- as asked for, each once, ascending; the setting in force always
+SELECT window_kb FROM io_probe_readahead('ahead', '{64,1024,64,24}', '10 ms') WHERE window_kb IN (24, 64, 1024);
+-- NULL stands for the default
+SELECT count(*) FROM io_probe_readahead('ahead', NULL, '10 ms', NULL)
+  WHERE window_kb = ANY ('{16,32,64,128,256,512,1024,2048,4096}');
+
+-- rows to judge: readahead off, the widest window, threads, a bound on bytes, a rate limit
+INSERT INTO result SELECT 'ends', * FROM io_probe_readahead('ahead', '{0,16,16384}', '500 ms') WITH ORDINALITY;
+SET pg_io_probe.engine = threads;
+INSERT INTO result SELECT 'threads', * FROM io_probe_readahead('ahead', '{64}', '200 ms') WITH ORDINALITY;
+RESET pg_io_probe.engine;
+INSERT INTO result SELECT 'bytes', * FROM io_probe_readahead('ahead', '{64,128}', '10 s',
+                                                             '{"max_bytes": 65536000, "precision": 0.0001}') WITH ORDINALITY;
+INSERT INTO result SELECT 'slow', * FROM io_probe_readahead('ahead', '{64}', '1 s',
+                                                            '{"max_mib_per_s": 100, "max_iops": null}') WITH ORDINALITY;
+CREATE VIEW judged AS SELECT *, status IN ('void', 'unsupported') AS no_figures FROM result;
+-- one row is the kernel's, read through the page cache; engines of the others
+SELECT run, count(*) FILTER (WHERE mode = 'kernel') AS kernel, count(*) FILTER (WHERE mode NOT IN ('kernel', 'emulated')) AS other
+  FROM judged GROUP BY run ORDER BY run;
+SELECT run, window_kb, engine FROM judged WHERE status <> 'unsupported' AND engine IS DISTINCT FROM
+  CASE WHEN mode = 'kernel' THEN 'pread' WHEN engine = 'readahead' THEN engine WHEN run = 'threads' THEN 'threads'
+  WHEN engine = 'threads' THEN 'threads' ELSE 'io_uring' END;
+-- all windows of a call are measured, save those of which turns of 2,000 blocks hold too few
+SELECT run, window_kb, us_per_block, status, notes FROM judged
+  WHERE turns > 0 AND NOT no_figures
+    AND (us_per_block IS NULL OR window_kb * 4 > 2000 * :block_kb)
+        <> (us_per_block IS NULL AND notes::text LIKE '%no figures are given%')
+     OR no_figures AND num_nonnulls(us_per_block, mib_per_s, ci_low_us, ci_high_us, best) > 0
+     OR no_figures AND notes = '{}';
+-- the rate is the block size over the time; intervals hold it, and come with six turns
+SELECT run, window_kb FROM judged WHERE abs(mib_per_s * 1048576 * us_per_block / 1e6 / (:block_kb * 1024) - 1) > 0.001
+  OR NOT us_per_block BETWEEN ci_low_us AND ci_high_us OR num_nulls(us_per_block, mib_per_s) = 1
+  OR us_per_block IS NOT NULL AND (ci_low_us IS NULL OR ci_high_us IS NULL) <> (turns < 6);
+-- what the page cache costs is one figure for all emulated rows, and in none of the kernel's
+SELECT run, count(DISTINCT cache_us) FROM judged GROUP BY run HAVING count(DISTINCT cache_us) > 1;
+SELECT run, window_kb FROM judged WHERE (mode = 'kernel' AND cache_us IS NOT NULL)
+  OR mode = 'emulated' AND (cache_us IS NULL) <> (us_per_block IS NULL) OR cache_us > us_per_block;
+-- the best is one window, the smallest within 3 % of the highest rate (a rounded figure may be on the other side)
+SELECT run, count(*) FILTER (WHERE best) AS best, max(mib_per_s) FILTER (WHERE best) / max(mib_per_s) FROM judged GROUP BY run
+  HAVING count(*) FILTER (WHERE best) <>
+         CASE WHEN bool_or(no_figures) OR count(mib_per_s) < 2 OR min(turns) FILTER (WHERE mib_per_s > 0) < 3 THEN 0 ELSE 1 END
+      OR max(mib_per_s) FILTER (WHERE best) < 0.969 * max(mib_per_s);
+SELECT run, window_kb FROM judged AS r WHERE mib_per_s > 0.971 * (SELECT max(mib_per_s) FROM judged WHERE run = r.run)
+  AND window_kb < (SELECT min(window_kb) FROM judged WHERE run = r.run AND best);
+SELECT run FROM judged WHERE best AND notes::text NOT LIKE '%sessions keep the window with which they opened a file%';
+-- how to set each window; on the disk, if there is a partition
+SELECT run, window_kb, blockdev_setra, udev_rule FROM judged WHERE blockdev_setra IS NOT NULL AND
+     (split_part(blockdev_setra, ' ', 3)::bigint <> window_kb * 2 OR blockdev_setra !~ '^blockdev --setra \d+ /dev/[^ /]+$'
+      OR udev_rule !~ format('^ACTION=="add\|change", SUBSYSTEM=="block", KERNEL=="[^"]+", ATTR\{queue/read_ahead_kb\}="%s"$', window_kb)
+      OR split_part(udev_rule, '"', 6) <> split_part(blockdev_setra, '/', 3))
+  OR num_nulls(blockdev_setra, udev_rule) = 1;
+-- all that was asked for was fetched from the device, and by the kernel no less
+SELECT run, window_kb, from_device_pct FROM judged WHERE NOT no_figures AND from_device_pct < 99
+  OR device_bytes < blks_read * :block_kb * 1024 AND NOT no_figures;
+SELECT run, window_kb FROM judged WHERE blks_read < turns OR turns > 0 AND (elapsed_ms <= 0 OR blks_read = 0);
+-- max_bytes is of one window, of which the kernel has two turns a round, of all 2,000 blocks; the first round is warm-up;
+-- and the limit paused it
+SELECT run, window_kb, turns FROM judged WHERE run = 'bytes' AND NOT no_figures
+  AND turns + coalesce((regexp_match(notes::text, 'other work disturbed them: (\d+)'))[1]::int, 0) <> 1;
+SELECT count(*) FROM judged WHERE run = 'bytes' AND NOT no_figures AND notes::text NOT LIKE '%stopped at max_bytes%';
+SELECT run, count(*) FILTER (WHERE notes::text LIKE '%rate-limited%') = count(*) FILTER (WHERE status <> 'unsupported') AS limited
+  FROM judged WHERE run IN ('all', 'slow') GROUP BY run ORDER BY run;
+-- identity, and the device that io_probe_device tells
+SELECT DISTINCT relid, schemaname, relname, spcname FROM result;
+SELECT count(DISTINCT started_at) = count(DISTINCT run) AS moments FROM result;
+SELECT run FROM result WHERE (device, read_ahead_kb) IS DISTINCT FROM
+  (SELECT (string_agg(d.device, ','), min(d.read_ahead_kb)) FROM io_probe_device() d
+   WHERE d.object = 'tablespace' AND d.spcname = result.spcname);
+
+-- relations with nothing to measure are no error
+CREATE TABLE kind_empty (t text);
+SELECT mode, status = 'ok' OR :set_kb IS NULL AS status, turns, blks_read, num_nonnulls(us_per_block, mib_per_s, best) AS figures
+  FROM io_probe_readahead('kind_empty', '{24}', '10 ms') WHERE window_kb = 24;
+-- an index, a TOAST table, a table of the session's own
+CREATE INDEX ahead_id ON ahead (id);
+CREATE TEMP TABLE own AS SELECT * FROM ahead LIMIT 100;
+SELECT DISTINCT relname FROM io_probe_readahead('ahead_id', '{16}', '10 ms');
+SELECT DISTINCT relname FROM io_probe_readahead('own', '{16}', '10 ms');
+-- what a statement may take is shared by all of its calls
+SET pg_io_probe.max_duration = '200ms';
+SELECT DISTINCT status, notes[cardinality(notes)] FROM generate_series(1, 3) AS g,
+  LATERAL io_probe_readahead('ahead', '{64}', '150 ms') WHERE g = 3 AND :set_kb IS NOT NULL;
+RESET pg_io_probe.max_duration;
+-- who may not evict may not run it
+CREATE ROLE regress_io_probe_reader;
+GRANT SELECT ON ahead TO regress_io_probe_reader;
+GRANT EXECUTE ON FUNCTION io_probe_readahead TO regress_io_probe_reader;
+SET ROLE regress_io_probe_reader;
+SELECT window_kb FROM io_probe_readahead('ahead', '{64}', '10 ms');
+RESET ROLE;
+DROP OWNED BY regress_io_probe_reader;
+DROP ROLE regress_io_probe_reader;
+-- arguments
+\set VERBOSITY terse
+SELECT window_kb FROM io_probe_readahead('ahead', '{}'); \echo :SQLSTATE
+SELECT window_kb FROM io_probe_readahead('ahead', '{64,NULL}'); \echo :SQLSTATE
+SELECT window_kb FROM io_probe_readahead('ahead', '{64,-8}'); \echo :SQLSTATE
+SELECT window_kb FROM io_probe_readahead('ahead', '{4}'); \echo :SQLSTATE
+SELECT window_kb FROM io_probe_readahead('ahead', '{16392}'); \echo :SQLSTATE
+SELECT window_kb FROM io_probe_readahead('ahead', ARRAY(SELECT g * 8 FROM generate_series(1, 33) AS g)); \echo :SQLSTATE
+SELECT window_kb FROM io_probe_readahead('ahead', duration => '0'); \echo :SQLSTATE
+SELECT window_kb FROM io_probe_readahead('ahead', duration => '61 s'); \echo :SQLSTATE
+SELECT window_kb FROM io_probe_readahead('ahead', options => '{"start_blk": 1}'); \echo :SQLSTATE
+SELECT window_kb FROM io_probe_readahead('ahead', options => '{"precision": 2}'); \echo :SQLSTATE
+SELECT window_kb FROM io_probe_readahead(NULL); \echo :SQLSTATE
+CREATE VIEW seen AS SELECT 1 AS one;
+SELECT window_kb FROM io_probe_readahead('seen'); \echo :SQLSTATE
+DROP VIEW seen, judged;
+DROP TABLE ahead, kind_empty, own;

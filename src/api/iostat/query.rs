@@ -1,0 +1,132 @@
+//! `io_probe_iostat_query`: the same for as long as a query runs, and what the query used.
+
+use io_probe_core::account::Account;
+use io_probe_core::iostat::Sampler;
+use pgrx::datum::Interval;
+use pgrx::prelude::*;
+use serde::Serialize;
+
+use super::row::{self, Row};
+use super::{MOST_ROWS, Watched, interval};
+use crate::api::arguments::figure;
+use crate::api::options::Options;
+use crate::api::subject::{BACKEND, IO_WORKERS, WORKERS_CHANGED, WORKERS_SERVE_ALL};
+use crate::error::{Error, Result};
+use crate::pg::json::JsonbText;
+use crate::pg::lock::refuse_in_parallel;
+use crate::pg::progress::Progress;
+use crate::pg::query::{self, Used};
+use crate::pg::row::Rows;
+use crate::pg::{interrupts, server};
+
+/// The options of this function.
+const OPTIONS: [&str; 1] = ["device"];
+
+/// Most samples that are kept: an hour of seconds. Then the intervals grow.
+const MOST_SAMPLES: usize = 3_600;
+/// As many are kept of any number of devices.
+const LEAST_SAMPLES: usize = 60;
+
+/// Note of a query whose device_bytes are NULL.
+const PARALLEL: &str =
+    "device_bytes is unknown: the plan has parallel workers, and their accounts end with them";
+/// Note of a query whose device_bytes are NULL.
+const NO_ACCOUNT: &str = "device_bytes is unknown: the account of bytes read can't be read in /proc";
+
+#[pg_extern(sql = false)]
+fn io_probe_iostat_query(query: Option<&str>, every: Option<Interval>, options: Option<JsonbText>) -> Rows {
+    let rows = || {
+        let options = Options::parse(options, &OPTIONS)?;
+        let query = query.ok_or_else(|| Error::invalid("query must not be null"))?;
+        let every = interval(every)?;
+        let watched = Watched::find(options.text("device")?.as_deref())?;
+        query::check(query)?;
+        watch(query, every, watched)
+    };
+    Rows::answer(rows())
+}
+
+/// `io_probe_iostat_query_row`: one of `io_probe_iostat`, or the last, of the query.
+#[derive(Debug, Serialize)]
+struct QueryRow {
+    #[serde(flatten)]
+    row: Row,
+    #[serde(flatten)]
+    query: Option<QueryFigures>,
+}
+
+/// The query's own figures.
+#[derive(Debug, Serialize)]
+struct QueryFigures {
+    query_ms: f64,
+    query_rows: u64,
+    shared_blks_hit: i64,
+    shared_blks_read: i64,
+    shared_blks_dirtied: i64,
+    shared_blks_written: i64,
+    local_blks_hit: i64,
+    local_blks_read: i64,
+    local_blks_written: i64,
+    temp_blks_read: i64,
+    temp_blks_written: i64,
+    wal_bytes: u64,
+    device_bytes: Option<u64>,
+    device_source: Option<&'static str>,
+}
+
+/// Runs the query beside a thread that samples. An ERROR in it ends the thread on its way out, an exit of the process
+/// by the callback. No bound of ours: it is the user's query, which may be a probe under its own bounds.
+fn watch(query: &str, every: std::time::Duration, watched: Watched) -> Result<Vec<QueryRow>> {
+    refuse_in_parallel()?;
+    interrupts::quiesce_at_exit();
+    let _progress = Progress::start("iostat_query", None);
+    let most = (MOST_ROWS / watched.rows_a_sample()).clamp(LEAST_SAMPLES, MOST_SAMPLES);
+    let account = server::read_account();
+    let before = account.read_bytes();
+    let sampler = Sampler::start(watched.watch.clone(), every, most)?;
+    let used = query::discard(query);
+    let series = sampler.finish();
+    let fetched = fetched(&account, before, used.parallel);
+    let rows = row::of_series(&watched, &series, None).into_iter().map(|row| QueryRow { row, query: None });
+    Ok(rows.chain([closing(&used, &account, fetched)]).collect())
+}
+
+/// Bytes fetched for the query, or why that is not known.
+fn fetched(account: &Account, before: Option<u64>, parallel: bool) -> std::result::Result<u64, &'static str> {
+    if parallel {
+        return Err(PARALLEL);
+    }
+    if server::read_account() != *account {
+        return Err(WORKERS_CHANGED);
+    }
+    let now = account.read_bytes();
+    now.zip(before).and_then(|(now, before)| now.checked_sub(before)).ok_or(NO_ACCOUNT)
+}
+
+fn closing(used: &Used, account: &Account, fetched: std::result::Result<u64, &'static str>) -> QueryRow {
+    let mut row = Row::now(None);
+    let source = if *account == Account::Own { BACKEND } else { IO_WORKERS };
+    match fetched {
+        Ok(_) if source == IO_WORKERS => row.verdict.note(WORKERS_SERVE_ALL),
+        Ok(_) => {}
+        Err(why) => row.verdict.note(why),
+    }
+    let blocks = &used.blocks;
+    let query = QueryFigures {
+        query_ms: figure(used.elapsed_ns as f64 / 1e6),
+        query_rows: used.rows,
+        shared_blks_hit: blocks.shared_blks_hit,
+        shared_blks_read: blocks.shared_blks_read,
+        shared_blks_dirtied: blocks.shared_blks_dirtied,
+        shared_blks_written: blocks.shared_blks_written,
+        local_blks_hit: blocks.local_blks_hit,
+        local_blks_read: blocks.local_blks_read,
+        local_blks_written: blocks.local_blks_written,
+        temp_blks_read: blocks.temp_blks_read,
+        temp_blks_written: blocks.temp_blks_written,
+        wal_bytes: used.wal_bytes,
+        device_bytes: fetched.ok(),
+        device_source: fetched.ok().map(|_| source),
+    };
+    QueryRow { row, query: Some(query) }
+}

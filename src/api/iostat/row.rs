@@ -1,0 +1,207 @@
+//! The row of one device in one interval.
+
+use io_probe_core::device::{Activity, Traffic};
+use io_probe_core::iostat::{Counted, DeviceSample, Sample, Series};
+use io_probe_core::pace::Stop;
+use serde::Serialize;
+
+use super::Watched;
+use crate::api::arguments::figure;
+use crate::api::subject::{UTIL_DOUBTFUL, Verdict};
+use crate::pg::server;
+
+/// `io_probe_iostat_row`; the type's comments say what each attribute means.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Row {
+    sampled_at: String,
+    device: Option<String>,
+    #[serde(flatten)]
+    requests: Requests,
+    #[serde(flatten)]
+    machine: Machine,
+    cgroup_rmib_s: Option<f64>,
+    cgroup_wmib_s: Option<f64>,
+    sample: Option<u64>,
+    length_ms: Option<f64>,
+    #[serde(flatten)]
+    pub(super) verdict: Verdict,
+}
+
+/// What a device did.
+#[derive(Debug, Default, Serialize)]
+struct Requests {
+    util_pct: Option<f64>,
+    aqu_sz: Option<f64>,
+    r_s: Option<f64>,
+    rmib_s: Option<f64>,
+    r_await_ms: Option<f64>,
+    rareq_kb: Option<f64>,
+    rrqm_s: Option<f64>,
+    w_s: Option<f64>,
+    wmib_s: Option<f64>,
+    w_await_ms: Option<f64>,
+    wareq_kb: Option<f64>,
+    wrqm_s: Option<f64>,
+    d_s: Option<f64>,
+    dmib_s: Option<f64>,
+    d_await_ms: Option<f64>,
+    dareq_kb: Option<f64>,
+    drqm_s: Option<f64>,
+    f_s: Option<f64>,
+    f_await_ms: Option<f64>,
+}
+
+/// What the machine did.
+#[derive(Debug, Clone, Default, Serialize)]
+struct Machine {
+    cpu_user_pct: Option<f64>,
+    cpu_system_pct: Option<f64>,
+    cpu_iowait_pct: Option<f64>,
+    cpu_idle_pct: Option<f64>,
+    cpu_steal_pct: Option<f64>,
+    io_pressure_pct: Option<f64>,
+    io_pressure_full_pct: Option<f64>,
+}
+
+/// The rows of a run, by interval, then by device. A run that was stopped is so in its last interval.
+pub(super) fn of_series(watched: &Watched, series: &Series, stop: Option<Stop>) -> Vec<Row> {
+    let samples = series.samples();
+    let mut rows = Vec::with_capacity(samples.len() * watched.rows_a_sample());
+    for (number, sample) in (1..).zip(&samples) {
+        let devices = watched.watch.devices().iter().zip(&sample.devices);
+        rows.extend(devices.map(|(device, seen)| Row::of_device(number, sample, device.name(), seen)));
+        if sample.devices.is_empty() {
+            rows.push(Row::without_device(number, sample, &watched.notes));
+        }
+    }
+    if let Some(stop) = stop {
+        let last = rows.len().saturating_sub(watched.rows_a_sample());
+        for Row { verdict, .. } in &mut rows[last..] {
+            // What can't be known is not known in part either.
+            match verdict.status {
+                "ok" => verdict.stopped(stop),
+                _ => verdict.note(stop.to_string()),
+            }
+        }
+    }
+    note_limits(watched, &mut rows);
+    if let (Some(every), Some(first)) = (series.stretched(), rows.first_mut()) {
+        let every = figure(every.as_secs_f64());
+        first.verdict.note(format!("the intervals were doubled to {every} s, to hold no more than so many"));
+    }
+    rows
+}
+
+/// The rows of a call that came too late to begin.
+pub(super) fn not_begun(watched: &Watched, why: Stop) -> Vec<Row> {
+    let row = |device: Option<String>| {
+        let mut row = Row::now(device);
+        row.verdict.not_begun(why);
+        row
+    };
+    let devices = watched.watch.devices();
+    if devices.is_empty() {
+        return vec![row(None)];
+    }
+    devices.iter().map(|device| row(Some(device.name().to_owned()))).collect()
+}
+
+/// In the first interval: the limits that the cgroup sets, those on a device beside it.
+fn note_limits(watched: &Watched, rows: &mut [Row]) {
+    for (device, row) in watched.watch.devices().iter().zip(&mut *rows) {
+        row.verdict.notes.extend(watched.watch.limits_of(device));
+    }
+    if let Some(first) = rows.first_mut() {
+        first.verdict.notes.extend(watched.watch.limits());
+    }
+}
+
+impl Row {
+    /// One without figures.
+    pub(super) fn now(device: Option<String>) -> Self {
+        Self { device, sampled_at: server::now(), ..Self::default() }
+    }
+
+    fn new(number: u64, sample: &Sample) -> Self {
+        let (cpu, pressure) = (sample.cpu.as_ref(), sample.pressure.as_ref());
+        Self {
+            sampled_at: server::timestamp_of_unix(sample.ended_us),
+            machine: Machine {
+                cpu_user_pct: cpu.map(|cpu| figure(cpu.user_pct)),
+                cpu_system_pct: cpu.map(|cpu| figure(cpu.system_pct)),
+                cpu_iowait_pct: cpu.map(|cpu| figure(cpu.iowait_pct)),
+                cpu_idle_pct: cpu.map(|cpu| figure(cpu.idle_pct)),
+                cpu_steal_pct: cpu.map(|cpu| figure(cpu.steal_pct)),
+                io_pressure_pct: pressure.map(|pressure| figure(pressure.some_pct)),
+                io_pressure_full_pct: pressure.and_then(|pressure| pressure.full_pct).map(figure),
+            },
+            sample: Some(number),
+            length_ms: Some(figure(sample.length_ns as f64 / 1e6)),
+            ..Self::default()
+        }
+    }
+
+    fn without_device(number: u64, sample: &Sample, why: &[String]) -> Self {
+        let mut row = Self::new(number, sample);
+        row.verdict.refuse("no block device is known behind the server's directories".to_owned());
+        row.verdict.notes.extend_from_slice(why);
+        row
+    }
+
+    fn of_device(number: u64, sample: &Sample, device: &str, seen: &DeviceSample) -> Self {
+        let mut row = Self { device: Some(device.to_owned()), ..Self::new(number, sample) };
+        let mib_s = |bytes: u64| {
+            (sample.length_ns > 0)
+                .then(|| figure(bytes as f64 * 1e9 / sample.length_ns as f64 / f64::from(1 << 20)))
+        };
+        row.cgroup_rmib_s = seen.cgroup.and_then(|moved| mib_s(moved.read_bytes));
+        row.cgroup_wmib_s = seen.cgroup.and_then(|moved| mib_s(moved.written_bytes));
+        match &seen.requests {
+            Counted::Activity(activity) => {
+                row.requests = Requests::of(activity);
+                if activity.util_is_doubtful() {
+                    row.verdict.note(UTIL_DOUBTFUL);
+                }
+            }
+            Counted::Backwards => {
+                row.verdict.void("a counter went backwards: another device has this name now")
+            }
+            Counted::Gone => row.verdict.void("the device or its counters were not there all the time"),
+            Counted::Nothing => {
+                row.verdict
+                    .refuse("the device has no counters: /sys hides them, or queue/iostats is 0".to_owned());
+            }
+        }
+        row
+    }
+}
+
+impl Requests {
+    fn of(a: &Activity) -> Self {
+        let rate = |amount: u64| a.per_second(amount).map(figure);
+        let mib_s = |traffic: &Traffic| a.per_second(traffic.bytes).map(|b| figure(b / f64::from(1 << 20)));
+        let (reads, writes) = (&a.reads, &a.writes);
+        let (discards, flushes) = (a.discards.as_ref(), a.flushes.as_ref());
+        Self {
+            util_pct: a.util_pct.map(figure),
+            aqu_sz: a.aqu_sz.map(figure),
+            r_s: rate(reads.requests),
+            rmib_s: mib_s(reads),
+            r_await_ms: reads.await_ms().map(figure),
+            rareq_kb: reads.request_kb().map(figure),
+            rrqm_s: rate(reads.merges),
+            w_s: rate(writes.requests),
+            wmib_s: mib_s(writes),
+            w_await_ms: writes.await_ms().map(figure),
+            wareq_kb: writes.request_kb().map(figure),
+            wrqm_s: rate(writes.merges),
+            d_s: discards.and_then(|d| rate(d.requests)),
+            dmib_s: discards.and_then(mib_s),
+            d_await_ms: discards.and_then(Traffic::await_ms).map(figure),
+            dareq_kb: discards.and_then(Traffic::request_kb).map(figure),
+            drqm_s: discards.and_then(|d| rate(d.merges)),
+            f_s: flushes.and_then(|f| rate(f.requests)),
+            f_await_ms: flushes.and_then(Traffic::await_ms).map(figure),
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! An ERROR of the server that passes through this library whole.
+//!
+//! What pgrx carries of it on the way is the message, DETAIL, HINT, and the SQLSTATE if it is one of the server's own: not
+//! one that a user has made up, nor where it happened (CONTEXT, QUERY, position) and to what (table, constraint). So a copy is taken when it is raised,
+//! by a callback among those that add its context; and what is missing is put back by another one when it is raised again.
+
+use std::cell::Cell;
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ptr;
+
+use pgrx::{PgLogLevel, pg_guard, pg_sys};
+
+unsafe extern "C-unwind" {
+    // `utils/elog.h`: they add to the ERROR that is being raised, and raise none.
+    fn errcode(sqlerrcode: c_int) -> c_int;
+    fn errcontext_msg(format: *const c_char, ...) -> c_int;
+    fn errposition(cursorpos: c_int) -> c_int;
+    fn internalerrposition(cursorpos: c_int) -> c_int;
+    fn internalerrquery(query: *const c_char) -> c_int;
+    fn err_generic_string(field: c_int, text: *const c_char) -> c_int;
+}
+
+/// Looks out for ERRORs until it is ended.
+pub(super) struct Lookout(*mut Post);
+
+/// What the callback finds.
+struct Post {
+    callback: pg_sys::ErrorContextCallback,
+    /// The last ERROR that was raised, caught or not. Belongs to the transaction.
+    raised: Cell<*mut pg_sys::ErrorData>,
+}
+
+impl Lookout {
+    /// Begins. Must be ended in the same function, whatever happens in between.
+    pub(super) fn begin() -> Self {
+        // SAFETY: reads and writes a variable of this backend; the callback and its argument live until the end, where
+        // they are taken off the stack first.
+        unsafe {
+            let callback = pg_sys::ErrorContextCallback {
+                previous: pg_sys::error_context_stack,
+                callback: Some(take_copy),
+                arg: ptr::null_mut(),
+            };
+            let post = Box::into_raw(Box::new(Post { callback, raised: Cell::new(ptr::null_mut()) }));
+            (*post).callback.arg = post.cast();
+            pg_sys::error_context_stack = &raw mut (*post).callback;
+            Self(post)
+        }
+    }
+
+    /// Ends. Returns the last ERROR.
+    pub(super) fn end(self) -> Raised {
+        // SAFETY: made in `begin`, and given back once, since it consumes.
+        let post = unsafe { Box::from_raw(self.0) };
+        // SAFETY: the callback is on the top of the stack: who put others on it has taken them off, or has left by an
+        // ERROR, whose catcher did.
+        unsafe { pg_sys::error_context_stack = post.callback.previous };
+        Raised(post.raised.get())
+    }
+}
+
+/// An ERROR that was raised, if there was one.
+pub(super) struct Raised(*mut pg_sys::ErrorData);
+
+impl Raised {
+    /// The ERROR is about to be raised again: sees to it that nothing of it is missing.
+    pub(super) fn complete_next(self) {
+        if self.0.is_null() {
+            return;
+        }
+        // SAFETY: memory of the transaction, which is still there when its ERROR is raised; whoever catches that has the
+        // stack of callbacks put back.
+        unsafe {
+            let size = size_of::<pg_sys::ErrorContextCallback>();
+            let callback = pg_sys::MemoryContextAlloc(pg_sys::TopTransactionContext, size)
+                .cast::<pg_sys::ErrorContextCallback>();
+            callback.write(pg_sys::ErrorContextCallback {
+                previous: pg_sys::error_context_stack,
+                callback: Some(put_back),
+                arg: self.0.cast(),
+            });
+            pg_sys::error_context_stack = callback;
+        }
+    }
+
+    /// It was caught, or there was none.
+    pub(super) fn forget(self) {
+        if !self.0.is_null() {
+            // SAFETY: a copy of ours.
+            unsafe { pg_sys::FreeErrorData(self.0) };
+        }
+    }
+}
+
+/// Called for whatever is reported, once the callbacks above have added their context.
+#[pg_guard]
+unsafe extern "C-unwind" fn take_copy(post: *mut c_void) {
+    // SAFETY: the argument is that of `begin`. A copy may be taken in any memory context but that of errors.
+    unsafe {
+        let post = &*post.cast::<Post>();
+        let before = pg_sys::MemoryContextSwitchTo(pg_sys::TopTransactionContext);
+        let copy = pg_sys::CopyErrorData();
+        pg_sys::MemoryContextSwitchTo(before);
+        let old = if (*copy).elevel == PgLogLevel::ERROR as c_int { post.raised.replace(copy) } else { copy };
+        if !old.is_null() {
+            pg_sys::FreeErrorData(old);
+        }
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn put_back(error: *mut c_void) {
+    const FORMAT: &CStr = c"%s";
+    // SAFETY: the copy belongs to the transaction. The functions copy what they are given.
+    unsafe {
+        let error = &*error.cast::<pg_sys::ErrorData>();
+        errcode(error.sqlerrcode);
+        if !error.context.is_null() {
+            errcontext_msg(FORMAT.as_ptr(), error.context);
+        }
+        if error.cursorpos > 0 {
+            errposition(error.cursorpos);
+        }
+        if error.internalpos > 0 {
+            internalerrposition(error.internalpos);
+        }
+        if !error.internalquery.is_null() {
+            internalerrquery(error.internalquery);
+        }
+        // By their letters in the protocol.
+        let objects = [
+            (b's', error.schema_name),
+            (b't', error.table_name),
+            (b'c', error.column_name),
+            (b'd', error.datatype_name),
+            (b'n', error.constraint_name),
+        ];
+        for (letter, name) in objects.into_iter().filter(|(_, name)| !name.is_null()) {
+            err_generic_string(letter.into(), name);
+        }
+    }
+}
