@@ -11,8 +11,8 @@ import time
 import unittest
 
 from lib import SEGMENT_BLOCKS, SYNC_SECTIONS, Failure, Process, Session, create_extension, dense_table, engines
-from lib import files_in_data_directory, main, repeated, rows_of, say, segment_file, seqscan, sparse_table, wait_for
-from lib import wait_for_probe, ways
+from lib import files_in_data_directory, knows_readahead, main, repeated, rows_of, say, segment_file, seqscan
+from lib import sparse_table, wait_for, wait_for_probe, ways
 
 BLOCKS = 4096
 BOUND_MS = 2000
@@ -58,6 +58,11 @@ OTHERS = [
     *[other("sync", table=None, sections=[section]) for section in SYNC_SECTIONS],
     other("sync", table=None, sections=["wal_segment"], depth=16),
     other("sync", table=None, sections=["one_write"], duration="5 s", options={"max_iops": 10}),
+    other("readahead", windows_kb=[64], duration="15 s", options=SLOW),
+    other("readahead", "io_uring", windows_kb=[64, 1024], duration="15 s"),
+    other("readahead", table="sparse", windows_kb=[64], duration="15 s"),
+    other("readahead", windows_kb=[0], duration="15 s"),
+    other("readahead", "threads", windows_kb=[64, 1024], duration="15 s"),
 ]
 
 
@@ -141,8 +146,9 @@ class Cancel(unittest.TestCase):
 
     def others(self, every=1):
         """The same of the other probes, or of some of them."""
+        known = knows_readahead(self.control)
         for probe, engine, table, arguments in OTHERS[::every]:
-            if engine in ["auto", *engines(self.control)]:
+            if engine in ["auto", *engines(self.control)] and (known or probe != "readahead"):
                 words = [probe, engine, table or "no table", *(f"{name} {value}" for name, value in arguments.items())]
                 brief = {**arguments, **({"count": 1} if probe == "ping" else {"duration": "20 ms"})}
                 before = rows_of(probe, table and "dense", **brief)

@@ -5,8 +5,8 @@ import os
 import time
 import unittest
 
-from lib import PATHS, TEST_TMP, Failure, Session, as_server, dense_table, main, random_reads, rows_of, say, seqscan
-from lib import wait_for, wait_for_probe
+from lib import PATHS, TEST_TMP, Failure, Session, as_server, dense_table, knows_readahead, main, random_reads, rows_of
+from lib import say, seqscan, wait_for, wait_for_probe
 
 BLOCKS = 1024
 # The probe looks for waiters once a second; a probe that doesn't would go on until it has done.
@@ -81,6 +81,7 @@ class Ddl(unittest.TestCase):
             (rows_of("random_series", "probed", duration=LONG, options={"max_iops": 10}), "LOCK TABLE probed"),
             (rows_of("depth", "probed", depths=[1, 8], duration=LONG, options=ALL), "ALTER TABLE probed ADD remark text"),
             (ping(), "LOCK TABLE probed"),
+            *[(query, "ALTER TABLE probed ALTER id TYPE bigint") for query in self.readahead()],
             (ping(mode="write"), "DROP TABLE probed"),
         ]:
             with self.subTest(query), Session() as prober, Session() as other:
@@ -135,7 +136,8 @@ class Ddl(unittest.TestCase):
     def test_databases(self):
         """Creating and dropping one waits for an answer of every server process."""
         for query in [*map(slowly, PATHS), *map(slowly_at_random, PATHS), slowly_at_random("server", depth=16),
-                      rows_of("depth", "probed", depths=[8], duration=LONG, options=ALL), ping(mode="write")]:
+                      rows_of("depth", "probed", depths=[8], duration=LONG, options=ALL), ping(mode="write"),
+                      *self.readahead()]:
             with self.subTest(query), Session() as prober:
                 self.start(prober, query)
                 for command in ["CREATE DATABASE beside", "DROP DATABASE beside"]:
@@ -158,6 +160,9 @@ class Ddl(unittest.TestCase):
             rows = session.rows(rows_of("random", "probed"))
             self.assertEqual([(row["path"], row["status"], row["fetches"]) for row in rows],
                              [(path, "ok", BLOCKS) for path in PATHS])
+            if knows_readahead(session):
+                rows = session.rows(rows_of("readahead", "probed", windows_kb=[64], duration="200 ms"))
+                self.assertEqual({row["status"] for row in rows}, {"ok"})
             rows = session.rows(rows_of("ping", "probed", count=4, every="0", mode="pingpong"))
             self.assertEqual([(row["op"], row["status"]) for row in rows], [("write", "ok"), ("read", "ok")] * 2)
 
@@ -191,6 +196,11 @@ class Ddl(unittest.TestCase):
                     self.assertLess(time.monotonic() - asked, PATIENCE)
                     standby.catch_up()
                     self.assertIsNone(control.value("SELECT to_regclass('gone')"))
+
+    def readahead(self):
+        """A curve over readahead windows, at full speed and with pauses, if that is possible here."""
+        options = [ALL, {**ALL, "max_mib_per_s": 4}] if knows_readahead(self.control) else []
+        return [rows_of("readahead", "probed", windows_kb=[64], duration="10 s", options=chosen) for chosen in options]
 
     def start(self, prober, query, control=None):
         """Starts a probe and waits until it reads."""

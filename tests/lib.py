@@ -204,6 +204,12 @@ def engines(session):
     return ["threads"] if refused else ["io_uring", "threads"]
 
 
+def knows_readahead(session):
+    """Is there a readahead window, and known, where tables are by default? A container may hide it."""
+    device = "SELECT min(read_ahead_kb) FROM io_probe_device() WHERE object = 'tablespace' AND spcname = 'pg_default'"
+    return session.value(device) is not None
+
+
 def ways(session):
     """The ways to read, by name: the path, and the engine where there is a choice."""
     direct = {f"direct, {engine}": ("direct", engine) for engine in engines(session)}

@@ -4,8 +4,8 @@
 import time
 import unittest
 
-from lib import BLOCK, SEGMENT_BLOCKS, Session, Watched, engines, main, random_reads, rows_of, say, seqscan
-from lib import sparse_table
+from lib import BLOCK, SEGMENT_BLOCKS, Session, Watched, engines, knows_readahead, main, random_reads, rows_of, say
+from lib import seqscan, sparse_table
 
 TIB = 1024 * SEGMENT_BLOCKS
 MIB = 1 << 20
@@ -69,6 +69,32 @@ class Size(unittest.TestCase):
                 self.assertLess(seconds, 3)
                 self.assertLess(most.memory, 8 * MIB)
                 self.assertLess(most.descriptors, 64 + depth)
+
+    def test_readahead_over_a_terabyte(self):
+        """Of which next to nothing was ever written."""
+        if not knows_readahead(self.control):
+            self.skipTest("the readahead window is not known here")
+        for engine in engines(self.control):
+            with self.subTest(engine), Session() as session:
+                # No byte budget shall end it before.
+                arguments = {"windows_kb": [16, 1024], "duration": "500 ms", "options": {"max_bytes": 64 << 30}}
+                probe = rows_of("readahead", "huge", **arguments)
+                session.run(f"SET pg_io_probe.engine = {engine}; {probe.replace('huge', 'odd')}")
+                with Watched(session) as most:
+                    asked = time.monotonic()
+                    rows = session.rows(probe)
+                    seconds = time.monotonic() - asked
+                say(f"{engine}: {seconds:.2f} s for {len(rows)} rows, {most}")
+                self.assertTrue({16, 1024} <= {row["window_kb"] for row in rows})
+                for row in rows:
+                    figures = [row[name] for name in ["mib_per_s", "us_per_block", "ci_low_us", "ci_high_us", "best"]]
+                    self.assertEqual((row["status"], row["turns"], row["blks_read"], *figures), ("ok", 0, 0, *[None] * 5))
+                    notes = " ".join(row["notes"])
+                    self.assertRegex(notes, r"\d+ blocks were never written .*stopped at the end of its duration")
+                self.assertLess(seconds, 0.5 * len(rows) + 1)
+                # Two buffers of 32 MiB, whatever the windows.
+                self.assertLess(most.memory, 68 * MIB)
+                self.assertLess(most.descriptors, 64)
 
     def test_the_first_fetch_of_a_terabyte(self):
         """It comes as soon as that of a gibibyte: nothing is done for each block or segment beforehand."""

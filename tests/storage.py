@@ -15,16 +15,18 @@ LIMITS = ["max_sectors_kb", "read_ahead_kb"]
 
 
 class LoopDevice:
-    """A file system in a file. With `direct`, the device reads its file past the cache of the file system below."""
+    """A file system in a file. With `direct`, the device reads its file past the cache of the file system below. With
+    `journals_data`, the file system writes all data to its journal first, and takes no direct I/O."""
 
-    def __init__(self, size, direct=False):
+    def __init__(self, size, direct=False, journals_data=False):
         self.size = size
         self.backing = os.path.join(TEST_TMP, "disk")
         self.mount_point = os.path.join(TEST_TMP, "mounted")
         with open(self.backing, "wb") as file:
             file.truncate(size)
         # What mkfs leaves for later, the kernel would write while a probe measures.
-        run("mkfs.ext4", "-q", "-b", "4096", "-O", "^has_journal", "-E", "lazy_itable_init=0", self.backing)
+        journal = "has_journal" if journals_data else "^has_journal"
+        run("mkfs.ext4", "-q", "-b", "4096", "-O", journal, "-E", "lazy_itable_init=0", self.backing)
         os.mkdir(self.mount_point)
         try:
             self.device = run("losetup", "--find", "--show", f"--direct-io={'on' if direct else 'off'}", self.backing)
@@ -33,10 +35,11 @@ class LoopDevice:
         self.device = self.device.strip()
         # Also when the tests are stopped where unittest cleans nothing up.
         atexit.register(self.remove)
-        self.limits = [read(self._limit(name)).strip() for name in LIMITS]
+        self.limits = [read(self.limit(name)).strip() for name in LIMITS]
         if direct and run("losetup", "--noheadings", "--output", "DIO", self.device).strip() != "1":
             raise unittest.SkipTest("the file system of the tests has no O_DIRECT for loop devices")
-        run("mount", "-o", "noatime", self.device, self.mount_point)
+        options = "noatime,data=journal" if journals_data else "noatime"
+        run("mount", "-o", options, self.device, self.mount_point)
 
     def remove(self):
         """Leaves nothing of it. The limits of its queue would be those of the next device of this name."""
@@ -56,10 +59,11 @@ class LoopDevice:
     def set_queue(self, *limits):
         """Sets the limits of its queue, see LIMITS."""
         for name, value in zip(LIMITS, limits):
-            with open(self._limit(name), "w", encoding="ascii") as file:
+            with open(self.limit(name), "w", encoding="ascii") as file:
                 file.write(str(value))
 
-    def _limit(self, name):
+    def limit(self, name):
+        """The file of a limit of its queue."""
         return f"/sys/class/block/{os.path.basename(self.device)}/queue/{name}"
 
     def counters(self):
@@ -72,9 +76,12 @@ class LoopDevice:
         return (facts.f_blocks - facts.f_bfree) * facts.f_frsize
 
     @contextlib.contextmanager
-    def cut_short_within(self, path):
-        """Meanwhile the end of a file of this file system can't be read: what backs it is cut off."""
-        os.truncate(self.backing, max(self._extents(path)))
+    def cut_short_within(self, path, offset=None):
+        """Meanwhile the end of a file of this file system can't be read, or what lies from this offset on, if the file is
+        in one piece: what backs it is cut off."""
+        extents = self._extents(path)
+        assert offset is None or len(extents) == 1, f"{path} is in {len(extents)} pieces"
+        os.truncate(self.backing, max(extents) + (offset or 0))
         try:
             yield
         finally:

@@ -77,6 +77,10 @@ client() {
     esac
 }
 
+# Those that run on each server, and those among them that read through it, as io_method says.
+clients=(tests/*.sh tests/*.py)
+readers=(tests/{cancel,ddl,faults,iostat,random_truth,truth}.py)
+
 # on_server NAME PG_CONFIG [SETTING…]: the tests that need a server, on one with these settings.
 on_server() {
     local name=$1 pg_config=$2 file
@@ -90,7 +94,7 @@ on_server() {
     else
         count_tests "$name: regress" '/^(ok |test .*\.\.\. ok)/ { p++ } /^(not ok |test .*\.\.\. FAILED)/ { f++ }' \
             regress "$pg_config"
-        for file in tests/*.sh tests/*.py; do
+        for file in "${clients[@]}"; do
             [ ! -x "$file" ] || client "$name: $file" "$file"
         done
     fi
@@ -111,7 +115,7 @@ step 'format' cargo fmt --all --check || true
 if command -v shellcheck >/dev/null; then
     step 'shellcheck' shellcheck -x -P SCRIPTDIR .ci/run tools/*.sh tests/*.sh bench/*.sh || true
 fi
-for judges in bench/random_judges.py bench/sync_judges.py; do
+for judges in bench/*_judges.py; do
     step "$judges" "$judges" --self-test || true
 done
 step 'clippy, core' cargo clippy -q --release -p io_probe_core --all-targets -- -D warnings || true
@@ -127,9 +131,11 @@ for pg_config in $(pg_configs); do
     if [ "$major" -lt 18 ]; then
         on_server "$version" "$pg_config"
     else
+        clients=(tests/*.sh tests/*.py)
         for method in worker sync io_uring; do
             [ $method != io_uring ] || [[ $("$pg_config" --configure) = *liburing* ]] || continue
             on_server "$version, $method" "$pg_config" "io_method = $method"
+            clients=("${readers[@]}")
         done
     fi
 done

@@ -53,6 +53,14 @@ FROM io_probe_random('tbl_cost_align', cold => true, duration => '2 s');"
 show 'How many requests in flight does the device want?' \
     "SELECT depth, iops, mib_per_s, lat_avg_us, lat_p99_us, knee FROM io_probe_depth('tbl_cost_align', duration => '1 s');"
 
+show 'Which readahead would be best for scans? (The setting in force as it is, others emulated.)' \
+    "SELECT window_kb, mode, mib_per_s, rareq_kb, aqu_sz, best, blockdev_setra
+FROM io_probe_readahead('tbl_cost_align', duration => '1 s');"
+
+show 'What did the device and the CPUs do while a query ran?' \
+    "SELECT device, length_ms, rmib_s, rareq_kb, aqu_sz, util_pct, cpu_user_pct AS usr, cpu_idle_pct + cpu_iowait_pct AS idle, query_ms
+FROM io_probe_iostat_query('SELECT count(*) FROM tbl_cost_align', '100 ms');"
+
 show 'What does it cost to make writes durable where the WAL lies, and how does this server do it?' \
     "SELECT section, method, direct, writes, write_kb, ops_per_s, lat_p50_us, lat_max_us, is_current, status
 FROM io_probe_sync(duration => '0.2 s');"

@@ -1,0 +1,268 @@
+#!/usr/bin/env -S python3 -B
+"""The curve over readahead windows, against what a device sees that nobody else reads, and the setting of its queue.
+
+Needs root, for a loop device.
+"""
+
+import os
+import re
+import shlex
+import shutil
+import unittest
+
+from lib import BLOCK, IS_ROOT, Failure, Process, Session, create_extension, dense_table, engines, main, patiently
+from lib import progress, repeated, rows_of, say, segment_file, seqscan, wait_for
+from storage import LoopDevice, cache_only, create_tablespace, fincore, run
+
+# A turn holds each window of these tests a whole number of times.
+TURN = 1280
+BLOCKS = 3 * TURN
+MIB = 1 << 20
+LARGEST_REQUEST_KB = 1280
+FIGURES = ["mib_per_s", "us_per_block", "ci_low_us", "ci_high_us", "cache_us", "best"]
+
+
+def setUpModule():
+    if not IS_ROOT:
+        raise unittest.SkipTest("not root")
+    if not shutil.which("fincore"):
+        raise unittest.SkipTest("no fincore")
+
+
+class Readahead(unittest.TestCase):
+    """A table on a device of its own."""
+
+    disk_options = {"direct": True}
+
+    @classmethod
+    def setUpClass(cls):
+        cls.disk = LoopDevice(6 * BLOCKS * BLOCK, **cls.disk_options)
+        cls.addClassCleanup(cls.disk.remove)
+        cls.name = os.path.basename(cls.disk.device)
+        cls.session = Session()
+        cls.addClassCleanup(cls.session.close)
+        cls.place = create_tablespace(cls.session, "elsewhere", cls.disk.mount_point)
+        cls.addClassCleanup(cls.session.run, "DROP TABLESPACE elsewhere")
+        dense_table(cls.session, "dense", BLOCKS, cls.place)
+        cls.addClassCleanup(cls.session.run, "DROP TABLE dense")
+        run("sync", "-f", cls.disk.mount_point)
+
+    def setUp(self):
+        self.disk.set_queue(LARGEST_REQUEST_KB, 128)
+        # Whatever else the machine has to do, bytes end it and not time.
+        self.session.run("RESET pg_io_probe.engine; SET pg_io_probe.max_duration = '10 min'")
+
+    def curve(self, *windows, turns=1):
+        """A warm-up and so many turns of each window, which count: the kernel's row, and the others by window. What holds
+        for all of them is looked at here."""
+        # In each round the kernel and its twin have a turn.
+        options = {"max_bytes": 2 * (1 + turns) * TURN * BLOCK}
+        rows = self.session.rows(rows_of("readahead", "dense", windows_kb=list(windows), duration="5 min", options=options))
+        (kernel,) = [row for row in rows if row["mode"] == "kernel"]
+        emulated = {row["window_kb"]: row for row in rows if row["mode"] == "emulated"}
+        self.assertEqual(sorted(emulated), sorted({*windows} - {kernel["window_kb"]}))
+        self.assertEqual([row["window_kb"] for row in rows], sorted({*windows, kernel["window_kb"]}))
+        # With more bytes a turn is longer, up to the whole table.
+        turn = TURN if turns == 1 else BLOCKS
+        for row in rows:
+            self.assertEqual((row["status"], row["blks_read"]), ("ok", row["turns"] * turn), row)
+            self.assertTrue(1 <= row["turns"] <= turns, row)
+            self.assertEqual((row["device"], row["spcname"]), (self.name, "elsewhere"))
+            self.assertAlmostEqual(row["mib_per_s"] * row["us_per_block"], BLOCK / MIB * 1e6, delta=10)
+        return kernel, emulated
+
+    def runs_until_it_is_cancelled(self):
+        """What other sessions see of it, and that nothing stays of it."""
+        with Session() as prober:
+            held = lambda: (Process(prober.pid).threads(), Process(prober.pid).descriptors())
+            prober.run(rows_of("readahead", "dense", windows_kb=[16], duration="20 ms"))
+            before = held()
+            prober.start(repeated("readahead", "dense", windows_kb=[16, 64], duration="30 s"))
+            seen = []
+            wait_for(lambda: self.both_paths(prober, seen), "a turn of the kernel's, and an emulated one", 30)
+            say(f"{len(seen)} looks, the last {(seen[-1]['path'], seen[-1]['done'], seen[-1]['total'])}")
+            for row in seen:
+                self.assertIn(row["path"], [None, "kernel", "emulated"])
+                self.assertEqual((row["probe"], row["relid"]), ("readahead", "dense"))
+                self.assertLessEqual(row["done"], row["total"], row)
+            for earlier, later in zip(seen, seen[1:]):
+                self.assertLessEqual(earlier["done"], later["done"])
+            with self.assertRaises(Failure) as raised:
+                self.session.run(seqscan("dense", "direct"))
+            self.assertEqual(raised.exception.sqlstate, "55006")
+            self.session.value(f"SELECT pg_cancel_backend({prober.pid})")
+            with self.assertRaises(Failure) as raised:
+                prober.finish()
+            self.assertEqual(raised.exception.sqlstate, "57014")
+            self.assertEqual(held(), before)
+            self.assertIsNone(progress(self.session, prober.pid))
+
+    def both_paths(self, prober, seen):
+        seen.extend([now] if (now := progress(self.session, prober.pid)) else [])
+        return {"kernel", "emulated"} <= {row["path"] for row in seen}
+
+    def setting(self):
+        """The device's, as the server sees it."""
+        return self.session.value("SELECT read_ahead_kb FROM io_probe_device() WHERE spcname = 'elsewhere'")
+
+    def about(self, value, expected, share, what=None):
+        """Is a value within a share of what is expected?"""
+        self.assertAlmostEqual(value, expected, delta=expected * share, msg=what)
+
+
+class Windows(Readahead):
+    """What reaches the device, and what stays where it is."""
+
+    def test_requests_of_one_window(self):
+        for engine in engines(self.session):
+            for windows in [[0, 8, 16, 64, 256, 320], [512, 640, 1024, 1280]]:
+                with self.subTest(engine, windows=windows):
+                    self.session.run(f"SET pg_io_probe.engine = {engine}")
+                    patiently(lambda: self.requests_of_one_window(engine, windows), 3)
+
+    def requests_of_one_window(self, engine, windows):
+        before = self.disk.counters()
+        kernel, emulated = self.curve(*windows)
+        after = self.disk.counters()
+        told = {window: row["rareq_kb"] for window, row in emulated.items()}
+        say(f"{engine}: the kernel's at {kernel['window_kb']} kB {kernel['rareq_kb']}, emulated {told}")
+        self.assertEqual((kernel["window_kb"], kernel["engine"]), (128, "pread"))
+        self.assert_near_setting(kernel, 128)
+        for window, row in emulated.items():
+            self.assertEqual(row["engine"], engine)
+            self.assertEqual((row["device_bytes"], row["from_device_pct"]), (TURN * BLOCK, 100), row)
+            # Without readahead each page of a block goes alone.
+            request_kb = window or 4
+            self.about(row["rareq_kb"], request_kb, 0.01, row)
+            self.about(row["ios_per_block"], 8 / request_kb, 0.01, row)
+            self.assertEqual(row["device_ios"], round(row["ios_per_block"] * TURN))
+            self.assertLess(row["other_bytes"], TURN * BLOCK * 0.01)
+        # The kernel's window twice, by itself and by its twin; all of it in two turns, of which the first is warm-up.
+        turns = 2 * (2 + len(windows))
+        self.about(after["bytes"] - before["bytes"], turns * TURN * BLOCK, 0.01)
+
+    def test_windows_beyond_the_largest_request_are_split(self):
+        self.disk.set_queue(128, 64)
+        patiently(self.windows_are_split, 3)
+
+    def windows_are_split(self):
+        kernel, emulated = self.curve(128, 512)
+        self.assertEqual(kernel["window_kb"], 64)
+        for window in [128, 512]:
+            self.about(emulated[window]["rareq_kb"], 128, 0.01)
+            self.about(emulated[window]["ios_per_block"], 8 / 128, 0.01)
+            self.assertEqual(emulated[window]["device_bytes"], TURN * BLOCK)
+
+    def test_the_setting_in_force(self):
+        """A change counts from the next call on, in a session that has the files open. Halves of blocks are made whole."""
+        for setting, window, request_kb in [(16, 16, 16), (512, 512, 512), (20, 20, 20), (0, 0, 4), (128, 128, 128)]:
+            with self.subTest(setting=setting):
+                self.disk.set_queue(LARGEST_REQUEST_KB, setting)
+                patiently(lambda: self.the_setting_in_force(setting, window, request_kb), 3)
+
+    def the_setting_in_force(self, setting, window, request_kb):
+        kernel, emulated = self.curve(16, 128, 512)
+        say(f"at {setting} kB: the kernel's {kernel['rareq_kb']} kB")
+        self.assertEqual(kernel["window_kb"], window)
+        self.assert_near_setting(kernel, request_kb)
+        for row in [kernel, *emulated.values()]:
+            self.assertEqual(row["read_ahead_kb"], setting)
+        for row in emulated.values():
+            self.about(row["rareq_kb"], row["window_kb"], 0.01)
+            self.assertEqual("cache_us is coarse" in " ".join(row["notes"]), setting < 64, row["notes"])
+
+    def assert_near_setting(self, kernel, request_kb):
+        """Some requests more than that: the first windows of a scan are smaller, and the last goes beyond the turn."""
+        least = TURN * BLOCK / 1024 / request_kb
+        self.assertTrue(least * 0.99 <= kernel["device_ios"] <= least * 1.01 + 10, kernel)
+        self.assertGreaterEqual(kernel["device_bytes"], TURN * BLOCK)
+        self.assertLessEqual(kernel["device_bytes"], TURN * BLOCK + 2 * 1024 * request_kb)
+
+    def test_how_to_set_a_window(self):
+        # The best is told where each has had some turns.
+        kernel, emulated = self.curve(16, 64, 1024, turns=60)
+        rows = [kernel, *emulated.values()]
+        (best,) = [row for row in rows if row["best"]]
+        self.assertEqual({row["best"] for row in rows}, {True, False})
+        say(f"best {best['window_kb']} of {[(row['window_kb'], row['mib_per_s']) for row in rows]}")
+        for row in [*rows, best]:
+            with self.subTest(row["blockdev_setra"]):
+                self.disk.set_queue(LARGEST_REQUEST_KB, 256)
+                self.assertEqual(self.setting(), 256)
+                run(*shlex.split(row["blockdev_setra"]))
+                self.assertEqual(self.setting(), row["window_kb"])
+            with self.subTest(row["udev_rule"]):
+                found = re.fullmatch(
+                    r'ACTION=="add\|change", SUBSYSTEM=="block", KERNEL=="(\w+)", ATTR\{([\w/]+)\}="(\d+)"', row["udev_rule"]
+                )
+                name, attribute, value = found.groups()
+                self.assertEqual((name, int(value)), (self.name, row["window_kb"]))
+                self.assertTrue(os.path.samefile(f"/sys/class/block/{name}/{attribute}", self.disk.limit("read_ahead_kb")))
+        # What was advised is in force.
+        self.assertEqual(self.curve(64)[0]["window_kb"], best["window_kb"])
+
+    def test_only_pages_of_the_relation_are_evicted(self):
+        dense_table(self.session, "neighbour", TURN, self.place)
+        self.addCleanup(self.session.run, "DROP TABLE neighbour")
+        patiently(self.only_pages_of_the_relation_are_evicted, 3)
+
+    def only_pages_of_the_relation_are_evicted(self):
+        own, neighbour = segment_file(self.session, "dense"), segment_file(self.session, "neighbour")
+        cache_only(own, every_mib(BLOCKS))
+        cache_only(neighbour, every_mib(TURN))
+        before = fincore(neighbour)
+        self.assertEqual((fincore(own), before), (BLOCKS * BLOCK, TURN * BLOCK))
+        self.curve(16, 256)
+        # The kernel's turn is the last of all, and reads ahead.
+        say(f"cached: {fincore(own) / MIB:.1f} MiB, of the neighbour {fincore(neighbour) / MIB:.1f} of {before / MIB:.1f}")
+        self.assertLess(fincore(own), TURN * BLOCK + MIB)
+        self.assertEqual(fincore(neighbour), before)
+        cached = self.session.row("SELECT * FROM io_probe_cache('neighbour') WHERE fork = 'main'")
+        self.assertEqual(cached["os_cached_bytes"], before)
+
+    def test_shared_buffers_are_left_alone(self):
+        if not create_extension(self.session, "pg_buffercache"):
+            self.skipTest("no pg_buffercache")
+        self.session.run("SET enable_seqscan = off; SELECT count(*) FROM dense WHERE ctid < '(500,0)'")
+        before = self.session.value(BUFFERS)
+        self.assertGreaterEqual(before, 500)
+        self.curve(64)
+        self.assertEqual(self.session.value(BUFFERS), before)
+
+    def test_progress_and_cancel(self):
+        self.runs_until_it_is_cancelled()
+
+
+class Journal(Readahead):
+    """A file system that journals data refuses O_DIRECT."""
+
+    disk_options = {"journals_data": True}
+
+    def test_readahead_by_the_system_call(self):
+        patiently(self.readahead_by_the_system_call, 3)
+
+    def readahead_by_the_system_call(self):
+        kernel, emulated = self.curve(16, 64, 512)
+        say(f"kernel {kernel['rareq_kb']}, readahead(2) {[(w, row['rareq_kb']) for w, row in emulated.items()]}")
+        self.assertEqual((kernel["window_kb"], kernel["engine"]), (128, "pread"))
+        for window, row in emulated.items():
+            self.assertEqual(row["engine"], "readahead")
+            self.assertIn("emulated by readahead(2), which is less exact: O_DIRECT", " ".join(row["notes"]))
+            self.assertGreaterEqual(row["device_bytes"], TURN * BLOCK)
+            self.about(row["from_device_pct"], 100, 0.01)
+            self.about(row["rareq_kb"], window, 0.05)
+            self.assertEqual([name for name in FIGURES if row[name] is None], ["ci_low_us", "ci_high_us", "best"])
+
+    def test_progress_and_cancel(self):
+        self.runs_until_it_is_cancelled()
+
+
+def every_mib(blocks):
+    return [(start, MIB) for start in range(0, blocks * BLOCK, MIB)]
+
+
+BUFFERS = "SELECT count(*) FROM pg_buffercache WHERE relfilenode = pg_relation_filenode('dense')"
+
+
+if __name__ == "__main__":
+    main()
