@@ -13,7 +13,9 @@
 # and for an experiment, which wants a device of its own and is for root:
 #   make_device                         makes a loop device with a file system of its own, of 2 GiB in BENCH_DIR
 #                                       (/var/tmp); sets device (loop0, say), work (a directory),
-#                                       max_sectors_kb_before and read_ahead_kb_before
+#                                       max_sectors_kb_before and read_ahead_kb_before. With file_system_size set, the
+#                                       file system is smaller than the device; with direct_io=off, the device reads
+#                                       its file through the host's cache
 #   prepare_device                      starts a server with an empty tablespace, experiment, on such a device; sets
 #                                       pg_config. PG (the newest) is the version of PostgreSQL in the cache
 #   prepare_experiment                  the same with tbl_cost_align, and nothing else, in that tablespace
@@ -79,20 +81,20 @@ evict_segment() {
 }
 
 # A loop device with an ext4 of its own, which holds nothing but the table and which nobody else reads. It reads its
-# file by O_DIRECT, so that the host's cache does not serve it.
+# file by O_DIRECT, unless that is off, so that the host's cache does not serve it.
 make_device() {
-    local loop
+    local loop direct_io=${direct_io:-on}
     work=$(mktemp -d "${BENCH_DIR:-/var/tmp}/pg_io_probe.XXXXXX")
     chmod 755 "$work"
     fallocate -l 2G "$work/disk"
-    loop=$(losetup --find --show --direct-io=on "$work/disk")
+    loop=$(losetup --find --show --direct-io="$direct_io" "$work/disk")
     device=${loop#/dev/}
     max_sectors_kb_before=$(<"/sys/block/$device/queue/max_sectors_kb")
     read_ahead_kb_before=$(<"/sys/block/$device/queue/read_ahead_kb")
-    [ "$(losetup --noheadings --output DIO "$loop" | tr -d ' ')" = 1 ] ||
+    [ "$direct_io" = off ] || [ "$(losetup --noheadings --output DIO "$loop" | tr -d ' ')" = 1 ] ||
         give_up "the file system of $work has no O_DIRECT for loop devices: name another directory by BENCH_DIR"
     # What mkfs leaves for later, the kernel would write while we measure.
-    mkfs.ext4 -q -E lazy_itable_init=0,lazy_journal_init=0 "$loop"
+    mkfs.ext4 -q -E lazy_itable_init=0,lazy_journal_init=0 "$loop" ${file_system_size:+"$file_system_size"}
     mkdir "$work/mount"
     mount -o noatime "$loop" "$work/mount"
     mkdir "$work/mount/tablespace"
