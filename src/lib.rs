@@ -9,6 +9,7 @@ compile_error!("build with panic = \"unwind\": a panic must become an ERROR, not
 mod api;
 mod error;
 mod gucs;
+mod measured_times;
 mod pg;
 mod statement;
 
@@ -25,6 +26,8 @@ extension_sql_file!("ddl/ping.sql", name = "ping");
 extension_sql_file!("ddl/sync.sql", name = "sync");
 extension_sql_file!("ddl/iostat.sql", name = "iostat");
 extension_sql_file!("ddl/readahead.sql", name = "readahead");
+extension_sql_file!("ddl/page_cost.sql", name = "page_cost");
+extension_sql_file!("ddl/recommend.sql", name = "recommend");
 extension_sql_file!("ddl/explain.sql", name = "explain");
 
 /// Runs when the library is loaded into a backend.

@@ -137,6 +137,28 @@ pub fn evict_blocks(
     Ok(None)
 }
 
+/// Bytes of these blocks in the page cache.
+pub fn cached_bytes(source: &Source, blocks: Range<u64>) -> Result<u64> {
+    let mut sum = 0;
+    for part in source.parts(blocks) {
+        let file = source.open(part.segment, false)?;
+        sum += residency(&file, &source.path(part.segment), source.byte_range(&part))?.cached_bytes;
+    }
+    Ok(sum)
+}
+
+/// Drops the clean pages of these blocks, but for large folios that reach beyond them.
+pub fn drop_blocks(source: &Source, blocks: Range<u64>) -> Result<()> {
+    for part in source.parts(blocks) {
+        let file = source.open(part.segment, false)?;
+        let bytes = source.byte_range(&part);
+        let (offset, length) = (bytes.start as i64, (bytes.end - bytes.start) as i64);
+        posix_fadvise(&file, offset, length, PosixFadviseAdvice::POSIX_FADV_DONTNEED)
+            .map_err(|e| Error::io_at("drop cached pages of", &source.path(part.segment), bytes.start, e))?;
+    }
+    Ok(())
+}
+
 /// Writes back what is dirty of these blocks; returns how many bytes that were.
 pub fn write_back_blocks(
     source: &Source,

@@ -6,15 +6,18 @@
 //! kernel already keeps of it, an [`engine`] issues the reads. [`scan`] reads in order, [`random`] in an [`order`]
 //! drawn from a seed, [`ping`] now and then; what writes does so in a [`scratch`] file, and [`mod@sync`] tells what it
 //! costs to make that durable; each under the [`pace`] that the caller set. [`stats`] turns times into figures, a
-//! [`witness`] says what it cost the [`device`] and in whose [`account`], and [`tiers`] who served it.
+//! [`witness`] says what it cost the [`device`] and in whose [`account`], and [`tiers`] who served it. [`cost`] and [`advice`]
+//! say what follows from it for the server's settings.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("pg_io_probe measures through Linux kernel interfaces and builds on Linux only");
 
 pub mod account;
+pub mod advice;
 pub mod cache;
 pub mod cgroup;
 pub mod clock;
+pub mod cost;
 pub mod cpu;
 mod crew;
 pub mod device;

@@ -1,26 +1,95 @@
 //! `io_probe_explain` and `io_probe_explain_json`: a plan as rows, a node each, with the blocks that
 //! the node itself read.
 
+use std::rc::Rc;
+
+use io_probe_core::cost::predict::{Place, predict};
+use io_probe_core::cost::{PageTimes, TimeRow};
 use io_probe_core::plan::{self, Node};
+use pgrx::pg_sys;
 use pgrx::prelude::*;
 use serde::Serialize;
 
+use super::options::Options;
 use crate::error::{Error, Result};
+use crate::measured_times;
 use crate::pg::explain;
+use crate::pg::interrupts;
+use crate::pg::json::JsonbText;
+use crate::pg::relation::{Fork, Relation};
 use crate::pg::row::Rows;
+use crate::pg::tablespace::Tablespace;
 
 #[pg_extern(sql = false)]
-fn io_probe_explain(query: Option<&str>, execute: Option<bool>) -> Rows {
-    let query = query.ok_or_else(|| Error::invalid("query must not be null"));
-    let plan = query.and_then(|query| explain::plan(query, execute.unwrap_or(false)));
-    Rows::answer(plan.and_then(|plan| rows(&plan)))
+fn io_probe_explain(query: Option<&str>, execute: Option<bool>, options: Option<JsonbText>) -> Rows {
+    let answer = || {
+        let query = query.ok_or_else(|| Error::invalid("query must not be null"))?;
+        let measured = Measured::of(options)?;
+        rows(&explain::plan(query, execute.unwrap_or(false))?, &measured)
+    };
+    Rows::answer(answer())
 }
 
 // json arrives as the text it is: parsed once, after its size is known.
 #[pg_extern(sql = false)]
-fn io_probe_explain_json(plan: Option<&str>) -> Rows {
-    let plan = plan.ok_or_else(|| Error::invalid("plan must not be null"));
-    Rows::answer(plan.and_then(rows))
+fn io_probe_explain_json(plan: Option<&str>, options: Option<JsonbText>) -> Rows {
+    let answer = || {
+        let plan = plan.ok_or_else(|| Error::invalid("plan must not be null"))?;
+        rows(plan, &Measured::of(options)?)
+    };
+    Rows::answer(answer())
+}
+
+/// The times that predictions are made of.
+enum Measured {
+    /// Those of the call, for all relations.
+    Given(Rc<PageTimes>),
+    /// Those that the session measured last, for each tablespace its own.
+    Remembered,
+}
+
+impl Measured {
+    fn of(options: Option<JsonbText>) -> Result<Self> {
+        let options = Options::parse(options, &["page_cost"])?;
+        let Some(rows) = options.rows::<TimeRow>("page_cost", "io_probe_page_cost")? else {
+            return Ok(Self::Remembered);
+        };
+        if let Some(index) = rows.iter().position(|row| !plausible(row)) {
+            let message = format!("row {} of option \"page_cost\" is out of range", index + 1);
+            return Err(Error::invalid(message)
+                .detail("A density is over 0 and at most 1, and no time is negative.")
+                .hint("Pass the rows of io_probe_page_cost as they are."));
+        }
+        if rows.len() > MAX_TIMES {
+            return Err(Error::too_large("option \"page_cost\" has too many rows")
+                .detail(format!("It has {} rows, of at most {MAX_TIMES}.", rows.len())));
+        }
+        Ok(Self::Given(Rc::new(PageTimes::of_rows(&rows))))
+    }
+
+    /// Those for the files of a relation, if it is one of here.
+    fn times(&self, relation: Option<pg_sys::Oid>) -> Option<Rc<PageTimes>> {
+        match self {
+            Self::Given(times) => Some(times.clone()),
+            Self::Remembered => measured_times::recall(Tablespace::of_relation(relation?)),
+        }
+    }
+}
+
+fn plausible(row: &TimeRow) -> bool {
+    let times = [row.us_per_block, row.ci_low_us, row.ci_high_us, row.us_per_tuple];
+    times.into_iter().flatten().all(|us| us >= 0.0)
+        && row.density.is_none_or(|density| density > 0.0 && density <= 1.0)
+}
+
+/// What a bitmap scan's time depends on. The size is that of now, as the plan does not tell.
+fn place(relation: pg_sys::Oid) -> Place {
+    let open = Relation::open_for_facts(relation, "io_probe_explain").ok();
+    let source = open.and_then(|relation| relation.source(Fork::MAIN));
+    Place {
+        pages: source.map(|source| source.blocks()),
+        concurrency: Tablespace::of_relation(relation).io_concurrency(),
+    }
 }
 
 /// A plan is held in memory many times its own size, and Rust can't answer a lack of memory with an
@@ -28,7 +97,10 @@ fn io_probe_explain_json(plan: Option<&str>) -> Rows {
 const MAX_BYTES: usize = 8 << 20;
 const MAX_NODES: usize = 20_000;
 
-fn rows(json: &str) -> Result<Vec<Row>> {
+/// Most rows of times: a call of io_probe_page_cost gives some hundred at most.
+const MAX_TIMES: usize = 1000;
+
+fn rows(json: &str, measured: &Measured) -> Result<Vec<Row>> {
     if json.len() > MAX_BYTES {
         return Err(Error::too_large("the plan is too large")
             .detail(format!("It has {} bytes, of at most {MAX_BYTES}.", json.len())));
@@ -38,7 +110,11 @@ fn rows(json: &str) -> Result<Vec<Row>> {
         return Err(Error::too_large("the plan is too large")
             .detail(format!("It has {} nodes, of at most {MAX_NODES}.", nodes.len())));
     }
-    Ok(nodes.into_iter().map(Row::from).collect())
+    let row = |node| {
+        interrupts::check();
+        Row::new(node, measured)
+    };
+    Ok(nodes.into_iter().map(row).collect())
 }
 
 /// `io_probe_explain_row`.
@@ -66,14 +142,22 @@ struct Row {
     total_cost: Option<f64>,
     local_blks_hit: Option<u64>,
     local_blks_read: Option<u64>,
+    predicted_os_ms: Option<f64>,
+    predicted_device_ms: Option<f64>,
 }
 
-impl From<Node> for Row {
-    fn from(node: Node) -> Self {
+impl Row {
+    fn new(node: Node, measured: &Measured) -> Self {
         let (relid, indexid) = match &node.relation {
             Some(relation) => explain::find_relation(node.schema.as_deref(), relation, node.index.as_deref()),
             None => (None, None),
         };
+        // An index scan visits both, and the table's blocks are the more.
+        let in_index =
+            ["Bitmap Index Scan", "Index Only Scan"].iter().any(|kind| node.node_type.contains(kind));
+        let home = if in_index { indexid.or(relid) } else { relid };
+        let prediction =
+            measured.times(home).map(|times| predict(&node, &times, || relid.map(place))).unwrap_or_default();
         Self {
             node_id: node.node_id,
             parent_id: node.parent_id,
@@ -97,6 +181,8 @@ impl From<Node> for Row {
             total_cost: node.total_cost,
             local_blks_hit: node.local_blks_hit,
             local_blks_read: node.local_blks_read,
+            predicted_os_ms: prediction.os_ms,
+            predicted_device_ms: prediction.device_ms,
         }
     }
 }

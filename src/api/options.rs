@@ -1,5 +1,6 @@
 //! The `options jsonb` argument: rare knobs by name.
 
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use std::time::Duration;
@@ -12,6 +13,18 @@ use crate::error::{Error, Result};
 use crate::gucs;
 use crate::pg::json::JsonbText;
 
+/// Parsed JSON takes many times its own size, and Rust can't answer a lack of memory with an ERROR as the server does.
+const MAX_BYTES: usize = 1 << 20;
+
+/// A value for a message: all of it, or its start.
+fn start(value: &Value) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(100) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text,
+    }
+}
+
 /// The options of one call.
 pub(super) struct Options(Map<String, Value>);
 
@@ -19,6 +32,10 @@ impl Options {
     /// Accepts an object whose keys are all `known`.
     pub(super) fn parse(options: Option<JsonbText>, known: &[&str]) -> Result<Self> {
         let text = options.map_or_else(|| "{}".to_owned(), |options| options.0);
+        if text.len() > MAX_BYTES {
+            return Err(Error::too_large("the options are too large")
+                .detail(format!("They have {} bytes, of at most {MAX_BYTES}.", text.len())));
+        }
         // What jsonb takes and this refuses are numbers beyond all range, and great depth.
         let options = match serde_json::from_str(&text) {
             Ok(Value::Null) => Map::new(),
@@ -39,10 +56,29 @@ impl Options {
     fn get<T>(&self, key: &str, what: &str, read: impl Fn(&Value) -> Option<T>) -> Result<Option<T>> {
         match self.0.get(key) {
             None | Some(Value::Null) => Ok(None),
-            Some(value) => read(value)
-                .map(Some)
-                .ok_or_else(|| Error::invalid(format!("option \"{key}\" must be {what}, not {value}"))),
+            Some(value) => read(value).map(Some).ok_or_else(|| {
+                Error::invalid(format!("option \"{key}\" must be {what}, not {}", start(value)))
+            }),
         }
+    }
+
+    /// Rows of another function, as jsonb_agg collects them. What a row has besides is ignored.
+    pub(super) fn rows<T: DeserializeOwned>(&self, key: &str, function: &str) -> Result<Option<Vec<T>>> {
+        let hint = format!(
+            "Valid is what jsonb_agg makes of its rows: jsonb_build_object('{key}', (SELECT jsonb_agg(r) FROM {function}('tbl') AS r))."
+        );
+        let what = format!("an array of rows of {function}");
+        let rows = self.get(key, &what, |value| {
+            value.as_array().filter(|rows| rows.iter().all(Value::is_object)).cloned()
+        });
+        let Some(rows) = rows.map_err(|error| error.hint(hint.as_str()))? else { return Ok(None) };
+        let read = |(index, row): (usize, Value)| {
+            serde_json::from_value(row).map_err(|e| {
+                let message = format!("could not read row {} of option \"{key}\"", index + 1);
+                Error::invalid(message).detail(format!("{e}.")).hint(hint.as_str())
+            })
+        };
+        rows.into_iter().enumerate().map(read).collect::<Result<_>>().map(Some)
     }
 
     /// A whole number of at least `least`.

@@ -16,13 +16,14 @@ use serde::Serialize;
 use super::arguments::{self, Path, figure, quoted};
 use super::options::Options;
 use super::subject::{Failure, Identity, NOT_DIRECT, Outcome, Subject, Verdict};
+use super::sync::check_may_write;
 use crate::error::{Error, Result};
+use crate::pg::interrupts;
 use crate::pg::json::JsonbText;
 use crate::pg::lock::ProbeLock;
 use crate::pg::progress::Progress;
 use crate::pg::relation::Fork;
 use crate::pg::row::Rows;
-use crate::pg::{interrupts, server};
 use crate::{gucs, statement};
 
 /// The options of this function.
@@ -119,7 +120,7 @@ struct Row {
 impl Request {
     fn run(&self) -> Result<Vec<Row>> {
         if self.mode != Mode::Read {
-            check_may_write()?;
+            check_may_write("The modes that write need")?;
         }
         let _lock = ProbeLock::acquire(self.wait)?;
         let subject = Subject::open(self.rel, Fork::MAIN, "io_probe_ping")?;
@@ -238,15 +239,4 @@ impl Request {
         let place = Place { directory: &directory, fallback: &fallback };
         Ok(Scratch::create(place, room, Fill::Incompressible, ask)?)
     }
-}
-
-/// Writing is a right of its own.
-fn check_may_write() -> Result<()> {
-    if server::is_superuser()
-        || server::own_functions().iter().any(|f| f.name == "io_probe_sync" && f.executable)
-    {
-        return Ok(());
-    }
-    Err(Error::denied("permission denied to write a scratch file")
-        .detail("The modes that write need EXECUTE on io_probe_sync."))
 }

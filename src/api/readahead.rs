@@ -32,13 +32,13 @@ use crate::{gucs, statement};
 const OPTIONS: [&str; 5] = ["max_bytes", "max_iops", "max_mib_per_s", "precision", "wait"];
 
 /// Windows by default, in kB, as the SQL signature says.
-const WINDOWS_KB: [i32; 9] = [16, 32, 64, 128, 256, 512, 1024, 2048, 4096];
+pub(super) const WINDOWS_KB: [i32; 9] = [16, 32, 64, 128, 256, 512, 1024, 2048, 4096];
 
 /// Most windows of a call.
 const MOST_WINDOWS: usize = 32;
 
 /// Precision where the call asks for none: as fine as what tells the best window.
-const PRECISION: f64 = 0.03;
+pub(super) const PRECISION: f64 = 0.03;
 
 /// At a setting below this, in bytes, the page cache's work can't be told well from the cost of a request.
 const LEAST_SETTING: u64 = 64 << 10;
@@ -112,20 +112,20 @@ struct Request {
 
 /// `io_probe_readahead_row`; the type's comments say what each attribute means.
 #[derive(Debug, Default, Serialize)]
-struct Row {
-    window_kb: Option<u64>,
-    mode: &'static str,
-    mib_per_s: Option<f64>,
-    us_per_block: Option<f64>,
+pub(super) struct Row {
+    pub(super) window_kb: Option<u64>,
+    pub(super) mode: &'static str,
+    pub(super) mib_per_s: Option<f64>,
+    pub(super) us_per_block: Option<f64>,
     best: Option<bool>,
-    blockdev_setra: Option<String>,
-    udev_rule: Option<String>,
+    pub(super) blockdev_setra: Option<String>,
+    pub(super) udev_rule: Option<String>,
     #[serde(flatten)]
-    verdict: Verdict,
-    ci_low_us: Option<f64>,
-    ci_high_us: Option<f64>,
+    pub(super) verdict: Verdict,
+    pub(super) ci_low_us: Option<f64>,
+    pub(super) ci_high_us: Option<f64>,
     cache_us: Option<f64>,
-    turns: u64,
+    pub(super) turns: u64,
     blks_read: u64,
     elapsed_ms: Option<f64>,
     device_bytes: Option<u64>,
@@ -142,8 +142,27 @@ impl Request {
         check_may_evict("io_probe_readahead")?;
         let _lock = ProbeLock::acquire(self.wait)?;
         let subject = Subject::open(self.rel, Fork::MAIN, "io_probe_readahead")?;
+        let _charge = statement::charge();
+        let progress = Progress::start("readahead", Some(subject.relation.oid()));
+        CurveOf { subject: &subject, windows: &self.windows, limits: self.limits }.rows(&progress)
+    }
+}
+
+/// The curve of a relation that is open, for whoever may evict.
+pub(super) struct CurveOf<'a> {
+    pub(super) subject: &'a Subject,
+    /// Windows beside the one in force, in bytes, each once, ascending.
+    pub(super) windows: &'a [u64],
+    /// Of each window.
+    pub(super) limits: Limits,
+}
+
+impl CurveOf<'_> {
+    /// Measures it within what the statement has left: a row for each window, ascending.
+    pub(super) fn rows(&self, progress: &Progress) -> Result<Vec<Row>> {
+        let subject = self.subject;
         // One moment and one device for all rows of the call.
-        let identity = Identity::of(&subject);
+        let identity = Identity::of(subject);
         let in_force = subject.placement.read_ahead_kb.map(|kb| kb << 10);
         let emulated: Vec<u64> = self.windows.iter().copied().filter(|w| Some(*w) != in_force).collect();
         let blank = |window: Option<u64>, mode| {
@@ -156,11 +175,10 @@ impl Request {
         let kernel = blank(in_force, "kernel");
         let mut rows: Vec<Row> =
             [kernel].into_iter().chain(emulated.iter().map(|w| blank(Some(*w), "emulated"))).collect();
-        let _charge = statement::charge();
         if let Some(stop) = statement::over() {
             rows.iter_mut().for_each(|row| row.verdict.not_begun(stop));
         } else if let Some(in_force) = in_force {
-            self.measure(&subject, in_force, &emulated, &mut rows)?;
+            self.measure(in_force, &emulated, &mut rows, progress)?;
         } else {
             let why = "the setting in force is unknown: ".to_owned() + &subject.placement.notes.join("; ");
             rows.iter_mut().for_each(|row| row.verdict.refuse(why.clone()));
@@ -170,7 +188,8 @@ impl Request {
     }
 
     /// Fills the rows: the kernel's first, then those of the emulated windows.
-    fn measure(&self, subject: &Subject, in_force: u64, windows: &[u64], rows: &mut [Row]) -> Result<()> {
+    fn measure(&self, in_force: u64, windows: &[u64], rows: &mut [Row], progress: &Progress) -> Result<()> {
+        let subject = self.subject;
         let block_size = subject.block_size();
         // The kernel reads no less than a block.
         let twin = in_force.min(LARGEST_WINDOW).next_multiple_of(block_size);
@@ -198,7 +217,6 @@ impl Request {
         let witness = Witness::new(Account::Own, &subject.placement.leaves, &subject.roots);
         let limits = Limits { shared: statement::left(), ..self.limits };
         let run = Run { source: &subject.source, in_force: twin, windows, limits, witness: &witness };
-        let progress = Progress::start("readahead", Some(subject.relation.oid()));
         let mut ask = interrupts::ask(subject.relation.locked());
         let mut ask = || statement::over().or_else(&mut ask);
         let mut report = |turn: u64, turns: u64, whose: Whose| {

@@ -1,19 +1,18 @@
 //! `io_probe_sync`: what it costs to make writes durable, beside the WAL or in a tablespace.
 
+mod bench;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
-use io_probe_core::account::Account;
-use io_probe_core::clock::Monotonic;
 use io_probe_core::device::{self, Placement, Roots};
-use io_probe_core::pace::{Limits, Stop};
-use io_probe_core::scratch::{Created, Place, Room};
-use io_probe_core::sync::{self, Case, FLUSHES, Group, Layout, Measured, Run, Section, Selection};
-use io_probe_core::witness::Witness;
+use io_probe_core::pace::Limits;
+use io_probe_core::sync::{Case, FLUSHES, Group, Layout, Measured, Section, Selection};
 use pgrx::datum::Interval;
 use pgrx::prelude::*;
 use serde::Serialize;
 
+pub(super) use self::bench::{Bench, Benched};
 use super::arguments::{self, figure, quoted};
 use super::options::Options;
 use super::random::{LatencyFigures, us};
@@ -24,7 +23,7 @@ use crate::pg::lock::ProbeLock;
 use crate::pg::progress::Progress;
 use crate::pg::row::Rows;
 use crate::pg::tablespace::Tablespace;
-use crate::pg::{interrupts, server, wal};
+use crate::pg::{server, wal};
 use crate::{gucs, statement};
 
 /// The options of this function.
@@ -247,55 +246,29 @@ impl Request {
             rows.iter_mut().for_each(|row| row.verdict.not_begun(stop));
             return Ok(rows);
         }
-        let place = Place { directory: &directory, fallback: &fallback };
         let roots = Roots::default();
         let placement = device::locate(&directory, &roots);
-        let identity = Identity::of(&placement);
-        let mut rows = self.rows(&identity);
-        if let Some(fs_type) = identity.fs_type.filter(|fs_type| !sync::logs_nameless_files(fs_type)) {
-            let why = format!(
-                "{fs_type} does not sync a file without a name as it syncs others, and the scratch file has none"
-            );
-            rows.iter_mut().for_each(|row| row.verdict.refuse(why.clone()));
-            return Ok(rows);
-        }
-        let witness = Witness::new(Account::Own, &placement.leaves, &roots);
-        if let Some(stop) = self.measure(place, &witness, &mut rows)? {
-            rows.iter_mut().for_each(|row| row.verdict.not_begun(stop));
+        let mut rows = self.rows(&Identity::of(&placement));
+        let bench = Bench {
+            directory: &directory,
+            fallback: &fallback,
+            placement: &placement,
+            roots: &roots,
+            cases: &self.cases,
+            group: self.group,
+            limits: self.limits,
+        };
+        match bench.run(&Progress::start("sync", None))? {
+            Benched::Refused(why) => rows.iter_mut().for_each(|row| row.verdict.refuse(why.clone())),
+            Benched::NotBegun(stop) => rows.iter_mut().for_each(|row| row.verdict.not_begun(stop)),
+            Benched::Measured(measured, layout) => {
+                for ((row, case), measured) in rows.iter_mut().zip(&self.cases).zip(&measured) {
+                    fill(row, measured);
+                    self.explain(row, case, &layout);
+                }
+            }
         }
         Ok(rows)
-    }
-
-    /// Fills the rows; or the reason why it did not come to that.
-    fn measure(&self, place: Place<'_>, witness: &Witness<'_>, rows: &mut [Row]) -> Result<Option<Stop>> {
-        let limit = gucs::scratch_limit();
-        let layout = Layout::plan(&self.cases, limit, wal::segment_bytes()).ok_or_else(|| {
-            Error::invalid("the scratch files of these sections would be too large")
-                .detail(format!("pg_io_probe.scratch_limit is {} MB.", limit >> 20))
-                .hint("Give a smaller write_kb or fewer sections, or raise the setting.")
-        })?;
-        let progress = Progress::start("sync", None);
-        progress.path(self.cases.first().map_or("", |case| case.section.name()), 0);
-        let mut ask = interrupts::ask(Vec::new());
-        let mut ask = || statement::over().or_else(&mut ask);
-        let rate = Room::bytes_per_s(&self.limits);
-        let reserve = gucs::scratch_reserve();
-        let files = match layout.make(place, reserve, rate, wal::SEGMENT_FILL, witness, &mut ask)? {
-            Created::Ready(files) => files,
-            Created::Stopped(stop) => return Ok(Some(stop)),
-        };
-        let limits = Limits { shared: statement::left(), ..self.limits };
-        let run = Run { cases: &self.cases, group: self.group, limits, witness };
-        let mut report = |turn: u64, turns: u64, case: &Case| {
-            progress.path(case.section.name(), turns);
-            progress.done(turn - 1);
-        };
-        let measured = sync::run(&files, &run, &Monotonic, &mut ask, &mut report)?;
-        for ((row, case), measured) in rows.iter_mut().zip(&self.cases).zip(&measured) {
-            fill(row, measured);
-            self.explain(row, case, &layout);
-        }
-        Ok(None)
     }
 
     /// The rows, with nothing measured yet.
@@ -374,4 +347,14 @@ fn fill(row: &mut Row, measured: &Measured) {
         device_flushes_per_op: device.and_then(|device| device.flushes_per_op()).map(figure),
         elapsed_ms: Some(figure(measured.elapsed_ns() as f64 / 1e6)),
     };
+}
+
+/// Writing is a right of its own. `what` names what needs it, as the beginning of a sentence that ends with "EXECUTE on
+/// io_probe_sync."
+pub(super) fn check_may_write(what: &str) -> Result<()> {
+    if server::is_superuser() || server::may_execute("io_probe_sync") {
+        return Ok(());
+    }
+    Err(Error::denied("permission denied to write a scratch file")
+        .detail(format!("{what} EXECUTE on io_probe_sync.")))
 }

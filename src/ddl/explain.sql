@@ -1,28 +1,30 @@
 -- A plan as rows. PUBLIC may execute these: they can do nothing that EXPLAIN can't.
 
 CREATE TYPE io_probe_explain_row AS (
-    node_id           integer,
-    parent_id         integer,
-    level             integer,
-    node_type         text,
-    relid             regclass,
-    indexid           regclass,
-    alias             text,
-    access            text,
-    shared_blks_hit   bigint,
-    shared_blks_read  bigint,
-    temp_blks_read    bigint,
-    temp_blks_written bigint,
-    io_read_ms        double precision,
-    self_ms           double precision,
-    total_ms          double precision,
-    plan_rows         double precision,
-    actual_rows       double precision,
-    loops             bigint,
-    startup_cost      double precision,
-    total_cost        double precision,
-    local_blks_hit    bigint,
-    local_blks_read   bigint
+    node_id             integer,
+    parent_id           integer,
+    level               integer,
+    node_type           text,
+    relid               regclass,
+    indexid             regclass,
+    alias               text,
+    access              text,
+    shared_blks_hit     bigint,
+    shared_blks_read    bigint,
+    temp_blks_read      bigint,
+    temp_blks_written   bigint,
+    io_read_ms          double precision,
+    self_ms             double precision,
+    total_ms            double precision,
+    plan_rows           double precision,
+    actual_rows         double precision,
+    loops               bigint,
+    startup_cost        double precision,
+    total_cost          double precision,
+    local_blks_hit      bigint,
+    local_blks_read     bigint,
+    predicted_os_ms     double precision,
+    predicted_device_ms double precision
 );
 COMMENT ON TYPE io_probe_explain_row IS 'Row of io_probe_explain: one plan node';
 COMMENT ON COLUMN io_probe_explain_row.node_id IS '1 for the top node, then in the order in which EXPLAIN prints them';
@@ -47,15 +49,17 @@ COMMENT ON COLUMN io_probe_explain_row.startup_cost IS 'The planner''s cost up t
 COMMENT ON COLUMN io_probe_explain_row.total_cost IS 'The planner''s cost up to the last row';
 COMMENT ON COLUMN io_probe_explain_row.local_blks_hit IS 'Own blocks of temporary tables found in the session''s buffers';
 COMMENT ON COLUMN io_probe_explain_row.local_blks_read IS 'Own blocks of temporary tables read into them';
+COMMENT ON COLUMN io_probe_explain_row.predicted_os_ms IS 'Time in ms that the node''s own shared blocks would take by measured times if all that it read came from the OS cache, one process at a time; NULL unless executed and the times are known';
+COMMENT ON COLUMN io_probe_explain_row.predicted_device_ms IS 'The same if all that it read came from the device, in the order in which the node reaches its blocks. What was read took a time between the two, nearer to the one that served; io_read_ms is less where waiting overlaps with work (PostgreSQL 18)';
 
-CREATE FUNCTION io_probe_explain(query text, execute boolean DEFAULT false)
+CREATE FUNCTION io_probe_explain(query text, execute boolean DEFAULT false, options jsonb DEFAULT '{}')
 RETURNS SETOF io_probe_explain_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_explain_wrapper';
-COMMENT ON FUNCTION io_probe_explain(text, boolean) IS 'Plan of one query as rows, a node each. With execute the query is run, in a read-only subtransaction, and each node shows its own blocks and times: the sums over all nodes are those of the statement';
+COMMENT ON FUNCTION io_probe_explain(text, boolean, jsonb) IS 'Plan of one query as rows, a node each. With execute the query is run, in a read-only subtransaction, and each node shows its own blocks and times: the sums over all nodes are those of the statement. Option page_cost: rows of io_probe_page_cost to predict from, instead of those that this session measured last in the tablespace';
 
-CREATE FUNCTION io_probe_explain_json(plan json)
+CREATE FUNCTION io_probe_explain_json(plan json, options jsonb DEFAULT '{}')
 RETURNS SETOF io_probe_explain_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_explain_json_wrapper';
-COMMENT ON FUNCTION io_probe_explain_json(json) IS 'The rows of io_probe_explain from an EXPLAIN (FORMAT JSON) that was taken elsewhere, such as in the log of auto_explain. Names are looked up in this database';
+COMMENT ON FUNCTION io_probe_explain_json(json, jsonb) IS 'The rows of io_probe_explain from an EXPLAIN (FORMAT JSON) that was taken elsewhere, such as in the log of auto_explain. Names are looked up in this database, and so are sizes and settings for predictions. Option page_cost: as there';

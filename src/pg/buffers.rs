@@ -162,6 +162,12 @@ impl<'a> Resident<'a> {
         })
     }
 
+    /// How many of these blocks are.
+    pub(crate) fn count_in(&self, blocks: std::ops::Range<u64>) -> u64 {
+        let before = |block: u64| self.blocks().partition_point(|resident| u64::from(*resident) < block);
+        (before(blocks.end) - before(blocks.start)) as u64
+    }
+
     /// Holes in the file of a part, given as byte ranges, without the blocks that are in buffers: those have data.
     pub(crate) fn remove_from(&self, part: &Part, holes: Holes) -> Holes {
         if holes.is_empty() {
@@ -197,6 +203,31 @@ pub(crate) fn flush_and_evict(relation: &Relation) {
     }
 }
 
+/// Makes these buffers let go of the relation's pages, if they still hold any. Only where this server can.
+pub(super) fn let_go_of(relation: &Relation, mut buffers: Vec<pg_sys::Buffer>) {
+    if relation.is_temporary() {
+        return;
+    }
+    buffers.sort_unstable();
+    buffers.dedup();
+    // SAFETY: the relation is open.
+    let file = unsafe { compat::file_id(relation.as_ptr()) };
+    for buffer in buffers {
+        // SAFETY: a buffer that this backend has pinned; its header is read as in `resident_pages`.
+        unsafe {
+            let header = &raw const (*pg_sys::BufferDescriptors.add(buffer as usize - 1)).bufferdesc;
+            let tag = std::ptr::read_volatile(&raw const (*header).tag);
+            let state = std::ptr::read_volatile(&raw const (*header).state.value);
+            // More than one use means that somebody else has touched it, as rings of buffers take it; and what is dirty
+            // somebody else has changed.
+            let uses = (state & pg_sys::BUF_USAGECOUNT_MASK) / pg_sys::BUF_USAGECOUNT_ONE;
+            if compat::tagged_file(&tag) == file && uses <= 1 && state & pg_sys::BM_DIRTY == 0 {
+                compat::evict_buffer(buffer);
+            }
+        }
+    }
+}
+
 /// Can this server make shared buffers let go of a relation?
 pub(crate) fn can_evict() -> bool {
     compat::EVICTS_SHARED_BUFFERS
@@ -211,6 +242,8 @@ pub(crate) struct BufferReader<'a> {
     /// Blocks not to read, ascending: the server could not evict them, and cold was asked for.
     skip: Vec<pg_sys::BlockNumber>,
     resident: Resident<'a>,
+    /// Blocks that the server may join into one read, where not as many as is set.
+    combine_limit: Option<u32>,
     usage: Usage,
     skipped: u64,
 }
@@ -230,6 +263,23 @@ impl<'a> BufferReader<'a> {
             ring: compat::ring(Ahead::Sequential),
             skip,
             resident,
+            combine_limit: None,
+            usage: Usage::default(),
+            skipped: 0,
+        }
+    }
+
+    /// Reads from the main fork as if `io_combine_limit` were so many blocks (from PostgreSQL 17 on), with the ring that the
+    /// server takes then.
+    pub(crate) fn combining(relation: &'a Relation, blocks: u32) -> Self {
+        relation.close_files();
+        Self {
+            relation,
+            fork: Fork::MAIN,
+            ring: compat::with_combine_limit(blocks, || compat::ring(Ahead::Sequential)),
+            skip: Vec::new(),
+            resident: Resident::new(relation, Fork::MAIN),
+            combine_limit: Some(blocks),
             usage: Usage::default(),
             skipped: 0,
         }
@@ -258,8 +308,15 @@ impl Reader for BufferReader<'_> {
             meter,
         };
         let (relation, fork) = (self.relation.as_ptr(), self.fork.number());
-        // SAFETY: the relation is open and locked, its blocks exist, the ring was made by this call.
-        unsafe { compat::read_blocks(relation, fork, self.ring, Ahead::Sequential, &mut scanning) };
+        let ring = self.ring;
+        let mut read = || {
+            // SAFETY: the relation is open and locked, its blocks exist, the ring was made by this reader.
+            unsafe { compat::read_blocks(relation, fork, ring, Ahead::Sequential, &mut scanning) }
+        };
+        match self.combine_limit {
+            Some(blocks) => compat::with_combine_limit(blocks, read),
+            None => read(),
+        }
         let Scanning { skipped, unreported, before, .. } = scanning;
         if unreported > 0 {
             let _ = meter.done(unreported);
@@ -326,7 +383,7 @@ impl Blocks for Scanning<'_, '_> {
     }
 
     #[inline]
-    fn arrived(&mut self) {
+    fn arrived(&mut self, _buffer: pg_sys::Buffer) {
         self.unreported += 1;
         if self.unreported == BLOCKS_PER_LOOK {
             self.unreported = 0;

@@ -9,6 +9,7 @@ use pgrx::pg_sys;
 
 pub(super) use reading::{
     Ahead, Blocks, PREFETCH_METHOD, READ_METHOD, read_block, read_blocks, reads_ahead, ring,
+    with_combine_limit,
 };
 
 /// Where a relation's files are, by the server's own numbers.
@@ -81,6 +82,10 @@ pub(super) unsafe fn fork_path(relation: pg_sys::Relation, fork: pg_sys::ForkNum
     }
 }
 
+/// The privileges of which one lets a user probe a table, as has_table_privilege takes them.
+pub(super) const PROBE_PRIVILEGES: &str =
+    if cfg!(any(feature = "pg15", feature = "pg16")) { "SELECT" } else { "SELECT, MAINTAIN" };
+
 /// May the user read what the relation holds, or maintain it?
 pub(super) fn may_probe(table: pg_sys::Oid) -> bool {
     #[cfg(any(feature = "pg15", feature = "pg16"))]
@@ -88,11 +93,18 @@ pub(super) fn may_probe(table: pg_sys::Oid) -> bool {
     #[cfg(not(any(feature = "pg15", feature = "pg16")))]
     const MODES: [pg_sys::AclMode; 2] =
         [pg_sys::ACL_SELECT as pg_sys::AclMode, pg_sys::ACL_MAINTAIN as pg_sys::AclMode];
-    MODES.into_iter().any(|mode| {
-        // SAFETY: a catalog lookup in a transaction; an unknown oid is an ERROR.
-        let result = unsafe { pg_sys::pg_class_aclcheck(table, pg_sys::GetUserId(), mode) };
-        result == pg_sys::AclResult::ACLCHECK_OK
-    })
+    MODES.into_iter().any(|mode| may(table, mode))
+}
+
+/// May the user read what the relation holds?
+pub(super) fn may_select(table: pg_sys::Oid) -> bool {
+    may(table, pg_sys::ACL_SELECT as pg_sys::AclMode)
+}
+
+fn may(table: pg_sys::Oid, mode: pg_sys::AclMode) -> bool {
+    // SAFETY: a catalog lookup in a transaction; an unknown oid is an ERROR.
+    let result = unsafe { pg_sys::pg_class_aclcheck(table, pg_sys::GetUserId(), mode) };
+    result == pg_sys::AclResult::ACLCHECK_OK
 }
 
 /// May the user execute the function?
@@ -201,9 +213,8 @@ pub(super) unsafe fn evict_shared(
     {
         let _ = relation;
         for buffer in residents {
-            // SAFETY: the caller vouches for the number, which was found an instant ago. Should the
-            // buffer have got another page since, that page is read again when it is wanted.
-            unsafe { pg_sys::EvictUnpinnedBuffer(buffer) };
+            // SAFETY: the caller vouches for the number.
+            unsafe { evict_buffer(buffer) };
         }
     }
     #[cfg(feature = "pg18")]
@@ -212,5 +223,45 @@ pub(super) unsafe fn evict_shared(
         let (mut evicted, mut flushed, mut skipped) = (0, 0, 0);
         // SAFETY: the caller vouches for the relation; the counters outlive the call.
         unsafe { pg_sys::EvictRelUnpinnedBuffers(relation, &mut evicted, &mut flushed, &mut skipped) };
+    }
+}
+
+/// Makes a buffer let go of its page, unless somebody has pinned it; nothing before 17.
+///
+/// # Safety
+/// `buffer` must be the number of a shared buffer, found an instant ago. Should it have got another page since, that page is
+/// read again when it is wanted.
+pub(super) unsafe fn evict_buffer(buffer: pg_sys::Buffer) {
+    #[cfg(any(feature = "pg15", feature = "pg16"))]
+    let _ = buffer;
+    #[cfg(feature = "pg17")]
+    // SAFETY: the caller vouches for the number.
+    unsafe {
+        pg_sys::EvictUnpinnedBuffer(buffer);
+    }
+    #[cfg(feature = "pg18")]
+    // SAFETY: as above; the flag outlives the call.
+    unsafe {
+        let mut flushed = false;
+        pg_sys::EvictUnpinnedBuffer(buffer, &mut flushed);
+    }
+}
+
+/// Begins a scan of an index with one key, under the present snapshot.
+///
+/// # Safety
+/// Both relations must be open, the one an index of the other; `index_endscan` must follow before they are closed.
+pub(super) unsafe fn begin_index_scan(
+    table: pg_sys::Relation,
+    index: pg_sys::Relation,
+) -> pg_sys::IndexScanDesc {
+    // SAFETY: the caller vouches for the relations; a query has a snapshot.
+    unsafe {
+        let snapshot = pg_sys::GetActiveSnapshot();
+        #[cfg(not(feature = "pg18"))]
+        let scan = pg_sys::index_beginscan(table, index, snapshot, 1, 0);
+        #[cfg(feature = "pg18")]
+        let scan = pg_sys::index_beginscan(table, index, snapshot, std::ptr::null_mut(), 1, 0);
+        scan
     }
 }

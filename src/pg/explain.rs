@@ -23,7 +23,7 @@ pub(crate) fn plan(query: &str, execute: bool) -> Result<String> {
 
 /// Runs an EXPLAIN, which gives one row of one column. Not by the safe call for statements that may
 /// write: that assigns a transaction id, which costs one for nothing and fails on a standby.
-fn run(statement: &CStr) -> String {
+pub(super) fn run(statement: &CStr) -> String {
     // SAFETY: connected to SPI; the statement is a C string; the tuple table is read before the next
     // call, and its value, NULL or a C string, is copied.
     unsafe {

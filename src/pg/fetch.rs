@@ -184,7 +184,7 @@ impl Blocks for Arriving<'_, '_, '_> {
         Some(number(*fetch))
     }
 
-    fn arrived(&mut self) {
+    fn arrived(&mut self, _buffer: pg_sys::Buffer) {
         let fetch = self.batch[self.arrived];
         self.arrived += 1;
         let cached = match fetch.found {

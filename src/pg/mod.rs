@@ -4,20 +4,26 @@
 //! not outlive a call is either the transaction's (locks, relations, pins) or registered for exit.
 
 pub(crate) mod buffers;
+pub(crate) mod catalog;
 mod compat;
 mod error_passage;
 mod executor;
 pub(crate) mod explain;
 pub(crate) mod fetch;
+pub(crate) mod indexes;
 pub(crate) mod interrupts;
 pub(crate) mod json;
 pub(crate) mod lock;
+pub(crate) mod pages;
+pub(crate) mod planner;
 pub(crate) mod progress;
 pub(crate) mod query;
 pub(crate) mod relation;
 pub(crate) mod row;
 pub(crate) mod server;
+pub(crate) mod settings;
 pub(crate) mod tablespace;
+pub(crate) mod tuples;
 pub(crate) mod wal;
 
 pub(crate) use server::{reserve_setting_prefix, statement_start};

@@ -20,7 +20,7 @@ const TOTAL: i32 = 3;
 const STARTED: i32 = 4;
 
 /// The kinds of probe, by the number under which they report.
-const PROBES: [&str; 10] = [
+const PROBES: [&str; 12] = [
     "seqscan",
     "random",
     "random_series",
@@ -30,11 +30,13 @@ const PROBES: [&str; 10] = [
     "iostat",
     "iostat_query",
     "readahead",
+    "recommend",
     "evict",
+    "page_cost",
 ];
 
-/// The paths, sections, modes or forks, by the number under which they report.
-const PATHS: [&str; 15] = [
+/// The paths, sections, modes, settings or forks, by the number under which they report.
+const PATHS: [&str; 16] = [
     "direct",
     "server",
     "os",
@@ -46,6 +48,7 @@ const PATHS: [&str; 15] = [
     "wal_segment",
     "kernel",
     "emulated",
+    "io_combine_limit",
     "main",
     "fsm",
     "vm",

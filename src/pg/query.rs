@@ -2,7 +2,7 @@
 
 use io_probe_core::clock::{Clock, Monotonic};
 use pgrx::pg_sys::panic::CaughtError;
-use pgrx::{PgTryBuilder, pg_sys, spi::Spi};
+use pgrx::{PgSqlErrorCode, PgTryBuilder, pg_sys, spi::Spi};
 
 use super::error_passage::{Lookout, Raised};
 use super::executor::{ParallelPlans, ReadOnlyPlans};
@@ -65,6 +65,37 @@ unsafe fn selects_into(mut statement: *const pg_sys::Node) -> bool {
 /// Runs `work` in a subtransaction that may not write, and undoes it: what a read-only transaction is
 /// allowed to change all the same (temporary tables, settings) does not stay either.
 pub(super) fn read_only<T>(work: impl FnOnce() -> T + std::panic::UnwindSafe) -> T {
+    run_read_only(work, |_| None)
+}
+
+/// The same for work that others' data or doings can spoil: None after an ERROR of the kinds in [`SPOILT`].
+pub(super) fn read_only_if_possible<T>(work: impl FnOnce() -> T + std::panic::UnwindSafe) -> Option<T> {
+    run_read_only(
+        || Some(work()),
+        |error| match error {
+            CaughtError::PostgresError(report) => {
+                let class = report.sql_error_code() as u32 & 0xfff;
+                SPOILT.into_iter().any(|spoilt| spoilt as u32 & 0xfff == class).then_some(None)
+            }
+            _ => None,
+        },
+    )
+}
+
+/// Classes of ERRORs, each by one of them: values that can't be computed with, what does not exist any more or may not be
+/// read, what is not supported, and what is not in the right state.
+const SPOILT: [PgSqlErrorCode; 4] = [
+    PgSqlErrorCode::ERRCODE_DATA_EXCEPTION,
+    PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE,
+    PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+    PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+];
+
+/// `instead` may give a result for an ERROR; others are raised again.
+fn run_read_only<T>(
+    work: impl FnOnce() -> T + std::panic::UnwindSafe,
+    instead: impl FnOnce(&CaughtError) -> Option<T>,
+) -> T {
     // SAFETY: reads variables of this backend.
     let (context, owner) = unsafe { (pg_sys::CurrentMemoryContext, pg_sys::CurrentResourceOwner) };
     // The pattern of PL/pgSQL's exception blocks: memory context and resource owner are put back by
@@ -97,7 +128,13 @@ pub(super) fn read_only<T>(work: impl FnOnce() -> T + std::panic::UnwindSafe) ->
             raised.forget();
             result
         }
-        Err(error) => roll_back(*error, raised, put_back),
+        Err(error) => match instead(&error) {
+            Some(result) => {
+                raised.forget();
+                result
+            }
+            None => roll_back(*error, raised, put_back),
+        },
     };
     // SAFETY: begun above. The result is Rust's own, so nothing of the subtransaction is needed.
     unsafe { pg_sys::RollbackAndReleaseCurrentSubTransaction() };

@@ -78,6 +78,17 @@ impl Relation {
         Ok(relation)
     }
 
+    /// Could a table be opened right now, without waiting for whoever holds a strong lock on it?
+    pub(crate) fn is_free(table: pg_sys::Oid) -> bool {
+        // SAFETY: takes a lock of the present transaction if there is nobody to wait for, and gives it up.
+        unsafe {
+            pg_sys::ConditionalLockRelationOid(table, LOCK) && {
+                pg_sys::UnlockRelationOid(table, LOCK);
+                true
+            }
+        }
+    }
+
     /// Locks the owner before the relation, as every one who drops them does.
     fn open(oid: pg_sys::Oid) -> Result<Self> {
         let gone = || Error::undefined_relation(format!("relation with OID {} does not exist", oid.to_u32()));
@@ -235,14 +246,63 @@ impl Relation {
         self.file_tablespace().name()
     }
 
-    /// Its name as a quoted literal that `regclass` understands.
-    fn quoted(&self) -> String {
-        let name = format!(
+    /// Opens a table to look at it, if that takes no waiting: neither for the table nor for one of its indexes.
+    pub(super) fn open_if_free(oid: pg_sys::Oid) -> Option<Self> {
+        let relation = Self::is_free(oid).then(|| Self::open(oid).ok())??;
+        let indexes = super::catalog::indexes_of(oid);
+        indexes.into_iter().all(Self::is_free).then_some(relation)
+    }
+
+    /// Does `work` with the rights of its owner, and with those only: planning may call functions that are of the owner's
+    /// making, as ANALYZE may. Inside of a subtransaction, whose end by an ERROR puts the user back.
+    pub(super) fn as_owner<T>(&self, work: impl FnOnce() -> T) -> T {
+        let (mut user, mut context) = (pg_sys::InvalidOid, 0);
+        let restricted = pg_sys::SECURITY_RESTRICTED_OPERATION as i32;
+        // SAFETY: reads and sets variables of this backend, and sets them back.
+        unsafe {
+            pg_sys::GetUserIdAndSecContext(&mut user, &mut context);
+            pg_sys::SetUserIdAndSecContext(self.form().relowner, context | restricted);
+        }
+        let result = work();
+        // SAFETY: as above.
+        unsafe { pg_sys::SetUserIdAndSecContext(user, context) };
+        result
+    }
+
+    /// Its name with its schema's, as a query wants it.
+    pub(super) fn qualified_name(&self) -> String {
+        format!(
             "{}.{}",
             pgrx::spi::quote_identifier(self.schema().unwrap_or_default()),
             pgrx::spi::quote_identifier(self.name())
-        );
-        pgrx::spi::quote_literal(name)
+        )
+    }
+
+    /// Its name as a quoted literal that `regclass` understands.
+    fn quoted(&self) -> String {
+        pgrx::spi::quote_literal(self.qualified_name())
+    }
+
+    /// Can a query count the tuples of some of its blocks, and read no others? The reason why not, otherwise.
+    pub(crate) fn tuples_can_be_counted(&self) -> std::result::Result<(), &'static str> {
+        if ![pg_sys::RELKIND_RELATION, pg_sys::RELKIND_MATVIEW].contains(&self.kind()) {
+            return Err("not a table: its tuples are not counted");
+        }
+        if self.form().relam != pg_sys::HEAP_TABLE_AM_OID {
+            return Err("not of access method heap: its tuples are not counted");
+        }
+        // SAFETY: a catalog lookup, for the present user.
+        let security = unsafe { pg_sys::check_enable_rls(self.oid(), pg_sys::InvalidOid, true) };
+        if security == pg_sys::CheckEnableRlsResult::RLS_ENABLED as i32 {
+            return Err("it has row-level security for this role: its tuples are not counted");
+        }
+        if !self.form().relispopulated {
+            return Err("not populated: it has no tuples");
+        }
+        if !compat::may_select(self.oid()) {
+            return Err("this role has no SELECT on it: its tuples are not counted");
+        }
+        Ok(())
     }
 }
 

@@ -157,6 +157,12 @@ pub(crate) fn own_settings() -> Vec<(String, String)> {
     pairs::<String>(query)
 }
 
+/// Pages of shared buffers.
+pub(crate) fn shared_buffers() -> f64 {
+    // SAFETY: set at server start.
+    f64::from(unsafe { pg_sys::NBuffers })
+}
+
 /// How many kB a sequential scan of this server reads at a time, where it may be more than a block (from 17 on).
 pub(crate) fn scan_read_kb() -> Option<u64> {
     let blocks: u64 = setting(c"io_combine_limit")?.parse().ok()?;
@@ -176,6 +182,11 @@ pub(crate) fn fetch_method(depth: u32) -> String {
 fn with_io_method(method: &str) -> String {
     let io_method = setting(c"io_method").map(|method| format!(", {method}"));
     method.to_owned() + &io_method.unwrap_or_default()
+}
+
+/// May the caller execute the extension's function of this name?
+pub(crate) fn may_execute(name: &str) -> bool {
+    own_functions().iter().any(|function| function.name == name && function.executable)
 }
 
 /// Is the caller a superuser?

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use pgrx::pg_sys;
 
 use super::server::{c_string, data_directory, pairs, text};
-use super::{compat, server};
+use super::{compat, server, settings};
 use crate::error::{Error, Result};
 
 /// A tablespace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Tablespace(pg_sys::Oid);
 
 impl Tablespace {
@@ -36,9 +36,26 @@ impl Tablespace {
         Self::all().into_iter().filter(|tablespace| oids.contains(&tablespace.0)).collect()
     }
 
+    /// The present database's own.
+    pub(super) fn own() -> Self {
+        Self(own())
+    }
+
+    /// Its number.
+    pub(super) fn oid(self) -> pg_sys::Oid {
+        self.0
+    }
+
     /// That of a relation's files.
     pub(super) fn of_file(file: compat::FileId) -> Self {
         Self(file.tablespace)
+    }
+
+    /// That which the catalog names for a relation, which needs no lock on it.
+    pub(crate) fn of_relation(relation: pg_sys::Oid) -> Self {
+        // SAFETY: a catalog lookup; 0 stands for the database's own, and for a relation that is gone.
+        let oid = unsafe { pg_sys::get_rel_tablespace(relation) };
+        Self(if oid == pg_sys::InvalidOid { own() } else { oid })
     }
 
     /// The one of this name, to write temporary files into: the caller needs CREATE on it, unless it is the database's
@@ -62,6 +79,29 @@ impl Tablespace {
             let name = pg_sys::get_tablespace_name(self.0);
             (!name.is_null()).then(|| text(name))
         }
+    }
+
+    /// `effective_io_concurrency` of what is in it.
+    pub(crate) fn io_concurrency(self) -> u32 {
+        // SAFETY: a lookup in the catalogs.
+        let concurrency = unsafe { pg_sys::get_tablespace_io_concurrency(self.0) };
+        u32::try_from(concurrency).unwrap_or(0)
+    }
+
+    /// `maintenance_io_concurrency` of what is in it.
+    pub(crate) fn maintenance_concurrency(self) -> u32 {
+        // SAFETY: a lookup in the catalogs.
+        let concurrency = unsafe { pg_sys::get_tablespace_maintenance_io_concurrency(self.0) };
+        u32::try_from(concurrency).unwrap_or(0)
+    }
+
+    /// An `effective_io_concurrency` of its own, which a session's does not override, where that rules how the server's
+    /// streams read (from 18 on).
+    pub(crate) fn fixed_concurrency(self) -> Option<u32> {
+        let under = |value: u32| {
+            settings::with(&[(c"effective_io_concurrency", value.to_string())], || self.io_concurrency())
+        };
+        (cfg!(feature = "pg18") && (under(0) != 0 || under(1) != 1)).then(|| self.io_concurrency())
     }
 
     /// The directory that belongs to it.

@@ -1,8 +1,11 @@
 //! Reading blocks through the buffer manager: one ReadBuffer after the other on 15 and 16, with PrefetchBuffer
 //! where it shall read ahead; a read stream on 17 and 18, which asks for block numbers and runs ahead of what it
-//! returns.
+//! returns. Bitmap heap scans came to read streams with 18.
 
 use pgrx::pg_sys;
+
+#[cfg(not(any(feature = "pg15", feature = "pg16")))]
+use crate::pg::settings;
 
 /// The blocks to read.
 pub(in crate::pg) trait Blocks {
@@ -14,10 +17,10 @@ pub(in crate::pg) trait Blocks {
     /// Called from inside the server: must neither raise an ERROR nor unwind, and take no lock.
     fn next(&mut self) -> Option<pg_sys::BlockNumber>;
 
-    /// The oldest block that was handed out has been read, and its pin is released. Whoever wants to stop hands
+    /// The oldest block that was handed out has been read into this buffer, and its pin is released. Whoever wants to stop hands
     /// out no more: what was handed out is read, so that every block that the buffer manager counted is
     /// counted here.
-    fn arrived(&mut self);
+    fn arrived(&mut self, buffer: pg_sys::Buffer);
 }
 
 /// How far the server may run ahead.
@@ -27,6 +30,8 @@ pub(in crate::pg) enum Ahead {
     Sequential,
     /// So many reads.
     By(u32),
+    /// As a bitmap heap scan of this server does at this `effective_io_concurrency`.
+    Bitmap(u32),
 }
 
 /// What a sequential scan of this server reads with.
@@ -41,29 +46,46 @@ pub(in crate::pg) const PREFETCH_METHOD: &str = "PrefetchBuffer";
 #[cfg(not(any(feature = "pg15", feature = "pg16")))]
 pub(in crate::pg) const PREFETCH_METHOD: &str = READ_METHOD;
 
-/// A ring of buffers as bulk reads use it. One that shall run no further ahead than it is told gets as many buffers,
-/// since a stream pins no more than its ring has. In the present memory context.
+/// A ring of buffers. A sequential scan's is the one that the server itself takes for a large table: 256 kB, and from 18 on
+/// more, the more reads the settings allow at a time. One that shall run no further ahead than it is told gets as many
+/// buffers, since a stream pins no more than its ring has. In the present memory context.
 pub(in crate::pg) fn ring(ahead: Ahead) -> pg_sys::BufferAccessStrategy {
     // SAFETY: allocates.
     unsafe {
-        #[cfg(feature = "pg15")]
-        {
-            let _ = ahead;
-            pg_sys::GetAccessStrategy(pg_sys::BufferAccessStrategyType::BAS_BULKREAD)
-        }
         #[cfg(not(feature = "pg15"))]
         {
-            // 256 kB is what the server itself takes.
+            const LEAST_KB: u32 = 256;
+            let kb = |buffers: u32| buffers * pg_sys::BLCKSZ / 1024;
             let kb = match ahead {
-                Ahead::By(depth) => depth * pg_sys::BLCKSZ / 1024,
-                Ahead::Sequential => 256,
+                Ahead::By(depth) => Some(kb(depth)),
+                Ahead::Bitmap(concurrency) => Some(LEAST_KB.max(kb(pinned_by_bitmap(concurrency)))),
+                Ahead::Sequential => None,
             };
-            pg_sys::GetAccessStrategyWithSize(pg_sys::BufferAccessStrategyType::BAS_BULKREAD, kb as i32)
+            if let Some(kb) = kb {
+                let kind = pg_sys::BufferAccessStrategyType::BAS_BULKREAD;
+                return pg_sys::GetAccessStrategyWithSize(kind, kb as i32);
+            }
         }
+        let _ = ahead;
+        pg_sys::GetAccessStrategy(pg_sys::BufferAccessStrategyType::BAS_BULKREAD)
     }
 }
 
-/// Reads a block, and lets go of it.
+/// So many buffers a bitmap heap scan holds at most: without a stream its present one.
+#[cfg(any(feature = "pg16", feature = "pg17"))]
+fn pinned_by_bitmap(_concurrency: u32) -> u32 {
+    1
+}
+
+/// So many buffers a bitmap heap scan holds at most: a stream that of all its reads, each as long as they get.
+#[cfg(feature = "pg18")]
+fn pinned_by_bitmap(concurrency: u32) -> u32 {
+    // SAFETY: reads a setting.
+    let combined = unsafe { pg_sys::io_combine_limit };
+    (concurrency + 1) * u32::try_from(combined).unwrap_or(1)
+}
+
+/// Reads a block, and lets go of it. Returns the buffer that it is in.
 ///
 /// # Safety
 /// `relation` must be open and locked, the block must exist.
@@ -72,11 +94,13 @@ pub(in crate::pg) unsafe fn read_block(
     fork: pg_sys::ForkNumber::Type,
     block: pg_sys::BlockNumber,
     ring: pg_sys::BufferAccessStrategy,
-) {
+) -> pg_sys::Buffer {
     // SAFETY: the caller vouches for relation and block; the pin is released at once.
     unsafe {
         let mode = pg_sys::ReadBufferMode::RBM_NORMAL;
-        pg_sys::ReleaseBuffer(pg_sys::ReadBufferExtended(relation, fork, block, mode, ring));
+        let buffer = pg_sys::ReadBufferExtended(relation, fork, block, mode, ring);
+        pg_sys::ReleaseBuffer(buffer);
+        buffer
     }
 }
 
@@ -92,14 +116,21 @@ pub(in crate::pg) unsafe fn read_blocks(
     ahead: Ahead,
     blocks: &mut dyn Blocks,
 ) {
-    let Ahead::By(depth) = ahead else {
-        blocks.begin();
-        while let Some(block) = blocks.next() {
+    let depth = match ahead {
+        Ahead::By(depth) => depth,
+        Ahead::Bitmap(concurrency) => {
             // SAFETY: the caller vouches for them.
-            unsafe { read_block(relation, fork, block, ring) };
-            blocks.arrived();
+            return unsafe { read_as_bitmap_scan(relation, fork, ring, concurrency, blocks) };
         }
-        return;
+        Ahead::Sequential => {
+            blocks.begin();
+            while let Some(block) = blocks.next() {
+                // SAFETY: the caller vouches for them.
+                let buffer = unsafe { read_block(relation, fork, block, ring) };
+                blocks.arrived(buffer);
+            }
+            return;
+        }
     };
     let mut prefetched = std::collections::VecDeque::with_capacity(depth as usize);
     blocks.begin();
@@ -113,8 +144,8 @@ pub(in crate::pg) unsafe fn read_blocks(
         }
         let Some(block) = prefetched.pop_front() else { break };
         // SAFETY: the caller vouches for them.
-        unsafe { read_block(relation, fork, block, ring) };
-        blocks.arrived();
+        let buffer = unsafe { read_block(relation, fork, block, ring) };
+        blocks.arrived(buffer);
     }
 }
 
@@ -130,6 +161,11 @@ pub(in crate::pg) unsafe fn read_blocks(
     ahead: Ahead,
     blocks: &mut dyn Blocks,
 ) {
+    #[cfg(feature = "pg17")]
+    if let Ahead::Bitmap(concurrency) = ahead {
+        // SAFETY: the caller vouches for them.
+        return unsafe { read_as_bitmap_scan(relation, fork, ring, concurrency, blocks) };
+    }
     // Not #[pg_guard]: it can neither raise an ERROR nor unwind, and is called once a block.
     unsafe extern "C-unwind" fn next_block(
         _stream: *mut pg_sys::ReadStream,
@@ -164,9 +200,46 @@ pub(in crate::pg) unsafe fn read_blocks(
                 break;
             }
             pg_sys::ReleaseBuffer(buffer);
-            (*handle).arrived();
+            (*handle).arrived(buffer);
         }
         pg_sys::read_stream_end(stream);
+    }
+}
+
+/// Reads `blocks` as a bitmap heap scan up to 17 does: after each block it asks for those that follow, up to a target that
+/// grows to `concurrency`. With 1, a block is asked for right before it is read; with 0, never.
+///
+/// # Safety
+/// `relation` must be open and locked, the blocks must exist, and `ring` be of the present transaction.
+#[cfg(not(feature = "pg18"))]
+unsafe fn read_as_bitmap_scan(
+    relation: pg_sys::Relation,
+    fork: pg_sys::ForkNumber::Type,
+    ring: pg_sys::BufferAccessStrategy,
+    concurrency: u32,
+    blocks: &mut dyn Blocks,
+) {
+    let most = concurrency as usize;
+    let mut prefetched = std::collections::VecDeque::with_capacity(most);
+    let mut target = None;
+    blocks.begin();
+    while let Some(block) = prefetched.pop_front().or_else(|| blocks.next()) {
+        // SAFETY: the caller vouches for relation and block.
+        let buffer = unsafe { read_block(relation, fork, block, ring) };
+        let next = match target {
+            None => 0,
+            Some(0) => 1,
+            Some(target) => 2 * target,
+        };
+        target = Some(next.min(most));
+        while prefetched.len() < next.min(most)
+            && let Some(block) = blocks.next()
+        {
+            // SAFETY: as above.
+            unsafe { pg_sys::PrefetchBuffer(relation, fork, block) };
+            prefetched.push_back(block);
+        }
+        blocks.arrived(buffer);
     }
 }
 
@@ -218,24 +291,19 @@ fn pins(wanted: u32) -> u32 {
 /// Calls `f` while `effective_io_concurrency` is the depth, which a stream looks at when it begins.
 #[cfg(not(any(feature = "pg15", feature = "pg16")))]
 fn with_concurrency<T>(ahead: Ahead, f: impl FnOnce() -> T) -> T {
-    let Ahead::By(depth) = ahead else { return f() };
+    let (Ahead::By(depth) | Ahead::Bitmap(depth)) = ahead else { return f() };
     let depth = depth.min(pg_sys::MAX_IO_CONCURRENCY);
-    let depth = std::ffi::CString::new(depth.to_string()).unwrap_or_default();
-    // SAFETY: a value for the time of a nesting level, which an ERROR in between ends as well.
-    unsafe {
-        let level = pg_sys::NewGUCNestLevel();
-        pg_sys::set_config_option(
-            c"effective_io_concurrency".as_ptr(),
-            depth.as_ptr(),
-            pg_sys::GucContext::PGC_USERSET,
-            pg_sys::GucSource::PGC_S_SESSION,
-            pg_sys::GucAction::GUC_ACTION_SAVE,
-            true,
-            0,
-            false,
-        );
-        let result = f();
-        pg_sys::AtEOXact_GUC(true, level);
-        result
+    settings::with(&[(c"effective_io_concurrency", depth.to_string())], f)
+}
+
+/// Calls `f` while `io_combine_limit` is so many blocks; as it is, where there is no such setting (before 17). A stream may
+/// look at it at any time.
+pub(in crate::pg) fn with_combine_limit<T>(blocks: u32, f: impl FnOnce() -> T) -> T {
+    #[cfg(any(feature = "pg15", feature = "pg16"))]
+    {
+        let _ = blocks;
+        f()
     }
+    #[cfg(not(any(feature = "pg15", feature = "pg16")))]
+    settings::with(&[(c"io_combine_limit", blocks.to_string())], f)
 }

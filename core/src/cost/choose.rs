@@ -1,0 +1,231 @@
+//! The planner in the loop: which settings make the planner pick the plans that the measured times say are fast.
+//!
+//! The planner itself was asked, for each of some queries, which plan it picks at each pair of page costs. What each plan
+//! takes is known from the [`model`](super::model), cold and warm. The regret of a pick is its time over that of the best
+//! plan, and of a pair of page costs, with an `effective_io_concurrency`, the geometric mean over all queries, cold and warm
+//! weighing the same. The best is at any concurrency: one that makes all bitmap scans slow is no excuse.
+//!
+//! # Limitations and caveats
+//! - The answer is as good as the model's times and as the queries are like the user's own.
+//! - The planner has one number for reads one at a time and for reads that are prefetched. Where they disagree, the least
+//!   regret is not zero.
+
+use super::model::{Caches, Index, Scan, Table, Times};
+
+/// A pair of page costs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Cell {
+    /// `seq_page_cost`.
+    pub sequential: f64,
+    /// `random_page_cost`.
+    pub random: f64,
+}
+
+/// A query, and what the planner said.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    /// The table.
+    pub table: Table,
+    /// Its index.
+    pub index: Index,
+    /// Rows in the range.
+    pub rows: f64,
+    /// Does the index hold all that is asked for?
+    pub covered: bool,
+    /// What the planner picks in each cell; None for a plan of another kind.
+    pub picks: Vec<Option<Scan>>,
+}
+
+/// Regrets at one pair of page costs and one concurrency: geometric means and the greatest, 1 being the best plan.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Regret {
+    /// Nothing cached.
+    pub cold: f64,
+    /// All in the OS cache.
+    pub warm: f64,
+    /// The greatest of one query.
+    pub worst_cold: f64,
+    /// The same.
+    pub worst_warm: f64,
+}
+
+impl Regret {
+    fn score(&self) -> f64 {
+        self.cold.ln() + self.warm.ln()
+    }
+}
+
+/// The regrets of all cells at all concurrencies.
+#[derive(Debug, Clone)]
+pub struct Regrets {
+    cells: Vec<Cell>,
+    concurrencies: Vec<u32>,
+    /// By cell, then concurrency; None if no query tells.
+    table: Vec<Vec<Option<Regret>>>,
+    queries: usize,
+}
+
+/// What to set.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Settings {
+    /// Page costs.
+    pub cell: Cell,
+    /// `effective_io_concurrency`.
+    pub concurrency: u32,
+}
+
+/// A recommendation.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Chosen {
+    /// What to set: the settings in force if they are as good as the best.
+    pub settings: Settings,
+    /// Its regret.
+    pub regret: Regret,
+    /// Costs of random pages that are as good, with all else as it is.
+    pub random: (f64, f64),
+    /// Costs of sequential pages that are as good.
+    pub sequential: (f64, f64),
+    /// Concurrencies that are as good.
+    pub concurrencies: (u32, u32),
+}
+
+/// Scores that differ by less are as good: a hundredth.
+const AS_GOOD: f64 = 0.01;
+
+impl Regrets {
+    /// Of what the planner said.
+    pub fn of(asked: &[Asked], cells: &[Cell], concurrencies: &[u32], times: &Times) -> Self {
+        let mut sums = vec![vec![Sum::default(); concurrencies.len()]; cells.len()];
+        let mut queries = 0;
+        for query in asked.iter().filter(|query| query.picks.iter().all(Option::is_some)) {
+            queries += 1;
+            let scans: &[Scan] = if query.covered {
+                &[Scan::Sequential, Scan::Index, Scan::Bitmap, Scan::IndexOnly]
+            } else {
+                &[Scan::Sequential, Scan::Index, Scan::Bitmap]
+            };
+            let time = |scan, concurrency, caches| {
+                times.of_scan(scan, &query.table, &query.index, query.rows, concurrency, caches)
+            };
+            let least = |times: &mut dyn Iterator<Item = f64>| times.fold(f64::INFINITY, f64::min);
+            let cold = least(
+                &mut scans
+                    .iter()
+                    .flat_map(|scan| concurrencies.iter().map(|c| time(*scan, *c, Caches::Cold))),
+            );
+            let warm = least(&mut scans.iter().map(|scan| time(*scan, 0, Caches::Warm)));
+            for (sums, pick) in sums.iter_mut().zip(query.picks.iter().flatten()) {
+                for (sum, concurrency) in sums.iter_mut().zip(concurrencies) {
+                    sum.add(
+                        time(*pick, *concurrency, Caches::Cold) / cold,
+                        time(*pick, *concurrency, Caches::Warm) / warm,
+                    );
+                }
+            }
+        }
+        let table = sums.iter().map(|row| row.iter().map(Sum::regret).collect()).collect();
+        Self { cells: cells.to_vec(), concurrencies: concurrencies.to_vec(), table, queries }
+    }
+
+    /// Queries that tell.
+    pub fn queries(&self) -> usize {
+        self.queries
+    }
+
+    /// The regret at these settings, if they are among those asked for.
+    pub fn at(&self, settings: &Settings) -> Option<Regret> {
+        let (cell, concurrency) = self.place(settings)?;
+        self.table[cell][concurrency]
+    }
+
+    fn place(&self, settings: &Settings) -> Option<(usize, usize)> {
+        let cell = self.cells.iter().position(|cell| *cell == settings.cell)?;
+        Some((cell, self.concurrencies.iter().position(|c| *c == settings.concurrency)?))
+    }
+
+    /// The best settings; of those as good, the nearest to those in force.
+    pub fn choose(&self, in_force: &Settings) -> Option<Chosen> {
+        let places =
+            || (0..self.cells.len()).flat_map(|a| (0..self.concurrencies.len()).map(move |b| (a, b)));
+        let score = |(cell, concurrency): (usize, usize)| {
+            self.table[cell][concurrency].map_or(f64::INFINITY, |regret| regret.score())
+        };
+        let least = places().map(score).fold(f64::INFINITY, f64::min);
+        let good = |place| score(place) <= least + AS_GOOD;
+        let (cell, concurrency) = places().filter(|place| good(*place)).min_by(|a, b| {
+            let far = |(cell, concurrency): (usize, usize)| {
+                distance(&self.cells[cell], self.concurrencies[concurrency], in_force)
+            };
+            far(*a).total_cmp(&far(*b))
+        })?;
+        let chosen = self.cells[cell];
+        // As far as it goes without a gap.
+        let range = |of: fn(&Cell) -> f64, other: fn(&Cell) -> f64| {
+            let mut along: Vec<(f64, bool)> = (0..self.cells.len())
+                .filter(|index| other(&self.cells[*index]) == other(&chosen))
+                .map(|index| (of(&self.cells[index]), good((index, concurrency))))
+                .collect();
+            along.sort_by(|a, b| a.0.total_cmp(&b.0));
+            plateau(&along, of(&chosen))
+        };
+        let mut along: Vec<(f64, bool)> = (0..self.concurrencies.len())
+            .map(|index| (f64::from(self.concurrencies[index]), good((cell, index))))
+            .collect();
+        along.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let (low, high) = plateau(&along, f64::from(self.concurrencies[concurrency]));
+        Some(Chosen {
+            settings: Settings { cell: chosen, concurrency: self.concurrencies[concurrency] },
+            regret: self.table[cell][concurrency]?,
+            random: range(|cell| cell.random, |cell| cell.sequential),
+            sequential: range(|cell| cell.sequential, |cell| cell.random),
+            concurrencies: (low as u32, high as u32),
+        })
+    }
+}
+
+/// The least and the greatest of ascending values around `chosen` that are good without a gap.
+fn plateau(along: &[(f64, bool)], chosen: f64) -> (f64, f64) {
+    let at = along.iter().position(|(value, _)| *value == chosen).unwrap_or(0);
+    let low = along[..=at].iter().rev().take_while(|(_, good)| *good).last();
+    let high = along[at..].iter().take_while(|(_, good)| *good).last();
+    (low.map_or(chosen, |low| low.0), high.map_or(chosen, |high| high.0))
+}
+
+/// How far settings are from others: in powers of e of each.
+fn distance(cell: &Cell, concurrency: u32, from: &Settings) -> f64 {
+    let step = |a: f64, b: f64| (a / b).ln().abs();
+    step(cell.sequential, from.cell.sequential)
+        + step(cell.random, from.cell.random)
+        + step(1.0 + f64::from(concurrency), 1.0 + f64::from(from.concurrency))
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Sum {
+    cold: f64,
+    warm: f64,
+    worst_cold: f64,
+    worst_warm: f64,
+    count: f64,
+}
+
+impl Sum {
+    fn add(&mut self, cold: f64, warm: f64) {
+        self.cold += cold.ln();
+        self.warm += warm.ln();
+        self.worst_cold = self.worst_cold.max(cold);
+        self.worst_warm = self.worst_warm.max(warm);
+        self.count += 1.0;
+    }
+
+    fn regret(&self) -> Option<Regret> {
+        (self.count > 0.0).then(|| Regret {
+            cold: (self.cold / self.count).exp(),
+            warm: (self.warm / self.count).exp(),
+            worst_cold: self.worst_cold,
+            worst_warm: self.worst_warm,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

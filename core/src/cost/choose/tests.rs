@@ -1,0 +1,118 @@
+use super::*;
+use crate::cost::model::Locality;
+use crate::cost::times::{Estimate, PageTimes, Sparse};
+
+/// Ten rows a page.
+const TABLE: Table = Table { pages: 1000.0, rows: 10_000.0 };
+const INDEX: Index = Index { pages: 100.0, locality: Locality { scattered: 1.0, stretch: 1.0 } };
+const CELLS: [Cell; 4] = [cell(1.0, 1.1), cell(1.0, 4.0), cell(1.0, 8.0), cell(2.0, 8.0)];
+const CONCURRENCIES: [u32; 3] = [1, 16, 64];
+
+const fn cell(sequential: f64, random: f64) -> Cell {
+    Cell { sequential, random }
+}
+
+fn set(cell: usize, concurrency: u32) -> Settings {
+    Settings { cell: CELLS[cell], concurrency }
+}
+
+/// Reads with gaps take 64 us one at a time, and 16 us with 16 or more in flight.
+fn times() -> Times {
+    let exactly = |us| Estimate { us, interval: None };
+    let point = |(concurrency, us)| Sparse { density: 0.1, concurrency, time: exactly(us) };
+    let times = PageTimes {
+        shared: Some(exactly(0.5)),
+        os_sequential: Some(exactly(1.0)),
+        os_random: Some(exactly(2.0)),
+        device_sequential: Some(exactly(8.0)),
+        device_random: Some(exactly(64.0)),
+        sparse: [(1, 64.0), (16, 16.0), (64, 16.0)].map(point).into(),
+        tuple: Some(exactly(0.25)),
+    };
+    Times::of(&times, 1e6).expect("all times")
+}
+
+fn asked(rows: f64, picks: [Option<Scan>; 4]) -> Asked {
+    Asked { table: TABLE, index: INDEX, rows, covered: false, picks: picks.to_vec() }
+}
+
+fn regrets(asked: &[Asked]) -> Regrets {
+    Regrets::of(asked, &CELLS, &CONCURRENCIES, &times())
+}
+
+const INDEX_SCAN: Option<Scan> = Some(Scan::Index);
+const BITMAP: Option<Scan> = Some(Scan::Bitmap);
+const ALL: Option<Scan> = Some(Scan::Sequential);
+
+/// Few rows and all rows. The first cell takes the index for both, the last reads all for both.
+fn few_and_all() -> [Asked; 2] {
+    [asked(10.0, [INDEX_SCAN, BITMAP, BITMAP, ALL]), asked(10_000.0, [INDEX_SCAN, ALL, ALL, ALL])]
+}
+
+fn close(a: f64, b: f64) -> bool {
+    (a / b - 1.0).abs() < 2e-3
+}
+
+#[test]
+fn the_best_cell_is_found_with_its_concurrency() {
+    let regrets = regrets(&few_and_all());
+    assert_eq!(regrets.queries(), 2);
+    let chosen = regrets.choose(&set(0, 1)).expect("a choice");
+    // Both cells in the middle are as good, and so are 16 and 64: nearest to what is set.
+    assert_eq!(chosen.settings, set(1, 16));
+    assert_eq!((chosen.random, chosen.sequential), ((4.0, 8.0), (1.0, 1.0)));
+    assert_eq!(chosen.concurrencies, (16, 64));
+    // Cold, no plan is faster than the one picked. Warm, the index scan is, for few rows.
+    let few = |scan, concurrency, caches| times().of_scan(scan, &TABLE, &INDEX, 10.0, concurrency, caches);
+    let warm = few(Scan::Bitmap, 0, Caches::Warm) / few(Scan::Index, 0, Caches::Warm);
+    let regret = chosen.regret;
+    assert!(warm > 1.0 && close(regret.worst_warm, warm) && close(regret.warm, warm.sqrt()), "{regret:?}");
+    assert!(close(regret.cold, 1.0) && close(regret.worst_cold, 1.0), "{regret:?}");
+    assert_eq!(regrets.at(&set(1, 16)), Some(regret));
+    // At 1 the bitmap scan of few rows takes 64 us a page instead of 16.
+    let slow = regrets.at(&set(1, 1)).expect("a regret");
+    let cold = few(Scan::Bitmap, 1, Caches::Cold) / few(Scan::Bitmap, 16, Caches::Cold);
+    assert!(cold > 1.5 && close(slow.worst_cold, cold) && close(slow.warm, regret.warm), "{slow:?}");
+    assert_eq!(regrets.at(&Settings { cell: cell(1.0, 2.0), concurrency: 1 }), None);
+}
+
+#[test]
+fn what_is_set_stays_if_it_is_as_good() {
+    let regrets = regrets(&few_and_all());
+    for (cell, concurrency) in [(1, 16), (1, 64), (2, 16), (2, 64)] {
+        let in_force = set(cell, concurrency);
+        assert_eq!(regrets.choose(&in_force).map(|chosen| chosen.settings), Some(in_force));
+    }
+    // Else the nearest of those as good, also to what was not asked for.
+    let from = Settings { cell: cell(1.0, 12.0), concurrency: 200 };
+    assert_eq!(regrets.choose(&from).map(|chosen| chosen.settings), Some(set(2, 64)));
+}
+
+#[test]
+fn without_bitmap_scans_any_concurrency_is_as_good() {
+    let regrets = regrets(&[asked(10_000.0, [INDEX_SCAN, INDEX_SCAN, INDEX_SCAN, ALL])]);
+    let chosen = regrets.choose(&set(0, 1)).expect("a choice");
+    assert_eq!((chosen.settings, chosen.concurrencies), (set(3, 1), (1, 64)));
+    assert_eq!((chosen.random, chosen.sequential), ((8.0, 8.0), (2.0, 2.0)));
+}
+
+#[test]
+fn a_plan_of_another_kind_says_nothing() {
+    let other = asked(10.0, [INDEX_SCAN, None, INDEX_SCAN, INDEX_SCAN]);
+    let with = regrets(&[few_and_all().to_vec(), vec![other.clone()]].concat());
+    assert_eq!((with.queries(), with.choose(&set(0, 1))), (2, regrets(&few_and_all()).choose(&set(0, 1))));
+    for none in [vec![other], Vec::new()] {
+        let none = regrets(&none);
+        assert_eq!((none.queries(), none.choose(&set(0, 1)), none.at(&set(0, 1))), (0, None, None));
+    }
+}
+
+#[test]
+fn the_index_alone_counts_only_where_it_holds_all() {
+    let only = |covered| {
+        let asked = Asked { covered, ..asked(100.0, [BITMAP; 4]) };
+        regrets(&[asked]).at(&set(0, 16)).expect("a regret")
+    };
+    assert!(close(only(false).worst_cold, 1.0));
+    assert!(only(true).worst_cold > 4.0, "{:?}", only(true));
+}

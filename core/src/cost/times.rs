@@ -1,0 +1,186 @@
+//! What reading a block takes, by the tier that serves it and the pattern in which it is asked for.
+//!
+//! The times are those of pages alone: what the executor does with a tuple stands in a row of its own, since the planner
+//! charges it apart.
+
+use serde::{Deserialize, Serialize};
+
+/// Who serves the block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Tier {
+    /// Shared buffers.
+    Shared,
+    /// The OS page cache.
+    Os,
+    /// The device.
+    Device,
+    /// Nobody: the processor's work on a tuple.
+    Cpu,
+}
+
+/// In which order blocks are asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Pattern {
+    /// One after the other, as a sequential scan reads.
+    Sequential,
+    /// In no order, one at a time, as an index scan on an uncorrelated column reads.
+    Random,
+    /// Ascending with gaps, as a bitmap heap scan reads.
+    Sparse,
+    /// No block: a tuple of a block that is in shared buffers.
+    Tuple,
+}
+
+/// A time in microseconds, with its 95 % interval where there is one.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Estimate {
+    /// The time.
+    pub us: f64,
+    /// Lower and upper end.
+    pub interval: Option<(f64, f64)>,
+}
+
+/// One measured time, as `io_probe_page_cost` shows it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TimeRow {
+    /// Who serves.
+    pub tier: Tier,
+    /// In which order.
+    pub pattern: Pattern,
+    /// Sparse only: share of the blocks that are fetched, over 0 and up to 1.
+    pub density: Option<f64>,
+    /// Reads that may be in flight: 1 for random, `effective_io_concurrency` for sparse (0 is no prefetch).
+    pub depth: Option<u32>,
+    /// Microseconds per block fetched; for a tuple, of all tuples of a block. None if it could not be measured.
+    pub us_per_block: Option<f64>,
+    /// Lower end of its 95 % interval.
+    pub ci_low_us: Option<f64>,
+    /// Upper end.
+    pub ci_high_us: Option<f64>,
+    /// Microseconds per tuple; only in the row of the tuple.
+    pub us_per_tuple: Option<f64>,
+}
+
+/// A point of the density curve.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Sparse {
+    /// Share of the blocks that are fetched.
+    pub density: f64,
+    /// `effective_io_concurrency`.
+    pub concurrency: u32,
+    /// Time per block fetched.
+    pub time: Estimate,
+}
+
+/// All times of a relation; None for what could not be measured.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct PageTimes {
+    /// A hit in shared buffers.
+    pub shared: Option<Estimate>,
+    /// From the OS page cache, one after the other.
+    pub os_sequential: Option<Estimate>,
+    /// From the OS page cache, in no order.
+    pub os_random: Option<Estimate>,
+    /// From the device, as a sequential scan of the server reads.
+    pub device_sequential: Option<Estimate>,
+    /// From the device, in no order, one at a time.
+    pub device_random: Option<Estimate>,
+    /// From the device, ascending with gaps.
+    pub sparse: Vec<Sparse>,
+    /// CPU of a tuple in a sequential scan, per tuple.
+    pub tuple: Option<Estimate>,
+}
+
+impl PageTimes {
+    /// The same without concurrencies that were not measured at each density: where they lack one, the curve would be taken
+    /// for flat.
+    pub fn with_whole_lines(mut self) -> Self {
+        let count =
+            |concurrency: u32| self.sparse.iter().filter(|point| point.concurrency == concurrency).count();
+        let counts: Vec<usize> = self.sparse.iter().map(|point| count(point.concurrency)).collect();
+        let most = counts.iter().copied().max().unwrap_or(0);
+        let mut counts = counts.into_iter();
+        self.sparse.retain(|_| counts.next() == Some(most));
+        self
+    }
+
+    /// The times of the rows; rows without a time are left out.
+    pub fn of_rows<'a>(rows: impl IntoIterator<Item = &'a TimeRow>) -> Self {
+        let mut times = Self::default();
+        for row in rows {
+            let Some(us) = row.us_per_block.filter(|us| us.is_finite() && *us > 0.0) else { continue };
+            let time = Estimate { us, interval: row.ci_low_us.zip(row.ci_high_us) };
+            let place = match (row.tier, row.pattern) {
+                (Tier::Shared, _) => &mut times.shared,
+                (Tier::Os, Pattern::Sequential) => &mut times.os_sequential,
+                (Tier::Os, Pattern::Random) => &mut times.os_random,
+                (Tier::Device, Pattern::Sequential) => &mut times.device_sequential,
+                (Tier::Device, Pattern::Random) => &mut times.device_random,
+                (Tier::Device, Pattern::Sparse) => {
+                    let point = row.density.zip(row.depth);
+                    times.sparse.extend(point.map(|(density, concurrency)| Sparse {
+                        density,
+                        concurrency,
+                        time,
+                    }));
+                    continue;
+                }
+                (Tier::Cpu, Pattern::Tuple) => {
+                    let tuples = row.us_per_tuple.filter(|one| *one > 0.0).map(|one| us / one);
+                    times.tuple = tuples.map(|tuples| time.divided_by(tuples));
+                    continue;
+                }
+                _ => continue,
+            };
+            *place = Some(time);
+        }
+        times
+    }
+
+    /// These, and of `earlier` ones what is lacking here. The curve is taken whole.
+    pub fn or(self, earlier: &Self) -> Self {
+        Self {
+            shared: self.shared.or(earlier.shared),
+            os_sequential: self.os_sequential.or(earlier.os_sequential),
+            os_random: self.os_random.or(earlier.os_random),
+            device_sequential: self.device_sequential.or(earlier.device_sequential),
+            device_random: self.device_random.or(earlier.device_random),
+            sparse: if self.sparse.is_empty() { earlier.sparse.clone() } else { self.sparse },
+            tuple: self.tuple.or(earlier.tuple),
+        }
+    }
+}
+
+impl Estimate {
+    /// The same, of a part: `n` parts take as long as the whole.
+    pub fn divided_by(self, n: f64) -> Self {
+        Self { us: self.us / n, interval: self.interval.map(|(low, high)| (low / n, high / n)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(us: f64) -> PageTimes {
+        let time = Some(Estimate { us, interval: None });
+        PageTimes {
+            shared: time,
+            os_sequential: time,
+            os_random: time,
+            device_sequential: time,
+            device_random: time,
+            sparse: time.map(|time| Sparse { density: 0.1, concurrency: 0, time }).into_iter().collect(),
+            tuple: time,
+        }
+    }
+
+    #[test]
+    fn earlier_times_fill_what_is_lacking() {
+        assert_eq!(all(1.0).or(&all(2.0)), all(1.0));
+        assert_eq!(PageTimes::default().or(&all(2.0)), all(2.0));
+        assert_eq!(all(1.0).or(&PageTimes::default()), all(1.0));
+    }
+}

@@ -1,0 +1,254 @@
+//! Measuring a relation's times: which ways, in which bounds, and what the rows have to say about it.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use io_probe_core::account::Account;
+use io_probe_core::cache;
+use io_probe_core::clock::Monotonic;
+use io_probe_core::cost::measure::{self, Measured, NotCold, Run};
+use io_probe_core::cost::{Count, PageTimes, Pattern, Tier, per_tuple};
+use io_probe_core::order::Permutation;
+use io_probe_core::pace::{Ask, Limits};
+use io_probe_core::witness::Witness;
+
+use super::row::Row;
+use crate::api::cache::cached_bytes_of;
+use crate::api::subject::{Identity, Subject};
+use crate::error::Result;
+use crate::gucs;
+use crate::measured_times;
+use crate::pg::buffers::flush_and_evict;
+use crate::pg::pages::PageReader;
+use crate::pg::progress::Progress;
+use crate::pg::{server, tuples};
+
+/// Densities by default, as the SQL signature says.
+pub(super) const DENSITIES: [f64; 7] = [0.03, 0.1, 0.2, 0.35, 0.5, 0.72, 1.0];
+
+/// Concurrencies by default, beside those in force for queries and for maintenance.
+const CONCURRENCIES: [u32; 4] = [0, 16, 64, 128];
+
+/// How long it takes by default.
+const DURATION: Duration = Duration::from_secs(14);
+
+/// Precision where the call asks for none.
+const PRECISION: f64 = 0.035;
+
+/// What to measure.
+#[derive(Debug, Clone)]
+pub(in crate::api) struct Wanted {
+    /// Densities of the curve.
+    pub(in crate::api) densities: Vec<f64>,
+    /// Its concurrencies; None for the usual ones and the one in force.
+    pub(in crate::api) concurrencies: Option<Vec<u32>>,
+    /// May it evict?
+    pub(in crate::api) evicts: bool,
+    /// Is it over at once if nothing comes from the device?
+    pub(in crate::api) only_cold: bool,
+    /// Which blocks.
+    pub(in crate::api) seed: u64,
+    /// In which bounds.
+    pub(in crate::api) limits: Limits,
+}
+
+impl Wanted {
+    /// The usual ways, in these bounds, if there is something to read from the device.
+    pub(in crate::api) fn usual(limits: Limits, evicts: bool, seed: u64) -> Self {
+        Self { densities: DENSITIES.to_vec(), concurrencies: None, evicts, only_cold: true, seed, limits }
+    }
+}
+
+/// Bounds of a call: unless it was told, it takes as long as this probe needs, and half of what a statement may.
+pub(in crate::api) fn limits(limits: Limits, told: bool) -> Limits {
+    let duration = if told { limits.duration } else { DURATION.min(gucs::max_duration() / 2) };
+    Limits { duration, precision: limits.precision.or(Some(PRECISION)), ..limits }
+}
+
+/// Tuples are counted at so many places, in so many blocks and in so few, so many times.
+const PLACES: u64 = 4;
+const LONG: u64 = 128;
+const SHORT: u64 = 16;
+const ROUNDS: usize = 6;
+
+/// With fewer blocks, in bytes, the caches below the kernel serve much of it.
+const SMALL: u64 = 64 << 20;
+
+/// Measures, and makes the rows.
+pub(in crate::api) fn measure(
+    subject: &Subject,
+    wanted: &Wanted,
+    progress: &Progress,
+    ask: &mut Ask<'_>,
+) -> Result<Vec<Row>> {
+    let identity = Identity::of(subject);
+    let fixed = subject.relation.file_tablespace().fixed_concurrency();
+    let concurrencies = concurrencies(subject, wanted, fixed);
+    if wanted.evicts {
+        flush_and_evict(&subject.relation);
+    }
+    let witness = Witness::new(Account::Own, &subject.placement.leaves, &subject.roots);
+    let most = concurrencies.iter().copied().max().unwrap_or(0);
+    let mut reader = PageReader::new(&subject.relation, &witness, most);
+    let buffered = reader.buffered();
+    let run = Run {
+        source: &subject.source,
+        densities: &wanted.densities,
+        concurrencies: &concurrencies,
+        window: subject.placement.read_ahead_kb.unwrap_or(0) << 10,
+        through_cache: !server::reads_direct(),
+        evicts: wanted.evicts,
+        only_cold: wanted.only_cold,
+        buffered: &buffered,
+        seed: wanted.seed,
+        limits: wanted.limits,
+    };
+    progress.path("server", 0);
+    let measured = measure::measure(&run, &mut reader, &Monotonic, ask, &mut |turns| progress.done(turns))?;
+    drop(reader);
+
+    let row = |tier, pattern| Row::new(tier, pattern, wanted.seed, &identity);
+    let mut rows = vec![
+        row(Tier::Shared, Pattern::Random).of(&measured.shared),
+        row(Tier::Os, Pattern::Sequential).of(&measured.os_sequential),
+        row(Tier::Os, Pattern::Random).at(None, 1).of(&measured.os_random),
+        row(Tier::Device, Pattern::Sequential).of(&measured.device_sequential),
+        row(Tier::Device, Pattern::Random).at(None, 1).of(&measured.device_random),
+    ];
+    for (concurrency, curve) in concurrencies.iter().zip(&measured.sparse) {
+        for (density, series) in wanted.densities.iter().zip(curve) {
+            rows.push(row(Tier::Device, Pattern::Sparse).at(Some(*density), *concurrency).of(series));
+        }
+    }
+    for row in &mut rows {
+        explain(row, &measured, subject, fixed);
+    }
+    let row = row(Tier::Cpu, Pattern::Tuple);
+    // Whoever waits for us does not wait for this, too.
+    rows.push(match measured.stop.filter(|stop| stop.is_for_all()) {
+        Some(stop) => row.not_begun(stop),
+        None if measured.not_cold == Some(NotCold::Holes) => row.without_tuples(),
+        None => of_tuples(row, subject, measured.hit_ns()),
+    });
+    let times = PageTimes::of_rows(rows.iter().map(|row| &row.time));
+    measured_times::remember(subject.relation.file_tablespace(), times);
+    Ok(rows)
+}
+
+/// Those of the curve, ascending.
+fn concurrencies(subject: &Subject, wanted: &Wanted, fixed: Option<u32>) -> Vec<u32> {
+    let place = subject.relation.file_tablespace();
+    let in_force = [place.io_concurrency(), place.maintenance_concurrency()];
+    let mut concurrencies = match &wanted.concurrencies {
+        Some(concurrencies) => concurrencies.clone(),
+        None => CONCURRENCIES.into_iter().chain(in_force).collect(),
+    };
+    if wanted.concurrencies.is_none() {
+        // The usual ones give way to the cap.
+        concurrencies.retain(|concurrency| gucs::depth(Some(*concurrency), 1).is_ok());
+    }
+    concurrencies.retain(|concurrency| fixed.is_none_or(|fixed| fixed == *concurrency));
+    concurrencies.sort_unstable();
+    concurrencies.dedup();
+    concurrencies
+}
+
+/// Says what is to be known about a row.
+fn explain(row: &mut Row, measured: &Measured, subject: &Subject, fixed: Option<u32>) {
+    let from_device = row.is_from_device();
+    if row.has_no_time() {
+        row.verdict.status = "partial";
+        let why = match () {
+            () if subject.source.blocks() == 0 => "the relation is empty",
+            () if from_device => match measured.not_cold {
+                Some(NotCold::Cached) => {
+                    "no stretch of the relation is without pages in the OS cache: with cold => true it may be evicted"
+                }
+                Some(NotCold::Buffered) => {
+                    "no stretch of the relation is without many pages in shared buffers: take a larger one"
+                }
+                Some(NotCold::Holes) => "the relation's blocks were never written to its files (holes)",
+                None => "not enough turns",
+            },
+            () if server::reads_direct() && row.is_from_os() => "the server reads past the OS cache",
+            () => "not enough turns",
+        };
+        row.verdict.note(why);
+    }
+    let block_size = subject.block_size();
+    if from_device && subject.source.blocks() * block_size < SMALL {
+        row.verdict.note("a small relation: caches below the kernel may serve it");
+    } else if from_device && measured.passes > 1 {
+        row.verdict.note(format!(
+            "blocks were read up to {} times: caches below the kernel may serve them",
+            measured.passes
+        ));
+    }
+    if let Some(fixed) = fixed.filter(|_| row.is_sparse()) {
+        row.verdict.note(format!(
+            "the tablespace has effective_io_concurrency {fixed} of its own: others can't be measured in it"
+        ));
+    }
+    if measured.paused {
+        row.verdict.note("rate-limited: with pauses between turns, each of which ran at full speed");
+    }
+    measured.stop.into_iter().for_each(|stop| row.verdict.stopped(stop));
+}
+
+/// Counts tuples in blocks that stay in shared buffers.
+fn of_tuples(mut row: Row, subject: &Subject, hit_ns: f64) -> Row {
+    let blocks = subject.source.blocks();
+    if let Err(why) = subject.relation.tuples_can_be_counted() {
+        row.verdict.status = "partial";
+        row.verdict.note(why);
+        return row;
+    }
+    let (long, short) = (LONG.min(blocks), SHORT.min(blocks / 2));
+    // The same each time: up to 16 they stay in shared buffers, and other calls shall not find more and more there.
+    let places = Permutation::new((blocks / long.max(1)).max(1), 0);
+    let ranges: Vec<_> = (0..PLACES.min(places.len()))
+        .map(|place| places.at(place) * long)
+        .flat_map(|start| [start..start + long, start..start + short])
+        .collect();
+    let places: Vec<_> = ranges.iter().step_by(2).cloned().collect();
+    let cold = cold_around(subject, &places);
+    // The first round brings them into shared buffers.
+    let mut pairs = Vec::new();
+    for _ in 0..=ROUNDS {
+        let Some(counted) = tuples::count(&subject.relation, &ranges) else { break };
+        for (counts, ranges) in counted.chunks_exact(2).zip(ranges.chunks_exact(2)) {
+            let count = |index: usize| Count {
+                ns: counts[index].ns,
+                tuples: counts[index].tuples,
+                blocks: ranges[index].end - ranges[index].start,
+            };
+            if counts.iter().all(|counted| counted.reads == 0) {
+                pairs.push((count(0), count(1)));
+            }
+        }
+    }
+    for blocks in cold {
+        if let Err(error) = cache::drop_blocks(&subject.source, blocks) {
+            row.verdict.note(format!("what was read for the tuples stays in the OS cache: {error}"));
+            break;
+        }
+    }
+    match per_tuple(&pairs, hit_ns) {
+        Some(tuple) => row.of_tuple(&tuple),
+        None => {
+            row.verdict.status = "partial";
+            row.verdict.note("no tuples were found, or not in shared buffers");
+        }
+    }
+    row
+}
+
+/// Those of the places, with as much behind each as the kernel may read ahead, of which the OS cache holds nothing.
+fn cold_around(subject: &Subject, places: &[Range<u64>]) -> Vec<Range<u64>> {
+    let window = (subject.placement.read_ahead_kb.unwrap_or(0) << 10) / subject.block_size();
+    places
+        .iter()
+        .map(|place| place.start..(place.end + window).min(subject.source.blocks()))
+        .filter(|around| cached_bytes_of(&subject.source, around.clone()) == Some(0))
+        .collect()
+}

@@ -1,0 +1,232 @@
+//! io_combine_limit (from PostgreSQL 17 on), from scans on the server's own path under several limits in turn.
+
+use std::ops::Range;
+
+use io_probe_core::account::Account;
+use io_probe_core::advice::{Choice, Contest, Turn, contest, plateau};
+use io_probe_core::clock::Monotonic;
+use io_probe_core::pace::{Ask, Limits, Stop};
+use io_probe_core::scan::{self, Scan};
+use io_probe_core::stats::median;
+use io_probe_core::witness::Witness;
+use serde_json::{Value, json};
+
+use super::Call;
+use super::place::{Candidate, Place};
+use super::row::Row;
+use super::setting::Setting;
+use crate::api::arguments::figure;
+use crate::api::cache::cached_bytes_of;
+use crate::api::subject::Subject;
+use crate::error::Result;
+use crate::pg::buffers::{BufferReader, Resident, Usage};
+use crate::pg::relation::Fork;
+use crate::pg::{interrupts, server};
+use crate::statement;
+
+/// Limits to compare with what is set, in blocks.
+const LIMITS: [u64; 3] = [8, 16, 32];
+/// The highest that there is where the server has no setting for it.
+const HIGHEST: u64 = 32;
+/// A turn reads so much at most, in bytes.
+const TURN: u64 = 16 << 20;
+/// A turn reads cold if no more than this share of it was cached.
+const CACHED: f64 = 0.01;
+/// Precision where the call asks for none.
+const PRECISION: f64 = 0.02;
+
+/// A row, where the server has the setting.
+pub(super) fn rows(call: &Call<'_>, places: &[Place]) -> Result<Vec<Row>> {
+    let row = call.wants(Setting::IoCombineLimit).then(|| Row::of_cluster(Setting::IoCombineLimit)).flatten();
+    let Some(row) = row else { return Ok(Vec::new()) };
+    let largest = places
+        .iter()
+        .filter_map(|place| Some((place, place.relation()?)))
+        .max_by_key(|(_, relation)| relation.bytes);
+    let Some((place, relation)) = largest else {
+        let why = match places {
+            [place] => place.why_none(),
+            _ => "not measured: there is no table of 8 MiB or more that you may read",
+        };
+        return Ok(vec![row.used(places.first().and_then(|place| place.used(None))).unknown(why)]);
+    };
+    let row = row.used(Some(relation.oid)).rests_on("tablespace", place.spcname.clone());
+    if let Some(stop) = statement::over() {
+        return Ok(vec![row.unknown(stop.to_string())]);
+    }
+    let blocks = |name| server::setting(name).and_then(|value| value.parse::<u64>().ok());
+    let highest = blocks(c"io_max_combine_limit").unwrap_or(HIGHEST);
+    let Some(current) = blocks(c"io_combine_limit").map(|set| set.min(highest)) else {
+        return Ok(vec![row.unknown("not measured: the value in force is unknown")]);
+    };
+    let mut limits: Vec<u64> =
+        LIMITS.into_iter().filter(|limit| *limit <= highest).chain([current]).collect();
+    limits.sort_unstable();
+    limits.dedup();
+    let found = measure(call, relation, &limits, current)?;
+    let row =
+        row.rests_on("io_max_combine_limit", shown(highest)).rests_on("read_method", server::read_method());
+    Ok(vec![judge(row, &found, &limits, current, call.request.cold)])
+}
+
+/// As SHOW prints so many blocks.
+fn shown(blocks: u64) -> String {
+    format!("{}kB", blocks * u64::from(pgrx::pg_sys::BLCKSZ) / 1024)
+}
+
+fn judge(row: Row, found: &Contest, limits: &[u64], current: u64, cold: bool) -> Row {
+    let in_force = limits.iter().position(|limit| *limit == current).unwrap_or(0);
+    let ratios: Vec<_> = (0..limits.len()).map(|index| found.ratio(index, in_force)).collect();
+    let evidence = |(index, limit): (usize, &u64)| {
+        let times: Vec<f64> = found.rounds.iter().map(|round| round[index]).collect();
+        let ratio = ratios[index];
+        json!({
+            "limit": shown(*limit), "us_per_block": median(&times).map(|ns| figure(ns / 1e3)),
+            "to_current": ratio.map(|r| figure(r.value)), "ci_low": ratio.map(|r| figure(r.low)),
+            "ci_high": ratio.map(|r| figure(r.high)),
+        })
+    };
+    let row = row
+        .rests_on("limits", limits.iter().enumerate().map(evidence).collect::<Vec<Value>>())
+        .rests_on("rounds", found.rounds.len() as u64)
+        .rests_on("turns_left_out", found.unfit);
+    let choices: Option<Vec<Choice>> = limits
+        .iter()
+        .zip(&ratios)
+        .map(|(value, ratio)| Some(Choice { value: *value, time: (*ratio)? }))
+        .collect();
+    let Some(plateau) = choices.as_ref().and_then(|choices| plateau(choices, current)) else {
+        return row.unknown(match found.stop {
+            Some(stop) => stop.to_string(),
+            None if !cold => "not measured: too little of the largest table lies outside of the caches; with cold => true it evicts what it reads".to_owned(),
+            None if found.unfit > 0 => "the caches do not let go of the table, or others read it, too".to_owned(),
+            None => "there was too little time for six rounds: give it a longer duration".to_owned(),
+        });
+    };
+    let row = row.between(shown(plateau.low), shown(plateau.high));
+    if plateau.holds_current {
+        return row.keep("no other limit makes a cold scan faster beyond the noise: keep what you have");
+    }
+    let best = shown(plateau.best);
+    let ratio = limits.iter().position(|limit| *limit == plateau.best).and_then(|index| ratios[index]);
+    let gain = 1.0 / ratio.map_or(1.0, |ratio| ratio.value);
+    let why = format!(
+        "a cold sequential scan is {gain:.2} times as fast with {best} as with {}, beyond the noise",
+        shown(current)
+    );
+    row.alter(best.clone(), &format!("'{best}'"), why)
+}
+
+fn measure(call: &Call<'_>, relation: Candidate, limits: &[u64], current: u64) -> Result<Contest> {
+    let subject = Subject::open(relation.oid, Fork::MAIN, "io_probe_recommend")?;
+    let length = (TURN / subject.block_size()).min(subject.source.blocks().max(1));
+    let mut stretches = Stretches { subject: &subject, length, next: 0, cold: call.request.cold };
+    let witness = Witness::new(Account::Own, &subject.placement.leaves, &subject.roots);
+    let bounds = Limits {
+        shared: statement::left(),
+        precision: call.limits.precision.or(Some(PRECISION)),
+        ..call.limits
+    };
+    let mut ask = interrupts::ask(subject.relation.locked());
+    let mut ask = || statement::over().or_else(&mut ask);
+    let mut done = 0;
+    call.progress.path(Setting::IoCombineLimit.name(), 0);
+    let mut turn = |contender: usize, ask: &mut Ask<'_>| -> Result<Turn> {
+        let blocks = match stretches.next(ask)? {
+            Stretch::Cold(blocks) => blocks,
+            Stretch::Cached => return Ok(Turn::Unfit),
+            Stretch::None => return Ok(Turn::Exhausted),
+            Stretch::Stopped(stop) => return Ok(Turn::Stopped(stop)),
+        };
+        let mut reader = BufferReader::combining(&subject.relation, limits[contender] as u32);
+        let whole = Limits { shared: statement::left(), ..Limits::none() };
+        let mut ask = || ask();
+        let scan = scan::scan(
+            &subject.source,
+            blocks.clone(),
+            &mut reader,
+            &whole,
+            &Monotonic,
+            &mut ask,
+            &mut |_| (),
+        )?;
+        // What the kernel still reads ahead must not be in the next turn's way.
+        witness.settle();
+        done += 1;
+        call.progress.done(done);
+        Ok(judge_turn(&scan, reader.usage(), blocks.end - blocks.start, subject.block_size()))
+    };
+    let in_force = limits.iter().position(|limit| *limit == current).unwrap_or(0);
+    let bytes = length * subject.block_size();
+    contest(limits.len(), in_force, bytes, &bounds, &Monotonic, &mut ask, &mut turn)
+}
+
+/// A turn counts if it read all of its blocks, and none of them from a cache.
+fn judge_turn(scan: &Scan, usage: Usage, blocks: u64, block_size: u64) -> Turn {
+    if let Some(stop) = scan.stop {
+        return Turn::Stopped(stop);
+    }
+    let few = (blocks as f64 * CACHED) as u64;
+    let cached = scan.cached_bytes.unwrap_or(0) / block_size;
+    if scan.holes > 0 || usage.hits() > few || cached > few || scan.rated.work == 0 {
+        return Turn::Unfit;
+    }
+    Turn::Took(scan.rated.ns as f64 / scan.rated.work as f64)
+}
+
+/// Stretches of a relation that no cache holds, one after another.
+struct Stretches<'a> {
+    subject: &'a Subject,
+    /// Blocks of each.
+    length: u64,
+    next: u64,
+    /// May they be evicted?
+    cold: bool,
+}
+
+enum Stretch {
+    /// Read this one.
+    Cold(Range<u64>),
+    /// It could not be evicted.
+    Cached,
+    /// There are no more.
+    None,
+    Stopped(Stop),
+}
+
+impl Stretches<'_> {
+    fn next(&mut self, ask: &mut Ask<'_>) -> Result<Stretch> {
+        let (source, count) = (&self.subject.source, self.subject.source.blocks() / self.length);
+        let mut resident = Resident::new(&self.subject.relation, Fork::MAIN);
+        loop {
+            if self.next >= count {
+                if !self.cold {
+                    return Ok(Stretch::None);
+                }
+                self.next = 0;
+            }
+            let blocks = self.next * self.length..(self.next + 1) * self.length;
+            self.next += 1;
+            if let Some(stop) = ask() {
+                return Ok(Stretch::Stopped(stop));
+            }
+            let few = (self.length as f64 * CACHED) as u64;
+            let is_cold = |resident: &Resident<'_>| {
+                let cached = cached_bytes_of(source, blocks.clone());
+                cached.is_some_and(|bytes| bytes / self.subject.block_size() <= few)
+                    && resident.count_in(blocks.clone()) <= few
+            };
+            if is_cold(&resident) {
+                return Ok(Stretch::Cold(blocks));
+            }
+            if !self.cold {
+                continue;
+            }
+            if let Some(stop) = self.subject.evict(blocks.clone(), ask)? {
+                return Ok(Stretch::Stopped(stop));
+            }
+            resident = Resident::new(&self.subject.relation, Fork::MAIN);
+            return Ok(if is_cold(&resident) { Stretch::Cold(blocks) } else { Stretch::Cached });
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! random_page_cost, seq_page_cost, effective_io_concurrency and maintenance_io_concurrency of a tablespace.
+
+mod hits;
+mod planned;
+mod verdict;
+
+use io_probe_core::cost::blend::{Blend, HitRatios};
+use io_probe_core::cost::choose::{Cell, Chosen, Settings};
+use io_probe_core::cost::curve::{Curve, Use};
+use io_probe_core::cost::model::Times;
+use io_probe_core::cost::{Estimate, PageTimes};
+use io_probe_core::pace::Limits;
+use serde_json::{Value, json};
+
+use self::planned::{Answers, cells};
+use super::Call;
+use super::place::{Candidate, Place};
+use super::row::Row;
+use super::setting::Setting;
+use super::{Cache, Unit};
+use crate::api::arguments::{figure, seed};
+use crate::api::page_cost::{self, Wanted};
+use crate::api::subject::Subject;
+use crate::error::Result;
+use crate::pg::relation::Fork;
+use crate::pg::{interrupts, planner, server};
+use crate::statement;
+
+/// A row for each of the four that is wanted, from what was measured on the tablespace's relations.
+pub(super) fn rows(call: &Call<'_>, place: &Place) -> Result<Vec<Row>> {
+    let wanted: Vec<Setting> =
+        Setting::OF_TABLESPACE.into_iter().filter(|setting| call.wants(*setting)).collect();
+    if wanted.is_empty() {
+        return Ok(Vec::new());
+    }
+    let all = |relation: Option<Candidate>, why: &str| {
+        let row = |setting| Row::of_tablespace(setting, place).used(place.used(relation)).unknown(why);
+        Ok(wanted.iter().map(|setting| row(*setting)).collect())
+    };
+    let (mut last, mut why) = (None, place.why_none().to_owned());
+    for relation in place.free_relations() {
+        if let Some(stop) = statement::over() {
+            return all(last, &stop.to_string());
+        }
+        let measured = match Measured::of(call, relation) {
+            Ok(measured) => measured,
+            // Of several tables one may be gone by now.
+            Err(_) if !place.is_named() => continue,
+            Err(error) => return Err(error),
+        };
+        if let Some(lacking) =
+            measured.lacking.as_ref().filter(|_| measured.times.device_sequential.is_none())
+        {
+            // Another one may have a part that is not cached.
+            (last, why) = (last.or(Some(relation)), format!("not all times could be measured: {lacking}"));
+            continue;
+        }
+        let advice = Advice::of(call, place, &measured);
+        let row = |setting| Row::of_tablespace(setting, place).used(place.used(Some(relation)));
+        return Ok(wanted.iter().map(|setting| advice.tell(*setting, row(*setting))).collect());
+    }
+    all(last, &why)
+}
+
+/// The times of a relation.
+struct Measured {
+    times: PageTimes,
+    /// Why one is lacking, if so.
+    lacking: Option<String>,
+}
+
+impl Measured {
+    fn of(call: &Call<'_>, relation: Candidate) -> Result<Self> {
+        let subject = Subject::open(relation.oid, Fork::MAIN, "io_probe_recommend")?;
+        let limits = page_cost::limits(call.request.limits, call.request.given);
+        let limits = Limits { shared: statement::left(), ..limits };
+        let mut ask = interrupts::ask(subject.relation.locked());
+        let mut ask = || statement::over().or_else(&mut ask);
+        let wanted = Wanted::usual(limits, call.request.cold, seed(None));
+        let rows = page_cost::measure(&subject, &wanted, call.progress, &mut ask)?;
+        let times = PageTimes::of_rows(rows.iter().map(|row| &row.time)).with_whole_lines();
+        // Of those that are lacking, the device's say why.
+        let lacking = rows.iter().filter(|row| row.has_no_time()).max_by_key(|row| row.is_from_device());
+        let lacking = lacking.map(|row| row.verdict.notes.join("; "));
+        Ok(Self { times, lacking })
+    }
+}
+
+/// What the times say.
+struct Advice<'a> {
+    call: &'a Call<'a>,
+    measured: &'a Measured,
+    in_force: Settings,
+    maintenance: Option<u32>,
+    hits: Option<HitRatios>,
+    planned: Option<std::result::Result<(Answers, Chosen), String>>,
+}
+
+impl<'a> Advice<'a> {
+    fn of(call: &'a Call<'a>, place: &Place, measured: &'a Measured) -> Self {
+        let number = |setting: Setting| {
+            Row::of_tablespace(setting, place).current().and_then(|value| value.parse::<f64>().ok())
+        };
+        let in_force = Settings {
+            cell: Cell {
+                sequential: number(Setting::SeqPageCost).unwrap_or(1.0),
+                random: number(Setting::RandomPageCost).unwrap_or(4.0),
+            },
+            concurrency: number(Setting::EffectiveIoConcurrency).unwrap_or(1.0) as u32,
+        };
+        let hits = match call.request.cache {
+            Cache::Current => hits::of_residency(&place.relations),
+            Cache::Stats => hits::of_statistics(&place.relations),
+            Cache::Cold | Cache::Planned => None,
+        };
+        let mut advice = Self {
+            call,
+            measured,
+            in_force,
+            maintenance: number(Setting::MaintenanceIoConcurrency).map(|number| number as u32),
+            hits,
+            planned: None,
+        };
+        if call.request.cache == Cache::Planned {
+            advice.planned = Times::of(&measured.times, server::shared_buffers())
+                .ok()
+                .map(|times| advice.ask_planner(place, &times));
+        }
+        advice
+    }
+
+    fn ask_planner(&self, place: &Place, times: &Times) -> std::result::Result<(Answers, Chosen), String> {
+        let Some(curve) =
+            self.curve().filter(|curve| curve.concurrencies().any(|concurrency| concurrency == 0))
+        else {
+            return Err("reads with gaps were not measured without prefetch: an effective_io_concurrency of the tablespace's own rules there, RESET it to compare".to_owned());
+        };
+        let tables: Vec<_> = place.relations.iter().map(|relation| relation.oid).collect();
+        let anchor = match self.call.request.unit {
+            // Who does not ask for it will not set it.
+            Unit::Cpu if self.call.wants(Setting::SeqPageCost) => self.raw_in_cpu().map(|costs| costs.0),
+            _ => None,
+        };
+        let cells = cells(self.in_force.cell, anchor);
+        let mut concurrencies = vec![self.in_force.concurrency];
+        if self.call.wants(Setting::EffectiveIoConcurrency) {
+            concurrencies.extend(curve.concurrencies());
+        }
+        concurrencies.sort_unstable();
+        concurrencies.dedup();
+        let answers = planned::ask(&tables, &cells, &concurrencies, times)?;
+        let measured = &self.measured.times;
+        let known = |time: Option<Estimate>| time.is_some_and(|time| !verdict::is_too_wide(time));
+        if !known(measured.device_random) || !known(measured.device_sequential) || !curve.has_intervals() {
+            return Err(
+                "the intervals of the times are too wide: measure for longer, or when the device is idle"
+                    .to_owned(),
+            );
+        }
+        let chosen = answers.regrets.choose(&self.in_force).ok_or_else(|| "no query tells".to_owned())?;
+        Ok((answers, chosen))
+    }
+
+    fn blend(&self) -> Option<Blend> {
+        let times = &self.measured.times;
+        let (random, sequential) = times.device_random.zip(times.device_sequential)?;
+        match self.call.request.cache {
+            Cache::Cold | Cache::Planned => Some(Blend::raw(random, sequential)),
+            Cache::Current => Some(Blend::cached(random, sequential, times.os_random?, self.hits?)),
+            Cache::Stats => Some(Blend::cached(random, sequential, times.shared?, self.hits?)),
+        }
+    }
+
+    /// Both raw costs with the processor's costs as they are.
+    fn raw_in_cpu(&self) -> Option<(f64, f64)> {
+        let times = &self.measured.times;
+        let (random, sequential) = times.device_random.zip(times.device_sequential)?;
+        let costs =
+            Blend::raw(random, sequential).in_cpu(times.tuple?, planner::cost_in_force(c"cpu_tuple_cost"))?;
+        Some((costs.sequential.value, costs.random.value))
+    }
+
+    fn curve(&self) -> Option<Curve> {
+        Curve::of(&self.measured.times)
+    }
+
+    /// The figures that all rests on, on a row.
+    fn evidence(&self, row: Row) -> Row {
+        let times = &self.measured.times;
+        let shown = |time: Option<Estimate>| time.map_or(Value::Null, |time| json!(figure(time.us)));
+        let interval = |time: Option<Estimate>| {
+            let interval = time.and_then(|time| time.interval);
+            interval.map_or(Value::Null, |(low, high)| json!([figure(low), figure(high)]))
+        };
+        let row = row
+            .rests_on("random_us", shown(times.device_random))
+            .rests_on("random_ci_us", interval(times.device_random))
+            .rests_on("sequential_us", shown(times.device_sequential))
+            .rests_on("sequential_ci_us", interval(times.device_sequential))
+            .rests_on("os_random_us", shown(times.os_random))
+            .rests_on("os_sequential_us", shown(times.os_sequential))
+            .rests_on("shared_us", shown(times.shared))
+            .rests_on("tuple_us", shown(times.tuple));
+        match self.hits {
+            Some(hits) => row
+                .rests_on("random_hit_ratio", figure(hits.random))
+                .rests_on("sequential_hit_ratio", figure(hits.sequential)),
+            None => row,
+        }
+    }
+}
+
+/// Which reads a concurrency is for.
+fn use_of(setting: Setting) -> Use {
+    if setting == Setting::MaintenanceIoConcurrency { Use::Maintenance } else { Use::Queries }
+}

@@ -1,0 +1,136 @@
+//! The tablespaces that there is advice for, and the relations to measure there.
+
+use io_probe_core::device::{self, Placement, Roots};
+use pgrx::pg_sys;
+
+use crate::api::subject::Subject;
+use crate::error::Result;
+use crate::pg::catalog::{self, UserTable};
+use crate::pg::interrupts;
+use crate::pg::relation::{Fork, Relation};
+use crate::pg::server;
+
+/// A relation of less, in bytes, says too little.
+const LEAST_BYTES: u64 = 8 << 20;
+
+/// No more relations of a tablespace are of use.
+const MOST_RELATIONS: usize = 16;
+
+/// A relation that can be measured.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Candidate {
+    pub(super) oid: pg_sys::Oid,
+    /// Of the main fork.
+    pub(super) bytes: u64,
+}
+
+/// A tablespace.
+pub(super) struct Place {
+    pub(super) spcname: String,
+    /// Settings of its own, as `setting=value`.
+    options: Vec<String>,
+    /// The devices below it.
+    pub(super) placement: Placement,
+    /// Relations to measure, the largest first: 8 MiB and more, and the caller may read them.
+    pub(super) relations: Vec<Candidate>,
+    /// Why there are none, if so.
+    why_none: String,
+    /// The relation that the call names.
+    named: Option<pg_sys::Oid>,
+}
+
+impl Place {
+    /// That of the relation that is given; or else each one that holds user tables, by name.
+    pub(super) fn all(rel: Option<pg_sys::Oid>) -> Result<Vec<Self>> {
+        match rel {
+            Some(rel) => Ok(vec![Self::of(rel)?]),
+            None => Ok(Self::of_user_tables()),
+        }
+    }
+
+    fn of(rel: pg_sys::Oid) -> Result<Self> {
+        let subject = Subject::open(rel, Fork::MAIN, "io_probe_recommend")?;
+        let spcname = subject.relation.tablespace().unwrap_or_default();
+        let bytes = subject.source.blocks() * subject.block_size();
+        let (mut relations, mut why_none) = (vec![Candidate { oid: rel, bytes }], String::new());
+        if subject.relation.is_temporary() {
+            relations.clear();
+            why_none.push_str("not measured: a temporary table is read through buffers of the session's own");
+        } else if bytes < LEAST_BYTES {
+            relations.clear();
+            why_none.push_str("not measured: the relation has less than 8 MiB, which is too little to tell");
+        }
+        let options = Self::options(&spcname, &catalog::tablespace_options());
+        Ok(Self { spcname, options, placement: subject.placement, relations, why_none, named: Some(rel) })
+    }
+
+    fn of_user_tables() -> Vec<Self> {
+        let mut tables = catalog::user_tables();
+        tables.sort_by(|a, b| a.spcname.cmp(&b.spcname));
+        let (options, objects, roots) = (catalog::tablespace_options(), server::objects(), Roots::default());
+        let of_tables = |tables: &[UserTable]| {
+            let spcname = tables[0].spcname.clone();
+            let candidate = |table: &UserTable| {
+                interrupts::check();
+                Candidate { oid: table.oid, bytes: table.bytes() }
+            };
+            let mut relations: Vec<Candidate> = tables
+                .iter()
+                .filter(|table| table.may_probe)
+                .map(candidate)
+                .filter(|candidate| candidate.bytes >= LEAST_BYTES)
+                .collect();
+            relations.sort_by_key(|candidate| (std::cmp::Reverse(candidate.bytes), candidate.oid.to_u32()));
+            relations.truncate(MOST_RELATIONS);
+            let object = objects.iter().find(|object| object.tablespace.as_ref() == Some(&spcname));
+            Self {
+                options: Self::options(&spcname, &options),
+                placement: object.map(|object| device::locate(&object.directory, &roots)).unwrap_or_default(),
+                relations,
+                why_none: "not measured: it has no table of 8 MiB or more that you may read".to_owned(),
+                named: None,
+                spcname,
+            }
+        };
+        tables.chunk_by(|a, b| a.spcname == b.spcname).map(of_tables).collect()
+    }
+
+    fn options(spcname: &str, all: &[(String, String)]) -> Vec<String> {
+        all.iter().filter(|(name, _)| name == spcname).map(|(_, option)| option.clone()).collect()
+    }
+
+    /// The value of a setting of its own.
+    pub(super) fn option(&self, setting: &str) -> Option<&str> {
+        self.options.iter().find_map(|option| option.strip_prefix(setting)?.strip_prefix('='))
+    }
+
+    /// The largest relation that nobody keeps from us right now. Of the one that was named the caller waits for the lock.
+    pub(super) fn relation(&self) -> Option<Candidate> {
+        self.free_relations().next()
+    }
+
+    /// Is it the place of the relation that the call names?
+    pub(super) fn is_named(&self) -> bool {
+        self.named.is_some()
+    }
+
+    /// All such, the largest first.
+    pub(super) fn free_relations(&self) -> impl Iterator<Item = Candidate> {
+        let is_free = |relation: &&Candidate| self.named.is_some() || Relation::is_free(relation.oid);
+        self.relations.iter().filter(is_free).copied()
+    }
+
+    /// Why there is none that can be measured now.
+    pub(super) fn why_none(&self) -> &str {
+        if self.relations.is_empty() {
+            &self.why_none
+        } else {
+            "not measured: others hold strong locks on its tables"
+        }
+    }
+
+    /// What a row says that was to be measured on `relation`.
+    pub(super) fn used(&self, relation: Option<Candidate>) -> Option<pg_sys::Oid> {
+        relation.map(|relation| relation.oid).or(self.named)
+    }
+}

@@ -1,0 +1,123 @@
+//! `io_probe_recommend_row`: what is set, what should be, and why.
+
+use pgrx::pg_sys;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::place::Place;
+use super::setting::Setting;
+use crate::pg::catalog;
+
+/// The type's comments say what each attribute means.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Row {
+    scope: &'static str,
+    name: Option<String>,
+    setting: &'static str,
+    current: Option<String>,
+    current_source: Option<String>,
+    recommended: Option<String>,
+    low: Option<String>,
+    high: Option<String>,
+    applies: &'static str,
+    statement: Option<String>,
+    why: String,
+    rel_used: Option<u32>,
+    evidence: Map<String, Value>,
+}
+
+impl Row {
+    fn new(scope: &'static str, name: Option<String>, setting: Setting, applies: &'static str) -> Self {
+        Self {
+            scope,
+            name,
+            setting: setting.name(),
+            current: None,
+            current_source: None,
+            recommended: None,
+            low: None,
+            high: None,
+            applies,
+            statement: None,
+            why: String::new(),
+            rel_used: None,
+            evidence: Map::new(),
+        }
+    }
+
+    /// Of a setting of the whole server; None where this server has none such.
+    pub(super) fn of_cluster(setting: Setting) -> Option<Self> {
+        let found = catalog::setting(setting.name())?;
+        let row = Self::new("cluster", None, setting, "reload");
+        Some(Self { current: Some(found.value), current_source: Some(found.source), ..row })
+    }
+
+    /// Of a setting that a tablespace may have of its own; if it has not, the server's counts there.
+    pub(super) fn of_tablespace(setting: Setting, place: &Place) -> Self {
+        let (current, current_source) = match place.option(setting.name()) {
+            Some(own) => (Some(own.to_owned()), Some("tablespace".to_owned())),
+            None => catalog::setting(setting.name()).map(|found| (found.value, found.source)).unzip(),
+        };
+        let row = Self::new("tablespace", Some(place.spcname.clone()), setting, "now");
+        Self { current, current_source, ..row }
+    }
+
+    /// Of a setting of a device in the kernel.
+    pub(super) fn of_device(setting: Setting, name: Option<String>, current: Option<u64>) -> Self {
+        let row = Self::new("device", name, setting, "root");
+        Self {
+            current: current.map(|kb| kb.to_string()),
+            current_source: current.map(|_| "/sys".to_owned()),
+            ..row
+        }
+    }
+
+    /// The value that is set, as it is printed.
+    pub(super) fn current(&self) -> Option<&str> {
+        self.current.as_deref()
+    }
+
+    /// There is no advice, for this reason.
+    pub(super) fn unknown(self, why: impl Into<String>) -> Self {
+        Self { why: why.into(), ..self }
+    }
+
+    /// What is set is right.
+    pub(super) fn keep(self, why: impl Into<String>) -> Self {
+        Self { recommended: self.current.clone(), why: why.into(), ..self }
+    }
+
+    /// Another value is better, and this statement sets it.
+    pub(super) fn change(self, value: impl Into<String>, statement: String, why: impl Into<String>) -> Self {
+        Self { recommended: Some(value.into()), statement: Some(statement), why: why.into(), ..self }
+    }
+
+    /// Another value is better, and ALTER SYSTEM or ALTER TABLESPACE sets it; `literal` is the value as those take it.
+    pub(super) fn alter(self, value: impl Into<String>, literal: &str, why: impl Into<String>) -> Self {
+        let setting = self.setting;
+        let statement = match self.name.as_ref().filter(|_| self.scope == "tablespace") {
+            Some(name) => {
+                let name = pgrx::spi::quote_identifier(name);
+                format!("ALTER TABLESPACE {name} SET ({setting} = {literal})")
+            }
+            None => format!("ALTER SYSTEM SET {setting} = {literal}; SELECT pg_reload_conf()"),
+        };
+        self.change(value, statement, why)
+    }
+
+    /// From and to where a value is as good.
+    pub(super) fn between(self, low: impl Into<String>, high: impl Into<String>) -> Self {
+        Self { low: Some(low.into()), high: Some(high.into()), ..self }
+    }
+
+    /// The relation that was measured, or would have been.
+    pub(super) fn used(self, relation: Option<pg_sys::Oid>) -> Self {
+        Self { rel_used: relation.map(|oid| oid.to_u32()), ..self }
+    }
+
+    /// A figure that the advice rests on.
+    pub(super) fn rests_on(mut self, name: &str, figure: impl Into<Value>) -> Self {
+        self.evidence.insert(name.to_owned(), figure.into());
+        self
+    }
+}

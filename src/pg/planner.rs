@@ -1,0 +1,221 @@
+//! Asking the planner: which plan it picks for a query under other page costs. The queries are planned, not executed.
+//!
+//! A tablespace's own page costs hide the session's. So, while it is asked, the planner is told that tables and indexes lie
+//! in a tablespace that has none.
+//!
+//! Planning evaluates what is constant in the expressions of indexes and statistics, which may call functions of the table's
+//! owner. So it is done with the owner's rights and no others, as ANALYZE is.
+
+use std::cell::Cell;
+use std::ffi::CStr;
+use std::panic::AssertUnwindSafe;
+use std::ptr::fn_addr_eq;
+
+use pgrx::{pg_guard, pg_sys, spi::Spi};
+use serde::Deserialize;
+
+use super::query::read_only_if_possible;
+use super::relation::Relation;
+use super::server::{self, c_string};
+use super::{explain, interrupts, settings};
+
+/// A query of one table.
+#[derive(Debug, Clone)]
+pub(crate) struct Query {
+    /// The table.
+    pub(crate) table: pg_sys::Oid,
+    /// What is selected.
+    pub(crate) what: &'static str,
+    /// Under which condition.
+    pub(crate) condition: String,
+}
+
+/// A plan that the planner picked.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Picked {
+    /// Type of the top node, as EXPLAIN names it.
+    pub(crate) node_type: String,
+    /// The index that it or the node below it uses.
+    pub(crate) index: Option<String>,
+    /// Rows that it expects.
+    pub(crate) rows: f64,
+}
+
+/// What EXPLAIN says of a plan, as far as it is wanted here.
+#[derive(Deserialize)]
+struct Explained {
+    #[serde(rename = "Plan")]
+    plan: Node,
+}
+
+#[derive(Deserialize)]
+struct Node {
+    #[serde(rename = "Node Type")]
+    node_type: String,
+    #[serde(rename = "Index Name")]
+    index: Option<String>,
+    #[serde(rename = "Plan Rows")]
+    rows: f64,
+    #[serde(rename = "Plans", default)]
+    plans: Vec<Node>,
+}
+
+impl From<Node> for Picked {
+    fn from(node: Node) -> Self {
+        let below = node.plans.into_iter().next().and_then(|below| below.index);
+        Picked { node_type: node.node_type, index: node.index.or(below), rows: node.rows }
+    }
+}
+
+/// The plan of each query under each pair of `seq_page_cost` and `random_page_cost`, without parallel workers. `goes_on` is
+/// asked between queries; those that there was no time for are left out. None for one that can't be planned, or not without
+/// waiting for somebody's lock.
+pub(crate) fn picks(
+    queries: &[Query],
+    costs: &[(f64, f64)],
+    goes_on: &mut dyn FnMut() -> bool,
+) -> Vec<Option<Vec<Picked>>> {
+    let plain = plain_tablespace();
+    let mut picks = Vec::new();
+    for query in queries {
+        if !goes_on() {
+            break;
+        }
+        let of_query = || {
+            let table = Relation::open_if_free(query.table)?;
+            let Query { what, condition, .. } = query;
+            let name = table.qualified_name();
+            let statement =
+                c_string(&format!("EXPLAIN (FORMAT JSON) {what} FROM ONLY {name} WHERE {condition}"));
+            read_only_if_possible(AssertUnwindSafe(|| {
+                table.as_owner(|| {
+                    let _elsewhere = Elsewhere::begin(plain);
+                    Spi::connect(|_| costs.iter().map(|cost| pick(&statement, *cost)).collect())
+                })
+            }))
+            .flatten()
+        };
+        picks.push(of_query());
+    }
+    picks
+}
+
+fn pick(statement: &CStr, (sequential, random): (f64, f64)) -> Option<Picked> {
+    interrupts::check();
+    let values = [
+        (c"seq_page_cost", sequential.to_string()),
+        (c"random_page_cost", random.to_string()),
+        (c"max_parallel_workers_per_gather", "0".to_owned()),
+        // Operators and types are the server's own, and dates are written as they were read.
+        (c"search_path", "pg_catalog, pg_temp".to_owned()),
+        (c"datestyle", "ISO".to_owned()),
+    ];
+    parse(&settings::with(&values, || explain::run(statement))).map(Picked::from)
+}
+
+fn parse(json: &str) -> Option<Node> {
+    let explained: Vec<Explained> = serde_json::from_str(json).ok()?;
+    explained.into_iter().next().map(|explained| explained.plan)
+}
+
+/// The types of the nodes of a query's plan, each below the one before it. For a caller that is connected to SPI.
+pub(super) fn top_nodes(query: &str) -> Option<Vec<String>> {
+    let mut node = Some(parse(&explain::run(&c_string(&format!("EXPLAIN (FORMAT JSON) {query}"))))?);
+    let mut types = Vec::new();
+    while let Some(of) = node {
+        types.push(of.node_type);
+        node = of.plans.into_iter().next();
+    }
+    Some(types)
+}
+
+/// The type of a hook that is there.
+type Hook = unsafe extern "C-unwind" fn(*mut pg_sys::PlannerInfo, pg_sys::Oid, bool, *mut pg_sys::RelOptInfo);
+
+thread_local! {
+    /// The tablespace that relations are said to lie in.
+    static SAID: Cell<Option<pg_sys::Oid>> = const { Cell::new(None) };
+    /// The hook before ours.
+    static BEFORE: Cell<pg_sys::get_relation_info_hook_type> = const { Cell::new(None) };
+}
+
+/// Until this is dropped, the planner finds tables and indexes in a tablespace without page costs of its own. One may be
+/// inside another: planning may call a function that asks the planner.
+struct Elsewhere {
+    said: Option<pg_sys::Oid>,
+    /// What was there before, if ours was not.
+    before: Option<pg_sys::get_relation_info_hook_type>,
+}
+
+impl Elsewhere {
+    fn begin(tablespace: Option<pg_sys::Oid>) -> Self {
+        let said = SAID.replace(tablespace);
+        // SAFETY: a variable of this backend; the hook is a function of this library, which is never unloaded.
+        let before = unsafe {
+            let before = pg_sys::get_relation_info_hook;
+            let is_ours = before.is_some_and(|hook| fn_addr_eq(hook, move_elsewhere as Hook));
+            (!is_ours).then(|| {
+                BEFORE.set(before);
+                pg_sys::get_relation_info_hook = Some(move_elsewhere);
+                before
+            })
+        };
+        Self { said, before }
+    }
+}
+
+impl Drop for Elsewhere {
+    fn drop(&mut self) {
+        SAID.set(self.said);
+        if let Some(before) = self.before {
+            // SAFETY: as above. Nobody else had a reason to set it: only planning went on meanwhile.
+            unsafe { pg_sys::get_relation_info_hook = before };
+        }
+    }
+}
+
+/// A tablespace whose page costs are the session's.
+fn plain_tablespace() -> Option<pg_sys::Oid> {
+    let candidates = server::pairs::<pg_sys::Oid>(
+        "SELECT oid, ''::pg_catalog.text FROM pg_catalog.pg_tablespace \
+         WHERE spcoptions IS NULL OR NOT EXISTS (SELECT FROM pg_catalog.unnest(spcoptions) AS option \
+             WHERE option OPERATOR(pg_catalog.~) '^(seq|random)_page_cost=') ORDER BY oid",
+    );
+    candidates.into_iter().map(|(oid, _)| oid).next()
+}
+
+/// Can the planner be asked about other page costs? Not if all tablespaces have their own.
+pub(crate) fn can_be_asked() -> bool {
+    plain_tablespace().is_some()
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn move_elsewhere(
+    root: *mut pg_sys::PlannerInfo,
+    relation: pg_sys::Oid,
+    is_parent: bool,
+    info: *mut pg_sys::RelOptInfo,
+) {
+    // SAFETY: the planner, or a hook before us, hands us what it knows of a relation and is about to use; the list holds
+    // IndexOptInfos.
+    unsafe {
+        if let Some(hook) = BEFORE.get() {
+            pg_sys::ffi::pg_guard_ffi_boundary(|| hook(root, relation, is_parent, info));
+        }
+        if let Some(tablespace) = SAID.get() {
+            (*info).reltablespace = tablespace;
+            let indexes = (*info).indexlist;
+            if !indexes.is_null() {
+                for place in 0..(*indexes).length as usize {
+                    let index = (*(*indexes).elements.add(place)).ptr_value.cast::<pg_sys::IndexOptInfo>();
+                    (*index).reltablespace = tablespace;
+                }
+            }
+        }
+    }
+}
+
+/// The value of a setting as a number.
+pub(crate) fn cost_in_force(name: &CStr) -> f64 {
+    server::setting(name).and_then(|value| value.parse().ok()).unwrap_or(1.0)
+}

@@ -1,0 +1,31 @@
+//! Settings that hold for the time of a call.
+
+use std::ffi::CStr;
+
+use pgrx::pg_sys;
+
+use super::server::c_string;
+
+/// Calls `work` while these settings have these values, as SET would give them; an ERROR puts them back as well.
+pub(crate) fn with<T>(values: &[(&CStr, String)], work: impl FnOnce() -> T) -> T {
+    // SAFETY: values for the time of a nesting level, which an ERROR in between ends as well; names and values are C
+    // strings.
+    unsafe {
+        let level = pg_sys::NewGUCNestLevel();
+        for (name, value) in values {
+            pg_sys::set_config_option(
+                name.as_ptr(),
+                c_string(value).as_ptr(),
+                pg_sys::GucContext::PGC_USERSET,
+                pg_sys::GucSource::PGC_S_SESSION,
+                pg_sys::GucAction::GUC_ACTION_SAVE,
+                true,
+                0,
+                false,
+            );
+        }
+        let result = work();
+        pg_sys::AtEOXact_GUC(true, level);
+        result
+    }
+}

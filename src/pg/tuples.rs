@@ -1,0 +1,87 @@
+//! What the executor does with a tuple: a count of all tuples in some blocks that are in shared buffers.
+
+use std::ffi::CStr;
+use std::ops::Range;
+use std::panic::AssertUnwindSafe;
+
+use io_probe_core::clock::{Clock, Monotonic};
+use pgrx::{pg_sys, spi::Spi};
+
+use super::query::read_only_if_possible;
+use super::relation::Relation;
+use super::server::c_string;
+use super::{interrupts, planner, settings};
+
+/// What counting took.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Counted {
+    /// Nanoseconds, with what it takes to plan and to begin.
+    pub(crate) ns: u64,
+    /// Tuples.
+    pub(crate) tuples: u64,
+    /// Blocks that were not in shared buffers.
+    pub(crate) reads: u64,
+}
+
+/// Counts the tuples of these ranges of blocks, one after the other, with the rights of the table's owner. None if it can't
+/// be counted, or not without reading other blocks.
+pub(crate) fn count(relation: &Relation, ranges: &[Range<u64>]) -> Option<Vec<Counted>> {
+    Relation::open_if_free(relation.oid())?;
+    let alone = [
+        (c"max_parallel_workers_per_gather", "0"),
+        (c"jit", "off"),
+        (c"enable_tidscan", "on"),
+        (c"enable_seqscan", "off"),
+        (c"search_path", "pg_catalog, pg_temp"),
+    ];
+    let alone = alone.map(|(name, value)| (name, value.to_owned()));
+    let name = relation.qualified_name();
+    let statements: Vec<String> = ranges
+        .iter()
+        .map(|blocks| {
+            let tid = |block: u64| format!("'({block},0)'::tid");
+            let (from, to) = (tid(blocks.start), tid(blocks.end));
+            format!("SELECT count(*) FROM ONLY {name} WHERE ctid >= {from} AND ctid < {to}")
+        })
+        .collect();
+    let work = AssertUnwindSafe(|| {
+        relation.as_owner(|| {
+            settings::with(&alone, || {
+                Spi::connect(|_| {
+                    let plan = planner::top_nodes(statements.first()?)?;
+                    (plan.last()? == "Tid Range Scan")
+                        .then(|| statements.iter().map(|statement| timed(&c_string(statement))).collect())
+                })
+            })
+        })
+    });
+    read_only_if_possible(work).flatten()
+}
+
+fn timed(statement: &CStr) -> Counted {
+    interrupts::check();
+    let reads = reads_so_far();
+    let started = Monotonic.now();
+    let tuples = run(statement);
+    Counted { ns: Monotonic.now() - started, tuples, reads: reads_so_far() - reads }
+}
+
+fn reads_so_far() -> u64 {
+    // SAFETY: a variable of this backend, only ever changed by it.
+    unsafe { pg_sys::pgBufferUsage.shared_blks_read as u64 }
+}
+
+fn run(statement: &CStr) -> u64 {
+    // SAFETY: connected to SPI; the statement is a C string; the tuple table has one row of one bigint.
+    unsafe {
+        let result = pg_sys::SPI_execute(statement.as_ptr(), false, 0);
+        if result != pg_sys::SPI_OK_SELECT as i32 || pg_sys::SPI_processed != 1 {
+            pgrx::error!("could not count tuples");
+        }
+        let table = pg_sys::SPI_tuptable;
+        let mut null = false;
+        let value = pg_sys::SPI_getbinval(*(*table).vals, (*table).tupdesc, 1, &mut null);
+        pg_sys::SPI_freetuptable(table);
+        value.value() as u64
+    }
+}
