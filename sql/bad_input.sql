@@ -154,6 +154,19 @@ SELECT path FROM io_probe_random(NULL); \echo :SQLSTATE
 SELECT path FROM io_probe_random_series(4294967295); \echo :SQLSTATE
 SELECT depth FROM io_probe_depth(NULL); \echo :SQLSTATE
 SELECT op FROM io_probe_ping(4294967295); \echo :SQLSTATE
+-- recommendations
+SELECT setting FROM io_probe_recommend(cache => 'hot'); \echo :SQLSTATE
+SELECT setting FROM io_probe_recommend(unit => 'ms'); \echo :SQLSTATE
+SELECT setting FROM io_probe_recommend(settings => '{work_mem}'); \echo :SQLSTATE
+SELECT setting FROM io_probe_recommend(settings => '{}'); \echo :SQLSTATE
+SELECT setting FROM io_probe_recommend(settings => '{commit_delay,NULL}'); \echo :SQLSTATE
+SELECT setting FROM io_probe_recommend(duration => '0'); \echo :SQLSTATE
+SELECT setting FROM io_probe_recommend(duration => '61 s'); \echo :SQLSTATE
+SELECT setting FROM io_probe_recommend(options => '{"depth": 1}'); \echo :SQLSTATE
+SELECT setting FROM io_probe_recommend(options => '{"max_bytes": 0}'); \echo :SQLSTATE
+SELECT setting FROM io_probe_recommend(4294967295); \echo :SQLSTATE
+SELECT setting FROM io_probe_recommend('plain_view'); \echo :SQLSTATE
+SELECT setting FROM io_probe_recommend('parted'); \echo :SQLSTATE
 -- relations without storage
 SELECT path FROM io_probe_seqscan('plain_view'); \echo :SQLSTATE
 SELECT path FROM io_probe_seqscan('elsewhere'); \echo :SQLSTATE
@@ -175,6 +188,24 @@ SELECT p.relname, p.path FROM pg_partition_tree('public.parted') AS t, io_probe_
 
 -- queries to explain
 SELECT node_id FROM io_probe_explain(NULL); \echo :SQLSTATE
+SELECT node_id FROM io_probe_explain('SELECT 1', options => '[]'); \echo :SQLSTATE
+SELECT node_id FROM io_probe_explain('SELECT 1', options => '{"page_costs": []}'); \echo :SQLSTATE
+SELECT node_id FROM io_probe_explain('SELECT 1', options => '{"page_cost": {"tier": "os"}}'); \echo :SQLSTATE
+SELECT node_id FROM io_probe_explain('SELECT 1', options => '{"page_cost": [1]}'); \echo :SQLSTATE
+SELECT node_id FROM io_probe_explain('SELECT 1', options => '{"page_cost": [{"pattern": "random"}]}'); \echo :SQLSTATE
+SELECT node_id FROM io_probe_explain('SELECT 1', options => '{"page_cost": [{"tier": "os", "pattern": "random"}, {"tier": "tape", "pattern": "random"}]}'); \echo :SQLSTATE
+SELECT node_id FROM io_probe_explain('SELECT 1', options => '{"page_cost": [{"tier": "os", "pattern": "random", "us_per_block": "1"}]}'); \echo :SQLSTATE
+SELECT node_id FROM io_probe_explain('SELECT 1', options => '{"page_cost": [{"tier": "device", "pattern": "sparse", "depth": -1}]}'); \echo :SQLSTATE
+\set VERBOSITY terse
+SELECT node_id FROM io_probe_explain('SELECT 1', options => '{"page_cost": [{"tier": "os", "pattern": "random", "us_per_block": -1}]}'); \echo :SQLSTATE
+SELECT node_id FROM io_probe_explain('SELECT 1', options => '{"page_cost": [{"tier": "device", "pattern": "sparse", "density": 0}]}'); \echo :SQLSTATE
+SELECT node_id FROM io_probe_explain('SELECT 1', options => '{"page_cost": [{"tier": "device", "pattern": "sparse", "density": 1.1}]}'); \echo :SQLSTATE
+SELECT node_id FROM io_probe_explain('SELECT 1', options => jsonb_build_object('page_cost', repeat('x', 200))); \echo :SQLSTATE
+SELECT node_id FROM io_probe_explain('SELECT 1', options => jsonb_build_object('page_cost', repeat('x', 1 << 20))); \echo :SQLSTATE
+SELECT node_id FROM io_probe_explain_json('{"Plan": {"Node Type": "Result"}}', '{"page_cost": 1}'); \echo :SQLSTATE
+\set VERBOSITY default
+-- a plain NULL is no option
+SELECT node_id FROM io_probe_explain('SELECT 1', false, NULL);
 SELECT node_id FROM io_probe_explain(''); \echo :SQLSTATE
 SELECT node_id FROM io_probe_explain(' -- nothing'); \echo :SQLSTATE
 SELECT node_id FROM io_probe_explain('SELECT 1; DROP TABLE plain'); \echo :SQLSTATE

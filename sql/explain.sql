@@ -165,6 +165,65 @@ SELECT node_id, parent_id, node_type, relid, indexid, shared_blks_hit AS hit, sh
   }
 }');
 
+-- what the blocks of a node would take, by times that were made up: from the OS cache, and from the device
+CREATE TEMP TABLE costs (tier text, pattern text, density float8, depth int, us_per_block float8, samples int);
+INSERT INTO costs VALUES
+  ('shared', 'random', NULL, 1, 1, 7), ('os', 'sequential', NULL, NULL, 2, 7), ('os', 'random', NULL, 1, 3, 7),
+  ('device', 'sequential', NULL, NULL, 8, 7), ('device', 'random', NULL, 1, 64, 7),
+  ('device', 'sparse', 0.02, 0, 50, 7), ('device', 'sparse', 1, 0, 10, 7),
+  ('device', 'sparse', 0.02, 16, 12, 7), ('device', 'sparse', 1, 16, 14, 7), ('device', 'sparse', 0.5, 32, NULL, 7),
+  ('cpu', 'tuple', NULL, NULL, 3, 7);
+SELECT jsonb_build_object('page_cost', jsonb_agg(c)) AS measured FROM costs c \gset
+CREATE FUNCTION node(kind text, hit bigint, read bigint, more text DEFAULT '') RETURNS json LANGUAGE sql AS $$
+  SELECT format('{"Plan": {"Node Type": "%s", "Relation Name": "big", "Actual Loops": 1, "Shared Hit Blocks": %s,
+                 "Shared Read Blocks": %s %s}}', kind, hit, read, more)::json
+$$;
+SET effective_io_concurrency = 16;
+SELECT node_type, access, predicted_os_ms, predicted_device_ms
+  FROM unnest('{Seq Scan,Sample Scan,Tid Range Scan,Index Scan,Index Only Scan,Bitmap Index Scan,Tid Scan,Bitmap Heap Scan,
+                Sort,ModifyTable}'::text[]) WITH ORDINALITY AS k (kind, n),
+       io_probe_explain_json(node(kind, 4000, 1000), :'measured') ORDER BY n;
+-- a bitmap scan's by the share of the table's blocks, and by the prefetch of its tablespace
+CREATE FUNCTION us_per_block(options jsonb, read bigint, more text DEFAULT '') RETURNS numeric LANGUAGE sql AS $$
+  SELECT round((predicted_device_ms * 1000 / read)::numeric, 3)
+  FROM io_probe_explain_json(node('Bitmap Heap Scan', 0, read, more), options)
+$$;
+SELECT pg_relation_size('big') / current_setting('block_size')::int AS pages \gset
+SELECT us_per_block(:'measured', 1) AS least, us_per_block(:'measured', :pages) AS all_blocks,
+       us_per_block(:'measured', 3 * :pages) AS more, us_per_block(:'measured', :pages, ', "Actual Loops": 1000') AS again,
+       us_per_block(:'measured', :pages, ', "Actual Loops": 1000, "Parallel Aware": true') AS by_workers,
+       us_per_block(:'measured', :pages, ', "Schema": "nowhere"') AS elsewhere;
+SET effective_io_concurrency = 0;
+SELECT us_per_block(:'measured', :pages / 50) BETWEEN 49 AND 51 AS least, us_per_block(:'measured', :pages) AS all_blocks;
+BEGIN;
+ALTER TABLESPACE pg_default SET (effective_io_concurrency = 16);
+SELECT us_per_block(:'measured', :pages) AS all_blocks;
+ROLLBACK;
+RESET effective_io_concurrency;
+-- what is not known is NULL: without times, without one that it takes, unless executed, of temporary tables
+SELECT us_per_block('{}', 1) AS no_option, us_per_block('{"page_cost": null}', 1) AS null_option,
+       us_per_block('{"page_cost": []}', 1) AS no_times;
+SELECT predicted_os_ms, predicted_device_ms FROM io_probe_explain_json(node('Seq Scan', 10, 0), '{"page_cost": []}');
+SELECT predicted_os_ms, predicted_device_ms FROM io_probe_explain_json(node('Seq Scan', 0, 0), '{"page_cost": []}');
+SELECT predicted_os_ms, predicted_device_ms FROM io_probe_explain_json(node('Seq Scan', 0, 10),
+  '{"page_cost": [{"tier": "os", "pattern": "sequential", "us_per_block": 100, "whatever": [1]}]}');
+SELECT predicted_os_ms, predicted_device_ms FROM io_probe_explain('SELECT * FROM big', options => :'measured');
+SELECT predicted_os_ms, predicted_device_ms FROM io_probe_explain('SELECT * FROM big', true);
+SELECT node_type, predicted_os_ms, predicted_device_ms FROM io_probe_explain('SELECT * FROM own', true, :'measured');
+-- of what was executed, whatever it found in shared buffers
+SELECT node_type, shared_blks_hit + shared_blks_read = :pages AS blks,
+       round(predicted_os_ms * 1000) = shared_blks_hit + shared_blks_read * 2 AS os,
+       round(predicted_device_ms * 1000) = shared_blks_hit + shared_blks_read * 8 AS device
+  FROM io_probe_explain('SELECT * FROM big', true, :'measured');
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+SELECT node_type, shared_blks_hit + shared_blks_read > 0 AS blks,
+       round(predicted_os_ms * 1000) = shared_blks_hit + shared_blks_read * 3 AS os,
+       round(predicted_device_ms * 1000) = shared_blks_hit + shared_blks_read * 64 AS device
+  FROM io_probe_explain('SELECT * FROM big WHERE id < 500', true, :'measured');
+RESET enable_seqscan;
+RESET enable_bitmapscan;
+
 -- it ends where a statement ends
 SELECT node_type FROM io_probe_explain('/* first */ VALUES (1) ; -- last');
 SELECT node_type FROM io_probe_explain('TABLE parted_1', NULL);
@@ -201,5 +260,5 @@ ROLLBACK;
 
 SET client_min_messages = warning;
 DROP SCHEMA "Odd ""schema" CASCADE;
-DROP TABLE big, parted, own, tried;
-DROP FUNCTION explain, payers, judge, counted;
+DROP TABLE big, parted, own, tried, costs;
+DROP FUNCTION explain, payers, judge, counted, node, us_per_block;

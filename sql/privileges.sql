@@ -39,6 +39,7 @@ SELECT op FROM io_probe_ping('pg_class'); \echo :SQLSTATE
 SELECT pid FROM io_probe_progress(); \echo :SQLSTATE
 SELECT path FROM io_probe_random('pg_class'); \echo :SQLSTATE
 SELECT path FROM io_probe_random_series('pg_class'); \echo :SQLSTATE
+SELECT setting FROM io_probe_recommend(); \echo :SQLSTATE
 SELECT path FROM io_probe_seqscan('pg_class'); \echo :SQLSTATE
 SELECT section FROM io_probe_sync(); \echo :SQLSTATE
 
@@ -58,6 +59,7 @@ SELECT path FROM io_probe_random('pg_class'); \echo :SQLSTATE
 SELECT path FROM io_probe_random_series('pg_class'); \echo :SQLSTATE
 SELECT depth FROM io_probe_depth('pg_class'); \echo :SQLSTATE
 SELECT op FROM io_probe_ping('pg_class'); \echo :SQLSTATE
+SELECT setting FROM io_probe_recommend(); \echo :SQLSTATE
 SELECT section FROM io_probe_sync(); \echo :SQLSTATE
 SELECT device FROM io_probe_iostat_query('SELECT 1'); \echo :SQLSTATE
 

@@ -133,6 +133,25 @@ class Ddl(unittest.TestCase):
             self.assertLess(time.monotonic() - asked, PATIENCE)
             self.assertEqual([row["complete"] for row in rows], [False] * 3)
 
+    def test_tables_that_nobody_named_are_not_waited_for(self):
+        """io_probe_recommend picks its tables itself: it passes over one that is locked, and waits for one that is given."""
+        advice = rows_of("recommend", settings=["seq_page_cost"], duration="20 ms")
+        with Session() as prober, Session() as other:
+            dense_table(self.control, "larger", 2 * BLOCKS)
+            self.addCleanup(self.control.run, "DROP TABLE larger")
+            self.assertEqual([row["rel_used"] for row in prober.rows(advice)], ["larger"])
+            other.run("BEGIN; LOCK TABLE larger")
+            self.assertEqual([row["rel_used"] for row in prober.rows(advice)], ["probed"])
+            other.run("LOCK TABLE probed")
+            (row,) = prober.rows(advice)
+            self.assertEqual((row["rel_used"], row["recommended"]), (None, None))
+            self.assertIn("strong locks", row["why"])
+            prober.start_rows(rows_of("recommend", "probed", settings=["seq_page_cost"], duration="20 ms"))
+            time.sleep(0.3)
+            self.assertTrue(prober.busy())
+            other.run("COMMIT")
+            self.assertEqual([row["rel_used"] for row in prober.finish_rows()], ["probed"])
+
     def test_databases(self):
         """Creating and dropping one waits for an answer of every server process."""
         for query in [*map(slowly, PATHS), *map(slowly_at_random, PATHS), slowly_at_random("server", depth=16),

@@ -66,6 +66,8 @@ class Storage(unittest.TestCase):
                         self.assert_read_fails(query, route, path)
             with self.subTest("depth"):
                 self.assert_read_fails(rows_of("depth", "probed", depths=[1, 8], duration="1 min"), "direct", path)
+            with self.subTest("page_cost"):
+                self.assert_read_fails(rows_of("page_cost", "probed", duration="10 s"), "server", path)
             for route in ["direct", "os"]:
                 with self.subTest("ping", path=route):
                     self.assert_read_fails(rows_of("ping", "probed", count=BLOCKS, every="0", path=route), route, path)

@@ -96,6 +96,25 @@ class Size(unittest.TestCase):
                 self.assertLess(most.memory, 68 * MIB)
                 self.assertLess(most.descriptors, 64)
 
+    def test_page_costs_of_a_terabyte(self):
+        """Of which next to nothing was ever written: nothing comes from the device."""
+        for cold in [False, True]:
+            with self.subTest(cold=cold), Session() as session:
+                probe = rows_of("page_cost", "huge", cold=cold, duration="1 s")
+                session.run(probe.replace("huge", "odd"))
+                with Watched(session) as most:
+                    asked = time.monotonic()
+                    rows = session.rows(probe)
+                    seconds = time.monotonic() - asked
+                say(f"cold {cold}: {seconds:.2f} s, {most}")
+                for row in rows:
+                    if row["tier"] == "device":
+                        self.assertEqual((row["status"], row["us_per_block"], row["samples"]), ("partial", None, 0), row)
+                        self.assertIn("never written", " ".join(row["notes"]))
+                self.assertLess(seconds, 3)
+                self.assertLess(most.memory, 8 * MIB)
+                self.assertLess(most.descriptors, 64)
+
     def test_the_first_fetch_of_a_terabyte(self):
         """It comes as soon as that of a gibibyte: nothing is done for each block or segment beforehand."""
         took = {}

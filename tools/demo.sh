@@ -53,6 +53,10 @@ FROM io_probe_random('tbl_cost_align', cold => true, duration => '2 s');"
 show 'How many requests in flight does the device want?' \
     "SELECT depth, iops, mib_per_s, lat_avg_us, lat_p99_us, knee FROM io_probe_depth('tbl_cost_align', duration => '1 s');"
 
+show 'What does a block take in order, at random and with gaps? (The times behind planner costs.)' \
+    "SELECT tier, pattern, density, depth, us_per_block, ci_low_us, ci_high_us, us_per_tuple, status
+FROM io_probe_page_cost('tbl_cost_align', cold => true, densities => '{0.1,0.5}', concurrencies => '{0,16}', duration => '2 s');"
+
 show 'Which readahead would be best for scans? (The setting in force as it is, others emulated.)' \
     "SELECT window_kb, mode, mib_per_s, rareq_kb, aqu_sz, best, blockdev_setra
 FROM io_probe_readahead('tbl_cost_align', duration => '1 s');"
@@ -68,6 +72,11 @@ FROM io_probe_sync(duration => '0.2 s');"
 show 'And when eight sessions commit at once, and share the flushes?' \
     "SELECT method, write_kb, ops_per_s AS commits_per_s, lat_p50_us, round(1.0 * ops / flushes, 1) AS commits_per_flush, is_current
 FROM io_probe_sync(depth => 8, duration => '0.3 s') WHERE write_kb = 8;"
+
+show 'What should be set otherwise? (It may evict what it reads, and write scratch files, but it changes no setting.)' \
+    "SELECT scope, name, setting, current, recommended, low, high, applies, why
+FROM io_probe_recommend(settings => '{read_ahead_kb,io_combine_limit,wal_sync_method,commit_delay}', cold => true, writes => true,
+                        duration => '3 s');"
 
 sql -c "SELECT FROM io_probe_evict('tbl_cost_align')" >/dev/null
 show 'What does a query do, and how much of its time is the reading, at the speed that the scan measured?' \

@@ -5,7 +5,7 @@
 #   pg/15       a copy of Debian's, so that the check installs nothing into the system's PostgreSQL
 #   pg/16, 18   ready built, from a Python package that carries them with headers and pg_regress
 # `all` builds 17 and 18 from Debian's source packages too, 18 with io_uring (it takes the place of the one above).
-# `bench` installs the tools that bench/ compares with.
+# `bench` installs the tools that bench/ compares with, and draws with.
 
 . "$(dirname "$0")/env.sh"
 
@@ -13,7 +13,7 @@ packages=(build-essential clang libclang-dev pkg-config postgresql-15 postgresql
 case ${1:-} in
     '') ;;
     all) packages+=(bison flex libreadline-dev liburing-dev zlib1g-dev) ;;
-    bench) packages+=(fio ioping sysstat postgresql-15-pgfincore) ;;
+    bench) packages+=(fio gnuplot-nox ioping sysstat postgresql-15-pgfincore) ;;
     *) echo "usage: deps.sh [all|bench]" >&2; exit 2 ;;
 esac
 python3 -m pip --version >/dev/null 2>&1 || packages+=(python3-pip)

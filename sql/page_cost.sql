@@ -1,0 +1,203 @@
+--
+-- io_probe_page_cost: a row for each way to read a block, and one for the tuple
+--
+SET wal_skip_threshold = 0;
+-- past shared buffers, but in the OS cache
+CREATE TABLE priced (id int, filler text) WITH (autovacuum_enabled = off);
+INSERT INTO priced SELECT i, repeat('x', 900) FROM generate_series(1, 90000) i;
+VACUUM FULL priced;
+CREATE INDEX priced_id ON priced (id);
+ANALYZE priced;
+CREATE TABLE priced_empty (id int);
+CREATE TABLE priced_single AS SELECT 1 AS id;
+CREATE SEQUENCE priced_sequence;
+CREATE TEMP TABLE priced_temp AS SELECT id, repeat('x', 900) FROM generate_series(1, 10000) AS id;
+CHECKPOINT;
+SELECT current_setting('effective_io_concurrency') AS in_force \gset
+CREATE FUNCTION cached(name regclass, OUT os bigint, OUT shared bigint) LANGUAGE sql AS
+  $$ SELECT os_cached_bytes, shared_blks FROM io_probe_cache(name) WHERE fork = 'main' $$;
+
+-- with leave to evict all can be measured
+CREATE TEMP TABLE held AS SELECT * FROM cached('priced');
+CREATE TEMP TABLE result AS SELECT 'cold' AS run, * FROM
+  io_probe_page_cost('priced', '4 s', true, '{0.1,1}', '{16,0}', 7) WITH ORDINALITY;
+SELECT tier, pattern, density, depth FROM result ORDER BY ordinality;
+SELECT tier, pattern, depth, status, notes FROM result WHERE us_per_block IS NULL AND device IS NOT NULL;
+-- what was not cached is dropped again; in shared buffers are a few rings, and what the tuples were counted in
+SELECT now.os <= held.os AS os, now.shared <= held.shared + 1024 AS shared FROM held, cached('priced') AS now;
+
+-- a table that is cached is left so: nothing of the device can be measured
+SET client_min_messages = warning;
+DO $$
+DECLARE
+  before bigint;
+BEGIN
+  FOR attempt IN 1..3 LOOP -- the kernel may take back a page
+    DROP TABLE IF EXISTS pg_temp.kept;
+    PERFORM io_probe_seqscan('priced', '{os}');
+    before := (cached('priced')).os;
+    CREATE TEMP TABLE kept AS SELECT * FROM io_probe_page_cost('priced', '300 ms', densities => '{1}', concurrencies => '{1}');
+    EXIT WHEN (cached('priced')).os >= before AND NOT EXISTS (SELECT FROM kept WHERE tier = 'device' AND us_per_block IS NOT NULL);
+    ASSERT attempt < 3, 'evicted';
+  END LOOP;
+END $$;
+RESET client_min_messages;
+SELECT tier, pattern, us_per_block IS NOT NULL AS time, samples > 0 AS samples, status, resident_pct,
+       notes::text LIKE '%without pages in the OS cache: with cold => true it may be evicted%' AS why FROM kept;
+INSERT INTO result SELECT 'cached', * FROM kept, generate_series(1, 1);
+
+-- rows to judge: by default, under limits, with hardly any time, of an index, from the cache
+INSERT INTO result SELECT 'default', * FROM io_probe_page_cost('priced', '500 ms', true) WITH ORDINALITY;
+SELECT depth, array_agg(density ORDER BY ordinality) FROM result
+  WHERE run = 'default' AND pattern = 'sparse' AND depth IN (0, 16, 64, 128)
+  GROUP BY depth ORDER BY depth;
+SELECT count(*) AS in_force FROM result WHERE run = 'default' AND pattern = 'sparse' AND depth::text = :'in_force';
+INSERT INTO result SELECT 'brief', * FROM io_probe_page_cost('priced', '1 ms', true, '{0.5}', '{1}') WITH ORDINALITY;
+INSERT INTO result SELECT 'slow', * FROM io_probe_page_cost('priced', '700 ms', true, '{1}', '{1}',
+  options => '{"max_mib_per_s": 60, "precision": 0.9, "max_iops": null, "wait": true}') WITH ORDINALITY;
+INSERT INTO result SELECT 'bytes', * FROM io_probe_page_cost('priced', '5 s', true, '{1}', '{1}',
+  options => '{"max_bytes": 100000}') WITH ORDINALITY;
+INSERT INTO result SELECT 'index', * FROM io_probe_page_cost('priced_id', '300 ms', true, '{1}', '{1}') WITH ORDINALITY;
+INSERT INTO result SELECT 'temp', * FROM io_probe_page_cost('priced_temp', '300 ms', true, '{1}', '{1}') WITH ORDINALITY;
+-- no densities or no concurrencies: no such rows
+SELECT DISTINCT pattern FROM io_probe_page_cost('priced', '20 ms', densities => '{}') ORDER BY 1;
+SELECT DISTINCT pattern FROM io_probe_page_cost('priced', '20 ms', concurrencies => '{}') ORDER BY 1;
+-- each once, ascending; NULLs stand for the defaults
+SELECT density, depth FROM io_probe_page_cost('priced', '20 ms', densities => '{1,0.25,1}', concurrencies => '{3,2,3}')
+  WHERE pattern = 'sparse';
+SELECT count(*) BETWEEN 34 AND 48 AS rows, count(DISTINCT seed) AS seeds
+  FROM io_probe_page_cost('priced', '20 ms', NULL, NULL, NULL, NULL, NULL);
+-- the usual concurrencies give way to the cap
+SET pg_io_probe.max_depth = 16;
+SELECT DISTINCT depth FROM io_probe_page_cost('priced', '20 ms', densities => '{1}')
+  WHERE pattern = 'sparse' AND depth IN (0, 16, 64, 128) ORDER BY depth;
+RESET pg_io_probe.max_depth;
+
+-- a time is over 0, and within its interval; without one there are notes
+SELECT run, tier, pattern, us_per_block, ci_low_us, ci_high_us FROM result WHERE us_per_block <= 0
+  OR NOT us_per_block BETWEEN ci_low_us AND ci_high_us OR ci_low_us < 0 OR num_nulls(ci_low_us, ci_high_us) = 1
+  OR ci_low_us IS NOT NULL AND us_per_block IS NULL;
+SELECT run, tier, pattern, status, notes FROM result WHERE us_per_block IS NULL AND (status <> 'partial' OR notes = '{}')
+  OR status NOT IN ('ok', 'partial') OR us_per_block IS NOT NULL AND samples <= 0 OR turns < 0 OR samples < 0;
+SELECT run, tier, pattern FROM result WHERE us_per_block IS NOT NULL AND turns = 0
+  OR us_per_tuple IS NOT NULL AND pattern <> 'tuple' OR us_per_tuple > us_per_block;
+-- what came from the device was not cached; shared buffers are faster than the OS cache, and that than the device
+SELECT run, tier, pattern, resident_pct FROM result WHERE resident_pct NOT BETWEEN 0 AND CASE tier WHEN 'device' THEN 1 ELSE 100 END
+  OR tier IN ('shared', 'os') AND resident_pct <> 100 OR tier = 'cpu' AND resident_pct IS NOT NULL;
+SELECT run FROM result WHERE pattern = 'random' GROUP BY run
+  HAVING NOT max(us_per_block) FILTER (WHERE tier = 'shared') < max(us_per_block) FILTER (WHERE tier = 'os')
+      OR NOT max(us_per_block) FILTER (WHERE tier = 'os') < max(us_per_block) FILTER (WHERE tier = 'device');
+-- the tuples of the blocks that were counted
+SELECT us_per_tuple > 0 AS per_tuple, round(us_per_block / us_per_tuple) AS tuples_per_block, samples > 0 AS samples, status
+  FROM result WHERE run = 'cold' AND pattern = 'tuple';
+SELECT run, us_per_tuple, status, notes FROM result WHERE run = 'index' AND pattern = 'tuple';
+-- limits, and what they do to the rows
+SELECT DISTINCT run, notes::text LIKE '%rate-limited: with pauses between turns%' AS paused FROM result
+  WHERE tier <> 'cpu' AND run IN ('slow', 'brief') ORDER BY run;
+SELECT bool_and(status = 'partial' OR us_per_block IS NOT NULL) AS told, bool_or(notes::text LIKE '%byte%' OR notes::text LIKE '%max_bytes%') AS why
+  FROM result WHERE run = 'bytes' AND tier = 'device';
+-- identity, seed, and the device that io_probe_device tells
+SELECT DISTINCT relid, schemaname = current_schema AS own_schema, relname, seed = 7 AS seven, count(DISTINCT (seed, started_at)) AS calls
+  FROM result WHERE run = 'cold' GROUP BY 1, 2, 3, 4;
+SELECT run FROM result WHERE run <> 'temp' AND (device, read_ahead_kb) IS DISTINCT FROM
+  (SELECT (string_agg(d.device, ','), min(d.read_ahead_kb)) FROM io_probe_device() d
+   WHERE d.object = 'tablespace' AND d.spcname = result.spcname);
+
+-- the times are remembered for what explains
+SELECT predicted_os_ms > 0 AS os, predicted_device_ms > 0 AS device
+  FROM io_probe_explain('SELECT count(*) FROM priced', true) WHERE node_type = 'Seq Scan';
+-- calls beside others, and all calls of a statement share pg_io_probe.max_duration
+SELECT r.name, count(*) FROM (VALUES ('priced'), ('priced_single'), ('priced')) AS r(name),
+  LATERAL io_probe_page_cost(r.name::regclass, '30 ms', true, '{1}', '{1}') AS c GROUP BY 1 ORDER BY 1;
+SET pg_io_probe.max_duration = '50ms';
+WITH first AS MATERIALIZED (SELECT max(depth) AS depth FROM io_probe_page_cost('priced', '50 ms', true, '{1}', '{1}'))
+SELECT count(*), bool_and(c.status = 'partial') AS partial,
+       bool_and('stopped: this statement has used up pg_io_probe.max_duration' = ANY (c.notes)) AS why
+  FROM first, io_probe_page_cost('priced', '40 ms', true, '{1}', ARRAY[first.depth]) AS c WHERE tier = 'device';
+RESET pg_io_probe.max_duration;
+
+-- relations with nothing to measure are no error
+SELECT tier, pattern, us_per_block, samples, status, notes FROM io_probe_page_cost('priced_empty', '50 ms', true, '{1}', '{1}');
+-- one block can be neither fetched at random nor with gaps
+SELECT tier, pattern, us_per_block, status, notes <> '{}' AS why
+  FROM io_probe_page_cost('priced_single', '50 ms', true, '{1}', '{1}') WHERE pattern IN ('random', 'sparse') AND tier = 'device';
+SELECT tier, pattern, us_per_block, us_per_tuple, status, notes
+  FROM io_probe_page_cost('priced_sequence', '50 ms', true, '{1}', '{1}') WHERE tier = 'cpu';
+
+-- bad input; after a refusal comes the SQLSTATE
+SELECT tier FROM io_probe_page_cost(NULL); \echo :SQLSTATE
+SELECT tier FROM io_probe_page_cost(0); \echo :SQLSTATE
+SELECT tier FROM io_probe_page_cost('pg_tables'); \echo :SQLSTATE
+CREATE TABLE priced_parted (id int) PARTITION BY RANGE (id);
+SELECT tier FROM io_probe_page_cost('priced_parted'); \echo :SQLSTATE
+SELECT tier FROM io_probe_page_cost('priced', densities => '{0.5,0}'); \echo :SQLSTATE
+SELECT tier FROM io_probe_page_cost('priced', densities => '{-0.5}'); \echo :SQLSTATE
+SELECT tier FROM io_probe_page_cost('priced', densities => '{1.0001}'); \echo :SQLSTATE
+SELECT tier FROM io_probe_page_cost('priced', densities => '{NaN}'); \echo :SQLSTATE
+SELECT tier FROM io_probe_page_cost('priced', densities => '{Infinity}'); \echo :SQLSTATE
+SELECT tier FROM io_probe_page_cost('priced', densities => '{0.5,NULL}'); \echo :SQLSTATE
+SELECT tier FROM io_probe_page_cost('priced', densities => array_fill(0.5, '{17}')); \echo :SQLSTATE
+SELECT tier FROM io_probe_page_cost('priced', concurrencies => '{1,-1}'); \echo :SQLSTATE
+SELECT tier FROM io_probe_page_cost('priced', concurrencies => '{1,NULL}'); \echo :SQLSTATE
+SELECT tier FROM io_probe_page_cost('priced', concurrencies => array_fill(1, '{17}')); \echo :SQLSTATE
+SET pg_io_probe.max_depth = 5;
+SELECT tier FROM io_probe_page_cost('priced', concurrencies => '{1,6}'); \echo :SQLSTATE
+RESET pg_io_probe.max_depth;
+SELECT tier FROM io_probe_page_cost('priced', concurrencies => '{2147483647}'); \echo :SQLSTATE
+SELECT tier FROM io_probe_page_cost('priced', '-1 s'); \echo :SQLSTATE
+SELECT tier FROM io_probe_page_cost('priced', '0'); \echo :SQLSTATE
+SELECT tier FROM io_probe_page_cost('priced', '1 month'); \echo :SQLSTATE
+SELECT tier FROM io_probe_page_cost('priced', options => '{"depth": 1}'); \echo :SQLSTATE
+SELECT tier FROM io_probe_page_cost('priced', options => '{"max_bytes": 0}'); \echo :SQLSTATE
+SELECT tier FROM io_probe_page_cost('priced', options => '{"precision": -1}'); \echo :SQLSTATE
+SELECT tier FROM io_probe_page_cost('priced', options => '[]'); \echo :SQLSTATE
+
+-- a statement that is cancelled in the middle leaves no lock, and the settings as they were
+CREATE TEMP TABLE settings_before AS SELECT name, setting, source FROM pg_settings WHERE name <> 'statement_timeout';
+SET statement_timeout = '150ms';
+\set VERBOSITY sqlstate
+SELECT tier FROM io_probe_page_cost('priced', '10 s', true);
+\set VERBOSITY default
+RESET statement_timeout;
+SELECT pid FROM io_probe_progress();
+SELECT name, b.setting, s.setting FROM settings_before AS b FULL JOIN pg_settings AS s USING (name)
+  WHERE (b.setting, b.source) IS DISTINCT FROM (s.setting, s.source) AND name <> 'statement_timeout';
+
+-- who may
+CREATE ROLE regress_io_probe_pricer;
+SET ROLE regress_io_probe_pricer;
+SELECT tier FROM io_probe_page_cost('priced'); \echo :SQLSTATE
+RESET ROLE;
+GRANT EXECUTE ON FUNCTION io_probe_page_cost TO regress_io_probe_pricer;
+GRANT SELECT (id) ON priced TO regress_io_probe_pricer;
+SET ROLE regress_io_probe_pricer;
+SELECT tier FROM io_probe_page_cost('priced'); \echo :SQLSTATE
+SELECT tier FROM io_probe_page_cost('priced_id'); \echo :SQLSTATE
+SELECT tier FROM io_probe_page_cost('priced_sequence'); \echo :SQLSTATE
+RESET ROLE;
+GRANT SELECT ON priced TO regress_io_probe_pricer;
+SET ROLE regress_io_probe_pricer;
+SELECT tier FROM io_probe_page_cost('priced', cold => true); \echo :SQLSTATE
+SELECT pattern, us_per_tuple > 0 AS per_tuple FROM io_probe_page_cost('priced', '200 ms', densities => '{1}', concurrencies => '{1}')
+  WHERE tier = 'cpu';
+RESET ROLE;
+-- row-level security hides rows, so they are not counted; nor is a policy's function called
+CREATE FUNCTION told() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE 'called'; END $$;
+CREATE POLICY told ON priced USING (told());
+ALTER TABLE priced ENABLE ROW LEVEL SECURITY;
+SET ROLE regress_io_probe_pricer;
+SELECT pattern, us_per_block, status, notes FROM io_probe_page_cost('priced', '50 ms', densities => '{1}', concurrencies => '{1}')
+  WHERE tier = 'cpu';
+RESET ROLE;
+ALTER TABLE priced DISABLE ROW LEVEL SECURITY;
+GRANT EXECUTE ON FUNCTION io_probe_evict TO regress_io_probe_pricer;
+SET ROLE regress_io_probe_pricer;
+SELECT count(*) FROM io_probe_page_cost('priced', '20 ms', true, '{1}', '{1}');
+RESET ROLE;
+DROP OWNED BY regress_io_probe_pricer;
+DROP ROLE regress_io_probe_pricer;
+
+SET client_min_messages = warning;
+DROP TABLE priced, priced_empty, priced_single, priced_temp, priced_parted, held, kept, result, settings_before;
+DROP FUNCTION told, cached;
+DROP SEQUENCE priced_sequence;

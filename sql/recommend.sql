@@ -1,0 +1,202 @@
+--
+-- io_probe_recommend: a row for each setting in each place, advice or a reason why there is none; nothing is changed
+--
+SET wal_skip_threshold = 0;
+CREATE TABLE advised (id int, filler text) WITH (autovacuum_enabled = off);
+ALTER TABLE advised ALTER filler SET STORAGE PLAIN;
+INSERT INTO advised SELECT i, repeat('x', 7000) FROM generate_series(1, 2000) i;
+VACUUM FULL advised;
+SET allow_in_place_tablespaces = on;
+CREATE TABLESPACE regress_io_probe_advice LOCATION '';
+ALTER TABLESPACE regress_io_probe_advice SET (random_page_cost = 1.75, effective_io_concurrency = 7);
+CREATE TABLE few (id int) TABLESPACE regress_io_probe_advice;
+INSERT INTO few VALUES (1);
+-- an unlogged, a temporary table are not looked at, whatever their size
+CREATE UNLOGGED TABLE unlogged_advice AS SELECT id, repeat('x', 1000) FROM generate_series(1, 10000) AS id;
+CREATE TEMP TABLE own_advice AS SELECT id, repeat('x', 1000) FROM generate_series(1, 10000) AS id;
+CHECKPOINT;
+SELECT spcname AS own_tablespace FROM pg_database d JOIN pg_tablespace t ON t.oid = d.dattablespace
+  WHERE datname = current_database() \gset
+SELECT current_setting('io_combine_limit', true) IS NOT NULL AS combines \gset
+LOAD 'pg_io_probe';
+SET pg_io_probe.scratch_reserve = 0;
+CREATE TEMP TABLE settings_before AS SELECT name, setting, source FROM pg_settings;
+SELECT md5(pg_read_file('postgresql.auto.conf')) AS auto_before \gset
+
+-- a row for each setting, in their order: of each tablespace with tables, of the disks below, of the cluster
+CREATE TEMP TABLE result AS SELECT 'all' AS run, * FROM io_probe_recommend(duration => '20 ms') WITH ORDINALITY;
+SELECT scope, CASE scope WHEN 'tablespace' THEN replace(name, :'own_tablespace', 'own') END AS name, setting, applies
+  FROM result WHERE scope <> 'device' AND setting <> 'io_combine_limit' ORDER BY ordinality;
+SELECT count(*) FILTER (WHERE setting = 'io_combine_limit') = :'combines'::bool::int AS combines,
+       count(*) FILTER (WHERE scope = 'device') BETWEEN 1 AND 2 AS disks FROM result;
+SELECT DISTINCT setting, applies FROM result WHERE scope = 'device';
+SELECT DISTINCT name FROM result WHERE scope = 'device' EXCEPT SELECT device FROM io_probe_device()
+  EXCEPT SELECT top_device FROM io_probe_device() EXCEPT SELECT NULL;
+-- the value in force, and where it comes from
+SELECT r.setting, current = current_setting(r.setting) AS current, current_source = source AS source
+  FROM result AS r JOIN pg_settings AS s ON s.name = r.setting
+  WHERE scope = 'cluster' AND r.setting <> 'io_combine_limit' ORDER BY ordinality;
+SELECT current, current_source FROM result AS r JOIN pg_settings AS s ON s.name = r.setting
+  WHERE (current, current_source) IS DISTINCT FROM (current_setting(r.setting), source) AND r.name IS DISTINCT FROM 'regress_io_probe_advice';
+SELECT current, read_ahead_kb FROM result AS r JOIN io_probe_device() AS d ON d.device = r.name AND d.object = 'tablespace'
+  WHERE r.scope = 'device' AND current IS DISTINCT FROM read_ahead_kb::text AND spcname = evidence->>'tablespace';
+SET random_page_cost = 3.25;
+SELECT name = 'regress_io_probe_advice' AS has_own, setting, current, current_source FROM
+  io_probe_recommend(settings => '{random_page_cost}', duration => '20 ms')
+  ORDER BY has_own;
+SELECT setting, current, current_source FROM io_probe_recommend('few',
+  settings => '{effective_io_concurrency,random_page_cost}');
+RESET random_page_cost;
+-- what needs a right that the call does not ask for is not measured, and why says what it takes
+SELECT setting, recommended, why ~ CASE setting WHEN 'read_ahead_kb' THEN 'cold => true|not known|debug_io_direct' ELSE 'writes => true' END AS why
+  FROM result WHERE setting IN ('read_ahead_kb', 'wal_sync_method', 'commit_delay') ORDER BY ordinality DESC LIMIT 3;
+-- the largest table that may be read, by what its files say
+SELECT DISTINCT rel_used FROM result WHERE name = :'own_tablespace' OR setting = 'io_combine_limit' AND rel_used::text <> 'advised';
+SELECT DISTINCT name, recommended, rel_used, why FROM result WHERE name = 'regress_io_probe_advice';
+-- settings as picked, each once, in their order
+SELECT setting, recommended FROM io_probe_recommend(settings => '{commit_delay,wal_sync_method,commit_delay}');
+-- NULLs stand for the defaults
+SELECT count(*) FROM io_probe_recommend(NULL, NULL, NULL, '{commit_delay}', NULL, NULL, NULL, NULL);
+-- a relation of one's own choice, and what says too little
+SELECT DISTINCT name = :'own_tablespace' AS own, rel_used FROM io_probe_recommend('advised', duration => '20 ms') WHERE scope = 'tablespace';
+SELECT recommended, rel_used, why FROM io_probe_recommend('few', settings => '{seq_page_cost}');
+SELECT recommended, rel_used, why FROM io_probe_recommend('own_advice', settings => '{seq_page_cost}');
+
+-- rows to judge: with all rights, of one relation, with little time, under a rate limit
+INSERT INTO result SELECT 'may', * FROM io_probe_recommend(cold => true, writes => true, duration => '300 ms',
+  settings => '{read_ahead_kb,io_combine_limit,wal_sync_method,commit_delay}') WITH ORDINALITY;
+INSERT INTO result SELECT 'one', * FROM io_probe_recommend('advised', 'cold', 'cpu', '{read_ahead_kb,io_combine_limit}',
+  '300 ms', true) WITH ORDINALITY;
+INSERT INTO result SELECT 'brief', * FROM io_probe_recommend(cold => true, writes => true, duration => '1 ms',
+  settings => '{read_ahead_kb,io_combine_limit,wal_sync_method,commit_delay}') WITH ORDINALITY;
+INSERT INTO result SELECT 'slow', * FROM io_probe_recommend(cold => true, duration => '300 ms', settings => '{io_combine_limit}',
+  options => '{"max_mib_per_s": 200, "precision": 0.5, "max_iops": null, "max_bytes": 100000000}') WITH ORDINALITY;
+-- advice is complete, or there is a reason; to keep takes no statement
+SELECT run, setting, why FROM result WHERE why IS NULL OR why = '' OR jsonb_typeof(evidence) <> 'object' OR scope IS NULL
+  OR applies NOT IN ('now', 'reload', 'restart', 'root');
+SELECT run, setting, recommended, current, statement FROM result
+  WHERE (statement IS NOT NULL) <> (recommended <> current) AND current IS NOT NULL OR recommended IS NULL AND statement IS NOT NULL;
+SELECT run, setting, statement FROM result WHERE statement !~ CASE scope
+  WHEN 'cluster' THEN format('^ALTER SYSTEM SET %s = .+; SELECT pg_reload_conf\(\)$', setting)
+  WHEN 'tablespace' THEN format('^ALTER TABLESPACE \S+ SET \(%s = .+\)$', setting) ELSE '^blockdev --setra \d+ /dev/[^ /]+$' END;
+-- windows and limits: what is recommended lies on the plateau, and was measured
+SELECT run, recommended, low, high FROM result WHERE setting = 'read_ahead_kb'
+  AND NOT recommended::int BETWEEN low::int AND high::int;
+SELECT run, recommended, low, high FROM result WHERE setting = 'io_combine_limit' AND (NOT
+  pg_size_bytes(recommended) BETWEEN pg_size_bytes(low) AND pg_size_bytes(high)
+  OR recommended IS NOT NULL AND NOT evidence->'limits' @> jsonb_build_array(jsonb_build_object('limit', recommended))
+  OR recommended IS NOT NULL AND (evidence->>'rounds')::int < 6);
+SELECT run, evidence->'limits' FROM result, LATERAL (SELECT current AS in_force) AS f WHERE setting = 'io_combine_limit' AND
+  EXISTS (SELECT FROM jsonb_to_recordset(evidence->'limits') AS l("limit" text, to_current float8, ci_low float8, ci_high float8)
+          WHERE NOT to_current BETWEEN ci_low AND ci_high OR "limit" = in_force AND (to_current, ci_low, ci_high) <> (1, 1, 1));
+-- methods of the WAL: all are compared, one is in force; a volatile cache without FUA changes nothing
+SELECT run, evidence->'methods' AS methods FROM result WHERE setting = 'wal_sync_method' AND evidence <> '{}' AND
+  jsonb_path_query_array(evidence, '$.methods[*].method') <> '["open_datasync", "fdatasync", "fsync", "open_sync"]';
+SELECT run, recommended, evidence FROM result WHERE setting = 'wal_sync_method' AND recommended <> current
+  AND (evidence->>'write_cache' LIKE '%write back%' AND evidence->'fua' @> 'false'
+       OR NOT EXISTS (SELECT FROM jsonb_to_recordset(evidence->'methods') AS m(method text, ci_low_us float8, ci_high_us float8)
+                      JOIN jsonb_to_recordset(evidence->'methods') AS n(method text, ci_low_us float8, ci_high_us float8)
+                        ON m.method = recommended AND n.method = current AND n.ci_low_us > 1.09 * m.ci_high_us));
+-- no delay for a flush that is fast; half of one that is slow
+SELECT run, recommended, low, high, evidence->'flush_us' AS flush_us FROM result WHERE setting = 'commit_delay' AND NOT
+  CASE WHEN (evidence->>'flush_us')::float8 < 1000 THEN recommended = '0' ELSE recommended::int BETWEEN low::int AND high::int END;
+-- without the time for it nothing is said, or little
+SELECT count(*) FROM result WHERE run = 'brief' AND setting IN ('read_ahead_kb', 'io_combine_limit') AND recommended IS NOT NULL;
+
+-- nothing was changed
+SELECT name, b.setting, s.setting FROM settings_before AS b FULL JOIN pg_settings AS s USING (name)
+  WHERE (b.setting, b.source) IS DISTINCT FROM (s.setting, s.source);
+SELECT md5(pg_read_file('postgresql.auto.conf')) = :'auto_before' AS unchanged;
+SELECT spcname, spcoptions FROM pg_tablespace WHERE spcoptions IS NOT NULL;
+-- nor is anything evicted, or written, that was not asked for
+DO $$
+DECLARE
+  cached bigint;
+  fetched bigint;
+BEGIN
+  FOR attempt IN 1..3 LOOP -- the kernel may take back a page
+    PERFORM io_probe_seqscan('advised', '{os}');
+    cached := (SELECT os_cached_bytes FROM io_probe_cache('advised') WHERE fork = 'main');
+    PERFORM io_probe_recommend(duration => '20 ms');
+    -- what is cached is not even read: to read it cold, it would have to be evicted
+    fetched := pg_stat_get_xact_blocks_fetched('advised'::regclass);
+    PERFORM io_probe_recommend(duration => '100 ms', settings => '{read_ahead_kb,io_combine_limit}');
+    ASSERT pg_stat_get_xact_blocks_fetched('advised'::regclass) = fetched, 'read';
+    EXIT WHEN (SELECT os_cached_bytes FROM io_probe_cache('advised') WHERE fork = 'main') >= cached;
+    ASSERT attempt < 3, 'evicted';
+  END LOOP;
+END $$;
+DO $$
+DECLARE
+  counter text := 'write_bytes: (\d+)';
+  before text;
+BEGIN
+  before := (SELECT substring(convert_from(pg_read_binary_file('/proc/self/io', 0, 4096, true), 'UTF8') FROM counter));
+  PERFORM io_probe_recommend(duration => '20 ms', settings => '{wal_sync_method,commit_delay,read_ahead_kb,io_combine_limit}');
+  ASSERT before IS NOT DISTINCT FROM
+    (SELECT substring(convert_from(pg_read_binary_file('/proc/self/io', 0, 4096, true), 'UTF8') FROM counter)), 'written';
+EXCEPTION WHEN insufficient_privilege OR undefined_file THEN NULL; -- a container may hide it
+END $$;
+-- nor in the rest of the transaction
+SELECT coalesce(current_setting('io_combine_limit', true), 'none') AS limit_before \gset
+BEGIN;
+SELECT count(*) <= 1 AS combined FROM io_probe_recommend(cold => true, duration => '50 ms', settings => '{io_combine_limit}');
+SELECT coalesce(current_setting('io_combine_limit', true), 'none') = :'limit_before' AS unchanged;
+COMMIT;
+-- not even by a call that is cancelled in the middle
+SET statement_timeout = '150ms';
+\set VERBOSITY sqlstate
+SELECT setting FROM io_probe_recommend(cold => true, writes => true, duration => '10 s',
+  settings => '{io_combine_limit,commit_delay}', options => '{"max_mib_per_s": 1}');
+\set VERBOSITY default
+RESET statement_timeout;
+SELECT coalesce(current_setting('io_combine_limit', true), 'none') = :'limit_before' AS unchanged;
+SELECT pid FROM io_probe_progress();
+
+-- what a statement may take is shared by all
+SET pg_io_probe.max_duration = '50ms';
+SELECT setting, recommended, why FROM (SELECT g, r.* FROM generate_series(1, 4) AS g, LATERAL io_probe_recommend(cold => true,
+    writes => true, duration => '40 ms'::interval + g * '0 ms'::interval, settings => '{read_ahead_kb,commit_delay}') AS r
+    OFFSET 0) AS calls
+  WHERE g = 4 AND why !~ '^not measured: the readahead of';
+RESET pg_io_probe.max_duration;
+
+-- who may
+CREATE ROLE regress_io_probe_advised;
+SET ROLE regress_io_probe_advised;
+SELECT setting FROM io_probe_recommend();
+RESET ROLE;
+GRANT EXECUTE ON FUNCTION io_probe_recommend TO regress_io_probe_advised;
+GRANT SELECT (id) ON advised TO regress_io_probe_advised;
+SET ROLE regress_io_probe_advised;
+-- not what he may not read, nor evict, nor write
+SELECT DISTINCT rel_used, why FROM io_probe_recommend() WHERE scope = 'tablespace';
+SELECT rel_used, recommended FROM io_probe_recommend() WHERE setting = 'io_combine_limit' AND num_nonnulls(rel_used, recommended) > 0;
+SELECT setting FROM io_probe_recommend('advised');
+SELECT setting FROM io_probe_recommend(cold => true);
+SELECT setting FROM io_probe_recommend(writes => true);
+RESET ROLE;
+GRANT SELECT ON advised TO regress_io_probe_advised;
+GRANT EXECUTE ON FUNCTION io_probe_evict TO regress_io_probe_advised;
+SET ROLE regress_io_probe_advised;
+SELECT DISTINCT rel_used FROM io_probe_recommend(cold => true, duration => '1 ms') WHERE scope = 'tablespace' ORDER BY 1;
+SELECT setting FROM io_probe_recommend(cold => true, writes => true);
+RESET ROLE;
+GRANT EXECUTE ON FUNCTION io_probe_sync TO regress_io_probe_advised;
+GRANT SET ON PARAMETER pg_io_probe.scratch_reserve TO regress_io_probe_advised;
+SET ROLE regress_io_probe_advised;
+SELECT setting FROM io_probe_recommend(writes => true, duration => '1 ms', settings => '{commit_delay}');
+RESET ROLE;
+REVOKE ALL ON PARAMETER pg_io_probe.scratch_reserve FROM regress_io_probe_advised;
+DROP OWNED BY regress_io_probe_advised;
+DROP ROLE regress_io_probe_advised;
+
+-- without a table there is nothing to say of one
+BEGIN;
+DROP TABLE advised, few;
+SELECT scope, setting, why FROM io_probe_recommend(settings => '{random_page_cost,read_ahead_kb,commit_delay}')
+  WHERE scope <> 'cluster';
+ROLLBACK;
+RESET pg_io_probe.scratch_reserve;
+DROP TABLE advised, few, unlogged_advice, own_advice, settings_before, result;
+DROP TABLESPACE regress_io_probe_advice;

@@ -1,0 +1,274 @@
+#!/usr/bin/env -S python3 -B
+"""Times of a block and the page costs that follow from them, on storage of which it is known what it is like.
+
+A loop device that takes large requests, or small ones only; and memory. Needs root, to mount. Figures are printed, and
+only their order is judged.
+"""
+
+import os
+import time
+import unittest
+
+from lib import BLOCK, IS_ROOT, TEST_TMP, Failure, Process, Session, create_extension, main, repeated, rows_of, say
+from lib import segment_file, wait_for_probe
+from storage import LoopDevice, create_tablespace, fincore, run
+
+MIB = 1 << 20
+ROWS = 80000
+OF_TABLESPACE = ["random_page_cost", "seq_page_cost", "effective_io_concurrency", "maintenance_io_concurrency"]
+PATIENCE = 5
+QUERY = "SELECT FROM probed WHERE shuffled < 3000"
+STATE = """SELECT array_agg(name || '=' || setting || source ORDER BY name) FROM pg_settings
+    WHERE name ~ '^(enable_|.*_page_cost$|.*_io_concurrency$|search_path|jit|max_parallel|io_combine_limit|debug_io)'"""
+
+
+def setUpModule():
+    if not IS_ROOT:
+        raise unittest.SkipTest("not root")
+
+
+def probed_table(session, place="", rows=ROWS, name="probed"):
+    """A table with an index in its order and one in no order; a row is 900 bytes."""
+    session.run(f"CREATE TABLE {name} (id int, shuffled int, filler text) WITH (autovacuum_enabled = off) {place}")
+    session.run(f"INSERT INTO {name} SELECT g, g * 7919 % {rows}, repeat('x', 860) FROM generate_series(1, {rows}) AS g")
+    session.run(f"VACUUM FULL {name}")
+    session.run(f"CREATE INDEX {name}_id ON {name} (id) {place}")
+    session.run(f"CREATE INDEX {name}_shuffled ON {name} (shuffled) {place}")
+    session.run(f"VACUUM ANALYZE {name}")
+    session.run("CHECKPOINT")
+
+
+class Storage(unittest.TestCase):
+    """What the storage is like shows in the times and in the advice."""
+
+    def setUp(self):
+        self.control = Session()
+        self.addCleanup(self.control.close)
+
+    def on_loop_device(self):
+        disk = LoopDevice(256 * MIB)
+        self.addCleanup(disk.remove)
+        self.tablespace(disk.mount_point)
+        disk.set_queue(1280, 1024)
+        return disk
+
+    def tablespace(self, directory):
+        place = create_tablespace(self.control, "elsewhere", directory)
+        self.addCleanup(self.control.run, "DROP TABLESPACE elsewhere")
+        self.addCleanup(self.control.run, "DROP TABLE IF EXISTS probed")
+        probed_table(self.control, place)
+
+    def advice(self, session, cache, **arguments):
+        arguments = {"settings": OF_TABLESPACE, "duration": "5 s", "cold": True, **arguments}
+        rows = session.rows(rows_of("recommend", "probed", cache=cache, **arguments))
+        self.assertEqual([row["setting"] for row in rows], OF_TABLESPACE)
+        for row in rows:
+            self.assertTrue(row["why"], row)
+            self.assertEqual((row["scope"], row["name"]), ("tablespace", "elsewhere"))
+            if row["recommended"] in (None, row["current"]):
+                self.assertIsNone(row["statement"], row)
+            else:
+                words = f"ALTER TABLESPACE elsewhere SET ({row['setting']} = {row['recommended']})"
+                self.assertEqual(row["statement"], words)
+        return {row["setting"]: row for row in rows}
+
+    def test_small_and_large_requests(self):
+        """Where the kernel reads ahead little, and in small pieces, reads in order are dearer, so random ones are less so."""
+        disk = self.on_loop_device()
+        found = {}
+        for name, limits in [("large", (1280, 2048)), ("small", (4, 4))]:
+            disk.set_queue(*limits)
+            with Session() as session:
+                session.rows(rows_of("page_cost", "probed", duration="2 s", cold=True))  # the disk below has it cached
+                for cache in ["cold", "planned"]:
+                    rows = self.advice(session, cache)
+                    found[name, cache] = row = rows["random_page_cost"]
+                    say(f"{name}, {cache}: {row['recommended']} ({row['low']} to {row['high']}), {row['why']}")
+        ratio = {name: self.ratio(found[name, "cold"]) for name in ["large", "small"]}
+        say(f"ratios: {ratio}")
+        self.assertGreater(ratio["large"], ratio["small"])
+        # Those of the planner's choices need not be in this order: many pairs of costs may be as good.
+        values = [found[name, "cold"]["recommended"] for name in ["small", "large"]]
+        values = [float(value) for value in values if value is not None]
+        self.assertEqual(values, sorted(values))
+
+    def ratio(self, row):
+        return row["evidence"]["random_us"] / row["evidence"]["sequential_us"]
+
+    def test_what_is_read_is_said_and_dropped(self):
+        """Of the device no less is read than the rows say, and most of it leaves the cache."""
+        disk = self.on_loop_device()
+        path = segment_file(self.control, "probed")
+        with Session() as session:
+            for cold in [False, True]:
+                with self.subTest(cold=cold):
+                    self.control.run("SELECT * FROM io_probe_evict('probed')")
+                    self.assertEqual(fincore(path), 0)
+                    before = disk.counters()["bytes"]
+                    rows = session.rows(rows_of("page_cost", "probed", duration="2 s", cold=cold, densities=[0.5],
+                                                concurrencies=[1, 16]))
+                    read_bytes, left = disk.counters()["bytes"] - before, fincore(path)
+                    rows = [row for row in rows if row["tier"] == "device"]
+                    told = sum(row["samples"] for row in rows) * BLOCK
+                    say(f"cold {cold}: {read_bytes / MIB:.1f} MiB read, {told / MIB:.1f} MiB in the rows, "
+                        f"{left / MIB:.1f} MiB left in the cache")
+                    self.assertGreaterEqual(read_bytes, told)
+                    # Readahead that was on its way when a stretch was dropped may stay.
+                    self.assertLess(left, os.path.getsize(path) / 2)
+                    for row in rows:
+                        self.assertLessEqual(row["resident_pct"] or 0, 1, row)
+
+    def test_cached_is_left_alone(self):
+        """Without leave to evict nothing of it is read from the device."""
+        disk = self.on_loop_device()
+        path = segment_file(self.control, "probed")
+        self.control.run("SELECT * FROM io_probe_evict('probed')")
+        self.control.run("SELECT * FROM io_probe_seqscan('probed', '{os}')")
+        held, before = fincore(path), disk.counters()["bytes"]
+        self.assertEqual(held, os.path.getsize(path))
+        with Session() as session:
+            for row in session.rows(rows_of("page_cost", "probed", duration="500 ms")):
+                if row["tier"] == "device":
+                    self.assertEqual((row["status"], row["us_per_block"], row["samples"]), ("partial", None, 0))
+                    self.assertIn("cold => true", " ".join(row["notes"]))
+                else:
+                    self.assertGreater(row["us_per_block"], 0, row)
+            rows = self.advice(session, "planned", cold=False, duration="500 ms")
+        say(rows["random_page_cost"]["why"])
+        self.assertIsNone(rows["random_page_cost"]["recommended"])
+        self.assertIn("cold => true", rows["random_page_cost"]["why"])
+        self.assertEqual(fincore(path), held)
+        self.assertLess(disk.counters()["bytes"] - before, MIB)
+
+    def test_memory_is_no_device(self):
+        directory = os.path.join(TEST_TMP, "memory")
+        os.mkdir(directory)
+        run("mount", "-t", "tmpfs", "-o", "size=256m", "tmpfs", directory)
+        self.addCleanup(run, "umount", directory)
+        self.tablespace(directory)
+        with Session() as session:
+            for row in session.rows(rows_of("page_cost", "probed", duration="1 s", cold=True)):
+                if row["tier"] == "device":
+                    self.assertEqual((row["status"], row["us_per_block"], row["ci_low_us"]), ("partial", None, None), row)
+                    self.assertNotEqual(row["notes"], [])
+            for cache in ["cold", "planned"]:
+                for row in self.advice(session, cache, duration="1 s").values():
+                    say(f"{cache}, {row['setting']}: {row['recommended']}, {row['why']}")
+                    self.assertIn(row["recommended"], [None, row["current"]])
+                    self.assertTrue(row["recommended"] is None or row["setting"] == "seq_page_cost", row)
+
+
+class Manners(unittest.TestCase):
+    """It ends when told to, gives way, and leaves the session as it was."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.control = Session()
+        probed_table(cls.control)
+        cls.sees_pins = create_extension(cls.control, "pg_buffercache")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.control.run("DROP TABLE IF EXISTS probed, larger")
+        cls.control.close()
+
+    def plan(self, session):
+        """With other page costs, which the planner does not heed where it is told that it is elsewhere."""
+        return session.run(f"EXPLAIN {QUERY}")
+
+    def test_an_end_at_any_time(self):
+        """While it measures, while it counts tuples, while it asks the planner."""
+        with Session() as session:
+            process = Process(session.pid)
+            session.run("SET search_path = public, pg_catalog; SET enable_nestloop = off; SET seq_page_cost = 1.5")
+            session.run("LOAD 'pg_io_probe'")
+            session.rows(rows_of("recommend", "probed", settings=OF_TABLESPACE, duration="50 ms", cold=True))
+            before = session.run(STATE), self.plan(session), process.threads(), process.descriptors()
+            ends = {}
+            for ms in [20, 60, 150, 400, *range(700, 1500, 75)]:
+                session.run(f"SET statement_timeout = {ms}")
+                try:
+                    session.run(f"SELECT * FROM io_probe_recommend('probed', 'planned', 'cpu', duration => '600 ms', cold => true, "
+                                f"settings => '{{{','.join(OF_TABLESPACE)}}}')")
+                    ends[ms] = "done"
+                except Failure as failure:
+                    self.assertEqual(failure.sqlstate, "57014", failure)
+                    ends[ms] = "cancelled"
+                session.run("SET statement_timeout = 0")
+                self.assertEqual((session.run(STATE), self.plan(session), process.threads(), process.descriptors()), before)
+                self.assert_free(session)
+            say(str(ends))
+            self.assertIn("cancelled", ends.values())
+
+    def test_cancel_in_a_block_that_catches_it(self):
+        with Session() as session:
+            process = Process(session.pid)
+            session.rows(rows_of("page_cost", "probed", duration="50 ms", cold=True))
+            before = session.run(STATE), self.plan(session), process.threads(), process.descriptors()
+            for query in [rows_of("page_cost", "probed", duration="15 s", cold=True),
+                          repeated("page_cost", "probed", duration="20 ms", cold=True),
+                          repeated("recommend", "probed", duration="20 ms", settings=OF_TABLESPACE)]:
+                session.start(f"""DO $$ BEGIN PERFORM * FROM ({query}) AS probe;
+                    EXCEPTION WHEN query_canceled THEN NULL; END $$""")
+                wait_for_probe(self.control, session.pid)
+                time.sleep(0.3)
+                asked = time.monotonic()
+                self.control.value(f"SELECT pg_cancel_backend({session.pid})")
+                session.finish()
+                say(f"cancel: {(time.monotonic() - asked) * 1000:.0f} ms, {query}")
+                self.assertLess(time.monotonic() - asked, 2)
+                self.assertEqual((session.run(STATE), self.plan(session), process.threads(), process.descriptors()), before)
+                self.assert_free(session)
+
+    def assert_free(self, session):
+        self.assertEqual(self.control.rows("SELECT * FROM pg_locks WHERE locktype = 'advisory'"), [])
+        self.assertEqual(self.control.rows(f"SELECT * FROM pg_locks WHERE pid = {session.pid} AND relation = 'probed'::regclass"), [])
+        self.assertEqual(self.control.rows("SELECT * FROM io_probe_progress()"), [])
+        if self.sees_pins:
+            self.assertEqual(self.control.value("SELECT count(*) FROM pg_buffercache WHERE pinning_backends > 0 "
+                                                "AND relfilenode = pg_relation_filenode('probed')"), 0)
+
+    def test_what_needs_a_table_for_itself(self):
+        """Is let through while it measures; and it waits for nobody whose table it only picked."""
+        for query in [rows_of("page_cost", "probed", duration="15 s", cold=True),
+                      rows_of("page_cost", "probed", duration="15 s", cold=True, options={"max_mib_per_s": 4}),
+                      rows_of("recommend", "probed", settings=OF_TABLESPACE, duration="15 s", cold=True)]:
+            with self.subTest(query), Session() as prober, Session() as other:
+                prober.start_rows(query)
+                wait_for_probe(self.control, prober.pid)
+                time.sleep(0.3)
+                asked = time.monotonic()
+                other.run("BEGIN; LOCK TABLE probed; COMMIT")
+                waited = time.monotonic() - asked
+                rows = prober.finish_rows()
+                say(f"LOCK TABLE: waited {waited * 1000:.0f} ms, {query}")
+                self.assertLess(waited, PATIENCE)
+                if "page_cost(" in query:
+                    self.assertEqual({row["status"] for row in rows if row["tier"] == "device"}, {"partial"})
+                    self.assertIn("another session waits for a lock", str(rows))
+
+    def test_a_table_that_is_locked_while_the_planner_is_asked(self):
+        """Another than the one that is measured: whoever holds its lock is not waited for."""
+        self.control.run("CREATE TABLE larger AS SELECT * FROM probed UNION ALL SELECT * FROM probed")
+        self.control.run("CREATE INDEX larger_id ON larger (id)")
+        self.control.run("ANALYZE larger; CHECKPOINT")
+        with Session() as prober, Session() as other:
+            other.run("BEGIN; LOCK TABLE probed")
+            rows = prober.rows(rows_of("recommend", settings=["random_page_cost"], duration="4 s", cold=True))
+            (row,) = [row for row in rows if row["rel_used"]]
+            self.assertEqual(row["rel_used"], "larger")
+            say(row["why"])
+            self.assertEqual(row["evidence"].get("tables", 1), 1)
+            # And one whose lock comes in between, and stays.
+            other.run("COMMIT")
+            prober.start_rows(rows_of("recommend", settings=["random_page_cost"], duration="2 s", cold=True))
+            wait_for_probe(self.control, prober.pid)
+            other.run("BEGIN; DROP TABLE probed")
+            rows = prober.finish_rows()
+            self.assertEqual([row["rel_used"] for row in rows if row["rel_used"]], ["larger"])
+            other.run("ROLLBACK")
+        self.control.run("DROP TABLE larger")
+
+
+if __name__ == "__main__":
+    main(again=True)
