@@ -1,0 +1,96 @@
+"""Which plan the planner picks for each query of a matrix, see plan_regret.py. No program of its own.
+
+The JSON: queries, each the number of a point and whether it is covered by the index; variants, each name, seq, random
+(the two page costs), eic and picked (of those that io_probe_recommend gave,
+also what it said); grid, each seq, random and picked. picked is one plan a query, as
+plan_matrix.query_of names them, without an eic.
+"""
+
+import json
+import os
+import sys
+
+from plan_matrix import node_of, query_of, say
+
+GRID_SEQ = [0.1, 0.25, 0.5, 1, 1.5, 2, 3]
+GRID_RANDOM = [0.1, 0.25, 0.5, 1, 1.1, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48]
+
+
+def queries_of(matrix):
+    """All queries: each point, first without an index that covers the query, then with one."""
+    return [{"point": n, "covered": covered} for n in range(len(matrix["points"])) for covered in (False, True)]
+
+
+def documents(text):
+    """The JSON documents that follow each other in a text."""
+    decoder, at, found = json.JSONDecoder(), 0, []
+    while text[at:].strip():
+        document, at = decoder.raw_decode(text, at + len(text[at:]) - len(text[at:].lstrip()))
+        found.append(document)
+    return found
+
+
+def picked(session, matrix, queries, seq, rnd):
+    """What the planner picks at these costs, with nothing forced."""
+    session.run(f"SET seq_page_cost = {seq}; SET random_page_cost = {rnd}")
+    asked = ";\n".join(f"EXPLAIN (FORMAT JSON) {query_of(matrix['points'][q['point']], q['covered'])}" for q in queries)
+    return [node_of(explained["Plan"])[0] for (explained,) in documents("\n".join(session.run(asked)))]
+
+
+def given(argument):
+    """name=seq/random/eic as a variant."""
+    name, _, figures = argument.partition("=")
+    try:
+        seq, rnd, eic = figures.split("/")
+        return {"name": name, "seq": float(seq), "random": float(rnd), "eic": int(eic)}
+    except ValueError:
+        sys.exit(f"not name=seq/random/eic: {argument}")
+
+
+def recommended(session, which, default_eic):
+    """The variant that the extension recommends for a cache, or for cache/unit; a setting about which it says nothing,
+    or for which it has no value, stays at its default."""
+    from lib import Failure
+
+    cache, _, unit = which.partition("/")
+    settings = ["seq_page_cost", "random_page_cost", "effective_io_concurrency"]
+    try:
+        session.start_rows(
+            f"""SELECT name, setting, recommended, low, high, why
+                FROM io_probe_recommend(cache => '{cache}', unit => '{unit or "cpu"}', cold => true,
+                                        settings => '{{{",".join(settings)}}}')"""
+        )
+        rows = [json.loads(line) for line in session.finish(timeout=600)]
+    except Failure as failure:
+        say(f"no recommendation for {which}: {str(failure).splitlines()[0]}")
+        return None
+    for row in rows:
+        say(f"{which}: {row['setting']} {row['recommended']} ({row['low']} to {row['high']}): {row['why']}")
+    values = {row["setting"]: float(row["recommended"]) for row in rows if row["recommended"] is not None}
+    if len(values) < sum(row["recommended"] is not None for row in rows):
+        sys.exit(f"several recommendations of one setting, {which}: {rows}")
+    return {"name": which, "seq": values.get("seq_page_cost", 1.0), "random": values.get("random_page_cost", 4.0),
+            "eic": int(values.get("effective_io_concurrency", default_eic)), "said": rows}  # fmt: skip
+
+
+def pick(matrix_path, picks_path, arguments, recommend, grid):
+    """Asks the planner for all variants."""
+    from lib import Session
+
+    with open(matrix_path, encoding="ascii") as file:
+        matrix = json.load(file)
+    queries, eic = queries_of(matrix), matrix["default_eic"]
+    with Session() as session:
+        variants = [{"name": "defaults", "seq": 1.0, "random": 4.0, "eic": eic},
+                    {"name": "1.1", "seq": 1.0, "random": 1.1, "eic": eic}]  # fmt: skip
+        if session.value("SELECT count(*) FROM pg_proc WHERE proname = 'io_probe_recommend'"):
+            variants += filter(None, (recommended(session, which, eic) for which in recommend))
+        variants += map(given, arguments)
+        for variant in variants:
+            variant["picked"] = picked(session, matrix, queries, variant["seq"], variant["random"])
+        cells = [{"seq": seq, "random": rnd} for seq in GRID_SEQ for rnd in GRID_RANDOM if rnd >= seq] if grid else []
+        for cell in cells:
+            cell["picked"] = picked(session, matrix, queries, cell["seq"], cell["random"])
+    with open(picks_path + ".new", "w", encoding="ascii") as out:
+        json.dump({"queries": queries, "variants": variants, "grid": cells}, out)
+    os.replace(picks_path + ".new", picks_path)

@@ -1,0 +1,251 @@
+"""The regret of what the planner picks, from a matrix and the picks: see plan_regret.py. No program of its own."""
+
+import itertools
+import json
+import math
+import statistics
+import subprocess
+
+from plan_matrix import STATES, base_of, eic_of, times_of
+
+# A pick that takes this many times the best plan is called wrong.
+WRONG = 1.2
+
+
+def splits(rounds):
+    """Ways to choose by some of the rounds, and to judge by the others, which are as many or one more."""
+    if rounds < 2:
+        return [(range(rounds), range(rounds))]
+    of = range(rounds)
+    return [(some, [n for n in of if n not in some]) for some in itertools.combinations(of, rounds // 2)]
+
+
+def median_of(ms, rounds):
+    """The median of a plan's times in these rounds; of all, if it was not timed in these."""
+    timed = [ms[n] for n in rounds if ms[n] is not None] or [one for one in ms if one is not None]
+    return statistics.median(timed)
+
+
+def between(plans, base, eic):
+    """The times at an eic that was not measured: between the next two that were, on a line of logarithms."""
+    known = sorted(eic_of(plan) for plan in plans if base_of(plan) == base)
+    if eic >= known[-1]:
+        return plans[f"{base}@{known[-1]}"]
+    above = next(one for one in known if one > eic)
+    below = known[known.index(above) - 1]
+    share = math.log((1 + eic) / (1 + below)) / math.log((1 + above) / (1 + below))
+    # Where one of the two was given up, there is one time of each.
+    pairs = zip(plans[f"{base}@{below}"], plans[f"{base}@{above}"])
+    return [None if None in pair else pair[0] ** (1 - share) * pair[1] ** share for pair in pairs]
+
+
+class Query:
+    """A query in one state: how much longer than the best one each plan takes, in logarithms."""
+
+    def __init__(self, plans, rounds):
+        self.plans, self.splits = plans, splits(rounds)
+        self.least = [min(median_of(ms, judged) for ms in plans.values()) for _, judged in self.splits]
+        self.regrets = {plan: self._regret(ms) for plan, ms in plans.items()}
+        self.best = min(self.regrets, key=self.regrets.get)
+
+    def _regret(self, ms):
+        return statistics.fmean(math.log(median_of(ms, judged) / least)
+                                for (_, judged), least in zip(self.splits, self.least))  # fmt: skip
+
+    def regret(self, base, eic):
+        """Of a plan as it runs at this eic."""
+        if base in self.plans:
+            return self.regrets[base]
+        if f"{base}@{eic}" not in self.regrets:
+            self.regrets[f"{base}@{eic}"] = self._regret(between(self.plans, base, eic))
+        return self.regrets[f"{base}@{eic}"]
+
+    def floor(self, eic=None, bases=None):
+        """Of the plan that is chosen by the other rounds: among all, or among those at one eic, or of some kinds."""
+        plans = {
+            plan: ms
+            for plan, ms in self.plans.items()
+            if (eic is None or eic_of(plan) in (None, eic)) and (bases is None or base_of(plan) in bases)
+        }
+        regrets = []
+        for (chosen_by, judged), least in zip(self.splits, self.least):
+            chosen = min(plans, key=lambda plan: median_of(plans[plan], chosen_by))
+            regrets.append(math.log(median_of(plans[chosen], judged) / least))
+        return statistics.fmean(regrets)
+
+
+class Scores:
+    """All queries of a matrix."""
+
+    def __init__(self, matrix, queries):
+        self.matrix, self.queries = matrix, queries
+        self.of = {
+            state: [Query(times_of(matrix, matrix["points"][q["point"]], state, q["covered"]), matrix["rounds"])
+                    for q in queries]
+            for state in STATES
+        }  # fmt: skip
+
+    def regrets(self, state, picked, eic):
+        """One logarithm a query."""
+        return [query.regret(base, eic) for query, base in zip(self.of[state], picked)]
+
+    def floors(self, state, eic=None):
+        return [query.floor(eic) for query in self.of[state]]
+
+    def name(self, number):
+        """A query, in words."""
+        query = self.queries[number]
+        point = self.matrix["points"][query["point"]]
+        kind = "covered" if query["covered"] else "heap"
+        return f"{point['table']}.{point['column']} {point['selectivity']:g} {kind}"
+
+
+def mean(logarithms):
+    return math.exp(statistics.fmean(logarithms))
+
+
+def worst(logarithms):
+    return math.exp(max(logarithms))
+
+
+def costs(variant):
+    return f"{variant['seq']:g} / {variant['random']:g}"
+
+
+def rows_of(scores, picks):
+    """The lines of the table: name, costs, eic, and the regrets by state."""
+    rows = []
+    for variant in picks["variants"]:
+        regrets = {state: scores.regrets(state, variant["picked"], variant["eic"]) for state in STATES}
+        rows.append((variant["name"], costs(variant), variant["eic"], regrets))
+    for cell, eic, name in best_cells(scores, picks["grid"]):
+        rows.append((name, costs(cell), eic, {s: scores.regrets(s, cell["picked"], eic) for s in STATES}))
+    if picks["grid"]:
+        picked = [set(bases) for bases in zip(*(cell["picked"] for cell in picks["grid"]))]
+        floors = {s: [query.floor(bases=bases) for query, bases in zip(scores.of[s], picked)] for s in STATES}
+        rows.append(("grid: best plan that any cell picks", "", "any", floors))
+    for eic in scores.matrix["eics"]:
+        rows.append((f"best plan at eic {eic}", "", eic, {state: scores.floors(state, eic) for state in STATES}))
+    rows.append(("floor", "", "any", {state: scores.floors(state) for state in STATES}))
+    return rows
+
+
+def best_cells(scores, grid):
+    """The cells of the grid with the least regret: cold, warm, and in both together; and both at the default eic."""
+    if not grid:
+        return
+    measured = {
+        (number, eic): [statistics.fmean(scores.regrets(state, cell["picked"], eic)) for state in STATES]
+        for number, cell in enumerate(grid) for eic in scores.matrix["eics"]
+    }  # fmt: skip
+    default = scores.matrix["default_eic"]
+    wanted = {"grid: best cold": ((1, 0), None), "grid: best warm": ((0, 1), None),
+              "grid: best of both": ((1, 1), None), f"grid: both at eic {default}": ((1, 1), default)}  # fmt: skip
+    for name, (weigh, eics) in wanted.items():
+        allowed = [key for key in measured if eics is None or key[1] == eics]
+        number, eic = min(allowed, key=lambda key: sum(w * m for w, m in zip(weigh, measured[key])))
+        yield grid[number], eic, name
+
+
+def print_report(matrix, picks, most_wrong):
+    """The table, in markdown, the verdicts, and where it is wrong."""
+    scores = Scores(matrix, picks["queries"])
+    rows = rows_of(scores, picks)
+    of = f"{len(scores.queries)} queries, {matrix['rounds']} rounds"
+    print(f"PostgreSQL {matrix['server']}, set {matrix['set']}, {of}\n")
+    print("| variant | seq / random | eic | cold | worst | wrong | warm | worst | wrong |\n" + "|---" * 9 + "|")
+    for name, cost, eic, regrets in rows:
+        figures = [figure for state in STATES for figure in (
+            f"{mean(regrets[state]):.3f}", f"{worst(regrets[state]):.1f}",
+            str(sum(one > math.log(WRONG) for one in regrets[state])))]  # fmt: skip
+        print(f"| {' | '.join([name, cost, str(eic), *figures])} |")
+    print_parts(scores, rows)
+    print_verdicts(rows)
+    for variant in picks["variants"]:
+        for state in STATES:
+            print_wrong(scores, variant, state, most_wrong)
+    return rows
+
+
+def print_parts(scores, rows):
+    """Geometric means by table and column, and by kind of query."""
+    points = [scores.matrix["points"][q["point"]] for q in scores.queries]
+    parts = [f"{p['table']}.{p['column']}" for p in points]
+    kinds = ["covered" if q["covered"] else "heap" for q in scores.queries]
+    for state in STATES:
+        names = [*dict.fromkeys(parts), "heap", "covered"]
+        print(f"\n| {state} | {' | '.join(names)} |\n" + "|---" * (len(names) + 1) + "|")
+        for name, _, _, regrets in rows:
+            means = [mean([one for one, part, kind in zip(regrets[state], parts, kinds) if which in (part, kind)])
+                     for which in names]  # fmt: skip
+            print(f"| {name} | {' | '.join(f'{one:.2f}' for one in means)} |")
+
+
+def goal(floor, folk):
+    """The most that a variant may have cold: half of what the better folk setting has above the floor."""
+    return floor + max(min(folk) - floor, 0) / 2
+
+
+def print_verdicts(rows):
+    """Each variant beside the folk settings: see plan_regret.py."""
+    by_name = {name: {state: mean(one) for state, one in regrets.items()} for name, _, _, regrets in rows}
+    folk = {state: [by_name[name][state] for name in ("defaults", "1.1")] for state in STATES}
+    most_cold, most_warm = goal(by_name["floor"]["cold"], folk["cold"]), min(folk["warm"])
+    print(f"\ngoal: cold at most {most_cold:.3f}, warm at most {most_warm:.3f} and nowhere over 3")
+    for name, _, _, regrets in rows:
+        if name in ("defaults", "1.1", "floor") or ":" in name or name.startswith("best plan"):
+            continue
+        cold = "met" if by_name[name]["cold"] <= most_cold else "MISSED"
+        warm = "met" if by_name[name]["warm"] <= most_warm and worst(regrets["warm"]) < 3 else "MISSED"
+        print(f"{name}: cold {cold}, warm {warm}")
+
+
+def print_wrong(scores, variant, state, most):
+    """The queries that take longest beside their best plan."""
+    regrets = scores.regrets(state, variant["picked"], variant["eic"])
+    order = sorted((n for n, one in enumerate(regrets) if one > math.log(WRONG)), key=lambda n: -regrets[n])
+    at = f"{costs(variant)}, eic {variant['eic']}"
+    print(f"\n{variant['name']} ({at}), {state}: {len(order)} wrong of {len(regrets)}")
+    for number in order[:most]:
+        query, cut = scores.of[state][number], scores.matrix["points"][scores.queries[number]["point"]]["cut"][state]
+        picked, eic = variant["picked"][number], variant["eic"]
+        shown = picked if picked in query.plans else f"{picked}@{eic}"
+        least = "at least " if shown in cut else ""
+        best = f"{query.best} ({median_of(query.plans[query.best], range(scores.matrix['rounds'])):.1f} ms)"
+        same = min((plan for plan in query.plans if eic_of(plan) in (None, eic)), key=query.regrets.get)
+        told = f"; at eic {eic} {same} {math.exp(query.regrets[same]):.2f}" if same != query.best else ""
+        print(f"  {scores.name(number):34} {shown:10} {least}{math.exp(regrets[number]):6.2f} x {best}{told}")
+
+
+def draw(path, title, rows):
+    """How many queries have at most which regret: the variants, the best of the grid, and the floor. SVG by gnuplot."""
+    rows = [row for row in rows if not row[0].startswith(("best plan", "grid: ")) or row[0] == "grid: best of both"]
+    commands = [f"set terminal svg size 960,420 background 'white' font 'sans,11'; set output '{path}'",
+                "set multiplot layout 1,2; set logscale y; set yrange [1:20]; set xrange [40:100]",
+                "set key top left Left reverse samplen 2",
+                "set ytics (1, 1.2, 1.5, 2, 3, 5, 10, 20); set grid; set xlabel 'queries, % (the worst at the right)'",
+                "set ylabel 'time over that of the best plan at any eic'"]  # fmt: skip
+    for number, (_, _, _, regrets) in enumerate(rows):
+        for state in STATES:
+            ordered = sorted(math.exp(one) for one in regrets[state])
+            lines = "\n".join(f"{100 * (n + 1) / len(ordered):.2f} {max(one, 1):.4f}" for n, one in enumerate(ordered))
+            commands.append(f"$d{number}{state} << EOD\n{lines}\nEOD")
+    for state in STATES:
+        plots = []
+        for number, (name, cost, eic, regrets) in enumerate(rows):
+            style = "lc 'black' dt 2" if name == "floor" else f"lc {number + 1}"
+            told = f"{name}, {cost}, eic {eic}: " if cost else f"{name}: "
+            plots.append(f'$d{number}{state} with lines lw 1.5 {style} title "{told}{mean(regrets[state]):.2f}"')
+        commands.append(f"set title '{title}, {state}'; plot {', '.join(plots)}")
+    subprocess.run(["gnuplot"], input="\n".join([*commands, "unset multiplot", ""]), text=True, check=True)
+
+
+def report(matrix_path, picks_path, svg, most_wrong):
+    """Prints everything, and draws it if svg names a file."""
+    with open(matrix_path, encoding="ascii") as file:
+        matrix = json.load(file)
+    with open(picks_path, encoding="ascii") as file:
+        picks = json.load(file)
+    rows = print_report(matrix, picks, most_wrong)
+    if svg:
+        draw(svg, f"PostgreSQL {matrix['version']}", rows)
