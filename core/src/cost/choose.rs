@@ -89,6 +89,9 @@ pub struct Chosen {
     pub concurrencies: (u32, u32),
 }
 
+/// Does a place, a cell and a concurrency, keep what is set?
+type Keeps<'a> = &'a dyn Fn(&(usize, usize)) -> bool;
+
 /// Scores that differ by less are as good: a hundredth.
 const AS_GOOD: f64 = 0.01;
 
@@ -143,7 +146,7 @@ impl Regrets {
         Some((cell, self.concurrencies.iter().position(|c| *c == settings.concurrency)?))
     }
 
-    /// The best settings; of those as good, the nearest to those in force.
+    /// The best settings, but for what is set and as good.
     pub fn choose(&self, in_force: &Settings) -> Option<Chosen> {
         let places =
             || (0..self.cells.len()).flat_map(|a| (0..self.concurrencies.len()).map(move |b| (a, b)));
@@ -152,11 +155,14 @@ impl Regrets {
         };
         let least = places().map(score).fold(f64::INFINITY, f64::min);
         let good = |place| score(place) <= least + AS_GOOD;
-        let (cell, concurrency) = places().filter(|place| good(*place)).min_by(|a, b| {
-            let far = |(cell, concurrency): (usize, usize)| {
-                distance(&self.cells[cell], self.concurrencies[concurrency], in_force)
-            };
-            far(*a).total_cmp(&far(*b))
+        // What is set stays where it is as good: all of it, else as much of it as may be. The rest is the best.
+        let costs = |place: &(usize, usize)| self.cells[place.0] == in_force.cell;
+        let reads = |place: &(usize, usize)| self.concurrencies[place.1] == in_force.concurrency;
+        let unit = |place: &(usize, usize)| self.cells[place.0].sequential == in_force.cell.sequential;
+        let kept: [Keeps<'_>; 5] = [&|place| costs(place) && reads(place), &costs, &reads, &unit, &|_| true];
+        let (cell, concurrency) = kept.into_iter().find_map(|keeps| {
+            let as_good = places().filter(|place| good(*place) && keeps(place));
+            as_good.min_by(|a, b| score(*a).total_cmp(&score(*b)))
         })?;
         let chosen = self.cells[cell];
         // As far as it goes without a gap.
@@ -189,14 +195,6 @@ fn plateau(along: &[(f64, bool)], chosen: f64) -> (f64, f64) {
     let low = along[..=at].iter().rev().take_while(|(_, good)| *good).last();
     let high = along[at..].iter().take_while(|(_, good)| *good).last();
     (low.map_or(chosen, |low| low.0), high.map_or(chosen, |high| high.0))
-}
-
-/// How far settings are from others: in powers of e of each.
-fn distance(cell: &Cell, concurrency: u32, from: &Settings) -> f64 {
-    let step = |a: f64, b: f64| (a / b).ln().abs();
-    step(cell.sequential, from.cell.sequential)
-        + step(cell.random, from.cell.random)
-        + step(1.0 + f64::from(concurrency), 1.0 + f64::from(from.concurrency))
 }
 
 #[derive(Debug, Clone, Copy, Default)]

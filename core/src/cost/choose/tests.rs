@@ -58,7 +58,7 @@ fn the_best_cell_is_found_with_its_concurrency() {
     let regrets = regrets(&few_and_all());
     assert_eq!(regrets.queries(), 2);
     let chosen = regrets.choose(&set(0, 1)).expect("a choice");
-    // Both cells in the middle are as good, and so are 16 and 64: nearest to what is set.
+    // Both cells in the middle are as good, and so are 16 and 64: the first of them.
     assert_eq!(chosen.settings, set(1, 16));
     assert_eq!((chosen.random, chosen.sequential), ((4.0, 8.0), (1.0, 1.0)));
     assert_eq!(chosen.concurrencies, (16, 64));
@@ -83,9 +83,9 @@ fn what_is_set_stays_if_it_is_as_good() {
         let in_force = set(cell, concurrency);
         assert_eq!(regrets.choose(&in_force).map(|chosen| chosen.settings), Some(in_force));
     }
-    // Else the nearest of those as good, also to what was not asked for.
+    // Else the best, of which the first where several are equal.
     let from = Settings { cell: cell(1.0, 12.0), concurrency: 200 };
-    assert_eq!(regrets.choose(&from).map(|chosen| chosen.settings), Some(set(2, 64)));
+    assert_eq!(regrets.choose(&from).map(|chosen| chosen.settings), Some(set(1, 16)));
 }
 
 #[test]
