@@ -318,8 +318,8 @@ impl<'a> Turns<'a> {
         // What the kernel reads ahead is paid for, too.
         let asked = (self.read_so_far() - before) * u64::from(self.run.source.block_size());
         let bytes = asked.max(self.fetched);
-        // A turn without a read must not be free for ever.
-        self.bytes += bytes.max(1);
+        // The budget is of what is asked for, the rate of what is moved. A turn without a read must not be free for ever.
+        self.bytes += asked.max(1);
         if let Some(rate) = self.rate {
             self.next_due = self.next_due.max(self.clock.now().saturating_sub(due_after(bytes, rate)));
             self.next_due += due_after(bytes, rate);
