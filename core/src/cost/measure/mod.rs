@@ -6,7 +6,7 @@
 //! blocks, whether they are cold, and what follows from the times is here.
 //!
 //! What comes from the device is read from spans of which the OS cache holds nothing, and the span is dropped from it
-//! afterwards: the cache is left as it was found. Only with leave to evict, spans that are cached are emptied first. After
+//! afterwards: the cache is left about as it was found. Only with leave to evict, spans that are cached are emptied first. After
 //! a sequential turn, before the span is dropped, the same blocks are read again, from the OS cache, and some of them once
 //! more, from shared buffers.
 //!
@@ -285,7 +285,7 @@ impl<'a> Turns<'a> {
                     if let Some(stop) = self.turn(turn, ask)? {
                         return Ok(Some(stop));
                     }
-                    if self.run.only_cold && self.spans.why_none().is_some() {
+                    if self.is_in_vain() {
                         return Ok(None);
                     }
                 }
@@ -480,6 +480,13 @@ impl<'a> Turns<'a> {
             }
         };
         series.add(ns, blocks, cached, taken.read, counts);
+    }
+
+    /// Nothing comes from the device, and either nothing else is wanted, or there is nothing but hits, which are known by now.
+    fn is_in_vain(&self) -> bool {
+        let only_hits =
+            self.measured.os_sequential.turns() == 0 && self.measured.shared.turns() >= MIN_SLICES;
+        self.spans.why_none().is_some() && (self.run.only_cold || only_hits)
     }
 
     /// Are the sequential and the random time known as well as was asked for, and the curve well enough?

@@ -42,12 +42,14 @@ pub(super) fn rows(call: &Call<'_>, place: &Place) -> Result<Vec<Row>> {
         if let Some(stop) = statement::over() {
             return all(last, &stop.to_string());
         }
-        let measured = match Measured::of(call, relation) {
-            Ok(measured) => measured,
+        let subject = match Subject::open(relation.oid, Fork::MAIN, "io_probe_recommend") {
+            Ok(subject) => subject,
             // Of several tables one may be gone by now.
             Err(_) if !place.is_named() => continue,
             Err(error) => return Err(error),
         };
+        let measured = Measured::of(call, &subject)?;
+        drop(subject);
         if let Some(lacking) =
             measured.lacking.as_ref().filter(|_| measured.times.device_sequential.is_none())
         {
@@ -70,14 +72,13 @@ struct Measured {
 }
 
 impl Measured {
-    fn of(call: &Call<'_>, relation: Candidate) -> Result<Self> {
-        let subject = Subject::open(relation.oid, Fork::MAIN, "io_probe_recommend")?;
+    fn of(call: &Call<'_>, subject: &Subject) -> Result<Self> {
         let limits = page_cost::limits(call.request.limits, call.request.given);
         let limits = Limits { shared: statement::left(), ..limits };
         let mut ask = interrupts::ask(subject.relation.locked());
         let mut ask = || statement::over().or_else(&mut ask);
         let wanted = Wanted::usual(limits, call.request.cold, seed(None));
-        let rows = page_cost::measure(&subject, &wanted, call.progress, &mut ask)?;
+        let rows = page_cost::measure(subject, &wanted, call.progress, &mut ask)?;
         let times = PageTimes::of_rows(rows.iter().map(|row| &row.time)).with_whole_lines();
         // Of those that are lacking, the device's say why.
         let lacking = rows.iter().filter(|row| row.has_no_time()).max_by_key(|row| row.is_from_device());
@@ -138,7 +139,7 @@ impl<'a> Advice<'a> {
         let tables: Vec<_> = place.relations.iter().map(|relation| relation.oid).collect();
         let anchor = match self.call.request.unit {
             // Who does not ask for it will not set it.
-            Unit::Cpu if self.call.wants(Setting::SeqPageCost) => self.raw_in_cpu().map(|costs| costs.0),
+            Unit::Cpu if self.call.wants(Setting::SeqPageCost) => self.anchor(),
             _ => None,
         };
         let cells = cells(self.in_force.cell, anchor);
@@ -171,13 +172,11 @@ impl<'a> Advice<'a> {
         }
     }
 
-    /// Both raw costs with the processor's costs as they are.
-    fn raw_in_cpu(&self) -> Option<(f64, f64)> {
-        let times = &self.measured.times;
-        let (random, sequential) = times.device_random.zip(times.device_sequential)?;
+    /// `seq_page_cost` with the processor's costs as they are.
+    fn anchor(&self) -> Option<f64> {
         let costs =
-            Blend::raw(random, sequential).in_cpu(times.tuple?, planner::cost_in_force(c"cpu_tuple_cost"))?;
-        Some((costs.sequential.value, costs.random.value))
+            self.blend()?.in_cpu(self.measured.times.tuple?, planner::cost_in_force(c"cpu_tuple_cost"))?;
+        Some(costs.sequential.value)
     }
 
     fn curve(&self) -> Option<Curve> {

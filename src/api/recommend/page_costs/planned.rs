@@ -75,7 +75,7 @@ pub(super) struct Answers {
     pub(super) regrets: Regrets,
     pub(super) tables: usize,
     pub(super) indexes: usize,
-    /// Milliseconds that it took.
+    /// How long it took.
     pub(super) elapsed: Duration,
 }
 
