@@ -69,6 +69,8 @@ struct Measured {
     times: PageTimes,
     /// Why one is lacking, if so.
     lacking: Option<String>,
+    /// Must reads with gaps be at the tablespace's own concurrency?
+    has_fixed_concurrency: bool,
 }
 
 impl Measured {
@@ -83,7 +85,17 @@ impl Measured {
         // Of those that are lacking, the device's say why.
         let lacking = rows.iter().filter(|row| row.has_no_time()).max_by_key(|row| row.is_from_device());
         let lacking = lacking.map(|row| row.verdict.notes.join("; "));
-        Ok(Self { times, lacking })
+        let has_fixed_concurrency = subject.relation.file_tablespace().fixed_concurrency().is_some();
+        Ok(Self { times, lacking, has_fixed_concurrency })
+    }
+
+    /// Why reads with gaps were not measured at other concurrencies.
+    fn why_one_concurrency(&self) -> &'static str {
+        if self.has_fixed_concurrency {
+            "the tablespace has an effective_io_concurrency of its own, so no other could be measured: RESET it to compare"
+        } else {
+            "reads with gaps were not measured at all concurrencies: measure for longer"
+        }
     }
 }
 
@@ -134,7 +146,7 @@ impl<'a> Advice<'a> {
         let Some(curve) =
             self.curve().filter(|curve| curve.concurrencies().any(|concurrency| concurrency == 0))
         else {
-            return Err("reads with gaps were not measured without prefetch: an effective_io_concurrency of the tablespace's own rules there, RESET it to compare".to_owned());
+            return Err(self.measured.why_one_concurrency().to_owned());
         };
         let tables: Vec<_> = place.relations.iter().map(|relation| relation.oid).collect();
         let anchor = match self.call.request.unit {

@@ -199,7 +199,7 @@ impl Advice<'_> {
         };
         let curve = self.curve().filter(Curve::has_intervals);
         if curve.as_ref().is_some_and(|curve| curve.concurrencies().count() < 2) {
-            return row.unknown("the tablespace has an effective_io_concurrency of its own, so no other could be measured: RESET it to compare");
+            return row.unknown(self.measured.why_one_concurrency());
         }
         let choice = curve.and_then(|curve| curve.choose(use_of(setting), in_force));
         let Some(Choice { value, low, high, score, score_in_force, .. }) = choice else {
