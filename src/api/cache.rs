@@ -91,13 +91,8 @@ fn state(fork: Fork, source: &Source, shared_blks: u64) -> Result<State> {
 
 /// What the OS page cache holds of a fork.
 fn resident(source: &Source) -> Result<Residency> {
-    resident_of(source, 0..source.blocks())
-}
-
-/// What it holds of these blocks.
-fn resident_of(source: &Source, blocks: Range<u64>) -> Result<Residency> {
     let mut sum = Residency { cached_bytes: 0, dirty_bytes: Some(0) };
-    for part in source.parts(blocks) {
+    for part in source.parts(0..source.blocks()) {
         interrupts::check();
         let file = source.open(part.segment, false)?;
         let found = cache::residency(&file, &source.path(part.segment), source.byte_range(&part))?;
@@ -175,11 +170,6 @@ pub(super) fn evict(
 /// Bytes of a fork that are in the OS cache; None where the kernel does not tell.
 pub(super) fn cached_bytes(source: &Source) -> Option<u64> {
     resident(source).ok().map(|found| found.cached_bytes)
-}
-
-/// The same of these blocks.
-pub(super) fn cached_bytes_of(source: &Source, blocks: Range<u64>) -> Option<u64> {
-    resident_of(source, blocks).ok().map(|found| found.cached_bytes)
 }
 
 /// Emptying caches is a right of its own.

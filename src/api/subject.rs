@@ -139,10 +139,15 @@ impl Verdict {
         self.note(why);
     }
 
+    /// Not all that was wanted could be had.
+    pub(super) fn partial(&mut self, why: &str) {
+        self.status = "partial";
+        self.note(why);
+    }
+
     /// The call came too late to begin.
     pub(super) fn not_begun(&mut self, why: Stop) {
-        self.status = "partial";
-        self.note(why.to_string());
+        self.partial(&why.to_string());
     }
 
     /// It read what it could until something from outside ended it, or a bound of its own.

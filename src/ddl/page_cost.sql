@@ -37,7 +37,7 @@ COMMENT ON COLUMN io_probe_page_cost_row.resident_pct IS 'Share of them in perce
 COMMENT ON COLUMN io_probe_page_cost_row.us_per_tuple IS 'Row of the tuple: microseconds per tuple of a count of all tuples, beside the page itself';
 COMMENT ON COLUMN io_probe_page_cost_row.status IS 'ok; partial: ended early, or no time could be measured, see notes';
 COMMENT ON COLUMN io_probe_page_cost_row.notes IS 'What limits the figures';
-COMMENT ON COLUMN io_probe_page_cost_row.turns IS 'Turns that count; of device the first is warm-up if there are more than three. Pairs of counts in the row of the tuple';
+COMMENT ON COLUMN io_probe_page_cost_row.turns IS 'Turns that count, with slow ones that are left out of the time; of device the first is warm-up if there are more than three. Pairs of counts in the row of the tuple';
 COMMENT ON COLUMN io_probe_page_cost_row.seed IS 'Seed that chose the blocks';
 COMMENT ON COLUMN io_probe_page_cost_row.device IS 'Devices behind the relation, see io_probe_device';
 COMMENT ON COLUMN io_probe_page_cost_row.scheduler IS 'Their I/O scheduler';

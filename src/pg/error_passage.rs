@@ -83,6 +83,12 @@ impl Raised {
         }
     }
 
+    /// Its SQLSTATE as the server packs it, also one that a user has made up.
+    pub(super) fn sqlstate(&self) -> Option<u32> {
+        // SAFETY: NULL, or a copy of ours.
+        unsafe { self.0.as_ref() }.map(|error| error.sqlerrcode as u32)
+    }
+
     /// It was caught, or there was none.
     pub(super) fn forget(self) {
         if !self.0.is_null() {

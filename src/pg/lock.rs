@@ -15,13 +15,18 @@ pub(crate) struct ProbeLock(());
 const KEY: u64 = 0x69_6f_70_72_6f_62_65;
 
 impl ProbeLock {
-    /// Takes the lock; if another probe holds it, waits or fails.
+    /// Takes the lock; if another probe holds it, waits or fails. One inside of another in the same session always fails.
     pub(crate) fn acquire(wait: bool) -> Result<Self> {
         // Processes of one query don't conflict over locks, and each has a time of its own.
         refuse_in_parallel()?;
         let tag = tag();
         // SAFETY: the tag is complete; the lock belongs to the present transaction.
         let result = unsafe { pg_sys::LockAcquire(&tag, MODE, false, !wait) };
+        if result == pg_sys::LockAcquireResult::LOCKACQUIRE_ALREADY_HELD {
+            drop(Self(()));
+            return Err(Error::in_use("another probe is running in this session")
+                .detail("It calls a function that calls a probe, as planning may."));
+        }
         if result != pg_sys::LockAcquireResult::LOCKACQUIRE_NOT_AVAIL {
             return Ok(Self(()));
         }

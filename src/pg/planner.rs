@@ -11,8 +11,8 @@ use std::ffi::CStr;
 use std::panic::AssertUnwindSafe;
 use std::ptr::fn_addr_eq;
 
+use io_probe_core::plan;
 use pgrx::{pg_guard, pg_sys, spi::Spi};
-use serde::Deserialize;
 
 use super::query::read_only_if_possible;
 use super::relation::Relation;
@@ -41,41 +41,15 @@ pub(crate) struct Picked {
     pub(crate) rows: f64,
 }
 
-/// What EXPLAIN says of a plan, as far as it is wanted here.
-#[derive(Deserialize)]
-struct Explained {
-    #[serde(rename = "Plan")]
-    plan: Node,
-}
-
-#[derive(Deserialize)]
-struct Node {
-    #[serde(rename = "Node Type")]
-    node_type: String,
-    #[serde(rename = "Index Name")]
-    index: Option<String>,
-    #[serde(rename = "Plan Rows")]
-    rows: f64,
-    #[serde(rename = "Plans", default)]
-    plans: Vec<Node>,
-}
-
-impl From<Node> for Picked {
-    fn from(node: Node) -> Self {
-        let below = node.plans.into_iter().next().and_then(|below| below.index);
-        Picked { node_type: node.node_type, index: node.index.or(below), rows: node.rows }
-    }
-}
-
 /// The plan of each query under each pair of `seq_page_cost` and `random_page_cost`, without parallel workers. `goes_on` is
-/// asked between queries; those that there was no time for are left out. None for one that can't be planned, or not without
-/// waiting for somebody's lock.
+/// asked between queries; those that there was no time for are left out. None for one whose planning ends by an ERROR, or
+/// would wait for somebody's lock; and for all if each tablespace has page costs of its own.
 pub(crate) fn picks(
     queries: &[Query],
     costs: &[(f64, f64)],
     goes_on: &mut dyn FnMut() -> bool,
-) -> Vec<Option<Vec<Picked>>> {
-    let plain = plain_tablespace();
+) -> Option<Vec<Option<Vec<Picked>>>> {
+    let plain = plain_tablespace()?;
     let mut picks = Vec::new();
     for query in queries {
         if !goes_on() {
@@ -97,7 +71,7 @@ pub(crate) fn picks(
         };
         picks.push(of_query());
     }
-    picks
+    Some(picks)
 }
 
 fn pick(statement: &CStr, (sequential, random): (f64, f64)) -> Option<Picked> {
@@ -110,23 +84,19 @@ fn pick(statement: &CStr, (sequential, random): (f64, f64)) -> Option<Picked> {
         (c"search_path", "pg_catalog, pg_temp".to_owned()),
         (c"datestyle", "ISO".to_owned()),
     ];
-    parse(&settings::with(&values, || explain::run(statement))).map(Picked::from)
+    let nodes = plan::nodes(&settings::with(&values, || explain::run(statement))).ok()?;
+    let top = nodes.first()?;
+    Some(Picked {
+        node_type: top.node_type.clone(),
+        index: nodes.iter().take(2).find_map(|node| node.index.clone()),
+        rows: top.plan_rows?,
+    })
 }
 
-fn parse(json: &str) -> Option<Node> {
-    let explained: Vec<Explained> = serde_json::from_str(json).ok()?;
-    explained.into_iter().next().map(|explained| explained.plan)
-}
-
-/// The types of the nodes of a query's plan, each below the one before it. For a caller that is connected to SPI.
-pub(super) fn top_nodes(query: &str) -> Option<Vec<String>> {
-    let mut node = Some(parse(&explain::run(&c_string(&format!("EXPLAIN (FORMAT JSON) {query}"))))?);
-    let mut types = Vec::new();
-    while let Some(of) = node {
-        types.push(of.node_type);
-        node = of.plans.into_iter().next();
-    }
-    Some(types)
+/// The type of the deepest node of a query's plan. For a caller that is connected to SPI.
+pub(super) fn leaf_node(query: &str) -> Option<String> {
+    let nodes = plan::nodes(&explain::run(&c_string(&format!("EXPLAIN (FORMAT JSON) {query}")))).ok()?;
+    nodes.into_iter().next_back().map(|node| node.node_type)
 }
 
 /// The type of a hook that is there.
@@ -139,8 +109,8 @@ thread_local! {
     static BEFORE: Cell<pg_sys::get_relation_info_hook_type> = const { Cell::new(None) };
 }
 
-/// Until this is dropped, the planner finds tables and indexes in a tablespace without page costs of its own. One may be
-/// inside another: planning may call a function that asks the planner.
+/// Until this is dropped, the planner finds tables and indexes in a tablespace without page costs of its own. One inside
+/// another would do no harm.
 struct Elsewhere {
     said: Option<pg_sys::Oid>,
     /// What was there before, if ours was not.
@@ -148,8 +118,8 @@ struct Elsewhere {
 }
 
 impl Elsewhere {
-    fn begin(tablespace: Option<pg_sys::Oid>) -> Self {
-        let said = SAID.replace(tablespace);
+    fn begin(tablespace: pg_sys::Oid) -> Self {
+        let said = SAID.replace(Some(tablespace));
         // SAFETY: a variable of this backend; the hook is a function of this library, which is never unloaded.
         let before = unsafe {
             let before = pg_sys::get_relation_info_hook;
@@ -184,11 +154,6 @@ fn plain_tablespace() -> Option<pg_sys::Oid> {
     candidates.into_iter().map(|(oid, _)| oid).next()
 }
 
-/// Can the planner be asked about other page costs? Not if all tablespaces have their own.
-pub(crate) fn can_be_asked() -> bool {
-    plain_tablespace().is_some()
-}
-
 #[pg_guard]
 unsafe extern "C-unwind" fn move_elsewhere(
     root: *mut pg_sys::PlannerInfo,
@@ -215,7 +180,7 @@ unsafe extern "C-unwind" fn move_elsewhere(
     }
 }
 
-/// The value of a setting as a number.
-pub(crate) fn cost_in_force(name: &CStr) -> f64 {
-    server::setting(name).and_then(|value| value.parse().ok()).unwrap_or(1.0)
+/// `cpu_tuple_cost` of this session.
+pub(crate) fn cpu_tuple_cost() -> Option<f64> {
+    server::setting(c"cpu_tuple_cost")?.parse().ok()
 }

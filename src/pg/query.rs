@@ -68,33 +68,33 @@ pub(super) fn read_only<T>(work: impl FnOnce() -> T + std::panic::UnwindSafe) ->
     run_read_only(work, |_| None)
 }
 
-/// The same for work that others' data or doings can spoil: None after an ERROR of the kinds in [`SPOILT`].
+/// The same for work that others' data, functions or doings can spoil: None after an ERROR, but for those of the kinds in
+/// [`NOT_OF_THE_WORK`].
 pub(super) fn read_only_if_possible<T>(work: impl FnOnce() -> T + std::panic::UnwindSafe) -> Option<T> {
     run_read_only(
         || Some(work()),
-        |error| match error {
-            CaughtError::PostgresError(report) => {
-                let class = report.sql_error_code() as u32 & 0xfff;
-                SPOILT.into_iter().any(|spoilt| spoilt as u32 & 0xfff == class).then_some(None)
-            }
-            _ => None,
+        |raised| {
+            let class = raised.sqlstate()? & 0xfff;
+            let spoilt = !NOT_OF_THE_WORK.into_iter().any(|other| other as u32 & 0xfff == class);
+            spoilt.then_some(None)
         },
     )
 }
 
-/// Classes of ERRORs, each by one of them: values that can't be computed with, what does not exist any more or may not be
-/// read, what is not supported, and what is not in the right state.
-const SPOILT: [PgSqlErrorCode; 4] = [
-    PgSqlErrorCode::ERRCODE_DATA_EXCEPTION,
-    PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE,
-    PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
-    PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+/// Classes of ERRORs, each by one of them, that say nothing of the work but of the session or the server: a cancel, a
+/// transaction that can't go on, too little memory, a failing disk, a defect. What functions raise may be in any other.
+const NOT_OF_THE_WORK: [PgSqlErrorCode; 5] = [
+    PgSqlErrorCode::ERRCODE_QUERY_CANCELED,
+    PgSqlErrorCode::ERRCODE_T_R_SERIALIZATION_FAILURE,
+    PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY,
+    PgSqlErrorCode::ERRCODE_IO_ERROR,
+    PgSqlErrorCode::ERRCODE_INTERNAL_ERROR,
 ];
 
-/// `instead` may give a result for an ERROR; others are raised again.
+/// `instead` may give a result for an ERROR of the server's; others are raised again.
 fn run_read_only<T>(
     work: impl FnOnce() -> T + std::panic::UnwindSafe,
-    instead: impl FnOnce(&CaughtError) -> Option<T>,
+    instead: impl FnOnce(&Raised) -> Option<T>,
 ) -> T {
     // SAFETY: reads variables of this backend.
     let (context, owner) = unsafe { (pg_sys::CurrentMemoryContext, pg_sys::CurrentResourceOwner) };
@@ -128,13 +128,16 @@ fn run_read_only<T>(
             raised.forget();
             result
         }
-        Err(error) => match instead(&error) {
-            Some(result) => {
-                raised.forget();
-                result
+        Err(error) => {
+            let is_servers = matches!(*error, CaughtError::PostgresError(_));
+            match is_servers.then(|| instead(&raised)).flatten() {
+                Some(result) => {
+                    raised.forget();
+                    result
+                }
+                None => roll_back(*error, raised, put_back),
             }
-            None => roll_back(*error, raised, put_back),
-        },
+        }
     };
     // SAFETY: begun above. The result is Rust's own, so nothing of the subtransaction is needed.
     unsafe { pg_sys::RollbackAndReleaseCurrentSubTransaction() };

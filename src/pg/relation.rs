@@ -263,6 +263,7 @@ impl Relation {
             pg_sys::GetUserIdAndSecContext(&mut user, &mut context);
             pg_sys::SetUserIdAndSecContext(self.form().relowner, context | restricted);
         }
+        let _plans = ForgottenPlans(());
         let result = work();
         // SAFETY: as above.
         unsafe { pg_sys::SetUserIdAndSecContext(user, context) };
@@ -303,6 +304,17 @@ impl Relation {
             return Err("this role has no SELECT on it: its tuples are not counted");
         }
         Ok(())
+    }
+}
+
+/// When this is dropped, the session plans anew what it has kept plans for: functions that were called meanwhile may have
+/// got theirs under settings that were those of the work.
+struct ForgottenPlans(());
+
+impl Drop for ForgottenPlans {
+    fn drop(&mut self) {
+        // SAFETY: marks the plans of this backend, and raises no ERROR.
+        unsafe { pg_sys::ResetPlanCache() };
     }
 }
 

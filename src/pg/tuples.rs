@@ -4,7 +4,8 @@ use std::ffi::CStr;
 use std::ops::Range;
 use std::panic::AssertUnwindSafe;
 
-use io_probe_core::clock::{Clock, Monotonic};
+use io_probe_core::clock::cpu_of_thread_ns;
+use io_probe_core::cost::tuple::Counted;
 use pgrx::{pg_sys, spi::Spi};
 
 use super::query::read_only_if_possible;
@@ -12,20 +13,10 @@ use super::relation::Relation;
 use super::server::c_string;
 use super::{interrupts, planner, settings};
 
-/// What counting took.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Counted {
-    /// Nanoseconds, with what it takes to plan and to begin.
-    pub(crate) ns: u64,
-    /// Tuples.
-    pub(crate) tuples: u64,
-    /// Blocks that were not in shared buffers.
-    pub(crate) reads: u64,
-}
-
 /// Counts the tuples of these ranges of blocks, one after the other, with the rights of the table's owner. None if it can't
 /// be counted, or not without reading other blocks.
 pub(crate) fn count(relation: &Relation, ranges: &[Range<u64>]) -> Option<Vec<Counted>> {
+    // Planning locks the indexes, too: not if somebody else has one.
     Relation::open_if_free(relation.oid())?;
     let alone = [
         (c"max_parallel_workers_per_gather", "0"),
@@ -48,8 +39,7 @@ pub(crate) fn count(relation: &Relation, ranges: &[Range<u64>]) -> Option<Vec<Co
         relation.as_owner(|| {
             settings::with(&alone, || {
                 Spi::connect(|_| {
-                    let plan = planner::top_nodes(statements.first()?)?;
-                    (plan.last()? == "Tid Range Scan")
+                    (planner::leaf_node(statements.first()?)? == "Tid Range Scan")
                         .then(|| statements.iter().map(|statement| timed(&c_string(statement))).collect())
                 })
             })
@@ -61,9 +51,10 @@ pub(crate) fn count(relation: &Relation, ranges: &[Range<u64>]) -> Option<Vec<Co
 fn timed(statement: &CStr) -> Counted {
     interrupts::check();
     let reads = reads_so_far();
-    let started = Monotonic.now();
+    // Not the wall clock: another process may have the processor meanwhile.
+    let started = cpu_of_thread_ns();
     let tuples = run(statement);
-    Counted { ns: Monotonic.now() - started, tuples, reads: reads_so_far() - reads }
+    Counted { ns: cpu_of_thread_ns() - started, tuples, reads: reads_so_far() - reads }
 }
 
 fn reads_so_far() -> u64 {

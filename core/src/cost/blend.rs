@@ -14,8 +14,7 @@
 //! * Weather that random and sequential slices share, since they alternate, cancels out of their ratio. Two intervals
 //!   that know nothing of each other can't show that. In simulated runs the interval of the ratio held the truth in 95 to
 //!   97 % where each kind had noise of its own, independent or AR(0.3), and in 99 % where they shared AR(0.3): it was wider
-//!   by a half than need be. [`stats::of_alternating`](crate::stats::of_alternating), for who has the slices, held it in
-//!   93 to 97 % of either.
+//!   by a half than need be.
 //! * Hit ratios are taken as known exactly. They are a forecast.
 //! * One `random_page_cost` stands for reads one at a time; bitmap scans prefetch. See [`super::curve`].
 //!
@@ -87,7 +86,8 @@ impl Blend {
         Self { random, sequential, cached: used.then_some((hit, hits)) }
     }
 
-    /// Time of a random block over that of a sequential one. None if a time or a share is out of its range, or nothing
+    /// Time of a random block over that of a sequential one: `((1 − h_r)·t_rand + h_r·t_hit) ÷ ((1 − h_s)·t_seq + h_s·t_hit)`.
+    /// It may be below 1; [`Blend::random_page_cost`] is not. None if a time or a share is out of its range, or nothing
     /// is left of the sequential time.
     pub fn ratio(&self) -> Option<Cost> {
         self.figure(None, |random, sequential, _| random / sequential)
@@ -127,20 +127,9 @@ impl Blend {
     }
 }
 
-/// The ratio of two times: `random_page_cost` where `seq_page_cost` is 1 and nothing is cached. It is the plain ratio, and
-/// may be below 1; [`Blend::random_page_cost`] is not.
-pub fn raw(random: Estimate, sequential: Estimate) -> Option<Cost> {
-    Blend::raw(random, sequential).ratio()
-}
-
-/// `((1 − h_r)·t_rand + h_r·t_hit) ÷ ((1 − h_s)·t_seq + h_s·t_hit)`.
-pub fn blended(random: Estimate, sequential: Estimate, hit: Estimate, hits: HitRatios) -> Option<Cost> {
-    Blend::cached(random, sequential, hit, hits).ratio()
-}
-
 /// A positive figure of independent estimates, with its interval: see the module's comment. None where the figure itself
 /// is not a number above 0; without an interval where an input has none or one end gives no figure.
-pub(super) fn propagate(inputs: &[Estimate], figure: impl Fn(&[f64]) -> Option<f64>) -> Option<Cost> {
+fn propagate(inputs: &[Estimate], figure: impl Fn(&[f64]) -> Option<f64>) -> Option<Cost> {
     let mut times: Vec<f64> = inputs.iter().map(|input| input.us).collect();
     let positive = |figure: &f64| figure.is_finite() && *figure > 0.0;
     let value = figure(&times).filter(positive)?;

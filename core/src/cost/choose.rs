@@ -21,6 +21,38 @@ pub struct Cell {
     pub random: f64,
 }
 
+/// `random_page_cost` over `seq_page_cost`.
+const RATIOS: [f64; 19] =
+    [1.0, 1.1, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0, 16.0, 20.0, 24.0];
+/// `seq_page_cost` over the one that the processor's costs ask for.
+const SCALES: [f64; 7] = [0.35, 0.5, 0.71, 1.0, 1.41, 2.0, 2.83];
+
+/// The pairs of page costs to ask for: those in force, and a grid. With `anchor`, the `seq_page_cost` that the time of a tuple
+/// speaks for, also other costs of a sequential page around it.
+pub fn grid(in_force: Cell, anchor: Option<f64>) -> Vec<Cell> {
+    let mut sequential = vec![in_force.sequential];
+    sequential.extend(anchor.into_iter().flat_map(|anchor| SCALES.map(|scale| rounded(anchor * scale))));
+    let mut cells = vec![in_force];
+    for &sequential in &sequential {
+        for ratio in RATIOS {
+            let cell = Cell { sequential, random: rounded(sequential * ratio) };
+            if !cells.contains(&cell) {
+                cells.push(cell);
+            }
+        }
+    }
+    cells
+}
+
+/// A cost to three digits, as a person would set it.
+pub fn rounded(cost: f64) -> f64 {
+    if cost <= 0.0 || !cost.is_finite() {
+        return cost;
+    }
+    let scale = 10f64.powi(2 - cost.log10().floor() as i32);
+    (cost * scale).round() / scale
+}
+
 /// A query, and what the planner said.
 #[derive(Debug, Clone)]
 pub struct Asked {
@@ -32,8 +64,8 @@ pub struct Asked {
     pub rows: f64,
     /// Does the index hold all that is asked for?
     pub covered: bool,
-    /// What the planner picks in each cell; None for a plan of another kind.
-    pub picks: Vec<Option<Scan>>,
+    /// What the planner picks in each cell.
+    pub picks: Vec<Scan>,
 }
 
 /// Regrets at one pair of page costs and one concurrency: geometric means and the greatest, 1 being the best plan.
@@ -41,7 +73,7 @@ pub struct Asked {
 pub struct Regret {
     /// Nothing cached.
     pub cold: f64,
-    /// All in the OS cache.
+    /// All in shared buffers and in the OS cache.
     pub warm: f64,
     /// The greatest of one query.
     pub worst_cold: f64,
@@ -60,8 +92,8 @@ impl Regret {
 pub struct Regrets {
     cells: Vec<Cell>,
     concurrencies: Vec<u32>,
-    /// By cell, then concurrency; None if no query tells.
-    table: Vec<Vec<Option<Regret>>>,
+    /// By cell, then concurrency.
+    table: Vec<Vec<Regret>>,
     queries: usize,
 }
 
@@ -96,12 +128,10 @@ type Keeps<'a> = &'a dyn Fn(&(usize, usize)) -> bool;
 const AS_GOOD: f64 = 0.01;
 
 impl Regrets {
-    /// Of what the planner said.
-    pub fn of(asked: &[Asked], cells: &[Cell], concurrencies: &[u32], times: &Times) -> Self {
+    /// Of what the planner said; None if it said nothing.
+    pub fn of(asked: &[Asked], cells: &[Cell], concurrencies: &[u32], times: &Times) -> Option<Self> {
         let mut sums = vec![vec![Sum::default(); concurrencies.len()]; cells.len()];
-        let mut queries = 0;
-        for query in asked.iter().filter(|query| query.picks.iter().all(Option::is_some)) {
-            queries += 1;
+        for query in asked {
             let scans: &[Scan] = if query.covered {
                 &[Scan::Sequential, Scan::Index, Scan::Bitmap, Scan::IndexOnly]
             } else {
@@ -117,7 +147,7 @@ impl Regrets {
                     .flat_map(|scan| concurrencies.iter().map(|c| time(*scan, *c, Caches::Cold))),
             );
             let warm = least(&mut scans.iter().map(|scan| time(*scan, 0, Caches::Warm)));
-            for (sums, pick) in sums.iter_mut().zip(query.picks.iter().flatten()) {
+            for (sums, pick) in sums.iter_mut().zip(&query.picks) {
                 for (sum, concurrency) in sums.iter_mut().zip(concurrencies) {
                     sum.add(
                         time(*pick, *concurrency, Caches::Cold) / cold,
@@ -126,8 +156,10 @@ impl Regrets {
                 }
             }
         }
-        let table = sums.iter().map(|row| row.iter().map(Sum::regret).collect()).collect();
-        Self { cells: cells.to_vec(), concurrencies: concurrencies.to_vec(), table, queries }
+        let queries = asked.len();
+        let table = sums.iter().map(|row| row.iter().map(|sum| sum.regret(queries)).collect()).collect();
+        let (cells, concurrencies) = (cells.to_vec(), concurrencies.to_vec());
+        (queries > 0).then_some(Self { cells, concurrencies, table, queries })
     }
 
     /// Queries that tell.
@@ -138,7 +170,7 @@ impl Regrets {
     /// The regret at these settings, if they are among those asked for.
     pub fn at(&self, settings: &Settings) -> Option<Regret> {
         let (cell, concurrency) = self.place(settings)?;
-        self.table[cell][concurrency]
+        Some(self.table[cell][concurrency])
     }
 
     fn place(&self, settings: &Settings) -> Option<(usize, usize)> {
@@ -150,19 +182,27 @@ impl Regrets {
     pub fn choose(&self, in_force: &Settings) -> Option<Chosen> {
         let places =
             || (0..self.cells.len()).flat_map(|a| (0..self.concurrencies.len()).map(move |b| (a, b)));
-        let score = |(cell, concurrency): (usize, usize)| {
-            self.table[cell][concurrency].map_or(f64::INFINITY, |regret| regret.score())
-        };
+        let score = |(cell, concurrency): (usize, usize)| self.table[cell][concurrency].score();
         let least = places().map(score).fold(f64::INFINITY, f64::min);
         let good = |place| score(place) <= least + AS_GOOD;
-        // What is set stays where it is as good: all of it, else as much of it as may be. The rest is the best.
+        // What is set stays where it is as good: all of it, else as much of it as may be. Of the rest, and of less that is as
+        // good, the one that is better cold, since more time is lost there by the same factor; and of those that are alike the
+        // one nearest to what is set.
+        let cold = |(cell, concurrency): (usize, usize)| self.table[cell][concurrency].cold;
+        let distance = |place: (usize, usize)| {
+            let (cell, set) = (self.cells[place.0], in_force.cell);
+            (cell.sequential / set.sequential).ln().abs() + (cell.random / set.random).ln().abs()
+        };
         let costs = |place: &(usize, usize)| self.cells[place.0] == in_force.cell;
         let reads = |place: &(usize, usize)| self.concurrencies[place.1] == in_force.concurrency;
         let unit = |place: &(usize, usize)| self.cells[place.0].sequential == in_force.cell.sequential;
         let kept: [Keeps<'_>; 5] = [&|place| costs(place) && reads(place), &costs, &reads, &unit, &|_| true];
         let (cell, concurrency) = kept.into_iter().find_map(|keeps| {
-            let as_good = places().filter(|place| good(*place) && keeps(place));
-            as_good.min_by(|a, b| score(*a).total_cmp(&score(*b)))
+            let as_good = || places().filter(|place| good(*place) && keeps(place));
+            let best = as_good().map(score).fold(f64::INFINITY, f64::min);
+            // One from the rim would not stay the next time.
+            let inner = as_good().filter(|place| score(*place) <= best + AS_GOOD / 2.0);
+            inner.min_by(|a, b| cold(*a).total_cmp(&cold(*b)).then(distance(*a).total_cmp(&distance(*b))))
         })?;
         let chosen = self.cells[cell];
         // As far as it goes without a gap.
@@ -181,7 +221,7 @@ impl Regrets {
         let (low, high) = plateau(&along, f64::from(self.concurrencies[concurrency]));
         Some(Chosen {
             settings: Settings { cell: chosen, concurrency: self.concurrencies[concurrency] },
-            regret: self.table[cell][concurrency]?,
+            regret: self.table[cell][concurrency],
             random: range(|cell| cell.random, |cell| cell.sequential),
             sequential: range(|cell| cell.sequential, |cell| cell.random),
             concurrencies: (low as u32, high as u32),
@@ -203,7 +243,6 @@ struct Sum {
     warm: f64,
     worst_cold: f64,
     worst_warm: f64,
-    count: f64,
 }
 
 impl Sum {
@@ -212,16 +251,16 @@ impl Sum {
         self.warm += warm.ln();
         self.worst_cold = self.worst_cold.max(cold);
         self.worst_warm = self.worst_warm.max(warm);
-        self.count += 1.0;
     }
 
-    fn regret(&self) -> Option<Regret> {
-        (self.count > 0.0).then(|| Regret {
-            cold: (self.cold / self.count).exp(),
-            warm: (self.warm / self.count).exp(),
+    fn regret(&self, count: usize) -> Regret {
+        let count = count as f64;
+        Regret {
+            cold: (self.cold / count).exp(),
+            warm: (self.warm / count).exp(),
             worst_cold: self.worst_cold,
             worst_warm: self.worst_warm,
-        })
+        }
     }
 }
 

@@ -13,7 +13,6 @@
 //!   A curve measured at 0 and 16 alone says too little for 1.
 //! * Gaps are taken as even. Clustered blocks are read as fast as their local density.
 
-use super::blend::{Cost, propagate};
 use super::{Estimate, PageTimes};
 
 /// The density at and below which a read with gaps is a random one.
@@ -35,20 +34,6 @@ pub struct Curve {
     lines: Vec<Line>,
     random: Option<f64>,
     sequential: Option<f64>,
-}
-
-/// Why no share of blocks takes as long with gaps as a whole sequential scan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum NoCrossing {
-    /// A time is lacking.
-    #[error("sequential reads or reads with gaps were not measured")]
-    NotMeasured,
-    /// Reads with gaps are cheaper up to the last block.
-    #[error("reads with gaps take less than a sequential scan at every density")]
-    AlwaysCheaper,
-    /// Reads with gaps are dearer from the first block on.
-    #[error("reads with gaps take more than a sequential scan at every density")]
-    NeverCheaper,
 }
 
 /// A concurrency to set, and what is as good.
@@ -145,23 +130,21 @@ impl Curve {
     }
 
     /// The share of blocks, over 0 and up to 1, whose reads with gaps take as long as reading all blocks one after the
-    /// other: f·t(f) = t_seq. Where the product hovers about t_seq there are several, and it matters little which is given.
-    pub fn crossing(&self, concurrency: u32) -> Result<f64, NoCrossing> {
-        let sequential = self.sequential.ok_or(NoCrossing::NotMeasured)?;
+    /// other: f·t(f) = t_seq. Where the product hovers about t_seq there are several, and it matters little which is given. None
+    /// if sequential reads were not measured, or reads with gaps are cheaper up to the last block, or dearer from the first.
+    pub fn crossing(&self, concurrency: u32) -> Option<f64> {
+        let sequential = self.sequential?;
         let over = |density: f64| density * self.at(density, concurrency) / sequential - 1.0;
         // Without prefetch both meet at the last block, but for rounding: bisection then ends there.
-        if over(1.0) < -1e-9 {
-            return Err(NoCrossing::AlwaysCheaper);
-        }
-        if over(LEAST) >= 0.0 {
-            return Err(NoCrossing::NeverCheaper);
+        if over(1.0) < -1e-9 || over(LEAST) >= 0.0 {
+            return None;
         }
         let (mut low, mut high) = (LEAST.ln(), 0.0);
         for _ in 0..80 {
             let middle = f64::midpoint(low, high);
             if over(middle.exp()) < 0.0 { low = middle } else { high = middle }
         }
-        Ok(f64::midpoint(low, high).exp())
+        Some(f64::midpoint(low, high).exp())
     }
 
     /// The best of the measured concurrencies. Of two that are equal the lower.
@@ -228,32 +211,12 @@ impl Curve {
     }
 }
 
-/// `random_page_cost` over `seq_page_cost` at which the planner changes from a bitmap scan to a sequential one where their
-/// reads take equally long. Its page cost is R − (R − S)·√f at the share f of the blocks, and f* of them shall cost as much
-/// as all of them do at S: R = S·(1/f* − √f*)/(1 − √f*), which is S·(1/f* + 1/√f* + 1). Pages alone: what either scan does
-/// with tuples is left out.
-///
-/// # Errors
-/// [`NoCrossing`], and then no value is right: any up to 3 times `seq_page_cost` makes the planner think that reads with gaps
-/// are always cheaper.
-pub fn of_bitmap_scans(times: &PageTimes, concurrency: u32) -> Result<Cost, NoCrossing> {
-    let cost = |share: f64| 1.0 / share + 1.0 / share.sqrt() + 1.0;
-    let of = |times: &PageTimes| Curve::of(times).ok_or(NoCrossing::NotMeasured)?.crossing(concurrency);
-    of(times)?;
-    let inputs: Vec<Estimate> = times
-        .device_sequential
-        .into_iter()
-        .chain(times.device_random)
-        .chain(times.sparse.iter().map(|point| point.time))
-        .collect();
-    let with = |moved: &[f64]| {
-        let mut times = times.clone();
-        let places = times.device_sequential.iter_mut().chain(times.device_random.iter_mut());
-        let places = places.chain(times.sparse.iter_mut().map(|point| &mut point.time));
-        places.zip(moved).for_each(|(place, us)| place.us = *us);
-        of(&times).ok().map(cost)
-    };
-    propagate(&inputs, with).ok_or(NoCrossing::NotMeasured)
+/// `random_page_cost` over `seq_page_cost` at which the planner changes from a bitmap scan to a sequential one at the share f of
+/// the blocks. Its page cost is R − (R − S)·√f there, and f of them shall cost as much as all of them do at S:
+/// R = S·(1/f − √f)/(1 − √f), which is S·(1/f + 1/√f + 1), never below 3·S. Pages alone: what either scan does with tuples
+/// is left out.
+pub fn cost_at(crossing: f64) -> f64 {
+    1.0 / crossing + 1.0 / crossing.sqrt() + 1.0
 }
 
 fn positive(us: f64) -> bool {

@@ -1,6 +1,6 @@
 //! From measured times to planner costs.
 //!
-//! [`mod@measure`] takes the times; [`times`] holds what reading a block takes, by the tier that serves it and the pattern
+//! [`mod@measure`] takes the times of pages, [`tuple`] that of a tuple; [`times`] holds what reading a block takes, by the tier that serves it and the pattern
 //! in which it is asked for. [`blend`] makes costs of times, [`curve`] tells what reads with gaps take and how many should
 //! be in flight, and [`predict`] what the blocks of a plan's node would take. [`model`] predicts whole scans, and [`choose`]
 //! finds the settings under which the planner picks the fast ones. docs/model.md tells it in one piece.
@@ -12,7 +12,6 @@ pub mod measure;
 pub mod model;
 pub mod predict;
 pub mod times;
-mod tuple;
+pub mod tuple;
 
 pub use times::{Estimate, PageTimes, Pattern, Tier, TimeRow};
-pub use tuple::{Count, TupleTime, per_tuple};

@@ -96,7 +96,7 @@ pub enum Scan {
 pub enum Caches {
     /// Nothing.
     Cold,
-    /// Everything, in the OS cache.
+    /// Everything: in shared buffers what fits there, else in the OS cache.
     Warm,
 }
 
@@ -249,9 +249,7 @@ impl Visited {
             stretch: locality.stretch,
         }
     }
-}
 
-impl Visited {
     fn pages(&self) -> f64 {
         self.near + self.far
     }

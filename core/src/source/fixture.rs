@@ -4,6 +4,8 @@ use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
+use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
+
 use super::Source;
 use crate::cache;
 
@@ -38,6 +40,17 @@ impl Relation {
             file.sync_all().expect("synced");
         }
         Self { _directory: directory, source }
+    }
+
+    /// Reads these blocks through the page cache, and nothing beside them.
+    pub(crate) fn read(&self, blocks: Range<u64>) {
+        for part in self.source.parts(blocks) {
+            let file = self.source.open(part.segment, false).expect("opened");
+            posix_fadvise(&file, 0, 0, PosixFadviseAdvice::POSIX_FADV_RANDOM).expect("advised");
+            let bytes = self.source.byte_range(&part);
+            let mut buffer = vec![0; (bytes.end - bytes.start) as usize];
+            file.read_exact_at(&mut buffer, bytes.start).expect("read");
+        }
     }
 
     /// Makes the page cache let go of all of it.

@@ -46,48 +46,6 @@ pub fn of_turns(turns: &[Slice]) -> Option<Interval> {
     interval(turns, MIN_TURNS, Noise::of_independent)
 }
 
-/// The ratio of two such ratios, `over` ÷ `under`, whose slices were measured in turn, each of the one followed by one of the
-/// other. What both share of the machine's weather cancels out, which two intervals apart could not show. Student's t with
-/// the same correction, on the differences of relative residuals; the ends are symmetric in the logarithm. None for fewer
-/// than [`MIN_SLICES`] of either or without work; what one has more than the other counts in the ratio only.
-pub fn of_alternating(over: &[Slice], under: &[Slice]) -> Option<Interval> {
-    let pairs = over.len().min(under.len());
-    let (over, under) = (Relative::of(over)?, Relative::of(under)?);
-    if pairs < MIN_SLICES {
-        return None;
-    }
-    let differences: Vec<f64> =
-        over.residuals.iter().zip(&under.residuals).map(|(over, under)| over - under).collect();
-    let half = half_width(&Noise::of_differences(&differences), pairs)?;
-    let value = over.value / under.value;
-    Some(Interval { value, low: value * (-half).exp(), high: value * half.exp() })
-}
-
-/// A ratio and what each slice is off, as a share of a slice's mean time.
-struct Relative {
-    value: f64,
-    residuals: Vec<f64>,
-}
-
-impl Relative {
-    fn of(slices: &[Slice]) -> Option<Self> {
-        let ns: u64 = slices.iter().map(|s| s.ns).sum();
-        let work: u64 = slices.iter().map(|s| s.work).sum();
-        let value = ns as f64 / work as f64;
-        let mean = ns as f64 / slices.len() as f64;
-        let residual = |s: &Slice| (s.ns as f64 - value * s.work as f64) / mean;
-        (ns > 0 && work > 0).then(|| Self { value, residuals: slices.iter().map(residual).collect() })
-    }
-}
-
-/// Half the width of a mean's interval, in the residuals' unit.
-fn half_width(noise: &Noise, count: usize) -> Option<f64> {
-    let count = count as f64;
-    let degrees = ((count - 1.0) / noise.inflation).max(1.0);
-    let t = StudentsT::new(0.0, 1.0, degrees).ok()?.inverse_cdf(0.975);
-    Some(t * noise.deviation * (noise.inflation / count).sqrt())
-}
-
 fn interval(slices: &[Slice], least: usize, noise: impl Fn(&[f64]) -> Noise) -> Option<Interval> {
     let n = slices.len();
     let ns: u64 = slices.iter().map(|s| s.ns).sum();
@@ -97,7 +55,11 @@ fn interval(slices: &[Slice], least: usize, noise: impl Fn(&[f64]) -> Noise) -> 
     }
     let value = ns as f64 / work as f64;
     let residuals: Vec<f64> = slices.iter().map(|s| s.ns as f64 - value * s.work as f64).collect();
-    let half = half_width(&noise(&residuals), n)? / (work as f64 / n as f64);
+    let noise = noise(&residuals);
+    let count = n as f64;
+    let degrees = ((count - 1.0) / noise.inflation).max(1.0);
+    let t = StudentsT::new(0.0, 1.0, degrees).ok()?.inverse_cdf(0.975);
+    let half = t * noise.deviation * (noise.inflation / count).sqrt() / (work as f64 / count);
     Some(Interval { value, low: (value - half).max(0.0), high: value + half })
 }
 
@@ -136,15 +98,6 @@ impl Noise {
     }
 
     fn of(residuals: &[f64]) -> Self {
-        Self::correlated(residuals, 0.0)
-    }
-
-    /// What two neighbours share comes back with the other sign between two pairs: here less than nothing is possible.
-    fn of_differences(residuals: &[f64]) -> Self {
-        Self::correlated(residuals, -0.2)
-    }
-
-    fn correlated(residuals: &[f64], least: f64) -> Self {
         let independent = Self::of_independent(residuals);
         let count = residuals.len() as f64;
         let squares: f64 = residuals.iter().map(|e| e * e).sum();
@@ -152,7 +105,7 @@ impl Noise {
             return independent;
         }
         let r1 = residuals.windows(2).map(|w| w[0] * w[1]).sum::<f64>() / squares;
-        let r = (r1 + (1.0 + 3.0 * r1) / count).clamp(least, 0.9);
+        let r = (r1 + (1.0 + 3.0 * r1) / count).clamp(0.0, 0.9);
         Self { inflation: (1.0 + r) / (1.0 - r), ..independent }
     }
 }
@@ -220,25 +173,6 @@ mod tests {
             let coverage = f64::from(held as u32) / f64::from(runs);
             assert!((0.93..=0.97).contains(&coverage), "{share}: {coverage}");
         }
-    }
-
-    #[test]
-    fn known_answer_of_alternating_slices() {
-        // 110, 90, 90, 110 … over 20 always: relative residuals as in the first known answer, ±0.1, so that the half-width
-        // is 0.04802, but for r = −0.05 + 0.85/20 = −0.0075, which counts here: f = 0.98511, degrees 19.287,
-        // t = 2.0911, and t · s · √(f / 20) = 2.0911 · 0.10260 · 0.22194 = 0.04761.
-        let pattern = [110, 90, 90, 110];
-        let over = slices(&(0..20).map(|i| pattern[i % 4]).collect::<Vec<_>>());
-        let interval = of_alternating(&over, &slices(&[20; 20])).expect("20 pairs");
-        assert_eq!(interval.value, 5.0);
-        assert!(((interval.high / 5.0).ln() - 0.04761).abs() < 2e-5, "{interval:?}");
-        assert!(((5.0 / interval.low).ln() - 0.04761).abs() < 2e-5, "{interval:?}");
-        // What both have alike is no error of the ratio, whatever they count.
-        let double: Vec<Slice> = over.iter().map(|s| Slice { ns: 2 * s.ns, work: 3 * s.work }).collect();
-        let interval = of_alternating(&double, &over).expect("20 pairs");
-        assert!((interval.value - 2.0 / 3.0).abs() < 1e-12 && interval.relative_half_width() < 1e-12);
-        assert!(of_alternating(&over, &over[1..]).is_none());
-        assert!(of_alternating(&over, &[Slice { ns: 5, work: 0 }; 30]).is_none());
     }
 
     #[test]

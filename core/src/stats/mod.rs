@@ -7,7 +7,7 @@ mod median;
 mod precision;
 mod slices;
 
-pub use interval::{Interval, MIN_SLICES, MIN_TURNS, of_alternating, of_ratio, of_turns, trend};
+pub use interval::{Interval, MIN_SLICES, MIN_TURNS, of_ratio, of_turns, trend};
 pub use latency::{Latencies, Moments};
 pub use median::{MIN_FOR_MEDIAN, error_of_median, median, of_median};
 pub use precision::Precision;

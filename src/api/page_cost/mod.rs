@@ -47,7 +47,7 @@ fn io_probe_page_cost(
             evicts: cold.unwrap_or(false),
             only_cold: false,
             seed: arguments::seed(seed),
-            limits: times::limits(options.limits(arguments::duration(duration)?)?, duration.is_some()),
+            limits: times::limits(options.limits(arguments::duration(duration)?)?, duration.is_some(), 1),
         };
         Ok(Request { rel: arguments::relation(rel)?, wanted, wait: options.flag("wait")? })
     };

@@ -1,7 +1,8 @@
 //! A row of `io_probe_page_cost`.
 
 use io_probe_core::cost::measure::Series;
-use io_probe_core::cost::{Estimate, Pattern, Tier, TimeRow, TupleTime};
+use io_probe_core::cost::tuple::TupleTime;
+use io_probe_core::cost::{Estimate, Pattern, Tier, TimeRow};
 use io_probe_core::pace::Stop;
 use serde::Serialize;
 
@@ -72,8 +73,9 @@ impl Row {
             Tier::Shared | Tier::Cpu => None,
         };
         if series.discarded() > 0 {
+            let how_many = if self.time.tier == Tier::Shared { "few" } else { "many" };
             self.verdict.note(format!(
-                "turns left out because many of their blocks were in shared buffers: {}",
+                "turns left out because {how_many} of their blocks were in shared buffers: {}",
                 series.discarded()
             ));
         }
@@ -82,8 +84,7 @@ impl Row {
 
     /// Its relation has none.
     pub(super) fn without_tuples(mut self) -> Self {
-        self.verdict.status = "partial";
-        self.verdict.note("the relation's blocks were never written to its files (holes)");
+        self.verdict.partial("the relation's blocks were never written to its files (holes)");
         self
     }
 
@@ -120,7 +121,7 @@ impl Row {
         self.time.tier == Tier::Os
     }
 
-    pub(super) fn is_sparse(&self) -> bool {
+    pub(in crate::api) fn is_sparse(&self) -> bool {
         self.time.pattern == Pattern::Sparse
     }
 }

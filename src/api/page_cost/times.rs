@@ -4,16 +4,15 @@ use std::ops::Range;
 use std::time::Duration;
 
 use io_probe_core::account::Account;
-use io_probe_core::cache;
 use io_probe_core::clock::Monotonic;
 use io_probe_core::cost::measure::{self, Measured, NotCold, Run};
-use io_probe_core::cost::{Count, PageTimes, Pattern, Tier, per_tuple};
-use io_probe_core::order::Permutation;
+use io_probe_core::cost::tuple;
+use io_probe_core::cost::{PageTimes, Pattern, Tier};
 use io_probe_core::pace::{Ask, Limits};
 use io_probe_core::witness::Witness;
 
 use super::row::Row;
-use crate::api::cache::cached_bytes_of;
+use crate::api::arguments::seed;
 use crate::api::subject::{Identity, Subject};
 use crate::error::Result;
 use crate::gucs;
@@ -54,22 +53,19 @@ pub(in crate::api) struct Wanted {
 
 impl Wanted {
     /// The usual ways, in these bounds, if there is something to read from the device.
-    pub(in crate::api) fn usual(limits: Limits, evicts: bool, seed: u64) -> Self {
-        Self { densities: DENSITIES.to_vec(), concurrencies: None, evicts, only_cold: true, seed, limits }
+    pub(in crate::api) fn usual(limits: Limits, evicts: bool) -> Self {
+        let densities = DENSITIES.to_vec();
+        Self { densities, concurrencies: None, evicts, only_cold: true, seed: seed(None), limits }
     }
 }
 
-/// Bounds of a call: unless it was told, it takes as long as this probe needs, and half of what a statement may.
-pub(in crate::api) fn limits(limits: Limits, told: bool) -> Limits {
-    let duration = if told { limits.duration } else { DURATION.min(gucs::max_duration() / 2) };
+/// Bounds of a measurement: unless the call gives them, it takes as long as this probe needs, and so many of them together half
+/// of what a statement may.
+pub(in crate::api) fn limits(limits: Limits, given: bool, measurements: usize) -> Limits {
+    let most = gucs::max_duration() / 2 / measurements.max(1) as u32;
+    let duration = if given { limits.duration } else { DURATION.min(most) };
     Limits { duration, precision: limits.precision.or(Some(PRECISION)), ..limits }
 }
-
-/// Tuples are counted at so many places, in so many blocks and in so few, so many times.
-const PLACES: u64 = 4;
-const LONG: u64 = 128;
-const SHORT: u64 = 16;
-const ROUNDS: usize = 6;
 
 /// With fewer blocks, in bytes, the caches below the kernel serve much of it.
 const SMALL: u64 = 64 << 20;
@@ -128,7 +124,7 @@ pub(in crate::api) fn measure(
     rows.push(match measured.stop.filter(|stop| stop.is_for_all()) {
         Some(stop) => row.not_begun(stop),
         None if measured.not_cold == Some(NotCold::Holes) => row.without_tuples(),
-        None => of_tuples(row, subject, measured.hit_ns()),
+        None => of_tuples(row, subject, measured.hit_ns(), ask),
     });
     let times = PageTimes::of_rows(rows.iter().map(|row| &row.time));
     measured_times::remember(subject.relation.file_tablespace(), times);
@@ -157,7 +153,6 @@ fn concurrencies(subject: &Subject, wanted: &Wanted, fixed: Option<u32>) -> Vec<
 fn explain(row: &mut Row, measured: &Measured, subject: &Subject, fixed: Option<u32>) {
     let from_device = row.is_from_device();
     if row.has_no_time() {
-        row.verdict.status = "partial";
         let why = match () {
             () if subject.source.blocks() == 0 => "the relation is empty",
             () if from_device => match measured.not_cold {
@@ -173,7 +168,7 @@ fn explain(row: &mut Row, measured: &Measured, subject: &Subject, fixed: Option<
             () if server::reads_direct() && row.is_from_os() => "the server reads past the OS cache",
             () => "not enough turns",
         };
-        row.verdict.note(why);
+        row.verdict.partial(why);
     }
     let block_size = subject.block_size();
     if from_device && subject.source.blocks() * block_size < SMALL {
@@ -196,59 +191,26 @@ fn explain(row: &mut Row, measured: &Measured, subject: &Subject, fixed: Option<
 }
 
 /// Counts tuples in blocks that stay in shared buffers.
-fn of_tuples(mut row: Row, subject: &Subject, hit_ns: f64) -> Row {
-    let blocks = subject.source.blocks();
+fn of_tuples(mut row: Row, subject: &Subject, hit_ns: f64, ask: &mut Ask<'_>) -> Row {
     if let Err(why) = subject.relation.tuples_can_be_counted() {
-        row.verdict.status = "partial";
-        row.verdict.note(why);
+        row.verdict.partial(why);
         return row;
     }
-    let (long, short) = (LONG.min(blocks), SHORT.min(blocks / 2));
-    // The same each time: up to 16 they stay in shared buffers, and other calls shall not find more and more there.
-    let places = Permutation::new((blocks / long.max(1)).max(1), 0);
-    let ranges: Vec<_> = (0..PLACES.min(places.len()))
-        .map(|place| places.at(place) * long)
-        .flat_map(|start| [start..start + long, start..start + short])
-        .collect();
-    let places: Vec<_> = ranges.iter().step_by(2).cloned().collect();
-    let cold = cold_around(subject, &places);
-    // The first round brings them into shared buffers.
-    let mut pairs = Vec::new();
-    for _ in 0..=ROUNDS {
-        let Some(counted) = tuples::count(&subject.relation, &ranges) else { break };
-        for (counts, ranges) in counted.chunks_exact(2).zip(ranges.chunks_exact(2)) {
-            let count = |index: usize| Count {
-                ns: counts[index].ns,
-                tuples: counts[index].tuples,
-                blocks: ranges[index].end - ranges[index].start,
-            };
-            if counts.iter().all(|counted| counted.reads == 0) {
-                pairs.push((count(0), count(1)));
-            }
-        }
+    let window = subject.placement.read_ahead_kb.unwrap_or(0) << 10;
+    let mut count = |ranges: &[Range<u64>]| tuples::count(&subject.relation, ranges);
+    let counted = tuple::measure(&subject.source, window, hit_ns, &mut count, &Monotonic, ask);
+    if let Some(error) = counted.left_behind {
+        row.verdict.note(format!("what was read for the tuples stays in the OS cache: {error}"));
     }
-    for blocks in cold {
-        if let Err(error) = cache::drop_blocks(&subject.source, blocks) {
-            row.verdict.note(format!("what was read for the tuples stays in the OS cache: {error}"));
-            break;
-        }
-    }
-    match per_tuple(&pairs, hit_ns) {
+    match counted.time {
         Some(tuple) => row.of_tuple(&tuple),
         None => {
-            row.verdict.status = "partial";
-            row.verdict.note("no tuples were found, or not in shared buffers");
+            row.verdict.partial(if counted.is_refused {
+                "tuples could not be counted: somebody holds a lock, or planning raised an ERROR"
+            } else {
+                "no tuples were found, or not in shared buffers"
+            });
         }
     }
     row
-}
-
-/// Those of the places, with as much behind each as the kernel may read ahead, of which the OS cache holds nothing.
-fn cold_around(subject: &Subject, places: &[Range<u64>]) -> Vec<Range<u64>> {
-    let window = (subject.placement.read_ahead_kb.unwrap_or(0) << 10) / subject.block_size();
-    places
-        .iter()
-        .map(|place| place.start..(place.end + window).min(subject.source.blocks()))
-        .filter(|around| cached_bytes_of(&subject.source, around.clone()) == Some(0))
-        .collect()
 }

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use io_probe_core::account::Account;
 use io_probe_core::advice::{Choice, Contest, Turn, contest, plateau};
+use io_probe_core::cache;
 use io_probe_core::clock::Monotonic;
 use io_probe_core::pace::{Ask, Limits, Stop};
 use io_probe_core::scan::{self, Scan};
@@ -16,7 +17,6 @@ use super::place::{Candidate, Place};
 use super::row::Row;
 use super::setting::Setting;
 use crate::api::arguments::figure;
-use crate::api::cache::cached_bytes_of;
 use crate::api::subject::Subject;
 use crate::error::Result;
 use crate::pg::buffers::{BufferReader, Resident, Usage};
@@ -105,7 +105,7 @@ fn judge(row: Row, found: &Contest, limits: &[u64], current: u64, cold: bool) ->
     };
     let row = row.between(shown(plateau.low), shown(plateau.high));
     if plateau.holds_current {
-        return row.keep("no other limit makes a cold scan faster beyond the noise: keep what you have");
+        return row.keep("no other limit makes a cold scan faster beyond the noise");
     }
     let best = shown(plateau.best);
     let ratio = limits.iter().position(|limit| *limit == plateau.best).and_then(|index| ratios[index]);
@@ -212,7 +212,7 @@ impl Stretches<'_> {
             }
             let few = (self.length as f64 * CACHED) as u64;
             let is_cold = |resident: &Resident<'_>| {
-                let cached = cached_bytes_of(source, blocks.clone());
+                let cached = cache::cached_bytes(source, blocks.clone()).ok();
                 cached.is_some_and(|bytes| bytes / self.subject.block_size() <= few)
                     && resident.count_in(blocks.clone()) <= few
             };

@@ -112,7 +112,6 @@ fn one_of<T: Copy>(what: &str, those: &str, name: Option<&str>, all: &[(&str, T)
 }
 
 /// A call whose arguments are right by themselves.
-#[allow(dead_code, reason = "cache and unit are of the page costs")]
 struct Request {
     rel: Option<pg_sys::Oid>,
     cache: Cache,
@@ -132,8 +131,11 @@ struct Request {
 /// A call that is running.
 struct Call<'a> {
     request: &'a Request,
-    /// As in the request; if the call gives no duration, all measurements leave half of the cap to others.
+    /// As in the request; if the call gives no duration, all measurements but those of page times leave half of the cap to
+    /// others.
     limits: Limits,
+    /// Tablespaces whose page times are measured.
+    places: usize,
     progress: &'a Progress,
 }
 
@@ -157,7 +159,7 @@ impl Request {
         let progress = Progress::start("recommend", self.rel);
         let limits =
             if self.given { self.limits } else { gucs::shared_by_rows(self.limits, self.parts(&places)) };
-        let call = Call { request: self, limits, progress: &progress };
+        let call = Call { request: self, limits, places: places.len(), progress: &progress };
         let mut rows = Vec::new();
         for place in &places {
             rows.extend(page_costs::rows(&call, place)?);

@@ -19,7 +19,7 @@ use crate::statement;
 /// With fewer turns of the setting in force nothing is said.
 const LEAST_TURNS: u64 = 3;
 
-const KEEP: &str = "no other window makes a cold scan faster beyond the noise: keep what you have";
+const KEEP: &str = "no other window makes a cold scan faster beyond the noise";
 
 /// A row for each disk, measured on the largest relation that lies on it; where no disk is known, for each tablespace.
 pub(super) fn rows(call: &Call<'_>, places: &[Place]) -> Result<Vec<Row>> {

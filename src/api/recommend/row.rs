@@ -82,9 +82,9 @@ impl Row {
         Self { why: why.into(), ..self }
     }
 
-    /// What is set is right.
-    pub(super) fn keep(self, why: impl Into<String>) -> Self {
-        Self { recommended: self.current.clone(), why: why.into(), ..self }
+    /// What is set is right, for this reason.
+    pub(super) fn keep(self, why: impl std::fmt::Display) -> Self {
+        Self { recommended: self.current.clone(), why: format!("{why}: keep what you have"), ..self }
     }
 
     /// Another value is better, and this statement sets it.

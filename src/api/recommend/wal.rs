@@ -148,13 +148,13 @@ struct Flushes {
 impl Flushes {
     fn sync_method(&self, row: Row) -> Row {
         match advice::sync_method(self.current, &self.times, self.cache) {
-            SyncMethod::Keep => row.keep("no other method is faster by more than a tenth beyond the noise: keep what you have"),
+            SyncMethod::Keep => row.keep("no other method is faster by more than a tenth beyond the noise"),
             SyncMethod::Change { to, gain } => {
                 let name = to.name();
                 row.alter(name, name, format!("a flush of one WAL block is {gain:.2} times as fast with {name}, beyond the noise"))
             }
             SyncMethod::Distrust(method) => row.keep(format!(
-                "{} is faster, but the device has a volatile cache and no FUA, so the data may just stay in it: keep what you have",
+                "{} is faster, but the device has a volatile cache and no FUA, so the data may just stay in it",
                 method.name()
             )),
             SyncMethod::Unknown(method) => row.unknown(format!(
@@ -185,7 +185,7 @@ impl Flushes {
             Delay::None if found.time.high < advice::LEAST_FLUSH_US => row.alter("0", "0", format!(
                 "a flush takes {ms:.2} ms: below 1 ms a delay costs each commit more than the flushes that it saves"
             )),
-            Delay::None => row.keep(format!("whether a flush takes 1 ms, about {ms:.2} ms, is within the noise: keep what you have")),
+            Delay::None => row.keep(format!("whether a flush takes 1 ms, about {ms:.2} ms, is within the noise")),
             Delay::Of { us, low, high } => {
                 let row = row.between(low.to_string(), high.to_string());
                 if (low..=high).contains(&set) {

@@ -221,18 +221,16 @@ unsafe fn read_as_bitmap_scan(
 ) {
     let most = concurrency as usize;
     let mut prefetched = std::collections::VecDeque::with_capacity(most);
-    let mut target = None;
+    let mut target = 0;
     blocks.begin();
     while let Some(block) = prefetched.pop_front().or_else(|| blocks.next()) {
         // SAFETY: the caller vouches for relation and block.
         let buffer = unsafe { read_block(relation, fork, block, ring) };
-        let next = match target {
-            None => 0,
-            Some(0) => 1,
-            Some(target) => 2 * target,
-        };
-        target = Some(next.min(most));
-        while prefetched.len() < next.min(most)
+        // From page to page the target doubles, and with each row that is looked for it grows by one, here by one a page. (Were
+        // the second page not asked for, the kernel would take neighbours for a sequential scan.)
+        let doubled = if target >= most / 2 { most } else { 2 * target };
+        target = (doubled + 1).min(most);
+        while prefetched.len() < target
             && let Some(block) = blocks.next()
         {
             // SAFETY: as above.

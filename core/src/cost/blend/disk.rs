@@ -1,8 +1,8 @@
 //! A synthetic disk: random and sequential slices in turn, of given times and noise, measured as a probe measures and
 //! made into a ratio.
 
-use super::{Estimate, raw};
-use crate::stats::{self, Interval, Slice};
+use super::{Blend, Cost, Estimate};
+use crate::stats::{self, Slice};
 use rand::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -47,32 +47,18 @@ fn estimate(slices: &[Slice]) -> Estimate {
 }
 
 /// Of 1,000 runs: the share whose interval holds the truth, and the greatest error of the ratio.
-fn judge(
-    slices: usize,
-    mut noise: impl FnMut(bool) -> f64,
-    ratio: fn(&[Slice], &[Slice]) -> Interval,
-) -> (f64, f64) {
+fn judge(slices: usize, mut noise: impl FnMut(bool) -> f64) -> (f64, f64) {
     let truth = RANDOM / SEQUENTIAL;
     let (mut held, mut worst) = (0, 0.0_f64);
     for _ in 0..1000 {
         let (random, sequential) = run(slices, &mut noise);
-        let Interval { value, low, high } = ratio(&random, &sequential);
+        let Cost { value, interval } =
+            Blend::raw(estimate(&random), estimate(&sequential)).ratio().expect("a ratio");
+        let (low, high) = interval.expect("an interval");
         held += usize::from(low <= truth && truth <= high);
         worst = worst.max((value / truth - 1.0).abs());
     }
     (held as f64 / 1000.0, worst)
-}
-
-/// From the two intervals alone.
-fn of_intervals(random: &[Slice], sequential: &[Slice]) -> Interval {
-    let cost = raw(estimate(random), estimate(sequential)).expect("a ratio");
-    let (low, high) = cost.interval.expect("an interval");
-    Interval { value: cost.value, low, high }
-}
-
-/// From the slices themselves.
-fn of_slices(random: &[Slice], sequential: &[Slice]) -> Interval {
-    stats::of_alternating(random, sequential).expect("enough slices")
 }
 
 /// Random and sequential slices have noise of their own.
@@ -88,23 +74,11 @@ fn shared(ar: f64) -> impl FnMut(bool) -> f64 {
 }
 
 #[test]
-fn the_ratio_is_recovered_from_two_intervals() {
+fn the_ratio_is_recovered() {
     for (slices, ar) in [(50, 0.0), (50, 0.3), (100, 0.0), (100, 0.3)] {
-        let (share, worst) = judge(slices, own(ar), of_intervals);
+        let (share, worst) = judge(slices, own(ar));
         assert!((0.93..=0.97).contains(&share), "{slices} slices, AR({ar}): {share}");
         assert!(worst < 0.05, "{slices} slices, AR({ar}): {worst}");
-    }
-}
-
-#[test]
-fn the_ratio_is_recovered_from_the_slices() {
-    for (slices, ar) in [(50, 0.0), (50, 0.3), (100, 0.0), (100, 0.3)] {
-        for (what, (share, worst)) in
-            [("own", judge(slices, own(ar), of_slices)), ("shared", judge(slices, shared(ar), of_slices))]
-        {
-            assert!((0.93..=0.97).contains(&share), "{slices} slices, {what} AR({ar}): {share}");
-            assert!(worst < 0.05, "{slices} slices, {what} AR({ar}): {worst}");
-        }
     }
 }
 
@@ -112,7 +86,7 @@ fn the_ratio_is_recovered_from_the_slices() {
 #[test]
 fn shared_weather_makes_two_intervals_say_less_than_is_true() {
     for slices in [50, 100] {
-        let (share, worst) = judge(slices, shared(0.3), of_intervals);
+        let (share, worst) = judge(slices, shared(0.3));
         assert!((0.97..1.0).contains(&share), "{slices} slices: {share}");
         assert!(worst < 0.05, "{slices} slices: {worst}");
     }

@@ -22,9 +22,9 @@ fn close(a: f64, b: f64) -> bool {
 #[test]
 fn forty_with_nine_of_ten_cached_is_four() {
     let (random, sequential, free) = (exactly(40.0), exactly(1.0), exactly(0.0));
-    let cost = blended(random, sequential, free, hits(0.9, 0.0)).expect("a ratio");
+    let cost = Blend::cached(random, sequential, free, hits(0.9, 0.0)).ratio().expect("a ratio");
     assert!(close(cost.value, 4.0), "{cost:?}");
-    assert_eq!(raw(random, sequential).map(|cost| cost.value), Some(40.0));
+    assert_eq!(Blend::raw(random, sequential).ratio().map(|cost| cost.value), Some(40.0));
     let set = Blend::cached(random, sequential, free, hits(0.9, 0.0)).random_page_cost(2.0).expect("a cost");
     assert!(close(set.value, 8.0), "{set:?}");
 }
@@ -34,11 +34,12 @@ fn what_is_cached_alike_costs_alike() {
     let (random, sequential) = (exactly(68.0), exactly(5.5));
     // Hits alone: 1.3 ÷ 1.3. Half: (34 + 0.65) ÷ (2.75 + 0.65).
     for (share, ratio) in [(1.0, 1.0), (0.5, 34.65 / 3.4), (0.0, 68.0 / 5.5)] {
-        let cost = blended(random, sequential, exactly(1.3), hits(share, share)).expect("a ratio");
+        let cost =
+            Blend::cached(random, sequential, exactly(1.3), hits(share, share)).ratio().expect("a ratio");
         assert!(close(cost.value, ratio), "{share}: {cost:?}");
     }
     // All of it free: nothing is left to divide by.
-    assert_eq!(blended(random, sequential, exactly(0.0), hits(1.0, 1.0)), None);
+    assert_eq!(Blend::cached(random, sequential, exactly(0.0), hits(1.0, 1.0)).ratio(), None);
 }
 
 /// 4.3 us a unit: a tuple takes 0.043 us, and the planner charges 0.01 for it.
@@ -58,12 +59,14 @@ fn the_unit_of_the_processor() {
 #[test]
 fn relative_half_widths_add_in_quadrature() {
     // 3 % and 4 % make 5 %, as long as a logarithm is straight: √(ln²1.03 + ln²0.96) = 0.05039 upwards.
-    let cost = raw(within(100.0, 0.03), within(10.0, 0.04)).expect("a ratio");
+    let cost = Blend::raw(within(100.0, 0.03), within(10.0, 0.04)).ratio().expect("a ratio");
     let (low, high) = cost.interval.expect("an interval");
     assert!((high - 10.0 * 0.050_391_f64.exp()).abs() < 1e-3, "{high}");
     assert!((low - 10.0 * (-0.049_667_f64).exp()).abs() < 1e-3, "{low}");
     // Of a blend each counts by its share: (0.5·100 ± 5 %·50 + 0.5·10) ÷ 10.
-    let cost = blended(within(100.0, 0.05), exactly(10.0), exactly(10.0), hits(0.5, 0.0)).expect("a ratio");
+    let cost = Blend::cached(within(100.0, 0.05), exactly(10.0), exactly(10.0), hits(0.5, 0.0))
+        .ratio()
+        .expect("a ratio");
     let (low, high) = cost.interval.expect("an interval");
     assert!(close(cost.value, 5.5) && close(high, 5.75) && close(low, 5.25), "{cost:?}");
 }
@@ -71,15 +74,20 @@ fn relative_half_widths_add_in_quadrature() {
 #[test]
 fn without_one_interval_there_is_none() {
     let bare = Estimate { us: 10.0, interval: None };
-    assert_eq!(raw(bare, exactly(1.0)), Some(Cost { value: 10.0, interval: None }));
-    assert_eq!(raw(exactly(10.0), Estimate { us: 1.0, interval: None }).and_then(|cost| cost.interval), None);
+    assert_eq!(Blend::raw(bare, exactly(1.0)).ratio(), Some(Cost { value: 10.0, interval: None }));
+    assert_eq!(
+        Blend::raw(exactly(10.0), Estimate { us: 1.0, interval: None })
+            .ratio()
+            .and_then(|cost| cost.interval),
+        None
+    );
     // An end at 0 says that the ratio may be anything.
     let wide = Estimate { us: 1.0, interval: Some((0.0, 3.0)) };
-    assert_eq!(raw(exactly(10.0), wide).and_then(|cost| cost.interval), None);
+    assert_eq!(Blend::raw(exactly(10.0), wide).ratio().and_then(|cost| cost.interval), None);
     // The sequential cost does not depend on the random time; a hit that is never asked for does not count.
     let costs = Blend::raw(bare, exactly(1.0)).in_cpu(exactly(0.01), 0.01).expect("costs");
     assert_eq!((costs.random.interval.is_some(), costs.sequential.interval.is_some()), (false, true));
-    let cost = blended(exactly(10.0), exactly(1.0), bare, hits(0.0, 0.0)).expect("a ratio");
+    let cost = Blend::cached(exactly(10.0), exactly(1.0), bare, hits(0.0, 0.0)).ratio().expect("a ratio");
     assert!(cost.interval.is_some());
 }
 
@@ -87,13 +95,17 @@ fn without_one_interval_there_is_none() {
 fn what_is_no_time_and_no_share_gives_nothing() {
     let one = exactly(1.0);
     for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-        assert_eq!(raw(exactly(bad), one), None, "{bad}");
-        assert_eq!(raw(one, exactly(bad)), None, "{bad}");
+        assert_eq!(Blend::raw(exactly(bad), one).ratio(), None, "{bad}");
+        assert_eq!(Blend::raw(one, exactly(bad)).ratio(), None, "{bad}");
     }
     for (random, sequential) in [(-0.1, 0.0), (1.1, 0.0), (0.0, -0.1), (0.0, 1.1), (f64::NAN, 0.0)] {
-        assert_eq!(blended(one, one, one, hits(random, sequential)), None, "{random} {sequential}");
+        assert_eq!(
+            Blend::cached(one, one, one, hits(random, sequential)).ratio(),
+            None,
+            "{random} {sequential}"
+        );
     }
-    assert_eq!(blended(one, one, exactly(-1.0), hits(0.5, 0.5)), None);
+    assert_eq!(Blend::cached(one, one, exactly(-1.0), hits(0.5, 0.5)).ratio(), None);
 }
 
 fn time() -> impl Strategy<Value = Estimate> {

@@ -102,10 +102,7 @@ fn closed_form_of_a_flat_curve() {
     for (k, share, cost) in [(4.0, 1.0 / 4.0, 7.0), (9.0, 1.0 / 9.0, 13.0), (2.25, 4.0 / 9.0, 4.75)] {
         let times = measured([point(0.2, 16, 5.0 * k)]);
         assert!(close(curve(&times).crossing(16).expect("a crossing"), share), "{k}");
-        let found = of_bitmap_scans(&times, 16).expect("a cost");
-        assert!(close(found.value, cost), "{k}: {found:?}");
-        let (low, high) = found.interval.expect("an interval");
-        assert!(close(low, cost) && close(high, cost), "{k}: {found:?}");
+        assert!(close(cost_at(share), cost), "{k}");
     }
 }
 
@@ -116,7 +113,7 @@ fn closed_form_of_a_falling_curve() {
     for (k, share, cost) in [(2.0, 1.0 / 4.0, 7.0), (3.0, 1.0 / 9.0, 13.0)] {
         let times = measured([0.01, 0.9].map(|f: f64| point(f, 16, 5.0 * k / f.sqrt())));
         assert!(close(curve(&times).crossing(16).expect("a crossing"), share), "{k}");
-        assert!(close(of_bitmap_scans(&times, 16).expect("a cost").value, cost), "{k}");
+        assert!(close(cost_at(share), cost), "{k}");
     }
 }
 
@@ -124,37 +121,23 @@ fn closed_form_of_a_falling_curve() {
 #[test]
 fn the_planner_changes_plans_at_the_crossing() {
     for concurrency in [1, 8, 32] {
-        let ratio = of_bitmap_scans(&virtio(), concurrency).expect("a cost").value;
         let share = curve(&virtio()).crossing(concurrency).expect("a crossing");
+        let ratio = cost_at(share);
         let bitmap = share * (ratio - (ratio - 1.0) * share.sqrt());
         assert!(close(bitmap, 1.0), "{concurrency}: {bitmap}");
     }
 }
 
 #[test]
-fn without_a_crossing_the_reason_is_told() {
-    let flat = |us: f64| measured([point(0.2, 16, us)]);
-    assert_eq!(of_bitmap_scans(&flat(4.9), 16), Err(NoCrossing::AlwaysCheaper));
-    assert_eq!(of_bitmap_scans(&flat(5.1e6), 16), Err(NoCrossing::NeverCheaper));
-    assert_eq!(of_bitmap_scans(&measured([]), 16), Err(NoCrossing::NotMeasured));
+fn there_need_not_be_a_crossing() {
+    let crossing = |us: f64| curve(&measured([point(0.2, 16, us)])).crossing(16);
+    // Always cheaper, and never.
+    assert_eq!((crossing(4.9), crossing(5.1e6)), (None, None));
     let unknown = PageTimes { device_sequential: None, ..virtio() };
-    assert_eq!(of_bitmap_scans(&unknown, 16), Err(NoCrossing::NotMeasured));
+    assert_eq!(curve(&unknown).crossing(16), None);
     // Equal up to the last block, where every read without prefetch is sequential.
-    let equal = measured([point(0.2, 0, 5.0)]);
-    assert!(close(of_bitmap_scans(&equal, 0).expect("a cost").value, 3.0));
-}
-
-#[test]
-fn the_interval_of_the_closed_form() {
-    // A flat curve of 4·t_seq; the scan ± 10 %: 1/f* is k = 20/4.5 to 20/5.5, and the cost k + √k + 1.
-    let mut times = measured([point(0.2, 16, 20.0)]);
-    times.device_sequential = Some(Estimate { us: 5.0, interval: Some((4.5, 5.5)) });
-    let found = of_bitmap_scans(&times, 16).expect("a cost");
-    let cost = |k: f64| k + k.sqrt() + 1.0;
-    let (low, high) = found.interval.expect("an interval");
-    assert!(close(high, cost(20.0 / 4.5)) && close(low, cost(20.0 / 5.5)), "{found:?}");
-    times.sparse[0].time.interval = None;
-    assert_eq!(of_bitmap_scans(&times, 16).map(|cost| cost.interval), Ok(None));
+    let equal = curve(&measured([point(0.2, 0, 5.0)])).crossing(0);
+    assert!(close(cost_at(equal.expect("a crossing")), 3.0));
 }
 
 #[test]
@@ -256,19 +239,14 @@ proptest! {
     #[test]
     fn a_crossing_is_one(times in any_times(), concurrency in 0_u32..1001) {
         let curve = curve(&times);
+        let whole = times.device_sequential.expect("a time").us;
         match curve.crossing(concurrency) {
-            Ok(share) => {
-                let whole = times.device_sequential.expect("a time").us;
+            Some(share) => {
                 prop_assert!(share > 0.0 && share <= 1.0);
                 prop_assert!((share * curve.at(share, concurrency) / whole - 1.0).abs() < 1e-6, "{share}");
-                let cost = of_bitmap_scans(&times, concurrency).expect("a cost");
-                prop_assert!(cost.value >= 3.0 - 1e-6);
-                prop_assert!(cost.interval.is_none_or(|(low, high)| low <= cost.value && cost.value <= high));
+                prop_assert!(cost_at(share) >= 3.0 - 1e-6);
             }
-            Err(NoCrossing::AlwaysCheaper) => {
-                prop_assert!(curve.at(1.0, concurrency) < times.device_sequential.expect("a time").us);
-            }
-            Err(other) => prop_assert!(false, "{other:?}"),
+            None => prop_assert!(curve.at(1.0, concurrency) < whole),
         }
     }
 

@@ -57,7 +57,8 @@ impl Series {
     /// stretch: a slow one, that was cut short, has fewer blocks.
     fn steady(&self) -> Vec<Slice> {
         let times = self.without_warm_up();
-        let slow = |time: &f64| median(&times).is_some_and(|usual| *time > FAR_SLOWER * usual);
+        let usual = median(&times).unwrap_or(f64::INFINITY);
+        let slow = |time: &f64| *time > FAR_SLOWER * usual;
         let few = times.iter().filter(|time| slow(time)).count() * MOST_SLOW <= times.len();
         let weighed = |time: &f64| Slice { ns: (time * WEIGHT as f64) as u64, work: WEIGHT };
         times.iter().filter(|time| !few || !slow(time)).map(weighed).collect()

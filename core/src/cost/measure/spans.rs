@@ -77,6 +77,8 @@ pub(super) struct Spans<'a> {
     length: u64,
     order: Permutation,
     next: u64,
+    /// Of them, how many were still taken.
+    skipped: u64,
     blocks: Permutation,
     next_block: u64,
     /// What is to be dropped.
@@ -103,6 +105,7 @@ impl<'a> Spans<'a> {
             length,
             order: Permutation::new(blocks / length, run.seed),
             next: 0,
+            skipped: 0,
             blocks: Permutation::new(blocks, !run.seed),
             next_block: 0,
             taken: Vec::new(),
@@ -116,7 +119,7 @@ impl<'a> Spans<'a> {
 
     /// How often the whole relation was gone through.
     pub(super) fn passes(&self) -> u64 {
-        self.next.div_ceil(self.order.len().max(1))
+        (self.next - self.skipped).div_ceil(self.order.len().max(1))
     }
 
     /// Why there was none that is cold, if there was none.
@@ -131,13 +134,17 @@ impl<'a> Spans<'a> {
         }
     }
 
-    /// The next stretch that is cold, or is made so.
+    /// The next stretch that is cold, or is made so: none that was taken and not yet released.
     pub(super) fn take(&mut self, ask: &mut Ask<'_>) -> Result<State> {
         let looks = if self.exhausted { 0 } else { MOST_LOOKS.min(self.order.len()) };
         for _ in 0..looks {
             let start = self.order.at(self.next % self.order.len()) * self.length;
             self.next += 1;
             let range = start..start + self.length;
+            if self.taken.contains(&range) {
+                self.skipped += 1;
+                continue;
+            }
             if let Some(stop) = ask() {
                 return Ok(State::Stopped(stop));
             }

@@ -1,10 +1,13 @@
 //! What is asked of a server, what becomes of its answers, and what is left of it in the OS cache.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 
+use super::turns::{LEAST_SPARSE_TURNS, SPAN};
 use super::*;
 use crate::clock::Manual;
 use crate::source::fixture::{BLOCK, Relation};
+use crate::stats::MIN_SLICES;
 
 mod made_up;
 mod recovery;
@@ -120,17 +123,21 @@ fn densities_are_as_asked_for_and_blocks_ascend() {
     server.fetches = false;
     let run = Run { limits: Limits { duration: Duration::from_secs(3), ..run.limits }, ..run };
     measured(&run, &mut server, &clock);
-    let span = SPAN / BLOCK;
+    let (span, stretch) = (SPAN / BLOCK, (SPAN + run.window) / BLOCK);
     for (index, wanted) in DENSITIES.iter().enumerate() {
+        // At the least density it takes two stretches for enough blocks.
+        let stretches = if index == 0 { 2 } else { 1 };
         let shares: Vec<f64> = CONCURRENCIES
             .iter()
             .flat_map(|concurrency| server.of(Way::Bitmap(*concurrency)))
-            .map(|asked| asked.blocks.len() as f64 / span as f64)
+            .filter(|asked| asked.blocks.chunk_by(|a, b| a / stretch == b / stretch).count() == stretches)
+            .map(|asked| asked.blocks.len() as f64 / (span * stretches as u64) as f64)
             .filter(|share| DENSITIES.iter().all(|other| (share - wanted).abs() <= (share - other).abs()))
             .collect();
         assert!(shares.len() > 10, "{index}: {} turns", shares.len());
         let mean = shares.iter().sum::<f64>() / shares.len() as f64;
-        let error = (wanted * (1.0 - wanted) / (span as f64 * shares.len() as f64)).sqrt();
+        let blocks = span * (stretches * shares.len()) as u64;
+        let error = (wanted * (1.0 - wanted) / blocks as f64).sqrt();
         assert!((mean - wanted).abs() <= 4.0 * error, "{wanted}: {mean}");
     }
     for asked in &server.asked {

@@ -3,7 +3,7 @@
 use io_probe_core::cost::blend::HitRatios;
 use pgrx::pg_sys;
 
-use crate::api::cache::cached_bytes_of;
+use crate::api::cache::cached_bytes;
 use crate::api::recommend::place::Candidate;
 use crate::pg::relation::{Fork, Relation};
 use crate::pg::{catalog, interrupts};
@@ -47,7 +47,7 @@ impl Cached {
             // One that is gone by now holds nothing.
             let Ok(relation) = Relation::open_to_read(oid, "io_probe_recommend") else { continue };
             let Some(source) = relation.source(Fork::MAIN) else { continue };
-            if let Some(cached) = cached_bytes_of(&source, 0..source.blocks()) {
+            if let Some(cached) = cached_bytes(&source) {
                 sum.bytes += source.blocks() * u64::from(source.block_size());
                 sum.cached += cached;
             }

@@ -4,21 +4,23 @@ mod hits;
 mod planned;
 mod verdict;
 
+use std::collections::HashSet;
+
 use io_probe_core::cost::blend::{Blend, HitRatios};
-use io_probe_core::cost::choose::{Cell, Chosen, Settings};
-use io_probe_core::cost::curve::{Curve, Use};
+use io_probe_core::cost::choose::{Cell, Chosen, Settings, grid};
+use io_probe_core::cost::curve::Curve;
 use io_probe_core::cost::model::Times;
 use io_probe_core::cost::{Estimate, PageTimes};
 use io_probe_core::pace::Limits;
 use serde_json::{Value, json};
 
-use self::planned::{Answers, cells};
+use self::planned::Answers;
 use super::Call;
 use super::place::{Candidate, Place};
 use super::row::Row;
 use super::setting::Setting;
 use super::{Cache, Unit};
-use crate::api::arguments::{figure, seed};
+use crate::api::arguments::figure;
 use crate::api::page_cost::{self, Wanted};
 use crate::api::subject::Subject;
 use crate::error::Result;
@@ -71,30 +73,37 @@ struct Measured {
     lacking: Option<String>,
     /// Must reads with gaps be at the tablespace's own concurrency?
     has_fixed_concurrency: bool,
+    /// At how many they were to be measured.
+    concurrencies: usize,
 }
 
 impl Measured {
     fn of(call: &Call<'_>, subject: &Subject) -> Result<Self> {
-        let limits = page_cost::limits(call.request.limits, call.request.given);
+        let limits = page_cost::limits(call.request.limits, call.request.given, call.places);
         let limits = Limits { shared: statement::left(), ..limits };
         let mut ask = interrupts::ask(subject.relation.locked());
         let mut ask = || statement::over().or_else(&mut ask);
-        let wanted = Wanted::usual(limits, call.request.cold, seed(None));
+        let wanted = Wanted::usual(limits, call.request.cold);
         let rows = page_cost::measure(subject, &wanted, call.progress, &mut ask)?;
         let times = PageTimes::of_rows(rows.iter().map(|row| &row.time)).with_whole_lines();
         // Of those that are lacking, the device's say why.
         let lacking = rows.iter().filter(|row| row.has_no_time()).max_by_key(|row| row.is_from_device());
         let lacking = lacking.map(|row| row.verdict.notes.join("; "));
         let has_fixed_concurrency = subject.relation.file_tablespace().fixed_concurrency().is_some();
-        Ok(Self { times, lacking, has_fixed_concurrency })
+        let depths: HashSet<Option<u32>> =
+            rows.iter().filter(|row| row.is_sparse()).map(|row| row.time.depth).collect();
+        Ok(Self { times, lacking, has_fixed_concurrency, concurrencies: depths.len() })
     }
 
-    /// Why reads with gaps were not measured at other concurrencies.
-    fn why_one_concurrency(&self) -> &'static str {
-        if self.has_fixed_concurrency {
-            "the tablespace has an effective_io_concurrency of its own, so no other could be measured: RESET it to compare"
-        } else {
-            "reads with gaps were not measured at all concurrencies: measure for longer"
+    /// Why reads with gaps are not known at other concurrencies.
+    fn why_one_concurrency(&self) -> String {
+        match &self.lacking {
+            _ if self.has_fixed_concurrency => {
+                "the tablespace has an effective_io_concurrency of its own, so no other could be measured: RESET it to compare".to_owned()
+            }
+            _ if self.concurrencies < 2 => "pg_io_probe.max_depth leaves no other concurrency to compare with".to_owned(),
+            Some(lacking) => format!("reads with gaps were not measured at all concurrencies: {lacking}"),
+            None => "the concurrency in force is over pg_io_probe.max_depth, so it was not measured".to_owned(),
         }
     }
 }
@@ -143,10 +152,11 @@ impl<'a> Advice<'a> {
     }
 
     fn ask_planner(&self, place: &Place, times: &Times) -> std::result::Result<(Answers, Chosen), String> {
-        let Some(curve) =
-            self.curve().filter(|curve| curve.concurrencies().any(|concurrency| concurrency == 0))
-        else {
-            return Err(self.measured.why_one_concurrency().to_owned());
+        // Without prefetch, which index scans need, and as it is now.
+        let has = |curve: &Curve, wanted: u32| curve.concurrencies().any(|concurrency| concurrency == wanted);
+        let in_force = self.in_force.concurrency;
+        let Some(curve) = self.curve().filter(|curve| has(curve, 0) && has(curve, in_force)) else {
+            return Err(self.measured.why_one_concurrency());
         };
         let tables: Vec<_> = place.relations.iter().map(|relation| relation.oid).collect();
         let anchor = match self.call.request.unit {
@@ -154,7 +164,7 @@ impl<'a> Advice<'a> {
             Unit::Cpu if self.call.wants(Setting::SeqPageCost) => self.anchor(),
             _ => None,
         };
-        let cells = cells(self.in_force.cell, anchor);
+        let cells = grid(self.in_force.cell, anchor);
         let mut concurrencies = vec![self.in_force.concurrency];
         if self.call.wants(Setting::EffectiveIoConcurrency) {
             concurrencies.extend(curve.concurrencies());
@@ -186,8 +196,7 @@ impl<'a> Advice<'a> {
 
     /// `seq_page_cost` with the processor's costs as they are.
     fn anchor(&self) -> Option<f64> {
-        let costs =
-            self.blend()?.in_cpu(self.measured.times.tuple?, planner::cost_in_force(c"cpu_tuple_cost"))?;
+        let costs = self.blend()?.in_cpu(self.measured.times.tuple?, planner::cpu_tuple_cost()?)?;
         Some(costs.sequential.value)
     }
 
@@ -219,9 +228,4 @@ impl<'a> Advice<'a> {
             None => row,
         }
     }
-}
-
-/// Which reads a concurrency is for.
-fn use_of(setting: Setting) -> Use {
-    if setting == Setting::MaintenanceIoConcurrency { Use::Maintenance } else { Use::Queries }
 }

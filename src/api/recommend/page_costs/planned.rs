@@ -31,38 +31,6 @@ const LEAST_PAGES: u32 = 256;
 /// All of it takes so long at most.
 const LONGEST: Duration = Duration::from_secs(15);
 
-/// `random_page_cost` over `seq_page_cost`.
-const RATIOS: [f64; 19] =
-    [1.0, 1.1, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0, 16.0, 20.0, 24.0];
-/// `seq_page_cost` over the one that the processor's costs ask for.
-const SCALES: [f64; 7] = [0.35, 0.5, 0.71, 1.0, 1.41, 2.0, 2.83];
-
-/// The pairs of page costs to ask for: those in force, and a grid. With the time of a tuple in units of the costs, also
-/// other costs of a sequential page around what it says.
-pub(super) fn cells(in_force: Cell, anchor: Option<f64>) -> Vec<Cell> {
-    let mut sequential = vec![in_force.sequential];
-    sequential.extend(anchor.into_iter().flat_map(|anchor| SCALES.map(|scale| rounded(anchor * scale))));
-    let mut cells = vec![in_force];
-    for &sequential in &sequential {
-        for ratio in RATIOS {
-            let cell = Cell { sequential, random: rounded(sequential * ratio) };
-            if !cells.contains(&cell) {
-                cells.push(cell);
-            }
-        }
-    }
-    cells
-}
-
-/// To three digits, as a person would set it.
-pub(super) fn rounded(cost: f64) -> f64 {
-    if cost <= 0.0 || !cost.is_finite() {
-        return cost;
-    }
-    let scale = 10f64.powi(2 - cost.log10().floor() as i32);
-    (cost * scale).round() / scale
-}
-
 /// An index, its table, and queries by it.
 struct Probed {
     facts: IndexFacts,
@@ -87,45 +55,30 @@ pub(super) fn ask(
     times: &Times,
 ) -> Result<Answers, String> {
     let started = Instant::now();
-    if !planner::can_be_asked() {
-        return Err(
-            "every tablespace has page costs of its own, which the planner would take in their place"
-                .to_owned(),
-        );
-    }
     let goes_on = || {
         interrupts::check();
         started.elapsed() < LONGEST && !statement::left().is_zero()
     };
-    let mut probed = Vec::new();
-    for facts in indexes::of_tables(tables, LEAST_PAGES, MOST_OF_TABLE, MOST_INDEXES) {
-        if !goes_on() {
-            break;
-        }
-        let table = Table { pages: facts.pages, rows: facts.rows };
-        if let Some(locality) = locality(&facts, &table) {
-            let index = Index { pages: facts.index_pages, locality };
-            probed.push(Probed { facts, table, index });
-        }
-    }
+    let probed = probed(tables, goes_on);
     if probed.is_empty() {
         return Err(
             "no table there has an index and statistics by which the planner could be asked".to_owned()
         );
     }
-    let queries: Vec<(usize, bool, Query)> = (0..probed.len())
-        .flat_map(|place| ranges(&probed[place].facts).into_iter().map(move |range| (place, range)))
-        .flat_map(|(place, range)| {
-            let table = pg_sys::Oid::from(probed[place].facts.table);
-            // A tid is in the table only; nothing at all is in the index, too.
-            [("SELECT ctid", false), ("SELECT", true)]
-                .map(|(what, covered)| (place, covered, Query { table, what, condition: range.clone() }))
-        })
-        .collect();
-    let queries = spread(queries);
+    let queries = queries(&probed);
     let costs: Vec<(f64, f64)> = cells.iter().map(|cell| (cell.sequential, cell.random)).collect();
     let planned: Vec<Query> = queries.iter().map(|(_, _, query)| query.clone()).collect();
-    let picks = planner::picks(&planned, &costs, &mut { goes_on });
+    let picks = planner::picks(&planned, &costs, &mut { goes_on }).ok_or_else(|| {
+        "every tablespace has page costs of its own, which the planner would take in their place".to_owned()
+    })?;
+    if picks.iter().all(Option::is_none) {
+        return Err(if picks.is_empty() {
+            "there was no time left for it".to_owned()
+        } else {
+            "none of the queries could be planned: somebody holds a lock, or planning raised an ERROR"
+                .to_owned()
+        });
+    }
     let asked: Vec<Asked> = queries
         .iter()
         .zip(&picks)
@@ -133,19 +86,47 @@ pub(super) fn ask(
             let Probed { facts, table, index } = &probed[*place];
             let picks = picks.as_ref()?;
             let rows = picks.first()?.rows;
-            let picks = picks.iter().map(|picked| scan(picked, facts)).collect();
+            // A plan of another kind says nothing.
+            let picks = picks.iter().map(|picked| scan(picked, facts)).collect::<Option<_>>()?;
             Some(Asked { table: *table, index: *index, rows, covered: *covered, picks })
         })
         .collect();
-    let regrets = Regrets::of(&asked, cells, concurrencies, times);
-    if regrets.queries() == 0 {
-        return Err(
-            "the planner picked plans that are not scans by one index or of the whole table".to_owned()
-        );
-    }
+    let regrets = Regrets::of(&asked, cells, concurrencies, times).ok_or_else(|| {
+        "the planner picked plans that are not scans by one index or of the whole table".to_owned()
+    })?;
     let mut of_tables: Vec<u32> = probed.iter().map(|probed| probed.facts.table).collect();
     of_tables.dedup();
     Ok(Answers { regrets, tables: of_tables.len(), indexes: probed.len(), elapsed: started.elapsed() })
+}
+
+/// The indexes of the tables whose rows can be found.
+fn probed(tables: &[pg_sys::Oid], goes_on: impl Fn() -> bool) -> Vec<Probed> {
+    indexes::of_tables(tables, LEAST_PAGES, MOST_OF_TABLE, MOST_INDEXES)
+        .into_iter()
+        .take_while(|_| goes_on())
+        .filter_map(|facts| {
+            let table = Table { pages: facts.pages, rows: facts.rows };
+            let index = Index { pages: facts.index_pages, locality: locality(&facts, &table)? };
+            Some(Probed { facts, table, index })
+        })
+        .collect()
+}
+
+/// Queries by each index, by its place, and whether it holds all that they ask for; in an order of which each beginning has
+/// some of all.
+fn queries(probed: &[Probed]) -> Vec<(usize, bool, Query)> {
+    const STEP: usize = 7;
+    let of_index = |(place, probed): (usize, &Probed)| {
+        let table = pg_sys::Oid::from(probed.facts.table);
+        let of_range = move |condition: String| {
+            // A tid is in the table only; nothing at all is in the index, too.
+            [("SELECT ctid", false), ("SELECT", true)]
+                .map(|(what, covered)| (place, covered, Query { table, what, condition: condition.clone() }))
+        };
+        ranges(&probed.facts).into_iter().flat_map(of_range)
+    };
+    let all: Vec<_> = probed.iter().enumerate().flat_map(of_index).collect();
+    (0..STEP).flat_map(|first| all.iter().skip(first).step_by(STEP).cloned().collect::<Vec<_>>()).collect()
 }
 
 /// Where its rows lie.
@@ -190,12 +171,6 @@ fn range(facts: &IndexFacts, share: f64, number: usize) -> Option<String> {
         }
     };
     Some(format!("{column} >= {low} AND {column} <= {high}"))
-}
-
-/// In an order of which each beginning has some of all.
-fn spread<T: Clone>(all: Vec<T>) -> Vec<T> {
-    const STEP: usize = 7;
-    (0..STEP).flat_map(|first| all.iter().skip(first).step_by(STEP).cloned().collect::<Vec<T>>()).collect()
 }
 
 /// The scan that a plan is, if it is one of those that the model knows.

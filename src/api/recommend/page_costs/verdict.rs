@@ -2,12 +2,12 @@
 
 use io_probe_core::cost::Estimate;
 use io_probe_core::cost::blend::Cost;
-use io_probe_core::cost::choose::{Chosen, Regret, Settings};
-use io_probe_core::cost::curve::{Choice, Curve};
+use io_probe_core::cost::choose::{Chosen, Regret, Settings, rounded};
+use io_probe_core::cost::curve::{self, Choice, Curve, Use};
 use serde_json::json;
 
-use super::planned::{Answers, rounded};
-use super::{Advice, use_of};
+use super::Advice;
+use super::planned::Answers;
 use crate::api::arguments::figure;
 use crate::api::recommend::row::Row;
 use crate::api::recommend::setting::Setting;
@@ -16,6 +16,12 @@ use crate::pg::planner;
 
 /// An interval wider than this, half of it over the value, says too little.
 const TOO_WIDE: f64 = 0.25;
+
+/// Why `seq_page_cost` stays.
+const THE_UNIT: &str = "it is the unit in which the other costs are given";
+
+/// A concurrency whose reads take so many times those of the best is only kept because nothing better is sure.
+const MUCH_WORSE: f64 = 1.1;
 
 /// Is its interval so wide, or unknown?
 pub(super) fn is_too_wide(time: Estimate) -> bool {
@@ -26,19 +32,39 @@ impl Advice<'_> {
     /// Fills a row.
     pub(super) fn tell(&self, setting: Setting, row: Row) -> Row {
         let row = self.evidence(row);
-        match setting {
-            Setting::RandomPageCost | Setting::SeqPageCost => match &self.planned {
-                Some(Ok((answers, chosen))) => self.cost_planned(setting, row, answers, chosen),
-                Some(Err(why)) => row.unknown(format!("the planner was not asked: {why}")),
-                None => self.cost(setting, row),
-            },
-            _ => match &self.planned {
-                Some(Ok((answers, chosen))) if setting == Setting::EffectiveIoConcurrency => {
-                    self.concurrency_planned(row, answers, chosen)
-                }
-                _ => self.concurrency(setting, row),
-            },
+        let row = if setting == Setting::RandomPageCost { self.of_bitmap_scans(row) } else { row };
+        let cell = self.in_force.cell;
+        match (&self.planned, setting) {
+            (Some(Err(why)), Setting::RandomPageCost | Setting::SeqPageCost) => {
+                row.unknown(format!("the planner was not asked: {why}"))
+            }
+            (Some(Ok((answers, chosen))), Setting::RandomPageCost) => {
+                let values = (chosen.settings.cell.random, cell.random);
+                self.planned(row, (answers, chosen), values, chosen.random)
+            }
+            (Some(Ok((answers, chosen))), Setting::SeqPageCost) => {
+                let values = (chosen.settings.cell.sequential, cell.sequential);
+                let row = self.planned(row, (answers, chosen), values, chosen.sequential);
+                if self.call.request.unit == Unit::SeqPage { row.keep(THE_UNIT) } else { row }
+            }
+            (Some(Ok((answers, chosen))), Setting::EffectiveIoConcurrency) => {
+                let values = (chosen.settings.concurrency, self.in_force.concurrency);
+                self.planned(row, (answers, chosen), values, chosen.concurrencies)
+            }
+            (_, Setting::RandomPageCost | Setting::SeqPageCost) => self.cost(setting, row),
+            _ => self.concurrency(setting, row),
         }
+    }
+
+    /// What bitmap scans alone would ask for, at the concurrency in force: from which share of the blocks on they take
+    /// longer than a sequential scan, and the ratio of page costs at which the planner changes over there.
+    fn of_bitmap_scans(&self, row: Row) -> Row {
+        let concurrency = self.in_force.concurrency;
+        let curve =
+            self.curve().filter(|curve| curve.concurrencies().any(|measured| measured == concurrency));
+        let share = curve.and_then(|curve| curve.crossing(concurrency));
+        row.rests_on("bitmap_crossing_pct", share.map(|share| figure(share * 100.0)))
+            .rests_on("bitmap_crossing_ratio", share.map(|share| figure(curve::cost_at(share))))
     }
 
     /// What is lacking.
@@ -54,7 +80,7 @@ impl Advice<'_> {
     fn cost(&self, setting: Setting, row: Row) -> Row {
         let unit = self.call.request.unit;
         if setting == Setting::SeqPageCost && unit == Unit::SeqPage {
-            return row.keep("it is the unit in which the other costs are given: keep what you have");
+            return row.keep(THE_UNIT);
         }
         if self.call.request.cache == Cache::Planned {
             // What a page takes says nothing of the planner's choices.
@@ -69,7 +95,7 @@ impl Advice<'_> {
         let cost = match unit {
             Unit::SeqPage => blend.random_page_cost(self.in_force.cell.sequential),
             Unit::Cpu => self.measured.times.tuple.and_then(|tuple| {
-                let costs = blend.in_cpu(tuple, planner::cost_in_force(c"cpu_tuple_cost"))?;
+                let costs = blend.in_cpu(tuple, planner::cpu_tuple_cost()?)?;
                 Some(if setting == Setting::SeqPageCost { costs.sequential } else { costs.random })
             }),
         };
@@ -86,8 +112,7 @@ impl Advice<'_> {
         let current = current_of(setting, self);
         let row = row.between(rounded(low).to_string(), rounded(high).to_string());
         if (low..=high).contains(&current) {
-            return row
-                .keep(format!("{} is within the interval: keep what you have", self.reason(setting, cost)));
+            return row.keep(format!("{} is within the interval", self.reason(setting, cost)));
         }
         let value = rounded(cost.value).to_string();
         row.alter(value.clone(), &value, self.reason(setting, cost))
@@ -123,34 +148,20 @@ impl Advice<'_> {
         }
     }
 
-    /// A page cost by what the planner picks.
-    fn cost_planned(&self, setting: Setting, row: Row, answers: &Answers, chosen: &Chosen) -> Row {
-        let row = self.of_planner(row, answers, chosen);
-        let is_random = setting == Setting::RandomPageCost;
-        let (value, (low, high)) = if is_random {
-            (chosen.settings.cell.random, chosen.random)
-        } else {
-            (chosen.settings.cell.sequential, chosen.sequential)
-        };
-        let row = row.between(low.to_string(), high.to_string());
-        if !is_random && self.call.request.unit == Unit::SeqPage {
-            return row.keep("it is the unit in which the other costs are given: keep what you have");
+    /// A setting by what the planner picks.
+    fn planned<T: PartialEq + ToString>(
+        &self,
+        row: Row,
+        (answers, chosen): (&Answers, &Chosen),
+        (value, in_force): (T, T),
+        (low, high): (T, T),
+    ) -> Row {
+        let row = self.of_planner(row, answers, chosen).between(low.to_string(), high.to_string());
+        let why = self.regrets(answers, chosen);
+        if value == in_force {
+            return row.keep(why);
         }
-        if value == current_of(setting, self) {
-            return row.keep(format!("{}: keep what you have", self.regrets(answers, chosen)));
-        }
-        row.alter(value.to_string(), &value.to_string(), self.regrets(answers, chosen))
-    }
-
-    fn concurrency_planned(&self, row: Row, answers: &Answers, chosen: &Chosen) -> Row {
-        let row = self.of_planner(row, answers, chosen);
-        let (low, high) = chosen.concurrencies;
-        let row = row.between(low.to_string(), high.to_string());
-        if chosen.settings.concurrency == self.in_force.concurrency {
-            return row.keep(format!("{}: keep what you have", self.regrets(answers, chosen)));
-        }
-        let value = chosen.settings.concurrency.to_string();
-        row.alter(value.clone(), &value, self.regrets(answers, chosen))
+        row.alter(value.to_string(), &value.to_string(), why)
     }
 
     fn of_planner(&self, row: Row, answers: &Answers, chosen: &Chosen) -> Row {
@@ -193,15 +204,17 @@ impl Advice<'_> {
 
     /// A concurrency by the density curve alone.
     fn concurrency(&self, setting: Setting, row: Row) -> Row {
-        let in_force = match setting {
-            Setting::MaintenanceIoConcurrency => self.maintenance,
-            _ => Some(self.in_force.concurrency),
+        let (in_force, what_for, which) = match setting {
+            Setting::MaintenanceIoConcurrency => {
+                (self.maintenance, Use::Maintenance, "sparse reads with gaps")
+            }
+            _ => (Some(self.in_force.concurrency), Use::Queries, "reads with gaps"),
         };
         let curve = self.curve().filter(Curve::has_intervals);
         if curve.as_ref().is_some_and(|curve| curve.concurrencies().count() < 2) {
             return row.unknown(self.measured.why_one_concurrency());
         }
-        let choice = curve.and_then(|curve| curve.choose(use_of(setting), in_force));
+        let choice = curve.and_then(|curve| curve.choose(what_for, in_force));
         let Some(Choice { value, low, high, score, score_in_force, .. }) = choice else {
             return self.lacking(row);
         };
@@ -210,20 +223,19 @@ impl Advice<'_> {
             .rests_on("score", figure(score))
             .rests_on("score_in_force", score_in_force.map(figure));
         let over = |score: f64| (score - 1.0) * 100.0;
-        let which = match setting {
-            Setting::MaintenanceIoConcurrency => "sparse reads with gaps",
-            _ => "reads with gaps",
+        let told = |score: f64| {
+            format!("{which} take {:.0} % more than at their best over the densities", over(score))
         };
-        let why = format!("{which} take {:.0} % more than at their best over the densities", over(score));
         if Some(value) == in_force {
-            let why = score_in_force.map_or(why, |score| {
-                format!("{which} take {:.0} % more than at their best over the densities", over(score))
+            let why = score_in_force.map_or(told(score), |in_force| {
+                let sure =
+                    if in_force > MUCH_WORSE * score { ", but by times whose intervals overlap" } else { "" };
+                told(in_force) + sure
             });
-            return row.keep(format!("{why}: keep what you have"));
+            return row.keep(why);
         }
-        let why = score_in_force
-            .map_or(why.clone(), |score| format!("{why}, and {:.0} % at the present setting", over(score)));
-        row.alter(value.to_string(), &value.to_string(), why)
+        let now = score_in_force.map(|score| format!(", and {:.0} % at the present setting", over(score)));
+        row.alter(value.to_string(), &value.to_string(), told(score) + &now.unwrap_or_default())
     }
 }
 
