@@ -27,7 +27,7 @@ SELECT md5(pg_read_file('postgresql.auto.conf')) AS auto_before \gset
 CREATE FUNCTION plan(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$ BEGIN RETURN QUERY EXECUTE 'EXPLAIN ' || query; END $$;
 
 -- a row for each of the four, by each kind of cache and unit
-CREATE TEMP TABLE result AS SELECT 'seq_page' AS unit, 'planned' AS cache, * FROM io_probe_recommend('asked', cold => true, duration => '8 s',
+CREATE TEMP TABLE result AS SELECT 'seq_page' AS unit, 'planned' AS cache, * FROM io_probe_recommend('asked', 'planned', 'seq_page', cold => true, duration => '8 s',
   settings => '{random_page_cost,seq_page_cost,effective_io_concurrency,maintenance_io_concurrency}') WITH ORDINALITY;
 DO $$
 DECLARE
@@ -58,6 +58,9 @@ SELECT cache, unit, setting, recommended, current, statement FROM result WHERE r
 -- what it rests on
 SELECT cache, unit, setting, k FROM result,
   unnest('{random_us,sequential_us,os_random_us,os_sequential_us,shared_us,tuple_us}'::text[]) AS k WHERE NOT evidence ? k;
+SELECT cache, unit, evidence->'bitmap_crossing_pct' AS pct, evidence->'bitmap_crossing_ratio' AS ratio FROM result
+  WHERE setting = 'random_page_cost' AND NOT ((evidence->>'bitmap_crossing_pct')::float8 BETWEEN 0 AND 100
+    AND (evidence->>'bitmap_crossing_ratio')::float8 >= 3 OR evidence->'bitmap_crossing_pct' = 'null' AND evidence->'bitmap_crossing_ratio' = 'null');
 SELECT cache, setting, k FROM result,
   unnest('{queries,tables,indexes,planner_ms,regret,regret_in_force,seq_page_cost,random_page_cost}'::text[]) AS k
   WHERE cache = 'planned' AND unit = 'seq_page' AND setting <> 'maintenance_io_concurrency' AND NOT evidence ? k;

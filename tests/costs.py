@@ -6,18 +6,37 @@ only their order is judged.
 """
 
 import os
+import re
 import time
 import unittest
+from collections import Counter
 
-from lib import BLOCK, IS_ROOT, TEST_TMP, Failure, Process, Session, create_extension, main, repeated, rows_of, say
-from lib import segment_file, wait_for_probe
+from lib import BLOCK, IS_ROOT, TEST_TMP, Failure, Process, Session, create_extension, literal, main, repeated, rows_of, say
+from lib import segment_file, wait_for, wait_for_probe
 from storage import LoopDevice, create_tablespace, fincore, run
 
 MIB = 1 << 20
 ROWS = 80000
 OF_TABLESPACE = ["random_page_cost", "seq_page_cost", "effective_io_concurrency", "maintenance_io_concurrency"]
 PATIENCE = 5
+# For one concurrency that takes long enough to have the planner asked.
+SOON = "2 s"
 QUERY = "SELECT FROM probed WHERE shuffled < 3000"
+# A trap: what an expression of this role's table calls while it is planned does what the session's setting trap.does says,
+# if it says anything. What is VOLATILE may do more than what is IMMUTABLE.
+TRAP = """CREATE ROLE trapper; CREATE SCHEMA trap AUTHORIZATION trapper; ALTER TABLE probed OWNER TO trapper;
+    GRANT EXECUTE ON FUNCTION io_probe_recommend, io_probe_evict TO trapper; GRANT SELECT ON nearby TO trapper; SET ROLE trapper;
+    CREATE FUNCTION trap.attempt(place text) RETURNS int LANGUAGE plpgsql AS $$ BEGIN
+        EXECUTE replace(coalesce(nullif(current_setting('trap.does', true), ''), 'SELECT'), '{place}', place);
+        RETURN 0; END $$;
+    CREATE FUNCTION trap.springs(place text) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN
+        RETURN trap.attempt(place); END $$;
+    CREATE FUNCTION trap.looks() RETURNS bigint LANGUAGE plpgsql SET search_path = public AS $$ BEGIN
+        RETURN count(filler) FROM nearby WHERE shuffled < 500; END $$;
+    RESET ROLE; CREATE STATISTICS trap.statistics ON (id + trap.springs('statistics')) FROM probed"""
+UNTRAP = "ALTER TABLE probed OWNER TO CURRENT_USER; DROP SCHEMA trap CASCADE; DROP OWNED BY trapper; DROP ROLE trapper"
+# Is it the planner that is asked? Where tuples are counted, no sequential scan is wanted.
+ASKS = "current_setting('enable_seqscan') = 'on'"
 STATE = """SELECT array_agg(name || '=' || setting || source ORDER BY name) FROM pg_settings
     WHERE name ~ '^(enable_|.*_page_cost$|.*_io_concurrency$|search_path|jit|max_parallel|io_combine_limit|debug_io)'"""
 
@@ -141,6 +160,18 @@ class Storage(unittest.TestCase):
         self.assertEqual(fincore(path), held)
         self.assertLess(disk.counters()["bytes"] - before, MIB)
 
+    def test_a_rate_limit_holds_for_what_the_device_moves(self):
+        """But for one turn: with what the kernel reads ahead, which nobody asked for."""
+        disk = self.on_loop_device()
+        disk.set_queue(1280, 8192)
+        rate, turn = 4 * MIB, (32 + 8) * MIB
+        with Session() as session:
+            before, started = disk.counters()["bytes"], time.monotonic()
+            session.rows(rows_of("page_cost", "probed", duration="8 s", cold=True, options={"max_mib_per_s": rate // MIB}))
+            moved, took = disk.counters()["bytes"] - before, time.monotonic() - started
+        say(f"{moved / MIB:.1f} MiB in {took:.1f} s at {rate // MIB} MiB/s")
+        self.assertLessEqual(moved, rate * took + turn)
+
     def test_memory_is_no_device(self):
         directory = os.path.join(TEST_TMP, "memory")
         os.mkdir(directory)
@@ -228,6 +259,147 @@ class Manners(unittest.TestCase):
         if self.sees_pins:
             self.assertEqual(self.control.value("SELECT count(*) FROM pg_buffercache WHERE pinning_backends > 0 "
                                                 "AND relfilenode = pg_relation_filenode('probed')"), 0)
+
+    def nearby_table(self):
+        """One that is smaller, of which the planner can be asked, too."""
+        probed_table(self.control, rows=12000, name="nearby")
+        self.addCleanup(self.control.run, "DROP TABLE nearby")
+
+    def set_trap(self):
+        """Makes planning of "probed" call what its owner has made, and the tablespace's costs such as change plans.
+        Of all concurrencies only that of the tablespace is measured, so that the planner is asked soon."""
+        self.nearby_table()
+        self.control.run(TRAP)
+        self.addCleanup(self.control.run, UNTRAP)
+        self.options("effective_io_concurrency = 0", "random_page_cost = 60")
+
+    def options(self, *options):
+        """Gives the default tablespace settings of its own."""
+        self.control.run(f"ALTER TABLESPACE pg_default SET ({', '.join(options)})")
+        names = [option.split()[0] for option in options]
+        self.addCleanup(self.control.run, f"ALTER TABLESPACE pg_default RESET ({', '.join(names)})")
+
+    def does(self, session, body):
+        """What the trap does in this session."""
+        session.run(f"SET trap.does = {literal(f'DO $do$ BEGIN {body} END $do$')}")
+
+    def query(self, **arguments):
+        """For what has the planner asked in a while."""
+        arguments = {"settings": ["random_page_cost"], "unit": "seq_page", **arguments}
+        return rows_of("recommend", duration=SOON, cold=True, **arguments)
+
+    def told(self, session, query):
+        """What the trap told, and how often."""
+        found = Counter(re.findall(r"trap: (.*)", "\n".join(session.run(query))))
+        say(str(dict(found)))
+        return found
+
+    def test_what_planning_calls_has_the_rights_of_the_owner(self):
+        """And no others, not even those by which he could get more: whether tuples are counted or the planner is asked."""
+        self.set_trap()
+        self.control.run("CREATE INDEX probed_trap ON probed ((id + trap.springs('expression'))) "
+                         "WHERE id <> trap.springs('predicate')")
+        self.addCleanup(self.control.run, "DROP INDEX probed_trap")
+        superuser = self.control.value("SELECT quote_ident(current_user)")
+        attempts = [f"SET ROLE {superuser}", "RESET SESSION AUTHORIZATION", "SELECT FROM pg_authid",
+                    "DECLARE c CURSOR WITH HOLD FOR SELECT"]
+        with Session() as session:
+            self.does(session, f"""DECLARE attempt text; BEGIN
+                RAISE INFO 'trap: {{place}}, %, %', current_user, {ASKS};
+                FOREACH attempt IN ARRAY ARRAY[{', '.join(map(literal, attempts))}] LOOP
+                    BEGIN EXECUTE attempt; RAISE INFO 'trap: could %', attempt;
+                    EXCEPTION WHEN insufficient_privilege THEN NULL; END;
+                END LOOP; END;""")
+            found = self.told(session, self.query(rel="probed"))
+        # The server keeps what it has computed of an index.
+        self.assertEqual(set(found), {"expression, trapper, f", "predicate, trapper, f", "statistics, trapper, f",
+                                      "statistics, trapper, t"})
+
+    def test_an_error_while_it_plans(self):
+        """Of the owner's making: the table is left out, and the row says so."""
+        self.set_trap()
+        with Session() as session:
+            before = session.run(STATE), session.value("SELECT current_user")
+            for body in ["RAISE 'no';", "PERFORM 1 / 0;", "CREATE TABLE trap.x ();", "RAISE 'no' USING ERRCODE = 'ZZZZZ';"]:
+                with self.subTest(body):
+                    self.does(session, body)
+                    rows = session.rows(rows_of("page_cost", "probed", duration="50 ms", cold=True, densities=[1]))
+                    (row,) = [row for row in rows if row["tier"] == "cpu"]
+                    self.assertEqual((row["us_per_block"], row["status"]), (None, "partial"), row)
+                    self.assertIn("could not be counted", " ".join(row["notes"]))
+            self.does(session, f"IF {ASKS} THEN RAISE 'no'; END IF;")
+            (row,) = session.rows(self.query(rel="probed"))
+            self.assertIsNone(row["recommended"])
+            self.assertIn("none of the queries could be planned", row["why"])
+            session.run("RESET trap.does")
+            self.assertEqual((session.run(STATE), session.value("SELECT current_user")), before)
+
+    def test_planning_within_planning(self):
+        """Works; a probe is refused there. Afterwards the session plans as before, also after an ERROR and a cancel."""
+        self.set_trap()
+        query = self.query(rel="probed")
+        with Session() as session:
+            before = session.run(STATE), self.plan(session)
+            with Session() as other:
+                other.run("BEGIN; ALTER TABLESPACE pg_default RESET (random_page_cost)")
+                self.assertNotEqual(self.plan(other), before[1])
+                other.run("ROLLBACK")
+            self.does(session, f"""DECLARE plan text; BEGIN
+                EXECUTE 'EXPLAIN SELECT FROM pg_class' INTO plan; RAISE INFO 'trap: %', plan ~ ' on pg_class ';
+                PERFORM trap.looks();
+                PERFORM public.io_probe_recommend('public.probed', duration => '300 ms', cold => true);
+                RAISE INFO 'trap: probed'; EXCEPTION WHEN object_in_use THEN RAISE INFO 'trap: %', SQLERRM; END;""")
+            self.assertEqual(set(self.told(session, query)), {"t", "another probe is running in this session"})
+            for end, code, ms in [("RAISE 'no' USING ERRCODE = 'XX000'", "XX000", 0), ("PERFORM pg_sleep(30)", "57014", 3500)]:
+                with self.subTest(end):
+                    self.does(session, f"IF {ASKS} THEN {end}; END IF;")
+                    session.run(f"SET statement_timeout = {ms}")
+                    with self.assertRaises(Failure) as caught:
+                        session.run(query)
+                    self.assertEqual(caught.exception.sqlstate, code, caught.exception)
+                    session.run("SET statement_timeout = 0; RESET trap.does")
+                    self.assertEqual((session.run(STATE), self.plan(session)), before)
+                    self.assert_free(session)
+            # Nor is a plan kept that was made meanwhile.
+            session.run("BEGIN; SELECT trap.looks()")
+            scans = session.row("SELECT seq_scan, idx_scan FROM pg_stat_xact_user_tables WHERE relname = 'nearby'")
+            self.assertEqual(scans, {"seq_scan": 1, "idx_scan": 0})
+
+    def test_an_end_between_two_plans(self):
+        """Each of which takes a while in which no interrupt is looked for."""
+        self.nearby_table()
+        self.control.run("CREATE STATISTICS slow ON (id + length(lpad('', 10000000, 'x'))) FROM nearby")
+        self.options("effective_io_concurrency = 0")
+        locks = "SELECT count(*) FROM pg_locks WHERE pid = {} AND relation = 'nearby'::regclass"
+        # Of each query more plans are asked for than there is time for.
+        query = self.query(unit="cpu", settings=OF_TABLESPACE)
+        with Session() as session:
+            state = f"SELECT ({STATE})::text || current_user"
+            before = session.run(state), self.plan(session)
+            session.start(f"""DO $$ BEGIN PERFORM * FROM ({query}) AS probe;
+                EXCEPTION WHEN query_canceled THEN RAISE INFO 'state: %', ({state}); END $$""")
+            started = time.monotonic()
+            wait_for(lambda: self.control.value(locks.format(session.pid)), "a plan")
+            time.sleep(0.2)
+            soon = time.monotonic() - started
+            asked = time.monotonic()
+            self.control.value(f"SELECT pg_cancel_backend({session.pid})")
+            lines = session.finish()
+            say(f"cancel: {(time.monotonic() - asked) * 1000:.0f} ms, after {soon:.1f} s")
+            self.assertLess(time.monotonic() - asked, 2)
+            self.assertEqual(re.findall("state: (.*)", "\n".join(lines)), before[0])
+            session.run(f"SET statement_timeout = {(soon + 1) * 1000:.0f}")
+            started = time.monotonic()
+            with self.assertRaises(Failure) as caught:
+                session.run(query)
+            took = time.monotonic() - started
+            say(f"statement_timeout: {(took - soon - 1) * 1000:.0f} ms")
+            self.assertLess(took, soon + 3)
+            self.assertEqual(caught.exception.sqlstate, "57014", caught.exception)
+            session.run("SET statement_timeout = 0")
+            self.assertEqual((session.run(state), self.plan(session)), before)
+            self.assertEqual(self.control.value(locks.format(session.pid)), 0)
+            self.assert_free(session)
 
     def test_what_needs_a_table_for_itself(self):
         """Is let through while it measures; and it waits for nobody whose table it only picked."""
