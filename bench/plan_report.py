@@ -220,7 +220,7 @@ def print_wrong(scores, variant, state, most):
 def draw(path, title, rows):
     """How many queries have at most which regret: the variants, the best of the grid, and the floor. SVG by gnuplot."""
     rows = [row for row in rows if not row[0].startswith(("best plan", "grid: ")) or row[0] == "grid: best of both"]
-    commands = [f"set terminal svg size 960,420 background 'white' font 'sans,11'; set output '{path}'",
+    commands = [f"set terminal svg noenhanced size 960,420 background 'white' font 'sans,11'; set output '{path}'",
                 "set multiplot layout 1,2; set logscale y; set yrange [1:20]; set xrange [40:100]",
                 "set key top left Left reverse samplen 2",
                 "set ytics (1, 1.2, 1.5, 2, 3, 5, 10, 20); set grid; set xlabel 'queries, % (the worst at the right)'",
