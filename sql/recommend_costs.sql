@@ -27,7 +27,7 @@ SELECT md5(pg_read_file('postgresql.auto.conf')) AS auto_before \gset
 CREATE FUNCTION plan(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$ BEGIN RETURN QUERY EXECUTE 'EXPLAIN ' || query; END $$;
 
 -- a row for each of the four, by each kind of cache and unit
-CREATE TEMP TABLE result AS SELECT 'seq_page' AS unit, 'planned' AS cache, * FROM io_probe_recommend('asked', 'planned', 'seq_page', cold => true, duration => '8 s',
+CREATE TEMP TABLE result AS SELECT 'seq_page' AS unit, 'planned' AS cache, * FROM io_probe_recommend('asked', 'planned', 'seq_page', cold => true, duration => '12 s',
   settings => '{random_page_cost,seq_page_cost,effective_io_concurrency,maintenance_io_concurrency}') WITH ORDINALITY;
 DO $$
 DECLARE
@@ -85,7 +85,7 @@ SELECT recommended, statement, why FROM io_probe_recommend('asked_own', settings
 ANALYZE asked_own;
 CREATE TEMP TABLE plans_before AS SELECT 'SELECT FROM asked_own WHERE shuffled < 3000' AS query, array_agg(p) AS plan
   FROM plan('SELECT FROM asked_own WHERE shuffled < 3000') AS p;
-INSERT INTO result SELECT 'seq_page', 'own', * FROM io_probe_recommend('asked_own', cold => true, duration => '8 s',
+INSERT INTO result SELECT 'seq_page', 'own', * FROM io_probe_recommend('asked_own', cold => true, duration => '12 s',
   settings => '{random_page_cost,seq_page_cost}') WITH ORDINALITY;
 SELECT name, setting, current, current_source, recommended IS NOT NULL AS recommended, (evidence->'queries')::int > 0 AS queries
   FROM result WHERE cache = 'own' ORDER BY ordinality;
@@ -131,7 +131,7 @@ GRANT SELECT ON asked TO regress_io_probe_asker;
 SET ROLE regress_io_probe_asker;
 SELECT setting FROM io_probe_recommend('asked_own');
 SELECT evidence->'tables' AS tables, evidence->'indexes' AS indexes FROM
-  io_probe_recommend(cold => true, settings => '{random_page_cost}', duration => '8 s') WHERE rel_used IS NOT NULL;
+  io_probe_recommend(cold => true, settings => '{random_page_cost}', duration => '12 s') WHERE rel_used IS NOT NULL;
 RESET ROLE;
 CREATE FUNCTION tell() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE 'called'; END $$;
 CREATE POLICY tell ON asked USING (tell());
