@@ -9,7 +9,7 @@
 #   make bench          compares with the tools that one would use without the extension
 
 EXTENSION = pg_io_probe
-REGRESS = extension device cache seqscan random depth ping sync readahead page_cost recommend recommend_costs iostat bad_input privileges settings explain lock cleanup
+REGRESS = extension device cache seqscan random depth ping sync readahead page_cost recommend recommend_costs iostat history compare bad_input privileges settings explain lock upgrade cleanup
 
 PG_CONFIG = pg_config
 

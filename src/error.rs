@@ -55,6 +55,21 @@ impl Error {
         Self::new(Code::ERRCODE_INVALID_TRANSACTION_STATE, message)
     }
 
+    /// Something that this server can't do in its present role.
+    pub(crate) fn unmet(message: impl Into<String>) -> Self {
+        Self::new(Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message)
+    }
+
+    /// Something that writes, in a transaction that may not.
+    pub(crate) fn read_only(message: impl Into<String>) -> Self {
+        Self::new(Code::ERRCODE_READ_ONLY_SQL_TRANSACTION, message)
+    }
+
+    /// Not a refusal: something to know about a call that goes on.
+    pub(crate) fn warning(message: impl Into<String>) -> Self {
+        Self::new(Code::ERRCODE_WARNING, message)
+    }
+
     /// Something that is taken by someone else.
     pub(crate) fn in_use(message: impl Into<String>) -> Self {
         Self::new(Code::ERRCODE_OBJECT_IN_USE, message)
@@ -106,6 +121,16 @@ impl From<io_probe_core::Error> for Error {
 impl Error {
     /// Raises it as an ERROR, which unwinds to the server.
     pub(crate) fn raise(self) -> ! {
+        self.report(PgLogLevel::ERROR);
+        unreachable!("an ERROR does not return")
+    }
+
+    /// Reports it as a WARNING.
+    pub(crate) fn warn(self) {
+        self.report(PgLogLevel::WARNING);
+    }
+
+    fn report(self, level: PgLogLevel) {
         let mut report = ErrorReport::new(self.code, self.message, "pg_io_probe");
         if let Some(detail) = self.detail {
             report = report.set_detail(detail);
@@ -113,7 +138,6 @@ impl Error {
         if let Some(hint) = self.hint {
             report = report.set_hint(hint);
         }
-        report.report(PgLogLevel::ERROR);
-        unreachable!("an ERROR does not return")
+        report.report(level);
     }
 }

@@ -29,6 +29,8 @@ extension_sql_file!("ddl/readahead.sql", name = "readahead");
 extension_sql_file!("ddl/page_cost.sql", name = "page_cost");
 extension_sql_file!("ddl/recommend.sql", name = "recommend");
 extension_sql_file!("ddl/explain.sql", name = "explain");
+// Also the upgrade from the first released version, so it comes last.
+extension_sql_file!("../sql/pg_io_probe--0.1.0--0.2.0.sql", name = "history", finalize);
 
 /// Runs when the library is loaded into a backend.
 #[pg_guard]

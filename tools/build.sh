@@ -13,8 +13,16 @@ pg_config=$(command -v "$1") || give_up "could not find $1: name the one to buil
 command -v cargo-pgrx >/dev/null || give_up 'could not find cargo-pgrx: run make deps'
 major=$("$pg_config" --version | sed 's/[^0-9]*\([0-9]*\).*/\1/')
 
+built=${CARGO_TARGET_DIR:-target}/release/pg_io_probe-pg$major
 # What an earlier version left there would be installed too.
-rm -rf "${CARGO_TARGET_DIR:-target}/release/pg_io_probe-pg$major"
+rm -rf "$built"
 # With the variable set, pgrx needs no `cargo pgrx init` and no configuration in the home directory.
 PGRX_PG_CONFIG_PATH=$pg_config \
     cargo pgrx package --pg-config "$pg_config" --no-default-features --features "pg$major"
+
+# pgrx writes the script of this version, and copies those that lead from one version to another. The scripts of the
+# released versions go beside them: one can create any of those, and a test does.
+extensions=$built$("$pg_config" --sharedir)/extension
+for script in sql/pg_io_probe--*.sql; do
+    [ -e "$extensions/${script#sql/}" ] || install -m 644 "$script" "$extensions"
+done

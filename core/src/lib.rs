@@ -7,7 +7,8 @@
 //! drawn from a seed, [`ping`] now and then; what writes does so in a [`scratch`] file, and [`mod@sync`] tells what it
 //! costs to make that durable; each under the [`pace`] that the caller set. [`stats`] turns times into figures, a
 //! [`witness`] says what it cost the [`device`] and in whose [`account`], and [`tiers`] who served it. [`cost`] and [`advice`]
-//! say what follows from it for the server's settings.
+//! say what follows from it for the server's settings, and [`mod@compare`] whether two runs differ. [`host`] names the
+//! machine.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("pg_io_probe measures through Linux kernel interfaces and builds on Linux only");
@@ -17,6 +18,7 @@ pub mod advice;
 pub mod cache;
 pub mod cgroup;
 pub mod clock;
+pub mod compare;
 pub mod cost;
 pub mod cpu;
 mod crew;
@@ -25,6 +27,7 @@ pub mod direct_io;
 pub mod engine;
 mod error;
 pub mod extents;
+pub mod host;
 pub mod iostat;
 mod memory;
 pub mod order;

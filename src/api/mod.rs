@@ -7,6 +7,7 @@ mod check;
 mod depth;
 mod device;
 mod explain;
+mod history;
 mod iostat;
 mod options;
 mod page_cost;

@@ -25,24 +25,29 @@ fn start(value: &Value) -> String {
     }
 }
 
+/// A JSON object that is an argument called so; NULL is an empty one.
+pub(super) fn object(name: &str, value: Option<JsonbText>) -> Result<Map<String, Value>> {
+    let text = value.map_or_else(|| "{}".to_owned(), |value| value.0);
+    if text.len() > MAX_BYTES {
+        return Err(Error::too_large(format!("the {name} are too large"))
+            .detail(format!("They have {} bytes, of at most {MAX_BYTES}.", text.len())));
+    }
+    // What jsonb takes and this refuses are numbers beyond all range, and great depth.
+    match serde_json::from_str(&text) {
+        Ok(Value::Null) => Ok(Map::new()),
+        Ok(Value::Object(object)) => Ok(object),
+        Ok(_) => Err(Error::invalid(format!("{name} must be a JSON object"))),
+        Err(e) => Err(Error::invalid(format!("could not read the {name}: {e}"))),
+    }
+}
+
 /// The options of one call.
 pub(super) struct Options(Map<String, Value>);
 
 impl Options {
     /// Accepts an object whose keys are all `known`.
     pub(super) fn parse(options: Option<JsonbText>, known: &[&str]) -> Result<Self> {
-        let text = options.map_or_else(|| "{}".to_owned(), |options| options.0);
-        if text.len() > MAX_BYTES {
-            return Err(Error::too_large("the options are too large")
-                .detail(format!("They have {} bytes, of at most {MAX_BYTES}.", text.len())));
-        }
-        // What jsonb takes and this refuses are numbers beyond all range, and great depth.
-        let options = match serde_json::from_str(&text) {
-            Ok(Value::Null) => Map::new(),
-            Ok(Value::Object(options)) => options,
-            Ok(_) => return Err(Error::invalid("options must be a JSON object")),
-            Err(e) => return Err(Error::invalid(format!("could not read the options: {e}"))),
-        };
+        let options = object("options", options)?;
         if let Some(key) = options.keys().find(|key| !known.contains(&key.as_str())) {
             let hint = match known {
                 [] => "There are no options yet.".to_owned(),

@@ -1,11 +1,11 @@
 //! What the catalogs say of settings, of the tablespaces' own, and of where the user's tables are.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use pgrx::{pg_sys, spi, spi::Spi};
 
 use super::compat;
-use super::server::{data_directory, pairs};
+use super::server::{data_directory, own, pairs};
 use super::tablespace::Tablespace;
 
 /// A setting of the server as this session sees it.
@@ -26,7 +26,7 @@ pub(crate) fn setting(name: &str) -> Option<Setting> {
     pairs::<String>(&query).into_iter().next().map(|(value, source)| Setting { value, source })
 }
 
-/// A permanent table, or materialized view, that is not the server's own.
+/// A permanent table, or materialized view, that is neither the server's own nor this extension's.
 #[derive(Debug)]
 pub(crate) struct UserTable {
     pub(crate) oid: pg_sys::Oid,
@@ -41,15 +41,20 @@ pub(crate) struct UserTable {
 impl UserTable {
     /// Bytes of the main fork by what its files say: no lock is taken, so that nobody is waited for.
     pub(crate) fn bytes(&self) -> u64 {
-        let segment = |number: u32| {
-            let mut path = self.path.clone().into_os_string();
-            if number > 0 {
-                path.push(format!(".{number}"));
-            }
-            std::fs::metadata(path).ok().map(|found| found.len())
-        };
-        (0..).map_while(segment).sum()
+        bytes_of_files(&self.path)
     }
+}
+
+/// Bytes of the segments of a fork, of which `path` is the first.
+pub(super) fn bytes_of_files(path: &Path) -> u64 {
+    let segment = |number: u32| {
+        let mut path = path.as_os_str().to_owned();
+        if number > 0 {
+            path.push(format!(".{number}"));
+        }
+        std::fs::metadata(path).ok().map(|found| found.len())
+    };
+    (0..).map_while(segment).sum()
 }
 
 /// The user's tables of this database.
@@ -63,9 +68,11 @@ pub(crate) fn user_tables() -> Vec<UserTable> {
              CASE WHEN c.reltablespace OPERATOR(pg_catalog.=) 0::pg_catalog.oid THEN {}::pg_catalog.oid ELSE c.reltablespace END \
          WHERE c.relkind OPERATOR(pg_catalog.=) ANY ('{{r,m}}'::pg_catalog.\"char\"[]) \
          AND c.relpersistence OPERATOR(pg_catalog.=) 'p'::pg_catalog.\"char\" \
-         AND n.nspname OPERATOR(pg_catalog.<>) ALL ('{{pg_catalog,information_schema,pg_toast}}'::pg_catalog.name[])",
+         AND n.nspname OPERATOR(pg_catalog.<>) ALL ('{{pg_catalog,information_schema,pg_toast}}'::pg_catalog.name[]) \
+         AND c.oid OPERATOR(pg_catalog.<>) ALL (SELECT own.oid FROM {})",
         compat::PROBE_PRIVILEGES,
-        Tablespace::own().oid().to_u32()
+        Tablespace::own().oid().to_u32(),
+        own("pg_class", "own")
     );
     let data = data_directory();
     let read = Spi::connect(|client| {

@@ -63,6 +63,12 @@ impl Lookout {
 pub(super) struct Raised(*mut pg_sys::ErrorData);
 
 impl Raised {
+    /// Its SQLSTATE as the server packs it, also one that a user has made up.
+    pub(super) fn code(&self) -> Option<i32> {
+        // SAFETY: NULL or a copy of ours.
+        unsafe { self.0.as_ref() }.map(|error| error.sqlerrcode)
+    }
+
     /// The ERROR is about to be raised again: sees to it that nothing of it is missing.
     pub(super) fn complete_next(self) {
         if self.0.is_null() {
@@ -81,12 +87,6 @@ impl Raised {
             });
             pg_sys::error_context_stack = callback;
         }
-    }
-
-    /// Its SQLSTATE as the server packs it, also one that a user has made up.
-    pub(super) fn sqlstate(&self) -> Option<u32> {
-        // SAFETY: NULL, or a copy of ours.
-        unsafe { self.0.as_ref() }.map(|error| error.sqlerrcode as u32)
     }
 
     /// It was caught, or there was none.

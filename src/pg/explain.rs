@@ -4,8 +4,9 @@ use std::ffi::CStr;
 
 use pgrx::{pg_sys, spi::Spi};
 
-use super::query::{check_single, read_only};
-use super::server::{c_string, text};
+use super::query::{check_single, single_value};
+use super::server::c_string;
+use super::subtransaction::read_only;
 use crate::error::Result;
 
 /// The plan of a query as EXPLAIN (FORMAT JSON) prints it; with `execute` the query is run.
@@ -21,20 +22,9 @@ pub(crate) fn plan(query: &str, execute: bool) -> Result<String> {
     Ok(read_only(move || Spi::connect(|_| run(&statement))))
 }
 
-/// Runs an EXPLAIN, which gives one row of one column. Not by the safe call for statements that may
-/// write: that assigns a transaction id, which costs one for nothing and fails on a standby.
+/// Runs an EXPLAIN, which gives one row of one column.
 pub(super) fn run(statement: &CStr) -> String {
-    // SAFETY: connected to SPI; the statement is a C string; the tuple table is read before the next
-    // call, and its value, NULL or a C string, is copied.
-    unsafe {
-        let result = pg_sys::SPI_execute(statement.as_ptr(), false, 0);
-        if result != pg_sys::SPI_OK_UTILITY as i32 || pg_sys::SPI_processed != 1 {
-            pgrx::error!("EXPLAIN returned no plan");
-        }
-        let table = pg_sys::SPI_tuptable;
-        let value = pg_sys::SPI_getvalue(*(*table).vals, (*table).tupdesc, 1);
-        if value.is_null() { String::new() } else { text(value) }
-    }
+    single_value(statement).unwrap_or_default()
 }
 
 /// The relation of this name, in this schema or on the search path; and an index of it.

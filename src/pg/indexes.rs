@@ -5,9 +5,9 @@ use std::panic::AssertUnwindSafe;
 use pgrx::pg_sys;
 use serde::Deserialize;
 
-use super::query::read_only_if_possible;
 use super::relation::Relation;
 use super::server::{self, c_string};
+use super::subtransaction::read_only_if_possible;
 use super::{compat, interrupts, settings};
 
 /// An index by ranges of whose first column a table can be asked.

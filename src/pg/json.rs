@@ -1,14 +1,15 @@
-//! A `jsonb` argument as its text, parsed where a bad number can be answered properly.
+//! A `jsonb` value as its text, parsed where a bad number can be answered properly.
 
-use std::ffi::CStr;
-
-use pgrx::callconv::{Arg, ArgAbi};
+use pgrx::callconv::{Arg, ArgAbi, BoxRet, FcInfo};
 use pgrx::pgrx_sql_entity_graph::metadata::{
     ArgumentError, ReturnsError, ReturnsRef, SqlMappingRef, SqlTranslatable, TypeOrigin,
 };
-use pgrx::{FromDatum, pg_sys};
+use pgrx::{FromDatum, IntoDatum, pg_sys};
+
+use super::server::{c_string, text};
 
 /// The text of a `jsonb` value, as the server prints it.
+#[derive(Clone)]
 pub(crate) struct JsonbText(pub(crate) String);
 
 impl FromDatum for JsonbText {
@@ -23,9 +24,35 @@ impl FromDatum for JsonbText {
         // SAFETY: the caller vouches for a jsonb datum; the output function gives a C string.
         let text = unsafe {
             let printed = pg_sys::OidOutputFunctionCall(pg_sys::Oid::from(pg_sys::F_JSONB_OUT), datum);
-            CStr::from_ptr(printed).to_string_lossy().into_owned()
+            text(printed)
         };
         Some(Self(text))
+    }
+}
+
+impl IntoDatum for JsonbText {
+    fn into_datum(self) -> Option<pg_sys::Datum> {
+        let text = c_string(&self.0);
+        // SAFETY: the input function of jsonb takes a C string, no parameter and no modifier.
+        Some(unsafe {
+            let input = pg_sys::Oid::from(pg_sys::F_JSONB_IN);
+            pg_sys::OidInputFunctionCall(input, text.as_ptr().cast_mut(), pg_sys::InvalidOid, -1)
+        })
+    }
+
+    fn type_oid() -> pg_sys::Oid {
+        pg_sys::JSONBOID
+    }
+}
+
+// SAFETY: a jsonb datum, as the SQL function is declared.
+unsafe impl BoxRet for JsonbText {
+    unsafe fn box_into<'fcx>(self, call: &mut FcInfo<'fcx>) -> pgrx::datum::Datum<'fcx> {
+        match self.into_datum() {
+            // SAFETY: of the present memory context, which outlives the call.
+            Some(datum) => unsafe { call.return_raw_datum(datum) },
+            None => call.return_null(),
+        }
     }
 }
 

@@ -1,13 +1,13 @@
 //! A query of the user's, run with his rights in a subtransaction that may not write, and what it used.
 
-use io_probe_core::clock::{Clock, Monotonic};
-use pgrx::pg_sys::panic::CaughtError;
-use pgrx::{PgSqlErrorCode, PgTryBuilder, pg_sys, spi::Spi};
+use std::ffi::CStr;
 
-use super::error_passage::{Lookout, Raised};
-use super::executor::{ParallelPlans, ReadOnlyPlans};
-use super::progress::Kept;
-use super::server::c_string;
+use io_probe_core::clock::{Clock, Monotonic};
+use pgrx::{pg_sys, spi::Spi};
+
+use super::executor::ParallelPlans;
+use super::server::{c_string, text};
+use super::subtransaction::read_only;
 use crate::error::{Error, Result};
 
 /// Exactly one statement, and one that is not a command of its own. Otherwise what follows a semicolon would be
@@ -62,100 +62,20 @@ unsafe fn selects_into(mut statement: *const pg_sys::Node) -> bool {
     false
 }
 
-/// Runs `work` in a subtransaction that may not write, and undoes it: what a read-only transaction is
-/// allowed to change all the same (temporary tables, settings) does not stay either.
-pub(super) fn read_only<T>(work: impl FnOnce() -> T + std::panic::UnwindSafe) -> T {
-    run_read_only(work, |_| None)
-}
-
-/// The same for work that others' data, functions or doings can spoil: None after an ERROR, but for those of the kinds in
-/// [`NOT_OF_THE_WORK`].
-pub(super) fn read_only_if_possible<T>(work: impl FnOnce() -> T + std::panic::UnwindSafe) -> Option<T> {
-    run_read_only(
-        || Some(work()),
-        |raised| {
-            let class = raised.sqlstate()? & 0xfff;
-            let spoilt = !NOT_OF_THE_WORK.into_iter().any(|other| other as u32 & 0xfff == class);
-            spoilt.then_some(None)
-        },
-    )
-}
-
-/// Classes of ERRORs, each by one of them, that say nothing of the work but of the session or the server: a cancel, a
-/// transaction that can't go on, too little memory, a failing disk, a defect. What functions raise may be in any other.
-const NOT_OF_THE_WORK: [PgSqlErrorCode; 5] = [
-    PgSqlErrorCode::ERRCODE_QUERY_CANCELED,
-    PgSqlErrorCode::ERRCODE_T_R_SERIALIZATION_FAILURE,
-    PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY,
-    PgSqlErrorCode::ERRCODE_IO_ERROR,
-    PgSqlErrorCode::ERRCODE_INTERNAL_ERROR,
-];
-
-/// `instead` may give a result for an ERROR of the server's; others are raised again.
-fn run_read_only<T>(
-    work: impl FnOnce() -> T + std::panic::UnwindSafe,
-    instead: impl FnOnce(&Raised) -> Option<T>,
-) -> T {
-    // SAFETY: reads variables of this backend.
-    let (context, owner) = unsafe { (pg_sys::CurrentMemoryContext, pg_sys::CurrentResourceOwner) };
-    // The pattern of PL/pgSQL's exception blocks: memory context and resource owner are put back by
-    // hand, since the end of a subtransaction leaves its parent's.
-    let put_back = move || {
-        // SAFETY: both belong to the caller, whose transaction goes on.
-        unsafe {
-            pg_sys::MemoryContextSwitchTo(context);
-            pg_sys::CurrentResourceOwner = owner;
-        }
-    };
-    // SAFETY: ended by exactly one of the two calls below.
+/// Runs a statement that gives one row of one column: its text; None for NULL. Connected to SPI. Not by the safe call for
+/// statements that may write: that assigns a transaction id, which costs one for nothing and fails on a standby.
+pub(super) fn single_value(statement: &CStr) -> Option<String> {
+    // SAFETY: connected to SPI; the statement is a C string; the tuple table is read before the next
+    // call, and its value, NULL or a C string, is copied.
     unsafe {
-        pg_sys::BeginInternalSubTransaction(std::ptr::null());
-        pg_sys::MemoryContextSwitchTo(context);
-        // Put back by the end of the subtransaction.
-        pg_sys::XactReadOnly = true;
-    }
-    let kept = Kept::now();
-    let plans = ReadOnlyPlans::begin();
-    let lookout = Lookout::begin();
-    let result = PgTryBuilder::new(std::panic::AssertUnwindSafe(|| Ok(work())))
-        .catch_rust_panic(|error| Err(Box::new(error)))
-        .catch_others(|error| Err(Box::new(error)))
-        .execute();
-    let raised = lookout.end();
-    drop(plans);
-    let result = match result {
-        Ok(result) => {
-            raised.forget();
-            result
+        let result = pg_sys::SPI_execute(statement.as_ptr(), false, 0);
+        if result < 0 || pg_sys::SPI_processed != 1 {
+            pgrx::error!("expected one row: {result}");
         }
-        Err(error) => {
-            let is_servers = matches!(*error, CaughtError::PostgresError(_));
-            match is_servers.then(|| instead(&raised)).flatten() {
-                Some(result) => {
-                    raised.forget();
-                    result
-                }
-                None => roll_back(*error, raised, put_back),
-            }
-        }
-    };
-    // SAFETY: begun above. The result is Rust's own, so nothing of the subtransaction is needed.
-    unsafe { pg_sys::RollbackAndReleaseCurrentSubTransaction() };
-    put_back();
-    kept.put_back();
-    result
-}
-
-fn roll_back(error: CaughtError, raised: Raised, put_back: impl Fn()) -> ! {
-    // SAFETY: begun in `read_only`.
-    unsafe { pg_sys::RollbackAndReleaseCurrentSubTransaction() };
-    put_back();
-    match error {
-        CaughtError::PostgresError(_) => raised.complete_next(),
-        // One of ours, which has all that it needs.
-        _ => raised.forget(),
+        let table = pg_sys::SPI_tuptable;
+        let value = pg_sys::SPI_getvalue(*(*table).vals, (*table).tupdesc, 1);
+        (!value.is_null()).then(|| text(value))
     }
-    error.rethrow()
 }
 
 /// What a query took and used, from its parsing to its end, parallel workers included.

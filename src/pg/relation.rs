@@ -254,20 +254,10 @@ impl Relation {
     }
 
     /// Does `work` with the rights of its owner, and with those only: planning may call functions that are of the owner's
-    /// making, as ANALYZE may. Inside of a subtransaction, whose end by an ERROR puts the user back.
+    /// making, as ANALYZE may.
     pub(super) fn as_owner<T>(&self, work: impl FnOnce() -> T) -> T {
-        let (mut user, mut context) = (pg_sys::InvalidOid, 0);
-        let restricted = pg_sys::SECURITY_RESTRICTED_OPERATION as i32;
-        // SAFETY: reads and sets variables of this backend, and sets them back.
-        unsafe {
-            pg_sys::GetUserIdAndSecContext(&mut user, &mut context);
-            pg_sys::SetUserIdAndSecContext(self.form().relowner, context | restricted);
-        }
         let _plans = ForgottenPlans(());
-        let result = work();
-        // SAFETY: as above.
-        unsafe { pg_sys::SetUserIdAndSecContext(user, context) };
-        result
+        server::as_user(self.form().relowner, work)
     }
 
     /// Its name with its schema's, as a query wants it.

@@ -88,7 +88,7 @@ unsafe fn datum(type_oid: pg_sys::Oid, modifier: i32, value: &str) -> pg_sys::Da
 }
 
 /// A value as its type's input function reads it; None for NULL.
-fn as_text(value: &Value) -> Option<String> {
+pub(super) fn as_text(value: &Value) -> Option<String> {
     Some(match value {
         Value::Null => return None,
         Value::String(text) => text.clone(),

@@ -129,7 +129,35 @@ pub(crate) fn read_account() -> Account {
     Account::With(backends().filter(|b| compat::is_io_worker(b)).map(|b| b.st_procpid).collect())
 }
 
+/// Does `work` with the rights of this user, and with those only. The end by an ERROR of the transaction, or of a
+/// subtransaction that begins before, puts the user back.
+pub(super) fn as_user<T>(user: pg_sys::Oid, work: impl FnOnce() -> T) -> T {
+    let (mut before, mut context) = (pg_sys::InvalidOid, 0);
+    let restricted = pg_sys::SECURITY_RESTRICTED_OPERATION as i32;
+    // SAFETY: reads and sets variables of this backend, and sets them back.
+    unsafe {
+        pg_sys::GetUserIdAndSecContext(&mut before, &mut context);
+        pg_sys::SetUserIdAndSecContext(user, context | restricted);
+    }
+    let result = work();
+    // SAFETY: as above.
+    unsafe { pg_sys::SetUserIdAndSecContext(before, context) };
+    result
+}
+
+/// The FROM and WHERE of a query for what belongs to the extension of a catalog with an `oid`, whatever search_path says.
+pub(super) fn own(catalog: &str, alias: &str) -> String {
+    format!(
+        "pg_catalog.{catalog} AS {alias} JOIN pg_catalog.pg_depend AS d ON d.objid OPERATOR(pg_catalog.=) {alias}.oid \
+         JOIN pg_catalog.pg_extension AS e ON e.oid OPERATOR(pg_catalog.=) d.refobjid \
+         WHERE d.classid OPERATOR(pg_catalog.=) 'pg_catalog.{catalog}'::pg_catalog.regclass \
+         AND d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass \
+         AND d.deptype OPERATOR(pg_catalog.=) 'e' AND e.extname OPERATOR(pg_catalog.=) 'pg_io_probe'"
+    )
+}
+
 /// A function of this extension.
+#[derive(PartialEq, Eq)]
 pub(crate) struct OwnFunction {
     /// Its name.
     pub(crate) name: String,
@@ -137,17 +165,14 @@ pub(crate) struct OwnFunction {
     pub(crate) executable: bool,
 }
 
-/// The extension's functions by name, found through the extension itself, not through search_path.
+/// The extension's functions by name, those of one name and the same rights once, found through the extension itself, not through search_path.
 pub(crate) fn own_functions() -> Vec<OwnFunction> {
-    let query = "SELECT p.oid, p.proname::pg_catalog.text FROM pg_catalog.pg_proc AS p \
-         JOIN pg_catalog.pg_depend AS d ON d.objid OPERATOR(pg_catalog.=) p.oid \
-         JOIN pg_catalog.pg_extension AS e ON e.oid OPERATOR(pg_catalog.=) d.refobjid \
-         WHERE d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass \
-         AND d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass \
-         AND d.deptype OPERATOR(pg_catalog.=) 'e' AND e.extname OPERATOR(pg_catalog.=) 'pg_io_probe' \
-         ORDER BY p.proname";
+    let query =
+        format!("SELECT p.oid, p.proname::pg_catalog.text FROM {} ORDER BY p.proname", own("pg_proc", "p"));
     let function = |(oid, name)| OwnFunction { name, executable: compat::may_execute(oid) };
-    pairs::<pg_sys::Oid>(query).into_iter().map(function).collect()
+    let mut functions: Vec<_> = pairs::<pg_sys::Oid>(&query).into_iter().map(function).collect();
+    functions.dedup();
+    functions
 }
 
 /// The extension's settings and their values, as SHOW prints them.

@@ -8,9 +8,9 @@ use io_probe_core::clock::cpu_of_thread_ns;
 use io_probe_core::cost::tuple::Counted;
 use pgrx::{pg_sys, spi::Spi};
 
-use super::query::read_only_if_possible;
 use super::relation::Relation;
 use super::server::c_string;
+use super::subtransaction::read_only_if_possible;
 use super::{interrupts, planner, settings};
 
 /// Counts the tuples of these ranges of blocks, one after the other, with the rights of the table's owner. None if it can't

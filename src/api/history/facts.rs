@@ -1,0 +1,148 @@
+//! Under which circumstances a probe ran: what it measured, the devices below and how they were set, the server and its
+//! settings. Read before the probe begins.
+
+use io_probe_core::device::{self, Leaf, Placement, Roots};
+use io_probe_core::host::Host;
+use pgrx::pg_sys;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::super::device::leaves_of_server;
+use super::super::subject::of_leaves;
+use crate::pg::history::{self, Relation, Server};
+use crate::pg::server;
+
+/// The settings that bear on I/O, of the server and of this extension. A change of one is a change of the configuration. Caps
+/// are among them: what a call does not say itself, a cap says.
+const SETTINGS: [&str; 31] = [
+    "backend_flush_after",
+    "block_size",
+    "commit_delay",
+    "commit_siblings",
+    "data_checksums",
+    "debug_io_direct",
+    "effective_io_concurrency",
+    "fsync",
+    "huge_pages",
+    "io_combine_limit",
+    "io_max_combine_limit",
+    "io_max_concurrency",
+    "io_method",
+    "io_workers",
+    "maintenance_io_concurrency",
+    "pg_io_probe.default_duration",
+    "pg_io_probe.default_max_bytes",
+    "pg_io_probe.engine",
+    "pg_io_probe.max_bytes",
+    "pg_io_probe.max_depth",
+    "pg_io_probe.max_duration",
+    "pg_io_probe.max_iops",
+    "pg_io_probe.max_mib_per_s",
+    "pg_io_probe.scratch_limit",
+    "shared_buffers",
+    "temp_buffers",
+    "track_io_timing",
+    "wal_init_zero",
+    "wal_level",
+    "wal_segment_size",
+    "wal_sync_method",
+];
+
+/// The part of a result that says where its rows come from. Its keys are the columns of io_probe_runs, those of the
+/// relation apart.
+#[derive(Debug, Serialize)]
+pub(super) struct Facts {
+    object: String,
+    relation: Option<Relation>,
+    spcname: Option<String>,
+    device: Option<String>,
+    model: Option<String>,
+    leaves: Vec<LeafFacts>,
+    kernel: Option<String>,
+    host: Option<String>,
+    #[serde(flatten)]
+    server: Server,
+    settings: Map<String, Value>,
+}
+
+/// How a device was set.
+#[derive(Debug, Serialize)]
+struct LeafFacts {
+    device: String,
+    model: Option<String>,
+    scheduler: Option<String>,
+    read_ahead_kb: Option<u64>,
+    nr_requests: Option<u64>,
+    max_sectors_kb: Option<u64>,
+    rotational: Option<bool>,
+    write_cache: Option<String>,
+}
+
+impl LeafFacts {
+    fn of(leaf: &Leaf, placement: &Placement) -> Self {
+        Self {
+            device: leaf.name.clone(),
+            model: leaf.model.clone(),
+            scheduler: leaf.scheduler.clone(),
+            // That of the device on which the file system sits.
+            read_ahead_kb: placement.read_ahead_kb.or(leaf.read_ahead_kb),
+            nr_requests: leaf.nr_requests,
+            max_sectors_kb: leaf.max_sectors_kb,
+            rotational: leaf.rotational,
+            write_cache: leaf.write_cache.clone(),
+        }
+    }
+}
+
+impl Facts {
+    /// Those of a probe that is about to be called so.
+    pub(super) fn gather(probe: &str, rel: Option<pg_sys::Oid>, args: &Map<String, Value>) -> Self {
+        let relation = rel.and_then(Relation::find);
+        let (object, spcname, placement) = match &relation {
+            Some(relation) => of_relation(relation),
+            None if probe == "sync" => of_sync(args),
+            None => of_server(),
+        };
+        let mut settings: Map<String, Value> =
+            history::setting_values(&SETTINGS).map(|(name, value)| (name.to_owned(), value.into())).collect();
+        for option in spcname.iter().flat_map(|name| history::tablespace_options(name)) {
+            let (name, value) = option.split_once('=').unwrap_or((&option, ""));
+            settings.insert(format!("tablespace {name}"), value.into());
+        }
+        let (kernel, host) = Host::here().map(|host| (host.kernel, host.name)).unzip();
+        Self {
+            object,
+            spcname,
+            device: of_leaves(&placement, |leaf| Some(&leaf.name)),
+            model: of_leaves(&placement, |leaf| leaf.model.as_deref()),
+            leaves: placement.leaves.iter().map(|leaf| LeafFacts::of(leaf, &placement)).collect(),
+            relation,
+            kernel,
+            host,
+            server: Server::here(),
+            settings,
+        }
+    }
+}
+
+fn of_relation(relation: &Relation) -> (String, Option<String>, Placement) {
+    let object = format!("{}.{}", relation.schemaname, relation.relname);
+    let placement = relation.directory().map(|directory| device::locate(&directory, &Roots::default()));
+    (object, relation.spcname.clone(), placement.unwrap_or_default())
+}
+
+/// What its scratch file lies beside: the WAL, or a tablespace.
+fn of_sync(args: &Map<String, Value>) -> (String, Option<String>, Placement) {
+    let text = |name: &str| args.get(name).and_then(Value::as_str);
+    let spcname = text("spcname").filter(|_| text("target") == Some("tablespace"));
+    let name = spcname.map_or_else(|| "wal".to_owned(), |name| format!("tablespace {name}"));
+    let placed = server::objects().into_iter().find(|object| object.name() == name);
+    let placement = placed.map(|object| device::locate(&object.directory, &Roots::default()));
+    (name, spcname.map(str::to_owned), placement.unwrap_or_default())
+}
+
+/// All that the server uses.
+fn of_server() -> (String, Option<String>, Placement) {
+    let (leaves, _) = leaves_of_server(&Roots::default());
+    ("server".to_owned(), None, Placement { leaves, ..Placement::default() })
+}

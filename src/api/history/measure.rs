@@ -1,0 +1,161 @@
+//! `io_probe_measure`: a probe called by its name, and all that is to be known of the run as one value.
+//!
+//! The probe runs with the caller's rights, which the server checks as in any call. Bad luck (storage that fails, another
+//! probe that runs) is a result too, so that a job that runs at night leaves a trace of it; a cancel, a wrong argument and a
+//! right that is missing are the caller's, and end the call.
+//!
+//! # Limitations and caveats
+//!
+//! The probe runs in a subtransaction, so that the call outlives its ERROR. On a standby, the server answers a conflict with
+//! recovery in a subtransaction by ending the session, where it would otherwise end the statement.
+//! `elapsed_ms` is the wall clock of the probe's whole call, waiting for another probe and evicting included.
+
+use io_probe_core::clock::{Clock, Monotonic};
+use pgrx::prelude::*;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::super::arguments::{self, figure, quoted};
+use super::super::options;
+use super::facts::Facts;
+use crate::error::{Error, Result};
+use crate::pg::history::{Cause, Failed, Probe, Value as Given};
+use crate::pg::json::JsonbText;
+use crate::pg::{lock, server};
+
+/// The probes that can be called by name.
+const PROBES: [&str; 14] = [
+    "seqscan",
+    "random",
+    "random_series",
+    "depth",
+    "ping",
+    "sync",
+    "readahead",
+    "page_cost",
+    "recommend",
+    "iostat",
+    "iostat_query",
+    "device",
+    "counters",
+    "cache",
+];
+
+/// How a result is laid out.
+pub(super) const FORMAT: u32 = 1;
+
+#[pg_extern(sql = false)]
+fn io_probe_measure(probe: Option<&str>, rel: Option<pg_sys::Oid>, args: Option<JsonbText>) -> JsonbText {
+    measure(probe, rel, args).unwrap_or_else(|error| error.raise())
+}
+
+/// A result but for its rows.
+#[derive(Debug, Serialize)]
+struct Run<'a> {
+    format: u32,
+    version: &'static str,
+    probe: &'a str,
+    args: &'a Map<String, Value>,
+    status: &'static str,
+    sqlstate: Option<String>,
+    message: Option<String>,
+    started_at: String,
+    elapsed_ms: f64,
+    #[serde(flatten)]
+    facts: Facts,
+}
+
+/// Runs a probe: the result as [`io_probe_measure`] returns it.
+pub(super) fn measure(
+    probe: Option<&str>,
+    rel: Option<pg_sys::Oid>,
+    args: Option<JsonbText>,
+) -> Result<JsonbText> {
+    let probe = probe.ok_or_else(|| Error::invalid("probe must not be null"))?;
+    let known = PROBES.contains(&probe).then(|| Probe::find(&format!("io_probe_{probe}"))).flatten();
+    let function = known.ok_or_else(|| {
+        let hint = format!("Valid probes are {}.", quoted(&PROBES));
+        Error::invalid(format!("unknown probe \"{probe}\"")).hint(hint)
+    })?;
+    let args = options::object("args", args)?;
+    let values = values(probe, &function, rel, &args)?;
+    lock::refuse_in_parallel()?;
+    let facts = Facts::gather(probe, rel, &args);
+    let (started_at, started) = (server::now(), Monotonic.now());
+    let outcome = function.run(&values);
+    let elapsed_ms = figure((Monotonic.now() - started) as f64 / 1e6);
+    let (status, rows, cause) = match outcome {
+        Ok(rows) => ("ok", rows, None),
+        Err(Failed::Skipped(cause)) => ("skipped", "[]".to_owned(), Some(cause)),
+        Err(Failed::Failed(cause)) => ("failed", "[]".to_owned(), Some(cause)),
+    };
+    if let Some(Cause { sqlstate, message }) = &cause {
+        let what = if status == "skipped" { "was skipped" } else { "failed" };
+        Error::warning(format!("probe \"{probe}\" {what}: {message}"))
+            .detail(format!("SQLSTATE is {sqlstate}."))
+            .warn();
+    }
+    let (sqlstate, message) = cause.map(|cause| (cause.sqlstate, cause.message)).unzip();
+    let run = Run {
+        format: FORMAT,
+        version: env!("CARGO_PKG_VERSION"),
+        probe,
+        args: &args,
+        status,
+        sqlstate,
+        message,
+        started_at,
+        elapsed_ms,
+        facts,
+    };
+    Ok(with_rows(&run, &rows))
+}
+
+/// Puts the rows, which are JSON already, at the end: many of them would take much memory as values.
+fn with_rows(run: &Run<'_>, rows: &str) -> JsonbText {
+    let mut text = match serde_json::to_string(run) {
+        Ok(text) => text,
+        Err(e) => unreachable!("its maps have texts for keys: {e}"),
+    };
+    // Its closing brace.
+    text.pop();
+    text.push_str(",\"rows\":");
+    text.push_str(rows);
+    text.push('}');
+    JsonbText(text)
+}
+
+/// What the function's arguments are given.
+fn values<'a>(
+    probe: &str,
+    function: &Probe,
+    rel: Option<pg_sys::Oid>,
+    args: &'a Map<String, Value>,
+) -> Result<Vec<(&'a str, Given<'a>)>> {
+    const REL: &str = "rel";
+    let names: Vec<&str> = function.arguments.iter().map(|argument| argument.name.as_str()).collect();
+    if args.contains_key(REL) {
+        return Err(Error::invalid("the relation must not be in args")
+            .hint(format!("Name it outside: rel => 'tbl', as in io_probe_record('{probe}', 'tbl').")));
+    }
+    if let Some(name) = args.keys().find(|name| !names.contains(&name.as_str())) {
+        let others: Vec<&str> = names.into_iter().filter(|name| *name != REL).collect();
+        let hint = match others[..] {
+            [] => "It takes none.".to_owned(),
+            _ => format!("Valid arguments are {}.", quoted(&others)),
+        };
+        return Err(Error::invalid(format!("probe \"{probe}\" has no argument \"{name}\"")).hint(hint));
+    }
+    if rel.is_some() && !names.contains(&REL) {
+        return Err(Error::invalid(format!("probe \"{probe}\" takes no relation")));
+    }
+    for argument in function.arguments.iter().filter(|argument| argument.required) {
+        if argument.name == REL {
+            arguments::relation(rel)?;
+        } else if !args.contains_key(&argument.name) {
+            return Err(Error::invalid(format!("probe \"{probe}\" requires argument \"{}\"", argument.name)));
+        }
+    }
+    let given = args.iter().map(|(name, value)| (name.as_str(), Given::Json(value)));
+    Ok(rel.map(|oid| (REL, Given::Relation(oid))).into_iter().chain(given).collect())
+}

@@ -1,0 +1,6 @@
+//! Runs that are kept: measured as one value, stored, and compared.
+
+mod compare;
+mod facts;
+mod measure;
+mod store;

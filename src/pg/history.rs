@@ -1,0 +1,10 @@
+//! Runs that are kept: calling a probe by its name, what the catalogs say of what it measured, and storing what came of it.
+
+mod circumstances;
+mod probe;
+mod store;
+pub(crate) mod stored;
+
+pub(crate) use circumstances::{Relation, Server, setting_values, tablespace_options};
+pub(crate) use probe::{Cause, Failed, Probe, Value};
+pub(crate) use store::{check_possible, delete_older, first_that_fits_no_row, insert};

@@ -1,0 +1,108 @@
+//! What the catalogs and the server say of what is measured, and of where.
+
+use std::ffi::CString;
+use std::path::PathBuf;
+
+use pgrx::pg_sys;
+use serde::{Deserialize, Serialize};
+
+use crate::pg::catalog::bytes_of_files;
+use crate::pg::server::{self, data_directory, in_recovery, pairs, text};
+use crate::pg::tablespace::Tablespace;
+
+/// A relation as its catalogs have it.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct Relation {
+    relid: u32,
+    relkind: String,
+    pub(crate) schemaname: String,
+    pub(crate) relname: String,
+    /// Size of its main fork.
+    #[serde(default)]
+    rel_bytes: Option<u64>,
+    pub(crate) spcname: Option<String>,
+    /// The first segment of its main fork, from the data directory; None if it has no files.
+    #[serde(skip_serializing)]
+    path: Option<PathBuf>,
+}
+
+impl Relation {
+    /// That of this oid, if there is one. Takes no lock on it, so nobody is waited for; and no right is needed.
+    pub(crate) fn find(oid: pg_sys::Oid) -> Option<Self> {
+        let query = format!(
+            "SELECT c.oid, pg_catalog.jsonb_build_object('relid', c.oid::pg_catalog.int8, 'relkind', c.relkind, \
+                 'schemaname', n.nspname, 'relname', c.relname, 'spcname', t.spcname, \
+                 'path', pg_catalog.pg_relation_filepath(c.oid))::pg_catalog.text \
+             FROM pg_catalog.pg_class AS c \
+             JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace \
+             LEFT JOIN pg_catalog.pg_tablespace AS t ON t.oid OPERATOR(pg_catalog.=) \
+                 CASE WHEN c.reltablespace OPERATOR(pg_catalog.=) 0::pg_catalog.oid THEN {}::pg_catalog.oid \
+                 ELSE c.reltablespace END \
+             WHERE c.oid OPERATOR(pg_catalog.=) {}::pg_catalog.oid",
+            Tablespace::own().oid().to_u32(),
+            oid.to_u32()
+        );
+        let found = pairs::<pg_sys::Oid>(&query).into_iter().next()?.1;
+        let found: Self = serde_json::from_str(&found).ok()?;
+        let path = found.path.map(|path| data_directory().join(path));
+        Some(Self { rel_bytes: path.as_deref().map(bytes_of_files), path, ..found })
+    }
+
+    /// The directory of its files.
+    pub(crate) fn directory(&self) -> Option<PathBuf> {
+        Some(self.path.as_ref()?.parent()?.to_owned())
+    }
+}
+
+/// Who measures, and on which server.
+#[derive(Debug, Serialize)]
+pub(crate) struct Server {
+    rolname: Option<String>,
+    datname: Option<String>,
+    server_version: Option<String>,
+    in_recovery: bool,
+    cluster_name: Option<String>,
+    /// As text: JSON's numbers are not as exact everywhere.
+    system_identifier: String,
+}
+
+impl Server {
+    /// This one.
+    pub(crate) fn here() -> Self {
+        // SAFETY: catalog lookups, of which the first gives NULL for what is gone; the results are C strings. The last
+        // reads shared memory.
+        let (rolname, datname, identifier) = unsafe {
+            let role = pg_sys::GetUserNameFromId(pg_sys::GetUserId(), true);
+            let database = pg_sys::get_database_name(pg_sys::MyDatabaseId);
+            let copy = |name: *mut std::ffi::c_char| (!name.is_null()).then(|| text(name));
+            (copy(role), copy(database), pg_sys::GetSystemIdentifier())
+        };
+        Self {
+            rolname,
+            datname,
+            server_version: server::setting(c"server_version"),
+            in_recovery: in_recovery(),
+            cluster_name: server::setting(c"cluster_name").filter(|name| !name.is_empty()),
+            system_identifier: identifier.to_string(),
+        }
+    }
+}
+
+/// The values of those of these settings that this server has, as SHOW prints them. None of them may be one that only some
+/// may see.
+pub(crate) fn setting_values<'a>(names: &'a [&'a str]) -> impl Iterator<Item = (&'a str, String)> {
+    names.iter().filter_map(|&name| {
+        let c_name = CString::new(name).ok()?;
+        // SAFETY: the name is a C string; a missing setting is allowed and gives NULL, others a C string.
+        unsafe {
+            let value = pg_sys::GetConfigOptionByName(c_name.as_ptr(), std::ptr::null_mut(), true);
+            (!value.is_null()).then(|| (name, text(value)))
+        }
+    })
+}
+
+/// The settings of a tablespace's own, each as `setting=value`.
+pub(crate) fn tablespace_options(spcname: &str) -> Vec<String> {
+    let all = crate::pg::catalog::tablespace_options().into_iter();
+    all.filter(|(name, _)| name == spcname).map(|(_, option)| option).collect()
+}

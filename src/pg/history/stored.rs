@@ -1,0 +1,308 @@
+//! What the history says of stored runs: figures of two sides and of the runs before them, settings that differ, and the
+//! last runs of each series.
+//!
+//! Read with the caller's rights. Tables and views are found through the extension, not through search_path, under which
+//! the queries see nothing but the server's own functions and operators.
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use crate::pg::{server, settings};
+
+/// Runs before the ones in question that count, of each series and configuration. More would tell hardly more of the noise,
+/// and less of the present one.
+const MOST_EARLIER: u32 = 30;
+
+/// Runs of a label that count, of each series.
+const MOST_OF_LABEL: u32 = 50;
+
+/// Arguments but for those that change nothing, as in the column `series` of io_probe_runs.
+const ARGUMENTS: &str = "(SELECT CASE WHEN plain -> 'options' = '{}' THEN plain - 'options' ELSE plain END \
+     FROM (VALUES (args - 'seed' #- '{options,wait}' #- '{options,seed}')) AS given (plain))";
+
+/// What is compared.
+pub(crate) enum Sides<'a> {
+    /// Two runs, by their numbers.
+    Runs(i64, i64),
+    /// The runs of two labels, of each pair of series with the same probe, object and arguments. Their databases and
+    /// clusters may be others: a table may have moved.
+    Labels(&'a str, &'a str),
+}
+
+/// A stored run.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Run {
+    pub(crate) id: i64,
+    pub(crate) probe: String,
+    pub(crate) status: String,
+    pub(crate) message: Option<String>,
+}
+
+/// Which side a run is on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Whose {
+    /// The first.
+    A,
+    /// The second.
+    B,
+    /// Neither: it ran before the later of them, with the series and configuration of one.
+    Past,
+}
+
+/// Values of a figure in runs of one side, one series and one configuration, in the order of time.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Values {
+    /// Of two sides that are compared: which ones belong together.
+    pub(crate) pair: String,
+    pub(crate) whose: Whose,
+    #[serde(flatten)]
+    pub(crate) metric: Metric,
+    /// The row of the probe, from 1.
+    pub(crate) ordinal: i64,
+    pub(crate) values: Vec<f64>,
+    /// See `io_probe_metrics.error`.
+    pub(crate) errors: Vec<Option<f64>>,
+}
+
+/// A figure, see `io_probe_metrics`.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Metric {
+    pub(crate) probe: String,
+    pub(crate) object: String,
+    pub(crate) item: String,
+    pub(crate) metric: String,
+    pub(crate) unit: String,
+    pub(crate) more_is_better: bool,
+}
+
+/// A circumstance that is not the same on both sides.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Difference {
+    pub(crate) name: String,
+    pub(crate) a: Option<String>,
+    pub(crate) b: Option<String>,
+    /// Of which probe and object; None if of several.
+    pub(crate) probe: Option<String>,
+    pub(crate) object: Option<String>,
+}
+
+/// A figure in the last runs of a series, and in those before them.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Recent {
+    #[serde(flatten)]
+    pub(crate) metric: Metric,
+    /// The row of the probe, from 1.
+    pub(crate) ordinal: i64,
+    pub(crate) now: Vec<f64>,
+    pub(crate) before: Vec<f64>,
+    /// When the first of the last runs started, as text, and the number of the last.
+    pub(crate) since: String,
+    pub(crate) run_id: i64,
+}
+
+/// Those of these runs that are stored.
+pub(crate) fn runs(ids: &[i64]) -> Vec<Run> {
+    let ids: Vec<String> = ids.iter().map(i64::to_string).collect();
+    ask(|schema| {
+        format!(
+            "SELECT id, probe, status, message FROM {schema}.io_probe_runs WHERE id IN ({})",
+            ids.join(", ")
+        )
+    })
+}
+
+/// Has a run that succeeded this label?
+pub(crate) fn has_label(label: &str) -> bool {
+    let label = pgrx::spi::quote_literal(label);
+    let found: Vec<serde_json::Value> = ask(|schema| {
+        format!("SELECT FROM {schema}.io_probe_runs WHERE label = {label} AND status = 'ok' LIMIT 1")
+    });
+    !found.is_empty()
+}
+
+impl Sides<'_> {
+    /// CTEs of which the last is `sides`: the runs of both, and which of them belong together.
+    fn query(&self, schema: &str) -> String {
+        let columns = "series, configuration, started_at, id";
+        match self {
+            Sides::Runs(a, b) => {
+                let run = |id, side| {
+                    format!(
+                        "SELECT '' AS pair, '{side}' AS whose, {columns} FROM {schema}.io_probe_runs WHERE id = {id}"
+                    )
+                };
+                format!("WITH sides AS ({} UNION ALL {})", run(a, 'a'), run(b, 'b'))
+            }
+            Sides::Labels(a, b) => {
+                // From one series of the label to the next by the index.
+                let series = |label: &str, side| {
+                    let of_label = format!(
+                        "FROM {schema}.io_probe_runs WHERE label = {} AND status = 'ok'",
+                        pgrx::spi::quote_literal(label)
+                    );
+                    format!(
+                        "series_{side} (series) AS (
+                             (SELECT series {of_label} ORDER BY series LIMIT 1)
+                             UNION ALL
+                             SELECT (SELECT io_probe_runs.series {of_label} AND io_probe_runs.series > last.series
+                                     ORDER BY io_probe_runs.series LIMIT 1)
+                             FROM series_{side} AS last WHERE last.series IS NOT NULL
+                         ), runs_{side} AS (
+                             SELECT run.* FROM series_{side} AS last, LATERAL (
+                                 SELECT md5(concat_ws(E'\\n', probe, object, {ARGUMENTS})) AS pair, '{side}' AS whose, {columns}
+                                 {of_label} AND io_probe_runs.series = last.series
+                                 ORDER BY started_at DESC, id DESC LIMIT {MOST_OF_LABEL}
+                             ) AS run
+                         )"
+                    )
+                };
+                format!(
+                    // A series that both have is compared with itself: of servers of unequal speed the means of all would
+                    // differ as soon as one has more runs.
+                    "WITH RECURSIVE {}, {}, of_both AS (
+                         SELECT series FROM series_a INTERSECT SELECT series FROM series_b
+                     ), paired AS (
+                         SELECT CASE WHEN series = ANY (ARRAY(SELECT series FROM of_both)) THEN series ELSE pair END AS pair,
+                                whose, {columns}
+                         FROM (SELECT * FROM runs_a UNION ALL SELECT * FROM runs_b) AS run
+                     ), sides AS (
+                         SELECT * FROM paired WHERE pair = ANY (ARRAY(
+                             SELECT pair FROM paired WHERE whose = 'a' INTERSECT SELECT pair FROM paired WHERE whose = 'b'))
+                     )",
+                    series(a, 'a'),
+                    series(b, 'b')
+                )
+            }
+        }
+    }
+
+    /// The figures of both, and of the runs before the later of them.
+    pub(crate) fn figures(&self) -> Vec<Values> {
+        // Those of a label say themselves how much they differ.
+        let known = if matches!(self, Sides::Labels(..)) { "count(*)" } else { "0" };
+        ask(|schema| {
+            format!(
+                "{}, kinds AS (
+                     SELECT pair, series, configuration, max(max(started_at)) OVER (PARTITION BY pair) AS until,
+                            {MOST_EARLIER} - {known} AS wanted
+                     FROM sides GROUP BY pair, series, configuration
+                 ), chosen AS (
+                     SELECT * FROM sides
+                     UNION ALL
+                     SELECT kinds.pair, 'past', kinds.series, kinds.configuration, past.started_at, past.id
+                     FROM kinds, LATERAL (
+                         SELECT run.started_at, run.id FROM {schema}.io_probe_runs AS run
+                         WHERE run.status = 'ok' AND run.series = kinds.series AND run.configuration = kinds.configuration
+                               AND run.started_at < kinds.until AND run.id NOT IN (SELECT sides.id FROM sides)
+                         ORDER BY run.started_at DESC, run.id DESC LIMIT greatest(kinds.wanted, 0)
+                     ) AS past
+                 )
+                 SELECT chosen.pair, chosen.whose, found.probe, found.object, found.item, found.metric, found.unit,
+                        found.more_is_better, min(found.ordinal) AS ordinal,
+                        array_to_json(array_agg(found.value ORDER BY chosen.started_at, chosen.id)) AS values,
+                        array_to_json(array_agg(found.error ORDER BY chosen.started_at, chosen.id)) AS errors
+                 FROM chosen, LATERAL (
+                     SELECT * FROM {schema}.io_probe_metrics AS metrics WHERE metrics.run_id = chosen.id
+                 ) AS found
+                 GROUP BY chosen.pair, chosen.whose, chosen.series, chosen.configuration, found.probe, found.object,
+                          found.item, found.metric, found.unit, found.more_is_better",
+                self.query(schema)
+            )
+        })
+    }
+
+    /// What differs of the circumstances. Where a side has several values, they are all there.
+    pub(crate) fn differences(&self) -> Vec<Difference> {
+        ask(|schema| {
+            format!(
+                "{}, examples AS (
+                     SELECT DISTINCT ON (sides.pair, sides.whose, sides.series, sides.configuration) sides.pair, sides.whose,
+                            run.*
+                     FROM sides JOIN {schema}.io_probe_runs AS run ON run.id = sides.id
+                     ORDER BY sides.pair, sides.whose, sides.series, sides.configuration, sides.started_at DESC, sides.id DESC
+                 ), facts AS (
+                     SELECT pair, whose, probe, object, fact.place, fact.name, fact.value FROM examples, LATERAL (
+                         VALUES (1, 'object', object), (2, 'arguments', {ARGUMENTS}::text), (3, 'host', host),
+                                (4, 'system_identifier', system_identifier), (5, 'datname', datname),
+                                (6, 'in_recovery', in_recovery::text), (7, 'kernel', kernel),
+                                (8, 'server_version', server_version), (9, 'pg_io_probe', version), (10, 'spcname', spcname),
+                                (11, 'device', device), (12, 'model', model)
+                         UNION ALL
+                         SELECT 13, leaf.key, leaf.value
+                         FROM jsonb_array_elements(leaves) AS each_leaf, jsonb_each_text(each_leaf) AS leaf
+                         WHERE leaf.key NOT IN ('device', 'model')
+                         UNION ALL
+                         SELECT 14, setting.key, setting.value FROM jsonb_each_text(settings) AS setting
+                     ) AS fact (place, name, value)
+                 ), told AS (
+                     SELECT pair, min(probe) AS probe, max(object) FILTER (WHERE whose = 'b') AS object, min(place) AS place, name,
+                            string_agg(DISTINCT value, ', ' ORDER BY value) FILTER (WHERE whose = 'a') AS a,
+                            string_agg(DISTINCT value, ', ' ORDER BY value) FILTER (WHERE whose = 'b') AS b
+                     FROM facts GROUP BY pair, name
+                 )
+                 SELECT name, a, b, CASE WHEN min(probe) = max(probe) THEN min(probe) END AS probe,
+                        CASE WHEN min(object) = max(object) THEN min(object) END AS object
+                 FROM told WHERE a IS DISTINCT FROM b
+                 GROUP BY name, a, b ORDER BY min(place), name, min(probe), min(object)",
+                self.query(schema)
+            )
+        })
+    }
+}
+
+/// The last so many runs of each series, and up to [`MOST_EARLIER`] before them.
+pub(crate) fn recent(last: u32) -> Vec<Recent> {
+    ask(|schema| {
+        format!(
+            "WITH RECURSIVE each (series) AS (
+                 (SELECT series FROM {schema}.io_probe_runs WHERE status = 'ok' ORDER BY series LIMIT 1)
+                 UNION ALL
+                 SELECT (SELECT other.series FROM {schema}.io_probe_runs AS other
+                         WHERE other.status = 'ok' AND other.series > each.series ORDER BY other.series LIMIT 1)
+                 FROM each WHERE each.series IS NOT NULL
+             ), ranked AS (
+                 SELECT run.*, row_number() OVER latest <= {last} AS now, first_value(run.id) OVER latest AS run_id
+                 FROM each, LATERAL (
+                     SELECT found.series, found.started_at, found.id FROM {schema}.io_probe_runs AS found
+                     WHERE found.status = 'ok' AND found.series = each.series
+                     ORDER BY found.started_at DESC, found.id DESC LIMIT {last} + {MOST_EARLIER}
+                 ) AS run
+                 WINDOW latest AS (PARTITION BY run.series ORDER BY run.started_at DESC, run.id DESC)
+             ), chosen AS (
+                 SELECT id, now, run_id, min(started_at) FILTER (WHERE now) OVER (PARTITION BY run_id) AS since FROM ranked
+             )
+             SELECT found.probe, found.object, found.item, found.metric, found.unit, found.more_is_better,
+                    min(found.ordinal) AS ordinal,
+                    coalesce(array_to_json(array_agg(found.value) FILTER (WHERE chosen.now)), '[]') AS now,
+                    coalesce(array_to_json(array_agg(found.value) FILTER (WHERE NOT chosen.now)), '[]') AS before,
+                    chosen.since, chosen.run_id
+             FROM chosen, LATERAL (
+                 SELECT * FROM {schema}.io_probe_metrics AS metrics WHERE metrics.run_id = chosen.id OFFSET 0
+             ) AS found
+             GROUP BY chosen.run_id, chosen.since, found.probe, found.object, found.item, found.metric, found.unit,
+                      found.more_is_better"
+        )
+    })
+}
+
+/// The rows of a query about the extension's objects, which are in this schema.
+fn ask<T: DeserializeOwned>(query: impl FnOnce(&str) -> String) -> Vec<T> {
+    let plain = [
+        (c"search_path", "pg_catalog, pg_temp".to_owned()),
+        // Some runs out of many, by their indexes: the planner can't know that they are so few. To compile such a query
+        // takes longer than to run it.
+        (c"enable_hashjoin", "off".to_owned()),
+        (c"enable_mergejoin", "off".to_owned()),
+        (c"jit", "off".to_owned()),
+    ];
+    settings::with(&plain, || {
+        let schema = "SELECT ''::text, extnamespace::regnamespace::text FROM pg_extension WHERE extname = 'pg_io_probe'";
+        let Some((_, schema)) = server::pairs::<String>(schema).into_iter().next() else { return Vec::new() };
+        let query = format!("SELECT ''::text, row_to_json(row)::text FROM ({}) AS row", query(&schema));
+        let rows = server::pairs::<String>(&query);
+        // Only a defect of the queries, which are ours, could fail here.
+        let parse = |row: &str| serde_json::from_str(row).unwrap_or_else(|e| pgrx::error!("{e} in {row}"));
+        rows.iter().map(|(_, row)| parse(row)).collect()
+    })
+}

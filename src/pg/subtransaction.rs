@@ -1,0 +1,139 @@
+//! Work in a subtransaction of its own: what may not write, and what may fail without taking the transaction with it.
+
+use pgrx::pg_sys::panic::CaughtError;
+use pgrx::{PgSqlErrorCode, PgTryBuilder, pg_sys};
+
+use super::error_passage::{Lookout, Raised};
+use super::executor::ReadOnlyPlans;
+use super::progress::Kept;
+
+/// An ERROR that ended some work.
+pub(super) struct Caught {
+    /// Its SQLSTATE, packed as the server packs it.
+    pub(super) code: i32,
+    /// Its message.
+    pub(super) message: String,
+    /// Was it raised, or passed on, by the server, and not by this library alone?
+    of_server: bool,
+}
+
+impl Caught {
+    /// Is its SQLSTATE of the same class as one of these?
+    pub(super) fn is_of_class(&self, classes: &[PgSqlErrorCode]) -> bool {
+        classes.iter().any(|class| (*class as i32) & CLASS == self.code & CLASS)
+    }
+}
+
+/// The part of a packed SQLSTATE that is its class.
+const CLASS: i32 = 0xfff;
+
+/// Runs `work` in a subtransaction that may not write, and undoes it: what a read-only transaction is
+/// allowed to change all the same (temporary tables, settings) does not stay either.
+pub(super) fn read_only<T>(work: impl FnOnce() -> T + std::panic::UnwindSafe) -> T {
+    run(true, work, |_| None)
+}
+
+/// The same for work that others' data, functions or doings can spoil: None after an ERROR of the server's, but for those of
+/// the kinds in [`NOT_OF_THE_WORK`].
+pub(super) fn read_only_if_possible<T>(work: impl FnOnce() -> T + std::panic::UnwindSafe) -> Option<T> {
+    let spoilt = |error: &Caught| error.of_server && !error.is_of_class(&NOT_OF_THE_WORK);
+    run(true, || Some(work()), |error| spoilt(error).then_some(None))
+}
+
+/// Runs `work`, which stays; an ERROR undoes it, and is raised again unless `instead` gives a result for it.
+pub(super) fn attempt<T>(
+    work: impl FnOnce() -> T + std::panic::UnwindSafe,
+    instead: impl FnOnce(&Caught) -> Option<T>,
+) -> T {
+    run(false, work, instead)
+}
+
+/// Classes of ERRORs, each by one of them, that say nothing of the work but of the session or the server: a cancel, a
+/// transaction that can't go on, too little memory, a failing disk, a defect. What functions raise may be in any other.
+const NOT_OF_THE_WORK: [PgSqlErrorCode; 5] = [
+    PgSqlErrorCode::ERRCODE_QUERY_CANCELED,
+    PgSqlErrorCode::ERRCODE_T_R_SERIALIZATION_FAILURE,
+    PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY,
+    PgSqlErrorCode::ERRCODE_IO_ERROR,
+    PgSqlErrorCode::ERRCODE_INTERNAL_ERROR,
+];
+
+/// `instead` may give a result for an ERROR; others are raised again.
+fn run<T>(
+    read_only: bool,
+    work: impl FnOnce() -> T + std::panic::UnwindSafe,
+    instead: impl FnOnce(&Caught) -> Option<T>,
+) -> T {
+    // SAFETY: reads variables of this backend.
+    let (context, owner) = unsafe { (pg_sys::CurrentMemoryContext, pg_sys::CurrentResourceOwner) };
+    // The pattern of PL/pgSQL's exception blocks: memory context and resource owner are put back by
+    // hand, since the end of a subtransaction leaves its parent's.
+    let put_back = move || {
+        // SAFETY: both belong to the caller, whose transaction goes on.
+        unsafe {
+            pg_sys::MemoryContextSwitchTo(context);
+            pg_sys::CurrentResourceOwner = owner;
+        }
+    };
+    // SAFETY: ended by exactly one of the calls below.
+    unsafe {
+        pg_sys::BeginInternalSubTransaction(std::ptr::null());
+        pg_sys::MemoryContextSwitchTo(context);
+        if read_only {
+            // Put back by the end of the subtransaction.
+            pg_sys::XactReadOnly = true;
+        }
+    }
+    let kept = Kept::now();
+    let plans = read_only.then(ReadOnlyPlans::begin);
+    let lookout = Lookout::begin();
+    let result = PgTryBuilder::new(std::panic::AssertUnwindSafe(|| Ok(work())))
+        .catch_rust_panic(|error| Err(Box::new(error)))
+        .catch_others(|error| Err(Box::new(error)))
+        .execute();
+    let raised = lookout.end();
+    drop(plans);
+    let (result, stays) = match result {
+        Ok(result) => (result, !read_only),
+        Err(error) => match instead(&caught(&error, &raised)) {
+            Some(result) => (result, false),
+            None => roll_back(*error, raised, put_back),
+        },
+    };
+    raised.forget();
+    // SAFETY: begun above. The result is Rust's own, so nothing of the subtransaction is needed.
+    unsafe {
+        if stays {
+            pg_sys::ReleaseCurrentSubTransaction();
+        } else {
+            pg_sys::RollbackAndReleaseCurrentSubTransaction();
+        }
+    }
+    put_back();
+    if !stays {
+        kept.put_back();
+    }
+    result
+}
+
+fn caught(error: &CaughtError, raised: &Raised) -> Caught {
+    let (of_server, report) = match error {
+        CaughtError::PostgresError(report) => (true, report),
+        CaughtError::ErrorReport(report) | CaughtError::RustPanic { ereport: report, .. } => (false, report),
+    };
+    // What pgrx carries is one of the server's own SQLSTATEs, or XX000.
+    let code = raised.code().filter(|_| of_server).unwrap_or(report.sql_error_code() as i32);
+    Caught { code, message: report.message().to_owned(), of_server }
+}
+
+fn roll_back(error: CaughtError, raised: Raised, put_back: impl Fn()) -> ! {
+    // SAFETY: begun in `run`.
+    unsafe { pg_sys::RollbackAndReleaseCurrentSubTransaction() };
+    put_back();
+    match error {
+        CaughtError::PostgresError(_) => raised.complete_next(),
+        // One of ours, which has all that it needs.
+        _ => raised.forget(),
+    }
+    error.rethrow()
+}
