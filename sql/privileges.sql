@@ -42,6 +42,17 @@ SELECT path FROM io_probe_random_series('pg_class'); \echo :SQLSTATE
 SELECT setting FROM io_probe_recommend(); \echo :SQLSTATE
 SELECT path FROM io_probe_seqscan('pg_class'); \echo :SQLSTATE
 SELECT section FROM io_probe_sync(); \echo :SQLSTATE
+SELECT io_probe_measure('ping', 'pg_class'); \echo :SQLSTATE
+SELECT io_probe_import('{}'); \echo :SQLSTATE
+SELECT io_probe_record('ping', 'pg_class'); \echo :SQLSTATE
+SELECT io_probe_prune('1 year'); \echo :SQLSTATE
+SELECT verdict FROM io_probe_compare(1, 2); \echo :SQLSTATE
+SELECT verdict FROM io_probe_compare('a', 'b'); \echo :SQLSTATE
+SELECT verdict FROM io_probe_changes(); \echo :SQLSTATE
+SELECT id FROM io_probe_runs; \echo :SQLSTATE
+SELECT run_id FROM io_probe_results; \echo :SQLSTATE
+SELECT run_id FROM io_probe_ping_history; \echo :SQLSTATE
+SELECT run_id FROM io_probe_latest; \echo :SQLSTATE
 
 -- pg_monitor sees the facts, even of a table that it can't read
 SET ROLE regress_io_probe_monitor;
@@ -62,6 +73,70 @@ SELECT op FROM io_probe_ping('pg_class'); \echo :SQLSTATE
 SELECT setting FROM io_probe_recommend(); \echo :SQLSTATE
 SELECT section FROM io_probe_sync(); \echo :SQLSTATE
 SELECT device FROM io_probe_iostat_query('SELECT 1'); \echo :SQLSTATE
+
+-- what is stored it reads and compares, and no more
+SELECT count(*) FROM io_probe_runs;
+SELECT count(*) FROM io_probe_results;
+SELECT count(*) FROM io_probe_ping_history;
+SELECT count(*) FROM io_probe_latest;
+SELECT count(*) FROM io_probe_changed;
+SELECT verdict FROM io_probe_compare(-1, -2); \echo :SQLSTATE
+SELECT io_probe_measure('ping', 'pg_class'); \echo :SQLSTATE
+SELECT io_probe_import('{}'); \echo :SQLSTATE
+SELECT io_probe_record('ping', 'pg_class'); \echo :SQLSTATE
+SELECT io_probe_prune('1 year'); \echo :SQLSTATE
+INSERT INTO io_probe_results VALUES (1, 1, '{}'); \echo :SQLSTATE
+DELETE FROM io_probe_runs; \echo :SQLSTATE
+SELECT nextval('io_probe_runs_id_seq'); \echo :SQLSTATE
+
+-- who may record runs a probe with his own rights: EXECUTE on that, and what it asks for
+RESET ROLE;
+GRANT EXECUTE ON FUNCTION io_probe_measure, io_probe_import, io_probe_record, io_probe_prune TO regress_io_probe_prober;
+SET ROLE regress_io_probe_prober;
+\set SHOW_CONTEXT never
+SELECT io_probe_record('cache', 'secret'); \echo :SQLSTATE
+SELECT io_probe_record('sync'); \echo :SQLSTATE
+SELECT io_probe_measure('iostat'); \echo :SQLSTATE
+SELECT io_probe_record('seqscan', 'secret'); \echo :SQLSTATE
+SELECT io_probe_record('ping', 'secret_pkey'); \echo :SQLSTATE
+SELECT io_probe_measure('depth', :toast); \echo :SQLSTATE
+RESET ROLE;
+SELECT count(*) FROM io_probe_runs;
+GRANT SELECT ON secret TO regress_io_probe_prober;
+SET ROLE regress_io_probe_prober;
+SELECT io_probe_record('ping', 'secret', '{"count": 1, "path": "os"}') AS id \gset
+SELECT io_probe_import(io_probe_measure('ping', 'secret_pkey', '{"count": 1, "path": "os"}'), 'imported') AS imported \gset
+-- those that take a right of their own take it here, too
+SELECT io_probe_record('seqscan', 'secret', '{"cold": true}'); \echo :SQLSTATE
+SELECT io_probe_record('ping', 'secret', '{"mode": "write"}'); \echo :SQLSTATE
+-- a query is his, whoever owns the runs
+RESET ROLE;
+CREATE TABLE guarded ();
+CREATE FUNCTION who_am_i() RETURNS void LANGUAGE plpgsql AS $$ BEGIN
+  RAISE NOTICE 'query of %', current_user; END $$;
+CREATE FUNCTION who_stores() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  RAISE NOTICE 'row of %', current_user = (SELECT relowner::regrole::text FROM pg_class WHERE oid = TG_RELID); RETURN NEW; END $$;
+CREATE TRIGGER who BEFORE INSERT ON io_probe_runs FOR EACH ROW EXECUTE FUNCTION who_stores();
+GRANT EXECUTE ON FUNCTION io_probe_iostat_query TO regress_io_probe_prober;
+SET ROLE regress_io_probe_prober;
+SELECT io_probe_record('iostat_query', args => '{"query": "SELECT who_am_i()"}') > 0 AS recorded;
+SELECT io_probe_record('iostat_query', args => '{"query": "SELECT FROM guarded"}'); \echo :SQLSTATE
+SELECT current_user;
+RESET ROLE;
+DROP TRIGGER who ON io_probe_runs;
+DROP FUNCTION who_am_i, who_stores;
+DROP TABLE guarded;
+REVOKE EXECUTE ON FUNCTION io_probe_iostat_query FROM regress_io_probe_prober;
+SELECT probe, rolname, label, relname, status FROM io_probe_runs ORDER BY id;
+-- what is stored he neither reads nor changes but by these functions
+SET ROLE regress_io_probe_prober;
+SELECT id FROM io_probe_runs; \echo :SQLSTATE
+UPDATE io_probe_runs SET label = 'mine'; \echo :SQLSTATE
+INSERT INTO io_probe_runs (id) VALUES (1); \echo :SQLSTATE
+SELECT io_probe_prune('0');
+\set SHOW_CONTEXT errors
+RESET ROLE;
+REVOKE SELECT ON secret FROM regress_io_probe_prober;
 
 -- EXECUTE alone is not enough: indexes and TOAST tables are judged by their table
 SET ROLE regress_io_probe_prober;

@@ -77,9 +77,11 @@ client() {
     esac
 }
 
-# Those that run on each server, and those among them that read through it, as io_method says.
-clients=(tests/*.sh tests/*.py)
+# Those that run on the oldest server and on 18; those among them that read through it, as io_method says; and those
+# for servers in between, which differ in how they read, what their catalogs hold, and how a run is stored.
+all=(tests/*.sh tests/*.py)
 readers=(tests/{cancel,ddl,faults,iostat,random_truth,truth}.py)
+between=("${readers[@]}" tests/{costs,dump,history}.py)
 
 # on_server NAME PG_CONFIG [SETTING…]: the tests that need a server, on one with these settings.
 on_server() {
@@ -122,16 +124,18 @@ step 'clippy, core' cargo clippy -q --release -p io_probe_core --all-targets -- 
 # shellcheck disable=SC2016
 count_tests 'core' '/^test result:/ { p += $4; f += $6 }' cargo test -q -p io_probe_core --no-fail-fast
 
-for pg_config in $(pg_configs); do
+mapfile -t servers < <(pg_configs)
+for pg_config in "${servers[@]}"; do
     version=$("$pg_config" --version | sed 's/[^0-9]*\([0-9.]*\).*/\1/')
     major=${version%%.*}
     PGRX_PG_CONFIG_PATH=$pg_config step "$version: clippy" \
         cargo clippy -q --release --all-targets --features "pg$major" -- -D warnings || true
     step "$version: build" build_and_install "$pg_config" || continue
+    clients=("${all[@]}")
     if [ "$major" -lt 18 ]; then
+        [ "$pg_config" = "${servers[0]}" ] || clients=("${between[@]}")
         on_server "$version" "$pg_config"
     else
-        clients=(tests/*.sh tests/*.py)
         for method in worker sync io_uring; do
             [ $method != io_uring ] || [[ $("$pg_config" --configure) = *liburing* ]] || continue
             on_server "$version, $method" "$pg_config" "io_method = $method"

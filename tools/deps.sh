@@ -9,7 +9,7 @@
 
 . "$(dirname "$0")/env.sh"
 
-packages=(build-essential clang libclang-dev pkg-config postgresql-15 postgresql-server-dev-15 strace)
+packages=(build-essential clang libclang-dev pkg-config postgresql-15 postgresql-15-cron postgresql-server-dev-15 strace)
 case ${1:-} in
     '') ;;
     all) packages+=(bison flex libreadline-dev liburing-dev zlib1g-dev) ;;

@@ -1,0 +1,223 @@
+--
+-- io_probe_metrics, io_probe_latest, io_probe_compare, io_probe_changes: stored runs with known answers.
+--
+DELETE FROM io_probe_runs;
+CREATE FUNCTION store(id bigint, minute int, probe text, rows jsonb, label text = NULL, object text = 'public.t',
+                      read_ahead_kb int = 128, args jsonb = '{}', status text = 'ok') RETURNS bigint
+BEGIN ATOMIC
+  INSERT INTO io_probe_runs (id, started_at, probe, object, status, message, label, args, kernel, server_version, host, device,
+                             system_identifier, datname, settings, leaves)
+    VALUES (id, timestamptz '2026-01-01 00:00+00' + minute * interval '1 min', probe, object, status,
+            CASE WHEN status <> 'ok' THEN 'what went wrong' END, label, args, 'Linux 6.1', '15.4', 'here', 'sda', '7', 'postgres',
+            '{"shared_buffers": "128MB"}',
+            jsonb_build_array(jsonb_build_object('device', 'sda', 'scheduler', 'none', 'read_ahead_kb', read_ahead_kb)));
+  INSERT INTO io_probe_results SELECT id, n, row FROM jsonb_array_elements(rows) WITH ORDINALITY AS r (row, n);
+  SELECT id;
+END;
+-- ln is off by this much: eleven of them have the standard deviation 0.1
+CREATE FUNCTION off(n int) RETURNS float8 RETURN exp(CASE WHEN n = 0 THEN 0 WHEN n % 2 = 0 THEN 0.1 ELSE -0.1 END);
+CREATE FUNCTION seqscan(rate float8) RETURNS jsonb
+  RETURN jsonb_build_array(jsonb_build_object('path', 'direct', 'mib_per_s', rate));
+
+-- one run of each probe: what is compared of it
+SELECT store(1, 0, 'seqscan', '[{"path": "direct", "mib_per_s": 500, "ci_low_us": 15, "ci_high_us": 17},
+                                {"path": "server", "mib_per_s": null, "status": "void"},
+                                {"path": "os", "mib_per_s": 250.5, "ci_low_us": null, "ci_high_us": null}]');
+SELECT store(2, 0, 'random', '[{"path": "direct", "iops": 9000, "ci_low_iops": 8100, "ci_high_iops": 9900, "lat_p50_us": 100,
+                                "lat_p99_us": 400}]', 'nightly');
+SELECT store(3, 0, 'depth', '[{"depth": 1, "iops": 9000}, {"depth": 16, "iops": 90000}]');
+SELECT store(4, 0, 'readahead', '[{"window_kb": 128, "mode": "kernel", "mib_per_s": 1000},
+                                  {"window_kb": 128, "mode": "emulated", "mib_per_s": 990}]');
+SELECT store(5, 0, 'sync', '[{"section": "open_sync_size", "method": "open_sync", "writes": 4, "write_kb": 4, "direct": true,
+                              "ops_per_s": 100, "ci_low_us": 9000, "ci_high_us": 11000},
+                             {"section": "other_fd", "method": "fsync", "writes": 1, "write_kb": 8, "direct": false, "ops_per_s": 50},
+                             {"section": "wal_segment", "method": "open_datasync", "writes": 1, "write_kb": 8, "direct": true,
+                              "ops_per_s": 200, "lat_p99_us": 7000}]', object => 'wal');
+SELECT store(6, 0, 'page_cost', '[{"tier": "device", "pattern": "sparse", "density": 0.05, "depth": 4, "us_per_block": 20},
+                                  {"tier": "cpu", "pattern": "tuple", "us_per_block": 5}]');
+SELECT store(7, 0, 'ping', '[{"op": "read", "warmup": true, "time_us": 900}, {"op": "read", "warmup": false, "time_us": 100},
+                             {"op": "write", "warmup": false, "time_us": 70}, {"op": "read", "warmup": false, "time_us": 300},
+                             {"op": "read", "warmup": false, "time_us": null}]');
+SELECT store(8, 0, 'device', '[{"device": "sda"}]', object => 'devices');
+SELECT store(9, 0, 'seqscan', '[]', status => 'failed', object => 'public.bad');
+SELECT run_id, probe, object, item, metric, value, unit, error, more_is_better, ordinal FROM io_probe_metrics
+  ORDER BY run_id, ordinal, metric;
+
+-- the latest of each series that succeeded: other arguments are another series, another seed is not
+SELECT store(10, 1, 'random', '[{"path": "os", "iops": 8000}]', args => '{"seed": 5}');
+SELECT store(11, 2, 'random', '[{"path": "direct", "iops": 7000}]', 'deep', args => '{"depth": 8, "seed": 6}');
+SELECT store(12, 3, 'random', '[{"path": "direct", "iops": 6000}]', status => 'skipped');
+SELECT probe, object, item, metric, value, unit, age = now() - timestamptz '2026-01-01 00:00+00' - interval '1 min' AS a_minute,
+       run_id, label, datname, host
+  FROM io_probe_latest WHERE probe = 'random' ORDER BY item, metric;
+SELECT count(*), count(DISTINCT run_id) FROM io_probe_latest;
+DELETE FROM io_probe_runs;
+
+-- eleven runs before: t(0.975, 10) = 2.2281 times 0.1 times the root of 2 is a factor of 1.3704
+SELECT count(store(n, n, 'seqscan', seqscan(500 * off(n))))
+  FROM generate_series(0, 10) n;
+SELECT store(20, 20, 'seqscan', seqscan(500)), store(21, 21, 'seqscan', seqscan(686)), store(22, 21, 'seqscan', seqscan(684)),
+            store(23, 21, 'seqscan', seqscan(366)), store(24, 21, 'seqscan', seqscan(364)), store(25, 21, 'seqscan', '[]'),
+            store(26, 21, 'seqscan', '[{"path": "direct", "mib_per_s": 900, "ci_low_us": 6, "ci_high_us": 14},
+                                       {"path": "os", "mib_per_s": 800}]'),
+            store(27, 21, 'seqscan', '[{"path": "direct", "mib_per_s": 900, "ci_low_us": 7, "ci_high_us": 13}]');
+SELECT b.id, c.probe, item, metric, unit, a, b, ratio, verdict, noise_pct, runs, object, notes
+  FROM generate_series(20, 25) AS b (id), io_probe_compare(20, b.id) AS c;
+-- the other way round, and beside itself
+SELECT a, b, ratio, verdict, noise_pct, runs FROM io_probe_compare(24, 20);
+-- the error within the runs, when it is the larger one: 0.4, and of both the root of 0.4² + 0.3²
+SELECT item, a, b, ratio, verdict, noise_pct, runs, notes FROM io_probe_compare(20, 26);
+SELECT item, a, b, ratio, verdict, noise_pct, runs FROM io_probe_compare(27, 26);
+
+-- of a latency less is better; what is only rounded is the same
+SELECT count(store(n, n, 'random', jsonb_build_array(jsonb_build_object('path', 'os', 'iops', 1000, 'lat_p50_us', 100 * off(n - 30)))))
+  FROM generate_series(30, 40) n;
+SELECT store(41, 41, 'random', '[{"path": "os", "iops": 1009, "lat_p50_us": 100}]'),
+            store(42, 42, 'random', '[{"path": "os", "iops": 1030, "lat_p50_us": 145}]');
+SELECT metric, a, b, ratio, verdict, noise_pct, runs FROM io_probe_compare(30, 41);
+SELECT metric, a, b, ratio, verdict, noise_pct, runs FROM io_probe_compare(41, 42);
+
+-- fewer than ten runs before say nothing, and nor do those of another configuration, other arguments, another object, or later ones
+SELECT count(store(n, n, 'depth', '[{"depth": 2, "iops": 100}]'))
+  FROM generate_series(50, 58) n;
+SELECT count(store(100 + n, n, 'depth', '[{"depth": 2, "iops": 100}]', read_ahead_kb => 256))
+  FROM generate_series(50, 58) n;
+SELECT count(store(200 + n, n, 'depth', '[{"depth": 2, "iops": 100}]', args => '{"duration": "1 s"}'))
+  FROM generate_series(50, 58) n;
+SELECT count(store(300 + n, n, 'depth', '[{"depth": 2, "iops": 100}]', object => 'public.other'))
+  FROM generate_series(50, 58) n;
+SELECT count(store(400 + n, n, 'depth', '[{"depth": 2, "iops": 100}]', status => 'failed'))
+  FROM generate_series(50, 58) n;
+SELECT count(store(n, n, 'depth', '[{"depth": 2, "iops": 100}]'))
+  FROM generate_series(62, 70) n;
+SELECT store(60, 60, 'depth', '[{"depth": 2, "iops": 100}]'), store(61, 61, 'depth', '[{"depth": 2, "iops": 300}]');
+SELECT item, a, b, ratio, verdict, noise_pct, runs, notes FROM io_probe_compare(60, 61);
+SELECT store(59, 59, 'depth', '[{"depth": 2, "iops": 100}]');
+SELECT item, a, b, ratio, verdict, noise_pct, runs, notes FROM io_probe_compare(60, 61);
+DELETE FROM io_probe_runs;
+
+-- settings that differ; each configuration has a mean of its own
+SELECT count(store(n, n, 'seqscan', seqscan(500 * off(n + 1)))),
+       count(store(20 + n, n, 'seqscan', seqscan(50 * off(n + 1)), read_ahead_kb => 0))
+  FROM generate_series(0, 5) n;
+SELECT store(30, 30, 'seqscan', seqscan(500)), store(31, 31, 'seqscan', seqscan(50), read_ahead_kb => 0);
+SELECT * FROM io_probe_compare(30, 31);
+UPDATE io_probe_runs SET kernel = 'Linux 6.2', device = 'sda,sdb', host = 'there', in_recovery = false, args = '{"seed": 3}',
+  settings = '{"shared_buffers": "256MB", "io_method": "worker"}', leaves = leaves || '{"scheduler": "bfq"}' WHERE id = 31;
+SELECT metric, a_setting, b_setting FROM io_probe_compare(30, 31) WHERE verdict IS NULL;
+SELECT metric, a_setting, b_setting FROM io_probe_compare(31, 31) WHERE verdict IS NULL;
+
+-- a device that was slow for a while is found slow, and found fast again
+SELECT count(store(n, n, 'seqscan', seqscan(500 * off(n) / CASE WHEN n BETWEEN 65 AND 74 THEN 2 ELSE 1 END),
+                                             object => 'public.slow'))
+  FROM generate_series(50, 79) n;
+SELECT a.id, b.id, round(ratio::numeric, 2) AS ratio, verdict, round(noise_pct) AS noise_pct, runs
+  FROM (VALUES (64, 67), (64, 69), (64, 74), (74, 76), (65, 73), (64, 78)) AS p (a, b), io_probe_compare(p.a, p.b) c,
+       LATERAL (SELECT p.a) AS a (id), LATERAL (SELECT p.b) AS b (id);
+DELETE FROM io_probe_runs;
+
+-- labels: geometric means; six runs each, ten degrees of freedom: 2.2281 times 0.10954 times the root of 1/6 + 1/6
+SELECT count(store(n, n, 'seqscan', seqscan(500 * off(n + 1)), 'before')),
+       count(store(10 + n, 10 + n, 'seqscan', seqscan(585 * off(n + 1)), 'after')),
+       count(store(20 + n, n, 'random', '[{"path": "os", "iops": 100}]', 'before', args => jsonb_build_object('seed', n))),
+       count(store(30 + n, 10 + n, 'random', '[{"path": "os", "iops": 98}]', 'after', args => jsonb_build_object('seed', 30 + n), read_ahead_kb => 0)),
+       count(store(40 + n, n, 'depth', '[{"depth": 2, "iops": 100}]', 'before')),
+       count(store(50 + n, n, 'depth', '[{"depth": 2, "iops": 100}]', 'else')),
+       count(store(60 + n, n, 'seqscan', '[]', 'before', status => 'failed'))
+  FROM generate_series(0, 5) n;
+SELECT * FROM io_probe_compare('before', 'after');
+-- runs of another cluster may bear the label, and runs without one are history, too
+UPDATE io_probe_runs SET system_identifier = '8' WHERE label = 'after';
+SELECT count(store(n, n - 80, 'seqscan', seqscan(500)))
+  FROM generate_series(80, 89) n;
+SELECT probe, item, metric, a, b, ratio, verdict, noise_pct, runs, a_setting, b_setting, object, notes
+  FROM io_probe_compare('before', 'after');
+SELECT probe, metric, a, b, ratio, verdict FROM io_probe_compare('before', 'before');
+
+-- what can't be compared
+DO $$
+DECLARE
+  query text;
+  about text;
+  hint text;
+  detail text;
+BEGIN
+  FOREACH query IN ARRAY '{"1, 12345678901", "NULL, 1", "1, NULL", "1, 20", "1, 60", "''before'', ''never''",
+                           "NULL::text, ''after''", "''after'', ''else''"}'::text[] LOOP
+    BEGIN
+      EXECUTE format('SELECT FROM io_probe_compare(%s)', query);
+      RAISE NOTICE '%: nothing', query;
+    EXCEPTION WHEN OTHERS THEN
+      GET STACKED DIAGNOSTICS about = MESSAGE_TEXT, hint = PG_EXCEPTION_HINT, detail = PG_EXCEPTION_DETAIL;
+      RAISE NOTICE '%: % % % %', query, SQLSTATE, about, detail, hint;
+    END;
+  END LOOP;
+END $$;
+DELETE FROM io_probe_runs;
+
+-- changes: t(0.975, 10) = 2.2281 times 0.1 times the root of 1 + 1/11 is a factor of 1.2620
+SELECT count(store(n, n, 'seqscan', seqscan(500 * off(n)))),
+       count(store(20 + n, n, 'seqscan', seqscan(500 * off(n)), object => 'public.slower')),
+       count(store(40 + n, n, 'ping', jsonb_build_array(jsonb_build_object('op', 'read', 'time_us', 100 * off(n)))))
+  FROM generate_series(0, 10) n;
+SELECT count(store(n, n, 'seqscan', seqscan(500), object => 'public.new'))
+  FROM generate_series(60, 68) n;
+SELECT store(80, 80, 'seqscan', seqscan(625)), store(81, 81, 'seqscan', seqscan(395), object => 'public.slower'),
+  store(82, 82, 'ping', '[{"op": "read", "time_us": 79}, {"op": "write", "time_us": 50}]'),
+  store(83, 83, 'seqscan', seqscan(800), object => 'public.new'),
+  store(84, 84, 'seqscan', '[]', object => 'public.slower', status => 'failed');
+SELECT probe, object, item, metric, unit, before, now, ratio, verdict, noise_pct, runs,
+       since - timestamptz '2026-01-01 00:00+00' AS since, run_id FROM io_probe_changes();
+SELECT object, item, verdict FROM io_probe_changed;
+-- of the last two: 2.2622 times 0.10541 times the root of 1/2 + 1/10
+SELECT object, item, before, now, ratio, verdict, noise_pct, runs, since - timestamptz '2026-01-01 00:00+00' AS since, run_id
+  FROM io_probe_changes(2);
+SELECT count(*), bool_and(verdict = 'unknown' AND before IS NULL) FROM io_probe_changes(1000);
+SELECT FROM io_probe_changes(0);
+SELECT FROM io_probe_changes(1001);
+SELECT count(*) FROM io_probe_changes(NULL);
+-- of more than thirty runs before, the latest thirty count; one that is far off is noise
+SELECT count(store(n, n, 'seqscan', seqscan(CASE WHEN n < 140 THEN 5 ELSE 500 END), object => 'public.long'))
+  FROM generate_series(100, 170) n;
+SELECT before, now, verdict, noise_pct, runs FROM io_probe_changes() WHERE object = 'public.long';
+SELECT a, b, verdict, noise_pct, runs FROM io_probe_compare(169, 170);
+
+-- who may: pg_monitor reads all of it
+CREATE ROLE regress_io_probe_nobody;
+SET ROLE pg_monitor;
+SELECT count(*) > 0 AS metrics FROM io_probe_metrics;
+SELECT count(*) > 0 AS latest FROM io_probe_latest;
+SELECT count(*) AS changed FROM io_probe_changed;
+SELECT count(*) AS compared FROM io_probe_compare(1, 80);
+SET ROLE regress_io_probe_nobody;
+SELECT FROM io_probe_metrics;
+SELECT FROM io_probe_latest;
+SELECT FROM io_probe_changed;
+SELECT FROM io_probe_compare(1, 80);
+SELECT FROM io_probe_compare('a', 'b');
+SELECT FROM io_probe_changes();
+-- nor does EXECUTE alone do: the runs are read with the caller's rights
+RESET ROLE;
+GRANT EXECUTE ON FUNCTION io_probe_compare(bigint, bigint), io_probe_changes(integer) TO regress_io_probe_nobody;
+SET ROLE regress_io_probe_nobody;
+SELECT FROM io_probe_compare(1, 80);
+SELECT FROM io_probe_changes();
+RESET ROLE;
+DROP OWNED BY regress_io_probe_nobody;
+DROP ROLE regress_io_probe_nobody;
+
+-- wherever the extension is, and whatever search_path says
+CREATE SCHEMA "Elsewhere of it";
+CREATE SCHEMA trap;
+CREATE FUNCTION trap.io_probe_equal(text, text) RETURNS bool LANGUAGE plpgsql AS $$ BEGIN RAISE 'trapped'; END $$;
+CREATE OPERATOR trap.= (LEFTARG = text, RIGHTARG = text, FUNCTION = trap.io_probe_equal);
+ALTER EXTENSION pg_io_probe SET SCHEMA "Elsewhere of it";
+SET search_path = trap, pg_catalog, "Elsewhere of it";
+SELECT count(*) AS compared FROM io_probe_compare(1, 80);
+SELECT count(*) AS changed FROM io_probe_changed;
+RESET search_path;
+ALTER EXTENSION pg_io_probe SET SCHEMA public;
+DROP SCHEMA trap CASCADE;
+DROP SCHEMA "Elsewhere of it";
+DELETE FROM io_probe_runs;
+DROP FUNCTION store, off, seqscan;

@@ -1,0 +1,313 @@
+#!/usr/bin/env -S python3 -B
+"""Runs that are kept, whatever happens meanwhile: another probe, a cancel, a device that fails, the end of a process."""
+
+import os
+import random
+import signal
+import statistics
+import threading
+import time
+import unittest
+
+from ddl import Standby
+from lib import IS_ROOT, Failure, Process, Session, Watched, dense_table, literal, main, say, segment_file, wait_for
+from lib import wait_for_probe
+from servers import Server
+from storage import LoopDevice, create_tablespace
+
+BLOCKS = 1024
+MIB = 1 << 20
+KILLS = 4
+FAILURES = 200
+LASTING = {"paths": ["direct"], "duration": "60 s", "options": {"max_mib_per_s": 1}}
+BRIEF = {"paths": ["direct"], "duration": "100 ms"}
+
+
+def record(args, probe="seqscan", rel="probed", label=None):
+    """A query that records a probe."""
+    on = f"rel => {literal(rel)}, " if rel else ""
+    named = f", label => {literal(label)}" if label else ""
+    return f"SELECT io_probe_record({literal(probe)}, {on}args => {literal(args)}{named})"
+
+
+def measure(args):
+    """A query that measures without storing."""
+    return f"SELECT io_probe_measure('seqscan', 'probed', {literal(args)})"
+
+
+def run_of(session, number):
+    """What is stored of a run."""
+    return session.row(f"SELECT * FROM io_probe_runs WHERE id = {number}")
+
+
+def stored(session):
+    """The numbers of all runs, each with how many rows it has."""
+    rows = session.rows("SELECT id, (SELECT count(*) FROM io_probe_results WHERE run_id = id) AS rows FROM io_probe_runs")
+    return {row["id"]: row["rows"] for row in rows}
+
+
+class Keeping(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.control = Session()
+        cls.addClassCleanup(cls.control.close)
+        dense_table(cls.control, "probed", BLOCKS)
+
+    def setUp(self):
+        self.first, self.second = Session(), Session()
+        self.addCleanup(self.first.close)
+        self.addCleanup(self.second.close)
+        self.before = stored(self.control)
+
+    def assert_nothing_stored(self):
+        self.assertEqual(stored(self.control), self.before)
+
+    def assert_nothing_held(self, session):
+        held = f"SELECT locktype, mode FROM pg_locks WHERE pid = {session.pid} AND locktype = 'advisory'"
+        self.assertEqual(self.control.rows(held), [])
+        self.assertEqual(self.control.rows("SELECT * FROM io_probe_progress()"), [])
+
+    def test_a_cancel_is_not_swallowed(self):
+        for query in [record(LASTING), measure(LASTING)]:
+            with self.subTest(query):
+                self.first.start(query)
+                wait_for_probe(self.control, self.first.pid)
+                self.control.value(f"SELECT pg_cancel_backend({self.first.pid})")
+                with self.assertRaises(Failure) as raised:
+                    self.first.finish()
+                self.assertEqual(raised.exception.sqlstate, "57014")
+                self.assert_nothing_stored()
+                self.assert_nothing_held(self.first)
+        # One that the transaction survives, as far as it goes.
+        self.first.start(f"""DO $$ BEGIN PERFORM ({record(LASTING)});
+            EXCEPTION WHEN query_canceled THEN PERFORM ({record(BRIEF, label="after")}); END $$""")
+        wait_for_probe(self.control, self.first.pid)
+        self.control.value(f"SELECT pg_cancel_backend({self.first.pid})")
+        self.first.finish()
+        (run,) = self.control.rows("SELECT status FROM io_probe_runs WHERE label = 'after'")
+        self.assertEqual(run["status"], "ok")
+
+    def test_a_statement_timeout_is_not_swallowed(self):
+        self.first.run("SET statement_timeout = 300")
+        with self.assertRaises(Failure) as raised:
+            self.first.run(record(LASTING))
+        self.assertEqual(raised.exception.sqlstate, "57014")
+        self.assert_nothing_stored()
+
+    def test_a_session_that_is_ended(self):
+        self.first.start(record(LASTING))
+        wait_for_probe(self.control, self.first.pid)
+        self.control.value(f"SELECT pg_terminate_backend({self.first.pid})")
+        with self.assertRaises(Failure) as raised:
+            self.first.finish()
+        self.assertEqual(raised.exception.sqlstate, "57P01")
+        wait_for(lambda: not Process(self.first.pid).exists(), "the end of the process")
+        self.assert_nothing_stored()
+
+    def test_two_at_once(self):
+        """The second is kept as skipped, or waits, as its arguments say."""
+        self.first.start(record(LASTING))
+        wait_for_probe(self.control, self.first.pid)
+        *warning, number = self.second.run(record(BRIEF, label="second"))
+        self.assertRegex("\n".join(warning), r"^WARNING:  01000: probe \"seqscan\" was skipped: another probe is running\n"
+                                             r"DETAIL:  SQLSTATE is 55006\.")
+        run = run_of(self.control, number)
+        self.assertEqual((run["status"], run["sqlstate"], run["message"], run["label"], run["object"]),
+                         ("skipped", "55006", "another probe is running", "second", "public.probed"))
+        self.assertEqual(stored(self.control)[int(number)], 0)
+        with self.subTest("in a transaction that goes on"):
+            self.second.run("BEGIN; CREATE TABLE other (id bigint)")
+            self.second.run(f"INSERT INTO other {record(BRIEF)}")
+            self.second.run("COMMIT")
+            (run,) = self.second.rows("SELECT status FROM io_probe_runs JOIN other USING (id)")
+            self.assertEqual(run["status"], "skipped")
+            self.second.run("DROP TABLE other")
+        with self.subTest("waiting, but not for ever"):
+            patient = {**BRIEF, "options": {"wait": True}}
+            self.second.run("SET lock_timeout = 200")
+            number = self.second.run(record(patient))[-1]
+            self.assertEqual(run_of(self.control, number)["sqlstate"], "55P03")
+            self.second.run("RESET lock_timeout")
+        with self.subTest("waiting"):
+            self.second.start(record(patient))
+            waits = f"SELECT * FROM pg_locks WHERE pid = {self.second.pid} AND locktype = 'advisory' AND NOT granted"
+            wait_for(lambda: self.control.rows(waits), "the second to wait")
+            self.control.value(f"SELECT pg_cancel_backend({self.first.pid})")
+            (number,) = self.second.finish()
+            self.assertEqual(run_of(self.control, number)["status"], "ok")
+        self.assertRaises(Failure, self.first.finish)
+
+    def test_many_failures_in_one_transaction(self):
+        """They add up to nothing but their rows."""
+        self.first.start(record(LASTING))
+        wait_for_probe(self.control, self.first.pid)
+        self.second.run("SET client_min_messages = error; BEGIN")
+        many = f"{record(BRIEF, label='many')} FROM generate_series(1, {FAILURES})"
+        self.second.run(many)
+        process = Process(self.second.pid)
+        held = process.threads(), process.descriptors()
+        with Watched(self.second) as watched:
+            self.second.run(many)
+        say(f"{FAILURES} skipped runs: {watched}")
+        self.second.run("COMMIT")
+        kept = "SELECT count(*) FROM io_probe_runs WHERE label = 'many' AND status = 'skipped'"
+        self.assertEqual(self.control.value(kept), 2 * FAILURES)
+        self.assertLess(watched.memory, 16 * MIB)
+        self.assertEqual((process.threads(), process.descriptors()), held)
+
+    def test_a_device_that_fails(self):
+        if not IS_ROOT:
+            self.skipTest("not root")
+        disk = LoopDevice(64 * MIB)
+        self.addCleanup(disk.remove)
+        place = create_tablespace(self.first, "elsewhere", disk.mount_point)
+        self.addCleanup(self.control.run, "DROP TABLE failing; DROP TABLESPACE elsewhere")
+        dense_table(self.first, "failing", BLOCKS, place)
+        self.first.run("SELECT * FROM io_probe_evict('failing')")
+        process = Process(self.first.pid)
+        self.first.run(record(BRIEF))
+        with disk.cut_short_within(segment_file(self.first, "failing")):
+            held = process.threads(), process.descriptors()
+            for path, message in [("direct", "could not read file "), ("server", "could not read block"),
+                                  ("os", "could not read file ")]:
+                with self.subTest(path):
+                    *warning, number = self.first.run(record({"paths": [path]}, rel="failing", label="EIO"))
+                    self.assertRegex("\n".join(warning), r"^WARNING:  01000: probe \"seqscan\" failed: could not read ")
+                    run = run_of(self.control, number)
+                    self.assertEqual((run["status"], run["sqlstate"], run["label"]), ("failed", "58030", "EIO"))
+                    self.assertTrue(run["message"].startswith(message), run["message"])
+                    self.assertEqual((run["spcname"], run["device"]), ("elsewhere", os.path.basename(disk.device)))
+                    self.assertEqual(stored(self.control)[int(number)], 0)
+                    self.assert_nothing_held(self.first)
+            self.assertEqual((process.threads(), process.descriptors()), held)
+        (number,) = self.first.run(record({"paths": ["direct"]}, rel="failing"))
+        self.assertEqual(run_of(self.control, number)["status"], "ok")
+
+    def test_a_relation_that_goes_meanwhile(self):
+        """Its names stay."""
+        dense_table(self.control, "going", 64)
+        (number,) = self.first.run(record(BRIEF, rel="going"))
+        self.control.run("DROP TABLE going")
+        row = self.second.row(f"SELECT relname, status, relid FROM io_probe_seqscan_history WHERE run_id = {number}")
+        self.assertEqual((row["relname"], row["status"]), ("going", "ok"))
+        with self.assertRaises(Failure) as raised:
+            self.first.run(f"SELECT io_probe_record('seqscan', {row['relid']})")
+        self.assertEqual(raised.exception.sqlstate, "42P01")
+
+    def test_standby(self):
+        standby = Standby(self.control)
+        self.addCleanup(standby.stop)
+        standby.start()
+        standby.catch_up()
+        with Session(host=standby.host) as session, Session(host=standby.host) as other:
+            for query in [record(LASTING), "SELECT io_probe_import('{}')", "SELECT io_probe_prune('1 year')"]:
+                with self.subTest(query):
+                    with self.assertRaises(Failure) as raised:
+                        session.run(query)
+                    self.assertEqual(raised.exception.sqlstate, "55000")
+                    self.assertRegex(str(raised.exception), r"HINT: .*io_probe_measure.*io_probe_import")
+            (value,) = session.run(measure(BRIEF))
+            session.start(measure(LASTING))
+            wait_for_probe(other, session.pid)
+            *warning, skipped = other.run(measure(BRIEF))
+            self.assertIn("another probe is running", "\n".join(warning))
+        for result, status, rows in [(value, "ok", 1), (skipped, "skipped", 0)]:
+            (number,) = self.first.run(f"SELECT io_probe_import({literal(result)}, 'of the standby')")
+            run = run_of(self.control, number)
+            self.assertEqual((run["status"], run["in_recovery"], run["label"]), (status, True, "of the standby"))
+            self.assertEqual(stored(self.control)[int(number)], rows)
+            mine = run_of(self.control, self.first.run(record(BRIEF))[-1])
+            self.assertEqual(run["system_identifier"], mine["system_identifier"])
+            self.assertNotEqual(run["series"], mine["series"])
+
+    def test_what_it_adds(self):
+        """Printed, not judged."""
+
+        def median(query):
+            times = []
+            for _ in range(40):
+                started = time.monotonic()
+                self.first.run(query)
+                times.append((time.monotonic() - started) * 1000)
+            return statistics.median(times)
+
+        alone = median("SELECT count(*) FROM io_probe_counters()")
+        measured = median("SELECT io_probe_measure('counters') IS NULL")
+        recorded = median("SELECT io_probe_record('counters')")
+        say(f"counters: {alone:.2f} ms, measured {measured:.2f} ms, recorded and committed {recorded:.2f} ms")
+
+
+class Kills(unittest.TestCase):
+    """What was committed is there after the next start; what was not has left nothing."""
+
+    def setUp(self):
+        if not IS_ROOT:
+            self.skipTest("not root")
+        self.server = Server("killed")
+        self.addCleanup(self.server.remove)
+        self.server.start()
+        with self.server.session() as session:
+            session.run("CREATE EXTENSION pg_io_probe")
+            dense_table(session, "probed", BLOCKS)
+
+    def writer(self, returned):
+        """Records until the server is gone, and keeps the numbers that it was given."""
+        try:
+            with self.server.session() as session:
+                while True:
+                    returned.append(int(session.run(record({}, probe="counters", rel=None))[-1]))
+        except (Failure, BrokenPipeError, ValueError):
+            pass
+
+    def assert_all_there(self, returned):
+        with wait_for(self.connection, "the server to be back", 60) as session:
+            runs = stored(session)
+            self.assertEqual(set(returned) - set(runs), set())
+            self.assertNotIn(0, runs.values())
+            self.assertEqual(session.value("SELECT count(*) FROM io_probe_runs WHERE label = 'in the middle'"), 0)
+            (number,) = session.run(record(BRIEF))
+            self.assertGreater(int(number), max(runs))
+            self.assertEqual(run_of(session, number)["status"], "ok")
+
+    def connection(self):
+        try:
+            return self.server.session()
+        except (Failure, BrokenPipeError, ValueError):
+            return None
+
+    def test_kills_at_random_moments(self):
+        seed = random.randrange(1 << 32)
+        say(f"seed {seed}")
+        moments = random.Random(seed)
+        returned = []
+        for _ in range(KILLS):
+            writer = threading.Thread(target=self.writer, args=[returned])
+            writer.start()
+            wait_for(lambda enough=len(returned) + 3: len(returned) >= enough, "some runs", 30)
+            time.sleep(moments.uniform(0, 0.05))
+            self.server.kill()
+            writer.join()
+            self.server.start()
+            self.assert_all_there(returned)
+        say(f"{len(returned)} runs before {KILLS} kills")
+
+    def test_kill_in_the_middle_of_a_probe(self):
+        returned = []
+        for kill in [lambda session: os.kill(session.pid, signal.SIGKILL), lambda _: self.server.kill()]:
+            with self.server.session() as session, self.server.session() as control:
+                returned += [int(session.run(record(BRIEF))[-1]) for _ in range(3)]
+                session.start(record(LASTING, label="in the middle"))
+                wait_for_probe(control, session.pid)
+                kill(session)
+                self.assertRaises(Failure, session.finish)
+            if not self.is_running():
+                self.server.start()
+            self.assert_all_there(returned)
+
+    def is_running(self):
+        postmaster = self.server.postmaster()
+        return postmaster is not None and Process(postmaster).exists()
+
+
+if __name__ == "__main__":
+    main()

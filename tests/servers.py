@@ -1,0 +1,56 @@
+"""Further servers of the client tests: each with a folder, a socket and a superuser `postgres` of its own."""
+
+import os
+import shutil
+import signal
+
+from lib import TEST_TMP, Session, as_server, literal, read, wait_for
+
+
+class Server:
+    """A new server."""
+
+    def __init__(self, name):
+        self.host = os.path.join(TEST_TMP, name)
+        self.data = os.path.join(self.host, "data")
+        as_server("mkdir", self.host)
+        as_server("initdb", "-D", self.data, "-U", "postgres", "-A", "trust", "--no-locale", "-E", "UTF8", "--no-sync")
+        self.configure({"listen_addresses": "", "unix_socket_directories": self.host, "port": os.environ["PGPORT"]})
+
+    def configure(self, settings):
+        """Adds settings, which hold from the next start on."""
+        with open(os.path.join(self.data, "postgresql.conf"), "a", encoding="utf-8") as file:
+            for name, value in settings.items():
+                file.write(f"{name} = {literal(str(value))}\n")
+
+    def start(self):
+        """Starts it, also after kill."""
+        log = os.path.join(self.host, "log")
+        as_server("pg_ctl", "start", "-w", "-t", "60", "-D", self.data, "-l", log)
+
+    def session(self, database="postgres"):
+        """A session there."""
+        return Session(database, self.host)
+
+    def address(self, database="postgres"):
+        """Its address as libpq reads it."""
+        return f"host={self.host} port={os.environ['PGPORT']} user=postgres dbname={database}"
+
+    def kill(self):
+        """Ends all its processes at once, as if the machine had stopped."""
+        postmaster = self.postmaster()
+        os.kill(postmaster, signal.SIGSTOP)  # it starts none meanwhile
+        children = read(f"/proc/{postmaster}/task/{postmaster}/children").split()
+        for pid in [*map(int, children), postmaster]:
+            os.kill(pid, signal.SIGKILL)
+        wait_for(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in children), "the end of its processes")
+
+    def postmaster(self):
+        """The number of its first process; None when it does not run."""
+        return int((read(os.path.join(self.data, "postmaster.pid")).split() or [0])[0]) or None
+
+    def remove(self):
+        """Stops it, and leaves nothing of it."""
+        if self.postmaster():
+            as_server("pg_ctl", "stop", "-m", "immediate", "-D", self.data)
+        shutil.rmtree(self.host)
