@@ -80,9 +80,9 @@ SELECT path, complete, notes::text LIKE '%rate-limited%' AS limited,
   FROM io_probe_seqscan('sized', '{os}', '100 ms', options => '{"max_bytes": 1000000}');
 -- nor does a default exceed a cap
 SET pg_io_probe.max_depth = 4;
-SELECT path, complete, elapsed_ms >= 95 AS duration, blks_scanned BETWEEN 1 AND elapsed_ms / 10 + 2 AS rate
+SELECT path, complete, elapsed_ms >= 50 AS duration, blks_scanned BETWEEN 1 AND elapsed_ms / 10 + 2 AS rate
   FROM io_probe_seqscan('sized', '{os}');
-SELECT path, complete, elapsed_ms >= 95 AS duration, fetches BETWEEN 1 AND elapsed_ms / 10 + 2 AS rate
+SELECT path, complete, elapsed_ms >= 50 AS duration, fetches BETWEEN 1 AND elapsed_ms / 10 + 2 AS rate
   FROM io_probe_random('sized', '{os}');
 RESET pg_io_probe.max_duration;
 RESET pg_io_probe.max_iops;
