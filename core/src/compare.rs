@@ -79,7 +79,7 @@ impl Noise {
 
     /// The same where a group, in the order of time, may have been at different levels, as the runs of a device are that
     /// was throttled for a while: each level has a mean of its own. Else such a step would hide itself. Only steps count
-    /// that are large and clear ([`STEP`], [`CLEAR`]), so that noise stays noise.
+    /// that are large and clear, so that noise stays noise.
     pub fn of_levels(groups: &[Vec<f64>]) -> Self {
         let mut levels = Vec::new();
         for group in groups {
