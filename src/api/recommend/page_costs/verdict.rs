@@ -1,7 +1,7 @@
 //! What a row says: the value, why, and when to keep what is set.
 
 use io_probe_core::cost::Estimate;
-use io_probe_core::cost::blend::Cost;
+use io_probe_core::cost::blend::{Blend, Cost, PageCosts};
 use io_probe_core::cost::choose::{Chosen, Regret, Settings, rounded};
 use io_probe_core::cost::curve::{self, Choice, Curve, Use};
 use serde_json::json;
@@ -22,6 +22,11 @@ const THE_UNIT: &str = "it is the unit in which the other costs are given";
 
 /// A concurrency whose reads take so many times those of the best is only kept because nothing better is sure.
 const MUCH_WORSE: f64 = 1.1;
+
+/// The interval of a cost, if it has one that is not so wide.
+fn narrow(cost: Cost) -> Option<(f64, f64)> {
+    cost.interval.filter(|(low, high)| (high - low) / 2.0 <= TOO_WIDE * cost.value)
+}
 
 /// Is its interval so wide, or unknown?
 pub(super) fn is_too_wide(time: Estimate) -> bool {
@@ -92,30 +97,56 @@ impl Advice<'_> {
                 .unknown("the hit ratios are not known: nothing was counted, or the OS cache can't be seen");
         }
         let Some(blend) = self.blend() else { return self.lacking(row) };
-        let cost = match unit {
-            Unit::SeqPage => blend.random_page_cost(self.in_force.cell.sequential),
-            Unit::Cpu => self.measured.times.tuple.and_then(|tuple| {
-                let costs = blend.in_cpu(tuple, planner::cpu_tuple_cost()?)?;
-                Some(if setting == Setting::SeqPageCost { costs.sequential } else { costs.random })
-            }),
+        let (cost, floor) = match (unit, self.in_cpu(blend)) {
+            (Unit::SeqPage, _) => (blend.random_page_cost(self.in_force.cell.sequential), 0.0),
+            (Unit::Cpu, Some(costs)) if setting == Setting::SeqPageCost => (Some(costs.sequential), 0.0),
+            (Unit::Cpu, Some(costs)) => {
+                (Some(costs.random), self.settled(Setting::SeqPageCost, costs.sequential))
+            }
+            (Unit::Cpu, None) => (None, 0.0),
         };
-        let Some(cost) = cost else { return self.lacking(row) };
+        let Some(measured) = cost else { return self.lacking(row) };
+        let cost = measured.at_least(floor);
+        let mut reason = self.reason(setting, cost);
+        if cost.value > measured.value {
+            reason += ", but no less than seq_page_cost";
+        }
         let row = row.rests_on("cost", figure(cost.value));
-        let Some((low, high)) =
-            cost.interval.filter(|(low, high)| (high - low) / 2.0 <= TOO_WIDE * cost.value)
-        else {
+        let Some((low, high)) = narrow(measured) else {
             return row.unknown(format!(
                 "{:.3} by the mean, but the interval is too wide to say: measure for longer, or when the device is idle",
                 cost.value
             ));
         };
-        let current = current_of(setting, self);
-        let row = row.between(rounded(low).to_string(), rounded(high).to_string());
-        if (low..=high).contains(&current) {
-            return row.keep(format!("{} is within the interval", self.reason(setting, cost)));
+        let row = row.between(rounded(low.max(floor)).to_string(), rounded(high.max(floor)).to_string());
+        let settled = self.settled(setting, cost);
+        if settled == self.current(setting) {
+            return row.keep(format!("{reason} is within the interval"));
         }
-        let value = rounded(cost.value).to_string();
-        row.alter(value.clone(), &value, self.reason(setting, cost))
+        row.alter(settled.to_string(), &settled.to_string(), reason)
+    }
+
+    /// Both page costs with the processor's as they are.
+    fn in_cpu(&self, blend: Blend) -> Option<PageCosts> {
+        blend.in_cpu(self.measured.times.tuple?, planner::cpu_tuple_cost()?)
+    }
+
+    /// What the setting is to be: what is set, unless it is wanted and surely outside the interval.
+    fn settled(&self, setting: Setting, cost: Cost) -> f64 {
+        let current = self.current(setting);
+        let wanted = self.call.wants(setting);
+        match narrow(cost) {
+            Some((low, high)) if wanted && !(low..=high).contains(&current) => rounded(cost.value),
+            _ => current,
+        }
+    }
+
+    /// What is set.
+    fn current(&self, setting: Setting) -> f64 {
+        match setting {
+            Setting::SeqPageCost => self.in_force.cell.sequential,
+            _ => self.in_force.cell.random,
+        }
     }
 
     /// What a ratio is made of.
@@ -236,12 +267,5 @@ impl Advice<'_> {
         }
         let now = score_in_force.map(|score| format!(", and {:.0} % at the present setting", over(score)));
         row.alter(value.to_string(), &value.to_string(), told(score) + &now.unwrap_or_default())
-    }
-}
-
-fn current_of(setting: Setting, advice: &Advice<'_>) -> f64 {
-    match setting {
-        Setting::SeqPageCost => advice.in_force.cell.sequential,
-        _ => advice.in_force.cell.random,
     }
 }
