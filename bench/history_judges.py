@@ -5,13 +5,14 @@
                                 device; history_judges.sh starts one
     history_judges.py --self-test
 
-Judged are cold scans through the OS cache, recorded by io_probe_record, each followed by dd over the same file, also
-cold, which says independently how fast the device is with its present settings.
+Judged are cold scans through the OS cache, recorded by io_probe_record.
 
     idle    RUNS (40) runs one after the other, each compared with each: of those pairs at most 7 % may be called
             different (a pair whose later run has fewer than 10 before it is "unknown")
     slow    then SLOW_RUNS (10) with read_ahead_kb 0, each compared with as many of the idle ones: all must be called
-            "worse", and the median of the ratios must be within 5 % of dd's
+            "worse"
+    half    then as many with the device throttled by the kernel to LIMIT (200) MiB/s, and as many with half of that, each
+            compared with each: all must be called "worse", and the median of the ratios must be within 5 % of a half
     speed   100,000 stored runs of 20 series: the medians of 9 calls, in milliseconds; goals are 50 ms, and 5 ms for what
             io_probe_record adds to a probe that takes next to no time itself. Planning is included, as is psql's own
             part of the time
@@ -25,6 +26,7 @@ import sys
 from random_judges import run, server_version
 
 LINE = "{:<6} {:<6} {:<30} {:>12} {:<10} {}"
+THROTTLE = "/sys/fs/cgroup/blkio/blkio.throttle.read_bps_device"
 GOAL_DIFFERENT_PCT = 7
 GOAL_RATIO_PCT = 5
 GOAL_MS = 50
@@ -47,19 +49,8 @@ SCAN = """'seqscan', 'judged', '{"paths": ["os"], "cold": true, "duration": "1 m
 
 
 def record():
-    """Records a scan, and has dd do the same: number of the run, and dd's MB a second."""
-    run_id = int(psql(f"SELECT io_probe_record({SCAN})"))
-    psql("SELECT FROM io_probe_evict('judged')")
-    file = os.path.join(os.environ["PGDATA"], psql("SELECT pg_relation_filepath('judged')"))
-    # It speaks on its standard error.
-    told = run(["sh", "-c", 'LC_ALL=C dd if="$0" of=/dev/null bs=8k 2>&1', file], as_server=True)
-    return run_id, dd_rate(told)
-
-
-def dd_rate(told):
-    """Bytes a second as dd prints them: 268435456 bytes (268 MB, 256 MiB) copied, 0.25 s, 1.1 GB/s."""
-    words = told.splitlines()[-1].split()
-    return int(words[0]) / float(words[words.index("copied,") + 1])
+    """Records a scan: the number of the run."""
+    return int(psql(f"SELECT io_probe_record({SCAN})"))
 
 
 def verdicts(earlier, later):
@@ -89,8 +80,7 @@ def judge(device):
     psql("CHECKPOINT")
     record()  # hint bits, and whatever else is new
     psql("DELETE FROM io_probe_runs")
-    idle = [record() for _ in range(int(os.environ.get("RUNS", 40)))]
-    ids = [run_id for run_id, _ in idle]
+    ids = [record() for _ in range(int(os.environ.get("RUNS", 40)))]
     found = verdicts(ids, ids)
     rates = json.loads(psql("SELECT json_agg(mib_per_s) FROM io_probe_seqscan_history"))
     cv = 100 * statistics.stdev(rates) / statistics.mean(rates)
@@ -109,13 +99,34 @@ def judge(device):
         slow = [record() for _ in range(int(os.environ.get("SLOW_RUNS", 10)))]
     finally:
         set_to(setting, before)
-    found = verdicts(ids[-len(slow) :], [run_id for run_id, _ in slow])
-    worse = sum(verdict == "worse" for verdict, _ in found)
-    say("slow", "called worse", f"{worse} of {len(found)}", "all", worse == len(found))
+    say_worse("slow", verdicts(ids[-len(slow) :], slow))
+
+    if not os.path.exists(THROTTLE):
+        print("half: not judged, the kernel here has no blkio controller of cgroup v1")
+        return
+    limit = int(os.environ.get("LIMIT", 200)) << 20
+    whole, half = throttled(device, limit, len(slow)), throttled(device, limit // 2, len(slow))
+    found = verdicts(whole, half)
+    say_worse("half", found)
     ratio = statistics.median(ratio for _, ratio in found)
-    truth = statistics.median(rate for _, rate in slow) / statistics.median(rate for _, rate in idle[-len(slow) :])
-    off = 100 * (ratio / truth - 1)
-    say("slow", f"ratio, {truth:.4f} by dd", f"{ratio:.4f}", f"within {GOAL_RATIO_PCT} %", abs(off) <= GOAL_RATIO_PCT)
+    say("half", "ratio", f"{ratio:.4f}", f"0.5, within {GOAL_RATIO_PCT} %", abs(ratio / 0.5 - 1) <= GOAL_RATIO_PCT / 100)
+
+
+def throttled(device, bytes_per_s, runs):
+    """So many runs while the kernel lets nobody read more of the device."""
+    with open(f"/sys/block/{device}/dev", encoding="ascii") as file:
+        number = file.read().strip()
+    set_to(THROTTLE, f"{number} {bytes_per_s}")
+    try:
+        return [record() for _ in range(runs)]
+    finally:
+        set_to(THROTTLE, f"{number} 0")
+
+
+def say_worse(what, found):
+    """All must be."""
+    worse = sum(verdict == "worse" for verdict, _ in found)
+    say(what, "called worse", f"{worse} of {len(found)}", "all", worse == len(found))
 
 
 def set_to(path, value):
@@ -205,7 +216,6 @@ def speed():
 
 def self_test():
     """Known answers."""
-    assert dd_rate("32768+0 records in\n268435456 bytes (268 MB, 256 MiB) copied, 0.25 s, 1.1 GB/s\n") == 1073741824
     assert share_of_different([["same", 1], ["better", 2], ["unknown", 1], ["worse", 0.5]]) == 50
     assert timings("Time: 0.512 ms\n\nTime: 61234.567 ms (01:01.235)\n") == [0.512, 61234.567]
     print("ok")

@@ -136,7 +136,7 @@ fn rows(sides: &Sides) -> Vec<CompareRow> {
 }
 
 fn add(pairs: &mut BTreeMap<(String, String, String), Pair>, values: Values, of_labels: bool) {
-    let Values { pair, whose, metric, ordinal, values, errors } = values;
+    let Values { pair, whose, metric, ordinal, values, errors, .. } = values;
     let key = (pair, metric.item.clone(), metric.metric.clone());
     let pair = pairs.entry(key).or_insert_with(|| Pair {
         metric: metric.clone(),

@@ -13,6 +13,9 @@ use crate::pg::{server, settings};
 /// and less of the present one.
 const MOST_EARLIER: u32 = 30;
 
+/// The same where labels are compared, with the labels' own runs: these are of many series.
+const MOST_EARLIER_OF_LABEL: u32 = 20;
+
 /// Runs of a label that count, of each series.
 const MOST_OF_LABEL: u32 = 50;
 
@@ -63,6 +66,19 @@ pub(crate) struct Values {
     pub(crate) values: Vec<f64>,
     /// See `io_probe_metrics.error`.
     pub(crate) errors: Vec<Option<f64>>,
+    /// Each one's place in time among all that are compared.
+    places: Vec<u32>,
+}
+
+impl Values {
+    /// In the order of time. Here, since the server would sort each group by itself, twice.
+    fn in_order(self) -> Self {
+        let mut order: Vec<usize> = (0..self.places.len()).collect();
+        order.sort_unstable_by_key(|index| self.places[*index]);
+        let values = order.iter().map(|index| self.values[*index]).collect();
+        let errors = order.iter().map(|index| self.errors[*index]).collect();
+        Self { values, errors, ..self }
+    }
 }
 
 /// A figure, see `io_probe_metrics`.
@@ -180,12 +196,15 @@ impl Sides<'_> {
     /// The figures of both, and of the runs before the later of them.
     pub(crate) fn figures(&self) -> Vec<Values> {
         // Those of a label say themselves how much they differ.
-        let known = if matches!(self, Sides::Labels(..)) { "count(*)" } else { "0" };
-        ask(|schema| {
+        let wanted = match self {
+            Sides::Labels(..) => format!("{MOST_EARLIER_OF_LABEL} - count(*)"),
+            Sides::Runs(..) => MOST_EARLIER.to_string(),
+        };
+        let values: Vec<Values> = ask(|schema| {
             format!(
                 "{}, kinds AS (
                      SELECT pair, series, configuration, max(max(started_at)) OVER (PARTITION BY pair) AS until,
-                            {MOST_EARLIER} - {known} AS wanted
+                            {wanted} AS wanted
                      FROM sides GROUP BY pair, series, configuration
                  ), chosen AS (
                      SELECT * FROM sides
@@ -197,19 +216,21 @@ impl Sides<'_> {
                                AND run.started_at < kinds.until AND run.id NOT IN (SELECT sides.id FROM sides)
                          ORDER BY run.started_at DESC, run.id DESC LIMIT greatest(kinds.wanted, 0)
                      ) AS past
+                 ), placed AS (
+                     SELECT *, row_number() OVER (ORDER BY started_at, id) AS place FROM chosen
                  )
                  SELECT chosen.pair, chosen.whose, found.probe, found.object, found.item, found.metric, found.unit,
                         found.more_is_better, min(found.ordinal) AS ordinal,
-                        array_to_json(array_agg(found.value ORDER BY chosen.started_at, chosen.id)) AS values,
-                        array_to_json(array_agg(found.error ORDER BY chosen.started_at, chosen.id)) AS errors
-                 FROM chosen, LATERAL (
+                        array_agg(found.value) AS values, array_agg(found.error) AS errors, array_agg(chosen.place) AS places
+                 FROM placed AS chosen, LATERAL (
                      SELECT * FROM {schema}.io_probe_metrics AS metrics WHERE metrics.run_id = chosen.id
                  ) AS found
                  GROUP BY chosen.pair, chosen.whose, chosen.series, chosen.configuration, found.probe, found.object,
                           found.item, found.metric, found.unit, found.more_is_better",
                 self.query(schema)
             )
-        })
+        });
+        values.into_iter().map(Values::in_order).collect()
     }
 
     /// What differs of the circumstances. Where a side has several values, they are all there.
@@ -274,8 +295,8 @@ pub(crate) fn recent(last: u32) -> Vec<Recent> {
              )
              SELECT found.probe, found.object, found.item, found.metric, found.unit, found.more_is_better,
                     min(found.ordinal) AS ordinal,
-                    coalesce(array_to_json(array_agg(found.value) FILTER (WHERE chosen.now)), '[]') AS now,
-                    coalesce(array_to_json(array_agg(found.value) FILTER (WHERE NOT chosen.now)), '[]') AS before,
+                    coalesce(array_agg(found.value) FILTER (WHERE chosen.now), '{{}}') AS now,
+                    coalesce(array_agg(found.value) FILTER (WHERE NOT chosen.now), '{{}}') AS before,
                     chosen.since, chosen.run_id
              FROM chosen, LATERAL (
                  SELECT * FROM {schema}.io_probe_metrics AS metrics WHERE metrics.run_id = chosen.id OFFSET 0
