@@ -5,7 +5,7 @@ use std::ffi::CStr;
 use std::time::Duration;
 
 use io_probe_core::engine::Kind;
-use io_probe_core::pace::Limits;
+use io_probe_core::pace::{Limits, Tail};
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
 
 use crate::error::{Error, Result};
@@ -16,6 +16,8 @@ static MAX_BYTES: GucSetting<i32> = GucSetting::<i32>::new(64 << 10);
 static MAX_DEPTH: GucSetting<i32> = GucSetting::<i32>::new(128);
 static MAX_IOPS: GucSetting<i32> = GucSetting::<i32>::new(0);
 static MAX_MIB_PER_S: GucSetting<i32> = GucSetting::<i32>::new(0);
+static MAX_P99: GucSetting<i32> = GucSetting::<i32>::new(0);
+static MAX_BUSY_PCT: GucSetting<i32> = GucSetting::<i32>::new(0);
 static SCRATCH_LIMIT: GucSetting<i32> = GucSetting::<i32>::new(64);
 static SCRATCH_RESERVE: GucSetting<i32> = GucSetting::<i32>::new(1 << 10);
 static DEFAULT_DURATION: GucSetting<i32> = GucSetting::<i32>::new(5_000);
@@ -85,6 +87,24 @@ pub(crate) fn define() {
         &MAX_MIB_PER_S,
         0,
         i32::MAX,
+        GucFlags::empty(),
+    );
+    cap(
+        c"pg_io_probe.max_p99",
+        c"Ends a probe early when the 99th percentile of its own latencies passes this.",
+        c"Zero is no bound. Noticed after eleven slow requests of a thousand; the row is partial.",
+        &MAX_P99,
+        0,
+        i32::MAX,
+        GucFlags::UNIT_MS,
+    );
+    cap(
+        c"pg_io_probe.max_busy_pct",
+        c"Refuses a probe when the device is busier than this before the probe begins.",
+        c"Zero does not look. Busy is the share of time with requests in flight, as util of iostat, over a quarter of a second.",
+        &MAX_BUSY_PCT,
+        0,
+        100,
         GucFlags::empty(),
     );
     cap(
@@ -202,6 +222,25 @@ pub(crate) fn iops(asked: Option<u32>) -> Result<Option<u32>> {
 /// MiB a second, if limited.
 pub(crate) fn mib_per_s(asked: Option<u32>) -> Result<Option<u32>> {
     rate("max_mib_per_s", asked, &MAX_MIB_PER_S, c"pg_io_probe.max_mib_per_s")
+}
+
+/// The bound of a probe's own latencies: as asked for in microseconds, or what the cap says.
+pub(crate) fn tail(asked_us: Option<u64>) -> Result<Tail> {
+    let cap_ms = Some(u64::from(MAX_P99.get().unsigned_abs())).filter(|&cap| cap > 0);
+    match (asked_us, cap_ms) {
+        (Some(asked), Some(cap)) if asked > cap * 1000 => {
+            Err(over("max_p99_us", &asked.to_string(), c"pg_io_probe.max_p99", &format!("{cap} ms")))
+        }
+        (asked, cap) => {
+            let bound = asked.or(cap.map(|cap| cap * 1000));
+            Ok(bound.map_or(Tail::UNBOUND, |us| Tail::within(Duration::from_micros(us))))
+        }
+    }
+}
+
+/// How busy a device may be, in percent, before a probe begins; None without a bound.
+pub(crate) fn max_busy_pct() -> Option<f64> {
+    Some(MAX_BUSY_PCT.get()).filter(|&percent| percent > 0).map(f64::from)
 }
 
 /// The engine that the session wants; None for the best that there is.

@@ -1,5 +1,5 @@
 //! The bounds of a run, and those that every loop asks for here: its time, and the caller's own reasons to stop.
-//! Bytes and rates the loops keep themselves.
+//! Bytes and rates the loops keep themselves, and tell how long their requests took.
 //!
 //! The caller's reasons come through a closure. It is asked between requests, never inside a timed
 //! span, and it may not return at all: a cancelled PostgreSQL query leaves it by unwinding.
@@ -22,12 +22,14 @@ pub enum Stop {
     Precise,
     /// Another session waits for a lock that the run keeps it from.
     LockWaiter,
+    /// The device answers the run's own requests too slowly, see [`Tail`].
+    Slow,
 }
 
 impl Stop {
     /// Does it end all that a call still had to do, and not just the present run?
     pub fn is_for_all(self) -> bool {
-        matches!(self, Stop::Statement | Stop::LockWaiter)
+        matches!(self, Stop::Statement | Stop::LockWaiter | Stop::Slow)
     }
 }
 
@@ -39,12 +41,62 @@ impl fmt::Display for Stop {
             Stop::Bytes => "stopped at max_bytes",
             Stop::Precise => "stopped: the interval is as narrow as asked for",
             Stop::LockWaiter => "stopped early: another session waits for a lock on this relation",
+            Stop::Slow => "stopped early: its own p99 passed max_p99_us",
         })
     }
 }
 
 /// What the caller's closure may answer: nothing, or a reason to stop.
 pub type Ask<'a> = dyn FnMut() -> Option<Stop> + 'a;
+
+/// Does the 99th percentile of a run's own latencies stay within its bound? Where it doesn't, the device has more to do than
+/// it can, and a probe must not add to that.
+///
+/// Requests are looked at by the thousand. As soon as more than ten of those took longer than the bound, it is passed,
+/// whatever the rest will do: a run notices after eleven slow requests, and does not forgive them for the fast ones that were
+/// before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tail {
+    /// In nanoseconds.
+    bound: u64,
+    requests: u32,
+    slow: u32,
+}
+
+impl Tail {
+    const REQUESTS: u32 = 1000;
+
+    /// Nothing is too slow.
+    pub const UNBOUND: Self = Self { bound: u64::MAX, requests: 0, slow: 0 };
+
+    /// With a bound.
+    pub fn within(bound: Duration) -> Self {
+        Self { bound: nanoseconds(bound), ..Self::UNBOUND }
+    }
+
+    /// A request took so many nanoseconds.
+    #[inline]
+    pub fn took(&mut self, ns: u64) {
+        self.requests += 1;
+        self.slow += u32::from(ns > self.bound);
+        // What has passed the bound stays so.
+        if self.requests >= Self::REQUESTS && !self.is_passed() {
+            (self.requests, self.slow) = (0, 0);
+        }
+    }
+
+    /// Is the percentile over the bound?
+    #[inline]
+    pub fn is_passed(&self) -> bool {
+        self.slow * 100 > Self::REQUESTS
+    }
+}
+
+impl Default for Tail {
+    fn default() -> Self {
+        Self::UNBOUND
+    }
+}
 
 /// Bounds of one run.
 #[derive(Debug, Clone, Copy)]
@@ -61,6 +113,8 @@ pub struct Limits {
     pub max_mib_per_s: Option<u32>,
     /// Stop once half the interval's width is at most this share of the value (0.05 is ±5 %).
     pub precision: Option<f64>,
+    /// The bound of its latencies, and what is known of them from earlier runs of the same probe.
+    pub tail: Tail,
 }
 
 impl Limits {
@@ -73,6 +127,7 @@ impl Limits {
             max_iops: None,
             max_mib_per_s: None,
             precision: None,
+            tail: Tail::UNBOUND,
         }
     }
 
@@ -106,6 +161,8 @@ pub struct Pace<'a> {
     started: u64,
     deadline: u64,
     at_deadline: Stop,
+    /// What is known of its latencies, and of those before: each loop tells it how long its requests took.
+    pub tail: Tail,
     /// The caller's reason to stop, once there was one: it may not be given twice.
     stopped: Option<Stop>,
 }
@@ -120,7 +177,7 @@ impl<'a> Pace<'a> {
         let length = limits.duration.min(limits.shared);
         let at_deadline = if limits.are_cut_short() { Stop::Statement } else { Stop::Duration };
         let deadline = started.saturating_add(nanoseconds(length));
-        Self { clock, ask, started, deadline, at_deadline, stopped: None }
+        Self { clock, ask, started, deadline, at_deadline, tail: limits.tail, stopped: None }
     }
 
     /// When the run started, in the clock's nanoseconds.
@@ -135,7 +192,7 @@ impl<'a> Pace<'a> {
             return Some(self.at_deadline);
         }
         if self.stopped.is_none() {
-            self.stopped = (self.ask)();
+            self.stopped = (self.ask)().or_else(|| self.tail.is_passed().then_some(Stop::Slow));
         }
         self.stopped
     }
@@ -173,7 +230,46 @@ mod tests {
         max_iops: None,
         max_mib_per_s: None,
         precision: None,
+        tail: Tail::UNBOUND,
     };
+
+    #[test]
+    fn more_than_one_in_a_hundred_is_too_many() {
+        let bound = 1_000;
+        let after = |slow_every: usize, requests: usize| {
+            let mut tail = Tail::within(Duration::from_nanos(bound));
+            (1..=requests).find(|index| {
+                tail.took(if index % slow_every == 0 { bound + 1 } else { bound });
+                tail.is_passed()
+            })
+        };
+        // Ten of each thousand are one in a hundred, which is the bound itself.
+        assert_eq!(after(100, 100_000), None);
+        assert_eq!(after(90, 100_000), Some(990));
+        assert_eq!(after(1, 100_000), Some(11));
+        // It stays passed, and what was long ago doesn't help.
+        let mut tail = Tail::within(Duration::from_nanos(bound));
+        (0..100_500).for_each(|_| tail.took(1));
+        (0..11).for_each(|_| tail.took(2 * bound));
+        assert!(tail.is_passed());
+        (0..100_000).for_each(|_| tail.took(1));
+        assert!(tail.is_passed());
+    }
+
+    #[test]
+    fn a_run_with_a_slow_tail_is_stopped() {
+        let clock = Manual::default();
+        let mut ask = || None;
+        let limits = Limits { tail: Tail::within(Duration::from_micros(10)), ..LIMITS };
+        let mut pace = Pace::start(&limits, &clock, &mut ask);
+        (0..10).for_each(|_| pace.tail.took(20_000));
+        assert_eq!(pace.poll(), None);
+        pace.tail.took(20_000);
+        assert_eq!(pace.poll(), Some(Stop::Slow));
+        // The next run of the same probe does not begin.
+        let (next, mut ask) = (Limits { tail: pace.tail, ..LIMITS }, || None);
+        assert_eq!(Pace::start(&next, &clock, &mut ask).poll(), Some(Stop::Slow));
+    }
 
     #[test]
     fn the_nearer_deadline_gives_the_reason() {

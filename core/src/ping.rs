@@ -169,6 +169,7 @@ pub fn ping(
             },
             _ => break,
         };
+        pace.tail.took(pong.time_ns);
         let warmup = pongs.iter().all(|earlier| earlier.op != pong.op);
         pongs.push(Pong { warmup, ..pong });
     }

@@ -27,7 +27,7 @@ use crate::pg::row::Rows;
 use crate::{gucs, statement};
 
 /// The options of this function.
-const OPTIONS: [&str; 4] = ["max_bytes", "max_iops", "max_mib_per_s", "wait"];
+const OPTIONS: [&str; 5] = ["max_bytes", "max_iops", "max_mib_per_s", "max_p99_us", "wait"];
 
 #[pg_extern(sql = false)]
 fn io_probe_depth(
@@ -104,7 +104,7 @@ struct Row {
 impl Request {
     fn run(&self) -> Result<Vec<Row>> {
         let _lock = ProbeLock::acquire(self.wait)?;
-        let subject = Subject::open(self.rel, Fork::MAIN, "io_probe_depth")?;
+        let subject = Subject::open(self.rel, Fork::MAIN, "io_probe_depth")?.admitted()?;
         // One moment and one device for all rows of the call.
         let identity = Identity::of(&subject);
         let blank =

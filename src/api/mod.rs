@@ -1,6 +1,7 @@
 //! What SQL calls: one file per function family. Checks arguments, calls, shapes rows; measures
 //! nothing and knows no pointer.
 
+mod admission;
 mod arguments;
 mod cache;
 mod check;

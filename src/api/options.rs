@@ -93,8 +93,8 @@ impl Options {
         })
     }
 
-    /// The bounds of a row, from its duration and from max_bytes, max_iops, max_mib_per_s and precision, or from
-    /// their defaults. What the statement has left is not in it.
+    /// The bounds of a row, from its duration and from max_bytes, max_iops, max_mib_per_s, max_p99_us and precision, or
+    /// from their defaults. What the statement has left is not in it.
     pub(super) fn limits(&self, duration: Option<Duration>) -> Result<Limits> {
         Ok(Limits {
             duration: gucs::duration(duration)?,
@@ -103,6 +103,7 @@ impl Options {
             max_iops: gucs::iops(self.rate("max_iops")?)?,
             max_mib_per_s: gucs::mib_per_s(self.rate("max_mib_per_s")?)?,
             precision: self.share("precision")?,
+            tail: gucs::tail(self.count("max_p99_us", 1)?)?,
         })
     }
 

@@ -27,7 +27,7 @@ use crate::pg::row::Rows;
 use crate::{gucs, statement};
 
 /// The options of this function.
-const OPTIONS: [&str; 2] = ["seed", "wait"];
+const OPTIONS: [&str; 3] = ["max_p99_us", "seed", "wait"];
 
 /// Most requests of a call: each is a row.
 const MOST_REQUESTS: u32 = 10_000;
@@ -123,7 +123,7 @@ impl Request {
             check_may_write("The modes that write need")?;
         }
         let _lock = ProbeLock::acquire(self.wait)?;
-        let subject = Subject::open(self.rel, Fork::MAIN, "io_probe_ping")?;
+        let subject = Subject::open(self.rel, Fork::MAIN, "io_probe_ping")?.admitted()?;
         let identity = Identity::of(&subject);
         let only = |verdict| {
             let (path, seed) = (self.path.name(), self.seed as i64);

@@ -29,7 +29,7 @@ use crate::pg::server;
 use crate::{gucs, statement};
 
 /// The options of this function.
-const OPTIONS: [&str; 5] = ["max_bytes", "max_iops", "max_mib_per_s", "precision", "wait"];
+const OPTIONS: [&str; 6] = ["max_bytes", "max_iops", "max_mib_per_s", "max_p99_us", "precision", "wait"];
 
 /// Windows by default, in kB, as the SQL signature says.
 pub(super) const WINDOWS_KB: [i32; 9] = [16, 32, 64, 128, 256, 512, 1024, 2048, 4096];
@@ -141,7 +141,7 @@ impl Request {
     fn run(&self) -> Result<Vec<Row>> {
         check_may_evict("io_probe_readahead")?;
         let _lock = ProbeLock::acquire(self.wait)?;
-        let subject = Subject::open(self.rel, Fork::MAIN, "io_probe_readahead")?;
+        let subject = Subject::open(self.rel, Fork::MAIN, "io_probe_readahead")?.admitted()?;
         let _charge = statement::charge();
         let progress = Progress::start("readahead", Some(subject.relation.oid()));
         CurveOf { subject: &subject, windows: &self.windows, limits: self.limits }.rows(&progress)

@@ -9,6 +9,7 @@ use io_probe_core::witness::Cost;
 use pgrx::pg_sys;
 use serde::Serialize;
 
+use super::admission;
 use super::arguments::{Path, figure};
 use super::cache::evict;
 use crate::error::{Error, Result};
@@ -35,6 +36,12 @@ impl Subject {
         let roots = Roots::default();
         let placement = device::locate(&relation.directory(), &roots);
         Ok(Self { relation, source, placement, roots })
+    }
+
+    /// Refuses if others keep its device busier than the cap on that allows.
+    pub(super) fn admitted(self) -> Result<Self> {
+        admission::admit(&self.placement, &self.roots)?;
+        Ok(self)
     }
 
     /// Bytes of a block.

@@ -27,8 +27,17 @@ use crate::pg::{server, wal};
 use crate::{gucs, statement};
 
 /// The options of this function.
-const OPTIONS: [&str; 8] =
-    ["commit_bytes", "commit_delay", "direct", "max_bytes", "max_iops", "max_mib_per_s", "precision", "wait"];
+const OPTIONS: [&str; 9] = [
+    "commit_bytes",
+    "commit_delay",
+    "direct",
+    "max_bytes",
+    "max_iops",
+    "max_mib_per_s",
+    "max_p99_us",
+    "precision",
+    "wait",
+];
 
 /// Longest write, in kB.
 const MOST_WRITE_KB: u32 = 1024;

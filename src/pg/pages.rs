@@ -7,7 +7,7 @@
 use io_probe_core::Result as CoreResult;
 use io_probe_core::clock::{Clock, Monotonic};
 use io_probe_core::cost::measure::{LEAST_BLOCKS, Order, Server, Taken, Way};
-use io_probe_core::pace::Ask;
+use io_probe_core::pace::{Ask, Stop};
 use io_probe_core::witness::Witness;
 use pgrx::pg_sys;
 
@@ -131,7 +131,7 @@ impl<'t, 'a> Turn<'t, 'a> {
             timed: None,
             looked: (0, 0),
             next_look: 1,
-            taken: Taken::default(),
+            taken: Taken { tail: order.tail, ..Taken::default() },
             buffers: Vec::with_capacity(order.blocks.len()),
             all_hits: Usage::hits_so_far(),
         }
@@ -139,6 +139,7 @@ impl<'t, 'a> Turn<'t, 'a> {
 
     fn look(&mut self) {
         let now = Monotonic.now();
+        self.taken.tail.took(now - self.looked.0);
         let per_block = (now - self.looked.0) / (self.arrived - self.looked.1).max(1) as u64;
         self.looked = (now, self.arrived);
         let step = (LOOK_NS / per_block.max(1)).clamp(1, BLOCKS_PER_LOOK as u64) as usize;
@@ -157,7 +158,7 @@ impl<'t, 'a> Turn<'t, 'a> {
             }
         }
         if self.taken.stop.is_none() {
-            self.taken.stop = (self.ask)();
+            self.taken.stop = (self.ask)().or(self.taken.tail.is_passed().then_some(Stop::Slow));
         }
         if self.taken.stop.is_some() {
             self.end = self.next;

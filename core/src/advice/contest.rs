@@ -127,6 +127,7 @@ fn wait(due: u64, end: u64, clock: &dyn Clock, ask: &mut Ask<'_>, paused: &mut b
 mod tests {
     use super::*;
     use crate::clock::Manual;
+    use crate::pace::Tail;
 
     const LIMITS: Limits = Limits {
         duration: Duration::from_secs(10),
@@ -135,6 +136,7 @@ mod tests {
         max_iops: None,
         max_mib_per_s: None,
         precision: None,
+        tail: Tail::UNBOUND,
     };
 
     fn run(limits: &Limits, clock: &Manual, turn: &mut dyn FnMut(usize) -> Turn) -> Contest {

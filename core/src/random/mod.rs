@@ -39,7 +39,7 @@ pub use sweep::{Engines, Step, Sweep, knee, sweep};
 
 use crate::Result;
 use crate::clock::Clock;
-use crate::pace::{Ask, Limits, Stop};
+use crate::pace::{Ask, Limits, Stop, Tail};
 use crate::stats::{Interval, Latencies, Moments, Slice};
 use crate::tiers::Tiers;
 
@@ -84,6 +84,8 @@ pub struct Run {
     pub passed_over: u64,
     /// Was every block of the relation fetched, or passed over?
     pub complete: bool,
+    /// What is known of its latencies, and of those before.
+    pub tail: Tail,
     /// Why it ended early; None when it came to the end of its plan.
     pub stop: Option<Stop>,
 }
@@ -118,6 +120,7 @@ impl Run {
             elapsed_ns: self.elapsed_ns + later.elapsed_ns,
             throttled: self.throttled || later.throttled,
             complete: self.complete || later.complete,
+            tail: later.tail,
             stop: later.stop,
             ..self
         }

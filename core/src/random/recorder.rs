@@ -298,6 +298,7 @@ impl<'a> Recorder<'a> {
             Served::Unknown => {}
         }
         self.latencies.record(took);
+        self.pace.tail.took(took);
         if self.schedule.is_some() {
             self.responses.record(now.saturating_sub(request.due));
         }
@@ -361,6 +362,7 @@ impl<'a> Recorder<'a> {
             throttled: self.throttled,
             passed_over: self.passed_over,
             complete: false,
+            tail: self.pace.tail,
             stop: self.stop,
         }
     }

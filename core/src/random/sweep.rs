@@ -73,6 +73,7 @@ pub fn sweep(
     let mut steps: Vec<Step> =
         depths.iter().map(|&depth| Step { depth, run: None, rounds: Vec::new() }).collect();
     let mut fetched = 0;
+    let mut tail = limits.tail;
     for _ in 0..rounds {
         for step in &mut steps {
             let mut left = Limits {
@@ -88,11 +89,13 @@ pub fn sweep(
                 }
                 let elapsed = Duration::from_nanos(clock.now() - started);
                 left.shared = limits.shared.saturating_sub(elapsed);
+                left.tail = tail;
                 let whole = plan.is_untouched();
                 let mut queued = Queued::new(engines.at(step.depth), step.depth);
                 let mut report = |blocks| progress(fetched + blocks);
                 let one = run(plan, &mut queued, &left, clock, ask, &mut report, None)?;
                 fetched += one.fetches;
+                tail = one.tail;
                 left.duration = left.duration.saturating_sub(Duration::from_nanos(one.elapsed_ns));
                 left.max_bytes = left.max_bytes.saturating_sub(one.with_data() * block_size);
                 // It came to the end of the relation. Where all of that is too small for a rate, again won't help.

@@ -39,7 +39,7 @@ use self::ahead::Ahead;
 use self::twin::{Pages, Twin};
 use crate::clock::{Clock, cpu_of_thread_ns, nanoseconds};
 use crate::engine::Engine;
-use crate::pace::{Ask, Limits, Pace, Stop, due_after};
+use crate::pace::{Ask, Limits, Pace, Stop, Tail, due_after};
 use crate::scan::{self, Buffered, Reader};
 use crate::source::Source;
 use crate::stats::{Interval, MIN_FOR_MEDIAN};
@@ -194,6 +194,7 @@ pub fn curve(
         end_of_statement: clock.now().saturating_add(nanoseconds(run.limits.shared)),
         position: 0,
         next_due: clock.now(),
+        tail: run.limits.tail,
         rate,
         kernel_blocks,
         curve: Curve {
@@ -250,6 +251,7 @@ struct Turns<'a> {
     position: u64,
     rate: Option<u64>,
     next_due: u64,
+    tail: Tail,
     /// Blocks of the kernel's turns.
     kernel_blocks: u64,
     curve: Curve,
@@ -306,6 +308,7 @@ impl Turns<'_> {
             (_, Emulation::Ahead { piece }) => Box::new(Ahead::new(source, window_blocks, *piece)),
         };
         let limits = Limits {
+            tail: self.tail,
             duration: (self.run.limits.duration / TURNS_OF_WINDOW).min(self.left(self.deadline)),
             shared: self.left(self.end_of_statement),
             precision: None,
@@ -331,6 +334,7 @@ impl Turns<'_> {
             // What the kernel still reads ahead must not be in the next turn's way.
             self.run.witness.settle();
         }
+        self.tail = scanned.tail;
         self.tally(whose).add(round, &scanned, cpu, cost);
         Ok(scanned.stop.filter(|stop| stop.is_for_all()))
     }

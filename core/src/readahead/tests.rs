@@ -199,6 +199,7 @@ fn scan_of(ns: u64) -> Scan {
         elapsed_ns: 100 * ns,
         cached_bytes: Some(0),
         throttled: false,
+        tail: Tail::UNBOUND,
         stop: None,
     }
 }

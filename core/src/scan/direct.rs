@@ -12,8 +12,8 @@ pub struct Direct<'a> {
     depth: usize,
     request_blocks: u64,
     entered: Entered<'a>,
-    /// Offset and blocks of the request in each slot.
-    requests: Vec<(u64, u64)>,
+    /// Offset and blocks of the request in each slot, and when it was issued.
+    requests: Vec<(u64, u64, u64)>,
 }
 
 impl<'a> Direct<'a> {
@@ -25,7 +25,7 @@ impl<'a> Direct<'a> {
             depth,
             request_blocks,
             entered: Entered::new(source, true),
-            requests: vec![(0, 0); depth],
+            requests: vec![(0, 0, 0); depth],
         }
     }
 }
@@ -35,29 +35,30 @@ impl Reader for Direct<'_> {
         let (path, file) = self.entered.segment(part.segment)?;
         let block_size = u64::from(self.source.block_size());
         let mut next = part.blocks.start;
-        let mut submit = |engine: &mut dyn Engine, requests: &mut [(u64, u64)], slot: usize| {
-            let blocks = self.request_blocks.min(part.blocks.end - next);
-            let offset = self.source.offset(next);
-            requests[slot] = (offset, blocks);
-            engine.submit(slot, &file, offset, (blocks * block_size) as usize);
-            next += blocks;
-            next < part.blocks.end
-        };
+        let mut submit =
+            |engine: &mut dyn Engine, requests: &mut [(u64, u64, u64)], slot: usize, issued: u64| {
+                let blocks = self.request_blocks.min(part.blocks.end - next);
+                let offset = self.source.offset(next);
+                requests[slot] = (offset, blocks, issued);
+                engine.submit(slot, &file, offset, (blocks * block_size) as usize);
+                next += blocks;
+                next < part.blocks.end
+            };
         let mut in_flight = 0;
         let mut more = !part.blocks.is_empty();
         meter.begin();
         while more && in_flight < self.depth {
-            more = submit(self.engine, &mut self.requests, in_flight);
+            more = submit(self.engine, &mut self.requests, in_flight, meter.issue());
             in_flight += 1;
         }
         while in_flight > 0 {
             let completion = self.engine.wait(&mut || meter.idle())?;
-            let (offset, blocks) = self.requests[completion.slot];
+            let (offset, blocks, issued) = self.requests[completion.slot];
             expect_full(completion, &path, offset, (blocks * block_size) as usize)?;
             in_flight -= 1;
-            more &= meter.done(blocks).is_continue();
+            more &= meter.answered(issued, blocks).is_continue();
             if more {
-                more = submit(self.engine, &mut self.requests, completion.slot);
+                more = submit(self.engine, &mut self.requests, completion.slot, meter.issue());
                 in_flight += 1;
             }
         }

@@ -53,10 +53,23 @@ impl<'a> Meter<'a> {
         self.last = self.clock.now();
     }
 
-    /// `blocks` more have arrived. Breaks when the scan shall end.
+    /// When a request is issued that is not waited for at once, for [`Meter::answered`].
+    #[inline]
+    pub fn issue(&self) -> u64 {
+        self.clock.now()
+    }
+
+    /// `blocks` more have arrived, for which the reader has waited. Breaks when the scan shall end.
     #[inline]
     pub fn done(&mut self, blocks: u64) -> ControlFlow<()> {
+        self.answered(self.last, blocks)
+    }
+
+    /// A request that was issued then has brought `blocks`. Breaks when the scan shall end.
+    #[inline]
+    pub fn answered(&mut self, issued: u64, blocks: u64) -> ControlFlow<()> {
         let now = self.clock.now();
+        self.pace.tail.took(now - issued);
         self.in_part += blocks;
         if self.rated && self.slices.add(now - self.last, blocks) {
             self.slice_closed();

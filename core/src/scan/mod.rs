@@ -26,7 +26,7 @@ pub use meter::Meter;
 
 use crate::clock::Clock;
 use crate::extents::Holes;
-use crate::pace::{Ask, Limits, Stop};
+use crate::pace::{Ask, Limits, Stop, Tail};
 use crate::source::{Part, Source};
 use crate::stats::{self, Interval, Slice};
 use crate::{Result, cache};
@@ -73,6 +73,8 @@ pub struct Scan {
     pub cached_bytes: Option<u64>,
     /// A rate limit made it pause: its times are not the device's.
     pub throttled: bool,
+    /// What is known of the latencies of its requests, and of those before.
+    pub tail: Tail,
     /// Why it ended early; None when it read everything.
     pub stop: Option<Stop>,
 }
@@ -222,6 +224,7 @@ impl Seen {
             elapsed_ns,
             cached_bytes: self.cached,
             throttled: meter.throttled,
+            tail: meter.pace.tail,
             stop: meter.stop,
         }
     }
@@ -308,6 +311,7 @@ mod tests {
         max_iops: None,
         max_mib_per_s: None,
         precision: None,
+        tail: Tail::UNBOUND,
     };
 
     fn steady(relation: &Relation, blocks: Range<u64>, limits: &Limits) -> (Scan, Vec<Range<u64>>) {
@@ -371,6 +375,7 @@ mod tests {
             (Limits { duration: Duration::from_millis(10), ..LIMITS }, Stop::Duration, 100),
             (Limits { shared: Duration::from_millis(20), ..LIMITS }, Stop::Statement, 200),
             (Limits { max_bytes: 300 * BLOCK + 1, ..LIMITS }, Stop::Bytes, 300),
+            (Limits { tail: Tail::within(Duration::from_micros(99)), ..LIMITS }, Stop::Slow, 11),
         ] {
             let (scan, _) = steady(&relation, 0..512, &limits);
             assert_eq!((scan.stop, scan.blocks), (Some(stop), 0..blocks));

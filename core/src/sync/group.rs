@@ -24,7 +24,7 @@ use super::op;
 use super::turn::Turn;
 use crate::clock::{Clock, Monotonic};
 use crate::crew::Crew;
-use crate::pace::{Pace, Stop, due_after};
+use crate::pace::{Pace, Stop, Tail, due_after};
 use crate::stats::{Latencies, Slice};
 use crate::{Error, Result};
 
@@ -113,6 +113,7 @@ struct State {
     /// Each flush but the first, which the caller has not taken over yet.
     flushes: Vec<Slice>,
     latencies: Latencies,
+    tail: Tail,
     paused: bool,
     budget_is_spent: bool,
     error: Option<Error>,
@@ -147,6 +148,7 @@ impl Turn<'_> {
                 durable: start,
                 next_due: self.next_due.get(),
                 flushes: Vec::with_capacity(FLUSHES),
+                tail: pace.tail,
                 ..State::default()
             }),
             flushed: Condvar::new(),
@@ -166,6 +168,7 @@ impl Turn<'_> {
             }
             flushes += log.hand_over(measured);
             let state = log.lock();
+            pace.tail = state.tail;
             if state.error.is_some() || state.budget_is_spent {
                 break None;
             }
@@ -264,6 +267,7 @@ impl<C: Calls> Log<C> {
         }
         let range = state.durable..end;
         drop(state);
+        let began = Monotonic.now();
         let result = self.flush(range.clone());
         let ended = Monotonic.now();
         std::mem::forget(lead);
@@ -275,6 +279,7 @@ impl<C: Calls> Log<C> {
             Ok(Some(written)) => {
                 state.durable = range.end;
                 state.written += written;
+                state.tail.took(ended - began);
                 if let Some(rate) = self.rate {
                     state.next_due = due.max(ended).saturating_add(due_after(written, rate));
                 }

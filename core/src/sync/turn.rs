@@ -74,6 +74,7 @@ impl Turn<'_> {
             if done > 0 {
                 measured.flushes += self.case.syncs();
                 measured.record((ended - started).saturating_sub(self.clock_cost));
+                pace.tail.took(ended - started);
                 if ended - began >= self.length {
                     break;
                 }

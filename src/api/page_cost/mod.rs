@@ -24,7 +24,7 @@ use crate::pg::row::Rows;
 use crate::{gucs, statement};
 
 /// The options of this function.
-const OPTIONS: [&str; 5] = ["max_bytes", "max_iops", "max_mib_per_s", "precision", "wait"];
+const OPTIONS: [&str; 6] = ["max_bytes", "max_iops", "max_mib_per_s", "max_p99_us", "precision", "wait"];
 
 /// Most densities, and most concurrencies, of a call.
 const MOST_POINTS: usize = 16;
@@ -107,7 +107,7 @@ impl Request {
             check_may_evict("cold")?;
         }
         let _lock = ProbeLock::acquire(self.wait)?;
-        let subject = Subject::open(self.rel, Fork::MAIN, "io_probe_page_cost")?;
+        let subject = Subject::open(self.rel, Fork::MAIN, "io_probe_page_cost")?.admitted()?;
         let progress = Progress::start("page_cost", Some(subject.relation.oid()));
         let _charge = statement::charge();
         let mut ask = interrupts::ask(subject.relation.locked());

@@ -33,7 +33,7 @@ use crate::pg::server;
 use crate::{gucs, statement};
 
 /// The options of these functions.
-const OPTIONS: [&str; 5] = ["max_bytes", "max_iops", "max_mib_per_s", "precision", "wait"];
+const OPTIONS: [&str; 6] = ["max_bytes", "max_iops", "max_mib_per_s", "max_p99_us", "precision", "wait"];
 
 #[allow(clippy::too_many_arguments, reason = "the SQL signature")]
 #[pg_extern(sql = false)]
@@ -136,7 +136,7 @@ impl Request {
             check_may_evict("cold => true")?;
         }
         let _lock = ProbeLock::acquire(self.wait)?;
-        let subject = Subject::open(self.rel, Fork::MAIN, function)?;
+        let subject = Subject::open(self.rel, Fork::MAIN, function)?.admitted()?;
         let blocks = subject.source.blocks();
         // Each path starts elsewhere in the order, so that it is long until one comes to where another was.
         let share = blocks / self.paths.len() as u64;

@@ -118,7 +118,7 @@ fn judge(row: Row, found: &Contest, limits: &[u64], current: u64, cold: bool) ->
 }
 
 fn measure(call: &Call<'_>, relation: Candidate, limits: &[u64], current: u64) -> Result<Contest> {
-    let subject = Subject::open(relation.oid, Fork::MAIN, "io_probe_recommend")?;
+    let subject = Subject::open(relation.oid, Fork::MAIN, "io_probe_recommend")?.admitted()?;
     let length = (TURN / subject.block_size()).min(subject.source.blocks().max(1));
     let mut stretches = Stretches { subject: &subject, length, next: 0, cold: call.request.cold };
     let witness = Witness::new(Account::Own, &subject.placement.leaves, &subject.roots);
@@ -129,7 +129,7 @@ fn measure(call: &Call<'_>, relation: Candidate, limits: &[u64], current: u64) -
     };
     let mut ask = interrupts::ask(subject.relation.locked());
     let mut ask = || statement::over().or_else(&mut ask);
-    let mut done = 0;
+    let (mut done, mut tail) = (0, call.limits.tail);
     call.progress.path(Setting::IoCombineLimit.name(), 0);
     let mut turn = |contender: usize, ask: &mut Ask<'_>| -> Result<Turn> {
         let blocks = match stretches.next(ask)? {
@@ -139,7 +139,7 @@ fn measure(call: &Call<'_>, relation: Candidate, limits: &[u64], current: u64) -
             Stretch::Stopped(stop) => return Ok(Turn::Stopped(stop)),
         };
         let mut reader = BufferReader::combining(&subject.relation, limits[contender] as u32);
-        let whole = Limits { shared: statement::left(), ..Limits::none() };
+        let whole = Limits { shared: statement::left(), tail, ..Limits::none() };
         let mut ask = || ask();
         let scan = scan::scan(
             &subject.source,
@@ -152,6 +152,7 @@ fn measure(call: &Call<'_>, relation: Candidate, limits: &[u64], current: u64) -
         )?;
         // What the kernel still reads ahead must not be in the next turn's way.
         witness.settle();
+        tail = scan.tail;
         done += 1;
         call.progress.done(done);
         Ok(judge_turn(&scan, reader.usage(), blocks.end - blocks.start, subject.block_size()))

@@ -71,7 +71,7 @@ fn of_disk(call: &Call<'_>, place: &Place) -> Result<Row> {
 }
 
 fn measure(call: &Call<'_>, relation: Candidate) -> Result<Vec<readahead::Row>> {
-    let subject = Subject::open(relation.oid, Fork::MAIN, "io_probe_recommend")?;
+    let subject = Subject::open(relation.oid, Fork::MAIN, "io_probe_recommend")?.admitted()?;
     let windows = WINDOWS_KB.map(|kb| u64::from(kb.unsigned_abs()) << 10);
     let duration = call.limits.duration / (windows.len() as u32 + 1);
     let precision = call.limits.precision.or(Some(PRECISION));

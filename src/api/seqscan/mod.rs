@@ -30,7 +30,8 @@ use crate::pg::server;
 use crate::{gucs, statement};
 
 /// The options of this function.
-const OPTIONS: [&str; 6] = ["max_bytes", "max_iops", "max_mib_per_s", "precision", "wait", "start_blk"];
+const OPTIONS: [&str; 7] =
+    ["max_bytes", "max_iops", "max_mib_per_s", "max_p99_us", "precision", "wait", "start_blk"];
 
 /// Request size in kB that, at that depth, reached what any other did on every device measured. Both
 /// together keep 4 MiB in flight.
@@ -99,7 +100,7 @@ impl Request {
             check_may_evict("cold => true")?;
         }
         let _lock = ProbeLock::acquire(self.wait)?;
-        let subject = Subject::open(self.rel, self.fork, "io_probe_seqscan")?;
+        let subject = Subject::open(self.rel, self.fork, "io_probe_seqscan")?.admitted()?;
         if self.start > subject.source.blocks() {
             return Err(Error::invalid(format!("start_blk of {} is past the end", self.start))
                 .detail(format!("The relation has {} blocks.", subject.source.blocks())));

@@ -10,6 +10,7 @@ use io_probe_core::scratch::{Created, Place, Room};
 use io_probe_core::sync::{self, Case, Group, Layout, Measured, Run};
 use io_probe_core::witness::Witness;
 
+use crate::api::admission;
 use crate::error::{Error, Result};
 use crate::pg::progress::Progress;
 use crate::pg::{interrupts, wal};
@@ -49,6 +50,7 @@ impl Bench<'_> {
                 "{fs_type} does not sync a file without a name as it syncs others, and the scratch file has none"
             )));
         }
+        admission::admit(self.placement, self.roots)?;
         let witness = Witness::new(Account::Own, &self.placement.leaves, self.roots);
         let limit = gucs::scratch_limit();
         let layout = Layout::plan(self.cases, limit, wal::segment_bytes()).ok_or_else(|| {

@@ -32,7 +32,7 @@ pub use self::spans::NotCold;
 use self::turns::Turns;
 use crate::Result;
 use crate::clock::Clock;
-use crate::pace::{Ask, Limits, Stop};
+use crate::pace::{Ask, Limits, Stop, Tail};
 use crate::source::Source;
 
 /// In which way the server reads.
@@ -57,6 +57,8 @@ pub struct Order<'a> {
     pub warm_up: usize,
     /// After so many nanoseconds no more are begun, but for [`LEAST_BLOCKS`].
     pub budget_ns: u64,
+    /// The bound of its latencies, and what is known of them so far.
+    pub tail: Tail,
 }
 
 /// A turn times so many blocks at least, however slow they are.
@@ -73,6 +75,8 @@ pub struct Taken {
     pub hits: u64,
     /// Blocks read in all, with those not timed.
     pub read: u64,
+    /// What is known of its latencies now: of the waits for a block or some.
+    pub tail: Tail,
     /// A reason to stop that came up meanwhile.
     pub stop: Option<Stop>,
 }

@@ -9,7 +9,7 @@ use super::spans::{Spans, State};
 use super::{LEAST_BLOCKS, Measured, Order, Run, Series, Server, Taken, Way};
 use crate::Result;
 use crate::clock::{Clock, nanoseconds};
-use crate::pace::{Ask, Limits, Pace, Stop, due_after};
+use crate::pace::{Ask, Limits, Pace, Stop, Tail, due_after};
 use crate::stats::MIN_SLICES;
 
 /// Blocks of a random turn, of a repetition from the OS cache in order and at random, and of the hits: how many, and how
@@ -68,6 +68,7 @@ pub(super) struct Turns<'a> {
     budget_ns: u64,
     rate: Option<u64>,
     next_due: u64,
+    tail: Tail,
     /// Bytes asked for.
     bytes: u64,
     /// A sparse turn spreads over no more stretches: there are no more that are cold.
@@ -106,6 +107,7 @@ impl<'a> Turns<'a> {
             budget_ns: nanoseconds(turn),
             rate: run.limits.bytes_per_s(block_size),
             next_due: now,
+            tail: run.limits.tail,
             bytes: 0,
             most_stretches: MOST_STRETCHES,
             measured: Measured {
@@ -185,6 +187,12 @@ impl<'a> Turns<'a> {
         Ok(stop)
     }
 
+    fn read(&mut self, order: &Order<'_>, ask: &mut Ask<'_>) -> Result<Taken> {
+        let taken = self.server.read(order, ask)?;
+        self.tail = taken.tail;
+        Ok(taken)
+    }
+
     /// Blocks read from the device.
     fn read_so_far(&self) -> u64 {
         let measured = &self.measured;
@@ -211,10 +219,11 @@ impl<'a> Turns<'a> {
         let whole =
             |taken: Taken| Taken { blocks: taken.blocks * all / (blocks.len() as u64).max(1), ..taken };
         let warm_up = (warm_up as usize).min(blocks.len() / 2);
-        let order = Order { blocks: &blocks, way: Way::Scan, warm_up, budget_ns: self.budget_ns };
+        let order =
+            Order { blocks: &blocks, way: Way::Scan, warm_up, budget_ns: self.budget_ns, tail: self.tail };
         let mut read = blocks.len();
         if let Some(cached) = cached {
-            let taken = self.server.read(&order, ask)?;
+            let taken = self.read(&order, ask)?;
             read = taken.read as usize;
             let cached = share_of(cached, &taken, range.end - range.start);
             self.add(|measured| &mut measured.device_sequential, whole(taken), cached);
@@ -238,8 +247,8 @@ impl<'a> Turns<'a> {
         let in_order: Pick = |measured| &mut measured.os_sequential;
         let at_random: Pick = |measured| &mut measured.os_random;
         for (blocks, way, series) in [(again, Way::Scan, in_order), (&random[..], Way::Single, at_random)] {
-            let order = Order { blocks, way, warm_up: 0, budget_ns: self.budget_ns };
-            let taken = self.server.read(&order, ask)?;
+            let order = Order { blocks, way, warm_up: 0, budget_ns: self.budget_ns, tail: self.tail };
+            let taken = self.read(&order, ask)?;
             self.add(series, taken, 0);
             if taken.stop.is_some() {
                 return Ok(taken.stop);
@@ -252,9 +261,14 @@ impl<'a> Turns<'a> {
     /// From shared buffers, where the first of many rounds may bring them.
     fn hits(&mut self, blocks: &[u64], ask: &mut Ask<'_>) -> Result<Option<Stop>> {
         let rounds = blocks.repeat(HOT_READS / blocks.len().max(1));
-        let order =
-            Order { blocks: &rounds, way: Way::Single, warm_up: blocks.len(), budget_ns: self.budget_ns };
-        let taken = self.server.read(&order, ask)?;
+        let order = Order {
+            blocks: &rounds,
+            way: Way::Single,
+            warm_up: blocks.len(),
+            budget_ns: self.budget_ns,
+            tail: self.tail,
+        };
+        let taken = self.read(&order, ask)?;
         let counts = taken.hits as f64 >= LEAST_HITS * taken.blocks as f64;
         self.measured.shared.add(taken.ns, taken.blocks, 0, taken.read, counts);
         Ok(taken.stop)
@@ -269,8 +283,14 @@ impl<'a> Turns<'a> {
         if blocks.len() < LEAST_BLOCKS {
             return Ok(None);
         }
-        let order = Order { blocks: &blocks, way: Way::Single, warm_up: 0, budget_ns: self.budget_ns };
-        let taken = self.server.read(&order, ask)?;
+        let order = Order {
+            blocks: &blocks,
+            way: Way::Single,
+            warm_up: 0,
+            budget_ns: self.budget_ns,
+            tail: self.tail,
+        };
+        let taken = self.read(&order, ask)?;
         self.add(|measured| &mut measured.device_random, taken, cached);
         Ok(taken.stop)
     }
@@ -317,8 +337,9 @@ impl<'a> Turns<'a> {
         blocks.retain(|_| self.rng.random_bool(share.min(1.0)));
         if blocks.len() >= LEAST_BLOCKS {
             let way = Way::Bitmap(self.run.concurrencies[concurrency]);
-            let order = Order { blocks: &blocks, way, warm_up: 0, budget_ns: self.budget_ns };
-            let taken = self.server.read(&order, ask)?;
+            let order =
+                Order { blocks: &blocks, way, warm_up: 0, budget_ns: self.budget_ns, tail: self.tail };
+            let taken = self.read(&order, ask)?;
             let cached = share_of(cached, &taken, all);
             self.add(|measured| &mut measured.sparse[concurrency][density_index], taken, cached);
             self.server.settle();

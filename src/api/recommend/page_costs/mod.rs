@@ -45,7 +45,7 @@ pub(super) fn rows(call: &Call<'_>, place: &Place) -> Result<Vec<Row>> {
             return all(last, &stop.to_string());
         }
         let subject = match Subject::open(relation.oid, Fork::MAIN, "io_probe_recommend") {
-            Ok(subject) => subject,
+            Ok(subject) => subject.admitted()?,
             // Of several tables one may be gone by now.
             Err(_) if !place.is_named() => continue,
             Err(error) => return Err(error),

@@ -1,0 +1,150 @@
+#!/usr/bin/env -S python3 -B
+"""Bounds that protect others: a device that others keep busy, and one that answers too slowly.
+
+Needs root, for a device of its own.
+"""
+
+import os
+import subprocess
+import unittest
+
+from lib import IS_ROOT, PATHS, TEST_TMP, Failure, Session, dense_table, main, rows_of, say, seqscan
+from storage import LoopDevice, create_tablespace, run
+
+MIB = 1 << 20
+BLOCKS = 16384
+SLOW_NOTE = "stopped early: its own p99 passed max_p99_us"
+
+
+def setUpModule():
+    if not IS_ROOT:
+        raise unittest.SkipTest("not root")
+
+
+class Limits(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.disk = LoopDevice(256 * MIB, direct=True)
+        cls.addClassCleanup(cls.disk.remove)
+        cls.control = Session()
+        cls.addClassCleanup(cls.control.close)
+        place = create_tablespace(cls.control, "limited", cls.disk.mount_point)
+        cls.addClassCleanup(cls.control.run, "DROP TABLE probed; DROP TABLESPACE limited")
+        dense_table(cls.control, "probed", BLOCKS, place)
+        cls.control.run("CREATE INDEX ON probed (id) TABLESPACE limited; ANALYZE probed")
+
+    def setUp(self):
+        self.session = Session()
+        self.addCleanup(self.session.close)
+        self.session.run("SET pg_io_probe.scratch_reserve = '1MB'")
+
+    def probes(self, **options):
+        """A short call of each probe on that device."""
+        options = {"options": options}
+        sync = {"target": "tablespace", "spcname": "limited", "duration": "100 ms", "sections": ["one_write"]}
+        recommend = {"duration": "500 ms", "cold": True, "settings": ["random_page_cost"]}
+        return {
+            "seqscan": rows_of("seqscan", "probed", duration="1 min", **options),
+            "random": rows_of("random", "probed", duration="200 ms", **options),
+            "random_series": rows_of("random_series", "probed", duration="200 ms", **options),
+            "depth": rows_of("depth", "probed", depths=[1, 4], duration="100 ms", **options),
+            "ping": rows_of("ping", "probed", count=50, every="0", **options),
+            "ping, writes": rows_of("ping", "probed", count=50, every="0", mode="pingpong", **options),
+            "sync": rows_of("sync", **sync, **options),
+            "sync of four": rows_of("sync", **{**sync, "sections": ["wal_segment"]}, depth=4, **options),
+            "readahead": rows_of("readahead", "probed", windows_kb=[128], duration="500 ms", **options),
+            "page_cost": rows_of("page_cost", "probed", duration="500 ms", cold=True, **options),
+            "recommend": rows_of("recommend", "probed", **recommend, **options),
+        }
+
+    def test_a_busy_device(self):
+        """It is left alone, until others let go of it."""
+        self.session.run("SET pg_io_probe.max_busy_pct = 60")
+        for probe, query in self.probes().items():
+            with self.subTest(probe, others="idle"):
+                self.session.rows(query)
+        load = subprocess.Popen(["sh", "-c", f"while :; do dd if={self.disk.device} of=/dev/null bs=64k iflag=direct 2>&1; done"],
+                                stdout=subprocess.DEVNULL, start_new_session=True)
+        try:
+            for probe, query in self.probes().items():
+                with self.subTest(probe, others="busy"), self.assertRaises(Failure) as raised:
+                    self.session.rows(query)
+                self.assertEqual(raised.exception.sqlstate, "55000", raised.exception)
+                name = os.path.basename(self.disk.device)
+                self.assertRegex(str(raised.exception), rf'device "{name}" is \d+(\.\d+)? % busy')
+                self.assertIn("max_busy_pct is 60.", str(raised.exception))
+            say(str(raised.exception).splitlines()[0])
+            # What runs already goes on, and without the setting nobody looks.
+            self.session.run("RESET pg_io_probe.max_busy_pct")
+            self.session.rows(seqscan("probed", "direct"))
+        finally:
+            os.killpg(load.pid, 15)
+            load.wait()
+
+    def test_its_own_work_does_not_count(self):
+        """A statement that calls a probe for each row is not in its own way."""
+        self.session.run("SET pg_io_probe.max_busy_pct = 10")
+        query = "SELECT s.status FROM generate_series(1, 20), LATERAL io_probe_seqscan('probed', '{direct}') AS s"
+        self.assertEqual({row["status"] for row in self.session.rows(query)}, {"ok"})
+        self.session.run("SET pg_io_probe.max_busy_pct = 100")
+        self.session.rows(seqscan("probed", "direct"))
+
+    def test_a_device_that_can_not_be_seen(self):
+        """Who set the cap wants it to hold."""
+        mount = os.path.join(TEST_TMP, "memory")
+        os.mkdir(mount)
+        run("mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", mount)
+        self.addCleanup(run, "umount", mount)
+        place = create_tablespace(self.control, "memory", mount)
+        self.addCleanup(self.control.run, "DROP TABLE remembered; DROP TABLESPACE memory")
+        dense_table(self.control, "remembered", 100, place)
+        self.session.rows(seqscan("remembered", "os"))
+        self.session.run("SET pg_io_probe.max_busy_pct = 99")
+        with self.assertRaises(Failure) as raised:
+            self.session.rows(seqscan("remembered", "os"))
+        self.assertEqual(raised.exception.sqlstate, "55000")
+        self.assertIn("how busy the device is can't be seen", str(raised.exception))
+
+    def test_slow_answers(self):
+        """No request takes less than a microsecond: each probe ends at once, and says why."""
+        for probe, query in self.probes(max_p99_us=1).items():
+            with self.subTest(probe):
+                rows = self.session.rows(query)
+                if probe == "recommend":
+                    self.assertEqual([row["recommended"] for row in rows], [None])
+                    self.assertIn(SLOW_NOTE, rows[0]["why"])
+                    continue
+                notes = [note for row in rows for note in row["notes"]]
+                self.assertIn(SLOW_NOTE, notes, rows)
+                if not probe.startswith("ping"):
+                    self.assertEqual({row["status"] for row in rows}, {"partial"}, rows)
+                for row in rows:
+                    self.assertFalse(row.get("complete"), row)
+                    self.assertLess(row.get("blks_scanned") or row.get("fetches") or row.get("ops") or 0, BLOCKS / 2, row)
+
+    def test_fast_answers(self):
+        """A bound that is not passed changes nothing."""
+        for probe, query in self.probes(max_p99_us=60_000_000).items():
+            with self.subTest(probe):
+                rows = self.session.rows(query)
+                self.assertNotIn(SLOW_NOTE, str(rows))
+        self.assertEqual([row["complete"] for row in self.session.rows(self.probes()["seqscan"])], [True] * len(PATHS))
+
+    def test_the_cap_bounds_those_who_give_none(self):
+        """Requests of 4 MiB, 16 at a time, take some ten milliseconds on any device."""
+        query = rows_of("seqscan", "probed", paths=["direct", "os"], chunk_kb=4096, depth=16)
+        self.session.run("SET pg_io_probe.max_p99 = '1ms'")
+        direct, os_path = self.session.rows(query)
+        for row in [direct, os_path]:
+            self.assertEqual((row["status"], row["complete"]), ("partial", False), row)
+        self.assertIn(SLOW_NOTE, direct["notes"])
+        # More patience needs the right to set the cap.
+        with self.assertRaises(Failure) as raised:
+            self.session.rows(rows_of("seqscan", "probed", options={"max_p99_us": 1001}))
+        self.assertEqual(raised.exception.sqlstate, "22023")
+        self.session.run("SET pg_io_probe.max_p99 = '1min'")
+        self.assertEqual([row["complete"] for row in self.session.rows(query)], [True, True])
+
+
+if __name__ == "__main__":
+    main()
