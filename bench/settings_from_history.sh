@@ -31,6 +31,7 @@ from_readme() {
 show() {
     [ "$1" != 0 ] || return 0
     shift
+    # shellcheck disable=SC2016
     printf '```sql\n%s\n```\n```\n' "$1"
     sql -P footer=off -c "$1"
     echo '```'
@@ -63,6 +64,7 @@ done
 set_scheduler "$scheduler_before"
 show "$SYNCS" "$(from_readme '^SELECT section, method, direct, writes, write_kb,$')"
 
+# shellcheck disable=SC2016
 sql -c 'SELECT io_probe_prune($$0$$)' >/dev/null
 for night in $(seq "$NIGHTS"); do
     [ "$night" != "$NIGHTS" ] || set_queue 512 16

@@ -2,26 +2,51 @@
 # Runs everything that can be checked: format, lints, documentation, the core's tests, and on each PostgreSQL in the
 # cache the regression tests and the clients in tests/ (see CONTRIBUTING.md). What fails shows its output; the last
 # line counts it all.
+#
+# Most tests wait for a disk or for a clock, so several servers are tested beside one another: LANES (3) at a time. What
+# fails there gets a second try when the lanes are over, with nothing beside it: a disk that others use may be in the way
+# once, a defect fails twice. The line before the last tells how many needed it.
 
 . "$(dirname "$0")/env.sh"
 . tools/cluster.sh
 exec </dev/null
 shopt -s nullglob
+LANES=${LANES:-3}
 # A continuous integration run starts from a new checkout: what it compiled before is in the cache.
 [ -z "${CI:-}" ] || export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$cache/target}"
 
-log=$(mktemp)
-trap 'stop_cluster; rm -f "$log"' EXIT
-passed=0 failed=0
+# results has a line "PASSED FAILED" for each thing that was checked, again one "JOB NAME" for each that needs a second try.
+state=$(mktemp -d)
+log=$state/log results=$state/results again=$state/again
+touch "$results" "$again"
+
+clean_up() {
+    local lane
+    for lane in $(jobs -p); do
+        kill -- "-$lane" 2>/dev/null || true
+    done
+    wait
+    stop_cluster
+    rm -rf "$state"
+}
+trap clean_up EXIT
+trap 'exit 1' TERM INT
+
+# say TEXT…: prints it undivided by what others print.
+say() {
+    (
+        flock 9
+        printf '%s\n' "$*"
+    ) 9>"$state/lock"
+}
 
 # report NAME START PASSED FAILED: adds to the count, and shows the log if something failed.
 report() {
-    passed=$((passed + $3)) failed=$((failed + $4))
+    echo "$3 $4" >>"$results"
     if [ "$4" = 0 ]; then
-        printf 'ok      %s: %d (%d s)\n' "$1" "$3" $((SECONDS - $2))
+        say "$(printf 'ok      %s: %d (%d s)' "$1" "$3" $((SECONDS - $2)))"
     else
-        cat "$log"
-        printf 'FAILED  %s: %d of %d (%d s)\n' "$1" "$4" $(($3 + $4)) $((SECONDS - $2))
+        say "$(cat "$log"; printf 'FAILED  %s: %d of %d (%d s)' "$1" "$4" $(($3 + $4)) $((SECONDS - $2)))"
     fi
 }
 
@@ -51,57 +76,124 @@ build_and_install() {
     make -s PG_CONFIG="$1" && make -s uninstall PG_CONFIG="$1" && make -s install PG_CONFIG="$1"
 }
 
+# --- a server ------------------------------------------------------------------------------------------------------
+
+# regress JOB NAME PG_CONFIG TEST…: the regression tests, of which each counts. On a first try, when may_retry is set,
+# those that fail are only noted.
 regress() {
+    local job=$1 name=$2 pg_config=$3 start=$SECONDS passed failed
+    shift 3
+    rm -rf "$cluster/regress"
     mkdir "$cluster/regress"
-    make -s installcheck PG_CONFIG="$1" REGRESS_OPTS="--outputdir=$cluster/regress" || {
-        cat "$cluster/regress/regression.diffs"
-        tail -n 30 "$cluster/log"
-        return 1
-    }
+    make -s installcheck PG_CONFIG="$pg_config" REGRESS="$*" REGRESS_OPTS="--outputdir=$cluster/regress" >"$log" 2>&1 || true
+    # 15 prints "test NAME ... ok", later ones "ok 1 - NAME".
+    passed=$(sed -nE 's/^(test +([a-z_]+) .*\.\.\. ok|ok [0-9]+ +[-+] +([a-z_]+)) .*/\2\3/p' "$log")
+    failed=$(printf '%s\n' "$@" | grep -vxF "$passed" || true)
+    cat "$cluster/regress/regression.diffs" >>"$log" 2>/dev/null || true
+    [ -z "$failed" ] || tail -n 30 "$cluster/log" >>"$log"
+    if [ -n "${may_retry:-}" ] && [ -n "$failed" ]; then
+        # shellcheck disable=SC2086
+        printf "$job regress %s\n" $failed >>"$again"
+        # shellcheck disable=SC2086
+        say "again   $name: regress:" $failed
+        failed=
+    fi
+    report "$name: regress" "$start" "$(wc -w <<<"$passed")" "$(wc -w <<<"$failed")"
 }
 
-# client NAME FILE: runs one of tests/ in a database and a folder of its own; exit status 77 says: can't run here.
+# client JOB NAME FILE: runs one of tests/ in a database and a folder of its own; exit status 77 says: can't run here.
 client() {
-    local start=$SECONDS status=0
+    local job=$1 name=$2 file=$3 start=$SECONDS status=0
     export PGDATABASE=client_test
     {
         rm -rf "$TEST_TMP" && as_server mkdir "$TEST_TMP" &&
             dropdb --if-exists --force "$PGDATABASE" && createdb "$PGDATABASE" &&
             sql -c 'CREATE EXTENSION pg_io_probe' &&
-            timeout -k 10 300 "$2"
+            timeout -k 10 300 "$file"
     } >"$log" 2>&1 || status=$?
-    case $status in
-        0) report "$1" "$start" 1 0 ;;
-        77) printf 'skipped %s: %s\n' "$1" "$(tail -n 1 "$log")" ;;
-        *) tail -n 30 "$cluster/log" >>"$log"; report "$1" "$start" 0 1 ;;
-    esac
+    if [ $status = 0 ]; then
+        report "$name: $file" "$start" 1 0
+    elif [ $status = 77 ]; then
+        say "skipped $name: $file: $(tail -n 1 "$log")"
+    elif [ -n "${may_retry:-}" ]; then
+        echo "$job client $file" >>"$again"
+        say "again   $name: $file"
+    else
+        tail -n 30 "$cluster/log" >>"$log"
+        report "$name: $file" "$start" 0 1
+    fi
 }
 
 # Those that run on the oldest server and on 18; those among them that read through it, as io_method says; and those
-# for servers in between, which differ in how they read, what their catalogs hold, and how a run is stored.
+# for servers in between, which differ in how they read, what their catalogs hold, and how a run is stored. What the
+# planner picks is asked on the first two only.
+tests=$(sed -n 's/^REGRESS = //p' Makefile)
+few_tests=${tests/ recommend_costs/}
 all=(tests/*.sh tests/*.py)
 readers=(tests/{cancel,ddl,faults,iostat,random_truth,truth}.py)
 between=("${readers[@]}" tests/{costs,dump,history}.py)
 
-# on_server NAME PG_CONFIG [SETTING…]: the tests that need a server, on one with these settings.
-on_server() {
-    local name=$1 pg_config=$2 file
-    shift 2
-    if ! start_cluster "$("$pg_config" --bindir)" "$@" >"$log" 2>&1; then
-        if grep -q 'could not setup io_uring' "$log"; then
-            echo "skipped $name: the kernel or the container refuses io_uring"
-        else
-            report "$name: start" "$SECONDS" 0 1
-        fi
+# A job is a server with some settings, and what is tested on it.
+names=() configs=() settings=() tests_of=() clients_of=()
+
+# add_job NAME PG_CONFIG SETTING TESTS CLIENT…
+add_job() {
+    names+=("$1") configs+=("$2") settings+=("$3") tests_of+=("$4")
+    shift 4
+    clients_of+=("$*")
+}
+
+# with_server JOB COMMAND…: does it on the job's server.
+with_server() {
+    local job=$1
+    shift
+    if start_cluster "$("${configs[job]}" --bindir)" ${settings[job]:+"${settings[job]}"} >"$log" 2>&1; then
+        "$@"
+    elif grep -q 'could not setup io_uring' "$log"; then
+        say "skipped ${names[job]}: the kernel or the container refuses io_uring"
     else
-        count_tests "$name: regress" '/^(ok |test .*\.\.\. ok)/ { p++ } /^(not ok |test .*\.\.\. FAILED)/ { f++ }' \
-            regress "$pg_config"
-        for file in "${clients[@]}"; do
-            [ ! -x "$file" ] || client "$name: $file" "$file"
-        done
+        report "${names[job]}: start" "$SECONDS" 0 1
     fi
     stop_cluster
 }
+
+# test_server JOB: all that is to be tested on it.
+test_server() {
+    local file
+    # shellcheck disable=SC2086
+    regress "$1" "${names[$1]}" "${configs[$1]}" ${tests_of[$1]}
+    for file in ${clients_of[$1]}; do
+        [ ! -x "$file" ] || client "$1" "${names[$1]}" "$file"
+    done
+}
+
+# second_try JOB: what failed there.
+second_try() {
+    local failed file
+    failed=$(sed -n "s/^$1 regress //p" "$again" | grep -vxE 'extension|cleanup' || true)
+    if grep -q "^$1 regress " "$again"; then
+        # shellcheck disable=SC2086
+        regress "$1" "${names[$1]}, second try" "${configs[$1]}" extension $failed cleanup
+    fi
+    # shellcheck disable=SC2013 # no name of a test has a blank
+    for file in $(sed -n "s/^$1 client //p" "$again"); do
+        client "$1" "${names[$1]}, second try" "$file"
+    done
+}
+
+# lane: does one job after another, until somebody has done the last.
+lane() {
+    local job
+    log=$(mktemp -p "$state")
+    trap stop_cluster EXIT
+    trap 'exit 1' TERM
+    # shellcheck disable=SC2016
+    while job=$(flock "$state/lock" sh -c 'head -n 1 "$0"; sed -i 1d "$0"' "$state/queue") && [ -n "$job" ]; do
+        with_server "$job" test_server "$job"
+    done
+}
+
+# --- all of it -----------------------------------------------------------------------------------------------------
 
 same_version() {
     local version
@@ -131,20 +223,39 @@ for pg_config in "${servers[@]}"; do
     PGRX_PG_CONFIG_PATH=$pg_config step "$version: clippy" \
         cargo clippy -q --release --all-targets --features "pg$major" -- -D warnings || true
     step "$version: build" build_and_install "$pg_config" || continue
-    clients=("${all[@]}")
-    if [ "$major" -lt 18 ]; then
-        [ "$pg_config" = "${servers[0]}" ] || clients=("${between[@]}")
-        on_server "$version" "$pg_config"
+    if [ "$pg_config" = "${servers[0]}" ] && [ "$major" -lt 18 ]; then
+        add_job "$version" "$pg_config" '' "$tests" "${all[@]}"
+    elif [ "$major" -lt 18 ]; then
+        add_job "$version" "$pg_config" '' "$few_tests" "${between[@]}"
     else
-        for method in worker sync io_uring; do
+        add_job "$version, worker" "$pg_config" 'io_method = worker' "$tests" "${all[@]}"
+        for method in sync io_uring; do
             [ $method != io_uring ] || [[ $("$pg_config" --configure) = *liburing* ]] || continue
-            on_server "$version, $method" "$pg_config" "io_method = $method"
-            clients=("${readers[@]}")
+            add_job "$version, $method" "$pg_config" "io_method = $method" "$few_tests" "${readers[@]}"
         done
     fi
 done
 PGRX_PG_CONFIG_PATH=$pg_config RUSTDOCFLAGS='-D warnings' step 'documentation' \
     cargo doc -q --release --workspace --no-deps --document-private-items --features "pg$major" || true
 
+# Those with the most tests first, so that none is left for the end.
+for job in "${!names[@]}"; do
+    echo "$(wc -w <<<"${clients_of[job]}") $job"
+done | sort -rn | cut -d ' ' -f 2 >"$state/queue"
+may_retry=yes
+# Each a process group, so that an interrupt reaches what is not meant to ignore it.
+set -m
+for _ in $(seq "$LANES"); do
+    lane &
+done
+set +m
+wait
+may_retry=
+for job in "${!names[@]}"; do
+    ! grep -q "^$job " "$again" || with_server "$job" second_try "$job"
+done
+
+read -r passed failed < <(awk '{ p += $1; f += $2 } END { print p + 0, f + 0 }' "$results")
+[ ! -s "$again" ] || echo "$(wc -l <"$again") had a second try"
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]
