@@ -36,6 +36,8 @@ SET pg_io_probe.max_depth = 1; \echo :SQLSTATE
 SET pg_io_probe.max_duration = 1; \echo :SQLSTATE
 SET pg_io_probe.max_iops = 0; \echo :SQLSTATE
 SET pg_io_probe.max_mib_per_s = 0; \echo :SQLSTATE
+SET pg_io_probe.max_p99 = 0; \echo :SQLSTATE
+SET pg_io_probe.max_busy_pct = 0; \echo :SQLSTATE
 SET pg_io_probe.scratch_limit = 1; \echo :SQLSTATE
 SET pg_io_probe.scratch_reserve = 0; \echo :SQLSTATE
 -- but can be delegated
@@ -71,6 +73,11 @@ SELECT section FROM io_probe_sync(duration => '101 ms'); \echo :SQLSTATE
 SELECT section FROM io_probe_sync(duration => '100 ms', options => '{"max_bytes": 1048577}'); \echo :SQLSTATE
 SELECT section FROM io_probe_sync(duration => '100 ms', options => '{"max_iops": 101}'); \echo :SQLSTATE
 SELECT section FROM io_probe_sync(duration => '100 ms', options => '{"max_mib_per_s": 11}'); \echo :SQLSTATE
+SET pg_io_probe.max_p99 = '20s';
+SELECT path FROM io_probe_seqscan('sized', '{os}', '100 ms', options => '{"max_p99_us": 20000001}'); \echo :SQLSTATE
+SELECT op FROM io_probe_ping('sized', 1, options => '{"max_p99_us": 20000001}'); \echo :SQLSTATE
+SELECT count(*) FROM io_probe_ping('sized', 1, path => 'os', options => '{"max_p99_us": 20000000}');
+RESET pg_io_probe.max_p99;
 -- of pings the last is due (count - 1) times every after the first
 SELECT op FROM io_probe_ping('sized', 6, '21 ms', path => 'os'); \echo :SQLSTATE
 SELECT count(*) FROM io_probe_ping('sized', 1, '1 year', path => 'os');
@@ -90,6 +97,9 @@ RESET pg_io_probe.max_mib_per_s;
 SELECT path, complete, blks_scanned FROM io_probe_seqscan('sized', '{os}');
 SELECT path, complete, fetches FROM io_probe_random('sized', '{os}');
 RESET pg_io_probe.max_bytes;
+-- no request takes less than a microsecond: who wants such a p99 has none of it
+SELECT path, status, complete, blks_scanned < 200 AS early, notes
+  FROM io_probe_seqscan('sized', '{server,os}', options => '{"max_p99_us": 1}');
 SELECT path, status = 'unsupported' OR depth = 4 AS depth FROM io_probe_seqscan('sized', '{direct}');
 RESET pg_io_probe.max_depth;
 

@@ -8,7 +8,7 @@ import os
 import subprocess
 import unittest
 
-from lib import IS_ROOT, PATHS, TEST_TMP, Failure, Session, dense_table, main, rows_of, say, seqscan
+from lib import IS_ROOT, PATHS, TEST_TMP, Failure, Session, dense_table, main, rows_of, seqscan, wait_for
 from storage import LoopDevice, create_tablespace, run
 
 MIB = 1 << 20
@@ -24,7 +24,7 @@ def setUpModule():
 class Limits(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.disk = LoopDevice(256 * MIB, direct=True)
+        cls.disk = LoopDevice(512 * MIB, direct=True)
         cls.addClassCleanup(cls.disk.remove)
         cls.control = Session()
         cls.addClassCleanup(cls.control.close)
@@ -59,21 +59,23 @@ class Limits(unittest.TestCase):
 
     def test_a_busy_device(self):
         """It is left alone, until others let go of it."""
-        self.session.run("SET pg_io_probe.max_busy_pct = 60")
+        self.session.run("SET pg_io_probe.max_busy_pct = 30")
         for probe, query in self.probes().items():
             with self.subTest(probe, others="idle"):
                 self.session.rows(query)
         load = subprocess.Popen(["sh", "-c", f"while :; do dd if={self.disk.device} of=/dev/null bs=64k iflag=direct 2>&1; done"],
                                 stdout=subprocess.DEVNULL, start_new_session=True)
         try:
+            before = self.disk.counters()["reads"]
+            wait_for(lambda: self.disk.counters()["reads"] > before + 1000, "the load")
             for probe, query in self.probes().items():
-                with self.subTest(probe, others="busy"), self.assertRaises(Failure) as raised:
-                    self.session.rows(query)
-                self.assertEqual(raised.exception.sqlstate, "55000", raised.exception)
-                name = os.path.basename(self.disk.device)
-                self.assertRegex(str(raised.exception), rf'device "{name}" is \d+(\.\d+)? % busy')
-                self.assertIn("max_busy_pct is 60.", str(raised.exception))
-            say(str(raised.exception).splitlines()[0])
+                with self.subTest(probe, others="busy"):
+                    with self.assertRaises(Failure) as raised:
+                        self.session.rows(query)
+                    self.assertEqual(raised.exception.sqlstate, "55000", raised.exception)
+                    name = os.path.basename(self.disk.device)
+                    self.assertRegex(str(raised.exception), rf'device "{name}" is \d+(\.\d+)? % busy')
+                    self.assertIn("max_busy_pct is 30.", str(raised.exception))
             # What runs already goes on, and without the setting nobody looks.
             self.session.run("RESET pg_io_probe.max_busy_pct")
             self.session.rows(seqscan("probed", "direct"))
@@ -117,7 +119,7 @@ class Limits(unittest.TestCase):
                 notes = [note for row in rows for note in row["notes"]]
                 self.assertIn(SLOW_NOTE, notes, rows)
                 if not probe.startswith("ping"):
-                    self.assertEqual({row["status"] for row in rows}, {"partial"}, rows)
+                    self.assertEqual({row["status"] for row in rows} - {"unsupported"}, {"partial"}, rows)
                 for row in rows:
                     self.assertFalse(row.get("complete"), row)
                     self.assertLess(row.get("blks_scanned") or row.get("fetches") or row.get("ops") or 0, BLOCKS / 2, row)

@@ -86,6 +86,14 @@ FROM io_probe_explain('SELECT count(*) FROM tbl_cost_align', execute => true) e
 LEFT JOIN scan s ON s.relid = e.relid AND s.path = 'server'
 ORDER BY e.node_id;"
 
+show 'Keep what a probe finds, with when, where and under which settings: twelve short runs.' \
+    "SELECT count(io_probe_record('random', 'tbl_cost_align', '{\"paths\": [\"direct\"], \"duration\": \"200 ms\"}'))
+FROM generate_series(1, 12);"
+
+show 'Does the last one differ from the first by more than such runs do by themselves?' \
+    "SELECT probe, item, metric, unit, a, b, ratio, noise_pct, runs, verdict
+FROM io_probe_compare((SELECT min(id) FROM io_probe_runs), (SELECT max(id) FROM io_probe_runs));"
+
 if [ -n "${KEEP:-}" ]; then
     trap - EXIT
     say 'The server is left running. To look around, and to stop it and delete its files:'
