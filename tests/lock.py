@@ -102,7 +102,9 @@ class Lock(unittest.TestCase):
         for path in PATHS:
             with self.subTest(path), Session() as session:
                 session.start_rows(lasting(path))
-                first = wait_for_probe(self.control, session.pid)
+                wait_for_probe(self.control, session.pid)
+                # At first it is on no path yet.
+                first = wait_for(lambda: self.on_a_path(session), "a path")
                 self.assertEqual({**first, **relation, "path": path}, first)
                 later = wait_for(lambda: self.further_than(first, session), "progress")
                 self.assertEqual(later["started_at"], first["started_at"])
@@ -111,6 +113,11 @@ class Lock(unittest.TestCase):
                 begun = f"SELECT query_start <= '{first['started_at']}' FROM pg_stat_activity WHERE pid = {session.pid}"
                 self.assertTrue(self.control.value(begun))
         self.assertEqual(self.control.rows("SELECT * FROM io_probe_progress()"), [])
+
+    def on_a_path(self, session):
+        now = progress(self.control, session.pid)
+        self.assertIsNotNone(now, "the probe has ended")
+        return now["path"] and now
 
     def further_than(self, seen, session):
         now = progress(self.control, session.pid)
