@@ -1,29 +1,21 @@
 #!/usr/bin/env -S python3 -B
-"""Bad luck: devices that fail, files that are gone, processes that are killed, a server that goes down.
+"""Bad luck: devices that fail, files that are gone, no room. More of it: crashes.py, storms.py, hostile_storage.py,
+starved.py, moving.py.
 
-Needs root, to mount and to kill.
+Needs root, to mount.
 """
 
-import itertools
 import os
-import random
 import re
-import signal
 import threading
-import time
 import unittest
 
-from lib import BLOCK, IS_ROOT, PATHS, PGDATA, SEGMENT_BLOCKS, TEST_TMP, Failure, Process, Session, as_server
-from lib import dense_table, engines, files_in_data_directory, main, random_reads, read, repeated, rows_of, say
-from lib import segment_file, seqscan, sparse_table, start_server, wait_for, wait_for_probe, ways
+from lib import BLOCK, IS_ROOT, PATHS, PGDATA, SEGMENT_BLOCKS, TEST_TMP, Failure, Process, Session, dense_table, engines
+from lib import main, random_reads, rows_of, say, segment_file, seqscan, sparse_table, wait_for, wait_for_probe, ways
 from storage import LoopDevice, create_tablespace, run
 
 BLOCKS = 2048
 MIB = 1 << 20
-CANCELS = 500
-KILLS = 8
-# New WAL, and what is read of catalogs and statistics.
-RECOVERY = re.compile(r"/(pg_wal/[0-9A-F]{24}|pg_internal\.init|postmaster\.pid|pg_stat(_tmp)?/\w+\.(stat|tmp))$")
 
 
 def setUpModule():
@@ -66,8 +58,16 @@ class Storage(unittest.TestCase):
                         self.assert_read_fails(query, route, path)
             with self.subTest("depth"):
                 self.assert_read_fails(rows_of("depth", "probed", depths=[1, 8], duration="1 min"), "direct", path)
-            with self.subTest("page_cost"):
-                self.assert_read_fails(rows_of("page_cost", "probed", duration="10 s"), "server", path)
+            for query in [rows_of("page_cost", "probed", duration="10 s"),
+                          rows_of("recommend", "probed", settings=["random_page_cost"], cold=True, duration="10 s"),
+                          rows_of("random_series", "probed", paths=["server"]),
+                          rows_of("iostat_query", query="SELECT count(*) FROM probed", every="100 ms")]:
+                with self.subTest(query):
+                    self.session.run("SELECT * FROM io_probe_evict('probed')")
+                    self.assert_read_fails(query, "server", path)
+            with self.subTest("evict"):
+                # It reads nothing.
+                self.session.rows("SELECT * FROM io_probe_evict('probed')")
             for route in ["direct", "os"]:
                 with self.subTest("ping", path=route):
                     self.assert_read_fails(rows_of("ping", "probed", count=BLOCKS, every="0", path=route), route, path)
@@ -206,221 +206,6 @@ class Storage(unittest.TestCase):
         place = create_tablespace(self.session, "elsewhere", directory)
         self.addCleanup(self.session.run, "DROP TABLESPACE elsewhere")
         return place
-
-
-class Processes(unittest.TestCase):
-    """Ends that unwind nothing. Whatever happens, the next test finds a server."""
-
-    crashes = 0
-
-    def setUp(self):
-        self.control = Session()
-        # Processes die here, not the machine; recovery would sync each file.
-        self.control.run("ALTER SYSTEM SET fsync = off; SELECT pg_reload_conf()")
-        dense_table(self.control, "probed", BLOCKS)
-        self.addCleanup(self.clean_up)
-        self.files = files_in_data_directory()
-        self.ways = ways(self.control)
-
-    def clean_up(self):
-        self.control.close()
-        if not server_processes():
-            start_server()
-        with wait_for(connection, "the server to be back", 60) as session:
-            session.run("DROP TABLE probed; ALTER SYSTEM RESET fsync; SELECT pg_reload_conf()")
-
-    def start(self, session, way, state):
-        path, engine = self.ways[way]
-        return self.start_probe(session, f"SET pg_io_probe.engine = {engine}; {seqscan('probed', path)}", state(path))
-
-    def start_probe(self, session, before, query):
-        session.run(before)
-        session.start(query)
-        wait_for_probe(self.control, session.pid)
-        time.sleep(0.05)
-        return Process(session.pid)
-
-    def wait_for_recovery(self):
-        """After the crash of a backend."""
-        self.control.close()
-        self.control = wait_for(connection, "the server to be back", 60)
-        Processes.crashes += 1
-        if Processes.crashes % 4 == 0:
-            # With io_uring, the postmaster of 18 keeps the rings from before each crash: the sixth is its last.
-            self.control.close()
-            as_server("pg_ctl", "stop", "-w", "-D", PGDATA)
-            start_server()
-            self.control = Session()
-
-    def assert_as_before(self):
-        """No file, no lock, and probes work."""
-        with Session() as session:
-            self.assertEqual(files_in_data_directory() - self.files, set())
-            self.assertEqual(session.rows("SELECT * FROM pg_locks WHERE locktype = 'advisory'"), [])
-            self.assertEqual(session.rows("SELECT * FROM io_probe_progress()"), [])
-            for probe in ["seqscan", "random"]:
-                rows = session.rows(rows_of(probe, "probed"))
-                self.assertEqual([(row["status"], row["complete"]) for row in rows], [("ok", True)] * 3)
-
-    def test_kill_of_a_backend(self):
-        for way, state in itertools.product(self.ways, [at_full_speed, at_random]):
-            with self.subTest(way, state=state.__name__), Session() as session:
-                process = self.start(session, way, state)
-                os.kill(session.pid, signal.SIGKILL)
-                wait_for(lambda: not process.exists(), "end of the process")
-                self.assertRaises(Failure, session.finish)
-                self.wait_for_recovery()
-                self.assert_as_before()
-
-    def test_kill_of_a_backend_that_writes(self):
-        """Its scratch file has no name, so nobody has to sweep it up."""
-        for query in [rows_of("ping", "probed", count=60, every="1 s", mode="write"),
-                      rows_of("ping", "probed", count=10000, every="1 ms", mode="pingpong", path="os")]:
-            with self.subTest(query), Session() as session:
-                process = self.start_probe(session, "SELECT", query)
-                # It holds one, in the folder of the database.
-                folder = os.path.dirname(segment_file(self.control, "probed"))
-                is_there = lambda: any(name.startswith(f"{folder}/#") for name in process.descriptors())
-                wait_for(is_there, "a scratch file")
-                names = all_files()
-                os.kill(session.pid, signal.SIGKILL)
-                wait_for(lambda: not process.exists(), "end of the process")
-                self.assertEqual(new_files(names), set(), "left by the kill")
-                self.assertRaises(Failure, session.finish)
-                self.wait_for_recovery()
-                self.assertEqual(new_files(names), set(), "after recovery")
-                self.assert_as_before()
-
-    def test_kills_while_a_scratch_file_is_made(self):
-        """At random moments, which the server's recovery follows."""
-        seed = random.randrange(1 << 32)
-        say(f"seed {seed}")
-        moments = random.Random(seed)
-        for _ in range(KILLS):
-            with Session() as session:
-                names = all_files()
-                session.start(rows_of("ping", "probed", count=1, mode="write"))
-                time.sleep(moments.uniform(0, 0.03))
-                os.kill(session.pid, signal.SIGKILL)
-                wait_for(lambda: not Process(session.pid).exists(), "end of the process")
-                self.assertEqual(new_files(names), set())
-                self.wait_for_recovery()
-        self.assert_as_before()
-
-    def test_shutdown(self):
-        for mode in ["fast", "immediate"]:
-            for way in self.ways:
-                with self.subTest(mode, way=way), Session() as session:
-                    process = self.start(session, way, at_full_speed if mode == "fast" else pausing)
-                    self.control.close()
-                    asked = time.monotonic()
-                    as_server("pg_ctl", "stop", "-w", "-t", "30", "-m", mode, "-D", PGDATA)
-                    say(f"{mode} shutdown during {way}: {(time.monotonic() - asked) * 1000:.0f} ms")
-                    self.assertFalse(process.exists())
-                    self.assertLess(time.monotonic() - asked, 10)
-                    self.assertRaises(Failure, session.finish)
-                    start_server()
-                    self.control = Session()
-                    self.assert_as_before()
-
-    def test_death_of_the_postmaster(self):
-        for way, state in itertools.product(self.ways, [pausing, pausing_at_random]):
-            with self.subTest(way, state=state.__name__), Session() as session:
-                process = self.start(session, way, state)
-                postmaster = Process(int(read(os.path.join(PGDATA, "postmaster.pid")).split()[0]))
-                os.kill(postmaster.pid, signal.SIGKILL)
-                asked = time.monotonic()
-                wait_for(lambda: not process.exists(), "end of the process")
-                ms = (time.monotonic() - asked) * 1000
-                say(f"death of the postmaster during {way}, {state.__name__}: {ms:.0f} ms")
-                self.control.close()
-                wait_for(lambda: not server_processes(), "end of all processes", 30)
-                # A new one would take it for alive as long as nobody has reaped it.
-                os.remove(os.path.join(PGDATA, "postmaster.pid"))
-                os.remove(os.path.join(os.environ["PGHOST"], f".s.PGSQL.{os.environ['PGPORT']}.lock"))
-                start_server()
-                self.control = Session()
-                self.assert_as_before()
-
-    def test_many_cancels(self):
-        """At random moments, in one session."""
-        with Session() as session:
-            process = Process(session.pid)
-            for path, engine in self.ways.values():
-                once = f"{seqscan('probed', path)}; {random_reads('probed', path, depth=8)}"
-                session.run(f"SET pg_io_probe.engine = {engine}; {once}")
-            before = process.threads(), process.descriptors()
-            memory = process.memory()
-            seed = random.randrange(1 << 32)
-            say(f"seed {seed}")
-            moments = random.Random(seed)
-            cancelled = 0
-            for number in range(CANCELS):
-                path, engine = list(self.ways.values())[number % len(self.ways)]
-                session.run(f"SET pg_io_probe.engine = {engine}")
-                if number % 16 < 8:
-                    session.start(seqscan("probed", path, cold=number % 8 >= 4))
-                else:
-                    session.start(random_reads("probed", path, cold=number % 8 >= 4, depth=8))
-                time.sleep(moments.uniform(0, 0.015))
-                self.control.value(f"SELECT pg_cancel_backend({session.pid})")
-                try:
-                    session.finish()
-                except Failure as failure:
-                    self.assertEqual(failure.sqlstate, "57014", failure)
-                    cancelled += 1
-            say(f"{cancelled} of {CANCELS} came in time; memory grew by {(process.memory() - memory) // 1024} kB")
-            self.assertGreater(cancelled, CANCELS // 10)
-            self.assertEqual((process.threads(), process.descriptors()), before)
-            self.assertLess(process.memory() - memory, 2 * MIB)
-        self.assert_as_before()
-
-
-def at_full_speed(path):
-    return repeated("seqscan", "probed", paths=[path])
-
-
-def pausing(path):
-    return seqscan("probed", path, duration="60 s", options={"max_mib_per_s": 1})
-
-
-def at_random(path):
-    return repeated("random", "probed", paths=[path], depth=8)
-
-
-def pausing_at_random(path):
-    return random_reads("probed", path, duration="60 s", depth=8, options={"max_mib_per_s": 1})
-
-
-def all_files():
-    """Names of all files in the data directory, and where its tablespaces are."""
-    walked = os.walk(PGDATA, followlinks=True)
-    return {os.path.join(directory, name) for directory, folders, names in walked for name in names + folders}
-
-
-def new_files(before):
-    """Those that are new, other than what a server writes when it recovers."""
-    return {name for name in all_files() - before if not RECOVERY.search(name)}
-
-
-def connection():
-    """A session, or None while the server takes none."""
-    try:
-        return Session()
-    except (Failure, ValueError, BrokenPipeError):
-        return None
-
-
-def server_processes():
-    """Processes that have the data directory as their own."""
-    return [pid for pid in os.listdir("/proc") if pid.isdigit() and working_directory(pid) == os.path.realpath(PGDATA)]
-
-
-def working_directory(pid):
-    try:
-        return os.readlink(f"/proc/{pid}/cwd")
-    except OSError:
-        return None
 
 
 if __name__ == "__main__":

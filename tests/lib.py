@@ -23,6 +23,8 @@ PGDATA = os.environ["PGDATA"]
 TEST_TMP = os.environ["TEST_TMP"]
 SERVER_LOG = os.path.join(os.path.dirname(PGDATA), "log")
 IS_ROOT = os.geteuid() == 0
+# Faults are tried a few times by default, and each twenty times or more in the long mode.
+LONG = bool(os.environ.get("PG_IO_PROBE_LONG"))
 
 PATHS = ["direct", "server", "os"]
 SYNC_SECTIONS = ["one_write", "two_writes", "open_sync_size", "other_fd", "no_sync", "wal_segment"]
@@ -181,13 +183,23 @@ class Session:
         return row
 
     def close(self):
-        """Ends the session; a statement that is still running is cancelled."""
+        """Ends the session, if it has not ended; a statement that is still running is cancelled."""
+        if self.psql.returncode is not None:
+            return
         if self.busy():
             self.psql.send_signal(signal.SIGINT)
         try:
             self.psql.communicate(timeout=10)
         except BrokenPipeError:
             self.psql.wait()
+
+
+def connection():
+    """A session, or None while the server takes none."""
+    try:
+        return Session()
+    except (Failure, ValueError, BrokenPipeError):
+        return None
 
 
 def create_extension(session, name):
@@ -226,17 +238,18 @@ def random_reads(relation, path, **arguments):
     return rows_of("random", relation, paths=[path], **arguments)
 
 
-def rows_of(probe, relation=None, **arguments):
+def rows_of(probe, relation=None, /, **arguments):
     """A query for the rows of a probe."""
     return f"SELECT * FROM {call(probe, relation, **arguments)}"
 
 
-def repeated(probe, relation=None, **arguments):
+def repeated(probe, relation=None, /, **arguments):
     """A query that runs a probe again and again, until the statement's time is used up."""
-    return f"SELECT {call(probe, relation, **arguments)} FROM generate_series(1, 1000000)"
+    # So many that they fit into the memory of a query: the server would have to write more to a file first.
+    return f"SELECT {call(probe, relation, **arguments)} FROM generate_series(1, 50000)"
 
 
-def call(probe, relation=None, **arguments):
+def call(probe, relation=None, /, **arguments):
     """A call of a probe, on a relation or on none."""
     on = {} if relation is None else {"rel": relation}
     given = [f"{name} => {literal(value)}" for name, value in {**on, **arguments}.items()]
@@ -396,13 +409,33 @@ def server_ids():
     return owner.st_uid, owner.st_gid
 
 
-def as_server(*command):
-    """Runs a command as the user who owns the server: what it printed."""
+def as_server(*command, first=None):
+    """Runs a command as the user who owns the server: what it printed. Its process calls `first` before that."""
     user, group = server_ids()
     ids = {"user": user, "group": group, "extra_groups": []} if IS_ROOT else {}
+
+    def prepare():
+        first()
+        os.setgroups([])
+        os.setgid(group)
+        os.setuid(user)
+
+    ids = {"preexec_fn": prepare} if first else ids
     done = subprocess.run(command, cwd="/", check=False, capture_output=True, text=True, **ids)
     assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
     return done.stdout
+
+
+def server_processes(data=PGDATA):
+    """Processes that have a data directory as their own."""
+    return [pid for pid in os.listdir("/proc") if pid.isdigit() and _working_directory(pid) == os.path.realpath(data)]
+
+
+def _working_directory(pid):
+    try:
+        return os.readlink(f"/proc/{pid}/cwd")
+    except OSError:
+        return None
 
 
 def start_server():

@@ -8,13 +8,14 @@ from lib import TEST_TMP, Session, as_server, literal, read, wait_for
 
 
 class Server:
-    """A new server."""
+    """A new server, made with further options of initdb."""
 
-    def __init__(self, name):
+    def __init__(self, name, *options):
         self.host = os.path.join(TEST_TMP, name)
         self.data = os.path.join(self.host, "data")
         as_server("mkdir", self.host)
-        as_server("initdb", "-D", self.data, "-U", "postgres", "-A", "trust", "--no-locale", "-E", "UTF8", "--no-sync")
+        as_server("initdb", "-D", self.data, "-U", "postgres", "-A", "trust", "--no-locale", "-E", "UTF8", "--no-sync",
+                  *options)
         self.configure({"listen_addresses": "", "unix_socket_directories": self.host, "port": os.environ["PGPORT"]})
 
     def configure(self, settings):
@@ -23,10 +24,14 @@ class Server:
             for name, value in settings.items():
                 file.write(f"{name} = {literal(str(value))}\n")
 
-    def start(self):
-        """Starts it, also after kill."""
+    def start(self, first=None):
+        """Starts it, also after kill; what the process that starts it does to itself first, it inherits."""
         log = os.path.join(self.host, "log")
-        as_server("pg_ctl", "start", "-w", "-t", "60", "-D", self.data, "-l", log)
+        as_server("pg_ctl", "start", "-w", "-t", "60", "-D", self.data, "-l", log, first=first)
+
+    def stop(self, mode="fast"):
+        """Stops it."""
+        as_server("pg_ctl", "stop", "-w", "-m", mode, "-D", self.data)
 
     def session(self, database="postgres"):
         """A session there."""
@@ -52,5 +57,5 @@ class Server:
     def remove(self):
         """Stops it, and leaves nothing of it."""
         if self.postmaster():
-            as_server("pg_ctl", "stop", "-m", "immediate", "-D", self.data)
+            self.stop("immediate")
         shutil.rmtree(self.host)

@@ -20,9 +20,10 @@ import unittest
 import zlib
 
 from ddl import Standby
-from faults import all_files, connection, new_files
-from lib import IS_ROOT, PGDATA, SYNC_SECTIONS, TEST_TMP, VERSION, Failure, Process, Session, as_server, dense_table
-from lib import main, progress, read, repeated, restart_server, rows_of, say, server_with, wait_for, wait_for_probe
+from lib import IS_ROOT, PGDATA, SYNC_SECTIONS, TEST_TMP, VERSION, Failure, Process, Session, as_server, connection
+from lib import dense_table, main, progress, read, repeated, restart_server, rows_of, say, server_with, wait_for
+from lib import wait_for_probe
+from probes import all_files, new_files
 from storage import LoopDevice, create_tablespace
 
 KIB = 1024

@@ -142,8 +142,16 @@ impl Scratch {
         let directory = place.directory;
         room.check(directory)?;
         let file = create_nameless(nameless, place)?;
-        let links = nix::fcntl::open("/proc/self/fd", OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty()).ok();
-        let scratch = Self { file, directory: directory.to_owned(), size: room.size, links };
+        let directory = directory.to_owned();
+        let links = match nix::fcntl::open("/proc/self/fd", OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty()) {
+            Ok(links) => Some(links),
+            // There is one, which one descriptor more would have shown.
+            Err(e @ (nix::Error::EMFILE | nix::Error::ENFILE | nix::Error::ENOMEM)) => {
+                return Err(Error::Scratch { action: "open", directory, offset: None, source: e.into() });
+            }
+            Err(_) => None,
+        };
+        let scratch = Self { file, directory, size: room.size, links };
         if let Some(stop) = scratch.fill(fill, room.bytes_per_s, ask)? {
             return Ok(Created::Stopped(stop));
         }
