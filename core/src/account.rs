@@ -48,7 +48,7 @@ fn text_of(process: &str) -> Option<String> {
 }
 
 /// A line of `/proc/PID/io`.
-fn parse(text: &str, name: &str) -> Option<u64> {
+pub(crate) fn parse(text: &str, name: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
 }
 

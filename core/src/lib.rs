@@ -28,6 +28,8 @@ pub mod engine;
 mod error;
 pub mod extents;
 pub mod host;
+#[cfg(any(test, fuzzing))]
+pub mod hostile;
 pub mod iostat;
 mod memory;
 pub mod order;

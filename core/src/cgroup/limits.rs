@@ -99,7 +99,7 @@ fn of_line(text: &str, device: DeviceNumber) -> Option<u64> {
 }
 
 /// `254:0 rbps=2097152 wbps=max riops=max wiops=120`.
-fn parse_io_max(text: &str, device: DeviceNumber) -> IoLimits {
+pub(super) fn parse_io_max(text: &str, device: DeviceNumber) -> IoLimits {
     let Some(line) = line(text, device) else { return IoLimits::default() };
     let limit = |name: &str| {
         line.split_ascii_whitespace()

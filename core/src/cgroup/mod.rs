@@ -14,6 +14,8 @@
 //!
 //! Sources: the kernel's `Documentation/admin-guide/cgroup-v2.rst` and `cgroup-v1/blkio-controller.rst`; cgroups(7).
 
+#[cfg(any(test, fuzzing))]
+pub(crate) mod hostile;
 mod limits;
 mod place;
 mod traffic;

@@ -49,10 +49,11 @@ pub(super) fn find<const N: usize>(controllers: [&str; N], roots: &Roots) -> [Op
 }
 
 /// The version and the path of a controller's hierarchy in the text of `/proc/self/cgroup`.
-fn path<'a>(own: &'a str, controller: &str) -> Option<(Version, &'a str)> {
-    let lines = || own.lines().filter_map(|line| line.split_once(':')?.1.split_once(':'));
+pub(super) fn path<'a>(own: &'a str, controller: &str) -> Option<(Version, &'a str)> {
+    // Not `lines`, which takes a carriage return for part of the end of a line: a name may end in one.
+    let lines = || own.split('\n').filter_map(|line| line.split_once(':')?.1.split_once(':'));
     let first = lines().find(|(controllers, _)| controllers.split(',').any(|name| name == controller));
-    let second = || own.lines().find_map(|line| line.strip_prefix("0::"));
+    let second = || own.split('\n').find_map(|line| line.strip_prefix("0::"));
     first.map(|(_, path)| (Version::V1, path)).or_else(|| Some((Version::V2, second()?)))
 }
 

@@ -181,6 +181,15 @@ fn a_container_mounts_its_own_part_of_the_hierarchy() {
 }
 
 #[test]
+fn a_name_may_end_in_a_carriage_return() {
+    let fixture = second();
+    fixture.file("proc/self/cgroup", "0::/odd\r");
+    fixture.file("sys/fs/cgroup/odd\r/cgroup.events", "populated 1");
+    fixture.file("sys/fs/cgroup/odd\r/io.stat", "254:0 rbytes=1 wbytes=2");
+    assert_eq!(moved(&fixture, "254:0"), Some(Moved { read_bytes: 1, written_bytes: 2 }));
+}
+
+#[test]
 fn nothing_is_an_error() {
     let fixture = Fixture::new();
     for own in ["", "garbage", "1:blkio", "0::", "0::/x", "7:blkio:/x\n0::/"] {

@@ -18,6 +18,8 @@
 
 mod block;
 mod counters;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod hostile;
 mod leaves;
 mod mount;
 mod queue;

@@ -147,7 +147,7 @@ fn aligned(start: u64, alignment_offset: i64, optimal_io_size: Option<u64>) -> O
 
 /// The scheduler in force and all that are offered, from `none [mq-deadline] kyber`. Devices without a
 /// choice show one bare word.
-fn parse_schedulers(line: &str) -> (Option<String>, Option<Vec<String>>) {
+pub(super) fn parse_schedulers(line: &str) -> (Option<String>, Option<Vec<String>>) {
     let mut current = None;
     let mut offered = Vec::new();
     for word in line.split_whitespace() {

@@ -21,6 +21,8 @@
 //!
 //! Source: `src/backend/commands/explain.c` and `src/backend/executor/instrument.c` of PostgreSQL.
 
+#[cfg(any(test, fuzzing))]
+pub(crate) mod hostile;
 mod ledger;
 mod naming;
 #[cfg(test)]

@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# fuzz.sh [build | TARGET [OPTION…] | minimise TARGET]: coverage-guided fuzzing of what the core reads from outside, by
+# libFuzzer, with the stable compiler. The targets are in fuzz/src/bin; what they promise, in core/src/hostile.
+#   without arguments     each target in turn, FUZZ_SECONDS each (default 1800)
+#   TARGET [OPTION…]      one, with options of libFuzzer
+#   minimise TARGET       leaves of the corpus what its coverage needs
+# New inputs go to the target folder, not into the checkout: `minimise` takes those over that cover something new.
+
+. "$(dirname "$0")/env.sh"
+
+triple=$(rustc -vV | sed -n 's/^host: //p')
+built=${CARGO_TARGET_DIR:-target}/fuzz
+# The core is safe code: what a sanitizer would find, a panic tells. Overflows are checked (fuzz/Cargo.toml).
+coverage=(-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4
+    -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table
+    -Cllvm-args=-sanitizer-coverage-trace-compares)
+
+build() {
+    RUSTFLAGS="--cfg fuzzing ${coverage[*]}" cargo build -q --locked --release --manifest-path fuzz/Cargo.toml \
+        --target "$triple" --target-dir "$built"
+}
+
+# also TARGET: beside its corpus, what the tests have for it.
+also() {
+    also=()
+    [ "$1" != plans ] || also=(core/tests/fixtures/plan)
+}
+
+# run TARGET [OPTION…]: what it finds beyond the corpus of the checkout is kept beside the binaries.
+run() {
+    local target=$1 options=(-timeout=10 -rss_limit_mb=1024)
+    shift
+    also "$target"
+    [ ! -e "fuzz/$target.dict" ] || options+=(-dict="fuzz/$target.dict")
+    mkdir -p "$built/found/$target" "$built/broken"
+    "$built/$triple/release/$target" "${options[@]}" -artifact_prefix="$built/broken/$target-" "$@" \
+        "$built/found/$target" "fuzz/corpus/$target" "${also[@]}"
+}
+
+# Of the inputs of up to 2,500 bytes, those that reach what others don't.
+minimise() {
+    local work
+    work=$(mktemp -d)
+    mkdir "$work/small" "$work/kept"
+    find "fuzz/corpus/$1" "$built/found/$1" -type f -size -2500c -exec cp {} "$work/small" \;
+    "$built/$triple/release/$1" -set_cover_merge=1 -use_counters=0 "$work/kept" "$work/small"
+    # What has a name of its own stays.
+    find "fuzz/corpus/$1" -type f -regextype egrep -regex '.*/[0-9a-f]{40}' -delete
+    cp -n "$work/kept"/* "fuzz/corpus/$1"
+    rm -r "$work"
+}
+
+build
+case ${1:-} in
+    build) ;;
+    minimise) minimise "$2" ;;
+    '')
+        for target in fuzz/src/bin/*.rs; do
+            run "$(basename "$target" .rs)" -max_total_time="${FUZZ_SECONDS:-1800}" -print_final_stats=1
+        done
+        ;;
+    *) run "$@" ;;
+esac
