@@ -1,28 +1,39 @@
 #!/usr/bin/env -S python3 -B
 """Many calls in one backend: its memory, its descriptors and its threads don't grow.
 
-CALLS=2000 in the environment makes it longer.
+CALLS=2000 in the environment makes it longer. In the long mode one backend makes 100,000 calls besides.
 """
 
+import math
 import os
+import statistics
+import time
 import unittest
 
-from lib import BLOCK, PATHS, Process, Session, Watched, call, dense_table, main, say
+from lib import BLOCK, LONG, PATHS, Process, Session, Watched, call, dense_table, main, say
 
 CALLS = int(os.environ.get("CALLS", "300"))
+# In the long mode.
+CALLS_OF_ONE_BACKEND = int(os.environ.get("CALLS_OF_ONE_BACKEND", "100000"))
+LOOKS = 20
+# Calls to see how long one takes.
+TIMED = 5
+# A leak of 8 bytes in each call, or of a path's name in one of ten, would be more.
+BYTES_PER_CALL_OF_MANY = 8
 # Before the first look: catalogs and the library's own tables are read in, and malloc finds its size.
 WARM_UP = 50
 # A leak of a path's name in each call would be more.
 BYTES_PER_CALL = 256
 SLACK = 256 << 10
-# A call may hold two engines, each with its buffers in huge pages.
+# A call may hold two engines, each with its buffers in huge pages; a readahead curve has room for its longest windows.
 BUFFERS = 2 * (2 << 20)
+BUFFERS_OF_WINDOWS = 64 << 20
 
 BRIEF = {"chunk_kb": 64, "depth": 4, "options": {"max_bytes": 64 * BLOCK}}
 FEW = {"depth": 4, "options": {"max_bytes": 64 * BLOCK}}
 PLAN = '[{"Plan": {"Node Type": "Seq Scan", "Relation Name": "probed", "Plan Rows": 1}}]'
 
-CASES = {
+LIGHT = {
     "seqscan, direct, io_uring": call("seqscan", "probed", paths=["direct"], **BRIEF),
     "seqscan, direct, threads": call("seqscan", "probed", paths=["direct"], **BRIEF),
     "seqscan, direct, pread": call("seqscan", "probed", paths=["direct"], **{**BRIEF, "depth": 1}),
@@ -40,6 +51,12 @@ CASES = {
     "page_cost": call("page_cost", "probed", cold=True, densities=[1], concurrencies=[1, 16], duration="5 ms"),
     "recommend": call("recommend", "probed", settings=["random_page_cost"], cold=True, duration="5 ms"),
     "ping": call("ping", "probed", count=10, every="0"),
+    "ping, os": call("ping", "probed", count=10, every="0", path="os"),
+    "measure": call("measure", "probed", probe="seqscan", args=BRIEF),
+    "record": call("record", "probed", probe="seqscan", args=BRIEF),
+    "prune": call("prune", keep="10 s"),
+    "compare": call("compare", run_a=1, run_b=2),
+    "changes": "io_probe_changes()",
     "cache": "io_probe_cache('probed')",
     "evict": "io_probe_evict('probed')",
     "device": "io_probe_device()",
@@ -49,6 +66,21 @@ CASES = {
     "explain": "io_probe_explain('SELECT * FROM probed WHERE id = 1', true)",
     "explain_json": f"io_probe_explain_json('{PLAN}')",
 }
+# Those that write a file, or wait for the device; they are called less often.
+HEAVY = {
+    "recommend, of the device and the WAL": call("recommend", "probed", cold=True, writes=True, duration="5 ms",
+                                                 settings=["read_ahead_kb", "wal_sync_method", "commit_delay"]),
+    "readahead": call("readahead", "probed", windows_kb=[16, 64], duration="1 ms"),
+    "ping, writing": call("ping", "probed", count=2, every="0", mode="write"),
+    "ping, both": call("ping", "probed", count=4, every="0", mode="pingpong"),
+    "sync": call("sync", sections=["one_write"], duration="100 us"),
+    "sync, a segment": call("sync", sections=["wal_segment"], duration="100 us"),
+    "sync, together": call("sync", sections=["wal_segment"], depth=4, duration="100 us"),
+    "sync, tablespace": call("sync", target="tablespace", spcname="pg_default", sections=["one_write"], duration="100 us"),
+    "iostat": call("iostat", every="10 ms", samples=1),
+    "iostat_query": call("iostat_query", query="SELECT count(*) FROM probed", every="10 ms"),
+}  # fmt: skip
+CASES = {**LIGHT, **HEAVY}
 REFUSED = {
     "an unknown path": (call("seqscan", "probed", paths=["sideways"]), "22023"),
     "a view": (call("seqscan", "pg_tables", paths=["os"]), "42809"),
@@ -57,12 +89,20 @@ REFUSED = {
 }
 
 
+def prepare(session):
+    """What the cases are about: a table with an index, and two runs, which stay."""
+    dense_table(session, "probed", 128)
+    session.run("CREATE INDEX probed_id ON probed (id)")
+    for _ in range(2):
+        session.run(f"SELECT {CASES['record']}")
+    session.run("UPDATE io_probe_runs SET started_at = started_at + interval '1 year'")
+
+
 class Growth(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         with Session() as session:
-            dense_table(session, "probed", 128)
-            session.run("CREATE INDEX probed_id ON probed (id)")
+            prepare(session)
 
     def test_many_statements(self):
         for name, function in CASES.items():
@@ -84,26 +124,92 @@ class Growth(unittest.TestCase):
                 query = f"SELECT count(*) FROM (SELECT {function} FROM generate_series(1, %d)) AS calls"
                 session.run(query % 5)
                 with Watched(session) as most:
-                    session.run(query % (CALLS // 3))
+                    session.run(query % (self.share(name, CALLS) // 3))
                 say(f"{name}: {most}")
-                self.assertLess(most.memory, BUFFERS + (1 << 20))
+                buffers = BUFFERS_OF_WINDOWS if name == "readahead" else BUFFERS
+                self.assertLess(most.memory, buffers + (1 << 20))
+
+    @unittest.skipUnless(LONG, "takes a quarter of an hour: PG_IO_PROBE_LONG=1")
+    def test_a_hundred_thousand_calls(self):
+        """All cases in turn in one backend: what it holds at intervals."""
+        with self.session("all") as session:
+            process = Process(session.pid)
+            turns = self.turns(session)
+            looks, of_case = [], dict.fromkeys(turns, 0)
+            calls = 0
+            for turn in range(LOOKS + 1):
+                for name, times in turns.items():
+                    before = process.memory()
+                    self.call_many(session, name, times)
+                    of_case[name] += (process.memory() - before) if turn else 0
+                    calls += times
+                looks.append((calls, process.memory(), self.contexts(session), process.threads(), process.descriptors()))
+                say(f"{calls} calls: {looks[-1][1] >> 10} kB, {looks[-1][2] >> 10} kB of it in memory contexts, "
+                    f"{len(looks[-1][3])} threads, {len(looks[-1][4])} descriptors")  # fmt: skip
+        counts, memory, contexts, threads, descriptors = zip(*looks[1:])
+        slopes = [statistics.linear_regression(counts, figures).slope for figures in (memory, contexts)]
+        say("bytes more a call: {:.2f}, of which in memory contexts {:.2f}".format(*slopes))
+        for name, grown in sorted(of_case.items(), key=lambda case: -case[1])[:8]:
+            say(f"{name}: {grown / (turns[name] * LOOKS):.1f} bytes more a call, of {turns[name] * LOOKS} calls")
+        self.assertEqual((set(map(tuple, threads)), set(map(tuple, descriptors))), ({tuple(threads[0])}, {tuple(descriptors[0])}))
+        for name, grown in of_case.items():
+            with self.subTest(name):
+                self.assertLess(grown, SLACK + turns[name] * LOOKS * BYTES_PER_CALL)
+        for slope in slopes:
+            self.assertLess(slope * counts[-1], SLACK + counts[-1] * BYTES_PER_CALL_OF_MANY)
+
+    def turns(self, session):
+        """How often to call each case between two looks: the faster the more often."""
+        seconds = {}
+        for name in CASES:
+            self.call_many(session, name, self.share(name, WARM_UP))
+            started = time.monotonic()
+            self.call_many(session, name, TIMED)
+            seconds[name] = (time.monotonic() - started) / TIMED
+        shares = {name: min(max(1 / took, 10), 200) for name, took in seconds.items()}
+        total = sum(shares.values())
+        turns = {name: math.ceil(share / total * CALLS_OF_ONE_BACKEND / LOOKS) for name, share in shares.items()}
+        for name, times in turns.items():
+            say(f"{name}: {seconds[name] * 1000:.1f} ms, {times * LOOKS} times")
+        return turns
+
+    def call_many(self, session, name, times):
+        session.run(f"SET pg_io_probe.engine = {self.engine(name)}")
+        for _ in range(0, times, 50):
+            session.start(f"SELECT {CASES[name]};\n" * min(times, 50))
+            session.finish(timeout=300)
+
+    def contexts(self, session):
+        """Bytes of its memory contexts."""
+        return int(session.value("SELECT sum(total_bytes) FROM pg_backend_memory_contexts"))
+
+    def share(self, name, calls):
+        return calls // 10 if name in HEAVY else calls
+
+    def engine(self, name):
+        return "threads" if "threads" in name else "auto"
 
     def session(self, name):
         session = Session()
-        session.run(f"SET pg_io_probe.engine = {'threads' if 'threads' in name else 'auto'}")
+        session.run(f"SET pg_io_probe.engine = {self.engine(name)}")
         return session
 
     def assert_steady(self, session, name, repeat):
         """The process holds after many calls what it held before."""
         process = Process(session.pid)
-        repeat(WARM_UP)
+        repeat(self.share(name, WARM_UP))
         before = process.threads(), process.descriptors()
-        memory = process.memory()
-        repeat(CALLS)
-        grown = process.memory() - memory
-        say(f"{name}: {grown // 1024} kB after {CALLS} calls")
-        self.assertEqual((process.threads(), process.descriptors()), before)
-        self.assertLess(grown, SLACK + CALLS * BYTES_PER_CALL)
+        calls = self.share(name, CALLS)
+        # A leak grows each time; malloc may take more once, or threads a stack.
+        for _ in range(3):
+            memory = process.memory()
+            repeat(calls)
+            grown = process.memory() - memory
+            say(f"{name}: {grown // 1024} kB after {calls} calls")
+            self.assertEqual((process.threads(), process.descriptors()), before)
+            if grown < SLACK + calls * BYTES_PER_CALL:
+                return
+        self.fail(f"{name}: it grew by {grown} bytes in {calls} calls, and not for the first time")
 
 
 if __name__ == "__main__":

@@ -49,8 +49,11 @@ impl Buffers {
         // SAFETY: the mapping is a huge page longer than what is used, so the padding lies within.
         let first = unsafe { mapping.cast::<u8>().add(padding) };
         let buffers = Self { mapping, length, first, slots, each };
-        // SAFETY: advice on our own mapping. Without huge pages it is refused, and small ones do.
-        let _ = unsafe { madvise(first.cast(), used, MmapAdvise::MADV_HUGEPAGE) };
+        // Miri knows no advice.
+        if !cfg!(miri) {
+            // SAFETY: advice on our own mapping. Without huge pages it is refused, and small ones do.
+            let _ = unsafe { madvise(first.cast(), used, MmapAdvise::MADV_HUGEPAGE) };
+        }
         for offset in (0..slots * each).step_by(4096) {
             // Touched now, so that no page fault falls into a timed span.
             // SAFETY: within the mapping, which nobody else knows yet.

@@ -47,6 +47,9 @@ impl Uring {
 }
 
 fn build(entries: u32) -> io::Result<IoUring> {
+    if cfg!(miri) {
+        return Err(io::Error::from_raw_os_error(libc::ENOSYS));
+    }
     match IoUring::builder().setup_single_issuer().setup_coop_taskrun().build(entries) {
         Err(e) if e.raw_os_error() == Some(libc::EINVAL) => IoUring::new(entries),
         other => other,

@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# sanitize.sh [address|thread|miri|valgrind …]: core's tests, and with them its I/O paths, watched for memory that is used
+# when it should not be, races and other undefined behaviour. Without arguments: all four. What can't be had here is skipped,
+# which the output says.
+#   address   AddressSanitizer and LeakSanitizer: all tests
+#   thread    ThreadSanitizer, with a standard library built for it (rustup component add rust-src): what has threads
+#   miri      an interpreter that knows all the rules, but few system calls (rustup component add --toolchain nightly miri):
+#             what computes, and the buffers, the threads and the blocking reads of the engines
+#   valgrind  memcheck: reads of memory that nobody has written, which AddressSanitizer doesn't see: what reads and writes
+
+. "$(dirname "$0")/env.sh"
+
+target=$(rustc -vV | sed -n 's/^host: //p')
+folder=${CARGO_TARGET_DIR:-$cache/target}-sanitize
+# Property tests in the number that makes sense at a tenth of the speed or less; and simulations take that long without
+# any optimisation.
+export PROPTEST_CASES=${PROPTEST_CASES:-16} CARGO_PROFILE_DEV_OPT_LEVEL=1 CARGO_PROFILE_TEST_OPT_LEVEL=1
+unset RUST_BACKTRACE
+failures=0 ran=0
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
+# run NAME COMMAND…: runs it, with a folder of its own to build in, and shows its output if it fails.
+run() {
+    local name=$1 start=$SECONDS
+    shift
+    ran=$((ran + 1))
+    if CARGO_TARGET_DIR=$folder/$name "$@" >"$log" 2>&1; then
+        # shellcheck disable=SC2016
+        awk -v name="$name" -v took=$((SECONDS - start)) '/^test result:/ { passed += $4; left += $8 + $12 }
+            END { printf "ok      %s: %d tests, %d left out (%d s)\n", name, passed, left, took }' "$log"
+    else
+        cat "$log"
+        echo "FAILED  $name ($((SECONDS - start)) s)"
+        failures=$((failures + 1))
+    fi
+}
+
+skip() {
+    echo "skipped $1: $2"
+}
+
+address() {
+    RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address run address \
+        cargo test -q -p io_probe_core --target "$target" --no-fail-fast
+}
+
+# With the standard library as it comes ThreadSanitizer would not see what its locks order.
+thread() {
+    if [ ! -d "$(rustc --print sysroot)/lib/rustlib/src/rust/library" ]; then
+        skip thread 'no source of the standard library: rustup component add rust-src'
+    else
+        RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=thread run thread \
+            cargo test -q -Zbuild-std -p io_probe_core --lib --target "$target" --no-fail-fast -- \
+            crew:: engine:: ping:: quiesce:: random:: readahead:: scan:: sync:: witness::
+    fi
+}
+
+# What Miri can run, and runs within minutes. It knows neither io_uring nor O_DIRECT nor O_TMPFILE; that it reads less than
+# it was asked for is no news to engines, whose tests want files of a known length; and what is abandoned on purpose is no leak.
+miri_knows=(account:: clock:: crew:: device::mount:: device::queue:: engine:: plan::naming:: pressure:: source:: tiers::
+    --skip cost_is_that_of_a_read)
+
+miri() {
+    local toolchain
+    for toolchain in "" +nightly; do
+        if cargo ${toolchain:+"$toolchain"} miri --version >/dev/null 2>&1; then
+            unset CARGO_PROFILE_DEV_OPT_LEVEL CARGO_PROFILE_TEST_OPT_LEVEL
+            MIRIFLAGS='-Zmiri-disable-isolation -Zmiri-ignore-leaks -Zmiri-no-short-fd-operations' PROPTEST_CASES=2 run miri \
+                cargo ${toolchain:+"$toolchain"} miri test -q -p io_probe_core --lib --no-fail-fast -- "${miri_knows[@]}"
+            return
+        fi
+    done
+    skip miri 'rustup component add --toolchain nightly miri'
+}
+
+valgrind() {
+    if ! type -P valgrind >/dev/null; then
+        skip valgrind 'apt-get install valgrind'
+        return
+    fi
+    local variable
+    variable=CARGO_TARGET_$(tr a-z- A-Z_ <<<"$target")_RUNNER
+    run valgrind env "$variable=valgrind -q --error-exitcode=9 --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite" \
+        cargo test -q -p io_probe_core --lib --target "$target" --no-fail-fast -- \
+        cache:: crew:: direct_io:: engine:: extents:: memory:: ping:: quiesce:: random:: readahead:: scan:: scratch:: sync:: witness::
+}
+
+case $# in 0) set -- address thread valgrind miri ;; esac
+for kind; do
+    case $kind in
+        address | thread | miri | valgrind) "$kind" ;;
+        *) echo "usage: sanitize.sh [address|thread|miri|valgrind …]" >&2; exit 2 ;;
+    esac
+done
+echo "$((ran - failures)) passed, $failures failed"
+[ "$failures" = 0 ]
