@@ -5,11 +5,14 @@
 #   make installcheck   runs the regression tests against the server that PGHOST and PGPORT name
 #   make deps           installs what is missing here to build, check and run the demo; deps-all: more versions
 #   make check          runs everything that can be checked, on every PostgreSQL that deps brought
+#   make check-server   runs the server's own regression suite, on 17 and 18, while probes run beside it
+#   make check-memory   runs core's tests under sanitizers, Miri and valgrind
 #   make demo           shows what the extension does, on a server of its own (KEEP=1 leaves it running)
+#   make fuzz           feeds the parsers what a fuzzer makes up, half an hour each
 #   make bench          compares with the tools that one would use without the extension
 
 EXTENSION = pg_io_probe
-REGRESS = extension device cache seqscan random depth ping sync readahead page_cost recommend recommend_costs iostat history compare bad_input privileges settings explain lock upgrade cleanup
+REGRESS = extension device cache seqscan random depth ping sync readahead page_cost recommend recommend_costs iostat history compare bad_input privileges rights search_path settings explain lock upgrade cleanup
 
 PG_CONFIG = pg_config
 
@@ -46,8 +49,18 @@ deps-all:
 check:
 	tools/check.sh
 
+check-server:
+	tools/deps.sh all
+	tools/suite.sh
+
+check-memory:
+	tools/sanitize.sh
+
 demo:
 	KEEP=$(KEEP) tools/demo.sh
+
+fuzz:
+	tools/fuzz.sh
 
 bench:
 	tools/deps.sh bench
@@ -57,4 +70,4 @@ bench:
 clean:
 	cargo clean
 
-.PHONY: all install uninstall installcheck deps deps-all check demo bench clean
+.PHONY: all install uninstall installcheck deps deps-all check check-server check-memory demo fuzz bench clean

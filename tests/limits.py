@@ -63,8 +63,9 @@ class Limits(unittest.TestCase):
         for probe, query in self.probes().items():
             with self.subTest(probe, others="idle"):
                 self.session.rows(query)
-        load = subprocess.Popen(["sh", "-c", f"while :; do dd if={self.disk.device} of=/dev/null bs=64k iflag=direct 2>&1; done"],
-                                stdout=subprocess.DEVNULL, start_new_session=True)
+        # Several at a time, so that one that is not scheduled does not leave the device idle.
+        read = f"while :; do dd if={self.disk.device} of=/dev/null bs=1M iflag=direct 2>&1; done & "
+        load = subprocess.Popen(["sh", "-c", read * 6 + "wait"], stdout=subprocess.DEVNULL, start_new_session=True)
         try:
             before = self.disk.counters()["reads"]
             wait_for(lambda: self.disk.counters()["reads"] > before + 1000, "the load")

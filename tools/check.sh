@@ -95,11 +95,15 @@ regress() {
         # shellcheck disable=SC2086
         printf "$job regress %s\n" $failed >>"$again"
         # shellcheck disable=SC2086
-        say "again   $name: regress:" $failed
+        say "$(cat "$cluster/regress/regression.diffs" 2>/dev/null)" $'\n'"again   $name: regress:" $failed
         failed=
     fi
     report "$name: regress" "$start" "$(wc -w <<<"$passed")" "$(wc -w <<<"$failed")"
 }
+
+# Seconds that a client may take: ten hours in the long mode, in which faults and calls are tried many times.
+patience=300
+[ -z "${PG_IO_PROBE_LONG:-}" ] || patience=36000
 
 # client JOB NAME FILE: runs one of tests/ in a database and a folder of its own; exit status 77 says: can't run here.
 client() {
@@ -109,7 +113,7 @@ client() {
         rm -rf "$TEST_TMP" && as_server mkdir "$TEST_TMP" &&
             dropdb --if-exists --force "$PGDATABASE" && createdb "$PGDATABASE" &&
             sql -c 'CREATE EXTENSION pg_io_probe' &&
-            timeout -k 10 300 "$file"
+            timeout -k 10 "$patience" "$file"
     } >"$log" 2>&1 || status=$?
     if [ $status = 0 ]; then
         report "$name: $file" "$start" 1 0
@@ -117,7 +121,7 @@ client() {
         say "skipped $name: $file: $(tail -n 1 "$log")"
     elif [ -n "${may_retry:-}" ]; then
         echo "$job client $file" >>"$again"
-        say "again   $name: $file"
+        say "$(cat "$log")" $'\n'"again   $name: $file"
     else
         tail -n 30 "$cluster/log" >>"$log"
         report "$name: $file" "$start" 0 1
@@ -130,7 +134,7 @@ client() {
 tests=$(sed -n 's/^REGRESS = //p' Makefile)
 few_tests=${tests/ recommend_costs/}
 all=(tests/*.sh tests/*.py)
-readers=(tests/{cancel,ddl,faults,iostat,random_truth,truth}.py)
+readers=(tests/{cancel,crashes,ddl,faults,iostat,random_truth,truth}.py)
 between=("${readers[@]}" tests/{costs,dump,history}.py)
 
 # A job is a server with some settings, and what is tested on it.
