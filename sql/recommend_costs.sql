@@ -89,6 +89,7 @@ INSERT INTO result SELECT 'seq_page', 'own', * FROM io_probe_recommend('asked_ow
   settings => '{random_page_cost,seq_page_cost}') WITH ORDINALITY;
 SELECT name, setting, current, current_source, recommended IS NOT NULL AS recommended, (evidence->'queries')::int > 0 AS queries
   FROM result WHERE cache = 'own' ORDER BY ordinality;
+SELECT setting, why FROM result WHERE cache = 'own' AND recommended IS NULL;
 SELECT setting, statement FROM result WHERE cache = 'own' AND statement <>
   format('ALTER TABLESPACE regress_io_probe_costs SET (%s = %s)', setting, recommended);
 SELECT b.plan = (SELECT array_agg(p) FROM plan(query) AS p) AS same_plan FROM plans_before AS b;

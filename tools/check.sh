@@ -3,15 +3,15 @@
 # cache the regression tests and the clients in tests/ (see CONTRIBUTING.md). What fails shows its output; the last
 # line counts it all.
 #
-# Most tests wait for a disk or for a clock, so several servers are tested beside one another: LANES (3) at a time. What
-# fails there gets a second try when the lanes are over, with nothing beside it: a disk that others use may be in the way
-# once, a defect fails twice. The line before the last tells how many needed it.
+# Most tests wait for a disk or for a clock, so several servers and the core are tested beside one another: LANES (6) at a
+# time. What fails there gets a second try when the lanes are over, with nothing beside it: a disk that others use may be
+# in the way once, a defect fails twice. The line before the last tells how many needed it.
 
 . "$(dirname "$0")/env.sh"
 . tools/cluster.sh
 exec </dev/null
 shopt -s nullglob
-LANES=${LANES:-3}
+LANES=${LANES:-6}
 # A continuous integration run starts from a new checkout: what it compiled before is in the cache.
 [ -z "${CI:-}" ] || export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$cache/target}"
 
@@ -62,14 +62,22 @@ step() {
     fi
 }
 
-# count_tests NAME AWK COMMAND…: counts the tests that the awk program finds in the output, p passed and f failed.
-count_tests() {
-    local name=$1 awk=$2 start=$SECONDS status=0 p f
-    shift 2
-    "$@" >"$log" 2>&1 || status=$?
-    read -r p f < <(awk "$awk"' END { print p + 0, f + 0 }' "$log")
-    [ "$status" = 0 ] || [ "$f" != 0 ] || f=1 # it failed before it came to a test
-    report "$name" "$start" "$p" "$f"
+# core_tests [NAME…]: the core's tests, or just these. On a first try, those that fail are only noted.
+core_tests() {
+    local start=$SECONDS status=0 passed failed names
+    cargo test -q -p io_probe_core --no-fail-fast -- ${1:+--exact "$@"} >"$log" 2>&1 || status=$?
+    read -r passed failed < <(awk '/^test result:/ { p += $4; f += $6 } END { print p + 0, f + 0 }' "$log")
+    [ "$status" = 0 ] || [ "$failed" != 0 ] || failed=1 # it failed before it came to a test
+    # The names stand in a list by themselves, and before it each above what it printed.
+    names=$(sed -n 's/^    \([a-z0-9_]*\(::[a-z0-9_]*\)*\)$/\1/p' "$log" | sort -u)
+    if [ $# = 0 ] && [ -n "$names" ] && [ "$(wc -w <<<"$names")" = "$failed" ]; then
+        # shellcheck disable=SC2086
+        printf 'core %s\n' $names >>"$again"
+        # shellcheck disable=SC2086
+        say "$(cat "$log")" $'\n'"again   core:" $names
+        failed=0
+    fi
+    report "core${1:+, second try}" "$start" "$passed" "$failed"
 }
 
 build_and_install() {
@@ -136,6 +144,9 @@ few_tests=${tests/ recommend_costs/}
 all=(tests/*.sh tests/*.py)
 readers=(tests/{cancel,crashes,ddl,faults,iostat,random_truth,truth}.py)
 between=("${readers[@]}" tests/{costs,dump,history}.py)
+# All are for two jobs: these with the regression tests take about as long as the others.
+long=(tests/{costs,cron,sync}.py)
+mapfile -t others < <(printf '%s\n' "${all[@]}" | grep -vxF "$(printf '%s\n' "${long[@]}")")
 
 # A job is a server with some settings, and what is tested on it.
 names=() configs=() settings=() tests_of=() clients_of=()
@@ -165,7 +176,7 @@ with_server() {
 test_server() {
     local file
     # shellcheck disable=SC2086
-    regress "$1" "${names[$1]}" "${configs[$1]}" ${tests_of[$1]}
+    [ -z "${tests_of[$1]}" ] || regress "$1" "${names[$1]}" "${configs[$1]}" ${tests_of[$1]}
     for file in ${clients_of[$1]}; do
         [ ! -x "$file" ] || client "$1" "${names[$1]}" "$file"
     done
@@ -193,7 +204,11 @@ lane() {
     trap 'exit 1' TERM
     # shellcheck disable=SC2016
     while job=$(flock "$state/lock" sh -c 'head -n 1 "$0"; sed -i 1d "$0"' "$state/queue") && [ -n "$job" ]; do
-        with_server "$job" test_server "$job"
+        if [ "$job" = core ]; then
+            core_tests
+        else
+            with_server "$job" test_server "$job"
+        fi
     done
 }
 
@@ -217,8 +232,8 @@ for judges in bench/*_judges.py bench/plan_regret.py; do
     step "$judges" "$judges" --self-test || true
 done
 step 'clippy, core' cargo clippy -q --release -p io_probe_core --all-targets -- -D warnings || true
-# shellcheck disable=SC2016
-count_tests 'core' '/^test result:/ { p += $4; f += $6 }' cargo test -q -p io_probe_core --no-fail-fast
+# Here, so that the lanes find it compiled.
+step 'core: build' cargo test -q -p io_probe_core --no-run || true
 
 mapfile -t servers < <(pg_configs)
 for pg_config in "${servers[@]}"; do
@@ -228,11 +243,13 @@ for pg_config in "${servers[@]}"; do
         cargo clippy -q --release --all-targets --features "pg$major" -- -D warnings || true
     step "$version: build" build_and_install "$pg_config" || continue
     if [ "$pg_config" = "${servers[0]}" ] && [ "$major" -lt 18 ]; then
-        add_job "$version" "$pg_config" '' "$tests" "${all[@]}"
+        add_job "$version" "$pg_config" '' "$tests" "${long[@]}"
+        add_job "$version" "$pg_config" '' '' "${others[@]}"
     elif [ "$major" -lt 18 ]; then
         add_job "$version" "$pg_config" '' "$few_tests" "${between[@]}"
     else
-        add_job "$version, worker" "$pg_config" 'io_method = worker' "$tests" "${all[@]}"
+        add_job "$version, worker" "$pg_config" 'io_method = worker' "$tests" "${long[@]}"
+        add_job "$version, worker" "$pg_config" 'io_method = worker' '' "${others[@]}"
         for method in sync io_uring; do
             [ $method != io_uring ] || [[ $("$pg_config" --configure) = *liburing* ]] || continue
             add_job "$version, $method" "$pg_config" "io_method = $method" "$few_tests" "${readers[@]}"
@@ -243,9 +260,12 @@ PGRX_PG_CONFIG_PATH=$pg_config RUSTDOCFLAGS='-D warnings' step 'documentation' \
     cargo doc -q --release --workspace --no-deps --document-private-items --features "pg$major" || true
 
 # Those with the most tests first, so that none is left for the end.
-for job in "${!names[@]}"; do
-    echo "$(wc -w <<<"${clients_of[job]}") $job"
-done | sort -rn | cut -d ' ' -f 2 >"$state/queue"
+{
+    for job in "${!names[@]}"; do
+        echo "$(wc -w <<<"${tests_of[job]} ${clients_of[job]} ${clients_of[job]}") $job"
+    done | sort -rn | cut -d ' ' -f 2
+    echo core
+} >"$state/queue"
 may_retry=yes
 # Each a process group, so that an interrupt reaches what is not meant to ignore it.
 set -m
@@ -255,6 +275,10 @@ done
 set +m
 wait
 may_retry=
+if grep -q '^core ' "$again"; then
+    # shellcheck disable=SC2046 # no name has a blank
+    core_tests $(sed -n 's/^core //p' "$again")
+fi
 for job in "${!names[@]}"; do
     ! grep -q "^$job " "$again" || with_server "$job" second_try "$job"
 done

@@ -3,6 +3,8 @@
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
+use std::thread;
+use std::time::Duration;
 
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 
@@ -55,11 +57,25 @@ impl Relation {
 
     /// Makes the page cache let go of all of it.
     pub(crate) fn evict(&self) {
+        // A page that the kernel is just moving, to compact memory or to take it back, can't be let go of.
+        for _ in 0..100 {
+            if self.evict_once() == 0 {
+                return;
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        panic!("the page cache keeps {} bytes", self.evict_once());
+    }
+
+    /// Returns how many bytes are cached all the same.
+    fn evict_once(&self) -> u64 {
+        let mut cached = 0;
         for part in self.source.parts(0..self.source.blocks()) {
             let file = self.source.open(part.segment, false).expect("opened");
             let path = self.source.path(part.segment);
             let (left, _) = cache::evict(&file, &path, &mut || None).expect("evicted");
-            assert_eq!(left.cached_bytes, 0);
+            cached += left.cached_bytes;
         }
+        cached
     }
 }
