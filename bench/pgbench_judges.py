@@ -5,26 +5,33 @@
                                     pgbench_judges.sh starts one
     pgbench_judges.py --self-test
 
-The probes may take SHARE (5) percent of what the device gives, in MiB a second and in requests a second, as the probe
-itself found both right before on the idle server. They run one after the other in a loop, as long as pgbench does:
-scans on each path, random fetches at each depth, cold, sync tests with as many requests at most.
+Each probe may take SHARE (5) percent of what it gets without a limit, as found right before on the idle server: of its
+MiB a second, of its requests a second, of its syncs a second. So it has the device to do its work for that share of the
+time, at whatever depth. Those of a kind run one after the other in a loop, as long as pgbench does: scans on each path,
+cold; random fetches on each path, cold; fetches at depth 16; sync tests of the WAL's pattern and of single writes, by
+all methods.
 
-pgbench runs for SECONDS_EACH (20) seconds with CLIENTS (2) clients on SCALE (50), alone and beside that loop, in turn,
+pgbench runs for SECONDS_EACH (4) seconds with CLIENTS (2) clients on SCALE (50), alone and beside that loop, in turn,
 and in every second round in reverse order; PAIRS (9) times for each of its scripts, select-only and tpcb-like. Each
 line says what became of the transactions a second: the medians, and the median of the ratios with the least and the
-greatest. At most 3 % may be lost.
+greatest. At most 3 % may be lost. The lines before say what each probe's share is, and how much of a processor it takes
+for that on the idle server: where pgbench leaves none free, so much is lost at least.
 """
 
+import contextlib
 import os
 import re
+import signal
 import statistics
 import subprocess
 import sys
 import threading
+import time
 
 from random_judges import run, server_version
 
-LINE = "{:<7} {:<12} {:>10} {:>10} {:>7} {:>16} {:<8} {}"
+PATHS = ["direct", "server", "os"]
+LINE = "{:<7} {:<12} {:<17} {:>10} {:>10} {:>7} {:>16} {}"
 GOAL_PCT = 3
 
 
@@ -38,53 +45,83 @@ def psql(query):
     return run(["psql", "-XqAt", "-v", "ON_ERROR_STOP=1", "-c", query]).strip()
 
 
-def share_of_device():
-    """What a probe may take: MiB a second, and requests a second."""
-    share = number("SHARE", 5) / 100
-    rate = float(psql("SELECT mib_per_s FROM io_probe_seqscan('tbl_cost_align', '{direct}', cold => true)"))
-    most = float(psql("SELECT max(iops) FROM io_probe_depth('tbl_cost_align', '{1,16,64}', '2 s')"))
-    return max(1, round(share * rate)), max(1, round(share * most))
+SCAN = "io_probe_seqscan('tbl_cost_align', '{{{path}}}', duration => '1 s', cold => true{options})"
+FETCH = "io_probe_random('tbl_cost_align', '{{{path}}}', duration => '1 s', cold => true, depth => {depth}{options})"
+SYNC = "io_probe_sync(duration => '200 ms', sections => '{{one_write,wal_segment}}'{options})"
+# What kind, what is called, the column of its rate, and the option that limits that.
+PROBES = [("seqscan", SCAN, {"path": path}, "mib_per_s", "max_mib_per_s") for path in PATHS]
+PROBES += [("random", FETCH, {"path": path, "depth": 1}, "mib_per_s", "max_mib_per_s") for path in PATHS]
+PROBES += [("random, depth 16", FETCH, {"path": "direct", "depth": 16}, "mib_per_s", "max_mib_per_s")]
+PROBES += [("sync", SYNC, {}, "max(ops_per_s) FILTER (WHERE is_current AND writes = 1 AND write_kb = 8) / 128", "max_mib_per_s")]
 
 
-def probes(mib_per_s, iops):
-    """The calls that make up a round of the loop."""
-    limits = f"""options => '{{"max_mib_per_s": {mib_per_s}, "max_iops": {iops}}}'"""
-    return [
-        f"SELECT FROM io_probe_seqscan('tbl_cost_align', duration => '2 s', cold => true, {limits})",
-        f"SELECT FROM io_probe_random('tbl_cost_align', duration => '2 s', cold => true, {limits})",
-        f"SELECT FROM io_probe_random('tbl_cost_align', '{{direct}}', '2 s', depth => 16, {limits})",
-        f"SELECT FROM io_probe_sync(duration => '1 s', sections => '{{one_write,wal_segment}}', {limits})",
-    ]
+def limited(probe, arguments, option, rate):
+    """The call that has its share of a rate."""
+    most = max(1, round(rate * number("SHARE", 5) / 100))
+    return "SELECT FROM " + probe.format(**arguments, options=f""", options => '{{"{option}": {most}}}'""")
+
+
+def shares():
+    """The calls of each kind, each with its share of what it gets alone."""
+    kinds = {}
+    for kind, probe, arguments, column, option in PROBES:
+        rate = float(psql(f"SELECT {column} FROM {probe.format(**arguments, options='')}"))
+        call = limited(probe, arguments, option, rate)
+        print(f"{server_version()}: {processor_pct(call):.1f} % of a processor: {call.removeprefix('SELECT FROM ')}", flush=True)
+        kinds.setdefault(kind, []).append(call)
+    return kinds
+
+
+def processor_pct(call):
+    """How busy a session is with it."""
+    with subprocess.Popen(["psql", "-XqAt"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as session:
+
+        def ask(query):
+            session.stdin.write(f"{query};\n\\echo ended\n")
+            session.stdin.flush()
+            return list(iter(session.stdout.readline, "ended\n"))
+
+        pid = int(ask("SELECT pg_backend_pid()")[0])
+        ask("SELECT FROM io_probe_check()")
+        started, before = time.monotonic(), processor_seconds(pid)
+        ask(call)
+        return 100 * (processor_seconds(pid) - before) / (time.monotonic() - started)
+
+
+def processor_seconds(pid):
+    """User and system time of a process."""
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+        fields = file.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 class Beside:
-    """Probes in a loop, until the end of the block."""
+    """Probes in a loop, in one session, until the end of the block; `made` says how many have ended."""
 
     def __init__(self, calls):
-        self.calls, self.made = calls, 0
+        said = "".join(f"{call};\n\\echo ended\n" for call in calls * 1000)
+        self.psql = subprocess.Popen(
+            ["psql", "-Xq", "-v", "ON_ERROR_STOP=1", "-v", "VERBOSITY=verbose"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        self.feed = threading.Thread(target=self.write, args=(said,))
+        self.feed.start()
+
+    def write(self, said):
+        with contextlib.suppress(BrokenPipeError):
+            self.psql.stdin.write(said)
+            self.psql.stdin.flush()
 
     def __enter__(self):
-        self.over = threading.Event()
-        self.thread = threading.Thread(target=self.loop)
-        self.thread.start()
         return self
 
-    def loop(self):
-        while not self.over.is_set():
-            for call in self.calls:
-                self.psql = subprocess.Popen(["psql", "-Xqc", call], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-                if self.over.is_set():
-                    self.psql.terminate()
-                said = self.psql.communicate()[1]
-                if self.over.is_set():
-                    return
-                assert self.psql.returncode == 0, said
-                self.made += 1
-
     def __exit__(self, *_):
-        self.over.set()
-        self.psql.send_signal(2)
-        self.thread.join()
+        self.psql.send_signal(signal.SIGINT)
+        self.feed.join()
+        self.psql.stdin = None  # it is not there any more
+        out, err = self.psql.communicate()
+        assert not re.search("(ERROR|FATAL): (?! 57014)", err), err
+        self.made = out.count("ended")
 
 
 def tps(told):
@@ -95,35 +132,42 @@ def tps(told):
 def pgbench(program, script):
     """One run of it."""
     clients = str(number("CLIENTS", 2))
-    seconds = str(number("SECONDS_EACH", 20))
+    seconds = str(number("SECONDS_EACH", 4))
     return tps(run([program, "-n", "-b", script, "-c", clients, "-j", clients, "-T", seconds]))
 
 
-def judge(program, script, calls):
-    """Pairs of runs of a script."""
-    pgbench(program, script)
+def judge(program, script, kind, calls):
+    """Pairs of runs of a script, without and with probes of a kind; the ratios."""
     alone, beside, made = [], [], 0
+    count = len(calls)
     for pair in range(number("PAIRS", 9)):
         for is_beside in [False, True] if pair % 2 == 0 else [True, False]:
             if is_beside:
-                with Beside(calls) as loop:
+                # It goes on where it was interrupted.
+                with Beside(calls[made % count:] + calls[: made % count]) as loop:
                     beside.append(pgbench(program, script))
                 made += loop.made
             else:
                 alone.append(pgbench(program, script))
     ratios = [b / a for a, b in zip(alone, beside)]
+    tell(script, kind, f"{statistics.median(alone):.0f}", f"{statistics.median(beside):.0f}", ratios)
+    return ratios
+
+
+def tell(script, kind, alone, beside, ratios):
+    """A line about these pairs."""
     loss = 100 * (1 - statistics.median(ratios))
     spread = f"{100 * (1 - max(ratios)):.1f} to {100 * (1 - min(ratios)):.1f}"
-    print(LINE.format(server_version(), script, f"{statistics.median(alone):.0f}", f"{statistics.median(beside):.0f}",
-                      f"{loss:.1f} %", spread, "met" if loss <= GOAL_PCT else "MISSED",
-                      f"{len(ratios)} pairs, {made} calls of probes ended meanwhile"), flush=True)
+    print(LINE.format(server_version(), script, kind, alone, beside, f"{loss:.1f} %", spread,
+                      "met" if loss <= GOAL_PCT else "MISSED"), flush=True)  # fmt: skip
 
 
 def self_test():
     """Known answers."""
     assert tps("latency average = 0.100 ms\ntps = 12345.678901 (without initial connection time)\n") == 12345.678901
-    limits = probes(150, 4000)[0]
-    assert '"max_mib_per_s": 150, "max_iops": 4000' in limits
+    call = limited(*PROBES[0][1:3], "max_mib_per_s", 3010.0)
+    assert call == ("SELECT FROM io_probe_seqscan('tbl_cost_align', '{direct}', duration => '1 s', cold => true, "
+                    """options => '{"max_mib_per_s": 150}')"""), call
     print("ok")
 
 
@@ -132,11 +176,12 @@ def main(program):
     run([program, "-i", "-q", "-s", str(number("SCALE", 50))])
     psql("VACUUM")
     psql("CHECKPOINT")
-    mib_per_s, iops = share_of_device()
-    print(f"{server_version()}: probes may take {mib_per_s} MiB/s and {iops} requests/s")
-    print(LINE.format("server", "script", "tps alone", "beside", "loss", "of pairs, %", "verdict", ""), flush=True)
+    kinds = shares()
+    print(LINE.format("server", "script", "beside", "tps alone", "beside", "loss", "of pairs, %", "verdict"), flush=True)
     for script in ["select-only", "tpcb-like"]:
-        judge(program, script, probes(mib_per_s, iops))
+        pgbench(program, script)
+        ratios = [ratio for kind, calls in kinds.items() for ratio in judge(program, script, kind, calls)]
+        tell(script, "any of these", "", "", ratios)
 
 
 if __name__ == "__main__":

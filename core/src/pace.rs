@@ -107,9 +107,9 @@ pub struct Limits {
     pub shared: Duration,
     /// Bytes of data that may be read, or made durable. Holes are free: they cost the device nothing.
     pub max_bytes: u64,
-    /// Requests a second, if limited.
+    /// Requests a second, if limited: single ones come evenly spaced, as those of an application might.
     pub max_iops: Option<u32>,
-    /// MiB (2^20 bytes) a second, if limited.
+    /// MiB (2^20 bytes) a second, if limited: requests come in bursts, which wakes the processor less often.
     pub max_mib_per_s: Option<u32>,
     /// Stop once half the interval's width is at most this share of the value (0.05 is ±5 %).
     pub precision: Option<f64>,
@@ -146,7 +146,20 @@ impl Limits {
             (a, b) => a.or(b),
         }
     }
+
+    /// How far ahead of the schedule that these limits make requests of `request_bytes` may be before they wait until it has
+    /// caught up, in nanoseconds.
+    ///
+    /// To be woken for each request takes more of the processor from those who work beside a probe than the requests do.
+    pub(crate) fn ahead_ns(&self, request_bytes: u64) -> u64 {
+        let by_size = Self { max_iops: None, ..*self }.bytes_per_s(request_bytes);
+        let is_by_size = by_size.is_some() && by_size == self.bytes_per_s(request_bytes);
+        if is_by_size { BURST_NS } else { 0 }
+    }
 }
+
+/// What bursts of requests make up for, in nanoseconds.
+pub(crate) const BURST_NS: u64 = 10_000_000;
 
 /// When so many bytes are due at so many a second, in nanoseconds from the start.
 pub(crate) fn due_after(bytes: u64, bytes_per_s: u64) -> u64 {
@@ -315,5 +328,6 @@ mod tests {
         assert_eq!(both.bytes_per_s(8192), Some(819_200));
         assert_eq!(both.bytes_per_s(1 << 20), Some(1 << 20));
         assert_eq!(LIMITS.bytes_per_s(8192), None);
+        assert_eq!((both.ahead_ns(8192), both.ahead_ns(1 << 20), LIMITS.ahead_ns(8192)), (0, BURST_NS, 0));
     }
 }

@@ -87,6 +87,8 @@ pub struct Recorder<'a> {
 struct Schedule {
     start: u64,
     every_ns: f64,
+    /// How far ahead of it requests may be.
+    ahead_ns: u64,
     issued: u64,
 }
 
@@ -114,6 +116,7 @@ impl<'a> Recorder<'a> {
         let schedule = limits.bytes_per_s(block_size.into()).map(|bytes| Schedule {
             start,
             every_ns: 1e9 * f64::from(block_size) / bytes as f64,
+            ahead_ns: limits.ahead_ns(block_size.into()),
             issued: 0,
         });
         Self {
@@ -175,7 +178,7 @@ impl<'a> Recorder<'a> {
     pub fn early(&self) -> Option<u64> {
         let schedule = self.schedule.as_ref()?;
         let due = schedule.due(schedule.issued);
-        (self.clock.now() < due).then_some(due)
+        (self.clock.now() + schedule.ahead_ns.max(1) <= due).then_some(due)
     }
 
     /// Waits until the clock shows `due`. Breaks when the run shall end.
@@ -289,6 +292,12 @@ impl<'a> Recorder<'a> {
         if self.stop.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
+    /// Is each request due at a moment of its own?
+    #[inline]
+    fn is_evenly_spaced(&self) -> bool {
+        self.schedule.as_ref().is_some_and(|schedule| schedule.ahead_ns == 0)
+    }
+
     #[inline]
     fn record(&mut self, request: Request, served: Served, took: u64, now: u64) {
         match served {
@@ -299,7 +308,7 @@ impl<'a> Recorder<'a> {
         }
         self.latencies.record(took);
         self.pace.tail.took(took);
-        if self.schedule.is_some() {
+        if self.is_evenly_spaced() {
             self.responses.record(now.saturating_sub(request.due));
         }
     }
@@ -346,6 +355,7 @@ impl<'a> Recorder<'a> {
         }
         let steady = self.slices.steady();
         let times = !self.throttled;
+        let is_evenly_spaced = self.is_evenly_spaced();
         Run {
             fetches: self.fetches,
             tiers: self.tiers,
@@ -355,7 +365,7 @@ impl<'a> Recorder<'a> {
             interval: stats::of_ratio(&steady).filter(|_| times),
             trend: stats::trend(&steady).filter(|_| times),
             latencies: self.latencies,
-            responses: self.schedule.is_some().then_some(self.responses),
+            responses: is_evenly_spaced.then_some(self.responses),
             by_tier: self.by_tier,
             warmup_ns: self.warmup_ns,
             elapsed_ns: now - self.pace.started(),

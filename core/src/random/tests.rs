@@ -1,6 +1,7 @@
 //! Runs over a made-up disk with a made-up clock, and over real files.
 
-use std::collections::VecDeque;
+use std::cell::Cell;
+use std::collections::{BTreeSet, VecDeque};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
@@ -222,6 +223,33 @@ fn a_rate_limit_keeps_its_schedule_and_tells_response_times() {
     assert!(run.interval.is_none());
     let responses = run.responses.expect("response times");
     assert!(responses.moments().mean() >= run.latencies.moments().mean());
+}
+
+#[test]
+fn a_limit_of_bytes_is_kept_in_bursts() {
+    let relation = Relation::new(512, 0..512);
+    // 1024 a second: after the eleventh they are 10 ms ahead.
+    let limits = Limits { max_mib_per_s: Some(8), ..limits() };
+    let (clock, fetched) = (Manual::default(), Cell::new(0));
+    let takes = |_| {
+        fetched.set(fetched.get() + 1);
+        1_000
+    };
+    let mut disk = Disk::new(&clock, &takes);
+    let mut plan = plan(&relation, 1, Look::Never);
+    let mut queued = Queued::new(&mut disk, 1);
+    // Sleeping moves no made-up clock, but it asks.
+    let mut after = BTreeSet::new();
+    let mut ask = || {
+        clock.advance(100_000);
+        after.insert(fetched.get());
+        None
+    };
+    let run = run(&mut plan, &mut queued, &limits, &clock, &mut ask, &mut |_| (), None).expect("a run");
+    assert_eq!((run.throttled, run.complete, run.responses.is_none()), (true, true, true));
+    assert!(run.elapsed_ns >= 485_000_000, "{}", run.elapsed_ns);
+    // In each of 47 pauses, and after the request that ends it.
+    assert!(after.len() <= 100, "{after:?}");
 }
 
 #[test]

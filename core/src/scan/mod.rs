@@ -26,7 +26,7 @@ pub use meter::Meter;
 
 use crate::clock::Clock;
 use crate::extents::Holes;
-use crate::pace::{Ask, Limits, Stop, Tail};
+use crate::pace::{Ask, BURST_NS, Limits, Stop, Tail};
 use crate::source::{Part, Source};
 use crate::stats::{self, Interval, Slice};
 use crate::{Result, cache};
@@ -172,7 +172,7 @@ struct Throttle {
 }
 
 impl Throttle {
-    const PIECES_PER_S: u64 = 50;
+    const PIECES_PER_S: u64 = 1_000_000_000 / BURST_NS;
 
     fn new(limits: &Limits, block_size: u64, request_blocks: u64) -> Self {
         let bytes_per_s = limits.bytes_per_s(request_blocks * block_size);

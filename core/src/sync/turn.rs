@@ -51,14 +51,17 @@ impl Turn<'_> {
     ) -> Result<Option<Stop>> {
         let bytes = self.case.durable_bytes();
         let rate = self.limits.bytes_per_s(self.case.write_bytes.into()).filter(|_| bytes > 0);
+        let ahead = self.limits.ahead_ns(self.case.write_bytes.into());
         let began = self.clock.now();
         let mut next_look = began;
         for done in 0u64.. {
             if let Some(rate) = rate {
                 let (due, now) = (self.next_due.get(), self.clock.now());
-                measured.paused |= due > now;
-                if let Some(stop) = pace.sleep_until(due) {
-                    return Ok(Some(stop));
+                if now + ahead.max(1) <= due {
+                    measured.paused = true;
+                    if let Some(stop) = pace.sleep_until(due) {
+                        return Ok(Some(stop));
+                    }
                 }
                 self.next_due.set(due.max(now).saturating_add(due_after(bytes, rate)));
             }
