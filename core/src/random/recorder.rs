@@ -246,6 +246,10 @@ impl<'a> Recorder<'a> {
         let now = self.clock.now();
         let took = request.started.map(|started| now - started);
         self.in_flight -= 1;
+        if took.is_none() {
+            // Of what others issued, just the wait is known.
+            self.pace.tail.took(now - self.last);
+        }
         if self.fetches == self.holes {
             self.warmup_ns = took;
         } else {

@@ -183,6 +183,40 @@ fn each_limit_ends_it_with_its_reason() {
     assert_eq!((run.stop, run.complete), (None, true));
 }
 
+/// A server that reads ahead by itself: the wait for each block takes so long.
+struct Others<'a> {
+    clock: &'a Manual,
+    waits: u64,
+}
+
+impl Fetcher for Others<'_> {
+    fn fetch(&mut self, plan: &mut Plan<'_>, recorder: &mut Recorder<'_>) -> crate::Result<()> {
+        recorder.begin();
+        while let Some(fetch) = plan.hand_out()? {
+            self.clock.advance(self.waits);
+            let request = recorder.issued_by_others(fetch);
+            if recorder.done(request, Served::Unknown, true).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn slow_answers_end_it_also_where_others_issue_the_requests() {
+    let relation = Relation::new(2000, 0..2000);
+    let limits = Limits { tail: Tail::within(Duration::from_millis(1)), ..limits() };
+    for (waits, stop, fetches) in [(1_000_001, Some(Stop::Slow), 11), (1_000_000, None, 2000)] {
+        let clock = Manual::default();
+        let mut others = Others { clock: &clock, waits };
+        let mut plan = plan(&relation, 1, Look::Never);
+        let run =
+            run(&mut plan, &mut others, &limits, &clock, &mut || None, &mut |_| (), None).expect("a run");
+        assert_eq!((run.stop, run.fetches), (stop, fetches));
+    }
+}
+
 #[test]
 fn holes_count_but_have_no_time() {
     let relation = Relation::new(700, 100..300);
