@@ -46,6 +46,7 @@ pub mod source;
 pub mod stats;
 pub mod sync;
 pub mod tiers;
+pub mod waits;
 pub mod witness;
 
 pub use error::{Error, Result};

@@ -77,11 +77,32 @@ impl Tail {
     /// A request took so many nanoseconds.
     #[inline]
     pub fn took(&mut self, ns: u64) {
-        self.requests += 1;
-        self.slow += u32::from(ns > self.bound);
+        self.slow += u32::from(self.is_slow(ns));
+        self.answered(1);
+    }
+
+    /// So many requests took no longer than the bound.
+    pub fn were_fast(&mut self, requests: u64) {
+        let whole = u64::from(Self::REQUESTS);
+        if requests >= whole {
+            self.answered(whole);
+        }
+        self.answered(requests % whole);
+    }
+
+    /// Is a request that takes so many nanoseconds over the bound?
+    #[inline]
+    pub fn is_slow(&self, ns: u64) -> bool {
+        ns > self.bound
+    }
+
+    #[inline]
+    fn answered(&mut self, requests: u64) {
+        self.requests += requests as u32;
         // What has passed the bound stays so.
         if self.requests >= Self::REQUESTS && !self.is_passed() {
-            (self.requests, self.slow) = (0, 0);
+            self.requests %= Self::REQUESTS;
+            self.slow = 0;
         }
     }
 

@@ -319,7 +319,7 @@ impl Reader for BufferReader<'_> {
         }
         let Scanning { skipped, unreported, before, .. } = scanning;
         if unreported > 0 {
-            let _ = meter.done(unreported);
+            let _ = meter.arrived(unreported);
         }
         meter.pass_over(skipped);
         self.skipped += skipped;
@@ -387,7 +387,7 @@ impl Blocks for Scanning<'_, '_> {
         self.unreported += 1;
         if self.unreported == BLOCKS_PER_LOOK {
             self.unreported = 0;
-            if self.meter.done(BLOCKS_PER_LOOK).is_break() {
+            if self.meter.arrived(BLOCKS_PER_LOOK).is_break() {
                 self.end = self.next;
             }
         }

@@ -8,6 +8,7 @@ use io_probe_core::Result as CoreResult;
 use io_probe_core::clock::{Clock, Monotonic};
 use io_probe_core::cost::measure::{LEAST_BLOCKS, Order, Server, Taken, Way};
 use io_probe_core::pace::{Ask, Stop};
+use io_probe_core::waits::Waits;
 use io_probe_core::witness::Witness;
 use pgrx::pg_sys;
 
@@ -117,6 +118,7 @@ struct Turn<'t, 'a> {
     /// Where blocks went, with room for all from the start.
     buffers: Vec<pg_sys::Buffer>,
     all_hits: i64,
+    waits: Waits,
 }
 
 impl<'t, 'a> Turn<'t, 'a> {
@@ -134,12 +136,13 @@ impl<'t, 'a> Turn<'t, 'a> {
             taken: Taken { tail: order.tail, ..Taken::default() },
             buffers: Vec::with_capacity(order.blocks.len()),
             all_hits: Usage::hits_so_far(),
+            waits: Waits::here(),
         }
     }
 
     fn look(&mut self) {
         let now = Monotonic.now();
-        self.taken.tail.took(now - self.looked.0);
+        self.waits.looked(now - self.looked.0, &mut self.taken.tail);
         let per_block = (now - self.looked.0) / (self.arrived - self.looked.1).max(1) as u64;
         self.looked = (now, self.arrived);
         let step = (LOOK_NS / per_block.max(1)).clamp(1, BLOCKS_PER_LOOK as u64) as usize;

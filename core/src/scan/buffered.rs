@@ -34,7 +34,7 @@ impl Reader for Buffered<'_> {
             read_block(&file, &path, self.source.offset(block), &mut self.buffer, meter)?;
             unreported += 1;
             if unreported == Self::BLOCKS_PER_LOOK || block + 1 == part.blocks.end {
-                if meter.done(unreported).is_break() {
+                if meter.arrived(unreported).is_break() {
                     break;
                 }
                 unreported = 0;

@@ -5,11 +5,13 @@ use std::ops::ControlFlow;
 use crate::clock::Clock;
 use crate::pace::{Ask, Limits, Pace, Stop};
 use crate::stats::{Precision, Slices};
+use crate::waits::Waits;
 
 /// The stopwatch that a reader carries.
 pub struct Meter<'a> {
     clock: &'a dyn Clock,
     pub(super) pace: Pace<'a>,
+    pub(super) waits: Waits,
     pub(super) progress: &'a mut dyn FnMut(u64),
     precision: Precision,
     pub(super) slices: Slices,
@@ -36,6 +38,7 @@ impl<'a> Meter<'a> {
             clock,
             last: pace.started(),
             pace,
+            waits: Waits::here(),
             progress,
             precision: Precision::new(limits.precision),
             slices: Slices::default(),
@@ -70,6 +73,19 @@ impl<'a> Meter<'a> {
     pub fn answered(&mut self, issued: u64, blocks: u64) -> ControlFlow<()> {
         let now = self.clock.now();
         self.pace.tail.took(now - issued);
+        self.came(now, blocks)
+    }
+
+    /// `blocks` more have arrived, with a wait or out of a cache. Breaks when the scan shall end.
+    #[inline]
+    pub fn arrived(&mut self, blocks: u64) -> ControlFlow<()> {
+        let now = self.clock.now();
+        self.waits.looked(now - self.last, &mut self.pace.tail);
+        self.came(now, blocks)
+    }
+
+    #[inline]
+    fn came(&mut self, now: u64, blocks: u64) -> ControlFlow<()> {
         self.in_part += blocks;
         if self.rated && self.slices.add(now - self.last, blocks) {
             self.slice_closed();

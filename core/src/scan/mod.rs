@@ -190,7 +190,7 @@ impl Throttle {
         let due = meter.pace.started() + (meter.slices.total().work as f64 / rate * 1e9) as u64;
         if meter.stop.is_none() && meter.last < due {
             meter.throttled = true;
-            meter.stop = meter.pace.sleep_until(due);
+            meter.stop = meter.waits.leave_out(|| meter.pace.sleep_until(due));
         }
     }
 }
@@ -388,6 +388,18 @@ mod tests {
         // A limit that is met just at the end is no reason: everything was read.
         let (scan, _) = steady(&relation, 0..512, &Limits { max_bytes: 512 * BLOCK, ..LIMITS });
         assert_eq!((scan.stop, scan.blocks), (None, 0..512));
+    }
+
+    #[test]
+    fn copies_from_the_cache_are_never_slow_answers() {
+        let relation = Relation::new(600, 0..600);
+        // So that it has waited before.
+        std::thread::sleep(Duration::from_millis(1));
+        let limits = Limits { tail: Tail::within(Duration::from_nanos(1)), ..LIMITS };
+        let mut reader = Buffered::new(&relation.source);
+        let scan =
+            scan(&relation.source, 0..600, &mut reader, &limits, &Monotonic, &mut || None, &mut |_| ());
+        assert_eq!(scan.map(|scan| (scan.stop, scan.blocks)).expect("scanned"), (None, 0..600));
     }
 
     #[test]
