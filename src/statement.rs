@@ -1,4 +1,4 @@
-//! The time that all probes of one statement share.
+//! What all probes of one statement share: their time, and that the device was too slow for one of them.
 //!
 //! `FROM pg_class, io_probe_seqscan(oid)` calls a probe once a row. Each call may last its duration,
 //! all of them together `pg_io_probe.max_duration`.
@@ -19,22 +19,26 @@ struct Account {
     used: Duration,
     /// Since when a probe of it has been running.
     running: Option<Instant>,
+    /// The reason why one of its probes ended early, if that holds for all that it has not begun yet.
+    ended: Option<Stop>,
+}
+
+impl Account {
+    /// Of a statement that has used nothing.
+    const fn new(statement: i64) -> Self {
+        Self { statement, used: Duration::ZERO, running: None, ended: None }
+    }
 }
 
 thread_local! {
-    static ACCOUNT: Cell<Account> =
-        const { Cell::new(Account { statement: 0, used: Duration::ZERO, running: None }) };
+    static ACCOUNT: Cell<Account> = const { Cell::new(Account::new(0)) };
 }
 
 /// That of the present statement.
 fn account() -> Account {
     let statement = statement_start();
     let account = ACCOUNT.get();
-    if account.statement == statement {
-        account
-    } else {
-        Account { statement, used: Duration::ZERO, running: None }
-    }
+    if account.statement == statement { account } else { Account::new(statement) }
 }
 
 /// What is left for the present statement.
@@ -44,9 +48,16 @@ pub(crate) fn left() -> Duration {
     gucs::max_duration().saturating_sub(used + now)
 }
 
-/// Is nothing left? The reason to stop, then.
+/// Must no other probe begin, and those that run end? The reason, then.
 pub(crate) fn over() -> Option<Stop> {
-    left().is_zero().then_some(Stop::Statement)
+    if left().is_zero() { Some(Stop::Statement) } else { account().ended }
+}
+
+/// A probe has ended for this reason, if there was one: a device that was too slow for it is so for the next one.
+pub(crate) fn heed(reason: Option<Stop>) {
+    if let Some(slow @ Stop::Slow) = reason {
+        ACCOUNT.set(Account { ended: Some(slow), ..account() });
+    }
 }
 
 /// Charges the time until it is dropped to the present statement, also when that happens by unwinding.

@@ -111,8 +111,8 @@ impl Request {
             |depth| Row { depth, seed: self.seed as i64, identity: identity.clone(), ..Row::default() };
         let mut rows: Vec<Row> = self.depths.iter().map(|&depth| blank(depth)).collect();
         let _charge = statement::charge();
-        if statement::left().is_zero() {
-            rows.iter_mut().for_each(|row| row.verdict.not_begun(Stop::Statement));
+        if let Some(stop) = statement::over() {
+            rows.iter_mut().for_each(|row| row.verdict.not_begun(stop));
             return Ok(rows);
         }
         match self.measure(&subject, &mut rows) {
@@ -140,6 +140,7 @@ impl Request {
         let sweep = Sweep { depths: &depths, limits, seed: self.seed };
         let mut report = |done| progress.done(done);
         let (steps, stop) = random::sweep(&mut plan, &mut engines, sweep, &Monotonic, &mut ask, &mut report)?;
+        statement::heed(stop);
         let cost = witness.since(&before);
 
         let runs: Vec<Option<&Run>> = steps.iter().map(|step| step.run.as_ref()).collect();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use io_probe_core::account;
 use io_probe_core::clock::Monotonic;
 use io_probe_core::order::Permutation;
-use io_probe_core::pace::{Ask, Limits, Stop};
+use io_probe_core::pace::{Ask, Limits};
 use io_probe_core::ping::{self, Op, Pong, Reader, Writer};
 use io_probe_core::random::{Found, Look, Plan};
 use io_probe_core::scratch::{Created, Fill, Place, Room, Scratch};
@@ -131,8 +131,8 @@ impl Request {
         };
         let mut verdict = Verdict::default();
         let _charge = statement::charge();
-        if statement::left().is_zero() {
-            verdict.not_begun(Stop::Statement);
+        if let Some(stop) = statement::over() {
+            verdict.not_begun(stop);
             return Ok(vec![only(verdict)]);
         }
         let progress = Progress::start("ping", Some(subject.relation.oid()));
@@ -213,6 +213,7 @@ impl Request {
         let before = account::own_traffic();
         let (pongs, stop) =
             ping::ping(reader, writer, block_size, self.count, self.every, &limits, &Monotonic, ask)?;
+        statement::heed(stop);
         let moved = account::own_traffic().zip(before).map(|(now, before)| now - before);
         if direct && moved.is_some_and(|bytes| bytes < pongs.len() as u64 * u64::from(block_size)) {
             verdict.void(NOT_DIRECT);

@@ -224,6 +224,7 @@ impl CurveOf<'_> {
             progress.done(turn - 1);
         };
         let curve = readahead::curve(&run, &mut emulation, &Monotonic, &mut ask, &mut report)?;
+        statement::heed(curve.stop);
 
         let (kernel, emulated) = rows.split_at_mut(1);
         let kernel = &mut kernel[0];

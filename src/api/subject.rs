@@ -78,14 +78,15 @@ impl Subject {
         for (index, &path) in paths.iter().enumerate() {
             let _charge = statement::charge();
             let mut row = blank(path);
-            if statement::left().is_zero() {
-                ended = ended.or(Some(Stop::Statement));
-            }
+            ended = ended.or_else(statement::over);
             match ended {
                 // Whoever waits for us, or for the statement, does not wait for the other paths.
                 Some(why) => row.as_mut().not_begun(why),
                 None => match measure(&mut row, index, path, &progress, &mut ask) {
-                    Ok(stop) => ended = stop.filter(|stop| stop.is_for_all()),
+                    Ok(stop) => {
+                        statement::heed(stop);
+                        ended = stop.filter(|stop| stop.is_for_all());
+                    }
                     Err(Failure::Unsupported(why)) => row.as_mut().refuse(why),
                     Err(Failure::Error(error)) => return Err(error),
                 },

@@ -15,12 +15,11 @@ use super::row::Row;
 use crate::api::arguments::seed;
 use crate::api::subject::{Identity, Subject};
 use crate::error::Result;
-use crate::gucs;
-use crate::measured_times;
 use crate::pg::buffers::flush_and_evict;
 use crate::pg::pages::PageReader;
 use crate::pg::progress::Progress;
 use crate::pg::{server, tuples};
+use crate::{gucs, measured_times, statement};
 
 /// Densities by default, as the SQL signature says.
 pub(super) const DENSITIES: [f64; 7] = [0.03, 0.1, 0.2, 0.35, 0.5, 0.72, 1.0];
@@ -80,7 +79,7 @@ pub(in crate::api) fn measure(
     let identity = Identity::of(subject);
     let fixed = subject.relation.file_tablespace().fixed_concurrency();
     let concurrencies = concurrencies(subject, wanted, fixed);
-    if wanted.evicts {
+    if wanted.evicts && statement::over().is_none() {
         flush_and_evict(&subject.relation);
     }
     let witness = Witness::new(Account::Own, &subject.placement.leaves, &subject.roots);
@@ -101,6 +100,7 @@ pub(in crate::api) fn measure(
     };
     progress.path("server", 0);
     let measured = measure::measure(&run, &mut reader, &Monotonic, ask, &mut |turns| progress.done(turns))?;
+    statement::heed(measured.stop);
     drop(reader);
 
     let row = |tier, pattern| Row::new(tier, pattern, wanted.seed, &identity);

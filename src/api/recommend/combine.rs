@@ -159,7 +159,9 @@ fn measure(call: &Call<'_>, relation: Candidate, limits: &[u64], current: u64) -
     };
     let in_force = limits.iter().position(|limit| *limit == current).unwrap_or(0);
     let bytes = length * subject.block_size();
-    contest(limits.len(), in_force, bytes, &bounds, &Monotonic, &mut ask, &mut turn)
+    let found = contest(limits.len(), in_force, bytes, &bounds, &Monotonic, &mut ask, &mut turn)?;
+    statement::heed(found.stop);
+    Ok(found)
 }
 
 /// A turn counts if it read all of its blocks, and none of them from a cache.

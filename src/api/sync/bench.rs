@@ -75,6 +75,7 @@ impl Bench<'_> {
             progress.done(turn - 1);
         };
         let measured = sync::run(&files, &run, &Monotonic, &mut ask, &mut report)?;
+        measured.iter().for_each(|measured| statement::heed(measured.stop));
         Ok(Benched::Measured(measured, layout))
     }
 }
