@@ -180,6 +180,7 @@ impl Turn<'_> {
 
         log.hand_over(measured);
         let mut state = log.lock();
+        pace.tail = state.tail;
         if let Some(error) = state.error.take() {
             return Err(error);
         }
@@ -239,6 +240,10 @@ impl<C: Calls> Log<C> {
         }
         if counts {
             let took = Monotonic.now() - started;
+            // Nor does the tail take the wait for a rate limit for the storage's: flushes count then.
+            if !state.paused {
+                state.tail.took(took);
+            }
             state.latencies.record(took.saturating_sub(self.clock_cost));
         }
         true
@@ -279,7 +284,9 @@ impl<C: Calls> Log<C> {
             Ok(Some(written)) => {
                 state.durable = range.end;
                 state.written += written;
-                state.tail.took(ended - began);
+                if state.paused {
+                    state.tail.took(ended - began);
+                }
                 if let Some(rate) = self.rate {
                     state.next_due = due.max(ended).saturating_add(due_after(written, rate));
                 }

@@ -11,7 +11,7 @@ use super::*;
 use crate::account::Account;
 use crate::clock::Monotonic;
 use crate::device::Roots;
-use crate::pace::Stop;
+use crate::pace::{Stop, Tail};
 use crate::scratch::{Created, Fill, Place, Room, Scratch};
 
 /// What a case did, in order.
@@ -489,6 +489,31 @@ fn bounds_hold_for_committers_too() {
     let slow = Limits { max_iops: Some(200), ..limits() };
     let (measured, _) = measure(&recorder, &cases, 95, group, slow, &mut || None).expect("measured");
     assert!(measured[0].paused && measured[0].performed <= 30, "{}", measured[0].performed);
+}
+
+#[test]
+fn committers_who_wait_too_long_end_it() {
+    let group = Group { committers: 4, delay: Duration::from_millis(20), ..ALONE };
+    let cases = [case(Section::WalSegment, Method::Fdatasync)];
+    let bound = |ms| Limits { tail: Tail::within(Duration::from_millis(ms)), ..limits() };
+    let recorder = Recorder { takes: Duration::ZERO, ..Recorder::new(SEGMENT) };
+    // Its flushes take no time, but who commits waits for the delay.
+    let (_, stop) = measure(&recorder, &cases, 10_000, group, bound(15), &mut || None).expect("measured");
+    assert_eq!(stop, Some(Stop::Slow));
+    // With a rate limit they wait for that, which is not the storage's fault.
+    let paused = Limits { max_iops: Some(50), ..bound(15) };
+    let group = Group { delay: Duration::ZERO, ..group };
+    let (measured, stop) = measure(&recorder, &cases, 600, group, paused, &mut || None).expect("measured");
+    assert!(measured[0].paused && stop.is_none());
+}
+
+#[test]
+fn what_is_not_synced_tells_nothing_of_the_storage() {
+    let recorder = Recorder { takes: Duration::from_millis(2), ..Recorder::new(SEGMENT) };
+    let slow = Limits { tail: Tail::within(Duration::from_millis(1)), ..limits() };
+    let mut run = |case| measure(&recorder, &[case], 100, ALONE, slow, &mut || None).expect("measured").1;
+    assert_eq!(run(case(Section::NoSync, Method::Write)), None);
+    assert_eq!(run(case(Section::OneWrite, Method::Fdatasync)), Some(Stop::Slow));
 }
 
 #[test]
