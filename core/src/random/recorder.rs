@@ -246,9 +246,9 @@ impl<'a> Recorder<'a> {
         let now = self.clock.now();
         let took = request.started.map(|started| now - started);
         self.in_flight -= 1;
-        if took.is_none() {
-            // Of what others issued, just the wait is known.
-            self.pace.tail.took(now - self.last);
+        // Those that find the device idle, too: they are faster than the others. Of what others issued, just the wait is known.
+        if took.is_none() || !self.was_disturbed(&request) {
+            self.pace.tail.took(took.unwrap_or(now - self.last));
         }
         if self.fetches == self.holes {
             self.warmup_ns = took;
@@ -311,7 +311,6 @@ impl<'a> Recorder<'a> {
             Served::Unknown => {}
         }
         self.latencies.record(took);
-        self.pace.tail.took(took);
         if self.is_evenly_spaced() {
             self.responses.record(now.saturating_sub(request.due));
         }

@@ -442,4 +442,13 @@ fn a_sweep_visits_all_depths_in_turn_and_begins_again_when_it_is_through() {
     let (steps, stop) = sweep(shared);
     assert_eq!(stop, Some(Stop::Statement));
     assert!(steps.iter().all(|step| step.run.as_ref().is_some_and(|run| run.interval.is_none())));
+    // Rounds so short that each queue is just filled and emptied.
+    let slow = Limits {
+        duration: Duration::from_micros(20),
+        tail: Tail::within(Duration::from_micros(99)),
+        ..per_depth
+    };
+    let (steps, stop) = sweep(slow);
+    assert_eq!(stop, Some(Stop::Slow));
+    assert_eq!(steps.iter().filter_map(|step| step.run.as_ref()).map(|run| run.fetches).sum::<u64>(), 15);
 }
