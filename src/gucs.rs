@@ -5,7 +5,7 @@ use std::ffi::CStr;
 use std::time::Duration;
 
 use io_probe_core::engine::Kind;
-use io_probe_core::pace::{Limits, Tail};
+use io_probe_core::pace::{BoundOf, Limits, Tail};
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
 
 use crate::error::{Error, Result};
@@ -91,8 +91,8 @@ pub(crate) fn define() {
     );
     cap(
         c"pg_io_probe.max_p99",
-        c"Ends a probe early when the 99th percentile of its own latencies passes this.",
-        c"Zero is no bound. Noticed after eleven slow requests of a thousand; the row is partial.",
+        c"Ends a probe early when more than ten of a thousand of its own requests took longer.",
+        c"Zero is no bound. No other probe of the statement begins after that; rows are partial.",
         &MAX_P99,
         0,
         i32::MAX,
@@ -232,8 +232,9 @@ pub(crate) fn tail(asked_us: Option<u64>) -> Result<Tail> {
             Err(over("max_p99_us", &asked.to_string(), c"pg_io_probe.max_p99", &format!("{cap} ms")))
         }
         (asked, cap) => {
-            let bound = asked.or(cap.map(|cap| cap * 1000));
-            Ok(bound.map_or(Tail::UNBOUND, |us| Tail::within(Duration::from_micros(us))))
+            let within = |us| Tail::within(Duration::from_micros(us));
+            let by_cap = cap.map(|cap| within(cap * 1000).of(BoundOf::Setting));
+            Ok(asked.map(within).or(by_cap).unwrap_or(Tail::UNBOUND))
         }
     }
 }

@@ -55,7 +55,7 @@ pub(crate) fn over() -> Option<Stop> {
 
 /// A probe has ended for this reason, if there was one: a device that was too slow for it is so for the next one.
 pub(crate) fn heed(reason: Option<Stop>) {
-    if let Some(slow @ Stop::Slow) = reason {
+    if let Some(slow @ Stop::Slow(_)) = reason {
         ACCOUNT.set(Account { ended: Some(slow), ..account() });
     }
 }

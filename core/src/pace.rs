@@ -23,13 +23,23 @@ pub enum Stop {
     /// Another session waits for a lock that the run keeps it from.
     LockWaiter,
     /// The device answers the run's own requests too slowly, see [`Tail`].
-    Slow,
+    Slow(BoundOf),
+}
+
+/// Who says how slowly a device may answer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum BoundOf {
+    /// An option of the call.
+    #[default]
+    Call,
+    /// The setting that bounds all calls.
+    Setting,
 }
 
 impl Stop {
     /// Does it end all that a call still had to do, and not just the present run?
     pub fn is_for_all(self) -> bool {
-        matches!(self, Stop::Statement | Stop::LockWaiter | Stop::Slow)
+        matches!(self, Stop::Statement | Stop::LockWaiter | Stop::Slow(_))
     }
 }
 
@@ -41,7 +51,12 @@ impl fmt::Display for Stop {
             Stop::Bytes => "stopped at max_bytes",
             Stop::Precise => "stopped: the interval is as narrow as asked for",
             Stop::LockWaiter => "stopped early: another session waits for a lock on this relation",
-            Stop::Slow => "stopped early: its own p99 passed max_p99_us",
+            Stop::Slow(BoundOf::Call) => {
+                "stopped early: more than ten of a thousand requests took longer than max_p99_us"
+            }
+            Stop::Slow(BoundOf::Setting) => {
+                "stopped early: more than ten of a thousand requests took longer than pg_io_probe.max_p99"
+            }
         })
     }
 }
@@ -59,6 +74,7 @@ pub type Ask<'a> = dyn FnMut() -> Option<Stop> + 'a;
 pub struct Tail {
     /// In nanoseconds.
     bound: u64,
+    of: BoundOf,
     requests: u32,
     slow: u32,
 }
@@ -67,11 +83,16 @@ impl Tail {
     const REQUESTS: u32 = 1000;
 
     /// Nothing is too slow.
-    pub const UNBOUND: Self = Self { bound: u64::MAX, requests: 0, slow: 0 };
+    pub const UNBOUND: Self = Self { bound: u64::MAX, of: BoundOf::Call, requests: 0, slow: 0 };
 
-    /// With a bound.
+    /// With a bound that the call gives.
     pub fn within(bound: Duration) -> Self {
         Self { bound: nanoseconds(bound), ..Self::UNBOUND }
+    }
+
+    /// The same with a bound of somebody's.
+    pub fn of(self, of: BoundOf) -> Self {
+        Self { of, ..self }
     }
 
     /// A request took so many nanoseconds.
@@ -110,6 +131,12 @@ impl Tail {
     #[inline]
     pub fn is_passed(&self) -> bool {
         self.slow * 100 > Self::REQUESTS
+    }
+
+    /// The reason to stop, if it is.
+    #[inline]
+    pub fn stop(&self) -> Option<Stop> {
+        self.is_passed().then_some(Stop::Slow(self.of))
     }
 }
 
@@ -226,7 +253,7 @@ impl<'a> Pace<'a> {
             return Some(self.at_deadline);
         }
         if self.stopped.is_none() {
-            self.stopped = (self.ask)().or_else(|| self.tail.is_passed().then_some(Stop::Slow));
+            self.stopped = (self.ask)().or_else(|| self.tail.stop());
         }
         self.stopped
     }
@@ -299,10 +326,12 @@ mod tests {
         (0..10).for_each(|_| pace.tail.took(20_000));
         assert_eq!(pace.poll(), None);
         pace.tail.took(20_000);
-        assert_eq!(pace.poll(), Some(Stop::Slow));
-        // The next run of the same probe does not begin.
-        let (next, mut ask) = (Limits { tail: pace.tail, ..LIMITS }, || None);
-        assert_eq!(Pace::start(&next, &clock, &mut ask).poll(), Some(Stop::Slow));
+        assert_eq!(pace.poll(), Some(Stop::Slow(BoundOf::Call)));
+        // The next run of the same probe does not begin, and it is told whose bound it was.
+        let (next, mut ask) = (Limits { tail: pace.tail.of(BoundOf::Setting), ..LIMITS }, || None);
+        let stop = Pace::start(&next, &clock, &mut ask).poll().expect("a reason");
+        assert_eq!(stop, Stop::Slow(BoundOf::Setting));
+        assert!(stop.is_for_all() && stop.to_string().ends_with(" took longer than pg_io_probe.max_p99"));
     }
 
     #[test]

@@ -7,7 +7,7 @@
 use io_probe_core::Result as CoreResult;
 use io_probe_core::clock::{Clock, Monotonic};
 use io_probe_core::cost::measure::{LEAST_BLOCKS, Order, Server, Taken, Way};
-use io_probe_core::pace::{Ask, Stop};
+use io_probe_core::pace::Ask;
 use io_probe_core::waits::Waits;
 use io_probe_core::witness::Witness;
 use pgrx::pg_sys;
@@ -161,7 +161,7 @@ impl<'t, 'a> Turn<'t, 'a> {
             }
         }
         if self.taken.stop.is_none() {
-            self.taken.stop = (self.ask)().or(self.taken.tail.is_passed().then_some(Stop::Slow));
+            self.taken.stop = (self.ask)().or(self.taken.tail.stop());
         }
         if self.taken.stop.is_some() {
             self.end = self.next;

@@ -11,6 +11,7 @@ use super::*;
 use crate::clock::{Manual, Monotonic};
 use crate::engine::{self, Completion, Engine, Kind};
 use crate::order::Permutation;
+use crate::pace::BoundOf;
 use crate::source::Source;
 use crate::source::fixture::{BLOCK, Relation};
 
@@ -207,7 +208,8 @@ impl Fetcher for Others<'_> {
 fn slow_answers_end_it_also_where_others_issue_the_requests() {
     let relation = Relation::new(2000, 0..2000);
     let limits = Limits { tail: Tail::within(Duration::from_millis(1)), ..limits() };
-    for (waits, stop, fetches) in [(1_000_001, Some(Stop::Slow), 11), (1_000_000, None, 2000)] {
+    for (waits, stop, fetches) in [(1_000_001, Some(Stop::Slow(BoundOf::Call)), 11), (1_000_000, None, 2000)]
+    {
         let clock = Manual::default();
         let mut others = Others { clock: &clock, waits };
         let mut plan = plan(&relation, 1, Look::Never);
@@ -449,6 +451,6 @@ fn a_sweep_visits_all_depths_in_turn_and_begins_again_when_it_is_through() {
         ..per_depth
     };
     let (steps, stop) = sweep(slow);
-    assert_eq!(stop, Some(Stop::Slow));
+    assert_eq!(stop, Some(Stop::Slow(BoundOf::Call)));
     assert_eq!(steps.iter().filter_map(|step| step.run.as_ref()).map(|run| run.fetches).sum::<u64>(), 15);
 }

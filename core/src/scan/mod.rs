@@ -269,6 +269,7 @@ mod tests {
     use super::*;
     use crate::clock::{Manual, Monotonic};
     use crate::engine::{self, Kind};
+    use crate::pace::BoundOf;
     use crate::source::fixture::{BLOCK, Relation};
     use std::time::Duration;
 
@@ -375,7 +376,11 @@ mod tests {
             (Limits { duration: Duration::from_millis(10), ..LIMITS }, Stop::Duration, 100),
             (Limits { shared: Duration::from_millis(20), ..LIMITS }, Stop::Statement, 200),
             (Limits { max_bytes: 300 * BLOCK + 1, ..LIMITS }, Stop::Bytes, 300),
-            (Limits { tail: Tail::within(Duration::from_micros(99)), ..LIMITS }, Stop::Slow, 11),
+            (
+                Limits { tail: Tail::within(Duration::from_micros(99)), ..LIMITS },
+                Stop::Slow(BoundOf::Call),
+                11,
+            ),
         ] {
             let (scan, _) = steady(&relation, 0..512, &limits);
             assert_eq!((scan.stop, scan.blocks), (Some(stop), 0..blocks));

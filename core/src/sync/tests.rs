@@ -11,7 +11,7 @@ use super::*;
 use crate::account::Account;
 use crate::clock::Monotonic;
 use crate::device::Roots;
-use crate::pace::{Stop, Tail};
+use crate::pace::{BoundOf, Stop, Tail};
 use crate::scratch::{Created, Fill, Place, Room, Scratch};
 
 /// What a case did, in order.
@@ -499,7 +499,7 @@ fn committers_who_wait_too_long_end_it() {
     let recorder = Recorder { takes: Duration::ZERO, ..Recorder::new(SEGMENT) };
     // Its flushes take no time, but who commits waits for the delay.
     let (_, stop) = measure(&recorder, &cases, 10_000, group, bound(15), &mut || None).expect("measured");
-    assert_eq!(stop, Some(Stop::Slow));
+    assert_eq!(stop, Some(Stop::Slow(BoundOf::Call)));
     // With a rate limit they wait for that, which is not the storage's fault.
     let paused = Limits { max_iops: Some(50), ..bound(15) };
     let group = Group { delay: Duration::ZERO, ..group };
@@ -511,9 +511,9 @@ fn committers_who_wait_too_long_end_it() {
 fn what_is_not_synced_tells_nothing_of_the_storage() {
     let recorder = Recorder { takes: Duration::from_millis(2), ..Recorder::new(SEGMENT) };
     let slow = Limits { tail: Tail::within(Duration::from_millis(1)), ..limits() };
-    let mut run = |case| measure(&recorder, &[case], 100, ALONE, slow, &mut || None).expect("measured").1;
+    let run = |case| measure(&recorder, &[case], 100, ALONE, slow, &mut || None).expect("measured").1;
     assert_eq!(run(case(Section::NoSync, Method::Write)), None);
-    assert_eq!(run(case(Section::OneWrite, Method::Fdatasync)), Some(Stop::Slow));
+    assert_eq!(run(case(Section::OneWrite, Method::Fdatasync)), Some(Stop::Slow(BoundOf::Call)));
 }
 
 #[test]
