@@ -84,7 +84,7 @@ COMMENT ON COLUMN io_probe_runs.elapsed_ms IS 'How long it took in ms, by the wa
 COMMENT ON COLUMN io_probe_runs.label IS 'What the caller called it, for io_probe_compare';
 COMMENT ON COLUMN io_probe_runs.probe IS 'Probe: seqscan is io_probe_seqscan, and so on';
 COMMENT ON COLUMN io_probe_runs.object IS 'What was measured: schema.table; of sync wal or tablespace NAME; else what the probe looks at';
-COMMENT ON COLUMN io_probe_runs.status IS 'ok; failed: the probe ended by an error; skipped: another probe was running';
+COMMENT ON COLUMN io_probe_runs.status IS 'ok; failed: the probe ended by an error; skipped: another probe was running, or the device was busier than pg_io_probe.max_busy_pct';
 COMMENT ON COLUMN io_probe_runs.sqlstate IS 'SQLSTATE of that error';
 COMMENT ON COLUMN io_probe_runs.message IS 'Its message';
 COMMENT ON COLUMN io_probe_runs.args IS 'Arguments as they were given to io_probe_record, the relation left out';
@@ -162,7 +162,7 @@ CREATE FUNCTION io_probe_measure(probe text, rel regclass DEFAULT NULL, args jso
 RETURNS jsonb
 LANGUAGE c VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'io_probe_measure_wrapper';
-COMMENT ON FUNCTION io_probe_measure(text, regclass, jsonb) IS 'Runs a probe (seqscan: io_probe_seqscan, and so on) with the caller''s rights and returns its rows and all circumstances as one value, which io_probe_import stores, here or on another server. args are its arguments by name. If storage or the server fails it, the status is failed, and if another probe is running, skipped, each with a WARNING. Stores nothing: a standby will do';
+COMMENT ON FUNCTION io_probe_measure(text, regclass, jsonb) IS 'Runs a probe (seqscan: io_probe_seqscan, and so on) with the caller''s rights and returns its rows and all circumstances as one value, which io_probe_import stores, here or on another server. args are its arguments by name. If storage or the server fails it, the status is failed, and if another probe is running, or the device is busier than pg_io_probe.max_busy_pct, skipped, each with a WARNING. Stores nothing: a standby will do';
 REVOKE ALL ON FUNCTION io_probe_measure(text, regclass, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_import(result jsonb, label text DEFAULT NULL)

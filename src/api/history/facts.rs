@@ -14,7 +14,7 @@ use crate::pg::server;
 
 /// The settings that bear on I/O, of the server and of this extension. A change of one is a change of the configuration. Caps
 /// are among them: what a call does not say itself, a cap says.
-const SETTINGS: [&str; 31] = [
+const SETTINGS: [&str; 33] = [
     "backend_flush_after",
     "block_size",
     "commit_delay",
@@ -33,11 +33,13 @@ const SETTINGS: [&str; 31] = [
     "pg_io_probe.default_duration",
     "pg_io_probe.default_max_bytes",
     "pg_io_probe.engine",
+    "pg_io_probe.max_busy_pct",
     "pg_io_probe.max_bytes",
     "pg_io_probe.max_depth",
     "pg_io_probe.max_duration",
     "pg_io_probe.max_iops",
     "pg_io_probe.max_mib_per_s",
+    "pg_io_probe.max_p99",
     "pg_io_probe.scratch_limit",
     "shared_buffers",
     "temp_buffers",

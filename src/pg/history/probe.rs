@@ -38,7 +38,7 @@ pub(crate) enum Value<'a> {
 
 /// Why there are no rows.
 pub(crate) enum Failed {
-    /// Another probe was running.
+    /// Another probe was running, or others kept the device busy.
     Skipped(Cause),
     /// Storage or the server failed it.
     Failed(Cause),
@@ -130,8 +130,10 @@ fn failed(error: &Caught) -> Option<Failed> {
         return None;
     }
     let cause = Cause { sqlstate: sqlstate(error.code), message: error.message.clone() };
-    // The server itself raises this of nothing that a probe does.
-    let taken = error.code == PgSqlErrorCode::ERRCODE_OBJECT_IN_USE as i32;
+    // The server itself raises these of nothing that a probe does.
+    const TAKEN: [PgSqlErrorCode; 2] =
+        [PgSqlErrorCode::ERRCODE_OBJECT_IN_USE, PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE];
+    let taken = TAKEN.iter().any(|taken| *taken as i32 == error.code);
     Some(if taken { Failed::Skipped(cause) } else { Failed::Failed(cause) })
 }
 
