@@ -5,15 +5,17 @@ Needs root, for a device of its own.
 """
 
 import os
+import statistics
 import subprocess
 import unittest
 
-from lib import IS_ROOT, PATHS, TEST_TMP, Failure, Session, dense_table, main, rows_of, seqscan, wait_for
+from lib import IS_ROOT, PATHS, TEST_TMP, Failure, Session, dense_table, main, random_reads, rows_of, seqscan, wait_for
 from storage import LoopDevice, create_tablespace, run
 
 MIB = 1 << 20
 BLOCKS = 16384
-SLOW_NOTE = "stopped early: its own p99 passed max_p99_us"
+SLOW = "stopped early: more than ten of a thousand requests took longer than "
+SLOW_NOTE = SLOW + "max_p99_us"
 
 
 def setUpModule():
@@ -44,10 +46,18 @@ class Limits(unittest.TestCase):
         sync = {"target": "tablespace", "spcname": "limited", "duration": "100 ms", "sections": ["one_write"]}
         recommend = {"duration": "500 ms", "cold": True, "settings": ["random_page_cost"]}
         return {
-            "seqscan": rows_of("seqscan", "probed", duration="1 min", **options),
-            "random": rows_of("random", "probed", duration="200 ms", **options),
+            # Each path for itself: none begins where another one was too slow.
+            **{f"seqscan, {path}": seqscan("probed", path, duration="1 min", cold=True, **options) for path in PATHS},
+            **{
+                f"random, {path}, {depth}": random_reads(
+                    "probed", path, duration="200 ms", cold=True, depth=depth, **options
+                )
+                for path in PATHS
+                for depth in [1, 16]
+            },
             "random_series": rows_of("random_series", "probed", duration="200 ms", **options),
             "depth": rows_of("depth", "probed", depths=[1, 4], duration="100 ms", **options),
+            "depth, short rounds": rows_of("depth", "probed", depths=[64], duration="10 ms", **options),
             "ping": rows_of("ping", "probed", count=50, every="0", **options),
             "ping, writes": rows_of("ping", "probed", count=50, every="0", mode="pingpong", **options),
             "sync": rows_of("sync", **sync, **options),
@@ -87,8 +97,16 @@ class Limits(unittest.TestCase):
     def test_its_own_work_does_not_count(self):
         """A statement that calls a probe for each row is not in its own way."""
         self.session.run("SET pg_io_probe.max_busy_pct = 10")
-        query = "SELECT s.status FROM generate_series(1, 20), LATERAL io_probe_seqscan('probed', '{direct}') AS s"
-        self.assertEqual({row["status"] for row in self.session.rows(query)}, {"ok"})
+        query = """SELECT s.status, extract(epoch FROM s.started_at)::float8 AS at FROM generate_series(1, 20) AS n,
+            LATERAL io_probe_seqscan('probed', '{direct}',
+                options => jsonb_build_object('start_blk', n, 'max_bytes', 1048576)) AS s"""
+        rows = self.session.rows(query)
+        self.assertEqual([row["status"] for row in rows], ["ok"] * 20)
+        # It looks before the first call only, and again for another statement.
+        gaps = [later["at"] - row["at"] for row, later in zip(rows, rows[1:])]
+        self.assertLess(statistics.median(gaps), 0.25)
+        again = self.session.rows(query)
+        self.assertGreaterEqual(again[0]["at"] - rows[-1]["at"], 0.25)
         self.session.run("SET pg_io_probe.max_busy_pct = 100")
         self.session.rows(seqscan("probed", "direct"))
 
@@ -107,6 +125,11 @@ class Limits(unittest.TestCase):
             self.session.rows(seqscan("remembered", "os"))
         self.assertEqual(raised.exception.sqlstate, "55000")
         self.assertIn("how busy the device is can't be seen", str(raised.exception))
+        # A job goes on, and the run is kept.
+        (run,) = self.session.rows("""SELECT run ->> 'status' AS status, run ->> 'sqlstate' AS sqlstate,
+            run #>> '{settings,pg_io_probe.max_busy_pct}' AS busy, run #>> '{settings,pg_io_probe.max_p99}' AS p99
+            FROM io_probe_measure('seqscan', 'remembered', '{"paths": ["os"]}') AS run""")
+        self.assertEqual(run, {"status": "skipped", "sqlstate": "55000", "busy": "99", "p99": "0"})
 
     def test_slow_answers(self):
         """No request takes less than a microsecond: each probe ends at once, and says why."""
@@ -123,7 +146,45 @@ class Limits(unittest.TestCase):
                     self.assertEqual({row["status"] for row in rows} - {"unsupported"}, {"partial"}, rows)
                 for row in rows:
                     self.assertFalse(row.get("complete"), row)
+                if len(rows) == 1:
+                    self.assertGreater(rows[0].get("blks_scanned") or rows[0].get("fetches") or rows[0].get("ops") or 1, 0, rows)
+                for row in rows:
                     self.assertLess(row.get("blks_scanned") or row.get("fetches") or row.get("ops") or 0, BLOCKS / 2, row)
+
+    def test_nothing_else_of_the_statement_begins(self):
+        """What was too slow for one probe is so for the next, until there is another statement."""
+        query = """SELECT s.* FROM generate_series(1, 6) AS n, LATERAL io_probe_seqscan('probed', '{direct}',
+            options => jsonb_build_object('start_blk', n, 'max_p99_us', 1)) AS s"""
+        for _ in range(2):
+            rows = self.session.rows(query)
+            self.assertEqual([(row["status"], row["notes"][-1:]) for row in rows], [("partial", [SLOW_NOTE])] * 6)
+            self.assertEqual([(row["blks_scanned"] or 0) > 0 for row in rows], [True] + [False] * 5)
+        after = """SELECT p.* FROM io_probe_ping('probed', 20, '0', options => '{"max_p99_us": 1}') AS s
+            CROSS JOIN LATERAL io_probe_ping('probed', 1 + s.blkno::int % 2) AS p"""
+        self.assertEqual({row["request"] for row in self.session.rows(after)}, {None})
+        rows = self.session.rows(
+            rows_of("recommend", "probed", cold=True, writes=True, duration="2 s", options={"max_p99_us": 1})
+        )
+        self.assertEqual({row["recommended"] for row in rows}, {None})
+        begun = {row["setting"] for row in rows if row["evidence"]}
+        self.assertFalse(begun & {"wal_sync_method", "commit_delay"}, rows)
+        for row in rows:
+            if row["setting"] in ["read_ahead_kb", "wal_sync_method", "commit_delay"]:
+                self.assertEqual(row["why"], SLOW_NOTE)
+
+    def test_a_large_readahead(self):
+        """Copies of what was read ahead don't hide that the device is slow, and by themselves are never slow."""
+        self.disk.set_queue(self.disk.limits[0], 8192)
+        self.addCleanup(self.disk.set_queue, *self.disk.limits)
+        for path in ["server", "os"]:
+            with self.subTest(path):
+                (whole,) = self.session.rows(seqscan("probed", path, cold=True))
+                bound = {"max_p99_us": max(int(whole["r_await_ms"] * 1000 / 4), 1)}
+                (row,) = self.session.rows(seqscan("probed", path, cold=True, options=bound))
+                self.assertEqual((row["status"], row["complete"], row["notes"][-1:]), ("partial", False, [SLOW_NOTE]), whole)
+        self.session.rows(seqscan("probed", "os"))
+        (row,) = self.session.rows(seqscan("probed", "os", options={"max_p99_us": 1}))
+        self.assertEqual((row["status"], row["complete"], row["from_device_pct"]), ("ok", True, 0), row)
 
     def test_fast_answers(self):
         """A bound that is not passed changes nothing."""
@@ -131,7 +192,9 @@ class Limits(unittest.TestCase):
             with self.subTest(probe):
                 rows = self.session.rows(query)
                 self.assertNotIn(SLOW_NOTE, str(rows))
-        self.assertEqual([row["complete"] for row in self.session.rows(self.probes()["seqscan"])], [True] * len(PATHS))
+        for path in PATHS:
+            (row,) = self.session.rows(self.probes()[f"seqscan, {path}"])
+            self.assertTrue(row["complete"], row)
 
     def test_the_cap_bounds_those_who_give_none(self):
         """Requests of 4 MiB, 16 at a time, take some ten milliseconds on any device."""
@@ -140,7 +203,8 @@ class Limits(unittest.TestCase):
         direct, os_path = self.session.rows(query)
         for row in [direct, os_path]:
             self.assertEqual((row["status"], row["complete"]), ("partial", False), row)
-        self.assertIn(SLOW_NOTE, direct["notes"])
+        for row in [direct, os_path]:
+            self.assertIn(SLOW + "pg_io_probe.max_p99", row["notes"])
         # More patience needs the right to set the cap.
         with self.assertRaises(Failure) as raised:
             self.session.rows(rows_of("seqscan", "probed", options={"max_p99_us": 1001}))
