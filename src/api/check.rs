@@ -16,7 +16,7 @@ use serde::Serialize;
 use super::arguments::figure;
 use crate::gucs;
 use crate::pg::row::Rows;
-use crate::pg::{buffers, server};
+use crate::pg::{buffers, objects, server};
 
 #[pg_extern(sql = false)]
 fn io_probe_check() -> Rows {
@@ -119,7 +119,7 @@ fn read_trimmed(path: &str) -> Option<String> {
 
 fn devices() -> Vec<Item> {
     let roots = Roots::default();
-    let of = |object: server::Object| {
+    let of = |object: objects::Object| {
         let name = format!("device of {}", object.name());
         let placement = device::locate(&object.directory, &roots);
         let leaves: Vec<&str> = placement.leaves.iter().map(|leaf| leaf.name.as_str()).collect();
@@ -138,12 +138,12 @@ fn devices() -> Vec<Item> {
             ),
         }
     };
-    server::objects().into_iter().map(of).collect()
+    objects::all().into_iter().map(of).collect()
 }
 
 /// Whether O_DIRECT works, by object.
 fn direct_io() -> Vec<Item> {
-    let of = |object: server::Object| {
+    let of = |object: objects::Object| {
         let name = format!("O_DIRECT on {}", object.name());
         match direct_io::alignment_below(&object.directory) {
             Some(0) => Item::missing(name, "none", "The direct path is unsupported on this file system."),
@@ -155,13 +155,13 @@ fn direct_io() -> Vec<Item> {
             ),
         }
     };
-    server::objects().into_iter().filter(|object| object.kind == "tablespace").map(of).collect()
+    objects::all().into_iter().filter(|object| object.kind == "tablespace").map(of).collect()
 }
 
 /// Whether probes that write find a place, by object.
 fn scratch_files() -> Vec<Item> {
     let roots = Roots::default();
-    let of = |object: server::Object| {
+    let of = |object: objects::Object| {
         let name = format!("scratch file on {}", object.name());
         let placement = device::locate(&object.directory, &roots);
         let fs_type = placement.mount.map(|mount| mount.fs_type).unwrap_or_default();
@@ -178,7 +178,7 @@ fn scratch_files() -> Vec<Item> {
             Item::ok(name, value)
         }
     };
-    server::objects().into_iter().filter(|object| object.kind != "temp").map(of).collect()
+    objects::all().into_iter().filter(|object| object.kind != "temp").map(of).collect()
 }
 
 fn clocks() -> Vec<Item> {

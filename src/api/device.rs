@@ -6,13 +6,14 @@ use io_probe_core::direct_io;
 use pgrx::prelude::*;
 use serde::Serialize;
 
+use crate::pg::objects::{self, Object};
 use crate::pg::row::Rows;
-use crate::pg::server::{self, Object};
+use crate::pg::server;
 
 #[pg_extern(sql = false)]
 fn io_probe_device() -> Rows {
     let roots = Roots::default();
-    Rows::of(server::objects().iter().flat_map(|object| facts(object, &roots)))
+    Rows::of(objects::all().iter().flat_map(|object| facts(object, &roots)))
 }
 
 /// `io_probe_device_row`.
@@ -108,7 +109,7 @@ fn with_leaf(shared: Fact, leaf: &Leaf) -> Fact {
 /// The devices behind the tablespaces, the WAL and temporary files, each once, and what could not be found out.
 pub(super) fn leaves_of_server(roots: &Roots) -> (Vec<Leaf>, Vec<String>) {
     let (mut leaves, mut notes): (Vec<Leaf>, Vec<String>) = Default::default();
-    for object in server::objects() {
+    for object in objects::all() {
         let placement = device::locate(&object.directory, roots);
         for leaf in placement.leaves {
             if !leaves.iter().any(|known| known.name == leaf.name) {

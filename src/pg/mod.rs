@@ -15,6 +15,7 @@ pub(crate) mod indexes;
 pub(crate) mod interrupts;
 pub(crate) mod json;
 pub(crate) mod lock;
+pub(crate) mod objects;
 pub(crate) mod pages;
 pub(crate) mod planner;
 pub(crate) mod progress;

@@ -7,8 +7,7 @@ use io_probe_core::account::Account;
 use pgrx::spi::{self, Spi};
 use pgrx::{FromDatum, IntoDatum, pg_sys};
 
-use super::tablespace::Tablespace;
-use super::{compat, wal};
+use super::compat;
 
 /// When the present top-level statement started, in the server's microseconds.
 pub(crate) fn statement_start() -> i64 {
@@ -77,36 +76,6 @@ pub(super) fn pairs<T: FromDatum + IntoDatum>(query: &str) -> Vec<(T, String)> {
     // Only a defect of these queries, which are ours, could fail here.
     let rows = read.unwrap_or_else(|e| pgrx::error!("could not read the catalogs: {e}"));
     rows.into_iter().flatten().collect()
-}
-
-/// Something of the server that lies on a device.
-pub(crate) struct Object {
-    /// `tablespace`, `wal` or `temp`.
-    pub(crate) kind: &'static str,
-    /// The tablespace's name, where it is one.
-    pub(crate) tablespace: Option<String>,
-    /// Where its files are.
-    pub(crate) directory: PathBuf,
-}
-
-impl Object {
-    /// What a person calls it.
-    pub(crate) fn name(&self) -> String {
-        self.tablespace.as_ref().map_or_else(|| self.kind.to_owned(), |name| format!("{} {name}", self.kind))
-    }
-}
-
-/// Each tablespace, the WAL, and where this session's temporary files go.
-pub(crate) fn objects() -> Vec<Object> {
-    let in_tablespace = |kind, tablespace: Tablespace| Object {
-        kind,
-        directory: tablespace.directory(),
-        tablespace: tablespace.name(),
-    };
-    let wal = Object { kind: "wal", tablespace: None, directory: wal::directory() };
-    let permanent = Tablespace::all().into_iter().map(|t| in_tablespace("tablespace", t));
-    let temporary = Tablespace::temporary().into_iter().map(|t| in_tablespace("temp", t));
-    permanent.chain([wal]).chain(temporary).collect()
 }
 
 /// Does the server read data files past the OS page cache?

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::super::device::leaves_of_server;
 use super::super::subject::of_leaves;
 use crate::pg::history::{self, Relation, Server};
-use crate::pg::server;
+use crate::pg::objects;
 
 /// The settings that bear on I/O, of the server and of this extension. A change of one is a change of the configuration. Caps
 /// are among them: what a call does not say itself, a cap says.
@@ -138,7 +138,7 @@ fn of_sync(args: &Map<String, Value>) -> (String, Option<String>, Placement) {
     let text = |name: &str| args.get(name).and_then(Value::as_str);
     let spcname = text("spcname").filter(|_| text("target") == Some("tablespace"));
     let name = spcname.map_or_else(|| "wal".to_owned(), |name| format!("tablespace {name}"));
-    let placed = server::objects().into_iter().find(|object| object.name() == name);
+    let placed = objects::all().into_iter().find(|object| object.name() == name);
     let placement = placed.map(|object| device::locate(&object.directory, &Roots::default()));
     (name, spcname.map(str::to_owned), placement.unwrap_or_default())
 }

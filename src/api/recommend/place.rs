@@ -7,8 +7,8 @@ use crate::api::subject::Subject;
 use crate::error::Result;
 use crate::pg::catalog::{self, UserTable};
 use crate::pg::interrupts;
+use crate::pg::objects;
 use crate::pg::relation::{Fork, Relation};
-use crate::pg::server;
 
 /// A relation of less, in bytes, says too little.
 const LEAST_BYTES: u64 = 8 << 20;
@@ -67,7 +67,7 @@ impl Place {
     fn of_user_tables() -> Vec<Self> {
         let mut tables = catalog::user_tables();
         tables.sort_by(|a, b| a.spcname.cmp(&b.spcname));
-        let (options, objects, roots) = (catalog::tablespace_options(), server::objects(), Roots::default());
+        let (options, objects, roots) = (catalog::tablespace_options(), objects::all(), Roots::default());
         let of_tables = |tables: &[UserTable]| {
             let spcname = tables[0].spcname.clone();
             let candidate = |table: &UserTable| {
