@@ -11,6 +11,7 @@
 //!   regret is not zero.
 
 use super::model::{Caches, Index, Scan, Table, Times};
+use super::pair::Wanted;
 
 /// A pair of page costs.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -27,18 +28,36 @@ const RATIOS: [f64; 19] =
 /// `seq_page_cost` over the one that the processor's costs ask for.
 const SCALES: [f64; 7] = [0.35, 0.5, 0.71, 1.0, 1.41, 2.0, 2.83];
 
-/// The pairs of page costs to ask for: those in force, and a grid. With `anchor`, the `seq_page_cost` that the time of a tuple
-/// speaks for, also other costs of a sequential page around it.
-pub fn grid(in_force: Cell, anchor: Option<f64>) -> Vec<Cell> {
+impl Cell {
+    /// Does a random page cost no less than a sequential one?
+    pub fn is_in_order(&self) -> bool {
+        self.random >= self.sequential
+    }
+}
+
+/// The pairs of page costs to ask for: those in force, and a grid of what is wanted. With `anchor`, the `seq_page_cost` that
+/// the time of a tuple speaks for, there are other costs of a sequential page around it. What is not wanted is in all pairs
+/// as it is set, since nobody will set it.
+pub fn grid(in_force: Cell, wanted: Wanted, anchor: Option<f64>) -> Vec<Cell> {
     let mut sequential = vec![in_force.sequential];
+    let anchor = anchor.filter(|_| wanted.sequential);
     sequential.extend(anchor.into_iter().flat_map(|anchor| SCALES.map(|scale| rounded(anchor * scale))));
     let mut cells = vec![in_force];
-    for &sequential in &sequential {
-        for ratio in RATIOS {
-            let cell = Cell { sequential, random: rounded(sequential * ratio) };
-            if !cells.contains(&cell) {
-                cells.push(cell);
+    let mut add = |cell| {
+        if !cells.contains(&cell) {
+            cells.push(cell);
+        }
+    };
+    for sequential in sequential {
+        // Rounded, a cost might be below the other.
+        match wanted {
+            Wanted { random: true, .. } => RATIOS.iter().for_each(|ratio| {
+                add(Cell { sequential, random: rounded(sequential * ratio).max(sequential) })
+            }),
+            Wanted { sequential: true, .. } => {
+                add(Cell { sequential: sequential.min(in_force.random), random: in_force.random });
             }
+            _ => {}
         }
     }
     cells
@@ -178,10 +197,13 @@ impl Regrets {
         Some((cell, self.concurrencies.iter().position(|c| *c == settings.concurrency)?))
     }
 
-    /// The best settings, but for what is set and as good.
+    /// The best settings, but for what is set and as good. A random page costs no less than a sequential one in them, unless
+    /// there are no such.
     pub fn choose(&self, in_force: &Settings) -> Option<Chosen> {
-        let places =
-            || (0..self.cells.len()).flat_map(|a| (0..self.concurrencies.len()).map(move |b| (a, b)));
+        let none_is_in_order = !self.cells.iter().any(Cell::is_in_order);
+        let may_be = |cell: usize| none_is_in_order || self.cells[cell].is_in_order();
+        let cells = || (0..self.cells.len()).filter(|cell| may_be(*cell));
+        let places = || cells().flat_map(|a| (0..self.concurrencies.len()).map(move |b| (a, b)));
         let score = |(cell, concurrency): (usize, usize)| self.table[cell][concurrency].score();
         let least = places().map(score).fold(f64::INFINITY, f64::min);
         let good = |place| score(place) <= least + AS_GOOD;
@@ -207,7 +229,7 @@ impl Regrets {
         let chosen = self.cells[cell];
         // As far as it goes without a gap.
         let range = |of: fn(&Cell) -> f64, other: fn(&Cell) -> f64| {
-            let mut along: Vec<(f64, bool)> = (0..self.cells.len())
+            let mut along: Vec<(f64, bool)> = cells()
                 .filter(|index| other(&self.cells[*index]) == other(&chosen))
                 .map(|index| (of(&self.cells[index]), good((index, concurrency))))
                 .collect();

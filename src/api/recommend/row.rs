@@ -105,6 +105,11 @@ impl Row {
         self.change(value, statement, why)
     }
 
+    /// The same of a tablespace, where another setting has to go along.
+    pub(super) fn alter_both(self, value: f64, (other, with): (Setting, f64), why: String) -> Self {
+        self.alter(value.to_string(), &format!("{value}, {} = {with}", other.name()), why)
+    }
+
     /// From and to where a value is as good.
     pub(super) fn between(self, low: impl Into<String>, high: impl Into<String>) -> Self {
         Self { low: Some(low.into()), high: Some(high.into()), ..self }

@@ -10,6 +10,7 @@ use io_probe_core::cost::blend::{Blend, HitRatios};
 use io_probe_core::cost::choose::{Cell, Chosen, Settings, grid};
 use io_probe_core::cost::curve::Curve;
 use io_probe_core::cost::model::Times;
+use io_probe_core::cost::pair::{self, TOO_WIDE};
 use io_probe_core::cost::{Estimate, PageTimes};
 use io_probe_core::pace::Limits;
 use serde_json::{Value, json};
@@ -159,12 +160,7 @@ impl<'a> Advice<'a> {
             return Err(self.measured.why_one_concurrency());
         };
         let tables: Vec<_> = place.relations.iter().map(|relation| relation.oid).collect();
-        let anchor = match self.call.request.unit {
-            // Who does not ask for it will not set it.
-            Unit::Cpu if self.call.wants(Setting::SeqPageCost) => self.anchor(),
-            _ => None,
-        };
-        let cells = grid(self.in_force.cell, anchor);
+        let cells = grid(self.in_force.cell, self.wanted(), self.anchor());
         let mut concurrencies = vec![self.in_force.concurrency];
         if self.call.wants(Setting::EffectiveIoConcurrency) {
             concurrencies.extend(curve.concurrencies());
@@ -173,7 +169,10 @@ impl<'a> Advice<'a> {
         concurrencies.dedup();
         let answers = planned::ask(&tables, &cells, &concurrencies, times)?;
         let measured = &self.measured.times;
-        let known = |time: Option<Estimate>| time.is_some_and(|time| !verdict::is_too_wide(time));
+        let is_narrow = |time: Estimate| {
+            time.interval.is_some_and(|(low, high)| (high - low) / 2.0 <= TOO_WIDE * time.us)
+        };
+        let known = |time: Option<Estimate>| time.is_some_and(is_narrow);
         if !known(measured.device_random) || !known(measured.device_sequential) || !curve.has_intervals() {
             return Err(
                 "the intervals of the times are too wide: measure for longer, or when the device is idle"
@@ -182,6 +181,14 @@ impl<'a> Advice<'a> {
         }
         let chosen = answers.regrets.choose(&self.in_force).ok_or_else(|| "no query tells".to_owned())?;
         Ok((answers, chosen))
+    }
+
+    /// Which of the page costs may change: nobody will set what he does not ask for.
+    fn wanted(&self) -> pair::Wanted {
+        pair::Wanted {
+            sequential: self.call.request.unit == Unit::Cpu && self.call.wants(Setting::SeqPageCost),
+            random: self.call.wants(Setting::RandomPageCost),
+        }
     }
 
     fn blend(&self) -> Option<Blend> {

@@ -1,9 +1,10 @@
 //! What a row says: the value, why, and when to keep what is set.
 
 use io_probe_core::cost::Estimate;
-use io_probe_core::cost::blend::{Blend, Cost, PageCosts};
-use io_probe_core::cost::choose::{Chosen, Regret, Settings, rounded};
+use io_probe_core::cost::blend::{Blend, PageCosts};
+use io_probe_core::cost::choose::{Chosen, Regret, Settings};
 use io_probe_core::cost::curve::{self, Choice, Curve, Use};
+use io_probe_core::cost::pair::{self, Advised, Verdict};
 use serde_json::json;
 
 use super::Advice;
@@ -14,47 +15,32 @@ use crate::api::recommend::setting::Setting;
 use crate::api::recommend::{Cache, Unit};
 use crate::pg::planner;
 
-/// An interval wider than this, half of it over the value, says too little.
-const TOO_WIDE: f64 = 0.25;
-
 /// Why `seq_page_cost` stays.
 const THE_UNIT: &str = "it is the unit in which the other costs are given";
 
 /// A concurrency whose reads take so many times those of the best is only kept because nothing better is sure.
 const MUCH_WORSE: f64 = 1.1;
 
-/// The interval of a cost, if it has one that is not so wide.
-fn narrow(cost: Cost) -> Option<(f64, f64)> {
-    cost.interval.filter(|(low, high)| (high - low) / 2.0 <= TOO_WIDE * cost.value)
-}
-
-/// Is its interval so wide, or unknown?
-pub(super) fn is_too_wide(time: Estimate) -> bool {
-    time.interval.is_none_or(|(low, high)| (high - low) / 2.0 > TOO_WIDE * time.us)
-}
-
 impl Advice<'_> {
     /// Fills a row.
     pub(super) fn tell(&self, setting: Setting, row: Row) -> Row {
         let row = self.evidence(row);
         let row = if setting == Setting::RandomPageCost { self.of_bitmap_scans(row) } else { row };
-        let cell = self.in_force.cell;
         match (&self.planned, setting) {
             (Some(Err(why)), Setting::RandomPageCost | Setting::SeqPageCost) => {
                 row.unknown(format!("the planner was not asked: {why}"))
             }
-            (Some(Ok((answers, chosen))), Setting::RandomPageCost) => {
-                let values = (chosen.settings.cell.random, cell.random);
-                self.planned(row, (answers, chosen), values, chosen.random)
-            }
-            (Some(Ok((answers, chosen))), Setting::SeqPageCost) => {
-                let values = (chosen.settings.cell.sequential, cell.sequential);
-                let row = self.planned(row, (answers, chosen), values, chosen.sequential);
-                if self.call.request.unit == Unit::SeqPage { row.keep(THE_UNIT) } else { row }
+            (Some(Ok((answers, chosen))), Setting::RandomPageCost | Setting::SeqPageCost) => {
+                self.planned_cost(setting, row, answers, chosen)
             }
             (Some(Ok((answers, chosen))), Setting::EffectiveIoConcurrency) => {
-                let values = (chosen.settings.concurrency, self.in_force.concurrency);
-                self.planned(row, (answers, chosen), values, chosen.concurrencies)
+                let (low, high) = chosen.concurrencies;
+                let row = self.of_planner(row, answers, chosen).between(low.to_string(), high.to_string());
+                let (value, why) = (chosen.settings.concurrency, self.regrets(answers, chosen));
+                if value == self.in_force.concurrency {
+                    return row.keep(why);
+                }
+                row.alter(value.to_string(), &value.to_string(), why)
             }
             (_, Setting::RandomPageCost | Setting::SeqPageCost) => self.cost(setting, row),
             _ => self.concurrency(setting, row),
@@ -97,33 +83,52 @@ impl Advice<'_> {
                 .unknown("the hit ratios are not known: nothing was counted, or the OS cache can't be seen");
         }
         let Some(blend) = self.blend() else { return self.lacking(row) };
-        let (cost, floor) = match (unit, self.in_cpu(blend)) {
-            (Unit::SeqPage, _) => (blend.random_page_cost(self.in_force.cell.sequential), 0.0),
-            (Unit::Cpu, Some(costs)) if setting == Setting::SeqPageCost => (Some(costs.sequential), 0.0),
-            (Unit::Cpu, Some(costs)) => {
-                (Some(costs.random), self.settled(Setting::SeqPageCost, costs.sequential))
+        let costs = match unit {
+            Unit::SeqPage => {
+                blend.random_page_cost(self.in_force.cell.sequential).map(|random| (None, random))
             }
-            (Unit::Cpu, None) => (None, 0.0),
+            Unit::Cpu => self.in_cpu(blend).map(|costs| (Some(costs.sequential), costs.random)),
         };
-        let Some(measured) = cost else { return self.lacking(row) };
-        let cost = measured.at_least(floor);
+        let Some((sequential, random)) = costs else { return self.lacking(row) };
+        let pair = pair::of_costs(self.in_force.cell, self.wanted(), sequential, random);
+        let advised = if setting == Setting::SeqPageCost { pair.sequential } else { pair.random };
+        let Some(Advised { cost, is_raised, range, verdict }) = advised else { return self.lacking(row) };
         let mut reason = self.reason(setting, cost);
-        if cost.value > measured.value {
+        if is_raised {
             reason += ", but no less than seq_page_cost";
         }
-        let row = row.rests_on("cost", figure(cost.value));
-        let Some((low, high)) = narrow(measured) else {
-            return row.unknown(format!(
-                "{:.3} by the mean, but the interval is too wide to say: measure for longer, or when the device is idle",
-                cost.value
-            ));
+        let row = row.rests_on("cost", figure(cost));
+        let row = match range {
+            Some((low, high)) if verdict != Verdict::OverRandom => {
+                row.between(low.to_string(), high.to_string())
+            }
+            _ => row,
         };
-        let row = row.between(rounded(low.max(floor)).to_string(), rounded(high.max(floor)).to_string());
-        let settled = self.settled(setting, cost);
-        if settled == self.current(setting) {
-            return row.keep(format!("{reason} is within the interval"));
+        match verdict {
+            Verdict::Keep => row.keep(format!("{reason} is within the interval")),
+            Verdict::Set { value, with } => self.set(setting, row, value, with, reason),
+            Verdict::Unsure => row.unknown(format!(
+                "{cost:.3} by the mean, but the interval is too wide to say: measure for longer, or when the device is idle"
+            )),
+            Verdict::OverRandom => {
+                let stays = self.in_force.cell.random;
+                let hint = if self.wanted().random { "nothing can be said of that" } else { "ask for both" };
+                row.unknown(format!(
+                    "{cost:.3} by the mean, but random_page_cost stays at {stays}, and must not be below it: {hint}"
+                ))
+            }
         }
-        row.alter(settled.to_string(), &settled.to_string(), reason)
+    }
+
+    /// Sets a page cost, and the other one where this alone would be on the wrong side of it.
+    fn set(&self, setting: Setting, row: Row, value: f64, with: Option<f64>, why: String) -> Row {
+        let Some(with) = with else { return row.alter(value.to_string(), &value.to_string(), why) };
+        let (other, side) = match setting {
+            Setting::SeqPageCost => (Setting::RandomPageCost, "below"),
+            _ => (Setting::SeqPageCost, "above"),
+        };
+        let why = format!("{why}; sets {} as well, which would stay {side} it", other.name());
+        row.alter_both(value, (other, with), why)
     }
 
     /// Both page costs with the processor's as they are.
@@ -131,28 +136,10 @@ impl Advice<'_> {
         blend.in_cpu(self.measured.times.tuple?, planner::cpu_tuple_cost()?)
     }
 
-    /// What the setting is to be: what is set, unless it is wanted and surely outside the interval.
-    fn settled(&self, setting: Setting, cost: Cost) -> f64 {
-        let current = self.current(setting);
-        let wanted = self.call.wants(setting);
-        match narrow(cost) {
-            Some((low, high)) if wanted && !(low..=high).contains(&current) => rounded(cost.value),
-            _ => current,
-        }
-    }
-
-    /// What is set.
-    fn current(&self, setting: Setting) -> f64 {
-        match setting {
-            Setting::SeqPageCost => self.in_force.cell.sequential,
-            _ => self.in_force.cell.random,
-        }
-    }
-
     /// What a ratio is made of.
-    fn reason(&self, setting: Setting, cost: Cost) -> String {
+    fn reason(&self, setting: Setting, cost: f64) -> String {
         let times = &self.measured.times;
-        let us = |time: Option<io_probe_core::cost::Estimate>| time.map_or(0.0, |time| time.us);
+        let us = |time: Option<Estimate>| time.map_or(0.0, |time| time.us);
         let (random, sequential) = (us(times.device_random), us(times.device_sequential));
         let of_caches = match self.hits {
             Some(hits) => format!(
@@ -166,7 +153,7 @@ impl Advice<'_> {
         match (self.call.request.unit, setting) {
             (Unit::SeqPage, _) => format!(
                 "a random block takes {random:.1} us and a sequential one {sequential:.2} us{of_caches}: {:.3} times",
-                cost.value / self.in_force.cell.sequential
+                cost / self.in_force.cell.sequential
             ),
             (Unit::Cpu, Setting::SeqPageCost) => format!(
                 "a sequential block takes {sequential:.2} us{of_caches}, a tuple {:.3} us, which costs cpu_tuple_cost",
@@ -179,20 +166,20 @@ impl Advice<'_> {
         }
     }
 
-    /// A setting by what the planner picks.
-    fn planned<T: PartialEq + ToString>(
-        &self,
-        row: Row,
-        (answers, chosen): (&Answers, &Chosen),
-        (value, in_force): (T, T),
-        (low, high): (T, T),
-    ) -> Row {
+    /// A page cost by what the planner picks.
+    fn planned_cost(&self, setting: Setting, row: Row, answers: &Answers, chosen: &Chosen) -> Row {
+        let pair = pair::of_choice(self.in_force.cell, self.wanted(), chosen.settings.cell);
+        let ((low, high), verdict) = match setting {
+            Setting::SeqPageCost => (chosen.sequential, pair.sequential),
+            _ => (chosen.random, pair.random),
+        };
         let row = self.of_planner(row, answers, chosen).between(low.to_string(), high.to_string());
         let why = self.regrets(answers, chosen);
-        if value == in_force {
-            return row.keep(why);
+        match verdict {
+            None => row.keep(THE_UNIT),
+            Some(Verdict::Set { value, with }) => self.set(setting, row, value, with, why),
+            Some(_) => row.keep(why),
         }
-        row.alter(value.to_string(), &value.to_string(), why)
     }
 
     fn of_planner(&self, row: Row, answers: &Answers, chosen: &Chosen) -> Row {
@@ -220,7 +207,12 @@ impl Advice<'_> {
         let Settings { cell, concurrency } = chosen.settings;
         let now = answers.regrets.at(&self.in_force).filter(|_| chosen.settings != self.in_force);
         let now = now.map_or(String::new(), |now| {
-            format!(", and at the present settings {:.2} and {:.2} times", now.cold, now.warm)
+            let order = if self.in_force.cell.is_in_order() {
+                ""
+            } else {
+                ", but with random_page_cost below seq_page_cost"
+            };
+            format!(", and at the present settings {:.2} and {:.2} times{order}", now.cold, now.warm)
         });
         format!(
             "at seq_page_cost {}, random_page_cost {} and effective_io_concurrency {concurrency} the plans that the planner \
