@@ -2,13 +2,14 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
 
 use io_probe_core::clock::{Clock, Monotonic, nanoseconds};
 use io_probe_core::device::{Activity, Leaf, Placement, Roots};
 
 use super::arguments::figure;
-use crate::error::{Error, Result};
+use crate::error::Error;
 use crate::gucs;
 use crate::pg::{interrupts, server};
 
@@ -20,9 +21,31 @@ thread_local! {
     static ADMITTED: RefCell<(i64, BTreeSet<String>)> = const { RefCell::new((0, BTreeSet::new())) };
 }
 
+/// Why a probe may not begin.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    message: String,
+    /// Of what is set, and what is behind it.
+    detail: String,
+    hint: &'static str,
+}
+
+impl From<Refusal> for Error {
+    fn from(Refusal { message, detail, hint }: Refusal) -> Self {
+        Error::unmet(message).detail(detail + ".").hint(hint)
+    }
+}
+
+/// In a row, where others were measured.
+impl Display for Refusal {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "not measured: {} ({})", self.message, self.detail)
+    }
+}
+
 /// Refuses if a device behind `placement` is busier than the cap allows, or if that can't be known. Looks once for each
 /// device and statement; without a cap not at all.
-pub(super) fn admit(placement: &Placement, roots: &Roots) -> Result<()> {
+pub(super) fn admit(placement: &Placement, roots: &Roots) -> Result<(), Refusal> {
     let Some(most) = gucs::max_busy_pct() else { return Ok(()) };
     let statement = server::statement_start();
     let new: Vec<&Leaf> = ADMITTED.with_borrow_mut(|(of, admitted)| {
@@ -47,9 +70,11 @@ pub(super) fn admit(placement: &Placement, roots: &Roots) -> Result<()> {
         match activity.as_ref().and_then(Activity::busy_pct) {
             None => return Err(unknown(&format!("device \"{}\" has no such counters", leaf.name))),
             Some(busy) if busy > most => {
-                return Err(Error::unmet(format!("device \"{}\" is {} % busy", leaf.name, figure(busy)))
-                    .detail(format!("pg_io_probe.max_busy_pct is {most}."))
-                    .hint("Others are at work there. Try again later."));
+                return Err(Refusal {
+                    message: format!("device \"{}\" is {} % busy", leaf.name, figure(busy)),
+                    detail: format!("pg_io_probe.max_busy_pct is {most}"),
+                    hint: "Others are at work there. Try again later.",
+                });
             }
             Some(_) => {}
         }
@@ -59,8 +84,10 @@ pub(super) fn admit(placement: &Placement, roots: &Roots) -> Result<()> {
 }
 
 /// Who set the cap wants it to hold.
-fn unknown(why: &str) -> Error {
-    Error::unmet("how busy the device is can't be seen")
-        .detail(format!("pg_io_probe.max_busy_pct is set, but {why}."))
-        .hint("A superuser, or a role with GRANT SET ON PARAMETER pg_io_probe.max_busy_pct, can set it to 0.")
+fn unknown(why: &str) -> Refusal {
+    Refusal {
+        message: "how busy the device is can't be seen".to_owned(),
+        detail: format!("pg_io_probe.max_busy_pct is set, but {why}"),
+        hint: "A superuser, or a role with GRANT SET ON PARAMETER pg_io_probe.max_busy_pct, can set it to 0.",
+    }
 }

@@ -9,7 +9,7 @@ use io_probe_core::witness::Cost;
 use pgrx::pg_sys;
 use serde::Serialize;
 
-use super::admission;
+use super::admission::{self, Refusal};
 use super::arguments::{Path, figure};
 use super::cache::evict;
 use crate::error::{Error, Result};
@@ -39,7 +39,7 @@ impl Subject {
     }
 
     /// Refuses if others keep its device busier than the cap on that allows.
-    pub(super) fn admitted(self) -> Result<Self> {
+    pub(super) fn admitted(self) -> std::result::Result<Self, Refusal> {
         admission::admit(&self.placement, &self.roots)?;
         Ok(self)
     }

@@ -268,6 +268,7 @@ impl Request {
             limits: self.limits,
         };
         match bench.run(&Progress::start("sync", None))? {
+            Benched::Busy(refusal) => return Err(refusal.into()),
             Benched::Refused(why) => rows.iter_mut().for_each(|row| row.verdict.refuse(why.clone())),
             Benched::NotBegun(stop) => rows.iter_mut().for_each(|row| row.verdict.not_begun(stop)),
             Benched::Measured(measured, layout) => {

@@ -13,7 +13,7 @@ use io_probe_core::witness::Witness;
 use serde_json::{Value, json};
 
 use super::Call;
-use super::place::{Candidate, Place};
+use super::place::{GONE, Opened, Place};
 use super::row::Row;
 use super::setting::Setting;
 use crate::api::arguments::figure;
@@ -63,7 +63,12 @@ pub(super) fn rows(call: &Call<'_>, places: &[Place]) -> Result<Vec<Row>> {
         LIMITS.into_iter().filter(|limit| *limit <= highest).chain([current]).collect();
     limits.sort_unstable();
     limits.dedup();
-    let found = measure(call, relation, &limits, current)?;
+    let subject = match place.open(relation)? {
+        Opened::Ready(subject) => subject,
+        Opened::Refused(why) => return Ok(vec![row.unknown(why)]),
+        Opened::Gone => return Ok(vec![row.unknown(GONE)]),
+    };
+    let found = measure(call, &subject, &limits, current)?;
     let row =
         row.rests_on("io_max_combine_limit", shown(highest)).rests_on("read_method", server::read_method());
     Ok(vec![judge(row, &found, &limits, current, call.request.cold)])
@@ -117,10 +122,9 @@ fn judge(row: Row, found: &Contest, limits: &[u64], current: u64, cold: bool) ->
     row.alter(best.clone(), &format!("'{best}'"), why)
 }
 
-fn measure(call: &Call<'_>, relation: Candidate, limits: &[u64], current: u64) -> Result<Contest> {
-    let subject = Subject::open(relation.oid, Fork::MAIN, "io_probe_recommend")?.admitted()?;
+fn measure(call: &Call<'_>, subject: &Subject, limits: &[u64], current: u64) -> Result<Contest> {
     let length = (TURN / subject.block_size()).min(subject.source.blocks().max(1));
-    let mut stretches = Stretches { subject: &subject, length, next: 0, cold: call.request.cold };
+    let mut stretches = Stretches { subject, length, next: 0, cold: call.request.cold };
     let witness = Witness::new(Account::Own, &subject.placement.leaves, &subject.roots);
     let bounds = Limits {
         shared: statement::left(),

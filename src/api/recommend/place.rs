@@ -24,6 +24,19 @@ pub(super) struct Candidate {
     pub(super) bytes: u64,
 }
 
+/// A relation that was to be measured.
+pub(super) enum Opened {
+    /// It can be.
+    Ready(Box<Subject>),
+    /// Its device is left alone, for this reason.
+    Refused(String),
+    /// It is not there for us any more.
+    Gone,
+}
+
+/// What a row says of one that is gone.
+pub(super) const GONE: &str = "not measured: meanwhile the table was dropped, or the right to read it taken";
+
 /// A tablespace.
 pub(super) struct Place {
     pub(super) spcname: String,
@@ -109,9 +122,20 @@ impl Place {
         self.free_relations().next()
     }
 
-    /// Is it the place of the relation that the call names?
-    pub(super) fn is_named(&self) -> bool {
-        self.named.is_some()
+    /// Opens one of its relations to measure it. Where the call names none, what keeps us from one of several is no ERROR:
+    /// others are measured all the same.
+    pub(super) fn open(&self, relation: Candidate) -> Result<Opened> {
+        let subject = match Subject::open(relation.oid, Fork::MAIN, "io_probe_recommend") {
+            Ok(subject) => subject,
+            // By now it is gone, or the right to read it.
+            Err(_) if self.named.is_none() => return Ok(Opened::Gone),
+            Err(error) => return Err(error),
+        };
+        match subject.admitted() {
+            Ok(subject) => Ok(Opened::Ready(Box::new(subject))),
+            Err(refusal) if self.named.is_none() => Ok(Opened::Refused(refusal.to_string())),
+            Err(refusal) => Err(refusal.into()),
+        }
     }
 
     /// All such, the largest first.

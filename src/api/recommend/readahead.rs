@@ -6,13 +6,12 @@ use io_probe_core::stats::Interval;
 use serde_json::{Value, json};
 
 use super::Call;
-use super::place::{Candidate, Place};
+use super::place::{GONE, Opened, Place};
 use super::row::Row;
 use super::setting::Setting;
 use crate::api::readahead::{self, CurveOf, PRECISION, WINDOWS_KB};
 use crate::api::subject::Subject;
 use crate::error::Result;
-use crate::pg::relation::Fork;
 use crate::pg::server;
 use crate::statement;
 
@@ -66,16 +65,20 @@ fn of_disk(call: &Call<'_>, place: &Place) -> Result<Row> {
     if let Some(stop) = statement::over() {
         return Ok(row.unknown(stop.to_string()));
     }
-    let curve = measure(call, relation)?;
+    let subject = match place.open(relation)? {
+        Opened::Ready(subject) => subject,
+        Opened::Refused(why) => return Ok(row.unknown(why)),
+        Opened::Gone => return Ok(row.unknown(GONE)),
+    };
+    let curve = measure(call, &subject)?;
     Ok(judge(row, &curve, &disk, in_force))
 }
 
-fn measure(call: &Call<'_>, relation: Candidate) -> Result<Vec<readahead::Row>> {
-    let subject = Subject::open(relation.oid, Fork::MAIN, "io_probe_recommend")?.admitted()?;
+fn measure(call: &Call<'_>, subject: &Subject) -> Result<Vec<readahead::Row>> {
     let windows = WINDOWS_KB.map(|kb| u64::from(kb.unsigned_abs()) << 10);
     let duration = call.limits.duration / (windows.len() as u32 + 1);
     let precision = call.limits.precision.or(Some(PRECISION));
-    CurveOf { subject: &subject, windows: &windows, limits: Limits { duration, precision, ..call.limits } }
+    CurveOf { subject, windows: &windows, limits: Limits { duration, precision, ..call.limits } }
         .rows(call.progress)
 }
 

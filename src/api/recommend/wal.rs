@@ -58,6 +58,8 @@ pub(super) fn rows(call: &Call<'_>) -> Result<Vec<Row>> {
     };
     let measured = match bench.run(call.progress)? {
         Benched::Refused(why) => return all(&format!("not measured: {why}")),
+        // Of another device something may be known.
+        Benched::Busy(refusal) => return all(&refusal.to_string()),
         Benched::NotBegun(stop) => return all(&stop.to_string()),
         Benched::Measured(measured, _) => measured,
     };

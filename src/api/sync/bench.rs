@@ -10,7 +10,7 @@ use io_probe_core::scratch::{Created, Place, Room};
 use io_probe_core::sync::{self, Case, Group, Layout, Measured, Run};
 use io_probe_core::witness::Witness;
 
-use crate::api::admission;
+use crate::api::admission::{self, Refusal};
 use crate::error::{Error, Result};
 use crate::pg::progress::Progress;
 use crate::pg::{interrupts, wal};
@@ -35,6 +35,8 @@ pub(in crate::api) struct Bench<'a> {
 pub(in crate::api) enum Benched {
     /// The file system does not sync a nameless file as it syncs others.
     Refused(String),
+    /// The device is not to be disturbed.
+    Busy(Refusal),
     /// It did not come to that.
     NotBegun(Stop),
     /// What is known of each case, and the files that it was measured in.
@@ -50,7 +52,9 @@ impl Bench<'_> {
                 "{fs_type} does not sync a file without a name as it syncs others, and the scratch file has none"
             )));
         }
-        admission::admit(self.placement, self.roots)?;
+        if let Err(refusal) = admission::admit(self.placement, self.roots) {
+            return Ok(Benched::Busy(refusal));
+        }
         let witness = Witness::new(Account::Own, &self.placement.leaves, self.roots);
         let limit = gucs::scratch_limit();
         let layout = Layout::plan(self.cases, limit, wal::segment_bytes()).ok_or_else(|| {

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use self::planned::Answers;
 use super::Call;
-use super::place::{Candidate, Place};
+use super::place::{Candidate, Opened, Place};
 use super::row::Row;
 use super::setting::Setting;
 use super::{Cache, Unit};
@@ -25,7 +25,6 @@ use crate::api::arguments::figure;
 use crate::api::page_cost::{self, Wanted};
 use crate::api::subject::Subject;
 use crate::error::Result;
-use crate::pg::relation::Fork;
 use crate::pg::{interrupts, planner, server};
 use crate::statement;
 
@@ -45,11 +44,10 @@ pub(super) fn rows(call: &Call<'_>, place: &Place) -> Result<Vec<Row>> {
         if let Some(stop) = statement::over() {
             return all(last, &stop.to_string());
         }
-        let subject = match Subject::open(relation.oid, Fork::MAIN, "io_probe_recommend") {
-            Ok(subject) => subject.admitted()?,
-            // Of several tables one may be gone by now.
-            Err(_) if !place.is_named() => continue,
-            Err(error) => return Err(error),
+        let subject = match place.open(relation)? {
+            Opened::Ready(subject) => subject,
+            Opened::Refused(why) => return all(Some(relation), &why),
+            Opened::Gone => continue,
         };
         let measured = Measured::of(call, &subject)?;
         drop(subject);
