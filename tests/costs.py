@@ -7,12 +7,14 @@ only their order is judged.
 
 import os
 import re
+import subprocess
 import time
 import unittest
 from collections import Counter
 
 from lib import BLOCK, IS_ROOT, TEST_TMP, Failure, Process, Session, create_extension, literal, main, repeated, rows_of, say
-from lib import segment_file, wait_for, wait_for_probe
+from lib import segment_file, server_ids, wait_for, wait_for_probe
+from servers import Server
 from storage import LoopDevice, create_tablespace, fincore, run
 
 MIB = 1 << 20
@@ -87,8 +89,11 @@ class Storage(unittest.TestCase):
             if row["recommended"] in (None, row["current"]):
                 self.assertIsNone(row["statement"], row)
             else:
-                words = f"ALTER TABLESPACE elsewhere SET ({row['setting']} = {row['recommended']})"
-                self.assertEqual(row["statement"], words)
+                words = f"{row['setting']} = {row['recommended']}"
+                if "as well" in row["why"]:
+                    (other,) = [other for other in rows if other["setting"] in OF_TABLESPACE[:2] and other is not row]
+                    words += f", {other['setting']} = {other['recommended']}"
+                self.assertEqual(row["statement"], f"ALTER TABLESPACE elsewhere SET ({words})")
         return {row["setting"]: row for row in rows}
 
     def test_small_and_large_requests(self):
@@ -172,9 +177,75 @@ class Storage(unittest.TestCase):
         say(f"{moved / MIB:.1f} MiB in {took:.1f} s at {rate // MIB} MiB/s")
         self.assertLessEqual(moved, rate * took + turn)
 
+    def test_a_busy_device(self):
+        """It is left alone: for one of several that is the reason why there is no advice, for the one that is given an ERROR."""
+        disk = self.on_loop_device()
+        read = f"while :; do dd if={disk.device} of=/dev/null bs=1M iflag=direct 2>&1; done & "
+        load = subprocess.Popen(["sh", "-c", read * 6 + "wait"], stdout=subprocess.DEVNULL, start_new_session=True)
+        self.addCleanup(load.wait)
+        self.addCleanup(os.killpg, load.pid, 15)
+        before = disk.counters()["reads"]
+        wait_for(lambda: disk.counters()["reads"] > before + 1000, "the load")
+        arguments = {"cold": True, "duration": "300 ms",
+                     "settings": ["random_page_cost", "seq_page_cost", "read_ahead_kb", "io_combine_limit"]}
+        name = os.path.basename(disk.device)
+        busy = rf'device "{name}" is \d+(\.\d+)? % busy'
+        with Session() as session:
+            session.run("SET pg_io_probe.max_busy_pct = 20")
+            rows = session.rows(rows_of("recommend", **arguments))
+            rows = [row for row in rows if row["name"] in ["elsewhere", name, None]]
+            self.assertLessEqual({"random_page_cost", "seq_page_cost", "read_ahead_kb"}, {row["setting"] for row in rows})
+            for row in rows:
+                self.assertEqual((row["recommended"], row["statement"], row["rel_used"]), (None, None, "probed"), row)
+                self.assertRegex(row["why"], rf"^not measured: {busy} \(pg_io_probe.max_busy_pct is 20\)$")
+            for setting in arguments["settings"][:3]:
+                with self.assertRaises(Failure) as raised:
+                    session.rows(rows_of("recommend", "probed", **{**arguments, "settings": [setting]}))
+                self.assertEqual(raised.exception.sqlstate, "55000", raised.exception)
+                self.assertRegex(str(raised.exception), busy)
+
+    def test_a_device_that_can_not_be_seen(self):
+        """With a bound on how busy it may be it is left alone, and so is the WAL's; others are measured."""
+        memory = os.path.join(TEST_TMP, "unseen")
+        os.makedirs(memory, exist_ok=True)
+        run("mount", "-t", "tmpfs", "-o", "size=512m", "tmpfs", memory)
+        self.addCleanup(run, "umount", "--lazy", memory)
+        os.chown(memory, *server_ids())
+        server = Server("leftalone", "-X", os.path.join(memory, "wal"))
+        self.addCleanup(server.remove)
+        server.configure({"max_wal_size": "64MB", "min_wal_size": "32MB", "shared_buffers": "1MB"})
+        server.start()
+        unseen = (None, None, "not measured: how busy the device is can't be seen "
+                  "(pg_io_probe.max_busy_pct is set, but the device behind it is not known)")  # fmt: skip
+        with server.session() as session:
+            session.run("CREATE EXTENSION pg_io_probe")
+            # The larger one is in memory.
+            probed_table(session, create_tablespace(session, "elsewhere", memory), rows=20000)
+            probed_table(session, rows=12000, name="nearby")
+            session.run("SET pg_io_probe.max_busy_pct = 100; SET pg_io_probe.scratch_reserve = 0")
+            arguments = {"cold": True, "writes": True, "cache": "cold", "unit": "seq_page", "duration": "1 s",
+                         "settings": ["random_page_cost", "io_combine_limit", "wal_sync_method", "commit_delay"]}
+            rows = session.rows(rows_of("recommend", **arguments))
+            (nearby,) = [row for row in rows if row["name"] == "pg_default"]
+            rows.remove(nearby)
+            for row in rows:
+                self.assertEqual((row["recommended"], row["statement"], row["why"]), unseen)
+            self.assertLessEqual({"random_page_cost", "wal_sync_method", "commit_delay"}, {row["setting"] for row in rows})
+            say(nearby["why"])
+            self.assertEqual(nearby["rel_used"], "nearby")
+            self.assertGreater(nearby["evidence"]["sequential_us"], 0, nearby)
+            # The WAL is not what was given.
+            arguments["settings"] = ["random_page_cost", "wal_sync_method"]
+            _, wal = session.rows(rows_of("recommend", "nearby", **arguments))
+            self.assertEqual((wal["recommended"], wal["statement"], wal["why"]), unseen)
+            with self.assertRaises(Failure) as raised:
+                session.rows(rows_of("recommend", "probed", **arguments))
+            self.assertEqual(raised.exception.sqlstate, "55000", raised.exception)
+            self.assertIn("how busy the device is can't be seen", str(raised.exception))
+
     def test_memory_is_no_device(self):
         directory = os.path.join(TEST_TMP, "memory")
-        os.mkdir(directory)
+        os.makedirs(directory, exist_ok=True)
         run("mount", "-t", "tmpfs", "-o", "size=256m", "tmpfs", directory)
         self.addCleanup(run, "umount", directory)
         self.tablespace(directory)
