@@ -32,6 +32,7 @@ class Storms(unittest.TestCase):
         say(f"seed {seed}")
         self.moments = random.Random(seed)
         self.ends = collections.Counter()
+        self.met = collections.Counter()
 
     def prepared(self, session):
         """A session that has loaded what is loaded once: what it holds, and the files that there are."""
@@ -54,6 +55,8 @@ class Storms(unittest.TestCase):
                 probe.start(session, limit if timeout else "BEGIN")
                 if not timeout:
                     time.sleep(delay)
+                    if number % 5 == 1:  # the others come at once
+                        self.met[phase(self.control, session.pid)] += 1
                     self.cancel(session)
                 try:
                     session.finish()
@@ -66,6 +69,10 @@ class Storms(unittest.TestCase):
                     self.assertEqual(holdings.left(), {}, probe.name)
             grown = holdings.process.memory() - memory
             say(f"{dict(self.ends)}; memory grew by {grown // 1024} kB")
+            say(dict(sorted(self.met.items())))
+            self.assert_met_probes()
+            self.assertGreater(self.ends["cancel"], 0)
+            self.assertGreater(self.ends["timeout"], 0)
             self.assertEqual(holdings.left(), {})
             self.assertLess(grown, 4 * MIB)
             self.assertEqual(files_in_data_directory() - files, set())
@@ -92,7 +99,7 @@ class Storms(unittest.TestCase):
                 holdings = Holdings(session, self.control)
                 probe.start(session)
                 time.sleep(self.moments.uniform(0, 0.15))
-                self.ends[f"57P01 in {phase(self.control, session.pid)}"] += 1
+                self.met[phase(self.control, session.pid)] += 1
                 self.control.value(f"SELECT pg_terminate_backend({session.pid})")
                 with self.assertRaises(Failure) as raised:
                     session.finish()
@@ -100,7 +107,12 @@ class Storms(unittest.TestCase):
                 wait_for(lambda: not os.path.exists(f"/proc/{session.pid}/task"), "the end of it and its threads")
                 self.assertEqual(holdings.after_its_end(), {})
                 self.assertEqual(files_in_data_directory() - files, set())
-        say(dict(sorted(self.ends.items())))
+        say(dict(sorted(self.met.items())))
+        self.assert_met_probes()
+
+    def assert_met_probes(self):
+        """Otherwise it was shown of nothing but the time between two calls."""
+        self.assertNotEqual(set(self.met) - {"between two calls"}, set(), self.met)
 
 
 if __name__ == "__main__":
