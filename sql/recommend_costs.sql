@@ -139,11 +139,11 @@ END $$;
 -- by the processor's costs both are far above what is set
 SET cpu_tuple_cost = 1;
 SET random_page_cost = 1.1;
-CREATE TEMP TABLE ordered AS SELECT 'alone' AS asked, * FROM tries('asked', 'cold', 'cpu', '{seq_page_cost}', '3 s');
-INSERT INTO ordered SELECT 'both', * FROM tries('asked', 'cold', 'cpu', '{random_page_cost,seq_page_cost}', '3 s');
-INSERT INTO ordered SELECT 'alone, planned', * FROM tries('asked', 'planned', 'cpu', '{seq_page_cost}', '4 s');
-INSERT INTO ordered SELECT 'both, planned', * FROM tries('asked', 'planned', 'cpu', '{random_page_cost,seq_page_cost}', '4 s');
-INSERT INTO ordered SELECT 'neither, planned', * FROM tries('asked', 'planned', 'cpu', '{effective_io_concurrency}', '4 s');
+CREATE TEMP TABLE ordered AS SELECT 'alone' AS asked, * FROM io_probe_recommend('asked', 'cold', 'cpu', '{seq_page_cost}', '3 s', true);
+INSERT INTO ordered SELECT 'both', * FROM io_probe_recommend('asked', 'cold', 'cpu', '{random_page_cost,seq_page_cost}', '3 s', true);
+INSERT INTO ordered SELECT 'alone, planned', * FROM io_probe_recommend('asked', 'planned', 'cpu', '{seq_page_cost}', '4 s', true);
+INSERT INTO ordered SELECT 'both, planned', * FROM io_probe_recommend('asked', 'planned', 'cpu', '{random_page_cost,seq_page_cost}', '4 s', true);
+INSERT INTO ordered SELECT 'neither, planned', * FROM io_probe_recommend('asked', 'planned', 'cpu', '{effective_io_concurrency}', '4 s', true);
 -- (where the interval is too wide, as it may be beside others, nothing is advised, which is in order)
 CREATE TEMP VIEW known AS SELECT * FROM ordered WHERE why !~ 'interval is too wide|intervals of the times are too wide|not all times|were not measured';
 SELECT recommended, low, statement FROM ordered WHERE asked = 'alone';
@@ -163,13 +163,13 @@ TABLE out_of_order;
 SET cpu_tuple_cost = 0.00001;
 SET seq_page_cost = 2.024;
 TRUNCATE ordered;
-INSERT INTO ordered SELECT 'alone', * FROM tries('asked', 'cold', 'cpu', '{random_page_cost}', '3 s');
+INSERT INTO ordered SELECT 'alone', * FROM io_probe_recommend('asked', 'cold', 'cpu', '{random_page_cost}', '3 s', true);
 SELECT recommended, low, high, why FROM known WHERE NOT (recommended = '2.024' AND low = '2.024' AND high = '2.024' AND why ~ 'no less than seq_page_cost$');
 TABLE out_of_order;
 TRUNCATE ordered;
 SET seq_page_cost = 20;
 SET random_page_cost = 40;
-INSERT INTO ordered SELECT 'both', * FROM tries('asked', 'cold', 'cpu', '{random_page_cost,seq_page_cost}', '3 s');
+INSERT INTO ordered SELECT 'both', * FROM io_probe_recommend('asked', 'cold', 'cpu', '{random_page_cost,seq_page_cost}', '3 s', true);
 SELECT asked, setting, recommended, statement, why FROM known WHERE (SELECT count(*) FROM known) = 2
   AND (recommended = current OR (why ~ '; sets seq_page_cost as well, which would stay above it$') <> (setting = 'random_page_cost'));
 TABLE out_of_order;
