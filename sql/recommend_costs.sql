@@ -21,18 +21,20 @@ CHECKPOINT;
 SELECT spcname AS own_tablespace FROM pg_database d JOIN pg_tablespace t ON t.oid = d.dattablespace
   WHERE datname = current_database() \gset
 LOAD 'pg_io_probe';
+SET pg_io_probe.max_duration = '10min';
 LOAD 'plpgsql';
 CREATE TEMP TABLE settings_before AS SELECT name, setting, source FROM pg_settings;
 SELECT md5(pg_read_file('postgresql.auto.conf')) AS auto_before \gset
--- beside others who are at work here the times may be too few, or too vague: three tries, each longer
+-- beside others who are at work here the times may be too few, or too vague: several tries
 CREATE FUNCTION tries(rel regclass, cache text, unit text, settings text[], duration interval DEFAULT '12 s')
 RETURNS SETOF io_probe_recommend_row LANGUAGE plpgsql AS $$
 DECLARE
   found io_probe_recommend_row[];
 BEGIN
-  FOR n IN 2..4 LOOP
-    found := ARRAY(SELECT r FROM io_probe_recommend(rel, cache, unit, settings, duration * n / 2, true) AS r);
+  FOR n IN 1..6 LOOP
+    found := ARRAY(SELECT r FROM io_probe_recommend(rel, cache, unit, settings, duration, true) AS r);
     EXIT WHEN NOT EXISTS (SELECT FROM unnest(found) AS f WHERE f.recommended IS NULL AND f.why ~ 'interval|not all times|were not measured');
+    PERFORM pg_sleep(n);
   END LOOP;
   RETURN QUERY SELECT * FROM unnest(found);
 END $$;
@@ -137,6 +139,7 @@ BEGIN
 EXCEPTION WHEN raise_exception THEN NULL;
 END $$;
 -- by the processor's costs both are far above what is set
+VACUUM FULL asked;
 SET cpu_tuple_cost = 1;
 SET random_page_cost = 1.1;
 CREATE TEMP TABLE ordered AS SELECT 'alone' AS asked, * FROM io_probe_recommend('asked', 'cold', 'cpu', '{seq_page_cost}', '3 s', true);
@@ -160,6 +163,7 @@ CREATE TEMP VIEW out_of_order AS SELECT statements, l.* FROM (SELECT DISTINCT AR
   WHERE array_to_string(statements, '') ~ '_page_cost' AND NOT random >= sequential;
 TABLE out_of_order;
 -- and far below; to three digits it would be 2.02
+VACUUM FULL asked;
 SET cpu_tuple_cost = 0.00001;
 SET seq_page_cost = 2.024;
 TRUNCATE ordered;
@@ -203,7 +207,7 @@ GRANT SELECT ON asked TO regress_io_probe_asker;
 SET ROLE regress_io_probe_asker;
 SELECT setting FROM io_probe_recommend('asked_own');
 SELECT evidence->'tables' AS tables, evidence->'indexes' AS indexes FROM
-  io_probe_recommend(cold => true, settings => '{random_page_cost}', duration => '12 s') WHERE rel_used IS NOT NULL;
+  tries(NULL, 'planned', 'cpu', '{random_page_cost}') WHERE rel_used IS NOT NULL;
 RESET ROLE;
 CREATE FUNCTION tell() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE 'called'; END $$;
 CREATE POLICY tell ON asked USING (tell());
