@@ -13,6 +13,74 @@ COMMENT ON FUNCTION io_probe_recommend(regclass, text, text, text[], interval, b
 COMMENT ON FUNCTION io_probe_seqscan(regclass, text[], interval, boolean, integer, integer, text, jsonb) IS 'Times a scan of a relation on up to three paths, a row each, with the tier that served the blocks and what the device saw. A row lasts at most pg_io_probe.default_duration and reads at most default_max_bytes unless told otherwise. Options: max_bytes, max_iops, max_mib_per_s, max_p99_us, precision, wait, start_blk. Evicts nothing unless cold is true';
 COMMENT ON FUNCTION io_probe_sync(text, text, interval, integer, text[], integer, jsonb) IS 'Times syncs of a nameless scratch file beside the WAL (target wal) or in a tablespace (target tablespace, spcname): the sections of pg_test_fsync, whose writes have write_kb (by default a WAL block), and wal_segment; all rows in turns, over and over, each for duration (by default pg_io_probe.default_duration, or less where all rows would need over half of pg_io_probe.max_duration). depth over 1: so many committers share one WAL (section wal_segment). Options: commit_bytes (WAL of a commit, which may then share a block with others; depth over 1), commit_delay (microseconds, by default as this server would wait; depth over 1), direct (wal_segment with or without O_DIRECT, by default as this server), max_bytes, max_iops, max_mib_per_s (these three bind what is made durable, not no_sync), max_p99_us, precision, wait';
 
+-- Columns of the first release that are told more plainly now, as in a fresh install; before the views that copy them.
+COMMENT ON COLUMN io_probe_depth_row.engine IS 'How the reads were issued. pread: one at a time; io_uring, threads: several at a time';
+COMMENT ON COLUMN io_probe_depth_row.from_device_pct IS 'Share of all fetches of the call that came from the device, in percent, as far as the kernel can tell';
+COMMENT ON COLUMN io_probe_depth_row.fetches IS 'Blocks fetched at this depth; those that were never written (hole_blks) are counted, though they need no read';
+COMMENT ON COLUMN io_probe_depth_row.ci_low_iops IS 'Lower end of the 95 % confidence interval of iops, over the twenty rounds in which the depths took turns; NULL where there were fewer';
+COMMENT ON COLUMN io_probe_device_row.device IS 'Device that does the I/O: the disk below partitions, LVM and encryption (dm) and software RAID (md); one row for each';
+COMMENT ON COLUMN io_probe_device_row.read_ahead_kb IS 'Readahead window in kB that reads through this file system use; a file that is open already keeps the one with which it was opened';
+COMMENT ON COLUMN io_probe_device_row.nr_requests IS 'Most requests that the queue of the kernel holds';
+COMMENT ON COLUMN io_probe_counters_row.read_ms IS 'Time in ms that all reads waited together; starts anew at 0 after 2^32';
+COMMENT ON COLUMN io_probe_counters_row.write_ms IS 'Time in ms that all writes waited together; starts anew at 0 after 2^32';
+COMMENT ON COLUMN io_probe_counters_row.discard_ms IS 'Time in ms that all discards waited together; starts anew at 0 after 2^32';
+COMMENT ON COLUMN io_probe_counters_row.flush_ms IS 'Time in ms that all flushes waited together; starts anew at 0 after 2^32';
+COMMENT ON COLUMN io_probe_counters_row.io_ms IS 'Time in ms with a request in flight; starts anew at 0 after 2^32';
+COMMENT ON COLUMN io_probe_counters_row.weighted_io_ms IS 'Time in ms that all requests waited together; starts anew at 0 after 2^32';
+COMMENT ON COLUMN io_probe_evict_row.complete IS 'Is nothing left in shared buffers, nor in the OS page cache?';
+COMMENT ON COLUMN io_probe_iostat_row.util_pct IS 'Share of the interval with at least one request, in percent; may read up to 102, since the kernel''s clock ticks. A device that serves requests in parallel is not saturated at 100';
+COMMENT ON COLUMN io_probe_iostat_row.io_pressure_full_pct IS 'Share in which all tasks that had work waited for I/O (full of /proc/pressure/io)';
+COMMENT ON COLUMN io_probe_iostat_query_row.util_pct IS 'Share of the interval with at least one request, in percent; may read up to 102, since the kernel''s clock ticks. A device that serves requests in parallel is not saturated at 100';
+COMMENT ON COLUMN io_probe_iostat_query_row.io_pressure_full_pct IS 'Share in which all tasks that had work waited for I/O (full of /proc/pressure/io)';
+COMMENT ON COLUMN io_probe_page_cost_row.ci_low_us IS 'Lower end of the 95 % confidence interval of us_per_block; it takes three turns for device, six for the others';
+COMMENT ON COLUMN io_probe_page_cost_row.resident_pct IS 'Share of the samples, in percent, that the OS cache held before: 0 or nearly so for device; NULL for shared and cpu';
+COMMENT ON COLUMN io_probe_page_cost_row.notes IS 'What limits the figures, a sentence each';
+COMMENT ON COLUMN io_probe_page_cost_row.turns IS 'How many turns this way to read had (all of them take turns of some milliseconds). Slow ones that are left out of the time are counted, too; of device the first is warm-up if there are more than three. In the row of the tuple, pairs of counts';
+COMMENT ON COLUMN io_probe_random_row.from_shared_pct IS 'Share of the fetches, in percent, that shared buffers (of a temporary table the session''s own buffers) served';
+COMMENT ON COLUMN io_probe_random_series_row.from_shared_pct IS 'Share of the fetches, in percent, that shared buffers (of a temporary table the session''s own buffers) served';
+COMMENT ON COLUMN io_probe_random_row.from_os_pct IS 'Share that the OS page cache served, in percent';
+COMMENT ON COLUMN io_probe_random_series_row.from_os_pct IS 'Share that the OS page cache served, in percent';
+COMMENT ON COLUMN io_probe_random_row.from_device_pct IS 'Share that came from the device, in percent, as far as the kernel can tell: what a cache in the drive, a RAID controller or a hypervisor served counts as the device''s';
+COMMENT ON COLUMN io_probe_random_series_row.from_device_pct IS 'Share that came from the device, in percent';
+COMMENT ON COLUMN io_probe_random_row.engine IS 'How the reads were issued. pread: one at a time; io_uring, threads: several at a time; on the server path how the server reads: ReadBuffer (one block a time), PrefetchBuffer or a read stream (some ahead), from PostgreSQL 18 on with its io_method';
+COMMENT ON COLUMN io_probe_random_row.lat_avg_us IS 'Mean latency in microseconds, from issue to when the block is seen to be there; left out are warm-up, the requests that fill the queue, and those in flight while a further segment file of the relation was looked at; NULL where the server reads ahead';
+COMMENT ON COLUMN io_probe_random_row.fetches IS 'Blocks fetched, warm-up included, each block at most once; blocks that were never written (hole_blks) are counted, though they need no read';
+COMMENT ON COLUMN io_probe_random_row.cold IS 'Verified: no fetch was served by a cache, or (after cold => true) only by what this run''s own readahead had brought into the OS page cache. NULL if the kernel does not tell, or nothing held data';
+COMMENT ON COLUMN io_probe_random_row.service_iops IS 'What one requester gets: fetches divided by the time spent in requests, as ioping''s other rate; times depth it is about iops';
+COMMENT ON COLUMN io_probe_random_row.ci_low_iops IS 'Lower end of the 95 % confidence interval of iops, within this run; NULL for runs under 20 slices of 1 ms and under a rate limit';
+COMMENT ON COLUMN io_probe_random_row.over_read IS 'device_bytes divided by the bytes of device_blks_read: over 1, the kernel read around the blocks that were asked for';
+COMMENT ON COLUMN io_probe_readahead_row.mode IS 'kernel: the setting in force, read through the OS page cache as it is; emulated: requests of one window past the page cache, the next one submitted while the present one is used, plus cache_us a block';
+COMMENT ON COLUMN io_probe_readahead_row.ci_low_us IS 'Lower end of the 95 % confidence interval of us_per_block';
+COMMENT ON COLUMN io_probe_readahead_row.ci_high_us IS 'Upper end of that interval';
+COMMENT ON COLUMN io_probe_readahead_row.blks_read IS 'Blocks read in the turns that count';
+COMMENT ON COLUMN io_probe_readahead_row.ios_per_block IS 'device_ios per block read';
+COMMENT ON COLUMN io_probe_recommend_row.low IS 'Lowest value that is as good: within the noise, or, of page costs found by asking the planner, with plans that are slower by a hundredth at most; NULL for a setting without an order, or without figures';
+COMMENT ON COLUMN io_probe_recommend_row.high IS 'Highest value that is as good, in the same sense';
+COMMENT ON COLUMN io_probe_seqscan_row.us_per_block IS 'Microseconds per block: total time over total blocks. A run is timed in slices of 1 ms or more; if it has more than 20, the first is left out as warm-up';
+COMMENT ON COLUMN io_probe_seqscan_row.from_shared_pct IS 'Share of the blocks, in percent, that shared buffers (of a temporary table the session''s own buffers) served';
+COMMENT ON COLUMN io_probe_seqscan_row.from_os_pct IS 'Share that the OS page cache served, in percent';
+COMMENT ON COLUMN io_probe_seqscan_row.from_device_pct IS 'Share that came from the device, in percent, as far as the kernel can tell: what a cache in the drive, a RAID controller or a hypervisor served counts as the device''s';
+COMMENT ON COLUMN io_probe_seqscan_row.blks_scanned IS 'Blocks read, those included that were never written (hole_blks)';
+COMMENT ON COLUMN io_probe_seqscan_row.elapsed_ms IS 'Wall clock of the scan in ms, pauses of a rate limit and blocks that were never written included; what it took to evict or to write back is not';
+COMMENT ON COLUMN io_probe_seqscan_row.ci_low_us IS 'Lower end of the 95 % confidence interval of us_per_block, within this run; NULL for runs under 20 slices of 1 ms';
+COMMENT ON COLUMN io_probe_seqscan_row.os_blks_cached IS 'Blocks of the range read that the OS page cache held before; those never written are left out';
+COMMENT ON COLUMN io_probe_seqscan_row.engine IS 'How the reads were issued. pread: one at a time; io_uring, threads: several at a time; on the server path how the server reads: ReadBuffer (one block a time), or a read stream (several), from PostgreSQL 18 on with its io_method';
+COMMENT ON COLUMN io_probe_sync_row.lat_p95_us IS '95 % took no longer; NULL with fewer than 200 operations';
+COMMENT ON COLUMN io_probe_sync_row.lat_p99_us IS '99 % took no longer; NULL with fewer than 1,000 operations';
+COMMENT ON COLUMN io_probe_sync_row.ci_low_us IS 'Lower end of the 95 % confidence interval of us_per_op, which covers how far turns differed; NULL with fewer than three turns of 0.1 s';
+DO $counters$
+DECLARE
+    about record;
+BEGIN
+    FOR about IN
+        SELECT attname, pg_catalog.col_description(attrelid, attnum) AS text FROM pg_catalog.pg_attribute
+         WHERE attrelid OPERATOR(pg_catalog.=) 'io_probe_counters_row'::pg_catalog.regclass AND attnum OPERATOR(pg_catalog.>) 0 AND NOT attisdropped
+    LOOP
+        EXECUTE pg_catalog.format('COMMENT ON COLUMN io_probe_device_counters.%I IS %L', about.attname, about.text);
+    END LOOP;
+END
+$counters$;
+
 CREATE TABLE io_probe_runs (
     id                bigint GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY,
     started_at        timestamp with time zone NOT NULL CHECK (pg_catalog.isfinite(started_at)),
@@ -98,7 +166,7 @@ COMMENT ON COLUMN io_probe_runs.rel_bytes IS 'Size of its main fork in bytes';
 COMMENT ON COLUMN io_probe_runs.spcname IS 'Tablespace of what was measured';
 COMMENT ON COLUMN io_probe_runs.device IS 'Devices below it, see io_probe_device';
 COMMENT ON COLUMN io_probe_runs.model IS 'Their models';
-COMMENT ON COLUMN io_probe_runs.leaves IS 'How each of them was set: an array of {device, model, scheduler, read_ahead_kb, nr_requests, max_sectors_kb, rotational, write_cache}';
+COMMENT ON COLUMN io_probe_runs.leaves IS 'The settings of each of these devices: an array of {device, model, scheduler, read_ahead_kb, nr_requests, max_sectors_kb, rotational, write_cache}';
 COMMENT ON COLUMN io_probe_runs.kernel IS 'Kernel: name and release';
 COMMENT ON COLUMN io_probe_runs.server_version IS 'Version of the server';
 COMMENT ON COLUMN io_probe_runs.in_recovery IS 'Was it a standby?';
@@ -211,10 +279,10 @@ COMMENT ON COLUMN io_probe_compare_row.metric IS 'Figure, as the probe''s column
 COMMENT ON COLUMN io_probe_compare_row.unit IS 'Unit of a and b';
 COMMENT ON COLUMN io_probe_compare_row.a IS 'The figure in run_a; for a label the geometric mean of its runs';
 COMMENT ON COLUMN io_probe_compare_row.b IS 'The figure in run_b';
-COMMENT ON COLUMN io_probe_compare_row.ratio IS 'b over a';
+COMMENT ON COLUMN io_probe_compare_row.ratio IS 'b divided by a';
 COMMENT ON COLUMN io_probe_compare_row.verdict IS 'b against a: better, worse, same (within the noise) or unknown; NULL for a setting';
-COMMENT ON COLUMN io_probe_compare_row.noise_pct IS 'What the difference must exceed to be one: the larger of the error within the runs and the noise from run to run, by which the greater of a and b is over the smaller, in percent of the smaller; NULL if that noise is not known';
-COMMENT ON COLUMN io_probe_compare_row.runs IS 'Earlier runs of the same series and configurations from which the noise is known (of labels: and their own); under 10 nothing is decided';
+COMMENT ON COLUMN io_probe_compare_row.noise_pct IS 'A difference counts only if the greater of the two exceeds the smaller by more than so many percent of the smaller: the error within the runs, or the noise from run to run if that is larger; NULL if the noise is not known';
+COMMENT ON COLUMN io_probe_compare_row.runs IS 'Earlier runs of the same series and configurations, from which the noise is known (of two labels, their own runs as well); with fewer than 10 nothing is decided';
 COMMENT ON COLUMN io_probe_compare_row.a_setting IS 'The setting in run_a';
 COMMENT ON COLUMN io_probe_compare_row.b_setting IS 'The setting in run_b';
 COMMENT ON COLUMN io_probe_compare_row.object IS 'What was measured';
@@ -259,10 +327,10 @@ COMMENT ON COLUMN io_probe_changes_row.metric IS 'Figure, as the probe''s column
 COMMENT ON COLUMN io_probe_changes_row.unit IS 'Unit of before and now';
 COMMENT ON COLUMN io_probe_changes_row.before IS 'Geometric mean of the figure in up to 30 runs before the last ones';
 COMMENT ON COLUMN io_probe_changes_row.now IS 'The same of the last runs';
-COMMENT ON COLUMN io_probe_changes_row.ratio IS 'now over before';
+COMMENT ON COLUMN io_probe_changes_row.ratio IS 'now divided by before';
 COMMENT ON COLUMN io_probe_changes_row.verdict IS 'now against before: better, worse, same (within the noise) or unknown';
-COMMENT ON COLUMN io_probe_changes_row.noise_pct IS 'What the difference must exceed to be one: the greater of before and now is over the smaller by this, in percent of the smaller; NULL if not known';
-COMMENT ON COLUMN io_probe_changes_row.runs IS 'Earlier runs of which before is the mean and from which the noise is known; under 10 nothing is decided';
+COMMENT ON COLUMN io_probe_changes_row.noise_pct IS 'A difference counts only if the greater of the two exceeds the smaller by more than so many percent of the smaller; NULL if the noise is not known';
+COMMENT ON COLUMN io_probe_changes_row.runs IS 'Earlier runs of which before is the mean and from which the noise is known; with fewer than 10 nothing is decided';
 COMMENT ON COLUMN io_probe_changes_row.since IS 'When the first of the last runs started';
 COMMENT ON COLUMN io_probe_changes_row.run_id IS 'The last run';
 
@@ -346,7 +414,7 @@ COMMENT ON COLUMN io_probe_metrics.item IS 'Which row of the probe, such as dire
 COMMENT ON COLUMN io_probe_metrics.metric IS 'Figure, as the probe''s column is called; of ping median_us, without the warm-up';
 COMMENT ON COLUMN io_probe_metrics.unit IS 'Its unit';
 COMMENT ON COLUMN io_probe_metrics.value IS 'Its value';
-COMMENT ON COLUMN io_probe_metrics.error IS 'Half the width of its 95 % interval within the run, over the middle of that; NULL without one';
+COMMENT ON COLUMN io_probe_metrics.error IS 'Half the width of its 95 % confidence interval within the run, divided by the middle of that interval; NULL without one';
 COMMENT ON COLUMN io_probe_metrics.more_is_better IS 'Is a greater value better, as of a rate, or worse, as of a latency?';
 COMMENT ON COLUMN io_probe_metrics.series IS 'Runs of the same series measure the same thing, see io_probe_runs';
 COMMENT ON COLUMN io_probe_metrics.configuration IS 'Runs of the same configuration did so under the same circumstances, see io_probe_runs';
@@ -396,9 +464,9 @@ COMMENT ON COLUMN io_probe_changed.metric IS 'Figure, as the probe''s column is 
 COMMENT ON COLUMN io_probe_changed.unit IS 'Unit of before and now';
 COMMENT ON COLUMN io_probe_changed.before IS 'Geometric mean of the figure in up to 30 runs before the last one';
 COMMENT ON COLUMN io_probe_changed.now IS 'The figure in the last run';
-COMMENT ON COLUMN io_probe_changed.ratio IS 'now over before';
+COMMENT ON COLUMN io_probe_changed.ratio IS 'now divided by before';
 COMMENT ON COLUMN io_probe_changed.verdict IS 'now against before: better or worse';
-COMMENT ON COLUMN io_probe_changed.noise_pct IS 'What the difference must exceed: the larger of the two is greater than the smaller by this, in percent of the smaller';
+COMMENT ON COLUMN io_probe_changed.noise_pct IS 'A difference counts only if the greater of the two exceeds the smaller by more than so many percent of the smaller';
 COMMENT ON COLUMN io_probe_changed.runs IS 'Earlier runs of which before is the mean and from which the noise is known';
 COMMENT ON COLUMN io_probe_changed.since IS 'When the last run started';
 COMMENT ON COLUMN io_probe_changed.run_id IS 'The last run';

@@ -38,9 +38,9 @@ CREATE TYPE io_probe_device_row AS (
 COMMENT ON TYPE io_probe_device_row IS 'Row of io_probe_device: one object of the server on one device';
 COMMENT ON COLUMN io_probe_device_row.object IS 'What lies there: tablespace, wal or temp (where temporary files of this session go)';
 COMMENT ON COLUMN io_probe_device_row.spcname IS 'Tablespace; NULL for the WAL';
-COMMENT ON COLUMN io_probe_device_row.device IS 'Device that does the I/O: the last one below partitions, dm and md; one row for each';
+COMMENT ON COLUMN io_probe_device_row.device IS 'Device that does the I/O: the disk below partitions, LVM and encryption (dm) and software RAID (md); one row for each';
 COMMENT ON COLUMN io_probe_device_row.scheduler IS 'I/O scheduler in force';
-COMMENT ON COLUMN io_probe_device_row.read_ahead_kb IS 'Readahead window in kB that reads through this file system use; a descriptor keeps the one of the moment when it was opened';
+COMMENT ON COLUMN io_probe_device_row.read_ahead_kb IS 'Readahead window in kB that reads through this file system use; a file that is open already keeps the one with which it was opened';
 COMMENT ON COLUMN io_probe_device_row.read_ahead_sectors IS 'The same in sectors of 512 bytes, as blockdev --getra prints it';
 COMMENT ON COLUMN io_probe_device_row.rotational IS 'Does the device say that it spins? Virtual disks often say so wrongly';
 COMMENT ON COLUMN io_probe_device_row.fs_type IS 'File system';
@@ -51,7 +51,7 @@ COMMENT ON COLUMN io_probe_device_row.mount_options IS 'Options of the mount';
 COMMENT ON COLUMN io_probe_device_row.top_device IS 'Device on which the file system sits: a partition, a dm or md device, or the disk itself';
 COMMENT ON COLUMN io_probe_device_row.model IS 'Model as the device states it';
 COMMENT ON COLUMN io_probe_device_row.schedulers IS 'Schedulers that the kernel offers for the device';
-COMMENT ON COLUMN io_probe_device_row.nr_requests IS 'Requests that the queue holds';
+COMMENT ON COLUMN io_probe_device_row.nr_requests IS 'Most requests that the queue of the kernel holds';
 COMMENT ON COLUMN io_probe_device_row.max_sectors_kb IS 'Largest request in kB that the kernel sends';
 COMMENT ON COLUMN io_probe_device_row.max_hw_sectors_kb IS 'Largest request in kB that the device takes';
 COMMENT ON COLUMN io_probe_device_row.logical_block_size IS 'Smallest unit in bytes that can be addressed';
@@ -105,20 +105,20 @@ COMMENT ON COLUMN io_probe_counters_row.device IS 'Device';
 COMMENT ON COLUMN io_probe_counters_row.reads IS 'Reads completed since the device appeared';
 COMMENT ON COLUMN io_probe_counters_row.reads_merged IS 'Reads that were merged into queued ones';
 COMMENT ON COLUMN io_probe_counters_row.read_bytes IS 'Bytes read';
-COMMENT ON COLUMN io_probe_counters_row.read_ms IS 'Time in ms that all reads waited together, modulo 2^32';
+COMMENT ON COLUMN io_probe_counters_row.read_ms IS 'Time in ms that all reads waited together; starts anew at 0 after 2^32';
 COMMENT ON COLUMN io_probe_counters_row.writes IS 'Writes completed';
 COMMENT ON COLUMN io_probe_counters_row.writes_merged IS 'Writes that were merged into queued ones';
 COMMENT ON COLUMN io_probe_counters_row.write_bytes IS 'Bytes written';
-COMMENT ON COLUMN io_probe_counters_row.write_ms IS 'Time in ms that all writes waited together, modulo 2^32';
+COMMENT ON COLUMN io_probe_counters_row.write_ms IS 'Time in ms that all writes waited together; starts anew at 0 after 2^32';
 COMMENT ON COLUMN io_probe_counters_row.discards IS 'Discards completed; NULL before Linux 4.18';
 COMMENT ON COLUMN io_probe_counters_row.discards_merged IS 'Discards that were merged into queued ones';
 COMMENT ON COLUMN io_probe_counters_row.discard_bytes IS 'Bytes discarded';
-COMMENT ON COLUMN io_probe_counters_row.discard_ms IS 'Time in ms that all discards waited together, modulo 2^32';
+COMMENT ON COLUMN io_probe_counters_row.discard_ms IS 'Time in ms that all discards waited together; starts anew at 0 after 2^32';
 COMMENT ON COLUMN io_probe_counters_row.flushes IS 'Flushes completed; NULL before Linux 5.5';
-COMMENT ON COLUMN io_probe_counters_row.flush_ms IS 'Time in ms that all flushes waited together, modulo 2^32';
+COMMENT ON COLUMN io_probe_counters_row.flush_ms IS 'Time in ms that all flushes waited together; starts anew at 0 after 2^32';
 COMMENT ON COLUMN io_probe_counters_row.in_flight IS 'Requests in flight now';
-COMMENT ON COLUMN io_probe_counters_row.io_ms IS 'Time in ms with a request in flight, modulo 2^32';
-COMMENT ON COLUMN io_probe_counters_row.weighted_io_ms IS 'Time in ms that all requests waited together, modulo 2^32';
+COMMENT ON COLUMN io_probe_counters_row.io_ms IS 'Time in ms with a request in flight; starts anew at 0 after 2^32';
+COMMENT ON COLUMN io_probe_counters_row.weighted_io_ms IS 'Time in ms that all requests waited together; starts anew at 0 after 2^32';
 
 CREATE FUNCTION io_probe_counters()
 RETURNS SETOF io_probe_counters_row
@@ -175,7 +175,7 @@ COMMENT ON COLUMN io_probe_evict_row.shared_blks_before IS 'Blocks in shared buf
 COMMENT ON COLUMN io_probe_evict_row.shared_blks_after IS 'Blocks in shared buffers after; PostgreSQL 15 and 16 cannot evict them';
 COMMENT ON COLUMN io_probe_evict_row.os_bytes_before IS 'Bytes in the OS page cache before';
 COMMENT ON COLUMN io_probe_evict_row.os_bytes_after IS 'Bytes in the OS page cache after';
-COMMENT ON COLUMN io_probe_evict_row.complete IS 'Is nothing left in either?';
+COMMENT ON COLUMN io_probe_evict_row.complete IS 'Is nothing left in shared buffers, nor in the OS page cache?';
 COMMENT ON COLUMN io_probe_evict_row.notes IS 'Why something stayed';
 
 CREATE FUNCTION io_probe_evict(rel regclass)

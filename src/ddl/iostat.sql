@@ -39,7 +39,7 @@ CREATE TYPE io_probe_iostat_row AS (
 COMMENT ON TYPE io_probe_iostat_row IS 'Row of io_probe_iostat: one device in one interval';
 COMMENT ON COLUMN io_probe_iostat_row.sampled_at IS 'End of the interval';
 COMMENT ON COLUMN io_probe_iostat_row.device IS 'Kernel name of the device, such as vda; NULL where no block device is known';
-COMMENT ON COLUMN io_probe_iostat_row.util_pct IS 'Share of the interval with at least one request, in percent; up to 102 by the ticks of the kernel''s clock. A device that serves requests in parallel is not saturated at 100';
+COMMENT ON COLUMN io_probe_iostat_row.util_pct IS 'Share of the interval with at least one request, in percent; may read up to 102, since the kernel''s clock ticks. A device that serves requests in parallel is not saturated at 100';
 COMMENT ON COLUMN io_probe_iostat_row.aqu_sz IS 'Mean number of requests queued or in flight';
 COMMENT ON COLUMN io_probe_iostat_row.r_s IS 'Reads completed per second';
 COMMENT ON COLUMN io_probe_iostat_row.rmib_s IS 'MiB (2^20 bytes) read per second';
@@ -64,7 +64,7 @@ COMMENT ON COLUMN io_probe_iostat_row.cpu_iowait_pct IS 'Share idle with I/O out
 COMMENT ON COLUMN io_probe_iostat_row.cpu_idle_pct IS 'Share idle';
 COMMENT ON COLUMN io_probe_iostat_row.cpu_steal_pct IS 'Share that the hypervisor gave to others';
 COMMENT ON COLUMN io_probe_iostat_row.io_pressure_pct IS 'Share of the interval in which at least one task of the machine waited for I/O (some of /proc/pressure/io); NULL where the kernel does not tell';
-COMMENT ON COLUMN io_probe_iostat_row.io_pressure_full_pct IS 'Share in which all tasks that were not idle did (full)';
+COMMENT ON COLUMN io_probe_iostat_row.io_pressure_full_pct IS 'Share in which all tasks that had work waited for I/O (full of /proc/pressure/io)';
 COMMENT ON COLUMN io_probe_iostat_row.cgroup_rmib_s IS 'Of rmib_s, what the cgroup of the server read; NULL without a cgroup that counts I/O';
 COMMENT ON COLUMN io_probe_iostat_row.cgroup_wmib_s IS 'Of wmib_s, what the cgroup of the server wrote';
 COMMENT ON COLUMN io_probe_iostat_row.sample IS 'Number of the interval, from 1';
@@ -140,7 +140,7 @@ CREATE TYPE io_probe_iostat_query_row AS (
 COMMENT ON TYPE io_probe_iostat_query_row IS 'Row of io_probe_iostat_query: one device in one interval, as in io_probe_iostat_row; the last row has no device and the query''s own figures';
 COMMENT ON COLUMN io_probe_iostat_query_row.sampled_at IS 'End of the interval';
 COMMENT ON COLUMN io_probe_iostat_query_row.device IS 'Device; NULL in the last row, which is of the query';
-COMMENT ON COLUMN io_probe_iostat_query_row.util_pct IS 'Share of the interval with at least one request, in percent; up to 102 by the ticks of the kernel''s clock. A device that serves requests in parallel is not saturated at 100';
+COMMENT ON COLUMN io_probe_iostat_query_row.util_pct IS 'Share of the interval with at least one request, in percent; may read up to 102, since the kernel''s clock ticks. A device that serves requests in parallel is not saturated at 100';
 COMMENT ON COLUMN io_probe_iostat_query_row.aqu_sz IS 'Mean number of requests queued or in flight';
 COMMENT ON COLUMN io_probe_iostat_query_row.r_s IS 'Reads completed per second';
 COMMENT ON COLUMN io_probe_iostat_query_row.rmib_s IS 'MiB (2^20 bytes) read per second';
@@ -165,7 +165,7 @@ COMMENT ON COLUMN io_probe_iostat_query_row.cpu_iowait_pct IS 'Share idle with I
 COMMENT ON COLUMN io_probe_iostat_query_row.cpu_idle_pct IS 'Share idle';
 COMMENT ON COLUMN io_probe_iostat_query_row.cpu_steal_pct IS 'Share that the hypervisor gave to others';
 COMMENT ON COLUMN io_probe_iostat_query_row.io_pressure_pct IS 'Share of the interval in which at least one task of the machine waited for I/O (some of /proc/pressure/io); NULL where the kernel does not tell';
-COMMENT ON COLUMN io_probe_iostat_query_row.io_pressure_full_pct IS 'Share in which all tasks that were not idle did (full)';
+COMMENT ON COLUMN io_probe_iostat_query_row.io_pressure_full_pct IS 'Share in which all tasks that had work waited for I/O (full of /proc/pressure/io)';
 COMMENT ON COLUMN io_probe_iostat_query_row.cgroup_rmib_s IS 'Of rmib_s, what the cgroup of the server read; NULL without a cgroup that counts I/O';
 COMMENT ON COLUMN io_probe_iostat_query_row.cgroup_wmib_s IS 'Of wmib_s, what the cgroup of the server wrote';
 COMMENT ON COLUMN io_probe_iostat_query_row.sample IS 'Number of the interval, from 1; NULL in the last row';

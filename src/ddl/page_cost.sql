@@ -30,14 +30,14 @@ COMMENT ON COLUMN io_probe_page_cost_row.pattern IS 'sequential: as a sequential
 COMMENT ON COLUMN io_probe_page_cost_row.density IS 'Sparse only: share of the blocks that are read';
 COMMENT ON COLUMN io_probe_page_cost_row.depth IS 'Reads that may be in flight: 1 for random, effective_io_concurrency for sparse (0 is no prefetch); NULL where the server decides';
 COMMENT ON COLUMN io_probe_page_cost_row.us_per_block IS 'Time per block read in microseconds, without the work on its tuples; in the row of the tuple, that work. NULL if it could not be measured';
-COMMENT ON COLUMN io_probe_page_cost_row.ci_low_us IS 'Lower end of the 95 % interval of us_per_block; from three turns on for device, from six for the others';
+COMMENT ON COLUMN io_probe_page_cost_row.ci_low_us IS 'Lower end of the 95 % confidence interval of us_per_block; it takes three turns for device, six for the others';
 COMMENT ON COLUMN io_probe_page_cost_row.ci_high_us IS 'Upper end of that interval';
 COMMENT ON COLUMN io_probe_page_cost_row.samples IS 'Blocks that were timed; tuples in the row of the tuple';
-COMMENT ON COLUMN io_probe_page_cost_row.resident_pct IS 'Share of them in percent that the OS cache held before: 0 or nearly so for device; NULL for shared and cpu';
+COMMENT ON COLUMN io_probe_page_cost_row.resident_pct IS 'Share of the samples, in percent, that the OS cache held before: 0 or nearly so for device; NULL for shared and cpu';
 COMMENT ON COLUMN io_probe_page_cost_row.us_per_tuple IS 'Row of the tuple: microseconds per tuple of a count of all tuples, beside the page itself';
 COMMENT ON COLUMN io_probe_page_cost_row.status IS 'ok; partial: ended early, or no time could be measured, see notes';
-COMMENT ON COLUMN io_probe_page_cost_row.notes IS 'What limits the figures';
-COMMENT ON COLUMN io_probe_page_cost_row.turns IS 'Turns that count, with slow ones that are left out of the time; of device the first is warm-up if there are more than three. Pairs of counts in the row of the tuple';
+COMMENT ON COLUMN io_probe_page_cost_row.notes IS 'What limits the figures, a sentence each';
+COMMENT ON COLUMN io_probe_page_cost_row.turns IS 'How many turns this way to read had (all of them take turns of some milliseconds). Slow ones that are left out of the time are counted, too; of device the first is warm-up if there are more than three. In the row of the tuple, pairs of counts';
 COMMENT ON COLUMN io_probe_page_cost_row.seed IS 'Seed that chose the blocks';
 COMMENT ON COLUMN io_probe_page_cost_row.device IS 'Devices behind the relation, see io_probe_device';
 COMMENT ON COLUMN io_probe_page_cost_row.scheduler IS 'Their I/O scheduler';

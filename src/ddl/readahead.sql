@@ -37,7 +37,7 @@ CREATE TYPE io_probe_readahead_row AS (
 );
 COMMENT ON TYPE io_probe_readahead_row IS 'Row of io_probe_readahead: one readahead window';
 COMMENT ON COLUMN io_probe_readahead_row.window_kb IS 'Readahead window in kB of 1,024 bytes, as in /sys/block/…/queue/read_ahead_kb';
-COMMENT ON COLUMN io_probe_readahead_row.mode IS 'kernel: the setting in force, read through the OS page cache as it is; emulated: requests of one window, one ahead, plus cache_us a block';
+COMMENT ON COLUMN io_probe_readahead_row.mode IS 'kernel: the setting in force, read through the OS page cache as it is; emulated: requests of one window past the page cache, the next one submitted while the present one is used, plus cache_us a block';
 COMMENT ON COLUMN io_probe_readahead_row.mib_per_s IS 'What a cold sequential scan gets that reads a block at a time, in MiB (2^20 bytes) per second: the block size over us_per_block';
 COMMENT ON COLUMN io_probe_readahead_row.us_per_block IS 'Time per block in microseconds, without the work of the server';
 COMMENT ON COLUMN io_probe_readahead_row.rareq_kb IS 'Mean size of a read at the device in kB of 1,024 bytes (iostat''s rareq-sz), everyone''s reads included';
@@ -47,15 +47,15 @@ COMMENT ON COLUMN io_probe_readahead_row.blockdev_setra IS 'The line to set this
 COMMENT ON COLUMN io_probe_readahead_row.udev_rule IS 'The line to set it at each boot, for a file in /etc/udev/rules.d';
 COMMENT ON COLUMN io_probe_readahead_row.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: part of the blocks did not come from the device, so there are no figures';
 COMMENT ON COLUMN io_probe_readahead_row.notes IS 'What to know about the row, a sentence each';
-COMMENT ON COLUMN io_probe_readahead_row.ci_low_us IS 'Lower end of the 95 % interval of us_per_block';
-COMMENT ON COLUMN io_probe_readahead_row.ci_high_us IS 'Upper end';
+COMMENT ON COLUMN io_probe_readahead_row.ci_low_us IS 'Lower end of the 95 % confidence interval of us_per_block';
+COMMENT ON COLUMN io_probe_readahead_row.ci_high_us IS 'Upper end of that interval';
 COMMENT ON COLUMN io_probe_readahead_row.cache_us IS 'emulated: what the page cache costs a block, in microseconds, measured at the setting in force and contained in us_per_block';
 COMMENT ON COLUMN io_probe_readahead_row.turns IS 'Turns that count: windows take turns, the first of each is warm-up, and those of the kernel that other work disturbed are left out';
-COMMENT ON COLUMN io_probe_readahead_row.blks_read IS 'Blocks read in them';
+COMMENT ON COLUMN io_probe_readahead_row.blks_read IS 'Blocks read in the turns that count';
 COMMENT ON COLUMN io_probe_readahead_row.elapsed_ms IS 'Wall clock of all turns, warm-up and those left out included, in ms';
 COMMENT ON COLUMN io_probe_readahead_row.device_bytes IS 'Bytes fetched from storage by this backend in the turns that count';
 COMMENT ON COLUMN io_probe_readahead_row.device_ios IS 'Reads that the devices completed meanwhile, everyone''s included';
-COMMENT ON COLUMN io_probe_readahead_row.ios_per_block IS 'The same per block read';
+COMMENT ON COLUMN io_probe_readahead_row.ios_per_block IS 'device_ios per block read';
 COMMENT ON COLUMN io_probe_readahead_row.r_await_ms IS 'Mean time from queueing to completion of a read, in ms';
 COMMENT ON COLUMN io_probe_readahead_row.util_pct IS 'Share of the time with at least one request at the device, in percent; emulated: of the time with cache_us';
 COMMENT ON COLUMN io_probe_readahead_row.other_bytes IS 'Bytes that the devices moved for others';

@@ -39,15 +39,15 @@ COMMENT ON COLUMN io_probe_sync_row.write_kb IS 'Size of each, in kB of 1,024 by
 COMMENT ON COLUMN io_probe_sync_row.ops_per_s IS 'Operations a second: the writes and their sync; at a depth over 1, commits of all committers together. NULL under a rate limit';
 COMMENT ON COLUMN io_probe_sync_row.us_per_op IS 'Mean time of an operation in microseconds; at a depth over 1, the time that passed per commit of all committers together';
 COMMENT ON COLUMN io_probe_sync_row.lat_p50_us IS 'Median time of an operation in microseconds; at a depth over 1, how long a committer waited. NULL with fewer than 20 operations';
-COMMENT ON COLUMN io_probe_sync_row.lat_p95_us IS '95 % took no longer; NULL with fewer than 200';
-COMMENT ON COLUMN io_probe_sync_row.lat_p99_us IS '99 % took no longer; NULL with fewer than 1,000';
+COMMENT ON COLUMN io_probe_sync_row.lat_p95_us IS '95 % took no longer; NULL with fewer than 200 operations';
+COMMENT ON COLUMN io_probe_sync_row.lat_p99_us IS '99 % took no longer; NULL with fewer than 1,000 operations';
 COMMENT ON COLUMN io_probe_sync_row.lat_max_us IS 'Longest time of an operation in microseconds';
 COMMENT ON COLUMN io_probe_sync_row.is_current IS 'Does this server sync its WAL in just this way: the same wal_sync_method, with or without O_DIRECT? NULL in open_sync_size, other_fd and no_sync';
 COMMENT ON COLUMN io_probe_sync_row.direct IS 'Was the file open with O_DIRECT?';
 COMMENT ON COLUMN io_probe_sync_row.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_sync_row.notes IS 'What to know about the row, a sentence each';
 COMMENT ON COLUMN io_probe_sync_row.ops IS 'Operations measured; the first of each turn is warm-up and not counted';
-COMMENT ON COLUMN io_probe_sync_row.ci_low_us IS 'Lower end of the 95 % interval of us_per_op, which covers how far turns differed; NULL with fewer than three turns of 0.1 s';
+COMMENT ON COLUMN io_probe_sync_row.ci_low_us IS 'Lower end of the 95 % confidence interval of us_per_op, which covers how far turns differed; NULL with fewer than three turns of 0.1 s';
 COMMENT ON COLUMN io_probe_sync_row.ci_high_us IS 'Its upper end';
 COMMENT ON COLUMN io_probe_sync_row.depth IS 'Committers that share one WAL; one whose WAL a flush of another has covered does not flush itself';
 COMMENT ON COLUMN io_probe_sync_row.flushes IS 'Syncs that made the operations durable: a descriptor that syncs does so at each write; fewer than ops where committers shared them, 0 in no_sync';
