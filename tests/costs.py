@@ -12,8 +12,8 @@ import time
 import unittest
 from collections import Counter
 
-from lib import BLOCK, IS_ROOT, TEST_TMP, Failure, Process, Session, create_extension, literal, main, repeated, rows_of, say
-from lib import segment_file, server_ids, wait_for, wait_for_probe
+from lib import BLOCK, IS_ROOT, TEST_TMP, VERSION, Failure, Process, Session, create_extension, dense_table, literal, main
+from lib import repeated, rows_of, say, segment_file, server_ids, wait_for, wait_for_probe
 from servers import Server
 from storage import LoopDevice, create_tablespace, fincore, run
 
@@ -490,6 +490,27 @@ class Manners(unittest.TestCase):
                 if "page_cost(" in query:
                     self.assertEqual({row["status"] for row in rows if row["tier"] == "device"}, {"partial"})
                     self.assertIn("another session waits for a lock", str(rows))
+
+    def test_buffers_of_others(self):
+        """Trying out io_combine_limit takes as many from others as a scan under each does, not as all of its scans would."""
+        if VERSION < 17:
+            self.skipTest("no io_combine_limit")
+        if not (create_extension(self.control, "pg_buffercache") and create_extension(self.control, "pg_prewarm")):
+            self.skipTest("no pg_buffercache or no pg_prewarm")
+        buffers = self.control.value("SELECT setting::int FROM pg_settings WHERE name = 'shared_buffers'")
+        dense_table(self.control, "others", buffers)
+        self.addCleanup(self.control.run, "DROP TABLE others")
+        self.control.run("SELECT pg_prewarm('others')")
+        held = "SELECT count(*) FROM pg_buffercache WHERE relfilenode = pg_relation_filenode('others')"
+        before = self.control.value(held)
+        self.assertGreater(before, buffers * 0.9)
+        with Session() as session:
+            row = session.row(rows_of("recommend", "probed", settings=["io_combine_limit"], duration="2 s", cold=True))
+        pushed_out = before - self.control.value(held)
+        say(f"{pushed_out} of {before} buffers of others in {row['evidence']['rounds']} rounds")
+        self.assertGreater(row["evidence"]["rounds"], 5)
+        # A ring is an eighth of shared buffers at most.
+        self.assertLess(pushed_out, len(row["evidence"]["limits"]) * buffers / 8)
 
     def test_a_table_that_is_locked_while_the_planner_is_asked(self):
         """Another than the one that is measured: whoever holds its lock is not waited for."""

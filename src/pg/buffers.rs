@@ -285,6 +285,15 @@ impl<'a> BufferReader<'a> {
         }
     }
 
+    /// Makes it ready for another scan. The ring stays: with a new one for each, many scans would push out as many times the
+    /// pages of others that one does.
+    pub(crate) fn renew(&mut self) {
+        self.relation.close_files();
+        self.resident = Resident::new(self.relation, self.fork);
+        self.usage = Usage::default();
+        self.skipped = 0;
+    }
+
     /// What the buffer manager counted during the reads, and nothing else.
     pub(crate) fn usage(&self) -> Usage {
         self.usage

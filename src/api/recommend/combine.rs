@@ -134,6 +134,8 @@ fn measure(call: &Call<'_>, subject: &Subject, limits: &[u64], current: u64) -> 
     let mut ask = interrupts::ask(subject.relation.locked());
     let mut ask = || statement::over().or_else(&mut ask);
     let (mut done, mut tail) = (0, call.limits.tail);
+    let mut readers: Vec<_> =
+        limits.iter().map(|limit| BufferReader::combining(&subject.relation, *limit as u32)).collect();
     call.progress.path(Setting::IoCombineLimit.name(), 0);
     let mut turn = |contender: usize, ask: &mut Ask<'_>| -> Result<Turn> {
         let blocks = match stretches.next(ask)? {
@@ -142,18 +144,12 @@ fn measure(call: &Call<'_>, subject: &Subject, limits: &[u64], current: u64) -> 
             Stretch::None => return Ok(Turn::Exhausted),
             Stretch::Stopped(stop) => return Ok(Turn::Stopped(stop)),
         };
-        let mut reader = BufferReader::combining(&subject.relation, limits[contender] as u32);
+        let reader = &mut readers[contender];
+        reader.renew();
         let whole = Limits { shared: statement::left(), tail, ..Limits::none() };
         let mut ask = || ask();
-        let scan = scan::scan(
-            &subject.source,
-            blocks.clone(),
-            &mut reader,
-            &whole,
-            &Monotonic,
-            &mut ask,
-            &mut |_| (),
-        )?;
+        let scan =
+            scan::scan(&subject.source, blocks.clone(), reader, &whole, &Monotonic, &mut ask, &mut |_| ())?;
         // What the kernel still reads ahead must not be in the next turn's way.
         witness.settle();
         tail = scan.tail;
