@@ -5,7 +5,8 @@
 -- It is the same for each version of PostgreSQL. tests/columns.py compares.
 
 LOAD 'pg_io_probe';
--- Values of settings and defaults of arguments are written by these; the settings' own defaults are set below, in this transaction.
+-- Values of settings and defaults of arguments are written by these; the settings' own defaults are set below, in this
+-- transaction.
 BEGIN;
 SET LOCAL IntervalStyle = postgres;
 SET LOCAL search_path = pg_catalog;
@@ -19,7 +20,7 @@ SELECT classid, objid FROM pg_depend
 WHERE (refclassid, refobjid) = ('pg_extension'::regclass, (SELECT oid FROM pg_extension WHERE extname = 'pg_io_probe'))
   AND deptype = 'e';
 
--- Each column of a row type, a table or a view. (Whether the row types of views are members, too, differs between versions.)
+-- Each column of a row type, a table or a view. (Whether the row types of views are members differs between versions.)
 CREATE TEMP VIEW known_column AS
 SELECT DISTINCT c.oid AS relation, c.relname, attnum, attname, format_type(atttypid, atttypmod) AS type, col_description(c.oid, attnum) AS comment
 FROM member LEFT JOIN pg_type t ON (classid, objid) = ('pg_type'::regclass, t.oid)
