@@ -228,7 +228,7 @@ step 'format' cargo fmt --all --check || true
 if command -v shellcheck >/dev/null; then
     step 'shellcheck' shellcheck -x -P SCRIPTDIR .ci/run tools/*.sh tests/*.sh bench/*.sh || true
 fi
-for judges in bench/*_judges.py bench/plan_regret.py; do
+for judges in bench/*_judges.py bench/plan_regret.py bench/what_probes_cost.py; do
     step "$judges" "$judges" --self-test || true
 done
 step 'clippy, core' cargo clippy -q --release -p io_probe_core --all-targets -- -D warnings || true
