@@ -173,11 +173,14 @@ struct Throttle {
 
 impl Throttle {
     const PIECES_PER_S: u64 = 1_000_000_000 / BURST_NS;
+    /// Of large requests, each of which keeps the device busy for others as long as ten small ones do.
+    const LARGE_PIECES_PER_S: u64 = 10 * Self::PIECES_PER_S;
 
     fn new(limits: &Limits, block_size: u64, request_blocks: u64) -> Self {
         let bytes_per_s = limits.bytes_per_s(request_blocks * block_size);
         let blocks_per_s = bytes_per_s.map(|b| (b as f64 / block_size as f64).max(1.0));
-        let piece = blocks_per_s.map_or(u64::MAX, |b| (b as u64 / Self::PIECES_PER_S).max(request_blocks));
+        let pieces_per_s = if request_blocks > 1 { Self::LARGE_PIECES_PER_S } else { Self::PIECES_PER_S };
+        let piece = blocks_per_s.map_or(u64::MAX, |b| (b as u64 / pieces_per_s).max(request_blocks));
         Self { blocks_per_s, piece }
     }
 
