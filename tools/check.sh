@@ -259,10 +259,18 @@ done
 PGRX_PG_CONFIG_PATH=$pg_config RUSTDOCFLAGS='-D warnings' step 'documentation' \
     cargo doc -q --release --workspace --no-deps --document-private-items --features "pg$major" || true
 
-# Those with the most tests first, so that none is left for the end.
+# Those that take longest first, so that none is left for the end: about as many seconds as this.
 {
     for job in "${!names[@]}"; do
-        echo "$(wc -w <<<"${tests_of[job]} ${clients_of[job]} ${clients_of[job]}") $job"
+        seconds=0
+        for file in ${tests_of[job]}; do seconds=$((seconds + 4)); done
+        for file in ${clients_of[job]}; do
+            case " ${long[*]} " in
+                *" $file "*) seconds=$((seconds + 90)) ;;
+                *) seconds=$((seconds + 22)) ;;
+            esac
+        done
+        echo "$seconds $job"
     done | sort -rn | cut -d ' ' -f 2
     echo core
 } >"$state/queue"
