@@ -209,6 +209,12 @@ impl Limits {
 /// What bursts of requests make up for, in nanoseconds.
 pub(crate) const BURST_NS: u64 = 10_000_000;
 
+/// Is a request that is due at `due` to wait until then, if requests may be so far ahead of their schedule?
+#[inline]
+pub(crate) fn is_early(now: u64, due: u64, ahead_ns: u64) -> bool {
+    now < due && now + ahead_ns <= due
+}
+
 /// When so many bytes are due at so many a second, in nanoseconds from the start.
 pub(crate) fn due_after(bytes: u64, bytes_per_s: u64) -> u64 {
     let due = u128::from(bytes) * 1_000_000_000 / u128::from(bytes_per_s.max(1));
@@ -378,6 +384,7 @@ mod tests {
         assert_eq!(both.bytes_per_s(8192), Some(819_200));
         assert_eq!(both.bytes_per_s(1 << 20), Some(1 << 20));
         assert_eq!(LIMITS.bytes_per_s(8192), None);
+        assert!(is_early(9, 10, 0) && !is_early(10, 10, 0) && is_early(5, 10, 5) && !is_early(6, 10, 5));
         assert_eq!((both.ahead_ns(8192), both.ahead_ns(1 << 20), LIMITS.ahead_ns(8192)), (0, BURST_NS, 0));
     }
 }

@@ -118,6 +118,7 @@ struct Turn<'t, 'a> {
     /// Where blocks went, with room for all from the start.
     buffers: Vec<pg_sys::Buffer>,
     all_hits: i64,
+    /// Which of the looks were waits.
     waits: Waits,
 }
 

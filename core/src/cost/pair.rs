@@ -9,7 +9,7 @@ use super::blend::Cost;
 use super::choose::{Cell, rounded};
 
 /// An interval wider than this, half of it over the value, says too little.
-pub const TOO_WIDE: f64 = 0.25;
+const TOO_WIDE: f64 = 0.25;
 
 /// Which of the two may change; the other stays as it is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +66,8 @@ impl Advised {
         // What is shown must not fall below by its rounding either.
         let shown = |cost: f64| rounded(cost).max(floor);
         let cost = measured.value.max(floor);
-        let interval = narrow(measured).map(|(low, high)| (low.max(floor), high.max(floor)));
+        let interval =
+            narrow(measured.value, measured.interval).map(|(low, high)| (low.max(floor), high.max(floor)));
         let verdict = match interval {
             None => Verdict::Unsure,
             Some((low, high)) if (low..=high).contains(&in_force) || shown(cost) == in_force => Verdict::Keep,
@@ -77,9 +78,9 @@ impl Advised {
     }
 }
 
-/// The interval of a cost, if it has one that is not so wide.
-fn narrow(cost: Cost) -> Option<(f64, f64)> {
-    cost.interval.filter(|(low, high)| (high - low) / 2.0 <= TOO_WIDE * cost.value)
+/// The interval of a value, if it has one that is not so wide.
+pub fn narrow(value: f64, interval: Option<(f64, f64)>) -> Option<(f64, f64)> {
+    interval.filter(|(low, high)| (high - low) / 2.0 <= TOO_WIDE * value)
 }
 
 /// Advice for both; None for one that stays whatever was measured.

@@ -12,7 +12,7 @@
 //! | [`ledgers()`] | figures of a plan, four bytes a node | the same, for figures that no JSON need hold |
 
 mod ledgers;
-mod plans;
+pub(crate) mod plans;
 mod texts;
 mod trees;
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::plan::{Node, nodes};
 
 /// The fields whose figures are credited, in the order of [`own`].
-const BLOCKS: [&str; 6] = [
+pub(crate) const BLOCKS: [&str; 6] = [
     "Shared Hit Blocks",
     "Shared Read Blocks",
     "Local Hit Blocks",
@@ -44,7 +44,8 @@ fn names(plan: &[Node]) -> Vec<impl PartialEq + std::fmt::Debug> {
     plan.iter().map(of).collect()
 }
 
-fn own(node: &Node) -> [Option<u64>; 6] {
+/// Blocks of a node's own.
+pub(crate) fn own(node: &Node) -> [Option<u64>; 6] {
     [
         node.shared_blks_hit,
         node.shared_blks_read,

@@ -3,6 +3,7 @@
 mod made_up;
 
 use super::*;
+use crate::hostile::plans::{BLOCKS, own};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -584,25 +585,7 @@ fn check(json: &str) {
         assert!(node.self_ms.is_none_or(|own| own >= 0.0 && Some(own) <= node.total_ms));
         assert!(node.io_read_ms.is_none_or(|own| own >= 0.0));
     }
-    let own = |node: &Node| {
-        [
-            node.shared_blks_hit,
-            node.shared_blks_read,
-            node.local_blks_hit,
-            node.local_blks_read,
-            node.temp_blks_read,
-            node.temp_blks_written,
-        ]
-    };
-    let keys = [
-        "Shared Hit Blocks",
-        "Shared Read Blocks",
-        "Local Hit Blocks",
-        "Local Read Blocks",
-        "Temp Read Blocks",
-        "Temp Written Blocks",
-    ];
-    for (at, key) in keys.into_iter().enumerate() {
+    for (at, key) in BLOCKS.into_iter().enumerate() {
         let sum = plan.iter().map(|node| own(node)[at]).sum::<Option<u64>>();
         assert_eq!(sum, top.get(key).and_then(Value::as_u64), "{key}");
     }

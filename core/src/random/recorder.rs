@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use super::series::Series;
 use super::{Fetch, Found, Run};
 use crate::clock::Clock;
-use crate::pace::{Ask, Limits, Pace, Stop};
+use crate::pace::{Ask, Limits, Pace, Stop, is_early};
 use crate::stats::{self, Latencies, Moments, Precision, Slices};
 use crate::tiers::Tiers;
 
@@ -178,7 +178,7 @@ impl<'a> Recorder<'a> {
     pub fn early(&self) -> Option<u64> {
         let schedule = self.schedule.as_ref()?;
         let due = schedule.due(schedule.issued);
-        (self.clock.now() + schedule.ahead_ns.max(1) <= due).then_some(due)
+        is_early(self.clock.now(), due, schedule.ahead_ns).then_some(due)
     }
 
     /// Waits until the clock shows `due`. Breaks when the run shall end.

@@ -173,7 +173,7 @@ struct Throttle {
 
 impl Throttle {
     const PIECES_PER_S: u64 = 1_000_000_000 / BURST_NS;
-    /// Of large requests, each of which keeps the device busy for others as long as ten small ones do.
+    /// Of large requests, which so go one by one at most rates: others' commits wait behind each that is in flight.
     const LARGE_PIECES_PER_S: u64 = 10 * Self::PIECES_PER_S;
 
     fn new(limits: &Limits, block_size: u64, request_blocks: u64) -> Self {

@@ -24,7 +24,7 @@ use super::op;
 use super::turn::Turn;
 use crate::clock::{Clock, Monotonic};
 use crate::crew::Crew;
-use crate::pace::{Pace, Stop, Tail, due_after};
+use crate::pace::{Pace, Stop, Tail, due_after, is_early};
 use crate::stats::{Latencies, Slice};
 use crate::{Error, Result};
 
@@ -87,6 +87,8 @@ struct Log<C: Calls> {
     delay: Duration,
     /// Bytes a second, if limited, and most bytes of this turn.
     rate: Option<u64>,
+    /// How far ahead of that flushes may be.
+    ahead_ns: u64,
     budget: u64,
     clock_cost: u64,
     /// Committers begin no other commit, and leaders no other flush.
@@ -140,6 +142,7 @@ impl Turn<'_> {
             longest_write: group.longest_write(case),
             delay: group.delay,
             rate: self.limits.bytes_per_s(commit_bytes),
+            ahead_ns: self.limits.ahead_ns(commit_bytes),
             budget: self.limits.max_bytes.saturating_sub(measured.bytes),
             clock_cost: self.clock_cost,
             over: AtomicBool::new(false),
@@ -303,6 +306,9 @@ impl<C: Calls> Log<C> {
 
     /// Waits for the rate limit; true if that took time.
     fn pause(&self, due: u64) -> bool {
+        if !is_early(Monotonic.now(), due, self.ahead_ns) {
+            return false;
+        }
         let mut paused = false;
         while !self.over.load(Ordering::Relaxed) {
             let left = due.saturating_sub(Monotonic.now());

@@ -10,7 +10,7 @@ use super::measured::Measured;
 use super::op::Op;
 use crate::Result;
 use crate::clock::Clock;
-use crate::pace::{Limits, Pace, Stop, due_after};
+use crate::pace::{Limits, Pace, Stop, due_after, is_early};
 
 /// How often a turn asks whether to go on, in nanoseconds.
 const LOOK_NS: u64 = 1_000_000;
@@ -57,7 +57,7 @@ impl Turn<'_> {
         for done in 0u64.. {
             if let Some(rate) = rate {
                 let (due, now) = (self.next_due.get(), self.clock.now());
-                if now + ahead.max(1) <= due {
+                if is_early(now, due, ahead) {
                     measured.paused = true;
                     if let Some(stop) = pace.sleep_until(due) {
                         return Ok(Some(stop));
@@ -78,7 +78,7 @@ impl Turn<'_> {
                 measured.flushes += self.case.syncs();
                 measured.record((ended - started).saturating_sub(self.clock_cost));
                 // What is not synced tells nothing of the storage.
-                if self.case.is_durable() {
+                if bytes > 0 {
                     pace.tail.took(ended - started);
                 }
                 if ended - began >= self.length {

@@ -10,7 +10,7 @@ use io_probe_core::cost::blend::{Blend, HitRatios};
 use io_probe_core::cost::choose::{Cell, Chosen, Settings, grid};
 use io_probe_core::cost::curve::Curve;
 use io_probe_core::cost::model::Times;
-use io_probe_core::cost::pair::{self, TOO_WIDE};
+use io_probe_core::cost::pair;
 use io_probe_core::cost::{Estimate, PageTimes};
 use io_probe_core::pace::Limits;
 use serde_json::{Value, json};
@@ -167,10 +167,8 @@ impl<'a> Advice<'a> {
         concurrencies.dedup();
         let answers = planned::ask(&tables, &cells, &concurrencies, times)?;
         let measured = &self.measured.times;
-        let is_narrow = |time: Estimate| {
-            time.interval.is_some_and(|(low, high)| (high - low) / 2.0 <= TOO_WIDE * time.us)
-        };
-        let known = |time: Option<Estimate>| time.is_some_and(is_narrow);
+        let known =
+            |time: Option<Estimate>| time.is_some_and(|time| pair::narrow(time.us, time.interval).is_some());
         if !known(measured.device_random) || !known(measured.device_sequential) || !curve.has_intervals() {
             return Err(
                 "the intervals of the times are too wide: measure for longer, or when the device is idle"
