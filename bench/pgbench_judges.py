@@ -9,22 +9,29 @@ Each probe may take SHARE (5) percent of what it gets without a limit, as found 
 MiB a second, of its requests a second, of its syncs a second. So it has the device to do its work for that share of the
 time, at whatever depth. Those of a kind run one after the other in a loop, as long as pgbench does: scans on each path,
 cold; random fetches on each path, cold; fetches at depth 16; sync tests of the WAL's pattern and of single writes, by
-all methods.
+all methods. KINDS names kinds to leave it at, with ; between.
 
-pgbench runs for SECONDS_EACH (4) seconds with CLIENTS (2) clients on SCALE (50), alone and beside that loop, in turn,
-and in every second round in reverse order; PAIRS (9) times for each of its scripts, select-only and tpcb-like. Each
-line says what became of the transactions a second: the medians, and the median of the ratios with the least and the
-greatest. At most 3 % may be lost. The lines before say what each probe's share is, and how much of a processor it takes
-for that on the idle server: where pgbench leaves none free, so much is lost at least.
+pgbench runs for SECONDS_EACH (10) seconds with CLIENTS (2) clients on SCALE (50), and beside it that loop, in which a second
+of nothing follows on each probe. By pgbench's log of its transactions, those that ended during a probe are compared with
+those that ended during the nothing: so a pair of figures is from the same seconds, and what else the device does falls
+on both. PAIRS (9) runs for each of its scripts, select-only and tpcb-like. Each line says what became of the transactions
+a second: the medians, and the median of the ratios with the least and the greatest. At most 3 % may be lost. The first
+line of a script has no probe at all: what it shows is the error of the others. The lines before say what each probe's
+share is, and how much of a processor it takes for that on the idle server: where pgbench leaves none free, so much is
+lost at least.
 """
 
+import bisect
 import contextlib
+import math
 import os
+import pathlib
 import re
 import signal
 import statistics
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -33,6 +40,11 @@ from random_judges import run, server_version
 PATHS = ["direct", "server", "os"]
 LINE = "{:<7} {:<12} {:<17} {:>10} {:>10} {:>7} {:>16} {}"
 GOAL_PCT = 3
+NOW = "SELECT 'at ' || extract(epoch FROM clock_timestamp())"
+TIME = r"^at ([0-9.]+)$"
+NOTHING = "SELECT FROM pg_sleep(1)"
+# How many of its transactions pgbench writes down: what it would take of a processor for all of them, it would lose.
+SAMPLING = {"select-only": 0.05, "tpcb-like": 1.0}
 
 
 def number(name, default):
@@ -47,7 +59,7 @@ def psql(query):
 
 SCAN = "io_probe_seqscan('tbl_cost_align', '{{{path}}}', duration => '1 s', cold => true{options})"
 FETCH = "io_probe_random('tbl_cost_align', '{{{path}}}', duration => '1 s', cold => true, depth => {depth}{options})"
-SYNC = "io_probe_sync(duration => '200 ms', sections => '{{one_write,wal_segment}}'{options})"
+SYNC = "io_probe_sync(duration => '50 ms', sections => '{{one_write,wal_segment}}'{options})"
 # What kind, what is called, the column of its rate, and the option that limits that.
 PROBES = [("seqscan", SCAN, {"path": path}, "mib_per_s", "max_mib_per_s") for path in PATHS]
 PROBES += [("random", FETCH, {"path": path, "depth": 1}, "mib_per_s", "max_mib_per_s") for path in PATHS]
@@ -65,6 +77,8 @@ def shares():
     """The calls of each kind, each with its share of what it gets alone."""
     kinds = {}
     for kind, probe, arguments, column, option in PROBES:
+        if kind not in os.environ.get("KINDS", kind).split(";"):
+            continue
         rate = float(psql(f"SELECT {column} FROM {probe.format(**arguments, options='')}"))
         call = limited(probe, arguments, option, rate)
         print(f"{server_version()}: {processor_pct(call):.1f} % of a processor: {call.removeprefix('SELECT FROM ')}", flush=True)
@@ -96,12 +110,13 @@ def processor_seconds(pid):
 
 
 class Beside:
-    """Probes in a loop, in one session, until the end of the block; `made` says how many have ended."""
+    """Calls in a loop, in one session, until the end of the block, a second of nothing after each; `turns` are the seconds
+    of their begin, of their end, and of the end of the nothing."""
 
     def __init__(self, calls):
-        said = "".join(f"{call};\n\\echo ended\n" for call in calls * 1000)
+        said = "".join(f"{NOW};\n{call};\n{NOW};\n{NOTHING};\n{NOW};\n\\echo ended\n" for call in calls * 1000)
         self.psql = subprocess.Popen(
-            ["psql", "-Xq", "-v", "ON_ERROR_STOP=1", "-v", "VERBOSITY=verbose"],
+            ["psql", "-XqAt", "-v", "ON_ERROR_STOP=1", "-v", "VERBOSITY=verbose"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         self.feed = threading.Thread(target=self.write, args=(said,))
@@ -121,34 +136,58 @@ class Beside:
         self.psql.stdin = None  # it is not there any more
         out, err = self.psql.communicate()
         assert not re.search("(ERROR|FATAL): (?! 57014)", err), err
-        self.made = out.count("ended")
+        self.turns = turns(out)
 
 
-def tps(told):
-    """Transactions a second, as pgbench tells."""
-    return float(re.search(r"^tps = ([0-9.]+) ", told, re.MULTILINE).group(1))
+def turns(out):
+    """What a session's output says of its turns. What the last did not come to lasts forever."""
+    times = [list(map(float, re.findall(TIME, turn, re.MULTILINE))) for turn in out.split("ended\n")]
+    return [tuple(turn + [math.inf] * (3 - len(turn))) for turn in times]
 
 
-def pgbench(program, script):
-    """One run of it."""
+def ends(log):
+    """When the transactions of a log of pgbench's ended, in seconds."""
+    for line in log.splitlines():
+        _, _, _, _, seconds, micros = line.split()[:6]
+        yield int(seconds) + int(micros) / 1e6
+
+
+def rates(ended, all_turns):
+    """Transactions a second beside a probe, and beside nothing."""
+    ended = sorted(ended)
+
+    def rate(windows):
+        # While pgbench was there.
+        windows = [(max(begun, ended[0]), min(over, ended[-1])) for begun, over in windows]
+        windows = [(begun, over) for begun, over in windows if begun < over]
+        count = sum(bisect.bisect_left(ended, over) - bisect.bisect_left(ended, begun) for begun, over in windows)
+        return count / sum(over - begun for begun, over in windows)
+
+    return rate([turn[:2] for turn in all_turns]), rate([turn[1:] for turn in all_turns])
+
+
+def pgbench(program, script, calls=None):
+    """One run of it, beside these; transactions a second beside them and beside nothing, and how many turns began."""
     clients = str(number("CLIENTS", 2))
-    seconds = str(number("SECONDS_EACH", 4))
-    return tps(run([program, "-n", "-b", script, "-c", clients, "-j", clients, "-T", seconds]))
+    seconds = str(number("SECONDS_EACH", 10))
+    with tempfile.TemporaryDirectory() as folder, Beside(calls or [NOTHING]) as loop:
+        sampling = SAMPLING[script]
+        run([program, "-n", "-b", script, "-c", clients, "-j", clients, "-T", seconds,
+             "--log", f"--log-prefix={folder}/log", f"--sampling-rate={sampling}"])  # fmt: skip
+        ended = [end for log in pathlib.Path(folder).iterdir() for end in ends(log.read_text(encoding="utf-8"))]
+    return *(rate / sampling for rate in rates(ended, loop.turns)), len(loop.turns)
 
 
 def judge(program, script, kind, calls):
-    """Pairs of runs of a script, without and with probes of a kind; the ratios."""
+    """Runs of a script beside probes of a kind; the ratios."""
     alone, beside, made = [], [], 0
     count = len(calls)
-    for pair in range(number("PAIRS", 9)):
-        for is_beside in [False, True] if pair % 2 == 0 else [True, False]:
-            if is_beside:
-                # It goes on where it was interrupted.
-                with Beside(calls[made % count:] + calls[: made % count]) as loop:
-                    beside.append(pgbench(program, script))
-                made += loop.made
-            else:
-                alone.append(pgbench(program, script))
+    for _ in range(number("PAIRS", 9)):
+        # It goes on where it was interrupted.
+        during, after, more = pgbench(program, script, calls[made % count :] + calls[: made % count])
+        beside.append(during)
+        alone.append(after)
+        made += more - 1
     ratios = [b / a for a, b in zip(alone, beside)]
     tell(script, kind, f"{statistics.median(alone):.0f}", f"{statistics.median(beside):.0f}", ratios)
     return ratios
@@ -164,7 +203,12 @@ def tell(script, kind, alone, beside, ratios):
 
 def self_test():
     """Known answers."""
-    assert tps("latency average = 0.100 ms\ntps = 12345.678901 (without initial connection time)\n") == 12345.678901
+    said = "at 10.0\nat 11.0\nat 12.5\nended\nat 12.5\nat 13.5\nat 15.0\nended\nat 15.0\n"
+    assert turns(said) == [(10.0, 11.0, 12.5), (12.5, 13.5, 15.0), (15.0, math.inf, math.inf)], turns(said)
+    assert list(ends("0 199 2241 0 1175850568 995598\n1 7 9 0 10 5\n")) == [1175850568.995598, 10.000005]
+    # Beside: 1 in half a second, 2 in one, 4 in one. Beside nothing: 3 in one and a half, twice.
+    ended = [10.5, 11.1, 11.7, 12.3, 12.6, 13.4, 13.6, 14.0, 14.4, 15.1, 15.2, 15.3, 15.9, 16.0]
+    assert rates(ended, turns(said)) == (2.8, 2.0), rates(ended, turns(said))
     call = limited(*PROBES[0][1:3], "max_mib_per_s", 3010.0)
     assert call == ("SELECT FROM io_probe_seqscan('tbl_cost_align', '{direct}', duration => '1 s', cold => true, "
                     """options => '{"max_mib_per_s": 150}')"""), call
@@ -180,6 +224,7 @@ def main(program):
     print(LINE.format("server", "script", "beside", "tps alone", "beside", "loss", "of pairs, %", "verdict"), flush=True)
     for script in ["select-only", "tpcb-like"]:
         pgbench(program, script)
+        judge(program, script, "nothing", [NOTHING])
         ratios = [ratio for kind, calls in kinds.items() for ratio in judge(program, script, kind, calls)]
         tell(script, "any of these", "", "", ratios)
 
