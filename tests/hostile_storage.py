@@ -5,6 +5,7 @@ Needs root, to mount.
 """
 
 import contextlib
+import errno
 import os
 import time
 import unittest
@@ -13,7 +14,7 @@ from lib import BLOCK, IS_ROOT, LONG, TEST_TMP, Session, dense_table, main, rows
 from lib import wait_for_probe
 from probes import WRITING, Holdings, Outcomes, all_files, new_files, probes, some
 from servers import Server
-from storage import LoopDevice, create_tablespace, run
+from storage import LoopDevice, create_tablespace, dirty_bytes, run
 
 MIB = 1 << 20
 BLOCKS = 512
@@ -35,6 +36,17 @@ def setUpModule():
 
 class Hostile(unittest.TestCase):
     """A table `probed` somewhere, and a session that has loaded what is loaded once."""
+
+    def own_server(self, name, *options):
+        """A new one, and two sessions there."""
+        server = Server(name, *options)
+        self.addCleanup(server.remove)
+        server.start()
+        session, control = server.session(), server.session()
+        self.addCleanup(control.close)
+        self.addCleanup(session.close)
+        session.run("CREATE EXTENSION pg_io_probe; SET pg_io_probe.scratch_reserve = 0")
+        return server, session, control
 
     def prepare(self, session, control, place="", spcname="pg_default"):
         self.session, self.control = session, control
@@ -119,15 +131,8 @@ class ReadOnly(Hostile):
     def test_it(self):
         disk = LoopDevice(64 * MIB)
         self.addCleanup(disk.remove)
-        server = Server("read_only")
-        self.addCleanup(server.remove)
-        server.start()
-        session, control = server.session(), server.session()
-        self.addCleanup(control.close)
-        self.addCleanup(session.close)
-        session.run("CREATE EXTENSION pg_io_probe; SET pg_io_probe.scratch_reserve = 0")
-        place = create_tablespace(session, "elsewhere", disk.mount_point)
-        self.prepare(session, control, place, "elsewhere")
+        _, session, control = self.own_server("read_only")
+        self.prepare(session, control, create_tablespace(session, "elsewhere", disk.mount_point), "elsewhere")
         elsewhere = ["iostat", "sync, wal", "sync, wal at 8"]
         # The server opens relations for reading and writing, whatever it wants to do, and says so itself.
         expected = {None: "42501", "sync, tablespace": "58030"} | dict.fromkeys(elsewhere, "ok( and unsupported)?")
@@ -137,17 +142,51 @@ class ReadOnly(Hostile):
                 self.assertIn("Read-only file system", str(told))
 
 
+class Lost(Hostile):
+    """What could not be written is for the server to hear of: a checkpoint that succeeds meanwhile loses it. Whether it will
+    hear the kernel tells once, to who asks first: so no probe may ask. A server of its own: it may stop for that."""
+
+    def test_who_hears_of_it(self):
+        disk = LoopDevice(64 * MIB)
+        self.addCleanup(disk.remove)
+        server, session, control = self.own_server("lost")
+        self.prepare(session, control, create_tablespace(session, "elsewhere", disk.mount_point), "elsewhere")
+        session.run("VACUUM FREEZE probed; CHECKPOINT")
+        path = os.path.join(server.data, session.value("SELECT pg_relation_filepath('probed')"))
+        wrote = []
+        for probe in [probe for probe in self.probes if probe.on_table]:
+            with self.subTest(probe=probe.name):
+                session.run("SELECT FROM io_probe_seqscan('probed', '{os}')")  # what is to be written is in the cache
+                with disk.cut_off_before(path):
+                    rewrite(path, MIB)
+                    self.assertEqual(dirty_bytes(path), MIB)
+                    self.outcomes.of("lost writes", session, probe)
+                    is_written = dirty_bytes(path) == 0
+                # As the checkpointer may: by a descriptor that is opened after it happened.
+                with open(path, "r+b") as file:
+                    if is_written:
+                        wrote.append(probe.name)
+                        with self.assertRaises(OSError) as raised:
+                            os.fsync(file.fileno())
+                        self.assertEqual(raised.exception.errno, errno.EIO)
+                    os.fsync(file.fileno())
+        say(f"wrote back: {', '.join(wrote)}")
+        self.assertGreater(len(wrote), 5)
+
+
+def rewrite(path, size):
+    """Writes what a file begins with once more, as a server process would."""
+    with open(path, "r+b") as file:
+        begin = file.read(size)
+        file.seek(0)
+        file.write(begin)
+
+
 class Damaged(Hostile):
     """Pages that are not as they were written. A server of its own, with checksums."""
 
     def test_it(self):
-        server = Server("damaged", "--data-checksums")
-        self.addCleanup(server.remove)
-        server.start()
-        session, control = server.session(), server.session()
-        self.addCleanup(control.close)
-        self.addCleanup(session.close)
-        session.run("CREATE EXTENSION pg_io_probe; SET pg_io_probe.scratch_reserve = 0")
+        server, session, control = self.own_server("damaged", "--data-checksums")
         self.prepare(session, control)
         path = os.path.join(server.data, session.value("SELECT pg_relation_filepath('probed')"))
         session.run("SELECT io_probe_evict('probed')")

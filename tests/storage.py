@@ -2,6 +2,7 @@
 
 import atexit
 import contextlib
+import ctypes
 import os
 import re
 import subprocess
@@ -136,6 +137,16 @@ def device_counters(names):
 def fincore(path):
     """Bytes of a file in the OS cache."""
     return int(run("fincore", "-b", "-n", "-o", "RES", path))
+
+
+def dirty_bytes(path):
+    """Bytes of a file in the OS cache that differ from the storage, or are just being written: by cachestat(2)."""
+    counts = (ctypes.c_uint64 * 5)()
+    whole = (ctypes.c_uint64 * 2)(0, 0)
+    with open(path, "rb") as file:
+        if ctypes.CDLL(None).syscall(451, file.fileno(), whole, counts, 0) != 0:
+            raise unittest.SkipTest("no cachestat here")
+    return (counts[1] + counts[2]) * 4096
 
 
 def cache_only(path, ranges):

@@ -14,6 +14,7 @@ shopt -s nullglob
 LANES=${LANES:-4}
 # A continuous integration run starts from a new checkout: what it compiled before is in the cache.
 [ -z "${CI:-}" ] || export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$cache/target}"
+target=${CARGO_TARGET_DIR:-target}
 
 # results has a line "PASSED FAILED" for each thing that was checked, again one "JOB NAME" for each that needs a second try.
 state=$(mktemp -d)
@@ -78,6 +79,31 @@ core_tests() {
         failed=0
     fi
     report "core${1:+, second try}" "$start" "$passed" "$failed"
+}
+
+version_of() {
+    "$1" --version | sed 's/[^0-9]*\([0-9.]*\).*/\1/'
+}
+
+# compile_core: so that the lanes find it compiled.
+compile_core() {
+    log=$(mktemp -p "$state")
+    step 'clippy, core' cargo clippy -q --release -p io_probe_core --all-targets -- -D warnings || true
+    step 'core: build' cargo test -q -p io_probe_core --no-run || true
+}
+
+# compile PG_CONFIG: lints, builds and installs for that server, which makes a file of its version's name. Each has a folder
+# of its own: what they share, one after the other would compile anew.
+compile() {
+    local version major
+    version=$(version_of "$1") major=${version%%.*}
+    log=$(mktemp -p "$state")
+    export CARGO_TARGET_DIR=$target/pg$major PGRX_PG_CONFIG_PATH=$1
+    step "$version: clippy" cargo clippy -q --release --all-targets --features "pg$major" -- -D warnings || true
+    ! step "$version: build" build_and_install "$1" || touch "$state/$version"
+    # Once, with the newest.
+    [ "$1" != "${servers[-1]}" ] || RUSTDOCFLAGS='-D warnings' step 'documentation' \
+        cargo doc -q --release --workspace --no-deps --document-private-items --features "pg$major" || true
 }
 
 build_and_install() {
@@ -231,17 +257,19 @@ fi
 for judges in bench/*_judges.py bench/plan_regret.py bench/what_probes_cost.py; do
     step "$judges" "$judges" --self-test || true
 done
-step 'clippy, core' cargo clippy -q --release -p io_probe_core --all-targets -- -D warnings || true
-# Here, so that the lanes find it compiled.
-step 'core: build' cargo test -q -p io_probe_core --no-run || true
-
 mapfile -t servers < <(pg_configs)
+set -m
+compile_core &
 for pg_config in "${servers[@]}"; do
-    version=$("$pg_config" --version | sed 's/[^0-9]*\([0-9.]*\).*/\1/')
-    major=${version%%.*}
-    PGRX_PG_CONFIG_PATH=$pg_config step "$version: clippy" \
-        cargo clippy -q --release --all-targets --features "pg$major" -- -D warnings || true
-    step "$version: build" build_and_install "$pg_config" || continue
+    while (($(jobs -rp | wc -l) >= $(nproc))); do wait -n; done
+    compile "$pg_config" &
+done
+set +m
+wait
+
+for pg_config in "${servers[@]}"; do
+    version=$(version_of "$pg_config") major=${version%%.*}
+    [ -e "$state/$version" ] || continue
     if [ "$pg_config" = "${servers[0]}" ] && [ "$major" -lt 18 ]; then
         add_job "$version" "$pg_config" '' "$tests" "${long[@]}"
         add_job "$version" "$pg_config" '' '' "${others[@]}"
@@ -256,9 +284,6 @@ for pg_config in "${servers[@]}"; do
         done
     fi
 done
-PGRX_PG_CONFIG_PATH=$pg_config RUSTDOCFLAGS='-D warnings' step 'documentation' \
-    cargo doc -q --release --workspace --no-deps --document-private-items --features "pg$major" || true
-
 # Those that take longest first, so that none is left for the end: about as many seconds as this.
 {
     for job in "${!names[@]}"; do

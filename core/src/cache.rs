@@ -22,7 +22,7 @@ use nix::unistd::{SysconfVar, sysconf};
 
 use crate::pace::{Ask, Stop};
 use crate::source::Source;
-use crate::{Error, Result};
+use crate::{Error, Result, writeback};
 
 /// Bytes of a range in the OS page cache.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -76,23 +76,34 @@ pub fn residency(file: &File, path: &Path, bytes: Range<u64>) -> Result<Residenc
     if bytes.is_empty() {
         return Ok(Residency { cached_bytes: 0, dirty_bytes: Some(0) });
     }
-    match method_for(file) {
-        Method::Cachestat => {
-            let range = CachestatRange { offset: bytes.start, length: bytes.end - bytes.start };
-            let counts = cachestat(file.as_raw_fd(), range)
-                .map_err(|e| Error::io_at("query the page cache for", path, bytes.start, e))?;
-            Ok(Residency {
-                cached_bytes: counts.cached * page_size(),
-                dirty_bytes: Some((counts.dirty + counts.writeback) * page_size()),
-            })
-        }
-        Method::Mincore => Ok(Residency { cached_bytes: mincore(file, path, bytes)?, dirty_bytes: None }),
+    match counts(file, path, &bytes)? {
+        Some(counts) => Ok(Residency {
+            cached_bytes: counts.cached * page_size(),
+            dirty_bytes: Some((counts.dirty + counts.writeback) * page_size()),
+        }),
+        None => Ok(Residency { cached_bytes: mincore(file, path, bytes)?, dirty_bytes: None }),
     }
+}
+
+/// Bytes of a range that are just being written to the storage; None without cachestat.
+pub(crate) fn under_way(file: &File, path: &Path, bytes: &Range<u64>) -> Result<Option<u64>> {
+    Ok(counts(file, path, bytes)?.map(|counts| counts.writeback * page_size()))
+}
+
+/// What cachestat counts in a range that is not empty; None where it can't be asked.
+fn counts(file: &File, path: &Path, bytes: &Range<u64>) -> Result<Option<Cachestat>> {
+    if method_for(file) == Method::Mincore {
+        return Ok(None);
+    }
+    let range = CachestatRange { offset: bytes.start, length: bytes.end - bytes.start };
+    cachestat(file.as_raw_fd(), range)
+        .map(Some)
+        .map_err(|e| Error::io_at("query the page cache for", path, bytes.start, e))
 }
 
 /// Writes a file's dirty pages back and drops its clean ones; returns what is still cached.
 ///
-/// Interruptible every [`WRITE_BACK_STEP`] bytes. A `Stop` of the closure ends it early.
+/// Interruptible every [`writeback::STEP`] bytes. A `Stop` of the closure ends it early.
 pub fn evict(file: &File, path: &Path, ask: &mut Ask<'_>) -> Result<(Residency, Option<Stop>)> {
     // Freshly read pages wait in per-CPU lists where the first attempt may not find them.
     const ATTEMPTS: usize = 3;
@@ -103,7 +114,7 @@ pub fn evict(file: &File, path: &Path, ask: &mut Ask<'_>) -> Result<(Residency, 
             break;
         }
         if left.dirty_bytes != Some(0)
-            && let Some(stop) = write_back(file, path, 0..size, ask)?
+            && let Some(stop) = writeback::of_relation(file, path, 0..size, ask)?
         {
             return Ok((left, Some(stop)));
         }
@@ -172,36 +183,12 @@ pub fn write_back_blocks(
         let dirty = residency(&file, &path, bytes.clone())?.dirty_bytes.unwrap_or(0);
         if dirty > 0 {
             written += dirty;
-            if let Some(stop) = write_back(&file, &path, bytes, ask)? {
+            if let Some(stop) = writeback::of_relation(&file, &path, bytes, ask)? {
                 return Ok((written, Some(stop)));
             }
         }
     }
     Ok((written, None))
-}
-
-/// How much is written back between two looks at the clock.
-pub const WRITE_BACK_STEP: u64 = 8 << 20;
-
-/// Writes the dirty pages of `bytes` of a file back, asking the closure every [`WRITE_BACK_STEP`] bytes.
-pub fn write_back(file: &File, path: &Path, bytes: Range<u64>, ask: &mut Ask<'_>) -> Result<Option<Stop>> {
-    let flags =
-        libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WRITE | libc::SYNC_FILE_RANGE_WAIT_AFTER;
-    let mut offset = bytes.start;
-    while offset < bytes.end {
-        if let Some(stop) = ask() {
-            return Ok(Some(stop));
-        }
-        let step = WRITE_BACK_STEP.min(bytes.end - offset);
-        // SAFETY: the call takes no pointer; the descriptor is open for as long as `file` is borrowed.
-        let result = unsafe { libc::sync_file_range(file.as_raw_fd(), offset as i64, step as i64, flags) };
-        match nix::Error::result(result) {
-            Ok(_) => offset += step,
-            Err(nix::Error::EINTR) => {}
-            Err(e) => return Err(Error::io_at("write back", path, offset, e)),
-        }
-    }
-    Ok(None)
 }
 
 /// `struct cachestat_range` of linux/mman.h.

@@ -192,20 +192,15 @@ struct Fiemap {
     extents: [FiemapExtent; BATCH],
 }
 
-/// Extents that are reserved and unwritten, by FIEMAP; None where the file system has no such map.
-fn unwritten(file: &File, bytes: Range<u64>) -> Option<Vec<Range<u64>>> {
-    const FIEMAP_EXTENT_LAST: u32 = 0x1;
-    const FIEMAP_EXTENT_UNWRITTEN: u32 = 0x800;
-    // _IOWR('f', 11, struct fiemap), whose size counts without the extents.
-    const FS_IOC_FIEMAP: libc::Ioctl = nix::request_code_readwrite!(b'f', 11, 32) as libc::Ioctl;
-
-    let mut found = Vec::new();
-    let mut at = bytes.start;
-    while at < bytes.end {
-        let mut map = Fiemap {
-            start: at,
-            length: bytes.end - at,
-            flags: 0,
+impl Fiemap {
+    /// The first extents of a range.
+    fn of(file: &File, bytes: Range<u64>, flags: u32) -> nix::Result<Self> {
+        // _IOWR('f', 11, struct fiemap), whose size counts without the extents.
+        const FS_IOC_FIEMAP: libc::Ioctl = nix::request_code_readwrite!(b'f', 11, 32) as libc::Ioctl;
+        let mut map = Self {
+            start: bytes.start,
+            length: bytes.end - bytes.start,
+            flags,
             mapped_extents: 0,
             extent_count: BATCH as u32,
             reserved: 0,
@@ -213,7 +208,30 @@ fn unwritten(file: &File, bytes: Range<u64>) -> Option<Vec<Range<u64>>> {
         };
         // SAFETY: the structure has the kernel's layout with room for as many extents as it says.
         let result = unsafe { libc::ioctl(file.as_raw_fd(), FS_IOC_FIEMAP, &raw mut map) };
-        nix::Error::result(result).ok()?;
+        nix::Error::result(result).map(|_| map)
+    }
+}
+
+/// Has all of a file written before its map is looked at, and so waits for that, as far as the file system has a map. It
+/// can't be interrupted.
+pub(crate) fn sync(file: &File, path: &Path) -> Result<()> {
+    const FIEMAP_FLAG_SYNC: u32 = 0x1;
+    use nix::errno::Errno::{EDQUOT, EIO, ENOSPC};
+    match Fiemap::of(file, 0..1, FIEMAP_FLAG_SYNC) {
+        Err(e @ (EIO | ENOSPC | EDQUOT)) => Err(Error::io("write back", path, e)),
+        _ => Ok(()),
+    }
+}
+
+/// Extents that are reserved and unwritten, by FIEMAP; None where the file system has no such map.
+fn unwritten(file: &File, bytes: Range<u64>) -> Option<Vec<Range<u64>>> {
+    const FIEMAP_EXTENT_LAST: u32 = 0x1;
+    const FIEMAP_EXTENT_UNWRITTEN: u32 = 0x800;
+
+    let mut found = Vec::new();
+    let mut at = bytes.start;
+    while at < bytes.end {
+        let map = Fiemap::of(file, at..bytes.end, 0).ok()?;
         let extents = map.extents.get(..map.mapped_extents as usize)?;
         for extent in extents.iter().filter(|e| e.flags & FIEMAP_EXTENT_UNWRITTEN != 0) {
             found.push(extent.logical.max(bytes.start)..(extent.logical + extent.length).min(bytes.end));

@@ -48,5 +48,6 @@ pub mod sync;
 pub mod tiers;
 pub mod waits;
 pub mod witness;
+mod writeback;
 
 pub use error::{Error, Result};

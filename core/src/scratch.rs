@@ -36,7 +36,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::clock::{Clock, Monotonic};
 use crate::pace::{Ask, Limits, Stop, due_after};
-use crate::{Error, Result, cache};
+use crate::{Error, Result, writeback};
 
 /// How much is written between two questions to the caller.
 const FILL_STEP: u64 = 1 << 20;
@@ -122,7 +122,7 @@ impl Room {
 
 impl Scratch {
     /// Creates, fills and syncs a file. `ask` is asked before every MiB written, and before every
-    /// [`cache::WRITE_BACK_STEP`] bytes on the way to the storage; what is left for the fsync is metadata.
+    /// [`writeback::STEP`] bytes on the way to the storage; what is left for the fsync is metadata.
     ///
     /// # Errors
     /// [`Error::NoRoom`] if the file system is too full, before anything is created; [`Error::Scratch`] if it gets
@@ -184,8 +184,8 @@ impl Scratch {
                 self.write(&self.file, write, offset)?;
                 offset += write.len() as u64;
             }
-            if offset == self.size || offset - written_back >= cache::WRITE_BACK_STEP {
-                match cache::write_back(&self.file, &self.directory, written_back..offset, ask) {
+            if offset == self.size || offset - written_back >= writeback::STEP {
+                match writeback::of_scratch(&self.file, &self.directory, written_back..offset, ask) {
                     Ok(None) => written_back = offset,
                     Ok(stopped) => return Ok(stopped),
                     Err(Error::Io { offset, source, .. }) => {
@@ -452,7 +452,7 @@ mod tests {
         assert!(before.blocks() * 512 >= ROOM.size, "{} sectors", before.blocks());
         let holes = Holes::find(scratch.file(), directory.path(), all.clone()).expect("holes");
         assert!(holes.is_empty(), "{holes:?}");
-        let residency = cache::residency(scratch.file(), directory.path(), all).expect("residency");
+        let residency = crate::cache::residency(scratch.file(), directory.path(), all).expect("residency");
         assert!(matches!(residency.dirty_bytes, Some(0) | None), "{residency:?}");
 
         scratch.file().write_all_at(&[1; 4 * BLOCK], 0).expect("written");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::extents::Holes;
 use crate::pace::Pace;
 use crate::source::{Part, Source};
-use crate::{Result, cache};
+use crate::{Result, cache, writeback};
 
 /// Files that are kept open. A relation of 1 TB has 1,024, and a server process may have no more
 /// descriptors than that in all.
@@ -109,7 +109,8 @@ impl<'a> Segments<'a> {
             let dirty =
                 cache::residency(&file, &path, bytes.clone()).ok().and_then(|found| found.dirty_bytes);
             if let Some(dirty) = dirty.filter(|&dirty| dirty > 0) {
-                if !may_wait || cache::write_back(&file, &path, bytes.clone(), &mut || pace.poll())?.is_some()
+                if !may_wait
+                    || writeback::of_relation(&file, &path, bytes.clone(), &mut || pace.poll())?.is_some()
                 {
                     return Ok(());
                 }
