@@ -162,14 +162,15 @@ client() {
     fi
 }
 
-# Those that run on the oldest server and on 18; those among them that read through it, as io_method says; and those
-# for servers in between, which differ in how they read, what their catalogs hold, and how a run is stored. What the
-# planner picks is asked on the first two only.
+# Those that run on the oldest server and on 18. Those for servers in between, which differ in how they read, what their
+# catalogs hold, and how a run is stored. Those for 18 with another io_method, which decides how it reads; `sync` reads as 17
+# does, and io_uring as none. What the planner picks, and what that says of storage, is asked on the first two only.
 tests=$(sed -n 's/^REGRESS = //p' Makefile)
 few_tests=${tests/ recommend_costs/}
 all=(tests/*.sh tests/*.py)
-readers=(tests/{cancel,crashes,ddl,faults,iostat,random_truth,truth}.py)
-between=("${readers[@]}" tests/{costs,dump,history}.py)
+truths=(tests/{iostat,random_truth,truth}.py)
+ends=(tests/{cancel,crashes,ddl,faults}.py)
+between=("${truths[@]}" "${ends[@]}" tests/{dump,history}.py)
 # All are for two jobs: these with the regression tests take about as long as the others.
 long=(tests/{costs,cron,sync}.py)
 mapfile -t others < <(printf '%s\n' "${all[@]}" | grep -vxF "$(printf '%s\n' "${long[@]}")")
@@ -280,7 +281,9 @@ for pg_config in "${servers[@]}"; do
         add_job "$version, worker" "$pg_config" 'io_method = worker' '' "${others[@]}"
         for method in sync io_uring; do
             [ $method != io_uring ] || [[ $("$pg_config" --configure) = *liburing* ]] || continue
-            add_job "$version, $method" "$pg_config" "io_method = $method" "$few_tests" "${readers[@]}"
+            clients=("${truths[@]}")
+            [ $method = sync ] || clients+=("${ends[@]}")
+            add_job "$version, $method" "$pg_config" "io_method = $method" "$few_tests" "${clients[@]}"
         done
     fi
 done
