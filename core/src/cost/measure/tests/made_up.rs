@@ -1,7 +1,7 @@
 //! A made-up server: it reads real files, so that the OS cache holds what it has read, and takes as long as it is told.
 
 use std::cell::RefCell;
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -28,7 +28,7 @@ pub(super) fn sparse(density: f64, concurrency: u32) -> f64 {
 }
 
 /// Blocks that its ring of buffers holds.
-const RING: usize = 32;
+const RING: u64 = 32;
 /// So much slower is the first window of a scan.
 const GETTING_GOING: f64 = 5.0;
 
@@ -45,7 +45,9 @@ pub(super) struct MadeUp<'a> {
     source: &'a Source,
     clock: &'a Manual,
     files: Files<'a>,
-    ring: VecDeque<u64>,
+    /// How many blocks came into the ring, and of each block when, so counted, it was the last.
+    came: u64,
+    last_came: Vec<Option<u64>>,
     pub(super) asked: Vec<Asked>,
     /// Densities that it knows.
     pub(super) densities: Vec<f64>,
@@ -65,7 +67,8 @@ impl<'a> MadeUp<'a> {
             source,
             clock,
             files: Files::new(source),
-            ring: VecDeque::new(),
+            came: 0,
+            last_came: vec![None; source.blocks() as usize],
             asked: Vec::new(),
             densities: Vec::new(),
             noise: Box::new(|_| 0.0),
@@ -109,7 +112,8 @@ impl Server for MadeUp<'_> {
             if taken.stop.is_some() || over {
                 break;
             }
-            let hit = self.ring.contains(block) || self.hits.is_some_and(|hits| index % hits == 0);
+            let is_held = self.last_came[*block as usize].is_some_and(|last| self.came - last < RING);
+            let hit = is_held || self.hits.is_some_and(|hits| index % hits == 0);
             let ns = if hit {
                 HIT
             } else if self.fetches && self.files.is_cached(*block) {
@@ -123,8 +127,8 @@ impl Server for MadeUp<'_> {
                 self.files.fetch(*block);
             }
             if !hit {
-                self.ring.push_back(*block);
-                self.ring.drain(..self.ring.len().saturating_sub(RING));
+                self.came += 1;
+                self.last_came[*block as usize] = Some(self.came);
             }
             taken.read += 1;
             self.clock.advance(ns as u64);
