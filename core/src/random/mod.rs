@@ -64,7 +64,7 @@ pub struct Run {
     /// Time and fetches of the rate.
     pub rated: Slice,
     /// Nanoseconds per fetch over the wall clock, without the first slice, with its interval. None for fewer
-    /// than [`crate::stats::MIN_SLICES`] slices, and where a rate limit made it pause.
+    /// than [`crate::stats::MIN_SLICES`] slices, and where a rate limit held it back.
     pub interval: Option<Interval>,
     /// Drift over the run, see [`crate::stats::trend`].
     pub trend: Option<f64>,
@@ -78,7 +78,7 @@ pub struct Run {
     pub warmup_ns: Option<u64>,
     /// Wall clock from start to end, pauses included, in nanoseconds.
     pub elapsed_ns: u64,
-    /// A rate limit made it pause: the rate is not the device's.
+    /// A rate limit held it back, by a pause or by a queue that was not full: the rate is not the device's.
     pub throttled: bool,
     /// Blocks that were in buffers and not fetched, since that would not be cold.
     pub passed_over: u64,

@@ -31,6 +31,10 @@ impl Fetcher for Queued<'_> {
                 let in_flight = self.idle.len() < self.depth;
                 if let Some(due) = recorder.early() {
                     if in_flight {
+                        // Until it is filled, nothing is rated.
+                        if phase.was_filled() {
+                            recorder.hold_back();
+                        }
                         break;
                     }
                     more = recorder.pause(due).is_continue();
@@ -108,6 +112,12 @@ impl Phase {
     fn issue(&mut self) -> bool {
         self.issued += 1;
         self.issued > self.depth
+    }
+
+    /// Have so many been issued that the queue would be full, if nothing held them back?
+    #[inline]
+    fn was_filled(&self) -> bool {
+        self.issued >= self.depth
     }
 
     /// One has come back: does it make part of the rate?

@@ -181,9 +181,15 @@ impl<'a> Recorder<'a> {
         is_early(self.clock.now(), due, schedule.ahead_ns).then_some(due)
     }
 
+    /// The rate limit keeps places of a queue empty that would be filled without it.
+    #[inline]
+    pub fn hold_back(&mut self) {
+        self.throttled = true;
+    }
+
     /// Waits until the clock shows `due`. Breaks when the run shall end.
     pub fn pause(&mut self, due: u64) -> ControlFlow<()> {
-        self.throttled = true;
+        self.hold_back();
         self.stop = self.stop.or(self.pace.sleep_until(due.saturating_sub(OVERSLEEP_NS)));
         self.begin();
         // To be late by the timer would make every response late.

@@ -289,6 +289,30 @@ fn a_limit_of_bytes_is_kept_in_bursts() {
 }
 
 #[test]
+fn a_rate_limit_that_never_empties_the_queue_is_seen() {
+    let relation = Relation::new(4000, 0..4000);
+    let by_count = Limits { max_iops: Some(3000), ..limits() };
+    let by_size = Limits { max_mib_per_s: Some(23), ..limits() };
+    for (limits, takes, throttled) in [
+        // 5,333 a second without a limit: about five of eight are in flight.
+        (by_count, 1_500_000, true),
+        (by_size, 1_500_000, true),
+        // Just above the limit: the queue was filled, and has a place empty now and then.
+        (by_count, 2_650_000, true),
+        // 2,666 and 400 a second: after the queue is filled, no limit is felt.
+        (by_count, 3_000_000, false),
+        (by_size, 3_000_000, false),
+        (by_count, 20_000_000, false),
+    ] {
+        let run = simulate(&relation, 8, &limits, &|i| takes + i * 7919 % 1000);
+        assert_eq!((run.throttled, run.interval.is_none()), (throttled, throttled), "{takes}");
+        let iops = run.iops().expect("a rate");
+        let expected = if throttled { 3000.0 } else { 8e9 / (takes + 500) as f64 };
+        assert!((iops / expected - 1.0).abs() < 0.03, "{takes}: {iops}, not {expected}");
+    }
+}
+
+#[test]
 fn a_late_request_makes_the_next_ones_late_but_not_their_schedule() {
     let relation = Relation::new(512, 0..512);
     // Due every 100 us; the 100th takes 5 ms, all others 50 us. What piled up is served one by one, since the queue has
