@@ -9,11 +9,13 @@
 //! scan that ends inside a span counts a proportionate part of it. Between two runs a deep queue
 //! drains, which a file of many small pieces and holes would feel. A rate limit cuts runs into short
 //! bursts with pauses in between: in the pauses the kernel's readahead goes on, and each burst starts
-//! with an empty queue, so the times of a scan that had to pause say nothing about the device.
+//! with an empty queue, so the times of a scan that had to pause say nothing about the device. (A limit
+//! that the device does not reach costs a ramp: see `throttle`.)
 
 mod buffered;
 mod direct;
 mod meter;
+mod throttle;
 
 use std::fs::File;
 use std::ops::Range;
@@ -26,10 +28,11 @@ pub use meter::Meter;
 
 use crate::clock::Clock;
 use crate::extents::Holes;
-use crate::pace::{Ask, BURST_NS, Limits, Stop, Tail};
+use crate::pace::{Ask, Limits, Stop, Tail};
 use crate::source::{Part, Source};
 use crate::stats::{self, Interval, Slice};
 use crate::{Result, cache};
+use throttle::Throttle;
 
 /// One way to read blocks in order.
 pub trait Reader {
@@ -71,7 +74,7 @@ pub struct Scan {
     /// Bytes of `blocks` that were in the OS page cache before, those of holes in the file left out;
     /// None where the kernel does not tell.
     pub cached_bytes: Option<u64>,
-    /// A rate limit made it pause: its times are not the device's.
+    /// A rate limit held it back: its times are not the device's.
     pub throttled: bool,
     /// What is known of the latencies of its requests, and of those before.
     pub tail: Tail,
@@ -103,7 +106,7 @@ pub fn scan<'a>(
     let mut meter = Meter::start(limits, clock, ask, progress);
     let block_size = u64::from(source.block_size());
     let mut budget = limits.max_bytes / block_size;
-    let throttle = Throttle::new(limits, block_size, reader.request_blocks());
+    let mut throttle = Throttle::new(limits, block_size, reader.request_blocks());
     let mut seen = Seen { holes: 0, rated_holes: 0, cached: Some(0) };
     for part in source.parts(blocks.clone()) {
         let path = source.path(part.segment);
@@ -158,44 +161,12 @@ pub fn scan<'a>(
             break;
         }
     }
+    meter.throttled |= throttle.holds_back();
     let read = blocks.start..blocks.start + meter.before_part;
     if read.end == blocks.end {
         meter.stop = None;
     }
     Ok(seen.summarise(read, &meter, clock.now() - started))
-}
-
-/// Cuts runs into pieces and pauses between them, so that a rate is kept.
-struct Throttle {
-    blocks_per_s: Option<f64>,
-    piece: u64,
-}
-
-impl Throttle {
-    const PIECES_PER_S: u64 = 1_000_000_000 / BURST_NS;
-    /// Of large requests, which so go one by one at most rates: others' commits wait behind each that is in flight.
-    const LARGE_PIECES_PER_S: u64 = 10 * Self::PIECES_PER_S;
-
-    fn new(limits: &Limits, block_size: u64, request_blocks: u64) -> Self {
-        let bytes_per_s = limits.bytes_per_s(request_blocks * block_size);
-        let blocks_per_s = bytes_per_s.map(|b| (b as f64 / block_size as f64).max(1.0));
-        let pieces_per_s = if request_blocks > 1 { Self::LARGE_PIECES_PER_S } else { Self::PIECES_PER_S };
-        let piece = blocks_per_s.map_or(u64::MAX, |b| (b as u64 / pieces_per_s).max(request_blocks));
-        Self { blocks_per_s, piece }
-    }
-
-    fn piece(&self, run: u64) -> u64 {
-        run.min(self.piece)
-    }
-
-    fn pause(&self, meter: &mut Meter<'_>) {
-        let Some(rate) = self.blocks_per_s else { return };
-        let due = meter.pace.started() + (meter.slices.total().work as f64 / rate * 1e9) as u64;
-        if meter.stop.is_none() && meter.last < due {
-            meter.throttled = true;
-            meter.stop = meter.waits.leave_out(|| meter.pace.sleep_until(due));
-        }
-    }
 }
 
 /// What was found about the blocks besides their time.
