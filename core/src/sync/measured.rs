@@ -93,7 +93,8 @@ impl Measured {
     /// None with fewer than three turns.
     pub fn interval(&self) -> Option<Interval> {
         let value = self.ns_per_op()?;
-        let half = |interval: Interval| interval.relative_half_width() * value;
+        // The lower end may have been cut off at zero.
+        let half = |interval: Interval| interval.high - interval.value;
         let of_turns = half(of_turns(&self.turns)?);
         let half = of_ratio(&self.slices.steady()).map_or(of_turns, |slices| of_turns.max(half(slices)));
         Some(Interval { value, low: (value - half).max(0.0), high: value + half })
@@ -173,6 +174,26 @@ mod tests {
         measured.saw(Some(activity), 100);
         measured.look_for_swallowed(&case);
         measured.syncs_are_swallowed
+    }
+
+    #[test]
+    fn an_interval_that_reaches_zero_keeps_its_upper_end() {
+        let case = Case {
+            section: Section::OneWrite,
+            method: Method::Fsync,
+            direct: false,
+            writes: 1,
+            write_bytes: 8192,
+        };
+        let mut measured = Measured::of(&case);
+        for ns in [100_000, 100_000, 400_000] {
+            measured.record(ns);
+            measured.end_turn(None);
+        }
+        // s = 173.2 us, t(0.975, 2) = 4.3027: half-width 4.3027 · 173.2 / √3 = 430.3, more than the 200 themselves.
+        let interval = measured.interval().expect("3 turns");
+        assert_eq!((interval.value, interval.low), (200_000.0, 0.0));
+        assert!((interval.high - 630_270.0).abs() < 20.0, "{interval:?}");
     }
 
     #[test]
