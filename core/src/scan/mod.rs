@@ -5,8 +5,8 @@
 //! in runs of their own, outside the rate, since the device has nothing to do for them; so are they
 //! outside the byte budget.
 //!
-//! Caveats. Residency is counted per segment before its first block is read, in spans of 1 MiB; a
-//! scan that ends inside a span counts a proportionate part of it. Between two runs a deep queue
+//! Caveats. Residency is counted per segment before its first block is read, in spans of 1 MiB, as far
+//! as the limits let the scan come; a scan that ends inside a span counts a proportionate part of it. Between two runs a deep queue
 //! drains, which a file of many small pieces and holes would feel. A rate limit cuts runs into short
 //! bursts with pauses in between: in the pauses the kernel's readahead goes on, and each burst starts
 //! with an empty queue, so the times of a scan that had to pause say nothing about the device. (A limit
@@ -107,13 +107,15 @@ pub fn scan<'a>(
     let block_size = u64::from(source.block_size());
     let mut budget = limits.max_bytes / block_size;
     let mut throttle = Throttle::new(limits, block_size, reader.request_blocks());
+    let most = throttle.most_within(limits.duration.min(limits.shared));
     let mut seen = Seen { holes: 0, rated_holes: 0, cached: Some(0) };
     for part in source.parts(blocks.clone()) {
         let path = source.path(part.segment);
         let bytes = source.byte_range(&part);
         let file = source.open(part.segment, false)?;
         let holes = Holes::find(&file, &path, bytes.clone())?;
-        let cached = CachedSpans::count(&file, &path, bytes.clone(), &holes);
+        let left = budget.min(most.saturating_sub(meter.slices.total().work)).saturating_mul(block_size);
+        let cached = CachedSpans::count(&file, &path, bytes.clone(), &holes, left);
         let holes = reader.without_data(&part, holes);
         drop(file);
 
@@ -213,15 +215,17 @@ struct CachedSpans {
 impl CachedSpans {
     const SPAN: u64 = 1 << 20;
 
-    /// None where the kernel does not tell.
-    fn count(file: &File, path: &Path, bytes: Range<u64>, holes: &Holes) -> Option<Self> {
+    /// As far as so many bytes of `data` go, which are all that may be read. None where the kernel does not tell.
+    fn count(file: &File, path: &Path, bytes: Range<u64>, holes: &Holes, mut data: u64) -> Option<Self> {
         let resident = |range| Some(cache::residency(file, path, range).ok()?.cached_bytes);
         let mut cached = Vec::new();
         let mut at = bytes.start;
-        while at < bytes.end {
+        while at < bytes.end && data > 0 {
             let end = (at + Self::SPAN).min(bytes.end);
             let zeroes: u64 = holes.within(at..end).map(resident).sum::<Option<u64>>()?;
             cached.push(resident(at..end)?.saturating_sub(zeroes));
+            let hole: u64 = holes.within(at..end).map(|hole| hole.end - hole.start).sum();
+            data = data.saturating_sub(end - at - hole);
             at = end;
         }
         Some(Self { cached, length: bytes.end - bytes.start })
@@ -341,6 +345,34 @@ mod tests {
         assert!(cache::residency(&file, &path, 0..256 * BLOCK).expect("residency").cached_bytes > 0);
         let (scan, _) = steady(&relation, 0..256, &LIMITS);
         assert_eq!(scan.cached_bytes, Some(0));
+    }
+
+    #[test]
+    fn what_can_not_be_read_is_not_looked_up() {
+        const MIB: u64 = 1 << 20;
+        let relation = Relation::of_segments(2048, 2048, 1024..2048);
+        let file = relation.source.open(0, false).expect("opened");
+        let path = relation.source.path(0);
+        let holes = Holes::find(&file, &path, 0..16 * MIB).expect("holes");
+        for (data, spans) in [(0, 0), (1, 9), (MIB, 9), (MIB + 1, 10), (8 * MIB, 16), (u64::MAX, 16)] {
+            let count = CachedSpans::count(&file, &path, 0..16 * MIB, &holes, data).expect("a count");
+            assert_eq!(count.cached.len(), spans, "{data}");
+        }
+        // All that is read is counted, whatever ends it.
+        relation.read(1024..2048);
+        for limits in [
+            LIMITS,
+            Limits { max_bytes: 3 * MIB, ..LIMITS },
+            Limits { max_iops: Some(500), duration: Duration::from_millis(500), ..LIMITS },
+        ] {
+            let mut reader = Buffered::new(&relation.source);
+            let scan =
+                scan(&relation.source, 0..2048, &mut reader, &limits, &Monotonic, &mut || None, &mut |_| ());
+            let scan = scan.expect("scanned");
+            let read = scan.blocks.end - scan.holes;
+            assert_eq!(scan.cached_bytes, Some(read * BLOCK), "{limits:?}");
+            assert!(read > 0);
+        }
     }
 
     #[test]

@@ -5,6 +5,8 @@
 //! behind the limit, until the cuts hardly matter, and get short again with the first pause. A scan that in the end is not
 //! behind by more than a burst was held back, with or without a pause.
 
+use std::time::Duration;
+
 use super::Meter;
 use crate::pace::{BURST_NS, Limits};
 
@@ -31,6 +33,13 @@ impl Throttle {
         let pieces_per_s = if request_blocks > 1 { Self::LARGE_PIECES_PER_S } else { Self::PIECES_PER_S };
         let least = blocks_per_s.map_or(u64::MAX, |b| (b as u64 / pieces_per_s).max(request_blocks));
         Self { blocks_per_s, least, piece: least, cuts: false, holds_back: false }
+    }
+
+    /// No more blocks than these are read in such a time: what is due by its end, a burst ahead, and the piece that begins then.
+    pub(super) fn most_within(&self, time: Duration) -> u64 {
+        let burst = Duration::from_nanos(BURST_NS);
+        let due = |rate| (time.saturating_add(2 * burst).as_secs_f64() * rate) as u64;
+        self.blocks_per_s.map_or(u64::MAX, |rate| due(rate).saturating_add(self.least))
     }
 
     /// Blocks to read next of so many.
@@ -71,7 +80,6 @@ mod tests {
     use std::cell::Cell;
     use std::fs::File;
     use std::sync::Arc;
-    use std::time::Duration;
 
     use super::super::{Direct, Scan, Tail, scan};
     use super::*;
