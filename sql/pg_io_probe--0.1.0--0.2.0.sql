@@ -46,6 +46,7 @@ COMMENT ON COLUMN io_probe_random_row.engine IS 'How the reads were issued. prea
 COMMENT ON COLUMN io_probe_random_row.lat_avg_us IS 'Mean latency in microseconds, from issue to when the block is seen to be there; left out are warm-up, the requests that fill the queue, and those in flight while a further segment file of the relation was looked at; NULL where the server reads ahead';
 COMMENT ON COLUMN io_probe_random_row.fetches IS 'Blocks fetched, warm-up included, each block at most once; blocks that were never written (hole_blks) are counted, though they need no read';
 COMMENT ON COLUMN io_probe_random_row.cold IS 'Verified: no fetch was served by a cache, or (after cold => true) only by what this run''s own readahead had brought into the OS page cache. NULL if the kernel does not tell, or nothing held data';
+COMMENT ON COLUMN io_probe_random_row.elapsed_ms IS 'Wall clock of the run in ms, pauses and looks at the caches included; what it took to evict, and to write dirty pages back before, is not';
 COMMENT ON COLUMN io_probe_random_row.service_iops IS 'What one requester gets: fetches divided by the time spent in requests, as ioping''s other rate; times depth it is about iops';
 COMMENT ON COLUMN io_probe_random_row.ci_low_iops IS 'Lower end of the 95 % confidence interval of iops, within this run; NULL for runs under 20 slices of 1 ms and under a rate limit';
 COMMENT ON COLUMN io_probe_random_row.over_read IS 'device_bytes divided by the bytes of device_blks_read: over 1, the kernel read around the blocks that were asked for';

@@ -94,6 +94,20 @@ class Device(RandomTruth):
                     # None of it came into the OS cache.
                     self.assertEqual(fincore(self.file()), 0)
 
+    def test_what_is_dirty_is_written_back_before_the_looks_at_the_device(self):
+        for probe, arguments in [("random", {"paths": ["direct"]}), ("depth", {"depths": [1], "duration": "200 ms"})]:
+            with self.subTest(probe):
+                self.session.run("VACUUM FULL dense")
+                with open(self.file(), "r+b") as file:
+                    content = file.read()
+                    file.seek(0)
+                    file.write(content)
+                row = self.session.row(rows_of(probe, "dense", **arguments))
+                self.assertTrue(any("were written back first" in note for note in row["notes"]), row)
+                self.assertEqual((row["status"], row["from_device_pct"]), ("ok", 100))
+                if probe == "random":
+                    self.assertLess(row["other_bytes"], BYTES * 0.01)
+
     def test_a_part_is_accounted_for_as_a_part(self):
         for path in PATHS:
             for depth in [1, 8]:

@@ -134,6 +134,8 @@ impl Request {
         let queue = Subject::engine(self.depths.iter().copied().max().unwrap_or(1), block_size)?;
         let mut engines = Engines { single, queue: queue.engine };
         let mut plan = Plan::new(source, Permutation::new(source.blocks(), self.seed), 0, Look::Never);
+        let stopped = plan.see_all(&mut || statement::over().or_else(&mut ask))?;
+        let mut ask = || stopped.or_else(&mut ask);
         let limits = Limits { shared: statement::left(), ..self.limits };
         let witness = Witness::new(Account::Own, &subject.placement.leaves, &subject.roots);
         let before = witness.look();

@@ -77,7 +77,7 @@ COMMENT ON COLUMN io_probe_random_row.complete IS 'Was every block of the relati
 COMMENT ON COLUMN io_probe_random_row.cold IS 'Verified: no fetch was served by a cache, or (after cold => true) only by what this run''s own readahead had brought into the OS page cache. NULL if the kernel does not tell, or nothing held data';
 COMMENT ON COLUMN io_probe_random_row.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_random_row.notes IS 'What to know about this row, a sentence each';
-COMMENT ON COLUMN io_probe_random_row.elapsed_ms IS 'Wall clock of the run in ms, pauses, looks at the caches and writing dirty pages back included; what it took to evict is not';
+COMMENT ON COLUMN io_probe_random_row.elapsed_ms IS 'Wall clock of the run in ms, pauses and looks at the caches included; what it took to evict, and to write dirty pages back before, is not';
 COMMENT ON COLUMN io_probe_random_row.service_iops IS 'What one requester gets: fetches divided by the time spent in requests, as ioping''s other rate; times depth it is about iops';
 COMMENT ON COLUMN io_probe_random_row.ci_low_iops IS 'Lower end of the 95 % confidence interval of iops, within this run; NULL for runs under 20 slices of 1 ms and under a rate limit';
 COMMENT ON COLUMN io_probe_random_row.ci_high_iops IS 'Upper end of the same';

@@ -13,7 +13,8 @@
 //! into the page cache, the caller's interrupts. While requests are in flight all time counts, for the device
 //! goes on. So the segments of a relation are looked at before the run if they are no more than 48, which stay
 //! open then. In a larger one each is looked at when its first block is to be fetched; the latencies of requests in
-//! flight meanwhile don't count if that took over a twentieth of the mean.
+//! flight meanwhile don't count if that took over a twentieth of the mean. Past the page cache, what is dirty there is written
+//! back before the run, in as many segments as there are.
 //!
 //! Caveats. In a relation of more than 48 segments files are opened and closed all the time, a few microseconds
 //! each: above 100,000 fetches a second that limits the rate. With looks in batches, a block that an earlier fetch of
@@ -134,7 +135,8 @@ impl Run {
 
 /// Fetches the blocks of `plan` by `fetcher`.
 ///
-/// `ask` is called between requests and may unwind; `progress` gets the number of blocks fetched.
+/// [`Plan::see_all`] is done before the clock starts. `ask` is called between requests and may unwind; `progress` gets the
+/// number of blocks fetched.
 pub fn run<'a>(
     plan: &mut Plan<'_>,
     fetcher: &mut dyn Fetcher,
@@ -145,8 +147,10 @@ pub fn run<'a>(
     series: Option<&'a mut Series>,
 ) -> Result<Run> {
     plan.set_budget(limits.max_bytes);
-    let mut recorder = Recorder::start(limits, plan.source().block_size(), clock, ask, progress, series);
-    plan.see_all(recorder.pace())?;
+    let stopped = plan.see_all(ask)?;
+    // A reason to stop may not be given twice.
+    let mut ask = || stopped.or_else(&mut *ask);
+    let mut recorder = Recorder::start(limits, plan.source().block_size(), clock, &mut ask, progress, series);
     while !recorder.is_over() && !plan.is_over() {
         plan.prepare(recorder.pace())?;
         recorder.idle();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::segments::{MOST_OPEN, Segments, WithoutData};
 use crate::Result;
 use crate::order::Permutation;
-use crate::pace::Pace;
+use crate::pace::{Ask, Pace, Stop};
 use crate::source::Source;
 
 /// What the kernel had of a block right before it was fetched.
@@ -68,6 +68,8 @@ pub struct Plan<'a> {
     look: Look,
     batch: VecDeque<Fetch>,
     segments: Segments<'a>,
+    /// Was all done that [`Plan::see_all`] does?
+    seen_all: bool,
 }
 
 impl<'a> Plan<'a> {
@@ -87,8 +89,18 @@ impl<'a> Plan<'a> {
     ) -> Self {
         let segments = Segments::new(source, look == Look::Never, without_data);
         let batch = VecDeque::with_capacity(if let Look::Batches(size) = look { size } else { 0 });
-        let mut plan =
-            Self { source, first, order, taken: 0, ahead: None, budget: u64::MAX, look, batch, segments };
+        let mut plan = Self {
+            source,
+            first,
+            order,
+            taken: 0,
+            ahead: None,
+            budget: u64::MAX,
+            look,
+            batch,
+            segments,
+            seen_all: false,
+        };
         plan.ahead = plan.peek();
         plan
     }
@@ -130,29 +142,42 @@ impl<'a> Plan<'a> {
         self.batch.is_empty() && (self.taken == self.order.len() || self.budget == 0)
     }
 
-    /// Looks at all segments beforehand, if they are few enough for their files to stay open.
-    pub(super) fn see_all(&mut self, pace: &mut Pace<'_>) -> Result<()> {
+    /// Looks at all segments, if they are few enough for their files to stay open. Where fetches are to go past the page
+    /// cache, what is dirty there is written back, be they as many as they may.
+    ///
+    /// A run does this before its clock starts. Whoever watches what a run does to the devices does it before that, or takes
+    /// what is written back for others' writes. Returns the reason why it is not done; it may be called again.
+    pub fn see_all(&mut self, ask: &mut Ask<'_>) -> Result<Option<Stop>> {
+        if self.seen_all {
+            return Ok(None);
+        }
         let blocks = self.source.blocks();
         let segments = if blocks == 0 { 0 } else { self.source.segment(blocks - 1) + 1 };
         if segments as usize > MOST_OPEN {
-            return Ok(());
-        }
-        for segment in 0..segments {
-            if pace.poll().is_some() {
-                break;
+            if let Some(stop) = self.segments.write_back(ask)? {
+                return Ok(Some(stop));
             }
-            if self.segments.is_new(segment) {
-                self.segments.see(segment, true, pace)?;
+        } else {
+            for segment in 0..segments {
+                if let Some(stop) = ask() {
+                    return Ok(Some(stop));
+                }
+                if self.segments.is_new(segment)
+                    && let Some(stop) = self.segments.see(segment, true, ask)?
+                {
+                    return Ok(Some(stop));
+                }
             }
         }
-        Ok(())
+        self.seen_all = true;
+        Ok(None)
     }
 
     /// Looks at the segment of the next block. True when that is known now; if the caller may not wait, it can be that
     /// it is not.
     pub(super) fn see_next(&mut self, may_wait: bool, pace: &mut Pace<'_>) -> Result<bool> {
         if let Some(block) = self.ahead {
-            self.segments.see(self.source.segment(block), may_wait, pace)?;
+            self.segments.see(self.source.segment(block), may_wait, &mut || pace.poll())?;
         }
         Ok(!self.next_is_new())
     }
@@ -169,7 +194,7 @@ impl<'a> Plan<'a> {
             let Some(block) = self.ahead else { break };
             let segment = self.source.segment(block);
             if self.segments.is_new(segment) {
-                self.segments.see(segment, true, pace)?;
+                self.segments.see(segment, true, &mut || pace.poll())?;
                 if pace.poll().is_some() {
                     break;
                 }

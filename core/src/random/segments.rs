@@ -4,7 +4,7 @@ use std::fs::File;
 use std::sync::Arc;
 
 use crate::extents::Holes;
-use crate::pace::Pace;
+use crate::pace::{Ask, Stop};
 use crate::source::{Part, Source};
 use crate::{Result, cache, writeback};
 
@@ -95,11 +95,21 @@ impl<'a> Segments<'a> {
         !matches!(self.holes.get(segment as usize), Some(Some(_)))
     }
 
+    /// Where reads are to go past the page cache, writes back what is dirty of all segments. The files do not stay open.
+    pub(super) fn write_back(&mut self, ask: &mut Ask<'_>) -> Result<Option<Stop>> {
+        if !self.direct {
+            return Ok(None);
+        }
+        let (written, stop) = cache::write_back_blocks(self.source, 0..self.source.blocks(), ask)?;
+        self.written_back += written;
+        Ok(stop)
+    }
+
     /// Looks a segment's holes up, which takes some ten microseconds. Where reads are to go past the page cache and
     /// something of it is dirty there, each would wait until that is written back, so it is done before, if the
     /// caller `may_wait`; else the segment stays unseen, as it does when there is a reason to stop.
     #[cold]
-    pub(super) fn see(&mut self, segment: u32, may_wait: bool, pace: &mut Pace<'_>) -> Result<()> {
+    pub(super) fn see(&mut self, segment: u32, may_wait: bool, ask: &mut Ask<'_>) -> Result<Option<Stop>> {
         let path = self.source.path(segment);
         let blocks = self.source.blocks_of(segment);
         let bytes = 0..(blocks.end - blocks.start) * u64::from(self.source.block_size());
@@ -109,10 +119,11 @@ impl<'a> Segments<'a> {
             let dirty =
                 cache::residency(&file, &path, bytes.clone()).ok().and_then(|found| found.dirty_bytes);
             if let Some(dirty) = dirty.filter(|&dirty| dirty > 0) {
-                if !may_wait
-                    || writeback::of_relation(&file, &path, bytes.clone(), &mut || pace.poll())?.is_some()
-                {
-                    return Ok(());
+                if !may_wait {
+                    return Ok(None);
+                }
+                if let Some(stop) = writeback::of_relation(&file, &path, bytes.clone(), ask)? {
+                    return Ok(Some(stop));
                 }
                 self.written_back += dirty;
             }
@@ -125,7 +136,7 @@ impl<'a> Segments<'a> {
             self.holes.resize(segment as usize + 1, None);
         }
         self.holes[segment as usize] = Some(holes);
-        Ok(())
+        Ok(None)
     }
 
     /// What the page cache held of a block; None where the kernel does not tell.

@@ -8,12 +8,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::*;
+use crate::cache;
 use crate::clock::{Manual, Monotonic};
 use crate::engine::{self, Completion, Engine, Kind};
 use crate::order::Permutation;
 use crate::pace::BoundOf;
-use crate::source::Source;
 use crate::source::fixture::{BLOCK, Relation};
+use crate::source::{Part, Source};
 
 fn plan(relation: &Relation, seed: u64, look: Look) -> Plan<'_> {
     Plan::new(&relation.source, Permutation::new(relation.source.blocks(), seed), 0, look)
@@ -103,6 +104,67 @@ fn a_queue_keeps_its_depth_and_its_ends_are_left_out() {
         assert_eq!(run.latencies.moments().count(), 2000 - depth as u64);
         assert!(run.latencies.least() >= Some(100_000) && run.latencies.most() <= Some(101_000));
     }
+}
+
+/// How much of a relation is dirty in the page cache.
+fn dirty_bytes(relation: &Relation) -> u64 {
+    let source = &relation.source;
+    let of = |part: Part| {
+        let file = source.open(part.segment, false).expect("opened");
+        let bytes = source.byte_range(&part);
+        cache::residency(&file, &source.path(part.segment), bytes)
+            .expect("residency")
+            .dirty_bytes
+            .unwrap_or(0)
+    };
+    source.parts(0..source.blocks()).map(of).sum()
+}
+
+/// Writes all blocks again, and syncs none of them.
+fn make_dirty(relation: &Relation) {
+    let source = &relation.source;
+    for part in source.parts(0..source.blocks()) {
+        let file = File::options().write(true).open(source.path(part.segment)).expect("opened");
+        let bytes = source.byte_range(&part);
+        file.write_all_at(&vec![2; (bytes.end - bytes.start) as usize], bytes.start).expect("written");
+    }
+}
+
+#[test]
+fn what_is_dirty_is_written_back_before_the_clock_runs() {
+    // The files of the second are too many to stay open.
+    for relation in [Relation::new(700, 0..700), Relation::of_segments(16, 800, 0..800)] {
+        make_dirty(&relation);
+        let clock = Manual::default();
+        let mut disk = Disk::new(&clock, &|_| 100_000);
+        let mut plan = plan(&relation, 1, Look::Never);
+        // As long as there is something to write back, time passes.
+        let mut ask = || {
+            clock.advance(if dirty_bytes(&relation) > 0 { 1_000_000_000 } else { 0 });
+            None
+        };
+        let limits = Limits { duration: Duration::from_millis(500), ..limits() };
+        let mut queued = Queued::new(&mut disk, 1);
+        let run = run(&mut plan, &mut queued, &limits, &clock, &mut ask, &mut |_| (), None).expect("a run");
+        assert_eq!((run.fetches, run.stop), (relation.source.blocks(), None));
+        assert_eq!(run.elapsed_ns, run.fetches * 100_000);
+        assert!(plan.written_back() > 0);
+        assert_eq!(dirty_bytes(&relation), 0);
+    }
+}
+
+#[test]
+fn a_reason_to_stop_that_comes_up_before_the_clock_runs_ends_the_run() {
+    let relation = Relation::new(700, 0..700);
+    let clock = Manual::default();
+    let mut disk = Disk::new(&clock, &|_| 100_000);
+    let mut plan = plan(&relation, 1, Look::Never);
+    // It is not given twice.
+    let mut reasons = [Stop::LockWaiter].into_iter();
+    let mut ask = || reasons.next();
+    let mut queued = Queued::new(&mut disk, 1);
+    let run = run(&mut plan, &mut queued, &limits(), &clock, &mut ask, &mut |_| (), None).expect("a run");
+    assert_eq!((run.fetches, run.stop), (0, Some(Stop::LockWaiter)));
 }
 
 #[test]

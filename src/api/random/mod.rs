@@ -304,11 +304,13 @@ impl Target<'_> {
         progress: &Progress,
         ask: &mut Ask<'_>,
     ) -> Outcome<(random::Run, Cost)> {
+        let stopped = plan.see_all(&mut || statement::over().or_else(&mut *ask))?;
+        let mut ask = || stopped.or_else(&mut *ask);
         let limits = Limits { shared: statement::left(), ..self.request.limits };
         let witness = Witness::new(account, &self.subject.placement.leaves, &self.subject.roots);
         let mut report = |done| progress.done(done);
         let before = witness.look();
-        let run = random::run(plan, fetcher, &limits, &Monotonic, ask, &mut report, series)?;
+        let run = random::run(plan, fetcher, &limits, &Monotonic, &mut ask, &mut report, series)?;
         let cost = witness.since(&before);
         // What the kernel still reads ahead must not be taken for others' reads by the next path.
         witness.settle();
