@@ -33,7 +33,7 @@ pub struct Residency {
     pub dirty_bytes: Option<u64>,
 }
 
-/// How residency is found on this kernel.
+/// How residency is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
     /// `cachestat(2)`.
@@ -56,11 +56,52 @@ pub fn method() -> Method {
     *METHOD
 }
 
-/// How it is found for this file: cachestat looks at overlayfs's own, empty mapping, mincore at the
-/// file's below.
-fn method_for(file: &File) -> Method {
-    let on_overlay = || fstatfs(file).is_ok_and(|fs| fs.filesystem_type() == OVERLAYFS_SUPER_MAGIC);
-    if method() == Method::Cachestat && on_overlay() { Method::Mincore } else { method() }
+impl Method {
+    /// How residency is found for this file: cachestat looks at overlayfs's own, empty mapping, mincore at the file's
+    /// below.
+    ///
+    /// A network file system asks its server for the answer. Whoever looks at a file often finds this out once.
+    pub fn of(file: &File) -> Self {
+        #[cfg(test)]
+        if let Some(wanted) = decided::count() {
+            return wanted;
+        }
+        if method() == Method::Cachestat && is_on_overlay(file) { Method::Mincore } else { method() }
+    }
+
+    /// Does it tell dirty pages?
+    pub(crate) fn tells_dirty(self) -> bool {
+        self == Method::Cachestat
+    }
+
+    /// What the page cache holds of `bytes` of a file. `path` is only for messages.
+    pub fn residency(self, file: &File, path: &Path, bytes: Range<u64>) -> Result<Residency> {
+        if bytes.is_empty() {
+            return Ok(Residency { cached_bytes: 0, dirty_bytes: Some(0) });
+        }
+        match self {
+            Method::Cachestat => {
+                let counts = cachestat_of(file, path, &bytes)?;
+                Ok(Residency {
+                    cached_bytes: counts.cached * page_size(),
+                    dirty_bytes: Some((counts.dirty + counts.writeback) * page_size()),
+                })
+            }
+            Method::Mincore => Ok(Residency { cached_bytes: mincore(file, path, bytes)?, dirty_bytes: None }),
+        }
+    }
+
+    /// Bytes of a range, which is not empty, that are just being written to the storage; None where that is not told.
+    pub(crate) fn under_way(self, file: &File, path: &Path, bytes: &Range<u64>) -> Result<Option<u64>> {
+        match self {
+            Method::Cachestat => Ok(Some(cachestat_of(file, path, bytes)?.writeback * page_size())),
+            Method::Mincore => Ok(None),
+        }
+    }
+}
+
+fn is_on_overlay(file: &File) -> bool {
+    fstatfs(file).is_ok_and(|fs| fs.filesystem_type() == OVERLAYFS_SUPER_MAGIC)
 }
 
 /// The size of a page of the page cache, in bytes.
@@ -71,34 +112,9 @@ pub fn page_size() -> u64 {
     *SIZE
 }
 
-/// What the page cache holds of `bytes` of a file. `path` is only for messages.
+/// What the page cache holds of `bytes` of a file that is looked at once. `path` is only for messages.
 pub fn residency(file: &File, path: &Path, bytes: Range<u64>) -> Result<Residency> {
-    if bytes.is_empty() {
-        return Ok(Residency { cached_bytes: 0, dirty_bytes: Some(0) });
-    }
-    match counts(file, path, &bytes)? {
-        Some(counts) => Ok(Residency {
-            cached_bytes: counts.cached * page_size(),
-            dirty_bytes: Some((counts.dirty + counts.writeback) * page_size()),
-        }),
-        None => Ok(Residency { cached_bytes: mincore(file, path, bytes)?, dirty_bytes: None }),
-    }
-}
-
-/// Bytes of a range that are just being written to the storage; None without cachestat.
-pub(crate) fn under_way(file: &File, path: &Path, bytes: &Range<u64>) -> Result<Option<u64>> {
-    Ok(counts(file, path, bytes)?.map(|counts| counts.writeback * page_size()))
-}
-
-/// What cachestat counts in a range that is not empty; None where it can't be asked.
-fn counts(file: &File, path: &Path, bytes: &Range<u64>) -> Result<Option<Cachestat>> {
-    if method_for(file) == Method::Mincore {
-        return Ok(None);
-    }
-    let range = CachestatRange { offset: bytes.start, length: bytes.end - bytes.start };
-    cachestat(file.as_raw_fd(), range)
-        .map(Some)
-        .map_err(|e| Error::io_at("query the page cache for", path, bytes.start, e))
+    Method::of(file).residency(file, path, bytes)
 }
 
 /// Writes a file's dirty pages back and drops its clean ones; returns what is still cached.
@@ -108,7 +124,8 @@ pub fn evict(file: &File, path: &Path, ask: &mut Ask<'_>) -> Result<(Residency, 
     // Freshly read pages wait in per-CPU lists where the first attempt may not find them.
     const ATTEMPTS: usize = 3;
     let size = file.metadata().map_err(|e| Error::io("stat", path, e))?.len();
-    let mut left = residency(file, path, 0..size)?;
+    let method = Method::of(file);
+    let mut left = method.residency(file, path, 0..size)?;
     for _ in 0..ATTEMPTS {
         if left.cached_bytes == 0 {
             break;
@@ -120,7 +137,7 @@ pub fn evict(file: &File, path: &Path, ask: &mut Ask<'_>) -> Result<(Residency, 
         }
         posix_fadvise(file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED)
             .map_err(|e| Error::io("drop the cached pages of", path, e))?;
-        left = residency(file, path, 0..size)?;
+        left = method.residency(file, path, 0..size)?;
     }
     Ok((left, None))
 }
@@ -170,7 +187,7 @@ pub fn drop_blocks(source: &Source, blocks: Range<u64>) -> Result<()> {
     Ok(())
 }
 
-/// Writes back what is dirty of these blocks; returns how many bytes that were.
+/// Writes back what is dirty of these blocks, or may be; returns how many bytes that were, as far as the kernel tells.
 pub fn write_back_blocks(
     source: &Source,
     blocks: Range<u64>,
@@ -180,9 +197,9 @@ pub fn write_back_blocks(
     for part in source.parts(blocks) {
         let file = source.open(part.segment, false)?;
         let (path, bytes) = (source.path(part.segment), source.byte_range(&part));
-        let dirty = residency(&file, &path, bytes.clone())?.dirty_bytes.unwrap_or(0);
-        if dirty > 0 {
-            written += dirty;
+        let dirty = residency(&file, &path, bytes.clone())?.dirty_bytes;
+        if dirty != Some(0) {
+            written += dirty.unwrap_or(0);
             if let Some(stop) = writeback::of_relation(&file, &path, bytes, ask)? {
                 return Ok((written, Some(stop)));
             }
@@ -208,6 +225,12 @@ struct Cachestat {
     writeback: u64,
     evicted: u64,
     recently_evicted: u64,
+}
+
+fn cachestat_of(file: &File, path: &Path, bytes: &Range<u64>) -> Result<Cachestat> {
+    let range = CachestatRange { offset: bytes.start, length: bytes.end - bytes.start };
+    cachestat(file.as_raw_fd(), range)
+        .map_err(|e| Error::io_at("query the page cache for", path, bytes.start, e))
 }
 
 fn cachestat(fd: i32, range: CachestatRange) -> nix::Result<Cachestat> {
@@ -236,6 +259,38 @@ fn mincore(file: &File, path: &Path, bytes: Range<u64>) -> Result<u64> {
     unsafe { munmap(mapped, length.get()) }.map_err(failed)?;
     result.map_err(failed)?;
     Ok(pages.iter().filter(|p| *p & 1 == 1).count() as u64 * page)
+}
+
+/// What tests ask of [`Method::of`], each test in a thread of its own.
+#[cfg(test)]
+pub(crate) mod decided {
+    use std::cell::Cell;
+
+    use super::Method;
+
+    thread_local! {
+        static TIMES: Cell<u32> = const { Cell::new(0) };
+        static FORCED: Cell<Option<Method>> = const { Cell::new(None) };
+    }
+
+    /// One more; what it is to be, if a test says so.
+    pub(super) fn count() -> Option<Method> {
+        TIMES.set(TIMES.get() + 1);
+        FORCED.get()
+    }
+
+    /// How often this thread has asked.
+    pub(crate) fn times() -> u32 {
+        TIMES.get()
+    }
+
+    /// Does `work` as a kernel would where all files are looked at so.
+    pub(crate) fn forced<T>(method: Method, work: impl FnOnce() -> T) -> T {
+        FORCED.set(Some(method));
+        let result = work();
+        FORCED.set(None);
+        result
+    }
 }
 
 #[cfg(test)]

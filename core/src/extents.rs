@@ -6,7 +6,8 @@
 //!
 //! `SEEK_HOLE` alone is not enough: once a read has put zero pages of an unwritten extent into the
 //! page cache, the kernel calls it data. So the file system's extent map (`FIEMAP`) is asked too,
-//! where it has one, and an unwritten extent without dirty pages counts as a hole.
+//! where it has one, and an unwritten extent without dirty pages counts as a hole. Where the kernel does not tell dirty pages,
+//! what was reserved is written back before it is asked.
 
 use std::fs::File;
 use std::ops::Range;
@@ -15,7 +16,9 @@ use std::path::Path;
 
 use nix::unistd::{Whence, lseek64};
 
-use crate::{Error, Result, cache};
+use crate::cache::{self, Method};
+use crate::pace::{Ask, Stop};
+use crate::{Error, Result, writeback};
 
 /// The holes of a byte range, in order, not touching each other.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -31,13 +34,29 @@ pub struct Run {
 }
 
 impl Holes {
-    /// The holes of `bytes` of a file. `path` is only for messages.
-    pub fn find(file: &File, path: &Path, bytes: Range<u64>) -> Result<Self> {
-        let mut holes = sought(file, path, bytes.clone())?;
-        for extent in unwritten(file, bytes).unwrap_or_default() {
-            clean_parts(file, path, extent, &mut holes)?;
+    /// The holes of `bytes` of a file, in whose residency one looks by `method`. `path` is only for messages. Err holds a
+    /// reason to stop.
+    pub fn find(
+        file: &File,
+        method: Method,
+        path: &Path,
+        bytes: Range<u64>,
+        ask: &mut Ask<'_>,
+    ) -> Result<std::result::Result<Self, Stop>> {
+        let mut reserved = unwritten(file, bytes.clone()).unwrap_or_default();
+        if !method.tells_dirty() && !reserved.is_empty() {
+            for extent in reserved {
+                if let Some(stop) = writeback::of_relation(file, path, extent, ask)? {
+                    return Ok(Err(stop));
+                }
+            }
+            reserved = unwritten(file, bytes.clone()).unwrap_or_default();
         }
-        Ok(Self::new(holes))
+        let mut holes = sought(file, path, bytes)?;
+        for extent in reserved {
+            clean_parts(file, method, path, extent, &mut holes)?;
+        }
+        Ok(Ok(Self::new(holes)))
     }
 
     /// Is there none?
@@ -123,16 +142,22 @@ impl Holes {
 }
 
 /// The parts of an unwritten extent without dirty pages: those are data that has not reached the device
-/// yet. Found by halving, so a clean extent costs one look. A kernel that does not tell dirty pages has
-/// none here.
-fn clean_parts(file: &File, path: &Path, extent: Range<u64>, clean: &mut Vec<Range<u64>>) -> Result<()> {
+/// yet. Found by halving, so a clean extent costs one look. Where the kernel does not tell dirty pages, they have been
+/// written back.
+fn clean_parts(
+    file: &File,
+    method: Method,
+    path: &Path,
+    extent: Range<u64>,
+    clean: &mut Vec<Range<u64>>,
+) -> Result<()> {
     let page = cache::page_size();
-    match cache::residency(file, path, extent.clone())?.dirty_bytes {
+    match method.residency(file, path, extent.clone())?.dirty_bytes {
         None | Some(0) => clean.push(extent),
         Some(dirty) if dirty < extent.end - extent.start => {
             let middle = extent.start + ((extent.end - extent.start) / 2).div_ceil(page) * page;
-            clean_parts(file, path, extent.start..middle, clean)?;
-            clean_parts(file, path, middle..extent.end, clean)?;
+            clean_parts(file, method, path, extent.start..middle, clean)?;
+            clean_parts(file, method, path, middle..extent.end, clean)?;
         }
         Some(_) => {}
     }
@@ -297,6 +322,11 @@ mod tests {
 
     #[test]
     fn sparse_and_reserved_blocks_are_holes_also_once_cached() {
+        sparse_and_reserved_blocks_are_holes();
+        cache::decided::forced(Method::Mincore, sparse_and_reserved_blocks_are_holes);
+    }
+
+    fn sparse_and_reserved_blocks_are_holes() {
         let file = tempfile::NamedTempFile::new_in(env!("CARGO_MANIFEST_DIR")).expect("a file");
         let (file, path) = (file.as_file(), file.path());
         let size = 64 * BLOCK;
@@ -306,7 +336,10 @@ mod tests {
         let result = unsafe { libc::fallocate(file.as_raw_fd(), 0, 32 * BLOCK as i64, 16 * BLOCK as i64) };
         assert_eq!(result, 0);
         file.sync_all().expect("synced");
-        let count = || Holes::find(file, path, 0..size).expect("holes").whole_blocks(0..size, BLOCK);
+        let count = || {
+            let found = Holes::find(file, Method::of(file), path, 0..size, &mut || None).expect("holes");
+            found.expect("no reason to stop").whole_blocks(0..size, BLOCK)
+        };
         assert_eq!(count(), 56);
         std::io::copy(&mut &*file, &mut std::io::sink()).expect("read");
         assert_eq!(count(), 56);

@@ -348,6 +348,7 @@ mod tests {
     use nix::fcntl::{FcntlArg, fcntl};
 
     use super::*;
+    use crate::cache::Method;
     use crate::extents::Holes;
 
     const BLOCK: usize = 8192;
@@ -450,7 +451,14 @@ mod tests {
         let before = scratch.file().metadata().expect("stat");
         assert_eq!(before.len(), ROOM.size);
         assert!(before.blocks() * 512 >= ROOM.size, "{} sectors", before.blocks());
-        let holes = Holes::find(scratch.file(), directory.path(), all.clone()).expect("holes");
+        let holes = Holes::find(
+            scratch.file(),
+            Method::of(scratch.file()),
+            directory.path(),
+            all.clone(),
+            &mut || None,
+        );
+        let holes = holes.expect("holes").expect("no reason to stop");
         assert!(holes.is_empty(), "{holes:?}");
         let residency = crate::cache::residency(scratch.file(), directory.path(), all).expect("residency");
         assert!(matches!(residency.dirty_bytes, Some(0) | None), "{residency:?}");

@@ -6,7 +6,8 @@
 //! error to each descriptor that was open by then, and to the first one opened later that asks: by fsync, or by
 //! `sync_file_range` with one of its WAIT flags. Had a probe asked, the checkpointer, which opens a file when it syncs it, would
 //! not be told. So a file of a relation is only ever *begun* to be written, which reports nothing, and to wait is to look:
-//! at cachestat, and where that does not tell, by having the extent map synced, which leaves the report where it is.
+//! at cachestat, and where that does not tell (an older kernel, overlayfs), by having the extent map synced, which leaves the
+//! report where it is, but takes the whole file, and can't be interrupted.
 //!
 //! Sources: `fs/sync.c`, `mm/filemap.c` (`file_check_and_advance_wb_err`), `lib/errseq.c`, `fs/ioctl.c` (`fiemap_prep`) of
 //! Linux 6.12; `pg_flush_data` of the server, which begins only, too.
@@ -17,8 +18,9 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::time::Duration;
 
+use crate::cache::Method;
 use crate::pace::{Ask, Stop};
-use crate::{Error, Result, cache, extents};
+use crate::{Error, Result, extents};
 
 /// How much is written back between two looks at the clock.
 pub const STEP: u64 = 8 << 20;
@@ -28,21 +30,22 @@ pub const STEP: u64 = 8 << 20;
 pub fn of_relation(file: &File, path: &Path, bytes: Range<u64>, ask: &mut Ask<'_>) -> Result<Option<Stop>> {
     // What is written already is passed over, also where it has become dirty again meanwhile.
     const ROUNDS: usize = 3;
-    for step in steps(bytes.clone()) {
+    let method = Method::of(file);
+    for step in steps(bytes) {
         for _ in 0..ROUNDS {
             if let Some(stop) = ask() {
                 return Ok(Some(stop));
             }
             flush(file, path, &step, libc::SYNC_FILE_RANGE_WRITE)?;
-            if let Some(stop) = settle(file, path, &step, ask)? {
+            if let Some(stop) = settle(file, method, path, &step, ask)? {
                 return Ok(Some(stop));
             }
-            if cache::residency(file, path, step.clone())?.dirty_bytes.is_none_or(|dirty| dirty == 0) {
+            if method.residency(file, path, step.clone())?.dirty_bytes.is_none_or(|dirty| dirty == 0) {
                 break;
             }
         }
     }
-    if cache::under_way(file, path, &bytes)?.is_none() {
+    if !method.tells_dirty() {
         extents::sync(file, path)?;
     }
     Ok(None)
@@ -61,9 +64,15 @@ pub fn of_scratch(file: &File, path: &Path, bytes: Range<u64>, ask: &mut Ask<'_>
 }
 
 /// Waits while pages of a range are being written, as far as that can be seen.
-fn settle(file: &File, path: &Path, step: &Range<u64>, ask: &mut Ask<'_>) -> Result<Option<Stop>> {
+fn settle(
+    file: &File,
+    method: Method,
+    path: &Path,
+    step: &Range<u64>,
+    ask: &mut Ask<'_>,
+) -> Result<Option<Stop>> {
     const NAP: Duration = Duration::from_micros(500);
-    while cache::under_way(file, path, step)?.is_some_and(|bytes| bytes > 0) {
+    while method.under_way(file, path, step)?.is_some_and(|bytes| bytes > 0) {
         if let Some(stop) = ask() {
             return Ok(Some(stop));
         }
@@ -93,6 +102,7 @@ fn flush(file: &File, path: &Path, step: &Range<u64>, flags: libc::c_uint) -> Re
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cache;
     use std::io::Write;
 
     /// A file of `size` dirty bytes in the crate's own directory, which is on a disk where /tmp may not be.

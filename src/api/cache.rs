@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use io_probe_core::cache::{self, Residency};
+use io_probe_core::cache::{self, Method, Residency};
 use io_probe_core::extents::Holes;
 use io_probe_core::pace::{Ask, Stop};
 use io_probe_core::source::Source;
@@ -70,11 +70,17 @@ fn state(fork: Fork, source: &Source, shared_blks: u64) -> Result<State> {
     let share = |part: u64, whole: u64| (whole > 0).then(|| figure(part as f64 * 100.0 / whole as f64));
     let mut hole_blocks = 0;
     for part in source.parts(0..source.blocks()) {
-        interrupts::check();
         let file = source.open(part.segment, false)?;
         let range = source.byte_range(&part);
-        hole_blocks +=
-            Holes::find(&file, &source.path(part.segment), range.clone())?.whole_blocks(range, block_size);
+        let mut ask = || {
+            interrupts::check();
+            None
+        };
+        ask();
+        let path = source.path(part.segment);
+        if let Ok(holes) = Holes::find(&file, Method::of(&file), &path, range.clone(), &mut ask)? {
+            hole_blocks += holes.whole_blocks(range, block_size);
+        }
     }
     let residency = resident(source)?;
     Ok(State {

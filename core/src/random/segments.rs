@@ -3,10 +3,11 @@
 use std::fs::File;
 use std::sync::Arc;
 
+use crate::cache::{self, Method};
 use crate::extents::Holes;
 use crate::pace::{Ask, Stop};
 use crate::source::{Part, Source};
-use crate::{Result, cache, writeback};
+use crate::{Result, writeback};
 
 /// Files that are kept open. A relation of 1 TB has 1,024, and a server process may have no more
 /// descriptors than that in all.
@@ -32,6 +33,8 @@ struct Open {
     segment: u32,
     last_use: u64,
     file: Arc<File>,
+    /// How one looks for it in the page cache.
+    method: Method,
 }
 
 impl<'a> Segments<'a> {
@@ -49,13 +52,18 @@ impl<'a> Segments<'a> {
     /// The file of a segment.
     #[inline]
     pub(super) fn file(&mut self, segment: u32) -> Result<&Arc<File>> {
+        Ok(&self.open(segment)?.file)
+    }
+
+    #[inline]
+    fn open(&mut self, segment: u32) -> Result<&Open> {
         self.uses += 1;
         let index = match self.open.iter().position(|open| open.segment == segment) {
             Some(index) => index,
             None => self.add(segment)?,
         };
         self.open[index].last_use = self.uses;
-        Ok(&self.open[index].file)
+        Ok(&self.open[index])
     }
 
     #[cold]
@@ -70,7 +78,8 @@ impl<'a> Segments<'a> {
                 opened => break Arc::new(opened?),
             }
         };
-        self.open.push(Open { segment, last_use: self.uses, file });
+        let method = Method::of(&file);
+        self.open.push(Open { segment, last_use: self.uses, file, method });
         Ok(self.open.len() - 1)
     }
 
@@ -106,29 +115,33 @@ impl<'a> Segments<'a> {
     }
 
     /// Looks a segment's holes up, which takes some ten microseconds. Where reads are to go past the page cache and
-    /// something of it is dirty there, each would wait until that is written back, so it is done before, if the
-    /// caller `may_wait`; else the segment stays unseen, as it does when there is a reason to stop.
+    /// something of it is dirty there, or may be, each would wait until that is written back, so it is done before, if the
+    /// caller `may_wait`; else the segment stays unseen, as it does when there is a reason to stop, which is returned.
     #[cold]
     pub(super) fn see(&mut self, segment: u32, may_wait: bool, ask: &mut Ask<'_>) -> Result<Option<Stop>> {
         let path = self.source.path(segment);
         let blocks = self.source.blocks_of(segment);
         let bytes = 0..(blocks.end - blocks.start) * u64::from(self.source.block_size());
         let direct = self.direct;
-        let file = Arc::clone(self.file(segment)?);
+        let open = self.open(segment)?;
+        let (file, method) = (Arc::clone(&open.file), open.method);
+        // Whoever may not wait has one to stop at once.
+        let mut ask = || if may_wait { ask() } else { Some(Stop::Duration) };
         if direct {
             let dirty =
-                cache::residency(&file, &path, bytes.clone()).ok().and_then(|found| found.dirty_bytes);
-            if let Some(dirty) = dirty.filter(|&dirty| dirty > 0) {
-                if !may_wait {
-                    return Ok(None);
-                }
-                if let Some(stop) = writeback::of_relation(&file, &path, bytes.clone(), ask)? {
+                method.residency(&file, &path, bytes.clone()).ok().and_then(|found| found.dirty_bytes);
+            // Where that is not told, all was written back before the run.
+            if dirty != Some(0) && (may_wait || dirty.is_some()) {
+                if let Some(stop) = writeback::of_relation(&file, &path, bytes.clone(), &mut ask)? {
                     return Ok(Some(stop));
                 }
-                self.written_back += dirty;
+                self.written_back += dirty.unwrap_or(0);
             }
         }
-        let mut holes = Holes::find(&file, &path, bytes)?;
+        let mut holes = match Holes::find(&file, method, &path, bytes, &mut ask)? {
+            Ok(holes) => holes,
+            Err(stop) => return Ok(Some(stop)),
+        };
         if let Some(without_data) = self.without_data {
             holes = without_data(&Part { segment, blocks }, holes);
         }
@@ -143,10 +156,13 @@ impl<'a> Segments<'a> {
     pub(super) fn cached_bytes(&mut self, block: u64) -> Result<Option<u64>> {
         let source = self.source;
         let start = source.offset(block);
-        let file = self.file(source.segment(block))?;
+        let open = self.open(source.segment(block))?;
         // The path is only for the message, which nobody sees.
-        let found =
-            cache::residency(file, std::path::Path::new(""), start..start + u64::from(source.block_size()));
+        let found = open.method.residency(
+            &open.file,
+            std::path::Path::new(""),
+            start..start + u64::from(source.block_size()),
+        );
         Ok(found.ok().map(|found| found.cached_bytes))
     }
 

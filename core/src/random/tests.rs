@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::*;
-use crate::cache;
+use crate::cache::{self, Method};
 use crate::clock::{Manual, Monotonic};
 use crate::engine::{self, Completion, Engine, Kind};
 use crate::order::Permutation;
@@ -135,6 +135,7 @@ fn what_is_dirty_is_written_back_before_the_clock_runs() {
     // The files of the second are too many to stay open.
     for relation in [Relation::new(700, 0..700), Relation::of_segments(16, 800, 0..800)] {
         make_dirty(&relation);
+        let dirty = dirty_bytes(&relation);
         let clock = Manual::default();
         let mut disk = Disk::new(&clock, &|_| 100_000);
         let mut plan = plan(&relation, 1, Look::Never);
@@ -148,7 +149,18 @@ fn what_is_dirty_is_written_back_before_the_clock_runs() {
         let run = run(&mut plan, &mut queued, &limits, &clock, &mut ask, &mut |_| (), None).expect("a run");
         assert_eq!((run.fetches, run.stop), (relation.source.blocks(), None));
         assert_eq!(run.elapsed_ns, run.fetches * 100_000);
-        assert!(plan.written_back() > 0);
+        assert_eq!(plan.written_back() > 0, dirty > 0);
+        assert_eq!(dirty_bytes(&relation), 0);
+    }
+}
+
+#[test]
+fn what_may_be_dirty_is_written_back_where_the_kernel_does_not_tell() {
+    for relation in [Relation::new(700, 0..700), Relation::of_segments(16, 800, 0..800)] {
+        make_dirty(&relation);
+        let mut plan = plan(&relation, 1, Look::Never);
+        let stop = cache::decided::forced(Method::Mincore, || plan.see_all(&mut || None));
+        assert_eq!(stop.expect("seen"), None);
         assert_eq!(dirty_bytes(&relation), 0);
     }
 }
@@ -468,6 +480,18 @@ fn the_page_cache_is_told_from_the_device_block_by_block() {
         // The kernel reads ahead around a miss, if at all, so that some more may be found.
         assert!(run.tiers.device > 0 && run.tiers.os + run.tiers.device == 700, "{:?}", run.tiers);
     }
+}
+
+#[test]
+fn how_to_look_into_the_page_cache_is_decided_once_a_file() {
+    let relation = Relation::new(700, 0..700);
+    let mut engine = engine::open(Some(Kind::Threads), 8, BLOCK as usize).expect("threads").engine;
+    let before = cache::decided::times();
+    let mut plan = plan(&relation, 1, Look::Each);
+    let mut queued = Queued::new(engine.as_mut(), 8);
+    let run = run(&mut plan, &mut queued, &limits(), &Monotonic, &mut || None, &mut |_| (), None);
+    assert_eq!(run.expect("a run").fetches, 700);
+    assert_eq!(cache::decided::times() - before, 3);
 }
 
 #[test]

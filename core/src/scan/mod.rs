@@ -26,12 +26,13 @@ pub(crate) use buffered::read_block;
 pub use direct::Direct;
 pub use meter::Meter;
 
+use crate::Result;
+use crate::cache::Method;
 use crate::clock::Clock;
 use crate::extents::Holes;
 use crate::pace::{Ask, Limits, Stop, Tail};
 use crate::source::{Part, Source};
 use crate::stats::{self, Interval, Slice};
-use crate::{Result, cache};
 use throttle::Throttle;
 
 /// One way to read blocks in order.
@@ -113,9 +114,17 @@ pub fn scan<'a>(
         let path = source.path(part.segment);
         let bytes = source.byte_range(&part);
         let file = source.open(part.segment, false)?;
-        let holes = Holes::find(&file, &path, bytes.clone())?;
+        let method = Method::of(&file);
+        let found = Holes::find(&file, method, &path, bytes.clone(), &mut || meter.pace.poll())?;
+        let holes = match found {
+            Ok(holes) => holes,
+            Err(stop) => {
+                meter.stop = Some(stop);
+                break;
+            }
+        };
         let left = budget.min(most.saturating_sub(meter.slices.total().work)).saturating_mul(block_size);
-        let cached = CachedSpans::count(&file, &path, bytes.clone(), &holes, left);
+        let cached = CachedSpans::count(&file, method, &path, bytes.clone(), &holes, left);
         let holes = reader.without_data(&part, holes);
         drop(file);
 
@@ -216,8 +225,15 @@ impl CachedSpans {
     const SPAN: u64 = 1 << 20;
 
     /// As far as so many bytes of `data` go, which are all that may be read. None where the kernel does not tell.
-    fn count(file: &File, path: &Path, bytes: Range<u64>, holes: &Holes, mut data: u64) -> Option<Self> {
-        let resident = |range| Some(cache::residency(file, path, range).ok()?.cached_bytes);
+    fn count(
+        file: &File,
+        method: Method,
+        path: &Path,
+        bytes: Range<u64>,
+        holes: &Holes,
+        mut data: u64,
+    ) -> Option<Self> {
+        let resident = |range| Some(method.residency(file, path, range).ok()?.cached_bytes);
         let mut cached = Vec::new();
         let mut at = bytes.start;
         while at < bytes.end && data > 0 {
@@ -245,6 +261,7 @@ impl CachedSpans {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cache;
     use crate::clock::{Manual, Monotonic};
     use crate::engine::{self, Kind};
     use crate::pace::BoundOf;
@@ -353,9 +370,11 @@ mod tests {
         let relation = Relation::of_segments(2048, 2048, 1024..2048);
         let file = relation.source.open(0, false).expect("opened");
         let path = relation.source.path(0);
-        let holes = Holes::find(&file, &path, 0..16 * MIB).expect("holes");
+        let method = Method::of(&file);
+        let found = Holes::find(&file, method, &path, 0..16 * MIB, &mut || None).expect("holes");
+        let holes = found.expect("nobody stops it");
         for (data, spans) in [(0, 0), (1, 9), (MIB, 9), (MIB + 1, 10), (8 * MIB, 16), (u64::MAX, 16)] {
-            let count = CachedSpans::count(&file, &path, 0..16 * MIB, &holes, data).expect("a count");
+            let count = CachedSpans::count(&file, method, &path, 0..16 * MIB, &holes, data).expect("a count");
             assert_eq!(count.cached.len(), spans, "{data}");
         }
         // All that is read is counted, whatever ends it.
@@ -454,6 +473,9 @@ mod tests {
         assert_eq!((cold.blocks, cold.cached_bytes), (0..600, Some(0)));
         let warm = run(&mut Buffered::new(&relation.source));
         assert_eq!((warm.blocks, warm.cached_bytes), (0..600, Some(600 * BLOCK)));
+        let before = cache::decided::times();
+        run(&mut Buffered::new(&relation.source));
+        assert_eq!(cache::decided::times() - before, 3, "decided once a file");
     }
 
     #[test]

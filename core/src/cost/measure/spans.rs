@@ -7,11 +7,12 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use super::Run;
+use crate::Result;
+use crate::cache::{self, Method};
 use crate::extents::Holes;
 use crate::order::Permutation;
 use crate::pace::{Ask, Stop};
 use crate::source::Source;
-use crate::{Result, cache};
 
 /// A stretch that was emptied counts as cold if no more of it than this share is cached: what is left behind at its edges.
 const NEARLY_COLD: f64 = 0.01;
@@ -152,9 +153,13 @@ impl<'a> Spans<'a> {
                 self.passed_over.buffered += 1;
                 continue;
             }
-            if self.has_holes(&range)? {
-                self.passed_over.holes += 1;
-                continue;
+            match self.has_holes(&range, ask)? {
+                Ok(true) => {
+                    self.passed_over.holes += 1;
+                    continue;
+                }
+                Ok(false) => {}
+                Err(stop) => return Ok(State::Stopped(stop)),
             }
             match self.make_cold(&range, self.ours.contains(&range.start), ask)? {
                 Ok(Some(cached)) => {
@@ -202,8 +207,10 @@ impl<'a> Spans<'a> {
                 if let Some(stop) = ask() {
                     return Ok(Err(stop));
                 }
-                if self.has_holes(&around)? {
-                    continue;
+                match self.has_holes(&around, ask)? {
+                    Ok(true) => continue,
+                    Ok(false) => {}
+                    Err(stop) => return Ok(Err(stop)),
                 }
                 match self.make_cold(&around, false, ask)? {
                     Ok(Some(cached)) => {
@@ -283,15 +290,18 @@ impl<'a> Spans<'a> {
         Ok(cache::cached_bytes(self.source, range.clone())? as f64 / bytes.max(1) as f64)
     }
 
-    fn has_holes(&self, range: &Range<u64>) -> Result<bool> {
+    /// Err holds a reason to stop.
+    fn has_holes(&self, range: &Range<u64>, ask: &mut Ask<'_>) -> Result<std::result::Result<bool, Stop>> {
         for part in self.source.parts(range.clone()) {
             let file = self.source.open(part.segment, false)?;
-            let holes = Holes::find(&file, &self.source.path(part.segment), self.source.byte_range(&part))?;
-            if !holes.is_empty() {
-                return Ok(true);
+            let (path, bytes) = (self.source.path(part.segment), self.source.byte_range(&part));
+            match Holes::find(&file, Method::of(&file), &path, bytes, ask)? {
+                Ok(holes) if holes.is_empty() => {}
+                Ok(_) => return Ok(Ok(true)),
+                Err(stop) => return Ok(Err(stop)),
             }
         }
-        Ok(false)
+        Ok(Ok(false))
     }
 }
 
