@@ -4,7 +4,7 @@
 //! to be fetched from the storage layer: exact for its own reads, buffered or direct, by system call
 //! or io_uring; readahead counts with whoever triggered it. Reads that another process issues on its
 //! behalf are in that process's account. File systems that fetch without the block layer (FUSE,
-//! some network file systems) may count nothing.
+//! some network file systems) may count nothing. ZFS counts what it finds in its own cache as well (`zfs_read`).
 
 use std::fs;
 use std::path::PathBuf;
@@ -16,6 +16,8 @@ pub enum Account {
     Own,
     /// This process and others that read for it.
     With(Vec<i32>),
+    /// Nobody's: the file system counts hits in a cache of its own, too.
+    Unknown,
 }
 
 impl Account {
@@ -23,6 +25,7 @@ impl Account {
     pub fn read_bytes(&self) -> Option<u64> {
         let own = read_bytes_of("self")?;
         match self {
+            Account::Unknown => None,
             Account::Own => Some(own),
             Account::With(pids) => {
                 pids.iter().try_fold(own, |sum, pid| Some(sum + read_bytes_of(&pid.to_string())?))

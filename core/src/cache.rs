@@ -1,7 +1,8 @@
 //! What the OS page cache holds of a file, and making it let go.
 //!
 //! Residency comes from `cachestat(2)` (Linux 6.5), on older kernels and on overlayfs from
-//! `mincore(2)` over a mapping, which does not tell dirty pages. Both look without touching: nothing is read in.
+//! `mincore(2)` over a mapping, which does not tell dirty pages. Both look without touching: nothing is read in. ZFS keeps what
+//! it has read in a cache of its own, of which neither tells: there nothing is known.
 //!
 //! Eviction is a request, not a command. `POSIX_FADV_DONTNEED` skips dirty pages, so the file is
 //! written back first, in pieces that can be interrupted; it skips folios that only partly lie in
@@ -17,7 +18,7 @@ use std::sync::LazyLock;
 
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
-use nix::sys::statfs::{OVERLAYFS_SUPER_MAGIC, fstatfs};
+use nix::sys::statfs::{FsType, OVERLAYFS_SUPER_MAGIC, fstatfs};
 use nix::unistd::{SysconfVar, sysconf};
 
 use crate::pace::{Ask, Stop};
@@ -40,7 +41,12 @@ pub enum Method {
     Cachestat,
     /// `mincore(2)`.
     Mincore,
+    /// It is not: the file system keeps a cache of its own.
+    Unknown,
 }
+
+/// Why it is not.
+pub const OWN_CACHE: &str = "ZFS reads through a cache of its own, and does not tell what comes from there";
 
 static METHOD: LazyLock<Method> = LazyLock::new(|| {
     let probe = CachestatRange { offset: 0, length: 0 };
@@ -50,6 +56,9 @@ static METHOD: LazyLock<Method> = LazyLock::new(|| {
         _ => Method::Mincore,
     }
 });
+
+/// Of OpenZFS, which is not part of the kernel (`include/sys/fs/zfs.h`).
+const ZFS_SUPER_MAGIC: FsType = FsType(0x2fc1_2fc1);
 
 /// How residency is found on this kernel.
 pub fn method() -> Method {
@@ -66,7 +75,16 @@ impl Method {
         if let Some(wanted) = decided::count() {
             return wanted;
         }
-        if method() == Method::Cachestat && is_on_overlay(file) { Method::Mincore } else { method() }
+        fstatfs(file).map_or(method(), |fs| Method::on(fs.filesystem_type(), method()))
+    }
+
+    /// How it is found on this type of file system, where the kernel has `method`.
+    fn on(file_system: FsType, method: Method) -> Self {
+        match file_system {
+            OVERLAYFS_SUPER_MAGIC => Method::Mincore,
+            ZFS_SUPER_MAGIC => Method::Unknown,
+            _ => method,
+        }
     }
 
     /// Does it tell dirty pages?
@@ -88,6 +106,9 @@ impl Method {
                 })
             }
             Method::Mincore => Ok(Residency { cached_bytes: mincore(file, path, bytes)?, dirty_bytes: None }),
+            Method::Unknown => {
+                Err(Error::Unsupported { what: "a look at the OS cache", why: OWN_CACHE.to_owned() })
+            }
         }
     }
 
@@ -98,6 +119,11 @@ impl Method {
             Method::Mincore => Ok(None),
         }
     }
+}
+
+/// Does the file system of this directory keep a cache of its own?
+pub fn is_own_at(directory: &Path) -> bool {
+    File::open(directory).is_ok_and(|directory| Method::of(&directory) == Method::Unknown)
 }
 
 fn is_on_overlay(file: &File) -> bool {
@@ -303,6 +329,20 @@ mod tests {
         let mut file = tempfile::NamedTempFile::new_in(env!("CARGO_MANIFEST_DIR")).expect("a file");
         file.write_all(&vec![7u8; size]).expect("written");
         (file, 0..size as u64)
+    }
+
+    #[test]
+    fn where_the_file_system_has_a_cache_of_its_own_nothing_is_known() {
+        assert_eq!(Method::on(ZFS_SUPER_MAGIC, Method::Cachestat), Method::Unknown);
+        assert_eq!(Method::on(OVERLAYFS_SUPER_MAGIC, Method::Cachestat), Method::Mincore);
+        assert_eq!(Method::on(FsType(0xef53), Method::Cachestat), Method::Cachestat);
+        let (file, all) = file(1 << 20);
+        let unknown = |found| matches!(found, Err(Error::Unsupported { .. }));
+        let (file, path) = (file.as_file(), file.path());
+        decided::forced(Method::Unknown, || {
+            assert!(unknown(residency(file, path, all).map(|_| ())));
+            assert!(unknown(evict(file, path, &mut || None).map(|_| ())));
+        });
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
+use crate::cache::{Method, OWN_CACHE};
 use crate::{Error, Result};
 
 /// What almost every file system is content with, where the kernel does not tell.
@@ -12,6 +13,9 @@ const UNKNOWN_ALIGNMENT: u64 = 4096;
 
 /// Can requests of `block_size` bytes be made on this file, which is open with O_DIRECT?
 pub(crate) fn check(file: &File, block_size: u32) -> Result<()> {
+    if Method::of(file) == Method::Unknown {
+        return Err(Error::Unsupported { what: "O_DIRECT", why: OWN_CACHE.to_owned() });
+    }
     match alignment(file).unwrap_or(UNKNOWN_ALIGNMENT) {
         // The open succeeds, and reads go through the page cache: ext4 with data=journal does so.
         0 => {
@@ -46,9 +50,11 @@ fn alignment(file: &File) -> Option<u64> {
     told.then_some(u64::from(found.stx_dio_offset_align))
 }
 
-/// The same of the first regular file found below `directory`, at most three levels down.
+/// The same of the first regular file found below `directory`, at most three levels down. 0, too, where what is read so may
+/// come from a cache.
 pub fn alignment_below(directory: &Path) -> Option<u64> {
-    alignment(&File::open(first_file(directory, 3)?).ok()?)
+    let file = File::open(first_file(directory, 3)?).ok()?;
+    if Method::of(&file) == Method::Unknown { Some(0) } else { alignment(&file) }
 }
 
 fn first_file(directory: &Path, levels: u32) -> Option<PathBuf> {

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use io_probe_core::Error as CoreError;
 use io_probe_core::cache::{self, Method, Residency};
 use io_probe_core::extents::Holes;
 use io_probe_core::pace::{Ask, Stop};
@@ -35,7 +36,7 @@ struct State {
     blks_total: u64,
     shared_blks: u64,
     shared_pct: Option<f64>,
-    os_cached_bytes: u64,
+    os_cached_bytes: Option<u64>,
     os_cached_pct: Option<f64>,
     os_dirty_bytes: Option<u64>,
     hole_bytes: u64,
@@ -82,21 +83,27 @@ fn state(fork: Fork, source: &Source, shared_blks: u64) -> Result<State> {
             hole_blocks += holes.whole_blocks(range, block_size);
         }
     }
-    let residency = resident(source)?;
+    let residency = match resident(source) {
+        Ok(residency) => Some(residency),
+        // There is one of the file system's own.
+        Err(CoreError::Unsupported { .. }) => None,
+        Err(error) => return Err(error.into()),
+    };
+    let cached_bytes = residency.map(|residency| residency.cached_bytes);
     Ok(State {
         fork: fork.name(),
         blks_total: source.blocks(),
         shared_blks,
         shared_pct: share(shared_blks, source.blocks()),
-        os_cached_bytes: residency.cached_bytes,
-        os_cached_pct: share(residency.cached_bytes, bytes),
-        os_dirty_bytes: residency.dirty_bytes,
+        os_cached_bytes: cached_bytes,
+        os_cached_pct: cached_bytes.and_then(|cached| share(cached, bytes)),
+        os_dirty_bytes: residency.and_then(|residency| residency.dirty_bytes),
         hole_bytes: hole_blocks * block_size,
     })
 }
 
 /// What the OS page cache holds of a fork.
-fn resident(source: &Source) -> Result<Residency> {
+fn resident(source: &Source) -> io_probe_core::Result<Residency> {
     let mut sum = Residency { cached_bytes: 0, dirty_bytes: Some(0) };
     for part in source.parts(0..source.blocks()) {
         interrupts::check();

@@ -54,7 +54,7 @@ impl Item {
 fn kernel() -> Vec<Item> {
     let residency = match cache::method() {
         Method::Cachestat => Item::ok("OS cache residency", "cachestat"),
-        Method::Mincore => Item::missing(
+        Method::Mincore | Method::Unknown => Item::missing(
             "OS cache residency",
             "mincore, which does not tell dirty pages",
             "Linux 6.5 or later has cachestat; a container's seccomp profile may refuse it.",

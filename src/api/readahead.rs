@@ -17,7 +17,7 @@ use serde::Serialize;
 use super::arguments::{self, figure};
 use super::cache::check_may_evict;
 use super::options::Options;
-use super::subject::{DIRECT_PCT, DeviceFigures, Identity, NOT_DIRECT, Subject, Verdict};
+use super::subject::{DIRECT_PCT, DeviceFigures, Failure, Identity, NOT_DIRECT, Subject, Verdict};
 use crate::error::{Error, Result};
 use crate::pg::interrupts;
 use crate::pg::json::JsonbText;
@@ -177,6 +177,8 @@ impl CurveOf<'_> {
             [kernel].into_iter().chain(emulated.iter().map(|w| blank(Some(*w), "emulated"))).collect();
         if let Some(stop) = statement::over() {
             rows.iter_mut().for_each(|row| row.verdict.not_begun(stop));
+        } else if let Err(Failure::Unsupported(why)) = subject.reads_of_device() {
+            rows.iter_mut().for_each(|row| row.verdict.refuse(why.clone()));
         } else if let Some(in_force) = in_force {
             self.measure(in_force, &emulated, &mut rows, progress)?;
         } else {

@@ -1,6 +1,8 @@
 //! What every probe of a relation shares: the relation and the device below it, the loop over the paths, and the
 //! parts of a row that say whether to trust it, what the device saw, and whose figures these are.
 
+use io_probe_core::account::Account;
+use io_probe_core::cache;
 use io_probe_core::device::{self, Leaf, Placement, Roots};
 use io_probe_core::engine::{self, Opened};
 use io_probe_core::pace::{Ask, Stop};
@@ -24,6 +26,8 @@ pub(super) struct Subject {
     pub(super) source: Source,
     pub(super) placement: Placement,
     pub(super) roots: Roots,
+    /// Does the file system keep a cache of its own, of which nobody can tell what comes from there?
+    has_own_cache: bool,
 }
 
 impl Subject {
@@ -35,7 +39,18 @@ impl Subject {
         })?;
         let roots = Roots::default();
         let placement = device::locate(&relation.directory(), &roots);
-        Ok(Self { relation, source, placement, roots })
+        let has_own_cache = cache::is_own_at(&relation.directory());
+        Ok(Self { relation, source, placement, roots, has_own_cache })
+    }
+
+    /// Refuses what takes reads of which it is known that they come from the device.
+    pub(super) fn reads_of_device(&self) -> Outcome<()> {
+        if self.has_own_cache { Err(Failure::Unsupported(cache::OWN_CACHE.to_owned())) } else { Ok(()) }
+    }
+
+    /// This account, if it tells what came from the device.
+    pub(super) fn account(&self, account: Account) -> Account {
+        if self.has_own_cache { Account::Unknown } else { account }
     }
 
     /// Refuses if others keep its device busier than the cap on that allows.
@@ -56,7 +71,8 @@ impl Subject {
         Ok(engine::open(wanted, depth as usize, request as usize)?)
     }
 
-    /// Makes the caches let go of `blocks`, within what is left of the statement's time.
+    /// Makes the caches let go of `blocks`, within what is left of the statement's time. Not of one of the file system's
+    /// own, see [`Subject::reads_of_device`].
     pub(super) fn evict(&self, blocks: std::ops::Range<u64>, ask: &mut Ask<'_>) -> Result<Option<Stop>> {
         let mut ask = || statement::over().or_else(&mut *ask);
         evict(&self.relation, &self.source, blocks, &mut ask)

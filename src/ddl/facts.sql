@@ -147,7 +147,7 @@ COMMENT ON COLUMN io_probe_cache_row.fork IS 'main (the data), fsm, vm or init';
 COMMENT ON COLUMN io_probe_cache_row.blks_total IS 'Blocks of the fork';
 COMMENT ON COLUMN io_probe_cache_row.shared_blks IS 'Blocks in shared buffers (in the session''s own for a temporary table)';
 COMMENT ON COLUMN io_probe_cache_row.shared_pct IS 'The same in percent of blks_total; NULL for an empty fork';
-COMMENT ON COLUMN io_probe_cache_row.os_cached_bytes IS 'Bytes in the OS page cache';
+COMMENT ON COLUMN io_probe_cache_row.os_cached_bytes IS 'Bytes in the OS page cache; NULL on ZFS, which keeps a cache of its own';
 COMMENT ON COLUMN io_probe_cache_row.os_cached_pct IS 'The same in percent of the fork''s bytes; NULL for an empty fork';
 COMMENT ON COLUMN io_probe_cache_row.os_dirty_bytes IS 'Bytes in the OS page cache that are not on storage yet; NULL before Linux 6.5';
 COMMENT ON COLUMN io_probe_cache_row.hole_bytes IS 'Bytes in blocks that were never written to the file: the device has nothing to read for them';

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::*;
+use crate::Error;
 use crate::cache::{self, Method};
 use crate::clock::{Manual, Monotonic};
 use crate::engine::{self, Completion, Engine, Kind};
@@ -492,6 +493,21 @@ fn how_to_look_into_the_page_cache_is_decided_once_a_file() {
     let run = run(&mut plan, &mut queued, &limits(), &Monotonic, &mut || None, &mut |_| (), None);
     assert_eq!(run.expect("a run").fetches, 700);
     assert_eq!(cache::decided::times() - before, 3);
+}
+
+#[test]
+fn where_the_file_system_has_a_cache_of_its_own_no_tier_is_known() {
+    let relation = Relation::new(700, 0..700);
+    let fetch = |look| {
+        let mut engine = engine::open(None, 1, BLOCK as usize).expect("pread").engine;
+        let (mut plan, mut queued) = (plan(&relation, 1, look), Queued::new(engine.as_mut(), 1));
+        cache::decided::forced(Method::Unknown, || {
+            run(&mut plan, &mut queued, &limits(), &Monotonic, &mut || None, &mut |_| (), None)
+        })
+    };
+    let run = fetch(Look::for_depth(1)).expect("a run");
+    assert_eq!((run.fetches, run.unknown, run.tiers), (700, 700, Tiers::default()));
+    assert!(matches!(fetch(Look::Never), Err(Error::Unsupported { what: "O_DIRECT", .. })));
 }
 
 #[test]

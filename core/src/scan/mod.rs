@@ -479,6 +479,21 @@ mod tests {
     }
 
     #[test]
+    fn where_the_file_system_has_a_cache_of_its_own_nothing_is_known_of_it() {
+        let relation = Relation::new(300, 0..300);
+        let scan = |reader: &mut dyn Reader| {
+            cache::decided::forced(cache::Method::Unknown, || {
+                scan(&relation.source, 0..300, reader, &LIMITS, &Monotonic, &mut || None, &mut |_| ())
+            })
+        };
+        let buffered = scan(&mut Buffered::new(&relation.source)).expect("scanned");
+        assert_eq!((buffered.blocks, buffered.cached_bytes), (0..300, None));
+        let mut engine = engine::open(Some(Kind::Threads), 4, 64 << 10).expect("threads").engine;
+        let direct = scan(&mut Direct::new(&relation.source, engine.as_mut(), 4, 8));
+        assert!(matches!(direct, Err(crate::Error::Unsupported { what: "O_DIRECT", .. })), "{direct:?}");
+    }
+
+    #[test]
     fn a_truncated_segment_is_an_error_with_its_offset() {
         let relation = Relation::new(256, 0..256);
         let file = std::fs::OpenOptions::new().write(true).open(relation.source.path(0)).expect("opened");

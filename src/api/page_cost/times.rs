@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use io_probe_core::account::Account;
+use io_probe_core::cache;
 use io_probe_core::clock::Monotonic;
 use io_probe_core::cost::measure::{self, Measured, NotCold, Run};
 use io_probe_core::cost::tuple;
@@ -155,6 +156,7 @@ fn explain(row: &mut Row, measured: &Measured, subject: &Subject, fixed: Option<
     if row.has_no_time() {
         let why = match () {
             () if subject.source.blocks() == 0 => "the relation is empty",
+            () if measured.not_cold == Some(NotCold::Unknown) => cache::OWN_CACHE,
             () if from_device => match measured.not_cold {
                 Some(NotCold::Cached) => {
                     "no stretch of the relation is without pages in the OS cache: with cold => true it may be evicted"
@@ -163,7 +165,7 @@ fn explain(row: &mut Row, measured: &Measured, subject: &Subject, fixed: Option<
                     "no stretch of the relation is without many pages in shared buffers: take a larger one"
                 }
                 Some(NotCold::Holes) => "the relation's blocks were never written to its files (holes)",
-                None => "not enough turns",
+                Some(NotCold::Unknown) | None => "not enough turns",
             },
             () if server::reads_direct() && row.is_from_os() => "the server reads past the OS cache",
             () => "not enough turns",

@@ -150,6 +150,7 @@ impl Request {
                 progress.path(path.name(), blocks);
                 let mut emptied = None;
                 if self.cold {
+                    subject.reads_of_device()?;
                     if let Some(stop) = subject.evict(0..blocks, ask)? {
                         row.as_mut().not_begun(stop);
                         return Ok(Some(stop));
@@ -307,6 +308,7 @@ impl Target<'_> {
         let stopped = plan.see_all(&mut || statement::over().or_else(&mut *ask))?;
         let mut ask = || stopped.or_else(&mut *ask);
         let limits = Limits { shared: statement::left(), ..self.request.limits };
+        let account = self.subject.account(account);
         let witness = Witness::new(account, &self.subject.placement.leaves, &self.subject.roots);
         let mut report = |done| progress.done(done);
         let before = witness.look();

@@ -3,7 +3,7 @@
 use io_probe_core::device::{self, Placement, Roots};
 use pgrx::pg_sys;
 
-use crate::api::subject::Subject;
+use crate::api::subject::{Failure, Subject};
 use crate::error::Result;
 use crate::pg::catalog::{self, UserTable};
 use crate::pg::interrupts;
@@ -28,7 +28,7 @@ pub(super) struct Candidate {
 pub(super) enum Opened {
     /// It can be.
     Ready(Box<Subject>),
-    /// Its device is left alone, for this reason.
+    /// Its device is left alone, for this reason, or can't be told from a cache.
     Refused(String),
     /// It is not there for us any more.
     Gone,
@@ -131,6 +131,9 @@ impl Place {
             Err(_) if self.named.is_none() => return Ok(Opened::Gone),
             Err(error) => return Err(error),
         };
+        if let Err(Failure::Unsupported(why)) = subject.reads_of_device() {
+            return Ok(Opened::Refused(format!("not measured: {why}")));
+        }
         match subject.admitted() {
             Ok(subject) => Ok(Opened::Ready(Box::new(subject))),
             Err(refusal) if self.named.is_none() => Ok(Opened::Refused(refusal.to_string())),

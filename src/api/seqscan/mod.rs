@@ -113,6 +113,9 @@ impl Request {
             |row, index, path, progress, ask| {
                 let blocks = target.stripe(index);
                 progress.path(path.name(), blocks.end - blocks.start);
+                if self.cold {
+                    subject.reads_of_device()?;
+                }
                 if self.cold
                     && let Some(stop) = subject.evict(target.within_budget(&blocks), ask)?
                 {
@@ -266,6 +269,7 @@ impl Target<'_> {
         ask: &mut Ask<'_>,
     ) -> Outcome<(Scan, Cost)> {
         let limits = Limits { shared: statement::left(), ..self.request.limits };
+        let account = self.subject.account(account);
         let witness = Witness::new(account, &self.subject.placement.leaves, &self.subject.roots);
         let mut report = |done| progress.done(done);
         let before = witness.look();

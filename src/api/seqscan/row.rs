@@ -129,7 +129,7 @@ impl Row {
             Path::Direct => fetched.map(|fetched| Tiers::of_direct(reads, fetched)),
             Path::Os | Path::Server => {
                 let past_cache = path == Path::Server && server::reads_direct();
-                let cached = if past_cache { Some(0) } else { self.os_blks_cached };
+                let cached = self.os_blks_cached.map(|cached| if past_cache { 0 } else { cached });
                 Tiers::of_buffered(Evidence { hits, reads, cached, fetched })
             }
         };

@@ -58,6 +58,8 @@ pub enum NotCold {
     Buffered,
     /// Each has blocks that were never written to the file.
     Holes,
+    /// Nobody can tell, see [`cache::OWN_CACHE`].
+    Unknown,
 }
 
 /// How many stretches were passed over, and why.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::turns::{LEAST_SPARSE_TURNS, SPAN};
 use super::*;
+use crate::cache::{self, Method};
 use crate::clock::Manual;
 use crate::source::fixture::{BLOCK, Relation};
 use crate::stats::MIN_SLICES;
@@ -244,6 +245,16 @@ fn what_is_cached_is_evicted_only_with_leave() {
     assert_eq!(evicted.not_cold, None);
     assert_near(&evicted.device_sequential, made_up::SEQUENTIAL, "device, in order");
     assert_near(&evicted.device_random, made_up::RANDOM, "device, at random");
+}
+
+#[test]
+fn where_nobody_can_tell_a_cache_from_the_device_nothing_is_measured() {
+    let (relation, clock) = (cold_relation(), Manual::default());
+    let run = Run { evicts: true, ..run(&relation.source) };
+    let mut server = server(&run, &clock);
+    let measured = cache::decided::forced(Method::Unknown, || measured(&run, &mut server, &clock));
+    assert_eq!((measured.not_cold, measured.device_sequential.turns()), (Some(NotCold::Unknown), 0));
+    assert_eq!((measured.device_random.turns(), measured.os_sequential.turns()), (0, 0));
 }
 
 #[test]

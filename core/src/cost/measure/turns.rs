@@ -5,12 +5,13 @@ use std::time::Duration;
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::spans::{Spans, State};
+use super::spans::{NotCold, Spans, State};
 use super::{LEAST_BLOCKS, Measured, Order, Run, Series, Server, Taken, Way};
-use crate::Result;
+use crate::cache;
 use crate::clock::{Clock, nanoseconds};
 use crate::pace::{Ask, Limits, Pace, Stop, Tail, due_after};
 use crate::stats::MIN_SLICES;
+use crate::{Error, Result};
 
 /// Blocks of a random turn, of a repetition from the OS cache in order and at random, and of the hits: how many, and how
 /// often.
@@ -119,6 +120,9 @@ impl<'a> Turns<'a> {
 
     /// Takes them until there is a reason to stop.
     pub(super) fn measure(mut self, ask: &mut Ask<'_>, report: &mut dyn FnMut(u64)) -> Result<Measured> {
+        if matches!(cache::cached_bytes(self.run.source, 0..1), Err(Error::Unsupported { .. })) {
+            return Ok(Measured { not_cold: Some(NotCold::Unknown), ..self.measured });
+        }
         self.measured.stop = self.all(ask, report)?;
         self.measured.passes = self.spans.passes();
         self.measured.not_cold = self.spans.why_none();
