@@ -116,7 +116,7 @@ impl Method {
     pub(crate) fn under_way(self, file: &File, path: &Path, bytes: &Range<u64>) -> Result<Option<u64>> {
         match self {
             Method::Cachestat => Ok(Some(cachestat_of(file, path, bytes)?.writeback * page_size())),
-            Method::Mincore => Ok(None),
+            Method::Mincore | Method::Unknown => Ok(None),
         }
     }
 }
@@ -124,10 +124,6 @@ impl Method {
 /// Does the file system of this directory keep a cache of its own?
 pub fn is_own_at(directory: &Path) -> bool {
     File::open(directory).is_ok_and(|directory| Method::of(&directory) == Method::Unknown)
-}
-
-fn is_on_overlay(file: &File) -> bool {
-    fstatfs(file).is_ok_and(|fs| fs.filesystem_type() == OVERLAYFS_SUPER_MAGIC)
 }
 
 /// The size of a page of the page cache, in bytes.

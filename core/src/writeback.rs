@@ -28,11 +28,11 @@ pub const STEP: u64 = 8 << 20;
 /// Writes the dirty pages of `bytes` of a relation's file back, and waits until the storage has taken them, or has failed to:
 /// which of both, the server's own fsync tells. Asks the closure every [`STEP`] bytes, and while it waits.
 pub fn of_relation(file: &File, path: &Path, bytes: Range<u64>, ask: &mut Ask<'_>) -> Result<Option<Stop>> {
-    // What is written already is passed over, also where it has become dirty again meanwhile.
-    const ROUNDS: usize = 3;
     let method = Method::of(file);
+    // What is being written already is passed over, also where it has become dirty again meanwhile.
+    let rounds = if method.tells_dirty() { 3 } else { 1 };
     for step in steps(bytes) {
-        for _ in 0..ROUNDS {
+        for _ in 0..rounds {
             if let Some(stop) = ask() {
                 return Ok(Some(stop));
             }
@@ -40,7 +40,7 @@ pub fn of_relation(file: &File, path: &Path, bytes: Range<u64>, ask: &mut Ask<'_
             if let Some(stop) = settle(file, method, path, &step, ask)? {
                 return Ok(Some(stop));
             }
-            if method.residency(file, path, step.clone())?.dirty_bytes.is_none_or(|dirty| dirty == 0) {
+            if method.tells_dirty() && method.residency(file, path, step.clone())?.dirty_bytes == Some(0) {
                 break;
             }
         }
