@@ -53,8 +53,12 @@ impl Holes {
             reserved = unwritten(file, bytes.clone()).unwrap_or_default();
         }
         let mut holes = sought(file, path, bytes)?;
-        for extent in reserved {
-            clean_parts(file, method, path, extent, &mut holes)?;
+        if method.tells_dirty() {
+            for extent in reserved {
+                clean_parts(file, method, path, extent, &mut holes)?;
+            }
+        } else {
+            holes.extend(reserved);
         }
         Ok(Ok(Self::new(holes)))
     }
@@ -142,8 +146,7 @@ impl Holes {
 }
 
 /// The parts of an unwritten extent without dirty pages: those are data that has not reached the device
-/// yet. Found by halving, so a clean extent costs one look. Where the kernel does not tell dirty pages, they have been
-/// written back.
+/// yet. Found by halving, so a clean extent costs one look.
 fn clean_parts(
     file: &File,
     method: Method,
@@ -323,7 +326,9 @@ mod tests {
     #[test]
     fn sparse_and_reserved_blocks_are_holes_also_once_cached() {
         sparse_and_reserved_blocks_are_holes();
-        cache::decided::forced(Method::Mincore, sparse_and_reserved_blocks_are_holes);
+        for method in [Method::Mincore, Method::Unknown] {
+            cache::decided::forced(method, sparse_and_reserved_blocks_are_holes);
+        }
     }
 
     fn sparse_and_reserved_blocks_are_holes() {
