@@ -112,6 +112,20 @@ class Ddl(unittest.TestCase):
                 self.control.run(command)
                 self.assertTrue(prober.busy(), command)
 
+    def test_who_waits_for_another_session(self):
+        """Who needs no lock that a reader keeps him from is not helped by the probe's end."""
+        with Session() as prober, Session() as writer, Session() as other:
+            writer.run("BEGIN; INSERT INTO probed VALUES (0, '')")
+            other.start("CREATE INDEX ON probed (id)")
+            waits = f"SELECT 1 FROM pg_locks WHERE pid = {other.pid} AND NOT granted"
+            wait_for(lambda: self.control.rows(waits), "the CREATE INDEX to wait")
+            # Two seconds a path.
+            rows = prober.rows(seqscan("probed", "direct,server,os", duration=LONG, options={"max_mib_per_s": 4}))
+            self.assertEqual([(row["status"], row["complete"]) for row in rows], [("ok", True)] * 3)
+            self.assertTrue(self.control.rows(waits))
+            writer.run("COMMIT")
+            other.finish()
+
     def test_growth_during_a_probe(self):
         """The probe reads the blocks that were there when it began."""
         with Session() as prober:

@@ -18,7 +18,7 @@ unsafe extern "C" {
     fn PostmasterIsAliveInternal() -> bool;
 }
 
-/// How often a probe looks whether someone waits for a lock that it holds.
+/// How often a probe looks whether it keeps someone from a lock.
 const LOOK_AT_LOCKS: Duration = Duration::from_secs(1);
 
 /// What a probe on `relations` asks between requests.

@@ -90,7 +90,9 @@ fn holder() -> Option<i32> {
     })
 }
 
-/// Does another process wait for a lock on one of these relations?
+/// Does another process wait for a lock on one of these relations that AccessShareLock, which a probe holds, keeps it from?
+///
+/// Only AccessExclusiveLock is such a one. Who waits for a weaker lock waits for others, or behind one who waits for that.
 ///
 /// Takes the lock manager's partitions in turn in shared mode: 8 to 18 us on a quiet server. (The
 /// server's own LockHasWaitersRelation won't do: a lock taken by the fast path has no shared entry.)
@@ -102,7 +104,7 @@ pub(super) fn someone_waits_for(relations: &[pg_sys::Oid]) -> bool {
     let database = unsafe { pg_sys::MyDatabaseId };
     find(|lock| {
         let tag = &lock.locktag;
-        lock.waitLockMode != 0
+        lock.waitLockMode == pg_sys::AccessExclusiveLock as pg_sys::LOCKMODE
             && tag.locktag_type == pg_sys::LockTagType::LOCKTAG_RELATION as u8
             && (tag.locktag_field1 == 0 || tag.locktag_field1 == database.to_u32())
             && relations.iter().any(|oid| oid.to_u32() == tag.locktag_field2)
