@@ -554,6 +554,19 @@ class Ends(Iostat):
                 self.session.run(f"DO $$ BEGIN PERFORM * FROM ({query}) r; {catching}; END $$")
                 self.assert_free(process, held, sqlstate)
 
+    def test_an_error_that_is_raised_again(self):
+        """PL/pgSQL's RAISE without arguments: what else was raised meanwhile does not count."""
+        again = "CREATE OR REPLACE FUNCTION again() RETURNS int LANGUAGE plpgsql AS $$ BEGIN {}; EXCEPTION WHEN others THEN " \
+                "BEGIN PERFORM 'a'::int; EXCEPTION WHEN others THEN NULL; END; RAISE; END $$"  # fmt: skip
+        query = rows_of("iostat_query", query="SELECT again()")
+        for statement, sqlstate, words in [
+            ("RETURN 1 / 0", "22012", "division by zero"),
+            ("RAISE division_by_zero USING MESSAGE = 'no', DETAIL = 'the detail'", "22012", "no"),
+        ]:
+            with self.subTest(statement):
+                self.control.run(again.format(statement))
+                self.assert_fails(query, sqlstate, f"(?s){words}(?!.*'a'::int)")
+
     def start_unseen(self, setup):
         """What the process holds before one that may be over too soon to be seen."""
         self.session.run(f"SELECT * FROM io_probe_iostat_query('SELECT 1'); {setup}")

@@ -8,6 +8,7 @@ use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
 
+use pgrx::pg_sys::panic::{CaughtError, ErrorReportWithLevel};
 use pgrx::{PgLogLevel, pg_guard, pg_sys};
 
 unsafe extern "C-unwind" {
@@ -48,14 +49,22 @@ impl Lookout {
         }
     }
 
-    /// Ends. Returns the last ERROR.
-    pub(super) fn end(self) -> Raised {
+    /// Ends. Returns the ERROR of the server by which the work ended, unless that is not the last one that was raised: who
+    /// raises one again, as PL/pgSQL's RAISE does after it may have caught others, asks no callback.
+    pub(super) fn end(self, ended_by: Option<&CaughtError>) -> Raised {
         // SAFETY: made in `begin`, and given back once, since it consumes.
         let post = unsafe { Box::from_raw(self.0) };
         // SAFETY: the callback is on the top of the stack: who put others on it has taken them off, or has left by an
         // ERROR, whose catcher did.
         unsafe { pg_sys::error_context_stack = post.callback.previous };
-        Raised(post.raised.get())
+        let raised = Raised(post.raised.get());
+        match ended_by {
+            Some(CaughtError::PostgresError(report)) if raised.is(report) => raised,
+            _ => {
+                raised.forget();
+                Raised(ptr::null_mut())
+            }
+        }
     }
 }
 
@@ -63,6 +72,18 @@ impl Lookout {
 pub(super) struct Raised(*mut pg_sys::ErrorData);
 
 impl Raised {
+    /// Is this what pgrx has made of it?
+    fn is(&self, report: &ErrorReportWithLevel) -> bool {
+        // SAFETY: NULL or a copy of ours, whose message is NULL or a C string.
+        unsafe {
+            self.0.as_ref().is_some_and(|error| {
+                let message = (!error.message.is_null()).then(|| CStr::from_ptr(error.message).to_string_lossy());
+                message.is_some_and(|message| message == report.message())
+                    && u32::try_from(error.lineno) == Ok(report.line_number())
+            })
+        }
+    }
+
     /// Its SQLSTATE as the server packs it, also one that a user has made up.
     pub(super) fn code(&self) -> Option<i32> {
         // SAFETY: NULL or a copy of ours.
@@ -89,7 +110,7 @@ impl Raised {
         }
     }
 
-    /// It was caught, or there was none.
+    /// It is of no use any more.
     pub(super) fn forget(self) {
         if !self.0.is_null() {
             // SAFETY: a copy of ours.

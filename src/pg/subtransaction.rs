@@ -91,7 +91,7 @@ fn run<T>(
         .catch_rust_panic(|error| Err(Box::new(error)))
         .catch_others(|error| Err(Box::new(error)))
         .execute();
-    let raised = lookout.end();
+    let raised = lookout.end(result.as_ref().err().map(Box::as_ref));
     drop(plans);
     let (result, stays) = match result {
         Ok(result) => (result, !read_only),
@@ -122,7 +122,7 @@ fn caught(error: &CaughtError, raised: &Raised) -> Caught {
         CaughtError::ErrorReport(report) | CaughtError::RustPanic { ereport: report, .. } => (false, report),
     };
     // What pgrx carries is one of the server's own SQLSTATEs, or XX000.
-    let code = raised.code().filter(|_| of_server).unwrap_or(report.sql_error_code() as i32);
+    let code = raised.code().unwrap_or(report.sql_error_code() as i32);
     Caught { code, message: report.message().to_owned(), of_server }
 }
 
@@ -130,10 +130,6 @@ fn roll_back(error: CaughtError, raised: Raised, put_back: impl Fn()) -> ! {
     // SAFETY: begun in `run`.
     unsafe { pg_sys::RollbackAndReleaseCurrentSubTransaction() };
     put_back();
-    match error {
-        CaughtError::PostgresError(_) => raised.complete_next(),
-        // One of ours, which has all that it needs.
-        _ => raised.forget(),
-    }
+    raised.complete_next();
     error.rethrow()
 }
