@@ -113,19 +113,37 @@ CREATE TABLE io_probe_runs (
     system_identifier text NOT NULL,
     settings          jsonb NOT NULL DEFAULT '{}',
     version           text,
-    recorded_at       timestamp with time zone NOT NULL DEFAULT pg_catalog.now(),
-    series            text NOT NULL GENERATED ALWAYS AS (pg_catalog.md5(
-        system_identifier OPERATOR(pg_catalog.||) E'\n' OPERATOR(pg_catalog.||) CASE WHEN in_recovery THEN COALESCE(host, '') ELSE '' END
-        OPERATOR(pg_catalog.||) E'\n' OPERATOR(pg_catalog.||) COALESCE(datname, '') OPERATOR(pg_catalog.||) E'\n' OPERATOR(pg_catalog.||) probe
-        OPERATOR(pg_catalog.||) E'\n' OPERATOR(pg_catalog.||) object OPERATOR(pg_catalog.||) E'\n'
-        OPERATOR(pg_catalog.||) (CASE WHEN (args OPERATOR(pg_catalog.-) 'seed'::pg_catalog.text OPERATOR(pg_catalog.#-) '{options,wait}'::pg_catalog.text[] OPERATOR(pg_catalog.#-) '{options,seed}'::pg_catalog.text[]) OPERATOR(pg_catalog.->) 'options' OPERATOR(pg_catalog.=) '{}'::pg_catalog.jsonb
-              THEN (args OPERATOR(pg_catalog.-) 'seed'::pg_catalog.text OPERATOR(pg_catalog.#-) '{options,wait}'::pg_catalog.text[] OPERATOR(pg_catalog.#-) '{options,seed}'::pg_catalog.text[]) OPERATOR(pg_catalog.-) 'options'::pg_catalog.text
-              ELSE (args OPERATOR(pg_catalog.-) 'seed'::pg_catalog.text OPERATOR(pg_catalog.#-) '{options,wait}'::pg_catalog.text[] OPERATOR(pg_catalog.#-) '{options,seed}'::pg_catalog.text[]) END)::pg_catalog.text)) STORED,
-    configuration     text NOT NULL GENERATED ALWAYS AS (pg_catalog.md5(
-        COALESCE(kernel, '') OPERATOR(pg_catalog.||) E'\n' OPERATOR(pg_catalog.||) COALESCE(server_version, '')
-        OPERATOR(pg_catalog.||) E'\n' OPERATOR(pg_catalog.||) COALESCE(spcname, '') OPERATOR(pg_catalog.||) E'\n'
-        OPERATOR(pg_catalog.||) leaves::pg_catalog.text OPERATOR(pg_catalog.||) settings::pg_catalog.text)) STORED
+    recorded_at       timestamp with time zone NOT NULL DEFAULT pg_catalog.now()
 );
+
+-- What tells series and configurations apart: 128 bits of the server's own hash. md5() fails where OpenSSL obeys FIPS 140, and
+-- sha256() wants bytes, which no function that is immutable makes of a text.
+DO $hashed$
+DECLARE
+    -- Arguments but for those that change nothing.
+    plain pg_catalog.text := $$args OPERATOR(pg_catalog.-) 'seed'::pg_catalog.text
+        OPERATOR(pg_catalog.#-) '{options,wait}'::pg_catalog.text[] OPERATOR(pg_catalog.#-) '{options,seed}'::pg_catalog.text[]$$;
+    series pg_catalog.text := pg_catalog.format($$system_identifier
+        OPERATOR(pg_catalog.||) E'\n' OPERATOR(pg_catalog.||) CASE WHEN in_recovery THEN COALESCE(host, '') ELSE '' END
+        OPERATOR(pg_catalog.||) E'\n' OPERATOR(pg_catalog.||) COALESCE(datname, '')
+        OPERATOR(pg_catalog.||) E'\n' OPERATOR(pg_catalog.||) probe OPERATOR(pg_catalog.||) E'\n' OPERATOR(pg_catalog.||) object
+        OPERATOR(pg_catalog.||) E'\n' OPERATOR(pg_catalog.||) (
+            CASE WHEN (%1$s) OPERATOR(pg_catalog.->) 'options' OPERATOR(pg_catalog.=) '{}'::pg_catalog.jsonb
+                 THEN (%1$s) OPERATOR(pg_catalog.-) 'options'::pg_catalog.text ELSE %1$s END)::pg_catalog.text$$, plain);
+    configuration pg_catalog.text := $$COALESCE(kernel, '') OPERATOR(pg_catalog.||) E'\n'
+        OPERATOR(pg_catalog.||) COALESCE(server_version, '') OPERATOR(pg_catalog.||) E'\n'
+        OPERATOR(pg_catalog.||) COALESCE(spcname, '') OPERATOR(pg_catalog.||) E'\n'
+        OPERATOR(pg_catalog.||) leaves::pg_catalog.text OPERATOR(pg_catalog.||) settings::pg_catalog.text$$;
+    hashed pg_catalog.text := $$pg_catalog.to_hex(pg_catalog.hashtextextended(%1$s, 0)) OPERATOR(pg_catalog.||) '-'
+        OPERATOR(pg_catalog.||) pg_catalog.to_hex(pg_catalog.hashtextextended(%1$s, 1))$$;
+BEGIN
+    EXECUTE pg_catalog.format('ALTER TABLE io_probe_runs ADD series text NOT NULL GENERATED ALWAYS AS (%s) STORED',
+                              pg_catalog.format(hashed, series));
+    EXECUTE pg_catalog.format('ALTER TABLE io_probe_runs ADD configuration text NOT NULL GENERATED ALWAYS AS (%s) STORED',
+                              pg_catalog.format(hashed, configuration));
+END
+$hashed$;
+
 CREATE INDEX io_probe_runs_started_at ON io_probe_runs (started_at);
 -- The latest runs of each series, of each of its configurations, and of each label.
 CREATE INDEX io_probe_runs_series ON io_probe_runs (series, started_at, id)

@@ -1,13 +1,16 @@
 #!/usr/bin/env -S python3 -B
 """Runs that are kept, whatever happens meanwhile: another probe, a cancel, a device that fails, the end of a process."""
 
+import contextlib
 import os
 import random
 import signal
 import statistics
+import textwrap
 import threading
 import time
 import unittest
+from unittest import mock
 
 from ddl import Standby
 from lib import IS_ROOT, Failure, Process, Session, Watched, dense_table, literal, main, say, segment_file, wait_for
@@ -307,6 +310,46 @@ class Kills(unittest.TestCase):
     def is_running(self):
         postmaster = self.server.postmaster()
         return postmaster is not None and Process(postmaster).exists()
+
+
+class Md5(unittest.TestCase):
+    """Where OpenSSL obeys FIPS 140 there is no MD5."""
+
+    # As far as the library's own algorithms go, of which none is approved; the server needs its random numbers to start.
+    CONFIGURATION = """
+        openssl_conf = all
+        [all]
+        providers = providers
+        random = random
+        alg_section = algorithms
+        [providers]
+        default = own
+        [own]
+        activate = 1
+        [random]
+        properties = -fips
+        seed_properties = -fips
+        [algorithms]
+        default_properties = fips=yes
+    """
+
+    def test_openssl_without_md5(self):
+        server = Server("fips")
+        self.addCleanup(server.remove)
+        configuration = os.path.join(server.host, "openssl.cnf")
+        with open(configuration, "w", encoding="utf-8") as file:
+            file.write(textwrap.dedent(self.CONFIGURATION))
+        with mock.patch.dict(os.environ, OPENSSL_CONF=configuration):
+            server.start()
+        with server.session() as session:
+            session.run("CREATE EXTENSION pg_io_probe; CREATE TABLE probed AS SELECT 1 AS id")
+            with contextlib.suppress(Failure):
+                session.run("SELECT md5('')")
+                self.skipTest("this server's md5() is its own, or an OpenSSL before 3.0")
+            numbers = [session.value(record({"paths": ["os"]}, label=label)) for label in "ab"]
+            self.assertEqual({run_of(session, number)["status"] for number in numbers}, {"ok"})
+            for query in ["io_probe_compare('a', 'b')", "io_probe_changes(1)"]:
+                session.rows(f"SELECT * FROM {query}")
 
 
 if __name__ == "__main__":

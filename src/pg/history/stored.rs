@@ -166,7 +166,7 @@ impl Sides<'_> {
                              FROM series_{side} AS last WHERE last.series IS NOT NULL
                          ), runs_{side} AS (
                              SELECT run.* FROM series_{side} AS last, LATERAL (
-                                 SELECT md5(concat_ws(E'\\n', probe, object, {ARGUMENTS})) AS pair, '{side}' AS whose, {columns}
+                                 SELECT concat_ws(E'\\n', probe, object, {ARGUMENTS}) AS pair, '{side}' AS whose, {columns}
                                  {of_label} AND io_probe_runs.series = last.series
                                  ORDER BY started_at DESC, id DESC LIMIT {MOST_OF_LABEL}
                              ) AS run
