@@ -4,7 +4,7 @@
 \echo Use "CREATE EXTENSION pg_io_probe" or "ALTER EXTENSION pg_io_probe UPDATE" to load this file. \quit
 
 -- Probes of the first release that know max_p99_us now, as they are commented in a fresh install.
-COMMENT ON FUNCTION io_probe_depth(regclass, integer[], interval, bigint, jsonb) IS 'Random fetches past the page cache at several depths, by default 1, 2, 4 … 64 as far as max_depth allows, which take turns in twenty rounds, a row each, and the knee of the curve. The duration is that of one depth. Options: max_bytes, max_iops, max_mib_per_s, max_p99_us, wait';
+COMMENT ON FUNCTION io_probe_depth(regclass, integer[], interval, bigint, jsonb) IS 'Random fetches past the page cache at several depths, by default 1, 2, 4 and so on to 64 as far as max_depth allows, which take turns in twenty rounds, a row each, and the knee of the curve. The duration is that of one depth. Options: max_bytes, max_iops, max_mib_per_s, max_p99_us, wait';
 COMMENT ON FUNCTION io_probe_page_cost(regclass, interval, boolean, double precision[], integer[], bigint, jsonb) IS 'The times behind planner costs: what the server takes to read a block from shared buffers, the OS cache and the device, in order, at random, and ascending with gaps at several densities and effective_io_concurrency settings, all in turn; 14 s at most by default. Reads from the device what the OS cache does not hold, and drops it from there afterwards; only with cold, which needs EXECUTE on io_probe_evict, are pages evicted that were cached before. Options: max_bytes (for each of sequential, random and the depths of sparse; all together may read their sum), max_iops, max_mib_per_s, max_p99_us, precision, wait';
 COMMENT ON FUNCTION io_probe_ping(regclass, integer, interval, text, text, jsonb) IS 'Sends single requests in turn and times each: read (random blocks of the relation), write (random blocks of a nameless scratch file in its tablespace) or pingpong (a write, a read, and so on); path direct or os. The modes that write need EXECUTE on io_probe_sync. Options: max_p99_us, seed, wait';
 COMMENT ON FUNCTION io_probe_random(regclass, text[], interval, boolean, integer, bigint, jsonb) IS 'Times fetches of single blocks of a relation in a seeded random order, on up to three paths, a row each, with the tier that served each and what the device saw. A row lasts at most pg_io_probe.default_duration and reads at most default_max_bytes unless told otherwise. Options: max_bytes, max_iops, max_mib_per_s, max_p99_us, precision, wait. Evicts nothing unless cold is true';
@@ -51,6 +51,7 @@ COMMENT ON COLUMN io_probe_random_row.elapsed_ms IS 'Wall clock of the run in ms
 COMMENT ON COLUMN io_probe_random_row.service_iops IS 'What one requester gets: fetches divided by the time spent in requests, as ioping''s other rate; times depth it is about iops';
 COMMENT ON COLUMN io_probe_random_row.ci_low_iops IS 'Lower end of the 95 % confidence interval of iops, within this run; NULL for runs under 20 slices of 1 ms and under a rate limit';
 COMMENT ON COLUMN io_probe_random_row.over_read IS 'device_bytes divided by the bytes of device_blks_read: over 1, the kernel read around the blocks that were asked for';
+COMMENT ON COLUMN io_probe_readahead_row.window_kb IS 'Readahead window in kB of 1,024 bytes, as in /sys/block/*/queue/read_ahead_kb';
 COMMENT ON COLUMN io_probe_readahead_row.mode IS 'kernel: the setting in force, read through the OS page cache as it is; emulated: requests of one window past the page cache, the next one submitted while the present one is used, plus cache_us a block';
 COMMENT ON COLUMN io_probe_readahead_row.ci_low_us IS 'Lower end of the 95 % confidence interval of us_per_block';
 COMMENT ON COLUMN io_probe_readahead_row.ci_high_us IS 'Upper end of that interval';
@@ -199,7 +200,7 @@ COMMENT ON COLUMN io_probe_runs.recorded_at IS 'When the run was stored here';
 COMMENT ON COLUMN io_probe_runs.series IS 'Runs of the same series measure the same thing: probe, object, arguments without the seed and the option wait, database and cluster (of a standby: and machine)';
 COMMENT ON COLUMN io_probe_runs.configuration IS 'Runs of the same configuration did so under the same kernel, server version, tablespace, device settings and server settings';
 COMMENT ON SEQUENCE io_probe_runs_id_seq IS 'Numbers of the runs';
-COMMENT ON TABLE io_probe_results IS 'The rows of the probes, as they returned them; the views io_probe_…_history show them with their types';
+COMMENT ON TABLE io_probe_results IS 'The rows of the probes, as they returned them; the views io_probe_*_history show them with their types';
 COMMENT ON COLUMN io_probe_results.run_id IS 'Run in io_probe_runs';
 COMMENT ON COLUMN io_probe_results.ordinal IS 'Number of the row in the run, from 1';
 COMMENT ON COLUMN io_probe_results.result IS 'The row; its keys are the columns of the probe';

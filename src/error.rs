@@ -3,6 +3,8 @@
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgLogLevel, PgSqlErrorCode as Code};
 
+use crate::pg::warn;
+
 /// A refusal or a failure, ready to be raised.
 #[derive(Debug)]
 pub(crate) struct Error {
@@ -121,16 +123,16 @@ impl From<io_probe_core::Error> for Error {
 impl Error {
     /// Raises it as an ERROR, which unwinds to the server.
     pub(crate) fn raise(self) -> ! {
-        self.report(PgLogLevel::ERROR);
+        self.report().report(PgLogLevel::ERROR);
         unreachable!("an ERROR does not return")
     }
 
     /// Reports it as a WARNING.
     pub(crate) fn warn(self) {
-        self.report(PgLogLevel::WARNING);
+        warn(self.report());
     }
 
-    fn report(self, level: PgLogLevel) {
+    fn report(self) -> ErrorReport {
         let mut report = ErrorReport::new(self.code, self.message, "pg_io_probe");
         if let Some(detail) = self.detail {
             report = report.set_detail(detail);
@@ -138,6 +140,6 @@ impl Error {
         if let Some(hint) = self.hint {
             report = report.set_hint(hint);
         }
-        report.report(level);
+        report
     }
 }

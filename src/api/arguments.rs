@@ -7,6 +7,7 @@ use pgrx::datum::Interval;
 use pgrx::pg_sys;
 
 use crate::error::{Error, Result};
+use crate::pg::encoding::Text;
 
 /// The three ways in which a page travels, in the order of their rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,21 +43,21 @@ impl Path {
     }
 
     /// The paths that were picked, each once, in the order of [`Path::ALL`].
-    pub(super) fn pick(names: Option<Vec<Option<String>>>) -> Result<Vec<Path>> {
+    pub(super) fn pick(names: Option<Vec<Option<Text>>>) -> Result<Vec<Path>> {
         let Some(names) = names else { return Ok(Self::ALL.to_vec()) };
         let hint = || format!("Valid paths are {}.", quoted(&Self::ALL.map(Path::name)));
         if names.is_empty() {
             return Err(Error::invalid("paths must not be empty").hint(hint()));
         }
         for name in &names {
-            let Some(name) = name else {
+            let Some(name) = name.as_deref() else {
                 return Err(Error::invalid("paths must not contain nulls").hint(hint()));
             };
             if !Self::ALL.iter().any(|path| path.name() == name) {
                 return Err(Error::invalid(format!("unknown path \"{name}\"")).hint(hint()));
             }
         }
-        let picked = |path: &Path| names.iter().flatten().any(|name| name == path.name());
+        let picked = |path: &Path| names.iter().flatten().any(|name| **name == *path.name());
         Ok(Self::ALL.into_iter().filter(picked).collect())
     }
 }

@@ -21,12 +21,12 @@ use crate::statement;
 
 #[pg_extern(sql = false)]
 fn io_probe_cache(rel: Option<pg_sys::Oid>) -> Rows {
-    Rows::answer(states(rel))
+    Rows::answer(|| states(rel))
 }
 
 #[pg_extern(sql = false)]
 fn io_probe_evict(rel: Option<pg_sys::Oid>) -> Rows {
-    Rows::answer(evictions(rel))
+    Rows::answer(|| evictions(rel))
 }
 
 /// `io_probe_cache_row`.

@@ -47,7 +47,7 @@ fn io_probe_depth(
             wait: options.flag("wait")?,
         })
     };
-    Rows::answer(request().and_then(|request| request.run()))
+    Rows::answer(|| request().and_then(|request| request.run()))
 }
 
 /// The depths that were asked for, each once, ascending; by default those up to the cap.

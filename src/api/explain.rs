@@ -13,6 +13,7 @@ use serde::Serialize;
 use super::options::Options;
 use crate::error::{Error, Result};
 use crate::measured_times;
+use crate::pg::encoding::Text;
 use crate::pg::explain;
 use crate::pg::interrupts;
 use crate::pg::json::JsonbText;
@@ -21,23 +22,23 @@ use crate::pg::row::Rows;
 use crate::pg::tablespace::Tablespace;
 
 #[pg_extern(sql = false)]
-fn io_probe_explain(query: Option<&str>, execute: Option<bool>, options: Option<JsonbText>) -> Rows {
+fn io_probe_explain(query: Option<Text>, execute: Option<bool>, options: Option<JsonbText>) -> Rows {
     let answer = || {
         let query = query.ok_or_else(|| Error::invalid("query must not be null"))?;
         let measured = Measured::of(options)?;
-        rows(&explain::plan(query, execute.unwrap_or(false))?, &measured)
+        rows(&explain::plan(&query, execute.unwrap_or(false))?, &measured)
     };
-    Rows::answer(answer())
+    Rows::answer(answer)
 }
 
 // json arrives as the text it is: parsed once, after its size is known.
 #[pg_extern(sql = false)]
-fn io_probe_explain_json(plan: Option<&str>, options: Option<JsonbText>) -> Rows {
+fn io_probe_explain_json(plan: Option<Text>, options: Option<JsonbText>) -> Rows {
     let answer = || {
         let plan = plan.ok_or_else(|| Error::invalid("plan must not be null"))?;
-        rows(plan, &Measured::of(options)?)
+        rows(&plan, &Measured::of(options)?)
     };
-    Rows::answer(answer())
+    Rows::answer(answer)
 }
 
 /// The times that predictions are made of.

@@ -18,6 +18,7 @@ use super::options::Options;
 use super::subject::{Failure, Identity, NOT_DIRECT, Outcome, Subject, Verdict};
 use super::sync::check_may_write;
 use crate::error::{Error, Result};
+use crate::pg::encoding::Text;
 use crate::pg::interrupts;
 use crate::pg::json::JsonbText;
 use crate::pg::lock::ProbeLock;
@@ -62,8 +63,8 @@ fn io_probe_ping(
     rel: Option<pg_sys::Oid>,
     count: Option<i32>,
     every: Option<Interval>,
-    mode: Option<&str>,
-    path: Option<&str>,
+    mode: Option<Text>,
+    path: Option<Text>,
     options: Option<JsonbText>,
 ) -> Rows {
     let request = || {
@@ -78,14 +79,14 @@ fn io_probe_ping(
             rel: arguments::relation(rel)?,
             count,
             every,
-            mode: Mode::parse(mode)?,
-            path: Path::one_of(path, &[Path::Direct, Path::Os])?,
+            mode: Mode::parse(mode.as_deref())?,
+            path: Path::one_of(path.as_deref(), &[Path::Direct, Path::Os])?,
             seed: arguments::seed(options.count("seed", 0)?.map(|seed| seed as i64)),
             limits: Limits { duration: gucs::max_duration(), ..options.limits(None)? },
             wait: options.flag("wait")?,
         })
     };
-    Rows::answer(request().and_then(|request| request.run()))
+    Rows::answer(|| request().and_then(|request| request.run()))
 }
 
 /// A call whose arguments are right by themselves.

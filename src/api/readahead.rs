@@ -73,7 +73,7 @@ fn io_probe_readahead(
         limits.precision = limits.precision.or(Some(PRECISION));
         Ok(Request { rel: arguments::relation(rel)?, windows, limits, wait: options.flag("wait")? })
     };
-    Rows::answer(request().and_then(|request| request.run()))
+    Rows::answer(|| request().and_then(|request| request.run()))
 }
 
 /// The windows that were asked for in bytes, each once, ascending.

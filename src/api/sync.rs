@@ -18,6 +18,7 @@ use super::options::Options;
 use super::random::{LatencyFigures, us};
 use super::subject::{Verdict, of_leaves};
 use crate::error::{Error, Result};
+use crate::pg::encoding::Text;
 use crate::pg::json::JsonbText;
 use crate::pg::lock::ProbeLock;
 use crate::pg::progress::Progress;
@@ -47,11 +48,11 @@ const MOST_COMMIT_DELAY: u32 = 100_000;
 
 #[pg_extern(sql = false)]
 fn io_probe_sync(
-    target: Option<&str>,
-    spcname: Option<&str>,
+    target: Option<Text>,
+    spcname: Option<Text>,
     duration: Option<Interval>,
     write_kb: Option<i32>,
-    sections: Option<Vec<Option<String>>>,
+    sections: Option<Vec<Option<Text>>>,
     depth: Option<i32>,
     options: Option<JsonbText>,
 ) -> Rows {
@@ -77,26 +78,26 @@ fn io_probe_sync(
         let limits = options.limits(arguments::duration(duration)?)?;
         let given = duration.is_some();
         Ok(Request {
-            target: Target::parse(target, spcname)?,
+            target: Target::parse(target.as_deref(), spcname.as_deref())?,
             group,
             limits: if given { limits } else { gucs::shared_by_rows(limits, cases.len() as u32) },
             cases,
             wait: options.flag("wait")?,
         })
     };
-    Rows::answer(request().and_then(|request| request.run()))
+    Rows::answer(|| request().and_then(|request| request.run()))
 }
 
 /// The sections that were picked, by default all; where several commit, the one that is about commits.
-fn pick(names: Option<Vec<Option<String>>>, depth: u32) -> Result<Vec<Section>> {
+fn pick(names: Option<Vec<Option<Text>>>, depth: u32) -> Result<Vec<Section>> {
     let valid: &[Section] = if depth == 1 { &Section::ALL } else { &[Section::WalSegment] };
     let Some(names) = names else { return Ok(valid.to_vec()) };
     let hint = format!("Valid sections are {}.", quoted(&Section::ALL.map(Section::name)));
     if names.is_empty() {
         return Err(Error::invalid("sections must not be empty").hint(hint));
     }
-    let find = |name: Option<String>| {
-        let Some(name) = name else {
+    let find = |name: Option<Text>| {
+        let Some(name) = name.as_deref() else {
             return Err(Error::invalid("sections must not contain nulls").hint(&hint));
         };
         let Some(section) = Section::ALL.into_iter().find(|section| section.name() == name) else {

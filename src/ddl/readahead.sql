@@ -36,7 +36,7 @@ CREATE TYPE io_probe_readahead_row AS (
     started_at     timestamp with time zone
 );
 COMMENT ON TYPE io_probe_readahead_row IS 'Row of io_probe_readahead: one readahead window';
-COMMENT ON COLUMN io_probe_readahead_row.window_kb IS 'Readahead window in kB of 1,024 bytes, as in /sys/block/…/queue/read_ahead_kb';
+COMMENT ON COLUMN io_probe_readahead_row.window_kb IS 'Readahead window in kB of 1,024 bytes, as in /sys/block/*/queue/read_ahead_kb';
 COMMENT ON COLUMN io_probe_readahead_row.mode IS 'kernel: the setting in force, read through the OS page cache as it is; emulated: requests of one window past the page cache, the next one submitted while the present one is used, plus cache_us a block';
 COMMENT ON COLUMN io_probe_readahead_row.mib_per_s IS 'What a cold sequential scan gets that reads a block at a time, in MiB (2^20 bytes) per second: the block size over us_per_block';
 COMMENT ON COLUMN io_probe_readahead_row.us_per_block IS 'Time per block in microseconds, without the work of the server';

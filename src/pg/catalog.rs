@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use pgrx::{pg_sys, spi, spi::Spi};
 
 use super::compat;
-use super::server::{data_directory, own, pairs};
+use super::encoding::Text;
+use super::server::{data_directory, own, pairs, texts};
 use super::tablespace::Tablespace;
 
 /// A setting of the server as this session sees it.
@@ -23,7 +24,7 @@ pub(crate) fn setting(name: &str) -> Option<Setting> {
         "SELECT pg_catalog.current_setting(name), source FROM pg_catalog.pg_settings \
          WHERE name OPERATOR(pg_catalog.=) '{name}'"
     );
-    pairs::<String>(&query).into_iter().next().map(|(value, source)| Setting { value, source })
+    texts(&query).into_iter().next().map(|(value, source)| Setting { value, source })
 }
 
 /// A permanent table, or materialized view, that is neither the server's own nor this extension's.
@@ -79,11 +80,11 @@ pub(crate) fn user_tables() -> Vec<UserTable> {
         client
             .select(&query, None, &[])?
             .map(|row| {
-                let (oid, spcname) = (row.get::<pg_sys::Oid>(1)?, row.get::<String>(2)?);
-                let (path, may_probe) = (row.get::<String>(3)?, row.get::<bool>(4)?);
+                let (oid, spcname) = (row.get::<pg_sys::Oid>(1)?, row.get::<Text>(2)?);
+                let (path, may_probe) = (row.get::<Text>(3)?, row.get::<bool>(4)?);
                 // What is gone by now has neither.
                 Ok(oid.zip(spcname).zip(path.zip(may_probe)).map(|((oid, spcname), (path, may_probe))| {
-                    UserTable { oid, spcname, path: data.join(path), may_probe }
+                    UserTable { oid, spcname: spcname.0, path: data.join(&*path), may_probe }
                 }))
             })
             .collect::<spi::Result<Vec<_>>>()
@@ -95,7 +96,7 @@ pub(crate) fn user_tables() -> Vec<UserTable> {
 
 /// The settings that tablespaces have of their own: the tablespace's name, and `setting=value`.
 pub(crate) fn tablespace_options() -> Vec<(String, String)> {
-    pairs::<String>(
+    texts(
         "SELECT spcname::pg_catalog.text, option FROM pg_catalog.pg_tablespace, pg_catalog.unnest(spcoptions) AS option",
     )
 }

@@ -2,7 +2,6 @@
 
 mod reading;
 
-use std::ffi::CStr;
 use std::path::PathBuf;
 
 use pgrx::pg_sys;
@@ -78,7 +77,7 @@ pub(super) unsafe fn fork_path(relation: pg_sys::Relation, fork: pg_sys::ForkNum
         );
         #[cfg(feature = "pg18")]
         let path = path.str_.as_ptr();
-        PathBuf::from(CStr::from_ptr(path).to_string_lossy().into_owned())
+        super::server::path(path)
     }
 }
 

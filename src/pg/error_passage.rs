@@ -1,19 +1,30 @@
-//! An ERROR of the server that passes through this library whole.
+//! An ERROR that passes through this library whole.
 //!
-//! What pgrx carries of it on the way is the message, DETAIL, HINT, and the SQLSTATE if it is one of the server's own: not
-//! one that a user has made up, nor where it happened (CONTEXT, QUERY, position) and to what (table, constraint). So a copy is taken when it is raised,
-//! by a callback among those that add its context; and what is missing is put back by another one when it is raised again.
+//! What pgrx carries of one of the server's on the way is the message, DETAIL, HINT, and the SQLSTATE if it is one of the
+//! server's own: not one that a user has made up, nor where it happened (CONTEXT, QUERY, position) and to what (table,
+//! constraint). So a copy is taken when it is raised, by a callback among those that add its context; and what is missing is put
+//! back by another one when it is raised again.
+//!
+//! And it carries texts as UTF-8, which may not be what the database has. That callback puts them back, too, and for an ERROR of
+//! ours as the encoding of the database has them.
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::panic::AssertUnwindSafe;
 use std::ptr;
 
-use pgrx::pg_sys::panic::{CaughtError, ErrorReportWithLevel};
-use pgrx::{PgLogLevel, pg_guard, pg_sys};
+use pgrx::pg_sys::panic::{CaughtError, ErrorReport, ErrorReportWithLevel};
+use pgrx::{PgLogLevel, PgTryBuilder, pg_guard, pg_sys};
+
+use super::encoding::{c_string, is_utf8, text};
+use crate::error::Error;
 
 unsafe extern "C-unwind" {
     // `utils/elog.h`: they add to the ERROR that is being raised, and raise none.
     fn errcode(sqlerrcode: c_int) -> c_int;
+    fn errmsg(format: *const c_char, ...) -> c_int;
+    fn errdetail(format: *const c_char, ...) -> c_int;
+    fn errhint(format: *const c_char, ...) -> c_int;
     fn errcontext_msg(format: *const c_char, ...) -> c_int;
     fn errposition(cursorpos: c_int) -> c_int;
     fn internalerrposition(cursorpos: c_int) -> c_int;
@@ -21,8 +32,43 @@ unsafe extern "C-unwind" {
     fn err_generic_string(field: c_int, text: *const c_char) -> c_int;
 }
 
+/// Answers a call: what `work` gives, or the ERROR by which it ends or which it gives.
+pub(crate) fn answer<T>(work: impl FnOnce() -> Result<T, Error>) -> T {
+    let work = || work().unwrap_or_else(|error| error.raise());
+    if is_utf8() {
+        return work();
+    }
+    let (result, raised) = watch(work);
+    result.unwrap_or_else(|error| {
+        raised.or_texts_of(&error).complete_next();
+        error.rethrow()
+    })
+}
+
+/// Reports what is no ERROR.
+pub(crate) fn warn(report: ErrorReport) {
+    // SAFETY: reads and writes a variable of this backend. The callback of what is reported here is taken off again.
+    unsafe {
+        let before = pg_sys::error_context_stack;
+        Raised::texts(report.message(), report.detail(), report.hint()).complete_next();
+        report.report(PgLogLevel::WARNING);
+        pg_sys::error_context_stack = before;
+    }
+}
+
+/// Does `work`; returns its result, or the ERROR by which it ended as pgrx has it, and what is missing there.
+pub(super) fn watch<T>(work: impl FnOnce() -> T) -> (Result<T, Box<CaughtError>>, Raised) {
+    let lookout = Lookout::begin();
+    let result = PgTryBuilder::new(AssertUnwindSafe(|| Ok(work())))
+        .catch_rust_panic(|error| Err(Box::new(error)))
+        .catch_others(|error| Err(Box::new(error)))
+        .execute();
+    let raised = lookout.end(result.as_ref().err().map(Box::as_ref));
+    (result, raised)
+}
+
 /// Looks out for ERRORs until it is ended.
-pub(super) struct Lookout(*mut Post);
+struct Lookout(*mut Post);
 
 /// What the callback finds.
 struct Post {
@@ -33,7 +79,7 @@ struct Post {
 
 impl Lookout {
     /// Begins. Must be ended in the same function, whatever happens in between.
-    pub(super) fn begin() -> Self {
+    fn begin() -> Self {
         // SAFETY: reads and writes a variable of this backend; the callback and its argument live until the end, where
         // they are taken off the stack first.
         unsafe {
@@ -51,7 +97,7 @@ impl Lookout {
 
     /// Ends. Returns the ERROR of the server by which the work ended, unless that is not the last one that was raised: who
     /// raises one again, as PL/pgSQL's RAISE does after it may have caught others, asks no callback.
-    pub(super) fn end(self, ended_by: Option<&CaughtError>) -> Raised {
+    fn end(self, ended_by: Option<&CaughtError>) -> Raised {
         // SAFETY: made in `begin`, and given back once, since it consumes.
         let post = unsafe { Box::from_raw(self.0) };
         // SAFETY: the callback is on the top of the stack: who put others on it has taken them off, or has left by an
@@ -72,12 +118,46 @@ impl Lookout {
 pub(super) struct Raised(*mut pg_sys::ErrorData);
 
 impl Raised {
+    /// Of a report of which nothing is missing but that its texts are in UTF-8.
+    fn texts(message: &str, detail: Option<&str>, hint: Option<&str>) -> Self {
+        let texts = [Some(message), detail, hint];
+        if is_utf8() || texts.into_iter().flatten().all(str::is_ascii) {
+            return Self(ptr::null_mut());
+        }
+        // SAFETY: memory of the transaction, as that of copies: zeros, which are no fields, and C strings.
+        unsafe {
+            let copy = |text: Option<&str>| {
+                text.map_or(ptr::null_mut(), |text| {
+                    pg_sys::MemoryContextStrdup(pg_sys::TopTransactionContext, c_string(text).as_ptr())
+                })
+            };
+            let [message, detail, hint] = texts.map(copy);
+            let size = size_of::<pg_sys::ErrorData>();
+            let error = pg_sys::MemoryContextAllocZero(pg_sys::TopTransactionContext, size)
+                .cast::<pg_sys::ErrorData>();
+            ((*error).message, (*error).detail, (*error).hint) = (message, detail, hint);
+            Self(error)
+        }
+    }
+
+    /// Itself; or, if there is no copy, what pgrx has, in the encoding of the database.
+    fn or_texts_of(self, error: &CaughtError) -> Self {
+        if !self.0.is_null() {
+            return self;
+        }
+        let (CaughtError::PostgresError(report)
+        | CaughtError::ErrorReport(report)
+        | CaughtError::RustPanic { ereport: report, .. }) = error;
+        Self::texts(report.message(), report.detail(), report.hint())
+    }
+
     /// Is this what pgrx has made of it?
     fn is(&self, report: &ErrorReportWithLevel) -> bool {
         // SAFETY: NULL or a copy of ours, whose message is NULL or a C string.
         unsafe {
             self.0.as_ref().is_some_and(|error| {
-                let message = (!error.message.is_null()).then(|| CStr::from_ptr(error.message).to_string_lossy());
+                let message =
+                    (!error.message.is_null()).then(|| CStr::from_ptr(error.message).to_string_lossy());
                 message.is_some_and(|message| message == report.message())
                     && u32::try_from(error.lineno) == Ok(report.line_number())
             })
@@ -88,6 +168,12 @@ impl Raised {
     pub(super) fn code(&self) -> Option<i32> {
         // SAFETY: NULL or a copy of ours.
         unsafe { self.0.as_ref() }.map(|error| error.sqlerrcode)
+    }
+
+    /// Its message.
+    pub(super) fn message(&self) -> Option<String> {
+        // SAFETY: NULL or a copy of ours, whose message is NULL or a C string.
+        unsafe { self.0.as_ref().filter(|error| !error.message.is_null()).map(|error| text(error.message)) }
     }
 
     /// The ERROR is about to be raised again: sees to it that nothing of it is missing.
@@ -141,7 +227,18 @@ unsafe extern "C-unwind" fn put_back(error: *mut c_void) {
     // SAFETY: the copy belongs to the transaction. The functions copy what they are given.
     unsafe {
         let error = &*error.cast::<pg_sys::ErrorData>();
-        errcode(error.sqlerrcode);
+        if error.sqlerrcode != 0 {
+            errcode(error.sqlerrcode);
+        }
+        if !error.message.is_null() {
+            errmsg(FORMAT.as_ptr(), error.message);
+        }
+        if !error.detail.is_null() {
+            errdetail(FORMAT.as_ptr(), error.detail);
+        }
+        if !error.hint.is_null() {
+            errhint(FORMAT.as_ptr(), error.hint);
+        }
         if !error.context.is_null() {
             errcontext_msg(FORMAT.as_ptr(), error.context);
         }

@@ -4,8 +4,8 @@ use std::ffi::CStr;
 
 use pgrx::{pg_sys, spi::Spi};
 
+use super::encoding::c_string;
 use super::query::{check_single, single_value};
-use super::server::c_string;
 use super::subtransaction::read_only;
 use crate::error::Result;
 

@@ -5,8 +5,9 @@ use std::panic::AssertUnwindSafe;
 use pgrx::pg_sys;
 use serde::Deserialize;
 
+use super::encoding::c_string;
 use super::relation::Relation;
-use super::server::{self, c_string};
+use super::server;
 use super::subtransaction::read_only_if_possible;
 use super::{compat, interrupts, settings};
 

@@ -6,7 +6,7 @@ use pgrx::pgrx_sql_entity_graph::metadata::{
 };
 use pgrx::{FromDatum, IntoDatum, pg_sys};
 
-use super::server::{c_string, text};
+use super::encoding::{c_string, text};
 
 /// The text of a `jsonb` value, as the server prints it.
 #[derive(Clone)]

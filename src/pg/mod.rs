@@ -6,6 +6,7 @@
 pub(crate) mod buffers;
 pub(crate) mod catalog;
 mod compat;
+pub(crate) mod encoding;
 mod error_passage;
 mod executor;
 pub(crate) mod explain;
@@ -29,4 +30,5 @@ pub(crate) mod tablespace;
 pub(crate) mod tuples;
 pub(crate) mod wal;
 
+pub(crate) use error_passage::{answer, warn};
 pub(crate) use server::{reserve_setting_prefix, statement_start};

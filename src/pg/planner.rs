@@ -14,8 +14,9 @@ use std::ptr::fn_addr_eq;
 use io_probe_core::plan;
 use pgrx::{pg_guard, pg_sys, spi::Spi};
 
+use super::encoding::c_string;
 use super::relation::Relation;
-use super::server::{self, c_string};
+use super::server;
 use super::subtransaction::read_only_if_possible;
 use super::{explain, interrupts, settings};
 

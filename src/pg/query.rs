@@ -5,8 +5,8 @@ use std::ffi::CStr;
 use io_probe_core::clock::{Clock, Monotonic};
 use pgrx::{pg_sys, spi::Spi};
 
+use super::encoding::{c_string, text};
 use super::executor::ParallelPlans;
-use super::server::{c_string, text};
 use super::subtransaction::read_only;
 use crate::error::{Error, Result};
 

@@ -6,7 +6,8 @@ use io_probe_core::source::Source;
 use pgrx::datum::DatumWithOid;
 use pgrx::{pg_sys, spi::Spi};
 
-use super::server::{data_directory, in_recovery, text};
+use super::encoding::text;
+use super::server::{data_directory, in_recovery};
 use super::tablespace::Tablespace;
 use super::{compat, server};
 use crate::error::{Error, Result};
@@ -349,6 +350,6 @@ fn relation_name(oid: pg_sys::Oid) -> Option<String> {
     // SAFETY: a catalog lookup; NULL when there is none.
     unsafe {
         let name = pg_sys::get_rel_name(oid);
-        (!name.is_null()).then(|| server::text(name))
+        (!name.is_null()).then(|| text(name))
     }
 }

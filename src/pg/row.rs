@@ -13,9 +13,10 @@ use pgrx::{PgTupleDesc, pg_sys};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::encoding::c_string;
+use super::error_passage::answer;
 use super::interrupts;
-use super::server::c_string;
-use crate::error::Error;
+use crate::error::Result;
 
 /// The rows of a set-returning function, complete before the first is returned.
 pub(crate) struct Rows(Vec<Map<String, Value>>);
@@ -33,9 +34,9 @@ impl Rows {
         Self(items.into_iter().map(row).collect())
     }
 
-    /// The rows of what succeeded, or the ERROR of what failed.
-    pub(crate) fn answer<T: Serialize>(items: Result<Vec<T>, Error>) -> Self {
-        items.map_or_else(|error| error.raise(), Self::of)
+    /// The rows of what succeeds, or the ERROR of what fails.
+    pub(crate) fn answer<T: Serialize>(items: impl FnOnce() -> Result<Vec<T>>) -> Self {
+        answer(|| items().map(Self::of))
     }
 
     /// Fills the call's result.
@@ -138,6 +139,8 @@ unsafe impl RetAbi for Rows {
 unsafe impl SqlTranslatable for Rows {
     const TYPE_IDENT: &'static str = "Rows";
     const TYPE_ORIGIN: TypeOrigin = TypeOrigin::External;
-    const ARGUMENT_SQL: Result<SqlMappingRef, ArgumentError> = Err(ArgumentError::NotValidAsArgument("Rows"));
-    const RETURN_SQL: Result<ReturnsRef, ReturnsError> = Ok(ReturnsRef::One(SqlMappingRef::Skip));
+    const ARGUMENT_SQL: std::result::Result<SqlMappingRef, ArgumentError> =
+        Err(ArgumentError::NotValidAsArgument("Rows"));
+    const RETURN_SQL: std::result::Result<ReturnsRef, ReturnsError> =
+        Ok(ReturnsRef::One(SqlMappingRef::Skip));
 }

@@ -1,6 +1,7 @@
 //! Facts about the running server.
 
-use std::ffi::{CStr, CString, c_char};
+use std::ffi::{CStr, OsStr, c_char};
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use io_probe_core::account::Account;
@@ -8,6 +9,7 @@ use pgrx::spi::{self, Spi};
 use pgrx::{FromDatum, IntoDatum, pg_sys};
 
 use super::compat;
+use super::encoding::{Text, c_string, text};
 
 /// When the present top-level statement started, in the server's microseconds.
 pub(crate) fn statement_start() -> i64 {
@@ -56,7 +58,16 @@ pub(crate) fn setting(name: &CStr) -> Option<String> {
 /// The data directory.
 pub(crate) fn data_directory() -> PathBuf {
     // SAFETY: set once at server start, never freed.
-    PathBuf::from(unsafe { text(pg_sys::DataDir) })
+    unsafe { path(pg_sys::DataDir) }
+}
+
+/// Copies a path, which has no encoding.
+///
+/// # Safety
+/// `string` must be a valid C string.
+pub(super) unsafe fn path(string: *const c_char) -> PathBuf {
+    // SAFETY: the caller vouches for it.
+    PathBuf::from(OsStr::from_bytes(unsafe { CStr::from_ptr(string) }.to_bytes()))
 }
 
 /// Is this a standby, or a server that is recovering?
@@ -67,15 +78,21 @@ pub(crate) fn in_recovery() -> bool {
 
 /// The rows of a query with two columns, of which the second is text.
 pub(super) fn pairs<T: FromDatum + IntoDatum>(query: &str) -> Vec<(T, String)> {
+    let query = c_string(query);
     let read = Spi::connect(|client| {
         client
-            .select(query, None, &[])?
-            .map(|row| Ok(row.get::<T>(1)?.zip(row.get::<String>(2)?)))
+            .select(query.as_c_str(), None, &[])?
+            .map(|row| Ok(row.get::<T>(1)?.zip(row.get::<Text>(2)?.map(|text| text.0))))
             .collect::<spi::Result<Vec<_>>>()
     });
     // Only a defect of these queries, which are ours, could fail here.
     let rows = read.unwrap_or_else(|e| pgrx::error!("could not read the catalogs: {e}"));
     rows.into_iter().flatten().collect()
+}
+
+/// The rows of a query with two columns of texts.
+pub(super) fn texts(query: &str) -> Vec<(String, String)> {
+    pairs::<Text>(query).into_iter().map(|(first, second)| (first.0, second)).collect()
 }
 
 /// Does the server read data files past the OS page cache?
@@ -148,7 +165,7 @@ pub(crate) fn own_functions() -> Vec<OwnFunction> {
 pub(crate) fn own_settings() -> Vec<(String, String)> {
     let query = "SELECT name, pg_catalog.current_setting(name) FROM pg_catalog.pg_settings \
          WHERE name OPERATOR(pg_catalog.~~) 'pg\\_io\\_probe.%' ORDER BY name";
-    pairs::<String>(query)
+    texts(query)
 }
 
 /// Pages of shared buffers.
@@ -197,31 +214,4 @@ pub(super) fn backends() -> impl Iterator<Item = &'static pg_sys::PgBackendStatu
         pg_sys::pgstat_fetch_stat_numbackends()
     };
     (1..=count).filter_map(compat::backend_entry)
-}
-
-/// Copies a C string of the server, which is in the encoding of the database.
-///
-/// # Safety
-/// `string` must be a valid C string.
-pub(super) unsafe fn text(string: *const c_char) -> String {
-    // SAFETY: the caller vouches for it; the conversion gives the same pointer or a new C string.
-    unsafe {
-        let length = libc::strlen(string) as i32;
-        let utf8 = pg_sys::pg_server_to_any(string, length, pg_sys::pg_enc::PG_UTF8 as i32);
-        CStr::from_ptr(utf8).to_string_lossy().into_owned()
-    }
-}
-
-/// Text as a C string in the encoding of the database, cut at a NUL. What that encoding lacks is an
-/// ERROR.
-pub(super) fn c_string(text: &str) -> CString {
-    let text = text.split('\0').next().unwrap_or_default();
-    // SAFETY: the text has no NUL; the conversion takes its length, gives the same pointer or a new C
-    // string, and both are copied at once.
-    unsafe {
-        let utf8 = CString::new(text).unwrap_or_default();
-        let length = i32::try_from(text.len()).unwrap_or_else(|_| pgrx::error!("text is too long"));
-        let own = pg_sys::pg_any_to_server(utf8.as_ptr(), length, pg_sys::pg_enc::PG_UTF8 as i32);
-        CStr::from_ptr(own).to_owned()
-    }
 }

@@ -4,7 +4,7 @@ use std::ffi::CStr;
 
 use pgrx::pg_sys;
 
-use super::server::c_string;
+use super::encoding::c_string;
 
 /// Calls `work` while these settings have these values, as SET would give them; an ERROR puts them back as well.
 pub(crate) fn with<T>(values: &[(&CStr, String)], work: impl FnOnce() -> T) -> T {

@@ -1,9 +1,9 @@
 //! Work in a subtransaction of its own: what may not write, and what may fail without taking the transaction with it.
 
 use pgrx::pg_sys::panic::CaughtError;
-use pgrx::{PgSqlErrorCode, PgTryBuilder, pg_sys};
+use pgrx::{PgSqlErrorCode, pg_sys};
 
-use super::error_passage::{Lookout, Raised};
+use super::error_passage::{Raised, watch};
 use super::executor::ReadOnlyPlans;
 use super::progress::Kept;
 
@@ -86,12 +86,7 @@ fn run<T>(
     }
     let kept = Kept::now();
     let plans = read_only.then(ReadOnlyPlans::begin);
-    let lookout = Lookout::begin();
-    let result = PgTryBuilder::new(std::panic::AssertUnwindSafe(|| Ok(work())))
-        .catch_rust_panic(|error| Err(Box::new(error)))
-        .catch_others(|error| Err(Box::new(error)))
-        .execute();
-    let raised = lookout.end(result.as_ref().err().map(Box::as_ref));
+    let (result, raised) = watch(work);
     drop(plans);
     let (result, stays) = match result {
         Ok(result) => (result, !read_only),
@@ -123,7 +118,8 @@ fn caught(error: &CaughtError, raised: &Raised) -> Caught {
     };
     // What pgrx carries is one of the server's own SQLSTATEs, or XX000.
     let code = raised.code().unwrap_or(report.sql_error_code() as i32);
-    Caught { code, message: report.message().to_owned(), of_server }
+    let message = raised.message().unwrap_or_else(|| report.message().to_owned());
+    Caught { code, message, of_server }
 }
 
 fn roll_back(error: CaughtError, raised: Raised, put_back: impl Fn()) -> ! {

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use pgrx::pg_sys;
 
-use super::server::{c_string, data_directory, pairs, text};
+use super::encoding::{c_string, text};
+use super::server::{data_directory, pairs};
 use super::{compat, server, settings};
 use crate::error::{Error, Result};
 
@@ -132,7 +133,7 @@ impl Tablespace {
         // SAFETY: the buffer is as long as the server's own paths.
         let directory = unsafe {
             pg_sys::TempTablespacePath(directory.as_mut_ptr(), self.0);
-            text(directory.as_ptr())
+            server::path(directory.as_ptr())
         };
         server::data_directory().join(directory)
     }

@@ -8,8 +8,8 @@ use io_probe_core::clock::cpu_of_thread_ns;
 use io_probe_core::cost::tuple::Counted;
 use pgrx::{pg_sys, spi::Spi};
 
+use super::encoding::c_string;
 use super::relation::Relation;
-use super::server::c_string;
 use super::subtransaction::read_only_if_possible;
 use super::{interrupts, planner, settings};
 

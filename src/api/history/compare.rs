@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::api::arguments::figure;
 use crate::error::{Error, Result};
+use crate::pg::encoding::Text;
 use crate::pg::history::stored::{self, Metric, Recent, Sides, Values, Whose};
 use crate::pg::row::Rows;
 
@@ -21,13 +22,13 @@ fn io_probe_compare(run_a: Option<i64>, run_b: Option<i64>) -> Rows {
         check_runs(a, b)?;
         Ok(Sides::Runs(a, b))
     };
-    Rows::answer(sides().map(|sides| rows(&sides)))
+    Rows::answer(|| sides().map(|sides| rows(&sides)))
 }
 
 #[pg_extern(sql = false)]
-fn io_probe_compare_labels(label_a: Option<&str>, label_b: Option<&str>) -> Rows {
+fn io_probe_compare_labels(label_a: Option<Text>, label_b: Option<Text>) -> Rows {
     let compared = || {
-        let labels = [given("label_a", label_a)?, given("label_b", label_b)?];
+        let labels = [given("label_a", label_a.as_deref())?, given("label_b", label_b.as_deref())?];
         if let Some(label) = labels.iter().find(|label| !stored::has_label(label)) {
             return Err(Error::undefined_object(format!("no run that succeeded has the label \"{label}\"")));
         }
@@ -38,7 +39,7 @@ fn io_probe_compare_labels(label_a: Option<&str>, label_b: Option<&str>) -> Rows
         }
         Ok(rows)
     };
-    Rows::answer(compared())
+    Rows::answer(compared)
 }
 
 #[pg_extern(sql = false)]
@@ -55,7 +56,7 @@ fn io_probe_changes(last: Option<i32>) -> Rows {
         });
         recent.into_iter().map(ChangesRow::of).collect()
     };
-    Rows::answer(last.map(rows))
+    Rows::answer(|| last.map(rows))
 }
 
 fn given<T>(name: &str, value: Option<T>) -> Result<T> {

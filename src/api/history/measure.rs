@@ -19,9 +19,10 @@ use super::super::arguments::{self, figure, quoted};
 use super::super::options;
 use super::facts::Facts;
 use crate::error::{Error, Result};
+use crate::pg::encoding::Text;
 use crate::pg::history::{Cause, Failed, Probe, Value as Given};
 use crate::pg::json::JsonbText;
-use crate::pg::{lock, server};
+use crate::pg::{answer, lock, server};
 
 /// The probes that can be called by name.
 const PROBES: [&str; 14] = [
@@ -45,8 +46,8 @@ const PROBES: [&str; 14] = [
 pub(super) const FORMAT: u32 = 1;
 
 #[pg_extern(sql = false)]
-fn io_probe_measure(probe: Option<&str>, rel: Option<pg_sys::Oid>, args: Option<JsonbText>) -> JsonbText {
-    measure(probe, rel, args).unwrap_or_else(|error| error.raise())
+fn io_probe_measure(probe: Option<Text>, rel: Option<pg_sys::Oid>, args: Option<JsonbText>) -> JsonbText {
+    answer(|| measure(probe.as_deref(), rel, args))
 }
 
 /// A result but for its rows.

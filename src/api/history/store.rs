@@ -9,14 +9,16 @@ use serde::de::IgnoredAny;
 
 use super::measure::{FORMAT, measure};
 use crate::error::{Error, Result};
+use crate::pg::answer;
+use crate::pg::encoding::Text;
 use crate::pg::history::{check_possible, delete_older, first_that_fits_no_row, insert};
 use crate::pg::json::JsonbText;
 
 #[pg_extern(sql = false)]
-fn io_probe_import(result: Option<JsonbText>, label: Option<&str>) -> i64 {
+fn io_probe_import(result: Option<JsonbText>, label: Option<Text>) -> i64 {
     let import = || {
         let result = result.ok_or_else(|| Error::invalid("result must not be null"))?;
-        check_label(label)?;
+        check_label(label.as_deref())?;
         check_possible("io_probe_import")?;
         if result.0.len() > MOST_BYTES {
             return Err(Error::too_large(format!("a result must not have more than {MOST_BYTES} bytes")));
@@ -27,23 +29,23 @@ fn io_probe_import(result: Option<JsonbText>, label: Option<&str>) -> i64 {
         }
         Ok(insert(&result, label))
     };
-    import().unwrap_or_else(|error| error.raise())
+    answer(import)
 }
 
 #[pg_extern(sql = false)]
 fn io_probe_record(
-    probe: Option<&str>,
+    probe: Option<Text>,
     rel: Option<pg_sys::Oid>,
     args: Option<JsonbText>,
-    label: Option<&str>,
+    label: Option<Text>,
 ) -> i64 {
     let record = || {
         // Before anything is measured in vain.
-        check_label(label)?;
+        check_label(label.as_deref())?;
         check_possible("io_probe_record")?;
-        Ok(insert(&measure(probe, rel, args)?, label))
+        Ok(insert(&measure(probe.as_deref(), rel, args)?, label))
     };
-    record().unwrap_or_else(|error: Error| error.raise())
+    answer(record)
 }
 
 #[pg_extern(sql = false)]
@@ -54,7 +56,7 @@ fn io_probe_prune(keep: Option<Interval>) -> i64 {
         check_possible("io_probe_prune")?;
         Ok(delete_older(keep))
     };
-    prune().unwrap_or_else(|error: Error| error.raise())
+    answer(prune)
 }
 
 /// A result of more is not read: it is held in memory several times.

@@ -16,6 +16,7 @@ use super::arguments::{self, quoted};
 use super::device::leaves_of_server;
 use super::options::Options;
 use crate::error::{Error, Result};
+use crate::pg::encoding::Text;
 use crate::pg::interrupts;
 use crate::pg::json::JsonbText;
 use crate::pg::lock::refuse_in_parallel;
@@ -37,7 +38,7 @@ const MOST_NAMES: usize = 20;
 fn io_probe_iostat(
     every: Option<Interval>,
     samples: Option<i32>,
-    device: Option<&str>,
+    device: Option<Text>,
     options: Option<JsonbText>,
 ) -> Rows {
     let request = || {
@@ -48,7 +49,7 @@ fn io_probe_iostat(
             return Err(Error::invalid(format!("samples must be at most {MOST_ROWS}, not {samples}")));
         }
         let length = gucs::span("samples times every", every.saturating_mul(samples))?;
-        let watched = Watched::find(device)?;
+        let watched = Watched::find(device.as_deref())?;
         let most = MOST_ROWS / watched.rows_a_sample();
         if samples as usize > most {
             return Err(Error::invalid(format!(
@@ -58,7 +59,7 @@ fn io_probe_iostat(
         }
         Ok(Request { every, samples, length, watched })
     };
-    Rows::answer(request().and_then(|request| request.run()))
+    Rows::answer(|| request().and_then(|request| request.run()))
 }
 
 /// The length of the intervals: a second by default.
@@ -102,7 +103,7 @@ fn by_name(name: &str, roots: &Roots) -> Result<BlockDevice> {
     BlockDevice::find(name.strip_prefix("/dev/").unwrap_or(name), roots).ok_or_else(|| {
         let names = BlockDevice::names(roots);
         let known: Vec<&str> = names.iter().map(String::as_str).take(MOST_NAMES).collect();
-        let more = if names.len() > known.len() { ", …" } else { "" };
+        let more = if names.len() > known.len() { ", ..." } else { "" };
         let hint = match known.as_slice() {
             [] => "The kernel shows no device here.".to_owned(),
             known => format!("The kernel's names of the devices here are {}{more}.", quoted(known)),

@@ -12,6 +12,7 @@ use crate::api::arguments::figure;
 use crate::api::options::Options;
 use crate::api::subject::{BACKEND, IO_WORKERS, WORKERS_CHANGED, WORKERS_SERVE_ALL};
 use crate::error::{Error, Result};
+use crate::pg::encoding::Text;
 use crate::pg::json::JsonbText;
 use crate::pg::lock::refuse_in_parallel;
 use crate::pg::progress::Progress;
@@ -34,16 +35,16 @@ const PARALLEL: &str =
 const NO_ACCOUNT: &str = "device_bytes is unknown: the account of bytes read can't be read in /proc";
 
 #[pg_extern(sql = false)]
-fn io_probe_iostat_query(query: Option<&str>, every: Option<Interval>, options: Option<JsonbText>) -> Rows {
+fn io_probe_iostat_query(query: Option<Text>, every: Option<Interval>, options: Option<JsonbText>) -> Rows {
     let rows = || {
         let options = Options::parse(options, &OPTIONS)?;
         let query = query.ok_or_else(|| Error::invalid("query must not be null"))?;
         let every = interval(every)?;
         let watched = Watched::find(options.text("device")?.as_deref())?;
-        query::check(query)?;
-        watch(query, every, watched)
+        query::check(&query)?;
+        watch(&query, every, watched)
     };
-    Rows::answer(rows())
+    Rows::answer(rows)
 }
 
 /// `io_probe_iostat_query_row`: one of `io_probe_iostat`, or the last, of the query.

@@ -51,7 +51,7 @@ fn io_probe_page_cost(
         };
         Ok(Request { rel: arguments::relation(rel)?, wanted, wait: options.flag("wait")? })
     };
-    Rows::answer(request().and_then(|request| request.run()))
+    Rows::answer(|| request().and_then(|request| request.run()))
 }
 
 /// Densities that were asked for, each once, ascending.

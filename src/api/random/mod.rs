@@ -23,6 +23,7 @@ use super::options::Options;
 use super::subject::{BACKEND, IO_WORKERS, Outcome, Subject, Verdict, WORKERS_CHANGED, WORKERS_SERVE_ALL};
 use crate::error::Result;
 use crate::pg::buffers::{Resident, Usage};
+use crate::pg::encoding::Text;
 use crate::pg::fetch::BufferFetcher;
 use crate::pg::json::JsonbText;
 use crate::pg::lock::ProbeLock;
@@ -39,30 +40,28 @@ const OPTIONS: [&str; 6] = ["max_bytes", "max_iops", "max_mib_per_s", "max_p99_u
 #[pg_extern(sql = false)]
 fn io_probe_random(
     rel: Option<pg_sys::Oid>,
-    paths: Option<Vec<Option<String>>>,
+    paths: Option<Vec<Option<Text>>>,
     duration: Option<Interval>,
     cold: Option<bool>,
     depth: Option<i32>,
     seed: Option<i64>,
     options: Option<JsonbText>,
 ) -> Rows {
-    let request = Request::check(rel, paths, duration, cold, depth, seed, options);
-    Rows::answer(request.and_then(|request| request.rows()))
+    Rows::answer(|| Request::check(rel, paths, duration, cold, depth, seed, options)?.rows())
 }
 
 #[allow(clippy::too_many_arguments, reason = "the SQL signature")]
 #[pg_extern(sql = false)]
 fn io_probe_random_series(
     rel: Option<pg_sys::Oid>,
-    paths: Option<Vec<Option<String>>>,
+    paths: Option<Vec<Option<Text>>>,
     duration: Option<Interval>,
     cold: Option<bool>,
     depth: Option<i32>,
     seed: Option<i64>,
     options: Option<JsonbText>,
 ) -> Rows {
-    let request = Request::check(rel, paths, duration, cold, depth, seed, options);
-    Rows::answer(request.and_then(|request| request.series()))
+    Rows::answer(|| Request::check(rel, paths, duration, cold, depth, seed, options)?.series())
 }
 
 /// A call whose arguments are right by themselves.
@@ -79,7 +78,7 @@ struct Request {
 impl Request {
     fn check(
         rel: Option<pg_sys::Oid>,
-        paths: Option<Vec<Option<String>>>,
+        paths: Option<Vec<Option<Text>>>,
         duration: Option<Interval>,
         cold: Option<bool>,
         depth: Option<i32>,

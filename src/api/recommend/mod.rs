@@ -20,6 +20,7 @@ use super::cache::check_may_evict;
 use super::options::Options;
 use super::sync::check_may_write;
 use crate::error::{Error, Result};
+use crate::pg::encoding::Text;
 use crate::pg::json::JsonbText;
 use crate::pg::lock::ProbeLock;
 use crate::pg::progress::Progress;
@@ -33,9 +34,9 @@ const OPTIONS: [&str; 6] = ["max_bytes", "max_iops", "max_mib_per_s", "max_p99_u
 #[pg_extern(sql = false)]
 fn io_probe_recommend(
     rel: Option<pg_sys::Oid>,
-    cache: Option<&str>,
-    unit: Option<&str>,
-    settings: Option<Vec<Option<String>>>,
+    cache: Option<Text>,
+    unit: Option<Text>,
+    settings: Option<Vec<Option<Text>>>,
     duration: Option<Interval>,
     cold: Option<bool>,
     writes: Option<bool>,
@@ -45,8 +46,8 @@ fn io_probe_recommend(
         let options = Options::parse(options, &OPTIONS)?;
         Ok(Request {
             rel,
-            cache: Cache::parse(cache)?,
-            unit: Unit::parse(unit)?,
+            cache: Cache::parse(cache.as_deref())?,
+            unit: Unit::parse(unit.as_deref())?,
             settings: Setting::pick(settings)?,
             limits: options.limits(arguments::duration(duration)?)?,
             given: duration.is_some(),
@@ -55,7 +56,7 @@ fn io_probe_recommend(
             wait: options.flag("wait")?,
         })
     };
-    Rows::answer(request().and_then(|request| request.run()))
+    Rows::answer(|| request().and_then(|request| request.run()))
 }
 
 /// How much of the pages the planner shall take for cached.

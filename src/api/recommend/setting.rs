@@ -2,6 +2,7 @@
 
 use crate::api::arguments::quoted;
 use crate::error::{Error, Result};
+use crate::pg::encoding::Text;
 
 /// A setting, in the order of the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,21 +52,21 @@ impl Setting {
     }
 
     /// The settings that were picked, each once, in the order of [`Setting::ALL`].
-    pub(super) fn pick(names: Option<Vec<Option<String>>>) -> Result<Vec<Setting>> {
+    pub(super) fn pick(names: Option<Vec<Option<Text>>>) -> Result<Vec<Setting>> {
         let Some(names) = names else { return Ok(Self::ALL.to_vec()) };
         let hint = || format!("Valid settings are {}.", quoted(&Self::ALL.map(Setting::name)));
         if names.is_empty() {
             return Err(Error::invalid("settings must not be empty").hint(hint()));
         }
         for name in &names {
-            let Some(name) = name else {
+            let Some(name) = name.as_deref() else {
                 return Err(Error::invalid("settings must not contain nulls").hint(hint()));
             };
             if !Self::ALL.iter().any(|setting| setting.name() == name) {
                 return Err(Error::invalid(format!("unknown setting \"{name}\"")).hint(hint()));
             }
         }
-        let picked = |setting: &Setting| names.iter().flatten().any(|name| name == setting.name());
+        let picked = |setting: &Setting| names.iter().flatten().any(|name| **name == *setting.name());
         Ok(Self::ALL.into_iter().filter(picked).collect())
     }
 }

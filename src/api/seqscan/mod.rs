@@ -21,6 +21,7 @@ use super::options::Options;
 use super::subject::{BACKEND, IO_WORKERS, Outcome, Subject, WORKERS_CHANGED, WORKERS_SERVE_ALL};
 use crate::error::{Error, Result};
 use crate::pg::buffers::{BufferReader, Usage};
+use crate::pg::encoding::Text;
 use crate::pg::json::JsonbText;
 use crate::pg::lock::ProbeLock;
 use crate::pg::progress::Progress;
@@ -45,12 +46,12 @@ const MAX_BUFFERS_KB: u64 = 128 << 10;
 #[pg_extern(sql = false)]
 fn io_probe_seqscan(
     rel: Option<pg_sys::Oid>,
-    paths: Option<Vec<Option<String>>>,
+    paths: Option<Vec<Option<Text>>>,
     duration: Option<Interval>,
     cold: Option<bool>,
     chunk_kb: Option<i32>,
     depth: Option<i32>,
-    fork: Option<String>,
+    fork: Option<Text>,
     options: Option<JsonbText>,
 ) -> Rows {
     let request = || {
@@ -78,7 +79,7 @@ fn io_probe_seqscan(
             start: options.count("start_blk", 0)?.unwrap_or(0),
         })
     };
-    Rows::answer(request().and_then(|request| request.run()))
+    Rows::answer(|| request().and_then(|request| request.run()))
 }
 
 /// A call whose arguments are right by themselves.

@@ -7,7 +7,8 @@ use pgrx::pg_sys;
 use serde::{Deserialize, Serialize};
 
 use crate::pg::catalog::bytes_of_files;
-use crate::pg::server::{self, data_directory, in_recovery, pairs, text};
+use crate::pg::encoding::text;
+use crate::pg::server::{self, data_directory, in_recovery, pairs};
 use crate::pg::tablespace::Tablespace;
 
 /// A relation as its catalogs have it.

@@ -4,9 +4,10 @@ use pgrx::{PgSqlErrorCode, pg_sys, spi, spi::Spi};
 use serde::Deserialize;
 use serde_json::Value as Json;
 
+use crate::pg::encoding::c_string;
 use crate::pg::query::single_value;
 use crate::pg::row::as_text;
-use crate::pg::server::{c_string, own, pairs};
+use crate::pg::server::{own, pairs};
 use crate::pg::subtransaction::{self, Caught};
 
 /// A function of this extension that gives rows, as the catalog has it.

@@ -4,6 +4,7 @@ use pgrx::datum::{DatumWithOid, Interval};
 use pgrx::{pg_sys, spi, spi::Spi};
 
 use crate::error::{Error, Result};
+use crate::pg::encoding::{Text, c_string};
 use crate::pg::json::JsonbText;
 use crate::pg::server::{as_user, in_recovery, own, pairs};
 use crate::pg::settings;
@@ -54,7 +55,7 @@ pub(crate) fn check_possible(function: &str) -> Result<()> {
 }
 
 /// Stores a result of which the header was checked, and returns the number of the run.
-pub(crate) fn insert(result: &JsonbText, label: Option<&str>) -> i64 {
+pub(crate) fn insert(result: &JsonbText, label: Option<Text>) -> i64 {
     let tables = Tables::find();
     let schema = &tables.schema;
     let columns = COLUMNS.join(", ");
@@ -72,7 +73,10 @@ pub(crate) fn insert(result: &JsonbText, label: Option<&str>) -> i64 {
     );
     let arguments = [DatumWithOid::from(result.clone()), DatumWithOid::from(label)];
     let inserted = tables.as_owner(|| {
-        Spi::connect_mut(|client| client.update(&statement, None, &arguments)?.first().get_one::<i64>())
+        let statement = c_string(&statement);
+        Spi::connect_mut(|client| {
+            client.update(statement.as_c_str(), None, &arguments)?.first().get_one::<i64>()
+        })
     });
     // The row is there, or there was an ERROR.
     inserted.ok().flatten().unwrap_or_else(|| pgrx::error!("could not store the run"))
@@ -83,9 +87,10 @@ pub(crate) fn delete_older(keep: Interval) -> i64 {
     let tables = Tables::find();
     let statement =
         format!("DELETE FROM {}.io_probe_runs WHERE started_at < pg_catalog.now() - $1", tables.schema);
+    let statement = c_string(&statement);
     let deleted = tables.as_owner(|| {
         Spi::connect_mut(|client| {
-            Ok::<_, spi::Error>(client.update(&statement, None, &[DatumWithOid::from(keep)])?.len())
+            Ok::<_, spi::Error>(client.update(statement.as_c_str(), None, &[DatumWithOid::from(keep)])?.len())
         })
     });
     let deleted = deleted.unwrap_or_else(|e| pgrx::error!("could not delete runs: {e}"));
@@ -109,8 +114,11 @@ pub(crate) fn first_that_fits_no_row(result: &JsonbText, probe: &str) -> Option<
         )
     });
     let arguments = [DatumWithOid::from(result.clone())];
-    let one =
-        |query: &str| Spi::connect(|client| client.select(query, None, &arguments)?.first().get_one::<i64>());
+    let one = |query: &str| {
+        Spi::connect(|client| {
+            client.select(c_string(query).as_c_str(), None, &arguments)?.first().get_one::<i64>()
+        })
+    };
     let read = one(&other).and_then(|found| match (found, typed) {
         (None, Some(typed)) => one(&typed).map(|_| None),
         (found, _) => Ok(found),

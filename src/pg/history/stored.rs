@@ -319,9 +319,9 @@ fn ask<T: DeserializeOwned>(query: impl FnOnce(&str) -> String) -> Vec<T> {
     ];
     settings::with(&plain, || {
         let schema = "SELECT ''::text, extnamespace::regnamespace::text FROM pg_extension WHERE extname = 'pg_io_probe'";
-        let Some((_, schema)) = server::pairs::<String>(schema).into_iter().next() else { return Vec::new() };
+        let Some((_, schema)) = server::texts(schema).into_iter().next() else { return Vec::new() };
         let query = format!("SELECT ''::text, row_to_json(row)::text FROM ({}) AS row", query(&schema));
-        let rows = server::pairs::<String>(&query);
+        let rows = server::texts(&query);
         // Only a defect of the queries, which are ours, could fail here.
         let parse = |row: &str| serde_json::from_str(row).unwrap_or_else(|e| pgrx::error!("{e} in {row}"));
         rows.iter().map(|(_, row)| parse(row)).collect()

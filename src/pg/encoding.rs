@@ -1,0 +1,171 @@
+//! Text between Rust, where it is UTF-8, and the database, which has an encoding of its own.
+//!
+//! What the other side lacks is replaced, by U+FFFD here and by a question mark there: a name that can't be shown must not
+//! keep anybody from a probe. SQL_ASCII says nothing of what bytes mean: there text goes as it is, and is taken for UTF-8.
+
+use std::ffi::{CStr, CString, c_char, c_int};
+use std::ops::Deref;
+
+use pgrx::callconv::{Arg, ArgAbi};
+use pgrx::datum::UnboxDatum;
+use pgrx::pgrx_sql_entity_graph::metadata::{
+    ArgumentError, ReturnsError, ReturnsRef, SqlMappingRef, SqlTranslatable, TypeOrigin,
+};
+use pgrx::{FromDatum, IntoDatum, pg_sys};
+
+const UTF8: c_int = pg_sys::pg_enc::PG_UTF8 as c_int;
+const SQL_ASCII: c_int = pg_sys::pg_enc::PG_SQL_ASCII as c_int;
+
+/// The encoding of the database, if it has one, and another than UTF-8.
+fn own_encoding() -> Option<c_int> {
+    // SAFETY: reads a variable of this backend.
+    let encoding = unsafe { pg_sys::GetDatabaseEncoding() };
+    (encoding != UTF8 && encoding != SQL_ASCII).then_some(encoding)
+}
+
+/// Does the database have UTF-8?
+pub(super) fn is_utf8() -> bool {
+    // SAFETY: reads a variable of this backend.
+    unsafe { pg_sys::GetDatabaseEncoding() == UTF8 }
+}
+
+/// Copies a C string of the server, which is in the encoding of the database.
+///
+/// # Safety
+/// `string` must be a valid C string.
+pub(super) unsafe fn text(string: *const c_char) -> String {
+    // SAFETY: the caller vouches for it.
+    let bytes = unsafe { CStr::from_ptr(string) }.to_bytes();
+    let converted = own_encoding().map(|own| convert(bytes, own, UTF8, "\u{fffd}".as_bytes()));
+    String::from_utf8_lossy(converted.as_deref().unwrap_or(bytes)).into_owned()
+}
+
+/// Text as a C string in the encoding of the database, cut at a NUL.
+pub(super) fn c_string(text: &str) -> CString {
+    let text = text.split('\0').next().unwrap_or_default().as_bytes();
+    let converted = own_encoding().map(|own| convert(text, UTF8, own, b"?"));
+    CString::new(converted.unwrap_or_else(|| text.to_owned())).unwrap_or_default()
+}
+
+/// Bytes that are converted at a time.
+const PIECE: usize = 1 << 16;
+
+/// `text` in another encoding, with `unknown` for each character that it lacks, and for what is none.
+fn convert(text: &[u8], from: c_int, to: c_int, unknown: &[u8]) -> Vec<u8> {
+    if text.is_ascii() {
+        return text.to_owned();
+    }
+    // SAFETY: a lookup in the catalogs, which gives 0 if there is none.
+    let procedure = unsafe { pg_sys::FindDefaultConversionProc(from, to) };
+    if procedure == pg_sys::InvalidOid {
+        return text
+            .iter()
+            .flat_map(|byte| if byte.is_ascii() { std::slice::from_ref(byte) } else { unknown })
+            .copied()
+            .collect();
+    }
+    let mut converted = Vec::with_capacity(text.len());
+    // As the server wants it.
+    let mut buffer = vec![0; (PIECE + 1) * pg_sys::MAX_CONVERSION_GROWTH as usize];
+    let mut rest = text;
+    while !rest.is_empty() {
+        let length = rest.len().min(PIECE);
+        // SAFETY: the procedure is for these encodings. It reads as many bytes as it is told, and stops at what it can't convert;
+        // the buffer has room for what becomes of them and a NUL.
+        let done = unsafe {
+            pg_sys::pg_do_encoding_conversion_buf(
+                procedure,
+                from,
+                to,
+                rest.as_ptr().cast_mut(),
+                length as c_int,
+                buffer.as_mut_ptr(),
+                buffer.len() as c_int,
+                true,
+            )
+        };
+        let result = CStr::from_bytes_until_nul(&buffer).map(CStr::to_bytes).unwrap_or_default();
+        converted.extend_from_slice(result);
+        let mut done = usize::try_from(done).unwrap_or(0).min(length);
+        if done == 0 {
+            converted.extend_from_slice(unknown);
+            // SAFETY: there is a character, or the beginning of one.
+            let character = unsafe { pg_sys::pg_encoding_mblen(from, rest.as_ptr().cast()) };
+            done = usize::try_from(character).unwrap_or(1).clamp(1, rest.len());
+        }
+        rest = &rest[done..];
+    }
+    converted
+}
+
+/// A value of type `text`, or `json`: pgrx's own `&str` and `String` are for databases in UTF-8.
+#[derive(Clone)]
+pub(crate) struct Text(pub(crate) String);
+
+impl Deref for Text {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromDatum for Text {
+    unsafe fn from_polymorphic_datum(
+        datum: pg_sys::Datum,
+        is_null: bool,
+        _type: pg_sys::Oid,
+    ) -> Option<Self> {
+        if is_null {
+            return None;
+        }
+        // SAFETY: the caller vouches for a datum of such a type, of which the server makes a C string.
+        unsafe {
+            let string = pg_sys::text_to_cstring(datum.cast_mut_ptr());
+            let text = text(string);
+            pg_sys::pfree(string.cast());
+            Some(Self(text))
+        }
+    }
+}
+
+impl IntoDatum for Text {
+    fn into_datum(self) -> Option<pg_sys::Datum> {
+        let string = c_string(&self.0);
+        // SAFETY: a C string, which is copied.
+        Some(unsafe { pg_sys::cstring_to_text(string.as_ptr()) }.into())
+    }
+
+    fn type_oid() -> pg_sys::Oid {
+        pg_sys::TEXTOID
+    }
+}
+
+// SAFETY: read through FromDatum.
+unsafe impl UnboxDatum for Text {
+    type As<'src> = Self;
+
+    unsafe fn unbox<'src>(datum: pgrx::datum::Datum<'src>) -> Self
+    where
+        Self: 'src,
+    {
+        // SAFETY: an element of an array of texts that is not NULL.
+        unsafe { Self::from_datum(datum.sans_lifetime(), false) }.unwrap_or_else(|| Self(String::new()))
+    }
+}
+
+// SAFETY: read through FromDatum, as pgrx reads its own String.
+unsafe impl<'fcx> ArgAbi<'fcx> for Text {
+    unsafe fn unbox_arg_unchecked(arg: Arg<'_, 'fcx>) -> Self {
+        // SAFETY: an argument declared as text or json.
+        unsafe { arg.unbox_arg_using_from_datum() }.unwrap_or_else(|| Self(String::new()))
+    }
+}
+
+// SAFETY: only functions whose SQL is written by hand take it.
+unsafe impl SqlTranslatable for Text {
+    const TYPE_IDENT: &'static str = "Text";
+    const TYPE_ORIGIN: TypeOrigin = TypeOrigin::External;
+    const ARGUMENT_SQL: Result<SqlMappingRef, ArgumentError> = Ok(SqlMappingRef::literal("text"));
+    const RETURN_SQL: Result<ReturnsRef, ReturnsError> = Ok(ReturnsRef::One(SqlMappingRef::literal("text")));
+}
