@@ -7,7 +7,8 @@ import os
 import unittest
 from unittest import mock
 
-from lib import Failure, Session, literal, main, rows_of
+from lib import BLOCK, Failure, Session, literal, main, rows_of
+from servers import Server
 
 # A letter that the encoding has.
 LETTERS = {"LATIN1": "ä", "EUC_JP": "か", "SQL_ASCII": "ä", "UTF8": "ä"}
@@ -144,6 +145,22 @@ class Encodings(unittest.TestCase):
                 self.assertTrue([name for name in names if name and name.startswith("S")], names)
                 self.assertTrue(session.rows("SELECT * FROM io_probe_check()"))
                 self.assertTrue(session.rows(rows_of("recommend", settings=["random_page_cost"], duration="20 ms")))
+
+    def test_paths(self):
+        """They are the file system's, whatever the database has."""
+        server = Server("dätä")
+        self.addCleanup(server.remove)
+        server.start()
+        with server.session() as session:
+            session.run("CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0 LOCALE 'C'")
+        with mock.patch.dict(os.environ, PGCLIENTENCODING="UTF8"), server.session("latin") as session:
+            session.run("CREATE EXTENSION pg_io_probe; CREATE TABLE probed AS SELECT 1 AS id; CHECKPOINT")
+            rows = session.rows("SELECT * FROM io_probe_seqscan('probed')")
+            self.assertEqual([row["status"] for row in rows], ["ok"] * 3)
+            number = session.value("SELECT io_probe_record('seqscan', 'probed')")
+            self.assertEqual(session.value(f"SELECT rel_bytes FROM io_probe_runs WHERE id = {number}"), BLOCK)
+            directories = [row["directory"] for row in session.rows("SELECT directory FROM io_probe_device()")]
+            self.assertTrue(all("/dätä/" in directory for directory in directories), directories)
 
     def test_bytes_that_are_no_utf8(self):
         """SQL_ASCII takes any."""
