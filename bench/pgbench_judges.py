@@ -5,15 +5,14 @@
                                     pgbench_judges.sh starts one
     pgbench_judges.py --self-test
 
-Each probe may take SHARE (5) percent of what it gets without a limit, as found right before on the idle server: of its
-MiB a second, of its requests a second, of its syncs a second. So it has the device to do its work for that share of the
-time, at whatever depth. Those of a kind run one after the other in a loop, as long as pgbench does: scans on each path,
-cold; random fetches on each path, cold; fetches at depth 16; sync tests of the WAL's pattern and of single writes, by
-all methods. KINDS names kinds to leave it at, with ; between.
+Each probe may take SHARE (5) percent of the MiB a second that it gets without a limit, as found right before on the idle
+server; the sync test, of its syncs. So it has the device to do its work for that share of the time, at whatever depth. They
+are scans on each path, cold; random fetches on each path, cold; fetches at depth 16; a sync test of the WAL's pattern and of
+single writes, by all methods. ONLY names some of them, with commas between.
 
-pgbench runs for SECONDS_EACH (10) seconds with CLIENTS (2) clients on SCALE (50), and beside it that loop, in which a second
-of nothing follows on each probe. By pgbench's log of its transactions, those that ended during a probe are compared with
-those that ended during the nothing: so a pair of figures is from the same seconds, and what else the device does falls
+pgbench runs for SECONDS_EACH (10) seconds with CLIENTS (2) clients on SCALE (50), and beside it a probe in a loop, on each
+call of which a second of nothing follows. By pgbench's log of its transactions, those that ended during a call are compared
+with those that ended during the nothing: so a pair of figures is from the same seconds, and what else the device does falls
 on both. PAIRS (9) runs for each of its scripts, select-only and tpcb-like. Each line says what became of the transactions
 a second: the medians, and the median of the ratios with the least and the greatest. At most 3 % may be lost. The first
 line of a script has no probe at all: what it shows is the error of the others. The lines before say what each probe's
@@ -60,10 +59,10 @@ def psql(query):
 SCAN = "io_probe_seqscan('tbl_cost_align', '{{{path}}}', duration => '1 s', cold => true{options})"
 FETCH = "io_probe_random('tbl_cost_align', '{{{path}}}', duration => '1 s', cold => true, depth => {depth}{options})"
 SYNC = "io_probe_sync(duration => '50 ms', sections => '{{one_write,wal_segment}}'{options})"
-# What kind, what is called, the column of its rate, and the option that limits that.
-PROBES = [("seqscan", SCAN, {"path": path}, "mib_per_s", "max_mib_per_s") for path in PATHS]
-PROBES += [("random", FETCH, {"path": path, "depth": 1}, "mib_per_s", "max_mib_per_s") for path in PATHS]
-PROBES += [("random, depth 16", FETCH, {"path": "direct", "depth": 16}, "mib_per_s", "max_mib_per_s")]
+# Its name, what is called, the column of its rate, and the option that limits that.
+PROBES = [(f"seqscan {path}", SCAN, {"path": path}, "mib_per_s", "max_mib_per_s") for path in PATHS]
+PROBES += [(f"random {path}", FETCH, {"path": path, "depth": 1}, "mib_per_s", "max_mib_per_s") for path in PATHS]
+PROBES += [("random at 16", FETCH, {"path": "direct", "depth": 16}, "mib_per_s", "max_mib_per_s")]
 PROBES += [("sync", SYNC, {}, "max(ops_per_s) FILTER (WHERE is_current AND writes = 1 AND write_kb = 8) / 128", "max_mib_per_s")]
 
 
@@ -74,16 +73,16 @@ def limited(probe, arguments, option, rate):
 
 
 def shares():
-    """The calls of each kind, each with its share of what it gets alone."""
-    kinds = {}
-    for kind, probe, arguments, column, option in PROBES:
-        if kind not in os.environ.get("KINDS", kind).split(";"):
+    """The calls, by their names, each with its share of what it gets alone."""
+    calls = {}
+    for name, probe, arguments, column, option in PROBES:
+        if name not in os.environ.get("ONLY", name).split(","):
             continue
         rate = float(psql(f"SELECT {column} FROM {probe.format(**arguments, options='')}"))
         call = limited(probe, arguments, option, rate)
         print(f"{server_version()}: {processor_pct(call):.1f} % of a processor: {call.removeprefix('SELECT FROM ')}", flush=True)
-        kinds.setdefault(kind, []).append(call)
-    return kinds
+        calls[name] = call
+    return calls
 
 
 def processor_pct(call):
@@ -110,11 +109,11 @@ def processor_seconds(pid):
 
 
 class Beside:
-    """Calls in a loop, in one session, until the end of the block, a second of nothing after each; `turns` are the seconds
+    """A call in a loop, in one session, until the end of the block, a second of nothing after each; `turns` are the seconds
     of their begin, of their end, and of the end of the nothing."""
 
-    def __init__(self, calls):
-        said = "".join(f"{NOW};\n{call};\n{NOW};\n{NOTHING};\n{NOW};\n\\echo ended\n" for call in calls * 1000)
+    def __init__(self, call):
+        said = f"{NOW};\n{call};\n{NOW};\n{NOTHING};\n{NOW};\n\\echo ended\n" * 1000
         self.psql = subprocess.Popen(
             ["psql", "-XqAt", "-v", "ON_ERROR_STOP=1", "-v", "VERBOSITY=verbose"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -166,38 +165,32 @@ def rates(ended, all_turns):
     return rate([turn[:2] for turn in all_turns]), rate([turn[1:] for turn in all_turns])
 
 
-def pgbench(program, script, calls=None):
-    """One run of it, beside these; transactions a second beside them and beside nothing, and how many turns began."""
+def pgbench(program, script, call=NOTHING):
+    """One run of it, beside this: transactions a second beside it, and beside nothing."""
     clients = str(number("CLIENTS", 2))
     seconds = str(number("SECONDS_EACH", 10))
-    with tempfile.TemporaryDirectory() as folder, Beside(calls or [NOTHING]) as loop:
-        sampling = SAMPLING[script]
+    sampling = SAMPLING[script]
+    with tempfile.TemporaryDirectory() as folder, Beside(call) as loop:
         run([program, "-n", "-b", script, "-c", clients, "-j", clients, "-T", seconds,
              "--log", f"--log-prefix={folder}/log", f"--sampling-rate={sampling}"])  # fmt: skip
         ended = [end for log in pathlib.Path(folder).iterdir() for end in ends(log.read_text(encoding="utf-8"))]
-    return *(rate / sampling for rate in rates(ended, loop.turns)), len(loop.turns)
+    return [rate / sampling for rate in rates(ended, loop.turns)]
 
 
-def judge(program, script, kind, calls):
-    """Runs of a script beside probes of a kind; the ratios."""
-    alone, beside, made = [], [], 0
-    count = len(calls)
-    for _ in range(number("PAIRS", 9)):
-        # It goes on where it was interrupted.
-        during, after, more = pgbench(program, script, calls[made % count :] + calls[: made % count])
-        beside.append(during)
-        alone.append(after)
-        made += more - 1
-    ratios = [b / a for a, b in zip(alone, beside)]
-    tell(script, kind, f"{statistics.median(alone):.0f}", f"{statistics.median(beside):.0f}", ratios)
+def judge(program, script, name, call):
+    """Runs of a script beside a probe; the ratios."""
+    runs = [pgbench(program, script, call) for _ in range(number("PAIRS", 9))]
+    ratios = [beside / alone for beside, alone in runs]
+    beside, alone = [f"{statistics.median(rates):.0f}" for rates in zip(*runs)]
+    tell(script, name, alone, beside, ratios)
     return ratios
 
 
-def tell(script, kind, alone, beside, ratios):
+def tell(script, name, alone, beside, ratios):
     """A line about these pairs."""
     loss = 100 * (1 - statistics.median(ratios))
     spread = f"{100 * (1 - max(ratios)):.1f} to {100 * (1 - min(ratios)):.1f}"
-    print(LINE.format(server_version(), script, kind, alone, beside, f"{loss:.1f} %", spread,
+    print(LINE.format(server_version(), script, name, alone, beside, f"{loss:.1f} %", spread,
                       "met" if loss <= GOAL_PCT else "MISSED"), flush=True)  # fmt: skip
 
 
@@ -220,12 +213,12 @@ def main(program):
     run([program, "-i", "-q", "-s", str(number("SCALE", 50))])
     psql("VACUUM")
     psql("CHECKPOINT")
-    kinds = shares()
+    calls = shares()
     print(LINE.format("server", "script", "beside", "tps alone", "beside", "loss", "of pairs, %", "verdict"), flush=True)
     for script in ["select-only", "tpcb-like"]:
         pgbench(program, script)
-        judge(program, script, "nothing", [NOTHING])
-        ratios = [ratio for kind, calls in kinds.items() for ratio in judge(program, script, kind, calls)]
+        judge(program, script, "nothing", NOTHING)
+        ratios = [ratio for name, call in calls.items() for ratio in judge(program, script, name, call)]
         tell(script, "any of these", "", "", ratios)
 
 
