@@ -166,7 +166,8 @@ class Encodings(unittest.TestCase):
         """SQL_ASCII takes any."""
         session = self.sessions["SQL_ASCII"]
         session.run("""DO $$ BEGIN
-            EXECUTE format('CREATE TABLE %I AS SELECT g || %L AS id FROM generate_series(1, 5000) AS g', 'odd' || chr(228), chr(228));
+            EXECUTE format('CREATE TABLE %I AS SELECT g || %L AS id FROM generate_series(1, 5000) AS g',
+                           'odd' || chr(228), chr(228));
             EXECUTE format('CREATE INDEX odd_id ON %I (id)', 'odd' || chr(228));
             ANALYZE; END $$""")
         odd = "(SELECT oid FROM pg_class WHERE relname LIKE 'odd_' AND relkind = 'r')"

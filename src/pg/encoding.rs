@@ -47,7 +47,7 @@ pub(super) fn c_string(text: &str) -> CString {
     CString::new(converted.unwrap_or_else(|| text.to_owned())).unwrap_or_default()
 }
 
-/// Bytes that are converted at a time.
+/// Most bytes that are converted at a time.
 const PIECE: usize = 1 << 16;
 
 /// `text` in another encoding, with `unknown` for each character that it lacks, and for what is none.
@@ -66,7 +66,7 @@ fn convert(text: &[u8], from: c_int, to: c_int, unknown: &[u8]) -> Vec<u8> {
     }
     let mut converted = Vec::with_capacity(text.len());
     // As the server wants it.
-    let mut buffer = vec![0; (PIECE + 1) * pg_sys::MAX_CONVERSION_GROWTH as usize];
+    let mut buffer = vec![0; (text.len().min(PIECE) + 1) * pg_sys::MAX_CONVERSION_GROWTH as usize];
     let mut rest = text;
     while !rest.is_empty() {
         let length = rest.len().min(PIECE);
