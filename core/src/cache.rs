@@ -141,7 +141,7 @@ pub fn residency(file: &File, path: &Path, bytes: Range<u64>) -> Result<Residenc
 
 /// Writes a file's dirty pages back and drops its clean ones; returns what is still cached.
 ///
-/// Interruptible every [`writeback::STEP`] bytes. A `Stop` of the closure ends it early.
+/// Interruptible every 8 MiB. A `Stop` of the closure ends it early.
 pub fn evict(file: &File, path: &Path, ask: &mut Ask<'_>) -> Result<(Residency, Option<Stop>)> {
     // Freshly read pages wait in per-CPU lists where the first attempt may not find them.
     const ATTEMPTS: usize = 3;

@@ -122,7 +122,7 @@ impl Room {
 
 impl Scratch {
     /// Creates, fills and syncs a file. `ask` is asked before every MiB written, and before every
-    /// [`writeback::STEP`] bytes on the way to the storage; what is left for the fsync is metadata.
+    /// 8 MiB on the way to the storage; what is left for the fsync is metadata.
     ///
     /// # Errors
     /// [`Error::NoRoom`] if the file system is too full, before anything is created; [`Error::Scratch`] if it gets
