@@ -3,7 +3,7 @@
 # cache the regression tests and the clients in tests/ (see CONTRIBUTING.md). What fails shows its output; the last
 # line counts it all.
 #
-# Most tests wait for a disk or for a clock, so several servers and the core are tested beside one another: LANES (4) at a
+# Most tests wait for a disk or for a clock, so several servers and the core are tested beside one another: LANES (5) at a
 # time. What fails there gets a second try when the lanes are over, with nothing beside it: a disk that others use may be
 # in the way once, a defect fails twice. The line before the last tells how many needed it.
 
@@ -11,7 +11,7 @@
 . tools/cluster.sh
 exec </dev/null
 shopt -s nullglob
-LANES=${LANES:-4}
+LANES=${LANES:-5}
 # A continuous integration run starts from a new checkout: what it compiled before is in the cache.
 [ -z "${CI:-}" ] || export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$cache/target}"
 target=${CARGO_TARGET_DIR:-target}
@@ -171,9 +171,10 @@ all=(tests/*.sh tests/*.py)
 truths=(tests/{iostat,random_truth,truth}.py)
 ends=(tests/{cancel,crashes,ddl,faults}.py)
 between=("${truths[@]}" "${ends[@]}" tests/{dump,history}.py)
-# All are for two jobs: these with the regression tests take about as long as the others.
+# All are for four jobs, which take about as long as one another: the regression tests, these, and the others in two.
 long=(tests/{costs,cron,sync}.py)
 mapfile -t others < <(printf '%s\n' "${all[@]}" | grep -vxF "$(printf '%s\n' "${long[@]}")")
+half=$((${#others[@]} / 2))
 
 # A job is a server with some settings, and what is tested on it.
 names=() configs=() settings=() tests_of=() clients_of=()
@@ -183,6 +184,14 @@ add_job() {
     names+=("$1") configs+=("$2") settings+=("$3") tests_of+=("$4")
     shift 4
     clients_of+=("$*")
+}
+
+# add_all VERSION PG_CONFIG SETTING: jobs for all there is.
+add_all() {
+    add_job "$@" "$tests"
+    add_job "$@" '' "${long[@]}"
+    add_job "$@" '' "${others[@]::half}"
+    add_job "$@" '' "${others[@]:half}"
 }
 
 # with_server JOB COMMAND…: does it on the job's server.
@@ -272,13 +281,11 @@ for pg_config in "${servers[@]}"; do
     version=$(version_of "$pg_config") major=${version%%.*}
     [ -e "$state/$version" ] || continue
     if [ "$pg_config" = "${servers[0]}" ] && [ "$major" -lt 18 ]; then
-        add_job "$version" "$pg_config" '' "$tests" "${long[@]}"
-        add_job "$version" "$pg_config" '' '' "${others[@]}"
+        add_all "$version" "$pg_config" ''
     elif [ "$major" -lt 18 ]; then
         add_job "$version" "$pg_config" '' "$few_tests" "${between[@]}"
     else
-        add_job "$version, worker" "$pg_config" 'io_method = worker' "$tests" "${long[@]}"
-        add_job "$version, worker" "$pg_config" 'io_method = worker' '' "${others[@]}"
+        add_all "$version, worker" "$pg_config" 'io_method = worker'
         for method in sync io_uring; do
             [ $method != io_uring ] || [[ $("$pg_config" --configure) = *liburing* ]] || continue
             clients=("${truths[@]}")
@@ -291,7 +298,10 @@ done
 {
     for job in "${!names[@]}"; do
         seconds=0
-        for file in ${tests_of[job]}; do seconds=$((seconds + 4)); done
+        for file in ${tests_of[job]}; do
+            [ "$file" != recommend_costs ] || seconds=$((seconds + 90))
+            seconds=$((seconds + 4))
+        done
         for file in ${clients_of[job]}; do
             case " ${long[*]} " in
                 *" $file "*) seconds=$((seconds + 90)) ;;

@@ -16,7 +16,7 @@ use std::fs::File;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::cache::Method;
 use crate::pace::{Ask, Stop};
@@ -63,7 +63,7 @@ pub fn of_scratch(file: &File, path: &Path, bytes: Range<u64>, ask: &mut Ask<'_>
     Ok(None)
 }
 
-/// Waits while pages of a range are being written, as far as that can be seen.
+/// Waits while pages of a range are being written, as far as that can be seen: others may never cease to write there.
 fn settle(
     file: &File,
     method: Method,
@@ -72,7 +72,9 @@ fn settle(
     ask: &mut Ask<'_>,
 ) -> Result<Option<Stop>> {
     const NAP: Duration = Duration::from_micros(500);
-    while method.under_way(file, path, step)?.is_some_and(|bytes| bytes > 0) {
+    const PATIENCE: Duration = Duration::from_secs(10);
+    let began = Instant::now();
+    while began.elapsed() < PATIENCE && method.under_way(file, path, step)?.is_some_and(|bytes| bytes > 0) {
         if let Some(stop) = ask() {
             return Ok(Some(stop));
         }
