@@ -44,11 +44,12 @@ impl Holes {
         ask: &mut Ask<'_>,
     ) -> Result<std::result::Result<Self, Stop>> {
         let mut reserved = unwritten(file, bytes.clone()).unwrap_or_default();
-        if !method.tells_dirty() && !reserved.is_empty() {
-            for extent in reserved {
-                if let Some(stop) = writeback::of_relation(file, path, extent, ask)? {
-                    return Ok(Err(stop));
-                }
+        if !method.tells_dirty()
+            && let (Some(first), Some(last)) = (reserved.first(), reserved.last())
+        {
+            // At once: the wait is for the whole file.
+            if let Some(stop) = writeback::of_relation(file, path, first.start..last.end, ask)? {
+                return Ok(Err(stop));
             }
             reserved = unwritten(file, bytes.clone()).unwrap_or_default();
         }

@@ -167,7 +167,7 @@ pub struct Limits {
 
 impl Limits {
     /// No bounds at all.
-    pub fn none() -> Self {
+    pub const fn none() -> Self {
         Self {
             duration: Duration::MAX,
             shared: Duration::MAX,

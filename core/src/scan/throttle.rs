@@ -81,7 +81,7 @@ mod tests {
     use std::fs::File;
     use std::sync::Arc;
 
-    use super::super::{Direct, Scan, Tail, scan};
+    use super::super::{Direct, Scan, scan};
     use super::*;
     use crate::clock::{Clock, Manual};
     use crate::engine::{Completion, Engine, Kind};
@@ -145,15 +145,7 @@ mod tests {
         (scan.expect("scanned"), device.most)
     }
 
-    const LIMITS: Limits = Limits {
-        duration: Duration::from_millis(500),
-        shared: Duration::MAX,
-        max_bytes: u64::MAX,
-        max_iops: None,
-        max_mib_per_s: None,
-        precision: None,
-        tail: Tail::UNBOUND,
-    };
+    const LIMITS: Limits = Limits { duration: Duration::from_millis(500), ..Limits::none() };
 
     fn mib_per_s(scan: &Scan) -> f64 {
         BLOCK as f64 / f64::from(1 << 20) * 1e9 / scan.ns_per_block().expect("a time")
