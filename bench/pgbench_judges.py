@@ -10,8 +10,8 @@ server; the sync test, of its syncs. So it has the device to do its work for tha
 are scans on each path, cold; random fetches on each path, cold; fetches at depth 16; a sync test of the WAL's pattern and of
 single writes, by all methods. ONLY names some of them, with commas between.
 
-pgbench runs for SECONDS_EACH (10) seconds with CLIENTS (2) clients on SCALE (50), and beside it a probe in a loop, on each
-call of which a second of nothing follows. By pgbench's log of its transactions, those that ended during a call are compared
+pgbench runs for SECONDS_EACH (10) seconds, or as long as three calls and what is between them take, with CLIENTS (2) clients
+on SCALE (50), and beside it a probe in a loop, on each call of which as long a nothing follows. By pgbench's log of its transactions, those that ended during a call are compared
 with those that ended during the nothing: so a pair of figures is from the same seconds, and what else the device does falls
 on both. PAIRS (9) runs for each of its scripts, select-only and tpcb-like. Each line says what became of the transactions
 a second: the medians, and the median of the ratios with the least and the greatest. At most 3 % may be lost. The first
@@ -39,9 +39,10 @@ from random_judges import run, server_version
 PATHS = ["direct", "server", "os"]
 LINE = "{:<7} {:<12} {:<17} {:>10} {:>10} {:>7} {:>16} {}"
 GOAL_PCT = 3
-NOW = "SELECT 'at ' || extract(epoch FROM clock_timestamp())"
+NOW = "SELECT extract(epoch FROM clock_timestamp()) AS {0} \\gset\n\\echo at :{0}\n"
 TIME = r"^at ([0-9.]+)$"
 NOTHING = "SELECT FROM pg_sleep(1)"
+AS_LONG = "SELECT FROM pg_sleep((:over - :begun)::float8)"
 # How many of its transactions pgbench writes down: what it would take of a processor for all of them, it would lose.
 SAMPLING = {"select-only": 0.05, "tpcb-like": 1.0}
 
@@ -73,20 +74,22 @@ def limited(probe, arguments, option, rate):
 
 
 def shares():
-    """The calls, by their names, each with its share of what it gets alone."""
+    """By their names, the calls, each with its share of what it gets alone, and how many seconds each takes."""
     calls = {}
     for name, probe, arguments, column, option in PROBES:
         if name not in os.environ.get("ONLY", name).split(","):
             continue
         rate = float(psql(f"SELECT {column} FROM {probe.format(**arguments, options='')}"))
         call = limited(probe, arguments, option, rate)
-        print(f"{server_version()}: {processor_pct(call):.1f} % of a processor: {call.removeprefix('SELECT FROM ')}", flush=True)
-        calls[name] = call
+        seconds, busy = alone(call)
+        print(f"{server_version()}: {100 * busy / seconds:.1f} % of a processor for {seconds:.1f} s: "
+              f"{call.removeprefix('SELECT FROM ')}", flush=True)  # fmt: skip
+        calls[name] = call, seconds
     return calls
 
 
-def processor_pct(call):
-    """How busy a session is with it."""
+def alone(call):
+    """How many seconds it takes on the idle server, and for how many of them its session is busy."""
     with subprocess.Popen(["psql", "-XqAt"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as session:
 
         def ask(query):
@@ -96,9 +99,10 @@ def processor_pct(call):
 
         pid = int(ask("SELECT pg_backend_pid()")[0])
         ask("SELECT FROM io_probe_check()")
+        ask(call)
         started, before = time.monotonic(), processor_seconds(pid)
         ask(call)
-        return 100 * (processor_seconds(pid) - before) / (time.monotonic() - started)
+        return time.monotonic() - started, processor_seconds(pid) - before
 
 
 def processor_seconds(pid):
@@ -109,11 +113,12 @@ def processor_seconds(pid):
 
 
 class Beside:
-    """A call in a loop, in one session, until the end of the block, a second of nothing after each; `turns` are the seconds
+    """A call in a loop, in one session, until the end of the block, as long a nothing after each; `turns` are the seconds
     of their begin, of their end, and of the end of the nothing."""
 
     def __init__(self, call):
-        said = f"{NOW};\n{call};\n{NOW};\n{NOTHING};\n{NOW};\n\\echo ended\n" * 1000
+        now = NOW.format
+        said = f"{now('begun')}{call};\n{now('over')}{AS_LONG};\n{now('then')}\\echo ended\n" * 1000
         self.psql = subprocess.Popen(
             ["psql", "-XqAt", "-v", "ON_ERROR_STOP=1", "-v", "VERBOSITY=verbose"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -167,10 +172,11 @@ def rates(ended, all_turns):
     return rate([turn[:2] for turn in later]), rate([turn[1:] for turn in later])
 
 
-def pgbench(program, script, call=NOTHING):
-    """One run of it, beside this: transactions a second beside it, and beside nothing."""
+def pgbench(program, script, call=NOTHING, seconds=1):
+    """One run of it, beside this, which takes so many seconds: transactions a second beside it, and beside nothing."""
     clients = str(number("CLIENTS", 2))
-    seconds = str(number("SECONDS_EACH", 10))
+    # The first turn does not count.
+    seconds = str(max(number("SECONDS_EACH", 10), math.ceil(3 * 2 * seconds)))
     sampling = SAMPLING[script]
     with tempfile.TemporaryDirectory() as folder, Beside(call) as loop:
         run([program, "-n", "-b", script, "-c", clients, "-j", clients, "-T", seconds,
@@ -179,9 +185,9 @@ def pgbench(program, script, call=NOTHING):
     return [rate / sampling for rate in rates(ended, loop.turns)]
 
 
-def judge(program, script, name, call):
-    """Runs of a script beside a probe; the ratios."""
-    runs = [pgbench(program, script, call) for _ in range(number("PAIRS", 9))]
+def judge(program, script, name, call, seconds=1):
+    """Runs of a script beside a probe that takes so many seconds; the ratios."""
+    runs = [pgbench(program, script, call, seconds) for _ in range(number("PAIRS", 9))]
     ratios = [beside / alone for beside, alone in runs]
     beside, alone = [f"{statistics.median(rates):.0f}" for rates in zip(*runs)]
     tell(script, name, alone, beside, ratios)
@@ -220,8 +226,9 @@ def main(program):
     for script in ["select-only", "tpcb-like"]:
         pgbench(program, script)
         judge(program, script, "nothing", NOTHING)
-        ratios = [ratio for name, call in calls.items() for ratio in judge(program, script, name, call)]
-        tell(script, "any of these", "", "", ratios)
+        ratios = [ratio for name, call in calls.items() for ratio in judge(program, script, name, *call)]
+        if ratios:
+            tell(script, "any of these", "", "", ratios)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ LOAD 'plpgsql';
 CREATE TEMP TABLE settings_before AS SELECT name, setting, source FROM pg_settings;
 SELECT md5(pg_read_file('postgresql.auto.conf')) AS auto_before \gset
 -- beside others who are at work here the times may be too few, or too vague: several tries
-CREATE FUNCTION tries(rel regclass, cache text, unit text, settings text[], duration interval DEFAULT '12 s')
+CREATE FUNCTION tries(rel regclass, cache text, unit text, settings text[], duration interval DEFAULT '8 s')
 RETURNS SETOF io_probe_recommend_row LANGUAGE plpgsql AS $$
 DECLARE
   found io_probe_recommend_row[];
@@ -98,10 +98,10 @@ SELECT cache, unit, setting, evidence FROM result WHERE (evidence ? 'random_hit_
   OR (evidence->>'random_hit_ratio')::float8 NOT BETWEEN 0 AND 1 OR (evidence->>'sequential_hit_ratio')::float8 NOT BETWEEN 0 AND 1;
 
 -- the planner knows nothing of a table without an index
-SELECT recommended, statement, why FROM tries('asked_own', 'planned', 'cpu', '{random_page_cost}', '6 s');
+SELECT recommended, statement, why FROM tries('asked_own', 'planned', 'cpu', '{random_page_cost}', '4 s');
 -- nor of one without statistics
 CREATE INDEX asked_own_shuffled ON asked_own (shuffled) TABLESPACE regress_io_probe_costs;
-SELECT recommended, statement, why FROM tries('asked_own', 'planned', 'cpu', '{random_page_cost}', '6 s');
+SELECT recommended, statement, why FROM tries('asked_own', 'planned', 'cpu', '{random_page_cost}', '4 s');
 -- a tablespace with costs of its own: the planner is asked all the same
 ANALYZE asked_own;
 CREATE TEMP TABLE plans_before AS SELECT 'SELECT FROM asked_own WHERE shuffled < 3000' AS query, array_agg(p) AS plan
@@ -122,7 +122,7 @@ ALTER TABLESPACE pg_default SET (random_page_cost = 4);
 ALTER TABLESPACE pg_global SET (seq_page_cost = 1);
 DO $$ BEGIN EXECUTE format('ALTER TABLESPACE %I SET (random_page_cost = 4)',
   (SELECT spcname FROM pg_database d JOIN pg_tablespace t ON t.oid = d.dattablespace WHERE datname = current_database())); END $$;
-SELECT recommended, why FROM tries('asked_own', 'planned', 'cpu', '{random_page_cost}', '6 s');
+SELECT recommended, why FROM tries('asked_own', 'planned', 'cpu', '{random_page_cost}', '4 s');
 ROLLBACK;
 -- whichever are asked for, and whichever of the statements are run: a random page costs no less than one in sequence
 CREATE FUNCTION left_by(statements text[], OUT sequential float8, OUT random float8) LANGUAGE plpgsql AS $$
@@ -207,7 +207,7 @@ GRANT SELECT ON asked TO regress_io_probe_asker;
 SET ROLE regress_io_probe_asker;
 SELECT setting FROM io_probe_recommend('asked_own');
 SELECT evidence->'tables' AS tables, evidence->'indexes' AS indexes FROM
-  tries(NULL, 'planned', 'cpu', '{random_page_cost}') WHERE rel_used IS NOT NULL;
+  tries(NULL, 'planned', 'cpu', '{random_page_cost}', '4 s') WHERE rel_used IS NOT NULL;
 RESET ROLE;
 CREATE FUNCTION tell() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE 'called'; END $$;
 CREATE POLICY tell ON asked USING (tell());

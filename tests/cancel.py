@@ -1,7 +1,8 @@
 #!/usr/bin/env -S python3 -B
 """A probe ends when it is told to, whichever it is and on every path, and leaves nothing behind.
 
-Times are printed, not judged, save that they stay under a bound that only a probe that doesn't listen would exceed.
+Times are printed, not judged, save that they stay under a bound that only a probe that doesn't listen would exceed. Each
+run tries some, picked by chance; the long mode all.
 """
 
 import itertools
@@ -10,7 +11,7 @@ import signal
 import time
 import unittest
 
-from lib import SEGMENT_BLOCKS, SYNC_SECTIONS, Failure, Process, Session, create_extension, dense_table, engines
+from lib import SEGMENT_BLOCKS, SYNC_SECTIONS, Failure, Process, Session, by_chance, create_extension, dense_table, engines
 from lib import files_in_data_directory, knows_readahead, main, repeated, rows_of, say, segment_file, seqscan
 from lib import sparse_table, wait_for, wait_for_probe, ways
 
@@ -93,14 +94,14 @@ class Cancel(unittest.TestCase):
 
     def test_interrupt_of_psql(self):
         """Ctrl-C, after which a psql that reads from a pipe leaves."""
-        for what, session in self.running(self.scans(AT_FULL_SPEED), self.others(every=4)):
+        for what, session in self.running(self.scans(AT_FULL_SPEED), self.others()):
             with self.subTest(what):
                 tell = lambda session: session.psql.send_signal(signal.SIGINT)
                 self.ends(f"Ctrl-C, {what}", session, "57014", "user request", tell)
                 self.assert_process_ends(session, what)
 
     def test_statement_timeout(self):
-        probes = self.scans(AT_FULL_SPEED, PAUSING), self.others(every=3)
+        probes = self.scans(AT_FULL_SPEED, PAUSING), self.others()
         for what, session in self.running(*probes, setup=f"SET statement_timeout = {TIMEOUT_MS}"):
             with self.subTest(what):
                 self.ends(f"statement_timeout, {what}", session, "57014", "statement timeout", lambda session: None)
@@ -111,7 +112,7 @@ class Cancel(unittest.TestCase):
         """A PL/pgSQL block that catches it: only the subtransaction ends, which has to clean up as well."""
         with Session() as session:
             process = Process(session.pid)
-            for what, engine, before, query in itertools.chain(self.scans(PAUSING), self.others(every=3)):
+            for what, engine, before, query in by_chance([*self.scans(PAUSING), *self.others()]):
                 session.run(f"SET pg_io_probe.engine = {engine}; {before}; BEGIN")
                 held = holdings(process)
                 session.start(
@@ -150,10 +151,10 @@ class Cancel(unittest.TestCase):
             for state, query in states:
                 yield f"seqscan, {way}, {state}", engine, seqscan("dense", path), query(path)
 
-    def others(self, every=1):
-        """The same of the other probes, or of some of them."""
+    def others(self):
+        """The same of the other probes."""
         known = knows_readahead(self.control)
-        for probe, engine, table, arguments in OTHERS[::every]:
+        for probe, engine, table, arguments in OTHERS:
             if engine in ["auto", *engines(self.control)] and (known or probe != "readahead"):
                 words = [probe, engine, table or "no table", *(f"{name} {value}" for name, value in arguments.items())]
                 brief = {**arguments, **({"count": 1} if probe == "ping" else {"duration": "20 ms"})}
@@ -161,8 +162,8 @@ class Cancel(unittest.TestCase):
                 yield ", ".join(words), engine, before, repeated(probe, table, **arguments)
 
     def running(self, *probes, setup="SELECT"):
-        """A session for each probe, in which it is running."""
-        for what, engine, before, query in itertools.chain(*probes):
+        """A session for each probe, or for those that chance picks, in which it is running."""
+        for what, engine, before, query in by_chance(itertools.chain(*probes)):
             with Session() as session:
                 session.run(f"SET pg_io_probe.engine = {engine}; {before}")
                 session.run(setup)

@@ -103,10 +103,10 @@ class Storage(unittest.TestCase):
         for name, limits in [("large", (1280, 2048)), ("small", (4, 4))]:
             disk.set_queue(*limits)
             with Session() as session:
-                session.rows(rows_of("page_cost", "probed", duration="2 s", cold=True))  # the disk below has it cached
+                session.rows(rows_of("page_cost", "probed", duration="1 s", cold=True))  # the disk below has it cached
                 for cache in ["cold", "planned"]:
                     # Blocks are twice the requests of the small device: by the processor all get dearer there.
-                    rows = self.advice(session, cache, unit="seq_page")
+                    rows = self.advice(session, cache, unit="seq_page", duration="3 s")
                     found[name, cache] = row = rows["random_page_cost"]
                     say(f"{name}, {cache}: {row['recommended']} ({row['low']} to {row['high']}), {row['why']}")
         ratio = {name: self.ratio(found[name, "cold"]) for name in ["large", "small"]}
@@ -172,7 +172,7 @@ class Storage(unittest.TestCase):
         rate, turn = 4 * MIB, (32 + 8) * MIB
         with Session() as session:
             before, started = disk.counters()["bytes"], time.monotonic()
-            session.rows(rows_of("page_cost", "probed", duration="8 s", cold=True, options={"max_mib_per_s": rate // MIB}))
+            session.rows(rows_of("page_cost", "probed", duration="5 s", cold=True, options={"max_mib_per_s": rate // MIB}))
             moved, took = disk.counters()["bytes"] - before, time.monotonic() - started
         say(f"{moved / MIB:.1f} MiB in {took:.1f} s at {rate // MIB} MiB/s")
         self.assertLessEqual(moved, rate * took + turn)
@@ -288,7 +288,7 @@ class Manners(unittest.TestCase):
             session.rows(rows_of("recommend", "probed", settings=OF_TABLESPACE, duration="50 ms", cold=True))
             before = session.run(STATE), self.plan(session), process.threads(), process.descriptors()
             ends = {}
-            for ms in [20, 60, 150, 400, *range(700, 1500, 75)]:
+            for ms in [20, 60, 150, 400, *range(700, 1500, 150)]:
                 session.run(f"SET statement_timeout = {ms}")
                 try:
                     session.run(f"SELECT * FROM io_probe_recommend('probed', 'planned', 'cpu', duration => '600 ms', cold => true, "

@@ -6,7 +6,9 @@ The environment is that of tools/check.sh. Nothing here knows what a probe shoul
 import contextlib
 import glob
 import json
+import math
 import os
+import random
 import re
 import select
 import signal
@@ -76,6 +78,13 @@ def patiently(check, times=5):
             if not left:
                 raise
             say(f"once more: {str(failure).splitlines()[0][:100]}")
+
+
+def by_chance(known, always=lambda one: False):
+    """All in the long mode; else a third, another each time, and those that `always` names."""
+    known = list(known)
+    chosen = set(range(len(known)) if LONG else random.sample(range(len(known)), math.ceil(len(known) / 3)))
+    return [one for place, one in enumerate(known) if place in chosen or always(one)]
 
 
 def say(text):

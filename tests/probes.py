@@ -3,13 +3,12 @@
 import collections
 import json
 import os
-import random
 import re
 import time
 from dataclasses import dataclass, field
 
-from lib import LONG, PGDATA, SCRATCH, Failure, Process, call, create_extension, engines, knows_readahead, literal
-from lib import progress, repeated, say
+from lib import LONG, PGDATA, SCRATCH, Failure, Process, by_chance, call, create_extension, engines, knows_readahead
+from lib import literal, progress, repeated, say
 
 # What a server writes when it recovers, and for its own relations: nothing of that name is a scratch file's.
 RECOVERY = re.compile(
@@ -100,10 +99,7 @@ def probes(session, spcname="pg_default"):
 
 def some(known, times, always=()):
     """Each so many times in the long mode; else some by chance, once, and those of these names."""
-    if LONG:
-        return known * times
-    chosen = random.sample(known, max(1, len(known) // 3))
-    return [probe for probe in known if probe in chosen or probe.name in always]
+    return by_chance(known, always=lambda probe: probe.name in always) * (times if LONG else 1)
 
 
 WRITING = ["ping, write", "ping, both, os", "sync, wal", "sync, wal at 8", "sync, tablespace", "recommend"]

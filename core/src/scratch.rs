@@ -122,7 +122,7 @@ impl Room {
 
 impl Scratch {
     /// Creates, fills and syncs a file. `ask` is asked before every MiB written, and before every
-    /// 8 MiB on the way to the storage; what is left for the fsync is metadata.
+    /// 8 MiB on the way to the storage, or every MiB if there is a limit; what is left for the fsync is metadata.
     ///
     /// # Errors
     /// [`Error::NoRoom`] if the file system is too full, before anything is created; [`Error::Scratch`] if it gets
@@ -161,11 +161,13 @@ impl Scratch {
 
     /// Fills the file, and has the kernel write it back as it goes: what is dirty when others sync, they wait for. Data
     /// that does not compress is data that no other scratch file holds, since storage may keep equal blocks once.
+    /// Under a limit nothing is saved up that would then go to the storage at once.
     fn fill(&self, fill: Fill, bytes_per_s: Option<u64>, ask: &mut Ask<'_>) -> Result<Option<Stop>> {
         let started = Monotonic.now();
         let mut random =
             Xoshiro256PlusPlus::seed_from_u64(started ^ u64::from(std::process::id()).rotate_left(32));
         let mut step = vec![0; FILL_STEP.min(self.size) as usize];
+        let at_once = if bytes_per_s.is_some() { FILL_STEP } else { writeback::STEP };
         let (mut offset, mut written_back) = (0, 0);
         while offset < self.size {
             let due = started.saturating_add(bytes_per_s.map_or(0, |rate| due_after(offset, rate)));
@@ -184,7 +186,7 @@ impl Scratch {
                 self.write(&self.file, write, offset)?;
                 offset += write.len() as u64;
             }
-            if offset == self.size || offset - written_back >= writeback::STEP {
+            if offset == self.size || offset - written_back >= at_once {
                 match writeback::of_scratch(&self.file, &self.directory, written_back..offset, ask) {
                     Ok(None) => written_back = offset,
                     Ok(stopped) => return Ok(stopped),
