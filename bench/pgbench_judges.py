@@ -10,14 +10,14 @@ server; the sync test, of its syncs. So it has the device to do its work for tha
 are scans on each path, cold; random fetches on each path, cold; fetches at depth 16; a sync test of the WAL's pattern and of
 single writes, by all methods. ONLY names some of them, with commas between.
 
-pgbench runs for SECONDS_EACH (10) seconds, or as long as three calls and what is between them take, with CLIENTS (2) clients
-on SCALE (50), and beside it a probe in a loop, on each call of which as long a nothing follows. By pgbench's log of its transactions, those that ended during a call are compared
-with those that ended during the nothing: so a pair of figures is from the same seconds, and what else the device does falls
-on both. PAIRS (9) runs for each of its scripts, select-only and tpcb-like. Each line says what became of the transactions
-a second: the medians, and the median of the ratios with the least and the greatest. At most 3 % may be lost. The first
-line of a script has no probe at all: what it shows is the error of the others. The lines before say what each probe's
-share is, and how much of a processor it takes for that on the idle server: where pgbench leaves none free, so much is
-lost at least.
+pgbench runs for SECONDS_EACH (10) seconds, or as long as three calls and what is between them take, with CLIENTS (2)
+clients on SCALE (50), and beside it a probe in a loop, on each call of which as long a nothing follows. By pgbench's log of
+its transactions, those that ended during a call are compared with those that ended during the nothing: so a pair of figures
+is from the same seconds, and what else the device does falls on both. PAIRS (9) runs for each of SCRIPTS
+(select-only,tpcb-like). Each line says what became of the transactions a second: the medians, and the median of the ratios
+with the least and the greatest. At most 3 % may be lost. The first line of a script has no probe at all: what it shows is
+the error of the others. The lines before say what each probe's share is, and how much of a processor it takes for that on
+the idle server: where pgbench leaves none free, so much is lost at least.
 """
 
 import bisect
@@ -223,7 +223,7 @@ def main(program):
     psql("CHECKPOINT")
     calls = shares()
     print(LINE.format("server", "script", "beside", "tps alone", "beside", "loss", "of pairs, %", "verdict"), flush=True)
-    for script in ["select-only", "tpcb-like"]:
+    for script in os.environ.get("SCRIPTS", "select-only,tpcb-like").split(","):
         pgbench(program, script)
         judge(program, script, "nothing", NOTHING)
         ratios = [ratio for name, call in calls.items() for ratio in judge(program, script, name, *call)]

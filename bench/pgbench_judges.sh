@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What a limited probe costs those who work beside it: pgbench with and without, in turn. pgbench_judges.py says how, and
 # what its lines mean. PG (the oldest and the newest of the cache) names the versions of PostgreSQL: PG=15,18. PAIRS, SECONDS_EACH,
-# SCALE, CLIENTS, SHARE and ONLY are passed on.
+# SCALE, CLIENTS, SHARE, SCRIPTS and ONLY are passed on.
 
 . "$(dirname "$0")/lib.sh"
 
