@@ -174,10 +174,10 @@ all=(tests/*.sh tests/*.py)
 truths=(tests/{iostat,random_truth,truth}.py)
 ends=(tests/{cancel,faults}.py)
 between=("${truths[@]}" "${ends[@]}" tests/{dump,history}.py)
-# All are for four jobs, which take about as long as one another: the regression tests, these, and the others in two.
+# All are for five jobs, which take about as long as one another: the regression tests, these, and the others in three.
 long=(tests/{costs,cron,sync}.py)
 mapfile -t others < <(printf '%s\n' "${all[@]}" | grep -vxF "$(printf '%s\n' "${long[@]}")")
-half=$((${#others[@]} / 2))
+third=$((${#others[@]} / 3))
 
 # A job is a server with some settings, and what is tested on it.
 names=() configs=() settings=() tests_of=() clients_of=()
@@ -193,8 +193,9 @@ add_job() {
 add_all() {
     add_job "$@" "$tests"
     add_job "$@" '' "${long[@]}"
-    add_job "$@" '' "${others[@]::half}"
-    add_job "$@" '' "${others[@]:half}"
+    add_job "$@" '' "${others[@]::third}"
+    add_job "$@" '' "${others[@]:third:third}"
+    add_job "$@" '' "${others[@]:2 * third}"
 }
 
 # with_server JOB COMMAND…: does it on the job's server.
