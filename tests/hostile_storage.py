@@ -153,12 +153,14 @@ class Lost(Hostile):
         self.prepare(session, control, create_tablespace(session, "elsewhere", disk.mount_point), "elsewhere")
         session.run("VACUUM FREEZE probed; CHECKPOINT")
         path = os.path.join(server.data, session.value("SELECT pg_relation_filepath('probed')"))
+        with open(path, "rb") as file:
+            begin = file.read(MIB)
         wrote = []
         for probe in [probe for probe in self.probes if probe.on_table]:
             with self.subTest(probe=probe.name):
-                session.run("SELECT FROM io_probe_seqscan('probed', '{os}')")  # what is to be written is in the cache
+                session.run("SELECT FROM io_probe_seqscan('probed', '{os}')")  # what is read is in the cache
                 with disk.cut_off_before(path):
-                    rewrite(path, MIB)
+                    rewrite(path, begin)
                     self.assertEqual(dirty_bytes(path), MIB)
                     self.outcomes.of("lost writes", session, probe)
                     is_written = dirty_bytes(path) == 0
@@ -174,12 +176,10 @@ class Lost(Hostile):
         self.assertGreater(len(wrote), 5)
 
 
-def rewrite(path, size):
-    """Writes what a file begins with once more, as a server process would."""
-    with open(path, "r+b") as file:
-        begin = file.read(size)
-        file.seek(0)
-        file.write(begin)
+def rewrite(path, begin):
+    """Writes what a file begins with once more, as a server process would: whole pages, for which nothing has to be read."""
+    with open(path, "r+b", buffering=0) as file:
+        assert file.write(begin) == len(begin)
 
 
 class Damaged(Hostile):
