@@ -313,9 +313,9 @@ done
             esac
         done
         echo "$seconds $job"
-    done | sort -rn | cut -d ' ' -f 2
-    echo core
-} >"$state/queue"
+    done
+    echo "110 core"
+} | sort -rn | cut -d ' ' -f 2 >"$state/queue"
 may_retry=yes
 # Each a process group, so that an interrupt reaches what is not meant to ignore it.
 set -m
