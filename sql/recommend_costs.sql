@@ -144,9 +144,9 @@ SET cpu_tuple_cost = 1;
 SET random_page_cost = 1.1;
 CREATE TEMP TABLE ordered AS SELECT 'alone' AS asked, * FROM io_probe_recommend('asked', 'cold', 'cpu', '{seq_page_cost}', '3 s', true);
 INSERT INTO ordered SELECT 'both', * FROM io_probe_recommend('asked', 'cold', 'cpu', '{random_page_cost,seq_page_cost}', '3 s', true);
-INSERT INTO ordered SELECT 'alone, planned', * FROM io_probe_recommend('asked', 'planned', 'cpu', '{seq_page_cost}', '4 s', true);
+INSERT INTO ordered SELECT 'alone, planned', * FROM io_probe_recommend('asked', 'planned', 'cpu', '{seq_page_cost}', '8 s', true);
 INSERT INTO ordered SELECT 'both, planned', * FROM io_probe_recommend('asked', 'planned', 'cpu', '{random_page_cost,seq_page_cost}', '4 s', true);
-INSERT INTO ordered SELECT 'neither, planned', * FROM io_probe_recommend('asked', 'planned', 'cpu', '{effective_io_concurrency}', '4 s', true);
+INSERT INTO ordered SELECT 'neither, planned', * FROM io_probe_recommend('asked', 'planned', 'cpu', '{effective_io_concurrency}', '8 s', true);
 -- (where the interval is too wide, as it may be beside others, nothing is advised, which is in order)
 CREATE TEMP VIEW known AS SELECT * FROM ordered WHERE why !~ 'interval is too wide|intervals of the times are too wide|not all times|were not measured';
 SELECT recommended, low, statement FROM ordered WHERE asked = 'alone';
@@ -155,9 +155,9 @@ SELECT * FROM known WHERE asked = 'alone' AND why !~ '^[0-9.]+ by the mean, but 
 SELECT asked, setting, recommended, statement, why FROM known WHERE asked = 'both' AND (SELECT count(*) FROM known WHERE asked = 'both') = 2
   AND (recommended = current OR (why ~ '; sets random_page_cost as well, which would stay below it$') <> (setting = 'seq_page_cost'));
 -- the planner is only asked about what the statements would leave
-SELECT asked, recommended, why FROM known WHERE asked = 'alone, planned' AND evidence ? 'queries' AND
+SELECT asked, recommended, why FROM known WHERE asked = 'alone, planned' AND
   NOT (recommended::float8 <= 1.1 AND why ~ 'at seq_page_cost [0-9.]+, random_page_cost 1.1 and ');
-SELECT asked, recommended, why FROM known WHERE asked = 'neither, planned' AND evidence ? 'queries' AND why !~ 'at seq_page_cost 1, random_page_cost 1.1 and ';
+SELECT asked, recommended, why FROM known WHERE asked = 'neither, planned' AND why !~ 'at seq_page_cost 1, random_page_cost 1.1 and ';
 CREATE TEMP VIEW out_of_order AS SELECT statements, l.* FROM (SELECT DISTINCT ARRAY[statement] AS statements FROM ordered
     UNION ALL SELECT array_agg(statement) FROM ordered GROUP BY asked) AS s, left_by(statements) AS l
   WHERE array_to_string(statements, '') ~ '_page_cost' AND NOT random >= sequential;
@@ -213,7 +213,7 @@ CREATE FUNCTION tell() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE 'calle
 CREATE POLICY tell ON asked USING (tell());
 ALTER TABLE asked ENABLE ROW LEVEL SECURITY;
 SET ROLE regress_io_probe_asker;
-SELECT rel_used, recommended, why ~ '^not all times could be measured: ' AS why FROM
+SELECT rel_used, recommended, why ~ '^the planner was not asked: not all times could be measured: ' AS why FROM
   io_probe_recommend(cold => true, settings => '{random_page_cost}', duration => '1 s')
   WHERE rel_used IS NOT NULL;
 RESET ROLE;

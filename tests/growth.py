@@ -12,7 +12,7 @@ import unittest
 
 from lib import BLOCK, LONG, PATHS, Process, Session, Watched, call, dense_table, main, say
 
-CALLS = int(os.environ.get("CALLS", "150"))
+CALLS = int(os.environ.get("CALLS", "300"))
 # In the long mode.
 CALLS_OF_ONE_BACKEND = int(os.environ.get("CALLS_OF_ONE_BACKEND", "100000"))
 LOOKS = 20

@@ -34,12 +34,12 @@ class Size(unittest.TestCase):
                 session.run(f"SET pg_io_probe.engine = {engine}; {seqscan('odd', 'direct')}")
                 with Watched(session) as most:
                     asked = time.monotonic()
-                    row = session.row(seqscan("huge", "direct", duration="500 ms"))
+                    row = session.row(seqscan("huge", "direct", duration="1 s"))
                     seconds = time.monotonic() - asked
                 say(f"{engine}: {seconds:.2f} s, {row['blks_scanned']} blocks, {most}")
                 self.assertEqual((row["status"], row["complete"], row["blks_total"]), ("ok", False, TIB))
                 self.assertGreater(row["blks_scanned"], 0)
-                self.assertTrue(450 <= row["elapsed_ms"] <= 3000, row["elapsed_ms"])
+                self.assertTrue(950 <= row["elapsed_ms"] <= 3000, row["elapsed_ms"])
                 self.assertLess(seconds, 4)
                 self.assertLess(most.memory, 8 * MIB)
                 self.assertLess(most.descriptors, 64)
@@ -47,10 +47,10 @@ class Size(unittest.TestCase):
     def test_random_fetches_of_a_terabyte(self):
         """Which open all of its files, again and again."""
         for name, probe, depth in [
-            *((f"random, {path}, depth {depth}", random_reads("huge", path, duration="300 ms", depth=depth), depth)
+            *((f"random, {path}, depth {depth}", random_reads("huge", path, duration="800 ms", depth=depth), depth)
               for path in ["direct", "os"] for depth in [1, 32]),
-            ("random, server", random_reads("huge", "server", duration="300 ms"), 1),
-            ("depth", rows_of("depth", "huge", depths=[1, 64], duration="150 ms"), 64),
+            ("random, server", random_reads("huge", "server", duration="800 ms"), 1),
+            ("depth", rows_of("depth", "huge", depths=[1, 64], duration="400 ms"), 64),
         ]:
             with self.subTest(name), Session() as session:
                 session.run(probe.replace("huge", "odd"))
@@ -65,7 +65,7 @@ class Size(unittest.TestCase):
                     self.assertEqual(row.get("blks_total", TIB), TIB)
                 self.assertGreater(fetches, 1000)
                 self.assertGreaterEqual(sum(row["hole_blks"] for row in rows), fetches - 1)
-                self.assertTrue(250 <= sum(row["elapsed_ms"] for row in rows) <= 1800, rows)
+                self.assertTrue(700 <= sum(row["elapsed_ms"] for row in rows) <= 1800, rows)
                 self.assertLess(seconds, 3)
                 self.assertLess(most.memory, 8 * MIB)
                 self.assertLess(most.descriptors, 64 + depth)
@@ -77,7 +77,7 @@ class Size(unittest.TestCase):
         for engine in engines(self.control):
             with self.subTest(engine), Session() as session:
                 # No byte budget shall end it before.
-                arguments = {"windows_kb": [16, 1024], "duration": "250 ms", "options": {"max_bytes": 64 << 30}}
+                arguments = {"windows_kb": [16, 1024], "duration": "500 ms", "options": {"max_bytes": 64 << 30}}
                 probe = rows_of("readahead", "huge", **arguments)
                 session.run(f"SET pg_io_probe.engine = {engine}; {probe.replace('huge', 'odd')}")
                 with Watched(session) as most:
@@ -100,7 +100,7 @@ class Size(unittest.TestCase):
         """Of which next to nothing was ever written: nothing comes from the device."""
         for cold in [False, True]:
             with self.subTest(cold=cold), Session() as session:
-                probe = rows_of("page_cost", "huge", cold=cold, duration="500 ms")
+                probe = rows_of("page_cost", "huge", cold=cold, duration="1 s")
                 session.run(probe.replace("huge", "odd"))
                 with Watched(session) as most:
                     asked = time.monotonic()

@@ -85,6 +85,11 @@ version_of() {
     "$1" --version | sed 's/[^0-9]*\([0-9.]*\).*/\1/'
 }
 
+# is_between PG_CONFIG MAJOR: is it neither the oldest nor one of those that have all tests, from 18 on?
+is_between() {
+    [ "$1" != "${servers[0]}" ] && [ "$2" -lt 18 ]
+}
+
 # compile_core: so that the lanes find it compiled.
 compile_core() {
     log=$(mktemp -p "$state")
@@ -99,7 +104,7 @@ compile() {
     version=$(version_of "$1") major=${version%%.*}
     log=$(mktemp -p "$state")
     export CARGO_TARGET_DIR=$target/pg$major PGRX_PG_CONFIG_PATH=$1
-    [ "$1" = "${servers[0]}" ] || [ "$major" -ge 18 ] ||
+    ! is_between "$1" "$major" ||
         export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
     step "$version: clippy" cargo clippy -q --release --all-targets --features "pg$major" -- -D warnings || true
     ! step "$version: build" build_and_install "$1" || touch "$state/$version"
@@ -284,10 +289,10 @@ wait
 for pg_config in "${servers[@]}"; do
     version=$(version_of "$pg_config") major=${version%%.*}
     [ -e "$state/$version" ] || continue
-    if [ "$pg_config" = "${servers[0]}" ] && [ "$major" -lt 18 ]; then
-        add_all "$version" "$pg_config" ''
-    elif [ "$major" -lt 18 ]; then
+    if is_between "$pg_config" "$major"; then
         add_job "$version" "$pg_config" '' "$few_tests" "${between[@]}"
+    elif [ "$major" -lt 18 ]; then
+        add_all "$version" "$pg_config" ''
     else
         add_all "$version, worker" "$pg_config" 'io_method = worker'
         for method in sync io_uring; do
