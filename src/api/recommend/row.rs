@@ -82,6 +82,11 @@ impl Row {
         Self { why: why.into(), ..self }
     }
 
+    /// One more reason.
+    pub(super) fn and(self, why: impl std::fmt::Display) -> Self {
+        Self { why: format!("{}; {why}", self.why), ..self }
+    }
+
     /// What is set is right, for this reason.
     pub(super) fn keep(self, why: impl std::fmt::Display) -> Self {
         Self { recommended: self.current.clone(), why: format!("{why}: keep what you have"), ..self }

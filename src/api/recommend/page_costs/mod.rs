@@ -94,6 +94,14 @@ impl Measured {
         Ok(Self { times, lacking, has_fixed_concurrency, concurrencies: depths.len() })
     }
 
+    /// Why a time is not known.
+    fn why_lacking(&self) -> String {
+        match &self.lacking {
+            Some(why) => format!("not all times could be measured: {why}"),
+            None => "not all times could be measured".to_owned(),
+        }
+    }
+
     /// Why reads with gaps are not known at other concurrencies.
     fn why_one_concurrency(&self) -> String {
         match &self.lacking {
@@ -143,9 +151,11 @@ impl<'a> Advice<'a> {
             planned: None,
         };
         if call.request.cache == Cache::Planned {
-            advice.planned = Times::of(&measured.times, server::shared_buffers())
-                .ok()
-                .map(|times| advice.ask_planner(place, &times));
+            advice.planned = Some(
+                Times::of(&measured.times, server::shared_buffers())
+                    .map_err(|_| measured.why_lacking())
+                    .and_then(|times| advice.ask_planner(place, &times)),
+            );
         }
         advice
     }

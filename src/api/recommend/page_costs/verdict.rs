@@ -26,7 +26,9 @@ impl Advice<'_> {
     pub(super) fn tell(&self, setting: Setting, row: Row) -> Row {
         let row = self.evidence(row);
         let row = if setting == Setting::RandomPageCost { self.of_bitmap_scans(row) } else { row };
+        let is_unit = setting == Setting::SeqPageCost && self.call.request.unit == Unit::SeqPage;
         match (&self.planned, setting) {
+            (Some(Err(_)) | None, _) if is_unit => row.keep(THE_UNIT),
             (Some(Err(why)), Setting::RandomPageCost | Setting::SeqPageCost) => {
                 row.unknown(format!("the planner was not asked: {why}"))
             }
@@ -41,6 +43,9 @@ impl Advice<'_> {
                     return row.keep(why);
                 }
                 row.alter(value.to_string(), &value.to_string(), why)
+            }
+            (Some(Err(why)), Setting::EffectiveIoConcurrency) => {
+                self.concurrency(setting, row).and(format!("the planner was not asked: {why}"))
             }
             (_, Setting::RandomPageCost | Setting::SeqPageCost) => self.cost(setting, row),
             _ => self.concurrency(setting, row),
@@ -58,25 +63,13 @@ impl Advice<'_> {
             .rests_on("bitmap_crossing_ratio", share.map(|share| figure(curve::cost_at(share))))
     }
 
-    /// What is lacking.
     fn lacking(&self, row: Row) -> Row {
-        let why = match &self.measured.lacking {
-            Some(why) => format!("not all times could be measured: {why}"),
-            None => "not all times could be measured".to_owned(),
-        };
-        row.unknown(why)
+        row.unknown(self.measured.why_lacking())
     }
 
     /// A page cost by the ratio of the times.
     fn cost(&self, setting: Setting, row: Row) -> Row {
         let unit = self.call.request.unit;
-        if setting == Setting::SeqPageCost && unit == Unit::SeqPage {
-            return row.keep(THE_UNIT);
-        }
-        if self.call.request.cache == Cache::Planned {
-            // What a page takes says nothing of the planner's choices.
-            return self.lacking(row);
-        }
         let needs_hits = matches!(self.call.request.cache, Cache::Current | Cache::Stats);
         if needs_hits && self.hits.is_none() {
             return row
