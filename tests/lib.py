@@ -117,7 +117,8 @@ class Session:
         self.psql = subprocess.Popen(
             command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )
-        self.pending = b""
+        # What has come, from the end of the line before on, and how much of it has been looked through.
+        self.pending, self.seen = bytearray(b"\n"), 0
         try:
             self.pid = self.value("SELECT pg_backend_pid()")
             # A slow device is no failure.
@@ -153,15 +154,18 @@ class Session:
                 raise Failure(self.pending.decode())
             self.pending += data
             end = self._mark()
-        text = self.pending[:end].decode()
+        text = self.pending[1 : end + 1].decode()
         self.pending = self.pending[end + len(self.MARK) + 1 :]
         if re.search(r"^(ERROR|FATAL|PANIC):  ", text, re.MULTILINE):
             raise Failure(text)
         return text.splitlines()
 
     def _mark(self):
-        found = re.search(rb"^" + self.MARK.encode() + rb"\n", self.pending, re.MULTILINE)
-        return found and found.start()
+        """Where the line before the mark that ends what was started ends; None before it has come."""
+        mark = f"\n{self.MARK}\n".encode()
+        found = self.pending.find(mark, max(0, self.seen - len(mark)))
+        self.seen = len(self.pending) if found < 0 else 0
+        return None if found < 0 else found
 
     def run(self, sql):
         """Runs statements: the lines that they gave."""
