@@ -25,16 +25,15 @@ SET pg_io_probe.max_duration = '10min';
 LOAD 'plpgsql';
 CREATE TEMP TABLE settings_before AS SELECT name, setting, source FROM pg_settings;
 SELECT md5(pg_read_file('postgresql.auto.conf')) AS auto_before \gset
--- beside others who are at work here the times may be too few, or too vague: several tries
+-- beside others who are at work here the times may be too few, or too vague: several tries, each longer than the last
 CREATE FUNCTION tries(rel regclass, cache text, unit text, settings text[], duration interval DEFAULT '8 s')
 RETURNS SETOF io_probe_recommend_row LANGUAGE plpgsql AS $$
 DECLARE
   found io_probe_recommend_row[];
 BEGIN
-  FOR n IN 1..6 LOOP
-    found := ARRAY(SELECT r FROM io_probe_recommend(rel, cache, unit, settings, duration, true) AS r);
+  FOR n IN 1..5 LOOP
+    found := ARRAY(SELECT r FROM io_probe_recommend(rel, cache, unit, settings, duration * n, true) AS r);
     EXIT WHEN NOT EXISTS (SELECT FROM unnest(found) AS f WHERE f.recommended IS NULL AND f.why ~ 'interval|not all times|were not measured');
-    PERFORM pg_sleep(n);
   END LOOP;
   RETURN QUERY SELECT * FROM unnest(found);
 END $$;

@@ -3,7 +3,7 @@
 # cache the regression tests and the clients in tests/ (see CONTRIBUTING.md). What fails shows its output; the last
 # line counts it all.
 #
-# Most tests wait for a disk or for a clock, so several servers and the core are tested beside one another: LANES (5) at a
+# Most tests wait for a disk or for a clock, so several servers and the core are tested beside one another: LANES (6) at a
 # time. What fails there gets a second try when the lanes are over, with nothing beside it: a disk that others use may be
 # in the way once, a defect fails twice. The line before the last tells how many needed it.
 
@@ -11,7 +11,7 @@
 . tools/cluster.sh
 exec </dev/null
 shopt -s nullglob
-LANES=${LANES:-5}
+LANES=${LANES:-6}
 # A continuous integration run starts from a new checkout: what it compiled before is in the cache.
 [ -z "${CI:-}" ] || export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$cache/target}"
 target=${CARGO_TARGET_DIR:-target}
