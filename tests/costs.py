@@ -104,7 +104,7 @@ class Storage(unittest.TestCase):
             disk.set_queue(*limits)
             with Session() as session:
                 session.rows(rows_of("page_cost", "probed", duration="1 s", cold=True))  # the disk below has it cached
-                for cache in ["cold", "planned"] if name == "large" else ["cold"]:
+                for cache in ["cold", "planned"]:
                     # Blocks are twice the requests of the small device: by the processor all get dearer there.
                     rows = self.advice(session, cache, unit="seq_page", duration="3 s")
                     found[name, cache] = row = rows["random_page_cost"]
@@ -288,7 +288,7 @@ class Manners(unittest.TestCase):
             session.rows(rows_of("recommend", "probed", settings=OF_TABLESPACE, duration="50 ms", cold=True))
             before = session.run(STATE), self.plan(session), process.threads(), process.descriptors()
             ends = {}
-            for ms in [20, 60, 150, 400, *range(700, 1500, 150)]:
+            for ms in [20, 60, 150, 400, *range(700, 1500, 75)]:
                 session.run(f"SET statement_timeout = {ms}")
                 try:
                     session.run(f"SELECT * FROM io_probe_recommend('probed', 'planned', 'cpu', duration => '600 ms', cold => true, "

@@ -59,7 +59,7 @@ class Refused(Starved):
 
     @unittest.skipUnless(platform.machine() == "x86_64", "the numbers of system calls are those of x86_64")
     def test_io_uring_and_cachestat(self):
-        for number, words in by_chance([
+        for number, words in one_kind([
             (errno.EPERM, "not permitted"),
             (errno.ENOSYS, "this kernel has no io_uring"),
             (errno.ENOMEM, "RLIMIT_MEMLOCK"),
@@ -188,7 +188,7 @@ class Hidden(Starved):
     """/sys and /proc, as containers hide them: times are measured all the same."""
 
     def test_each(self):
-        for name, hidden in by_chance({
+        for name, hidden in one_kind({
             "sys": lambda: hide("/sys"),
             "proc": lambda: hide("/proc"),
             "both": lambda: hide("/sys", "/proc"),
@@ -230,7 +230,7 @@ class Hidden(Starved):
             say(f"{what}: {function} has {len(session.rows(f'SELECT * FROM {function}'))} rows")
 
 
-def by_chance(kinds):
+def one_kind(kinds):
     """All kinds of a fault in the long mode, else one of them: each needs a server of its own."""
     return kinds if LONG else random.sample(list(kinds), 1)
 

@@ -429,7 +429,7 @@ class SystemCalls(Sync):
             self.assertRegex(" ".join(row["notes"]), r"1024 kB.*not 16384.*scratch_limit")
 
     def test_a_fill_is_written_back_as_it_goes(self):
-        """Under a limit at once, so that no more goes to the storage in one go."""
+        """Every 8 MiB; under a limit, every MiB."""
         for options, step in [({}, 8 * MIB), ({"max_mib_per_s": 100}, MIB)]:
             with self.subTest(options), Trace(self.session.pid) as trace:
                 self.assert_all_ok(self.session.rows(sync("wal_segment", options=options)))

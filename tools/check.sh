@@ -12,7 +12,7 @@
 exec </dev/null
 shopt -s nullglob
 LANES=${LANES:-6}
-# A continuous integration run starts from a new checkout: what it compiled before is in the cache.
+# What continuous integration compiles stays in the cache, where its checkout may not.
 [ -z "${CI:-}" ] || export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$cache/target}"
 target=${CARGO_TARGET_DIR:-target}
 
@@ -142,6 +142,9 @@ regress() {
     report "$name: regress" "$start" "$(wc -w <<<"$passed")" "$(wc -w <<<"$failed")"
 }
 
+# Of what is much, a check tries a third: see by_chance in tests/lib.py. A second try tries the same.
+export THIRD=${THIRD:-$((RANDOM % 3))}
+
 # Seconds that a client may take: ten hours in the long mode, in which faults and calls are tried many times.
 patience=300
 [ -z "${PG_IO_PROBE_LONG:-}" ] || patience=36000
@@ -171,13 +174,14 @@ client() {
 
 # Those that run on the oldest server and on 18. Those for servers in between, which differ in how they read, what their
 # catalogs hold, and how a run is stored. Those for 18 with another io_method, which decides how it reads; `sync` reads as 17
-# does, and io_uring as none. What the planner picks, and what that says of storage, is asked on the first two only, and there
-# processes die and relations are taken away.
+# does, and io_uring as none. What the planner picks, and what that says of storage, is asked on the first two only. There, and
+# with io_uring, which has reads in flight, processes die and relations are taken away.
 tests=$(sed -n 's/^REGRESS = //p' Makefile)
 few_tests=${tests/ recommend_costs/}
 all=(tests/*.sh tests/*.py)
 truths=(tests/{iostat,random_truth,truth}.py)
 ends=(tests/{cancel,faults}.py)
+in_flight=(tests/{crashes,ddl}.py)
 between=("${truths[@]}" "${ends[@]}" tests/{dump,history}.py)
 # All are for five jobs, which take about as long as one another: the regression tests, these, and the others in three.
 long=(tests/{costs,cron,sync}.py)
@@ -298,7 +302,7 @@ for pg_config in "${servers[@]}"; do
         for method in sync io_uring; do
             [ $method != io_uring ] || [[ $("$pg_config" --configure) = *liburing* ]] || continue
             clients=("${truths[@]}")
-            [ $method = sync ] || clients+=("${ends[@]}")
+            [ $method = sync ] || clients+=("${ends[@]}" "${in_flight[@]}")
             add_job "$version, $method" "$pg_config" "io_method = $method" "$few_tests" "${clients[@]}"
         done
     fi

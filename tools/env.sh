@@ -15,6 +15,7 @@ else
     cache=${XDG_CACHE_HOME:-$HOME/.cache}/pg_io_probe
 fi
 
+cache=$(realpath -m "$cache")
 PATH=$cache/cargo-pgrx/bin:$PATH
 
 # pg_configs: the pg_config of each PostgreSQL in the cache, oldest first.

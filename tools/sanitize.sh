@@ -12,9 +12,8 @@
 
 target=$(rustc -vV | sed -n 's/^host: //p')
 folder=${CARGO_TARGET_DIR:-$cache/target}-sanitize
-# Property tests in the number that makes sense at a tenth of the speed or less; and simulations take that long without
-# any optimisation.
-export PROPTEST_CASES=${PROPTEST_CASES:-16} CARGO_PROFILE_DEV_OPT_LEVEL=1 CARGO_PROFILE_TEST_OPT_LEVEL=1
+# Property tests in the number that makes sense at a tenth of the speed or less.
+export PROPTEST_CASES=${PROPTEST_CASES:-16}
 unset RUST_BACKTRACE
 failures=0 ran=0
 log=$(mktemp)
@@ -67,8 +66,7 @@ miri() {
     local toolchain
     for toolchain in "" +nightly; do
         if cargo ${toolchain:+"$toolchain"} miri --version >/dev/null 2>&1; then
-            unset CARGO_PROFILE_DEV_OPT_LEVEL CARGO_PROFILE_TEST_OPT_LEVEL
-            MIRIFLAGS='-Zmiri-disable-isolation -Zmiri-ignore-leaks -Zmiri-no-short-fd-operations' PROPTEST_CASES=2 run miri \
+            CARGO_PROFILE_TEST_OPT_LEVEL=0 MIRIFLAGS='-Zmiri-disable-isolation -Zmiri-ignore-leaks -Zmiri-no-short-fd-operations' PROPTEST_CASES=2 run miri \
                 cargo ${toolchain:+"$toolchain"} miri test -q -p io_probe_core --lib --no-fail-fast -- "${miri_knows[@]}"
             return
         fi

@@ -82,9 +82,10 @@ impl Row {
         Self { why: why.into(), ..self }
     }
 
-    /// One more reason.
-    pub(super) fn and(self, why: impl std::fmt::Display) -> Self {
-        Self { why: format!("{}; {why}", self.why), ..self }
+    /// What else is to be known of the advice, if there is one.
+    pub(super) fn and_if_recommended(self, aside: &str) -> Self {
+        let why = if self.recommended.is_some() { format!("{}; {aside}", self.why) } else { self.why };
+        Self { why, ..self }
     }
 
     /// What is set is right, for this reason.

@@ -94,12 +94,9 @@ impl Measured {
         Ok(Self { times, lacking, has_fixed_concurrency, concurrencies: depths.len() })
     }
 
-    /// Why a time is not known.
-    fn why_lacking(&self) -> String {
-        match &self.lacking {
-            Some(why) => format!("not all times could be measured: {why}"),
-            None => "not all times could be measured".to_owned(),
-        }
+    /// Why a time is not known: what the rows say of it, or else this.
+    fn why_lacking(&self, or: &str) -> String {
+        format!("not all times could be measured: {}", self.lacking.as_deref().unwrap_or(or))
     }
 
     /// Why reads with gaps are not known at other concurrencies.
@@ -153,7 +150,7 @@ impl<'a> Advice<'a> {
         if call.request.cache == Cache::Planned {
             advice.planned = Some(
                 Times::of(&measured.times, server::shared_buffers())
-                    .map_err(|_| measured.why_lacking())
+                    .map_err(|lacking| measured.why_lacking(lacking))
                     .and_then(|times| advice.ask_planner(place, &times)),
             );
         }
@@ -175,7 +172,6 @@ impl<'a> Advice<'a> {
         }
         concurrencies.sort_unstable();
         concurrencies.dedup();
-        let answers = planned::ask(&tables, &cells, &concurrencies, times)?;
         let measured = &self.measured.times;
         let known =
             |time: Option<Estimate>| time.is_some_and(|time| pair::narrow(time.us, time.interval).is_some());
@@ -185,6 +181,7 @@ impl<'a> Advice<'a> {
                     .to_owned(),
             );
         }
+        let answers = planned::ask(&tables, &cells, &concurrencies, times)?;
         let chosen = answers.regrets.choose(&self.in_force).ok_or_else(|| "no query tells".to_owned())?;
         Ok((answers, chosen))
     }

@@ -18,6 +18,9 @@ use crate::pg::planner;
 /// Why `seq_page_cost` stays.
 const THE_UNIT: &str = "it is the unit in which the other costs are given";
 
+/// Why a page cost is not known.
+const NOT_BY_PLANS: &str = "nothing can be said by the planner's choices";
+
 /// A concurrency whose reads take so many times those of the best is only kept because nothing better is sure.
 const MUCH_WORSE: f64 = 1.1;
 
@@ -30,7 +33,7 @@ impl Advice<'_> {
         match (&self.planned, setting) {
             (Some(Err(_)) | None, _) if is_unit => row.keep(THE_UNIT),
             (Some(Err(why)), Setting::RandomPageCost | Setting::SeqPageCost) => {
-                row.unknown(format!("the planner was not asked: {why}"))
+                row.unknown(format!("{NOT_BY_PLANS}: {why}"))
             }
             (Some(Ok((answers, chosen))), Setting::RandomPageCost | Setting::SeqPageCost) => {
                 self.planned_cost(setting, row, answers, chosen)
@@ -45,7 +48,8 @@ impl Advice<'_> {
                 row.alter(value.to_string(), &value.to_string(), why)
             }
             (Some(Err(why)), Setting::EffectiveIoConcurrency) => {
-                self.concurrency(setting, row).and(format!("the planner was not asked: {why}"))
+                let aside = format!("that is by the reads with gaps alone, since {NOT_BY_PLANS}: {why}");
+                self.concurrency(setting, row).and_if_recommended(&aside)
             }
             (_, Setting::RandomPageCost | Setting::SeqPageCost) => self.cost(setting, row),
             _ => self.concurrency(setting, row),
@@ -64,7 +68,7 @@ impl Advice<'_> {
     }
 
     fn lacking(&self, row: Row) -> Row {
-        row.unknown(self.measured.why_lacking())
+        row.unknown(self.measured.why_lacking("one has no interval"))
     }
 
     /// A page cost by the ratio of the times.
