@@ -172,6 +172,7 @@ impl<'a> Advice<'a> {
         }
         concurrencies.sort_unstable();
         concurrencies.dedup();
+        let answers = planned::ask(&tables, &cells, &concurrencies, times)?;
         let measured = &self.measured.times;
         let known =
             |time: Option<Estimate>| time.is_some_and(|time| pair::narrow(time.us, time.interval).is_some());
@@ -181,7 +182,6 @@ impl<'a> Advice<'a> {
                     .to_owned(),
             );
         }
-        let answers = planned::ask(&tables, &cells, &concurrencies, times)?;
         let chosen = answers.regrets.choose(&self.in_force).ok_or_else(|| "no query tells".to_owned())?;
         Ok((answers, chosen))
     }
