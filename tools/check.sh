@@ -142,8 +142,9 @@ regress() {
     report "$name: regress" "$start" "$(wc -w <<<"$passed")" "$(wc -w <<<"$failed")"
 }
 
-# Of what is much, a check tries a third: see by_chance in tests/lib.py. A second try tries the same.
+# Of many cases a check tries a third, a second try the same: see by_chance in tests/lib.py.
 export THIRD=${THIRD:-$((RANDOM % 3))}
+echo "THIRD=$THIRD: which third of the many cases is tried"
 
 # Seconds that a client may take: ten hours in the long mode, in which faults and calls are tried many times.
 patience=300
