@@ -82,8 +82,10 @@ def patiently(check, times=5):
 
 
 def by_chance(known, always=lambda one: False):
-    """All in the long mode; else each third, from THIRD on, and those that `always` names."""
-    return [one for place, one in enumerate(known) if LONG or place % 3 == THIRD or always(one)]
+    """All in the long mode; else each third, from THIRD on, but at least one; and those that `always` names."""
+    known = list(known)
+    step = min(3, len(known))
+    return [one for place, one in enumerate(known) if LONG or place % step == THIRD % step or always(one)]
 
 
 def say(text):
