@@ -2,13 +2,15 @@
 """What a limited probe costs those who work beside it: pgbench with and without, in turn.
 
     pgbench_judges.py PGBENCH       on the server that the environment names, with the table tbl_cost_align;
-                                    pgbench_judges.sh starts one
+                                    pgbench_judges.sh starts one. For fio, as a user who may read its
+                                    files
     pgbench_judges.py --self-test
 
 Each probe may take SHARE (5) percent of the MiB a second that it gets without a limit, as found right before on the idle
-server; the sync test, of its syncs. So it has the device to do its work for that share of the time, at whatever depth. They
-are scans on each path, cold; random fetches on each path, cold; fetches at depth 16; a sync test of the WAL's pattern and of
-single writes, by all methods. ONLY names some of them, with commas between.
+server; the sync test, of its syncs. Where that keeps the device busy for a greater share of the time, by the kernel's counters
+(io_ticks, as iostat's %util is), it may take as much less: requests one by one take longer than many at once, and what the
+kernel reads ahead is more than what is asked for. They are scans on each path, cold; random fetches on each path, cold; fetches
+at depth 16; a sync test of the WAL's pattern and of single writes, by all methods. ONLY names some of them, with commas between.
 
 pgbench runs for SECONDS_EACH (10) seconds, or as long as three calls and what is between them take, with CLIENTS (2)
 clients on SCALE (50), and beside it a probe in a loop, on each call of which as long a nothing follows. By pgbench's log of
@@ -16,12 +18,17 @@ its transactions, those that ended during a call are compared with those that en
 is from the same seconds, and what else the device does falls on both. PAIRS (9) runs for each of SCRIPTS
 (select-only,tpcb-like). Each line says what became of the transactions a second: the medians, and the median of the ratios
 with the least and the greatest. At most 3 % may be lost. The first line of a script has no probe at all: what it shows is
-the error of the others. The lines before say what each probe's share is, and how much of a processor it takes for that on
-the idle server: where pgbench leaves none free, so much is lost at least.
+the error of the others. The lines before say what each probe's share is, and how much of the device's time and of a processor
+its backend takes for that on the idle server: where pgbench leaves no processor free, so much is lost at least. With CLIENTS=1
+it does leave one.
+
+After the direct paths, fio reads the table's file directly at the same rate, requests of 512 and 8 kB one by one, evenly
+spaced, a second in every two, and is told like the others: so much this device asks of TPC-B for that, whoever reads.
 """
 
 import bisect
 import contextlib
+import functools
 import math
 import os
 import pathlib
@@ -33,6 +40,7 @@ import sys
 import tempfile
 import threading
 import time
+from dataclasses import dataclass
 
 from random_judges import run, server_version
 
@@ -43,6 +51,15 @@ NOW = "SELECT extract(epoch FROM clock_timestamp()) AS {0} \\gset\n\\echo at :{0
 TIME = r"^at ([0-9.]+)$"
 NOTHING = "SELECT FROM pg_sleep(1)"
 AS_LONG = "SELECT FROM pg_sleep((:over - :begun)::float8)"
+# By the name of a probe, what fio is told to do the same.
+FIO = {"seqscan direct": ["--rw=read", "--bs=512k"], "random direct": ["--rw=randread", "--bs=8k"]}
+# Longer than between two of its requests at so many MiB a second, shorter than between two turns, in seconds.
+FIO_LEAST, PAUSE = 4, 0.3
+# A share is found in so many attempts, and may be so much too great.
+TRIES = 4
+ENOUGH = 1.05
+# So many are looked at: io_ticks tells one short request by chance, many well.
+CALLS = 5
 # How many of its transactions pgbench writes down: what it would take of a processor for all of them, it would lose.
 SAMPLING = {"select-only": 0.05, "tpcb-like": 1.0}
 
@@ -67,42 +84,73 @@ PROBES += [("random at 16", FETCH, {"path": "direct", "depth": 16}, "mib_per_s",
 PROBES += [("sync", SYNC, {}, "max(ops_per_s) FILTER (WHERE is_current AND writes = 1 AND write_kb = 8) / 128", "max_mib_per_s")]
 
 
-def limited(probe, arguments, option, rate):
-    """The call that has its share of a rate."""
-    most = max(1, round(rate * number("SHARE", 5) / 100))
+def limited(probe, arguments, option, most):
+    """The call that may take so much."""
     return "SELECT FROM " + probe.format(**arguments, options=f""", options => '{{"{option}": {most}}}'""")
 
 
 def shares():
-    """By their names, the calls, each with its share of what it gets alone, and how many seconds each takes."""
-    calls = {}
+    """By their names, what runs beside pgbench, each with its share of what it gets alone, and how many seconds a turn of it
+    takes."""
+    besides, share = {}, number("SHARE", 5)
     for name, probe, arguments, column, option in PROBES:
         if name not in os.environ.get("ONLY", name).split(","):
             continue
         rate = float(psql(f"SELECT {column} FROM {probe.format(**arguments, options='')}"))
-        call = limited(probe, arguments, option, rate)
-        seconds, busy = alone(call)
-        print(f"{server_version()}: {100 * busy / seconds:.1f} % of a processor for {seconds:.1f} s: "
-              f"{call.removeprefix('SELECT FROM ')}", flush=True)  # fmt: skip
-        calls[name] = call, seconds
-    return calls
+        most, cost = max(1, round(rate * share / 100)), None
+        for _ in range(TRIES):
+            if cost:
+                most = max(1, math.floor(most * share / cost.device_pct))
+            call = limited(probe, arguments, option, most)
+            cost = alone(call)
+            tell_cost(call, cost)
+            if cost.device_pct <= share * ENOUGH or most == 1:
+                break
+        besides[name] = functools.partial(Beside, call), cost.seconds
+        if name in FIO and most >= FIO_LEAST:
+            besides[f"fio, {name.split()[0]}"] = functools.partial(Fio, [*FIO[name], f"--rate={most}m"]), 1
+    return besides
+
+
+def tell_cost(call, cost):
+    """A line about a call on the idle server."""
+    print(f"{server_version()}: {cost.processor_pct:.1f} % of a processor, {cost.device_pct:.1f} % of the device, "
+          f"for {cost.seconds:.1f} s: {call.removeprefix('SELECT FROM ')}", flush=True)  # fmt: skip
+
+
+@dataclass
+class Cost:
+    """What a call takes."""
+
+    seconds: float
+    processor_pct: float
+    device_pct: float
 
 
 def alone(call):
-    """How many seconds it takes on the idle server, and for how many of them its session is busy."""
-    with subprocess.Popen(["psql", "-XqAt"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as session:
+    """What it costs on the idle server, of CALLS."""
+    with subprocess.Popen(["psql", "-XqAt", "-v", "ON_ERROR_STOP=1"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as session:
 
         def ask(query):
             session.stdin.write(f"{query};\n\\echo ended\n")
             session.stdin.flush()
-            return list(iter(session.stdout.readline, "ended\n"))
+            lines = []
+            while (line := session.stdout.readline()) != "ended\n":
+                if not line:
+                    sys.exit(f"psql has ended at: {query}")
+                lines.append(line)
+            return lines
 
         pid = int(ask("SELECT pg_backend_pid()")[0])
         ask("SELECT FROM io_probe_check()")
         ask(call)
-        started, before = time.monotonic(), processor_seconds(pid)
-        ask(call)
-        return time.monotonic() - started, processor_seconds(pid) - before
+        look = lambda: (time.monotonic(), processor_seconds(pid), device_seconds())
+        await_idle_device()
+        before = look()
+        for _ in range(CALLS):
+            ask(call)
+        seconds, processor, device = [now - then for now, then in zip(look(), before)]
+        return Cost(seconds / CALLS, 100 * processor / seconds, 100 * device / seconds)
 
 
 def processor_seconds(pid):
@@ -110,6 +158,23 @@ def processor_seconds(pid):
     with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
         fields = file.read().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def device_seconds():
+    """For how long the device of the data directory has had something to do: io_ticks."""
+    device = os.stat(os.environ["PGDATA"]).st_dev
+    counters = pathlib.Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}/stat")
+    return int(counters.read_text(encoding="ascii").split()[9]) / 1000
+
+
+def await_idle_device():
+    """Waits until it has next to nothing to do for a second."""
+    for _ in range(60):
+        before = device_seconds()
+        time.sleep(1)
+        if device_seconds() - before < 0.01:
+            return
+    sys.exit("the device does not come to rest: something else uses it")
 
 
 class Beside:
@@ -143,6 +208,43 @@ class Beside:
         self.turns = turns(out)
 
 
+class Fio:
+    """fio as it reads a second in every two, until the end of the block; `turns` are as those of Beside."""
+
+    def __init__(self, options):
+        path = psql("SELECT current_setting('data_directory') || '/' || pg_relation_filepath('tbl_cost_align')")
+        self.folder = tempfile.TemporaryDirectory()
+        self.fio = subprocess.Popen(
+            ["fio", "--name=beside", f"--filename={path}", "--readonly", "--direct=1", "--ioengine=psync", *options,
+             "--thinktime=1s", "--thinktime_iotime=1s", "--rate_ignore_thinktime=1", "--time_based", "--runtime=1h",
+             f"--write_bw_log={self.folder.name}/log", "--log_unix_epoch=1"],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )  # fmt: skip
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.fio.send_signal(signal.SIGINT)
+        said, _ = self.fio.communicate()
+        with self.folder:
+            log = pathlib.Path(self.folder.name) / "log_bw.1.log"
+            assert log.exists(), said
+            # In the first, pgbench begins.
+            self.turns = bursts(int(line.split(",")[0]) / 1000 for line in log.read_text(encoding="ascii").splitlines())[1:]
+
+
+def bursts(ended):
+    """The turns of requests that ended then."""
+    found = []
+    for end in ended:
+        if not found or end - found[-1][1] > PAUSE:
+            found.append([end, end])
+        found[-1][1] = end
+    begins = [begin for begin, _ in found[1:]] + [math.inf]
+    return [(begin, over, then) for (begin, over), then in zip(found, begins)]
+
+
 def turns(out):
     """What a session's output says of its turns. What the last did not come to lasts forever."""
     times = [list(map(float, re.findall(TIME, turn, re.MULTILINE))) for turn in out.split("ended\n")]
@@ -172,22 +274,23 @@ def rates(ended, all_turns):
     return rate([turn[:2] for turn in later]), rate([turn[1:] for turn in later])
 
 
-def pgbench(program, script, call=NOTHING, seconds=1):
-    """One run of it, beside this, which takes so many seconds: transactions a second beside it, and beside nothing."""
+def pgbench(program, script, beside, seconds=1):
+    """One run of it, beside this, of which a turn takes so many seconds: transactions a second beside it, and beside
+    nothing."""
     clients = str(number("CLIENTS", 2))
     # The first turn does not count.
     seconds = str(max(number("SECONDS_EACH", 10), math.ceil(3 * 2 * seconds)))
     sampling = SAMPLING[script]
-    with tempfile.TemporaryDirectory() as folder, Beside(call) as loop:
+    with tempfile.TemporaryDirectory() as folder, beside() as loop:
         run([program, "-n", "-b", script, "-c", clients, "-j", clients, "-T", seconds,
              "--log", f"--log-prefix={folder}/log", f"--sampling-rate={sampling}"])  # fmt: skip
         ended = [end for log in pathlib.Path(folder).iterdir() for end in ends(log.read_text(encoding="utf-8"))]
     return [rate / sampling for rate in rates(ended, loop.turns)]
 
 
-def judge(program, script, name, call, seconds=1):
-    """Runs of a script beside a probe that takes so many seconds; the ratios."""
-    runs = [pgbench(program, script, call, seconds) for _ in range(number("PAIRS", 9))]
+def judge(program, script, name, beside, seconds=1):
+    """Runs of a script beside this, of which a turn takes so many seconds; the ratios."""
+    runs = [pgbench(program, script, beside, seconds) for _ in range(number("PAIRS", 9))]
     ratios = [beside / alone for beside, alone in runs]
     beside, alone = [f"{statistics.median(rates):.0f}" for rates in zip(*runs)]
     tell(script, name, alone, beside, ratios)
@@ -210,9 +313,10 @@ def self_test():
     # pgbench begins in the first turn. Beside: 2 in a second, 4 in one. Beside nothing: 3 in one and a half.
     ended = [10.5, 11.1, 11.7, 12.3, 12.6, 13.4, 13.6, 14.0, 14.4, 15.1, 15.2, 15.3, 15.9, 16.0]
     assert rates(ended, turns(said)) == (3.0, 2.0), rates(ended, turns(said))
-    call = limited(*PROBES[0][1:3], "max_mib_per_s", 3010.0)
+    call = limited(*PROBES[0][1:3], "max_mib_per_s", 150)
     assert call == ("SELECT FROM io_probe_seqscan('tbl_cost_align', '{direct}', duration => '1 s', cold => true, "
                     """options => '{"max_mib_per_s": 150}')"""), call
+    assert bursts([1.0, 1.1, 1.2, 2.2, 2.3, 4.0]) == [(1.0, 1.2, 2.2), (2.2, 2.3, 4.0), (4.0, 4.0, math.inf)]
     print("ok")
 
 
@@ -221,14 +325,16 @@ def main(program):
     run([program, "-i", "-q", "-s", str(number("SCALE", 50))])
     psql("VACUUM")
     psql("CHECKPOINT")
-    calls = shares()
+    besides, nothing = shares(), functools.partial(Beside, NOTHING)
     print(LINE.format("server", "script", "beside", "tps alone", "beside", "loss", "of pairs, %", "verdict"), flush=True)
     for script in os.environ.get("SCRIPTS", "select-only,tpcb-like").split(","):
-        pgbench(program, script)
-        judge(program, script, "nothing", NOTHING)
-        ratios = [ratio for name, call in calls.items() for ratio in judge(program, script, name, *call)]
-        if ratios:
-            tell(script, "any of these", "", "", ratios)
+        pgbench(program, script, nothing)
+        judge(program, script, "nothing", nothing)
+        ratios = {name: judge(program, script, name, *beside) for name, beside in besides.items()}
+        for what, is_of in [("any probe", lambda name: "fio" not in name), ("fio", lambda name: "fio" in name)]:
+            of_these = [ratio for name, of_one in ratios.items() if is_of(name) for ratio in of_one]
+            if of_these:
+                tell(script, what, "", "", of_these)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@
 
 . "$(dirname "$0")/lib.sh"
 
+tools/deps.sh bench
 trap clean_up EXIT
 for major in $(majors); do
     pg_config=$cache/pg/$major/bin/pg_config

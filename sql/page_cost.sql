@@ -178,7 +178,7 @@ RESET ROLE;
 GRANT SELECT ON priced TO regress_io_probe_pricer;
 SET ROLE regress_io_probe_pricer;
 SELECT tier FROM io_probe_page_cost('priced', cold => true); \echo :SQLSTATE
-SELECT pattern, us_per_tuple > 0 AS per_tuple FROM io_probe_page_cost('priced', '200 ms', densities => '{1}', concurrencies => '{1}')
+SELECT pattern, us_per_tuple > 0 AS per_tuple FROM io_probe_page_cost('priced', '1 s', densities => '{1}', concurrencies => '{1}')
   WHERE tier = 'cpu';
 RESET ROLE;
 -- row-level security hides rows, so they are not counted; nor is a policy's function called

@@ -95,6 +95,14 @@ SELECT CASE WHEN :'passes_over' THEN substring(notes::text, '(\d+) blocks could 
        status = CASE WHEN :'passes_over' THEN 'partial' ELSE 'ok' END AS status
   FROM io_probe_seqscan('scanned', '{server}', cold => true);
 
+-- only what the limits let it read leaves shared buffers: by its bytes, and by its rate and duration
+SELECT count(*) FROM scanned;
+SELECT blks_scanned FROM io_probe_seqscan('scanned', '{os}', cold => true, options => '{"max_bytes": 819200}');
+SELECT shared_blks + CASE WHEN :'passes_over' THEN 0 ELSE 100 END AS blks FROM io_probe_cache('scanned') WHERE fork = 'main';
+SELECT count(*) FROM scanned;
+SELECT blks_scanned <= 29 AS few FROM io_probe_seqscan('scanned', '{os}', '200 ms', true, options => '{"max_mib_per_s": 1}');
+SELECT shared_blks + CASE WHEN :'passes_over' THEN 0 ELSE 29 END AS blks FROM io_probe_cache('scanned') WHERE fork = 'main';
+
 -- start_blk, up to the very end
 SELECT i, blks_scanned, complete, status FROM unnest('{0,199,200}'::int[]) i,
   io_probe_seqscan('scanned', '{os}', options => jsonb_build_object('start_blk', i));

@@ -70,8 +70,9 @@ def main(again=False):
 
 
 def patiently(check, times=5):
-    """Makes a check that rests on what the OS cache holds, and makes it again if it fails, like main(again=True), but at
-    once: a host that wants its memory back takes some of it in many a second. A defect fails each time."""
+    """Makes a check that rests on what the OS cache holds, or on a processor's being free for the next millisecond, and makes
+    it again if it fails, like main(again=True), but at once: a host that wants its memory back takes some of it in many a second.
+    A defect fails each time."""
     for left in reversed(range(times)):
         try:
             return check()

@@ -1,11 +1,8 @@
 //! `io_probe_cache`: what the caches hold of a relation. `io_probe_evict`: making them let go.
 
-use std::ops::Range;
-
 use io_probe_core::Error as CoreError;
 use io_probe_core::cache::{self, Method, Residency};
 use io_probe_core::extents::Holes;
-use io_probe_core::pace::{Ask, Stop};
 use io_probe_core::source::Source;
 use pgrx::prelude::*;
 use serde::Serialize;
@@ -167,17 +164,6 @@ fn evictions(rel: Option<pg_sys::Oid>) -> Result<Vec<Eviction>> {
         });
     }
     Ok(rows)
-}
-
-/// Makes the caches let go of what a probe is about to read. What stays, the probe will count.
-pub(super) fn evict(
-    relation: &Relation,
-    source: &Source,
-    blocks: Range<u64>,
-    ask: &mut Ask<'_>,
-) -> Result<Option<Stop>> {
-    buffers::flush_and_evict(relation);
-    Ok(cache::evict_blocks(source, blocks, ask, &mut |_| ())?)
 }
 
 /// Bytes of a fork that are in the OS cache; None where the kernel does not tell.

@@ -1,6 +1,8 @@
 //! What every probe of a relation shares: the relation and the device below it, the loop over the paths, and the
 //! parts of a row that say whether to trust it, what the device saw, and whose figures these are.
 
+use std::ops::Range;
+
 use io_probe_core::account::Account;
 use io_probe_core::cache;
 use io_probe_core::device::{self, Leaf, Placement, Roots};
@@ -13,8 +15,8 @@ use serde::Serialize;
 
 use super::admission::{self, Refusal};
 use super::arguments::{Path, figure};
-use super::cache::evict;
 use crate::error::{Error, Result};
+use crate::pg::buffers;
 use crate::pg::progress::Progress;
 use crate::pg::relation::{Fork, Relation};
 use crate::pg::{interrupts, server};
@@ -23,6 +25,7 @@ use crate::{gucs, statement};
 /// A relation that is being measured.
 pub(super) struct Subject {
     pub(super) relation: Relation,
+    fork: Fork,
     pub(super) source: Source,
     pub(super) placement: Placement,
     pub(super) roots: Roots,
@@ -40,7 +43,7 @@ impl Subject {
         let roots = Roots::default();
         let placement = device::locate(&relation.directory(), &roots);
         let has_own_cache = cache::is_own_at(&relation.directory());
-        Ok(Self { relation, source, placement, roots, has_own_cache })
+        Ok(Self { relation, fork, source, placement, roots, has_own_cache })
     }
 
     /// Refuses what takes reads of which it is known that they come from the device.
@@ -71,11 +74,21 @@ impl Subject {
         Ok(engine::open(wanted, depth as usize, request as usize)?)
     }
 
-    /// Makes the caches let go of `blocks`, within what is left of the statement's time. Not of one of the file system's
-    /// own, see [`Subject::reads_of_device`].
-    pub(super) fn evict(&self, blocks: std::ops::Range<u64>, ask: &mut Ask<'_>) -> Result<Option<Stop>> {
+    /// Makes the caches let go of `blocks`, within what is left of the statement's time: what stays, a probe will count. Not of
+    /// a cache of the file system's own, see [`Subject::reads_of_device`]. Of the OS cache go the segments that they lie in.
+    pub(super) fn evict(&self, blocks: Range<u64>, ask: &mut Ask<'_>) -> Result<Option<Stop>> {
         let mut ask = || statement::over().or_else(&mut *ask);
-        evict(&self.relation, &self.source, blocks, &mut ask)
+        match buffers::evict_blocks(&self.relation, self.fork, &blocks, &mut ask) {
+            Some(stop) => Ok(Some(stop)),
+            None => Ok(cache::evict_blocks(&self.source, blocks, &mut ask, &mut |_| ())?),
+        }
+    }
+
+    /// The same of all, and of the relation's other forks in shared buffers; also what others use of it is written.
+    pub(super) fn evict_all(&self, ask: &mut Ask<'_>) -> Result<Option<Stop>> {
+        let mut ask = || statement::over().or_else(&mut *ask);
+        buffers::flush_and_evict(&self.relation);
+        Ok(cache::evict_blocks(&self.source, 0..self.source.blocks(), &mut ask, &mut |_| ())?)
     }
 
     /// Makes a row for each path in turn: `blank` begins it, `measure` fills it, unless a reason for the whole

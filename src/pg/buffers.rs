@@ -1,9 +1,11 @@
 //! Shared buffers: who is in them, what reads through them cost, and the `server` path.
 
 use std::cell::OnceCell;
+use std::ops::Range;
 
 use io_probe_core::Result as CoreResult;
 use io_probe_core::extents::Holes;
+use io_probe_core::pace::{Ask, Stop};
 use io_probe_core::scan::{Meter, Reader};
 use io_probe_core::source::Part;
 use pgrx::pg_sys;
@@ -96,22 +98,38 @@ fn resident_pages(relation: &Relation) -> impl Iterator<Item = Page> {
         if index % 65_536 == 0 {
             interrupts::check();
         }
-        // SAFETY: the headers are arrays of the announced length for the life of the process. Others
-        // change them at any time; they are copied by volatile reads, and any torn mixture of values
-        // is still a valid header.
-        let (tag, state) = unsafe {
-            let header = if local {
+        // SAFETY: an index of the array of the announced length, which stays for the life of the process.
+        let header = unsafe {
+            if local {
                 pg_sys::LocalBufferDescriptors.add(index)
             } else {
                 &raw mut (*pg_sys::BufferDescriptors.add(index)).bufferdesc
-            };
-            let tag = std::ptr::read_volatile(&raw const (*header).tag);
-            (tag, std::ptr::read_volatile(&raw const (*header).state.value))
+            }
         };
-        let found = state & pg_sys::BM_VALID != 0 && compat::tagged_file(&tag) == file;
-        let buffer = index as pg_sys::Buffer + 1;
-        found.then_some(Page { buffer, fork: tag.forkNum, block: tag.blockNum })
+        // SAFETY: as above.
+        unsafe { page_in(header, file, index as pg_sys::Buffer + 1) }
     })
+}
+
+/// The page that a buffer holds now, if it is one of this relation's.
+///
+/// # Safety
+/// `header` must be that of the buffer.
+unsafe fn page_in(
+    header: *const pg_sys::BufferDesc,
+    file: compat::FileId,
+    buffer: pg_sys::Buffer,
+) -> Option<Page> {
+    // SAFETY: others change a header at any time; it is copied by volatile reads, and any torn mixture of values is still
+    // a valid one.
+    let (tag, state) = unsafe {
+        (
+            std::ptr::read_volatile(&raw const (*header).tag),
+            std::ptr::read_volatile(&raw const (*header).state.value),
+        )
+    };
+    let found = state & pg_sys::BM_VALID != 0 && compat::tagged_file(&tag) == file;
+    found.then_some(Page { buffer, fork: tag.forkNum, block: tag.blockNum })
 }
 
 /// How many blocks of each fork are in buffers.
@@ -163,7 +181,7 @@ impl<'a> Resident<'a> {
     }
 
     /// How many of these blocks are.
-    pub(crate) fn count_in(&self, blocks: std::ops::Range<u64>) -> u64 {
+    pub(crate) fn count_in(&self, blocks: Range<u64>) -> u64 {
         let before = |block: u64| self.blocks().partition_point(|resident| u64::from(*resident) < block);
         (before(blocks.end) - before(blocks.start)) as u64
     }
@@ -201,6 +219,41 @@ pub(crate) fn flush_and_evict(relation: &Relation) {
         pg_sys::FlushRelationBuffers(relation.as_ptr());
         compat::evict_shared(relation.as_ptr(), resident_pages(relation).map(|page| page.buffer));
     }
+}
+
+/// Makes shared buffers let go of these blocks of a fork, what is dirty of them written, until there is a reason to stop. Where
+/// they don't let go, the relation's dirty pages are written as far as this server may.
+pub(crate) fn evict_blocks(
+    relation: &Relation,
+    fork: Fork,
+    blocks: &Range<u64>,
+    ask: &mut Ask<'_>,
+) -> Option<Stop> {
+    if !let_go(relation) {
+        flush_and_evict(relation);
+        return None;
+    }
+    let is_wanted = |page: &Page| page.fork == fork.number() && blocks.contains(&page.block.into());
+    // SAFETY: the relation is open.
+    let file = unsafe { compat::file_id(relation.as_ptr()) };
+    for page in resident_pages(relation).filter(is_wanted) {
+        if let Some(stop) = ask() {
+            return Some(stop);
+        }
+        // SAFETY: the number of a shared buffer. To ask may have taken a while: it may hold another page.
+        unsafe {
+            let header = &raw const (*pg_sys::BufferDescriptors.add(page.buffer as usize - 1)).bufferdesc;
+            if page_in(header, file, page.buffer).as_ref().is_some_and(is_wanted) {
+                compat::evict_buffer(page.buffer);
+            }
+        }
+    }
+    None
+}
+
+/// Do buffers let go of this relation's pages when they are asked to?
+pub(crate) fn let_go(relation: &Relation) -> bool {
+    can_evict() && !relation.is_temporary() && !super::server::in_recovery()
 }
 
 /// Makes these buffers let go of the relation's pages, if they still hold any. Only where this server can.

@@ -91,6 +91,38 @@ impl Scan {
     }
 }
 
+/// No more blocks of data than these are read under `limits`, in requests of `request_blocks`.
+fn most_blocks(limits: &Limits, block_size: u64, request_blocks: u64) -> u64 {
+    let throttle = Throttle::new(limits, block_size, request_blocks);
+    throttle.most_within(limits.duration.min(limits.shared)).min(limits.max_bytes / block_size)
+}
+
+/// Of `blocks`, those that a scan in requests of `request_blocks` may come to under `limits`: of the others no cache need be
+/// emptied. Holes are free, so that it may come to all if there is one on the way. Err holds a reason to stop.
+pub fn reach(
+    source: &Source,
+    blocks: Range<u64>,
+    limits: &Limits,
+    request_blocks: u64,
+    ask: &mut Ask<'_>,
+) -> Result<std::result::Result<Range<u64>, Stop>> {
+    let most = most_blocks(limits, u64::from(source.block_size()), request_blocks);
+    let near = blocks.start..blocks.end.min(blocks.start.saturating_add(most));
+    if near == blocks {
+        return Ok(Ok(near));
+    }
+    for part in source.parts(near.clone()) {
+        let (path, bytes) = (source.path(part.segment), source.byte_range(&part));
+        let file = source.open(part.segment, false)?;
+        match Holes::find(&file, Method::of(&file), &path, bytes, ask)? {
+            Ok(holes) if holes.is_empty() => {}
+            Ok(_) => return Ok(Ok(blocks)),
+            Err(stop) => return Ok(Err(stop)),
+        }
+    }
+    Ok(Ok(near))
+}
+
 /// Scans `blocks` of `source` with `reader`.
 ///
 /// `ask` is called between requests and may unwind; `progress` gets the number of blocks read.
@@ -108,7 +140,7 @@ pub fn scan<'a>(
     let block_size = u64::from(source.block_size());
     let mut budget = limits.max_bytes / block_size;
     let mut throttle = Throttle::new(limits, block_size, reader.request_blocks());
-    let most = throttle.most_within(limits.duration.min(limits.shared));
+    let most = most_blocks(limits, block_size, reader.request_blocks());
     let mut seen = Seen { holes: 0, rated_holes: 0, cached: Some(0) };
     for part in source.parts(blocks.clone()) {
         let path = source.path(part.segment);
@@ -418,6 +450,39 @@ mod tests {
         // A limit that is met just at the end is no reason: everything was read.
         let (scan, _) = steady(&relation, 0..512, &Limits { max_bytes: 512 * BLOCK, ..LIMITS });
         assert_eq!((scan.stop, scan.blocks), (None, 0..512));
+    }
+
+    #[test]
+    fn no_more_is_read_than_was_said() {
+        const RATE: Option<u32> = Some(8);
+        let most = |limits, request_blocks| most_blocks(&limits, BLOCK, request_blocks);
+        let second = Limits { duration: Duration::from_secs(1), ..LIMITS };
+        assert_eq!(most(second, 1), u64::MAX / BLOCK);
+        assert_eq!(most(Limits { max_bytes: 100 * BLOCK + 1, ..second }, 1), 100);
+        // 1024 blocks in a second, as many as in a fiftieth more, and the burst or the request that begins then.
+        assert_eq!(most(Limits { max_mib_per_s: RATE, ..second }, 1), 1024 + 20 + 10);
+        assert_eq!(most(Limits { max_mib_per_s: RATE, ..second }, 64), 1024 + 20 + 64);
+        assert_eq!(most(Limits { max_mib_per_s: RATE, max_bytes: 100 * BLOCK, ..second }, 1), 100);
+        assert_eq!(
+            most(Limits { max_mib_per_s: RATE, shared: Duration::from_millis(100), ..second }, 1),
+            122 + 10
+        );
+        let relation = Relation::new(512, 0..512);
+        let limits = Limits { max_mib_per_s: RATE, duration: Duration::from_millis(200), ..LIMITS };
+        let mut reader = Buffered::new(&relation.source);
+        let scan =
+            scan(&relation.source, 0..512, &mut reader, &limits, &Monotonic, &mut || None, &mut |_| ());
+        let read = scan.expect("scanned").blocks.end;
+        let near = reach(&relation.source, 0..512, &limits, 1, &mut || None)
+            .expect("holes")
+            .expect("nobody stops it");
+        assert!(read <= near.end && near == (0..most(limits, 1)) && near.end < 512, "{read}, {near:?}");
+        // A hole on the way costs nothing, one behind it is not come to.
+        for (data, end) in [(100..512, 512), (0..100, 512), (0..400, near.end)] {
+            let relation = Relation::new(512, data.clone());
+            let reached = reach(&relation.source, 0..512, &limits, 1, &mut || None).expect("holes");
+            assert_eq!(reached, Ok(0..end), "{data:?}");
+        }
     }
 
     #[test]

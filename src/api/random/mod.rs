@@ -150,7 +150,7 @@ impl Request {
                 let mut emptied = None;
                 if self.cold {
                     subject.reads_of_device()?;
-                    if let Some(stop) = subject.evict(0..blocks, ask)? {
+                    if let Some(stop) = subject.evict_all(ask)? {
                         row.as_mut().not_begun(stop);
                         return Ok(Some(stop));
                     }

@@ -32,6 +32,8 @@ const HIGHEST: u64 = 32;
 const TURN: u64 = 16 << 20;
 /// A turn reads cold if no more than this share of it was cached.
 const CACHED: f64 = 0.01;
+/// Stretches that are evicted at once.
+const EVICTED: u64 = 8;
 /// Precision where the call asks for none.
 const PRECISION: f64 = 0.02;
 
@@ -225,7 +227,9 @@ impl Stretches<'_> {
             if !self.cold {
                 continue;
             }
-            if let Some(stop) = self.subject.evict(blocks.clone(), ask)? {
+            // Those that come next, too: with large buffers each look for them takes a while.
+            let ahead = (blocks.start + EVICTED * self.length).min(count * self.length);
+            if let Some(stop) = self.subject.evict(blocks.start..ahead, ask)? {
                 return Ok(Stretch::Stopped(stop));
             }
             resident = Resident::new(&self.subject.relation, Fork::MAIN);

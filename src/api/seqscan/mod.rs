@@ -8,7 +8,7 @@ use io_probe_core::account::Account;
 use io_probe_core::cache;
 use io_probe_core::clock::Monotonic;
 use io_probe_core::engine::Kind;
-use io_probe_core::pace::{Ask, Limits};
+use io_probe_core::pace::{Ask, Limits, Stop};
 use io_probe_core::scan::{self, Buffered, Direct, Reader, Scan};
 use io_probe_core::witness::{Cost, Witness};
 use pgrx::datum::Interval;
@@ -20,7 +20,7 @@ use super::cache::check_may_evict;
 use super::options::Options;
 use super::subject::{BACKEND, IO_WORKERS, Outcome, Subject, WORKERS_CHANGED, WORKERS_SERVE_ALL};
 use crate::error::{Error, Result};
-use crate::pg::buffers::{BufferReader, Usage};
+use crate::pg::buffers::{self, BufferReader, Usage};
 use crate::pg::encoding::Text;
 use crate::pg::json::JsonbText;
 use crate::pg::lock::ProbeLock;
@@ -118,7 +118,7 @@ impl Request {
                     subject.reads_of_device()?;
                 }
                 if self.cold
-                    && let Some(stop) = subject.evict(target.within_budget(&blocks), ask)?
+                    && let Some(stop) = target.evict(path, &blocks, ask)?
                 {
                     row.as_mut().not_begun(stop);
                     return Ok(Some(stop));
@@ -181,6 +181,34 @@ impl Target<'_> {
         self.request.limits.max_bytes / self.subject.block_size()
     }
 
+    /// Those of the request, within what is left of the statement's time.
+    fn limits(&self) -> Limits {
+        Limits { shared: statement::left(), ..self.request.limits }
+    }
+
+    /// Makes the caches let go of what a path may read of its blocks.
+    fn evict(&self, path: Path, blocks: &Range<u64>, ask: &mut Ask<'_>) -> Outcome<Option<Stop>> {
+        match self.reach(path, blocks, ask)? {
+            Ok(near) => Ok(self.subject.evict(near, ask)?),
+            Err(stop) => Ok(Some(stop)),
+        }
+    }
+
+    /// Of the blocks of a path, those that its limits let it come to. Err holds a reason to stop.
+    fn reach(
+        &self,
+        path: Path,
+        blocks: &Range<u64>,
+        ask: &mut Ask<'_>,
+    ) -> io_probe_core::Result<std::result::Result<Range<u64>, Stop>> {
+        if path == Path::Server && !buffers::let_go(&self.subject.relation) {
+            // What stays in buffers is passed over, and no rate limit counts that.
+            return Ok(Ok(self.within_budget(blocks)));
+        }
+        let request_blocks = if path == Path::Direct { self.request.chunk_blocks } else { 1 };
+        scan::reach(&self.subject.source, blocks.clone(), &self.limits(), request_blocks, ask)
+    }
+
     /// As many of the blocks as the byte budget allows if none of them is a hole.
     fn within_budget(&self, blocks: &Range<u64>) -> Range<u64> {
         blocks.start..blocks.end.min(blocks.start + self.budget())
@@ -218,7 +246,9 @@ impl Target<'_> {
         };
         let mut notes: Vec<String> = opened.note.into_iter().collect();
         // A direct read writes dirty pages of its range back first. Better before the clock runs.
-        let (dirty, _) = cache::write_back_blocks(&self.subject.source, self.within_budget(&blocks), ask)?;
+        let near = self.reach(Path::Direct, &self.within_budget(&blocks), ask)?;
+        let near = near.unwrap_or(blocks.start..blocks.start);
+        let (dirty, _) = cache::write_back_blocks(&self.subject.source, near, ask)?;
         if dirty > 0 {
             notes.push(format!("{} kB were dirty in the OS cache and were written back first", dirty / 1024));
         }
@@ -269,7 +299,7 @@ impl Target<'_> {
         progress: &Progress,
         ask: &mut Ask<'_>,
     ) -> Outcome<(Scan, Cost)> {
-        let limits = Limits { shared: statement::left(), ..self.request.limits };
+        let limits = self.limits();
         let account = self.subject.account(account);
         let witness = Witness::new(account, &self.subject.placement.leaves, &self.subject.roots);
         let mut report = |done| progress.done(done);

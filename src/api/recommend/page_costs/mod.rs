@@ -55,7 +55,7 @@ pub(super) fn rows(call: &Call<'_>, place: &Place) -> Result<Vec<Row>> {
             measured.lacking.as_ref().filter(|_| measured.times.device_sequential.is_none())
         {
             // Another one may have a part that is not cached.
-            (last, why) = (last.or(Some(relation)), format!("not all times could be measured: {lacking}"));
+            (last, why) = (last.or(Some(relation)), not_all_times(lacking));
             continue;
         }
         let advice = Advice::of(call, place, &measured);
@@ -63,6 +63,10 @@ pub(super) fn rows(call: &Call<'_>, place: &Place) -> Result<Vec<Row>> {
         return Ok(wanted.iter().map(|setting| advice.tell(*setting, row(*setting))).collect());
     }
     all(last, &why)
+}
+
+fn not_all_times(why: &str) -> String {
+    format!("not all times could be measured: {why}")
 }
 
 /// The times of a relation.
@@ -96,7 +100,7 @@ impl Measured {
 
     /// Why a time is not known: what the rows say of it, or else this.
     fn why_lacking(&self, or: &str) -> String {
-        format!("not all times could be measured: {}", self.lacking.as_deref().unwrap_or(or))
+        not_all_times(self.lacking.as_deref().unwrap_or(or))
     }
 
     /// Why reads with gaps are not known at other concurrencies.
