@@ -316,7 +316,7 @@ done
     for job in "${!names[@]}"; do
         seconds=0
         for file in ${tests_of[job]}; do
-            [ "$file" != recommend_costs ] || seconds=$((seconds + 90))
+            [ "$file" != recommend_costs ] || seconds=$((seconds + 150))
             seconds=$((seconds + 4))
         done
         for file in ${clients_of[job]}; do
@@ -327,7 +327,7 @@ done
         done
         echo "$seconds $job"
     done
-    echo "110 core"
+    echo "150 core"
 } | sort -rn | cut -d ' ' -f 2 >"$state/queue"
 may_retry=yes
 # Each a process group, so that an interrupt reaches what is not meant to ignore it.
