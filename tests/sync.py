@@ -1315,9 +1315,11 @@ class Depth(Sync):
                 self.assertEqual((size % WAL_BLOCK, place % WAL_BLOCK), (0, 0))
                 self.assertIn(place, [end, end - WAL_BLOCK])
                 again += place < end
-                writes += 1
+                # The first by a method is of a block that nobody has begun.
+                writes += end > 0
                 ends[call.descriptor] = place + size
         # A block takes 80 of them, a flush 8.
+        self.assertGreater(writes, 0)
         self.assertGreater(again, writes * 0.8)
 
     def test_other_sections_have_none(self):
