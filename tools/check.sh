@@ -98,18 +98,16 @@ compile_core() {
 }
 
 # compile PG_CONFIG: lints, builds and installs for that server, which makes a file of its version's name. Each has a folder
-# of its own: what they share, one after the other would compile anew. Those in between are not linted, and hardly optimized: a
-# new machine would spend minutes on that.
+# of its own: what they share, one after the other would compile anew. Those in between are hardly optimized: a new machine would
+# spend minutes on that.
 compile() {
     local version major
     version=$(version_of "$1") major=${version%%.*}
     log=$(mktemp -p "$state")
     export CARGO_TARGET_DIR=$target/pg$major PGRX_PG_CONFIG_PATH=$1
-    if is_between "$1" "$major"; then
+    ! is_between "$1" "$major" ||
         export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_OPT_LEVEL=1
-    else
-        step "$version: clippy" cargo clippy -q --release --all-targets --features "pg$major" -- -D warnings || true
-    fi
+    step "$version: clippy" cargo clippy -q --release --all-targets --features "pg$major" -- -D warnings || true
     ! step "$version: build" build_and_install "$1" || touch "$state/$version"
     # Once, with the newest.
     [ "$1" != "${servers[-1]}" ] || RUSTDOCFLAGS='-D warnings' step 'documentation' \

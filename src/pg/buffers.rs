@@ -229,7 +229,7 @@ pub(crate) fn evict_blocks(
     blocks: &Range<u64>,
     ask: &mut Ask<'_>,
 ) -> Option<Stop> {
-    if !let_go(relation) {
+    if !lets_go(relation) {
         flush_and_evict(relation);
         return None;
     }
@@ -251,8 +251,8 @@ pub(crate) fn evict_blocks(
     None
 }
 
-/// Do buffers let go of this relation's pages when they are asked to?
-pub(crate) fn let_go(relation: &Relation) -> bool {
+/// Does this server make shared buffers let go of this relation's pages?
+pub(crate) fn lets_go(relation: &Relation) -> bool {
     can_evict() && !relation.is_temporary() && !super::server::in_recovery()
 }
 

@@ -201,7 +201,7 @@ impl Target<'_> {
         blocks: &Range<u64>,
         ask: &mut Ask<'_>,
     ) -> io_probe_core::Result<std::result::Result<Range<u64>, Stop>> {
-        if path == Path::Server && !buffers::let_go(&self.subject.relation) {
+        if path == Path::Server && !buffers::lets_go(&self.subject.relation) {
             // What stays in buffers is passed over, and no rate limit counts that.
             return Ok(Ok(self.within_budget(blocks)));
         }
