@@ -17,6 +17,7 @@ from probes import Holdings, Outcomes, phase, probes, some
 BLOCKS = 512
 TIMES = 5
 PROMOTIONS = 20 if LONG else 1
+CONFLICTS = 20
 # DDL waits for a probe until that looks for waiters, once a second; then it takes its time itself.
 PATIENCE = 8
 GOOD = "(ok|partial|unsupported|void|rows)( and (ok|partial|unsupported|void))*"
@@ -115,8 +116,13 @@ class Moving(unittest.TestCase):
                     session.run("SET pg_io_probe.scratch_reserve = 0")
                     probe.start(session)
                     wait_for(lambda: phase(control, session.pid) != "between two calls", "the probe")
-                    for command in conflicts[what]:
-                        self.other.run(command)
+                    # io_probe_recommend holds no lock on the relation while it writes beside the WAL.
+                    for _ in range(CONFLICTS):
+                        for command in conflicts[what]:
+                            self.other.run(command)
+                        without_conflict(standby.catch_up)
+                        if not session.busy():
+                            break
                     ended, told = self.outcomes.note(f"conflict over {what}", session, probe)
                     self.assertEqual(ended, "40001", told)
                     self.assertEqual(without_conflict(holdings.after_its_end), {})
