@@ -6,11 +6,9 @@
                                     files
     pgbench_judges.py --self-test
 
-Each probe may take SHARE (5) percent of the MiB a second that it gets without a limit, as found right before on the idle
-server; the sync test, of its syncs. Where that keeps the device busy for a greater share of the time, by the kernel's counters
-(io_ticks, as iostat's %util is), it may take as much less: requests one by one take longer than many at once, and what the
-kernel reads ahead is more than what is asked for. They are scans on each path, cold; random fetches on each path, cold; fetches
-at depth 16; a sync test of the WAL's pattern and of single writes, by all methods. ONLY names some of them, with commas between.
+Each probe may take SHARE (5) percent of the device's time (max_util_pct). They are scans on each path, cold; random fetches on
+each path, cold; fetches at depth 16; a sync test of the WAL's pattern and of single writes, by all methods. ONLY names some of
+them, with commas between.
 
 pgbench runs for SECONDS_EACH (10) seconds, or as long as three calls and what is between them take, with CLIENTS (2)
 clients on SCALE (50), and beside it a probe in a loop, on each call of which as long a nothing follows. By pgbench's log of
@@ -18,12 +16,13 @@ its transactions, those that ended during a call are compared with those that en
 is from the same seconds, and what else the device does falls on both. PAIRS (9) runs for each of SCRIPTS
 (select-only,tpcb-like). Each line says what became of the transactions a second: the medians, and the median of the ratios
 with the least and the greatest. At most 3 % may be lost. The first line of a script has no probe at all: what it shows is
-the error of the others. The lines before say what each probe's share is, and how much of the device's time and of a processor
-its backend takes for that on the idle server: where pgbench leaves no processor free, so much is lost at least. With CLIENTS=1
-it does leave one.
+the error of the others. The lines before say how much of the device's time, by the kernel's counters (io_ticks, as iostat's
+%util is), and of a processor each probe takes on the idle server: where pgbench leaves no processor free, so much is lost at
+least. With CLIENTS=1 it does leave one.
 
-After the direct paths, fio reads the table's file directly at the same rate, requests of 512 and 8 kB one by one, evenly
-spaced, a second in every two, and is told like the others: so much this device asks of TPC-B for that, whoever reads.
+After the direct paths, fio reads the table's file directly, as many MiB a second as the probe did on the idle server, requests of
+512 and 8 kB one by one, evenly spaced, a second in every two, and is told like the others: so much this device asks of TPC-B for
+that, whoever reads. Where its requests would be further apart than its turns, it is left out.
 """
 
 import bisect
@@ -51,13 +50,10 @@ NOW = "SELECT extract(epoch FROM clock_timestamp()) AS {0} \\gset\n\\echo at :{0
 TIME = r"^at ([0-9.]+)$"
 NOTHING = "SELECT FROM pg_sleep(1)"
 AS_LONG = "SELECT FROM pg_sleep((:over - :begun)::float8)"
-# By the name of a probe, what fio is told to do the same.
-FIO = {"seqscan direct": ["--rw=read", "--bs=512k"], "random direct": ["--rw=randread", "--bs=8k"]}
-# Longer than between two of its requests at so many MiB a second, shorter than between two turns, in seconds.
-FIO_LEAST, PAUSE = 4, 0.3
-# A share is found in so many attempts, and may be so much too great.
-TRIES = 4
-ENOUGH = 1.05
+# By the name of a probe, what fio is told to do the same, and the kB of its requests.
+FIO = {"seqscan direct": ("read", 512), "random direct": ("randread", 8)}
+# Longer than between two of its requests, shorter than between two turns, in seconds.
+PAUSE = 0.3
 # So many are looked at: io_ticks tells one short request by chance, many well.
 CALLS = 5
 # How many of its transactions pgbench writes down: what it would take of a processor for all of them, it would lose.
@@ -74,48 +70,43 @@ def psql(query):
     return run(["psql", "-XqAt", "-v", "ON_ERROR_STOP=1", "-c", query]).strip()
 
 
-SCAN = "io_probe_seqscan('tbl_cost_align', '{{{path}}}', duration => '1 s', cold => true{options})"
-FETCH = "io_probe_random('tbl_cost_align', '{{{path}}}', duration => '1 s', cold => true, depth => {depth}{options})"
-SYNC = "io_probe_sync(duration => '50 ms', sections => '{{one_write,wal_segment}}'{options})"
-# Its name, what is called, the column of its rate, and the option that limits that.
-PROBES = [(f"seqscan {path}", SCAN, {"path": path}, "mib_per_s", "max_mib_per_s") for path in PATHS]
-PROBES += [(f"random {path}", FETCH, {"path": path, "depth": 1}, "mib_per_s", "max_mib_per_s") for path in PATHS]
-PROBES += [("random at 16", FETCH, {"path": "direct", "depth": 16}, "mib_per_s", "max_mib_per_s")]
-PROBES += [("sync", SYNC, {}, "max(ops_per_s) FILTER (WHERE is_current AND writes = 1 AND write_kb = 8) / 128", "max_mib_per_s")]
+SCAN = "io_probe_seqscan('tbl_cost_align', '{{{path}}}', duration => '1 s', cold => true, options => '{options}')"
+FETCH = SCAN.replace("seqscan", "random").replace(", options", ", depth => {depth}, options")
+SYNC = "io_probe_sync(duration => '50 ms', sections => '{{one_write,wal_segment}}', options => '{options}')"
+# Its name, and what is called.
+PROBES = [(f"seqscan {path}", SCAN, {"path": path}) for path in PATHS]
+PROBES += [(f"random {path}", FETCH, {"path": path, "depth": 1}) for path in PATHS]
+PROBES += [("random at 16", FETCH, {"path": "direct", "depth": 16})]
+PROBES += [("sync", SYNC, {})]
 
 
-def limited(probe, arguments, option, most):
+def limited(probe, arguments, share):
     """The call that may take so much."""
-    return "SELECT FROM " + probe.format(**arguments, options=f""", options => '{{"{option}": {most}}}'""")
+    return "SELECT FROM " + probe.format(**arguments, options=f'{{"max_util_pct": {share}}}')
 
 
-def shares():
-    """By their names, what runs beside pgbench, each with its share of what it gets alone, and how many seconds a turn of it
-    takes."""
-    besides, share = {}, number("SHARE", 5)
-    for name, probe, arguments, column, option in PROBES:
+def limited_probes():
+    """By their names, what runs beside pgbench, and how many seconds a turn of it takes."""
+    besides = {}
+    for name, probe, arguments in PROBES:
         if name not in os.environ.get("ONLY", name).split(","):
             continue
-        rate = float(psql(f"SELECT {column} FROM {probe.format(**arguments, options='')}"))
-        most, cost = max(1, round(rate * share / 100)), None
-        for _ in range(TRIES):
-            if cost:
-                most = max(1, math.floor(most * share / cost.device_pct))
-            call = limited(probe, arguments, option, most)
-            cost = alone(call)
-            tell_cost(call, cost)
-            if cost.device_pct <= share * ENOUGH or most == 1:
-                break
+        call = limited(probe, arguments, number("SHARE", 5))
+        cost = alone(call)
+        tell_cost(call, cost)
         besides[name] = functools.partial(Beside, call), cost.seconds
-        if name in FIO and most >= FIO_LEAST:
-            besides[f"fio, {name.split()[0]}"] = functools.partial(Fio, [*FIO[name], f"--rate={most}m"]), 1
+        way, kb = FIO.get(name, (None, 0))
+        kb_per_s = cost.read_mib_per_s * 1024
+        if way and kb / kb_per_s < PAUSE / 2:
+            options = [f"--rw={way}", f"--bs={kb}k", f"--rate={kb_per_s:.0f}k"]
+            besides[f"fio, {name.split()[0]}"] = functools.partial(Fio, options), 1
     return besides
 
 
 def tell_cost(call, cost):
     """A line about a call on the idle server."""
     print(f"{server_version()}: {cost.processor_pct:.1f} % of a processor, {cost.device_pct:.1f} % of the device, "
-          f"for {cost.seconds:.1f} s: {call.removeprefix('SELECT FROM ')}", flush=True)  # fmt: skip
+          f"{cost.read_mib_per_s:.1f} MiB/s read, for {cost.seconds:.1f} s: {call.removeprefix('SELECT FROM ')}", flush=True)  # fmt: skip
 
 
 @dataclass
@@ -125,6 +116,7 @@ class Cost:
     seconds: float
     processor_pct: float
     device_pct: float
+    read_mib_per_s: float
 
 
 def alone(call):
@@ -144,13 +136,13 @@ def alone(call):
         pid = int(ask("SELECT pg_backend_pid()")[0])
         ask("SELECT FROM io_probe_check()")
         ask(call)
-        look = lambda: (time.monotonic(), processor_seconds(pid), device_seconds())
+        look = lambda: (time.monotonic(), processor_seconds(pid), *device_counters())
         await_idle_device()
         before = look()
         for _ in range(CALLS):
             ask(call)
-        seconds, processor, device = [now - then for now, then in zip(look(), before)]
-        return Cost(seconds / CALLS, 100 * processor / seconds, 100 * device / seconds)
+        seconds, processor, device, mib = [now - then for now, then in zip(look(), before)]
+        return Cost(seconds / CALLS, 100 * processor / seconds, 100 * device / seconds, mib / seconds)
 
 
 def processor_seconds(pid):
@@ -160,19 +152,21 @@ def processor_seconds(pid):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def device_seconds():
-    """For how long the device of the data directory has had something to do: io_ticks."""
+def device_counters():
+    """For how many seconds the device of the data directory has had something to do (io_ticks), and how many MiB it has
+    read."""
     device = os.stat(os.environ["PGDATA"]).st_dev
     counters = pathlib.Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}/stat")
-    return int(counters.read_text(encoding="ascii").split()[9]) / 1000
+    fields = counters.read_text(encoding="ascii").split()
+    return int(fields[9]) / 1000, int(fields[2]) / 2048
 
 
 def await_idle_device():
     """Waits until it has next to nothing to do for a second."""
     for _ in range(60):
-        before = device_seconds()
+        before, _ = device_counters()
         time.sleep(1)
-        if device_seconds() - before < 0.01:
+        if device_counters()[0] - before < 0.01:
             return
     sys.exit("the device does not come to rest: something else uses it")
 
@@ -313,9 +307,9 @@ def self_test():
     # pgbench begins in the first turn. Beside: 2 in a second, 4 in one. Beside nothing: 3 in one and a half.
     ended = [10.5, 11.1, 11.7, 12.3, 12.6, 13.4, 13.6, 14.0, 14.4, 15.1, 15.2, 15.3, 15.9, 16.0]
     assert rates(ended, turns(said)) == (3.0, 2.0), rates(ended, turns(said))
-    call = limited(*PROBES[0][1:3], "max_mib_per_s", 150)
+    call = limited(*PROBES[0][1:], 5)
     assert call == ("SELECT FROM io_probe_seqscan('tbl_cost_align', '{direct}', duration => '1 s', cold => true, "
-                    """options => '{"max_mib_per_s": 150}')"""), call
+                    """options => '{"max_util_pct": 5}')"""), call
     assert bursts([1.0, 1.1, 1.2, 2.2, 2.3, 4.0]) == [(1.0, 1.2, 2.2), (2.2, 2.3, 4.0), (4.0, 4.0, math.inf)]
     print("ok")
 
@@ -325,7 +319,7 @@ def main(program):
     run([program, "-i", "-q", "-s", str(number("SCALE", 50))])
     psql("VACUUM")
     psql("CHECKPOINT")
-    besides, nothing = shares(), functools.partial(Beside, NOTHING)
+    besides, nothing = limited_probes(), functools.partial(Beside, NOTHING)
     print(LINE.format("server", "script", "beside", "tps alone", "beside", "loss", "of pairs, %", "verdict"), flush=True)
     for script in os.environ.get("SCRIPTS", "select-only,tpcb-like").split(","):
         pgbench(program, script, nothing)

@@ -36,6 +36,7 @@ SET pg_io_probe.max_depth = 1; \echo :SQLSTATE
 SET pg_io_probe.max_duration = 1; \echo :SQLSTATE
 SET pg_io_probe.max_iops = 0; \echo :SQLSTATE
 SET pg_io_probe.max_mib_per_s = 0; \echo :SQLSTATE
+SET pg_io_probe.max_util_pct = 0; \echo :SQLSTATE
 SET pg_io_probe.max_p99 = 0; \echo :SQLSTATE
 SET pg_io_probe.max_busy_pct = 0; \echo :SQLSTATE
 SET pg_io_probe.scratch_limit = 1; \echo :SQLSTATE
@@ -78,6 +79,10 @@ SELECT path FROM io_probe_seqscan('sized', '{os}', '100 ms', options => '{"max_p
 SELECT op FROM io_probe_ping('sized', 1, options => '{"max_p99_us": 20000001}'); \echo :SQLSTATE
 SELECT count(*) FROM io_probe_ping('sized', 1, path => 'os', options => '{"max_p99_us": 20000000}');
 RESET pg_io_probe.max_p99;
+SET pg_io_probe.max_util_pct = 20;
+SELECT path FROM io_probe_seqscan('sized', '{os}', '100 ms', options => '{"max_util_pct": 20.5}'); \echo :SQLSTATE
+SELECT section FROM io_probe_sync(duration => '100 ms', options => '{"max_util_pct": 100}'); \echo :SQLSTATE
+RESET pg_io_probe.max_util_pct;
 -- of pings the last is due (count - 1) times every after the first
 SELECT op FROM io_probe_ping('sized', 6, '21 ms', path => 'os'); \echo :SQLSTATE
 SELECT count(*) FROM io_probe_ping('sized', 1, '1 year', path => 'os');
@@ -97,6 +102,12 @@ RESET pg_io_probe.max_mib_per_s;
 SELECT path, complete, blks_scanned FROM io_probe_seqscan('sized', '{os}');
 SELECT path, complete, fetches FROM io_probe_random('sized', '{os}');
 RESET pg_io_probe.max_bytes;
+-- who asks for no share of the time has that of the cap; what comes from a cache counts, too
+SET pg_io_probe.max_util_pct = 20;
+SELECT path, status, notes::text LIKE '%rate-limited%' AS limited FROM io_probe_seqscan('sized', '{os}');
+SELECT path, status, notes::text LIKE '%rate-limited%' AS limited FROM io_probe_random('sized', '{os}', options => '{"max_util_pct": 0.5}');
+RESET pg_io_probe.max_util_pct;
+SELECT path, status, notes::text LIKE '%rate-limited%' AS limited FROM io_probe_seqscan('sized', '{os}', options => '{"max_util_pct": 100}');
 -- no request takes less than a microsecond: who wants such a p99 has none of it
 SELECT path, status, complete, fetches < 200 AS early,
        'stopped early: more than ten of a thousand requests took longer than max_p99_us' = ANY (notes) AS why

@@ -2,6 +2,7 @@
 //! defaults that anyone may.
 
 use std::ffi::CStr;
+use std::fmt::Display;
 use std::time::Duration;
 
 use io_probe_core::engine::Kind;
@@ -16,6 +17,7 @@ static MAX_BYTES: GucSetting<i32> = GucSetting::<i32>::new(64 << 10);
 static MAX_DEPTH: GucSetting<i32> = GucSetting::<i32>::new(128);
 static MAX_IOPS: GucSetting<i32> = GucSetting::<i32>::new(0);
 static MAX_MIB_PER_S: GucSetting<i32> = GucSetting::<i32>::new(0);
+static MAX_UTIL_PCT: GucSetting<i32> = GucSetting::<i32>::new(0);
 static MAX_P99: GucSetting<i32> = GucSetting::<i32>::new(0);
 static MAX_BUSY_PCT: GucSetting<i32> = GucSetting::<i32>::new(0);
 static SCRATCH_LIMIT: GucSetting<i32> = GucSetting::<i32>::new(64);
@@ -87,6 +89,15 @@ pub(crate) fn define() {
         &MAX_MIB_PER_S,
         0,
         i32::MAX,
+        GucFlags::empty(),
+    );
+    cap(
+        c"pg_io_probe.max_util_pct",
+        c"Share of the time, in percent, in which a probe may have requests in flight.",
+        c"Zero is no limit. After requests it rests. Probes without a limit of their own run under this one.",
+        &MAX_UTIL_PCT,
+        0,
+        100,
         GucFlags::empty(),
     );
     cap(
@@ -224,6 +235,13 @@ pub(crate) fn mib_per_s(asked: Option<u32>) -> Result<Option<u32>> {
     rate("max_mib_per_s", asked, &MAX_MIB_PER_S, c"pg_io_probe.max_mib_per_s")
 }
 
+/// The share of its time that a probe may have requests in flight, if limited: as asked for in percent, or what the cap says.
+pub(crate) fn util(asked_pct: Option<f64>) -> Result<Option<f64>> {
+    let cap = MAX_UTIL_PCT.get().into();
+    let percent = tighter("max_util_pct", asked_pct, cap, c"pg_io_probe.max_util_pct")?;
+    Ok(percent.filter(|&percent| percent < 100.0).map(|percent| percent / 100.0))
+}
+
 /// The bound of a probe's own latencies: as asked for in microseconds, or what the cap says.
 pub(crate) fn tail(asked_us: Option<u64>) -> Result<Tail> {
     let cap_ms = Some(u64::from(MAX_P99.get().unsigned_abs())).filter(|&cap| cap > 0);
@@ -254,7 +272,15 @@ pub(crate) fn engine() -> Option<Kind> {
 }
 
 fn rate(what: &str, asked: Option<u32>, setting: &GucSetting<i32>, name: &CStr) -> Result<Option<u32>> {
-    let cap = Some(setting.get().unsigned_abs()).filter(|&cap| cap > 0);
+    tighter(what, asked, setting.get().unsigned_abs(), name)
+}
+
+/// What was asked for, or else the cap, of which zero is none.
+fn tighter<T>(what: &str, asked: Option<T>, cap: T, name: &CStr) -> Result<Option<T>>
+where
+    T: Default + PartialOrd + Copy + Display,
+{
+    let cap = Some(cap).filter(|&cap| cap > T::default());
     match (asked, cap) {
         (Some(asked), Some(cap)) if asked > cap => {
             Err(over(what, &asked.to_string(), name, &cap.to_string()))

@@ -9,6 +9,7 @@ import json
 import os
 import statistics
 import subprocess
+import time
 import unittest
 
 from lib import IS_ROOT, PATHS, TEST_TMP, Failure, Session, dense_table, main, random_reads, rows_of, seqscan, wait_for
@@ -16,6 +17,7 @@ from storage import LoopDevice, create_tablespace, run
 
 MIB = 1 << 20
 BLOCKS = 16384
+UTIL = 10
 SLOW = "stopped early: more than ten of a thousand requests took longer than "
 SLOW_NOTE = SLOW + "max_p99_us"
 
@@ -117,6 +119,20 @@ class Limits(unittest.TestCase):
         self.assertGreaterEqual(again[0]["at"] - rows[-1]["at"], 0.25)
         self.session.run("SET pg_io_probe.max_busy_pct = 100")
         self.session.rows(seqscan("probed", "direct"))
+
+    def test_a_share_of_the_time(self):
+        """Others have the rest of it."""
+        self.control.run("CHECKPOINT")
+        self.session.run(f"SET pg_io_probe.max_util_pct = {UTIL}")
+        for probe, query in self.probes().items():
+            with self.subTest(probe):
+                before, began = self.disk.counters()["busy_ms"], time.monotonic()
+                rows = self.session.rows(query)
+                busy, took = self.disk.counters()["busy_ms"] - before, 1000 * (time.monotonic() - began)
+                # The kernel's clock ticks, and what is written back or evicted first is not bound.
+                self.assertLess(busy, 1.5 * UTIL / 100 * took + 15, rows)
+                if probe not in ["ping", "ping, writes", "recommend"]:
+                    self.assertIn("rate-limited", json.dumps(rows))
 
     def test_a_device_that_can_not_be_seen(self):
         """Who set the cap wants it to hold."""

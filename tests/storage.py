@@ -129,9 +129,13 @@ def succeeds(*command):
 
 
 def device_counters(names):
-    """Reads, and bytes read and written, of some devices since boot."""
+    """Reads, bytes read and written, and how long there were requests in flight, of some devices since boot."""
     fields = [[int(n) for n in read(f"/sys/class/block/{name}/stat").split()] for name in names]
-    return {"reads": sum(f[0] for f in fields), "bytes": sum(512 * (f[2] + f[6]) for f in fields)}
+    return {
+        "reads": sum(f[0] for f in fields),
+        "bytes": sum(512 * (f[2] + f[6]) for f in fields),
+        "busy_ms": sum(f[9] for f in fields),
+    }
 
 
 def fincore(path):

@@ -159,6 +159,9 @@ pub struct Limits {
     pub max_iops: Option<u32>,
     /// MiB (2^20 bytes) a second, if limited: requests come in bursts, which wakes the processor less often.
     pub max_mib_per_s: Option<u32>,
+    /// The share of its time, over 0 and at most 1, in which requests of the run may be in flight, if limited: after each it
+    /// rests so long.
+    pub max_util: Option<f64>,
     /// Stop once half the interval's width is at most this share of the value (0.05 is ±5 %).
     pub precision: Option<f64>,
     /// The bound of its latencies, and what is known of them from earlier runs of the same probe.
@@ -174,15 +177,28 @@ impl Limits {
             max_bytes: u64::MAX,
             max_iops: None,
             max_mib_per_s: None,
+            max_util: None,
             precision: None,
             tail: Tail::UNBOUND,
         }
+    }
+
+    /// The same without what makes a run pause: for parts of it whose pauses are made between them.
+    pub fn without_pauses(self) -> Self {
+        Self { max_iops: None, max_mib_per_s: None, max_util: None, ..self }
     }
 
     /// Does the time that several runs share end this one before its own duration does? A run that may last as long as its
     /// statement loses a little to what comes before it, which is no news.
     pub fn are_cut_short(&self) -> bool {
         self.shared < self.duration / 20 * 19
+    }
+
+    /// What makes a run of requests of `request_bytes` pause; None where nothing does.
+    pub fn pauses(&self, request_bytes: u64) -> Option<Pauses> {
+        let bytes_per_s = self.bytes_per_s(request_bytes);
+        let pauses = Pauses { bytes_per_s, max_util: self.max_util };
+        (bytes_per_s.is_some() || self.max_util.is_some()).then_some(pauses)
     }
 
     /// The bytes a second that both rate limits allow for requests of `request_bytes`.
@@ -202,7 +218,57 @@ impl Limits {
     pub(crate) fn ahead_ns(&self, request_bytes: u64) -> u64 {
         let by_size = Self { max_iops: None, ..*self }.bytes_per_s(request_bytes);
         let is_by_size = by_size.is_some() && by_size == self.bytes_per_s(request_bytes);
-        if is_by_size { BURST_NS } else { 0 }
+        // A share of the time leaves no burst without its rest.
+        if is_by_size && self.max_util.is_none() { BURST_NS } else { 0 }
+    }
+}
+
+/// The pauses that limits of the rate and of the time ask for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Pauses {
+    bytes_per_s: Option<u64>,
+    max_util: Option<f64>,
+}
+
+impl Pauses {
+    /// After so many nanoseconds from their begin others may follow requests of so many bytes that were in flight for
+    /// `busy_ns`.
+    pub(crate) fn period(&self, bytes: u64, busy_ns: u64) -> u64 {
+        let by_bytes = self.bytes_per_s.map_or(0, |rate| due_after(bytes, rate));
+        by_bytes.max(self.max_util.map_or(0, |util| with_rest(busy_ns, util)))
+    }
+}
+
+/// Time in which requests were in flight, with the rest that keeps it at that share of both, in nanoseconds.
+fn with_rest(busy_ns: u64, util: f64) -> u64 {
+    (busy_ns as f64 / util) as u64
+}
+
+/// When a run that may have requests in flight for a share of its time may begin others.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rest {
+    util: f64,
+    due: u64,
+}
+
+impl Rest {
+    /// Who sleeps wakes later than it should, which may be made up for. Nothing else is saved up, in nanoseconds.
+    const MADE_UP_NS: u64 = 1_000_000;
+
+    /// At once.
+    pub(crate) fn new(util: f64) -> Self {
+        Self { util, due: 0 }
+    }
+
+    /// After requests that were in flight from `since` to `until`, in the clock's nanoseconds.
+    pub(crate) fn after(&mut self, since: u64, until: u64) {
+        let begin = self.due.max(since.saturating_sub(Self::MADE_UP_NS));
+        self.due = begin.saturating_add(with_rest(until - since, self.util));
+    }
+
+    /// From when on.
+    pub(crate) fn due(&self) -> u64 {
+        self.due
     }
 }
 
@@ -296,6 +362,7 @@ mod tests {
         max_bytes: 1 << 30,
         max_iops: None,
         max_mib_per_s: None,
+        max_util: None,
         precision: None,
         tail: Tail::UNBOUND,
     };
@@ -376,6 +443,39 @@ mod tests {
         let mut pace = Pace::start(&limits, &clock, &mut ask);
         let end = clock.now() + 60_000_000_000;
         assert_eq!(pace.sleep_until(end), Some(Stop::LockWaiter));
+    }
+
+    #[test]
+    fn a_share_of_the_time_leaves_the_rest_to_others() {
+        assert_eq!(LIMITS.pauses(8192), None);
+        let pauses = |limits: Limits| limits.pauses(1 << 20).expect("a limit");
+        let rested = pauses(Limits { max_util: Some(0.05), ..LIMITS });
+        assert_eq!((rested.period(1 << 30, 0), rested.period(0, 1_000)), (0, 20_000));
+        // The tighter of both counts.
+        let both = pauses(Limits { max_mib_per_s: Some(1), max_util: Some(0.5), ..LIMITS });
+        assert_eq!((both.period(1 << 20, 1_000), both.period(1, 1_000_000)), (1_000_000_000, 2_000_000));
+        assert_eq!(
+            Limits { max_util: Some(0.5), max_iops: Some(1), ..LIMITS }.without_pauses().pauses(1),
+            None
+        );
+    }
+
+    #[test]
+    fn rests_can_not_be_saved_up() {
+        const MS: u64 = 1_000_000;
+        let mut rest = Rest::new(0.1);
+        assert_eq!(rest.due(), 0);
+        // A second late, of which a millisecond is made up for.
+        rest.after(1000 * MS, 1002 * MS);
+        assert_eq!(rest.due(), 999 * MS + 20 * MS);
+        rest.after(1019 * MS, 1020 * MS);
+        assert_eq!(rest.due(), 1029 * MS);
+        // However small the share is, and however long it took, it is not before.
+        let mut never = Rest::new(1e-300);
+        never.after(1, 2);
+        assert_eq!(never.due(), u64::MAX);
+        never.after(2, 3);
+        assert_eq!(never.due(), u64::MAX);
     }
 
     #[test]

@@ -142,15 +142,15 @@ pub fn ping(
 ) -> Result<(Vec<Pong>, Option<Stop>)> {
     let mut pace = Pace::start(limits, clock, ask);
     let block_size = u64::from(block_size);
-    let least = limits.bytes_per_s(block_size).map_or(0, |bytes| block_size * 1_000_000_000 / bytes.max(1));
-    let every = nanoseconds(every).max(least);
+    let pauses = limits.pauses(block_size);
+    let every = nanoseconds(every);
+    let (mut due, mut rest) = (pace.started(), 0);
     let mut pongs: Vec<Pong> = Vec::new();
     let mut writes = 0;
     for index in 0..u64::from(count) {
         if (index + 1) * block_size > limits.max_bytes {
             return Ok((pongs, Some(Stop::Bytes)));
         }
-        let due = pace.started().saturating_add(index.saturating_mul(every));
         if let Some(stop) = pace.sleep_until(due) {
             return Ok((pongs, Some(stop)));
         }
@@ -169,10 +169,15 @@ pub fn ping(
             },
             _ => break,
         };
+        let period = pauses.map_or(0, |pauses| pauses.period(block_size, pong.time_ns));
+        due = due.saturating_add(every.max(period));
+        rest = pauses.map_or(0, |pauses| clock.now().saturating_add(pauses.period(0, pong.time_ns)));
         pace.tail.took(pong.time_ns);
         let warmup = pongs.iter().all(|earlier| earlier.op != pong.op);
         pongs.push(Pong { warmup, ..pong });
     }
+    // What comes next may come at once.
+    let _ = pace.sleep_until(rest);
     Ok((pongs, None))
 }
 
@@ -199,7 +204,7 @@ mod tests {
 
     fn scratch(directory: &std::path::Path) -> Scratch {
         let place = Place { directory, fallback: &directory.join("fallback") };
-        let room = Room { size: 16 * u64::from(BLOCK), reserve: 0, bytes_per_s: None };
+        let room = Room { size: 16 * u64::from(BLOCK), reserve: 0, pauses: None };
         match Scratch::create(place, room, Fill::Incompressible, &mut || None).expect("created") {
             Created::Ready(scratch) => scratch,
             Created::Stopped(stop) => panic!("{stop}"),
@@ -272,6 +277,13 @@ mod tests {
         assert!((1..=3).contains(&pongs.len()) && stop == Some(Stop::Duration));
         let (pongs, stop) = run(&Limits { max_bytes: 2 * u64::from(BLOCK) + 1, ..limits() }, &mut || None);
         assert_eq!((pongs.len(), stop), (2, Some(Stop::Bytes)));
+        let rested = Limits { max_util: Some(1e-7), duration: Duration::from_millis(100), ..limits() };
+        assert_eq!(run(&rested, &mut || None).0.len(), 1);
+        // So does the last.
+        let started = Monotonic.now();
+        let writer = Writer::new(&scratch, BLOCK, true, 1).expect("a writer");
+        let pongs = ping(None, Some(writer), BLOCK, 1, Duration::ZERO, &rested, &Monotonic, &mut || None);
+        assert!(pongs.expect("answers").0.len() == 1 && Monotonic.now() - started >= 100_000_000);
         let slow = Limits { max_iops: Some(10), duration: Duration::from_millis(250), ..limits() };
         assert!((1..=3).contains(&run(&slow, &mut || None).0.len()));
         let mut asked = 0;

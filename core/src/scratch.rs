@@ -35,7 +35,7 @@ use rand::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::clock::{Clock, Monotonic};
-use crate::pace::{Ask, Limits, Stop, due_after};
+use crate::pace::{Ask, Limits, Pauses, Stop};
 use crate::{Error, Result, writeback};
 
 /// How much is written between two questions to the caller.
@@ -57,8 +57,8 @@ pub struct Room {
     pub size: u64,
     /// What must stay free afterwards.
     pub reserve: u64,
-    /// How many bytes a second may be written to fill it; None for any.
-    pub bytes_per_s: Option<u64>,
+    /// What makes it wait while it is filled; None for nothing.
+    pub pauses: Option<Pauses>,
 }
 
 /// What a scratch file holds at first, and how long the writes are that fill it. A long write makes large folios in the
@@ -95,10 +95,9 @@ pub struct Scratch {
 }
 
 impl Room {
-    /// The bytes a second that limits leave for filling. What reaches the device of it are long requests, whatever the
-    /// length of the writes.
-    pub fn bytes_per_s(limits: &Limits) -> Option<u64> {
-        limits.bytes_per_s(FILL_STEP)
+    /// What limits leave for filling. What reaches the device of it are long requests, whatever the length of the writes.
+    pub fn pauses(limits: &Limits) -> Option<Pauses> {
+        limits.pauses(FILL_STEP)
     }
 
     /// Is there so much on the file system of a directory?
@@ -152,28 +151,30 @@ impl Scratch {
             Err(_) => None,
         };
         let scratch = Self { file, directory, size: room.size, links };
-        if let Some(stop) = scratch.fill(fill, room.bytes_per_s, ask)? {
-            return Ok(Created::Stopped(stop));
-        }
-        scratch.file.sync_all().map_err(|e| scratch.failed("fsync", None, e))?;
-        Ok(Created::Ready(scratch))
+        Ok(match scratch.fill(fill, room.pauses, ask)? {
+            Some(stop) => Created::Stopped(stop),
+            None => Created::Ready(scratch),
+        })
     }
 
-    /// Fills the file, and has the kernel write it back as it goes: what is dirty when others sync, they wait for. Data
+    /// Fills and syncs the file, and has the kernel write it back as it goes: what is dirty when others sync, they wait for. Data
     /// that does not compress is data that no other scratch file holds, since storage may keep equal blocks once.
     /// Under a limit nothing is saved up that would then go to the storage at once.
-    fn fill(&self, fill: Fill, bytes_per_s: Option<u64>, ask: &mut Ask<'_>) -> Result<Option<Stop>> {
+    fn fill(&self, fill: Fill, pauses: Option<Pauses>, ask: &mut Ask<'_>) -> Result<Option<Stop>> {
         let started = Monotonic.now();
+        let due = |written, busy| {
+            started.saturating_add(pauses.map_or(0, |pauses: Pauses| pauses.period(written, busy)))
+        };
         let mut random =
             Xoshiro256PlusPlus::seed_from_u64(started ^ u64::from(std::process::id()).rotate_left(32));
         let mut step = vec![0; FILL_STEP.min(self.size) as usize];
-        let at_once = if bytes_per_s.is_some() { FILL_STEP } else { writeback::STEP };
-        let (mut offset, mut written_back) = (0, 0);
+        let at_once = if pauses.is_some() { FILL_STEP } else { writeback::STEP };
+        let (mut offset, mut written_back, mut busy) = (0, 0, 0);
         while offset < self.size {
-            let due = started.saturating_add(bytes_per_s.map_or(0, |rate| due_after(offset, rate)));
-            if let Some(stop) = wait_until(due, ask) {
+            if let Some(stop) = wait_until(due(offset, busy), ask) {
                 return Ok(Some(stop));
             }
+            let began = Monotonic.now();
             let step = &mut step[..FILL_STEP.min(self.size - offset) as usize];
             let write = match fill {
                 Fill::Zeros { write_bytes } => write_bytes,
@@ -196,8 +197,12 @@ impl Scratch {
                     Err(e) => return Err(e),
                 }
             }
+            busy += Monotonic.now() - began;
         }
-        Ok(None)
+        let began = Monotonic.now();
+        self.file.sync_all().map_err(|e| self.failed("fsync", None, e))?;
+        busy += Monotonic.now() - began;
+        Ok(pauses.and_then(|_| wait_until(due(offset, busy), ask)))
     }
 
     /// Writes all of `data` at an offset, through any descriptor of the file.
@@ -355,7 +360,7 @@ mod tests {
 
     const BLOCK: usize = 8192;
     /// Not a multiple of the step, so that the last piece is shorter.
-    const ROOM: Room = Room { size: (3 << 20) + BLOCK as u64, reserve: 1 << 20, bytes_per_s: None };
+    const ROOM: Room = Room { size: (3 << 20) + BLOCK as u64, reserve: 1 << 20, pauses: None };
     /// What a kernel that does not know O_TMPFILE takes it for: a directory, which can't be written to.
     const UNKNOWN: i32 = libc::O_DIRECTORY;
 
@@ -516,12 +521,22 @@ mod tests {
     fn it_is_filled_no_faster_than_allowed() {
         let (directory, fallback) = directory();
         let place = Place { directory: directory.path(), fallback: &fallback };
+        let limits = Limits { max_mib_per_s: Some(30), ..Limits::none() };
         let started = Monotonic.now();
-        let room = Room { bytes_per_s: Some(30 << 20), ..ROOM };
+        let room = Room { pauses: Room::pauses(&limits), ..ROOM };
         let created = Scratch::create(place, room, Fill::Incompressible, &mut || None);
         assert!(matches!(created, Ok(Created::Ready(_))), "{created:?}");
-        // The last piece begins when three MiB are due.
+        // It is ready when a little over three MiB are due.
         assert!(Monotonic.now() - started >= 100_000_000);
+        // What each step takes has its rest.
+        let created = |max_util| {
+            let started = Monotonic.now();
+            let room = Room { pauses: Room::pauses(&Limits { max_util, ..Limits::none() }), ..ROOM };
+            let created = Scratch::create(place, room, Fill::Incompressible, &mut || None);
+            assert!(matches!(created, Ok(Created::Ready(_))), "{created:?}");
+            Monotonic.now() - started
+        };
+        assert!(created(Some(0.02)) >= 10 * created(None));
     }
 
     #[test]
@@ -554,10 +569,10 @@ mod tests {
 
     #[test]
     fn room_is_counted_to_the_byte() {
-        let room = Room { size: 10, reserve: 5, bytes_per_s: None };
+        let room = Room { size: 10, reserve: 5, pauses: None };
         assert!(room.fits(15));
         assert!(!room.fits(14));
-        assert!(!Room { size: 1, reserve: u64::MAX, bytes_per_s: None }.fits(u64::MAX));
+        assert!(!Room { size: 1, reserve: u64::MAX, pauses: None }.fits(u64::MAX));
     }
 
     #[test]

@@ -27,7 +27,7 @@ use crate::pg::row::Rows;
 use crate::{gucs, statement};
 
 /// The options of this function.
-const OPTIONS: [&str; 5] = ["max_bytes", "max_iops", "max_mib_per_s", "max_p99_us", "wait"];
+const OPTIONS: [&str; 6] = ["max_bytes", "max_iops", "max_mib_per_s", "max_util_pct", "max_p99_us", "wait"];
 
 #[pg_extern(sql = false)]
 fn io_probe_depth(

@@ -93,8 +93,8 @@ impl Options {
         })
     }
 
-    /// The bounds of a row, from its duration and from max_bytes, max_iops, max_mib_per_s, max_p99_us and precision, or
-    /// from their defaults. What the statement has left is not in it.
+    /// The bounds of a row, from its duration and from max_bytes, max_iops, max_mib_per_s, max_util_pct, max_p99_us and
+    /// precision, or from their defaults. What the statement has left is not in it.
     pub(super) fn limits(&self, duration: Option<Duration>) -> Result<Limits> {
         Ok(Limits {
             duration: gucs::duration(duration)?,
@@ -102,6 +102,7 @@ impl Options {
             max_bytes: gucs::bytes(self.count("max_bytes", pg_sys::BLCKSZ.into())?)?,
             max_iops: gucs::iops(self.rate("max_iops")?)?,
             max_mib_per_s: gucs::mib_per_s(self.rate("max_mib_per_s")?)?,
+            max_util: gucs::util(self.percent("max_util_pct")?)?,
             precision: self.share("precision")?,
             tail: gucs::tail(self.count("max_p99_us", 1)?)?,
         })
@@ -117,6 +118,13 @@ impl Options {
     /// A share over 0 and under 1.
     fn share(&self, key: &str) -> Result<Option<f64>> {
         self.get(key, "a number over 0 and under 1", |value| value.as_f64().filter(|n| *n > 0.0 && *n < 1.0))
+    }
+
+    /// A number of percent from 0.01 to 100.
+    fn percent(&self, key: &str) -> Result<Option<f64>> {
+        self.get(key, "a number from 0.01 to 100", |value| {
+            value.as_f64().filter(|n| (0.01..=100.0).contains(n))
+        })
     }
 
     /// A name.

@@ -234,7 +234,7 @@ impl Request {
         let room = Room {
             size: size.min(gucs::scratch_limit()),
             reserve: gucs::scratch_reserve(),
-            bytes_per_s: Room::bytes_per_s(&self.limits),
+            pauses: Room::pauses(&self.limits),
         };
         let directory = subject.relation.directory();
         let fallback = subject.relation.file_tablespace().temporary_file();

@@ -29,7 +29,8 @@ use crate::pg::server;
 use crate::{gucs, statement};
 
 /// The options of this function.
-const OPTIONS: [&str; 6] = ["max_bytes", "max_iops", "max_mib_per_s", "max_p99_us", "precision", "wait"];
+const OPTIONS: [&str; 7] =
+    ["max_bytes", "max_iops", "max_mib_per_s", "max_util_pct", "max_p99_us", "precision", "wait"];
 
 /// Windows by default, in kB, as the SQL signature says.
 pub(super) const WINDOWS_KB: [i32; 9] = [16, 32, 64, 128, 256, 512, 1024, 2048, 4096];

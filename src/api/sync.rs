@@ -28,13 +28,14 @@ use crate::pg::{server, wal};
 use crate::{gucs, statement};
 
 /// The options of this function.
-const OPTIONS: [&str; 9] = [
+const OPTIONS: [&str; 10] = [
     "commit_bytes",
     "commit_delay",
     "direct",
     "max_bytes",
     "max_iops",
     "max_mib_per_s",
+    "max_util_pct",
     "max_p99_us",
     "precision",
     "wait",

@@ -66,5 +66,5 @@ CREATE FUNCTION io_probe_depth(
 RETURNS SETOF io_probe_depth_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 7
 AS 'MODULE_PATHNAME', 'io_probe_depth_wrapper';
-COMMENT ON FUNCTION io_probe_depth(regclass, integer[], interval, bigint, jsonb) IS 'Random fetches past the page cache at several depths, by default 1, 2, 4 and so on to 64 as far as max_depth allows, which take turns in twenty rounds, a row each, and the knee of the curve. The duration is that of one depth. Options: max_bytes, max_iops, max_mib_per_s, max_p99_us, wait';
+COMMENT ON FUNCTION io_probe_depth(regclass, integer[], interval, bigint, jsonb) IS 'Random fetches past the page cache at several depths, by default 1, 2, 4 and so on to 64 as far as max_depth allows, which take turns in twenty rounds, a row each, and the knee of the curve. The duration is that of one depth. Options: max_bytes, max_iops, max_mib_per_s, max_util_pct, max_p99_us, wait';
 REVOKE ALL ON FUNCTION io_probe_depth(regclass, integer[], interval, bigint, jsonb) FROM PUBLIC;

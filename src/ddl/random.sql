@@ -100,8 +100,8 @@ COMMENT ON COLUMN io_probe_random_row.r_await_ms IS 'Mean time in ms of a device
 COMMENT ON COLUMN io_probe_random_row.util_pct IS 'Percent of the time with a request in flight, as iostat names it';
 COMMENT ON COLUMN io_probe_random_row.other_bytes IS 'Bytes that the devices moved meanwhile beyond device_bytes: others'' reads, and all writes';
 COMMENT ON COLUMN io_probe_random_row.warmup_us IS 'Latency of the first fetch, which is part of no other time';
-COMMENT ON COLUMN io_probe_random_row.response_avg_us IS 'Under a rate limit, at depth 1: mean time from when a fetch was due to its completion, which is more than its latency when it had to be issued late';
-COMMENT ON COLUMN io_probe_random_row.response_p99_us IS 'Under a rate limit, at depth 1: the response time that 99 % did not exceed';
+COMMENT ON COLUMN io_probe_random_row.response_avg_us IS 'Under max_iops alone, at depth 1: mean time from when a fetch was due to its completion, which is more than its latency when it had to be issued late';
+COMMENT ON COLUMN io_probe_random_row.response_p99_us IS 'Under max_iops alone, at depth 1: the response time that 99 % did not exceed';
 COMMENT ON COLUMN io_probe_random_row.hole_blks IS 'Blocks that were never written to the file (on the server path: nor are in buffers); counted in fetches, but not read';
 COMMENT ON COLUMN io_probe_random_row.blks_total IS 'Blocks of the relation';
 COMMENT ON COLUMN io_probe_random_row.depth IS 'Requests in flight; on the server path, how many reads the server may run ahead';
@@ -128,7 +128,7 @@ CREATE FUNCTION io_probe_random(
 RETURNS SETOF io_probe_random_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 3
 AS 'MODULE_PATHNAME', 'io_probe_random_wrapper';
-COMMENT ON FUNCTION io_probe_random(regclass, text[], interval, boolean, integer, bigint, jsonb) IS 'Times fetches of single blocks of a relation in a seeded random order, on up to three paths, a row each, with the tier that served each and what the device saw. A row lasts at most pg_io_probe.default_duration and reads at most default_max_bytes unless told otherwise. Options: max_bytes, max_iops, max_mib_per_s, max_p99_us, precision, wait. Evicts nothing unless cold is true';
+COMMENT ON FUNCTION io_probe_random(regclass, text[], interval, boolean, integer, bigint, jsonb) IS 'Times fetches of single blocks of a relation in a seeded random order, on up to three paths, a row each, with the tier that served each and what the device saw. A row lasts at most pg_io_probe.default_duration and reads at most default_max_bytes unless told otherwise. Options: max_bytes, max_iops, max_mib_per_s, max_util_pct, max_p99_us, precision, wait. Evicts nothing unless cold is true';
 REVOKE ALL ON FUNCTION io_probe_random(regclass, text[], interval, boolean, integer, bigint, jsonb) FROM PUBLIC;
 
 CREATE TYPE io_probe_random_series_row AS (

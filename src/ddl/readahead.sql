@@ -79,5 +79,5 @@ CREATE FUNCTION io_probe_readahead(
 RETURNS SETOF io_probe_readahead_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
 AS 'MODULE_PATHNAME', 'io_probe_readahead_wrapper';
-COMMENT ON FUNCTION io_probe_readahead(regclass, integer[], interval, jsonb) IS 'Throughput of a cold sequential scan over readahead windows, in turn: the setting in force as it is, others emulated. Evicts from the OS cache what it reads there, so it needs EXECUTE on io_probe_evict. Options: max_bytes, max_iops, max_mib_per_s, max_p99_us, precision, wait';
+COMMENT ON FUNCTION io_probe_readahead(regclass, integer[], interval, jsonb) IS 'Throughput of a cold sequential scan over readahead windows, in turn: the setting in force as it is, others emulated. Evicts from the OS cache what it reads there, so it needs EXECUTE on io_probe_evict. Options: max_bytes, max_iops, max_mib_per_s, max_util_pct, max_p99_us, precision, wait';
 REVOKE ALL ON FUNCTION io_probe_readahead(regclass, integer[], interval, jsonb) FROM PUBLIC;

@@ -6,7 +6,7 @@ use std::ops::Range;
 use io_probe_core::Result as CoreResult;
 use io_probe_core::extents::Holes;
 use io_probe_core::pace::{Ask, Stop};
-use io_probe_core::scan::{Meter, Reader};
+use io_probe_core::scan::{Meter, Reader, Steps};
 use io_probe_core::source::Part;
 use pgrx::pg_sys;
 
@@ -297,6 +297,8 @@ pub(crate) struct BufferReader<'a> {
     resident: Resident<'a>,
     /// Blocks that the server may join into one read, where not as many as is set.
     combine_limit: Option<u32>,
+    /// The kernel's readahead window, in bytes; zero where no limit asks for it.
+    window: u64,
     usage: Usage,
     skipped: u64,
 }
@@ -305,8 +307,9 @@ pub(crate) struct BufferReader<'a> {
 const BLOCKS_PER_LOOK: u64 = 16;
 
 impl<'a> BufferReader<'a> {
-    /// Reads from a fork. With `skip_resident`, pages that are in buffers now are passed over.
-    pub(crate) fn new(relation: &'a Relation, fork: Fork, skip_resident: bool) -> Self {
+    /// Reads from a fork, of whose device the kernel's readahead window has so many bytes. With `skip_resident`, pages that are
+    /// in buffers now are passed over.
+    pub(crate) fn new(relation: &'a Relation, fork: Fork, window: u64, skip_resident: bool) -> Self {
         relation.close_files();
         let resident = Resident::new(relation, fork);
         let skip = if skip_resident { resident.blocks().to_vec() } else { Vec::new() };
@@ -317,6 +320,7 @@ impl<'a> BufferReader<'a> {
             skip,
             resident,
             combine_limit: None,
+            window,
             usage: Usage::default(),
             skipped: 0,
         }
@@ -333,6 +337,7 @@ impl<'a> BufferReader<'a> {
             skip: Vec::new(),
             resident: Resident::new(relation, Fork::MAIN),
             combine_limit: Some(blocks),
+            window: 0,
             usage: Usage::default(),
             skipped: 0,
         }
@@ -389,8 +394,8 @@ impl Reader for BufferReader<'_> {
         Ok(())
     }
 
-    fn request_blocks(&self) -> u64 {
-        1
+    fn steps(&self) -> Steps {
+        Steps::above_readahead(self.window, pg_sys::BLCKSZ.into())
     }
 
     /// Each run opens a read stream, which takes a few blocks to get going.

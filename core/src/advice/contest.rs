@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use crate::clock::{Clock, nanoseconds};
-use crate::pace::{Ask, Limits, Pace, Stop, due_after};
+use crate::pace::{Ask, Limits, Pace, Pauses, Stop};
 use crate::stats::{Interval, MIN_FOR_MEDIAN, of_median};
 
 /// Most rounds: more would say nothing new.
@@ -61,8 +61,8 @@ impl Contest {
 
 /// Lets so many contenders take turns, the one in force being number `current`: each turn moves `bytes_of_turn`.
 ///
-/// `limits.duration` and `limits.max_bytes` bound all of it; a rate limit makes it pause between turns, each of which runs
-/// at full speed.
+/// `limits.duration` and `limits.max_bytes` bound all of it; what limits the rate or the time makes it pause between
+/// turns, each of which runs at full speed.
 pub fn contest<E>(
     contenders: usize,
     current: usize,
@@ -77,22 +77,26 @@ pub fn contest<E>(
     let length = limits.duration.min(limits.shared);
     let end = started.saturating_add(nanoseconds(length));
     let of_statement = limits.are_cut_short();
-    let rate = limits.bytes_per_s(bytes_of_turn);
+    let pauses = limits.pauses(bytes_of_turn);
     let bytes_of_round = bytes_of_turn.saturating_mul(contenders as u64).max(1);
-    let mut moved = 0u64;
+    let due =
+        |moved, busy| started.saturating_add(pauses.map_or(0, |pauses: Pauses| pauses.period(moved, busy)));
+    let (mut moved, mut busy) = (0u64, 0u64);
     for number in 0..(limits.max_bytes / bytes_of_round).min(MOST_ROUNDS) {
         let mut times = vec![None; contenders];
         for place in 0..contenders {
             // There and back, so that no contender always comes after the same other one.
             let contender = if number % 2 == 0 { place } else { contenders - 1 - place };
-            let due = rate.map_or(started, |rate| started.saturating_add(due_after(moved, rate)));
-            if let Some(stop) = wait(due, end, clock, ask, &mut found.paused) {
+            if let Some(stop) = wait(due(moved, busy), end, clock, ask, &mut found.paused) {
                 let stop = if stop == Stop::Duration && of_statement { Stop::Statement } else { stop };
                 found.stop = Some(stop).filter(|stop| stop.is_for_all());
                 return Ok(found);
             }
             moved += bytes_of_turn;
-            match turn(contender, &mut *ask)? {
+            let began = clock.now();
+            let taken = turn(contender, &mut *ask)?;
+            busy += clock.now() - began;
+            match taken {
                 Turn::Took(ns) => times[contender] = Some(ns),
                 Turn::Unfit => found.unfit += 1,
                 Turn::Exhausted => return Ok(found),
@@ -109,6 +113,10 @@ pub fn contest<E>(
         if found.rounds.len() >= 2 * MIN_FOR_MEDIAN && found.is_precise(current, limits.precision) {
             break;
         }
+    }
+    if pauses.is_some() {
+        // What comes next may come at once.
+        let _ = wait(due(0, busy), end, clock, ask, &mut found.paused);
     }
     Ok(found)
 }
@@ -135,6 +143,7 @@ mod tests {
         max_bytes: u64::MAX,
         max_iops: None,
         max_mib_per_s: None,
+        max_util: None,
         precision: None,
         tail: Tail::UNBOUND,
     };
@@ -211,5 +220,24 @@ mod tests {
             "six turns of 1 MiB, the last due after 50 ms"
         );
         assert_eq!(found.rounds.len(), 2);
+    }
+
+    #[test]
+    fn a_share_of_the_time_makes_it_rest_between_turns() {
+        let clock = Manual::default();
+        let limits = Limits { max_util: Some(0.1), max_bytes: 6 << 20, ..LIMITS };
+        let mut turn = |_, _: &mut Ask<'_>| -> Result<Turn, ()> {
+            clock.advance(1_000_000);
+            Ok(Turn::Took(1.0))
+        };
+        // Who sleeps asks.
+        let mut ask = || {
+            clock.advance(100_000);
+            None
+        };
+        let found = contest(3, 0, 1 << 20, &limits, &clock, &mut ask, &mut turn).expect("no error");
+        assert!(found.paused && found.rounds.len() == 2);
+        // Six turns of a millisecond, with their rests.
+        assert!((60_000_000..62_000_000).contains(&clock.now()), "{}", clock.now());
     }
 }

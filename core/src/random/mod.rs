@@ -65,13 +65,13 @@ pub struct Run {
     /// Time and fetches of the rate.
     pub rated: Slice,
     /// Nanoseconds per fetch over the wall clock, without the first slice, with its interval. None for fewer
-    /// than [`crate::stats::MIN_SLICES`] slices, and where a rate limit held it back.
+    /// than [`crate::stats::MIN_SLICES`] slices, and where a limit held it back.
     pub interval: Option<Interval>,
     /// Drift over the run, see [`crate::stats::trend`].
     pub trend: Option<f64>,
     /// From issue to completion.
     pub latencies: Latencies,
-    /// From when the schedule wanted it to completion; None without a rate limit.
+    /// From when the schedule wanted it to completion; None unless requests are due at moments of their own.
     pub responses: Option<Latencies>,
     /// Latencies by tier: shared, os, device.
     pub by_tier: [Moments; 3],
@@ -79,7 +79,7 @@ pub struct Run {
     pub warmup_ns: Option<u64>,
     /// Wall clock from start to end, pauses included, in nanoseconds.
     pub elapsed_ns: u64,
-    /// A rate limit held it back, by a pause or by a queue that was not full: the rate is not the device's.
+    /// A limit held it back, by a pause or by a queue that was not full: the rate is not the device's.
     pub throttled: bool,
     /// Blocks that were in buffers and not fetched, since that would not be cold.
     pub passed_over: u64,
@@ -157,6 +157,7 @@ pub fn run<'a>(
         recorder.resume();
         fetcher.fetch(plan, &mut recorder)?;
     }
+    recorder.rest();
     let mut run = recorder.finish();
     run.complete = run.fetches + run.passed_over == plan.len();
     run.stop = match run.stop {

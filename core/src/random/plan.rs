@@ -45,6 +45,11 @@ pub enum Look {
 }
 
 impl Look {
+    /// The same where a fetch may come long after the one before it: each block is looked for by itself.
+    pub fn for_pauses(self) -> Self {
+        if let Look::Batches(_) = self { Look::Batches(1) } else { self }
+    }
+
     /// For fetches of our own at this depth.
     pub fn for_depth(depth: usize) -> Self {
         if depth == 1 { Look::Batches(32) } else { Look::Each }

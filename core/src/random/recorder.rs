@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use super::series::Series;
 use super::{Fetch, Found, Run};
 use crate::clock::Clock;
-use crate::pace::{Ask, Limits, Pace, Stop, is_early};
+use crate::pace::{Ask, Limits, Pace, Rest, Stop, is_early};
 use crate::stats::{self, Latencies, Moments, Precision, Slices};
 use crate::tiers::Tiers;
 
@@ -61,6 +61,7 @@ pub struct Recorder<'a> {
     progress: &'a mut dyn FnMut(u64),
     precision: Precision,
     schedule: Option<Schedule>,
+    busy: Option<Busy>,
     series: Option<&'a mut Series>,
     slices: Slices,
     latencies: Latencies,
@@ -98,6 +99,37 @@ impl Schedule {
     }
 }
 
+/// How a limit of its time has a run rest: after each time with requests in flight.
+struct Busy {
+    rest: Rest,
+    /// Since when some are.
+    since: Option<u64>,
+}
+
+impl Busy {
+    /// No request joins others that are in flight for so long, in nanoseconds.
+    const LONGEST: u64 = 1_000_000;
+
+    /// Until when a request that comes at `now` is to wait; where others are in flight, at least until they are done.
+    #[inline]
+    fn until(&self, now: u64) -> Option<u64> {
+        match self.since {
+            Some(since) => (now - since >= Self::LONGEST).then_some(now),
+            None => Some(self.rest.due()).filter(|&due| now < due),
+        }
+    }
+
+    /// So many are in flight now.
+    #[inline]
+    fn see(&mut self, in_flight: usize, now: u64) {
+        if in_flight > 0 {
+            self.since.get_or_insert(now);
+        } else if let Some(since) = self.since.take() {
+            self.rest.after(since, now);
+        }
+    }
+}
+
 impl<'a> Recorder<'a> {
     /// Starts the clock of a run whose requests are of `block_size` bytes.
     pub fn start(
@@ -119,12 +151,14 @@ impl<'a> Recorder<'a> {
             ahead_ns: limits.ahead_ns(block_size.into()),
             issued: 0,
         });
+        let busy = limits.max_util.map(|util| Busy { rest: Rest::new(util), since: None });
         Self {
             clock,
             pace,
             progress,
             precision: Precision::new(limits.precision),
             schedule,
+            busy,
             series,
             slices: Slices::default(),
             latencies: Latencies::default(),
@@ -173,15 +207,21 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// With a rate limit: is the next request to wait, and until when?
+    /// With a limit: is the next request to wait, and until when?
     #[inline]
     pub fn early(&self) -> Option<u64> {
-        let schedule = self.schedule.as_ref()?;
-        let due = schedule.due(schedule.issued);
-        is_early(self.clock.now(), due, schedule.ahead_ns).then_some(due)
+        if self.schedule.is_none() && self.busy.is_none() {
+            return None;
+        }
+        let now = self.clock.now();
+        let by_schedule = self.schedule.as_ref().and_then(|schedule| {
+            let due = schedule.due(schedule.issued);
+            is_early(now, due, schedule.ahead_ns).then_some(due)
+        });
+        by_schedule.max(self.busy.as_ref().and_then(|busy| busy.until(now)))
     }
 
-    /// The rate limit keeps places of a queue empty that would be filled without it.
+    /// The limits keep places of a queue empty that would be filled without it.
     #[inline]
     pub fn hold_back(&mut self) {
         self.throttled = true;
@@ -190,9 +230,10 @@ impl<'a> Recorder<'a> {
     /// Waits until the clock shows `due`. Breaks when the run shall end.
     pub fn pause(&mut self, due: u64) -> ControlFlow<()> {
         self.hold_back();
-        self.stop = self.stop.or(self.pace.sleep_until(due.saturating_sub(OVERSLEEP_NS)));
-        self.begin();
         // To be late by the timer would make every response late.
+        let early = if self.is_evenly_spaced() { OVERSLEEP_NS } else { 0 };
+        self.stop = self.stop.or(self.pace.sleep_until(due.saturating_sub(early)));
+        self.begin();
         while self.last < due && self.stop.is_none() {
             self.stop = self.pace.check(self.last);
             self.begin();
@@ -221,6 +262,9 @@ impl<'a> Recorder<'a> {
     #[inline]
     fn request(&mut self, fetch: Fetch, started: Option<u64>, counts: bool) -> Request {
         self.in_flight += 1;
+        if let Some(busy) = &mut self.busy {
+            busy.see(self.in_flight, started.unwrap_or(self.last));
+        }
         let mut due = 0;
         if let Some(schedule) = &mut self.schedule {
             due = schedule.due(schedule.issued);
@@ -252,6 +296,9 @@ impl<'a> Recorder<'a> {
         let now = self.clock.now();
         let took = request.started.map(|started| now - started);
         self.in_flight -= 1;
+        if let Some(busy) = &mut self.busy {
+            busy.see(self.in_flight, now);
+        }
         // Those that find the device idle, too: they are faster than the others. Of what others issued, just the wait is known.
         if took.is_none() || !self.was_disturbed(&request) {
             self.pace.tail.took(took.unwrap_or(now - self.last));
@@ -302,10 +349,10 @@ impl<'a> Recorder<'a> {
         if self.stop.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
-    /// Is each request due at a moment of its own?
+    /// Is each request due at a moment of its own, which the limits let it keep?
     #[inline]
     fn is_evenly_spaced(&self) -> bool {
-        self.schedule.as_ref().is_some_and(|schedule| schedule.ahead_ns == 0)
+        self.busy.is_none() && self.schedule.as_ref().is_some_and(|schedule| schedule.ahead_ns == 0)
     }
 
     #[inline]
@@ -353,6 +400,14 @@ impl<'a> Recorder<'a> {
     pub fn idle(&mut self) {
         if self.stop.is_none() {
             self.stop = self.pace.check(self.clock.now());
+        }
+    }
+
+    /// Takes the rest that is due after the last request: what comes next may come at once.
+    pub(super) fn rest(&mut self) {
+        if let Some(due) = self.busy.as_ref().and_then(|busy| busy.until(self.clock.now())) {
+            // It is over, and what ends it now is no news.
+            let _ = self.pace.sleep_until(due);
         }
     }
 

@@ -67,7 +67,7 @@ pub fn sweep(
     let Sweep { depths, limits, mut seed } = sweep;
     let block_size = u64::from(plan.source().block_size());
     // Each round would begin a schedule of its own; and each needs a block at least.
-    let limited = limits.bytes_per_s(block_size).is_some();
+    let limited = limits.pauses(block_size).is_some();
     let rounds = if limited { 1 } else { (limits.max_bytes / block_size).clamp(1, u64::from(ROUNDS)) as u32 };
     let started = clock.now();
     let mut steps: Vec<Step> =

@@ -364,6 +364,66 @@ fn a_limit_of_bytes_is_kept_in_bursts() {
 }
 
 #[test]
+fn a_share_of_the_time_is_kept_at_each_depth() {
+    let relation = Relation::new(4000, 0..4000);
+    for (depth, util) in [(1, 0.05), (1, 0.2), (8, 0.05), (8, 0.5)] {
+        let limits = Limits { max_util: Some(util), max_bytes: 300 * BLOCK, ..limits() };
+        let (clock, busy, end) = (Manual::default(), Cell::new(0u64), Cell::new(0u64));
+        // Those of a queue are served side by side.
+        let takes = |i: u64| {
+            let (now, takes) = (clock.now(), 100_000 + i * 7919 % 1000);
+            busy.set(busy.get() + (now + takes).saturating_sub(now.max(end.get())));
+            end.set(end.get().max(now + takes));
+            takes
+        };
+        let mut disk = Disk::new(&clock, &takes);
+        let mut plan = plan(&relation, 1, Look::Never);
+        let mut queued = Queued::new(&mut disk, depth);
+        let mut ask = || {
+            clock.advance(200_000);
+            None
+        };
+        let run = run(&mut plan, &mut queued, &limits, &clock, &mut ask, &mut |_| (), None).expect("a run");
+        assert!(run.throttled && run.with_data() == 300 && run.responses.is_none());
+        let share = busy.get() as f64 / run.elapsed_ns as f64;
+        // The last of them have their rest still before them; and to be asked takes time with others in flight.
+        assert!(share > 0.5 * util && share < 1.1 * util, "{depth}, {util}: {share}");
+    }
+}
+
+#[test]
+fn a_share_so_small_that_nothing_follows_ends_with_its_time() {
+    let relation = Relation::new(4096, 0..4096);
+    for depth in [1, 8] {
+        let limits = Limits { max_util: Some(1e-300), duration: Duration::from_millis(20), ..Limits::none() };
+        let mut opened = engine::open(None, depth, BLOCK as usize).expect("an engine");
+        let mut plan = plan(&relation, 1, Look::Never);
+        let mut queued = Queued::new(opened.engine.as_mut(), depth);
+        let run = run(&mut plan, &mut queued, &limits, &Monotonic, &mut || None, &mut |_| (), None);
+        let run = run.expect("a run");
+        assert_eq!((run.stop, run.throttled), (Some(Stop::Duration), true));
+        assert!(run.fetches == 1 || depth > 1 && run.fetches < 4096, "{}", run.fetches);
+    }
+}
+
+#[test]
+fn a_short_relation_rests_before_it_is_read_again() {
+    let relation = Relation::new(4, 0..4);
+    let limits = Limits { max_util: Some(0.1), ..limits() };
+    let clock = Manual::default();
+    let takes = |_| 1_000_000;
+    let mut disk = Disk::new(&clock, &takes);
+    let mut plan = plan(&relation, 1, Look::Never);
+    let mut queued = Queued::new(&mut disk, 4);
+    let mut ask = || {
+        clock.advance(200_000);
+        None
+    };
+    let run = run(&mut plan, &mut queued, &limits, &clock, &mut ask, &mut |_| (), None).expect("a run");
+    assert!(run.complete && run.elapsed_ns >= 10_000_000, "{}", run.elapsed_ns);
+}
+
+#[test]
 fn a_rate_limit_that_never_empties_the_queue_is_seen() {
     let relation = Relation::new(4000, 0..4000);
     let by_count = Limits { max_iops: Some(3000), ..limits() };

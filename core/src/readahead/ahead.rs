@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 
-use crate::scan::{Meter, Reader, read_block};
+use crate::scan::{Meter, Reader, Steps, read_block};
 use crate::source::{Entered, Part, Source};
 use crate::{Error, Result};
 
@@ -73,8 +73,8 @@ impl Reader for Ahead<'_> {
         Ok(())
     }
 
-    fn request_blocks(&self) -> u64 {
-        self.window_blocks
+    fn steps(&self) -> Steps {
+        Steps::of(self.window_blocks)
     }
 
     /// Nothing that counts is in flight at the end of a part.

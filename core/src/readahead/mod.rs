@@ -39,7 +39,7 @@ use self::ahead::Ahead;
 use self::twin::{Pages, Twin};
 use crate::clock::{Clock, cpu_of_thread_ns, nanoseconds};
 use crate::engine::Engine;
-use crate::pace::{Ask, Limits, Pace, Stop, Tail, due_after};
+use crate::pace::{Ask, Limits, Pace, Pauses, Stop, Tail};
 use crate::scan::{self, Buffered, Reader};
 use crate::source::Source;
 use crate::stats::{Interval, MIN_FOR_MEDIAN};
@@ -109,7 +109,7 @@ pub struct Curve {
     pub emulated: Vec<Tally>,
     /// Blocks of a turn past the page cache.
     turn_blocks: u64,
-    /// Did a rate limit make it pause between turns?
+    /// Did a limit make it pause between turns?
     pub paused: bool,
     /// Why it ended before all rounds were done.
     pub stop: Option<Stop>,
@@ -195,7 +195,7 @@ pub fn curve(
         position: 0,
         next_due: clock.now(),
         tail: run.limits.tail,
-        rate,
+        pauses: run.limits.pauses(block_size),
         kernel_blocks,
         curve: Curve {
             kernel: Tally::new(true),
@@ -224,6 +224,10 @@ pub fn curve(
             break;
         }
     }
+    if turns.pauses.is_some() {
+        // What comes next may come at once.
+        let _ = turns.pause(0, ask);
+    }
     if turns.curve.stop.is_none() {
         turns.curve.stop = (turns.curve.kernel.blocks() > 0).then_some(Stop::Bytes);
     }
@@ -249,7 +253,7 @@ struct Turns<'a> {
     end_of_statement: u64,
     /// Where the next turn begins.
     position: u64,
-    rate: Option<u64>,
+    pauses: Option<Pauses>,
     next_due: u64,
     tail: Tail,
     /// Blocks of the kernel's turns.
@@ -298,7 +302,7 @@ impl Turns<'_> {
         };
         let window_blocks = window / u64::from(source.block_size());
         let mut reader: Box<dyn Reader + '_> = match (whose, emulation) {
-            (Whose::Kernel, _) => Box::new(Buffered::new(source)),
+            (Whose::Kernel, _) => Box::new(Buffered::new(source, self.run.in_force)),
             (_, Emulation::Direct(engine)) if window_blocks == 0 => {
                 Box::new(Pages::new(source, engine.as_mut()))
             }
@@ -312,13 +316,11 @@ impl Turns<'_> {
             duration: (self.run.limits.duration / TURNS_OF_WINDOW).min(self.left(self.deadline)),
             shared: self.left(self.end_of_statement),
             precision: None,
-            max_iops: None,
-            max_mib_per_s: None,
-            ..self.run.limits
+            ..self.run.limits.without_pauses()
         };
         let mut ask = || ask();
         let before = self.run.witness.look();
-        let cpu = cpu_of_thread_ns();
+        let (began, cpu) = (self.clock.now(), cpu_of_thread_ns());
         let scanned = scan::scan(source, blocks, reader.as_mut(), &limits, self.clock, &mut ask, &mut |_| ());
         let cpu = cpu_of_thread_ns() - cpu;
         let cost = self.run.witness.since(&before);
@@ -335,16 +337,21 @@ impl Turns<'_> {
             self.run.witness.settle();
         }
         self.tail = scanned.tail;
+        if let Some(pauses) = self.pauses {
+            // Its bytes are paid for.
+            let busy = self.clock.now() - began;
+            self.next_due = self.next_due.max(began.saturating_add(pauses.period(0, busy)));
+        }
         self.tally(whose).add(round, &scanned, cpu, cost);
         Ok(scanned.stop.filter(|stop| stop.is_for_all()))
     }
 
-    /// Waits until the rate limit allows so many bytes. A reason to stop may be that all time is used up.
+    /// Waits until the limits allow so many bytes. A reason to stop may be that all time is used up.
     fn pause(&mut self, bytes: u64, ask: &mut Ask<'_>) -> Option<Stop> {
-        if let Some(rate) = self.rate {
+        if let Some(pauses) = self.pauses {
             // What was not used before can't be saved up.
-            self.next_due = self.next_due.max(self.clock.now().saturating_sub(due_after(bytes, rate)));
-            self.next_due += due_after(bytes, rate);
+            let period = pauses.period(bytes, 0);
+            self.next_due = self.next_due.max(self.clock.now().saturating_sub(period)).saturating_add(period);
         }
         let limits = Limits {
             duration: self.left(self.deadline),

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::Result;
 use crate::cache::page_size;
 use crate::engine::{Engine, expect_full};
-use crate::scan::{Meter, Reader};
+use crate::scan::{Meter, Reader, Steps};
 use crate::source::{Entered, Part, Source};
 
 /// Slots of an engine that emulates: the window that is entered, and the next.
@@ -112,8 +112,8 @@ impl Reader for Twin<'_> {
         Ok(())
     }
 
-    fn request_blocks(&self) -> u64 {
-        self.window_blocks
+    fn steps(&self) -> Steps {
+        Steps::of(self.window_blocks)
     }
 
     /// Setting a hole apart drains the queue.
@@ -158,8 +158,8 @@ impl Reader for Pages<'_> {
         Ok(())
     }
 
-    fn request_blocks(&self) -> u64 {
-        1
+    fn steps(&self) -> Steps {
+        Steps::of(1)
     }
 
     /// Nothing is in flight between two blocks.

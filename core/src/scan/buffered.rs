@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use super::{Meter, Reader};
+use super::{Meter, Reader, Steps};
 use crate::source::{Entered, Part, Source};
 use crate::{Error, Result};
 
@@ -13,12 +13,14 @@ pub struct Buffered<'a> {
     source: &'a Source,
     entered: Entered<'a>,
     buffer: Vec<u8>,
+    window: u64,
 }
 
 impl<'a> Buffered<'a> {
-    /// Reads from `source`.
-    pub fn new(source: &'a Source) -> Self {
-        Self { source, entered: Entered::new(source, false), buffer: vec![0; source.block_size() as usize] }
+    /// Reads from `source`, of whose device the kernel's readahead window has so many bytes.
+    pub fn new(source: &'a Source, window: u64) -> Self {
+        let buffer = vec![0; source.block_size() as usize];
+        Self { source, entered: Entered::new(source, false), buffer, window }
     }
 
     /// Reading the clock for each block would cost a hundredth of an OS-cache hit.
@@ -43,8 +45,8 @@ impl Reader for Buffered<'_> {
         Ok(())
     }
 
-    fn request_blocks(&self) -> u64 {
-        1
+    fn steps(&self) -> Steps {
+        Steps::above_readahead(self.window, self.source.block_size().into())
     }
 
     /// Nothing is in flight between two blocks, so that every hole can be set apart.

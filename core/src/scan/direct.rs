@@ -1,6 +1,6 @@
 //! The `direct` path: past every cache of the server and the kernel.
 
-use super::{Meter, Reader};
+use super::{Meter, Reader, Steps};
 use crate::Result;
 use crate::engine::{Engine, expect_full};
 use crate::source::{Entered, Part, Source};
@@ -65,8 +65,8 @@ impl Reader for Direct<'_> {
         Ok(())
     }
 
-    fn request_blocks(&self) -> u64 {
-        self.request_blocks
+    fn steps(&self) -> Steps {
+        Steps::of(self.request_blocks)
     }
 
     /// Setting a hole apart drains the queue.

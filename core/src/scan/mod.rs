@@ -42,8 +42,8 @@ pub trait Reader {
     /// breaks, and returns when nothing is in flight.
     fn read(&mut self, part: &Part, meter: &mut Meter<'_>) -> Result<()>;
 
-    /// Blocks of one request to the operating system.
-    fn request_blocks(&self) -> u64;
+    /// In what steps it reads.
+    fn steps(&self) -> Steps;
 
     /// Shorter holes, in bytes, are read inside the run they lie in: to set them apart would disturb
     /// the reader more than it makes the rate truer.
@@ -53,6 +53,27 @@ pub trait Reader {
     /// either.
     fn without_data(&self, _part: &Part, holes: Holes) -> Holes {
         holes
+    }
+}
+
+/// In what steps a reader reads, in blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Steps {
+    /// Of one request to the operating system.
+    pub request: u64,
+    /// So many may still be on their way when it has those that it asked for, since the kernel reads ahead.
+    pub ahead: u64,
+}
+
+impl Steps {
+    /// In requests of so many blocks, and nobody reads ahead.
+    pub const fn of(request: u64) -> Self {
+        Self { request, ahead: 0 }
+    }
+
+    /// Block by block, while the kernel reads ahead with a window of so many bytes.
+    pub const fn above_readahead(window: u64, block_size: u64) -> Self {
+        Self { request: 1, ahead: window / block_size }
     }
 }
 
@@ -91,22 +112,23 @@ impl Scan {
     }
 }
 
-/// No more blocks of data than these are read under `limits`, in requests of `request_blocks`.
-fn most_blocks(limits: &Limits, block_size: u64, request_blocks: u64) -> u64 {
-    let throttle = Throttle::new(limits, block_size, request_blocks);
+/// No more blocks of data than these are read under `limits`.
+fn most_blocks(limits: &Limits, block_size: u64, steps: Steps) -> u64 {
+    let throttle = Throttle::new(limits, block_size, steps);
     throttle.most_within(limits.duration.min(limits.shared)).min(limits.max_bytes / block_size)
 }
 
-/// Of `blocks`, those that a scan in requests of `request_blocks` may come to under `limits`: of the others no cache need be
-/// emptied. Holes are free, so that it may come to all if there is one on the way. Err holds a reason to stop.
+/// Of `blocks`, those that a scan may come to under `limits`: of the others no cache need be emptied. Holes are free, so that
+/// it may come to all if there is one on the way. A limit of the time bounds no blocks: nobody knows how fast the device is. Err
+/// holds a reason to stop.
 pub fn reach(
     source: &Source,
     blocks: Range<u64>,
     limits: &Limits,
-    request_blocks: u64,
+    steps: Steps,
     ask: &mut Ask<'_>,
 ) -> Result<std::result::Result<Range<u64>, Stop>> {
-    let most = most_blocks(limits, u64::from(source.block_size()), request_blocks);
+    let most = most_blocks(limits, u64::from(source.block_size()), steps);
     let near = blocks.start..blocks.end.min(blocks.start.saturating_add(most));
     if near == blocks {
         return Ok(Ok(near));
@@ -139,8 +161,8 @@ pub fn scan<'a>(
     let mut meter = Meter::start(limits, clock, ask, progress);
     let block_size = u64::from(source.block_size());
     let mut budget = limits.max_bytes / block_size;
-    let mut throttle = Throttle::new(limits, block_size, reader.request_blocks());
-    let most = most_blocks(limits, block_size, reader.request_blocks());
+    let mut throttle = Throttle::new(limits, block_size, reader.steps());
+    let most = most_blocks(limits, block_size, reader.steps());
     let mut seen = Seen { holes: 0, rated_holes: 0, cached: Some(0) };
     for part in source.parts(blocks.clone()) {
         let path = source.path(part.segment);
@@ -176,6 +198,12 @@ pub fn scan<'a>(
                     length = throttle.piece(length).min(budget);
                     if length == 0 {
                         meter.stop = Some(Stop::Bytes);
+                        break 'part;
+                    }
+                }
+                if meter.rated {
+                    throttle.pay(length, &mut meter);
+                    if meter.stop.is_some() {
                         break 'part;
                     }
                 }
@@ -323,8 +351,8 @@ mod tests {
             Ok(())
         }
 
-        fn request_blocks(&self) -> u64 {
-            1
+        fn steps(&self) -> Steps {
+            ONE
         }
 
         fn least_hole(&self) -> u64 {
@@ -338,9 +366,12 @@ mod tests {
         max_bytes: u64::MAX,
         max_iops: None,
         max_mib_per_s: None,
+        max_util: None,
         precision: None,
         tail: Tail::UNBOUND,
     };
+
+    const ONE: Steps = Steps::of(1);
 
     fn steady(relation: &Relation, blocks: Range<u64>, limits: &Limits) -> (Scan, Vec<Range<u64>>) {
         let clock = Manual::default();
@@ -416,7 +447,7 @@ mod tests {
             Limits { max_bytes: 3 * MIB, ..LIMITS },
             Limits { max_iops: Some(500), duration: Duration::from_millis(500), ..LIMITS },
         ] {
-            let mut reader = Buffered::new(&relation.source);
+            let mut reader = Buffered::new(&relation.source, 0);
             let scan =
                 scan(&relation.source, 0..2048, &mut reader, &limits, &Monotonic, &mut || None, &mut |_| ());
             let scan = scan.expect("scanned");
@@ -455,7 +486,7 @@ mod tests {
     #[test]
     fn no_more_is_read_than_was_said() {
         const RATE: Option<u32> = Some(8);
-        let most = |limits, request_blocks| most_blocks(&limits, BLOCK, request_blocks);
+        let most = |limits, request| most_blocks(&limits, BLOCK, Steps::of(request));
         let second = Limits { duration: Duration::from_secs(1), ..LIMITS };
         assert_eq!(most(second, 1), u64::MAX / BLOCK);
         assert_eq!(most(Limits { max_bytes: 100 * BLOCK + 1, ..second }, 1), 100);
@@ -469,18 +500,18 @@ mod tests {
         );
         let relation = Relation::new(512, 0..512);
         let limits = Limits { max_mib_per_s: RATE, duration: Duration::from_millis(200), ..LIMITS };
-        let mut reader = Buffered::new(&relation.source);
+        let mut reader = Buffered::new(&relation.source, 0);
         let scan =
             scan(&relation.source, 0..512, &mut reader, &limits, &Monotonic, &mut || None, &mut |_| ());
         let read = scan.expect("scanned").blocks.end;
-        let near = reach(&relation.source, 0..512, &limits, 1, &mut || None)
+        let near = reach(&relation.source, 0..512, &limits, ONE, &mut || None)
             .expect("holes")
             .expect("nobody stops it");
         assert!(read <= near.end && near == (0..most(limits, 1)) && near.end < 512, "{read}, {near:?}");
         // A hole on the way costs nothing, one behind it is not come to.
         for (data, end) in [(100..512, 512), (0..100, 512), (0..400, near.end)] {
             let relation = Relation::new(512, data.clone());
-            let reached = reach(&relation.source, 0..512, &limits, 1, &mut || None).expect("holes");
+            let reached = reach(&relation.source, 0..512, &limits, ONE, &mut || None).expect("holes");
             assert_eq!(reached, Ok(0..end), "{data:?}");
         }
     }
@@ -491,7 +522,7 @@ mod tests {
         // So that it has waited before.
         std::thread::sleep(Duration::from_millis(1));
         let limits = Limits { tail: Tail::within(Duration::from_nanos(1)), ..LIMITS };
-        let mut reader = Buffered::new(&relation.source);
+        let mut reader = Buffered::new(&relation.source, 0);
         let scan =
             scan(&relation.source, 0..600, &mut reader, &limits, &Monotonic, &mut || None, &mut |_| ());
         assert_eq!(scan.map(|scan| (scan.stop, scan.blocks)).expect("scanned"), (None, 0..600));
@@ -509,7 +540,7 @@ mod tests {
         let relation = Relation::new(256, 0..256);
         let clock = Monotonic;
         let limits = Limits { max_iops: Some(512), ..LIMITS };
-        let mut reader = Buffered::new(&relation.source);
+        let mut reader = Buffered::new(&relation.source, 0);
         let scan = scan(&relation.source, 0..256, &mut reader, &limits, &clock, &mut || None, &mut |_| ());
         let scan = scan.expect("scanned");
         assert_eq!(scan.blocks, 0..256);
@@ -534,12 +565,12 @@ mod tests {
             let scan = run(&mut Direct::new(&relation.source, engine.as_mut(), 4, 8));
             assert_eq!((scan.blocks, scan.stop, scan.cached_bytes), (0..600, None, Some(0)));
         }
-        let cold = run(&mut Buffered::new(&relation.source));
+        let cold = run(&mut Buffered::new(&relation.source, 0));
         assert_eq!((cold.blocks, cold.cached_bytes), (0..600, Some(0)));
-        let warm = run(&mut Buffered::new(&relation.source));
+        let warm = run(&mut Buffered::new(&relation.source, 0));
         assert_eq!((warm.blocks, warm.cached_bytes), (0..600, Some(600 * BLOCK)));
         let before = cache::decided::times();
-        run(&mut Buffered::new(&relation.source));
+        run(&mut Buffered::new(&relation.source, 0));
         assert_eq!(cache::decided::times() - before, 3, "decided once a file");
     }
 
@@ -551,7 +582,7 @@ mod tests {
                 scan(&relation.source, 0..300, reader, &LIMITS, &Monotonic, &mut || None, &mut |_| ())
             })
         };
-        let buffered = scan(&mut Buffered::new(&relation.source)).expect("scanned");
+        let buffered = scan(&mut Buffered::new(&relation.source, 0)).expect("scanned");
         assert_eq!((buffered.blocks, buffered.cached_bytes), (0..300, None));
         let mut engine = engine::open(Some(Kind::Threads), 4, 64 << 10).expect("threads").engine;
         let direct = scan(&mut Direct::new(&relation.source, engine.as_mut(), 4, 8));
@@ -564,7 +595,7 @@ mod tests {
         let file = std::fs::OpenOptions::new().write(true).open(relation.source.path(0)).expect("opened");
         file.set_len(100 * BLOCK + 512).expect("truncated");
         let clock = Monotonic;
-        let mut reader = Buffered::new(&relation.source);
+        let mut reader = Buffered::new(&relation.source, 0);
         let error = scan(&relation.source, 0..256, &mut reader, &LIMITS, &clock, &mut || None, &mut |_| ())
             .expect_err("short");
         assert!(error.to_string().contains("offset 819200: read only 512 of 8192 bytes"), "{error}");

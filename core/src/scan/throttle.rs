@@ -1,18 +1,25 @@
-//! How a scan keeps a rate limit: short bursts, and pauses in between.
+//! How a scan keeps limits of its rate and its time: short bursts, and pauses in between.
 //!
 //! Between two bursts nothing is in flight. That makes a scan slower than the device also where the device does not reach the
 //! limit: no pause is ever made then, and what looks like its rate is that of the cuts. So bursts grow while the scan falls
 //! behind the limit, until the cuts hardly matter, and get short again with the first pause. A scan that in the end is not
 //! behind by more than a burst was held back, with or without a pause.
+//!
+//! A limit of its time counts what the bursts take. Where the kernel reads ahead, the first window of a burst has come in the
+//! pause before it, and the last goes on in the one after it: a burst has two, of which the device's time for one is seen.
+//! What comes from a cache counts as well, as if the device had given it.
 
 use std::time::Duration;
 
-use super::Meter;
-use crate::pace::{BURST_NS, Limits};
+use super::{Meter, Steps};
+use crate::pace::{BURST_NS, Limits, Rest};
 
 /// Cuts runs into pieces and pauses between them, so that a rate is kept.
 pub(super) struct Throttle {
     blocks_per_s: Option<f64>,
+    rest: Option<Rest>,
+    /// The time of all bursts that have rested, in nanoseconds.
+    rested: u64,
     /// Blocks of a piece while the limit binds, and of the next one.
     least: u64,
     piece: u64,
@@ -27,12 +34,23 @@ impl Throttle {
     /// behind each that is in flight.
     const LARGE_PIECES_PER_S: u64 = 10 * Self::PIECES_PER_S;
 
-    pub(super) fn new(limits: &Limits, block_size: u64, request_blocks: u64) -> Self {
-        let bytes_per_s = limits.bytes_per_s(request_blocks * block_size);
+    /// Windows of a burst under a limit of the time, and its bytes at least, where nobody reads ahead and where the kernel does: to
+    /// begin one has a cost, and the more of it is seen, the closer the limit is kept.
+    const WINDOWS: u64 = 2;
+    const LEAST_BYTES: u64 = 128 << 10;
+    const LEAST_BYTES_AHEAD: u64 = 1 << 20;
+
+    pub(super) fn new(limits: &Limits, block_size: u64, steps: Steps) -> Self {
+        let bytes_per_s = limits.bytes_per_s(steps.request * block_size);
         let blocks_per_s = bytes_per_s.map(|b| (b as f64 / block_size as f64).max(1.0));
-        let pieces_per_s = if request_blocks > 1 { Self::LARGE_PIECES_PER_S } else { Self::PIECES_PER_S };
-        let least = blocks_per_s.map_or(u64::MAX, |b| (b as u64 / pieces_per_s).max(request_blocks));
-        Self { blocks_per_s, least, piece: least, cuts: false, holds_back: false }
+        let pieces_per_s = if steps.request > 1 { Self::LARGE_PIECES_PER_S } else { Self::PIECES_PER_S };
+        let by_rate = blocks_per_s.map(|b| (b as u64 / pieces_per_s).max(steps.request));
+        let least_bytes = if steps.ahead > 0 { Self::LEAST_BYTES_AHEAD } else { Self::LEAST_BYTES };
+        let of_windows = (Self::WINDOWS * steps.ahead).max(least_bytes / block_size).max(steps.request);
+        let seen = (of_windows - steps.ahead) as f64 / of_windows as f64;
+        let rest = limits.max_util.map(|util| Rest::new(util * seen));
+        let least = by_rate.max(rest.map(|_| of_windows)).unwrap_or(u64::MAX);
+        Self { blocks_per_s, rest, rested: 0, least, piece: least, cuts: false, holds_back: false }
     }
 
     /// No more blocks than these are read in such a time: what is due by its end, a burst ahead, and the piece that begins then.
@@ -48,19 +66,38 @@ impl Throttle {
         run.min(self.piece)
     }
 
+    /// When so many blocks may have been read, in nanoseconds from the start.
+    fn due_by_rate(&self, blocks: u64) -> u64 {
+        self.blocks_per_s.map_or(0, |rate| (blocks as f64 / rate * 1e9) as u64)
+    }
+
+    /// A piece of so many blocks is about to be read. The windows of a limit of the time may be much to a rate, so they are paid
+    /// for beforehand.
+    pub(super) fn pay(&self, blocks: u64, meter: &mut Meter<'_>) {
+        if self.rest.is_none() || self.blocks_per_s.is_none() {
+            return;
+        }
+        let by_then = self.due_by_rate(meter.slices.total().work + blocks).saturating_sub(BURST_NS);
+        sleep(meter, meter.pace.started().saturating_add(by_then));
+    }
+
     /// A piece was read: pauses if it came before its time.
     pub(super) fn pause(&mut self, meter: &mut Meter<'_>) {
-        let Some(rate) = self.blocks_per_s else { return };
-        let due = meter.pace.started() + (meter.slices.total().work as f64 / rate * 1e9) as u64;
+        let total = meter.slices.total();
+        let mut due = meter.pace.started().saturating_add(self.due_by_rate(total.work));
+        if let Some(rest) = &mut self.rest {
+            rest.after(meter.last - (total.ns - self.rested), meter.last);
+            self.rested = total.ns;
+            due = due.max(rest.due());
+        }
         let behind = meter.last.saturating_sub(due);
         let far_behind = behind >= BURST_NS;
-        self.holds_back = self.cuts && !far_behind;
-        if meter.stop.is_none() && meter.last < due {
-            meter.throttled = true;
-            meter.stop = meter.waits.leave_out(|| meter.pace.sleep_until(due));
+        self.holds_back = self.cuts && (self.rest.is_some() || !far_behind);
+        if sleep(meter, due) {
             self.piece = self.least;
             return;
         }
+        let Some(rate) = self.blocks_per_s.filter(|_| self.rest.is_none()) else { return };
         if far_behind {
             // A request that is late now and then is caught up with as it was, one by one.
             self.piece = self.piece.saturating_mul(2);
@@ -73,6 +110,16 @@ impl Throttle {
     pub(super) fn holds_back(&self) -> bool {
         self.holds_back
     }
+}
+
+/// Sleeps until something is due; false if it is already, or all is over.
+fn sleep(meter: &mut Meter<'_>, due: u64) -> bool {
+    let early = meter.stop.is_none() && meter.last < due;
+    if early {
+        meter.throttled = true;
+        meter.stop = meter.waits.leave_out(|| meter.pace.sleep_until(due));
+    }
+    early
 }
 
 #[cfg(test)]
@@ -161,6 +208,53 @@ mod tests {
             assert!(!scan.throttled, "{limit}");
             assert!(mib_per_s(&scan) > 0.9 * at_depth(DEPTH), "{limit}: {}", mib_per_s(&scan));
         }
+    }
+
+    #[test]
+    fn a_share_of_the_time_is_kept() {
+        let relation = Relation::of_segments(4096, 4096, 0..4096);
+        for util in [0.02, 0.1, 0.5, 0.9] {
+            let (scan, most) = limited(&relation, Limits { max_util: Some(util), ..LIMITS });
+            assert!(scan.throttled && most == DEPTH, "{util}: {most}");
+            // Who sleeps asks every half of a millisecond here.
+            let share = scan.rated.ns as f64 / scan.elapsed_ns as f64;
+            assert!(share <= 1.02 * util && share > 0.5 * util, "{util}: {share}");
+        }
+        // A rate that is tighter counts.
+        let both = Limits { max_util: Some(0.9), max_mib_per_s: Some(2), ..LIMITS };
+        let (scan, _) = limited(&relation, both);
+        let mib = (scan.rated.work * BLOCK) as f64 / f64::from(1 << 20);
+        assert!(mib <= 2.0 * scan.elapsed_ns as f64 / 1e9 + 0.1, "{mib} MiB in {} ns", scan.elapsed_ns);
+        // What is hardly held back is, too: its queue was emptied all the time.
+        let (scan, _) = limited(&relation, Limits { max_util: Some(0.9999), ..LIMITS });
+        assert!(scan.throttled);
+    }
+
+    #[test]
+    fn time_in_holes_is_not_saved_up() {
+        // Of a second in holes, and some data: the data has its rests.
+        let relation = Relation::of_segments(8192, 8192, 7168..8192);
+        let limits = Limits { max_util: Some(0.5), duration: Duration::from_secs(10), ..LIMITS };
+        let (scan, _) = limited(&relation, limits);
+        assert_eq!((scan.holes, scan.rated.work, scan.throttled), (7168, 1024, true));
+        let in_holes = LATENCY_NS * 7168 / REQUEST_BLOCKS / DEPTH as u64;
+        let with_rests = (scan.elapsed_ns - in_holes) as f64;
+        assert!(in_holes > scan.rated.ns && with_rests > 1.9 * scan.rated.ns as f64, "{scan:?}");
+    }
+
+    #[test]
+    fn what_the_kernel_reads_ahead_counts() {
+        let limits = Limits { max_util: Some(0.1), ..LIMITS };
+        let throttle = |ahead| Throttle::new(&limits, BLOCK, Steps { request: 1, ahead });
+        // Bursts of two windows, of whose time half is not seen.
+        let (none, window) = (throttle(0), throttle(1024));
+        assert_eq!((none.least, throttle(16).least, window.least), (16, 128, 2048));
+        let due = |throttle: Throttle| {
+            let mut rest = throttle.rest.expect("a limit");
+            rest.after(0, 1_000_000);
+            rest.due()
+        };
+        assert_eq!((due(none), due(window)), (10_000_000, 20_000_000));
     }
 
     #[test]

@@ -24,7 +24,7 @@ use super::op;
 use super::turn::Turn;
 use crate::clock::{Clock, Monotonic};
 use crate::crew::Crew;
-use crate::pace::{Pace, Stop, Tail, due_after, is_early};
+use crate::pace::{Pace, Pauses, Stop, Tail, is_early};
 use crate::stats::{Latencies, Slice};
 use crate::{Error, Result};
 
@@ -85,10 +85,10 @@ struct Log<C: Calls> {
     commit_bytes: u64,
     longest_write: u64,
     delay: Duration,
-    /// Bytes a second, if limited, and most bytes of this turn.
-    rate: Option<u64>,
-    /// How far ahead of that flushes may be.
+    /// What makes flushes wait, and how far ahead of it they may be.
+    pauses: Option<Pauses>,
     ahead_ns: u64,
+    /// Most bytes of this turn.
     budget: u64,
     clock_cost: u64,
     /// Committers begin no other commit, and leaders no other flush.
@@ -105,7 +105,7 @@ struct State {
     /// What had been inserted when the last flush ended: the next leader has been waiting, and who led is still on its
     /// way to its next commit.
     waiting: u64,
-    /// Bytes written, and when the rate limit allows more.
+    /// Bytes written, and when the limits allow more.
     written: u64,
     next_due: u64,
     /// Is there a leader?
@@ -141,7 +141,7 @@ impl Turn<'_> {
             commit_bytes,
             longest_write: group.longest_write(case),
             delay: group.delay,
-            rate: self.limits.bytes_per_s(commit_bytes),
+            pauses: self.limits.pauses(commit_bytes),
             ahead_ns: self.limits.ahead_ns(commit_bytes),
             budget: self.limits.max_bytes.saturating_sub(measured.bytes),
             clock_cost: self.clock_cost,
@@ -187,7 +187,7 @@ impl Turn<'_> {
         if let Some(error) = state.error.take() {
             return Err(error);
         }
-        // A committer who waited for the rate limit says nothing of the storage.
+        // A committer who waited for a limit says nothing of the storage.
         if !state.paused {
             measured.latencies.absorb(&state.latencies);
         }
@@ -243,7 +243,7 @@ impl<C: Calls> Log<C> {
         }
         if counts {
             let took = Monotonic.now() - started;
-            // Nor does the tail take the wait for a rate limit for the storage's: flushes count then.
+            // Nor does the tail take the wait for a limit for the storage's: flushes count then.
             if !state.paused {
                 state.tail.took(took);
             }
@@ -290,8 +290,9 @@ impl<C: Calls> Log<C> {
                 if state.paused {
                     state.tail.took(ended - began);
                 }
-                if let Some(rate) = self.rate {
-                    state.next_due = due.max(ended).saturating_add(due_after(written, rate));
+                if let Some(pauses) = self.pauses {
+                    let period = pauses.period(written, ended - began);
+                    state.next_due = due.max(began).saturating_add(period);
                 }
                 if let Some(last) = state.last.replace(ended) {
                     let commits = (range.end - range.start) / self.commit_bytes;
@@ -304,7 +305,7 @@ impl<C: Calls> Log<C> {
         state
     }
 
-    /// Waits for the rate limit; true if that took time.
+    /// Waits for the limits; true if that took time.
     fn pause(&self, due: u64) -> bool {
         if !is_early(Monotonic.now(), due, self.ahead_ns) {
             return false;

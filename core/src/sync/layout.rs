@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::case::{Case, Section};
 use crate::Result;
-use crate::pace::Ask;
+use crate::pace::{Ask, Pauses};
 use crate::scratch::{Created, Fill, Place, Room, Scratch};
 use crate::witness::Witness;
 
@@ -56,7 +56,7 @@ impl Layout {
         self.overwritten + self.segments.into_iter().filter(|wanted| *wanted).count() as u64 * self.segment
     }
 
-    /// Makes the files, no faster than `bytes_per_s`, and leaves `reserve` bytes free. Segments are filled as the server
+    /// Makes the files as `pauses` lets it, and leaves `reserve` bytes free. Segments are filled as the server
     /// fills them, with so many bytes at a time. `witness` sees whether the device counts what reaches it.
     ///
     /// # Errors
@@ -65,13 +65,13 @@ impl Layout {
         &self,
         place: Place<'_>,
         reserve: u64,
-        bytes_per_s: Option<u64>,
+        pauses: Option<Pauses>,
         fill: usize,
         witness: &Witness<'_>,
         ask: &mut Ask<'_>,
     ) -> Result<Created<Files>> {
         let before = witness.look();
-        Room { size: self.total(), reserve, bytes_per_s }.check(place.directory)?;
+        Room { size: self.total(), reserve, pauses }.check(place.directory)?;
         let Files { mut overwritten, segments: [mut buffered, mut direct], .. } = Files::default();
         let zeros = Fill::Zeros { write_bytes: fill };
         let wanted = [
@@ -80,7 +80,7 @@ impl Layout {
             (&mut direct, self.segments[1], self.segment, zeros),
         ];
         for (file, _, size, fill) in wanted.into_iter().filter(|(_, is_wanted, ..)| *is_wanted) {
-            match Scratch::create(place, Room { size, reserve, bytes_per_s }, fill, ask)? {
+            match Scratch::create(place, Room { size, reserve, pauses }, fill, ask)? {
                 Created::Ready(scratch) => *file = Some(Arc::new(scratch)),
                 Created::Stopped(stop) => return Ok(Created::Stopped(stop)),
             }

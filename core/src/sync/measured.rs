@@ -15,7 +15,7 @@ pub struct Measured {
     pub latencies: Latencies,
     /// Syncs that made them durable.
     pub flushes: u64,
-    /// Did a rate limit make it pause?
+    /// Did a limit make it pause?
     pub paused: bool,
     /// Why it was not measured for all of its duration.
     pub stop: Option<Stop>,

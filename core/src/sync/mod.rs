@@ -156,5 +156,9 @@ fn run_with<C: Calls>(
             }
         }
     }
+    if run.limits.max_util.is_some() {
+        // What comes next may come at once.
+        let _ = pace.sleep_until(next_due.get());
+    }
     Ok(all)
 }

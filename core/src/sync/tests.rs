@@ -61,7 +61,7 @@ impl Recorder {
         let place = Place { directory, fallback: &directory.join("fallback") };
         let created = Scratch::create(
             place,
-            Room { size, reserve: 0, bytes_per_s: None },
+            Room { size, reserve: 0, pauses: None },
             Fill::Zeros { write_bytes: 8192 },
             &mut || None,
         )
@@ -489,6 +489,23 @@ fn bounds_hold_for_committers_too() {
     let slow = Limits { max_iops: Some(200), ..limits() };
     let (measured, _) = measure(&recorder, &cases, 95, group, slow, &mut || None).expect("measured");
     assert!(measured[0].paused && measured[0].performed <= 30, "{}", measured[0].performed);
+}
+
+#[test]
+fn a_share_of_the_time_is_kept() {
+    let recorder = Recorder { takes: Duration::from_millis(1), ..Recorder::new(SEGMENT) };
+    let limits = Limits { max_util: Some(0.1), ..limits() };
+    let cases = [case(Section::WalSegment, Method::Fdatasync)];
+    for committers in [1, 4] {
+        let group = Group { committers, ..ALONE };
+        let (measured, _) = measure(&recorder, &cases, 200, group, limits, &mut || None).expect("measured");
+        // Of a write and a sync each takes a millisecond: with the rest, twenty.
+        let flushes = measured[0].flushes;
+        assert!(measured[0].paused && (1..=11).contains(&flushes), "{committers}: {flushes}");
+    }
+    let unsynced = [case(Section::NoSync, Method::Write)];
+    let (measured, _) = measure(&recorder, &unsynced, 100, ALONE, limits, &mut || None).expect("measured");
+    assert!(!measured[0].paused, "what is not synced is not bound");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use super::measured::Measured;
 use super::op::Op;
 use crate::Result;
 use crate::clock::Clock;
-use crate::pace::{Limits, Pace, Stop, due_after, is_early};
+use crate::pace::{Limits, Pace, Stop, is_early};
 
 /// How often a turn asks whether to go on, in nanoseconds.
 const LOOK_NS: u64 = 1_000_000;
@@ -25,7 +25,7 @@ pub(super) struct Turn<'a> {
     /// What one reading of the clock takes, in nanoseconds: as much of it is in each time.
     pub(super) clock_cost: u64,
     pub(super) content: &'a Arc<Content>,
-    /// When the rate limit allows the next operation of any case, in the clock's nanoseconds.
+    /// When the limits allow the next operation of any case, in the clock's nanoseconds.
     pub(super) next_due: &'a Cell<u64>,
 }
 
@@ -50,20 +50,17 @@ impl Turn<'_> {
         pace: &mut Pace<'_>,
     ) -> Result<Option<Stop>> {
         let bytes = self.case.durable_bytes();
-        let rate = self.limits.bytes_per_s(self.case.write_bytes.into()).filter(|_| bytes > 0);
+        let pauses = self.limits.pauses(self.case.write_bytes.into()).filter(|_| bytes > 0);
         let ahead = self.limits.ahead_ns(self.case.write_bytes.into());
         let began = self.clock.now();
         let mut next_look = began;
         for done in 0u64.. {
-            if let Some(rate) = rate {
-                let (due, now) = (self.next_due.get(), self.clock.now());
-                if is_early(now, due, ahead) {
-                    measured.paused = true;
-                    if let Some(stop) = pace.sleep_until(due) {
-                        return Ok(Some(stop));
-                    }
+            let (due, now) = (self.next_due.get(), self.clock.now());
+            if pauses.is_some() && is_early(now, due, ahead) {
+                measured.paused = true;
+                if let Some(stop) = pace.sleep_until(due) {
+                    return Ok(Some(stop));
                 }
-                self.next_due.set(due.max(now).saturating_add(due_after(bytes, rate)));
             }
             if measured.bytes + bytes > self.limits.max_bytes {
                 measured.stop = Some(Stop::Bytes);
@@ -72,6 +69,10 @@ impl Turn<'_> {
             let started = self.clock.now();
             op.perform(measured.performed)?;
             let ended = self.clock.now();
+            if let Some(pauses) = pauses {
+                let period = pauses.period(bytes, ended - started);
+                self.next_due.set(due.max(now).saturating_add(period));
+            }
             measured.performed += 1;
             measured.bytes += bytes;
             if done > 0 {

@@ -14,7 +14,7 @@ use crate::pg::objects;
 
 /// The settings that bear on I/O, of the server and of this extension. A change of one is a change of the configuration. Caps
 /// are among them: what a call does not say itself, a cap says.
-const SETTINGS: [&str; 33] = [
+const SETTINGS: [&str; 34] = [
     "backend_flush_after",
     "block_size",
     "commit_delay",
@@ -40,6 +40,7 @@ const SETTINGS: [&str; 33] = [
     "pg_io_probe.max_iops",
     "pg_io_probe.max_mib_per_s",
     "pg_io_probe.max_p99",
+    "pg_io_probe.max_util_pct",
     "pg_io_probe.scratch_limit",
     "shared_buffers",
     "temp_buffers",

@@ -24,7 +24,8 @@ use crate::pg::row::Rows;
 use crate::{gucs, statement};
 
 /// The options of this function.
-const OPTIONS: [&str; 6] = ["max_bytes", "max_iops", "max_mib_per_s", "max_p99_us", "precision", "wait"];
+const OPTIONS: [&str; 7] =
+    ["max_bytes", "max_iops", "max_mib_per_s", "max_util_pct", "max_p99_us", "precision", "wait"];
 
 /// Most densities, and most concurrencies, of a call.
 const MOST_POINTS: usize = 16;

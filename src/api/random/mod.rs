@@ -34,7 +34,8 @@ use crate::pg::server;
 use crate::{gucs, statement};
 
 /// The options of these functions.
-const OPTIONS: [&str; 6] = ["max_bytes", "max_iops", "max_mib_per_s", "max_p99_us", "precision", "wait"];
+const OPTIONS: [&str; 7] =
+    ["max_bytes", "max_iops", "max_mib_per_s", "max_util_pct", "max_p99_us", "precision", "wait"];
 
 #[allow(clippy::too_many_arguments, reason = "the SQL signature")]
 #[pg_extern(sql = false)]
@@ -255,7 +256,7 @@ impl Target<'_> {
         if depth < wanted {
             notes.push(format!("the server reads at most {depth} ahead here"));
         }
-        if depth > 1 && self.request.limits.bytes_per_s(self.subject.block_size()).is_some() {
+        if depth > 1 && self.request.limits.pauses(self.subject.block_size()).is_some() {
             // What is read ahead is pinned, and would be for as long as the limit makes it pause.
             depth = 1;
             notes.push("under a rate limit the server path reads nothing ahead".to_owned());
@@ -291,6 +292,7 @@ impl Target<'_> {
 
     fn plan<'a>(&'a self, place: Place, look: Look, without_data: Option<&'a WithoutData<'a>>) -> Plan<'a> {
         let source = &self.subject.source;
+        let look = if self.request.limits.max_util.is_some() { look.for_pauses() } else { look };
         let order = Permutation::new(source.blocks(), self.request.seed);
         Plan::with_data(source, order, place.first, look, without_data)
     }

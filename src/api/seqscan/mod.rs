@@ -9,7 +9,7 @@ use io_probe_core::cache;
 use io_probe_core::clock::Monotonic;
 use io_probe_core::engine::Kind;
 use io_probe_core::pace::{Ask, Limits, Stop};
-use io_probe_core::scan::{self, Buffered, Direct, Reader, Scan};
+use io_probe_core::scan::{self, Buffered, Direct, Reader, Scan, Steps};
 use io_probe_core::witness::{Cost, Witness};
 use pgrx::datum::Interval;
 use pgrx::prelude::*;
@@ -31,8 +31,16 @@ use crate::pg::server;
 use crate::{gucs, statement};
 
 /// The options of this function.
-const OPTIONS: [&str; 7] =
-    ["max_bytes", "max_iops", "max_mib_per_s", "max_p99_us", "precision", "wait", "start_blk"];
+const OPTIONS: [&str; 8] = [
+    "max_bytes",
+    "max_iops",
+    "max_mib_per_s",
+    "max_util_pct",
+    "max_p99_us",
+    "precision",
+    "wait",
+    "start_blk",
+];
 
 /// Request size in kB that, at that depth, reached what any other did on every device measured. Both
 /// together keep 4 MiB in flight.
@@ -205,8 +213,18 @@ impl Target<'_> {
             // What stays in buffers is passed over, and no rate limit counts that.
             return Ok(Ok(self.within_budget(blocks)));
         }
-        let request_blocks = if path == Path::Direct { self.request.chunk_blocks } else { 1 };
-        scan::reach(&self.subject.source, blocks.clone(), &self.limits(), request_blocks, ask)
+        let steps = match path {
+            Path::Direct => Steps::of(self.request.chunk_blocks),
+            Path::Server | Path::Os => Steps::above_readahead(self.window(path), self.subject.block_size()),
+        };
+        scan::reach(&self.subject.source, blocks.clone(), &self.limits(), steps, ask)
+    }
+
+    /// How far the kernel reads ahead of a path, in bytes: its window, or a longer request of the server's. Where the window is
+    /// not known, it is taken for 4 MiB, which few are longer than.
+    fn window(&self, path: Path) -> u64 {
+        let request_kb = if path == Path::Server { server::scan_read_kb() } else { None };
+        self.subject.placement.read_ahead_kb.unwrap_or(4 << 10).max(request_kb.unwrap_or(0)) << 10
     }
 
     /// As many of the blocks as the byte budget allows if none of them is a hole.
@@ -264,7 +282,7 @@ impl Target<'_> {
             depth: Some(1),
             device_source: BACKEND,
         };
-        let mut reader = Buffered::new(&self.subject.source);
+        let mut reader = Buffered::new(&self.subject.source, self.window(Path::Os));
         let (scan, cost) = self.measure(&mut reader, blocks, Account::Own, progress, ask)?;
         Ok(Run { scan, cost, method, usage: Usage::default(), skipped: 0, notes: Vec::new() })
     }
@@ -282,7 +300,12 @@ impl Target<'_> {
             depth: None,
             device_source: if through_workers { IO_WORKERS } else { BACKEND },
         };
-        let mut reader = BufferReader::new(&self.subject.relation, self.request.fork, self.request.cold);
+        let mut reader = BufferReader::new(
+            &self.subject.relation,
+            self.request.fork,
+            self.window(Path::Server),
+            self.request.cold,
+        );
         let (scan, mut cost) = self.measure(&mut reader, blocks, account.clone(), progress, ask)?;
         if server::read_account() != account {
             cost.fetched_bytes = None;

@@ -65,10 +65,10 @@ impl Bench<'_> {
         progress.path(self.cases.first().map_or("", |case| case.section.name()), 0);
         let mut ask = interrupts::ask(Vec::new());
         let mut ask = || statement::over().or_else(&mut ask);
-        let rate = Room::bytes_per_s(&self.limits);
+        let pauses = Room::pauses(&self.limits);
         let reserve = gucs::scratch_reserve();
         let place = Place { directory: self.directory, fallback: self.fallback };
-        let files = match layout.make(place, reserve, rate, wal::SEGMENT_FILL, &witness, &mut ask)? {
+        let files = match layout.make(place, reserve, pauses, wal::SEGMENT_FILL, &witness, &mut ask)? {
             Created::Ready(files) => files,
             Created::Stopped(stop) => return Ok(Benched::NotBegun(stop)),
         };

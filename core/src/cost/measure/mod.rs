@@ -134,7 +134,7 @@ pub struct Measured {
     pub not_cold: Option<NotCold>,
     /// How many times the turns went through the whole relation.
     pub passes: u64,
-    /// Did a rate limit make it pause between turns?
+    /// Did a limit make it pause between turns?
     pub paused: bool,
     /// Why it ended.
     pub stop: Option<Stop>,

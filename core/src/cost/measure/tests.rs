@@ -315,6 +315,26 @@ fn a_rate_makes_it_pause() {
 }
 
 #[test]
+fn a_share_of_the_time_makes_it_rest() {
+    let (relation, clock) = (cold_relation(), Manual::default());
+    let run = run(&relation.source);
+    let blocks = |max_util| {
+        let limits = Limits { max_util, duration: Duration::from_secs(1), ..run.limits };
+        let run = Run { limits, ..run };
+        let mut server = server(&run, &clock);
+        let mut ask = || {
+            clock.advance(5_000_000);
+            None
+        };
+        let measured = measure(&run, &mut server, &clock, &mut ask, &mut |_| ()).expect("measured");
+        assert_eq!(measured.paused, max_util.is_some());
+        server.asked.iter().map(|asked| asked.fetched).sum::<u64>() as f64
+    };
+    let share = blocks(Some(0.2)) / blocks(None);
+    assert!((0.1..0.3).contains(&share), "{share}");
+}
+
+#[test]
 fn the_bytes_are_bounded() {
     let (relation, clock) = (cold_relation(), Manual::default());
     let limits = Limits { max_bytes: 15 * MIB, ..Limits::none() };

@@ -9,7 +9,7 @@ use super::spans::{NotCold, Spans, State};
 use super::{LEAST_BLOCKS, Measured, Order, Run, Series, Server, Taken, Way};
 use crate::cache;
 use crate::clock::{Clock, nanoseconds};
-use crate::pace::{Ask, Limits, Pace, Stop, Tail, due_after};
+use crate::pace::{Ask, Limits, Pace, Pauses, Stop, Tail};
 use crate::stats::MIN_SLICES;
 use crate::{Error, Result};
 
@@ -67,7 +67,7 @@ pub(super) struct Turns<'a> {
     deadline: u64,
     at_deadline: Stop,
     budget_ns: u64,
-    rate: Option<u64>,
+    pauses: Option<Pauses>,
     next_due: u64,
     tail: Tail,
     /// Bytes asked for.
@@ -106,7 +106,7 @@ impl<'a> Turns<'a> {
             deadline: now.saturating_add(nanoseconds(length)),
             at_deadline: if run.limits.are_cut_short() { Stop::Statement } else { Stop::Duration },
             budget_ns: nanoseconds(turn),
-            rate: run.limits.bytes_per_s(block_size),
+            pauses: run.limits.pauses(block_size),
             next_due: now,
             tail: run.limits.tail,
             bytes: 0,
@@ -124,6 +124,10 @@ impl<'a> Turns<'a> {
             return Ok(Measured { not_cold: Some(NotCold::Unknown), ..self.measured });
         }
         self.measured.stop = self.all(ask, report)?;
+        if self.pauses.is_some() && !self.measured.stop.is_some_and(Stop::is_for_all) {
+            // What comes next may come at once.
+            let _ = self.pause(ask);
+        }
         self.measured.passes = self.spans.passes();
         self.measured.not_cold = self.spans.why_none();
         Ok(self.measured)
@@ -172,7 +176,7 @@ impl<'a> Turns<'a> {
         if let Some(stop) = self.pause(ask) {
             return Ok(Some(stop));
         }
-        let before = self.read_so_far();
+        let (before, began) = (self.read_so_far(), self.clock.now());
         let stop = match turn {
             Turn::InOrder => self.in_order(ask)?,
             Turn::AtRandom => self.at_random(ask)?,
@@ -184,9 +188,10 @@ impl<'a> Turns<'a> {
         self.bytes += asked.max(1);
         // The rate is of what is moved: what the kernel reads ahead is paid for, too.
         let bytes = asked.max(fetched);
-        if let Some(rate) = self.rate {
-            self.next_due = self.next_due.max(self.clock.now().saturating_sub(due_after(bytes, rate)));
-            self.next_due += due_after(bytes, rate);
+        if let Some(pauses) = self.pauses {
+            let now = self.clock.now();
+            let period = pauses.period(bytes, now - began);
+            self.next_due = self.next_due.max(now.saturating_sub(period)).saturating_add(period);
         }
         Ok(stop)
     }
@@ -382,7 +387,7 @@ impl<'a> Turns<'a> {
         pair.into_iter().all(narrow) && (!is_cold || measured.sparse.iter().flatten().all(enough))
     }
 
-    /// Waits as long as the rate limit says. The time may be up.
+    /// Waits as long as the limits say. The time may be up.
     fn pause(&mut self, ask: &mut Ask<'_>) -> Option<Stop> {
         let now = self.clock.now();
         if now >= self.deadline {
