@@ -70,10 +70,10 @@ SELECT run FROM result WHERE (device, read_ahead_kb) IS DISTINCT FROM
 SELECT depth, status = 'unsupported' OR fetches = 80 AS fetches
   FROM io_probe_depth('swept', '{1,2,3}', options => '{"max_bytes": 655360}');
 -- the duration is of one depth, too; under a rate limit there is no interval
-SELECT depth, status = 'unsupported' OR elapsed_ms >= 100 AS duration,
+SELECT depth, status = 'unsupported' OR elapsed_ms >= 300 AS duration,
        status IN ('void', 'unsupported') OR notes::text LIKE '%rate-limited%' AS limited,
        num_nonnulls(ci_low_iops, ci_high_iops) AS interval
-  FROM io_probe_depth('swept', '{1,2}', '100 ms', options => '{"max_iops": 1000}');
+  FROM io_probe_depth('swept', '{1,2}', '300 ms', options => '{"max_iops": 200}');
 SELECT depth FROM io_probe_depth('swept', '{2}', '20 ms', options => '{"wait": true, "max_mib_per_s": null}');
 
 -- relations with nothing to measure are no error

@@ -337,6 +337,7 @@ def segment_file(session, relation, segment=0):
 
 
 PF_IO_WORKER = 0x10
+PF_EXITING = 0x4
 # What the kernel shows as the name of a file that has none (O_TMPFILE).
 SCRATCH = r"/#\d+ \(deleted\)$"
 
@@ -348,12 +349,13 @@ class Process:
         self.pid = pid
 
     def threads(self):
-        """Names of its threads, without workers of the kernel's io_uring, which come and go when they like."""
+        """Names of its threads, without workers of the kernel's io_uring, which come and go when they like, and without those
+        that are at their end: who joins one goes on a moment before the kernel has put it away."""
         found = []
         for path in glob.glob(f"/proc/{self.pid}/task/*/stat"):
             # Number (name) state parent group session terminal foreground flags …
             name, _, rest = read(path).partition("(")[2].rpartition(")")
-            if rest and not int(rest.split()[6]) & PF_IO_WORKER:
+            if rest and not int(rest.split()[6]) & (PF_IO_WORKER | PF_EXITING):
                 found.append(name)
         return sorted(found)
 

@@ -63,10 +63,11 @@ step() {
     fi
 }
 
-# core_tests [NAME…]: the core's tests, or just these. On a first try, those that fail are only noted.
+# core_tests [NAME…]: the core's tests, or just these. On a first try, those that fail are only noted. One that does not end,
+# which Cargo names after a minute, is a failure.
 core_tests() {
     local start=$SECONDS status=0 passed failed names
-    cargo test -q -p io_probe_core --no-fail-fast -- ${1:+--exact "$@"} >"$log" 2>&1 || status=$?
+    timeout -k 10 900 cargo test -q -p io_probe_core --no-fail-fast -- ${1:+--exact "$@"} >"$log" 2>&1 || status=$?
     read -r passed failed < <(awk '/^test result:/ { p += $4; f += $6 } END { print p + 0, f + 0 }' "$log")
     [ "$status" = 0 ] || [ "$failed" != 0 ] || failed=1 # it failed before it came to a test
     # The names stand in a list by themselves, and before it each above what it printed.
@@ -127,7 +128,8 @@ regress() {
     shift 3
     rm -rf "$cluster/regress"
     mkdir "$cluster/regress"
-    make -s installcheck PG_CONFIG="$pg_config" REGRESS="$*" REGRESS_OPTS="--outputdir=$cluster/regress" >"$log" 2>&1 || true
+    timeout -k 10 1500 make -s installcheck PG_CONFIG="$pg_config" REGRESS="$*" REGRESS_OPTS="--outputdir=$cluster/regress" \
+        >"$log" 2>&1 || true
     # 15 prints "test NAME ... ok", later ones "ok 1 - NAME".
     passed=$(sed -nE 's/^(test +([a-z_]+) .*\.\.\. ok|ok [0-9]+ +[-+] +([a-z_]+)) .*/\2\3/p' "$log")
     failed=$(printf '%s\n' "$@" | grep -vxF "$passed" || true)

@@ -366,15 +366,14 @@ fn a_rate_limit_makes_it_pause_between_turns() {
 #[test]
 fn a_share_of_the_time_makes_it_rest_between_turns() {
     let relation = Relation::new(256, 0..256);
-    let limits = Limits { max_util: Some(0.01), max_bytes: 1024 * BLOCK, ..Limits::none() };
+    let limits = Limits { max_util: Some(0.1), max_bytes: 1024 * BLOCK, ..Limits::none() };
     let started = Monotonic.now();
     let (curve, order) = measured(&relation, &[], limits, &mut Emulation::Ahead { piece: 128 * KB });
     assert!(curve.paused);
     assert_eq!((order.len(), curve.stop), (4, Some(Stop::Bytes)));
     let of = |tally: &Tally| tally.blocks() as f64 * tally.ns_per_block().expect("a time");
     let busy = of(&curve.kernel) + of(&curve.twin);
-    // The first of each are warm-up, and the last has its rest still before it.
-    assert!((Monotonic.now() - started) as f64 >= 10.0 * busy, "{busy}");
+    assert!((Monotonic.now() - started) as f64 >= 9.9 * busy, "{busy}");
 }
 
 #[test]

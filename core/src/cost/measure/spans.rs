@@ -181,6 +181,13 @@ impl<'a> Spans<'a> {
         Ok(self.cached.clone().map_or(State::None, State::Cached))
     }
 
+    /// The stretch that was said to be cached is so no longer: the next search is for another.
+    pub(super) fn forget_cached(&mut self) {
+        if self.cached.take().is_some() {
+            self.exhausted = false;
+        }
+    }
+
     /// Up to `count` blocks from all over the relation, whose surroundings are cold; and how many of them are cached all the
     /// same. Err holds a reason to stop.
     pub(super) fn scatter(

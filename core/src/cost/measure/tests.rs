@@ -247,6 +247,40 @@ fn what_is_cached_is_evicted_only_with_leave() {
     assert_near(&evicted.device_random, made_up::RANDOM, "device, at random");
 }
 
+/// Others take memory. A server that is asked for nothing takes no time, and who asks on and on has no end.
+#[test]
+fn what_leaves_the_cache_meanwhile_is_not_waited_for() {
+    let (all, stretch) = (5 * 2304, (SPAN + 128 * KIB) / BLOCK);
+    let (in_vain, in_time) = (None, Some(Stop::Duration));
+    for (through_cache, goes_at, goes, stop) in [
+        (false, 5, 0..all, in_vain),
+        (true, 500, 0..all, in_vain),
+        // One of these is the one that it has found; the other will do.
+        (true, 500, 0..stretch, in_time),
+        (true, 500, stretch..all, in_time),
+    ] {
+        let (relation, clock) = (cold_relation(), Manual::default());
+        Files::new(&relation.source).fetch_all(0..all);
+        let run = Run { through_cache, ..run(&relation.source) };
+        let mut asked = 0;
+        let mut ask = || {
+            asked += 1;
+            if asked == goes_at {
+                for start in goes.clone().step_by(128) {
+                    cache::drop_blocks(&relation.source, start..start + 8).expect("dropped");
+                }
+            }
+            (asked > 20_000).then_some(Stop::LockWaiter)
+        };
+        let mut server = server(&run, &clock);
+        let measured = measure(&run, &mut server, &clock, &mut ask, &mut |_| ()).expect("measured");
+        assert_eq!(measured.stop, stop, "{goes:?}");
+        assert!(asked > goes_at, "{goes:?}");
+        assert_eq!(measured.os_sequential.turns() > 0, through_cache);
+        assert_eq!((measured.not_cold, measured.device_sequential.turns()), (Some(NotCold::Cached), 0));
+    }
+}
+
 #[test]
 fn where_nobody_can_tell_a_cache_from_the_device_nothing_is_measured() {
     let (relation, clock) = (cold_relation(), Manual::default());

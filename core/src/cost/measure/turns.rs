@@ -74,11 +74,16 @@ pub(super) struct Turns<'a> {
     bytes: u64,
     /// A sparse turn spreads over no more stretches: there are no more that are cold.
     most_stretches: usize,
+    /// So many turns on end have read nothing but hits, if that.
+    idle: usize,
     measured: Measured,
 }
 
 /// In order, and at random.
 const PLAIN_WAYS: u64 = 2;
+
+/// After so many turns without a read all is over: those of hits, one in each few, were enough for their time.
+const MOST_IDLE: usize = MIN_SLICES * (PLAIN_WAYS as usize + SPARSE_PER_PAIR);
 
 /// What comes next.
 #[derive(Debug, Clone, Copy)]
@@ -111,6 +116,7 @@ impl<'a> Turns<'a> {
             tail: run.limits.tail,
             bytes: 0,
             most_stretches: MOST_STRETCHES,
+            idle: 0,
             measured: Measured {
                 sparse: vec![vec![Series::default(); run.densities.len()]; run.concurrencies.len()],
                 ..Measured::default()
@@ -177,6 +183,7 @@ impl<'a> Turns<'a> {
             return Ok(Some(stop));
         }
         let (before, began) = (self.read_so_far(), self.clock.now());
+        let from_cache = self.read_from_cache();
         let stop = match turn {
             Turn::InOrder => self.in_order(ask)?,
             Turn::AtRandom => self.at_random(ask)?,
@@ -186,6 +193,8 @@ impl<'a> Turns<'a> {
         // The budget is of what is asked for. A turn without a read must not be free for ever.
         let asked = (self.read_so_far() - before) * u64::from(self.run.source.block_size());
         self.bytes += asked.max(1);
+        let is_idle = asked == 0 && self.read_from_cache() == from_cache;
+        self.idle = if is_idle { self.idle + 1 } else { 0 };
         // The rate is of what is moved: what the kernel reads ahead is paid for, too.
         let bytes = asked.max(fetched);
         if let Some(pauses) = self.pauses {
@@ -207,6 +216,11 @@ impl<'a> Turns<'a> {
         let measured = &self.measured;
         let plain = [&measured.device_sequential, &measured.device_random];
         plain.into_iter().chain(measured.sparse.iter().flatten()).map(Series::read).sum()
+    }
+
+    /// Blocks read from the OS cache.
+    fn read_from_cache(&self) -> u64 {
+        self.measured.os_sequential.read() + self.measured.os_random.read()
     }
 
     /// From the device in order, then the same from the OS cache and from shared buffers.
@@ -248,6 +262,8 @@ impl<'a> Turns<'a> {
         // What was just read, as far as it is in the OS cache now.
         let again = &blocks[..read.min((OS_BYTES / block_size) as usize)];
         if !self.spans.is_cached(again)? {
+            // Of what was found to be cached, others may have taken pages meanwhile.
+            self.spans.forget_cached();
             return Ok(None);
         }
         let random: Vec<u64> = (0..OS_RANDOM_BLOCKS.min(again.len()))
@@ -365,11 +381,9 @@ impl<'a> Turns<'a> {
         series(&mut self.measured).add(ns, blocks, cached, taken.read, counts);
     }
 
-    /// Nothing comes from the device, and either nothing else is wanted, or there is nothing but hits, which are known by now.
+    /// Nothing comes from the device, and nothing else is wanted; or nothing came from anywhere for a while.
     fn is_in_vain(&self) -> bool {
-        let only_hits =
-            self.measured.os_sequential.turns() == 0 && self.measured.shared.turns() >= MIN_SLICES;
-        self.spans.why_none().is_some() && (self.run.only_cold || only_hits)
+        self.run.only_cold && self.spans.why_none().is_some() || self.idle >= MOST_IDLE
     }
 
     /// Are the sequential and the random time known as well as was asked for, and the curve well enough?
