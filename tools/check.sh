@@ -23,6 +23,7 @@ touch "$results" "$again"
 
 clean_up() {
     local lane
+    [ -z "${limited:-}" ] || kill "$limited" 2>/dev/null || true
     for lane in $(jobs -p); do
         kill -- "-$lane" 2>/dev/null || true
     done
@@ -39,6 +40,17 @@ say() {
         flock 9
         printf '%s\n' "$*"
     ) 9>"$state/lock"
+}
+
+# within SECONDS COMMAND…: ends it when that is over, or when this is told to end: `timeout` has a process group of its own.
+within() {
+    local status=0
+    # What runs in the background ignores interrupts unless it is told not to.
+    env --default-signal=INT,QUIT timeout -k 10 "$@" &
+    limited=$!
+    wait "$limited" || status=$?
+    limited=
+    return "$status"
 }
 
 # report NAME START PASSED FAILED: adds to the count, and shows the log if something failed.
@@ -67,9 +79,10 @@ step() {
 # which Cargo names after a minute, is a failure.
 core_tests() {
     local start=$SECONDS status=0 passed failed names
-    timeout -k 10 900 cargo test -q -p io_probe_core --no-fail-fast -- ${1:+--exact "$@"} >"$log" 2>&1 || status=$?
+    within 900 cargo test -q -p io_probe_core --no-fail-fast -- ${1:+--exact "$@"} >"$log" 2>&1 || status=$?
     read -r passed failed < <(awk '/^test result:/ { p += $4; f += $6 } END { print p + 0, f + 0 }' "$log")
     [ "$status" = 0 ] || [ "$failed" != 0 ] || failed=1 # it failed before it came to a test
+    case $status in 124 | 137) failed=$((failed + 1)) ;; esac # one hung, which has no name in the list
     # The names stand in a list by themselves, and before it each above what it printed.
     names=$(sed -n 's/^    \([a-z0-9_]*\(::[a-z0-9_]*\)*\)$/\1/p' "$log" | sort -u)
     if [ $# = 0 ] && [ -n "$names" ] && [ "$(wc -w <<<"$names")" = "$failed" ]; then
@@ -128,7 +141,7 @@ regress() {
     shift 3
     rm -rf "$cluster/regress"
     mkdir "$cluster/regress"
-    timeout -k 10 1500 make -s installcheck PG_CONFIG="$pg_config" REGRESS="$*" REGRESS_OPTS="--outputdir=$cluster/regress" \
+    within 1500 make -s installcheck PG_CONFIG="$pg_config" REGRESS="$*" REGRESS_OPTS="--outputdir=$cluster/regress" \
         >"$log" 2>&1 || true
     # 15 prints "test NAME ... ok", later ones "ok 1 - NAME".
     passed=$(sed -nE 's/^(test +([a-z_]+) .*\.\.\. ok|ok [0-9]+ +[-+] +([a-z_]+)) .*/\2\3/p' "$log")
@@ -161,7 +174,7 @@ client() {
         rm -rf "$TEST_TMP" && as_server mkdir "$TEST_TMP" &&
             dropdb --if-exists --force "$PGDATABASE" && createdb "$PGDATABASE" &&
             sql -c 'CREATE EXTENSION pg_io_probe' &&
-            timeout -k 10 "$patience" "$file"
+            within "$patience" "$file"
     } >"$log" 2>&1 || status=$?
     if [ $status = 0 ]; then
         report "$name: $file" "$start" 1 0
@@ -254,7 +267,7 @@ lane() {
     local job
     log=$(mktemp -p "$state")
     trap stop_cluster EXIT
-    trap 'exit 1' TERM
+    trap 'kill "${limited:-}" 2>/dev/null; exit 1' TERM
     # shellcheck disable=SC2016
     while job=$(flock "$state/lock" sh -c 'head -n 1 "$0"; sed -i 1d "$0"' "$state/queue") && [ -n "$job" ]; do
         if [ "$job" = core ]; then

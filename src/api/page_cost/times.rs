@@ -186,6 +186,10 @@ fn explain(row: &mut Row, measured: &Measured, subject: &Subject, fixed: Option<
             "the tablespace has effective_io_concurrency {fixed} of its own: others can't be measured in it"
         ));
     }
+    if measured.dried_up && (from_device || row.is_from_os()) {
+        row.verdict
+            .note("ended early: nothing more of the relation could be read from the device or the OS cache");
+    }
     if measured.paused {
         row.verdict.note("rate-limited: with pauses between turns, each of which ran at full speed");
     }

@@ -136,7 +136,9 @@ pub struct Measured {
     pub passes: u64,
     /// Did a limit make it pause between turns?
     pub paused: bool,
-    /// Why it ended.
+    /// Did it end because there was nothing left to read, from the device or the OS cache, though there had been?
+    pub dried_up: bool,
+    /// Why it ended; None where there was nothing, or nothing more, to read.
     pub stop: Option<Stop>,
 }
 
@@ -147,7 +149,7 @@ impl Measured {
     }
 }
 
-/// Measures until the time or the bytes are used up, or the intervals are as narrow as asked for. `report` hears how many
+/// Measures until the time or the bytes are used up, the intervals are as narrow as asked for, or there is nothing left to read. `report` hears how many
 /// turns are done.
 ///
 /// # Errors

@@ -76,8 +76,9 @@ pub(super) struct Spans<'a> {
     /// Blocks in shared buffers, ascending.
     buffered: &'a [u64],
     evicts: bool,
-    /// Blocks of a stretch.
+    /// Blocks of a stretch, and how many of its first are read from the cache.
     length: u64,
+    again: u64,
     order: Permutation,
     next: u64,
     /// Of them, how many were still taken.
@@ -98,7 +99,7 @@ pub(super) struct Spans<'a> {
 }
 
 impl<'a> Spans<'a> {
-    pub(super) fn new(run: &Run<'a>, length: u64) -> Self {
+    pub(super) fn new(run: &Run<'a>, length: u64, again: u64) -> Self {
         let blocks = run.source.blocks();
         let length = length.clamp(1, blocks.max(1));
         Self {
@@ -106,6 +107,7 @@ impl<'a> Spans<'a> {
             buffered: run.buffered,
             evicts: run.evicts,
             length,
+            again,
             order: Permutation::new(blocks / length, run.seed),
             next: 0,
             skipped: 0,
@@ -120,8 +122,11 @@ impl<'a> Spans<'a> {
         }
     }
 
-    /// How often the whole relation was gone through.
+    /// How often the whole relation was gone through, if any of it was cold.
     pub(super) fn passes(&self) -> u64 {
+        if !self.found {
+            return 0;
+        }
         (self.next - self.skipped).div_ceil(self.order.len().max(1))
     }
 
@@ -173,7 +178,11 @@ impl<'a> Spans<'a> {
                 Ok(None) => self.passed_over.cached += 1,
                 Err(stop) => return Ok(State::Stopped(stop)),
             }
-            if self.cached.is_none() && self.share(&range)? >= NEARLY_CACHED {
+            let again = range.start..range.end.min(range.start + self.again);
+            if self.cached.is_none()
+                && self.share(&range)? >= NEARLY_CACHED
+                && self.share(&again)? >= NEARLY_CACHED
+            {
                 self.cached = Some(range);
             }
         }

@@ -251,33 +251,42 @@ fn what_is_cached_is_evicted_only_with_leave() {
 #[test]
 fn what_leaves_the_cache_meanwhile_is_not_waited_for() {
     let (all, stretch) = (5 * 2304, (SPAN + 128 * KIB) / BLOCK);
-    let (in_vain, in_time) = (None, Some(Stop::Duration));
-    for (through_cache, goes_at, goes, stop) in [
-        (false, 5, 0..all, in_vain),
-        (true, 500, 0..all, in_vain),
+    let (none, in_vain, in_time) = (0..0, None, Some(Stop::Duration));
+    for (through_cache, goes, stop) in [
+        (false, [0..all, none.clone()], in_vain),
+        (true, [0..all, none.clone()], in_vain),
         // One of these is the one that it has found; the other will do.
-        (true, 500, 0..stretch, in_time),
-        (true, 500, stretch..all, in_time),
+        (true, [0..stretch, none.clone()], in_time),
+        (true, [stretch..all, none.clone()], in_time),
+        // Next to nothing of a stretch, but of what is read again.
+        (true, [0..257, none.clone()], in_time),
+        (true, [stretch..stretch + 257, none.clone()], in_time),
+        (true, [0..257, stretch..stretch + 257], in_vain),
     ] {
+        let what = format!("{through_cache}, {goes:?}");
         let (relation, clock) = (cold_relation(), Manual::default());
         Files::new(&relation.source).fetch_all(0..all);
         let run = Run { through_cache, ..run(&relation.source) };
         let mut asked = 0;
         let mut ask = || {
             asked += 1;
-            if asked == goes_at {
-                for start in goes.clone().step_by(128) {
+            (asked > 20_000).then_some(Stop::LockWaiter)
+        };
+        // Between two turns.
+        let mut report = |done| {
+            if done == 60 {
+                for start in goes.iter().flat_map(|goes| goes.clone().step_by(128)) {
                     cache::drop_blocks(&relation.source, start..start + 8).expect("dropped");
                 }
             }
-            (asked > 20_000).then_some(Stop::LockWaiter)
         };
         let mut server = server(&run, &clock);
-        let measured = measure(&run, &mut server, &clock, &mut ask, &mut |_| ()).expect("measured");
-        assert_eq!(measured.stop, stop, "{goes:?}");
-        assert!(asked > goes_at, "{goes:?}");
-        assert_eq!(measured.os_sequential.turns() > 0, through_cache);
+        let measured = measure(&run, &mut server, &clock, &mut ask, &mut report).expect("measured");
+        assert_eq!(measured.stop, stop, "{what}");
+        assert_eq!(measured.os_sequential.turns() > 0, through_cache, "{what}");
+        assert_eq!(measured.dried_up, stop.is_none() && through_cache, "{what}");
         assert_eq!((measured.not_cold, measured.device_sequential.turns()), (Some(NotCold::Cached), 0));
+        assert_eq!(measured.passes, 0, "{what}");
     }
 }
 

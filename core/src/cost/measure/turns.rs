@@ -74,7 +74,7 @@ pub(super) struct Turns<'a> {
     bytes: u64,
     /// A sparse turn spreads over no more stretches: there are no more that are cold.
     most_stretches: usize,
-    /// So many turns on end have read nothing but hits, if that.
+    /// In how many turns on end nothing was read but what is read for hits.
     idle: usize,
     measured: Measured,
 }
@@ -82,7 +82,8 @@ pub(super) struct Turns<'a> {
 /// In order, and at random.
 const PLAIN_WAYS: u64 = 2;
 
-/// After so many turns without a read all is over: those of hits, one in each few, were enough for their time.
+/// After so many turns on end without a read from the device or the OS cache the run ends. Where there are hits, enough of
+/// these turns have measured them.
 const MOST_IDLE: usize = MIN_SLICES * (PLAIN_WAYS as usize + SPARSE_PER_PAIR);
 
 /// What comes next.
@@ -106,7 +107,7 @@ impl<'a> Turns<'a> {
             run,
             server,
             clock,
-            spans: Spans::new(run, longest / block_size),
+            spans: Spans::new(run, longest / block_size, OS_BYTES / block_size),
             rng: Xoshiro256PlusPlus::seed_from_u64(run.seed),
             deadline: now.saturating_add(nanoseconds(length)),
             at_deadline: if run.limits.are_cut_short() { Stop::Statement } else { Stop::Duration },
@@ -135,6 +136,8 @@ impl<'a> Turns<'a> {
             let _ = self.pause(ask);
         }
         self.measured.passes = self.spans.passes();
+        let was_read = self.read_so_far() + self.read_from_cache() > 0;
+        self.measured.dried_up = was_read && self.idle >= MOST_IDLE;
         self.measured.not_cold = self.spans.why_none();
         Ok(self.measured)
     }
@@ -262,8 +265,11 @@ impl<'a> Turns<'a> {
         // What was just read, as far as it is in the OS cache now.
         let again = &blocks[..read.min((OS_BYTES / block_size) as usize)];
         if !self.spans.is_cached(again)? {
-            // Of what was found to be cached, others may have taken pages meanwhile.
-            self.spans.forget_cached();
+            if cached.is_none() {
+                // Others have taken pages of it meanwhile. What is found next may be cold.
+                self.spans.forget_cached();
+                self.most_stretches = MOST_STRETCHES;
+            }
             return Ok(None);
         }
         let random: Vec<u64> = (0..OS_RANDOM_BLOCKS.min(again.len()))
@@ -381,7 +387,7 @@ impl<'a> Turns<'a> {
         series(&mut self.measured).add(ns, blocks, cached, taken.read, counts);
     }
 
-    /// Nothing comes from the device, and nothing else is wanted; or nothing came from anywhere for a while.
+    /// Nothing comes from the device, and nothing else is wanted; or many turns on end had nothing to read.
     fn is_in_vain(&self) -> bool {
         self.run.only_cold && self.spans.why_none().is_some() || self.idle >= MOST_IDLE
     }
