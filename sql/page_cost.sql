@@ -84,7 +84,7 @@ SELECT run, tier, pattern FROM result WHERE us_per_block IS NOT NULL AND turns =
 -- what came from the device was not cached; shared buffers are faster than the OS cache, and that than the device
 SELECT run, tier, pattern, resident_pct FROM result WHERE resident_pct NOT BETWEEN 0 AND CASE tier WHEN 'device' THEN 1 ELSE 100 END
   OR tier IN ('shared', 'os') AND resident_pct <> 100 OR tier = 'cpu' AND resident_pct IS NOT NULL;
-SELECT run FROM result WHERE pattern = 'random' GROUP BY run
+SELECT run FROM result WHERE pattern = 'random' AND run NOT IN ('slow', 'brief') GROUP BY run
   HAVING NOT max(us_per_block) FILTER (WHERE tier = 'shared') < max(us_per_block) FILTER (WHERE tier = 'os')
       OR NOT max(us_per_block) FILTER (WHERE tier = 'os') < max(us_per_block) FILTER (WHERE tier = 'device');
 -- the tuples of the blocks that were counted
