@@ -163,7 +163,7 @@ export THIRD=${THIRD:-$((RANDOM % 3))}
 echo "THIRD=$THIRD: which third of the many cases is tried"
 
 # Seconds that a client may take: ten hours in the long mode, in which faults and calls are tried many times.
-patience=300
+patience=600
 [ -z "${PG_IO_PROBE_LONG:-}" ] || patience=36000
 
 # client JOB NAME FILE: runs one of tests/ in a database and a folder of its own; exit status 77 says: can't run here.
