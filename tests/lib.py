@@ -26,8 +26,8 @@ SERVER_LOG = os.path.join(os.path.dirname(PGDATA), "log")
 IS_ROOT = os.geteuid() == 0
 # Faults are tried a few times by default, and each twenty times or more in the long mode.
 LONG = bool(os.environ.get("PG_IO_PROBE_LONG"))
-# Which third of many cases is tried: the same each time within a check, so that what fails fails again at the second try.
-THIRD = int(os.environ.get("THIRD") or random.randrange(3))
+# Of 0 to 5, which of many cases are tried: the same each time within a check, so that what fails fails again at the second try.
+CHANCE = int(os.environ.get("CHANCE") or random.randrange(6))
 
 PATHS = ["direct", "server", "os"]
 SYNC_SECTIONS = ["one_write", "two_writes", "open_sync_size", "other_fd", "no_sync", "wal_segment"]
@@ -83,10 +83,18 @@ def patiently(check, times=5):
 
 
 def by_chance(known, always=lambda one: False):
-    """All in the long mode; else each third, from THIRD on, but at least one; and those that `always` names."""
+    """All in the long mode; else each third, but at least one, and on 18 another than on the oldest; and those that `always`
+    names."""
     known = list(known)
     step = min(3, len(known))
-    return [one for place, one in enumerate(known) if LONG or place % step == THIRD % step or always(one)]
+    chosen = (CHANCE + (VERSION >= 18)) % step
+    return [one for place, one in enumerate(known) if LONG or place % step == chosen or always(one)]
+
+
+def on_one_server(whether):
+    """For what hardly depends on the server's version: on 18 or on those before it, by chance. Two with different arguments
+    aren't both on the same one."""
+    return unittest.skipUnless(LONG or (CHANCE % 2 == whether) == (VERSION >= 18), f"not with CHANCE={CHANCE}")
 
 
 def say(text):
@@ -284,11 +292,12 @@ def literal(value):
 
 
 def wait_for(condition, what, timeout=10):
-    """Asks every few milliseconds until the answer is true, and returns it."""
-    deadline = time.monotonic() + timeout
+    """Asks until the answer is true, and returns it: every few milliseconds, and less often what has taken a while."""
+    started = time.monotonic()
     while not (answer := condition()):
-        assert time.monotonic() < deadline, f"still not after {timeout} s: {what}"
-        time.sleep(0.005)
+        waited = time.monotonic() - started
+        assert waited < timeout, f"still not after {timeout} s: {what}"
+        time.sleep(min(max(waited / 50, 0.005), 0.2))
     return answer
 
 

@@ -21,7 +21,7 @@ import zlib
 
 from ddl import Standby
 from lib import IS_ROOT, PGDATA, SYNC_SECTIONS, TEST_TMP, VERSION, Failure, Process, Session, as_server, connection
-from lib import dense_table, main, progress, read, repeated, restart_server, rows_of, say, server_with, wait_for
+from lib import dense_table, main, on_one_server, progress, read, repeated, restart_server, rows_of, say, server_with, wait_for
 from lib import wait_for_probe
 from probes import all_files, new_files
 from storage import LoopDevice, create_tablespace
@@ -651,6 +651,7 @@ def wait_for_turns(session, pid):
 
 
 @needs_strace
+@on_one_server(0)
 class Injected(Sync):
     """Calls that fail because strace says so."""
 
@@ -821,6 +822,7 @@ def after(calls, call):
     return calls[[other is call for other in calls].index(True) + 1 :]
 
 
+@on_one_server(0)
 class OwnDevice(Sync):
     """A tablespace on a device of its own."""
 
@@ -969,6 +971,7 @@ class OwnDevice(Sync):
         self.assert_fails(sync("one_write", target="tablespace", spcname="nowhere"), "42704", "nowhere")
 
 
+@on_one_server(0)
 class Kills(unittest.TestCase):
     """Whatever happens, pg_wal has nothing but WAL in it."""
 

@@ -3,7 +3,7 @@
 # cache the regression tests and the clients in tests/ (see CONTRIBUTING.md). What fails shows its output; the last
 # line counts it all.
 #
-# Most tests wait for a disk or for a clock, so several servers and the core are tested beside one another: LANES (6) at a
+# Most tests wait for a disk or for a clock, so several servers and the core are tested beside one another: LANES (8) at a
 # time. What fails there gets a second try when the lanes are over, with nothing beside it: a disk that others use may be
 # in the way once, a defect fails twice. The line before the last tells how many needed it.
 
@@ -11,7 +11,7 @@
 . tools/cluster.sh
 exec </dev/null
 shopt -s nullglob
-LANES=${LANES:-6}
+LANES=${LANES:-8}
 # What continuous integration compiles stays in the cache, where its checkout may not.
 [ -z "${CI:-}" ] || export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$cache/target}"
 target=${CARGO_TARGET_DIR:-target}
@@ -158,9 +158,9 @@ regress() {
     report "$name: regress" "$start" "$(wc -w <<<"$passed")" "$(wc -w <<<"$failed")"
 }
 
-# Of many cases a check tries a third, a second try the same: see by_chance in tests/lib.py.
-export THIRD=${THIRD:-$((RANDOM % 3))}
-echo "THIRD=$THIRD: which third of the many cases is tried"
+# Of many cases a check tries some, a second try the same: see by_chance and on_one_server in tests/lib.py.
+export CHANCE=${CHANCE:-$((RANDOM % 6))}
+echo "CHANCE=$CHANCE: which of the many cases are tried"
 
 # Seconds that a client may take: ten hours in the long mode, in which faults and calls are tried many times.
 patience=600
@@ -191,10 +191,11 @@ client() {
 
 # Those that run on the oldest server and on 18. Those for servers in between, which differ in how they read, what their
 # catalogs hold, and how a run is stored. Those for 18 with another io_method, which decides how it reads; `sync` reads as 17
-# does, and io_uring as none. What the planner picks, and what that says of storage, is asked on the first two only. There, and
-# with io_uring, which has reads in flight, processes die and relations are taken away.
+# does, and io_uring as none. What the planner picks, and what that says of storage, is asked on one of the first two, by chance.
+# There, and with io_uring, which has reads in flight, processes die and relations are taken away.
 tests=$(sed -n 's/^REGRESS = //p' Makefile)
 few_tests=${tests/ recommend_costs/}
+reading_tests='extension device cache seqscan random depth ping page_cost recommend iostat bad_input settings explain cleanup'
 all=(tests/*.sh tests/*.py)
 truths=(tests/{iostat,random_truth,truth}.py)
 ends=(tests/{cancel,faults}.py)
@@ -215,9 +216,14 @@ add_job() {
     clients_of+=("$*")
 }
 
-# add_all VERSION PG_CONFIG SETTING: jobs for all there is.
+# add_all NAME PG_CONFIG SETTING: jobs for all there is.
 add_all() {
-    add_job "$@" "$tests"
+    # As on_one_server(1).
+    if [ -n "${PG_IO_PROBE_LONG:-}" ] || (((${1%%.*} >= 18) == CHANCE % 2)); then
+        add_job "$@" "$tests"
+    else
+        add_job "$@" "$few_tests"
+    fi
     add_job "$@" '' "${long[@]}"
     add_job "$@" '' "${others[@]::third}"
     add_job "$@" '' "${others[@]:third:third}"
@@ -320,7 +326,7 @@ for pg_config in "${servers[@]}"; do
             [ $method != io_uring ] || [[ $("$pg_config" --configure) = *liburing* ]] || continue
             clients=("${truths[@]}")
             [ $method = sync ] || clients+=("${ends[@]}" "${in_flight[@]}")
-            add_job "$version, $method" "$pg_config" "io_method = $method" "$few_tests" "${clients[@]}"
+            add_job "$version, $method" "$pg_config" "io_method = $method" "$reading_tests" "${clients[@]}"
         done
     fi
 done
