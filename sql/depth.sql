@@ -73,7 +73,7 @@ SELECT depth, status = 'unsupported' OR fetches = 80 AS fetches
 SELECT depth, status = 'unsupported' OR elapsed_ms >= 300 AS duration,
        status IN ('void', 'unsupported') OR notes::text LIKE '%rate-limited%' AS limited,
        num_nonnulls(ci_low_iops, ci_high_iops) AS interval
-  FROM io_probe_depth('swept', '{1,2}', '300 ms', options => '{"max_iops": 200}');
+  FROM io_probe_depth('swept', '{1,2}', '300 ms', options => '{"max_iops": 50}');
 SELECT depth FROM io_probe_depth('swept', '{2}', '20 ms', options => '{"wait": true, "max_mib_per_s": null}');
 
 -- relations with nothing to measure are no error

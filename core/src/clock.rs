@@ -11,6 +11,9 @@ use std::time::Duration;
 pub trait Clock {
     /// Nanoseconds since an arbitrary, fixed moment.
     fn now(&self) -> u64;
+
+    /// Lets at least so much time pass.
+    fn sleep(&self, duration: Duration);
 }
 
 /// `CLOCK_MONOTONIC`.
@@ -25,9 +28,13 @@ impl Clock for Monotonic {
         unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut t) };
         t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
     }
+
+    fn sleep(&self, duration: Duration) {
+        std::thread::sleep(duration);
+    }
 }
 
-/// A clock that moves only when told to.
+/// A clock that moves only when told to, and for who sleeps, who does so in no time.
 #[derive(Debug, Default)]
 pub struct Manual {
     now: Cell<u64>,
@@ -43,6 +50,10 @@ impl Manual {
 impl Clock for Manual {
     fn now(&self) -> u64 {
         self.now.get()
+    }
+
+    fn sleep(&self, duration: Duration) {
+        self.advance(nanoseconds(duration));
     }
 }
 
@@ -110,5 +121,7 @@ mod tests {
         clock.advance(7);
         clock.advance(5);
         assert_eq!(clock.now(), 12);
+        clock.sleep(Duration::from_nanos(3));
+        assert_eq!(clock.now(), 15);
     }
 }

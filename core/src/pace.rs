@@ -346,7 +346,7 @@ impl<'a> Pace<'a> {
                 return None;
             }
             let left = Duration::from_nanos(when.min(self.deadline) - now);
-            std::thread::sleep(left.min(Self::NAP));
+            self.clock.sleep(left.min(Self::NAP));
         }
     }
 }

@@ -230,12 +230,7 @@ mod tests {
             clock.advance(1_000_000);
             Ok(Turn::Took(1.0))
         };
-        // Who sleeps asks.
-        let mut ask = || {
-            clock.advance(100_000);
-            None
-        };
-        let found = contest(3, 0, 1 << 20, &limits, &clock, &mut ask, &mut turn).expect("no error");
+        let found = contest(3, 0, 1 << 20, &limits, &clock, &mut || None, &mut turn).expect("no error");
         assert!(found.paused && found.rounds.len() == 2);
         // Six turns of a millisecond, with their rests.
         assert!((60_000_000..62_000_000).contains(&clock.now()), "{}", clock.now());

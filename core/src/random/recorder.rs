@@ -1,10 +1,11 @@
 //! The stopwatch of a random run: when each request began, what it took, who served it.
 
 use std::ops::ControlFlow;
+use std::time::Duration;
 
 use super::series::Series;
 use super::{Fetch, Found, Run};
-use crate::clock::Clock;
+use crate::clock::{Clock, nanoseconds};
 use crate::pace::{Ask, Limits, Pace, Rest, Stop, is_early};
 use crate::stats::{self, Latencies, Moments, Precision, Slices};
 use crate::tiers::Tiers;
@@ -474,5 +475,9 @@ impl Clock for Free {
     fn now(&self) -> u64 {
         self.0.set(self.0.get() + 20_000);
         self.0.get()
+    }
+
+    fn sleep(&self, duration: Duration) {
+        self.0.set(self.0.get() + nanoseconds(duration));
     }
 }

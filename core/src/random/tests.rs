@@ -349,10 +349,9 @@ fn a_limit_of_bytes_is_kept_in_bursts() {
     let mut disk = Disk::new(&clock, &takes);
     let mut plan = plan(&relation, 1, Look::Never);
     let mut queued = Queued::new(&mut disk, 1);
-    // Sleeping moves no made-up clock, but it asks.
+    // Who sleeps asks.
     let mut after = BTreeSet::new();
     let mut ask = || {
-        clock.advance(100_000);
         after.insert(fetched.get());
         None
     };
@@ -379,11 +378,8 @@ fn a_share_of_the_time_is_kept_at_each_depth() {
         let mut disk = Disk::new(&clock, &takes);
         let mut plan = plan(&relation, 1, Look::Never);
         let mut queued = Queued::new(&mut disk, depth);
-        let mut ask = || {
-            clock.advance(200_000);
-            None
-        };
-        let run = run(&mut plan, &mut queued, &limits, &clock, &mut ask, &mut |_| (), None).expect("a run");
+        let run =
+            run(&mut plan, &mut queued, &limits, &clock, &mut || None, &mut |_| (), None).expect("a run");
         assert!(run.throttled && run.with_data() == 300 && run.responses.is_none());
         let share = busy.get() as f64 / run.elapsed_ns as f64;
         // The last of them have their rest still before them; and to be asked takes time with others in flight.
@@ -415,11 +411,7 @@ fn a_short_relation_rests_before_it_is_read_again() {
     let mut disk = Disk::new(&clock, &takes);
     let mut plan = plan(&relation, 1, Look::Never);
     let mut queued = Queued::new(&mut disk, 4);
-    let mut ask = || {
-        clock.advance(200_000);
-        None
-    };
-    let run = run(&mut plan, &mut queued, &limits, &clock, &mut ask, &mut |_| (), None).expect("a run");
+    let run = run(&mut plan, &mut queued, &limits, &clock, &mut || None, &mut |_| (), None).expect("a run");
     assert!(run.complete && run.elapsed_ns >= 10_000_000, "{}", run.elapsed_ns);
 }
 
@@ -458,7 +450,7 @@ fn a_late_request_makes_the_next_ones_late_but_not_their_schedule() {
     let mut disk = Disk::new(&clock, &takes);
     let mut plan = plan(&relation, 1, Look::Never);
     let mut queued = Queued::new(&mut disk, 1);
-    // Sleeping moves no made-up clock.
+    // The last of a wait is no sleep: it asks.
     let mut ask = || {
         clock.advance(10_000);
         None

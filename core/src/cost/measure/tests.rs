@@ -341,12 +341,7 @@ fn a_rate_makes_it_pause() {
         let run = Run { limits: Limits { max_mib_per_s, max_iops, duration, ..run.limits }, ..run };
         let mut server = server(&run, &clock);
         let started = seconds(&clock);
-        // Who sleeps asks every now and then.
-        let mut ask = || {
-            clock.advance(5_000_000);
-            None
-        };
-        let measured = measure(&run, &mut server, &clock, &mut ask, &mut |_| ()).expect("measured");
+        let measured = measured(&run, &mut server, &clock);
         assert!(measured.paused);
         let rate = max_mib_per_s.map_or(5000 * BLOCK, |mib| u64::from(mib) << 20) as f64;
         let blocks: u64 = server.asked.iter().map(|asked| asked.fetched).sum();
@@ -365,11 +360,7 @@ fn a_share_of_the_time_makes_it_rest() {
         let limits = Limits { max_util, duration: Duration::from_secs(1), ..run.limits };
         let run = Run { limits, ..run };
         let mut server = server(&run, &clock);
-        let mut ask = || {
-            clock.advance(5_000_000);
-            None
-        };
-        let measured = measure(&run, &mut server, &clock, &mut ask, &mut |_| ()).expect("measured");
+        let measured = measured(&run, &mut server, &clock);
         assert_eq!(measured.paused, max_util.is_some());
         server.asked.iter().map(|asked| asked.fetched).sum::<u64>() as f64
     };
