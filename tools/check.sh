@@ -201,10 +201,9 @@ truths=(tests/{iostat,random_truth,truth}.py)
 ends=(tests/{cancel,faults}.py)
 in_flight=(tests/{crashes,ddl}.py)
 between=("${truths[@]}" "${ends[@]}" tests/{dump,history}.py)
-# All are for five jobs, which take about as long as one another: the regression tests, these, and the others in three.
-long=(tests/{costs,cron,sync}.py)
+# All are for many jobs, of about as many seconds each: the regression tests, each of these, and the others by fours.
+long=(tests/{costs,cron,growth,sync}.py)
 mapfile -t others < <(printf '%s\n' "${all[@]}" | grep -vxF "$(printf '%s\n' "${long[@]}")")
-third=$((${#others[@]} / 3))
 
 # A job is a server with some settings, and what is tested on it.
 names=() configs=() settings=() tests_of=() clients_of=()
@@ -224,10 +223,13 @@ add_all() {
     else
         add_job "$@" "$few_tests"
     fi
-    add_job "$@" '' "${long[@]}"
-    add_job "$@" '' "${others[@]::third}"
-    add_job "$@" '' "${others[@]:third:third}"
-    add_job "$@" '' "${others[@]:2 * third}"
+    local file i
+    for file in "${long[@]}"; do
+        add_job "$@" '' "$file"
+    done
+    for ((i = 0; i < ${#others[@]}; i += 4)); do
+        add_job "$@" '' "${others[@]:i:4}"
+    done
 }
 
 # with_server JOB COMMAND…: does it on the job's server.
@@ -340,13 +342,13 @@ done
         done
         for file in ${clients_of[job]}; do
             case " ${long[*]} " in
-                *" $file "*) seconds=$((seconds + 90)) ;;
-                *) seconds=$((seconds + 22)) ;;
+                *" $file "*) seconds=$((seconds + 100)) ;;
+                *) seconds=$((seconds + 30)) ;;
             esac
         done
         echo "$seconds $job"
     done
-    echo "150 core"
+    echo "120 core"
 } | sort -rn | cut -d ' ' -f 2 >"$state/queue"
 may_retry=yes
 # Each a process group, so that an interrupt reaches what is not meant to ignore it.
