@@ -50,7 +50,7 @@ COMMENT ON COLUMN io_probe_random_row.cold IS 'Verified: no fetch was served by 
 COMMENT ON COLUMN io_probe_random_row.elapsed_ms IS 'Wall clock of the run in ms, pauses and looks at the caches included; what it took to evict, and to write dirty pages back before, is not';
 COMMENT ON COLUMN io_probe_random_row.service_iops IS 'What one requester gets: fetches divided by the time spent in requests, as ioping''s other rate; times depth it is about iops';
 COMMENT ON COLUMN io_probe_random_row.ci_low_iops IS 'Lower end of the 95 % confidence interval of iops, within this run; NULL for runs under 20 slices of 1 ms and under a rate limit';
-COMMENT ON COLUMN io_probe_random_row.over_read IS 'device_bytes divided by the bytes of device_blks_read: over 1, the kernel read around the blocks that were asked for';
+COMMENT ON COLUMN io_probe_random_row.over_read IS 'device_bytes divided by the bytes of device_blks_read: over 1, the kernel read around the blocks that were asked for; under 1, it had parts of them';
 COMMENT ON COLUMN io_probe_random_row.response_avg_us IS 'Under max_iops alone, at depth 1: mean time from when a fetch was due to its completion, which is more than its latency when it had to be issued late';
 COMMENT ON COLUMN io_probe_random_row.response_p99_us IS 'Under max_iops alone, at depth 1: the response time that 99 % did not exceed';
 COMMENT ON COLUMN io_probe_readahead_row.window_kb IS 'Readahead window in kB of 1,024 bytes, as in /sys/block/*/queue/read_ahead_kb';

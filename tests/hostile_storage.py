@@ -194,7 +194,7 @@ class Damaged(Hostile):
         session.close()
         control.close()
         server.stop()
-        for block in range(3, BLOCKS, 4):
+        for block in range(3, BLOCKS):
             with open(path, "r+b") as file:
                 file.seek(block * BLOCK + 4000)
                 file.write(b"damage")

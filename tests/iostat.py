@@ -150,8 +150,8 @@ class Samples(Iostat):
         self.assertEqual(len(rows), 5)
         self.assertGreater(min(moved["reads"], moved["writes"]), 20)
         self.assert_counted(rows, moved)
-        for row in rows:
-            self.assertGreater(row["length_ms"], 390)
+        # After one that is late, a shorter one.
+        self.assertGreater(sum(row["length_ms"] for row in rows), 5 * 400 - 10)
 
     def move_data(self, seconds):
         """Reads and writes of some sizes, one at a time, flushes and discards, for so long."""

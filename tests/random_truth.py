@@ -15,6 +15,8 @@ from storage import LoopDevice, cache_only, create_tablespace, fincore
 BLOCKS = 2048
 BYTES = BLOCKS * BLOCK
 MIB = 1 << 20
+# Of the kernel's.
+PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def setUpModule():
@@ -259,6 +261,23 @@ class Tiers(RandomTruth):
         self.assertAlmostEqual(row["from_os_pct"], expected, delta=1)
         self.assertAlmostEqual(row["from_device_pct"], 100 - expected, delta=1)
         self.assert_times(f"{path}, {what} cached, depth {depth}", row)
+
+    def test_half_of_a_block_is_cached(self):
+        """A page of the kernel's is half of a block: of every sixteenth one is missing."""
+        stride = 16 * BLOCK
+        but_for_one_page = [(start + PAGE, stride - PAGE) for start in range(0, BYTES, stride)]
+        blocks = BLOCKS // 16
+
+        def check(path, depth, device_blks_read):
+            self.cache(but_for_one_page)
+            row = self.fetch(path, depth=depth)
+            self.about(row["device_bytes"], blocks * PAGE, 0.1)
+            self.about(row["device_blks_read"], device_blks_read, 0.1)
+
+        # One waits for the device by itself; of a stream just bytes are known.
+        for path, depth, device_blks_read in [("os", 1, blocks), ("server", 1, blocks), ("server", 16, blocks // 2)]:
+            with self.subTest(path, depth=depth):
+                patiently(lambda: check(path, depth, device_blks_read))
 
     def test_three_tiers(self):
         """The first half in shared buffers, and of each half each second MiB in the OS cache."""

@@ -3,8 +3,9 @@
 //! Hits are counted by the buffer manager. Between the other two decide what the page cache held
 //! before the read, and the bytes that were fetched: a cached block needs no fetch, and a fetched one
 //! was not cached. Readahead fetches more than was asked for, so fetched bytes are an upper bound. Where
-//! fewer were fetched than blocks were missing, the two contradict each other, and nothing is said:
-//! others brought the pages in, or the file system keeps no account.
+//! fewer were fetched than were missing, the two contradict each other, and nothing is said: others brought
+//! the pages in, or the file system keeps no account. Both are in bytes, since a kernel's pages are smaller
+//! than a block: half of one may be cached. What the device served is rounded up to blocks.
 //!
 //! Below the kernel (RAID controllers, hypervisors, drives) are more caches, of which nothing is known.
 
@@ -22,33 +23,46 @@ pub struct Tiers {
 /// What is known about a scan that went through the page cache.
 #[derive(Debug, Clone, Copy)]
 pub struct Evidence {
+    /// Bytes of a block.
+    pub block_size: u64,
     /// Blocks found in the server's buffers; 0 when it read past the server.
     pub hits: u64,
     /// Blocks read from the file that hold data.
     pub reads: u64,
-    /// Blocks of the whole range that were in the page cache before; None if unknown.
-    pub cached: Option<u64>,
-    /// Blocks' worth of bytes that were fetched; None if unknown.
-    pub fetched: Option<u64>,
+    /// Bytes of the whole range, hits included, that were in the page cache before; None if unknown.
+    pub cached_bytes: Option<u64>,
+    /// Bytes that were fetched; None if unknown.
+    pub fetched_bytes: Option<u64>,
+}
+
+/// Do so many fetched bytes contradict that of the bytes read so many were missing? Others bring pages in meanwhile: a
+/// twentieth, or a few in a thousand of all, says nothing.
+pub fn are_too_few(fetched: u64, missing: u64, read: u64) -> bool {
+    missing.saturating_sub(fetched) > (missing / 20).max(read / 1000)
 }
 
 impl Tiers {
     /// Of a scan through the page cache; None when nothing tells the page cache from the device, or
-    /// when what does contradicts itself by over a twentieth.
+    /// when what does contradicts itself.
     pub fn of_buffered(evidence: Evidence) -> Option<Self> {
-        let Evidence { hits, reads, cached, fetched } = evidence;
-        // With hits, which of the cached blocks were read is not known: at least those that the
+        let Evidence { block_size, hits, reads, cached_bytes, fetched_bytes } = evidence;
+        let (hit_bytes, read_bytes) = (hits * block_size, reads * block_size);
+        // With hits, which of the cached bytes were read is not known: at least those that the
         // hits can't account for, at most all.
-        let (most, least) = match cached {
-            Some(cached) => (reads - cached.saturating_sub(hits).min(reads), reads - cached.min(reads)),
-            None => (reads, 0),
+        let (most, least) = match cached_bytes {
+            Some(cached) => (
+                read_bytes.min((read_bytes + hit_bytes).saturating_sub(cached)),
+                read_bytes.saturating_sub(cached),
+            ),
+            None => (read_bytes, 0),
         };
-        let device = match fetched {
-            Some(fetched) if fetched < least - least / 20 => return None,
+        let device_bytes = match fetched_bytes {
+            Some(fetched) if are_too_few(fetched, least, read_bytes) => return None,
             Some(fetched) => fetched.min(most),
-            None if cached.is_some() => most,
+            None if cached_bytes.is_some() => most,
             None => return None,
         };
+        let device = device_bytes.div_ceil(block_size);
         Some(Self { shared: hits, os: reads - device, device })
     }
 
@@ -77,8 +91,16 @@ impl Tiers {
 mod tests {
     use super::*;
 
+    const PAGE: u64 = 4096;
+    const BLOCK: u64 = 2 * PAGE;
+
     fn device_of(hits: u64, reads: u64, cached: Option<u64>, fetched: Option<u64>) -> Option<u64> {
-        Tiers::of_buffered(Evidence { hits, reads, cached, fetched }).map(|t| {
+        of_bytes(hits, reads, cached.map(|blocks| blocks * BLOCK), fetched.map(|blocks| blocks * BLOCK))
+    }
+
+    fn of_bytes(hits: u64, reads: u64, cached_bytes: Option<u64>, fetched_bytes: Option<u64>) -> Option<u64> {
+        let evidence = Evidence { block_size: BLOCK, hits, reads, cached_bytes, fetched_bytes };
+        Tiers::of_buffered(evidence).map(|t| {
             assert_eq!(t.shared + t.os + t.device, hits + reads);
             t.device
         })
@@ -100,6 +122,14 @@ mod tests {
     fn a_contradiction_gives_no_tiers() {
         assert_eq!(device_of(0, 100, Some(0), Some(10)), None);
         assert_eq!(device_of(0, 100, Some(0), Some(96)), Some(96));
+    }
+
+    #[test]
+    fn half_of_a_block_may_be_cached() {
+        // Of nine of a hundred blocks one page of two is missing.
+        assert_eq!(of_bytes(0, 100, Some(100 * BLOCK - 9 * PAGE), Some(9 * PAGE)), Some(5));
+        assert_eq!(of_bytes(0, 100, Some(100 * BLOCK - 9 * PAGE), Some(8 * PAGE)), None);
+        assert_eq!(of_bytes(0, 100, Some(PAGE), None), Some(100));
     }
 
     #[test]

@@ -169,7 +169,7 @@ impl Request {
         let served_by = match pong.found {
             _ if void => None,
             Some(Found::Cached) if self.path == Path::Os => Some("os"),
-            Some(Found::Missing) => Some("device"),
+            Some(Found::Missing(_)) => Some("device"),
             _ => None,
         };
         Row {

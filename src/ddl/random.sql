@@ -93,7 +93,7 @@ COMMENT ON COLUMN io_probe_random_row.device_bytes IS 'Bytes fetched from storag
 COMMENT ON COLUMN io_probe_random_row.device_source IS 'Whose account device_bytes is: backend (this process alone) or io_workers (PostgreSQL 18: all that the I/O workers read, for other sessions too)';
 COMMENT ON COLUMN io_probe_random_row.device_ios IS 'Reads that the devices completed meanwhile, everyone''s';
 COMMENT ON COLUMN io_probe_random_row.ios_per_block IS 'device_ios per fetch that came from the device: over 1, requests are split; under 1, merged';
-COMMENT ON COLUMN io_probe_random_row.over_read IS 'device_bytes divided by the bytes of device_blks_read: over 1, the kernel read around the blocks that were asked for';
+COMMENT ON COLUMN io_probe_random_row.over_read IS 'device_bytes divided by the bytes of device_blks_read: over 1, the kernel read around the blocks that were asked for; under 1, it had parts of them';
 COMMENT ON COLUMN io_probe_random_row.rareq_kb IS 'Mean size in kB of the devices'' reads, as iostat names it';
 COMMENT ON COLUMN io_probe_random_row.aqu_sz IS 'Mean number of requests in flight, as iostat names it';
 COMMENT ON COLUMN io_probe_random_row.r_await_ms IS 'Mean time in ms of a device read, queueing included, as iostat names it';

@@ -27,8 +27,9 @@ pub(crate) struct BufferFetcher<'a> {
     /// Does the server read past the OS page cache?
     past_cache: bool,
     usage: Usage,
-    /// Of the blocks fetched at a depth over 1, how many were in the OS page cache; None if unknown.
-    cached: Option<u64>,
+    /// Bytes of the blocks fetched at a depth over 1 that the server had to fetch, if it had none of these blocks itself;
+    /// None if unknown.
+    missing_bytes: Option<u64>,
 }
 
 impl<'a> BufferFetcher<'a> {
@@ -43,7 +44,7 @@ impl<'a> BufferFetcher<'a> {
             skip,
             past_cache: server::reads_direct(),
             usage: Usage::default(),
-            cached: Some(0),
+            missing_bytes: Some(0),
         }
     }
 
@@ -52,9 +53,10 @@ impl<'a> BufferFetcher<'a> {
         self.usage
     }
 
-    /// Of the blocks fetched at a depth over 1, how many the OS page cache had right before; None if unknown.
-    pub(crate) fn cached(&self) -> Option<u64> {
-        self.cached
+    /// Of the blocks fetched at a depth over 1, how many bytes the OS page cache did not have right before, or was not asked
+    /// for; None if unknown.
+    pub(crate) fn missing_bytes(&self) -> Option<u64> {
+        self.missing_bytes
     }
 
     /// How to look into the page cache for fetches with so many reads ahead: the server starts anew with each batch, and
@@ -82,7 +84,10 @@ impl<'a> BufferFetcher<'a> {
 
     /// The next block that holds data and is not to be passed over.
     fn next(&self, plan: &mut Plan<'_>, recorder: &mut Recorder<'_>) -> CoreResult<Option<Fetch>> {
-        while let Some(fetch) = plan.hand_out()? {
+        while let Some(mut fetch) = plan.hand_out()? {
+            if self.past_cache && fetch.found == Found::Cached {
+                fetch.found = Found::Missing(pg_sys::BLCKSZ);
+            }
             if fetch.found == Found::Hole {
                 if recorder.hole().is_break() {
                     return Ok(None);
@@ -111,11 +116,7 @@ impl<'a> BufferFetcher<'a> {
             unsafe {
                 compat::read_block(self.relation.as_ptr(), Fork::MAIN.number(), number(fetch), self.ring)
             };
-            let served = match (Usage::hits_so_far() > hits, fetch.found) {
-                (true, _) => Served::Shared,
-                (false, Found::Cached) if self.past_cache => Served::Device,
-                (false, found) => found.into(),
-            };
+            let served = if Usage::hits_so_far() > hits { Served::Shared } else { fetch.found.into() };
             if recorder.done(request, served, true).is_break() {
                 return Ok(());
             }
@@ -187,12 +188,12 @@ impl Blocks for Arriving<'_, '_, '_> {
     fn arrived(&mut self, _buffer: pg_sys::Buffer) {
         let fetch = self.batch[self.arrived];
         self.arrived += 1;
-        let cached = match fetch.found {
-            Found::Cached => Some(u64::from(!self.fetcher.past_cache)),
-            Found::Missing | Found::Hole => Some(0),
+        let missing = match fetch.found {
+            Found::Cached | Found::Hole => Some(0),
+            Found::Missing(bytes) => Some(u64::from(bytes)),
             Found::Unknown => None,
         };
-        self.fetcher.cached = self.fetcher.cached.zip(cached).map(|(sum, one)| sum + one);
+        self.fetcher.missing_bytes = self.fetcher.missing_bytes.zip(missing).map(|(sum, one)| sum + one);
         let depth = self.fetcher.depth;
         let steady = self.arrived > depth && self.arrived + depth <= self.end;
         let request = self.recorder.issued_by_others(fetch);

@@ -58,6 +58,8 @@ pub struct Run {
     pub fetches: u64,
     /// Who served them, of those where it is known.
     pub tiers: Tiers,
+    /// Bytes of those that the device served which the page cache did not have, or was not asked for.
+    pub missing_bytes: u64,
     /// Blocks that were never written to their file.
     pub holes: u64,
     /// Blocks of which the kernel does not tell where they came from.
@@ -113,6 +115,7 @@ impl Run {
         self.tiers.absorb(&later.tiers);
         Run {
             fetches: self.fetches + later.fetches,
+            missing_bytes: self.missing_bytes + later.missing_bytes,
             holes: self.holes + later.holes,
             passed_over: self.passed_over + later.passed_over,
             unknown: self.unknown + later.unknown,

@@ -17,8 +17,8 @@ pub enum Found {
     Hole,
     /// All of it was in the page cache.
     Cached,
-    /// Some of it was not; or nobody looked, since it is fetched past the page cache.
-    Missing,
+    /// So many bytes of it were not; all of it where nobody looked, since it is fetched past the page cache.
+    Missing(u32),
     /// The kernel does not tell.
     Unknown,
 }
@@ -214,13 +214,16 @@ impl<'a> Plan<'a> {
     #[inline]
     fn take(&mut self, block: u64) -> Result<Fetch> {
         let hole = self.segments.is_hole(block);
+        let size = self.source.block_size();
         let found = match self.look {
             _ if hole => Found::Hole,
-            Look::Never => Found::Missing,
+            Look::Never => Found::Missing(size),
             Look::Each | Look::Batches(_) => match self.segments.cached_bytes(block)? {
                 None => Found::Unknown,
-                Some(bytes) if bytes >= u64::from(self.source.block_size()) => Found::Cached,
-                Some(_) => Found::Missing,
+                Some(bytes) => match u64::from(size).saturating_sub(bytes) {
+                    0 => Found::Cached,
+                    missing => Found::Missing(missing as u32),
+                },
             },
         };
         self.taken += 1;

@@ -28,7 +28,7 @@ impl From<Found> for Served {
         match found {
             Found::Cached => Served::Os,
             // What nobody wrote, the kernel makes up.
-            Found::Hole | Found::Missing => Served::Device,
+            Found::Hole | Found::Missing(_) => Served::Device,
             Found::Unknown => Served::Unknown,
         }
     }
@@ -71,6 +71,7 @@ pub struct Recorder<'a> {
     by_tier: [Moments; 3],
     fetches: u64,
     tiers: Tiers,
+    missing_bytes: u64,
     holes: u64,
     passed_over: u64,
     unknown: u64,
@@ -167,6 +168,7 @@ impl<'a> Recorder<'a> {
             by_tier: [Moments::default(); 3],
             fetches: 0,
             tiers: Tiers::default(),
+            missing_bytes: 0,
             holes: 0,
             passed_over: 0,
             unknown: 0,
@@ -317,7 +319,7 @@ impl<'a> Recorder<'a> {
                 self.stop = Some(Stop::Precise);
             }
         }
-        self.count(served);
+        self.count(request.fetch.found, served);
         if let Some(series) = &mut self.series {
             series.add(took, served);
         }
@@ -371,13 +373,16 @@ impl<'a> Recorder<'a> {
     }
 
     #[inline]
-    fn count(&mut self, served: Served) {
+    fn count(&mut self, found: Found, served: Served) {
         self.fetches += 1;
         match served {
             Served::Shared => self.tiers.shared += 1,
             Served::Os => self.tiers.os += 1,
             Served::Device => self.tiers.device += 1,
             Served::Unknown => self.unknown += 1,
+        }
+        if let (Served::Device, Found::Missing(bytes)) = (served, found) {
+            self.missing_bytes += u64::from(bytes);
         }
     }
 
@@ -424,6 +429,7 @@ impl<'a> Recorder<'a> {
         Run {
             fetches: self.fetches,
             tiers: self.tiers,
+            missing_bytes: self.missing_bytes,
             holes: self.holes,
             unknown: self.unknown,
             rated: self.slices.total(),
@@ -451,7 +457,7 @@ impl<'a> Recorder<'a> {
             let limits = Limits::none();
             let (mut ask, mut progress) = (|| None, |_| ());
             let mut recorder = Recorder::start(&limits, 8192, of, &mut ask, &mut progress, None);
-            let fetch = Fetch { block: 0, found: Found::Missing };
+            let fetch = Fetch { block: 0, found: Found::Missing(8192) };
             (0..BATCHES)
                 .map(|_| {
                     let start = clock.now();

@@ -203,7 +203,7 @@ fn what_was_disturbed_for_long_does_not_count() {
     let clock = Manual::default();
     let (mut ask, mut progress) = (|| None, |_| ());
     let mut recorder = Recorder::start(&limits(), BLOCK as u32, &clock, &mut ask, &mut progress, None);
-    let fetch = Fetch { block: 0, found: Found::Missing };
+    let fetch = Fetch { block: 0, found: Found::Missing(BLOCK as u32) };
     for disturbance in [0, 0, 4_000, 6_000, 0] {
         let request = recorder.issue_beside(fetch, true);
         recorder.disturb(|_| clock.advance(disturbance));

@@ -1,7 +1,7 @@
 //! The row of one path, and the sentences that go with it.
 
 use io_probe_core::stats::{Latencies, MIN_SLICES};
-use io_probe_core::tiers::{Evidence, Tiers};
+use io_probe_core::tiers::{self, Evidence, Tiers};
 use serde::Serialize;
 
 use super::{Measured, Target};
@@ -291,24 +291,17 @@ impl Measured {
     /// Who served the fetches; None when it is not known, or when what tells it contradicts itself.
     pub(super) fn tiers(&self, path: Path, block_size: u64) -> Option<Tiers> {
         let run = &self.run;
-        let fetched = self.cost.fetched_bytes.map(|bytes| bytes.div_ceil(block_size));
+        let (blocks, fetched_bytes) = (run.with_data(), self.cost.fetched_bytes);
         if path == Path::Direct {
-            return fetched.map(|fetched| Tiers::of_direct(run.with_data(), fetched));
+            return fetched_bytes.map(|bytes| Tiers::of_direct(blocks, bytes.div_ceil(block_size)));
         }
-        if self.cached.is_some() {
-            let hits = self.usage.hits().min(run.with_data());
-            return Tiers::of_buffered(Evidence {
-                hits,
-                reads: run.with_data() - hits,
-                cached: self.cached,
-                fetched,
-            });
+        if let Some(missing) = self.missing_bytes {
+            let hits = self.usage.hits().min(blocks);
+            let (reads, cached_bytes) = (blocks - hits, Some((blocks * block_size).saturating_sub(missing)));
+            return Tiers::of_buffered(Evidence { block_size, hits, reads, cached_bytes, fetched_bytes });
         }
-        let device = run.tiers.device;
-        // Fewer fetched than were missing: the file system keeps no account, or others brought them in, which a few
-        // times in a thousand says nothing.
-        let short = fetched.map_or(0, |fetched| device.saturating_sub(fetched));
-        let contradicted = short > device / 20 && short > run.with_data() / 1000;
+        let contradicted = fetched_bytes
+            .is_some_and(|fetched| tiers::are_too_few(fetched, run.missing_bytes, blocks * block_size));
         (run.unknown == 0 && !contradicted).then_some(run.tiers)
     }
 }

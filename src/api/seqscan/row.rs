@@ -122,15 +122,17 @@ impl Row {
     fn tell_tiers(&mut self, path: Path, run: &Run, block_size: u64) {
         self.device_bytes = run.cost.fetched_bytes;
         self.device_source = run.cost.fetched_bytes.map(|_| run.method.device_source);
-        let fetched = run.cost.fetched_bytes.map(|bytes| bytes.div_ceil(block_size));
         let hits = run.usage.hits();
         let reads = self.with_data(run).saturating_sub(hits);
         let tiers = match path {
-            Path::Direct => fetched.map(|fetched| Tiers::of_direct(reads, fetched)),
+            Path::Direct => {
+                run.cost.fetched_bytes.map(|bytes| Tiers::of_direct(reads, bytes.div_ceil(block_size)))
+            }
             Path::Os | Path::Server => {
                 let past_cache = path == Path::Server && server::reads_direct();
-                let cached = self.os_blks_cached.map(|cached| if past_cache { 0 } else { cached });
-                Tiers::of_buffered(Evidence { hits, reads, cached, fetched })
+                let cached_bytes = run.scan.cached_bytes.map(|cached| if past_cache { 0 } else { cached });
+                let fetched_bytes = run.cost.fetched_bytes;
+                Tiers::of_buffered(Evidence { block_size, hits, reads, cached_bytes, fetched_bytes })
             }
         };
         match tiers.and_then(|tiers| tiers.percent()) {
