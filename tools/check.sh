@@ -190,9 +190,10 @@ client() {
 }
 
 # Those that run on the oldest server and on 18. Those for servers in between, which differ in how they read, what their
-# catalogs hold, and how a run is stored. Those for 18 with another io_method, which decides how it reads; `sync` reads as 17
-# does, and io_uring as none. What the planner picks, and what that says of storage, is asked on one of the first two, by chance.
-# There, and with io_uring, which has reads in flight, processes die and relations are taken away.
+# catalogs hold, and how a run is stored: of the clients each on one of them, by chance. Those for 18 with another io_method,
+# which decides how it reads; `sync` reads as 17 does, and io_uring as none. There, which has reads in flight, processes die and
+# relations are taken away as on the first two. What the planner picks, and what that says of storage, is asked on one of these,
+# by chance.
 tests=$(sed -n 's/^REGRESS = //p' Makefile)
 few_tests=${tests/ recommend_costs/}
 reading_tests='extension device cache seqscan random depth ping page_cost recommend iostat bad_input settings explain cleanup'
@@ -201,9 +202,21 @@ truths=(tests/{iostat,random_truth,truth}.py)
 ends=(tests/{cancel,faults}.py)
 in_flight=(tests/{crashes,ddl}.py)
 between=("${truths[@]}" "${ends[@]}" tests/{dump,history}.py)
+# What hardly depends on the version, by whole files: on one of the servers that have all.
+alike=(tests/{encodings,limits,size}.py)
 # All are for many jobs, of about as many seconds each: the regression tests, each of these, and the others by fours.
 long=(tests/{costs,cron,growth,sync}.py)
-mapfile -t others < <(printf '%s\n' "${all[@]}" | grep -vxF "$(printf '%s\n' "${long[@]}")")
+mapfile -t others < <(printf '%s\n' "${all[@]}" | grep -vxF "$(printf '%s\n' "${long[@]}" "${alike[@]}")")
+
+# share PLACE COUNT FILE…: which of these the server at that place of so many tries: each file is for one, by chance; in the
+# long mode for all.
+share() {
+    local place=$1 count=$2 turn=$CHANCE file
+    shift 2
+    for file; do
+        [ -z "${PG_IO_PROBE_LONG:-}" ] && ((turn++ % count != place)) || echo "$file"
+    done
+}
 
 # A job is a server with some settings, and what is tested on it.
 names=() configs=() settings=() tests_of=() clients_of=()
@@ -215,20 +228,22 @@ add_job() {
     clients_of+=("$*")
 }
 
-# add_all NAME PG_CONFIG SETTING: jobs for all there is.
+# add_all PLACE NAME PG_CONFIG SETTING: jobs for all there is, but for the share of others.
 add_all() {
-    # As on_one_server(1).
-    if [ -n "${PG_IO_PROBE_LONG:-}" ] || (((${1%%.*} >= 18) == CHANCE % 2)); then
+    local count=${#full[@]} place=$1 clients file i
+    shift
+    mapfile -t clients < <(share "$place" "$count" "${alike[@]}")
+    clients=("${others[@]}" "${clients[@]}")
+    if [ -n "$(share "$place" "$count" recommend_costs)" ]; then
         add_job "$@" "$tests"
     else
         add_job "$@" "$few_tests"
     fi
-    local file i
     for file in "${long[@]}"; do
         add_job "$@" '' "$file"
     done
-    for ((i = 0; i < ${#others[@]}; i += 4)); do
-        add_job "$@" '' "${others[@]:i:4}"
+    for ((i = 0; i < ${#clients[@]}; i += 4)); do
+        add_job "$@" '' "${clients[@]:i:4}"
     done
 }
 
@@ -315,15 +330,27 @@ done
 set +m
 wait
 
+full=() partial=()
 for pg_config in "${servers[@]}"; do
-    version=$(version_of "$pg_config") major=${version%%.*}
+    version=$(version_of "$pg_config")
     [ -e "$state/$version" ] || continue
-    if is_between "$pg_config" "$major"; then
-        add_job "$version" "$pg_config" '' "$few_tests" "${between[@]}"
-    elif [ "$major" -lt 18 ]; then
-        add_all "$version" "$pg_config" ''
+    if is_between "$pg_config" "${version%%.*}"; then
+        partial+=("$pg_config")
     else
-        add_all "$version, worker" "$pg_config" 'io_method = worker'
+        full+=("$pg_config")
+    fi
+done
+for i in "${!partial[@]}"; do
+    mapfile -t clients < <(share "$i" "${#partial[@]}" "${between[@]}")
+    add_job "$(version_of "${partial[i]}")" "${partial[i]}" '' "$few_tests" "${clients[@]}"
+done
+for i in "${!full[@]}"; do
+    pg_config=${full[i]}
+    version=$(version_of "$pg_config") major=${version%%.*}
+    if [ "$major" -lt 18 ]; then
+        add_all "$i" "$version" "$pg_config" ''
+    else
+        add_all "$i" "$version, worker" "$pg_config" 'io_method = worker'
         for method in sync io_uring; do
             [ $method != io_uring ] || [[ $("$pg_config" --configure) = *liburing* ]] || continue
             clients=("${truths[@]}")
