@@ -145,11 +145,11 @@ SELECT path, depth, relname, limited FROM judged
                                                 OR response_avg_us >= lat_avg_us * 0.99)) IS NOT TRUE
      OR NOT limited AND num_nonnulls(response_avg_us, response_p99_us) > 0;
 SELECT count(*) > 0 AS limited, count(*) = count(*) FILTER (WHERE NOT complete) AS incomplete FROM judged WHERE limited;
--- past the page cache just the blocks are fetched, through it at least these
+-- past the page cache just the blocks are fetched, through it these or parts of them, or what lies around them, too
 SELECT path, depth, relname, over_read FROM judged
   WHERE (over_read IS NULL) <> (no_figures OR coalesce(device_blks_read, 0) = 0 OR device_bytes IS NULL)
      OR path = 'direct' AND (over_read < 1 OR over_read > 1.05 AND with_data > 100)
-     OR over_read < 0.9 AND device_blks_read > 100;
+     OR over_read < 0.45 AND device_blks_read > 100;
 SELECT path, depth, relname FROM judged WHERE (device_bytes IS NULL) <> (device_source IS NULL)
   OR device_source NOT IN ('backend', 'io_workers') OR device_source <> 'backend' AND NOT reads_ahead;
 -- a cold row found no buffer, and in the OS cache at most what readahead had brought in

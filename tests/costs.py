@@ -59,7 +59,7 @@ def probed_table(session, place="", rows=ROWS, name="probed"):
     session.run("CHECKPOINT")
 
 
-@on_one_server(0)
+@on_one_server
 class Storage(unittest.TestCase):
     """What the storage is like shows in the times and in the advice."""
 

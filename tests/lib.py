@@ -28,6 +28,8 @@ IS_ROOT = os.geteuid() == 0
 LONG = bool(os.environ.get("PG_IO_PROBE_LONG"))
 # Of 0 to 5, which of many cases are tried: the same each time within a check, so that what fails fails again at the second try.
 CHANCE = int(os.environ.get("CHANCE") or random.randrange(6))
+# The place of this server, of so many that have all tests.
+PLACE, SERVERS = int(os.environ.get("PLACE") or 0), int(os.environ.get("SERVERS") or 1)
 
 PATHS = ["direct", "server", "os"]
 SYNC_SECTIONS = ["one_write", "two_writes", "open_sync_size", "other_fd", "no_sync", "wal_segment"]
@@ -86,15 +88,14 @@ def by_chance(known, always=lambda one: False):
     """All in the long mode; else each third, but at least one, and on 18 another than on the oldest; and those that `always`
     names."""
     known = list(known)
-    step = min(3, len(known))
+    step = max(1, min(3, len(known)))
     chosen = (CHANCE + (VERSION >= 18)) % step
     return [one for place, one in enumerate(known) if LONG or place % step == chosen or always(one)]
 
 
-def on_one_server(whether):
-    """For what hardly depends on the server's version: on 18 or on those before it, by chance. Two with different arguments
-    aren't both on the same one."""
-    return unittest.skipUnless(LONG or (CHANCE % 2 == whether) == (VERSION >= 18), f"not with CHANCE={CHANCE}")
+def on_one_server(tests):
+    """For what hardly depends on the server's version: on one of those that have all tests, by chance."""
+    return unittest.skipUnless(LONG or (CHANCE + 1) % SERVERS == PLACE, f"not with CHANCE={CHANCE}")(tests)
 
 
 def say(text):
@@ -297,7 +298,7 @@ def wait_for(condition, what, timeout=10):
     while not (answer := condition()):
         waited = time.monotonic() - started
         assert waited < timeout, f"still not after {timeout} s: {what}"
-        time.sleep(min(max(waited / 50, 0.005), 0.2))
+        time.sleep(min(max(waited / 50, 0.005), 0.05))
     return answer
 
 

@@ -561,7 +561,7 @@ class SystemCalls(Sync):
         """It goes through the file, and on from its start."""
         self.session.run("SET pg_io_probe.scratch_limit = '1MB'")
         with Trace(self.session.pid) as trace:
-            rows = self.session.rows(sync("wal_segment"))
+            rows = self.session.rows(sync("wal_segment", duration="200 ms"))
         self.assertEqual({row["status"] for row in rows}, {"ok"})
         turns = turns_of(trace.calls, 1)
         places = {place for turn in turns if turn.kind()[1] == (256 * KIB,) for place in turn.places()}
@@ -651,7 +651,7 @@ def wait_for_turns(session, pid):
 
 
 @needs_strace
-@on_one_server(0)
+@on_one_server
 class Injected(Sync):
     """Calls that fail because strace says so."""
 
@@ -822,7 +822,7 @@ def after(calls, call):
     return calls[[other is call for other in calls].index(True) + 1 :]
 
 
-@on_one_server(0)
+@on_one_server
 class OwnDevice(Sync):
     """A tablespace on a device of its own."""
 
@@ -971,7 +971,7 @@ class OwnDevice(Sync):
         self.assert_fails(sync("one_write", target="tablespace", spcname="nowhere"), "42704", "nowhere")
 
 
-@on_one_server(0)
+@on_one_server
 class Kills(unittest.TestCase):
     """Whatever happens, pg_wal has nothing but WAL in it."""
 

@@ -169,6 +169,11 @@ patience=600
 # client JOB NAME FILE: runs one of tests/ in a database and a folder of its own; exit status 77 says: can't run here.
 client() {
     local job=$1 name=$2 file=$3 start=$SECONDS status=0
+    local place
+    export PLACE=0 SERVERS=1
+    for place in "${!full[@]}"; do
+        [ "${full[place]}" != "${configs[job]}" ] || export PLACE=$place SERVERS=${#full[@]}
+    done
     export PGDATABASE=client_test
     {
         rm -rf "$TEST_TMP" && as_server mkdir "$TEST_TMP" &&
@@ -189,11 +194,10 @@ client() {
     fi
 }
 
-# Those that run on the oldest server and on 18. Those for servers in between, which differ in how they read, what their
-# catalogs hold, and how a run is stored: of the clients each on one of them, by chance. Those for 18 with another io_method,
-# which decides how it reads; `sync` reads as 17 does, and io_uring as none. There, which has reads in flight, processes die and
-# relations are taken away as on the first two. What the planner picks, and what that says of storage, is asked on one of these,
-# by chance.
+# The oldest server and 18 have all tests; but what the planner picks, and what that says of storage, is asked on one of the two,
+# by chance. Servers in between have those for how they read, what their catalogs hold, and how a run is stored: of the clients each
+# runs on one of them, by chance. 18 with another io_method, which decides how it reads, has the tests that read: `sync` reads as 17
+# does, and io_uring as none. With io_uring, which has reads in flight, processes die and relations are taken away, too.
 tests=$(sed -n 's/^REGRESS = //p' Makefile)
 few_tests=${tests/ recommend_costs/}
 reading_tests='extension device cache seqscan random depth ping page_cost recommend iostat bad_input settings explain cleanup'
@@ -202,7 +206,7 @@ truths=(tests/{iostat,random_truth,truth}.py)
 ends=(tests/{cancel,faults}.py)
 in_flight=(tests/{crashes,ddl}.py)
 between=("${truths[@]}" "${ends[@]}" tests/{dump,history}.py)
-# What hardly depends on the version, by whole files: on one of the servers that have all.
+# What hardly depends on the version, by whole files: on one of the servers that have all tests.
 alike=(tests/{encodings,limits,size}.py)
 # All are for many jobs, of about as many seconds each: the regression tests, each of these, and the others by fours.
 long=(tests/{costs,cron,growth,sync}.py)

@@ -34,7 +34,7 @@ impl Clock for Monotonic {
     }
 }
 
-/// A clock that moves only when told to, and for who sleeps, who does so in no time.
+/// A clock that moves only when told to, or when somebody sleeps, which takes no real time.
 #[derive(Debug, Default)]
 pub struct Manual {
     now: Cell<u64>,

@@ -35,10 +35,11 @@ pub struct Evidence {
     pub fetched_bytes: Option<u64>,
 }
 
-/// Do so many fetched bytes contradict that of the bytes read so many were missing? Others bring pages in meanwhile: a
-/// twentieth, or a few in a thousand of all, says nothing.
-pub fn are_too_few(fetched: u64, missing: u64, read: u64) -> bool {
-    missing.saturating_sub(fetched) > (missing / 20).max(read / 1000)
+/// Are so few bytes fetched that they contradict how many of those read were missing? Others bring pages in meanwhile: less than
+/// a block, a twentieth of what was missing, or a thousandth of all says nothing.
+pub fn are_too_few(fetched: u64, missing: u64, read: u64, block_size: u64) -> bool {
+    let short = missing.saturating_sub(fetched);
+    short >= block_size && short > (missing / 20).max(read / 1000)
 }
 
 impl Tiers {
@@ -57,7 +58,7 @@ impl Tiers {
             None => (read_bytes, 0),
         };
         let device_bytes = match fetched_bytes {
-            Some(fetched) if are_too_few(fetched, least, read_bytes) => return None,
+            Some(fetched) if are_too_few(fetched, least, read_bytes, block_size) => return None,
             Some(fetched) => fetched.min(most),
             None if cached_bytes.is_some() => most,
             None => return None,
@@ -122,13 +123,18 @@ mod tests {
     fn a_contradiction_gives_no_tiers() {
         assert_eq!(device_of(0, 100, Some(0), Some(10)), None);
         assert_eq!(device_of(0, 100, Some(0), Some(96)), Some(96));
+        assert_eq!(device_of(0, 100, Some(99), Some(0)), None);
+        // Of many a thousandth.
+        assert_eq!(device_of(0, 100_000, Some(99_900), Some(0)), Some(0));
+        assert_eq!(device_of(0, 100_000, Some(99_890), Some(0)), None);
     }
 
     #[test]
     fn half_of_a_block_may_be_cached() {
         // Of nine of a hundred blocks one page of two is missing.
         assert_eq!(of_bytes(0, 100, Some(100 * BLOCK - 9 * PAGE), Some(9 * PAGE)), Some(5));
-        assert_eq!(of_bytes(0, 100, Some(100 * BLOCK - 9 * PAGE), Some(8 * PAGE)), None);
+        assert_eq!(of_bytes(0, 100, Some(100 * BLOCK - 9 * PAGE), Some(8 * PAGE)), Some(4));
+        assert_eq!(of_bytes(0, 100, Some(100 * BLOCK - 9 * PAGE), Some(7 * PAGE)), None);
         assert_eq!(of_bytes(0, 100, Some(PAGE), None), Some(100));
     }
 

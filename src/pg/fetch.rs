@@ -17,6 +17,14 @@ use super::compat::{self, Ahead, Blocks};
 use super::relation::{Fork, Relation};
 use super::server;
 
+/// What the OS page cache did not have right before, or is read past.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Missing {
+    /// Blocks, some of them perhaps in part.
+    pub(crate) blocks: u64,
+    pub(crate) bytes: u64,
+}
+
 /// Fetches through the buffer manager.
 pub(crate) struct BufferFetcher<'a> {
     relation: &'a Relation,
@@ -27,9 +35,8 @@ pub(crate) struct BufferFetcher<'a> {
     /// Does the server read past the OS page cache?
     past_cache: bool,
     usage: Usage,
-    /// Bytes of the blocks fetched at a depth over 1 that the server had to fetch, if it had none of these blocks itself;
-    /// None if unknown.
-    missing_bytes: Option<u64>,
+    /// Of the blocks fetched at a depth over 1; None if unknown.
+    missing: Option<Missing>,
 }
 
 impl<'a> BufferFetcher<'a> {
@@ -44,7 +51,7 @@ impl<'a> BufferFetcher<'a> {
             skip,
             past_cache: server::reads_direct(),
             usage: Usage::default(),
-            missing_bytes: Some(0),
+            missing: Some(Missing::default()),
         }
     }
 
@@ -53,10 +60,10 @@ impl<'a> BufferFetcher<'a> {
         self.usage
     }
 
-    /// Of the blocks fetched at a depth over 1, how many bytes the OS page cache did not have right before, or was not asked
-    /// for; None if unknown.
-    pub(crate) fn missing_bytes(&self) -> Option<u64> {
-        self.missing_bytes
+    /// What had to come from the device of the blocks fetched at a depth over 1, if the server had none of them itself; None if
+    /// unknown.
+    pub(crate) fn missing(&self) -> Option<Missing> {
+        self.missing
     }
 
     /// How to look into the page cache for fetches with so many reads ahead: the server starts anew with each batch, and
@@ -85,7 +92,7 @@ impl<'a> BufferFetcher<'a> {
     /// The next block that holds data and is not to be passed over.
     fn next(&self, plan: &mut Plan<'_>, recorder: &mut Recorder<'_>) -> CoreResult<Option<Fetch>> {
         while let Some(mut fetch) = plan.hand_out()? {
-            if self.past_cache && fetch.found == Found::Cached {
+            if self.past_cache && matches!(fetch.found, Found::Cached | Found::Missing(_)) {
                 fetch.found = Found::Missing(pg_sys::BLCKSZ);
             }
             if fetch.found == Found::Hole {
@@ -188,12 +195,14 @@ impl Blocks for Arriving<'_, '_, '_> {
     fn arrived(&mut self, _buffer: pg_sys::Buffer) {
         let fetch = self.batch[self.arrived];
         self.arrived += 1;
-        let missing = match fetch.found {
-            Found::Cached | Found::Hole => Some(0),
-            Found::Missing(bytes) => Some(u64::from(bytes)),
-            Found::Unknown => None,
-        };
-        self.fetcher.missing_bytes = self.fetcher.missing_bytes.zip(missing).map(|(sum, one)| sum + one);
+        match (fetch.found, &mut self.fetcher.missing) {
+            (Found::Missing(bytes), Some(missing)) => {
+                missing.blocks += 1;
+                missing.bytes += u64::from(bytes);
+            }
+            (Found::Unknown, missing) => *missing = None,
+            _ => {}
+        }
         let depth = self.fetcher.depth;
         let steady = self.arrived > depth && self.arrived + depth <= self.end;
         let request = self.recorder.issued_by_others(fetch);

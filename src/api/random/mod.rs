@@ -24,7 +24,7 @@ use super::subject::{BACKEND, IO_WORKERS, Outcome, Subject, Verdict, WORKERS_CHA
 use crate::error::Result;
 use crate::pg::buffers::{Resident, Usage};
 use crate::pg::encoding::Text;
-use crate::pg::fetch::BufferFetcher;
+use crate::pg::fetch::{BufferFetcher, Missing};
 use crate::pg::json::JsonbText;
 use crate::pg::lock::ProbeLock;
 use crate::pg::progress::Progress;
@@ -195,8 +195,8 @@ struct Measured {
     /// Whose account the device bytes come from.
     device_source: &'static str,
     usage: Usage,
-    /// Of the blocks that others issued the reads for, how many bytes the OS cache did not have before; None if unknown.
-    missing_bytes: Option<u64>,
+    /// Of the blocks that others issued the reads for, what the OS cache did not have before; None if unknown.
+    missing: Option<Missing>,
     notes: Vec<String>,
 }
 
@@ -239,8 +239,8 @@ impl Target<'_> {
             let kb = plan.written_back() / 1024;
             notes.push(format!("{kb} kB were dirty in the OS cache and were written back first"));
         }
-        let (usage, missing_bytes, device_source) = (Usage::default(), None, BACKEND);
-        Ok(Measured { run, cost, place, engine, depth, device_source, usage, missing_bytes, notes })
+        let (usage, missing, device_source) = (Usage::default(), None, BACKEND);
+        Ok(Measured { run, cost, place, engine, depth, device_source, usage, missing, notes })
     }
 
     fn server(
@@ -285,7 +285,7 @@ impl Target<'_> {
             depth,
             device_source: if through_workers { IO_WORKERS } else { BACKEND },
             usage: fetcher.usage(),
-            missing_bytes: fetcher.missing_bytes().filter(|_| depth > 1),
+            missing: fetcher.missing().filter(|_| depth > 1),
             notes,
         })
     }

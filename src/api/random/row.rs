@@ -295,13 +295,24 @@ impl Measured {
         if path == Path::Direct {
             return fetched_bytes.map(|bytes| Tiers::of_direct(blocks, bytes.div_ceil(block_size)));
         }
-        if let Some(missing) = self.missing_bytes {
-            let hits = self.usage.hits().min(blocks);
-            let (reads, cached_bytes) = (blocks - hits, Some((blocks * block_size).saturating_sub(missing)));
-            return Tiers::of_buffered(Evidence { block_size, hits, reads, cached_bytes, fetched_bytes });
-        }
-        let contradicted = fetched_bytes
-            .is_some_and(|fetched| tiers::are_too_few(fetched, run.missing_bytes, blocks * block_size));
-        (run.unknown == 0 && !contradicted).then_some(run.tiers)
+        let (tiers, missing_bytes) = match self.missing {
+            None if run.unknown > 0 => return None,
+            None => (run.tiers, run.missing_bytes),
+            Some(missing) => {
+                let hits = self.usage.hits().min(blocks);
+                if hits > 0 {
+                    // Which blocks those were, nobody says.
+                    let cached_bytes = Some((blocks * block_size).saturating_sub(missing.bytes));
+                    let reads = blocks - hits;
+                    let evidence = Evidence { block_size, hits, reads, cached_bytes, fetched_bytes };
+                    return Tiers::of_buffered(evidence);
+                }
+                (Tiers { shared: 0, os: blocks - missing.blocks, device: missing.blocks }, missing.bytes)
+            }
+        };
+        let contradicted = fetched_bytes.is_some_and(|fetched| {
+            tiers::are_too_few(fetched, missing_bytes, blocks * block_size, block_size)
+        });
+        (!contradicted).then_some(tiers)
     }
 }
