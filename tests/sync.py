@@ -21,7 +21,7 @@ import zlib
 
 from ddl import Standby
 from lib import IS_ROOT, PGDATA, SYNC_SECTIONS, TEST_TMP, VERSION, Failure, Process, Session, as_server, connection
-from lib import dense_table, main, on_one_server, progress, read, repeated, restart_server, rows_of, say, server_with, wait_for
+from lib import dense_table, main, progress, read, repeated, restart_server, rows_of, say, server_with, wait_for
 from lib import wait_for_probe
 from probes import all_files, new_files
 from storage import LoopDevice, create_tablespace
@@ -651,7 +651,6 @@ def wait_for_turns(session, pid):
 
 
 @needs_strace
-@on_one_server
 class Injected(Sync):
     """Calls that fail because strace says so."""
 
@@ -822,7 +821,6 @@ def after(calls, call):
     return calls[[other is call for other in calls].index(True) + 1 :]
 
 
-@on_one_server
 class OwnDevice(Sync):
     """A tablespace on a device of its own."""
 
@@ -971,7 +969,6 @@ class OwnDevice(Sync):
         self.assert_fails(sync("one_write", target="tablespace", spcname="nowhere"), "42704", "nowhere")
 
 
-@on_one_server
 class Kills(unittest.TestCase):
     """Whatever happens, pg_wal has nothing but WAL in it."""
 

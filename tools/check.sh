@@ -195,9 +195,9 @@ client() {
 }
 
 # The oldest server and 18 have all tests; but what the planner picks, and what that says of storage, is asked on one of the two,
-# by chance. Servers in between have those for how they read, what their catalogs hold, and how a run is stored: of the clients each
-# runs on one of them, by chance. 18 with another io_method, which decides how it reads, has the tests that read: `sync` reads as 17
-# does, and io_uring as none. With io_uring, which has reads in flight, processes die and relations are taken away, too.
+# by chance. Servers in between have those for how they read, what their catalogs hold, and how a run is stored, and 18 with another
+# io_method, which decides how it reads, those that read. With `sync` it reads as 17 does: of the clients each runs on one of these,
+# by chance. With io_uring it reads as none, and has reads in flight: processes die and relations are taken away, too.
 tests=$(sed -n 's/^REGRESS = //p' Makefile)
 few_tests=${tests/ recommend_costs/}
 reading_tests='extension device cache seqscan random depth ping page_cost recommend iostat bad_input settings explain cleanup'
@@ -205,12 +205,11 @@ all=(tests/*.sh tests/*.py)
 truths=(tests/{iostat,random_truth,truth}.py)
 ends=(tests/{cancel,faults}.py)
 in_flight=(tests/{crashes,ddl}.py)
-between=("${truths[@]}" "${ends[@]}" tests/{dump,history}.py)
+stored=(tests/{dump,history}.py)
 # What hardly depends on the version, by whole files: on one of the servers that have all tests.
-alike=(tests/{encodings,limits,size}.py)
-# All are for many jobs, of about as many seconds each: the regression tests, each of these, and the others by fours.
+alike=(tests/{encodings,growth,hostile_storage,limits,size,sync}.py)
+# The regression tests are a job, each of these is one, and each four of the others: of about as many seconds.
 long=(tests/{costs,cron,growth,sync}.py)
-mapfile -t others < <(printf '%s\n' "${all[@]}" | grep -vxF "$(printf '%s\n' "${long[@]}" "${alike[@]}")")
 
 # share PLACE COUNT FILE…: which of these the server at that place of so many tries: each file is for one, by chance; in the
 # long mode for all.
@@ -234,20 +233,26 @@ add_job() {
 
 # add_all PLACE NAME PG_CONFIG SETTING: jobs for all there is, but for the share of others.
 add_all() {
-    local count=${#full[@]} place=$1 clients file i
+    local count=${#full[@]} place=$1 clients others=() file i
     shift
-    mapfile -t clients < <(share "$place" "$count" "${alike[@]}")
-    clients=("${others[@]}" "${clients[@]}")
+    mapfile -t clients < <(
+        printf '%s\n' "${all[@]}" | grep -vxF "$(printf '%s\n' "${alike[@]}")"
+        share "$place" "$count" "${alike[@]}"
+    )
     if [ -n "$(share "$place" "$count" recommend_costs)" ]; then
         add_job "$@" "$tests"
     else
         add_job "$@" "$few_tests"
     fi
-    for file in "${long[@]}"; do
-        add_job "$@" '' "$file"
+    for file in "${clients[@]}"; do
+        [ -x "$file" ] || continue
+        case " ${long[*]} " in
+            *" $file "*) add_job "$@" '' "$file" ;;
+            *) others+=("$file") ;;
+        esac
     done
-    for ((i = 0; i < ${#clients[@]}; i += 4)); do
-        add_job "$@" '' "${clients[@]:i:4}"
+    for ((i = 0; i < ${#others[@]}; i += 4)); do
+        add_job "$@" '' "${others[@]:i:4}"
     done
 }
 
@@ -271,7 +276,7 @@ test_server() {
     # shellcheck disable=SC2086
     [ -z "${tests_of[$1]}" ] || regress "$1" "${names[$1]}" "${configs[$1]}" ${tests_of[$1]}
     for file in ${clients_of[$1]}; do
-        [ ! -x "$file" ] || client "$1" "${names[$1]}" "$file"
+        client "$1" "${names[$1]}" "$file"
     done
 }
 
@@ -345,7 +350,10 @@ for pg_config in "${servers[@]}"; do
     fi
 done
 for i in "${!partial[@]}"; do
-    mapfile -t clients < <(share "$i" "${#partial[@]}" "${between[@]}")
+    mapfile -t clients < <(
+        share "$i" $((${#partial[@]} + 1)) "${truths[@]}"
+        share "$i" "${#partial[@]}" "${ends[@]}" "${stored[@]}"
+    )
     add_job "$(version_of "${partial[i]}")" "${partial[i]}" '' "$few_tests" "${clients[@]}"
 done
 for i in "${!full[@]}"; do
@@ -357,8 +365,10 @@ for i in "${!full[@]}"; do
         add_all "$i" "$version, worker" "$pg_config" 'io_method = worker'
         for method in sync io_uring; do
             [ $method != io_uring ] || [[ $("$pg_config" --configure) = *liburing* ]] || continue
-            clients=("${truths[@]}")
-            [ $method = sync ] || clients+=("${ends[@]}" "${in_flight[@]}")
+            clients=("${truths[@]}" "${ends[@]}" "${in_flight[@]}")
+            [ $method != sync ] || mapfile -t clients < <(
+                share "${#partial[@]}" $((${#partial[@]} + 1)) "${truths[@]}"
+            )
             add_job "$version, $method" "$pg_config" "io_method = $method" "$reading_tests" "${clients[@]}"
         done
     fi
