@@ -9,6 +9,8 @@
 //! the range, so whole files are evicted, never single blocks; and pages that someone maps or
 //! locks stay. Only a count afterwards says what happened, and it is part of the result.
 
+mod opened;
+
 use std::fs::File;
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -21,6 +23,7 @@ use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 use nix::sys::statfs::{FsType, OVERLAYFS_SUPER_MAGIC, fstatfs};
 use nix::unistd::{SysconfVar, sysconf};
 
+pub(crate) use self::opened::{MOST_OPEN, Open, Opened};
 use crate::pace::{Ask, Stop};
 use crate::source::Source;
 use crate::{Error, Result, writeback};
@@ -189,24 +192,18 @@ pub fn evict_blocks(
 
 /// Bytes of these blocks in the page cache.
 pub fn cached_bytes(source: &Source, blocks: Range<u64>) -> Result<u64> {
-    let mut sum = 0;
-    for part in source.parts(blocks) {
-        let file = source.open(part.segment, false)?;
-        sum += residency(&file, &source.path(part.segment), source.byte_range(&part))?.cached_bytes;
-    }
-    Ok(sum)
+    Opened::new(source, false).cached_bytes(blocks)
 }
 
 /// Drops the clean pages of these blocks, but for large folios that reach beyond them.
 pub fn drop_blocks(source: &Source, blocks: Range<u64>) -> Result<()> {
-    for part in source.parts(blocks) {
-        let file = source.open(part.segment, false)?;
-        let bytes = source.byte_range(&part);
-        let (offset, length) = (bytes.start as i64, (bytes.end - bytes.start) as i64);
-        posix_fadvise(&file, offset, length, PosixFadviseAdvice::POSIX_FADV_DONTNEED)
-            .map_err(|e| Error::io_at("drop cached pages of", &source.path(part.segment), bytes.start, e))?;
-    }
-    Ok(())
+    Opened::new(source, false).drop_blocks(blocks)
+}
+
+fn drop_range(file: &File, path: &Path, bytes: Range<u64>) -> Result<()> {
+    let (offset, length) = (bytes.start as i64, (bytes.end - bytes.start) as i64);
+    posix_fadvise(file, offset, length, PosixFadviseAdvice::POSIX_FADV_DONTNEED)
+        .map_err(|e| Error::io_at("drop cached pages of", path, bytes.start, e))
 }
 
 /// Writes back what is dirty of these blocks, or may be; returns how many bytes that were, as far as the kernel tells.

@@ -4,8 +4,9 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::sync::Arc;
 
-use super::segments::{MOST_OPEN, Segments, WithoutData};
+use super::segments::{Segments, WithoutData};
 use crate::Result;
+use crate::cache::MOST_OPEN;
 use crate::order::Permutation;
 use crate::pace::{Ask, Pace, Stop};
 use crate::source::Source;

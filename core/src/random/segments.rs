@@ -3,91 +3,42 @@
 use std::fs::File;
 use std::sync::Arc;
 
-use crate::cache::{self, Method};
+use crate::cache::{self, Open, Opened};
 use crate::extents::Holes;
 use crate::pace::{Ask, Stop};
 use crate::source::{Part, Source};
 use crate::{Result, writeback};
 
-/// Files that are kept open. A relation of 1 TB has 1,024, and a server process may have no more
-/// descriptors than that in all.
-pub(super) const MOST_OPEN: usize = 48;
-
 /// Tells which holes of a part of the relation have no data for its reader either.
 pub type WithoutData<'a> = dyn Fn(&Part, Holes) -> Holes + 'a;
 
-/// Segment files, opened when they are wanted; of too many, the one that was unused the longest is closed.
+/// The segments of a run.
 pub(super) struct Segments<'a> {
     source: &'a Source,
     direct: bool,
     without_data: Option<&'a WithoutData<'a>>,
-    open: Vec<Open>,
-    /// Counts the uses of all.
-    uses: u64,
+    opened: Opened<'a>,
     /// By segment; None for what was not seen yet.
     holes: Vec<Option<Holes>>,
     written_back: u64,
 }
 
-struct Open {
-    segment: u32,
-    last_use: u64,
-    file: Arc<File>,
-    /// How one looks for it in the page cache.
-    method: Method,
-}
-
 impl<'a> Segments<'a> {
     pub(super) fn new(source: &'a Source, direct: bool, without_data: Option<&'a WithoutData<'a>>) -> Self {
-        let open = Vec::with_capacity(MOST_OPEN);
-        Self { source, direct, without_data, open, uses: 0, holes: Vec::new(), written_back: 0 }
+        let opened = Opened::new(source, direct);
+        Self { source, direct, without_data, opened, holes: Vec::new(), written_back: 0 }
     }
 
     /// Is the file open?
     #[inline]
     pub(super) fn is_open(&self, segment: u32) -> bool {
-        self.open.iter().any(|open| open.segment == segment)
+        self.opened.is_open(segment)
     }
 
     /// The file of a segment.
     #[inline]
     pub(super) fn file(&mut self, segment: u32) -> Result<&Arc<File>> {
-        Ok(&self.open(segment)?.file)
-    }
-
-    #[inline]
-    fn open(&mut self, segment: u32) -> Result<&Open> {
-        self.uses += 1;
-        let index = match self.open.iter().position(|open| open.segment == segment) {
-            Some(index) => index,
-            None => self.add(segment)?,
-        };
-        self.open[index].last_use = self.uses;
-        Ok(&self.open[index])
-    }
-
-    #[cold]
-    fn add(&mut self, segment: u32) -> Result<usize> {
-        if self.open.len() == MOST_OPEN {
-            self.close_oldest();
-        }
-        let file = loop {
-            match self.source.open(segment, self.direct) {
-                // The server keeps as many files open as it may; it closes some of its own when it lacks one.
-                Err(e) if e.errno() == Some(libc::EMFILE) && !self.open.is_empty() => self.close_oldest(),
-                opened => break Arc::new(opened?),
-            }
-        };
-        let method = Method::of(&file);
-        self.open.push(Open { segment, last_use: self.uses, file, method });
-        Ok(self.open.len() - 1)
-    }
-
-    fn close_oldest(&mut self) {
-        let oldest = (0..self.open.len()).min_by_key(|&index| self.open[index].last_use);
-        if let Some(oldest) = oldest {
-            self.open.swap_remove(oldest);
-        }
+        Ok(&self.opened.segment(segment)?.file)
     }
 
     /// Is the block in a hole of its file, as far as that has been seen?
@@ -123,8 +74,7 @@ impl<'a> Segments<'a> {
         let blocks = self.source.blocks_of(segment);
         let bytes = 0..(blocks.end - blocks.start) * u64::from(self.source.block_size());
         let direct = self.direct;
-        let open = self.open(segment)?;
-        let (file, method) = (Arc::clone(&open.file), open.method);
+        let Open { file, method, .. } = self.opened.segment(segment)?.clone();
         // Whoever may not wait has one to stop at once.
         let mut ask = || if may_wait { ask() } else { Some(Stop::Duration) };
         if direct {
@@ -156,7 +106,7 @@ impl<'a> Segments<'a> {
     pub(super) fn cached_bytes(&mut self, block: u64) -> Result<Option<u64>> {
         let source = self.source;
         let start = source.offset(block);
-        let open = self.open(source.segment(block))?;
+        let open = self.opened.segment(source.segment(block))?;
         // The path is only for the message, which nobody sees.
         let found = open.method.residency(
             &open.file,

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use super::Run;
 use crate::Result;
-use crate::cache::{self, Method};
+use crate::cache::{self, Open, Opened};
 use crate::extents::Holes;
 use crate::order::Permutation;
 use crate::pace::{Ask, Stop};
@@ -73,6 +73,7 @@ struct PassedOver {
 /// The stretches of a relation.
 pub(super) struct Spans<'a> {
     source: &'a Source,
+    opened: Opened<'a>,
     /// Blocks in shared buffers, ascending.
     buffered: &'a [u64],
     evicts: bool,
@@ -104,6 +105,7 @@ impl<'a> Spans<'a> {
         let length = length.clamp(1, blocks.max(1));
         Self {
             source: run.source,
+            opened: Opened::new(run.source, false),
             buffered: run.buffered,
             evicts: run.evicts,
             length,
@@ -255,10 +257,10 @@ impl<'a> Spans<'a> {
     }
 
     /// Are these blocks, which ascend, in the cache? What lies between them, because it is in shared buffers, need not be.
-    pub(super) fn is_cached(&self, blocks: &[u64]) -> Result<bool> {
+    pub(super) fn is_cached(&mut self, blocks: &[u64]) -> Result<bool> {
         let mut bytes = 0;
         for run in blocks.chunk_by(|a, b| a + 1 == *b) {
-            bytes += cache::cached_bytes(self.source, run[0]..run[0] + run.len() as u64)?;
+            bytes += self.opened.cached_bytes(run[0]..run[0] + run.len() as u64)?;
         }
         let all = blocks.len() as u64 * u64::from(self.source.block_size());
         Ok(all > 0 && bytes as f64 >= NEARLY_CACHED * all as f64)
@@ -268,15 +270,15 @@ impl<'a> Spans<'a> {
     pub(super) fn release(&mut self) -> Result<u64> {
         let mut bytes = 0;
         for range in self.taken.drain(..) {
-            bytes += cache::cached_bytes(self.source, range.clone())?;
-            cache::drop_blocks(self.source, range)?;
+            bytes += self.opened.cached_bytes(range.clone())?;
+            self.opened.drop_blocks(range)?;
         }
         Ok(bytes)
     }
 
     /// How many of its blocks are cached, if it is cold or can be made so.
     fn make_cold(
-        &self,
+        &mut self,
         range: &Range<u64>,
         is_ours: bool,
         ask: &mut Ask<'_>,
@@ -287,7 +289,7 @@ impl<'a> Spans<'a> {
             if let (_, Some(stop)) = cache::write_back_blocks(self.source, range.clone(), ask)? {
                 return Ok(Err(stop));
             }
-            cache::drop_blocks(self.source, range.clone())?;
+            self.opened.drop_blocks(range.clone())?;
             share = self.share(range)?;
         }
         if share > NEARLY_COLD && self.evicts {
@@ -303,17 +305,21 @@ impl<'a> Spans<'a> {
     }
 
     /// The share of a range that is cached.
-    fn share(&self, range: &Range<u64>) -> Result<f64> {
+    fn share(&mut self, range: &Range<u64>) -> Result<f64> {
         let bytes = (range.end - range.start) * u64::from(self.source.block_size());
-        Ok(cache::cached_bytes(self.source, range.clone())? as f64 / bytes.max(1) as f64)
+        Ok(self.opened.cached_bytes(range.clone())? as f64 / bytes.max(1) as f64)
     }
 
     /// Err holds a reason to stop.
-    fn has_holes(&self, range: &Range<u64>, ask: &mut Ask<'_>) -> Result<std::result::Result<bool, Stop>> {
+    fn has_holes(
+        &mut self,
+        range: &Range<u64>,
+        ask: &mut Ask<'_>,
+    ) -> Result<std::result::Result<bool, Stop>> {
         for part in self.source.parts(range.clone()) {
-            let file = self.source.open(part.segment, false)?;
+            let Open { file, method, .. } = self.opened.segment(part.segment)?;
             let (path, bytes) = (self.source.path(part.segment), self.source.byte_range(&part));
-            match Holes::find(&file, Method::of(&file), &path, bytes, ask)? {
+            match Holes::find(file, *method, &path, bytes, ask)? {
                 Ok(holes) if holes.is_empty() => {}
                 Ok(_) => return Ok(Ok(true)),
                 Err(stop) => return Ok(Err(stop)),
