@@ -53,8 +53,8 @@ SELECT depth, array_agg(density ORDER BY ordinality) FROM result
   GROUP BY depth ORDER BY depth;
 SELECT count(*) AS in_force FROM result WHERE run = 'default' AND pattern = 'sparse' AND depth::text = :'in_force';
 INSERT INTO result SELECT 'brief', * FROM io_probe_page_cost('priced', '1 ms', true, '{0.5}', '{1}') WITH ORDINALITY;
-INSERT INTO result SELECT 'slow', * FROM io_probe_page_cost('priced', '1 s', true, '{1}', '{1}',
-  options => '{"max_mib_per_s": 3, "precision": 0.9, "max_iops": null, "wait": true}') WITH ORDINALITY;
+INSERT INTO result SELECT 'slow', * FROM io_probe_page_cost('priced', '2 s', true, '{1}', '{1}',
+  options => '{"max_mib_per_s": 6, "precision": 0.9, "max_iops": null, "wait": true}') WITH ORDINALITY;
 INSERT INTO result SELECT 'bytes', * FROM io_probe_page_cost('priced', '5 s', true, '{1}', '{1}',
   options => '{"max_bytes": 100000}') WITH ORDINALITY;
 INSERT INTO result SELECT 'index', * FROM io_probe_page_cost('priced_id', '300 ms', true, '{1}', '{1}') WITH ORDINALITY;

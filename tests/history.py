@@ -22,6 +22,7 @@ BLOCKS = 1024
 MIB = 1 << 20
 KILLS = 4
 FAILURES = 200
+# Half a minute on the table of those whose probes are to last.
 LASTING = {"paths": ["direct"], "duration": "60 s", "options": {"max_mib_per_s": 1}}
 BRIEF = {"paths": ["direct"], "duration": "100 ms"}
 
@@ -54,7 +55,7 @@ class Keeping(unittest.TestCase):
     def setUpClass(cls):
         cls.control = Session()
         cls.addClassCleanup(cls.control.close)
-        dense_table(cls.control, "probed", BLOCKS)
+        dense_table(cls.control, "probed", 4 * BLOCKS)
 
     def setUp(self):
         self.first, self.second = Session(), Session()

@@ -15,6 +15,8 @@ LANES=${LANES:-8}
 # What continuous integration compiles stays in the cache, where its checkout may not.
 [ -z "${CI:-}" ] || export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$cache/target}"
 target=${CARGO_TARGET_DIR:-target}
+# What is linked hangs on the sources alone, not on what was compiled before.
+export CARGO_INCREMENTAL=0
 
 # results has a line "PASSED FAILED" for each thing that was checked, again one "JOB NAME" for each that needs a second try.
 state=$(mktemp -d)

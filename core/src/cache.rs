@@ -9,7 +9,7 @@
 //! the range, so whole files are evicted, never single blocks; and pages that someone maps or
 //! locks stay. Only a count afterwards says what happened, and it is part of the result.
 
-mod opened;
+mod open_files;
 
 use std::fs::File;
 use std::num::NonZeroUsize;
@@ -23,7 +23,8 @@ use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 use nix::sys::statfs::{FsType, OVERLAYFS_SUPER_MAGIC, fstatfs};
 use nix::unistd::{SysconfVar, sysconf};
 
-pub(crate) use self::opened::{MOST_OPEN, Open, Opened};
+pub use self::open_files::most_open;
+pub(crate) use self::open_files::{MOST_OPEN, OpenFile, OpenFiles};
 use crate::pace::{Ask, Stop};
 use crate::source::Source;
 use crate::{Error, Result, writeback};
@@ -175,35 +176,17 @@ pub fn evict_blocks(
     ask: &mut Ask<'_>,
     report: &mut dyn FnMut(u64),
 ) -> Result<Option<Stop>> {
-    let start = blocks.start;
-    for part in source.parts(blocks) {
-        report(part.blocks.start - start);
-        // Letting go of a clean segment takes a tenth of a second.
-        if let Some(stop) = ask() {
-            return Ok(Some(stop));
-        }
-        let file = source.open(part.segment, false)?;
-        if let (_, Some(stop)) = evict(&file, &source.path(part.segment), ask)? {
-            return Ok(Some(stop));
-        }
-    }
-    Ok(None)
+    OpenFiles::one_by_one(source).evict(blocks, ask, report)
 }
 
 /// Bytes of these blocks in the page cache.
 pub fn cached_bytes(source: &Source, blocks: Range<u64>) -> Result<u64> {
-    Opened::new(source, false).cached_bytes(blocks)
+    OpenFiles::one_by_one(source).cached_bytes(blocks)
 }
 
 /// Drops the clean pages of these blocks, but for large folios that reach beyond them.
 pub fn drop_blocks(source: &Source, blocks: Range<u64>) -> Result<()> {
-    Opened::new(source, false).drop_blocks(blocks)
-}
-
-fn drop_range(file: &File, path: &Path, bytes: Range<u64>) -> Result<()> {
-    let (offset, length) = (bytes.start as i64, (bytes.end - bytes.start) as i64);
-    posix_fadvise(file, offset, length, PosixFadviseAdvice::POSIX_FADV_DONTNEED)
-        .map_err(|e| Error::io_at("drop cached pages of", path, bytes.start, e))
+    OpenFiles::one_by_one(source).drop_blocks(blocks)
 }
 
 /// Writes back what is dirty of these blocks, or may be; returns how many bytes that were, as far as the kernel tells.
@@ -212,19 +195,7 @@ pub fn write_back_blocks(
     blocks: Range<u64>,
     ask: &mut Ask<'_>,
 ) -> Result<(u64, Option<Stop>)> {
-    let mut written = 0;
-    for part in source.parts(blocks) {
-        let file = source.open(part.segment, false)?;
-        let (path, bytes) = (source.path(part.segment), source.byte_range(&part));
-        let dirty = residency(&file, &path, bytes.clone())?.dirty_bytes;
-        if dirty != Some(0) {
-            written += dirty.unwrap_or(0);
-            if let Some(stop) = writeback::of_relation(&file, &path, bytes, ask)? {
-                return Ok((written, Some(stop)));
-            }
-        }
-    }
-    Ok((written, None))
+    OpenFiles::one_by_one(source).write_back(blocks, ask)
 }
 
 /// `struct cachestat_range` of linux/mman.h.

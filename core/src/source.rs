@@ -54,6 +54,11 @@ impl Source {
         (block / u64::from(self.segment_blocks)) as u32
     }
 
+    /// How many there are.
+    pub fn segments(&self) -> u32 {
+        self.blocks.div_ceil(u64::from(self.segment_blocks)) as u32
+    }
+
     /// The blocks of a segment.
     pub fn blocks_of(&self, segment: u32) -> Range<u64> {
         let per_segment = u64::from(self.segment_blocks);

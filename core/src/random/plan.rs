@@ -157,8 +157,7 @@ impl<'a> Plan<'a> {
         if self.seen_all {
             return Ok(None);
         }
-        let blocks = self.source.blocks();
-        let segments = if blocks == 0 { 0 } else { self.source.segment(blocks - 1) + 1 };
+        let segments = self.source.segments();
         if segments as usize > MOST_OPEN {
             if let Some(stop) = self.segments.write_back(ask)? {
                 return Ok(Some(stop));

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::sync::Arc;
 
-use crate::cache::{self, Open, Opened};
+use crate::cache::{self, OpenFile, OpenFiles};
 use crate::extents::Holes;
 use crate::pace::{Ask, Stop};
 use crate::source::{Part, Source};
@@ -17,7 +17,7 @@ pub(super) struct Segments<'a> {
     source: &'a Source,
     direct: bool,
     without_data: Option<&'a WithoutData<'a>>,
-    opened: Opened<'a>,
+    files: OpenFiles<'a>,
     /// By segment; None for what was not seen yet.
     holes: Vec<Option<Holes>>,
     written_back: u64,
@@ -25,20 +25,20 @@ pub(super) struct Segments<'a> {
 
 impl<'a> Segments<'a> {
     pub(super) fn new(source: &'a Source, direct: bool, without_data: Option<&'a WithoutData<'a>>) -> Self {
-        let opened = Opened::new(source, direct);
-        Self { source, direct, without_data, opened, holes: Vec::new(), written_back: 0 }
+        let files = OpenFiles::new(source, direct);
+        Self { source, direct, without_data, files, holes: Vec::new(), written_back: 0 }
     }
 
     /// Is the file open?
     #[inline]
     pub(super) fn is_open(&self, segment: u32) -> bool {
-        self.opened.is_open(segment)
+        self.files.is_open(segment)
     }
 
     /// The file of a segment.
     #[inline]
     pub(super) fn file(&mut self, segment: u32) -> Result<&Arc<File>> {
-        Ok(&self.opened.segment(segment)?.file)
+        Ok(&self.files.segment(segment)?.file)
     }
 
     /// Is the block in a hole of its file, as far as that has been seen?
@@ -70,11 +70,10 @@ impl<'a> Segments<'a> {
     /// caller `may_wait`; else the segment stays unseen, as it does when there is a reason to stop, which is returned.
     #[cold]
     pub(super) fn see(&mut self, segment: u32, may_wait: bool, ask: &mut Ask<'_>) -> Result<Option<Stop>> {
-        let path = self.source.path(segment);
         let blocks = self.source.blocks_of(segment);
         let bytes = 0..(blocks.end - blocks.start) * u64::from(self.source.block_size());
         let direct = self.direct;
-        let Open { file, method, .. } = self.opened.segment(segment)?.clone();
+        let OpenFile { file, path, method, .. } = self.files.segment(segment)?.clone();
         // Whoever may not wait has one to stop at once.
         let mut ask = || if may_wait { ask() } else { Some(Stop::Duration) };
         if direct {
@@ -106,13 +105,9 @@ impl<'a> Segments<'a> {
     pub(super) fn cached_bytes(&mut self, block: u64) -> Result<Option<u64>> {
         let source = self.source;
         let start = source.offset(block);
-        let open = self.opened.segment(source.segment(block))?;
-        // The path is only for the message, which nobody sees.
-        let found = open.method.residency(
-            &open.file,
-            std::path::Path::new(""),
-            start..start + u64::from(source.block_size()),
-        );
+        let open = self.files.segment(source.segment(block))?;
+        let bytes = start..start + u64::from(source.block_size());
+        let found = open.method.residency(&open.file, &open.path, bytes);
         Ok(found.ok().map(|found| found.cached_bytes))
     }
 

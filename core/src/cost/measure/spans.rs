@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use super::Run;
 use crate::Result;
-use crate::cache::{self, Open, Opened};
+use crate::cache::{OpenFile, OpenFiles};
 use crate::extents::Holes;
 use crate::order::Permutation;
 use crate::pace::{Ask, Stop};
@@ -58,7 +58,7 @@ pub enum NotCold {
     Buffered,
     /// Each has blocks that were never written to the file.
     Holes,
-    /// Nobody can tell, see [`cache::OWN_CACHE`].
+    /// Nobody can tell, see [`crate::cache::OWN_CACHE`].
     Unknown,
 }
 
@@ -73,7 +73,7 @@ struct PassedOver {
 /// The stretches of a relation.
 pub(super) struct Spans<'a> {
     source: &'a Source,
-    opened: Opened<'a>,
+    files: OpenFiles<'a>,
     /// Blocks in shared buffers, ascending.
     buffered: &'a [u64],
     evicts: bool,
@@ -105,7 +105,7 @@ impl<'a> Spans<'a> {
         let length = length.clamp(1, blocks.max(1));
         Self {
             source: run.source,
-            opened: Opened::new(run.source, false),
+            files: OpenFiles::new(run.source, false),
             buffered: run.buffered,
             evicts: run.evicts,
             length,
@@ -260,7 +260,7 @@ impl<'a> Spans<'a> {
     pub(super) fn is_cached(&mut self, blocks: &[u64]) -> Result<bool> {
         let mut bytes = 0;
         for run in blocks.chunk_by(|a, b| a + 1 == *b) {
-            bytes += self.opened.cached_bytes(run[0]..run[0] + run.len() as u64)?;
+            bytes += self.files.cached_bytes(run[0]..run[0] + run.len() as u64)?;
         }
         let all = blocks.len() as u64 * u64::from(self.source.block_size());
         Ok(all > 0 && bytes as f64 >= NEARLY_CACHED * all as f64)
@@ -269,9 +269,10 @@ impl<'a> Spans<'a> {
     /// Drops what was read from stretches that were cold. Returns how many bytes that were, about.
     pub(super) fn release(&mut self) -> Result<u64> {
         let mut bytes = 0;
-        for range in self.taken.drain(..) {
-            bytes += self.opened.cached_bytes(range.clone())?;
-            self.opened.drop_blocks(range)?;
+        // Of many files those of the last are open.
+        for range in self.taken.drain(..).rev() {
+            bytes += self.files.cached_bytes(range.clone())?;
+            self.files.drop_blocks(range)?;
         }
         Ok(bytes)
     }
@@ -286,15 +287,15 @@ impl<'a> Spans<'a> {
         let blocks = |share: f64| (share * (range.end - range.start) as f64).round() as u64;
         let mut share = self.share(range)?;
         if share > NEARLY_COLD && self.evicts {
-            if let (_, Some(stop)) = cache::write_back_blocks(self.source, range.clone(), ask)? {
+            if let (_, Some(stop)) = self.files.write_back(range.clone(), ask)? {
                 return Ok(Err(stop));
             }
-            self.opened.drop_blocks(range.clone())?;
+            self.files.drop_blocks(range.clone())?;
             share = self.share(range)?;
         }
         if share > NEARLY_COLD && self.evicts {
             // Large folios go only as a whole.
-            if let Some(stop) = cache::evict_blocks(self.source, range.clone(), ask, &mut |_| ())? {
+            if let Some(stop) = self.files.evict(range.clone(), ask, &mut |_| ())? {
                 return Ok(Err(stop));
             }
             share = self.share(range)?;
@@ -307,7 +308,7 @@ impl<'a> Spans<'a> {
     /// The share of a range that is cached.
     fn share(&mut self, range: &Range<u64>) -> Result<f64> {
         let bytes = (range.end - range.start) * u64::from(self.source.block_size());
-        Ok(self.opened.cached_bytes(range.clone())? as f64 / bytes.max(1) as f64)
+        Ok(self.files.cached_bytes(range.clone())? as f64 / bytes.max(1) as f64)
     }
 
     /// Err holds a reason to stop.
@@ -317,9 +318,9 @@ impl<'a> Spans<'a> {
         ask: &mut Ask<'_>,
     ) -> Result<std::result::Result<bool, Stop>> {
         for part in self.source.parts(range.clone()) {
-            let Open { file, method, .. } = self.opened.segment(part.segment)?;
-            let (path, bytes) = (self.source.path(part.segment), self.source.byte_range(&part));
-            match Holes::find(file, *method, &path, bytes, ask)? {
+            let bytes = self.source.byte_range(&part);
+            let OpenFile { file, path, method, .. } = self.files.segment(part.segment)?;
+            match Holes::find(file, *method, path, bytes, ask)? {
                 Ok(holes) if holes.is_empty() => {}
                 Ok(_) => return Ok(Ok(true)),
                 Err(stop) => return Ok(Err(stop)),

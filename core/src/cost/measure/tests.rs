@@ -3,9 +3,10 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
+use super::spans::{Spans, State};
 use super::turns::{LEAST_SPARSE_TURNS, SPAN};
 use super::*;
-use crate::cache::{self, Method};
+use crate::cache::{self, MOST_OPEN, Method, decided};
 use crate::clock::Manual;
 use crate::source::fixture::{BLOCK, Relation};
 use crate::stats::MIN_SLICES;
@@ -68,6 +69,28 @@ fn assert_kept(before: &[bool], after: &[bool]) {
         assert!(*before || !*after, "block {block} has come into the cache");
         lost = if *before && !*after { lost + 1 } else { 0 };
         assert!(lost < 32, "block {block} and those before it were dropped");
+    }
+}
+
+/// A block may lie in a file of its own, and is asked for several times.
+#[test]
+fn files_stay_open_from_look_to_look() {
+    let blocks = MOST_OPEN as u64 + 10;
+    let relation = Relation::of_segments(1, blocks, 0..blocks);
+    for evicts in [false, true] {
+        relation.evict();
+        if evicts {
+            relation.read(0..blocks);
+        }
+        let run = Run { evicts, ..run(&relation.source) };
+        let mut spans = Spans::new(&run, 1, 1);
+        let before = decided::times();
+        for _ in 0..blocks {
+            assert!(matches!(spans.take(&mut || None), Ok(State::Cold { .. })), "{evicts}");
+        }
+        spans.release().expect("released");
+        // Once each, and those again that are too many.
+        assert_eq!(u64::from(decided::times() - before), blocks + 10, "{evicts}");
     }
 }
 
@@ -295,7 +318,7 @@ fn where_nobody_can_tell_a_cache_from_the_device_nothing_is_measured() {
     let (relation, clock) = (cold_relation(), Manual::default());
     let run = Run { evicts: true, ..run(&relation.source) };
     let mut server = server(&run, &clock);
-    let measured = cache::decided::forced(Method::Unknown, || measured(&run, &mut server, &clock));
+    let measured = decided::forced(Method::Unknown, || measured(&run, &mut server, &clock));
     assert_eq!((measured.not_cold, measured.device_sequential.turns()), (Some(NotCold::Unknown), 0));
     assert_eq!((measured.device_random.turns(), measured.os_sequential.turns()), (0, 0));
 }
