@@ -80,7 +80,8 @@ class Crash(unittest.TestCase):
         """Starts a probe, and returns when it is in a phase: the process."""
         probe.start(session)
         is_there = lambda: phase(self.control, session.pid) == wanted if wanted else progress_of(self.control, session)
-        wait_for(is_there, f"{probe.name}: {wanted or 'any phase'}", 30)
+        # A phase may be over in a few milliseconds.
+        wait_for(is_there, f"{probe.name}: {wanted or 'any phase'}", 30, 0.005)
         if not wanted:
             time.sleep(self.moments.uniform(0, 0.2))
         self.seen[f"{probe.name}: {phase(self.control, session.pid)}"] += 1

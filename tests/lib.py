@@ -292,13 +292,14 @@ def literal(value):
     return "'" + text.replace("'", "''") + "'"
 
 
-def wait_for(condition, what, timeout=10):
-    """Asks until the answer is true, and returns it: every few milliseconds, and less often what has taken a while."""
+def wait_for(condition, what, timeout=10, pause=0.05):
+    """Asks until the answer is true, and returns it: every few milliseconds, and less often what has taken a while, but with
+    no longer pauses than that."""
     started = time.monotonic()
     while not (answer := condition()):
         waited = time.monotonic() - started
         assert waited < timeout, f"still not after {timeout} s: {what}"
-        time.sleep(min(max(waited / 50, 0.005), 0.05))
+        time.sleep(min(max(waited / 50, 0.005), pause))
     return answer
 
 
