@@ -10,10 +10,12 @@
 
 use io_probe_core::Result as CoreResult;
 use io_probe_core::random::{Fetch, Fetcher, Found, Look, Plan, Recorder, Served};
+use io_probe_core::source::Source;
 use pgrx::pg_sys;
 
 use super::buffers::{Resident, Usage};
 use super::compat::{self, Ahead, Blocks};
+use super::descriptors::Reserved;
 use super::relation::{Fork, Relation};
 use super::server;
 
@@ -37,11 +39,18 @@ pub(crate) struct BufferFetcher<'a> {
     usage: Usage,
     /// Of the blocks fetched at a depth over 1; None if unknown.
     missing: Option<Missing>,
+    _descriptors: Reserved,
 }
 
 impl<'a> BufferFetcher<'a> {
-    /// Fetches from the main fork. Pages that are in `skip` are passed over.
-    pub(crate) fn new(relation: &'a Relation, depth: u32, skip: Option<&Resident<'_>>) -> Self {
+    /// Fetches from the main fork, whose files, which are looked at beside, are those of `source`. Pages that are in `skip` are
+    /// passed over.
+    pub(crate) fn new(
+        relation: &'a Relation,
+        source: &Source,
+        depth: u32,
+        skip: Option<&Resident<'_>>,
+    ) -> Self {
         relation.close_files();
         let skip = skip.map(|resident| resident.blocks().to_vec()).unwrap_or_default();
         Self {
@@ -52,6 +61,7 @@ impl<'a> BufferFetcher<'a> {
             past_cache: server::reads_direct(),
             usage: Usage::default(),
             missing: Some(Missing::default()),
+            _descriptors: Reserved::of(source),
         }
     }
 

@@ -6,7 +6,7 @@
 pub(crate) mod buffers;
 pub(crate) mod catalog;
 mod compat;
-pub(crate) mod descriptors;
+mod descriptors;
 pub(crate) mod encoding;
 mod error_passage;
 mod executor;

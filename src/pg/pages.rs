@@ -8,12 +8,14 @@ use io_probe_core::Result as CoreResult;
 use io_probe_core::clock::{Clock, Monotonic};
 use io_probe_core::cost::measure::{LEAST_BLOCKS, Order, Server, Taken, Way};
 use io_probe_core::pace::Ask;
+use io_probe_core::source::Source;
 use io_probe_core::waits::Waits;
 use io_probe_core::witness::Witness;
 use pgrx::pg_sys;
 
 use super::buffers::{Resident, Usage, let_go_of};
 use super::compat::{self, Ahead, Blocks};
+use super::descriptors::Reserved;
 use super::relation::{Fork, Relation};
 
 /// Reads a relation's main fork.
@@ -23,14 +25,15 @@ pub(crate) struct PageReader<'a> {
     /// For scans and single blocks, and for bitmap scans: one that suits the greatest concurrency.
     rings: Vec<(bool, pg_sys::BufferAccessStrategy)>,
     most: u32,
+    _descriptors: Reserved,
 }
 
 impl<'a> PageReader<'a> {
-    /// With descriptors that are opened afresh.
-    /// Up to `most` is the `effective_io_concurrency` that will be asked for.
-    pub(crate) fn new(relation: &'a Relation, witness: &'a Witness<'a>, most: u32) -> Self {
+    /// With descriptors that are opened afresh, beside those for looks at `source`, which are its files. Up to `most` is the
+    /// `effective_io_concurrency` that will be asked for.
+    pub(crate) fn new(relation: &'a Relation, source: &Source, witness: &'a Witness<'a>, most: u32) -> Self {
         relation.close_files();
-        Self { relation, witness, rings: Vec::new(), most }
+        Self { relation, witness, rings: Vec::new(), most, _descriptors: Reserved::of(source) }
     }
 
     /// Blocks that are in shared buffers now, ascending.

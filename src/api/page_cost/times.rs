@@ -17,7 +17,6 @@ use crate::api::arguments::seed;
 use crate::api::subject::{Identity, Subject};
 use crate::error::Result;
 use crate::pg::buffers::flush_and_evict;
-use crate::pg::descriptors::Counted;
 use crate::pg::pages::PageReader;
 use crate::pg::progress::Progress;
 use crate::pg::{server, tuples};
@@ -86,8 +85,7 @@ pub(in crate::api) fn measure(
     }
     let witness = Witness::new(Account::Own, &subject.placement.leaves, &subject.roots);
     let most = concurrencies.iter().copied().max().unwrap_or(0);
-    let mut reader = PageReader::new(&subject.relation, &witness, most);
-    let _files = Counted::of(&subject.source);
+    let mut reader = PageReader::new(&subject.relation, &subject.source, &witness, most);
     let buffered = reader.buffered();
     let run = Run {
         source: &subject.source,

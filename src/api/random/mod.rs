@@ -23,7 +23,6 @@ use super::options::Options;
 use super::subject::{BACKEND, IO_WORKERS, Outcome, Subject, Verdict, WORKERS_CHANGED, WORKERS_SERVE_ALL};
 use crate::error::Result;
 use crate::pg::buffers::{Resident, Usage};
-use crate::pg::descriptors::Counted;
 use crate::pg::encoding::Text;
 use crate::pg::fetch::{BufferFetcher, Missing};
 use crate::pg::json::JsonbText;
@@ -267,9 +266,9 @@ impl Target<'_> {
         let before = account();
         let resident = Resident::new(&self.subject.relation, Fork::MAIN);
         let without_data = |part: &Part, holes| resident.remove_from(part, holes);
-        let _files = Counted::of(&self.subject.source);
         let mut plan = self.plan(place, BufferFetcher::look(depth), Some(&without_data));
-        let mut fetcher = BufferFetcher::new(&self.subject.relation, depth, cold.then_some(&resident));
+        let Subject { relation, source, .. } = &self.subject;
+        let mut fetcher = BufferFetcher::new(relation, source, depth, cold.then_some(&resident));
         let (run, mut cost) = self.run(&mut plan, &mut fetcher, before.clone(), series, progress, ask)?;
         let through_workers = matches!(before, Account::With(_));
         if through_workers {
