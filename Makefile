@@ -3,9 +3,11 @@
 #   make                builds for the PostgreSQL of PG_CONFIG
 #   make install        copies what was built (DESTDIR works as usual)
 #   make installcheck   runs the regression tests against the server that PGHOST and PGPORT name
-#   make deps           installs what is missing here to build, check and run the demo; deps-all: more versions
+#   make deps           installs what is missing here to build and to check
 #   make check          runs everything that can be checked, on every PostgreSQL that deps brought
-#   make check-server   runs the server's own regression suite, on 17 and 18, while probes run beside it
+#   make check-all      the same with each case on each of them, and each fault many times: hours
+#   make check-fresh    runs the demo and the check on a new Debian, from nothing, as root and as a user with sudo
+#   make check-server   runs the server's own regression suite while probes run beside it
 #   make check-memory   runs core's tests under sanitizers, Miri and valgrind
 #   make demo           shows what the extension does, on a server of its own (KEEP=1 leaves it running)
 #   make fuzz           feeds the parsers what a fuzzer makes up, half an hour each
@@ -41,16 +43,18 @@ installcheck:
 	$(pg_regress) --bindir=$(bindir) --dbname=contrib_regression $(REGRESS_OPTS) $(REGRESS)
 
 deps:
-	tools/deps.sh
-
-deps-all:
-	tools/deps.sh all
+	tools/deps.sh check
 
 check:
 	tools/check.sh
 
+check-all:
+	PG_IO_PROBE_LONG=1 tools/check.sh
+
+check-fresh:
+	tools/fresh.sh
+
 check-server:
-	tools/deps.sh all
 	tools/suite.sh
 
 check-memory:
@@ -70,4 +74,4 @@ bench:
 clean:
 	cargo clean
 
-.PHONY: all install uninstall installcheck deps deps-all check check-server check-memory demo fuzz bench clean
+.PHONY: all install uninstall installcheck deps check check-all check-fresh check-server check-memory demo fuzz bench clean

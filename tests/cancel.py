@@ -11,7 +11,7 @@ import signal
 import time
 import unittest
 
-from lib import SEGMENT_BLOCKS, SYNC_SECTIONS, Failure, Process, Session, by_chance, create_extension, dense_table, engines
+from lib import SEGMENT_BLOCKS, SYNC_SECTIONS, Failure, Process, Session, create_extension, dense_table, engines, half_of
 from lib import files_in_data_directory, knows_readahead, main, repeated, rows_of, say, segment_file, seqscan
 from lib import sparse_table, wait_for, wait_for_probe, ways
 
@@ -112,7 +112,7 @@ class Cancel(unittest.TestCase):
         """A PL/pgSQL block that catches it: only the subtransaction ends, which has to clean up as well."""
         with Session() as session:
             process = Process(session.pid)
-            for what, engine, before, query in by_chance([*self.scans(PAUSING), *self.others()]):
+            for what, engine, before, query in half_of([*self.scans(PAUSING), *self.others()]):
                 session.run(f"SET pg_io_probe.engine = {engine}; {before}; BEGIN")
                 held = holdings(process)
                 session.start(
@@ -162,8 +162,8 @@ class Cancel(unittest.TestCase):
                 yield ", ".join(words), engine, before, repeated(probe, table, **arguments)
 
     def running(self, *probes, setup="SELECT"):
-        """A session for each probe, or for those that chance picks, in which it is running."""
-        for what, engine, before, query in by_chance(itertools.chain(*probes)):
+        """A session for each probe, or for a half of them, in which it is running."""
+        for what, engine, before, query in half_of(itertools.chain(*probes)):
             with Session() as session:
                 session.run(f"SET pg_io_probe.engine = {engine}; {before}")
                 session.run(setup)

@@ -13,7 +13,7 @@ import unittest
 from collections import Counter
 
 from lib import BLOCK, IS_ROOT, TEST_TMP, VERSION, Failure, Process, Session, create_extension, dense_table, literal, main
-from lib import on_one_server, repeated, rows_of, say, segment_file, server_ids, wait_for, wait_for_probe
+from lib import repeated, rows_of, say, segment_file, server_ids, wait_for, wait_for_probe
 from servers import Server
 from storage import LoopDevice, create_tablespace, fincore, run
 
@@ -59,7 +59,6 @@ def probed_table(session, place="", rows=ROWS, name="probed"):
     session.run("CHECKPOINT")
 
 
-@on_one_server
 class Storage(unittest.TestCase):
     """What the storage is like shows in the times and in the advice."""
 

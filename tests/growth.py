@@ -10,7 +10,7 @@ import statistics
 import time
 import unittest
 
-from lib import BLOCK, LONG, PATHS, Process, Session, Watched, by_chance, call, dense_table, main, say
+from lib import BLOCK, LONG, PATHS, Process, Session, Watched, call, dense_table, half_of, main, say
 
 CALLS = int(os.environ.get("CALLS", "300"))
 # In the long mode.
@@ -105,7 +105,7 @@ class Growth(unittest.TestCase):
             prepare(session)
 
     def test_many_statements(self):
-        for name, function in by_chance(CASES.items()):
+        for name, function in half_of(CASES.items()):
             with self.subTest(name), self.session(name) as session:
                 self.assert_steady(session, name, lambda times: session.run(f"SELECT {function};\n" * times))
 
@@ -119,7 +119,7 @@ class Growth(unittest.TestCase):
 
     def test_many_calls_in_one_statement(self):
         """Its memory at most, while it runs."""
-        for name, function in by_chance(CASES.items()):
+        for name, function in half_of(CASES.items()):
             with self.subTest(name), self.session(name) as session:
                 query = f"SELECT count(*) FROM (SELECT {function} FROM generate_series(1, %d)) AS calls"
                 session.run(query % 5)

@@ -7,7 +7,6 @@ import contextlib
 import glob
 import json
 import os
-import random
 import re
 import select
 import signal
@@ -26,10 +25,6 @@ SERVER_LOG = os.path.join(os.path.dirname(PGDATA), "log")
 IS_ROOT = os.geteuid() == 0
 # Faults are tried a few times by default, and each twenty times or more in the long mode.
 LONG = bool(os.environ.get("PG_IO_PROBE_LONG"))
-# Of 0 to 5, which of many cases are tried: the same each time within a check, so that what fails fails again at the second try.
-CHANCE = int(os.environ.get("CHANCE") or random.randrange(6))
-# The place of this server, of so many that have all tests.
-PLACE, SERVERS = int(os.environ.get("PLACE") or 0), int(os.environ.get("SERVERS") or 1)
 
 PATHS = ["direct", "server", "os"]
 SYNC_SECTIONS = ["one_write", "two_writes", "open_sync_size", "other_fd", "no_sync", "wal_segment"]
@@ -84,18 +79,10 @@ def patiently(check, times=5):
             say(f"once more: {str(failure).splitlines()[0][:100]}")
 
 
-def by_chance(known, always=lambda one: False):
-    """All in the long mode; else each third, but at least one, and on 18 another than on the oldest; and those that `always`
-    names."""
-    known = list(known)
-    step = max(1, min(3, len(known)))
-    chosen = (CHANCE + (VERSION >= 18)) % step
-    return [one for place, one in enumerate(known) if LONG or place % step == chosen or always(one)]
-
-
-def on_one_server(tests):
-    """For what hardly depends on the server's version: on one of those that have all tests, by chance."""
-    return unittest.skipUnless(LONG or (CHANCE + 1) % SERVERS == PLACE, f"not with CHANCE={CHANCE}")(tests)
+def half_of(cases, always=lambda case: False):
+    """All in the long mode; else every other one, up to 17 those that are left out on 18; and those that `always` names."""
+    left_out = int(VERSION < 18)
+    return [case for place, case in enumerate(cases) if LONG or place % 2 != left_out or always(case)]
 
 
 def say(text):

@@ -7,7 +7,7 @@ import re
 import time
 from dataclasses import dataclass, field
 
-from lib import LONG, PGDATA, SCRATCH, Failure, Process, by_chance, call, create_extension, engines, knows_readahead
+from lib import LONG, PGDATA, SCRATCH, Failure, Process, call, create_extension, engines, half_of, knows_readahead
 from lib import literal, progress, repeated, say
 
 # What a server writes when it recovers, and for its own relations: nothing of that name is a scratch file's.
@@ -98,8 +98,8 @@ def probes(session, spcname="pg_default"):
 
 
 def some(known, times, always=()):
-    """Each so many times in the long mode; else some by chance, once, and those of these names."""
-    return by_chance(known, always=lambda probe: probe.name in always) * (times if LONG else 1)
+    """Each so many times in the long mode; else a half of them, once, and those of these names."""
+    return half_of(known, always=lambda probe: probe.name in always) * (times if LONG else 1)
 
 
 WRITING = ["ping, write", "ping, both, os", "sync, wal", "sync, wal at 8", "sync, tablespace", "recommend"]

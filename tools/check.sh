@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
 # Runs everything that can be checked: format, lints, documentation, the core's tests, and on each PostgreSQL in the
 # cache the regression tests and the clients in tests/ (see CONTRIBUTING.md). What fails shows its output; the last
-# line counts it all.
+# line counts it all. With PG_IO_PROBE_LONG set, each server has all of the clients, and each of those all of its cases.
 #
 # Most tests wait for a disk or for a clock, so several servers and the core are tested beside one another: LANES (8) at a
-# time. What fails there gets a second try when the lanes are over, with nothing beside it: a disk that others use may be
-# in the way once, a defect fails twice. The line before the last tells how many needed it.
+# time. Nothing is tried twice.
 
 . "$(dirname "$0")/env.sh"
 . tools/cluster.sh
@@ -18,10 +17,10 @@ target=${CARGO_TARGET_DIR:-target}
 # What is linked hangs on the sources alone, not on what was compiled before.
 export CARGO_INCREMENTAL=0
 
-# results has a line "PASSED FAILED" for each thing that was checked, again one "JOB NAME" for each that needs a second try.
+# results has a line "PASSED FAILED" for each thing that was checked.
 state=$(mktemp -d)
-log=$state/log results=$state/results again=$state/again
-touch "$results" "$again"
+log=$state/log results=$state/results
+touch "$results"
 
 clean_up() {
     local lane
@@ -77,33 +76,18 @@ step() {
     fi
 }
 
-# core_tests [NAME…]: the core's tests, or just these. On a first try, those that fail are only noted. One that does not end,
-# which Cargo names after a minute, is a failure.
+# core_tests: the core's tests. One that does not end, which Cargo names after a minute, is a failure.
 core_tests() {
-    local start=$SECONDS status=0 passed failed names
-    within 900 cargo test -q -p io_probe_core --no-fail-fast -- ${1:+--exact "$@"} >"$log" 2>&1 || status=$?
+    local start=$SECONDS status=0 passed failed
+    within 900 cargo test -q -p io_probe_core --no-fail-fast >"$log" 2>&1 || status=$?
     read -r passed failed < <(awk '/^test result:/ { p += $4; f += $6 } END { print p + 0, f + 0 }' "$log")
     [ "$status" = 0 ] || [ "$failed" != 0 ] || failed=1 # it failed before it came to a test
     case $status in 124 | 137) failed=$((failed + 1)) ;; esac # one hung, which has no name in the list
-    # The names stand in a list by themselves, and before it each above what it printed.
-    names=$(sed -n 's/^    \([a-z0-9_]*\(::[a-z0-9_]*\)*\)$/\1/p' "$log" | sort -u)
-    if [ $# = 0 ] && [ -n "$names" ] && [ "$(wc -w <<<"$names")" = "$failed" ]; then
-        # shellcheck disable=SC2086
-        printf 'core %s\n' $names >>"$again"
-        # shellcheck disable=SC2086
-        say "$(cat "$log")" $'\n'"again   core:" $names
-        failed=0
-    fi
-    report "core${1:+, second try}" "$start" "$passed" "$failed"
+    report core "$start" "$passed" "$failed"
 }
 
 version_of() {
     "$1" --version | sed 's/[^0-9]*\([0-9.]*\).*/\1/'
-}
-
-# is_between PG_CONFIG MAJOR: is it neither the oldest nor one of those that have all tests, from 18 on?
-is_between() {
-    [ "$1" != "${servers[0]}" ] && [ "$2" -lt 18 ]
 }
 
 # compile_core: so that the lanes find it compiled.
@@ -121,12 +105,11 @@ compile() {
     version=$(version_of "$1") major=${version%%.*}
     log=$(mktemp -p "$state")
     export CARGO_TARGET_DIR=$target/pg$major PGRX_PG_CONFIG_PATH=$1
-    ! is_between "$1" "$major" ||
+    [ "$1" = "$oldest" ] || [ "$1" = "$newest" ] ||
         export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_OPT_LEVEL=1
     step "$version: clippy" cargo clippy -q --release --all-targets --features "pg$major" -- -D warnings || true
     ! step "$version: build" build_and_install "$1" || touch "$state/$version"
-    # Once, with the newest.
-    [ "$1" != "${servers[-1]}" ] || RUSTDOCFLAGS='-D warnings' step 'documentation' \
+    [ "$1" != "$newest" ] || RUSTDOCFLAGS='-D warnings' step 'documentation' \
         cargo doc -q --release --workspace --no-deps --document-private-items --features "pg$major" || true
 }
 
@@ -136,11 +119,10 @@ build_and_install() {
 
 # --- a server ------------------------------------------------------------------------------------------------------
 
-# regress JOB NAME PG_CONFIG TEST…: the regression tests, of which each counts. On a first try, when may_retry is set,
-# those that fail are only noted.
+# regress NAME PG_CONFIG TEST…: the regression tests, of which each counts.
 regress() {
-    local job=$1 name=$2 pg_config=$3 start=$SECONDS passed failed
-    shift 3
+    local name=$1 pg_config=$2 start=$SECONDS passed failed
+    shift 2
     rm -rf "$cluster/regress"
     mkdir "$cluster/regress"
     within 1500 make -s installcheck PG_CONFIG="$pg_config" REGRESS="$*" REGRESS_OPTS="--outputdir=$cluster/regress" \
@@ -150,32 +132,16 @@ regress() {
     failed=$(printf '%s\n' "$@" | grep -vxF "$passed" || true)
     cat "$cluster/regress/regression.diffs" >>"$log" 2>/dev/null || true
     [ -z "$failed" ] || tail -n 30 "$cluster/log" >>"$log"
-    if [ -n "${may_retry:-}" ] && [ -n "$failed" ]; then
-        # shellcheck disable=SC2086
-        printf "$job regress %s\n" $failed >>"$again"
-        # shellcheck disable=SC2086
-        say "$(cat "$cluster/regress/regression.diffs" 2>/dev/null)" $'\n'"again   $name: regress:" $failed
-        failed=
-    fi
     report "$name: regress" "$start" "$(wc -w <<<"$passed")" "$(wc -w <<<"$failed")"
 }
-
-# Of many cases a check tries some, a second try the same: see by_chance and on_one_server in tests/lib.py.
-export CHANCE=${CHANCE:-$((RANDOM % 6))}
-echo "CHANCE=$CHANCE: which of the many cases are tried"
 
 # Seconds that a client may take: ten hours in the long mode, in which faults and calls are tried many times.
 patience=600
 [ -z "${PG_IO_PROBE_LONG:-}" ] || patience=36000
 
-# client JOB NAME FILE: runs one of tests/ in a database and a folder of its own; exit status 77 says: can't run here.
+# client NAME FILE: runs one of tests/ in a database and a folder of its own; exit status 77 says: can't run here.
 client() {
-    local job=$1 name=$2 file=$3 start=$SECONDS status=0
-    local place
-    export PLACE=0 SERVERS=1
-    for place in "${!full[@]}"; do
-        [ "${full[place]}" != "${configs[job]}" ] || export PLACE=$place SERVERS=${#full[@]}
-    done
+    local name=$1 file=$2 start=$SECONDS status=0
     export PGDATABASE=client_test
     {
         rm -rf "$TEST_TMP" && as_server mkdir "$TEST_TMP" &&
@@ -187,41 +153,23 @@ client() {
         report "$name: $file" "$start" 1 0
     elif [ $status = 77 ]; then
         say "skipped $name: $file: $(tail -n 1 "$log")"
-    elif [ -n "${may_retry:-}" ]; then
-        echo "$job client $file" >>"$again"
-        say "$(cat "$log")" $'\n'"again   $name: $file"
     else
         tail -n 30 "$cluster/log" >>"$log"
         report "$name: $file" "$start" 0 1
     fi
 }
 
-# The oldest server and 18 have all tests; but what the planner picks, and what that says of storage, is asked on one of the two,
-# by chance. Servers in between have those for how they read, what their catalogs hold, and how a run is stored, and 18 with another
-# io_method, which decides how it reads, those that read. With `sync` it reads as 17 does: of the clients each runs on one of these,
-# by chance. With io_uring it reads as none, and has reads in flight: processes die and relations are taken away, too.
+# The oldest server and the newest have all tests, but for whole files that hardly depend on the version, which one of the two
+# has. Servers in between have those for how they read, what their catalogs hold, how a run is stored and how a call ends. The
+# newest with another io_method, which decides how it reads, has those that read: with `sync` it reads as 17 does. With io_uring
+# it reads as none, and has reads in flight: processes die and relations are taken away, too.
 tests=$(sed -n 's/^REGRESS = //p' Makefile)
 few_tests=${tests/ recommend_costs/}
 reading_tests='extension device cache seqscan random depth ping page_cost recommend iostat bad_input settings explain cleanup'
-all=(tests/*.sh tests/*.py)
-truths=(tests/{iostat,random_truth,truth}.py)
-ends=(tests/{cancel,faults}.py)
-in_flight=(tests/{crashes,ddl}.py)
-stored=(tests/{dump,history}.py)
-# What hardly depends on the version, by whole files: on one of the servers that have all tests.
-alike=(tests/{encodings,growth,hostile_storage,limits,size,sync}.py)
-# The regression tests are a job, each of these is one, and each four of the others: of about as many seconds.
-long=(tests/{costs,cron,growth,sync}.py)
-
-# share PLACE COUNT FILE…: which of these the server at that place of so many tries: each file is for one, by chance; in the
-# long mode for all.
-share() {
-    local place=$1 count=$2 turn=$CHANCE file
-    shift 2
-    for file; do
-        [ -z "${PG_IO_PROBE_LONG:-}" ] && ((turn++ % count != place)) || echo "$file"
-    done
-}
+only_oldest=(tests/encodings.py)
+only_newest=(tests/size.py)
+in_between=(tests/{cancel,dump,faults,history,iostat,random_truth,truth}.py)
+in_flight=(tests/{cancel,crashes,ddl,faults,iostat,random_truth,truth}.py)
 
 # A job is a server with some settings, and what is tested on it.
 names=() configs=() settings=() tests_of=() clients_of=()
@@ -233,28 +181,31 @@ add_job() {
     clients_of+=("$*")
 }
 
-# add_all PLACE NAME PG_CONFIG SETTING: jobs for all there is, but for the share of others.
-add_all() {
-    local count=${#full[@]} place=$1 clients others=() file i
-    shift
-    mapfile -t clients < <(
-        printf '%s\n' "${all[@]}" | grep -vxF "$(printf '%s\n' "${alike[@]}")"
-        share "$place" "$count" "${alike[@]}"
-    )
-    if [ -n "$(share "$place" "$count" recommend_costs)" ]; then
-        add_job "$@" "$tests"
-    else
-        add_job "$@" "$few_tests"
-    fi
-    for file in "${clients[@]}"; do
-        [ -x "$file" ] || continue
+# add_jobs NAME PG_CONFIG SETTING TESTS CLIENT…: the tests are a job, each client of those that take long is one, and each
+# four of the others: of about as many seconds.
+long=(tests/{costs,cron,growth,sync}.py)
+add_jobs() {
+    local server=("${@:1:3}") file others=() i
+    add_job "${@:1:4}"
+    shift 4
+    for file; do
         case " ${long[*]} " in
-            *" $file "*) add_job "$@" '' "$file" ;;
+            *" $file "*) add_job "${server[@]}" '' "$file" ;;
             *) others+=("$file") ;;
         esac
     done
     for ((i = 0; i < ${#others[@]}; i += 4)); do
-        add_job "$@" '' "${others[@]:i:4}"
+        add_job "${server[@]}" '' "${others[@]:i:4}"
+    done
+}
+
+# all_but FILE…: sets clients to all but these; in the long mode to all.
+all_but() {
+    local file
+    clients=()
+    for file in tests/*.sh tests/*.py; do
+        [ -x "$file" ] || continue
+        [ -z "${PG_IO_PROBE_LONG:-}" ] && [[ " $* " = *" $file "* ]] || clients+=("$file")
     done
 }
 
@@ -276,23 +227,9 @@ with_server() {
 test_server() {
     local file
     # shellcheck disable=SC2086
-    [ -z "${tests_of[$1]}" ] || regress "$1" "${names[$1]}" "${configs[$1]}" ${tests_of[$1]}
+    [ -z "${tests_of[$1]}" ] || regress "${names[$1]}" "${configs[$1]}" ${tests_of[$1]}
     for file in ${clients_of[$1]}; do
-        client "$1" "${names[$1]}" "$file"
-    done
-}
-
-# second_try JOB: what failed there.
-second_try() {
-    local failed file
-    failed=$(sed -n "s/^$1 regress //p" "$again" | grep -vxE 'extension|cleanup' || true)
-    if grep -q "^$1 regress " "$again"; then
-        # shellcheck disable=SC2086
-        regress "$1" "${names[$1]}, second try" "${configs[$1]}" extension $failed cleanup
-    fi
-    # shellcheck disable=SC2013 # no name of a test has a blank
-    for file in $(sed -n "s/^$1 client //p" "$again"); do
-        client "$1" "${names[$1]}, second try" "$file"
+        client "${names[$1]}" "$file"
     done
 }
 
@@ -320,7 +257,7 @@ same_version() {
     [ "$(grep -c "\"version\": \"$version\"" META.json)" = 2 ]
 }
 
-tools/deps.sh || { echo '0 passed, 1 failed'; exit 1; }
+tools/deps.sh check || { echo '0 passed, 1 failed'; exit 1; }
 
 step 'Cargo.lock is up to date' cargo fetch --locked || true
 step 'META.json has the version of Cargo.toml' same_version || true
@@ -332,6 +269,7 @@ for judges in bench/*_judges.py bench/plan_regret.py bench/what_probes_cost.py; 
     step "$judges" "$judges" --self-test || true
 done
 mapfile -t servers < <(pg_configs)
+oldest=${servers[0]} newest=${servers[-1]}
 set -m
 compile_core &
 for pg_config in "${servers[@]}"; do
@@ -341,38 +279,20 @@ done
 set +m
 wait
 
-full=() partial=()
 for pg_config in "${servers[@]}"; do
     version=$(version_of "$pg_config")
-    [ -e "$state/$version" ] || continue
-    if is_between "$pg_config" "${version%%.*}"; then
-        partial+=("$pg_config")
+    if [ ! -e "$state/$version" ]; then
+        continue # it could not be compiled for this one
+    elif [ "$pg_config" = "$oldest" ]; then
+        all_but "${only_newest[@]}"
+        add_jobs "$version" "$pg_config" '' "$few_tests" "${clients[@]}"
+    elif [ "$pg_config" != "$newest" ]; then
+        add_jobs "$version" "$pg_config" '' "$few_tests" "${in_between[@]}"
     else
-        full+=("$pg_config")
-    fi
-done
-for i in "${!partial[@]}"; do
-    mapfile -t clients < <(
-        share "$i" $((${#partial[@]} + 1)) "${truths[@]}"
-        share "$i" "${#partial[@]}" "${ends[@]}" "${stored[@]}"
-    )
-    add_job "$(version_of "${partial[i]}")" "${partial[i]}" '' "$few_tests" "${clients[@]}"
-done
-for i in "${!full[@]}"; do
-    pg_config=${full[i]}
-    version=$(version_of "$pg_config") major=${version%%.*}
-    if [ "$major" -lt 18 ]; then
-        add_all "$i" "$version" "$pg_config" ''
-    else
-        add_all "$i" "$version, worker" "$pg_config" 'io_method = worker'
-        for method in sync io_uring; do
-            [ $method != io_uring ] || [[ $("$pg_config" --configure) = *liburing* ]] || continue
-            clients=("${truths[@]}" "${ends[@]}" "${in_flight[@]}")
-            [ $method != sync ] || mapfile -t clients < <(
-                share "${#partial[@]}" $((${#partial[@]} + 1)) "${truths[@]}"
-            )
-            add_job "$version, $method" "$pg_config" "io_method = $method" "$reading_tests" "${clients[@]}"
-        done
+        all_but "${only_oldest[@]}"
+        add_jobs "$version, worker" "$pg_config" 'io_method = worker' "$tests" "${clients[@]}"
+        add_jobs "$version, sync" "$pg_config" 'io_method = sync' "$reading_tests"
+        add_jobs "$version, io_uring" "$pg_config" 'io_method = io_uring' "$reading_tests" "${in_flight[@]}"
     fi
 done
 # Those that take longest first, so that none is left for the end: about as many seconds as this.
@@ -393,7 +313,6 @@ done
     done
     echo "120 core"
 } | sort -rn | cut -d ' ' -f 2 >"$state/queue"
-may_retry=yes
 # Each a process group, so that an interrupt reaches what is not meant to ignore it.
 set -m
 for _ in $(seq "$LANES"); do
@@ -401,16 +320,6 @@ for _ in $(seq "$LANES"); do
 done
 set +m
 wait
-may_retry=
-if grep -q '^core ' "$again"; then
-    # shellcheck disable=SC2046 # no name has a blank
-    core_tests $(sed -n 's/^core //p' "$again")
-fi
-for job in "${!names[@]}"; do
-    ! grep -q "^$job " "$again" || with_server "$job" second_try "$job"
-done
-
 read -r passed failed < <(awk '{ p += $1; f += $2 } END { print p + 0, f + 0 }' "$results")
-[ ! -s "$again" ] || echo "$(wc -l <"$again") had a second try"
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

@@ -16,8 +16,17 @@ show() {
     sql -P null=- -P footer=off -c "$2"
 }
 
-tools/deps.sh
-pg_config=$(pg_configs | tail -n 1)
+tools/deps.sh demo
+
+# A copy of the system's, so that nothing is installed into that. PostgreSQL finds its files from where its programs lie, as
+# long as the folders keep their places to each other.
+copy=$cache/demo
+rm -rf "$copy"
+mkdir -p "$copy"/usr/{lib,share}/postgresql
+cp -a /usr/lib/postgresql/15 "$copy/usr/lib/postgresql"
+cp -a /usr/share/postgresql/15 "$copy/usr/share/postgresql"
+ln -s /usr/include "$copy/usr/include"
+pg_config=$copy/usr/lib/postgresql/15/bin/pg_config
 
 say "building the extension for $("$pg_config" --version)"
 make -s PG_CONFIG="$pg_config" >/dev/null
