@@ -41,6 +41,8 @@ new_system() {
     cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
     cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
     echo "Acquire::http::Proxy \"http://127.0.0.1:$(cat "$work/port")\";" >"$root/etc/apt/apt.conf.d/proxy"
+    # A mirror that is not renewed every day is known as such to the machine that uses it.
+    apt-config dump | grep '^Acquire::Check-' >>"$root/etc/apt/apt.conf.d/proxy" || true
     chroot "$root" useradd --create-home --shell /bin/bash newcomer
     echo 'newcomer ALL=(ALL) NOPASSWD: ALL' >"$root/etc/sudoers.d/newcomer"
     local home
