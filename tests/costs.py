@@ -150,7 +150,8 @@ class Storage(unittest.TestCase):
         self.control.run("SELECT * FROM io_probe_evict('probed')")
         self.control.run("SELECT * FROM io_probe_seqscan('probed', '{os}')")
         held, before = fincore(path), disk.counters()["bytes"]
-        self.assertEqual(held, os.path.getsize(path))
+        # Not to the last page, here and below: nothing keeps them there.
+        self.assertGreater(held, os.path.getsize(path) * 0.9)
         with Session() as session:
             for row in session.rows(rows_of("page_cost", "probed", duration="500 ms")):
                 if row["tier"] == "device":
@@ -162,8 +163,8 @@ class Storage(unittest.TestCase):
         say(rows["random_page_cost"]["why"])
         self.assertIsNone(rows["random_page_cost"]["recommended"])
         self.assertIn("cold => true", rows["random_page_cost"]["why"])
-        self.assertEqual(fincore(path), held)
-        self.assertLess(disk.counters()["bytes"] - before, MIB)
+        self.assertGreater(fincore(path), held * 0.9)
+        self.assertLess(disk.counters()["bytes"] - before, held * 0.1)
 
     def test_a_rate_limit_holds_for_what_the_device_moves(self):
         """But for one turn: with what the kernel reads ahead, which nobody asked for."""
@@ -555,4 +556,4 @@ class Manners(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    main(again=True)
+    main()

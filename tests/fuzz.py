@@ -3,7 +3,7 @@
 or a documented SQLSTATE, the backend is the same afterwards, and nothing is left behind.
 
 The functions and the types of their arguments are the catalog's, so that a new one is called as well. Each call follows from
-the seed and its number alone. In the environment, CALLS is how many (100,000 where PG_IO_PROBE_LONG is set), SEED repeats a
+the seed and its number alone. In the environment, CALLS is how many (100,000 in `make check-all`), SEED repeats a
 run and FIRST begins at a call: what fails prints these and the statement. SHOW=1 prints what came out of each function.
 """
 

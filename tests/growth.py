@@ -129,7 +129,7 @@ class Growth(unittest.TestCase):
                 buffers = BUFFERS_OF_WINDOWS if name == "readahead" else BUFFERS
                 self.assertLess(most.memory, buffers + (1 << 20))
 
-    @unittest.skipUnless(LONG, "takes a quarter of an hour: PG_IO_PROBE_LONG=1")
+    @unittest.skipUnless(LONG, "takes a quarter of an hour: make check-all")
     def test_a_hundred_thousand_calls(self):
         """All cases in turn in one backend: what it holds at intervals."""
         with self.session("all") as session:

@@ -15,7 +15,7 @@ import unittest
 from datetime import datetime
 
 from lib import BLOCK, IS_ROOT, PGDATA, VERSION, Failure, Process, Session, Watched, as_server, call, dense_table
-from lib import main, patiently, progress, read, rows_of, say, segment_file, start_server, wait_for, wait_for_probe
+from lib import main, progress, read, rows_of, say, segment_file, start_server, wait_for, wait_for_probe
 from storage import LoopDevice, cache_only, create_tablespace, run, succeeds
 
 BLOCKS = 4096
@@ -278,7 +278,7 @@ class Query(Iostat):
         pausing = "SELECT CASE WHEN id % 8 = 0 THEN pg_sleep(0.001) END FROM dense"
         for query, every in [("SELECT * FROM dense", "1 s"), (pausing, "100 ms")]:
             with self.subTest(query):
-                patiently(lambda: self.cold_scan(query, every))
+                self.cold_scan(query, every)
 
     def cold_scan(self, query, every):
         self.make_cold()
@@ -616,7 +616,7 @@ class Cgroup(Iostat):
                 if folder is None:
                     say(f"no cgroup {version} that limits I/O here")
                     continue
-                patiently(lambda: self.read_under_a_limit(folder), 3)
+                self.read_under_a_limit(folder)
 
     def read_under_a_limit(self, folder):
         self.make_cold()

@@ -46,37 +46,15 @@ class Runner(unittest.TextTestRunner):
         return result
 
 
-def main(again=False):
-    """Runs the tests of the calling file; exits with 77 when every one was skipped.
-
-    With `again`, what failed is run up to twice more and counts as that says: for tests that rest on what the OS cache
-    holds, since a kernel, or a host that wants its memory back, may empty it at any time. A defect fails each time."""
+def main():
+    """Runs the tests of the calling file; exits with 77 when every one was skipped."""
     result = unittest.main(exit=False, testRunner=Runner(verbosity=2)).result
     skipped, run = result.skipped, result.testsRun
-    for _ in range(2 if again else 0):
-        if result.wasSuccessful():
-            break
-        failed = {getattr(test, "test_case", test).id() for test, _ in result.failures + result.errors}
-        say(f"once more: {', '.join(sorted(failed))}")
-        result = Runner(verbosity=2).run(unittest.defaultTestLoader.loadTestsFromNames(sorted(failed)))
     if not result.wasSuccessful():
         sys.exit(1)
     if len(skipped) >= run:
         print("; ".join(sorted({why for _, why in skipped})) or "no test")
         sys.exit(77)
-
-
-def patiently(check, times=5):
-    """Makes a check that rests on what the OS cache holds, or on a processor's being free for the next millisecond, and makes
-    it again if it fails, like main(again=True), but at once: a host that wants its memory back takes some of it in many a second.
-    A defect fails each time."""
-    for left in reversed(range(times)):
-        try:
-            return check()
-        except AssertionError as failure:
-            if not left:
-                raise
-            say(f"once more: {str(failure).splitlines()[0][:100]}")
 
 
 def half_of(cases, always=lambda case: False):

@@ -12,7 +12,7 @@ import subprocess
 import time
 import unittest
 
-from lib import IS_ROOT, PATHS, TEST_TMP, Failure, Session, dense_table, main, patiently, random_reads, rows_of, seqscan
+from lib import IS_ROOT, PATHS, TEST_TMP, Failure, Session, dense_table, main, random_reads, rows_of, seqscan
 from lib import wait_for
 from storage import LoopDevice, create_tablespace, run
 
@@ -127,17 +127,18 @@ class Limits(unittest.TestCase):
         self.session.run(f"SET pg_io_probe.max_util_pct = {UTIL}")
         for probe, query in self.probes().items():
             with self.subTest(probe):
-                # One request that a busy machine holds up is all of the share at once.
-                patiently(lambda: self.check_share(probe, query))
+                # One request that a busy machine holds up is all of the share at once: the median of some calls.
+                self.assertLess(statistics.median(self.beyond_share(probe, query) for _ in range(3)), 0)
 
-    def check_share(self, probe, query):
+    def beyond_share(self, probe, query):
+        """Milliseconds that the device was busy beyond the share."""
         before, began = self.disk.counters()["busy_ms"], time.monotonic()
         rows = self.session.rows(query)
         busy, took = self.disk.counters()["busy_ms"] - before, 1000 * (time.monotonic() - began)
-        # The kernel's clock ticks, and what is written back or evicted first is not bound.
-        self.assertLess(busy, 1.5 * UTIL / 100 * took + 15, rows)
         if probe not in ["ping", "ping, writes", "recommend"]:
             self.assertIn("rate-limited", json.dumps(rows))
+        # The kernel's clock ticks, and what is written back or evicted first is not bound.
+        return busy - 1.5 * UTIL / 100 * took - 15
 
     def test_a_device_that_can_not_be_seen(self):
         """Who set the cap wants it to hold."""

@@ -8,9 +8,9 @@ import os
 import shutil
 import unittest
 
-from lib import BLOCK, IS_ROOT, PATHS, Session, create_extension, dense_table, engines, main, patiently
+from lib import BLOCK, IS_ROOT, PATHS, Session, create_extension, dense_table, engines, main
 from lib import VERSION, random_reads, rows_of, say, segment_file, server_with
-from storage import LoopDevice, cache_only, create_tablespace, fincore
+from storage import LoopDevice, cache_only, cached, create_tablespace, fincore
 
 BLOCKS = 2048
 BYTES = BLOCKS * BLOCK
@@ -43,7 +43,7 @@ class RandomTruth(unittest.TestCase):
     def setUp(self):
         self.set_queue()
         self.session.run("RESET pg_io_probe.engine")
-        self.cache([])
+        self.make_cold()
 
     def set_queue(self, max_sectors_kb=512, read_ahead_kb=0):
         self.disk.set_queue(max_sectors_kb, read_ahead_kb)
@@ -51,10 +51,15 @@ class RandomTruth(unittest.TestCase):
     def file(self):
         return segment_file(self.session, "dense")
 
-    def cache(self, ranges):
-        """Has the OS cache just these byte ranges of the table's file, and shared buffers nothing."""
+    def make_cold(self):
+        """Has neither the OS cache nor shared buffers anything of the table."""
         self.session.run("VACUUM FULL dense; CHECKPOINT")
-        cache_only(self.file(), ranges)
+        cache_only(self.file(), [])
+
+    def cached(self, ranges):
+        """Meanwhile the OS cache has just these byte ranges of the table's file, and at first shared buffers nothing."""
+        self.make_cold()
+        return cached(self.file(), ranges)
 
     def fetch(self, path, relation="dense", status="ok", **arguments):
         """Fetches on one path; what holds for every row is looked at here."""
@@ -114,7 +119,7 @@ class Device(RandomTruth):
         for path in PATHS:
             for depth in [1, 8]:
                 with self.subTest(path, depth=depth):
-                    self.cache([])
+                    self.make_cold()
                     row = self.fetch(path, depth=depth, options={"max_bytes": BYTES // 8})
                     self.assertEqual((row["fetches"], row["complete"]), (BLOCKS // 8, False))
                     self.assertEqual(row["device_blks_read"], BLOCKS // 8)
@@ -153,8 +158,8 @@ class Device(RandomTruth):
             row = self.fetch("os", cold=True, seed=1, options={"max_bytes": BYTES * percent // 100})
             say(f"read_ahead_kb {read_ahead_kb}, {percent} %: over_read {row['over_read']}, {row['os_blks_hit']} hits")
             self.about(row["over_read"], row["device_bytes"] / (row["device_blks_read"] * BLOCK), 0.001)
-            # What was fetched is in the OS cache now, and nothing else.
-            self.about(fincore(self.file()), row["device_bytes"], 0.01)
+            # What was fetched is in the OS cache now, and nothing else; nothing keeps it there.
+            self.about(fincore(self.file()), row["device_bytes"], 0.1)
             found[read_ahead_kb, percent] = row["over_read"]
         for read_ahead_kb in [16, 128]:
             self.about(found[read_ahead_kb, 2], 1, 0.01)
@@ -221,18 +226,20 @@ class Order(RandomTruth):
         """The OS cache tells where they have been."""
         tenth = {"max_bytes": BYTES // 10}
         given = self.fetch("os", options=tenth)["seed"]
-        self.assertEqual(shares(self.fetch("os", seed=given, options=tenth)), [0, 100, 0])
-        self.assertEqual(shares(self.fetch("server", seed=given, options=tenth)), [0, 100, 0])
+        for path in ["os", "server"]:
+            # Nothing keeps them there.
+            self.assertGreater(self.fetch(path, seed=given, options=tenth)["from_os_pct"], 90)
         # By chance it is a tenth again.
         self.assertAlmostEqual(self.fetch("os", seed=given + 1, options=tenth)["from_os_pct"], 10, delta=5)
         # A ping comes along the same blocks.
-        self.assertEqual({row["served_by"] for row in self.ping(100, given, "os")}, {"os"})
+        served_by = [row["served_by"] for row in self.ping(100, given, "os")]
+        self.assertGreater(served_by.count("os"), 90)
 
     def test_paths_of_a_call_keep_out_of_each_other_s_way(self):
         third = {"max_bytes": BYTES // 3}
         rows = self.session.rows(rows_of("random", "dense", options=third))
         self.assertEqual([(row["path"], row["from_device_pct"]) for row in rows], [(path, 100) for path in PATHS])
-        self.about(fincore(self.file()), 2 * (BLOCKS // 3) * BLOCK, 0.01)
+        self.about(fincore(self.file()), 2 * (BLOCKS // 3) * BLOCK, 0.1)
 
     def order(self, seed):
         return [row["blkno"] for row in self.ping(BLOCKS, seed)]
@@ -247,41 +254,34 @@ class Tiers(RandomTruth):
 
     def test_shares_of_what_is_cached_in_part(self):
         for path, depth in [("server", 1), ("os", 1), ("os", 8)]:
-            for what, cached in [("half", [(0, BYTES // 2)]), ("every second MiB", every_second_mib()),
+            for what, ranges in [("half", [(0, BYTES // 2)]), ("every second MiB", every_second_mib()),
                                  ("all", [(0, BYTES)]), ("nothing", [])]:
                 with self.subTest(path, cached=what, depth=depth):
-                    patiently(lambda: self.shares_are_what_is_cached(path, depth, what, cached))
-
-    def shares_are_what_is_cached(self, path, depth, what, cached):
-        self.cache(cached)
-        expected = fincore(self.file()) * 100 / BYTES
-        row = self.fetch(path, depth=depth)
-        self.assertEqual(row["complete"], True)
-        self.assertEqual(row["from_shared_pct"], 0)
-        self.assertAlmostEqual(row["from_os_pct"], expected, delta=1)
-        self.assertAlmostEqual(row["from_device_pct"], 100 - expected, delta=1)
-        self.assert_times(f"{path}, {what} cached, depth {depth}", row)
+                    with self.cached(ranges):
+                        expected = fincore(self.file()) * 100 / BYTES
+                        row = self.fetch(path, depth=depth)
+                    self.assertEqual(row["complete"], True)
+                    self.assertEqual(row["from_shared_pct"], 0)
+                    self.assertAlmostEqual(row["from_os_pct"], expected, delta=1)
+                    self.assertAlmostEqual(row["from_device_pct"], 100 - expected, delta=1)
+                    self.assert_times(f"{path}, {what} cached, depth {depth}", row)
 
     def test_half_of_a_block_is_cached(self):
         """A page of the kernel's is half of a block: of every sixteenth one is missing."""
         blocks = BLOCKS // 16
-
-        def check(path, depth):
-            self.cache(but_for_a_page(0))
-            row = self.fetch(path, depth=depth)
-            self.about(row["device_bytes"], blocks * PAGE, 0.1)
-            self.about(row["device_blks_read"], blocks, 0.1)
-
         for path, depth in [("os", 1), ("server", 1), ("server", 16)]:
             with self.subTest(path, depth=depth):
-                patiently(lambda: check(path, depth))
+                with self.cached(but_for_a_page(0)):
+                    row = self.fetch(path, depth=depth)
+                self.assertEqual(row["device_bytes"], blocks * PAGE)
+                self.assertEqual(row["device_blks_read"], blocks)
 
     def test_three_tiers(self):
         """The first half in shared buffers, and of each half each second MiB in the OS cache."""
         self.fill_buffers(BLOCKS // 2)
-        cache_only(self.file(), every_second_mib())
-        in_buffers = self.resident()
-        row = self.fetch("server")
+        with cached(self.file(), every_second_mib()):
+            in_buffers = self.resident()
+            row = self.fetch("server")
         self.assertEqual(row["shared_blks_hit"], in_buffers)
         self.about(row["os_blks_hit"], BLOCKS // 4, 0.01)
         self.about(row["device_blks_read"], BLOCKS // 4, 0.01)
@@ -306,23 +306,23 @@ class Tiers(RandomTruth):
     def test_the_server_at_a_depth(self):
         """It doesn't tell when it reads what: sums, but no times."""
         (method,) = self.session.run("SELECT current_setting('io_method', true)")
-        for what, cached in [("nothing", []), ("every second MiB", every_second_mib()), ("all", [(0, BYTES)])]:
+        for what, ranges in [("nothing", []), ("every second MiB", every_second_mib()), ("all", [(0, BYTES)])]:
             with self.subTest(cached=what):
-                self.cache(cached)
-                row = self.fetch("server", depth=16)
+                with self.cached(ranges):
+                    row = self.fetch("server", depth=16)
                 say(f"{what} cached, {row['engine']}: {row['iops']} IOPS, shared, os, device {shares(row)}")
                 self.assertEqual((row["fetches"], row["complete"], row["depth"]), (BLOCKS, True, 16))
                 self.assertIn(method, row["engine"])
                 self.assertEqual({row[name] for name in row if name.startswith("lat_") or name.endswith("_us")}, {None})
                 self.assertEqual(row["device_source"], "io_workers" if method == "worker" else "backend")
-                missing = BLOCKS - sum(length for _, length in cached) // BLOCK
+                missing = BLOCKS - sum(length for _, length in ranges) // BLOCK
                 self.assertAlmostEqual(row["device_blks_read"], missing, delta=BLOCKS / 100)
                 self.assertAlmostEqual(row["device_bytes"], missing * BLOCK, delta=BYTES / 100)
 
     def test_who_served_a_ping(self):
-        self.cache(every_second_mib())
         for path in ["os", "direct"]:
-            rows = self.session.rows(rows_of("ping", "dense", count=500, every="0", path=path))
+            with self.cached(every_second_mib()):
+                rows = self.session.rows(rows_of("ping", "dense", count=500, every="0", path=path))
             self.assertEqual(len(rows), 500)
             for row in rows:
                 in_cache = path == "os" and row["blkno"] * BLOCK // MIB % 2 == 0
@@ -337,8 +337,8 @@ class Tiers(RandomTruth):
                     with open(self.file(), "rb") as file:
                         while file.read(MIB):
                             pass
-                    # Not to the last page: a kernel may take some back at any time.
-                    self.assertGreater(fincore(self.file()), BYTES * 0.99)
+                    # Not to the last page: nothing keeps them there.
+                    self.about(fincore(self.file()), BYTES, 0.1)
                     self.set_queue(read_ahead_kb=read_ahead_kb)
                     row = self.fetch(path, cold=True, options={"max_bytes": BYTES // 4})
                     self.assertIs(row["cold"], True)
@@ -346,7 +346,7 @@ class Tiers(RandomTruth):
                     self.assertGreater(row["fetches"], BLOCKS // 5)
                     # Readahead brings in a few of the neighbours.
                     self.assertTrue(0.99 <= row["device_bytes"] / (row["fetches"] * BLOCK) <= 1.1, row)
-                    self.about(fincore(self.file()), row["device_bytes"], 0.01)
+                    self.about(fincore(self.file()), row["device_bytes"], 0.1)
                     # Not judged: it should be within 10 % and 3 us of it.
                     direct = self.fetch("direct", options={"max_bytes": BYTES // 4})
                     say(f"{path}, readahead {read_ahead_kb}: {row['device_us']} us, direct {direct['device_us']} us")
@@ -419,4 +419,4 @@ def shares(row):
 
 
 if __name__ == "__main__":
-    main(again=True)
+    main()

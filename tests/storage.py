@@ -3,13 +3,14 @@
 import atexit
 import contextlib
 import ctypes
+import mmap
 import os
 import re
 import subprocess
 import time
 import unittest
 
-from lib import TEST_TMP, as_server, read, server_ids
+from lib import IS_ROOT, TEST_TMP, as_server, read, server_ids
 
 # Of a queue. In this order: a change of the first sets the second to what the kernel thinks best.
 LIMITS = ["max_sectors_kb", "read_ahead_kb"]
@@ -153,8 +154,40 @@ def dirty_bytes(path):
     return (counts[1] + counts[2]) * 4096
 
 
+@contextlib.contextmanager
+def cached(path, ranges):
+    """Meanwhile the OS cache has just these byte ranges of a file, each a start and a length, nothing dirty, and loses none of
+    them: they are locked. A kernel takes back pages that are not, at any time and memory free or not. (Nobody can evict them.)"""
+    cache_only(path, ranges)
+    with locked(path, ranges):
+        yield
+
+
+@contextlib.contextmanager
+def locked(path, ranges):
+    """Meanwhile the OS cache has these byte ranges of a file, and loses none of them."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    size, file = os.path.getsize(path), os.open(path, os.O_RDONLY)
+    try:
+        start = libc.mmap(None, ctypes.c_size_t(size), mmap.PROT_READ, mmap.MAP_SHARED, file, ctypes.c_long(0))
+        assert start not in (None, ctypes.c_void_p(-1).value), os.strerror(ctypes.get_errno())
+    finally:
+        os.close(file)
+    try:
+        # What is missing comes in by itself, without its neighbours.
+        libc.madvise(ctypes.c_void_p(start), ctypes.c_size_t(size), mmap.MADV_RANDOM)
+        for place, length in ranges:
+            if libc.mlock(ctypes.c_void_p(start + place), ctypes.c_size_t(length)) != 0:
+                # Who is not root may lock little: then they are only most likely to stay.
+                assert not IS_ROOT, os.strerror(ctypes.get_errno())
+        yield
+    finally:
+        libc.munmap(ctypes.c_void_p(start), ctypes.c_size_t(size))
+
+
 def cache_only(path, ranges):
-    """Has the OS cache just these byte ranges of a file, each a start and a length, and nothing dirty."""
+    """Has the OS cache just these byte ranges of a file, each a start and a length, and nothing dirty; see `cached`."""
     file = os.open(path, os.O_RDONLY)
     try:
         os.fsync(file)

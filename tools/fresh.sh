@@ -7,6 +7,7 @@
 # What they print stays in $cache/fresh.
 
 . "$(dirname "$0")/env.sh"
+. tools/debian.sh
 
 give_up() {
     echo "$*" >&2
@@ -16,7 +17,7 @@ give_up() {
 [ "$(id -u)" = 0 ] || give_up 'a new system can be made by root only'
 command -v debootstrap >/dev/null || give_up 'could not find debootstrap: run apt-get install debootstrap'
 [ -z "$(git status --porcelain)" ] || echo 'what is not committed is not checked'
-archive=$(apt-get indextargets --format "\$(REPO_URI)" 'Identifier: Packages' 'Label: Debian' | sed -n 1p)
+archive=$(archive_of_debian)
 logs=$cache/fresh
 mkdir -p "$logs"
 # Bytes that go through before the network fails, each time: in the middle of packages, of servers, of crates.

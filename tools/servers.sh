@@ -9,13 +9,9 @@
 # A version that can't be had today is named and left out. Without the oldest or the newest one this fails.
 
 . "$(dirname "$0")/env.sh"
+. tools/debian.sh
 
-suites='
-15 bookworm
-17 trixie
-18 forky
-'
-oldest=15 newest=18
+oldest=${suites%% *} newest=$(sed -n '$s/ .*//p' <<<"$suites")
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 
 # in_suite COMMAND…: apt that knows nothing but the suite in $work, and takes nothing for installed.
@@ -73,9 +69,8 @@ fetch() {
 }
 
 mkdir -p "$cache/pg"
-archive=$(apt-get indextargets --format "\$(REPO_URI)" 'Identifier: Packages' 'Label: Debian' | sed -n 1p)
+archive=$(archive_of_debian)
 while read -r major suite; do
-    [ -n "$major" ] || continue
     [ $# = 0 ] || [[ " $* " = *" $major "* ]] || continue
     [ ! -x "$cache/pg/$major/bin/postgres" ] || continue
     [ -n "$archive" ] || { echo "could not find Debian's archive in the system's lists: run apt-get update as root" >&2; exit 1; }

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # suite.sh [PG_CONFIG [SETTING…]]: the server's own regression suite, while probes of all kinds run without a pause from
 # another database. The library is loaded in all sessions. Afterwards pg_amcheck and pg_checksums look at everything.
-# The extension has to be installed there. Without arguments: on 17 and 18 of the cache, with each io_method of 18.
+# The extension has to be installed there. Without arguments: on each PostgreSQL of the cache whose source Debian has, too, the
+# newest with worker and with io_uring.
 #
 # It fails on any difference of the suite, on an SQLSTATE of a probe that nothing explains, on corruption, and on what a
 # server must not write to its log.
@@ -10,12 +11,7 @@
 
 . "$(dirname "$0")/env.sh"
 . tools/cluster.sh
-. tools/source.sh
-
-give_up() {
-    echo "$*" >&2
-    exit 1
-}
+. tools/debian.sh
 
 # tree_of PG_CONFIG: sets tree, the folder with the suite of just this version, ready to run.
 tree_of() {
@@ -26,7 +22,7 @@ tree_of() {
     [ ! -x "$tree/pg_regress" ] || return 0
     echo "building the regression suite of $version (a minute on 2 cores)"
     work=$cache/src/$major
-    unpack_source "$major" "$work" >/dev/null
+    unpack_source "$major" "$work" >/dev/null || return
     (
         unset MAKELEVEL MAKEFLAGS MFLAGS
         cd "$work/build"
@@ -36,7 +32,7 @@ tree_of() {
             exit 1
         }
         make --silent -j "$(nproc)" -C src/test/regress all
-    ) >"$work/log" 2>&1 || { tail -n 30 "$work/log" >&2; exit 1; }
+    ) >"$work/log" 2>&1 || { tail -n 30 "$work/log" >&2; return 1; }
     mkdir -p "$cache/suite"
     rm -rf "$cache/suite/$version"
     mv "$work/build" "$cache/suite/$version"
@@ -118,11 +114,15 @@ failures=0
 if [ $# -gt 0 ]; then
     run_suite "$@" || failures=1
 else
-    for pg_config in "$cache"/pg/1[78]/bin/pg_config; do
-        [ "$(readlink -f "$pg_config")" = "$pg_config" ] || give_up "run make deps-all first: 17 and 18 have to be built from source"
+    tools/deps.sh suite
+    for pg_config in $(pg_configs); do
+        if ! tree_of "$pg_config"; then
+            echo "skipped $("$pg_config" --version): Debian does not have its source today"
+            continue
+        fi
         make -s PG_CONFIG="$pg_config" && make -s install PG_CONFIG="$pg_config"
         case $pg_config in
-            */17/*) run_suite "$pg_config" || failures=$((failures + 1)) ;;
+            */1[5-7]/*) run_suite "$pg_config" || failures=$((failures + 1)) ;;
             *)
                 run_suite "$pg_config" 'io_method = worker' 'shared_preload_libraries = pg_io_probe' || failures=$((failures + 1))
                 run_suite "$pg_config" 'io_method = io_uring' || failures=$((failures + 1))
