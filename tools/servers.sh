@@ -33,25 +33,37 @@ packages_of() {
     sed -n 's/^Inst \(lib[^ ]*\|zlib1g\) .*/\1/p' "$work/log" | grep -vE '^lib(llvm|z3|perl|.*-perl$)'
 }
 
-# unpack FOLDER: what was downloaded, so that it runs from there.
+# unpack FOLDER: what was downloaded, so that it runs from there. What a program links with comes from there, too, its loader
+# first: the libraries were made for that one's version of libc.
 unpack() {
-    local to=$1 package library loader file
+    local to=$1 package loader folders program programs
     rm -rf "$to" "$to.new"
-    mkdir "$to.new"
+    mkdir "$to.new" && cd "$to.new" || return
     for package in "$work"/packages/*.deb; do
-        dpkg-deb -x "$package" "$to.new" || return
+        dpkg-deb -x "$package" . || return
     done
-    ln -s "usr/lib/postgresql/$major/bin" "$to.new/bin"
-    rm -f "$to.new/usr/lib/postgresql/$major/lib"/llvmjit*
-    library=$(cd "$to.new" && find . -name libc.so.6 -printf '%h\n' -quit)
-    # A library that was linked with another version of libc needs the loader of that version, too.
-    while IFS= read -r file; do
-        loader=$(patchelf --print-interpreter "$file" 2>/dev/null) || continue
-        loader=$(cd "$to.new" && find . -name "${loader##*/}" -print -quit)
-        patchelf --set-interpreter "$to/${loader#./}" --force-rpath --set-rpath "$to/${library#./}" "$file" || return
-    done < <(find "$to.new/usr/lib/postgresql" -type f -perm -u+x)
-    mv "$to.new" "$to"
-    (cd / && "$to/bin/postgres" --version && "$to/bin/pg_config" --version) >/dev/null || { rm -rf "$to"; return 1; }
+    ln -s "usr/lib/postgresql/$major/bin" bin
+    rm -f "usr/lib/postgresql/$major/lib"/llvmjit*
+    loader=$(patchelf --print-interpreter bin/postgres) || return
+    loader=$to/$(find . -name "${loader##*/}" -printf '%P\n' -quit)
+    folders=$(find . -name 'lib*.so.*' -path '*/lib/*-linux-*' -printf "$to/%P\n" | xargs -n 1 dirname | sort -u | paste -sd :)
+    mapfile -t programs < <(
+        find usr/lib/postgresql -type f -perm -u+x | while IFS= read -r program; do
+            ! patchelf --print-interpreter "$program" >/dev/null 2>&1 || echo "$program"
+        done
+    )
+    for program in "${programs[@]}"; do
+        patchelf --set-interpreter "$loader" --force-rpath --set-rpath "$folders" "$program" || return
+    done
+    cd / && mv "$to.new" "$to" || return
+    for program in "${programs[@]}"; do
+        if "$loader" --list "$to/$program" | grep '=>' | grep -vF "=> $to/"; then
+            echo "$program links with what is not its own"
+            rm -rf "$to"
+            return 1
+        fi
+    done
+    "$to/bin/postgres" --version
 }
 
 # fetch MAJOR SUITE
@@ -64,7 +76,7 @@ fetch() {
     mapfile -t names < <(packages_of "$major")
     [ ${#names[@]} -gt 0 ] || return
     (cd "$work/packages" && in_suite apt-get download "${names[@]}") >"$work/log" 2>&1 || return
-    unpack "$cache/pg/$major" >"$work/log" 2>&1 || return
+    (unpack "$cache/pg/$major") >"$work/log" 2>&1 || return
     rm -rf "$work"
 }
 
