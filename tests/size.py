@@ -133,14 +133,18 @@ class Size(unittest.TestCase):
         took = {}
         for name in ["single", "huge"]:
             for path in ["direct", "os", "server"]:
-                took[name, path] = self.first_fetch(name, path)
+                # Others can only add to it.
+                took[name, path] = min(self.first_fetch(name, path) for _ in range(5))
             with Session() as session:
                 # It looks for a block that holds data, of which there is one, until its time is up.
                 session.run(f"SET pg_io_probe.max_duration = '50 ms'; {rows_of('ping', 'odd', count=1)}")
+                times = []
                 with Watched(session) as most:
-                    asked = time.monotonic()
-                    session.rows(rows_of("ping", name, count=1, options={"seed": 1}))
-                    took[name, "ping"] = time.monotonic() - asked
+                    for _ in range(5):
+                        asked = time.monotonic()
+                        session.rows(rows_of("ping", name, count=1, options={"seed": 1}))
+                        times.append(time.monotonic() - asked)
+                took[name, "ping"] = min(times)
                 say(f"ping, {name}: {most}")
                 self.assertLess(most.memory, 8 * MIB)
         for path in ["direct", "os", "server", "ping"]:

@@ -74,9 +74,11 @@ inside() {
         umount -l /old
         cd /
         [ "$user" = root ] && home=/root || home=/home/$user
-        exec env -i HOME="$home" USER="$user" LANG=C.UTF-8 SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt \
+        status=0
+        env -i HOME="$home" USER="$user" LANG=C.UTF-8 SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt \
             PATH=/opt/rust/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin https_proxy="$1" \
-            setpriv --reuid="$user" --regid="$user" --init-groups -- bash -c "cd ~/pg_io_probe && $2"
+            setpriv --reuid="$user" --regid="$user" --init-groups -- bash -c "cd ~/pg_io_probe && $2" || status=$?
+        exit $status # not the command itself: somebody has to take leave of processes whose parents are gone
     ' bash "http://127.0.0.1:$(cat "$work/port")" "$command" </dev/null
 }
 
