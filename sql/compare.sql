@@ -1,7 +1,7 @@
 --
 -- io_probe_metrics, io_probe_latest, io_probe_compare, io_probe_changes: stored runs with known answers.
 --
-DELETE FROM io_probe_runs;
+TRUNCATE io_probe_runs, io_probe_results;
 CREATE FUNCTION store(id bigint, minute int, probe text, rows jsonb, label text = NULL, object text = 'public.t',
                       read_ahead_kb int = 128, args jsonb = '{}', status text = 'ok') RETURNS bigint
 BEGIN ATOMIC
@@ -51,7 +51,7 @@ SELECT probe, object, item, metric, value, unit, age = now() - timestamptz '2026
        run_id, label, datname, host
   FROM io_probe_latest WHERE probe = 'random' ORDER BY item, metric;
 SELECT count(*), count(DISTINCT run_id) FROM io_probe_latest;
-DELETE FROM io_probe_runs;
+TRUNCATE io_probe_runs, io_probe_results;
 
 -- eleven runs before: t(0.975, 10) = 2.2281 times 0.1 times the root of 2 is a factor of 1.3704
 SELECT count(store(n, n, 'seqscan', seqscan(500 * off(n))))
@@ -94,7 +94,7 @@ SELECT store(60, 60, 'depth', '[{"depth": 2, "iops": 100}]'), store(61, 61, 'dep
 SELECT item, a, b, ratio, verdict, noise_pct, runs, notes FROM io_probe_compare(60, 61);
 SELECT store(59, 59, 'depth', '[{"depth": 2, "iops": 100}]');
 SELECT item, a, b, ratio, verdict, noise_pct, runs, notes FROM io_probe_compare(60, 61);
-DELETE FROM io_probe_runs;
+TRUNCATE io_probe_runs, io_probe_results;
 
 -- settings that differ; each configuration has a mean of its own
 SELECT count(store(n, n, 'seqscan', seqscan(500 * off(n + 1)))),
@@ -114,7 +114,7 @@ SELECT count(store(n, n, 'seqscan', seqscan(500 * off(n) / CASE WHEN n BETWEEN 6
 SELECT a.id, b.id, round(ratio::numeric, 2) AS ratio, verdict, round(noise_pct) AS noise_pct, runs
   FROM (VALUES (64, 67), (64, 69), (64, 74), (74, 76), (65, 73), (64, 78)) AS p (a, b), io_probe_compare(p.a, p.b) c,
        LATERAL (SELECT p.a) AS a (id), LATERAL (SELECT p.b) AS b (id);
-DELETE FROM io_probe_runs;
+TRUNCATE io_probe_runs, io_probe_results;
 
 -- labels: geometric means; six runs each, ten degrees of freedom: 2.2281 times 0.10954 times the root of 1/6 + 1/6
 SELECT count(store(n, n, 'seqscan', seqscan(500 * off(n + 1)), 'before')),
@@ -153,7 +153,7 @@ BEGIN
     END;
   END LOOP;
 END $$;
-DELETE FROM io_probe_runs;
+TRUNCATE io_probe_runs, io_probe_results;
 
 -- changes: t(0.975, 10) = 2.2281 times 0.1 times the root of 1 + 1/11 is a factor of 1.2620
 SELECT count(store(n, n, 'seqscan', seqscan(500 * off(n)))),
@@ -219,5 +219,5 @@ RESET search_path;
 ALTER EXTENSION pg_io_probe SET SCHEMA public;
 DROP SCHEMA trap CASCADE;
 DROP SCHEMA "Elsewhere of it";
-DELETE FROM io_probe_runs;
+TRUNCATE io_probe_runs, io_probe_results;
 DROP FUNCTION store, off, seqscan;

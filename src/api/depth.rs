@@ -20,7 +20,6 @@ use super::subject::{
 use crate::error::{Error, Result};
 use crate::pg::interrupts;
 use crate::pg::json::JsonbText;
-use crate::pg::lock::ProbeLock;
 use crate::pg::progress::Progress;
 use crate::pg::relation::Fork;
 use crate::pg::row::Rows;
@@ -103,8 +102,7 @@ struct Row {
 
 impl Request {
     fn run(&self) -> Result<Vec<Row>> {
-        let _lock = ProbeLock::acquire(self.wait)?;
-        let subject = Subject::open(self.rel, Fork::MAIN, "io_probe_depth")?.admitted()?;
+        let (_lock, subject) = Subject::open_alone(self.rel, Fork::MAIN, "io_probe_depth", self.wait)?;
         // One moment and one device for all rows of the call.
         let identity = Identity::of(&subject);
         let blank =

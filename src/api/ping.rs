@@ -21,7 +21,6 @@ use crate::error::{Error, Result};
 use crate::pg::encoding::Text;
 use crate::pg::interrupts;
 use crate::pg::json::JsonbText;
-use crate::pg::lock::ProbeLock;
 use crate::pg::progress::Progress;
 use crate::pg::relation::Fork;
 use crate::pg::row::Rows;
@@ -123,8 +122,7 @@ impl Request {
         if self.mode != Mode::Read {
             check_may_write("The modes that write need")?;
         }
-        let _lock = ProbeLock::acquire(self.wait)?;
-        let subject = Subject::open(self.rel, Fork::MAIN, "io_probe_ping")?.admitted()?;
+        let (_lock, subject) = Subject::open_alone(self.rel, Fork::MAIN, "io_probe_ping", self.wait)?;
         let identity = Identity::of(&subject);
         let only = |verdict| {
             let (path, seed) = (self.path.name(), self.seed as i64);

@@ -21,7 +21,6 @@ use super::subject::{DIRECT_PCT, DeviceFigures, Failure, Identity, NOT_DIRECT, S
 use crate::error::{Error, Result};
 use crate::pg::interrupts;
 use crate::pg::json::JsonbText;
-use crate::pg::lock::ProbeLock;
 use crate::pg::progress::Progress;
 use crate::pg::relation::Fork;
 use crate::pg::row::Rows;
@@ -141,8 +140,7 @@ pub(super) struct Row {
 impl Request {
     fn run(&self) -> Result<Vec<Row>> {
         check_may_evict("io_probe_readahead")?;
-        let _lock = ProbeLock::acquire(self.wait)?;
-        let subject = Subject::open(self.rel, Fork::MAIN, "io_probe_readahead")?.admitted()?;
+        let (_lock, subject) = Subject::open_alone(self.rel, Fork::MAIN, "io_probe_readahead", self.wait)?;
         let _charge = statement::charge();
         let progress = Progress::start("readahead", Some(subject.relation.oid()));
         CurveOf { subject: &subject, windows: &self.windows, limits: self.limits }.rows(&progress)

@@ -17,8 +17,9 @@ use super::admission::{self, Refusal};
 use super::arguments::{Path, figure};
 use crate::error::{Error, Result};
 use crate::pg::buffers;
+use crate::pg::lock::ProbeLock;
 use crate::pg::progress::Progress;
-use crate::pg::relation::{Fork, Relation};
+use crate::pg::relation::{Fork, Held, Relation, check_may_read};
 use crate::pg::{interrupts, server};
 use crate::{gucs, statement};
 
@@ -44,6 +45,37 @@ impl Subject {
         let placement = device::locate(&relation.directory(), &roots);
         let has_own_cache = cache::is_own_at(&relation.directory());
         Ok(Self { relation, fork, source, placement, roots, has_own_cache })
+    }
+
+    /// Takes the probe lock, opens the relation, and looks how busy its device is. Rights come first. Who holds the probe lock waits
+    /// for no other lock: with LOCK TABLE one session would keep all others from probing. Nor does who waits for the probe lock
+    /// hold one: nobody's DDL would get on.
+    pub(super) fn open_alone(
+        rel: pg_sys::Oid,
+        fork: Fork,
+        function: &str,
+        wait: bool,
+    ) -> Result<(ProbeLock, Self)> {
+        let (lock, subject) = Self::alone(rel, fork, function, wait)?;
+        Ok((lock, subject.admitted()?))
+    }
+
+    /// The same, however busy the device is.
+    pub(super) fn alone(
+        rel: pg_sys::Oid,
+        fork: Fork,
+        function: &str,
+        wait: bool,
+    ) -> Result<(ProbeLock, Self)> {
+        check_may_read(rel)?;
+        loop {
+            let lock = ProbeLock::acquire(wait)?;
+            if let Some(_held) = Held::take(rel) {
+                return Ok((lock, Self::open(rel, fork, function)?));
+            }
+            drop(lock);
+            drop(Held::wait_for(rel));
+        }
     }
 
     /// Refuses what takes reads of which it is known that they come from the device.

@@ -81,6 +81,7 @@ struct Page {
     buffer: pg_sys::Buffer,
     fork: pg_sys::ForkNumber::Type,
     block: pg_sys::BlockNumber,
+    is_dirty: bool,
 }
 
 /// The pages of a relation in shared buffers, or in the session's own for a temporary table.
@@ -129,7 +130,8 @@ unsafe fn page_in(
         )
     };
     let found = state & pg_sys::BM_VALID != 0 && compat::tagged_file(&tag) == file;
-    found.then_some(Page { buffer, fork: tag.forkNum, block: tag.blockNum })
+    let is_dirty = state & pg_sys::BM_DIRTY != 0;
+    found.then_some(Page { buffer, fork: tag.forkNum, block: tag.blockNum, is_dirty })
 }
 
 /// How many blocks of each fork are in buffers.
@@ -206,18 +208,27 @@ impl<'a> Resident<'a> {
 }
 
 /// Writes a relation's dirty shared buffers to its files, and lets go of its pages where this server
-/// can. Pages in the session's own buffers stay.
-///
-/// The server's own function writes without looking at interrupts: with much of the relation dirty in
-/// shared buffers, a cancel waits for it.
+/// can. Pages in the session's own buffers stay, and those that somebody has pinned.
 pub(crate) fn flush_and_evict(relation: &Relation) {
     if relation.is_temporary() || super::server::in_recovery() {
         return;
     }
+    resident_pages(relation).filter(|page| page.is_dirty).for_each(|page| flush(relation, page));
     // SAFETY: the relation is open and not temporary; the pages' buffers are buffer numbers.
+    unsafe { compat::evict_shared(relation.as_ptr(), resident_pages(relation).map(|page| page.buffer)) };
+}
+
+/// Writes a page, if its buffer still holds it. (FlushRelationBuffers would take for granted that this session has pinned none of
+/// them: with a cursor open on the relation it counts its pin twice, and the server crashes later.)
+fn flush(relation: &Relation, page: Page) {
+    interrupts::check();
+    // SAFETY: the relation is open; the number is that of a shared buffer, which is pinned and locked while it is written.
     unsafe {
-        pg_sys::FlushRelationBuffers(relation.as_ptr());
-        compat::evict_shared(relation.as_ptr(), resident_pages(relation).map(|page| page.buffer));
+        if compat::pin_recent(relation.as_ptr(), page.fork, page.block, page.buffer) {
+            pg_sys::LockBuffer(page.buffer, pg_sys::BUFFER_LOCK_SHARE as i32);
+            pg_sys::FlushOneBuffer(page.buffer);
+            pg_sys::UnlockReleaseBuffer(page.buffer);
+        }
     }
 }
 

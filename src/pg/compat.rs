@@ -197,6 +197,26 @@ pub(super) fn is_io_worker(_entry: &pg_sys::PgBackendStatus) -> bool {
 /// Can this server make shared buffers let go of a relation?
 pub(super) const EVICTS_SHARED_BUFFERS: bool = cfg!(any(feature = "pg17", feature = "pg18"));
 
+/// Pins a buffer if it still holds this block, which is not read otherwise.
+///
+/// # Safety
+/// `relation` must be open and not temporary; `buffer` must be the number of a shared buffer.
+pub(super) unsafe fn pin_recent(
+    relation: pg_sys::Relation,
+    fork: pg_sys::ForkNumber::Type,
+    block: pg_sys::BlockNumber,
+    buffer: pg_sys::Buffer,
+) -> bool {
+    // SAFETY: the caller vouches for the relation and the number.
+    unsafe {
+        #[cfg(feature = "pg15")]
+        let locator = (*relation).rd_node;
+        #[cfg(not(feature = "pg15"))]
+        let locator = (*relation).rd_locator;
+        pg_sys::ReadRecentBuffer(locator, fork, block, buffer)
+    }
+}
+
 /// Evicts a relation's unpinned pages from shared buffers. `residents` finds their buffers, for
 /// servers that evict one by one.
 ///

@@ -47,6 +47,13 @@ pub(super) fn c_string(text: &str) -> CString {
     CString::new(converted.unwrap_or_else(|| text.to_owned())).unwrap_or_default()
 }
 
+/// A query of one relation, whose name is in the encoding of the database already: `what FROM ONLY name condition`.
+pub(super) fn query_of(what: &str, name: &CStr, condition: &str) -> CString {
+    let [what, condition] =
+        [format!("{what} FROM ONLY "), format!(" {condition}")].map(|part| c_string(&part));
+    CString::new([what.to_bytes(), name.to_bytes(), condition.to_bytes()].concat()).unwrap_or_default()
+}
+
 /// Most bytes that are converted at a time.
 const PIECE: usize = 1 << 16;
 

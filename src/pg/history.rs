@@ -4,6 +4,7 @@ mod circumstances;
 mod probe;
 mod store;
 pub(crate) mod stored;
+mod tables;
 
 pub(crate) use circumstances::{Relation, Server, setting_values, tablespace_options};
 pub(crate) use probe::{Cause, Failed, Probe, Value};

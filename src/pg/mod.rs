@@ -17,6 +17,7 @@ pub(crate) mod indexes;
 pub(crate) mod interrupts;
 pub(crate) mod json;
 pub(crate) mod lock;
+mod names;
 pub(crate) mod objects;
 pub(crate) mod pages;
 pub(crate) mod planner;

@@ -14,11 +14,11 @@ use std::ptr::fn_addr_eq;
 use io_probe_core::plan;
 use pgrx::{pg_guard, pg_sys, spi::Spi};
 
-use super::encoding::c_string;
+use super::encoding::query_of;
 use super::relation::Relation;
 use super::server;
 use super::subtransaction::read_only_if_possible;
-use super::{explain, interrupts, settings};
+use super::{explain, interrupts, names, settings};
 
 /// A query of one table.
 #[derive(Debug, Clone)]
@@ -59,13 +59,12 @@ pub(crate) fn picks(
         let of_query = || {
             let table = Relation::open_if_free(query.table)?;
             let Query { what, condition, .. } = query;
-            let name = table.qualified_name();
-            let statement =
-                c_string(&format!("EXPLAIN (FORMAT JSON) {what} FROM ONLY {name} WHERE {condition}"));
+            let (what, condition) = (format!("EXPLAIN (FORMAT JSON) {what}"), format!("WHERE {condition}"));
+            let statement = query_of(&what, table.qualified_name()?, &condition);
             read_only_if_possible(AssertUnwindSafe(|| {
                 table.as_owner(|| {
                     let _elsewhere = Elsewhere::begin(plain);
-                    Spi::connect(|_| costs.iter().map(|cost| pick(&statement, *cost)).collect())
+                    Spi::connect(|_| costs.iter().map(|cost| pick(&statement, query.table, *cost)).collect())
                 })
             }))
             .flatten()
@@ -75,7 +74,7 @@ pub(crate) fn picks(
     Some(picks)
 }
 
-fn pick(statement: &CStr, (sequential, random): (f64, f64)) -> Option<Picked> {
+fn pick(statement: &CStr, table: pg_sys::Oid, (sequential, random): (f64, f64)) -> Option<Picked> {
     interrupts::check();
     let values = [
         (c"seq_page_cost", sequential.to_string()),
@@ -84,8 +83,10 @@ fn pick(statement: &CStr, (sequential, random): (f64, f64)) -> Option<Picked> {
         // Operators and types are the server's own, and dates are written as they were read.
         (c"search_path", "pg_catalog, pg_temp".to_owned()),
         (c"datestyle", "ISO".to_owned()),
+        (c"lock_timeout", settings::BRIEF.to_owned()),
     ];
-    let nodes = plan::nodes(&settings::with(&values, || explain::run(statement))).ok()?;
+    let explain = || names::meaning(&[table], || explain::run(statement));
+    let nodes = plan::nodes(&settings::with(&values, explain)).ok()?;
     let top = nodes.first()?;
     Some(Picked {
         node_type: top.node_type.clone(),
@@ -94,9 +95,10 @@ fn pick(statement: &CStr, (sequential, random): (f64, f64)) -> Option<Picked> {
     })
 }
 
-/// The type of the deepest node of a query's plan. For a caller that is connected to SPI.
-pub(super) fn leaf_node(query: &str) -> Option<String> {
-    let nodes = plan::nodes(&explain::run(&c_string(&format!("EXPLAIN (FORMAT JSON) {query}")))).ok()?;
+/// The type of the deepest node of the plan that this EXPLAIN gives, of a query of these tables. For a caller that is connected
+/// to SPI.
+pub(super) fn leaf_node(explain: &CStr, these: &[pg_sys::Oid]) -> Option<String> {
+    let nodes = plan::nodes(&names::meaning(these, || explain::run(explain))).ok()?;
     nodes.into_iter().next_back().map(|node| node.node_type)
 }
 

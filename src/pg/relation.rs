@@ -1,5 +1,6 @@
 //! Opening a relation for a probe: locks, rights, kind, and where its blocks are.
 
+use std::ffi::CStr;
 use std::path::PathBuf;
 
 use io_probe_core::source::Source;
@@ -67,7 +68,7 @@ impl Relation {
     /// `function` is the caller's name, for hints.
     pub(crate) fn open_to_read(oid: pg_sys::Oid, function: &str) -> Result<Self> {
         let relation = Self::open(oid)?;
-        relation.check_privilege()?;
+        check_may_read(oid)?;
         relation.check_kind(function)?;
         Ok(relation)
     }
@@ -79,15 +80,9 @@ impl Relation {
         Ok(relation)
     }
 
-    /// Could a table be opened right now, without waiting for whoever holds a strong lock on it?
-    pub(crate) fn is_free(table: pg_sys::Oid) -> bool {
-        // SAFETY: takes a lock of the present transaction if there is nobody to wait for, and gives it up.
-        unsafe {
-            pg_sys::ConditionalLockRelationOid(table, LOCK) && {
-                pg_sys::UnlockRelationOid(table, LOCK);
-                true
-            }
-        }
+    /// Could a relation be opened right now, without waiting for whoever holds a strong lock on it?
+    pub(crate) fn is_free(oid: pg_sys::Oid) -> bool {
+        Held::take(oid).is_some()
     }
 
     /// Locks the owner before the relation, as every one who drops them does.
@@ -107,22 +102,6 @@ impl Relation {
         let relation = Self { relation, owner };
         // An oid can have been given to another relation between the two locks.
         if owner_of(oid) != owner { Err(gone()) } else { Ok(relation) }
-    }
-
-    fn check_privilege(&self) -> Result<()> {
-        let table = self.owner.unwrap_or(self.oid());
-        if compat::may_probe(table) {
-            return Ok(());
-        }
-        let name = relation_name(table).unwrap_or_else(|| self.name());
-        let kind = match self.kind() {
-            pg_sys::RELKIND_VIEW => "view",
-            pg_sys::RELKIND_MATVIEW => "materialized view",
-            pg_sys::RELKIND_SEQUENCE => "sequence",
-            pg_sys::RELKIND_FOREIGN_TABLE => "foreign table",
-            _ => "table",
-        };
-        Err(Error::denied(format!("permission denied for {kind} {name}")))
     }
 
     fn check_kind(&self, function: &str) -> Result<()> {
@@ -249,30 +228,36 @@ impl Relation {
 
     /// Opens a table to look at it, if that takes no waiting: neither for the table nor for one of its indexes.
     pub(super) fn open_if_free(oid: pg_sys::Oid) -> Option<Self> {
-        let relation = Self::is_free(oid).then(|| Self::open(oid).ok())??;
+        let _held = Held::take(oid)?;
+        let relation = Self::open(oid).ok()?;
         let indexes = super::catalog::indexes_of(oid);
         indexes.into_iter().all(Self::is_free).then_some(relation)
     }
 
     /// Does `work` with the rights of its owner, and with those only: planning may call functions that are of the owner's
-    /// making, as ANALYZE may.
+    /// making, as ANALYZE may. Each statement in it has to be run by [`names::meaning`].
     pub(super) fn as_owner<T>(&self, work: impl FnOnce() -> T) -> T {
         let _plans = ForgottenPlans(());
         server::as_user(self.form().relowner, work)
     }
 
-    /// Its name with its schema's, as a query wants it.
-    pub(super) fn qualified_name(&self) -> String {
-        format!(
-            "{}.{}",
-            pgrx::spi::quote_identifier(self.schema().unwrap_or_default()),
-            pgrx::spi::quote_identifier(self.name())
-        )
+    /// Its name with its schema's, as a query wants it, in the encoding of the database; None if the schema is gone.
+    pub(super) fn qualified_name(&self) -> Option<&CStr> {
+        // SAFETY: catalog lookups, of which the first gives NULL if there is none; the result belongs to the present memory
+        // context, which outlives this relation.
+        unsafe {
+            let schema = pg_sys::get_namespace_name(self.form().relnamespace);
+            (!schema.is_null()).then(|| {
+                CStr::from_ptr(pg_sys::quote_qualified_identifier(schema, self.form().relname.data.as_ptr()))
+            })
+        }
     }
 
     /// Its name as a quoted literal that `regclass` understands.
     fn quoted(&self) -> String {
-        pgrx::spi::quote_literal(self.qualified_name())
+        // SAFETY: a C string.
+        let name = self.qualified_name().map(|name| unsafe { text(name.as_ptr()) });
+        pgrx::spi::quote_literal(name.unwrap_or_default())
     }
 
     /// Can a query count the tuples of some of its blocks, and read no others? The reason why not, otherwise.
@@ -295,6 +280,59 @@ impl Relation {
             return Err("this role has no SELECT on it: its tuples are not counted");
         }
         Ok(())
+    }
+}
+
+/// May the user probe what is in this relation: does he have the right to it, or to the table that it is an index or the TOAST
+/// table of? Takes no lock.
+pub(crate) fn check_may_read(oid: pg_sys::Oid) -> Result<()> {
+    let table = owner_of(oid).unwrap_or(oid);
+    if compat::may_probe(table) {
+        return Ok(());
+    }
+    let name = relation_name(table).unwrap_or_default();
+    // SAFETY: a catalog lookup, which gives 0 for what does not exist.
+    let kind = match unsafe { pg_sys::get_rel_relkind(table) } as u8 {
+        pg_sys::RELKIND_VIEW => "view",
+        pg_sys::RELKIND_MATVIEW => "materialized view",
+        pg_sys::RELKIND_SEQUENCE => "sequence",
+        pg_sys::RELKIND_FOREIGN_TABLE => "foreign table",
+        _ => "table",
+    };
+    Err(Error::denied(format!("permission denied for {kind} {name}")))
+}
+
+/// The lock on a relation, and on the table that it belongs to, until this is dropped.
+pub(crate) struct Held(Vec<pg_sys::Oid>);
+
+impl Held {
+    /// Takes it, unless somebody would have to be waited for.
+    pub(crate) fn take(oid: pg_sys::Oid) -> Option<Self> {
+        let mut held = Self(Vec::with_capacity(2));
+        for oid in owner_of(oid).into_iter().chain([oid]) {
+            // SAFETY: takes a lock of the present transaction if there is nobody to wait for.
+            if !unsafe { pg_sys::ConditionalLockRelationOid(oid, LOCK) } {
+                return None;
+            }
+            held.0.push(oid);
+        }
+        Some(held)
+    }
+
+    /// Takes it, and waits as long as that takes.
+    pub(crate) fn wait_for(oid: pg_sys::Oid) -> Self {
+        let oids: Vec<_> = owner_of(oid).into_iter().chain([oid]).collect();
+        // SAFETY: takes locks of the present transaction, whatever has become of the relation.
+        oids.iter().for_each(|oid| unsafe { pg_sys::LockRelationOid(*oid, LOCK) });
+        Self(oids)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.0.drain(..).for_each(unlock);
+        }
     }
 }
 

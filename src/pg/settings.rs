@@ -6,6 +6,9 @@ use pgrx::pg_sys;
 
 use super::encoding::c_string;
 
+/// How long to wait for a lock (`lock_timeout`) where nobody should have one: somebody may have come a moment ago.
+pub(super) const BRIEF: &str = "100ms";
+
 /// Calls `work` while these settings have these values, as SET would give them; an ERROR puts them back as well.
 pub(crate) fn with<T>(values: &[(&CStr, String)], work: impl FnOnce() -> T) -> T {
     // SAFETY: values for the time of a nesting level, which an ERROR in between ends as well; names and values are C

@@ -8,10 +8,10 @@ use io_probe_core::clock::cpu_of_thread_ns;
 use io_probe_core::cost::tuple::Counted;
 use pgrx::{pg_sys, spi::Spi};
 
-use super::encoding::c_string;
+use super::encoding::query_of;
 use super::relation::Relation;
 use super::subtransaction::read_only_if_possible;
-use super::{interrupts, planner, settings};
+use super::{interrupts, names, planner, settings};
 
 /// Counts the tuples of these ranges of blocks, one after the other, with the rights of the table's owner. None if it can't
 /// be counted, or not without reading other blocks.
@@ -24,23 +24,26 @@ pub(crate) fn count(relation: &Relation, ranges: &[Range<u64>]) -> Option<Vec<Co
         (c"enable_tidscan", "on"),
         (c"enable_seqscan", "off"),
         (c"search_path", "pg_catalog, pg_temp"),
+        (c"lock_timeout", settings::BRIEF),
     ];
     let alone = alone.map(|(name, value)| (name, value.to_owned()));
-    let name = relation.qualified_name();
-    let statements: Vec<String> = ranges
+    let name = relation.qualified_name()?;
+    let conditions: Vec<String> = ranges
         .iter()
         .map(|blocks| {
-            let tid = |block: u64| format!("'({block},0)'::tid");
-            let (from, to) = (tid(blocks.start), tid(blocks.end));
-            format!("SELECT count(*) FROM ONLY {name} WHERE ctid >= {from} AND ctid < {to}")
+            format!("WHERE ctid >= '({},0)'::tid AND ctid < '({},0)'::tid", blocks.start, blocks.end)
         })
         .collect();
+    let statement = |condition: &str| query_of("SELECT count(*)", name, condition);
+    let these = [relation.oid()];
     let work = AssertUnwindSafe(|| {
         relation.as_owner(|| {
             settings::with(&alone, || {
                 Spi::connect(|_| {
-                    (planner::leaf_node(statements.first()?)? == "Tid Range Scan")
-                        .then(|| statements.iter().map(|statement| timed(&c_string(statement))).collect())
+                    let plan = query_of("EXPLAIN (FORMAT JSON) SELECT count(*)", name, conditions.first()?);
+                    (planner::leaf_node(&plan, &these)? == "Tid Range Scan").then(|| {
+                        conditions.iter().map(|condition| timed(&statement(condition), &these)).collect()
+                    })
                 })
             })
         })
@@ -48,12 +51,12 @@ pub(crate) fn count(relation: &Relation, ranges: &[Range<u64>]) -> Option<Vec<Co
     read_only_if_possible(work).flatten()
 }
 
-fn timed(statement: &CStr) -> Counted {
+fn timed(statement: &CStr, these: &[pg_sys::Oid]) -> Counted {
     interrupts::check();
     let reads = reads_so_far();
     // Not the wall clock: another process may have the processor meanwhile.
     let started = cpu_of_thread_ns();
-    let tuples = run(statement);
+    let tuples = names::meaning(these, || run(statement));
     Counted { ns: cpu_of_thread_ns() - started, tuples, reads: reads_so_far() - reads }
 }
 

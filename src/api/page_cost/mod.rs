@@ -17,7 +17,6 @@ use super::subject::Subject;
 use crate::error::{Error, Result};
 use crate::pg::interrupts;
 use crate::pg::json::JsonbText;
-use crate::pg::lock::ProbeLock;
 use crate::pg::progress::Progress;
 use crate::pg::relation::Fork;
 use crate::pg::row::Rows;
@@ -107,8 +106,7 @@ impl Request {
         if self.wanted.evicts {
             check_may_evict("cold")?;
         }
-        let _lock = ProbeLock::acquire(self.wait)?;
-        let subject = Subject::open(self.rel, Fork::MAIN, "io_probe_page_cost")?.admitted()?;
+        let (_lock, subject) = Subject::open_alone(self.rel, Fork::MAIN, "io_probe_page_cost", self.wait)?;
         let progress = Progress::start("page_cost", Some(subject.relation.oid()));
         let _charge = statement::charge();
         let mut ask = interrupts::ask(subject.relation.locked());

@@ -26,7 +26,6 @@ use crate::pg::buffers::{Resident, Usage};
 use crate::pg::encoding::Text;
 use crate::pg::fetch::{BufferFetcher, Missing};
 use crate::pg::json::JsonbText;
-use crate::pg::lock::ProbeLock;
 use crate::pg::progress::Progress;
 use crate::pg::relation::Fork;
 use crate::pg::row::Rows;
@@ -135,8 +134,7 @@ impl Request {
         if self.cold {
             check_may_evict("cold => true")?;
         }
-        let _lock = ProbeLock::acquire(self.wait)?;
-        let subject = Subject::open(self.rel, Fork::MAIN, function)?.admitted()?;
+        let (_lock, subject) = Subject::open_alone(self.rel, Fork::MAIN, function, self.wait)?;
         let blocks = subject.source.blocks();
         // Each path starts elsewhere in the order, so that it is long until one comes to where another was.
         let share = blocks / self.paths.len() as u64;

@@ -18,12 +18,14 @@ use self::setting::Setting;
 use super::arguments::{self, quoted};
 use super::cache::check_may_evict;
 use super::options::Options;
+use super::subject::Subject;
 use super::sync::check_may_write;
 use crate::error::{Error, Result};
 use crate::pg::encoding::Text;
 use crate::pg::json::JsonbText;
 use crate::pg::lock::ProbeLock;
 use crate::pg::progress::Progress;
+use crate::pg::relation::Fork;
 use crate::pg::row::Rows;
 use crate::{gucs, statement};
 
@@ -155,9 +157,14 @@ impl Request {
         if self.writes {
             check_may_write("writes => true needs")?;
         }
-        let _lock = ProbeLock::acquire(self.wait)?;
+        let (_lock, places) = match self.rel {
+            None => (ProbeLock::acquire(self.wait)?, Place::of_user_tables()),
+            Some(rel) => {
+                let (lock, subject) = Subject::alone(rel, Fork::MAIN, "io_probe_recommend", self.wait)?;
+                (lock, vec![Place::of(subject)])
+            }
+        };
         let _charge = statement::charge();
-        let places = Place::all(self.rel)?;
         let progress = Progress::start("recommend", self.rel);
         let limits =
             if self.given { self.limits } else { gucs::shared_by_rows(self.limits, self.parts(&places)) };

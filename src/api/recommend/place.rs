@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::pg::catalog::{self, UserTable};
 use crate::pg::interrupts;
 use crate::pg::objects;
-use crate::pg::relation::{Fork, Relation};
+use crate::pg::relation::{Fork, Held, Relation};
 
 /// A relation of less, in bytes, says too little.
 const LEAST_BYTES: u64 = 8 << 20;
@@ -37,6 +37,9 @@ pub(super) enum Opened {
 /// What a row says of one that is gone.
 pub(super) const GONE: &str = "not measured: meanwhile the table was dropped, or the right to read it taken";
 
+/// Why no table was measured.
+const LOCKED: &str = "not measured: others hold strong locks on its tables";
+
 /// A tablespace.
 pub(super) struct Place {
     pub(super) spcname: String,
@@ -53,16 +56,9 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// That of the relation that is given; or else each one that holds user tables, by name.
-    pub(super) fn all(rel: Option<pg_sys::Oid>) -> Result<Vec<Self>> {
-        match rel {
-            Some(rel) => Ok(vec![Self::of(rel)?]),
-            None => Ok(Self::of_user_tables()),
-        }
-    }
-
-    fn of(rel: pg_sys::Oid) -> Result<Self> {
-        let subject = Subject::open(rel, Fork::MAIN, "io_probe_recommend")?;
+    /// That of the relation that the call names.
+    pub(super) fn of(subject: Subject) -> Self {
+        let rel = subject.relation.oid();
         let spcname = subject.relation.tablespace().unwrap_or_default();
         let bytes = subject.source.blocks() * subject.block_size();
         let (mut relations, mut why_none) = (vec![Candidate { oid: rel, bytes }], String::new());
@@ -74,10 +70,11 @@ impl Place {
             why_none.push_str("not measured: the relation has less than 8 MiB, which is too little to tell");
         }
         let options = Self::options(&spcname, &catalog::tablespace_options());
-        Ok(Self { spcname, options, placement: subject.placement, relations, why_none, named: Some(rel) })
+        Self { spcname, options, placement: subject.placement, relations, why_none, named: Some(rel) }
     }
 
-    fn of_user_tables() -> Vec<Self> {
+    /// Each that holds user tables, by name.
+    pub(super) fn of_user_tables() -> Vec<Self> {
         let mut tables = catalog::user_tables();
         tables.sort_by(|a, b| a.spcname.cmp(&b.spcname));
         let (options, objects, roots) = (catalog::tablespace_options(), objects::all(), Roots::default());
@@ -117,7 +114,7 @@ impl Place {
         self.options.iter().find_map(|option| option.strip_prefix(setting)?.strip_prefix('='))
     }
 
-    /// The largest relation that nobody keeps from us right now. Of the one that was named the caller waits for the lock.
+    /// The largest relation that nobody keeps from us right now.
     pub(super) fn relation(&self) -> Option<Candidate> {
         self.free_relations().next()
     }
@@ -125,6 +122,8 @@ impl Place {
     /// Opens one of its relations to measure it. Where the call names none, what keeps us from one of several is no ERROR:
     /// others are measured all the same.
     pub(super) fn open(&self, relation: Candidate) -> Result<Opened> {
+        // Whoever holds the probe lock waits for no other.
+        let Some(_held) = Held::take(relation.oid) else { return Ok(Opened::Refused(LOCKED.to_owned())) };
         let subject = match Subject::open(relation.oid, Fork::MAIN, "io_probe_recommend") {
             Ok(subject) => subject,
             // By now it is gone, or the right to read it.
@@ -143,17 +142,13 @@ impl Place {
 
     /// All such, the largest first.
     pub(super) fn free_relations(&self) -> impl Iterator<Item = Candidate> {
-        let is_free = |relation: &&Candidate| self.named.is_some() || Relation::is_free(relation.oid);
+        let is_free = |relation: &&Candidate| Relation::is_free(relation.oid);
         self.relations.iter().filter(is_free).copied()
     }
 
     /// Why there is none that can be measured now.
     pub(super) fn why_none(&self) -> &str {
-        if self.relations.is_empty() {
-            &self.why_none
-        } else {
-            "not measured: others hold strong locks on its tables"
-        }
+        if self.relations.is_empty() { &self.why_none } else { LOCKED }
     }
 
     /// What a row says that was to be measured on `relation`.

@@ -23,7 +23,6 @@ use crate::error::{Error, Result};
 use crate::pg::buffers::{self, BufferReader, Usage};
 use crate::pg::encoding::Text;
 use crate::pg::json::JsonbText;
-use crate::pg::lock::ProbeLock;
 use crate::pg::progress::Progress;
 use crate::pg::relation::Fork;
 use crate::pg::row::Rows;
@@ -108,8 +107,7 @@ impl Request {
         if self.cold {
             check_may_evict("cold => true")?;
         }
-        let _lock = ProbeLock::acquire(self.wait)?;
-        let subject = Subject::open(self.rel, self.fork, "io_probe_seqscan")?.admitted()?;
+        let (_lock, subject) = Subject::open_alone(self.rel, self.fork, "io_probe_seqscan", self.wait)?;
         if self.start > subject.source.blocks() {
             return Err(Error::invalid(format!("start_blk of {} is past the end", self.start))
                 .detail(format!("The relation has {} blocks.", subject.source.blocks())));

@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde_json::Value as Json;
 
 use crate::pg::encoding::c_string;
+use crate::pg::names;
 use crate::pg::query::single_value;
 use crate::pg::row::as_text;
 use crate::pg::server::{own, pairs};
@@ -13,6 +14,8 @@ use crate::pg::subtransaction::{self, Caught};
 /// A function of this extension that gives rows, as the catalog has it.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Probe {
+    #[serde(skip)]
+    oid: pg_sys::Oid,
     name: String,
     schema: String,
     /// Does a row name the relation?
@@ -82,8 +85,8 @@ impl Probe {
              AND p.proname OPERATOR(pg_catalog.=) {name}",
             own("pg_proc", "p")
         );
-        let found = pairs::<pg_sys::Oid>(&query).into_iter().next()?.1;
-        serde_json::from_str(&found).ok()
+        let (oid, found) = pairs::<pg_sys::Oid>(&query).into_iter().next()?;
+        Some(Self { oid, ..serde_json::from_str(&found).ok()? })
     }
 
     /// Calls it with the caller's rights, in a subtransaction: its rows as an array of objects in JSON, in which a relation is
@@ -91,7 +94,10 @@ impl Probe {
     pub(crate) fn run(&self, values: &[(&str, Value<'_>)]) -> Result<String, Failed> {
         let statement = c_string(&self.statement(values));
         subtransaction::attempt(
-            || Ok(Spi::connect(|_| single_value(&statement)).unwrap_or_else(|| "[]".to_owned())),
+            || {
+                let rows = Spi::connect(|_| names::meaning(&[self.oid], || single_value(&statement)));
+                Ok(rows.unwrap_or_else(|| "[]".to_owned()))
+            },
             |error| failed(error).map(Err),
         )
     }

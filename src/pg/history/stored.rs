@@ -7,6 +7,7 @@
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use super::tables::{Runs, Tables};
 use crate::pg::{server, settings};
 
 /// Runs before the ones in question that count, of each series and configuration. More would tell hardly more of the noise,
@@ -310,7 +311,6 @@ pub(crate) fn recent(last: u32) -> Vec<Recent> {
 /// The rows of a query about the extension's objects, which are in this schema.
 fn ask<T: DeserializeOwned>(query: impl FnOnce(&str) -> String) -> Vec<T> {
     let plain = [
-        (c"search_path", "pg_catalog, pg_temp".to_owned()),
         // Some runs out of many, by their indexes: the planner can't know that they are so few. To compile such a query
         // takes longer than to run it.
         (c"enable_hashjoin", "off".to_owned()),
@@ -318,10 +318,10 @@ fn ask<T: DeserializeOwned>(query: impl FnOnce(&str) -> String) -> Vec<T> {
         (c"jit", "off".to_owned()),
     ];
     settings::with(&plain, || {
-        let schema = "SELECT ''::text, extnamespace::regnamespace::text FROM pg_extension WHERE extname = 'pg_io_probe'";
-        let Some((_, schema)) = server::texts(schema).into_iter().next() else { return Vec::new() };
-        let query = format!("SELECT ''::text, row_to_json(row)::text FROM ({}) AS row", query(&schema));
-        let rows = server::texts(&query);
+        let query = |runs: &Runs| {
+            format!("SELECT ''::text, row_to_json(row)::text FROM ({}) AS row", query(&runs.schema))
+        };
+        let rows = Tables::find().statement(query, server::texts);
         // Only a defect of the queries, which are ours, could fail here.
         let parse = |row: &str| serde_json::from_str(row).unwrap_or_else(|e| pgrx::error!("{e} in {row}"));
         rows.iter().map(|(_, row)| parse(row)).collect()

@@ -5,7 +5,7 @@ use pgrx::pg_sys;
 
 use crate::api::cache::cached_bytes;
 use crate::api::recommend::place::Candidate;
-use crate::pg::relation::{Fork, Relation};
+use crate::pg::relation::{Fork, Held, Relation};
 use crate::pg::{catalog, interrupts};
 
 /// What the OS cache holds now: of the tables for sequential reads, of their indexes, too, for random ones. None if that
@@ -41,9 +41,7 @@ impl Cached {
         let mut sum = Self::default();
         for oid in relations {
             interrupts::check();
-            if !Relation::is_free(oid) {
-                continue;
-            }
+            let Some(_held) = Held::take(oid) else { continue };
             // One that is gone by now holds nothing.
             let Ok(relation) = Relation::open_to_read(oid, "io_probe_recommend") else { continue };
             let Some(source) = relation.source(Fork::MAIN) else { continue };

@@ -1,0 +1,69 @@
+//! The tables that runs are kept in, found through the extension itself, and statements about just these.
+
+use pgrx::pg_sys;
+use serde::Deserialize;
+
+use crate::pg::names;
+use crate::pg::server::{as_user, own, pairs};
+use crate::pg::settings;
+
+/// Where runs are: io_probe_runs, io_probe_results, and the view io_probe_metrics.
+pub(super) struct Tables {
+    oids: [pg_sys::Oid; 3],
+    runs: Runs,
+}
+
+/// What a statement says of io_probe_runs.
+#[derive(Deserialize)]
+pub(super) struct Runs {
+    owner: u32,
+    /// The schema of all three, as a query wants it.
+    pub(super) schema: String,
+    /// The columns that a result brings with it; and the same with their types, which are the server's own.
+    pub(super) columns: String,
+    pub(super) typed_columns: String,
+}
+
+impl Tables {
+    /// Those of this database.
+    pub(super) fn find() -> Self {
+        let of_result = "pg_catalog.pg_attribute AS a WHERE a.attrelid OPERATOR(pg_catalog.=) c.oid \
+             AND a.attnum OPERATOR(pg_catalog.>) 0 AND NOT a.attisdropped AND a.attidentity OPERATOR(pg_catalog.=) '' \
+             AND a.attgenerated OPERATOR(pg_catalog.=) '' \
+             AND a.attname OPERATOR(pg_catalog.<>) ALL ('{label,recorded_at}'::pg_catalog.name[])";
+        let query = format!(
+            "SELECT c.oid, pg_catalog.jsonb_build_object('owner', c.relowner::pg_catalog.int8, \
+                 'schema', pg_catalog.quote_ident(n.nspname), \
+                 'columns', (SELECT pg_catalog.string_agg(pg_catalog.quote_ident(a.attname), ', ' ORDER BY a.attnum) \
+                     FROM {of_result}), \
+                 'typed_columns', (SELECT pg_catalog.string_agg(pg_catalog.format('%I %s', a.attname, \
+                     pg_catalog.format_type(a.atttypid, a.atttypmod)), ', ' ORDER BY a.attnum) \
+                     FROM {of_result}))::pg_catalog.text \
+             FROM pg_catalog.pg_namespace AS n, {} AND n.oid OPERATOR(pg_catalog.=) c.relnamespace \
+             AND c.relname OPERATOR(pg_catalog.=) ANY ('{{io_probe_runs,io_probe_results,io_probe_metrics}}'::pg_catalog.name[]) \
+             ORDER BY c.relname DESC",
+            own("pg_class", "c")
+        );
+        let found = pairs::<pg_sys::Oid>(&query);
+        let [(runs, facts), (results, _), (metrics, _)] = found.as_slice() else {
+            pgrx::error!("could not find the tables of the extension");
+        };
+        let facts =
+            serde_json::from_str(facts).unwrap_or_else(|e| pgrx::error!("could not read the catalogs: {e}"));
+        Self { oids: [*runs, *results, *metrics], runs: facts }
+    }
+
+    /// A statement about them, of which `text` makes the text, is run by `run`, which parses it once. Names in it are the
+    /// server's own, or theirs.
+    pub(super) fn statement<T>(&self, text: impl FnOnce(&Runs) -> String, run: impl FnOnce(&str) -> T) -> T {
+        let text = text(&self.runs);
+        settings::with(&[(c"search_path", "pg_catalog, pg_temp".to_owned())], || {
+            names::meaning(&self.oids, || run(&text))
+        })
+    }
+
+    /// The same with the rights of their owner: nobody else may write to them.
+    pub(super) fn write<T>(&self, text: impl FnOnce(&Runs) -> String, run: impl FnOnce(&str) -> T) -> T {
+        as_user(pg_sys::Oid::from(self.runs.owner), || self.statement(text, run))
+    }
+}
