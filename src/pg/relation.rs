@@ -235,7 +235,7 @@ impl Relation {
     }
 
     /// Does `work` with the rights of its owner, and with those only: planning may call functions that are of the owner's
-    /// making, as ANALYZE may. Each statement in it has to be run by [`names::meaning`].
+    /// making, as ANALYZE may. Each statement in it has to be run by [`super::names::meaning`].
     pub(super) fn as_owner<T>(&self, work: impl FnOnce() -> T) -> T {
         let _plans = ForgottenPlans(());
         server::as_user(self.form().relowner, work)
