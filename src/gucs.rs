@@ -1,6 +1,7 @@
 //! Settings `pg_io_probe.*`: caps that only a superuser (or who got GRANT SET) may move, and
 //! defaults that anyone may.
 
+use std::cell::RefCell;
 use std::ffi::CStr;
 use std::fmt::Display;
 use std::time::Duration;
@@ -11,6 +12,7 @@ use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
 
 use crate::error::{Error, Result};
 use crate::pg::reserve_setting_prefix;
+use crate::pg::settings::Refused;
 
 static MAX_DURATION: GucSetting<i32> = GucSetting::<i32>::new(60_000);
 static MAX_BYTES: GucSetting<i32> = GucSetting::<i32>::new(64 << 10);
@@ -25,6 +27,11 @@ static SCRATCH_RESERVE: GucSetting<i32> = GucSetting::<i32>::new(1 << 10);
 static DEFAULT_DURATION: GucSetting<i32> = GucSetting::<i32>::new(5_000);
 static DEFAULT_MAX_BYTES: GucSetting<i32> = GucSetting::<i32>::new(1 << 10);
 static ENGINE: GucSetting<EngineSetting> = GucSetting::<EngineSetting>::new(EngineSetting::auto);
+
+thread_local! {
+    /// Caps whose value the server refused when the library was loaded: their default stands, which is no limit for some.
+    static REFUSED: RefCell<Vec<Refused>> = const { RefCell::new(Vec::new()) };
+}
 
 /// How reads past the server are issued.
 #[derive(Clone, Copy, PostgresGucEnum)]
@@ -41,7 +48,10 @@ enum EngineSetting {
 /// Defines the settings and reserves their prefix.
 pub(crate) fn define() {
     let cap = |name, short, long, setting, least, most, unit| {
-        GucRegistry::define_int_guc(name, short, long, setting, least, most, GucContext::Suset, unit);
+        let refused = Refused::when_defined(name, || {
+            GucRegistry::define_int_guc(name, short, long, setting, least, most, GucContext::Suset, unit);
+        });
+        REFUSED.with_borrow_mut(|all| all.extend(refused));
     };
     let default = |name, short, long, setting, most, unit| {
         GucRegistry::define_int_guc(name, short, long, setting, 1, most, GucContext::Userset, unit);
@@ -161,6 +171,24 @@ pub(crate) fn define() {
         GucFlags::empty(),
     );
     reserve_setting_prefix(c"pg_io_probe");
+}
+
+/// Refuses while the configured value of a cap is not known.
+pub(crate) fn check_caps() -> Result<()> {
+    REFUSED.with_borrow(|all| all.iter().find(|cap| cap.counts()).map_or(Ok(()), |cap| Err(unknown(cap))))
+}
+
+fn unknown(cap: &Refused) -> Error {
+    let error = Error::denied(format!("{} is not known in this session", cap.name.to_string_lossy()));
+    if cap.is_of_connection() {
+        error
+            .detail("The connection gave a value that was refused, in place of the configured one.")
+            .hint("Connect without it (PGOPTIONS), or have pg_io_probe in shared_preload_libraries.")
+    } else {
+        error
+            .detail("Its configured value was refused when the library was loaded, as a WARNING said.")
+            .hint("Connect again. If that does not help, a superuser has to correct the value.")
+    }
 }
 
 /// Longest time of one statement's probes.

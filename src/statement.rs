@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use io_probe_core::pace::Stop;
 
+use crate::error::Result;
 use crate::gucs;
 use crate::pg::statement_start;
 
@@ -65,11 +66,12 @@ pub(crate) struct Charge {
     statement: i64,
 }
 
-/// Starts charging.
-pub(crate) fn charge() -> Charge {
+/// Starts charging, which each probe does before it begins: not while the caps are unknown.
+pub(crate) fn charge() -> Result<Charge> {
+    gucs::check_caps()?;
     let account = account();
     ACCOUNT.set(Account { running: Some(Instant::now()), ..account });
-    Charge { statement: account.statement }
+    Ok(Charge { statement: account.statement })
 }
 
 impl Drop for Charge {

@@ -85,11 +85,13 @@ class Session:
 
     MARK = "=== done"
 
-    def __init__(self, database=None, host=None):
+    def __init__(self, database=None, host=None, user=None, options=None):
         command = ["psql", "-X", "-q", "-A", "-t", "-v", "VERBOSITY=verbose"]
         environment = dict(os.environ)
         environment.update({"PGDATABASE": database} if database else {})
         environment.update({"PGHOST": host} if host else {})
+        environment.update({"PGUSER": user} if user else {})
+        environment.update({"PGOPTIONS": options} if options else {})
         self.psql = subprocess.Popen(
             command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )

@@ -33,9 +33,9 @@ class Server:
         """Stops it."""
         as_server("pg_ctl", "stop", "-w", "-m", mode, "-D", self.data)
 
-    def session(self, database="postgres"):
+    def session(self, database="postgres", **given):
         """A session there."""
-        return Session(database, self.host)
+        return Session(database, self.host, **given)
 
     def address(self, database="postgres"):
         """Its address as libpq reads it."""

@@ -114,7 +114,7 @@ fn resident(source: &Source) -> io_probe_core::Result<Residency> {
 
 fn evictions(rel: Option<pg_sys::Oid>) -> Result<Vec<Eviction>> {
     let relation = Relation::open_to_read(arguments::relation(rel)?, "io_probe_evict")?;
-    let _charge = statement::charge();
+    let _charge = statement::charge()?;
     let mut interrupts = interrupts::ask(relation.locked());
     let mut ask = || statement::over().or_else(&mut interrupts);
     let progress = Progress::start("evict", Some(relation.oid()));

@@ -108,7 +108,7 @@ impl Request {
         let blank =
             |depth| Row { depth, seed: self.seed as i64, identity: identity.clone(), ..Row::default() };
         let mut rows: Vec<Row> = self.depths.iter().map(|&depth| blank(depth)).collect();
-        let _charge = statement::charge();
+        let _charge = statement::charge()?;
         if let Some(stop) = statement::over() {
             rows.iter_mut().for_each(|row| row.verdict.not_begun(stop));
             return Ok(rows);

@@ -129,7 +129,7 @@ impl Request {
             Row { path, seed, verdict, identity: identity.clone(), ..Row::default() }
         };
         let mut verdict = Verdict::default();
-        let _charge = statement::charge();
+        let _charge = statement::charge()?;
         if let Some(stop) = statement::over() {
             verdict.not_begun(stop);
             return Ok(vec![only(verdict)]);

@@ -141,7 +141,7 @@ impl Request {
     fn run(&self) -> Result<Vec<Row>> {
         check_may_evict("io_probe_readahead")?;
         let (_lock, subject) = Subject::open_alone(self.rel, Fork::MAIN, "io_probe_readahead", self.wait)?;
-        let _charge = statement::charge();
+        let _charge = statement::charge()?;
         let progress = Progress::start("readahead", Some(subject.relation.oid()));
         CurveOf { subject: &subject, windows: &self.windows, limits: self.limits }.rows(&progress)
     }

@@ -137,7 +137,7 @@ impl Subject {
         let mut ended = None;
         let mut rows = Vec::with_capacity(paths.len());
         for (index, &path) in paths.iter().enumerate() {
-            let _charge = statement::charge();
+            let _charge = statement::charge()?;
             let mut row = blank(path);
             ended = ended.or_else(statement::over);
             match ended {

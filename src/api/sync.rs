@@ -251,7 +251,7 @@ impl Request {
     fn run(&self) -> Result<Vec<Row>> {
         let _lock = ProbeLock::acquire(self.wait)?;
         let (directory, fallback) = self.target.place()?;
-        let _charge = statement::charge();
+        let _charge = statement::charge()?;
         if let Some(stop) = statement::over() {
             let mut rows = self.rows(&Identity::of(&Placement::default()));
             rows.iter_mut().for_each(|row| row.verdict.not_begun(stop));

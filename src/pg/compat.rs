@@ -2,6 +2,7 @@
 
 mod reading;
 
+use std::ffi::CStr;
 use std::path::PathBuf;
 
 use pgrx::pg_sys;
@@ -192,6 +193,28 @@ pub(super) fn is_io_worker(_entry: &pg_sys::PgBackendStatus) -> bool {
     return false;
     #[cfg(feature = "pg18")]
     return _entry.st_backendType == pg_sys::BackendType::B_IO_WORKER;
+}
+
+/// Where a setting's present value comes from, and the one that RESET goes back to. Also of a value whose library has not
+/// defined the setting yet.
+pub(super) fn sources(name: &CStr) -> Option<(pg_sys::GucSource::Type, pg_sys::GucSource::Type)> {
+    // SAFETY: the name is a C string; where there is no such setting none is made. Nothing is kept of what the server shows.
+    let found = unsafe {
+        #[cfg(feature = "pg15")]
+        let found = {
+            let count = pg_sys::GetNumConfigOptions().unsigned_abs() as usize;
+            let all = std::slice::from_raw_parts(pg_sys::get_guc_variables(), count);
+            // As the server compares them: who gave a value may have written its name in capitals.
+            let is_it = |setting: &&pg_sys::config_generic| {
+                CStr::from_ptr(setting.name).to_bytes().eq_ignore_ascii_case(name.to_bytes())
+            };
+            all.iter().filter_map(|setting| setting.as_ref()).find(is_it)
+        };
+        #[cfg(not(feature = "pg15"))]
+        let found = pg_sys::find_option(name.as_ptr(), false, true, 0).as_ref();
+        found
+    };
+    found.map(|setting| (setting.source, setting.reset_source))
 }
 
 /// Can this server make shared buffers let go of a relation?

@@ -124,7 +124,7 @@ impl Request {
     fn run(&self) -> Result<Vec<Row>> {
         // It disturbs nobody, so it takes no lock: it may run beside a probe.
         refuse_in_parallel()?;
-        let _charge = statement::charge();
+        let _charge = statement::charge()?;
         let left = statement::left();
         if left.is_zero() {
             return Ok(row::not_begun(&self.watched, Stop::Statement));

@@ -108,7 +108,7 @@ impl Request {
         }
         let (_lock, subject) = Subject::open_alone(self.rel, Fork::MAIN, "io_probe_page_cost", self.wait)?;
         let progress = Progress::start("page_cost", Some(subject.relation.oid()));
-        let _charge = statement::charge();
+        let _charge = statement::charge()?;
         let mut ask = interrupts::ask(subject.relation.locked());
         let mut ask = || statement::over().or_else(&mut ask);
         let limits = Limits { shared: statement::left(), ..self.wanted.limits };

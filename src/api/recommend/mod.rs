@@ -164,7 +164,7 @@ impl Request {
                 (lock, vec![Place::of(subject)])
             }
         };
-        let _charge = statement::charge();
+        let _charge = statement::charge()?;
         let progress = Progress::start("recommend", self.rel);
         let limits =
             if self.given { self.limits } else { gucs::shared_by_rows(self.limits, self.parts(&places)) };
