@@ -1,5 +1,6 @@
 #!/usr/bin/env -S python3 -B
-"""Caps hold wherever they are configured, and whatever somebody without the right sets, before the library is loaded or after."""
+"""Caps hold wherever they are configured, and whatever somebody without the right sets, before the library is loaded or
+after."""
 
 import contextlib
 import os
@@ -13,8 +14,7 @@ from servers import Server
 SETTING = "pg_io_probe.max_iops"
 CAP = 7
 PLACES = ["SYSTEM", "ROLE ALL", "ROLE prober", "DATABASE postgres", "ROLE prober IN DATABASE postgres"]
-# Arguments are looked at first: a probe that asks for more ends by the first where the cap holds, and by the second where
-# nobody knows it. Else it ends well.
+# It asks for more than the cap: HELD where that is in force, REFUSED where nobody knows it, else it ends well.
 PROBE = f"""SELECT count(*) FROM io_probe_seqscan('probed', '{{os}}', '1 s', options => '{{"max_iops": {CAP + 1}}}')"""
 HELD, REFUSED = "22023", "42501"
 DENIED = "42501"

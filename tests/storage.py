@@ -14,6 +14,8 @@ from lib import IS_ROOT, TEST_TMP, as_server, read, server_ids
 
 # Of a queue. In this order: a change of the first sets the second to what the kernel thinks best.
 LIMITS = ["max_sectors_kb", "read_ahead_kb"]
+# The number of Linux 5.14, which Python does not name.
+MADV_POPULATE_READ = 22
 
 
 class LoopDevice:
@@ -178,9 +180,11 @@ def locked(path, ranges):
         # What is missing comes in by itself, without its neighbours.
         libc.madvise(ctypes.c_void_p(start), ctypes.c_size_t(size), mmap.MADV_RANDOM)
         for place, length in ranges:
-            if libc.mlock(ctypes.c_void_p(start + place), ctypes.c_size_t(length)) != 0:
-                # Who is not root may lock little: then they are only most likely to stay.
+            where, length = ctypes.c_void_p(start + place), ctypes.c_size_t(length)
+            if libc.mlock(where, length) != 0:
+                # Who is not root may lock little. What is mapped into a process is among the last that a kernel takes.
                 assert not IS_ROOT, os.strerror(ctypes.get_errno())
+                libc.madvise(where, length, MADV_POPULATE_READ)
         yield
     finally:
         libc.munmap(ctypes.c_void_p(start), ctypes.c_size_t(size))
