@@ -129,7 +129,7 @@ class Limits(unittest.TestCase):
             with self.subTest(probe):
                 # Others can only add to it: one request that a busy machine holds up is all of the share, and of the call's time.
                 calls = []
-                while not calls or max(calls[-1]) and len(calls) < 10:
+                while not calls or max(calls[-1]) and len(calls) < 5:
                     calls.append(self.beyond_share(probe, query))
                 self.assertEqual(min(calls), (0, False), calls)
 
@@ -184,8 +184,10 @@ class Limits(unittest.TestCase):
                     self.assertFalse(row.get("complete"), row)
                 if len(rows) == 1:
                     self.assertGreater(rows[0].get("blks_scanned") or rows[0].get("fetches") or rows[0].get("ops") or 1, 0, rows)
+                # Where the kernel reads ahead, few requests wait for the device.
+                bound = BLOCKS if probe in ["seqscan, os", "seqscan, server"] else BLOCKS / 2
                 for row in rows:
-                    self.assertLess(row.get("blks_scanned") or row.get("fetches") or row.get("ops") or 0, BLOCKS / 2, row)
+                    self.assertLess(row.get("blks_scanned") or row.get("fetches") or row.get("ops") or 0, bound, row)
 
     def test_nothing_else_of_the_statement_begins(self):
         """What was too slow for one probe is so for the next, until there is another statement."""

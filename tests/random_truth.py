@@ -10,7 +10,7 @@ import unittest
 
 from lib import BLOCK, IS_ROOT, PATHS, Session, create_extension, dense_table, engines, main
 from lib import VERSION, random_reads, rows_of, say, segment_file, server_with
-from storage import LoopDevice, cache_only, cached, create_tablespace, fincore
+from storage import LoopDevice, assert_keeps, cache_only, cached, create_tablespace, fincore
 
 BLOCKS = 2048
 BYTES = BLOCKS * BLOCK
@@ -143,12 +143,13 @@ class Device(RandomTruth):
                 row = self.fetch(path, cold=True, seed=1, options={"max_bytes": BYTES // 8})
                 after = self.disk.counters()
                 say(f"{path}, {limits}: {row['ios_per_block']} requests a block of {row['rareq_kb']} kB")
-                # But for the file system's own blocks, all that was read here was ours.
-                self.about(row["ios_per_block"], expected, 0.05)
-                self.about(row["rareq_kb"], BLOCK / 1024 / expected, 0.05)
+                # Nearly all that was read here was ours: the rest is the file system's, which may look something up.
+                others = row["other_bytes"] / (BYTES // 8)
+                self.about(row["ios_per_block"], expected, 0.01 + others)
+                self.about(row["rareq_kb"], BLOCK / 1024 / expected, 0.01 + others)
                 self.about(row["device_ios"], after["reads"] - before["reads"], 0.01)
                 self.about(row["device_bytes"], BYTES // 8, 0.01)
-                self.assertLess(row["other_bytes"], BYTES // 8 * 0.05)
+                self.assertLess(others, 0.05)
 
     def test_over_read(self):
         """Readahead of a large window reads around the blocks, the more so the more of the file is there already."""
@@ -158,8 +159,8 @@ class Device(RandomTruth):
             row = self.fetch("os", cold=True, seed=1, options={"max_bytes": BYTES * percent // 100})
             say(f"read_ahead_kb {read_ahead_kb}, {percent} %: over_read {row['over_read']}, {row['os_blks_hit']} hits")
             self.about(row["over_read"], row["device_bytes"] / (row["device_blks_read"] * BLOCK), 0.001)
-            # What was fetched is in the OS cache now, and nothing else; nothing keeps it there.
-            self.about(fincore(self.file()), row["device_bytes"], 0.1)
+            # What was fetched is in the OS cache now, and nothing else.
+            assert_keeps(self, fincore(self.file()), row["device_bytes"])
             found[read_ahead_kb, percent] = row["over_read"]
         for read_ahead_kb in [16, 128]:
             self.about(found[read_ahead_kb, 2], 1, 0.01)
@@ -240,7 +241,7 @@ class Order(RandomTruth):
         third = {"max_bytes": BYTES // 3}
         rows = self.session.rows(rows_of("random", "dense", options=third))
         self.assertEqual([(row["path"], row["from_device_pct"]) for row in rows], [(path, 100) for path in PATHS])
-        self.about(fincore(self.file()), 2 * (BLOCKS // 3) * BLOCK, 0.1)
+        assert_keeps(self, fincore(self.file()), 2 * (BLOCKS // 3) * BLOCK)
 
     def order(self, seed):
         return [row["blkno"] for row in self.ping(BLOCKS, seed)]
@@ -338,8 +339,7 @@ class Tiers(RandomTruth):
                     with open(self.file(), "rb") as file:
                         while file.read(MIB):
                             pass
-                    # Not to the last page: nothing keeps them there.
-                    self.about(fincore(self.file()), BYTES, 0.1)
+                    assert_keeps(self, fincore(self.file()), BYTES)
                     self.set_queue(read_ahead_kb=read_ahead_kb)
                     row = self.fetch(path, cold=True, options={"max_bytes": BYTES // 4})
                     self.assertIs(row["cold"], True)
@@ -347,7 +347,7 @@ class Tiers(RandomTruth):
                     self.assertGreater(row["fetches"], BLOCKS // 5)
                     # Readahead brings in a few of the neighbours.
                     self.assertTrue(0.99 <= row["device_bytes"] / (row["fetches"] * BLOCK) <= 1.1, row)
-                    self.about(fincore(self.file()), row["device_bytes"], 0.1)
+                    assert_keeps(self, fincore(self.file()), row["device_bytes"])
                     # Not judged: it should be within 10 % and 3 us of it.
                     direct = self.fetch("direct", options={"max_bytes": BYTES // 4})
                     say(f"{path}, readahead {read_ahead_kb}: {row['device_us']} us, direct {direct['device_us']} us")

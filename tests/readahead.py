@@ -12,7 +12,7 @@ import unittest
 
 from lib import BLOCK, IS_ROOT, Failure, Process, Session, create_extension, dense_table, engines, main
 from lib import progress, repeated, rows_of, say, segment_file, seqscan, wait_for
-from storage import LoopDevice, cache_only, create_tablespace, fincore, run
+from storage import LoopDevice, assert_keeps, cache_only, create_tablespace, fincore, run
 
 # A turn holds each window of these tests a whole number of times.
 TURN = 1280
@@ -204,17 +204,16 @@ class Windows(Readahead):
         own, neighbour = segment_file(self.session, "dense"), segment_file(self.session, "neighbour")
         cache_only(own, every_mib(BLOCKS))
         cache_only(neighbour, every_mib(TURN))
-        # Not to the last page, here and below: nothing keeps them there.
         before = fincore(neighbour)
-        self.about(fincore(own), BLOCKS * BLOCK, 0.1)
-        self.about(before, TURN * BLOCK, 0.1)
+        assert_keeps(self, fincore(own), BLOCKS * BLOCK)
+        assert_keeps(self, before, TURN * BLOCK)
         self.curve(16, 256)
         # The kernel's turn is the last of all, and reads ahead.
         say(f"cached: {fincore(own) / MIB:.1f} MiB, of the neighbour {fincore(neighbour) / MIB:.1f} of {before / MIB:.1f}")
         self.assertLess(fincore(own), TURN * BLOCK + MIB)
-        self.about(fincore(neighbour), before, 0.1)
+        assert_keeps(self, fincore(neighbour), before)
         cached = self.session.row("SELECT * FROM io_probe_cache('neighbour') WHERE fork = 'main'")
-        self.about(cached["os_cached_bytes"], before, 0.1)
+        assert_keeps(self, cached["os_cached_bytes"], before)
 
     def test_shared_buffers_are_left_alone(self):
         if not create_extension(self.session, "pg_buffercache"):

@@ -146,6 +146,12 @@ def fincore(path):
     return int(run("fincore", "-b", "-n", "-o", "RES", path))
 
 
+def assert_keeps(test, found, held):
+    """What the OS cache held it holds still, but for what a kernel has taken back: it gets no more by itself."""
+    test.assertLessEqual(found, held)
+    test.assertGreater(found, held * 0.9)
+
+
 def dirty_bytes(path):
     """Bytes of a file in the OS cache that differ from the storage, or are just being written: by cachestat(2)."""
     counts = (ctypes.c_uint64 * 5)()
@@ -182,7 +188,7 @@ def locked(path, ranges):
         for place, length in ranges:
             where, length = ctypes.c_void_p(start + place), ctypes.c_size_t(length)
             if libc.mlock(where, length) != 0:
-                # Who is not root may lock little. What is mapped into a process is among the last that a kernel takes.
+                # Who is not root may lock little. What is mapped into a process is less likely to be taken.
                 assert not IS_ROOT, os.strerror(ctypes.get_errno())
                 libc.madvise(where, length, MADV_POPULATE_READ)
         yield

@@ -10,7 +10,7 @@ import unittest
 
 from lib import BLOCK, PATHS, PGDATA, TEST_TMP, VERSION, Session, create_extension, dense_table, engines, main
 from lib import say, segment_file, seqscan, wait_for_probe
-from storage import cached, device_counters, fincore, locked
+from storage import assert_keeps, cached, device_counters, fincore, locked
 
 BLOCKS = 8192
 BYTES = BLOCKS * BLOCK
@@ -239,8 +239,7 @@ class OsCache(Truth):
 
         def warm():
             self.scan("os")
-            # Not to the last page: nothing keeps them there.
-            self.about(fincore(self.file()), os.path.getsize(self.file()), 0.1)
+            assert_keeps(self, fincore(self.file()), os.path.getsize(self.file()))
 
         def soil():
             # Few enough for a server that can't evict them to pass over.
@@ -269,7 +268,7 @@ class OsCache(Truth):
         self.scan("os")
         held = fincore(self.file())
         row = self.session.row("SELECT * FROM io_probe_evict('dense') WHERE fork = 'main'")
-        self.about(row["os_bytes_before"], held, 0.1)
+        assert_keeps(self, row["os_bytes_before"], held)
         self.assertEqual(row["os_bytes_after"], 0)
         self.assertEqual(fincore(self.file()), 0)
         self.assertGreater(row["shared_blks_before"], 0)

@@ -3,8 +3,8 @@
 # cache the regression tests and the clients in tests/ (see CONTRIBUTING.md). What fails shows its output; the last
 # line counts it all. With PG_IO_PROBE_LONG set, each server has all of the clients, and each of those all of its cases.
 #
-# Most tests wait for a disk or for a clock, so several servers and the core are tested beside one another: LANES (two a processor) at a
-# time. Nothing is tried twice.
+# Most tests wait for a disk or for a clock, so several servers and the core are tested beside one another: LANES at a time,
+# two a processor. Nothing is tried twice.
 
 . "$(dirname "$0")/env.sh"
 . tools/cluster.sh

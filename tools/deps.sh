@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# deps.sh [check|demo|suite|bench]: installs what is missing to build, and to check, to run the demo, to run the server's own
+# deps.sh check|demo|suite|bench: installs what is missing to build, and to check, to run the demo, to run the server's own
 # suite or to measure beside other tools; run again, it does nothing.
 #   packages    by apt-get, as root or with CI set; else it prints the one line to run, and stops
 #   servers     PostgreSQL of each version, into the cache: see servers.sh; the demo takes the system's
@@ -11,12 +11,11 @@
 packages=(build-essential clang libclang-dev libssl-dev pkg-config)
 check=(patchelf python3 strace)
 case ${1:-} in
-    '') ;;
     check) packages+=("${check[@]}") ;;
     demo) packages+=(postgresql-15 postgresql-server-dev-15) ;;
     suite) packages+=("${check[@]}" bison flex) ;;
     bench) packages+=("${check[@]}" fio gnuplot-nox ioping sysstat) ;;
-    *) echo "usage: deps.sh [check|demo|suite|bench]" >&2; exit 2 ;;
+    *) echo "usage: deps.sh check|demo|suite|bench" >&2; exit 2 ;;
 esac
 
 install_packages() {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What the other scripts share; source it. It goes to the top of the checkout and sets
 #   cache   the folder for everything that is built or fetched; nothing of it goes into the checkout
-# PostgreSQL of version NN, where there is one, is $cache/pg/NN: see deps.sh.
+# PostgreSQL of version NN, where there is one, is $cache/pg/NN: see servers.sh.
 
 set -euo pipefail
 umask 022 # the server's user has to read what root puts into the cache

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # fresh.sh [root|user]…: the demo and the check as a newcomer meets them: on a new Debian 12, made by debootstrap in a folder that
 # is deleted afterwards, from a clone of what is committed, with an empty cache. Of the machine it has the kernel, the network
-# and the Rust toolchain. It takes an hour and a half, 15 GB in /var/tmp (FRESH_PARENT), and root.
+# and the Rust toolchain. It takes an hour, room in /var/tmp (FRESH_PARENT), and root.
 #   root   first the network fails again and again; each `make deps` has to say so and the next to go on from there
 #   user   who may use sudo, types what the scripts print; Debian's archive has lost one of the versions in between
 # What they print stays in $cache/fresh.

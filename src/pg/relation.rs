@@ -67,6 +67,8 @@ impl Relation {
     ///
     /// `function` is the caller's name, for hints.
     pub(crate) fn open_to_read(oid: pg_sys::Oid, function: &str) -> Result<Self> {
+        // Before the lock, so that nobody without the right waits or is waited for; and after it, when nothing changes any more.
+        check_may_read(oid)?;
         let relation = Self::open(oid)?;
         check_may_read(oid)?;
         relation.check_kind(function)?;
