@@ -212,8 +212,9 @@ SELECT io_probe_import(:'value'::jsonb || jsonb_build_object('probe', 'seqscan',
 SELECT probe, jsonb_typeof(settings) AS settings, jsonb_typeof(leaves) AS leaves FROM io_probe_runs WHERE id = :id;
 SELECT item, value, error FROM io_probe_metrics WHERE run_id = :id;
 SELECT item, now FROM io_probe_changes() WHERE run_id = :id;
+SELECT io_probe_import(:'value'::jsonb || '{"started_at": "294276-01-01"}'); \echo :SQLSTATE
 \set VERBOSITY terse
-SELECT io_probe_import(:'value'::jsonb || '{"started_at": "infinity"}'); \echo :SQLSTATE
+SELECT io_probe_import(:'value'::jsonb || '{"started_at": "-infinity"}'); \echo :SQLSTATE
 \set VERBOSITY default
 SELECT io_probe_import(:'value', repeat('x', 1001)); \echo :SQLSTATE
 SELECT io_probe_record('ping', 'kept', label => repeat('x', 1001)); \echo :SQLSTATE

@@ -1,5 +1,6 @@
 //! Errors as the SQL user sees them: one place that knows the SQLSTATEs.
 
+use io_probe_core::plan::PlanError;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgLogLevel, PgSqlErrorCode as Code};
 
@@ -77,6 +78,11 @@ impl Error {
         Self::new(Code::ERRCODE_OBJECT_IN_USE, message)
     }
 
+    /// Text that is another one in UTF-8.
+    pub(crate) fn untranslatable(message: impl Into<String>) -> Self {
+        Self::new(Code::ERRCODE_UNTRANSLATABLE_CHARACTER, message)
+    }
+
     /// More than the extension is ready to hold in memory.
     pub(crate) fn too_large(message: impl Into<String>) -> Self {
         Self::new(Code::ERRCODE_PROGRAM_LIMIT_EXCEEDED, message)
@@ -117,6 +123,17 @@ impl From<io_probe_core::Error> for Error {
             error => error.errno().map(|errno| format!("errno is {errno}.")),
         };
         Self { detail, ..Self::new(code, error.to_string()) }
+    }
+}
+
+impl From<PlanError> for Error {
+    fn from(error: PlanError) -> Self {
+        match error {
+            PlanError::NoMemory(error) => error.into(),
+            PlanError::TooLarge { what, found, most } => Self::too_large(error.to_string())
+                .detail(format!("It has {found} {what}, of at most {most}.")),
+            error => Self::invalid(error.to_string()),
+        }
     }
 }
 

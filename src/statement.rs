@@ -63,21 +63,25 @@ pub(crate) fn heed(reason: Option<Stop>) {
 
 /// Charges the time until it is dropped to the present statement, also when that happens by unwinding.
 pub(crate) struct Charge {
-    statement: i64,
+    /// None within another one: a probe may plan a query, and that call another probe.
+    statement: Option<i64>,
 }
 
 /// Starts charging, which each probe does before it begins: not while the caps are unknown.
 pub(crate) fn charge() -> Result<Charge> {
     gucs::check_caps()?;
     let account = account();
+    if account.running.is_some() {
+        return Ok(Charge { statement: None });
+    }
     ACCOUNT.set(Account { running: Some(Instant::now()), ..account });
-    Ok(Charge { statement: account.statement })
+    Ok(Charge { statement: Some(account.statement) })
 }
 
 impl Drop for Charge {
     fn drop(&mut self) {
         let account = ACCOUNT.get();
-        if let (true, Some(since)) = (account.statement == self.statement, account.running) {
+        if let (true, Some(since)) = (self.statement == Some(account.statement), account.running) {
             ACCOUNT.set(Account { used: account.used + since.elapsed(), running: None, ..account });
         }
     }

@@ -174,13 +174,66 @@ class Encodings(unittest.TestCase):
         rows = session.rows(f"SELECT status FROM io_probe_seqscan({odd})")
         self.assertEqual({row["status"] for row in rows}, {"ok"})
         self.assertTrue(session.rows(f"SELECT setting FROM io_probe_recommend({odd}, duration => '20 ms')"))
-        args = f"{odd}, {literal({'paths': ['os']})}, 'odd' || chr(228)"
+        args = f"{odd}, {literal({'paths': ['os']})}, 'odd'"
         number = session.value(f"SELECT io_probe_record('seqscan', {args})")
         self.assertEqual(session.value(f"SELECT status FROM io_probe_runs WHERE id = {number}"), "ok")
         self.assertTrue(session.rows("SELECT metric FROM io_probe_changes(1)"))
         query = "'SELECT ''' || chr(228) || ''''"
         self.assertTrue(session.rows(f"SELECT node_type FROM io_probe_explain({query})"))
         session.run(f"DELETE FROM io_probe_runs WHERE id = {number}")
+
+    def test_characters_that_utf8_lacks(self):
+        """A query is executed as it was written. What is another argument here is refused, and what is another name not looked up."""
+        for encoding, odd, shown in [
+            ("WIN1252", "6181", "a?"),
+            ("EUC_JP", "61a9a1", "a?"),
+            ("SQL_ASCII", "61e4", "a\N{REPLACEMENT CHARACTER}"),
+        ]:
+            with self.subTest(encoding):
+                database = f"odd_{encoding.lower()}"
+                self.control.run(f"CREATE DATABASE {database} ENCODING '{encoding}' TEMPLATE template0 LOCALE 'C'")
+                self.addCleanup(self.control.run, f"DROP DATABASE {database} WITH (FORCE)")
+                with mock.patch.dict(os.environ, PGCLIENTENCODING="UTF8"), Session(database) as session:
+                    self.check_characters(session, odd, shown)
+
+    def check_characters(self, session, odd, shown):
+        session.run(f"""CREATE EXTENSION pg_io_probe;
+            CREATE FUNCTION odd() RETURNS text IMMUTABLE LANGUAGE sql
+                AS $$ SELECT convert_from('\\x{odd}', getdatabaseencoding()) $$;
+            CREATE FUNCTION query() RETURNS text IMMUTABLE LANGUAGE sql
+                AS $$ SELECT format('SELECT * FROM %I WHERE k = %L', odd(), odd()) $$;
+            CREATE TABLE "{shown}" (k text);
+            DO $$ BEGIN
+                EXECUTE format('CREATE TABLE %I AS SELECT unnest(ARRAY[%L, %L, %L]) AS k', odd(), odd(), '{shown}', '{shown}');
+            END $$;
+            CHECKPOINT""")
+        told = session.row("SELECT query_rows FROM io_probe_iostat_query(query()) WHERE sample IS NULL")
+        self.assertEqual(told["query_rows"], 1)
+        node = session.row("SELECT relid, actual_rows FROM io_probe_explain(query(), true)")
+        self.assertEqual(node, {"relid": None, "actual_rows": 1})
+        scan = "SELECT scan.relname FROM pg_class AS c, io_probe_seqscan(c.oid, '{os}') AS scan"
+        self.assertEqual(session.row(f"{scan} WHERE c.relname::text = odd()")["relname"], shown)
+        for call in [
+            "record('iostat_query', args => jsonb_build_object('query', query()))",
+            "record('iostat_query', args => '{\"query\": \"SELECT 1\"}', label => odd())",
+            "import('{}', odd())",
+            "compare(odd(), odd())",
+            "sync('tablespace', odd())",
+            f"recommend('\"{shown}\"', settings => ARRAY[odd()])",
+        ]:
+            with self.subTest(call), self.assertRaises(Failure) as raised:
+                session.run(f"SELECT count(*) FROM io_probe_{call}")
+            self.assertEqual(raised.exception.sqlstate, "22P05", raised.exception)
+
+    @in_each
+    def test_names_that_no_relation_can_have(self, session, _):
+        """JSON can name them; what stands for them in messages is not what is looked up."""
+        session.run('CREATE TABLE "?" ()')
+        self.addCleanup(session.run, 'DROP TABLE "?"')
+        for name in [r"\u2713", r"?\u0000"]:
+            with self.subTest(name):
+                plan = '{"Plan": {"Node Type": "Seq Scan", "Relation Name": "%s"}}' % name
+                self.assertIsNone(session.row(rows_of("explain_json", plan=plan))["relid"])
 
 
 if __name__ == "__main__":

@@ -59,3 +59,22 @@ class Server:
         if self.postmaster():
             self.stop("immediate")
         shutil.rmtree(self.host)
+
+
+class Limited:
+    """Meanwhile a process has a lower limit."""
+
+    def __init__(self, pid, limit, most):
+        self.on, self.limit, self.most = ["--pid", str(pid)], limit, most
+
+    def __enter__(self):
+        (line,) = as_server("prlimit", "--noheadings", "--output", "SOFT", f"--{self.limit}", *self.on).splitlines()
+        self.before = line.strip()
+        self.set(self.most)
+
+    def __exit__(self, *_):
+        self.set(self.before)
+
+    def set(self, most):
+        # As its own user: a container's root may not.
+        as_server("prlimit", f"--{self.limit}={most}:", *self.on)

@@ -13,10 +13,10 @@ import random
 import struct
 import unittest
 
-from lib import IS_ROOT, LONG, PATHS, Session, as_server, dense_table, main, progress, rows_of, say
+from lib import IS_ROOT, LONG, PATHS, Session, dense_table, main, progress, rows_of, say
 from lib import wait_for
 from probes import WRITING, Holdings, Outcomes, probes, some
-from servers import Server
+from servers import Limited, Server
 
 BLOCKS = 512
 TIMES = 4
@@ -163,25 +163,6 @@ class Limits(Starved):
 
     def limited(self, limit, most):
         return Limited(self.session.pid, limit, most)
-
-
-class Limited:
-    """Meanwhile a process has a lower limit."""
-
-    def __init__(self, pid, limit, most):
-        self.on, self.limit, self.most = ["--pid", str(pid)], limit, most
-
-    def __enter__(self):
-        (line,) = as_server("prlimit", "--noheadings", "--output", "SOFT", f"--{self.limit}", *self.on).splitlines()
-        self.before = line.strip()
-        self.set(self.most)
-
-    def __exit__(self, *_):
-        self.set(self.before)
-
-    def set(self, most):
-        # As its own user: a container's root may not.
-        as_server("prlimit", f"--{self.limit}={most}:", *self.on)
 
 
 class Hidden(Starved):

@@ -152,6 +152,12 @@ def assert_keeps(test, found, held):
     test.assertGreater(found, held * 0.9)
 
 
+def assert_fetched(test, found, expected):
+    """What a process has on its account: these bytes; and some pages of its own program, if a kernel had taken them from it."""
+    test.assertGreaterEqual(found, expected)
+    test.assertLessEqual(found, expected + 128 * 1024)
+
+
 def dirty_bytes(path):
     """Bytes of a file in the OS cache that differ from the storage, or are just being written: by cachestat(2)."""
     counts = (ctypes.c_uint64 * 5)()

@@ -13,7 +13,7 @@ check=(patchelf python3 strace)
 case ${1:-} in
     check) packages+=("${check[@]}") ;;
     demo) packages+=(postgresql-15 postgresql-server-dev-15) ;;
-    suite) packages+=("${check[@]}" bison flex) ;;
+    suite) packages+=("${check[@]}" bison flex liburing-dev) ;;
     bench) packages+=("${check[@]}" fio gnuplot-nox ioping sysstat) ;;
     *) echo "usage: deps.sh check|demo|suite|bench" >&2; exit 2 ;;
 esac
@@ -55,6 +55,6 @@ trap '[ $? = 0 ] || echo "not everything that is needed could be had (the reason
 command -v cargo >/dev/null || { echo "could not find cargo: install Rust with rustup" >&2; exit 1; }
 install_packages
 mkdir -p "$cache"
-case ${1:-} in check | suite | bench) tools/servers.sh ;; esac
+case ${1:-} in check | bench) tools/servers.sh ;; esac
 install_cargo_pgrx
 cargo fetch --quiet --locked

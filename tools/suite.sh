@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# suite.sh [PG_CONFIG [SETTING…]]: the server's own regression suite, while probes of all kinds run without a pause from
-# another database. The library is loaded in all sessions. Afterwards pg_amcheck and pg_checksums look at everything.
-# The extension has to be installed there. Without arguments: on each PostgreSQL of the cache whose source Debian has, too, the
-# newest with worker and with io_uring.
+# suite.sh [MAJOR…]: on servers with assertions, built from Debian's source (15 and 18), first the server's own regression suite, while
+# probes of all kinds run without a pause from another database; the library is loaded in all sessions, and on 18 with worker and
+# with io_uring; pg_amcheck and pg_checksums look at everything afterwards. Then all of this project's own check. The servers
+# stay in the cache; to renew one, delete $cache/assert/MAJOR.
 #
 # It fails on any difference of the suite, on an SQLSTATE of a probe that nothing explains, on corruption, and on what a
 # server must not write to its log.
@@ -13,41 +13,33 @@
 . tools/cluster.sh
 . tools/debian.sh
 
-# tree_of PG_CONFIG: sets tree, the folder with the suite of just this version, ready to run.
-tree_of() {
-    local version major work
-    version=$("$1" --version | sed 's/[^0-9]*\([0-9.]*\).*/\1/')
-    major=${version%%.*}
-    tree=$cache/suite/$version/src/test/regress
-    [ ! -x "$tree/pg_regress" ] || return 0
-    echo "building the regression suite of $version (a minute on 2 cores)"
-    work=$cache/src/$major
-    unpack_source "$major" "$work" >/dev/null || return
+# build MAJOR: PostgreSQL with assertions as $cache/assert/MAJOR, and its suite, ready to run, as regress there.
+build() {
+    local major=$1 place=$cache/assert/$1 work=$cache/src/$1 options=()
+    [ ! -e "$place/regress" ] || return 0
+    echo "building PostgreSQL $major with assertions (some minutes on 2 cores)"
+    mkdir -p "$cache/src"
+    unpack_source "$major" "$work" >"$work.log" 2>&1 || { tail -n 5 "$work.log" >&2; return 1; }
+    [ "$major" -lt 18 ] || options=(--with-liburing)
+    rm -rf "$place"
     (
         unset MAKELEVEL MAKEFLAGS MFLAGS
         cd "$work/build"
-        ./configure --quiet --without-icu --without-readline --without-zlib
-        grep -q "PG_VERSION \"$version\"" src/include/pg_config.h || {
-            echo "the source package is of another version than $version"
-            exit 1
-        }
-        make --silent -j "$(nproc)" -C src/test/regress all
-    ) >"$work/log" 2>&1 || { tail -n 30 "$work/log" >&2; return 1; }
-    mkdir -p "$cache/suite"
-    rm -rf "$cache/suite/$version"
-    mv "$work/build" "$cache/suite/$version"
+        ./configure --quiet --prefix="$place" --enable-cassert --without-icu --without-readline --without-zlib "${options[@]}" &&
+            make --silent -j "$(nproc)" world-bin && make --silent install-world-bin && make --silent -C src/test/regress all
+    ) >"$work.log" 2>&1 || { tail -n 30 "$work.log" >&2; return 1; }
+    cp -r "$work/build/src/test/regress" "$place/regress"
     rm -rf "$work"
 }
 
-# run_suite PG_CONFIG [SETTING…]
+# run_suite MAJOR [SETTING…]
 run_suite() {
-    local pg_config=$1 started=$SECONDS failed=0 prober='' preload=('session_preload_libraries = pg_io_probe')
+    local place=$cache/assert/$1 started=$SECONDS failed=0 prober='' preload=('session_preload_libraries = pg_io_probe')
     shift
     [ -z "${PROBES:-}" ] || preload=()
-    tree_of "$pg_config"
-    echo "$("$pg_config" --version) $*"
+    echo "$("$place/bin/postgres" --version) $*"
     # More checkpoints and more to do for autovacuum than by default.
-    initdb_option=--data-checksums start_cluster "$("$pg_config" --bindir)" 'max_prepared_transactions = 2' \
+    initdb_option=--data-checksums start_cluster "$place/bin" 'max_prepared_transactions = 2' \
         'checkpoint_timeout = 30s' 'autovacuum_naptime = 10s' "${preload[@]}" "$@" || return 1
     as_server mkdir "$cluster/suite"
     if [ -z "${PROBES:-}" ]; then
@@ -60,7 +52,7 @@ run_suite() {
         done
     fi
 
-    (cd "$tree" && as_server ./pg_regress --inputdir=. --bindir="$PG_BINDIR" --dlpath="$tree" --outputdir="$cluster/suite" \
+    (cd "$place/regress" && as_server ./pg_regress --inputdir=. --bindir="$PG_BINDIR" --dlpath="$PWD" --outputdir="$cluster/suite" \
         --max-concurrent-tests=20 --schedule=parallel_schedule ${SERIAL:+--max-connections=1}) >"$cluster/suite/log" 2>&1 ||
         failed=1
     if [ $failed = 0 ]; then
@@ -80,7 +72,7 @@ run_suite() {
 }
 
 # What a server must not log, whatever the suite asks for.
-alarming='PANIC|(was terminated|terminated by signal)|was not closed|refcount leak|page verification failed|invalid page in block'
+alarming='PANIC|TRAP: |(was terminated|terminated by signal)|was not closed|refcount leak|page verification failed|invalid page in block'
 
 # check_server: is anything left of the probes, or anything broken? Stops the server.
 check_server() {
@@ -110,24 +102,22 @@ check_server() {
 }
 
 trap stop_cluster EXIT
-failures=0
-if [ $# -gt 0 ]; then
-    run_suite "$@" || failures=1
-else
-    tools/deps.sh suite
-    for pg_config in $(pg_configs); do
-        if ! tree_of "$pg_config"; then
-            echo "skipped $("$pg_config" --version): Debian does not have its source today"
-            continue
-        fi
-        make -s PG_CONFIG="$pg_config" && make -s install PG_CONFIG="$pg_config"
-        case $pg_config in
-            */1[5-7]/*) run_suite "$pg_config" || failures=$((failures + 1)) ;;
-            *)
-                run_suite "$pg_config" 'io_method = worker' 'shared_preload_libraries = pg_io_probe' || failures=$((failures + 1))
-                run_suite "$pg_config" 'io_method = io_uring' || failures=$((failures + 1))
-                ;;
-        esac
-    done
-fi
+tools/deps.sh suite
+[ $# -gt 0 ] || set -- 15 18
+failures=0 servers=()
+# Apart from what is compiled for servers without assertions.
+export CARGO_TARGET_DIR=$cache/assert/target
+for major; do
+    build "$major"
+    pg_config=$cache/assert/$major/bin/pg_config
+    servers+=("$pg_config")
+    make -s PG_CONFIG="$pg_config" && make -s install PG_CONFIG="$pg_config"
+    if [ "$major" -lt 18 ]; then
+        run_suite "$major" || failures=$((failures + 1))
+    else
+        run_suite "$major" 'io_method = worker' 'shared_preload_libraries = pg_io_probe' || failures=$((failures + 1))
+        run_suite "$major" 'io_method = io_uring' || failures=$((failures + 1))
+    fi
+done
+tools/check.sh "${servers[@]}" || failures=$((failures + 1))
 [ $failures = 0 ]

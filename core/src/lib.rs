@@ -31,7 +31,7 @@ pub mod host;
 #[cfg(any(test, fuzzing))]
 pub mod hostile;
 pub mod iostat;
-mod memory;
+pub mod memory;
 pub mod order;
 pub mod pace;
 pub mod ping;

@@ -18,6 +18,7 @@ use super::subject::{
     DIRECT_PCT, Failure, Identity, NOT_DIRECT, Outcome, RATE_LIMITED, Subject, TOO_FEW_BLOCKS, Verdict,
 };
 use crate::error::{Error, Result};
+use crate::pg::argument::Elements;
 use crate::pg::interrupts;
 use crate::pg::json::JsonbText;
 use crate::pg::progress::Progress;
@@ -31,7 +32,7 @@ const OPTIONS: [&str; 6] = ["max_bytes", "max_iops", "max_mib_per_s", "max_util_
 #[pg_extern(sql = false)]
 fn io_probe_depth(
     rel: Option<pg_sys::Oid>,
-    depths: Option<Vec<Option<i32>>>,
+    depths: Option<Elements<i32>>,
     duration: Option<Interval>,
     seed: Option<i64>,
     options: Option<JsonbText>,
@@ -40,7 +41,7 @@ fn io_probe_depth(
         let options = Options::parse(options, &OPTIONS)?;
         Ok(Request {
             rel: arguments::relation(rel)?,
-            depths: pick(depths)?,
+            depths: pick(depths.map(Elements::all))?,
             seed: arguments::seed(seed),
             limits: options.limits(arguments::duration(duration)?)?,
             wait: options.flag("wait")?,

@@ -13,16 +13,18 @@ use serde::Serialize;
 use super::options::Options;
 use crate::error::{Error, Result};
 use crate::measured_times;
+use crate::pg::argument::UpTo;
 use crate::pg::encoding::Text;
 use crate::pg::explain;
 use crate::pg::interrupts;
 use crate::pg::json::JsonbText;
+use crate::pg::query::Query;
 use crate::pg::relation::{Fork, Relation};
 use crate::pg::row::Rows;
 use crate::pg::tablespace::Tablespace;
 
 #[pg_extern(sql = false)]
-fn io_probe_explain(query: Option<Text>, execute: Option<bool>, options: Option<JsonbText>) -> Rows {
+fn io_probe_explain(query: Option<Query>, execute: Option<bool>, options: Option<JsonbText>) -> Rows {
     let answer = || {
         let query = query.ok_or_else(|| Error::invalid("query must not be null"))?;
         let measured = Measured::of(options)?;
@@ -33,10 +35,10 @@ fn io_probe_explain(query: Option<Text>, execute: Option<bool>, options: Option<
 
 // json arrives as the text it is: parsed once, after its size is known.
 #[pg_extern(sql = false)]
-fn io_probe_explain_json(plan: Option<Text>, options: Option<JsonbText>) -> Rows {
+fn io_probe_explain_json(plan: Option<UpTo<16, Text>>, options: Option<JsonbText>) -> Rows {
     let answer = || {
         let plan = plan.ok_or_else(|| Error::invalid("plan must not be null"))?;
-        rows(&plan, &Measured::of(options)?)
+        rows(&plan.0, &Measured::of(options)?)
     };
     Rows::answer(answer)
 }
@@ -93,24 +95,11 @@ fn place(relation: pg_sys::Oid) -> Place {
     }
 }
 
-/// A plan is held in memory many times its own size, and Rust can't answer a lack of memory with an
-/// ERROR as the server does: these bounds keep far from there.
-const MAX_BYTES: usize = 8 << 20;
-const MAX_NODES: usize = 20_000;
-
 /// Most rows of times: a call of io_probe_page_cost gives some hundred at most.
 const MAX_TIMES: usize = 1000;
 
 fn rows(json: &str, measured: &Measured) -> Result<Vec<Row>> {
-    if json.len() > MAX_BYTES {
-        return Err(Error::too_large("the plan is too large")
-            .detail(format!("It has {} bytes, of at most {MAX_BYTES}.", json.len())));
-    }
-    let nodes = plan::nodes(json).map_err(|e| Error::invalid(e.to_string()))?;
-    if nodes.len() > MAX_NODES {
-        return Err(Error::too_large("the plan is too large")
-            .detail(format!("It has {} nodes, of at most {MAX_NODES}.", nodes.len())));
-    }
+    let nodes = plan::nodes(json)?;
     let row = |node| {
         interrupts::check();
         Row::new(node, measured)

@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use std::time::Duration;
 
+use io_probe_core::memory;
 use io_probe_core::pace::Limits;
 use pgrx::pg_sys;
 
@@ -13,8 +14,8 @@ use crate::error::{Error, Result};
 use crate::gucs;
 use crate::pg::json::JsonbText;
 
-/// Parsed JSON takes many times its own size, and Rust can't answer a lack of memory with an ERROR as the server does.
-const MAX_BYTES: usize = 1 << 20;
+/// Most bytes of options as text, which may be more than the argument has: 1e100000 is short.
+const MOST_BYTES: usize = 1 << 20;
 
 /// A value for a message: all of it, or its start.
 fn start(value: &Value) -> String {
@@ -27,11 +28,13 @@ fn start(value: &Value) -> String {
 
 /// A JSON object that is an argument called so; NULL is an empty one.
 pub(super) fn object(name: &str, value: Option<JsonbText>) -> Result<Map<String, Value>> {
-    let text = value.map_or_else(|| "{}".to_owned(), |value| value.0);
-    if text.len() > MAX_BYTES {
+    let text = value.unwrap_or_default();
+    if text.len() > MOST_BYTES {
         return Err(Error::too_large(format!("the {name} are too large"))
-            .detail(format!("They have {} bytes, of at most {MAX_BYTES}.", text.len())));
+            .detail(format!("They have {} bytes, of at most {MOST_BYTES}.", text.len())));
     }
+    // Rows of another function are copied once more.
+    memory::expect(2 * memory::of_json(&text))?;
     // What jsonb takes and this refuses are numbers beyond all range, and great depth.
     match serde_json::from_str(&text) {
         Ok(Value::Null) => Ok(Map::new()),

@@ -19,6 +19,7 @@ use super::cache::check_may_evict;
 use super::options::Options;
 use super::subject::{DIRECT_PCT, DeviceFigures, Failure, Identity, NOT_DIRECT, Subject, Verdict};
 use crate::error::{Error, Result};
+use crate::pg::argument::Elements;
 use crate::pg::interrupts;
 use crate::pg::json::JsonbText;
 use crate::pg::progress::Progress;
@@ -58,13 +59,13 @@ const OLD_DESCRIPTORS: &str =
 #[pg_extern(sql = false)]
 fn io_probe_readahead(
     rel: Option<pg_sys::Oid>,
-    windows_kb: Option<Vec<Option<i32>>>,
+    windows_kb: Option<Elements<i32>>,
     duration: Option<datum::Interval>,
     options: Option<JsonbText>,
 ) -> Rows {
     let request = || {
         let options = Options::parse(options, &OPTIONS)?;
-        let windows = pick(windows_kb)?;
+        let windows = pick(windows_kb.map(Elements::all))?;
         let duration = arguments::duration(duration)?;
         let mut limits = options.limits(duration)?;
         if duration.is_none() {

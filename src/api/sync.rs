@@ -18,6 +18,7 @@ use super::options::Options;
 use super::random::{LatencyFigures, us};
 use super::subject::{Verdict, of_leaves};
 use crate::error::{Error, Result};
+use crate::pg::argument::Elements;
 use crate::pg::encoding::Text;
 use crate::pg::json::JsonbText;
 use crate::pg::lock::ProbeLock;
@@ -53,7 +54,7 @@ fn io_probe_sync(
     spcname: Option<Text>,
     duration: Option<Interval>,
     write_kb: Option<i32>,
-    sections: Option<Vec<Option<Text>>>,
+    sections: Option<Elements<Text>>,
     depth: Option<i32>,
     options: Option<JsonbText>,
 ) -> Rows {
@@ -61,7 +62,7 @@ fn io_probe_sync(
         let options = Options::parse(options, &OPTIONS)?;
         let depth = depth.map(|depth| arguments::positive("depth", depth)).transpose()?;
         let depth = gucs::depth(depth, 1)?;
-        let sections = pick(sections, depth)?;
+        let sections = pick(sections.map(Elements::all), depth)?;
         let write_bytes = write_bytes(write_kb, &sections)?;
         let direct = options.choice("direct")?;
         if direct.is_some() && !sections.contains(&Section::WalSegment) {

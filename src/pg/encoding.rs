@@ -1,17 +1,23 @@
 //! Text between Rust, where it is UTF-8, and the database, which has an encoding of its own.
 //!
 //! What the other side lacks is replaced, by U+FFFD here and by a question mark there: a name that can't be shown must not
-//! keep anybody from a probe. SQL_ASCII says nothing of what bytes mean: there text goes as it is, and is taken for UTF-8.
+//! keep anybody from a probe. But what was replaced says something else: it is no argument ([`argument_text`]), and is not looked
+//! up ([`name`]). SQL_ASCII says nothing of what bytes mean: there text goes as it is, and is taken for UTF-8.
 
+use std::borrow::Cow;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::ops::Deref;
 
+use io_probe_core::memory;
 use pgrx::callconv::{Arg, ArgAbi};
 use pgrx::datum::UnboxDatum;
 use pgrx::pgrx_sql_entity_graph::metadata::{
     ArgumentError, ReturnsError, ReturnsRef, SqlMappingRef, SqlTranslatable, TypeOrigin,
 };
 use pgrx::{FromDatum, IntoDatum, pg_sys};
+
+use super::argument::{self, Argument};
+use crate::error::Error;
 
 const UTF8: c_int = pg_sys::pg_enc::PG_UTF8 as c_int;
 const SQL_ASCII: c_int = pg_sys::pg_enc::PG_SQL_ASCII as c_int;
@@ -29,23 +35,76 @@ pub(super) fn is_utf8() -> bool {
     unsafe { pg_sys::GetDatabaseEncoding() == UTF8 }
 }
 
-/// Copies a C string of the server, which is in the encoding of the database.
+/// Most bytes of a text of the server's: no more can be imported, either.
+pub(super) const MOST_BYTES: usize = 64 << 20;
+
+/// Copies a C string of the server, which is in the encoding of the database. More than [`MOST_BYTES`], or than there is memory
+/// for, is an ERROR.
 ///
 /// # Safety
 /// `string` must be a valid C string.
 pub(super) unsafe fn text(string: *const c_char) -> String {
     // SAFETY: the caller vouches for it.
+    unsafe { text_up_to(string, MOST_BYTES) }
+}
+
+/// The same of at most so many bytes.
+///
+/// # Safety
+/// `string` must be a valid C string.
+pub(super) unsafe fn text_up_to(string: *const c_char, most: usize) -> String {
+    // SAFETY: the caller vouches for it.
     let bytes = unsafe { CStr::from_ptr(string) }.to_bytes();
-    let converted = own_encoding().map(|own| convert(bytes, own, UTF8, "\u{fffd}".as_bytes()));
-    String::from_utf8_lossy(converted.as_deref().unwrap_or(bytes)).into_owned()
+    if bytes.len() > most {
+        Error::too_large("a text is too large")
+            .detail(format!("It has {} bytes, of at most {most}.", bytes.len()))
+            .raise();
+    }
+    memory::expect(bytes.len() * COPIES).unwrap_or_else(|e| Error::from(e).raise());
+    decoded(bytes)
+}
+
+/// The same of an argument, which is an ERROR if it would be another one in UTF-8.
+///
+/// # Safety
+/// `string` must be a valid C string.
+pub(super) unsafe fn argument_text(string: *const c_char) -> String {
+    // SAFETY: the caller vouches for it.
+    let (text, bytes) = unsafe { (text(string), CStr::from_ptr(string)) };
+    if encoded(&text) != bytes.to_bytes() {
+        Error::untranslatable("an argument has characters that can't be converted to UTF-8").raise();
+    }
+    text
 }
 
 /// Text as a C string in the encoding of the database, cut at a NUL.
 pub(super) fn c_string(text: &str) -> CString {
-    let text = text.split('\0').next().unwrap_or_default().as_bytes();
-    let converted = own_encoding().map(|own| convert(text, UTF8, own, b"?"));
-    CString::new(converted.unwrap_or_else(|| text.to_owned())).unwrap_or_default()
+    CString::new(encoded(text.split('\0').next().unwrap_or_default()).into_owned()).unwrap_or_default()
 }
+
+/// A name to look up, in the encoding of the database. None if something of it was replaced, here or there.
+pub(super) fn name(text: &str) -> Option<CString> {
+    let bytes = encoded(text);
+    let is_whole = is_utf8() || !text.contains(char::REPLACEMENT_CHARACTER) && decoded(&bytes) == text;
+    CString::new(bytes.into_owned()).ok().filter(|_| is_whole)
+}
+
+/// UTF-8 of text in the encoding of the database.
+fn decoded(bytes: &[u8]) -> String {
+    let converted = own_encoding().map(|own| convert(bytes, own, UTF8, "\u{fffd}".as_bytes()));
+    String::from_utf8_lossy(converted.as_deref().unwrap_or(bytes)).into_owned()
+}
+
+/// Text in the encoding of the database.
+fn encoded(text: &str) -> Cow<'_, [u8]> {
+    match own_encoding() {
+        Some(own) => convert(text.as_bytes(), UTF8, own, b"?").into(),
+        None => text.as_bytes().into(),
+    }
+}
+
+/// So many times its size a text takes here, at most, while it is converted.
+const COPIES: usize = 4;
 
 /// A query of one relation, whose name is in the encoding of the database already: `what FROM ONLY name condition`.
 pub(super) fn query_of(what: &str, name: &CStr, condition: &str) -> CString {
@@ -106,7 +165,7 @@ fn convert(text: &[u8], from: c_int, to: c_int, unknown: &[u8]) -> Vec<u8> {
 }
 
 /// A value of type `text`, or `json`: pgrx's own `&str` and `String` are for databases in UTF-8.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(crate) struct Text(pub(crate) String);
 
 impl Deref for Text {
@@ -117,22 +176,35 @@ impl Deref for Text {
     }
 }
 
+impl Text {
+    /// # Safety
+    /// The datum must be of type text or json, which the server makes a C string of, and `copy` may be called with that.
+    unsafe fn copied(datum: pg_sys::Datum, copy: unsafe fn(*const c_char) -> String) -> Self {
+        // SAFETY: the caller vouches for it.
+        unsafe {
+            let string = pg_sys::text_to_cstring(datum.cast_mut_ptr());
+            let copied = copy(string);
+            pg_sys::pfree(string.cast());
+            Self(copied)
+        }
+    }
+}
+
 impl FromDatum for Text {
     unsafe fn from_polymorphic_datum(
         datum: pg_sys::Datum,
         is_null: bool,
         _type: pg_sys::Oid,
     ) -> Option<Self> {
-        if is_null {
-            return None;
-        }
-        // SAFETY: the caller vouches for a datum of such a type, of which the server makes a C string.
-        unsafe {
-            let string = pg_sys::text_to_cstring(datum.cast_mut_ptr());
-            let text = text(string);
-            pg_sys::pfree(string.cast());
-            Some(Self(text))
-        }
+        // SAFETY: the caller vouches for a datum of such a type.
+        (!is_null).then(|| unsafe { Self::copied(datum, text) })
+    }
+}
+
+impl Argument for Text {
+    unsafe fn read(datum: pg_sys::Datum) -> Option<Self> {
+        // SAFETY: the caller vouches for a datum of such a type.
+        Some(unsafe { Self::copied(datum, argument_text) })
     }
 }
 
@@ -156,16 +228,16 @@ unsafe impl UnboxDatum for Text {
     where
         Self: 'src,
     {
-        // SAFETY: an element of an array of texts that is not NULL.
-        unsafe { Self::from_datum(datum.sans_lifetime(), false) }.unwrap_or_else(|| Self(String::new()))
+        // SAFETY: an element of an array of texts, which is an argument, that is not NULL.
+        unsafe { Self::copied(datum.sans_lifetime(), argument_text) }
     }
 }
 
 // SAFETY: read through FromDatum, as pgrx reads its own String.
 unsafe impl<'fcx> ArgAbi<'fcx> for Text {
     unsafe fn unbox_arg_unchecked(arg: Arg<'_, 'fcx>) -> Self {
-        // SAFETY: an argument declared as text or json.
-        unsafe { arg.unbox_arg_using_from_datum() }.unwrap_or_else(|| Self(String::new()))
+        // SAFETY: an argument declared as text.
+        unsafe { argument::read(arg, argument::MOST_BYTES) }.unwrap_or_default()
     }
 }
 

@@ -17,6 +17,7 @@ use pgrx::pg_sys::panic::{CaughtError, ErrorReport, ErrorReportWithLevel};
 use pgrx::{PgLogLevel, PgTryBuilder, pg_guard, pg_sys};
 
 use super::encoding::{c_string, is_utf8, text};
+use super::reserve::with_reserve;
 use crate::error::Error;
 
 unsafe extern "C-unwind" {
@@ -35,13 +36,15 @@ unsafe extern "C-unwind" {
 /// Answers a call: what `work` gives, or the ERROR by which it ends or which it gives.
 pub(crate) fn answer<T>(work: impl FnOnce() -> Result<T, Error>) -> T {
     let work = || work().unwrap_or_else(|error| error.raise());
-    if is_utf8() {
-        return work();
-    }
-    let (result, raised) = watch(work);
-    result.unwrap_or_else(|error| {
-        raised.or_texts_of(&error).complete_next();
-        error.rethrow()
+    with_reserve(|| {
+        if is_utf8() {
+            return work();
+        }
+        let (result, raised) = watch(work);
+        result.unwrap_or_else(|error| {
+            raised.or_texts_of(&error).complete_next();
+            error.rethrow()
+        })
     })
 }
 

@@ -2,10 +2,11 @@
 
 use std::ffi::CStr;
 
+use io_probe_core::plan;
 use pgrx::{pg_sys, spi::Spi};
 
-use super::encoding::c_string;
-use super::query::{check_single, single_value};
+use super::encoding;
+use super::query::{Query, check_single, single_value};
 use super::subtransaction::read_only;
 use crate::error::Result;
 
@@ -13,18 +14,17 @@ use crate::error::Result;
 ///
 /// The query runs with the caller's rights in a read-only subtransaction: whatever it would write is
 /// refused by the server.
-pub(crate) fn plan(query: &str, execute: bool) -> Result<String> {
+pub(crate) fn plan(query: &Query, execute: bool) -> Result<String> {
     let allowed = "SELECT, VALUES, and without execute INSERT, UPDATE, DELETE and MERGE can be explained.";
     check_single(query, allowed)?;
     let options = if execute { "ANALYZE, BUFFERS, VERBOSE, FORMAT JSON" } else { "VERBOSE, FORMAT JSON" };
-    let statement = format!("EXPLAIN ({options}) {query}");
-    let statement = c_string(&statement);
+    let statement = query.after(&format!("EXPLAIN ({options}) "));
     Ok(read_only(move || Spi::connect(|_| run(&statement))))
 }
 
 /// Runs an EXPLAIN, which gives one row of one column.
 pub(super) fn run(statement: &CStr) -> String {
-    single_value(statement).unwrap_or_default()
+    single_value(statement, plan::MOST_BYTES).unwrap_or_default()
 }
 
 /// The relation of this name, in this schema or on the search path; and an index of it.
@@ -34,7 +34,7 @@ pub(crate) fn find_relation(
     index: Option<&str>,
 ) -> (Option<pg_sys::Oid>, Option<pg_sys::Oid>) {
     let found = |oid: pg_sys::Oid| (oid != pg_sys::InvalidOid).then_some(oid);
-    let relation_name = c_string(relation);
+    let Some(relation_name) = encoding::name(relation) else { return (None, None) };
     // SAFETY: catalog lookups that give 0 for what does not exist; names are C strings.
     unsafe {
         let relation = match schema {
@@ -43,7 +43,7 @@ pub(crate) fn find_relation(
             None => found(pg_sys::RelnameGetRelid(relation_name.as_ptr())),
         };
         let index = relation.zip(index).and_then(|(relation, index)| {
-            let index = c_string(index);
+            let index = encoding::name(index)?;
             found(pg_sys::get_relname_relid(index.as_ptr(), pg_sys::get_rel_namespace(relation)))
         });
         (relation, index)
@@ -52,7 +52,7 @@ pub(crate) fn find_relation(
 
 /// The schema of this name; EXPLAIN calls the session's own temporary schema pg_temp.
 fn namespace(name: &str) -> pg_sys::Oid {
-    let c_name = c_string(name);
+    let Some(c_name) = encoding::name(name) else { return pg_sys::InvalidOid };
     // SAFETY: the name is a C string; the variables outlive the call.
     unsafe {
         if name != "pg_temp" {

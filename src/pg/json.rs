@@ -1,16 +1,43 @@
 //! A `jsonb` value as its text, parsed where a bad number can be answered properly.
 
+use std::ops::Deref;
+use std::rc::Rc;
+
 use pgrx::callconv::{Arg, ArgAbi, BoxRet, FcInfo};
 use pgrx::pgrx_sql_entity_graph::metadata::{
     ArgumentError, ReturnsError, ReturnsRef, SqlMappingRef, SqlTranslatable, TypeOrigin,
 };
 use pgrx::{FromDatum, IntoDatum, pg_sys};
 
-use super::encoding::{c_string, text};
+use super::argument::{self, Argument};
+use super::encoding::{argument_text, c_string};
 
 /// The text of a `jsonb` value, as the server prints it.
+///
+/// It may be large: there is one copy of it.
 #[derive(Clone)]
-pub(crate) struct JsonbText(pub(crate) String);
+pub(crate) struct JsonbText(Rc<String>);
+
+impl JsonbText {
+    /// That of a text which is JSON.
+    pub(crate) fn of(text: String) -> Self {
+        Self(Rc::new(text))
+    }
+}
+
+impl Deref for JsonbText {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Default for JsonbText {
+    fn default() -> Self {
+        Self::of("{}".to_owned())
+    }
+}
 
 impl FromDatum for JsonbText {
     unsafe fn from_polymorphic_datum(
@@ -24,11 +51,15 @@ impl FromDatum for JsonbText {
         // SAFETY: the caller vouches for a jsonb datum; the output function gives a C string.
         let text = unsafe {
             let printed = pg_sys::OidOutputFunctionCall(pg_sys::Oid::from(pg_sys::F_JSONB_OUT), datum);
-            text(printed)
+            let text = argument_text(printed);
+            pg_sys::pfree(printed.cast());
+            text
         };
-        Some(Self(text))
+        Some(Self::of(text))
     }
 }
+
+impl Argument for JsonbText {}
 
 impl IntoDatum for JsonbText {
     fn into_datum(self) -> Option<pg_sys::Datum> {
@@ -60,7 +91,7 @@ unsafe impl BoxRet for JsonbText {
 unsafe impl<'fcx> ArgAbi<'fcx> for JsonbText {
     unsafe fn unbox_arg_unchecked(arg: Arg<'_, 'fcx>) -> Self {
         // SAFETY: an argument declared as jsonb.
-        unsafe { arg.unbox_arg_using_from_datum() }.unwrap_or_else(|| Self("{}".to_owned()))
+        unsafe { argument::read(arg, argument::MOST_BYTES) }.unwrap_or_default()
     }
 }
 

@@ -3,6 +3,7 @@
 //! Nothing here measures. ERROR arrives as a panic that unwinds, FATAL unwinds nothing; so what must
 //! not outlive a call is either the transaction's (locks, relations, pins) or registered for exit.
 
+pub(crate) mod argument;
 pub(crate) mod buffers;
 pub(crate) mod catalog;
 mod compat;
@@ -24,6 +25,7 @@ pub(crate) mod planner;
 pub(crate) mod progress;
 pub(crate) mod query;
 pub(crate) mod relation;
+mod reserve;
 pub(crate) mod row;
 pub(crate) mod server;
 pub(crate) mod settings;

@@ -1,22 +1,77 @@
 //! A query of the user's, run with his rights in a subtransaction that may not write, and what it used.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 
 use io_probe_core::clock::{Clock, Monotonic};
-use pgrx::{pg_sys, spi::Spi};
+use pgrx::callconv::{Arg, ArgAbi};
+use pgrx::pgrx_sql_entity_graph::metadata::{
+    ArgumentError, ReturnsError, ReturnsRef, SqlMappingRef, SqlTranslatable, TypeOrigin,
+};
+use pgrx::{FromDatum, pg_sys, spi::Spi};
 
-use super::encoding::{c_string, text};
+use super::argument::{self, Argument};
+use super::encoding::text_up_to;
 use super::executor::ParallelPlans;
 use super::subtransaction::read_only;
 use crate::error::{Error, Result};
 
+/// A query as the caller wrote it, in the encoding of the database: what is executed is never converted.
+#[derive(Default)]
+pub(crate) struct Query(CString);
+
+impl Query {
+    /// The query after something of ours.
+    pub(super) fn after(&self, start: &str) -> CString {
+        let statement = [start.as_bytes(), self.0.to_bytes()].concat();
+        CString::new(statement).unwrap_or_default()
+    }
+}
+
+impl FromDatum for Query {
+    unsafe fn from_polymorphic_datum(
+        datum: pg_sys::Datum,
+        is_null: bool,
+        _type: pg_sys::Oid,
+    ) -> Option<Self> {
+        if is_null {
+            return None;
+        }
+        // SAFETY: the caller vouches for a datum of type text, of which the server makes a C string.
+        unsafe {
+            let string = pg_sys::text_to_cstring(datum.cast_mut_ptr());
+            let query = CStr::from_ptr(string).to_owned();
+            pg_sys::pfree(string.cast());
+            Some(Self(query))
+        }
+    }
+}
+
+impl Argument for Query {}
+
+// SAFETY: read through FromDatum.
+unsafe impl<'fcx> ArgAbi<'fcx> for Query {
+    unsafe fn unbox_arg_unchecked(arg: Arg<'_, 'fcx>) -> Self {
+        // SAFETY: an argument declared as text.
+        unsafe { argument::read(arg, argument::MOST_BYTES) }.unwrap_or_default()
+    }
+}
+
+// SAFETY: only functions whose SQL is written by hand take it.
+unsafe impl SqlTranslatable for Query {
+    const TYPE_IDENT: &'static str = "Query";
+    const TYPE_ORIGIN: TypeOrigin = TypeOrigin::External;
+    const ARGUMENT_SQL: std::result::Result<SqlMappingRef, ArgumentError> =
+        Ok(SqlMappingRef::literal("text"));
+    const RETURN_SQL: std::result::Result<ReturnsRef, ReturnsError> =
+        Ok(ReturnsRef::One(SqlMappingRef::literal("text")));
+}
+
 /// Exactly one statement, and one that is not a command of its own. Otherwise what follows a semicolon would be
 /// executed as well. `allowed` is a HINT.
-pub(super) fn check_single(query: &str, allowed: &str) -> Result<()> {
-    let text = c_string(query);
+pub(super) fn check_single(query: &Query, allowed: &str) -> Result<()> {
     // SAFETY: the text is a C string that outlives the use of the list. A syntax error is an ERROR.
     let (count, tag, into) = unsafe {
-        let list = pg_sys::pg_parse_query(text.as_ptr());
+        let list = pg_sys::pg_parse_query(query.0.as_ptr());
         if list.is_null() {
             (0, pg_sys::NodeTag::T_Invalid, false)
         } else {
@@ -62,9 +117,10 @@ unsafe fn selects_into(mut statement: *const pg_sys::Node) -> bool {
     false
 }
 
-/// Runs a statement that gives one row of one column: its text; None for NULL. Connected to SPI. Not by the safe call for
-/// statements that may write: that assigns a transaction id, which costs one for nothing and fails on a standby.
-pub(super) fn single_value(statement: &CStr) -> Option<String> {
+/// Runs a statement that gives one row of one column: its text; None for NULL; an ERROR if it has more bytes than `most`.
+/// Connected to SPI. Not by the safe call for statements that may write: that assigns a transaction id, which costs one for
+/// nothing and fails on a standby.
+pub(super) fn single_value(statement: &CStr, most: usize) -> Option<String> {
     // SAFETY: connected to SPI; the statement is a C string; the tuple table is read before the next
     // call, and its value, NULL or a C string, is copied.
     unsafe {
@@ -74,7 +130,7 @@ pub(super) fn single_value(statement: &CStr) -> Option<String> {
         }
         let table = pg_sys::SPI_tuptable;
         let value = pg_sys::SPI_getvalue(*(*table).vals, (*table).tupdesc, 1);
-        (!value.is_null()).then(|| text(value))
+        (!value.is_null()).then(|| text_up_to(value, most))
     }
 }
 
@@ -94,13 +150,13 @@ pub(crate) struct Used {
 }
 
 /// One statement, and no utility command. What writes is refused when it runs.
-pub(crate) fn check(query: &str) -> Result<()> {
+pub(crate) fn check(query: &Query) -> Result<()> {
     check_single(query, "SELECT and VALUES can be watched.")
 }
 
 /// Runs a query that [`check`] has passed, and throws its rows away one by one: they take no memory.
-pub(crate) fn discard(query: &str) -> Used {
-    let statement = c_string(query);
+pub(crate) fn discard(query: &Query) -> Used {
+    let statement = query.0.as_c_str();
     read_only(move || {
         // The query may call for another one to be watched.
         let plans = ParallelPlans::begin();

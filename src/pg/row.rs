@@ -5,6 +5,7 @@
 //! value travels as text through its type's input function: a call gives a few rows, and every type
 //! is served alike.
 
+use io_probe_core::memory;
 use pgrx::callconv::{CallCx, RetAbi};
 use pgrx::pgrx_sql_entity_graph::metadata::{
     ArgumentError, ReturnsError, ReturnsRef, SqlMappingRef, SqlTranslatable, TypeOrigin,
@@ -16,7 +17,11 @@ use serde_json::{Map, Value};
 use super::encoding::c_string;
 use super::error_passage::answer;
 use super::interrupts;
+use super::reserve::with_reserve;
 use crate::error::Result;
+
+/// Bytes that a row takes in all its forms, long texts apart.
+const MEMORY_OF_ROW: usize = 8 << 10;
 
 /// The rows of a set-returning function, complete before the first is returned.
 pub(crate) struct Rows(Vec<Map<String, Value>>);
@@ -36,7 +41,11 @@ impl Rows {
 
     /// The rows of what succeeds, or the ERROR of what fails.
     pub(crate) fn answer<T: Serialize>(items: impl FnOnce() -> Result<Vec<T>>) -> Self {
-        answer(|| items().map(Self::of))
+        answer(|| {
+            let items = items()?;
+            memory::expect(items.len() * MEMORY_OF_ROW)?;
+            Ok(Self::of(items))
+        })
     }
 
     /// Fills the call's result.
@@ -124,7 +133,7 @@ unsafe impl RetAbi for Rows {
     unsafe fn box_ret_in_fcinfo(call: pg_sys::FunctionCallInfo, rows: Self) -> pg_sys::Datum {
         // SAFETY: pgrx hands us the running call.
         unsafe {
-            rows.put(call);
+            with_reserve(|| rows.put(call));
             (*call).isnull = true;
         }
         pg_sys::Datum::null()

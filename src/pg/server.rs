@@ -5,11 +5,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use io_probe_core::account::Account;
+use io_probe_core::memory;
 use pgrx::spi::{self, Spi};
 use pgrx::{FromDatum, IntoDatum, pg_sys};
 
 use super::compat;
 use super::encoding::{Text, c_string, text};
+use crate::error::Error;
 
 /// When the present top-level statement started, in the server's microseconds.
 pub(crate) fn statement_start() -> i64 {
@@ -87,7 +89,11 @@ pub(super) fn pairs<T: FromDatum + IntoDatum>(query: &str) -> Vec<(T, String)> {
     });
     // Only a defect of these queries, which are ours, could fail here.
     let rows = read.unwrap_or_else(|e| pgrx::error!("could not read the catalogs: {e}"));
-    rows.into_iter().flatten().collect()
+    let rows: Vec<_> = rows.into_iter().flatten().collect();
+    // Most of them are JSON: how many runs or statistics there are is up to their owners.
+    let needed = rows.iter().map(|(_, text)| memory::of_json(text)).fold(0, usize::saturating_add);
+    memory::expect(needed).unwrap_or_else(|e| Error::from(e).raise());
+    rows
 }
 
 /// The rows of a query with two columns of texts.

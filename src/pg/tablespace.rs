@@ -1,10 +1,11 @@
 //! Tablespaces: where they are, who may write there, and a name for what is temporary.
 
+use std::ffi::CString;
 use std::path::{Path, PathBuf};
 
 use pgrx::pg_sys;
 
-use super::encoding::{c_string, text};
+use super::encoding::{self, text};
 use super::server::{data_directory, pairs};
 use super::{compat, server, settings};
 use crate::error::{Error, Result};
@@ -63,7 +64,8 @@ impl Tablespace {
     /// own, as for temp_tablespaces.
     pub(crate) fn to_write(name: &str) -> Result<Self> {
         // SAFETY: a catalog lookup; an unknown name gives InvalidOid.
-        let oid = unsafe { pg_sys::get_tablespace_oid(c_string(name).as_ptr(), true) };
+        let lookup = |name: CString| unsafe { pg_sys::get_tablespace_oid(name.as_ptr(), true) };
+        let oid = encoding::name(name).map_or(pg_sys::InvalidOid, lookup);
         if oid == pg_sys::InvalidOid {
             return Err(Error::undefined_object(format!("tablespace \"{name}\" does not exist")));
         }

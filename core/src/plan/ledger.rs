@@ -75,6 +75,12 @@ pub(super) struct Entry {
 /// What is left of a node's figures, below 0 while a deficit waits. Wide enough for any number of nodes.
 type Amounts = [i128; COUNTERS];
 
+/// Bytes that [`own`] takes at most: a node may be a suspect of each subplan that something below it names.
+pub(super) fn memory(entries: &[Entry]) -> usize {
+    const SUSPECT: usize = 4 * size_of::<usize>();
+    entries.iter().map(|entry| 1024 + entry.needs.len() * (entry.level as usize + 1) * SUSPECT).sum()
+}
+
 /// The own figures of each node.
 pub(super) fn own(entries: &[Entry]) -> Vec<[u64; COUNTERS]> {
     let mut ledger = Ledger::open(entries);

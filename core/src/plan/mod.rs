@@ -18,6 +18,7 @@
 //! * A plan taken without VERBOSE shows neither schemas nor target lists: `schema` is `None`, and an
 //!   InitPlan that only a target list uses may be credited to the wrong node.
 //! * serde_json refuses more than 128 nested arrays and objects, which is a plan of about 60 levels.
+//! * What is larger than any plan of a server is refused before it takes memory: [`MOST_BYTES`], [`MOST_NODES`].
 //!
 //! Source: `src/backend/commands/explain.c` and `src/backend/executor/instrument.c` of PostgreSQL.
 
@@ -30,6 +31,23 @@ mod tests;
 
 use ledger::{COUNTERS, Entry};
 use serde_json::{Map, Value};
+
+use crate::memory;
+
+/// Most bytes of the text.
+pub const MOST_BYTES: usize = 16 << 20;
+
+/// Most nodes of a plan.
+pub const MOST_NODES: usize = 20_000;
+
+/// Most names of subplans in the expressions of all nodes.
+const MOST_REFERENCES: usize = 200_000;
+
+/// Most bytes of memory that the text may take when it is read. 16 MiB of EXPLAIN's output take half of that.
+const MOST_MEMORY: usize = 512 << 20;
+
+/// Most bytes of a name: the server's have 63 in its encoding. One may be in many rows.
+const MOST_OF_NAME: usize = 1000;
 
 /// How a node reaches the blocks that it reads itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,6 +145,19 @@ pub enum PlanError {
     /// The JSON holds the plans of several statements.
     #[error("could not choose among several plans: the JSON holds {0}")]
     SeveralPlans(usize),
+    /// More than any plan has.
+    #[error("the plan is too large")]
+    TooLarge {
+        /// What there is too much of, as a plural.
+        what: &'static str,
+        /// How many, so far as was read.
+        found: usize,
+        /// How many there may be.
+        most: usize,
+    },
+    /// The kernel would not give the memory.
+    #[error(transparent)]
+    NoMemory(#[from] crate::Error),
     /// A field of a node is missing or not of its type.
     #[error("could not read \"{key}\" of plan node {node_id}")]
     Field {
@@ -141,8 +172,13 @@ pub enum PlanError {
 /// that auto_explain logs. The nodes come in EXPLAIN's order, the top node first.
 ///
 /// # Errors
-/// [`PlanError`] when the text is not JSON, not a plan, more than one plan, or too deep.
+/// [`PlanError`] when the text is not JSON, not a plan, more than one plan, too deep or too large, or there is no memory
+/// for it.
 pub fn nodes(json: &str) -> Result<Vec<Node>, PlanError> {
+    at_most("bytes", json.len(), MOST_BYTES)?;
+    let needed = memory::of_json(json);
+    at_most("bytes in memory", needed, MOST_MEMORY)?;
+    memory::expect(needed)?;
     let document = serde_json::from_str(json).map_err(|error| {
         // The only way that serde_json tells this error from others.
         if error.to_string().starts_with("recursion limit exceeded") {
@@ -152,17 +188,32 @@ pub fn nodes(json: &str) -> Result<Vec<Node>, PlanError> {
         }
     })?;
     let items = flatten(top(&document)?)?;
+    memory::expect(items.len() * MEMORY_OF_NODE)?;
     let facts = items.iter().map(Facts::read).collect::<Result<Vec<_>, _>>()?;
     let known = facts.first().map(|top| top.inclusive.map(|counter| counter.is_some())).unwrap_or_default();
-    let entries: Vec<Entry> =
-        items.iter().zip(&facts).map(|(item, facts)| entry(item, &facts.inclusive)).collect();
+    let mut entries = Vec::with_capacity(items.len());
+    let mut references = 0;
+    for (item, facts) in items.iter().zip(&facts) {
+        let entry = entry(item, &facts.inclusive);
+        references += entry.needs.len();
+        at_most("references to subplans", references, MOST_REFERENCES)?;
+        entries.push(entry);
+    }
+    memory::expect(ledger::memory(&entries))?;
     let own = ledger::own(&entries);
-    Ok(items
+    items
         .iter()
         .zip(facts)
         .zip(own)
         .map(|((item, facts), own)| node(&items, item, facts, known, own))
-        .collect())
+        .collect()
+}
+
+/// Of what is made of it, names apart.
+const MEMORY_OF_NODE: usize = 2048;
+
+fn at_most(what: &'static str, found: usize, most: usize) -> Result<(), PlanError> {
+    if found > most { Err(PlanError::TooLarge { what, found, most }) } else { Ok(()) }
 }
 
 /// A node's JSON and its place in the plan.
@@ -196,6 +247,7 @@ fn flatten(top: &Value) -> Result<Vec<Item<'_>>, PlanError> {
             Some(children) => children.as_array().ok_or(broken("Plans"))?.as_slice(),
             None => &[],
         };
+        at_most("nodes", position + 1, MOST_NODES)?;
         items.push(Item { position, parent, level, fields });
         waiting.extend(children.iter().rev().map(|child| (child, Some(position), level + 1)));
     }
@@ -205,6 +257,13 @@ fn flatten(top: &Value) -> Result<Vec<Item<'_>>, PlanError> {
 impl<'a> Item<'a> {
     fn text(&self, key: &str) -> Option<&'a str> {
         self.fields.get(key).and_then(Value::as_str)
+    }
+
+    /// A name, which may be in the rows of other nodes, too.
+    fn name(&self, key: &'static str) -> Result<Option<String>, PlanError> {
+        let name = self.text(key);
+        name.map(|name| if name.len() > MOST_OF_NAME { Err(self.broken(key)) } else { Ok(name.to_owned()) })
+            .transpose()
     }
 
     fn flag(&self, key: &str) -> bool {
@@ -295,25 +354,29 @@ fn entry(item: &Item, inclusive: &[Option<u64>; COUNTERS]) -> Entry {
     }
 }
 
-fn node(items: &[Item], item: &Item, facts: Facts, known: [bool; COUNTERS], own: [u64; COUNTERS]) -> Node {
+fn node(
+    items: &[Item],
+    item: &Item,
+    facts: Facts,
+    known: [bool; COUNTERS],
+    own: [u64; COUNTERS],
+) -> Result<Node, PlanError> {
     let ms = |micros: u64| micros as f64 / 1000.0;
     let mut own = own.into_iter().zip(known).map(|(own, known)| known.then_some(own));
     let mut next = || own.next().flatten();
     let target = if item.kind() == "Bitmap Index Scan" { bitmap_heap_scan(items, item) } else { Some(item) };
-    let relation = target.and_then(|target| target.text("Relation Name"));
-    Node {
+    let name = |target: Option<&Item>, key| target.map_or(Ok(None), |target| target.name(key));
+    let relation = name(target, "Relation Name")?;
+    Ok(Node {
         node_id: item.position as u32 + 1,
         parent_id: item.parent.map(|parent| parent as u32 + 1),
         level: item.level,
         node_type: naming::node_type(item),
         // A Function Scan has a "Schema" too: the function's.
-        schema: target
-            .filter(|_| relation.is_some())
-            .and_then(|target| target.text("Schema"))
-            .map(str::to_owned),
-        relation: relation.map(str::to_owned),
-        index: item.text("Index Name").map(str::to_owned),
-        alias: target.and_then(|target| target.text("Alias")).map(str::to_owned),
+        schema: name(target.filter(|_| relation.is_some()), "Schema")?,
+        relation,
+        index: item.name("Index Name")?,
+        alias: name(target, "Alias")?,
         access: naming::access(item.kind()),
         shared_blks_hit: next(),
         shared_blks_read: next(),
@@ -329,7 +392,7 @@ fn node(items: &[Item], item: &Item, facts: Facts, known: [bool; COUNTERS], own:
         loops: facts.loops,
         startup_cost: facts.startup_cost,
         total_cost: facts.total_cost,
-    }
+    })
 }
 
 /// The node that a Bitmap Index Scan works for, past any BitmapAnd and BitmapOr: a Bitmap Heap Scan.

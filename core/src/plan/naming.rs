@@ -1,7 +1,9 @@
 //! What the words in a plan's JSON mean: the name of a node as the text format prints it, how a node
 //! reads, which subplan it is, and which subplans its expressions need.
 
-use super::{Access, Item};
+use std::collections::BTreeSet;
+
+use super::{Access, Item, MOST_REFERENCES};
 use serde_json::{Map, Value};
 
 /// The node's name as EXPLAIN's text format prints it, which the JSON splits over several fields.
@@ -81,13 +83,11 @@ pub(super) fn provided(subplan: &str) -> Vec<String> {
     }
 }
 
-/// The names, as [`provided`] makes them, of the detached subplans that a node uses.
+/// The names, as [`provided`] makes them, of the detached subplans that a node uses; not all if there are more than
+/// [`MOST_REFERENCES`].
 pub(super) fn needed(fields: &Map<String, Value>) -> Vec<String> {
     let text = |key| fields.get(key).and_then(Value::as_str);
-    let mut names = Vec::new();
-    if let (Some("CTE Scan"), Some(cte)) = (text("Node Type"), text("CTE Name")) {
-        names.push(format!("CTE {cte}"));
-    }
+    let mut names = BTreeSet::new();
     for (key, value) in fields {
         match (key.as_str(), value) {
             // Names are no expressions, and SQL for another server has that server's parameters.
@@ -101,15 +101,17 @@ pub(super) fn needed(fields: &Map<String, Value>) -> Vec<String> {
             _ => {}
         }
     }
-    names.sort_unstable();
-    names.dedup();
+    let mut names: Vec<String> = names.into_iter().map(str::to_owned).collect();
+    if let (Some("CTE Scan"), Some(cte)) = (text("Node Type"), text("CTE Name")) {
+        names.push(format!("CTE {cte}"));
+    }
     names
 }
 
 /// Finds `$0` and `(InitPlan 1)` in an expression, outside quotes.
-fn references(expression: &str, names: &mut Vec<String>) {
+fn references<'a>(expression: &'a str, names: &mut BTreeSet<&'a str>) {
     let mut rest = expression;
-    while let Some(at) = rest.find(['\'', '"', '$', '(']) {
+    while let Some(at) = rest.find(['\'', '"', '$', '(']).filter(|_| names.len() <= MOST_REFERENCES) {
         let (mark, after) = rest[at..].split_at(1);
         rest = match mark {
             // A doubled quote inside ends one literal and begins the next, which is as good.
@@ -117,15 +119,17 @@ fn references(expression: &str, names: &mut Vec<String>) {
             "$" => {
                 let digits = after.len() - after.trim_start_matches(|c: char| c.is_ascii_digit()).len();
                 if digits > 0 {
-                    names.push(format!("${}", &after[..digits]));
+                    names.insert(&rest[at..=at + digits]);
                 }
                 &after[digits..]
             }
             _ => {
+                // Not as far as a parenthesis that another one closes: of many in a row each would be as long as the rest.
                 if after.starts_with("InitPlan ")
-                    && let Some((name, _)) = after.split_once(')')
+                    && let Some(end) = after.find(['(', ')'])
+                    && after[end..].starts_with(')')
                 {
-                    names.push(name.to_owned());
+                    names.insert(&after[..end]);
                 }
                 after
             }
@@ -159,9 +163,9 @@ mod tests {
     #[test]
     fn references_are_found_outside_quotes_only() {
         let found = |expression| {
-            let mut names = Vec::new();
+            let mut names = BTreeSet::new();
             references(expression, &mut names);
-            names
+            Vec::from_iter(names)
         };
         assert_eq!(found("((t.b)::numeric > $10)"), ["$10"]);
         assert_eq!(found("(ROW(a, b) < ROW($0, ($1)))"), ["$0", "$1"]);
@@ -170,5 +174,6 @@ mod tests {
         assert_eq!(found("(a = '(InitPlan 1).col1') OR (hashed SubPlan 2)"), [""; 0]);
         assert_eq!(found("$ $x 'open $1"), [""; 0]);
         assert_eq!(found("é$1é(InitPlan "), ["$1"]);
+        assert_eq!(found("(InitPlan 1 (InitPlan 2)"), ["InitPlan 2"]);
     }
 }

@@ -670,3 +670,43 @@ fn the_largest_figures_do_not_overflow() {
     let sum: u64 = nodes(&plan).unwrap().iter().filter_map(|node| node.shared_blks_hit).sum();
     assert_eq!(sum, most as u64);
 }
+
+/// Is a plan refused as too large, and for what?
+#[track_caller]
+fn assert_too_large(json: &str, expected: &str) {
+    match nodes(json) {
+        Err(PlanError::TooLarge { what, .. }) => assert_eq!(what, expected),
+        other => panic!("{:?}", other.map(|nodes| nodes.len())),
+    }
+}
+
+#[test]
+fn what_takes_too_much_memory_is_refused() {
+    let around = |rest: &str| format!(r#"{{"Plan": {{"Node Type": "Result", {rest}}}}}"#);
+    assert_too_large(&" ".repeat(MOST_BYTES + 1), "bytes");
+    assert_too_large(
+        &around(&format!(r#""Output": [{}0]"#, r#"{"":0},"#.repeat(1 << 20))),
+        "bytes in memory",
+    );
+    let below = |count| around(&format!(r#""Plans": [{}{{}}]"#, r#"{"Node Type":"x"},"#.repeat(count)));
+    assert_too_large(&below(MOST_NODES), "nodes");
+    assert!(matches!(nodes(&below(1)), Err(PlanError::Field { node_id: 3, .. })));
+    let parameters: String = (0..=MOST_REFERENCES).map(|number| format!("${number}")).collect();
+    assert_too_large(&around(&format!(r#""Filter": "{parameters}""#)), "references to subplans");
+    // As many as there are opened would each be as long as the rest.
+    let opened = around(&format!(r#""Filter": "{})""#, "(InitPlan ".repeat(1 << 20)));
+    assert_eq!(nodes(&opened).expect("a plan").len(), 1);
+}
+
+#[test]
+fn names_are_short() {
+    let plan = |length| {
+        let scan = r#"{"Node Type": "Bitmap Index Scan"}"#;
+        let alias = "x".repeat(length);
+        nodes(&format!(
+            r#"{{"Plan": {{"Node Type": "Bitmap Heap Scan", "Alias": "{alias}", "Plans": [{scan}]}}}}"#
+        ))
+    };
+    assert_eq!(plan(MOST_OF_NAME).expect("a plan")[1].alias.as_ref().map(String::len), Some(MOST_OF_NAME));
+    assert!(matches!(plan(MOST_OF_NAME + 1), Err(PlanError::Field { node_id: 1, key: "Alias" })));
+}

@@ -11,6 +11,7 @@
 //! `elapsed_ms` is the wall clock of the probe's whole call, waiting for another probe and evicting included.
 
 use io_probe_core::clock::{Clock, Monotonic};
+use io_probe_core::memory;
 use pgrx::prelude::*;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -109,8 +110,12 @@ pub(super) fn measure(
         elapsed_ms,
         facts,
     };
+    memory::expect(COPIES * rows.len())?;
     Ok(with_rows(&run, &rows))
 }
+
+/// So many copies of the rows are made, at most.
+const COPIES: usize = 4;
 
 /// Puts the rows, which are JSON already, at the end: many of them would take much memory as values.
 fn with_rows(run: &Run<'_>, rows: &str) -> JsonbText {
@@ -123,7 +128,7 @@ fn with_rows(run: &Run<'_>, rows: &str) -> JsonbText {
     text.push_str(",\"rows\":");
     text.push_str(rows);
     text.push('}');
-    JsonbText(text)
+    JsonbText::of(text)
 }
 
 /// What the function's arguments are given.

@@ -1,31 +1,35 @@
 //! `io_probe_import`, `io_probe_record`, `io_probe_prune`: storing results, and deleting them.
 
-use std::collections::BTreeMap;
+use std::fmt;
 
+use io_probe_core::memory;
 use pgrx::datum::Interval;
 use pgrx::prelude::*;
 use serde::Deserialize;
-use serde::de::IgnoredAny;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 
 use super::measure::{FORMAT, measure};
 use crate::error::{Error, Result};
 use crate::pg::answer;
+use crate::pg::argument::UpTo;
 use crate::pg::encoding::Text;
-use crate::pg::history::{check_possible, delete_older, first_that_fits_no_row, insert};
+use crate::pg::history::{check_possible, delete_older, first_that_fits_no_row, insert, is_of_the_future};
 use crate::pg::json::JsonbText;
 
 #[pg_extern(sql = false)]
-fn io_probe_import(result: Option<JsonbText>, label: Option<Text>) -> i64 {
+fn io_probe_import(result: Option<UpTo<64, JsonbText>>, label: Option<Text>) -> i64 {
     let import = || {
-        let result = result.ok_or_else(|| Error::invalid("result must not be null"))?;
+        let UpTo(result) = result.ok_or_else(|| Error::invalid("result must not be null"))?;
         check_label(label.as_deref())?;
         check_possible("io_probe_import")?;
-        if result.0.len() > MOST_BYTES {
-            return Err(Error::too_large(format!("a result must not have more than {MOST_BYTES} bytes")));
-        }
+        // It is copied to be read, and to be stored.
+        memory::expect(COPIES * result.len())?;
         let probe = check(&result)?;
         if let Some(number) = first_that_fits_no_row(&result, &probe) {
             return Err(not_a_result(format!("row {number} is not an object")));
+        }
+        if is_of_the_future(&result) {
+            return Err(not_a_result("its started_at is more than a day ahead".to_owned()));
         }
         Ok(insert(&result, label))
     };
@@ -59,8 +63,14 @@ fn io_probe_prune(keep: Option<Interval>) -> i64 {
     answer(prune)
 }
 
-/// A result of more is not read: it is held in memory several times.
-const MOST_BYTES: usize = 64 << 20;
+/// So many copies of a result are held at a time, at most.
+const COPIES: usize = 6;
+
+/// Most bytes of a probe's name: as the server's own.
+const MOST_OF_PROBE: usize = 63;
+
+/// Most characters of a DETAIL.
+const MOST_OF_DETAIL: usize = 1000;
 
 /// A label of more, in bytes, would not fit the index.
 const MOST_OF_LABEL: usize = 1000;
@@ -87,18 +97,40 @@ struct Header {
     #[serde(rename = "system_identifier")]
     _system_identifier: String,
     #[serde(rename = "args")]
-    _args: BTreeMap<String, IgnoredAny>,
+    _args: AnyObject,
     #[serde(rename = "settings")]
-    _settings: BTreeMap<String, IgnoredAny>,
+    _settings: AnyObject,
     #[serde(rename = "leaves")]
-    _leaves: Vec<BTreeMap<String, IgnoredAny>>,
+    _leaves: Vec<AnyObject>,
     #[serde(rename = "rows")]
     _rows: Vec<IgnoredAny>,
 }
 
+/// An object of which nothing is kept: it may have any number of keys.
+struct AnyObject;
+
+impl<'de> Deserialize<'de> for AnyObject {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        deserializer.deserialize_map(Self)
+    }
+}
+
+impl<'de> Visitor<'de> for AnyObject {
+    type Value = Self;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a map")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Self, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(self)
+    }
+}
+
 /// Checks all but the rows, and returns the probe.
 fn check(result: &JsonbText) -> Result<String> {
-    let header: Header = serde_json::from_str(&result.0).map_err(|e| not_a_result(e.to_string()))?;
+    let header: Header = serde_json::from_str(result).map_err(|e| not_a_result(e.to_string()))?;
     if header.format != FORMAT {
         return Err(not_a_result(format!(
             "its format is {}, of which only {FORMAT} is known",
@@ -108,9 +140,14 @@ fn check(result: &JsonbText) -> Result<String> {
     if !["ok", "failed", "skipped"].contains(&header.status.as_str()) {
         return Err(not_a_result(format!("its status is \"{}\"", header.status)));
     }
+    if header.probe.len() > MOST_OF_PROBE {
+        return Err(not_a_result("its probe has no such name".to_owned()));
+    }
     Ok(header.probe)
 }
 
 fn not_a_result(why: String) -> Error {
+    // It may quote what was found, at any length.
+    let why: String = why.chars().take(MOST_OF_DETAIL).collect();
     Error::invalid("not a result of io_probe_measure").detail(why)
 }

@@ -12,11 +12,10 @@ use crate::api::arguments::figure;
 use crate::api::options::Options;
 use crate::api::subject::{BACKEND, IO_WORKERS, WORKERS_CHANGED, WORKERS_SERVE_ALL};
 use crate::error::{Error, Result};
-use crate::pg::encoding::Text;
 use crate::pg::json::JsonbText;
 use crate::pg::lock::refuse_in_parallel;
 use crate::pg::progress::Progress;
-use crate::pg::query::{self, Used};
+use crate::pg::query::{self, Query, Used};
 use crate::pg::row::Rows;
 use crate::pg::{interrupts, server};
 
@@ -35,7 +34,7 @@ const PARALLEL: &str =
 const NO_ACCOUNT: &str = "device_bytes is unknown: the account of bytes read can't be read in /proc";
 
 #[pg_extern(sql = false)]
-fn io_probe_iostat_query(query: Option<Text>, every: Option<Interval>, options: Option<JsonbText>) -> Rows {
+fn io_probe_iostat_query(query: Option<Query>, every: Option<Interval>, options: Option<JsonbText>) -> Rows {
     let rows = || {
         let options = Options::parse(options, &OPTIONS)?;
         let query = query.ok_or_else(|| Error::invalid("query must not be null"))?;
@@ -77,7 +76,7 @@ struct QueryFigures {
 
 /// Runs the query beside a thread that samples. An ERROR in it ends the thread on its way out, an exit of the process
 /// by the callback. No bound of ours: it is the user's query, which may be a probe under its own bounds.
-fn watch(query: &str, every: std::time::Duration, watched: Watched) -> Result<Vec<QueryRow>> {
+fn watch(query: &Query, every: std::time::Duration, watched: Watched) -> Result<Vec<QueryRow>> {
     refuse_in_parallel()?;
     interrupts::quiesce_at_exit();
     let _progress = Progress::start("iostat_query", None);

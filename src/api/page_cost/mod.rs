@@ -15,6 +15,7 @@ use super::cache::check_may_evict;
 use super::options::Options;
 use super::subject::Subject;
 use crate::error::{Error, Result};
+use crate::pg::argument::Elements;
 use crate::pg::interrupts;
 use crate::pg::json::JsonbText;
 use crate::pg::progress::Progress;
@@ -34,16 +35,18 @@ fn io_probe_page_cost(
     rel: Option<pg_sys::Oid>,
     duration: Option<datum::Interval>,
     cold: Option<bool>,
-    densities: Option<Vec<Option<f64>>>,
-    concurrencies: Option<Vec<Option<i32>>>,
+    densities: Option<Elements<f64>>,
+    concurrencies: Option<Elements<i32>>,
     seed: Option<i64>,
     options: Option<JsonbText>,
 ) -> Rows {
     let request = || {
         let options = Options::parse(options, &OPTIONS)?;
         let wanted = Wanted {
-            densities: densities.map_or_else(|| Ok(times::DENSITIES.to_vec()), of_densities)?,
-            concurrencies: concurrencies.map(of_concurrencies).transpose()?,
+            densities: densities
+                .map(Elements::all)
+                .map_or_else(|| Ok(times::DENSITIES.to_vec()), of_densities)?,
+            concurrencies: concurrencies.map(Elements::all).map(of_concurrencies).transpose()?,
             evicts: cold.unwrap_or(false),
             only_cold: false,
             seed: arguments::seed(seed),

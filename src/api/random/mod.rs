@@ -22,6 +22,7 @@ use super::cache::{cached_bytes, check_may_evict};
 use super::options::Options;
 use super::subject::{BACKEND, IO_WORKERS, Outcome, Subject, Verdict, WORKERS_CHANGED, WORKERS_SERVE_ALL};
 use crate::error::Result;
+use crate::pg::argument::Elements;
 use crate::pg::buffers::{Resident, Usage};
 use crate::pg::encoding::Text;
 use crate::pg::fetch::{BufferFetcher, Missing};
@@ -40,7 +41,7 @@ const OPTIONS: [&str; 7] =
 #[pg_extern(sql = false)]
 fn io_probe_random(
     rel: Option<pg_sys::Oid>,
-    paths: Option<Vec<Option<Text>>>,
+    paths: Option<Elements<Text>>,
     duration: Option<Interval>,
     cold: Option<bool>,
     depth: Option<i32>,
@@ -54,7 +55,7 @@ fn io_probe_random(
 #[pg_extern(sql = false)]
 fn io_probe_random_series(
     rel: Option<pg_sys::Oid>,
-    paths: Option<Vec<Option<Text>>>,
+    paths: Option<Elements<Text>>,
     duration: Option<Interval>,
     cold: Option<bool>,
     depth: Option<i32>,
@@ -78,7 +79,7 @@ struct Request {
 impl Request {
     fn check(
         rel: Option<pg_sys::Oid>,
-        paths: Option<Vec<Option<Text>>>,
+        paths: Option<Elements<Text>>,
         duration: Option<Interval>,
         cold: Option<bool>,
         depth: Option<i32>,
@@ -89,7 +90,7 @@ impl Request {
         let depth = depth.map(|depth| arguments::positive("depth", depth)).transpose()?;
         Ok(Self {
             rel: arguments::relation(rel)?,
-            paths: Path::pick(paths)?,
+            paths: Path::pick(paths.map(Elements::all))?,
             cold: cold.unwrap_or(false),
             depth: gucs::depth(depth, 1)?,
             seed: arguments::seed(seed),

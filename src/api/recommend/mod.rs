@@ -21,6 +21,7 @@ use super::options::Options;
 use super::subject::Subject;
 use super::sync::check_may_write;
 use crate::error::{Error, Result};
+use crate::pg::argument::Elements;
 use crate::pg::encoding::Text;
 use crate::pg::json::JsonbText;
 use crate::pg::lock::ProbeLock;
@@ -39,7 +40,7 @@ fn io_probe_recommend(
     rel: Option<pg_sys::Oid>,
     cache: Option<Text>,
     unit: Option<Text>,
-    settings: Option<Vec<Option<Text>>>,
+    settings: Option<Elements<Text>>,
     duration: Option<Interval>,
     cold: Option<bool>,
     writes: Option<bool>,
@@ -51,7 +52,7 @@ fn io_probe_recommend(
             rel,
             cache: Cache::parse(cache.as_deref())?,
             unit: Unit::parse(unit.as_deref())?,
-            settings: Setting::pick(settings)?,
+            settings: Setting::pick(settings.map(Elements::all))?,
             limits: options.limits(arguments::duration(duration)?)?,
             given: duration.is_some(),
             cold: cold.unwrap_or(false),

@@ -20,6 +20,7 @@ use super::cache::check_may_evict;
 use super::options::Options;
 use super::subject::{BACKEND, IO_WORKERS, Outcome, Subject, WORKERS_CHANGED, WORKERS_SERVE_ALL};
 use crate::error::{Error, Result};
+use crate::pg::argument::Elements;
 use crate::pg::buffers::{self, BufferReader, Usage};
 use crate::pg::encoding::Text;
 use crate::pg::json::JsonbText;
@@ -53,7 +54,7 @@ const MAX_BUFFERS_KB: u64 = 128 << 10;
 #[pg_extern(sql = false)]
 fn io_probe_seqscan(
     rel: Option<pg_sys::Oid>,
-    paths: Option<Vec<Option<Text>>>,
+    paths: Option<Elements<Text>>,
     duration: Option<Interval>,
     cold: Option<bool>,
     chunk_kb: Option<i32>,
@@ -76,7 +77,7 @@ fn io_probe_seqscan(
         }
         Ok(Request {
             rel: arguments::relation(rel)?,
-            paths: Path::pick(paths)?,
+            paths: Path::pick(paths.map(Elements::all))?,
             cold: cold.unwrap_or(false),
             chunk_blocks: chunk_kb / block_kb,
             depth,

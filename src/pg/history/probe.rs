@@ -4,7 +4,7 @@ use pgrx::{PgSqlErrorCode, pg_sys, spi, spi::Spi};
 use serde::Deserialize;
 use serde_json::Value as Json;
 
-use crate::pg::encoding::c_string;
+use crate::pg::encoding::{MOST_BYTES, c_string};
 use crate::pg::names;
 use crate::pg::query::single_value;
 use crate::pg::row::as_text;
@@ -95,7 +95,8 @@ impl Probe {
         let statement = c_string(&self.statement(values));
         subtransaction::attempt(
             || {
-                let rows = Spi::connect(|_| names::meaning(&[self.oid], || single_value(&statement)));
+                let rows =
+                    Spi::connect(|_| names::meaning(&[self.oid], || single_value(&statement, MOST_BYTES)));
                 Ok(rows.unwrap_or_else(|| "[]".to_owned()))
             },
             |error| failed(error).map(Err),

@@ -106,6 +106,15 @@ pub(crate) fn first_that_fits_no_row(result: &JsonbText, probe: &str) -> Option<
     read.unwrap_or_else(|e| pgrx::error!("could not read the rows: {e}"))
 }
 
+/// Does a result say that it was measured tomorrow or later? It would never be old enough to be deleted.
+pub(crate) fn is_of_the_future(result: &JsonbText) -> bool {
+    let query = "SELECT ($1 OPERATOR(pg_catalog.->>) 'started_at')::pg_catalog.timestamptz OPERATOR(pg_catalog.>) \
+                 (pg_catalog.now() OPERATOR(pg_catalog.+) '1 day'::pg_catalog.interval)";
+    let arguments = [DatumWithOid::from(result.clone())];
+    let read = Spi::connect(|client| client.select(query, None, &arguments)?.first().get_one::<bool>());
+    read.unwrap_or_else(|e| pgrx::error!("could not read started_at: {e}")).unwrap_or(false)
+}
+
 /// A type of this extension.
 fn own_type(name: &str) -> Option<pg_sys::Oid> {
     let query = format!(
