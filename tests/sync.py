@@ -1228,10 +1228,13 @@ class Depth(Sync):
                 for row in rows:
                     self.assertEqual((row["status"], row["depth"]), ("ok", depth))
                     self.assertGreater(row["flushes"], 0)
-                    # Two take turns: one inserts while the other flushes.
-                    self.assertLess(row["flushes"], row["ops"] + (depth == 2))
+                    self.assertLessEqual(row["flushes"], row["ops"])
                     # A flush has covered no more than each of them once, save that of a turn's warm-up.
                     self.assertLessEqual(row["ops"], (row["flushes"] + 10) * depth)
+                # Two take turns: one inserts while the other flushes. On a busy machine more may do so by one of the methods.
+                if depth > 2:
+                    flushes, ops = (sum(row[name] for row in rows) for name in ["flushes", "ops"])
+                    self.assertLess(flushes, ops)
 
     @needs_strace
     def test_one_who_waits_lets_others_join(self):

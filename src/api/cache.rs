@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::arguments::{self, figure};
 use crate::error::{Error, Result};
 use crate::pg::buffers::{self, ResidentBlocks};
+use crate::pg::lock::refuse_in_parallel;
 use crate::pg::progress::Progress;
 use crate::pg::relation::{Fork, Relation};
 use crate::pg::row::Rows;
@@ -113,6 +114,7 @@ fn resident(source: &Source) -> io_probe_core::Result<Residency> {
 }
 
 fn evictions(rel: Option<pg_sys::Oid>) -> Result<Vec<Eviction>> {
+    refuse_in_parallel()?;
     let relation = Relation::open_to_read(arguments::relation(rel)?, "io_probe_evict")?;
     let _charge = statement::charge()?;
     let mut interrupts = interrupts::ask(relation.locked());

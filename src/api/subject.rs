@@ -74,6 +74,7 @@ impl Subject {
                 return Ok((lock, Self::open(rel, fork, function)?));
             }
             drop(lock);
+            interrupts::check();
             drop(Held::wait_for(rel));
         }
     }

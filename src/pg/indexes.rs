@@ -83,9 +83,10 @@ pub(crate) fn of_tables(
 /// Columns of longer values, in bytes, are left out: statistics may hold ten thousand of them.
 const LONGEST_VALUE: u32 = 64;
 
-/// Names are those of the server, and values of dates are written so that they can be read again.
-fn plain() -> [(&'static std::ffi::CStr, String); 2] {
-    [(c"search_path", "pg_catalog, pg_temp".to_owned()), (c"datestyle", "ISO".to_owned())]
+/// Names are those of the server, values of dates are written so that they can be read again, and nobody is waited for.
+fn plain() -> [(&'static std::ffi::CStr, String); 3] {
+    [(c"search_path", "pg_catalog, pg_temp"), (c"datestyle", "ISO"), (c"lock_timeout", settings::BRIEF)]
+        .map(|(name, value)| (name, value.to_owned()))
 }
 
 /// The blocks of some rows that follow one another in an index, from each of these values on. Only the index is read, a

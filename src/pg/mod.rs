@@ -12,6 +12,7 @@ pub(crate) mod encoding;
 mod error_passage;
 mod executor;
 pub(crate) mod explain;
+mod expressions;
 pub(crate) mod fetch;
 pub(crate) mod history;
 pub(crate) mod indexes;

@@ -60,6 +60,11 @@ impl Armed {
             if !INSTALLED.replace(true) {
                 BEFORE.set(before);
                 pg_sys::post_parse_analyze_hook = Some(look_at_names);
+            } else if !before.is_some_and(is_ours) {
+                // A library that was loaded while a statement ran.
+                pgrx::error!(
+                    "could not look at the names in a statement: another library may keep it from that"
+                );
             }
         }
         Self(())
@@ -71,12 +76,16 @@ impl Drop for Armed {
         ARMED.set(false);
         // SAFETY: a variable of this backend; what was there before us is there again, unless somebody has put his before it.
         unsafe {
-            if pg_sys::post_parse_analyze_hook.is_some_and(|hook| fn_addr_eq(hook, look_at_names as Hook)) {
+            if pg_sys::post_parse_analyze_hook.is_some_and(is_ours) {
                 pg_sys::post_parse_analyze_hook = BEFORE.get();
                 INSTALLED.set(false);
             }
         }
     }
+}
+
+fn is_ours(hook: Hook) -> bool {
+    fn_addr_eq(hook, look_at_names as Hook)
 }
 
 #[pg_guard]
@@ -103,12 +112,10 @@ unsafe extern "C-unwind" fn look_at_names(
 /// Does this part of a statement, or one of its own, name what it was not meant to?
 #[pg_guard]
 unsafe extern "C-unwind" fn means_another(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
-    use pg_sys::NodeTag::{T_ExplainStmt, T_FuncExpr, T_OpExpr, T_Query, T_RangeTblEntry};
+    use pg_sys::NodeTag::{T_ExplainStmt, T_Query, T_RangeTblEntry};
     if node.is_null() {
         return false;
     }
-    let is_another =
-        |oid: pg_sys::Oid| oid.to_u32() >= pg_sys::FirstNormalObjectId && !MEANT.get().contains(&oid);
     // SAFETY: a node of this tag is of this type; the server's walkers call this for each node below.
     unsafe {
         match (*node).type_ {
@@ -124,11 +131,15 @@ unsafe extern "C-unwind" fn means_another(node: *mut pg_sys::Node, context: *mut
                 return pg_sys::query_tree_walker(query, Some(means_another), context, flags);
             }
             // What is below it, the walker of the query comes to by itself.
-            T_RangeTblEntry => return is_another((*node.cast::<pg_sys::RangeTblEntry>()).relid),
-            T_FuncExpr if is_another((*node.cast::<pg_sys::FuncExpr>()).funcid) => return true,
-            T_OpExpr if is_another((*node.cast::<pg_sys::OpExpr>()).opno) => return true,
+            T_RangeTblEntry => return is_another((*node.cast::<pg_sys::RangeTblEntry>()).relid, context),
             _ => {}
         }
-        pg_sys::expression_tree_walker(node, Some(means_another), context)
+        pg_sys::check_functions_in_node(node, Some(is_another), context)
+            || pg_sys::expression_tree_walker(node, Some(means_another), context)
     }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn is_another(oid: pg_sys::Oid, _context: *mut c_void) -> bool {
+    oid.to_u32() >= pg_sys::FirstNormalObjectId && !MEANT.get().contains(&oid)
 }

@@ -3,8 +3,8 @@
 //! A tablespace's own page costs hide the session's. So, while it is asked, the planner is told that tables and indexes lie
 //! in a tablespace that has none.
 //!
-//! Planning evaluates what is constant in the expressions of indexes and statistics, which may call functions of the table's
-//! owner. So it is done with the owner's rights and no others, as ANALYZE is.
+//! Planning evaluates what is constant in the expressions of indexes and statistics. Where these call functions that are not the
+//! server's, the planner is not asked.
 
 use std::cell::Cell;
 use std::ffi::CStr;
@@ -43,8 +43,8 @@ pub(crate) struct Picked {
 }
 
 /// The plan of each query under each pair of `seq_page_cost` and `random_page_cost`, without parallel workers. `goes_on` is
-/// asked between queries; those that there was no time for are left out. None for one whose planning ends by an ERROR, or
-/// would wait for somebody's lock; and for all if each tablespace has page costs of its own.
+/// asked between queries; those that there was no time for are left out. None for one whose planning ends by an ERROR,
+/// would wait for somebody's lock, or would call functions that are not the server's; and for all if each tablespace has page costs of its own.
 pub(crate) fn picks(
     queries: &[Query],
     costs: &[(f64, f64)],
@@ -57,7 +57,7 @@ pub(crate) fn picks(
             break;
         }
         let of_query = || {
-            let table = Relation::open_if_free(query.table)?;
+            let table = Relation::open_to_plan(query.table)?;
             let Query { what, condition, .. } = query;
             let (what, condition) = (format!("EXPLAIN (FORMAT JSON) {what}"), format!("WHERE {condition}"));
             let statement = query_of(&what, table.qualified_name()?, &condition);
@@ -84,6 +84,7 @@ fn pick(statement: &CStr, table: pg_sys::Oid, (sequential, random): (f64, f64)) 
         (c"search_path", "pg_catalog, pg_temp".to_owned()),
         (c"datestyle", "ISO".to_owned()),
         (c"lock_timeout", settings::BRIEF.to_owned()),
+        (c"constraint_exclusion", "off".to_owned()),
     ];
     let explain = || names::meaning(&[table], || explain::run(statement));
     let nodes = plan::nodes(&settings::with(&values, explain)).ok()?;

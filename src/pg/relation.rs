@@ -1,6 +1,7 @@
 //! Opening a relation for a probe: locks, rights, kind, and where its blocks are.
 
 use std::ffi::CStr;
+use std::ops::Deref;
 use std::path::PathBuf;
 
 use io_probe_core::source::Source;
@@ -10,7 +11,7 @@ use pgrx::{pg_sys, spi::Spi};
 use super::encoding::text;
 use super::server::{data_directory, in_recovery};
 use super::tablespace::Tablespace;
-use super::{compat, server};
+use super::{compat, expressions, server};
 use crate::error::{Error, Result};
 
 /// An open relation under AccessShareLock. Dropping it closes it and gives up the locks.
@@ -88,7 +89,7 @@ impl Relation {
     }
 
     /// Locks the owner before the relation, as every one who drops them does.
-    fn open(oid: pg_sys::Oid) -> Result<Self> {
+    pub(super) fn open(oid: pg_sys::Oid) -> Result<Self> {
         let gone = || Error::undefined_relation(format!("relation with OID {} does not exist", oid.to_u32()));
         let owner = owner_of(oid);
         if let Some(owner) = owner {
@@ -236,10 +237,18 @@ impl Relation {
         indexes.into_iter().all(Self::is_free).then_some(relation)
     }
 
-    /// Does `work` with the rights of its owner, and with those only: planning may call functions that are of the owner's
-    /// making, as ANALYZE may. Each statement in it has to be run by [`super::names::meaning`].
+    /// The same to have queries of it planned: not if that would call functions that are not the server's.
+    pub(super) fn open_to_plan(oid: pg_sys::Oid) -> Option<ToPlan> {
+        // Nobody makes an index or statistics until it is done. (On a standby nobody can have this lock.)
+        let unchanged = if in_recovery() { Unchanged(None) } else { Unchanged::take(oid)? };
+        let relation = Self::open_if_free(oid)?;
+        // SAFETY: just opened.
+        let calls = unsafe { expressions::call_functions(relation.relation) };
+        (!calls).then_some(ToPlan { relation, _unchanged: unchanged })
+    }
+
+    /// Does `work` with the rights of its owner, and with those only. Each statement in it has to be run by [`super::names::meaning`].
     pub(super) fn as_owner<T>(&self, work: impl FnOnce() -> T) -> T {
-        let _plans = ForgottenPlans(());
         server::as_user(self.form().relowner, work)
     }
 
@@ -338,14 +347,39 @@ impl Drop for Held {
     }
 }
 
-/// When this is dropped, the session plans anew what it has kept plans for: functions that were called meanwhile may have
-/// got theirs under settings that were those of the work.
-struct ForgottenPlans(());
+/// A table of which queries can be planned, until this is dropped.
+pub(super) struct ToPlan {
+    relation: Relation,
+    _unchanged: Unchanged,
+}
 
-impl Drop for ForgottenPlans {
+impl Deref for ToPlan {
+    type Target = Relation;
+
+    fn deref(&self) -> &Relation {
+        &self.relation
+    }
+}
+
+/// A lock that keeps others from changing what belongs to a table, be it by VACUUM, for as long as it takes to plan a query.
+struct Unchanged(Option<pg_sys::Oid>);
+
+const UNCHANGED: pg_sys::LOCKMODE = pg_sys::ShareUpdateExclusiveLock as pg_sys::LOCKMODE;
+
+impl Unchanged {
+    /// Takes it, unless somebody would have to be waited for.
+    fn take(oid: pg_sys::Oid) -> Option<Self> {
+        // SAFETY: takes a lock of the present transaction.
+        unsafe { pg_sys::ConditionalLockRelationOid(oid, UNCHANGED) }.then_some(Self(Some(oid)))
+    }
+}
+
+impl Drop for Unchanged {
     fn drop(&mut self) {
-        // SAFETY: marks the plans of this backend, and raises no ERROR.
-        unsafe { pg_sys::ResetPlanCache() };
+        if let (Some(oid), false) = (self.0, std::thread::panicking()) {
+            // SAFETY: gives up a lock that was taken.
+            unsafe { pg_sys::UnlockRelationOid(oid, UNCHANGED) };
+        }
     }
 }
 

@@ -13,11 +13,12 @@ use super::relation::Relation;
 use super::subtransaction::read_only_if_possible;
 use super::{interrupts, names, planner, settings};
 
-/// Counts the tuples of these ranges of blocks, one after the other, with the rights of the table's owner. None if it can't
+/// Counts the tuples of these ranges of blocks, one after the other, with the rights of the table's owner: no policy hides rows
+/// from him, and who may MAINTAIN a table may not read it. None if it can't
 /// be counted, or not without reading other blocks.
 pub(crate) fn count(relation: &Relation, ranges: &[Range<u64>]) -> Option<Vec<Counted>> {
     // Planning locks the indexes, too: not if somebody else has one.
-    Relation::open_if_free(relation.oid())?;
+    let relation = Relation::open_to_plan(relation.oid())?;
     let alone = [
         (c"max_parallel_workers_per_gather", "0"),
         (c"jit", "off"),
@@ -25,6 +26,7 @@ pub(crate) fn count(relation: &Relation, ranges: &[Range<u64>]) -> Option<Vec<Co
         (c"enable_seqscan", "off"),
         (c"search_path", "pg_catalog, pg_temp"),
         (c"lock_timeout", settings::BRIEF),
+        (c"constraint_exclusion", "off"),
     ];
     let alone = alone.map(|(name, value)| (name, value.to_owned()));
     let name = relation.qualified_name()?;

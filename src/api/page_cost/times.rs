@@ -212,7 +212,8 @@ fn of_tuples(mut row: Row, subject: &Subject, hit_ns: f64, ask: &mut Ask<'_>) ->
         Some(tuple) => row.of_tuple(&tuple),
         None => {
             row.verdict.partial(if counted.is_refused {
-                "tuples could not be counted: somebody holds a lock, or planning raised an ERROR"
+                "tuples could not be counted: somebody holds a lock, an index or statistics call a function, or planning \
+                 raised an ERROR"
             } else {
                 "no tuples were found, or not in shared buffers"
             });

@@ -4,7 +4,8 @@ use pgrx::pg_sys;
 use serde::Deserialize;
 
 use crate::pg::names;
-use crate::pg::server::{as_user, own, pairs};
+use crate::pg::relation::Relation;
+use crate::pg::server::{own, pairs};
 use crate::pg::settings;
 
 /// Where runs are: io_probe_runs, io_probe_results, and the view io_probe_metrics.
@@ -16,7 +17,6 @@ pub(super) struct Tables {
 /// What a statement says of io_probe_runs.
 #[derive(Deserialize)]
 pub(super) struct Runs {
-    owner: u32,
     /// The schema of all three, as a query wants it.
     pub(super) schema: String,
     /// The columns that a result brings with it; and the same with their types, which are the server's own.
@@ -32,7 +32,7 @@ impl Tables {
              AND a.attgenerated OPERATOR(pg_catalog.=) '' \
              AND a.attname OPERATOR(pg_catalog.<>) ALL ('{label,recorded_at}'::pg_catalog.name[])";
         let query = format!(
-            "SELECT c.oid, pg_catalog.jsonb_build_object('owner', c.relowner::pg_catalog.int8, \
+            "SELECT c.oid, pg_catalog.jsonb_build_object( \
                  'schema', pg_catalog.quote_ident(n.nspname), \
                  'columns', (SELECT pg_catalog.string_agg(pg_catalog.quote_ident(a.attname), ', ' ORDER BY a.attnum) \
                      FROM {of_result}), \
@@ -62,8 +62,9 @@ impl Tables {
         })
     }
 
-    /// The same with the rights of their owner: nobody else may write to them.
+    /// The same with the rights of their owner, as it is now: nobody else may write to them.
     pub(super) fn write<T>(&self, text: impl FnOnce(&Runs) -> String, run: impl FnOnce(&str) -> T) -> T {
-        as_user(pg_sys::Oid::from(self.runs.owner), || self.statement(text, run))
+        let runs = Relation::open(self.oids[0]).unwrap_or_else(|e| e.raise());
+        runs.as_owner(|| self.statement(text, run))
     }
 }

@@ -75,7 +75,8 @@ pub(super) fn ask(
         return Err(if picks.is_empty() {
             "there was no time left for it".to_owned()
         } else {
-            "none of the queries could be planned: somebody holds a lock, or planning raised an ERROR"
+            "none of the queries could be planned: somebody holds a lock, indexes or statistics call functions, or planning \
+             raised an ERROR"
                 .to_owned()
         });
     }
