@@ -208,11 +208,15 @@ impl Raised {
     }
 }
 
-/// Called for whatever is reported, once the callbacks above have added their context.
+/// Called for whatever is reported, once the callbacks above have added their context. In a critical section, where the server
+/// completes a read that has failed, say, no memory may be asked for; an ERROR there would end the server.
 #[pg_guard]
 unsafe extern "C-unwind" fn take_copy(post: *mut c_void) {
     // SAFETY: the argument is that of `begin`. A copy may be taken in any memory context but that of errors.
     unsafe {
+        if pg_sys::CritSectionCount > 0 {
+            return;
+        }
         let post = &*post.cast::<Post>();
         let before = pg_sys::MemoryContextSwitchTo(pg_sys::TopTransactionContext);
         let copy = pg_sys::CopyErrorData();
