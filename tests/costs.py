@@ -238,7 +238,7 @@ class Storage(unittest.TestCase):
         directory = os.path.join(TEST_TMP, "memory")
         os.makedirs(directory, exist_ok=True)
         run("mount", "-t", "tmpfs", "-o", "size=256m", "tmpfs", directory)
-        self.addCleanup(run, "umount", directory)
+        self.addCleanup(run, "umount", "--lazy", directory)  # others may have a file of it open still
         self.tablespace(directory)
         with Session() as session:
             for row in session.rows(rows_of("page_cost", "probed", duration="1 s", cold=True)):

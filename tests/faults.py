@@ -179,7 +179,7 @@ class Storage(unittest.TestCase):
         directory = os.path.join(TEST_TMP, "memory")
         os.mkdir(directory)
         run("mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", directory)
-        self.addCleanup(run, "umount", directory)
+        self.addCleanup(run, "umount", "--lazy", directory)
         self.probed_table(1000, self.tablespace(directory))
         rows = self.session.rows("SELECT * FROM io_probe_seqscan('probed', cold => true)")
         for row in rows:

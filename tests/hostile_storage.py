@@ -82,7 +82,7 @@ class Full(Hostile):
         directory = os.path.join(TEST_TMP, "memory")
         os.mkdir(directory)
         run("mount", "-t", "tmpfs", "-o", "size=32m", "tmpfs", directory)
-        self.addCleanup(run, "umount", directory)
+        self.addCleanup(run, "umount", "--lazy", directory)
         self.check(directory, "tmpfs")
 
     def check(self, directory, kind):
