@@ -147,7 +147,7 @@ class Limits(unittest.TestCase):
         mount = os.path.join(TEST_TMP, "memory")
         os.mkdir(mount)
         run("mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", mount)
-        self.addCleanup(run, "umount", mount)
+        self.addCleanup(run, "umount", "--lazy", mount)
         place = create_tablespace(self.control, "memory", mount)
         self.addCleanup(self.control.run, "DROP TABLE remembered; DROP TABLESPACE memory")
         dense_table(self.control, "remembered", 100, place)
