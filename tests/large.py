@@ -179,6 +179,22 @@ class Large(unittest.TestCase):
                     self.assert_ends(session, query, "54000|53200")
             self.assert_ends(session, query, "54000")
 
+    def test_messages(self):
+        """An ERROR that a query raises passes whole; a record keeps the first MiB of its message."""
+        session = self.session()
+        session.run(f"""CREATE FUNCTION shout() RETURNS int LANGUAGE plpgsql AS
+                $$BEGIN RAISE 'x%', repeat('x', {LARGE}) USING ERRCODE = 'ZX123'; END$$;
+            CREATE FUNCTION caught(query text, OUT code text, OUT length int) LANGUAGE plpgsql AS
+                $$BEGIN EXECUTE query; EXCEPTION WHEN OTHERS THEN code := SQLSTATE; length := length(SQLERRM); END$$""")
+        for call in ["iostat_query('SELECT shout()')", "explain('SELECT shout()', true)"]:
+            with self.subTest(call):
+                query = literal(f"SELECT * FROM io_probe_{call}")
+                self.assertEqual(session.row(f"SELECT * FROM caught({query})"), {"code": "ZX123", "length": LARGE + 1})
+        run = """INSERT INTO recorded SELECT io_probe_record('iostat_query', args => '{"query": "SELECT shout()"}')"""
+        session.run(f"CREATE TABLE recorded (id bigint); {run}; BEGIN; SAVEPOINT s; {run}; COMMIT")
+        runs = session.rows("SELECT status, sqlstate, length(message) FROM io_probe_runs JOIN recorded USING (id)")
+        self.assertEqual(runs, [{"status": "failed", "sqlstate": "ZX123", "length": MB}] * 2)
+
 
 @contextlib.contextmanager
 def bounded(session, further):

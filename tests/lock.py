@@ -53,6 +53,7 @@ class Lock(unittest.TestCase):
         with Session(database="elsewhere") as other:
             other.run("CREATE EXTENSION pg_io_probe; CREATE TABLE probed AS SELECT 1 AS id")
             self.start_first()
+            wait_for(lambda: self.on_a_path(self.first), "a path")
             with self.assertRaises(Failure) as raised:
                 other.rows(BRIEF)
             self.assertEqual(raised.exception.sqlstate, "55006")

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# suite.sh [MAJOR…]: on servers with assertions, built from Debian's source (15 and 18), first the server's own regression suite, while
-# probes of all kinds run without a pause from another database; the library is loaded in all sessions, and on 18 with worker and
-# with io_uring; pg_amcheck and pg_checksums look at everything afterwards. Then all of this project's own check. The servers
-# stay in the cache; to renew one, delete $cache/assert/MAJOR.
+# suite.sh [MAJOR…]: on servers with assertions, built from Debian's source (15 and 18): first the server's own regression
+# suite, while probes of all kinds run without a pause from another database, and the library is loaded in all sessions (18: once
+# with worker and once with io_uring); pg_amcheck and pg_checksums look at everything afterwards. Then all of this project's own
+# check. The servers stay in the cache; to renew one, delete $cache/assert/MAJOR.
 #
 # It fails on any difference of the suite, on an SQLSTATE of a probe that nothing explains, on corruption, and on what a
 # server must not write to its log.
 #   SERIAL=1        one test at a time, as `make installcheck` of the server's source does it; without, `installcheck-parallel`
-#   PROBES=none     no probes, and the library is not loaded: to tell whether a difference is ours
+#   PROBES=none     the suite alone, without probes and without the library: to tell whether a difference is ours
 
 . "$(dirname "$0")/env.sh"
 . tools/cluster.sh
@@ -105,13 +105,14 @@ trap stop_cluster EXIT
 tools/deps.sh suite
 [ $# -gt 0 ] || set -- 15 18
 failures=0 servers=()
-# Apart from what is compiled for servers without assertions.
-export CARGO_TARGET_DIR=$cache/assert/target
+# Apart from what is compiled for servers without assertions; in it, as the check has it, a folder for each version.
+target=$cache/assert/target
 for major; do
     build "$major"
     pg_config=$cache/assert/$major/bin/pg_config
     servers+=("$pg_config")
-    make -s PG_CONFIG="$pg_config" && make -s install PG_CONFIG="$pg_config"
+    CARGO_TARGET_DIR=$target/pg$major make -s PG_CONFIG="$pg_config"
+    CARGO_TARGET_DIR=$target/pg$major make -s install PG_CONFIG="$pg_config"
     if [ "$major" -lt 18 ]; then
         run_suite "$major" || failures=$((failures + 1))
     else
@@ -119,5 +120,5 @@ for major; do
         run_suite "$major" 'io_method = io_uring' || failures=$((failures + 1))
     fi
 done
-tools/check.sh "${servers[@]}" || failures=$((failures + 1))
+[ -n "${PROBES:-}" ] || CARGO_TARGET_DIR=$target tools/check.sh "${servers[@]}" || failures=$((failures + 1))
 [ $failures = 0 ]

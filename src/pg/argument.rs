@@ -3,9 +3,6 @@
 
 use pgrx::callconv::{Arg, ArgAbi};
 use pgrx::datum::UnboxDatum;
-use pgrx::pgrx_sql_entity_graph::metadata::{
-    ArgumentError, ReturnsError, ReturnsRef, SqlMappingRef, SqlTranslatable, TypeOrigin,
-};
 use pgrx::{Array, FromDatum, pg_sys};
 
 use super::reserve::with_reserve;
@@ -17,29 +14,26 @@ pub(super) const MOST_BYTES: usize = 1 << 20;
 /// Most elements of an array: NULLs take a bit each there, and many bytes here.
 const MOST_ELEMENTS: usize = 10_000;
 
-/// What an argument is read as.
-pub(super) trait Argument: FromDatum {
-    /// Reads a datum that is not NULL.
+/// What an argument of a type of variable length is read as. Functions take it as an Option, which is None for NULL.
+pub(super) trait Argument: Sized {
+    /// Reads a datum.
     ///
     /// # Safety
-    /// It must be of a type that this is read from.
-    unsafe fn read(datum: pg_sys::Datum) -> Option<Self> {
-        // SAFETY: the caller vouches for it.
-        unsafe { Self::from_datum(datum, false) }
-    }
+    /// It must be of a type that this is read from, and not NULL.
+    unsafe fn read(datum: pg_sys::Datum) -> Self;
 }
 
-impl<T: UnboxDatum> Argument for Array<'_, T> {}
-
-/// Reads an argument that has at most so many bytes, decompressed; an ERROR if it has more. None for NULL.
+/// Reads an argument that has at most so many bytes, decompressed; an ERROR if it has more.
 ///
 /// # Safety
-/// The argument must be of a type of variable length, as `T` reads it.
-pub(super) unsafe fn read<T: Argument>(arg: Arg<'_, '_>, most: usize) -> Option<T> {
+/// The argument must be of a type that `T` is read from, and not NULL.
+pub(super) unsafe fn read<T: Argument>(arg: Arg<'_, '_>, most: usize) -> T {
     let number = arg.index() + 1;
     // SAFETY: any datum can be looked at, and the caller vouches for its type.
     unsafe {
-        let Unread(datum) = arg.unbox_arg_using_from_datum()?;
+        let Some(Unread(datum)) = arg.unbox_arg_using_from_datum() else {
+            unreachable!("an argument that may be NULL is an Option")
+        };
         let bytes = pg_sys::toast_raw_datum_size(datum).saturating_sub(pg_sys::VARHDRSZ);
         if bytes > most {
             Error::too_large(format!("argument {number} is too large"))
@@ -59,24 +53,57 @@ impl FromDatum for Unread {
     }
 }
 
+/// What pgrx asks of a type in a function's signature. The SQL of all functions is written by hand, so it never uses that.
+macro_rules! in_signatures {
+    ($type:ty $(, $parameter:ident)?) => {
+        const _: () = {
+            use pgrx::pgrx_sql_entity_graph::metadata::{
+                ArgumentError, ReturnsError, ReturnsRef, SqlMappingRef, SqlTranslatable, TypeOrigin,
+            };
+            // SAFETY: as above.
+            unsafe impl$(<$parameter>)? SqlTranslatable for $type {
+                const TYPE_IDENT: &'static str = stringify!($type);
+                const TYPE_ORIGIN: TypeOrigin = TypeOrigin::External;
+                const ARGUMENT_SQL: std::result::Result<SqlMappingRef, ArgumentError> = Ok(SqlMappingRef::Skip);
+                const RETURN_SQL: std::result::Result<ReturnsRef, ReturnsError> =
+                    Ok(ReturnsRef::One(SqlMappingRef::Skip));
+            }
+        };
+    };
+}
+
+/// Lets functions take what is an [`Argument`].
+macro_rules! as_argument {
+    ($type:ty $(, $parameter:ident)?) => {
+        // SAFETY: read as the function's SQL declares it.
+        unsafe impl<'fcx $(, $parameter)?> pgrx::callconv::ArgAbi<'fcx> for $type
+        where
+            $type: $crate::pg::argument::Argument,
+        {
+            unsafe fn unbox_arg_unchecked(arg: pgrx::callconv::Arg<'_, 'fcx>) -> Self {
+                // SAFETY: of that type, and not NULL.
+                unsafe { $crate::pg::argument::read(arg, $crate::pg::argument::MOST_BYTES) }
+            }
+        }
+        $crate::pg::argument::in_signatures!($type $(, $parameter)?);
+    };
+}
+
+pub(super) use {as_argument, in_signatures};
+
 /// An argument of up to so many MiB.
 pub(crate) struct UpTo<const MIB: usize, T>(pub(crate) T);
 
-// SAFETY: read through FromDatum.
-unsafe impl<'fcx, const MIB: usize, T: Argument + Default> ArgAbi<'fcx> for UpTo<MIB, T> {
+// SAFETY: as that of `T`.
+unsafe impl<'fcx, const MIB: usize, T: Argument> ArgAbi<'fcx> for UpTo<MIB, T> {
     unsafe fn unbox_arg_unchecked(arg: Arg<'_, 'fcx>) -> Self {
-        // SAFETY: an argument declared as `T` is.
-        Self(unsafe { read(arg, MIB << 20) }.unwrap_or_default())
+        // SAFETY: an argument declared as `T` is, and not NULL.
+        Self(unsafe { read(arg, MIB << 20) })
     }
 }
 
-// SAFETY: as that of `T`.
-unsafe impl<const MIB: usize, T: SqlTranslatable> SqlTranslatable for UpTo<MIB, T> {
-    const TYPE_IDENT: &'static str = T::TYPE_IDENT;
-    const TYPE_ORIGIN: TypeOrigin = T::TYPE_ORIGIN;
-    const ARGUMENT_SQL: Result<SqlMappingRef, ArgumentError> = T::ARGUMENT_SQL;
-    const RETURN_SQL: Result<ReturnsRef, ReturnsError> = T::RETURN_SQL;
-}
+in_signatures!(UpTo<16, T>, T);
+in_signatures!(UpTo<64, T>, T);
 
 /// The elements of an array.
 pub(crate) struct Elements<T>(Vec<Option<T>>);
@@ -88,17 +115,17 @@ impl<T> Elements<T> {
     }
 }
 
-// SAFETY: read through FromDatum, as pgrx reads its own Vec.
-unsafe impl<'fcx, T> ArgAbi<'fcx> for Elements<T>
+impl<T> Argument for Elements<T>
 where
     for<'arr> T: UnboxDatum<As<'arr> = T> + 'arr,
 {
-    unsafe fn unbox_arg_unchecked(arg: Arg<'_, 'fcx>) -> Self {
-        let number = arg.index() + 1;
-        // SAFETY: an argument declared as an array of `T`.
-        let Some(array) = (unsafe { read::<Array<'_, T>>(arg, MOST_BYTES) }) else { return Self(Vec::new()) };
+    unsafe fn read(datum: pg_sys::Datum) -> Self {
+        // SAFETY: the caller vouches for an array of `T`.
+        let Some(array) = (unsafe { Array::<'_, T>::from_datum(datum, false) }) else {
+            unreachable!("it is not NULL")
+        };
         if array.len() > MOST_ELEMENTS {
-            Error::too_large(format!("argument {number} is too large"))
+            Error::too_large("an array is too large")
                 .detail(format!("It has {} elements, of at most {MOST_ELEMENTS}.", array.len()))
                 .raise();
         }
@@ -106,11 +133,4 @@ where
     }
 }
 
-// SAFETY: only functions whose SQL is written by hand take it.
-unsafe impl<T> SqlTranslatable for Elements<T> {
-    const TYPE_IDENT: &'static str = "Elements";
-    const TYPE_ORIGIN: TypeOrigin = TypeOrigin::External;
-    const ARGUMENT_SQL: Result<SqlMappingRef, ArgumentError> =
-        Err(ArgumentError::NotValidAsArgument("Elements"));
-    const RETURN_SQL: Result<ReturnsRef, ReturnsError> = Ok(ReturnsRef::One(SqlMappingRef::Skip));
-}
+as_argument!(Elements<T>, T);

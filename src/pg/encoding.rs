@@ -9,14 +9,10 @@ use std::ffi::{CStr, CString, c_char, c_int};
 use std::ops::Deref;
 
 use io_probe_core::memory;
-use pgrx::callconv::{Arg, ArgAbi};
 use pgrx::datum::UnboxDatum;
-use pgrx::pgrx_sql_entity_graph::metadata::{
-    ArgumentError, ReturnsError, ReturnsRef, SqlMappingRef, SqlTranslatable, TypeOrigin,
-};
 use pgrx::{FromDatum, IntoDatum, pg_sys};
 
-use super::argument::{self, Argument};
+use super::argument::{Argument, as_argument};
 use crate::error::Error;
 
 const UTF8: c_int = pg_sys::pg_enc::PG_UTF8 as c_int;
@@ -64,7 +60,17 @@ pub(super) unsafe fn text_up_to(string: *const c_char, most: usize) -> String {
     decoded(bytes)
 }
 
-/// The same of an argument, which is an ERROR if it would be another one in UTF-8.
+/// The first MiB of it, or all.
+///
+/// # Safety
+/// `string` must be a valid C string.
+pub(super) unsafe fn start_of(string: *const c_char) -> String {
+    // SAFETY: the caller vouches for it.
+    let bytes = unsafe { CStr::from_ptr(string) }.to_bytes();
+    decoded(&bytes[..bytes.len().min(1 << 20)])
+}
+
+/// All of an argument, which is an ERROR if it would be another one in UTF-8.
 ///
 /// # Safety
 /// `string` must be a valid C string.
@@ -190,6 +196,7 @@ impl Text {
     }
 }
 
+/// Read by SPI.
 impl FromDatum for Text {
     unsafe fn from_polymorphic_datum(
         datum: pg_sys::Datum,
@@ -202,9 +209,9 @@ impl FromDatum for Text {
 }
 
 impl Argument for Text {
-    unsafe fn read(datum: pg_sys::Datum) -> Option<Self> {
+    unsafe fn read(datum: pg_sys::Datum) -> Self {
         // SAFETY: the caller vouches for a datum of such a type.
-        Some(unsafe { Self::copied(datum, argument_text) })
+        unsafe { Self::copied(datum, argument_text) }
     }
 }
 
@@ -220,7 +227,7 @@ impl IntoDatum for Text {
     }
 }
 
-// SAFETY: read through FromDatum.
+// SAFETY: read as the argument is.
 unsafe impl UnboxDatum for Text {
     type As<'src> = Self;
 
@@ -229,22 +236,8 @@ unsafe impl UnboxDatum for Text {
         Self: 'src,
     {
         // SAFETY: an element of an array of texts, which is an argument, that is not NULL.
-        unsafe { Self::copied(datum.sans_lifetime(), argument_text) }
+        unsafe { Self::read(datum.sans_lifetime()) }
     }
 }
 
-// SAFETY: read through FromDatum, as pgrx reads its own String.
-unsafe impl<'fcx> ArgAbi<'fcx> for Text {
-    unsafe fn unbox_arg_unchecked(arg: Arg<'_, 'fcx>) -> Self {
-        // SAFETY: an argument declared as text.
-        unsafe { argument::read(arg, argument::MOST_BYTES) }.unwrap_or_default()
-    }
-}
-
-// SAFETY: only functions whose SQL is written by hand take it.
-unsafe impl SqlTranslatable for Text {
-    const TYPE_IDENT: &'static str = "Text";
-    const TYPE_ORIGIN: TypeOrigin = TypeOrigin::External;
-    const ARGUMENT_SQL: Result<SqlMappingRef, ArgumentError> = Ok(SqlMappingRef::literal("text"));
-    const RETURN_SQL: Result<ReturnsRef, ReturnsError> = Ok(ReturnsRef::One(SqlMappingRef::literal("text")));
-}
+as_argument!(Text);

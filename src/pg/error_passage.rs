@@ -16,7 +16,7 @@ use std::ptr;
 use pgrx::pg_sys::panic::{CaughtError, ErrorReport, ErrorReportWithLevel};
 use pgrx::{PgLogLevel, PgTryBuilder, pg_guard, pg_sys};
 
-use super::encoding::{c_string, is_utf8, text};
+use super::encoding::{c_string, is_utf8, start_of};
 use super::reserve::with_reserve;
 use crate::error::Error;
 
@@ -173,10 +173,12 @@ impl Raised {
         unsafe { self.0.as_ref() }.map(|error| error.sqlerrcode)
     }
 
-    /// Its message.
+    /// Its message, or as much of it as [`start_of`] gives.
     pub(super) fn message(&self) -> Option<String> {
         // SAFETY: NULL or a copy of ours, whose message is NULL or a C string.
-        unsafe { self.0.as_ref().filter(|error| !error.message.is_null()).map(|error| text(error.message)) }
+        unsafe {
+            self.0.as_ref().filter(|error| !error.message.is_null()).map(|error| start_of(error.message))
+        }
     }
 
     /// The ERROR is about to be raised again: sees to it that nothing of it is missing.

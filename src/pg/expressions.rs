@@ -25,7 +25,7 @@ pub(super) unsafe fn call_functions(table: pg_sys::Relation) -> bool {
             || statistics.into_iter().any(|object| {
                 expressions_call(of_statistics as i32, object, &[STXEXPRS])
             })
-            // Its policies, which do not hold for the owner otherwise.
+            // Policies hold for the owner, too, if they are forced.
             || (*(*table).rd_rel).relforcerowsecurity
     }
 }

@@ -3,13 +3,10 @@
 use std::ops::Deref;
 use std::rc::Rc;
 
-use pgrx::callconv::{Arg, ArgAbi, BoxRet, FcInfo};
-use pgrx::pgrx_sql_entity_graph::metadata::{
-    ArgumentError, ReturnsError, ReturnsRef, SqlMappingRef, SqlTranslatable, TypeOrigin,
-};
-use pgrx::{FromDatum, IntoDatum, pg_sys};
+use pgrx::callconv::{BoxRet, FcInfo};
+use pgrx::{IntoDatum, pg_sys};
 
-use super::argument::{self, Argument};
+use super::argument::{Argument, as_argument};
 use super::encoding::{argument_text, c_string};
 
 /// The text of a `jsonb` value, as the server prints it.
@@ -39,27 +36,19 @@ impl Default for JsonbText {
     }
 }
 
-impl FromDatum for JsonbText {
-    unsafe fn from_polymorphic_datum(
-        datum: pg_sys::Datum,
-        is_null: bool,
-        _type: pg_sys::Oid,
-    ) -> Option<Self> {
-        if is_null {
-            return None;
-        }
+impl Argument for JsonbText {
+    unsafe fn read(datum: pg_sys::Datum) -> Self {
         // SAFETY: the caller vouches for a jsonb datum; the output function gives a C string.
-        let text = unsafe {
+        unsafe {
             let printed = pg_sys::OidOutputFunctionCall(pg_sys::Oid::from(pg_sys::F_JSONB_OUT), datum);
             let text = argument_text(printed);
             pg_sys::pfree(printed.cast());
-            text
-        };
-        Some(Self::of(text))
+            Self::of(text)
+        }
     }
 }
 
-impl Argument for JsonbText {}
+as_argument!(JsonbText);
 
 impl IntoDatum for JsonbText {
     fn into_datum(self) -> Option<pg_sys::Datum> {
@@ -85,20 +74,4 @@ unsafe impl BoxRet for JsonbText {
             None => call.return_null(),
         }
     }
-}
-
-// SAFETY: read through FromDatum, as pgrx reads its own JsonB.
-unsafe impl<'fcx> ArgAbi<'fcx> for JsonbText {
-    unsafe fn unbox_arg_unchecked(arg: Arg<'_, 'fcx>) -> Self {
-        // SAFETY: an argument declared as jsonb.
-        unsafe { argument::read(arg, argument::MOST_BYTES) }.unwrap_or_default()
-    }
-}
-
-// SAFETY: only functions whose SQL is written by hand take it.
-unsafe impl SqlTranslatable for JsonbText {
-    const TYPE_IDENT: &'static str = "JsonbText";
-    const TYPE_ORIGIN: TypeOrigin = TypeOrigin::External;
-    const ARGUMENT_SQL: Result<SqlMappingRef, ArgumentError> = Ok(SqlMappingRef::literal("jsonb"));
-    const RETURN_SQL: Result<ReturnsRef, ReturnsError> = Ok(ReturnsRef::One(SqlMappingRef::literal("jsonb")));
 }

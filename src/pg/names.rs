@@ -52,8 +52,6 @@ struct Armed(());
 
 impl Armed {
     fn begin(meant: Meant) -> Self {
-        MEANT.set(meant);
-        ARMED.set(true);
         // SAFETY: a variable of this backend; the hook is a function of this library, which is never unloaded.
         unsafe {
             let before = pg_sys::post_parse_analyze_hook;
@@ -67,6 +65,8 @@ impl Armed {
                 );
             }
         }
+        MEANT.set(meant);
+        ARMED.set(true);
         Self(())
     }
 }

@@ -3,13 +3,9 @@
 use std::ffi::{CStr, CString};
 
 use io_probe_core::clock::{Clock, Monotonic};
-use pgrx::callconv::{Arg, ArgAbi};
-use pgrx::pgrx_sql_entity_graph::metadata::{
-    ArgumentError, ReturnsError, ReturnsRef, SqlMappingRef, SqlTranslatable, TypeOrigin,
-};
-use pgrx::{FromDatum, pg_sys, spi::Spi};
+use pgrx::{pg_sys, spi::Spi};
 
-use super::argument::{self, Argument};
+use super::argument::{Argument, as_argument};
 use super::encoding::text_up_to;
 use super::executor::ParallelPlans;
 use super::subtransaction::read_only;
@@ -27,44 +23,19 @@ impl Query {
     }
 }
 
-impl FromDatum for Query {
-    unsafe fn from_polymorphic_datum(
-        datum: pg_sys::Datum,
-        is_null: bool,
-        _type: pg_sys::Oid,
-    ) -> Option<Self> {
-        if is_null {
-            return None;
-        }
+impl Argument for Query {
+    unsafe fn read(datum: pg_sys::Datum) -> Self {
         // SAFETY: the caller vouches for a datum of type text, of which the server makes a C string.
         unsafe {
             let string = pg_sys::text_to_cstring(datum.cast_mut_ptr());
             let query = CStr::from_ptr(string).to_owned();
             pg_sys::pfree(string.cast());
-            Some(Self(query))
+            Self(query)
         }
     }
 }
 
-impl Argument for Query {}
-
-// SAFETY: read through FromDatum.
-unsafe impl<'fcx> ArgAbi<'fcx> for Query {
-    unsafe fn unbox_arg_unchecked(arg: Arg<'_, 'fcx>) -> Self {
-        // SAFETY: an argument declared as text.
-        unsafe { argument::read(arg, argument::MOST_BYTES) }.unwrap_or_default()
-    }
-}
-
-// SAFETY: only functions whose SQL is written by hand take it.
-unsafe impl SqlTranslatable for Query {
-    const TYPE_IDENT: &'static str = "Query";
-    const TYPE_ORIGIN: TypeOrigin = TypeOrigin::External;
-    const ARGUMENT_SQL: std::result::Result<SqlMappingRef, ArgumentError> =
-        Ok(SqlMappingRef::literal("text"));
-    const RETURN_SQL: std::result::Result<ReturnsRef, ReturnsError> =
-        Ok(ReturnsRef::One(SqlMappingRef::literal("text")));
-}
+as_argument!(Query);
 
 /// Exactly one statement, and one that is not a command of its own. Otherwise what follows a semicolon would be
 /// executed as well. `allowed` is a HINT.

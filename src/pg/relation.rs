@@ -61,6 +61,8 @@ impl Fork {
 }
 
 const LOCK: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
+/// Keeps others from changing what belongs to a table.
+const UNCHANGED: pg_sys::LOCKMODE = pg_sys::ShareUpdateExclusiveLock as pg_sys::LOCKMODE;
 
 impl Relation {
     /// Opens a relation to read it: the caller needs SELECT (from 17 on, or MAINTAIN) on it, or on
@@ -99,7 +101,7 @@ impl Relation {
         // SAFETY: gives NULL for a relation that is gone.
         let relation = unsafe { pg_sys::try_relation_open(oid, LOCK) };
         if relation.is_null() {
-            owner.into_iter().for_each(unlock);
+            owner.into_iter().for_each(|owner| unlock(owner, LOCK));
             return Err(gone());
         }
         let relation = Self { relation, owner };
@@ -239,15 +241,19 @@ impl Relation {
 
     /// The same to have queries of it planned: not if that would call functions that are not the server's.
     pub(super) fn open_to_plan(oid: pg_sys::Oid) -> Option<ToPlan> {
-        // Nobody makes an index or statistics until it is done. (On a standby nobody can have this lock.)
-        let unchanged = if in_recovery() { Unchanged(None) } else { Unchanged::take(oid)? };
+        // Nobody makes an index or statistics until it is done, and no VACUUM begins. A standby has no such lock to give.
+        let unchanged = match in_recovery() {
+            true => None,
+            false => Some(Held::take_as(oid, UNCHANGED)?),
+        };
         let relation = Self::open_if_free(oid)?;
         // SAFETY: just opened.
         let calls = unsafe { expressions::call_functions(relation.relation) };
         (!calls).then_some(ToPlan { relation, _unchanged: unchanged })
     }
 
-    /// Does `work` with the rights of its owner, and with those only. Each statement in it has to be run by [`super::names::meaning`].
+    /// Does `work` with the rights of its owner, and with those only. Each statement in it has to be run by
+    /// [`super::names::meaning`].
     pub(super) fn as_owner<T>(&self, work: impl FnOnce() -> T) -> T {
         server::as_user(self.form().relowner, work)
     }
@@ -314,18 +320,25 @@ pub(crate) fn check_may_read(oid: pg_sys::Oid) -> Result<()> {
 }
 
 /// The lock on a relation, and on the table that it belongs to, until this is dropped.
-pub(crate) struct Held(Vec<pg_sys::Oid>);
+pub(crate) struct Held {
+    mode: pg_sys::LOCKMODE,
+    oids: Vec<pg_sys::Oid>,
+}
 
 impl Held {
     /// Takes it, unless somebody would have to be waited for.
     pub(crate) fn take(oid: pg_sys::Oid) -> Option<Self> {
-        let mut held = Self(Vec::with_capacity(2));
+        Self::take_as(oid, LOCK)
+    }
+
+    fn take_as(oid: pg_sys::Oid, mode: pg_sys::LOCKMODE) -> Option<Self> {
+        let mut held = Self { mode, oids: Vec::with_capacity(2) };
         for oid in owner_of(oid).into_iter().chain([oid]) {
             // SAFETY: takes a lock of the present transaction if there is nobody to wait for.
-            if !unsafe { pg_sys::ConditionalLockRelationOid(oid, LOCK) } {
+            if !unsafe { pg_sys::ConditionalLockRelationOid(oid, mode) } {
                 return None;
             }
-            held.0.push(oid);
+            held.oids.push(oid);
         }
         Some(held)
     }
@@ -335,14 +348,14 @@ impl Held {
         let oids: Vec<_> = owner_of(oid).into_iter().chain([oid]).collect();
         // SAFETY: takes locks of the present transaction, whatever has become of the relation.
         oids.iter().for_each(|oid| unsafe { pg_sys::LockRelationOid(*oid, LOCK) });
-        Self(oids)
+        Self { mode: LOCK, oids }
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
         if !std::thread::panicking() {
-            self.0.drain(..).for_each(unlock);
+            self.oids.drain(..).for_each(|oid| unlock(oid, self.mode));
         }
     }
 }
@@ -350,7 +363,7 @@ impl Drop for Held {
 /// A table of which queries can be planned, until this is dropped.
 pub(super) struct ToPlan {
     relation: Relation,
-    _unchanged: Unchanged,
+    _unchanged: Option<Held>,
 }
 
 impl Deref for ToPlan {
@@ -361,28 +374,6 @@ impl Deref for ToPlan {
     }
 }
 
-/// A lock that keeps others from changing what belongs to a table, be it by VACUUM, for as long as it takes to plan a query.
-struct Unchanged(Option<pg_sys::Oid>);
-
-const UNCHANGED: pg_sys::LOCKMODE = pg_sys::ShareUpdateExclusiveLock as pg_sys::LOCKMODE;
-
-impl Unchanged {
-    /// Takes it, unless somebody would have to be waited for.
-    fn take(oid: pg_sys::Oid) -> Option<Self> {
-        // SAFETY: takes a lock of the present transaction.
-        unsafe { pg_sys::ConditionalLockRelationOid(oid, UNCHANGED) }.then_some(Self(Some(oid)))
-    }
-}
-
-impl Drop for Unchanged {
-    fn drop(&mut self) {
-        if let (Some(oid), false) = (self.0, std::thread::panicking()) {
-            // SAFETY: gives up a lock that was taken.
-            unsafe { pg_sys::UnlockRelationOid(oid, UNCHANGED) };
-        }
-    }
-}
-
 impl Drop for Relation {
     fn drop(&mut self) {
         if std::thread::panicking() {
@@ -390,13 +381,13 @@ impl Drop for Relation {
         }
         // SAFETY: opened in `open`, not closed since.
         unsafe { pg_sys::relation_close(self.relation, LOCK) };
-        self.owner.into_iter().for_each(unlock);
+        self.owner.into_iter().for_each(|owner| unlock(owner, LOCK));
     }
 }
 
-fn unlock(oid: pg_sys::Oid) {
-    // SAFETY: gives up a lock that `Relation::open` took.
-    unsafe { pg_sys::UnlockRelationOid(oid, LOCK) };
+fn unlock(oid: pg_sys::Oid, mode: pg_sys::LOCKMODE) {
+    // SAFETY: gives up a lock that was taken here.
+    unsafe { pg_sys::UnlockRelationOid(oid, mode) };
 }
 
 /// The table that an index or a TOAST table (or the index of one) belongs to.

@@ -7,13 +7,11 @@
 
 use io_probe_core::memory;
 use pgrx::callconv::{CallCx, RetAbi};
-use pgrx::pgrx_sql_entity_graph::metadata::{
-    ArgumentError, ReturnsError, ReturnsRef, SqlMappingRef, SqlTranslatable, TypeOrigin,
-};
 use pgrx::{PgTupleDesc, pg_sys};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::argument::in_signatures;
 use super::encoding::c_string;
 use super::error_passage::answer;
 use super::interrupts;
@@ -144,12 +142,4 @@ unsafe impl RetAbi for Rows {
     unsafe fn fill_fcinfo_fcx(&self, _call: pg_sys::FunctionCallInfo) {}
 }
 
-// SAFETY: only functions whose SQL is written by hand return it, so the mapping is never used.
-unsafe impl SqlTranslatable for Rows {
-    const TYPE_IDENT: &'static str = "Rows";
-    const TYPE_ORIGIN: TypeOrigin = TypeOrigin::External;
-    const ARGUMENT_SQL: std::result::Result<SqlMappingRef, ArgumentError> =
-        Err(ArgumentError::NotValidAsArgument("Rows"));
-    const RETURN_SQL: std::result::Result<ReturnsRef, ReturnsError> =
-        Ok(ReturnsRef::One(SqlMappingRef::Skip));
-}
+in_signatures!(Rows);

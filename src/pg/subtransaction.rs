@@ -11,7 +11,7 @@ use super::progress::Kept;
 pub(super) struct Caught {
     /// Its SQLSTATE, packed as the server packs it.
     pub(super) code: i32,
-    /// Its message.
+    /// Its message, or the first MiB of it.
     pub(super) message: String,
     /// Was it raised, or passed on, by the server, and not by this library alone?
     of_server: bool,
@@ -68,7 +68,7 @@ fn run<T>(
     let (context, owner) = unsafe { (pg_sys::CurrentMemoryContext, pg_sys::CurrentResourceOwner) };
     // The pattern of PL/pgSQL's exception blocks: memory context and resource owner are put back by
     // hand, since the end of a subtransaction leaves its parent's.
-    let put_back = move || {
+    let put_back = || {
         // SAFETY: both belong to the caller, whose transaction goes on.
         unsafe {
             pg_sys::MemoryContextSwitchTo(context);
@@ -88,15 +88,8 @@ fn run<T>(
     let plans = read_only.then(ReadOnlyPlans::begin);
     let (result, raised) = watch(work);
     drop(plans);
-    let (result, stays) = match result {
-        Ok(result) => (result, !read_only),
-        Err(error) => match instead(&caught(&error, &raised)) {
-            Some(result) => (result, false),
-            None => roll_back(*error, raised, put_back),
-        },
-    };
-    raised.forget();
-    // SAFETY: begun above. The result is Rust's own, so nothing of the subtransaction is needed.
+    let stays = result.is_ok() && !read_only;
+    // SAFETY: begun above. The result is Rust's own, so nothing of the subtransaction is needed; nor of what is looked at below.
     unsafe {
         if stays {
             pg_sys::ReleaseCurrentSubTransaction();
@@ -108,7 +101,18 @@ fn run<T>(
     if !stays {
         kept.put_back();
     }
-    result
+    // Only now, since this looks at catalogs, and may raise an ERROR itself.
+    let result = result.or_else(|error| instead(&caught(&error, &raised)).ok_or(error));
+    match result {
+        Ok(result) => {
+            raised.forget();
+            result
+        }
+        Err(error) => {
+            raised.complete_next();
+            error.rethrow()
+        }
+    }
 }
 
 fn caught(error: &CaughtError, raised: &Raised) -> Caught {
@@ -120,12 +124,4 @@ fn caught(error: &CaughtError, raised: &Raised) -> Caught {
     let code = raised.code().unwrap_or(report.sql_error_code() as i32);
     let message = raised.message().unwrap_or_else(|| report.message().to_owned());
     Caught { code, message, of_server }
-}
-
-fn roll_back(error: CaughtError, raised: Raised, put_back: impl Fn()) -> ! {
-    // SAFETY: begun in `run`.
-    unsafe { pg_sys::RollbackAndReleaseCurrentSubTransaction() };
-    put_back();
-    raised.complete_next();
-    error.rethrow()
 }
