@@ -166,7 +166,8 @@ class Storage(unittest.TestCase):
             session.rows(rows_of("page_cost", "probed", duration="5 s", cold=True, options={"max_mib_per_s": rate // MIB}))
             moved, took = disk.counters()["bytes"] - before, time.monotonic() - started
         say(f"{moved / MIB:.1f} MiB in {took:.1f} s at {rate // MIB} MiB/s")
-        self.assertLessEqual(moved, rate * took + turn)
+        # The file system's own journal is on that device, too.
+        self.assertLessEqual(moved, rate * took + turn + MIB)
 
     def test_a_busy_device(self):
         """It is left alone: for one of several that is the reason why there is no advice, for the one that is given an ERROR."""
