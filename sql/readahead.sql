@@ -98,10 +98,10 @@ CREATE INDEX ahead_id ON ahead (id);
 CREATE TEMP TABLE own AS SELECT * FROM ahead LIMIT 100;
 SELECT DISTINCT relname FROM io_probe_readahead('ahead_id', '{16}', '10 ms');
 SELECT DISTINCT relname FROM io_probe_readahead('own', '{16}', '10 ms');
--- what a statement may take is shared by all of its calls
+-- what a statement may take is shared by all of its calls, of which none ends before
 SET pg_io_probe.max_duration = '200ms';
 SELECT DISTINCT status, notes[cardinality(notes)] FROM generate_series(1, 3) AS g,
-  LATERAL io_probe_readahead('ahead', '{64}', '150 ms') WHERE g = 3 AND :set_kb IS NOT NULL;
+  LATERAL io_probe_readahead('ahead', '{64}', '150 ms', '{"precision": 1e-6}') WHERE g = 3 AND :set_kb IS NOT NULL;
 RESET pg_io_probe.max_duration;
 -- who may not evict may not run it
 CREATE ROLE regress_io_probe_reader;

@@ -163,11 +163,11 @@ class Storage(unittest.TestCase):
         rate, turn = 4 * MIB, (32 + 8) * MIB
         with Session() as session:
             before, started = disk.counters()["bytes"], time.monotonic()
-            session.rows(rows_of("page_cost", "probed", duration="5 s", cold=True, options={"max_mib_per_s": rate // MIB}))
+            query = rows_of("page_cost", "probed", duration="5 s", cold=True, options={"max_mib_per_s": rate // MIB})
+            rows = session.rows(query)
             moved, took = disk.counters()["bytes"] - before, time.monotonic() - started
         say(f"{moved / MIB:.1f} MiB in {took:.1f} s at {rate // MIB} MiB/s")
-        # The file system's own journal is on that device, too.
-        self.assertLessEqual(moved, rate * took + turn + MIB)
+        self.assertLessEqual(moved, rate * took + turn, [row for row in rows if row["samples"]])
 
     def test_a_busy_device(self):
         """It is left alone: for one of several that is the reason why there is no advice, for the one that is given an ERROR."""

@@ -53,14 +53,14 @@ impl FromDatum for Unread {
     }
 }
 
-/// What pgrx asks of a type in a function's signature. The SQL of all functions is written by hand, so it never uses that.
+/// Lets functions name a type in their signatures. Their SQL is written by hand, so pgrx never asks how SQL calls that type.
 macro_rules! in_signatures {
     ($type:ty $(, $parameter:ident)?) => {
         const _: () = {
             use pgrx::pgrx_sql_entity_graph::metadata::{
                 ArgumentError, ReturnsError, ReturnsRef, SqlMappingRef, SqlTranslatable, TypeOrigin,
             };
-            // SAFETY: as above.
+            // SAFETY: never used.
             unsafe impl$(<$parameter>)? SqlTranslatable for $type {
                 const TYPE_IDENT: &'static str = stringify!($type);
                 const TYPE_ORIGIN: TypeOrigin = TypeOrigin::External;
@@ -74,18 +74,15 @@ macro_rules! in_signatures {
 
 /// Lets functions take what is an [`Argument`].
 macro_rules! as_argument {
-    ($type:ty $(, $parameter:ident)?) => {
+    ($type:ty) => {
         // SAFETY: read as the function's SQL declares it.
-        unsafe impl<'fcx $(, $parameter)?> pgrx::callconv::ArgAbi<'fcx> for $type
-        where
-            $type: $crate::pg::argument::Argument,
-        {
+        unsafe impl<'fcx> pgrx::callconv::ArgAbi<'fcx> for $type {
             unsafe fn unbox_arg_unchecked(arg: pgrx::callconv::Arg<'_, 'fcx>) -> Self {
                 // SAFETY: of that type, and not NULL.
                 unsafe { $crate::pg::argument::read(arg, $crate::pg::argument::MOST_BYTES) }
             }
         }
-        $crate::pg::argument::in_signatures!($type $(, $parameter)?);
+        $crate::pg::argument::in_signatures!($type);
     };
 }
 
@@ -115,17 +112,24 @@ impl<T> Elements<T> {
     }
 }
 
-impl<T> Argument for Elements<T>
+impl<T: UnboxDatum> Argument for Array<'_, T> {
+    unsafe fn read(datum: pg_sys::Datum) -> Self {
+        // SAFETY: the caller vouches for an array of `T`, which is not NULL.
+        unsafe { Self::from_datum(datum, false) }.unwrap_or_else(|| unreachable!("it is not NULL"))
+    }
+}
+
+// SAFETY: an array of `T`, as the function's SQL declares it.
+unsafe impl<'fcx, T> ArgAbi<'fcx> for Elements<T>
 where
     for<'arr> T: UnboxDatum<As<'arr> = T> + 'arr,
 {
-    unsafe fn read(datum: pg_sys::Datum) -> Self {
-        // SAFETY: the caller vouches for an array of `T`.
-        let Some(array) = (unsafe { Array::<'_, T>::from_datum(datum, false) }) else {
-            unreachable!("it is not NULL")
-        };
+    unsafe fn unbox_arg_unchecked(arg: Arg<'_, 'fcx>) -> Self {
+        let number = arg.index() + 1;
+        // SAFETY: of that type, and not NULL.
+        let array = unsafe { read::<Array<'_, T>>(arg, MOST_BYTES) };
         if array.len() > MOST_ELEMENTS {
-            Error::too_large("an array is too large")
+            Error::too_large(format!("argument {number} is too large"))
                 .detail(format!("It has {} elements, of at most {MOST_ELEMENTS}.", array.len()))
                 .raise();
         }
@@ -133,4 +137,4 @@ where
     }
 }
 
-as_argument!(Elements<T>, T);
+in_signatures!(Elements<T>, T);

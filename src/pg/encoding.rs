@@ -60,7 +60,7 @@ pub(super) unsafe fn text_up_to(string: *const c_char, most: usize) -> String {
     decoded(bytes)
 }
 
-/// The first MiB of it, or all.
+/// Copies the first MiB of a C string of the server, or all if it has less: no ERROR, however long it is.
 ///
 /// # Safety
 /// `string` must be a valid C string.
@@ -70,7 +70,7 @@ pub(super) unsafe fn start_of(string: *const c_char) -> String {
     decoded(&bytes[..bytes.len().min(1 << 20)])
 }
 
-/// All of an argument, which is an ERROR if it would be another one in UTF-8.
+/// Copies an argument, as [`text`] does; an ERROR if it would be another one in UTF-8.
 ///
 /// # Safety
 /// `string` must be a valid C string.
@@ -196,7 +196,7 @@ impl Text {
     }
 }
 
-/// Read by SPI.
+// SPI reads it so.
 impl FromDatum for Text {
     unsafe fn from_polymorphic_datum(
         datum: pg_sys::Datum,

@@ -12,7 +12,6 @@ use super::subtransaction::read_only;
 use crate::error::{Error, Result};
 
 /// A query as the caller wrote it, in the encoding of the database: what is executed is never converted.
-#[derive(Default)]
 pub(crate) struct Query(CString);
 
 impl Query {

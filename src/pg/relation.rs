@@ -241,11 +241,8 @@ impl Relation {
 
     /// The same to have queries of it planned: not if that would call functions that are not the server's.
     pub(super) fn open_to_plan(oid: pg_sys::Oid) -> Option<ToPlan> {
-        // Nobody makes an index or statistics until it is done, and no VACUUM begins. A standby has no such lock to give.
-        let unchanged = match in_recovery() {
-            true => None,
-            false => Some(Held::take_as(oid, UNCHANGED)?),
-        };
+        // Nobody makes an index or statistics until it is done, and no VACUUM begins. A standby can't have that lock.
+        let unchanged = if in_recovery() { None } else { Some(Held::take_as(oid, UNCHANGED)?) };
         let relation = Self::open_if_free(oid)?;
         // SAFETY: just opened.
         let calls = unsafe { expressions::call_functions(relation.relation) };

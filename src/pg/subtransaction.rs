@@ -89,7 +89,7 @@ fn run<T>(
     let (result, raised) = watch(work);
     drop(plans);
     let stays = result.is_ok() && !read_only;
-    // SAFETY: begun above. The result is Rust's own, so nothing of the subtransaction is needed; nor of what is looked at below.
+    // SAFETY: begun above. The result and the copy of an ERROR do not belong to the subtransaction.
     unsafe {
         if stays {
             pg_sys::ReleaseCurrentSubTransaction();
@@ -101,18 +101,19 @@ fn run<T>(
     if !stays {
         kept.put_back();
     }
-    // Only now, since this looks at catalogs, and may raise an ERROR itself.
-    let result = result.or_else(|error| instead(&caught(&error, &raised)).ok_or(error));
-    match result {
-        Ok(result) => {
-            raised.forget();
+    let result = match result {
+        Ok(result) => result,
+        // Only now: this looks at catalogs, and may raise an ERROR itself.
+        Err(error) => {
+            let Some(result) = instead(&caught(&error, &raised)) else {
+                raised.complete_next();
+                error.rethrow()
+            };
             result
         }
-        Err(error) => {
-            raised.complete_next();
-            error.rethrow()
-        }
-    }
+    };
+    raised.forget();
+    result
 }
 
 fn caught(error: &CaughtError, raised: &Raised) -> Caught {
