@@ -103,8 +103,9 @@ class Moving(unittest.TestCase):
         self.addCleanup(standby.stop)
         standby.start()
         with Session(host=standby.host) as control:
-            control.run("ALTER SYSTEM SET max_standby_streaming_delay = 0; SELECT pg_reload_conf()")
+            # Before anything that is replayed can end it.
             known = [probe for probe in probes(control) if probe.relation and probe.probe != "record"]
+            control.run("ALTER SYSTEM SET max_standby_streaming_delay = 0; SELECT pg_reload_conf()")
             conflicts = {
                 "a lock": ["ALTER TABLE probed ALTER id TYPE bigint", "ALTER TABLE probed ALTER id TYPE int"],
                 "rows that are gone": [REFILL, "DELETE FROM probed WHERE id < 60", "VACUUM (TRUNCATE false) probed"],
