@@ -159,10 +159,13 @@ class Storage(unittest.TestCase):
         self.assertLess(disk.counters()["bytes"] - before, held * 0.1)
 
     def test_a_rate_limit_holds_for_what_the_device_moves(self):
-        """But for one turn: with what the kernel reads ahead, which nobody asked for."""
+        """But for one turn: with what the kernel reads ahead, which nobody asked for.
+
+        A scan that begins within a file reads a request's size first, and only then in whole windows of 8 MiB.
+        """
         disk = self.on_loop_device()
         disk.set_queue(1280, 8192)
-        rate, turn = 4 * MIB, (32 + 8) * MIB
+        rate, turn = 4 * MIB, (32 + 8) * MIB + 1280 * 1024
         with Session() as session:
             before, started = disk.counters()["bytes"], time.monotonic()
             query = rows_of("page_cost", "probed", duration="5 s", cold=True, options={"max_mib_per_s": rate // MIB})
