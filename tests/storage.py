@@ -40,6 +40,8 @@ class LoopDevice:
         # Also when the tests are stopped where unittest cleans nothing up.
         atexit.register(self.remove)
         self.limits = [read(self.limit(name)).strip() for name in LIMITS]
+        # A device keeps what the last one of its name was given.
+        self.set_queue(self.limits[0], 128)
         if direct and run("losetup", "--noheadings", "--output", "DIO", self.device).strip() != "1":
             raise unittest.SkipTest("the file system of the tests has no O_DIRECT for loop devices")
         options = "noatime,data=journal" if journals_data else "noatime"
