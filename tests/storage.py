@@ -39,9 +39,10 @@ class LoopDevice:
         self.device = self.device.strip()
         # Also when the tests are stopped where unittest cleans nothing up.
         atexit.register(self.remove)
-        self.limits = [read(self.limit(name)).strip() for name in LIMITS]
         # A device keeps what the last one of its name was given.
-        self.set_queue(self.limits[0], 128)
+        self.inherited = [read(self.limit(name)).strip() for name in LIMITS]
+        self.limits = [self.inherited[0], 128]
+        self.set_queue(*self.limits)
         if direct and run("losetup", "--noheadings", "--output", "DIO", self.device).strip() != "1":
             raise unittest.SkipTest("the file system of the tests has no O_DIRECT for loop devices")
         options = "noatime,data=journal" if journals_data else "noatime"
@@ -50,7 +51,7 @@ class LoopDevice:
     def remove(self):
         """Leaves nothing of it. The limits of its queue would be those of the next device of this name."""
         atexit.unregister(self.remove)
-        self.set_queue(*self.limits)
+        self.set_queue(*self.inherited)
         for attempt in range(5):
             if not os.path.ismount(self.mount_point) or succeeds("umount", self.mount_point):
                 break
