@@ -4,18 +4,17 @@
 Needs root, for a loop device that nobody else uses.
 """
 
-import contextlib
 import json
 import mmap
 import os
-import re
 import signal
 import time
 import unittest
 from datetime import datetime
 
+import cgroups
 from lib import BLOCK, IS_ROOT, PGDATA, VERSION, Failure, Process, Session, Watched, as_server, call, dense_table
-from lib import main, progress, read, rows_of, say, segment_file, start_server, wait_for, wait_for_probe
+from lib import main, progress, read, rows_of, say, segment_file, server_processes, start_server, wait_for, wait_for_probe
 from storage import LoopDevice, cache_only, create_tablespace, run, succeeds
 
 BLOCKS = 4096
@@ -611,18 +610,17 @@ class Cgroup(Iostat):
     LIMIT = 8 * MIB
 
     def test_a_limit_is_told(self):
-        for version, limited in [("v1", self.v1), ("v2", self.v2)]:
-            with self.subTest(version), limited() as folder:
-                if folder is None:
+        for version in cgroups.VERSIONS:
+            with self.subTest(version), cgroups.limited(version, self.disk.device, read_bps=self.LIMIT) as limit:
+                if limit is None:
                     say(f"no cgroup {version} that limits I/O here")
                     continue
-                self.read_under_a_limit(folder)
+                self.read_under_a_limit(limit)
 
-    def read_under_a_limit(self, folder):
+    def read_under_a_limit(self, limit):
         self.make_cold()
-        try:
-            # Whoever reads: the backend, or an I/O worker of the server.
-            move(server_processes(), folder)
+        # Whoever reads: the backend, or an I/O worker of the server.
+        with limit.on(server_processes()):
             before = self.stat()
             query = f"SELECT * FROM dense LIMIT {BLOCKS // 2}"
             rows = self.session.rows(rows_of("iostat_query", query=query, every="500 ms"))
@@ -635,76 +633,8 @@ class Cgroup(Iostat):
             self.about(by_us, moved["rsectors"] / 2048, "cgroup_rmib_s")
             (row,) = self.session.rows(f"SELECT * FROM io_probe_iostat('100 ms', 1, '{self.name}')")
             self.assertRegex(row["notes"][0], f"cgroup.* reads of {self.name} to 8 MiB/s")
-        finally:
-            while inside := read(f"{folder}/cgroup.procs").split():
-                move(inside, os.path.dirname(folder))
         (row,) = self.session.rows(f"SELECT * FROM io_probe_iostat('100 ms', 1, '{self.name}')")
         self.assertNotIn(self.name, "".join(row["notes"]))
-
-    def v1(self):
-        return folder_in("/sys/fs/cgroup/blkio", {"blkio.throttle.read_bps_device": f"{self.number()} {self.LIMIT}"})
-
-    @contextlib.contextmanager
-    def v2(self):
-        found = re.search(r"^\S+ (\S+) cgroup2 ", read("/proc/mounts"), re.MULTILINE)
-        root = found.group(1) if found else "/nosuch"
-        switch = f"{root}/cgroup.subtree_control"
-        added = "io" in read(f"{root}/cgroup.controllers").split() and "io" not in read(switch).split()
-        with contextlib.suppress(OSError):
-            write(switch, "+io" if added else "")
-        try:
-            with folder_in(root, {"io.max": f"{self.number()} rbps={self.LIMIT}"}) as folder:
-                yield folder
-        finally:
-            with contextlib.suppress(OSError):
-                write(switch, "-io" if added else "")
-
-    def number(self):
-        device = os.stat(self.disk.device).st_rdev
-        return f"{os.major(device)}:{os.minor(device)}"
-
-
-def move(pids, folder):
-    """Into a control group; some may have ended meanwhile."""
-    for pid in pids:
-        with contextlib.suppress(ProcessLookupError):
-            write(f"{folder}/cgroup.procs", pid)
-
-
-@contextlib.contextmanager
-def folder_in(root, settings):
-    """A cgroup with these settings; None where that can't be."""
-    folder = f"{root}/pg_io_probe_test"
-    try:
-        os.mkdir(folder)
-    except OSError:
-        yield None
-        return
-    try:
-        possible = all(os.path.exists(f"{folder}/{name}") for name in settings)
-        for name, value in settings.items() if possible else []:
-            write(f"{folder}/{name}", value)
-        yield folder if possible else None
-    finally:
-        wait_for(lambda: succeeds("rmdir", folder), "the processes to leave the cgroup")
-
-
-def server_processes():
-    """Processes that have the data directory as their own."""
-    here = os.path.realpath(PGDATA)
-    return [pid for pid in os.listdir("/proc") if pid.isdigit() and working_directory(pid) == here]
-
-
-def working_directory(pid):
-    try:
-        return os.readlink(f"/proc/{pid}/cwd")
-    except OSError:
-        return None
-
-
-def write(path, value):
-    with open(path, "w", encoding="ascii") as file:
-        file.write(str(value))
 
 
 if __name__ == "__main__":

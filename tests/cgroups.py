@@ -1,0 +1,93 @@
+"""Control groups of the client tests: a device that gives a process no more than so much."""
+
+import contextlib
+import os
+import re
+
+from lib import read, wait_for
+from storage import succeeds
+
+VERSIONS = ["v1", "v2"]
+# The file of a limit, and what it has before the figure.
+FILES = {
+    "v1": {"read_bps": ("blkio.throttle.read_bps_device", ""), "read_iops": ("blkio.throttle.read_iops_device", "")},
+    "v2": {"read_bps": ("io.max", "rbps="), "read_iops": ("io.max", "riops=")},
+}
+
+
+class Limit:
+    """A control group that limits what its processes read of a device."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    @contextlib.contextmanager
+    def on(self, pids):
+        """Meanwhile these processes, and those that they start, are held by it."""
+        try:
+            move(pids, self.folder)
+            yield
+        finally:
+            while inside := read(f"{self.folder}/cgroup.procs").split():
+                move(inside, os.path.dirname(self.folder))
+
+
+@contextlib.contextmanager
+def limited(version, device, **limits):
+    """A limit by control groups of one version: read_bps or read_iops, a second. None where that can't be."""
+    if version == "v1":
+        with _group("/sys/fs/cgroup/blkio", version, device, limits) as limit:
+            yield limit
+        return
+    found = re.search(r"^\S+ (\S+) cgroup2 ", read("/proc/mounts"), re.MULTILINE)
+    root = found.group(1) if found else "/nosuch"
+    switch = f"{root}/cgroup.subtree_control"
+    added = "io" in read(f"{root}/cgroup.controllers").split() and "io" not in read(switch).split()
+    with contextlib.suppress(OSError):
+        write(switch, "+io" if added else "")
+    try:
+        with _group(root, version, device, limits) as limit:
+            yield limit
+    finally:
+        with contextlib.suppress(OSError):
+            write(switch, "-io" if added else "")
+
+
+@contextlib.contextmanager
+def limited_somehow(device, **limits):
+    """A limit by whichever version there is; None where there is none."""
+    with contextlib.ExitStack() as groups:
+        found = (groups.enter_context(limited(version, device, **limits)) for version in VERSIONS)
+        yield next((limit for limit in found if limit), None)
+
+
+@contextlib.contextmanager
+def _group(root, version, device, limits):
+    """A group in this folder."""
+    folder = f"{root}/pg_io_probe_test_{os.path.basename(device)}"
+    try:
+        os.mkdir(folder)
+    except OSError:
+        yield None
+        return
+    try:
+        number = os.stat(device).st_rdev
+        files = [(*FILES[version][name], value) for name, value in limits.items()]
+        possible = all(os.path.exists(f"{folder}/{name}") for name, _, _ in files)
+        for name, word, value in files if possible else []:
+            write(f"{folder}/{name}", f"{os.major(number)}:{os.minor(number)} {word}{value}")
+        yield Limit(folder) if possible else None
+    finally:
+        wait_for(lambda: succeeds("rmdir", folder), "the processes to leave the cgroup")
+
+
+def move(pids, folder):
+    """Into a control group; some may have ended meanwhile."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            write(f"{folder}/cgroup.procs", pid)
+
+
+def write(path, value):
+    with open(path, "w", encoding="ascii") as file:
+        file.write(str(value))
