@@ -1,12 +1,10 @@
 //! EXPLAIN of a query in a read-only subtransaction, and the names in a plan back to oids.
 
-use std::ffi::CStr;
-
 use io_probe_core::plan;
 use pgrx::{pg_sys, spi::Spi};
 
 use super::encoding;
-use super::query::{Query, check_single, single_value};
+use super::query::{Query, Rows, check_single, run};
 use super::subtransaction::read_only;
 use crate::error::Result;
 
@@ -19,12 +17,12 @@ pub(crate) fn plan(query: &Query, execute: bool) -> Result<String> {
     check_single(query, allowed)?;
     let options = if execute { "ANALYZE, BUFFERS, VERBOSE, FORMAT JSON" } else { "VERBOSE, FORMAT JSON" };
     let statement = query.after(&format!("EXPLAIN ({options}) "));
-    Ok(read_only(move || Spi::connect(|_| run(&statement))))
+    Ok(read_only(move || Spi::connect(|_| printed(&run(&statement)))))
 }
 
-/// Runs an EXPLAIN, which gives one row of one column.
-pub(super) fn run(statement: &CStr) -> String {
-    single_value(statement, plan::MOST_BYTES).unwrap_or_default()
+/// What EXPLAIN prints in a format that is one text.
+pub(super) fn printed(rows: &Rows) -> String {
+    rows.one_text(plan::MOST_BYTES).unwrap_or_default()
 }
 
 /// The relation of this name, in this schema or on the search path; and an index of it.

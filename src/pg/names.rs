@@ -1,122 +1,99 @@
 //! Statements whose names mean what they were meant to mean.
 //!
 //! A name in a statement is looked up when the statement is parsed, and by then it may be another relation's: who owns a schema
-//! can rename it at any time, and no lock on a relation keeps him from it. So of a statement that is run with somebody else's
-//! rights, or that names what belongs to the extension, each name is compared with what it was found to be, after the statement
-//! was parsed and before it is planned. From then on the server goes by oid.
+//! can rename it at any time, and no lock on a relation keeps him from it. So a statement that is run with somebody else's
+//! rights, or that names what belongs to the extension, is parsed and rewritten first. Then each relation, function and operator
+//! in it is compared with what it may name. Only then it is planned, and from then on the server goes by oid.
 //!
-//! The server's hook for parsed statements is ours for just as long.
+//! The server parses a plan anew when it was saved and the catalogs have changed, when `search_path` is another, or when row
+//! security depends on the role and that is another (plancache.c, RevalidateCachedQuery). None of these can happen here: the
+//! plan is not saved, and is executed at once.
 
-use std::cell::Cell;
-use std::ffi::c_void;
-use std::ptr::fn_addr_eq;
+use std::ffi::{CStr, c_char, c_void};
 
+use pgrx::datum::DatumWithOid;
+use pgrx::pg_sys::NodeTag::{T_ExplainStmt, T_Query, T_RangeTblEntry};
 use pgrx::{PgSqlErrorCode, ereport, pg_guard, pg_sys};
 
-/// The type of a hook that is there.
-type Hook =
-    unsafe extern "C-unwind" fn(*mut pg_sys::ParseState, *mut pg_sys::Query, *mut pg_sys::JumbleState);
+use super::query::Rows;
 
-thread_local! {
-    /// Is the next statement that is parsed to be looked at?
-    static ARMED: Cell<bool> = const { Cell::new(false) };
-    /// What it may name.
-    static MEANT: Cell<Meant> = const { Cell::new([pg_sys::InvalidOid; MOST]) };
-    /// The hook before ours.
-    static BEFORE: Cell<pg_sys::post_parse_analyze_hook_type> = const { Cell::new(None) };
-    /// Is the hook ours, or is ours below another one?
-    static INSTALLED: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Most relations and functions that a statement may name.
-const MOST: usize = 3;
-type Meant = [pg_sys::Oid; MOST];
-
-/// Runs a statement, the first that `run` has parsed. It is an ERROR if that names a relation or a function other than these
-/// and the server's own: nothing of it has been planned or executed then.
-///
-/// `run` must parse it only once, as SPI_execute does. A plan that is kept is parsed anew after a change of the catalogs.
-pub(super) fn meaning<T>(these: &[pg_sys::Oid], run: impl FnOnce() -> T) -> T {
-    let mut meant = [pg_sys::InvalidOid; MOST];
-    meant[..these.len()].copy_from_slice(these);
-    let armed = Armed::begin(meant);
-    let result = run();
-    if ARMED.get() {
-        pgrx::error!("the names in a statement were not looked at");
-    }
-    drop(armed);
-    result
-}
-
-struct Armed(());
-
-impl Armed {
-    fn begin(meant: Meant) -> Self {
-        // SAFETY: a variable of this backend; the hook is a function of this library, which is never unloaded.
-        unsafe {
-            let before = pg_sys::post_parse_analyze_hook;
-            if !INSTALLED.replace(true) {
-                BEFORE.set(before);
-                pg_sys::post_parse_analyze_hook = Some(look_at_names);
-            } else if !before.is_some_and(is_ours) {
-                // A library that was loaded while a statement ran.
-                pgrx::error!(
-                    "could not look at the names in a statement: another library may keep it from that"
-                );
-            }
-        }
-        MEANT.set(meant);
-        ARMED.set(true);
-        Self(())
-    }
-}
-
-impl Drop for Armed {
-    fn drop(&mut self) {
-        ARMED.set(false);
-        // SAFETY: a variable of this backend; what was there before us is there again, unless somebody has put his before it.
-        unsafe {
-            if pg_sys::post_parse_analyze_hook.is_some_and(is_ours) {
-                pg_sys::post_parse_analyze_hook = BEFORE.get();
-                INSTALLED.set(false);
-            }
-        }
-    }
-}
-
-fn is_ours(hook: Hook) -> bool {
-    fn_addr_eq(hook, look_at_names as Hook)
-}
-
-#[pg_guard]
-unsafe extern "C-unwind" fn look_at_names(
-    state: *mut pg_sys::ParseState,
-    query: *mut pg_sys::Query,
-    jumble: *mut pg_sys::JumbleState,
-) {
-    // SAFETY: the server, or a hook before us, hands us a statement that it has just parsed.
+/// Runs a statement that may name this relation, what belongs to the extension, and what is the server's own: it
+/// is an ERROR if it names anything else, and nothing of it has been planned then. For a caller that is connected to SPI.
+pub(super) fn run(statement: &CStr, arguments: &[DatumWithOid<'_>], may_name: Option<pg_sys::Oid>) -> Rows {
+    let mut types: Vec<_> = arguments.iter().map(DatumWithOid::oid).collect();
+    let value = |argument: &DatumWithOid| {
+        argument.datum().map_or(pg_sys::Datum::null(), |datum| datum.sans_lifetime())
+    };
+    let mut values: Vec<_> = arguments.iter().map(value).collect();
+    let null = |argument: &DatumWithOid| if argument.datum().is_some() { b' ' } else { b'n' } as c_char;
+    let nulls: Vec<_> = arguments.iter().map(null).collect();
+    // SAFETY: connected to SPI; the statement is a C string; as many types, values and nulls as there are arguments. The plan
+    // is freed by the end of the connection if there is an ERROR.
     unsafe {
-        if ARMED.replace(false) && means_another(query.cast(), std::ptr::null_mut()) {
+        let plan = pg_sys::SPI_prepare(statement.as_ptr(), types.len() as i32, types.as_mut_ptr());
+        if plan.is_null() {
+            let result = pg_sys::SPI_result;
+            pgrx::error!("could not prepare a statement: {result}");
+        }
+        let mut allowed = Allowed {
+            oid: may_name.unwrap_or(pg_sys::InvalidOid),
+            extension: pg_sys::get_extension_oid(c"pg_io_probe".as_ptr(), false),
+        };
+        if elements(pg_sys::SPI_plan_get_plan_sources(plan)).any(|source| {
+            elements((*source.cast::<pg_sys::CachedPlanSource>()).query_list)
+                .any(|query| names_another(query.cast(), (&raw mut allowed).cast()))
+        }) {
             ereport!(
                 ERROR,
                 PgSqlErrorCode::ERRCODE_OBJECT_IN_USE,
                 "a schema was renamed while a statement was about to run"
             );
         }
-        if let Some(hook) = BEFORE.get() {
-            pg_sys::ffi::pg_guard_ffi_boundary(|| hook(state, query, jumble));
+        let result = pg_sys::SPI_execute_plan(plan, values.as_mut_ptr(), nulls.as_ptr(), false, 0);
+        if result < 0 {
+            pgrx::error!("could not execute a statement: {result}");
         }
+        let rows = Rows::of_spi();
+        pg_sys::SPI_freeplan(plan);
+        rows
     }
 }
 
-/// Does this part of a statement, or one of its own, name what it was not meant to?
+/// What a statement may name besides what is the server's own.
+struct Allowed {
+    oid: pg_sys::Oid,
+    extension: pg_sys::Oid,
+}
+
+impl Allowed {
+    /// Is this object of that catalog none of it?
+    fn excludes(&self, catalog: pg_sys::Oid, oid: pg_sys::Oid) -> bool {
+        // SAFETY: a lookup in the catalogs, which gives 0 for what belongs to no extension.
+        oid.to_u32() >= pg_sys::FirstNormalObjectId
+            && oid != self.oid
+            && unsafe { pg_sys::getExtensionOfObject(catalog, oid) } != self.extension
+    }
+}
+
+/// The pointers in a list; none for NULL.
+///
+/// # Safety
+/// `list` must be NULL or a list of pointers that outlives the iterator.
+unsafe fn elements(list: *mut pg_sys::List) -> impl Iterator<Item = *mut c_void> {
+    // SAFETY: the caller vouches for it; a list has so many elements.
+    unsafe {
+        let length = if list.is_null() { 0 } else { (*list).length };
+        (0..length as usize).map(move |place| (*(*list).elements.add(place)).ptr_value)
+    }
+}
+
+/// Does this part of a statement, or one of its own, name what it may not?
 #[pg_guard]
-unsafe extern "C-unwind" fn means_another(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
-    use pg_sys::NodeTag::{T_ExplainStmt, T_Query, T_RangeTblEntry};
+unsafe extern "C-unwind" fn names_another(node: *mut pg_sys::Node, allowed: *mut c_void) -> bool {
     if node.is_null() {
         return false;
     }
-    // SAFETY: a node of this tag is of this type; the server's walkers call this for each node below.
+    // SAFETY: a node of this tag is of this type; the server's walkers call this for each node below, with what `run` allows.
     unsafe {
         match (*node).type_ {
             T_Query => {
@@ -125,21 +102,25 @@ unsafe extern "C-unwind" fn means_another(node: *mut pg_sys::Node, context: *mut
                 if !utility.is_null() {
                     // Of these, we run EXPLAIN only.
                     return (*utility).type_ != T_ExplainStmt
-                        || means_another((*utility.cast::<pg_sys::ExplainStmt>()).query, context);
+                        || names_another((*utility.cast::<pg_sys::ExplainStmt>()).query, allowed);
                 }
                 let flags = pg_sys::QTW_EXAMINE_RTES_BEFORE as i32;
-                return pg_sys::query_tree_walker(query, Some(means_another), context, flags);
+                return pg_sys::query_tree_walker(query, Some(names_another), allowed, flags);
             }
             // What is below it, the walker of the query comes to by itself.
-            T_RangeTblEntry => return is_another((*node.cast::<pg_sys::RangeTblEntry>()).relid, context),
+            T_RangeTblEntry => {
+                let relation = (*node.cast::<pg_sys::RangeTblEntry>()).relid;
+                return (*allowed.cast::<Allowed>()).excludes(pg_sys::RelationRelationId, relation);
+            }
             _ => {}
         }
-        pg_sys::check_functions_in_node(node, Some(is_another), context)
-            || pg_sys::expression_tree_walker(node, Some(means_another), context)
+        pg_sys::check_functions_in_node(node, Some(is_another_function), allowed)
+            || pg_sys::expression_tree_walker(node, Some(names_another), allowed)
     }
 }
 
 #[pg_guard]
-unsafe extern "C-unwind" fn is_another(oid: pg_sys::Oid, _context: *mut c_void) -> bool {
-    oid.to_u32() >= pg_sys::FirstNormalObjectId && !MEANT.get().contains(&oid)
+unsafe extern "C-unwind" fn is_another_function(function: pg_sys::Oid, allowed: *mut c_void) -> bool {
+    // SAFETY: what `run` allows.
+    unsafe { (*allowed.cast::<Allowed>()).excludes(pg_sys::ProcedureRelationId, function) }
 }

@@ -86,7 +86,7 @@ fn pick(statement: &CStr, table: pg_sys::Oid, (sequential, random): (f64, f64)) 
         (c"lock_timeout", settings::BRIEF.to_owned()),
         (c"constraint_exclusion", "off".to_owned()),
     ];
-    let explain = || names::meaning(&[table], || explain::run(statement));
+    let explain = || explain::printed(&names::run(statement, &[], Some(table)));
     let nodes = plan::nodes(&settings::with(&values, explain)).ok()?;
     let top = nodes.first()?;
     Some(Picked {
@@ -96,10 +96,10 @@ fn pick(statement: &CStr, table: pg_sys::Oid, (sequential, random): (f64, f64)) 
     })
 }
 
-/// The type of the deepest node of the plan that this EXPLAIN gives, of a query of these tables. For a caller that is connected
+/// The type of the deepest node of the plan that this EXPLAIN gives, of a query of this table. For a caller that is connected
 /// to SPI.
-pub(super) fn leaf_node(explain: &CStr, these: &[pg_sys::Oid]) -> Option<String> {
-    let nodes = plan::nodes(&names::meaning(these, || explain::run(explain))).ok()?;
+pub(super) fn leaf_node(explain: &CStr, table: pg_sys::Oid) -> Option<String> {
+    let nodes = plan::nodes(&explain::printed(&names::run(explain, &[], Some(table)))).ok()?;
     nodes.into_iter().next_back().map(|node| node.node_type)
 }
 

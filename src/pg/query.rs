@@ -87,20 +87,65 @@ unsafe fn selects_into(mut statement: *const pg_sys::Node) -> bool {
     false
 }
 
-/// Runs a statement that gives one row of one column: its text; None for NULL; an ERROR if it has more bytes than `most`.
-/// Connected to SPI. Not by the safe call for statements that may write: that assigns a transaction id, which costs one for
-/// nothing and fails on a standby.
-pub(super) fn single_value(statement: &CStr, most: usize) -> Option<String> {
-    // SAFETY: connected to SPI; the statement is a C string; the tuple table is read before the next
-    // call, and its value, NULL or a C string, is copied.
+/// Runs a statement as it is written. For a caller that is connected to SPI.
+///
+/// Not by the safe call for statements that may write: that assigns a transaction id, which costs one for nothing and fails on
+/// a standby.
+pub(super) fn run(statement: &CStr) -> Rows {
+    // SAFETY: connected to SPI; the statement is a C string.
     unsafe {
         let result = pg_sys::SPI_execute(statement.as_ptr(), false, 0);
-        if result < 0 || pg_sys::SPI_processed != 1 {
-            pgrx::error!("expected one row: {result}");
+        if result < 0 {
+            pgrx::error!("could not execute a statement: {result}");
         }
-        let table = pg_sys::SPI_tuptable;
-        let value = pg_sys::SPI_getvalue(*(*table).vals, (*table).tupdesc, 1);
-        (!value.is_null()).then(|| text_up_to(value, most))
+        Rows::of_spi()
+    }
+}
+
+/// The rows that a statement has given, or how many it has written; until the end of the connection to SPI.
+pub(super) struct Rows {
+    /// How many.
+    pub(super) count: u64,
+    table: *mut pg_sys::SPITupleTable,
+}
+
+impl Rows {
+    /// Those of the last statement.
+    ///
+    /// # Safety
+    /// It must have been executed in the present connection to SPI.
+    pub(super) unsafe fn of_spi() -> Self {
+        // SAFETY: variables of this backend, which the statement has set.
+        unsafe { Self { count: pg_sys::SPI_processed, table: pg_sys::SPI_tuptable } }
+    }
+
+    /// The text in the first column of each row, if it is not NULL; an ERROR if one has more bytes than `most`.
+    pub(super) fn texts(&self, most: usize) -> impl Iterator<Item = Option<String>> {
+        (0..self.rows()).map(move |row| {
+            // SAFETY: the table has so many rows, and a column; a value is NULL or a C string, and is copied.
+            unsafe {
+                let value = pg_sys::SPI_getvalue(*(*self.table).vals.add(row), (*self.table).tupdesc, 1);
+                (!value.is_null()).then(|| text_up_to(value, most))
+            }
+        })
+    }
+
+    /// The text of the one row; None for NULL; an ERROR if it has more bytes than `most`.
+    pub(super) fn one_text(&self, most: usize) -> Option<String> {
+        if self.rows() != 1 {
+            pgrx::error!("expected one row, not {}", self.rows());
+        }
+        self.texts(most).next().flatten()
+    }
+
+    /// The bigint of the one row.
+    pub(super) fn one_bigint(&self) -> i64 {
+        let value = self.one_text(20).and_then(|text| text.parse().ok());
+        value.unwrap_or_else(|| pgrx::error!("expected a number"))
+    }
+
+    fn rows(&self) -> usize {
+        if self.table.is_null() { 0 } else { self.count as usize }
     }
 }
 

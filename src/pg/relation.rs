@@ -250,7 +250,7 @@ impl Relation {
     }
 
     /// Does `work` with the rights of its owner, and with those only. Each statement in it has to be run by
-    /// [`super::names::meaning`].
+    /// [`super::names::run`].
     pub(super) fn as_owner<T>(&self, work: impl FnOnce() -> T) -> T {
         server::as_user(self.form().relowner, work)
     }

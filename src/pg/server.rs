@@ -90,10 +90,15 @@ pub(super) fn pairs<T: FromDatum + IntoDatum>(query: &str) -> Vec<(T, String)> {
     // Only a defect of these queries, which are ours, could fail here.
     let rows = read.unwrap_or_else(|e| pgrx::error!("could not read the catalogs: {e}"));
     let rows: Vec<_> = rows.into_iter().flatten().collect();
-    // Most of them are JSON: how many runs or statistics there are is up to their owners.
-    let needed = rows.iter().map(|(_, text)| memory::of_json(text)).fold(0, usize::saturating_add);
-    memory::expect(needed).unwrap_or_else(|e| Error::from(e).raise());
+    // How many statistics there are is up to their owners.
+    expect_json(rows.iter().map(|(_, text)| text));
     rows
+}
+
+/// An ERROR unless there is memory for what these texts in JSON become.
+pub(super) fn expect_json<'a>(texts: impl Iterator<Item = &'a String>) {
+    let needed = texts.map(|text| memory::of_json(text)).fold(0, usize::saturating_add);
+    memory::expect(needed).unwrap_or_else(|e| Error::from(e).raise());
 }
 
 /// The rows of a query with two columns of texts.

@@ -36,14 +36,16 @@ pub(crate) fn count(relation: &Relation, ranges: &[Range<u64>]) -> Option<Vec<Co
         })
         .collect();
     let statement = |condition: &str| query_of("SELECT count(*)", name, condition);
-    let these = [relation.oid()];
     let work = AssertUnwindSafe(|| {
         relation.as_owner(|| {
             settings::with(&alone, || {
                 Spi::connect(|_| {
                     let plan = query_of("EXPLAIN (FORMAT JSON) SELECT count(*)", name, conditions.first()?);
-                    (planner::leaf_node(&plan, &these)? == "Tid Range Scan").then(|| {
-                        conditions.iter().map(|condition| timed(&statement(condition), &these)).collect()
+                    (planner::leaf_node(&plan, relation.oid())? == "Tid Range Scan").then(|| {
+                        conditions
+                            .iter()
+                            .map(|condition| timed(&statement(condition), relation.oid()))
+                            .collect()
                     })
                 })
             })
@@ -52,31 +54,17 @@ pub(crate) fn count(relation: &Relation, ranges: &[Range<u64>]) -> Option<Vec<Co
     read_only_if_possible(work).flatten()
 }
 
-fn timed(statement: &CStr, these: &[pg_sys::Oid]) -> Counted {
+fn timed(statement: &CStr, table: pg_sys::Oid) -> Counted {
     interrupts::check();
     let reads = reads_so_far();
     // Not the wall clock: another process may have the processor meanwhile.
     let started = cpu_of_thread_ns();
-    let tuples = names::meaning(these, || run(statement));
-    Counted { ns: cpu_of_thread_ns() - started, tuples, reads: reads_so_far() - reads }
+    let rows = names::run(statement, &[], Some(table));
+    let ns = cpu_of_thread_ns() - started;
+    Counted { ns, tuples: rows.one_bigint() as u64, reads: reads_so_far() - reads }
 }
 
 fn reads_so_far() -> u64 {
     // SAFETY: a variable of this backend, only ever changed by it.
     unsafe { pg_sys::pgBufferUsage.shared_blks_read as u64 }
-}
-
-fn run(statement: &CStr) -> u64 {
-    // SAFETY: connected to SPI; the statement is a C string; the tuple table has one row of one bigint.
-    unsafe {
-        let result = pg_sys::SPI_execute(statement.as_ptr(), false, 0);
-        if result != pg_sys::SPI_OK_SELECT as i32 || pg_sys::SPI_processed != 1 {
-            pgrx::error!("could not count tuples");
-        }
-        let table = pg_sys::SPI_tuptable;
-        let mut null = false;
-        let value = pg_sys::SPI_getbinval(*(*table).vals, (*table).tupdesc, 1, &mut null);
-        pg_sys::SPI_freetuptable(table);
-        value.value() as u64
-    }
 }

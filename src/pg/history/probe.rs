@@ -6,7 +6,6 @@ use serde_json::Value as Json;
 
 use crate::pg::encoding::{MOST_BYTES, c_string};
 use crate::pg::names;
-use crate::pg::query::single_value;
 use crate::pg::row::as_text;
 use crate::pg::server::{own, pairs};
 use crate::pg::subtransaction::{self, Caught};
@@ -14,8 +13,6 @@ use crate::pg::subtransaction::{self, Caught};
 /// A function of this extension that gives rows, as the catalog has it.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Probe {
-    #[serde(skip)]
-    oid: pg_sys::Oid,
     name: String,
     schema: String,
     /// Does a row name the relation?
@@ -85,8 +82,8 @@ impl Probe {
              AND p.proname OPERATOR(pg_catalog.=) {name}",
             own("pg_proc", "p")
         );
-        let (oid, found) = pairs::<pg_sys::Oid>(&query).into_iter().next()?;
-        Some(Self { oid, ..serde_json::from_str(&found).ok()? })
+        let (_, found) = pairs::<pg_sys::Oid>(&query).into_iter().next()?;
+        serde_json::from_str(&found).ok()
     }
 
     /// Calls it with the caller's rights, in a subtransaction: its rows as an array of objects in JSON, in which a relation is
@@ -95,8 +92,7 @@ impl Probe {
         let statement = c_string(&self.statement(values));
         subtransaction::attempt(
             || {
-                let rows =
-                    Spi::connect(|_| names::meaning(&[self.oid], || single_value(&statement, MOST_BYTES)));
+                let rows = Spi::connect(|_| names::run(&statement, &[], None).one_text(MOST_BYTES));
                 Ok(rows.unwrap_or_else(|| "[]".to_owned()))
             },
             |error| failed(error).map(Err),

@@ -7,6 +7,7 @@ use super::tables::{Runs, Tables};
 use crate::error::{Error, Result};
 use crate::pg::encoding::Text;
 use crate::pg::json::JsonbText;
+use crate::pg::query::Rows;
 use crate::pg::server::{in_recovery, own, pairs};
 
 /// Can runs be stored, or deleted, here and now? `function` is the caller's name.
@@ -35,11 +36,7 @@ pub(crate) fn insert(result: &JsonbText, label: Option<Text>) -> i64 {
         )
     };
     let arguments = [DatumWithOid::from(result.clone()), DatumWithOid::from(label)];
-    let id = tables.write(run, |statement| {
-        Spi::connect_mut(|client| client.update(statement, None, &arguments)?.first().get_one::<i64>())
-    });
-    // The row is there, or there was an ERROR.
-    let id = id.ok().flatten().unwrap_or_else(|| pgrx::error!("could not store the run"));
+    let id = tables.write(run, &arguments, Rows::one_bigint);
 
     let rows = |runs: &Runs| {
         format!(
@@ -49,8 +46,7 @@ pub(crate) fn insert(result: &JsonbText, label: Option<Text>) -> i64 {
         )
     };
     let arguments = [DatumWithOid::from(result.clone()), DatumWithOid::from(id)];
-    changed(tables.write(rows, |statement| count_of(statement, &arguments)));
-    id
+    tables.write(rows, &arguments, |_| id)
 }
 
 /// Deletes the runs that started longer ago than this, and returns how many there were; and the rows of runs that are gone.
@@ -59,26 +55,14 @@ pub(crate) fn delete_older(keep: Interval) -> i64 {
     let arguments = [DatumWithOid::from(keep)];
     let old =
         |runs: &Runs| format!("DELETE FROM {}.io_probe_runs WHERE started_at < now() - $1", runs.schema);
-    let deleted = changed(tables.write(old, |statement| count_of(statement, &arguments)));
+    let deleted = tables.write(old, &arguments, |rows| rows.count);
     let orphans = |Runs { schema, .. }: &Runs| {
         format!(
             "DELETE FROM {schema}.io_probe_results \
              WHERE NOT EXISTS (SELECT FROM {schema}.io_probe_runs WHERE io_probe_runs.id = io_probe_results.run_id)"
         )
     };
-    changed(tables.write(orphans, |statement| count_of(statement, &[])));
-    deleted
-}
-
-/// Runs a statement that writes: how many rows it wrote.
-fn count_of(statement: &str, arguments: &[DatumWithOid<'_>]) -> spi::Result<usize> {
-    Spi::connect_mut(|client| Ok(client.update(statement, None, arguments)?.len()))
-}
-
-fn changed(rows: spi::Result<usize>) -> i64 {
-    // Only a defect of these statements, which are ours, could fail here.
-    let rows = rows.unwrap_or_else(|e| pgrx::error!("could not write runs: {e}"));
-    i64::try_from(rows).unwrap_or(i64::MAX)
+    tables.write(orphans, &[], |_| deleted as i64)
 }
 
 /// The number of the first row of a result that is no object; a row whose values are not of the types that the probe's rows

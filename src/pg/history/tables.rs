@@ -1,16 +1,20 @@
 //! The tables that runs are kept in, found through the extension itself, and statements about just these.
 
-use pgrx::pg_sys;
+use pgrx::datum::DatumWithOid;
+use pgrx::{pg_sys, spi::Spi};
 use serde::Deserialize;
 
+use crate::pg::encoding::c_string;
 use crate::pg::names;
+use crate::pg::query::Rows;
 use crate::pg::relation::Relation;
 use crate::pg::server::{own, pairs};
 use crate::pg::settings;
 
-/// Where runs are: io_probe_runs, io_probe_results, and the view io_probe_metrics.
+/// Where runs are.
 pub(super) struct Tables {
-    oids: [pg_sys::Oid; 3],
+    /// io_probe_runs.
+    oid: pg_sys::Oid,
     runs: Runs,
 }
 
@@ -40,31 +44,39 @@ impl Tables {
                      pg_catalog.format_type(a.atttypid, a.atttypmod)), ', ' ORDER BY a.attnum) \
                      FROM {of_result}))::pg_catalog.text \
              FROM pg_catalog.pg_namespace AS n, {} AND n.oid OPERATOR(pg_catalog.=) c.relnamespace \
-             AND c.relname OPERATOR(pg_catalog.=) ANY ('{{io_probe_runs,io_probe_results,io_probe_metrics}}'::pg_catalog.name[]) \
-             ORDER BY c.relname DESC",
+             AND c.relname OPERATOR(pg_catalog.=) 'io_probe_runs'",
             own("pg_class", "c")
         );
         let found = pairs::<pg_sys::Oid>(&query);
-        let [(runs, facts), (results, _), (metrics, _)] = found.as_slice() else {
+        let [(oid, facts)] = found.as_slice() else {
             pgrx::error!("could not find the tables of the extension");
         };
         let facts =
             serde_json::from_str(facts).unwrap_or_else(|e| pgrx::error!("could not read the catalogs: {e}"));
-        Self { oids: [*runs, *results, *metrics], runs: facts }
+        Self { oid: *oid, runs: facts }
     }
 
-    /// A statement about them, of which `text` makes the text, is run by `run`, which parses it once. Names in it are the
-    /// server's own, or theirs.
-    pub(super) fn statement<T>(&self, text: impl FnOnce(&Runs) -> String, run: impl FnOnce(&str) -> T) -> T {
-        let text = text(&self.runs);
+    /// Runs a statement about them, of which `text` makes the text. Names in it are the server's own, or the extension's.
+    pub(super) fn run<T>(
+        &self,
+        text: impl FnOnce(&Runs) -> String,
+        arguments: &[DatumWithOid<'_>],
+        read: impl FnOnce(&Rows) -> T,
+    ) -> T {
+        let statement = c_string(&text(&self.runs));
         settings::with(&[(c"search_path", "pg_catalog, pg_temp".to_owned())], || {
-            names::meaning(&self.oids, || run(&text))
+            Spi::connect(|_| read(&names::run(&statement, arguments, None)))
         })
     }
 
     /// The same with the rights of their owner, as it is now: nobody else may write to them.
-    pub(super) fn write<T>(&self, text: impl FnOnce(&Runs) -> String, run: impl FnOnce(&str) -> T) -> T {
-        let runs = Relation::open(self.oids[0]).unwrap_or_else(|e| e.raise());
-        runs.as_owner(|| self.statement(text, run))
+    pub(super) fn write<T>(
+        &self,
+        text: impl FnOnce(&Runs) -> String,
+        arguments: &[DatumWithOid<'_>],
+        read: impl FnOnce(&Rows) -> T,
+    ) -> T {
+        let runs = Relation::open(self.oid).unwrap_or_else(|e| e.raise());
+        runs.as_owner(|| self.run(text, arguments, read))
     }
 }
