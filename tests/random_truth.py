@@ -205,11 +205,10 @@ class Device(RandomTruth):
         rows = self.session.rows(rows_of("random_series", "dense", **arguments))
         after = self.disk.counters()
         self.assertEqual([(row["second"], row["status"]) for row in rows], [(1, "ok"), (2, "ok"), (3, "ok")])
-        # No more than that: how many a busy machine comes to, nobody knows.
+        # No more than that in all: how many a busy machine comes to in each second, nobody knows.
         self.assertLessEqual(sum(row["fetches"] for row in rows), 1050)
         self.about(sum(row["fetches"] for row in rows), after["reads"] - before["reads"], 0.01)
         for row in rows:
-            self.assertLess(row["iops"], 480)
             self.about(row["r_s"], row["iops"], 0.02)
             self.about(row["rmib_s"], row["iops"] * BLOCK / MIB, 0.02)
             self.assertEqual((row["rareq_kb"], row["from_device_pct"]), (BLOCK / 1024, 100))
