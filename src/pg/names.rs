@@ -13,9 +13,10 @@ use std::ptr::fn_addr_eq;
 
 use pgrx::{PgSqlErrorCode, ereport, pg_guard, pg_sys};
 
+use super::compat::Jumble;
+
 /// The type of a hook that is there.
-type Hook =
-    unsafe extern "C-unwind" fn(*mut pg_sys::ParseState, *mut pg_sys::Query, *mut pg_sys::JumbleState);
+type Hook = unsafe extern "C-unwind" fn(*mut pg_sys::ParseState, *mut pg_sys::Query, Jumble);
 
 thread_local! {
     /// Is the next statement that is parsed to be looked at?
@@ -92,7 +93,7 @@ fn is_ours(hook: Hook) -> bool {
 unsafe extern "C-unwind" fn look_at_names(
     state: *mut pg_sys::ParseState,
     query: *mut pg_sys::Query,
-    jumble: *mut pg_sys::JumbleState,
+    jumble: Jumble,
 ) {
     // SAFETY: the server, or a hook before us, hands us a statement that it has just parsed.
     unsafe {

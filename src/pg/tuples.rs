@@ -9,6 +9,7 @@ use io_probe_core::cost::tuple::Counted;
 use pgrx::{pg_sys, spi::Spi};
 
 use super::encoding::query_of;
+use super::error_passage::unshown;
 use super::relation::Relation;
 use super::subtransaction::read_only_if_possible;
 use super::{interrupts, names, planner, settings};
@@ -57,7 +58,7 @@ fn timed(statement: &CStr, these: &[pg_sys::Oid]) -> Counted {
     let reads = reads_so_far();
     // Not the wall clock: another process may have the processor meanwhile.
     let started = cpu_of_thread_ns();
-    let tuples = names::meaning(these, || run(statement));
+    let tuples = unshown(statement.to_bytes(), || names::meaning(these, || run(statement)));
     Counted { ns: cpu_of_thread_ns() - started, tuples, reads: reads_so_far() - reads }
 }
 

@@ -5,11 +5,12 @@ use serde::Deserialize;
 use serde_json::Value as Json;
 
 use crate::pg::encoding::{MOST_BYTES, c_string};
+use crate::pg::error_passage::{Caught, unshown};
 use crate::pg::names;
 use crate::pg::query::single_value;
 use crate::pg::row::as_text;
 use crate::pg::server::{own, pairs};
-use crate::pg::subtransaction::{self, Caught};
+use crate::pg::subtransaction;
 
 /// A function of this extension that gives rows, as the catalog has it.
 #[derive(Debug, Deserialize)]
@@ -95,8 +96,9 @@ impl Probe {
         let statement = c_string(&self.statement(values));
         subtransaction::attempt(
             || {
-                let rows =
-                    Spi::connect(|_| names::meaning(&[self.oid], || single_value(&statement, MOST_BYTES)));
+                let rows = unshown(statement.to_bytes(), || {
+                    Spi::connect(|_| names::meaning(&[self.oid], || single_value(&statement, MOST_BYTES)))
+                });
                 Ok(rows.unwrap_or_else(|| "[]".to_owned()))
             },
             |error| failed(error).map(Err),
@@ -137,11 +139,11 @@ fn failed(error: &Caught) -> Option<Failed> {
     if error.is_of_class(&CALLERS) {
         return None;
     }
-    let cause = Cause { sqlstate: sqlstate(error.code), message: error.message.clone() };
+    let cause = Cause { sqlstate: sqlstate(error.code()), message: error.message() };
     // The server itself raises these of nothing that a probe does.
     const TAKEN: [PgSqlErrorCode; 2] =
         [PgSqlErrorCode::ERRCODE_OBJECT_IN_USE, PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE];
-    let taken = TAKEN.iter().any(|taken| *taken as i32 == error.code);
+    let taken = TAKEN.iter().any(|taken| *taken as i32 == error.code());
     Some(if taken { Failed::Skipped(cause) } else { Failed::Failed(cause) })
 }
 

@@ -3,6 +3,7 @@
 use pgrx::pg_sys;
 use serde::Deserialize;
 
+use crate::pg::error_passage::unshown;
 use crate::pg::names;
 use crate::pg::relation::Relation;
 use crate::pg::server::{own, pairs};
@@ -58,7 +59,7 @@ impl Tables {
     pub(super) fn statement<T>(&self, text: impl FnOnce(&Runs) -> String, run: impl FnOnce(&str) -> T) -> T {
         let text = text(&self.runs);
         settings::with(&[(c"search_path", "pg_catalog, pg_temp".to_owned())], || {
-            names::meaning(&self.oids, || run(&text))
+            unshown(text.as_bytes(), || names::meaning(&self.oids, || run(&text)))
         })
     }
 
