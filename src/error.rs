@@ -4,7 +4,7 @@ use io_probe_core::plan::PlanError;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgLogLevel, PgSqlErrorCode as Code};
 
-use crate::pg::warn;
+use crate::pg::{Texts, warn};
 
 /// A refusal or a failure, ready to be raised.
 #[derive(Debug)]
@@ -140,16 +140,6 @@ impl From<PlanError> for Error {
 impl Error {
     /// Raises it as an ERROR, which unwinds to the server.
     pub(crate) fn raise(self) -> ! {
-        self.report().report(PgLogLevel::ERROR);
-        unreachable!("an ERROR does not return")
-    }
-
-    /// Reports it as a WARNING.
-    pub(crate) fn warn(self) {
-        warn(self.report());
-    }
-
-    fn report(self) -> ErrorReport {
         let mut report = ErrorReport::new(self.code, self.message, "pg_io_probe");
         if let Some(detail) = self.detail {
             report = report.set_detail(detail);
@@ -157,6 +147,13 @@ impl Error {
         if let Some(hint) = self.hint {
             report = report.set_hint(hint);
         }
-        report
+        report.report(PgLogLevel::ERROR);
+        unreachable!("an ERROR does not return")
+    }
+
+    /// Reports it as a WARNING.
+    pub(crate) fn warn(self) {
+        let Self { code, message, detail, hint } = self;
+        warn(code, &Texts { message: &message, detail, hint: hint.as_deref() });
     }
 }

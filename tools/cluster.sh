@@ -45,7 +45,8 @@ start_cluster() {
     unset RUST_BACKTRACE RUST_LIB_BACKTRACE PGSERVICE PGOPTIONS PGHOSTADDR PGPASSWORD
     export PATH=$PG_BINDIR:$path_before PGHOST=$cluster PGPORT=5432 PGUSER=postgres PGDATABASE=postgres
     export PGDATA=$cluster/data TEST_TMP=$cluster/tmp
-    PG_VERSION_NUM=$(postgres --version | sed 's/[^0-9]*\([0-9]*\)\.\([0-9]*\).*/\1 \2/' | xargs printf '%d%04d')
+    # A release candidate is 19rc1.
+    PG_VERSION_NUM=$(postgres --version | sed -E 's/[^0-9]*([0-9]+)(\.([0-9]+))?.*/\1 \3/' | xargs printf '%d%04d')
     export PG_VERSION_NUM
 
     (

@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # PostgreSQL as Debian has it: each version in a suite of its own. Source it after env.sh, then:
-#   suites                    the versions that are checked, oldest first, each with its suite
+#   suites                    the versions that are checked, oldest first, each with its suite; for one that is not released yet,
+#                             which is in experimental, a further one, which has the libraries that it needs
+#   newest_released           the newest one that is
 #   archive_of_debian         the address that the system's package lists came from
 #   unpack_source MAJOR WORK  makes the folder WORK anew, with the source of that version in WORK/build; fails if it can't be had
 # What is fetched stays apart from the system's lists.
@@ -8,7 +10,9 @@
 # shellcheck disable=SC2034
 suites='15 bookworm
 17 trixie
-18 forky'
+18 forky
+19 experimental forky'
+newest_released=$(sed -n '/ experimental /!s/ .*//p' <<<"$suites" | tail -n 1)
 
 archive_of_debian() {
     apt-get indextargets --format "\$(REPO_URI)" 'Identifier: Packages' 'Label: Debian' | sed -n 1p
@@ -16,7 +20,7 @@ archive_of_debian() {
 
 unpack_source() {
     local major=$1 work=$2 suite
-    suite=$(sed -n "s/^$major //p" <<<"$suites")
+    suite=$(sed -n "s/^$major \([a-z]*\).*/\1/p" <<<"$suites")
     [ -n "$suite" ] || { echo "no suite of Debian has PostgreSQL $major"; return 1; }
     rm -rf "$work"
     mkdir -p "$work/lists/partial" "$work/archives/partial" "$work/build"

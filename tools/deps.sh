@@ -46,7 +46,8 @@ install_cargo_pgrx() {
     version=$(sed -n 's/^pgrx = .*"=\([0-9.]*\)".*/\1/p' Cargo.toml)
     if ! grep -q "\"cargo-pgrx $version " "$cache/cargo-pgrx/.crates.toml" 2>/dev/null; then
         echo "building cargo-pgrx $version (4 minutes on 2 cores)"
-        cargo install cargo-pgrx --version "=$version" --locked --root "$cache/cargo-pgrx" --target-dir "$cache/cargo-pgrx/target"
+        cargo install cargo-pgrx --version "=$version" --locked --ignore-rust-version \
+            --root "$cache/cargo-pgrx" --target-dir "$cache/cargo-pgrx/target"
         rm -rf "$cache/cargo-pgrx/target"
     fi
 }

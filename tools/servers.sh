@@ -6,19 +6,19 @@
 # there: nothing is installed into the system, and no other suite gets into its lists. apt looks at the suite's signature, and at
 # the hashes of its lists and of each package. What was downloaded before the network failed is not downloaded again.
 #
-# A version that can't be had today is named and left out. Without the oldest or the newest one this fails.
+# A version that can't be had today is named and left out. Without the oldest or the newest released one this fails.
 
 . "$(dirname "$0")/env.sh"
 . tools/debian.sh
 
-oldest=${suites%% *} newest=$(sed -n '$s/ .*//p' <<<"$suites")
+oldest=${suites%% *}
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 
-# in_suite COMMAND…: apt that knows nothing but the suite in $work, and takes nothing for installed.
+# in_suite COMMAND…: apt that knows nothing but the suites in $work, and takes nothing for installed.
 in_suite() {
     "$@" -q -o Dir::State="$work" -o Dir::State::Lists="$work/lists" -o Dir::State::status="$work/status" \
         -o Dir::Cache="$work" -o Dir::Etc::SourceList="$work/sources.list" -o Dir::Etc::SourceParts=/dev/null \
-        -o Dir::Etc::Preferences=/dev/null -o Dir::Etc::PreferencesParts=/dev/null -o APT::Sandbox::User="$(id -un)" \
+        -o Dir::Etc::Preferences="$work/preferences" -o Dir::Etc::PreferencesParts=/dev/null -o APT::Sandbox::User="$(id -un)" \
         -o APT::Get::AllowUnauthenticated=false
 }
 
@@ -66,12 +66,15 @@ unpack() {
     "$to/bin/postgres" --version
 }
 
-# fetch MAJOR SUITE
+# fetch MAJOR SUITE…: from the first suite, what only the others have from there.
 fetch() {
-    local major=$1 suite=$2 work=$cache/download/$1 names
+    local major=$1 work=$cache/download/$1 names
+    shift
     mkdir -p "$work"/{lists,archives}/partial "$work/packages"
     : >"$work/status"
-    echo "deb [signed-by=$keyring target=Packages] $archive $suite main" >"$work/sources.list"
+    printf "deb [signed-by=$keyring target=Packages] $archive %s main\n" "$@" >"$work/sources.list"
+    # Of experimental, apt takes nothing unasked.
+    printf '%s\n' "Package: src:postgresql-$major" "Pin: release a=$1" 'Pin-Priority: 990' >"$work/preferences"
     in_suite apt-get update --error-on=any >"$work/log" 2>&1 || return
     mapfile -t names < <(packages_of "$major")
     [ ${#names[@]} -gt 0 ] || return
@@ -82,15 +85,15 @@ fetch() {
 
 mkdir -p "$cache/pg"
 archive=$(archive_of_debian)
-while read -r major suite; do
+while read -r major suite base; do
     [ ! -x "$cache/pg/$major/bin/postgres" ] || continue
     [ -n "$archive" ] || { echo "could not find Debian's archive in the system's lists: run apt-get update as root" >&2; exit 1; }
     echo "fetching PostgreSQL $major (Debian $suite)"
-    if ! fetch "$major" "$suite"; then
+    if ! fetch "$major" "$suite" ${base:+"$base"}; then
         reason=$(grep -E '^(E|Err|W|error|patchelf)' "$cache/download/$major/log" | head -n 1)
         echo "PostgreSQL $major can't be had today, and is left out: ${reason:-$(tail -n 1 "$cache/download/$major/log")}" >&2
         case $major in
-            "$oldest" | "$newest") echo "without PostgreSQL $major nothing can be checked: run it again when the network is back" >&2; exit 1 ;;
+            "$oldest" | "$newest_released") echo "without PostgreSQL $major nothing can be checked: run it again when the network is back" >&2; exit 1 ;;
         esac
     fi
 done <<<"$suites"

@@ -10,7 +10,7 @@ use io_probe_core::scan::{Meter, Reader, Steps};
 use io_probe_core::source::Part;
 use pgrx::pg_sys;
 
-use super::compat::{Ahead, Blocks};
+use super::compat::{Ahead, Blocks, buffer_state};
 use super::relation::{Fork, Relation};
 use super::{compat, interrupts};
 
@@ -129,8 +129,8 @@ unsafe fn page_in(
             std::ptr::read_volatile(&raw const (*header).state.value),
         )
     };
-    let found = state & pg_sys::BM_VALID != 0 && compat::tagged_file(&tag) == file;
-    let is_dirty = state & pg_sys::BM_DIRTY != 0;
+    let found = state & buffer_state::VALID != 0 && compat::tagged_file(&tag) == file;
+    let is_dirty = state & buffer_state::DIRTY != 0;
     found.then_some(Page { buffer, fork: tag.forkNum, block: tag.blockNum, is_dirty })
 }
 
@@ -225,7 +225,7 @@ fn flush(relation: &Relation, page: Page) {
     // SAFETY: the relation is open; the number is that of a shared buffer, which is pinned and locked while it is written.
     unsafe {
         if compat::pin_recent(relation.as_ptr(), page.fork, page.block, page.buffer) {
-            pg_sys::LockBuffer(page.buffer, pg_sys::BUFFER_LOCK_SHARE as i32);
+            compat::lock_to_flush(page.buffer);
             pg_sys::FlushOneBuffer(page.buffer);
             pg_sys::UnlockReleaseBuffer(page.buffer);
         }
@@ -284,8 +284,8 @@ pub(super) fn let_go_of(relation: &Relation, mut buffers: Vec<pg_sys::Buffer>) {
             let state = std::ptr::read_volatile(&raw const (*header).state.value);
             // More than one use means that somebody else has touched it, as rings of buffers take it; and what is dirty
             // somebody else has changed.
-            let uses = (state & pg_sys::BUF_USAGECOUNT_MASK) / pg_sys::BUF_USAGECOUNT_ONE;
-            if compat::tagged_file(&tag) == file && uses <= 1 && state & pg_sys::BM_DIRTY == 0 {
+            let uses = buffer_state::uses(state);
+            if compat::tagged_file(&tag) == file && uses <= 1 && state & buffer_state::DIRTY == 0 {
                 compat::evict_buffer(buffer);
             }
         }

@@ -6,6 +6,7 @@ use pgrx::{pg_sys, spi, spi::Spi};
 
 use super::compat;
 use super::encoding::Text;
+use super::error_passage::unshown;
 use super::server::{data_directory, own, pairs, texts};
 use super::tablespace::Tablespace;
 
@@ -76,18 +77,25 @@ pub(crate) fn user_tables() -> Vec<UserTable> {
         own("pg_class", "own")
     );
     let data = data_directory();
-    let read = Spi::connect(|client| {
-        client
-            .select(&query, None, &[])?
-            .map(|row| {
-                let (oid, spcname) = (row.get::<pg_sys::Oid>(1)?, row.get::<Text>(2)?);
-                let (path, may_probe) = (row.get::<Text>(3)?, row.get::<bool>(4)?);
-                // What is gone by now has neither.
-                Ok(oid.zip(spcname).zip(path.zip(may_probe)).map(|((oid, spcname), (path, may_probe))| {
-                    UserTable { oid, spcname: spcname.0, path: data.join(&*path), may_probe }
-                }))
-            })
-            .collect::<spi::Result<Vec<_>>>()
+    let read = unshown(query.as_bytes(), || {
+        Spi::connect(|client| {
+            client
+                .select(&query, None, &[])?
+                .map(|row| {
+                    let (oid, spcname) = (row.get::<pg_sys::Oid>(1)?, row.get::<Text>(2)?);
+                    let (path, may_probe) = (row.get::<Text>(3)?, row.get::<bool>(4)?);
+                    // What is gone by now has neither.
+                    Ok(oid.zip(spcname).zip(path.zip(may_probe)).map(
+                        |((oid, spcname), (path, may_probe))| UserTable {
+                            oid,
+                            spcname: spcname.0,
+                            path: data.join(&*path),
+                            may_probe,
+                        },
+                    ))
+                })
+                .collect::<spi::Result<Vec<_>>>()
+        })
     });
     // Only a defect of this query, which is ours, could fail here.
     let tables = read.unwrap_or_else(|e| pgrx::error!("could not read the catalogs: {e}"));

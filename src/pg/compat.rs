@@ -1,5 +1,6 @@
-//! Differences between PostgreSQL 15, 16, 17 and 18. The only place that knows versions.
+//! Differences between PostgreSQL 15, 16, 17, 18 and 19. The only place that knows versions.
 
+mod planning;
 mod reading;
 
 use std::ffi::CStr;
@@ -7,6 +8,7 @@ use std::path::PathBuf;
 
 use pgrx::pg_sys;
 
+pub(super) use planning::RelationHook;
 pub(super) use reading::{
     Ahead, Blocks, PREFETCH_METHOD, READ_METHOD, read_block, read_blocks, reads_ahead, ring,
     with_combine_limit,
@@ -76,7 +78,7 @@ pub(super) unsafe fn fork_path(relation: pg_sys::Relation, fork: pg_sys::ForkNum
             (*relation).rd_backend,
             fork,
         );
-        #[cfg(feature = "pg18")]
+        #[cfg(any(feature = "pg18", feature = "pg19"))]
         let path = path.str_.as_ptr();
         super::server::path(path)
     }
@@ -143,7 +145,7 @@ pub(super) fn may_create_in(tablespace: pg_sys::Oid) -> bool {
 /// Bytes that this server writes at a time when it fills a new WAL segment with zeros: as many blocks as it passes to one
 /// call (PG_IOV_MAX).
 pub(super) const SEGMENT_FILL: usize =
-    (if cfg!(feature = "pg18") { 128 } else { 32 }) * pg_sys::XLOG_BLCKSZ as usize;
+    (if cfg!(any(feature = "pg18", feature = "pg19")) { 128 } else { 32 }) * pg_sys::XLOG_BLCKSZ as usize;
 
 /// The status entry of the backend number `index`, from 1, as of the first look of this transaction.
 pub(super) fn backend_entry(index: i32) -> Option<&'static pg_sys::PgBackendStatus> {
@@ -189,9 +191,9 @@ pub(super) fn wait_event(_waits: Waits) -> u32 {
 
 /// Is this the entry of an I/O worker? There are some from 18 on.
 pub(super) fn is_io_worker(_entry: &pg_sys::PgBackendStatus) -> bool {
-    #[cfg(not(feature = "pg18"))]
+    #[cfg(not(any(feature = "pg18", feature = "pg19")))]
     return false;
-    #[cfg(feature = "pg18")]
+    #[cfg(any(feature = "pg18", feature = "pg19"))]
     return _entry.st_backendType == pg_sys::BackendType::B_IO_WORKER;
 }
 
@@ -218,7 +220,7 @@ pub(super) fn sources(name: &CStr) -> Option<(pg_sys::GucSource::Type, pg_sys::G
 }
 
 /// Can this server make shared buffers let go of a relation?
-pub(super) const EVICTS_SHARED_BUFFERS: bool = cfg!(any(feature = "pg17", feature = "pg18"));
+pub(super) const EVICTS_SHARED_BUFFERS: bool = cfg!(not(any(feature = "pg15", feature = "pg16")));
 
 /// Pins a buffer if it still holds this block, which is not read otherwise.
 ///
@@ -259,7 +261,7 @@ pub(super) unsafe fn evict_shared(
             unsafe { evict_buffer(buffer) };
         }
     }
-    #[cfg(feature = "pg18")]
+    #[cfg(any(feature = "pg18", feature = "pg19"))]
     {
         let _ = residents;
         let (mut evicted, mut flushed, mut skipped) = (0, 0, 0);
@@ -281,7 +283,7 @@ pub(super) unsafe fn evict_buffer(buffer: pg_sys::Buffer) {
     unsafe {
         pg_sys::EvictUnpinnedBuffer(buffer);
     }
-    #[cfg(feature = "pg18")]
+    #[cfg(any(feature = "pg18", feature = "pg19"))]
     // SAFETY: as above; the flag outlives the call.
     unsafe {
         let mut flushed = false;
@@ -300,10 +302,65 @@ pub(super) unsafe fn begin_index_scan(
     // SAFETY: the caller vouches for the relations; a query has a snapshot.
     unsafe {
         let snapshot = pg_sys::GetActiveSnapshot();
-        #[cfg(not(feature = "pg18"))]
+        #[cfg(not(any(feature = "pg18", feature = "pg19")))]
         let scan = pg_sys::index_beginscan(table, index, snapshot, 1, 0);
         #[cfg(feature = "pg18")]
         let scan = pg_sys::index_beginscan(table, index, snapshot, std::ptr::null_mut(), 1, 0);
+        #[cfg(feature = "pg19")]
+        let scan = pg_sys::index_beginscan(
+            table,
+            index,
+            snapshot,
+            std::ptr::null_mut(),
+            1,
+            0,
+            pg_sys::ScanOptions::SO_NONE,
+        );
         scan
+    }
+}
+
+/// The state of a buffer, in its header.
+#[cfg(not(feature = "pg19"))]
+pub(super) mod buffer_state {
+    use pgrx::pg_sys;
+
+    pub(in crate::pg) type State = u32;
+    pub(in crate::pg) const DIRTY: State = pg_sys::BM_DIRTY;
+    pub(in crate::pg) const VALID: State = pg_sys::BM_VALID;
+
+    /// How often the buffer was used, as far as that is counted.
+    pub(in crate::pg) fn uses(state: State) -> State {
+        (state & pg_sys::BUF_USAGECOUNT_MASK) / pg_sys::BUF_USAGECOUNT_ONE
+    }
+}
+
+/// The state of a buffer, in its header, as `storage/buf_internals.h` has it: of 64 bits, which bindgen leaves out.
+#[cfg(feature = "pg19")]
+pub(super) mod buffer_state {
+    use pgrx::pg_sys;
+
+    pub(in crate::pg) type State = u64;
+    pub(in crate::pg) const DIRTY: State = 1 << (pg_sys::BUF_FLAG_SHIFT + 1);
+    pub(in crate::pg) const VALID: State = 1 << (pg_sys::BUF_FLAG_SHIFT + 2);
+
+    /// How often the buffer was used, as far as that is counted.
+    pub(in crate::pg) fn uses(state: State) -> State {
+        state >> pg_sys::BUF_USAGECOUNT_SHIFT & ((1 << pg_sys::BUF_USAGECOUNT_BITS) - 1)
+    }
+}
+
+/// Locks a buffer as one does who is about to write it to its file.
+///
+/// # Safety
+/// This backend must have pinned the buffer, and not locked it.
+pub(super) unsafe fn lock_to_flush(buffer: pg_sys::Buffer) {
+    // SAFETY: the caller vouches for the buffer.
+    unsafe {
+        #[cfg(not(feature = "pg19"))]
+        pg_sys::LockBuffer(buffer, pg_sys::BUFFER_LOCK_SHARE as i32);
+        // What LockBuffer is there for a mode that locks.
+        #[cfg(feature = "pg19")]
+        pg_sys::LockBufferInternal(buffer, pg_sys::BufferLockMode::BUFFER_LOCK_SHARE_EXCLUSIVE);
     }
 }

@@ -19,14 +19,14 @@ const UTF8: c_int = pg_sys::pg_enc::PG_UTF8 as c_int;
 const SQL_ASCII: c_int = pg_sys::pg_enc::PG_SQL_ASCII as c_int;
 
 /// The encoding of the database, if it has one, and another than UTF-8.
-fn own_encoding() -> Option<c_int> {
+pub(super) fn own_encoding() -> Option<c_int> {
     // SAFETY: reads a variable of this backend.
     let encoding = unsafe { pg_sys::GetDatabaseEncoding() };
     (encoding != UTF8 && encoding != SQL_ASCII).then_some(encoding)
 }
 
 /// Does the database have UTF-8?
-pub(super) fn is_utf8() -> bool {
+fn is_utf8() -> bool {
     // SAFETY: reads a variable of this backend.
     unsafe { pg_sys::GetDatabaseEncoding() == UTF8 }
 }

@@ -1,275 +1,261 @@
 //! An ERROR that passes through this library whole.
 //!
-//! What pgrx carries of one of the server's on the way is the message, DETAIL, HINT, and the SQLSTATE if it is one of the
-//! server's own: not one that a user has made up, nor where it happened (CONTEXT, QUERY, position) and to what (table,
-//! constraint). So a copy is taken when it is raised, by a callback among those that add its context; and what is missing is put
-//! back by another one when it is raised again.
+//! One of the server's stays where the server keeps it, with all that belongs to it, while pgrx unwinds what is Rust. Once it is
+//! caught that place is emptied: so a copy is taken first, which may be raised again.
 //!
-//! And it carries texts as UTF-8, which may not be what the database has. That callback puts them back, too, and for an ERROR of
-//! ours as the encoding of the database has them.
+//! One of ours is Rust's until pgrx reports it, as UTF-8. In a database that has another encoding we report it instead.
 
-use std::cell::Cell;
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, c_int};
+use std::mem::ManuallyDrop;
 use std::panic::AssertUnwindSafe;
 use std::ptr;
 
-use pgrx::pg_sys::panic::{CaughtError, ErrorReport, ErrorReportWithLevel};
-use pgrx::{PgLogLevel, PgTryBuilder, pg_guard, pg_sys};
+use pgrx::pg_sys::panic::{CaughtError, ErrorReportWithLevel};
+use pgrx::{PgLogLevel, PgSqlErrorCode, PgTryBuilder, pg_sys};
 
-use super::encoding::{c_string, is_utf8, start_of};
+use super::encoding::{c_string, own_encoding, start_of};
 use super::reserve::with_reserve;
 use crate::error::Error;
-
-unsafe extern "C-unwind" {
-    // `utils/elog.h`: they add to the ERROR that is being raised, and raise none.
-    fn errcode(sqlerrcode: c_int) -> c_int;
-    fn errmsg(format: *const c_char, ...) -> c_int;
-    fn errdetail(format: *const c_char, ...) -> c_int;
-    fn errhint(format: *const c_char, ...) -> c_int;
-    fn errcontext_msg(format: *const c_char, ...) -> c_int;
-    fn errposition(cursorpos: c_int) -> c_int;
-    fn internalerrposition(cursorpos: c_int) -> c_int;
-    fn internalerrquery(query: *const c_char) -> c_int;
-    fn err_generic_string(field: c_int, text: *const c_char) -> c_int;
-}
 
 /// Answers a call: what `work` gives, or the ERROR by which it ends or which it gives.
 pub(crate) fn answer<T>(work: impl FnOnce() -> Result<T, Error>) -> T {
     let work = || work().unwrap_or_else(|error| error.raise());
-    with_reserve(|| {
-        if is_utf8() {
-            return work();
-        }
-        let (result, raised) = watch(work);
-        result.unwrap_or_else(|error| {
-            raised.or_texts_of(&error).complete_next();
-            error.rethrow()
-        })
+    with_reserve(|| match own_encoding() {
+        None => work(),
+        // A handler that raises leaves alone what the server keeps.
+        Some(_) => PgTryBuilder::new(AssertUnwindSafe(work)).catch_others(|error| encoded(error)).execute(),
     })
 }
 
+/// Raises what was caught, with its texts in the encoding of the database.
+fn encoded(error: CaughtError) -> ! {
+    let (CaughtError::ErrorReport(report) | CaughtError::RustPanic { ereport: report, .. }) = &error else {
+        error.rethrow()
+    };
+    throw(PgLogLevel::ERROR, report.sql_error_code(), &Texts::of(report), Some(report));
+    unreachable!("an ERROR does not return")
+}
+
+/// What is said to the user.
+pub(crate) struct Texts<'a> {
+    pub(crate) message: &'a str,
+    pub(crate) detail: Option<String>,
+    pub(crate) hint: Option<&'a str>,
+}
+
+impl<'a> Texts<'a> {
+    fn of(report: &'a ErrorReportWithLevel) -> Self {
+        Self { message: report.message(), detail: report.detail_with_backtrace(), hint: report.hint() }
+    }
+}
+
 /// Reports what is no ERROR.
-pub(crate) fn warn(report: ErrorReport) {
-    // SAFETY: reads and writes a variable of this backend. The callback of what is reported here is taken off again.
+pub(crate) fn warn(code: PgSqlErrorCode, texts: &Texts<'_>) {
+    throw(PgLogLevel::WARNING, code, texts, None);
+}
+
+/// Reports these texts in the encoding of the database. `raised` knows where that was.
+fn throw(level: PgLogLevel, code: PgSqlErrorCode, texts: &Texts<'_>, raised: Option<&ErrorReportWithLevel>) {
+    let (detail, hint) = (texts.detail.as_deref(), texts.hint);
+    let [message, detail, hint] = [Some(texts.message), detail, hint].map(|text| text.map(c_string));
+    let text =
+        |text: &Option<CString>| text.as_ref().map_or(ptr::null_mut(), |text| text.as_ptr().cast_mut());
+    // SAFETY: of an ErrorData, zeros are what is not known. The texts outlive the call, which copies them; not so the names of
+    // a file and of a function, which are kept as long as the server keeps the report.
     unsafe {
-        let before = pg_sys::error_context_stack;
-        Raised::texts(report.message(), report.detail(), report.hint()).complete_next();
-        report.report(PgLogLevel::WARNING);
-        pg_sys::error_context_stack = before;
+        let kept = |name: &str| pg_sys::MemoryContextStrdup(pg_sys::ErrorContext, c_string(name).as_ptr());
+        let mut error = std::mem::zeroed::<pg_sys::ErrorData>();
+        (error.elevel, error.sqlerrcode) = (level as c_int, code as c_int);
+        (error.message, error.detail, error.hint) = (text(&message), text(&detail), text(&hint));
+        if let Some(raised) = raised {
+            error.filename = kept(raised.file());
+            error.lineno = raised.line_number() as c_int;
+            error.funcname = raised.function_name().map_or(ptr::null_mut(), kept).cast_const();
+        }
+        pg_sys::ThrowErrorData(&mut error);
     }
 }
 
-/// Does `work`; returns its result, or the ERROR by which it ended as pgrx has it, and what is missing there.
-pub(super) fn watch<T>(work: impl FnOnce() -> T) -> (Result<T, Box<CaughtError>>, Raised) {
-    let lookout = Lookout::begin();
-    let result = PgTryBuilder::new(AssertUnwindSafe(|| Ok(work())))
-        .catch_rust_panic(|error| Err(Box::new(error)))
-        .catch_others(|error| Err(Box::new(error)))
-        .execute();
-    let raised = lookout.end(result.as_ref().err().map(Box::as_ref));
-    (result, raised)
-}
-
-/// Looks out for ERRORs until it is ended.
-struct Lookout(*mut Post);
-
-/// What the callback finds.
-struct Post {
-    callback: pg_sys::ErrorContextCallback,
-    /// The last ERROR that was raised, caught or not. Belongs to the transaction.
-    raised: Cell<*mut pg_sys::ErrorData>,
-}
-
-impl Lookout {
-    /// Begins. Must be ended in the same function, whatever happens in between.
-    fn begin() -> Self {
-        // SAFETY: reads and writes a variable of this backend; the callback and its argument live until the end, where
-        // they are taken off the stack first.
-        unsafe {
-            let callback = pg_sys::ErrorContextCallback {
-                previous: pg_sys::error_context_stack,
-                callback: Some(take_copy),
-                arg: ptr::null_mut(),
-            };
-            let post = Box::into_raw(Box::new(Post { callback, raised: Cell::new(ptr::null_mut()) }));
-            (*post).callback.arg = post.cast();
-            pg_sys::error_context_stack = &raw mut (*post).callback;
-            Self(post)
-        }
-    }
-
-    /// Ends. Returns the ERROR of the server by which the work ended, unless that is not the last one that was raised: who
-    /// raises one again, as PL/pgSQL's RAISE does after it may have caught others, asks no callback.
-    fn end(self, ended_by: Option<&CaughtError>) -> Raised {
-        // SAFETY: made in `begin`, and given back once, since it consumes.
-        let post = unsafe { Box::from_raw(self.0) };
-        // SAFETY: the callback is on the top of the stack: who put others on it has taken them off, or has left by an
-        // ERROR, whose catcher did.
-        unsafe { pg_sys::error_context_stack = post.callback.previous };
-        let raised = Raised(post.raised.get());
-        match ended_by {
-            Some(CaughtError::PostgresError(report)) if raised.is(report) => raised,
-            _ => {
-                raised.forget();
-                Raised(ptr::null_mut())
-            }
-        }
-    }
-}
-
-/// An ERROR that was raised, if there was one.
-pub(super) struct Raised(*mut pg_sys::ErrorData);
-
-impl Raised {
-    /// Of a report of which nothing is missing but that its texts are in UTF-8.
-    fn texts(message: &str, detail: Option<&str>, hint: Option<&str>) -> Self {
-        let texts = [Some(message), detail, hint];
-        if is_utf8() || texts.into_iter().flatten().all(str::is_ascii) {
-            return Self(ptr::null_mut());
-        }
-        // SAFETY: memory of the transaction, as that of copies: zeros, which are no fields, and C strings.
-        unsafe {
-            let copy = |text: Option<&str>| {
-                text.map_or(ptr::null_mut(), |text| {
-                    pg_sys::MemoryContextStrdup(pg_sys::TopTransactionContext, c_string(text).as_ptr())
-                })
-            };
-            let [message, detail, hint] = texts.map(copy);
-            let size = size_of::<pg_sys::ErrorData>();
-            let error = pg_sys::MemoryContextAllocZero(pg_sys::TopTransactionContext, size)
-                .cast::<pg_sys::ErrorData>();
-            ((*error).message, (*error).detail, (*error).hint) = (message, detail, hint);
-            Self(error)
-        }
-    }
-
-    /// Itself; or, if there is no copy, what pgrx has, in the encoding of the database.
-    fn or_texts_of(self, error: &CaughtError) -> Self {
-        if !self.0.is_null() {
-            return self;
-        }
-        let (CaughtError::PostgresError(report)
-        | CaughtError::ErrorReport(report)
-        | CaughtError::RustPanic { ereport: report, .. }) = error;
-        Self::texts(report.message(), report.detail(), report.hint())
-    }
-
-    /// Is this what pgrx has made of it?
-    fn is(&self, report: &ErrorReportWithLevel) -> bool {
-        // SAFETY: NULL or a copy of ours, whose message is NULL or a C string.
-        unsafe {
-            self.0.as_ref().is_some_and(|error| {
-                let message =
-                    (!error.message.is_null()).then(|| CStr::from_ptr(error.message).to_string_lossy());
-                message.is_some_and(|message| message == report.message())
-                    && u32::try_from(error.lineno) == Ok(report.line_number())
+/// Does `work`, and catches what it ends by.
+pub(super) fn catch<T>(work: impl FnOnce() -> T) -> Result<T, Caught> {
+    // SAFETY: reads a variable of this backend.
+    let context = AssertUnwindSafe(unsafe { pg_sys::CurrentMemoryContext });
+    PgTryBuilder::new(AssertUnwindSafe(|| Ok(work())))
+        .catch_others(move |error| {
+            // SAFETY: that of the caller, who is still there.
+            unsafe { pg_sys::MemoryContextSwitchTo(*context) };
+            Err(match error {
+                CaughtError::PostgresError(_) => Caught::OfServer(Copied::take()),
+                error => Caught::Own(Box::new(error)),
             })
-        }
-    }
+        })
+        .execute()
+}
 
+/// Does `work`, which runs this statement of ours. The CONTEXT of an ERROR does not show that, but what is inside of it and
+/// around it.
+pub(super) fn unshown<T>(statement: &[u8], work: impl FnOnce() -> T) -> T {
+    catch(work).unwrap_or_else(|caught| {
+        if let Caught::OfServer(copy) = &caught {
+            copy.hide(statement);
+        }
+        caught.rethrow()
+    })
+}
+
+/// Does `work`, which parses this query of the user's. The place that an ERROR points at is one in it, and not in the statement
+/// that called us.
+pub(super) fn pointing_into<T>(query: &CStr, work: impl FnOnce() -> T) -> T {
+    catch(work).unwrap_or_else(|caught| {
+        if let Caught::OfServer(copy) = &caught {
+            copy.point_into(query);
+        }
+        caught.rethrow()
+    })
+}
+
+/// What ended some work.
+pub(super) enum Caught {
+    /// An ERROR that the server has raised, or passed on.
+    OfServer(Copied),
+    /// One of this library alone, or a panic of it.
+    Own(Box<CaughtError>),
+}
+
+impl Caught {
     /// Its SQLSTATE as the server packs it, also one that a user has made up.
-    pub(super) fn code(&self) -> Option<i32> {
-        // SAFETY: NULL or a copy of ours.
-        unsafe { self.0.as_ref() }.map(|error| error.sqlerrcode)
+    pub(super) fn code(&self) -> i32 {
+        match self {
+            // SAFETY: a copy, which is there.
+            Self::OfServer(copy) => unsafe { (*copy.error).sqlerrcode },
+            Self::Own(error) => report_of(error).sql_error_code() as i32,
+        }
     }
 
     /// Its message, or as much of it as [`start_of`] gives.
-    pub(super) fn message(&self) -> Option<String> {
-        // SAFETY: NULL or a copy of ours, whose message is NULL or a C string.
-        unsafe {
-            self.0.as_ref().filter(|error| !error.message.is_null()).map(|error| start_of(error.message))
+    pub(super) fn message(&self) -> String {
+        match self {
+            // SAFETY: a copy, whose message is NULL or a C string.
+            Self::OfServer(copy) => unsafe {
+                let message = (*copy.error).message;
+                if message.is_null() { String::new() } else { start_of(message) }
+            },
+            Self::Own(error) => report_of(error).message().to_owned(),
         }
     }
 
-    /// The ERROR is about to be raised again: sees to it that nothing of it is missing.
-    pub(super) fn complete_next(self) {
-        if self.0.is_null() {
-            return;
-        }
-        // SAFETY: memory of the transaction, which is still there when its ERROR is raised; whoever catches that has the
-        // stack of callbacks put back.
-        unsafe {
-            let size = size_of::<pg_sys::ErrorContextCallback>();
-            let callback = pg_sys::MemoryContextAlloc(pg_sys::TopTransactionContext, size)
-                .cast::<pg_sys::ErrorContextCallback>();
-            callback.write(pg_sys::ErrorContextCallback {
-                previous: pg_sys::error_context_stack,
-                callback: Some(put_back),
-                arg: self.0.cast(),
-            });
-            pg_sys::error_context_stack = callback;
-        }
+    /// Is its SQLSTATE of the same class as one of these?
+    pub(super) fn is_of_class(&self, classes: &[PgSqlErrorCode]) -> bool {
+        /// The part of a packed SQLSTATE that is its class.
+        const CLASS: i32 = 0xfff;
+        classes.iter().any(|class| (*class as i32) & CLASS == self.code() & CLASS)
     }
 
-    /// It is of no use any more.
-    pub(super) fn forget(self) {
-        if !self.0.is_null() {
-            // SAFETY: a copy of ours.
-            unsafe { pg_sys::FreeErrorData(self.0) };
+    /// Raises it again.
+    pub(super) fn rethrow(self) -> ! {
+        match self {
+            Self::OfServer(copy) => copy.rethrow(),
+            Self::Own(error) => error.rethrow(),
         }
     }
 }
 
-/// Called for whatever is reported, once the callbacks above have added their context. In a critical section, where the server
-/// completes a read that has failed, say, no memory may be asked for; an ERROR there would end the server.
-#[pg_guard]
-unsafe extern "C-unwind" fn take_copy(post: *mut c_void) {
-    // SAFETY: the argument is that of `begin`. A copy may be taken in any memory context but that of errors.
-    unsafe {
-        if pg_sys::CritSectionCount > 0 {
-            return;
+fn report_of(error: &CaughtError) -> &ErrorReportWithLevel {
+    let (CaughtError::PostgresError(report)
+    | CaughtError::ErrorReport(report)
+    | CaughtError::RustPanic { ereport: report, .. }) = error;
+    report
+}
+
+/// A copy of an ERROR, in a memory context of its own.
+pub(super) struct Copied {
+    error: *mut pg_sys::ErrorData,
+    context: pg_sys::MemoryContext,
+}
+
+impl Copied {
+    /// Of the ERROR that the server keeps, for one who has caught it.
+    fn take() -> Self {
+        // SAFETY: there is such an ERROR, and the present memory context is not that of ERRORs.
+        unsafe {
+            let context = pg_sys::AllocSetContextCreateInternal(
+                pg_sys::CurrentMemoryContext,
+                c"pg_io_probe ERROR".as_ptr(),
+                pg_sys::ALLOCSET_SMALL_MINSIZE as usize,
+                pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
+                pg_sys::ALLOCSET_SMALL_MAXSIZE as usize,
+            );
+            let before = pg_sys::MemoryContextSwitchTo(context);
+            let error = pg_sys::CopyErrorData();
+            pg_sys::MemoryContextSwitchTo(before);
+            Self { error, context }
         }
-        let post = &*post.cast::<Post>();
-        let before = pg_sys::MemoryContextSwitchTo(pg_sys::TopTransactionContext);
-        let copy = pg_sys::CopyErrorData();
-        pg_sys::MemoryContextSwitchTo(before);
-        let old = if (*copy).elevel == PgLogLevel::ERROR as c_int { post.raised.replace(copy) } else { copy };
-        if !old.is_null() {
-            pg_sys::FreeErrorData(old);
+    }
+
+    /// Takes the lines that show this statement out of its CONTEXT.
+    fn hide(&self, statement: &[u8]) {
+        // SAFETY: a copy of ours, whose context is NULL or a C string; that only becomes shorter.
+        unsafe {
+            let start = (*self.error).context;
+            if start.is_null() {
+                return;
+            }
+            let mut context = CStr::from_ptr(start).to_bytes().to_vec();
+            remove_lines(&mut context, statement);
+            if context.is_empty() {
+                (*self.error).context = ptr::null_mut();
+                return;
+            }
+            ptr::copy_nonoverlapping(context.as_ptr(), start.cast(), context.len());
+            *start.add(context.len()) = 0;
+        }
+    }
+
+    /// Its position is one in this query.
+    fn point_into(&self, query: &CStr) {
+        // SAFETY: a copy of ours, to whose memory context the query is copied.
+        unsafe {
+            let error = &mut *self.error;
+            if error.cursorpos > 0 {
+                error.internalpos = std::mem::take(&mut error.cursorpos);
+                error.internalquery = pg_sys::MemoryContextStrdup(self.context, query.as_ptr());
+            }
+        }
+    }
+
+    /// Raises it again. What the server does not copy once more has to last until nobody asks for this ERROR, and then goes
+    /// with all that the server keeps of ERRORs.
+    fn rethrow(self) -> ! {
+        let Self { error, context } = *ManuallyDrop::new(self);
+        // SAFETY: both are ours, and given away here.
+        unsafe {
+            pg_sys::MemoryContextSetParent(context, pg_sys::ErrorContext);
+            pg_sys::ReThrowError(error);
+        }
+        #[allow(unreachable_code)] // of some servers pgrx knows that it is
+        {
+            unreachable!("an ERROR does not return")
         }
     }
 }
 
-#[pg_guard]
-unsafe extern "C-unwind" fn put_back(error: *mut c_void) {
-    const FORMAT: &CStr = c"%s";
-    // SAFETY: the copy belongs to the transaction. The functions copy what they are given.
-    unsafe {
-        let error = &*error.cast::<pg_sys::ErrorData>();
-        if error.sqlerrcode != 0 {
-            errcode(error.sqlerrcode);
-        }
-        if !error.message.is_null() {
-            errmsg(FORMAT.as_ptr(), error.message);
-        }
-        if !error.detail.is_null() {
-            errdetail(FORMAT.as_ptr(), error.detail);
-        }
-        if !error.hint.is_null() {
-            errhint(FORMAT.as_ptr(), error.hint);
-        }
-        if !error.context.is_null() {
-            errcontext_msg(FORMAT.as_ptr(), error.context);
-        }
-        if error.cursorpos > 0 {
-            errposition(error.cursorpos);
-        }
-        if error.internalpos > 0 {
-            internalerrposition(error.internalpos);
-        }
-        if !error.internalquery.is_null() {
-            internalerrquery(error.internalquery);
-        }
-        // By their letters in the protocol.
-        let objects = [
-            (b's', error.schema_name),
-            (b't', error.table_name),
-            (b'c', error.column_name),
-            (b'd', error.datatype_name),
-            (b'n', error.constraint_name),
-        ];
-        for (letter, name) in objects.into_iter().filter(|(_, name)| !name.is_null()) {
-            err_generic_string(letter.into(), name);
+/// Removes the first `part` from `text`, with what else is on its lines.
+fn remove_lines(text: &mut Vec<u8>, part: &[u8]) {
+    let Some(found) = text.windows(part.len().max(1)).position(|window| window == part) else { return };
+    let start = text[..found].iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
+    let end = found + part.len();
+    let end = text[end..].iter().position(|byte| *byte == b'\n').map_or(text.len(), |rest| end + rest + 1);
+    text.drain(start..end);
+    if text.last() == Some(&b'\n') {
+        text.pop();
+    }
+}
+
+impl Drop for Copied {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            // SAFETY: made in `take`. (While aborting, the memory context above frees it.)
+            unsafe { pg_sys::MemoryContextDelete(self.context) };
         }
     }
 }

@@ -12,6 +12,7 @@ use pgrx::{pg_guard, pg_sys};
 ///
 /// # Safety
 /// `table` must be an open table, on which this session holds a lock.
+#[allow(clippy::unnecessary_cast)] // from 19 on the cache is named by an i32
 pub(super) unsafe fn call_functions(table: pg_sys::Relation) -> bool {
     // SAFETY: the caller vouches for the table. The lists are copies, of oids; from the caches, so that they are those the
     // planner finds, and not those of this transaction's snapshot.

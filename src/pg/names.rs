@@ -15,11 +15,16 @@ use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys::NodeTag::{T_ExplainStmt, T_Query, T_RangeTblEntry};
 use pgrx::{PgSqlErrorCode, ereport, pg_guard, pg_sys};
 
+use super::error_passage::unshown;
 use super::query::Rows;
 
 /// Runs a statement that may name this relation, what belongs to the extension, and what is the server's own: it
 /// is an ERROR if it names anything else, and nothing of it has been planned then. For a caller that is connected to SPI.
 pub(super) fn run(statement: &CStr, arguments: &[DatumWithOid<'_>], may_name: Option<pg_sys::Oid>) -> Rows {
+    unshown(statement.to_bytes(), || run_shown(statement, arguments, may_name))
+}
+
+fn run_shown(statement: &CStr, arguments: &[DatumWithOid<'_>], may_name: Option<pg_sys::Oid>) -> Rows {
     let mut types: Vec<_> = arguments.iter().map(DatumWithOid::oid).collect();
     let value = |argument: &DatumWithOid| {
         argument.datum().map_or(pg_sys::Datum::null(), |datum| datum.sans_lifetime())

@@ -9,11 +9,11 @@
 use std::cell::Cell;
 use std::ffi::CStr;
 use std::panic::AssertUnwindSafe;
-use std::ptr::fn_addr_eq;
 
 use io_probe_core::plan;
-use pgrx::{pg_guard, pg_sys, spi::Spi};
+use pgrx::{pg_sys, spi::Spi};
 
+use super::compat::RelationHook;
 use super::encoding::query_of;
 use super::relation::Relation;
 use super::server;
@@ -103,48 +103,27 @@ pub(super) fn leaf_node(explain: &CStr, table: pg_sys::Oid) -> Option<String> {
     nodes.into_iter().next_back().map(|node| node.node_type)
 }
 
-/// The type of a hook that is there.
-type Hook = unsafe extern "C-unwind" fn(*mut pg_sys::PlannerInfo, pg_sys::Oid, bool, *mut pg_sys::RelOptInfo);
-
 thread_local! {
     /// The tablespace that relations are said to lie in.
     static SAID: Cell<Option<pg_sys::Oid>> = const { Cell::new(None) };
-    /// The hook before ours.
-    static BEFORE: Cell<pg_sys::get_relation_info_hook_type> = const { Cell::new(None) };
 }
 
 /// Until this is dropped, the planner finds tables and indexes in a tablespace without page costs of its own. One inside
 /// another would do no harm.
 struct Elsewhere {
     said: Option<pg_sys::Oid>,
-    /// What was there before, if ours was not.
-    before: Option<pg_sys::get_relation_info_hook_type>,
+    _hook: RelationHook,
 }
 
 impl Elsewhere {
     fn begin(tablespace: pg_sys::Oid) -> Self {
-        let said = SAID.replace(Some(tablespace));
-        // SAFETY: a variable of this backend; the hook is a function of this library, which is never unloaded.
-        let before = unsafe {
-            let before = pg_sys::get_relation_info_hook;
-            let is_ours = before.is_some_and(|hook| fn_addr_eq(hook, move_elsewhere as Hook));
-            (!is_ours).then(|| {
-                BEFORE.set(before);
-                pg_sys::get_relation_info_hook = Some(move_elsewhere);
-                before
-            })
-        };
-        Self { said, before }
+        Self { said: SAID.replace(Some(tablespace)), _hook: RelationHook::begin() }
     }
 }
 
 impl Drop for Elsewhere {
     fn drop(&mut self) {
         SAID.set(self.said);
-        if let Some(before) = self.before {
-            // SAFETY: as above. Nobody else had a reason to set it: only planning went on meanwhile.
-            unsafe { pg_sys::get_relation_info_hook = before };
-        }
     }
 }
 
@@ -158,27 +137,20 @@ fn plain_tablespace() -> Option<pg_sys::Oid> {
     candidates.into_iter().map(|(oid, _)| oid).next()
 }
 
-#[pg_guard]
-unsafe extern "C-unwind" fn move_elsewhere(
-    root: *mut pg_sys::PlannerInfo,
-    relation: pg_sys::Oid,
-    is_parent: bool,
-    info: *mut pg_sys::RelOptInfo,
-) {
-    // SAFETY: the planner, or a hook before us, hands us what it knows of a relation and is about to use; the list holds
-    // IndexOptInfos.
+/// Says that a relation and its indexes lie elsewhere, if anybody wants that.
+///
+/// # Safety
+/// `info` must be what the planner knows of a relation.
+pub(super) unsafe fn look_at_relation(info: *mut pg_sys::RelOptInfo) {
+    let Some(tablespace) = SAID.get() else { return };
+    // SAFETY: the caller vouches for it; the list holds IndexOptInfos.
     unsafe {
-        if let Some(hook) = BEFORE.get() {
-            pg_sys::ffi::pg_guard_ffi_boundary(|| hook(root, relation, is_parent, info));
-        }
-        if let Some(tablespace) = SAID.get() {
-            (*info).reltablespace = tablespace;
-            let indexes = (*info).indexlist;
-            if !indexes.is_null() {
-                for place in 0..(*indexes).length as usize {
-                    let index = (*(*indexes).elements.add(place)).ptr_value.cast::<pg_sys::IndexOptInfo>();
-                    (*index).reltablespace = tablespace;
-                }
+        (*info).reltablespace = tablespace;
+        let indexes = (*info).indexlist;
+        if !indexes.is_null() {
+            for place in 0..(*indexes).length as usize {
+                let index = (*(*indexes).elements.add(place)).ptr_value.cast::<pg_sys::IndexOptInfo>();
+                (*index).reltablespace = tablespace;
             }
         }
     }

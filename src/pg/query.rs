@@ -7,6 +7,7 @@ use pgrx::{pg_sys, spi::Spi};
 
 use super::argument::{Argument, as_argument};
 use super::encoding::text_up_to;
+use super::error_passage::pointing_into;
 use super::executor::ParallelPlans;
 use super::subtransaction::read_only;
 use crate::error::{Error, Result};
@@ -41,7 +42,7 @@ as_argument!(Query);
 pub(super) fn check_single(query: &Query, allowed: &str) -> Result<()> {
     // SAFETY: the text is a C string that outlives the use of the list. A syntax error is an ERROR.
     let (count, tag, into) = unsafe {
-        let list = pg_sys::pg_parse_query(query.0.as_ptr());
+        let list = pointing_into(&query.0, || pg_sys::pg_parse_query(query.0.as_ptr()));
         if list.is_null() {
             (0, pg_sys::NodeTag::T_Invalid, false)
         } else {

@@ -9,6 +9,7 @@ use pgrx::datum::DatumWithOid;
 use pgrx::{pg_sys, spi::Spi};
 
 use super::encoding::text;
+use super::error_passage::unshown;
 use super::server::{data_directory, in_recovery};
 use super::tablespace::Tablespace;
 use super::{compat, expressions, server};
@@ -399,8 +400,10 @@ fn owner_of(oid: pg_sys::Oid) -> Option<pg_sys::Oid> {
         }
         pg_sys::RELKIND_TOASTVALUE => {
             let query = "SELECT oid FROM pg_catalog.pg_class WHERE reltoastrelid OPERATOR(pg_catalog.=) $1";
-            let owner = Spi::connect(|client| {
-                client.select(query, Some(1), &[DatumWithOid::from(oid)])?.first().get_one()
+            let owner = unshown(query.as_bytes(), || {
+                Spi::connect(|client| {
+                    client.select(query, Some(1), &[DatumWithOid::from(oid)])?.first().get_one()
+                })
             });
             owner.ok().flatten()
         }

@@ -11,6 +11,7 @@ use pgrx::{FromDatum, IntoDatum, pg_sys};
 
 use super::compat;
 use super::encoding::{Text, c_string, text};
+use super::error_passage::unshown;
 use crate::error::Error;
 
 /// When the present top-level statement started, in the server's microseconds.
@@ -81,11 +82,13 @@ pub(crate) fn in_recovery() -> bool {
 /// The rows of a query with two columns, of which the second is text.
 pub(super) fn pairs<T: FromDatum + IntoDatum>(query: &str) -> Vec<(T, String)> {
     let query = c_string(query);
-    let read = Spi::connect(|client| {
-        client
-            .select(query.as_c_str(), None, &[])?
-            .map(|row| Ok(row.get::<T>(1)?.zip(row.get::<Text>(2)?.map(|text| text.0))))
-            .collect::<spi::Result<Vec<_>>>()
+    let read = unshown(query.to_bytes(), || {
+        Spi::connect(|client| {
+            client
+                .select(query.as_c_str(), None, &[])?
+                .map(|row| Ok(row.get::<T>(1)?.zip(row.get::<Text>(2)?.map(|text| text.0))))
+                .collect::<spi::Result<Vec<_>>>()
+        })
     });
     // Only a defect of these queries, which are ours, could fail here.
     let rows = read.unwrap_or_else(|e| pgrx::error!("could not read the catalogs: {e}"));

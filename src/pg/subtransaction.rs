@@ -1,31 +1,10 @@
 //! Work in a subtransaction of its own: what may not write, and what may fail without taking the transaction with it.
 
-use pgrx::pg_sys::panic::CaughtError;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use super::error_passage::{Raised, watch};
+use super::error_passage::{Caught, catch};
 use super::executor::ReadOnlyPlans;
 use super::progress::Kept;
-
-/// An ERROR that ended some work.
-pub(super) struct Caught {
-    /// Its SQLSTATE, packed as the server packs it.
-    pub(super) code: i32,
-    /// Its message, or the first MiB of it.
-    pub(super) message: String,
-    /// Was it raised, or passed on, by the server, and not by this library alone?
-    of_server: bool,
-}
-
-impl Caught {
-    /// Is its SQLSTATE of the same class as one of these?
-    pub(super) fn is_of_class(&self, classes: &[PgSqlErrorCode]) -> bool {
-        classes.iter().any(|class| (*class as i32) & CLASS == self.code & CLASS)
-    }
-}
-
-/// The part of a packed SQLSTATE that is its class.
-const CLASS: i32 = 0xfff;
 
 /// Runs `work` in a subtransaction that may not write, and undoes it: what a read-only transaction is
 /// allowed to change all the same (temporary tables, settings) does not stay either.
@@ -36,7 +15,8 @@ pub(super) fn read_only<T>(work: impl FnOnce() -> T + std::panic::UnwindSafe) ->
 /// The same for work that others' data, functions or doings can spoil: None after an ERROR of the server's, but for those of
 /// the kinds in [`NOT_OF_THE_WORK`].
 pub(super) fn read_only_if_possible<T>(work: impl FnOnce() -> T + std::panic::UnwindSafe) -> Option<T> {
-    let spoilt = |error: &Caught| error.of_server && !error.is_of_class(&NOT_OF_THE_WORK);
+    let spoilt =
+        |error: &Caught| matches!(error, Caught::OfServer(_)) && !error.is_of_class(&NOT_OF_THE_WORK);
     run(true, || Some(work()), |error| spoilt(error).then_some(None))
 }
 
@@ -86,7 +66,7 @@ fn run<T>(
     }
     let kept = Kept::now();
     let plans = read_only.then(ReadOnlyPlans::begin);
-    let (result, raised) = watch(work);
+    let result = catch(work);
     drop(plans);
     let stays = result.is_ok() && !read_only;
     // SAFETY: begun above. The result and the copy of an ERROR do not belong to the subtransaction.
@@ -101,28 +81,9 @@ fn run<T>(
     if !stays {
         kept.put_back();
     }
-    let result = match result {
+    match result {
         Ok(result) => result,
         // Only now: this looks at catalogs, and may raise an ERROR itself.
-        Err(error) => {
-            let Some(result) = instead(&caught(&error, &raised)) else {
-                raised.complete_next();
-                error.rethrow()
-            };
-            result
-        }
-    };
-    raised.forget();
-    result
-}
-
-fn caught(error: &CaughtError, raised: &Raised) -> Caught {
-    let (of_server, report) = match error {
-        CaughtError::PostgresError(report) => (true, report),
-        CaughtError::ErrorReport(report) | CaughtError::RustPanic { ereport: report, .. } => (false, report),
-    };
-    // What pgrx carries is one of the server's own SQLSTATEs, or XX000.
-    let code = raised.code().unwrap_or(report.sql_error_code() as i32);
-    let message = raised.message().unwrap_or_else(|| report.message().to_owned());
-    Caught { code, message, of_server }
+        Err(caught) => instead(&caught).unwrap_or_else(|| caught.rethrow()),
+    }
 }

@@ -104,7 +104,8 @@ impl Tablespace {
         let under = |value: u32| {
             settings::with(&[(c"effective_io_concurrency", value.to_string())], || self.io_concurrency())
         };
-        (cfg!(feature = "pg18") && (under(0) != 0 || under(1) != 1)).then(|| self.io_concurrency())
+        (cfg!(any(feature = "pg18", feature = "pg19")) && (under(0) != 0 || under(1) != 1))
+            .then(|| self.io_concurrency())
     }
 
     /// The directory that belongs to it.

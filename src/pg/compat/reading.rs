@@ -1,5 +1,5 @@
 //! Reading blocks through the buffer manager: one ReadBuffer after the other on 15 and 16, with PrefetchBuffer
-//! where it shall read ahead; a read stream on 17 and 18, which asks for block numbers and runs ahead of what it
+//! where it shall read ahead; a read stream from 17 on, which asks for block numbers and runs ahead of what it
 //! returns. Bitmap heap scans came to read streams with 18.
 
 use pgrx::pg_sys;
@@ -78,7 +78,7 @@ fn pinned_by_bitmap(_concurrency: u32) -> u32 {
 }
 
 /// So many buffers a bitmap heap scan holds at most: a stream that of all its reads, each as long as they get.
-#[cfg(feature = "pg18")]
+#[cfg(any(feature = "pg18", feature = "pg19"))]
 fn pinned_by_bitmap(concurrency: u32) -> u32 {
     // SAFETY: reads a setting.
     let combined = unsafe { pg_sys::io_combine_limit };
@@ -211,7 +211,7 @@ pub(in crate::pg) unsafe fn read_blocks(
 ///
 /// # Safety
 /// `relation` must be open and locked, the blocks must exist, and `ring` be of the present transaction.
-#[cfg(not(feature = "pg18"))]
+#[cfg(not(any(feature = "pg18", feature = "pg19")))]
 unsafe fn read_as_bitmap_scan(
     relation: pg_sys::Relation,
     fork: pg_sys::ForkNumber::Type,
@@ -247,7 +247,7 @@ unsafe fn read_as_bitmap_scan(
 fn stream_flags(ahead: Ahead) -> u32 {
     #[cfg(feature = "pg17")]
     const BATCHES: u32 = 0;
-    #[cfg(feature = "pg18")]
+    #[cfg(any(feature = "pg18", feature = "pg19"))]
     const BATCHES: u32 = pg_sys::READ_STREAM_USE_BATCHING;
     BATCHES
         | if ahead == Ahead::Sequential {

@@ -5,10 +5,11 @@ use serde::Deserialize;
 use serde_json::Value as Json;
 
 use crate::pg::encoding::{MOST_BYTES, c_string};
+use crate::pg::error_passage::Caught;
 use crate::pg::names;
 use crate::pg::row::as_text;
 use crate::pg::server::{own, pairs};
-use crate::pg::subtransaction::{self, Caught};
+use crate::pg::subtransaction;
 
 /// A function of this extension that gives rows, as the catalog has it.
 #[derive(Debug, Deserialize)]
@@ -133,11 +134,11 @@ fn failed(error: &Caught) -> Option<Failed> {
     if error.is_of_class(&CALLERS) {
         return None;
     }
-    let cause = Cause { sqlstate: sqlstate(error.code), message: error.message.clone() };
+    let cause = Cause { sqlstate: sqlstate(error.code()), message: error.message() };
     // The server itself raises these of nothing that a probe does.
     const TAKEN: [PgSqlErrorCode; 2] =
         [PgSqlErrorCode::ERRCODE_OBJECT_IN_USE, PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE];
-    let taken = TAKEN.iter().any(|taken| *taken as i32 == error.code);
+    let taken = TAKEN.iter().any(|taken| *taken as i32 == error.code());
     Some(if taken { Failed::Skipped(cause) } else { Failed::Failed(cause) })
 }
 

@@ -6,6 +6,7 @@ use pgrx::{pg_sys, spi, spi::Spi};
 use super::tables::{Runs, Tables};
 use crate::error::{Error, Result};
 use crate::pg::encoding::Text;
+use crate::pg::error_passage::unshown;
 use crate::pg::json::JsonbText;
 use crate::pg::query::Rows;
 use crate::pg::server::{in_recovery, own, pairs};
@@ -79,7 +80,9 @@ pub(crate) fn first_that_fits_no_row(result: &JsonbText, probe: &str) -> Option<
          '{{relid,rel_used}}'::pg_catalog.text[])) FROM {rows}"
     );
     let one = |query: &str, arguments: &[DatumWithOid<'_>]| {
-        Spi::connect(|client| client.select(query, None, arguments)?.first().get_one::<i64>())
+        unshown(query.as_bytes(), || {
+            Spi::connect(|client| client.select(query, None, arguments)?.first().get_one::<i64>())
+        })
     };
     let result = || DatumWithOid::from(result.clone());
     let row_type = own_type(&format!("io_probe_{probe}_row"));
@@ -95,7 +98,9 @@ pub(crate) fn is_of_the_future(result: &JsonbText) -> bool {
     let query = "SELECT ($1 OPERATOR(pg_catalog.->>) 'started_at')::pg_catalog.timestamptz OPERATOR(pg_catalog.>) \
                  (pg_catalog.now() OPERATOR(pg_catalog.+) '1 day'::pg_catalog.interval)";
     let arguments = [DatumWithOid::from(result.clone())];
-    let read = Spi::connect(|client| client.select(query, None, &arguments)?.first().get_one::<bool>());
+    let read = unshown(query.as_bytes(), || {
+        Spi::connect(|client| client.select(query, None, &arguments)?.first().get_one::<bool>())
+    });
     read.unwrap_or_else(|e| pgrx::error!("could not read started_at: {e}")).unwrap_or(false)
 }
 
