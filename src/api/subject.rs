@@ -38,6 +38,7 @@ impl Subject {
     /// Opens a fork of a relation to read it. `function` is the caller's name, for hints.
     pub(super) fn open(rel: pg_sys::Oid, fork: Fork, function: &str) -> Result<Self> {
         let relation = Relation::open_to_read(rel, function)?;
+        relation.check_is_built()?;
         let source = relation.source(fork).ok_or_else(|| {
             Error::invalid(format!("relation \"{}\" has no fork \"{}\"", relation.name(), fork.name()))
         })?;

@@ -110,6 +110,19 @@ impl Relation {
         if owner_of(oid) != owner { Err(gone()) } else { Ok(relation) }
     }
 
+    /// Refuses an index that is being built, or whose build has failed. `CREATE INDEX CONCURRENTLY` writes it past shared buffers, and
+    /// pages of zeros first where others come later. One that is read through the server meanwhile stays in a buffer, and then
+    /// passes for the page.
+    pub(crate) fn check_is_built(&self) -> Result<()> {
+        // SAFETY: the relation is open; of what is no index this is NULL.
+        let index = unsafe { (*self.relation).rd_index.as_ref() };
+        if index.is_none_or(|index| index.indisready) {
+            return Ok(());
+        }
+        Err(Error::in_use(format!("index \"{}\" is not ready", self.name()))
+            .detail("It is being built, or that has failed."))
+    }
+
     fn check_kind(&self, function: &str) -> Result<()> {
         let name = self.name();
         let refuse = |kind: &str| Error::wrong_kind(format!("\"{name}\" is a {kind} and has no storage"));

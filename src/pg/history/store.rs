@@ -8,11 +8,13 @@ use crate::error::{Error, Result};
 use crate::pg::encoding::Text;
 use crate::pg::error_passage::unshown;
 use crate::pg::json::JsonbText;
+use crate::pg::lock::refuse_in_parallel;
 use crate::pg::query::Rows;
 use crate::pg::server::{in_recovery, own, pairs};
 
 /// Can runs be stored, or deleted, here and now? `function` is the caller's name.
 pub(crate) fn check_possible(function: &str) -> Result<()> {
+    refuse_in_parallel()?;
     if in_recovery() {
         return Err(Error::unmet(format!("cannot execute {function}() during recovery")).hint(
             "Measure here with io_probe_measure, and store what it returns on the primary with io_probe_import.",
