@@ -466,12 +466,12 @@ DAILY = re.compile(
 )
 
 
-def files_in_data_directory():
+def files_in_data_directory(data=PGDATA):
     """All other files there, and all with "tmp" in the name."""
     found = set()
-    for directory, _, names in os.walk(PGDATA):
+    for directory, _, names in os.walk(data):
         for name in names:
-            path = os.path.relpath(os.path.join(directory, name), PGDATA)
+            path = os.path.relpath(os.path.join(directory, name), data)
             if "tmp" in name or not DAILY.search(path):
                 found.add(path)
     return found
