@@ -375,6 +375,8 @@ SELECT run.id AS run_id, run.started_at, run.label, run.probe, run.object, figur
 FROM io_probe_runs AS run, LATERAL (
     SELECT line.item, figure.metric, figure.unit, figure.value,
            CASE WHEN (line.result OPERATOR(pg_catalog.->>) figure.low)::pg_catalog.float8 OPERATOR(pg_catalog.>) 0::pg_catalog.float8
+                     AND (line.result OPERATOR(pg_catalog.->>) figure.high)::pg_catalog.float8
+                         OPERATOR(pg_catalog.>=) (line.result OPERATOR(pg_catalog.->>) figure.low)::pg_catalog.float8
                      AND (line.result OPERATOR(pg_catalog.->>) figure.high)::pg_catalog.float8 OPERATOR(pg_catalog.<) '1e300'::pg_catalog.float8
                 THEN ((line.result OPERATOR(pg_catalog.->>) figure.high)::pg_catalog.float8 OPERATOR(pg_catalog.-) (line.result OPERATOR(pg_catalog.->>) figure.low)::pg_catalog.float8)
                      OPERATOR(pg_catalog./) ((line.result OPERATOR(pg_catalog.->>) figure.high)::pg_catalog.float8 OPERATOR(pg_catalog.+) (line.result OPERATOR(pg_catalog.->>) figure.low)::pg_catalog.float8)
@@ -422,7 +424,7 @@ FROM io_probe_runs AS run, LATERAL (
            NULL::pg_catalog.float8, false, pg_catalog.min(line.ordinal)
     FROM io_probe_results AS line
     WHERE line.run_id OPERATOR(pg_catalog.=) run.id AND run.probe OPERATOR(pg_catalog.=) 'ping'
-          AND (line.result OPERATOR(pg_catalog.->>) 'time_us')::pg_catalog.float8 OPERATOR(pg_catalog.>) '-Infinity'::pg_catalog.float8
+          AND (line.result OPERATOR(pg_catalog.->>) 'time_us')::pg_catalog.float8 OPERATOR(pg_catalog.>=) 0::pg_catalog.float8
           AND (line.result OPERATOR(pg_catalog.->>) 'time_us')::pg_catalog.float8 OPERATOR(pg_catalog.<) 'Infinity'::pg_catalog.float8
           AND NOT COALESCE((line.result OPERATOR(pg_catalog.->>) 'warmup')::pg_catalog.bool, false)
     GROUP BY 1

@@ -123,6 +123,31 @@ impl Relation {
             .detail("It is being built, or that has failed."))
     }
 
+    /// Opens a table to write to it with its owner's rights: not if it has triggers, which would have them as well. Who may make
+    /// triggers need not be its owner.
+    pub(super) fn open_to_write(oid: pg_sys::Oid) -> Result<Self> {
+        // As the statement will; it keeps others from making triggers until the end of the transaction.
+        // SAFETY: takes a lock of the present transaction, whatever has become of the relation.
+        unsafe { pg_sys::LockRelationOid(oid, pg_sys::RowExclusiveLock as pg_sys::LOCKMODE) };
+        let relation = Self::open(oid)?;
+        if relation.has_triggers() {
+            return Err(Error::unmet(format!("\"{}\" has triggers", relation.name()))
+                .detail("They would run with the rights of its owner.")
+                .hint("Drop them, and REVOKE TRIGGER from those who made them."));
+        }
+        Ok(relation)
+    }
+
+    /// Has it triggers, but for those that the server makes for foreign keys?
+    fn has_triggers(&self) -> bool {
+        // SAFETY: the relation is open; there are as many triggers as its description says.
+        unsafe {
+            let all = (*self.relation).trigdesc;
+            !all.is_null()
+                && (0..(*all).numtriggers as usize).any(|place| !(*(*all).triggers.add(place)).tgisinternal)
+        }
+    }
+
     fn check_kind(&self, function: &str) -> Result<()> {
         let name = self.name();
         let refuse = |kind: &str| Error::wrong_kind(format!("\"{name}\" is a {kind} and has no storage"));

@@ -13,8 +13,8 @@ use crate::pg::settings;
 
 /// Where runs are.
 pub(super) struct Tables {
-    /// io_probe_runs.
-    oid: pg_sys::Oid,
+    /// io_probe_runs and io_probe_results.
+    written: [pg_sys::Oid; 2],
     runs: Runs,
 }
 
@@ -44,16 +44,17 @@ impl Tables {
                      pg_catalog.format_type(a.atttypid, a.atttypmod)), ', ' ORDER BY a.attnum) \
                      FROM {of_result}))::pg_catalog.text \
              FROM pg_catalog.pg_namespace AS n, {} AND n.oid OPERATOR(pg_catalog.=) c.relnamespace \
-             AND c.relname OPERATOR(pg_catalog.=) 'io_probe_runs'",
+             AND c.relname OPERATOR(pg_catalog.=) ANY ('{{io_probe_runs,io_probe_results}}'::pg_catalog.name[]) \
+             ORDER BY c.relname DESC",
             own("pg_class", "c")
         );
         let found = pairs::<pg_sys::Oid>(&query);
-        let [(oid, facts)] = found.as_slice() else {
+        let [(runs, facts), (results, _)] = found.as_slice() else {
             pgrx::error!("could not find the tables of the extension");
         };
         let facts =
             serde_json::from_str(facts).unwrap_or_else(|e| pgrx::error!("could not read the catalogs: {e}"));
-        Self { oid: *oid, runs: facts }
+        Self { written: [*runs, *results], runs: facts }
     }
 
     /// Runs a statement about them, of which `text` makes the text. Names in it are the server's own, or the extension's.
@@ -76,7 +77,7 @@ impl Tables {
         arguments: &[DatumWithOid<'_>],
         read: impl FnOnce(&Rows) -> T,
     ) -> T {
-        let runs = Relation::open(self.oid).unwrap_or_else(|e| e.raise());
+        let [runs, _results] = self.written.map(|oid| Relation::open_to_write(oid).unwrap_or_else(|e| e.raise()));
         runs.as_owner(|| self.run(text, arguments, read))
     }
 }
