@@ -114,17 +114,13 @@ RESET ROLE;
 CREATE TABLE guarded ();
 CREATE FUNCTION who_am_i() RETURNS void LANGUAGE plpgsql AS $$ BEGIN
   RAISE NOTICE 'query of %', current_user; END $$;
-CREATE FUNCTION who_stores() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-  RAISE NOTICE 'row of %', current_user = (SELECT relowner::regrole::text FROM pg_class WHERE oid = TG_RELID); RETURN NEW; END $$;
-CREATE TRIGGER who BEFORE INSERT ON io_probe_runs FOR EACH ROW EXECUTE FUNCTION who_stores();
 GRANT EXECUTE ON FUNCTION io_probe_iostat_query TO regress_io_probe_prober;
 SET ROLE regress_io_probe_prober;
 SELECT io_probe_record('iostat_query', args => '{"query": "SELECT who_am_i()"}') > 0 AS recorded;
 SELECT io_probe_record('iostat_query', args => '{"query": "SELECT FROM guarded"}'); \echo :SQLSTATE
 SELECT current_user;
 RESET ROLE;
-DROP TRIGGER who ON io_probe_runs;
-DROP FUNCTION who_am_i, who_stores;
+DROP FUNCTION who_am_i;
 DROP TABLE guarded;
 REVOKE EXECUTE ON FUNCTION io_probe_iostat_query FROM regress_io_probe_prober;
 SELECT probe, rolname, label, relname, status FROM io_probe_runs ORDER BY id;

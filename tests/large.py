@@ -54,7 +54,8 @@ class Large(unittest.TestCase):
         # Of its own, so that its log is about this alone.
         cls.server = Server("large")
         cls.addClassCleanup(cls.server.remove)
-        cls.server.start()
+        # An ERROR with a Rust backtrace would take memory, and much of the screen.
+        cls.server.start(first=lambda: os.environ.update(RUST_BACKTRACE="1"))
         with cls.server.session() as session:
             session.run("""CREATE EXTENSION pg_io_probe; CREATE TABLE probed AS SELECT 1 AS id; CHECKPOINT;
                 CREATE TABLE large (query text, plan json, result jsonb, args jsonb, label text, numbers int[],
@@ -178,6 +179,12 @@ class Large(unittest.TestCase):
                 with self.subTest(length=length, further=further), bounded(session, further):
                     self.assert_ends(session, query, "54000|53200")
             self.assert_ends(session, query, "54000")
+
+    def test_an_error_shows_no_stack(self):
+        session = self.session()
+        self.assertIn("RUST_BACKTRACE=1", read(f"/proc/{self.server.postmaster()}/environ").split("\0"))
+        ended, told = self.assert_ends(session, "SELECT * FROM io_probe_explain('')", "22023")
+        self.assertEqual(len(told.splitlines()), 1, told)
 
     def test_messages(self):
         """An ERROR that a query raises passes whole; a record keeps the first MiB of its message."""

@@ -5,9 +5,10 @@
 //! rights, or that names what belongs to the extension, is parsed and rewritten first. Then each relation, function and operator
 //! in it is compared with what it may name. Only then it is planned, and from then on the server goes by oid.
 //!
-//! The server parses a plan anew when it was saved and the catalogs have changed, when `search_path` is another, or when row
-//! security depends on the role and that is another (plancache.c, RevalidateCachedQuery). None of these can happen here: the
-//! plan is not saved, and is executed at once.
+//! The server parses a plan anew when it was saved and the catalogs have changed, when `search_path` leads to other schemas, or when
+//! row security depends on the role and that is another (plancache.c, RevalidateCachedQuery). The plan is not saved, and the role
+//! stays. Where `search_path` is the user's, it leads elsewhere once this session hears that a schema was renamed, which a lookup in
+//! the catalogs may make it: so there is none between parsing and execution where a statement names what it may by oid alone.
 
 use std::ffi::{CStr, c_char, c_void};
 
@@ -18,7 +19,7 @@ use pgrx::{PgSqlErrorCode, ereport, pg_guard, pg_sys};
 use super::error_passage::unshown;
 use super::query::Rows;
 
-/// Runs a statement that may name this relation, what belongs to the extension, and what is the server's own: it
+/// Runs a statement that may name this relation or function, what belongs to the extension, and what is the server's own: it
 /// is an ERROR if it names anything else, and nothing of it has been planned then. For a caller that is connected to SPI.
 pub(super) fn run(statement: &CStr, arguments: &[DatumWithOid<'_>], may_name: Option<pg_sys::Oid>) -> Rows {
     unshown(statement.to_bytes(), || run_shown(statement, arguments, may_name))
@@ -35,15 +36,13 @@ fn run_shown(statement: &CStr, arguments: &[DatumWithOid<'_>], may_name: Option<
     // SAFETY: connected to SPI; the statement is a C string; as many types, values and nulls as there are arguments. The plan
     // is freed by the end of the connection if there is an ERROR.
     unsafe {
+        let extension = pg_sys::get_extension_oid(c"pg_io_probe".as_ptr(), false);
+        let mut allowed = Allowed { oid: may_name.unwrap_or(pg_sys::InvalidOid), extension };
         let plan = pg_sys::SPI_prepare(statement.as_ptr(), types.len() as i32, types.as_mut_ptr());
         if plan.is_null() {
             let result = pg_sys::SPI_result;
             pgrx::error!("could not prepare a statement: {result}");
         }
-        let mut allowed = Allowed {
-            oid: may_name.unwrap_or(pg_sys::InvalidOid),
-            extension: pg_sys::get_extension_oid(c"pg_io_probe".as_ptr(), false),
-        };
         if elements(pg_sys::SPI_plan_get_plan_sources(plan)).any(|source| {
             elements((*source.cast::<pg_sys::CachedPlanSource>()).query_list)
                 .any(|query| names_another(query.cast(), (&raw mut allowed).cast()))

@@ -9,6 +9,8 @@ use std::ptr;
 
 use pgrx::{PgSqlErrorCode, pg_guard, pg_sys};
 
+use crate::error::Error;
+
 unsafe extern "C-unwind" {
     // `utils/elog.h`: the SQLSTATE of what is being reported.
     fn geterrcode() -> c_int;
@@ -34,8 +36,10 @@ struct Post {
 impl Reserve {
     fn begin() -> Self {
         let mut memory = Vec::new();
-        // Without it as well as can be.
-        let _ = memory.try_reserve_exact(BYTES);
+        // Who lacks even that has none for the call, either.
+        if memory.try_reserve_exact(BYTES).is_err() {
+            Error::from(io_probe_core::Error::NoMemory { bytes: BYTES }).raise();
+        }
         // SAFETY: reads and writes a variable of this backend; the callback and its argument live until they are taken off the
         // list.
         unsafe {

@@ -14,6 +14,8 @@ use crate::pg::subtransaction;
 /// A function of this extension that gives rows, as the catalog has it.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Probe {
+    #[serde(skip)]
+    oid: pg_sys::Oid,
     name: String,
     schema: String,
     /// Does a row name the relation?
@@ -83,8 +85,8 @@ impl Probe {
              AND p.proname OPERATOR(pg_catalog.=) {name}",
             own("pg_proc", "p")
         );
-        let (_, found) = pairs::<pg_sys::Oid>(&query).into_iter().next()?;
-        serde_json::from_str(&found).ok()
+        let (oid, found) = pairs::<pg_sys::Oid>(&query).into_iter().next()?;
+        Some(Self { oid, ..serde_json::from_str(&found).ok()? })
     }
 
     /// Calls it with the caller's rights, in a subtransaction: its rows as an array of objects in JSON, in which a relation is
@@ -93,7 +95,7 @@ impl Probe {
         let statement = c_string(&self.statement(values));
         subtransaction::attempt(
             || {
-                let rows = Spi::connect(|_| names::run(&statement, &[], None).one_text(MOST_BYTES));
+                let rows = Spi::connect(|_| names::run(&statement, &[], Some(self.oid)).one_text(MOST_BYTES));
                 Ok(rows.unwrap_or_else(|| "[]".to_owned()))
             },
             |error| failed(error).map(Err),

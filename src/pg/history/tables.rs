@@ -77,7 +77,8 @@ impl Tables {
         arguments: &[DatumWithOid<'_>],
         read: impl FnOnce(&Rows) -> T,
     ) -> T {
-        let [runs, _results] = self.written.map(|oid| Relation::open_to_write(oid).unwrap_or_else(|e| e.raise()));
+        let [runs, _results] =
+            self.written.map(|oid| Relation::open_to_write(oid).unwrap_or_else(|e| e.raise()));
         runs.as_owner(|| self.run(text, arguments, read))
     }
 }
