@@ -35,6 +35,5 @@ extension_sql_file!("../sql/pg_io_probe--0.1.0--0.2.0.sql", name = "history", fi
 /// Runs when the library is loaded into a backend.
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
-    pg::no_backtraces();
     gucs::define();
 }

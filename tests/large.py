@@ -54,7 +54,7 @@ class Large(unittest.TestCase):
         # Of its own, so that its log is about this alone.
         cls.server = Server("large")
         cls.addClassCleanup(cls.server.remove)
-        # An ERROR with a Rust backtrace would take memory, and much of the screen.
+        # A stack of Rust's takes memory, too.
         cls.server.start(first=lambda: os.environ.update(RUST_BACKTRACE="1"))
         with cls.server.session() as session:
             session.run("""CREATE EXTENSION pg_io_probe; CREATE TABLE probed AS SELECT 1 AS id; CHECKPOINT;
@@ -180,11 +180,21 @@ class Large(unittest.TestCase):
                     self.assert_ends(session, query, "54000|53200")
             self.assert_ends(session, query, "54000")
 
-    def test_an_error_shows_no_stack(self):
-        session = self.session()
+    def test_memory_that_is_full(self):
+        """To the last few kB: a call works, or says that there is none, and does not wait for itself."""
         self.assertIn("RUST_BACKTRACE=1", read(f"/proc/{self.server.postmaster()}/environ").split("\0"))
-        ended, told = self.assert_ends(session, "SELECT * FROM io_probe_explain('')", "22023")
-        self.assertEqual(len(told.splitlines()), 1, told)
+        fill = """DO $$ DECLARE size int := 1 << 25; number int := 0; BEGIN
+            WHILE size >= {} LOOP
+                BEGIN number := number + 1; PERFORM set_config('full.x' || number, repeat('x', size), false);
+                EXCEPTION WHEN out_of_memory THEN size := size / 2; END;
+            END LOOP;
+            BEGIN PERFORM FROM io_probe_explain('SELECT 1'); EXCEPTION WHEN out_of_memory THEN NULL; END; END $$"""
+        for kb in [64, 16, 8, 4]:
+            with self.subTest(f"{kb} kB"):
+                session = self.session()
+                session.run("SELECT FROM io_probe_explain('SELECT 1')")
+                with bounded(session, 100):
+                    self.assert_ends(session, fill.format(kb << 10), "ok")
 
     def test_messages(self):
         """An ERROR that a query raises passes whole; a record keeps the first MiB of its message."""

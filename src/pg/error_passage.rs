@@ -5,7 +5,6 @@
 //!
 //! One of ours is Rust's until pgrx reports it, as UTF-8. In a database that has another encoding we report it instead.
 
-use std::backtrace::Backtrace;
 use std::ffi::{CStr, CString, c_int};
 use std::mem::ManuallyDrop;
 use std::panic::AssertUnwindSafe;
@@ -17,23 +16,6 @@ use pgrx::{PgLogLevel, PgSqlErrorCode, PgTryBuilder, pg_sys};
 use super::encoding::{c_string, own_encoding, start_of};
 use super::reserve::with_reserve;
 use crate::error::Error;
-
-/// An ERROR has no stack of Rust's, whatever `RUST_BACKTRACE` says in the environment of the server: it would be shown to the
-/// user, and takes memory where there may be none.
-pub(crate) fn no_backtraces() {
-    const NAME: &str = "RUST_LIB_BACKTRACE";
-    let before = std::env::var_os(NAME);
-    // SAFETY: the library is being loaded, and no other thread has begun. The environment is as before when this ends.
-    unsafe {
-        std::env::set_var(NAME, "0");
-        // The answer is kept, by this library's own copy of the standard library.
-        let _ = Backtrace::capture();
-        match before {
-            Some(value) => std::env::set_var(NAME, value),
-            None => std::env::remove_var(NAME),
-        }
-    }
-}
 
 /// Answers a call: what `work` gives, or the ERROR by which it ends or which it gives.
 pub(crate) fn answer<T>(work: impl FnOnce() -> Result<T, Error>) -> T {

@@ -35,5 +35,5 @@ pub(crate) mod tablespace;
 pub(crate) mod tuples;
 pub(crate) mod wal;
 
-pub(crate) use error_passage::{Texts, answer, no_backtraces, warn};
+pub(crate) use error_passage::{Texts, answer, warn};
 pub(crate) use server::{reserve_setting_prefix, statement_start};
