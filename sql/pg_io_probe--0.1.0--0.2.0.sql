@@ -37,6 +37,7 @@ COMMENT ON COLUMN io_probe_page_cost_row.ci_low_us IS 'Lower end of the 95 % con
 COMMENT ON COLUMN io_probe_page_cost_row.resident_pct IS 'Share of the samples, in percent, that the OS cache held before: 0 or nearly so for device; NULL for shared and cpu';
 COMMENT ON COLUMN io_probe_page_cost_row.notes IS 'What limits the figures, a sentence each';
 COMMENT ON COLUMN io_probe_page_cost_row.turns IS 'How many turns this way to read had (all of them take turns of some milliseconds). Slow ones that are left out of the time are counted, too; of device the first is warm-up if there are more than three. In the row of the tuple, pairs of counts';
+COMMENT ON COLUMN io_probe_random_row.device_source IS 'Whose account device_bytes is: backend (this process alone) or io_workers (from PostgreSQL 18 on: all that the I/O workers read, for other sessions too)';
 COMMENT ON COLUMN io_probe_random_row.from_shared_pct IS 'Share of the fetches, in percent, that shared buffers (of a temporary table the session''s own buffers) served';
 COMMENT ON COLUMN io_probe_random_series_row.from_shared_pct IS 'Share of the fetches, in percent, that shared buffers (of a temporary table the session''s own buffers) served';
 COMMENT ON COLUMN io_probe_random_row.from_os_pct IS 'Share that the OS page cache served, in percent';
@@ -61,6 +62,8 @@ COMMENT ON COLUMN io_probe_readahead_row.blks_read IS 'Blocks read in the turns 
 COMMENT ON COLUMN io_probe_readahead_row.ios_per_block IS 'device_ios per block read';
 COMMENT ON COLUMN io_probe_recommend_row.low IS 'Lowest value that is as good: within the noise, or, of page costs found by asking the planner, with plans that are slower by a hundredth at most; NULL for a setting without an order, or without figures';
 COMMENT ON COLUMN io_probe_recommend_row.high IS 'Highest value that is as good, in the same sense';
+COMMENT ON COLUMN io_probe_explain_row.predicted_device_ms IS 'The same if all that it read came from the device, in the order in which the node reaches its blocks. What was read took a time between the two, nearer to the one that served; io_read_ms is less where waiting overlaps with work (from PostgreSQL 18 on)';
+COMMENT ON COLUMN io_probe_seqscan_row.device_source IS 'Whose account device_bytes is: backend (this process alone) or io_workers (from PostgreSQL 18 on: all that the I/O workers read, for other sessions too)';
 COMMENT ON COLUMN io_probe_seqscan_row.us_per_block IS 'Microseconds per block: total time over total blocks. A run is timed in slices of 1 ms or more; if it has more than 20, the first is left out as warm-up';
 COMMENT ON COLUMN io_probe_seqscan_row.from_shared_pct IS 'Share of the blocks, in percent, that shared buffers (of a temporary table the session''s own buffers) served';
 COMMENT ON COLUMN io_probe_seqscan_row.from_os_pct IS 'Share that the OS page cache served, in percent';

@@ -35,7 +35,7 @@ INSERT INTO result SELECT 'bytes', * FROM io_probe_readahead('ahead', '{64,128}'
                                                              '{"max_bytes": 65536000, "precision": 0.0001}') WITH ORDINALITY;
 INSERT INTO result SELECT 'slow', * FROM io_probe_readahead('ahead', '{64}', '1 s',
                                                             '{"max_mib_per_s": 100, "max_iops": null}') WITH ORDINALITY;
-CREATE VIEW judged AS SELECT *, status IN ('void', 'unsupported') AS no_figures FROM result;
+CREATE TEMP VIEW judged AS SELECT *, status IN ('void', 'unsupported') AS no_figures FROM result;
 -- one row is the kernel's, read through the page cache; engines of the others
 SELECT run, count(*) FILTER (WHERE mode = 'kernel') AS kernel, count(*) FILTER (WHERE mode NOT IN ('kernel', 'emulated')) AS other
   FROM judged GROUP BY run ORDER BY run;

@@ -162,16 +162,17 @@ client() {
     fi
 }
 
-# The oldest server and the newest have all tests, but for whole files that hardly depend on the version, which one of the two
-# has. Servers in between have those for how they read, what their catalogs hold, how a run is stored and how a call ends. The
-# newest with another io_method, which decides how it reads, has those that read: with `sync` it reads as 17 does. With io_uring
-# it reads as none, and has reads in flight: processes die and relations are taken away, too.
+# The oldest server and the newest that is released have all tests, but for whole files that hardly depend on the version, which one
+# of the two has. The others have one short job: how they read, what their catalogs hold, how a run is stored and how an ERROR
+# passes. The newest with another io_method, which decides how it reads, has those that read: with `sync` it reads as 17 does. With
+# io_uring it reads as none, and has reads in flight: processes die and relations are taken away, too.
 tests=$(sed -n 's/^REGRESS = //p' Makefile)
 few_tests=${tests/ recommend_costs/}
 reading_tests='extension device cache seqscan random depth ping page_cost recommend iostat bad_input settings explain cleanup'
+short_tests='extension cache seqscan random iostat history compare bad_input rights search_path settings explain upgrade cleanup'
 only_oldest=(tests/encodings.py)
 only_newest=(tests/{large,size}.py)
-in_between=(tests/{cancel,dump,faults,history,iostat,random_truth,truth}.py)
+short=(tests/{errors,truth,workers}.py)
 in_flight=(tests/{cancel,crashes,ddl,faults,iostat,random_truth,truth}.py)
 
 # A job is a server with some settings, and what is tested on it.
@@ -186,7 +187,7 @@ add_job() {
 
 # add_jobs NAME PG_CONFIG SETTING TESTS CLIENT…: the tests are a job, each client of those that take long is one, and each
 # four of the others: of about as many seconds.
-long=(tests/{costs,cron,growth,sync}.py)
+long=(tests/{costs,cron,errors,growth,sync}.py)
 add_jobs() {
     local server=("${@:1:3}") file others=() i
     add_job "${@:1:4}"
@@ -276,6 +277,10 @@ for judges in bench/*_judges.py bench/plan_regret.py bench/what_probes_cost.py; 
     step "$judges" "$judges" --self-test || true
 done
 oldest=${servers[0]} newest=${servers[-1]}
+# A version that is not released yet is called 19rc1, say.
+for pg_config in "${servers[@]}"; do
+    [[ "$("$pg_config" --version)" =~ \ [0-9]+(devel|alpha|beta|rc) ]] || newest=$pg_config
+done
 set -m
 compile_core &
 for pg_config in "${servers[@]}"; do
@@ -292,8 +297,11 @@ for pg_config in "${servers[@]}"; do
     elif [ "$pg_config" = "$oldest" ]; then
         all_but "${only_newest[@]}"
         add_jobs "$version" "$pg_config" '' "$few_tests" "${clients[@]}"
+    elif [ "$pg_config" != "$newest" ] && [ -n "${PG_IO_PROBE_LONG:-}" ]; then
+        all_but
+        add_jobs "$version" "$pg_config" '' "$tests" "${clients[@]}"
     elif [ "$pg_config" != "$newest" ]; then
-        add_jobs "$version" "$pg_config" '' "$few_tests" "${in_between[@]}"
+        add_job "$version" "$pg_config" '' "$short_tests" "${short[@]}"
     else
         all_but "${only_oldest[@]}"
         add_jobs "$version, worker" "$pg_config" 'io_method = worker' "$tests" "${clients[@]}"

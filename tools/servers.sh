@@ -68,13 +68,15 @@ unpack() {
 
 # fetch MAJOR SUITE…: from the first suite, what only the others have from there.
 fetch() {
-    local major=$1 work=$cache/download/$1 names
+    local major=$1 work=$cache/download/$1 names suite
     shift
     mkdir -p "$work"/{lists,archives}/partial "$work/packages"
     : >"$work/status"
-    printf "deb [signed-by=$keyring target=Packages] $archive %s main\n" "$@" >"$work/sources.list"
     # Of experimental, apt takes nothing unasked.
     printf '%s\n' "Package: src:postgresql-$major" "Pin: release a=$1" 'Pin-Priority: 990' >"$work/preferences"
+    for suite; do
+        echo "deb [signed-by=$keyring target=Packages] $archive $suite main"
+    done >"$work/sources.list"
     in_suite apt-get update --error-on=any >"$work/log" 2>&1 || return
     mapfile -t names < <(packages_of "$major")
     [ ${#names[@]} -gt 0 ] || return

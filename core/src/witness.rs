@@ -6,9 +6,10 @@
 
 use std::time::Duration;
 
-use crate::account::Account;
+use crate::account::{Account, Lost, Tally};
 use crate::clock::{Clock, Monotonic};
 use crate::device::{Activity, Counters, Leaf, Roots};
+use crate::pace::{Ask, Stop};
 
 /// Where to look.
 pub struct Witness<'a> {
@@ -20,15 +21,27 @@ pub struct Witness<'a> {
 /// One look.
 pub struct Look {
     at: u64,
-    read_bytes: Option<u64>,
+    tally: Tally,
     counters: Vec<Option<Counters>>,
+}
+
+impl Look {
+    /// `ask`, which now and then looks at those who read for us: of who ends, what was seen of him is known.
+    pub fn following<'l>(&'l mut self, ask: &'l mut Ask<'_>) -> impl FnMut() -> Option<Stop> + 'l {
+        || {
+            self.tally.follow_now_and_then();
+            ask()
+        }
+    }
 }
 
 /// What happened between two looks.
 #[derive(Debug, Clone)]
 pub struct Cost {
-    /// Bytes fetched from storage in our account; None where the kernel does not tell.
+    /// Bytes fetched from storage in our account; None where that is not known.
     pub fetched_bytes: Option<u64>,
+    /// Is it unknown since another process that read for us has ended?
+    pub lost_workers: bool,
     /// What the devices did, for us and for everyone else; None where one has no counters.
     pub activity: Option<Activity>,
 }
@@ -41,11 +54,11 @@ impl<'a> Witness<'a> {
 
     /// Looks now.
     pub fn look(&self) -> Look {
-        Look {
-            at: Monotonic.now(),
-            read_bytes: self.account.read_bytes(),
-            counters: self.leaves.iter().map(|leaf| leaf.counters(self.roots)).collect(),
-        }
+        Look { at: Monotonic.now(), tally: Tally::begin(self.account), counters: self.counters() }
+    }
+
+    fn counters(&self) -> Vec<Option<Counters>> {
+        self.leaves.iter().map(|leaf| leaf.counters(self.roots)).collect()
     }
 
     /// Waits, at most a tenth of a second, until the devices have nothing in flight.
@@ -62,16 +75,17 @@ impl<'a> Witness<'a> {
 
     /// What happened since `earlier`.
     pub fn since(&self, earlier: &Look) -> Cost {
-        let now = self.look();
-        let elapsed_ms = (now.at - earlier.at) as f64 / 1e6;
-        let activities: Option<Vec<Activity>> = now
-            .counters
+        let elapsed_ms = (Monotonic.now() - earlier.at) as f64 / 1e6;
+        let fetched = earlier.tally.bytes();
+        let activities: Option<Vec<Activity>> = self
+            .counters()
             .iter()
             .zip(&earlier.counters)
             .map(|(now, earlier)| now.as_ref()?.since(earlier.as_ref()?, elapsed_ms))
             .collect();
         Cost {
-            fetched_bytes: now.read_bytes.zip(earlier.read_bytes).and_then(|(n, e)| n.checked_sub(e)),
+            fetched_bytes: fetched.ok(),
+            lost_workers: fetched == Err(Lost::Ended),
             activity: activities.and_then(Activity::sum),
         }
     }
@@ -82,6 +96,7 @@ impl Cost {
     pub fn then(self, later: Cost) -> Cost {
         Cost {
             fetched_bytes: self.fetched_bytes.zip(later.fetched_bytes).map(|(a, b)| a + b),
+            lost_workers: self.lost_workers || later.lost_workers,
             activity: self.activity.zip(later.activity).map(|(a, b)| a.then(b)),
         }
     }

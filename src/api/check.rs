@@ -1,6 +1,6 @@
 //! `io_probe_check`: what this server, its kernel and the caller's rights allow.
 
-use io_probe_core::account::Account;
+use io_probe_core::account;
 use io_probe_core::cache::{self, Method};
 use io_probe_core::cgroup::Cgroup;
 use io_probe_core::clock::{self, Monotonic};
@@ -68,7 +68,7 @@ fn kernel() -> Vec<Item> {
             "Threads are used instead. Allow io_uring in the container, or see kernel.io_uring_disabled.",
         ),
     };
-    let account = match Account::Own.read_bytes() {
+    let account = match account::own_read_bytes() {
         Some(_) => Item::ok("account of bytes read", "/proc/self/io"),
         None => Item::missing(
             "account of bytes read",

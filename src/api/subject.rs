@@ -325,8 +325,8 @@ pub(super) const NOT_DIRECT: &str = "O_DIRECT was accepted, but not all bytes ca
 pub(super) const WORKERS_SERVE_ALL: &str =
     "device_bytes counts all that the I/O workers read, for other sessions too";
 /// Note of a row without device_bytes.
-pub(super) const WORKERS_CHANGED: &str =
-    "the set of I/O workers changed meanwhile: what they fetched is unknown";
+pub(super) const WORKERS_ENDED: &str =
+    "device_bytes is unknown: an I/O worker ended meanwhile, or may have, and with it its account";
 /// Note of a row that a rate limit made pause.
 pub(super) const RATE_LIMITED: &str = "rate-limited: iops is not what the device could give";
 /// Note of a row whose few fetches all belong to what is left out.

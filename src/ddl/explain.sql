@@ -50,7 +50,7 @@ COMMENT ON COLUMN io_probe_explain_row.total_cost IS 'The planner''s cost up to 
 COMMENT ON COLUMN io_probe_explain_row.local_blks_hit IS 'Own blocks of temporary tables found in the session''s buffers';
 COMMENT ON COLUMN io_probe_explain_row.local_blks_read IS 'Own blocks of temporary tables read into them';
 COMMENT ON COLUMN io_probe_explain_row.predicted_os_ms IS 'Time in ms that the node''s own shared blocks would take by measured times if all that it read came from the OS cache, one process at a time; NULL unless executed and the times are known';
-COMMENT ON COLUMN io_probe_explain_row.predicted_device_ms IS 'The same if all that it read came from the device, in the order in which the node reaches its blocks. What was read took a time between the two, nearer to the one that served; io_read_ms is less where waiting overlaps with work (PostgreSQL 18)';
+COMMENT ON COLUMN io_probe_explain_row.predicted_device_ms IS 'The same if all that it read came from the device, in the order in which the node reaches its blocks. What was read took a time between the two, nearer to the one that served; io_read_ms is less where waiting overlaps with work (from PostgreSQL 18 on)';
 
 CREATE FUNCTION io_probe_explain(query text, execute boolean DEFAULT false, options jsonb DEFAULT '{}')
 RETURNS SETOF io_probe_explain_row

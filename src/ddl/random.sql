@@ -90,7 +90,7 @@ COMMENT ON COLUMN io_probe_random_row.os_blks_hit IS 'Fetches of blocks that wer
 COMMENT ON COLUMN io_probe_random_row.device_blks_read IS 'All other fetches, holes left out';
 COMMENT ON COLUMN io_probe_random_row.shared_blks_written IS 'server: dirty pages (for a temporary table, of the session''s own buffers) that had to be written to make room';
 COMMENT ON COLUMN io_probe_random_row.device_bytes IS 'Bytes fetched from storage for this row, readahead included';
-COMMENT ON COLUMN io_probe_random_row.device_source IS 'Whose account device_bytes is: backend (this process alone) or io_workers (PostgreSQL 18: all that the I/O workers read, for other sessions too)';
+COMMENT ON COLUMN io_probe_random_row.device_source IS 'Whose account device_bytes is: backend (this process alone) or io_workers (from PostgreSQL 18 on: all that the I/O workers read, for other sessions too)';
 COMMENT ON COLUMN io_probe_random_row.device_ios IS 'Reads that the devices completed meanwhile, everyone''s';
 COMMENT ON COLUMN io_probe_random_row.ios_per_block IS 'device_ios per fetch that came from the device: over 1, requests are split; under 1, merged';
 COMMENT ON COLUMN io_probe_random_row.over_read IS 'device_bytes divided by the bytes of device_blks_read: over 1, the kernel read around the blocks that were asked for; under 1, it had parts of them';

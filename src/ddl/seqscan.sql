@@ -68,7 +68,7 @@ COMMENT ON COLUMN io_probe_seqscan_row.local_blks_read IS 'server, temporary tab
 COMMENT ON COLUMN io_probe_seqscan_row.os_blks_cached IS 'Blocks of the range read that the OS page cache held before; those never written are left out';
 COMMENT ON COLUMN io_probe_seqscan_row.hole_blks IS 'Blocks that were never written to the file (on the server path: nor are in buffers); read, but left out of the rate';
 COMMENT ON COLUMN io_probe_seqscan_row.device_bytes IS 'Bytes fetched from storage for this row, readahead included';
-COMMENT ON COLUMN io_probe_seqscan_row.device_source IS 'Whose account device_bytes is: backend (this process alone) or io_workers (PostgreSQL 18: all that the I/O workers read, for other sessions too)';
+COMMENT ON COLUMN io_probe_seqscan_row.device_source IS 'Whose account device_bytes is: backend (this process alone) or io_workers (from PostgreSQL 18 on: all that the I/O workers read, for other sessions too)';
 COMMENT ON COLUMN io_probe_seqscan_row.device_ios IS 'Reads that the devices completed meanwhile, everyone''s';
 COMMENT ON COLUMN io_probe_seqscan_row.ios_per_block IS 'device_ios per block that came from the device: over 1, requests are split; under 1, merged';
 COMMENT ON COLUMN io_probe_seqscan_row.rareq_kb IS 'Mean size in kB of the devices'' reads, as iostat names it';

@@ -297,7 +297,7 @@ pub(crate) fn can_evict() -> bool {
     compat::EVICTS_SHARED_BUFFERS
 }
 
-/// The `server` path: through the buffer manager with the ring of a bulk read, on 17 and 18 through a
+/// The `server` path: through the buffer manager with the ring of a bulk read, from 17 on through a
 /// read stream, as a sequential scan of a large table goes.
 pub(crate) struct BufferReader<'a> {
     relation: &'a Relation,

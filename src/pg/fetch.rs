@@ -1,7 +1,7 @@
 //! The `server` path of random fetches: single blocks through the buffer manager.
 //!
 //! At depth 1 one ReadBuffer after the other, as an index scan makes them. At a greater depth the server's own
-//! prefetching: on 15 and 16 PrefetchBuffer so many blocks ahead, as a bitmap heap scan does, on 17 and 18 a
+//! prefetching: on 15 and 16 PrefetchBuffer so many blocks ahead, as a bitmap heap scan does, from 17 on a
 //! read stream with `effective_io_concurrency` set to the depth for the time of the call. There the server
 //! decides when a read is issued, so that single latencies are not known.
 //!

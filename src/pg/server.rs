@@ -3,8 +3,9 @@
 use std::ffi::{CStr, OsStr, c_char};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+use std::time::Duration;
 
-use io_probe_core::account::Account;
+use io_probe_core::account::{Account, Workers};
 use io_probe_core::memory;
 use pgrx::spi::{self, Spi};
 use pgrx::{FromDatum, IntoDatum, pg_sys};
@@ -126,7 +127,15 @@ pub(crate) fn read_account() -> Account {
     if setting(c"io_method").as_deref() != Some("worker") {
         return Account::Own;
     }
-    Account::With(backends().filter(|b| compat::is_io_worker(b)).map(|b| b.st_procpid).collect())
+    // In milliseconds. On 18 there is no such setting, and none ends by itself.
+    let idle =
+        setting(c"io_worker_idle_timeout").and_then(|idle| idle.parse().ok()).map(Duration::from_millis);
+    Account::With(Workers { pids: io_workers, idle: idle.unwrap_or(Duration::MAX) })
+}
+
+/// The processes that read for all backends.
+fn io_workers() -> Vec<i32> {
+    backends().filter(|b| compat::is_io_worker(b)).map(|b| b.st_procpid).collect()
 }
 
 /// Does `work` with the rights of this user, and with those only. The end by an ERROR of the transaction, or of a

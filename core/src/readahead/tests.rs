@@ -176,7 +176,7 @@ fn tally(turns: &[(u64, u64)]) -> Tally {
     tally
 }
 
-const NO_COST: Cost = Cost { fetched_bytes: None, activity: None };
+const NO_COST: Cost = Cost { fetched_bytes: None, lost_workers: false, activity: None };
 
 const BUSY: Activity = Activity {
     elapsed_ms: 0.0,
@@ -257,7 +257,7 @@ fn what_is_added_widens_the_interval_and_empties_the_queue() {
     assert_eq!(with, Interval { value: 3300.0, low: 3250.0, high: 3340.0 });
     let activity = Activity { elapsed_ms: 2.0, aqu_sz: Some(1.5), ..BUSY };
     let mut tally = Tally::new(false);
-    tally.add(1, &scan_of(20_000), 1, Cost { fetched_bytes: Some(7), activity: Some(activity) });
+    tally.add(1, &scan_of(20_000), 1, Cost { fetched_bytes: Some(7), activity: Some(activity), ..NO_COST });
     // 100 blocks, each of which takes 20 us more.
     let cost = tally.cost(20_000.0).expect("a turn");
     assert_eq!(

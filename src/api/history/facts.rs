@@ -14,7 +14,7 @@ use crate::pg::objects;
 
 /// The settings that bear on I/O, of the server and of this extension. A change of one is a change of the configuration. Caps
 /// are among them: what a call does not say itself, a cap says.
-const SETTINGS: [&str; 34] = [
+const SETTINGS: [&str; 38] = [
     "backend_flush_after",
     "block_size",
     "commit_delay",
@@ -27,7 +27,11 @@ const SETTINGS: [&str; 34] = [
     "io_combine_limit",
     "io_max_combine_limit",
     "io_max_concurrency",
+    "io_max_workers",
     "io_method",
+    "io_min_workers",
+    "io_worker_idle_timeout",
+    "io_worker_launch_interval",
     "io_workers",
     "maintenance_io_concurrency",
     "pg_io_probe.default_duration",

@@ -1,6 +1,6 @@
 //! `io_probe_iostat_query`: the same for as long as a query runs, and what the query used.
 
-use io_probe_core::account::Account;
+use io_probe_core::account::{Account, Lost, Tally};
 use io_probe_core::iostat::Sampler;
 use pgrx::datum::Interval;
 use pgrx::prelude::*;
@@ -10,7 +10,7 @@ use super::row::{self, Row};
 use super::{MOST_ROWS, Watched, interval};
 use crate::api::arguments::figure;
 use crate::api::options::Options;
-use crate::api::subject::{BACKEND, IO_WORKERS, WORKERS_CHANGED, WORKERS_SERVE_ALL};
+use crate::api::subject::{BACKEND, IO_WORKERS, WORKERS_ENDED, WORKERS_SERVE_ALL};
 use crate::error::{Error, Result};
 use crate::pg::json::JsonbText;
 use crate::pg::lock::refuse_in_parallel;
@@ -82,30 +82,29 @@ fn watch(query: &Query, every: std::time::Duration, watched: Watched) -> Result<
     let _progress = Progress::start("iostat_query", None);
     let most = (MOST_ROWS / watched.rows_a_sample()).clamp(LEAST_SAMPLES, MOST_SAMPLES);
     let account = server::read_account();
-    let before = account.read_bytes();
+    let tally = Tally::begin(account);
     let sampler = Sampler::start(watched.watch.clone(), every, most)?;
     let used = query::discard(query);
     let series = sampler.finish();
-    let fetched = fetched(&account, before, used.parallel);
+    let fetched = fetched(&tally, used.parallel);
     let rows = row::of_series(&watched, &series, None).into_iter().map(|row| QueryRow { row, query: None });
-    Ok(rows.chain([closing(&used, &account, fetched)]).collect())
+    Ok(rows.chain([closing(&used, account, fetched)]).collect())
 }
 
 /// Bytes fetched for the query, or why that is not known.
-fn fetched(account: &Account, before: Option<u64>, parallel: bool) -> std::result::Result<u64, &'static str> {
+fn fetched(tally: &Tally, parallel: bool) -> std::result::Result<u64, &'static str> {
     if parallel {
         return Err(PARALLEL);
     }
-    if server::read_account() != *account {
-        return Err(WORKERS_CHANGED);
-    }
-    let now = account.read_bytes();
-    now.zip(before).and_then(|(now, before)| now.checked_sub(before)).ok_or(NO_ACCOUNT)
+    tally.bytes().map_err(|lost| match lost {
+        Lost::NoAccount => NO_ACCOUNT,
+        Lost::Ended => WORKERS_ENDED,
+    })
 }
 
-fn closing(used: &Used, account: &Account, fetched: std::result::Result<u64, &'static str>) -> QueryRow {
+fn closing(used: &Used, account: Account, fetched: std::result::Result<u64, &'static str>) -> QueryRow {
     let mut row = Row::now(None);
-    let source = if *account == Account::Own { BACKEND } else { IO_WORKERS };
+    let source = if matches!(account, Account::With(_)) { IO_WORKERS } else { BACKEND };
     match fetched {
         Ok(_) if source == IO_WORKERS => row.verdict.note(WORKERS_SERVE_ALL),
         Ok(_) => {}

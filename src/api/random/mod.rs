@@ -20,7 +20,7 @@ use self::series::{SeriesOfPath, SeriesRow};
 use super::arguments::{self, Path};
 use super::cache::{cached_bytes, check_may_evict};
 use super::options::Options;
-use super::subject::{BACKEND, IO_WORKERS, Outcome, Subject, Verdict, WORKERS_CHANGED, WORKERS_SERVE_ALL};
+use super::subject::{BACKEND, IO_WORKERS, Outcome, Subject, Verdict, WORKERS_ENDED, WORKERS_SERVE_ALL};
 use crate::error::Result;
 use crate::pg::argument::Elements;
 use crate::pg::buffers::{Resident, Usage};
@@ -261,21 +261,19 @@ impl Target<'_> {
             notes.push("under a rate limit the server path reads nothing ahead".to_owned());
         }
         // A single read is the backend's own, whatever io_method says.
-        let account = || if depth == 1 { Account::Own } else { server::read_account() };
-        let before = account();
+        let account = if depth == 1 { Account::Own } else { server::read_account() };
         let resident = Resident::new(&self.subject.relation, Fork::MAIN);
         let without_data = |part: &Part, holes| resident.remove_from(part, holes);
         let mut plan = self.plan(place, BufferFetcher::look(depth), Some(&without_data));
         let Subject { relation, source, .. } = &self.subject;
         let mut fetcher = BufferFetcher::new(relation, source, depth, cold.then_some(&resident));
-        let (run, mut cost) = self.run(&mut plan, &mut fetcher, before.clone(), series, progress, ask)?;
-        let through_workers = matches!(before, Account::With(_));
+        let (run, cost) = self.run(&mut plan, &mut fetcher, account, series, progress, ask)?;
+        let through_workers = matches!(account, Account::With(_));
         if through_workers {
             notes.push(WORKERS_SERVE_ALL.to_owned());
         }
-        if account() != before {
-            cost.fetched_bytes = None;
-            notes.push(WORKERS_CHANGED.to_owned());
+        if cost.lost_workers {
+            notes.push(WORKERS_ENDED.to_owned());
         }
         Ok(Measured {
             run,
@@ -312,8 +310,10 @@ impl Target<'_> {
         let account = self.subject.account(account);
         let witness = Witness::new(account, &self.subject.placement.leaves, &self.subject.roots);
         let mut report = |done| progress.done(done);
-        let before = witness.look();
+        let mut before = witness.look();
+        let mut ask = before.following(&mut ask);
         let run = random::run(plan, fetcher, &limits, &Monotonic, &mut ask, &mut report, series)?;
+        drop(ask);
         let cost = witness.since(&before);
         // What the kernel still reads ahead must not be taken for others' reads by the next path.
         witness.settle();

@@ -18,7 +18,7 @@ use self::row::Row;
 use super::arguments::{self, Path};
 use super::cache::check_may_evict;
 use super::options::Options;
-use super::subject::{BACKEND, IO_WORKERS, Outcome, Subject, WORKERS_CHANGED, WORKERS_SERVE_ALL};
+use super::subject::{BACKEND, IO_WORKERS, Outcome, Subject, WORKERS_ENDED, WORKERS_SERVE_ALL};
 use crate::error::{Error, Result};
 use crate::pg::argument::Elements;
 use crate::pg::buffers::{self, BufferReader, Usage};
@@ -305,10 +305,9 @@ impl Target<'_> {
             self.window(Path::Server),
             self.request.cold,
         );
-        let (scan, mut cost) = self.measure(&mut reader, blocks, account.clone(), progress, ask)?;
-        if server::read_account() != account {
-            cost.fetched_bytes = None;
-            notes.push(WORKERS_CHANGED.to_owned());
+        let (scan, cost) = self.measure(&mut reader, blocks, account, progress, ask)?;
+        if cost.lost_workers {
+            notes.push(WORKERS_ENDED.to_owned());
         }
         Ok(Run { scan, cost, method, usage: reader.usage(), skipped: reader.skipped(), notes })
     }
@@ -325,8 +324,11 @@ impl Target<'_> {
         let account = self.subject.account(account);
         let witness = Witness::new(account, &self.subject.placement.leaves, &self.subject.roots);
         let mut report = |done| progress.done(done);
-        let before = witness.look();
-        let scan = scan::scan(&self.subject.source, blocks, reader, &limits, &Monotonic, ask, &mut report)?;
+        let mut before = witness.look();
+        let mut ask = before.following(ask);
+        let scan =
+            scan::scan(&self.subject.source, blocks, reader, &limits, &Monotonic, &mut ask, &mut report)?;
+        drop(ask);
         let cost = witness.since(&before);
         if scan.stop.is_some() {
             // What the kernel still reads ahead must not be taken for others' reads by the next path.

@@ -1,0 +1,170 @@
+#!/usr/bin/env -S python3 -B
+"""ERRORs that pass through the extension: whole, and leaving nothing behind.
+
+ERRORS=10000 in the environment raises more of each kind.
+"""
+
+import os
+import unittest
+from unittest import mock
+
+from lib import LONG, SERVER_LOG, Failure, Process, Session, literal, main, read, say
+
+ERRORS = int(os.environ.get("ERRORS", "10000" if LONG else "1000"))
+# A leak of a message, or of the name of a function, would be more.
+BYTES_PER_ERROR = 16
+SLACK = 256 << 10
+MIB = 1 << 20
+
+# What GET STACKED DIAGNOSTICS tells, CONTEXT apart.
+FIELDS = """RETURNED_SQLSTATE MESSAGE_TEXT PG_EXCEPTION_DETAIL PG_EXCEPTION_HINT COLUMN_NAME CONSTRAINT_NAME
+    PG_DATATYPE_NAME TABLE_NAME SCHEMA_NAME""".split()
+
+# Each raises an ERROR that says everything an ERROR can say, of a SQLSTATE that is nobody else's.
+FAILS = """CREATE FUNCTION fails() RETURNS int LANGUAGE plpgsql AS $$ BEGIN
+    RAISE 'no ä' USING ERRCODE = 'ZX123', DETAIL = 'detail ä', HINT = 'hint ä', COLUMN = 'cä', CONSTRAINT = 'nä',
+        DATATYPE = 'dä', TABLE = 'tä', SCHEMA = 'sä'; END $$"""
+
+# How an ERROR comes about and where it passes, with its SQLSTATE.
+WAYS = {
+    "ours": ("io_probe_seqscan('probed', '{ä}')", "22023"),
+    "the server's": ("io_probe_seqscan('locked')", "55P03"),
+    "in a subtransaction": ("io_probe_explain('SELECT fails()', true)", "ZX123"),
+    "in a subtransaction, while planned": ("io_probe_explain('SELECT 1/0')", "22012"),
+    "in the executor's hook": ("io_probe_explain('DELETE FROM probed', true)", "25006"),
+    "in the parser": ("io_probe_explain('ä SELEC')", "42601"),
+    "while a thread runs": ("io_probe_iostat_query('SELECT fails()', '1 s')", "ZX123"),
+    "ours, in a subtransaction": ("io_probe_measure('seqscan', 'probed', '{\"paths\": [\"ä\"]}')", "22023"),
+    "of a probe in a query in a probe": (
+        "io_probe_explain('SELECT io_probe_iostat_query(''SELECT fails()'')', true)", "ZX123"),
+    "in a statement of ours": ("io_probe_import(result || '{\"started_at\": \"ä\"}')", "22007"),
+}  # fmt: skip
+# A run that failed so is a result: the ERROR is caught, and told as a WARNING.
+CAUGHT = "io_probe_measure('iostat_query', args => '{\"query\": \"SELECT fails()\"}')"
+
+
+class Errors(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.sessions = {}
+        with Session() as control:
+            for encoding in ["UTF8", "LATIN1", "SQL_ASCII"]:
+                name = f"errors_{encoding.lower()}"
+                control.run(f"CREATE DATABASE {name} ENCODING '{encoding}' TEMPLATE template0 LOCALE 'C'")
+                with mock.patch.dict(os.environ, PGCLIENTENCODING="UTF8"):
+                    cls.sessions[encoding] = session = Session(name)
+                    holder = Session(name)
+                cls.addClassCleanup(session.close)
+                cls.addClassCleanup(holder.close)
+                session.run(f"""CREATE EXTENSION pg_io_probe; CREATE TABLE probed AS SELECT 1 AS id; CREATE TABLE locked (); CHECKPOINT;
+                    SET lock_timeout = '1 ms'; {FAILS};
+                    CREATE TABLE results AS SELECT io_probe_measure('cache', 'probed') AS result;
+                    CREATE FUNCTION caught(statement text, OUT error jsonb) LANGUAGE plpgsql AS $$
+                    DECLARE {"".join(f"{field.lower()}_ text; " for field in FIELDS)} context_ text;
+                    BEGIN EXECUTE statement; EXCEPTION WHEN OTHERS THEN
+                        GET STACKED DIAGNOSTICS context_ = PG_EXCEPTION_CONTEXT,
+                            {", ".join(f"{field.lower()}_ = {field}" for field in FIELDS)};
+                        error := jsonb_build_object('context', context_,
+                            {", ".join(f"'{field}', {field.lower()}_" for field in FIELDS)});
+                    END $$""")
+                holder.run("BEGIN; LOCK TABLE locked")
+
+    def setUp(self):
+        self.log = os.path.getsize(SERVER_LOG)
+
+    def tearDown(self):
+        with open(SERVER_LOG, encoding="utf-8", errors="replace") as log:
+            log.seek(self.log)
+            self.assertNotRegex(log.read(), "errstart was not called|ERRORDATA_STACK_SIZE|terminated by signal")
+
+    def caught(self, session, call):
+        return session.value(f"SELECT caught({literal(self.statement(call))})")
+
+    def statement(self, call):
+        return f"SELECT count(*) FROM results, {call}"
+
+    def test_it_passes_whole(self):
+        """Through whatever of ours it passes, it says what it says without."""
+        for encoding, session in self.sessions.items():
+            plain = self.caught(session, "fails()")
+            self.assertEqual((plain["RETURNED_SQLSTATE"], plain["SCHEMA_NAME"]), ("ZX123", "sä"))
+            inner = plain["context"].splitlines()[0]
+            for way, (call, sqlstate) in WAYS.items():
+                with self.subTest(way, encoding=encoding):
+                    error = self.caught(session, call)
+                    if sqlstate == "ZX123":
+                        self.assertEqual({**error, "context": ""}, {**plain, "context": ""})
+                        self.assertEqual(error["context"].splitlines()[0], inner)
+                    else:
+                        self.assertEqual(error["RETURNED_SQLSTATE"], sqlstate, error)
+                    if "ä" in call:
+                        self.assertIn("ä", error["MESSAGE_TEXT"])
+                    self.assertIn("PL/pgSQL function caught", error["context"].splitlines()[-1])
+
+    def test_what_a_run_that_failed_says(self):
+        for encoding, session in self.sessions.items():
+            with self.subTest(encoding):
+                told = "".join(session.run(f"CREATE TABLE run AS SELECT {CAUGHT} AS result"))
+                self.assertRegex(told, "WARNING: .*no ä")
+                run = session.value("SELECT result FROM run")
+                self.assertEqual((run["sqlstate"], run["message"]), ("ZX123", "no ä"))
+
+    def test_our_statements_are_not_shown(self):
+        for encoding, session in self.sessions.items():
+            with self.subTest(encoding):
+                error = self.caught(session, WAYS["in a statement of ours"][0])
+                self.assertEqual([line for line in error["context"].splitlines() if "timestamptz" in line], [])
+                # What is the user's own is.
+                error = self.caught(session, "io_probe_iostat_query('SELECT fails()')")
+                self.assertIn('SQL statement "SELECT fails()"', error["context"])
+
+    def test_it_points_into_the_query(self):
+        session = self.sessions["UTF8"]
+        for call in ["explain('  SELEC 1')", "iostat_query('  SELEC 1')"]:
+            with self.subTest(call), self.assertRaises(Failure) as raised:
+                session.run(f"SELECT * FROM io_probe_{call}")
+            self.assertRegex(str(raised.exception), r"LINE 1:   SELEC 1\n +\^\n(.*\n)*QUERY:    SELEC 1")
+
+    def test_nothing_stays(self):
+        """Not in the transaction, and not in the process."""
+        for encoding in ["UTF8", "LATIN1"]:
+            session = self.sessions[encoding]
+            for way, call in [*((way, call) for way, (call, _) in WAYS.items()), ("caught", CAUGHT)]:
+                with self.subTest(way, encoding=encoding):
+                    self.assert_steady(session, way, self.statement(call), ERRORS)
+
+    def test_nothing_stays_of_large_ones(self):
+        """Of a MiB each, in one transaction."""
+        session = self.sessions["UTF8"]
+        session.run(f"""CREATE FUNCTION shouts() RETURNS int LANGUAGE plpgsql AS
+            $$ BEGIN RAISE '%', repeat('x', {MIB}) USING DETAIL = repeat('y', {MIB}); END $$""")
+        for call in ["explain('SELECT shouts()', true)", "iostat_query('SELECT shouts()', '1 s')",
+                     """measure('iostat_query', args => '{"query": "SELECT shouts()"}')"""]:  # fmt: skip
+            with self.subTest(call):
+                self.assert_steady(session, call, self.statement(f"io_probe_{call}"), 100, slack=16 * MIB)
+
+    def assert_steady(self, session, way, statement, times, slack=SLACK):
+        """The same transaction, and then the process, holds after many what it held after some."""
+        loop = f"""SET LOCAL client_min_messages = error; DO $$ BEGIN FOR n IN 1..%d LOOP
+            BEGIN EXECUTE {literal(statement)}; EXCEPTION WHEN OTHERS THEN NULL; END; END LOOP; END $$"""
+        process = Process(session.pid)
+        contexts = "SELECT sum(total_bytes)::bigint FROM pg_backend_memory_contexts"
+        grown = ()
+        # A leak grows each time; malloc may take more once.
+        for _ in range(3):
+            session.run("BEGIN")
+            held = []
+            for count in [max(times // 10, 20), times]:
+                session.start(loop % count)
+                session.finish(timeout=500)
+                held.append((process.memory(), int(session.value(contexts))))
+            session.run("COMMIT")
+            grown = tuple(after - before for before, after in zip(*held))
+            say(f"{way}: {times} more ERRORs, {grown[0] >> 10} kB more, {grown[1] >> 10} kB of it in memory contexts")
+            if max(grown) < slack + times * BYTES_PER_ERROR:
+                return
+        self.fail(f"{way}: it grew by {grown} bytes in {times} ERRORs, and not for the first time")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,153 @@
+#!/usr/bin/env -S python3 -B
+"""Reads by I/O workers that come and go, against the device's own count: what is told is right, or not told."""
+
+import os
+import signal
+import time
+import unittest
+
+from lib import BLOCK, IS_ROOT, VERSION, Process, Session, dense_table, literal, main, random_reads, rows_of, say, seqscan
+from lib import wait_for
+from storage import LoopDevice, assert_fetched, create_tablespace
+
+BLOCKS = 32768
+BYTES = BLOCKS * BLOCK
+MIB = 1 << 20
+# By the names that this server has: the least and the most of them.
+FEW, MANY = (1, 6)
+COUNT = "SELECT count(*) FROM dense"
+
+
+def setUpModule():
+    if VERSION < 18:
+        raise unittest.SkipTest("there are I/O workers from PostgreSQL 18 on")
+    if not IS_ROOT:
+        raise unittest.SkipTest("needs root for a loop device")
+
+
+class Workers(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.session = Session()
+        cls.addClassCleanup(cls.session.close)
+        if cls.session.value("SELECT current_setting('io_method')") != "worker":
+            raise unittest.SkipTest("this server reads without I/O workers")
+        cls.disk = LoopDevice(2 * BYTES + 64 * MIB, direct=True)
+        cls.addClassCleanup(cls.disk.remove)
+        place = create_tablespace(cls.session, "apart", cls.disk.mount_point)
+        cls.addClassCleanup(cls.session.run, "DROP TABLE dense; DROP TABLESPACE apart")
+        dense_table(cls.session, "dense", BLOCKS, place)
+        cls.session.run("VACUUM (FREEZE) dense; CHECKPOINT; SET effective_io_concurrency = 64; SET jit = off;"
+                        "SET max_parallel_workers_per_gather = 0")
+
+    def setUp(self):
+        self.addCleanup(self.reset)
+        self.keep(FEW, "50 ms")
+        wait_for(lambda: len(self.workers()) == FEW, "few workers", timeout=30)
+
+    # --- the pool --------------------------------------------------------------------------------------------------
+
+    def workers(self):
+        with Session() as session:
+            return set(session.value("SELECT array_agg(pid) FROM pg_stat_activity WHERE backend_type = 'io worker'"))
+
+    def keep(self, count, idle="1 min"):
+        """As many workers as this shall be kept. From 19 on that is the least number, above which they go when idle for so long."""
+        settings = {"io_workers": count}
+        if VERSION >= 19:
+            settings = {"io_min_workers": count, "io_max_workers": MANY, "io_worker_idle_timeout": idle,
+                        "io_worker_launch_interval": "10 ms"}  # fmt: skip
+        with Session() as session:
+            for name, value in settings.items():
+                session.run(f"ALTER SYSTEM SET {name} = {literal(value)}")
+            session.run("SELECT pg_reload_conf()")
+
+    def reset(self):
+        with Session() as session:
+            session.run("ALTER SYSTEM RESET ALL; SELECT pg_reload_conf()")
+
+    def let_grow(self):
+        """From now on there may be many."""
+        self.keep(FEW if VERSION >= 19 else MANY)
+
+    # --- what they read --------------------------------------------------------------------------------------------
+
+    def told(self, query, meanwhile=lambda prober: None):
+        """The last row of a query, what the device read for it, and the workers before and after."""
+        self.session.run("SELECT io_probe_evict('dense')")
+        before, read = self.workers(), self.disk.counters()["bytes"]
+        self.session.start_rows(query)
+        meanwhile(self.session)
+        row = self.session.finish_rows()[-1]
+        return row, self.disk.counters()["bytes"] - read, before, self.workers()
+
+    def assert_exact(self, row, read):
+        self.assertEqual(row["device_source"], "io_workers", row)
+        self.assertGreater(read, BYTES // 2)
+        assert_fetched(self, row["device_bytes"], read)
+
+    def test_a_pool_that_grows(self):
+        """New ones count whole."""
+        for what, query in {
+            "seqscan": seqscan("dense", "server", cold=True),
+            "random": random_reads("dense", "server", cold=True, depth=64, duration="1 min"),
+            "query": rows_of("iostat_query", query=COUNT),
+        }.items():
+            with self.subTest(what):
+                self.keep(FEW, "50 ms")
+                wait_for(lambda: len(self.workers()) == FEW, "few workers", timeout=30)
+                if VERSION >= 19:
+                    self.let_grow()
+                    row, read, before, after = self.told(query)
+                else:
+                    row, read, before, after = self.told(query, lambda _: self.let_grow())
+                say(f"{what}: {len(before)} workers before, {len(after)} after, {read} bytes, told {row['device_bytes']}")
+                self.assertEqual((before - after, len(before)), (set(), FEW))
+                self.assertGreater(len(after), len(before))
+                self.assert_exact(row, read)
+
+    def test_a_pool_that_shrinks(self):
+        """Those that go have read something before, and nothing since they were looked at last."""
+        self.keep(MANY)
+        wait_for(lambda: len(self.workers()) == MANY, "many workers", timeout=30)
+        slowly = seqscan("dense", "server", cold=True, duration="1 min", options={"max_mib_per_s": BYTES // MIB // 4})
+        row, read, before, after = self.told(slowly, self.shrink)
+        say(f"{len(before)} workers before, {len(after)} after, {read} bytes, told {row['device_bytes']}, {row['notes']}")
+        self.assertLess(len(after), len(before))
+        if VERSION >= 19:
+            self.assert_exact(row, read)
+        else:
+            self.assert_right_or_unknown(row, read)
+
+    def shrink(self, _):
+        time.sleep(1)
+        self.keep(FEW, "1 s")
+
+    def test_one_that_is_ended(self):
+        """Amid its work, again and again: what it read since it was looked at last is unknown."""
+        unknown = 0
+        for query in [seqscan("dense", "server", cold=True), rows_of("iostat_query", query=COUNT)]:
+            with self.subTest(query):
+                row, read, before, after = self.told(query, self.end_workers)
+                say(f"{read} bytes, told {row['device_bytes']}, {row['notes']}")
+                self.assertTrue(before - after)
+                self.assert_right_or_unknown(row, read)
+                unknown += row["device_bytes"] is None
+        self.assertGreater(unknown, 0)
+
+    def end_workers(self, prober):
+        while prober.busy():
+            for pid in self.workers():
+                if Process(pid).exists():
+                    os.kill(pid, signal.SIGINT)
+            time.sleep(0.05)
+
+    def assert_right_or_unknown(self, row, read):
+        if row["device_bytes"] is None:
+            self.assertIn("an I/O worker ended meanwhile", "".join(row["notes"]))
+        else:
+            assert_fetched(self, row["device_bytes"], read)
+
+
+if __name__ == "__main__":
+    main()
