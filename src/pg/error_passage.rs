@@ -7,6 +7,7 @@
 
 use std::ffi::{CStr, CString, c_int};
 use std::mem::ManuallyDrop;
+use std::ops::Range;
 use std::panic::AssertUnwindSafe;
 use std::ptr;
 
@@ -194,20 +195,20 @@ impl Copied {
 
     /// Takes the lines that show this statement out of its CONTEXT.
     fn hide(&self, statement: &[u8]) {
-        // SAFETY: a copy of ours, whose context is NULL or a C string; that only becomes shorter.
+        // SAFETY: a copy of ours, whose context is NULL or a C string; what follows the lines moves to their place.
         unsafe {
             let start = (*self.error).context;
             if start.is_null() {
                 return;
             }
-            let mut context = CStr::from_ptr(start).to_bytes().to_vec();
-            remove_lines(&mut context, statement);
-            if context.is_empty() {
+            let text = CStr::from_ptr(start).to_bytes();
+            let Some(lines) = lines_with(statement, text) else { return };
+            let left = text.len() - lines.len();
+            ptr::copy(start.add(lines.end), start.add(lines.start), text.len() - lines.end);
+            *start.add(left) = 0;
+            if left == 0 {
                 (*self.error).context = ptr::null_mut();
-                return;
             }
-            ptr::copy_nonoverlapping(context.as_ptr(), start.cast(), context.len());
-            *start.add(context.len()) = 0;
         }
     }
 
@@ -239,15 +240,14 @@ impl Copied {
     }
 }
 
-/// Removes the first `part` from `text`, with what else is on its lines.
-fn remove_lines(text: &mut Vec<u8>, part: &[u8]) {
-    let Some(found) = text.windows(part.len().max(1)).position(|window| window == part) else { return };
-    let start = text[..found].iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
-    let end = found + part.len();
-    let end = text[end..].iter().position(|byte| *byte == b'\n').map_or(text.len(), |rest| end + rest + 1);
-    text.drain(start..end);
-    if text.last() == Some(&b'\n') {
-        text.pop();
+/// Where in `text` the lines are on which `part` is first found, with the line break that parts them from the others.
+fn lines_with(part: &[u8], text: &[u8]) -> Option<Range<usize>> {
+    let found = text.windows(part.len().max(1)).position(|window| window == part)?;
+    let is_break = |byte: &u8| *byte == b'\n';
+    let start = text[..found].iter().rposition(is_break);
+    match text[found + part.len()..].iter().position(is_break) {
+        Some(rest) => Some(start.map_or(0, |start| start + 1)..found + part.len() + rest + 1),
+        None => Some(start.unwrap_or(0)..text.len()),
     }
 }
 
