@@ -8,7 +8,7 @@
 
 . "$(dirname "$0")/env.sh"
 
-packages=(build-essential clang libclang-dev libssl-dev pkg-config)
+packages=(build-essential clang libclang-dev libicu-dev libssl-dev pkg-config)
 check=(patchelf python3 strace)
 case ${1:-} in
     check) packages+=("${check[@]}") ;;
