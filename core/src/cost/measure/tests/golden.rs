@@ -44,7 +44,7 @@ fn ways_take_turns_as_they_did() {
     let relation = cold_relation();
     let of_ms = |ms| Limits { duration: Duration::from_millis(ms), ..Limits::none() };
     let bytes = Limits { max_bytes: 5 * MIB, ..of_ms(1000) };
-    let cases: [(&str, Limits, Option<u64>, Option<usize>); 12] = [
+    let cases: [(&str, Limits, Option<u64>, Option<usize>); 13] = [
         ("a deadline", of_ms(110), None, None),
         (
             "a deadline of the statement",
@@ -55,6 +55,12 @@ fn ways_take_turns_as_they_did() {
         ("bytes", bytes, None, None),
         ("max_iops 20000", Limits { max_iops: Some(20_000), ..of_ms(150) }, None, None),
         ("max_mib_per_s 100", Limits { max_mib_per_s: Some(100), ..of_ms(220) }, None, None),
+        (
+            "max_mib_per_s 400, the second turn late",
+            Limits { max_mib_per_s: Some(400), ..of_ms(150) },
+            None,
+            None,
+        ),
         ("max_util 0.2", Limits { max_util: Some(0.2), ..of_ms(200) }, None, None),
         (
             "max_util 0.5 and max_mib_per_s 200",
@@ -79,13 +85,22 @@ fn ways_take_turns_as_they_did() {
         ("long turns", of_ms(10_000), Some(110 * MS), None),
     ];
     for (name, limits, stops_at, slow) in cases {
-        if name == "max_iops 20000" {
-            golden.go_on("costs_limits");
+        match name {
+            "max_iops 20000" => golden.go_on("costs_limits"),
+            "a server that says it is too slow" => golden.go_on("costs_ends"),
+            _ => {}
         }
         let trace = Trace::default();
         let run = Run { limits, through_cache: false, ..run(&relation.source) };
         let mut server = server(&run, trace.clock());
         server.fetches = false;
+        if name.ends_with("late") {
+            let mut turns = 0;
+            server.noise = Box::new(move |_| {
+                turns += 1;
+                if turns == 2 { 40.0 } else { 0.0 }
+            });
+        }
         let mut traced = Traced { server, trace: trace.clone(), slow };
         let mut caller = trace.caller(stops_at);
         let found = measure(&run, &mut traced, &trace, &mut || caller.ask(), &mut |_| ()).expect("measured");
