@@ -41,9 +41,16 @@ pub(crate) struct Trace {
     events: Arc<Mutex<Vec<Event>>>,
     /// The moment that was read last, and how often nothing but that happened.
     read: Arc<Mutex<(u64, u64)>>,
+    /// Who sleeps wakes so many nanoseconds late.
+    oversleeps: u64,
 }
 
 impl Trace {
+    /// On a clock whose sleeps last so many nanoseconds longer than asked for.
+    pub(crate) fn oversleeping(ns: u64) -> Self {
+        Self { oversleeps: ns, ..Self::default() }
+    }
+
     /// The clock alone: who sleeps on it leaves no trace.
     pub(crate) fn clock(&self) -> &Manual {
         &self.clock
@@ -98,7 +105,7 @@ impl Clock for Trace {
 
     fn sleep(&self, duration: Duration) {
         self.note("pause", None, Some(nanoseconds(duration)));
-        self.clock.sleep(duration);
+        self.clock.sleep(duration + Duration::from_nanos(self.oversleeps));
     }
 }
 

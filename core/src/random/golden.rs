@@ -63,7 +63,7 @@ fn a_random_run_keeps_its_limits_as_it_did() {
     let iops = |iops, limits| Limits { max_iops: Some(iops), ..limits };
     let mib = |mib, limits| Limits { max_mib_per_s: Some(mib), ..limits };
     let util = |util, limits| Limits { max_util: Some(util), ..limits };
-    let cases: [(usize, &str, Limits, Takes, Option<u64>); 20] = [
+    let cases: [(usize, &str, Limits, Takes, Option<u64>); 22] = [
         (1, "no limit but of bytes", of_blocks(20), even, None),
         (1, "max_iops 1000, one late", iops(1000, of_ms(20)), late, None),
         (1, "max_mib_per_s 8, one late", mib(8, of_ms(30)), late, None),
@@ -71,6 +71,8 @@ fn a_random_run_keeps_its_limits_as_it_did() {
         (1, "max_util 0.1", util(0.1, of_ms(12)), even, None),
         (1, "max_util 0.1, and the last rest", util(0.1, of_blocks(2)), even, None),
         (1, "max_util 0.5 and max_iops 100", util(0.5, iops(100, of_ms(35))), even, None),
+        (1, "max_util 0.1, woken late", util(0.1, of_ms(12)), even, None),
+        (1, "max_iops 500, woken late", iops(500, of_ms(8)), even, None),
         (1, "a deadline", of_ms(3), even, None),
         (
             1,
@@ -97,7 +99,7 @@ fn a_random_run_keeps_its_limits_as_it_did() {
         }
         let relation = if name == "many segments" { &many } else { &one };
         let source = &relation.source;
-        let trace = Trace::default();
+        let trace = Trace::oversleeping(if name.ends_with("woken late") { 700_000 } else { 0 });
         let mut disk = Disk::new(&trace, takes).with_places(places(source));
         let mut plan = Plan::new(source, Permutation::new(source.blocks(), SEED), 0, Look::Never);
         let mut caller = trace.caller(stops_at);

@@ -61,7 +61,7 @@ fn a_scan_keeps_its_limits_as_it_did() {
     let late = |nth: u64| if nth % 4 == 3 { 7 * MS } else { 2 * MS };
     let tail = Tail::within(Duration::from_micros(1999));
     type Takes = fn(u64) -> u64;
-    let cases: [(&str, Limits, Takes, Option<u64>); 15] = [
+    let cases: [(&str, Limits, Takes, Option<u64>); 16] = [
         ("no limit but of bytes", Limits { max_bytes: 40 * BLOCK + 1, ..of_ms(100) }, even, None),
         ("max_iops 200", Limits { max_iops: Some(200), ..of_ms(40) }, even, None),
         ("max_iops 200, some late", Limits { max_iops: Some(200), ..of_ms(32) }, late, None),
@@ -74,6 +74,7 @@ fn a_scan_keeps_its_limits_as_it_did() {
             even,
             None,
         ),
+        ("max_util 0.2, woken late", Limits { max_util: Some(0.2), ..of_ms(60) }, even, None),
         ("max_util 0.2", Limits { max_util: Some(0.2), ..of_ms(60) }, even, None),
         (
             "max_util 0.5 and max_mib_per_s 8",
@@ -97,7 +98,7 @@ fn a_scan_keeps_its_limits_as_it_did() {
         if name == "a deadline" {
             golden.go_on("scan_bounds");
         }
-        let trace = Trace::default();
+        let trace = Trace::oversleeping(if name.ends_with("woken late") { 700_000 } else { 0 });
         let mut disk = Disk::new(&trace, takes);
         let mut reader = Direct::new(&relation.source, &mut disk, DEPTH, REQUEST_BLOCKS);
         let mut caller = trace.caller(stops_at);
