@@ -146,9 +146,12 @@ impl Caller {
     }
 }
 
+/// What a call of this name and number takes.
+type TakesOfCall = Box<dyn Fn(&str, u64) -> u64>;
+
 struct Watch {
     trace: Trace,
-    takes: Box<dyn Fn(&str, u64) -> u64>,
+    takes: TakesOfCall,
     calls: u64,
 }
 
@@ -176,7 +179,7 @@ pub(crate) fn reached(what: &'static str, offset: u64, bytes: u64) {
 }
 
 /// Which place a request is for, by its file and its offset.
-type PlaceOf = Box<dyn Fn(&File, u64) -> u64>;
+pub(crate) type PlaceOf = Box<dyn Fn(&File, u64) -> u64>;
 
 /// A made-up disk, which serves its requests side by side.
 pub(crate) struct Disk {

@@ -51,7 +51,8 @@ fn a_ping_keeps_its_limits_as_it_did() {
     let (all, statement) = (of_ms(1000), Duration::from_micros(2500));
     let bytes = Limits { max_bytes: 3 * BLOCK + 1, ..all };
     type Takes = fn(&str, u64) -> u64;
-    let cases: [(&str, u32, u64, Limits, Takes, Option<u64>); 14] = [
+    type Ping = (&'static str, u32, u64, Limits, Takes, Option<u64>);
+    let cases: [Ping; 14] = [
         ("each ms, one late", 8, 1000, all, even, None),
         ("as fast as it goes, until nothing is left", 20, 0, all, even, None),
         ("max_iops 500", 6, 1000, Limits { max_iops: Some(500), ..all }, even, None),

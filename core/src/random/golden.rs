@@ -1,12 +1,11 @@
 //! What a random run and a sweep ask of their disks, and when, under each limit.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
 use super::{Engines, Look, Plan, Queued, Sweep, run, sweep};
-use crate::golden::{Disk, Golden, Trace};
+use crate::golden::{Disk, Golden, PlaceOf, Trace};
 use crate::order::Permutation;
 use crate::pace::{Limits, Tail};
 use crate::source::Source;
@@ -24,7 +23,7 @@ fn of_blocks(blocks: u64) -> Limits {
 }
 
 /// The places of blocks in the order of the seed.
-fn places(source: &Source) -> Box<dyn Fn(&File, u64) -> u64> {
+fn places(source: &Source) -> PlaceOf {
     let order = Permutation::new(source.blocks(), SEED);
     let inode = |segment| std::fs::metadata(source.path(segment)).expect("a segment").ino();
     let inodes: Vec<u64> = (0..source.segments()).map(inode).collect();

@@ -128,7 +128,8 @@ fn cases_take_turns_as_they_did() {
     type Takes = fn(&str, u64) -> u64;
     let all = [SYNCED, UNSYNCED, SEGMENTS];
     let bytes = Limits { max_bytes: 6 * u64::from(BLOCK), ..of_ms(200) };
-    let cases: [(&str, &[Case], Limits, Takes, Option<u64>); 12] = [
+    type Sync<'a> = (&'a str, &'a [Case], Limits, Takes, Option<u64>);
+    let cases: [Sync<'_>; 12] = [
         ("no limit", &all, of_ms(200), even, None),
         ("bytes", &all, bytes, even, None),
         ("max_iops 50", &all, Limits { max_iops: Some(50), ..of_ms(50) }, fast, None),
