@@ -4,7 +4,7 @@
 //! the vDSO without entering the kernel. Loops take the clock as a parameter, so that tests run on a
 //! clock of their own.
 
-use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// A source of monotonic time.
@@ -37,19 +37,19 @@ impl Clock for Monotonic {
 /// A clock that moves only when told to, or when somebody sleeps, which takes no real time.
 #[derive(Debug, Default)]
 pub struct Manual {
-    now: Cell<u64>,
+    now: AtomicU64,
 }
 
 impl Manual {
     /// Moves the clock forward by `ns` nanoseconds.
     pub fn advance(&self, ns: u64) {
-        self.now.set(self.now.get() + ns);
+        self.now.fetch_add(ns, Ordering::Relaxed);
     }
 }
 
 impl Clock for Manual {
     fn now(&self) -> u64 {
-        self.now.get()
+        self.now.load(Ordering::Relaxed)
     }
 
     fn sleep(&self, duration: Duration) {

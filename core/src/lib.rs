@@ -27,6 +27,8 @@ pub mod direct_io;
 pub mod engine;
 mod error;
 pub mod extents;
+#[cfg(test)]
+mod golden;
 pub mod host;
 #[cfg(any(test, fuzzing))]
 pub mod hostile;

@@ -182,6 +182,9 @@ pub fn ping(
 }
 
 #[cfg(test)]
+mod golden;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::clock::Monotonic;

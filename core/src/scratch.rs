@@ -151,7 +151,7 @@ impl Scratch {
             Err(_) => None,
         };
         let scratch = Self { file, directory, size: room.size, links };
-        Ok(match scratch.fill(fill, room.pauses, ask)? {
+        Ok(match scratch.fill(fill, room.pauses, &Monotonic, ask)? {
             Some(stop) => Created::Stopped(stop),
             None => Created::Ready(scratch),
         })
@@ -160,8 +160,14 @@ impl Scratch {
     /// Fills and syncs the file, and has the kernel write it back as it goes: what is dirty when others sync, they wait for. Data
     /// that does not compress is data that no other scratch file holds, since storage may keep equal blocks once.
     /// Under a limit nothing is saved up that would then go to the storage at once.
-    fn fill(&self, fill: Fill, pauses: Option<Pauses>, ask: &mut Ask<'_>) -> Result<Option<Stop>> {
-        let started = Monotonic.now();
+    fn fill(
+        &self,
+        fill: Fill,
+        pauses: Option<Pauses>,
+        clock: &dyn Clock,
+        ask: &mut Ask<'_>,
+    ) -> Result<Option<Stop>> {
+        let started = clock.now();
         let due = |written, busy| {
             started.saturating_add(pauses.map_or(0, |pauses: Pauses| pauses.period(written, busy)))
         };
@@ -171,10 +177,10 @@ impl Scratch {
         let at_once = if pauses.is_some() { FILL_STEP } else { writeback::STEP };
         let (mut offset, mut written_back, mut busy) = (0, 0, 0);
         while offset < self.size {
-            if let Some(stop) = wait_until(due(offset, busy), ask) {
+            if let Some(stop) = wait_until(due(offset, busy), clock, ask) {
                 return Ok(Some(stop));
             }
-            let began = Monotonic.now();
+            let began = clock.now();
             let step = &mut step[..FILL_STEP.min(self.size - offset) as usize];
             let write = match fill {
                 Fill::Zeros { write_bytes } => write_bytes,
@@ -197,12 +203,14 @@ impl Scratch {
                     Err(e) => return Err(e),
                 }
             }
-            busy += Monotonic.now() - began;
+            busy += clock.now() - began;
         }
-        let began = Monotonic.now();
+        let began = clock.now();
+        #[cfg(test)]
+        crate::golden::reached("fsync", 0, offset);
         self.file.sync_all().map_err(|e| self.failed("fsync", None, e))?;
-        busy += Monotonic.now() - began;
-        Ok(pauses.and_then(|_| wait_until(due(offset, busy), ask)))
+        busy += clock.now() - began;
+        Ok(pauses.and_then(|_| wait_until(due(offset, busy), clock, ask)))
     }
 
     /// Writes all of `data` at an offset, through any descriptor of the file.
@@ -220,6 +228,8 @@ impl Scratch {
         offset: u64,
         call: impl Fn() -> io::Result<usize>,
     ) -> Result<()> {
+        #[cfg(test)]
+        crate::golden::reached("write", offset, wanted as u64);
         loop {
             match call() {
                 Ok(got) if got == wanted => return Ok(()),
@@ -324,16 +334,16 @@ fn has_no_tmpfile(error: &io::Error) -> bool {
 }
 
 /// Asks, and goes on asking until that moment.
-fn wait_until(due: u64, ask: &mut Ask<'_>) -> Option<Stop> {
+fn wait_until(due: u64, clock: &dyn Clock, ask: &mut Ask<'_>) -> Option<Stop> {
     loop {
         if let Some(stop) = ask() {
             return Some(stop);
         }
-        let left = due.saturating_sub(Monotonic.now());
+        let left = due.saturating_sub(clock.now());
         if left == 0 {
             return None;
         }
-        std::thread::sleep(Duration::from_nanos(left).min(Duration::from_millis(10)));
+        clock.sleep(Duration::from_nanos(left).min(Duration::from_millis(10)));
     }
 }
 
@@ -346,6 +356,9 @@ fn decimal(buffer: &mut [u8; 12], number: RawFd) -> &str {
     let digits = &buffer[..buffer.len() - left];
     std::str::from_utf8(digits).unwrap_or_else(|e| unreachable!("{e}"))
 }
+
+#[cfg(test)]
+mod golden;
 
 #[cfg(test)]
 mod tests {
@@ -580,7 +593,7 @@ mod tests {
         let full = OpenOptions::new().write(true).open("/dev/full").expect("/dev/full");
         let directory = Path::new("/data/pg_wal");
         let scratch = Scratch { file: full, directory: directory.to_owned(), size: ROOM.size, links: None };
-        match scratch.fill(Fill::Zeros { write_bytes: BLOCK }, None, &mut || None) {
+        match scratch.fill(Fill::Zeros { write_bytes: BLOCK }, None, &Monotonic, &mut || None) {
             Err(Error::Scratch { directory: named, offset, source, .. }) => {
                 assert_eq!((named.as_path(), offset), (directory, Some(0)));
                 assert_eq!(source.raw_os_error(), Some(libc::ENOSPC));

@@ -57,6 +57,8 @@ pub fn of_scratch(file: &File, path: &Path, bytes: Range<u64>, ask: &mut Ask<'_>
         if let Some(stop) = ask() {
             return Ok(Some(stop));
         }
+        #[cfg(test)]
+        crate::golden::reached("write back", step.start, step.end - step.start);
         let wait = libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WAIT_AFTER;
         flush(file, path, &step, libc::SYNC_FILE_RANGE_WRITE | wait)?;
     }

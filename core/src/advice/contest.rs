@@ -132,6 +132,9 @@ fn wait(due: u64, end: u64, clock: &dyn Clock, ask: &mut Ask<'_>, paused: &mut b
 }
 
 #[cfg(test)]
+mod golden;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::clock::Manual;

@@ -22,6 +22,8 @@
 //! in flight is part of the rate, which shows where the page cache serves nearly all. What is below the kernel
 //! may cache too.
 
+#[cfg(test)]
+mod golden;
 mod plan;
 mod queued;
 mod recorder;

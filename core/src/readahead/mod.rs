@@ -25,6 +25,8 @@
 //! readahead(2), posix_fadvise(2). How near it comes is shown in docs/experiments.
 
 mod ahead;
+#[cfg(test)]
+mod golden;
 mod tally;
 #[cfg(test)]
 mod tests;

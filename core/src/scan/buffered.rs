@@ -64,6 +64,8 @@ pub(crate) fn read_block(
     meter: &mut Meter<'_>,
 ) -> Result<()> {
     let wanted = buffer.len();
+    #[cfg(test)]
+    crate::golden::reached("read", offset, wanted as u64);
     loop {
         match file.read_at(buffer, offset) {
             Err(e) if e.kind() == std::io::ErrorKind::Interrupted => meter.idle(),

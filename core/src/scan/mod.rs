@@ -14,6 +14,8 @@
 
 mod buffered;
 mod direct;
+#[cfg(test)]
+mod golden;
 mod meter;
 mod throttle;
 

@@ -6,7 +6,9 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
+use std::time::Duration;
 
+use crate::clock::{Clock, Monotonic};
 use crate::scratch::Scratch;
 use crate::{Result, direct_io};
 
@@ -36,6 +38,18 @@ pub(super) trait Calls: Clone + Send + Sync + 'static {
 
     /// What the calls are made on, for its size and for messages.
     fn scratch(&self) -> &Scratch;
+
+    /// The clock of committers, who are threads and can't share the caller's.
+    #[inline]
+    fn now(&self) -> u64 {
+        Monotonic.now()
+    }
+
+    /// Lets at least so much of it pass.
+    #[inline]
+    fn sleep(&self, duration: Duration) {
+        Monotonic.sleep(duration);
+    }
 }
 
 /// The kernel's.

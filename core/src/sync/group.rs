@@ -226,7 +226,7 @@ impl<C: Calls> Log<C> {
 
     /// Inserts a record, and returns when it is durable; false if it was over before.
     fn commit_once(&self, counts: bool) -> bool {
-        let started = Monotonic.now();
+        let started = self.calls.now();
         let mut state = self.lock();
         state.inserted += self.commit_bytes;
         let mine = state.inserted;
@@ -242,7 +242,7 @@ impl<C: Calls> Log<C> {
             state = self.lead(state);
         }
         if counts {
-            let took = Monotonic.now() - started;
+            let took = self.calls.now() - started;
             // Nor does the tail take the wait for a limit for the storage's: flushes count then.
             if !state.paused {
                 state.tail.took(took);
@@ -261,7 +261,7 @@ impl<C: Calls> Log<C> {
         let lead = Lead(self);
         let paused = self.pause(due);
         if !self.delay.is_zero() {
-            std::thread::sleep(self.delay);
+            self.calls.sleep(self.delay);
         }
         let mut state = self.lock();
         let end = if self.delay.is_zero() && !paused && state.waiting > state.durable {
@@ -271,13 +271,13 @@ impl<C: Calls> Log<C> {
         };
         if paused {
             state.paused = true;
-            state.last = Some(Monotonic.now());
+            state.last = Some(self.calls.now());
         }
         let range = state.durable..end;
         drop(state);
-        let began = Monotonic.now();
+        let began = self.calls.now();
         let result = self.flush(range.clone());
-        let ended = Monotonic.now();
+        let ended = self.calls.now();
         std::mem::forget(lead);
         let mut state = self.lock();
         state.flushing = false;
@@ -307,17 +307,17 @@ impl<C: Calls> Log<C> {
 
     /// Waits for the limits; true if that took time.
     fn pause(&self, due: u64) -> bool {
-        if !is_early(Monotonic.now(), due, self.ahead_ns) {
+        if !is_early(self.calls.now(), due, self.ahead_ns) {
             return false;
         }
         let mut paused = false;
         while !self.over.load(Ordering::Relaxed) {
-            let left = due.saturating_sub(Monotonic.now());
+            let left = due.saturating_sub(self.calls.now());
             if left == 0 {
                 break;
             }
             paused = true;
-            std::thread::sleep(NAP.min(Duration::from_nanos(left)));
+            self.calls.sleep(NAP.min(Duration::from_nanos(left)));
         }
         paused
     }

@@ -23,6 +23,8 @@
 mod calls;
 mod case;
 mod content;
+#[cfg(test)]
+mod golden;
 mod group;
 mod layout;
 mod measured;

@@ -11,6 +11,7 @@ use crate::clock::Manual;
 use crate::source::fixture::{BLOCK, Relation};
 use crate::stats::MIN_SLICES;
 
+mod golden;
 mod made_up;
 mod recovery;
 
