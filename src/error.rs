@@ -4,7 +4,9 @@ use io_probe_core::plan::PlanError;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgLogLevel, PgSqlErrorCode as Code};
 
-use crate::pg::{Texts, warn};
+use crate::pg::Texts;
+
+use crate::pg::warn;
 
 /// A refusal or a failure, ready to be raised.
 #[derive(Debug)]

@@ -7,12 +7,12 @@ use std::fmt::Display;
 use std::time::Duration;
 
 use io_probe_core::engine::Kind;
-use io_probe_core::pace::{BoundOf, Limits, Tail};
+use io_probe_core::run::budget::{BoundOf, Limits, Tail};
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
 
 use crate::error::{Error, Result};
 use crate::pg::reserve_setting_prefix;
-use crate::pg::settings::Refused;
+use crate::pg::backend::settings::Refused;
 
 static MAX_DURATION: GucSetting<i32> = GucSetting::<i32>::new(60_000);
 static MAX_BYTES: GucSetting<i32> = GucSetting::<i32>::new(64 << 10);

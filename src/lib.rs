@@ -7,11 +7,10 @@
 compile_error!("build with panic = \"unwind\": a panic must become an ERROR, not the end of the server");
 
 mod api;
+mod call;
 mod error;
 mod gucs;
-mod measured_times;
 mod pg;
-mod statement;
 
 use pgrx::prelude::*;
 

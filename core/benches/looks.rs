@@ -3,8 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use io_probe_core::device::{BlockDevice, Roots};
-use io_probe_core::iostat::Watch;
+use io_probe_core::machine::device::{BlockDevice, Roots};
+use io_probe_core::machine::iostat::Watch;
 
 const LOOKS: u32 = 1_000;
 

@@ -11,9 +11,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::Result;
-use crate::clock::{Clock, Manual, nanoseconds};
+use crate::run::clock::{Clock, Manual, nanoseconds};
 use crate::engine::{Completion, Engine, Kind};
-use crate::pace::Stop;
+use crate::run::budget::Stop;
 
 /// Steps that are looked at as one that repeats, at most.
 const LONGEST_PERIOD: usize = 100;

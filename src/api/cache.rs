@@ -1,21 +1,22 @@
 //! `io_probe_cache`: what the caches hold of a relation. `io_probe_evict`: making them let go.
 
 use io_probe_core::Error as CoreError;
-use io_probe_core::cache::{self, Method, Residency};
-use io_probe_core::extents::Holes;
-use io_probe_core::source::Source;
+use io_probe_core::files::cache::{self, Method, Residency};
+use io_probe_core::files::extents::Holes;
+use io_probe_core::files::source::Source;
 use pgrx::prelude::*;
 use serde::Serialize;
 
-use super::arguments::{self, figure};
+use crate::call::arguments::{self, figure};
 use crate::error::{Error, Result};
-use crate::pg::buffers::{self, ResidentBlocks};
-use crate::pg::lock::refuse_in_parallel;
-use crate::pg::progress::Progress;
-use crate::pg::relation::{Fork, Relation};
-use crate::pg::row::Rows;
-use crate::pg::{interrupts, server};
-use crate::statement;
+use crate::pg::storage::buffers::{self, ResidentBlocks};
+use crate::pg::backend::lock::refuse_in_parallel;
+use crate::pg::backend::progress::Progress;
+use crate::pg::storage::relation::{Fork, Relation};
+use crate::pg::backend::row::Rows;
+use crate::pg::backend::interrupts;
+use crate::pg::backend::server;
+use crate::call::statement;
 
 #[pg_extern(sql = false)]
 fn io_probe_cache(rel: Option<pg_sys::Oid>) -> Rows {

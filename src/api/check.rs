@@ -1,22 +1,24 @@
 //! `io_probe_check`: what this server, its kernel and the caller's rights allow.
 
-use io_probe_core::account;
-use io_probe_core::cache::{self, Method};
-use io_probe_core::cgroup::Cgroup;
-use io_probe_core::clock::{self, Monotonic};
-use io_probe_core::device::{self, Roots};
-use io_probe_core::direct_io;
+use io_probe_core::machine::account;
+use io_probe_core::files::cache::{self, Method};
+use io_probe_core::machine::cgroup::Cgroup;
+use io_probe_core::run::clock::{self, Monotonic};
+use io_probe_core::machine::device::{self, Roots};
+use io_probe_core::files::direct_io;
 use io_probe_core::engine;
-use io_probe_core::pressure::Pressure;
-use io_probe_core::random::Recorder;
-use io_probe_core::sync;
+use io_probe_core::machine::pressure::Pressure;
+use io_probe_core::measure::random::Recorder;
+use io_probe_core::measure::sync;
 use pgrx::prelude::*;
 use serde::Serialize;
 
-use super::arguments::figure;
+use crate::call::arguments::figure;
 use crate::gucs;
-use crate::pg::row::Rows;
-use crate::pg::{buffers, objects, server};
+use crate::pg::backend::row::Rows;
+use crate::pg::storage::buffers;
+use crate::pg::catalog::objects;
+use crate::pg::backend::server;
 
 #[pg_extern(sql = false)]
 fn io_probe_check() -> Rows {

@@ -1,30 +1,31 @@
 //! `io_probe_depth`: random fetches past the page cache at several depths, and the knee of the curve.
 
-use io_probe_core::account::Account;
-use io_probe_core::clock::Monotonic;
-use io_probe_core::order::Permutation;
-use io_probe_core::pace::{Limits, Stop};
-use io_probe_core::random::{self, Engines, Look, Plan, Run, Sweep};
-use io_probe_core::tiers::Tiers;
-use io_probe_core::witness::Witness;
+use io_probe_core::machine::account::Account;
+use io_probe_core::run::clock::Monotonic;
+use io_probe_core::run::order::Permutation;
+use io_probe_core::run::budget::{Limits, Stop};
+use io_probe_core::measure::random::{self, Engines, Look, Plan, Run, Sweep};
+use io_probe_core::measure::tiers::Tiers;
+use io_probe_core::machine::observer::Witness;
 use pgrx::datum::Interval;
 use pgrx::prelude::*;
 use serde::Serialize;
 
-use super::arguments::{self, Path, figure};
-use super::options::Options;
+use crate::call::arguments::{self, Path, figure};
+use crate::call::options::Options;
 use super::random::LatencyFigures;
-use super::subject::{
-    DIRECT_PCT, Failure, Identity, NOT_DIRECT, Outcome, RATE_LIMITED, Subject, TOO_FEW_BLOCKS, Verdict,
+use crate::call::probed_relation::{
+    DIRECT_PCT, Failure, Identity, NOT_DIRECT, Outcome, RATE_LIMITED, ProbedRelation, TOO_FEW_BLOCKS, Verdict,
 };
 use crate::error::{Error, Result};
-use crate::pg::argument::Elements;
-use crate::pg::interrupts;
-use crate::pg::json::JsonbText;
-use crate::pg::progress::Progress;
-use crate::pg::relation::Fork;
-use crate::pg::row::Rows;
-use crate::{gucs, statement};
+use crate::pg::backend::argument::Elements;
+use crate::pg::backend::interrupts;
+use crate::pg::backend::json::JsonbText;
+use crate::pg::backend::progress::Progress;
+use crate::pg::storage::relation::Fork;
+use crate::pg::backend::row::Rows;
+use crate::gucs;
+use crate::call::statement;
 
 /// The options of this function.
 const OPTIONS: [&str; 6] = ["max_bytes", "max_iops", "max_mib_per_s", "max_util_pct", "max_p99_us", "wait"];
@@ -103,7 +104,7 @@ struct Row {
 
 impl Request {
     fn run(&self) -> Result<Vec<Row>> {
-        let (_lock, subject) = Subject::open_alone(self.rel, Fork::MAIN, "io_probe_depth", self.wait)?;
+        let (_lock, subject) = ProbedRelation::open_alone(self.rel, Fork::MAIN, "io_probe_depth", self.wait)?;
         // One moment and one device for all rows of the call.
         let identity = Identity::of(&subject);
         let blank =
@@ -122,15 +123,15 @@ impl Request {
         Ok(rows)
     }
 
-    fn measure(&self, subject: &Subject, rows: &mut [Row]) -> Outcome<()> {
+    fn measure(&self, subject: &ProbedRelation, rows: &mut [Row]) -> Outcome<()> {
         let source = &subject.source;
         let block_size = subject.block_size();
         let progress = Progress::start("depth", Some(subject.relation.oid()));
         progress.path(Path::Direct.name(), source.blocks());
         let mut ask = interrupts::ask(subject.relation.locked());
         let depths: Vec<usize> = self.depths.iter().map(|&depth| depth as usize).collect();
-        let single = Subject::engine(1, block_size)?.engine;
-        let queue = Subject::engine(self.depths.iter().copied().max().unwrap_or(1), block_size)?;
+        let single = ProbedRelation::engine(1, block_size)?.engine;
+        let queue = ProbedRelation::engine(self.depths.iter().copied().max().unwrap_or(1), block_size)?;
         let mut engines = Engines { single, queue: queue.engine };
         let mut plan = Plan::new(source, Permutation::new(source.blocks(), self.seed), 0, Look::Never);
         let stopped = plan.see_all(&mut || statement::over().or_else(&mut ask))?;

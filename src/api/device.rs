@@ -1,14 +1,14 @@
 //! `io_probe_device`: which devices are behind the server's directories, and how they are set.
 //! `io_probe_counters`: what those devices have done since boot.
 
-use io_probe_core::device::{self, Counters, Leaf, Roots};
-use io_probe_core::direct_io;
+use io_probe_core::machine::device::{self, Counters, Leaf, Roots};
+use io_probe_core::files::direct_io;
 use pgrx::prelude::*;
 use serde::Serialize;
 
-use crate::pg::objects::{self, Object};
-use crate::pg::row::Rows;
-use crate::pg::server;
+use crate::pg::catalog::objects::{self, Object};
+use crate::pg::backend::row::Rows;
+use crate::pg::backend::server;
 
 #[pg_extern(sql = false)]
 fn io_probe_device() -> Rows {

@@ -3,25 +3,25 @@
 
 use std::rc::Rc;
 
-use io_probe_core::cost::predict::{Place, predict};
-use io_probe_core::cost::{PageTimes, TimeRow};
+use io_probe_core::advise::page_costs::predict::{Place, predict};
+use io_probe_core::measure::page_times::{PageTimes, TimeRow};
 use io_probe_core::plan::{self, Node};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 use serde::Serialize;
 
-use super::options::Options;
+use crate::call::options::Options;
 use crate::error::{Error, Result};
-use crate::measured_times;
-use crate::pg::argument::UpTo;
-use crate::pg::encoding::Text;
-use crate::pg::explain;
-use crate::pg::interrupts;
-use crate::pg::json::JsonbText;
-use crate::pg::query::Query;
-use crate::pg::relation::{Fork, Relation};
-use crate::pg::row::Rows;
-use crate::pg::tablespace::Tablespace;
+use crate::call::measured_times;
+use crate::pg::backend::argument::UpTo;
+use crate::pg::backend::encoding::Text;
+use crate::pg::catalog::explain;
+use crate::pg::backend::interrupts;
+use crate::pg::backend::json::JsonbText;
+use crate::pg::catalog::query::Query;
+use crate::pg::storage::relation::{Fork, Relation};
+use crate::pg::backend::row::Rows;
+use crate::pg::storage::tablespace::Tablespace;
 
 #[pg_extern(sql = false)]
 fn io_probe_explain(query: Option<Query>, execute: Option<bool>, options: Option<JsonbText>) -> Rows {

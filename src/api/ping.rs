@@ -2,29 +2,30 @@
 
 use std::time::Duration;
 
-use io_probe_core::account;
-use io_probe_core::clock::Monotonic;
-use io_probe_core::order::Permutation;
-use io_probe_core::pace::{Ask, Limits};
-use io_probe_core::ping::{self, Op, Pong, Reader, Writer};
-use io_probe_core::random::{Found, Look, Plan};
-use io_probe_core::scratch::{Created, Fill, Place, Room, Scratch};
+use io_probe_core::machine::account;
+use io_probe_core::run::clock::Monotonic;
+use io_probe_core::run::order::Permutation;
+use io_probe_core::run::budget::{Ask, Limits};
+use io_probe_core::measure::ping::{self, Op, Pong, Reader, Writer};
+use io_probe_core::measure::random::{Found, Look, Plan};
+use io_probe_core::files::scratch::{Created, Fill, Place, Room, Scratch};
 use pgrx::datum::Interval;
 use pgrx::prelude::*;
 use serde::Serialize;
 
-use super::arguments::{self, Path, figure, quoted};
-use super::options::Options;
-use super::subject::{Failure, Identity, NOT_DIRECT, Outcome, Subject, Verdict};
+use crate::call::arguments::{self, Path, figure, quoted};
+use crate::call::options::Options;
+use crate::call::probed_relation::{Failure, Identity, NOT_DIRECT, Outcome, ProbedRelation, Verdict};
 use super::sync::check_may_write;
 use crate::error::{Error, Result};
-use crate::pg::encoding::Text;
-use crate::pg::interrupts;
-use crate::pg::json::JsonbText;
-use crate::pg::progress::Progress;
-use crate::pg::relation::Fork;
-use crate::pg::row::Rows;
-use crate::{gucs, statement};
+use crate::pg::backend::encoding::Text;
+use crate::pg::backend::interrupts;
+use crate::pg::backend::json::JsonbText;
+use crate::pg::backend::progress::Progress;
+use crate::pg::storage::relation::Fork;
+use crate::pg::backend::row::Rows;
+use crate::gucs;
+use crate::call::statement;
 
 /// The options of this function.
 const OPTIONS: [&str; 3] = ["max_p99_us", "seed", "wait"];
@@ -122,7 +123,7 @@ impl Request {
         if self.mode != Mode::Read {
             check_may_write("The modes that write need")?;
         }
-        let (_lock, subject) = Subject::open_alone(self.rel, Fork::MAIN, "io_probe_ping", self.wait)?;
+        let (_lock, subject) = ProbedRelation::open_alone(self.rel, Fork::MAIN, "io_probe_ping", self.wait)?;
         let identity = Identity::of(&subject);
         let only = |verdict| {
             let (path, seed) = (self.path.name(), self.seed as i64);
@@ -182,7 +183,7 @@ impl Request {
         }
     }
 
-    fn measure(&self, subject: &Subject, verdict: &mut Verdict, ask: &mut Ask<'_>) -> Outcome<Vec<Pong>> {
+    fn measure(&self, subject: &ProbedRelation, verdict: &mut Verdict, ask: &mut Ask<'_>) -> Outcome<Vec<Pong>> {
         let direct = self.path == Path::Direct;
         let scratch = match self.mode {
             Mode::Read => None,
@@ -227,7 +228,7 @@ impl Request {
         Ok(pongs)
     }
 
-    fn scratch(&self, subject: &Subject, ask: &mut Ask<'_>) -> Result<Created> {
+    fn scratch(&self, subject: &ProbedRelation, ask: &mut Ask<'_>) -> Result<Created> {
         let size = SCRATCH_BLOCKS * subject.block_size();
         let room = Room {
             size: size.min(gucs::scratch_limit()),

@@ -2,8 +2,8 @@
 
 use pgrx::prelude::*;
 
-use crate::pg::progress::running;
-use crate::pg::row::Rows;
+use crate::pg::backend::progress::running;
+use crate::pg::backend::row::Rows;
 
 #[pg_extern(sql = false)]
 fn io_probe_progress() -> Rows {

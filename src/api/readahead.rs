@@ -1,32 +1,33 @@
 //! `io_probe_readahead`: the curve of throughput over readahead windows.
 
 use io_probe_core::Error as CoreError;
-use io_probe_core::account::Account;
-use io_probe_core::clock::Monotonic;
+use io_probe_core::machine::account::Account;
+use io_probe_core::run::clock::Monotonic;
 use io_probe_core::engine::Kind;
-use io_probe_core::pace::Limits;
-use io_probe_core::readahead::{
+use io_probe_core::run::budget::Limits;
+use io_probe_core::measure::readahead::{
     self, Emulation, Figures, LARGEST_WINDOW, ROOM_OF_SLOT, Run, SLOTS, Tally, Whose,
 };
-use io_probe_core::tiers::Tiers;
-use io_probe_core::witness::Witness;
+use io_probe_core::measure::tiers::Tiers;
+use io_probe_core::machine::observer::Witness;
 use pgrx::datum;
 use pgrx::prelude::*;
 use serde::Serialize;
 
-use super::arguments::{self, figure};
+use crate::call::arguments::{self, figure};
 use super::cache::check_may_evict;
-use super::options::Options;
-use super::subject::{DIRECT_PCT, DeviceFigures, Failure, Identity, NOT_DIRECT, Subject, Verdict};
+use crate::call::options::Options;
+use crate::call::probed_relation::{DIRECT_PCT, DeviceFigures, Failure, Identity, NOT_DIRECT, ProbedRelation, Verdict};
 use crate::error::{Error, Result};
-use crate::pg::argument::Elements;
-use crate::pg::interrupts;
-use crate::pg::json::JsonbText;
-use crate::pg::progress::Progress;
-use crate::pg::relation::Fork;
-use crate::pg::row::Rows;
-use crate::pg::server;
-use crate::{gucs, statement};
+use crate::pg::backend::argument::Elements;
+use crate::pg::backend::interrupts;
+use crate::pg::backend::json::JsonbText;
+use crate::pg::backend::progress::Progress;
+use crate::pg::storage::relation::Fork;
+use crate::pg::backend::row::Rows;
+use crate::pg::backend::server;
+use crate::gucs;
+use crate::call::statement;
 
 /// The options of this function.
 const OPTIONS: [&str; 7] =
@@ -141,7 +142,7 @@ pub(super) struct Row {
 impl Request {
     fn run(&self) -> Result<Vec<Row>> {
         check_may_evict("io_probe_readahead")?;
-        let (_lock, subject) = Subject::open_alone(self.rel, Fork::MAIN, "io_probe_readahead", self.wait)?;
+        let (_lock, subject) = ProbedRelation::open_alone(self.rel, Fork::MAIN, "io_probe_readahead", self.wait)?;
         let _charge = statement::charge()?;
         let progress = Progress::start("readahead", Some(subject.relation.oid()));
         CurveOf { subject: &subject, windows: &self.windows, limits: self.limits }.rows(&progress)
@@ -150,7 +151,7 @@ impl Request {
 
 /// The curve of a relation that is open, for whoever may evict.
 pub(super) struct CurveOf<'a> {
-    pub(super) subject: &'a Subject,
+    pub(super) subject: &'a ProbedRelation,
     /// Windows beside the one in force, in bytes, each once, ascending.
     pub(super) windows: &'a [u64],
     /// Of each window.
@@ -198,7 +199,7 @@ impl CurveOf<'_> {
         let mut notes = Vec::new();
         let mut emulation = match subject.source.open(0, true) {
             Ok(_) => {
-                let opened = Subject::engine(gucs::depth(Some(SLOTS), SLOTS)?, ROOM_OF_SLOT)?;
+                let opened = ProbedRelation::engine(gucs::depth(Some(SLOTS), SLOTS)?, ROOM_OF_SLOT)?;
                 notes.extend(opened.note);
                 Emulation::Direct(opened.engine)
             }
@@ -293,7 +294,7 @@ fn mark_best(rows: &mut [Row]) {
 
 impl Row {
     /// What was seen of a window, whose blocks take so many nanoseconds more than they did.
-    fn fill(&mut self, tally: &Tally, added_ns: f64, subject: &Subject) {
+    fn fill(&mut self, tally: &Tally, added_ns: f64, subject: &ProbedRelation) {
         let block_size = subject.block_size();
         self.turns = tally.turns();
         self.blks_read = tally.blocks();

@@ -5,28 +5,30 @@ mod bench;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use io_probe_core::device::{self, Placement, Roots};
-use io_probe_core::pace::Limits;
-use io_probe_core::sync::{Case, FLUSHES, Group, Layout, Measured, Section, Selection};
+use io_probe_core::machine::device::{self, Placement, Roots};
+use io_probe_core::run::budget::Limits;
+use io_probe_core::measure::sync::{Case, FLUSHES, Group, Layout, Measured, Section, Selection};
 use pgrx::datum::Interval;
 use pgrx::prelude::*;
 use serde::Serialize;
 
 pub(super) use self::bench::{Bench, Benched};
-use super::arguments::{self, figure, quoted};
-use super::options::Options;
+use crate::call::arguments::{self, figure, quoted};
+use crate::call::options::Options;
 use super::random::{LatencyFigures, us};
-use super::subject::{Verdict, of_leaves};
+use crate::call::probed_relation::{Verdict, of_leaves};
 use crate::error::{Error, Result};
-use crate::pg::argument::Elements;
-use crate::pg::encoding::Text;
-use crate::pg::json::JsonbText;
-use crate::pg::lock::ProbeLock;
-use crate::pg::progress::Progress;
-use crate::pg::row::Rows;
-use crate::pg::tablespace::Tablespace;
-use crate::pg::{server, wal};
-use crate::{gucs, statement};
+use crate::pg::backend::argument::Elements;
+use crate::pg::backend::encoding::Text;
+use crate::pg::backend::json::JsonbText;
+use crate::pg::backend::lock::ProbeLock;
+use crate::pg::backend::progress::Progress;
+use crate::pg::backend::row::Rows;
+use crate::pg::storage::tablespace::Tablespace;
+use crate::pg::backend::server;
+use crate::pg::storage::wal;
+use crate::gucs;
+use crate::call::statement;
 
 /// The options of this function.
 const OPTIONS: [&str; 10] = [

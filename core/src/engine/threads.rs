@@ -11,7 +11,7 @@ use super::buffers::Buffers;
 use super::pread::pread;
 use super::{Completion, Engine, Kind};
 use crate::Result;
-use crate::crew::Crew;
+use crate::run::workers::Crew;
 
 /// The threads' name in `/proc`.
 const NAME: &str = "io_probe_read";

@@ -15,7 +15,7 @@ use io_uring::{IoUring, opcode, types};
 
 use super::buffers::Buffers;
 use super::{Completion, Engine, Kind};
-use crate::quiesce::{Quiesce, register};
+use crate::run::shutdown::{Quiesce, register};
 use crate::{Error, Result};
 
 /// A ring with a buffer a slot.

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use crate::cgroup::hostile as cgroup;
-use crate::cpu::CpuTimes;
-use crate::device::hostile as device;
-use crate::device::{Activity, Counters, DeviceNumber, Requests, Traffic};
-use crate::pressure::Pressure;
+use crate::machine::cgroup::hostile as cgroup;
+use crate::machine::cpu::CpuTimes;
+use crate::machine::device::hostile as device;
+use crate::machine::device::{Activity, Counters, DeviceNumber, Requests, Traffic};
+use crate::machine::pressure::Pressure;
 
 /// Time between the two readings, ms.
 const ELAPSED_MS: f64 = 1000.0;
@@ -105,9 +105,9 @@ fn pressure(earlier: &str, later: &str) {
 
 fn account(text: &str) {
     for name in ["read_bytes:", "write_bytes:"] {
-        if let Some(bytes) = crate::account::parse(text, name) {
+        if let Some(bytes) = crate::machine::account::parse(text, name) {
             let printed = format!("rchar: 1\nread_bytes: {bytes}\nwrite_bytes: {bytes}\n");
-            assert_eq!(crate::account::parse(&printed, name), Some(bytes));
+            assert_eq!(crate::machine::account::parse(&printed, name), Some(bytes));
         }
     }
 }
@@ -117,10 +117,10 @@ fn number(text: &str) {
         assert_eq!(number.to_string().parse(), Ok(number));
     }
     // A name may come from a user.
-    let elsewhere = crate::device::Roots {
+    let elsewhere = crate::machine::device::Roots {
         sys: "/nowhere".into(),
         proc: "/nowhere".into(),
         dev: Path::new("/nowhere").into(),
     };
-    assert_eq!(crate::device::BlockDevice::find(text, &elsewhere), None);
+    assert_eq!(crate::machine::device::BlockDevice::find(text, &elsewhere), None);
 }

@@ -8,10 +8,10 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Component, Path, PathBuf};
 
-use crate::cgroup::Cgroup;
-use crate::cpu::CpuTimes;
-use crate::device::{BlockDevice, DeviceNumber, Roots, hostile as device};
-use crate::pressure::Pressure;
+use crate::machine::cgroup::Cgroup;
+use crate::machine::cpu::CpuTimes;
+use crate::machine::device::{BlockDevice, DeviceNumber, Roots, hostile as device};
+use crate::machine::pressure::Pressure;
 
 /// More entries than the fixtures have.
 const MOST_ENTRIES: usize = 60;

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use io_probe_core::compare::{self, Comparison, Figure, Noise, Verdict};
+use io_probe_core::advise::compare::{self, Comparison, Figure, Noise, Verdict};
 use pgrx::prelude::*;
 use serde::Serialize;
 
-use crate::api::arguments::figure;
+use crate::call::arguments::figure;
 use crate::error::{Error, Result};
-use crate::pg::encoding::Text;
+use crate::pg::backend::encoding::Text;
 use crate::pg::history::stored::{self, Metric, Recent, Sides, Values, Whose};
-use crate::pg::row::Rows;
+use crate::pg::backend::row::Rows;
 
 /// Most runs of a series that are looked at as the last ones.
 const MOST_LAST: u32 = 1000;

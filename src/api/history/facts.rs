@@ -1,16 +1,16 @@
 //! Under which circumstances a probe ran: what it measured, the devices below and how they were set, the server and its
 //! settings. Read before the probe begins.
 
-use io_probe_core::device::{self, Leaf, Placement, Roots};
-use io_probe_core::host::Host;
+use io_probe_core::machine::device::{self, Leaf, Placement, Roots};
+use io_probe_core::machine::host::Host;
 use pgrx::pg_sys;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::super::device::leaves_of_server;
-use super::super::subject::of_leaves;
+use crate::call::probed_relation::of_leaves;
 use crate::pg::history::{self, Relation, Server};
-use crate::pg::objects;
+use crate::pg::catalog::objects;
 
 /// The settings that bear on I/O, of the server and of this extension. A change of one is a change of the configuration. Caps
 /// are among them: what a call does not say itself, a cap says.

@@ -10,20 +10,22 @@
 //! recovery in a subtransaction by ending the session, where it would otherwise end the statement.
 //! `elapsed_ms` is the wall clock of the probe's whole call, waiting for another probe and evicting included.
 
-use io_probe_core::clock::{Clock, Monotonic};
-use io_probe_core::memory;
+use io_probe_core::run::clock::{Clock, Monotonic};
+use io_probe_core::run::memory;
 use pgrx::prelude::*;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::super::arguments::{self, figure, quoted};
-use super::super::options;
+use crate::call::arguments::{self, figure, quoted};
+use crate::call::options;
 use super::facts::Facts;
 use crate::error::{Error, Result};
-use crate::pg::encoding::Text;
+use crate::pg::backend::encoding::Text;
 use crate::pg::history::{Cause, Failed, Probe, Value as Given};
-use crate::pg::json::JsonbText;
-use crate::pg::{answer, lock, server};
+use crate::pg::backend::json::JsonbText;
+use crate::pg::answer;
+use crate::pg::backend::lock;
+use crate::pg::backend::server;
 
 /// The probes that can be called by name.
 const PROBES: [&str; 14] = [

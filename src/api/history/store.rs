@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use io_probe_core::memory;
+use io_probe_core::run::memory;
 use pgrx::datum::Interval;
 use pgrx::prelude::*;
 use serde::Deserialize;
@@ -11,10 +11,10 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use super::measure::{FORMAT, measure};
 use crate::error::{Error, Result};
 use crate::pg::answer;
-use crate::pg::argument::UpTo;
-use crate::pg::encoding::Text;
+use crate::pg::backend::argument::UpTo;
+use crate::pg::backend::encoding::Text;
 use crate::pg::history::{check_possible, delete_older, first_that_fits_no_row, insert, is_of_the_future};
-use crate::pg::json::JsonbText;
+use crate::pg::backend::json::JsonbText;
 
 #[pg_extern(sql = false)]
 fn io_probe_import(result: Option<UpTo<64, JsonbText>>, label: Option<Text>) -> i64 {

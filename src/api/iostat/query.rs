@@ -1,23 +1,24 @@
 //! `io_probe_iostat_query`: the same for as long as a query runs, and what the query used.
 
-use io_probe_core::account::{Account, Lost, Tally};
-use io_probe_core::iostat::Sampler;
+use io_probe_core::machine::account::{Account, Lost, Tally};
+use io_probe_core::machine::iostat::Sampler;
 use pgrx::datum::Interval;
 use pgrx::prelude::*;
 use serde::Serialize;
 
 use super::row::{self, Row};
 use super::{MOST_ROWS, Watched, interval};
-use crate::api::arguments::figure;
-use crate::api::options::Options;
-use crate::api::subject::{BACKEND, IO_WORKERS, WORKERS_ENDED, WORKERS_SERVE_ALL};
+use crate::call::arguments::figure;
+use crate::call::options::Options;
+use crate::call::probed_relation::{BACKEND, IO_WORKERS, WORKERS_ENDED, WORKERS_SERVE_ALL};
 use crate::error::{Error, Result};
-use crate::pg::json::JsonbText;
-use crate::pg::lock::refuse_in_parallel;
-use crate::pg::progress::Progress;
-use crate::pg::query::{self, Query, Used};
-use crate::pg::row::Rows;
-use crate::pg::{interrupts, server};
+use crate::pg::backend::json::JsonbText;
+use crate::pg::backend::lock::refuse_in_parallel;
+use crate::pg::backend::progress::Progress;
+use crate::pg::catalog::query::{self, Query, Used};
+use crate::pg::backend::row::Rows;
+use crate::pg::backend::interrupts;
+use crate::pg::backend::server;
 
 /// The options of this function.
 const OPTIONS: [&str; 1] = ["device"];

@@ -1,14 +1,14 @@
 //! The row of one device in one interval.
 
-use io_probe_core::device::{Activity, Traffic};
-use io_probe_core::iostat::{Counted, DeviceSample, Sample, Series};
-use io_probe_core::pace::Stop;
+use io_probe_core::machine::device::{Activity, Traffic};
+use io_probe_core::machine::iostat::{Counted, DeviceSample, Sample, Series};
+use io_probe_core::run::budget::Stop;
 use serde::Serialize;
 
 use super::Watched;
-use crate::api::arguments::figure;
-use crate::api::subject::{UTIL_DOUBTFUL, Verdict};
-use crate::pg::server;
+use crate::call::arguments::figure;
+use crate::call::probed_relation::{UTIL_DOUBTFUL, Verdict};
+use crate::pg::backend::server;
 
 /// `io_probe_iostat_row`; the type's comments say what each attribute means.
 #[derive(Debug, Default, Serialize)]

@@ -1,13 +1,13 @@
 //! A row of `io_probe_page_cost`.
 
-use io_probe_core::cost::measure::Series;
-use io_probe_core::cost::tuple::TupleTime;
-use io_probe_core::cost::{Estimate, Pattern, Tier, TimeRow};
-use io_probe_core::pace::Stop;
+use io_probe_core::measure::page_times::Series;
+use io_probe_core::measure::page_times::tuple::TupleTime;
+use io_probe_core::measure::page_times::{Estimate, Pattern, Tier, TimeRow};
+use io_probe_core::run::budget::Stop;
 use serde::Serialize;
 
-use crate::api::arguments::figure;
-use crate::api::subject::{Identity, Verdict};
+use crate::call::arguments::figure;
+use crate::call::probed_relation::{Identity, Verdict};
 
 /// `io_probe_page_cost_row`; the type's comments say what each attribute means.
 #[derive(Debug, Serialize)]

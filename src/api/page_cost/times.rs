@@ -3,24 +3,27 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use io_probe_core::account::Account;
-use io_probe_core::cache;
-use io_probe_core::clock::Monotonic;
-use io_probe_core::cost::measure::{self, Measured, NotCold, Run};
-use io_probe_core::cost::tuple;
-use io_probe_core::cost::{PageTimes, Pattern, Tier};
-use io_probe_core::pace::{Ask, Limits};
-use io_probe_core::witness::Witness;
+use io_probe_core::machine::account::Account;
+use io_probe_core::files::cache;
+use io_probe_core::run::clock::Monotonic;
+use io_probe_core::measure::page_times::{self, Measured, NotCold, Run};
+use io_probe_core::measure::page_times::tuple;
+use io_probe_core::measure::page_times::{PageTimes, Pattern, Tier};
+use io_probe_core::run::budget::{Ask, Limits};
+use io_probe_core::machine::observer::Witness;
 
 use super::row::Row;
-use crate::api::arguments::seed;
-use crate::api::subject::{Identity, Subject};
+use crate::call::arguments::seed;
+use crate::call::probed_relation::{Identity, ProbedRelation};
 use crate::error::Result;
-use crate::pg::buffers::flush_and_evict;
-use crate::pg::pages::PageReader;
-use crate::pg::progress::Progress;
-use crate::pg::{server, tuples};
-use crate::{gucs, measured_times, statement};
+use crate::pg::storage::buffers::flush_and_evict;
+use crate::pg::storage::pages::PageReader;
+use crate::pg::backend::progress::Progress;
+use crate::pg::backend::server;
+use crate::pg::catalog::tuples;
+use crate::gucs;
+use crate::call::measured_times;
+use crate::call::statement;
 
 /// Densities by default, as the SQL signature says.
 pub(super) const DENSITIES: [f64; 7] = [0.03, 0.1, 0.2, 0.35, 0.5, 0.72, 1.0];
@@ -72,7 +75,7 @@ const SMALL: u64 = 64 << 20;
 
 /// Measures, and makes the rows.
 pub(in crate::api) fn measure(
-    subject: &Subject,
+    subject: &ProbedRelation,
     wanted: &Wanted,
     progress: &Progress,
     ask: &mut Ask<'_>,
@@ -100,7 +103,7 @@ pub(in crate::api) fn measure(
         limits: wanted.limits,
     };
     progress.path("server", 0);
-    let measured = measure::measure(&run, &mut reader, &Monotonic, ask, &mut |turns| progress.done(turns))?;
+    let measured = page_times::measure(&run, &mut reader, &Monotonic, ask, &mut |turns| progress.done(turns))?;
     statement::heed(measured.stop);
     drop(reader);
 
@@ -133,7 +136,7 @@ pub(in crate::api) fn measure(
 }
 
 /// Those of the curve, ascending.
-fn concurrencies(subject: &Subject, wanted: &Wanted, fixed: Option<u32>) -> Vec<u32> {
+fn concurrencies(subject: &ProbedRelation, wanted: &Wanted, fixed: Option<u32>) -> Vec<u32> {
     let place = subject.relation.file_tablespace();
     let in_force = [place.io_concurrency(), place.maintenance_concurrency()];
     let mut concurrencies = match &wanted.concurrencies {
@@ -151,7 +154,7 @@ fn concurrencies(subject: &Subject, wanted: &Wanted, fixed: Option<u32>) -> Vec<
 }
 
 /// Says what is to be known about a row.
-fn explain(row: &mut Row, measured: &Measured, subject: &Subject, fixed: Option<u32>) {
+fn explain(row: &mut Row, measured: &Measured, subject: &ProbedRelation, fixed: Option<u32>) {
     let from_device = row.is_from_device();
     if row.has_no_time() {
         let why = match () {
@@ -197,7 +200,7 @@ fn explain(row: &mut Row, measured: &Measured, subject: &Subject, fixed: Option<
 }
 
 /// Counts tuples in blocks that stay in shared buffers.
-fn of_tuples(mut row: Row, subject: &Subject, hit_ns: f64, ask: &mut Ask<'_>) -> Row {
+fn of_tuples(mut row: Row, subject: &ProbedRelation, hit_ns: f64, ask: &mut Ask<'_>) -> Row {
     if let Err(why) = subject.relation.tuples_can_be_counted() {
         row.verdict.partial(why);
         return row;

@@ -1,12 +1,12 @@
 //! The row of one path, and the sentences that go with it.
 
 use io_probe_core::stats::{Latencies, MIN_SLICES};
-use io_probe_core::tiers::{self, Evidence, Tiers};
+use io_probe_core::measure::tiers::{self, Evidence, Tiers};
 use serde::Serialize;
 
 use super::{Measured, Target};
-use crate::api::arguments::{Path, figure};
-use crate::api::subject::{
+use crate::call::arguments::{Path, figure};
+use crate::call::probed_relation::{
     DIRECT_PCT, DeviceFigures, Identity, NOT_DIRECT, RATE_LIMITED, TIERS_UNKNOWN, TOO_FEW_BLOCKS, Verdict,
 };
 

@@ -1,13 +1,13 @@
 //! The rows of one path second by second.
 
-use io_probe_core::random::Second;
+use io_probe_core::measure::random::Second;
 use serde::Serialize;
 
 use super::row::{self, us};
 use super::{Measured, Target};
-use crate::api::arguments::{Path, figure};
-use crate::api::subject::Verdict;
-use crate::pg::server;
+use crate::call::arguments::{Path, figure};
+use crate::call::probed_relation::Verdict;
+use crate::pg::backend::server;
 
 /// `io_probe_random_series_row`; the type's comments say what each attribute means.
 #[derive(Debug, Default, Serialize)]

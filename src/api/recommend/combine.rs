@@ -2,27 +2,29 @@
 
 use std::ops::Range;
 
-use io_probe_core::account::Account;
-use io_probe_core::advice::{Choice, Contest, Turn, contest, plateau};
-use io_probe_core::cache;
-use io_probe_core::clock::Monotonic;
-use io_probe_core::pace::{Ask, Limits, Stop};
-use io_probe_core::scan::{self, Scan};
+use io_probe_core::machine::account::Account;
+use io_probe_core::advise::{Choice, plateau};
+use io_probe_core::run::rounds::{Contest, Turn, contest};
+use io_probe_core::files::cache;
+use io_probe_core::run::clock::Monotonic;
+use io_probe_core::run::budget::{Ask, Limits, Stop};
+use io_probe_core::measure::scan::{self, Scan};
 use io_probe_core::stats::median;
-use io_probe_core::witness::Witness;
+use io_probe_core::machine::observer::Witness;
 use serde_json::{Value, json};
 
 use super::Call;
 use super::place::{GONE, Opened, Place};
 use super::row::Row;
 use super::setting::Setting;
-use crate::api::arguments::figure;
-use crate::api::subject::Subject;
+use crate::call::arguments::figure;
+use crate::call::probed_relation::ProbedRelation;
 use crate::error::Result;
-use crate::pg::buffers::{BufferReader, Resident, Usage};
-use crate::pg::relation::Fork;
-use crate::pg::{interrupts, server};
-use crate::statement;
+use crate::pg::storage::buffers::{BufferReader, Resident, Usage};
+use crate::pg::storage::relation::Fork;
+use crate::pg::backend::interrupts;
+use crate::pg::backend::server;
+use crate::call::statement;
 
 /// Limits to compare with what is set, in blocks.
 const LIMITS: [u64; 3] = [8, 16, 32];
@@ -124,7 +126,7 @@ fn judge(row: Row, found: &Contest, limits: &[u64], current: u64, cold: bool) ->
     row.alter(best.clone(), &format!("'{best}'"), why)
 }
 
-fn measure(call: &Call<'_>, subject: &Subject, limits: &[u64], current: u64) -> Result<Contest> {
+fn measure(call: &Call<'_>, subject: &ProbedRelation, limits: &[u64], current: u64) -> Result<Contest> {
     let length = (TURN / subject.block_size()).min(subject.source.blocks().max(1));
     let mut stretches = Stretches { subject, length, next: 0, cold: call.request.cold };
     let witness = Witness::new(Account::Own, &subject.placement.leaves, &subject.roots);
@@ -181,7 +183,7 @@ fn judge_turn(scan: &Scan, usage: Usage, blocks: u64, block_size: u64) -> Turn {
 
 /// Stretches of a relation that no cache holds, one after another.
 struct Stretches<'a> {
-    subject: &'a Subject,
+    subject: &'a ProbedRelation,
     /// Blocks of each.
     length: u64,
     next: u64,

@@ -1,14 +1,14 @@
 //! The tablespaces that there is advice for, and the relations to measure there.
 
-use io_probe_core::device::{self, Placement, Roots};
+use io_probe_core::machine::device::{self, Placement, Roots};
 use pgrx::pg_sys;
 
-use crate::api::subject::{Failure, Subject};
+use crate::call::probed_relation::{Failure, ProbedRelation};
 use crate::error::Result;
-use crate::pg::catalog::{self, UserTable};
-use crate::pg::interrupts;
-use crate::pg::objects;
-use crate::pg::relation::{Fork, Held, Relation};
+use crate::pg::catalog::facts::{self, UserTable};
+use crate::pg::backend::interrupts;
+use crate::pg::catalog::objects;
+use crate::pg::storage::relation::{Fork, Held, Relation};
 
 /// A relation of less, in bytes, says too little.
 const LEAST_BYTES: u64 = 8 << 20;
@@ -27,7 +27,7 @@ pub(super) struct Candidate {
 /// A relation that was to be measured.
 pub(super) enum Opened {
     /// It can be.
-    Ready(Box<Subject>),
+    Ready(Box<ProbedRelation>),
     /// Its device is left alone, for this reason, or can't be told from a cache.
     Refused(String),
     /// It is not there for us any more.
@@ -57,7 +57,7 @@ pub(super) struct Place {
 
 impl Place {
     /// That of the relation that the call names.
-    pub(super) fn of(subject: Subject) -> Self {
+    pub(super) fn of(subject: ProbedRelation) -> Self {
         let rel = subject.relation.oid();
         let spcname = subject.relation.tablespace().unwrap_or_default();
         let bytes = subject.source.blocks() * subject.block_size();
@@ -69,15 +69,15 @@ impl Place {
             relations.clear();
             why_none.push_str("not measured: the relation has less than 8 MiB, which is too little to tell");
         }
-        let options = Self::options(&spcname, &catalog::tablespace_options());
+        let options = Self::options(&spcname, &facts::tablespace_options());
         Self { spcname, options, placement: subject.placement, relations, why_none, named: Some(rel) }
     }
 
     /// Each that holds user tables, by name.
     pub(super) fn of_user_tables() -> Vec<Self> {
-        let mut tables = catalog::user_tables();
+        let mut tables = facts::user_tables();
         tables.sort_by(|a, b| a.spcname.cmp(&b.spcname));
-        let (options, objects, roots) = (catalog::tablespace_options(), objects::all(), Roots::default());
+        let (options, objects, roots) = (facts::tablespace_options(), objects::all(), Roots::default());
         let of_tables = |tables: &[UserTable]| {
             let spcname = tables[0].spcname.clone();
             let candidate = |table: &UserTable| {
@@ -124,7 +124,7 @@ impl Place {
     pub(super) fn open(&self, relation: Candidate) -> Result<Opened> {
         // Whoever holds the probe lock waits for no other.
         let Some(_held) = Held::take(relation.oid) else { return Ok(Opened::Refused(LOCKED.to_owned())) };
-        let subject = match Subject::open(relation.oid, Fork::MAIN, "io_probe_recommend") {
+        let subject = match ProbedRelation::open(relation.oid, Fork::MAIN, "io_probe_recommend") {
             Ok(subject) => subject,
             // By now it is gone, or the right to read it.
             Err(_) if self.named.is_none() => return Ok(Opened::Gone),

@@ -1,7 +1,7 @@
 //! read_ahead_kb of the disks below the tablespaces, from the curve that io_probe_readahead measures.
 
-use io_probe_core::advice::{Choice, plateau};
-use io_probe_core::pace::Limits;
+use io_probe_core::advise::{Choice, plateau};
+use io_probe_core::run::budget::Limits;
 use io_probe_core::stats::Interval;
 use serde_json::{Value, json};
 
@@ -10,10 +10,10 @@ use super::place::{GONE, Opened, Place};
 use super::row::Row;
 use super::setting::Setting;
 use crate::api::readahead::{self, CurveOf, PRECISION, WINDOWS_KB};
-use crate::api::subject::Subject;
+use crate::call::probed_relation::ProbedRelation;
 use crate::error::Result;
-use crate::pg::server;
-use crate::statement;
+use crate::pg::backend::server;
+use crate::call::statement;
 
 /// With fewer turns of the setting in force nothing is said.
 const LEAST_TURNS: u64 = 3;
@@ -74,7 +74,7 @@ fn of_disk(call: &Call<'_>, place: &Place) -> Result<Row> {
     Ok(judge(row, &curve, &disk, in_force))
 }
 
-fn measure(call: &Call<'_>, subject: &Subject) -> Result<Vec<readahead::Row>> {
+fn measure(call: &Call<'_>, subject: &ProbedRelation) -> Result<Vec<readahead::Row>> {
     let windows = WINDOWS_KB.map(|kb| u64::from(kb.unsigned_abs()) << 10);
     let duration = call.limits.duration / (windows.len() as u32 + 1);
     let precision = call.limits.precision.or(Some(PRECISION));

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::place::Place;
 use super::setting::Setting;
-use crate::pg::catalog;
+use crate::pg::catalog::facts;
 
 /// The type's comments say what each attribute means.
 #[derive(Debug, Clone, Serialize)]
@@ -47,7 +47,7 @@ impl Row {
 
     /// Of a setting of the whole server; None where this server has none such.
     pub(super) fn of_cluster(setting: Setting) -> Option<Self> {
-        let found = catalog::setting(setting.name())?;
+        let found = facts::setting(setting.name())?;
         let row = Self::new("cluster", None, setting, "reload");
         Some(Self { current: Some(found.value), current_source: Some(found.source), ..row })
     }
@@ -56,7 +56,7 @@ impl Row {
     pub(super) fn of_tablespace(setting: Setting, place: &Place) -> Self {
         let (current, current_source) = match place.option(setting.name()) {
             Some(own) => (Some(own.to_owned()), Some("tablespace".to_owned())),
-            None => catalog::setting(setting.name()).map(|found| (found.value, found.source)).unzip(),
+            None => facts::setting(setting.name()).map(|found| (found.value, found.source)).unzip(),
         };
         let row = Self::new("tablespace", Some(place.spcname.clone()), setting, "now");
         Self { current, current_source, ..row }

@@ -1,8 +1,8 @@
 //! The settings that there is advice for.
 
-use crate::api::arguments::quoted;
+use crate::call::arguments::quoted;
 use crate::error::{Error, Result};
-use crate::pg::encoding::Text;
+use crate::pg::backend::encoding::Text;
 
 /// A setting, in the order of the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,23 +1,24 @@
 //! wal_sync_method and commit_delay, from what a flush of one WAL block takes by each method.
 
-use io_probe_core::advice::{self, Cache, Delay, MethodTime, SyncMethod};
-use io_probe_core::device::{self, Roots};
-use io_probe_core::pace::Limits;
+use io_probe_core::advise::{self, Cache, Delay, MethodTime, SyncMethod};
+use io_probe_core::machine::device::{self, Roots};
+use io_probe_core::run::budget::Limits;
 use io_probe_core::stats::Interval;
-use io_probe_core::sync::{Case, Group, Measured, Method, Section, Selection};
+use io_probe_core::measure::sync::{Case, Group, Measured, Method, Section, Selection};
 use serde_json::{Value, json};
 use std::time::Duration;
 
 use super::Call;
 use super::row::Row;
 use super::setting::Setting;
-use crate::api::arguments::figure;
+use crate::call::arguments::figure;
 use crate::api::random::us;
-use crate::api::subject::of_leaves;
+use crate::call::probed_relation::of_leaves;
 use crate::api::sync::{Bench, Benched};
 use crate::error::Result;
-use crate::pg::{server, wal};
-use crate::statement;
+use crate::pg::backend::server;
+use crate::pg::storage::wal;
+use crate::call::statement;
 
 const NEEDS_WRITES: &str = "not measured: it takes writes => true, which writes a scratch file beside the WAL, makes commits wait meanwhile, and needs EXECUTE on io_probe_sync";
 
@@ -149,7 +150,7 @@ struct Flushes {
 
 impl Flushes {
     fn sync_method(&self, row: Row) -> Row {
-        match advice::sync_method(self.current, &self.times, self.cache) {
+        match advise::sync_method(self.current, &self.times, self.cache) {
             SyncMethod::Keep => row.keep("no other method is faster by more than a tenth beyond the noise"),
             SyncMethod::Change { to, gain } => {
                 let name = to.name();
@@ -169,7 +170,7 @@ impl Flushes {
 
     /// That of the method that is recommended, if another one is.
     fn commit_delay(&self, row: Row) -> Row {
-        let method = match advice::sync_method(self.current, &self.times, self.cache) {
+        let method = match advise::sync_method(self.current, &self.times, self.cache) {
             SyncMethod::Change { to, .. } => to,
             _ => self.current,
         };
@@ -180,11 +181,11 @@ impl Flushes {
         let siblings = server::setting(c"commit_siblings").unwrap_or_default();
         let set: u32 = row.current().and_then(|value| value.parse().ok()).unwrap_or(0);
         let row = row.rests_on("method", method.name()).rests_on("flush_us", figure(found.time.value));
-        match advice::commit_delay(found.time) {
+        match advise::commit_delay(found.time) {
             Delay::None if set == 0 => row.keep(format!(
                 "a flush takes {ms:.2} ms: commits that meet share the next one anyway, and below 1 ms a delay costs more than it saves"
             )),
-            Delay::None if found.time.high < advice::LEAST_FLUSH_US => row.alter("0", "0", format!(
+            Delay::None if found.time.high < advise::LEAST_FLUSH_US => row.alter("0", "0", format!(
                 "a flush takes {ms:.2} ms: below 1 ms a delay costs each commit more than the flushes that it saves"
             )),
             Delay::None => row.keep(format!("whether a flush takes 1 ms, about {ms:.2} ms, is within the noise")),

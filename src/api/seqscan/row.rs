@@ -1,14 +1,14 @@
 //! The row of one path, and the sentences that go with it.
 
-use io_probe_core::pace::Stop;
+use io_probe_core::run::budget::Stop;
 use io_probe_core::stats::MIN_SLICES;
-use io_probe_core::tiers::{Evidence, Tiers};
+use io_probe_core::measure::tiers::{Evidence, Tiers};
 use serde::Serialize;
 
 use super::{Run, Target};
-use crate::api::arguments::{Path, figure};
-use crate::api::subject::{DIRECT_PCT, DeviceFigures, Identity, NOT_DIRECT, TIERS_UNKNOWN, Verdict};
-use crate::pg::server;
+use crate::call::arguments::{Path, figure};
+use crate::call::probed_relation::{DIRECT_PCT, DeviceFigures, Identity, NOT_DIRECT, TIERS_UNKNOWN, Verdict};
+use crate::pg::backend::server;
 
 /// `io_probe_seqscan_row`; the type's comments say what each attribute means.
 #[derive(Debug, Default, Serialize)]

@@ -2,19 +2,21 @@
 
 use std::path::Path;
 
-use io_probe_core::account::Account;
-use io_probe_core::clock::Monotonic;
-use io_probe_core::device::{Placement, Roots};
-use io_probe_core::pace::{Limits, Stop};
-use io_probe_core::scratch::{Created, Place, Room};
-use io_probe_core::sync::{self, Case, Group, Layout, Measured, Run};
-use io_probe_core::witness::Witness;
+use io_probe_core::machine::account::Account;
+use io_probe_core::run::clock::Monotonic;
+use io_probe_core::machine::device::{Placement, Roots};
+use io_probe_core::run::budget::{Limits, Stop};
+use io_probe_core::files::scratch::{Created, Place, Room};
+use io_probe_core::measure::sync::{self, Case, Group, Layout, Measured, Run};
+use io_probe_core::machine::observer::Witness;
 
-use crate::api::admission::{self, Refusal};
+use crate::call::admission::{self, Refusal};
 use crate::error::{Error, Result};
-use crate::pg::progress::Progress;
-use crate::pg::{interrupts, wal};
-use crate::{gucs, statement};
+use crate::pg::backend::progress::Progress;
+use crate::pg::backend::interrupts;
+use crate::pg::storage::wal;
+use crate::gucs;
+use crate::call::statement;
 
 /// Cases to be measured in a directory that the caller may write to.
 pub(in crate::api) struct Bench<'a> {

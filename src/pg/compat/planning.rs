@@ -5,7 +5,7 @@ use std::ptr::fn_addr_eq;
 
 use pgrx::{pg_guard, pg_sys};
 
-use crate::pg::planner::look_at_relation;
+use crate::pg::catalog::planner::look_at_relation;
 
 #[cfg(not(feature = "pg19"))]
 use pg_sys::{get_relation_info_hook as hook, get_relation_info_hook_type as HookType};

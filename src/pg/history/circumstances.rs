@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use pgrx::pg_sys;
 use serde::{Deserialize, Serialize};
 
-use crate::pg::catalog::bytes_of_files;
-use crate::pg::encoding::text;
-use crate::pg::server::{self, data_directory, in_recovery, pairs};
-use crate::pg::tablespace::Tablespace;
+use crate::pg::catalog::facts::bytes_of_files;
+use crate::pg::backend::encoding::text;
+use crate::pg::backend::server::{self, data_directory, in_recovery, pairs};
+use crate::pg::storage::tablespace::Tablespace;
 
 /// A relation as its catalogs have it.
 #[derive(Debug, Deserialize, Serialize)]
@@ -104,6 +104,6 @@ pub(crate) fn setting_values<'a>(names: &'a [&'a str]) -> impl Iterator<Item = (
 
 /// The settings of a tablespace's own, each as `setting=value`.
 pub(crate) fn tablespace_options(spcname: &str) -> Vec<String> {
-    let all = crate::pg::catalog::tablespace_options().into_iter();
+    let all = crate::pg::catalog::facts::tablespace_options().into_iter();
     all.filter(|(name, _)| name == spcname).map(|(_, option)| option).collect()
 }

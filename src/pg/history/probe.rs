@@ -4,12 +4,12 @@ use pgrx::{PgSqlErrorCode, pg_sys, spi, spi::Spi};
 use serde::Deserialize;
 use serde_json::Value as Json;
 
-use crate::pg::encoding::{MOST_BYTES, c_string};
-use crate::pg::error_passage::Caught;
-use crate::pg::names;
-use crate::pg::row::as_text;
-use crate::pg::server::{own, pairs};
-use crate::pg::subtransaction;
+use crate::pg::backend::encoding::{MOST_BYTES, c_string};
+use crate::pg::backend::error_passage::Caught;
+use crate::pg::catalog::names;
+use crate::pg::backend::row::as_text;
+use crate::pg::backend::server::{own, pairs};
+use crate::pg::backend::subtransaction;
 
 /// A function of this extension that gives rows, as the catalog has it.
 #[derive(Debug, Deserialize)]

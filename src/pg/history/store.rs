@@ -5,12 +5,12 @@ use pgrx::{pg_sys, spi, spi::Spi};
 
 use super::tables::{Runs, Tables};
 use crate::error::{Error, Result};
-use crate::pg::encoding::Text;
-use crate::pg::error_passage::unshown;
-use crate::pg::json::JsonbText;
-use crate::pg::lock::refuse_in_parallel;
-use crate::pg::query::Rows;
-use crate::pg::server::{in_recovery, own, pairs};
+use crate::pg::backend::encoding::Text;
+use crate::pg::backend::error_passage::unshown;
+use crate::pg::backend::json::JsonbText;
+use crate::pg::backend::lock::refuse_in_parallel;
+use crate::pg::catalog::query::Rows;
+use crate::pg::backend::server::{in_recovery, own, pairs};
 
 /// Can runs be stored, or deleted, here and now? `function` is the caller's name.
 pub(crate) fn check_possible(function: &str) -> Result<()> {

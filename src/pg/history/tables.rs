@@ -4,12 +4,12 @@ use pgrx::datum::DatumWithOid;
 use pgrx::{pg_sys, spi::Spi};
 use serde::Deserialize;
 
-use crate::pg::encoding::c_string;
-use crate::pg::names;
-use crate::pg::query::Rows;
-use crate::pg::relation::Relation;
-use crate::pg::server::{own, pairs};
-use crate::pg::settings;
+use crate::pg::backend::encoding::c_string;
+use crate::pg::catalog::names;
+use crate::pg::catalog::query::Rows;
+use crate::pg::storage::relation::Relation;
+use crate::pg::backend::server::{own, pairs};
+use crate::pg::backend::settings;
 
 /// Where runs are.
 pub(super) struct Tables {

@@ -1,19 +1,20 @@
 //! Which share of the fetches a cache may be expected to serve.
 
-use io_probe_core::cost::blend::HitRatios;
+use io_probe_core::advise::page_costs::blend::HitRatios;
 use pgrx::pg_sys;
 
 use crate::api::cache::cached_bytes;
 use crate::api::recommend::place::Candidate;
-use crate::pg::relation::{Fork, Held, Relation};
-use crate::pg::{catalog, interrupts};
+use crate::pg::storage::relation::{Fork, Held, Relation};
+use crate::pg::catalog::facts;
+use crate::pg::backend::interrupts;
 
 /// What the OS cache holds now: of the tables for sequential reads, of their indexes, too, for random ones. None if that
 /// can't be seen.
 pub(super) fn of_residency(relations: &[Candidate]) -> Option<HitRatios> {
     let tables = Cached::of(relations.iter().map(|relation| relation.oid));
     let indexes: Vec<pg_sys::Oid> =
-        relations.iter().flat_map(|relation| catalog::indexes_of(relation.oid)).collect();
+        relations.iter().flat_map(|relation| facts::indexes_of(relation.oid)).collect();
     let indexes = Cached::of(indexes.into_iter());
     let all = Cached { bytes: tables.bytes + indexes.bytes, cached: tables.cached + indexes.cached };
     tables.share().zip(all.share()).map(|(sequential, random)| HitRatios { random, sequential })
@@ -23,7 +24,7 @@ pub(super) fn of_residency(relations: &[Candidate]) -> Option<HitRatios> {
 /// Hits are those in shared buffers. None before anything was read.
 pub(super) fn of_statistics(relations: &[Candidate]) -> Option<HitRatios> {
     let oids: Vec<pg_sys::Oid> = relations.iter().map(|relation| relation.oid).collect();
-    let counted = catalog::hits(&oids)?;
+    let counted = facts::hits(&oids)?;
     let share = |hit: u64, read: u64| (hit + read > 0).then(|| hit as f64 / (hit + read) as f64);
     let sequential = share(counted.heap_hit, counted.heap_read)?;
     let random = share(counted.index_hit, counted.index_read)?;

@@ -2,14 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use io_probe_core::cost::choose::{Asked, Cell, Regrets};
-use io_probe_core::cost::model::{self, Index, Locality, Scan, Table, Times};
+use io_probe_core::advise::page_costs::choose::{Asked, Cell, Regrets};
+use io_probe_core::advise::page_costs::model::{self, Index, Locality, Scan, Table, Times};
 use pgrx::pg_sys;
 
-use crate::pg::indexes::{self, IndexFacts};
-use crate::pg::interrupts;
-use crate::pg::planner::{self, Picked, Query};
-use crate::statement;
+use crate::pg::catalog::indexes::{self, IndexFacts};
+use crate::pg::backend::interrupts;
+use crate::pg::catalog::planner::{self, Picked, Query};
+use crate::call::statement;
 
 /// Shares of a table's rows that queries ask for.
 const SELECTIVITIES: [f64; 10] = [0.0003, 0.0007, 0.0016, 0.0038, 0.0088, 0.02, 0.05, 0.11, 0.26, 0.6];

@@ -1,19 +1,19 @@
 //! What a row says: the value, why, and when to keep what is set.
 
-use io_probe_core::cost::Estimate;
-use io_probe_core::cost::blend::{Blend, PageCosts};
-use io_probe_core::cost::choose::{Chosen, Regret, Settings};
-use io_probe_core::cost::curve::{self, Choice, Curve, Use};
-use io_probe_core::cost::pair::{self, Advised, Verdict};
+use io_probe_core::measure::page_times::Estimate;
+use io_probe_core::advise::page_costs::blend::{Blend, PageCosts};
+use io_probe_core::advise::page_costs::choose::{Chosen, Regret, Settings};
+use io_probe_core::advise::page_costs::curve::{self, Choice, Curve, Use};
+use io_probe_core::advise::page_costs::pair::{self, Advised, Verdict};
 use serde_json::json;
 
 use super::Advice;
 use super::planned::Answers;
-use crate::api::arguments::figure;
+use crate::call::arguments::figure;
 use crate::api::recommend::row::Row;
 use crate::api::recommend::setting::Setting;
 use crate::api::recommend::{Cache, Unit};
-use crate::pg::planner;
+use crate::pg::catalog::planner;
 
 /// Why `seq_page_cost` stays.
 const THE_UNIT: &str = "it is the unit in which the other costs are given";

@@ -1,0 +1,198 @@
+use super::*;
+use crate::advise::page_costs::model::Locality;
+use crate::measure::page_times::times::{Estimate, PageTimes, Sparse};
+
+/// Ten rows a page.
+const TABLE: Table = Table { pages: 1000.0, rows: 10_000.0 };
+const INDEX: Index = Index { pages: 100.0, locality: Locality { scattered: 1.0, stretch: 1.0 } };
+const CELLS: [Cell; 4] = [cell(1.0, 1.1), cell(1.0, 4.0), cell(1.0, 8.0), cell(2.0, 8.0)];
+const BOTH: Wanted = Wanted { sequential: true, random: true };
+const CONCURRENCIES: [u32; 3] = [1, 16, 64];
+
+const fn cell(sequential: f64, random: f64) -> Cell {
+    Cell { sequential, random }
+}
+
+fn set(cell: usize, concurrency: u32) -> Settings {
+    Settings { cell: CELLS[cell], concurrency }
+}
+
+/// Reads with gaps take 64 us one at a time, and 16 us with 16 or more in flight.
+fn times() -> Times {
+    let exactly = |us| Estimate { us, interval: None };
+    let point = |(concurrency, us)| Sparse { density: 0.1, concurrency, time: exactly(us) };
+    let times = PageTimes {
+        shared: Some(exactly(0.5)),
+        os_sequential: Some(exactly(1.0)),
+        os_random: Some(exactly(2.0)),
+        device_sequential: Some(exactly(8.0)),
+        device_random: Some(exactly(64.0)),
+        sparse: [(1, 64.0), (16, 16.0), (64, 16.0)].map(point).into(),
+        tuple: Some(exactly(0.25)),
+    };
+    Times::of(&times, 1e6).expect("all times")
+}
+
+fn asked(rows: f64, picks: [Scan; 4]) -> Asked {
+    Asked { table: TABLE, index: INDEX, rows, covered: false, picks: picks.to_vec() }
+}
+
+fn regrets(asked: &[Asked]) -> Regrets {
+    Regrets::of(asked, &CELLS, &CONCURRENCIES, &times()).expect("queries")
+}
+
+const INDEX_SCAN: Scan = Scan::Index;
+const BITMAP: Scan = Scan::Bitmap;
+const ALL: Scan = Scan::Sequential;
+
+/// Few rows and all rows. The first cell takes the index for both, the last reads all for both.
+fn few_and_all() -> [Asked; 2] {
+    [asked(10.0, [INDEX_SCAN, BITMAP, BITMAP, ALL]), asked(10_000.0, [INDEX_SCAN, ALL, ALL, ALL])]
+}
+
+fn close(a: f64, b: f64) -> bool {
+    (a / b - 1.0).abs() < 2e-3
+}
+
+#[test]
+fn the_best_cell_is_found_with_its_concurrency() {
+    let regrets = regrets(&few_and_all());
+    assert_eq!(regrets.queries(), 2);
+    let chosen = regrets.choose(&set(0, 1)).expect("a choice");
+    // Both cells in the middle are as good, and so are 16 and 64: the first of them.
+    assert_eq!(chosen.settings, set(1, 16));
+    assert_eq!((chosen.random, chosen.sequential), ((4.0, 8.0), (1.0, 1.0)));
+    assert_eq!(chosen.concurrencies, (16, 64));
+    // Cold, no plan is faster than the one picked. Warm, the index scan is, for few rows.
+    let few = |scan, concurrency, caches| times().of_scan(scan, &TABLE, &INDEX, 10.0, concurrency, caches);
+    let warm = few(Scan::Bitmap, 0, Caches::Warm) / few(Scan::Index, 0, Caches::Warm);
+    let regret = chosen.regret;
+    assert!(warm > 1.0 && close(regret.worst_warm, warm) && close(regret.warm, warm.sqrt()), "{regret:?}");
+    assert!(close(regret.cold, 1.0) && close(regret.worst_cold, 1.0), "{regret:?}");
+    assert_eq!(regrets.at(&set(1, 16)), Some(regret));
+    // At 1 the bitmap scan of few rows takes 64 us a page instead of 16.
+    let slow = regrets.at(&set(1, 1)).expect("a regret");
+    let cold = few(Scan::Bitmap, 1, Caches::Cold) / few(Scan::Bitmap, 16, Caches::Cold);
+    assert!(cold > 1.5 && close(slow.worst_cold, cold) && close(slow.warm, regret.warm), "{slow:?}");
+    assert_eq!(regrets.at(&Settings { cell: cell(1.0, 2.0), concurrency: 1 }), None);
+}
+
+#[test]
+fn what_is_set_stays_if_it_is_as_good() {
+    let regrets = regrets(&few_and_all());
+    for (cell, concurrency) in [(1, 16), (1, 64), (2, 16), (2, 64)] {
+        let in_force = set(cell, concurrency);
+        assert_eq!(regrets.choose(&in_force).map(|chosen| chosen.settings), Some(in_force));
+    }
+    // Else of the best the nearest.
+    let from = Settings { cell: cell(1.0, 12.0), concurrency: 200 };
+    assert_eq!(regrets.choose(&from).map(|chosen| chosen.settings), Some(set(2, 16)));
+}
+
+#[test]
+fn without_bitmap_scans_any_concurrency_is_as_good() {
+    let regrets = regrets(&[asked(10_000.0, [INDEX_SCAN, INDEX_SCAN, INDEX_SCAN, ALL])]);
+    let chosen = regrets.choose(&set(0, 1)).expect("a choice");
+    assert_eq!((chosen.settings, chosen.concurrencies), (set(3, 1), (1, 64)));
+    assert_eq!((chosen.random, chosen.sequential), ((8.0, 8.0), (2.0, 2.0)));
+}
+
+#[test]
+fn without_queries_nothing_is_known() {
+    assert!(Regrets::of(&[], &CELLS, &CONCURRENCIES, &times()).is_none());
+}
+
+#[test]
+fn the_index_alone_counts_only_where_it_holds_all() {
+    let only = |covered| {
+        let asked = Asked { covered, ..asked(100.0, [BITMAP; 4]) };
+        regrets(&[asked]).at(&set(0, 16)).expect("a regret")
+    };
+    assert!(close(only(false).worst_cold, 1.0));
+    assert!(only(true).worst_cold > 4.0, "{:?}", only(true));
+}
+
+/// Regrets that are given: of each cell, cold and warm, at one concurrency.
+fn given(cells: &[(Cell, f64, f64)]) -> Regrets {
+    let regret = |cold, warm| Regret { cold, warm, worst_cold: cold, worst_warm: warm };
+    Regrets {
+        cells: cells.iter().map(|(cell, _, _)| *cell).collect(),
+        concurrencies: vec![16],
+        table: cells.iter().map(|(_, cold, warm)| vec![regret(*cold, *warm)]).collect(),
+        queries: 1,
+    }
+}
+
+#[test]
+fn of_what_is_as_good_the_better_one_cold_and_the_nearest() {
+    let regrets = given(&[
+        (cell(1.0, 4.0), 2.0, 1.5),
+        // The best, and two that are as good; the last one is dearer by more than a hundredth.
+        (cell(2.0, 8.0), 1.300, 1.100),
+        (cell(4.0, 24.0), 1.298, 1.106),
+        (cell(3.0, 24.0), 1.298, 1.106),
+        (cell(3.0, 18.0), 1.298, 1.106),
+        // Nearly too much worse.
+        (cell(1.1, 6.0), 1.290, 1.118),
+        (cell(1.5, 18.0), 1.280, 1.140),
+    ]);
+    let in_force = Settings { cell: cell(1.0, 4.0), concurrency: 16 };
+    let chosen = regrets.choose(&in_force).expect("a choice");
+    assert_eq!(chosen.settings.cell, cell(3.0, 18.0));
+    // But for what is set.
+    let in_force = Settings { cell: cell(2.0, 8.0), concurrency: 16 };
+    assert_eq!(regrets.choose(&in_force).expect("a choice").settings, in_force);
+}
+
+#[test]
+fn the_grid_has_what_is_in_force_and_each_cell_once() {
+    let plain = grid(cell(1.0, 4.0), BOTH, None);
+    assert_eq!((plain[0], plain.len()), (cell(1.0, 4.0), 19));
+    assert!(plain.contains(&cell(1.0, 1.1)) && plain.contains(&cell(1.0, 24.0)));
+    // Seven costs of a sequential page more, and what is in force is not on the grid.
+    let anchored = grid(cell(1.0, 4.2), BOTH, Some(3.0));
+    assert_eq!((anchored[0], anchored.len()), (cell(1.0, 4.2), 1 + 8 * 19));
+    assert!(anchored.contains(&cell(1.05, 1.31)) && anchored.contains(&cell(8.49, 204.0)));
+    assert!(anchored.iter().all(|cell| cell.random >= cell.sequential));
+}
+
+#[test]
+fn the_grid_leaves_alone_what_nobody_asks_for() {
+    let (sequential, random) = (Wanted { random: false, ..BOTH }, Wanted { sequential: false, ..BOTH });
+    let neither = Wanted { sequential: false, random: false };
+    assert_eq!(grid(cell(1.0, 4.0), neither, Some(3.0)), [cell(1.0, 4.0)]);
+    let cells = grid(cell(1.0, 4.0), random, Some(3.0));
+    assert!(cells.len() == 19 && cells.iter().all(|cell| cell.sequential == 1.0), "{cells:?}");
+    // No more than a random page, which stays: 4.23, 6 and 8.49 are 4.
+    let cells = grid(cell(1.0, 4.0), sequential, Some(3.0));
+    assert_eq!(cells, [1.0, 1.05, 1.5, 2.13, 3.0, 4.0].map(|sequential| cell(sequential, 4.0)));
+    // In the wrong order there is a way out.
+    assert_eq!(grid(cell(2.0, 1.1), sequential, None), [cell(2.0, 1.1), cell(1.1, 1.1)]);
+}
+
+#[test]
+fn the_grid_is_in_order_by_its_digits_too() {
+    for sequential in [2.024, 0.010049, 123.4] {
+        let cells = grid(cell(sequential, 500.0), BOTH, Some(3.0));
+        assert!(cells.iter().all(Cell::is_in_order), "{cells:?}");
+    }
+}
+
+#[test]
+fn costs_in_the_wrong_order_are_not_chosen() {
+    let costs = [(cell(2.0, 1.0), 1.0, 1.0), (cell(2.0, 2.0), 1.5, 1.5), (cell(2.0, 3.0), 1.4, 1.4)];
+    let in_force = Settings { cell: cell(2.0, 1.0), concurrency: 16 };
+    let chosen = given(&costs).choose(&in_force).expect("a choice");
+    assert_eq!((chosen.settings.cell, chosen.random), (cell(2.0, 3.0), (3.0, 3.0)));
+    // But who asks for neither keeps them.
+    let chosen = given(&costs[..1]).choose(&in_force).expect("a choice");
+    assert_eq!(chosen.settings, in_force);
+}
+
+#[test]
+fn costs_are_rounded_to_three_digits() {
+    let cases = [(0.012345, 0.0123), (1.0, 1.0), (17.449, 17.4), (12345.0, 12300.0), (0.0, 0.0)];
+    for (cost, shown) in cases {
+        assert!((rounded(cost) - shown).abs() < 1e-9 * shown.max(1.0), "{cost}: {}", rounded(cost));
+    }
+}

@@ -1,0 +1,238 @@
+//! What a block takes in ascending reads with gaps, by density and `effective_io_concurrency`; and what follows from it.
+//!
+//! A bitmap heap scan reads so. Between measured densities the logarithm of the time is interpolated in that of the density,
+//! since without prefetch the kernel's readahead makes the time fall about as 1 ÷ density; between measured concurrencies,
+//! in the logarithm of 1 + concurrency.
+//!
+//! Outside of what was measured the curve is flat, but for two ends that are known: without prefetch (0), and with but one
+//! request in flight (1), the time goes to that of random reads as the density falls to [`SPARSE`]; and without prefetch
+//! every block read is a sequential scan.
+//!
+//! # Limitations and caveats
+//! * 0 and 1 differ by much more than 1 and 2 do: at 1 the server's own advice undoes the kernel's readahead (seen on ext4).
+//!   A curve measured at 0 and 16 alone says too little for 1.
+//! * Gaps are taken as even. Clustered blocks are read as fast as their local density.
+
+use crate::measure::page_times::{Estimate, PageTimes};
+
+/// The density at and below which a read with gaps is a random one.
+pub const SPARSE: f64 = 1e-3;
+
+/// Below this density no crossing is looked for: a random read would have to take a million sequential ones.
+const LEAST: f64 = 1e-6;
+
+/// The times of one concurrency, by ascending density.
+#[derive(Debug, Clone, PartialEq)]
+struct Line {
+    concurrency: u32,
+    points: Vec<(f64, Estimate)>,
+}
+
+/// Time per block fetched, over density and concurrency.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Curve {
+    lines: Vec<Line>,
+    random: Option<f64>,
+    sequential: Option<f64>,
+}
+
+/// A concurrency to set, and what is as good.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Choice {
+    /// The value: the one in force if it is on the plateau, else the best.
+    pub value: u32,
+    /// The least measured value of the plateau around it.
+    pub low: u32,
+    /// The greatest.
+    pub high: u32,
+    /// The best of those measured.
+    pub best: u32,
+    /// How much longer a block takes at the best value than at each density's own best, as a geometric mean: 1 is no longer.
+    pub score: f64,
+    /// The same at the value in force, interpolated where it was not measured; None if it is not known.
+    pub score_in_force: Option<f64>,
+}
+
+/// Which densities a setting is judged by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Use {
+    /// All: bitmap scans come in every density (`effective_io_concurrency`).
+    Queries,
+    /// The two least: ANALYZE and recovery read here and there (`maintenance_io_concurrency`).
+    Maintenance,
+}
+
+/// Scores within this share of the best are as good.
+const AS_GOOD: f64 = 1.03;
+
+impl Curve {
+    /// The curve of the measured times; None if no read with gaps was measured.
+    pub fn of(times: &PageTimes) -> Option<Self> {
+        let mut lines: Vec<Line> = Vec::new();
+        for point in &times.sparse {
+            let usable = point.density > 0.0 && point.density <= 1.0;
+            if !usable || !positive(point.time.us) {
+                continue;
+            }
+            let found = lines.iter().position(|line| line.concurrency == point.concurrency);
+            let index = found.unwrap_or_else(|| {
+                lines.push(Line { concurrency: point.concurrency, points: Vec::new() });
+                lines.len() - 1
+            });
+            lines[index].points.push((point.density, point.time));
+        }
+        lines.sort_by_key(|line| line.concurrency);
+        for line in &mut lines {
+            line.points.sort_by(|a, b| a.0.total_cmp(&b.0));
+            // Measured twice: the first counts.
+            line.points.dedup_by_key(|point| point.0);
+        }
+        let known = |time: Option<Estimate>| time.map(|time| time.us).filter(|us| positive(*us));
+        (!lines.is_empty()).then(|| Self {
+            lines,
+            random: known(times.device_random),
+            sequential: known(times.device_sequential),
+        })
+    }
+
+    /// The concurrencies that were measured, at each density at which any was.
+    pub fn concurrencies(&self) -> impl Iterator<Item = u32> {
+        self.lines.iter().map(|line| line.concurrency)
+    }
+
+    /// Is the interval of each point known?
+    pub fn has_intervals(&self) -> bool {
+        self.lines.iter().flat_map(|line| &line.points).all(|(_, time)| time.interval.is_some())
+    }
+
+    /// Microseconds per block fetched, at a density over 0 and up to 1; what is beyond counts as either end.
+    pub fn at(&self, density: f64, concurrency: u32) -> f64 {
+        let density = density.clamp(LEAST, 1.0);
+        let place = |concurrency: u32| f64::from(concurrency).ln_1p();
+        let over: Vec<(f64, f64)> =
+            self.lines.iter().map(|line| (place(line.concurrency), self.on(line, density).ln())).collect();
+        interpolated(&over, place(concurrency)).exp()
+    }
+
+    /// The time on one line.
+    fn on(&self, line: &Line, density: f64) -> f64 {
+        let mut points: Vec<(f64, f64)> =
+            line.points.iter().map(|(density, time)| (density.ln(), time.us.ln())).collect();
+        let least = line.points.first().map_or(1.0, |point| point.0);
+        let greatest = line.points.last().map_or(0.0, |point| point.0);
+        if let Some(random) = self.random.filter(|_| line.concurrency <= 1 && least > SPARSE) {
+            points.insert(0, (SPARSE.ln(), random.ln()));
+        }
+        if let Some(sequential) = self.sequential.filter(|_| line.concurrency == 0 && greatest < 1.0) {
+            points.push((0.0, sequential.ln()));
+        }
+        interpolated(&points, density.ln()).exp()
+    }
+
+    /// The share of blocks, over 0 and up to 1, whose reads with gaps take as long as reading all blocks one after the
+    /// other: f·t(f) = t_seq. Where the product hovers about t_seq there are several, and it matters little which is given. None
+    /// if sequential reads were not measured, or reads with gaps are cheaper up to the last block, or dearer from the first.
+    pub fn crossing(&self, concurrency: u32) -> Option<f64> {
+        let sequential = self.sequential?;
+        let over = |density: f64| density * self.at(density, concurrency) / sequential - 1.0;
+        // Without prefetch both meet at the last block, but for rounding: bisection then ends there.
+        if over(1.0) < -1e-9 || over(LEAST) >= 0.0 {
+            return None;
+        }
+        let (mut low, mut high) = (LEAST.ln(), 0.0);
+        for _ in 0..80 {
+            let middle = f64::midpoint(low, high);
+            if over(middle.exp()) < 0.0 { low = middle } else { high = middle }
+        }
+        Some(f64::midpoint(low, high).exp())
+    }
+
+    /// The best of the measured concurrencies. Of two that are equal the lower.
+    pub fn choose(&self, what_for: Use, in_force: Option<u32>) -> Option<Choice> {
+        let densities = self.densities(what_for);
+        let scores: Vec<f64> =
+            self.lines.iter().map(|line| self.score(&densities, line.concurrency)).collect();
+        let best = (0..scores.len()).min_by(|a, b| scores[*a].total_cmp(&scores[*b]))?;
+        let level =
+            |index: usize| scores[index] <= AS_GOOD * scores[best] || self.alike(&densities, index, best);
+        // The plateau around a line: neighbours without a gap.
+        let plateau = |index: usize| {
+            let low = (0..=index).rev().take_while(|i| level(*i)).last().unwrap_or(index);
+            let high = (index..scores.len()).take_while(|i| level(*i)).last().unwrap_or(index);
+            (low, high)
+        };
+        let holds = |(low, high): (usize, usize), value: u32| {
+            (self.lines[low].concurrency..=self.lines[high].concurrency).contains(&value)
+        };
+        let kept = in_force.and_then(|value| {
+            let on = |index: &usize| level(*index) && holds(plateau(*index), value);
+            (0..scores.len()).find(on).map(|index| (value, plateau(index)))
+        });
+        let (value, (low, high)) = kept.unwrap_or((self.lines[best].concurrency, plateau(best)));
+        Some(Choice {
+            value,
+            low: self.lines[low].concurrency,
+            high: self.lines[high].concurrency,
+            best: self.lines[best].concurrency,
+            score: scores[best],
+            score_in_force: in_force.map(|value| self.score(&densities, value)),
+        })
+    }
+
+    /// The measured densities that count.
+    fn densities(&self, what_for: Use) -> Vec<f64> {
+        let mut all: Vec<f64> =
+            self.lines.iter().flat_map(|line| line.points.iter().map(|point| point.0)).collect();
+        all.sort_by(f64::total_cmp);
+        all.dedup();
+        if what_for == Use::Maintenance {
+            all.truncate(2);
+        }
+        all
+    }
+
+    fn score(&self, densities: &[f64], concurrency: u32) -> f64 {
+        let logs = densities.iter().map(|&density| {
+            let times = self.lines.iter().map(|line| self.on(line, density));
+            (self.at(density, concurrency) / times.fold(f64::INFINITY, f64::min)).ln()
+        });
+        (logs.sum::<f64>() / densities.len() as f64).exp()
+    }
+
+    /// Do the intervals of two lines overlap in every density?
+    fn alike(&self, densities: &[f64], a: usize, b: usize) -> bool {
+        let interval = |line: usize, density: f64| {
+            self.lines[line].points.iter().find(|point| point.0 == density)?.1.interval
+        };
+        densities.iter().all(|&density| match (interval(a, density), interval(b, density)) {
+            (Some(a), Some(b)) => a.0 <= b.1 && b.0 <= a.1,
+            _ => false,
+        })
+    }
+}
+
+/// `random_page_cost` over `seq_page_cost` at which the planner changes from a bitmap scan to a sequential one at the share f of
+/// the blocks. Its page cost is R − (R − S)·√f there, and f of them shall cost as much as all of them do at S:
+/// R = S·(1/f − √f)/(1 − √f), which is S·(1/f + 1/√f + 1), never below 3·S. Pages alone: what either scan does with tuples
+/// is left out.
+pub fn cost_at(crossing: f64) -> f64 {
+    1.0 / crossing + 1.0 / crossing.sqrt() + 1.0
+}
+
+fn positive(us: f64) -> bool {
+    us.is_finite() && us > 0.0
+}
+
+/// The y of ascending points (x, y) at an x, flat outside. There is at least one point.
+fn interpolated(points: &[(f64, f64)], x: f64) -> f64 {
+    let above = points.partition_point(|point| point.0 <= x);
+    match (above.checked_sub(1).map(|below| points[below]), points.get(above)) {
+        (Some(low), Some(high)) => low.1 + (high.1 - low.1) * (x - low.0) / (high.0 - low.0),
+        (Some(end), None) => end.1,
+        (None, Some(end)) => end.1,
+        (None, None) => f64::NAN,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,300 @@
+//! What a scan of a table takes by the measured times, whichever way it goes.
+//!
+//! Queries ask one table for a range of one indexed column, which finds a known number of rows. Where these lie is known from
+//! samples of the index: a share of them anywhere in the table, the rest in a stretch around the place to which the order of
+//! the index has come ([`Locality`]). From that follow how many pages are visited, how densely they lie, and in which order.
+//!
+//! | plan | cold | warm |
+//! |---|---|---|
+//! | sequential | the slower of the device and the processor, which overlap | all pages from the OS cache, and the tuples |
+//! | index | each page once, at random or in order as the index is; hits; the tuples | the same from memory |
+//! | bitmap | each page once by the density curve; the tuples | each page once from memory; the tuples |
+//! | index-only | the index's own pages; the tuples | the same from the OS cache |
+//!
+//! Each but the first also descends the index and reads its leaves in order. Warm means that the query ran right before: what
+//! it visits is in shared buffers if it fits, else in the OS cache.
+//!
+//! # Limitations and caveats
+//! - A tuple's work is taken as a multiple of what a bare count takes. The multiples, and those of memory, were found by
+//!   fitting forced plans of one machine (docs/model.md), and are about the same for any processor with caches.
+//! - Where the rows of a range lie is taken to be alike all over the index.
+//! - Index-only scans are taken to find every page all-visible.
+//!
+//! Sources: `costsize.c` of PostgreSQL for what plans do; Cardenas, "Analysis and performance of inverted data base
+//! structures", Communications of the ACM 18 (1975), for how many pages so many rows lie on.
+
+use super::curve::Curve;
+use crate::measure::page_times::{Estimate, PageTimes};
+
+/// A tuple's work over that in a bare count of all: in a sequential scan that looks at a column of each.
+const FILTERED_TUPLE: f64 = 1.8;
+/// In an index scan: its entry, its fetch, and its column.
+const INDEX_TUPLE: f64 = 2.0;
+/// In a bitmap scan: its entry, its place in the bitmap, and its column.
+const BITMAP_TUPLE: f64 = 2.3;
+/// In an index-only scan.
+const INDEX_ONLY_TUPLE: f64 = 1.7;
+
+/// Pages of an index and of the visibility map that are read one by one before the first row: cold.
+const DESCENT: f64 = 6.0;
+
+/// A stretch of so many pages is as good as in order.
+const IN_ORDER: f64 = 4.0;
+/// Of a longer stretch this share is visited before the kernel sees an order in it.
+const UNFORESEEN: f64 = 0.6;
+
+/// A page in shared buffers that none of the processor's caches holds, over a hit in one that they do hold.
+const FAR_PAGE: f64 = 13.0;
+/// The same for a row on a page that was visited before, among others: of a stretch, and anywhere in the table.
+const NEAR_AGAIN: f64 = 4.0;
+const FAR_AGAIN: f64 = 7.0;
+/// What it takes to push another page out of shared buffers, in such hits.
+const PUSHING: f64 = 15.0;
+
+/// Where the rows lie that follow one another in an index.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Locality {
+    /// Share of the rows that lie anywhere in the table.
+    pub scattered: f64,
+    /// Pages of the stretch that the others come from at any moment: 1 if the table is in the order of the index.
+    pub stretch: f64,
+}
+
+/// A table.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Table {
+    /// Its pages.
+    pub pages: f64,
+    /// Its rows.
+    pub rows: f64,
+}
+
+/// An index of it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Index {
+    /// Its pages.
+    pub pages: f64,
+    /// Where its rows lie.
+    pub locality: Locality,
+}
+
+/// How a plan reads the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Scan {
+    /// All of it.
+    Sequential,
+    /// By the index, row by row.
+    Index,
+    /// By the index, page by page.
+    Bitmap,
+    /// The index only.
+    IndexOnly,
+}
+
+/// What the caches hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Caches {
+    /// Nothing.
+    Cold,
+    /// Everything: in shared buffers what fits there, else in the OS cache.
+    Warm,
+}
+
+/// The times that the model needs, in microseconds.
+#[derive(Debug, Clone)]
+pub struct Times {
+    hit: f64,
+    os_sequential: f64,
+    os_random: f64,
+    sequential: f64,
+    random: f64,
+    curve: Curve,
+    tuple: f64,
+    /// Pages of shared buffers.
+    buffers: f64,
+}
+
+impl Times {
+    /// Of what was measured, on a server with so many pages of shared buffers; or the name of what is lacking.
+    ///
+    /// # Errors
+    /// The first time that is not known.
+    pub fn of(times: &PageTimes, buffers: f64) -> Result<Self, &'static str> {
+        let us = |time: Option<Estimate>, name| time.map(|time| time.us).ok_or(name);
+        Ok(Self {
+            hit: us(times.shared, "a hit in shared buffers")?,
+            os_sequential: us(times.os_sequential, "sequential reads from the OS cache")?,
+            os_random: us(times.os_random, "random reads from the OS cache")?,
+            sequential: us(times.device_sequential, "sequential reads from the device")?,
+            random: us(times.device_random, "random reads from the device")?,
+            curve: Curve::of(times).ok_or("reads with gaps")?,
+            tuple: us(times.tuple, "the tuples")?,
+            buffers,
+        })
+    }
+
+    /// Of a scan that finds so many rows, in microseconds.
+    pub fn of_scan(
+        &self,
+        scan: Scan,
+        table: &Table,
+        index: &Index,
+        rows: f64,
+        concurrency: u32,
+        caches: Caches,
+    ) -> f64 {
+        let share = (rows / table.rows.max(1.0)).min(1.0);
+        let visited = Visited::of(table, &index.locality, rows);
+        let leaves = share * index.pages;
+        let leaves = match caches {
+            Caches::Cold => DESCENT * self.random + leaves * self.sequential,
+            Caches::Warm => leaves * self.os_sequential,
+        };
+        let tuples = |work: f64| rows * work * self.tuple;
+        match scan {
+            Scan::Sequential => self.all_pages(table, caches),
+            Scan::Index => leaves + self.one_by_one(&visited, table, caches) + tuples(INDEX_TUPLE),
+            Scan::Bitmap => {
+                let pages = match caches {
+                    Caches::Cold => self.with_gaps(&visited, concurrency),
+                    Caches::Warm => visited.pages() * self.memory_page(visited.pages()),
+                };
+                // Rows in no order find their places in the bitmap in no order.
+                leaves + pages + tuples(BITMAP_TUPLE) + visited.far_rows * self.hit
+            }
+            Scan::IndexOnly => leaves + tuples(INDEX_ONLY_TUPLE),
+        }
+    }
+
+    fn all_pages(&self, table: &Table, caches: Caches) -> f64 {
+        let from_cache = table.pages * self.os_sequential + table.rows * FILTERED_TUPLE * self.tuple;
+        match caches {
+            Caches::Cold => from_cache.max(table.pages * self.sequential),
+            Caches::Warm => from_cache,
+        }
+    }
+
+    fn with_gaps(&self, visited: &Visited, concurrency: u32) -> f64 {
+        let of = |pages: f64, density: f64| {
+            if pages > 0.0 { pages * self.curve.at(density, concurrency) } else { 0.0 }
+        };
+        of(visited.near, visited.near_density) + of(visited.far, visited.far_density)
+    }
+
+    /// A page of so many that were visited right before, in no order.
+    fn memory_page(&self, pages: f64) -> f64 {
+        if pages <= self.buffers { FAR_PAGE * self.hit } else { self.pushing() }
+    }
+
+    /// A page from the OS cache that pushes another one out of shared buffers.
+    fn pushing(&self) -> f64 {
+        self.os_random + PUSHING * self.hit
+    }
+
+    /// The table's pages in an index scan.
+    fn one_by_one(&self, visited: &Visited, table: &Table, caches: Caches) -> f64 {
+        let is_in_order = visited.stretch <= IN_ORDER;
+        let near_again = if is_in_order { 0.0 } else { NEAR_AGAIN * self.hit };
+        // Of pages anywhere those are found again that shared buffers still hold.
+        let kept = (self.buffers / table.pages.max(1.0)).min(1.0);
+        let far_again = kept * FAR_AGAIN * self.hit + (1.0 - kept) * self.pushing();
+        let again = (visited.near_rows - visited.near).max(0.0) * near_again
+            + (visited.far_rows - visited.far).max(0.0) * far_again;
+        let first = match caches {
+            Caches::Warm => visited.pages() * self.memory_page(visited.pages()),
+            Caches::Cold => {
+                let unforeseen =
+                    if is_in_order { 0.0 } else { visited.near.min(UNFORESEEN * visited.stretch) };
+                // In order the kernel reads ahead.
+                let foreseen = visited.near - unforeseen;
+                let in_order =
+                    if foreseen > 0.0 { foreseen * self.curve.at(visited.near_density, 0) } else { 0.0 };
+                in_order + (unforeseen + visited.far) * self.random
+            }
+        };
+        first + again
+    }
+}
+
+/// The pages that the rows of a range lie on.
+#[derive(Debug, Clone, Copy)]
+struct Visited {
+    /// Rows near to one another, and anywhere.
+    near_rows: f64,
+    far_rows: f64,
+    /// Pages near to one another, and which share of their stretch they are.
+    near: f64,
+    near_density: f64,
+    /// Pages anywhere, and which share of the table they are.
+    far: f64,
+    far_density: f64,
+    stretch: f64,
+}
+
+impl Visited {
+    fn of(table: &Table, locality: &Locality, rows: f64) -> Self {
+        let pages = table.pages.max(1.0);
+        let per_page = (table.rows / pages).max(1.0);
+        let (far_rows, near_rows) = (rows * locality.scattered, rows * (1.0 - locality.scattered));
+        let stretch = (near_rows / per_page + locality.stretch).clamp(1.0, pages);
+        let near = on_pages(near_rows, stretch, per_page);
+        let far = on_pages(far_rows, pages, per_page);
+        Self {
+            near_rows,
+            far_rows,
+            near,
+            near_density: (near / stretch).clamp(0.0, 1.0),
+            far,
+            far_density: (far / pages).clamp(0.0, 1.0),
+            stretch: locality.stretch,
+        }
+    }
+
+    fn pages(&self) -> f64 {
+        self.near + self.far
+    }
+}
+
+/// On how many of `pages` pages so many rows lie, if any row may lie on any.
+fn on_pages(rows: f64, pages: f64, per_page: f64) -> f64 {
+    let few = pages * (1.0 - (1.0 - 1.0 / pages.max(1.0)).powf(rows));
+    // Whole pages at most, and not fewer than the rows fill.
+    few.max((rows / per_page).min(pages)).min(rows.max(0.0)).min(pages)
+}
+
+/// Where the rows of an index lie, by samples: in each, the pages of rows that follow one another in the index. None without
+/// a sample of several rows.
+pub fn locality(samples: &[Vec<u64>], table: &Table) -> Option<Locality> {
+    let per_page = (table.rows / table.pages.max(1.0)).max(1.0);
+    let (mut scattered, mut rows, mut stretches) = (0.0, 0.0, Vec::new());
+    for sample in samples.iter().filter(|sample| sample.len() >= LEAST_SAMPLE) {
+        let mut sorted: Vec<f64> = sample.iter().map(|page| *page as f64).collect();
+        sorted.sort_by(f64::total_cmp);
+        let middle = sorted[sorted.len() / 2];
+        // Nearer than this by chance alone would be a tenth of all rows.
+        let far = |page: &f64| (page - middle).abs() > table.pages * FAR;
+        let near: Vec<f64> = sorted.iter().copied().filter(|page| !far(page)).collect();
+        scattered += (sorted.len() - near.len()) as f64;
+        rows += sorted.len() as f64;
+        let at = |quantile: f64| near[((near.len() - 1) as f64 * quantile) as usize];
+        // What the middle 80 % span, beyond what so many rows in order do.
+        let in_order = near.len() as f64 / per_page;
+        stretches.push(((at(0.9) - at(0.1)) / 0.8 - in_order).max(1.0));
+    }
+    stretches.sort_by(f64::total_cmp);
+    let stretch = *stretches.get(stretches.len() / 2)?;
+    // Of rows anywhere, some are near by chance.
+    let scattered = (scattered / rows / (1.0 - 2.0 * FAR)).min(1.0);
+    let all = scattered > MOSTLY;
+    Some(Locality { scattered: if all { 1.0 } else { scattered }, stretch: if all { 1.0 } else { stretch } })
+}
+
+/// Rows further from the middle of a sample than this share of the table lie anywhere.
+const FAR: f64 = 0.05;
+/// If so many lie anywhere, all do.
+const MOSTLY: f64 = 0.9;
+/// A sample of fewer rows says nothing.
+const LEAST_SAMPLE: usize = 16;
+
+#[cfg(test)]
+mod tests;

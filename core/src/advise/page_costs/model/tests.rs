@@ -1,0 +1,223 @@
+use super::*;
+use crate::measure::page_times::times::Sparse;
+use proptest::prelude::*;
+use rand::seq::SliceRandom;
+use rand::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+fn exactly(us: f64) -> Estimate {
+    Estimate { us, interval: None }
+}
+
+fn page_times(sparse: &[(f64, u32, f64)]) -> PageTimes {
+    let sparse = sparse.iter();
+    PageTimes {
+        shared: Some(exactly(HIT)),
+        os_sequential: Some(exactly(1.0)),
+        os_random: Some(exactly(OS_RANDOM)),
+        device_sequential: Some(exactly(8.0)),
+        device_random: Some(exactly(64.0)),
+        sparse: sparse
+            .map(|(density, concurrency, us)| Sparse {
+                density: *density,
+                concurrency: *concurrency,
+                time: exactly(*us),
+            })
+            .collect(),
+        tuple: Some(exactly(0.25)),
+    }
+}
+
+const HIT: f64 = 0.125;
+const OS_RANDOM: f64 = 2.0;
+/// A page in shared buffers that no processor's cache holds.
+const ELSEWHERE: f64 = FAR_PAGE * HIT;
+
+/// Reads with gaps take 32 us whatever their density.
+fn flat(buffers: f64) -> Times {
+    Times::of(&page_times(&[(0.5, 16, 32.0)]), buffers).expect("all times")
+}
+
+/// Ten rows a page.
+const TABLE: Table = Table { pages: 1000.0, rows: 10_000.0 };
+const IN_THE_ORDER: Locality = Locality { scattered: 0.0, stretch: 1.0 };
+const ANYWHERE: Locality = Locality { scattered: 1.0, stretch: 1.0 };
+
+fn index(locality: Locality) -> Index {
+    Index { pages: 100.0, locality }
+}
+
+fn assert_takes(times: &Times, scan: Scan, locality: Locality, rows: f64, [cold, warm]: [f64; 2]) {
+    for (caches, wanted) in [(Caches::Cold, cold), (Caches::Warm, warm)] {
+        let us = times.of_scan(scan, &TABLE, &index(locality), rows, 16, caches);
+        assert!((us / wanted - 1.0).abs() < 1e-3, "{scan:?}, {caches:?}: {us}, not {wanted}");
+    }
+}
+
+#[test]
+fn a_sequential_scan_takes_what_is_slower() {
+    // Processor and OS cache: 1000 · 1, and the tuples; device 1000 · 8. Whatever is looked for.
+    let warm = 1000.0 + 1e4 * FILTERED_TUPLE * 0.25;
+    for rows in [0.0, 100.0, 10_000.0] {
+        assert_takes(&flat(1e6), Scan::Sequential, ANYWHERE, rows, [8000.0, warm]);
+    }
+    // 40 rows a page: the processor is slower.
+    let dense = Table { rows: 40_000.0, ..TABLE };
+    for caches in [Caches::Cold, Caches::Warm] {
+        let us = flat(1e6).of_scan(Scan::Sequential, &dense, &index(ANYWHERE), 10.0, 16, caches);
+        assert_eq!(us, 1000.0 + 4e4 * FILTERED_TUPLE * 0.25);
+    }
+}
+
+#[test]
+fn an_index_only_scan_takes_its_leaves_and_tuples() {
+    // A tenth of the leaves: cold 6 · 64 + 10 · 8, warm 10 · 1.
+    let tuples = 1000.0 * INDEX_ONLY_TUPLE * 0.25;
+    assert_takes(&flat(1e6), Scan::IndexOnly, ANYWHERE, 1000.0, [384.0 + 80.0 + tuples, 10.0 + tuples]);
+}
+
+#[test]
+fn ten_rows_anywhere() {
+    // 1000 · (1 − 0.999^10) = 9.9551 pages, and 0.0449 times one of them again, in buffers that hold all.
+    let pages = 9.9551;
+    let (cold, warm) = (384.0 + 0.1 * 8.0, 0.1);
+    let rest = 0.0449 * FAR_AGAIN * HIT + 10.0 * INDEX_TUPLE * 0.25;
+    let wanted = [cold + pages * 64.0 + rest, warm + pages * ELSEWHERE + rest];
+    assert_takes(&flat(1e6), Scan::Index, ANYWHERE, 10.0, wanted);
+    // Tuples, and their places in the bitmap.
+    let rest = 10.0 * BITMAP_TUPLE * 0.25 + 10.0 * HIT;
+    let wanted = [cold + pages * 32.0 + rest, warm + pages * ELSEWHERE + rest];
+    assert_takes(&flat(1e6), Scan::Bitmap, ANYWHERE, 10.0, wanted);
+    // Buffers of five pages: each pushes another one out.
+    let wanted = [cold + pages * 32.0 + rest, warm + pages * (OS_RANDOM + PUSHING * HIT) + rest];
+    assert_takes(&flat(5.0), Scan::Bitmap, ANYWHERE, 10.0, wanted);
+}
+
+#[test]
+fn a_tenth_in_order() {
+    // 101 pages, each read as the kernel reads ahead; no page is looked up again for its next row.
+    let pages = 101.0;
+    let tuples = 1000.0 * INDEX_TUPLE * 0.25;
+    let wanted = [384.0 + 80.0 + pages * 32.0 + tuples, 10.0 + pages * ELSEWHERE + tuples];
+    assert_takes(&flat(1e6), Scan::Index, IN_THE_ORDER, 1000.0, wanted);
+}
+
+#[test]
+fn a_tenth_in_a_stretch() {
+    // 1000 rows in 100 + 100 pages: 200 · (1 − 0.995^1000) = 198.67 of them, some of which are read at random.
+    let locality = Locality { scattered: 0.0, stretch: 100.0 };
+    let pages = 198.67;
+    let at_random = UNFORESEEN * 100.0;
+    let rest = (1000.0 - pages) * NEAR_AGAIN * HIT + 1000.0 * INDEX_TUPLE * 0.25;
+    let cold = 384.0 + 80.0 + at_random * 64.0 + (pages - at_random) * 32.0 + rest;
+    assert_takes(&flat(1e6), Scan::Index, locality, 1000.0, [cold, 10.0 + pages * ELSEWHERE + rest]);
+}
+
+#[test]
+fn a_bitmap_scan_goes_by_the_curve() {
+    // The whole table, so all pages: at density 1.
+    let times =
+        Times::of(&page_times(&[(0.01, 16, 60.0), (1.0, 16, 10.0), (1.0, 1, 64.0)]), 1e6).expect("all");
+    let of =
+        |concurrency| times.of_scan(Scan::Bitmap, &TABLE, &index(ANYWHERE), 1e4, concurrency, Caches::Cold);
+    let rest = 384.0 + 800.0 + 1e4 * BITMAP_TUPLE * 0.25 + 1e4 * HIT;
+    assert!((of(16) / (rest + 1e4) - 1.0).abs() < 1e-3, "{}", of(16));
+    assert!((of(1) / (rest + 6.4e4) - 1.0).abs() < 1e-3, "{}", of(1));
+}
+
+#[test]
+fn what_is_lacking_is_named() {
+    let all = page_times(&[(0.5, 16, 32.0)]);
+    let lacks = |times: PageTimes| Times::of(&times, 1e6).err();
+    assert_eq!(lacks(all.clone()), None);
+    assert_eq!(lacks(PageTimes { tuple: None, ..all.clone() }), Some("the tuples"));
+    assert_eq!(lacks(PageTimes { sparse: Vec::new(), ..all.clone() }), Some("reads with gaps"));
+    assert_eq!(lacks(PageTimes { device_random: None, ..all.clone() }), Some("random reads from the device"));
+    assert_eq!(lacks(PageTimes { shared: None, ..all }), Some("a hit in shared buffers"));
+}
+
+#[test]
+fn rows_lie_on_as_many_pages_as_in_a_simulation() {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(3);
+    let (pages, per_page) = (500_usize, 10_usize);
+    let mut places: Vec<usize> = (0..pages * per_page).map(|row| row / per_page).collect();
+    for rows in [1, 10, 100, 500, 1000, 2500, 5000] {
+        let rounds = 20;
+        let mut visited = 0;
+        for _ in 0..rounds {
+            let (chosen, _) = places.partial_shuffle(&mut rng, rows);
+            let mut chosen = chosen.to_vec();
+            chosen.sort_unstable();
+            chosen.dedup();
+            visited += chosen.len();
+        }
+        let simulated = visited as f64 / f64::from(rounds);
+        let formula = on_pages(rows as f64, pages as f64, per_page as f64);
+        assert!((formula / simulated - 1.0).abs() < 0.04, "{rows}: {formula}, not {simulated}");
+    }
+    assert_eq!(on_pages(0.0, 100.0, 10.0), 0.0);
+    // Rows of an index in order of a table fill their pages.
+    assert_eq!(on_pages(10.0, 1.0, 10.0), 1.0);
+}
+
+const LARGE: Table = Table { pages: 10_000.0, rows: 100_000.0 };
+
+/// Where the rows of a simulated index are, by samples of 200 that follow one another in it.
+fn sampled(mut page: impl FnMut(u64, &mut Xoshiro256PlusPlus) -> u64) -> Locality {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(5);
+    let samples: Vec<Vec<u64>> = (0..40)
+        .map(|_| {
+            let start = rng.random_range(5000..94_000);
+            (start..start + 200).map(|row| page(row, &mut rng)).collect()
+        })
+        .collect();
+    locality(&samples, &LARGE).expect("samples")
+}
+
+#[test]
+fn where_rows_lie() {
+    assert_eq!(sampled(|row, _| row / 10), IN_THE_ORDER);
+    assert_eq!(sampled(|_, rng| rng.random_range(0..10_000)), ANYWHERE);
+    for jitter in [20, 100, 200] {
+        let found = sampled(|row, rng| row / 10 + rng.random_range(0..=2 * jitter) - jitter);
+        let stretch = 2.0 * jitter as f64;
+        assert_eq!(found.scattered, 0.0, "{jitter}: {found:?}");
+        assert!((0.55 * stretch..1.2 * stretch).contains(&found.stretch), "{jitter}: {found:?}");
+    }
+    let found = sampled(|row, rng| if rng.random_bool(0.2) { rng.random_range(0..10_000) } else { row / 10 });
+    assert!((0.17..0.23).contains(&found.scattered) && found.stretch < 10.0, "{found:?}");
+}
+
+#[test]
+fn few_rows_tell_nothing() {
+    assert_eq!(locality(&[], &LARGE), None);
+    assert_eq!(locality(&[vec![1; LEAST_SAMPLE - 1]], &LARGE), None);
+    assert_eq!(locality(&[vec![7; LEAST_SAMPLE]], &LARGE), Some(IN_THE_ORDER));
+}
+
+const SCANS: [Scan; 4] = [Scan::Sequential, Scan::Index, Scan::Bitmap, Scan::IndexOnly];
+
+proptest! {
+    /// On a disk where more blocks of a stretch never take less in all.
+    #[test]
+    fn more_rows_take_no_less_and_cold_is_no_faster(
+        scattered in 0.0..=1.0_f64,
+        stretch in 1.0..500.0_f64,
+        rows in 1.0..9000.0_f64,
+        more in 1.0..=1000.0_f64,
+        buffers in prop_oneof![Just(16.0), Just(1e6)],
+        concurrency in prop_oneof![Just(0_u32), Just(1), Just(16)],
+    ) {
+        let disk = [(0.03, 0, 60.0), (0.3, 0, 20.0), (1.0, 0, 8.0), (1.0, 1, 64.0), (0.1, 16, 12.0), (1.0, 16, 12.0)];
+        let times = Times::of(&page_times(&disk), buffers).expect("all times");
+        let index = index(Locality { scattered, stretch });
+        let of = |scan, rows, caches| times.of_scan(scan, &TABLE, &index, rows, concurrency, caches);
+        for scan in SCANS {
+            for caches in [Caches::Cold, Caches::Warm] {
+                let (few, many) = (of(scan, rows, caches), of(scan, rows + more, caches));
+                prop_assert!(few.is_finite() && few > 0.0 && few <= many * (1.0 + 1e-9), "{scan:?} {caches:?}: {few} {many}");
+            }
+            prop_assert!(of(scan, rows, Caches::Cold) >= of(scan, rows, Caches::Warm), "{scan:?}");
+        }
+    }
+}

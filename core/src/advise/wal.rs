@@ -1,0 +1,209 @@
+//! wal_sync_method and commit_delay from the times of flushes.
+//!
+//! Of the methods, each is meant to have the data on the storage when it returns. One that is much faster than another on a
+//! device with a volatile cache may be faster because it leaves the data there. With FUA the kernel can write through the
+//! cache, block by block, which is faster than emptying the whole of it and no less safe. Without, every method has to
+//! empty it, so that a large difference between two of them has no honest reason.
+//!
+//! Sources: the kernel's `Documentation/block/writeback_cache_control.rst`; PostgreSQL's manual, "WAL Configuration", on
+//! commit_delay; `XLogFlush` and `issue_xlog_fsync` in `src/backend/access/transam/xlog.c`; prctl(2), `PR_SET_TIMERSLACK`.
+
+use crate::machine::device::Leaf;
+use crate::stats::Interval;
+use crate::measure::sync::Method;
+
+/// A method must be faster by this factor, counted from the near ends of the intervals.
+const GAIN: f64 = 1.10;
+
+/// A flush of less, in microseconds, is no reason to wait: the delay would be half of it, and a sleep is longer than asked
+/// for by the timer's slack of 50 us, which should be no more than a tenth of it.
+pub const LEAST_FLUSH_US: f64 = 1000.0;
+
+/// The most that commit_delay takes.
+const MOST_DELAY_US: f64 = 100_000.0;
+
+/// Does the storage of the WAL keep what it has acknowledged in memory that a power cut empties?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cache {
+    /// No volatile cache, or one that single writes can pass.
+    Safe,
+    /// A volatile cache, and no way past it but to empty it.
+    Volatile,
+    /// The kernel does not tell.
+    Unknown,
+}
+
+impl Cache {
+    /// Of all devices below a directory: the worst of them counts.
+    pub fn of(leaves: &[Leaf]) -> Self {
+        let of_leaf = |leaf: &Leaf| match (leaf.write_cache.as_deref(), leaf.fua) {
+            (Some("write through"), _) | (Some("write back"), Some(true)) => Cache::Safe,
+            (Some("write back"), Some(false)) => Cache::Volatile,
+            _ => Cache::Unknown,
+        };
+        let caches: Vec<Cache> = leaves.iter().map(of_leaf).collect();
+        match () {
+            () if caches.contains(&Cache::Volatile) => Cache::Volatile,
+            () if caches.is_empty() || caches.contains(&Cache::Unknown) => Cache::Unknown,
+            () => Cache::Safe,
+        }
+    }
+}
+
+/// A method and what a flush by it takes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MethodTime {
+    /// The method.
+    pub method: Method,
+    /// Time of a flush, in any unit.
+    pub time: Interval,
+}
+
+/// What to do about wal_sync_method.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum SyncMethod {
+    /// None is faster by over a tenth beyond the noise.
+    Keep,
+    /// This one is, by so many times as a mean.
+    Change {
+        /// To this one.
+        to: Method,
+        /// Time of the present one over its.
+        gain: f64,
+    },
+    /// This one is, but what makes it faster may be that it leaves the data in a volatile cache.
+    Distrust(Method),
+    /// This one is, and whether there is such a cache is not known.
+    Unknown(Method),
+    /// There are no figures of the present one.
+    Unmeasured,
+}
+
+/// Compares the present method with the others.
+pub fn sync_method(current: Method, times: &[MethodTime], cache: Cache) -> SyncMethod {
+    let Some(present) = times.iter().find(|time| time.method == current) else {
+        return SyncMethod::Unmeasured;
+    };
+    let faster = times
+        .iter()
+        .filter(|other| other.time.high > 0.0 && present.time.low / other.time.high > GAIN)
+        .min_by(|a, b| a.time.value.total_cmp(&b.time.value));
+    let Some(faster) = faster else { return SyncMethod::Keep };
+    match cache {
+        Cache::Safe => SyncMethod::Change { to: faster.method, gain: present.time.value / faster.time.value },
+        Cache::Volatile => SyncMethod::Distrust(faster.method),
+        Cache::Unknown => SyncMethod::Unknown(faster.method),
+    }
+}
+
+/// What to do about commit_delay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Delay {
+    /// A flush is so fast that waiting for others costs more than it saves.
+    None,
+    /// Half the time of a flush, in microseconds, with the same of its interval.
+    Of {
+        /// The delay.
+        us: u32,
+        /// Half of the interval's lower end.
+        low: u32,
+        /// Half of its upper end.
+        high: u32,
+    },
+}
+
+/// The delay for a flush that takes so many microseconds: half of it, as the manual advises, where it is worth a sleep.
+pub fn commit_delay(flush_us: Interval) -> Delay {
+    if flush_us.low < LEAST_FLUSH_US {
+        return Delay::None;
+    }
+    let half = |us: f64| (us / 2.0).min(MOST_DELAY_US);
+    // More than two digits would be noise.
+    let scale = 10f64.powi(half(flush_us.value).log10().floor() as i32 - 1);
+    Delay::Of {
+        us: ((half(flush_us.value) / scale).round() * scale) as u32,
+        low: half(flush_us.low) as u32,
+        high: half(flush_us.high).ceil() as u32,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn interval(value: f64, half: f64) -> Interval {
+        Interval { value, low: value - half, high: value + half }
+    }
+
+    fn time(method: Method, value: f64, half: f64) -> MethodTime {
+        MethodTime { method, time: interval(value, half) }
+    }
+
+    #[test]
+    fn a_method_must_gain_a_tenth_beyond_the_noise() {
+        let times = |value, half| {
+            [
+                time(Method::Fdatasync, 100.0, 2.0),
+                time(Method::OpenDatasync, value, half),
+                time(Method::Fsync, 130.0, 1.0),
+            ]
+        };
+        let advice = |value, half| sync_method(Method::Fdatasync, &times(value, half), Cache::Safe);
+        assert_eq!(advice(80.0, 2.0), SyncMethod::Change { to: Method::OpenDatasync, gain: 1.25 });
+        // 98 / 89.1 is just a tenth: 98 / 1.1 = 89.09.
+        assert_eq!(advice(88.0, 1.1), SyncMethod::Keep);
+        assert!(matches!(advice(88.0, 1.0), SyncMethod::Change { .. }));
+        assert_eq!(advice(80.0, 12.0), SyncMethod::Keep, "noise");
+        assert_eq!(advice(120.0, 1.0), SyncMethod::Keep);
+        assert_eq!(sync_method(Method::OpenSync, &times(80.0, 1.0), Cache::Safe), SyncMethod::Unmeasured);
+    }
+
+    #[test]
+    fn of_several_faster_ones_the_fastest() {
+        let times = [
+            time(Method::Fsync, 200.0, 1.0),
+            time(Method::Fdatasync, 100.0, 1.0),
+            time(Method::OpenDatasync, 50.0, 1.0),
+            time(Method::OpenSync, 60.0, 1.0),
+        ];
+        let advice = sync_method(Method::Fsync, &times, Cache::Safe);
+        assert_eq!(advice, SyncMethod::Change { to: Method::OpenDatasync, gain: 4.0 });
+    }
+
+    #[test]
+    fn what_a_volatile_cache_may_swallow_is_never_recommended() {
+        let times = [time(Method::Fdatasync, 5000.0, 10.0), time(Method::OpenDatasync, 50.0, 1.0)];
+        let advice = |cache| sync_method(Method::Fdatasync, &times, cache);
+        assert_eq!(advice(Cache::Volatile), SyncMethod::Distrust(Method::OpenDatasync));
+        assert_eq!(advice(Cache::Unknown), SyncMethod::Unknown(Method::OpenDatasync));
+        assert!(matches!(advice(Cache::Safe), SyncMethod::Change { .. }));
+        // Nothing is faster: the cache does not matter.
+        assert_eq!(sync_method(Method::OpenDatasync, &times, Cache::Volatile), SyncMethod::Keep);
+    }
+
+    #[test]
+    fn the_worst_device_counts() {
+        let leaf = |write_cache: Option<&str>, fua| Leaf {
+            write_cache: write_cache.map(str::to_owned),
+            fua,
+            ..Leaf::default()
+        };
+        let through = || leaf(Some("write through"), None);
+        let back = |fua| leaf(Some("write back"), fua);
+        assert_eq!(Cache::of(&[]), Cache::Unknown);
+        assert_eq!(Cache::of(&[through()]), Cache::Safe);
+        assert_eq!(Cache::of(&[through(), back(Some(true))]), Cache::Safe);
+        assert_eq!(Cache::of(&[through(), back(None)]), Cache::Unknown);
+        assert_eq!(Cache::of(&[leaf(None, Some(true)), back(Some(false))]), Cache::Volatile);
+    }
+
+    #[test]
+    fn a_delay_is_half_of_a_slow_flush() {
+        assert_eq!(commit_delay(interval(140.0, 10.0)), Delay::None);
+        assert_eq!(commit_delay(interval(1050.0, 60.0)), Delay::None, "perhaps under 1 ms");
+        assert_eq!(commit_delay(interval(1000.0, 0.0)), Delay::Of { us: 500, low: 500, high: 500 });
+        // A disk of 7,200 rpm: 8.33 ms a turn.
+        assert_eq!(commit_delay(interval(8333.0, 100.0)), Delay::Of { us: 4200, low: 4116, high: 4217 });
+        assert_eq!(commit_delay(interval(1e6, 0.0)), Delay::Of { us: 100_000, low: 100_000, high: 100_000 });
+    }
+}

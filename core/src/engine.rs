@@ -1,0 +1,229 @@
+//! Issuing reads, several at a time.
+//!
+//! An engine owns one aligned buffer per slot and keeps at most one request in each. Three of them:
+//! [`pread`](Pread) for depth 1, io_uring, and threads for where io_uring is refused (default
+//! container profiles refuse it). What comes back is thrown away: pages read behind the server's
+//! back may be torn or stale.
+//!
+//! An engine may be abandoned with requests in flight: see [`quiesce`](crate::run::shutdown).
+
+mod buffers;
+mod pread;
+mod threads;
+mod uring;
+
+use std::fmt;
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+pub(crate) use buffers::Buffers;
+pub use pread::Pread;
+pub use threads::Threads;
+pub use uring::Uring;
+
+use crate::{Error, Result};
+
+/// A finished request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Completion {
+    /// The slot it was submitted in, idle again.
+    pub slot: usize,
+    /// Bytes read, or the errno.
+    pub result: Result<usize, i32>,
+}
+
+/// Reads at a depth.
+pub trait Engine {
+    /// Which one it is.
+    fn kind(&self) -> Kind;
+
+    /// Starts reading `len` bytes at `offset` into the buffer of `slot`.
+    ///
+    /// # Panics
+    /// When the slot is busy or out of range, or `len` exceeds the buffer: a bug of the caller.
+    fn submit(&mut self, slot: usize, file: &Arc<File>, offset: u64, len: usize) {
+        self.submit_at(slot, 0, file, offset, len);
+    }
+
+    /// The same, into the buffer from byte `at` of it on, a multiple of the page size.
+    ///
+    /// # Panics
+    /// As for [`Engine::submit`].
+    fn submit_at(&mut self, slot: usize, at: usize, file: &Arc<File>, offset: u64, len: usize);
+
+    /// Waits for a request to finish. `idle` is called whenever the wait is interrupted, and may
+    /// unwind out of it.
+    ///
+    /// # Panics
+    /// When nothing is in flight: a bug of the caller.
+    fn wait(&mut self, idle: &mut dyn FnMut()) -> Result<Completion>;
+
+    /// Copies what was read into the buffer of `slot`, from byte `at` of it on, as a read through a cache would have.
+    ///
+    /// # Panics
+    /// When the slot is busy or out of range, or the buffer has fewer bytes: a bug of the caller.
+    fn copy(&self, slot: usize, at: usize, into: &mut [u8]);
+}
+
+/// The kinds of engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// One blocking `pread(2)` at a time.
+    Pread,
+    /// `io_uring(7)`.
+    IoUring,
+    /// A thread a slot, each with a blocking `pread(2)`.
+    Threads,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Kind; 3] = [Kind::Pread, Kind::IoUring, Kind::Threads];
+
+    /// Its name in results and options.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Pread => "pread",
+            Kind::IoUring => "io_uring",
+            Kind::Threads => "threads",
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// An engine, and why it is not the one that would be best.
+pub struct Opened {
+    /// The engine.
+    pub engine: Box<dyn Engine>,
+    /// One short sentence when io_uring was refused.
+    pub note: Option<String>,
+}
+
+/// Opens an engine of `depth` slots of `request` bytes each: `kind`, or the best that this kernel
+/// allows: pread at depth 1, else io_uring, else threads.
+pub fn open(kind: Option<Kind>, depth: usize, request: usize) -> Result<Opened> {
+    let opened = |engine: Box<dyn Engine>, note| Ok(Opened { engine, note });
+    match kind {
+        Some(Kind::Pread) => opened(Box::new(Pread::new(request)?), None),
+        Some(Kind::Threads) => opened(Box::new(Threads::new(depth, request)?), None),
+        Some(Kind::IoUring) => opened(Box::new(Uring::new(depth, request)?), None),
+        None if depth == 1 => opened(Box::new(Pread::new(request)?), None),
+        None => match Uring::new(depth, request) {
+            Ok(engine) => opened(Box::new(engine), None),
+            Err(Error::Unsupported { why, .. }) => opened(
+                Box::new(Threads::new(depth, request)?),
+                Some(format!("io_uring is not available: {why}")),
+            ),
+            Err(e) => Err(e),
+        },
+    }
+}
+
+/// Does this kernel let this process use io_uring? The reason if not.
+pub fn io_uring_refusal() -> Option<String> {
+    Uring::new(1, 4096).err().map(|e| e.to_string())
+}
+
+/// Turns a completion into bytes read in full, or the error that names file and offset.
+pub fn expect_full(completion: Completion, path: &Path, offset: u64, wanted: usize) -> Result<()> {
+    match completion.result {
+        Ok(got) if got == wanted => Ok(()),
+        Ok(got) => Err(Error::ShortRead { path: path.to_owned(), offset, wanted, got }),
+        Err(errno) => Err(Error::io_at("read", path, offset, std::io::Error::from_raw_os_error(errno))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    const REQUEST: usize = 8192;
+
+    fn file(requests: usize) -> (tempfile::NamedTempFile, Arc<File>) {
+        let mut named = tempfile::NamedTempFile::new_in(env!("CARGO_MANIFEST_DIR")).expect("a file");
+        named.write_all(&vec![1; REQUEST * requests]).expect("written");
+        let file = Arc::new(File::open(named.path()).expect("opened"));
+        (named, file)
+    }
+
+    fn engines(depth: usize) -> Vec<Box<dyn Engine>> {
+        let mut engines: Vec<Box<dyn Engine>> =
+            vec![Box::new(Threads::new(depth, REQUEST).expect("threads"))];
+        match Uring::new(depth, REQUEST) {
+            Ok(engine) => engines.push(Box::new(engine)),
+            Err(e) => eprintln!("not tested here: {e}"),
+        }
+        if depth == 1 {
+            engines.push(Box::new(Pread::new(REQUEST).expect("pread")));
+        }
+        engines
+    }
+
+    #[test]
+    fn every_request_completes_once() {
+        let (_named, file) = file(64);
+        for depth in [1, 4, 32] {
+            for mut engine in engines(depth) {
+                let mut completed = 0;
+                let mut next = 0;
+                for slot in 0..depth {
+                    engine.submit(slot, &file, (next * REQUEST) as u64, REQUEST);
+                    next += 1;
+                }
+                while completed < next {
+                    let done = engine.wait(&mut || ()).expect("a completion");
+                    assert_eq!(done.result, Ok(REQUEST), "{}", engine.kind());
+                    completed += 1;
+                    if next < 64 {
+                        engine.submit(done.slot, &file, (next * REQUEST) as u64, REQUEST);
+                        next += 1;
+                    }
+                }
+                assert_eq!(completed, 64);
+            }
+        }
+    }
+
+    #[test]
+    fn short_reads_and_errors_surface() {
+        let (named, file) = file(1);
+        for mut engine in engines(1) {
+            engine.submit(0, &file, 4096, REQUEST);
+            let done = engine.wait(&mut || ()).expect("a completion");
+            assert_eq!(done.result, Ok(4096), "{}", engine.kind());
+            let error = expect_full(done, named.path(), 4096, REQUEST).expect_err("short");
+            assert!(error.to_string().contains("at offset 4096: read only 4096 of 8192 bytes"), "{error}");
+
+            let directory = Arc::new(File::open("/").expect("opened"));
+            engine.submit(0, &directory, 0, REQUEST);
+            let done = engine.wait(&mut || ()).expect("a completion");
+            assert_eq!(done.result, Err(libc::EISDIR), "{}", engine.kind());
+        }
+    }
+
+    #[test]
+    fn engines_can_be_dropped_and_quiesced_in_flight() {
+        let (_named, file) = file(32);
+        for mut engine in engines(16) {
+            for slot in 0..16 {
+                engine.submit(slot, &file, (slot * REQUEST) as u64, REQUEST);
+            }
+            drop(engine);
+        }
+        let mut abandoned = engines(16);
+        for engine in &mut abandoned {
+            for slot in 0..16 {
+                engine.submit(slot, &file, (slot * REQUEST) as u64, REQUEST);
+            }
+        }
+        std::mem::forget(abandoned);
+        crate::run::shutdown::all();
+    }
+}

@@ -1,0 +1,349 @@
+//! What the OS page cache holds of a file, and making it let go.
+//!
+//! Residency comes from `cachestat(2)` (Linux 6.5), on older kernels and on overlayfs from
+//! `mincore(2)` over a mapping, which does not tell dirty pages. Both look without touching: nothing is read in. ZFS keeps what
+//! it has read in a cache of its own, of which neither tells: there nothing is known.
+//!
+//! Eviction is a request, not a command. `POSIX_FADV_DONTNEED` skips dirty pages, so the file is
+//! written back first, in pieces that can be interrupted; it skips folios that only partly lie in
+//! the range, so whole files are evicted, never single blocks; and pages that someone maps or
+//! locks stay. Only a count afterwards says what happened, and it is part of the result.
+
+mod open_files;
+
+use std::fs::File;
+use std::num::NonZeroUsize;
+use std::ops::Range;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::sync::LazyLock;
+
+use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
+use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
+use nix::sys::statfs::{FsType, OVERLAYFS_SUPER_MAGIC, fstatfs};
+use nix::unistd::{SysconfVar, sysconf};
+
+pub use self::open_files::most_open;
+pub(crate) use self::open_files::{MOST_OPEN, OpenFile, OpenFiles};
+use crate::run::budget::{Ask, Stop};
+use crate::files::source::Source;
+use crate::{Error, Result};
+use crate::files::writeback;
+
+/// Bytes of a range in the OS page cache.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Residency {
+    /// Bytes cached, clean or dirty.
+    pub cached_bytes: u64,
+    /// Bytes that differ from the storage, or are just being written; None without cachestat.
+    pub dirty_bytes: Option<u64>,
+}
+
+/// How residency is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    /// `cachestat(2)`.
+    Cachestat,
+    /// `mincore(2)`.
+    Mincore,
+    /// It is not: the file system keeps a cache of its own.
+    Unknown,
+}
+
+/// Why it is not.
+pub const OWN_CACHE: &str = "ZFS reads through a cache of its own, and does not tell what comes from there";
+
+static METHOD: LazyLock<Method> = LazyLock::new(|| {
+    let probe = CachestatRange { offset: 0, length: 0 };
+    // An invalid descriptor: EBADF where the call exists, ENOSYS (or a sandbox's EPERM) where not.
+    match cachestat(-1, probe) {
+        Err(nix::Error::EBADF) => Method::Cachestat,
+        _ => Method::Mincore,
+    }
+});
+
+/// Of OpenZFS, which is not part of the kernel (`include/sys/fs/zfs.h`).
+const ZFS_SUPER_MAGIC: FsType = FsType(0x2fc1_2fc1);
+
+/// How residency is found on this kernel.
+pub fn method() -> Method {
+    *METHOD
+}
+
+impl Method {
+    /// How residency is found for this file: cachestat looks at overlayfs's own, empty mapping, mincore at the file's
+    /// below.
+    ///
+    /// A network file system asks its server for the answer. Whoever looks at a file often finds this out once.
+    pub fn of(file: &File) -> Self {
+        #[cfg(test)]
+        if let Some(wanted) = decided::count() {
+            return wanted;
+        }
+        fstatfs(file).map_or(method(), |fs| Method::on(fs.filesystem_type(), method()))
+    }
+
+    /// How it is found on this type of file system, where the kernel has `method`.
+    fn on(file_system: FsType, method: Method) -> Self {
+        match file_system {
+            OVERLAYFS_SUPER_MAGIC => Method::Mincore,
+            ZFS_SUPER_MAGIC => Method::Unknown,
+            _ => method,
+        }
+    }
+
+    /// Does it tell dirty pages?
+    pub(crate) fn tells_dirty(self) -> bool {
+        self == Method::Cachestat
+    }
+
+    /// What the page cache holds of `bytes` of a file. `path` is only for messages.
+    pub fn residency(self, file: &File, path: &Path, bytes: Range<u64>) -> Result<Residency> {
+        if bytes.is_empty() {
+            return Ok(Residency { cached_bytes: 0, dirty_bytes: Some(0) });
+        }
+        match self {
+            Method::Cachestat => {
+                let counts = cachestat_of(file, path, &bytes)?;
+                Ok(Residency {
+                    cached_bytes: counts.cached * page_size(),
+                    dirty_bytes: Some((counts.dirty + counts.writeback) * page_size()),
+                })
+            }
+            Method::Mincore => Ok(Residency { cached_bytes: mincore(file, path, bytes)?, dirty_bytes: None }),
+            Method::Unknown => {
+                Err(Error::Unsupported { what: "a look at the OS cache", why: OWN_CACHE.to_owned() })
+            }
+        }
+    }
+
+    /// Bytes of a range, which is not empty, that are just being written to the storage; None where that is not told.
+    pub(crate) fn under_way(self, file: &File, path: &Path, bytes: &Range<u64>) -> Result<Option<u64>> {
+        match self {
+            Method::Cachestat => Ok(Some(cachestat_of(file, path, bytes)?.writeback * page_size())),
+            Method::Mincore | Method::Unknown => Ok(None),
+        }
+    }
+}
+
+/// Does the file system of this directory keep a cache of its own?
+pub fn is_own_at(directory: &Path) -> bool {
+    File::open(directory).is_ok_and(|directory| Method::of(&directory) == Method::Unknown)
+}
+
+/// The size of a page of the page cache, in bytes.
+pub fn page_size() -> u64 {
+    static SIZE: LazyLock<u64> = LazyLock::new(|| {
+        sysconf(SysconfVar::PAGE_SIZE).ok().flatten().and_then(|n| u64::try_from(n).ok()).unwrap_or(4096)
+    });
+    *SIZE
+}
+
+/// What the page cache holds of `bytes` of a file that is looked at once. `path` is only for messages.
+pub fn residency(file: &File, path: &Path, bytes: Range<u64>) -> Result<Residency> {
+    Method::of(file).residency(file, path, bytes)
+}
+
+/// Writes a file's dirty pages back and drops its clean ones; returns what is still cached.
+///
+/// Interruptible every 8 MiB. A `Stop` of the closure ends it early.
+pub fn evict(file: &File, path: &Path, ask: &mut Ask<'_>) -> Result<(Residency, Option<Stop>)> {
+    // Freshly read pages wait in per-CPU lists where the first attempt may not find them.
+    const ATTEMPTS: usize = 3;
+    let size = file.metadata().map_err(|e| Error::io("stat", path, e))?.len();
+    let method = Method::of(file);
+    let mut left = method.residency(file, path, 0..size)?;
+    for _ in 0..ATTEMPTS {
+        if left.cached_bytes == 0 {
+            break;
+        }
+        if left.dirty_bytes != Some(0)
+            && let Some(stop) = writeback::of_relation(file, path, 0..size, ask)?
+        {
+            return Ok((left, Some(stop)));
+        }
+        posix_fadvise(file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED)
+            .map_err(|e| Error::io("drop the cached pages of", path, e))?;
+        left = method.residency(file, path, 0..size)?;
+    }
+    Ok((left, None))
+}
+
+/// Makes the page cache let go of the segments that `blocks` lie in, whole: single blocks may share a large folio with
+/// others. `report` hears of the blocks that are done.
+pub fn evict_blocks(
+    source: &Source,
+    blocks: Range<u64>,
+    ask: &mut Ask<'_>,
+    report: &mut dyn FnMut(u64),
+) -> Result<Option<Stop>> {
+    OpenFiles::one_by_one(source).evict(blocks, ask, report)
+}
+
+/// Bytes of these blocks in the page cache.
+pub fn cached_bytes(source: &Source, blocks: Range<u64>) -> Result<u64> {
+    OpenFiles::one_by_one(source).cached_bytes(blocks)
+}
+
+/// Drops the clean pages of these blocks, but for large folios that reach beyond them.
+pub fn drop_blocks(source: &Source, blocks: Range<u64>) -> Result<()> {
+    OpenFiles::one_by_one(source).drop_blocks(blocks)
+}
+
+/// Writes back what is dirty of these blocks, or may be; returns how many bytes that were, as far as the kernel tells.
+pub fn write_back_blocks(
+    source: &Source,
+    blocks: Range<u64>,
+    ask: &mut Ask<'_>,
+) -> Result<(u64, Option<Stop>)> {
+    OpenFiles::one_by_one(source).write_back(blocks, ask)
+}
+
+/// `struct cachestat_range` of linux/mman.h.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct CachestatRange {
+    offset: u64,
+    length: u64,
+}
+
+/// `struct cachestat` of linux/mman.h, in pages.
+#[repr(C)]
+#[derive(Default)]
+struct Cachestat {
+    cached: u64,
+    dirty: u64,
+    writeback: u64,
+    evicted: u64,
+    recently_evicted: u64,
+}
+
+fn cachestat_of(file: &File, path: &Path, bytes: &Range<u64>) -> Result<Cachestat> {
+    let range = CachestatRange { offset: bytes.start, length: bytes.end - bytes.start };
+    cachestat(file.as_raw_fd(), range)
+        .map_err(|e| Error::io_at("query the page cache for", path, bytes.start, e))
+}
+
+fn cachestat(fd: i32, range: CachestatRange) -> nix::Result<Cachestat> {
+    // The number is the same on every architecture: it is newer than their unification.
+    const SYS_CACHESTAT: libc::c_long = 451;
+    let mut counts = Cachestat::default();
+    // SAFETY: both structures have the kernel's layout and outlive the call.
+    let result = unsafe { libc::syscall(SYS_CACHESTAT, fd, &raw const range, &raw mut counts, 0u32) };
+    nix::Error::result(result).map(|_| counts)
+}
+
+fn mincore(file: &File, path: &Path, bytes: Range<u64>) -> Result<u64> {
+    let page = page_size();
+    let start = bytes.start / page * page;
+    let failed = |e: nix::Error| Error::io_at("map", path, start, e);
+    let length = NonZeroUsize::new((bytes.end - start) as usize).ok_or_else(|| failed(nix::Error::EINVAL))?;
+    // SAFETY: a new mapping at an address of the kernel's choice; nothing else refers to it.
+    let mapped =
+        unsafe { mmap(None, length, ProtFlags::PROT_NONE, MapFlags::MAP_SHARED, file, start as libc::off_t) }
+            .map_err(failed)?;
+    let mut pages = vec![0u8; length.get().div_ceil(page as usize)];
+    // SAFETY: the range is the mapping just made, and the vector has a byte for each of its pages.
+    let result = unsafe { libc::mincore(mapped.as_ptr(), length.get(), pages.as_mut_ptr()) };
+    let result = nix::Error::result(result);
+    // SAFETY: the mapping was made above, no reference into it exists.
+    unsafe { munmap(mapped, length.get()) }.map_err(failed)?;
+    result.map_err(failed)?;
+    Ok(pages.iter().filter(|p| *p & 1 == 1).count() as u64 * page)
+}
+
+/// What tests ask of [`Method::of`], each test in a thread of its own.
+#[cfg(test)]
+pub(crate) mod decided {
+    use std::cell::Cell;
+
+    use super::Method;
+
+    thread_local! {
+        static TIMES: Cell<u32> = const { Cell::new(0) };
+        static FORCED: Cell<Option<Method>> = const { Cell::new(None) };
+    }
+
+    /// One more; what it is to be, if a test says so.
+    pub(super) fn count() -> Option<Method> {
+        TIMES.set(TIMES.get() + 1);
+        FORCED.get()
+    }
+
+    /// How often this thread has asked.
+    pub(crate) fn times() -> u32 {
+        TIMES.get()
+    }
+
+    /// Does `work` as a kernel would where all files are looked at so.
+    pub(crate) fn forced<T>(method: Method, work: impl FnOnce() -> T) -> T {
+        FORCED.set(Some(method));
+        let result = work();
+        FORCED.set(None);
+        result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    /// A synced file of `size` bytes in the crate's own directory, which is on a disk where /tmp may not be.
+    fn file(size: usize) -> (tempfile::NamedTempFile, Range<u64>) {
+        let mut file = tempfile::NamedTempFile::new_in(env!("CARGO_MANIFEST_DIR")).expect("a file");
+        file.write_all(&vec![7u8; size]).expect("written");
+        (file, 0..size as u64)
+    }
+
+    #[test]
+    fn where_the_file_system_has_a_cache_of_its_own_nothing_is_known() {
+        assert_eq!(Method::on(ZFS_SUPER_MAGIC, Method::Cachestat), Method::Unknown);
+        assert_eq!(Method::on(OVERLAYFS_SUPER_MAGIC, Method::Cachestat), Method::Mincore);
+        assert_eq!(Method::on(FsType(0xef53), Method::Cachestat), Method::Cachestat);
+        let (file, all) = file(1 << 20);
+        let unknown = |found| matches!(found, Err(Error::Unsupported { .. }));
+        let (file, path) = (file.as_file(), file.path());
+        decided::forced(Method::Unknown, || {
+            assert!(unknown(residency(file, path, all).map(|_| ())));
+            assert!(unknown(evict(file, path, &mut || None).map(|_| ())));
+        });
+    }
+
+    #[test]
+    fn both_methods_count_the_same_pages() {
+        let (file, all) = file(1 << 20);
+        assert_eq!(mincore(file.as_file(), file.path(), all.clone()).expect("mincore"), 1 << 20);
+        assert_eq!(residency(file.as_file(), file.path(), all).expect("residency").cached_bytes, 1 << 20);
+        let part = residency(file.as_file(), file.path(), 8192..24576).expect("residency");
+        assert_eq!(part.cached_bytes, 16384);
+    }
+
+    #[test]
+    fn dirty_and_read_ahead_pages_are_gone_after_eviction() {
+        let (file, all) = file(16 << 20);
+        let before = residency(file.as_file(), file.path(), all.clone()).expect("residency");
+        assert_eq!(before.cached_bytes, 16 << 20);
+        let (left, stop) = evict(file.as_file(), file.path(), &mut || None).expect("evicted");
+        assert_eq!((left.cached_bytes, stop), (0, None));
+        // A scan with readahead leaves large folios, which eviction in ranges would not drop.
+        let mut scanned = File::open(file.path()).expect("opened");
+        std::io::copy(&mut scanned, &mut std::io::sink()).expect("read");
+        assert_eq!(residency(&scanned, file.path(), all).expect("residency").cached_bytes, 16 << 20);
+        let (left, _) = evict(&scanned, file.path(), &mut || None).expect("evicted");
+        assert_eq!(left.cached_bytes, 0);
+    }
+
+    #[test]
+    fn eviction_can_be_stopped_between_pieces() {
+        let (file, _) = file(32 << 20);
+        let mut asked = 0;
+        let mut ask = || {
+            asked += 1;
+            (asked == 2).then_some(Stop::Statement)
+        };
+        let (left, stop) = evict(file.as_file(), file.path(), &mut ask).expect("evicted");
+        assert_eq!(stop, Some(Stop::Statement));
+        assert_eq!(left.cached_bytes, 32 << 20);
+    }
+}

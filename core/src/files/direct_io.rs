@@ -1,0 +1,69 @@
+//! What O_DIRECT asks of offsets and lengths, and whether the file system has it at all.
+
+use std::fs::File;
+use std::mem::MaybeUninit;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+
+use crate::files::cache::{Method, OWN_CACHE};
+use crate::{Error, Result};
+
+/// What almost every file system is content with, where the kernel does not tell.
+const UNKNOWN_ALIGNMENT: u64 = 4096;
+
+/// Can requests of `block_size` bytes be made on this file, which is open with O_DIRECT?
+pub(crate) fn check(file: &File, block_size: u32) -> Result<()> {
+    if Method::of(file) == Method::Unknown {
+        return Err(Error::Unsupported { what: "O_DIRECT", why: OWN_CACHE.to_owned() });
+    }
+    match alignment(file).unwrap_or(UNKNOWN_ALIGNMENT) {
+        // The open succeeds, and reads go through the page cache: ext4 with data=journal does so.
+        0 => {
+            let why = "the file system has none for this file".to_owned();
+            Err(Error::Unsupported { what: "O_DIRECT", why })
+        }
+        align if !u64::from(block_size).is_multiple_of(align) => {
+            let why = format!("the file system wants multiples of {align} bytes");
+            Err(Error::Unsupported { what: "O_DIRECT of this size", why })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What offsets and lengths of O_DIRECT reads must be multiples of, in bytes, by `statx`
+/// (STATX_DIOALIGN, Linux 6.1). 0: it has no O_DIRECT. None where the kernel does not tell.
+fn alignment(file: &File) -> Option<u64> {
+    let mut found = MaybeUninit::<libc::statx>::zeroed();
+    // SAFETY: the path is an empty C string, which AT_EMPTY_PATH allows, and `found` has room.
+    let result = unsafe {
+        libc::statx(
+            file.as_raw_fd(),
+            c"".as_ptr(),
+            libc::AT_EMPTY_PATH,
+            libc::STATX_DIOALIGN,
+            found.as_mut_ptr(),
+        )
+    };
+    // SAFETY: all zeroes is a valid statx, and the kernel only fills in fields.
+    let found = unsafe { found.assume_init() };
+    let told = result == 0 && found.stx_mask & libc::STATX_DIOALIGN != 0;
+    told.then_some(u64::from(found.stx_dio_offset_align))
+}
+
+/// The same of the first regular file found below `directory`, at most three levels down. 0, too, where what is read so may
+/// come from a cache.
+pub fn alignment_below(directory: &Path) -> Option<u64> {
+    let file = File::open(first_file(directory, 3)?).ok()?;
+    if Method::of(&file) == Method::Unknown { Some(0) } else { alignment(&file) }
+}
+
+fn first_file(directory: &Path, levels: u32) -> Option<PathBuf> {
+    let entries: Vec<_> = std::fs::read_dir(directory).ok()?.take(100).flatten().collect();
+    let kind = |entry: &std::fs::DirEntry| entry.file_type().ok();
+    let file = entries.iter().find(|e| kind(e).is_some_and(|k| k.is_file()));
+    if file.is_some() || levels == 0 {
+        return file.map(|e| e.path());
+    }
+    let below = |entry: &std::fs::DirEntry| first_file(&entry.path(), levels - 1);
+    entries.iter().filter(|e| kind(e).is_some_and(|k| k.is_dir())).find_map(below)
+}

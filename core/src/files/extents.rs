@@ -1,0 +1,359 @@
+//! Where a file holds data that the device must fetch, and where it holds none.
+//!
+//! A block that was never written costs the device nothing to read: holes, and extents that
+//! fallocate reserved but nobody wrote (from PostgreSQL 16 on, every bulk extension of a relation
+//! makes such extents). A rate that counts them flatters the device.
+//!
+//! `SEEK_HOLE` alone is not enough: once a read has put zero pages of an unwritten extent into the
+//! page cache, the kernel calls it data. So the file system's extent map (`FIEMAP`) is asked too,
+//! where it has one, and an unwritten extent without dirty pages counts as a hole. Where the kernel does not tell dirty pages,
+//! what was reserved is written back before it is asked.
+
+use std::fs::File;
+use std::ops::Range;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+
+use nix::unistd::{Whence, lseek64};
+
+use crate::files::cache::{self, Method};
+use crate::run::budget::{Ask, Stop};
+use crate::{Error, Result};
+use crate::files::writeback;
+
+/// The holes of a byte range, in order, not touching each other.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Holes(Vec<Range<u64>>);
+
+/// A stretch of a byte range that is all hole, or mostly data.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Run {
+    /// The bytes.
+    pub bytes: Range<u64>,
+    /// No data at all in it.
+    pub hole: bool,
+}
+
+impl Holes {
+    /// The holes of `bytes` of a file, in whose residency one looks by `method`. `path` is only for messages. Err holds a
+    /// reason to stop.
+    pub fn find(
+        file: &File,
+        method: Method,
+        path: &Path,
+        bytes: Range<u64>,
+        ask: &mut Ask<'_>,
+    ) -> Result<std::result::Result<Self, Stop>> {
+        let mut reserved = unwritten(file, bytes.clone()).unwrap_or_default();
+        if !method.tells_dirty()
+            && let (Some(first), Some(last)) = (reserved.first(), reserved.last())
+        {
+            // At once: the wait is for the whole file.
+            if let Some(stop) = writeback::of_relation(file, path, first.start..last.end, ask)? {
+                return Ok(Err(stop));
+            }
+            reserved = unwritten(file, bytes.clone()).unwrap_or_default();
+        }
+        let mut holes = sought(file, path, bytes)?;
+        if method.tells_dirty() {
+            for extent in reserved {
+                clean_parts(file, method, path, extent, &mut holes)?;
+            }
+        } else {
+            holes.extend(reserved);
+        }
+        Ok(Ok(Self::new(holes)))
+    }
+
+    /// Is there none?
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Does all of `bytes` lie in a hole?
+    pub fn cover(&self, bytes: &Range<u64>) -> bool {
+        let after = self.0.partition_point(|hole| hole.start <= bytes.start);
+        after > 0 && self.0[after - 1].end >= bytes.end
+    }
+
+    /// What is left of the holes without these ranges, which come in order and do not overlap.
+    pub fn without(self, ranges: &[Range<u64>]) -> Self {
+        let mut left = Vec::with_capacity(self.0.len());
+        for Range { mut start, end } in self.0 {
+            let first = ranges.partition_point(|range| range.end <= start);
+            for range in ranges[first..].iter().take_while(|range| range.start < end) {
+                left.push(start..range.start.max(start));
+                start = range.end.min(end);
+            }
+            left.push(start..end);
+        }
+        Self::new(left)
+    }
+
+    /// The parts of `bytes` that are holes, in order.
+    pub fn within(&self, bytes: Range<u64>) -> impl Iterator<Item = Range<u64>> + '_ {
+        self.0
+            .iter()
+            .map(move |hole| hole.start.max(bytes.start)..hole.end.min(bytes.end))
+            .filter(|part| !part.is_empty())
+    }
+
+    /// Joins ranges that touch or overlap.
+    fn new(mut ranges: Vec<Range<u64>>) -> Self {
+        ranges.retain(|r| !r.is_empty());
+        ranges.sort_by_key(|r| r.start);
+        let mut joined: Vec<Range<u64>> = Vec::with_capacity(ranges.len());
+        for range in ranges {
+            match joined.last_mut() {
+                Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+                _ => joined.push(range),
+            }
+        }
+        Self(joined)
+    }
+
+    /// Blocks of `unit` bytes in `bytes` that lie wholly in a hole. `bytes` starts at a block.
+    pub fn whole_blocks(&self, bytes: Range<u64>, unit: u64) -> u64 {
+        self.0
+            .iter()
+            .map(|hole| {
+                let first = hole.start.max(bytes.start).div_ceil(unit);
+                let end = hole.end.min(bytes.end) / unit;
+                end.saturating_sub(first)
+            })
+            .sum()
+    }
+
+    /// `bytes` in runs at multiples of `unit`; holes shorter than `least` stay inside their run.
+    pub fn runs(&self, bytes: Range<u64>, unit: u64, least: u64) -> Vec<Run> {
+        let mut runs = Vec::new();
+        let mut at = bytes.start;
+        for hole in &self.0 {
+            let start = hole.start.max(bytes.start).div_ceil(unit) * unit;
+            let end = if hole.end >= bytes.end { bytes.end } else { hole.end / unit * unit };
+            if start >= end || end - start < least {
+                continue;
+            }
+            if at < start {
+                runs.push(Run { bytes: at..start, hole: false });
+            }
+            runs.push(Run { bytes: start..end, hole: true });
+            at = end;
+        }
+        if at < bytes.end {
+            runs.push(Run { bytes: at..bytes.end, hole: false });
+        }
+        runs
+    }
+}
+
+/// The parts of an unwritten extent without dirty pages: those are data that has not reached the device
+/// yet. Found by halving, so a clean extent costs one look.
+fn clean_parts(
+    file: &File,
+    method: Method,
+    path: &Path,
+    extent: Range<u64>,
+    clean: &mut Vec<Range<u64>>,
+) -> Result<()> {
+    let page = cache::page_size();
+    match method.residency(file, path, extent.clone())?.dirty_bytes {
+        None | Some(0) => clean.push(extent),
+        Some(dirty) if dirty < extent.end - extent.start => {
+            let middle = extent.start + ((extent.end - extent.start) / 2).div_ceil(page) * page;
+            clean_parts(file, method, path, extent.start..middle, clean)?;
+            clean_parts(file, method, path, middle..extent.end, clean)?;
+        }
+        Some(_) => {}
+    }
+    Ok(())
+}
+
+/// Holes by SEEK_HOLE and SEEK_DATA. A file system without them calls everything data.
+fn sought(file: &File, path: &Path, bytes: Range<u64>) -> Result<Vec<Range<u64>>> {
+    let seek = |from: u64, whence| match lseek64(file, from as i64, whence) {
+        Ok(offset) => Ok(Some(offset as u64)),
+        Err(nix::Error::ENXIO) => Ok(None),
+        Err(e) => Err(e),
+    };
+    let failed = |e: nix::Error| Error::io("seek in", path, e);
+    let mut holes = Vec::new();
+    let mut at = bytes.start;
+    while at < bytes.end {
+        let hole = match seek(at, Whence::SeekHole) {
+            Ok(Some(offset)) if offset < bytes.end => offset,
+            Ok(_) | Err(nix::Error::EINVAL | nix::Error::EOPNOTSUPP) => break,
+            Err(e) => return Err(failed(e)),
+        };
+        let data = seek(hole, Whence::SeekData).map_err(failed)?.unwrap_or(bytes.end).min(bytes.end);
+        holes.push(hole..data);
+        // The implicit hole at the end of the file: nothing moves any more.
+        if data <= at {
+            break;
+        }
+        at = data;
+    }
+    Ok(holes)
+}
+
+const BATCH: usize = 64;
+
+/// `struct fiemap_extent` of linux/fiemap.h.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct FiemapExtent {
+    logical: u64,
+    physical: u64,
+    length: u64,
+    reserved64: [u64; 2],
+    flags: u32,
+    reserved: [u32; 3],
+}
+
+/// `struct fiemap` of linux/fiemap.h with room for a batch of extents.
+#[repr(C)]
+struct Fiemap {
+    start: u64,
+    length: u64,
+    flags: u32,
+    mapped_extents: u32,
+    extent_count: u32,
+    reserved: u32,
+    extents: [FiemapExtent; BATCH],
+}
+
+impl Fiemap {
+    /// The first extents of a range.
+    fn of(file: &File, bytes: Range<u64>, flags: u32) -> nix::Result<Self> {
+        // _IOWR('f', 11, struct fiemap), whose size counts without the extents.
+        const FS_IOC_FIEMAP: libc::Ioctl = nix::request_code_readwrite!(b'f', 11, 32) as libc::Ioctl;
+        let mut map = Self {
+            start: bytes.start,
+            length: bytes.end - bytes.start,
+            flags,
+            mapped_extents: 0,
+            extent_count: BATCH as u32,
+            reserved: 0,
+            extents: [FiemapExtent::default(); BATCH],
+        };
+        // SAFETY: the structure has the kernel's layout with room for as many extents as it says.
+        let result = unsafe { libc::ioctl(file.as_raw_fd(), FS_IOC_FIEMAP, &raw mut map) };
+        nix::Error::result(result).map(|_| map)
+    }
+}
+
+/// Has all of a file written before its map is looked at, and so waits for that, as far as the file system has a map. It
+/// can't be interrupted.
+pub(crate) fn sync(file: &File, path: &Path) -> Result<()> {
+    const FIEMAP_FLAG_SYNC: u32 = 0x1;
+    use nix::errno::Errno::{EDQUOT, EIO, ENOSPC};
+    match Fiemap::of(file, 0..1, FIEMAP_FLAG_SYNC) {
+        Err(e @ (EIO | ENOSPC | EDQUOT)) => Err(Error::io("write back", path, e)),
+        _ => Ok(()),
+    }
+}
+
+/// Extents that are reserved and unwritten, by FIEMAP; None where the file system has no such map.
+fn unwritten(file: &File, bytes: Range<u64>) -> Option<Vec<Range<u64>>> {
+    const FIEMAP_EXTENT_LAST: u32 = 0x1;
+    const FIEMAP_EXTENT_UNWRITTEN: u32 = 0x800;
+
+    let mut found = Vec::new();
+    let mut at = bytes.start;
+    while at < bytes.end {
+        let map = Fiemap::of(file, at..bytes.end, 0).ok()?;
+        let extents = map.extents.get(..map.mapped_extents as usize)?;
+        for extent in extents.iter().filter(|e| e.flags & FIEMAP_EXTENT_UNWRITTEN != 0) {
+            found.push(extent.logical.max(bytes.start)..(extent.logical + extent.length).min(bytes.end));
+        }
+        match extents.last() {
+            // A map that does not advance would never end.
+            Some(last) if last.flags & FIEMAP_EXTENT_LAST == 0 && last.logical + last.length > at => {
+                at = last.logical + last.length;
+            }
+            _ => break,
+        }
+    }
+    Some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::FileExt;
+
+    const BLOCK: u64 = 8192;
+
+    fn holes(ranges: &[Range<u64>]) -> Holes {
+        Holes::new(ranges.to_vec())
+    }
+
+    #[test]
+    fn overlapping_sources_count_once() {
+        let holes = holes(&[40..80, 0..16, 16..24, 60..70, 5..5]);
+        assert_eq!(holes.0, [0..24, 40..80]);
+    }
+
+    #[test]
+    fn what_is_in_buffers_is_no_hole() {
+        let holes = holes(&[0..10, 20..40]);
+        assert_eq!(holes.clone().without(&[2..4, 8..22, 30..31, 50..60]).0, [0..2, 4..8, 22..30, 31..40]);
+        assert_eq!(holes.clone().without(&[0..30, 30..100]).0, []);
+        assert_eq!(holes.clone().without(&[]), holes);
+        assert_eq!(holes.within(5..25).collect::<Vec<_>>(), [5..10, 20..25]);
+    }
+
+    #[test]
+    fn only_whole_blocks_count() {
+        let holes = holes(&[4096..20480, 40960..57344]);
+        assert_eq!(holes.whole_blocks(0..81920, BLOCK), 1 + 2);
+        assert_eq!(holes.whole_blocks(0..49152, BLOCK), 1 + 1);
+        assert_eq!(holes.whole_blocks(57344..81920, BLOCK), 0);
+    }
+
+    #[test]
+    fn runs_cover_the_range_and_keep_short_holes_inside() {
+        let holes = holes(&[BLOCK * 2..BLOCK * 3, BLOCK * 10..BLOCK * 30 + 100]);
+        let runs = holes.runs(BLOCK..BLOCK * 40, BLOCK, BLOCK * 4);
+        assert_eq!(
+            runs,
+            [
+                Run { bytes: BLOCK..BLOCK * 10, hole: false },
+                Run { bytes: BLOCK * 10..BLOCK * 30, hole: true },
+                Run { bytes: BLOCK * 30..BLOCK * 40, hole: false },
+            ]
+        );
+    }
+
+    #[test]
+    fn sparse_and_reserved_blocks_are_holes_also_once_cached() {
+        sparse_and_reserved_blocks_are_holes();
+        for method in [Method::Mincore, Method::Unknown] {
+            cache::decided::forced(method, sparse_and_reserved_blocks_are_holes);
+        }
+    }
+
+    fn sparse_and_reserved_blocks_are_holes() {
+        let file = tempfile::NamedTempFile::new_in(env!("CARGO_MANIFEST_DIR")).expect("a file");
+        let (file, path) = (file.as_file(), file.path());
+        let size = 64 * BLOCK;
+        file.set_len(size).expect("truncated");
+        file.write_all_at(&[7; 8 * BLOCK as usize], 16 * BLOCK).expect("written");
+        // SAFETY: the call takes no pointer.
+        let result = unsafe { libc::fallocate(file.as_raw_fd(), 0, 32 * BLOCK as i64, 16 * BLOCK as i64) };
+        assert_eq!(result, 0);
+        file.sync_all().expect("synced");
+        let count = || {
+            let found = Holes::find(file, Method::of(file), path, 0..size, &mut || None).expect("holes");
+            found.expect("no reason to stop").whole_blocks(0..size, BLOCK)
+        };
+        assert_eq!(count(), 56);
+        std::io::copy(&mut &*file, &mut std::io::sink()).expect("read");
+        assert_eq!(count(), 56);
+        file.write_all_at(&[7; BLOCK as usize], 40 * BLOCK).expect("written");
+        // The kernel keeps dirtiness by folio, which may be larger than a block, but not the 16 of the extent.
+        assert!((41..56).contains(&count()), "{}", count());
+        file.sync_all().expect("synced");
+        assert!((41..56).contains(&count()), "{}", count());
+    }
+}

@@ -1,0 +1,624 @@
+//! A file to write tests into that leaves nothing behind, whatever happens.
+//!
+//! It has no name: `O_TMPFILE`, or where that is missing a name that is unlinked before anything is written.
+//! So the kernel frees its space when the last descriptor is closed, be it by `kill -9`, and nothing has to
+//! be cleaned up. Only a kill between the two calls of the second way leaves a name, of an empty file: the
+//! caller chooses one that is its own, and that the server sweeps after a crash.
+//!
+//! It is filled and synced before anyone gets it. As in a WAL segment, writing it again then allocates nothing and
+//! changes no metadata but times. Holes and reserved blocks would make each sync pay for a journal commit too. What
+//! it is filled with does not compress, unless the caller wants zeros, as the server wants them in a new segment.
+//!
+//! It is not a lock on space: others may use up the reserve meanwhile. Nor is it evicted: what was written is
+//! in the page cache, clean.
+//!
+//! # Limitations and caveats
+//! - Copy-on-write file systems (btrfs, ZFS) allocate at each write, whatever was there before. So it is with
+//!   the server's WAL on them.
+//! - NFS renames an open file that is unlinked (`.nfs…`) and removes it at its last close.
+//! - A quota is not seen beforehand: the file system says so (`EDQUOT`) in the middle.
+//! - Another descriptor needs `/proc`.
+//!
+//! Sources: open(2) (`O_TMPFILE`, which errors mean that it is missing), proc_pid_fd(5), statvfs(3).
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use nix::fcntl::{OFlag, openat};
+use nix::sys::stat::Mode;
+use nix::sys::statvfs::statvfs;
+use rand::{RngCore, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use crate::run::clock::{Clock, Monotonic};
+use crate::run::budget::{Ask, Limits, Pauses, Stop};
+use crate::{Error, Result};
+use crate::files::writeback;
+
+/// How much is written between two questions to the caller.
+const FILL_STEP: u64 = 1 << 20;
+
+/// Where a scratch file goes.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'a> {
+    /// A directory of the file system that is meant.
+    pub directory: &'a Path,
+    /// The file to create, and unlink at once, where the file system has no `O_TMPFILE`. Nobody else may use that name.
+    pub fallback: &'a Path,
+}
+
+/// The space that a scratch file takes and leaves, in bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct Room {
+    /// The size of the file.
+    pub size: u64,
+    /// What must stay free afterwards.
+    pub reserve: u64,
+    /// What makes it wait while it is filled; None for nothing.
+    pub pauses: Option<Pauses>,
+}
+
+/// What a scratch file holds at first, and how long the writes are that fill it. A long write makes large folios in the
+/// page cache, and there are kernels on which a buffered write of one block takes longer into a larger folio.
+#[derive(Debug, Clone, Copy)]
+pub enum Fill {
+    /// Data that does not compress, in writes of 8 kB, as the server extends its relations.
+    Incompressible,
+    /// Zeros.
+    Zeros {
+        /// Bytes of a write, a divisor of 1 MiB.
+        write_bytes: usize,
+    },
+}
+
+/// What came of an attempt to create a scratch file, or several.
+#[derive(Debug)]
+pub enum Created<T = Scratch> {
+    /// Filled and synced.
+    Ready(T),
+    /// The caller's reason to stop. What was there is gone.
+    Stopped(Stop),
+}
+
+/// A nameless file, filled and synced.
+#[derive(Debug)]
+pub struct Scratch {
+    file: File,
+    /// For messages: the file itself has no name.
+    directory: PathBuf,
+    size: u64,
+    /// The directory with a link to each descriptor, through which the file is opened again; None without `/proc`.
+    links: Option<OwnedFd>,
+}
+
+impl Room {
+    /// What limits leave for filling. What reaches the device of it are long requests, whatever the length of the writes.
+    pub fn pauses(limits: &Limits) -> Option<Pauses> {
+        limits.pauses(FILL_STEP)
+    }
+
+    /// Is there so much on the file system of a directory?
+    ///
+    /// # Errors
+    /// [`Error::NoRoom`] if not.
+    pub(crate) fn check(&self, directory: &Path) -> Result<()> {
+        let free = free_bytes(directory)?;
+        if self.fits(free) {
+            return Ok(());
+        }
+        let Room { size: wanted, reserve, .. } = *self;
+        Err(Error::NoRoom { directory: directory.to_owned(), free, wanted, reserve })
+    }
+
+    /// Is there so much, if `free` bytes are?
+    fn fits(&self, free: u64) -> bool {
+        self.size.checked_add(self.reserve).is_some_and(|needed| needed <= free)
+    }
+}
+
+impl Scratch {
+    /// Creates, fills and syncs a file. `ask` is asked before every MiB written, and before every
+    /// 8 MiB on the way to the storage, or every MiB if there is a limit; what is left for the fsync is metadata.
+    ///
+    /// # Errors
+    /// [`Error::NoRoom`] if the file system is too full, before anything is created; [`Error::Scratch`] if it gets
+    /// full meanwhile or the storage fails.
+    pub fn create(place: Place<'_>, room: Room, fill: Fill, ask: &mut Ask<'_>) -> Result<Created> {
+        Self::create_with(libc::O_TMPFILE, place, room, fill, ask)
+    }
+
+    /// [`Scratch::create`] with the flags that ask for a nameless file in a directory.
+    fn create_with(
+        nameless: i32,
+        place: Place<'_>,
+        room: Room,
+        fill: Fill,
+        ask: &mut Ask<'_>,
+    ) -> Result<Created> {
+        let directory = place.directory;
+        room.check(directory)?;
+        let file = create_nameless(nameless, place)?;
+        let directory = directory.to_owned();
+        let links = match nix::fcntl::open("/proc/self/fd", OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty()) {
+            Ok(links) => Some(links),
+            // There is one, which one descriptor more would have shown.
+            Err(e @ (nix::Error::EMFILE | nix::Error::ENFILE | nix::Error::ENOMEM)) => {
+                return Err(Error::Scratch { action: "open", directory, offset: None, source: e.into() });
+            }
+            Err(_) => None,
+        };
+        let scratch = Self { file, directory, size: room.size, links };
+        Ok(match scratch.fill(fill, room.pauses, &Monotonic, ask)? {
+            Some(stop) => Created::Stopped(stop),
+            None => Created::Ready(scratch),
+        })
+    }
+
+    /// Fills and syncs the file, and has the kernel write it back as it goes: what is dirty when others sync, they wait for. Data
+    /// that does not compress is data that no other scratch file holds, since storage may keep equal blocks once.
+    /// Under a limit nothing is saved up that would then go to the storage at once.
+    fn fill(
+        &self,
+        fill: Fill,
+        pauses: Option<Pauses>,
+        clock: &dyn Clock,
+        ask: &mut Ask<'_>,
+    ) -> Result<Option<Stop>> {
+        let started = clock.now();
+        let due = |written, busy| {
+            started.saturating_add(pauses.map_or(0, |pauses: Pauses| pauses.period(written, busy)))
+        };
+        let mut random =
+            Xoshiro256PlusPlus::seed_from_u64(started ^ u64::from(std::process::id()).rotate_left(32));
+        let mut step = vec![0; FILL_STEP.min(self.size) as usize];
+        let at_once = if pauses.is_some() { FILL_STEP } else { writeback::STEP };
+        let (mut offset, mut written_back, mut busy) = (0, 0, 0);
+        while offset < self.size {
+            if let Some(stop) = wait_until(due(offset, busy), clock, ask) {
+                return Ok(Some(stop));
+            }
+            let began = clock.now();
+            let step = &mut step[..FILL_STEP.min(self.size - offset) as usize];
+            let write = match fill {
+                Fill::Zeros { write_bytes } => write_bytes,
+                Fill::Incompressible => {
+                    random.fill_bytes(step);
+                    8192
+                }
+            };
+            for write in step.chunks(write) {
+                self.write(&self.file, write, offset)?;
+                offset += write.len() as u64;
+            }
+            if offset == self.size || offset - written_back >= at_once {
+                match writeback::of_scratch(&self.file, &self.directory, written_back..offset, ask) {
+                    Ok(None) => written_back = offset,
+                    Ok(stopped) => return Ok(stopped),
+                    Err(Error::Io { offset, source, .. }) => {
+                        return Err(self.failed("write back", offset, source));
+                    }
+                    Err(e) => return Err(e),
+                }
+            }
+            busy += clock.now() - began;
+        }
+        let began = clock.now();
+        #[cfg(test)]
+        crate::golden::reached("fsync", 0, offset);
+        self.file.sync_all().map_err(|e| self.failed("fsync", None, e))?;
+        busy += clock.now() - began;
+        Ok(pauses.and_then(|_| wait_until(due(offset, busy), clock, ask)))
+    }
+
+    /// Writes all of `data` at an offset, through any descriptor of the file.
+    #[inline]
+    pub fn write(&self, file: &File, data: &[u8], offset: u64) -> Result<()> {
+        self.write_by(data.len(), offset, || file.write_at(data, offset))
+    }
+
+    /// Makes a call that writes `wanted` bytes, and judges what it returned. One that a signal interrupts before its first
+    /// byte is made again, as the server does it.
+    #[inline]
+    pub(crate) fn write_by(
+        &self,
+        wanted: usize,
+        offset: u64,
+        call: impl Fn() -> io::Result<usize>,
+    ) -> Result<()> {
+        #[cfg(test)]
+        crate::golden::reached("write", offset, wanted as u64);
+        loop {
+            match call() {
+                Ok(got) if got == wanted => return Ok(()),
+                Ok(got) => {
+                    return Err(Error::ShortWrite { directory: self.directory.clone(), offset, wanted, got });
+                }
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(self.failed("write", Some(offset), e)),
+            }
+        }
+    }
+
+    /// The error of a system call on this file.
+    pub(crate) fn failed(
+        &self,
+        action: &'static str,
+        offset: Option<u64>,
+        source: impl Into<io::Error>,
+    ) -> Error {
+        Error::Scratch { action, directory: self.directory.clone(), offset, source: source.into() }
+    }
+
+    /// Opens the file once more, for reading and writing and with `flags`, such as `O_DIRECT` or `O_DSYNC`.
+    /// These belong to a descriptor from its birth: `fcntl(2)` can't set the synchronous ones later.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if the file system refuses `O_DIRECT`, or without `/proc`.
+    pub fn open(&self, flags: i32) -> Result<File> {
+        let unsupported = |what, why: &str| Error::Unsupported { what, why: why.to_owned() };
+        let Some(links) = &self.links else {
+            return Err(unsupported("a second descriptor of a scratch file", "/proc is not mounted"));
+        };
+        let mut link = [0; 12];
+        let name = decimal(&mut link, self.file.as_raw_fd());
+        let flags = OFlag::O_RDWR | OFlag::O_CLOEXEC | OFlag::from_bits_retain(flags);
+        match openat(links, name, flags, Mode::empty()) {
+            Ok(file) => Ok(file.into()),
+            Err(nix::Error::EINVAL | nix::Error::EOPNOTSUPP) if flags.contains(OFlag::O_DIRECT) => {
+                Err(unsupported("O_DIRECT", "the file system refuses it"))
+            }
+            Err(e) => Err(self.failed("open", None, e)),
+        }
+    }
+
+    /// The descriptor that filled the file: buffered, for reading and writing.
+    #[cfg(test)]
+    pub(crate) fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Bytes of the file.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+}
+
+/// Bytes that an unprivileged process may still allocate on the file system of a directory.
+fn free_bytes(directory: &Path) -> Result<u64> {
+    let facts = statvfs(directory).map_err(|e| Error::Scratch {
+        action: "find room for",
+        directory: directory.to_owned(),
+        offset: None,
+        source: e.into(),
+    })?;
+    Ok(facts.blocks_available().saturating_mul(facts.fragment_size()))
+}
+
+fn create_nameless(nameless: i32, place: Place<'_>) -> Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(0o600);
+    match options.clone().custom_flags(nameless | libc::O_CLOEXEC).open(place.directory) {
+        Ok(file) => return Ok(file),
+        Err(e) if has_no_tmpfile(&e) => {}
+        Err(source) => {
+            let directory = place.directory.to_owned();
+            return Err(Error::Scratch { action: "create", directory, offset: None, source });
+        }
+    }
+    options.create_new(true).custom_flags(libc::O_CLOEXEC);
+    let created = options.open(place.fallback).or_else(|e| match place.fallback.parent() {
+        // A process of the same number was killed before it could remove it.
+        _ if e.kind() == io::ErrorKind::AlreadyExists => {
+            fs::remove_file(place.fallback)?;
+            options.open(place.fallback)
+        }
+        // The server makes its folder for temporary files when the first is wanted, and so do we.
+        Some(parent) if e.kind() == io::ErrorKind::NotFound => {
+            fs::DirBuilder::new().mode(0o700).create(parent)?;
+            options.open(place.fallback)
+        }
+        _ => Err(e),
+    });
+    let file = created.map_err(|e| Error::io("create", place.fallback, e))?;
+    fs::remove_file(place.fallback).map_err(|e| Error::io("remove", place.fallback, e))?;
+    Ok(file)
+}
+
+/// A file system that lacks it says `EOPNOTSUPP`, a kernel that does not know the flag opens a directory
+/// for writing or looks for a name; `EINVAL` is what layers between the two make of it.
+fn has_no_tmpfile(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EISDIR | libc::ENOENT | libc::EINVAL))
+}
+
+/// Asks, and goes on asking until that moment.
+fn wait_until(due: u64, clock: &dyn Clock, ask: &mut Ask<'_>) -> Option<Stop> {
+    loop {
+        if let Some(stop) = ask() {
+            return Some(stop);
+        }
+        let left = due.saturating_sub(clock.now());
+        if left == 0 {
+            return None;
+        }
+        clock.sleep(Duration::from_nanos(left).min(Duration::from_millis(10)));
+    }
+}
+
+/// A descriptor's number as text, without a word from the allocator: opening may be what is timed.
+fn decimal(buffer: &mut [u8; 12], number: RawFd) -> &str {
+    let mut rest: &mut [u8] = buffer;
+    // No number has more digits than the buffer takes.
+    write!(rest, "{number}").unwrap_or_else(|e| unreachable!("{e}"));
+    let left = rest.len();
+    let digits = &buffer[..buffer.len() - left];
+    std::str::from_utf8(digits).unwrap_or_else(|e| unreachable!("{e}"))
+}
+
+#[cfg(test)]
+mod golden;
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::os::unix::fs::MetadataExt;
+
+    use nix::fcntl::{FcntlArg, fcntl};
+
+    use super::*;
+    use crate::files::cache::Method;
+    use crate::files::extents::Holes;
+
+    const BLOCK: usize = 8192;
+    /// Not a multiple of the step, so that the last piece is shorter.
+    const ROOM: Room = Room { size: (3 << 20) + BLOCK as u64, reserve: 1 << 20, pauses: None };
+    /// What a kernel that does not know O_TMPFILE takes it for: a directory, which can't be written to.
+    const UNKNOWN: i32 = libc::O_DIRECTORY;
+
+    /// A directory in the crate's own, which is on a disk where /tmp may not be, and the fallback's name.
+    fn directory() -> (tempfile::TempDir, PathBuf) {
+        let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a directory");
+        let fallback = directory.path().join("xlogtemp.1");
+        (directory, fallback)
+    }
+
+    fn is_empty(directory: &Path) -> bool {
+        fs::read_dir(directory).expect("listed").next().is_none()
+    }
+
+    /// A scratch file made with these flags. Its directory was empty whenever it asked.
+    fn scratch(nameless: i32) -> (Scratch, tempfile::TempDir) {
+        let (directory, fallback) = directory();
+        let mut asked = 0;
+        let mut ask = || {
+            asked += 1;
+            assert!(is_empty(directory.path()), "a name at question {asked}");
+            None
+        };
+        let place = Place { directory: directory.path(), fallback: &fallback };
+        let created =
+            Scratch::create_with(nameless, place, ROOM, Fill::Incompressible, &mut ask).expect("created");
+        // Four pieces written, one piece written back.
+        assert_eq!(asked, 5);
+        match created {
+            Created::Ready(scratch) => (scratch, directory),
+            Created::Stopped(stop) => panic!("{stop}"),
+        }
+    }
+
+    fn flags(file: &File) -> i32 {
+        fcntl(file, FcntlArg::F_GETFL).expect("flags")
+    }
+
+    #[test]
+    fn it_never_has_a_name() {
+        for nameless in [libc::O_TMPFILE, UNKNOWN] {
+            let (scratch, directory) = scratch(nameless);
+            let facts = scratch.file().metadata().expect("stat");
+            assert_eq!((facts.nlink(), facts.mode() & 0o777), (0, 0o600));
+            assert_eq!(facts.dev(), fs::metadata(directory.path()).expect("stat").dev());
+            assert!(is_empty(directory.path()));
+            drop(scratch);
+            assert!(is_empty(directory.path()));
+        }
+    }
+
+    #[test]
+    fn the_fallback_is_used_only_where_it_must_be() {
+        for (nameless, is_used) in [(libc::O_TMPFILE, false), (UNKNOWN, true)] {
+            let (directory, fallback) = directory();
+            fs::write(&fallback, "left by a process of the same number").expect("written");
+            let place = Place { directory: directory.path(), fallback: &fallback };
+            let created = Scratch::create_with(nameless, place, ROOM, Fill::Incompressible, &mut || None);
+            assert!(matches!(created, Ok(Created::Ready(_))), "{created:?}");
+            assert_eq!(fallback.exists(), !is_used);
+        }
+    }
+
+    #[test]
+    fn the_folder_of_the_fallback_is_made_as_the_server_makes_it() {
+        let (directory, _) = directory();
+        let fallback = directory.path().join("pgsql_tmp").join("pgsql_tmp1.io_probe");
+        let place = Place { directory: directory.path(), fallback: &fallback };
+        let created = Scratch::create_with(UNKNOWN, place, ROOM, Fill::Incompressible, &mut || None);
+        assert!(matches!(created, Ok(Created::Ready(_))), "{created:?}");
+        let folder = fs::metadata(directory.path().join("pgsql_tmp")).expect("a folder");
+        assert_eq!(folder.mode() & 0o777, 0o700);
+        assert!(is_empty(&directory.path().join("pgsql_tmp")));
+    }
+
+    #[test]
+    fn other_errors_do_not_lead_to_the_fallback() {
+        let (directory, fallback) = directory();
+        let no_directory = directory.path().join("file");
+        fs::write(&no_directory, "").expect("written");
+        let place = Place { directory: &no_directory, fallback: &fallback };
+        match Scratch::create(place, ROOM, Fill::Incompressible, &mut || None) {
+            Err(Error::Scratch { directory: named, source, .. }) => {
+                assert_eq!((named, source.raw_os_error()), (no_directory, Some(libc::ENOTDIR)));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn it_is_allocated_and_clean_so_that_overwriting_allocates_nothing() {
+        let (scratch, directory) = scratch(libc::O_TMPFILE);
+        let all = 0..ROOM.size;
+        assert_eq!(scratch.size(), ROOM.size);
+        let before = scratch.file().metadata().expect("stat");
+        assert_eq!(before.len(), ROOM.size);
+        assert!(before.blocks() * 512 >= ROOM.size, "{} sectors", before.blocks());
+        let holes = Holes::find(
+            scratch.file(),
+            Method::of(scratch.file()),
+            directory.path(),
+            all.clone(),
+            &mut || None,
+        );
+        let holes = holes.expect("holes").expect("no reason to stop");
+        assert!(holes.is_empty(), "{holes:?}");
+        let residency = crate::files::cache::residency(scratch.file(), directory.path(), all).expect("residency");
+        assert!(matches!(residency.dirty_bytes, Some(0) | None), "{residency:?}");
+
+        scratch.file().write_all_at(&[1; 4 * BLOCK], 0).expect("written");
+        scratch.file().sync_all().expect("synced");
+        assert_eq!(scratch.file().metadata().expect("stat").blocks(), before.blocks());
+    }
+
+    #[test]
+    fn its_content_does_not_compress() {
+        let contents = [scratch(libc::O_TMPFILE), scratch(libc::O_TMPFILE)].map(|(scratch, _directory)| {
+            let mut content = vec![0; ROOM.size as usize];
+            scratch.file().read_exact_at(&mut content, 0).expect("read");
+            content
+        });
+        let blocks = || contents.iter().flat_map(|content| content.chunks(BLOCK));
+        assert_eq!(blocks().collect::<HashSet<_>>().len(), blocks().count(), "equal blocks");
+        for block in blocks() {
+            let mut counts = [0usize; 256];
+            block.iter().for_each(|byte| counts[usize::from(*byte)] += 1);
+            let share = |n: usize| n as f64 / BLOCK as f64;
+            let entropy: f64 = counts.iter().filter(|n| **n > 0).map(|n| -share(*n) * share(*n).log2()).sum();
+            // Of 8 bits a byte; a sample of 8,192 random bytes falls short by 0.02.
+            assert!(entropy > 7.9, "{entropy} bits");
+        }
+    }
+
+    #[test]
+    fn it_stops_when_told_to_and_leaves_nothing() {
+        for nameless in [libc::O_TMPFILE, UNKNOWN] {
+            // Before anything is written, in the middle, and before the data is written back.
+            for when in [1, 3, 5] {
+                let (directory, fallback) = directory();
+                let mut asked = 0;
+                let mut ask = || {
+                    asked += 1;
+                    (asked == when).then_some(Stop::Statement)
+                };
+                let place = Place { directory: directory.path(), fallback: &fallback };
+                match Scratch::create_with(nameless, place, ROOM, Fill::Incompressible, &mut ask)
+                    .expect("no error")
+                {
+                    Created::Stopped(stop) => assert_eq!((stop, asked), (Stop::Statement, when)),
+                    Created::Ready(_) => panic!("went on after question {when}"),
+                }
+                assert!(is_empty(directory.path()));
+            }
+        }
+    }
+
+    #[test]
+    fn it_is_filled_no_faster_than_allowed() {
+        let (directory, fallback) = directory();
+        let place = Place { directory: directory.path(), fallback: &fallback };
+        let limits = Limits { max_mib_per_s: Some(30), ..Limits::none() };
+        let started = Monotonic.now();
+        let room = Room { pauses: Room::pauses(&limits), ..ROOM };
+        let created = Scratch::create(place, room, Fill::Incompressible, &mut || None);
+        assert!(matches!(created, Ok(Created::Ready(_))), "{created:?}");
+        // It is ready when a little over three MiB are due.
+        assert!(Monotonic.now() - started >= 100_000_000);
+        // What each step takes has its rest.
+        let created = |max_util| {
+            let started = Monotonic.now();
+            let room = Room { pauses: Room::pauses(&Limits { max_util, ..Limits::none() }), ..ROOM };
+            let created = Scratch::create(place, room, Fill::Incompressible, &mut || None);
+            assert!(matches!(created, Ok(Created::Ready(_))), "{created:?}");
+            Monotonic.now() - started
+        };
+        assert!(created(Some(0.02)) >= 3 * created(None));
+    }
+
+    #[test]
+    fn without_room_nothing_is_created() {
+        let (directory, fallback) = directory();
+        let place = Place { directory: directory.path(), fallback: &fallback };
+        // Only the reserve is missing; only the sum overflows.
+        for reserve in [u64::MAX - ROOM.size, u64::MAX] {
+            let room = Room { reserve, ..ROOM };
+            let error =
+                Scratch::create_with(UNKNOWN, place, room, Fill::Incompressible, &mut || panic!("asked"))
+                    .expect_err("no room");
+            assert_eq!(
+                error.to_string(),
+                format!(
+                    "not enough room in directory \"{}\" for a scratch file of 3153920 bytes",
+                    directory.path().display()
+                )
+            );
+            match error {
+                Error::NoRoom { free, wanted, reserve: stays, .. } => {
+                    assert!(free > 0);
+                    assert_eq!((wanted, stays), (ROOM.size, reserve));
+                }
+                other => panic!("{other:?}"),
+            }
+            assert!(is_empty(directory.path()));
+        }
+    }
+
+    #[test]
+    fn room_is_counted_to_the_byte() {
+        let room = Room { size: 10, reserve: 5, pauses: None };
+        assert!(room.fits(15));
+        assert!(!room.fits(14));
+        assert!(!Room { size: 1, reserve: u64::MAX, pauses: None }.fits(u64::MAX));
+    }
+
+    #[test]
+    fn a_file_system_that_gets_full_is_an_error_with_the_directory() {
+        let full = OpenOptions::new().write(true).open("/dev/full").expect("/dev/full");
+        let directory = Path::new("/data/pg_wal");
+        let scratch = Scratch { file: full, directory: directory.to_owned(), size: ROOM.size, links: None };
+        match scratch.fill(Fill::Zeros { write_bytes: BLOCK }, None, &Monotonic, &mut || None) {
+            Err(Error::Scratch { directory: named, offset, source, .. }) => {
+                assert_eq!((named.as_path(), offset), (directory, Some(0)));
+                assert_eq!(source.raw_os_error(), Some(libc::ENOSPC));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn another_descriptor_of_the_same_file_has_its_own_flags() {
+        #[repr(align(4096))]
+        struct Aligned([u8; BLOCK]);
+        for nameless in [libc::O_TMPFILE, UNKNOWN] {
+            let (scratch, _directory) = scratch(nameless);
+            let direct = scratch.open(libc::O_DIRECT | libc::O_DSYNC).expect("opened");
+            assert_eq!(flags(&direct) & (libc::O_DIRECT | libc::O_DSYNC), libc::O_DIRECT | libc::O_DSYNC);
+            assert_eq!(flags(scratch.file()) & (libc::O_DIRECT | libc::O_DSYNC), 0);
+            assert_eq!(flags(&scratch.open(libc::O_SYNC).expect("opened")) & libc::O_SYNC, libc::O_SYNC);
+
+            let block = Aligned([7; BLOCK]);
+            assert_eq!(direct.write_at(&block.0, BLOCK as u64).expect("written"), BLOCK);
+            let mut found = [0; BLOCK];
+            scratch.file().read_exact_at(&mut found, BLOCK as u64).expect("read");
+            assert_eq!(found, block.0);
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Writing a file's dirty pages back: before it is read past the page cache, or let go of by it.
+//!
+//! # Limitations and caveats
+//!
+//! What could not be written is the server's to hear of, or its next checkpoint takes it for stored. The kernel reports such an
+//! error to each descriptor that was open by then, and to the first one opened later that asks: by fsync, or by
+//! `sync_file_range` with one of its WAIT flags. Had a probe asked, the checkpointer, which opens a file when it syncs it, would
+//! not be told. So a file of a relation is only ever *begun* to be written, which reports nothing, and to wait is to look:
+//! at cachestat, and where that does not tell (an older kernel, overlayfs), by having the extent map synced, which leaves the
+//! report where it is, but takes the whole file, and can't be interrupted.
+//!
+//! Sources: `fs/sync.c`, `mm/filemap.c` (`file_check_and_advance_wb_err`), `lib/errseq.c`, `fs/ioctl.c` (`fiemap_prep`) of
+//! Linux 6.12; `pg_flush_data` of the server, which begins only, too.
+
+use std::fs::File;
+use std::ops::Range;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::files::cache::Method;
+use crate::run::budget::{Ask, Stop};
+use crate::{Error, Result};
+use crate::files::extents;
+
+/// How much is written back between two looks at the clock.
+pub const STEP: u64 = 8 << 20;
+
+/// Writes the dirty pages of `bytes` of a relation's file back, and waits until the storage has taken them, or has failed to:
+/// which of both, the server's own fsync tells. Asks the closure every [`STEP`] bytes, and while it waits.
+pub fn of_relation(file: &File, path: &Path, bytes: Range<u64>, ask: &mut Ask<'_>) -> Result<Option<Stop>> {
+    let method = Method::of(file);
+    // What is being written already is passed over, also where it has become dirty again meanwhile.
+    let rounds = if method.tells_dirty() { 3 } else { 1 };
+    for step in steps(bytes) {
+        for _ in 0..rounds {
+            if let Some(stop) = ask() {
+                return Ok(Some(stop));
+            }
+            flush(file, path, &step, libc::SYNC_FILE_RANGE_WRITE)?;
+            if let Some(stop) = settle(file, method, path, &step, ask)? {
+                return Ok(Some(stop));
+            }
+            if method.tells_dirty() && method.residency(file, path, step.clone())?.dirty_bytes == Some(0) {
+                break;
+            }
+        }
+    }
+    if !method.tells_dirty() {
+        extents::sync(file, path)?;
+    }
+    Ok(None)
+}
+
+/// Writes the dirty pages of `bytes` of a file back that is the caller's own, as are its errors.
+pub fn of_scratch(file: &File, path: &Path, bytes: Range<u64>, ask: &mut Ask<'_>) -> Result<Option<Stop>> {
+    for step in steps(bytes) {
+        if let Some(stop) = ask() {
+            return Ok(Some(stop));
+        }
+        #[cfg(test)]
+        crate::golden::reached("write back", step.start, step.end - step.start);
+        let wait = libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WAIT_AFTER;
+        flush(file, path, &step, libc::SYNC_FILE_RANGE_WRITE | wait)?;
+    }
+    Ok(None)
+}
+
+/// Waits while pages of a range are being written, as far as that can be seen: others may never cease to write there.
+fn settle(
+    file: &File,
+    method: Method,
+    path: &Path,
+    step: &Range<u64>,
+    ask: &mut Ask<'_>,
+) -> Result<Option<Stop>> {
+    const NAP: Duration = Duration::from_micros(500);
+    const PATIENCE: Duration = Duration::from_secs(10);
+    let began = Instant::now();
+    while began.elapsed() < PATIENCE && method.under_way(file, path, step)?.is_some_and(|bytes| bytes > 0) {
+        if let Some(stop) = ask() {
+            return Ok(Some(stop));
+        }
+        std::thread::sleep(NAP);
+    }
+    Ok(None)
+}
+
+fn steps(bytes: Range<u64>) -> impl Iterator<Item = Range<u64>> {
+    let end = bytes.end;
+    bytes.step_by(STEP as usize).map(move |start| start..end.min(start + STEP))
+}
+
+fn flush(file: &File, path: &Path, step: &Range<u64>, flags: libc::c_uint) -> Result<()> {
+    let (offset, length) = (step.start as i64, (step.end - step.start) as i64);
+    loop {
+        // SAFETY: the call takes no pointer; the descriptor is open for as long as `file` is borrowed.
+        let result = unsafe { libc::sync_file_range(file.as_raw_fd(), offset, length, flags) };
+        match nix::Error::result(result) {
+            Ok(_) => return Ok(()),
+            Err(nix::Error::EINTR) => {}
+            Err(e) => return Err(Error::io_at("write back", path, step.start, e)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::cache;
+    use std::io::Write;
+
+    /// A file of `size` dirty bytes in the crate's own directory, which is on a disk where /tmp may not be.
+    fn dirty(size: usize) -> tempfile::NamedTempFile {
+        let mut file = tempfile::NamedTempFile::new_in(env!("CARGO_MANIFEST_DIR")).expect("a file");
+        file.write_all(&vec![7u8; size]).expect("written");
+        file
+    }
+
+    #[test]
+    fn what_is_dirty_is_written_and_waited_for() {
+        for written in [of_relation, of_scratch] {
+            let file = dirty(20 << 20);
+            let (size, path) = (20 << 20, file.path());
+            let left = |bytes| cache::residency(file.as_file(), path, bytes).expect("residency").dirty_bytes;
+            let Some(before) = left(0..size) else { return };
+            assert!(before > 0);
+            assert_eq!(written(file.as_file(), path, 0..size, &mut || None).expect("written"), None);
+            assert_eq!(left(0..size), Some(0));
+        }
+    }
+
+    #[test]
+    fn it_can_be_stopped_between_steps() {
+        for written in [of_relation, of_scratch] {
+            let file = dirty(32 << 20);
+            let mut asked = 0;
+            let mut ask = || {
+                asked += 1;
+                (asked == 2).then_some(Stop::Statement)
+            };
+            let stop = written(file.as_file(), file.path(), 0..32 << 20, &mut ask).expect("written");
+            assert_eq!((stop, asked), (Some(Stop::Statement), 2));
+        }
+    }
+
+    #[test]
+    fn steps_cover_the_range() {
+        let all: Vec<_> = steps(5..STEP + 6).collect();
+        assert_eq!(all, [5..STEP + 5, STEP + 5..STEP + 6]);
+        assert_eq!(steps(3..3).count(), 0);
+    }
+
+    #[test]
+    fn the_extent_map_can_be_synced() {
+        let file = dirty(1 << 20);
+        extents::sync(file.as_file(), file.path()).expect("synced");
+        let left = cache::residency(file.as_file(), file.path(), 0..1 << 20).expect("residency").dirty_bytes;
+        assert!(left.is_none_or(|dirty| dirty == 0));
+    }
+}

@@ -1,0 +1,10 @@
+//! The machine: its devices, control groups and processors, as the kernel tells of them.
+
+pub mod account;
+pub mod cgroup;
+pub mod cpu;
+pub mod device;
+pub mod host;
+pub mod iostat;
+pub mod observer;
+pub mod pressure;

@@ -1,0 +1,323 @@
+//! Whose bytes: what a process fetched from storage and wrote to it, by the kernel's account.
+//!
+//! `read_bytes` of `/proc/PID/io` counts the bytes that a process, all its threads included, caused
+//! to be fetched from the storage layer: exact for its own reads, buffered or direct, by system call
+//! or io_uring; readahead counts with whoever triggered it. Reads that another process issues on its
+//! behalf are in that process's account. File systems that fetch without the block layer (FUSE,
+//! some network file systems) may count nothing. ZFS counts what it finds in its own cache as well (`zfs_read`).
+//!
+//! # Processes that come and go
+//! The account of a process begins at 0 with it, so one that is new counts whole. When it has ended its parent waits for it, and
+//! then the kernel adds what it read to the parent's account. So what the last look has seen of those that are gone was all if
+//! the parent's account grew by just that. If it grew by more, others that it waited for may have read that, and nobody knows.
+//! Between two looks one may come, read and go unseen; where none goes before it had nothing to do for a time, only if the looks
+//! are as far apart.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::run::clock::{Clock, Monotonic};
+
+/// The processes whose reads belong to a run.
+#[derive(Debug, Clone, Copy)]
+pub enum Account {
+    /// This process.
+    Own,
+    /// This process and others that read for it.
+    With(Workers),
+    /// Nobody's: the file system counts hits in a cache of its own, too.
+    Unknown,
+}
+
+/// Processes that read for this one, and have the same parent.
+#[derive(Debug, Clone, Copy)]
+pub struct Workers {
+    /// Their numbers at the moment.
+    pub pids: fn() -> Vec<i32>,
+    /// One that ends by itself has had nothing to do for so long.
+    pub idle: Duration,
+}
+
+/// Why the bytes that were fetched are not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lost {
+    /// The kernel does not tell.
+    NoAccount,
+    /// A process has ended, or may have come and gone, and what it read can't be told from what others read.
+    Ended,
+}
+
+/// A process: another one may get its number once it has ended, but did not start at the same time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Process {
+    pid: i32,
+    start: u64,
+}
+
+impl Process {
+    /// The one that has this number now.
+    fn of(pid: i32) -> Option<Self> {
+        let start = start_of(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)?;
+        Some(Self { pid, start })
+    }
+
+    /// Is there still such a process? One that has ended is there until its parent has waited for it.
+    fn is_there(self) -> bool {
+        Self::of(self.pid) == Some(self)
+    }
+}
+
+/// When a process started, by the line of `/proc/PID/stat`: in clock ticks since boot.
+fn start_of(stat: &str) -> Option<u64> {
+    // Its name, in brackets, may have spaces and brackets. Behind it is field 3; this is field 22.
+    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?.parse().ok()
+}
+
+/// One look: bytes so far.
+#[derive(Debug, Clone)]
+struct Reading {
+    at: u64,
+    own: u64,
+    workers: Vec<(Process, u64)>,
+    /// The parent's: what those of its processes that it has waited for had read, and itself.
+    parent: Option<u64>,
+}
+
+impl Reading {
+    /// Looks at those of an earlier look, as far as they are there, and at those that came since. None if the kernel does not tell.
+    fn take(account: &Account, earlier: Option<&Reading>) -> Option<Self> {
+        /// The parent waits for a process now and then, and not all the time.
+        const TRIES: usize = 10;
+        let workers = match account {
+            Account::Unknown => return None,
+            Account::Own => None,
+            Account::With(workers) => Some(workers),
+        };
+        let mut parent = workers.and_then(|_| bytes_of_parent());
+        let mut found = Vec::new();
+        for _ in 0..TRIES {
+            if let Some(workers) = workers {
+                let known = earlier.iter().flat_map(|reading| &reading.workers).map(|(process, _)| *process);
+                found = look_at(known.collect(), &(workers.pids)())?;
+            }
+            let before = parent;
+            parent = workers.and_then(|_| bytes_of_parent());
+            if parent == before {
+                break; // none of them was waited for meanwhile
+            }
+        }
+        Some(Self { at: Monotonic.now(), own: read_bytes_of("self")?, workers: found, parent })
+    }
+
+    /// Bytes that were fetched since `earlier`.
+    fn since(&self, earlier: &Reading, idle: Duration) -> Result<u64, Lost> {
+        let of = |reading: &Reading, process: &Process| {
+            reading.workers.iter().find(|(other, _)| other == process).map(|(_, bytes)| *bytes)
+        };
+        let grown = |now: u64, before: u64| now.checked_sub(before).ok_or(Lost::NoAccount);
+        let mut bytes = grown(self.own, earlier.own)?;
+        for (process, now) in &self.workers {
+            bytes += grown(*now, of(earlier, process).unwrap_or(0))?;
+        }
+        let gone = earlier.workers.iter().filter(|(process, _)| of(self, process).is_none());
+        let (count, read) = gone.fold((0, 0), |(count, sum), (_, bytes)| (count + 1, sum + bytes));
+        let unseen_ones = u128::from(self.at - earlier.at) >= idle.as_nanos();
+        if count == 0 && !unseen_ones {
+            return Ok(bytes);
+        }
+        let waited_for = self.parent.zip(earlier.parent).and_then(|(now, before)| now.checked_sub(before));
+        if waited_for == Some(read) { Ok(bytes) } else { Err(Lost::Ended) }
+    }
+}
+
+/// Those that are there, of the known ones and of those that have these numbers, and what each has read. None if the kernel does
+/// not tell.
+fn look_at(mut processes: Vec<Process>, pids: &[i32]) -> Option<Vec<(Process, u64)>> {
+    for process in pids.iter().filter_map(|pid| Process::of(*pid)) {
+        if !processes.contains(&process) {
+            processes.push(process);
+        }
+    }
+    let mut found = Vec::with_capacity(processes.len());
+    for process in processes {
+        let bytes = read_bytes_of(&process.pid.to_string());
+        // Looked at last: the number is its own as long as it is there.
+        if process.is_there() {
+            found.push((process, bytes?));
+        }
+    }
+    Some(found)
+}
+
+/// Bytes fetched by an account since it was looked at first.
+#[derive(Debug, Clone)]
+pub struct Tally {
+    account: Account,
+    sum: Result<u64, Lost>,
+    last: Option<Reading>,
+}
+
+impl Tally {
+    /// Looks for the first time.
+    pub fn begin(account: Account) -> Self {
+        let last = Reading::take(&account, None);
+        Self { account, sum: if last.is_some() { Ok(0) } else { Err(Lost::NoAccount) }, last }
+    }
+
+    /// Looks again. The shorter the time since the last look, the more is known of those that ended in between.
+    pub fn follow(&mut self) {
+        let Some(last) = &self.last else { return };
+        let idle = match self.account {
+            Account::With(workers) => workers.idle,
+            Account::Own | Account::Unknown => Duration::MAX,
+        };
+        let now = Reading::take(&self.account, Some(last));
+        let step = now.as_ref().ok_or(Lost::NoAccount).and_then(|now| now.since(last, idle));
+        self.sum = self.sum.and_then(|sum| Ok(sum + step?));
+        self.last = now;
+    }
+
+    /// Looks again if it is time to. For who may ask at any time.
+    pub fn follow_now_and_then(&mut self) {
+        /// A look takes 0.1 ms.
+        const EVERY_NS: u64 = 250_000_000;
+        let is_due = |last: &Reading| Monotonic.now() - last.at >= EVERY_NS;
+        if matches!(self.account, Account::With(_)) && self.last.as_ref().is_some_and(is_due) {
+            self.follow();
+        }
+    }
+
+    /// The bytes up to now.
+    pub fn bytes(&self) -> Result<u64, Lost> {
+        let mut now = self.clone();
+        now.follow();
+        now.sum
+    }
+}
+
+/// Bytes that this process has caused to be fetched from storage. None where the kernel does not tell.
+pub fn own_read_bytes() -> Option<u64> {
+    read_bytes_of("self")
+}
+
+/// Bytes that this process has caused to be fetched from storage and to be written to it; a write through the page
+/// cache counts when it makes a page dirty. None where the kernel does not tell.
+pub fn own_traffic() -> Option<u64> {
+    let text = text_of("self")?;
+    Some(parse(&text, "read_bytes:")? + parse(&text, "write_bytes:")?)
+}
+
+fn bytes_of_parent() -> Option<u64> {
+    read_bytes_of(&std::os::unix::process::parent_id().to_string())
+}
+
+fn read_bytes_of(process: &str) -> Option<u64> {
+    parse(&text_of(process)?, "read_bytes:")
+}
+
+fn text_of(process: &str) -> Option<String> {
+    let path: PathBuf = ["/proc", process, "io"].iter().collect();
+    fs::read_to_string(path).ok()
+}
+
+/// A line of `/proc/PID/io`.
+pub(crate) fn parse(text: &str, name: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn read_bytes_is_not_rchar() {
+        let text = "rchar: 323934931\nwchar: 323929600\nsyscr: 632687\nsyscw: 632675\n\
+                    read_bytes: 4096\nwrite_bytes: 323932160\ncancelled_write_bytes: 0\n";
+        assert_eq!(parse(text, "read_bytes:"), Some(4096));
+        assert_eq!(parse(text, "write_bytes:"), Some(323932160));
+        assert_eq!(parse("rchar: 1\n", "read_bytes:"), None);
+        assert_eq!(parse("read_bytes: many\n", "read_bytes:"), None);
+    }
+
+    #[test]
+    fn a_start_is_found_behind_any_name() {
+        let stat =
+            "25113 (a) b (c)) S 25108 25113 25113 0 -1 4194624 287 0 5 0 0 0 0 0 20 0 1 0 98765 226000896 1";
+        assert_eq!(start_of(stat), Some(98765));
+        assert_eq!(start_of("1 (short) S 0"), None);
+        assert_eq!(start_of(""), None);
+    }
+
+    const IDLE: Duration = Duration::from_secs(60);
+
+    /// `workers` are a number, a start, and bytes.
+    fn reading(seconds: u64, own: u64, workers: &[(i32, u64, u64)], parent: u64) -> Reading {
+        let workers =
+            workers.iter().map(|(pid, start, bytes)| (Process { pid: *pid, start: *start }, *bytes));
+        Reading { at: seconds * 1_000_000_000, own, workers: workers.collect(), parent: Some(parent) }
+    }
+
+    #[test]
+    fn those_that_come_count_whole_and_those_that_stay_since_the_last_look() {
+        let before = reading(0, 10, &[(7, 1, 1000), (8, 1, 0)], 500);
+        let now = reading(1, 15, &[(7, 1, 1300), (8, 1, 0), (9, 2, 40)], 500);
+        assert_eq!(now.since(&before, IDLE), Ok(345));
+        // Others, whom the parent waited for, do not matter while all are there.
+        assert_eq!(Reading { parent: Some(9999), ..now.clone() }.since(&before, IDLE), Ok(345));
+        assert_eq!(Reading { parent: None, ..now }.since(&before, IDLE), Ok(345));
+    }
+
+    #[test]
+    fn who_went_had_read_nothing_more_if_the_parent_got_just_that() {
+        let before = reading(0, 0, &[(7, 1, 1000), (8, 1, 200), (9, 1, 30)], 500);
+        let now = |parent| reading(1, 5, &[(7, 1, 1001)], parent);
+        assert_eq!(now(500 + 230).since(&before, IDLE), Ok(6));
+        for parent in [500, 500 + 229, 500 + 231, 499] {
+            assert_eq!(now(parent).since(&before, IDLE), Err(Lost::Ended), "{parent}");
+        }
+        assert_eq!(Reading { parent: None, ..now(730) }.since(&before, IDLE), Err(Lost::Ended));
+    }
+
+    #[test]
+    fn a_number_that_another_process_got_is_another_process() {
+        let before = reading(0, 0, &[(7, 1, 1000)], 0);
+        let now = reading(1, 0, &[(7, 2, 300)], 1000);
+        assert_eq!(now.since(&before, IDLE), Ok(300));
+    }
+
+    #[test]
+    fn looks_far_apart_may_have_missed_one() {
+        let before = reading(0, 0, &[(7, 1, 1000)], 500);
+        let now = |seconds, parent| reading(seconds, 0, &[(7, 1, 1300)], parent);
+        assert_eq!(now(59, 501).since(&before, IDLE), Ok(300));
+        assert_eq!(now(60, 501).since(&before, IDLE), Err(Lost::Ended));
+        assert_eq!(now(60, 500).since(&before, IDLE), Ok(300));
+        assert_eq!(now(60, 501).since(&before, Duration::MAX), Ok(300));
+    }
+
+    #[test]
+    fn an_account_that_shrinks_is_none() {
+        let before = reading(0, 10, &[(7, 1, 1000)], 0);
+        assert_eq!(reading(1, 9, &[(7, 1, 1000)], 0).since(&before, IDLE), Err(Lost::NoAccount));
+        assert_eq!(reading(1, 10, &[(7, 1, 999)], 0).since(&before, IDLE), Err(Lost::NoAccount));
+    }
+
+    #[test]
+    fn a_tally_of_real_processes() {
+        fn nobody() -> Vec<i32> {
+            vec![i32::MAX]
+        }
+        fn this_one() -> Vec<i32> {
+            vec![std::process::id() as i32]
+        }
+        assert!(Tally::begin(Account::Own).bytes().is_ok());
+        assert_eq!(Tally::begin(Account::Unknown).bytes(), Err(Lost::NoAccount));
+        for (pids, count) in [(nobody as fn() -> Vec<i32>, 0), (this_one, 1)] {
+            let mut tally = Tally::begin(Account::With(Workers { pids, idle: Duration::MAX }));
+            assert_eq!(tally.last.as_ref().map(|reading| reading.workers.len()), Some(count));
+            tally.follow();
+            assert!(tally.bytes().is_ok());
+        }
+    }
+}

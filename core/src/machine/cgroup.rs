@@ -1,0 +1,87 @@
+//! The control group that this process is in: what it has moved to and from devices, and what it may at most.
+//!
+//! A limit explains a rate that the device does not: a throttled volume looks like a slow one. `/proc/self/cgroup`
+//! says where the process is in each hierarchy, `/proc/self/mountinfo` where the hierarchies are mounted. Both versions
+//! are served, and a machine that has both: each controller is looked for in version 1, then in 2.
+//!
+//! # Limitations and caveats
+//! - The group is that of this process: all of the server, if whoever starts it gives it a group of its own.
+//! - Version 1 counts and limits direct I/O and reads; what the page cache writes back counts with the root. Some kernels
+//!   count nothing there before there is a limit for the device.
+//! - Version 2 counts for a group only if its parent enabled the controller `io` (systemd: `IOAccounting=yes`).
+//! - A container sees its own group as the uppermost: limits above it stay out of sight.
+//! - `io.latency`, `io.cost` and weights hold a group back without a fixed limit: they are not shown.
+//!
+//! Sources: the kernel's `Documentation/admin-guide/cgroup-v2.rst` and `cgroup-v1/blkio-controller.rst`; cgroups(7).
+
+#[cfg(any(test, fuzzing))]
+pub(crate) mod hostile;
+mod limits;
+mod place;
+mod traffic;
+
+#[cfg(test)]
+mod tests;
+
+pub use limits::IoLimits;
+pub use traffic::Moved;
+
+use crate::machine::device::{DeviceNumber, Roots};
+use place::Hierarchy;
+
+/// Where this process is, by controller; each may be missing.
+#[derive(Debug, Clone)]
+pub struct Cgroup {
+    io: Option<Hierarchy>,
+    cpu: Option<Hierarchy>,
+    memory: Option<Hierarchy>,
+    /// CPUs and bytes of memory that the machine has: a limit beyond them limits nothing.
+    machine: limits::Machine,
+}
+
+impl Cgroup {
+    /// Finds it. What the kernel does not show is missing, never an error.
+    pub fn find(roots: &Roots) -> Self {
+        let [io, cpu, memory] = place::find(["blkio", "cpu", "memory"], roots);
+        Self { io, cpu, memory, machine: limits::Machine::read(roots) }
+    }
+
+    /// Whether the group's own I/O can be told from that of the whole machine: not in the uppermost group.
+    pub fn counts_io(&self) -> bool {
+        self.io.as_ref().is_some_and(|io| !io.is_root && traffic::text(io).is_some())
+    }
+
+    /// Version and path of the group that I/O is counted for, as a person reads it.
+    pub fn io_path(&self) -> Option<String> {
+        self.io.as_ref().map(Hierarchy::describe)
+    }
+
+    /// What the group has moved to and from each of these devices, in their order; `None` where that is unknown.
+    pub fn moved(&self, devices: impl Iterator<Item = Option<DeviceNumber>>) -> Vec<Option<Moved>> {
+        let io = self.io.as_ref().filter(|io| !io.is_root);
+        let text = io.and_then(|io| Some((io.version, traffic::text(io)?)));
+        devices
+            .map(|number| {
+                let (version, text) = text.as_ref()?;
+                traffic::of(*version, text, number?)
+            })
+            .collect()
+    }
+
+    /// The tightest limits of the group and those above it on the I/O of a device.
+    pub fn io_limits(&self, device: DeviceNumber) -> IoLimits {
+        self.io.as_ref().map_or_else(IoLimits::default, |io| limits::of_device(io, device))
+    }
+
+    /// A sentence for each limit that binds on this device.
+    pub fn device_notes(&self, name: &str, device: DeviceNumber) -> Vec<String> {
+        self.io_limits(device).sentences(name)
+    }
+
+    /// A sentence for each limit of CPU time and memory that is below what the machine has.
+    pub fn notes(&self) -> Vec<String> {
+        let cpu = self.cpu.as_ref().and_then(|cpu| limits::cpu_sentence(cpu, &self.machine));
+        let memory = self.memory.as_ref().and_then(|memory| limits::memory_sentence(memory, &self.machine));
+        cpu.into_iter().chain(memory).collect()
+    }
+}

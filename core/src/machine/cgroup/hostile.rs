@@ -1,0 +1,39 @@
+//! For `crate::hostile`: what holds for any text in the files of a group.
+
+use super::place::{self, Version};
+use super::{IoLimits, Moved, limits, traffic};
+use crate::machine::device::DeviceNumber;
+
+/// Reads one text as each of the files that have a line for each device, and as `/proc/self/cgroup`.
+pub(crate) fn lines(text: &str, device: Option<DeviceNumber>) {
+    for controller in ["blkio", "cpu", "memory"] {
+        if let Some((version, path)) = place::path(text, controller) {
+            let printed = match version {
+                Version::V1 => format!("1:name=systemd:/x\n2:{controller}:{path}\n0::/y"),
+                Version::V2 => format!("1:name=systemd:/x\n0::{path}"),
+            };
+            assert_eq!(place::path(&printed, controller), Some((version, path)), "{printed:?}");
+        }
+    }
+    let Some(device) = device else { return };
+    if let Some(moved) = traffic::of(Version::V1, text, device) {
+        let printed = format!(
+            "{device} Read {}\n{device} Write {}\n{device} Total 1",
+            moved.read_bytes, moved.written_bytes
+        );
+        assert_eq!(traffic::of(Version::V1, &printed, device), Some(moved));
+        assert_eq!(moved.since(moved), Some(Moved::default()));
+    }
+    let moved = traffic::of(Version::V2, text, device).expect("nothing, if not more");
+    let printed = format!("{device} rbytes={} wbytes={} rios=1", moved.read_bytes, moved.written_bytes);
+    assert_eq!(traffic::of(Version::V2, &printed, device), Some(moved));
+
+    let found = limits::parse_io_max(text, device);
+    let max = |limit: Option<(u64, &str)>| limit.map_or("max".to_owned(), |(limit, _)| limit.to_string());
+    let IoLimits { read_bytes, written_bytes, reads, writes } = found;
+    let [rbps, wbps, riops, wiops] = [read_bytes, written_bytes, reads, writes].map(max);
+    let printed = format!("{device} rbps={rbps} wbps={wbps} riops={riops} wiops={wiops}");
+    assert_eq!(limits::parse_io_max(&printed, device), found);
+    let count = [read_bytes, written_bytes, reads, writes].iter().flatten().count();
+    assert_eq!(found.sentences("sda").len(), count);
+}

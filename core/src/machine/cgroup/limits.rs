@@ -1,0 +1,186 @@
+//! What a group may take at most. A group is held to its own limits and to those of all groups above it.
+
+use std::fs;
+
+use super::place::{Hierarchy, Version};
+use crate::machine::device::{DeviceNumber, Roots, text};
+
+/// A limit, and the file that sets it.
+type Limit = Option<(u64, &'static str)>;
+
+/// What a group may read from a device and write to it, per second.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct IoLimits {
+    /// Bytes read.
+    pub read_bytes: Limit,
+    /// Bytes written.
+    pub written_bytes: Limit,
+    /// Read requests.
+    pub reads: Limit,
+    /// Write requests.
+    pub writes: Limit,
+}
+
+impl IoLimits {
+    fn tightest(self, other: IoLimits) -> IoLimits {
+        IoLimits {
+            read_bytes: tighter(self.read_bytes, other.read_bytes),
+            written_bytes: tighter(self.written_bytes, other.written_bytes),
+            reads: tighter(self.reads, other.reads),
+            writes: tighter(self.writes, other.writes),
+        }
+    }
+
+    /// One for each limit, on the device of this name.
+    pub(super) fn sentences(&self, name: &str) -> Vec<String> {
+        let bytes = |limit: Limit, what| {
+            limit.map(|(limit, file)| sentence(what, name, &format!("{}/s", mib(limit)), file))
+        };
+        let requests = |limit: Limit, what| {
+            limit.map(|(limit, file)| sentence(what, name, &format!("{limit} requests a second"), file))
+        };
+        let all = [
+            bytes(self.read_bytes, "reads"),
+            requests(self.reads, "reads"),
+            bytes(self.written_bytes, "writes"),
+            requests(self.writes, "writes"),
+        ];
+        all.into_iter().flatten().collect()
+    }
+}
+
+fn sentence(what: &str, name: &str, limit: &str, file: &str) -> String {
+    format!("the cgroup of the server limits {what} of {name} to {limit} ({file})")
+}
+
+/// The smaller of two limits; the first of equal ones.
+fn tighter(a: Limit, b: Limit) -> Limit {
+    match (a, b) {
+        (Some(a), Some(b)) if b.0 < a.0 => Some(b),
+        (a, b) => a.or(b),
+    }
+}
+
+/// Bytes as a person reads them.
+fn mib(bytes: u64) -> String {
+    let mib = bytes as f64 / f64::from(1 << 20);
+    let text = if mib < 10.0 { format!("{mib:.2}") } else { format!("{mib:.1}") };
+    format!("{} MiB", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+pub(super) fn of_device(io: &Hierarchy, device: DeviceNumber) -> IoLimits {
+    let of_level = |directory| match io.version {
+        Version::V2 => parse_io_max(&text(directory, "io.max").unwrap_or_default(), device),
+        Version::V1 => {
+            let limit = |file: &'static str| Some((of_line(&text(directory, file)?, device)?, file));
+            IoLimits {
+                read_bytes: limit("blkio.throttle.read_bps_device"),
+                written_bytes: limit("blkio.throttle.write_bps_device"),
+                reads: limit("blkio.throttle.read_iops_device"),
+                writes: limit("blkio.throttle.write_iops_device"),
+            }
+        }
+    };
+    let levels = io.levels.iter().map(|directory| of_level(directory));
+    levels.fold(IoLimits::default(), IoLimits::tightest)
+}
+
+/// What a file says of a device, whose number starts its line.
+fn line(text: &str, device: DeviceNumber) -> Option<&str> {
+    let device = device.to_string();
+    text.lines()
+        .filter_map(|line| line.split_once(' '))
+        .find(|(number, _)| *number == device)
+        .map(|(_, rest)| rest)
+}
+
+fn of_line(text: &str, device: DeviceNumber) -> Option<u64> {
+    line(text, device)?.trim().parse().ok()
+}
+
+/// `254:0 rbps=2097152 wbps=max riops=max wiops=120`.
+pub(super) fn parse_io_max(text: &str, device: DeviceNumber) -> IoLimits {
+    let Some(line) = line(text, device) else { return IoLimits::default() };
+    let limit = |name: &str| {
+        line.split_ascii_whitespace()
+            .find_map(|word| word.strip_prefix(name)?.strip_prefix('=')?.parse().ok())
+            .map(|limit| (limit, "io.max"))
+    };
+    IoLimits {
+        read_bytes: limit("rbps"),
+        written_bytes: limit("wbps"),
+        reads: limit("riops"),
+        writes: limit("wiops"),
+    }
+}
+
+/// What the machine has; `None` where the kernel does not tell.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Machine {
+    cpus: Option<u32>,
+    memory_bytes: Option<u64>,
+}
+
+impl Machine {
+    pub fn read(roots: &Roots) -> Self {
+        let stat = fs::read_to_string(roots.proc.join("stat")).unwrap_or_default();
+        let is_cpu = |line: &&str| {
+            line.strip_prefix("cpu")
+                .is_some_and(|rest| rest.starts_with(|digit: char| digit.is_ascii_digit()))
+        };
+        let cpus = stat.lines().filter(is_cpu).count() as u32;
+        let meminfo = fs::read_to_string(roots.proc.join("meminfo")).unwrap_or_default();
+        let total = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:")?.strip_suffix("kB"));
+        let kb: Option<u64> = total.and_then(|kb| kb.trim().parse().ok());
+        Self { cpus: (cpus > 0).then_some(cpus), memory_bytes: kb.map(|kb| kb.saturating_mul(1024)) }
+    }
+}
+
+/// The CPU time that the group gets, if that is less than the machine has.
+pub(super) fn cpu_sentence(cpu: &Hierarchy, machine: &Machine) -> Option<String> {
+    let number = |text: Option<String>| text?.parse::<f64>().ok();
+    let of_level = |directory| -> Option<f64> {
+        let (quota, period) = match cpu.version {
+            Version::V2 => {
+                let text = text(directory, "cpu.max")?;
+                let (quota, period) = text.split_once(' ')?;
+                (quota.parse().ok()?, period.trim().parse().ok()?)
+            }
+            // Without a quota it is -1.
+            Version::V1 => {
+                (number(text(directory, "cpu.cfs_quota_us"))?, number(text(directory, "cpu.cfs_period_us"))?)
+            }
+        };
+        (quota > 0.0 && period > 0.0).then(|| quota / period)
+    };
+    let cpus = cpu.levels.iter().filter_map(|directory| of_level(directory)).reduce(f64::min)?;
+    if machine.cpus.is_some_and(|all| cpus >= f64::from(all)) {
+        return None;
+    }
+    let file = if cpu.version == Version::V2 { "cpu.max" } else { "cpu.cfs_quota_us" };
+    let of = machine.cpus.map(|all| format!(" of {all}")).unwrap_or_default();
+    let cpus = (cpus * 100.0).round() / 100.0;
+    Some(format!("the cgroup of the server limits its CPU time to {cpus}{of} CPUs ({file})"))
+}
+
+/// The memory that the group gets, if that is less than the machine has: the page cache is part of it.
+pub(super) fn memory_sentence(memory: &Hierarchy, machine: &Machine) -> Option<String> {
+    let files: &[&'static str] = match memory.version {
+        Version::V2 => &["memory.max", "memory.high"],
+        Version::V1 => &["memory.limit_in_bytes"],
+    };
+    let of_file = |directory, file| Some((text(directory, file)?.parse().ok()?, file));
+    let (bytes, file) = memory
+        .levels
+        .iter()
+        .flat_map(|directory| files.iter().map(move |&file| of_file(directory, file)))
+        .fold(None, tighter)?;
+    // No limit is a number of nearly 2^63 in version 1, the word `max` in version 2.
+    if bytes >= machine.memory_bytes.unwrap_or(1 << 62) {
+        return None;
+    }
+    Some(format!(
+        "the cgroup of the server limits its memory, page cache included, to {} ({file})",
+        mib(bytes)
+    ))
+}

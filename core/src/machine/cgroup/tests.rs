@@ -1,0 +1,225 @@
+use super::*;
+use crate::machine::device::fixture::Fixture;
+
+const V2: &str = "30 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate";
+const OWN_V2: &str = "sys/fs/cgroup/system.slice/postgresql.service";
+
+fn number(text: &str) -> DeviceNumber {
+    text.parse().expect("a device number")
+}
+
+/// A machine of 4 CPUs and 8 GiB, with one hierarchy, under systemd.
+fn second() -> Fixture {
+    let fixture = Fixture::new();
+    fixture.mounts(&["22 27 0:21 / /proc rw - proc proc rw", V2]);
+    fixture.file("proc/self/cgroup", "0::/system.slice/postgresql.service");
+    fixture.file("proc/stat", "cpu  1 2 3 4\ncpu0 1 2 3 4\ncpu1 1 2 3 4\ncpu2 1 2 3 4\ncpu3 1 2 3 4\nintr 1");
+    fixture.file("proc/meminfo", "MemTotal:        8388608 kB\nMemFree: 1 kB");
+    fixture.file(format!("{OWN_V2}/cgroup.events"), "populated 1\nfrozen 0");
+    fixture
+}
+
+/// The same machine with a hierarchy for each controller.
+fn first(own: &str, root: &str) -> Fixture {
+    let fixture = second();
+    let mount = |id, name: &str| {
+        format!("{id} 31 0:{id} {root} /sys/fs/cgroup/{name} rw,relatime - cgroup cgroup rw,{name}")
+    };
+    let mounts = [
+        mount(33, "cpu,cpuacct"),
+        mount(34, "memory"),
+        mount(35, "blkio"),
+        "41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw".to_owned(),
+    ];
+    fixture.mounts(&mounts.iter().map(String::as_str).collect::<Vec<_>>());
+    fixture.file(
+        "proc/self/cgroup",
+        &format!("9:name=systemd:/\n7:blkio:{own}\n4:memory:{own}\n1:cpu,cpuacct:{own}\n0::/"),
+    );
+    fixture
+}
+
+fn moved(fixture: &Fixture, device: &str) -> Option<Moved> {
+    Cgroup::find(&fixture.roots()).moved([Some(number(device))].into_iter()).pop().flatten()
+}
+
+#[test]
+fn version_2_counts_by_device() {
+    let fixture = second();
+    assert_eq!(moved(&fixture, "254:0"), None, "the controller is not enabled");
+    assert!(!Cgroup::find(&fixture.roots()).counts_io());
+    fixture.file(
+        format!("{OWN_V2}/io.stat"),
+        "8:16 rbytes=7 wbytes=9 rios=1 wios=1 dbytes=0 dios=0\n254:0 rbytes=90430464 wbytes=299008000 rios=8950 \
+         wios=1252 dbytes=50331648 dios=3021\n254:16 ",
+    );
+    let expected = Moved { read_bytes: 90_430_464, written_bytes: 299_008_000 };
+    assert_eq!(moved(&fixture, "254:0"), Some(expected));
+    assert_eq!(moved(&fixture, "254:16"), Some(Moved::default()), "an old kernel's line without numbers");
+    assert_eq!(moved(&fixture, "254:1"), Some(Moved::default()), "nothing was moved there yet");
+    let cgroup = Cgroup::find(&fixture.roots());
+    assert!(cgroup.counts_io());
+    assert_eq!(cgroup.moved([None].into_iter()), [None]);
+    assert_eq!(cgroup.io_path().as_deref(), Some("version 2, /system.slice/postgresql.service"));
+}
+
+#[test]
+fn the_tightest_limit_up_the_tree_binds() {
+    let fixture = second();
+    fixture.file(
+        format!("{OWN_V2}/io.max"),
+        "8:0 rbps=1 wbps=1 riops=1 wiops=1\n254:0 rbps=104857600 wbps=max riops=500 wiops=max",
+    );
+    fixture
+        .file("sys/fs/cgroup/system.slice/io.max", "254:0 rbps=209715200 wbps=1572864 riops=400 wiops=max");
+    let cgroup = Cgroup::find(&fixture.roots());
+    assert_eq!(
+        cgroup.device_notes("vda", number("254:0")),
+        [
+            "the cgroup of the server limits reads of vda to 100 MiB/s (io.max)",
+            "the cgroup of the server limits reads of vda to 400 requests a second (io.max)",
+            "the cgroup of the server limits writes of vda to 1.5 MiB/s (io.max)",
+        ]
+    );
+    assert_eq!(cgroup.device_notes("vdb", number("254:16")), [""; 0]);
+    assert_eq!(cgroup.notes(), [""; 0]);
+}
+
+#[test]
+fn limits_beyond_the_machine_bind_nothing() {
+    let fixture = second();
+    let notes = |cpu: &str, max: &str, high: &str| {
+        fixture.file(format!("{OWN_V2}/cpu.max"), cpu);
+        fixture.file(format!("{OWN_V2}/memory.max"), max);
+        fixture.file("sys/fs/cgroup/system.slice/memory.high", high);
+        Cgroup::find(&fixture.roots()).notes()
+    };
+    assert_eq!(notes("max 100000", "max", "max"), [""; 0]);
+    assert_eq!(notes("400000 100000", "8589934592", "max"), [""; 0]);
+    assert_eq!(
+        notes("150000 100000", "2147483648", "1073741824"),
+        [
+            "the cgroup of the server limits its CPU time to 1.5 of 4 CPUs (cpu.max)",
+            "the cgroup of the server limits its memory, page cache included, to 1024 MiB (memory.high)",
+        ]
+    );
+}
+
+#[test]
+fn version_1_has_files_of_its_own() {
+    let fixture = first("/pg", "/");
+    let blkio = "sys/fs/cgroup/blkio";
+    fixture.file(format!("{blkio}/release_agent"), "");
+    fixture.file(
+        format!("{blkio}/pg/blkio.throttle.io_service_bytes"),
+        "7:0 Read 100\n7:0 Write 4096\n7:0 Sync 1\n7:0 Total 4196\nTotal 4196",
+    );
+    assert_eq!(moved(&fixture, "7:0"), Some(Moved { read_bytes: 100, written_bytes: 4096 }));
+    assert_eq!(moved(&fixture, "7:1"), None, "not counted there");
+    fixture.file(
+        format!("{blkio}/pg/blkio.throttle.io_service_bytes_recursive"),
+        "7:0 Read 300\n7:0 Write 8192\nTotal 8492",
+    );
+    assert_eq!(moved(&fixture, "7:0"), Some(Moved { read_bytes: 300, written_bytes: 8192 }));
+
+    fixture.file(format!("{blkio}/pg/blkio.throttle.read_bps_device"), "7:0 20971520");
+    fixture.file(format!("{blkio}/blkio.throttle.read_bps_device"), "7:0 10485760");
+    fixture.file(format!("{blkio}/pg/blkio.throttle.write_iops_device"), "7:0 30\n7:1 20");
+    fixture.file("sys/fs/cgroup/memory/pg/memory.limit_in_bytes", "536870912");
+    fixture.file("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712");
+    fixture.file("sys/fs/cgroup/cpu,cpuacct/pg/cpu.cfs_quota_us", "-1");
+    fixture.file("sys/fs/cgroup/cpu,cpuacct/pg/cpu.cfs_period_us", "100000");
+    let cgroup = Cgroup::find(&fixture.roots());
+    assert_eq!(cgroup.io_path().as_deref(), Some("version 1, /pg"));
+    assert_eq!(
+        cgroup.device_notes("loop0", number("7:0")),
+        [
+            "the cgroup of the server limits reads of loop0 to 10 MiB/s (blkio.throttle.read_bps_device)",
+            "the cgroup of the server limits writes of loop0 to 30 requests a second (blkio.throttle.write_iops_device)",
+        ]
+    );
+    assert_eq!(
+        cgroup.notes(),
+        [
+            "the cgroup of the server limits its memory, page cache included, to 512 MiB (memory.limit_in_bytes)"
+        ]
+    );
+    fixture.file("sys/fs/cgroup/cpu,cpuacct/pg/cpu.cfs_quota_us", "50000");
+    let notes = Cgroup::find(&fixture.roots()).notes();
+    assert_eq!(notes[0], "the cgroup of the server limits its CPU time to 0.5 of 4 CPUs (cpu.cfs_quota_us)");
+}
+
+#[test]
+fn the_uppermost_group_is_everyone() {
+    let fixture = second();
+    fixture.file("proc/self/cgroup", "0::/");
+    fixture.file("sys/fs/cgroup/io.stat", "254:0 rbytes=1 wbytes=2");
+    assert_eq!(moved(&fixture, "254:0"), None);
+    // A namespace shows the group of a container in the same way.
+    fixture.file("sys/fs/cgroup/cgroup.events", "populated 1");
+    assert_eq!(moved(&fixture, "254:0"), Some(Moved { read_bytes: 1, written_bytes: 2 }));
+
+    let fixture = first("/", "/");
+    let stat = "sys/fs/cgroup/blkio/blkio.throttle.io_service_bytes";
+    fixture.file(stat, "7:0 Read 1\n7:0 Write 2").file("sys/fs/cgroup/blkio/release_agent", "");
+    assert_eq!(moved(&fixture, "7:0"), None);
+}
+
+#[test]
+fn a_container_mounts_its_own_part_of_the_hierarchy() {
+    let fixture = first("/docker/0123", "/docker/0123");
+    fixture.file("sys/fs/cgroup/blkio/blkio.throttle.io_service_bytes", "7:0 Read 1\n7:0 Write 2");
+    assert_eq!(moved(&fixture, "7:0"), Some(Moved { read_bytes: 1, written_bytes: 2 }));
+    // What is mounted is not where this process is.
+    let fixture = first("/docker/0123", "/docker/4567");
+    fixture.file("sys/fs/cgroup/blkio/blkio.throttle.io_service_bytes", "7:0 Read 1\n7:0 Write 2");
+    assert_eq!(moved(&fixture, "7:0"), None);
+    let fixture = second();
+    fixture.file("proc/self/cgroup", "0::/../../elsewhere");
+    fixture.file("sys/fs/elsewhere/io.stat", "254:0 rbytes=1 wbytes=2");
+    assert_eq!(moved(&fixture, "254:0"), None);
+}
+
+#[test]
+fn a_name_may_end_in_a_carriage_return() {
+    let fixture = second();
+    fixture.file("proc/self/cgroup", "0::/odd\r");
+    fixture.file("sys/fs/cgroup/odd\r/cgroup.events", "populated 1");
+    fixture.file("sys/fs/cgroup/odd\r/io.stat", "254:0 rbytes=1 wbytes=2");
+    assert_eq!(moved(&fixture, "254:0"), Some(Moved { read_bytes: 1, written_bytes: 2 }));
+}
+
+#[test]
+fn nothing_is_an_error() {
+    let fixture = Fixture::new();
+    for own in ["", "garbage", "1:blkio", "0::", "0::/x", "7:blkio:/x\n0::/"] {
+        fixture.file("proc/self/cgroup", own);
+        let cgroup = Cgroup::find(&fixture.roots());
+        assert_eq!(cgroup.moved([Some(number("7:0"))].into_iter()), [None]);
+        assert_eq!(cgroup.io_limits(number("7:0")), IoLimits::default());
+        assert_eq!((cgroup.notes(), cgroup.io_path()), (vec![], None));
+    }
+    // Numbers that are none.
+    let fixture = second();
+    for (file, text) in [
+        ("io.max", "254:0 rbps=-1 wbps riops= wiops=x"),
+        ("cpu.max", "x y"),
+        ("cpu.max", "1"),
+        ("memory.max", "-5"),
+    ] {
+        fixture.file(format!("{OWN_V2}/{file}"), text);
+        let cgroup = Cgroup::find(&fixture.roots());
+        assert_eq!(
+            (cgroup.io_limits(number("254:0")), cgroup.notes()),
+            (IoLimits::default(), vec![]),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn counters_that_went_backwards_are_unknown() {
+    let (less, more) = (Moved { read_bytes: 1, written_bytes: 5 }, Moved { read_bytes: 2, written_bytes: 9 });
+    assert_eq!(more.since(less), Some(Moved { read_bytes: 1, written_bytes: 4 }));
+    assert_eq!(less.since(more), None);
+}

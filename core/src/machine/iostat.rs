@@ -1,0 +1,167 @@
+//! What devices and processors did, interval by interval, as iostat -x shows it.
+//!
+//! A [`Watch`] takes [`Snapshot`]s of counters that the kernel keeps anyway; a [`Series`] holds those of one run, and
+//! the difference of two that follow each other is a [`Sample`]. A [`Sampler`] takes them beside something else that
+//! goes on, in a thread of its own; [`sample`] takes them one after the other.
+//!
+//! # Limitations and caveats
+//! - What holds for the counters of [`device`](crate::machine::device), of [`cpu`](crate::machine::cpu), of [`pressure`](crate::machine::pressure)
+//!   and of [`cgroup`](crate::machine::cgroup) holds here.
+//! - All but the cgroup's figures are everyone's.
+//! - The files of one snapshot are read one after the other, some 0.1 ms in all: in intervals of a few milliseconds
+//!   the figures of one row fit each other less well.
+//!
+//! Source: iostat(1) and `iostat.c` of sysstat, whose formulas these are.
+
+mod sampler;
+mod series;
+
+#[cfg(test)]
+mod tests;
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+pub use sampler::{Sampler, sample};
+pub use series::Series;
+
+use crate::machine::cgroup::{Cgroup, Moved};
+use crate::run::clock::{Clock, Monotonic};
+use crate::machine::cpu::{CpuShares, CpuTimes};
+use crate::machine::device::{Activity, BlockDevice, Counters, Roots};
+use crate::machine::pressure::{Pressure, PressureShares};
+
+/// What is looked at.
+#[derive(Debug, Clone)]
+pub struct Watch {
+    devices: Vec<BlockDevice>,
+    cgroup: Cgroup,
+    roots: Roots,
+}
+
+/// One look.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    /// When, in nanoseconds of [`Monotonic`].
+    at: u64,
+    /// When, in microseconds since 1970 began (UTC).
+    moment_us: i64,
+    cpu: Option<CpuTimes>,
+    pressure: Option<Pressure>,
+    devices: Box<[DeviceSnapshot]>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct DeviceSnapshot {
+    counters: Option<Counters>,
+    moved: Option<Moved>,
+}
+
+/// What happened between two looks.
+#[derive(Debug, Clone)]
+pub struct Sample {
+    /// When it ended, in microseconds since 1970 began (UTC).
+    pub ended_us: i64,
+    /// How long it lasted, in nanoseconds.
+    pub length_ns: u64,
+    /// What the processors did; `None` where the kernel does not tell, or without a tick of its clock in between.
+    pub cpu: Option<CpuShares>,
+    /// How much was waited for I/O; `None` where the kernel does not tell.
+    pub pressure: Option<PressureShares>,
+    /// What each device did, in the order of the [`Watch`].
+    pub devices: Vec<DeviceSample>,
+}
+
+/// What one device did.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DeviceSample {
+    /// Its requests, everyone's.
+    pub requests: Counted,
+    /// Bytes that the cgroup of this process moved; `None` where that is not told apart.
+    pub cgroup: Option<Moved>,
+}
+
+/// What the counters of a device say of an interval.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Counted {
+    /// What it did.
+    Activity(Activity),
+    /// A counter went backwards.
+    Backwards,
+    /// It has counters at one end of the interval only, or had some before.
+    Gone,
+    /// It has no counters.
+    Nothing,
+}
+
+impl Watch {
+    /// Of these devices, in this order.
+    pub fn new(devices: Vec<BlockDevice>, roots: Roots) -> Self {
+        Self { devices, cgroup: Cgroup::find(&roots), roots }
+    }
+
+    /// The devices.
+    pub fn devices(&self) -> &[BlockDevice] {
+        &self.devices
+    }
+
+    /// A sentence for each limit of the cgroup on the I/O of a device.
+    pub fn limits_of(&self, device: &BlockDevice) -> Vec<String> {
+        device
+            .number_in_cgroups()
+            .map(|number| self.cgroup.device_notes(device.name(), number))
+            .unwrap_or_default()
+    }
+
+    /// A sentence for each other limit of the cgroup.
+    pub fn limits(&self) -> Vec<String> {
+        self.cgroup.notes()
+    }
+
+    /// Looks now.
+    pub fn look(&self) -> Snapshot {
+        let at = Monotonic.now();
+        let counters: Vec<Option<Counters>> = self.devices.iter().map(BlockDevice::counters).collect();
+        let cpu = CpuTimes::read(&self.roots);
+        let pressure = Pressure::read(&self.roots);
+        let moved = self.cgroup.moved(self.devices.iter().map(BlockDevice::number_in_cgroups));
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Snapshot {
+            at,
+            moment_us: i64::try_from(since_1970.as_micros()).unwrap_or(i64::MAX),
+            cpu,
+            pressure,
+            devices: counters
+                .into_iter()
+                .zip(moved)
+                .map(|(counters, moved)| DeviceSnapshot { counters, moved })
+                .collect(),
+        }
+    }
+}
+
+impl Snapshot {
+    /// What happened since `earlier`. `known` says of each device whether it ever had counters.
+    fn since(&self, earlier: &Snapshot, known: &[bool]) -> Sample {
+        let length_ns = self.at.saturating_sub(earlier.at);
+        let device = |((now, before), known): ((&DeviceSnapshot, &DeviceSnapshot), &bool)| DeviceSample {
+            requests: match (now.counters, before.counters) {
+                (Some(now), Some(before)) => {
+                    now.since(&before, length_ns as f64 / 1e6).map_or(Counted::Backwards, Counted::Activity)
+                }
+                (None, None) if !known => Counted::Nothing,
+                _ => Counted::Gone,
+            },
+            cgroup: now.moved.zip(before.moved).and_then(|(now, before)| now.since(before)),
+        };
+        Sample {
+            ended_us: self.moment_us,
+            length_ns,
+            cpu: self.cpu.zip(earlier.cpu).and_then(|(now, before)| now.since(&before)),
+            pressure: self
+                .pressure
+                .zip(earlier.pressure)
+                .and_then(|(now, before)| now.since(&before, length_ns)),
+            devices: self.devices.iter().zip(&earlier.devices).zip(known).map(device).collect(),
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Taking the looks when they are due: by whoever waits for them, or beside him, by a thread.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::{Series, Watch};
+use crate::Result;
+use crate::run::clock::{Clock, Monotonic};
+use crate::run::workers::Crew;
+use crate::run::memory;
+use crate::run::budget::Stop;
+
+/// Takes `samples` samples of `every` length. `wait` returns when its moment of the monotonic clock, in nanoseconds, has
+/// come, or before with a reason to stop, which ends the last sample; `done` is told how many there are.
+///
+/// # Errors
+/// [`NoMemory`](crate::Error::NoMemory) when so many would have no room.
+pub fn sample(
+    watch: &Watch,
+    every: Duration,
+    samples: usize,
+    wait: &mut dyn FnMut(u64) -> Option<Stop>,
+    done: &mut dyn FnMut(u64),
+) -> Result<(Series, Option<Stop>)> {
+    let mut series = Series::begin(watch.look(), every, samples + 1)?;
+    while series.len() < samples {
+        let stop = wait(series.due(Monotonic.now()));
+        if stop.is_some() {
+            series.end(watch.look());
+            return Ok((series, stop));
+        }
+        series.add(watch.look());
+        done(series.len() as u64);
+    }
+    Ok((series, None))
+}
+
+/// Far more than a look allocates.
+const MEMORY_OF_LOOK: usize = 1 << 20;
+
+/// A thread that takes the looks while something else goes on. It ends when this is dropped, or the process exits.
+pub struct Sampler {
+    watch: Arc<Watch>,
+    pub(super) shared: Arc<Shared>,
+    crew: Crew,
+}
+
+pub(super) struct Shared {
+    run: Mutex<Run>,
+    /// The run is over.
+    over: Condvar,
+}
+
+pub(super) struct Run {
+    pub(super) series: Series,
+    over: bool,
+}
+
+impl Shared {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Run> {
+        // Whoever holds it can't panic half way.
+        self.run.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn end(&self) {
+        self.lock().over = true;
+        self.over.notify_all();
+    }
+}
+
+impl Sampler {
+    /// Takes the first look, then starts the thread. It keeps `most` samples at most.
+    ///
+    /// # Errors
+    /// When there is no room for so many samples, or no thread to be had.
+    pub fn start(watch: Watch, every: Duration, most: usize) -> Result<Self> {
+        let watch = Arc::new(watch);
+        let run = Run { series: Series::begin(watch.look(), every, most)?, over: false };
+        let shared = Arc::new(Shared { run: Mutex::new(run), over: Condvar::new() });
+        let work = {
+            let (watch, shared) = (Arc::clone(&watch), Arc::clone(&shared));
+            move || take_looks(&watch, &shared)
+        };
+        let end = {
+            let shared = Arc::clone(&shared);
+            move || shared.end()
+        };
+        let crew = Crew::start("io_probe iostat", 1, work, end)?;
+        Ok(Self { watch, shared, crew })
+    }
+
+    /// Ends the thread, then takes the last look.
+    pub fn finish(self) -> Series {
+        let Self { watch, shared, crew } = self;
+        drop(crew);
+        let last = watch.look();
+        let series = &mut shared.lock().series;
+        series.end(last);
+        Series { snapshots: std::mem::take(&mut series.snapshots), ..*series }
+    }
+}
+
+fn take_looks(watch: &Watch, shared: &Shared) {
+    let mut run = shared.lock();
+    let mut due = run.series.due(Monotonic.now());
+    while !run.over {
+        let now = Monotonic.now();
+        if now < due {
+            let left = Duration::from_nanos(due - now);
+            run = shared.over.wait_timeout(run, left).unwrap_or_else(PoisonError::into_inner).0;
+            continue;
+        }
+        // Not under the lock: who ends the run would wait for slow files.
+        drop(run);
+        // One that is left out makes its two intervals one; an allocation that fails would end the server.
+        let look = memory::expect(MEMORY_OF_LOOK).is_ok().then(|| watch.look());
+        run = shared.lock();
+        look.into_iter().for_each(|look| run.series.add(look));
+        due = run.series.due(Monotonic.now());
+    }
+}

@@ -1,0 +1,105 @@
+//! The looks of one run, in bounded memory.
+//!
+//! They are looks at counters, so one that is left out loses nothing: its two intervals become one. Once there are as
+//! many as there may be, every second one goes, and from then on they are taken half as often.
+
+use std::time::Duration;
+
+use super::{Sample, Snapshot};
+use crate::Result;
+use crate::run::clock::nanoseconds;
+use crate::run::memory;
+
+/// What a caller makes of a device in a sample may take so much.
+const ROW_BYTES: usize = 8 << 10;
+
+/// Looks on a schedule: the first, then one each `every`, then the last, whenever that is.
+#[derive(Debug)]
+pub struct Series {
+    pub(super) snapshots: Vec<Snapshot>,
+    pub(super) every_ns: u64,
+    pub(super) most: usize,
+    /// How often every second one went.
+    pub(super) halved: u32,
+}
+
+impl Series {
+    /// Begins with this look. There will never be more than `most` samples.
+    ///
+    /// # Errors
+    /// [`NoMemory`](crate::Error::NoMemory) when so many would have no room.
+    pub(super) fn begin(first: Snapshot, every: Duration, most: usize) -> Result<Self> {
+        let every_ns = nanoseconds(every).max(1);
+        let most = most.max(2);
+        let row = ROW_BYTES * first.devices.len().max(1);
+        let bytes = size_of::<Snapshot>() + size_of_val::<[_]>(&first.devices) + row;
+        memory::expect(bytes.saturating_mul(most))?;
+        let mut snapshots = Vec::with_capacity(most + 1);
+        snapshots.push(first);
+        Ok(Self { snapshots, every_ns, most, halved: 0 })
+    }
+
+    /// When the next look is due after `now`: on the schedule, so that being late makes nothing drift; what is missed is
+    /// left out. In nanoseconds of the monotonic clock.
+    pub(super) fn due(&self, now: u64) -> u64 {
+        let start = self.snapshots[0].at;
+        let turns = now.saturating_sub(start) / self.every_ns + 1;
+        start.saturating_add(turns.saturating_mul(self.every_ns))
+    }
+
+    /// A look on the schedule.
+    pub(super) fn add(&mut self, snapshot: Snapshot) {
+        // The last look needs room, too.
+        if self.snapshots.len() >= self.most {
+            let mut index = 0;
+            self.snapshots.retain(|_| {
+                index += 1;
+                index % 2 == 1
+            });
+            self.every_ns = self.every_ns.saturating_mul(2);
+            self.halved += 1;
+            // The new one may belong to those that go.
+            let last = self.snapshots.last().map_or(0, |last| last.at);
+            if snapshot.at < last.saturating_add(self.every_ns / 4 * 3) {
+                return;
+            }
+        }
+        self.snapshots.push(snapshot);
+    }
+
+    /// The last look. One that was taken right before gives way: in an interval of less than a tenth of the others the
+    /// ticks of the kernel's clock would show, and not what the device did.
+    pub(super) fn end(&mut self, last: Snapshot) {
+        let least = self.every_ns / 10;
+        if self.snapshots.len() > 1
+            && self.snapshots.last().is_some_and(|s| last.at.saturating_sub(s.at) < least)
+        {
+            self.snapshots.pop();
+        }
+        self.snapshots.push(last);
+    }
+
+    /// The interval that samples were to have in the end, if it is not the one that was asked for.
+    pub fn stretched(&self) -> Option<Duration> {
+        (self.halved > 0).then(|| Duration::from_nanos(self.every_ns))
+    }
+
+    /// Samples so far.
+    pub(super) fn len(&self) -> usize {
+        self.snapshots.len() - 1
+    }
+
+    /// The samples in order: together they span the time from the first look to the last.
+    pub fn samples(&self) -> Vec<Sample> {
+        let mut known = vec![false; self.snapshots[0].devices.len()];
+        let pairs = self.snapshots.windows(2);
+        pairs
+            .map(|pair| {
+                for (known, device) in known.iter_mut().zip(&pair[0].devices) {
+                    *known |= device.counters.is_some();
+                }
+                pair[1].since(&pair[0], &known)
+            })
+            .collect()
+    }
+}

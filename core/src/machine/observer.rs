@@ -1,0 +1,109 @@
+//! What a run cost the hardware: the kernel's account of who read, and the devices' own counters,
+//! looked at before and after.
+//!
+//! The device counters hold everyone's requests. Ours are told apart by bytes only: the account
+//! knows no requests.
+
+use std::time::Duration;
+
+use crate::machine::account::{Account, Lost, Tally};
+use crate::run::clock::{Clock, Monotonic};
+use crate::machine::device::{Activity, Counters, Leaf, Roots};
+use crate::run::budget::{Ask, Stop};
+
+/// Where to look.
+pub struct Witness<'a> {
+    account: Account,
+    leaves: &'a [Leaf],
+    roots: &'a Roots,
+}
+
+/// One look.
+pub struct Look {
+    at: u64,
+    tally: Tally,
+    counters: Vec<Option<Counters>>,
+}
+
+impl Look {
+    /// `ask`, which now and then looks at those who read for us: of who ends, what was seen of him is known.
+    pub fn following<'l>(&'l mut self, ask: &'l mut Ask<'_>) -> impl FnMut() -> Option<Stop> + 'l {
+        || {
+            self.tally.follow_now_and_then();
+            ask()
+        }
+    }
+}
+
+/// What happened between two looks.
+#[derive(Debug, Clone)]
+pub struct Cost {
+    /// Bytes fetched from storage in our account; None where that is not known.
+    pub fetched_bytes: Option<u64>,
+    /// Is it unknown since another process that read for us has ended?
+    pub lost_workers: bool,
+    /// What the devices did, for us and for everyone else; None where one has no counters.
+    pub activity: Option<Activity>,
+}
+
+impl<'a> Witness<'a> {
+    /// Watches an account and the devices below a directory.
+    pub fn new(account: Account, leaves: &'a [Leaf], roots: &'a Roots) -> Self {
+        Self { account, leaves, roots }
+    }
+
+    /// Looks now.
+    pub fn look(&self) -> Look {
+        Look { at: Monotonic.now(), tally: Tally::begin(self.account), counters: self.counters() }
+    }
+
+    fn counters(&self) -> Vec<Option<Counters>> {
+        self.leaves.iter().map(|leaf| leaf.counters(self.roots)).collect()
+    }
+
+    /// Waits, at most a tenth of a second, until the devices have nothing in flight.
+    pub fn settle(&self) {
+        const NAPS: u32 = 50;
+        let busy = |leaf: &Leaf| leaf.counters(self.roots).is_some_and(|c| c.in_flight > 0);
+        for _ in 0..NAPS {
+            if !self.leaves.iter().any(busy) {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// What happened since `earlier`.
+    pub fn since(&self, earlier: &Look) -> Cost {
+        let elapsed_ms = (Monotonic.now() - earlier.at) as f64 / 1e6;
+        let fetched = earlier.tally.bytes();
+        let activities: Option<Vec<Activity>> = self
+            .counters()
+            .iter()
+            .zip(&earlier.counters)
+            .map(|(now, earlier)| now.as_ref()?.since(earlier.as_ref()?, elapsed_ms))
+            .collect();
+        Cost {
+            fetched_bytes: fetched.ok(),
+            lost_workers: fetched == Err(Lost::Ended),
+            activity: activities.and_then(Activity::sum),
+        }
+    }
+}
+
+impl Cost {
+    /// Both together.
+    pub fn then(self, later: Cost) -> Cost {
+        Cost {
+            fetched_bytes: self.fetched_bytes.zip(later.fetched_bytes).map(|(a, b)| a + b),
+            lost_workers: self.lost_workers || later.lost_workers,
+            activity: self.activity.zip(later.activity).map(|(a, b)| a.then(b)),
+        }
+    }
+
+    /// Bytes that the devices moved beyond what we fetched: everyone else's reads, and all writes.
+    pub fn other_bytes(&self) -> Option<u64> {
+        let activity = self.activity.as_ref()?;
+        Some((activity.reads.bytes + activity.writes.bytes).saturating_sub(self.fetched_bytes?))
+    }
+}

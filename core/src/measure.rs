@@ -1,0 +1,9 @@
+//! The measurements. Each returns its results unrounded.
+
+pub mod page_times;
+pub mod ping;
+pub mod random;
+pub mod readahead;
+pub mod scan;
+pub mod sync;
+pub mod tiers;

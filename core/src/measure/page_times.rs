@@ -1,0 +1,168 @@
+//! Times of a block, measured in turns.
+//!
+//! A turn reads some blocks in one way: in order as a sequential scan, one by one at random, or ascending with gaps at one
+//! density and one `effective_io_concurrency`. All ways take turns, sequential and random ones after every few of the
+//! others, so that a disk whose speed drifts drifts under all of them. How the server reads is behind [`Server`]; which
+//! blocks, whether they are cold, and what follows from the times is here.
+//!
+//! What comes from the device is read from spans of which the OS cache holds nothing, and the span is dropped from it
+//! afterwards: the cache is left about as it was found. Only with leave to evict, spans that are cached are emptied first. After
+//! a sequential turn, before the span is dropped, the same blocks are read again, from the OS cache, and some of them once
+//! more, from shared buffers.
+//!
+//! # Limitations and caveats
+//! - The first part of a sequential turn, in which the kernel's readahead gets going, is not timed: a scan goes through it
+//!   once a segment.
+//! - A page that another session fetches into a span during its turn is dropped with it.
+//! - Caches below the kernel are part of the device. A small relation is soon in them: see [`Measured::passes`].
+//! - Blocks found in shared buffers are counted and taken out of the time at what a hit takes; a turn with many of them
+//!   does not count.
+//!
+//! Sources: `heapam.c`, `nodeBitmapHeapscan.c` and `read_stream.c` of PostgreSQL for how it reads; the kernel's
+//! `mm/readahead.c`.
+
+mod series;
+mod spans;
+#[cfg(test)]
+mod tests;
+pub mod times;
+pub mod tuple;
+mod turns;
+
+pub use self::series::Series;
+pub use self::spans::NotCold;
+pub use self::times::{Estimate, PageTimes, Pattern, Tier, TimeRow};
+use self::turns::Turns;
+use crate::Result;
+use crate::run::clock::Clock;
+use crate::run::budget::{Ask, Limits, Stop, Tail};
+use crate::files::source::Source;
+
+/// In which way the server reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// As a sequential scan.
+    Scan,
+    /// One block after the other, each when it is needed, as an index scan.
+    Single,
+    /// As a bitmap heap scan at this `effective_io_concurrency`.
+    Bitmap(u32),
+}
+
+/// What a turn wants of the server.
+#[derive(Debug, Clone, Copy)]
+pub struct Order<'a> {
+    /// The blocks, in the order in which they are to be read.
+    pub blocks: &'a [u64],
+    /// How.
+    pub way: Way,
+    /// The first so many are not timed.
+    pub warm_up: usize,
+    /// After so many nanoseconds no more are begun, but for [`LEAST_BLOCKS`].
+    pub budget_ns: u64,
+    /// The bound of its latencies, and what is known of them so far.
+    pub tail: Tail,
+}
+
+/// A turn times so many blocks at least, however slow they are.
+pub const LEAST_BLOCKS: usize = 16;
+
+/// What the server did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// Nanoseconds of the timed part.
+    pub ns: u64,
+    /// Its blocks.
+    pub blocks: u64,
+    /// Of these, how many were in shared buffers.
+    pub hits: u64,
+    /// Blocks read in all, with those not timed.
+    pub read: u64,
+    /// What is known of its latencies now: of the waits for a block or some.
+    pub tail: Tail,
+    /// A reason to stop that came up meanwhile.
+    pub stop: Option<Stop>,
+}
+
+/// Reads blocks of the relation.
+pub trait Server {
+    /// Reads them, and says how long it took.
+    fn read(&mut self, order: &Order<'_>, ask: &mut Ask<'_>) -> Result<Taken>;
+
+    /// Waits a little until the devices have nothing to do.
+    fn settle(&mut self) {}
+}
+
+/// What is to be measured.
+pub struct Run<'a> {
+    /// The relation.
+    pub source: &'a Source,
+    /// Densities of the sparse turns, each over 0 and at most 1.
+    pub densities: &'a [f64],
+    /// Their concurrencies.
+    pub concurrencies: &'a [u32],
+    /// The kernel's readahead window, in bytes: so far beyond a turn's blocks pages may come into the OS cache.
+    pub window: u64,
+    /// Do reads go through the OS page cache?
+    pub through_cache: bool,
+    /// May pages be evicted that were cached before?
+    pub evicts: bool,
+    /// Is all over if nothing comes from the device?
+    pub only_cold: bool,
+    /// Blocks in shared buffers, ascending: they are passed over.
+    pub buffered: &'a [u64],
+    /// Which blocks.
+    pub seed: u64,
+    /// Bounds of all turns together; but `max_bytes` for each way: sequential, random, and each concurrency. What one does
+    /// not need the others may have.
+    pub limits: Limits,
+}
+
+/// The times, and how they came about.
+#[derive(Debug, Default)]
+pub struct Measured {
+    /// Hits in shared buffers.
+    pub shared: Series,
+    /// From the OS cache, in order.
+    pub os_sequential: Series,
+    /// From the OS cache, at random.
+    pub os_random: Series,
+    /// From the device, in order.
+    pub device_sequential: Series,
+    /// From the device, at random.
+    pub device_random: Series,
+    /// From the device, ascending with gaps: for each concurrency, each density.
+    pub sparse: Vec<Vec<Series>>,
+    /// Why nothing came from the device, if nothing did.
+    pub not_cold: Option<NotCold>,
+    /// How many times the turns went through the whole relation.
+    pub passes: u64,
+    /// Did a limit make it pause between turns?
+    pub paused: bool,
+    /// Did it end because there was nothing left to read, from the device or the OS cache, though there had been?
+    pub dried_up: bool,
+    /// Why it ended; None where there was nothing, or nothing more, to read.
+    pub stop: Option<Stop>,
+}
+
+impl Measured {
+    /// What a hit takes, in nanoseconds; 0 as long as it is not known.
+    pub fn hit_ns(&self) -> f64 {
+        self.shared.of_memory().map_or(0.0, |time| time.us * 1e3)
+    }
+}
+
+/// Measures until the time or the bytes are used up, the intervals are as narrow as asked for, or there is nothing left to read. `report` hears how many
+/// turns are done.
+///
+/// # Errors
+/// Of the files.
+pub fn measure(
+    run: &Run<'_>,
+    server: &mut dyn Server,
+    clock: &dyn Clock,
+    ask: &mut Ask<'_>,
+    report: &mut dyn FnMut(u64),
+) -> Result<Measured> {
+    Turns::new(run, server, clock).measure(ask, report)
+}

@@ -1,0 +1,124 @@
+//! The turns of one way.
+
+use crate::measure::page_times::Estimate;
+use crate::stats::{self, Interval, MIN_SLICES, Slice, median};
+
+/// What the turns of one way took.
+#[derive(Debug, Clone, Default)]
+pub struct Series {
+    turns: Vec<Slice>,
+    cached: u64,
+    blocks: u64,
+    read: u64,
+    discarded: u64,
+}
+
+impl Series {
+    /// Adds a turn of which so many blocks were timed, about so many of them in the OS cache, and so many read in all. One
+    /// that does not count is only counted.
+    pub(super) fn add(&mut self, ns: u64, blocks: u64, cached: u64, read: u64, counts: bool) {
+        self.read += read;
+        if !counts {
+            self.discarded += 1;
+        } else if blocks > 0 {
+            self.turns.push(Slice { ns, work: blocks });
+            self.cached += cached;
+            self.blocks += blocks;
+        }
+    }
+
+    /// Turns that count.
+    pub fn turns(&self) -> usize {
+        self.turns.len()
+    }
+
+    /// Turns that did not count, because too many of their blocks were in shared buffers.
+    pub fn discarded(&self) -> u64 {
+        self.discarded
+    }
+
+    /// Blocks that were timed.
+    pub fn blocks(&self) -> u64 {
+        self.blocks
+    }
+
+    /// Blocks read in all.
+    pub(super) fn read(&self) -> u64 {
+        self.read
+    }
+
+    /// Percent of the blocks that the OS cache held before.
+    pub fn cached_pct(&self) -> Option<f64> {
+        (self.blocks > 0).then(|| (self.cached as f64 / self.blocks as f64 * 100.0).min(100.0))
+    }
+
+    /// The turns without the first, which is warm-up, as long as some are left; and without those that took far longer than
+    /// the others, if these are few: many are no accident. Each weighs the same, since each is a sample of an equal
+    /// stretch: a slow one, that was cut short, has fewer blocks.
+    fn steady(&self) -> Vec<Slice> {
+        let times = self.without_warm_up();
+        let usual = median(&times).unwrap_or(f64::INFINITY);
+        let slow = |time: &f64| *time > FAR_SLOWER * usual;
+        let few = times.iter().filter(|time| slow(time)).count() * MOST_SLOW <= times.len();
+        let weighed = |time: &f64| Slice { ns: (time * WEIGHT as f64) as u64, work: WEIGHT };
+        times.iter().filter(|time| !few || !slow(time)).map(weighed).collect()
+    }
+
+    /// Nanoseconds per block of each turn.
+    fn without_warm_up(&self) -> Vec<f64> {
+        let times = per_block(&self.turns);
+        if times.len() > stats::MIN_TURNS { times[1..].to_vec() } else { times }
+    }
+
+    /// Nanoseconds per block with its interval, from the mean of all.
+    fn mean(&self) -> Option<(f64, Option<Interval>)> {
+        let steady = self.steady();
+        let sum = |of: fn(&Slice) -> u64| steady.iter().map(of).sum::<u64>();
+        let (ns, work) = (sum(|turn| turn.ns), sum(|turn| turn.work));
+        let interval =
+            if steady.len() >= MIN_SLICES { stats::of_ratio(&steady) } else { stats::of_turns(&steady) };
+        (work > 0).then(|| (ns as f64 / work as f64, interval))
+    }
+
+    /// The same from the median turn.
+    fn typical(&self) -> Option<(f64, Option<Interval>)> {
+        let times = per_block(&self.turns);
+        Some((median(&times)?, stats::of_median(&times)))
+    }
+
+    /// The time of a block: the mean of the turns, which a device's few slow requests belong to.
+    pub fn of_device(&self) -> Option<Estimate> {
+        self.mean().map(estimate)
+    }
+
+    /// The time of a block: the median turn. What memory takes is known by turns of a few microseconds, and one in which
+    /// another process had the processor says nothing of it.
+    pub fn of_memory(&self) -> Option<Estimate> {
+        self.typical().map(estimate)
+    }
+
+    /// Turns that were left out because they took far longer than the others.
+    pub fn slow(&self) -> usize {
+        self.without_warm_up().len() - self.steady().len()
+    }
+
+    /// Half the interval's width over the value.
+    pub(super) fn relative_half_width(&self) -> Option<f64> {
+        self.mean()?.1.map(|interval| interval.relative_half_width())
+    }
+}
+
+/// A turn that took so many times the median turn's time is left out, if no more than one in so many are such.
+const FAR_SLOWER: f64 = 4.0;
+const MOST_SLOW: usize = 10;
+
+/// What each turn weighs.
+const WEIGHT: u64 = 1024;
+
+fn per_block(turns: &[Slice]) -> Vec<f64> {
+    turns.iter().map(|turn| turn.ns as f64 / turn.work as f64).collect()
+}
+
+fn estimate((ns, interval): (f64, Option<Interval>)) -> Estimate {
+    Estimate { us: ns / 1e3, interval: interval.map(|interval| (interval.low / 1e3, interval.high / 1e3)) }
+}

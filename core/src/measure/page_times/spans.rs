@@ -1,0 +1,339 @@
+//! Stretches of a relation of which the OS cache holds nothing.
+//!
+//! Whoever wants one gets the next in a seeded order. What was read from it is dropped again when it is released: nothing
+//! of it was in the cache before, so nobody misses it.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use super::Run;
+use crate::Result;
+use crate::files::cache::{OpenFile, OpenFiles};
+use crate::files::extents::Holes;
+use crate::run::order::Permutation;
+use crate::run::budget::{Ask, Stop};
+use crate::files::source::Source;
+
+/// A stretch that was emptied counts as cold if no more of it than this share is cached: what is left behind at its edges.
+const NEARLY_COLD: f64 = 0.01;
+/// And as cached if no less of it than this.
+const NEARLY_CACHED: f64 = 0.99;
+
+/// A stretch is of use if no more than one in so many of its blocks is in shared buffers.
+const MOST_BUFFERED: u64 = 4;
+
+/// So many stretches are looked at before none is said to be cold.
+const MOST_LOOKS: u64 = 256;
+
+/// Scattered blocks lie in regions of so many bytes that are cold as a whole.
+const REGION: u64 = 1 << 20;
+
+/// So many blocks are looked at for one that is taken.
+const LOOKS_PER_BLOCK: usize = 8;
+
+/// What there is to read.
+#[derive(Debug)]
+pub(super) enum State {
+    /// A stretch of which the cache holds so many blocks, next to none.
+    Cold {
+        /// The blocks.
+        range: Range<u64>,
+        /// How many are cached.
+        cached: u64,
+    },
+    /// None is cold; this one is cached.
+    Cached(Range<u64>),
+    /// Neither.
+    None,
+    /// A reason to stop came up.
+    Stopped(Stop),
+}
+
+/// Why no stretch is cold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotCold {
+    /// The OS cache holds some of each.
+    Cached,
+    /// Shared buffers hold much of each.
+    Buffered,
+    /// Each has blocks that were never written to the file.
+    Holes,
+    /// Nobody can tell, see [`crate::files::cache::OWN_CACHE`].
+    Unknown,
+}
+
+/// How many stretches were passed over, and why.
+#[derive(Debug, Default, Clone, Copy)]
+struct PassedOver {
+    cached: u64,
+    holes: u64,
+    buffered: u64,
+}
+
+/// The stretches of a relation.
+pub(super) struct Spans<'a> {
+    source: &'a Source,
+    files: OpenFiles<'a>,
+    /// Blocks in shared buffers, ascending.
+    buffered: &'a [u64],
+    evicts: bool,
+    /// Blocks of a stretch, and how many of its first are read from the cache.
+    length: u64,
+    again: u64,
+    order: Permutation,
+    next: u64,
+    /// Of them, how many were still taken.
+    skipped: u64,
+    blocks: Permutation,
+    next_block: u64,
+    /// What is to be dropped.
+    taken: Vec<Range<u64>>,
+    /// Where stretches began that were cold: what is left of a turn there is ours.
+    ours: HashSet<u64>,
+    /// Why stretches were passed over.
+    passed_over: PassedOver,
+    /// Was one cold? And none in the last search, so that another would be in vain?
+    found: bool,
+    exhausted: bool,
+    /// One that is cached, which was found on the way.
+    cached: Option<Range<u64>>,
+}
+
+impl<'a> Spans<'a> {
+    pub(super) fn new(run: &Run<'a>, length: u64, again: u64) -> Self {
+        let blocks = run.source.blocks();
+        let length = length.clamp(1, blocks.max(1));
+        Self {
+            source: run.source,
+            files: OpenFiles::new(run.source, false),
+            buffered: run.buffered,
+            evicts: run.evicts,
+            length,
+            again,
+            order: Permutation::new(blocks / length, run.seed),
+            next: 0,
+            skipped: 0,
+            blocks: Permutation::new(blocks, !run.seed),
+            next_block: 0,
+            taken: Vec::new(),
+            ours: HashSet::new(),
+            passed_over: PassedOver::default(),
+            found: false,
+            exhausted: false,
+            cached: None,
+        }
+    }
+
+    /// How often the whole relation was gone through, if any of it was cold.
+    pub(super) fn passes(&self) -> u64 {
+        if !self.found {
+            return 0;
+        }
+        (self.next - self.skipped).div_ceil(self.order.len().max(1))
+    }
+
+    /// Why there was none that is cold, if there was none.
+    pub(super) fn why_none(&self) -> Option<NotCold> {
+        let PassedOver { cached, holes, buffered } = self.passed_over;
+        let most = cached.max(holes).max(buffered);
+        match most {
+            _ if self.found || most == 0 => None,
+            most if most == cached => Some(NotCold::Cached),
+            most if most == buffered => Some(NotCold::Buffered),
+            _ => Some(NotCold::Holes),
+        }
+    }
+
+    /// The next stretch that is cold, or is made so: none that was taken and not yet released.
+    pub(super) fn take(&mut self, ask: &mut Ask<'_>) -> Result<State> {
+        let looks = if self.exhausted { 0 } else { MOST_LOOKS.min(self.order.len()) };
+        for _ in 0..looks {
+            let start = self.order.at(self.next % self.order.len()) * self.length;
+            self.next += 1;
+            let range = start..start + self.length;
+            if self.taken.contains(&range) {
+                self.skipped += 1;
+                continue;
+            }
+            if let Some(stop) = ask() {
+                return Ok(State::Stopped(stop));
+            }
+            if self.is_mostly_buffered(&range) {
+                self.passed_over.buffered += 1;
+                continue;
+            }
+            match self.has_holes(&range, ask)? {
+                Ok(true) => {
+                    self.passed_over.holes += 1;
+                    continue;
+                }
+                Ok(false) => {}
+                Err(stop) => return Ok(State::Stopped(stop)),
+            }
+            match self.make_cold(&range, self.ours.contains(&range.start), ask)? {
+                Ok(Some(cached)) => {
+                    self.ours.insert(range.start);
+                    self.taken.push(range.clone());
+                    self.found = true;
+                    return Ok(State::Cold { range, cached });
+                }
+                Ok(None) => self.passed_over.cached += 1,
+                Err(stop) => return Ok(State::Stopped(stop)),
+            }
+            let again = range.start..range.end.min(range.start + self.again);
+            if self.cached.is_none()
+                && self.share(&range)? >= NEARLY_CACHED
+                && self.share(&again)? >= NEARLY_CACHED
+            {
+                self.cached = Some(range);
+            }
+        }
+        self.exhausted = !self.found;
+        Ok(self.cached.clone().map_or(State::None, State::Cached))
+    }
+
+    /// The stretch that was said to be cached is so no longer: the next search is for another.
+    pub(super) fn forget_cached(&mut self) {
+        if self.cached.take().is_some() {
+            self.exhausted = false;
+        }
+    }
+
+    /// Up to `count` blocks from all over the relation, whose surroundings are cold; and how many of them are cached all the
+    /// same. Err holds a reason to stop.
+    pub(super) fn scatter(
+        &mut self,
+        count: usize,
+        ask: &mut Ask<'_>,
+    ) -> Result<std::result::Result<(Vec<u64>, u64), Stop>> {
+        let region = (REGION / u64::from(self.source.block_size())).max(1);
+        let (mut found, mut cached_blocks) = (Vec::with_capacity(count), 0.0);
+        // None twice: the second time it would be cached.
+        let most = self.blocks.len().min((count * LOOKS_PER_BLOCK) as u64);
+        let looks = if self.exhausted { 0 } else { most };
+        for _ in 0..looks {
+            if found.len() == count {
+                break;
+            }
+            let block = self.blocks.at(self.next_block % self.blocks.len());
+            self.next_block += 1;
+            if self.is_buffered(block) {
+                continue;
+            }
+            let start = block / region * region;
+            let around = start..(start + region).min(self.source.blocks());
+            // One that lies in a region that was taken already shares its fate.
+            if !self.taken.contains(&around) {
+                if let Some(stop) = ask() {
+                    return Ok(Err(stop));
+                }
+                match self.has_holes(&around, ask)? {
+                    Ok(true) => continue,
+                    Ok(false) => {}
+                    Err(stop) => return Ok(Err(stop)),
+                }
+                match self.make_cold(&around, false, ask)? {
+                    Ok(Some(cached)) => {
+                        cached_blocks += cached as f64 / (around.end - around.start) as f64;
+                        self.taken.push(around);
+                    }
+                    Ok(None) => continue,
+                    Err(stop) => return Ok(Err(stop)),
+                }
+            }
+            found.push(block);
+        }
+        Ok(Ok((found, cached_blocks.round() as u64)))
+    }
+
+    /// Was it in shared buffers when all began?
+    pub(super) fn is_buffered(&self, block: u64) -> bool {
+        self.buffered.binary_search(&block).is_ok()
+    }
+
+    fn is_mostly_buffered(&self, range: &Range<u64>) -> bool {
+        let before = |end: u64| self.buffered.partition_point(|block| *block < end);
+        (before(range.end) - before(range.start)) as u64 > (range.end - range.start) / MOST_BUFFERED
+    }
+
+    /// Are these blocks, which ascend, in the cache? What lies between them, because it is in shared buffers, need not be.
+    pub(super) fn is_cached(&mut self, blocks: &[u64]) -> Result<bool> {
+        let mut bytes = 0;
+        for run in blocks.chunk_by(|a, b| a + 1 == *b) {
+            bytes += self.files.cached_bytes(run[0]..run[0] + run.len() as u64)?;
+        }
+        let all = blocks.len() as u64 * u64::from(self.source.block_size());
+        Ok(all > 0 && bytes as f64 >= NEARLY_CACHED * all as f64)
+    }
+
+    /// Drops what was read from stretches that were cold. Returns how many bytes that were, about.
+    pub(super) fn release(&mut self) -> Result<u64> {
+        let mut bytes = 0;
+        // Of many files those of the last are open.
+        for range in self.taken.drain(..).rev() {
+            bytes += self.files.cached_bytes(range.clone())?;
+            self.files.drop_blocks(range)?;
+        }
+        Ok(bytes)
+    }
+
+    /// How many of its blocks are cached, if it is cold or can be made so.
+    fn make_cold(
+        &mut self,
+        range: &Range<u64>,
+        is_ours: bool,
+        ask: &mut Ask<'_>,
+    ) -> Result<std::result::Result<Option<u64>, Stop>> {
+        let blocks = |share: f64| (share * (range.end - range.start) as f64).round() as u64;
+        let mut share = self.share(range)?;
+        if share > NEARLY_COLD && self.evicts {
+            if let (_, Some(stop)) = self.files.write_back(range.clone(), ask)? {
+                return Ok(Err(stop));
+            }
+            self.files.drop_blocks(range.clone())?;
+            share = self.share(range)?;
+        }
+        if share > NEARLY_COLD && self.evicts {
+            // Large folios go only as a whole.
+            if let Some(stop) = self.files.evict(range.clone(), ask, &mut |_| ())? {
+                return Ok(Err(stop));
+            }
+            share = self.share(range)?;
+        }
+        // What others have read there must not be dropped unless that is allowed.
+        let most = if self.evicts || is_ours { NEARLY_COLD } else { 0.0 };
+        Ok(Ok((share <= most).then(|| blocks(share))))
+    }
+
+    /// The share of a range that is cached.
+    fn share(&mut self, range: &Range<u64>) -> Result<f64> {
+        let bytes = (range.end - range.start) * u64::from(self.source.block_size());
+        Ok(self.files.cached_bytes(range.clone())? as f64 / bytes.max(1) as f64)
+    }
+
+    /// Err holds a reason to stop.
+    fn has_holes(
+        &mut self,
+        range: &Range<u64>,
+        ask: &mut Ask<'_>,
+    ) -> Result<std::result::Result<bool, Stop>> {
+        for part in self.source.parts(range.clone()) {
+            let bytes = self.source.byte_range(&part);
+            let OpenFile { file, path, method, .. } = self.files.segment(part.segment)?;
+            match Holes::find(file, *method, path, bytes, ask)? {
+                Ok(holes) if holes.is_empty() => {}
+                Ok(_) => return Ok(Ok(true)),
+                Err(stop) => return Ok(Err(stop)),
+            }
+        }
+        Ok(Ok(false))
+    }
+}
+
+/// Also for a caller that leaves by unwinding, as a cancelled query does.
+impl Drop for Spans<'_> {
+    fn drop(&mut self) {
+        // Nobody is left to hear of an error.
+        let _ = self.release();
+    }
+}

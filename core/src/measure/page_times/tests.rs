@@ -1,0 +1,481 @@
+//! What is asked of a server, what becomes of its answers, and what is left of it in the OS cache.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use super::spans::{Spans, State};
+use super::turns::{LEAST_SPARSE_TURNS, SPAN};
+use super::*;
+use crate::files::cache::{self, MOST_OPEN, Method, decided};
+use crate::run::clock::Manual;
+use crate::files::source::fixture::{BLOCK, Relation};
+use crate::stats::MIN_SLICES;
+
+mod golden;
+mod made_up;
+mod recovery;
+
+use made_up::{Files, MadeUp, seconds};
+
+const DENSITIES: [f64; 3] = [0.1, 0.4, 1.0];
+const CONCURRENCIES: [u32; 2] = [0, 16];
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+
+/// A relation of three stretches, of which nothing is cached.
+fn cold_relation() -> Relation {
+    let relation = Relation::new(5 * 2304, 0..5 * 2304);
+    relation.evict();
+    relation
+}
+
+fn run(source: &Source) -> Run<'_> {
+    Run {
+        source,
+        densities: &DENSITIES,
+        concurrencies: &CONCURRENCIES,
+        window: 128 * KIB,
+        through_cache: true,
+        only_cold: false,
+        evicts: false,
+        buffered: &[],
+        seed: 1,
+        limits: Limits { duration: Duration::from_millis(400), ..Limits::none() },
+    }
+}
+
+fn server<'a>(run: &Run<'a>, clock: &'a Manual) -> MadeUp<'a> {
+    let mut server = MadeUp::new(run.source, clock);
+    server.densities = run.densities.to_vec();
+    server.window = run.window;
+    server
+}
+
+fn measured(run: &Run<'_>, server: &mut MadeUp<'_>, clock: &Manual) -> Measured {
+    measure(run, server, clock, &mut || None, &mut |_| ()).expect("measured")
+}
+
+/// Of memory the median: the kernel may take a page back before it is read again.
+fn assert_near(series: &Series, ns: f64, what: &str) {
+    let time = if what.starts_with("OS") { series.of_memory() } else { series.of_device() };
+    let us = time.unwrap_or_else(|| panic!("{what}: no time")).us;
+    assert!((us * 1e3 / ns - 1.0).abs() < 0.02, "{what}: {us} us, not {ns} ns");
+}
+
+/// Nothing has come into the cache, and nothing was dropped from it. A kernel takes a page back here and there whenever it
+/// likes; a drop takes stretches.
+fn assert_kept(before: &[bool], after: &[bool]) {
+    let mut lost = 0;
+    for (block, (before, after)) in before.iter().zip(after).enumerate() {
+        assert!(*before || !*after, "block {block} has come into the cache");
+        lost = if *before && !*after { lost + 1 } else { 0 };
+        assert!(lost < 32, "block {block} and those before it were dropped");
+    }
+}
+
+/// A block may lie in a file of its own, and is asked for several times.
+#[test]
+fn files_stay_open_from_look_to_look() {
+    let blocks = MOST_OPEN as u64 + 10;
+    let relation = Relation::of_segments(1, blocks, 0..blocks);
+    for evicts in [false, true] {
+        relation.evict();
+        if evicts {
+            relation.read(0..blocks);
+        }
+        let run = Run { evicts, ..run(&relation.source) };
+        let mut spans = Spans::new(&run, 1, 1);
+        let before = decided::times();
+        for _ in 0..blocks {
+            assert!(matches!(spans.take(&mut || None), Ok(State::Cold { .. })), "{evicts}");
+        }
+        spans.release().expect("released");
+        // Once each, and those again that are too many.
+        assert_eq!(u64::from(decided::times() - before), blocks + 10, "{evicts}");
+    }
+}
+
+#[test]
+fn each_tier_has_its_time() {
+    let (relation, clock) = (cold_relation(), Manual::default());
+    let run = run(&relation.source);
+    let mut server = server(&run, &clock);
+    // A few out of step, so that not all turns are alike.
+    let mut noise = [0.01, -0.01, 0.0].into_iter().cycle();
+    server.noise = Box::new(move |_| noise.next().unwrap_or(0.0));
+    let measured = measured(&run, &mut server, &clock);
+    for (series, ns, what) in [
+        (&measured.shared, made_up::HIT, "shared"),
+        (&measured.os_sequential, made_up::OS_SEQUENTIAL, "OS, in order"),
+        (&measured.os_random, made_up::OS_RANDOM, "OS, at random"),
+        (&measured.device_sequential, made_up::SEQUENTIAL, "device, in order"),
+        (&measured.device_random, made_up::RANDOM, "device, at random"),
+    ] {
+        assert_near(series, ns, what);
+    }
+    assert!((measured.hit_ns() / made_up::HIT - 1.0).abs() < 0.02);
+    for (concurrency, curve) in CONCURRENCIES.iter().zip(&measured.sparse) {
+        for (density, series) in DENSITIES.iter().zip(curve) {
+            let what = format!("{density} at {concurrency}");
+            assert_near(series, made_up::sparse(*density, *concurrency), &what);
+            assert_eq!((series.cached_pct(), series.discarded()), (Some(0.0), 0), "{what}");
+        }
+    }
+    assert_eq!((measured.not_cold, measured.paused), (None, false));
+}
+
+#[test]
+fn the_first_window_of_a_scan_is_not_timed() {
+    for window in [0, 128 * KIB, 3 * MIB] {
+        let (relation, clock) = (cold_relation(), Manual::default());
+        let run = Run { window, concurrencies: &[], through_cache: false, ..run(&relation.source) };
+        let mut server = server(&run, &clock);
+        let measured = measured(&run, &mut server, &clock);
+        assert_near(&measured.device_sequential, made_up::SEQUENTIAL, "a scan");
+        assert!(server.of(Way::Scan).count() > 3);
+        for asked in server.of(Way::Scan) {
+            assert!(asked.warm_up as u64 * BLOCK >= window, "{window}: {}", asked.warm_up);
+            assert!(asked.blocks.is_sorted_by(|a, b| a + 1 == *b));
+        }
+    }
+}
+
+#[test]
+fn densities_are_as_asked_for_and_blocks_ascend() {
+    let (relation, clock) = (cold_relation(), Manual::default());
+    let run = run(&relation.source);
+    let mut server = server(&run, &clock);
+    server.fetches = false;
+    let run = Run { limits: Limits { duration: Duration::from_secs(3), ..run.limits }, ..run };
+    measured(&run, &mut server, &clock);
+    let (span, stretch) = (SPAN / BLOCK, (SPAN + run.window) / BLOCK);
+    for (index, wanted) in DENSITIES.iter().enumerate() {
+        // At the least density it takes two stretches for enough blocks.
+        let stretches = if index == 0 { 2 } else { 1 };
+        let shares: Vec<f64> = CONCURRENCIES
+            .iter()
+            .flat_map(|concurrency| server.of(Way::Bitmap(*concurrency)))
+            .filter(|asked| asked.blocks.chunk_by(|a, b| a / stretch == b / stretch).count() == stretches)
+            .map(|asked| asked.blocks.len() as f64 / (span * stretches as u64) as f64)
+            .filter(|share| DENSITIES.iter().all(|other| (share - wanted).abs() <= (share - other).abs()))
+            .collect();
+        assert!(shares.len() > 10, "{index}: {} turns", shares.len());
+        let mean = shares.iter().sum::<f64>() / shares.len() as f64;
+        let blocks = span * (stretches * shares.len()) as u64;
+        let error = (wanted * (1.0 - wanted) / blocks as f64).sqrt();
+        assert!((mean - wanted).abs() <= 4.0 * error, "{wanted}: {mean}");
+    }
+    for asked in &server.asked {
+        assert!(asked.way == Way::Single || asked.blocks.is_sorted_by(|a, b| a < b));
+    }
+}
+
+#[test]
+fn hits_are_taken_out_of_the_time() {
+    let (relation, clock) = (cold_relation(), Manual::default());
+    let run = run(&relation.source);
+    let mut server = server(&run, &clock);
+    server.hits = Some(10);
+    let measured = measured(&run, &mut server, &clock);
+    assert_near(&measured.device_sequential, made_up::SEQUENTIAL, "device, in order");
+    assert_near(&measured.device_random, made_up::RANDOM, "device, at random");
+    assert_near(&measured.os_sequential, made_up::OS_SEQUENTIAL, "OS, in order");
+    assert_near(&measured.os_random, made_up::OS_RANDOM, "OS, at random");
+}
+
+#[test]
+fn a_turn_of_many_hits_does_not_count() {
+    let (relation, clock) = (cold_relation(), Manual::default());
+    let run = run(&relation.source);
+    let mut server = server(&run, &clock);
+    server.hits = Some(4);
+    let measured = measured(&run, &mut server, &clock);
+    for series in [&measured.device_sequential, &measured.device_random, &measured.sparse[0][1]] {
+        assert_eq!((series.turns(), series.of_device()), (0, None));
+        assert!(series.discarded() > 0);
+    }
+    assert!(measured.shared.turns() > 0);
+}
+
+#[test]
+fn a_disturbed_turn_is_left_out_and_counted() {
+    let (relation, clock) = (cold_relation(), Manual::default());
+    let run = run(&relation.source);
+    let mut server = server(&run, &clock);
+    server.fetches = false;
+    let mut scans = 0;
+    server.noise = Box::new(move |way| {
+        scans += usize::from(way == Way::Scan);
+        // Ten times as slow.
+        if way == Way::Scan && scans == 3 { 9.0 } else { 0.0 }
+    });
+    let run = Run { concurrencies: &[], ..run };
+    let measured = measured(&run, &mut server, &clock);
+    assert_eq!((measured.device_sequential.slow(), measured.device_random.slow()), (1, 0));
+    assert_near(&measured.device_sequential, made_up::SEQUENTIAL, "device, in order");
+}
+
+#[test]
+fn blocks_in_shared_buffers_are_not_asked_for() {
+    let (relation, clock) = (cold_relation(), Manual::default());
+    let buffered: Vec<u64> = (0..relation.source.blocks()).step_by(29).collect();
+    let run = Run { buffered: &buffered, ..run(&relation.source) };
+    let mut server = server(&run, &clock);
+    let measured = measured(&run, &mut server, &clock);
+    // The kernel reads those as well, in the same time.
+    assert_near(&measured.device_sequential, made_up::SEQUENTIAL * 28.0 / 29.0, "device, in order");
+    for asked in &server.asked {
+        assert!(asked.blocks.iter().all(|block| block % 29 != 0), "{:?}", asked.way);
+    }
+    // Nobody has read these ahead, but what lies between them can be read again.
+    assert_near(&measured.os_sequential, made_up::OS_SEQUENTIAL, "OS, in order");
+
+    let all: Vec<u64> = (0..relation.source.blocks()).collect();
+    let run = Run { buffered: &all, ..run };
+    let measured = self::measured(&run, &mut MadeUp::new(run.source, &clock), &clock);
+    assert_eq!((measured.not_cold, measured.device_random.turns()), (Some(NotCold::Buffered), 0));
+}
+
+#[test]
+fn the_cache_is_left_as_it_was() {
+    // The kernel reads a window ahead of what it is asked for.
+    for window in [0, MIB] {
+        let (relation, clock) = (cold_relation(), Manual::default());
+        let files = Files::new(&relation.source);
+        let before = files.fetch_all(0..relation.source.blocks() / 3);
+        let run = Run { window, ..run(&relation.source) };
+        let measured = measured(&run, &mut server(&run, &clock), &clock);
+        assert_near(&measured.device_sequential, made_up::SEQUENTIAL, "device, in order");
+        assert_near(&measured.device_random, made_up::RANDOM, "device, at random");
+        assert_kept(&before, &files.cached());
+    }
+}
+
+#[test]
+fn what_is_cached_is_evicted_only_with_leave() {
+    let (relation, clock) = (cold_relation(), Manual::default());
+    let files = Files::new(&relation.source);
+    let before = files.fetch_all(0..relation.source.blocks());
+    let run = run(&relation.source);
+    let kept = measured(&run, &mut server(&run, &clock), &clock);
+    assert_eq!((kept.not_cold, kept.device_sequential.turns()), (Some(NotCold::Cached), 0));
+    assert_eq!((kept.device_random.turns(), kept.sparse[0][0].turns()), (0, 0));
+    assert_kept(&before, &files.cached());
+    // What is cached is measured all the same.
+    assert_near(&kept.os_sequential, made_up::OS_SEQUENTIAL, "OS, in order");
+
+    let run = Run { evicts: true, ..run };
+    let evicted = measured(&run, &mut server(&run, &clock), &clock);
+    assert_eq!(evicted.not_cold, None);
+    assert_near(&evicted.device_sequential, made_up::SEQUENTIAL, "device, in order");
+    assert_near(&evicted.device_random, made_up::RANDOM, "device, at random");
+}
+
+/// Others take memory. A server that is asked for nothing takes no time, and who asks on and on has no end.
+#[test]
+fn what_leaves_the_cache_meanwhile_is_not_waited_for() {
+    let (all, stretch) = (5 * 2304, (SPAN + 128 * KIB) / BLOCK);
+    let (none, in_vain, in_time) = (0..0, None, Some(Stop::Duration));
+    for (through_cache, goes, stop) in [
+        (false, [0..all, none.clone()], in_vain),
+        (true, [0..all, none.clone()], in_vain),
+        // One of these is the one that it has found; the other will do.
+        (true, [0..stretch, none.clone()], in_time),
+        (true, [stretch..all, none.clone()], in_time),
+        // Next to nothing of a stretch, but of what is read again.
+        (true, [0..257, none.clone()], in_time),
+        (true, [stretch..stretch + 257, none.clone()], in_time),
+        (true, [0..257, stretch..stretch + 257], in_vain),
+    ] {
+        let what = format!("{through_cache}, {goes:?}");
+        let (relation, clock) = (cold_relation(), Manual::default());
+        Files::new(&relation.source).fetch_all(0..all);
+        let run = Run { through_cache, ..run(&relation.source) };
+        let mut asked = 0;
+        let mut ask = || {
+            asked += 1;
+            (asked > 20_000).then_some(Stop::LockWaiter)
+        };
+        // Between two turns.
+        let mut report = |done| {
+            if done == 60 {
+                for start in goes.iter().flat_map(|goes| goes.clone().step_by(128)) {
+                    cache::drop_blocks(&relation.source, start..start + 8).expect("dropped");
+                }
+            }
+        };
+        let mut server = server(&run, &clock);
+        let measured = measure(&run, &mut server, &clock, &mut ask, &mut report).expect("measured");
+        assert_eq!(measured.stop, stop, "{what}");
+        assert_eq!(measured.os_sequential.turns() > 0, through_cache, "{what}");
+        assert_eq!(measured.dried_up, stop.is_none() && through_cache, "{what}");
+        assert_eq!((measured.not_cold, measured.device_sequential.turns()), (Some(NotCold::Cached), 0));
+        assert_eq!(measured.passes, 0, "{what}");
+    }
+}
+
+#[test]
+fn where_nobody_can_tell_a_cache_from_the_device_nothing_is_measured() {
+    let (relation, clock) = (cold_relation(), Manual::default());
+    let run = Run { evicts: true, ..run(&relation.source) };
+    let mut server = server(&run, &clock);
+    let measured = decided::forced(Method::Unknown, || measured(&run, &mut server, &clock));
+    assert_eq!((measured.not_cold, measured.device_sequential.turns()), (Some(NotCold::Unknown), 0));
+    assert_eq!((measured.device_random.turns(), measured.os_sequential.turns()), (0, 0));
+}
+
+#[test]
+fn files_of_holes_are_not_measured() {
+    let (relation, clock) = (Relation::new(3000, 0..0), Manual::default());
+    let run = Run { evicts: true, ..run(&relation.source) };
+    let measured = measured(&run, &mut server(&run, &clock), &clock);
+    assert_eq!((measured.not_cold, measured.device_sequential.turns()), (Some(NotCold::Holes), 0));
+    assert_eq!(measured.device_random.turns(), 0);
+}
+
+#[test]
+fn nothing_and_next_to_nothing() {
+    for blocks in [0, 1, 15, 40, 600] {
+        let (relation, clock) = (Relation::new(blocks, 0..blocks), Manual::default());
+        relation.evict();
+        let run = run(&relation.source);
+        let run = Run { limits: Limits { duration: Duration::from_millis(30), ..run.limits }, ..run };
+        let mut server = server(&run, &clock);
+        let measured = measured(&run, &mut server, &clock);
+        assert_eq!(measured.stop, (blocks > 0).then_some(Stop::Duration), "{blocks}");
+        assert_eq!(server.asked.is_empty(), blocks == 0);
+        assert_eq!(measured.device_sequential.turns() > 0, blocks > 0, "{blocks}");
+        // Of 40 blocks most are still in shared buffers.
+        assert!(blocks == 40 || (measured.device_random.turns() > 0) == (blocks == 600), "{blocks}");
+        for asked in server.of(Way::Single).filter(|asked| asked.fetched > 0) {
+            let mut blocks = asked.blocks.clone();
+            blocks.sort_unstable();
+            assert!(blocks.is_sorted_by(|a, b| a < b), "a block twice from the device");
+        }
+        assert!(!Files::new(&relation.source).cached().contains(&true));
+    }
+}
+
+#[test]
+fn a_rate_makes_it_pause() {
+    let (relation, clock) = (cold_relation(), Manual::default());
+    let run = run(&relation.source);
+    for (max_mib_per_s, max_iops) in [(Some(40), None), (None, Some(5000))] {
+        let duration = Duration::from_secs(1);
+        let run = Run { limits: Limits { max_mib_per_s, max_iops, duration, ..run.limits }, ..run };
+        let mut server = server(&run, &clock);
+        let started = seconds(&clock);
+        let measured = measured(&run, &mut server, &clock);
+        assert!(measured.paused);
+        let rate = max_mib_per_s.map_or(5000 * BLOCK, |mib| u64::from(mib) << 20) as f64;
+        let blocks: u64 = server.asked.iter().map(|asked| asked.fetched).sum();
+        let most = server.asked.iter().map(|asked| asked.fetched).max().unwrap_or(0);
+        let allowed = rate * (seconds(&clock) - started);
+        assert!(((blocks - most) * BLOCK) as f64 <= allowed, "{blocks} blocks, {allowed} bytes");
+        assert!((blocks * BLOCK) as f64 >= allowed / 3.0, "{blocks} blocks, {allowed} bytes");
+    }
+}
+
+#[test]
+fn a_share_of_the_time_makes_it_rest() {
+    let (relation, clock) = (cold_relation(), Manual::default());
+    let run = run(&relation.source);
+    let blocks = |max_util| {
+        let limits = Limits { max_util, duration: Duration::from_secs(1), ..run.limits };
+        let run = Run { limits, ..run };
+        let mut server = server(&run, &clock);
+        let measured = measured(&run, &mut server, &clock);
+        assert_eq!(measured.paused, max_util.is_some());
+        server.asked.iter().map(|asked| asked.fetched).sum::<u64>() as f64
+    };
+    let share = blocks(Some(0.2)) / blocks(None);
+    assert!((0.1..0.3).contains(&share), "{share}");
+}
+
+#[test]
+fn the_bytes_are_bounded() {
+    let (relation, clock) = (cold_relation(), Manual::default());
+    let limits = Limits { max_bytes: 15 * MIB, ..Limits::none() };
+    let run = Run { limits, ..run(&relation.source) };
+    let mut server = server(&run, &clock);
+    let measured = measured(&run, &mut server, &clock);
+    assert_eq!(measured.stop, Some(Stop::Bytes));
+    // In order, at random, and two concurrencies share what is allowed. Hits count as if they were read.
+    let (bytes, most) =
+        (4 * 15 * MIB, server.asked.iter().map(|asked| asked.fetched * BLOCK).max().unwrap_or(0));
+    let fetched: u64 = server.asked.iter().map(|asked| asked.fetched * BLOCK).sum();
+    assert!(fetched > bytes - most && fetched < bytes + most, "{fetched}, a turn of {most}");
+}
+
+#[test]
+fn the_time_is_obeyed() {
+    let (relation, clock) = (cold_relation(), Manual::default());
+    let long = Duration::from_secs(60);
+    let short = Duration::from_millis(300);
+    for (duration, shared, reason) in [(short, long, Stop::Duration), (long, short, Stop::Statement)] {
+        let run = run(&relation.source);
+        let run = Run { limits: Limits { duration, shared, ..run.limits }, ..run };
+        let mut server = server(&run, &clock);
+        server.fetches = false;
+        let started = seconds(&clock);
+        let measured = measured(&run, &mut server, &clock);
+        assert_eq!(measured.stop, Some(reason));
+        let took = seconds(&clock) - started;
+        // Beyond it no more than a turn's share and its warm-up.
+        assert!((0.3..0.36).contains(&took), "{took} s");
+    }
+}
+
+#[test]
+fn a_reason_to_stop_ends_it_at_once() {
+    let (relation, clock) = (cold_relation(), Manual::default());
+    for most in [0, 3, 7, 20, 60, 150] {
+        let run = run(&relation.source);
+        let mut asks = 0;
+        let mut ask = || {
+            asks += 1;
+            // Said once and never again, as the server's interrupts do.
+            (asks == most + 1).then_some(Stop::LockWaiter)
+        };
+        let measured =
+            measure(&run, &mut server(&run, &clock), &clock, &mut ask, &mut |_| ()).expect("measured");
+        assert_eq!((measured.stop, asks), (Some(Stop::LockWaiter), most + 1));
+        assert!(!Files::new(&relation.source).cached().contains(&true), "{most}");
+    }
+}
+
+/// A cancelled query leaves by unwinding.
+#[test]
+fn who_unwinds_leaves_the_cache_as_it_was() {
+    let (relation, clock) = (cold_relation(), Manual::default());
+    for most in [20, 60, 150] {
+        let run = run(&relation.source);
+        let mut asks = 0;
+        let mut ask = || {
+            asks += 1;
+            if asks > most {
+                std::panic::resume_unwind(Box::new("cancelled"));
+            }
+            None
+        };
+        let mut server = server(&run, &clock);
+        let cancelled =
+            catch_unwind(AssertUnwindSafe(|| measure(&run, &mut server, &clock, &mut ask, &mut |_| ())));
+        assert!(cancelled.is_err());
+        assert!(!Files::new(&relation.source).cached().contains(&true), "{most}");
+    }
+}
+
+#[test]
+fn precision_ends_it() {
+    let (relation, clock) = (cold_relation(), Manual::default());
+    let limits = Limits { duration: Duration::from_secs(60), precision: Some(0.05), ..Limits::none() };
+    let run = Run { limits, ..run(&relation.source) };
+    let mut server = server(&run, &clock);
+    server.fetches = false;
+    let measured = measured(&run, &mut server, &clock);
+    assert_eq!(measured.stop, Some(Stop::Precise));
+    assert!(measured.device_sequential.turns() >= MIN_SLICES);
+    assert!(measured.sparse.iter().flatten().all(|series| series.turns() >= LEAST_SPARSE_TURNS));
+    assert!(seconds(&clock) < 30.0);
+}

@@ -1,0 +1,205 @@
+//! A made-up server: it reads real files, so that the OS cache holds what it has read, and takes as long as it is told.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::fs::File;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+
+use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
+
+use crate::Result;
+use crate::files::cache;
+use crate::run::clock::{Clock, Manual};
+use crate::measure::page_times::{LEAST_BLOCKS, Order, Server, Taken, Way};
+use crate::run::budget::Ask;
+use crate::files::source::Source;
+use crate::files::source::fixture::BLOCK;
+
+/// Nanoseconds per block.
+pub(super) const HIT: f64 = 1_500.0;
+pub(super) const OS_SEQUENTIAL: f64 = 2_500.0;
+pub(super) const OS_RANDOM: f64 = 4_000.0;
+pub(super) const SEQUENTIAL: f64 = 6_000.0;
+pub(super) const RANDOM: f64 = 70_000.0;
+/// The same for reads with gaps.
+pub(super) fn sparse(density: f64, concurrency: u32) -> f64 {
+    9_000.0 + 4_000.0 / density / f64::from(concurrency + 1)
+}
+
+/// Blocks that its ring of buffers holds.
+const RING: u64 = 32;
+/// So much slower is the first window of a scan.
+const GETTING_GOING: f64 = 5.0;
+
+/// What it was asked for.
+pub(super) struct Asked {
+    pub(super) way: Way,
+    pub(super) blocks: Vec<u64>,
+    pub(super) warm_up: usize,
+    /// How many it fetched from the device.
+    pub(super) fetched: u64,
+}
+
+pub(super) struct MadeUp<'a> {
+    source: &'a Source,
+    clock: &'a Manual,
+    files: Files<'a>,
+    /// How many blocks came into the ring, and of each block when, so counted, it was the last.
+    came: u64,
+    last_came: Vec<Option<u64>>,
+    pub(super) asked: Vec<Asked>,
+    /// Densities that it knows.
+    pub(super) densities: Vec<f64>,
+    /// How much longer than usual a turn takes, as a share.
+    pub(super) noise: Box<dyn FnMut(Way) -> f64 + 'a>,
+    /// Bytes from the start of a scan in which it is slow, and which it fetches beyond the last block.
+    pub(super) window: u64,
+    /// One in so many blocks is a hit whatever came before.
+    pub(super) hits: Option<usize>,
+    /// Without: nothing is fetched, and nothing ever cached.
+    pub(super) fetches: bool,
+}
+
+impl<'a> MadeUp<'a> {
+    pub(super) fn new(source: &'a Source, clock: &'a Manual) -> Self {
+        Self {
+            source,
+            clock,
+            files: Files::new(source),
+            came: 0,
+            last_came: vec![None; source.blocks() as usize],
+            asked: Vec::new(),
+            densities: Vec::new(),
+            noise: Box::new(|_| 0.0),
+            window: 0,
+            hits: None,
+            fetches: true,
+        }
+    }
+
+    /// Turns of one way.
+    pub(super) fn of(&self, way: Way) -> impl Iterator<Item = &Asked> {
+        self.asked.iter().filter(move |asked| asked.way == way)
+    }
+
+    /// From the device.
+    fn ns(&self, order: &Order<'_>, index: usize) -> f64 {
+        match order.way {
+            Way::Scan if index as u64 * BLOCK < self.window => SEQUENTIAL * GETTING_GOING,
+            Way::Scan => SEQUENTIAL,
+            Way::Single => RANDOM,
+            Way::Bitmap(concurrency) => {
+                let span = order.blocks[order.blocks.len() - 1] - order.blocks[0] + 1;
+                let density = order.blocks.len() as f64 / span as f64;
+                let near = |a: &&f64, b: &&f64| (*a - density).abs().total_cmp(&(*b - density).abs());
+                sparse(*self.densities.iter().min_by(near).expect("densities"), concurrency)
+            }
+        }
+    }
+}
+
+impl Server for MadeUp<'_> {
+    fn read(&mut self, order: &Order<'_>, ask: &mut Ask<'_>) -> Result<Taken> {
+        let factor = 1.0 + (self.noise)(order.way);
+        let (mut taken, mut fetched, mut sum) = (Taken::default(), 0, 0.0);
+        for (index, block) in order.blocks.iter().enumerate() {
+            if index % 64 == 0 {
+                taken.stop = ask();
+            }
+            let timed = index >= order.warm_up;
+            let over = sum >= order.budget_ns as f64 && taken.blocks >= LEAST_BLOCKS as u64;
+            if taken.stop.is_some() || over {
+                break;
+            }
+            let is_held = self.last_came[*block as usize].is_some_and(|last| self.came - last < RING);
+            let hit = is_held || self.hits.is_some_and(|hits| index % hits == 0);
+            let ns = if hit {
+                HIT
+            } else if self.fetches && self.files.is_cached(*block) {
+                if order.way == Way::Single { OS_RANDOM } else { OS_SEQUENTIAL }
+            } else {
+                fetched += 1;
+                self.ns(order, index) * factor
+            };
+            if self.fetches {
+                // Hits, too: the kernel reads ahead what lies between.
+                self.files.fetch(*block);
+            }
+            if !hit {
+                self.came += 1;
+                self.last_came[*block as usize] = Some(self.came);
+            }
+            taken.read += 1;
+            self.clock.advance(ns as u64);
+            if timed {
+                sum += ns;
+                taken.blocks += 1;
+                taken.hits += u64::from(hit);
+            }
+        }
+        let last = order.blocks[..taken.read as usize].last();
+        if let Some(last) = last.filter(|_| self.fetches && order.way != Way::Single) {
+            let ahead = *last + 1..(*last + 1 + self.window / BLOCK).min(self.source.blocks());
+            ahead.for_each(|block| self.files.fetch(block));
+        }
+        taken.ns = sum as u64;
+        let blocks = order.blocks.to_vec();
+        self.asked.push(Asked { way: order.way, blocks, warm_up: order.warm_up, fetched });
+        Ok(taken)
+    }
+}
+
+/// The files, read without the kernel's readahead.
+pub(super) struct Files<'a> {
+    source: &'a Source,
+    open: RefCell<HashMap<u32, File>>,
+}
+
+impl<'a> Files<'a> {
+    pub(super) fn new(source: &'a Source) -> Self {
+        Self { source, open: RefCell::default() }
+    }
+
+    fn of<T>(&self, block: u64, what: impl FnOnce(&File) -> T) -> T {
+        let segment = self.source.segment(block);
+        what(self.open.borrow_mut().entry(segment).or_insert_with(|| {
+            let file = self.source.open(segment, false).expect("opened");
+            posix_fadvise(&file, 0, 0, PosixFadviseAdvice::POSIX_FADV_RANDOM).expect("advised");
+            file
+        }))
+    }
+
+    pub(super) fn fetch(&self, block: u64) {
+        let offset = self.source.offset(block);
+        self.of(block, |file| file.read_exact_at(&mut [0; BLOCK as usize], offset)).expect("read");
+    }
+
+    pub(super) fn is_cached(&self, block: u64) -> bool {
+        let (path, start) = (self.source.path(self.source.segment(block)), self.source.offset(block));
+        let residency = self.of(block, |file| cache::residency(file, &path, start..start + BLOCK));
+        residency.expect("residency").cached_bytes > 0
+    }
+
+    /// Fetches these until all are cached, and says which are.
+    pub(super) fn fetch_all(&self, blocks: Range<u64>) -> Vec<bool> {
+        for _ in 0..10 {
+            blocks.clone().for_each(|block| self.fetch(block));
+            let cached = self.cached();
+            if cached.iter().filter(|cached| **cached).count() as u64 == blocks.end - blocks.start {
+                return cached;
+            }
+        }
+        panic!("the kernel doesn't keep {blocks:?}, or keeps more");
+    }
+
+    /// Which blocks are cached.
+    pub(super) fn cached(&self) -> Vec<bool> {
+        (0..self.source.blocks()).map(|block| self.is_cached(block)).collect()
+    }
+}
+
+/// Time that a clock shows, for asserts.
+pub(super) fn seconds(clock: &Manual) -> f64 {
+    clock.now() as f64 / 1e9
+}

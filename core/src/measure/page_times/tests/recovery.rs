@@ -1,0 +1,45 @@
+//! The whole chain on a synthetic disk: from turns with noise to the ratio of two times with its interval.
+
+use super::*;
+use crate::advise::page_costs::blend::Blend;
+use crate::advise::page_costs::blend::disk::Noise;
+
+const RUNS: u32 = 600;
+
+/// Of many runs: the share whose interval holds the true ratio, and the greatest error.
+fn judge(ar: f64) -> (f64, f64) {
+    let relation = Relation::of_segments(1 << 17, 2048, 0..2048);
+    relation.evict();
+    let (mut scans, mut singles) = (Noise::new(1, ar), Noise::new(2, ar));
+    let truth = made_up::RANDOM / made_up::SEQUENTIAL;
+    let (mut held, mut worst) = (0, 0.0_f64);
+    for seed in 0..u64::from(RUNS) {
+        let clock = Manual::default();
+        let limits = Limits { duration: Duration::from_millis(600), ..Limits::none() };
+        let run = Run { concurrencies: &[], window: 0, seed, limits, ..run(&relation.source) };
+        let mut server = server(&run, &clock);
+        server.fetches = false;
+        server.noise = Box::new(|way| match way {
+            Way::Scan => 0.04 * scans.next(),
+            _ => 0.06 * singles.next(),
+        });
+        let measured = measured(&run, &mut server, &clock);
+        assert!(measured.device_random.turns() > 40, "{} turns", measured.device_random.turns());
+        let time = |series: &Series| series.of_device().expect("a time");
+        let ratio = Blend::raw(time(&measured.device_random), time(&measured.device_sequential)).ratio();
+        let ratio = ratio.expect("a ratio");
+        let (low, high) = ratio.interval.expect("an interval");
+        held += u32::from(low <= truth && truth <= high);
+        worst = worst.max((ratio.value / truth - 1.0).abs());
+    }
+    (f64::from(held) / f64::from(RUNS), worst)
+}
+
+#[test]
+fn the_ratio_is_recovered() {
+    for ar in [0.0, 0.3] {
+        let (share, worst) = judge(ar);
+        assert!((0.93..=0.97).contains(&share), "AR({ar}): {share}");
+        assert!(worst < 0.05, "AR({ar}): {worst}");
+    }
+}

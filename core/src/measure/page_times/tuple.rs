@@ -1,0 +1,305 @@
+//! What a tuple costs the processor, beside the page that it is on.
+//!
+//! Two counts of tuples are taken, of many blocks and of few, all in shared buffers. What lies between them is the
+//! tuples' work and the hits: planning and beginning are in both. Counts are repeated at some places of the relation, since
+//! one alone takes less than a millisecond, for which a shared processor may be fast or slow.
+//!
+//! Places are the same in each run: what is counted stays in shared buffers, and later runs shall not find more and more there.
+//! Around places of which the OS cache holds nothing it is emptied again.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use crate::files::cache;
+use crate::run::clock::{Clock, nanoseconds};
+use crate::measure::page_times::Estimate;
+use crate::run::order::Permutation;
+use crate::run::budget::Ask;
+use crate::files::source::Source;
+use crate::stats::{median, of_median};
+use crate::{Error, Result};
+
+/// What counting the tuples of a range of blocks took.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// Nanoseconds of the processor, with what it takes to plan and to begin.
+    pub ns: u64,
+    /// Tuples.
+    pub tuples: u64,
+    /// Blocks that were not in shared buffers.
+    pub reads: u64,
+}
+
+/// Counts the tuples in these ranges of blocks, one after the other. None if that can't be done, or not without reading other
+/// blocks.
+pub type Count<'a> = dyn FnMut(&[Range<u64>]) -> Option<Vec<Counted>> + 'a;
+
+/// The time of a tuple.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TupleTime {
+    /// Of one, with an interval from six pairs on.
+    pub time: Estimate,
+    /// How many a block has.
+    pub per_block: f64,
+    /// Tuples in all pairs.
+    pub tuples: u64,
+    /// Pairs of counts.
+    pub pairs: usize,
+}
+
+/// What came of counting.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// None without tuples, or if they were not in shared buffers.
+    pub time: Option<TupleTime>,
+    /// Was it not even possible to count?
+    pub is_refused: bool,
+    /// Why what was read stays in the OS cache, if so.
+    pub left_behind: Option<Error>,
+}
+
+/// Places, and the blocks of a long count and of a short one.
+const PLACES: u64 = 4;
+const LONG: u64 = 128;
+const SHORT: u64 = 16;
+
+/// Each place is counted so often at least and at most, and until so much time has passed in between.
+const LEAST_ROUNDS: usize = 6;
+const MOST_ROUNDS: usize = 100;
+const LEAST_TIME: Duration = Duration::from_millis(100);
+
+/// Counts at some places of a relation where a hit in shared buffers takes `hit_ns`. Up to `window` bytes behind each the
+/// kernel may read ahead. Ends early for a reason to stop.
+pub fn measure(
+    source: &Source,
+    window: u64,
+    hit_ns: f64,
+    count: &mut Count<'_>,
+    clock: &dyn Clock,
+    ask: &mut Ask<'_>,
+) -> Outcome {
+    let places = places(source.blocks());
+    let cold = Cold::around(source, window, &places);
+    let ranges: Vec<Range<u64>> =
+        places.iter().flat_map(|(long, short)| [long.clone(), short.clone()]).collect();
+    let mut pairs = Vec::new();
+    let mut end = clock.now();
+    let mut is_refused = false;
+    for round in 0..=MOST_ROUNDS {
+        let over = round > LEAST_ROUNDS && clock.now() >= end;
+        if over || ask().is_some() {
+            break;
+        }
+        let Some(counted) = count(&ranges) else {
+            is_refused = true;
+            break;
+        };
+        if counted.iter().all(|counted| counted.tuples == 0) {
+            break;
+        }
+        for (counts, (long, short)) in counted.chunks_exact(2).zip(&places) {
+            if counts.iter().all(|counted| counted.reads == 0) {
+                pairs.push(Pair::of(counts[0], long, counts[1], short));
+            }
+        }
+        if round == 0 {
+            // It brought them into shared buffers.
+            end = clock.now().saturating_add(nanoseconds(LEAST_TIME));
+        }
+    }
+    Outcome { time: per_tuple(&pairs, hit_ns), is_refused, left_behind: cold.drop_cached().err() }
+}
+
+/// Where to count: in many blocks, and in the first of them.
+fn places(blocks: u64) -> Vec<(Range<u64>, Range<u64>)> {
+    let (long, short) = (LONG.min(blocks), SHORT.min(blocks / 2));
+    let starts = Permutation::new((blocks / long.max(1)).max(1), 0);
+    (0..PLACES.min(starts.len()))
+        .map(|place| starts.at(place) * long)
+        .map(|start| (start..start + long, start..start + short))
+        .collect()
+}
+
+/// Those of the places, with as much behind each as the kernel may read ahead, of which the OS cache holds nothing. What
+/// comes there is dropped again, also if a caller leaves by unwinding, as a cancelled query does.
+struct Cold<'a> {
+    source: &'a Source,
+    blocks: Vec<Range<u64>>,
+}
+
+impl<'a> Cold<'a> {
+    fn around(source: &'a Source, window: u64, places: &[(Range<u64>, Range<u64>)]) -> Self {
+        let window = window / u64::from(source.block_size());
+        let blocks = places
+            .iter()
+            .map(|(long, _)| long.start..(long.end + window).min(source.blocks()))
+            .filter(|around| cache::cached_bytes(source, around.clone()).is_ok_and(|bytes| bytes == 0))
+            .collect();
+        Self { source, blocks }
+    }
+
+    fn drop_cached(mut self) -> Result<()> {
+        std::mem::take(&mut self.blocks)
+            .into_iter()
+            .try_for_each(|blocks| cache::drop_blocks(self.source, blocks))
+    }
+}
+
+impl Drop for Cold<'_> {
+    fn drop(&mut self) {
+        for blocks in self.blocks.drain(..) {
+            // Nobody is left to hear of an error.
+            let _ = cache::drop_blocks(self.source, blocks);
+        }
+    }
+}
+
+/// What a long count took more than a short one at the same place.
+#[derive(Debug, Clone, Copy)]
+struct Pair {
+    /// Below 0 if the short one was disturbed.
+    ns: f64,
+    tuples: u64,
+    blocks: u64,
+}
+
+impl Pair {
+    fn of(long: Counted, of: &Range<u64>, short: Counted, shorter: &Range<u64>) -> Self {
+        Self {
+            ns: long.ns as f64 - short.ns as f64,
+            tuples: long.tuples.saturating_sub(short.tuples),
+            blocks: (of.end - of.start) - (shorter.end - shorter.start),
+        }
+    }
+}
+
+/// The median over pairs, where a hit takes `hit_ns`. None without tuples, or if the hits took all of the time.
+fn per_tuple(pairs: &[Pair], hit_ns: f64) -> Option<TupleTime> {
+    let pairs: Vec<&Pair> = pairs.iter().filter(|pair| pair.tuples > 0 && pair.blocks > 0).collect();
+    let sum = |of: fn(&Pair) -> u64| pairs.iter().map(|pair| of(pair)).sum::<u64>();
+    let (tuples, blocks) = (sum(|pair| pair.tuples), sum(|pair| pair.blocks));
+    let one = |pair: &&Pair| (pair.ns - pair.blocks as f64 * hit_ns) / pair.tuples as f64 / 1e3;
+    let times: Vec<f64> = pairs.iter().map(one).collect();
+    let us = median(&times).filter(|us| *us > 0.0)?;
+    let interval = of_median(&times).map(|interval| (interval.low.max(0.0), interval.high));
+    Some(TupleTime {
+        time: Estimate { us, interval },
+        per_block: tuples as f64 / blocks as f64,
+        tuples,
+        pairs: times.len(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+    use crate::run::clock::Manual;
+    use crate::run::budget::Stop;
+    use crate::files::source::fixture::Relation;
+
+    /// Tuples of 40 ns each, a hit of 100 ns, 50 us to begin with, and each seventh count is disturbed. What is counted the
+    /// first time is read. Returns how many counts there were, too.
+    fn measured(relation: &Relation, per_block: u64, hit_ns: f64) -> (Option<TupleTime>, usize) {
+        let (clock, mut counts) = (Manual::default(), 0);
+        let mut count = |ranges: &[Range<u64>]| {
+            let first = counts == 0;
+            let one = |range: &Range<u64>| {
+                counts += 1;
+                let blocks = range.end - range.start;
+                let lost = if counts % 7 == 0 { 10_000_000 } else { 0 };
+                let ns = 50_000 + blocks * (100 + per_block * 40) + lost;
+                clock.advance(ns);
+                if first {
+                    relation.read(range.clone());
+                }
+                Counted { ns, tuples: blocks * per_block, reads: if first { blocks } else { 0 } }
+            };
+            Some(ranges.iter().map(one).collect())
+        };
+        let outcome = measure(&relation.source, 1 << 20, hit_ns, &mut count, &clock, &mut || None);
+        assert!(outcome.left_behind.is_none(), "{outcome:?}");
+        (outcome.time, counts)
+    }
+
+    #[test]
+    fn planning_and_hits_are_taken_out() {
+        let relation = Relation::new(2000, 0..2000);
+        let (tuple, counts) = measured(&relation, 70, 100.0);
+        let tuple = tuple.expect("a time");
+        assert!((tuple.time.us - 0.04).abs() < 1e-9, "{tuple:?}");
+        // Of two counts at each of four places the first round, which read, is left out.
+        assert_eq!((tuple.per_block, tuple.pairs), (70.0, (counts - 8) / 2));
+        assert_eq!(tuple.tuples, tuple.pairs as u64 * 112 * 70);
+        let (low, high) = tuple.time.interval.expect("enough pairs");
+        assert!(low <= 0.04 + 1e-9 && high >= 0.04 - 1e-9);
+    }
+
+    #[test]
+    fn counts_go_on_for_a_while() {
+        let relation = Relation::new(600, 0..600);
+        // A round of 4 × 144 blocks takes 0.4 ms and some disturbances; one with more tuples takes longer than the least time.
+        let (_, few) = measured(&relation, 1, 100.0);
+        let (_, many) = measured(&relation, 5000, 100.0);
+        assert!(few > many, "{few} {many}");
+        assert_eq!(many, 8 * (LEAST_ROUNDS + 1));
+        assert!(few <= 8 * (MOST_ROUNDS + 1));
+    }
+
+    #[test]
+    fn what_was_cold_is_dropped_again() {
+        let relation = Relation::new(2000, 0..2000);
+        relation.evict();
+        measured(&relation, 70, 100.0);
+        assert_eq!(cache::cached_bytes(&relation.source, 0..2000).expect("known"), 0);
+        // One place that is partly cached belongs to somebody else.
+        let (long, _) = places(2000)[0].clone();
+        relation.read(long.end - 1..long.end);
+        measured(&relation, 70, 100.0);
+        let left = cache::cached_bytes(&relation.source, long.clone()).expect("known");
+        assert_eq!(left, (long.end - long.start) * u64::from(relation.source.block_size()));
+    }
+
+    #[test]
+    fn what_was_cold_is_dropped_also_by_unwinding() {
+        let relation = Relation::new(600, 0..600);
+        relation.evict();
+        let mut count = |ranges: &[Range<u64>]| {
+            relation.read(ranges[0].clone());
+            panic!("cancelled");
+        };
+        let cancelled = AssertUnwindSafe(|| {
+            measure(&relation.source, 0, 100.0, &mut count, &Manual::default(), &mut || None);
+        });
+        assert!(catch_unwind(cancelled).is_err());
+        assert_eq!(cache::cached_bytes(&relation.source, 0..600).expect("known"), 0);
+    }
+
+    #[test]
+    fn a_reason_to_stop_ends_it() {
+        let (relation, clock, mut counts) = (Relation::new(600, 0..600), Manual::default(), 0);
+        let mut count = |ranges: &[Range<u64>]| {
+            counts += 1;
+            Some(vec![Counted { ns: 1000, tuples: 7, reads: 0 }; ranges.len()])
+        };
+        let mut asked = 0;
+        let mut ask = || {
+            asked += 1;
+            (asked > 2).then_some(Stop::LockWaiter)
+        };
+        measure(&relation.source, 0, 100.0, &mut count, &clock, &mut ask);
+        assert_eq!(counts, 2);
+    }
+
+    #[test]
+    fn without_tuples_there_is_no_time() {
+        assert_eq!(measured(&Relation::new(0, 0..0), 70, 100.0).0, None);
+        let relation = Relation::new(300, 0..300);
+        assert_eq!(measured(&relation, 0, 100.0).0, None);
+        // A hit that takes all of it.
+        assert_eq!(measured(&relation, 1, 1e6).0, None);
+        // One block is enough, if need be.
+        assert!(measured(&Relation::new(1, 0..1), 70, 100.0).0.is_some());
+    }
+}

@@ -1,0 +1,442 @@
+//! Taking the turns: which one comes next, which blocks it reads, and what of it counts.
+
+use std::time::Duration;
+
+use rand::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use super::spans::{NotCold, Spans, State};
+use super::{LEAST_BLOCKS, Measured, Order, Run, Series, Server, Taken, Way};
+use crate::files::cache;
+use crate::run::clock::{Clock, nanoseconds};
+use crate::run::budget::{Ask, Limits, Pace, Pauses, Stop, Tail};
+use crate::stats::MIN_SLICES;
+use crate::{Error, Result};
+
+/// Blocks of a random turn, of a repetition from the OS cache in order and at random, and of the hits: how many, and how
+/// often.
+const RANDOM_BLOCKS: usize = 64;
+const OS_BYTES: u64 = 8 << 20;
+const OS_RANDOM_BLOCKS: usize = 256;
+const HOT_BLOCKS: usize = 16;
+const HOT_READS: usize = 512;
+
+/// Sparse turns spread over stretches of so many bytes: as many as it takes for so many blocks, a few times the requests
+/// that may be in flight; but no more than that.
+pub(super) const SPAN: u64 = 32 << 20;
+const LEAST_FETCHES: f64 = 512.0;
+const MOST_STRETCHES: usize = 8;
+
+/// A sequential turn times so many windows, and so much at least, in bytes, after a window that it takes to get going. Then
+/// timing begins anywhere within a window: the reader waits once a window, and the wait must be in or out by chance.
+const WINDOWS_OF_SCAN: u64 = 2;
+const LEAST_SCAN: u64 = 8 << 20;
+const LEAST_WARM_UP: u64 = 1 << 20;
+
+/// Larger windows are taken for this one, in bytes.
+const MOST_WINDOW: u64 = 8 << 20;
+
+/// After so many sparse turns come a sequential and a random one.
+const SPARSE_PER_PAIR: usize = 2;
+
+/// A turn takes at most this share of the whole time, within these bounds.
+const TURNS: u32 = 200;
+const SHORTEST_TURN: Duration = Duration::from_millis(20);
+const LONGEST_TURN: Duration = Duration::from_millis(100);
+
+/// Of blocks that are not in shared buffers no more than all can be read; nearly as many will do.
+const MOST_SHARE: f64 = 1.1;
+
+/// A turn with more hits than this share does not count; one of hits alone with fewer than that.
+const MOST_HITS: f64 = 0.2;
+const LEAST_HITS: f64 = 0.98;
+
+/// Each sparse point has so many turns before an interval as narrow as asked for ends the run.
+pub(super) const LEAST_SPARSE_TURNS: usize = 10;
+
+/// Which series a turn belongs to.
+type Pick = fn(&mut Measured) -> &mut Series;
+
+pub(super) struct Turns<'a> {
+    run: &'a Run<'a>,
+    server: &'a mut dyn Server,
+    clock: &'a dyn Clock,
+    spans: Spans<'a>,
+    rng: Xoshiro256PlusPlus,
+    /// When the time is up, and what that is called.
+    deadline: u64,
+    at_deadline: Stop,
+    budget_ns: u64,
+    pauses: Option<Pauses>,
+    next_due: u64,
+    tail: Tail,
+    /// Bytes asked for.
+    bytes: u64,
+    /// A sparse turn spreads over no more stretches: there are no more that are cold.
+    most_stretches: usize,
+    /// In how many turns on end nothing was read but what is read for hits.
+    idle: usize,
+    measured: Measured,
+}
+
+/// In order, and at random.
+const PLAIN_WAYS: u64 = 2;
+
+/// After so many turns on end without a read from the device or the OS cache the run ends. Where there are hits, enough of
+/// these turns have measured them.
+const MOST_IDLE: usize = MIN_SLICES * (PLAIN_WAYS as usize + SPARSE_PER_PAIR);
+
+/// What comes next.
+#[derive(Debug, Clone, Copy)]
+enum Turn {
+    InOrder,
+    AtRandom,
+    /// Of this concurrency and this density, by their places in the run.
+    WithGaps(usize, usize),
+}
+
+impl<'a> Turns<'a> {
+    pub(super) fn new(run: &'a Run<'a>, server: &'a mut dyn Server, clock: &'a dyn Clock) -> Self {
+        let block_size = u64::from(run.source.block_size());
+        let scan = warm_up_bytes(run) + window(run) + scan_bytes(run);
+        let longest = SPAN.max(scan) + window(run);
+        let length = run.limits.duration.min(run.limits.shared);
+        let turn = (length / TURNS).clamp(SHORTEST_TURN, LONGEST_TURN);
+        let now = clock.now();
+        Self {
+            run,
+            server,
+            clock,
+            spans: Spans::new(run, longest / block_size, OS_BYTES / block_size),
+            rng: Xoshiro256PlusPlus::seed_from_u64(run.seed),
+            deadline: now.saturating_add(nanoseconds(length)),
+            at_deadline: if run.limits.are_cut_short() { Stop::Statement } else { Stop::Duration },
+            budget_ns: nanoseconds(turn),
+            pauses: run.limits.pauses(block_size),
+            next_due: now,
+            tail: run.limits.tail,
+            bytes: 0,
+            most_stretches: MOST_STRETCHES,
+            idle: 0,
+            measured: Measured {
+                sparse: vec![vec![Series::default(); run.densities.len()]; run.concurrencies.len()],
+                ..Measured::default()
+            },
+        }
+    }
+
+    /// Takes them until there is a reason to stop.
+    pub(super) fn measure(mut self, ask: &mut Ask<'_>, report: &mut dyn FnMut(u64)) -> Result<Measured> {
+        if matches!(cache::cached_bytes(self.run.source, 0..1), Err(Error::Unsupported { .. })) {
+            return Ok(Measured { not_cold: Some(NotCold::Unknown), ..self.measured });
+        }
+        self.measured.stop = self.all(ask, report)?;
+        if self.pauses.is_some() && !self.measured.stop.is_some_and(Stop::is_for_all) {
+            // What comes next may come at once.
+            let _ = self.pause(ask);
+        }
+        self.measured.passes = self.spans.passes();
+        let was_read = self.read_so_far() + self.read_from_cache() > 0;
+        self.measured.dried_up = was_read && self.idle >= MOST_IDLE;
+        self.measured.not_cold = self.spans.why_none();
+        Ok(self.measured)
+    }
+
+    fn all(&mut self, ask: &mut Ask<'_>, report: &mut dyn FnMut(u64)) -> Result<Option<Stop>> {
+        if self.run.source.blocks() == 0 {
+            return Ok(None);
+        }
+        let mut points: Vec<Turn> = (0..self.run.concurrencies.len())
+            .flat_map(|c| (0..self.run.densities.len()).map(move |d| Turn::WithGaps(c, d)))
+            .collect();
+        let mut next_look = MIN_SLICES;
+        let mut done = 0;
+        loop {
+            // There and back, so that no point always comes after the same other one.
+            points.reverse();
+            for group in points.chunks(SPARSE_PER_PAIR).chain(points.is_empty().then_some(&[] as &[Turn])) {
+                let pair = [Turn::InOrder, Turn::AtRandom].into_iter();
+                for turn in pair.chain(group.iter().copied()) {
+                    report(done);
+                    done += 1;
+                    if let Some(stop) = self.turn(turn, ask)? {
+                        return Ok(Some(stop));
+                    }
+                    if self.is_in_vain() {
+                        return Ok(None);
+                    }
+                }
+                let pairs = self.measured.device_sequential.turns().max(self.measured.os_sequential.turns());
+                if pairs >= next_look {
+                    next_look = pairs + pairs / 2;
+                    if self.is_precise() {
+                        return Ok(Some(Stop::Precise));
+                    }
+                }
+            }
+        }
+    }
+
+    fn turn(&mut self, turn: Turn, ask: &mut Ask<'_>) -> Result<Option<Stop>> {
+        let ways = PLAIN_WAYS + self.run.concurrencies.len() as u64;
+        if self.bytes >= self.run.limits.max_bytes.saturating_mul(ways) {
+            return Ok(Some(Stop::Bytes));
+        }
+        if let Some(stop) = self.pause(ask) {
+            return Ok(Some(stop));
+        }
+        let (before, began) = (self.read_so_far(), self.clock.now());
+        let from_cache = self.read_from_cache();
+        let stop = match turn {
+            Turn::InOrder => self.in_order(ask)?,
+            Turn::AtRandom => self.at_random(ask)?,
+            Turn::WithGaps(concurrency, density) => self.with_gaps(concurrency, density, ask)?,
+        };
+        let fetched = self.spans.release()?;
+        // The budget is of what is asked for. A turn without a read must not be free for ever.
+        let asked = (self.read_so_far() - before) * u64::from(self.run.source.block_size());
+        self.bytes += asked.max(1);
+        let is_idle = asked == 0 && self.read_from_cache() == from_cache;
+        self.idle = if is_idle { self.idle + 1 } else { 0 };
+        // The rate is of what is moved: what the kernel reads ahead is paid for, too.
+        let bytes = asked.max(fetched);
+        if let Some(pauses) = self.pauses {
+            let now = self.clock.now();
+            let period = pauses.period(bytes, now - began);
+            self.next_due = self.next_due.max(now.saturating_sub(period)).saturating_add(period);
+        }
+        Ok(stop)
+    }
+
+    fn read(&mut self, order: &Order<'_>, ask: &mut Ask<'_>) -> Result<Taken> {
+        let taken = self.server.read(order, ask)?;
+        self.tail = taken.tail;
+        Ok(taken)
+    }
+
+    /// Blocks read from the device.
+    fn read_so_far(&self) -> u64 {
+        let measured = &self.measured;
+        let plain = [&measured.device_sequential, &measured.device_random];
+        plain.into_iter().chain(measured.sparse.iter().flatten()).map(Series::read).sum()
+    }
+
+    /// Blocks read from the OS cache.
+    fn read_from_cache(&self) -> u64 {
+        self.measured.os_sequential.read() + self.measured.os_random.read()
+    }
+
+    /// From the device in order, then the same from the OS cache and from shared buffers.
+    fn in_order(&mut self, ask: &mut Ask<'_>) -> Result<Option<Stop>> {
+        let block_size = u64::from(self.run.source.block_size());
+        let (range, cached) = match self.spans.take(ask)? {
+            State::Cold { range, cached } => (range, Some(cached)),
+            State::Cached(range) => (range, None),
+            State::None => return self.hits(&[0], ask),
+            State::Stopped(stop) => return Ok(Some(stop)),
+        };
+        let phase = self.rng.random_range(0..=window(self.run));
+        let warm_up = (warm_up_bytes(self.run) + phase) / block_size;
+        let wanted = warm_up + scan_bytes(self.run) / block_size;
+        let mut blocks: Vec<u64> = (range.start..range.end.min(range.start + wanted)).collect();
+        let all = blocks.len() as u64;
+        blocks.retain(|block| !self.spans.is_buffered(*block));
+        // What lies between them the kernel reads as well.
+        let whole =
+            |taken: Taken| Taken { blocks: taken.blocks * all / (blocks.len() as u64).max(1), ..taken };
+        let warm_up = (warm_up as usize).min(blocks.len() / 2);
+        let order =
+            Order { blocks: &blocks, way: Way::Scan, warm_up, budget_ns: self.budget_ns, tail: self.tail };
+        let mut read = blocks.len();
+        if let Some(cached) = cached {
+            let taken = self.read(&order, ask)?;
+            read = taken.read as usize;
+            let cached = share_of(cached, &taken, range.end - range.start);
+            self.add(|measured| &mut measured.device_sequential, whole(taken), cached);
+            // What is still read ahead must not be in the next turn's way, and can't be dropped before it has come.
+            self.server.settle();
+            if taken.stop.is_some() {
+                return Ok(taken.stop);
+            }
+        }
+        if !self.run.through_cache {
+            return Ok(None);
+        }
+        // What was just read, as far as it is in the OS cache now.
+        let again = &blocks[..read.min((OS_BYTES / block_size) as usize)];
+        if !self.spans.is_cached(again)? {
+            if cached.is_none() {
+                // Others have taken pages of it meanwhile. What is found next may be cold.
+                self.spans.forget_cached();
+                self.most_stretches = MOST_STRETCHES;
+            }
+            return Ok(None);
+        }
+        let random: Vec<u64> = (0..OS_RANDOM_BLOCKS.min(again.len()))
+            .map(|_| again[self.rng.random_range(0..again.len())])
+            .collect();
+        let in_order: Pick = |measured| &mut measured.os_sequential;
+        let at_random: Pick = |measured| &mut measured.os_random;
+        for (blocks, way, series) in [(again, Way::Scan, in_order), (&random[..], Way::Single, at_random)] {
+            let order = Order { blocks, way, warm_up: 0, budget_ns: self.budget_ns, tail: self.tail };
+            let taken = self.read(&order, ask)?;
+            self.add(series, taken, 0);
+            if taken.stop.is_some() {
+                return Ok(taken.stop);
+            }
+        }
+        // The last of them are in shared buffers.
+        self.hits(&random[random.len().saturating_sub(HOT_BLOCKS)..], ask)
+    }
+
+    /// From shared buffers, where the first of many rounds may bring them.
+    fn hits(&mut self, blocks: &[u64], ask: &mut Ask<'_>) -> Result<Option<Stop>> {
+        let rounds = blocks.repeat(HOT_READS / blocks.len().max(1));
+        let order = Order {
+            blocks: &rounds,
+            way: Way::Single,
+            warm_up: blocks.len(),
+            budget_ns: self.budget_ns,
+            tail: self.tail,
+        };
+        let taken = self.read(&order, ask)?;
+        let counts = taken.hits as f64 >= LEAST_HITS * taken.blocks as f64;
+        self.measured.shared.add(taken.ns, taken.blocks, 0, taken.read, counts);
+        Ok(taken.stop)
+    }
+
+    /// From the device at random, one at a time.
+    fn at_random(&mut self, ask: &mut Ask<'_>) -> Result<Option<Stop>> {
+        let (blocks, cached) = match self.spans.scatter(RANDOM_BLOCKS, ask)? {
+            Ok(scattered) => scattered,
+            Err(stop) => return Ok(Some(stop)),
+        };
+        if blocks.len() < LEAST_BLOCKS {
+            return Ok(None);
+        }
+        let order = Order {
+            blocks: &blocks,
+            way: Way::Single,
+            warm_up: 0,
+            budget_ns: self.budget_ns,
+            tail: self.tail,
+        };
+        let taken = self.read(&order, ask)?;
+        self.add(|measured| &mut measured.device_random, taken, cached);
+        Ok(taken.stop)
+    }
+
+    /// From the device, ascending with gaps.
+    fn with_gaps(
+        &mut self,
+        concurrency: usize,
+        density_index: usize,
+        ask: &mut Ask<'_>,
+    ) -> Result<Option<Stop>> {
+        let density = self.run.densities[density_index];
+        let span = SPAN / u64::from(self.run.source.block_size());
+        // At a low density one stretch has few blocks, and with many in flight no more than a beginning and an end.
+        let wanted = (LEAST_FETCHES / density / span as f64).ceil().min(self.most_stretches as f64) as usize;
+        let (mut ranges, mut cached) = (Vec::new(), 0);
+        while ranges.len() < wanted {
+            match self.spans.take(ask)? {
+                State::Cold { range, cached: some } => {
+                    let length = range.end - range.start;
+                    ranges.push(range.start..range.end.min(range.start + span));
+                    cached += some * span / length.max(span);
+                }
+                State::Cached(_) | State::None => {
+                    // Another search would be in vain, too.
+                    self.most_stretches = ranges.len().max(1);
+                    break;
+                }
+                State::Stopped(stop) => return Ok(Some(stop)),
+            }
+            if self.clock.now() >= self.deadline {
+                break;
+            }
+        }
+        ranges.sort_by_key(|range| range.start);
+        let all: u64 = ranges.iter().map(|range| range.end - range.start).sum();
+        let mut blocks: Vec<u64> =
+            ranges.into_iter().flatten().filter(|block| !self.spans.is_buffered(*block)).collect();
+        // Those that are passed over are made up for by others, as far as there are some.
+        let share = density * all as f64 / blocks.len().max(1) as f64;
+        if share > MOST_SHARE {
+            return Ok(None);
+        }
+        blocks.retain(|_| self.rng.random_bool(share.min(1.0)));
+        if blocks.len() >= LEAST_BLOCKS {
+            let way = Way::Bitmap(self.run.concurrencies[concurrency]);
+            let order =
+                Order { blocks: &blocks, way, warm_up: 0, budget_ns: self.budget_ns, tail: self.tail };
+            let taken = self.read(&order, ask)?;
+            let cached = share_of(cached, &taken, all);
+            self.add(|measured| &mut measured.sparse[concurrency][density_index], taken, cached);
+            self.server.settle();
+            return Ok(taken.stop);
+        }
+        Ok(None)
+    }
+
+    /// Adds a turn, of whose blocks about so many were in the OS cache. Hits are taken out of it.
+    fn add(&mut self, series: impl FnOnce(&mut Measured) -> &mut Series, taken: Taken, cached: u64) {
+        let of_hits = (taken.hits as f64 * self.measured.hit_ns()) as u64;
+        let counts = taken.hits as f64 <= MOST_HITS * taken.blocks as f64;
+        let (ns, blocks) = (taken.ns.saturating_sub(of_hits), taken.blocks - taken.hits);
+        series(&mut self.measured).add(ns, blocks, cached, taken.read, counts);
+    }
+
+    /// Nothing comes from the device, and nothing else is wanted; or many turns on end had nothing to read.
+    fn is_in_vain(&self) -> bool {
+        self.run.only_cold && self.spans.why_none().is_some() || self.idle >= MOST_IDLE
+    }
+
+    /// Are the sequential and the random time known as well as was asked for, and the curve well enough?
+    fn is_precise(&self) -> bool {
+        let Some(wanted) = self.run.limits.precision else { return false };
+        let measured = &self.measured;
+        let is_cold = measured.device_sequential.turns() > 0;
+        let pair = if !is_cold {
+            [&measured.os_sequential, &measured.os_random]
+        } else {
+            [&measured.device_sequential, &measured.device_random]
+        };
+        let narrow = |series: &Series| series.relative_half_width().is_some_and(|half| half <= wanted);
+        let enough = |series: &Series| series.turns() >= LEAST_SPARSE_TURNS;
+        pair.into_iter().all(narrow) && (!is_cold || measured.sparse.iter().flatten().all(enough))
+    }
+
+    /// Waits as long as the limits say. The time may be up.
+    fn pause(&mut self, ask: &mut Ask<'_>) -> Option<Stop> {
+        let now = self.clock.now();
+        if now >= self.deadline {
+            return Some(self.at_deadline);
+        }
+        let left = Duration::from_nanos(self.deadline - now);
+        let limits = Limits { duration: left, shared: Duration::MAX, ..self.run.limits };
+        let mut ask = || ask();
+        let mut pace = Pace::start(&limits, self.clock, &mut ask);
+        self.measured.paused |= self.next_due > pace.started();
+        pace.sleep_until(self.next_due)
+            .map(|stop| if stop == Stop::Duration { self.at_deadline } else { stop })
+    }
+}
+
+/// Of so many cached blocks of a stretch, about as many as were timed.
+fn share_of(cached: u64, taken: &Taken, stretch: u64) -> u64 {
+    cached * taken.blocks / stretch.max(1)
+}
+
+/// What is expected to be read ahead beyond a turn's blocks, in bytes.
+fn window(run: &Run<'_>) -> u64 {
+    run.window.min(MOST_WINDOW)
+}
+
+fn scan_bytes(run: &Run<'_>) -> u64 {
+    (WINDOWS_OF_SCAN * window(run)).max(LEAST_SCAN)
+}
+
+fn warm_up_bytes(run: &Run<'_>) -> u64 {
+    window(run).max(LEAST_WARM_UP)
+}

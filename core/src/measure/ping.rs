@@ -1,0 +1,301 @@
+//! One request now and then, each timed by itself: what ioping does.
+//!
+//! Requests follow a schedule; one that is late goes out at once and moves none of the others. Reads fetch
+//! single blocks of a relation in random order, writes go to random blocks of a [`Scratch`] file and nowhere
+//! else. The first request of each kind is warm-up. Only the system call is timed: which block it is, what the
+//! page cache holds of it and what is to be written are settled before.
+//!
+//! Caveats. A write is not followed by a sync: through the page cache it is a copy in memory, past it the
+//! device may keep it in a volatile cache. A device that has idled since the last request may have to wake
+//! up, which under load it would not; that is what a ping is for.
+
+use std::fs::File;
+use std::time::Duration;
+
+use rand::{RngCore, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use crate::Result;
+use crate::run::clock::{Clock, nanoseconds};
+use crate::engine::{Buffers, Engine, Pread, expect_full};
+use crate::run::order::Permutation;
+use crate::run::budget::{Ask, Limits, Pace, Stop};
+use crate::measure::random::{Found, Plan};
+use crate::files::scratch::Scratch;
+
+/// What a request did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Op {
+    /// Read a block of the relation.
+    Read,
+    /// Wrote a block of the scratch file.
+    Write,
+}
+
+/// An answered request.
+#[derive(Debug, Clone, Copy)]
+pub struct Pong {
+    /// What it did.
+    pub op: Op,
+    /// The block, of the relation or of the scratch file.
+    pub block: u64,
+    /// What the page cache had of it; None for a write.
+    pub found: Option<Found>,
+    /// The first of its kind.
+    pub warmup: bool,
+    /// What the system call took, in nanoseconds.
+    pub time_ns: u64,
+}
+
+/// Writes blocks of a scratch file.
+pub struct Writer<'a> {
+    file: File,
+    scratch: &'a Scratch,
+    block_size: usize,
+    order: Permutation,
+    buffer: Buffers,
+    content: Xoshiro256PlusPlus,
+}
+
+impl<'a> Writer<'a> {
+    /// Writes to `scratch` through a descriptor of its own: with O_DIRECT, or through the page cache.
+    pub fn new(scratch: &'a Scratch, block_size: u32, direct: bool, seed: u64) -> Result<Self> {
+        let file = scratch.open(if direct { libc::O_DIRECT } else { 0 })?;
+        if direct {
+            crate::files::direct_io::check(&file, block_size)?;
+        }
+        Ok(Self {
+            file,
+            scratch,
+            block_size: block_size as usize,
+            order: Permutation::new(scratch.size() / u64::from(block_size), seed),
+            buffer: Buffers::new(1, block_size as usize)?,
+            content: Xoshiro256PlusPlus::seed_from_u64(seed),
+        })
+    }
+
+    /// Writes the block at this place in the order, which goes round.
+    fn write(&mut self, index: u64, clock: &dyn Clock) -> Result<(u64, u64)> {
+        let block = self.order.at(index % self.order.len());
+        let offset = block * self.block_size as u64;
+        let buffer = self.buffer.slot(0, self.block_size);
+        // SAFETY: the slot has this size, and nobody else uses it.
+        let content = unsafe { std::slice::from_raw_parts_mut(buffer, self.block_size) };
+        self.content.fill_bytes(content);
+        let started = clock.now();
+        self.scratch.write(&self.file, content, offset)?;
+        Ok((block, clock.now() - started))
+    }
+}
+
+/// Reads blocks of a relation.
+pub struct Reader<'a> {
+    plan: Plan<'a>,
+    engine: Pread,
+}
+
+impl<'a> Reader<'a> {
+    /// Reads the blocks of `plan`.
+    pub fn new(plan: Plan<'a>) -> Result<Self> {
+        let engine = Pread::new(plan.source().block_size() as usize)?;
+        Ok(Self { plan, engine })
+    }
+
+    /// Reads the next block that holds data; None when there is none any more.
+    fn read(&mut self, pace: &mut Pace<'_>, clock: &dyn Clock) -> Result<Option<(u64, Found, u64)>> {
+        let block_size = self.plan.source().block_size() as usize;
+        loop {
+            self.plan.prepare(pace)?;
+            let Some(fetch) = self.plan.hand_out()? else { return Ok(None) };
+            if fetch.found == Found::Hole {
+                if pace.check(clock.now()).is_some() {
+                    return Ok(None);
+                }
+                continue;
+            }
+            let (file, offset) = self.plan.file(fetch.block)?;
+            let started = clock.now();
+            self.engine.submit(0, file, offset, block_size);
+            let completion = self.engine.wait(&mut || ())?;
+            let took = clock.now() - started;
+            let source = self.plan.source();
+            expect_full(completion, &source.path(source.segment(fetch.block)), offset, block_size)?;
+            return Ok(Some((fetch.block, fetch.found, took)));
+        }
+    }
+}
+
+/// Sends `count` requests of `block_size` bytes, one each `every` or as often as the limits allow: reads, writes, or
+/// both in turn, a write first.
+///
+/// Returns the answers, and what stopped it. Fewer answers without a reason: no more blocks hold data.
+#[allow(clippy::too_many_arguments, reason = "who, what, how often, within which bounds")]
+pub fn ping(
+    mut reader: Option<Reader<'_>>,
+    mut writer: Option<Writer<'_>>,
+    block_size: u32,
+    count: u32,
+    every: Duration,
+    limits: &Limits,
+    clock: &dyn Clock,
+    ask: &mut Ask<'_>,
+) -> Result<(Vec<Pong>, Option<Stop>)> {
+    let mut pace = Pace::start(limits, clock, ask);
+    let block_size = u64::from(block_size);
+    let pauses = limits.pauses(block_size);
+    let every = nanoseconds(every);
+    let (mut due, mut rest) = (pace.started(), 0);
+    let mut pongs: Vec<Pong> = Vec::new();
+    let mut writes = 0;
+    for index in 0..u64::from(count) {
+        if (index + 1) * block_size > limits.max_bytes {
+            return Ok((pongs, Some(Stop::Bytes)));
+        }
+        if let Some(stop) = pace.sleep_until(due) {
+            return Ok((pongs, Some(stop)));
+        }
+        let writes_now = reader.is_none() || index % 2 == 0;
+        let pong = match (&mut writer, &mut reader) {
+            (Some(writer), _) if writes_now => {
+                let (block, time_ns) = writer.write(writes, clock)?;
+                writes += 1;
+                Pong { op: Op::Write, block, found: None, warmup: false, time_ns }
+            }
+            (_, Some(reader)) => match reader.read(&mut pace, clock)? {
+                Some((block, found, time_ns)) => {
+                    Pong { op: Op::Read, block, found: Some(found), warmup: false, time_ns }
+                }
+                None => return Ok((pongs, pace.check(clock.now()))),
+            },
+            _ => break,
+        };
+        let period = pauses.map_or(0, |pauses| pauses.period(block_size, pong.time_ns));
+        due = due.saturating_add(every.max(period));
+        rest = pauses.map_or(0, |pauses| clock.now().saturating_add(pauses.period(0, pong.time_ns)));
+        pace.tail.took(pong.time_ns);
+        let warmup = pongs.iter().all(|earlier| earlier.op != pong.op);
+        pongs.push(Pong { warmup, ..pong });
+    }
+    // What comes next may come at once.
+    let _ = pace.sleep_until(rest);
+    Ok((pongs, None))
+}
+
+#[cfg(test)]
+mod golden;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::clock::Monotonic;
+    use crate::measure::random::Look;
+    use crate::files::scratch::{Created, Fill, Place, Room};
+    use crate::files::source::Source;
+    use std::os::unix::fs::FileExt;
+
+    const BLOCK: u32 = 8192;
+    const BLOCKS: u64 = 64;
+
+    fn relation(directory: &std::path::Path) -> Source {
+        let source = Source::new(directory.join("1"), BLOCK, 1 << 17, BLOCKS);
+        let file = File::create(source.path(0)).expect("created");
+        file.write_all_at(&[1; BLOCK as usize * (BLOCKS as usize - 16)], 0).expect("written");
+        file.set_len(BLOCKS * u64::from(BLOCK)).expect("extended");
+        file.sync_all().expect("synced");
+        source
+    }
+
+    fn scratch(directory: &std::path::Path) -> Scratch {
+        let place = Place { directory, fallback: &directory.join("fallback") };
+        let room = Room { size: 16 * u64::from(BLOCK), reserve: 0, pauses: None };
+        match Scratch::create(place, room, Fill::Incompressible, &mut || None).expect("created") {
+            Created::Ready(scratch) => scratch,
+            Created::Stopped(stop) => panic!("{stop}"),
+        }
+    }
+
+    fn limits() -> Limits {
+        Limits { duration: Duration::from_secs(60), ..Limits::none() }
+    }
+
+    #[test]
+    fn writes_and_reads_take_turns_and_each_has_a_warm_up() {
+        let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a directory");
+        let source = relation(directory.path());
+        let scratch = scratch(directory.path());
+        let before = std::fs::read(source.path(0)).expect("read");
+        let mut held = vec![0; scratch.size() as usize];
+        scratch.file().read_exact_at(&mut held, 0).expect("read");
+        let plan = Plan::new(&source, Permutation::new(BLOCKS, 1), 0, Look::Batches(1));
+        let reader = Reader::new(plan).expect("a reader");
+        let writer = Writer::new(&scratch, BLOCK, false, 1).expect("a writer");
+        let every = Duration::from_millis(2);
+        let started = Monotonic.now();
+        let (pongs, stop) =
+            ping(Some(reader), Some(writer), BLOCK, 10, every, &limits(), &Monotonic, &mut || None)
+                .expect("answers");
+        assert_eq!(stop, None);
+        assert!(Monotonic.now() - started >= 18_000_000);
+        let ops: Vec<_> = pongs.iter().map(|pong| (pong.op, pong.warmup)).collect();
+        assert_eq!(ops[..3], [(Op::Write, true), (Op::Read, true), (Op::Write, false)]);
+        assert_eq!(ops[9], (Op::Read, false));
+        assert!(pongs.iter().all(|pong| pong.time_ns > 0 && (pong.found.is_some() == (pong.op == Op::Read))));
+        assert!(pongs.iter().all(|pong| pong.found != Some(Found::Hole)), "holes are passed over");
+        assert_eq!(std::fs::read(source.path(0)).expect("read"), before, "the relation is only read");
+        let mut now = vec![0; scratch.size() as usize];
+        scratch.file().read_exact_at(&mut now, 0).expect("read");
+        let block = BLOCK as usize;
+        let changed: Vec<u64> = (0..16)
+            .filter(|&b| held[b * block..][..block] != now[b * block..][..block])
+            .map(|b| b as u64)
+            .collect();
+        let mut written: Vec<u64> = pongs.iter().filter(|p| p.op == Op::Write).map(|p| p.block).collect();
+        written.sort_unstable();
+        assert_eq!(changed, written);
+    }
+
+    #[test]
+    fn a_relation_that_is_read_through_ends_it() {
+        let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a directory");
+        let source = relation(directory.path());
+        let plan = Plan::new(&source, Permutation::new(BLOCKS, 1), 0, Look::Never);
+        let reader = Reader::new(plan).expect("a reader");
+        let (pongs, stop) =
+            ping(Some(reader), None, BLOCK, 1000, Duration::ZERO, &limits(), &Monotonic, &mut || None)
+                .expect("answers");
+        assert_eq!((pongs.len() as u64, stop), (BLOCKS - 16, None));
+    }
+
+    #[test]
+    fn the_duration_and_the_caller_end_it() {
+        let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a directory");
+        let scratch = scratch(directory.path());
+        let run = |limits: &Limits, ask: &mut Ask<'_>| {
+            let writer = Writer::new(&scratch, BLOCK, true, 1).expect("a writer");
+            let every = Duration::from_millis(20);
+            ping(None, Some(writer), BLOCK, 1000, every, limits, &Monotonic, ask).expect("answers")
+        };
+        let short = Limits { duration: Duration::from_millis(50), ..limits() };
+        let (pongs, stop) = run(&short, &mut || None);
+        assert!((1..=3).contains(&pongs.len()) && stop == Some(Stop::Duration));
+        let (pongs, stop) = run(&Limits { max_bytes: 2 * u64::from(BLOCK) + 1, ..limits() }, &mut || None);
+        assert_eq!((pongs.len(), stop), (2, Some(Stop::Bytes)));
+        let rested = Limits { max_util: Some(1e-7), duration: Duration::from_millis(100), ..limits() };
+        assert_eq!(run(&rested, &mut || None).0.len(), 1);
+        // So does the last.
+        let started = Monotonic.now();
+        let writer = Writer::new(&scratch, BLOCK, true, 1).expect("a writer");
+        let pongs = ping(None, Some(writer), BLOCK, 1, Duration::ZERO, &rested, &Monotonic, &mut || None);
+        assert!(pongs.expect("answers").0.len() == 1 && Monotonic.now() - started >= 100_000_000);
+        let slow = Limits { max_iops: Some(10), duration: Duration::from_millis(250), ..limits() };
+        assert!((1..=3).contains(&run(&slow, &mut || None).0.len()));
+        let mut asked = 0;
+        let mut ask = || {
+            asked += 1;
+            (asked > 5).then_some(Stop::LockWaiter)
+        };
+        let (pongs, stop) = run(&limits(), &mut ask);
+        assert!(pongs.len() < 10);
+        assert_eq!(stop, Some(Stop::LockWaiter));
+    }
+}

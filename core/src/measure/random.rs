@@ -1,0 +1,174 @@
+//! Random fetches of single blocks: how long each takes, how many a second, and who served it.
+//!
+//! A [`Plan`] says which blocks in which order; a [`Fetcher`] fetches them at its depth; a [`Recorder`] times
+//! them. At depth 1 the end of one request is the start of the next, so that one reading of the clock does. At
+//! a greater depth a request ends when it is seen to be done. It is a closed loop: these are service times.
+//! Under a rate limit there is a schedule too, which is kept when a request is late, and response times are
+//! taken from when a request was due.
+//!
+//! The rate is over the wall clock of what is timed. Left out of it are the first request (warm-up, given
+//! apart), and at a depth over 1 the time in which the queue is being filled or emptied, with the requests that come
+//! back in it; a latency counts unless its request was one of those that filled the queue. Blocks in holes are not
+//! fetched at all. While nothing is in flight, what is not to be timed is not: opening files, finding holes, looking
+//! into the page cache, the caller's interrupts. While requests are in flight all time counts, for the device
+//! goes on. So the segments of a relation are looked at before the run if they are no more than 48, which stay
+//! open then. In a larger one each is looked at when its first block is to be fetched; the latencies of requests in
+//! flight meanwhile don't count if that took over a twentieth of the mean. Past the page cache, what is dirty there is written
+//! back before the run, in as many segments as there are.
+//!
+//! Caveats. In a relation of more than 48 segments files are opened and closed all the time, a few microseconds
+//! each: above 100,000 fetches a second that limits the rate. With looks in batches, a block that an earlier fetch of
+//! the same batch brought in by readahead counts as the device's; the time of looks beside requests
+//! in flight is part of the rate, which shows where the page cache serves nearly all. What is below the kernel
+//! may cache too.
+
+#[cfg(test)]
+mod golden;
+mod plan;
+mod queued;
+mod recorder;
+mod segments;
+mod series;
+mod sweep;
+#[cfg(test)]
+mod tests;
+
+pub use plan::{Fetch, Found, Look, Plan};
+pub use queued::Queued;
+pub use recorder::{Recorder, Request, Served};
+pub use segments::WithoutData;
+pub use series::{Second, Series};
+pub use sweep::{Engines, Step, Sweep, knee, sweep};
+
+use crate::Result;
+use crate::run::clock::Clock;
+use crate::run::budget::{Ask, Limits, Stop, Tail};
+use crate::stats::{Interval, Latencies, Moments, Slice};
+use crate::measure::tiers::Tiers;
+
+/// One way to fetch blocks.
+pub trait Fetcher {
+    /// Fetches what the plan hands out, until it hands out nothing more or the recorder breaks, and returns when
+    /// nothing is in flight. The recorder's clock has been begun.
+    fn fetch(&mut self, plan: &mut Plan<'_>, recorder: &mut Recorder<'_>) -> Result<()>;
+}
+
+/// What a run found.
+#[derive(Debug, Clone)]
+pub struct Run {
+    /// Blocks fetched; holes, which are not, included.
+    pub fetches: u64,
+    /// Who served them, of those where it is known.
+    pub tiers: Tiers,
+    /// Bytes of those that the device served which the page cache did not have, or was not asked for.
+    pub missing_bytes: u64,
+    /// Blocks that were never written to their file.
+    pub holes: u64,
+    /// Blocks of which the kernel does not tell where they came from.
+    pub unknown: u64,
+    /// Time and fetches of the rate.
+    pub rated: Slice,
+    /// Nanoseconds per fetch over the wall clock, without the first slice, with its interval. None for fewer
+    /// than [`crate::stats::MIN_SLICES`] slices, and where a limit held it back.
+    pub interval: Option<Interval>,
+    /// Drift over the run, see [`crate::stats::trend`].
+    pub trend: Option<f64>,
+    /// From issue to completion.
+    pub latencies: Latencies,
+    /// From when the schedule wanted it to completion; None unless requests are due at moments of their own.
+    pub responses: Option<Latencies>,
+    /// Latencies by tier: shared, os, device.
+    pub by_tier: [Moments; 3],
+    /// The first request, in nanoseconds; None where single latencies are not known.
+    pub warmup_ns: Option<u64>,
+    /// Wall clock from start to end, pauses included, in nanoseconds.
+    pub elapsed_ns: u64,
+    /// A limit held it back, by a pause or by a queue that was not full: the rate is not the device's.
+    pub throttled: bool,
+    /// Blocks that were in buffers and not fetched, since that would not be cold.
+    pub passed_over: u64,
+    /// Was every block of the relation fetched, or passed over?
+    pub complete: bool,
+    /// What is known of its latencies, and of those before.
+    pub tail: Tail,
+    /// Why it ended early; None when it came to the end of its plan.
+    pub stop: Option<Stop>,
+}
+
+impl Run {
+    /// Fetches a second over the wall clock of what was timed; with pauses, over the whole run. None without any.
+    pub fn iops(&self) -> Option<f64> {
+        if self.throttled {
+            return (self.with_data() > 0).then(|| self.with_data() as f64 * 1e9 / self.elapsed_ns as f64);
+        }
+        let plain = || (self.rated.work > 0).then(|| self.rated.ns as f64 / self.rated.work as f64);
+        self.interval.map(|interval| interval.value).or_else(plain).map(|ns| 1e9 / ns)
+    }
+
+    /// This run and a later one as one, without an interval.
+    fn plus(mut self, later: Run) -> Run {
+        self.latencies.absorb(&later.latencies);
+        if let (Some(all), Some(more)) = (&mut self.responses, &later.responses) {
+            all.absorb(more);
+        }
+        for (all, more) in self.by_tier.iter_mut().zip(&later.by_tier) {
+            all.absorb(more);
+        }
+        self.tiers.absorb(&later.tiers);
+        Run {
+            fetches: self.fetches + later.fetches,
+            missing_bytes: self.missing_bytes + later.missing_bytes,
+            holes: self.holes + later.holes,
+            passed_over: self.passed_over + later.passed_over,
+            unknown: self.unknown + later.unknown,
+            rated: Slice { ns: self.rated.ns + later.rated.ns, work: self.rated.work + later.rated.work },
+            interval: None,
+            elapsed_ns: self.elapsed_ns + later.elapsed_ns,
+            throttled: self.throttled || later.throttled,
+            complete: self.complete || later.complete,
+            tail: later.tail,
+            stop: later.stop,
+            ..self
+        }
+    }
+
+    /// Blocks fetched that hold data.
+    pub fn with_data(&self) -> u64 {
+        self.fetches - self.holes
+    }
+}
+
+/// Fetches the blocks of `plan` by `fetcher`.
+///
+/// [`Plan::see_all`] is done before the clock starts. `ask` is called between requests and may unwind; `progress` gets the
+/// number of blocks fetched.
+pub fn run<'a>(
+    plan: &mut Plan<'_>,
+    fetcher: &mut dyn Fetcher,
+    limits: &Limits,
+    clock: &'a dyn Clock,
+    ask: &'a mut Ask<'a>,
+    progress: &'a mut dyn FnMut(u64),
+    series: Option<&'a mut Series>,
+) -> Result<Run> {
+    plan.set_budget(limits.max_bytes);
+    let stopped = plan.see_all(ask)?;
+    // A reason to stop may not be given twice.
+    let mut ask = || stopped.or_else(&mut *ask);
+    let mut recorder = Recorder::start(limits, plan.source().block_size(), clock, &mut ask, progress, series);
+    while !recorder.is_over() && !plan.is_over() {
+        plan.prepare(recorder.pace())?;
+        recorder.idle();
+        recorder.resume();
+        fetcher.fetch(plan, &mut recorder)?;
+    }
+    recorder.rest();
+    let mut run = recorder.finish();
+    run.complete = run.fetches + run.passed_over == plan.len();
+    run.stop = match run.stop {
+        _ if run.complete => None,
+        None if !plan.is_complete() => Some(Stop::Bytes),
+        stop => stop,
+    };
+    Ok(run)
+}

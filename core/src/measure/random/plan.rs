@@ -1,0 +1,284 @@
+//! What to fetch next, and what is known of it before.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::sync::Arc;
+
+use super::segments::{Segments, WithoutData};
+use crate::Result;
+use crate::files::cache::MOST_OPEN;
+use crate::run::order::Permutation;
+use crate::run::budget::{Ask, Pace, Stop};
+use crate::files::source::Source;
+
+/// What the kernel had of a block right before it was fetched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    /// The file holds no data there: whatever comes back was made up by the kernel.
+    Hole,
+    /// All of it was in the page cache.
+    Cached,
+    /// So many bytes of it were not; all of it where nobody looked, since it is fetched past the page cache.
+    Missing(u32),
+    /// The kernel does not tell.
+    Unknown,
+}
+
+/// A block to fetch.
+#[derive(Debug, Clone, Copy)]
+pub struct Fetch {
+    /// Its number in the relation.
+    pub block: u64,
+    /// What was found of it.
+    pub found: Found,
+}
+
+/// Whether to look for a block in the page cache before it is fetched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Look {
+    /// No: fetches go past the page cache.
+    Never,
+    /// Yes, right before, beside requests in flight. Where the page cache serves nearly all, that slows the queue down.
+    Each,
+    /// Yes, so many blocks at a time, while nothing is being timed. What the first fetches of such a batch
+    /// read around their block may be found by the later ones: the smaller, the truer.
+    Batches(usize),
+}
+
+impl Look {
+    /// The same where a fetch may come long after the one before it: each block is looked for by itself.
+    pub fn for_pauses(self) -> Self {
+        if let Look::Batches(_) = self { Look::Batches(1) } else { self }
+    }
+
+    /// For fetches of our own at this depth.
+    pub fn for_depth(depth: usize) -> Self {
+        if depth == 1 { Look::Batches(32) } else { Look::Each }
+    }
+}
+
+/// The blocks of a relation in random order, each at most once.
+///
+/// An order, and a place in it: memory does not grow with the relation.
+pub struct Plan<'a> {
+    source: &'a Source,
+    order: Permutation,
+    /// Where in the order to start; it goes round.
+    first: u64,
+    /// Elements handed out, or looked at.
+    taken: u64,
+    /// The block after those.
+    ahead: Option<u64>,
+    /// Blocks with data that may still be handed out.
+    budget: u64,
+    look: Look,
+    batch: VecDeque<Fetch>,
+    segments: Segments<'a>,
+    /// Was all done that [`Plan::see_all`] does?
+    seen_all: bool,
+}
+
+impl<'a> Plan<'a> {
+    /// Blocks of `source` in `order`, from its element number `first` on. Files are opened with O_DIRECT if
+    /// nobody looks into the page cache.
+    pub fn new(source: &'a Source, order: Permutation, first: u64, look: Look) -> Self {
+        Self::with_data(source, order, first, look, None)
+    }
+
+    /// The same for a reader who has data, in memory, where the file has holes.
+    pub fn with_data(
+        source: &'a Source,
+        order: Permutation,
+        first: u64,
+        look: Look,
+        without_data: Option<&'a WithoutData<'a>>,
+    ) -> Self {
+        let segments = Segments::new(source, look == Look::Never, without_data);
+        let batch = VecDeque::with_capacity(if let Look::Batches(size) = look { size } else { 0 });
+        let mut plan = Self {
+            source,
+            first,
+            order,
+            taken: 0,
+            ahead: None,
+            budget: u64::MAX,
+            look,
+            batch,
+            segments,
+            seen_all: false,
+        };
+        plan.ahead = plan.peek();
+        plan
+    }
+
+    /// At most so many bytes more. Holes are free.
+    pub(super) fn set_budget(&mut self, bytes: u64) {
+        self.budget = bytes / u64::from(self.source.block_size());
+    }
+
+    /// A block that was handed out was not fetched: it takes nothing of the budget.
+    pub fn refund(&mut self) {
+        self.budget = self.budget.saturating_add(1);
+    }
+
+    /// How many blocks there are.
+    pub(super) fn len(&self) -> u64 {
+        self.order.len()
+    }
+
+    /// Has every block been handed out?
+    pub(super) fn is_complete(&self) -> bool {
+        self.taken == self.order.len() && self.batch.is_empty()
+    }
+
+    /// Has no block been handed out yet?
+    pub(super) fn is_untouched(&self) -> bool {
+        self.taken == 0
+    }
+
+    /// Begins again in another order.
+    pub(super) fn restart(&mut self, order: Permutation) {
+        (self.order, self.first, self.taken) = (order, 0, 0);
+        self.ahead = self.peek();
+        self.batch.clear();
+    }
+
+    /// Is there nothing more to hand out: neither block nor budget?
+    pub(super) fn is_over(&self) -> bool {
+        self.batch.is_empty() && (self.taken == self.order.len() || self.budget == 0)
+    }
+
+    /// Looks at all segments, if they are few enough for their files to stay open. Where fetches are to go past the page
+    /// cache, what is dirty there is written back, be they as many as they may.
+    ///
+    /// A run does this before its clock starts. Whoever watches what a run does to the devices does it before that, or takes
+    /// what is written back for others' writes. Returns the reason why it is not done; it may be called again.
+    pub fn see_all(&mut self, ask: &mut Ask<'_>) -> Result<Option<Stop>> {
+        if self.seen_all {
+            return Ok(None);
+        }
+        let segments = self.source.segments();
+        if segments as usize > MOST_OPEN {
+            if let Some(stop) = self.segments.write_back(ask)? {
+                return Ok(Some(stop));
+            }
+        } else {
+            for segment in 0..segments {
+                if let Some(stop) = ask() {
+                    return Ok(Some(stop));
+                }
+                if self.segments.is_new(segment)
+                    && let Some(stop) = self.segments.see(segment, true, ask)?
+                {
+                    return Ok(Some(stop));
+                }
+            }
+        }
+        self.seen_all = true;
+        Ok(None)
+    }
+
+    /// Looks at the segment of the next block. True when that is known now; if the caller may not wait, it can be that
+    /// it is not.
+    pub(super) fn see_next(&mut self, may_wait: bool, pace: &mut Pace<'_>) -> Result<bool> {
+        if let Some(block) = self.ahead {
+            self.segments.see(self.source.segment(block), may_wait, &mut || pace.poll())?;
+        }
+        Ok(!self.next_is_new())
+    }
+
+    /// Makes sure that [`Plan::hand_out`] need not do anything slow, as far as this can be.
+    ///
+    /// Called while nothing is being timed.
+    pub(crate) fn prepare(&mut self, pace: &mut Pace<'_>) -> Result<()> {
+        let size = if let Look::Batches(size) = self.look { size } else { 0 };
+        if self.next_is_new() {
+            self.see_next(true, pace)?;
+        }
+        while self.batch.len() < size && self.budget > 0 {
+            let Some(block) = self.ahead else { break };
+            let segment = self.source.segment(block);
+            if self.segments.is_new(segment) {
+                self.segments.see(segment, true, &mut || pace.poll())?;
+                if pace.poll().is_some() {
+                    break;
+                }
+            }
+            let fetch = self.take(block)?;
+            self.batch.push_back(fetch);
+        }
+        Ok(())
+    }
+
+    /// Takes the block ahead, whose segment has been seen.
+    #[inline]
+    fn take(&mut self, block: u64) -> Result<Fetch> {
+        let hole = self.segments.is_hole(block);
+        let size = self.source.block_size();
+        let found = match self.look {
+            _ if hole => Found::Hole,
+            Look::Never => Found::Missing(size),
+            Look::Each | Look::Batches(_) => match self.segments.cached_bytes(block)? {
+                None => Found::Unknown,
+                Some(bytes) => match u64::from(size).saturating_sub(bytes) {
+                    0 => Found::Cached,
+                    missing => Found::Missing(missing as u32),
+                },
+            },
+        };
+        self.taken += 1;
+        self.ahead = self.peek();
+        self.budget -= u64::from(!hole);
+        Ok(Fetch { block, found })
+    }
+
+    fn peek(&self) -> Option<u64> {
+        let (index, len) = (self.first + self.taken, self.order.len());
+        (self.taken < len).then(|| self.order.at(if index < len { index } else { index - len }))
+    }
+
+    /// The next block; None when there is none, or none that is prepared.
+    #[inline]
+    pub fn hand_out(&mut self) -> Result<Option<Fetch>> {
+        if let Look::Batches(_) = self.look {
+            return Ok(self.batch.pop_front());
+        }
+        match self.ahead {
+            Some(block) if self.budget > 0 && !self.segments.is_new(self.source.segment(block)) => {
+                self.take(block).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Is the next block in a segment of which nothing is known yet?
+    #[inline]
+    pub(super) fn next_is_new(&self) -> bool {
+        !matches!(self.look, Look::Batches(_))
+            && self.budget > 0
+            && self.ahead.is_some_and(|block| self.segments.is_new(self.source.segment(block)))
+    }
+
+    /// Is the file of a block open?
+    #[inline]
+    pub(super) fn has_open(&self, block: u64) -> bool {
+        self.segments.is_open(self.source.segment(block))
+    }
+
+    /// The file of a block, and the offset in it.
+    #[inline]
+    pub fn file(&mut self, block: u64) -> Result<(&Arc<File>, u64)> {
+        let source = self.source;
+        Ok((self.segments.file(source.segment(block))?, source.offset(block)))
+    }
+
+    /// The relation.
+    pub fn source(&self) -> &'a Source {
+        self.source
+    }
+
+    /// Bytes that were dirty in the page cache and had to be written back first.
+    pub fn written_back(&self) -> u64 {
+        self.segments.written_back()
+    }
+}

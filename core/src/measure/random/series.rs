@@ -1,0 +1,123 @@
+//! A run second by second, beside what the devices and the processors did.
+//!
+//! A mean hides an uneven rate: buffered reads come in bursts, cloud volumes run out of credit. Each second is
+//! closed by the first request that ends after it, so that a slow one may make it longer; figures are per
+//! second of what it really lasted. The devices' and the processors' figures are everyone's.
+
+use super::Served;
+use crate::machine::account::Account;
+use crate::machine::cpu::{CpuShares, CpuTimes};
+use crate::machine::device::{Activity, Leaf, Roots};
+use crate::measure::tiers::Tiers;
+use crate::machine::observer::{Look, Witness};
+
+/// Nominal length of a slice of the series, in nanoseconds.
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// What happened in about one second.
+#[derive(Debug, Clone)]
+pub struct Second {
+    /// Length in nanoseconds, all pauses included.
+    pub length_ns: u64,
+    /// Fetches that ended in it.
+    pub fetches: u64,
+    /// Who served them, of those where it is known.
+    pub tiers: Tiers,
+    /// Sum of the latencies, and the greatest, in nanoseconds.
+    pub latency_ns: (u64, u64),
+    /// Fetches whose latency is in them: those whose latency is known.
+    pub timed: u64,
+    /// What the devices did; None where one has no counters.
+    pub activity: Option<Activity>,
+    /// What the processors did; None where the kernel does not tell.
+    pub cpu: Option<CpuShares>,
+}
+
+/// Collects the seconds of a run.
+pub struct Series {
+    leaves: Vec<Leaf>,
+    roots: Roots,
+    seconds: Vec<Second>,
+    started: Option<Started>,
+    fetches: u64,
+    tiers: Tiers,
+    latency_ns: (u64, u64),
+    timed: u64,
+}
+
+/// The beginning of a second.
+struct Started {
+    at: u64,
+    look: Look,
+    cpu: Option<CpuTimes>,
+}
+
+impl Series {
+    /// Watches these devices.
+    pub fn new(leaves: Vec<Leaf>, roots: Roots) -> Self {
+        let (seconds, tiers) = (Vec::new(), Tiers::default());
+        Self { leaves, roots, seconds, started: None, fetches: 0, tiers, latency_ns: (0, 0), timed: 0 }
+    }
+
+    /// The seconds so far.
+    pub fn into_seconds(self) -> Vec<Second> {
+        self.seconds
+    }
+
+    /// Starts the first second at `now`.
+    pub(super) fn start(&mut self, now: u64) {
+        self.started = Some(self.begin(now));
+    }
+
+    fn begin(&self, at: u64) -> Started {
+        Started { at, look: self.witness().look(), cpu: CpuTimes::read(&self.roots) }
+    }
+
+    fn witness(&self) -> Witness<'_> {
+        Witness::new(Account::Own, &self.leaves, &self.roots)
+    }
+
+    #[inline]
+    pub(super) fn add(&mut self, took: Option<u64>, served: Served) {
+        self.fetches += 1;
+        match served {
+            Served::Shared => self.tiers.shared += 1,
+            Served::Os => self.tiers.os += 1,
+            Served::Device => self.tiers.device += 1,
+            Served::Unknown => {}
+        }
+        if let Some(took) = took {
+            self.latency_ns = (self.latency_ns.0 + took, self.latency_ns.1.max(took));
+            self.timed += 1;
+        }
+    }
+
+    /// Closes the second if it is over.
+    pub(super) fn look(&mut self, now: u64) {
+        if self.started.as_ref().is_some_and(|started| now - started.at >= SECOND_NS) {
+            self.close(now);
+            self.start(now);
+        }
+    }
+
+    /// The run is over: closes the last second.
+    pub(super) fn finish(&mut self, now: u64) {
+        if self.started.as_ref().is_some_and(|started| now > started.at) && self.fetches > 0 {
+            self.close(now);
+        }
+    }
+
+    fn close(&mut self, now: u64) {
+        let Some(started) = self.started.take() else { return };
+        let cpu = CpuTimes::read(&self.roots);
+        self.seconds.push(Second {
+            length_ns: now - started.at,
+            fetches: std::mem::take(&mut self.fetches),
+            tiers: std::mem::take(&mut self.tiers),
+            latency_ns: std::mem::take(&mut self.latency_ns),
+            timed: std::mem::take(&mut self.timed),
+            activity: self.witness().since(&started.look).activity,
+            cpu: cpu.zip(started.cpu).and_then(|(now, before)| now.since(&before)),
+        });
+    }
+}

@@ -1,0 +1,154 @@
+//! Fetches at several depths: the curve of rate and latency, and its knee.
+//!
+//! The depths take turns in twenty rounds, so that a device whose speed drifts, as shared ones do by a factor of
+//! three within minutes, bends no part of the curve more than another. The rounds of a depth are its slices: they
+//! lie far apart, and the interval is taken over them. Under a rate limit there is one round.
+
+use std::time::Duration;
+
+use super::{Plan, Queued, Run, run};
+use crate::Result;
+use crate::run::clock::Clock;
+use crate::engine::Engine;
+use crate::run::order::Permutation;
+use crate::run::budget::{Ask, Limits, Stop};
+use crate::stats::{self, MIN_SLICES, Slice};
+
+/// Rounds, as many as an interval needs slices.
+const ROUNDS: u32 = MIN_SLICES as u32;
+
+/// What was found at one depth.
+#[derive(Debug, Clone)]
+pub struct Step {
+    /// Requests in flight.
+    pub depth: usize,
+    /// All rounds together; None if there was none.
+    pub run: Option<Run>,
+    rounds: Vec<Slice>,
+}
+
+/// What to sweep through.
+#[derive(Debug, Clone, Copy)]
+pub struct Sweep<'a> {
+    /// Depths.
+    pub depths: &'a [usize],
+    /// Bounds of one depth.
+    pub limits: Limits,
+    /// When every block was fetched, it begins again in the order of the seed that follows.
+    pub seed: u64,
+}
+
+/// What fetches: at depth 1 as a run of that depth would, and at the others.
+pub struct Engines {
+    /// For depth 1.
+    pub single: Box<dyn Engine>,
+    /// For the others, with as many slots as the deepest of them.
+    pub queue: Box<dyn Engine>,
+}
+
+impl Engines {
+    /// The one that fetches at this depth.
+    pub fn at(&mut self, depth: usize) -> &mut dyn Engine {
+        if depth == 1 { self.single.as_mut() } else { self.queue.as_mut() }
+    }
+}
+
+/// Fetches blocks of `plan` through `engines` at each depth in turn. `progress` gets the number of blocks fetched.
+///
+/// Returns the depths as they were given, and the reason why not all rounds were made.
+pub fn sweep(
+    plan: &mut Plan<'_>,
+    engines: &mut Engines,
+    sweep: Sweep<'_>,
+    clock: &dyn Clock,
+    ask: &mut Ask<'_>,
+    progress: &mut dyn FnMut(u64),
+) -> Result<(Vec<Step>, Option<Stop>)> {
+    let Sweep { depths, limits, mut seed } = sweep;
+    let block_size = u64::from(plan.source().block_size());
+    // Each round would begin a schedule of its own; and each needs a block at least.
+    let limited = limits.pauses(block_size).is_some();
+    let rounds = if limited { 1 } else { (limits.max_bytes / block_size).clamp(1, u64::from(ROUNDS)) as u32 };
+    let started = clock.now();
+    let mut steps: Vec<Step> =
+        depths.iter().map(|&depth| Step { depth, run: None, rounds: Vec::new() }).collect();
+    let mut fetched = 0;
+    let mut tail = limits.tail;
+    for _ in 0..rounds {
+        for step in &mut steps {
+            let mut left = Limits {
+                duration: limits.duration / rounds,
+                max_bytes: limits.max_bytes / u64::from(rounds),
+                ..limits
+            };
+            let mut round: Option<Run> = None;
+            let round = loop {
+                if plan.is_complete() {
+                    seed = seed.wrapping_add(1);
+                    plan.restart(Permutation::new(plan.source().blocks(), seed));
+                }
+                let elapsed = Duration::from_nanos(clock.now() - started);
+                left.shared = limits.shared.saturating_sub(elapsed);
+                left.tail = tail;
+                let whole = plan.is_untouched();
+                let mut queued = Queued::new(engines.at(step.depth), step.depth);
+                let mut report = |blocks| progress(fetched + blocks);
+                let one = run(plan, &mut queued, &left, clock, ask, &mut report, None)?;
+                fetched += one.fetches;
+                tail = one.tail;
+                left.duration = left.duration.saturating_sub(Duration::from_nanos(one.elapsed_ns));
+                left.max_bytes = left.max_bytes.saturating_sub(one.with_data() * block_size);
+                // It came to the end of the relation. Where all of that is too small for a rate, again won't help.
+                let too_small = whole && one.rated.work == 0;
+                let again = one.stop.is_none() && !too_small && !left.duration.is_zero();
+                let sum = match round.take() {
+                    None => one,
+                    Some(sum) => sum.plus(one),
+                };
+                if !again {
+                    break sum;
+                }
+                round = Some(sum);
+            };
+            let stop = round.stop.filter(|stop| stop.is_for_all());
+            step.add(round);
+            if stop.is_some() {
+                return Ok((steps, stop));
+            }
+        }
+    }
+    Ok((steps, None))
+}
+
+impl Step {
+    fn add(&mut self, round: Run) {
+        self.rounds.push(round.rated);
+        let interval = stats::of_ratio(&self.rounds);
+        let run = match self.run.take() {
+            None => round,
+            Some(sum) => sum.plus(round),
+        };
+        self.run = Some(Run { interval: interval.filter(|_| !run.throttled), trend: None, ..run });
+    }
+}
+
+/// The smallest depth whose rate is within a twentieth of the best; `curve` has depths with their rates.
+pub fn knee(curve: &[(usize, f64)]) -> Option<usize> {
+    let best = curve.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
+    curve.iter().filter(|(_, rate)| *rate > 0.0 && *rate >= 0.95 * best).map(|(depth, _)| *depth).min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_knee_is_the_smallest_depth_that_is_nearly_as_good_as_the_best() {
+        let curve = [(1, 14e3), (2, 28e3), (4, 55e3), (8, 96e3), (16, 100e3), (32, 99e3), (64, 90e3)];
+        assert_eq!(knee(&curve), Some(8));
+        assert_eq!(knee(&[(64, 90e3), (16, 100e3), (8, 94e3)]), Some(16));
+        assert_eq!(knee(&[(4, 7.0)]), Some(4));
+        assert_eq!(knee(&[(4, 0.0)]), None);
+        assert_eq!(knee(&[]), None);
+    }
+}

@@ -1,0 +1,393 @@
+//! The readers against an engine that keeps a record, the figures against known answers, and all of it on real files.
+
+use std::cell::{Cell, RefCell};
+use std::fs::File;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::tally::Tally;
+use super::*;
+use crate::machine::account::Account;
+use crate::run::clock::{Manual, Monotonic};
+use crate::machine::device::{Activity, Roots, Traffic};
+use crate::engine::{self, Completion, Kind};
+use crate::measure::scan::Scan;
+use crate::files::source::fixture::{BLOCK, Relation};
+use crate::stats::Slice;
+use crate::machine::observer::Cost;
+
+/// What a reader did with its engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Did {
+    Submit(usize, u64, usize),
+    /// A request of this slot was waited for.
+    Wait(usize),
+    /// As many bytes from there.
+    Copied(usize, usize, usize),
+}
+use Did::{Copied, Submit, Wait};
+
+/// Serves requests in order, each in `service_ns` of its own, and copies in no time.
+struct Recorder<'a> {
+    clock: &'a Manual,
+    service_ns: u64,
+    /// Slot, bytes, and when it will be served.
+    in_flight: RefCell<Vec<(usize, usize, u64)>>,
+    free_at: Cell<u64>,
+    did: RefCell<Vec<Did>>,
+    short: Option<usize>,
+}
+
+impl<'a> Recorder<'a> {
+    fn new(clock: &'a Manual, service_ns: u64) -> Self {
+        let (in_flight, did) = Default::default();
+        Self { clock, service_ns, in_flight, free_at: Cell::new(0), did, short: None }
+    }
+}
+
+impl Engine for Recorder<'_> {
+    fn kind(&self) -> Kind {
+        Kind::IoUring
+    }
+
+    fn submit_at(&mut self, slot: usize, at: usize, _file: &Arc<File>, offset: u64, len: usize) {
+        assert!(at + len <= ROOM && at.is_multiple_of(KB8));
+        assert!(self.in_flight.borrow().iter().all(|(busy, ..)| *busy != slot), "slot {slot} is busy");
+        let served = self.free_at.get().max(self.clock.now()) + self.service_ns;
+        self.free_at.set(served);
+        self.in_flight.borrow_mut().push((slot, len, served));
+        self.did.borrow_mut().push(Submit(slot, offset, len));
+    }
+
+    fn wait(&mut self, _idle: &mut dyn FnMut()) -> Result<Completion> {
+        let (slot, len, served) = self.in_flight.borrow_mut().remove(0);
+        self.clock.advance(served.saturating_sub(self.clock.now()));
+        self.did.borrow_mut().push(Wait(slot));
+        Ok(Completion { slot, result: Ok(self.short.unwrap_or(len)) })
+    }
+
+    fn copy(&self, slot: usize, at: usize, into: &mut [u8]) {
+        assert!(self.in_flight.borrow().iter().all(|(busy, ..)| *busy != slot), "slot {slot} is busy");
+        self.did.borrow_mut().push(Copied(slot, at, into.len()));
+    }
+}
+
+const KB8: usize = BLOCK as usize;
+
+/// Room for three blocks.
+const ROOM: usize = 3 * KB8;
+
+/// Scans `blocks` with a twin of this window and notes what it does.
+fn twin(relation: &Relation, blocks: Range<u64>, window: u64, limits: &Limits) -> (Vec<Did>, Scan) {
+    let clock = Manual::default();
+    let mut engine = Recorder::new(&clock, 1_000_000);
+    let mut reader = Twin::new(&relation.source, &mut engine, window, ROOM);
+    let scan = scan::scan(&relation.source, blocks, &mut reader, limits, &clock, &mut || None, &mut |_| ())
+        .expect("scanned");
+    assert!(engine.in_flight.borrow().is_empty());
+    (engine.did.into_inner(), scan)
+}
+
+#[test]
+fn the_next_window_is_submitted_before_the_present_one_is_waited_for() {
+    let relation = Relation::new(5, 0..5);
+    let (did, scan) = twin(&relation, 0..5, 2, &Limits::none());
+    let window = |slot, first: usize, blocks: usize| Submit(slot, (first * KB8) as u64, blocks * KB8);
+    assert_eq!(
+        did,
+        [
+            window(0, 0, 2),
+            window(1, 2, 2),
+            Wait(0),
+            Copied(0, 0, KB8),
+            Copied(0, KB8, KB8),
+            window(0, 4, 1),
+            Wait(1),
+            Copied(1, 0, KB8),
+            Copied(1, KB8, KB8),
+            Wait(0),
+            // Behind what the slot held before.
+            Copied(0, 2 * KB8, KB8),
+        ]
+    );
+    // The device is never without a request: three windows at a millisecond each.
+    assert_eq!(scan.rated, Slice { ns: 3_000_000, work: 5 });
+}
+
+#[test]
+fn windows_end_with_their_segment() {
+    let relation = Relation::of_segments(4, 10, 0..10);
+    let (did, scan) = twin(&relation, 1..10, 3, &Limits::none());
+    let submitted: Vec<(u64, usize)> = did
+        .iter()
+        .filter_map(
+            |did| if let Submit(_, offset, len) = did { Some((*offset / BLOCK, len / KB8)) } else { None },
+        )
+        .collect();
+    assert_eq!(submitted, [(1, 3), (0, 3), (3, 1), (0, 2)]);
+    assert_eq!((scan.blocks, scan.rated.work), (1..10, 9));
+}
+
+#[test]
+fn a_twin_that_is_stopped_leaves_nothing_in_flight() {
+    let relation = Relation::new(64, 0..64);
+    let limits = Limits { duration: Duration::from_millis(3), ..Limits::none() };
+    let (did, scan) = twin(&relation, 0..64, 3, &limits);
+    assert_eq!((scan.stop, scan.blocks), (Some(Stop::Duration), 0..9));
+    let count = |wanted: fn(&Did) -> bool| did.iter().filter(|did| wanted(did)).count();
+    assert_eq!((count(|d| matches!(d, Submit(..))), count(|d| matches!(d, Wait(_)))), (4, 4));
+    assert_eq!(count(|d| matches!(d, Copied(..))), 9);
+}
+
+#[test]
+fn without_readahead_each_page_is_waited_for() {
+    let relation = Relation::new(3, 0..3);
+    let clock = Manual::default();
+    let mut engine = Recorder::new(&clock, 1_000_000);
+    let mut reader = Pages::new(&relation.source, &mut engine);
+    let scan =
+        scan::scan(&relation.source, 1..3, &mut reader, &Limits::none(), &clock, &mut || None, &mut |_| ())
+            .expect("scanned");
+    let page = cache::page_size() as usize;
+    let pages = KB8 / page.min(KB8);
+    assert_eq!(scan.rated, Slice { ns: 2 * pages as u64 * 1_000_000, work: 2 });
+    assert_eq!(engine.did.borrow()[..3], [Submit(0, BLOCK, KB8 / pages), Wait(0), Copied(0, 0, KB8 / pages)]);
+}
+
+#[test]
+fn a_window_that_comes_short_is_an_error_with_its_offset() {
+    let relation = Relation::new(8, 0..8);
+    let clock = Manual::default();
+    let mut engine = Recorder { short: Some(512), ..Recorder::new(&clock, 1) };
+    let mut reader = Twin::new(&relation.source, &mut engine, 2, ROOM);
+    let error =
+        scan::scan(&relation.source, 4..8, &mut reader, &Limits::none(), &clock, &mut || None, &mut |_| ())
+            .expect_err("short");
+    assert!(error.to_string().contains("offset 32768: read only 512 of 16384 bytes"), "{error}");
+}
+
+/// Turns of 100 blocks each, by the nanoseconds of wall clock and of CPU time that a block took.
+fn tally(turns: &[(u64, u64)]) -> Tally {
+    let mut tally = Tally::new(true);
+    for (round, (ns, cpu)) in (0..).zip(turns) {
+        tally.add(round, &scan_of(*ns), 100 * cpu, Cost { fetched_bytes: Some(10), ..NO_COST });
+    }
+    tally
+}
+
+const NO_COST: Cost = Cost { fetched_bytes: None, lost_workers: false, activity: None };
+
+const BUSY: Activity = Activity {
+    elapsed_ms: 0.0,
+    reads: Traffic { requests: 1, merges: 0, bytes: 0, ticks_ms: None },
+    writes: Traffic { requests: 0, merges: 0, bytes: 0, ticks_ms: None },
+    discards: None,
+    flushes: None,
+    aqu_sz: None,
+    util_pct: Some(50.0),
+};
+
+/// 100 blocks that took so many nanoseconds each, and one that was a hole.
+fn scan_of(ns: u64) -> Scan {
+    Scan {
+        blocks: 0..100,
+        holes: 1,
+        rated: Slice { ns: 100 * ns, work: 100 },
+        interval: None,
+        trend: None,
+        elapsed_ns: 100 * ns,
+        cached_bytes: Some(0),
+        throttled: false,
+        tail: Tail::UNBOUND,
+        stop: None,
+    }
+}
+
+#[test]
+fn turns_that_were_disturbed_do_not_count_nor_does_the_first() {
+    let tally =
+        tally(&[(1, 1), (3000, 600), (3000, 700), (5000, 1900), (3200, 720), (3100, 1000), (3300, 800)]);
+    assert_eq!((tally.turns(), tally.disturbed(), tally.blocks(), tally.holes), (4, 2, 400, 7));
+    assert_eq!(tally.ns_per_block(), Some(3100.0));
+    assert_eq!(tally.cost(0.0).and_then(|cost| cost.fetched_bytes), Some(40));
+    // A third more of next to nothing makes no difference.
+    let tally = self::tally(&[(1, 1), (3000, 200), (3000, 290), (3000, 349)]);
+    assert_eq!((tally.turns(), tally.disturbed()), (3, 0));
+    assert_eq!(Tally::new(true).ns_per_block(), None);
+    // Past the page cache there is no memory to be found.
+    let mut direct = Tally::new(false);
+    [600, 700, 1900].into_iter().for_each(|cpu| direct.add(1, &scan_of(3000), 100 * cpu, NO_COST));
+    assert_eq!((direct.turns(), direct.disturbed()), (3, 0));
+}
+
+#[test]
+fn the_page_cache_costs_what_clock_and_cpu_say() {
+    let cost = |real: &[(u64, u64)], twin: &[(u64, u64)]| {
+        let warm_up = |turns: &[(u64, u64)]| tally(&[&[(1, 1)], turns].concat());
+        CacheCost::of(&warm_up(real), &warm_up(twin)).map(|cost| (cost.ns.round(), cost.half_ns.round()))
+    };
+    // Steady times: the wall clock alone.
+    let cost_of_steady = cost(&[(3300, 700); 5], &[(3000, 400); 5]);
+    assert_eq!(cost_of_steady, Some((300.0, 0.0)));
+    // One pair, so no idea how sure it is: the CPU time alone, give or take half of it.
+    assert_eq!(cost(&[(4000, 700)], &[(3000, 400)]), Some((300.0, 294.0)));
+    // Times that jump: near the CPU time.
+    let jumping = cost(
+        &[(9000, 700), (2000, 700), (6000, 700), (3000, 700)],
+        &[(3000, 400), (6000, 400), (2000, 400), (7000, 400)],
+    );
+    assert!(jumping.is_some_and(|(ns, half)| (ns - 300.0).abs() < 5.0 && half > 200.0), "{jumping:?}");
+    // Never more than the CPU time and a half, and never less than nothing.
+    assert_eq!(cost(&[(5000, 700); 5], &[(3000, 400); 5]).map(|c| c.0), Some(450.0));
+    assert_eq!(cost(&[(2000, 700); 5], &[(3000, 400); 5]).map(|c| c.0), Some(0.0));
+    // readahead(2) takes more CPU time than the kernel's own.
+    assert_eq!(cost(&[(3000, 400); 5], &[(3300, 700); 5]).map(|c| c.0), Some(-300.0));
+    assert_eq!(cost(&[], &[(3000, 400)]), None);
+    // Past it, a twin that takes longer does not make the page cache a gain.
+    let mut direct = Tally::new(false);
+    direct.add(1, &scan_of(3300), 100 * 700, NO_COST);
+    assert_eq!(CacheCost::of(&tally(&[(1, 1), (3000, 400)]), &direct).map(|cost| cost.ns), Some(0.0));
+}
+
+#[test]
+fn what_is_added_widens_the_interval_and_empties_the_queue() {
+    let cost = CacheCost { ns: 300.0, half_ns: 40.0 };
+    let with = cost.added_to(Interval { value: 3000.0, low: 2970.0, high: 3000.0 });
+    assert_eq!(with, Interval { value: 3300.0, low: 3250.0, high: 3340.0 });
+    let activity = Activity { elapsed_ms: 2.0, aqu_sz: Some(1.5), ..BUSY };
+    let mut tally = Tally::new(false);
+    tally.add(1, &scan_of(20_000), 1, Cost { fetched_bytes: Some(7), activity: Some(activity), ..NO_COST });
+    // 100 blocks, each of which takes 20 us more.
+    let cost = tally.cost(20_000.0).expect("a turn");
+    assert_eq!(
+        cost.activity.map(|a| (a.elapsed_ms, a.aqu_sz, a.util_pct)),
+        Some((4.0, Some(0.75), Some(25.0)))
+    );
+    assert_eq!(cost.fetched_bytes, Some(7));
+}
+
+#[test]
+fn the_best_is_the_smallest_that_is_nearly_as_good() {
+    assert_eq!(best(&[(16, 300.0), (128, 970.0), (256, 1000.0), (512, 990.0)]), Some(128));
+    assert_eq!(best(&[(16, 300.0), (128, 969.0), (256, 1000.0)]), Some(256));
+    assert_eq!(best(&[(0, 1000.0), (128, 10.0)]), Some(0));
+    assert_eq!(best(&[]), None);
+}
+
+const KB: u64 = 1 << 10;
+
+fn measured(
+    relation: &Relation,
+    windows: &[u64],
+    limits: Limits,
+    emulation: &mut Emulation,
+) -> (Curve, Vec<Whose>) {
+    let roots = Roots::default();
+    let witness = Witness::new(Account::Own, &[], &roots);
+    let run = Run { source: &relation.source, in_force: 128 * KB, windows, limits, witness: &witness };
+    let mut order = Vec::new();
+    let curve = curve(&run, emulation, &Monotonic, &mut || None, &mut |_, _, whose| order.push(whose));
+    (curve.expect("measured"), order)
+}
+
+#[test]
+fn all_windows_take_turns_there_and_back() {
+    let relation = Relation::new(600, 0..600);
+    let limits = Limits { max_bytes: 1200 * BLOCK, ..Limits::none() };
+    let mut emulations = vec![
+        Emulation::Direct(
+            engine::open(Some(Kind::Threads), SLOTS as usize, ROOM_OF_SLOT as usize).expect("threads").engine,
+        ),
+        Emulation::Ahead { piece: 128 * KB },
+    ];
+    let uring = engine::open(Some(Kind::IoUring), SLOTS as usize, ROOM_OF_SLOT as usize);
+    emulations.extend(uring.ok().map(|opened| Emulation::Direct(opened.engine)));
+    for emulation in &mut emulations {
+        let (curve, order) = measured(&relation, &[0, 16 * KB, 256 * KB], limits, emulation);
+        use Whose::{Emulated, Kernel, Twin};
+        assert_eq!(
+            order,
+            [
+                Kernel,
+                Twin,
+                Emulated(0),
+                Emulated(1),
+                Emulated(2), //
+                Emulated(2),
+                Emulated(1),
+                Emulated(0),
+                Twin,
+                Kernel,
+            ]
+        );
+        assert_eq!((curve.turn_blocks, curve.stop, curve.paused), (300, Some(Stop::Bytes), false));
+        for tally in [&curve.kernel, &curve.twin].into_iter().chain(&curve.emulated) {
+            assert_eq!((tally.turns(), tally.blocks(), tally.refused.is_none()), (1, 300, true));
+            assert!(tally.ns_per_block() > Some(0.0));
+        }
+        assert!(curve.of_kernel().is_some() && curve.of_emulated(&curve.emulated[1]).is_some());
+        assert!(curve.cache_cost().is_some());
+        assert!(is_enough(&curve.kernel, 75) && !is_enough(&curve.kernel, 76));
+        assert_eq!(curve.kernel.cached_bytes(), Some(0));
+    }
+}
+
+#[test]
+fn it_ends_when_it_is_precise_or_out_of_time() {
+    let relation = Relation::new(64, 0..64);
+    let mut emulation = Emulation::Ahead { piece: 128 * KB };
+    let limits = Limits { precision: Some(0.999), ..Limits::none() };
+    let (curve, order) = measured(&relation, &[], limits, &mut emulation);
+    assert_eq!(curve.stop, Some(Stop::Precise));
+    assert!(order.len() >= 2 * (MIN_FOR_MEDIAN + 1), "{}", order.len());
+
+    let limits = Limits { duration: Duration::from_millis(50), ..Limits::none() };
+    let (curve, order) = measured(&relation, &[16 * KB], limits, &mut emulation);
+    assert_eq!(curve.stop, Some(Stop::Duration));
+    assert!(order.len() > 3);
+    let limits = Limits { shared: Duration::ZERO, ..Limits::none() };
+    let (curve, order) = measured(&relation, &[16 * KB], limits, &mut emulation);
+    assert_eq!((curve.stop, order.len(), curve.kernel.ns_per_block()), (Some(Stop::Statement), 1, None));
+}
+
+#[test]
+fn a_rate_limit_makes_it_pause_between_turns() {
+    let relation = Relation::new(256, 0..256);
+    let limits = Limits { max_mib_per_s: Some(20), max_bytes: 1024 * BLOCK, ..Limits::none() };
+    let started = Monotonic.now();
+    let (curve, order) = measured(&relation, &[], limits, &mut Emulation::Ahead { piece: 128 * KB });
+    assert!(curve.paused);
+    assert_eq!((order.len(), curve.stop), (4, Some(Stop::Bytes)));
+    // Four turns of 2 MiB, each paid for before it is taken.
+    assert!(Monotonic.now() - started >= 400_000_000);
+}
+
+#[test]
+fn a_share_of_the_time_makes_it_rest_between_turns() {
+    let relation = Relation::new(256, 0..256);
+    let limits = Limits { max_util: Some(0.1), max_bytes: 1024 * BLOCK, ..Limits::none() };
+    let started = Monotonic.now();
+    let (curve, order) = measured(&relation, &[], limits, &mut Emulation::Ahead { piece: 128 * KB });
+    assert!(curve.paused);
+    assert_eq!((order.len(), curve.stop), (4, Some(Stop::Bytes)));
+    let of = |tally: &Tally| tally.blocks() as f64 * tally.ns_per_block().expect("a time");
+    let busy = of(&curve.kernel) + of(&curve.twin);
+    assert!((Monotonic.now() - started) as f64 >= 9.9 * busy, "{busy}");
+}
+
+#[test]
+fn nothing_to_read_is_no_curve() {
+    let relation = Relation::new(0, 0..0);
+    let (curve, _) = measured(
+        &relation,
+        &[16 * KB],
+        Limits { max_bytes: BLOCK, ..Limits::none() },
+        &mut Emulation::Ahead { piece: 128 * KB },
+    );
+    assert_eq!((curve.kernel.ns_per_block(), curve.cache_cost(), curve.stop), (None, None, None));
+    let holes = Relation::new(64, 0..0);
+    let limits = Limits { max_bytes: 256 * BLOCK, ..Limits::none() };
+    let (curve, _) = measured(&holes, &[16 * KB], limits, &mut Emulation::Ahead { piece: 128 * KB });
+    assert_eq!((curve.kernel.turns(), curve.kernel.holes), (0, 128));
+}

@@ -1,0 +1,169 @@
+//! What the kernel's readahead does, past the page cache.
+
+use std::ops::Range;
+use std::path::Path;
+
+use crate::Result;
+use crate::files::cache::page_size;
+use crate::engine::{Engine, expect_full};
+use crate::measure::scan::{Meter, Reader, Steps};
+use crate::files::source::{Entered, Part, Source};
+
+/// Slots of an engine that emulates: the window that is entered, and the next.
+pub const SLOTS: u32 = 2;
+
+/// Bytes of each of them. Windows follow each other through the buffers, as they go from page to page in the page cache: what
+/// a window finds in the processor's caches shall not be where the last one was.
+pub const ROOM_OF_SLOT: u64 = 32 << 20;
+
+/// Direct requests of one window. The next window is submitted when the present one is entered, arrived or not: its
+/// first page bears the mark at which the kernel does so. Each block is copied once, as `read` copies it out of the cache.
+pub(super) struct Twin<'a> {
+    source: &'a Source,
+    engine: &'a mut dyn Engine,
+    window_blocks: u64,
+    entered: Entered<'a>,
+    block: Vec<u8>,
+    /// What is in each slot, and whether it has arrived.
+    requests: [Request; SLOTS as usize],
+    /// Bytes of a slot.
+    room: usize,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Request {
+    offset: u64,
+    bytes: usize,
+    /// Where in the slot it is.
+    at: usize,
+    arrived: bool,
+}
+
+impl<'a> Twin<'a> {
+    /// Reads from `source` through an engine of [`SLOTS`] slots of `room` bytes, at least `window_blocks` blocks.
+    pub(super) fn new(
+        source: &'a Source,
+        engine: &'a mut dyn Engine,
+        window_blocks: u64,
+        room: usize,
+    ) -> Self {
+        Self {
+            source,
+            engine,
+            window_blocks,
+            entered: Entered::new(source, true),
+            block: vec![0; source.block_size() as usize],
+            requests: Default::default(),
+            room,
+        }
+    }
+
+    /// Waits until the request in `slot` has arrived.
+    fn await_slot(&mut self, slot: usize, path: &Path, meter: &mut Meter<'_>) -> Result<()> {
+        while !self.requests[slot].arrived {
+            let completion = self.engine.wait(&mut || meter.idle())?;
+            let request = &mut self.requests[completion.slot];
+            expect_full(completion, path, request.offset, request.bytes)?;
+            request.arrived = true;
+        }
+        Ok(())
+    }
+}
+
+impl Reader for Twin<'_> {
+    fn read(&mut self, part: &Part, meter: &mut Meter<'_>) -> Result<()> {
+        let (path, file) = self.entered.segment(part.segment)?;
+        let block_size = self.block.len();
+        let (source, window_blocks) = (self.source, self.window_blocks);
+        let window = |start: u64| start..part.blocks.end.min(start + window_blocks);
+        let submit = |twin: &mut Self, slot: usize, blocks: &Range<u64>| {
+            let (offset, bytes) =
+                (source.offset(blocks.start), (blocks.end - blocks.start) as usize * block_size);
+            let last = twin.requests[slot];
+            let at = last.at + last.bytes;
+            let at = if at + bytes <= twin.room { at } else { 0 };
+            twin.requests[slot] = Request { offset, bytes, at, arrived: false };
+            twin.engine.submit_at(slot, at, &file, offset, bytes);
+        };
+        let mut present = window(part.blocks.start);
+        let mut slot = 0;
+        meter.begin();
+        if !present.is_empty() {
+            submit(self, slot, &present);
+        }
+        while !present.is_empty() {
+            let next = window(present.end);
+            if !next.is_empty() {
+                submit(self, 1 - slot, &next);
+            }
+            self.await_slot(slot, &path, meter)?;
+            let blocks = present.end - present.start;
+            for block in 0..blocks as usize {
+                self.engine.copy(slot, self.requests[slot].at + block * block_size, &mut self.block);
+            }
+            let goes_on = meter.done(blocks).is_continue();
+            slot = 1 - slot;
+            if !goes_on && !next.is_empty() {
+                self.await_slot(slot, &path, meter)?;
+                break;
+            }
+            present = next;
+        }
+        Ok(())
+    }
+
+    fn steps(&self) -> Steps {
+        Steps::of(self.window_blocks)
+    }
+
+    /// Setting a hole apart drains the queue.
+    fn least_hole(&self) -> u64 {
+        1 << 20
+    }
+}
+
+/// Direct requests of one page, each waited for: what the kernel makes of a block when readahead is off.
+pub(super) struct Pages<'a> {
+    source: &'a Source,
+    engine: &'a mut dyn Engine,
+    entered: Entered<'a>,
+    page: Vec<u8>,
+}
+
+impl<'a> Pages<'a> {
+    /// Reads from `source` through an engine.
+    pub(super) fn new(source: &'a Source, engine: &'a mut dyn Engine) -> Self {
+        let page = vec![0; (page_size() as usize).min(source.block_size() as usize)];
+        Self { source, engine, entered: Entered::new(source, true), page }
+    }
+}
+
+impl Reader for Pages<'_> {
+    fn read(&mut self, part: &Part, meter: &mut Meter<'_>) -> Result<()> {
+        let (path, file) = self.entered.segment(part.segment)?;
+        let bytes = self.page.len();
+        meter.begin();
+        for block in part.blocks.clone() {
+            let start = self.source.offset(block);
+            for offset in (start..start + u64::from(self.source.block_size())).step_by(bytes) {
+                self.engine.submit(0, &file, offset, bytes);
+                let completion = self.engine.wait(&mut || meter.idle())?;
+                expect_full(completion, &path, offset, bytes)?;
+                self.engine.copy(0, 0, &mut self.page);
+            }
+            if meter.done(1).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn steps(&self) -> Steps {
+        Steps::of(1)
+    }
+
+    /// Nothing is in flight between two blocks.
+    fn least_hole(&self) -> u64 {
+        1
+    }
+}

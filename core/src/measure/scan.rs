@@ -1,0 +1,605 @@
+//! A timed scan: blocks in order, by one [`Reader`], under a budget.
+//!
+//! What is timed is the reading alone. Opening files, looking for holes and asking the page cache
+//! happen between timed spans; so do the caller's interrupts. Blocks that were never written are read
+//! in runs of their own, outside the rate, since the device has nothing to do for them; so are they
+//! outside the byte budget.
+//!
+//! Caveats. Residency is counted per segment before its first block is read, in spans of 1 MiB, as far
+//! as the limits let the scan come; a scan that ends inside a span counts a proportionate part of it. Between two runs a deep queue
+//! drains, which a file of many small pieces and holes would feel. A rate limit cuts runs into short
+//! bursts with pauses in between: in the pauses the kernel's readahead goes on, and each burst starts
+//! with an empty queue, so the times of a scan that had to pause say nothing about the device. (A limit
+//! that the device does not reach costs a ramp: see `throttle`.)
+
+mod buffered;
+mod direct;
+#[cfg(test)]
+mod golden;
+mod meter;
+mod throttle;
+
+use std::fs::File;
+use std::ops::Range;
+use std::path::Path;
+
+pub use buffered::Buffered;
+pub(crate) use buffered::read_block;
+pub use direct::Direct;
+pub use meter::Meter;
+
+use crate::Result;
+use crate::files::cache::Method;
+use crate::run::clock::Clock;
+use crate::files::extents::Holes;
+use crate::run::budget::{Ask, Limits, Stop, Tail};
+use crate::files::source::{Part, Source};
+use crate::stats::{self, Interval, Slice};
+use throttle::Throttle;
+
+/// One way to read blocks in order.
+pub trait Reader {
+    /// Reads `part`, which lies in one segment, in order. Calls [`Meter::begin`] when it is about to
+    /// issue the first read and [`Meter::done`] as blocks arrive, starts nothing more once that
+    /// breaks, and returns when nothing is in flight.
+    fn read(&mut self, part: &Part, meter: &mut Meter<'_>) -> Result<()>;
+
+    /// In what steps it reads.
+    fn steps(&self) -> Steps;
+
+    /// Shorter holes, in bytes, are read inside the run they lie in: to set them apart would disturb
+    /// the reader more than it makes the rate truer.
+    fn least_hole(&self) -> u64;
+
+    /// Of the holes in the file of `part`, given as byte ranges, those that have no data for this reader
+    /// either.
+    fn without_data(&self, _part: &Part, holes: Holes) -> Holes {
+        holes
+    }
+}
+
+/// In what steps a reader reads, in blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Steps {
+    /// Of one request to the operating system.
+    pub request: u64,
+    /// So many may still be on their way when it has those that it asked for, since the kernel reads ahead.
+    pub ahead: u64,
+}
+
+impl Steps {
+    /// In requests of so many blocks, and nobody reads ahead.
+    pub const fn of(request: u64) -> Self {
+        Self { request, ahead: 0 }
+    }
+
+    /// Block by block, while the kernel reads ahead with a window of so many bytes.
+    pub const fn above_readahead(window: u64, block_size: u64) -> Self {
+        Self { request: 1, ahead: window / block_size }
+    }
+}
+
+/// What a scan found.
+#[derive(Debug, Clone)]
+pub struct Scan {
+    /// The blocks that were read, holes included.
+    pub blocks: Range<u64>,
+    /// Of these, blocks that were never written to the file.
+    pub holes: u64,
+    /// Time and blocks of the rate: no holes.
+    pub rated: Slice,
+    /// Nanoseconds per block: the ratio over all slices but the first, which is warm-up, with its
+    /// interval. None for fewer than [`stats::MIN_SLICES`] slices.
+    pub interval: Option<Interval>,
+    /// Drift over the run, see [`stats::trend`].
+    pub trend: Option<f64>,
+    /// Wall clock of the scan, nanoseconds.
+    pub elapsed_ns: u64,
+    /// Bytes of `blocks` that were in the OS page cache before, those of holes in the file left out;
+    /// None where the kernel does not tell.
+    pub cached_bytes: Option<u64>,
+    /// A rate limit held it back: its times are not the device's.
+    pub throttled: bool,
+    /// What is known of the latencies of its requests, and of those before.
+    pub tail: Tail,
+    /// Why it ended early; None when it read everything.
+    pub stop: Option<Stop>,
+}
+
+impl Scan {
+    /// Nanoseconds per block that held data; None when there was none.
+    pub fn ns_per_block(&self) -> Option<f64> {
+        let plain = || (self.rated.work > 0).then(|| self.rated.ns as f64 / self.rated.work as f64);
+        self.interval.map(|i| i.value).or_else(plain)
+    }
+}
+
+/// No more blocks of data than these are read under `limits`.
+fn most_blocks(limits: &Limits, block_size: u64, steps: Steps) -> u64 {
+    let throttle = Throttle::new(limits, block_size, steps);
+    throttle.most_within(limits.duration.min(limits.shared)).min(limits.max_bytes / block_size)
+}
+
+/// Of `blocks`, those that a scan may come to under `limits`: of the others no cache need be emptied. Holes are free, so that
+/// it may come to all if there is one on the way. A limit of the time bounds no blocks: nobody knows how fast the device is. Err
+/// holds a reason to stop.
+pub fn reach(
+    source: &Source,
+    blocks: Range<u64>,
+    limits: &Limits,
+    steps: Steps,
+    ask: &mut Ask<'_>,
+) -> Result<std::result::Result<Range<u64>, Stop>> {
+    let most = most_blocks(limits, u64::from(source.block_size()), steps);
+    let near = blocks.start..blocks.end.min(blocks.start.saturating_add(most));
+    if near == blocks {
+        return Ok(Ok(near));
+    }
+    for part in source.parts(near.clone()) {
+        let (path, bytes) = (source.path(part.segment), source.byte_range(&part));
+        let file = source.open(part.segment, false)?;
+        match Holes::find(&file, Method::of(&file), &path, bytes, ask)? {
+            Ok(holes) if holes.is_empty() => {}
+            Ok(_) => return Ok(Ok(blocks)),
+            Err(stop) => return Ok(Err(stop)),
+        }
+    }
+    Ok(Ok(near))
+}
+
+/// Scans `blocks` of `source` with `reader`.
+///
+/// `ask` is called between requests and may unwind; `progress` gets the number of blocks read.
+pub fn scan<'a>(
+    source: &Source,
+    blocks: Range<u64>,
+    reader: &mut dyn Reader,
+    limits: &Limits,
+    clock: &'a dyn Clock,
+    ask: &'a mut Ask<'a>,
+    progress: &'a mut dyn FnMut(u64),
+) -> Result<Scan> {
+    let started = clock.now();
+    let mut meter = Meter::start(limits, clock, ask, progress);
+    let block_size = u64::from(source.block_size());
+    let mut budget = limits.max_bytes / block_size;
+    let mut throttle = Throttle::new(limits, block_size, reader.steps());
+    let most = most_blocks(limits, block_size, reader.steps());
+    let mut seen = Seen { holes: 0, rated_holes: 0, cached: Some(0) };
+    for part in source.parts(blocks.clone()) {
+        let path = source.path(part.segment);
+        let bytes = source.byte_range(&part);
+        let file = source.open(part.segment, false)?;
+        let method = Method::of(&file);
+        let found = Holes::find(&file, method, &path, bytes.clone(), &mut || meter.pace.poll())?;
+        let holes = match found {
+            Ok(holes) => holes,
+            Err(stop) => {
+                meter.stop = Some(stop);
+                break;
+            }
+        };
+        let left = budget.min(most.saturating_sub(meter.slices.total().work)).saturating_mul(block_size);
+        let cached = CachedSpans::count(&file, method, &path, bytes.clone(), &holes, left);
+        let holes = reader.without_data(&part, holes);
+        drop(file);
+
+        let first = part.blocks.start;
+        let to_block = |byte: u64| first + (byte - bytes.start) / block_size;
+        let to_bytes = |blocks: Range<u64>| {
+            let byte = |block: u64| bytes.start + (block - first) * block_size;
+            byte(blocks.start)..byte(blocks.end)
+        };
+        let mut at = first;
+        'part: for run in holes.runs(bytes.clone(), block_size, reader.least_hole()) {
+            let end = to_block(run.bytes.end);
+            meter.rated = !run.hole;
+            while at < end {
+                let mut length = end - at;
+                if meter.rated {
+                    length = throttle.piece(length).min(budget);
+                    if length == 0 {
+                        meter.stop = Some(Stop::Bytes);
+                        break 'part;
+                    }
+                }
+                if meter.rated {
+                    throttle.pay(length, &mut meter);
+                    if meter.stop.is_some() {
+                        break 'part;
+                    }
+                }
+                let piece = Part { segment: part.segment, blocks: at..at + length };
+                meter.in_part = 0;
+                reader.read(&piece, &mut meter)?;
+                let done = meter.in_part;
+                meter.before_part += done;
+                meter.in_part = 0;
+                if meter.rated {
+                    budget -= done;
+                    seen.rated_holes += holes.whole_blocks(to_bytes(at..at + done), block_size);
+                    throttle.pause(&mut meter);
+                }
+                at += done;
+                (meter.progress)(meter.before_part);
+                if meter.stop.is_some() || done < length {
+                    break 'part;
+                }
+            }
+        }
+        let read = to_bytes(first..at);
+        seen.holes += holes.whole_blocks(read.clone(), block_size);
+        seen.cached = seen.cached.zip(cached).map(|(sum, spans)| sum + spans.up_to(read.end - read.start));
+        if meter.stop.is_some() {
+            break;
+        }
+    }
+    meter.throttled |= throttle.holds_back();
+    let read = blocks.start..blocks.start + meter.before_part;
+    if read.end == blocks.end {
+        meter.stop = None;
+    }
+    Ok(seen.summarise(read, &meter, clock.now() - started))
+}
+
+/// What was found about the blocks besides their time.
+struct Seen {
+    holes: u64,
+    /// Holes inside rated runs.
+    rated_holes: u64,
+    cached: Option<u64>,
+}
+
+impl Seen {
+    fn summarise(self, blocks: Range<u64>, meter: &Meter<'_>, elapsed_ns: u64) -> Scan {
+        let total = meter.slices.total();
+        let with_data = total.work.saturating_sub(self.rated_holes);
+        // Holes too short to be set apart took some of the time, but are not counted as blocks.
+        let scale = |ns: f64| ns * total.work as f64 / with_data as f64;
+        let slices = meter.slices.steady();
+        let interval = stats::of_ratio(&slices).filter(|_| with_data > 0).map(|i| Interval {
+            value: scale(i.value),
+            low: scale(i.low),
+            high: scale(i.high),
+        });
+        Scan {
+            blocks,
+            holes: self.holes,
+            rated: Slice { ns: total.ns, work: with_data },
+            interval,
+            trend: stats::trend(&slices),
+            elapsed_ns,
+            cached_bytes: self.cached,
+            throttled: meter.throttled,
+            tail: meter.pace.tail,
+            stop: meter.stop,
+        }
+    }
+}
+
+/// Cached bytes of a byte range, span by span. Zero pages that stand for holes are not data.
+struct CachedSpans {
+    cached: Vec<u64>,
+    length: u64,
+}
+
+impl CachedSpans {
+    const SPAN: u64 = 1 << 20;
+
+    /// As far as so many bytes of `data` go, which are all that may be read. None where the kernel does not tell.
+    fn count(
+        file: &File,
+        method: Method,
+        path: &Path,
+        bytes: Range<u64>,
+        holes: &Holes,
+        mut data: u64,
+    ) -> Option<Self> {
+        let resident = |range| Some(method.residency(file, path, range).ok()?.cached_bytes);
+        let mut cached = Vec::new();
+        let mut at = bytes.start;
+        while at < bytes.end && data > 0 {
+            let end = (at + Self::SPAN).min(bytes.end);
+            let zeroes: u64 = holes.within(at..end).map(resident).sum::<Option<u64>>()?;
+            cached.push(resident(at..end)?.saturating_sub(zeroes));
+            let hole: u64 = holes.within(at..end).map(|hole| hole.end - hole.start).sum();
+            data = data.saturating_sub(end - at - hole);
+            at = end;
+        }
+        Some(Self { cached, length: bytes.end - bytes.start })
+    }
+
+    /// Cached bytes among the first `length` of the range.
+    fn up_to(&self, length: u64) -> u64 {
+        let whole = (length / Self::SPAN) as usize;
+        let sum: u64 = self.cached.iter().take(whole).sum();
+        let rest = length % Self::SPAN;
+        let Some(&last) = self.cached.get(whole) else { return sum };
+        let span = (self.length - whole as u64 * Self::SPAN).min(Self::SPAN);
+        sum + last * rest / span
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::cache;
+    use crate::run::clock::{Manual, Monotonic};
+    use crate::engine::{self, Kind};
+    use crate::run::budget::BoundOf;
+    use crate::files::source::fixture::{BLOCK, Relation};
+    use std::time::Duration;
+
+    /// Takes a fixed time a block.
+    struct Steady<'a> {
+        clock: &'a Manual,
+        ns_per_block: u64,
+        least_hole: u64,
+        read: Vec<Range<u64>>,
+    }
+
+    impl Reader for Steady<'_> {
+        fn read(&mut self, part: &Part, meter: &mut Meter<'_>) -> Result<()> {
+            meter.begin();
+            let mut end = part.blocks.start;
+            for _ in part.blocks.clone() {
+                self.clock.advance(self.ns_per_block);
+                end += 1;
+                if meter.done(1).is_break() {
+                    break;
+                }
+            }
+            self.read.push(part.blocks.start..end);
+            Ok(())
+        }
+
+        fn steps(&self) -> Steps {
+            ONE
+        }
+
+        fn least_hole(&self) -> u64 {
+            self.least_hole
+        }
+    }
+
+    const LIMITS: Limits = Limits {
+        duration: Duration::from_secs(10),
+        shared: Duration::from_secs(60),
+        max_bytes: u64::MAX,
+        max_iops: None,
+        max_mib_per_s: None,
+        max_util: None,
+        precision: None,
+        tail: Tail::UNBOUND,
+    };
+
+    const ONE: Steps = Steps::of(1);
+
+    fn steady(relation: &Relation, blocks: Range<u64>, limits: &Limits) -> (Scan, Vec<Range<u64>>) {
+        let clock = Manual::default();
+        let mut reader =
+            Steady { clock: &clock, ns_per_block: 100_000, least_hole: 1 << 20, read: Vec::new() };
+        let scan = scan(&relation.source, blocks, &mut reader, limits, &clock, &mut || None, &mut |_| ());
+        (scan.expect("scanned"), reader.read)
+    }
+
+    #[test]
+    fn holes_are_read_but_not_rated() {
+        let relation = Relation::new(700, 0..300);
+        let (scan, read) = steady(&relation, 0..700, &LIMITS);
+        assert_eq!((scan.blocks.clone(), scan.holes, scan.stop), (0..700, 400, None));
+        assert_eq!(scan.rated, Slice { ns: 300 * 100_000, work: 300 });
+        assert_eq!(scan.ns_per_block(), Some(100_000.0));
+        assert_eq!(scan.elapsed_ns, 700 * 100_000);
+        // 256 blocks of the first segment, then a short rest of data with its holes set apart.
+        assert_eq!(read, [0..256, 256..300, 300..512, 512..700]);
+    }
+
+    #[test]
+    fn short_holes_stay_in_their_run_but_not_in_the_rate() {
+        let relation = Relation::new(256, 0..200);
+        let (scan, read) = steady(&relation, 100..256, &LIMITS);
+        assert_eq!((read.len(), read[0].clone()), (1, 100..256));
+        assert_eq!((scan.holes, scan.rated.work), (56, 100));
+        assert_eq!(scan.ns_per_block(), Some(156_000.0));
+    }
+
+    #[test]
+    fn a_scan_that_ends_in_a_hole_rates_none_of_it() {
+        let relation = Relation::new(700, 0..300);
+        for ms in [34, 42, 60] {
+            let limits = Limits { duration: Duration::from_millis(ms), ..LIMITS };
+            let (scan, _) = steady(&relation, 0..700, &limits);
+            assert_eq!((scan.stop, scan.ns_per_block()), (Some(Stop::Duration), Some(100_000.0)), "{ms}");
+            assert_eq!(scan.holes, ms * 10 - 300);
+        }
+    }
+
+    #[test]
+    fn cached_zero_pages_of_holes_are_not_data() {
+        let relation = Relation::new(256, 0..100);
+        let file = relation.source.open(0, false).expect("opened");
+        let path = relation.source.path(0);
+        cache::evict(&file, &path, &mut || None).expect("evicted");
+        let mut holes = &file;
+        std::io::Seek::seek(&mut holes, std::io::SeekFrom::Start(150 * BLOCK)).expect("sought");
+        std::io::copy(&mut holes, &mut std::io::sink()).expect("read");
+        assert!(cache::residency(&file, &path, 0..256 * BLOCK).expect("residency").cached_bytes > 0);
+        let (scan, _) = steady(&relation, 0..256, &LIMITS);
+        assert_eq!(scan.cached_bytes, Some(0));
+    }
+
+    #[test]
+    fn what_can_not_be_read_is_not_looked_up() {
+        const MIB: u64 = 1 << 20;
+        let relation = Relation::of_segments(2048, 2048, 1024..2048);
+        let file = relation.source.open(0, false).expect("opened");
+        let path = relation.source.path(0);
+        let method = Method::of(&file);
+        let found = Holes::find(&file, method, &path, 0..16 * MIB, &mut || None).expect("holes");
+        let holes = found.expect("nobody stops it");
+        for (data, spans) in [(0, 0), (1, 9), (MIB, 9), (MIB + 1, 10), (8 * MIB, 16), (u64::MAX, 16)] {
+            let count = CachedSpans::count(&file, method, &path, 0..16 * MIB, &holes, data).expect("a count");
+            assert_eq!(count.cached.len(), spans, "{data}");
+        }
+        // All that is read is counted, whatever ends it.
+        relation.read(1024..2048);
+        for limits in [
+            LIMITS,
+            Limits { max_bytes: 3 * MIB, ..LIMITS },
+            Limits { max_iops: Some(500), duration: Duration::from_millis(500), ..LIMITS },
+        ] {
+            let mut reader = Buffered::new(&relation.source, 0);
+            let scan =
+                scan(&relation.source, 0..2048, &mut reader, &limits, &Monotonic, &mut || None, &mut |_| ());
+            let scan = scan.expect("scanned");
+            let read = scan.blocks.end - scan.holes;
+            assert_eq!(scan.cached_bytes, Some(read * BLOCK), "{limits:?}");
+            assert!(read > 0);
+        }
+    }
+
+    #[test]
+    fn each_limit_stops_with_its_reason() {
+        let relation = Relation::new(512, 0..512);
+        for (limits, stop, blocks) in [
+            (Limits { duration: Duration::from_millis(10), ..LIMITS }, Stop::Duration, 100),
+            (Limits { shared: Duration::from_millis(20), ..LIMITS }, Stop::Statement, 200),
+            (Limits { max_bytes: 300 * BLOCK + 1, ..LIMITS }, Stop::Bytes, 300),
+            (
+                Limits { tail: Tail::within(Duration::from_micros(99)), ..LIMITS },
+                Stop::Slow(BoundOf::Call),
+                11,
+            ),
+        ] {
+            let (scan, _) = steady(&relation, 0..512, &limits);
+            assert_eq!((scan.stop, scan.blocks), (Some(stop), 0..blocks));
+        }
+        // A second of 0.1 ms each is longer than this relation.
+        let relation = Relation::new(12_000, 0..12_000);
+        let (scan, _) = steady(&relation, 0..12_000, &Limits { precision: Some(0.05), ..LIMITS });
+        assert_eq!((scan.stop, scan.blocks), (Some(Stop::Precise), 0..10_000));
+        let relation = Relation::new(512, 0..512);
+        // A limit that is met just at the end is no reason: everything was read.
+        let (scan, _) = steady(&relation, 0..512, &Limits { max_bytes: 512 * BLOCK, ..LIMITS });
+        assert_eq!((scan.stop, scan.blocks), (None, 0..512));
+    }
+
+    #[test]
+    fn no_more_is_read_than_was_said() {
+        const RATE: Option<u32> = Some(8);
+        let most = |limits, request| most_blocks(&limits, BLOCK, Steps::of(request));
+        let second = Limits { duration: Duration::from_secs(1), ..LIMITS };
+        assert_eq!(most(second, 1), u64::MAX / BLOCK);
+        assert_eq!(most(Limits { max_bytes: 100 * BLOCK + 1, ..second }, 1), 100);
+        // 1024 blocks in a second, as many as in a fiftieth more, and the burst or the request that begins then.
+        assert_eq!(most(Limits { max_mib_per_s: RATE, ..second }, 1), 1024 + 20 + 10);
+        assert_eq!(most(Limits { max_mib_per_s: RATE, ..second }, 64), 1024 + 20 + 64);
+        assert_eq!(most(Limits { max_mib_per_s: RATE, max_bytes: 100 * BLOCK, ..second }, 1), 100);
+        assert_eq!(
+            most(Limits { max_mib_per_s: RATE, shared: Duration::from_millis(100), ..second }, 1),
+            122 + 10
+        );
+        let relation = Relation::new(512, 0..512);
+        let limits = Limits { max_mib_per_s: RATE, duration: Duration::from_millis(200), ..LIMITS };
+        let mut reader = Buffered::new(&relation.source, 0);
+        let scan =
+            scan(&relation.source, 0..512, &mut reader, &limits, &Monotonic, &mut || None, &mut |_| ());
+        let read = scan.expect("scanned").blocks.end;
+        let near = reach(&relation.source, 0..512, &limits, ONE, &mut || None)
+            .expect("holes")
+            .expect("nobody stops it");
+        assert!(read <= near.end && near == (0..most(limits, 1)) && near.end < 512, "{read}, {near:?}");
+        // A hole on the way costs nothing, one behind it is not come to.
+        for (data, end) in [(100..512, 512), (0..100, 512), (0..400, near.end)] {
+            let relation = Relation::new(512, data.clone());
+            let reached = reach(&relation.source, 0..512, &limits, ONE, &mut || None).expect("holes");
+            assert_eq!(reached, Ok(0..end), "{data:?}");
+        }
+    }
+
+    #[test]
+    fn copies_from_the_cache_are_never_slow_answers() {
+        let relation = Relation::new(600, 0..600);
+        // So that it has waited before.
+        std::thread::sleep(Duration::from_millis(1));
+        let limits = Limits { tail: Tail::within(Duration::from_nanos(1)), ..LIMITS };
+        let mut reader = Buffered::new(&relation.source, 0);
+        let scan =
+            scan(&relation.source, 0..600, &mut reader, &limits, &Monotonic, &mut || None, &mut |_| ());
+        assert_eq!(scan.map(|scan| (scan.stop, scan.blocks)).expect("scanned"), (None, 0..600));
+    }
+
+    #[test]
+    fn holes_cost_no_bytes() {
+        let relation = Relation::new(512, 256..512);
+        let (scan, _) = steady(&relation, 0..512, &Limits { max_bytes: 16 * BLOCK, ..LIMITS });
+        assert_eq!((scan.blocks, scan.holes, scan.rated.work), (0..272, 256, 16));
+    }
+
+    #[test]
+    fn a_rate_limit_pauses_and_says_so() {
+        let relation = Relation::new(256, 0..256);
+        let clock = Monotonic;
+        let limits = Limits { max_iops: Some(512), ..LIMITS };
+        let mut reader = Buffered::new(&relation.source, 0);
+        let scan = scan(&relation.source, 0..256, &mut reader, &limits, &clock, &mut || None, &mut |_| ());
+        let scan = scan.expect("scanned");
+        assert_eq!(scan.blocks, 0..256);
+        assert!(scan.elapsed_ns >= 490_000_000, "{scan:?}");
+        assert!(scan.throttled);
+        let (free, _) = steady(&relation, 0..256, &Limits { max_iops: Some(1_000_000), ..LIMITS });
+        assert!(!free.throttled, "a limit that is not reached changes nothing");
+    }
+
+    #[test]
+    fn real_readers_read_every_segment_and_see_the_cache() {
+        let relation = Relation::new(600, 0..600);
+        let run = |reader: &mut dyn Reader| {
+            let clock = Monotonic;
+            scan(&relation.source, 0..600, reader, &LIMITS, &clock, &mut || None, &mut |_| ())
+                .expect("scanned")
+        };
+        relation.evict();
+        let mut engines = vec![engine::open(Some(Kind::Threads), 4, 64 << 10).expect("threads").engine];
+        engines.extend(engine::open(Some(Kind::IoUring), 4, 64 << 10).ok().map(|o| o.engine));
+        for engine in &mut engines {
+            let scan = run(&mut Direct::new(&relation.source, engine.as_mut(), 4, 8));
+            assert_eq!((scan.blocks, scan.stop, scan.cached_bytes), (0..600, None, Some(0)));
+        }
+        let cold = run(&mut Buffered::new(&relation.source, 0));
+        assert_eq!((cold.blocks, cold.cached_bytes), (0..600, Some(0)));
+        let warm = run(&mut Buffered::new(&relation.source, 0));
+        assert_eq!((warm.blocks, warm.cached_bytes), (0..600, Some(600 * BLOCK)));
+        let before = cache::decided::times();
+        run(&mut Buffered::new(&relation.source, 0));
+        assert_eq!(cache::decided::times() - before, 3, "decided once a file");
+    }
+
+    #[test]
+    fn where_the_file_system_has_a_cache_of_its_own_nothing_is_known_of_it() {
+        let relation = Relation::new(300, 0..300);
+        let scan = |reader: &mut dyn Reader| {
+            cache::decided::forced(cache::Method::Unknown, || {
+                scan(&relation.source, 0..300, reader, &LIMITS, &Monotonic, &mut || None, &mut |_| ())
+            })
+        };
+        let buffered = scan(&mut Buffered::new(&relation.source, 0)).expect("scanned");
+        assert_eq!((buffered.blocks, buffered.cached_bytes), (0..300, None));
+        let mut engine = engine::open(Some(Kind::Threads), 4, 64 << 10).expect("threads").engine;
+        let direct = scan(&mut Direct::new(&relation.source, engine.as_mut(), 4, 8));
+        assert!(matches!(direct, Err(crate::Error::Unsupported { what: "O_DIRECT", .. })), "{direct:?}");
+    }
+
+    #[test]
+    fn a_truncated_segment_is_an_error_with_its_offset() {
+        let relation = Relation::new(256, 0..256);
+        let file = std::fs::OpenOptions::new().write(true).open(relation.source.path(0)).expect("opened");
+        file.set_len(100 * BLOCK + 512).expect("truncated");
+        let clock = Monotonic;
+        let mut reader = Buffered::new(&relation.source, 0);
+        let error = scan(&relation.source, 0..256, &mut reader, &LIMITS, &clock, &mut || None, &mut |_| ())
+            .expect_err("short");
+        assert!(error.to_string().contains("offset 819200: read only 512 of 8192 bytes"), "{error}");
+    }
+}

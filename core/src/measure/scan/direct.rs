@@ -1,0 +1,76 @@
+//! The `direct` path: past every cache of the server and the kernel.
+
+use super::{Meter, Reader, Steps};
+use crate::Result;
+use crate::engine::{Engine, expect_full};
+use crate::files::source::{Entered, Part, Source};
+
+/// Large O_DIRECT reads at a depth.
+pub struct Direct<'a> {
+    source: &'a Source,
+    engine: &'a mut dyn Engine,
+    depth: usize,
+    request_blocks: u64,
+    entered: Entered<'a>,
+    /// Offset and blocks of the request in each slot, and when it was issued.
+    requests: Vec<(u64, u64, u64)>,
+}
+
+impl<'a> Direct<'a> {
+    /// Reads from `source` through `engine`, `request_blocks` blocks a request, `depth` in flight.
+    pub fn new(source: &'a Source, engine: &'a mut dyn Engine, depth: usize, request_blocks: u64) -> Self {
+        Self {
+            source,
+            engine,
+            depth,
+            request_blocks,
+            entered: Entered::new(source, true),
+            requests: vec![(0, 0, 0); depth],
+        }
+    }
+}
+
+impl Reader for Direct<'_> {
+    fn read(&mut self, part: &Part, meter: &mut Meter<'_>) -> Result<()> {
+        let (path, file) = self.entered.segment(part.segment)?;
+        let block_size = u64::from(self.source.block_size());
+        let mut next = part.blocks.start;
+        let mut submit =
+            |engine: &mut dyn Engine, requests: &mut [(u64, u64, u64)], slot: usize, issued: u64| {
+                let blocks = self.request_blocks.min(part.blocks.end - next);
+                let offset = self.source.offset(next);
+                requests[slot] = (offset, blocks, issued);
+                engine.submit(slot, &file, offset, (blocks * block_size) as usize);
+                next += blocks;
+                next < part.blocks.end
+            };
+        let mut in_flight = 0;
+        let mut more = !part.blocks.is_empty();
+        meter.begin();
+        while more && in_flight < self.depth {
+            more = submit(self.engine, &mut self.requests, in_flight, meter.issue());
+            in_flight += 1;
+        }
+        while in_flight > 0 {
+            let completion = self.engine.wait(&mut || meter.idle())?;
+            let (offset, blocks, issued) = self.requests[completion.slot];
+            expect_full(completion, &path, offset, (blocks * block_size) as usize)?;
+            in_flight -= 1;
+            more &= meter.answered(issued, blocks).is_continue();
+            if more {
+                more = submit(self.engine, &mut self.requests, completion.slot, meter.issue());
+                in_flight += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn steps(&self) -> Steps {
+        Steps::of(self.request_blocks)
+    }
+
+    /// Setting a hole apart drains the queue.
+    fn least_hole(&self) -> u64 {
+        1 << 20
+    }
+}

@@ -1,0 +1,167 @@
+//! What it costs to make writes durable: the sections of pg_test_fsync, the WAL's own pattern, and group commit.
+//!
+//! A [`Case`] is one way to write and sync. The cases take turns, round after round, so that a disk whose speed drifts
+//! drifts under all of them alike: one after the other, as pg_test_fsync measures them, the last would be compared with
+//! the weather of a minute later. The first operation of a turn is warm-up: it may pay for what another method left
+//! in the journal or in the page cache. What is timed is the system calls of an operation, one after another; the
+//! clock's own cost is taken off.
+//!
+//! With more than one committer, operations of `wal_segment` are commits that share one log: each inserts its blocks
+//! and waits until they are durable, and a flush covers all that was inserted before it began ([`Group`]).
+//!
+//! # Limitations and caveats
+//! - A device, or a layer above it, that acknowledges a flush and keeps the data in volatile memory is faster than
+//!   physics allows. Nothing here can tell; the device's flush counter only shows that it was asked.
+//! - The scratch file has no name. There are file systems that log nothing of such a file when it is synced (btrfs, ZFS) or
+//!   a whole checkpoint (f2fs): [`logs_nameless_files`].
+//! - A closed loop without thinking: committers that also execute statements come to a flush less often.
+//! - The server changes to the next segment now and then, and writes a block again while it is not full.
+//!
+//! Sources: `src/bin/pg_test_fsync/pg_test_fsync.c`, and `XLogWrite`, `XLogFlush`, `issue_xlog_fsync` and
+//! `get_sync_bit` in `src/backend/access/transam/xlog.c` of PostgreSQL 15 to 18; open(2) for `O_DSYNC` and `O_SYNC`.
+
+mod calls;
+mod case;
+mod content;
+#[cfg(test)]
+mod golden;
+mod group;
+mod layout;
+mod measured;
+mod op;
+#[cfg(test)]
+mod tests;
+mod turn;
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::time::Duration;
+
+use calls::{Calls, Kernel};
+pub use case::{Case, FLUSHES, Method, Section, Selection};
+use content::Content;
+pub use group::Group;
+pub use layout::{Files, Layout};
+pub use measured::{Measured, Requests};
+use turn::Turn;
+
+use crate::run::clock::{self, Clock, nanoseconds};
+use crate::run::budget::{Ask, Limits, Pace};
+use crate::machine::observer::Witness;
+use crate::{Error, Result};
+use crate::run::memory;
+
+/// Most rounds.
+const ROUNDS: u128 = 10;
+/// The shortest turn that is worth the warm-up of its first operation.
+const SHORTEST_TURN: Duration = Duration::from_millis(100);
+
+/// Bytes that a case's figures take, and some more.
+const MEMORY_OF_CASE: usize = 96 << 10;
+
+/// What is to be measured.
+pub struct Run<'a> {
+    /// The cases.
+    pub cases: &'a [Case],
+    /// Who commits.
+    pub group: Group,
+    /// What bounds each case, and by `shared` all of them.
+    pub limits: Limits,
+    /// Looks at the device before and after each turn.
+    pub witness: &'a Witness<'a>,
+}
+
+/// Does a sync of a file without a name cost on this type of file system what a sync of any other file does?
+///
+/// btrfs (`btrfs_log_inode_parent`) and ZFS (`zfs_log_write`) leave files without links out of their logs, and f2fs
+/// (`need_do_checkpoint`) writes a checkpoint for each sync of one.
+pub fn logs_nameless_files(fs_type: &str) -> bool {
+    !matches!(fs_type, "btrfs" | "zfs" | "f2fs")
+}
+
+/// Measures the cases in turns; `report` hears of each turn before it begins: its number, of how many, and its case.
+///
+/// Returns what is known of each. A reason of the caller, or of the statement, ends all that are not over.
+///
+/// # Errors
+/// [`Error::Scratch`] or [`Error::ShortWrite`] if a call fails: a device that loses writes is not measured on.
+pub fn run(
+    files: &Files,
+    run: &Run<'_>,
+    clock: &dyn Clock,
+    ask: &mut Ask<'_>,
+    report: &mut dyn FnMut(u64, u64, &Case),
+) -> Result<Vec<Measured>> {
+    let kernel = |case: &Case| Kernel(files.of(case).clone());
+    let mut all = run_with(run, &kernel, clock, ask, report)?;
+    // Committers share their writes.
+    if files.counted && run.group.committers == 1 {
+        all.iter_mut().zip(run.cases).for_each(|(measured, case)| measured.look_for_swallowed(case));
+    }
+    Ok(all)
+}
+
+/// [`run`] by whatever calls.
+fn run_with<C: Calls>(
+    run: &Run<'_>,
+    calls: &dyn Fn(&Case) -> C,
+    clock: &dyn Clock,
+    ask: &mut Ask<'_>,
+    report: &mut dyn FnMut(u64, u64, &Case),
+) -> Result<Vec<Measured>> {
+    memory::expect(run.group.memory() + run.cases.len() * MEMORY_OF_CASE)?;
+    let mut all: Vec<Measured> = run.cases.iter().map(Measured::of).collect();
+    let longest = run.cases.iter().map(|case| run.group.longest_write(case)).max().unwrap_or(1);
+    let content = Arc::new(Content::new(longest as usize)?);
+    let mut pace = Pace::start(&Limits { duration: Duration::MAX, ..run.limits }, clock, ask);
+    let duration = run.limits.duration;
+    let rounds = (duration.as_millis() / SHORTEST_TURN.as_millis()).clamp(1, ROUNDS) as u32;
+    let length = nanoseconds(duration / rounds);
+    let clock_cost = clock::cost_ns().round() as u64;
+    let turns = u64::from(rounds) * run.cases.len() as u64;
+    let next_due = Cell::new(0);
+    let mut number = 0;
+    for round in 0..rounds {
+        for place in 0..run.cases.len() {
+            // There and back, so that no case always comes after the same other one, or always later.
+            let place = if round % 2 == 0 { place } else { run.cases.len() - 1 - place };
+            let (case, measured) = (&run.cases[place], &mut all[place]);
+            number += 1;
+            if measured.is_over() {
+                continue;
+            }
+            report(number, turns, case);
+            let turn = Turn {
+                case,
+                length,
+                limits: &run.limits,
+                clock,
+                clock_cost,
+                content: &content,
+                next_due: &next_due,
+            };
+            let calls = calls(case);
+            let before = run.witness.look();
+            let performed = measured.performed;
+            let taken = match run.group {
+                Group { committers: 1, .. } => turn.alone(&calls, measured, &mut pace),
+                group => turn.together(calls, group, measured, &mut pace),
+            };
+            measured.saw(run.witness.since(&before).activity, measured.performed - performed);
+            match taken {
+                Ok(None) => measured.end_turn(run.limits.precision),
+                Ok(Some(stop)) => {
+                    all.iter_mut().filter(|measured| !measured.is_over()).for_each(|m| m.stop = Some(stop));
+                    return Ok(all);
+                }
+                Err(refused @ Error::Unsupported { .. }) => measured.refused = Some(refused.to_string()),
+                Err(e) => return Err(e),
+            }
+        }
+    }
+    if run.limits.max_util.is_some() {
+        // What comes next may come at once.
+        let _ = pace.sleep_until(next_due.get());
+    }
+    Ok(all)
+}

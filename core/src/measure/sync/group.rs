@@ -1,0 +1,364 @@
+//! Group commit: several committers, one log.
+//!
+//! As in XLogFlush: a committer inserts its record, and waits until it is durable. If nobody flushes, it does so itself,
+//! for all that has been inserted until then; if somebody does, it waits for the end of that flush, and flushes only if
+//! it was not covered. The leader may wait before it writes, for more to come (`commit_delay`).
+//!
+//! The rate is that of the time from the end of one flush to the end of the next; a committer's latency is that from
+//! its insertion until its record was durable. The first flush of a turn, and each committer's first commit, are warm-up.
+//!
+//! # Limitations and caveats
+//! - Threads wake each other faster than processes do, and insert without the server's locks.
+//! - A server does not flush in the background here, as the WAL writer does.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::calls::{Calls, sync, write};
+use super::case::Case;
+use super::content::Content;
+use super::measured::Measured;
+use super::op;
+use super::turn::Turn;
+use crate::run::clock::{Clock, Monotonic};
+use crate::run::workers::Crew;
+use crate::run::budget::{Pace, Pauses, Stop, Tail, is_early};
+use crate::stats::{Latencies, Slice};
+use crate::{Error, Result};
+
+/// The threads' name in `/proc`.
+const NAME: &str = "io_probe_sync";
+
+/// How long one who waits sleeps at most before it looks around.
+const NAP: Duration = Duration::from_millis(10);
+
+/// A stack, and what the C library keeps for a thread.
+const MEMORY_OF_THREAD: usize = 256 << 10;
+
+/// Flushes that are handed over at a time at most, without a word from the allocator.
+const FLUSHES: usize = 1 << 14;
+
+/// The longest write of a flush, as the server's with wal_buffers at its largest default.
+const LONGEST_WRITE: u64 = 16 << 20;
+
+/// Who commits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Group {
+    /// How many, each in a closed loop.
+    pub committers: u32,
+    /// How long a leader waits for others before it writes.
+    pub delay: Duration,
+    /// Bytes of WAL of a commit; None for as many as the case writes. Those of several commits may share a block.
+    pub commit_bytes: Option<u32>,
+}
+
+impl Group {
+    /// The longest write of a case, in bytes: all of its committers may be in one flush.
+    pub(super) fn longest_write(&self, case: &Case) -> u64 {
+        if self.committers == 1 {
+            return case.write_bytes.into();
+        }
+        let block = u64::from(case.write_bytes);
+        let all = u64::from(self.committers) * self.bytes_of_commit(case) + 2 * block;
+        all.min(LONGEST_WRITE) / block * block
+    }
+
+    /// Bytes that its threads take at most, and what a turn allocates.
+    pub(super) fn memory(&self) -> usize {
+        (4 << 20) + if self.committers > 1 { self.committers as usize * MEMORY_OF_THREAD } else { 0 }
+    }
+
+    fn bytes_of_commit(&self, case: &Case) -> u64 {
+        self.commit_bytes.map_or(case.bytes(), u64::from)
+    }
+}
+
+/// The log that they share.
+struct Log<C: Calls> {
+    calls: C,
+    file: C::File,
+    case: Case,
+    content: Arc<Content>,
+    /// Bytes of a commit.
+    commit_bytes: u64,
+    longest_write: u64,
+    delay: Duration,
+    /// What makes flushes wait, and how far ahead of it they may be.
+    pauses: Option<Pauses>,
+    ahead_ns: u64,
+    /// Most bytes of this turn.
+    budget: u64,
+    clock_cost: u64,
+    /// Committers begin no other commit, and leaders no other flush.
+    over: AtomicBool,
+    state: Mutex<State>,
+    flushed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// Positions in the log, in bytes.
+    inserted: u64,
+    durable: u64,
+    /// What had been inserted when the last flush ended: the next leader has been waiting, and who led is still on its
+    /// way to its next commit.
+    waiting: u64,
+    /// Bytes written, and when the limits allow more.
+    written: u64,
+    next_due: u64,
+    /// Is there a leader?
+    flushing: bool,
+    /// When the last flush ended.
+    last: Option<u64>,
+    /// Each flush but the first, which the caller has not taken over yet.
+    flushes: Vec<Slice>,
+    latencies: Latencies,
+    tail: Tail,
+    paused: bool,
+    budget_is_spent: bool,
+    error: Option<Error>,
+}
+
+impl Turn<'_> {
+    /// Committers who share one log.
+    pub(super) fn together<C: Calls>(
+        &self,
+        calls: C,
+        group: Group,
+        measured: &mut Measured,
+        pace: &mut Pace<'_>,
+    ) -> Result<Option<Stop>> {
+        let case = self.case;
+        let commit_bytes = group.bytes_of_commit(case);
+        let start = measured.performed * commit_bytes;
+        let log = Arc::new(Log {
+            file: op::open(&calls, case)?,
+            calls,
+            case: *case,
+            content: Arc::clone(self.content),
+            commit_bytes,
+            longest_write: group.longest_write(case),
+            delay: group.delay,
+            pauses: self.limits.pauses(commit_bytes),
+            ahead_ns: self.limits.ahead_ns(commit_bytes),
+            budget: self.limits.max_bytes.saturating_sub(measured.bytes),
+            clock_cost: self.clock_cost,
+            over: AtomicBool::new(false),
+            state: Mutex::new(State {
+                inserted: start,
+                durable: start,
+                next_due: self.next_due.get(),
+                flushes: Vec::with_capacity(FLUSHES),
+                tail: pace.tail,
+                ..State::default()
+            }),
+            flushed: Condvar::new(),
+        });
+        let (working, ending) = (Arc::clone(&log), Arc::clone(&log));
+        let end = move || ending.over.store(true, Ordering::Relaxed);
+        let crew = Crew::start(NAME, group.committers as usize, move || working.commit(), end)?;
+        // Threads can't share the caller's clock.
+        let until = Monotonic.now().saturating_add(self.length);
+        let mut flushes = 0;
+        let stopped = loop {
+            // Ends in time, but not in a spin where the first flush takes longer than the turn.
+            let left = Duration::from_nanos(until.saturating_sub(Monotonic.now()));
+            std::thread::sleep(left.clamp(NAP / 10, NAP));
+            if let Some(stop) = pace.poll() {
+                break Some(stop);
+            }
+            flushes += log.hand_over(measured);
+            let state = log.lock();
+            pace.tail = state.tail;
+            if state.error.is_some() || state.budget_is_spent {
+                break None;
+            }
+            if Monotonic.now() >= until && flushes > 0 {
+                break None;
+            }
+        };
+        drop(crew);
+
+        log.hand_over(measured);
+        let mut state = log.lock();
+        pace.tail = state.tail;
+        if let Some(error) = state.error.take() {
+            return Err(error);
+        }
+        // A committer who waited for a limit says nothing of the storage.
+        if !state.paused {
+            measured.latencies.absorb(&state.latencies);
+        }
+        measured.paused |= state.paused;
+        measured.bytes += state.written;
+        self.next_due.set(state.next_due);
+        measured.performed += (state.durable - start) / commit_bytes;
+        if state.budget_is_spent {
+            measured.stop = Some(Stop::Bytes);
+        }
+        Ok(stopped)
+    }
+}
+
+impl<C: Calls> Log<C> {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives the caller what it has not taken over yet: how many flushes.
+    fn hand_over(&self, measured: &mut Measured) -> u64 {
+        let mut state = self.lock();
+        let flushes = state.flushes.len() as u64;
+        measured.flushes += flushes;
+        state.flushes.drain(..).for_each(|flush| measured.add(flush.ns, flush.work));
+        flushes
+    }
+
+    /// Commits again and again, until it is over. The first is not counted.
+    fn commit(&self) {
+        let mut counts = false;
+        while !self.over.load(Ordering::Relaxed) && self.commit_once(counts) {
+            counts = true;
+        }
+    }
+
+    /// Inserts a record, and returns when it is durable; false if it was over before.
+    fn commit_once(&self, counts: bool) -> bool {
+        let started = self.calls.now();
+        let mut state = self.lock();
+        state.inserted += self.commit_bytes;
+        let mine = state.inserted;
+        while state.durable < mine {
+            if state.flushing {
+                state = self.flushed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            state.budget_is_spent |= state.written >= self.budget;
+            if self.over.load(Ordering::Relaxed) || state.error.is_some() || state.budget_is_spent {
+                return false;
+            }
+            state = self.lead(state);
+        }
+        if counts {
+            let took = self.calls.now() - started;
+            // Nor does the tail take the wait for a limit for the storage's: flushes count then.
+            if !state.paused {
+                state.tail.took(took);
+            }
+            state.latencies.record(took.saturating_sub(self.clock_cost));
+        }
+        true
+    }
+
+    /// Flushes what had been inserted when the last flush ended, or if that is durable, or after a delay, all that has been
+    /// inserted by now.
+    fn lead<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        state.flushing = true;
+        let due = state.next_due;
+        drop(state);
+        let lead = Lead(self);
+        let paused = self.pause(due);
+        if !self.delay.is_zero() {
+            self.calls.sleep(self.delay);
+        }
+        let mut state = self.lock();
+        let end = if self.delay.is_zero() && !paused && state.waiting > state.durable {
+            state.waiting
+        } else {
+            state.inserted
+        };
+        if paused {
+            state.paused = true;
+            state.last = Some(self.calls.now());
+        }
+        let range = state.durable..end;
+        drop(state);
+        let began = self.calls.now();
+        let result = self.flush(range.clone());
+        let ended = self.calls.now();
+        std::mem::forget(lead);
+        let mut state = self.lock();
+        state.flushing = false;
+        state.waiting = state.inserted;
+        match result {
+            Ok(None) => {}
+            Ok(Some(written)) => {
+                state.durable = range.end;
+                state.written += written;
+                if state.paused {
+                    state.tail.took(ended - began);
+                }
+                if let Some(pauses) = self.pauses {
+                    let period = pauses.period(written, ended - began);
+                    state.next_due = due.max(began).saturating_add(period);
+                }
+                if let Some(last) = state.last.replace(ended) {
+                    let commits = (range.end - range.start) / self.commit_bytes;
+                    state.flushes.push(Slice { ns: ended - last, work: commits });
+                }
+            }
+            Err(e) => state.error = Some(e),
+        }
+        self.flushed.notify_all();
+        state
+    }
+
+    /// Waits for the limits; true if that took time.
+    fn pause(&self, due: u64) -> bool {
+        if !is_early(self.calls.now(), due, self.ahead_ns) {
+            return false;
+        }
+        let mut paused = false;
+        while !self.over.load(Ordering::Relaxed) {
+            let left = due.saturating_sub(self.calls.now());
+            if left == 0 {
+                break;
+            }
+            paused = true;
+            self.calls.sleep(NAP.min(Duration::from_nanos(left)));
+        }
+        paused
+    }
+
+    /// Writes the blocks that lie between two positions, also those that are not full yet, and syncs them. Returns their
+    /// bytes, or None if it was over before that.
+    fn flush(&self, range: Range<u64>) -> Result<Option<u64>> {
+        let is_over = || self.over.load(Ordering::Relaxed);
+        let block = u64::from(self.case.write_bytes);
+        let size = self.calls.scratch().size();
+        let blocks = range.start / block * block..range.end.next_multiple_of(block);
+        let mut position = blocks.start;
+        while position < blocks.end {
+            if is_over() {
+                return Ok(None);
+            }
+            // The end of the segment parts a flush, as it does in the server.
+            let offset = position % size;
+            let length = (blocks.end - position).min(size - offset).min(self.longest_write);
+            write(&self.calls, &self.file, self.content.at(position, length as usize), offset)?;
+            position += length;
+        }
+        if let Some(call) = self.case.method.sync_call() {
+            if is_over() {
+                return Ok(None);
+            }
+            sync(&self.calls, &self.file, call)?;
+        }
+        Ok(Some(blocks.end - blocks.start))
+    }
+}
+
+/// The right to flush. A leader that is lost in the middle leaves nobody waiting for it.
+struct Lead<'a, C: Calls>(&'a Log<C>);
+
+impl<C: Calls> Drop for Lead<'_, C> {
+    fn drop(&mut self) {
+        let source = std::io::Error::other("the thread panicked");
+        let mut state = self.0.lock();
+        state.error = Some(Error::System { action: "flush", source });
+        state.flushing = false;
+        self.0.flushed.notify_all();
+    }
+}

@@ -1,0 +1,207 @@
+//! The figures of one case, gathered over its turns.
+
+use super::case::{Case, Method};
+use crate::Error;
+use crate::machine::device::Activity;
+use crate::run::budget::Stop;
+use crate::stats::{Interval, Latencies, Slice, Slices, of_ratio, of_turns};
+
+/// Turns before which no interval is narrow enough: a few may be alike by luck.
+const PRECISE_TURNS: usize = 5;
+
+/// What is known of a case.
+pub struct Measured {
+    /// How long each operation took. Of a commit: how long its committer waited.
+    pub latencies: Latencies,
+    /// Syncs that made them durable.
+    pub flushes: u64,
+    /// Did a limit make it pause?
+    pub paused: bool,
+    /// Why it was not measured for all of its duration.
+    pub stop: Option<Stop>,
+    /// Why it can't be done here.
+    pub refused: Option<String>,
+    /// Is the storage not what its figures are of?
+    pub syncs_are_swallowed: bool,
+    /// Time in which operations were done, and their number.
+    pub(super) slices: Slices,
+    /// Operations, the warm-up included, and the bytes that the storage got with them.
+    pub(super) performed: u64,
+    pub(super) bytes: u64,
+    /// Each turn as one slice.
+    turns: Vec<Slice>,
+    device: Option<Requests>,
+}
+
+/// What the device did, for us and for everyone else.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Requests {
+    operations: u64,
+    writes: u64,
+    flushes: Option<u64>,
+}
+
+impl Requests {
+    /// Write requests per operation.
+    pub fn writes_per_op(&self) -> f64 {
+        self.writes as f64 / self.operations as f64
+    }
+
+    /// Flushes of its cache per operation, where the kernel counts them.
+    pub fn flushes_per_op(&self) -> Option<f64> {
+        self.flushes.map(|flushes| flushes as f64 / self.operations as f64)
+    }
+}
+
+impl Measured {
+    /// Nothing yet.
+    pub(super) fn of(case: &Case) -> Self {
+        let missing =
+            || Error::Unsupported { what: "fsync_writethrough", why: "Linux has no such call".to_owned() };
+        Self {
+            latencies: Latencies::default(),
+            flushes: 0,
+            paused: false,
+            stop: None,
+            refused: (case.method == Method::FsyncWritethrough).then(|| missing().to_string()),
+            syncs_are_swallowed: false,
+            slices: Slices::default(),
+            performed: 0,
+            bytes: 0,
+            turns: Vec::new(),
+            device: Some(Requests { flushes: Some(0), ..Requests::default() }),
+        }
+    }
+
+    /// Operations that were measured.
+    pub fn ops(&self) -> u64 {
+        self.slices.total().work
+    }
+
+    /// Time spent in them, in nanoseconds.
+    pub fn elapsed_ns(&self) -> u64 {
+        self.slices.total().ns
+    }
+
+    /// Nanoseconds per operation; None without any.
+    pub fn ns_per_op(&self) -> Option<f64> {
+        let total = self.slices.total();
+        (total.work > 0).then(|| total.ns as f64 / total.work as f64)
+    }
+
+    /// The same with its 95 % interval: as wide as the turns differ from each other, or their slices, whichever is more.
+    /// None with fewer than three turns.
+    pub fn interval(&self) -> Option<Interval> {
+        let value = self.ns_per_op()?;
+        // The lower end may have been cut off at zero.
+        let half = |interval: Interval| interval.high - interval.value;
+        let of_turns = half(of_turns(&self.turns)?);
+        let half = of_ratio(&self.slices.steady()).map_or(of_turns, |slices| of_turns.max(half(slices)));
+        Some(Interval { value, low: (value - half).max(0.0), high: value + half })
+    }
+
+    /// What the device did meanwhile; None if it has no counters, or nothing was done.
+    pub fn device(&self) -> Option<Requests> {
+        self.device.filter(|device| device.operations > 0)
+    }
+
+    /// Did fewer writes reach a device that counts them than this case made durable, each by itself? Then something between
+    /// swallows the syncs. A tenth is left for requests that are counted late.
+    pub(super) fn look_for_swallowed(&mut self, case: &Case) {
+        let writes_per_op = self.device().map(|device| device.writes_per_op());
+        self.syncs_are_swallowed = case.is_durable() && writes_per_op.is_some_and(|writes| writes < 0.9);
+    }
+
+    /// Is there nothing more to do?
+    pub(super) fn is_over(&self) -> bool {
+        self.stop.is_some() || self.refused.is_some()
+    }
+
+    /// An operation took so long, in nanoseconds.
+    #[inline]
+    pub(super) fn record(&mut self, ns: u64) {
+        self.latencies.record(ns);
+        self.add(ns, 1);
+    }
+
+    /// So much time for so many operations.
+    #[inline]
+    pub(super) fn add(&mut self, ns: u64, operations: u64) {
+        self.slices.add(ns, operations);
+    }
+
+    /// A turn has ended. Is the interval as narrow as wanted (0.05 is ±5 %)?
+    pub(super) fn end_turn(&mut self, wanted: Option<f64>) {
+        let total = self.slices.total();
+        let (ns, work) = self.turns.iter().fold((0, 0), |(ns, work), turn| (ns + turn.ns, work + turn.work));
+        self.turns.push(Slice { ns: total.ns - ns, work: total.work - work });
+        let narrow =
+            |wanted| self.interval().is_some_and(|interval| interval.relative_half_width() <= wanted);
+        if self.turns.len() >= PRECISE_TURNS && wanted.is_some_and(narrow) {
+            self.stop = self.stop.or(Some(Stop::Precise));
+        }
+    }
+
+    /// The device did this while so many operations were performed.
+    pub(super) fn saw(&mut self, activity: Option<Activity>, operations: u64) {
+        self.device = self.device.zip(activity).map(|(before, activity)| Requests {
+            operations: before.operations + operations,
+            writes: before.writes + activity.writes.requests,
+            flushes: before.flushes.zip(activity.flushes).map(|(sum, now)| sum + now.requests),
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::case::Section;
+    use super::*;
+    use crate::machine::device::Traffic;
+
+    /// Are the syncs of 100 operations swallowed, if the device completed so many writes?
+    fn swallowed(method: Method, writes: u64) -> bool {
+        let case = Case { section: Section::OneWrite, method, direct: false, writes: 1, write_bytes: 8192 };
+        let mut measured = Measured::of(&case);
+        let activity = Activity {
+            elapsed_ms: 1.0,
+            reads: Traffic::default(),
+            writes: Traffic { requests: writes, ..Traffic::default() },
+            discards: None,
+            flushes: None,
+            aqu_sz: None,
+            util_pct: None,
+        };
+        measured.saw(Some(activity), 100);
+        measured.look_for_swallowed(&case);
+        measured.syncs_are_swallowed
+    }
+
+    #[test]
+    fn an_interval_that_reaches_zero_keeps_its_upper_end() {
+        let case = Case {
+            section: Section::OneWrite,
+            method: Method::Fsync,
+            direct: false,
+            writes: 1,
+            write_bytes: 8192,
+        };
+        let mut measured = Measured::of(&case);
+        for ns in [100_000, 100_000, 400_000] {
+            measured.record(ns);
+            measured.end_turn(None);
+        }
+        // s = 173.2 us, t(0.975, 2) = 4.3027: half-width 4.3027 · 173.2 / √3 = 430.3, more than the 200 themselves.
+        let interval = measured.interval().expect("3 turns");
+        assert_eq!((interval.value, interval.low), (200_000.0, 0.0));
+        assert!((interval.high - 630_270.0).abs() < 20.0, "{interval:?}");
+    }
+
+    #[test]
+    fn syncs_that_reach_no_device_are_seen() {
+        for method in [Method::OpenDatasync, Method::Fsync, Method::WriteCloseFsync] {
+            assert!(swallowed(method, 0) && swallowed(method, 89), "{method:?}");
+            assert!(!swallowed(method, 90) && !swallowed(method, 200), "{method:?}");
+        }
+        assert!(!swallowed(Method::Write, 0), "nobody asked for a sync");
+    }
+}

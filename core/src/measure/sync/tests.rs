@@ -1,0 +1,585 @@
+//! The loops on recorded calls, and on real files.
+
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use super::calls::SyncCall;
+use super::*;
+use crate::machine::account::Account;
+use crate::run::clock::Monotonic;
+use crate::machine::device::Roots;
+use crate::run::budget::{BoundOf, Stop, Tail};
+use crate::files::scratch::{Created, Fill, Place, Room, Scratch};
+
+/// What a case did, in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Call {
+    Open(i32, i32),
+    Write(i32, usize, u64),
+    Sync(i32, SyncCall),
+    Close(i32),
+}
+
+/// Which call goes wrong, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fault {
+    Open,
+    ShortWrite,
+    Full,
+    Interrupted,
+    Sync,
+}
+
+/// Calls that are recorded, and of which one kind may fail after the first `after`.
+#[derive(Clone)]
+struct Recorder {
+    scratch: Arc<Scratch>,
+    calls: Arc<Mutex<Vec<Call>>>,
+    fault: Option<Fault>,
+    after: usize,
+    next: Arc<AtomicI32>,
+    takes: Duration,
+}
+
+struct Recorded {
+    number: i32,
+    calls: Arc<Mutex<Vec<Call>>>,
+}
+
+impl Drop for Recorded {
+    fn drop(&mut self) {
+        self.calls.lock().expect("calls").push(Call::Close(self.number));
+    }
+}
+
+impl Recorder {
+    fn new(size: u64) -> Self {
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let place = Place { directory, fallback: &directory.join("fallback") };
+        let created = Scratch::create(
+            place,
+            Room { size, reserve: 0, pauses: None },
+            Fill::Zeros { write_bytes: 8192 },
+            &mut || None,
+        )
+        .expect("created");
+        let Created::Ready(scratch) = created else { panic!("stopped") };
+        Self {
+            scratch: Arc::new(scratch),
+            calls: Arc::default(),
+            fault: None,
+            after: 0,
+            next: Arc::default(),
+            takes: Duration::from_micros(50),
+        }
+    }
+
+    fn record(&self, call: Call) -> usize {
+        let mut calls = self.calls.lock().expect("calls");
+        calls.push(call);
+        let kind = std::mem::discriminant(&call);
+        calls.iter().filter(|other| std::mem::discriminant(*other) == kind).count()
+    }
+
+    fn wait(&self) {
+        if !self.takes.is_zero() {
+            std::thread::sleep(self.takes);
+        }
+    }
+
+    fn fails(&self, fault: Fault, count: usize) -> bool {
+        self.fault == Some(fault) && count > self.after
+    }
+
+    fn calls(&self) -> Vec<Call> {
+        self.calls.lock().expect("calls").clone()
+    }
+}
+
+impl Calls for Recorder {
+    type File = Recorded;
+
+    fn open(&self, flags: i32) -> Result<Recorded> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let count = self.record(Call::Open(number, flags));
+        if self.fails(Fault::Open, count) {
+            return Err(self.scratch.failed("open", None, io::Error::from_raw_os_error(libc::EMFILE)));
+        }
+        Ok(Recorded { number, calls: Arc::clone(&self.calls) })
+    }
+
+    fn check_direct(&self, _: &Recorded, bytes: u32) -> Result<()> {
+        if bytes >= 4096 {
+            return Ok(());
+        }
+        Err(Error::Unsupported { what: "O_DIRECT of one block", why: "too small".to_owned() })
+    }
+
+    fn write(&self, file: &Recorded, data: &[u8], offset: u64) -> io::Result<usize> {
+        let count = self.record(Call::Write(file.number, data.len(), offset));
+        self.wait();
+        if self.fails(Fault::ShortWrite, count) {
+            return Ok(data.len() / 2);
+        }
+        if self.fails(Fault::Full, count) {
+            return Err(io::Error::from_raw_os_error(libc::ENOSPC));
+        }
+        if self.fails(Fault::Interrupted, count) && count.is_multiple_of(2) {
+            return Err(io::Error::from_raw_os_error(libc::EINTR));
+        }
+        Ok(data.len())
+    }
+
+    fn sync(&self, file: &Recorded, call: SyncCall) -> io::Result<()> {
+        let count = self.record(Call::Sync(file.number, call));
+        self.wait();
+        if self.fails(Fault::Sync, count) {
+            return Err(io::Error::from_raw_os_error(libc::EIO));
+        }
+        Ok(())
+    }
+
+    fn scratch(&self) -> &Scratch {
+        &self.scratch
+    }
+}
+
+const BLOCK: u32 = 8192;
+const SEGMENT: u64 = 8 * 32 * BLOCK as u64;
+const ALONE: Group = Group { committers: 1, delay: Duration::ZERO, commit_bytes: None };
+
+fn cases(section: Section) -> Vec<Case> {
+    let selection = Selection {
+        sections: &[section],
+        write_bytes: BLOCK,
+        wal_block: BLOCK,
+        flushes: &FLUSHES,
+        segment_direct: &|method| method == Method::OpenDatasync,
+    };
+    Case::all(&selection)
+}
+
+fn case(section: Section, method: Method) -> Case {
+    cases(section).into_iter().find(|case| case.method == method).expect("a case")
+}
+
+fn limits() -> Limits {
+    Limits { shared: Duration::from_secs(20), ..Limits::none() }
+}
+
+/// Runs cases for so many milliseconds each.
+fn measure(
+    recorder: &Recorder,
+    cases: &[Case],
+    ms: u64,
+    group: Group,
+    limits: Limits,
+    ask: &mut Ask<'_>,
+) -> Result<(Vec<Measured>, Option<Stop>)> {
+    let roots = Roots::default();
+    let witness = Witness::new(Account::Own, &[], &roots);
+    let limits = Limits { duration: Duration::from_millis(ms), ..limits };
+    let run = Run { cases, group, limits, witness: &witness };
+    let measured = run_with(&run, &|_| recorder.clone(), &Monotonic, ask, &mut |_, _, _| {})?;
+    let stop = measured.iter().filter_map(|m| m.stop).find(|stop| stop.is_for_all());
+    Ok((measured, stop))
+}
+
+fn one(recorder: &Recorder, case: Case, group: Group) -> Result<Measured> {
+    let (mut measured, stop) = measure(recorder, &[case], 5, group, limits(), &mut || None)?;
+    assert_eq!(stop, None);
+    Ok(measured.remove(0))
+}
+
+/// The calls of the second operation, without what opens and closes the descriptor of all of them.
+fn operation(case: Case, length: usize) -> Vec<Call> {
+    let recorder = Recorder::new(SEGMENT);
+    let measured = one(&recorder, case, ALONE).expect("measured");
+    assert!(measured.ops() > 0);
+    let calls = recorder.calls();
+    let opens = usize::from(!matches!(case.section, Section::OtherFd));
+    calls[opens + length..opens + 2 * length].to_vec()
+}
+
+#[test]
+fn each_method_makes_the_calls_that_its_name_says() {
+    use Call::{Close, Open, Write};
+    let bytes = BLOCK as usize;
+    let write = Write(0, bytes, 0);
+    let second = Write(0, bytes, u64::from(BLOCK));
+    let (data, all) = (Call::Sync(0, SyncCall::Fdatasync), Call::Sync(0, SyncCall::Fsync));
+    let one = |method| operation(case(Section::OneWrite, method), 2);
+    let plain = |method| operation(case(Section::OneWrite, method), 1);
+    assert_eq!(plain(Method::OpenDatasync), [write]);
+    assert_eq!(one(Method::Fdatasync), [write, data]);
+    assert_eq!(one(Method::Fsync), [write, all]);
+    assert_eq!(plain(Method::OpenSync), [write]);
+    let two = |method| operation(case(Section::TwoWrites, method), 3);
+    assert_eq!(two(Method::Fdatasync), [write, second, data]);
+    assert_eq!(two(Method::Fsync), [write, second, all]);
+    assert_eq!(operation(case(Section::TwoWrites, Method::OpenSync), 2), [write, second]);
+    assert_eq!(operation(case(Section::NoSync, Method::Write), 1), [write]);
+    assert_eq!(
+        operation(case(Section::OtherFd, Method::WriteFsyncClose), 6),
+        [Open(2, 0), Write(2, bytes, 0), Call::Sync(2, SyncCall::Fsync), Close(2), Open(3, 0), Close(3)]
+    );
+    assert_eq!(
+        operation(case(Section::OtherFd, Method::WriteCloseFsync), 6),
+        [Open(2, 0), Write(2, bytes, 0), Close(2), Open(3, 0), Call::Sync(3, SyncCall::Fsync), Close(3)]
+    );
+}
+
+#[test]
+fn descriptors_are_opened_once_a_turn_with_the_flags_of_the_case() {
+    for case in Section::ALL.into_iter().flat_map(cases) {
+        let missing = case.method == Method::FsyncWritethrough || case.write_bytes < 4096;
+        if case.section == Section::OtherFd || missing {
+            continue;
+        }
+        let recorder = Recorder::new(SEGMENT);
+        one(&recorder, case, ALONE).expect("measured");
+        let opened: Vec<Call> =
+            recorder.calls().into_iter().filter(|call| matches!(call, Call::Open(..))).collect();
+        assert_eq!(opened, [Call::Open(0, case.flags())], "{case:?}");
+        assert_eq!(recorder.calls().last(), Some(&Call::Close(0)), "{case:?}");
+    }
+}
+
+#[test]
+fn a_segment_is_written_on_and_on_and_round() {
+    let size = 2 * 32 * u64::from(BLOCK);
+    for case in cases(Section::WalSegment) {
+        let recorder = Recorder { takes: Duration::ZERO, ..Recorder::new(size) };
+        one(&recorder, case, ALONE).expect("measured");
+        let offsets: Vec<u64> = recorder
+            .calls()
+            .iter()
+            .filter_map(|call| match call {
+                Call::Write(0, length, offset) if *length == case.write_bytes as usize => Some(*offset),
+                Call::Write(..) => panic!("{call:?} of {case:?}"),
+                _ => None,
+            })
+            .collect();
+        let step = u64::from(case.write_bytes);
+        assert!(offsets.len() as u64 > size / step, "it came round");
+        for (index, offset) in offsets.iter().enumerate() {
+            assert_eq!(*offset, index as u64 * step % size);
+        }
+    }
+}
+
+#[test]
+fn sizes_that_o_direct_refuses_are_rows_and_no_errors() {
+    let recorder = Recorder::new(SEGMENT);
+    let cases = cases(Section::OpenSyncSize);
+    let (measured, _) = measure(&recorder, &cases, 2, ALONE, limits(), &mut || None).expect("measured");
+    let refused: Vec<bool> = measured.iter().map(|m| m.refused.is_some()).collect();
+    assert_eq!(refused, [false, false, false, true, true]);
+    assert!(measured.iter().all(|m| m.refused.is_none() == (m.ops() > 0)));
+}
+
+#[test]
+fn whatever_goes_wrong_is_an_error() {
+    let wanted = [
+        (Fault::Open, "could not open scratch file in directory", Some(libc::EMFILE)),
+        (Fault::ShortWrite, ": wrote only ", None),
+        (Fault::Full, "could not write scratch file in directory", Some(libc::ENOSPC)),
+        (Fault::Sync, "sync scratch file in directory", Some(libc::EIO)),
+    ];
+    for (fault, message, errno) in wanted {
+        for (section, method) in [
+            (Section::TwoWrites, Method::Fdatasync),
+            (Section::OneWrite, Method::Fsync),
+            (Section::OtherFd, Method::WriteFsyncClose),
+            (Section::OtherFd, Method::WriteCloseFsync),
+            (Section::NoSync, Method::Write),
+            (Section::WalSegment, Method::Fdatasync),
+        ] {
+            for committers in [1, 4] {
+                if committers > 1 && section != Section::WalSegment {
+                    continue;
+                }
+                let reopens = section == Section::OtherFd;
+                // In the second operation at the latest, which every turn comes to.
+                let after = match fault {
+                    Fault::Open if reopens => 2,
+                    Fault::Sync if section == Section::NoSync => 0,
+                    Fault::Open => 0,
+                    _ => 1,
+                };
+                let recorder = Recorder { fault: Some(fault), after, ..Recorder::new(SEGMENT) };
+                let group = Group { committers, ..ALONE };
+                let Err(error) = one(&recorder, case(section, method), group) else {
+                    panic!("{fault:?} of {section:?} {method:?} by {committers} was not seen");
+                };
+                assert!(error.to_string().contains(message), "{error}");
+                assert_eq!(error.errno(), errno);
+                let calls = recorder.calls();
+                let count = |wanted: fn(&Call) -> bool| calls.iter().filter(|call| wanted(call)).count();
+                let opened = count(|call| matches!(call, Call::Open(..)));
+                let closed = count(|call| matches!(call, Call::Close(_)));
+                assert_eq!(opened - usize::from(fault == Fault::Open), closed, "left open: {calls:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_interrupted_write_is_made_again() {
+    let recorder = Recorder { fault: Some(Fault::Interrupted), after: 1, ..Recorder::new(SEGMENT) };
+    let measured = one(&recorder, case(Section::OneWrite, Method::Fdatasync), ALONE).expect("measured");
+    let calls = recorder.calls();
+    let count = |wanted: fn(&Call) -> bool| calls.iter().filter(|call| wanted(call)).count() as u64;
+    let writes = count(|call| matches!(call, Call::Write(..)));
+    let syncs = count(|call| matches!(call, Call::Sync(..)));
+    assert!(writes > syncs && syncs == measured.ops() + 1, "{writes} writes, {syncs} syncs");
+}
+
+#[test]
+fn all_cases_get_turns_in_rounds() {
+    let recorder = Recorder { takes: Duration::from_millis(2), ..Recorder::new(SEGMENT) };
+    let cases = [case(Section::OneWrite, Method::Fdatasync), case(Section::NoSync, Method::Write)];
+    let roots = Roots::default();
+    let witness = Witness::new(Account::Own, &[], &roots);
+    let limits = Limits { duration: Duration::from_millis(300), ..limits() };
+    let run = Run { cases: &cases, group: ALONE, limits, witness: &witness };
+    let mut turns = Vec::new();
+    let mut report = |number, total, case: &Case| {
+        assert_eq!(total, 6);
+        turns.push((number, case.section));
+    };
+    let measured =
+        run_with(&run, &|_| recorder.clone(), &Monotonic, &mut || None, &mut report).expect("measured");
+    let (one, no) = (Section::OneWrite, Section::NoSync);
+    assert_eq!(turns, [(1, one), (2, no), (3, no), (4, one), (5, one), (6, no)]);
+    // The first of each turn is not counted.
+    assert_eq!(measured[0].performed, measured[0].ops() + 3);
+    assert_eq!((measured[0].flushes, measured[1].flushes), (measured[0].ops(), 0));
+    // What is not synced by the operation is synced after the turn.
+    let syncs = recorder.calls().iter().filter(|call| matches!(call, Call::Sync(_, SyncCall::Fsync))).count();
+    assert_eq!(syncs, 3);
+}
+
+#[test]
+fn an_operation_is_counted_however_long_it_takes() {
+    let recorder = Recorder { takes: Duration::from_millis(30), ..Recorder::new(SEGMENT) };
+    let (measured, _) =
+        measure(&recorder, &cases(Section::NoSync), 1, ALONE, limits(), &mut || None).expect("measured");
+    assert_eq!(measured[0].ops(), 1);
+    assert!(measured[0].ns_per_op().is_some_and(|ns| (25e6..300e6).contains(&ns)));
+}
+
+#[test]
+fn bounds_end_what_they_bound() {
+    let recorder = Recorder { takes: Duration::ZERO, ..Recorder::new(SEGMENT) };
+    let both = [case(Section::OneWrite, Method::Fdatasync), case(Section::NoSync, Method::Write)];
+    let few = Limits { max_bytes: 10 * u64::from(BLOCK), ..limits() };
+    let (measured, stop) = measure(&recorder, &both, 50, ALONE, few, &mut || None).expect("measured");
+    assert_eq!((measured[0].performed, measured[0].stop, stop), (10, Some(Stop::Bytes), None));
+    // What is not made durable costs the storage nothing.
+    assert!(measured[1].performed > 10 && measured[1].stop.is_none());
+
+    let slow = Limits { max_iops: Some(100), ..limits() };
+    let (measured, _) = measure(&recorder, &both, 95, ALONE, slow, &mut || None).expect("measured");
+    assert!((8..=12).contains(&measured[0].performed), "{}", measured[0].performed);
+    assert!(measured[0].paused && !measured[1].paused);
+
+    let short = Limits { shared: Duration::from_millis(20), ..limits() };
+    let (measured, stop) = measure(&recorder, &both, 90, ALONE, short, &mut || None).expect("measured");
+    assert_eq!(stop, Some(Stop::Statement));
+    assert!(measured.iter().all(|m| m.stop == Some(Stop::Statement)));
+
+    let mut asked = 0;
+    let mut ask = || {
+        asked += 1;
+        (asked > 3).then_some(Stop::LockWaiter)
+    };
+    let (_, stop) = measure(&recorder, &both, 10_000, ALONE, limits(), &mut ask).expect("measured");
+    assert_eq!(stop, Some(Stop::LockWaiter));
+}
+
+#[test]
+fn committers_share_flushes() {
+    for (method, sync) in [
+        (Method::Fdatasync, Some(SyncCall::Fdatasync)),
+        (Method::Fsync, Some(SyncCall::Fsync)),
+        (Method::OpenSync, None),
+        (Method::OpenDatasync, None),
+    ] {
+        let recorder = Recorder { takes: Duration::from_millis(1), ..Recorder::new(SEGMENT) };
+        let case = case(Section::WalSegment, method);
+        let group = Group { committers: 8, ..ALONE };
+        let (measured, _) = measure(&recorder, &[case], 80, group, limits(), &mut || None).expect("measured");
+        let measured = &measured[0];
+        let calls = recorder.calls();
+        // One after another, each from where the last one ended, with the sync of the method after it.
+        let mut next = 0;
+        let mut flushes = 0;
+        for call in &calls {
+            match *call {
+                Call::Write(0, length, offset) => {
+                    assert_eq!(offset, next % SEGMENT);
+                    assert!(length.is_multiple_of(BLOCK as usize) && length <= 8 * BLOCK as usize);
+                    next += length as u64;
+                    flushes += u64::from(sync.is_none());
+                }
+                Call::Sync(0, how) => {
+                    assert_eq!(Some(how), sync);
+                    flushes += 1;
+                }
+                Call::Open(0, flags) => assert_eq!(flags, case.flags()),
+                _ => assert_eq!(*call, Call::Close(0)),
+            }
+        }
+        // What was written was committed, save for a last flush that the end of the turn cut short.
+        let committed = measured.performed * u64::from(BLOCK);
+        assert!(committed <= next && next <= committed + 8 * u64::from(BLOCK), "{committed} of {next}");
+        // The first flush is warm-up, and the end of the segment parts one that is no other.
+        let parted = if sync.is_none() { next / SEGMENT } else { 0 };
+        let counted = measured.flushes + 1;
+        assert!(counted <= flushes && counted + parted + 1 >= flushes, "{counted} of {flushes}");
+        assert!(measured.ops() > measured.flushes, "{} in {}", measured.ops(), measured.flushes);
+        assert!(measured.ops() <= 8 * measured.flushes);
+        assert!(measured.latencies.least() >= Some(900_000), "a committer waits for a whole flush");
+    }
+}
+
+#[test]
+fn small_commits_share_a_block() {
+    let recorder = Recorder { takes: Duration::from_millis(1), ..Recorder::new(SEGMENT) };
+    let group = Group { committers: 8, commit_bytes: Some(100), ..ALONE };
+    let measured = one(&recorder, case(Section::WalSegment, Method::OpenSync), group).expect("measured");
+    let mut last = 0;
+    for call in recorder.calls() {
+        if let Call::Write(_, length, offset) = call {
+            assert!(length == BLOCK as usize || length == 2 * BLOCK as usize, "{length}");
+            assert!(offset == last || offset == last + u64::from(BLOCK), "{offset} after {last}");
+            last = offset;
+        }
+    }
+    assert!(measured.performed * 100 / u64::from(BLOCK) >= last / u64::from(BLOCK));
+    assert!(measured.ops() > measured.flushes);
+}
+
+#[test]
+fn a_leader_waits_before_each_flush() {
+    let delay = Duration::from_millis(20);
+    let recorder = Recorder { takes: Duration::ZERO, ..Recorder::new(SEGMENT) };
+    let group = Group { committers: 6, delay, ..ALONE };
+    let measured = one(&recorder, case(Section::WalSegment, Method::OpenSync), group).expect("measured");
+    assert!(measured.elapsed_ns() >= measured.flushes * 20_000_000);
+    assert!(measured.latencies.most() >= Some(20_000_000));
+    // All others have inserted by then.
+    assert!(measured.ops() > measured.flushes, "{} in {}", measured.ops(), measured.flushes);
+}
+
+#[test]
+fn bounds_hold_for_committers_too() {
+    let recorder = Recorder { takes: Duration::ZERO, ..Recorder::new(SEGMENT) };
+    let cases = [case(Section::WalSegment, Method::Fdatasync)];
+    let group = Group { committers: 4, ..ALONE };
+    let few = Limits { max_bytes: 100 * u64::from(BLOCK), ..limits() };
+    let (measured, _) = measure(&recorder, &cases, 1000, group, few, &mut || None).expect("measured");
+    assert_eq!(measured[0].stop, Some(Stop::Bytes));
+    assert!((100..=103).contains(&measured[0].performed), "{}", measured[0].performed);
+
+    let slow = Limits { max_iops: Some(200), ..limits() };
+    let (measured, _) = measure(&recorder, &cases, 95, group, slow, &mut || None).expect("measured");
+    assert!(measured[0].paused && measured[0].performed <= 30, "{}", measured[0].performed);
+}
+
+#[test]
+fn a_share_of_the_time_is_kept() {
+    let recorder = Recorder { takes: Duration::from_millis(1), ..Recorder::new(SEGMENT) };
+    let limits = Limits { max_util: Some(0.1), ..limits() };
+    let cases = [case(Section::WalSegment, Method::Fdatasync)];
+    for committers in [1, 4] {
+        let group = Group { committers, ..ALONE };
+        let (measured, _) = measure(&recorder, &cases, 200, group, limits, &mut || None).expect("measured");
+        // Of a write and a sync each takes a millisecond: with the rest, twenty.
+        let flushes = measured[0].flushes;
+        assert!(measured[0].paused && (1..=11).contains(&flushes), "{committers}: {flushes}");
+    }
+    let unsynced = [case(Section::NoSync, Method::Write)];
+    let (measured, _) = measure(&recorder, &unsynced, 100, ALONE, limits, &mut || None).expect("measured");
+    assert!(!measured[0].paused, "what is not synced is not bound");
+}
+
+#[test]
+fn committers_who_wait_too_long_end_it() {
+    let group = Group { committers: 4, delay: Duration::from_millis(20), ..ALONE };
+    let cases = [case(Section::WalSegment, Method::Fdatasync)];
+    let bound = |ms| Limits { tail: Tail::within(Duration::from_millis(ms)), ..limits() };
+    let recorder = Recorder { takes: Duration::ZERO, ..Recorder::new(SEGMENT) };
+    // Its flushes take no time, but who commits waits for the delay.
+    let (_, stop) = measure(&recorder, &cases, 10_000, group, bound(15), &mut || None).expect("measured");
+    assert_eq!(stop, Some(Stop::Slow(BoundOf::Call)));
+    // With a rate limit they wait for that, which is not the storage's fault.
+    let paused = Limits { max_iops: Some(50), ..bound(15) };
+    let group = Group { delay: Duration::ZERO, ..group };
+    let (measured, stop) = measure(&recorder, &cases, 600, group, paused, &mut || None).expect("measured");
+    assert!(measured[0].paused && stop.is_none());
+}
+
+#[test]
+fn what_is_not_synced_tells_nothing_of_the_storage() {
+    let recorder = Recorder { takes: Duration::from_millis(2), ..Recorder::new(SEGMENT) };
+    let slow = Limits { tail: Tail::within(Duration::from_millis(1)), ..limits() };
+    let run = |case, ms| measure(&recorder, &[case], ms, ALONE, slow, &mut || None).expect("measured").1;
+    assert_eq!(run(case(Section::NoSync, Method::Write), 100), None);
+    // It ends as soon as there were enough of them.
+    assert_eq!(run(case(Section::OneWrite, Method::Fdatasync), 10_000), Some(Stop::Slow(BoundOf::Call)));
+}
+
+#[test]
+fn a_caller_who_unwinds_leaves_no_thread() {
+    let recorder = Recorder::new(SEGMENT);
+    let unwound = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let mut ask = || -> Option<Stop> { std::panic::resume_unwind(Box::new("cancelled")) };
+        let cases = [case(Section::WalSegment, Method::Fdatasync)];
+        let group = Group { committers: 4, ..ALONE };
+        measure(&recorder, &cases, 10_000, group, limits(), &mut ask).map(drop)
+    }));
+    assert!(unwound.is_err());
+    // The log that the threads share has a copy of the recorder.
+    assert_eq!(Arc::strong_count(&recorder.next), 1);
+    assert_eq!(recorder.calls().last(), Some(&Call::Close(0)));
+}
+
+#[test]
+fn real_files_are_written_and_left_to_nobody() {
+    let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a directory");
+    let cases: Vec<Case> = Section::ALL.into_iter().flat_map(cases).collect();
+    let fallback = directory.path().join("fallback");
+    let place = Place { directory: directory.path(), fallback: &fallback };
+    let roots = Roots::default();
+    let placement = crate::machine::device::locate(directory.path(), &roots);
+    let witness = Witness::new(Account::Own, &placement.leaves, &roots);
+    let layout = Layout::plan(&cases, 8 << 20, 2 << 20).expect("fits");
+    assert_eq!(layout.segment_bytes(), Some(2 << 20));
+    let Created::Ready(files) = layout.make(place, 0, None, 1 << 18, &witness, &mut || None).expect("made")
+    else {
+        panic!("stopped");
+    };
+    for committers in [1, 4] {
+        let group = Group { committers, ..ALONE };
+        let cases: Vec<Case> = cases
+            .iter()
+            .copied()
+            .filter(|case| committers == 1 || case.section == Section::WalSegment)
+            .collect();
+        let limits = Limits { duration: Duration::from_millis(5), ..limits() };
+        let run = Run { cases: &cases, group, limits, witness: &witness };
+        let measured =
+            super::run(&files, &run, &Monotonic, &mut || None, &mut |_, _, _| {}).expect("measured");
+        assert!(measured.iter().all(|m| m.stop.is_none()));
+        for (case, measured) in cases.iter().zip(&measured) {
+            assert!(measured.refused.is_some() == (measured.ops() == 0), "{case:?}");
+            assert!(measured.refused.is_none() || case.direct || case.method == Method::FsyncWritethrough);
+        }
+    }
+    assert!(std::fs::read_dir(directory.path()).expect("listed").next().is_none());
+}

@@ -1,0 +1,10 @@
+//! What every measurement needs to run: a clock, a budget, an order, turns, threads that end with it.
+
+pub mod budget;
+pub mod clock;
+pub mod memory;
+pub mod order;
+pub mod rounds;
+pub mod shutdown;
+pub mod waits;
+pub(crate) mod workers;

@@ -1,0 +1,241 @@
+//! Contenders for a setting take turns, so that a disk whose speed drifts drifts under all of them.
+//!
+//! A round is one turn of each, there and back. Within a round each is compared with the one in force: what the weather
+//! does to both cancels out. Over the rounds the median of these ratios counts, with an interval that assumes nothing
+//! about their distribution. A round in which a turn was not fit counts for none.
+
+use std::time::Duration;
+
+use crate::run::clock::{Clock, nanoseconds};
+use crate::run::budget::{Ask, Limits, Pace, Pauses, Stop};
+use crate::stats::{Interval, MIN_FOR_MEDIAN, of_median};
+
+/// Most rounds: more would say nothing new.
+const MOST_ROUNDS: u64 = 40;
+
+/// After so many turns that were not fit, and none that was, there is no use in going on.
+const HOPELESS: u64 = 8;
+
+/// What a turn gave.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Turn {
+    /// So many nanoseconds for a unit of work.
+    Took(f64),
+    /// It was disturbed: its time is not what was to be measured.
+    Unfit,
+    /// There is nothing more to measure on.
+    Exhausted,
+    /// Something from outside ended it.
+    Stopped(Stop),
+}
+
+/// What was found.
+#[derive(Debug, Clone, Default)]
+pub struct Contest {
+    /// Of each round that counts, the time of each contender, in nanoseconds.
+    pub rounds: Vec<Vec<f64>>,
+    /// Turns that were not fit.
+    pub unfit: u64,
+    /// Did a rate limit make it pause between turns?
+    pub paused: bool,
+    /// What ended it for the whole call.
+    pub stop: Option<Stop>,
+}
+
+impl Contest {
+    /// Time of a contender over that of another one in the same round: median and 95 % interval. None for too few rounds.
+    pub fn ratio(&self, contender: usize, to: usize) -> Option<Interval> {
+        let ratios: Vec<f64> = self.rounds.iter().map(|round| round[contender] / round[to]).collect();
+        of_median(&ratios)
+    }
+
+    /// Are all ratios as sure as this share?
+    fn is_precise(&self, to: usize, wanted: Option<f64>) -> bool {
+        let contenders = self.rounds.first().map_or(0, Vec::len);
+        let is_narrow = |contender, wanted| {
+            self.ratio(contender, to).is_some_and(|ratio| ratio.relative_half_width() <= wanted)
+        };
+        wanted.is_some_and(|wanted| contenders > 0 && (0..contenders).all(|c| is_narrow(c, wanted)))
+    }
+}
+
+/// Lets so many contenders take turns, the one in force being number `current`: each turn moves `bytes_of_turn`.
+///
+/// `limits.duration` and `limits.max_bytes` bound all of it; what limits the rate or the time makes it pause between
+/// turns, each of which runs at full speed.
+pub fn contest<E>(
+    contenders: usize,
+    current: usize,
+    bytes_of_turn: u64,
+    limits: &Limits,
+    clock: &dyn Clock,
+    ask: &mut Ask<'_>,
+    turn: &mut dyn FnMut(usize, &mut Ask<'_>) -> Result<Turn, E>,
+) -> Result<Contest, E> {
+    let mut found = Contest::default();
+    let started = clock.now();
+    let length = limits.duration.min(limits.shared);
+    let end = started.saturating_add(nanoseconds(length));
+    let of_statement = limits.are_cut_short();
+    let pauses = limits.pauses(bytes_of_turn);
+    let bytes_of_round = bytes_of_turn.saturating_mul(contenders as u64).max(1);
+    let due =
+        |moved, busy| started.saturating_add(pauses.map_or(0, |pauses: Pauses| pauses.period(moved, busy)));
+    let (mut moved, mut busy) = (0u64, 0u64);
+    for number in 0..(limits.max_bytes / bytes_of_round).min(MOST_ROUNDS) {
+        let mut times = vec![None; contenders];
+        for place in 0..contenders {
+            // There and back, so that no contender always comes after the same other one.
+            let contender = if number % 2 == 0 { place } else { contenders - 1 - place };
+            if let Some(stop) = wait(due(moved, busy), end, clock, ask, &mut found.paused) {
+                let stop = if stop == Stop::Duration && of_statement { Stop::Statement } else { stop };
+                found.stop = Some(stop).filter(|stop| stop.is_for_all());
+                return Ok(found);
+            }
+            moved += bytes_of_turn;
+            let began = clock.now();
+            let taken = turn(contender, &mut *ask)?;
+            busy += clock.now() - began;
+            match taken {
+                Turn::Took(ns) => times[contender] = Some(ns),
+                Turn::Unfit => found.unfit += 1,
+                Turn::Exhausted => return Ok(found),
+                Turn::Stopped(stop) => {
+                    found.stop = Some(stop).filter(|stop| stop.is_for_all());
+                    return Ok(found);
+                }
+            }
+            if found.unfit >= HOPELESS && found.rounds.is_empty() {
+                return Ok(found);
+            }
+        }
+        found.rounds.extend(times.into_iter().collect::<Option<Vec<f64>>>());
+        if found.rounds.len() >= 2 * MIN_FOR_MEDIAN && found.is_precise(current, limits.precision) {
+            break;
+        }
+    }
+    if pauses.is_some() {
+        // What comes next may come at once.
+        let _ = wait(due(0, busy), end, clock, ask, &mut found.paused);
+    }
+    Ok(found)
+}
+
+/// Waits until a turn is due; a reason to stop is also that all time is used up.
+fn wait(due: u64, end: u64, clock: &dyn Clock, ask: &mut Ask<'_>, paused: &mut bool) -> Option<Stop> {
+    let left = Duration::from_nanos(end.saturating_sub(clock.now()));
+    let limits = Limits { duration: left, ..Limits::none() };
+    let mut ask = || ask();
+    let mut pace = Pace::start(&limits, clock, &mut ask);
+    *paused |= due > pace.started();
+    pace.sleep_until(due)
+}
+
+#[cfg(test)]
+mod golden;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::clock::Manual;
+    use crate::run::budget::Tail;
+
+    const LIMITS: Limits = Limits {
+        duration: Duration::from_secs(10),
+        shared: Duration::from_secs(60),
+        max_bytes: u64::MAX,
+        max_iops: None,
+        max_mib_per_s: None,
+        max_util: None,
+        precision: None,
+        tail: Tail::UNBOUND,
+    };
+
+    fn run(limits: &Limits, clock: &Manual, turn: &mut dyn FnMut(usize) -> Turn) -> Contest {
+        let mut taken = |contender, _: &mut Ask<'_>| -> Result<Turn, ()> {
+            clock.advance(1_000_000);
+            Ok(turn(contender))
+        };
+        contest(3, 1, 1 << 20, limits, clock, &mut || None, &mut taken).expect("no error")
+    }
+
+    #[test]
+    fn a_drifting_disk_drifts_under_all() {
+        // It becomes ten times slower, while the second takes 8, and the third 10 for each 10 of the first.
+        let (clock, mut order, mut speed) = (Manual::default(), Vec::new(), 1.0);
+        let found = run(&LIMITS, &clock, &mut |contender| {
+            order.push(contender);
+            speed *= 1.02;
+            Turn::Took(speed * [10.0, 8.0, 10.0][contender])
+        });
+        assert_eq!(order[..6], [0, 1, 2, 2, 1, 0]);
+        assert_eq!(found.rounds.len() as u64, MOST_ROUNDS);
+        let ratio = found.ratio(0, 1).expect("enough rounds");
+        assert!((1.2..1.3).contains(&ratio.value) && ratio.low > 1.2 && ratio.high < 1.3, "{ratio:?}");
+        let none = found.ratio(1, 1).expect("enough rounds");
+        assert_eq!((none.low, none.high), (1.0, 1.0));
+    }
+
+    #[test]
+    fn a_round_with_an_unfit_turn_counts_for_none() {
+        let (clock, mut turns) = (Manual::default(), 0);
+        let found = run(&LIMITS, &clock, &mut |_| {
+            turns += 1;
+            if turns % 6 == 0 { Turn::Unfit } else { Turn::Took(5.0) }
+        });
+        assert_eq!((found.rounds.len(), found.unfit), (20, 20));
+        let mut turns = 0;
+        let found = run(&LIMITS, &clock, &mut |_| {
+            turns += 1;
+            Turn::Unfit
+        });
+        assert_eq!((turns, found.rounds.len()), (HOPELESS, 0));
+        assert_eq!(found.ratio(0, 1), None);
+    }
+
+    #[test]
+    fn each_bound_ends_it() {
+        let clock = Manual::default();
+        let rounds = |limits: Limits| {
+            let found = run(&limits, &clock, &mut |_| Turn::Took(5.0));
+            (found.rounds.len(), found.stop, found.paused)
+        };
+        assert_eq!(rounds(Limits { max_bytes: 10 << 20, ..LIMITS }), (3, None, false));
+        assert_eq!(rounds(Limits { duration: Duration::from_millis(12), ..LIMITS }), (4, None, false));
+        let shared = Duration::from_millis(12);
+        assert_eq!(rounds(Limits { shared, ..LIMITS }), (4, Some(Stop::Statement), false));
+        assert_eq!(rounds(Limits { precision: Some(0.01), ..LIMITS }), (12, None, false));
+        let found = run(&LIMITS, &clock, &mut |_| Turn::Exhausted);
+        assert_eq!((found.rounds.len(), found.stop), (0, None));
+        let found = run(&LIMITS, &clock, &mut |_| Turn::Stopped(Stop::LockWaiter));
+        assert_eq!(found.stop, Some(Stop::LockWaiter));
+    }
+
+    #[test]
+    fn a_rate_limit_pauses_between_turns() {
+        let clock = crate::run::clock::Monotonic;
+        let limits = Limits { max_mib_per_s: Some(100), max_bytes: 6 << 20, ..LIMITS };
+        let started = clock.now();
+        let mut turn = |_, _: &mut Ask<'_>| -> Result<Turn, ()> { Ok(Turn::Took(1.0)) };
+        let found = contest(3, 0, 1 << 20, &limits, &clock, &mut || None, &mut turn).expect("no error");
+        assert!(
+            found.paused && clock.now() - started >= 49_000_000,
+            "six turns of 1 MiB, the last due after 50 ms"
+        );
+        assert_eq!(found.rounds.len(), 2);
+    }
+
+    #[test]
+    fn a_share_of_the_time_makes_it_rest_between_turns() {
+        let clock = Manual::default();
+        let limits = Limits { max_util: Some(0.1), max_bytes: 6 << 20, ..LIMITS };
+        let mut turn = |_, _: &mut Ask<'_>| -> Result<Turn, ()> {
+            clock.advance(1_000_000);
+            Ok(Turn::Took(1.0))
+        };
+        let found = contest(3, 0, 1 << 20, &limits, &clock, &mut || None, &mut turn).expect("no error");
+        assert!(found.paused && found.rounds.len() == 2);
+        // Six turns of a millisecond, with their rests.
+        assert!((60_000_000..62_000_000).contains(&clock.now()), "{}", clock.now());
+    }
+}

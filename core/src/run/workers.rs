@@ -1,0 +1,113 @@
+//! Threads that are gone when their owner is.
+//!
+//! All signals are blocked in them, since those that the process gets are for its main thread. They end when they are
+//! told to, and are joined before their [`Crew`] is dropped or the process exits.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::thread::{Builder, JoinHandle};
+
+use nix::sys::signal::{SigSet, SigmaskHow};
+
+use crate::run::shutdown::{Quiesce, register};
+use crate::{Error, Result};
+
+/// Enough for a blocking system call and what the runtime puts around it.
+const STACK_BYTES: usize = 128 << 10;
+
+/// Some threads that do the same.
+pub(crate) struct Crew {
+    threads: Rc<dyn Quiesce>,
+}
+
+struct Threads<E> {
+    /// Makes each of them return soon.
+    end: E,
+    handles: RefCell<Vec<JoinHandle<()>>>,
+}
+
+impl Crew {
+    /// Starts `count` threads of this name, each of which does `work`. They return by themselves, or soon after
+    /// `end` was called, which may happen more than once.
+    pub(crate) fn start<W, E>(name: &str, count: usize, work: W, end: E) -> Result<Self>
+    where
+        W: Fn() + Clone + Send + 'static,
+        E: Fn() + 'static,
+    {
+        let threads = Rc::new(Threads { end, handles: RefCell::new(Vec::with_capacity(count)) });
+        let crew = Self { threads: Rc::clone(&threads) as Rc<dyn Quiesce> };
+        register(&crew.threads);
+        // A thread inherits the mask of the moment it starts. Miri knows no signals.
+        let failed = |e: nix::Error| Error::System { action: "block signals", source: e.into() };
+        let swap = || SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK);
+        let mask = (!cfg!(miri)).then(swap).transpose().map_err(failed)?;
+        let started = (0..count).try_for_each(|_| {
+            let thread = Builder::new().name(name.to_owned()).stack_size(STACK_BYTES);
+            let handle = thread.spawn(work.clone())?;
+            threads.handles.borrow_mut().push(handle);
+            Ok(())
+        });
+        mask.map_or(Ok(()), |mask| mask.thread_set_mask()).map_err(failed)?;
+        started.map_err(|source| Error::System { action: "start a thread", source })?;
+        Ok(crew)
+    }
+}
+
+impl<E: Fn()> Quiesce for Threads<E> {
+    fn quiesce(&self) {
+        (self.end)();
+        for handle in self.handles.borrow_mut().drain(..) {
+            // These threads have nothing that could panic; if one did, it is gone as well.
+            let _ = handle.join();
+        }
+    }
+}
+
+impl Drop for Crew {
+    fn drop(&mut self) {
+        self.threads.quiesce();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+    use super::*;
+
+    /// Threads that run until they are told to end, and how many do.
+    fn crew(count: usize) -> (Crew, Arc<AtomicUsize>) {
+        let running = Arc::new(AtomicUsize::new(0));
+        let over = Arc::new(AtomicBool::new(false));
+        let (counted, ended) = (Arc::clone(&running), Arc::clone(&over));
+        let work = move || {
+            counted.fetch_add(1, Ordering::SeqCst);
+            while !ended.load(Ordering::SeqCst) {
+                std::thread::yield_now();
+            }
+            counted.fetch_sub(1, Ordering::SeqCst);
+        };
+        let crew =
+            Crew::start("crew", count, work, move || over.store(true, Ordering::SeqCst)).expect("a crew");
+        while running.load(Ordering::SeqCst) < count {
+            std::thread::yield_now();
+        }
+        (crew, running)
+    }
+
+    #[test]
+    fn dropping_joins() {
+        let (crew, running) = crew(4);
+        drop(crew);
+        assert_eq!(running.load(Ordering::SeqCst), 0);
+    }
+
+    #[test]
+    fn a_process_that_exits_joins_what_nobody_dropped() {
+        let (crew, running) = crew(4);
+        std::mem::forget(crew);
+        crate::run::shutdown::all();
+        assert_eq!(running.load(Ordering::SeqCst), 0);
+    }
+}

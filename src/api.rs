@@ -1,0 +1,18 @@
+//! What SQL calls: one file per function family. Checks arguments, calls, shapes rows; measures
+//! nothing and knows no pointer.
+
+mod cache;
+mod check;
+mod depth;
+mod device;
+mod explain;
+mod history;
+mod iostat;
+mod page_cost;
+mod ping;
+mod progress;
+mod random;
+mod readahead;
+mod recommend;
+mod seqscan;
+mod sync;

@@ -1,0 +1,147 @@
+//! `io_probe_iostat`: what the devices behind the server do, interval by interval, as iostat -x shows it.
+
+mod query;
+mod row;
+
+use std::time::Duration;
+
+use io_probe_core::run::clock::{Clock, Monotonic, nanoseconds};
+use io_probe_core::machine::device::{BlockDevice, Roots};
+use io_probe_core::machine::iostat::{self, Watch};
+use io_probe_core::run::budget::{Limits, Stop};
+use pgrx::datum::Interval;
+use pgrx::prelude::*;
+
+use crate::call::arguments::{self, quoted};
+use super::device::leaves_of_server;
+use crate::call::options::Options;
+use crate::error::{Error, Result};
+use crate::pg::backend::encoding::Text;
+use crate::pg::backend::interrupts;
+use crate::pg::backend::json::JsonbText;
+use crate::pg::backend::lock::refuse_in_parallel;
+use crate::pg::backend::progress::Progress;
+use crate::pg::backend::row::Rows;
+use crate::gucs;
+use crate::call::statement;
+use row::Row;
+
+/// Most samples of a call, and most rows that the samples of several devices may make.
+const MOST_ROWS: usize = 10_000;
+
+/// Shorter intervals would show the ticks of the kernel's clock.
+const LEAST_INTERVAL: Duration = Duration::from_millis(10);
+
+/// Names in a HINT.
+const MOST_NAMES: usize = 20;
+
+#[pg_extern(sql = false)]
+fn io_probe_iostat(
+    every: Option<Interval>,
+    samples: Option<i32>,
+    device: Option<Text>,
+    options: Option<JsonbText>,
+) -> Rows {
+    let request = || {
+        Options::parse(options, &[])?;
+        let every = interval(every)?;
+        let samples = arguments::positive("samples", samples.unwrap_or(1))?;
+        if samples as usize > MOST_ROWS {
+            return Err(Error::invalid(format!("samples must be at most {MOST_ROWS}, not {samples}")));
+        }
+        let length = gucs::span("samples times every", every.saturating_mul(samples))?;
+        let watched = Watched::find(device.as_deref())?;
+        let most = MOST_ROWS / watched.rows_a_sample();
+        if samples as usize > most {
+            return Err(Error::invalid(format!(
+                "samples of {} devices must be at most {most}, not {samples}",
+                watched.rows_a_sample()
+            )));
+        }
+        Ok(Request { every, samples, length, watched })
+    };
+    Rows::answer(|| request().and_then(|request| request.run()))
+}
+
+/// The length of the intervals: a second by default.
+fn interval(every: Option<Interval>) -> Result<Duration> {
+    let every = arguments::pause("every", every)?.unwrap_or(Duration::from_secs(1));
+    if every < LEAST_INTERVAL {
+        return Err(Error::invalid(format!("every must be at least {} ms", LEAST_INTERVAL.as_millis())));
+    }
+    Ok(every)
+}
+
+/// What is watched.
+struct Watched {
+    watch: Watch,
+    /// Why there is no device.
+    notes: Vec<String>,
+}
+
+impl Watched {
+    /// The device of this name, or those behind the server.
+    fn find(name: Option<&str>) -> Result<Self> {
+        let roots = Roots::default();
+        let (devices, notes) = match name {
+            Some(name) => (vec![by_name(name, &roots)?], Vec::new()),
+            None => {
+                let (leaves, notes) = leaves_of_server(&roots);
+                let found = leaves.iter().filter_map(|leaf| BlockDevice::find(&leaf.name, &roots));
+                (found.collect(), notes)
+            }
+        };
+        Ok(Self { watch: Watch::new(devices, roots), notes })
+    }
+
+    fn rows_a_sample(&self) -> usize {
+        self.watch.devices().len().max(1)
+    }
+}
+
+/// A device by its kernel's name, before which `/dev/` is passed over; links in `/dev` are not followed.
+fn by_name(name: &str, roots: &Roots) -> Result<BlockDevice> {
+    BlockDevice::find(name.strip_prefix("/dev/").unwrap_or(name), roots).ok_or_else(|| {
+        let names = BlockDevice::names(roots);
+        let known: Vec<&str> = names.iter().map(String::as_str).take(MOST_NAMES).collect();
+        let more = if names.len() > known.len() { ", ..." } else { "" };
+        let hint = match known.as_slice() {
+            [] => "The kernel shows no device here.".to_owned(),
+            known => format!("The kernel's names of the devices here are {}{more}.", quoted(known)),
+        };
+        Error::invalid(format!("unknown device \"{name}\"")).hint(hint)
+    })
+}
+
+/// A call whose arguments are right by themselves.
+struct Request {
+    every: Duration,
+    samples: u32,
+    length: Duration,
+    watched: Watched,
+}
+
+impl Request {
+    fn run(&self) -> Result<Vec<Row>> {
+        // It disturbs nobody, so it takes no lock: it may run beside a probe.
+        refuse_in_parallel()?;
+        let _charge = statement::charge()?;
+        let left = statement::left();
+        if left.is_zero() {
+            return Ok(row::not_begun(&self.watched, Stop::Statement));
+        }
+        let progress = Progress::start("iostat", None);
+        progress.total(self.samples.into());
+        let limits = Limits { duration: self.length, shared: left, ..Limits::none() };
+        let end =
+            if limits.are_cut_short() { Monotonic.now().saturating_add(nanoseconds(left)) } else { u64::MAX };
+        let mut wait = |when: u64| {
+            interrupts::sleep_until(when.min(end));
+            (when > end).then_some(Stop::Statement)
+        };
+        let mut done = |samples| progress.done(samples);
+        let (series, stop) =
+            iostat::sample(&self.watched.watch, self.every, self.samples as usize, &mut wait, &mut done)?;
+        Ok(row::of_series(&self.watched, &series, stop))
+    }
+}

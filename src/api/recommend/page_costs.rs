@@ -1,0 +1,247 @@
+//! random_page_cost, seq_page_cost, effective_io_concurrency and maintenance_io_concurrency of a tablespace.
+
+mod hits;
+mod planned;
+mod verdict;
+
+use std::collections::HashSet;
+
+use io_probe_core::advise::page_costs::blend::{Blend, HitRatios};
+use io_probe_core::advise::page_costs::choose::{Cell, Chosen, Settings, grid};
+use io_probe_core::advise::page_costs::curve::Curve;
+use io_probe_core::advise::page_costs::model::Times;
+use io_probe_core::advise::page_costs::pair;
+use io_probe_core::measure::page_times::{Estimate, PageTimes};
+use io_probe_core::run::budget::Limits;
+use serde_json::{Value, json};
+
+use self::planned::Answers;
+use super::Call;
+use super::place::{Candidate, Opened, Place};
+use super::row::Row;
+use super::setting::Setting;
+use super::{Cache, Unit};
+use crate::call::arguments::figure;
+use crate::api::page_cost::{self, Wanted};
+use crate::call::probed_relation::ProbedRelation;
+use crate::error::Result;
+use crate::pg::backend::interrupts;
+use crate::pg::catalog::planner;
+use crate::pg::backend::server;
+use crate::call::statement;
+
+/// A row for each of the four that is wanted, from what was measured on the tablespace's relations.
+pub(super) fn rows(call: &Call<'_>, place: &Place) -> Result<Vec<Row>> {
+    let wanted: Vec<Setting> =
+        Setting::OF_TABLESPACE.into_iter().filter(|setting| call.wants(*setting)).collect();
+    if wanted.is_empty() {
+        return Ok(Vec::new());
+    }
+    let all = |relation: Option<Candidate>, why: &str| {
+        let row = |setting| Row::of_tablespace(setting, place).used(place.used(relation)).unknown(why);
+        Ok(wanted.iter().map(|setting| row(*setting)).collect())
+    };
+    let (mut last, mut why) = (None, place.why_none().to_owned());
+    for relation in place.free_relations() {
+        if let Some(stop) = statement::over() {
+            return all(last, &stop.to_string());
+        }
+        let subject = match place.open(relation)? {
+            Opened::Ready(subject) => subject,
+            Opened::Refused(why) => return all(Some(relation), &why),
+            Opened::Gone => continue,
+        };
+        let measured = Measured::of(call, &subject)?;
+        drop(subject);
+        if let Some(lacking) =
+            measured.lacking.as_ref().filter(|_| measured.times.device_sequential.is_none())
+        {
+            // Another one may have a part that is not cached.
+            (last, why) = (last.or(Some(relation)), not_all_times(lacking));
+            continue;
+        }
+        let advice = Advice::of(call, place, &measured);
+        let row = |setting| Row::of_tablespace(setting, place).used(place.used(Some(relation)));
+        return Ok(wanted.iter().map(|setting| advice.tell(*setting, row(*setting))).collect());
+    }
+    all(last, &why)
+}
+
+fn not_all_times(why: &str) -> String {
+    format!("not all times could be measured: {why}")
+}
+
+/// The times of a relation.
+struct Measured {
+    times: PageTimes,
+    /// Why one is lacking, if so.
+    lacking: Option<String>,
+    /// Must reads with gaps be at the tablespace's own concurrency?
+    has_fixed_concurrency: bool,
+    /// At how many they were to be measured.
+    concurrencies: usize,
+}
+
+impl Measured {
+    fn of(call: &Call<'_>, subject: &ProbedRelation) -> Result<Self> {
+        let limits = page_cost::limits(call.request.limits, call.request.given, call.places);
+        let limits = Limits { shared: statement::left(), ..limits };
+        let mut ask = interrupts::ask(subject.relation.locked());
+        let mut ask = || statement::over().or_else(&mut ask);
+        let wanted = Wanted::usual(limits, call.request.cold);
+        let rows = page_cost::measure(subject, &wanted, call.progress, &mut ask)?;
+        let times = PageTimes::of_rows(rows.iter().map(|row| &row.time)).with_whole_lines();
+        // Of those that are lacking, the device's say why.
+        let lacking = rows.iter().filter(|row| row.has_no_time()).max_by_key(|row| row.is_from_device());
+        let lacking = lacking.map(|row| row.verdict.notes.join("; "));
+        let has_fixed_concurrency = subject.relation.file_tablespace().fixed_concurrency().is_some();
+        let depths: HashSet<Option<u32>> =
+            rows.iter().filter(|row| row.is_sparse()).map(|row| row.time.depth).collect();
+        Ok(Self { times, lacking, has_fixed_concurrency, concurrencies: depths.len() })
+    }
+
+    /// Why a time is not known: what the rows say of it, or else this.
+    fn why_lacking(&self, or: &str) -> String {
+        not_all_times(self.lacking.as_deref().unwrap_or(or))
+    }
+
+    /// Why reads with gaps are not known at other concurrencies.
+    fn why_one_concurrency(&self) -> String {
+        match &self.lacking {
+            _ if self.has_fixed_concurrency => {
+                "the tablespace has an effective_io_concurrency of its own, so no other could be measured: RESET it to compare".to_owned()
+            }
+            _ if self.concurrencies < 2 => "pg_io_probe.max_depth leaves no other concurrency to compare with".to_owned(),
+            Some(lacking) => format!("reads with gaps were not measured at all concurrencies: {lacking}"),
+            None => "the concurrency in force is over pg_io_probe.max_depth, so it was not measured".to_owned(),
+        }
+    }
+}
+
+/// What the times say.
+struct Advice<'a> {
+    call: &'a Call<'a>,
+    measured: &'a Measured,
+    in_force: Settings,
+    maintenance: Option<u32>,
+    hits: Option<HitRatios>,
+    planned: Option<std::result::Result<(Answers, Chosen), String>>,
+}
+
+impl<'a> Advice<'a> {
+    fn of(call: &'a Call<'a>, place: &Place, measured: &'a Measured) -> Self {
+        let number = |setting: Setting| {
+            Row::of_tablespace(setting, place).current().and_then(|value| value.parse::<f64>().ok())
+        };
+        let in_force = Settings {
+            cell: Cell {
+                sequential: number(Setting::SeqPageCost).unwrap_or(1.0),
+                random: number(Setting::RandomPageCost).unwrap_or(4.0),
+            },
+            concurrency: number(Setting::EffectiveIoConcurrency).unwrap_or(1.0) as u32,
+        };
+        let hits = match call.request.cache {
+            Cache::Current => hits::of_residency(&place.relations),
+            Cache::Stats => hits::of_statistics(&place.relations),
+            Cache::Cold | Cache::Planned => None,
+        };
+        let mut advice = Self {
+            call,
+            measured,
+            in_force,
+            maintenance: number(Setting::MaintenanceIoConcurrency).map(|number| number as u32),
+            hits,
+            planned: None,
+        };
+        if call.request.cache == Cache::Planned {
+            advice.planned = Some(
+                Times::of(&measured.times, server::shared_buffers())
+                    .map_err(|lacking| measured.why_lacking(lacking))
+                    .and_then(|times| advice.ask_planner(place, &times)),
+            );
+        }
+        advice
+    }
+
+    fn ask_planner(&self, place: &Place, times: &Times) -> std::result::Result<(Answers, Chosen), String> {
+        // Without prefetch, which index scans need, and as it is now.
+        let has = |curve: &Curve, wanted: u32| curve.concurrencies().any(|concurrency| concurrency == wanted);
+        let in_force = self.in_force.concurrency;
+        let Some(curve) = self.curve().filter(|curve| has(curve, 0) && has(curve, in_force)) else {
+            return Err(self.measured.why_one_concurrency());
+        };
+        let tables: Vec<_> = place.relations.iter().map(|relation| relation.oid).collect();
+        let cells = grid(self.in_force.cell, self.wanted(), self.anchor());
+        let mut concurrencies = vec![self.in_force.concurrency];
+        if self.call.wants(Setting::EffectiveIoConcurrency) {
+            concurrencies.extend(curve.concurrencies());
+        }
+        concurrencies.sort_unstable();
+        concurrencies.dedup();
+        let answers = planned::ask(&tables, &cells, &concurrencies, times)?;
+        let measured = &self.measured.times;
+        let known =
+            |time: Option<Estimate>| time.is_some_and(|time| pair::narrow(time.us, time.interval).is_some());
+        if !known(measured.device_random) || !known(measured.device_sequential) || !curve.has_intervals() {
+            return Err(
+                "the intervals of the times are too wide: measure for longer, or when the device is idle"
+                    .to_owned(),
+            );
+        }
+        let chosen = answers.regrets.choose(&self.in_force).ok_or_else(|| "no query tells".to_owned())?;
+        Ok((answers, chosen))
+    }
+
+    /// Which of the page costs may change: nobody will set what he does not ask for.
+    fn wanted(&self) -> pair::Wanted {
+        pair::Wanted {
+            sequential: self.call.request.unit == Unit::Cpu && self.call.wants(Setting::SeqPageCost),
+            random: self.call.wants(Setting::RandomPageCost),
+        }
+    }
+
+    fn blend(&self) -> Option<Blend> {
+        let times = &self.measured.times;
+        let (random, sequential) = times.device_random.zip(times.device_sequential)?;
+        match self.call.request.cache {
+            Cache::Cold | Cache::Planned => Some(Blend::raw(random, sequential)),
+            Cache::Current => Some(Blend::cached(random, sequential, times.os_random?, self.hits?)),
+            Cache::Stats => Some(Blend::cached(random, sequential, times.shared?, self.hits?)),
+        }
+    }
+
+    /// `seq_page_cost` with the processor's costs as they are.
+    fn anchor(&self) -> Option<f64> {
+        let costs = self.blend()?.in_cpu(self.measured.times.tuple?, planner::cpu_tuple_cost()?)?;
+        Some(costs.sequential.value)
+    }
+
+    fn curve(&self) -> Option<Curve> {
+        Curve::of(&self.measured.times)
+    }
+
+    /// The figures that all rests on, on a row.
+    fn evidence(&self, row: Row) -> Row {
+        let times = &self.measured.times;
+        let shown = |time: Option<Estimate>| time.map_or(Value::Null, |time| json!(figure(time.us)));
+        let interval = |time: Option<Estimate>| {
+            let interval = time.and_then(|time| time.interval);
+            interval.map_or(Value::Null, |(low, high)| json!([figure(low), figure(high)]))
+        };
+        let row = row
+            .rests_on("random_us", shown(times.device_random))
+            .rests_on("random_ci_us", interval(times.device_random))
+            .rests_on("sequential_us", shown(times.device_sequential))
+            .rests_on("sequential_ci_us", interval(times.device_sequential))
+            .rests_on("os_random_us", shown(times.os_random))
+            .rests_on("os_sequential_us", shown(times.os_sequential))
+            .rests_on("shared_us", shown(times.shared))
+            .rests_on("tuple_us", shown(times.tuple));
+        match self.hits {
+            Some(hits) => row
+                .rests_on("random_hit_ratio", figure(hits.random))
+                .rests_on("sequential_hit_ratio", figure(hits.sequential)),
+            None => row,
+        }
+    }
+}

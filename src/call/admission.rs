@@ -1,0 +1,94 @@
+//! Whether a probe may begin while others use the device: `pg_io_probe.max_busy_pct`.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::fmt::{self, Display, Formatter};
+use std::time::Duration;
+
+use io_probe_core::run::clock::{Clock, Monotonic, nanoseconds};
+use io_probe_core::machine::device::{Activity, Leaf, Placement, Roots};
+
+use super::arguments::figure;
+use crate::error::Error;
+use crate::gucs;
+use crate::pg::backend::interrupts;
+use crate::pg::backend::server;
+
+/// For so long it is looked at what others do. The kernel counts in ticks of 1 to 10 ms.
+const LOOK: Duration = Duration::from_millis(250);
+
+thread_local! {
+    /// Devices that the present statement, known by when it started, was admitted to: what it finds there later is its own.
+    static ADMITTED: RefCell<(i64, BTreeSet<String>)> = const { RefCell::new((0, BTreeSet::new())) };
+}
+
+/// Why a probe may not begin.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    message: String,
+    /// Of what is set, and what is behind it.
+    detail: String,
+    hint: &'static str,
+}
+
+impl From<Refusal> for Error {
+    fn from(Refusal { message, detail, hint }: Refusal) -> Self {
+        Error::unmet(message).detail(detail + ".").hint(hint)
+    }
+}
+
+/// In a row, where others were measured.
+impl Display for Refusal {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "not measured: {} ({})", self.message, self.detail)
+    }
+}
+
+/// Refuses if a device behind `placement` is busier than the cap allows, or if that can't be known. Looks once for each
+/// device and statement; without a cap not at all.
+pub(crate) fn admit(placement: &Placement, roots: &Roots) -> Result<(), Refusal> {
+    let Some(most) = gucs::max_busy_pct() else { return Ok(()) };
+    let statement = server::statement_start();
+    let new: Vec<&Leaf> = ADMITTED.with_borrow_mut(|(of, admitted)| {
+        if *of != statement {
+            (*of, *admitted) = (statement, BTreeSet::new());
+        }
+        placement.leaves.iter().filter(|leaf| !admitted.contains(&leaf.name)).collect()
+    });
+    if placement.leaves.is_empty() {
+        return Err(unknown("the device behind it is not known"));
+    }
+    if new.is_empty() {
+        return Ok(());
+    }
+    let began = Monotonic.now();
+    let look = || -> Vec<_> { new.iter().map(|leaf| leaf.counters(roots)).collect() };
+    let before = look();
+    interrupts::sleep_until(began + nanoseconds(LOOK));
+    let elapsed_ms = (Monotonic.now() - began) as f64 / 1e6;
+    for ((leaf, before), now) in new.iter().zip(&before).zip(look()) {
+        let activity = before.as_ref().zip(now).and_then(|(before, now)| now.since(before, elapsed_ms));
+        match activity.as_ref().and_then(Activity::busy_pct) {
+            None => return Err(unknown(&format!("device \"{}\" has no such counters", leaf.name))),
+            Some(busy) if busy > most => {
+                return Err(Refusal {
+                    message: format!("device \"{}\" is {} % busy", leaf.name, figure(busy)),
+                    detail: format!("pg_io_probe.max_busy_pct is {most}"),
+                    hint: "Others are at work there. Try again later.",
+                });
+            }
+            Some(_) => {}
+        }
+    }
+    ADMITTED.with_borrow_mut(|(_, admitted)| admitted.extend(new.iter().map(|leaf| leaf.name.clone())));
+    Ok(())
+}
+
+/// Who set the cap wants it to hold.
+fn unknown(why: &str) -> Refusal {
+    Refusal {
+        message: "how busy the device is can't be seen".to_owned(),
+        detail: format!("pg_io_probe.max_busy_pct is set, but {why}"),
+        hint: "A superuser, or a role with GRANT SET ON PARAMETER pg_io_probe.max_busy_pct, can set it to 0.",
+    }
+}

@@ -1,0 +1,147 @@
+//! The `options jsonb` argument: rare knobs by name.
+
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use std::time::Duration;
+
+use io_probe_core::run::memory;
+use io_probe_core::run::budget::Limits;
+use pgrx::pg_sys;
+
+use super::arguments::quoted;
+use crate::error::{Error, Result};
+use crate::gucs;
+use crate::pg::backend::json::JsonbText;
+
+/// Most bytes of options as text, which may be more than the argument has: 1e100000 is short.
+const MOST_BYTES: usize = 1 << 20;
+
+/// A value for a message: all of it, or its start.
+fn start(value: &Value) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(100) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text,
+    }
+}
+
+/// A JSON object that is an argument called so; NULL is an empty one.
+pub(crate) fn object(name: &str, value: Option<JsonbText>) -> Result<Map<String, Value>> {
+    let text = value.unwrap_or_default();
+    if text.len() > MOST_BYTES {
+        return Err(Error::too_large(format!("the {name} are too large"))
+            .detail(format!("They have {} bytes, of at most {MOST_BYTES}.", text.len())));
+    }
+    // Rows of another function are copied once more.
+    memory::expect(2 * memory::of_json(&text))?;
+    // What jsonb takes and this refuses are numbers beyond all range, and great depth.
+    match serde_json::from_str(&text) {
+        Ok(Value::Null) => Ok(Map::new()),
+        Ok(Value::Object(object)) => Ok(object),
+        Ok(_) => Err(Error::invalid(format!("{name} must be a JSON object"))),
+        Err(e) => Err(Error::invalid(format!("could not read the {name}: {e}"))),
+    }
+}
+
+/// The options of one call.
+pub(crate) struct Options(Map<String, Value>);
+
+impl Options {
+    /// Accepts an object whose keys are all `known`.
+    pub(crate) fn parse(options: Option<JsonbText>, known: &[&str]) -> Result<Self> {
+        let options = object("options", options)?;
+        if let Some(key) = options.keys().find(|key| !known.contains(&key.as_str())) {
+            let hint = match known {
+                [] => "There are no options yet.".to_owned(),
+                known => format!("Valid options are {}.", quoted(known)),
+            };
+            return Err(Error::invalid(format!("unknown option \"{key}\"")).hint(hint));
+        }
+        Ok(Self(options))
+    }
+
+    fn get<T>(&self, key: &str, what: &str, read: impl Fn(&Value) -> Option<T>) -> Result<Option<T>> {
+        match self.0.get(key) {
+            None | Some(Value::Null) => Ok(None),
+            Some(value) => read(value).map(Some).ok_or_else(|| {
+                Error::invalid(format!("option \"{key}\" must be {what}, not {}", start(value)))
+            }),
+        }
+    }
+
+    /// Rows of another function, as jsonb_agg collects them. What a row has besides is ignored.
+    pub(crate) fn rows<T: DeserializeOwned>(&self, key: &str, function: &str) -> Result<Option<Vec<T>>> {
+        let hint = format!(
+            "Valid is what jsonb_agg makes of its rows: jsonb_build_object('{key}', (SELECT jsonb_agg(r) FROM {function}('tbl') AS r))."
+        );
+        let what = format!("an array of rows of {function}");
+        let rows = self.get(key, &what, |value| {
+            value.as_array().filter(|rows| rows.iter().all(Value::is_object)).cloned()
+        });
+        let Some(rows) = rows.map_err(|error| error.hint(hint.as_str()))? else { return Ok(None) };
+        let read = |(index, row): (usize, Value)| {
+            serde_json::from_value(row).map_err(|e| {
+                let message = format!("could not read row {} of option \"{key}\"", index + 1);
+                Error::invalid(message).detail(format!("{e}.")).hint(hint.as_str())
+            })
+        };
+        rows.into_iter().enumerate().map(read).collect::<Result<_>>().map(Some)
+    }
+
+    /// A whole number of at least `least`.
+    pub(crate) fn count(&self, key: &str, least: u64) -> Result<Option<u64>> {
+        self.get(key, &format!("a whole number of at least {least}"), |value| {
+            value.as_u64().filter(|n| *n >= least)
+        })
+    }
+
+    /// The bounds of a row, from its duration and from max_bytes, max_iops, max_mib_per_s, max_util_pct, max_p99_us and
+    /// precision, or from their defaults. What the statement has left is not in it.
+    pub(crate) fn limits(&self, duration: Option<Duration>) -> Result<Limits> {
+        Ok(Limits {
+            duration: gucs::duration(duration)?,
+            shared: Duration::ZERO,
+            max_bytes: gucs::bytes(self.count("max_bytes", pg_sys::BLCKSZ.into())?)?,
+            max_iops: gucs::iops(self.rate("max_iops")?)?,
+            max_mib_per_s: gucs::mib_per_s(self.rate("max_mib_per_s")?)?,
+            max_util: gucs::util(self.percent("max_util_pct")?)?,
+            precision: self.share("precision")?,
+            tail: gucs::tail(self.count("max_p99_us", 1)?)?,
+        })
+    }
+
+    /// A number of at least 1 that fits 32 bits.
+    fn rate(&self, key: &str) -> Result<Option<u32>> {
+        self.get(key, "a whole number from 1 to 4294967295", |value| {
+            u32::try_from(value.as_u64()?).ok().filter(|n| *n > 0)
+        })
+    }
+
+    /// A share over 0 and under 1.
+    fn share(&self, key: &str) -> Result<Option<f64>> {
+        self.get(key, "a number over 0 and under 1", |value| value.as_f64().filter(|n| *n > 0.0 && *n < 1.0))
+    }
+
+    /// A number of percent from 0.01 to 100.
+    fn percent(&self, key: &str) -> Result<Option<f64>> {
+        self.get(key, "a number from 0.01 to 100", |value| {
+            value.as_f64().filter(|n| (0.01..=100.0).contains(n))
+        })
+    }
+
+    /// A name.
+    pub(crate) fn text(&self, key: &str) -> Result<Option<String>> {
+        self.get(key, "a text", |value| value.as_str().map(str::to_owned))
+    }
+
+    /// Yes or no.
+    pub(crate) fn flag(&self, key: &str) -> Result<bool> {
+        Ok(self.choice(key)?.unwrap_or(false))
+    }
+
+    /// Yes or no, or not said.
+    pub(crate) fn choice(&self, key: &str) -> Result<Option<bool>> {
+        self.get(key, "true or false", Value::as_bool)
+    }
+}

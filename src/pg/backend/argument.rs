@@ -1,0 +1,140 @@
+//! Arguments of a bounded size. It is looked at before anything is decompressed or copied: Rust answers a lack of memory with
+//! an abort, which the server takes for a crash.
+
+use pgrx::callconv::{Arg, ArgAbi};
+use pgrx::datum::UnboxDatum;
+use pgrx::{Array, FromDatum, pg_sys};
+
+use crate::pg::backend::reserve::with_reserve;
+use crate::error::Error;
+
+/// Most bytes of an argument, if it is not [`UpTo`] so many.
+pub(in crate::pg) const MOST_BYTES: usize = 1 << 20;
+
+/// Most elements of an array: NULLs take a bit each there, and many bytes here.
+const MOST_ELEMENTS: usize = 10_000;
+
+/// What an argument of a type of variable length is read as. Functions take it as an Option, which is None for NULL.
+pub(in crate::pg) trait Argument: Sized {
+    /// Reads a datum.
+    ///
+    /// # Safety
+    /// It must be of a type that this is read from, and not NULL.
+    unsafe fn read(datum: pg_sys::Datum) -> Self;
+}
+
+/// Reads an argument that has at most so many bytes, decompressed; an ERROR if it has more.
+///
+/// # Safety
+/// The argument must be of a type that `T` is read from, and not NULL.
+pub(in crate::pg) unsafe fn read<T: Argument>(arg: Arg<'_, '_>, most: usize) -> T {
+    let number = arg.index() + 1;
+    // SAFETY: any datum can be looked at, and the caller vouches for its type.
+    unsafe {
+        let Some(Unread(datum)) = arg.unbox_arg_using_from_datum() else {
+            unreachable!("an argument that may be NULL is an Option")
+        };
+        let bytes = pg_sys::toast_raw_datum_size(datum).saturating_sub(pg_sys::VARHDRSZ);
+        if bytes > most {
+            Error::too_large(format!("argument {number} is too large"))
+                .detail(format!("It has {bytes} bytes, of at most {most}."))
+                .raise();
+        }
+        with_reserve(|| T::read(datum))
+    }
+}
+
+/// A datum as it comes.
+struct Unread(pg_sys::Datum);
+
+impl FromDatum for Unread {
+    unsafe fn from_polymorphic_datum(datum: pg_sys::Datum, is_null: bool, _: pg_sys::Oid) -> Option<Self> {
+        (!is_null).then_some(Self(datum))
+    }
+}
+
+/// Lets functions name a type in their signatures. Their SQL is written by hand, so pgrx never asks how SQL calls that type.
+macro_rules! in_signatures {
+    ($type:ty $(, $parameter:ident)?) => {
+        const _: () = {
+            use pgrx::pgrx_sql_entity_graph::metadata::{
+                ArgumentError, ReturnsError, ReturnsRef, SqlMappingRef, SqlTranslatable, TypeOrigin,
+            };
+            // SAFETY: never used.
+            unsafe impl$(<$parameter>)? SqlTranslatable for $type {
+                const TYPE_IDENT: &'static str = stringify!($type);
+                const TYPE_ORIGIN: TypeOrigin = TypeOrigin::External;
+                const ARGUMENT_SQL: std::result::Result<SqlMappingRef, ArgumentError> = Ok(SqlMappingRef::Skip);
+                const RETURN_SQL: std::result::Result<ReturnsRef, ReturnsError> =
+                    Ok(ReturnsRef::One(SqlMappingRef::Skip));
+            }
+        };
+    };
+}
+
+/// Lets functions take what is an [`Argument`].
+macro_rules! as_argument {
+    ($type:ty) => {
+        // SAFETY: read as the function's SQL declares it.
+        unsafe impl<'fcx> pgrx::callconv::ArgAbi<'fcx> for $type {
+            unsafe fn unbox_arg_unchecked(arg: pgrx::callconv::Arg<'_, 'fcx>) -> Self {
+                // SAFETY: of that type, and not NULL.
+                unsafe { $crate::pg::backend::argument::read(arg, $crate::pg::backend::argument::MOST_BYTES) }
+            }
+        }
+        $crate::pg::backend::argument::in_signatures!($type);
+    };
+}
+
+pub(in crate::pg) use {as_argument, in_signatures};
+
+/// An argument of up to so many MiB.
+pub(crate) struct UpTo<const MIB: usize, T>(pub(crate) T);
+
+// SAFETY: as that of `T`.
+unsafe impl<'fcx, const MIB: usize, T: Argument> ArgAbi<'fcx> for UpTo<MIB, T> {
+    unsafe fn unbox_arg_unchecked(arg: Arg<'_, 'fcx>) -> Self {
+        // SAFETY: an argument declared as `T` is, and not NULL.
+        Self(unsafe { read(arg, MIB << 20) })
+    }
+}
+
+in_signatures!(UpTo<16, T>, T);
+in_signatures!(UpTo<64, T>, T);
+
+/// The elements of an array.
+pub(crate) struct Elements<T>(Vec<Option<T>>);
+
+impl<T> Elements<T> {
+    /// All of them.
+    pub(crate) fn all(self) -> Vec<Option<T>> {
+        self.0
+    }
+}
+
+impl<T: UnboxDatum> Argument for Array<'_, T> {
+    unsafe fn read(datum: pg_sys::Datum) -> Self {
+        // SAFETY: the caller vouches for an array of `T`, which is not NULL.
+        unsafe { Self::from_datum(datum, false) }.unwrap_or_else(|| unreachable!("it is not NULL"))
+    }
+}
+
+// SAFETY: an array of `T`, as the function's SQL declares it.
+unsafe impl<'fcx, T> ArgAbi<'fcx> for Elements<T>
+where
+    for<'arr> T: UnboxDatum<As<'arr> = T> + 'arr,
+{
+    unsafe fn unbox_arg_unchecked(arg: Arg<'_, 'fcx>) -> Self {
+        let number = arg.index() + 1;
+        // SAFETY: of that type, and not NULL.
+        let array = unsafe { read::<Array<'_, T>>(arg, MOST_BYTES) };
+        if array.len() > MOST_ELEMENTS {
+            Error::too_large(format!("argument {number} is too large"))
+                .detail(format!("It has {} elements, of at most {MOST_ELEMENTS}.", array.len()))
+                .raise();
+        }
+        Self(array.iter().collect())
+    }
+}
+
+in_signatures!(Elements<T>, T);

@@ -1,0 +1,30 @@
+//! Files that are opened without the server.
+
+use io_probe_core::files::cache;
+use io_probe_core::files::source::Source;
+use pgrx::pg_sys;
+
+/// While this lives the server counts the files of a relation that core keeps open, to look at the page cache, among the
+/// descriptors of this backend: it closes some of its own in time, instead of finding out that there are none left.
+pub(in crate::pg) struct Reserved(usize);
+
+impl Reserved {
+    /// For those of this relation.
+    pub(in crate::pg) fn of(source: &Source) -> Self {
+        let count = cache::most_open(source);
+        for _ in 0..count {
+            // SAFETY: it counts, and closes files of the server's, which opens them again when it reads them.
+            unsafe { pg_sys::ReserveExternalFD() };
+        }
+        Self(count)
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        for _ in 0..self.0 {
+            // SAFETY: so many were reserved. It only counts, also while aborting.
+            unsafe { pg_sys::ReleaseExternalFD() };
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! Text between Rust, where it is UTF-8, and the database, which has an encoding of its own.
+//!
+//! What the other side lacks is replaced, by U+FFFD here and by a question mark there: a name that can't be shown must not
+//! keep anybody from a probe. But what was replaced says something else: it is no argument ([`argument_text`]), and is not looked
+//! up ([`name`]). SQL_ASCII says nothing of what bytes mean: there text goes as it is, and is taken for UTF-8.
+
+use std::borrow::Cow;
+use std::ffi::{CStr, CString, c_char, c_int};
+use std::ops::Deref;
+
+use io_probe_core::run::memory;
+use pgrx::datum::UnboxDatum;
+use pgrx::{FromDatum, IntoDatum, pg_sys};
+
+use crate::pg::backend::argument::{Argument, as_argument};
+use crate::error::Error;
+
+const UTF8: c_int = pg_sys::pg_enc::PG_UTF8 as c_int;
+const SQL_ASCII: c_int = pg_sys::pg_enc::PG_SQL_ASCII as c_int;
+
+/// The encoding of the database, if it has one, and another than UTF-8.
+pub(in crate::pg) fn own_encoding() -> Option<c_int> {
+    // SAFETY: reads a variable of this backend.
+    let encoding = unsafe { pg_sys::GetDatabaseEncoding() };
+    (encoding != UTF8 && encoding != SQL_ASCII).then_some(encoding)
+}
+
+/// Does the database have UTF-8?
+fn is_utf8() -> bool {
+    // SAFETY: reads a variable of this backend.
+    unsafe { pg_sys::GetDatabaseEncoding() == UTF8 }
+}
+
+/// Most bytes of a text of the server's: no more can be imported, either.
+pub(in crate::pg) const MOST_BYTES: usize = 64 << 20;
+
+/// Copies a C string of the server, which is in the encoding of the database. More than [`MOST_BYTES`], or than there is memory
+/// for, is an ERROR.
+///
+/// # Safety
+/// `string` must be a valid C string.
+pub(in crate::pg) unsafe fn text(string: *const c_char) -> String {
+    // SAFETY: the caller vouches for it.
+    unsafe { text_up_to(string, MOST_BYTES) }
+}
+
+/// The same of at most so many bytes.
+///
+/// # Safety
+/// `string` must be a valid C string.
+pub(in crate::pg) unsafe fn text_up_to(string: *const c_char, most: usize) -> String {
+    // SAFETY: the caller vouches for it.
+    let bytes = unsafe { CStr::from_ptr(string) }.to_bytes();
+    if bytes.len() > most {
+        Error::too_large("a text is too large")
+            .detail(format!("It has {} bytes, of at most {most}.", bytes.len()))
+            .raise();
+    }
+    memory::expect(bytes.len() * COPIES).unwrap_or_else(|e| Error::from(e).raise());
+    decoded(bytes)
+}
+
+/// Copies the first MiB of a C string of the server, or all if it has less: no ERROR, however long it is.
+///
+/// # Safety
+/// `string` must be a valid C string.
+pub(in crate::pg) unsafe fn start_of(string: *const c_char) -> String {
+    // SAFETY: the caller vouches for it.
+    let bytes = unsafe { CStr::from_ptr(string) }.to_bytes();
+    decoded(&bytes[..bytes.len().min(1 << 20)])
+}
+
+/// Copies an argument, as [`text`] does; an ERROR if it would be another one in UTF-8.
+///
+/// # Safety
+/// `string` must be a valid C string.
+pub(in crate::pg) unsafe fn argument_text(string: *const c_char) -> String {
+    // SAFETY: the caller vouches for it.
+    let (text, bytes) = unsafe { (text(string), CStr::from_ptr(string)) };
+    if encoded(&text) != bytes.to_bytes() {
+        Error::untranslatable("an argument has characters that can't be converted to UTF-8").raise();
+    }
+    text
+}
+
+/// Text as a C string in the encoding of the database, cut at a NUL.
+pub(in crate::pg) fn c_string(text: &str) -> CString {
+    CString::new(encoded(text.split('\0').next().unwrap_or_default()).into_owned()).unwrap_or_default()
+}
+
+/// A name to look up, in the encoding of the database. None if something of it was replaced, here or there.
+pub(in crate::pg) fn name(text: &str) -> Option<CString> {
+    let bytes = encoded(text);
+    let is_whole = is_utf8() || !text.contains(char::REPLACEMENT_CHARACTER) && decoded(&bytes) == text;
+    CString::new(bytes.into_owned()).ok().filter(|_| is_whole)
+}
+
+/// UTF-8 of text in the encoding of the database.
+fn decoded(bytes: &[u8]) -> String {
+    let converted = own_encoding().map(|own| convert(bytes, own, UTF8, "\u{fffd}".as_bytes()));
+    String::from_utf8_lossy(converted.as_deref().unwrap_or(bytes)).into_owned()
+}
+
+/// Text in the encoding of the database.
+fn encoded(text: &str) -> Cow<'_, [u8]> {
+    match own_encoding() {
+        Some(own) => convert(text.as_bytes(), UTF8, own, b"?").into(),
+        None => text.as_bytes().into(),
+    }
+}
+
+/// So many times its size a text takes here, at most, while it is converted.
+const COPIES: usize = 4;
+
+/// A query of one relation, whose name is in the encoding of the database already: `what FROM ONLY name condition`.
+pub(in crate::pg) fn query_of(what: &str, name: &CStr, condition: &str) -> CString {
+    let [what, condition] =
+        [format!("{what} FROM ONLY "), format!(" {condition}")].map(|part| c_string(&part));
+    CString::new([what.to_bytes(), name.to_bytes(), condition.to_bytes()].concat()).unwrap_or_default()
+}
+
+/// Most bytes that are converted at a time.
+const PIECE: usize = 1 << 16;
+
+/// `text` in another encoding, with `unknown` for each character that it lacks, and for what is none.
+fn convert(text: &[u8], from: c_int, to: c_int, unknown: &[u8]) -> Vec<u8> {
+    if text.is_ascii() {
+        return text.to_owned();
+    }
+    // SAFETY: a lookup in the catalogs, which gives 0 if there is none.
+    let procedure = unsafe { pg_sys::FindDefaultConversionProc(from, to) };
+    if procedure == pg_sys::InvalidOid {
+        return text
+            .iter()
+            .flat_map(|byte| if byte.is_ascii() { std::slice::from_ref(byte) } else { unknown })
+            .copied()
+            .collect();
+    }
+    let mut converted = Vec::with_capacity(text.len());
+    // As the server wants it.
+    let mut buffer = vec![0; (text.len().min(PIECE) + 1) * pg_sys::MAX_CONVERSION_GROWTH as usize];
+    let mut rest = text;
+    while !rest.is_empty() {
+        let length = rest.len().min(PIECE);
+        // SAFETY: the procedure is for these encodings. It reads as many bytes as it is told, and stops at what it can't convert;
+        // the buffer has room for what becomes of them and a NUL.
+        let done = unsafe {
+            pg_sys::pg_do_encoding_conversion_buf(
+                procedure,
+                from,
+                to,
+                rest.as_ptr().cast_mut(),
+                length as c_int,
+                buffer.as_mut_ptr(),
+                buffer.len() as c_int,
+                true,
+            )
+        };
+        let result = CStr::from_bytes_until_nul(&buffer).map(CStr::to_bytes).unwrap_or_default();
+        converted.extend_from_slice(result);
+        let mut done = usize::try_from(done).unwrap_or(0).min(length);
+        if done == 0 {
+            converted.extend_from_slice(unknown);
+            // SAFETY: there is a character, or the beginning of one.
+            let character = unsafe { pg_sys::pg_encoding_mblen(from, rest.as_ptr().cast()) };
+            done = usize::try_from(character).unwrap_or(1).clamp(1, rest.len());
+        }
+        rest = &rest[done..];
+    }
+    converted
+}
+
+/// A value of type `text`, or `json`: pgrx's own `&str` and `String` are for databases in UTF-8.
+#[derive(Clone, Default)]
+pub(crate) struct Text(pub(crate) String);
+
+impl Deref for Text {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Text {
+    /// # Safety
+    /// The datum must be of type text or json, which the server makes a C string of, and `copy` may be called with that.
+    unsafe fn copied(datum: pg_sys::Datum, copy: unsafe fn(*const c_char) -> String) -> Self {
+        // SAFETY: the caller vouches for it.
+        unsafe {
+            let string = pg_sys::text_to_cstring(datum.cast_mut_ptr());
+            let copied = copy(string);
+            pg_sys::pfree(string.cast());
+            Self(copied)
+        }
+    }
+}
+
+// SPI reads it so.
+impl FromDatum for Text {
+    unsafe fn from_polymorphic_datum(
+        datum: pg_sys::Datum,
+        is_null: bool,
+        _type: pg_sys::Oid,
+    ) -> Option<Self> {
+        // SAFETY: the caller vouches for a datum of such a type.
+        (!is_null).then(|| unsafe { Self::copied(datum, text) })
+    }
+}
+
+impl Argument for Text {
+    unsafe fn read(datum: pg_sys::Datum) -> Self {
+        // SAFETY: the caller vouches for a datum of such a type.
+        unsafe { Self::copied(datum, argument_text) }
+    }
+}
+
+impl IntoDatum for Text {
+    fn into_datum(self) -> Option<pg_sys::Datum> {
+        let string = c_string(&self.0);
+        // SAFETY: a C string, which is copied.
+        Some(unsafe { pg_sys::cstring_to_text(string.as_ptr()) }.into())
+    }
+
+    fn type_oid() -> pg_sys::Oid {
+        pg_sys::TEXTOID
+    }
+}
+
+// SAFETY: read as the argument is.
+unsafe impl UnboxDatum for Text {
+    type As<'src> = Self;
+
+    unsafe fn unbox<'src>(datum: pgrx::datum::Datum<'src>) -> Self
+    where
+        Self: 'src,
+    {
+        // SAFETY: an element of an array of texts, which is an argument, that is not NULL.
+        unsafe { Self::read(datum.sans_lifetime()) }
+    }
+}
+
+as_argument!(Text);

@@ -1,0 +1,261 @@
+//! An ERROR that passes through this library whole.
+//!
+//! One of the server's stays where the server keeps it, with all that belongs to it, while pgrx unwinds what is Rust. Once it is
+//! caught that place is emptied: so a copy is taken first, which may be raised again.
+//!
+//! One of ours is Rust's until pgrx reports it, as UTF-8. In a database that has another encoding we report it instead.
+
+use std::ffi::{CStr, CString, c_int};
+use std::mem::ManuallyDrop;
+use std::ops::Range;
+use std::panic::AssertUnwindSafe;
+use std::ptr;
+
+use pgrx::pg_sys::panic::{CaughtError, ErrorReportWithLevel};
+use pgrx::{PgLogLevel, PgSqlErrorCode, PgTryBuilder, pg_sys};
+
+use crate::pg::backend::encoding::{c_string, own_encoding, start_of};
+use crate::pg::backend::reserve::with_reserve;
+use crate::error::Error;
+
+/// Answers a call: what `work` gives, or the ERROR by which it ends or which it gives.
+pub(crate) fn answer<T>(work: impl FnOnce() -> Result<T, Error>) -> T {
+    let work = || work().unwrap_or_else(|error| error.raise());
+    with_reserve(|| match own_encoding() {
+        None => work(),
+        // A handler that raises leaves alone what the server keeps.
+        Some(_) => PgTryBuilder::new(AssertUnwindSafe(work)).catch_others(|error| encoded(error)).execute(),
+    })
+}
+
+/// Raises what was caught, with its texts in the encoding of the database.
+fn encoded(error: CaughtError) -> ! {
+    let (CaughtError::ErrorReport(report) | CaughtError::RustPanic { ereport: report, .. }) = &error else {
+        error.rethrow()
+    };
+    throw(PgLogLevel::ERROR, report.sql_error_code(), &Texts::of(report), Some(report));
+    unreachable!("an ERROR does not return")
+}
+
+/// What is said to the user.
+pub(crate) struct Texts<'a> {
+    pub(crate) message: &'a str,
+    pub(crate) detail: Option<String>,
+    pub(crate) hint: Option<&'a str>,
+}
+
+impl<'a> Texts<'a> {
+    fn of(report: &'a ErrorReportWithLevel) -> Self {
+        Self { message: report.message(), detail: report.detail_with_backtrace(), hint: report.hint() }
+    }
+}
+
+/// Reports what is no ERROR.
+pub(crate) fn warn(code: PgSqlErrorCode, texts: &Texts<'_>) {
+    throw(PgLogLevel::WARNING, code, texts, None);
+}
+
+/// Reports these texts in the encoding of the database. `raised` knows where that was.
+fn throw(level: PgLogLevel, code: PgSqlErrorCode, texts: &Texts<'_>, raised: Option<&ErrorReportWithLevel>) {
+    let (detail, hint) = (texts.detail.as_deref(), texts.hint);
+    let [message, detail, hint] = [Some(texts.message), detail, hint].map(|text| text.map(c_string));
+    let text =
+        |text: &Option<CString>| text.as_ref().map_or(ptr::null_mut(), |text| text.as_ptr().cast_mut());
+    // SAFETY: of an ErrorData, zeros are what is not known. The texts outlive the call, which copies them; not so the names of
+    // a file and of a function, which are kept as long as the server keeps the report.
+    unsafe {
+        let kept = |name: &str| pg_sys::MemoryContextStrdup(pg_sys::ErrorContext, c_string(name).as_ptr());
+        let mut error = std::mem::zeroed::<pg_sys::ErrorData>();
+        (error.elevel, error.sqlerrcode) = (level as c_int, code as c_int);
+        (error.message, error.detail, error.hint) = (text(&message), text(&detail), text(&hint));
+        if let Some(raised) = raised {
+            error.filename = kept(raised.file());
+            error.lineno = raised.line_number() as c_int;
+            error.funcname = raised.function_name().map_or(ptr::null_mut(), kept).cast_const();
+        }
+        pg_sys::ThrowErrorData(&mut error);
+    }
+}
+
+/// Does `work`, and catches what it ends by.
+pub(in crate::pg) fn catch<T>(work: impl FnOnce() -> T) -> Result<T, Caught> {
+    // SAFETY: reads a variable of this backend.
+    let context = AssertUnwindSafe(unsafe { pg_sys::CurrentMemoryContext });
+    PgTryBuilder::new(AssertUnwindSafe(|| Ok(work())))
+        .catch_others(move |error| {
+            // SAFETY: that of the caller, who is still there.
+            unsafe { pg_sys::MemoryContextSwitchTo(*context) };
+            Err(match error {
+                CaughtError::PostgresError(_) => Caught::OfServer(Copied::take()),
+                error => Caught::Own(Box::new(error)),
+            })
+        })
+        .execute()
+}
+
+/// Does `work`, which runs this statement of ours. The CONTEXT of an ERROR does not show that, but what is inside of it and
+/// around it.
+pub(in crate::pg) fn unshown<T>(statement: &[u8], work: impl FnOnce() -> T) -> T {
+    catch(work).unwrap_or_else(|caught| {
+        if let Caught::OfServer(copy) = &caught {
+            copy.hide(statement);
+        }
+        caught.rethrow()
+    })
+}
+
+/// Does `work`, which parses this query of the user's. The place that an ERROR points at is one in it, and not in the statement
+/// that called us.
+pub(in crate::pg) fn pointing_into<T>(query: &CStr, work: impl FnOnce() -> T) -> T {
+    catch(work).unwrap_or_else(|caught| {
+        if let Caught::OfServer(copy) = &caught {
+            copy.point_into(query);
+        }
+        caught.rethrow()
+    })
+}
+
+/// What ended some work.
+pub(in crate::pg) enum Caught {
+    /// An ERROR that the server has raised, or passed on.
+    OfServer(Copied),
+    /// One of this library alone, or a panic of it.
+    Own(Box<CaughtError>),
+}
+
+impl Caught {
+    /// Its SQLSTATE as the server packs it, also one that a user has made up.
+    pub(in crate::pg) fn code(&self) -> i32 {
+        match self {
+            // SAFETY: a copy, which is there.
+            Self::OfServer(copy) => unsafe { (*copy.error).sqlerrcode },
+            Self::Own(error) => report_of(error).sql_error_code() as i32,
+        }
+    }
+
+    /// Its message, or as much of it as [`start_of`] gives.
+    pub(in crate::pg) fn message(&self) -> String {
+        match self {
+            // SAFETY: a copy, whose message is NULL or a C string.
+            Self::OfServer(copy) => unsafe {
+                let message = (*copy.error).message;
+                if message.is_null() { String::new() } else { start_of(message) }
+            },
+            Self::Own(error) => report_of(error).message().to_owned(),
+        }
+    }
+
+    /// Is its SQLSTATE of the same class as one of these?
+    pub(in crate::pg) fn is_of_class(&self, classes: &[PgSqlErrorCode]) -> bool {
+        /// The part of a packed SQLSTATE that is its class.
+        const CLASS: i32 = 0xfff;
+        classes.iter().any(|class| (*class as i32) & CLASS == self.code() & CLASS)
+    }
+
+    /// Raises it again.
+    pub(in crate::pg) fn rethrow(self) -> ! {
+        match self {
+            Self::OfServer(copy) => copy.rethrow(),
+            Self::Own(error) => error.rethrow(),
+        }
+    }
+}
+
+fn report_of(error: &CaughtError) -> &ErrorReportWithLevel {
+    let (CaughtError::PostgresError(report)
+    | CaughtError::ErrorReport(report)
+    | CaughtError::RustPanic { ereport: report, .. }) = error;
+    report
+}
+
+/// A copy of an ERROR, in a memory context of its own.
+pub(in crate::pg) struct Copied {
+    error: *mut pg_sys::ErrorData,
+    context: pg_sys::MemoryContext,
+}
+
+impl Copied {
+    /// Of the ERROR that the server keeps, for one who has caught it.
+    fn take() -> Self {
+        // SAFETY: there is such an ERROR, and the present memory context is not that of ERRORs.
+        unsafe {
+            let context = pg_sys::AllocSetContextCreateInternal(
+                pg_sys::CurrentMemoryContext,
+                c"pg_io_probe ERROR".as_ptr(),
+                pg_sys::ALLOCSET_SMALL_MINSIZE as usize,
+                pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
+                pg_sys::ALLOCSET_SMALL_MAXSIZE as usize,
+            );
+            let before = pg_sys::MemoryContextSwitchTo(context);
+            let error = pg_sys::CopyErrorData();
+            pg_sys::MemoryContextSwitchTo(before);
+            Self { error, context }
+        }
+    }
+
+    /// Takes the lines that show this statement out of its CONTEXT.
+    fn hide(&self, statement: &[u8]) {
+        // SAFETY: a copy of ours, whose context is NULL or a C string; what follows the lines moves to their place.
+        unsafe {
+            let start = (*self.error).context;
+            if start.is_null() {
+                return;
+            }
+            let text = CStr::from_ptr(start).to_bytes();
+            let Some(lines) = lines_with(statement, text) else { return };
+            let left = text.len() - lines.len();
+            ptr::copy(start.add(lines.end), start.add(lines.start), text.len() - lines.end);
+            *start.add(left) = 0;
+            if left == 0 {
+                (*self.error).context = ptr::null_mut();
+            }
+        }
+    }
+
+    /// Its position is one in this query.
+    fn point_into(&self, query: &CStr) {
+        // SAFETY: a copy of ours, to whose memory context the query is copied.
+        unsafe {
+            let error = &mut *self.error;
+            if error.cursorpos > 0 {
+                error.internalpos = std::mem::take(&mut error.cursorpos);
+                error.internalquery = pg_sys::MemoryContextStrdup(self.context, query.as_ptr());
+            }
+        }
+    }
+
+    /// Raises it again. What the server does not copy once more has to last until nobody asks for this ERROR, and then goes
+    /// with all that the server keeps of ERRORs.
+    fn rethrow(self) -> ! {
+        let Self { error, context } = *ManuallyDrop::new(self);
+        // SAFETY: both are ours, and given away here.
+        unsafe {
+            pg_sys::MemoryContextSetParent(context, pg_sys::ErrorContext);
+            pg_sys::ReThrowError(error);
+        }
+        #[allow(unreachable_code)] // of some servers pgrx knows that it is
+        {
+            unreachable!("an ERROR does not return")
+        }
+    }
+}
+
+/// Where in `text` the lines are on which `part` is first found, with the line break that parts them from the others.
+fn lines_with(part: &[u8], text: &[u8]) -> Option<Range<usize>> {
+    let found = text.windows(part.len().max(1)).position(|window| window == part)?;
+    let is_break = |byte: &u8| *byte == b'\n';
+    let start = text[..found].iter().rposition(is_break);
+    match text[found + part.len()..].iter().position(is_break) {
+        Some(rest) => Some(start.map_or(0, |start| start + 1)..found + part.len() + rest + 1),
+        None => Some(start.unwrap_or(0)..text.len()),
+    }
+}
+
+impl Drop for Copied {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            // SAFETY: made in `take`. (While aborting, the memory context above frees it.)
+            unsafe { pg_sys::MemoryContextDelete(self.context) };
+        }
+    }
+}

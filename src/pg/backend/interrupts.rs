@@ -1,0 +1,87 @@
+//! When a probe has to stop for others: interrupts, the postmaster's death, exit, waiting DDL.
+
+use std::sync::Once;
+use std::time::{Duration, Instant};
+
+use io_probe_core::run::clock::{Clock, Monotonic};
+use io_probe_core::run::budget::Stop;
+use io_probe_core::run::shutdown;
+use pgrx::{pg_guard, pg_sys};
+
+use crate::pg::compat::{self, Waits};
+use crate::pg::backend::lock;
+
+unsafe extern "C" {
+    /// `storage/pmsignal.h`: set by a signal when the postmaster may have died.
+    static postmaster_possibly_dead: pg_sys::sig_atomic_t;
+    /// The same header: asks the kernel. Raises no ERROR.
+    fn PostmasterIsAliveInternal() -> bool;
+}
+
+/// How often a probe looks whether it keeps someone from a lock.
+const LOOK_AT_LOCKS: Duration = Duration::from_secs(1);
+
+/// What a probe on `relations` asks between requests.
+///
+/// Handles pending interrupts, which may leave by unwinding (cancel, timeout) or end the process
+/// (terminate), and goes on if they don't: a server process must answer barriers, catch-up and
+/// recovery conflicts at once, or DROP DATABASE elsewhere waits for it.
+pub(crate) fn ask(relations: Vec<pg_sys::Oid>) -> impl FnMut() -> Option<Stop> {
+    quiesce_at_exit();
+    let mut looked = Instant::now();
+    move || {
+        check();
+        if looked.elapsed() < LOOK_AT_LOCKS {
+            return None;
+        }
+        looked = Instant::now();
+        lock::someone_waits_for(&relations).then_some(Stop::LockWaiter)
+    }
+}
+
+/// CHECK_FOR_INTERRUPTS, and the postmaster.
+#[inline]
+pub(crate) fn check() {
+    // SAFETY: both are set by signal handlers of this process, hence volatile; the calls are what the
+    // server does in its own loops.
+    unsafe {
+        if std::ptr::read_volatile(&raw const pg_sys::InterruptPending) != 0 {
+            pg_sys::ProcessInterrupts();
+        }
+        if std::ptr::read_volatile(&raw const postmaster_possibly_dead) != 0 && !PostmasterIsAliveInternal() {
+            pg_sys::proc_exit(1);
+        }
+    }
+}
+
+/// Waits until the monotonic clock shows `when`, in nanoseconds, on the latch of this process: interrupts are handled
+/// at once and may leave by unwinding. Meanwhile the session shows the wait event of a probe that samples.
+pub(crate) fn sleep_until(when: u64) {
+    let events = pg_sys::WL_LATCH_SET | pg_sys::WL_TIMEOUT | pg_sys::WL_EXIT_ON_PM_DEATH;
+    let wait_event = compat::wait_event(Waits::Samples);
+    loop {
+        check();
+        let left = when.saturating_sub(Monotonic.now());
+        // The latch counts in milliseconds: it wakes us before, the rest is slept.
+        let whole_ms = (left / 1_000_000).min(i32::MAX as u64);
+        if whole_ms == 0 {
+            return std::thread::sleep(Duration::from_nanos(left));
+        }
+        // SAFETY: the latch is this backend's own. The server's own loops do the same.
+        unsafe {
+            pg_sys::WaitLatch(pg_sys::MyLatch, events as i32, whole_ms as std::ffi::c_long, wait_event);
+            pg_sys::ResetLatch(pg_sys::MyLatch);
+        }
+    }
+}
+
+/// Exit by FATAL unwinds nothing, so reads in flight and threads are brought to rest by a callback.
+pub(crate) fn quiesce_at_exit() {
+    #[pg_guard]
+    unsafe extern "C-unwind" fn at_exit(_code: i32, _argument: pg_sys::Datum) {
+        shutdown::all();
+    }
+    static REGISTERED: Once = Once::new();
+    // SAFETY: the callback is a function of this library, which is never unloaded.
+    REGISTERED.call_once(|| unsafe { pg_sys::before_shmem_exit(Some(at_exit), pg_sys::Datum::from(0)) });
+}

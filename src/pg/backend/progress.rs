@@ -1,0 +1,216 @@
+//! What other sessions see of a running probe: its wait event and its progress.
+//!
+//! Progress uses the server's own reporting with a command number that no core command has, so that
+//! it needs no shared memory of ours and no preload. Core's progress views don't show it.
+
+use pgrx::pg_sys;
+use serde::Serialize;
+
+use crate::pg::compat::{self, Waits};
+use crate::pg::backend::server;
+
+/// A command number outside the server's own enumeration.
+const COMMAND: pg_sys::ProgressCommandType::Type = 0x696f;
+
+// Positions of the reported values.
+const PROBE: i32 = 0;
+const PATH: i32 = 1;
+const DONE: i32 = 2;
+const TOTAL: i32 = 3;
+const STARTED: i32 = 4;
+
+/// The kinds of probe, by the number under which they report.
+const PROBES: [&str; 12] = [
+    "seqscan",
+    "random",
+    "random_series",
+    "depth",
+    "ping",
+    "sync",
+    "iostat",
+    "iostat_query",
+    "readahead",
+    "recommend",
+    "evict",
+    "page_cost",
+];
+
+/// The paths, sections, modes, settings or forks, by the number under which they report.
+const PATHS: [&str; 16] = [
+    "direct",
+    "server",
+    "os",
+    "one_write",
+    "two_writes",
+    "open_sync_size",
+    "other_fd",
+    "no_sync",
+    "wal_segment",
+    "kernel",
+    "emulated",
+    "io_combine_limit",
+    "main",
+    "fsm",
+    "vm",
+    "init",
+];
+
+/// None of them.
+const NONE: i64 = -1;
+
+/// Reports until it is dropped.
+pub(crate) struct Progress {
+    reporting: bool,
+    /// Set with a path: probes without paths wait elsewhere.
+    wait_event: u32,
+}
+
+impl Progress {
+    /// Starts reporting `probe` on a relation, if it is on one, unless the backend already reports a command of its
+    /// own, such as the COPY that this probe is the query of.
+    pub(crate) fn start(probe: &str, relation: Option<pg_sys::Oid>) -> Self {
+        let relation = relation.unwrap_or(pg_sys::InvalidOid);
+        // SAFETY: the entry is this backend's own; the calls only write to it.
+        let reporting = unsafe {
+            !pg_sys::MyBEEntry.is_null()
+                && (*pg_sys::MyBEEntry).st_progress_command
+                    == pg_sys::ProgressCommandType::PROGRESS_COMMAND_INVALID
+        };
+        if reporting {
+            // SAFETY: as above.
+            unsafe { pg_sys::pgstat_progress_start_command(COMMAND, relation) };
+        }
+        let waits = if probe == "sync" { Waits::Syncs } else { Waits::Reads };
+        let progress = Self { reporting, wait_event: compat::wait_event(waits) };
+        progress.report(PROBE, position(&PROBES, probe));
+        // On none yet, and for ever where there are none.
+        progress.report(PATH, NONE);
+        // SAFETY: reads the clock.
+        progress.report(STARTED, unsafe { pg_sys::GetCurrentTimestamp() });
+        progress
+    }
+
+    /// A new path begins. The wait event stays until the next path: reads past the server set none
+    /// of their own. Those through the server do, and leave none behind.
+    pub(crate) fn path(&self, path: &str, total: u64) {
+        wait_event(self.wait_event);
+        self.report(PATH, position(&PATHS, path));
+        self.report(DONE, 0);
+        self.report(TOTAL, total as i64);
+    }
+
+    /// So many samples will be taken, on no path. What they wait for has a wait event of its own.
+    pub(crate) fn total(&self, number: u64) {
+        self.report(TOTAL, number as i64);
+    }
+
+    /// So many blocks, turns or samples are done.
+    pub(crate) fn done(&self, number: u64) {
+        self.report(DONE, number as i64);
+    }
+
+    fn report(&self, position: i32, value: i64) {
+        if self.reporting {
+            // SAFETY: the position is within the entry's 20 values.
+            unsafe { pg_sys::pgstat_progress_update_param(position, value) };
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            return; // Abort ends both.
+        }
+        wait_event(0);
+        if self.reporting {
+            // SAFETY: ends what `start` began.
+            unsafe { pg_sys::pgstat_progress_end_command() };
+        }
+    }
+}
+
+/// What this backend reports now. The end of a subtransaction that is undone ends that, whoever began it.
+pub(in crate::pg) struct Kept(Option<(pg_sys::ProgressCommandType::Type, pg_sys::Oid, Vec<i64>)>);
+
+impl Kept {
+    /// Remembers it.
+    pub(in crate::pg) fn now() -> Self {
+        // SAFETY: the entry is this backend's own.
+        let entry = unsafe { pg_sys::MyBEEntry.as_ref() };
+        let reports = entry.filter(|entry| {
+            entry.st_progress_command != pg_sys::ProgressCommandType::PROGRESS_COMMAND_INVALID
+        });
+        Self(reports.map(|entry| {
+            (entry.st_progress_command, entry.st_progress_command_target, entry.st_progress_param.to_vec())
+        }))
+    }
+
+    /// Reports it again.
+    pub(in crate::pg) fn put_back(self) {
+        let Some((command, target, values)) = self.0 else { return };
+        // SAFETY: the calls only write to this backend's own entry; there are as many values as it has.
+        unsafe {
+            pg_sys::pgstat_progress_start_command(command, target);
+            for (position, value) in (0..).zip(values) {
+                pg_sys::pgstat_progress_update_param(position, value);
+            }
+        }
+    }
+}
+
+fn wait_event(event: u32) {
+    // SAFETY: always points to a variable of this backend, in shared memory or its own; others read
+    // it at any moment, hence volatile, as the server itself does it.
+    unsafe { std::ptr::write_volatile(pg_sys::my_wait_event_info, event) };
+}
+
+fn position(names: &[&str], name: &str) -> i64 {
+    names.iter().position(|n| *n == name).map_or(NONE, |i| i as i64)
+}
+
+fn name(names: &[&'static str], position: i64) -> Option<&'static str> {
+    names.get(usize::try_from(position).ok()?).copied()
+}
+
+/// What one backend reports: `io_probe_progress_row`.
+#[derive(Serialize)]
+pub(crate) struct Running {
+    /// Its process.
+    pub(crate) pid: i32,
+    /// The relation, where there is one, and one of this database.
+    pub(crate) relid: Option<u32>,
+    /// The kind of probe.
+    pub(crate) probe: Option<&'static str>,
+    /// The path, or section, that it is on.
+    pub(crate) path: Option<&'static str>,
+    /// Blocks, turns or samples done.
+    pub(crate) done: i64,
+    /// The same in all.
+    pub(crate) total: i64,
+    /// When it started, as the server prints it.
+    pub(crate) started_at: String,
+}
+
+/// All probes that run now.
+pub(crate) fn running() -> Vec<Running> {
+    // SAFETY: reads a variable of this backend.
+    let database = unsafe { pg_sys::MyDatabaseId };
+    server::backends()
+        .filter(|entry| entry.st_progress_command == COMMAND)
+        .map(|entry| {
+            let value = |position: i32| entry.st_progress_param[position as usize];
+            Running {
+                pid: entry.st_procpid,
+                relid: Some(entry.st_progress_command_target)
+                    .filter(|oid| entry.st_databaseid == database && *oid != pg_sys::InvalidOid)
+                    .map(|oid| oid.to_u32()),
+                probe: name(&PROBES, value(PROBE)),
+                path: name(&PATHS, value(PATH)),
+                done: value(DONE),
+                total: value(TOTAL),
+                started_at: server::timestamp(value(STARTED)),
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,85 @@
+//! Memory for an ERROR that comes of a lack of it.
+//!
+//! The server has some set aside for its own reports, but pgrx copies an ERROR on its way through Rust. Where there is no memory
+//! for that, one ERROR raises another one, until the server ends itself.
+
+use std::cell::Cell;
+use std::ffi::{c_int, c_void};
+use std::ptr;
+
+use pgrx::{PgSqlErrorCode, pg_guard, pg_sys};
+
+use crate::error::Error;
+
+unsafe extern "C-unwind" {
+    // `utils/elog.h`: the SQLSTATE of what is being reported.
+    fn geterrcode() -> c_int;
+}
+
+/// More than the copies take: a memory context that has grown takes no block of less than 1 MiB.
+const BYTES: usize = 4 << 20;
+
+/// Does `work` while some memory is set aside, which an ERROR gets that comes of a lack of it.
+pub(in crate::pg) fn with_reserve<T>(work: impl FnOnce() -> T) -> T {
+    let _reserve = Reserve::begin();
+    work()
+}
+
+/// Belongs to the list of callbacks that add context to what is reported, until it is dropped.
+struct Reserve(*mut Post);
+
+struct Post {
+    callback: pg_sys::ErrorContextCallback,
+    memory: Cell<Vec<u8>>,
+}
+
+impl Reserve {
+    fn begin() -> Self {
+        let mut memory = Vec::new();
+        // Who lacks even that has none for the call, either.
+        if memory.try_reserve_exact(BYTES).is_err() {
+            Error::from(io_probe_core::Error::NoMemory { bytes: BYTES }).raise();
+        }
+        // SAFETY: reads and writes a variable of this backend; the callback and its argument live until they are taken off the
+        // list.
+        unsafe {
+            let callback = pg_sys::ErrorContextCallback {
+                previous: pg_sys::error_context_stack,
+                callback: Some(release),
+                arg: ptr::null_mut(),
+            };
+            let post = Box::into_raw(Box::new(Post { callback, memory: Cell::new(memory) }));
+            (*post).callback.arg = post.cast();
+            pg_sys::error_context_stack = &raw mut (*post).callback;
+            Self(post)
+        }
+    }
+}
+
+impl Drop for Reserve {
+    fn drop(&mut self) {
+        // SAFETY: made in `begin`. On the way out by an ERROR there may be others before it in the list, which complete that.
+        unsafe {
+            let own = &raw mut (*self.0).callback;
+            let mut place = &raw mut pg_sys::error_context_stack;
+            while !(*place).is_null() && *place != own {
+                place = &raw mut (**place).previous;
+            }
+            if *place == own {
+                *place = (*own).previous;
+            }
+            drop(Box::from_raw(self.0));
+        }
+    }
+}
+
+/// Called for whatever is reported.
+#[pg_guard]
+unsafe extern "C-unwind" fn release(post: *mut c_void) {
+    // SAFETY: the argument is that of `begin`, and something is being reported.
+    unsafe {
+        if geterrcode() == PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY as c_int {
+            (*post.cast::<Post>()).memory.take();
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Rows to the server, built by attribute name from the call's own result descriptor.
+//!
+//! The catalog says which attributes a row has; a name that the library does not know becomes NULL,
+//! a name that the catalog does not know is left out. So a newer library serves an older catalog. A
+//! value travels as text through its type's input function: a call gives a few rows, and every type
+//! is served alike.
+
+use io_probe_core::run::memory;
+use pgrx::callconv::{CallCx, RetAbi};
+use pgrx::{PgTupleDesc, pg_sys};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::pg::backend::argument::in_signatures;
+use crate::pg::backend::encoding::c_string;
+use crate::pg::backend::error_passage::answer;
+use crate::pg::backend::interrupts;
+use crate::pg::backend::reserve::with_reserve;
+use crate::error::Result;
+
+/// Bytes that a row takes in all its forms, long texts apart.
+const MEMORY_OF_ROW: usize = 8 << 10;
+
+/// The rows of a set-returning function, complete before the first is returned.
+pub(crate) struct Rows(Vec<Map<String, Value>>);
+
+impl Rows {
+    /// One row for each item; its fields are the attributes.
+    pub(crate) fn of<T: Serialize>(items: impl IntoIterator<Item = T>) -> Self {
+        let row = |item| {
+            interrupts::check();
+            match serde_json::to_value(item) {
+                Ok(Value::Object(row)) => row,
+                other => unreachable!("rows are structures with named fields, not {other:?}"),
+            }
+        };
+        Self(items.into_iter().map(row).collect())
+    }
+
+    /// The rows of what succeeds, or the ERROR of what fails.
+    pub(crate) fn answer<T: Serialize>(items: impl FnOnce() -> Result<Vec<T>>) -> Self {
+        answer(|| {
+            let items = items()?;
+            memory::expect(items.len() * MEMORY_OF_ROW)?;
+            Ok(Self::of(items))
+        })
+    }
+
+    /// Fills the call's result.
+    ///
+    /// # Safety
+    /// `call` must be the running call of a set-returning function.
+    unsafe fn put(self, call: pg_sys::FunctionCallInfo) {
+        // SAFETY: the caller vouches for the call. InitMaterializedSRF raises an ERROR unless the
+        // caller accepts a set, and leaves a descriptor and a tuple store in the result info.
+        unsafe {
+            pg_sys::InitMaterializedSRF(call, 0);
+            let result = (*call).resultinfo.cast::<pg_sys::ReturnSetInfo>();
+            let descriptor = PgTupleDesc::from_pg_copy((*result).setDesc);
+            let count = descriptor.len();
+            let mut values = vec![pg_sys::Datum::null(); count];
+            let mut nulls = vec![true; count];
+            for row in &self.0 {
+                interrupts::check();
+                for (index, attribute) in descriptor.iter().enumerate() {
+                    let value = row.get(attribute.name()).and_then(as_text);
+                    nulls[index] = value.is_none();
+                    values[index] = match value {
+                        Some(value) => datum(attribute.atttypid, attribute.atttypmod, &value),
+                        None => pg_sys::Datum::null(),
+                    };
+                }
+                pg_sys::tuplestore_putvalues(
+                    (*result).setResult,
+                    (*result).setDesc,
+                    values.as_mut_ptr(),
+                    nulls.as_mut_ptr(),
+                );
+            }
+        }
+    }
+}
+
+/// Reads a value of a type from its text.
+///
+/// # Safety
+/// `type_oid` must be a type.
+unsafe fn datum(type_oid: pg_sys::Oid, modifier: i32, value: &str) -> pg_sys::Datum {
+    let value = c_string(value);
+    let (mut input, mut parameter) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
+    // SAFETY: the caller vouches for the type; the string outlives the call.
+    unsafe {
+        pg_sys::getTypeInputInfo(type_oid, &mut input, &mut parameter);
+        pg_sys::OidInputFunctionCall(input, value.as_ptr().cast_mut(), parameter, modifier)
+    }
+}
+
+/// A value as its type's input function reads it; None for NULL.
+pub(in crate::pg) fn as_text(value: &Value) -> Option<String> {
+    Some(match value {
+        Value::Null => return None,
+        Value::String(text) => text.clone(),
+        Value::Array(items) => array_literal(items),
+        Value::Bool(_) | Value::Number(_) | Value::Object(_) => value.to_string(),
+    })
+}
+
+fn array_literal(items: &[Value]) -> String {
+    let quoted = items.iter().map(|item| match as_text(item) {
+        Some(text) => format!("\"{}\"", text.replace('\\', r"\\").replace('"', "\\\"")),
+        None => "NULL".to_owned(),
+    });
+    format!("{{{}}}", quoted.collect::<Vec<_>>().join(","))
+}
+
+// SAFETY: a row set is returned by filling the tuple store of the call, which is what the server
+// expects of a function that returns a set in materialize mode.
+unsafe impl RetAbi for Rows {
+    type Item = Self;
+    type Ret = Self;
+
+    unsafe fn check_fcinfo_and_prepare(_call: pg_sys::FunctionCallInfo) -> CallCx {
+        // SAFETY: reads a variable of this backend.
+        CallCx::WrappedFn(unsafe { pg_sys::CurrentMemoryContext })
+    }
+
+    fn to_ret(self) -> Self {
+        self
+    }
+
+    unsafe fn box_ret_in_fcinfo(call: pg_sys::FunctionCallInfo, rows: Self) -> pg_sys::Datum {
+        // SAFETY: pgrx hands us the running call.
+        unsafe {
+            with_reserve(|| rows.put(call));
+            (*call).isnull = true;
+        }
+        pg_sys::Datum::null()
+    }
+
+    unsafe fn move_into_fcinfo_fcx(self, _call: pg_sys::FunctionCallInfo) {}
+
+    unsafe fn fill_fcinfo_fcx(&self, _call: pg_sys::FunctionCallInfo) {}
+}
+
+in_signatures!(Rows);

@@ -1,0 +1,240 @@
+//! Facts about the running server.
+
+use std::ffi::{CStr, OsStr, c_char};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use io_probe_core::machine::account::{Account, Workers};
+use io_probe_core::run::memory;
+use pgrx::spi::{self, Spi};
+use pgrx::{FromDatum, IntoDatum, pg_sys};
+
+use crate::pg::compat;
+use crate::pg::backend::encoding::{Text, c_string, text};
+use crate::pg::backend::error_passage::unshown;
+use crate::error::Error;
+
+/// When the present top-level statement started, in the server's microseconds.
+pub(crate) fn statement_start() -> i64 {
+    // SAFETY: reads a variable of this backend.
+    unsafe { pg_sys::GetCurrentStatementStartTimestamp() }
+}
+
+/// The present time, in the server's microseconds.
+pub(crate) fn moment() -> pg_sys::TimestampTz {
+    // SAFETY: reads the clock.
+    unsafe { pg_sys::GetCurrentTimestamp() }
+}
+
+/// The present time as the server prints it.
+pub(crate) fn now() -> String {
+    timestamp(moment())
+}
+
+/// A moment as the server prints it, in the session's time zone.
+pub(crate) fn timestamp(moment: pg_sys::TimestampTz) -> String {
+    // SAFETY: the result is a static buffer, copied at once.
+    unsafe { text(pg_sys::timestamptz_to_str(moment)) }
+}
+
+/// A moment in microseconds since 1970 began (UTC), as the server prints it.
+pub(crate) fn timestamp_of_unix(moment_us: i64) -> String {
+    const DAYS: u32 = pg_sys::POSTGRES_EPOCH_JDATE - pg_sys::UNIX_EPOCH_JDATE;
+    timestamp(moment_us.saturating_sub(i64::from(DAYS) * 86_400_000_000))
+}
+
+/// The settings below this prefix belong to the extension: a misspelt one is an error.
+pub(crate) fn reserve_setting_prefix(prefix: &'static CStr) {
+    // SAFETY: a static C string.
+    unsafe { pg_sys::MarkGUCPrefixReserved(prefix.as_ptr()) };
+}
+
+/// The present value of a setting; None when this server has no such setting.
+pub(crate) fn setting(name: &CStr) -> Option<String> {
+    // SAFETY: the name is a C string; a missing setting is allowed, a restricted one as well.
+    unsafe {
+        let value = pg_sys::GetConfigOption(name.as_ptr(), true, false);
+        (!value.is_null()).then(|| text(value))
+    }
+}
+
+/// The data directory.
+pub(crate) fn data_directory() -> PathBuf {
+    // SAFETY: set once at server start, never freed.
+    unsafe { path(pg_sys::DataDir) }
+}
+
+/// Copies a path, which has no encoding.
+///
+/// # Safety
+/// `string` must be a valid C string.
+pub(in crate::pg) unsafe fn path(string: *const c_char) -> PathBuf {
+    // SAFETY: the caller vouches for it.
+    PathBuf::from(OsStr::from_bytes(unsafe { CStr::from_ptr(string) }.to_bytes()))
+}
+
+/// Is this a standby, or a server that is recovering?
+pub(crate) fn in_recovery() -> bool {
+    // SAFETY: reads shared state.
+    unsafe { pg_sys::RecoveryInProgress() }
+}
+
+/// The rows of a query with two columns, of which the second is text.
+pub(in crate::pg) fn pairs<T: FromDatum + IntoDatum>(query: &str) -> Vec<(T, String)> {
+    let query = c_string(query);
+    let read = unshown(query.to_bytes(), || {
+        Spi::connect(|client| {
+            client
+                .select(query.as_c_str(), None, &[])?
+                .map(|row| Ok(row.get::<T>(1)?.zip(row.get::<Text>(2)?.map(|text| text.0))))
+                .collect::<spi::Result<Vec<_>>>()
+        })
+    });
+    // Only a defect of these queries, which are ours, could fail here.
+    let rows = read.unwrap_or_else(|e| pgrx::error!("could not read the catalogs: {e}"));
+    let rows: Vec<_> = rows.into_iter().flatten().collect();
+    // How many statistics there are is up to their owners.
+    expect_json(rows.iter().map(|(_, text)| text));
+    rows
+}
+
+/// An ERROR unless there is memory for what these texts in JSON become.
+pub(in crate::pg) fn expect_json<'a>(texts: impl Iterator<Item = &'a String>) {
+    let needed = texts.map(|text| memory::of_json(text)).fold(0, usize::saturating_add);
+    memory::expect(needed).unwrap_or_else(|e| Error::from(e).raise());
+}
+
+/// The rows of a query with two columns of texts.
+pub(in crate::pg) fn texts(query: &str) -> Vec<(String, String)> {
+    pairs::<Text>(query).into_iter().map(|(first, second)| (first.0, second)).collect()
+}
+
+/// Does the server read data files past the OS page cache?
+pub(crate) fn reads_direct() -> bool {
+    io_direct("data").unwrap_or(false)
+}
+
+/// Does `debug_io_direct` name this kind of file? None where there is no such setting, before 16.
+pub(in crate::pg) fn io_direct(wanted: &str) -> Option<bool> {
+    let is_wanted = |kind: &str| kind.trim().trim_matches('"').eq_ignore_ascii_case(wanted);
+    Some(setting(c"debug_io_direct")?.split(',').any(is_wanted))
+}
+
+/// The processes whose reads are this backend's when it reads through the buffer manager: from 18 on,
+/// its I/O workers may do it.
+pub(crate) fn read_account() -> Account {
+    if setting(c"io_method").as_deref() != Some("worker") {
+        return Account::Own;
+    }
+    // In milliseconds. On 18 there is no such setting, and none ends by itself.
+    let idle =
+        setting(c"io_worker_idle_timeout").and_then(|idle| idle.parse().ok()).map(Duration::from_millis);
+    Account::With(Workers { pids: io_workers, idle: idle.unwrap_or(Duration::MAX) })
+}
+
+/// The processes that read for all backends.
+fn io_workers() -> Vec<i32> {
+    backends().filter(|b| compat::is_io_worker(b)).map(|b| b.st_procpid).collect()
+}
+
+/// Does `work` with the rights of this user, and with those only. The end by an ERROR of the transaction, or of a
+/// subtransaction that begins before, puts the user back.
+pub(in crate::pg) fn as_user<T>(user: pg_sys::Oid, work: impl FnOnce() -> T) -> T {
+    let (mut before, mut context) = (pg_sys::InvalidOid, 0);
+    let restricted = pg_sys::SECURITY_RESTRICTED_OPERATION as i32;
+    // SAFETY: reads and sets variables of this backend, and sets them back.
+    unsafe {
+        pg_sys::GetUserIdAndSecContext(&mut before, &mut context);
+        pg_sys::SetUserIdAndSecContext(user, context | restricted);
+    }
+    let result = work();
+    // SAFETY: as above.
+    unsafe { pg_sys::SetUserIdAndSecContext(before, context) };
+    result
+}
+
+/// The FROM and WHERE of a query for what belongs to the extension of a catalog with an `oid`, whatever search_path says.
+pub(in crate::pg) fn own(catalog: &str, alias: &str) -> String {
+    format!(
+        "pg_catalog.{catalog} AS {alias} JOIN pg_catalog.pg_depend AS d ON d.objid OPERATOR(pg_catalog.=) {alias}.oid \
+         JOIN pg_catalog.pg_extension AS e ON e.oid OPERATOR(pg_catalog.=) d.refobjid \
+         WHERE d.classid OPERATOR(pg_catalog.=) 'pg_catalog.{catalog}'::pg_catalog.regclass \
+         AND d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass \
+         AND d.deptype OPERATOR(pg_catalog.=) 'e' AND e.extname OPERATOR(pg_catalog.=) 'pg_io_probe'"
+    )
+}
+
+/// A function of this extension.
+#[derive(PartialEq, Eq)]
+pub(crate) struct OwnFunction {
+    /// Its name.
+    pub(crate) name: String,
+    /// May the user execute it?
+    pub(crate) executable: bool,
+}
+
+/// The extension's functions by name, those of one name and the same rights once, found through the extension itself, not through search_path.
+pub(crate) fn own_functions() -> Vec<OwnFunction> {
+    let query =
+        format!("SELECT p.oid, p.proname::pg_catalog.text FROM {} ORDER BY p.proname", own("pg_proc", "p"));
+    let function = |(oid, name)| OwnFunction { name, executable: compat::may_execute(oid) };
+    let mut functions: Vec<_> = pairs::<pg_sys::Oid>(&query).into_iter().map(function).collect();
+    functions.dedup();
+    functions
+}
+
+/// The extension's settings and their values, as SHOW prints them.
+pub(crate) fn own_settings() -> Vec<(String, String)> {
+    let query = "SELECT name, pg_catalog.current_setting(name) FROM pg_catalog.pg_settings \
+         WHERE name OPERATOR(pg_catalog.~~) 'pg\\_io\\_probe.%' ORDER BY name";
+    texts(query)
+}
+
+/// Pages of shared buffers.
+pub(crate) fn shared_buffers() -> f64 {
+    // SAFETY: set at server start.
+    f64::from(unsafe { pg_sys::NBuffers })
+}
+
+/// How many kB a sequential scan of this server reads at a time, where it may be more than a block (from 17 on).
+pub(crate) fn scan_read_kb() -> Option<u64> {
+    let blocks: u64 = setting(c"io_combine_limit")?.parse().ok()?;
+    Some(blocks * u64::from(pg_sys::BLCKSZ) / 1024)
+}
+
+/// How a sequential scan of this server reads.
+pub(crate) fn read_method() -> String {
+    with_io_method(compat::READ_METHOD)
+}
+
+/// How this server fetches single blocks with so many reads ahead.
+pub(crate) fn fetch_method(depth: u32) -> String {
+    if depth == 1 { "ReadBuffer".to_owned() } else { with_io_method(compat::PREFETCH_METHOD) }
+}
+
+fn with_io_method(method: &str) -> String {
+    let io_method = setting(c"io_method").map(|method| format!(", {method}"));
+    method.to_owned() + &io_method.unwrap_or_default()
+}
+
+/// May the caller execute the extension's function of this name?
+pub(crate) fn may_execute(name: &str) -> bool {
+    own_functions().iter().any(|function| function.name == name && function.executable)
+}
+
+/// Is the caller a superuser?
+pub(crate) fn is_superuser() -> bool {
+    // SAFETY: a lookup in the catalogs.
+    unsafe { pg_sys::superuser() }
+}
+
+/// Status entries of all backends and auxiliary processes, as of now.
+pub(in crate::pg) fn backends() -> impl Iterator<Item = &'static pg_sys::PgBackendStatus> {
+    // SAFETY: throws away this transaction's copy of the entries, so that the next look is a new one.
+    let count = unsafe {
+        pg_sys::pgstat_clear_backend_activity_snapshot();
+        pg_sys::pgstat_fetch_stat_numbackends()
+    };
+    (1..=count).filter_map(compat::backend_entry)
+}

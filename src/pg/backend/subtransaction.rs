@@ -1,0 +1,89 @@
+//! Work in a subtransaction of its own: what may not write, and what may fail without taking the transaction with it.
+
+use pgrx::{PgSqlErrorCode, pg_sys};
+
+use crate::pg::backend::error_passage::{Caught, catch};
+use crate::pg::catalog::executor::ReadOnlyPlans;
+use crate::pg::backend::progress::Kept;
+
+/// Runs `work` in a subtransaction that may not write, and undoes it: what a read-only transaction is
+/// allowed to change all the same (temporary tables, settings) does not stay either.
+pub(in crate::pg) fn read_only<T>(work: impl FnOnce() -> T + std::panic::UnwindSafe) -> T {
+    run(true, work, |_| None)
+}
+
+/// The same for work that others' data, functions or doings can spoil: None after an ERROR of the server's, but for those of
+/// the kinds in [`NOT_OF_THE_WORK`].
+pub(in crate::pg) fn read_only_if_possible<T>(work: impl FnOnce() -> T + std::panic::UnwindSafe) -> Option<T> {
+    let spoilt =
+        |error: &Caught| matches!(error, Caught::OfServer(_)) && !error.is_of_class(&NOT_OF_THE_WORK);
+    run(true, || Some(work()), |error| spoilt(error).then_some(None))
+}
+
+/// Runs `work`, which stays; an ERROR undoes it, and is raised again unless `instead` gives a result for it.
+pub(in crate::pg) fn attempt<T>(
+    work: impl FnOnce() -> T + std::panic::UnwindSafe,
+    instead: impl FnOnce(&Caught) -> Option<T>,
+) -> T {
+    run(false, work, instead)
+}
+
+/// Classes of ERRORs, each by one of them, that say nothing of the work but of the session or the server: a cancel, a
+/// transaction that can't go on, too little memory, a failing disk, a defect. What functions raise may be in any other.
+const NOT_OF_THE_WORK: [PgSqlErrorCode; 5] = [
+    PgSqlErrorCode::ERRCODE_QUERY_CANCELED,
+    PgSqlErrorCode::ERRCODE_T_R_SERIALIZATION_FAILURE,
+    PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY,
+    PgSqlErrorCode::ERRCODE_IO_ERROR,
+    PgSqlErrorCode::ERRCODE_INTERNAL_ERROR,
+];
+
+/// `instead` may give a result for an ERROR; others are raised again.
+fn run<T>(
+    read_only: bool,
+    work: impl FnOnce() -> T + std::panic::UnwindSafe,
+    instead: impl FnOnce(&Caught) -> Option<T>,
+) -> T {
+    // SAFETY: reads variables of this backend.
+    let (context, owner) = unsafe { (pg_sys::CurrentMemoryContext, pg_sys::CurrentResourceOwner) };
+    // The pattern of PL/pgSQL's exception blocks: memory context and resource owner are put back by
+    // hand, since the end of a subtransaction leaves its parent's.
+    let put_back = || {
+        // SAFETY: both belong to the caller, whose transaction goes on.
+        unsafe {
+            pg_sys::MemoryContextSwitchTo(context);
+            pg_sys::CurrentResourceOwner = owner;
+        }
+    };
+    // SAFETY: ended by exactly one of the calls below.
+    unsafe {
+        pg_sys::BeginInternalSubTransaction(std::ptr::null());
+        pg_sys::MemoryContextSwitchTo(context);
+        if read_only {
+            // Put back by the end of the subtransaction.
+            pg_sys::XactReadOnly = true;
+        }
+    }
+    let kept = Kept::now();
+    let plans = read_only.then(ReadOnlyPlans::begin);
+    let result = catch(work);
+    drop(plans);
+    let stays = result.is_ok() && !read_only;
+    // SAFETY: begun above. The result and the copy of an ERROR do not belong to the subtransaction.
+    unsafe {
+        if stays {
+            pg_sys::ReleaseCurrentSubTransaction();
+        } else {
+            pg_sys::RollbackAndReleaseCurrentSubTransaction();
+        }
+    }
+    put_back();
+    if !stays {
+        kept.put_back();
+    }
+    match result {
+        Ok(result) => result,
+        // Only now: this looks at catalogs, and may raise an ERROR itself.
+        Err(caught) => instead(&caught).unwrap_or_else(|| caught.rethrow()),
+    }
+}

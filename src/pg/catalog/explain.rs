@@ -1,0 +1,63 @@
+//! EXPLAIN of a query in a read-only subtransaction, and the names in a plan back to oids.
+
+use io_probe_core::plan;
+use pgrx::{pg_sys, spi::Spi};
+
+use crate::pg::backend::encoding;
+use crate::pg::catalog::query::{Query, Rows, check_single, run};
+use crate::pg::backend::subtransaction::read_only;
+use crate::error::Result;
+
+/// The plan of a query as EXPLAIN (FORMAT JSON) prints it; with `execute` the query is run.
+///
+/// The query runs with the caller's rights in a read-only subtransaction: whatever it would write is
+/// refused by the server.
+pub(crate) fn plan(query: &Query, execute: bool) -> Result<String> {
+    let allowed = "SELECT, VALUES, and without execute INSERT, UPDATE, DELETE and MERGE can be explained.";
+    check_single(query, allowed)?;
+    let options = if execute { "ANALYZE, BUFFERS, VERBOSE, FORMAT JSON" } else { "VERBOSE, FORMAT JSON" };
+    let statement = query.after(&format!("EXPLAIN ({options}) "));
+    Ok(read_only(move || Spi::connect(|_| printed(&run(&statement)))))
+}
+
+/// What EXPLAIN prints in a format that is one text.
+pub(in crate::pg) fn printed(rows: &Rows) -> String {
+    rows.one_text(plan::MOST_BYTES).unwrap_or_default()
+}
+
+/// The relation of this name, in this schema or on the search path; and an index of it.
+pub(crate) fn find_relation(
+    schema: Option<&str>,
+    relation: &str,
+    index: Option<&str>,
+) -> (Option<pg_sys::Oid>, Option<pg_sys::Oid>) {
+    let found = |oid: pg_sys::Oid| (oid != pg_sys::InvalidOid).then_some(oid);
+    let Some(relation_name) = encoding::name(relation) else { return (None, None) };
+    // SAFETY: catalog lookups that give 0 for what does not exist; names are C strings.
+    unsafe {
+        let relation = match schema {
+            Some(schema) => found(namespace(schema))
+                .and_then(|n| found(pg_sys::get_relname_relid(relation_name.as_ptr(), n))),
+            None => found(pg_sys::RelnameGetRelid(relation_name.as_ptr())),
+        };
+        let index = relation.zip(index).and_then(|(relation, index)| {
+            let index = encoding::name(index)?;
+            found(pg_sys::get_relname_relid(index.as_ptr(), pg_sys::get_rel_namespace(relation)))
+        });
+        (relation, index)
+    }
+}
+
+/// The schema of this name; EXPLAIN calls the session's own temporary schema pg_temp.
+fn namespace(name: &str) -> pg_sys::Oid {
+    let Some(c_name) = encoding::name(name) else { return pg_sys::InvalidOid };
+    // SAFETY: the name is a C string; the variables outlive the call.
+    unsafe {
+        if name != "pg_temp" {
+            return pg_sys::get_namespace_oid(c_name.as_ptr(), true);
+        }
+        let (mut temporary, mut toast) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
+        pg_sys::GetTempNamespaceState(&mut temporary, &mut toast);
+        temporary
+    }
+}

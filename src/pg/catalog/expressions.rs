@@ -1,0 +1,86 @@
+//! The expressions that belong to a table, which the server evaluates while it plans a query of that table: what is constant in
+//! those of its indexes and statistics.
+
+use std::ffi::c_void;
+
+use pgrx::{pg_guard, pg_sys};
+
+/// Would the planner call functions that are not the server's own? They could do anything, for any time, with the rights of
+/// whoever has a query planned; and what they were compiled to may be of that session's making.
+///
+/// CHECK constraints are not among what is looked at: the planner leaves them alone while `constraint_exclusion` is off.
+///
+/// # Safety
+/// `table` must be an open table, on which this session holds a lock.
+#[allow(clippy::unnecessary_cast)] // from 19 on the cache is named by an i32
+pub(in crate::pg) unsafe fn call_functions(table: pg_sys::Relation) -> bool {
+    // SAFETY: the caller vouches for the table. The lists are copies, of oids; from the caches, so that they are those the
+    // planner finds, and not those of this transaction's snapshot.
+    unsafe {
+        let indexes = oids(pg_sys::RelationGetIndexList(table));
+        let statistics = oids(pg_sys::RelationGetStatExtList(table));
+        let (of_indexes, of_statistics) =
+            (pg_sys::SysCacheIdentifier::INDEXRELID, pg_sys::SysCacheIdentifier::STATEXTOID);
+        let of_index = [pg_sys::Anum_pg_index_indexprs, pg_sys::Anum_pg_index_indpred];
+        indexes.into_iter().any(|index| expressions_call(of_indexes as i32, index, &of_index))
+            || statistics.into_iter().any(|object| {
+                expressions_call(of_statistics as i32, object, &[STXEXPRS])
+            })
+            // Policies hold for the owner, too, if they are forced.
+            || (*(*table).rd_rel).relforcerowsecurity
+    }
+}
+
+/// `stxexprs` of `pg_statistic_ext.h`, of all versions from 14 on; pgrx has it of some.
+const STXEXPRS: u32 = 9;
+
+/// # Safety
+/// `list` must be NULL or a list of oids.
+unsafe fn oids(list: *mut pg_sys::List) -> Vec<pg_sys::Oid> {
+    if list.is_null() {
+        return Vec::new();
+    }
+    // SAFETY: the caller vouches for the list, which has so many elements.
+    unsafe { (0..(*list).length as usize).map(|place| (*(*list).elements.add(place)).oid_value).collect() }
+}
+
+/// # Safety
+/// The attributes must be of type pg_node_tree, in the catalog of that cache, whose key is an oid.
+unsafe fn expressions_call(cache: i32, oid: pg_sys::Oid, attributes: &[u32]) -> bool {
+    // SAFETY: the caller vouches for the catalog; what is read belongs to the present memory context, and the tuple is released.
+    unsafe {
+        let tuple = pg_sys::SearchSysCache1(cache, pg_sys::Datum::from(oid));
+        if tuple.is_null() {
+            return false; // dropped meanwhile
+        }
+        let calls = attributes.iter().any(|attribute| {
+            let mut is_null = false;
+            let tree = pg_sys::SysCacheGetAttr(cache, tuple, *attribute as pg_sys::AttrNumber, &mut is_null);
+            !is_null && {
+                let text = pg_sys::text_to_cstring(tree.cast_mut_ptr());
+                calls_function(pg_sys::stringToNode(text).cast(), std::ptr::null_mut())
+            }
+        });
+        pg_sys::ReleaseSysCache(tuple);
+        calls
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn calls_function(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
+    if node.is_null() {
+        return false;
+    }
+    // SAFETY: a node of an expression; the server's walker calls this for each node below.
+    unsafe {
+        // A domain's constraints may call functions.
+        matches!((*node).type_, pg_sys::NodeTag::T_CoerceToDomain)
+            || pg_sys::check_functions_in_node(node, Some(is_not_the_server_s), context)
+            || pg_sys::expression_tree_walker(node, Some(calls_function), context)
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn is_not_the_server_s(function: pg_sys::Oid, _context: *mut c_void) -> bool {
+    function.to_u32() >= pg_sys::FirstNormalObjectId
+}

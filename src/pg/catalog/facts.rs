@@ -1,0 +1,145 @@
+//! What the catalogs say of settings, of the tablespaces' own, and of where the user's tables are.
+
+use std::path::{Path, PathBuf};
+
+use pgrx::{pg_sys, spi, spi::Spi};
+
+use crate::pg::compat;
+use crate::pg::backend::encoding::Text;
+use crate::pg::backend::error_passage::unshown;
+use crate::pg::backend::server::{data_directory, own, pairs, texts};
+use crate::pg::storage::tablespace::Tablespace;
+
+/// A setting of the server as this session sees it.
+#[derive(Debug, Clone)]
+pub(crate) struct Setting {
+    /// Its value as SHOW prints it, which ALTER SYSTEM takes.
+    pub(crate) value: String,
+    /// Where it comes from, as `pg_settings.source` says.
+    pub(crate) source: String,
+}
+
+/// The setting of this name; None where this server has none such. The name must be a plain word.
+pub(crate) fn setting(name: &str) -> Option<Setting> {
+    let query = format!(
+        "SELECT pg_catalog.current_setting(name), source FROM pg_catalog.pg_settings \
+         WHERE name OPERATOR(pg_catalog.=) '{name}'"
+    );
+    texts(&query).into_iter().next().map(|(value, source)| Setting { value, source })
+}
+
+/// A permanent table, or materialized view, that is neither the server's own nor this extension's.
+#[derive(Debug)]
+pub(crate) struct UserTable {
+    pub(crate) oid: pg_sys::Oid,
+    /// The tablespace of its files.
+    pub(crate) spcname: String,
+    /// The first segment of its main fork.
+    path: PathBuf,
+    /// May the caller read or maintain it?
+    pub(crate) may_probe: bool,
+}
+
+impl UserTable {
+    /// Bytes of the main fork by what its files say: no lock is taken, so that nobody is waited for.
+    pub(crate) fn bytes(&self) -> u64 {
+        bytes_of_files(&self.path)
+    }
+}
+
+/// Bytes of the segments of a fork, of which `path` is the first.
+pub(in crate::pg) fn bytes_of_files(path: &Path) -> u64 {
+    let segment = |number: u32| {
+        let mut path = path.as_os_str().to_owned();
+        if number > 0 {
+            path.push(format!(".{number}"));
+        }
+        std::fs::metadata(path).ok().map(|found| found.len())
+    };
+    (0..).map_while(segment).sum()
+}
+
+/// The user's tables of this database.
+pub(crate) fn user_tables() -> Vec<UserTable> {
+    let query = format!(
+        "SELECT c.oid, t.spcname::pg_catalog.text, pg_catalog.pg_relation_filepath(c.oid), \
+             pg_catalog.has_table_privilege(c.oid, '{}') \
+         FROM pg_catalog.pg_class AS c \
+         JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace \
+         JOIN pg_catalog.pg_tablespace AS t ON t.oid OPERATOR(pg_catalog.=) \
+             CASE WHEN c.reltablespace OPERATOR(pg_catalog.=) 0::pg_catalog.oid THEN {}::pg_catalog.oid ELSE c.reltablespace END \
+         WHERE c.relkind OPERATOR(pg_catalog.=) ANY ('{{r,m}}'::pg_catalog.\"char\"[]) \
+         AND c.relpersistence OPERATOR(pg_catalog.=) 'p'::pg_catalog.\"char\" \
+         AND n.nspname OPERATOR(pg_catalog.<>) ALL ('{{pg_catalog,information_schema,pg_toast}}'::pg_catalog.name[]) \
+         AND c.oid OPERATOR(pg_catalog.<>) ALL (SELECT own.oid FROM {})",
+        compat::PROBE_PRIVILEGES,
+        Tablespace::own().oid().to_u32(),
+        own("pg_class", "own")
+    );
+    let data = data_directory();
+    let read = unshown(query.as_bytes(), || {
+        Spi::connect(|client| {
+            client
+                .select(&query, None, &[])?
+                .map(|row| {
+                    let (oid, spcname) = (row.get::<pg_sys::Oid>(1)?, row.get::<Text>(2)?);
+                    let (path, may_probe) = (row.get::<Text>(3)?, row.get::<bool>(4)?);
+                    // What is gone by now has neither.
+                    Ok(oid.zip(spcname).zip(path.zip(may_probe)).map(
+                        |((oid, spcname), (path, may_probe))| UserTable {
+                            oid,
+                            spcname: spcname.0,
+                            path: data.join(&*path),
+                            may_probe,
+                        },
+                    ))
+                })
+                .collect::<spi::Result<Vec<_>>>()
+        })
+    });
+    // Only a defect of this query, which is ours, could fail here.
+    let tables = read.unwrap_or_else(|e| pgrx::error!("could not read the catalogs: {e}"));
+    tables.into_iter().flatten().collect()
+}
+
+/// The settings that tablespaces have of their own: the tablespace's name, and `setting=value`.
+pub(crate) fn tablespace_options() -> Vec<(String, String)> {
+    texts(
+        "SELECT spcname::pg_catalog.text, option FROM pg_catalog.pg_tablespace, pg_catalog.unnest(spcoptions) AS option",
+    )
+}
+
+/// The indexes of a table.
+pub(crate) fn indexes_of(table: pg_sys::Oid) -> Vec<pg_sys::Oid> {
+    let query = format!(
+        "SELECT indexrelid, ''::pg_catalog.text FROM pg_catalog.pg_index WHERE indrelid OPERATOR(pg_catalog.=) {}::pg_catalog.oid",
+        table.to_u32()
+    );
+    pairs::<pg_sys::Oid>(&query).into_iter().map(|(oid, _)| oid).collect()
+}
+
+/// Fetches of blocks as the server's statistics count them: found in shared buffers, and not.
+#[derive(Debug, Clone, Copy, serde::Deserialize)]
+pub(crate) struct Hits {
+    pub(crate) heap_hit: u64,
+    pub(crate) heap_read: u64,
+    pub(crate) index_hit: u64,
+    pub(crate) index_read: u64,
+}
+
+/// Those of these tables, and of their indexes.
+pub(crate) fn hits(tables: &[pg_sys::Oid]) -> Option<Hits> {
+    let tables: Vec<String> = tables.iter().map(|oid| oid.to_u32().to_string()).collect();
+    let sum = |what: &str| format!("coalesce(pg_catalog.sum({what}), 0)::pg_catalog.int8");
+    let query = format!(
+        "SELECT 0::pg_catalog.int8, pg_catalog.jsonb_build_object('heap_hit', {}, 'heap_read', {}, 'index_hit', {}, \
+         'index_read', {})::pg_catalog.text FROM pg_catalog.pg_statio_all_tables \
+         WHERE relid OPERATOR(pg_catalog.=) ANY ('{{{}}}'::pg_catalog.oid[])",
+        sum("heap_blks_hit"),
+        sum("heap_blks_read"),
+        sum("idx_blks_hit"),
+        sum("idx_blks_read"),
+        tables.join(",")
+    );
+    pairs::<i64>(&query).first().and_then(|(_, hits)| serde_json::from_str(hits).ok())
+}

@@ -1,0 +1,130 @@
+//! Statements whose names mean what they were meant to mean.
+//!
+//! A name in a statement is looked up when the statement is parsed, and by then it may be another relation's: who owns a schema
+//! can rename it at any time, and no lock on a relation keeps him from it. So a statement that is run with somebody else's
+//! rights, or that names what belongs to the extension, is parsed and rewritten first. Then each relation, function and operator
+//! in it is compared with what it may name. Only then it is planned, and from then on the server goes by oid.
+//!
+//! The server parses a plan anew when it was saved and the catalogs have changed, when `search_path` leads to other schemas, or when
+//! row security depends on the role and that is another (plancache.c, RevalidateCachedQuery). The plan is not saved, and the role
+//! stays. Where `search_path` is the user's, it leads elsewhere once this session hears that a schema was renamed, which a lookup in
+//! the catalogs may make it: so there is none between parsing and execution where a statement names what it may by oid alone.
+
+use std::ffi::{CStr, c_char, c_void};
+
+use pgrx::datum::DatumWithOid;
+use pgrx::pg_sys::NodeTag::{T_ExplainStmt, T_Query, T_RangeTblEntry};
+use pgrx::{PgSqlErrorCode, ereport, pg_guard, pg_sys};
+
+use crate::pg::backend::error_passage::unshown;
+use crate::pg::catalog::query::Rows;
+
+/// Runs a statement that may name this relation or function, what belongs to the extension, and what is the server's own: it
+/// is an ERROR if it names anything else, and nothing of it has been planned then. For a caller that is connected to SPI.
+pub(in crate::pg) fn run(statement: &CStr, arguments: &[DatumWithOid<'_>], may_name: Option<pg_sys::Oid>) -> Rows {
+    unshown(statement.to_bytes(), || run_shown(statement, arguments, may_name))
+}
+
+fn run_shown(statement: &CStr, arguments: &[DatumWithOid<'_>], may_name: Option<pg_sys::Oid>) -> Rows {
+    let mut types: Vec<_> = arguments.iter().map(DatumWithOid::oid).collect();
+    let value = |argument: &DatumWithOid| {
+        argument.datum().map_or(pg_sys::Datum::null(), |datum| datum.sans_lifetime())
+    };
+    let mut values: Vec<_> = arguments.iter().map(value).collect();
+    let null = |argument: &DatumWithOid| if argument.datum().is_some() { b' ' } else { b'n' } as c_char;
+    let nulls: Vec<_> = arguments.iter().map(null).collect();
+    // SAFETY: connected to SPI; the statement is a C string; as many types, values and nulls as there are arguments. The plan
+    // is freed by the end of the connection if there is an ERROR.
+    unsafe {
+        let extension = pg_sys::get_extension_oid(c"pg_io_probe".as_ptr(), false);
+        let mut allowed = Allowed { oid: may_name.unwrap_or(pg_sys::InvalidOid), extension };
+        let plan = pg_sys::SPI_prepare(statement.as_ptr(), types.len() as i32, types.as_mut_ptr());
+        if plan.is_null() {
+            let result = pg_sys::SPI_result;
+            pgrx::error!("could not prepare a statement: {result}");
+        }
+        if elements(pg_sys::SPI_plan_get_plan_sources(plan)).any(|source| {
+            elements((*source.cast::<pg_sys::CachedPlanSource>()).query_list)
+                .any(|query| names_another(query.cast(), (&raw mut allowed).cast()))
+        }) {
+            ereport!(
+                ERROR,
+                PgSqlErrorCode::ERRCODE_OBJECT_IN_USE,
+                "a schema was renamed while a statement was about to run"
+            );
+        }
+        let result = pg_sys::SPI_execute_plan(plan, values.as_mut_ptr(), nulls.as_ptr(), false, 0);
+        if result < 0 {
+            pgrx::error!("could not execute a statement: {result}");
+        }
+        let rows = Rows::of_spi();
+        pg_sys::SPI_freeplan(plan);
+        rows
+    }
+}
+
+/// What a statement may name besides what is the server's own.
+struct Allowed {
+    oid: pg_sys::Oid,
+    extension: pg_sys::Oid,
+}
+
+impl Allowed {
+    /// Is this object of that catalog none of it?
+    fn excludes(&self, catalog: pg_sys::Oid, oid: pg_sys::Oid) -> bool {
+        // SAFETY: a lookup in the catalogs, which gives 0 for what belongs to no extension.
+        oid.to_u32() >= pg_sys::FirstNormalObjectId
+            && oid != self.oid
+            && unsafe { pg_sys::getExtensionOfObject(catalog, oid) } != self.extension
+    }
+}
+
+/// The pointers in a list; none for NULL.
+///
+/// # Safety
+/// `list` must be NULL or a list of pointers that outlives the iterator.
+unsafe fn elements(list: *mut pg_sys::List) -> impl Iterator<Item = *mut c_void> {
+    // SAFETY: the caller vouches for it; a list has so many elements.
+    unsafe {
+        let length = if list.is_null() { 0 } else { (*list).length };
+        (0..length as usize).map(move |place| (*(*list).elements.add(place)).ptr_value)
+    }
+}
+
+/// Does this part of a statement, or one of its own, name what it may not?
+#[pg_guard]
+unsafe extern "C-unwind" fn names_another(node: *mut pg_sys::Node, allowed: *mut c_void) -> bool {
+    if node.is_null() {
+        return false;
+    }
+    // SAFETY: a node of this tag is of this type; the server's walkers call this for each node below, with what `run` allows.
+    unsafe {
+        match (*node).type_ {
+            T_Query => {
+                let query = node.cast::<pg_sys::Query>();
+                let utility = (*query).utilityStmt;
+                if !utility.is_null() {
+                    // Of these, we run EXPLAIN only.
+                    return (*utility).type_ != T_ExplainStmt
+                        || names_another((*utility.cast::<pg_sys::ExplainStmt>()).query, allowed);
+                }
+                let flags = pg_sys::QTW_EXAMINE_RTES_BEFORE as i32;
+                return pg_sys::query_tree_walker(query, Some(names_another), allowed, flags);
+            }
+            // What is below it, the walker of the query comes to by itself.
+            T_RangeTblEntry => {
+                let relation = (*node.cast::<pg_sys::RangeTblEntry>()).relid;
+                return (*allowed.cast::<Allowed>()).excludes(pg_sys::RelationRelationId, relation);
+            }
+            _ => {}
+        }
+        pg_sys::check_functions_in_node(node, Some(is_another_function), allowed)
+            || pg_sys::expression_tree_walker(node, Some(names_another), allowed)
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn is_another_function(function: pg_sys::Oid, allowed: *mut c_void) -> bool {
+    // SAFETY: what `run` allows.
+    unsafe { (*allowed.cast::<Allowed>()).excludes(pg_sys::ProcedureRelationId, function) }
+}

@@ -1,0 +1,165 @@
+//! Asking the planner: which plan it picks for a query under other page costs. The queries are planned, not executed.
+//!
+//! A tablespace's own page costs hide the session's. So, while it is asked, the planner is told that tables and indexes lie
+//! in a tablespace that has none.
+//!
+//! Planning evaluates what is constant in the expressions of indexes and statistics. Where these call functions that are not the
+//! server's, the planner is not asked.
+
+use std::cell::Cell;
+use std::ffi::CStr;
+use std::panic::AssertUnwindSafe;
+
+use io_probe_core::plan;
+use pgrx::{pg_sys, spi::Spi};
+
+use crate::pg::compat::RelationHook;
+use crate::pg::backend::encoding::query_of;
+use crate::pg::storage::relation::Relation;
+use crate::pg::backend::server;
+use crate::pg::backend::subtransaction::read_only_if_possible;
+use crate::pg::catalog::explain;
+use crate::pg::backend::interrupts;
+use crate::pg::catalog::names;
+use crate::pg::backend::settings;
+
+/// A query of one table.
+#[derive(Debug, Clone)]
+pub(crate) struct Query {
+    /// The table.
+    pub(crate) table: pg_sys::Oid,
+    /// What is selected.
+    pub(crate) what: &'static str,
+    /// Under which condition.
+    pub(crate) condition: String,
+}
+
+/// A plan that the planner picked.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Picked {
+    /// Type of the top node, as EXPLAIN names it.
+    pub(crate) node_type: String,
+    /// The index that it or the node below it uses.
+    pub(crate) index: Option<String>,
+    /// Rows that it expects.
+    pub(crate) rows: f64,
+}
+
+/// The plan of each query under each pair of `seq_page_cost` and `random_page_cost`, without parallel workers. `goes_on` is
+/// asked between queries; those that there was no time for are left out. None for one whose planning ends by an ERROR,
+/// would wait for somebody's lock, or would call functions that are not the server's; and for all if each tablespace has page costs of its own.
+pub(crate) fn picks(
+    queries: &[Query],
+    costs: &[(f64, f64)],
+    goes_on: &mut dyn FnMut() -> bool,
+) -> Option<Vec<Option<Vec<Picked>>>> {
+    let plain = plain_tablespace()?;
+    let mut picks = Vec::new();
+    for query in queries {
+        if !goes_on() {
+            break;
+        }
+        let of_query = || {
+            let table = Relation::open_to_plan(query.table)?;
+            let Query { what, condition, .. } = query;
+            let (what, condition) = (format!("EXPLAIN (FORMAT JSON) {what}"), format!("WHERE {condition}"));
+            let statement = query_of(&what, table.qualified_name()?, &condition);
+            read_only_if_possible(AssertUnwindSafe(|| {
+                table.as_owner(|| {
+                    let _elsewhere = Elsewhere::begin(plain);
+                    Spi::connect(|_| costs.iter().map(|cost| pick(&statement, query.table, *cost)).collect())
+                })
+            }))
+            .flatten()
+        };
+        picks.push(of_query());
+    }
+    Some(picks)
+}
+
+fn pick(statement: &CStr, table: pg_sys::Oid, (sequential, random): (f64, f64)) -> Option<Picked> {
+    interrupts::check();
+    let values = [
+        (c"seq_page_cost", sequential.to_string()),
+        (c"random_page_cost", random.to_string()),
+        (c"max_parallel_workers_per_gather", "0".to_owned()),
+        // Operators and types are the server's own, and dates are written as they were read.
+        (c"search_path", "pg_catalog, pg_temp".to_owned()),
+        (c"datestyle", "ISO".to_owned()),
+        (c"lock_timeout", settings::BRIEF.to_owned()),
+        (c"constraint_exclusion", "off".to_owned()),
+    ];
+    let explain = || explain::printed(&names::run(statement, &[], Some(table)));
+    let nodes = plan::nodes(&settings::with(&values, explain)).ok()?;
+    let top = nodes.first()?;
+    Some(Picked {
+        node_type: top.node_type.clone(),
+        index: nodes.iter().take(2).find_map(|node| node.index.clone()),
+        rows: top.plan_rows?,
+    })
+}
+
+/// The type of the deepest node of the plan that this EXPLAIN gives, of a query of this table. For a caller that is connected
+/// to SPI.
+pub(in crate::pg) fn leaf_node(explain: &CStr, table: pg_sys::Oid) -> Option<String> {
+    let nodes = plan::nodes(&explain::printed(&names::run(explain, &[], Some(table)))).ok()?;
+    nodes.into_iter().next_back().map(|node| node.node_type)
+}
+
+thread_local! {
+    /// The tablespace that relations are said to lie in.
+    static SAID: Cell<Option<pg_sys::Oid>> = const { Cell::new(None) };
+}
+
+/// Until this is dropped, the planner finds tables and indexes in a tablespace without page costs of its own. One inside
+/// another would do no harm.
+struct Elsewhere {
+    said: Option<pg_sys::Oid>,
+    _hook: RelationHook,
+}
+
+impl Elsewhere {
+    fn begin(tablespace: pg_sys::Oid) -> Self {
+        Self { said: SAID.replace(Some(tablespace)), _hook: RelationHook::begin() }
+    }
+}
+
+impl Drop for Elsewhere {
+    fn drop(&mut self) {
+        SAID.set(self.said);
+    }
+}
+
+/// A tablespace whose page costs are the session's.
+fn plain_tablespace() -> Option<pg_sys::Oid> {
+    let candidates = server::pairs::<pg_sys::Oid>(
+        "SELECT oid, ''::pg_catalog.text FROM pg_catalog.pg_tablespace \
+         WHERE spcoptions IS NULL OR NOT EXISTS (SELECT FROM pg_catalog.unnest(spcoptions) AS option \
+             WHERE option OPERATOR(pg_catalog.~) '^(seq|random)_page_cost=') ORDER BY oid",
+    );
+    candidates.into_iter().map(|(oid, _)| oid).next()
+}
+
+/// Says that a relation and its indexes lie elsewhere, if anybody wants that.
+///
+/// # Safety
+/// `info` must be what the planner knows of a relation.
+pub(in crate::pg) unsafe fn look_at_relation(info: *mut pg_sys::RelOptInfo) {
+    let Some(tablespace) = SAID.get() else { return };
+    // SAFETY: the caller vouches for it; the list holds IndexOptInfos.
+    unsafe {
+        (*info).reltablespace = tablespace;
+        let indexes = (*info).indexlist;
+        if !indexes.is_null() {
+            for place in 0..(*indexes).length as usize {
+                let index = (*(*indexes).elements.add(place)).ptr_value.cast::<pg_sys::IndexOptInfo>();
+                (*index).reltablespace = tablespace;
+            }
+        }
+    }
+}
+
+/// `cpu_tuple_cost` of this session.
+pub(crate) fn cpu_tuple_cost() -> Option<f64> {
+    server::setting(c"cpu_tuple_cost")?.parse().ok()
+}

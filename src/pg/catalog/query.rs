@@ -1,0 +1,206 @@
+//! A query of the user's, run with his rights in a subtransaction that may not write, and what it used.
+
+use std::ffi::{CStr, CString};
+
+use io_probe_core::run::clock::{Clock, Monotonic};
+use pgrx::{pg_sys, spi::Spi};
+
+use crate::pg::backend::argument::{Argument, as_argument};
+use crate::pg::backend::encoding::text_up_to;
+use crate::pg::backend::error_passage::pointing_into;
+use crate::pg::catalog::executor::ParallelPlans;
+use crate::pg::backend::subtransaction::read_only;
+use crate::error::{Error, Result};
+
+/// A query as the caller wrote it, in the encoding of the database: what is executed is never converted.
+pub(crate) struct Query(CString);
+
+impl Query {
+    /// The query after something of ours.
+    pub(in crate::pg) fn after(&self, start: &str) -> CString {
+        let statement = [start.as_bytes(), self.0.to_bytes()].concat();
+        CString::new(statement).unwrap_or_default()
+    }
+}
+
+impl Argument for Query {
+    unsafe fn read(datum: pg_sys::Datum) -> Self {
+        // SAFETY: the caller vouches for a datum of type text, of which the server makes a C string.
+        unsafe {
+            let string = pg_sys::text_to_cstring(datum.cast_mut_ptr());
+            let query = CStr::from_ptr(string).to_owned();
+            pg_sys::pfree(string.cast());
+            Self(query)
+        }
+    }
+}
+
+as_argument!(Query);
+
+/// Exactly one statement, and one that is not a command of its own. Otherwise what follows a semicolon would be
+/// executed as well. `allowed` is a HINT.
+pub(in crate::pg) fn check_single(query: &Query, allowed: &str) -> Result<()> {
+    // SAFETY: the text is a C string that outlives the use of the list. A syntax error is an ERROR.
+    let (count, tag, into) = unsafe {
+        let list = pointing_into(&query.0, || pg_sys::pg_parse_query(query.0.as_ptr()));
+        if list.is_null() {
+            (0, pg_sys::NodeTag::T_Invalid, false)
+        } else {
+            let raw = (*(*list).elements).ptr_value.cast::<pg_sys::RawStmt>();
+            let statement = (*raw).stmt;
+            ((*list).length, (*statement).type_, selects_into(statement))
+        }
+    };
+    match count {
+        0 => return Err(Error::invalid("query must not be empty")),
+        1 => {}
+        _ => return Err(Error::unsupported(format!("query must be one statement, not {count}"))),
+    }
+    let query = matches!(
+        tag,
+        pg_sys::NodeTag::T_SelectStmt
+            | pg_sys::NodeTag::T_InsertStmt
+            | pg_sys::NodeTag::T_UpdateStmt
+            | pg_sys::NodeTag::T_DeleteStmt
+            | pg_sys::NodeTag::T_MergeStmt
+    );
+    if !query || into {
+        return Err(Error::unsupported("query must not be a utility command").hint(allowed));
+    }
+    Ok(())
+}
+
+/// Would the statement make a table? INTO is on the leftmost SELECT of a set operation.
+///
+/// # Safety
+/// `statement` must be a raw parse tree.
+unsafe fn selects_into(mut statement: *const pg_sys::Node) -> bool {
+    // SAFETY: a node of this tag is a SelectStmt, whose left argument is NULL or another one.
+    unsafe {
+        while !statement.is_null() && (*statement).type_ == pg_sys::NodeTag::T_SelectStmt {
+            let select = statement.cast::<pg_sys::SelectStmt>();
+            if !(*select).intoClause.is_null() {
+                return true;
+            }
+            statement = (*select).larg.cast();
+        }
+    }
+    false
+}
+
+/// Runs a statement as it is written. For a caller that is connected to SPI.
+///
+/// Not by the safe call for statements that may write: that assigns a transaction id, which costs one for nothing and fails on
+/// a standby.
+pub(in crate::pg) fn run(statement: &CStr) -> Rows {
+    // SAFETY: connected to SPI; the statement is a C string.
+    unsafe {
+        let result = pg_sys::SPI_execute(statement.as_ptr(), false, 0);
+        if result < 0 {
+            pgrx::error!("could not execute a statement: {result}");
+        }
+        Rows::of_spi()
+    }
+}
+
+/// The rows that a statement has given, or how many it has written; until the end of the connection to SPI.
+pub(in crate::pg) struct Rows {
+    /// How many.
+    pub(in crate::pg) count: u64,
+    table: *mut pg_sys::SPITupleTable,
+}
+
+impl Rows {
+    /// Those of the last statement.
+    ///
+    /// # Safety
+    /// It must have been executed in the present connection to SPI.
+    pub(in crate::pg) unsafe fn of_spi() -> Self {
+        // SAFETY: variables of this backend, which the statement has set.
+        unsafe { Self { count: pg_sys::SPI_processed, table: pg_sys::SPI_tuptable } }
+    }
+
+    /// The text in the first column of each row, if it is not NULL; an ERROR if one has more bytes than `most`.
+    pub(in crate::pg) fn texts(&self, most: usize) -> impl Iterator<Item = Option<String>> {
+        (0..self.rows()).map(move |row| {
+            // SAFETY: the table has so many rows, and a column; a value is NULL or a C string, and is copied.
+            unsafe {
+                let value = pg_sys::SPI_getvalue(*(*self.table).vals.add(row), (*self.table).tupdesc, 1);
+                (!value.is_null()).then(|| text_up_to(value, most))
+            }
+        })
+    }
+
+    /// The text of the one row; None for NULL; an ERROR if it has more bytes than `most`.
+    pub(in crate::pg) fn one_text(&self, most: usize) -> Option<String> {
+        if self.rows() != 1 {
+            pgrx::error!("expected one row, not {}", self.rows());
+        }
+        self.texts(most).next().flatten()
+    }
+
+    /// The bigint of the one row.
+    pub(in crate::pg) fn one_bigint(&self) -> i64 {
+        let value = self.one_text(20).and_then(|text| text.parse().ok());
+        value.unwrap_or_else(|| pgrx::error!("expected a number"))
+    }
+
+    fn rows(&self) -> usize {
+        if self.table.is_null() { 0 } else { self.count as usize }
+    }
+}
+
+/// What a query took and used, from its parsing to its end, parallel workers included.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Used {
+    /// Time in nanoseconds.
+    pub(crate) elapsed_ns: u64,
+    /// Rows that it returned.
+    pub(crate) rows: u64,
+    /// Whether it, or a query inside it, was executed under a plan for parallel workers.
+    pub(crate) parallel: bool,
+    /// The server's counters of blocks.
+    pub(crate) blocks: pg_sys::BufferUsage,
+    /// Bytes of WAL.
+    pub(crate) wal_bytes: u64,
+}
+
+/// One statement, and no utility command. What writes is refused when it runs.
+pub(crate) fn check(query: &Query) -> Result<()> {
+    check_single(query, "SELECT and VALUES can be watched.")
+}
+
+/// Runs a query that [`check`] has passed, and throws its rows away one by one: they take no memory.
+pub(crate) fn discard(query: &Query) -> Used {
+    let statement = query.0.as_c_str();
+    read_only(move || {
+        // The query may call for another one to be watched.
+        let plans = ParallelPlans::begin();
+        let started = Monotonic.now();
+        // SAFETY: both are this backend's own counters.
+        let (blocks, wal) = unsafe { (pg_sys::pgBufferUsage, pg_sys::pgWalUsage) };
+        let rows = Spi::connect(|_| {
+            // SAFETY: connected to SPI; the statement is a C string; the receiver is a static one of the server's
+            // that drops all it gets. Not read-only by SPI's word, which would refuse volatile functions' own
+            // snapshots: the subtransaction sees to that.
+            unsafe {
+                let options = pg_sys::SPIExecuteOptions {
+                    dest: pg_sys::CreateDestReceiver(pg_sys::CommandDest::DestNone),
+                    ..Default::default()
+                };
+                let result = pg_sys::SPI_execute_extended(statement.as_ptr(), &options);
+                if result < 0 {
+                    pgrx::error!("could not execute the query: {result}");
+                }
+                pg_sys::SPI_processed
+            }
+        });
+        // SAFETY: as above; the difference is between two states of the same counters.
+        let (blocks, wal_bytes) = unsafe {
+            let mut difference = pg_sys::BufferUsage::default();
+            pg_sys::BufferUsageAccumDiff(&mut difference, &raw const pg_sys::pgBufferUsage, &blocks);
+            (difference, pg_sys::pgWalUsage.wal_bytes.wrapping_sub(wal.wal_bytes))
+        };
+        Used { elapsed_ns: Monotonic.now() - started, rows, parallel: plans.seen(), blocks, wal_bytes }
+    })
+}

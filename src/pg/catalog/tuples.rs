@@ -1,0 +1,73 @@
+//! What the executor does with a tuple: a count of all tuples in some blocks that are in shared buffers.
+
+use std::ffi::CStr;
+use std::ops::Range;
+use std::panic::AssertUnwindSafe;
+
+use io_probe_core::run::clock::cpu_of_thread_ns;
+use io_probe_core::measure::page_times::tuple::Counted;
+use pgrx::{pg_sys, spi::Spi};
+
+use crate::pg::backend::encoding::query_of;
+use crate::pg::storage::relation::Relation;
+use crate::pg::backend::subtransaction::read_only_if_possible;
+use crate::pg::backend::interrupts;
+use crate::pg::catalog::names;
+use crate::pg::catalog::planner;
+use crate::pg::backend::settings;
+
+/// Counts the tuples of these ranges of blocks, one after the other, with the rights of the table's owner: no policy hides rows
+/// from him, and who may MAINTAIN a table may not read it. None if they can't be counted, or not without reading other blocks.
+pub(crate) fn count(relation: &Relation, ranges: &[Range<u64>]) -> Option<Vec<Counted>> {
+    // Planning locks the indexes, too: not if somebody else has one.
+    let relation = Relation::open_to_plan(relation.oid())?;
+    let alone = [
+        (c"max_parallel_workers_per_gather", "0"),
+        (c"jit", "off"),
+        (c"enable_tidscan", "on"),
+        (c"enable_seqscan", "off"),
+        (c"search_path", "pg_catalog, pg_temp"),
+        (c"lock_timeout", settings::BRIEF),
+        (c"constraint_exclusion", "off"),
+    ];
+    let alone = alone.map(|(name, value)| (name, value.to_owned()));
+    let name = relation.qualified_name()?;
+    let conditions: Vec<String> = ranges
+        .iter()
+        .map(|blocks| {
+            format!("WHERE ctid >= '({},0)'::tid AND ctid < '({},0)'::tid", blocks.start, blocks.end)
+        })
+        .collect();
+    let statement = |condition: &str| query_of("SELECT count(*)", name, condition);
+    let work = AssertUnwindSafe(|| {
+        relation.as_owner(|| {
+            settings::with(&alone, || {
+                Spi::connect(|_| {
+                    let plan = query_of("EXPLAIN (FORMAT JSON) SELECT count(*)", name, conditions.first()?);
+                    (planner::leaf_node(&plan, relation.oid())? == "Tid Range Scan").then(|| {
+                        conditions
+                            .iter()
+                            .map(|condition| timed(&statement(condition), relation.oid()))
+                            .collect()
+                    })
+                })
+            })
+        })
+    });
+    read_only_if_possible(work).flatten()
+}
+
+fn timed(statement: &CStr, table: pg_sys::Oid) -> Counted {
+    interrupts::check();
+    let reads = reads_so_far();
+    // Not the wall clock: another process may have the processor meanwhile.
+    let started = cpu_of_thread_ns();
+    let rows = names::run(statement, &[], Some(table));
+    let ns = cpu_of_thread_ns() - started;
+    Counted { ns, tuples: rows.one_bigint() as u64, reads: reads_so_far() - reads }
+}
+
+fn reads_so_far() -> u64 {
+    // SAFETY: a variable of this backend, only ever changed by it.
+    unsafe { pg_sys::pgBufferUsage.shared_blks_read as u64 }
+}

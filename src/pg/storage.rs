@@ -1,0 +1,8 @@
+//! Relations, their blocks in shared buffers, and where their files are.
+
+pub(crate) mod buffers;
+pub(crate) mod fetch;
+pub(crate) mod pages;
+pub(crate) mod relation;
+pub(crate) mod tablespace;
+pub(crate) mod wal;

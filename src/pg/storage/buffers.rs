@@ -1,0 +1,474 @@
+//! Shared buffers: who is in them, what reads through them cost, and the `server` path.
+
+use std::cell::OnceCell;
+use std::ops::Range;
+
+use io_probe_core::Result as CoreResult;
+use io_probe_core::files::extents::Holes;
+use io_probe_core::run::budget::{Ask, Stop};
+use io_probe_core::measure::scan::{Meter, Reader, Steps};
+use io_probe_core::files::source::Part;
+use pgrx::pg_sys;
+
+use crate::pg::compat::{Ahead, Blocks, buffer_state};
+use crate::pg::storage::relation::{Fork, Relation};
+use crate::pg::compat;
+use crate::pg::backend::interrupts;
+
+/// Blocks by how the buffer manager got them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Usage {
+    /// Found in shared buffers.
+    pub(crate) shared_hit: u64,
+    /// Read into shared buffers.
+    pub(crate) shared_read: u64,
+    /// Other people's dirty pages that had to be written to make room.
+    pub(crate) shared_written: u64,
+    /// Found in the session's own buffers (temporary tables).
+    pub(crate) local_hit: u64,
+    /// Read into the session's own buffers.
+    pub(crate) local_read: u64,
+    /// Dirty pages of temporary tables that had to be written to make room.
+    pub(crate) local_written: u64,
+}
+
+impl Usage {
+    /// Totals of this backend.
+    pub(in crate::pg) fn now() -> Self {
+        // SAFETY: a variable of this backend, only ever changed by it.
+        let usage = unsafe { pg_sys::pgBufferUsage };
+        Self {
+            shared_hit: usage.shared_blks_hit as u64,
+            shared_read: usage.shared_blks_read as u64,
+            shared_written: usage.shared_blks_written as u64,
+            local_hit: usage.local_blks_hit as u64,
+            local_read: usage.local_blks_read as u64,
+            local_written: usage.local_blks_written as u64,
+        }
+    }
+
+    /// Adds what was counted since `earlier`.
+    pub(in crate::pg) fn add_since(&mut self, earlier: Usage) {
+        let now = Self::now();
+        self.shared_hit += now.shared_hit - earlier.shared_hit;
+        self.shared_read += now.shared_read - earlier.shared_read;
+        self.shared_written += now.shared_written - earlier.shared_written;
+        self.local_hit += now.local_hit - earlier.local_hit;
+        self.local_read += now.local_read - earlier.local_read;
+        self.local_written += now.local_written - earlier.local_written;
+    }
+
+    /// Blocks that this backend has found in buffers so far.
+    #[inline]
+    pub(in crate::pg) fn hits_so_far() -> i64 {
+        // SAFETY: as in `now`.
+        unsafe { pg_sys::pgBufferUsage.shared_blks_hit + pg_sys::pgBufferUsage.local_blks_hit }
+    }
+
+    /// Pages that had to be written to make room.
+    pub(crate) fn written(&self) -> u64 {
+        self.shared_written + self.local_written
+    }
+
+    /// Blocks found in buffers.
+    pub(crate) fn hits(&self) -> u64 {
+        self.shared_hit + self.local_hit
+    }
+}
+
+/// A page that is in a buffer, and which.
+#[derive(Clone, Copy)]
+struct Page {
+    buffer: pg_sys::Buffer,
+    fork: pg_sys::ForkNumber::Type,
+    block: pg_sys::BlockNumber,
+    is_dirty: bool,
+}
+
+/// The pages of a relation in shared buffers, or in the session's own for a temporary table.
+///
+/// Walks all buffer headers without locking them, so pages that come or go meanwhile may be missed:
+/// a count to inform, as that of pg_buffercache is.
+fn resident_pages(relation: &Relation) -> impl Iterator<Item = Page> {
+    // SAFETY: the relation is open; the sizes are set at server start.
+    let (file, count) = unsafe {
+        let count = if relation.is_temporary() { pg_sys::NLocBuffer } else { pg_sys::NBuffers };
+        (compat::file_id(relation.as_ptr()), usize::try_from(count).unwrap_or(0))
+    };
+    let local = relation.is_temporary();
+    (0..count).filter_map(move |index| {
+        if index % 65_536 == 0 {
+            interrupts::check();
+        }
+        // SAFETY: an index of the array of the announced length, which stays for the life of the process.
+        let header = unsafe {
+            if local {
+                pg_sys::LocalBufferDescriptors.add(index)
+            } else {
+                &raw mut (*pg_sys::BufferDescriptors.add(index)).bufferdesc
+            }
+        };
+        // SAFETY: as above.
+        unsafe { page_in(header, file, index as pg_sys::Buffer + 1) }
+    })
+}
+
+/// The page that a buffer holds now, if it is one of this relation's.
+///
+/// # Safety
+/// `header` must be that of the buffer.
+unsafe fn page_in(
+    header: *const pg_sys::BufferDesc,
+    file: compat::FileId,
+    buffer: pg_sys::Buffer,
+) -> Option<Page> {
+    // SAFETY: others change a header at any time; it is copied by volatile reads, and any torn mixture of values is still
+    // a valid one.
+    let (tag, state) = unsafe {
+        (
+            std::ptr::read_volatile(&raw const (*header).tag),
+            std::ptr::read_volatile(&raw const (*header).state.value),
+        )
+    };
+    let found = state & buffer_state::VALID != 0 && compat::tagged_file(&tag) == file;
+    let is_dirty = state & buffer_state::DIRTY != 0;
+    found.then_some(Page { buffer, fork: tag.forkNum, block: tag.blockNum, is_dirty })
+}
+
+/// How many blocks of each fork are in buffers.
+pub(crate) struct ResidentBlocks(Vec<(Fork, u64)>);
+
+impl ResidentBlocks {
+    /// Counts now.
+    pub(crate) fn of(relation: &Relation) -> Self {
+        let mut counts: Vec<(Fork, u64)> = Fork::all().map(|fork| (fork, 0)).collect();
+        for page in resident_pages(relation) {
+            if let Some((_, count)) = counts.iter_mut().find(|(fork, _)| fork.number() == page.fork) {
+                *count += 1;
+            }
+        }
+        Self(counts)
+    }
+
+    /// The blocks of one fork.
+    pub(crate) fn in_fork(&self, fork: Fork) -> u64 {
+        self.0.iter().find(|(f, _)| *f == fork).map_or(0, |(_, count)| *count)
+    }
+}
+
+/// The blocks of a fork that are in buffers, looked up when they are first asked for.
+pub(crate) struct Resident<'a> {
+    relation: &'a Relation,
+    fork: Fork,
+    /// Ascending.
+    blocks: OnceCell<Vec<pg_sys::BlockNumber>>,
+}
+
+impl<'a> Resident<'a> {
+    /// Of this fork.
+    pub(crate) fn new(relation: &'a Relation, fork: Fork) -> Self {
+        Self { relation, fork, blocks: OnceCell::new() }
+    }
+
+    /// The blocks, ascending.
+    pub(in crate::pg) fn blocks(&self) -> &[pg_sys::BlockNumber] {
+        self.blocks.get_or_init(|| {
+            let mut blocks: Vec<_> = resident_pages(self.relation)
+                .filter(|page| page.fork == self.fork.number())
+                .map(|page| page.block)
+                .collect();
+            blocks.sort_unstable();
+            blocks.dedup();
+            blocks
+        })
+    }
+
+    /// How many of these blocks are.
+    pub(crate) fn count_in(&self, blocks: Range<u64>) -> u64 {
+        let before = |block: u64| self.blocks().partition_point(|resident| u64::from(*resident) < block);
+        (before(blocks.end) - before(blocks.start)) as u64
+    }
+
+    /// Holes in the file of a part, given as byte ranges, without the blocks that are in buffers: those have data.
+    pub(crate) fn remove_from(&self, part: &Part, holes: Holes) -> Holes {
+        if holes.is_empty() {
+            return holes;
+        }
+        let resident = self.blocks();
+        let block_size = u64::from(pg_sys::BLCKSZ);
+        let in_segment = |block: u64| block % u64::from(pg_sys::RELSEG_SIZE) * block_size;
+        let first = resident.partition_point(|block| u64::from(*block) < part.blocks.start);
+        let ranges: Vec<_> = resident[first..]
+            .iter()
+            .map(|block| u64::from(*block))
+            .take_while(|block| *block < part.blocks.end)
+            .map(|block| in_segment(block)..in_segment(block) + block_size)
+            .collect();
+        holes.without(&ranges)
+    }
+}
+
+/// Writes a relation's dirty shared buffers to its files, and lets go of its pages where this server
+/// can. Pages in the session's own buffers stay, and those that somebody has pinned.
+pub(crate) fn flush_and_evict(relation: &Relation) {
+    if relation.is_temporary() || crate::pg::backend::server::in_recovery() {
+        return;
+    }
+    resident_pages(relation).filter(|page| page.is_dirty).for_each(|page| flush(relation, page));
+    // SAFETY: the relation is open and not temporary; the pages' buffers are buffer numbers.
+    unsafe { compat::evict_shared(relation.as_ptr(), resident_pages(relation).map(|page| page.buffer)) };
+}
+
+/// Writes a page, if its buffer still holds it. (FlushRelationBuffers would take for granted that this session has pinned none of
+/// them: with a cursor open on the relation it counts its pin twice, and the server crashes later.)
+fn flush(relation: &Relation, page: Page) {
+    interrupts::check();
+    // SAFETY: the relation is open; the number is that of a shared buffer, which is pinned and locked while it is written.
+    unsafe {
+        if compat::pin_recent(relation.as_ptr(), page.fork, page.block, page.buffer) {
+            compat::lock_to_flush(page.buffer);
+            pg_sys::FlushOneBuffer(page.buffer);
+            pg_sys::UnlockReleaseBuffer(page.buffer);
+        }
+    }
+}
+
+/// Makes shared buffers let go of these blocks of a fork, what is dirty of them written, until there is a reason to stop. Where
+/// they don't let go, the relation's dirty pages are written as far as this server may.
+pub(crate) fn evict_blocks(
+    relation: &Relation,
+    fork: Fork,
+    blocks: &Range<u64>,
+    ask: &mut Ask<'_>,
+) -> Option<Stop> {
+    if !lets_go(relation) {
+        flush_and_evict(relation);
+        return None;
+    }
+    let is_wanted = |page: &Page| page.fork == fork.number() && blocks.contains(&page.block.into());
+    // SAFETY: the relation is open.
+    let file = unsafe { compat::file_id(relation.as_ptr()) };
+    for page in resident_pages(relation).filter(is_wanted) {
+        if let Some(stop) = ask() {
+            return Some(stop);
+        }
+        // SAFETY: the number of a shared buffer. To ask may have taken a while: it may hold another page.
+        unsafe {
+            let header = &raw const (*pg_sys::BufferDescriptors.add(page.buffer as usize - 1)).bufferdesc;
+            if page_in(header, file, page.buffer).as_ref().is_some_and(is_wanted) {
+                compat::evict_buffer(page.buffer);
+            }
+        }
+    }
+    None
+}
+
+/// Does this server make shared buffers let go of this relation's pages?
+pub(crate) fn lets_go(relation: &Relation) -> bool {
+    can_evict() && !relation.is_temporary() && !crate::pg::backend::server::in_recovery()
+}
+
+/// Makes these buffers let go of the relation's pages, if they still hold any. Only where this server can.
+pub(in crate::pg) fn let_go_of(relation: &Relation, mut buffers: Vec<pg_sys::Buffer>) {
+    if relation.is_temporary() {
+        return;
+    }
+    buffers.sort_unstable();
+    buffers.dedup();
+    // SAFETY: the relation is open.
+    let file = unsafe { compat::file_id(relation.as_ptr()) };
+    for buffer in buffers {
+        // SAFETY: a buffer that this backend has pinned; its header is read as in `resident_pages`.
+        unsafe {
+            let header = &raw const (*pg_sys::BufferDescriptors.add(buffer as usize - 1)).bufferdesc;
+            let tag = std::ptr::read_volatile(&raw const (*header).tag);
+            let state = std::ptr::read_volatile(&raw const (*header).state.value);
+            // More than one use means that somebody else has touched it, as rings of buffers take it; and what is dirty
+            // somebody else has changed.
+            let uses = buffer_state::uses(state);
+            if compat::tagged_file(&tag) == file && uses <= 1 && state & buffer_state::DIRTY == 0 {
+                compat::evict_buffer(buffer);
+            }
+        }
+    }
+}
+
+/// Can this server make shared buffers let go of a relation?
+pub(crate) fn can_evict() -> bool {
+    compat::EVICTS_SHARED_BUFFERS
+}
+
+/// The `server` path: through the buffer manager with the ring of a bulk read, from 17 on through a
+/// read stream, as a sequential scan of a large table goes.
+pub(crate) struct BufferReader<'a> {
+    relation: &'a Relation,
+    fork: Fork,
+    ring: pg_sys::BufferAccessStrategy,
+    /// Blocks not to read, ascending: the server could not evict them, and cold was asked for.
+    skip: Vec<pg_sys::BlockNumber>,
+    resident: Resident<'a>,
+    /// Blocks that the server may join into one read, where not as many as is set.
+    combine_limit: Option<u32>,
+    /// The kernel's readahead window, in bytes; zero where no limit asks for it.
+    window: u64,
+    usage: Usage,
+    skipped: u64,
+}
+
+/// The clock is read once for so many blocks.
+const BLOCKS_PER_LOOK: u64 = 16;
+
+impl<'a> BufferReader<'a> {
+    /// Reads from a fork, of whose device the kernel's readahead window has so many bytes. With `skip_resident`, pages that are
+    /// in buffers now are passed over.
+    pub(crate) fn new(relation: &'a Relation, fork: Fork, window: u64, skip_resident: bool) -> Self {
+        relation.close_files();
+        let resident = Resident::new(relation, fork);
+        let skip = if skip_resident { resident.blocks().to_vec() } else { Vec::new() };
+        Self {
+            relation,
+            fork,
+            ring: compat::ring(Ahead::Sequential),
+            skip,
+            resident,
+            combine_limit: None,
+            window,
+            usage: Usage::default(),
+            skipped: 0,
+        }
+    }
+
+    /// Reads from the main fork as if `io_combine_limit` were so many blocks (from PostgreSQL 17 on), with the ring that the
+    /// server takes then.
+    pub(crate) fn combining(relation: &'a Relation, blocks: u32) -> Self {
+        relation.close_files();
+        Self {
+            relation,
+            fork: Fork::MAIN,
+            ring: compat::with_combine_limit(blocks, || compat::ring(Ahead::Sequential)),
+            skip: Vec::new(),
+            resident: Resident::new(relation, Fork::MAIN),
+            combine_limit: Some(blocks),
+            window: 0,
+            usage: Usage::default(),
+            skipped: 0,
+        }
+    }
+
+    /// Makes it ready for another scan. The ring stays: with a new one for each, many scans would push out as many times the
+    /// pages of others that one does.
+    pub(crate) fn renew(&mut self) {
+        self.relation.close_files();
+        self.resident = Resident::new(self.relation, self.fork);
+        self.usage = Usage::default();
+        self.skipped = 0;
+    }
+
+    /// What the buffer manager counted during the reads, and nothing else.
+    pub(crate) fn usage(&self) -> Usage {
+        self.usage
+    }
+
+    /// Blocks that were passed over.
+    pub(crate) fn skipped(&self) -> u64 {
+        self.skipped
+    }
+}
+
+impl Reader for BufferReader<'_> {
+    fn read(&mut self, part: &Part, meter: &mut Meter<'_>) -> CoreResult<()> {
+        let mut scanning = Scanning {
+            next: part.blocks.start,
+            end: part.blocks.end,
+            skip: &self.skip,
+            skipped: 0,
+            unreported: 0,
+            before: Usage::default(),
+            meter,
+        };
+        let (relation, fork) = (self.relation.as_ptr(), self.fork.number());
+        let ring = self.ring;
+        let mut read = || {
+            // SAFETY: the relation is open and locked, its blocks exist, the ring was made by this reader.
+            unsafe { compat::read_blocks(relation, fork, ring, Ahead::Sequential, &mut scanning) }
+        };
+        match self.combine_limit {
+            Some(blocks) => compat::with_combine_limit(blocks, read),
+            None => read(),
+        }
+        let Scanning { skipped, unreported, before, .. } = scanning;
+        if unreported > 0 {
+            let _ = meter.arrived(unreported);
+        }
+        meter.pass_over(skipped);
+        self.skipped += skipped;
+        self.usage.add_since(before);
+        Ok(())
+    }
+
+    fn steps(&self) -> Steps {
+        Steps::above_readahead(self.window, pg_sys::BLCKSZ.into())
+    }
+
+    /// Each run opens a read stream, which takes a few blocks to get going.
+    fn least_hole(&self) -> u64 {
+        16 * u64::from(pg_sys::BLCKSZ)
+    }
+
+    /// A block that is in a buffer has data, also when it was never written to its file.
+    fn without_data(&self, part: &Part, holes: Holes) -> Holes {
+        self.resident.remove_from(part, holes)
+    }
+}
+
+impl Drop for BufferReader<'_> {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            // SAFETY: allocated in `new`. (While aborting, its memory context frees it.)
+            unsafe { pg_sys::FreeAccessStrategy(self.ring) };
+        }
+    }
+}
+
+/// The blocks of a part as they are read.
+struct Scanning<'s, 'm> {
+    next: u64,
+    end: u64,
+    skip: &'s [pg_sys::BlockNumber],
+    skipped: u64,
+    /// Reading the clock for each block would cost a hundredth of a hit.
+    unreported: u64,
+    before: Usage,
+    meter: &'s mut Meter<'m>,
+}
+
+impl Blocks for Scanning<'_, '_> {
+    fn begin(&mut self) {
+        self.before = Usage::now();
+        self.meter.begin();
+    }
+
+    fn next(&mut self) -> Option<pg_sys::BlockNumber> {
+        while self.next < self.end {
+            let block = self.next as pg_sys::BlockNumber;
+            self.next += 1;
+            if !self.skip.is_empty() && self.skip.binary_search(&block).is_ok() {
+                self.skipped += 1;
+                continue;
+            }
+            return Some(block);
+        }
+        None
+    }
+
+    #[inline]
+    fn arrived(&mut self, _buffer: pg_sys::Buffer) {
+        self.unreported += 1;
+        if self.unreported == BLOCKS_PER_LOOK {
+            self.unreported = 0;
+            if self.meter.arrived(BLOCKS_PER_LOOK).is_break() {
+                self.end = self.next;
+            }
+        }
+    }
+}

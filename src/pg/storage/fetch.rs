@@ -1,0 +1,224 @@
+//! The `server` path of random fetches: single blocks through the buffer manager.
+//!
+//! At depth 1 one ReadBuffer after the other, as an index scan makes them. At a greater depth the server's own
+//! prefetching: on 15 and 16 PrefetchBuffer so many blocks ahead, as a bitmap heap scan does, from 17 on a
+//! read stream with `effective_io_concurrency` set to the depth for the time of the call. There the server
+//! decides when a read is issued, so that single latencies are not known.
+//!
+//! Blocks come into a small ring of buffers, so that a probe pushes nobody else's pages out; a block is fetched
+//! once, so nothing is lost by it.
+
+use io_probe_core::Result as CoreResult;
+use io_probe_core::measure::random::{Fetch, Fetcher, Found, Look, Plan, Recorder, Served};
+use io_probe_core::files::source::Source;
+use pgrx::pg_sys;
+
+use crate::pg::storage::buffers::{Resident, Usage};
+use crate::pg::compat::{self, Ahead, Blocks};
+use crate::pg::backend::descriptors::Reserved;
+use crate::pg::storage::relation::{Fork, Relation};
+use crate::pg::backend::server;
+
+/// What the OS page cache did not have right before, or is read past.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Missing {
+    /// Blocks, some of them perhaps in part.
+    pub(crate) blocks: u64,
+    pub(crate) bytes: u64,
+}
+
+/// Fetches through the buffer manager.
+pub(crate) struct BufferFetcher<'a> {
+    relation: &'a Relation,
+    depth: usize,
+    ring: pg_sys::BufferAccessStrategy,
+    /// Blocks not to fetch, ascending: the server could not evict them, and cold was asked for.
+    skip: Vec<pg_sys::BlockNumber>,
+    /// Does the server read past the OS page cache?
+    past_cache: bool,
+    usage: Usage,
+    /// Of the blocks fetched at a depth over 1; None if unknown.
+    missing: Option<Missing>,
+    _descriptors: Reserved,
+}
+
+impl<'a> BufferFetcher<'a> {
+    /// Fetches from the main fork, whose files, which are looked at beside, are those of `source`. Pages that are in `skip` are
+    /// passed over.
+    pub(crate) fn new(
+        relation: &'a Relation,
+        source: &Source,
+        depth: u32,
+        skip: Option<&Resident<'_>>,
+    ) -> Self {
+        relation.close_files();
+        let skip = skip.map(|resident| resident.blocks().to_vec()).unwrap_or_default();
+        Self {
+            relation,
+            depth: depth as usize,
+            ring: compat::ring(if depth == 1 { Ahead::Sequential } else { Ahead::By(depth) }),
+            skip,
+            past_cache: server::reads_direct(),
+            usage: Usage::default(),
+            missing: Some(Missing::default()),
+            _descriptors: Reserved::of(source),
+        }
+    }
+
+    /// What the buffer manager counted during the fetches, and nothing else.
+    pub(crate) fn usage(&self) -> Usage {
+        self.usage
+    }
+
+    /// What had to come from the device of the blocks fetched at a depth over 1, if the server had none of them itself; None if
+    /// unknown.
+    pub(crate) fn missing(&self) -> Option<Missing> {
+        self.missing
+    }
+
+    /// How to look into the page cache for fetches with so many reads ahead: the server starts anew with each batch, and
+    /// takes a while to get going.
+    pub(crate) fn look(depth: u32) -> Look {
+        if depth == 1 { Look::for_depth(1) } else { Look::Batches((32 * depth as usize).max(256)) }
+    }
+
+    /// How many reads the server lets run ahead of a reader that wants `depth`.
+    pub(crate) fn reads_ahead(relation: &Relation, depth: u32) -> u32 {
+        // SAFETY: the relation is open.
+        let depth = unsafe { compat::reads_ahead(relation.as_ptr(), depth) };
+        let io_method = server::setting(c"io_method");
+        // Advice to the kernel's cache is of no use past it, and I/O workers can't read into local buffers.
+        let advises = io_method.as_deref().is_none_or(|method| method == "sync");
+        let works_alone = advises && server::reads_direct()
+            || io_method.as_deref() == Some("worker") && relation.is_temporary();
+        if works_alone {
+            return 1;
+        }
+        // From 18 on a process has so many I/O handles.
+        let most = server::setting(c"io_max_concurrency").and_then(|most| most.parse::<u32>().ok());
+        most.map_or(depth, |most| depth.min(most))
+    }
+
+    /// The next block that holds data and is not to be passed over.
+    fn next(&self, plan: &mut Plan<'_>, recorder: &mut Recorder<'_>) -> CoreResult<Option<Fetch>> {
+        while let Some(mut fetch) = plan.hand_out()? {
+            if self.past_cache && matches!(fetch.found, Found::Cached | Found::Missing(_)) {
+                fetch.found = Found::Missing(pg_sys::BLCKSZ);
+            }
+            if fetch.found == Found::Hole {
+                if recorder.hole().is_break() {
+                    return Ok(None);
+                }
+            } else if self.skip.is_empty() || self.skip.binary_search(&number(fetch)).is_err() {
+                return Ok(Some(fetch));
+            } else {
+                recorder.pass_over();
+                plan.refund();
+            }
+        }
+        Ok(None)
+    }
+
+    fn one_by_one(&mut self, plan: &mut Plan<'_>, recorder: &mut Recorder<'_>) -> CoreResult<()> {
+        loop {
+            if let Some(due) = recorder.early()
+                && recorder.pause(due).is_break()
+            {
+                return Ok(());
+            }
+            let Some(fetch) = self.next(plan, recorder)? else { return Ok(()) };
+            let hits = Usage::hits_so_far();
+            let request = recorder.issue(fetch);
+            // SAFETY: the relation is open and locked, the block exists, the ring was made by this call.
+            unsafe {
+                compat::read_block(self.relation.as_ptr(), Fork::MAIN.number(), number(fetch), self.ring)
+            };
+            let served = if Usage::hits_so_far() > hits { Served::Shared } else { fetch.found.into() };
+            if recorder.done(request, served, true).is_break() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// All that is prepared, with the server reading ahead.
+    fn ahead(&mut self, plan: &mut Plan<'_>, recorder: &mut Recorder<'_>) -> CoreResult<()> {
+        let mut batch = Vec::new();
+        while let Some(fetch) = self.next(plan, recorder)? {
+            batch.push(fetch);
+        }
+        if recorder.is_over() {
+            return Ok(());
+        }
+        let (relation, ring, depth) = (self.relation.as_ptr(), self.ring, self.depth as u32);
+        let mut arriving =
+            Arriving { fetcher: self, recorder, handed_out: 0, arrived: 0, end: batch.len(), batch };
+        // SAFETY: the relation is open and locked, its blocks exist, the ring was made by this call.
+        unsafe { compat::read_blocks(relation, Fork::MAIN.number(), ring, Ahead::By(depth), &mut arriving) };
+        Ok(())
+    }
+}
+
+impl Fetcher for BufferFetcher<'_> {
+    fn fetch(&mut self, plan: &mut Plan<'_>, recorder: &mut Recorder<'_>) -> CoreResult<()> {
+        let before = Usage::now();
+        let result =
+            if self.depth == 1 { self.one_by_one(plan, recorder) } else { self.ahead(plan, recorder) };
+        self.usage.add_since(before);
+        result
+    }
+}
+
+impl Drop for BufferFetcher<'_> {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            // SAFETY: allocated in `new`. (While aborting, its memory context frees it.)
+            unsafe { pg_sys::FreeAccessStrategy(self.ring) };
+        }
+    }
+}
+
+fn number(fetch: Fetch) -> pg_sys::BlockNumber {
+    fetch.block as pg_sys::BlockNumber
+}
+
+/// The blocks of a batch as they arrive, which is in order.
+struct Arriving<'t, 'a, 'r> {
+    fetcher: &'t mut BufferFetcher<'a>,
+    recorder: &'t mut Recorder<'r>,
+    batch: Vec<Fetch>,
+    handed_out: usize,
+    arrived: usize,
+    end: usize,
+}
+
+impl Blocks for Arriving<'_, '_, '_> {
+    fn begin(&mut self) {
+        self.recorder.begin();
+    }
+
+    fn next(&mut self) -> Option<pg_sys::BlockNumber> {
+        let fetch = self.batch[..self.end].get(self.handed_out)?;
+        self.handed_out += 1;
+        Some(number(*fetch))
+    }
+
+    fn arrived(&mut self, _buffer: pg_sys::Buffer) {
+        let fetch = self.batch[self.arrived];
+        self.arrived += 1;
+        match (fetch.found, &mut self.fetcher.missing) {
+            (Found::Missing(bytes), Some(missing)) => {
+                missing.blocks += 1;
+                missing.bytes += u64::from(bytes);
+            }
+            (Found::Unknown, missing) => *missing = None,
+            _ => {}
+        }
+        let depth = self.fetcher.depth;
+        let steady = self.arrived > depth && self.arrived + depth <= self.end;
+        let request = self.recorder.issued_by_others(fetch);
+        let over = self.recorder.done(request, Served::Unknown, steady).is_break();
+        if over {
+            self.end = self.handed_out;
+        }
+    }
+}

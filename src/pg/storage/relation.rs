@@ -1,0 +1,460 @@
+//! Opening a relation for a probe: locks, rights, kind, and where its blocks are.
+
+use std::ffi::CStr;
+use std::ops::Deref;
+use std::path::PathBuf;
+
+use io_probe_core::files::source::Source;
+use pgrx::datum::DatumWithOid;
+use pgrx::{pg_sys, spi::Spi};
+
+use crate::pg::backend::encoding::text;
+use crate::pg::backend::error_passage::unshown;
+use crate::pg::backend::server::{data_directory, in_recovery};
+use crate::pg::storage::tablespace::Tablespace;
+use crate::pg::compat;
+use crate::pg::catalog::expressions;
+use crate::pg::backend::server;
+use crate::error::{Error, Result};
+
+/// An open relation under AccessShareLock. Dropping it closes it and gives up the locks.
+pub(crate) struct Relation {
+    relation: pg_sys::Relation,
+    /// The table whose privileges count, when that is another one; locked before.
+    owner: Option<pg_sys::Oid>,
+}
+
+/// A fork of a relation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Fork(pg_sys::ForkNumber::Type);
+
+impl Fork {
+    /// The fork that holds the data.
+    pub(crate) const MAIN: Fork = Fork(pg_sys::ForkNumber::MAIN_FORKNUM);
+
+    const NAMES: [(&'static str, Fork); 4] = [
+        ("main", Fork::MAIN),
+        ("fsm", Fork(pg_sys::ForkNumber::FSM_FORKNUM)),
+        ("vm", Fork(pg_sys::ForkNumber::VISIBILITYMAP_FORKNUM)),
+        ("init", Fork(pg_sys::ForkNumber::INIT_FORKNUM)),
+    ];
+
+    /// All forks that a relation may have.
+    pub(crate) fn all() -> impl Iterator<Item = Fork> {
+        Self::NAMES.into_iter().map(|(_, fork)| fork)
+    }
+
+    /// The fork of this name.
+    pub(crate) fn parse(name: &str) -> Result<Self> {
+        let found = Self::NAMES.into_iter().find(|(n, _)| *n == name);
+        found.map(|(_, fork)| fork).ok_or_else(|| {
+            let valid = Self::NAMES.map(|(n, _)| format!("\"{n}\"")).join(", ");
+            Error::invalid(format!("unknown fork \"{name}\"")).hint(format!("Valid forks are {valid}."))
+        })
+    }
+
+    /// Its name.
+    pub(crate) fn name(self) -> &'static str {
+        Self::NAMES.into_iter().find(|(_, fork)| *fork == self).map_or("", |(name, _)| name)
+    }
+
+    pub(in crate::pg) fn number(self) -> pg_sys::ForkNumber::Type {
+        self.0
+    }
+}
+
+const LOCK: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
+/// Keeps others from changing what belongs to a table.
+const UNCHANGED: pg_sys::LOCKMODE = pg_sys::ShareUpdateExclusiveLock as pg_sys::LOCKMODE;
+
+impl Relation {
+    /// Opens a relation to read it: the caller needs SELECT (from 17 on, or MAINTAIN) on it, or on
+    /// the table that it is an index or the TOAST table of.
+    ///
+    /// `function` is the caller's name, for hints.
+    pub(crate) fn open_to_read(oid: pg_sys::Oid, function: &str) -> Result<Self> {
+        // Before the lock, so that nobody without the right waits or is waited for; and after it, when nothing changes any more.
+        check_may_read(oid)?;
+        let relation = Self::open(oid)?;
+        check_may_read(oid)?;
+        relation.check_kind(function)?;
+        Ok(relation)
+    }
+
+    /// Opens a relation to tell facts about it that need no right on the relation itself.
+    pub(crate) fn open_for_facts(oid: pg_sys::Oid, function: &str) -> Result<Self> {
+        let relation = Self::open(oid)?;
+        relation.check_kind(function)?;
+        Ok(relation)
+    }
+
+    /// Could a relation be opened right now, without waiting for whoever holds a strong lock on it?
+    pub(crate) fn is_free(oid: pg_sys::Oid) -> bool {
+        Held::take(oid).is_some()
+    }
+
+    /// Locks the owner before the relation, as every one who drops them does.
+    pub(in crate::pg) fn open(oid: pg_sys::Oid) -> Result<Self> {
+        let gone = || Error::undefined_relation(format!("relation with OID {} does not exist", oid.to_u32()));
+        let owner = owner_of(oid);
+        if let Some(owner) = owner {
+            // SAFETY: takes a lock of the present transaction, whatever has become of the relation.
+            unsafe { pg_sys::LockRelationOid(owner, LOCK) };
+        }
+        // SAFETY: gives NULL for a relation that is gone.
+        let relation = unsafe { pg_sys::try_relation_open(oid, LOCK) };
+        if relation.is_null() {
+            owner.into_iter().for_each(|owner| unlock(owner, LOCK));
+            return Err(gone());
+        }
+        let relation = Self { relation, owner };
+        // An oid can have been given to another relation between the two locks.
+        if owner_of(oid) != owner { Err(gone()) } else { Ok(relation) }
+    }
+
+    /// Refuses an index that is being built, or whose build has failed. `CREATE INDEX CONCURRENTLY` writes it past shared buffers, and
+    /// pages of zeros first where others come later. One that is read through the server meanwhile stays in a buffer, and then
+    /// passes for the page.
+    pub(crate) fn check_is_built(&self) -> Result<()> {
+        // SAFETY: the relation is open; of what is no index this is NULL.
+        let index = unsafe { (*self.relation).rd_index.as_ref() };
+        if index.is_none_or(|index| index.indisready) {
+            return Ok(());
+        }
+        Err(Error::in_use(format!("index \"{}\" is not ready", self.name()))
+            .detail("It is being built, or that has failed."))
+    }
+
+    /// Opens a table to write to it with its owner's rights: not if it has triggers, which would have them as well. Who may make
+    /// triggers need not be its owner.
+    pub(in crate::pg) fn open_to_write(oid: pg_sys::Oid) -> Result<Self> {
+        // As the statement will; it keeps others from making triggers until the end of the transaction.
+        // SAFETY: takes a lock of the present transaction, whatever has become of the relation.
+        unsafe { pg_sys::LockRelationOid(oid, pg_sys::RowExclusiveLock as pg_sys::LOCKMODE) };
+        let relation = Self::open(oid)?;
+        if relation.has_triggers() {
+            return Err(Error::unmet(format!("\"{}\" has triggers", relation.name()))
+                .detail("They would run with the rights of its owner.")
+                .hint("Drop them, and REVOKE TRIGGER from those who made them."));
+        }
+        Ok(relation)
+    }
+
+    /// Has it triggers, but for those that the server makes for foreign keys?
+    fn has_triggers(&self) -> bool {
+        // SAFETY: the relation is open; there are as many triggers as its description says.
+        unsafe {
+            let all = (*self.relation).trigdesc;
+            !all.is_null()
+                && (0..(*all).numtriggers as usize).any(|place| !(*(*all).triggers.add(place)).tgisinternal)
+        }
+    }
+
+    fn check_kind(&self, function: &str) -> Result<()> {
+        let name = self.name();
+        let refuse = |kind: &str| Error::wrong_kind(format!("\"{name}\" is a {kind} and has no storage"));
+        match self.kind() {
+            pg_sys::RELKIND_RELATION
+            | pg_sys::RELKIND_INDEX
+            | pg_sys::RELKIND_SEQUENCE
+            | pg_sys::RELKIND_TOASTVALUE
+            | pg_sys::RELKIND_MATVIEW => {}
+            pg_sys::RELKIND_PARTITIONED_TABLE | pg_sys::RELKIND_PARTITIONED_INDEX => {
+                let kind = if self.kind() == pg_sys::RELKIND_PARTITIONED_TABLE { "table" } else { "index" };
+                return Err(refuse(&format!("partitioned {kind}")).hint(format!(
+                    "Probe its partitions: SELECT p.* FROM pg_partition_tree({}) AS t, {function}(t.relid) AS p WHERE t.isleaf;",
+                    self.quoted()
+                )));
+            }
+            pg_sys::RELKIND_VIEW => return Err(refuse("view")),
+            pg_sys::RELKIND_FOREIGN_TABLE => return Err(refuse("foreign table")),
+            pg_sys::RELKIND_COMPOSITE_TYPE => return Err(refuse("composite type")),
+            _ => return Err(refuse("relation of a kind that is unknown here")),
+        }
+        if self.is_temporary() && !self.is_own_temporary() {
+            return Err(Error::unsupported(format!("\"{name}\" is a temporary table of another session")));
+        }
+        if self.persistence() == pg_sys::RELPERSISTENCE_UNLOGGED && in_recovery() {
+            return Err(Error::unsupported("cannot access unlogged relations during recovery"));
+        }
+        Ok(())
+    }
+
+    /// The fork as blocks in files; None where the relation has no such fork.
+    pub(crate) fn source(&self, fork: Fork) -> Option<Source> {
+        // SAFETY: the relation is open and has storage.
+        unsafe {
+            if !pg_sys::smgrexists(compat::storage_manager(self.relation), fork.number()) {
+                return None;
+            }
+            let blocks = pg_sys::RelationGetNumberOfBlocksInFork(self.relation, fork.number());
+            let path = compat::fork_path(self.relation, fork.number());
+            Some(Source::new(path, pg_sys::BLCKSZ, pg_sys::RELSEG_SIZE, blocks.into()))
+        }
+    }
+
+    /// The directory of the relation's files.
+    pub(crate) fn directory(&self) -> PathBuf {
+        // SAFETY: the relation is open and has storage.
+        let path = unsafe { compat::fork_path(self.relation, pg_sys::ForkNumber::MAIN_FORKNUM) };
+        data_directory().join(path).parent().map_or_else(data_directory, PathBuf::from)
+    }
+
+    /// The tablespace that its files are in.
+    pub(crate) fn file_tablespace(&self) -> Tablespace {
+        // SAFETY: the relation is open.
+        Tablespace::of_file(unsafe { compat::file_id(self.relation) })
+    }
+
+    /// Makes this backend close its descriptors of the relation. They keep the readahead window of the
+    /// moment when they were opened; the next read opens them afresh, under the present setting.
+    pub(in crate::pg) fn close_files(&self) {
+        // SAFETY: the relation is open and has storage.
+        unsafe { pg_sys::smgrrelease(compat::storage_manager(self.relation)) };
+    }
+
+    /// The relation, for calls of the server.
+    pub(in crate::pg) fn as_ptr(&self) -> pg_sys::Relation {
+        self.relation
+    }
+
+    /// Its oid.
+    pub(crate) fn oid(&self) -> pg_sys::Oid {
+        // SAFETY: the relation is open.
+        unsafe { (*self.relation).rd_id }
+    }
+
+    /// The relations on which this holds a lock.
+    pub(crate) fn locked(&self) -> Vec<pg_sys::Oid> {
+        self.owner.into_iter().chain([self.oid()]).collect()
+    }
+
+    fn form(&self) -> &pg_sys::FormData_pg_class {
+        // SAFETY: the relation is open; its pg_class row lives as long.
+        unsafe { &*(*self.relation).rd_rel }
+    }
+
+    fn kind(&self) -> u8 {
+        self.form().relkind as u8
+    }
+
+    fn persistence(&self) -> u8 {
+        self.form().relpersistence as u8
+    }
+
+    /// Is it temporary?
+    pub(crate) fn is_temporary(&self) -> bool {
+        self.persistence() == pg_sys::RELPERSISTENCE_TEMP
+    }
+
+    fn is_own_temporary(&self) -> bool {
+        // SAFETY: the relation is open.
+        unsafe { (*self.relation).rd_islocaltemp }
+    }
+
+    /// Its name.
+    pub(crate) fn name(&self) -> String {
+        // SAFETY: a name is a NUL-terminated array.
+        unsafe { text(self.form().relname.data.as_ptr()) }
+    }
+
+    /// Its schema's name.
+    pub(crate) fn schema(&self) -> Option<String> {
+        // SAFETY: a catalog lookup; NULL when there is none.
+        unsafe {
+            let name = pg_sys::get_namespace_name(self.form().relnamespace);
+            (!name.is_null()).then(|| text(name))
+        }
+    }
+
+    /// Its tablespace's name.
+    pub(crate) fn tablespace(&self) -> Option<String> {
+        self.file_tablespace().name()
+    }
+
+    /// Opens a table to look at it, if that takes no waiting: neither for the table nor for one of its indexes.
+    pub(in crate::pg) fn open_if_free(oid: pg_sys::Oid) -> Option<Self> {
+        let _held = Held::take(oid)?;
+        let relation = Self::open(oid).ok()?;
+        let indexes = crate::pg::catalog::facts::indexes_of(oid);
+        indexes.into_iter().all(Self::is_free).then_some(relation)
+    }
+
+    /// The same to have queries of it planned: not if that would call functions that are not the server's.
+    pub(in crate::pg) fn open_to_plan(oid: pg_sys::Oid) -> Option<ToPlan> {
+        // Nobody makes an index or statistics until it is done, and no VACUUM begins. A standby can't have that lock.
+        let unchanged = if in_recovery() { None } else { Some(Held::take_as(oid, UNCHANGED)?) };
+        let relation = Self::open_if_free(oid)?;
+        // SAFETY: just opened.
+        let calls = unsafe { expressions::call_functions(relation.relation) };
+        (!calls).then_some(ToPlan { relation, _unchanged: unchanged })
+    }
+
+    /// Does `work` with the rights of its owner, and with those only. Each statement in it has to be run by
+    /// [`crate::pg::catalog::names::run`].
+    pub(in crate::pg) fn as_owner<T>(&self, work: impl FnOnce() -> T) -> T {
+        server::as_user(self.form().relowner, work)
+    }
+
+    /// Its name with its schema's, as a query wants it, in the encoding of the database; None if the schema is gone.
+    pub(in crate::pg) fn qualified_name(&self) -> Option<&CStr> {
+        // SAFETY: catalog lookups, of which the first gives NULL if there is none; the result belongs to the present memory
+        // context, which outlives this relation.
+        unsafe {
+            let schema = pg_sys::get_namespace_name(self.form().relnamespace);
+            (!schema.is_null()).then(|| {
+                CStr::from_ptr(pg_sys::quote_qualified_identifier(schema, self.form().relname.data.as_ptr()))
+            })
+        }
+    }
+
+    /// Its name as a quoted literal that `regclass` understands.
+    fn quoted(&self) -> String {
+        // SAFETY: a C string.
+        let name = self.qualified_name().map(|name| unsafe { text(name.as_ptr()) });
+        pgrx::spi::quote_literal(name.unwrap_or_default())
+    }
+
+    /// Can a query count the tuples of some of its blocks, and read no others? The reason why not, otherwise.
+    pub(crate) fn tuples_can_be_counted(&self) -> std::result::Result<(), &'static str> {
+        if ![pg_sys::RELKIND_RELATION, pg_sys::RELKIND_MATVIEW].contains(&self.kind()) {
+            return Err("not a table: its tuples are not counted");
+        }
+        if self.form().relam != pg_sys::HEAP_TABLE_AM_OID {
+            return Err("not of access method heap: its tuples are not counted");
+        }
+        // SAFETY: a catalog lookup, for the present user.
+        let security = unsafe { pg_sys::check_enable_rls(self.oid(), pg_sys::InvalidOid, true) };
+        if security == pg_sys::CheckEnableRlsResult::RLS_ENABLED as i32 {
+            return Err("it has row-level security for this role: its tuples are not counted");
+        }
+        if !self.form().relispopulated {
+            return Err("not populated: it has no tuples");
+        }
+        if !compat::may_select(self.oid()) {
+            return Err("this role has no SELECT on it: its tuples are not counted");
+        }
+        Ok(())
+    }
+}
+
+/// May the user probe what is in this relation: does he have the right to it, or to the table that it is an index or the TOAST
+/// table of? Takes no lock.
+pub(crate) fn check_may_read(oid: pg_sys::Oid) -> Result<()> {
+    let table = owner_of(oid).unwrap_or(oid);
+    if compat::may_probe(table) {
+        return Ok(());
+    }
+    let name = relation_name(table).unwrap_or_default();
+    // SAFETY: a catalog lookup, which gives 0 for what does not exist.
+    let kind = match unsafe { pg_sys::get_rel_relkind(table) } as u8 {
+        pg_sys::RELKIND_VIEW => "view",
+        pg_sys::RELKIND_MATVIEW => "materialized view",
+        pg_sys::RELKIND_SEQUENCE => "sequence",
+        pg_sys::RELKIND_FOREIGN_TABLE => "foreign table",
+        _ => "table",
+    };
+    Err(Error::denied(format!("permission denied for {kind} {name}")))
+}
+
+/// The lock on a relation, and on the table that it belongs to, until this is dropped.
+pub(crate) struct Held {
+    mode: pg_sys::LOCKMODE,
+    oids: Vec<pg_sys::Oid>,
+}
+
+impl Held {
+    /// Takes it, unless somebody would have to be waited for.
+    pub(crate) fn take(oid: pg_sys::Oid) -> Option<Self> {
+        Self::take_as(oid, LOCK)
+    }
+
+    fn take_as(oid: pg_sys::Oid, mode: pg_sys::LOCKMODE) -> Option<Self> {
+        let mut held = Self { mode, oids: Vec::with_capacity(2) };
+        for oid in owner_of(oid).into_iter().chain([oid]) {
+            // SAFETY: takes a lock of the present transaction if there is nobody to wait for.
+            if !unsafe { pg_sys::ConditionalLockRelationOid(oid, mode) } {
+                return None;
+            }
+            held.oids.push(oid);
+        }
+        Some(held)
+    }
+
+    /// Takes it, and waits as long as that takes.
+    pub(crate) fn wait_for(oid: pg_sys::Oid) -> Self {
+        let oids: Vec<_> = owner_of(oid).into_iter().chain([oid]).collect();
+        // SAFETY: takes locks of the present transaction, whatever has become of the relation.
+        oids.iter().for_each(|oid| unsafe { pg_sys::LockRelationOid(*oid, LOCK) });
+        Self { mode: LOCK, oids }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.oids.drain(..).for_each(|oid| unlock(oid, self.mode));
+        }
+    }
+}
+
+/// A table of which queries can be planned, until this is dropped.
+pub(in crate::pg) struct ToPlan {
+    relation: Relation,
+    _unchanged: Option<Held>,
+}
+
+impl Deref for ToPlan {
+    type Target = Relation;
+
+    fn deref(&self) -> &Relation {
+        &self.relation
+    }
+}
+
+impl Drop for Relation {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            return; // The transaction is about to abort, which closes and unlocks.
+        }
+        // SAFETY: opened in `open`, not closed since.
+        unsafe { pg_sys::relation_close(self.relation, LOCK) };
+        self.owner.into_iter().for_each(|owner| unlock(owner, LOCK));
+    }
+}
+
+fn unlock(oid: pg_sys::Oid, mode: pg_sys::LOCKMODE) {
+    // SAFETY: gives up a lock that was taken here.
+    unsafe { pg_sys::UnlockRelationOid(oid, mode) };
+}
+
+/// The table that an index or a TOAST table (or the index of one) belongs to.
+fn owner_of(oid: pg_sys::Oid) -> Option<pg_sys::Oid> {
+    // SAFETY: catalog lookups that give 0 for what does not exist.
+    let kind = unsafe { pg_sys::get_rel_relkind(oid) } as u8;
+    match kind {
+        pg_sys::RELKIND_INDEX | pg_sys::RELKIND_PARTITIONED_INDEX => {
+            // SAFETY: as above.
+            let table = unsafe { pg_sys::IndexGetRelation(oid, true) };
+            (table != pg_sys::InvalidOid).then(|| owner_of(table).unwrap_or(table))
+        }
+        pg_sys::RELKIND_TOASTVALUE => {
+            let query = "SELECT oid FROM pg_catalog.pg_class WHERE reltoastrelid OPERATOR(pg_catalog.=) $1";
+            let owner = unshown(query.as_bytes(), || {
+                Spi::connect(|client| {
+                    client.select(query, Some(1), &[DatumWithOid::from(oid)])?.first().get_one()
+                })
+            });
+            owner.ok().flatten()
+        }
+        _ => None,
+    }
+}
+
+fn relation_name(oid: pg_sys::Oid) -> Option<String> {
+    // SAFETY: a catalog lookup; NULL when there is none.
+    unsafe {
+        let name = pg_sys::get_rel_name(oid);
+        (!name.is_null()).then(|| text(name))
+    }
+}

@@ -1,0 +1,57 @@
+//! The WAL as this server writes it: where, in which pieces, and with which flags.
+//!
+//! Source: `get_sync_bit` and `XLogFileInitInternal` in `src/backend/access/transam/xlog.c` of PostgreSQL 15 to 18.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use io_probe_core::measure::sync::Method;
+use pgrx::pg_sys;
+
+use crate::pg::compat;
+use crate::pg::backend::server::{data_directory, in_recovery, io_direct, setting};
+
+/// Bytes of a WAL block.
+pub(crate) const BLOCK_BYTES: u32 = pg_sys::XLOG_BLCKSZ;
+
+/// See [`compat::SEGMENT_FILL`].
+pub(crate) const SEGMENT_FILL: usize = compat::SEGMENT_FILL;
+
+/// Its directory.
+pub(crate) fn directory() -> PathBuf {
+    data_directory().join("pg_wal")
+}
+
+/// A name there for a file that the server, should it crash, removes when it starts: it calls its own unfinished
+/// segments so.
+pub(crate) fn temporary_file() -> PathBuf {
+    directory().join(format!("xlogtemp.{}", std::process::id()))
+}
+
+/// Bytes of a segment.
+pub(crate) fn segment_bytes() -> u64 {
+    // SAFETY: set once at server start.
+    unsafe { pg_sys::wal_segment_size }.unsigned_abs().into()
+}
+
+/// The value of wal_sync_method; None while the server syncs nothing (`fsync = off`).
+pub(crate) fn sync_method() -> Option<String> {
+    setting(c"wal_sync_method").filter(|_| setting(c"fsync").as_deref() != Some("off"))
+}
+
+/// Would this server open its WAL with O_DIRECT under this method?
+///
+/// Up to 15 it does where the descriptor syncs and nobody reads the WAL back (`wal_level = minimal`), from 16 on only
+/// where `debug_io_direct` says so, and the WAL receiver of a standby never does.
+pub(crate) fn opens_direct(method: Method) -> bool {
+    let minimal = || setting(c"wal_level").as_deref() == Some("minimal");
+    !in_recovery() && io_direct("wal").unwrap_or_else(|| method.syncs_by_open() && minimal())
+}
+
+/// How long a leader of so many committers waits for others before it flushes.
+pub(crate) fn commit_delay(committers: u32) -> Duration {
+    // The bare numbers, without a unit: microseconds, and sessions.
+    let number = |name| setting(name).and_then(|value| value.parse::<u64>().ok()).unwrap_or(0);
+    let enough = u64::from(committers.saturating_sub(1)) >= number(c"commit_siblings");
+    Duration::from_micros(if enough && sync_method().is_some() { number(c"commit_delay") } else { 0 })
+}
