@@ -7,12 +7,12 @@ use std::fmt::Display;
 use std::time::Duration;
 
 use io_probe_core::engine::Kind;
-use io_probe_core::run::budget::{BoundOf, Limits, Tail};
+use io_probe_core::run::budget::{BoundSource, LatencyBound, Limits};
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
 
 use crate::error::{Error, Result};
-use crate::pg::reserve_setting_prefix;
 use crate::pg::backend::settings::Refused;
+use crate::pg::reserve_setting_prefix;
 
 static MAX_DURATION: GucSetting<i32> = GucSetting::<i32>::new(60_000);
 static MAX_BYTES: GucSetting<i32> = GucSetting::<i32>::new(64 << 10);
@@ -271,16 +271,16 @@ pub(crate) fn util(asked_pct: Option<f64>) -> Result<Option<f64>> {
 }
 
 /// The bound of a probe's own latencies: as asked for in microseconds, or what the cap says.
-pub(crate) fn tail(asked_us: Option<u64>) -> Result<Tail> {
+pub(crate) fn tail(asked_us: Option<u64>) -> Result<LatencyBound> {
     let cap_ms = Some(u64::from(MAX_P99.get().unsigned_abs())).filter(|&cap| cap > 0);
     match (asked_us, cap_ms) {
         (Some(asked), Some(cap)) if asked > cap * 1000 => {
             Err(over("max_p99_us", &asked.to_string(), c"pg_io_probe.max_p99", &format!("{cap} ms")))
         }
         (asked, cap) => {
-            let within = |us| Tail::within(Duration::from_micros(us));
-            let by_cap = cap.map(|cap| within(cap * 1000).of(BoundOf::Setting));
-            Ok(asked.map(within).or(by_cap).unwrap_or(Tail::UNBOUND))
+            let within = |us| LatencyBound::within(Duration::from_micros(us));
+            let by_cap = cap.map(|cap| within(cap * 1000).of(BoundSource::Setting));
+            Ok(asked.map(within).or(by_cap).unwrap_or(LatencyBound::UNBOUND))
         }
     }
 }

@@ -1,8 +1,8 @@
 //! What recording a fetch costs. `cargo bench -p io_probe_core` prints it; `io_probe_check()` publishes the same.
 
+use io_probe_core::measure::random::Recorder;
 use io_probe_core::run::clock::{self, Monotonic};
 use io_probe_core::run::order::Permutation;
-use io_probe_core::measure::random::Recorder;
 
 fn main() {
     let (with_clock, without) = Recorder::cost_ns(&Monotonic);

@@ -15,4 +15,4 @@ mod plateau;
 mod wal;
 
 pub use plateau::{Choice, Plateau, plateau};
-pub use wal::{Cache, Delay, LEAST_FLUSH_US, MethodTime, SyncMethod, commit_delay, sync_method};
+pub use wal::{Delay, LEAST_FLUSH_US, MethodTime, SyncMethod, WriteCache, commit_delay, sync_method};

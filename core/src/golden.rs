@@ -11,9 +11,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::Result;
-use crate::run::clock::{Clock, Manual, nanoseconds};
 use crate::engine::{Completion, Engine, Kind};
 use crate::run::budget::Stop;
+use crate::run::clock::{Clock, Manual, nanoseconds};
 
 /// Steps that are looked at as one that repeats, at most.
 const LONGEST_PERIOD: usize = 100;
@@ -123,7 +123,7 @@ pub(crate) struct Caller {
 
 impl Caller {
     /// Its answer.
-    pub(crate) fn ask(&mut self) -> Option<Stop> {
+    pub(crate) fn should_stop(&mut self) -> Option<Stop> {
         let now = self.trace.clock.now();
         self.longest = self.longest.max(now - self.last);
         self.last = now;
@@ -141,7 +141,7 @@ impl Caller {
             Some(Stop::LockWaiter) => "the caller stops it",
             Some(Stop::Slow(_)) => "the device is too slow",
         };
-        let _ = self.ask();
+        let _ = self.should_stop();
         self.trace.says(&format!("end: {reason}; {} ns without a question at most", self.longest));
     }
 }

@@ -189,7 +189,7 @@ pub fn nodes(json: &str) -> Result<Vec<Node>, PlanError> {
     })?;
     let items = flatten(top(&document)?)?;
     memory::expect(items.len() * MEMORY_OF_NODE)?;
-    let facts = items.iter().map(Facts::read).collect::<Result<Vec<_>, _>>()?;
+    let facts = items.iter().map(NodeFigures::read).collect::<Result<Vec<_>, _>>()?;
     let known = facts.first().map(|top| top.inclusive.map(|counter| counter.is_some())).unwrap_or_default();
     let mut entries = Vec::with_capacity(items.len());
     let mut references = 0;
@@ -217,7 +217,7 @@ fn at_most(what: &'static str, found: usize, most: usize) -> Result<(), PlanErro
 }
 
 /// A node's JSON and its place in the plan.
-struct Item<'a> {
+struct JsonNode<'a> {
     position: usize,
     parent: Option<usize>,
     level: u32,
@@ -236,7 +236,7 @@ fn top(document: &Value) -> Result<&Value, PlanError> {
 }
 
 /// The nodes in preorder.
-fn flatten(top: &Value) -> Result<Vec<Item<'_>>, PlanError> {
+fn flatten(top: &Value) -> Result<Vec<JsonNode<'_>>, PlanError> {
     let mut items = Vec::new();
     let mut waiting = vec![(top, None, 0)];
     while let Some((value, parent, level)) = waiting.pop() {
@@ -248,13 +248,13 @@ fn flatten(top: &Value) -> Result<Vec<Item<'_>>, PlanError> {
             None => &[],
         };
         at_most("nodes", position + 1, MOST_NODES)?;
-        items.push(Item { position, parent, level, fields });
+        items.push(JsonNode { position, parent, level, fields });
         waiting.extend(children.iter().rev().map(|child| (child, Some(position), level + 1)));
     }
     Ok(items)
 }
 
-impl<'a> Item<'a> {
+impl<'a> JsonNode<'a> {
     fn text(&self, key: &str) -> Option<&'a str> {
         self.fields.get(key).and_then(Value::as_str)
     }
@@ -295,7 +295,7 @@ impl<'a> Item<'a> {
 }
 
 /// The figures of one node as EXPLAIN gives them.
-struct Facts {
+struct NodeFigures {
     inclusive: [Option<u64>; COUNTERS],
     plan_rows: Option<f64>,
     actual_rows: Option<f64>,
@@ -304,8 +304,8 @@ struct Facts {
     total_cost: Option<f64>,
 }
 
-impl Facts {
-    fn read(item: &Item) -> Result<Facts, PlanError> {
+impl NodeFigures {
+    fn read(item: &JsonNode) -> Result<NodeFigures, PlanError> {
         item.text("Node Type").ok_or(item.broken("Node Type"))?;
         let loops = item.count("Actual Loops")?;
         let total = item
@@ -319,7 +319,7 @@ impl Facts {
             item.micros("Local I/O Read Time")?,
         ];
         let io = io.into_iter().flatten().reduce(u64::saturating_add);
-        Ok(Facts {
+        Ok(NodeFigures {
             inclusive: [
                 item.count("Shared Hit Blocks")?,
                 item.count("Shared Read Blocks")?,
@@ -340,7 +340,7 @@ impl Facts {
 }
 
 /// What the ledger has to know of a node.
-fn entry(item: &Item, inclusive: &[Option<u64>; COUNTERS]) -> Entry {
+fn entry(item: &JsonNode, inclusive: &[Option<u64>; COUNTERS]) -> Entry {
     let detached = item.text("Parent Relationship") == Some("InitPlan");
     Entry {
         parent: item.parent,
@@ -355,9 +355,9 @@ fn entry(item: &Item, inclusive: &[Option<u64>; COUNTERS]) -> Entry {
 }
 
 fn node(
-    items: &[Item],
-    item: &Item,
-    facts: Facts,
+    items: &[JsonNode],
+    item: &JsonNode,
+    facts: NodeFigures,
     known: [bool; COUNTERS],
     own: [u64; COUNTERS],
 ) -> Result<Node, PlanError> {
@@ -365,7 +365,7 @@ fn node(
     let mut own = own.into_iter().zip(known).map(|(own, known)| known.then_some(own));
     let mut next = || own.next().flatten();
     let target = if item.kind() == "Bitmap Index Scan" { bitmap_heap_scan(items, item) } else { Some(item) };
-    let name = |target: Option<&Item>, key| target.map_or(Ok(None), |target| target.name(key));
+    let name = |target: Option<&JsonNode>, key| target.map_or(Ok(None), |target| target.name(key));
     let relation = name(target, "Relation Name")?;
     Ok(Node {
         node_id: item.position as u32 + 1,
@@ -396,7 +396,7 @@ fn node(
 }
 
 /// The node that a Bitmap Index Scan works for, past any BitmapAnd and BitmapOr: a Bitmap Heap Scan.
-fn bitmap_heap_scan<'a>(items: &'a [Item<'a>], item: &Item) -> Option<&'a Item<'a>> {
+fn bitmap_heap_scan<'a>(items: &'a [JsonNode<'a>], item: &JsonNode) -> Option<&'a JsonNode<'a>> {
     let mut above = &items[item.parent?];
     while matches!(above.kind(), "BitmapAnd" | "BitmapOr") {
         above = &items[above.parent?];

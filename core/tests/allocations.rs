@@ -5,12 +5,12 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::time::Duration;
 
-use io_probe_core::run::clock::Monotonic;
 use io_probe_core::engine::{self, Kind};
-use io_probe_core::run::order::Permutation;
-use io_probe_core::run::budget::Limits;
-use io_probe_core::measure::random::{Look, Plan, Queued, run};
 use io_probe_core::files::source::Source;
+use io_probe_core::measure::random::{Look, Plan, Queued, run};
+use io_probe_core::run::budget::Limits;
+use io_probe_core::run::clock::Monotonic;
+use io_probe_core::run::order::Permutation;
 
 /// The system's allocator, with a count of a thread's calls.
 struct Counting;

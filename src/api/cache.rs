@@ -1,22 +1,22 @@
 //! `io_probe_cache`: what the caches hold of a relation. `io_probe_evict`: making them let go.
 
 use io_probe_core::Error as CoreError;
-use io_probe_core::files::cache::{self, Method, Residency};
+use io_probe_core::files::cache::{self, Residency, ResidencyMethod};
 use io_probe_core::files::extents::Holes;
 use io_probe_core::files::source::Source;
 use pgrx::prelude::*;
 use serde::Serialize;
 
 use crate::call::arguments::{self, figure};
+use crate::call::statement;
 use crate::error::{Error, Result};
-use crate::pg::storage::buffers::{self, ResidentBlocks};
+use crate::pg::backend::interrupts;
 use crate::pg::backend::lock::refuse_in_parallel;
 use crate::pg::backend::progress::Progress;
-use crate::pg::storage::relation::{Fork, Relation};
 use crate::pg::backend::row::Rows;
-use crate::pg::backend::interrupts;
 use crate::pg::backend::server;
-use crate::call::statement;
+use crate::pg::storage::buffers::{self, ResidentBlocks};
+use crate::pg::storage::relation::{Fork, Relation};
 
 #[pg_extern(sql = false)]
 fn io_probe_cache(rel: Option<pg_sys::Oid>) -> Rows {
@@ -30,7 +30,7 @@ fn io_probe_evict(rel: Option<pg_sys::Oid>) -> Rows {
 
 /// `io_probe_cache_row`.
 #[derive(Serialize)]
-struct State {
+struct CacheRow {
     fork: &'static str,
     blks_total: u64,
     shared_blks: u64,
@@ -53,7 +53,7 @@ struct Eviction {
     notes: Vec<String>,
 }
 
-fn states(rel: Option<pg_sys::Oid>) -> Result<Vec<State>> {
+fn states(rel: Option<pg_sys::Oid>) -> Result<Vec<CacheRow>> {
     let relation = Relation::open_for_facts(arguments::relation(rel)?, "io_probe_cache")?;
     let buffers = ResidentBlocks::of(&relation);
     forks(&relation).map(|(fork, source)| state(fork, &source, buffers.in_fork(fork))).collect()
@@ -64,7 +64,7 @@ fn forks(relation: &Relation) -> impl Iterator<Item = (Fork, Source)> {
     Fork::all().filter_map(|fork| Some((fork, relation.source(fork)?)))
 }
 
-fn state(fork: Fork, source: &Source, shared_blks: u64) -> Result<State> {
+fn state(fork: Fork, source: &Source, shared_blks: u64) -> Result<CacheRow> {
     let block_size = u64::from(source.block_size());
     let bytes = source.blocks() * block_size;
     let share = |part: u64, whole: u64| (whole > 0).then(|| figure(part as f64 * 100.0 / whole as f64));
@@ -72,13 +72,15 @@ fn state(fork: Fork, source: &Source, shared_blks: u64) -> Result<State> {
     for part in source.parts(0..source.blocks()) {
         let file = source.open(part.segment, false)?;
         let range = source.byte_range(&part);
-        let mut ask = || {
+        let mut should_stop = || {
             interrupts::check();
             None
         };
-        ask();
+        should_stop();
         let path = source.path(part.segment);
-        if let Ok(holes) = Holes::find(&file, Method::of(&file), &path, range.clone(), &mut ask)? {
+        if let Ok(holes) =
+            Holes::find(&file, ResidencyMethod::of(&file), &path, range.clone(), &mut should_stop)?
+        {
             hole_blocks += holes.whole_blocks(range, block_size);
         }
     }
@@ -89,7 +91,7 @@ fn state(fork: Fork, source: &Source, shared_blks: u64) -> Result<State> {
         Err(error) => return Err(error.into()),
     };
     let cached_bytes = residency.map(|residency| residency.cached_bytes);
-    Ok(State {
+    Ok(CacheRow {
         fork: fork.name(),
         blks_total: source.blocks(),
         shared_blks,
@@ -118,8 +120,8 @@ fn evictions(rel: Option<pg_sys::Oid>) -> Result<Vec<Eviction>> {
     refuse_in_parallel()?;
     let relation = Relation::open_to_read(arguments::relation(rel)?, "io_probe_evict")?;
     let _charge = statement::charge()?;
-    let mut interrupts = interrupts::ask(relation.locked());
-    let mut ask = || statement::over().or_else(&mut interrupts);
+    let mut interrupts = interrupts::should_stop(relation.locked());
+    let mut should_stop = || statement::over().or_else(&mut interrupts);
     let progress = Progress::start("evict", Some(relation.oid()));
     let shared_before = ResidentBlocks::of(&relation);
     let mut os_before = Vec::new();
@@ -134,7 +136,7 @@ fn evictions(rel: Option<pg_sys::Oid>) -> Result<Vec<Eviction>> {
         let Some(source) = relation.source(fork) else { continue };
         if stop.is_none() {
             progress.path(fork.name(), source.blocks());
-            stop = cache::evict_blocks(&source, 0..source.blocks(), &mut ask, &mut |blocks| {
+            stop = cache::evict_blocks(&source, 0..source.blocks(), &mut should_stop, &mut |blocks| {
                 progress.done(blocks)
             })?;
         }
@@ -143,7 +145,7 @@ fn evictions(rel: Option<pg_sys::Oid>) -> Result<Vec<Eviction>> {
         let mut notes: Vec<String> = stop.iter().map(ToString::to_string).collect();
         if shared_blks_after > 0 && relation.is_temporary() {
             notes.push("pages in the session's own buffers stay there".to_owned());
-        } else if shared_blks_after > 0 && !buffers::can_evict() {
+        } else if shared_blks_after > 0 && !buffers::server_can_evict() {
             notes.push("this server version cannot evict shared buffers".to_owned());
         } else if shared_blks_after > 0 && server::in_recovery() {
             notes.push("shared buffers are left alone during recovery".to_owned());

@@ -1,31 +1,31 @@
 //! `io_probe_depth`: random fetches past the page cache at several depths, and the knee of the curve.
 
 use io_probe_core::machine::account::Account;
+use io_probe_core::machine::observer::Observer;
+use io_probe_core::measure::random::{self, Engines, Look, Plan, RandomRun, Sweep};
+use io_probe_core::measure::tiers::Tiers;
+use io_probe_core::run::budget::{Limits, Stop};
 use io_probe_core::run::clock::Monotonic;
 use io_probe_core::run::order::Permutation;
-use io_probe_core::run::budget::{Limits, Stop};
-use io_probe_core::measure::random::{self, Engines, Look, Plan, Run, Sweep};
-use io_probe_core::measure::tiers::Tiers;
-use io_probe_core::machine::observer::Witness;
 use pgrx::datum::Interval;
 use pgrx::prelude::*;
 use serde::Serialize;
 
+use super::random::LatencyFigures;
 use crate::call::arguments::{self, Path, figure};
 use crate::call::options::Options;
-use super::random::LatencyFigures;
 use crate::call::probed_relation::{
-    DIRECT_PCT, Failure, Identity, NOT_DIRECT, Outcome, RATE_LIMITED, ProbedRelation, TOO_FEW_BLOCKS, Verdict,
+    DIRECT_PCT, Failure, Identity, NOT_DIRECT, Outcome, ProbedRelation, RATE_LIMITED, TOO_FEW_BLOCKS, Verdict,
 };
+use crate::call::statement;
 use crate::error::{Error, Result};
+use crate::gucs;
 use crate::pg::backend::argument::Elements;
 use crate::pg::backend::interrupts;
 use crate::pg::backend::json::JsonbText;
 use crate::pg::backend::progress::Progress;
-use crate::pg::storage::relation::Fork;
 use crate::pg::backend::row::Rows;
-use crate::gucs;
-use crate::call::statement;
+use crate::pg::storage::relation::Fork;
 
 /// The options of this function.
 const OPTIONS: [&str; 6] = ["max_bytes", "max_iops", "max_mib_per_s", "max_util_pct", "max_p99_us", "wait"];
@@ -40,7 +40,7 @@ fn io_probe_depth(
 ) -> Rows {
     let request = || {
         let options = Options::parse(options, &OPTIONS)?;
-        Ok(Request {
+        Ok(DepthRequest {
             rel: arguments::relation(rel)?,
             depths: pick(depths.map(Elements::all))?,
             seed: arguments::seed(seed),
@@ -71,7 +71,7 @@ fn pick(depths: Option<Vec<Option<i32>>>) -> Result<Vec<u32>> {
 }
 
 /// A call whose arguments are right by themselves.
-struct Request {
+struct DepthRequest {
     rel: pg_sys::Oid,
     depths: Vec<u32>,
     seed: u64,
@@ -81,7 +81,7 @@ struct Request {
 
 /// `io_probe_depth_row`; the type's comments say what each attribute means.
 #[derive(Debug, Default, Serialize)]
-struct Row {
+struct DepthRow {
     depth: u32,
     iops: Option<f64>,
     mib_per_s: Option<f64>,
@@ -102,14 +102,18 @@ struct Row {
     identity: Identity,
 }
 
-impl Request {
-    fn run(&self) -> Result<Vec<Row>> {
+impl DepthRequest {
+    fn run(&self) -> Result<Vec<DepthRow>> {
         let (_lock, subject) = ProbedRelation::open_alone(self.rel, Fork::MAIN, "io_probe_depth", self.wait)?;
         // One moment and one device for all rows of the call.
         let identity = Identity::of(&subject);
-        let blank =
-            |depth| Row { depth, seed: self.seed as i64, identity: identity.clone(), ..Row::default() };
-        let mut rows: Vec<Row> = self.depths.iter().map(|&depth| blank(depth)).collect();
+        let blank = |depth| DepthRow {
+            depth,
+            seed: self.seed as i64,
+            identity: identity.clone(),
+            ..DepthRow::default()
+        };
+        let mut rows: Vec<DepthRow> = self.depths.iter().map(|&depth| blank(depth)).collect();
         let _charge = statement::charge()?;
         if let Some(stop) = statement::over() {
             rows.iter_mut().for_each(|row| row.verdict.not_begun(stop));
@@ -123,29 +127,30 @@ impl Request {
         Ok(rows)
     }
 
-    fn measure(&self, subject: &ProbedRelation, rows: &mut [Row]) -> Outcome<()> {
+    fn measure(&self, subject: &ProbedRelation, rows: &mut [DepthRow]) -> Outcome<()> {
         let source = &subject.source;
         let block_size = subject.block_size();
         let progress = Progress::start("depth", Some(subject.relation.oid()));
         progress.path(Path::Direct.name(), source.blocks());
-        let mut ask = interrupts::ask(subject.relation.locked());
+        let mut should_stop = interrupts::should_stop(subject.relation.locked());
         let depths: Vec<usize> = self.depths.iter().map(|&depth| depth as usize).collect();
         let single = ProbedRelation::engine(1, block_size)?.engine;
         let queue = ProbedRelation::engine(self.depths.iter().copied().max().unwrap_or(1), block_size)?;
         let mut engines = Engines { single, queue: queue.engine };
         let mut plan = Plan::new(source, Permutation::new(source.blocks(), self.seed), 0, Look::Never);
-        let stopped = plan.see_all(&mut || statement::over().or_else(&mut ask))?;
-        let mut ask = || stopped.or_else(&mut ask);
+        let stopped = plan.inspect_segments(&mut || statement::over().or_else(&mut should_stop))?;
+        let mut should_stop = || stopped.or_else(&mut should_stop);
         let limits = Limits { shared: statement::left(), ..self.limits };
-        let witness = Witness::new(Account::Own, &subject.placement.leaves, &subject.roots);
-        let before = witness.look();
+        let observer = Observer::new(Account::Own, &subject.placement.leaves, &subject.roots);
+        let before = observer.look();
         let sweep = Sweep { depths: &depths, limits, seed: self.seed };
         let mut report = |done| progress.done(done);
-        let (steps, stop) = random::sweep(&mut plan, &mut engines, sweep, &Monotonic, &mut ask, &mut report)?;
+        let (steps, stop) =
+            random::sweep(&mut plan, &mut engines, sweep, &Monotonic, &mut should_stop, &mut report)?;
         statement::heed(stop);
-        let cost = witness.since(&before);
+        let cost = observer.since(&before);
 
-        let runs: Vec<Option<&Run>> = steps.iter().map(|step| step.run.as_ref()).collect();
+        let runs: Vec<Option<&RandomRun>> = steps.iter().map(|step| step.run.as_ref()).collect();
         let fetches: u64 = runs.iter().flatten().map(|run| run.with_data()).sum();
         let fetched = cost.fetched_bytes.map(|bytes| bytes.div_ceil(block_size));
         let from_device = fetched
@@ -183,8 +188,8 @@ impl Request {
     }
 }
 
-impl Row {
-    fn fill(&mut self, run: &Run, void: bool, block_size: u64) {
+impl DepthRow {
+    fn fill(&mut self, run: &RandomRun, void: bool, block_size: u64) {
         self.fetches = run.fetches;
         self.elapsed_ms = Some(figure(run.elapsed_ns as f64 / 1e6));
         self.hole_blks = Some(run.holes);

@@ -1,14 +1,14 @@
 //! `io_probe_device`: which devices are behind the server's directories, and how they are set.
 //! `io_probe_counters`: what those devices have done since boot.
 
-use io_probe_core::machine::device::{self, Counters, Leaf, Roots};
 use io_probe_core::files::direct_io;
+use io_probe_core::machine::device::{self, Counters, Leaf, Roots};
 use pgrx::prelude::*;
 use serde::Serialize;
 
-use crate::pg::catalog::objects::{self, Object};
 use crate::pg::backend::row::Rows;
 use crate::pg::backend::server;
+use crate::pg::catalog::objects::{self, Object};
 
 #[pg_extern(sql = false)]
 fn io_probe_device() -> Rows {

@@ -3,31 +3,31 @@
 
 use std::rc::Rc;
 
-use io_probe_core::advise::page_costs::predict::{Place, predict};
+use io_probe_core::advise::page_costs::predict::{PagePlace, predict};
 use io_probe_core::measure::page_times::{PageTimes, TimeRow};
 use io_probe_core::plan::{self, Node};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 use serde::Serialize;
 
+use crate::call::measured_times;
 use crate::call::options::Options;
 use crate::error::{Error, Result};
-use crate::call::measured_times;
 use crate::pg::backend::argument::UpTo;
 use crate::pg::backend::encoding::Text;
-use crate::pg::catalog::explain;
 use crate::pg::backend::interrupts;
 use crate::pg::backend::json::JsonbText;
+use crate::pg::backend::row::Rows;
+use crate::pg::catalog::explain;
 use crate::pg::catalog::query::Query;
 use crate::pg::storage::relation::{Fork, Relation};
-use crate::pg::backend::row::Rows;
 use crate::pg::storage::tablespace::Tablespace;
 
 #[pg_extern(sql = false)]
 fn io_probe_explain(query: Option<Query>, execute: Option<bool>, options: Option<JsonbText>) -> Rows {
     let answer = || {
         let query = query.ok_or_else(|| Error::invalid("query must not be null"))?;
-        let measured = Measured::of(options)?;
+        let measured = KnownTimes::of(options)?;
         rows(&explain::plan(&query, execute.unwrap_or(false))?, &measured)
     };
     Rows::answer(answer)
@@ -38,20 +38,20 @@ fn io_probe_explain(query: Option<Query>, execute: Option<bool>, options: Option
 fn io_probe_explain_json(plan: Option<UpTo<16, Text>>, options: Option<JsonbText>) -> Rows {
     let answer = || {
         let plan = plan.ok_or_else(|| Error::invalid("plan must not be null"))?;
-        rows(&plan.0, &Measured::of(options)?)
+        rows(&plan.0, &KnownTimes::of(options)?)
     };
     Rows::answer(answer)
 }
 
 /// The times that predictions are made of.
-enum Measured {
+enum KnownTimes {
     /// Those of the call, for all relations.
     Given(Rc<PageTimes>),
     /// Those that the session measured last, for each tablespace its own.
     Remembered,
 }
 
-impl Measured {
+impl KnownTimes {
     fn of(options: Option<JsonbText>) -> Result<Self> {
         let options = Options::parse(options, &["page_cost"])?;
         let Some(rows) = options.rows::<TimeRow>("page_cost", "io_probe_page_cost")? else {
@@ -86,10 +86,10 @@ fn plausible(row: &TimeRow) -> bool {
 }
 
 /// What a bitmap scan's time depends on. The size is that of now, as the plan does not tell.
-fn place(relation: pg_sys::Oid) -> Place {
+fn place(relation: pg_sys::Oid) -> PagePlace {
     let open = Relation::open_for_facts(relation, "io_probe_explain").ok();
     let source = open.and_then(|relation| relation.source(Fork::MAIN));
-    Place {
+    PagePlace {
         pages: source.map(|source| source.blocks()),
         concurrency: Tablespace::of_relation(relation).io_concurrency(),
     }
@@ -98,18 +98,18 @@ fn place(relation: pg_sys::Oid) -> Place {
 /// Most rows of times: a call of io_probe_page_cost gives some hundred at most.
 const MAX_TIMES: usize = 1000;
 
-fn rows(json: &str, measured: &Measured) -> Result<Vec<Row>> {
+fn rows(json: &str, measured: &KnownTimes) -> Result<Vec<ExplainRow>> {
     let nodes = plan::nodes(json)?;
     let row = |node| {
         interrupts::check();
-        Row::new(node, measured)
+        ExplainRow::new(node, measured)
     };
     Ok(nodes.into_iter().map(row).collect())
 }
 
 /// `io_probe_explain_row`.
 #[derive(Debug, Serialize)]
-struct Row {
+struct ExplainRow {
     node_id: u32,
     parent_id: Option<u32>,
     level: u32,
@@ -136,8 +136,8 @@ struct Row {
     predicted_device_ms: Option<f64>,
 }
 
-impl Row {
-    fn new(node: Node, measured: &Measured) -> Self {
+impl ExplainRow {
+    fn new(node: Node, measured: &KnownTimes) -> Self {
         let (relid, indexid) = match &node.relation {
             Some(relation) => explain::find_relation(node.schema.as_deref(), relation, node.index.as_deref()),
             None => (None, None),

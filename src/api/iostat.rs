@@ -5,26 +5,26 @@ mod row;
 
 use std::time::Duration;
 
-use io_probe_core::run::clock::{Clock, Monotonic, nanoseconds};
 use io_probe_core::machine::device::{BlockDevice, Roots};
 use io_probe_core::machine::iostat::{self, Watch};
 use io_probe_core::run::budget::{Limits, Stop};
+use io_probe_core::run::clock::{Clock, Monotonic, nanoseconds};
 use pgrx::datum::Interval;
 use pgrx::prelude::*;
 
-use crate::call::arguments::{self, quoted};
 use super::device::leaves_of_server;
+use crate::call::arguments::{self, quoted};
 use crate::call::options::Options;
+use crate::call::statement;
 use crate::error::{Error, Result};
+use crate::gucs;
 use crate::pg::backend::encoding::Text;
 use crate::pg::backend::interrupts;
 use crate::pg::backend::json::JsonbText;
 use crate::pg::backend::lock::refuse_in_parallel;
 use crate::pg::backend::progress::Progress;
 use crate::pg::backend::row::Rows;
-use crate::gucs;
-use crate::call::statement;
-use row::Row;
+use row::IostatRow;
 
 /// Most samples of a call, and most rows that the samples of several devices may make.
 const MOST_ROWS: usize = 10_000;
@@ -58,7 +58,7 @@ fn io_probe_iostat(
                 watched.rows_a_sample()
             )));
         }
-        Ok(Request { every, samples, length, watched })
+        Ok(IostatRequest { every, samples, length, watched })
     };
     Rows::answer(|| request().and_then(|request| request.run()))
 }
@@ -114,15 +114,15 @@ fn by_name(name: &str, roots: &Roots) -> Result<BlockDevice> {
 }
 
 /// A call whose arguments are right by themselves.
-struct Request {
+struct IostatRequest {
     every: Duration,
     samples: u32,
     length: Duration,
     watched: Watched,
 }
 
-impl Request {
-    fn run(&self) -> Result<Vec<Row>> {
+impl IostatRequest {
+    fn run(&self) -> Result<Vec<IostatRow>> {
         // It disturbs nobody, so it takes no lock: it may run beside a probe.
         refuse_in_parallel()?;
         let _charge = statement::charge()?;

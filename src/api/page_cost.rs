@@ -7,22 +7,22 @@ use io_probe_core::run::budget::Limits;
 use pgrx::datum;
 use pgrx::prelude::*;
 
-pub(super) use self::row::Row;
+pub(super) use self::row::PageCostRow;
 pub(super) use self::times::{Wanted, limits, measure};
 
-use crate::call::arguments;
 use super::cache::check_may_evict;
+use crate::call::arguments;
 use crate::call::options::Options;
 use crate::call::probed_relation::ProbedRelation;
+use crate::call::statement;
 use crate::error::{Error, Result};
+use crate::gucs;
 use crate::pg::backend::argument::Elements;
 use crate::pg::backend::interrupts;
 use crate::pg::backend::json::JsonbText;
 use crate::pg::backend::progress::Progress;
-use crate::pg::storage::relation::Fork;
 use crate::pg::backend::row::Rows;
-use crate::gucs;
-use crate::call::statement;
+use crate::pg::storage::relation::Fork;
 
 /// The options of this function.
 const OPTIONS: [&str; 7] =
@@ -53,7 +53,7 @@ fn io_probe_page_cost(
             seed: arguments::seed(seed),
             limits: times::limits(options.limits(arguments::duration(duration)?)?, duration.is_some(), 1),
         };
-        Ok(Request { rel: arguments::relation(rel)?, wanted, wait: options.flag("wait")? })
+        Ok(PageCostRequest { rel: arguments::relation(rel)?, wanted, wait: options.flag("wait")? })
     };
     Rows::answer(|| request().and_then(|request| request.run()))
 }
@@ -99,23 +99,24 @@ fn check_count(what: &str, count: usize) -> Result<()> {
 }
 
 /// A call whose arguments are right by themselves.
-struct Request {
+struct PageCostRequest {
     rel: pg_sys::Oid,
     wanted: Wanted,
     wait: bool,
 }
 
-impl Request {
-    fn run(&self) -> Result<Vec<Row>> {
+impl PageCostRequest {
+    fn run(&self) -> Result<Vec<PageCostRow>> {
         if self.wanted.evicts {
             check_may_evict("cold")?;
         }
-        let (_lock, subject) = ProbedRelation::open_alone(self.rel, Fork::MAIN, "io_probe_page_cost", self.wait)?;
+        let (_lock, subject) =
+            ProbedRelation::open_alone(self.rel, Fork::MAIN, "io_probe_page_cost", self.wait)?;
         let progress = Progress::start("page_cost", Some(subject.relation.oid()));
         let _charge = statement::charge()?;
-        let mut ask = interrupts::ask(subject.relation.locked());
-        let mut ask = || statement::over().or_else(&mut ask);
+        let mut should_stop = interrupts::should_stop(subject.relation.locked());
+        let mut should_stop = || statement::over().or_else(&mut should_stop);
         let limits = Limits { shared: statement::left(), ..self.wanted.limits };
-        measure(&subject, &Wanted { limits, ..self.wanted.clone() }, &progress, &mut ask)
+        measure(&subject, &Wanted { limits, ..self.wanted.clone() }, &progress, &mut should_stop)
     }
 }

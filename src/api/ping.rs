@@ -2,30 +2,30 @@
 
 use std::time::Duration;
 
+use io_probe_core::files::scratch::{Created, Fill, Room, Scratch, ScratchLocation};
 use io_probe_core::machine::account;
+use io_probe_core::measure::ping::{self, PingOp, PingReader, Pong, Writer};
+use io_probe_core::measure::random::{Found, Look, Plan};
+use io_probe_core::run::budget::{Limits, StopCheck};
 use io_probe_core::run::clock::Monotonic;
 use io_probe_core::run::order::Permutation;
-use io_probe_core::run::budget::{Ask, Limits};
-use io_probe_core::measure::ping::{self, Op, Pong, Reader, Writer};
-use io_probe_core::measure::random::{Found, Look, Plan};
-use io_probe_core::files::scratch::{Created, Fill, Place, Room, Scratch};
 use pgrx::datum::Interval;
 use pgrx::prelude::*;
 use serde::Serialize;
 
+use super::sync::check_may_write;
 use crate::call::arguments::{self, Path, figure, quoted};
 use crate::call::options::Options;
 use crate::call::probed_relation::{Failure, Identity, NOT_DIRECT, Outcome, ProbedRelation, Verdict};
-use super::sync::check_may_write;
+use crate::call::statement;
 use crate::error::{Error, Result};
+use crate::gucs;
 use crate::pg::backend::encoding::Text;
 use crate::pg::backend::interrupts;
 use crate::pg::backend::json::JsonbText;
 use crate::pg::backend::progress::Progress;
-use crate::pg::storage::relation::Fork;
 use crate::pg::backend::row::Rows;
-use crate::gucs;
-use crate::call::statement;
+use crate::pg::storage::relation::Fork;
 
 /// The options of this function.
 const OPTIONS: [&str; 3] = ["max_p99_us", "seed", "wait"];
@@ -75,7 +75,7 @@ fn io_probe_ping(
         }
         let every = arguments::pause("every", every)?.unwrap_or(Duration::from_millis(100));
         gucs::span("count times every", every.saturating_mul(count - 1))?;
-        Ok(Request {
+        Ok(PingRequest {
             rel: arguments::relation(rel)?,
             count,
             every,
@@ -90,7 +90,7 @@ fn io_probe_ping(
 }
 
 /// A call whose arguments are right by themselves.
-struct Request {
+struct PingRequest {
     rel: pg_sys::Oid,
     count: u32,
     every: Duration,
@@ -103,7 +103,7 @@ struct Request {
 
 /// `io_probe_ping_row`; the type's comments say what each attribute means.
 #[derive(Debug, Default, Serialize)]
-struct Row {
+struct PingRow {
     request: Option<u64>,
     op: Option<&'static str>,
     warmup: Option<bool>,
@@ -118,8 +118,8 @@ struct Row {
     identity: Identity,
 }
 
-impl Request {
-    fn run(&self) -> Result<Vec<Row>> {
+impl PingRequest {
+    fn run(&self) -> Result<Vec<PingRow>> {
         if self.mode != Mode::Read {
             check_may_write("The modes that write need")?;
         }
@@ -127,7 +127,7 @@ impl Request {
         let identity = Identity::of(&subject);
         let only = |verdict| {
             let (path, seed) = (self.path.name(), self.seed as i64);
-            Row { path, seed, verdict, identity: identity.clone(), ..Row::default() }
+            PingRow { path, seed, verdict, identity: identity.clone(), ..PingRow::default() }
         };
         let mut verdict = Verdict::default();
         let _charge = statement::charge()?;
@@ -137,8 +137,8 @@ impl Request {
         }
         let progress = Progress::start("ping", Some(subject.relation.oid()));
         progress.path(self.path.name(), self.count.into());
-        let mut ask = interrupts::ask(subject.relation.locked());
-        let pongs = match self.measure(&subject, &mut verdict, &mut ask) {
+        let mut should_stop = interrupts::should_stop(subject.relation.locked());
+        let pongs = match self.measure(&subject, &mut verdict, &mut should_stop) {
             Ok(pongs) => pongs,
             Err(Failure::Unsupported(why)) => {
                 verdict.refuse(why);
@@ -147,9 +147,9 @@ impl Request {
             Err(Failure::Error(error)) => return Err(error),
         };
         let (status, void) = (verdict.status, verdict.status == "void");
-        let mut rows: Vec<Row> = (1..)
+        let mut rows: Vec<PingRow> = (1..)
             .zip(&pongs)
-            .map(|(request, pong)| Row {
+            .map(|(request, pong)| PingRow {
                 request: Some(request),
                 verdict: Verdict { status, notes: Vec::new() },
                 identity: identity.clone(),
@@ -164,31 +164,36 @@ impl Request {
         Ok(rows)
     }
 
-    fn row(&self, pong: &Pong, void: bool) -> Row {
+    fn row(&self, pong: &Pong, void: bool) -> PingRow {
         let served_by = match pong.found {
             _ if void => None,
             Some(Found::Cached) if self.path == Path::Os => Some("os"),
             Some(Found::Missing(_)) => Some("device"),
             _ => None,
         };
-        Row {
-            op: Some(if pong.op == Op::Read { "read" } else { "write" }),
+        PingRow {
+            op: Some(if pong.op == PingOp::Read { "read" } else { "write" }),
             warmup: Some(pong.warmup),
             time_us: (!void).then(|| figure(pong.time_ns as f64 / 1e3)),
             served_by,
             path: self.path.name(),
             seed: self.seed as i64,
-            blkno: (pong.op == Op::Read).then_some(pong.block),
-            ..Row::default()
+            blkno: (pong.op == PingOp::Read).then_some(pong.block),
+            ..PingRow::default()
         }
     }
 
-    fn measure(&self, subject: &ProbedRelation, verdict: &mut Verdict, ask: &mut Ask<'_>) -> Outcome<Vec<Pong>> {
+    fn measure(
+        &self,
+        subject: &ProbedRelation,
+        verdict: &mut Verdict,
+        should_stop: &mut StopCheck<'_>,
+    ) -> Outcome<Vec<Pong>> {
         let direct = self.path == Path::Direct;
         let scratch = match self.mode {
             Mode::Read => None,
             Mode::Write | Mode::PingPong => {
-                match self.scratch(subject, &mut || statement::over().or_else(&mut *ask))? {
+                match self.scratch(subject, &mut || statement::over().or_else(&mut *should_stop))? {
                     Created::Ready(scratch) => Some(scratch),
                     Created::Stopped(stop) => {
                         verdict.not_begun(stop);
@@ -206,13 +211,13 @@ impl Request {
             .then(|| {
                 let order = Permutation::new(subject.source.blocks(), self.seed);
                 let look = if direct { Look::Never } else { Look::Batches(1) };
-                Reader::new(Plan::new(&subject.source, order, 0, look))
+                PingReader::new(Plan::new(&subject.source, order, 0, look))
             })
             .transpose()?;
         let limits = Limits { shared: statement::left(), ..self.limits };
         let before = account::own_traffic();
         let (pongs, stop) =
-            ping::ping(reader, writer, block_size, self.count, self.every, &limits, &Monotonic, ask)?;
+            ping::ping(reader, writer, block_size, self.count, self.every, &limits, &Monotonic, should_stop)?;
         statement::heed(stop);
         let moved = account::own_traffic().zip(before).map(|(now, before)| now - before);
         if direct && moved.is_some_and(|bytes| bytes < pongs.len() as u64 * u64::from(block_size)) {
@@ -228,7 +233,7 @@ impl Request {
         Ok(pongs)
     }
 
-    fn scratch(&self, subject: &ProbedRelation, ask: &mut Ask<'_>) -> Result<Created> {
+    fn scratch(&self, subject: &ProbedRelation, should_stop: &mut StopCheck<'_>) -> Result<Created> {
         let size = SCRATCH_BLOCKS * subject.block_size();
         let room = Room {
             size: size.min(gucs::scratch_limit()),
@@ -237,7 +242,7 @@ impl Request {
         };
         let directory = subject.relation.directory();
         let fallback = subject.relation.file_tablespace().temporary_file();
-        let place = Place { directory: &directory, fallback: &fallback };
-        Ok(Scratch::create(place, room, Fill::Incompressible, ask)?)
+        let place = ScratchLocation { directory: &directory, fallback: &fallback };
+        Ok(Scratch::create(place, room, Fill::Incompressible, should_stop)?)
     }
 }

@@ -4,35 +4,37 @@
 mod row;
 mod series;
 
+use io_probe_core::files::source::Part;
 use io_probe_core::machine::account::Account;
+use io_probe_core::machine::observer::{IoDelta, Observer};
+use io_probe_core::measure::random::{self, Fetcher, Look, Plan, Queued, SecondSeries, WithoutData};
+use io_probe_core::run::budget::{Limits, StopCheck};
 use io_probe_core::run::clock::Monotonic;
 use io_probe_core::run::order::Permutation;
-use io_probe_core::run::budget::{Ask, Limits};
-use io_probe_core::measure::random::{self, Fetcher, Look, Plan, Queued, Series, WithoutData};
-use io_probe_core::files::source::Part;
-use io_probe_core::machine::observer::{Cost, Witness};
 use pgrx::datum::Interval;
 use pgrx::prelude::*;
 
-use self::row::Row;
+use self::row::RandomRow;
 pub(super) use self::row::{LatencyFigures, us};
 use self::series::{SeriesOfPath, SeriesRow};
-use crate::call::arguments::{self, Path};
 use super::cache::{cached_bytes, check_may_evict};
+use crate::call::arguments::{self, Path};
 use crate::call::options::Options;
-use crate::call::probed_relation::{BACKEND, IO_WORKERS, Outcome, ProbedRelation, Verdict, WORKERS_ENDED, WORKERS_SERVE_ALL};
+use crate::call::probed_relation::{
+    BACKEND, IO_WORKERS, Outcome, ProbedRelation, Verdict, WORKERS_ENDED, WORKERS_SERVE_ALL,
+};
+use crate::call::statement;
 use crate::error::Result;
+use crate::gucs;
 use crate::pg::backend::argument::Elements;
-use crate::pg::storage::buffers::{Resident, Usage};
 use crate::pg::backend::encoding::Text;
-use crate::pg::storage::fetch::{BufferFetcher, Missing};
 use crate::pg::backend::json::JsonbText;
 use crate::pg::backend::progress::Progress;
-use crate::pg::storage::relation::Fork;
 use crate::pg::backend::row::Rows;
 use crate::pg::backend::server;
-use crate::gucs;
-use crate::call::statement;
+use crate::pg::storage::buffers::{Resident, Usage};
+use crate::pg::storage::fetch::{BufferFetcher, Missing};
+use crate::pg::storage::relation::Fork;
 
 /// The options of these functions.
 const OPTIONS: [&str; 7] =
@@ -49,7 +51,7 @@ fn io_probe_random(
     seed: Option<i64>,
     options: Option<JsonbText>,
 ) -> Rows {
-    Rows::answer(|| Request::check(rel, paths, duration, cold, depth, seed, options)?.rows())
+    Rows::answer(|| RandomRequest::check(rel, paths, duration, cold, depth, seed, options)?.rows())
 }
 
 #[allow(clippy::too_many_arguments, reason = "the SQL signature")]
@@ -63,11 +65,11 @@ fn io_probe_random_series(
     seed: Option<i64>,
     options: Option<JsonbText>,
 ) -> Rows {
-    Rows::answer(|| Request::check(rel, paths, duration, cold, depth, seed, options)?.series())
+    Rows::answer(|| RandomRequest::check(rel, paths, duration, cold, depth, seed, options)?.series())
 }
 
 /// A call whose arguments are right by themselves.
-struct Request {
+struct RandomRequest {
     rel: pg_sys::Oid,
     paths: Vec<Path>,
     cold: bool,
@@ -77,7 +79,7 @@ struct Request {
     wait: bool,
 }
 
-impl Request {
+impl RandomRequest {
     fn check(
         rel: Option<pg_sys::Oid>,
         paths: Option<Elements<Text>>,
@@ -100,12 +102,17 @@ impl Request {
         })
     }
 
-    fn rows(&self) -> Result<Vec<Row>> {
-        self.each_path("io_probe_random", "random", Row::new, |target, row, path, place, progress, ask| {
-            let measured = target.measure(path, place, None, progress, ask)?;
-            row.fill(target, path, &measured);
-            Ok(measured.run)
-        })
+    fn rows(&self) -> Result<Vec<RandomRow>> {
+        self.each_path(
+            "io_probe_random",
+            "random",
+            RandomRow::new,
+            |target, row, path, place, progress, should_stop| {
+                let measured = target.measure(path, place, None, progress, should_stop)?;
+                row.fill(target, path, &measured);
+                Ok(measured.run)
+            },
+        )
     }
 
     fn series(&self) -> Result<Vec<SeriesRow>> {
@@ -114,10 +121,10 @@ impl Request {
             function,
             "random_series",
             |_, path| SeriesOfPath::new(path),
-            |target, rows, path, place, progress, ask| {
+            |target, rows, path, place, progress, should_stop| {
                 let ProbedRelation { placement, roots, .. } = target.subject;
-                let mut series = Series::new(placement.leaves.clone(), roots.clone());
-                let measured = target.measure(path, place, Some(&mut series), progress, ask)?;
+                let mut series = SecondSeries::new(placement.leaves.clone(), roots.clone());
+                let measured = target.measure(path, place, Some(&mut series), progress, should_stop)?;
                 rows.fill(target, &measured, series.into_seconds());
                 Ok(measured.run)
             },
@@ -130,8 +137,15 @@ impl Request {
         &self,
         function: &str,
         probe: &str,
-        blank: impl Fn(&Target<'_>, Path) -> R,
-        mut measure: impl FnMut(&Target<'_>, &mut R, Path, Place, &Progress, &mut Ask<'_>) -> Outcome<random::Run>,
+        blank: impl Fn(&RandomTarget<'_>, Path) -> R,
+        mut measure: impl FnMut(
+            &RandomTarget<'_>,
+            &mut R,
+            Path,
+            StartAt,
+            &Progress,
+            &mut StopCheck<'_>,
+        ) -> Outcome<random::RandomRun>,
     ) -> Result<Vec<R>> {
         if self.cold {
             check_may_evict("cold => true")?;
@@ -140,25 +154,25 @@ impl Request {
         let blocks = subject.source.blocks();
         // Each path starts elsewhere in the order, so that it is long until one comes to where another was.
         let share = blocks / self.paths.len() as u64;
-        let target = Target { request: self, subject: &subject };
+        let target = RandomTarget { request: self, subject: &subject };
         let mut warmed = false;
         subject.each_path(
             probe,
             &self.paths,
             |path| blank(&target, path),
-            |row, index, path, progress, ask| {
+            |row, index, path, progress, should_stop| {
                 progress.path(path.name(), blocks);
                 let mut emptied = None;
                 if self.cold {
                     subject.reads_of_device()?;
-                    if let Some(stop) = subject.evict_all(ask)? {
+                    if let Some(stop) = subject.evict_all(should_stop)? {
                         row.as_mut().not_begun(stop);
                         return Ok(Some(stop));
                     }
                     emptied = cached_bytes(&subject.source).map(|bytes| bytes == 0);
                 }
-                let place = Place { first: index as u64 * share, emptied, warmed };
-                let run = measure(&target, row, path, place, progress, ask)?;
+                let place = StartAt { first: index as u64 * share, emptied, warmed };
+                let run = measure(&target, row, path, place, progress, should_stop)?;
                 warmed |= path != Path::Direct && run.fetches > share;
                 Ok(run.stop)
             },
@@ -168,7 +182,7 @@ impl Request {
 
 /// Where a path starts, and what it finds there.
 #[derive(Clone, Copy)]
-struct Place {
+struct StartAt {
     /// The place in the order.
     first: u64,
     /// Was the OS cache verified to hold nothing of the relation? None if nobody asked for that, or the kernel
@@ -179,16 +193,16 @@ struct Place {
 }
 
 /// A relation that is being measured.
-struct Target<'a> {
-    request: &'a Request,
+struct RandomTarget<'a> {
+    request: &'a RandomRequest,
     subject: &'a ProbedRelation,
 }
 
 /// What one path did.
-struct Measured {
-    run: random::Run,
-    cost: Cost,
-    place: Place,
+struct PathOutcome {
+    run: random::RandomRun,
+    cost: IoDelta,
+    place: StartAt,
     engine: String,
     /// Requests in flight, as far as that was allowed.
     depth: u32,
@@ -200,22 +214,22 @@ struct Measured {
     notes: Vec<String>,
 }
 
-impl Target<'_> {
+impl RandomTarget<'_> {
     fn measure(
         &self,
         path: Path,
-        place: Place,
-        series: Option<&mut Series>,
+        place: StartAt,
+        series: Option<&mut SecondSeries>,
         progress: &Progress,
-        ask: &mut Ask<'_>,
-    ) -> Outcome<Measured> {
+        should_stop: &mut StopCheck<'_>,
+    ) -> Outcome<PathOutcome> {
         match path {
-            Path::Direct => self.queued(Look::Never, place, series, progress, ask),
+            Path::Direct => self.queued(Look::Never, place, series, progress, should_stop),
             Path::Os => {
                 let look = Look::for_depth(self.request.depth as usize);
-                self.queued(look, place, series, progress, ask)
+                self.queued(look, place, series, progress, should_stop)
             }
-            Path::Server => self.server(place, series, progress, ask),
+            Path::Server => self.server(place, series, progress, should_stop),
         }
     }
 
@@ -223,34 +237,34 @@ impl Target<'_> {
     fn queued(
         &self,
         look: Look,
-        place: Place,
-        series: Option<&mut Series>,
+        place: StartAt,
+        series: Option<&mut SecondSeries>,
         progress: &Progress,
-        ask: &mut Ask<'_>,
-    ) -> Outcome<Measured> {
+        should_stop: &mut StopCheck<'_>,
+    ) -> Outcome<PathOutcome> {
         let depth = self.request.depth;
         let mut opened = ProbedRelation::engine(depth, self.subject.block_size())?;
         let engine = opened.engine.kind().to_string();
         let mut notes: Vec<String> = opened.note.into_iter().collect();
         let mut plan = self.plan(place, look, None);
         let mut fetcher = Queued::new(opened.engine.as_mut(), depth as usize);
-        let (run, cost) = self.run(&mut plan, &mut fetcher, Account::Own, series, progress, ask)?;
+        let (run, cost) = self.run(&mut plan, &mut fetcher, Account::Own, series, progress, should_stop)?;
         if plan.written_back() > 0 {
             let kb = plan.written_back() / 1024;
             notes.push(format!("{kb} kB were dirty in the OS cache and were written back first"));
         }
         let (usage, missing, device_source) = (Usage::default(), None, BACKEND);
-        Ok(Measured { run, cost, place, engine, depth, device_source, usage, missing, notes })
+        Ok(PathOutcome { run, cost, place, engine, depth, device_source, usage, missing, notes })
     }
 
     fn server(
         &self,
-        place: Place,
-        series: Option<&mut Series>,
+        place: StartAt,
+        series: Option<&mut SecondSeries>,
         progress: &Progress,
-        ask: &mut Ask<'_>,
-    ) -> Outcome<Measured> {
-        let Request { depth: wanted, cold, .. } = *self.request;
+        should_stop: &mut StopCheck<'_>,
+    ) -> Outcome<PathOutcome> {
+        let RandomRequest { depth: wanted, cold, .. } = *self.request;
         let mut notes = Vec::new();
         let mut depth = BufferFetcher::reads_ahead(&self.subject.relation, wanted).max(1);
         if depth < wanted {
@@ -268,7 +282,7 @@ impl Target<'_> {
         let mut plan = self.plan(place, BufferFetcher::look(depth), Some(&without_data));
         let ProbedRelation { relation, source, .. } = &self.subject;
         let mut fetcher = BufferFetcher::new(relation, source, depth, cold.then_some(&resident));
-        let (run, cost) = self.run(&mut plan, &mut fetcher, account, series, progress, ask)?;
+        let (run, cost) = self.run(&mut plan, &mut fetcher, account, series, progress, should_stop)?;
         let through_workers = matches!(account, Account::With(_));
         if through_workers {
             notes.push(WORKERS_SERVE_ALL.to_owned());
@@ -276,7 +290,7 @@ impl Target<'_> {
         if cost.lost_workers {
             notes.push(WORKERS_ENDED.to_owned());
         }
-        Ok(Measured {
+        Ok(PathOutcome {
             run,
             cost,
             place,
@@ -289,7 +303,7 @@ impl Target<'_> {
         })
     }
 
-    fn plan<'a>(&'a self, place: Place, look: Look, without_data: Option<&'a WithoutData<'a>>) -> Plan<'a> {
+    fn plan<'a>(&'a self, place: StartAt, look: Look, without_data: Option<&'a WithoutData<'a>>) -> Plan<'a> {
         let source = &self.subject.source;
         let look = if self.request.limits.max_util.is_some() { look.for_pauses() } else { look };
         let order = Permutation::new(source.blocks(), self.request.seed);
@@ -301,23 +315,23 @@ impl Target<'_> {
         plan: &mut Plan<'_>,
         fetcher: &mut dyn Fetcher,
         account: Account,
-        series: Option<&mut Series>,
+        series: Option<&mut SecondSeries>,
         progress: &Progress,
-        ask: &mut Ask<'_>,
-    ) -> Outcome<(random::Run, Cost)> {
-        let stopped = plan.see_all(&mut || statement::over().or_else(&mut *ask))?;
-        let mut ask = || stopped.or_else(&mut *ask);
+        should_stop: &mut StopCheck<'_>,
+    ) -> Outcome<(random::RandomRun, IoDelta)> {
+        let stopped = plan.inspect_segments(&mut || statement::over().or_else(&mut *should_stop))?;
+        let mut should_stop = || stopped.or_else(&mut *should_stop);
         let limits = Limits { shared: statement::left(), ..self.request.limits };
         let account = self.subject.account(account);
-        let witness = Witness::new(account, &self.subject.placement.leaves, &self.subject.roots);
+        let observer = Observer::new(account, &self.subject.placement.leaves, &self.subject.roots);
         let mut report = |done| progress.done(done);
-        let mut before = witness.look();
-        let mut ask = before.following(&mut ask);
-        let run = random::run(plan, fetcher, &limits, &Monotonic, &mut ask, &mut report, series)?;
-        drop(ask);
-        let cost = witness.since(&before);
+        let mut before = observer.look();
+        let mut should_stop = before.following(&mut should_stop);
+        let run = random::run(plan, fetcher, &limits, &Monotonic, &mut should_stop, &mut report, series)?;
+        drop(should_stop);
+        let cost = observer.since(&before);
         // What the kernel still reads ahead must not be taken for others' reads by the next path.
-        witness.settle();
+        observer.settle();
         Ok((run, cost))
     }
 }

@@ -1,33 +1,35 @@
 //! `io_probe_readahead`: the curve of throughput over readahead windows.
 
 use io_probe_core::Error as CoreError;
-use io_probe_core::machine::account::Account;
-use io_probe_core::run::clock::Monotonic;
 use io_probe_core::engine::Kind;
-use io_probe_core::run::budget::Limits;
+use io_probe_core::machine::account::Account;
+use io_probe_core::machine::observer::Observer;
 use io_probe_core::measure::readahead::{
-    self, Emulation, Figures, LARGEST_WINDOW, ROOM_OF_SLOT, Run, SLOTS, Tally, Whose,
+    self, Contender, Emulation, LARGEST_WINDOW, ROOM_OF_SLOT, ReadaheadRun, SLOTS, WindowFigures, WindowTally,
 };
 use io_probe_core::measure::tiers::Tiers;
-use io_probe_core::machine::observer::Witness;
+use io_probe_core::run::budget::Limits;
+use io_probe_core::run::clock::Monotonic;
 use pgrx::datum;
 use pgrx::prelude::*;
 use serde::Serialize;
 
-use crate::call::arguments::{self, figure};
 use super::cache::check_may_evict;
+use crate::call::arguments::{self, figure};
 use crate::call::options::Options;
-use crate::call::probed_relation::{DIRECT_PCT, DeviceFigures, Failure, Identity, NOT_DIRECT, ProbedRelation, Verdict};
+use crate::call::probed_relation::{
+    DIRECT_PCT, DeviceFigures, Failure, Identity, NOT_DIRECT, ProbedRelation, Verdict,
+};
+use crate::call::statement;
 use crate::error::{Error, Result};
+use crate::gucs;
 use crate::pg::backend::argument::Elements;
 use crate::pg::backend::interrupts;
 use crate::pg::backend::json::JsonbText;
 use crate::pg::backend::progress::Progress;
-use crate::pg::storage::relation::Fork;
 use crate::pg::backend::row::Rows;
 use crate::pg::backend::server;
-use crate::gucs;
-use crate::call::statement;
+use crate::pg::storage::relation::Fork;
 
 /// The options of this function.
 const OPTIONS: [&str; 7] =
@@ -73,7 +75,7 @@ fn io_probe_readahead(
             limits = gucs::shared_by_rows(limits, windows.len() as u32 + 1);
         }
         limits.precision = limits.precision.or(Some(PRECISION));
-        Ok(Request { rel: arguments::relation(rel)?, windows, limits, wait: options.flag("wait")? })
+        Ok(ReadaheadRequest { rel: arguments::relation(rel)?, windows, limits, wait: options.flag("wait")? })
     };
     Rows::answer(|| request().and_then(|request| request.run()))
 }
@@ -105,7 +107,7 @@ fn pick(windows_kb: Option<Vec<Option<i32>>>) -> Result<Vec<u64>> {
 }
 
 /// A call whose arguments are right by themselves.
-struct Request {
+struct ReadaheadRequest {
     rel: pg_sys::Oid,
     windows: Vec<u64>,
     limits: Limits,
@@ -114,7 +116,7 @@ struct Request {
 
 /// `io_probe_readahead_row`; the type's comments say what each attribute means.
 #[derive(Debug, Default, Serialize)]
-pub(super) struct Row {
+pub(super) struct ReadaheadRow {
     pub(super) window_kb: Option<u64>,
     pub(super) mode: &'static str,
     pub(super) mib_per_s: Option<f64>,
@@ -139,10 +141,11 @@ pub(super) struct Row {
     identity: Identity,
 }
 
-impl Request {
-    fn run(&self) -> Result<Vec<Row>> {
+impl ReadaheadRequest {
+    fn run(&self) -> Result<Vec<ReadaheadRow>> {
         check_may_evict("io_probe_readahead")?;
-        let (_lock, subject) = ProbedRelation::open_alone(self.rel, Fork::MAIN, "io_probe_readahead", self.wait)?;
+        let (_lock, subject) =
+            ProbedRelation::open_alone(self.rel, Fork::MAIN, "io_probe_readahead", self.wait)?;
         let _charge = statement::charge()?;
         let progress = Progress::start("readahead", Some(subject.relation.oid()));
         CurveOf { subject: &subject, windows: &self.windows, limits: self.limits }.rows(&progress)
@@ -160,7 +163,7 @@ pub(super) struct CurveOf<'a> {
 
 impl CurveOf<'_> {
     /// Measures it within what the statement has left: a row for each window, ascending.
-    pub(super) fn rows(&self, progress: &Progress) -> Result<Vec<Row>> {
+    pub(super) fn rows(&self, progress: &Progress) -> Result<Vec<ReadaheadRow>> {
         let subject = self.subject;
         // One moment and one device for all rows of the call.
         let identity = Identity::of(subject);
@@ -171,10 +174,17 @@ impl CurveOf<'_> {
             let device = subject.placement.read_ahead_device.as_deref();
             let lines = window_kb.zip(device).map(|(kb, device)| lines(kb, device));
             let (blockdev_setra, udev_rule) = lines.unzip();
-            Row { window_kb, mode, blockdev_setra, udev_rule, identity: identity.clone(), ..Row::default() }
+            ReadaheadRow {
+                window_kb,
+                mode,
+                blockdev_setra,
+                udev_rule,
+                identity: identity.clone(),
+                ..ReadaheadRow::default()
+            }
         };
         let kernel = blank(in_force, "kernel");
-        let mut rows: Vec<Row> =
+        let mut rows: Vec<ReadaheadRow> =
             [kernel].into_iter().chain(emulated.iter().map(|w| blank(Some(*w), "emulated"))).collect();
         if let Some(stop) = statement::over() {
             rows.iter_mut().for_each(|row| row.verdict.not_begun(stop));
@@ -191,7 +201,13 @@ impl CurveOf<'_> {
     }
 
     /// Fills the rows: the kernel's first, then those of the emulated windows.
-    fn measure(&self, in_force: u64, windows: &[u64], rows: &mut [Row], progress: &Progress) -> Result<()> {
+    fn measure(
+        &self,
+        in_force: u64,
+        windows: &[u64],
+        rows: &mut [ReadaheadRow],
+        progress: &Progress,
+    ) -> Result<()> {
         let subject = self.subject;
         let block_size = subject.block_size();
         // The kernel reads no less than a block.
@@ -206,27 +222,28 @@ impl CurveOf<'_> {
             Err(refused @ CoreError::Unsupported { .. }) => {
                 notes.push(format!("emulated by readahead(2), which is less exact: {refused}"));
                 let largest = subject.placement.leaves.iter().filter_map(|leaf| leaf.max_sectors_kb).min();
-                Emulation::Ahead { piece: in_force.max(largest.unwrap_or(0) << 10) }
+                Emulation::ReadaheadCalls { piece: in_force.max(largest.unwrap_or(0) << 10) }
             }
             Err(e) => return Err(e.into()),
         };
         let engine = match &emulation {
             Emulation::Direct(engine) => engine.kind().name(),
-            Emulation::Ahead { .. } => "readahead",
+            Emulation::ReadaheadCalls { .. } => "readahead",
         };
         if in_force < LEAST_SETTING {
             notes.push("cache_us is coarse: it was measured at a setting of less than 64 kB".to_owned());
         }
-        let witness = Witness::new(Account::Own, &subject.placement.leaves, &subject.roots);
+        let observer = Observer::new(Account::Own, &subject.placement.leaves, &subject.roots);
         let limits = Limits { shared: statement::left(), ..self.limits };
-        let run = Run { source: &subject.source, in_force: twin, windows, limits, witness: &witness };
-        let mut ask = interrupts::ask(subject.relation.locked());
-        let mut ask = || statement::over().or_else(&mut ask);
-        let mut report = |turn: u64, turns: u64, whose: Whose| {
-            progress.path(if whose == Whose::Kernel { "kernel" } else { "emulated" }, turns);
+        let run =
+            ReadaheadRun { source: &subject.source, in_force: twin, windows, limits, observer: &observer };
+        let mut should_stop = interrupts::should_stop(subject.relation.locked());
+        let mut should_stop = || statement::over().or_else(&mut should_stop);
+        let mut report = |turn: u64, turns: u64, whose: Contender| {
+            progress.path(if whose == Contender::Kernel { "kernel" } else { "emulated" }, turns);
             progress.done(turn - 1);
         };
-        let curve = readahead::curve(&run, &mut emulation, &Monotonic, &mut ask, &mut report)?;
+        let curve = readahead::curve(&run, &mut emulation, &Monotonic, &mut should_stop, &mut report)?;
         statement::heed(curve.stop);
 
         let (kernel, emulated) = rows.split_at_mut(1);
@@ -276,9 +293,10 @@ fn lines(kb: u64, device: &str) -> (String, String) {
 }
 
 /// Marks the best window among those that have figures, unless one is void or had too few turns.
-fn mark_best(rows: &mut [Row]) {
-    let unsure =
-        |row: &Row| row.verdict.status == "void" || row.mib_per_s.is_some() && row.turns < LEAST_TURNS;
+fn mark_best(rows: &mut [ReadaheadRow]) {
+    let unsure = |row: &ReadaheadRow| {
+        row.verdict.status == "void" || row.mib_per_s.is_some() && row.turns < LEAST_TURNS
+    };
     if rows.iter().any(unsure) {
         return;
     }
@@ -292,9 +310,9 @@ fn mark_best(rows: &mut [Row]) {
     }
 }
 
-impl Row {
+impl ReadaheadRow {
     /// What was seen of a window, whose blocks take so many nanoseconds more than they did.
-    fn fill(&mut self, tally: &Tally, added_ns: f64, subject: &ProbedRelation) {
+    fn fill(&mut self, tally: &WindowTally, added_ns: f64, subject: &ProbedRelation) {
         let block_size = subject.block_size();
         self.turns = tally.turns();
         self.blks_read = tally.blocks();
@@ -338,7 +356,13 @@ impl Row {
 
     /// Its figures, unless the device did not serve the blocks, or too few windows of so many blocks were read. Returns
     /// whether there are some.
-    fn tell(&mut self, tally: &Tally, figures: Option<Figures>, window_blocks: u64, block_size: u64) -> bool {
+    fn tell(
+        &mut self,
+        tally: &WindowTally,
+        figures: Option<WindowFigures>,
+        window_blocks: u64,
+        block_size: u64,
+    ) -> bool {
         let (least, why) =
             if self.mode == "kernel" { (COLD_PCT, NOT_COLD) } else { (DIRECT_PCT, NOT_DIRECT) };
         if self.from_device_pct.is_some_and(|share| share < least) {
@@ -349,7 +373,7 @@ impl Row {
             self.verdict.note("turns were too short for this window: no figures are given");
             return false;
         }
-        let Some(Figures { ns_per_block, interval }) = figures else {
+        let Some(WindowFigures { ns_per_block, interval }) = figures else {
             if tally.blocks() > 0 {
                 self.verdict.note("what the page cache costs is not known yet: no figures are given");
             }

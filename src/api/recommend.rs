@@ -12,24 +12,24 @@ use io_probe_core::run::budget::Limits;
 use pgrx::datum::Interval;
 use pgrx::prelude::*;
 
-use self::place::Place;
-use self::row::Row;
+use self::place::TablespaceTarget;
+use self::row::RecommendRow;
 use self::setting::Setting;
-use crate::call::arguments::{self, quoted};
 use super::cache::check_may_evict;
+use super::sync::check_may_write;
+use crate::call::arguments::{self, quoted};
 use crate::call::options::Options;
 use crate::call::probed_relation::ProbedRelation;
-use super::sync::check_may_write;
+use crate::call::statement;
 use crate::error::{Error, Result};
+use crate::gucs;
 use crate::pg::backend::argument::Elements;
 use crate::pg::backend::encoding::Text;
 use crate::pg::backend::json::JsonbText;
 use crate::pg::backend::lock::ProbeLock;
 use crate::pg::backend::progress::Progress;
-use crate::pg::storage::relation::Fork;
 use crate::pg::backend::row::Rows;
-use crate::gucs;
-use crate::call::statement;
+use crate::pg::storage::relation::Fork;
 
 /// The options of this function.
 const OPTIONS: [&str; 7] =
@@ -49,9 +49,9 @@ fn io_probe_recommend(
 ) -> Rows {
     let request = || {
         let options = Options::parse(options, &OPTIONS)?;
-        Ok(Request {
+        Ok(RecommendRequest {
             rel,
-            cache: Cache::parse(cache.as_deref())?,
+            cache: CachedPages::parse(cache.as_deref())?,
             unit: Unit::parse(unit.as_deref())?,
             settings: Setting::pick(settings.map(Elements::all))?,
             limits: options.limits(arguments::duration(duration)?)?,
@@ -66,7 +66,7 @@ fn io_probe_recommend(
 
 /// How much of the pages the planner shall take for cached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Cache {
+enum CachedPages {
     /// None.
     Cold,
     /// What the caches hold now.
@@ -77,16 +77,16 @@ enum Cache {
     Planned,
 }
 
-impl Cache {
-    const ALL: [(&'static str, Cache); 4] = [
-        ("cold", Cache::Cold),
-        ("current", Cache::Current),
-        ("stats", Cache::Stats),
-        ("planned", Cache::Planned),
+impl CachedPages {
+    const ALL: [(&'static str, CachedPages); 4] = [
+        ("cold", CachedPages::Cold),
+        ("current", CachedPages::Current),
+        ("stats", CachedPages::Stats),
+        ("planned", CachedPages::Planned),
     ];
 
     fn parse(name: Option<&str>) -> Result<Self> {
-        one_of("cache", "caches", name, &Self::ALL, Cache::Planned)
+        one_of("cache", "caches", name, &Self::ALL, CachedPages::Planned)
     }
 }
 
@@ -118,9 +118,9 @@ fn one_of<T: Copy>(what: &str, those: &str, name: Option<&str>, all: &[(&str, T)
 }
 
 /// A call whose arguments are right by themselves.
-struct Request {
+struct RecommendRequest {
     rel: Option<pg_sys::Oid>,
-    cache: Cache,
+    cache: CachedPages,
     unit: Unit,
     settings: Vec<Setting>,
     /// Of each relation that is measured, or of all syncs.
@@ -136,7 +136,7 @@ struct Request {
 
 /// A call that is running.
 struct Call<'a> {
-    request: &'a Request,
+    request: &'a RecommendRequest,
     /// As in the request; if the call gives no duration, all measurements but those of page times leave half of the cap to
     /// others.
     limits: Limits,
@@ -151,8 +151,8 @@ impl Call<'_> {
     }
 }
 
-impl Request {
-    fn run(&self) -> Result<Vec<Row>> {
+impl RecommendRequest {
+    fn run(&self) -> Result<Vec<RecommendRow>> {
         if self.cold {
             check_may_evict("cold => true")?;
         }
@@ -160,10 +160,11 @@ impl Request {
             check_may_write("writes => true needs")?;
         }
         let (_lock, places) = match self.rel {
-            None => (ProbeLock::acquire(self.wait)?, Place::of_user_tables()),
+            None => (ProbeLock::acquire(self.wait)?, TablespaceTarget::of_user_tables()),
             Some(rel) => {
-                let (lock, subject) = ProbedRelation::alone(rel, Fork::MAIN, "io_probe_recommend", self.wait)?;
-                (lock, vec![Place::of(subject)])
+                let (lock, subject) =
+                    ProbedRelation::alone(rel, Fork::MAIN, "io_probe_recommend", self.wait)?;
+                (lock, vec![TablespaceTarget::of(subject)])
             }
         };
         let _charge = statement::charge()?;
@@ -182,7 +183,7 @@ impl Request {
     }
 
     /// Measurements that the call may come to.
-    fn parts(&self, places: &[Place]) -> u32 {
+    fn parts(&self, places: &[TablespaceTarget]) -> u32 {
         let wants = |settings: &[Setting]| settings.iter().any(|setting| self.settings.contains(setting));
         let of_places = if wants(&Setting::OF_TABLESPACE) { places.len() as u32 } else { 0 };
         let of_devices = if self.cold && wants(&[Setting::ReadAheadKb]) { places.len() as u32 } else { 0 };

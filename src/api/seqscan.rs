@@ -4,32 +4,34 @@ mod row;
 
 use std::ops::Range;
 
-use io_probe_core::machine::account::Account;
-use io_probe_core::files::cache;
-use io_probe_core::run::clock::Monotonic;
 use io_probe_core::engine::Kind;
-use io_probe_core::run::budget::{Ask, Limits, Stop};
+use io_probe_core::files::cache;
+use io_probe_core::machine::account::Account;
+use io_probe_core::machine::observer::{IoDelta, Observer};
 use io_probe_core::measure::scan::{self, Buffered, Direct, Reader, Scan, Steps};
-use io_probe_core::machine::observer::{Cost, Witness};
+use io_probe_core::run::budget::{Limits, Stop, StopCheck};
+use io_probe_core::run::clock::Monotonic;
 use pgrx::datum::Interval;
 use pgrx::prelude::*;
 
-use self::row::Row;
-use crate::call::arguments::{self, Path};
+use self::row::SeqscanRow;
 use super::cache::check_may_evict;
+use crate::call::arguments::{self, Path};
 use crate::call::options::Options;
-use crate::call::probed_relation::{BACKEND, IO_WORKERS, Outcome, ProbedRelation, WORKERS_ENDED, WORKERS_SERVE_ALL};
+use crate::call::probed_relation::{
+    BACKEND, IO_WORKERS, Outcome, ProbedRelation, WORKERS_ENDED, WORKERS_SERVE_ALL,
+};
+use crate::call::statement;
 use crate::error::{Error, Result};
+use crate::gucs;
 use crate::pg::backend::argument::Elements;
-use crate::pg::storage::buffers::{self, BufferReader, Usage};
 use crate::pg::backend::encoding::Text;
 use crate::pg::backend::json::JsonbText;
 use crate::pg::backend::progress::Progress;
-use crate::pg::storage::relation::Fork;
 use crate::pg::backend::row::Rows;
 use crate::pg::backend::server;
-use crate::gucs;
-use crate::call::statement;
+use crate::pg::storage::buffers::{self, BufferReader, Usage};
+use crate::pg::storage::relation::Fork;
 
 /// The options of this function.
 const OPTIONS: [&str; 8] = [
@@ -76,7 +78,7 @@ fn io_probe_seqscan(
             return Err(Error::invalid(format!("chunk_kb times depth must not exceed {MAX_BUFFERS_KB}"))
                 .detail(format!("{depth} requests of {chunk_kb} kB would be in flight.")));
         }
-        Ok(Request {
+        Ok(SeqscanRequest {
             rel: arguments::relation(rel)?,
             paths: Path::pick(paths.map(Elements::all))?,
             cold: cold.unwrap_or(false),
@@ -92,7 +94,7 @@ fn io_probe_seqscan(
 }
 
 /// A call whose arguments are right by themselves.
-struct Request {
+struct SeqscanRequest {
     rel: pg_sys::Oid,
     paths: Vec<Path>,
     cold: bool,
@@ -104,34 +106,35 @@ struct Request {
     start: u64,
 }
 
-impl Request {
-    fn run(&self) -> Result<Vec<Row>> {
+impl SeqscanRequest {
+    fn run(&self) -> Result<Vec<SeqscanRow>> {
         if self.cold {
             check_may_evict("cold => true")?;
         }
-        let (_lock, subject) = ProbedRelation::open_alone(self.rel, self.fork, "io_probe_seqscan", self.wait)?;
+        let (_lock, subject) =
+            ProbedRelation::open_alone(self.rel, self.fork, "io_probe_seqscan", self.wait)?;
         if self.start > subject.source.blocks() {
             return Err(Error::invalid(format!("start_blk of {} is past the end", self.start))
                 .detail(format!("The relation has {} blocks.", subject.source.blocks())));
         }
-        let target = Target { request: self, subject: &subject };
+        let target = SeqscanTarget { request: self, subject: &subject };
         subject.each_path(
             "seqscan",
             &self.paths,
-            |path| Row::new(&target, path),
-            |row, index, path, progress, ask| {
+            |path| SeqscanRow::new(&target, path),
+            |row, index, path, progress, should_stop| {
                 let blocks = target.stripe(index);
                 progress.path(path.name(), blocks.end - blocks.start);
                 if self.cold {
                     subject.reads_of_device()?;
                 }
                 if self.cold
-                    && let Some(stop) = target.evict(path, &blocks, ask)?
+                    && let Some(stop) = target.evict(path, &blocks, should_stop)?
                 {
                     row.as_mut().not_begun(stop);
                     return Ok(Some(stop));
                 }
-                let run = target.measure_path(path, blocks, progress, ask)?;
+                let run = target.measure_path(path, blocks, progress, should_stop)?;
                 row.fill(&target, path, &run, target.was_warmed(index));
                 Ok(run.scan.stop)
             },
@@ -140,16 +143,16 @@ impl Request {
 }
 
 /// A relation that is being scanned.
-struct Target<'a> {
-    request: &'a Request,
+struct SeqscanTarget<'a> {
+    request: &'a SeqscanRequest,
     subject: &'a ProbedRelation,
 }
 
 /// What one path did.
-struct Run {
+struct PathScan {
     scan: Scan,
-    cost: Cost,
-    method: Method,
+    cost: IoDelta,
+    method: ReadMethod,
     usage: Usage,
     /// Blocks that were in buffers and were passed over.
     skipped: u64,
@@ -157,7 +160,7 @@ struct Run {
 }
 
 /// How a path reads.
-struct Method {
+struct ReadMethod {
     engine: String,
     /// Size and number of the requests that the probe itself issues; None where the server does.
     chunk_kb: Option<u64>,
@@ -166,7 +169,7 @@ struct Method {
     device_source: &'static str,
 }
 
-impl Target<'_> {
+impl SeqscanTarget<'_> {
     /// The blocks of the path number `index`. A relation of three byte budgets or more gives each path
     /// blocks of its own, so that none finds what another one left in the caches.
     fn stripe(&self, index: usize) -> Range<u64> {
@@ -195,9 +198,14 @@ impl Target<'_> {
     }
 
     /// Makes the caches let go of what a path may read of its blocks.
-    fn evict(&self, path: Path, blocks: &Range<u64>, ask: &mut Ask<'_>) -> Outcome<Option<Stop>> {
-        match self.reach(path, blocks, ask)? {
-            Ok(near) => Ok(self.subject.evict(near, ask)?),
+    fn evict(
+        &self,
+        path: Path,
+        blocks: &Range<u64>,
+        should_stop: &mut StopCheck<'_>,
+    ) -> Outcome<Option<Stop>> {
+        match self.reach(path, blocks, should_stop)? {
+            Ok(near) => Ok(self.subject.evict(near, should_stop)?),
             Err(stop) => Ok(Some(stop)),
         }
     }
@@ -207,9 +215,9 @@ impl Target<'_> {
         &self,
         path: Path,
         blocks: &Range<u64>,
-        ask: &mut Ask<'_>,
+        should_stop: &mut StopCheck<'_>,
     ) -> io_probe_core::Result<std::result::Result<Range<u64>, Stop>> {
-        if path == Path::Server && !buffers::lets_go(&self.subject.relation) {
+        if path == Path::Server && !buffers::can_evict(&self.subject.relation) {
             // What stays in buffers is passed over, and no rate limit counts that.
             return Ok(Ok(self.within_budget(blocks)));
         }
@@ -217,7 +225,7 @@ impl Target<'_> {
             Path::Direct => Steps::of(self.request.chunk_blocks),
             Path::Server | Path::Os => Steps::above_readahead(self.window(path), self.subject.block_size()),
         };
-        scan::reach(&self.subject.source, blocks.clone(), &self.limits(), steps, ask)
+        scan::reach(&self.subject.source, blocks.clone(), &self.limits(), steps, should_stop)
     }
 
     /// How far the kernel reads ahead of a path, in bytes: its window, or a longer request of the server's. Where the window is
@@ -242,21 +250,26 @@ impl Target<'_> {
         path: Path,
         blocks: Range<u64>,
         progress: &Progress,
-        ask: &mut Ask<'_>,
-    ) -> Outcome<Run> {
+        should_stop: &mut StopCheck<'_>,
+    ) -> Outcome<PathScan> {
         match path {
-            Path::Direct => self.direct(blocks, progress, ask),
-            Path::Server => self.server(blocks, progress, ask),
-            Path::Os => self.os(blocks, progress, ask),
+            Path::Direct => self.direct(blocks, progress, should_stop),
+            Path::Server => self.server(blocks, progress, should_stop),
+            Path::Os => self.os(blocks, progress, should_stop),
         }
     }
 
-    fn direct(&self, blocks: Range<u64>, progress: &Progress, ask: &mut Ask<'_>) -> Outcome<Run> {
+    fn direct(
+        &self,
+        blocks: Range<u64>,
+        progress: &Progress,
+        should_stop: &mut StopCheck<'_>,
+    ) -> Outcome<PathScan> {
         let (depth, chunk_blocks) = (self.request.depth, self.request.chunk_blocks);
         let chunk = chunk_blocks * self.subject.block_size();
         let mut opened = ProbedRelation::engine(depth, chunk)?;
         let engine = opened.engine.as_mut();
-        let method = Method {
+        let method = ReadMethod {
             engine: engine.kind().to_string(),
             chunk_kb: Some(chunk / 1024),
             depth: Some(depth),
@@ -264,37 +277,47 @@ impl Target<'_> {
         };
         let mut notes: Vec<String> = opened.note.into_iter().collect();
         // A direct read writes dirty pages of its range back first. Better before the clock runs.
-        let near = self.reach(Path::Direct, &self.within_budget(&blocks), ask)?;
+        let near = self.reach(Path::Direct, &self.within_budget(&blocks), should_stop)?;
         let near = near.unwrap_or(blocks.start..blocks.start);
-        let (dirty, _) = cache::write_back_blocks(&self.subject.source, near, ask)?;
+        let (dirty, _) = cache::write_back_blocks(&self.subject.source, near, should_stop)?;
         if dirty > 0 {
             notes.push(format!("{} kB were dirty in the OS cache and were written back first", dirty / 1024));
         }
         let mut reader = Direct::new(&self.subject.source, engine, depth as usize, chunk_blocks);
-        let (scan, cost) = self.measure(&mut reader, blocks, Account::Own, progress, ask)?;
-        Ok(Run { scan, cost, method, usage: Usage::default(), skipped: 0, notes })
+        let (scan, cost) = self.measure(&mut reader, blocks, Account::Own, progress, should_stop)?;
+        Ok(PathScan { scan, cost, method, usage: Usage::default(), skipped: 0, notes })
     }
 
-    fn os(&self, blocks: Range<u64>, progress: &Progress, ask: &mut Ask<'_>) -> Outcome<Run> {
-        let method = Method {
+    fn os(
+        &self,
+        blocks: Range<u64>,
+        progress: &Progress,
+        should_stop: &mut StopCheck<'_>,
+    ) -> Outcome<PathScan> {
+        let method = ReadMethod {
             engine: Kind::Pread.to_string(),
             chunk_kb: Some(self.subject.block_size() / 1024),
             depth: Some(1),
             device_source: BACKEND,
         };
         let mut reader = Buffered::new(&self.subject.source, self.window(Path::Os));
-        let (scan, cost) = self.measure(&mut reader, blocks, Account::Own, progress, ask)?;
-        Ok(Run { scan, cost, method, usage: Usage::default(), skipped: 0, notes: Vec::new() })
+        let (scan, cost) = self.measure(&mut reader, blocks, Account::Own, progress, should_stop)?;
+        Ok(PathScan { scan, cost, method, usage: Usage::default(), skipped: 0, notes: Vec::new() })
     }
 
-    fn server(&self, blocks: Range<u64>, progress: &Progress, ask: &mut Ask<'_>) -> Outcome<Run> {
+    fn server(
+        &self,
+        blocks: Range<u64>,
+        progress: &Progress,
+        should_stop: &mut StopCheck<'_>,
+    ) -> Outcome<PathScan> {
         let mut notes = Vec::new();
         let account = server::read_account();
         let through_workers = matches!(account, Account::With(_));
         if through_workers {
             notes.push(WORKERS_SERVE_ALL.to_owned());
         }
-        let method = Method {
+        let method = ReadMethod {
             engine: server::read_method(),
             chunk_kb: None,
             depth: None,
@@ -306,11 +329,11 @@ impl Target<'_> {
             self.window(Path::Server),
             self.request.cold,
         );
-        let (scan, cost) = self.measure(&mut reader, blocks, account, progress, ask)?;
+        let (scan, cost) = self.measure(&mut reader, blocks, account, progress, should_stop)?;
         if cost.lost_workers {
             notes.push(WORKERS_ENDED.to_owned());
         }
-        Ok(Run { scan, cost, method, usage: reader.usage(), skipped: reader.skipped(), notes })
+        Ok(PathScan { scan, cost, method, usage: reader.usage(), skipped: reader.skipped(), notes })
     }
 
     fn measure(
@@ -319,21 +342,28 @@ impl Target<'_> {
         blocks: Range<u64>,
         account: Account,
         progress: &Progress,
-        ask: &mut Ask<'_>,
-    ) -> Outcome<(Scan, Cost)> {
+        should_stop: &mut StopCheck<'_>,
+    ) -> Outcome<(Scan, IoDelta)> {
         let limits = self.limits();
         let account = self.subject.account(account);
-        let witness = Witness::new(account, &self.subject.placement.leaves, &self.subject.roots);
+        let observer = Observer::new(account, &self.subject.placement.leaves, &self.subject.roots);
         let mut report = |done| progress.done(done);
-        let mut before = witness.look();
-        let mut ask = before.following(ask);
-        let scan =
-            scan::scan(&self.subject.source, blocks, reader, &limits, &Monotonic, &mut ask, &mut report)?;
-        drop(ask);
-        let cost = witness.since(&before);
+        let mut before = observer.look();
+        let mut should_stop = before.following(should_stop);
+        let scan = scan::scan(
+            &self.subject.source,
+            blocks,
+            reader,
+            &limits,
+            &Monotonic,
+            &mut should_stop,
+            &mut report,
+        )?;
+        drop(should_stop);
+        let cost = observer.since(&before);
         if scan.stop.is_some() {
             // What the kernel still reads ahead must not be taken for others' reads by the next path.
-            witness.settle();
+            observer.settle();
         }
         Ok((scan, cost))
     }

@@ -6,29 +6,29 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use io_probe_core::machine::device::{self, Placement, Roots};
+use io_probe_core::measure::sync::{Case, CaseTimes, FLUSHES, Group, Layout, Section, Selection};
 use io_probe_core::run::budget::Limits;
-use io_probe_core::measure::sync::{Case, FLUSHES, Group, Layout, Measured, Section, Selection};
 use pgrx::datum::Interval;
 use pgrx::prelude::*;
 use serde::Serialize;
 
 pub(super) use self::bench::{Bench, Benched};
+use super::random::{LatencyFigures, us};
 use crate::call::arguments::{self, figure, quoted};
 use crate::call::options::Options;
-use super::random::{LatencyFigures, us};
 use crate::call::probed_relation::{Verdict, of_leaves};
+use crate::call::statement;
 use crate::error::{Error, Result};
+use crate::gucs;
 use crate::pg::backend::argument::Elements;
 use crate::pg::backend::encoding::Text;
 use crate::pg::backend::json::JsonbText;
 use crate::pg::backend::lock::ProbeLock;
 use crate::pg::backend::progress::Progress;
 use crate::pg::backend::row::Rows;
-use crate::pg::storage::tablespace::Tablespace;
 use crate::pg::backend::server;
+use crate::pg::storage::tablespace::Tablespace;
 use crate::pg::storage::wal;
-use crate::gucs;
-use crate::call::statement;
 
 /// The options of this function.
 const OPTIONS: [&str; 10] = [
@@ -81,8 +81,8 @@ fn io_probe_sync(
         });
         let limits = options.limits(arguments::duration(duration)?)?;
         let given = duration.is_some();
-        Ok(Request {
-            target: Target::parse(target.as_deref(), spcname.as_deref())?,
+        Ok(SyncRequest {
+            target: SyncTarget::parse(target.as_deref(), spcname.as_deref())?,
             group,
             limits: if given { limits } else { gucs::shared_by_rows(limits, cases.len() as u32) },
             cases,
@@ -149,18 +149,18 @@ fn group(options: &Options, committers: u32) -> Result<Group> {
 }
 
 /// What the file lies beside.
-enum Target {
+enum SyncTarget {
     Wal,
     /// By its name.
     Tablespace(String),
 }
 
-impl Target {
+impl SyncTarget {
     fn parse(target: Option<&str>, spcname: Option<&str>) -> Result<Self> {
         match (target.unwrap_or("wal"), spcname) {
-            ("wal", None) => Ok(Target::Wal),
+            ("wal", None) => Ok(SyncTarget::Wal),
             ("wal", Some(_)) => Err(Error::invalid("spcname requires target \"tablespace\"")),
-            ("tablespace", Some(name)) => Ok(Target::Tablespace(name.to_owned())),
+            ("tablespace", Some(name)) => Ok(SyncTarget::Tablespace(name.to_owned())),
             ("tablespace", None) => Err(Error::invalid("target \"tablespace\" requires spcname")),
             (other, _) => Err(Error::invalid(format!("unknown target \"{other}\""))
                 .hint("Valid targets are \"wal\", \"tablespace\".")),
@@ -170,8 +170,8 @@ impl Target {
     /// The directory, and the name for where the file system has no nameless files. Checks the right to write there.
     fn place(&self) -> Result<(PathBuf, PathBuf)> {
         match self {
-            Target::Wal => Ok((wal::directory(), wal::temporary_file())),
-            Target::Tablespace(name) => {
+            SyncTarget::Wal => Ok((wal::directory(), wal::temporary_file())),
+            SyncTarget::Tablespace(name) => {
                 let tablespace = Tablespace::to_write(name)?;
                 Ok((tablespace.inner_directory(), tablespace.temporary_file()))
             }
@@ -180,8 +180,8 @@ impl Target {
 }
 
 /// A call whose arguments are right by themselves.
-struct Request {
-    target: Target,
+struct SyncRequest {
+    target: SyncTarget,
     cases: Vec<Case>,
     group: Group,
     limits: Limits,
@@ -190,25 +190,25 @@ struct Request {
 
 /// `io_probe_sync_row`; the type's comments say what each attribute means.
 #[derive(Debug, Default, Serialize)]
-struct Row {
+struct SyncRow {
     section: &'static str,
     method: &'static str,
     writes: u32,
     write_kb: u32,
     #[serde(flatten)]
-    figures: Figures,
+    figures: SyncFigures,
     is_current: Option<bool>,
     direct: bool,
     #[serde(flatten)]
     verdict: Verdict,
     depth: u32,
     #[serde(flatten)]
-    identity: Identity,
+    identity: SyncIdentity,
 }
 
 /// What was measured.
 #[derive(Debug, Default, Serialize)]
-struct Figures {
+struct SyncFigures {
     ops_per_s: Option<f64>,
     us_per_op: Option<f64>,
     #[serde(flatten)]
@@ -225,7 +225,7 @@ struct Figures {
 
 /// Where it was measured.
 #[derive(Debug, Clone, Default, Serialize)]
-struct Identity {
+struct SyncIdentity {
     device: Option<String>,
     scheduler: Option<String>,
     write_cache: Option<String>,
@@ -235,7 +235,7 @@ struct Identity {
     started_at: String,
 }
 
-impl Identity {
+impl SyncIdentity {
     fn of(placement: &Placement) -> Self {
         let fua: Option<Vec<bool>> = placement.leaves.iter().map(|leaf| leaf.fua).collect();
         Self {
@@ -250,19 +250,19 @@ impl Identity {
     }
 }
 
-impl Request {
-    fn run(&self) -> Result<Vec<Row>> {
+impl SyncRequest {
+    fn run(&self) -> Result<Vec<SyncRow>> {
         let _lock = ProbeLock::acquire(self.wait)?;
         let (directory, fallback) = self.target.place()?;
         let _charge = statement::charge()?;
         if let Some(stop) = statement::over() {
-            let mut rows = self.rows(&Identity::of(&Placement::default()));
+            let mut rows = self.rows(&SyncIdentity::of(&Placement::default()));
             rows.iter_mut().for_each(|row| row.verdict.not_begun(stop));
             return Ok(rows);
         }
         let roots = Roots::default();
         let placement = device::locate(&directory, &roots);
-        let mut rows = self.rows(&Identity::of(&placement));
+        let mut rows = self.rows(&SyncIdentity::of(&placement));
         let bench = Bench {
             directory: &directory,
             fallback: &fallback,
@@ -276,7 +276,7 @@ impl Request {
             Benched::Busy(refusal) => return Err(refusal.into()),
             Benched::Refused(why) => rows.iter_mut().for_each(|row| row.verdict.refuse(why.clone())),
             Benched::NotBegun(stop) => rows.iter_mut().for_each(|row| row.verdict.not_begun(stop)),
-            Benched::Measured(measured, layout) => {
+            Benched::CaseTimes(measured, layout) => {
                 for ((row, case), measured) in rows.iter_mut().zip(&self.cases).zip(&measured) {
                     fill(row, measured);
                     self.explain(row, case, &layout);
@@ -287,15 +287,15 @@ impl Request {
     }
 
     /// The rows, with nothing measured yet.
-    fn rows(&self, identity: &Identity) -> Vec<Row> {
+    fn rows(&self, identity: &SyncIdentity) -> Vec<SyncRow> {
         let current = wal::sync_method();
         self.cases.iter().map(|case| self.blank(case, identity, current.as_deref())).collect()
     }
 
-    fn blank(&self, case: &Case, identity: &Identity, current: Option<&str>) -> Row {
+    fn blank(&self, case: &Case, identity: &SyncIdentity, current: Option<&str>) -> SyncRow {
         let is_current =
             || current == Some(case.method.name()) && case.direct == wal::opens_direct(case.method);
-        Row {
+        SyncRow {
             section: case.section.name(),
             method: case.method.name(),
             writes: case.writes,
@@ -304,12 +304,12 @@ impl Request {
             direct: case.direct,
             depth: self.group.committers,
             identity: identity.clone(),
-            ..Row::default()
+            ..SyncRow::default()
         }
     }
 
     /// Notes what else there is to know of a row.
-    fn explain(&self, row: &mut Row, case: &Case, layout: &Layout) {
+    fn explain(&self, row: &mut SyncRow, case: &Case, layout: &Layout) {
         if case.section.is_of_wal() && wal::sync_method().is_none() {
             row.verdict.note("fsync is off: this server syncs nothing");
         }
@@ -329,7 +329,7 @@ impl Request {
 }
 
 /// Puts into a row what was measured.
-fn fill(row: &mut Row, measured: &Measured) {
+fn fill(row: &mut SyncRow, measured: &CaseTimes) {
     if let Some(why) = &measured.refused {
         row.verdict.refuse(why.clone());
         return;
@@ -349,7 +349,7 @@ fn fill(row: &mut Row, measured: &Measured) {
     let interval = measured.interval();
     let device = measured.device();
     let ns_per_op = measured.ns_per_op();
-    row.figures = Figures {
+    row.figures = SyncFigures {
         ops_per_s: ns_per_op.filter(|_| !measured.paused).map(|ns| figure(1e9 / ns)),
         us_per_op: ns_per_op.map(us),
         latency: LatencyFigures::of(&measured.latencies),

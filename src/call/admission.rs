@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
 
-use io_probe_core::run::clock::{Clock, Monotonic, nanoseconds};
 use io_probe_core::machine::device::{Activity, Leaf, Placement, Roots};
+use io_probe_core::run::clock::{Clock, Monotonic, nanoseconds};
 
 use super::arguments::figure;
 use crate::error::Error;

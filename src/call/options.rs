@@ -5,8 +5,8 @@ use serde_json::{Map, Value};
 
 use std::time::Duration;
 
-use io_probe_core::run::memory;
 use io_probe_core::run::budget::Limits;
+use io_probe_core::run::memory;
 use pgrx::pg_sys;
 
 use super::arguments::quoted;
@@ -107,7 +107,7 @@ impl Options {
             max_mib_per_s: gucs::mib_per_s(self.rate("max_mib_per_s")?)?,
             max_util: gucs::util(self.percent("max_util_pct")?)?,
             precision: self.share("precision")?,
-            tail: gucs::tail(self.count("max_p99_us", 1)?)?,
+            latency: gucs::tail(self.count("max_p99_us", 1)?)?,
         })
     }
 

@@ -3,27 +3,27 @@
 
 use std::ops::Range;
 
-use io_probe_core::machine::account::Account;
-use io_probe_core::files::cache;
-use io_probe_core::machine::device::{self, Leaf, Placement, Roots};
 use io_probe_core::engine::{self, Opened};
-use io_probe_core::run::budget::{Ask, Stop};
+use io_probe_core::files::cache;
 use io_probe_core::files::source::Source;
-use io_probe_core::machine::observer::Cost;
+use io_probe_core::machine::account::Account;
+use io_probe_core::machine::device::{self, Leaf, Placement, Roots};
+use io_probe_core::machine::observer::IoDelta;
+use io_probe_core::run::budget::{Stop, StopCheck};
 use pgrx::pg_sys;
 use serde::Serialize;
 
 use super::admission::{self, Refusal};
 use super::arguments::{Path, figure};
+use crate::call::statement;
 use crate::error::{Error, Result};
-use crate::pg::storage::buffers;
+use crate::gucs;
+use crate::pg::backend::interrupts;
 use crate::pg::backend::lock::ProbeLock;
 use crate::pg::backend::progress::Progress;
-use crate::pg::storage::relation::{Fork, Held, Relation, check_may_read};
-use crate::pg::backend::interrupts;
 use crate::pg::backend::server;
-use crate::gucs;
-use crate::call::statement;
+use crate::pg::storage::buffers;
+use crate::pg::storage::relation::{Fork, Held, Relation, check_may_read};
 
 /// A relation that is being measured.
 pub(crate) struct ProbedRelation {
@@ -112,19 +112,19 @@ impl ProbedRelation {
 
     /// Makes the caches let go of `blocks`, within what is left of the statement's time: what stays, a probe will count. Not of
     /// a cache of the file system's own, see [`ProbedRelation::reads_of_device`]. Of the OS cache go the segments that they lie in.
-    pub(crate) fn evict(&self, blocks: Range<u64>, ask: &mut Ask<'_>) -> Result<Option<Stop>> {
-        let mut ask = || statement::over().or_else(&mut *ask);
-        match buffers::evict_blocks(&self.relation, self.fork, &blocks, &mut ask) {
+    pub(crate) fn evict(&self, blocks: Range<u64>, should_stop: &mut StopCheck<'_>) -> Result<Option<Stop>> {
+        let mut should_stop = || statement::over().or_else(&mut *should_stop);
+        match buffers::evict_blocks(&self.relation, self.fork, &blocks, &mut should_stop) {
             Some(stop) => Ok(Some(stop)),
-            None => Ok(cache::evict_blocks(&self.source, blocks, &mut ask, &mut |_| ())?),
+            None => Ok(cache::evict_blocks(&self.source, blocks, &mut should_stop, &mut |_| ())?),
         }
     }
 
     /// The same of all, and of the relation's other forks in shared buffers; also what others use of it is written.
-    pub(crate) fn evict_all(&self, ask: &mut Ask<'_>) -> Result<Option<Stop>> {
-        let mut ask = || statement::over().or_else(&mut *ask);
+    pub(crate) fn evict_all(&self, should_stop: &mut StopCheck<'_>) -> Result<Option<Stop>> {
+        let mut should_stop = || statement::over().or_else(&mut *should_stop);
         buffers::flush_and_evict(&self.relation);
-        Ok(cache::evict_blocks(&self.source, 0..self.source.blocks(), &mut ask, &mut |_| ())?)
+        Ok(cache::evict_blocks(&self.source, 0..self.source.blocks(), &mut should_stop, &mut |_| ())?)
     }
 
     /// Makes a row for each path in turn: `blank` begins it, `measure` fills it, unless a reason for the whole
@@ -134,10 +134,10 @@ impl ProbedRelation {
         probe: &str,
         paths: &[Path],
         blank: impl Fn(Path) -> R,
-        mut measure: impl FnMut(&mut R, usize, Path, &Progress, &mut Ask<'_>) -> Outcome<Option<Stop>>,
+        mut measure: impl FnMut(&mut R, usize, Path, &Progress, &mut StopCheck<'_>) -> Outcome<Option<Stop>>,
     ) -> Result<Vec<R>> {
         let progress = Progress::start(probe, Some(self.relation.oid()));
-        let mut ask = interrupts::ask(self.relation.locked());
+        let mut should_stop = interrupts::should_stop(self.relation.locked());
         let mut ended = None;
         let mut rows = Vec::with_capacity(paths.len());
         for (index, &path) in paths.iter().enumerate() {
@@ -147,7 +147,7 @@ impl ProbedRelation {
             match ended {
                 // Whoever waits for us, or for the statement, does not wait for the other paths.
                 Some(why) => row.as_mut().not_begun(why),
-                None => match measure(&mut row, index, path, &progress, &mut ask) {
+                None => match measure(&mut row, index, path, &progress, &mut should_stop) {
                     Ok(stop) => {
                         statement::heed(stop);
                         ended = stop.filter(|stop| stop.is_for_all());
@@ -252,7 +252,7 @@ pub(crate) struct DeviceFigures {
 
 impl DeviceFigures {
     /// Of a run that got so many blocks from the device.
-    pub(crate) fn of(cost: &Cost, device_blocks: Option<u64>, verdict: &mut Verdict) -> Self {
+    pub(crate) fn of(cost: &IoDelta, device_blocks: Option<u64>, verdict: &mut Verdict) -> Self {
         let other_bytes = cost.other_bytes();
         let Some(activity) = &cost.activity else { return Self { other_bytes, ..Self::default() } };
         if activity.util_is_doubtful() {

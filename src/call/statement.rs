@@ -14,7 +14,7 @@ use crate::pg::statement_start;
 
 /// What a statement has used.
 #[derive(Clone, Copy)]
-struct Account {
+struct StatementUse {
     /// The statement, by the time when it started.
     statement: i64,
     used: Duration,
@@ -24,7 +24,7 @@ struct Account {
     ended: Option<Stop>,
 }
 
-impl Account {
+impl StatementUse {
     /// Of a statement that has used nothing.
     const fn new(statement: i64) -> Self {
         Self { statement, used: Duration::ZERO, running: None, ended: None }
@@ -32,19 +32,19 @@ impl Account {
 }
 
 thread_local! {
-    static ACCOUNT: Cell<Account> = const { Cell::new(Account::new(0)) };
+    static ACCOUNT: Cell<StatementUse> = const { Cell::new(StatementUse::new(0)) };
 }
 
 /// That of the present statement.
-fn account() -> Account {
+fn account() -> StatementUse {
     let statement = statement_start();
     let account = ACCOUNT.get();
-    if account.statement == statement { account } else { Account::new(statement) }
+    if account.statement == statement { account } else { StatementUse::new(statement) }
 }
 
 /// What is left for the present statement.
 pub(crate) fn left() -> Duration {
-    let Account { used, running, .. } = account();
+    let StatementUse { used, running, .. } = account();
     let now = running.map_or(Duration::ZERO, |since| since.elapsed());
     gucs::max_duration().saturating_sub(used + now)
 }
@@ -57,7 +57,7 @@ pub(crate) fn over() -> Option<Stop> {
 /// A probe has ended for this reason, if there was one: a device that was too slow for it is so for the next one.
 pub(crate) fn heed(reason: Option<Stop>) {
     if let Some(slow @ Stop::Slow(_)) = reason {
-        ACCOUNT.set(Account { ended: Some(slow), ..account() });
+        ACCOUNT.set(StatementUse { ended: Some(slow), ..account() });
     }
 }
 
@@ -74,7 +74,7 @@ pub(crate) fn charge() -> Result<Charge> {
     if account.running.is_some() {
         return Ok(Charge { statement: None });
     }
-    ACCOUNT.set(Account { running: Some(Instant::now()), ..account });
+    ACCOUNT.set(StatementUse { running: Some(Instant::now()), ..account });
     Ok(Charge { statement: Some(account.statement) })
 }
 
@@ -82,7 +82,7 @@ impl Drop for Charge {
     fn drop(&mut self) {
         let account = ACCOUNT.get();
         if let (true, Some(since)) = (self.statement == Some(account.statement), account.running) {
-            ACCOUNT.set(Account { used: account.used + since.elapsed(), running: None, ..account });
+            ACCOUNT.set(StatementUse { used: account.used + since.elapsed(), running: None, ..account });
         }
     }
 }

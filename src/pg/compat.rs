@@ -10,7 +10,7 @@ use pgrx::pg_sys;
 
 pub(super) use planning::RelationHook;
 pub(super) use reading::{
-    Ahead, Blocks, PREFETCH_METHOD, READ_METHOD, read_block, read_blocks, reads_ahead, ring,
+    Blocks, PREFETCH_METHOD, READ_METHOD, ReadAhead, read_block, read_blocks, reads_ahead, ring,
     with_combine_limit,
 };
 
@@ -162,7 +162,7 @@ pub(super) fn backend_entry(index: i32) -> Option<&'static pg_sys::PgBackendStat
 
 /// What a probe waits for.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Waits {
+pub(super) enum WaitEvent {
     /// Its reads.
     Reads,
     /// Its syncs.
@@ -172,7 +172,7 @@ pub(super) enum Waits {
 }
 
 /// The wait event of a probe: named from PostgreSQL 17 on, plain `Extension` before.
-pub(super) fn wait_event(_waits: Waits) -> u32 {
+pub(super) fn wait_event(_waits: WaitEvent) -> u32 {
     #[cfg(any(feature = "pg15", feature = "pg16"))]
     return pg_sys::PG_WAIT_EXTENSION;
     #[cfg(not(any(feature = "pg15", feature = "pg16")))]
@@ -180,9 +180,9 @@ pub(super) fn wait_event(_waits: Waits) -> u32 {
         use std::sync::OnceLock;
         static EVENTS: [OnceLock<u32>; 3] = [const { OnceLock::new() }; 3];
         let name = match _waits {
-            Waits::Reads => c"IoProbeRead",
-            Waits::Syncs => c"IoProbeSync",
-            Waits::Samples => c"IoProbeSample",
+            WaitEvent::Reads => c"IoProbeRead",
+            WaitEvent::Syncs => c"IoProbeSync",
+            WaitEvent::Samples => c"IoProbeSample",
         };
         // SAFETY: the name is a C string that lives for ever.
         *EVENTS[_waits as usize].get_or_init(|| unsafe { pg_sys::WaitEventExtensionNew(name.as_ptr()) })

@@ -61,7 +61,7 @@ pub enum Verdict {
 
 /// How figures differ from run to run where nothing has changed.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Noise {
+pub struct RunNoise {
     /// Standard deviation of ln.
     deviation: f64,
     /// Its degrees of freedom.
@@ -70,7 +70,7 @@ pub struct Noise {
     runs: usize,
 }
 
-impl Noise {
+impl RunNoise {
     /// From values of groups of runs, each around a mean of its own: those of one series and one configuration are a group.
     /// Values that are not over zero are left out, and so are groups of one, which say nothing.
     pub fn of_groups(groups: &[Vec<f64>]) -> Self {
@@ -140,7 +140,7 @@ pub struct Comparison {
 }
 
 /// Compares the second side with the first.
-pub fn compare(a: &[Figure], b: &[Figure], noise: &Noise, more_is_better: bool) -> Comparison {
+pub fn compare(a: &[Figure], b: &[Figure], noise: &RunNoise, more_is_better: bool) -> Comparison {
     let (of_a, of_b) = (Side::of(a), Side::of(b));
     let mut comparison = Comparison {
         a: of_a.map(|side| side.mean.exp()),

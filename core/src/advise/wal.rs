@@ -9,8 +9,8 @@
 //! commit_delay; `XLogFlush` and `issue_xlog_fsync` in `src/backend/access/transam/xlog.c`; prctl(2), `PR_SET_TIMERSLACK`.
 
 use crate::machine::device::Leaf;
+use crate::measure::sync::FlushMethod;
 use crate::stats::Interval;
-use crate::measure::sync::Method;
 
 /// A method must be faster by this factor, counted from the near ends of the intervals.
 const GAIN: f64 = 1.10;
@@ -24,7 +24,7 @@ const MOST_DELAY_US: f64 = 100_000.0;
 
 /// Does the storage of the WAL keep what it has acknowledged in memory that a power cut empties?
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cache {
+pub enum WriteCache {
     /// No volatile cache, or one that single writes can pass.
     Safe,
     /// A volatile cache, and no way past it but to empty it.
@@ -33,19 +33,19 @@ pub enum Cache {
     Unknown,
 }
 
-impl Cache {
+impl WriteCache {
     /// Of all devices below a directory: the worst of them counts.
     pub fn of(leaves: &[Leaf]) -> Self {
         let of_leaf = |leaf: &Leaf| match (leaf.write_cache.as_deref(), leaf.fua) {
-            (Some("write through"), _) | (Some("write back"), Some(true)) => Cache::Safe,
-            (Some("write back"), Some(false)) => Cache::Volatile,
-            _ => Cache::Unknown,
+            (Some("write through"), _) | (Some("write back"), Some(true)) => WriteCache::Safe,
+            (Some("write back"), Some(false)) => WriteCache::Volatile,
+            _ => WriteCache::Unknown,
         };
-        let caches: Vec<Cache> = leaves.iter().map(of_leaf).collect();
+        let caches: Vec<WriteCache> = leaves.iter().map(of_leaf).collect();
         match () {
-            () if caches.contains(&Cache::Volatile) => Cache::Volatile,
-            () if caches.is_empty() || caches.contains(&Cache::Unknown) => Cache::Unknown,
-            () => Cache::Safe,
+            () if caches.contains(&WriteCache::Volatile) => WriteCache::Volatile,
+            () if caches.is_empty() || caches.contains(&WriteCache::Unknown) => WriteCache::Unknown,
+            () => WriteCache::Safe,
         }
     }
 }
@@ -54,7 +54,7 @@ impl Cache {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MethodTime {
     /// The method.
-    pub method: Method,
+    pub method: FlushMethod,
     /// Time of a flush, in any unit.
     pub time: Interval,
 }
@@ -67,20 +67,20 @@ pub enum SyncMethod {
     /// This one is, by so many times as a mean.
     Change {
         /// To this one.
-        to: Method,
+        to: FlushMethod,
         /// Time of the present one over its.
         gain: f64,
     },
     /// This one is, but what makes it faster may be that it leaves the data in a volatile cache.
-    Distrust(Method),
+    Distrust(FlushMethod),
     /// This one is, and whether there is such a cache is not known.
-    Unknown(Method),
+    Unknown(FlushMethod),
     /// There are no figures of the present one.
     Unmeasured,
 }
 
 /// Compares the present method with the others.
-pub fn sync_method(current: Method, times: &[MethodTime], cache: Cache) -> SyncMethod {
+pub fn sync_method(current: FlushMethod, times: &[MethodTime], cache: WriteCache) -> SyncMethod {
     let Some(present) = times.iter().find(|time| time.method == current) else {
         return SyncMethod::Unmeasured;
     };
@@ -90,9 +90,11 @@ pub fn sync_method(current: Method, times: &[MethodTime], cache: Cache) -> SyncM
         .min_by(|a, b| a.time.value.total_cmp(&b.time.value));
     let Some(faster) = faster else { return SyncMethod::Keep };
     match cache {
-        Cache::Safe => SyncMethod::Change { to: faster.method, gain: present.time.value / faster.time.value },
-        Cache::Volatile => SyncMethod::Distrust(faster.method),
-        Cache::Unknown => SyncMethod::Unknown(faster.method),
+        WriteCache::Safe => {
+            SyncMethod::Change { to: faster.method, gain: present.time.value / faster.time.value }
+        }
+        WriteCache::Volatile => SyncMethod::Distrust(faster.method),
+        WriteCache::Unknown => SyncMethod::Unknown(faster.method),
     }
 }
 
@@ -135,7 +137,7 @@ mod tests {
         Interval { value, low: value - half, high: value + half }
     }
 
-    fn time(method: Method, value: f64, half: f64) -> MethodTime {
+    fn time(method: FlushMethod, value: f64, half: f64) -> MethodTime {
         MethodTime { method, time: interval(value, half) }
     }
 
@@ -143,42 +145,45 @@ mod tests {
     fn a_method_must_gain_a_tenth_beyond_the_noise() {
         let times = |value, half| {
             [
-                time(Method::Fdatasync, 100.0, 2.0),
-                time(Method::OpenDatasync, value, half),
-                time(Method::Fsync, 130.0, 1.0),
+                time(FlushMethod::Fdatasync, 100.0, 2.0),
+                time(FlushMethod::OpenDatasync, value, half),
+                time(FlushMethod::Fsync, 130.0, 1.0),
             ]
         };
-        let advice = |value, half| sync_method(Method::Fdatasync, &times(value, half), Cache::Safe);
-        assert_eq!(advice(80.0, 2.0), SyncMethod::Change { to: Method::OpenDatasync, gain: 1.25 });
+        let advice = |value, half| sync_method(FlushMethod::Fdatasync, &times(value, half), WriteCache::Safe);
+        assert_eq!(advice(80.0, 2.0), SyncMethod::Change { to: FlushMethod::OpenDatasync, gain: 1.25 });
         // 98 / 89.1 is just a tenth: 98 / 1.1 = 89.09.
         assert_eq!(advice(88.0, 1.1), SyncMethod::Keep);
         assert!(matches!(advice(88.0, 1.0), SyncMethod::Change { .. }));
         assert_eq!(advice(80.0, 12.0), SyncMethod::Keep, "noise");
         assert_eq!(advice(120.0, 1.0), SyncMethod::Keep);
-        assert_eq!(sync_method(Method::OpenSync, &times(80.0, 1.0), Cache::Safe), SyncMethod::Unmeasured);
+        assert_eq!(
+            sync_method(FlushMethod::OpenSync, &times(80.0, 1.0), WriteCache::Safe),
+            SyncMethod::Unmeasured
+        );
     }
 
     #[test]
     fn of_several_faster_ones_the_fastest() {
         let times = [
-            time(Method::Fsync, 200.0, 1.0),
-            time(Method::Fdatasync, 100.0, 1.0),
-            time(Method::OpenDatasync, 50.0, 1.0),
-            time(Method::OpenSync, 60.0, 1.0),
+            time(FlushMethod::Fsync, 200.0, 1.0),
+            time(FlushMethod::Fdatasync, 100.0, 1.0),
+            time(FlushMethod::OpenDatasync, 50.0, 1.0),
+            time(FlushMethod::OpenSync, 60.0, 1.0),
         ];
-        let advice = sync_method(Method::Fsync, &times, Cache::Safe);
-        assert_eq!(advice, SyncMethod::Change { to: Method::OpenDatasync, gain: 4.0 });
+        let advice = sync_method(FlushMethod::Fsync, &times, WriteCache::Safe);
+        assert_eq!(advice, SyncMethod::Change { to: FlushMethod::OpenDatasync, gain: 4.0 });
     }
 
     #[test]
     fn what_a_volatile_cache_may_swallow_is_never_recommended() {
-        let times = [time(Method::Fdatasync, 5000.0, 10.0), time(Method::OpenDatasync, 50.0, 1.0)];
-        let advice = |cache| sync_method(Method::Fdatasync, &times, cache);
-        assert_eq!(advice(Cache::Volatile), SyncMethod::Distrust(Method::OpenDatasync));
-        assert_eq!(advice(Cache::Unknown), SyncMethod::Unknown(Method::OpenDatasync));
-        assert!(matches!(advice(Cache::Safe), SyncMethod::Change { .. }));
+        let times = [time(FlushMethod::Fdatasync, 5000.0, 10.0), time(FlushMethod::OpenDatasync, 50.0, 1.0)];
+        let advice = |cache| sync_method(FlushMethod::Fdatasync, &times, cache);
+        assert_eq!(advice(WriteCache::Volatile), SyncMethod::Distrust(FlushMethod::OpenDatasync));
+        assert_eq!(advice(WriteCache::Unknown), SyncMethod::Unknown(FlushMethod::OpenDatasync));
+        assert!(matches!(advice(WriteCache::Safe), SyncMethod::Change { .. }));
         // Nothing is faster: the cache does not matter.
-        assert_eq!(sync_method(Method::OpenDatasync, &times, Cache::Volatile), SyncMethod::Keep);
+        assert_eq!(sync_method(FlushMethod::OpenDatasync, &times, WriteCache::Volatile), SyncMethod::Keep);
     }
 
     #[test]
@@ -190,11 +195,11 @@ mod tests {
         };
         let through = || leaf(Some("write through"), None);
         let back = |fua| leaf(Some("write back"), fua);
-        assert_eq!(Cache::of(&[]), Cache::Unknown);
-        assert_eq!(Cache::of(&[through()]), Cache::Safe);
-        assert_eq!(Cache::of(&[through(), back(Some(true))]), Cache::Safe);
-        assert_eq!(Cache::of(&[through(), back(None)]), Cache::Unknown);
-        assert_eq!(Cache::of(&[leaf(None, Some(true)), back(Some(false))]), Cache::Volatile);
+        assert_eq!(WriteCache::of(&[]), WriteCache::Unknown);
+        assert_eq!(WriteCache::of(&[through()]), WriteCache::Safe);
+        assert_eq!(WriteCache::of(&[through(), back(Some(true))]), WriteCache::Safe);
+        assert_eq!(WriteCache::of(&[through(), back(None)]), WriteCache::Unknown);
+        assert_eq!(WriteCache::of(&[leaf(None, Some(true)), back(Some(false))]), WriteCache::Volatile);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::buffers::Buffers;
 use super::pread::pread;
 use super::{Completion, Engine, Kind};
 use crate::Result;
-use crate::run::workers::Crew;
+use crate::run::workers::Workers;
 
 /// The threads' name in `/proc`.
 const NAME: &str = "io_probe_read";
@@ -21,14 +21,14 @@ const NAP: Duration = Duration::from_millis(10);
 
 /// A pool of reading threads.
 pub struct Threads {
-    shared: Arc<Shared>,
+    shared: Arc<PoolShared>,
     /// Kept for its drop.
-    _crew: Crew,
+    _crew: Workers,
     busy: Vec<bool>,
     in_flight: usize,
 }
 
-struct Shared {
+struct PoolShared {
     queues: Mutex<Queues>,
     work: Condvar,
     done: Condvar,
@@ -58,19 +58,19 @@ impl Threads {
             done: VecDeque::with_capacity(depth),
             closed: false,
         };
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(PoolShared {
             queues: Mutex::new(queues),
             work: Condvar::new(),
             done: Condvar::new(),
             buffers: Buffers::new(depth, request)?,
         });
         let (serving, ending) = (Arc::clone(&shared), Arc::clone(&shared));
-        let crew = Crew::start(NAME, depth, move || serving.serve(), move || ending.close())?;
-        Ok(Self { shared, _crew: crew, busy: vec![false; depth], in_flight: 0 })
+        let workers = Workers::start(NAME, depth, move || serving.serve(), move || ending.close())?;
+        Ok(Self { shared, _crew: workers, busy: vec![false; depth], in_flight: 0 })
     }
 }
 
-impl Shared {
+impl PoolShared {
     fn lock(&self) -> MutexGuard<'_, Queues> {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -25,10 +25,10 @@ use nix::unistd::{SysconfVar, sysconf};
 
 pub use self::open_files::most_open;
 pub(crate) use self::open_files::{MOST_OPEN, OpenFile, OpenFiles};
-use crate::run::budget::{Ask, Stop};
 use crate::files::source::Source;
-use crate::{Error, Result};
 use crate::files::writeback;
+use crate::run::budget::{Stop, StopCheck};
+use crate::{Error, Result};
 
 /// Bytes of a range in the OS page cache.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub struct Residency {
 
 /// How residency is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Method {
+pub enum ResidencyMethod {
     /// `cachestat(2)`.
     Cachestat,
     /// `mincore(2)`.
@@ -53,12 +53,12 @@ pub enum Method {
 /// Why it is not.
 pub const OWN_CACHE: &str = "ZFS reads through a cache of its own, and does not tell what comes from there";
 
-static METHOD: LazyLock<Method> = LazyLock::new(|| {
+static METHOD: LazyLock<ResidencyMethod> = LazyLock::new(|| {
     let probe = CachestatRange { offset: 0, length: 0 };
     // An invalid descriptor: EBADF where the call exists, ENOSYS (or a sandbox's EPERM) where not.
     match cachestat(-1, probe) {
-        Err(nix::Error::EBADF) => Method::Cachestat,
-        _ => Method::Mincore,
+        Err(nix::Error::EBADF) => ResidencyMethod::Cachestat,
+        _ => ResidencyMethod::Mincore,
     }
 });
 
@@ -66,11 +66,11 @@ static METHOD: LazyLock<Method> = LazyLock::new(|| {
 const ZFS_SUPER_MAGIC: FsType = FsType(0x2fc1_2fc1);
 
 /// How residency is found on this kernel.
-pub fn method() -> Method {
+pub fn method() -> ResidencyMethod {
     *METHOD
 }
 
-impl Method {
+impl ResidencyMethod {
     /// How residency is found for this file: cachestat looks at overlayfs's own, empty mapping, mincore at the file's
     /// below.
     ///
@@ -80,21 +80,21 @@ impl Method {
         if let Some(wanted) = decided::count() {
             return wanted;
         }
-        fstatfs(file).map_or(method(), |fs| Method::on(fs.filesystem_type(), method()))
+        fstatfs(file).map_or(method(), |fs| ResidencyMethod::on(fs.filesystem_type(), method()))
     }
 
     /// How it is found on this type of file system, where the kernel has `method`.
-    fn on(file_system: FsType, method: Method) -> Self {
+    fn on(file_system: FsType, method: ResidencyMethod) -> Self {
         match file_system {
-            OVERLAYFS_SUPER_MAGIC => Method::Mincore,
-            ZFS_SUPER_MAGIC => Method::Unknown,
+            OVERLAYFS_SUPER_MAGIC => ResidencyMethod::Mincore,
+            ZFS_SUPER_MAGIC => ResidencyMethod::Unknown,
             _ => method,
         }
     }
 
     /// Does it tell dirty pages?
     pub(crate) fn tells_dirty(self) -> bool {
-        self == Method::Cachestat
+        self == ResidencyMethod::Cachestat
     }
 
     /// What the page cache holds of `bytes` of a file. `path` is only for messages.
@@ -103,15 +103,17 @@ impl Method {
             return Ok(Residency { cached_bytes: 0, dirty_bytes: Some(0) });
         }
         match self {
-            Method::Cachestat => {
+            ResidencyMethod::Cachestat => {
                 let counts = cachestat_of(file, path, &bytes)?;
                 Ok(Residency {
                     cached_bytes: counts.cached * page_size(),
                     dirty_bytes: Some((counts.dirty + counts.writeback) * page_size()),
                 })
             }
-            Method::Mincore => Ok(Residency { cached_bytes: mincore(file, path, bytes)?, dirty_bytes: None }),
-            Method::Unknown => {
+            ResidencyMethod::Mincore => {
+                Ok(Residency { cached_bytes: mincore(file, path, bytes)?, dirty_bytes: None })
+            }
+            ResidencyMethod::Unknown => {
                 Err(Error::Unsupported { what: "a look at the OS cache", why: OWN_CACHE.to_owned() })
             }
         }
@@ -120,15 +122,15 @@ impl Method {
     /// Bytes of a range, which is not empty, that are just being written to the storage; None where that is not told.
     pub(crate) fn under_way(self, file: &File, path: &Path, bytes: &Range<u64>) -> Result<Option<u64>> {
         match self {
-            Method::Cachestat => Ok(Some(cachestat_of(file, path, bytes)?.writeback * page_size())),
-            Method::Mincore | Method::Unknown => Ok(None),
+            ResidencyMethod::Cachestat => Ok(Some(cachestat_of(file, path, bytes)?.writeback * page_size())),
+            ResidencyMethod::Mincore | ResidencyMethod::Unknown => Ok(None),
         }
     }
 }
 
 /// Does the file system of this directory keep a cache of its own?
 pub fn is_own_at(directory: &Path) -> bool {
-    File::open(directory).is_ok_and(|directory| Method::of(&directory) == Method::Unknown)
+    File::open(directory).is_ok_and(|directory| ResidencyMethod::of(&directory) == ResidencyMethod::Unknown)
 }
 
 /// The size of a page of the page cache, in bytes.
@@ -141,24 +143,24 @@ pub fn page_size() -> u64 {
 
 /// What the page cache holds of `bytes` of a file that is looked at once. `path` is only for messages.
 pub fn residency(file: &File, path: &Path, bytes: Range<u64>) -> Result<Residency> {
-    Method::of(file).residency(file, path, bytes)
+    ResidencyMethod::of(file).residency(file, path, bytes)
 }
 
 /// Writes a file's dirty pages back and drops its clean ones; returns what is still cached.
 ///
 /// Interruptible every 8 MiB. A `Stop` of the closure ends it early.
-pub fn evict(file: &File, path: &Path, ask: &mut Ask<'_>) -> Result<(Residency, Option<Stop>)> {
+pub fn evict(file: &File, path: &Path, should_stop: &mut StopCheck<'_>) -> Result<(Residency, Option<Stop>)> {
     // Freshly read pages wait in per-CPU lists where the first attempt may not find them.
     const ATTEMPTS: usize = 3;
     let size = file.metadata().map_err(|e| Error::io("stat", path, e))?.len();
-    let method = Method::of(file);
+    let method = ResidencyMethod::of(file);
     let mut left = method.residency(file, path, 0..size)?;
     for _ in 0..ATTEMPTS {
         if left.cached_bytes == 0 {
             break;
         }
         if left.dirty_bytes != Some(0)
-            && let Some(stop) = writeback::of_relation(file, path, 0..size, ask)?
+            && let Some(stop) = writeback::of_relation(file, path, 0..size, should_stop)?
         {
             return Ok((left, Some(stop)));
         }
@@ -174,10 +176,10 @@ pub fn evict(file: &File, path: &Path, ask: &mut Ask<'_>) -> Result<(Residency, 
 pub fn evict_blocks(
     source: &Source,
     blocks: Range<u64>,
-    ask: &mut Ask<'_>,
+    should_stop: &mut StopCheck<'_>,
     report: &mut dyn FnMut(u64),
 ) -> Result<Option<Stop>> {
-    OpenFiles::one_by_one(source).evict(blocks, ask, report)
+    OpenFiles::one_by_one(source).evict(blocks, should_stop, report)
 }
 
 /// Bytes of these blocks in the page cache.
@@ -194,9 +196,9 @@ pub fn drop_blocks(source: &Source, blocks: Range<u64>) -> Result<()> {
 pub fn write_back_blocks(
     source: &Source,
     blocks: Range<u64>,
-    ask: &mut Ask<'_>,
+    should_stop: &mut StopCheck<'_>,
 ) -> Result<(u64, Option<Stop>)> {
-    OpenFiles::one_by_one(source).write_back(blocks, ask)
+    OpenFiles::one_by_one(source).write_back(blocks, should_stop)
 }
 
 /// `struct cachestat_range` of linux/mman.h.
@@ -252,20 +254,20 @@ fn mincore(file: &File, path: &Path, bytes: Range<u64>) -> Result<u64> {
     Ok(pages.iter().filter(|p| *p & 1 == 1).count() as u64 * page)
 }
 
-/// What tests ask of [`Method::of`], each test in a thread of its own.
+/// What tests ask of [`ResidencyMethod::of`], each test in a thread of its own.
 #[cfg(test)]
 pub(crate) mod decided {
     use std::cell::Cell;
 
-    use super::Method;
+    use super::ResidencyMethod;
 
     thread_local! {
         static TIMES: Cell<u32> = const { Cell::new(0) };
-        static FORCED: Cell<Option<Method>> = const { Cell::new(None) };
+        static FORCED: Cell<Option<ResidencyMethod>> = const { Cell::new(None) };
     }
 
     /// One more; what it is to be, if a test says so.
-    pub(super) fn count() -> Option<Method> {
+    pub(super) fn count() -> Option<ResidencyMethod> {
         TIMES.set(TIMES.get() + 1);
         FORCED.get()
     }
@@ -276,7 +278,7 @@ pub(crate) mod decided {
     }
 
     /// Does `work` as a kernel would where all files are looked at so.
-    pub(crate) fn forced<T>(method: Method, work: impl FnOnce() -> T) -> T {
+    pub(crate) fn forced<T>(method: ResidencyMethod, work: impl FnOnce() -> T) -> T {
         FORCED.set(Some(method));
         let result = work();
         FORCED.set(None);
@@ -298,13 +300,22 @@ mod tests {
 
     #[test]
     fn where_the_file_system_has_a_cache_of_its_own_nothing_is_known() {
-        assert_eq!(Method::on(ZFS_SUPER_MAGIC, Method::Cachestat), Method::Unknown);
-        assert_eq!(Method::on(OVERLAYFS_SUPER_MAGIC, Method::Cachestat), Method::Mincore);
-        assert_eq!(Method::on(FsType(0xef53), Method::Cachestat), Method::Cachestat);
+        assert_eq!(
+            ResidencyMethod::on(ZFS_SUPER_MAGIC, ResidencyMethod::Cachestat),
+            ResidencyMethod::Unknown
+        );
+        assert_eq!(
+            ResidencyMethod::on(OVERLAYFS_SUPER_MAGIC, ResidencyMethod::Cachestat),
+            ResidencyMethod::Mincore
+        );
+        assert_eq!(
+            ResidencyMethod::on(FsType(0xef53), ResidencyMethod::Cachestat),
+            ResidencyMethod::Cachestat
+        );
         let (file, all) = file(1 << 20);
         let unknown = |found| matches!(found, Err(Error::Unsupported { .. }));
         let (file, path) = (file.as_file(), file.path());
-        decided::forced(Method::Unknown, || {
+        decided::forced(ResidencyMethod::Unknown, || {
             assert!(unknown(residency(file, path, all).map(|_| ())));
             assert!(unknown(evict(file, path, &mut || None).map(|_| ())));
         });
@@ -338,11 +349,11 @@ mod tests {
     fn eviction_can_be_stopped_between_pieces() {
         let (file, _) = file(32 << 20);
         let mut asked = 0;
-        let mut ask = || {
+        let mut should_stop = || {
             asked += 1;
             (asked == 2).then_some(Stop::Statement)
         };
-        let (left, stop) = evict(file.as_file(), file.path(), &mut ask).expect("evicted");
+        let (left, stop) = evict(file.as_file(), file.path(), &mut should_stop).expect("evicted");
         assert_eq!(stop, Some(Stop::Statement));
         assert_eq!(left.cached_bytes, 32 << 20);
     }

@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
-use crate::files::cache::{Method, OWN_CACHE};
+use crate::files::cache::{OWN_CACHE, ResidencyMethod};
 use crate::{Error, Result};
 
 /// What almost every file system is content with, where the kernel does not tell.
@@ -13,7 +13,7 @@ const UNKNOWN_ALIGNMENT: u64 = 4096;
 
 /// Can requests of `block_size` bytes be made on this file, which is open with O_DIRECT?
 pub(crate) fn check(file: &File, block_size: u32) -> Result<()> {
-    if Method::of(file) == Method::Unknown {
+    if ResidencyMethod::of(file) == ResidencyMethod::Unknown {
         return Err(Error::Unsupported { what: "O_DIRECT", why: OWN_CACHE.to_owned() });
     }
     match alignment(file).unwrap_or(UNKNOWN_ALIGNMENT) {
@@ -54,7 +54,7 @@ fn alignment(file: &File) -> Option<u64> {
 /// come from a cache.
 pub fn alignment_below(directory: &Path) -> Option<u64> {
     let file = File::open(first_file(directory, 3)?).ok()?;
-    if Method::of(&file) == Method::Unknown { Some(0) } else { alignment(&file) }
+    if ResidencyMethod::of(&file) == ResidencyMethod::Unknown { Some(0) } else { alignment(&file) }
 }
 
 fn first_file(directory: &Path, levels: u32) -> Option<PathBuf> {

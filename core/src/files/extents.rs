@@ -16,10 +16,10 @@ use std::path::Path;
 
 use nix::unistd::{Whence, lseek64};
 
-use crate::files::cache::{self, Method};
-use crate::run::budget::{Ask, Stop};
-use crate::{Error, Result};
+use crate::files::cache::{self, ResidencyMethod};
 use crate::files::writeback;
+use crate::run::budget::{Stop, StopCheck};
+use crate::{Error, Result};
 
 /// The holes of a byte range, in order, not touching each other.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub struct Holes(Vec<Range<u64>>);
 
 /// A stretch of a byte range that is all hole, or mostly data.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Run {
+pub struct Stretch {
     /// The bytes.
     pub bytes: Range<u64>,
     /// No data at all in it.
@@ -39,17 +39,17 @@ impl Holes {
     /// reason to stop.
     pub fn find(
         file: &File,
-        method: Method,
+        method: ResidencyMethod,
         path: &Path,
         bytes: Range<u64>,
-        ask: &mut Ask<'_>,
+        should_stop: &mut StopCheck<'_>,
     ) -> Result<std::result::Result<Self, Stop>> {
         let mut reserved = unwritten(file, bytes.clone()).unwrap_or_default();
         if !method.tells_dirty()
             && let (Some(first), Some(last)) = (reserved.first(), reserved.last())
         {
             // At once: the wait is for the whole file.
-            if let Some(stop) = writeback::of_relation(file, path, first.start..last.end, ask)? {
+            if let Some(stop) = writeback::of_relation(file, path, first.start..last.end, should_stop)? {
                 return Ok(Err(stop));
             }
             reserved = unwritten(file, bytes.clone()).unwrap_or_default();
@@ -125,7 +125,7 @@ impl Holes {
     }
 
     /// `bytes` in runs at multiples of `unit`; holes shorter than `least` stay inside their run.
-    pub fn runs(&self, bytes: Range<u64>, unit: u64, least: u64) -> Vec<Run> {
+    pub fn runs(&self, bytes: Range<u64>, unit: u64, least: u64) -> Vec<Stretch> {
         let mut runs = Vec::new();
         let mut at = bytes.start;
         for hole in &self.0 {
@@ -135,13 +135,13 @@ impl Holes {
                 continue;
             }
             if at < start {
-                runs.push(Run { bytes: at..start, hole: false });
+                runs.push(Stretch { bytes: at..start, hole: false });
             }
-            runs.push(Run { bytes: start..end, hole: true });
+            runs.push(Stretch { bytes: start..end, hole: true });
             at = end;
         }
         if at < bytes.end {
-            runs.push(Run { bytes: at..bytes.end, hole: false });
+            runs.push(Stretch { bytes: at..bytes.end, hole: false });
         }
         runs
     }
@@ -151,7 +151,7 @@ impl Holes {
 /// yet. Found by halving, so a clean extent costs one look.
 fn clean_parts(
     file: &File,
-    method: Method,
+    method: ResidencyMethod,
     path: &Path,
     extent: Range<u64>,
     clean: &mut Vec<Range<u64>>,
@@ -318,9 +318,9 @@ mod tests {
         assert_eq!(
             runs,
             [
-                Run { bytes: BLOCK..BLOCK * 10, hole: false },
-                Run { bytes: BLOCK * 10..BLOCK * 30, hole: true },
-                Run { bytes: BLOCK * 30..BLOCK * 40, hole: false },
+                Stretch { bytes: BLOCK..BLOCK * 10, hole: false },
+                Stretch { bytes: BLOCK * 10..BLOCK * 30, hole: true },
+                Stretch { bytes: BLOCK * 30..BLOCK * 40, hole: false },
             ]
         );
     }
@@ -328,7 +328,7 @@ mod tests {
     #[test]
     fn sparse_and_reserved_blocks_are_holes_also_once_cached() {
         sparse_and_reserved_blocks_are_holes();
-        for method in [Method::Mincore, Method::Unknown] {
+        for method in [ResidencyMethod::Mincore, ResidencyMethod::Unknown] {
             cache::decided::forced(method, sparse_and_reserved_blocks_are_holes);
         }
     }
@@ -344,7 +344,8 @@ mod tests {
         assert_eq!(result, 0);
         file.sync_all().expect("synced");
         let count = || {
-            let found = Holes::find(file, Method::of(file), path, 0..size, &mut || None).expect("holes");
+            let found =
+                Holes::find(file, ResidencyMethod::of(file), path, 0..size, &mut || None).expect("holes");
             found.expect("no reason to stop").whole_blocks(0..size, BLOCK)
         };
         assert_eq!(count(), 56);

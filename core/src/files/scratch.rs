@@ -34,17 +34,17 @@ use nix::sys::statvfs::statvfs;
 use rand::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::run::clock::{Clock, Monotonic};
-use crate::run::budget::{Ask, Limits, Pauses, Stop};
-use crate::{Error, Result};
 use crate::files::writeback;
+use crate::run::budget::{Limits, Pauses, Stop, StopCheck};
+use crate::run::clock::{Clock, Monotonic};
+use crate::{Error, Result};
 
 /// How much is written between two questions to the caller.
 const FILL_STEP: u64 = 1 << 20;
 
 /// Where a scratch file goes.
 #[derive(Debug, Clone, Copy)]
-pub struct Place<'a> {
+pub struct ScratchLocation<'a> {
     /// A directory of the file system that is meant.
     pub directory: &'a Path,
     /// The file to create, and unlink at once, where the file system has no `O_TMPFILE`. Nobody else may use that name.
@@ -127,17 +127,22 @@ impl Scratch {
     /// # Errors
     /// [`Error::NoRoom`] if the file system is too full, before anything is created; [`Error::Scratch`] if it gets
     /// full meanwhile or the storage fails.
-    pub fn create(place: Place<'_>, room: Room, fill: Fill, ask: &mut Ask<'_>) -> Result<Created> {
-        Self::create_with(libc::O_TMPFILE, place, room, fill, ask)
+    pub fn create(
+        place: ScratchLocation<'_>,
+        room: Room,
+        fill: Fill,
+        should_stop: &mut StopCheck<'_>,
+    ) -> Result<Created> {
+        Self::create_with(libc::O_TMPFILE, place, room, fill, should_stop)
     }
 
     /// [`Scratch::create`] with the flags that ask for a nameless file in a directory.
     fn create_with(
         nameless: i32,
-        place: Place<'_>,
+        place: ScratchLocation<'_>,
         room: Room,
         fill: Fill,
-        ask: &mut Ask<'_>,
+        should_stop: &mut StopCheck<'_>,
     ) -> Result<Created> {
         let directory = place.directory;
         room.check(directory)?;
@@ -152,7 +157,7 @@ impl Scratch {
             Err(_) => None,
         };
         let scratch = Self { file, directory, size: room.size, links };
-        Ok(match scratch.fill(fill, room.pauses, &Monotonic, ask)? {
+        Ok(match scratch.fill(fill, room.pauses, &Monotonic, should_stop)? {
             Some(stop) => Created::Stopped(stop),
             None => Created::Ready(scratch),
         })
@@ -166,7 +171,7 @@ impl Scratch {
         fill: Fill,
         pauses: Option<Pauses>,
         clock: &dyn Clock,
-        ask: &mut Ask<'_>,
+        should_stop: &mut StopCheck<'_>,
     ) -> Result<Option<Stop>> {
         let started = clock.now();
         let due = |written, busy| {
@@ -178,7 +183,7 @@ impl Scratch {
         let at_once = if pauses.is_some() { FILL_STEP } else { writeback::STEP };
         let (mut offset, mut written_back, mut busy) = (0, 0, 0);
         while offset < self.size {
-            if let Some(stop) = wait_until(due(offset, busy), clock, ask) {
+            if let Some(stop) = wait_until(due(offset, busy), clock, should_stop) {
                 return Ok(Some(stop));
             }
             let began = clock.now();
@@ -195,7 +200,7 @@ impl Scratch {
                 offset += write.len() as u64;
             }
             if offset == self.size || offset - written_back >= at_once {
-                match writeback::of_scratch(&self.file, &self.directory, written_back..offset, ask) {
+                match writeback::of_scratch(&self.file, &self.directory, written_back..offset, should_stop) {
                     Ok(None) => written_back = offset,
                     Ok(stopped) => return Ok(stopped),
                     Err(Error::Io { offset, source, .. }) => {
@@ -211,7 +216,7 @@ impl Scratch {
         crate::golden::reached("fsync", 0, offset);
         self.file.sync_all().map_err(|e| self.failed("fsync", None, e))?;
         busy += clock.now() - began;
-        Ok(pauses.and_then(|_| wait_until(due(offset, busy), clock, ask)))
+        Ok(pauses.and_then(|_| wait_until(due(offset, busy), clock, should_stop)))
     }
 
     /// Writes all of `data` at an offset, through any descriptor of the file.
@@ -298,7 +303,7 @@ fn free_bytes(directory: &Path) -> Result<u64> {
     Ok(facts.blocks_available().saturating_mul(facts.fragment_size()))
 }
 
-fn create_nameless(nameless: i32, place: Place<'_>) -> Result<File> {
+fn create_nameless(nameless: i32, place: ScratchLocation<'_>) -> Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).mode(0o600);
     match options.clone().custom_flags(nameless | libc::O_CLOEXEC).open(place.directory) {
@@ -335,9 +340,9 @@ fn has_no_tmpfile(error: &io::Error) -> bool {
 }
 
 /// Asks, and goes on asking until that moment.
-fn wait_until(due: u64, clock: &dyn Clock, ask: &mut Ask<'_>) -> Option<Stop> {
+fn wait_until(due: u64, clock: &dyn Clock, should_stop: &mut StopCheck<'_>) -> Option<Stop> {
     loop {
-        if let Some(stop) = ask() {
+        if let Some(stop) = should_stop() {
             return Some(stop);
         }
         let left = due.saturating_sub(clock.now());
@@ -369,7 +374,7 @@ mod tests {
     use nix::fcntl::{FcntlArg, fcntl};
 
     use super::*;
-    use crate::files::cache::Method;
+    use crate::files::cache::ResidencyMethod;
     use crate::files::extents::Holes;
 
     const BLOCK: usize = 8192;
@@ -393,14 +398,14 @@ mod tests {
     fn scratch(nameless: i32) -> (Scratch, tempfile::TempDir) {
         let (directory, fallback) = directory();
         let mut asked = 0;
-        let mut ask = || {
+        let mut should_stop = || {
             asked += 1;
             assert!(is_empty(directory.path()), "a name at question {asked}");
             None
         };
-        let place = Place { directory: directory.path(), fallback: &fallback };
-        let created =
-            Scratch::create_with(nameless, place, ROOM, Fill::Incompressible, &mut ask).expect("created");
+        let place = ScratchLocation { directory: directory.path(), fallback: &fallback };
+        let created = Scratch::create_with(nameless, place, ROOM, Fill::Incompressible, &mut should_stop)
+            .expect("created");
         // Four pieces written, one piece written back.
         assert_eq!(asked, 5);
         match created {
@@ -431,7 +436,7 @@ mod tests {
         for (nameless, is_used) in [(libc::O_TMPFILE, false), (UNKNOWN, true)] {
             let (directory, fallback) = directory();
             fs::write(&fallback, "left by a process of the same number").expect("written");
-            let place = Place { directory: directory.path(), fallback: &fallback };
+            let place = ScratchLocation { directory: directory.path(), fallback: &fallback };
             let created = Scratch::create_with(nameless, place, ROOM, Fill::Incompressible, &mut || None);
             assert!(matches!(created, Ok(Created::Ready(_))), "{created:?}");
             assert_eq!(fallback.exists(), !is_used);
@@ -442,7 +447,7 @@ mod tests {
     fn the_folder_of_the_fallback_is_made_as_the_server_makes_it() {
         let (directory, _) = directory();
         let fallback = directory.path().join("pgsql_tmp").join("pgsql_tmp1.io_probe");
-        let place = Place { directory: directory.path(), fallback: &fallback };
+        let place = ScratchLocation { directory: directory.path(), fallback: &fallback };
         let created = Scratch::create_with(UNKNOWN, place, ROOM, Fill::Incompressible, &mut || None);
         assert!(matches!(created, Ok(Created::Ready(_))), "{created:?}");
         let folder = fs::metadata(directory.path().join("pgsql_tmp")).expect("a folder");
@@ -455,7 +460,7 @@ mod tests {
         let (directory, fallback) = directory();
         let no_directory = directory.path().join("file");
         fs::write(&no_directory, "").expect("written");
-        let place = Place { directory: &no_directory, fallback: &fallback };
+        let place = ScratchLocation { directory: &no_directory, fallback: &fallback };
         match Scratch::create(place, ROOM, Fill::Incompressible, &mut || None) {
             Err(Error::Scratch { directory: named, source, .. }) => {
                 assert_eq!((named, source.raw_os_error()), (no_directory, Some(libc::ENOTDIR)));
@@ -474,14 +479,15 @@ mod tests {
         assert!(before.blocks() * 512 >= ROOM.size, "{} sectors", before.blocks());
         let holes = Holes::find(
             scratch.file(),
-            Method::of(scratch.file()),
+            ResidencyMethod::of(scratch.file()),
             directory.path(),
             all.clone(),
             &mut || None,
         );
         let holes = holes.expect("holes").expect("no reason to stop");
         assert!(holes.is_empty(), "{holes:?}");
-        let residency = crate::files::cache::residency(scratch.file(), directory.path(), all).expect("residency");
+        let residency =
+            crate::files::cache::residency(scratch.file(), directory.path(), all).expect("residency");
         assert!(matches!(residency.dirty_bytes, Some(0) | None), "{residency:?}");
 
         scratch.file().write_all_at(&[1; 4 * BLOCK], 0).expect("written");
@@ -515,12 +521,12 @@ mod tests {
             for when in [1, 3, 5] {
                 let (directory, fallback) = directory();
                 let mut asked = 0;
-                let mut ask = || {
+                let mut should_stop = || {
                     asked += 1;
                     (asked == when).then_some(Stop::Statement)
                 };
-                let place = Place { directory: directory.path(), fallback: &fallback };
-                match Scratch::create_with(nameless, place, ROOM, Fill::Incompressible, &mut ask)
+                let place = ScratchLocation { directory: directory.path(), fallback: &fallback };
+                match Scratch::create_with(nameless, place, ROOM, Fill::Incompressible, &mut should_stop)
                     .expect("no error")
                 {
                     Created::Stopped(stop) => assert_eq!((stop, asked), (Stop::Statement, when)),
@@ -534,7 +540,7 @@ mod tests {
     #[test]
     fn it_is_filled_no_faster_than_allowed() {
         let (directory, fallback) = directory();
-        let place = Place { directory: directory.path(), fallback: &fallback };
+        let place = ScratchLocation { directory: directory.path(), fallback: &fallback };
         let limits = Limits { max_mib_per_s: Some(30), ..Limits::none() };
         let started = Monotonic.now();
         let room = Room { pauses: Room::pauses(&limits), ..ROOM };
@@ -556,7 +562,7 @@ mod tests {
     #[test]
     fn without_room_nothing_is_created() {
         let (directory, fallback) = directory();
-        let place = Place { directory: directory.path(), fallback: &fallback };
+        let place = ScratchLocation { directory: directory.path(), fallback: &fallback };
         // Only the reserve is missing; only the sum overflows.
         for reserve in [u64::MAX - ROOM.size, u64::MAX] {
             let room = Room { reserve, ..ROOM };

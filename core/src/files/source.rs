@@ -13,8 +13,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::{Error, Result};
 use crate::files::direct_io;
+use crate::{Error, Result};
 
 /// Where the blocks of one relation fork are.
 #[derive(Debug, Clone)]

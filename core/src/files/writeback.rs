@@ -18,27 +18,32 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::files::cache::Method;
-use crate::run::budget::{Ask, Stop};
-use crate::{Error, Result};
+use crate::files::cache::ResidencyMethod;
 use crate::files::extents;
+use crate::run::budget::{Stop, StopCheck};
+use crate::{Error, Result};
 
 /// How much is written back between two looks at the clock.
 pub const STEP: u64 = 8 << 20;
 
 /// Writes the dirty pages of `bytes` of a relation's file back, and waits until the storage has taken them, or has failed to:
 /// which of both, the server's own fsync tells. Asks the closure every [`STEP`] bytes, and while it waits.
-pub fn of_relation(file: &File, path: &Path, bytes: Range<u64>, ask: &mut Ask<'_>) -> Result<Option<Stop>> {
-    let method = Method::of(file);
+pub fn of_relation(
+    file: &File,
+    path: &Path,
+    bytes: Range<u64>,
+    should_stop: &mut StopCheck<'_>,
+) -> Result<Option<Stop>> {
+    let method = ResidencyMethod::of(file);
     // What is being written already is passed over, also where it has become dirty again meanwhile.
     let rounds = if method.tells_dirty() { 3 } else { 1 };
     for step in steps(bytes) {
         for _ in 0..rounds {
-            if let Some(stop) = ask() {
+            if let Some(stop) = should_stop() {
                 return Ok(Some(stop));
             }
             flush(file, path, &step, libc::SYNC_FILE_RANGE_WRITE)?;
-            if let Some(stop) = settle(file, method, path, &step, ask)? {
+            if let Some(stop) = settle(file, method, path, &step, should_stop)? {
                 return Ok(Some(stop));
             }
             if method.tells_dirty() && method.residency(file, path, step.clone())?.dirty_bytes == Some(0) {
@@ -53,9 +58,14 @@ pub fn of_relation(file: &File, path: &Path, bytes: Range<u64>, ask: &mut Ask<'_
 }
 
 /// Writes the dirty pages of `bytes` of a file back that is the caller's own, as are its errors.
-pub fn of_scratch(file: &File, path: &Path, bytes: Range<u64>, ask: &mut Ask<'_>) -> Result<Option<Stop>> {
+pub fn of_scratch(
+    file: &File,
+    path: &Path,
+    bytes: Range<u64>,
+    should_stop: &mut StopCheck<'_>,
+) -> Result<Option<Stop>> {
     for step in steps(bytes) {
-        if let Some(stop) = ask() {
+        if let Some(stop) = should_stop() {
             return Ok(Some(stop));
         }
         #[cfg(test)]
@@ -69,16 +79,16 @@ pub fn of_scratch(file: &File, path: &Path, bytes: Range<u64>, ask: &mut Ask<'_>
 /// Waits while pages of a range are being written, as far as that can be seen: others may never cease to write there.
 fn settle(
     file: &File,
-    method: Method,
+    method: ResidencyMethod,
     path: &Path,
     step: &Range<u64>,
-    ask: &mut Ask<'_>,
+    should_stop: &mut StopCheck<'_>,
 ) -> Result<Option<Stop>> {
     const NAP: Duration = Duration::from_micros(500);
     const PATIENCE: Duration = Duration::from_secs(10);
     let began = Instant::now();
     while began.elapsed() < PATIENCE && method.under_way(file, path, step)?.is_some_and(|bytes| bytes > 0) {
-        if let Some(stop) = ask() {
+        if let Some(stop) = should_stop() {
             return Ok(Some(stop));
         }
         std::thread::sleep(NAP);
@@ -135,11 +145,11 @@ mod tests {
         for written in [of_relation, of_scratch] {
             let file = dirty(32 << 20);
             let mut asked = 0;
-            let mut ask = || {
+            let mut should_stop = || {
                 asked += 1;
                 (asked == 2).then_some(Stop::Statement)
             };
-            let stop = written(file.as_file(), file.path(), 0..32 << 20, &mut ask).expect("written");
+            let stop = written(file.as_file(), file.path(), 0..32 << 20, &mut should_stop).expect("written");
             assert_eq!((stop, asked), (Some(Stop::Statement), 2));
         }
     }

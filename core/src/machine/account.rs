@@ -152,13 +152,13 @@ fn look_at(mut processes: Vec<Process>, pids: &[i32]) -> Option<Vec<(Process, u6
 
 /// Bytes fetched by an account since it was looked at first.
 #[derive(Debug, Clone)]
-pub struct Tally {
+pub struct AccountTally {
     account: Account,
     sum: Result<u64, Lost>,
     last: Option<Reading>,
 }
 
-impl Tally {
+impl AccountTally {
     /// Looks for the first time.
     pub fn begin(account: Account) -> Self {
         let last = Reading::take(&account, None);
@@ -311,10 +311,10 @@ mod tests {
         fn this_one() -> Vec<i32> {
             vec![std::process::id() as i32]
         }
-        assert!(Tally::begin(Account::Own).bytes().is_ok());
-        assert_eq!(Tally::begin(Account::Unknown).bytes(), Err(Lost::NoAccount));
+        assert!(AccountTally::begin(Account::Own).bytes().is_ok());
+        assert_eq!(AccountTally::begin(Account::Unknown).bytes(), Err(Lost::NoAccount));
         for (pids, count) in [(nobody as fn() -> Vec<i32>, 0), (this_one, 1)] {
-            let mut tally = Tally::begin(Account::With(Workers { pids, idle: Duration::MAX }));
+            let mut tally = AccountTally::begin(Account::With(Workers { pids, idle: Duration::MAX }));
             assert_eq!(tally.last.as_ref().map(|reading| reading.workers.len()), Some(count));
             tally.follow();
             assert!(tally.bytes().is_ok());

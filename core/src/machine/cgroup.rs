@@ -36,14 +36,14 @@ pub struct Cgroup {
     cpu: Option<Hierarchy>,
     memory: Option<Hierarchy>,
     /// CPUs and bytes of memory that the machine has: a limit beyond them limits nothing.
-    machine: limits::Machine,
+    machine: limits::MachineSize,
 }
 
 impl Cgroup {
     /// Finds it. What the kernel does not show is missing, never an error.
     pub fn find(roots: &Roots) -> Self {
         let [io, cpu, memory] = place::find(["blkio", "cpu", "memory"], roots);
-        Self { io, cpu, memory, machine: limits::Machine::read(roots) }
+        Self { io, cpu, memory, machine: limits::MachineSize::read(roots) }
     }
 
     /// Whether the group's own I/O can be told from that of the whole machine: not in the uppermost group.

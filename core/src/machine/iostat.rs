@@ -1,6 +1,6 @@
 //! What devices and processors did, interval by interval, as iostat -x shows it.
 //!
-//! A [`Watch`] takes [`Snapshot`]s of counters that the kernel keeps anyway; a [`Series`] holds those of one run, and
+//! A [`Watch`] takes [`Snapshot`]s of counters that the kernel keeps anyway; a [`SnapshotSeries`] holds those of one run, and
 //! the difference of two that follow each other is a [`Sample`]. A [`Sampler`] takes them beside something else that
 //! goes on, in a thread of its own; [`sample`] takes them one after the other.
 //!
@@ -22,13 +22,13 @@ mod tests;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 pub use sampler::{Sampler, sample};
-pub use series::Series;
+pub use series::SnapshotSeries;
 
 use crate::machine::cgroup::{Cgroup, Moved};
-use crate::run::clock::{Clock, Monotonic};
 use crate::machine::cpu::{CpuShares, CpuTimes};
 use crate::machine::device::{Activity, BlockDevice, Counters, Roots};
 use crate::machine::pressure::{Pressure, PressureShares};
+use crate::run::clock::{Clock, Monotonic};
 
 /// What is looked at.
 #[derive(Debug, Clone)]
@@ -75,14 +75,14 @@ pub struct Sample {
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeviceSample {
     /// Its requests, everyone's.
-    pub requests: Counted,
+    pub requests: IntervalCounts,
     /// Bytes that the cgroup of this process moved; `None` where that is not told apart.
     pub cgroup: Option<Moved>,
 }
 
 /// What the counters of a device say of an interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Counted {
+pub enum IntervalCounts {
     /// What it did.
     Activity(Activity),
     /// A counter went backwards.
@@ -145,11 +145,11 @@ impl Snapshot {
         let length_ns = self.at.saturating_sub(earlier.at);
         let device = |((now, before), known): ((&DeviceSnapshot, &DeviceSnapshot), &bool)| DeviceSample {
             requests: match (now.counters, before.counters) {
-                (Some(now), Some(before)) => {
-                    now.since(&before, length_ns as f64 / 1e6).map_or(Counted::Backwards, Counted::Activity)
-                }
-                (None, None) if !known => Counted::Nothing,
-                _ => Counted::Gone,
+                (Some(now), Some(before)) => now
+                    .since(&before, length_ns as f64 / 1e6)
+                    .map_or(IntervalCounts::Backwards, IntervalCounts::Activity),
+                (None, None) if !known => IntervalCounts::Nothing,
+                _ => IntervalCounts::Gone,
             },
             cgroup: now.moved.zip(before.moved).and_then(|(now, before)| now.since(before)),
         };

@@ -6,38 +6,41 @@
 
 use std::time::Duration;
 
-use crate::machine::account::{Account, Lost, Tally};
-use crate::run::clock::{Clock, Monotonic};
+use crate::machine::account::{Account, AccountTally, Lost};
 use crate::machine::device::{Activity, Counters, Leaf, Roots};
-use crate::run::budget::{Ask, Stop};
+use crate::run::budget::{Stop, StopCheck};
+use crate::run::clock::{Clock, Monotonic};
 
 /// Where to look.
-pub struct Witness<'a> {
+pub struct Observer<'a> {
     account: Account,
     leaves: &'a [Leaf],
     roots: &'a Roots,
 }
 
 /// One look.
-pub struct Look {
+pub struct Snapshot {
     at: u64,
-    tally: Tally,
+    tally: AccountTally,
     counters: Vec<Option<Counters>>,
 }
 
-impl Look {
+impl Snapshot {
     /// `ask`, which now and then looks at those who read for us: of who ends, what was seen of him is known.
-    pub fn following<'l>(&'l mut self, ask: &'l mut Ask<'_>) -> impl FnMut() -> Option<Stop> + 'l {
+    pub fn following<'l>(
+        &'l mut self,
+        should_stop: &'l mut StopCheck<'_>,
+    ) -> impl FnMut() -> Option<Stop> + 'l {
         || {
             self.tally.follow_now_and_then();
-            ask()
+            should_stop()
         }
     }
 }
 
 /// What happened between two looks.
 #[derive(Debug, Clone)]
-pub struct Cost {
+pub struct IoDelta {
     /// Bytes fetched from storage in our account; None where that is not known.
     pub fetched_bytes: Option<u64>,
     /// Is it unknown since another process that read for us has ended?
@@ -46,15 +49,15 @@ pub struct Cost {
     pub activity: Option<Activity>,
 }
 
-impl<'a> Witness<'a> {
+impl<'a> Observer<'a> {
     /// Watches an account and the devices below a directory.
     pub fn new(account: Account, leaves: &'a [Leaf], roots: &'a Roots) -> Self {
         Self { account, leaves, roots }
     }
 
     /// Looks now.
-    pub fn look(&self) -> Look {
-        Look { at: Monotonic.now(), tally: Tally::begin(self.account), counters: self.counters() }
+    pub fn look(&self) -> Snapshot {
+        Snapshot { at: Monotonic.now(), tally: AccountTally::begin(self.account), counters: self.counters() }
     }
 
     fn counters(&self) -> Vec<Option<Counters>> {
@@ -74,7 +77,7 @@ impl<'a> Witness<'a> {
     }
 
     /// What happened since `earlier`.
-    pub fn since(&self, earlier: &Look) -> Cost {
+    pub fn since(&self, earlier: &Snapshot) -> IoDelta {
         let elapsed_ms = (Monotonic.now() - earlier.at) as f64 / 1e6;
         let fetched = earlier.tally.bytes();
         let activities: Option<Vec<Activity>> = self
@@ -83,7 +86,7 @@ impl<'a> Witness<'a> {
             .zip(&earlier.counters)
             .map(|(now, earlier)| now.as_ref()?.since(earlier.as_ref()?, elapsed_ms))
             .collect();
-        Cost {
+        IoDelta {
             fetched_bytes: fetched.ok(),
             lost_workers: fetched == Err(Lost::Ended),
             activity: activities.and_then(Activity::sum),
@@ -91,10 +94,10 @@ impl<'a> Witness<'a> {
     }
 }
 
-impl Cost {
+impl IoDelta {
     /// Both together.
-    pub fn then(self, later: Cost) -> Cost {
-        Cost {
+    pub fn then(self, later: IoDelta) -> IoDelta {
+        IoDelta {
             fetched_bytes: self.fetched_bytes.zip(later.fetched_bytes).map(|(a, b)| a + b),
             lost_workers: self.lost_workers || later.lost_workers,
             activity: self.activity.zip(later.activity).map(|(a, b)| a.then(b)),

@@ -14,7 +14,7 @@
 //! - The first part of a sequential turn, in which the kernel's readahead gets going, is not timed: a scan goes through it
 //!   once a segment.
 //! - A page that another session fetches into a span during its turn is dropped with it.
-//! - Caches below the kernel are part of the device. A small relation is soon in them: see [`Measured::passes`].
+//! - Caches below the kernel are part of the device. A small relation is soon in them: see [`PageTimesResult::passes`].
 //! - Blocks found in shared buffers are counted and taken out of the time at what a hit takes; a turn with many of them
 //!   does not count.
 //!
@@ -29,14 +29,14 @@ pub mod times;
 pub mod tuple;
 mod turns;
 
-pub use self::series::Series;
+pub use self::series::WaySeries;
 pub use self::spans::NotCold;
 pub use self::times::{Estimate, PageTimes, Pattern, Tier, TimeRow};
 use self::turns::Turns;
 use crate::Result;
-use crate::run::clock::Clock;
-use crate::run::budget::{Ask, Limits, Stop, Tail};
 use crate::files::source::Source;
+use crate::run::budget::{LatencyBound, Limits, Stop, StopCheck};
+use crate::run::clock::Clock;
 
 /// In which way the server reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +61,7 @@ pub struct Order<'a> {
     /// After so many nanoseconds no more are begun, but for [`LEAST_BLOCKS`].
     pub budget_ns: u64,
     /// The bound of its latencies, and what is known of them so far.
-    pub tail: Tail,
+    pub latency: LatencyBound,
 }
 
 /// A turn times so many blocks at least, however slow they are.
@@ -79,7 +79,7 @@ pub struct Taken {
     /// Blocks read in all, with those not timed.
     pub read: u64,
     /// What is known of its latencies now: of the waits for a block or some.
-    pub tail: Tail,
+    pub latency: LatencyBound,
     /// A reason to stop that came up meanwhile.
     pub stop: Option<Stop>,
 }
@@ -87,14 +87,14 @@ pub struct Taken {
 /// Reads blocks of the relation.
 pub trait Server {
     /// Reads them, and says how long it took.
-    fn read(&mut self, order: &Order<'_>, ask: &mut Ask<'_>) -> Result<Taken>;
+    fn read(&mut self, order: &Order<'_>, should_stop: &mut StopCheck<'_>) -> Result<Taken>;
 
     /// Waits a little until the devices have nothing to do.
     fn settle(&mut self) {}
 }
 
 /// What is to be measured.
-pub struct Run<'a> {
+pub struct PageTimesRun<'a> {
     /// The relation.
     pub source: &'a Source,
     /// Densities of the sparse turns, each over 0 and at most 1.
@@ -120,19 +120,19 @@ pub struct Run<'a> {
 
 /// The times, and how they came about.
 #[derive(Debug, Default)]
-pub struct Measured {
+pub struct PageTimesResult {
     /// Hits in shared buffers.
-    pub shared: Series,
+    pub shared: WaySeries,
     /// From the OS cache, in order.
-    pub os_sequential: Series,
+    pub os_sequential: WaySeries,
     /// From the OS cache, at random.
-    pub os_random: Series,
+    pub os_random: WaySeries,
     /// From the device, in order.
-    pub device_sequential: Series,
+    pub device_sequential: WaySeries,
     /// From the device, at random.
-    pub device_random: Series,
+    pub device_random: WaySeries,
     /// From the device, ascending with gaps: for each concurrency, each density.
-    pub sparse: Vec<Vec<Series>>,
+    pub sparse: Vec<Vec<WaySeries>>,
     /// Why nothing came from the device, if nothing did.
     pub not_cold: Option<NotCold>,
     /// How many times the turns went through the whole relation.
@@ -145,7 +145,7 @@ pub struct Measured {
     pub stop: Option<Stop>,
 }
 
-impl Measured {
+impl PageTimesResult {
     /// What a hit takes, in nanoseconds; 0 as long as it is not known.
     pub fn hit_ns(&self) -> f64 {
         self.shared.of_memory().map_or(0.0, |time| time.us * 1e3)
@@ -158,11 +158,11 @@ impl Measured {
 /// # Errors
 /// Of the files.
 pub fn measure(
-    run: &Run<'_>,
+    run: &PageTimesRun<'_>,
     server: &mut dyn Server,
     clock: &dyn Clock,
-    ask: &mut Ask<'_>,
+    should_stop: &mut StopCheck<'_>,
     report: &mut dyn FnMut(u64),
-) -> Result<Measured> {
-    Turns::new(run, server, clock).measure(ask, report)
+) -> Result<PageTimesResult> {
+    Turns::new(run, server, clock).measure(should_stop, report)
 }

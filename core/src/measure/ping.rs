@@ -16,16 +16,16 @@ use rand::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::Result;
-use crate::run::clock::{Clock, nanoseconds};
 use crate::engine::{Buffers, Engine, Pread, expect_full};
-use crate::run::order::Permutation;
-use crate::run::budget::{Ask, Limits, Pace, Stop};
-use crate::measure::random::{Found, Plan};
 use crate::files::scratch::Scratch;
+use crate::measure::random::{Found, Plan};
+use crate::run::budget::{Limits, Pace, Stop, StopCheck};
+use crate::run::clock::{Clock, nanoseconds};
+use crate::run::order::Permutation;
 
 /// What a request did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Op {
+pub enum PingOp {
     /// Read a block of the relation.
     Read,
     /// Wrote a block of the scratch file.
@@ -36,7 +36,7 @@ pub enum Op {
 #[derive(Debug, Clone, Copy)]
 pub struct Pong {
     /// What it did.
-    pub op: Op,
+    pub op: PingOp,
     /// The block, of the relation or of the scratch file.
     pub block: u64,
     /// What the page cache had of it; None for a write.
@@ -89,12 +89,12 @@ impl<'a> Writer<'a> {
 }
 
 /// Reads blocks of a relation.
-pub struct Reader<'a> {
+pub struct PingReader<'a> {
     plan: Plan<'a>,
     engine: Pread,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> PingReader<'a> {
     /// Reads the blocks of `plan`.
     pub fn new(plan: Plan<'a>) -> Result<Self> {
         let engine = Pread::new(plan.source().block_size() as usize)?;
@@ -131,16 +131,16 @@ impl<'a> Reader<'a> {
 /// Returns the answers, and what stopped it. Fewer answers without a reason: no more blocks hold data.
 #[allow(clippy::too_many_arguments, reason = "who, what, how often, within which bounds")]
 pub fn ping(
-    mut reader: Option<Reader<'_>>,
+    mut reader: Option<PingReader<'_>>,
     mut writer: Option<Writer<'_>>,
     block_size: u32,
     count: u32,
     every: Duration,
     limits: &Limits,
     clock: &dyn Clock,
-    ask: &mut Ask<'_>,
+    should_stop: &mut StopCheck<'_>,
 ) -> Result<(Vec<Pong>, Option<Stop>)> {
-    let mut pace = Pace::start(limits, clock, ask);
+    let mut pace = Pace::start(limits, clock, should_stop);
     let block_size = u64::from(block_size);
     let pauses = limits.pauses(block_size);
     let every = nanoseconds(every);
@@ -159,11 +159,11 @@ pub fn ping(
             (Some(writer), _) if writes_now => {
                 let (block, time_ns) = writer.write(writes, clock)?;
                 writes += 1;
-                Pong { op: Op::Write, block, found: None, warmup: false, time_ns }
+                Pong { op: PingOp::Write, block, found: None, warmup: false, time_ns }
             }
             (_, Some(reader)) => match reader.read(&mut pace, clock)? {
                 Some((block, found, time_ns)) => {
-                    Pong { op: Op::Read, block, found: Some(found), warmup: false, time_ns }
+                    Pong { op: PingOp::Read, block, found: Some(found), warmup: false, time_ns }
                 }
                 None => return Ok((pongs, pace.check(clock.now()))),
             },
@@ -172,7 +172,7 @@ pub fn ping(
         let period = pauses.map_or(0, |pauses| pauses.period(block_size, pong.time_ns));
         due = due.saturating_add(every.max(period));
         rest = pauses.map_or(0, |pauses| clock.now().saturating_add(pauses.period(0, pong.time_ns)));
-        pace.tail.took(pong.time_ns);
+        pace.latency.observe(pong.time_ns);
         let warmup = pongs.iter().all(|earlier| earlier.op != pong.op);
         pongs.push(Pong { warmup, ..pong });
     }
@@ -187,10 +187,10 @@ mod golden;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::clock::Monotonic;
-    use crate::measure::random::Look;
-    use crate::files::scratch::{Created, Fill, Place, Room};
+    use crate::files::scratch::{Created, Fill, Room, ScratchLocation};
     use crate::files::source::Source;
+    use crate::measure::random::Look;
+    use crate::run::clock::Monotonic;
     use std::os::unix::fs::FileExt;
 
     const BLOCK: u32 = 8192;
@@ -206,7 +206,7 @@ mod tests {
     }
 
     fn scratch(directory: &std::path::Path) -> Scratch {
-        let place = Place { directory, fallback: &directory.join("fallback") };
+        let place = ScratchLocation { directory, fallback: &directory.join("fallback") };
         let room = Room { size: 16 * u64::from(BLOCK), reserve: 0, pauses: None };
         match Scratch::create(place, room, Fill::Incompressible, &mut || None).expect("created") {
             Created::Ready(scratch) => scratch,
@@ -227,7 +227,7 @@ mod tests {
         let mut held = vec![0; scratch.size() as usize];
         scratch.file().read_exact_at(&mut held, 0).expect("read");
         let plan = Plan::new(&source, Permutation::new(BLOCKS, 1), 0, Look::Batches(1));
-        let reader = Reader::new(plan).expect("a reader");
+        let reader = PingReader::new(plan).expect("a reader");
         let writer = Writer::new(&scratch, BLOCK, false, 1).expect("a writer");
         let every = Duration::from_millis(2);
         let started = Monotonic.now();
@@ -237,9 +237,11 @@ mod tests {
         assert_eq!(stop, None);
         assert!(Monotonic.now() - started >= 18_000_000);
         let ops: Vec<_> = pongs.iter().map(|pong| (pong.op, pong.warmup)).collect();
-        assert_eq!(ops[..3], [(Op::Write, true), (Op::Read, true), (Op::Write, false)]);
-        assert_eq!(ops[9], (Op::Read, false));
-        assert!(pongs.iter().all(|pong| pong.time_ns > 0 && (pong.found.is_some() == (pong.op == Op::Read))));
+        assert_eq!(ops[..3], [(PingOp::Write, true), (PingOp::Read, true), (PingOp::Write, false)]);
+        assert_eq!(ops[9], (PingOp::Read, false));
+        assert!(
+            pongs.iter().all(|pong| pong.time_ns > 0 && (pong.found.is_some() == (pong.op == PingOp::Read)))
+        );
         assert!(pongs.iter().all(|pong| pong.found != Some(Found::Hole)), "holes are passed over");
         assert_eq!(std::fs::read(source.path(0)).expect("read"), before, "the relation is only read");
         let mut now = vec![0; scratch.size() as usize];
@@ -249,7 +251,7 @@ mod tests {
             .filter(|&b| held[b * block..][..block] != now[b * block..][..block])
             .map(|b| b as u64)
             .collect();
-        let mut written: Vec<u64> = pongs.iter().filter(|p| p.op == Op::Write).map(|p| p.block).collect();
+        let mut written: Vec<u64> = pongs.iter().filter(|p| p.op == PingOp::Write).map(|p| p.block).collect();
         written.sort_unstable();
         assert_eq!(changed, written);
     }
@@ -259,7 +261,7 @@ mod tests {
         let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a directory");
         let source = relation(directory.path());
         let plan = Plan::new(&source, Permutation::new(BLOCKS, 1), 0, Look::Never);
-        let reader = Reader::new(plan).expect("a reader");
+        let reader = PingReader::new(plan).expect("a reader");
         let (pongs, stop) =
             ping(Some(reader), None, BLOCK, 1000, Duration::ZERO, &limits(), &Monotonic, &mut || None)
                 .expect("answers");
@@ -270,10 +272,10 @@ mod tests {
     fn the_duration_and_the_caller_end_it() {
         let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a directory");
         let scratch = scratch(directory.path());
-        let run = |limits: &Limits, ask: &mut Ask<'_>| {
+        let run = |limits: &Limits, should_stop: &mut StopCheck<'_>| {
             let writer = Writer::new(&scratch, BLOCK, true, 1).expect("a writer");
             let every = Duration::from_millis(20);
-            ping(None, Some(writer), BLOCK, 1000, every, limits, &Monotonic, ask).expect("answers")
+            ping(None, Some(writer), BLOCK, 1000, every, limits, &Monotonic, should_stop).expect("answers")
         };
         let short = Limits { duration: Duration::from_millis(50), ..limits() };
         let (pongs, stop) = run(&short, &mut || None);
@@ -290,11 +292,11 @@ mod tests {
         let slow = Limits { max_iops: Some(10), duration: Duration::from_millis(250), ..limits() };
         assert!((1..=3).contains(&run(&slow, &mut || None).0.len()));
         let mut asked = 0;
-        let mut ask = || {
+        let mut should_stop = || {
             asked += 1;
             (asked > 5).then_some(Stop::LockWaiter)
         };
-        let (pongs, stop) = run(&limits(), &mut ask);
+        let (pongs, stop) = run(&limits(), &mut should_stop);
         assert!(pongs.len() < 10);
         assert_eq!(stop, Some(Stop::LockWaiter));
     }

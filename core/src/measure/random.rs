@@ -35,16 +35,16 @@ mod tests;
 
 pub use plan::{Fetch, Found, Look, Plan};
 pub use queued::Queued;
-pub use recorder::{Recorder, Request, Served};
+pub use recorder::{InFlight, Recorder, Served};
 pub use segments::WithoutData;
-pub use series::{Second, Series};
+pub use series::{Second, SecondSeries};
 pub use sweep::{Engines, Step, Sweep, knee, sweep};
 
 use crate::Result;
-use crate::run::clock::Clock;
-use crate::run::budget::{Ask, Limits, Stop, Tail};
-use crate::stats::{Interval, Latencies, Moments, Slice};
 use crate::measure::tiers::Tiers;
+use crate::run::budget::{LatencyBound, Limits, Stop, StopCheck};
+use crate::run::clock::Clock;
+use crate::stats::{Interval, Latencies, Moments, Slice};
 
 /// One way to fetch blocks.
 pub trait Fetcher {
@@ -55,7 +55,7 @@ pub trait Fetcher {
 
 /// What a run found.
 #[derive(Debug, Clone)]
-pub struct Run {
+pub struct RandomRun {
     /// Blocks fetched; holes, which are not, included.
     pub fetches: u64,
     /// Who served them, of those where it is known.
@@ -90,12 +90,12 @@ pub struct Run {
     /// Was every block of the relation fetched, or passed over?
     pub complete: bool,
     /// What is known of its latencies, and of those before.
-    pub tail: Tail,
+    pub latency: LatencyBound,
     /// Why it ended early; None when it came to the end of its plan.
     pub stop: Option<Stop>,
 }
 
-impl Run {
+impl RandomRun {
     /// Fetches a second over the wall clock of what was timed; with pauses, over the whole run. None without any.
     pub fn iops(&self) -> Option<f64> {
         if self.throttled {
@@ -106,7 +106,7 @@ impl Run {
     }
 
     /// This run and a later one as one, without an interval.
-    fn plus(mut self, later: Run) -> Run {
+    fn plus(mut self, later: RandomRun) -> RandomRun {
         self.latencies.absorb(&later.latencies);
         if let (Some(all), Some(more)) = (&mut self.responses, &later.responses) {
             all.absorb(more);
@@ -115,7 +115,7 @@ impl Run {
             all.absorb(more);
         }
         self.tiers.absorb(&later.tiers);
-        Run {
+        RandomRun {
             fetches: self.fetches + later.fetches,
             missing_bytes: self.missing_bytes + later.missing_bytes,
             holes: self.holes + later.holes,
@@ -126,7 +126,7 @@ impl Run {
             elapsed_ns: self.elapsed_ns + later.elapsed_ns,
             throttled: self.throttled || later.throttled,
             complete: self.complete || later.complete,
-            tail: later.tail,
+            latency: later.latency,
             stop: later.stop,
             ..self
         }
@@ -147,15 +147,16 @@ pub fn run<'a>(
     fetcher: &mut dyn Fetcher,
     limits: &Limits,
     clock: &'a dyn Clock,
-    ask: &'a mut Ask<'a>,
+    should_stop: &'a mut StopCheck<'a>,
     progress: &'a mut dyn FnMut(u64),
-    series: Option<&'a mut Series>,
-) -> Result<Run> {
+    series: Option<&'a mut SecondSeries>,
+) -> Result<RandomRun> {
     plan.set_budget(limits.max_bytes);
-    let stopped = plan.see_all(ask)?;
+    let stopped = plan.inspect_segments(should_stop)?;
     // A reason to stop may not be given twice.
-    let mut ask = || stopped.or_else(&mut *ask);
-    let mut recorder = Recorder::start(limits, plan.source().block_size(), clock, &mut ask, progress, series);
+    let mut should_stop = || stopped.or_else(&mut *should_stop);
+    let mut recorder =
+        Recorder::start(limits, plan.source().block_size(), clock, &mut should_stop, progress, series);
     while !recorder.is_over() && !plan.is_over() {
         plan.prepare(recorder.pace())?;
         recorder.idle();

@@ -34,20 +34,20 @@ mod twin;
 
 use std::time::Duration;
 
-pub use tally::{CacheCost, Tally};
+pub use tally::{CacheCost, WindowTally};
 pub use twin::{ROOM_OF_SLOT, SLOTS};
 
-use self::ahead::Ahead;
+use self::ahead::ReadaheadCalls;
 use self::twin::{Pages, Twin};
-use crate::run::clock::{Clock, cpu_of_thread_ns, nanoseconds};
 use crate::engine::Engine;
-use crate::run::budget::{Ask, Limits, Pace, Pauses, Stop, Tail};
-use crate::measure::scan::{self, Buffered, Reader};
-use crate::files::source::Source;
-use crate::stats::{Interval, MIN_FOR_MEDIAN};
-use crate::machine::observer::Witness;
-use crate::{Error, Result};
 use crate::files::cache;
+use crate::files::source::Source;
+use crate::machine::observer::Observer;
+use crate::measure::scan::{self, Buffered, Reader};
+use crate::run::budget::{LatencyBound, Limits, Pace, Pauses, Stop, StopCheck};
+use crate::run::clock::{Clock, cpu_of_thread_ns, nanoseconds};
+use crate::stats::{Interval, MIN_FOR_MEDIAN};
+use crate::{Error, Result};
 
 /// A turn reads so many of the widest windows, within the two bounds that follow, in bytes.
 const WINDOWS_OF_TURN: u64 = 8;
@@ -81,14 +81,14 @@ pub enum Emulation {
     Direct(Box<dyn Engine>),
     /// By `readahead(2)`, of which the kernel takes `piece` bytes at a time: the larger one of its largest request and the
     /// window in force.
-    Ahead {
+    ReadaheadCalls {
         /// Most bytes of a call.
         piece: u64,
     },
 }
 
 /// What is to be measured.
-pub struct Run<'a> {
+pub struct ReadaheadRun<'a> {
     /// The relation.
     pub source: &'a Source,
     /// The window in force, in bytes; 0 is none.
@@ -99,17 +99,17 @@ pub struct Run<'a> {
     /// What bounds each window, and by `shared` all of them.
     pub limits: Limits,
     /// Looks at the devices.
-    pub witness: &'a Witness<'a>,
+    pub observer: &'a Observer<'a>,
 }
 
 /// The curve.
-pub struct Curve {
+pub struct ReadaheadCurve {
     /// The setting in force, as it is.
-    pub kernel: Tally,
+    pub kernel: WindowTally,
     /// The same by the twin.
-    twin: Tally,
+    twin: WindowTally,
     /// The other windows, in the order in which they were given.
-    pub emulated: Vec<Tally>,
+    pub emulated: Vec<WindowTally>,
     /// Blocks of a turn past the page cache.
     turn_blocks: u64,
     /// Did a limit make it pause between turns?
@@ -120,40 +120,40 @@ pub struct Curve {
 
 /// What a window gets.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Figures {
+pub struct WindowFigures {
     /// Nanoseconds a block.
     pub ns_per_block: f64,
     /// The same with its interval, if there were enough turns.
     pub interval: Option<Interval>,
 }
 
-impl Curve {
+impl ReadaheadCurve {
     /// What the page cache costs a block; None before both were measured.
     pub fn cache_cost(&self) -> Option<CacheCost> {
         CacheCost::of(&self.kernel, &self.twin)
     }
 
     /// What the setting in force gets.
-    pub fn of_kernel(&self) -> Option<Figures> {
-        Some(Figures { ns_per_block: self.kernel.ns_per_block()?, interval: self.kernel.interval() })
+    pub fn of_kernel(&self) -> Option<WindowFigures> {
+        Some(WindowFigures { ns_per_block: self.kernel.ns_per_block()?, interval: self.kernel.interval() })
     }
 
     /// What an emulated window gets, with the cost of the page cache.
-    pub fn of_emulated(&self, tally: &Tally) -> Option<Figures> {
+    pub fn of_emulated(&self, tally: &WindowTally) -> Option<WindowFigures> {
         let cache = self.cache_cost()?;
         let interval = tally.interval().map(|interval| cache.added_to(interval));
-        Some(Figures { ns_per_block: tally.ns_per_block()? + cache.ns, interval })
+        Some(WindowFigures { ns_per_block: tally.ns_per_block()? + cache.ns, interval })
     }
 }
 
 /// Did turns that count read enough windows of so many blocks to say something of them?
-pub fn is_enough(tally: &Tally, window_blocks: u64) -> bool {
+pub fn is_enough(tally: &WindowTally, window_blocks: u64) -> bool {
     tally.blocks() >= LEAST_WINDOWS * window_blocks * tally.turns()
 }
 
 /// Who has a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Whose {
+pub enum Contender {
     /// The kernel.
     Kernel,
     /// The twin, with the kernel's window.
@@ -169,41 +169,43 @@ pub enum Whose {
 /// # Errors
 /// Of the reads, and of the eviction. What the file system refuses is part of the result.
 pub fn curve(
-    run: &Run<'_>,
+    run: &ReadaheadRun<'_>,
     emulation: &mut Emulation,
     clock: &dyn Clock,
-    ask: &mut Ask<'_>,
-    report: &mut dyn FnMut(u64, u64, Whose),
-) -> Result<Curve> {
+    should_stop: &mut StopCheck<'_>,
+    report: &mut dyn FnMut(u64, u64, Contender),
+) -> Result<ReadaheadCurve> {
     let block_size = u64::from(run.source.block_size());
     let widest = run.windows.iter().copied().chain([run.in_force]).max().unwrap_or(0);
     let rate = run.limits.bytes_per_s(block_size);
-    let ahead = matches!(emulation, Emulation::Ahead { .. });
+    let ahead = matches!(emulation, Emulation::ReadaheadCalls { .. });
     // The kernel's row has two turns a round: its own, and the twin's.
     let most = (run.limits.max_bytes / LEAST_ROUNDS / 2).min(rate.unwrap_or(u64::MAX));
     let bounded = |turn: u64| (turn.min(most) / block_size).clamp(1, run.source.blocks().max(1));
     let turn = (WINDOWS_OF_TURN * widest).clamp(SHORTEST_TURN, LONGEST_TURN);
     let (turn_blocks, kernel_blocks) = (bounded(turn), bounded(turn.max(KERNEL_TURN)));
-    let order: Vec<Whose> =
-        [Whose::Kernel, Whose::Twin].into_iter().chain((0..run.windows.len()).map(Whose::Emulated)).collect();
+    let order: Vec<Contender> = [Contender::Kernel, Contender::Twin]
+        .into_iter()
+        .chain((0..run.windows.len()).map(Contender::Emulated))
+        .collect();
     let rows = run.windows.len() as u32 + 1;
     let rounds = (run.limits.max_bytes / ((kernel_blocks + turn_blocks) * block_size))
         .clamp(LEAST_ROUNDS, MOST_ROUNDS);
     let rounds = if run.source.blocks() == 0 { 0 } else { rounds };
-    let mut turns = Turns {
+    let mut turns = WindowTurns {
         run,
         clock,
         deadline: clock.now().saturating_add(nanoseconds(run.limits.duration.saturating_mul(rows))),
         end_of_statement: clock.now().saturating_add(nanoseconds(run.limits.shared)),
         position: 0,
         next_due: clock.now(),
-        tail: run.limits.tail,
+        latency: run.limits.latency,
         pauses: run.limits.pauses(block_size),
         kernel_blocks,
-        curve: Curve {
-            kernel: Tally::new(true),
-            twin: Tally::new(ahead),
-            emulated: vec![Tally::new(ahead); run.windows.len()],
+        curve: ReadaheadCurve {
+            kernel: WindowTally::new(true),
+            twin: WindowTally::new(ahead),
+            emulated: vec![WindowTally::new(ahead); run.windows.len()],
             turn_blocks,
             paused: false,
             stop: None,
@@ -217,7 +219,7 @@ pub fn curve(
             let whose = order[if round % 2 == 0 { place } else { order.len() - 1 - place }];
             number += 1;
             report(number, of, whose);
-            if let Some(stop) = turns.take(round, whose, emulation, ask)? {
+            if let Some(stop) = turns.take(round, whose, emulation, should_stop)? {
                 turns.curve.stop = Some(stop);
                 return Ok(turns.curve);
             }
@@ -229,7 +231,7 @@ pub fn curve(
     }
     if turns.pauses.is_some() {
         // What comes next may come at once.
-        let _ = turns.pause(0, ask);
+        let _ = turns.pause(0, should_stop);
     }
     if turns.curve.stop.is_none() {
         turns.curve.stop = (turns.curve.kernel.blocks() > 0).then_some(Stop::Bytes);
@@ -248,8 +250,8 @@ pub fn best(curve: &[(u64, f64)]) -> Option<u64> {
 }
 
 /// Turns that are being taken.
-struct Turns<'a> {
-    run: &'a Run<'a>,
+struct WindowTurns<'a> {
+    run: &'a ReadaheadRun<'a>,
     clock: &'a dyn Clock,
     /// When all windows together have had their time, and when the statement has.
     deadline: u64,
@@ -258,29 +260,29 @@ struct Turns<'a> {
     position: u64,
     pauses: Option<Pauses>,
     next_due: u64,
-    tail: Tail,
+    latency: LatencyBound,
     /// Blocks of the kernel's turns.
     kernel_blocks: u64,
-    curve: Curve,
+    curve: ReadaheadCurve,
 }
 
-impl Turns<'_> {
+impl WindowTurns<'_> {
     /// Takes one; a reason to stop ends all.
     fn take(
         &mut self,
         round: u64,
-        whose: Whose,
+        whose: Contender,
         emulation: &mut Emulation,
-        ask: &mut Ask<'_>,
+        should_stop: &mut StopCheck<'_>,
     ) -> Result<Option<Stop>> {
         if self.tally(whose).refused.is_some() {
             return Ok(None);
         }
         let source = self.run.source;
-        let length = if whose == Whose::Kernel { self.kernel_blocks } else { self.curve.turn_blocks };
+        let length = if whose == Contender::Kernel { self.kernel_blocks } else { self.curve.turn_blocks };
         // Turns are paid for before they are taken, with what the kernel reads beyond its own.
-        let beyond = if whose == Whose::Kernel { self.run.in_force } else { 0 };
-        if let Some(stop) = self.pause(length * u64::from(source.block_size()) + beyond, ask) {
+        let beyond = if whose == Contender::Kernel { self.run.in_force } else { 0 };
+        if let Some(stop) = self.pause(length * u64::from(source.block_size()) + beyond, should_stop) {
             return Ok(Some(stop));
         }
         if self.position + length > source.blocks() {
@@ -289,44 +291,47 @@ impl Turns<'_> {
         let blocks = self.position..source.blocks().min(self.position + length);
         self.position = blocks.end;
         // What is dirty would be written back in the middle; and only what is not cached comes from the device.
-        let buffered = whose == Whose::Kernel || matches!(emulation, Emulation::Ahead { .. });
+        let buffered = whose == Contender::Kernel || matches!(emulation, Emulation::ReadaheadCalls { .. });
         let stopped = if buffered {
-            cache::evict_blocks(source, blocks.clone(), ask, &mut |_| ())?
+            cache::evict_blocks(source, blocks.clone(), should_stop, &mut |_| ())?
         } else {
-            cache::write_back_blocks(source, blocks.clone(), ask)?.1
+            cache::write_back_blocks(source, blocks.clone(), should_stop)?.1
         };
         if stopped.is_some() {
             return Ok(stopped);
         }
 
         let window = match whose {
-            Whose::Kernel | Whose::Twin => self.run.in_force,
-            Whose::Emulated(index) => self.run.windows[index],
+            Contender::Kernel | Contender::Twin => self.run.in_force,
+            Contender::Emulated(index) => self.run.windows[index],
         };
         let window_blocks = window / u64::from(source.block_size());
         let mut reader: Box<dyn Reader + '_> = match (whose, emulation) {
-            (Whose::Kernel, _) => Box::new(Buffered::new(source, self.run.in_force)),
+            (Contender::Kernel, _) => Box::new(Buffered::new(source, self.run.in_force)),
             (_, Emulation::Direct(engine)) if window_blocks == 0 => {
                 Box::new(Pages::new(source, engine.as_mut()))
             }
             (_, Emulation::Direct(engine)) => {
                 Box::new(Twin::new(source, engine.as_mut(), window_blocks, ROOM_OF_SLOT as usize))
             }
-            (_, Emulation::Ahead { piece }) => Box::new(Ahead::new(source, window_blocks, *piece)),
+            (_, Emulation::ReadaheadCalls { piece }) => {
+                Box::new(ReadaheadCalls::new(source, window_blocks, *piece))
+            }
         };
         let limits = Limits {
-            tail: self.tail,
+            latency: self.latency,
             duration: (self.run.limits.duration / TURNS_OF_WINDOW).min(self.left(self.deadline)),
             shared: self.left(self.end_of_statement),
             precision: None,
             ..self.run.limits.without_pauses()
         };
-        let mut ask = || ask();
-        let before = self.run.witness.look();
+        let mut should_stop = || should_stop();
+        let before = self.run.observer.look();
         let (began, cpu) = (self.clock.now(), cpu_of_thread_ns());
-        let scanned = scan::scan(source, blocks, reader.as_mut(), &limits, self.clock, &mut ask, &mut |_| ());
+        let scanned =
+            scan::scan(source, blocks, reader.as_mut(), &limits, self.clock, &mut should_stop, &mut |_| ());
         let cpu = cpu_of_thread_ns() - cpu;
-        let cost = self.run.witness.since(&before);
+        let cost = self.run.observer.since(&before);
         let scanned = match scanned {
             Ok(scanned) => scanned,
             Err(refused @ Error::Unsupported { .. }) => {
@@ -337,9 +342,9 @@ impl Turns<'_> {
         };
         if buffered {
             // What the kernel still reads ahead must not be in the next turn's way.
-            self.run.witness.settle();
+            self.run.observer.settle();
         }
-        self.tail = scanned.tail;
+        self.latency = scanned.latency;
         if let Some(pauses) = self.pauses {
             // Its bytes are paid for.
             let busy = self.clock.now() - began;
@@ -350,7 +355,7 @@ impl Turns<'_> {
     }
 
     /// Waits until the limits allow so many bytes. A reason to stop may be that all time is used up.
-    fn pause(&mut self, bytes: u64, ask: &mut Ask<'_>) -> Option<Stop> {
+    fn pause(&mut self, bytes: u64, should_stop: &mut StopCheck<'_>) -> Option<Stop> {
         if let Some(pauses) = self.pauses {
             // What was not used before can't be saved up.
             let period = pauses.period(bytes, 0);
@@ -361,8 +366,8 @@ impl Turns<'_> {
             shared: self.left(self.end_of_statement),
             ..self.run.limits
         };
-        let mut ask = || ask();
-        let mut pace = Pace::start(&limits, self.clock, &mut ask);
+        let mut should_stop = || should_stop();
+        let mut pace = Pace::start(&limits, self.clock, &mut should_stop);
         self.curve.paused |= self.next_due > pace.started();
         pace.sleep_until(self.next_due)
     }
@@ -371,11 +376,11 @@ impl Turns<'_> {
         Duration::from_nanos(end.saturating_sub(self.clock.now()))
     }
 
-    fn tally(&mut self, whose: Whose) -> &mut Tally {
+    fn tally(&mut self, whose: Contender) -> &mut WindowTally {
         match whose {
-            Whose::Kernel => &mut self.curve.kernel,
-            Whose::Twin => &mut self.curve.twin,
-            Whose::Emulated(index) => &mut self.curve.emulated[index],
+            Contender::Kernel => &mut self.curve.kernel,
+            Contender::Twin => &mut self.curve.twin,
+            Contender::Emulated(index) => &mut self.curve.emulated[index],
         }
     }
 }
@@ -387,11 +392,11 @@ struct Precise {
 }
 
 impl Precise {
-    fn reached(&mut self, curve: &Curve) -> bool {
+    fn reached(&mut self, curve: &ReadaheadCurve) -> bool {
         let Some(wanted) = self.wanted else { return false };
-        let known = |tally: &&Tally| tally.refused.is_none();
+        let known = |tally: &&WindowTally| tally.refused.is_none();
         let all = [&curve.kernel, &curve.twin].into_iter().chain(&curve.emulated);
-        let turns = all.filter(known).map(Tally::turns).min().unwrap_or(0);
+        let turns = all.filter(known).map(WindowTally::turns).min().unwrap_or(0);
         if turns < self.next_look {
             return false;
         }

@@ -29,11 +29,11 @@ pub use direct::Direct;
 pub use meter::Meter;
 
 use crate::Result;
-use crate::files::cache::Method;
-use crate::run::clock::Clock;
+use crate::files::cache::ResidencyMethod;
 use crate::files::extents::Holes;
-use crate::run::budget::{Ask, Limits, Stop, Tail};
 use crate::files::source::{Part, Source};
+use crate::run::budget::{LatencyBound, Limits, Stop, StopCheck};
+use crate::run::clock::Clock;
 use crate::stats::{self, Interval, Slice};
 use throttle::Throttle;
 
@@ -101,7 +101,7 @@ pub struct Scan {
     /// A rate limit held it back: its times are not the device's.
     pub throttled: bool,
     /// What is known of the latencies of its requests, and of those before.
-    pub tail: Tail,
+    pub latency: LatencyBound,
     /// Why it ended early; None when it read everything.
     pub stop: Option<Stop>,
 }
@@ -128,7 +128,7 @@ pub fn reach(
     blocks: Range<u64>,
     limits: &Limits,
     steps: Steps,
-    ask: &mut Ask<'_>,
+    should_stop: &mut StopCheck<'_>,
 ) -> Result<std::result::Result<Range<u64>, Stop>> {
     let most = most_blocks(limits, u64::from(source.block_size()), steps);
     let near = blocks.start..blocks.end.min(blocks.start.saturating_add(most));
@@ -138,7 +138,7 @@ pub fn reach(
     for part in source.parts(near.clone()) {
         let (path, bytes) = (source.path(part.segment), source.byte_range(&part));
         let file = source.open(part.segment, false)?;
-        match Holes::find(&file, Method::of(&file), &path, bytes, ask)? {
+        match Holes::find(&file, ResidencyMethod::of(&file), &path, bytes, should_stop)? {
             Ok(holes) if holes.is_empty() => {}
             Ok(_) => return Ok(Ok(blocks)),
             Err(stop) => return Ok(Err(stop)),
@@ -156,11 +156,11 @@ pub fn scan<'a>(
     reader: &mut dyn Reader,
     limits: &Limits,
     clock: &'a dyn Clock,
-    ask: &'a mut Ask<'a>,
+    should_stop: &'a mut StopCheck<'a>,
     progress: &'a mut dyn FnMut(u64),
 ) -> Result<Scan> {
     let started = clock.now();
-    let mut meter = Meter::start(limits, clock, ask, progress);
+    let mut meter = Meter::start(limits, clock, should_stop, progress);
     let block_size = u64::from(source.block_size());
     let mut budget = limits.max_bytes / block_size;
     let mut throttle = Throttle::new(limits, block_size, reader.steps());
@@ -170,7 +170,7 @@ pub fn scan<'a>(
         let path = source.path(part.segment);
         let bytes = source.byte_range(&part);
         let file = source.open(part.segment, false)?;
-        let method = Method::of(&file);
+        let method = ResidencyMethod::of(&file);
         let found = Holes::find(&file, method, &path, bytes.clone(), &mut || meter.pace.poll())?;
         let holes = match found {
             Ok(holes) => holes,
@@ -271,7 +271,7 @@ impl Seen {
             elapsed_ns,
             cached_bytes: self.cached,
             throttled: meter.throttled,
-            tail: meter.pace.tail,
+            latency: meter.pace.latency,
             stop: meter.stop,
         }
     }
@@ -289,7 +289,7 @@ impl CachedSpans {
     /// As far as so many bytes of `data` go, which are all that may be read. None where the kernel does not tell.
     fn count(
         file: &File,
-        method: Method,
+        method: ResidencyMethod,
         path: &Path,
         bytes: Range<u64>,
         holes: &Holes,
@@ -323,11 +323,11 @@ impl CachedSpans {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::files::cache;
-    use crate::run::clock::{Manual, Monotonic};
     use crate::engine::{self, Kind};
-    use crate::run::budget::BoundOf;
+    use crate::files::cache;
     use crate::files::source::fixture::{BLOCK, Relation};
+    use crate::run::budget::BoundSource;
+    use crate::run::clock::{Manual, Monotonic};
     use std::time::Duration;
 
     /// Takes a fixed time a block.
@@ -370,7 +370,7 @@ mod tests {
         max_mib_per_s: None,
         max_util: None,
         precision: None,
-        tail: Tail::UNBOUND,
+        latency: LatencyBound::UNBOUND,
     };
 
     const ONE: Steps = Steps::of(1);
@@ -435,7 +435,7 @@ mod tests {
         let relation = Relation::of_segments(2048, 2048, 1024..2048);
         let file = relation.source.open(0, false).expect("opened");
         let path = relation.source.path(0);
-        let method = Method::of(&file);
+        let method = ResidencyMethod::of(&file);
         let found = Holes::find(&file, method, &path, 0..16 * MIB, &mut || None).expect("holes");
         let holes = found.expect("nobody stops it");
         for (data, spans) in [(0, 0), (1, 9), (MIB, 9), (MIB + 1, 10), (8 * MIB, 16), (u64::MAX, 16)] {
@@ -467,8 +467,8 @@ mod tests {
             (Limits { shared: Duration::from_millis(20), ..LIMITS }, Stop::Statement, 200),
             (Limits { max_bytes: 300 * BLOCK + 1, ..LIMITS }, Stop::Bytes, 300),
             (
-                Limits { tail: Tail::within(Duration::from_micros(99)), ..LIMITS },
-                Stop::Slow(BoundOf::Call),
+                Limits { latency: LatencyBound::within(Duration::from_micros(99)), ..LIMITS },
+                Stop::Slow(BoundSource::Call),
                 11,
             ),
         ] {
@@ -523,7 +523,7 @@ mod tests {
         let relation = Relation::new(600, 0..600);
         // So that it has waited before.
         std::thread::sleep(Duration::from_millis(1));
-        let limits = Limits { tail: Tail::within(Duration::from_nanos(1)), ..LIMITS };
+        let limits = Limits { latency: LatencyBound::within(Duration::from_nanos(1)), ..LIMITS };
         let mut reader = Buffered::new(&relation.source, 0);
         let scan =
             scan(&relation.source, 0..600, &mut reader, &limits, &Monotonic, &mut || None, &mut |_| ());
@@ -580,7 +580,7 @@ mod tests {
     fn where_the_file_system_has_a_cache_of_its_own_nothing_is_known_of_it() {
         let relation = Relation::new(300, 0..300);
         let scan = |reader: &mut dyn Reader| {
-            cache::decided::forced(cache::Method::Unknown, || {
+            cache::decided::forced(cache::ResidencyMethod::Unknown, || {
                 scan(&relation.source, 0..300, reader, &LIMITS, &Monotonic, &mut || None, &mut |_| ())
             })
         };

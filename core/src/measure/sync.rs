@@ -38,18 +38,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use calls::{Calls, Kernel};
-pub use case::{Case, FLUSHES, Method, Section, Selection};
+pub use case::{Case, FLUSHES, FlushMethod, Section, Selection};
 use content::Content;
 pub use group::Group;
 pub use layout::{Files, Layout};
-pub use measured::{Measured, Requests};
-use turn::Turn;
+pub use measured::{CaseTimes, DeviceRequests};
+use turn::CaseTurn;
 
+use crate::machine::observer::Observer;
+use crate::run::budget::{Limits, Pace, StopCheck};
 use crate::run::clock::{self, Clock, nanoseconds};
-use crate::run::budget::{Ask, Limits, Pace};
-use crate::machine::observer::Witness;
-use crate::{Error, Result};
 use crate::run::memory;
+use crate::{Error, Result};
 
 /// Most rounds.
 const ROUNDS: u128 = 10;
@@ -60,7 +60,7 @@ const SHORTEST_TURN: Duration = Duration::from_millis(100);
 const MEMORY_OF_CASE: usize = 96 << 10;
 
 /// What is to be measured.
-pub struct Run<'a> {
+pub struct SyncRun<'a> {
     /// The cases.
     pub cases: &'a [Case],
     /// Who commits.
@@ -68,7 +68,7 @@ pub struct Run<'a> {
     /// What bounds each case, and by `shared` all of them.
     pub limits: Limits,
     /// Looks at the device before and after each turn.
-    pub witness: &'a Witness<'a>,
+    pub observer: &'a Observer<'a>,
 }
 
 /// Does a sync of a file without a name cost on this type of file system what a sync of any other file does?
@@ -87,13 +87,13 @@ pub fn logs_nameless_files(fs_type: &str) -> bool {
 /// [`Error::Scratch`] or [`Error::ShortWrite`] if a call fails: a device that loses writes is not measured on.
 pub fn run(
     files: &Files,
-    run: &Run<'_>,
+    run: &SyncRun<'_>,
     clock: &dyn Clock,
-    ask: &mut Ask<'_>,
+    should_stop: &mut StopCheck<'_>,
     report: &mut dyn FnMut(u64, u64, &Case),
-) -> Result<Vec<Measured>> {
+) -> Result<Vec<CaseTimes>> {
     let kernel = |case: &Case| Kernel(files.of(case).clone());
-    let mut all = run_with(run, &kernel, clock, ask, report)?;
+    let mut all = run_with(run, &kernel, clock, should_stop, report)?;
     // Committers share their writes.
     if files.counted && run.group.committers == 1 {
         all.iter_mut().zip(run.cases).for_each(|(measured, case)| measured.look_for_swallowed(case));
@@ -103,17 +103,17 @@ pub fn run(
 
 /// [`run`] by whatever calls.
 fn run_with<C: Calls>(
-    run: &Run<'_>,
+    run: &SyncRun<'_>,
     calls: &dyn Fn(&Case) -> C,
     clock: &dyn Clock,
-    ask: &mut Ask<'_>,
+    should_stop: &mut StopCheck<'_>,
     report: &mut dyn FnMut(u64, u64, &Case),
-) -> Result<Vec<Measured>> {
+) -> Result<Vec<CaseTimes>> {
     memory::expect(run.group.memory() + run.cases.len() * MEMORY_OF_CASE)?;
-    let mut all: Vec<Measured> = run.cases.iter().map(Measured::of).collect();
+    let mut all: Vec<CaseTimes> = run.cases.iter().map(CaseTimes::of).collect();
     let longest = run.cases.iter().map(|case| run.group.longest_write(case)).max().unwrap_or(1);
     let content = Arc::new(Content::new(longest as usize)?);
-    let mut pace = Pace::start(&Limits { duration: Duration::MAX, ..run.limits }, clock, ask);
+    let mut pace = Pace::start(&Limits { duration: Duration::MAX, ..run.limits }, clock, should_stop);
     let duration = run.limits.duration;
     let rounds = (duration.as_millis() / SHORTEST_TURN.as_millis()).clamp(1, ROUNDS) as u32;
     let length = nanoseconds(duration / rounds);
@@ -131,7 +131,7 @@ fn run_with<C: Calls>(
                 continue;
             }
             report(number, turns, case);
-            let turn = Turn {
+            let turn = CaseTurn {
                 case,
                 length,
                 limits: &run.limits,
@@ -141,13 +141,13 @@ fn run_with<C: Calls>(
                 next_due: &next_due,
             };
             let calls = calls(case);
-            let before = run.witness.look();
+            let before = run.observer.look();
             let performed = measured.performed;
             let taken = match run.group {
                 Group { committers: 1, .. } => turn.alone(&calls, measured, &mut pace),
                 group => turn.together(calls, group, measured, &mut pace),
             };
-            measured.saw(run.witness.since(&before).activity, measured.performed - performed);
+            measured.saw(run.observer.since(&before).activity, measured.performed - performed);
             match taken {
                 Ok(None) => measured.end_turn(run.limits.precision),
                 Ok(Some(stop)) => {

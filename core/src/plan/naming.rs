@@ -3,11 +3,11 @@
 
 use std::collections::BTreeSet;
 
-use super::{Access, Item, MOST_REFERENCES};
+use super::{Access, JsonNode, MOST_REFERENCES};
 use serde_json::{Map, Value};
 
 /// The node's name as EXPLAIN's text format prints it, which the JSON splits over several fields.
-pub(super) fn node_type(item: &Item) -> String {
+pub(super) fn node_type(item: &JsonNode) -> String {
     let kind = item.kind();
     let strategy = item.text("Strategy");
     let operation = item.text("Operation").filter(|&operation| operation != "Select");

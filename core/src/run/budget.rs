@@ -22,13 +22,13 @@ pub enum Stop {
     Precise,
     /// Another session waits for a lock that the run keeps it from.
     LockWaiter,
-    /// The device answers the run's own requests too slowly, see [`Tail`].
-    Slow(BoundOf),
+    /// The device answers the run's own requests too slowly, see [`LatencyBound`].
+    Slow(BoundSource),
 }
 
 /// Who says how slowly a device may answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum BoundOf {
+pub enum BoundSource {
     /// An option of the call.
     #[default]
     Call,
@@ -51,10 +51,10 @@ impl fmt::Display for Stop {
             Stop::Bytes => "stopped at max_bytes",
             Stop::Precise => "stopped: the interval is as narrow as asked for",
             Stop::LockWaiter => "stopped early: another session waits for a lock on this relation",
-            Stop::Slow(BoundOf::Call) => {
+            Stop::Slow(BoundSource::Call) => {
                 "stopped early: more than ten of a thousand requests took longer than max_p99_us"
             }
-            Stop::Slow(BoundOf::Setting) => {
+            Stop::Slow(BoundSource::Setting) => {
                 "stopped early: more than ten of a thousand requests took longer than pg_io_probe.max_p99"
             }
         })
@@ -62,7 +62,7 @@ impl fmt::Display for Stop {
 }
 
 /// What the caller's closure may answer: nothing, or a reason to stop.
-pub type Ask<'a> = dyn FnMut() -> Option<Stop> + 'a;
+pub type StopCheck<'a> = dyn FnMut() -> Option<Stop> + 'a;
 
 /// Does the 99th percentile of a run's own latencies stay within its bound? Where it doesn't, the device has more to do than
 /// it can, and a probe must not add to that.
@@ -71,19 +71,19 @@ pub type Ask<'a> = dyn FnMut() -> Option<Stop> + 'a;
 /// whatever the rest will do: a run notices after eleven slow requests, and does not forgive them for the fast ones that were
 /// before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Tail {
+pub struct LatencyBound {
     /// In nanoseconds.
     bound: u64,
-    of: BoundOf,
+    of: BoundSource,
     requests: u32,
     slow: u32,
 }
 
-impl Tail {
+impl LatencyBound {
     const REQUESTS: u32 = 1000;
 
     /// Nothing is too slow.
-    pub const UNBOUND: Self = Self { bound: u64::MAX, of: BoundOf::Call, requests: 0, slow: 0 };
+    pub const UNBOUND: Self = Self { bound: u64::MAX, of: BoundSource::Call, requests: 0, slow: 0 };
 
     /// With a bound that the call gives.
     pub fn within(bound: Duration) -> Self {
@@ -91,19 +91,19 @@ impl Tail {
     }
 
     /// The same with a bound of somebody's.
-    pub fn of(self, of: BoundOf) -> Self {
+    pub fn of(self, of: BoundSource) -> Self {
         Self { of, ..self }
     }
 
     /// A request took so many nanoseconds.
     #[inline]
-    pub fn took(&mut self, ns: u64) {
+    pub fn observe(&mut self, ns: u64) {
         self.slow += u32::from(self.is_slow(ns));
         self.answered(1);
     }
 
     /// So many requests took no longer than the bound.
-    pub fn were_fast(&mut self, requests: u64) {
+    pub fn observe_fast(&mut self, requests: u64) {
         let whole = u64::from(Self::REQUESTS);
         if requests >= whole {
             self.answered(whole);
@@ -140,7 +140,7 @@ impl Tail {
     }
 }
 
-impl Default for Tail {
+impl Default for LatencyBound {
     fn default() -> Self {
         Self::UNBOUND
     }
@@ -165,7 +165,7 @@ pub struct Limits {
     /// Stop once half the interval's width is at most this share of the value (0.05 is ±5 %).
     pub precision: Option<f64>,
     /// The bound of its latencies, and what is known of them from earlier runs of the same probe.
-    pub tail: Tail,
+    pub latency: LatencyBound,
 }
 
 impl Limits {
@@ -179,7 +179,7 @@ impl Limits {
             max_mib_per_s: None,
             max_util: None,
             precision: None,
-            tail: Tail::UNBOUND,
+            latency: LatencyBound::UNBOUND,
         }
     }
 
@@ -290,12 +290,12 @@ pub(crate) fn due_after(bytes: u64, bytes_per_s: u64) -> u64 {
 /// The budget of a run that has started.
 pub struct Pace<'a> {
     clock: &'a dyn Clock,
-    ask: &'a mut Ask<'a>,
+    should_stop: &'a mut StopCheck<'a>,
     started: u64,
     deadline: u64,
     at_deadline: Stop,
     /// What is known of its latencies, and of those before: each loop tells it how long its requests took.
-    pub tail: Tail,
+    pub latency: LatencyBound,
     /// The caller's reason to stop, once there was one: it may not be given twice.
     stopped: Option<Stop>,
 }
@@ -305,12 +305,12 @@ impl<'a> Pace<'a> {
     const NAP: Duration = Duration::from_millis(10);
 
     /// Starts the clock.
-    pub fn start(limits: &Limits, clock: &'a dyn Clock, ask: &'a mut Ask<'a>) -> Self {
+    pub fn start(limits: &Limits, clock: &'a dyn Clock, should_stop: &'a mut StopCheck<'a>) -> Self {
         let started = clock.now();
         let length = limits.duration.min(limits.shared);
         let at_deadline = if limits.are_cut_short() { Stop::Statement } else { Stop::Duration };
         let deadline = started.saturating_add(nanoseconds(length));
-        Self { clock, ask, started, deadline, at_deadline, tail: limits.tail, stopped: None }
+        Self { clock, should_stop, started, deadline, at_deadline, latency: limits.latency, stopped: None }
     }
 
     /// When the run started, in the clock's nanoseconds.
@@ -325,7 +325,7 @@ impl<'a> Pace<'a> {
             return Some(self.at_deadline);
         }
         if self.stopped.is_none() {
-            self.stopped = (self.ask)().or_else(|| self.tail.stop());
+            self.stopped = (self.should_stop)().or_else(|| self.latency.stop());
         }
         self.stopped
     }
@@ -364,17 +364,17 @@ mod tests {
         max_mib_per_s: None,
         max_util: None,
         precision: None,
-        tail: Tail::UNBOUND,
+        latency: LatencyBound::UNBOUND,
     };
 
     #[test]
     fn more_than_one_in_a_hundred_is_too_many() {
         let bound = 1_000;
         let after = |slow_every: usize, requests: usize| {
-            let mut tail = Tail::within(Duration::from_nanos(bound));
+            let mut latency = LatencyBound::within(Duration::from_nanos(bound));
             (1..=requests).find(|index| {
-                tail.took(if index % slow_every == 0 { bound + 1 } else { bound });
-                tail.is_passed()
+                latency.observe(if index % slow_every == 0 { bound + 1 } else { bound });
+                latency.is_passed()
             })
         };
         // Ten of each thousand are one in a hundred, which is the bound itself.
@@ -382,28 +382,29 @@ mod tests {
         assert_eq!(after(90, 100_000), Some(990));
         assert_eq!(after(1, 100_000), Some(11));
         // It stays passed, and what was long ago doesn't help.
-        let mut tail = Tail::within(Duration::from_nanos(bound));
-        (0..100_500).for_each(|_| tail.took(1));
-        (0..11).for_each(|_| tail.took(2 * bound));
-        assert!(tail.is_passed());
-        (0..100_000).for_each(|_| tail.took(1));
-        assert!(tail.is_passed());
+        let mut latency = LatencyBound::within(Duration::from_nanos(bound));
+        (0..100_500).for_each(|_| latency.observe(1));
+        (0..11).for_each(|_| latency.observe(2 * bound));
+        assert!(latency.is_passed());
+        (0..100_000).for_each(|_| latency.observe(1));
+        assert!(latency.is_passed());
     }
 
     #[test]
     fn a_run_with_a_slow_tail_is_stopped() {
         let clock = Manual::default();
-        let mut ask = || None;
-        let limits = Limits { tail: Tail::within(Duration::from_micros(10)), ..LIMITS };
-        let mut pace = Pace::start(&limits, &clock, &mut ask);
-        (0..10).for_each(|_| pace.tail.took(20_000));
+        let mut should_stop = || None;
+        let limits = Limits { latency: LatencyBound::within(Duration::from_micros(10)), ..LIMITS };
+        let mut pace = Pace::start(&limits, &clock, &mut should_stop);
+        (0..10).for_each(|_| pace.latency.observe(20_000));
         assert_eq!(pace.poll(), None);
-        pace.tail.took(20_000);
-        assert_eq!(pace.poll(), Some(Stop::Slow(BoundOf::Call)));
+        pace.latency.observe(20_000);
+        assert_eq!(pace.poll(), Some(Stop::Slow(BoundSource::Call)));
         // The next run of the same probe does not begin, and it is told whose bound it was.
-        let (next, mut ask) = (Limits { tail: pace.tail.of(BoundOf::Setting), ..LIMITS }, || None);
-        let stop = Pace::start(&next, &clock, &mut ask).poll().expect("a reason");
-        assert_eq!(stop, Stop::Slow(BoundOf::Setting));
+        let (next, mut should_stop) =
+            (Limits { latency: pace.latency.of(BoundSource::Setting), ..LIMITS }, || None);
+        let stop = Pace::start(&next, &clock, &mut should_stop).poll().expect("a reason");
+        assert_eq!(stop, Stop::Slow(BoundSource::Setting));
         assert!(stop.is_for_all() && stop.to_string().ends_with(" took longer than pg_io_probe.max_p99"));
     }
 
@@ -413,9 +414,9 @@ mod tests {
             [(1_000_000, Stop::Duration), (4_900, Stop::Duration), (3_000, Stop::Statement)]
         {
             let clock = Manual::default();
-            let mut ask = || None;
+            let mut should_stop = || None;
             let limits = Limits { shared: Duration::from_micros(shared_us), ..LIMITS };
-            let mut pace = Pace::start(&limits, &clock, &mut ask);
+            let mut pace = Pace::start(&limits, &clock, &mut should_stop);
             assert_eq!(pace.check(clock.now()), None);
             clock.advance(5_000_000);
             assert_eq!(pace.check(clock.now()), Some(reason));
@@ -426,21 +427,21 @@ mod tests {
     fn a_reason_that_is_given_once_stays() {
         let clock = Manual::default();
         let mut reasons = vec![Stop::LockWaiter];
-        let mut ask = || reasons.pop();
-        let mut pace = Pace::start(&LIMITS, &clock, &mut ask);
+        let mut should_stop = || reasons.pop();
+        let mut pace = Pace::start(&LIMITS, &clock, &mut should_stop);
         assert_eq!((pace.poll(), pace.poll()), (Some(Stop::LockWaiter), Some(Stop::LockWaiter)));
     }
 
     #[test]
     fn the_caller_can_stop_a_sleep() {
         let mut asked = 0;
-        let mut ask = || {
+        let mut should_stop = || {
             asked += 1;
             (asked == 3).then_some(Stop::LockWaiter)
         };
         let clock = Monotonic;
         let limits = Limits { duration: Duration::from_secs(60), shared: Duration::from_secs(60), ..LIMITS };
-        let mut pace = Pace::start(&limits, &clock, &mut ask);
+        let mut pace = Pace::start(&limits, &clock, &mut should_stop);
         let end = clock.now() + 60_000_000_000;
         assert_eq!(pace.sleep_until(end), Some(Stop::LockWaiter));
     }

@@ -6,8 +6,8 @@
 
 use std::time::Duration;
 
+use crate::run::budget::{Limits, Pace, Pauses, Stop, StopCheck};
 use crate::run::clock::{Clock, nanoseconds};
-use crate::run::budget::{Ask, Limits, Pace, Pauses, Stop};
 use crate::stats::{Interval, MIN_FOR_MEDIAN, of_median};
 
 /// Most rounds: more would say nothing new.
@@ -18,7 +18,7 @@ const HOPELESS: u64 = 8;
 
 /// What a turn gave.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Turn {
+pub enum TurnResult {
     /// So many nanoseconds for a unit of work.
     Took(f64),
     /// It was disturbed: its time is not what was to be measured.
@@ -69,8 +69,8 @@ pub fn contest<E>(
     bytes_of_turn: u64,
     limits: &Limits,
     clock: &dyn Clock,
-    ask: &mut Ask<'_>,
-    turn: &mut dyn FnMut(usize, &mut Ask<'_>) -> Result<Turn, E>,
+    should_stop: &mut StopCheck<'_>,
+    turn: &mut dyn FnMut(usize, &mut StopCheck<'_>) -> Result<TurnResult, E>,
 ) -> Result<Contest, E> {
     let mut found = Contest::default();
     let started = clock.now();
@@ -87,20 +87,20 @@ pub fn contest<E>(
         for place in 0..contenders {
             // There and back, so that no contender always comes after the same other one.
             let contender = if number % 2 == 0 { place } else { contenders - 1 - place };
-            if let Some(stop) = wait(due(moved, busy), end, clock, ask, &mut found.paused) {
+            if let Some(stop) = wait(due(moved, busy), end, clock, should_stop, &mut found.paused) {
                 let stop = if stop == Stop::Duration && of_statement { Stop::Statement } else { stop };
                 found.stop = Some(stop).filter(|stop| stop.is_for_all());
                 return Ok(found);
             }
             moved += bytes_of_turn;
             let began = clock.now();
-            let taken = turn(contender, &mut *ask)?;
+            let taken = turn(contender, &mut *should_stop)?;
             busy += clock.now() - began;
             match taken {
-                Turn::Took(ns) => times[contender] = Some(ns),
-                Turn::Unfit => found.unfit += 1,
-                Turn::Exhausted => return Ok(found),
-                Turn::Stopped(stop) => {
+                TurnResult::Took(ns) => times[contender] = Some(ns),
+                TurnResult::Unfit => found.unfit += 1,
+                TurnResult::Exhausted => return Ok(found),
+                TurnResult::Stopped(stop) => {
                     found.stop = Some(stop).filter(|stop| stop.is_for_all());
                     return Ok(found);
                 }
@@ -116,17 +116,23 @@ pub fn contest<E>(
     }
     if pauses.is_some() {
         // What comes next may come at once.
-        let _ = wait(due(0, busy), end, clock, ask, &mut found.paused);
+        let _ = wait(due(0, busy), end, clock, should_stop, &mut found.paused);
     }
     Ok(found)
 }
 
 /// Waits until a turn is due; a reason to stop is also that all time is used up.
-fn wait(due: u64, end: u64, clock: &dyn Clock, ask: &mut Ask<'_>, paused: &mut bool) -> Option<Stop> {
+fn wait(
+    due: u64,
+    end: u64,
+    clock: &dyn Clock,
+    should_stop: &mut StopCheck<'_>,
+    paused: &mut bool,
+) -> Option<Stop> {
     let left = Duration::from_nanos(end.saturating_sub(clock.now()));
     let limits = Limits { duration: left, ..Limits::none() };
-    let mut ask = || ask();
-    let mut pace = Pace::start(&limits, clock, &mut ask);
+    let mut should_stop = || should_stop();
+    let mut pace = Pace::start(&limits, clock, &mut should_stop);
     *paused |= due > pace.started();
     pace.sleep_until(due)
 }
@@ -137,8 +143,8 @@ mod golden;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::budget::LatencyBound;
     use crate::run::clock::Manual;
-    use crate::run::budget::Tail;
 
     const LIMITS: Limits = Limits {
         duration: Duration::from_secs(10),
@@ -148,11 +154,11 @@ mod tests {
         max_mib_per_s: None,
         max_util: None,
         precision: None,
-        tail: Tail::UNBOUND,
+        latency: LatencyBound::UNBOUND,
     };
 
-    fn run(limits: &Limits, clock: &Manual, turn: &mut dyn FnMut(usize) -> Turn) -> Contest {
-        let mut taken = |contender, _: &mut Ask<'_>| -> Result<Turn, ()> {
+    fn run(limits: &Limits, clock: &Manual, turn: &mut dyn FnMut(usize) -> TurnResult) -> Contest {
+        let mut taken = |contender, _: &mut StopCheck<'_>| -> Result<TurnResult, ()> {
             clock.advance(1_000_000);
             Ok(turn(contender))
         };
@@ -166,7 +172,7 @@ mod tests {
         let found = run(&LIMITS, &clock, &mut |contender| {
             order.push(contender);
             speed *= 1.02;
-            Turn::Took(speed * [10.0, 8.0, 10.0][contender])
+            TurnResult::Took(speed * [10.0, 8.0, 10.0][contender])
         });
         assert_eq!(order[..6], [0, 1, 2, 2, 1, 0]);
         assert_eq!(found.rounds.len() as u64, MOST_ROUNDS);
@@ -181,13 +187,13 @@ mod tests {
         let (clock, mut turns) = (Manual::default(), 0);
         let found = run(&LIMITS, &clock, &mut |_| {
             turns += 1;
-            if turns % 6 == 0 { Turn::Unfit } else { Turn::Took(5.0) }
+            if turns % 6 == 0 { TurnResult::Unfit } else { TurnResult::Took(5.0) }
         });
         assert_eq!((found.rounds.len(), found.unfit), (20, 20));
         let mut turns = 0;
         let found = run(&LIMITS, &clock, &mut |_| {
             turns += 1;
-            Turn::Unfit
+            TurnResult::Unfit
         });
         assert_eq!((turns, found.rounds.len()), (HOPELESS, 0));
         assert_eq!(found.ratio(0, 1), None);
@@ -197,7 +203,7 @@ mod tests {
     fn each_bound_ends_it() {
         let clock = Manual::default();
         let rounds = |limits: Limits| {
-            let found = run(&limits, &clock, &mut |_| Turn::Took(5.0));
+            let found = run(&limits, &clock, &mut |_| TurnResult::Took(5.0));
             (found.rounds.len(), found.stop, found.paused)
         };
         assert_eq!(rounds(Limits { max_bytes: 10 << 20, ..LIMITS }), (3, None, false));
@@ -205,9 +211,9 @@ mod tests {
         let shared = Duration::from_millis(12);
         assert_eq!(rounds(Limits { shared, ..LIMITS }), (4, Some(Stop::Statement), false));
         assert_eq!(rounds(Limits { precision: Some(0.01), ..LIMITS }), (12, None, false));
-        let found = run(&LIMITS, &clock, &mut |_| Turn::Exhausted);
+        let found = run(&LIMITS, &clock, &mut |_| TurnResult::Exhausted);
         assert_eq!((found.rounds.len(), found.stop), (0, None));
-        let found = run(&LIMITS, &clock, &mut |_| Turn::Stopped(Stop::LockWaiter));
+        let found = run(&LIMITS, &clock, &mut |_| TurnResult::Stopped(Stop::LockWaiter));
         assert_eq!(found.stop, Some(Stop::LockWaiter));
     }
 
@@ -216,7 +222,7 @@ mod tests {
         let clock = crate::run::clock::Monotonic;
         let limits = Limits { max_mib_per_s: Some(100), max_bytes: 6 << 20, ..LIMITS };
         let started = clock.now();
-        let mut turn = |_, _: &mut Ask<'_>| -> Result<Turn, ()> { Ok(Turn::Took(1.0)) };
+        let mut turn = |_, _: &mut StopCheck<'_>| -> Result<TurnResult, ()> { Ok(TurnResult::Took(1.0)) };
         let found = contest(3, 0, 1 << 20, &limits, &clock, &mut || None, &mut turn).expect("no error");
         assert!(
             found.paused && clock.now() - started >= 49_000_000,
@@ -229,9 +235,9 @@ mod tests {
     fn a_share_of_the_time_makes_it_rest_between_turns() {
         let clock = Manual::default();
         let limits = Limits { max_util: Some(0.1), max_bytes: 6 << 20, ..LIMITS };
-        let mut turn = |_, _: &mut Ask<'_>| -> Result<Turn, ()> {
+        let mut turn = |_, _: &mut StopCheck<'_>| -> Result<TurnResult, ()> {
             clock.advance(1_000_000);
-            Ok(Turn::Took(1.0))
+            Ok(TurnResult::Took(1.0))
         };
         let found = contest(3, 0, 1 << 20, &limits, &clock, &mut || None, &mut turn).expect("no error");
         assert!(found.paused && found.rounds.len() == 2);

@@ -13,7 +13,7 @@
 //!
 //! Sources: getrusage(2); `__schedule` in the kernel's `kernel/sched/core.c`.
 
-use crate::run::budget::Tail;
+use crate::run::budget::LatencyBound;
 
 /// Knows how often this thread has waited.
 pub struct Waits {
@@ -35,17 +35,17 @@ impl Waits {
 
     /// Tells `tail` of a look at what has arrived that took so many nanoseconds.
     #[inline]
-    pub fn looked(&mut self, ns: u64, tail: &mut Tail) {
-        let Some(known) = &mut self.known else { return tail.took(ns) };
-        if !tail.is_slow(ns) {
+    pub fn looked(&mut self, ns: u64, latency: &mut LatencyBound) {
+        let Some(known) = &mut self.known else { return latency.observe(ns) };
+        if !latency.is_slow(ns) {
             return;
         }
         let now = (self.count)();
         let waits = now.saturating_sub(*known);
         *known = now;
         if waits > 0 {
-            tail.were_fast(waits - 1);
-            tail.took(ns);
+            latency.observe_fast(waits - 1);
+            latency.observe(ns);
         }
     }
 
@@ -85,51 +85,51 @@ mod tests {
         COUNT.set(COUNT.get() + 1);
     }
 
-    fn tail() -> Tail {
-        Tail::within(Duration::from_nanos(BOUND_NS))
+    fn tail() -> LatencyBound {
+        LatencyBound::within(Duration::from_nanos(BOUND_NS))
     }
 
     #[test]
     fn copies_between_two_answers_do_not_hide_that_they_are_slow() {
-        let (mut waits, mut tail) = (Waits::by(|| COUNT.get()), tail());
+        let (mut waits, mut latency) = (Waits::by(|| COUNT.get()), tail());
         // A window of 8 MiB is a wait for the device, and 127 looks at what is there.
         let answers = (1..100).find(|_| {
             wait();
-            waits.looked(4_000_000, &mut tail);
-            (0..127).for_each(|_| waits.looked(20_000, &mut tail));
-            tail.is_passed()
+            waits.looked(4_000_000, &mut latency);
+            (0..127).for_each(|_| waits.looked(20_000, &mut latency));
+            latency.is_passed()
         });
         assert_eq!(answers, Some(11));
     }
 
     #[test]
     fn who_only_copies_has_not_waited() {
-        let (mut waits, mut tail) = (Waits::by(|| COUNT.get()), tail());
-        (0..1000).for_each(|_| waits.looked(BOUND_NS + 1, &mut tail));
-        assert!(!tail.is_passed());
+        let (mut waits, mut latency) = (Waits::by(|| COUNT.get()), tail());
+        (0..1000).for_each(|_| waits.looked(BOUND_NS + 1, &mut latency));
+        assert!(!latency.is_passed());
         waits.leave_out(wait);
-        (0..1000).for_each(|_| waits.looked(BOUND_NS + 1, &mut tail));
-        assert_eq!(tail, self::tail());
+        (0..1000).for_each(|_| waits.looked(BOUND_NS + 1, &mut latency));
+        assert_eq!(latency, self::tail());
     }
 
     #[test]
     fn fast_answers_are_counted_as_well() {
         // Ten of a thousand, and eleven.
         for (every, passed) in [(100, false), (90, true)] {
-            let (mut waits, mut tail) = (Waits::by(|| COUNT.get()), tail());
+            let (mut waits, mut latency) = (Waits::by(|| COUNT.get()), tail());
             for answer in 1..=100_000 {
                 wait();
-                waits.looked(if answer % every == 0 { BOUND_NS + 1 } else { 1000 }, &mut tail);
+                waits.looked(if answer % every == 0 { BOUND_NS + 1 } else { 1000 }, &mut latency);
             }
-            assert_eq!(tail.is_passed(), passed, "{every}");
+            assert_eq!(latency.is_passed(), passed, "{every}");
         }
     }
 
     #[test]
     fn where_waits_are_not_counted_each_look_is_one() {
-        let (mut waits, mut tail) = (Waits::by(|| 0), tail());
-        (0..11).for_each(|_| waits.looked(BOUND_NS + 1, &mut tail));
-        assert!(tail.is_passed());
+        let (mut waits, mut latency) = (Waits::by(|| 0), tail());
+        (0..11).for_each(|_| waits.looked(BOUND_NS + 1, &mut latency));
+        assert!(latency.is_passed());
     }
 
     #[test]

@@ -16,17 +16,17 @@ use crate::{Error, Result};
 const STACK_BYTES: usize = 128 << 10;
 
 /// Some threads that do the same.
-pub(crate) struct Crew {
+pub(crate) struct Workers {
     threads: Rc<dyn Quiesce>,
 }
 
-struct Threads<E> {
+struct RunningThreads<E> {
     /// Makes each of them return soon.
     end: E,
     handles: RefCell<Vec<JoinHandle<()>>>,
 }
 
-impl Crew {
+impl Workers {
     /// Starts `count` threads of this name, each of which does `work`. They return by themselves, or soon after
     /// `end` was called, which may happen more than once.
     pub(crate) fn start<W, E>(name: &str, count: usize, work: W, end: E) -> Result<Self>
@@ -34,9 +34,9 @@ impl Crew {
         W: Fn() + Clone + Send + 'static,
         E: Fn() + 'static,
     {
-        let threads = Rc::new(Threads { end, handles: RefCell::new(Vec::with_capacity(count)) });
-        let crew = Self { threads: Rc::clone(&threads) as Rc<dyn Quiesce> };
-        register(&crew.threads);
+        let threads = Rc::new(RunningThreads { end, handles: RefCell::new(Vec::with_capacity(count)) });
+        let workers = Self { threads: Rc::clone(&threads) as Rc<dyn Quiesce> };
+        register(&workers.threads);
         // A thread inherits the mask of the moment it starts. Miri knows no signals.
         let failed = |e: nix::Error| Error::System { action: "block signals", source: e.into() };
         let swap = || SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK);
@@ -49,11 +49,11 @@ impl Crew {
         });
         mask.map_or(Ok(()), |mask| mask.thread_set_mask()).map_err(failed)?;
         started.map_err(|source| Error::System { action: "start a thread", source })?;
-        Ok(crew)
+        Ok(workers)
     }
 }
 
-impl<E: Fn()> Quiesce for Threads<E> {
+impl<E: Fn()> Quiesce for RunningThreads<E> {
     fn quiesce(&self) {
         (self.end)();
         for handle in self.handles.borrow_mut().drain(..) {
@@ -63,7 +63,7 @@ impl<E: Fn()> Quiesce for Threads<E> {
     }
 }
 
-impl Drop for Crew {
+impl Drop for Workers {
     fn drop(&mut self) {
         self.threads.quiesce();
     }
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     /// Threads that run until they are told to end, and how many do.
-    fn crew(count: usize) -> (Crew, Arc<AtomicUsize>) {
+    fn workers(count: usize) -> (Workers, Arc<AtomicUsize>) {
         let running = Arc::new(AtomicUsize::new(0));
         let over = Arc::new(AtomicBool::new(false));
         let (counted, ended) = (Arc::clone(&running), Arc::clone(&over));
@@ -88,25 +88,25 @@ mod tests {
             }
             counted.fetch_sub(1, Ordering::SeqCst);
         };
-        let crew =
-            Crew::start("crew", count, work, move || over.store(true, Ordering::SeqCst)).expect("a crew");
+        let workers = Workers::start("workers", count, work, move || over.store(true, Ordering::SeqCst))
+            .expect("a workers");
         while running.load(Ordering::SeqCst) < count {
             std::thread::yield_now();
         }
-        (crew, running)
+        (workers, running)
     }
 
     #[test]
     fn dropping_joins() {
-        let (crew, running) = crew(4);
-        drop(crew);
+        let (workers, running) = workers(4);
+        drop(workers);
         assert_eq!(running.load(Ordering::SeqCst), 0);
     }
 
     #[test]
     fn a_process_that_exits_joins_what_nobody_dropped() {
-        let (crew, running) = crew(4);
-        std::mem::forget(crew);
+        let (workers, running) = workers(4);
+        std::mem::forget(workers);
         crate::run::shutdown::all();
         assert_eq!(running.load(Ordering::SeqCst), 0);
     }

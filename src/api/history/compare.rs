@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use io_probe_core::advise::compare::{self, Comparison, Figure, Noise, Verdict};
+use io_probe_core::advise::compare::{self, Comparison, Figure, RunNoise, Verdict};
 use pgrx::prelude::*;
 use serde::Serialize;
 
 use crate::call::arguments::figure;
 use crate::error::{Error, Result};
 use crate::pg::backend::encoding::Text;
-use crate::pg::history::stored::{self, Metric, Recent, Sides, Values, Whose};
 use crate::pg::backend::row::Rows;
+use crate::pg::history::stored::{self, Metric, Recent, Side, Sides, Values};
 
 /// Most runs of a series that are looked at as the last ones.
 const MOST_LAST: u32 = 1000;
@@ -150,19 +150,19 @@ fn add(pairs: &mut BTreeMap<(String, String, String), Pair>, values: Values, of_
     pair.ordinal = pair.ordinal.min(ordinal);
     let figures = values.iter().zip(errors).map(|(value, error)| Figure { value: *value, error });
     match whose {
-        Whose::A => pair.a.extend(figures),
-        Whose::B => {
+        Side::A => pair.a.extend(figures),
+        Side::B => {
             pair.b.extend(figures);
             // It may be another one's.
             pair.metric = metric;
         }
-        Whose::Past => {}
+        Side::Past => {}
     }
     match whose {
-        Whose::Past => pair.history.push(values),
+        Side::Past => pair.history.push(values),
         // The runs of a label say how much such runs differ; a single run says nothing of it.
-        Whose::A | Whose::B if of_labels => pair.own.push(values),
-        Whose::A | Whose::B => {}
+        Side::A | Side::B if of_labels => pair.own.push(values),
+        Side::A | Side::B => {}
     }
 }
 
@@ -170,7 +170,7 @@ impl CompareRow {
     fn of(pair: Pair) -> Self {
         let Metric { probe, object, item, metric, unit, more_is_better } = pair.metric;
         // A step within a side is in its mean, too, and so is part of its noise.
-        let noise = Noise::of_levels(&pair.history).and(Noise::of_groups(&pair.own));
+        let noise = RunNoise::of_levels(&pair.history).and(RunNoise::of_groups(&pair.own));
         let found = compare::compare(&pair.a, &pair.b, &noise, more_is_better);
         Self {
             probe: Some(probe),
@@ -220,7 +220,7 @@ impl ChangesRow {
         };
         let (before, now) = (figures(&recent.before), figures(&recent.now));
         // What has long changed is not what moved in the last runs: a step before them counts as noise.
-        let noise = Noise::of_groups(&[recent.before]);
+        let noise = RunNoise::of_groups(&[recent.before]);
         let found = compare::compare(&before, &now, &noise, more_is_better);
         Self {
             probe,

@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 
 use super::super::device::leaves_of_server;
 use crate::call::probed_relation::of_leaves;
-use crate::pg::history::{self, Relation, Server};
 use crate::pg::catalog::objects;
+use crate::pg::history::{self, RelationFacts, ServerFacts};
 
 /// The settings that bear on I/O, of the server and of this extension. A change of one is a change of the configuration. Caps
 /// are among them: what a call does not say itself, a cap says.
@@ -58,9 +58,9 @@ const SETTINGS: [&str; 38] = [
 /// The part of a result that says where its rows come from. Its keys are the columns of io_probe_runs, those of the
 /// relation apart.
 #[derive(Debug, Serialize)]
-pub(super) struct Facts {
+pub(super) struct ResultHeader {
     object: String,
-    relation: Option<Relation>,
+    relation: Option<RelationFacts>,
     spcname: Option<String>,
     device: Option<String>,
     model: Option<String>,
@@ -68,7 +68,7 @@ pub(super) struct Facts {
     kernel: Option<String>,
     host: Option<String>,
     #[serde(flatten)]
-    server: Server,
+    server: ServerFacts,
     settings: Map<String, Value>,
 }
 
@@ -101,10 +101,10 @@ impl LeafFacts {
     }
 }
 
-impl Facts {
+impl ResultHeader {
     /// Those of a probe that is about to be called so.
     pub(super) fn gather(probe: &str, rel: Option<pg_sys::Oid>, args: &Map<String, Value>) -> Self {
-        let relation = rel.and_then(Relation::find);
+        let relation = rel.and_then(RelationFacts::find);
         let (object, spcname, placement) = match &relation {
             Some(relation) => of_relation(relation),
             None if probe == "sync" => of_sync(args),
@@ -126,13 +126,13 @@ impl Facts {
             relation,
             kernel,
             host,
-            server: Server::here(),
+            server: ServerFacts::here(),
             settings,
         }
     }
 }
 
-fn of_relation(relation: &Relation) -> (String, Option<String>, Placement) {
+fn of_relation(relation: &RelationFacts) -> (String, Option<String>, Placement) {
     let object = format!("{}.{}", relation.schemaname, relation.relname);
     let placement = relation.directory().map(|directory| device::locate(&directory, &Roots::default()));
     (object, relation.spcname.clone(), placement.unwrap_or_default())

@@ -16,16 +16,16 @@ use pgrx::prelude::*;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::facts::ResultHeader;
 use crate::call::arguments::{self, figure, quoted};
 use crate::call::options;
-use super::facts::Facts;
 use crate::error::{Error, Result};
-use crate::pg::backend::encoding::Text;
-use crate::pg::history::{Cause, Failed, Probe, Value as Given};
-use crate::pg::backend::json::JsonbText;
 use crate::pg::answer;
+use crate::pg::backend::encoding::Text;
+use crate::pg::backend::json::JsonbText;
 use crate::pg::backend::lock;
 use crate::pg::backend::server;
+use crate::pg::history::{Cause, Failed, Probe, Value as Given};
 
 /// The probes that can be called by name.
 const PROBES: [&str; 14] = [
@@ -55,7 +55,7 @@ fn io_probe_measure(probe: Option<Text>, rel: Option<pg_sys::Oid>, args: Option<
 
 /// A result but for its rows.
 #[derive(Debug, Serialize)]
-struct Run<'a> {
+struct RunHeader<'a> {
     format: u32,
     version: &'static str,
     probe: &'a str,
@@ -66,7 +66,7 @@ struct Run<'a> {
     started_at: String,
     elapsed_ms: f64,
     #[serde(flatten)]
-    facts: Facts,
+    facts: ResultHeader,
 }
 
 /// Runs a probe: the result as [`io_probe_measure`] returns it.
@@ -84,7 +84,7 @@ pub(super) fn measure(
     let args = options::object("args", args)?;
     let values = values(probe, &function, rel, &args)?;
     lock::refuse_in_parallel()?;
-    let facts = Facts::gather(probe, rel, &args);
+    let facts = ResultHeader::gather(probe, rel, &args);
     let (started_at, started) = (server::now(), Monotonic.now());
     let outcome = function.run(&values);
     let elapsed_ms = figure((Monotonic.now() - started) as f64 / 1e6);
@@ -100,7 +100,7 @@ pub(super) fn measure(
             .warn();
     }
     let (sqlstate, message) = cause.map(|cause| (cause.sqlstate, cause.message)).unzip();
-    let run = Run {
+    let run = RunHeader {
         format: FORMAT,
         version: env!("CARGO_PKG_VERSION"),
         probe,
@@ -120,7 +120,7 @@ pub(super) fn measure(
 const COPIES: usize = 4;
 
 /// Puts the rows, which are JSON already, at the end: many of them would take much memory as values.
-fn with_rows(run: &Run<'_>, rows: &str) -> JsonbText {
+fn with_rows(run: &RunHeader<'_>, rows: &str) -> JsonbText {
     let mut text = match serde_json::to_string(run) {
         Ok(text) => text,
         Err(e) => unreachable!("its maps have texts for keys: {e}"),

@@ -13,8 +13,8 @@ use crate::error::{Error, Result};
 use crate::pg::answer;
 use crate::pg::backend::argument::UpTo;
 use crate::pg::backend::encoding::Text;
-use crate::pg::history::{check_possible, delete_older, first_that_fits_no_row, insert, is_of_the_future};
 use crate::pg::backend::json::JsonbText;
+use crate::pg::history::{check_possible, delete_older, first_that_fits_no_row, insert, is_of_the_future};
 
 #[pg_extern(sql = false)]
 fn io_probe_import(result: Option<UpTo<64, JsonbText>>, label: Option<Text>) -> i64 {

@@ -1,24 +1,24 @@
 //! `io_probe_iostat_query`: the same for as long as a query runs, and what the query used.
 
-use io_probe_core::machine::account::{Account, Lost, Tally};
+use io_probe_core::machine::account::{Account, AccountTally, Lost};
 use io_probe_core::machine::iostat::Sampler;
 use pgrx::datum::Interval;
 use pgrx::prelude::*;
 use serde::Serialize;
 
-use super::row::{self, Row};
+use super::row::{self, IostatRow};
 use super::{MOST_ROWS, Watched, interval};
 use crate::call::arguments::figure;
 use crate::call::options::Options;
 use crate::call::probed_relation::{BACKEND, IO_WORKERS, WORKERS_ENDED, WORKERS_SERVE_ALL};
 use crate::error::{Error, Result};
+use crate::pg::backend::interrupts;
 use crate::pg::backend::json::JsonbText;
 use crate::pg::backend::lock::refuse_in_parallel;
 use crate::pg::backend::progress::Progress;
-use crate::pg::catalog::query::{self, Query, Used};
 use crate::pg::backend::row::Rows;
-use crate::pg::backend::interrupts;
 use crate::pg::backend::server;
+use crate::pg::catalog::query::{self, Query, Used};
 
 /// The options of this function.
 const OPTIONS: [&str; 1] = ["device"];
@@ -51,7 +51,7 @@ fn io_probe_iostat_query(query: Option<Query>, every: Option<Interval>, options:
 #[derive(Debug, Serialize)]
 struct QueryRow {
     #[serde(flatten)]
-    row: Row,
+    row: IostatRow,
     #[serde(flatten)]
     query: Option<QueryFigures>,
 }
@@ -83,7 +83,7 @@ fn watch(query: &Query, every: std::time::Duration, watched: Watched) -> Result<
     let _progress = Progress::start("iostat_query", None);
     let most = (MOST_ROWS / watched.rows_a_sample()).clamp(LEAST_SAMPLES, MOST_SAMPLES);
     let account = server::read_account();
-    let tally = Tally::begin(account);
+    let tally = AccountTally::begin(account);
     let sampler = Sampler::start(watched.watch.clone(), every, most)?;
     let used = query::discard(query);
     let series = sampler.finish();
@@ -93,7 +93,7 @@ fn watch(query: &Query, every: std::time::Duration, watched: Watched) -> Result<
 }
 
 /// Bytes fetched for the query, or why that is not known.
-fn fetched(tally: &Tally, parallel: bool) -> std::result::Result<u64, &'static str> {
+fn fetched(tally: &AccountTally, parallel: bool) -> std::result::Result<u64, &'static str> {
     if parallel {
         return Err(PARALLEL);
     }
@@ -104,7 +104,7 @@ fn fetched(tally: &Tally, parallel: bool) -> std::result::Result<u64, &'static s
 }
 
 fn closing(used: &Used, account: Account, fetched: std::result::Result<u64, &'static str>) -> QueryRow {
-    let mut row = Row::now(None);
+    let mut row = IostatRow::now(None);
     let source = if matches!(account, Account::With(_)) { IO_WORKERS } else { BACKEND };
     match fetched {
         Ok(_) if source == IO_WORKERS => row.verdict.note(WORKERS_SERVE_ALL),

@@ -1,7 +1,7 @@
 //! The row of one device in one interval.
 
 use io_probe_core::machine::device::{Activity, Traffic};
-use io_probe_core::machine::iostat::{Counted, DeviceSample, Sample, Series};
+use io_probe_core::machine::iostat::{DeviceSample, IntervalCounts, Sample, SnapshotSeries};
 use io_probe_core::run::budget::Stop;
 use serde::Serialize;
 
@@ -12,13 +12,13 @@ use crate::pg::backend::server;
 
 /// `io_probe_iostat_row`; the type's comments say what each attribute means.
 #[derive(Debug, Default, Serialize)]
-pub(super) struct Row {
+pub(super) struct IostatRow {
     sampled_at: String,
     device: Option<String>,
     #[serde(flatten)]
-    requests: Requests,
+    requests: RequestColumns,
     #[serde(flatten)]
-    machine: Machine,
+    machine: MachineColumns,
     cgroup_rmib_s: Option<f64>,
     cgroup_wmib_s: Option<f64>,
     sample: Option<u64>,
@@ -29,7 +29,7 @@ pub(super) struct Row {
 
 /// What a device did.
 #[derive(Debug, Default, Serialize)]
-struct Requests {
+struct RequestColumns {
     util_pct: Option<f64>,
     aqu_sz: Option<f64>,
     r_s: Option<f64>,
@@ -53,7 +53,7 @@ struct Requests {
 
 /// What the machine did.
 #[derive(Debug, Clone, Default, Serialize)]
-struct Machine {
+struct MachineColumns {
     cpu_user_pct: Option<f64>,
     cpu_system_pct: Option<f64>,
     cpu_iowait_pct: Option<f64>,
@@ -64,19 +64,19 @@ struct Machine {
 }
 
 /// The rows of a run, by interval, then by device. A run that was stopped is so in its last interval.
-pub(super) fn of_series(watched: &Watched, series: &Series, stop: Option<Stop>) -> Vec<Row> {
+pub(super) fn of_series(watched: &Watched, series: &SnapshotSeries, stop: Option<Stop>) -> Vec<IostatRow> {
     let samples = series.samples();
     let mut rows = Vec::with_capacity(samples.len() * watched.rows_a_sample());
     for (number, sample) in (1..).zip(&samples) {
         let devices = watched.watch.devices().iter().zip(&sample.devices);
-        rows.extend(devices.map(|(device, seen)| Row::of_device(number, sample, device.name(), seen)));
+        rows.extend(devices.map(|(device, seen)| IostatRow::of_device(number, sample, device.name(), seen)));
         if sample.devices.is_empty() {
-            rows.push(Row::without_device(number, sample, &watched.notes));
+            rows.push(IostatRow::without_device(number, sample, &watched.notes));
         }
     }
     if let Some(stop) = stop {
         let last = rows.len().saturating_sub(watched.rows_a_sample());
-        for Row { verdict, .. } in &mut rows[last..] {
+        for IostatRow { verdict, .. } in &mut rows[last..] {
             // What can't be known is not known in part either.
             match verdict.status {
                 "ok" => verdict.stopped(stop),
@@ -93,9 +93,9 @@ pub(super) fn of_series(watched: &Watched, series: &Series, stop: Option<Stop>) 
 }
 
 /// The rows of a call that came too late to begin.
-pub(super) fn not_begun(watched: &Watched, why: Stop) -> Vec<Row> {
+pub(super) fn not_begun(watched: &Watched, why: Stop) -> Vec<IostatRow> {
     let row = |device: Option<String>| {
-        let mut row = Row::now(device);
+        let mut row = IostatRow::now(device);
         row.verdict.not_begun(why);
         row
     };
@@ -107,7 +107,7 @@ pub(super) fn not_begun(watched: &Watched, why: Stop) -> Vec<Row> {
 }
 
 /// In the first interval: the limits that the cgroup sets, those on a device beside it.
-fn note_limits(watched: &Watched, rows: &mut [Row]) {
+fn note_limits(watched: &Watched, rows: &mut [IostatRow]) {
     for (device, row) in watched.watch.devices().iter().zip(&mut *rows) {
         row.verdict.notes.extend(watched.watch.limits_of(device));
     }
@@ -116,7 +116,7 @@ fn note_limits(watched: &Watched, rows: &mut [Row]) {
     }
 }
 
-impl Row {
+impl IostatRow {
     /// One without figures.
     pub(super) fn now(device: Option<String>) -> Self {
         Self { device, sampled_at: server::now(), ..Self::default() }
@@ -126,7 +126,7 @@ impl Row {
         let (cpu, pressure) = (sample.cpu.as_ref(), sample.pressure.as_ref());
         Self {
             sampled_at: server::timestamp_of_unix(sample.ended_us),
-            machine: Machine {
+            machine: MachineColumns {
                 cpu_user_pct: cpu.map(|cpu| figure(cpu.user_pct)),
                 cpu_system_pct: cpu.map(|cpu| figure(cpu.system_pct)),
                 cpu_iowait_pct: cpu.map(|cpu| figure(cpu.iowait_pct)),
@@ -157,17 +157,19 @@ impl Row {
         row.cgroup_rmib_s = seen.cgroup.and_then(|moved| mib_s(moved.read_bytes));
         row.cgroup_wmib_s = seen.cgroup.and_then(|moved| mib_s(moved.written_bytes));
         match &seen.requests {
-            Counted::Activity(activity) => {
-                row.requests = Requests::of(activity);
+            IntervalCounts::Activity(activity) => {
+                row.requests = RequestColumns::of(activity);
                 if activity.util_is_doubtful() {
                     row.verdict.note(UTIL_DOUBTFUL);
                 }
             }
-            Counted::Backwards => {
+            IntervalCounts::Backwards => {
                 row.verdict.void("a counter went backwards: another device has this name now")
             }
-            Counted::Gone => row.verdict.void("the device or its counters were not there all the time"),
-            Counted::Nothing => {
+            IntervalCounts::Gone => {
+                row.verdict.void("the device or its counters were not there all the time")
+            }
+            IntervalCounts::Nothing => {
                 row.verdict
                     .refuse("the device has no counters: /sys hides them, or queue/iostats is 0".to_owned());
             }
@@ -176,7 +178,7 @@ impl Row {
     }
 }
 
-impl Requests {
+impl RequestColumns {
     fn of(a: &Activity) -> Self {
         let rate = |amount: u64| a.per_second(amount).map(figure);
         let mib_s = |traffic: &Traffic| a.per_second(traffic.bytes).map(|b| figure(b / f64::from(1 << 20)));

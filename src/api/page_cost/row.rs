@@ -1,6 +1,6 @@
 //! A row of `io_probe_page_cost`.
 
-use io_probe_core::measure::page_times::Series;
+use io_probe_core::measure::page_times::WaySeries;
 use io_probe_core::measure::page_times::tuple::TupleTime;
 use io_probe_core::measure::page_times::{Estimate, Pattern, Tier, TimeRow};
 use io_probe_core::run::budget::Stop;
@@ -11,7 +11,7 @@ use crate::call::probed_relation::{Identity, Verdict};
 
 /// `io_probe_page_cost_row`; the type's comments say what each attribute means.
 #[derive(Debug, Serialize)]
-pub(in crate::api) struct Row {
+pub(in crate::api) struct PageCostRow {
     #[serde(flatten)]
     pub(in crate::api) time: TimeRow,
     samples: u64,
@@ -24,7 +24,7 @@ pub(in crate::api) struct Row {
     identity: Identity,
 }
 
-impl Row {
+impl PageCostRow {
     pub(super) fn new(tier: Tier, pattern: Pattern, seed: u64, identity: &Identity) -> Self {
         Self {
             time: TimeRow {
@@ -54,7 +54,7 @@ impl Row {
     }
 
     /// What the turns gave.
-    pub(super) fn of(mut self, series: &Series) -> Self {
+    pub(super) fn of(mut self, series: &WaySeries) -> Self {
         let from_device = self.is_from_device();
         if let Some(time) = if from_device { series.of_device() } else { series.of_memory() } {
             self.tell(time);

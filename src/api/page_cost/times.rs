@@ -3,27 +3,27 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use io_probe_core::machine::account::Account;
 use io_probe_core::files::cache;
-use io_probe_core::run::clock::Monotonic;
-use io_probe_core::measure::page_times::{self, Measured, NotCold, Run};
+use io_probe_core::machine::account::Account;
+use io_probe_core::machine::observer::Observer;
 use io_probe_core::measure::page_times::tuple;
+use io_probe_core::measure::page_times::{self, NotCold, PageTimesResult, PageTimesRun};
 use io_probe_core::measure::page_times::{PageTimes, Pattern, Tier};
-use io_probe_core::run::budget::{Ask, Limits};
-use io_probe_core::machine::observer::Witness;
+use io_probe_core::run::budget::{Limits, StopCheck};
+use io_probe_core::run::clock::Monotonic;
 
-use super::row::Row;
+use super::row::PageCostRow;
 use crate::call::arguments::seed;
+use crate::call::measured_times;
 use crate::call::probed_relation::{Identity, ProbedRelation};
+use crate::call::statement;
 use crate::error::Result;
-use crate::pg::storage::buffers::flush_and_evict;
-use crate::pg::storage::pages::PageReader;
+use crate::gucs;
 use crate::pg::backend::progress::Progress;
 use crate::pg::backend::server;
 use crate::pg::catalog::tuples;
-use crate::gucs;
-use crate::call::measured_times;
-use crate::call::statement;
+use crate::pg::storage::buffers::flush_and_evict;
+use crate::pg::storage::pages::PageReader;
 
 /// Densities by default, as the SQL signature says.
 pub(super) const DENSITIES: [f64; 7] = [0.03, 0.1, 0.2, 0.35, 0.5, 0.72, 1.0];
@@ -78,19 +78,19 @@ pub(in crate::api) fn measure(
     subject: &ProbedRelation,
     wanted: &Wanted,
     progress: &Progress,
-    ask: &mut Ask<'_>,
-) -> Result<Vec<Row>> {
+    should_stop: &mut StopCheck<'_>,
+) -> Result<Vec<PageCostRow>> {
     let identity = Identity::of(subject);
     let fixed = subject.relation.file_tablespace().fixed_concurrency();
     let concurrencies = concurrencies(subject, wanted, fixed);
     if wanted.evicts && statement::over().is_none() {
         flush_and_evict(&subject.relation);
     }
-    let witness = Witness::new(Account::Own, &subject.placement.leaves, &subject.roots);
+    let observer = Observer::new(Account::Own, &subject.placement.leaves, &subject.roots);
     let most = concurrencies.iter().copied().max().unwrap_or(0);
-    let mut reader = PageReader::new(&subject.relation, &subject.source, &witness, most);
+    let mut reader = PageReader::new(&subject.relation, &subject.source, &observer, most);
     let buffered = reader.buffered();
-    let run = Run {
+    let run = PageTimesRun {
         source: &subject.source,
         densities: &wanted.densities,
         concurrencies: &concurrencies,
@@ -103,11 +103,12 @@ pub(in crate::api) fn measure(
         limits: wanted.limits,
     };
     progress.path("server", 0);
-    let measured = page_times::measure(&run, &mut reader, &Monotonic, ask, &mut |turns| progress.done(turns))?;
+    let measured =
+        page_times::measure(&run, &mut reader, &Monotonic, should_stop, &mut |turns| progress.done(turns))?;
     statement::heed(measured.stop);
     drop(reader);
 
-    let row = |tier, pattern| Row::new(tier, pattern, wanted.seed, &identity);
+    let row = |tier, pattern| PageCostRow::new(tier, pattern, wanted.seed, &identity);
     let mut rows = vec![
         row(Tier::Shared, Pattern::Random).of(&measured.shared),
         row(Tier::Os, Pattern::Sequential).of(&measured.os_sequential),
@@ -128,7 +129,7 @@ pub(in crate::api) fn measure(
     rows.push(match measured.stop.filter(|stop| stop.is_for_all()) {
         Some(stop) => row.not_begun(stop),
         None if measured.not_cold == Some(NotCold::Holes) => row.without_tuples(),
-        None => of_tuples(row, subject, measured.hit_ns(), ask),
+        None => of_tuples(row, subject, measured.hit_ns(), should_stop),
     });
     let times = PageTimes::of_rows(rows.iter().map(|row| &row.time));
     measured_times::remember(subject.relation.file_tablespace(), times);
@@ -154,7 +155,7 @@ fn concurrencies(subject: &ProbedRelation, wanted: &Wanted, fixed: Option<u32>) 
 }
 
 /// Says what is to be known about a row.
-fn explain(row: &mut Row, measured: &Measured, subject: &ProbedRelation, fixed: Option<u32>) {
+fn explain(row: &mut PageCostRow, measured: &PageTimesResult, subject: &ProbedRelation, fixed: Option<u32>) {
     let from_device = row.is_from_device();
     if row.has_no_time() {
         let why = match () {
@@ -200,14 +201,19 @@ fn explain(row: &mut Row, measured: &Measured, subject: &ProbedRelation, fixed: 
 }
 
 /// Counts tuples in blocks that stay in shared buffers.
-fn of_tuples(mut row: Row, subject: &ProbedRelation, hit_ns: f64, ask: &mut Ask<'_>) -> Row {
+fn of_tuples(
+    mut row: PageCostRow,
+    subject: &ProbedRelation,
+    hit_ns: f64,
+    should_stop: &mut StopCheck<'_>,
+) -> PageCostRow {
     if let Err(why) = subject.relation.tuples_can_be_counted() {
         row.verdict.partial(why);
         return row;
     }
     let window = subject.placement.read_ahead_kb.unwrap_or(0) << 10;
     let mut count = |ranges: &[Range<u64>]| tuples::count(&subject.relation, ranges);
-    let counted = tuple::measure(&subject.source, window, hit_ns, &mut count, &Monotonic, ask);
+    let counted = tuple::measure(&subject.source, window, hit_ns, &mut count, &Monotonic, should_stop);
     if let Some(error) = counted.left_behind {
         row.verdict.note(format!("what was read for the tuples stays in the OS cache: {error}"));
     }

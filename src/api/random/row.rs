@@ -1,10 +1,10 @@
 //! The row of one path, and the sentences that go with it.
 
-use io_probe_core::stats::{Latencies, MIN_SLICES};
 use io_probe_core::measure::tiers::{self, Evidence, Tiers};
+use io_probe_core::stats::{Latencies, MIN_SLICES};
 use serde::Serialize;
 
-use super::{Measured, Target};
+use super::{PathOutcome, RandomTarget};
 use crate::call::arguments::{Path, figure};
 use crate::call::probed_relation::{
     DIRECT_PCT, DeviceFigures, Identity, NOT_DIRECT, RATE_LIMITED, TIERS_UNKNOWN, TOO_FEW_BLOCKS, Verdict,
@@ -15,7 +15,7 @@ const SMALL_RELATION: u64 = 256 << 20;
 
 /// `io_probe_random_row`; the type's comments say what each attribute means.
 #[derive(Debug, Default, Serialize)]
-pub(super) struct Row {
+pub(super) struct RandomRow {
     path: &'static str,
     iops: Option<f64>,
     #[serde(flatten)]
@@ -88,15 +88,15 @@ pub(in crate::api) fn us(ns: f64) -> f64 {
     figure(ns / 1e3)
 }
 
-impl AsMut<Verdict> for Row {
+impl AsMut<Verdict> for RandomRow {
     fn as_mut(&mut self) -> &mut Verdict {
         &mut self.verdict
     }
 }
 
-impl Row {
+impl RandomRow {
     /// What is known before anything is fetched.
-    pub(super) fn new(target: &Target<'_>, path: Path) -> Self {
+    pub(super) fn new(target: &RandomTarget<'_>, path: Path) -> Self {
         Self {
             path: path.name(),
             blks_total: target.subject.source.blocks(),
@@ -113,7 +113,7 @@ impl Row {
     }
 
     /// What was measured.
-    pub(super) fn fill(&mut self, target: &Target<'_>, path: Path, measured: &Measured) {
+    pub(super) fn fill(&mut self, target: &RandomTarget<'_>, path: Path, measured: &PathOutcome) {
         let run = &measured.run;
         self.fetches = run.fetches;
         self.complete = run.complete && run.passed_over == 0;
@@ -130,7 +130,7 @@ impl Row {
         self.tell_notes(target, path, measured, tiers);
     }
 
-    fn tell_rate(&mut self, target: &Target<'_>, measured: &Measured) {
+    fn tell_rate(&mut self, target: &RandomTarget<'_>, measured: &PathOutcome) {
         let run = &measured.run;
         self.iops = run.iops().map(figure);
         self.mib_per_s =
@@ -147,7 +147,7 @@ impl Row {
         }
     }
 
-    fn tell_latencies(&mut self, measured: &Measured) {
+    fn tell_latencies(&mut self, measured: &PathOutcome) {
         let run = &measured.run;
         let latencies = &run.latencies;
         self.latency = LatencyFigures::of(latencies);
@@ -172,7 +172,13 @@ impl Row {
         }
     }
 
-    fn tell_tiers(&mut self, path: Path, target: &Target<'_>, measured: &Measured, tiers: Option<Tiers>) {
+    fn tell_tiers(
+        &mut self,
+        path: Path,
+        target: &RandomTarget<'_>,
+        measured: &PathOutcome,
+        tiers: Option<Tiers>,
+    ) {
         let block_size = target.subject.block_size();
         self.device_bytes = measured.cost.fetched_bytes;
         self.device_source = self.device_bytes.map(|_| measured.device_source);
@@ -217,7 +223,13 @@ impl Row {
         self.verdict.void(why);
     }
 
-    fn tell_notes(&mut self, target: &Target<'_>, path: Path, measured: &Measured, tiers: Option<Tiers>) {
+    fn tell_notes(
+        &mut self,
+        target: &RandomTarget<'_>,
+        path: Path,
+        measured: &PathOutcome,
+        tiers: Option<Tiers>,
+    ) {
         let run = &measured.run;
         if let Some(stop) = run.stop {
             self.verdict.stopped(stop);
@@ -268,7 +280,7 @@ impl Row {
     }
 }
 
-impl Measured {
+impl PathOutcome {
     /// Did caches that were verified to be empty get the blocks that were found there by our own readahead? It must
     /// have fetched at least as much beyond what was asked for.
     fn read_ahead(&self, tiers: Tiers, block_size: u64) -> bool {

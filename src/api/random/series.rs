@@ -4,7 +4,7 @@ use io_probe_core::measure::random::Second;
 use serde::Serialize;
 
 use super::row::{self, us};
-use super::{Measured, Target};
+use super::{PathOutcome, RandomTarget};
 use crate::call::arguments::{Path, figure};
 use crate::call::probed_relation::Verdict;
 use crate::pg::backend::server;
@@ -63,11 +63,11 @@ impl SeriesOfPath {
     }
 
     /// What was measured.
-    pub(super) fn fill(&mut self, target: &Target<'_>, measured: &Measured, seconds: Vec<Second>) {
+    pub(super) fn fill(&mut self, target: &RandomTarget<'_>, measured: &PathOutcome, seconds: Vec<Second>) {
         // Without what it took to empty the caches.
         self.started = server::moment() - (measured.run.elapsed_ns / 1000) as i64;
         self.seconds = seconds;
-        let (mut row, path) = (row::Row::new(target, self.path), self.path);
+        let (mut row, path) = (row::RandomRow::new(target, self.path), self.path);
         row.fill(target, path, measured);
         self.verdict = row.into_verdict();
     }

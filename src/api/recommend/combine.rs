@@ -2,29 +2,29 @@
 
 use std::ops::Range;
 
-use io_probe_core::machine::account::Account;
 use io_probe_core::advise::{Choice, plateau};
-use io_probe_core::run::rounds::{Contest, Turn, contest};
 use io_probe_core::files::cache;
-use io_probe_core::run::clock::Monotonic;
-use io_probe_core::run::budget::{Ask, Limits, Stop};
+use io_probe_core::machine::account::Account;
+use io_probe_core::machine::observer::Observer;
 use io_probe_core::measure::scan::{self, Scan};
+use io_probe_core::run::budget::{Limits, Stop, StopCheck};
+use io_probe_core::run::clock::Monotonic;
+use io_probe_core::run::rounds::{Contest, TurnResult, contest};
 use io_probe_core::stats::median;
-use io_probe_core::machine::observer::Witness;
 use serde_json::{Value, json};
 
 use super::Call;
-use super::place::{GONE, Opened, Place};
-use super::row::Row;
+use super::place::{GONE, OpenedRelation, TablespaceTarget};
+use super::row::RecommendRow;
 use super::setting::Setting;
 use crate::call::arguments::figure;
 use crate::call::probed_relation::ProbedRelation;
+use crate::call::statement;
 use crate::error::Result;
-use crate::pg::storage::buffers::{BufferReader, Resident, Usage};
-use crate::pg::storage::relation::Fork;
 use crate::pg::backend::interrupts;
 use crate::pg::backend::server;
-use crate::call::statement;
+use crate::pg::storage::buffers::{BufferReader, Resident, Usage};
+use crate::pg::storage::relation::Fork;
 
 /// Limits to compare with what is set, in blocks.
 const LIMITS: [u64; 3] = [8, 16, 32];
@@ -40,8 +40,11 @@ const EVICTED: u64 = 8;
 const PRECISION: f64 = 0.02;
 
 /// A row, where the server has the setting.
-pub(super) fn rows(call: &Call<'_>, places: &[Place]) -> Result<Vec<Row>> {
-    let row = call.wants(Setting::IoCombineLimit).then(|| Row::of_cluster(Setting::IoCombineLimit)).flatten();
+pub(super) fn rows(call: &Call<'_>, places: &[TablespaceTarget]) -> Result<Vec<RecommendRow>> {
+    let row = call
+        .wants(Setting::IoCombineLimit)
+        .then(|| RecommendRow::of_cluster(Setting::IoCombineLimit))
+        .flatten();
     let Some(row) = row else { return Ok(Vec::new()) };
     let largest = places
         .iter()
@@ -68,9 +71,9 @@ pub(super) fn rows(call: &Call<'_>, places: &[Place]) -> Result<Vec<Row>> {
     limits.sort_unstable();
     limits.dedup();
     let subject = match place.open(relation)? {
-        Opened::Ready(subject) => subject,
-        Opened::Refused(why) => return Ok(vec![row.unknown(why)]),
-        Opened::Gone => return Ok(vec![row.unknown(GONE)]),
+        OpenedRelation::Ready(subject) => subject,
+        OpenedRelation::Refused(why) => return Ok(vec![row.unknown(why)]),
+        OpenedRelation::Gone => return Ok(vec![row.unknown(GONE)]),
     };
     let found = measure(call, &subject, &limits, current)?;
     let row =
@@ -83,7 +86,7 @@ fn shown(blocks: u64) -> String {
     format!("{}kB", blocks * u64::from(pgrx::pg_sys::BLCKSZ) / 1024)
 }
 
-fn judge(row: Row, found: &Contest, limits: &[u64], current: u64, cold: bool) -> Row {
+fn judge(row: RecommendRow, found: &Contest, limits: &[u64], current: u64, cold: bool) -> RecommendRow {
     let in_force = limits.iter().position(|limit| *limit == current).unwrap_or(0);
     let ratios: Vec<_> = (0..limits.len()).map(|index| found.ratio(index, in_force)).collect();
     let evidence = |(index, limit): (usize, &u64)| {
@@ -129,56 +132,63 @@ fn judge(row: Row, found: &Contest, limits: &[u64], current: u64, cold: bool) ->
 fn measure(call: &Call<'_>, subject: &ProbedRelation, limits: &[u64], current: u64) -> Result<Contest> {
     let length = (TURN / subject.block_size()).min(subject.source.blocks().max(1));
     let mut stretches = Stretches { subject, length, next: 0, cold: call.request.cold };
-    let witness = Witness::new(Account::Own, &subject.placement.leaves, &subject.roots);
+    let observer = Observer::new(Account::Own, &subject.placement.leaves, &subject.roots);
     let bounds = Limits {
         shared: statement::left(),
         precision: call.limits.precision.or(Some(PRECISION)),
         ..call.limits
     };
-    let mut ask = interrupts::ask(subject.relation.locked());
-    let mut ask = || statement::over().or_else(&mut ask);
-    let (mut done, mut tail) = (0, call.limits.tail);
+    let mut should_stop = interrupts::should_stop(subject.relation.locked());
+    let mut should_stop = || statement::over().or_else(&mut should_stop);
+    let (mut done, mut latency) = (0, call.limits.latency);
     let mut readers: Vec<_> =
         limits.iter().map(|limit| BufferReader::combining(&subject.relation, *limit as u32)).collect();
     call.progress.path(Setting::IoCombineLimit.name(), 0);
-    let mut turn = |contender: usize, ask: &mut Ask<'_>| -> Result<Turn> {
-        let blocks = match stretches.next(ask)? {
+    let mut turn = |contender: usize, should_stop: &mut StopCheck<'_>| -> Result<TurnResult> {
+        let blocks = match stretches.next(should_stop)? {
             Stretch::Cold(blocks) => blocks,
-            Stretch::Cached => return Ok(Turn::Unfit),
-            Stretch::None => return Ok(Turn::Exhausted),
-            Stretch::Stopped(stop) => return Ok(Turn::Stopped(stop)),
+            Stretch::Cached => return Ok(TurnResult::Unfit),
+            Stretch::None => return Ok(TurnResult::Exhausted),
+            Stretch::Stopped(stop) => return Ok(TurnResult::Stopped(stop)),
         };
         let reader = &mut readers[contender];
         reader.renew();
-        let whole = Limits { shared: statement::left(), tail, ..Limits::none() };
-        let mut ask = || ask();
-        let scan =
-            scan::scan(&subject.source, blocks.clone(), reader, &whole, &Monotonic, &mut ask, &mut |_| ())?;
+        let whole = Limits { shared: statement::left(), latency, ..Limits::none() };
+        let mut should_stop = || should_stop();
+        let scan = scan::scan(
+            &subject.source,
+            blocks.clone(),
+            reader,
+            &whole,
+            &Monotonic,
+            &mut should_stop,
+            &mut |_| (),
+        )?;
         // What the kernel still reads ahead must not be in the next turn's way.
-        witness.settle();
-        tail = scan.tail;
+        observer.settle();
+        latency = scan.latency;
         done += 1;
         call.progress.done(done);
         Ok(judge_turn(&scan, reader.usage(), blocks.end - blocks.start, subject.block_size()))
     };
     let in_force = limits.iter().position(|limit| *limit == current).unwrap_or(0);
     let bytes = length * subject.block_size();
-    let found = contest(limits.len(), in_force, bytes, &bounds, &Monotonic, &mut ask, &mut turn)?;
+    let found = contest(limits.len(), in_force, bytes, &bounds, &Monotonic, &mut should_stop, &mut turn)?;
     statement::heed(found.stop);
     Ok(found)
 }
 
 /// A turn counts if it read all of its blocks, and none of them from a cache.
-fn judge_turn(scan: &Scan, usage: Usage, blocks: u64, block_size: u64) -> Turn {
+fn judge_turn(scan: &Scan, usage: Usage, blocks: u64, block_size: u64) -> TurnResult {
     if let Some(stop) = scan.stop {
-        return Turn::Stopped(stop);
+        return TurnResult::Stopped(stop);
     }
     let few = (blocks as f64 * CACHED) as u64;
     let cached = scan.cached_bytes.unwrap_or(0) / block_size;
     if scan.holes > 0 || usage.hits() > few || cached > few || scan.rated.work == 0 {
-        return Turn::Unfit;
+        return TurnResult::Unfit;
     }
-    Turn::Took(scan.rated.ns as f64 / scan.rated.work as f64)
+    TurnResult::Took(scan.rated.ns as f64 / scan.rated.work as f64)
 }
 
 /// Stretches of a relation that no cache holds, one after another.
@@ -202,7 +212,7 @@ enum Stretch {
 }
 
 impl Stretches<'_> {
-    fn next(&mut self, ask: &mut Ask<'_>) -> Result<Stretch> {
+    fn next(&mut self, should_stop: &mut StopCheck<'_>) -> Result<Stretch> {
         let (source, count) = (&self.subject.source, self.subject.source.blocks() / self.length);
         let mut resident = Resident::new(&self.subject.relation, Fork::MAIN);
         loop {
@@ -214,7 +224,7 @@ impl Stretches<'_> {
             }
             let blocks = self.next * self.length..(self.next + 1) * self.length;
             self.next += 1;
-            if let Some(stop) = ask() {
+            if let Some(stop) = should_stop() {
                 return Ok(Stretch::Stopped(stop));
             }
             let few = (self.length as f64 * CACHED) as u64;
@@ -231,7 +241,7 @@ impl Stretches<'_> {
             }
             // Those that come next, too: with large buffers each look for them takes a while.
             let ahead = (blocks.start + EVICTED * self.length).min(count * self.length);
-            if let Some(stop) = self.subject.evict(blocks.start..ahead, ask)? {
+            if let Some(stop) = self.subject.evict(blocks.start..ahead, should_stop)? {
                 return Ok(Stretch::Stopped(stop));
             }
             resident = Resident::new(&self.subject.relation, Fork::MAIN);

@@ -6,9 +6,9 @@ mod verdict;
 
 use std::collections::HashSet;
 
-use io_probe_core::advise::page_costs::blend::{Blend, HitRatios};
+use io_probe_core::advise::page_costs::blend::{CacheMix, HitRatios};
 use io_probe_core::advise::page_costs::choose::{Cell, Chosen, Settings, grid};
-use io_probe_core::advise::page_costs::curve::Curve;
+use io_probe_core::advise::page_costs::curve::GapCurve;
 use io_probe_core::advise::page_costs::model::Times;
 use io_probe_core::advise::page_costs::pair;
 use io_probe_core::measure::page_times::{Estimate, PageTimes};
@@ -17,28 +17,29 @@ use serde_json::{Value, json};
 
 use self::planned::Answers;
 use super::Call;
-use super::place::{Candidate, Opened, Place};
-use super::row::Row;
+use super::place::{Candidate, OpenedRelation, TablespaceTarget};
+use super::row::RecommendRow;
 use super::setting::Setting;
-use super::{Cache, Unit};
-use crate::call::arguments::figure;
+use super::{CachedPages, Unit};
 use crate::api::page_cost::{self, Wanted};
+use crate::call::arguments::figure;
 use crate::call::probed_relation::ProbedRelation;
+use crate::call::statement;
 use crate::error::Result;
 use crate::pg::backend::interrupts;
-use crate::pg::catalog::planner;
 use crate::pg::backend::server;
-use crate::call::statement;
+use crate::pg::catalog::planner;
 
 /// A row for each of the four that is wanted, from what was measured on the tablespace's relations.
-pub(super) fn rows(call: &Call<'_>, place: &Place) -> Result<Vec<Row>> {
+pub(super) fn rows(call: &Call<'_>, place: &TablespaceTarget) -> Result<Vec<RecommendRow>> {
     let wanted: Vec<Setting> =
         Setting::OF_TABLESPACE.into_iter().filter(|setting| call.wants(*setting)).collect();
     if wanted.is_empty() {
         return Ok(Vec::new());
     }
     let all = |relation: Option<Candidate>, why: &str| {
-        let row = |setting| Row::of_tablespace(setting, place).used(place.used(relation)).unknown(why);
+        let row =
+            |setting| RecommendRow::of_tablespace(setting, place).used(place.used(relation)).unknown(why);
         Ok(wanted.iter().map(|setting| row(*setting)).collect())
     };
     let (mut last, mut why) = (None, place.why_none().to_owned());
@@ -47,11 +48,11 @@ pub(super) fn rows(call: &Call<'_>, place: &Place) -> Result<Vec<Row>> {
             return all(last, &stop.to_string());
         }
         let subject = match place.open(relation)? {
-            Opened::Ready(subject) => subject,
-            Opened::Refused(why) => return all(Some(relation), &why),
-            Opened::Gone => continue,
+            OpenedRelation::Ready(subject) => subject,
+            OpenedRelation::Refused(why) => return all(Some(relation), &why),
+            OpenedRelation::Gone => continue,
         };
-        let measured = Measured::of(call, &subject)?;
+        let measured = RelationTimes::of(call, &subject)?;
         drop(subject);
         if let Some(lacking) =
             measured.lacking.as_ref().filter(|_| measured.times.device_sequential.is_none())
@@ -61,7 +62,7 @@ pub(super) fn rows(call: &Call<'_>, place: &Place) -> Result<Vec<Row>> {
             continue;
         }
         let advice = Advice::of(call, place, &measured);
-        let row = |setting| Row::of_tablespace(setting, place).used(place.used(Some(relation)));
+        let row = |setting| RecommendRow::of_tablespace(setting, place).used(place.used(Some(relation)));
         return Ok(wanted.iter().map(|setting| advice.tell(*setting, row(*setting))).collect());
     }
     all(last, &why)
@@ -72,7 +73,7 @@ fn not_all_times(why: &str) -> String {
 }
 
 /// The times of a relation.
-struct Measured {
+struct RelationTimes {
     times: PageTimes,
     /// Why one is lacking, if so.
     lacking: Option<String>,
@@ -82,14 +83,14 @@ struct Measured {
     concurrencies: usize,
 }
 
-impl Measured {
+impl RelationTimes {
     fn of(call: &Call<'_>, subject: &ProbedRelation) -> Result<Self> {
         let limits = page_cost::limits(call.request.limits, call.request.given, call.places);
         let limits = Limits { shared: statement::left(), ..limits };
-        let mut ask = interrupts::ask(subject.relation.locked());
-        let mut ask = || statement::over().or_else(&mut ask);
+        let mut should_stop = interrupts::should_stop(subject.relation.locked());
+        let mut should_stop = || statement::over().or_else(&mut should_stop);
         let wanted = Wanted::usual(limits, call.request.cold);
-        let rows = page_cost::measure(subject, &wanted, call.progress, &mut ask)?;
+        let rows = page_cost::measure(subject, &wanted, call.progress, &mut should_stop)?;
         let times = PageTimes::of_rows(rows.iter().map(|row| &row.time)).with_whole_lines();
         // Of those that are lacking, the device's say why.
         let lacking = rows.iter().filter(|row| row.has_no_time()).max_by_key(|row| row.is_from_device());
@@ -121,7 +122,7 @@ impl Measured {
 /// What the times say.
 struct Advice<'a> {
     call: &'a Call<'a>,
-    measured: &'a Measured,
+    measured: &'a RelationTimes,
     in_force: Settings,
     maintenance: Option<u32>,
     hits: Option<HitRatios>,
@@ -129,9 +130,9 @@ struct Advice<'a> {
 }
 
 impl<'a> Advice<'a> {
-    fn of(call: &'a Call<'a>, place: &Place, measured: &'a Measured) -> Self {
+    fn of(call: &'a Call<'a>, place: &TablespaceTarget, measured: &'a RelationTimes) -> Self {
         let number = |setting: Setting| {
-            Row::of_tablespace(setting, place).current().and_then(|value| value.parse::<f64>().ok())
+            RecommendRow::of_tablespace(setting, place).current().and_then(|value| value.parse::<f64>().ok())
         };
         let in_force = Settings {
             cell: Cell {
@@ -141,9 +142,9 @@ impl<'a> Advice<'a> {
             concurrency: number(Setting::EffectiveIoConcurrency).unwrap_or(1.0) as u32,
         };
         let hits = match call.request.cache {
-            Cache::Current => hits::of_residency(&place.relations),
-            Cache::Stats => hits::of_statistics(&place.relations),
-            Cache::Cold | Cache::Planned => None,
+            CachedPages::Current => hits::of_residency(&place.relations),
+            CachedPages::Stats => hits::of_statistics(&place.relations),
+            CachedPages::Cold | CachedPages::Planned => None,
         };
         let mut advice = Self {
             call,
@@ -153,7 +154,7 @@ impl<'a> Advice<'a> {
             hits,
             planned: None,
         };
-        if call.request.cache == Cache::Planned {
+        if call.request.cache == CachedPages::Planned {
             advice.planned = Some(
                 Times::of(&measured.times, server::shared_buffers())
                     .map_err(|lacking| measured.why_lacking(lacking))
@@ -163,9 +164,14 @@ impl<'a> Advice<'a> {
         advice
     }
 
-    fn ask_planner(&self, place: &Place, times: &Times) -> std::result::Result<(Answers, Chosen), String> {
+    fn ask_planner(
+        &self,
+        place: &TablespaceTarget,
+        times: &Times,
+    ) -> std::result::Result<(Answers, Chosen), String> {
         // Without prefetch, which index scans need, and as it is now.
-        let has = |curve: &Curve, wanted: u32| curve.concurrencies().any(|concurrency| concurrency == wanted);
+        let has =
+            |curve: &GapCurve, wanted: u32| curve.concurrencies().any(|concurrency| concurrency == wanted);
         let in_force = self.in_force.concurrency;
         let Some(curve) = self.curve().filter(|curve| has(curve, 0) && has(curve, in_force)) else {
             return Err(self.measured.why_one_concurrency());
@@ -178,7 +184,7 @@ impl<'a> Advice<'a> {
         }
         concurrencies.sort_unstable();
         concurrencies.dedup();
-        let answers = planned::ask(&tables, &cells, &concurrencies, times)?;
+        let answers = planned::should_stop(&tables, &cells, &concurrencies, times)?;
         let measured = &self.measured.times;
         let known =
             |time: Option<Estimate>| time.is_some_and(|time| pair::narrow(time.us, time.interval).is_some());
@@ -193,20 +199,20 @@ impl<'a> Advice<'a> {
     }
 
     /// Which of the page costs may change: nobody will set what he does not ask for.
-    fn wanted(&self) -> pair::Wanted {
-        pair::Wanted {
+    fn wanted(&self) -> pair::MayChange {
+        pair::MayChange {
             sequential: self.call.request.unit == Unit::Cpu && self.call.wants(Setting::SeqPageCost),
             random: self.call.wants(Setting::RandomPageCost),
         }
     }
 
-    fn blend(&self) -> Option<Blend> {
+    fn blend(&self) -> Option<CacheMix> {
         let times = &self.measured.times;
         let (random, sequential) = times.device_random.zip(times.device_sequential)?;
         match self.call.request.cache {
-            Cache::Cold | Cache::Planned => Some(Blend::raw(random, sequential)),
-            Cache::Current => Some(Blend::cached(random, sequential, times.os_random?, self.hits?)),
-            Cache::Stats => Some(Blend::cached(random, sequential, times.shared?, self.hits?)),
+            CachedPages::Cold | CachedPages::Planned => Some(CacheMix::raw(random, sequential)),
+            CachedPages::Current => Some(CacheMix::cached(random, sequential, times.os_random?, self.hits?)),
+            CachedPages::Stats => Some(CacheMix::cached(random, sequential, times.shared?, self.hits?)),
         }
     }
 
@@ -216,12 +222,12 @@ impl<'a> Advice<'a> {
         Some(costs.sequential.value)
     }
 
-    fn curve(&self) -> Option<Curve> {
-        Curve::of(&self.measured.times)
+    fn curve(&self) -> Option<GapCurve> {
+        GapCurve::of(&self.measured.times)
     }
 
     /// The figures that all rests on, on a row.
-    fn evidence(&self, row: Row) -> Row {
+    fn evidence(&self, row: RecommendRow) -> RecommendRow {
         let times = &self.measured.times;
         let shown = |time: Option<Estimate>| time.map_or(Value::Null, |time| json!(figure(time.us)));
         let interval = |time: Option<Estimate>| {

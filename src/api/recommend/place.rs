@@ -5,8 +5,8 @@ use pgrx::pg_sys;
 
 use crate::call::probed_relation::{Failure, ProbedRelation};
 use crate::error::Result;
-use crate::pg::catalog::facts::{self, UserTable};
 use crate::pg::backend::interrupts;
+use crate::pg::catalog::facts::{self, UserTable};
 use crate::pg::catalog::objects;
 use crate::pg::storage::relation::{Fork, Held, Relation};
 
@@ -25,7 +25,7 @@ pub(super) struct Candidate {
 }
 
 /// A relation that was to be measured.
-pub(super) enum Opened {
+pub(super) enum OpenedRelation {
     /// It can be.
     Ready(Box<ProbedRelation>),
     /// Its device is left alone, for this reason, or can't be told from a cache.
@@ -41,7 +41,7 @@ pub(super) const GONE: &str = "not measured: meanwhile the table was dropped, or
 const LOCKED: &str = "not measured: others hold strong locks on its tables";
 
 /// A tablespace.
-pub(super) struct Place {
+pub(super) struct TablespaceTarget {
     pub(super) spcname: String,
     /// Settings of its own, as `setting=value`.
     options: Vec<String>,
@@ -55,7 +55,7 @@ pub(super) struct Place {
     named: Option<pg_sys::Oid>,
 }
 
-impl Place {
+impl TablespaceTarget {
     /// That of the relation that the call names.
     pub(super) fn of(subject: ProbedRelation) -> Self {
         let rel = subject.relation.oid();
@@ -121,21 +121,23 @@ impl Place {
 
     /// Opens one of its relations to measure it. Where the call names none, what keeps us from one of several is no ERROR:
     /// others are measured all the same.
-    pub(super) fn open(&self, relation: Candidate) -> Result<Opened> {
+    pub(super) fn open(&self, relation: Candidate) -> Result<OpenedRelation> {
         // Whoever holds the probe lock waits for no other.
-        let Some(_held) = Held::take(relation.oid) else { return Ok(Opened::Refused(LOCKED.to_owned())) };
+        let Some(_held) = Held::take(relation.oid) else {
+            return Ok(OpenedRelation::Refused(LOCKED.to_owned()));
+        };
         let subject = match ProbedRelation::open(relation.oid, Fork::MAIN, "io_probe_recommend") {
             Ok(subject) => subject,
             // By now it is gone, or the right to read it.
-            Err(_) if self.named.is_none() => return Ok(Opened::Gone),
+            Err(_) if self.named.is_none() => return Ok(OpenedRelation::Gone),
             Err(error) => return Err(error),
         };
         if let Err(Failure::Unsupported(why)) = subject.reads_of_device() {
-            return Ok(Opened::Refused(format!("not measured: {why}")));
+            return Ok(OpenedRelation::Refused(format!("not measured: {why}")));
         }
         match subject.admitted() {
-            Ok(subject) => Ok(Opened::Ready(Box::new(subject))),
-            Err(refusal) if self.named.is_none() => Ok(Opened::Refused(refusal.to_string())),
+            Ok(subject) => Ok(OpenedRelation::Ready(Box::new(subject))),
+            Err(refusal) if self.named.is_none() => Ok(OpenedRelation::Refused(refusal.to_string())),
             Err(refusal) => Err(refusal.into()),
         }
     }

@@ -6,14 +6,14 @@ use io_probe_core::stats::Interval;
 use serde_json::{Value, json};
 
 use super::Call;
-use super::place::{GONE, Opened, Place};
-use super::row::Row;
+use super::place::{GONE, OpenedRelation, TablespaceTarget};
+use super::row::RecommendRow;
 use super::setting::Setting;
 use crate::api::readahead::{self, CurveOf, PRECISION, WINDOWS_KB};
 use crate::call::probed_relation::ProbedRelation;
+use crate::call::statement;
 use crate::error::Result;
 use crate::pg::backend::server;
-use crate::call::statement;
 
 /// With fewer turns of the setting in force nothing is said.
 const LEAST_TURNS: u64 = 3;
@@ -21,17 +21,17 @@ const LEAST_TURNS: u64 = 3;
 const KEEP: &str = "no other window makes a cold scan faster beyond the noise";
 
 /// A row for each disk, measured on the largest relation that lies on it; where no disk is known, for each tablespace.
-pub(super) fn rows(call: &Call<'_>, places: &[Place]) -> Result<Vec<Row>> {
+pub(super) fn rows(call: &Call<'_>, places: &[TablespaceTarget]) -> Result<Vec<RecommendRow>> {
     if !call.wants(Setting::ReadAheadKb) {
         return Ok(Vec::new());
     }
-    let size = |place: &Place| place.relations.first().map_or(0, |relation| relation.bytes);
-    let mut by_size: Vec<&Place> = places.iter().collect();
+    let size = |place: &TablespaceTarget| place.relations.first().map_or(0, |relation| relation.bytes);
+    let mut by_size: Vec<&TablespaceTarget> = places.iter().collect();
     by_size.sort_by_key(|place| std::cmp::Reverse(size(place)));
-    let mut disks: Vec<&Place> = Vec::new();
+    let mut disks: Vec<&TablespaceTarget> = Vec::new();
     for place in by_size {
         let disk = place.placement.read_ahead_device.as_ref();
-        let is_new = |known: &&Place| known.placement.read_ahead_device.as_ref() != disk;
+        let is_new = |known: &&TablespaceTarget| known.placement.read_ahead_device.as_ref() != disk;
         if disk.is_none() || disks.iter().all(is_new) {
             disks.push(place);
         }
@@ -39,11 +39,11 @@ pub(super) fn rows(call: &Call<'_>, places: &[Place]) -> Result<Vec<Row>> {
     disks.into_iter().map(|place| of_disk(call, place)).collect()
 }
 
-fn of_disk(call: &Call<'_>, place: &Place) -> Result<Row> {
+fn of_disk(call: &Call<'_>, place: &TablespaceTarget) -> Result<RecommendRow> {
     let placement = &place.placement;
     let relation = place.relation();
     let name = placement.read_ahead_device.clone();
-    let row = Row::of_device(Setting::ReadAheadKb, name.clone(), placement.read_ahead_kb)
+    let row = RecommendRow::of_device(Setting::ReadAheadKb, name.clone(), placement.read_ahead_kb)
         .used(place.used(relation))
         .rests_on("tablespace", place.spcname.clone());
     let (Some(disk), Some(in_force)) = (name, placement.read_ahead_kb) else {
@@ -66,15 +66,15 @@ fn of_disk(call: &Call<'_>, place: &Place) -> Result<Row> {
         return Ok(row.unknown(stop.to_string()));
     }
     let subject = match place.open(relation)? {
-        Opened::Ready(subject) => subject,
-        Opened::Refused(why) => return Ok(row.unknown(why)),
-        Opened::Gone => return Ok(row.unknown(GONE)),
+        OpenedRelation::Ready(subject) => subject,
+        OpenedRelation::Refused(why) => return Ok(row.unknown(why)),
+        OpenedRelation::Gone => return Ok(row.unknown(GONE)),
     };
     let curve = measure(call, &subject)?;
     Ok(judge(row, &curve, &disk, in_force))
 }
 
-fn measure(call: &Call<'_>, subject: &ProbedRelation) -> Result<Vec<readahead::Row>> {
+fn measure(call: &Call<'_>, subject: &ProbedRelation) -> Result<Vec<readahead::ReadaheadRow>> {
     let windows = WINDOWS_KB.map(|kb| u64::from(kb.unsigned_abs()) << 10);
     let duration = call.limits.duration / (windows.len() as u32 + 1);
     let precision = call.limits.precision.or(Some(PRECISION));
@@ -82,7 +82,7 @@ fn measure(call: &Call<'_>, subject: &ProbedRelation) -> Result<Vec<readahead::R
         .rows(call.progress)
 }
 
-fn judge(row: Row, curve: &[readahead::Row], disk: &str, in_force: u64) -> Row {
+fn judge(row: RecommendRow, curve: &[readahead::ReadaheadRow], disk: &str, in_force: u64) -> RecommendRow {
     let Some(kernel) = curve.iter().find(|window| window.mode == "kernel") else {
         return row.unknown("not measured: the setting in force is unknown");
     };
@@ -93,7 +93,7 @@ fn judge(row: Row, curve: &[readahead::Row], disk: &str, in_force: u64) -> Row {
     }
     // To a scan that reads so much at a time, less is none.
     let least = server::scan_read_kb().unwrap_or(0);
-    let choice = |window: &readahead::Row| {
+    let choice = |window: &readahead::ReadaheadRow| {
         let time = Interval { value: window.us_per_block?, low: window.ci_low_us?, high: window.ci_high_us? };
         Some(Choice { value: window.window_kb?, time })
     };
@@ -123,7 +123,7 @@ fn judge(row: Row, curve: &[readahead::Row], disk: &str, in_force: u64) -> Row {
 }
 
 /// Few turns of the kernel counted, so that nothing can be better beyond the noise; but all others may be worse.
-fn without_interval(row: Row, others: &[Choice], kernel: &readahead::Row) -> Row {
+fn without_interval(row: RecommendRow, others: &[Choice], kernel: &readahead::ReadaheadRow) -> RecommendRow {
     let now = kernel.us_per_block.filter(|_| kernel.turns >= LEAST_TURNS);
     let is_no_faster = |now: f64| others.iter().all(|other| other.time.high >= now);
     if !others.is_empty() && now.is_some_and(is_no_faster) {
@@ -132,7 +132,7 @@ fn without_interval(row: Row, others: &[Choice], kernel: &readahead::Row) -> Row
     row.unknown("too few turns counted for an interval: give it a longer duration, or a larger table")
 }
 
-fn evidence(window: &readahead::Row) -> Value {
+fn evidence(window: &readahead::ReadaheadRow) -> Value {
     json!({
         "window_kb": window.window_kb, "mode": window.mode, "us_per_block": window.us_per_block,
         "ci_low_us": window.ci_low_us, "ci_high_us": window.ci_high_us, "turns": window.turns,

@@ -4,13 +4,13 @@ use pgrx::pg_sys;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::place::Place;
+use super::place::TablespaceTarget;
 use super::setting::Setting;
 use crate::pg::catalog::facts;
 
 /// The type's comments say what each attribute means.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct Row {
+pub(super) struct RecommendRow {
     scope: &'static str,
     name: Option<String>,
     setting: &'static str,
@@ -26,7 +26,7 @@ pub(super) struct Row {
     evidence: Map<String, Value>,
 }
 
-impl Row {
+impl RecommendRow {
     fn new(scope: &'static str, name: Option<String>, setting: Setting, applies: &'static str) -> Self {
         Self {
             scope,
@@ -53,7 +53,7 @@ impl Row {
     }
 
     /// Of a setting that a tablespace may have of its own; if it has not, the server's counts there.
-    pub(super) fn of_tablespace(setting: Setting, place: &Place) -> Self {
+    pub(super) fn of_tablespace(setting: Setting, place: &TablespaceTarget) -> Self {
         let (current, current_source) = match place.option(setting.name()) {
             Some(own) => (Some(own.to_owned()), Some("tablespace".to_owned())),
             None => facts::setting(setting.name()).map(|found| (found.value, found.source)).unzip(),

@@ -1,31 +1,32 @@
 //! wal_sync_method and commit_delay, from what a flush of one WAL block takes by each method.
 
-use io_probe_core::advise::{self, Cache, Delay, MethodTime, SyncMethod};
+use io_probe_core::advise::{self, Delay, MethodTime, SyncMethod, WriteCache};
 use io_probe_core::machine::device::{self, Roots};
+use io_probe_core::measure::sync::{Case, CaseTimes, FlushMethod, Group, Section, Selection};
 use io_probe_core::run::budget::Limits;
 use io_probe_core::stats::Interval;
-use io_probe_core::measure::sync::{Case, Group, Measured, Method, Section, Selection};
 use serde_json::{Value, json};
 use std::time::Duration;
 
 use super::Call;
-use super::row::Row;
+use super::row::RecommendRow;
 use super::setting::Setting;
-use crate::call::arguments::figure;
 use crate::api::random::us;
-use crate::call::probed_relation::of_leaves;
 use crate::api::sync::{Bench, Benched};
+use crate::call::arguments::figure;
+use crate::call::probed_relation::of_leaves;
+use crate::call::statement;
 use crate::error::Result;
 use crate::pg::backend::server;
 use crate::pg::storage::wal;
-use crate::call::statement;
 
 const NEEDS_WRITES: &str = "not measured: it takes writes => true, which writes a scratch file beside the WAL, makes commits wait meanwhile, and needs EXECUTE on io_probe_sync";
 
 /// A row for each of the two that is wanted.
-pub(super) fn rows(call: &Call<'_>) -> Result<Vec<Row>> {
+pub(super) fn rows(call: &Call<'_>) -> Result<Vec<RecommendRow>> {
     let wanted = [Setting::WalSyncMethod, Setting::CommitDelay].into_iter().filter(|s| call.wants(*s));
-    let rows: Vec<(Setting, Row)> = wanted.filter_map(|s| Some((s, Row::of_cluster(s)?))).collect();
+    let rows: Vec<(Setting, RecommendRow)> =
+        wanted.filter_map(|s| Some((s, RecommendRow::of_cluster(s)?))).collect();
     let all = |why: &str| Ok(rows_of(&rows, |_, row| row.unknown(why)));
     if rows.is_empty() {
         return Ok(Vec::new());
@@ -33,7 +34,7 @@ pub(super) fn rows(call: &Call<'_>) -> Result<Vec<Row>> {
     let Some(current) = wal::sync_method() else {
         return all("not measured: fsync is off, this server syncs nothing");
     };
-    let Some(current) = Method::OF_WAL.into_iter().find(|method| method.name() == current) else {
+    let Some(current) = FlushMethod::OF_WAL.into_iter().find(|method| method.name() == current) else {
         return all("not measured: the method in force is unknown here");
     };
     if !call.request.writes {
@@ -62,13 +63,13 @@ pub(super) fn rows(call: &Call<'_>) -> Result<Vec<Row>> {
         // Of another device something may be known.
         Benched::Busy(refusal) => return all(&refusal.to_string()),
         Benched::NotBegun(stop) => return all(&stop.to_string()),
-        Benched::Measured(measured, _) => measured,
+        Benched::CaseTimes(measured, _) => measured,
     };
     let of_current = || cases.iter().zip(&measured).find(|(case, _)| case.method == current);
     let flushes = Flushes {
         current,
         missing: of_current().map_or(String::new(), |(_, found)| missing(found)),
-        cache: Cache::of(&placement.leaves),
+        cache: WriteCache::of(&placement.leaves),
         times: cases.iter().zip(&measured).filter_map(|(case, found)| time(case, found)).collect(),
     };
     let methods: Vec<Value> =
@@ -89,7 +90,10 @@ pub(super) fn rows(call: &Call<'_>) -> Result<Vec<Row>> {
     }))
 }
 
-fn rows_of(rows: &[(Setting, Row)], fill: impl Fn(Setting, Row) -> Row) -> Vec<Row> {
+fn rows_of(
+    rows: &[(Setting, RecommendRow)],
+    fill: impl Fn(Setting, RecommendRow) -> RecommendRow,
+) -> Vec<RecommendRow> {
     rows.iter().map(|(setting, row)| fill(*setting, row.clone())).collect()
 }
 
@@ -105,7 +109,7 @@ fn cases() -> Vec<Case> {
 }
 
 /// Microseconds of a flush, if there are figures to trust.
-fn time(case: &Case, found: &Measured) -> Option<MethodTime> {
+fn time(case: &Case, found: &CaseTimes) -> Option<MethodTime> {
     if found.refused.is_some() || found.syncs_are_swallowed {
         return None;
     }
@@ -114,7 +118,7 @@ fn time(case: &Case, found: &Measured) -> Option<MethodTime> {
     Some(MethodTime { method: case.method, time })
 }
 
-fn evidence(case: &Case, found: &Measured) -> Value {
+fn evidence(case: &Case, found: &CaseTimes) -> Value {
     let interval = found.interval();
     let flushes = found.device().and_then(|device| device.flushes_per_op());
     let writes = found.device().map(|device| device.writes_per_op());
@@ -127,7 +131,7 @@ fn evidence(case: &Case, found: &Measured) -> Value {
 }
 
 /// Why there are no figures of a method to trust, if so.
-fn missing(found: &Measured) -> String {
+fn missing(found: &CaseTimes) -> String {
     match found.stop.filter(|stop| stop.is_for_all()) {
         Some(stop) => stop.to_string(),
         None if found.syncs_are_swallowed => {
@@ -141,15 +145,15 @@ fn missing(found: &Measured) -> String {
 
 /// What flushes take.
 struct Flushes {
-    current: Method,
+    current: FlushMethod,
     /// Why there are no figures of the current one, if so.
     missing: String,
-    cache: Cache,
+    cache: WriteCache,
     times: Vec<MethodTime>,
 }
 
 impl Flushes {
-    fn sync_method(&self, row: Row) -> Row {
+    fn sync_method(&self, row: RecommendRow) -> RecommendRow {
         match advise::sync_method(self.current, &self.times, self.cache) {
             SyncMethod::Keep => row.keep("no other method is faster by more than a tenth beyond the noise"),
             SyncMethod::Change { to, gain } => {
@@ -169,7 +173,7 @@ impl Flushes {
     }
 
     /// That of the method that is recommended, if another one is.
-    fn commit_delay(&self, row: Row) -> Row {
+    fn commit_delay(&self, row: RecommendRow) -> RecommendRow {
         let method = match advise::sync_method(self.current, &self.times, self.cache) {
             SyncMethod::Change { to, .. } => to,
             _ => self.current,

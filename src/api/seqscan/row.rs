@@ -1,18 +1,18 @@
 //! The row of one path, and the sentences that go with it.
 
+use io_probe_core::measure::tiers::{Evidence, Tiers};
 use io_probe_core::run::budget::Stop;
 use io_probe_core::stats::MIN_SLICES;
-use io_probe_core::measure::tiers::{Evidence, Tiers};
 use serde::Serialize;
 
-use super::{Run, Target};
+use super::{PathScan, SeqscanTarget};
 use crate::call::arguments::{Path, figure};
 use crate::call::probed_relation::{DIRECT_PCT, DeviceFigures, Identity, NOT_DIRECT, TIERS_UNKNOWN, Verdict};
 use crate::pg::backend::server;
 
 /// `io_probe_seqscan_row`; the type's comments say what each attribute means.
 #[derive(Debug, Default, Serialize)]
-pub(super) struct Row {
+pub(super) struct SeqscanRow {
     path: &'static str,
     mib_per_s: Option<f64>,
     us_per_block: Option<f64>,
@@ -47,15 +47,15 @@ pub(super) struct Row {
     identity: Identity,
 }
 
-impl AsMut<Verdict> for Row {
+impl AsMut<Verdict> for SeqscanRow {
     fn as_mut(&mut self) -> &mut Verdict {
         &mut self.verdict
     }
 }
 
-impl Row {
+impl SeqscanRow {
     /// What is known before anything is read.
-    pub(super) fn new(target: &Target<'_>, path: Path) -> Self {
+    pub(super) fn new(target: &SeqscanTarget<'_>, path: Path) -> Self {
         Self {
             path: path.name(),
             blks_total: target.subject.source.blocks(),
@@ -66,7 +66,7 @@ impl Row {
     }
 
     /// What was measured.
-    pub(super) fn fill(&mut self, target: &Target<'_>, path: Path, run: &Run, warmed: bool) {
+    pub(super) fn fill(&mut self, target: &SeqscanTarget<'_>, path: Path, run: &PathScan, warmed: bool) {
         let scan = &run.scan;
         let block_size = target.subject.block_size();
         self.blks_scanned = (scan.blocks.end - scan.blocks.start).saturating_sub(run.skipped);
@@ -95,11 +95,11 @@ impl Row {
     }
 
     /// Blocks read that hold data.
-    fn with_data(&self, run: &Run) -> u64 {
+    fn with_data(&self, run: &PathScan) -> u64 {
         self.blks_scanned.saturating_sub(run.scan.holes)
     }
 
-    fn tell_rate(&mut self, run: &Run, block_size: u64) {
+    fn tell_rate(&mut self, run: &PathScan, block_size: u64) {
         let scan = &run.scan;
         if scan.throttled {
             self.verdict.note("rate-limited: pauses and short bursts, so no rate of the device is given");
@@ -119,7 +119,7 @@ impl Row {
         }
     }
 
-    fn tell_tiers(&mut self, path: Path, run: &Run, block_size: u64) {
+    fn tell_tiers(&mut self, path: Path, run: &PathScan, block_size: u64) {
         self.device_bytes = run.cost.fetched_bytes;
         self.device_source = run.cost.fetched_bytes.map(|_| run.method.device_source);
         let hits = run.usage.hits();
@@ -157,7 +157,7 @@ impl Row {
         self.device_figures = DeviceFigures::of(&run.cost, device_blocks, &mut self.verdict);
     }
 
-    fn tell_notes(&mut self, target: &Target<'_>, path: Path, run: &Run, warmed: bool) {
+    fn tell_notes(&mut self, target: &SeqscanTarget<'_>, path: Path, run: &PathScan, warmed: bool) {
         let scan = &run.scan;
         match scan.stop {
             Some(stop) => self.verdict.stopped(stop),
@@ -214,6 +214,6 @@ impl Row {
 }
 
 /// Were so many blocks passed over that what is left is no sequential scan?
-fn mostly_skipped(run: &Run) -> bool {
+fn mostly_skipped(run: &PathScan) -> bool {
     run.skipped * 10 > run.scan.blocks.end - run.scan.blocks.start
 }

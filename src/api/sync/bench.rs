@@ -2,21 +2,21 @@
 
 use std::path::Path;
 
+use io_probe_core::files::scratch::{Created, Room, ScratchLocation};
 use io_probe_core::machine::account::Account;
-use io_probe_core::run::clock::Monotonic;
 use io_probe_core::machine::device::{Placement, Roots};
+use io_probe_core::machine::observer::Observer;
+use io_probe_core::measure::sync::{self, Case, CaseTimes, Group, Layout, SyncRun};
 use io_probe_core::run::budget::{Limits, Stop};
-use io_probe_core::files::scratch::{Created, Place, Room};
-use io_probe_core::measure::sync::{self, Case, Group, Layout, Measured, Run};
-use io_probe_core::machine::observer::Witness;
+use io_probe_core::run::clock::Monotonic;
 
 use crate::call::admission::{self, Refusal};
-use crate::error::{Error, Result};
-use crate::pg::backend::progress::Progress;
-use crate::pg::backend::interrupts;
-use crate::pg::storage::wal;
-use crate::gucs;
 use crate::call::statement;
+use crate::error::{Error, Result};
+use crate::gucs;
+use crate::pg::backend::interrupts;
+use crate::pg::backend::progress::Progress;
+use crate::pg::storage::wal;
 
 /// Cases to be measured in a directory that the caller may write to.
 pub(in crate::api) struct Bench<'a> {
@@ -42,7 +42,7 @@ pub(in crate::api) enum Benched {
     /// It did not come to that.
     NotBegun(Stop),
     /// What is known of each case, and the files that it was measured in.
-    Measured(Vec<Measured>, Layout),
+    CaseTimes(Vec<CaseTimes>, Layout),
 }
 
 impl Bench<'_> {
@@ -57,7 +57,7 @@ impl Bench<'_> {
         if let Err(refusal) = admission::admit(self.placement, self.roots) {
             return Ok(Benched::Busy(refusal));
         }
-        let witness = Witness::new(Account::Own, &self.placement.leaves, self.roots);
+        let observer = Observer::new(Account::Own, &self.placement.leaves, self.roots);
         let limit = gucs::scratch_limit();
         let layout = Layout::plan(self.cases, limit, wal::segment_bytes()).ok_or_else(|| {
             Error::invalid("the scratch files of these sections would be too large")
@@ -65,23 +65,24 @@ impl Bench<'_> {
                 .hint("Give a smaller write_kb or fewer sections, or raise the setting.")
         })?;
         progress.path(self.cases.first().map_or("", |case| case.section.name()), 0);
-        let mut ask = interrupts::ask(Vec::new());
-        let mut ask = || statement::over().or_else(&mut ask);
+        let mut should_stop = interrupts::should_stop(Vec::new());
+        let mut should_stop = || statement::over().or_else(&mut should_stop);
         let pauses = Room::pauses(&self.limits);
         let reserve = gucs::scratch_reserve();
-        let place = Place { directory: self.directory, fallback: self.fallback };
-        let files = match layout.make(place, reserve, pauses, wal::SEGMENT_FILL, &witness, &mut ask)? {
-            Created::Ready(files) => files,
-            Created::Stopped(stop) => return Ok(Benched::NotBegun(stop)),
-        };
+        let place = ScratchLocation { directory: self.directory, fallback: self.fallback };
+        let files =
+            match layout.make(place, reserve, pauses, wal::SEGMENT_FILL, &observer, &mut should_stop)? {
+                Created::Ready(files) => files,
+                Created::Stopped(stop) => return Ok(Benched::NotBegun(stop)),
+            };
         let limits = Limits { shared: statement::left(), ..self.limits };
-        let run = Run { cases: self.cases, group: self.group, limits, witness: &witness };
+        let run = SyncRun { cases: self.cases, group: self.group, limits, observer: &observer };
         let mut report = |turn: u64, turns: u64, case: &Case| {
             progress.path(case.section.name(), turns);
             progress.done(turn - 1);
         };
-        let measured = sync::run(&files, &run, &Monotonic, &mut ask, &mut report)?;
+        let measured = sync::run(&files, &run, &Monotonic, &mut should_stop, &mut report)?;
         measured.iter().for_each(|measured| statement::heed(measured.stop));
-        Ok(Benched::Measured(measured, layout))
+        Ok(Benched::CaseTimes(measured, layout))
     }
 }

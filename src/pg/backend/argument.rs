@@ -5,8 +5,8 @@ use pgrx::callconv::{Arg, ArgAbi};
 use pgrx::datum::UnboxDatum;
 use pgrx::{Array, FromDatum, pg_sys};
 
-use crate::pg::backend::reserve::with_reserve;
 use crate::error::Error;
+use crate::pg::backend::reserve::with_reserve;
 
 /// Most bytes of an argument, if it is not [`UpTo`] so many.
 pub(in crate::pg) const MOST_BYTES: usize = 1 << 20;

@@ -12,8 +12,8 @@ use io_probe_core::run::memory;
 use pgrx::datum::UnboxDatum;
 use pgrx::{FromDatum, IntoDatum, pg_sys};
 
-use crate::pg::backend::argument::{Argument, as_argument};
 use crate::error::Error;
+use crate::pg::backend::argument::{Argument, as_argument};
 
 const UTF8: c_int = pg_sys::pg_enc::PG_UTF8 as c_int;
 const SQL_ASCII: c_int = pg_sys::pg_enc::PG_SQL_ASCII as c_int;

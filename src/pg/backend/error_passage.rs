@@ -14,9 +14,9 @@ use std::ptr;
 use pgrx::pg_sys::panic::{CaughtError, ErrorReportWithLevel};
 use pgrx::{PgLogLevel, PgSqlErrorCode, PgTryBuilder, pg_sys};
 
+use crate::error::Error;
 use crate::pg::backend::encoding::{c_string, own_encoding, start_of};
 use crate::pg::backend::reserve::with_reserve;
-use crate::error::Error;
 
 /// Answers a call: what `work` gives, or the ERROR by which it ends or which it gives.
 pub(crate) fn answer<T>(work: impl FnOnce() -> Result<T, Error>) -> T {

@@ -3,13 +3,13 @@
 use std::sync::Once;
 use std::time::{Duration, Instant};
 
-use io_probe_core::run::clock::{Clock, Monotonic};
 use io_probe_core::run::budget::Stop;
+use io_probe_core::run::clock::{Clock, Monotonic};
 use io_probe_core::run::shutdown;
 use pgrx::{pg_guard, pg_sys};
 
-use crate::pg::compat::{self, Waits};
 use crate::pg::backend::lock;
+use crate::pg::compat::{self, WaitEvent};
 
 unsafe extern "C" {
     /// `storage/pmsignal.h`: set by a signal when the postmaster may have died.
@@ -26,7 +26,7 @@ const LOOK_AT_LOCKS: Duration = Duration::from_secs(1);
 /// Handles pending interrupts, which may leave by unwinding (cancel, timeout) or end the process
 /// (terminate), and goes on if they don't: a server process must answer barriers, catch-up and
 /// recovery conflicts at once, or DROP DATABASE elsewhere waits for it.
-pub(crate) fn ask(relations: Vec<pg_sys::Oid>) -> impl FnMut() -> Option<Stop> {
+pub(crate) fn should_stop(relations: Vec<pg_sys::Oid>) -> impl FnMut() -> Option<Stop> {
     quiesce_at_exit();
     let mut looked = Instant::now();
     move || {
@@ -54,11 +54,11 @@ pub(crate) fn check() {
     }
 }
 
-/// Waits until the monotonic clock shows `when`, in nanoseconds, on the latch of this process: interrupts are handled
+/// WaitEvent until the monotonic clock shows `when`, in nanoseconds, on the latch of this process: interrupts are handled
 /// at once and may leave by unwinding. Meanwhile the session shows the wait event of a probe that samples.
 pub(crate) fn sleep_until(when: u64) {
     let events = pg_sys::WL_LATCH_SET | pg_sys::WL_TIMEOUT | pg_sys::WL_EXIT_ON_PM_DEATH;
-    let wait_event = compat::wait_event(Waits::Samples);
+    let wait_event = compat::wait_event(WaitEvent::Samples);
     loop {
         check();
         let left = when.saturating_sub(Monotonic.now());

@@ -6,8 +6,8 @@
 use pgrx::pg_sys;
 use serde::Serialize;
 
-use crate::pg::compat::{self, Waits};
 use crate::pg::backend::server;
+use crate::pg::compat::{self, WaitEvent};
 
 /// A command number outside the server's own enumeration.
 const COMMAND: pg_sys::ProgressCommandType::Type = 0x696f;
@@ -80,7 +80,7 @@ impl Progress {
             // SAFETY: as above.
             unsafe { pg_sys::pgstat_progress_start_command(COMMAND, relation) };
         }
-        let waits = if probe == "sync" { Waits::Syncs } else { Waits::Reads };
+        let waits = if probe == "sync" { WaitEvent::Syncs } else { WaitEvent::Reads };
         let progress = Self { reporting, wait_event: compat::wait_event(waits) };
         progress.report(PROBE, position(&PROBES, probe));
         // On none yet, and for ever where there are none.

@@ -11,12 +11,12 @@ use pgrx::{PgTupleDesc, pg_sys};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::error::Result;
 use crate::pg::backend::argument::in_signatures;
 use crate::pg::backend::encoding::c_string;
 use crate::pg::backend::error_passage::answer;
 use crate::pg::backend::interrupts;
 use crate::pg::backend::reserve::with_reserve;
-use crate::error::Result;
 
 /// Bytes that a row takes in all its forms, long texts apart.
 const MEMORY_OF_ROW: usize = 8 << 10;

@@ -10,10 +10,10 @@ use io_probe_core::run::memory;
 use pgrx::spi::{self, Spi};
 use pgrx::{FromDatum, IntoDatum, pg_sys};
 
-use crate::pg::compat;
+use crate::error::Error;
 use crate::pg::backend::encoding::{Text, c_string, text};
 use crate::pg::backend::error_passage::unshown;
-use crate::error::Error;
+use crate::pg::compat;
 
 /// When the present top-level statement started, in the server's microseconds.
 pub(crate) fn statement_start() -> i64 {

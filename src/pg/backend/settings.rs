@@ -4,8 +4,8 @@ use std::ffi::CStr;
 
 use pgrx::pg_sys;
 
-use crate::pg::compat;
 use crate::pg::backend::encoding::c_string;
+use crate::pg::compat;
 
 /// How long to wait for a lock (`lock_timeout`) where nobody should have one: somebody may have come a moment ago.
 pub(in crate::pg) const BRIEF: &str = "100ms";

@@ -3,8 +3,8 @@
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use crate::pg::backend::error_passage::{Caught, catch};
-use crate::pg::catalog::executor::ReadOnlyPlans;
 use crate::pg::backend::progress::Kept;
+use crate::pg::catalog::executor::ReadOnlyPlans;
 
 /// Runs `work` in a subtransaction that may not write, and undoes it: what a read-only transaction is
 /// allowed to change all the same (temporary tables, settings) does not stay either.
@@ -14,7 +14,9 @@ pub(in crate::pg) fn read_only<T>(work: impl FnOnce() -> T + std::panic::UnwindS
 
 /// The same for work that others' data, functions or doings can spoil: None after an ERROR of the server's, but for those of
 /// the kinds in [`NOT_OF_THE_WORK`].
-pub(in crate::pg) fn read_only_if_possible<T>(work: impl FnOnce() -> T + std::panic::UnwindSafe) -> Option<T> {
+pub(in crate::pg) fn read_only_if_possible<T>(
+    work: impl FnOnce() -> T + std::panic::UnwindSafe,
+) -> Option<T> {
     let spoilt =
         |error: &Caught| matches!(error, Caught::OfServer(_)) && !error.is_of_class(&NOT_OF_THE_WORK);
     run(true, || Some(work()), |error| spoilt(error).then_some(None))

@@ -3,10 +3,10 @@
 use io_probe_core::plan;
 use pgrx::{pg_sys, spi::Spi};
 
-use crate::pg::backend::encoding;
-use crate::pg::catalog::query::{Query, Rows, check_single, run};
-use crate::pg::backend::subtransaction::read_only;
 use crate::error::Result;
+use crate::pg::backend::encoding;
+use crate::pg::backend::subtransaction::read_only;
+use crate::pg::catalog::query::{Query, StatementRows, check_single, run};
 
 /// The plan of a query as EXPLAIN (FORMAT JSON) prints it; with `execute` the query is run.
 ///
@@ -21,7 +21,7 @@ pub(crate) fn plan(query: &Query, execute: bool) -> Result<String> {
 }
 
 /// What EXPLAIN prints in a format that is one text.
-pub(in crate::pg) fn printed(rows: &Rows) -> String {
+pub(in crate::pg) fn printed(rows: &StatementRows) -> String {
     rows.one_text(plan::MOST_BYTES).unwrap_or_default()
 }
 

@@ -4,15 +4,15 @@ use std::path::{Path, PathBuf};
 
 use pgrx::{pg_sys, spi, spi::Spi};
 
-use crate::pg::compat;
 use crate::pg::backend::encoding::Text;
 use crate::pg::backend::error_passage::unshown;
 use crate::pg::backend::server::{data_directory, own, pairs, texts};
+use crate::pg::compat;
 use crate::pg::storage::tablespace::Tablespace;
 
 /// A setting of the server as this session sees it.
 #[derive(Debug, Clone)]
-pub(crate) struct Setting {
+pub(crate) struct SettingValue {
     /// Its value as SHOW prints it, which ALTER SYSTEM takes.
     pub(crate) value: String,
     /// Where it comes from, as `pg_settings.source` says.
@@ -20,12 +20,12 @@ pub(crate) struct Setting {
 }
 
 /// The setting of this name; None where this server has none such. The name must be a plain word.
-pub(crate) fn setting(name: &str) -> Option<Setting> {
+pub(crate) fn setting(name: &str) -> Option<SettingValue> {
     let query = format!(
         "SELECT pg_catalog.current_setting(name), source FROM pg_catalog.pg_settings \
          WHERE name OPERATOR(pg_catalog.=) '{name}'"
     );
-    texts(&query).into_iter().next().map(|(value, source)| Setting { value, source })
+    texts(&query).into_iter().next().map(|(value, source)| SettingValue { value, source })
 }
 
 /// A permanent table, or materialized view, that is neither the server's own nor this extension's.

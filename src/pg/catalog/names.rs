@@ -17,15 +17,23 @@ use pgrx::pg_sys::NodeTag::{T_ExplainStmt, T_Query, T_RangeTblEntry};
 use pgrx::{PgSqlErrorCode, ereport, pg_guard, pg_sys};
 
 use crate::pg::backend::error_passage::unshown;
-use crate::pg::catalog::query::Rows;
+use crate::pg::catalog::query::StatementRows;
 
 /// Runs a statement that may name this relation or function, what belongs to the extension, and what is the server's own: it
 /// is an ERROR if it names anything else, and nothing of it has been planned then. For a caller that is connected to SPI.
-pub(in crate::pg) fn run(statement: &CStr, arguments: &[DatumWithOid<'_>], may_name: Option<pg_sys::Oid>) -> Rows {
+pub(in crate::pg) fn run(
+    statement: &CStr,
+    arguments: &[DatumWithOid<'_>],
+    may_name: Option<pg_sys::Oid>,
+) -> StatementRows {
     unshown(statement.to_bytes(), || run_shown(statement, arguments, may_name))
 }
 
-fn run_shown(statement: &CStr, arguments: &[DatumWithOid<'_>], may_name: Option<pg_sys::Oid>) -> Rows {
+fn run_shown(
+    statement: &CStr,
+    arguments: &[DatumWithOid<'_>],
+    may_name: Option<pg_sys::Oid>,
+) -> StatementRows {
     let mut types: Vec<_> = arguments.iter().map(DatumWithOid::oid).collect();
     let value = |argument: &DatumWithOid| {
         argument.datum().map_or(pg_sys::Datum::null(), |datum| datum.sans_lifetime())
@@ -57,7 +65,7 @@ fn run_shown(statement: &CStr, arguments: &[DatumWithOid<'_>], may_name: Option<
         if result < 0 {
             pgrx::error!("could not execute a statement: {result}");
         }
-        let rows = Rows::of_spi();
+        let rows = StatementRows::of_spi();
         pg_sys::SPI_freeplan(plan);
         rows
     }

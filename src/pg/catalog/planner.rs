@@ -13,19 +13,19 @@ use std::panic::AssertUnwindSafe;
 use io_probe_core::plan;
 use pgrx::{pg_sys, spi::Spi};
 
-use crate::pg::compat::RelationHook;
 use crate::pg::backend::encoding::query_of;
-use crate::pg::storage::relation::Relation;
+use crate::pg::backend::interrupts;
 use crate::pg::backend::server;
+use crate::pg::backend::settings;
 use crate::pg::backend::subtransaction::read_only_if_possible;
 use crate::pg::catalog::explain;
-use crate::pg::backend::interrupts;
 use crate::pg::catalog::names;
-use crate::pg::backend::settings;
+use crate::pg::compat::RelationHook;
+use crate::pg::storage::relation::Relation;
 
 /// A query of one table.
 #[derive(Debug, Clone)]
-pub(crate) struct Query {
+pub(crate) struct TableQuery {
     /// The table.
     pub(crate) table: pg_sys::Oid,
     /// What is selected.
@@ -49,7 +49,7 @@ pub(crate) struct Picked {
 /// asked between queries; those that there was no time for are left out. None for one whose planning ends by an ERROR,
 /// would wait for somebody's lock, or would call functions that are not the server's; and for all if each tablespace has page costs of its own.
 pub(crate) fn picks(
-    queries: &[Query],
+    queries: &[TableQuery],
     costs: &[(f64, f64)],
     goes_on: &mut dyn FnMut() -> bool,
 ) -> Option<Vec<Option<Vec<Picked>>>> {
@@ -61,7 +61,7 @@ pub(crate) fn picks(
         }
         let of_query = || {
             let table = Relation::open_to_plan(query.table)?;
-            let Query { what, condition, .. } = query;
+            let TableQuery { what, condition, .. } = query;
             let (what, condition) = (format!("EXPLAIN (FORMAT JSON) {what}"), format!("WHERE {condition}"));
             let statement = query_of(&what, table.qualified_name()?, &condition);
             read_only_if_possible(AssertUnwindSafe(|| {

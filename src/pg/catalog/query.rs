@@ -5,12 +5,12 @@ use std::ffi::{CStr, CString};
 use io_probe_core::run::clock::{Clock, Monotonic};
 use pgrx::{pg_sys, spi::Spi};
 
+use crate::error::{Error, Result};
 use crate::pg::backend::argument::{Argument, as_argument};
 use crate::pg::backend::encoding::text_up_to;
 use crate::pg::backend::error_passage::pointing_into;
-use crate::pg::catalog::executor::ParallelPlans;
 use crate::pg::backend::subtransaction::read_only;
-use crate::error::{Error, Result};
+use crate::pg::catalog::executor::ParallelPlans;
 
 /// A query as the caller wrote it, in the encoding of the database: what is executed is never converted.
 pub(crate) struct Query(CString);
@@ -92,25 +92,25 @@ unsafe fn selects_into(mut statement: *const pg_sys::Node) -> bool {
 ///
 /// Not by the safe call for statements that may write: that assigns a transaction id, which costs one for nothing and fails on
 /// a standby.
-pub(in crate::pg) fn run(statement: &CStr) -> Rows {
+pub(in crate::pg) fn run(statement: &CStr) -> StatementRows {
     // SAFETY: connected to SPI; the statement is a C string.
     unsafe {
         let result = pg_sys::SPI_execute(statement.as_ptr(), false, 0);
         if result < 0 {
             pgrx::error!("could not execute a statement: {result}");
         }
-        Rows::of_spi()
+        StatementRows::of_spi()
     }
 }
 
 /// The rows that a statement has given, or how many it has written; until the end of the connection to SPI.
-pub(in crate::pg) struct Rows {
+pub(in crate::pg) struct StatementRows {
     /// How many.
     pub(in crate::pg) count: u64,
     table: *mut pg_sys::SPITupleTable,
 }
 
-impl Rows {
+impl StatementRows {
     /// Those of the last statement.
     ///
     /// # Safety

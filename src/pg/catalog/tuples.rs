@@ -4,21 +4,21 @@ use std::ffi::CStr;
 use std::ops::Range;
 use std::panic::AssertUnwindSafe;
 
+use io_probe_core::measure::page_times::tuple::TuplesCounted;
 use io_probe_core::run::clock::cpu_of_thread_ns;
-use io_probe_core::measure::page_times::tuple::Counted;
 use pgrx::{pg_sys, spi::Spi};
 
 use crate::pg::backend::encoding::query_of;
-use crate::pg::storage::relation::Relation;
-use crate::pg::backend::subtransaction::read_only_if_possible;
 use crate::pg::backend::interrupts;
+use crate::pg::backend::settings;
+use crate::pg::backend::subtransaction::read_only_if_possible;
 use crate::pg::catalog::names;
 use crate::pg::catalog::planner;
-use crate::pg::backend::settings;
+use crate::pg::storage::relation::Relation;
 
 /// Counts the tuples of these ranges of blocks, one after the other, with the rights of the table's owner: no policy hides rows
 /// from him, and who may MAINTAIN a table may not read it. None if they can't be counted, or not without reading other blocks.
-pub(crate) fn count(relation: &Relation, ranges: &[Range<u64>]) -> Option<Vec<Counted>> {
+pub(crate) fn count(relation: &Relation, ranges: &[Range<u64>]) -> Option<Vec<TuplesCounted>> {
     // Planning locks the indexes, too: not if somebody else has one.
     let relation = Relation::open_to_plan(relation.oid())?;
     let alone = [
@@ -57,14 +57,14 @@ pub(crate) fn count(relation: &Relation, ranges: &[Range<u64>]) -> Option<Vec<Co
     read_only_if_possible(work).flatten()
 }
 
-fn timed(statement: &CStr, table: pg_sys::Oid) -> Counted {
+fn timed(statement: &CStr, table: pg_sys::Oid) -> TuplesCounted {
     interrupts::check();
     let reads = reads_so_far();
     // Not the wall clock: another process may have the processor meanwhile.
     let started = cpu_of_thread_ns();
     let rows = names::run(statement, &[], Some(table));
     let ns = cpu_of_thread_ns() - started;
-    Counted { ns, tuples: rows.one_bigint() as u64, reads: reads_so_far() - reads }
+    TuplesCounted { ns, tuples: rows.one_bigint() as u64, reads: reads_so_far() - reads }
 }
 
 fn reads_so_far() -> u64 {

@@ -25,7 +25,7 @@ pub(in crate::pg) trait Blocks {
 
 /// How far the server may run ahead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::pg) enum Ahead {
+pub(in crate::pg) enum ReadAhead {
     /// As a sequential scan of this server does, which on 15 and 16 is not at all.
     Sequential,
     /// So many reads.
@@ -49,7 +49,7 @@ pub(in crate::pg) const PREFETCH_METHOD: &str = READ_METHOD;
 /// A ring of buffers. A sequential scan's is the one that the server itself takes for a large table: 256 kB, and from 18 on
 /// more, the more reads the settings allow at a time. One that shall run no further ahead than it is told gets as many
 /// buffers, since a stream pins no more than its ring has. In the present memory context.
-pub(in crate::pg) fn ring(ahead: Ahead) -> pg_sys::BufferAccessStrategy {
+pub(in crate::pg) fn ring(ahead: ReadAhead) -> pg_sys::BufferAccessStrategy {
     // SAFETY: allocates.
     unsafe {
         #[cfg(not(feature = "pg15"))]
@@ -57,9 +57,9 @@ pub(in crate::pg) fn ring(ahead: Ahead) -> pg_sys::BufferAccessStrategy {
             const LEAST_KB: u32 = 256;
             let kb = |buffers: u32| buffers * pg_sys::BLCKSZ / 1024;
             let kb = match ahead {
-                Ahead::By(depth) => Some(kb(depth)),
-                Ahead::Bitmap(concurrency) => Some(LEAST_KB.max(kb(pinned_by_bitmap(concurrency)))),
-                Ahead::Sequential => None,
+                ReadAhead::By(depth) => Some(kb(depth)),
+                ReadAhead::Bitmap(concurrency) => Some(LEAST_KB.max(kb(pinned_by_bitmap(concurrency)))),
+                ReadAhead::Sequential => None,
             };
             if let Some(kb) = kb {
                 let kind = pg_sys::BufferAccessStrategyType::BAS_BULKREAD;
@@ -113,16 +113,16 @@ pub(in crate::pg) unsafe fn read_blocks(
     relation: pg_sys::Relation,
     fork: pg_sys::ForkNumber::Type,
     ring: pg_sys::BufferAccessStrategy,
-    ahead: Ahead,
+    ahead: ReadAhead,
     blocks: &mut dyn Blocks,
 ) {
     let depth = match ahead {
-        Ahead::By(depth) => depth,
-        Ahead::Bitmap(concurrency) => {
+        ReadAhead::By(depth) => depth,
+        ReadAhead::Bitmap(concurrency) => {
             // SAFETY: the caller vouches for them.
             return unsafe { read_as_bitmap_scan(relation, fork, ring, concurrency, blocks) };
         }
-        Ahead::Sequential => {
+        ReadAhead::Sequential => {
             blocks.begin();
             while let Some(block) = blocks.next() {
                 // SAFETY: the caller vouches for them.
@@ -158,11 +158,11 @@ pub(in crate::pg) unsafe fn read_blocks(
     relation: pg_sys::Relation,
     fork: pg_sys::ForkNumber::Type,
     ring: pg_sys::BufferAccessStrategy,
-    ahead: Ahead,
+    ahead: ReadAhead,
     blocks: &mut dyn Blocks,
 ) {
     #[cfg(feature = "pg17")]
-    if let Ahead::Bitmap(concurrency) = ahead {
+    if let ReadAhead::Bitmap(concurrency) = ahead {
         // SAFETY: the caller vouches for them.
         return unsafe { read_as_bitmap_scan(relation, fork, ring, concurrency, blocks) };
     }
@@ -244,13 +244,13 @@ unsafe fn read_as_bitmap_scan(
 /// A sequential scan gives the kernel no advice; and from 18 on reads are started in batches, since the callback
 /// takes no lock and does no I/O.
 #[cfg(not(any(feature = "pg15", feature = "pg16")))]
-fn stream_flags(ahead: Ahead) -> u32 {
+fn stream_flags(ahead: ReadAhead) -> u32 {
     #[cfg(feature = "pg17")]
     const BATCHES: u32 = 0;
     #[cfg(any(feature = "pg18", feature = "pg19"))]
     const BATCHES: u32 = pg_sys::READ_STREAM_USE_BATCHING;
     BATCHES
-        | if ahead == Ahead::Sequential {
+        | if ahead == ReadAhead::Sequential {
             pg_sys::READ_STREAM_SEQUENTIAL
         } else {
             pg_sys::READ_STREAM_DEFAULT
@@ -270,7 +270,7 @@ pub(in crate::pg) unsafe fn reads_ahead(relation: pg_sys::Relation, depth: u32) 
         // SAFETY: the caller vouches for the relation; a lookup in the catalogs.
         let allowed = unsafe {
             let tablespace = super::file_id(relation).tablespace;
-            with_concurrency(Ahead::By(depth), || pg_sys::get_tablespace_io_concurrency(tablespace))
+            with_concurrency(ReadAhead::By(depth), || pg_sys::get_tablespace_io_concurrency(tablespace))
         };
         depth.min(u32::try_from(allowed).unwrap_or(0)).min(pins(depth))
     };
@@ -288,8 +288,8 @@ fn pins(wanted: u32) -> u32 {
 
 /// Calls `f` while `effective_io_concurrency` is the depth, which a stream looks at when it begins.
 #[cfg(not(any(feature = "pg15", feature = "pg16")))]
-fn with_concurrency<T>(ahead: Ahead, f: impl FnOnce() -> T) -> T {
-    let (Ahead::By(depth) | Ahead::Bitmap(depth)) = ahead else { return f() };
+fn with_concurrency<T>(ahead: ReadAhead, f: impl FnOnce() -> T) -> T {
+    let (ReadAhead::By(depth) | ReadAhead::Bitmap(depth)) = ahead else { return f() };
     let depth = depth.min(pg_sys::MAX_IO_CONCURRENCY);
     settings::with(&[(c"effective_io_concurrency", depth.to_string())], f)
 }

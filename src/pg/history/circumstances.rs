@@ -6,14 +6,14 @@ use std::path::PathBuf;
 use pgrx::pg_sys;
 use serde::{Deserialize, Serialize};
 
-use crate::pg::catalog::facts::bytes_of_files;
 use crate::pg::backend::encoding::text;
 use crate::pg::backend::server::{self, data_directory, in_recovery, pairs};
+use crate::pg::catalog::facts::bytes_of_files;
 use crate::pg::storage::tablespace::Tablespace;
 
 /// A relation as its catalogs have it.
 #[derive(Debug, Deserialize, Serialize)]
-pub(crate) struct Relation {
+pub(crate) struct RelationFacts {
     relid: u32,
     relkind: String,
     pub(crate) schemaname: String,
@@ -27,7 +27,7 @@ pub(crate) struct Relation {
     path: Option<PathBuf>,
 }
 
-impl Relation {
+impl RelationFacts {
     /// That of this oid, if there is one. Takes no lock on it, so nobody is waited for; and no right is needed.
     pub(crate) fn find(oid: pg_sys::Oid) -> Option<Self> {
         let query = format!(
@@ -57,7 +57,7 @@ impl Relation {
 
 /// Who measures, and on which server.
 #[derive(Debug, Serialize)]
-pub(crate) struct Server {
+pub(crate) struct ServerFacts {
     rolname: Option<String>,
     datname: Option<String>,
     server_version: Option<String>,
@@ -67,7 +67,7 @@ pub(crate) struct Server {
     system_identifier: String,
 }
 
-impl Server {
+impl ServerFacts {
     /// This one.
     pub(crate) fn here() -> Self {
         // SAFETY: catalog lookups, of which the first gives NULL for what is gone; the results are C strings. The last

@@ -6,10 +6,10 @@ use serde_json::Value as Json;
 
 use crate::pg::backend::encoding::{MOST_BYTES, c_string};
 use crate::pg::backend::error_passage::Caught;
-use crate::pg::catalog::names;
 use crate::pg::backend::row::as_text;
 use crate::pg::backend::server::{own, pairs};
 use crate::pg::backend::subtransaction;
+use crate::pg::catalog::names;
 
 /// A function of this extension that gives rows, as the catalog has it.
 #[derive(Debug, Deserialize)]
@@ -21,12 +21,12 @@ pub(crate) struct Probe {
     /// Does a row name the relation?
     has_relid: bool,
     /// Its arguments in order.
-    pub(crate) arguments: Vec<Argument>,
+    pub(crate) arguments: Vec<ProbeArgument>,
 }
 
 /// An argument of it.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Argument {
+pub(crate) struct ProbeArgument {
     pub(crate) name: String,
     /// Its type, as a query wants it.
     type_name: String,

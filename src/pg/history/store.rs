@@ -9,8 +9,8 @@ use crate::pg::backend::encoding::Text;
 use crate::pg::backend::error_passage::unshown;
 use crate::pg::backend::json::JsonbText;
 use crate::pg::backend::lock::refuse_in_parallel;
-use crate::pg::catalog::query::Rows;
 use crate::pg::backend::server::{in_recovery, own, pairs};
+use crate::pg::catalog::query::StatementRows;
 
 /// Can runs be stored, or deleted, here and now? `function` is the caller's name.
 pub(crate) fn check_possible(function: &str) -> Result<()> {
@@ -39,7 +39,7 @@ pub(crate) fn insert(result: &JsonbText, label: Option<Text>) -> i64 {
         )
     };
     let arguments = [DatumWithOid::from(result.clone()), DatumWithOid::from(label)];
-    let id = tables.write(run, &arguments, Rows::one_bigint);
+    let id = tables.write(run, &arguments, StatementRows::one_bigint);
 
     let rows = |runs: &Runs| {
         format!(

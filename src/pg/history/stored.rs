@@ -37,7 +37,7 @@ pub(crate) enum Sides<'a> {
 
 /// A stored run.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Run {
+pub(crate) struct StoredRun {
     pub(crate) id: i64,
     pub(crate) probe: String,
     pub(crate) status: String,
@@ -47,7 +47,7 @@ pub(crate) struct Run {
 /// Which side a run is on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Whose {
+pub(crate) enum Side {
     /// The first.
     A,
     /// The second.
@@ -61,7 +61,7 @@ pub(crate) enum Whose {
 pub(crate) struct Values {
     /// Of two sides that are compared: which ones belong together.
     pub(crate) pair: String,
-    pub(crate) whose: Whose,
+    pub(crate) whose: Side,
     #[serde(flatten)]
     pub(crate) metric: Metric,
     /// The row of the probe, from 1.
@@ -121,7 +121,7 @@ pub(crate) struct Recent {
 }
 
 /// Those of these runs that are stored.
-pub(crate) fn runs(ids: &[i64]) -> Vec<Run> {
+pub(crate) fn runs(ids: &[i64]) -> Vec<StoredRun> {
     let ids: Vec<String> = ids.iter().map(i64::to_string).collect();
     ask(|schema| {
         format!(

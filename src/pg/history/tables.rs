@@ -5,11 +5,11 @@ use pgrx::{pg_sys, spi::Spi};
 use serde::Deserialize;
 
 use crate::pg::backend::encoding::c_string;
-use crate::pg::catalog::names;
-use crate::pg::catalog::query::Rows;
-use crate::pg::storage::relation::Relation;
 use crate::pg::backend::server::{own, pairs};
 use crate::pg::backend::settings;
+use crate::pg::catalog::names;
+use crate::pg::catalog::query::StatementRows;
+use crate::pg::storage::relation::Relation;
 
 /// Where runs are.
 pub(super) struct Tables {
@@ -62,7 +62,7 @@ impl Tables {
         &self,
         text: impl FnOnce(&Runs) -> String,
         arguments: &[DatumWithOid<'_>],
-        read: impl FnOnce(&Rows) -> T,
+        read: impl FnOnce(&StatementRows) -> T,
     ) -> T {
         let statement = c_string(&text(&self.runs));
         settings::with(&[(c"search_path", "pg_catalog, pg_temp".to_owned())], || {
@@ -75,7 +75,7 @@ impl Tables {
         &self,
         text: impl FnOnce(&Runs) -> String,
         arguments: &[DatumWithOid<'_>],
-        read: impl FnOnce(&Rows) -> T,
+        read: impl FnOnce(&StatementRows) -> T,
     ) -> T {
         let [runs, _results] =
             self.written.map(|oid| Relation::open_to_write(oid).unwrap_or_else(|e| e.raise()));

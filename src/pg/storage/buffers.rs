@@ -5,15 +5,15 @@ use std::ops::Range;
 
 use io_probe_core::Result as CoreResult;
 use io_probe_core::files::extents::Holes;
-use io_probe_core::run::budget::{Ask, Stop};
-use io_probe_core::measure::scan::{Meter, Reader, Steps};
 use io_probe_core::files::source::Part;
+use io_probe_core::measure::scan::{Meter, Reader, Steps};
+use io_probe_core::run::budget::{Stop, StopCheck};
 use pgrx::pg_sys;
 
-use crate::pg::compat::{Ahead, Blocks, buffer_state};
-use crate::pg::storage::relation::{Fork, Relation};
-use crate::pg::compat;
 use crate::pg::backend::interrupts;
+use crate::pg::compat;
+use crate::pg::compat::{Blocks, ReadAhead, buffer_state};
+use crate::pg::storage::relation::{Fork, Relation};
 
 /// Blocks by how the buffer manager got them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -239,9 +239,9 @@ pub(crate) fn evict_blocks(
     relation: &Relation,
     fork: Fork,
     blocks: &Range<u64>,
-    ask: &mut Ask<'_>,
+    should_stop: &mut StopCheck<'_>,
 ) -> Option<Stop> {
-    if !lets_go(relation) {
+    if !can_evict(relation) {
         flush_and_evict(relation);
         return None;
     }
@@ -249,7 +249,7 @@ pub(crate) fn evict_blocks(
     // SAFETY: the relation is open.
     let file = unsafe { compat::file_id(relation.as_ptr()) };
     for page in resident_pages(relation).filter(is_wanted) {
-        if let Some(stop) = ask() {
+        if let Some(stop) = should_stop() {
             return Some(stop);
         }
         // SAFETY: the number of a shared buffer. To ask may have taken a while: it may hold another page.
@@ -264,12 +264,12 @@ pub(crate) fn evict_blocks(
 }
 
 /// Does this server make shared buffers let go of this relation's pages?
-pub(crate) fn lets_go(relation: &Relation) -> bool {
-    can_evict() && !relation.is_temporary() && !crate::pg::backend::server::in_recovery()
+pub(crate) fn can_evict(relation: &Relation) -> bool {
+    server_can_evict() && !relation.is_temporary() && !crate::pg::backend::server::in_recovery()
 }
 
 /// Makes these buffers let go of the relation's pages, if they still hold any. Only where this server can.
-pub(in crate::pg) fn let_go_of(relation: &Relation, mut buffers: Vec<pg_sys::Buffer>) {
+pub(in crate::pg) fn evict_if_unused(relation: &Relation, mut buffers: Vec<pg_sys::Buffer>) {
     if relation.is_temporary() {
         return;
     }
@@ -294,7 +294,7 @@ pub(in crate::pg) fn let_go_of(relation: &Relation, mut buffers: Vec<pg_sys::Buf
 }
 
 /// Can this server make shared buffers let go of a relation?
-pub(crate) fn can_evict() -> bool {
+pub(crate) fn server_can_evict() -> bool {
     compat::EVICTS_SHARED_BUFFERS
 }
 
@@ -328,7 +328,7 @@ impl<'a> BufferReader<'a> {
         Self {
             relation,
             fork,
-            ring: compat::ring(Ahead::Sequential),
+            ring: compat::ring(ReadAhead::Sequential),
             skip,
             resident,
             combine_limit: None,
@@ -345,7 +345,7 @@ impl<'a> BufferReader<'a> {
         Self {
             relation,
             fork: Fork::MAIN,
-            ring: compat::with_combine_limit(blocks, || compat::ring(Ahead::Sequential)),
+            ring: compat::with_combine_limit(blocks, || compat::ring(ReadAhead::Sequential)),
             skip: Vec::new(),
             resident: Resident::new(relation, Fork::MAIN),
             combine_limit: Some(blocks),
@@ -390,7 +390,7 @@ impl Reader for BufferReader<'_> {
         let ring = self.ring;
         let mut read = || {
             // SAFETY: the relation is open and locked, its blocks exist, the ring was made by this reader.
-            unsafe { compat::read_blocks(relation, fork, ring, Ahead::Sequential, &mut scanning) }
+            unsafe { compat::read_blocks(relation, fork, ring, ReadAhead::Sequential, &mut scanning) }
         };
         match self.combine_limit {
             Some(blocks) => compat::with_combine_limit(blocks, read),

@@ -9,15 +9,15 @@
 //! once, so nothing is lost by it.
 
 use io_probe_core::Result as CoreResult;
-use io_probe_core::measure::random::{Fetch, Fetcher, Found, Look, Plan, Recorder, Served};
 use io_probe_core::files::source::Source;
+use io_probe_core::measure::random::{Fetch, Fetcher, Found, Look, Plan, Recorder, Served};
 use pgrx::pg_sys;
 
-use crate::pg::storage::buffers::{Resident, Usage};
-use crate::pg::compat::{self, Ahead, Blocks};
 use crate::pg::backend::descriptors::Reserved;
-use crate::pg::storage::relation::{Fork, Relation};
 use crate::pg::backend::server;
+use crate::pg::compat::{self, Blocks, ReadAhead};
+use crate::pg::storage::buffers::{Resident, Usage};
+use crate::pg::storage::relation::{Fork, Relation};
 
 /// What the OS page cache did not have right before, or is read past.
 #[derive(Debug, Clone, Copy, Default)]
@@ -56,7 +56,7 @@ impl<'a> BufferFetcher<'a> {
         Self {
             relation,
             depth: depth as usize,
-            ring: compat::ring(if depth == 1 { Ahead::Sequential } else { Ahead::By(depth) }),
+            ring: compat::ring(if depth == 1 { ReadAhead::Sequential } else { ReadAhead::By(depth) }),
             skip,
             past_cache: server::reads_direct(),
             usage: Usage::default(),
@@ -153,7 +153,9 @@ impl<'a> BufferFetcher<'a> {
         let mut arriving =
             Arriving { fetcher: self, recorder, handed_out: 0, arrived: 0, end: batch.len(), batch };
         // SAFETY: the relation is open and locked, its blocks exist, the ring was made by this call.
-        unsafe { compat::read_blocks(relation, Fork::MAIN.number(), ring, Ahead::By(depth), &mut arriving) };
+        unsafe {
+            compat::read_blocks(relation, Fork::MAIN.number(), ring, ReadAhead::By(depth), &mut arriving)
+        };
         Ok(())
     }
 }

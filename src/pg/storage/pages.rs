@@ -5,23 +5,23 @@
 //! behind would be found by the next. The server's scans of large tables take such a ring, too; index and bitmap heap scans don't.
 
 use io_probe_core::Result as CoreResult;
-use io_probe_core::run::clock::{Clock, Monotonic};
-use io_probe_core::measure::page_times::{LEAST_BLOCKS, Order, Server, Taken, Way};
-use io_probe_core::run::budget::Ask;
 use io_probe_core::files::source::Source;
+use io_probe_core::machine::observer::Observer;
+use io_probe_core::measure::page_times::{LEAST_BLOCKS, Order, Server, Taken, Way};
+use io_probe_core::run::budget::StopCheck;
+use io_probe_core::run::clock::{Clock, Monotonic};
 use io_probe_core::run::waits::Waits;
-use io_probe_core::machine::observer::Witness;
 use pgrx::pg_sys;
 
-use crate::pg::storage::buffers::{Resident, Usage, let_go_of};
-use crate::pg::compat::{self, Ahead, Blocks};
 use crate::pg::backend::descriptors::Reserved;
+use crate::pg::compat::{self, Blocks, ReadAhead};
+use crate::pg::storage::buffers::{Resident, Usage, evict_if_unused};
 use crate::pg::storage::relation::{Fork, Relation};
 
 /// Reads a relation's main fork.
 pub(crate) struct PageReader<'a> {
     relation: &'a Relation,
-    witness: &'a Witness<'a>,
+    observer: &'a Observer<'a>,
     /// For scans and single blocks, and for bitmap scans: one that suits the greatest concurrency.
     rings: Vec<(bool, pg_sys::BufferAccessStrategy)>,
     most: u32,
@@ -31,9 +31,14 @@ pub(crate) struct PageReader<'a> {
 impl<'a> PageReader<'a> {
     /// With descriptors that are opened afresh, beside those for looks at `source`, which are its files. Up to `most` is the
     /// `effective_io_concurrency` that will be asked for.
-    pub(crate) fn new(relation: &'a Relation, source: &Source, witness: &'a Witness<'a>, most: u32) -> Self {
+    pub(crate) fn new(
+        relation: &'a Relation,
+        source: &Source,
+        observer: &'a Observer<'a>,
+        most: u32,
+    ) -> Self {
         relation.close_files();
-        Self { relation, witness, rings: Vec::new(), most, _descriptors: Reserved::of(source) }
+        Self { relation, observer, rings: Vec::new(), most, _descriptors: Reserved::of(source) }
     }
 
     /// Blocks that are in shared buffers now, ascending.
@@ -41,24 +46,24 @@ impl<'a> PageReader<'a> {
         Resident::new(self.relation, Fork::MAIN).blocks().iter().map(|block| u64::from(*block)).collect()
     }
 
-    fn ring(&mut self, ahead: Ahead) -> pg_sys::BufferAccessStrategy {
-        let is_bitmap = matches!(ahead, Ahead::Bitmap(_));
+    fn ring(&mut self, ahead: ReadAhead) -> pg_sys::BufferAccessStrategy {
+        let is_bitmap = matches!(ahead, ReadAhead::Bitmap(_));
         if let Some((_, ring)) = self.rings.iter().find(|(of_bitmap, _)| *of_bitmap == is_bitmap) {
             return *ring;
         }
-        let ring = compat::ring(if is_bitmap { Ahead::Bitmap(self.most) } else { ahead });
+        let ring = compat::ring(if is_bitmap { ReadAhead::Bitmap(self.most) } else { ahead });
         self.rings.push((is_bitmap, ring));
         ring
     }
 }
 
 impl Server for PageReader<'_> {
-    fn read(&mut self, order: &Order<'_>, ask: &mut Ask<'_>) -> CoreResult<Taken> {
-        let mut turn = Turn::of(order, ask);
+    fn read(&mut self, order: &Order<'_>, should_stop: &mut StopCheck<'_>) -> CoreResult<Taken> {
+        let mut turn = ArrivingBlocks::of(order, should_stop);
         let (relation, fork) = (self.relation.as_ptr(), Fork::MAIN.number());
         match order.way {
             Way::Single => {
-                let ring = self.ring(Ahead::Sequential);
+                let ring = self.ring(ReadAhead::Sequential);
                 turn.begin();
                 while let Some(block) = turn.next() {
                     // SAFETY: the relation is open and locked, the block exists, the ring was made by this call.
@@ -68,8 +73,8 @@ impl Server for PageReader<'_> {
             }
             Way::Scan | Way::Bitmap(_) => {
                 let ahead = match order.way {
-                    Way::Bitmap(concurrency) => Ahead::Bitmap(concurrency),
-                    _ => Ahead::Sequential,
+                    Way::Bitmap(concurrency) => ReadAhead::Bitmap(concurrency),
+                    _ => ReadAhead::Sequential,
                 };
                 let ring = self.ring(ahead);
                 // SAFETY: as above.
@@ -78,13 +83,13 @@ impl Server for PageReader<'_> {
         }
         let (taken, buffers) = turn.taken();
         if compat::EVICTS_SHARED_BUFFERS && !buffers.is_empty() {
-            let_go_of(self.relation, buffers);
+            evict_if_unused(self.relation, buffers);
         }
         Ok(taken)
     }
 
     fn settle(&mut self) {
-        self.witness.settle();
+        self.observer.settle();
     }
 }
 
@@ -105,9 +110,9 @@ const LOOK_NS: u64 = 50_000;
 const BLOCKS_PER_LOOK: usize = 16;
 
 /// The blocks of a turn as they arrive, which is in order.
-struct Turn<'t, 'a> {
+struct ArrivingBlocks<'t, 'a> {
     order: &'t Order<'t>,
-    ask: &'t mut Ask<'a>,
+    should_stop: &'t mut StopCheck<'a>,
     next: usize,
     end: usize,
     arrived: usize,
@@ -125,11 +130,11 @@ struct Turn<'t, 'a> {
     waits: Waits,
 }
 
-impl<'t, 'a> Turn<'t, 'a> {
-    fn of(order: &'t Order<'t>, ask: &'t mut Ask<'a>) -> Self {
+impl<'t, 'a> ArrivingBlocks<'t, 'a> {
+    fn of(order: &'t Order<'t>, should_stop: &'t mut StopCheck<'a>) -> Self {
         Self {
             order,
-            ask,
+            should_stop,
             next: 0,
             end: order.blocks.len(),
             arrived: 0,
@@ -137,7 +142,7 @@ impl<'t, 'a> Turn<'t, 'a> {
             timed: None,
             looked: (0, 0),
             next_look: 1,
-            taken: Taken { tail: order.tail, ..Taken::default() },
+            taken: Taken { latency: order.latency, ..Taken::default() },
             buffers: Vec::with_capacity(order.blocks.len()),
             all_hits: Usage::hits_so_far(),
             waits: Waits::here(),
@@ -146,7 +151,7 @@ impl<'t, 'a> Turn<'t, 'a> {
 
     fn look(&mut self) {
         let now = Monotonic.now();
-        self.waits.looked(now - self.looked.0, &mut self.taken.tail);
+        self.waits.looked(now - self.looked.0, &mut self.taken.latency);
         let per_block = (now - self.looked.0) / (self.arrived - self.looked.1).max(1) as u64;
         self.looked = (now, self.arrived);
         let step = (LOOK_NS / per_block.max(1)).clamp(1, BLOCKS_PER_LOOK as u64) as usize;
@@ -165,7 +170,7 @@ impl<'t, 'a> Turn<'t, 'a> {
             }
         }
         if self.taken.stop.is_none() {
-            self.taken.stop = (self.ask)().or(self.taken.tail.stop());
+            self.taken.stop = (self.should_stop)().or(self.taken.latency.stop());
         }
         if self.taken.stop.is_some() {
             self.end = self.next;
@@ -186,7 +191,7 @@ impl<'t, 'a> Turn<'t, 'a> {
     }
 }
 
-impl Blocks for Turn<'_, '_> {
+impl Blocks for ArrivingBlocks<'_, '_> {
     fn begin(&mut self) {
         self.begun = Monotonic.now();
         self.looked = (self.begun, 0);

@@ -8,14 +8,14 @@ use io_probe_core::files::source::Source;
 use pgrx::datum::DatumWithOid;
 use pgrx::{pg_sys, spi::Spi};
 
+use crate::error::{Error, Result};
 use crate::pg::backend::encoding::text;
 use crate::pg::backend::error_passage::unshown;
-use crate::pg::backend::server::{data_directory, in_recovery};
-use crate::pg::storage::tablespace::Tablespace;
-use crate::pg::compat;
-use crate::pg::catalog::expressions;
 use crate::pg::backend::server;
-use crate::error::{Error, Result};
+use crate::pg::backend::server::{data_directory, in_recovery};
+use crate::pg::catalog::expressions;
+use crate::pg::compat;
+use crate::pg::storage::tablespace::Tablespace;
 
 /// An open relation under AccessShareLock. Dropping it closes it and gives up the locks.
 pub(crate) struct Relation {

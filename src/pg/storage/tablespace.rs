@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use pgrx::pg_sys;
 
-use crate::pg::backend::encoding::{self, text};
-use crate::pg::backend::server::{data_directory, pairs};
-use crate::pg::compat;
-use crate::pg::backend::server;
-use crate::pg::backend::settings;
 use crate::error::{Error, Result};
+use crate::pg::backend::encoding::{self, text};
+use crate::pg::backend::server;
+use crate::pg::backend::server::{data_directory, pairs};
+use crate::pg::backend::settings;
+use crate::pg::compat;
 
 /// A tablespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

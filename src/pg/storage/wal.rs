@@ -5,11 +5,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use io_probe_core::measure::sync::Method;
+use io_probe_core::measure::sync::FlushMethod;
 use pgrx::pg_sys;
 
-use crate::pg::compat;
 use crate::pg::backend::server::{data_directory, in_recovery, io_direct, setting};
+use crate::pg::compat;
 
 /// Bytes of a WAL block.
 pub(crate) const BLOCK_BYTES: u32 = pg_sys::XLOG_BLCKSZ;
@@ -43,7 +43,7 @@ pub(crate) fn sync_method() -> Option<String> {
 ///
 /// Up to 15 it does where the descriptor syncs and nobody reads the WAL back (`wal_level = minimal`), from 16 on only
 /// where `debug_io_direct` says so, and the WAL receiver of a standby never does.
-pub(crate) fn opens_direct(method: Method) -> bool {
+pub(crate) fn opens_direct(method: FlushMethod) -> bool {
     let minimal = || setting(c"wal_level").as_deref() == Some("minimal");
     !in_recovery() && io_direct("wal").unwrap_or_else(|| method.syncs_by_open() && minimal())
 }

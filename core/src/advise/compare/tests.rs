@@ -14,13 +14,13 @@ fn history() -> Vec<f64> {
     low_and_high.map(|factor| 500.0 * factor).chain([500.0]).collect()
 }
 
-fn against(noise: &Noise, b: f64) -> Verdict {
+fn against(noise: &RunNoise, b: f64) -> Verdict {
     compare(&one(500.0), &one(b), noise, true).verdict
 }
 
 #[test]
 fn known_answer_of_two_runs() {
-    let noise = Noise::of_groups(&[history()]);
+    let noise = RunNoise::of_groups(&[history()]);
     let found = compare(&one(500.0), &one(690.0), &noise, true);
     assert!((found.noise.expect("enough runs") - 0.370407).abs() < 1e-5, "{found:?}");
     assert!((found.ratio.expect("two figures") - 1.38).abs() < 1e-12);
@@ -39,11 +39,11 @@ fn known_answer_of_two_runs() {
 fn too_little_history_says_nothing() {
     let mut runs = history();
     runs.pop();
-    assert_ne!(against(&Noise::of_groups(&[runs.clone()]), 5e6), Verdict::Unknown);
+    assert_ne!(against(&RunNoise::of_groups(&[runs.clone()]), 5e6), Verdict::Unknown);
     runs.pop();
     // Nor do many runs, of which each is the only one of its configuration.
     for groups in [vec![runs], vec![], vec![vec![1.0]; 20]] {
-        for noise in [Noise::of_groups(&groups), Noise::of_levels(&groups)] {
+        for noise in [RunNoise::of_groups(&groups), RunNoise::of_levels(&groups)] {
             let found = compare(&one(500.0), &one(5e6), &noise, true);
             assert_eq!(
                 (found.verdict, found.note, found.noise),
@@ -56,7 +56,7 @@ fn too_little_history_says_nothing() {
 
 #[test]
 fn without_a_figure_nothing_is_said() {
-    let noise = Noise::of_groups(&[history()]);
+    let noise = RunNoise::of_groups(&[history()]);
     let note = |a: &[Figure], b: &[Figure]| {
         let found = compare(a, b, &noise, true);
         assert_eq!((found.verdict, found.ratio, found.noise), (Verdict::Unknown, None, None));
@@ -66,23 +66,23 @@ fn without_a_figure_nothing_is_said() {
     assert_eq!(note(&one(1.0), &one(0.0)), "no figure in b");
     assert_eq!(note(&one(f64::NAN), &one(-1.0)), "no figure in either");
     // Nor do such values count in the history.
-    assert_eq!(Noise::of_groups(&[vec![0.0, -1.0, f64::NAN, f64::INFINITY, 2.0, 3.0]]).runs, 2);
+    assert_eq!(RunNoise::of_groups(&[vec![0.0, -1.0, f64::NAN, f64::INFINITY, 2.0, 3.0]]).runs, 2);
 }
 
 #[test]
 fn each_configuration_has_a_mean_of_its_own() {
     // The same spread around 50 and around 500; 10 degrees of freedom in each.
     let slow: Vec<f64> = history().iter().map(|value| value / 10.0).collect();
-    let pooled = Noise::of_groups(&[history(), slow.clone()]);
+    let pooled = RunNoise::of_groups(&[history(), slow.clone()]);
     assert!((pooled.deviation - 0.1).abs() < 1e-9, "{pooled:?}");
     assert_eq!((pooled.degrees, pooled.runs), (20.0, 22));
-    assert!(Noise::of_groups(&[[history(), slow].concat()]).deviation > 1.0);
+    assert!(RunNoise::of_groups(&[[history(), slow].concat()]).deviation > 1.0);
 }
 
 #[test]
 fn known_answer_of_means() {
     // Four runs against nine, with the noise above: 2.22814 · 0.1 · √(1/4 + 1/9) = 0.133893.
-    let noise = Noise::of_groups(&[history()]);
+    let noise = RunNoise::of_groups(&[history()]);
     let four =
         [[Figure { value: 400.0, error: None }; 2], [Figure { value: 625.0, error: None }; 2]].concat();
     let found = compare(&four, &[Figure { value: 550.0, error: None }; 9], &noise, true);
@@ -95,7 +95,7 @@ fn known_answer_of_means() {
 
 #[test]
 fn the_larger_error_counts() {
-    let noise = Noise::of_groups(&[history()]);
+    let noise = RunNoise::of_groups(&[history()]);
     let figure = |value, error| [Figure { value, error: Some(error) }];
     // √(0.3² + 0.4²) = 0.5 is over 0.315; √(0.1² + 0.1²) is not.
     let found = compare(&figure(500.0, 0.3), &figure(800.0, 0.4), &noise, true);
@@ -109,7 +109,7 @@ fn the_larger_error_counts() {
 
 #[test]
 fn what_is_rounded_is_no_difference() {
-    let noise = Noise::of_groups(&[vec![500.0; 20]]);
+    let noise = RunNoise::of_groups(&[vec![500.0; 20]]);
     assert_eq!(against(&noise, 504.9), Verdict::Same);
     assert_eq!(against(&noise, 505.2), Verdict::Better);
     assert_eq!(against(&noise, 494.9), Verdict::Worse);
@@ -117,10 +117,10 @@ fn what_is_rounded_is_no_difference() {
 
 #[test]
 fn a_clear_step_in_the_history_is_no_noise() {
-    let two = Noise::of_levels(&[vec![7.0, 7.0, 14.0, 14.0, 7.0, 7.0]]);
+    let two = RunNoise::of_levels(&[vec![7.0, 7.0, 14.0, 14.0, 7.0, 7.0]]);
     assert!(two.deviation < 1e-6 && two.degrees == 4.0, "{two:?}");
     let slow: Vec<f64> = history().iter().map(|value| value / 2.0).collect();
-    let noise = Noise::of_levels(&[[history(), slow, history()].concat()]);
+    let noise = RunNoise::of_levels(&[[history(), slow, history()].concat()]);
     // Fast before and after is one level: √(0.3 / 31).
     assert!((noise.deviation - 0.0983739).abs() < 1e-6, "{noise:?}");
     assert_eq!((noise.degrees, noise.runs), (31.0, 33));
@@ -130,8 +130,8 @@ fn a_clear_step_in_the_history_is_no_noise() {
     let less = [vec![7.0; 20], vec![11.0; 5]].concat();
     for group in [history(), odd, less, Vec::new(), vec![1.0, 2.0], vec![7.0; 20]] {
         assert_eq!(
-            Noise::of_levels(std::slice::from_ref(&group)),
-            Noise::of_groups(std::slice::from_ref(&group))
+            RunNoise::of_levels(std::slice::from_ref(&group)),
+            RunNoise::of_groups(std::slice::from_ref(&group))
         );
     }
 }
@@ -153,7 +153,7 @@ fn verdicts(runs: &[f64], pairs: impl Iterator<Item = (usize, usize)>) -> Vec<Ve
     pairs
         .map(|(a, b)| {
             let earlier: Vec<f64> = (0..b).filter(|run| *run != a).map(|run| runs[run]).collect();
-            compare(&one(runs[a]), &one(runs[b]), &Noise::of_levels(&[earlier]), true).verdict
+            compare(&one(runs[a]), &one(runs[b]), &RunNoise::of_levels(&[earlier]), true).verdict
         })
         .filter(|verdict| *verdict != Verdict::Unknown)
         .collect()
@@ -192,11 +192,11 @@ fn simulated_halving_is_always_worse() {
 #[test]
 fn noises_are_pooled() {
     let (one, other) = (vec![100.0, 110.0, 90.0, 105.0, 97.0], vec![50.0, 60.0, 55.0, 52.0, 48.0, 51.0]);
-    let both = Noise::of_groups(&[one.clone(), other.clone()]);
-    let other = Noise::of_groups(&[other]);
-    let pooled = Noise::of_groups(&[one]).and(other);
+    let both = RunNoise::of_groups(&[one.clone(), other.clone()]);
+    let other = RunNoise::of_groups(&[other]);
+    let pooled = RunNoise::of_groups(&[one]).and(other);
     assert!((both.deviation / pooled.deviation - 1.0).abs() < 1e-12);
     assert_eq!((both.degrees, both.runs), (pooled.degrees, pooled.runs));
     // What says nothing changes nothing.
-    assert_eq!((other.and(Noise::of_groups(&[])), Noise::of_groups(&[]).and(other)), (other, other));
+    assert_eq!((other.and(RunNoise::of_groups(&[])), RunNoise::of_groups(&[]).and(other)), (other, other));
 }

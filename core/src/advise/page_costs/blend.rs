@@ -59,7 +59,7 @@ pub struct HitRatios {
 
 /// Times of blocks, mixed by who serves them.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Blend {
+pub struct CacheMix {
     random: Estimate,
     sequential: Estimate,
     cached: Option<(Estimate, HitRatios)>,
@@ -74,7 +74,7 @@ pub struct PageCosts {
     pub random: Cost,
 }
 
-impl Blend {
+impl CacheMix {
     /// Nothing is cached.
     pub fn raw(random: Estimate, sequential: Estimate) -> Self {
         Self { random, sequential, cached: None }
@@ -87,19 +87,19 @@ impl Blend {
     }
 
     /// Time of a random block over that of a sequential one: `((1 − h_r)·t_rand + h_r·t_hit) ÷ ((1 − h_s)·t_seq + h_s·t_hit)`.
-    /// It may be below 1; [`Blend::random_page_cost`] is not. None if a time or a share is out of its range, or nothing
+    /// It may be below 1; [`CacheMix::random_page_cost`] is not. None if a time or a share is out of its range, or nothing
     /// is left of the sequential time.
     pub fn ratio(&self) -> Option<Cost> {
         self.figure(None, |random, sequential, _| random / sequential)
     }
 
-    /// `random_page_cost` where `seq_page_cost` stays as it is; never below it. None as for [`Blend::ratio`].
+    /// `random_page_cost` where `seq_page_cost` stays as it is; never below it. None as for [`CacheMix::ratio`].
     pub fn random_page_cost(&self, seq_page_cost: f64) -> Option<Cost> {
         Some(self.ratio()?.times(seq_page_cost).at_least(seq_page_cost)).filter(|cost| cost.value.is_finite())
     }
 
     /// Both page costs where the processor's stay as they are: `tuple` is the time of one tuple, `cpu_tuple_cost` what the
-    /// planner charges for it. None as for [`Blend::ratio`], or if either is not above 0.
+    /// planner charges for it. None as for [`CacheMix::ratio`], or if either is not above 0.
     pub fn in_cpu(&self, tuple: Estimate, cpu_tuple_cost: f64) -> Option<PageCosts> {
         let cost = |time: f64, tuple: f64| time / (tuple / cpu_tuple_cost);
         // The random time is none of the sequential cost's, nor is a lack of its interval.

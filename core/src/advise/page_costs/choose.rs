@@ -10,8 +10,8 @@
 //! - The planner has one number for reads one at a time and for reads that are prefetched. Where they disagree, the least
 //!   regret is not zero.
 
-use super::model::{Caches, Index, Scan, Table, Times};
-use super::pair::Wanted;
+use super::model::{Caches, Index, PlannedScan, Table, Times};
+use super::pair::MayChange;
 
 /// A pair of page costs.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -38,7 +38,7 @@ impl Cell {
 /// The pairs of page costs to ask for: those in force, and a grid of what is wanted. With `anchor`, the `seq_page_cost` that
 /// the time of a tuple speaks for, there are other costs of a sequential page around it. What is not wanted is in all pairs
 /// as it is set, since nobody will set it.
-pub fn grid(in_force: Cell, wanted: Wanted, anchor: Option<f64>) -> Vec<Cell> {
+pub fn grid(in_force: Cell, wanted: MayChange, anchor: Option<f64>) -> Vec<Cell> {
     let mut sequential = vec![in_force.sequential];
     let anchor = anchor.filter(|_| wanted.sequential);
     sequential.extend(anchor.into_iter().flat_map(|anchor| SCALES.map(|scale| rounded(anchor * scale))));
@@ -51,10 +51,10 @@ pub fn grid(in_force: Cell, wanted: Wanted, anchor: Option<f64>) -> Vec<Cell> {
     for sequential in sequential {
         // Rounded, a cost might be below the other.
         match wanted {
-            Wanted { random: true, .. } => RATIOS.iter().for_each(|ratio| {
+            MayChange { random: true, .. } => RATIOS.iter().for_each(|ratio| {
                 add(Cell { sequential, random: rounded(sequential * ratio).max(sequential) })
             }),
-            Wanted { sequential: true, .. } => {
+            MayChange { sequential: true, .. } => {
                 add(Cell { sequential: sequential.min(in_force.random), random: in_force.random });
             }
             _ => {}
@@ -84,7 +84,7 @@ pub struct Asked {
     /// Does the index hold all that is asked for?
     pub covered: bool,
     /// What the planner picks in each cell.
-    pub picks: Vec<Scan>,
+    pub picks: Vec<PlannedScan>,
 }
 
 /// Regrets at one pair of page costs and one concurrency: geometric means and the greatest, 1 being the best plan.
@@ -151,10 +151,10 @@ impl Regrets {
     pub fn of(asked: &[Asked], cells: &[Cell], concurrencies: &[u32], times: &Times) -> Option<Self> {
         let mut sums = vec![vec![Sum::default(); concurrencies.len()]; cells.len()];
         for query in asked {
-            let scans: &[Scan] = if query.covered {
-                &[Scan::Sequential, Scan::Index, Scan::Bitmap, Scan::IndexOnly]
+            let scans: &[PlannedScan] = if query.covered {
+                &[PlannedScan::Sequential, PlannedScan::Index, PlannedScan::Bitmap, PlannedScan::IndexOnly]
             } else {
-                &[Scan::Sequential, Scan::Index, Scan::Bitmap]
+                &[PlannedScan::Sequential, PlannedScan::Index, PlannedScan::Bitmap]
             };
             let time = |scan, concurrency, caches| {
                 times.of_scan(scan, &query.table, &query.index, query.rows, concurrency, caches)

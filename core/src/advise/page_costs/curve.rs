@@ -30,7 +30,7 @@ struct Line {
 
 /// Time per block fetched, over density and concurrency.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Curve {
+pub struct GapCurve {
     lines: Vec<Line>,
     random: Option<f64>,
     sequential: Option<f64>,
@@ -38,7 +38,7 @@ pub struct Curve {
 
 /// A concurrency to set, and what is as good.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Choice {
+pub struct ConcurrencyChoice {
     /// The value: the one in force if it is on the plateau, else the best.
     pub value: u32,
     /// The least measured value of the plateau around it.
@@ -65,7 +65,7 @@ pub enum Use {
 /// Scores within this share of the best are as good.
 const AS_GOOD: f64 = 1.03;
 
-impl Curve {
+impl GapCurve {
     /// The curve of the measured times; None if no read with gaps was measured.
     pub fn of(times: &PageTimes) -> Option<Self> {
         let mut lines: Vec<Line> = Vec::new();
@@ -148,7 +148,7 @@ impl Curve {
     }
 
     /// The best of the measured concurrencies. Of two that are equal the lower.
-    pub fn choose(&self, what_for: Use, in_force: Option<u32>) -> Option<Choice> {
+    pub fn choose(&self, what_for: Use, in_force: Option<u32>) -> Option<ConcurrencyChoice> {
         let densities = self.densities(what_for);
         let scores: Vec<f64> =
             self.lines.iter().map(|line| self.score(&densities, line.concurrency)).collect();
@@ -169,7 +169,7 @@ impl Curve {
             (0..scores.len()).find(on).map(|index| (value, plateau(index)))
         });
         let (value, (low, high)) = kept.unwrap_or((self.lines[best].concurrency, plateau(best)));
-        Some(Choice {
+        Some(ConcurrencyChoice {
             value,
             low: self.lines[low].concurrency,
             high: self.lines[high].concurrency,

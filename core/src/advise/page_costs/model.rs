@@ -23,7 +23,7 @@
 //! Sources: `costsize.c` of PostgreSQL for what plans do; Cardenas, "Analysis and performance of inverted data base
 //! structures", Communications of the ACM 18 (1975), for how many pages so many rows lie on.
 
-use super::curve::Curve;
+use super::curve::GapCurve;
 use crate::measure::page_times::{Estimate, PageTimes};
 
 /// A tuple's work over that in a bare count of all: in a sequential scan that looks at a column of each.
@@ -80,7 +80,7 @@ pub struct Index {
 
 /// How a plan reads the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Scan {
+pub enum PlannedScan {
     /// All of it.
     Sequential,
     /// By the index, row by row.
@@ -108,7 +108,7 @@ pub struct Times {
     os_random: f64,
     sequential: f64,
     random: f64,
-    curve: Curve,
+    curve: GapCurve,
     tuple: f64,
     /// Pages of shared buffers.
     buffers: f64,
@@ -127,7 +127,7 @@ impl Times {
             os_random: us(times.os_random, "random reads from the OS cache")?,
             sequential: us(times.device_sequential, "sequential reads from the device")?,
             random: us(times.device_random, "random reads from the device")?,
-            curve: Curve::of(times).ok_or("reads with gaps")?,
+            curve: GapCurve::of(times).ok_or("reads with gaps")?,
             tuple: us(times.tuple, "the tuples")?,
             buffers,
         })
@@ -136,7 +136,7 @@ impl Times {
     /// Of a scan that finds so many rows, in microseconds.
     pub fn of_scan(
         &self,
-        scan: Scan,
+        scan: PlannedScan,
         table: &Table,
         index: &Index,
         rows: f64,
@@ -152,9 +152,9 @@ impl Times {
         };
         let tuples = |work: f64| rows * work * self.tuple;
         match scan {
-            Scan::Sequential => self.all_pages(table, caches),
-            Scan::Index => leaves + self.one_by_one(&visited, table, caches) + tuples(INDEX_TUPLE),
-            Scan::Bitmap => {
+            PlannedScan::Sequential => self.all_pages(table, caches),
+            PlannedScan::Index => leaves + self.one_by_one(&visited, table, caches) + tuples(INDEX_TUPLE),
+            PlannedScan::Bitmap => {
                 let pages = match caches {
                     Caches::Cold => self.with_gaps(&visited, concurrency),
                     Caches::Warm => visited.pages() * self.memory_page(visited.pages()),
@@ -162,7 +162,7 @@ impl Times {
                 // Rows in no order find their places in the bitmap in no order.
                 leaves + pages + tuples(BITMAP_TUPLE) + visited.far_rows * self.hit
             }
-            Scan::IndexOnly => leaves + tuples(INDEX_ONLY_TUPLE),
+            PlannedScan::IndexOnly => leaves + tuples(INDEX_ONLY_TUPLE),
         }
     }
 

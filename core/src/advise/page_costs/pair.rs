@@ -13,7 +13,7 @@ const TOO_WIDE: f64 = 0.25;
 
 /// Which of the two may change; the other stays as it is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wanted {
+pub struct MayChange {
     /// `seq_page_cost`.
     pub sequential: bool,
     /// `random_page_cost`.
@@ -22,7 +22,7 @@ pub struct Wanted {
 
 /// What becomes of a page cost.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Verdict {
+pub enum CostVerdict {
     /// What is set is right.
     Keep,
     /// Another value is.
@@ -38,11 +38,11 @@ pub enum Verdict {
     OverRandom,
 }
 
-impl Verdict {
+impl CostVerdict {
     /// What is in force after it.
     fn leaves(self, in_force: f64) -> f64 {
         match self {
-            Verdict::Set { value, .. } => value,
+            CostVerdict::Set { value, .. } => value,
             _ => in_force,
         }
     }
@@ -58,7 +58,7 @@ pub struct Advised {
     /// From and to where a value is as good, if that is known.
     pub range: Option<(f64, f64)>,
     /// What becomes of it.
-    pub verdict: Verdict,
+    pub verdict: CostVerdict,
 }
 
 impl Advised {
@@ -69,9 +69,11 @@ impl Advised {
         let interval =
             narrow(measured.value, measured.interval).map(|(low, high)| (low.max(floor), high.max(floor)));
         let verdict = match interval {
-            None => Verdict::Unsure,
-            Some((low, high)) if (low..=high).contains(&in_force) || shown(cost) == in_force => Verdict::Keep,
-            Some(_) => Verdict::Set { value: shown(cost), with: None },
+            None => CostVerdict::Unsure,
+            Some((low, high)) if (low..=high).contains(&in_force) || shown(cost) == in_force => {
+                CostVerdict::Keep
+            }
+            Some(_) => CostVerdict::Set { value: shown(cost), with: None },
         };
         let range = interval.map(|(low, high)| (shown(low), shown(high)));
         Self { cost, is_raised: cost > measured.value, range, verdict }
@@ -85,7 +87,7 @@ pub fn narrow(value: f64, interval: Option<(f64, f64)>) -> Option<(f64, f64)> {
 
 /// Advice for both; None for one that stays whatever was measured.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Pair<T> {
+pub struct CostPair<T> {
     /// `seq_page_cost`.
     pub sequential: Option<T>,
     /// `random_page_cost`.
@@ -93,38 +95,44 @@ pub struct Pair<T> {
 }
 
 /// By costs that were measured. Without that of a sequential page it is the unit, and stays.
-pub fn of_costs(in_force: Cell, wanted: Wanted, sequential: Option<Cost>, random: Cost) -> Pair<Advised> {
+pub fn of_costs(
+    in_force: Cell,
+    wanted: MayChange,
+    sequential: Option<Cost>,
+    random: Cost,
+) -> CostPair<Advised> {
     let sequential = sequential.filter(|_| wanted.sequential);
     let mut sequential = sequential.map(|cost| Advised::of(cost, 0.0, in_force.sequential));
     let below = sequential.map_or(in_force.sequential, |found| found.verdict.leaves(in_force.sequential));
     let mut random = wanted.random.then(|| Advised::of(random, below, in_force.random));
     let above = random.map_or(in_force.random, |found| found.verdict.leaves(in_force.random));
-    if let Some(found) = sequential.as_mut().filter(|found| found.verdict != Verdict::Unsure && below > above)
+    if let Some(found) =
+        sequential.as_mut().filter(|found| found.verdict != CostVerdict::Unsure && below > above)
     {
-        found.verdict = Verdict::OverRandom;
+        found.verdict = CostVerdict::OverRandom;
     }
     if let (Some(sequential), Some(random)) = (&mut sequential, &mut random) {
         tie(in_force, &mut sequential.verdict, &mut random.verdict);
     }
-    Pair { sequential, random }
+    CostPair { sequential, random }
 }
 
 /// By a choice of both, of which one that is not wanted is as it is set.
-pub fn of_choice(in_force: Cell, wanted: Wanted, chosen: Cell) -> Pair<Verdict> {
+pub fn of_choice(in_force: Cell, wanted: MayChange, chosen: Cell) -> CostPair<CostVerdict> {
     let verdict = |value: f64, in_force: f64| {
-        if value == in_force { Verdict::Keep } else { Verdict::Set { value, with: None } }
+        if value == in_force { CostVerdict::Keep } else { CostVerdict::Set { value, with: None } }
     };
     let mut sequential = verdict(chosen.sequential, in_force.sequential);
     let mut random = verdict(chosen.random, in_force.random);
     tie(in_force, &mut sequential, &mut random);
-    Pair { sequential: wanted.sequential.then_some(sequential), random: wanted.random.then_some(random) }
+    CostPair { sequential: wanted.sequential.then_some(sequential), random: wanted.random.then_some(random) }
 }
 
 /// Where both are to change, one that is on the wrong side of what is set for the other takes that along.
-fn tie(in_force: Cell, sequential: &mut Verdict, random: &mut Verdict) {
+fn tie(in_force: Cell, sequential: &mut CostVerdict, random: &mut CostVerdict) {
     if let (
-        Verdict::Set { value: sequential, with: random_too },
-        Verdict::Set { value: random, with: sequential_too },
+        CostVerdict::Set { value: sequential, with: random_too },
+        CostVerdict::Set { value: random, with: sequential_too },
     ) = (sequential, random)
     {
         *random_too = (*sequential > in_force.random).then_some(*random);

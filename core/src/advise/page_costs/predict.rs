@@ -17,13 +17,13 @@
 //! * Gaps of a bitmap scan are taken as even. How many requests it has in flight is today's setting.
 //! * Local blocks, temporary files and writes are left out.
 
-use super::curve::Curve;
+use super::curve::GapCurve;
 use crate::measure::page_times::{Estimate, PageTimes};
 use crate::plan::{Access, Node};
 
 /// Where a node's blocks are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct PagePlace {
     /// Blocks that the relation has; None if it is not known.
     pub pages: Option<u64>,
     /// `effective_io_concurrency` of its tablespace.
@@ -41,7 +41,7 @@ pub struct Prediction {
 }
 
 /// The prediction for a node of blocks at `place`, which only bitmap scans ask for.
-pub fn predict(node: &Node, times: &PageTimes, place: impl FnOnce() -> Option<Place>) -> Prediction {
+pub fn predict(node: &Node, times: &PageTimes, place: impl FnOnce() -> Option<PagePlace>) -> Prediction {
     let (Some(access), Some(hit), Some(read)) = (node.access, node.shared_blks_hit, node.shared_blks_read)
     else {
         return Prediction::default();
@@ -56,7 +56,7 @@ pub fn predict(node: &Node, times: &PageTimes, place: impl FnOnce() -> Option<Pl
         Access::Sequential => (times.os_sequential, times.device_sequential),
         Access::Random => (times.os_random, times.device_random),
         Access::Bitmap => {
-            let us = || sparse_us(node, read, &Curve::of(times)?, place()?);
+            let us = || sparse_us(node, read, &GapCurve::of(times)?, place()?);
             let one = if read > 0 { us() } else { None };
             // Memory has no readahead to win by: a block with a gap before it is a block by itself.
             (times.os_random, one.map(|us| Estimate { us, interval: None }))
@@ -72,7 +72,7 @@ fn blocks_us(blocks: u64, one: Option<Estimate>) -> Option<f64> {
 
 /// Microseconds of a block, by the density in one pass over the relation. The processes of a parallel scan share a pass;
 /// any other loop is one of its own.
-fn sparse_us(node: &Node, read: u64, curve: &Curve, place: Place) -> Option<f64> {
+fn sparse_us(node: &Node, read: u64, curve: &GapCurve, place: PagePlace) -> Option<f64> {
     let pages = place.pages.filter(|pages| *pages > 0)?;
     let shared = node.node_type.starts_with("Parallel ");
     let passes = node.loops.filter(|_| !shared).unwrap_or(1).max(1);

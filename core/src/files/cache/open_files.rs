@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 
-use super::{Method, evict};
-use crate::run::budget::{Ask, Stop};
+use super::{ResidencyMethod, evict};
 use crate::files::source::{Part, Source};
-use crate::{Error, Result};
 use crate::files::writeback;
+use crate::run::budget::{Stop, StopCheck};
+use crate::{Error, Result};
 
 /// Files that are kept open. A relation of 1 TB has 1,024, and a server process may have no more
 /// descriptors than that in all.
@@ -40,7 +40,7 @@ pub(crate) struct OpenFile {
     pub(crate) file: Arc<File>,
     pub(crate) path: PathBuf,
     /// How one looks for it in the page cache.
-    pub(crate) method: Method,
+    pub(crate) method: ResidencyMethod,
 }
 
 impl<'a> OpenFiles<'a> {
@@ -84,7 +84,7 @@ impl<'a> OpenFiles<'a> {
                 opened => break Arc::new(opened?),
             }
         };
-        let (path, method) = (self.source.path(segment), Method::of(&file));
+        let (path, method) = (self.source.path(segment), ResidencyMethod::of(&file));
         self.open.push(OpenFile { segment, last_use: self.uses, file, path, method });
         Ok(self.open.len() - 1)
     }
@@ -127,7 +127,7 @@ impl<'a> OpenFiles<'a> {
     pub(crate) fn write_back(
         &mut self,
         blocks: Range<u64>,
-        ask: &mut Ask<'_>,
+        should_stop: &mut StopCheck<'_>,
     ) -> Result<(u64, Option<Stop>)> {
         let mut written = 0;
         for part in self.source.parts(blocks) {
@@ -135,7 +135,7 @@ impl<'a> OpenFiles<'a> {
             let dirty = method.residency(file, path, bytes.clone())?.dirty_bytes;
             if dirty != Some(0) {
                 written += dirty.unwrap_or(0);
-                if let Some(stop) = writeback::of_relation(file, path, bytes, ask)? {
+                if let Some(stop) = writeback::of_relation(file, path, bytes, should_stop)? {
                     return Ok((written, Some(stop)));
                 }
             }
@@ -148,18 +148,18 @@ impl<'a> OpenFiles<'a> {
     pub(crate) fn evict(
         &mut self,
         blocks: Range<u64>,
-        ask: &mut Ask<'_>,
+        should_stop: &mut StopCheck<'_>,
         report: &mut dyn FnMut(u64),
     ) -> Result<Option<Stop>> {
         let start = blocks.start;
         for part in self.source.parts(blocks) {
             report(part.blocks.start - start);
             // Letting go of a clean segment takes a tenth of a second.
-            if let Some(stop) = ask() {
+            if let Some(stop) = should_stop() {
                 return Ok(Some(stop));
             }
             let OpenFile { file, path, .. } = self.segment(part.segment)?;
-            if let (_, Some(stop)) = evict(file, path, ask)? {
+            if let (_, Some(stop)) = evict(file, path, should_stop)? {
                 return Ok(Some(stop));
             }
         }

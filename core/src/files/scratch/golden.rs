@@ -1,6 +1,6 @@
 //! When a scratch file is filled, under each limit.
 
-use super::{Created, Fill, Place, Room, Scratch};
+use super::{Created, Fill, Room, Scratch, ScratchLocation};
 use crate::golden::{Golden, Trace};
 use crate::run::budget::Limits;
 
@@ -25,7 +25,7 @@ fn a_scratch_file_is_filled_as_it_was() {
          Not covered: how the file is created. Filling it has no bounds of time, bytes or latency.",
     );
     let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a directory");
-    let place = Place { directory: directory.path(), fallback: &directory.path().join("fallback") };
+    let place = ScratchLocation { directory: directory.path(), fallback: &directory.path().join("fallback") };
     let scratch = |size| {
         let room = Room { size, reserve: 0, pauses: None };
         let fill = Fill::Zeros { write_bytes: 1 << 20 };
@@ -56,7 +56,7 @@ fn a_scratch_file_is_filled_as_it_was() {
         let watched = trace.watch(takes);
         let scratch = if name == "no limit" { &large } else { &small };
         let fill = Fill::Zeros { write_bytes: 256 << 10 };
-        let stop = scratch.fill(fill, Room::pauses(&limits), &trace, &mut || caller.ask());
+        let stop = scratch.fill(fill, Room::pauses(&limits), &trace, &mut || caller.should_stop());
         drop(watched);
         caller.ends(stop.expect("filled"));
         golden.add(name, &trace);

@@ -116,12 +116,12 @@ pub(super) fn parse_io_max(text: &str, device: DeviceNumber) -> IoLimits {
 
 /// What the machine has; `None` where the kernel does not tell.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Machine {
+pub(super) struct MachineSize {
     cpus: Option<u32>,
     memory_bytes: Option<u64>,
 }
 
-impl Machine {
+impl MachineSize {
     pub fn read(roots: &Roots) -> Self {
         let stat = fs::read_to_string(roots.proc.join("stat")).unwrap_or_default();
         let is_cpu = |line: &&str| {
@@ -137,7 +137,7 @@ impl Machine {
 }
 
 /// The CPU time that the group gets, if that is less than the machine has.
-pub(super) fn cpu_sentence(cpu: &Hierarchy, machine: &Machine) -> Option<String> {
+pub(super) fn cpu_sentence(cpu: &Hierarchy, machine: &MachineSize) -> Option<String> {
     let number = |text: Option<String>| text?.parse::<f64>().ok();
     let of_level = |directory| -> Option<f64> {
         let (quota, period) = match cpu.version {
@@ -164,7 +164,7 @@ pub(super) fn cpu_sentence(cpu: &Hierarchy, machine: &Machine) -> Option<String>
 }
 
 /// The memory that the group gets, if that is less than the machine has: the page cache is part of it.
-pub(super) fn memory_sentence(memory: &Hierarchy, machine: &Machine) -> Option<String> {
+pub(super) fn memory_sentence(memory: &Hierarchy, machine: &MachineSize) -> Option<String> {
     let files: &[&'static str] = match memory.version {
         Version::V2 => &["memory.max", "memory.high"],
         Version::V1 => &["memory.limit_in_bytes"],

@@ -15,7 +15,7 @@ use super::{DeviceNumber, Mount, Roots, attribute, device_directory, text};
 
 /// A disk at the bottom.
 #[derive(Debug, PartialEq)]
-pub(super) struct Found {
+pub(super) struct LeafFound {
     /// Its directory.
     pub disk: PathBuf,
     /// The directories of those of its partitions through which it was reached; none if it is used whole.
@@ -62,8 +62,8 @@ pub(super) fn disk(device: &Path) -> PathBuf {
 }
 
 /// The leaves below some devices, in order, each once. Adds notes on what is odd about them.
-pub(super) fn below(devices: Vec<PathBuf>, roots: &Roots, notes: &mut Vec<String>) -> Vec<Found> {
-    let mut leaves: Vec<Found> = Vec::new();
+pub(super) fn below(devices: Vec<PathBuf>, roots: &Roots, notes: &mut Vec<String>) -> Vec<LeafFound> {
+    let mut leaves: Vec<LeafFound> = Vec::new();
     // A stack, so the first to visit comes last. A device may be reached twice, and a damaged tree could
     // even lead in a circle.
     let mut pending: Vec<PathBuf> = devices.into_iter().rev().collect();
@@ -81,13 +81,13 @@ pub(super) fn below(devices: Vec<PathBuf>, roots: &Roots, notes: &mut Vec<String
         let partition = (disk != device).then_some(device);
         match leaves.iter_mut().find(|leaf| leaf.disk == disk) {
             Some(leaf) => leaf.partitions.extend(partition),
-            None => leaves.push(Found { disk, partitions: partition.into_iter().collect() }),
+            None => leaves.push(LeafFound { disk, partitions: partition.into_iter().collect() }),
         }
     }
     leaves.into_iter().flat_map(|leaf| describe(leaf, roots, notes)).collect()
 }
 
-fn describe(leaf: Found, roots: &Roots, notes: &mut Vec<String>) -> Vec<Found> {
+fn describe(leaf: LeafFound, roots: &Roots, notes: &mut Vec<String>) -> Vec<LeafFound> {
     let name = name(&leaf.disk).unwrap_or_default();
     if let Some(file) = text(&leaf.disk, "loop/backing_file") {
         notes.push(format!("{name} is a loop device on the file {file}"));
@@ -100,7 +100,7 @@ fn describe(leaf: Found, roots: &Roots, notes: &mut Vec<String>) -> Vec<Found> {
         return vec![leaf];
     }
     notes.push(format!("{name} is an NVMe multipath device, shown by its paths"));
-    paths.into_iter().map(|disk| Found { disk, partitions: leaf.partitions.clone() }).collect()
+    paths.into_iter().map(|disk| LeafFound { disk, partitions: leaf.partitions.clone() }).collect()
 }
 
 /// The paths of the NVMe namespace `nvme<subsystem>n<namespace>`: hidden disks named

@@ -3,12 +3,12 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::{Series, Watch};
+use super::{SnapshotSeries, Watch};
 use crate::Result;
-use crate::run::clock::{Clock, Monotonic};
-use crate::run::workers::Crew;
-use crate::run::memory;
 use crate::run::budget::Stop;
+use crate::run::clock::{Clock, Monotonic};
+use crate::run::memory;
+use crate::run::workers::Workers;
 
 /// Takes `samples` samples of `every` length. `wait` returns when its moment of the monotonic clock, in nanoseconds, has
 /// come, or before with a reason to stop, which ends the last sample; `done` is told how many there are.
@@ -21,8 +21,8 @@ pub fn sample(
     samples: usize,
     wait: &mut dyn FnMut(u64) -> Option<Stop>,
     done: &mut dyn FnMut(u64),
-) -> Result<(Series, Option<Stop>)> {
-    let mut series = Series::begin(watch.look(), every, samples + 1)?;
+) -> Result<(SnapshotSeries, Option<Stop>)> {
+    let mut series = SnapshotSeries::begin(watch.look(), every, samples + 1)?;
     while series.len() < samples {
         let stop = wait(series.due(Monotonic.now()));
         if stop.is_some() {
@@ -41,23 +41,23 @@ const MEMORY_OF_LOOK: usize = 1 << 20;
 /// A thread that takes the looks while something else goes on. It ends when this is dropped, or the process exits.
 pub struct Sampler {
     watch: Arc<Watch>,
-    pub(super) shared: Arc<Shared>,
-    crew: Crew,
+    pub(super) shared: Arc<SamplerShared>,
+    workers: Workers,
 }
 
-pub(super) struct Shared {
-    run: Mutex<Run>,
+pub(super) struct SamplerShared {
+    run: Mutex<SamplerThread>,
     /// The run is over.
     over: Condvar,
 }
 
-pub(super) struct Run {
-    pub(super) series: Series,
+pub(super) struct SamplerThread {
+    pub(super) series: SnapshotSeries,
     over: bool,
 }
 
-impl Shared {
-    pub(super) fn lock(&self) -> MutexGuard<'_, Run> {
+impl SamplerShared {
+    pub(super) fn lock(&self) -> MutexGuard<'_, SamplerThread> {
         // Whoever holds it can't panic half way.
         self.run.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -75,8 +75,8 @@ impl Sampler {
     /// When there is no room for so many samples, or no thread to be had.
     pub fn start(watch: Watch, every: Duration, most: usize) -> Result<Self> {
         let watch = Arc::new(watch);
-        let run = Run { series: Series::begin(watch.look(), every, most)?, over: false };
-        let shared = Arc::new(Shared { run: Mutex::new(run), over: Condvar::new() });
+        let run = SamplerThread { series: SnapshotSeries::begin(watch.look(), every, most)?, over: false };
+        let shared = Arc::new(SamplerShared { run: Mutex::new(run), over: Condvar::new() });
         let work = {
             let (watch, shared) = (Arc::clone(&watch), Arc::clone(&shared));
             move || take_looks(&watch, &shared)
@@ -85,22 +85,22 @@ impl Sampler {
             let shared = Arc::clone(&shared);
             move || shared.end()
         };
-        let crew = Crew::start("io_probe iostat", 1, work, end)?;
-        Ok(Self { watch, shared, crew })
+        let workers = Workers::start("io_probe iostat", 1, work, end)?;
+        Ok(Self { watch, shared, workers })
     }
 
     /// Ends the thread, then takes the last look.
-    pub fn finish(self) -> Series {
-        let Self { watch, shared, crew } = self;
-        drop(crew);
+    pub fn finish(self) -> SnapshotSeries {
+        let Self { watch, shared, workers } = self;
+        drop(workers);
         let last = watch.look();
         let series = &mut shared.lock().series;
         series.end(last);
-        Series { snapshots: std::mem::take(&mut series.snapshots), ..*series }
+        SnapshotSeries { snapshots: std::mem::take(&mut series.snapshots), ..*series }
     }
 }
 
-fn take_looks(watch: &Watch, shared: &Shared) {
+fn take_looks(watch: &Watch, shared: &SamplerShared) {
     let mut run = shared.lock();
     let mut due = run.series.due(Monotonic.now());
     while !run.over {

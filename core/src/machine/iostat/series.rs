@@ -15,7 +15,7 @@ const ROW_BYTES: usize = 8 << 10;
 
 /// Looks on a schedule: the first, then one each `every`, then the last, whenever that is.
 #[derive(Debug)]
-pub struct Series {
+pub struct SnapshotSeries {
     pub(super) snapshots: Vec<Snapshot>,
     pub(super) every_ns: u64,
     pub(super) most: usize,
@@ -23,7 +23,7 @@ pub struct Series {
     pub(super) halved: u32,
 }
 
-impl Series {
+impl SnapshotSeries {
     /// Begins with this look. There will never be more than `most` samples.
     ///
     /// # Errors

@@ -148,7 +148,7 @@ fn figures_are_those_of_iostat() {
     let cpu = sample.cpu.expect("shares");
     same(&[cpu.user_pct, cpu.system_pct, cpu.iowait_pct, cpu.steal_pct, cpu.idle_pct], &CPU_SHOWN, "cpu");
     for (known, device) in KNOWN.iter().zip(&sample.devices) {
-        let Counted::Activity(a) = device.requests else { panic!("{}: {device:?}", known.what) };
+        let IntervalCounts::Activity(a) = device.requests else { panic!("{}: {device:?}", known.what) };
         let none = Traffic { ticks_ms: Some(0), ..Traffic::default() };
         let kinds = [a.reads, a.writes, a.discards.unwrap_or(none), a.flushes.unwrap_or(none)];
         let rate = |amount| a.per_second(amount).expect("a rate");
@@ -171,17 +171,17 @@ fn look(at_ms: u64, reads: Option<u64>) -> Snapshot {
     snapshot(at_ms as f64, "", &[stat.as_str()])
 }
 
-fn series(most: usize) -> Series {
-    Series::begin(look(1000, Some(0)), Duration::from_millis(100), most).expect("room")
+fn series(most: usize) -> SnapshotSeries {
+    SnapshotSeries::begin(look(1000, Some(0)), Duration::from_millis(100), most).expect("room")
 }
 
-fn lengths_ms(series: &Series) -> Vec<u64> {
+fn lengths_ms(series: &SnapshotSeries) -> Vec<u64> {
     series.samples().iter().map(|sample| sample.length_ns / 1_000_000).collect()
 }
 
-fn reads(series: &Series) -> u64 {
+fn reads(series: &SnapshotSeries) -> u64 {
     let reads = |sample: &Sample| match sample.devices[0].requests {
-        Counted::Activity(activity) => activity.reads.requests,
+        IntervalCounts::Activity(activity) => activity.reads.requests,
         other => panic!("{other:?}"),
     };
     series.samples().iter().map(reads).sum()
@@ -251,15 +251,16 @@ fn memory_stays_bounded_and_nothing_is_lost() {
 #[test]
 fn what_is_not_counted_is_told_apart() {
     let requests = |looks: &[Option<u64>]| {
-        let mut series = Series::begin(look(0, looks[0]), Duration::from_millis(100), 10).expect("room");
+        let mut series =
+            SnapshotSeries::begin(look(0, looks[0]), Duration::from_millis(100), 10).expect("room");
         for (turn, reads) in (1..).zip(&looks[1..]) {
             series.add(look(100 * turn, *reads));
         }
         let kind = |sample: Sample| match sample.devices[0].requests {
-            Counted::Activity(_) => "activity",
-            Counted::Backwards => "backwards",
-            Counted::Gone => "gone",
-            Counted::Nothing => "nothing",
+            IntervalCounts::Activity(_) => "activity",
+            IntervalCounts::Backwards => "backwards",
+            IntervalCounts::Gone => "gone",
+            IntervalCounts::Nothing => "nothing",
         };
         series.samples().into_iter().map(kind).collect::<Vec<_>>()
     };
@@ -289,7 +290,7 @@ fn a_watch_reads_what_there_is() {
     fixture.file("sys/fs/cgroup/pg/io.stat", "8:0 rbytes=1500 wbytes=2001");
     let sample = watch.look().since(&earlier, &[true]);
     assert_eq!(sample.devices[0].cgroup, Some(Moved { read_bytes: 500, written_bytes: 1 }));
-    let Counted::Activity(activity) = sample.devices[0].requests else { panic!("{sample:?}") };
+    let IntervalCounts::Activity(activity) = sample.devices[0].requests else { panic!("{sample:?}") };
     assert_eq!((activity.reads.requests, activity.elapsed_ms), (3271, sample.length_ns as f64 / 1e6));
     assert!(
         sample.cpu.is_some() && sample.pressure.is_some_and(|p| p.some_pct > 0.0 && p.full_pct == Some(0.0))

@@ -5,7 +5,7 @@ use crate::stats::{self, Interval, MIN_SLICES, Slice, median};
 
 /// What the turns of one way took.
 #[derive(Debug, Clone, Default)]
-pub struct Series {
+pub struct WaySeries {
     turns: Vec<Slice>,
     cached: u64,
     blocks: u64,
@@ -13,7 +13,7 @@ pub struct Series {
     discarded: u64,
 }
 
-impl Series {
+impl WaySeries {
     /// Adds a turn of which so many blocks were timed, about so many of them in the OS cache, and so many read in all. One
     /// that does not count is only counted.
     pub(super) fn add(&mut self, ns: u64, blocks: u64, cached: u64, read: u64, counts: bool) {

@@ -6,13 +6,13 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use super::Run;
+use super::PageTimesRun;
 use crate::Result;
 use crate::files::cache::{OpenFile, OpenFiles};
 use crate::files::extents::Holes;
-use crate::run::order::Permutation;
-use crate::run::budget::{Ask, Stop};
 use crate::files::source::Source;
+use crate::run::budget::{Stop, StopCheck};
+use crate::run::order::Permutation;
 
 /// A stretch that was emptied counts as cold if no more of it than this share is cached: what is left behind at its edges.
 const NEARLY_COLD: f64 = 0.01;
@@ -33,7 +33,7 @@ const LOOKS_PER_BLOCK: usize = 8;
 
 /// What there is to read.
 #[derive(Debug)]
-pub(super) enum State {
+pub(super) enum Supply {
     /// A stretch of which the cache holds so many blocks, next to none.
     Cold {
         /// The blocks.
@@ -100,7 +100,7 @@ pub(super) struct Spans<'a> {
 }
 
 impl<'a> Spans<'a> {
-    pub(super) fn new(run: &Run<'a>, length: u64, again: u64) -> Self {
+    pub(super) fn new(run: &PageTimesRun<'a>, length: u64, again: u64) -> Self {
         let blocks = run.source.blocks();
         let length = length.clamp(1, blocks.max(1));
         Self {
@@ -145,7 +145,7 @@ impl<'a> Spans<'a> {
     }
 
     /// The next stretch that is cold, or is made so: none that was taken and not yet released.
-    pub(super) fn take(&mut self, ask: &mut Ask<'_>) -> Result<State> {
+    pub(super) fn take(&mut self, should_stop: &mut StopCheck<'_>) -> Result<Supply> {
         let looks = if self.exhausted { 0 } else { MOST_LOOKS.min(self.order.len()) };
         for _ in 0..looks {
             let start = self.order.at(self.next % self.order.len()) * self.length;
@@ -155,30 +155,30 @@ impl<'a> Spans<'a> {
                 self.skipped += 1;
                 continue;
             }
-            if let Some(stop) = ask() {
-                return Ok(State::Stopped(stop));
+            if let Some(stop) = should_stop() {
+                return Ok(Supply::Stopped(stop));
             }
             if self.is_mostly_buffered(&range) {
                 self.passed_over.buffered += 1;
                 continue;
             }
-            match self.has_holes(&range, ask)? {
+            match self.has_holes(&range, should_stop)? {
                 Ok(true) => {
                     self.passed_over.holes += 1;
                     continue;
                 }
                 Ok(false) => {}
-                Err(stop) => return Ok(State::Stopped(stop)),
+                Err(stop) => return Ok(Supply::Stopped(stop)),
             }
-            match self.make_cold(&range, self.ours.contains(&range.start), ask)? {
+            match self.make_cold(&range, self.ours.contains(&range.start), should_stop)? {
                 Ok(Some(cached)) => {
                     self.ours.insert(range.start);
                     self.taken.push(range.clone());
                     self.found = true;
-                    return Ok(State::Cold { range, cached });
+                    return Ok(Supply::Cold { range, cached });
                 }
                 Ok(None) => self.passed_over.cached += 1,
-                Err(stop) => return Ok(State::Stopped(stop)),
+                Err(stop) => return Ok(Supply::Stopped(stop)),
             }
             let again = range.start..range.end.min(range.start + self.again);
             if self.cached.is_none()
@@ -189,7 +189,7 @@ impl<'a> Spans<'a> {
             }
         }
         self.exhausted = !self.found;
-        Ok(self.cached.clone().map_or(State::None, State::Cached))
+        Ok(self.cached.clone().map_or(Supply::None, Supply::Cached))
     }
 
     /// The stretch that was said to be cached is so no longer: the next search is for another.
@@ -204,7 +204,7 @@ impl<'a> Spans<'a> {
     pub(super) fn scatter(
         &mut self,
         count: usize,
-        ask: &mut Ask<'_>,
+        should_stop: &mut StopCheck<'_>,
     ) -> Result<std::result::Result<(Vec<u64>, u64), Stop>> {
         let region = (REGION / u64::from(self.source.block_size())).max(1);
         let (mut found, mut cached_blocks) = (Vec::with_capacity(count), 0.0);
@@ -224,15 +224,15 @@ impl<'a> Spans<'a> {
             let around = start..(start + region).min(self.source.blocks());
             // One that lies in a region that was taken already shares its fate.
             if !self.taken.contains(&around) {
-                if let Some(stop) = ask() {
+                if let Some(stop) = should_stop() {
                     return Ok(Err(stop));
                 }
-                match self.has_holes(&around, ask)? {
+                match self.has_holes(&around, should_stop)? {
                     Ok(true) => continue,
                     Ok(false) => {}
                     Err(stop) => return Ok(Err(stop)),
                 }
-                match self.make_cold(&around, false, ask)? {
+                match self.make_cold(&around, false, should_stop)? {
                     Ok(Some(cached)) => {
                         cached_blocks += cached as f64 / (around.end - around.start) as f64;
                         self.taken.push(around);
@@ -282,12 +282,12 @@ impl<'a> Spans<'a> {
         &mut self,
         range: &Range<u64>,
         is_ours: bool,
-        ask: &mut Ask<'_>,
+        should_stop: &mut StopCheck<'_>,
     ) -> Result<std::result::Result<Option<u64>, Stop>> {
         let blocks = |share: f64| (share * (range.end - range.start) as f64).round() as u64;
         let mut share = self.share(range)?;
         if share > NEARLY_COLD && self.evicts {
-            if let (_, Some(stop)) = self.files.write_back(range.clone(), ask)? {
+            if let (_, Some(stop)) = self.files.write_back(range.clone(), should_stop)? {
                 return Ok(Err(stop));
             }
             self.files.drop_blocks(range.clone())?;
@@ -295,7 +295,7 @@ impl<'a> Spans<'a> {
         }
         if share > NEARLY_COLD && self.evicts {
             // Large folios go only as a whole.
-            if let Some(stop) = self.files.evict(range.clone(), ask, &mut |_| ())? {
+            if let Some(stop) = self.files.evict(range.clone(), should_stop, &mut |_| ())? {
                 return Ok(Err(stop));
             }
             share = self.share(range)?;
@@ -315,12 +315,12 @@ impl<'a> Spans<'a> {
     fn has_holes(
         &mut self,
         range: &Range<u64>,
-        ask: &mut Ask<'_>,
+        should_stop: &mut StopCheck<'_>,
     ) -> Result<std::result::Result<bool, Stop>> {
         for part in self.source.parts(range.clone()) {
             let bytes = self.source.byte_range(&part);
             let OpenFile { file, path, method, .. } = self.files.segment(part.segment)?;
-            match Holes::find(file, *method, path, bytes, ask)? {
+            match Holes::find(file, *method, path, bytes, should_stop)? {
                 Ok(holes) if holes.is_empty() => {}
                 Ok(_) => return Ok(Ok(true)),
                 Err(stop) => return Ok(Err(stop)),

@@ -3,12 +3,12 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use super::spans::{Spans, State};
+use super::spans::{Spans, Supply};
 use super::turns::{LEAST_SPARSE_TURNS, SPAN};
 use super::*;
-use crate::files::cache::{self, MOST_OPEN, Method, decided};
-use crate::run::clock::Manual;
+use crate::files::cache::{self, MOST_OPEN, ResidencyMethod, decided};
 use crate::files::source::fixture::{BLOCK, Relation};
+use crate::run::clock::Manual;
 use crate::stats::MIN_SLICES;
 
 mod golden;
@@ -29,8 +29,8 @@ fn cold_relation() -> Relation {
     relation
 }
 
-fn run(source: &Source) -> Run<'_> {
-    Run {
+fn run(source: &Source) -> PageTimesRun<'_> {
+    PageTimesRun {
         source,
         densities: &DENSITIES,
         concurrencies: &CONCURRENCIES,
@@ -44,19 +44,19 @@ fn run(source: &Source) -> Run<'_> {
     }
 }
 
-fn server<'a>(run: &Run<'a>, clock: &'a Manual) -> MadeUp<'a> {
+fn server<'a>(run: &PageTimesRun<'a>, clock: &'a Manual) -> MadeUp<'a> {
     let mut server = MadeUp::new(run.source, clock);
     server.densities = run.densities.to_vec();
     server.window = run.window;
     server
 }
 
-fn measured(run: &Run<'_>, server: &mut MadeUp<'_>, clock: &Manual) -> Measured {
+fn measured(run: &PageTimesRun<'_>, server: &mut MadeUp<'_>, clock: &Manual) -> PageTimesResult {
     measure(run, server, clock, &mut || None, &mut |_| ()).expect("measured")
 }
 
 /// Of memory the median: the kernel may take a page back before it is read again.
-fn assert_near(series: &Series, ns: f64, what: &str) {
+fn assert_near(series: &WaySeries, ns: f64, what: &str) {
     let time = if what.starts_with("OS") { series.of_memory() } else { series.of_device() };
     let us = time.unwrap_or_else(|| panic!("{what}: no time")).us;
     assert!((us * 1e3 / ns - 1.0).abs() < 0.02, "{what}: {us} us, not {ns} ns");
@@ -83,11 +83,11 @@ fn files_stay_open_from_look_to_look() {
         if evicts {
             relation.read(0..blocks);
         }
-        let run = Run { evicts, ..run(&relation.source) };
+        let run = PageTimesRun { evicts, ..run(&relation.source) };
         let mut spans = Spans::new(&run, 1, 1);
         let before = decided::times();
         for _ in 0..blocks {
-            assert!(matches!(spans.take(&mut || None), Ok(State::Cold { .. })), "{evicts}");
+            assert!(matches!(spans.take(&mut || None), Ok(Supply::Cold { .. })), "{evicts}");
         }
         spans.release().expect("released");
         // Once each, and those again that are too many.
@@ -128,7 +128,7 @@ fn each_tier_has_its_time() {
 fn the_first_window_of_a_scan_is_not_timed() {
     for window in [0, 128 * KIB, 3 * MIB] {
         let (relation, clock) = (cold_relation(), Manual::default());
-        let run = Run { window, concurrencies: &[], through_cache: false, ..run(&relation.source) };
+        let run = PageTimesRun { window, concurrencies: &[], through_cache: false, ..run(&relation.source) };
         let mut server = server(&run, &clock);
         let measured = measured(&run, &mut server, &clock);
         assert_near(&measured.device_sequential, made_up::SEQUENTIAL, "a scan");
@@ -146,7 +146,7 @@ fn densities_are_as_asked_for_and_blocks_ascend() {
     let run = run(&relation.source);
     let mut server = server(&run, &clock);
     server.fetches = false;
-    let run = Run { limits: Limits { duration: Duration::from_secs(3), ..run.limits }, ..run };
+    let run = PageTimesRun { limits: Limits { duration: Duration::from_secs(3), ..run.limits }, ..run };
     measured(&run, &mut server, &clock);
     let (span, stretch) = (SPAN / BLOCK, (SPAN + run.window) / BLOCK);
     for (index, wanted) in DENSITIES.iter().enumerate() {
@@ -209,7 +209,7 @@ fn a_disturbed_turn_is_left_out_and_counted() {
         // Ten times as slow.
         if way == Way::Scan && scans == 3 { 9.0 } else { 0.0 }
     });
-    let run = Run { concurrencies: &[], ..run };
+    let run = PageTimesRun { concurrencies: &[], ..run };
     let measured = measured(&run, &mut server, &clock);
     assert_eq!((measured.device_sequential.slow(), measured.device_random.slow()), (1, 0));
     assert_near(&measured.device_sequential, made_up::SEQUENTIAL, "device, in order");
@@ -219,7 +219,7 @@ fn a_disturbed_turn_is_left_out_and_counted() {
 fn blocks_in_shared_buffers_are_not_asked_for() {
     let (relation, clock) = (cold_relation(), Manual::default());
     let buffered: Vec<u64> = (0..relation.source.blocks()).step_by(29).collect();
-    let run = Run { buffered: &buffered, ..run(&relation.source) };
+    let run = PageTimesRun { buffered: &buffered, ..run(&relation.source) };
     let mut server = server(&run, &clock);
     let measured = measured(&run, &mut server, &clock);
     // The kernel reads those as well, in the same time.
@@ -231,7 +231,7 @@ fn blocks_in_shared_buffers_are_not_asked_for() {
     assert_near(&measured.os_sequential, made_up::OS_SEQUENTIAL, "OS, in order");
 
     let all: Vec<u64> = (0..relation.source.blocks()).collect();
-    let run = Run { buffered: &all, ..run };
+    let run = PageTimesRun { buffered: &all, ..run };
     let measured = self::measured(&run, &mut MadeUp::new(run.source, &clock), &clock);
     assert_eq!((measured.not_cold, measured.device_random.turns()), (Some(NotCold::Buffered), 0));
 }
@@ -243,7 +243,7 @@ fn the_cache_is_left_as_it_was() {
         let (relation, clock) = (cold_relation(), Manual::default());
         let files = Files::new(&relation.source);
         let before = files.fetch_all(0..relation.source.blocks() / 3);
-        let run = Run { window, ..run(&relation.source) };
+        let run = PageTimesRun { window, ..run(&relation.source) };
         let measured = measured(&run, &mut server(&run, &clock), &clock);
         assert_near(&measured.device_sequential, made_up::SEQUENTIAL, "device, in order");
         assert_near(&measured.device_random, made_up::RANDOM, "device, at random");
@@ -264,7 +264,7 @@ fn what_is_cached_is_evicted_only_with_leave() {
     // What is cached is measured all the same.
     assert_near(&kept.os_sequential, made_up::OS_SEQUENTIAL, "OS, in order");
 
-    let run = Run { evicts: true, ..run };
+    let run = PageTimesRun { evicts: true, ..run };
     let evicted = measured(&run, &mut server(&run, &clock), &clock);
     assert_eq!(evicted.not_cold, None);
     assert_near(&evicted.device_sequential, made_up::SEQUENTIAL, "device, in order");
@@ -290,9 +290,9 @@ fn what_leaves_the_cache_meanwhile_is_not_waited_for() {
         let what = format!("{through_cache}, {goes:?}");
         let (relation, clock) = (cold_relation(), Manual::default());
         Files::new(&relation.source).fetch_all(0..all);
-        let run = Run { through_cache, ..run(&relation.source) };
+        let run = PageTimesRun { through_cache, ..run(&relation.source) };
         let mut asked = 0;
-        let mut ask = || {
+        let mut should_stop = || {
             asked += 1;
             (asked > 20_000).then_some(Stop::LockWaiter)
         };
@@ -305,7 +305,7 @@ fn what_leaves_the_cache_meanwhile_is_not_waited_for() {
             }
         };
         let mut server = server(&run, &clock);
-        let measured = measure(&run, &mut server, &clock, &mut ask, &mut report).expect("measured");
+        let measured = measure(&run, &mut server, &clock, &mut should_stop, &mut report).expect("measured");
         assert_eq!(measured.stop, stop, "{what}");
         assert_eq!(measured.os_sequential.turns() > 0, through_cache, "{what}");
         assert_eq!(measured.dried_up, stop.is_none() && through_cache, "{what}");
@@ -317,9 +317,9 @@ fn what_leaves_the_cache_meanwhile_is_not_waited_for() {
 #[test]
 fn where_nobody_can_tell_a_cache_from_the_device_nothing_is_measured() {
     let (relation, clock) = (cold_relation(), Manual::default());
-    let run = Run { evicts: true, ..run(&relation.source) };
+    let run = PageTimesRun { evicts: true, ..run(&relation.source) };
     let mut server = server(&run, &clock);
-    let measured = decided::forced(Method::Unknown, || measured(&run, &mut server, &clock));
+    let measured = decided::forced(ResidencyMethod::Unknown, || measured(&run, &mut server, &clock));
     assert_eq!((measured.not_cold, measured.device_sequential.turns()), (Some(NotCold::Unknown), 0));
     assert_eq!((measured.device_random.turns(), measured.os_sequential.turns()), (0, 0));
 }
@@ -327,7 +327,7 @@ fn where_nobody_can_tell_a_cache_from_the_device_nothing_is_measured() {
 #[test]
 fn files_of_holes_are_not_measured() {
     let (relation, clock) = (Relation::new(3000, 0..0), Manual::default());
-    let run = Run { evicts: true, ..run(&relation.source) };
+    let run = PageTimesRun { evicts: true, ..run(&relation.source) };
     let measured = measured(&run, &mut server(&run, &clock), &clock);
     assert_eq!((measured.not_cold, measured.device_sequential.turns()), (Some(NotCold::Holes), 0));
     assert_eq!(measured.device_random.turns(), 0);
@@ -339,7 +339,8 @@ fn nothing_and_next_to_nothing() {
         let (relation, clock) = (Relation::new(blocks, 0..blocks), Manual::default());
         relation.evict();
         let run = run(&relation.source);
-        let run = Run { limits: Limits { duration: Duration::from_millis(30), ..run.limits }, ..run };
+        let run =
+            PageTimesRun { limits: Limits { duration: Duration::from_millis(30), ..run.limits }, ..run };
         let mut server = server(&run, &clock);
         let measured = measured(&run, &mut server, &clock);
         assert_eq!(measured.stop, (blocks > 0).then_some(Stop::Duration), "{blocks}");
@@ -362,7 +363,7 @@ fn a_rate_makes_it_pause() {
     let run = run(&relation.source);
     for (max_mib_per_s, max_iops) in [(Some(40), None), (None, Some(5000))] {
         let duration = Duration::from_secs(1);
-        let run = Run { limits: Limits { max_mib_per_s, max_iops, duration, ..run.limits }, ..run };
+        let run = PageTimesRun { limits: Limits { max_mib_per_s, max_iops, duration, ..run.limits }, ..run };
         let mut server = server(&run, &clock);
         let started = seconds(&clock);
         let measured = measured(&run, &mut server, &clock);
@@ -382,7 +383,7 @@ fn a_share_of_the_time_makes_it_rest() {
     let run = run(&relation.source);
     let blocks = |max_util| {
         let limits = Limits { max_util, duration: Duration::from_secs(1), ..run.limits };
-        let run = Run { limits, ..run };
+        let run = PageTimesRun { limits, ..run };
         let mut server = server(&run, &clock);
         let measured = measured(&run, &mut server, &clock);
         assert_eq!(measured.paused, max_util.is_some());
@@ -396,7 +397,7 @@ fn a_share_of_the_time_makes_it_rest() {
 fn the_bytes_are_bounded() {
     let (relation, clock) = (cold_relation(), Manual::default());
     let limits = Limits { max_bytes: 15 * MIB, ..Limits::none() };
-    let run = Run { limits, ..run(&relation.source) };
+    let run = PageTimesRun { limits, ..run(&relation.source) };
     let mut server = server(&run, &clock);
     let measured = measured(&run, &mut server, &clock);
     assert_eq!(measured.stop, Some(Stop::Bytes));
@@ -414,7 +415,7 @@ fn the_time_is_obeyed() {
     let short = Duration::from_millis(300);
     for (duration, shared, reason) in [(short, long, Stop::Duration), (long, short, Stop::Statement)] {
         let run = run(&relation.source);
-        let run = Run { limits: Limits { duration, shared, ..run.limits }, ..run };
+        let run = PageTimesRun { limits: Limits { duration, shared, ..run.limits }, ..run };
         let mut server = server(&run, &clock);
         server.fetches = false;
         let started = seconds(&clock);
@@ -432,13 +433,13 @@ fn a_reason_to_stop_ends_it_at_once() {
     for most in [0, 3, 7, 20, 60, 150] {
         let run = run(&relation.source);
         let mut asks = 0;
-        let mut ask = || {
+        let mut should_stop = || {
             asks += 1;
             // Said once and never again, as the server's interrupts do.
             (asks == most + 1).then_some(Stop::LockWaiter)
         };
-        let measured =
-            measure(&run, &mut server(&run, &clock), &clock, &mut ask, &mut |_| ()).expect("measured");
+        let measured = measure(&run, &mut server(&run, &clock), &clock, &mut should_stop, &mut |_| ())
+            .expect("measured");
         assert_eq!((measured.stop, asks), (Some(Stop::LockWaiter), most + 1));
         assert!(!Files::new(&relation.source).cached().contains(&true), "{most}");
     }
@@ -451,7 +452,7 @@ fn who_unwinds_leaves_the_cache_as_it_was() {
     for most in [20, 60, 150] {
         let run = run(&relation.source);
         let mut asks = 0;
-        let mut ask = || {
+        let mut should_stop = || {
             asks += 1;
             if asks > most {
                 std::panic::resume_unwind(Box::new("cancelled"));
@@ -459,8 +460,9 @@ fn who_unwinds_leaves_the_cache_as_it_was() {
             None
         };
         let mut server = server(&run, &clock);
-        let cancelled =
-            catch_unwind(AssertUnwindSafe(|| measure(&run, &mut server, &clock, &mut ask, &mut |_| ())));
+        let cancelled = catch_unwind(AssertUnwindSafe(|| {
+            measure(&run, &mut server, &clock, &mut should_stop, &mut |_| ())
+        }));
         assert!(cancelled.is_err());
         assert!(!Files::new(&relation.source).cached().contains(&true), "{most}");
     }
@@ -470,7 +472,7 @@ fn who_unwinds_leaves_the_cache_as_it_was() {
 fn precision_ends_it() {
     let (relation, clock) = (cold_relation(), Manual::default());
     let limits = Limits { duration: Duration::from_secs(60), precision: Some(0.05), ..Limits::none() };
-    let run = Run { limits, ..run(&relation.source) };
+    let run = PageTimesRun { limits, ..run(&relation.source) };
     let mut server = server(&run, &clock);
     server.fetches = false;
     let measured = measured(&run, &mut server, &clock);

@@ -11,17 +11,17 @@ use std::ops::Range;
 use std::time::Duration;
 
 use crate::files::cache;
-use crate::run::clock::{Clock, nanoseconds};
-use crate::measure::page_times::Estimate;
-use crate::run::order::Permutation;
-use crate::run::budget::Ask;
 use crate::files::source::Source;
+use crate::measure::page_times::Estimate;
+use crate::run::budget::StopCheck;
+use crate::run::clock::{Clock, nanoseconds};
+use crate::run::order::Permutation;
 use crate::stats::{median, of_median};
 use crate::{Error, Result};
 
 /// What counting the tuples of a range of blocks took.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counted {
+pub struct TuplesCounted {
     /// Nanoseconds of the processor, with what it takes to plan and to begin.
     pub ns: u64,
     /// Tuples.
@@ -32,7 +32,7 @@ pub struct Counted {
 
 /// Counts the tuples in these ranges of blocks, one after the other. None if that can't be done, or not without reading other
 /// blocks.
-pub type Count<'a> = dyn FnMut(&[Range<u64>]) -> Option<Vec<Counted>> + 'a;
+pub type Count<'a> = dyn FnMut(&[Range<u64>]) -> Option<Vec<TuplesCounted>> + 'a;
 
 /// The time of a tuple.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -49,7 +49,7 @@ pub struct TupleTime {
 
 /// What came of counting.
 #[derive(Debug, Default)]
-pub struct Outcome {
+pub struct CountOutcome {
     /// None without tuples, or if they were not in shared buffers.
     pub time: Option<TupleTime>,
     /// Was it not even possible to count?
@@ -76,8 +76,8 @@ pub fn measure(
     hit_ns: f64,
     count: &mut Count<'_>,
     clock: &dyn Clock,
-    ask: &mut Ask<'_>,
-) -> Outcome {
+    should_stop: &mut StopCheck<'_>,
+) -> CountOutcome {
     let places = places(source.blocks());
     let cold = Cold::around(source, window, &places);
     let ranges: Vec<Range<u64>> =
@@ -87,7 +87,7 @@ pub fn measure(
     let mut is_refused = false;
     for round in 0..=MOST_ROUNDS {
         let over = round > LEAST_ROUNDS && clock.now() >= end;
-        if over || ask().is_some() {
+        if over || should_stop().is_some() {
             break;
         }
         let Some(counted) = count(&ranges) else {
@@ -99,7 +99,7 @@ pub fn measure(
         }
         for (counts, (long, short)) in counted.chunks_exact(2).zip(&places) {
             if counts.iter().all(|counted| counted.reads == 0) {
-                pairs.push(Pair::of(counts[0], long, counts[1], short));
+                pairs.push(CountedPair::of(counts[0], long, counts[1], short));
             }
         }
         if round == 0 {
@@ -107,7 +107,7 @@ pub fn measure(
             end = clock.now().saturating_add(nanoseconds(LEAST_TIME));
         }
     }
-    Outcome { time: per_tuple(&pairs, hit_ns), is_refused, left_behind: cold.drop_cached().err() }
+    CountOutcome { time: per_tuple(&pairs, hit_ns), is_refused, left_behind: cold.drop_cached().err() }
 }
 
 /// Where to count: in many blocks, and in the first of them.
@@ -156,15 +156,15 @@ impl Drop for Cold<'_> {
 
 /// What a long count took more than a short one at the same place.
 #[derive(Debug, Clone, Copy)]
-struct Pair {
+struct CountedPair {
     /// Below 0 if the short one was disturbed.
     ns: f64,
     tuples: u64,
     blocks: u64,
 }
 
-impl Pair {
-    fn of(long: Counted, of: &Range<u64>, short: Counted, shorter: &Range<u64>) -> Self {
+impl CountedPair {
+    fn of(long: TuplesCounted, of: &Range<u64>, short: TuplesCounted, shorter: &Range<u64>) -> Self {
         Self {
             ns: long.ns as f64 - short.ns as f64,
             tuples: long.tuples.saturating_sub(short.tuples),
@@ -174,11 +174,11 @@ impl Pair {
 }
 
 /// The median over pairs, where a hit takes `hit_ns`. None without tuples, or if the hits took all of the time.
-fn per_tuple(pairs: &[Pair], hit_ns: f64) -> Option<TupleTime> {
-    let pairs: Vec<&Pair> = pairs.iter().filter(|pair| pair.tuples > 0 && pair.blocks > 0).collect();
-    let sum = |of: fn(&Pair) -> u64| pairs.iter().map(|pair| of(pair)).sum::<u64>();
+fn per_tuple(pairs: &[CountedPair], hit_ns: f64) -> Option<TupleTime> {
+    let pairs: Vec<&CountedPair> = pairs.iter().filter(|pair| pair.tuples > 0 && pair.blocks > 0).collect();
+    let sum = |of: fn(&CountedPair) -> u64| pairs.iter().map(|pair| of(pair)).sum::<u64>();
     let (tuples, blocks) = (sum(|pair| pair.tuples), sum(|pair| pair.blocks));
-    let one = |pair: &&Pair| (pair.ns - pair.blocks as f64 * hit_ns) / pair.tuples as f64 / 1e3;
+    let one = |pair: &&CountedPair| (pair.ns - pair.blocks as f64 * hit_ns) / pair.tuples as f64 / 1e3;
     let times: Vec<f64> = pairs.iter().map(one).collect();
     let us = median(&times).filter(|us| *us > 0.0)?;
     let interval = of_median(&times).map(|interval| (interval.low.max(0.0), interval.high));
@@ -195,9 +195,9 @@ mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
     use super::*;
-    use crate::run::clock::Manual;
-    use crate::run::budget::Stop;
     use crate::files::source::fixture::Relation;
+    use crate::run::budget::Stop;
+    use crate::run::clock::Manual;
 
     /// Tuples of 40 ns each, a hit of 100 ns, 50 us to begin with, and each seventh count is disturbed. What is counted the
     /// first time is read. Returns how many counts there were, too.
@@ -214,7 +214,7 @@ mod tests {
                 if first {
                     relation.read(range.clone());
                 }
-                Counted { ns, tuples: blocks * per_block, reads: if first { blocks } else { 0 } }
+                TuplesCounted { ns, tuples: blocks * per_block, reads: if first { blocks } else { 0 } }
             };
             Some(ranges.iter().map(one).collect())
         };
@@ -281,14 +281,14 @@ mod tests {
         let (relation, clock, mut counts) = (Relation::new(600, 0..600), Manual::default(), 0);
         let mut count = |ranges: &[Range<u64>]| {
             counts += 1;
-            Some(vec![Counted { ns: 1000, tuples: 7, reads: 0 }; ranges.len()])
+            Some(vec![TuplesCounted { ns: 1000, tuples: 7, reads: 0 }; ranges.len()])
         };
         let mut asked = 0;
-        let mut ask = || {
+        let mut should_stop = || {
             asked += 1;
             (asked > 2).then_some(Stop::LockWaiter)
         };
-        measure(&relation.source, 0, 100.0, &mut count, &clock, &mut ask);
+        measure(&relation.source, 0, 100.0, &mut count, &clock, &mut should_stop);
         assert_eq!(counts, 2);
     }
 

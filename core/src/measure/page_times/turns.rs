@@ -5,11 +5,11 @@ use std::time::Duration;
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::spans::{NotCold, Spans, State};
-use super::{LEAST_BLOCKS, Measured, Order, Run, Series, Server, Taken, Way};
+use super::spans::{NotCold, Spans, Supply};
+use super::{LEAST_BLOCKS, Order, PageTimesResult, PageTimesRun, Server, Taken, Way, WaySeries};
 use crate::files::cache;
+use crate::run::budget::{LatencyBound, Limits, Pace, Pauses, Stop, StopCheck};
 use crate::run::clock::{Clock, nanoseconds};
-use crate::run::budget::{Ask, Limits, Pace, Pauses, Stop, Tail};
 use crate::stats::MIN_SLICES;
 use crate::{Error, Result};
 
@@ -55,10 +55,10 @@ const LEAST_HITS: f64 = 0.98;
 pub(super) const LEAST_SPARSE_TURNS: usize = 10;
 
 /// Which series a turn belongs to.
-type Pick = fn(&mut Measured) -> &mut Series;
+type Pick = fn(&mut PageTimesResult) -> &mut WaySeries;
 
 pub(super) struct Turns<'a> {
-    run: &'a Run<'a>,
+    run: &'a PageTimesRun<'a>,
     server: &'a mut dyn Server,
     clock: &'a dyn Clock,
     spans: Spans<'a>,
@@ -69,14 +69,14 @@ pub(super) struct Turns<'a> {
     budget_ns: u64,
     pauses: Option<Pauses>,
     next_due: u64,
-    tail: Tail,
+    latency: LatencyBound,
     /// Bytes asked for.
     bytes: u64,
     /// A sparse turn spreads over no more stretches: there are no more that are cold.
     most_stretches: usize,
     /// In how many turns on end nothing was read but what is read for hits.
     idle: usize,
-    measured: Measured,
+    measured: PageTimesResult,
 }
 
 /// In order, and at random.
@@ -88,7 +88,7 @@ const MOST_IDLE: usize = MIN_SLICES * (PLAIN_WAYS as usize + SPARSE_PER_PAIR);
 
 /// What comes next.
 #[derive(Debug, Clone, Copy)]
-enum Turn {
+enum NextTurn {
     InOrder,
     AtRandom,
     /// Of this concurrency and this density, by their places in the run.
@@ -96,7 +96,7 @@ enum Turn {
 }
 
 impl<'a> Turns<'a> {
-    pub(super) fn new(run: &'a Run<'a>, server: &'a mut dyn Server, clock: &'a dyn Clock) -> Self {
+    pub(super) fn new(run: &'a PageTimesRun<'a>, server: &'a mut dyn Server, clock: &'a dyn Clock) -> Self {
         let block_size = u64::from(run.source.block_size());
         let scan = warm_up_bytes(run) + window(run) + scan_bytes(run);
         let longest = SPAN.max(scan) + window(run);
@@ -114,26 +114,30 @@ impl<'a> Turns<'a> {
             budget_ns: nanoseconds(turn),
             pauses: run.limits.pauses(block_size),
             next_due: now,
-            tail: run.limits.tail,
+            latency: run.limits.latency,
             bytes: 0,
             most_stretches: MOST_STRETCHES,
             idle: 0,
-            measured: Measured {
-                sparse: vec![vec![Series::default(); run.densities.len()]; run.concurrencies.len()],
-                ..Measured::default()
+            measured: PageTimesResult {
+                sparse: vec![vec![WaySeries::default(); run.densities.len()]; run.concurrencies.len()],
+                ..PageTimesResult::default()
             },
         }
     }
 
     /// Takes them until there is a reason to stop.
-    pub(super) fn measure(mut self, ask: &mut Ask<'_>, report: &mut dyn FnMut(u64)) -> Result<Measured> {
+    pub(super) fn measure(
+        mut self,
+        should_stop: &mut StopCheck<'_>,
+        report: &mut dyn FnMut(u64),
+    ) -> Result<PageTimesResult> {
         if matches!(cache::cached_bytes(self.run.source, 0..1), Err(Error::Unsupported { .. })) {
-            return Ok(Measured { not_cold: Some(NotCold::Unknown), ..self.measured });
+            return Ok(PageTimesResult { not_cold: Some(NotCold::Unknown), ..self.measured });
         }
-        self.measured.stop = self.all(ask, report)?;
+        self.measured.stop = self.all(should_stop, report)?;
         if self.pauses.is_some() && !self.measured.stop.is_some_and(Stop::is_for_all) {
             // What comes next may come at once.
-            let _ = self.pause(ask);
+            let _ = self.pause(should_stop);
         }
         self.measured.passes = self.spans.passes();
         let was_read = self.read_so_far() + self.read_from_cache() > 0;
@@ -142,24 +146,25 @@ impl<'a> Turns<'a> {
         Ok(self.measured)
     }
 
-    fn all(&mut self, ask: &mut Ask<'_>, report: &mut dyn FnMut(u64)) -> Result<Option<Stop>> {
+    fn all(&mut self, should_stop: &mut StopCheck<'_>, report: &mut dyn FnMut(u64)) -> Result<Option<Stop>> {
         if self.run.source.blocks() == 0 {
             return Ok(None);
         }
-        let mut points: Vec<Turn> = (0..self.run.concurrencies.len())
-            .flat_map(|c| (0..self.run.densities.len()).map(move |d| Turn::WithGaps(c, d)))
+        let mut points: Vec<NextTurn> = (0..self.run.concurrencies.len())
+            .flat_map(|c| (0..self.run.densities.len()).map(move |d| NextTurn::WithGaps(c, d)))
             .collect();
         let mut next_look = MIN_SLICES;
         let mut done = 0;
         loop {
             // There and back, so that no point always comes after the same other one.
             points.reverse();
-            for group in points.chunks(SPARSE_PER_PAIR).chain(points.is_empty().then_some(&[] as &[Turn])) {
-                let pair = [Turn::InOrder, Turn::AtRandom].into_iter();
+            for group in points.chunks(SPARSE_PER_PAIR).chain(points.is_empty().then_some(&[] as &[NextTurn]))
+            {
+                let pair = [NextTurn::InOrder, NextTurn::AtRandom].into_iter();
                 for turn in pair.chain(group.iter().copied()) {
                     report(done);
                     done += 1;
-                    if let Some(stop) = self.turn(turn, ask)? {
+                    if let Some(stop) = self.turn(turn, should_stop)? {
                         return Ok(Some(stop));
                     }
                     if self.is_in_vain() {
@@ -177,20 +182,20 @@ impl<'a> Turns<'a> {
         }
     }
 
-    fn turn(&mut self, turn: Turn, ask: &mut Ask<'_>) -> Result<Option<Stop>> {
+    fn turn(&mut self, turn: NextTurn, should_stop: &mut StopCheck<'_>) -> Result<Option<Stop>> {
         let ways = PLAIN_WAYS + self.run.concurrencies.len() as u64;
         if self.bytes >= self.run.limits.max_bytes.saturating_mul(ways) {
             return Ok(Some(Stop::Bytes));
         }
-        if let Some(stop) = self.pause(ask) {
+        if let Some(stop) = self.pause(should_stop) {
             return Ok(Some(stop));
         }
         let (before, began) = (self.read_so_far(), self.clock.now());
         let from_cache = self.read_from_cache();
         let stop = match turn {
-            Turn::InOrder => self.in_order(ask)?,
-            Turn::AtRandom => self.at_random(ask)?,
-            Turn::WithGaps(concurrency, density) => self.with_gaps(concurrency, density, ask)?,
+            NextTurn::InOrder => self.in_order(should_stop)?,
+            NextTurn::AtRandom => self.at_random(should_stop)?,
+            NextTurn::WithGaps(concurrency, density) => self.with_gaps(concurrency, density, should_stop)?,
         };
         let fetched = self.spans.release()?;
         // The budget is of what is asked for. A turn without a read must not be free for ever.
@@ -208,9 +213,9 @@ impl<'a> Turns<'a> {
         Ok(stop)
     }
 
-    fn read(&mut self, order: &Order<'_>, ask: &mut Ask<'_>) -> Result<Taken> {
-        let taken = self.server.read(order, ask)?;
-        self.tail = taken.tail;
+    fn read(&mut self, order: &Order<'_>, should_stop: &mut StopCheck<'_>) -> Result<Taken> {
+        let taken = self.server.read(order, should_stop)?;
+        self.latency = taken.latency;
         Ok(taken)
     }
 
@@ -218,7 +223,7 @@ impl<'a> Turns<'a> {
     fn read_so_far(&self) -> u64 {
         let measured = &self.measured;
         let plain = [&measured.device_sequential, &measured.device_random];
-        plain.into_iter().chain(measured.sparse.iter().flatten()).map(Series::read).sum()
+        plain.into_iter().chain(measured.sparse.iter().flatten()).map(WaySeries::read).sum()
     }
 
     /// Blocks read from the OS cache.
@@ -227,13 +232,13 @@ impl<'a> Turns<'a> {
     }
 
     /// From the device in order, then the same from the OS cache and from shared buffers.
-    fn in_order(&mut self, ask: &mut Ask<'_>) -> Result<Option<Stop>> {
+    fn in_order(&mut self, should_stop: &mut StopCheck<'_>) -> Result<Option<Stop>> {
         let block_size = u64::from(self.run.source.block_size());
-        let (range, cached) = match self.spans.take(ask)? {
-            State::Cold { range, cached } => (range, Some(cached)),
-            State::Cached(range) => (range, None),
-            State::None => return self.hits(&[0], ask),
-            State::Stopped(stop) => return Ok(Some(stop)),
+        let (range, cached) = match self.spans.take(should_stop)? {
+            Supply::Cold { range, cached } => (range, Some(cached)),
+            Supply::Cached(range) => (range, None),
+            Supply::None => return self.hits(&[0], should_stop),
+            Supply::Stopped(stop) => return Ok(Some(stop)),
         };
         let phase = self.rng.random_range(0..=window(self.run));
         let warm_up = (warm_up_bytes(self.run) + phase) / block_size;
@@ -245,11 +250,16 @@ impl<'a> Turns<'a> {
         let whole =
             |taken: Taken| Taken { blocks: taken.blocks * all / (blocks.len() as u64).max(1), ..taken };
         let warm_up = (warm_up as usize).min(blocks.len() / 2);
-        let order =
-            Order { blocks: &blocks, way: Way::Scan, warm_up, budget_ns: self.budget_ns, tail: self.tail };
+        let order = Order {
+            blocks: &blocks,
+            way: Way::Scan,
+            warm_up,
+            budget_ns: self.budget_ns,
+            latency: self.latency,
+        };
         let mut read = blocks.len();
         if let Some(cached) = cached {
-            let taken = self.read(&order, ask)?;
+            let taken = self.read(&order, should_stop)?;
             read = taken.read as usize;
             let cached = share_of(cached, &taken, range.end - range.start);
             self.add(|measured| &mut measured.device_sequential, whole(taken), cached);
@@ -278,36 +288,36 @@ impl<'a> Turns<'a> {
         let in_order: Pick = |measured| &mut measured.os_sequential;
         let at_random: Pick = |measured| &mut measured.os_random;
         for (blocks, way, series) in [(again, Way::Scan, in_order), (&random[..], Way::Single, at_random)] {
-            let order = Order { blocks, way, warm_up: 0, budget_ns: self.budget_ns, tail: self.tail };
-            let taken = self.read(&order, ask)?;
+            let order = Order { blocks, way, warm_up: 0, budget_ns: self.budget_ns, latency: self.latency };
+            let taken = self.read(&order, should_stop)?;
             self.add(series, taken, 0);
             if taken.stop.is_some() {
                 return Ok(taken.stop);
             }
         }
         // The last of them are in shared buffers.
-        self.hits(&random[random.len().saturating_sub(HOT_BLOCKS)..], ask)
+        self.hits(&random[random.len().saturating_sub(HOT_BLOCKS)..], should_stop)
     }
 
     /// From shared buffers, where the first of many rounds may bring them.
-    fn hits(&mut self, blocks: &[u64], ask: &mut Ask<'_>) -> Result<Option<Stop>> {
+    fn hits(&mut self, blocks: &[u64], should_stop: &mut StopCheck<'_>) -> Result<Option<Stop>> {
         let rounds = blocks.repeat(HOT_READS / blocks.len().max(1));
         let order = Order {
             blocks: &rounds,
             way: Way::Single,
             warm_up: blocks.len(),
             budget_ns: self.budget_ns,
-            tail: self.tail,
+            latency: self.latency,
         };
-        let taken = self.read(&order, ask)?;
+        let taken = self.read(&order, should_stop)?;
         let counts = taken.hits as f64 >= LEAST_HITS * taken.blocks as f64;
         self.measured.shared.add(taken.ns, taken.blocks, 0, taken.read, counts);
         Ok(taken.stop)
     }
 
     /// From the device at random, one at a time.
-    fn at_random(&mut self, ask: &mut Ask<'_>) -> Result<Option<Stop>> {
-        let (blocks, cached) = match self.spans.scatter(RANDOM_BLOCKS, ask)? {
+    fn at_random(&mut self, should_stop: &mut StopCheck<'_>) -> Result<Option<Stop>> {
+        let (blocks, cached) = match self.spans.scatter(RANDOM_BLOCKS, should_stop)? {
             Ok(scattered) => scattered,
             Err(stop) => return Ok(Some(stop)),
         };
@@ -319,9 +329,9 @@ impl<'a> Turns<'a> {
             way: Way::Single,
             warm_up: 0,
             budget_ns: self.budget_ns,
-            tail: self.tail,
+            latency: self.latency,
         };
-        let taken = self.read(&order, ask)?;
+        let taken = self.read(&order, should_stop)?;
         self.add(|measured| &mut measured.device_random, taken, cached);
         Ok(taken.stop)
     }
@@ -331,7 +341,7 @@ impl<'a> Turns<'a> {
         &mut self,
         concurrency: usize,
         density_index: usize,
-        ask: &mut Ask<'_>,
+        should_stop: &mut StopCheck<'_>,
     ) -> Result<Option<Stop>> {
         let density = self.run.densities[density_index];
         let span = SPAN / u64::from(self.run.source.block_size());
@@ -339,18 +349,18 @@ impl<'a> Turns<'a> {
         let wanted = (LEAST_FETCHES / density / span as f64).ceil().min(self.most_stretches as f64) as usize;
         let (mut ranges, mut cached) = (Vec::new(), 0);
         while ranges.len() < wanted {
-            match self.spans.take(ask)? {
-                State::Cold { range, cached: some } => {
+            match self.spans.take(should_stop)? {
+                Supply::Cold { range, cached: some } => {
                     let length = range.end - range.start;
                     ranges.push(range.start..range.end.min(range.start + span));
                     cached += some * span / length.max(span);
                 }
-                State::Cached(_) | State::None => {
+                Supply::Cached(_) | Supply::None => {
                     // Another search would be in vain, too.
                     self.most_stretches = ranges.len().max(1);
                     break;
                 }
-                State::Stopped(stop) => return Ok(Some(stop)),
+                Supply::Stopped(stop) => return Ok(Some(stop)),
             }
             if self.clock.now() >= self.deadline {
                 break;
@@ -369,8 +379,8 @@ impl<'a> Turns<'a> {
         if blocks.len() >= LEAST_BLOCKS {
             let way = Way::Bitmap(self.run.concurrencies[concurrency]);
             let order =
-                Order { blocks: &blocks, way, warm_up: 0, budget_ns: self.budget_ns, tail: self.tail };
-            let taken = self.read(&order, ask)?;
+                Order { blocks: &blocks, way, warm_up: 0, budget_ns: self.budget_ns, latency: self.latency };
+            let taken = self.read(&order, should_stop)?;
             let cached = share_of(cached, &taken, all);
             self.add(|measured| &mut measured.sparse[concurrency][density_index], taken, cached);
             self.server.settle();
@@ -380,7 +390,12 @@ impl<'a> Turns<'a> {
     }
 
     /// Adds a turn, of whose blocks about so many were in the OS cache. Hits are taken out of it.
-    fn add(&mut self, series: impl FnOnce(&mut Measured) -> &mut Series, taken: Taken, cached: u64) {
+    fn add(
+        &mut self,
+        series: impl FnOnce(&mut PageTimesResult) -> &mut WaySeries,
+        taken: Taken,
+        cached: u64,
+    ) {
         let of_hits = (taken.hits as f64 * self.measured.hit_ns()) as u64;
         let counts = taken.hits as f64 <= MOST_HITS * taken.blocks as f64;
         let (ns, blocks) = (taken.ns.saturating_sub(of_hits), taken.blocks - taken.hits);
@@ -402,21 +417,21 @@ impl<'a> Turns<'a> {
         } else {
             [&measured.device_sequential, &measured.device_random]
         };
-        let narrow = |series: &Series| series.relative_half_width().is_some_and(|half| half <= wanted);
-        let enough = |series: &Series| series.turns() >= LEAST_SPARSE_TURNS;
+        let narrow = |series: &WaySeries| series.relative_half_width().is_some_and(|half| half <= wanted);
+        let enough = |series: &WaySeries| series.turns() >= LEAST_SPARSE_TURNS;
         pair.into_iter().all(narrow) && (!is_cold || measured.sparse.iter().flatten().all(enough))
     }
 
     /// Waits as long as the limits say. The time may be up.
-    fn pause(&mut self, ask: &mut Ask<'_>) -> Option<Stop> {
+    fn pause(&mut self, should_stop: &mut StopCheck<'_>) -> Option<Stop> {
         let now = self.clock.now();
         if now >= self.deadline {
             return Some(self.at_deadline);
         }
         let left = Duration::from_nanos(self.deadline - now);
         let limits = Limits { duration: left, shared: Duration::MAX, ..self.run.limits };
-        let mut ask = || ask();
-        let mut pace = Pace::start(&limits, self.clock, &mut ask);
+        let mut should_stop = || should_stop();
+        let mut pace = Pace::start(&limits, self.clock, &mut should_stop);
         self.measured.paused |= self.next_due > pace.started();
         pace.sleep_until(self.next_due)
             .map(|stop| if stop == Stop::Duration { self.at_deadline } else { stop })
@@ -429,14 +444,14 @@ fn share_of(cached: u64, taken: &Taken, stretch: u64) -> u64 {
 }
 
 /// What is expected to be read ahead beyond a turn's blocks, in bytes.
-fn window(run: &Run<'_>) -> u64 {
+fn window(run: &PageTimesRun<'_>) -> u64 {
     run.window.min(MOST_WINDOW)
 }
 
-fn scan_bytes(run: &Run<'_>) -> u64 {
+fn scan_bytes(run: &PageTimesRun<'_>) -> u64 {
     (WINDOWS_OF_SCAN * window(run)).max(LEAST_SCAN)
 }
 
-fn warm_up_bytes(run: &Run<'_>) -> u64 {
+fn warm_up_bytes(run: &PageTimesRun<'_>) -> u64 {
     window(run).max(LEAST_WARM_UP)
 }

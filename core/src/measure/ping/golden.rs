@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use super::{Reader, Writer, ping};
-use crate::golden::{Golden, Trace};
-use crate::run::order::Permutation;
-use crate::run::budget::{Limits, Tail};
-use crate::measure::random::{Look, Plan};
-use crate::files::scratch::{Created, Fill, Place, Room, Scratch};
+use super::{PingReader, Writer, ping};
+use crate::files::scratch::{Created, Fill, Room, Scratch, ScratchLocation};
 use crate::files::source::fixture::{BLOCK, Relation};
+use crate::golden::{Golden, Trace};
+use crate::measure::random::{Look, Plan};
+use crate::run::budget::{LatencyBound, Limits};
+use crate::run::order::Permutation;
 
 const MS: u64 = 1_000_000;
 
@@ -17,7 +17,7 @@ fn of_ms(ms: u64) -> Limits {
 }
 
 fn scratch(directory: &std::path::Path) -> Scratch {
-    let place = Place { directory, fallback: &directory.join("fallback") };
+    let place = ScratchLocation { directory, fallback: &directory.join("fallback") };
     let room = Room { size: 16 * BLOCK, reserve: 0, pauses: None };
     match Scratch::create(place, room, Fill::Incompressible, &mut || None).expect("created") {
         Created::Ready(scratch) => scratch,
@@ -47,7 +47,7 @@ fn a_ping_keeps_its_limits_as_it_did() {
     );
     let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a directory");
     let (relation, scratch) = (Relation::of_segments(4, 4, 0..4), scratch(directory.path()));
-    let tail = Tail::within(Duration::from_micros(500));
+    let latency = LatencyBound::within(Duration::from_micros(500));
     let (all, statement) = (of_ms(1000), Duration::from_micros(2500));
     let bytes = Limits { max_bytes: 3 * BLOCK + 1, ..all };
     type Takes = fn(&str, u64) -> u64;
@@ -71,7 +71,7 @@ fn a_ping_keeps_its_limits_as_it_did() {
         ("a deadline", 20, 1000, Limits { duration: statement, ..all }, even, None),
         ("a deadline of the statement", 20, 1000, Limits { shared: statement, ..all }, even, None),
         ("a deadline in a pause", 20, 25_000, of_ms(40), even, None),
-        ("a bound of the latency", 60, 1000, Limits { tail, ..all }, slow, None),
+        ("a bound of the latency", 60, 1000, Limits { latency, ..all }, slow, None),
         ("a caller's stop", 20, 1000, all, even, Some(2 * MS)),
         ("a caller's stop in a pause", 20, 100_000, all, even, Some(25 * MS)),
     ];
@@ -79,13 +79,14 @@ fn a_ping_keeps_its_limits_as_it_did() {
         let trace = Trace::default();
         let plan = Plan::new(&relation.source, Permutation::new(4, 1), 0, Look::Never);
         // Of a few blocks there are not enough for a bound of the latency.
-        let reader = (name != "a bound of the latency").then(|| Reader::new(plan).expect("a reader"));
+        let reader = (name != "a bound of the latency").then(|| PingReader::new(plan).expect("a reader"));
         let writer = Writer::new(&scratch, BLOCK as u32, false, 1).expect("a writer");
         let every = Duration::from_micros(every_us);
         let mut caller = trace.caller(stops_at);
         let watched = trace.watch(takes);
-        let found =
-            ping(reader, Some(writer), BLOCK as u32, count, every, &limits, &trace, &mut || caller.ask());
+        let found = ping(reader, Some(writer), BLOCK as u32, count, every, &limits, &trace, &mut || {
+            caller.should_stop()
+        });
         drop(watched);
         caller.ends(found.expect("answers").1);
         golden.add(name, &trace);

@@ -5,11 +5,11 @@ use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
 use super::{Engines, Look, Plan, Queued, Sweep, run, sweep};
-use crate::golden::{Disk, Golden, PlaceOf, Trace};
-use crate::run::order::Permutation;
-use crate::run::budget::{Limits, Tail};
 use crate::files::source::Source;
 use crate::files::source::fixture::{BLOCK, Relation};
+use crate::golden::{Disk, Golden, PlaceOf, Trace};
+use crate::run::budget::{LatencyBound, Limits};
+use crate::run::order::Permutation;
 
 const MS: u64 = 1_000_000;
 const SEED: u64 = 1;
@@ -58,7 +58,7 @@ fn a_random_run_keeps_its_limits_as_it_did() {
          Not covered: fetches through the server, which others issue, and looks into the page cache before a fetch.",
     );
     let (one, many) = (Relation::of_segments(600, 600, 0..600), Relation::of_segments(4, 240, 0..240));
-    let tail = Tail::within(Duration::from_micros(800));
+    let latency = LatencyBound::within(Duration::from_micros(800));
     let iops = |iops, limits| Limits { max_iops: Some(iops), ..limits };
     let mib = |mib, limits| Limits { max_mib_per_s: Some(mib), ..limits };
     let util = |util, limits| Limits { max_util: Some(util), ..limits };
@@ -80,7 +80,7 @@ fn a_random_run_keeps_its_limits_as_it_did() {
             even,
             None,
         ),
-        (1, "a bound of the latency", Limits { tail, ..of_ms(1000) }, slow, None),
+        (1, "a bound of the latency", Limits { latency, ..of_ms(1000) }, slow, None),
         (1, "a caller's stop", of_ms(1000), even, Some(2 * MS)),
         (1, "a caller's stop in a pause", iops(20, of_ms(1000)), even, Some(35 * MS)),
         (1, "a deadline in a pause", iops(20, of_ms(95)), even, None),
@@ -103,8 +103,8 @@ fn a_random_run_keeps_its_limits_as_it_did() {
         let mut plan = Plan::new(source, Permutation::new(source.blocks(), SEED), 0, Look::Never);
         let mut caller = trace.caller(stops_at);
         let stop = {
-            let (mut queued, mut ask) = (Queued::new(&mut disk, depth), || caller.ask());
-            run(&mut plan, &mut queued, &limits, &trace, &mut ask, &mut |_| (), None)
+            let (mut queued, mut should_stop) = (Queued::new(&mut disk, depth), || caller.should_stop());
+            run(&mut plan, &mut queued, &limits, &trace, &mut should_stop, &mut |_| (), None)
         };
         caller.ends(stop.expect("a run").stop);
         golden.add(&format!("depth {depth}: {name}"), &trace);
@@ -120,7 +120,7 @@ fn the_depths_of_a_sweep_take_turns_as_they_did() {
          Not covered: intervals and the knee.",
     );
     let (large, small) = (Relation::of_segments(600, 600, 0..600), Relation::of_segments(10, 10, 0..10));
-    let tail = Tail::within(Duration::from_micros(800));
+    let latency = LatencyBound::within(Duration::from_micros(800));
     let cases: [(&str, Limits, Takes, Option<u64>); 9] = [
         ("no limit but of bytes", of_blocks(80), even, None),
         ("a time for each depth", of_ms(10), even, None),
@@ -134,7 +134,7 @@ fn the_depths_of_a_sweep_take_turns_as_they_did() {
         ("max_iops 1000", Limits { max_iops: Some(1000), ..of_blocks(4) }, even, None),
         ("max_mib_per_s 8", Limits { max_mib_per_s: Some(8), ..of_blocks(6) }, even, None),
         ("max_util 0.1", Limits { max_util: Some(0.1), ..of_blocks(4) }, even, None),
-        ("a bound of the latency", Limits { tail, ..of_blocks(80) }, |_| 900_000, None),
+        ("a bound of the latency", Limits { latency, ..of_blocks(80) }, |_| 900_000, None),
         ("a caller's stop", of_blocks(80), even, Some(2 * MS)),
     ];
     for (name, limits, takes, stops_at) in cases {
@@ -146,7 +146,7 @@ fn the_depths_of_a_sweep_take_turns_as_they_did() {
         let mut plan = Plan::new(source, Permutation::new(source.blocks(), SEED), 0, Look::Never);
         let mut caller = trace.caller(stops_at);
         let what = Sweep { depths: &[1, 2, 4], limits, seed: SEED };
-        let found = sweep(&mut plan, &mut engines, what, &trace, &mut || caller.ask(), &mut |_| ());
+        let found = sweep(&mut plan, &mut engines, what, &trace, &mut || caller.should_stop(), &mut |_| ());
         caller.ends(found.expect("a sweep").1);
         golden.add(name, &trace);
     }

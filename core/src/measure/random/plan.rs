@@ -7,9 +7,9 @@ use std::sync::Arc;
 use super::segments::{Segments, WithoutData};
 use crate::Result;
 use crate::files::cache::MOST_OPEN;
-use crate::run::order::Permutation;
-use crate::run::budget::{Ask, Pace, Stop};
 use crate::files::source::Source;
+use crate::run::budget::{Pace, Stop, StopCheck};
+use crate::run::order::Permutation;
 
 /// What the kernel had of a block right before it was fetched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -153,22 +153,22 @@ impl<'a> Plan<'a> {
     ///
     /// A run does this before its clock starts. Whoever watches what a run does to the devices does it before that, or takes
     /// what is written back for others' writes. Returns the reason why it is not done; it may be called again.
-    pub fn see_all(&mut self, ask: &mut Ask<'_>) -> Result<Option<Stop>> {
+    pub fn inspect_segments(&mut self, should_stop: &mut StopCheck<'_>) -> Result<Option<Stop>> {
         if self.seen_all {
             return Ok(None);
         }
         let segments = self.source.segments();
         if segments as usize > MOST_OPEN {
-            if let Some(stop) = self.segments.write_back(ask)? {
+            if let Some(stop) = self.segments.write_back(should_stop)? {
                 return Ok(Some(stop));
             }
         } else {
             for segment in 0..segments {
-                if let Some(stop) = ask() {
+                if let Some(stop) = should_stop() {
                     return Ok(Some(stop));
                 }
                 if self.segments.is_new(segment)
-                    && let Some(stop) = self.segments.see(segment, true, ask)?
+                    && let Some(stop) = self.segments.see(segment, true, should_stop)?
                 {
                     return Ok(Some(stop));
                 }
@@ -180,7 +180,7 @@ impl<'a> Plan<'a> {
 
     /// Looks at the segment of the next block. True when that is known now; if the caller may not wait, it can be that
     /// it is not.
-    pub(super) fn see_next(&mut self, may_wait: bool, pace: &mut Pace<'_>) -> Result<bool> {
+    pub(super) fn inspect_next_segment(&mut self, may_wait: bool, pace: &mut Pace<'_>) -> Result<bool> {
         if let Some(block) = self.ahead {
             self.segments.see(self.source.segment(block), may_wait, &mut || pace.poll())?;
         }
@@ -193,7 +193,7 @@ impl<'a> Plan<'a> {
     pub(crate) fn prepare(&mut self, pace: &mut Pace<'_>) -> Result<()> {
         let size = if let Look::Batches(size) = self.look { size } else { 0 };
         if self.next_is_new() {
-            self.see_next(true, pace)?;
+            self.inspect_next_segment(true, pace)?;
         }
         while self.batch.len() < size && self.budget > 0 {
             let Some(block) = self.ahead else { break };

@@ -1,6 +1,6 @@
 //! Fetches through an engine, past the page cache or through it.
 
-use super::{Fetcher, Found, Plan, Recorder, Request, Served};
+use super::{Fetcher, Found, InFlight, Plan, Recorder, Served};
 use crate::Result;
 use crate::engine::{Engine, expect_full};
 
@@ -9,7 +9,7 @@ pub struct Queued<'e> {
     engine: &'e mut dyn Engine,
     depth: usize,
     /// The request in each slot.
-    slots: Vec<Option<Request>>,
+    slots: Vec<Option<InFlight>>,
     idle: Vec<usize>,
 }
 
@@ -44,7 +44,7 @@ impl Fetcher for Queued<'_> {
                 if plan.next_is_new()
                     && (!in_flight
                         || phase.draining
-                        || !recorder.disturb(|pace| plan.see_next(false, pace))?)
+                        || !recorder.disturb(|pace| plan.inspect_next_segment(false, pace))?)
                 {
                     phase.draining = true;
                     break;

@@ -3,12 +3,12 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use super::series::Series;
-use super::{Fetch, Found, Run};
-use crate::run::clock::{Clock, nanoseconds};
-use crate::run::budget::{Ask, Limits, Pace, Rest, Stop, is_early};
-use crate::stats::{self, Latencies, Moments, Precision, Slices};
+use super::series::SecondSeries;
+use super::{Fetch, Found, RandomRun};
 use crate::measure::tiers::Tiers;
+use crate::run::budget::{Limits, Pace, Rest, Stop, StopCheck, is_early};
+use crate::run::clock::{Clock, nanoseconds};
+use crate::stats::{self, Latencies, Moments, Precision, Slices};
 
 /// Who served a fetch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl From<Found> for Served {
 
 /// A request that has been issued.
 #[derive(Debug, Clone, Copy)]
-pub struct Request {
+pub struct InFlight {
     /// What it fetches.
     pub fetch: Fetch,
     /// None where others decided when to issue it.
@@ -63,7 +63,7 @@ pub struct Recorder<'a> {
     precision: Precision,
     schedule: Option<Schedule>,
     busy: Option<Busy>,
-    series: Option<&'a mut Series>,
+    series: Option<&'a mut SecondSeries>,
     slices: Slices,
     latencies: Latencies,
     responses: Latencies,
@@ -138,11 +138,11 @@ impl<'a> Recorder<'a> {
         limits: &Limits,
         block_size: u32,
         clock: &'a dyn Clock,
-        ask: &'a mut Ask<'a>,
+        should_stop: &'a mut StopCheck<'a>,
         progress: &'a mut dyn FnMut(u64),
-        mut series: Option<&'a mut Series>,
+        mut series: Option<&'a mut SecondSeries>,
     ) -> Self {
-        let pace = Pace::start(limits, clock, ask);
+        let pace = Pace::start(limits, clock, should_stop);
         let start = pace.started();
         if let Some(series) = &mut series {
             series.start(start);
@@ -246,24 +246,24 @@ impl<'a> Recorder<'a> {
 
     /// A request is about to be issued, right after the last one was done.
     #[inline]
-    pub fn issue(&mut self, fetch: Fetch) -> Request {
+    pub fn issue(&mut self, fetch: Fetch) -> InFlight {
         self.request(fetch, Some(self.last), true)
     }
 
     /// A request is about to be issued beside others, and its latency `counts` or does not.
     #[inline]
-    pub fn issue_beside(&mut self, fetch: Fetch, counts: bool) -> Request {
+    pub fn issue_beside(&mut self, fetch: Fetch, counts: bool) -> InFlight {
         self.request(fetch, Some(self.clock.now()), counts)
     }
 
     /// A request was issued by others, nobody knows when: its latency won't be known.
     #[inline]
-    pub fn issued_by_others(&mut self, fetch: Fetch) -> Request {
+    pub fn issued_by_others(&mut self, fetch: Fetch) -> InFlight {
         self.request(fetch, None, false)
     }
 
     #[inline]
-    fn request(&mut self, fetch: Fetch, started: Option<u64>, counts: bool) -> Request {
+    fn request(&mut self, fetch: Fetch, started: Option<u64>, counts: bool) -> InFlight {
         self.in_flight += 1;
         if let Some(busy) = &mut self.busy {
             busy.see(self.in_flight, started.unwrap_or(self.last));
@@ -273,7 +273,7 @@ impl<'a> Recorder<'a> {
             due = schedule.due(schedule.issued);
             schedule.issued += 1;
         }
-        Request { fetch, started, counts, disturbed_before: self.disturbed, due }
+        InFlight { fetch, started, counts, disturbed_before: self.disturbed, due }
     }
 
     /// Does something that takes a while beside requests in flight: nobody sees meanwhile when they are done.
@@ -287,7 +287,7 @@ impl<'a> Recorder<'a> {
     /// Was a request disturbed for so long that its latency is not to be believed? Judged by the mean, since its own
     /// would let the long ones pass.
     #[inline]
-    fn was_disturbed(&self, request: &Request) -> bool {
+    fn was_disturbed(&self, request: &InFlight) -> bool {
         let disturbed = self.disturbed - request.disturbed_before;
         disturbed > 0 && disturbed as f64 * 20.0 > self.latencies.moments().mean().unwrap_or(0.0)
     }
@@ -295,7 +295,7 @@ impl<'a> Recorder<'a> {
     /// A request is done. The first is warm-up. One that is not `rated` makes no part of the rate, with the time
     /// before it: the queue was being filled or emptied. Breaks when the run shall end.
     #[inline]
-    pub fn done(&mut self, request: Request, served: Served, rated: bool) -> ControlFlow<()> {
+    pub fn done(&mut self, request: InFlight, served: Served, rated: bool) -> ControlFlow<()> {
         let now = self.clock.now();
         let took = request.started.map(|started| now - started);
         self.in_flight -= 1;
@@ -304,7 +304,7 @@ impl<'a> Recorder<'a> {
         }
         // Those that find the device idle, too: they are faster than the others. Of what others issued, just the wait is known.
         if took.is_none() || !self.was_disturbed(&request) {
-            self.pace.tail.took(took.unwrap_or(now - self.last));
+            self.pace.latency.observe(took.unwrap_or(now - self.last));
         }
         if self.fetches == self.holes {
             self.warmup_ns = took;
@@ -359,7 +359,7 @@ impl<'a> Recorder<'a> {
     }
 
     #[inline]
-    fn record(&mut self, request: Request, served: Served, took: u64, now: u64) {
+    fn record(&mut self, request: InFlight, served: Served, took: u64, now: u64) {
         match served {
             Served::Shared => self.by_tier[0].add(took),
             Served::Os => self.by_tier[1].add(took),
@@ -418,7 +418,7 @@ impl<'a> Recorder<'a> {
     }
 
     /// The figures of the run.
-    pub(super) fn finish(mut self) -> Run {
+    pub(super) fn finish(mut self) -> RandomRun {
         let now = self.clock.now();
         if let Some(series) = &mut self.series {
             series.finish(now);
@@ -426,7 +426,7 @@ impl<'a> Recorder<'a> {
         let steady = self.slices.steady();
         let times = !self.throttled;
         let is_evenly_spaced = self.is_evenly_spaced();
-        Run {
+        RandomRun {
             fetches: self.fetches,
             tiers: self.tiers,
             missing_bytes: self.missing_bytes,
@@ -443,7 +443,7 @@ impl<'a> Recorder<'a> {
             throttled: self.throttled,
             passed_over: self.passed_over,
             complete: false,
-            tail: self.pace.tail,
+            latency: self.pace.latency,
             stop: self.stop,
         }
     }
@@ -455,8 +455,8 @@ impl<'a> Recorder<'a> {
         const FETCHES: u32 = 5000;
         let least = |of: &dyn Clock| {
             let limits = Limits::none();
-            let (mut ask, mut progress) = (|| None, |_| ());
-            let mut recorder = Recorder::start(&limits, 8192, of, &mut ask, &mut progress, None);
+            let (mut should_stop, mut progress) = (|| None, |_| ());
+            let mut recorder = Recorder::start(&limits, 8192, of, &mut should_stop, &mut progress, None);
             let fetch = Fetch { block: 0, found: Found::Missing(8192) };
             (0..BATCHES)
                 .map(|_| {

@@ -3,12 +3,12 @@
 use std::fs::File;
 use std::sync::Arc;
 
+use crate::Result;
 use crate::files::cache::{self, OpenFile, OpenFiles};
 use crate::files::extents::Holes;
-use crate::run::budget::{Ask, Stop};
 use crate::files::source::{Part, Source};
-use crate::Result;
 use crate::files::writeback;
+use crate::run::budget::{Stop, StopCheck};
 
 /// Tells which holes of a part of the relation have no data for its reader either.
 pub type WithoutData<'a> = dyn Fn(&Part, Holes) -> Holes + 'a;
@@ -57,11 +57,11 @@ impl<'a> Segments<'a> {
     }
 
     /// Where reads are to go past the page cache, writes back what is dirty of all segments. The files do not stay open.
-    pub(super) fn write_back(&mut self, ask: &mut Ask<'_>) -> Result<Option<Stop>> {
+    pub(super) fn write_back(&mut self, should_stop: &mut StopCheck<'_>) -> Result<Option<Stop>> {
         if !self.direct {
             return Ok(None);
         }
-        let (written, stop) = cache::write_back_blocks(self.source, 0..self.source.blocks(), ask)?;
+        let (written, stop) = cache::write_back_blocks(self.source, 0..self.source.blocks(), should_stop)?;
         self.written_back += written;
         Ok(stop)
     }
@@ -70,25 +70,30 @@ impl<'a> Segments<'a> {
     /// something of it is dirty there, or may be, each would wait until that is written back, so it is done before, if the
     /// caller `may_wait`; else the segment stays unseen, as it does when there is a reason to stop, which is returned.
     #[cold]
-    pub(super) fn see(&mut self, segment: u32, may_wait: bool, ask: &mut Ask<'_>) -> Result<Option<Stop>> {
+    pub(super) fn see(
+        &mut self,
+        segment: u32,
+        may_wait: bool,
+        should_stop: &mut StopCheck<'_>,
+    ) -> Result<Option<Stop>> {
         let blocks = self.source.blocks_of(segment);
         let bytes = 0..(blocks.end - blocks.start) * u64::from(self.source.block_size());
         let direct = self.direct;
         let OpenFile { file, path, method, .. } = self.files.segment(segment)?.clone();
         // Whoever may not wait has one to stop at once.
-        let mut ask = || if may_wait { ask() } else { Some(Stop::Duration) };
+        let mut should_stop = || if may_wait { should_stop() } else { Some(Stop::Duration) };
         if direct {
             let dirty =
                 method.residency(&file, &path, bytes.clone()).ok().and_then(|found| found.dirty_bytes);
             // Where that is not told, all was written back before the run.
             if dirty != Some(0) && (may_wait || dirty.is_some()) {
-                if let Some(stop) = writeback::of_relation(&file, &path, bytes.clone(), &mut ask)? {
+                if let Some(stop) = writeback::of_relation(&file, &path, bytes.clone(), &mut should_stop)? {
                     return Ok(Some(stop));
                 }
                 self.written_back += dirty.unwrap_or(0);
             }
         }
-        let mut holes = match Holes::find(&file, method, &path, bytes, &mut ask)? {
+        let mut holes = match Holes::find(&file, method, &path, bytes, &mut should_stop)? {
             Ok(holes) => holes,
             Err(stop) => return Ok(Some(stop)),
         };

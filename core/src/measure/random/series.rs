@@ -8,8 +8,8 @@ use super::Served;
 use crate::machine::account::Account;
 use crate::machine::cpu::{CpuShares, CpuTimes};
 use crate::machine::device::{Activity, Leaf, Roots};
+use crate::machine::observer::{Observer, Snapshot};
 use crate::measure::tiers::Tiers;
-use crate::machine::observer::{Look, Witness};
 
 /// Nominal length of a slice of the series, in nanoseconds.
 const SECOND_NS: u64 = 1_000_000_000;
@@ -34,7 +34,7 @@ pub struct Second {
 }
 
 /// Collects the seconds of a run.
-pub struct Series {
+pub struct SecondSeries {
     leaves: Vec<Leaf>,
     roots: Roots,
     seconds: Vec<Second>,
@@ -48,11 +48,11 @@ pub struct Series {
 /// The beginning of a second.
 struct Started {
     at: u64,
-    look: Look,
+    look: Snapshot,
     cpu: Option<CpuTimes>,
 }
 
-impl Series {
+impl SecondSeries {
     /// Watches these devices.
     pub fn new(leaves: Vec<Leaf>, roots: Roots) -> Self {
         let (seconds, tiers) = (Vec::new(), Tiers::default());
@@ -70,11 +70,11 @@ impl Series {
     }
 
     fn begin(&self, at: u64) -> Started {
-        Started { at, look: self.witness().look(), cpu: CpuTimes::read(&self.roots) }
+        Started { at, look: self.observer().look(), cpu: CpuTimes::read(&self.roots) }
     }
 
-    fn witness(&self) -> Witness<'_> {
-        Witness::new(Account::Own, &self.leaves, &self.roots)
+    fn observer(&self) -> Observer<'_> {
+        Observer::new(Account::Own, &self.leaves, &self.roots)
     }
 
     #[inline]
@@ -116,7 +116,7 @@ impl Series {
             tiers: std::mem::take(&mut self.tiers),
             latency_ns: std::mem::take(&mut self.latency_ns),
             timed: std::mem::take(&mut self.timed),
-            activity: self.witness().since(&started.look).activity,
+            activity: self.observer().since(&started.look).activity,
             cpu: cpu.zip(started.cpu).and_then(|(now, before)| now.since(&before)),
         });
     }

@@ -6,12 +6,12 @@
 
 use std::time::Duration;
 
-use super::{Plan, Queued, Run, run};
+use super::{Plan, Queued, RandomRun, run};
 use crate::Result;
-use crate::run::clock::Clock;
 use crate::engine::Engine;
+use crate::run::budget::{Limits, Stop, StopCheck};
+use crate::run::clock::Clock;
 use crate::run::order::Permutation;
-use crate::run::budget::{Ask, Limits, Stop};
 use crate::stats::{self, MIN_SLICES, Slice};
 
 /// Rounds, as many as an interval needs slices.
@@ -23,7 +23,7 @@ pub struct Step {
     /// Requests in flight.
     pub depth: usize,
     /// All rounds together; None if there was none.
-    pub run: Option<Run>,
+    pub run: Option<RandomRun>,
     rounds: Vec<Slice>,
 }
 
@@ -61,7 +61,7 @@ pub fn sweep(
     engines: &mut Engines,
     sweep: Sweep<'_>,
     clock: &dyn Clock,
-    ask: &mut Ask<'_>,
+    should_stop: &mut StopCheck<'_>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<(Vec<Step>, Option<Stop>)> {
     let Sweep { depths, limits, mut seed } = sweep;
@@ -73,7 +73,7 @@ pub fn sweep(
     let mut steps: Vec<Step> =
         depths.iter().map(|&depth| Step { depth, run: None, rounds: Vec::new() }).collect();
     let mut fetched = 0;
-    let mut tail = limits.tail;
+    let mut latency = limits.latency;
     for _ in 0..rounds {
         for step in &mut steps {
             let mut left = Limits {
@@ -81,7 +81,7 @@ pub fn sweep(
                 max_bytes: limits.max_bytes / u64::from(rounds),
                 ..limits
             };
-            let mut round: Option<Run> = None;
+            let mut round: Option<RandomRun> = None;
             let round = loop {
                 if plan.is_complete() {
                     seed = seed.wrapping_add(1);
@@ -89,13 +89,13 @@ pub fn sweep(
                 }
                 let elapsed = Duration::from_nanos(clock.now() - started);
                 left.shared = limits.shared.saturating_sub(elapsed);
-                left.tail = tail;
+                left.latency = latency;
                 let whole = plan.is_untouched();
                 let mut queued = Queued::new(engines.at(step.depth), step.depth);
                 let mut report = |blocks| progress(fetched + blocks);
-                let one = run(plan, &mut queued, &left, clock, ask, &mut report, None)?;
+                let one = run(plan, &mut queued, &left, clock, should_stop, &mut report, None)?;
                 fetched += one.fetches;
-                tail = one.tail;
+                latency = one.latency;
                 left.duration = left.duration.saturating_sub(Duration::from_nanos(one.elapsed_ns));
                 left.max_bytes = left.max_bytes.saturating_sub(one.with_data() * block_size);
                 // It came to the end of the relation. Where all of that is too small for a rate, again won't help.
@@ -121,14 +121,14 @@ pub fn sweep(
 }
 
 impl Step {
-    fn add(&mut self, round: Run) {
+    fn add(&mut self, round: RandomRun) {
         self.rounds.push(round.rated);
         let interval = stats::of_ratio(&self.rounds);
         let run = match self.run.take() {
             None => round,
             Some(sum) => sum.plus(round),
         };
-        self.run = Some(Run { interval: interval.filter(|_| !run.throttled), trend: None, ..run });
+        self.run = Some(RandomRun { interval: interval.filter(|_| !run.throttled), trend: None, ..run });
     }
 }
 

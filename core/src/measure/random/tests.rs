@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use super::*;
 use crate::Error;
-use crate::files::cache::{self, Method};
-use crate::run::clock::{Manual, Monotonic};
 use crate::engine::{self, Completion, Engine, Kind};
-use crate::run::order::Permutation;
-use crate::run::budget::BoundOf;
+use crate::files::cache::{self, ResidencyMethod};
 use crate::files::source::fixture::{BLOCK, Relation};
 use crate::files::source::{Part, Source};
+use crate::run::budget::BoundSource;
+use crate::run::clock::{Manual, Monotonic};
+use crate::run::order::Permutation;
 
 fn plan(relation: &Relation, seed: u64, look: Look) -> Plan<'_> {
     Plan::new(&relation.source, Permutation::new(relation.source.blocks(), seed), 0, look)
@@ -69,7 +69,7 @@ fn limits() -> Limits {
     Limits { duration: Duration::from_secs(1000), ..Limits::none() }
 }
 
-fn simulate(relation: &Relation, depth: usize, limits: &Limits, takes: &dyn Fn(u64) -> u64) -> Run {
+fn simulate(relation: &Relation, depth: usize, limits: &Limits, takes: &dyn Fn(u64) -> u64) -> RandomRun {
     let clock = Manual::default();
     let mut disk = Disk::new(&clock, takes);
     let mut plan = plan(relation, 1, Look::Never);
@@ -141,13 +141,14 @@ fn what_is_dirty_is_written_back_before_the_clock_runs() {
         let mut disk = Disk::new(&clock, &|_| 100_000);
         let mut plan = plan(&relation, 1, Look::Never);
         // As long as there is something to write back, time passes.
-        let mut ask = || {
+        let mut should_stop = || {
             clock.advance(if dirty_bytes(&relation) > 0 { 1_000_000_000 } else { 0 });
             None
         };
         let limits = Limits { duration: Duration::from_millis(500), ..limits() };
         let mut queued = Queued::new(&mut disk, 1);
-        let run = run(&mut plan, &mut queued, &limits, &clock, &mut ask, &mut |_| (), None).expect("a run");
+        let run =
+            run(&mut plan, &mut queued, &limits, &clock, &mut should_stop, &mut |_| (), None).expect("a run");
         assert_eq!((run.fetches, run.stop), (relation.source.blocks(), None));
         assert_eq!(run.elapsed_ns, run.fetches * 100_000);
         assert_eq!(plan.written_back() > 0, dirty > 0);
@@ -160,7 +161,7 @@ fn what_may_be_dirty_is_written_back_where_the_kernel_does_not_tell() {
     for relation in [Relation::new(700, 0..700), Relation::of_segments(16, 800, 0..800)] {
         make_dirty(&relation);
         let mut plan = plan(&relation, 1, Look::Never);
-        let stop = cache::decided::forced(Method::Mincore, || plan.see_all(&mut || None));
+        let stop = cache::decided::forced(ResidencyMethod::Mincore, || plan.inspect_segments(&mut || None));
         assert_eq!(stop.expect("seen"), None);
         assert_eq!(dirty_bytes(&relation), 0);
     }
@@ -174,9 +175,10 @@ fn a_reason_to_stop_that_comes_up_before_the_clock_runs_ends_the_run() {
     let mut plan = plan(&relation, 1, Look::Never);
     // It is not given twice.
     let mut reasons = [Stop::LockWaiter].into_iter();
-    let mut ask = || reasons.next();
+    let mut should_stop = || reasons.next();
     let mut queued = Queued::new(&mut disk, 1);
-    let run = run(&mut plan, &mut queued, &limits(), &clock, &mut ask, &mut |_| (), None).expect("a run");
+    let run =
+        run(&mut plan, &mut queued, &limits(), &clock, &mut should_stop, &mut |_| (), None).expect("a run");
     assert_eq!((run.fetches, run.stop), (0, Some(Stop::LockWaiter)));
 }
 
@@ -201,8 +203,9 @@ fn segments_that_are_many_are_looked_at_beside_requests_in_flight() {
 #[test]
 fn what_was_disturbed_for_long_does_not_count() {
     let clock = Manual::default();
-    let (mut ask, mut progress) = (|| None, |_| ());
-    let mut recorder = Recorder::start(&limits(), BLOCK as u32, &clock, &mut ask, &mut progress, None);
+    let (mut should_stop, mut progress) = (|| None, |_| ());
+    let mut recorder =
+        Recorder::start(&limits(), BLOCK as u32, &clock, &mut should_stop, &mut progress, None);
     let fetch = Fetch { block: 0, found: Found::Missing(BLOCK as u32) };
     for disturbance in [0, 0, 4_000, 6_000, 0] {
         let request = recorder.issue_beside(fetch, true);
@@ -282,8 +285,9 @@ impl Fetcher for Others<'_> {
 #[test]
 fn slow_answers_end_it_also_where_others_issue_the_requests() {
     let relation = Relation::new(2000, 0..2000);
-    let limits = Limits { tail: Tail::within(Duration::from_millis(1)), ..limits() };
-    for (waits, stop, fetches) in [(1_000_001, Some(Stop::Slow(BoundOf::Call)), 11), (1_000_000, None, 2000)]
+    let limits = Limits { latency: LatencyBound::within(Duration::from_millis(1)), ..limits() };
+    for (waits, stop, fetches) in
+        [(1_000_001, Some(Stop::Slow(BoundSource::Call)), 11), (1_000_000, None, 2000)]
     {
         let clock = Manual::default();
         let mut others = Others { clock: &clock, waits };
@@ -351,11 +355,12 @@ fn a_limit_of_bytes_is_kept_in_bursts() {
     let mut queued = Queued::new(&mut disk, 1);
     // Who sleeps asks.
     let mut after = BTreeSet::new();
-    let mut ask = || {
+    let mut should_stop = || {
         after.insert(fetched.get());
         None
     };
-    let run = run(&mut plan, &mut queued, &limits, &clock, &mut ask, &mut |_| (), None).expect("a run");
+    let run =
+        run(&mut plan, &mut queued, &limits, &clock, &mut should_stop, &mut |_| (), None).expect("a run");
     assert_eq!((run.throttled, run.complete, run.responses.is_none()), (true, true, true));
     assert!(run.elapsed_ns >= 485_000_000, "{}", run.elapsed_ns);
     // In each of 47 pauses, and after the request that ends it.
@@ -452,11 +457,12 @@ fn a_late_request_makes_the_next_ones_late_but_not_their_schedule() {
     let mut plan = plan(&relation, 1, Look::Never);
     let mut queued = Queued::new(&mut disk, 1);
     // The last of a wait is no sleep: it asks.
-    let mut ask = || {
+    let mut should_stop = || {
         clock.advance(10_000);
         None
     };
-    let run = run(&mut plan, &mut queued, &limits, &clock, &mut ask, &mut |_| (), None).expect("a run");
+    let run =
+        run(&mut plan, &mut queued, &limits, &clock, &mut should_stop, &mut |_| (), None).expect("a run");
     let responses = run.responses.as_ref().expect("response times");
     assert_eq!(run.latencies.most(), Some(5_000_000));
     let late = responses.quantile(0.9).expect("a quantile");
@@ -557,7 +563,7 @@ fn where_the_file_system_has_a_cache_of_its_own_no_tier_is_known() {
     let fetch = |look| {
         let mut engine = engine::open(None, 1, BLOCK as usize).expect("pread").engine;
         let (mut plan, mut queued) = (plan(&relation, 1, look), Queued::new(engine.as_mut(), 1));
-        cache::decided::forced(Method::Unknown, || {
+        cache::decided::forced(ResidencyMethod::Unknown, || {
             run(&mut plan, &mut queued, &limits(), &Monotonic, &mut || None, &mut |_| (), None)
         })
     };
@@ -584,12 +590,13 @@ fn files_are_closed_again() {
     let mut engine = engine::open(Some(Kind::Threads), 4, BLOCK as usize).expect("threads").engine;
     let mut plan = Plan::new(&source, Permutation::new(200, 1), 0, Look::for_depth(4));
     let mut most = 0;
-    let mut ask = || {
+    let mut should_stop = || {
         most = most.max(opened_below());
         None
     };
     let mut queued = Queued::new(engine.as_mut(), 4);
-    let run = run(&mut plan, &mut queued, &limits(), &Monotonic, &mut ask, &mut |_| (), None).expect("a run");
+    let run = run(&mut plan, &mut queued, &limits(), &Monotonic, &mut should_stop, &mut |_| (), None)
+        .expect("a run");
     assert_eq!(run.fetches, 200);
     drop(plan);
     assert!((1..=52).contains(&most), "{most}");
@@ -629,10 +636,10 @@ fn a_sweep_visits_all_depths_in_turn_and_begins_again_when_it_is_through() {
     // Rounds so short that each queue is just filled and emptied.
     let slow = Limits {
         duration: Duration::from_micros(20),
-        tail: Tail::within(Duration::from_micros(99)),
+        latency: LatencyBound::within(Duration::from_micros(99)),
         ..per_depth
     };
     let (steps, stop) = sweep(slow);
-    assert_eq!(stop, Some(Stop::Slow(BoundOf::Call)));
+    assert_eq!(stop, Some(Stop::Slow(BoundSource::Call)));
     assert_eq!(steps.iter().filter_map(|step| step.run.as_ref()).map(|run| run.fetches).sum::<u64>(), 15);
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 
-use crate::measure::scan::{Meter, Reader, Steps, read_block};
 use crate::files::source::{Entered, Part, Source};
+use crate::measure::scan::{Meter, Reader, Steps, read_block};
 use crate::{Error, Result};
 
 /// Reads through the page cache, whose own readahead is off (`POSIX_FADV_RANDOM`), and asks for the next window when it
@@ -15,7 +15,7 @@ use crate::{Error, Result};
 ///
 /// The kernel takes no more at a time than its largest request, or the window in force if that is larger, and says
 /// nothing when it takes less. So a larger window is asked for in several pieces.
-pub(super) struct Ahead<'a> {
+pub(super) struct ReadaheadCalls<'a> {
     source: &'a Source,
     window_blocks: u64,
     /// Most blocks of one call.
@@ -24,7 +24,7 @@ pub(super) struct Ahead<'a> {
     block: Vec<u8>,
 }
 
-impl<'a> Ahead<'a> {
+impl<'a> ReadaheadCalls<'a> {
     /// Reads from `source`, asking for `piece` bytes at a time at most.
     pub(super) fn new(source: &'a Source, window_blocks: u64, piece: u64) -> Self {
         let block_size = u64::from(source.block_size());
@@ -48,7 +48,7 @@ impl<'a> Ahead<'a> {
     }
 }
 
-impl Reader for Ahead<'_> {
+impl Reader for ReadaheadCalls<'_> {
     fn read(&mut self, part: &Part, meter: &mut Meter<'_>) -> Result<()> {
         let (path, file) = self.entered.segment(part.segment)?;
         posix_fadvise(&file, 0, 0, PosixFadviseAdvice::POSIX_FADV_RANDOM)

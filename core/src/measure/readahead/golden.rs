@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use super::{Emulation, Run, Whose, curve};
+use super::{Contender, Emulation, ReadaheadRun, curve};
+use crate::files::source::fixture::{BLOCK, Relation};
+use crate::golden::{Disk, Golden, Trace};
 use crate::machine::account::Account;
 use crate::machine::device::Roots;
-use crate::golden::{Disk, Golden, Trace};
-use crate::run::budget::{Limits, Tail};
-use crate::files::source::fixture::{BLOCK, Relation};
-use crate::machine::observer::Witness;
+use crate::machine::observer::Observer;
+use crate::run::budget::{LatencyBound, Limits};
 
 const MS: u64 = 1_000_000;
 const KB: u64 = 1 << 10;
@@ -40,7 +40,7 @@ fn windows_take_turns_as_they_did() {
     let relation = Relation::of_segments(64, 64, 0..64);
     let all = of_ms(1000);
     let half = Limits { max_bytes: 128 * BLOCK, ..all };
-    let tail = Tail::within(Duration::from_millis(1));
+    let latency = LatencyBound::within(Duration::from_millis(1));
     let cases: [(&str, Limits, Takes, Option<u64>); 11] = [
         ("no limit but of bytes", all, even, None),
         ("max_iops 5000", Limits { max_iops: Some(5000), ..half }, even, None),
@@ -55,7 +55,7 @@ fn windows_take_turns_as_they_did() {
         ("a deadline", of_ms(3), even, None),
         ("a deadline in a pause", Limits { max_mib_per_s: Some(2), ..of_ms(25) }, even, None),
         ("a deadline of the statement", Limits { shared: Duration::from_millis(6), ..all }, even, None),
-        ("a bound of the latency", Limits { tail, ..all }, slow, None),
+        ("a bound of the latency", Limits { latency, ..all }, slow, None),
         ("a caller's stop", all, even, Some(3 * MS)),
         ("a caller's stop in a pause", Limits { max_mib_per_s: Some(2), ..half }, even, Some(35 * MS)),
     ];
@@ -67,20 +67,26 @@ fn windows_take_turns_as_they_did() {
         let trace = Trace::default();
         // The kernel and its twin will do where it takes long.
         let windows = if limits.max_bytes == half.max_bytes { &[] } else { &WINDOWS[..] };
-        let witness = Witness::new(Account::Own, &[], &roots);
-        let run = Run { source: &relation.source, in_force: 128 * KB, windows, limits, witness: &witness };
+        let observer = Observer::new(Account::Own, &[], &roots);
+        let run = ReadaheadRun {
+            source: &relation.source,
+            in_force: 128 * KB,
+            windows,
+            limits,
+            observer: &observer,
+        };
         let mut report = |number, _, whose| {
             let whose = match whose {
-                Whose::Kernel => "the kernel".to_owned(),
-                Whose::Twin => "its twin".to_owned(),
-                Whose::Emulated(index) => format!("{} kB", windows[index] / KB),
+                Contender::Kernel => "the kernel".to_owned(),
+                Contender::Twin => "its twin".to_owned(),
+                Contender::Emulated(index) => format!("{} kB", windows[index] / KB),
             };
             trace.says(&format!("turn {number}: {whose}"));
         };
         let mut emulation = Emulation::Direct(Box::new(Disk::new(&trace, takes)));
         let mut caller = trace.caller(stops_at);
         let watched = trace.watch(|_, _| 40_000);
-        let found = curve(&run, &mut emulation, &trace, &mut || caller.ask(), &mut report);
+        let found = curve(&run, &mut emulation, &trace, &mut || caller.should_stop(), &mut report);
         drop(watched);
         let found = found.expect("measured");
         trace.says(&format!("paused: {}", found.paused));

@@ -1,8 +1,8 @@
 //! What the turns of one window say together.
 
+use crate::machine::observer::IoDelta;
 use crate::measure::scan::Scan;
 use crate::stats::{Interval, error_of_median, median, of_median};
-use crate::machine::observer::Cost;
 
 /// A turn through the page cache was disturbed if it took more CPU time a block than this, over what a quarter of them
 /// took at most, and if that made a difference: the memory that the page cache got had to be found first.
@@ -12,7 +12,7 @@ const NOTICEABLE: f64 = 0.05;
 
 /// One turn.
 #[derive(Debug, Clone)]
-pub(super) struct Turn {
+pub(super) struct WindowTurn {
     /// The round that it was part of.
     pub(super) round: u64,
     /// Nanoseconds, and blocks that held data.
@@ -20,12 +20,12 @@ pub(super) struct Turn {
     pub(super) blocks: u64,
     /// CPU time in nanoseconds.
     pub(super) cpu_ns: u64,
-    pub(super) cost: Cost,
+    pub(super) cost: IoDelta,
     /// Bytes that were in the page cache before; None where the kernel does not tell.
     cached_bytes: Option<u64>,
 }
 
-impl Turn {
+impl WindowTurn {
     fn ns_per_block(&self) -> f64 {
         self.ns as f64 / self.blocks as f64
     }
@@ -37,8 +37,8 @@ impl Turn {
 
 /// The turns of one window.
 #[derive(Debug, Clone, Default)]
-pub struct Tally {
-    turns: Vec<Turn>,
+pub struct WindowTally {
+    turns: Vec<WindowTurn>,
     /// Do they go through the page cache?
     cached: bool,
     /// Wall clock of all turns, in nanoseconds.
@@ -49,25 +49,25 @@ pub struct Tally {
     pub refused: Option<String>,
 }
 
-impl Tally {
+impl WindowTally {
     /// None yet. `cached` says whether turns go through the page cache.
     pub(super) fn new(cached: bool) -> Self {
         Self { cached, ..Self::default() }
     }
 
     /// Adds a turn. In the first round everything is new: that one is warm-up.
-    pub(super) fn add(&mut self, round: u64, scan: &Scan, cpu_ns: u64, cost: Cost) {
+    pub(super) fn add(&mut self, round: u64, scan: &Scan, cpu_ns: u64, cost: IoDelta) {
         self.elapsed_ns += scan.elapsed_ns;
         self.holes += scan.holes;
         let (ns, blocks) = (scan.rated.ns, scan.rated.work);
         if round > 0 && blocks > 0 {
-            self.turns.push(Turn { round, ns, blocks, cpu_ns, cost, cached_bytes: scan.cached_bytes });
+            self.turns.push(WindowTurn { round, ns, blocks, cpu_ns, cost, cached_bytes: scan.cached_bytes });
         }
     }
 
     /// The turns that nothing disturbed.
-    pub(super) fn kept(&self) -> impl Iterator<Item = &Turn> + Clone {
-        let mut cpu: Vec<f64> = self.turns.iter().map(Turn::cpu_per_block).collect();
+    pub(super) fn kept(&self) -> impl Iterator<Item = &WindowTurn> + Clone {
+        let mut cpu: Vec<f64> = self.turns.iter().map(WindowTurn::cpu_per_block).collect();
         cpu.sort_by(f64::total_cmp);
         // Not the least: a processor may give a burst at first, and less from then on.
         let usual = cpu.get(cpu.len() / 4).copied().filter(|_| self.cached).unwrap_or(f64::INFINITY);
@@ -98,11 +98,11 @@ impl Tally {
     }
 
     /// What they cost the hardware together, had each block taken so many nanoseconds more.
-    pub fn cost(&self, added_ns: f64) -> Option<Cost> {
-        let cost = self.kept().map(|turn| turn.cost.clone()).reduce(Cost::then)?;
+    pub fn cost(&self, added_ns: f64) -> Option<IoDelta> {
+        let cost = self.kept().map(|turn| turn.cost.clone()).reduce(IoDelta::then)?;
         let added_ms = added_ns * self.blocks() as f64 / 1e6;
         let activity = cost.activity.map(|activity| activity.spread_over(activity.elapsed_ms + added_ms));
-        Some(Cost { activity, ..cost })
+        Some(IoDelta { activity, ..cost })
     }
 
     /// Nanoseconds a block: the median of the turns.
@@ -116,7 +116,7 @@ impl Tally {
     }
 
     fn times(&self) -> Vec<f64> {
-        self.kept().map(Turn::ns_per_block).collect()
+        self.kept().map(WindowTurn::ns_per_block).collect()
     }
 }
 
@@ -140,7 +140,7 @@ impl CacheCost {
     /// device's. The CPU time hardly varies, but some of it may be spent while the device is busy. Both are weighted by
     /// how sure they are, and the result is no more than half as much again as the CPU time, nor of another sign. Only where
     /// the twin goes through the page cache as well may it be negative.
-    pub(super) fn of(real: &Tally, twin: &Tally) -> Option<Self> {
+    pub(super) fn of(real: &WindowTally, twin: &WindowTally) -> Option<Self> {
         let pairs = real.kept().filter_map(|real| {
             let twin = twin.kept().find(|twin| twin.round == real.round)?;
             Some((real.ns_per_block() - twin.ns_per_block(), real.cpu_per_block() - twin.cpu_per_block()))

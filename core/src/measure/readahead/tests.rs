@@ -6,16 +6,16 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::tally::Tally;
+use super::tally::WindowTally;
 use super::*;
-use crate::machine::account::Account;
-use crate::run::clock::{Manual, Monotonic};
-use crate::machine::device::{Activity, Roots, Traffic};
 use crate::engine::{self, Completion, Kind};
-use crate::measure::scan::Scan;
 use crate::files::source::fixture::{BLOCK, Relation};
+use crate::machine::account::Account;
+use crate::machine::device::{Activity, Roots, Traffic};
+use crate::machine::observer::IoDelta;
+use crate::measure::scan::Scan;
+use crate::run::clock::{Manual, Monotonic};
 use crate::stats::Slice;
-use crate::machine::observer::Cost;
 
 /// What a reader did with its engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -168,15 +168,15 @@ fn a_window_that_comes_short_is_an_error_with_its_offset() {
 }
 
 /// Turns of 100 blocks each, by the nanoseconds of wall clock and of CPU time that a block took.
-fn tally(turns: &[(u64, u64)]) -> Tally {
-    let mut tally = Tally::new(true);
+fn tally(turns: &[(u64, u64)]) -> WindowTally {
+    let mut tally = WindowTally::new(true);
     for (round, (ns, cpu)) in (0..).zip(turns) {
-        tally.add(round, &scan_of(*ns), 100 * cpu, Cost { fetched_bytes: Some(10), ..NO_COST });
+        tally.add(round, &scan_of(*ns), 100 * cpu, IoDelta { fetched_bytes: Some(10), ..NO_COST });
     }
     tally
 }
 
-const NO_COST: Cost = Cost { fetched_bytes: None, lost_workers: false, activity: None };
+const NO_COST: IoDelta = IoDelta { fetched_bytes: None, lost_workers: false, activity: None };
 
 const BUSY: Activity = Activity {
     elapsed_ms: 0.0,
@@ -199,7 +199,7 @@ fn scan_of(ns: u64) -> Scan {
         elapsed_ns: 100 * ns,
         cached_bytes: Some(0),
         throttled: false,
-        tail: Tail::UNBOUND,
+        latency: LatencyBound::UNBOUND,
         stop: None,
     }
 }
@@ -214,9 +214,9 @@ fn turns_that_were_disturbed_do_not_count_nor_does_the_first() {
     // A third more of next to nothing makes no difference.
     let tally = self::tally(&[(1, 1), (3000, 200), (3000, 290), (3000, 349)]);
     assert_eq!((tally.turns(), tally.disturbed()), (3, 0));
-    assert_eq!(Tally::new(true).ns_per_block(), None);
+    assert_eq!(WindowTally::new(true).ns_per_block(), None);
     // Past the page cache there is no memory to be found.
-    let mut direct = Tally::new(false);
+    let mut direct = WindowTally::new(false);
     [600, 700, 1900].into_iter().for_each(|cpu| direct.add(1, &scan_of(3000), 100 * cpu, NO_COST));
     assert_eq!((direct.turns(), direct.disturbed()), (3, 0));
 }
@@ -245,7 +245,7 @@ fn the_page_cache_costs_what_clock_and_cpu_say() {
     assert_eq!(cost(&[(3000, 400); 5], &[(3300, 700); 5]).map(|c| c.0), Some(-300.0));
     assert_eq!(cost(&[], &[(3000, 400)]), None);
     // Past it, a twin that takes longer does not make the page cache a gain.
-    let mut direct = Tally::new(false);
+    let mut direct = WindowTally::new(false);
     direct.add(1, &scan_of(3300), 100 * 700, NO_COST);
     assert_eq!(CacheCost::of(&tally(&[(1, 1), (3000, 400)]), &direct).map(|cost| cost.ns), Some(0.0));
 }
@@ -256,8 +256,13 @@ fn what_is_added_widens_the_interval_and_empties_the_queue() {
     let with = cost.added_to(Interval { value: 3000.0, low: 2970.0, high: 3000.0 });
     assert_eq!(with, Interval { value: 3300.0, low: 3250.0, high: 3340.0 });
     let activity = Activity { elapsed_ms: 2.0, aqu_sz: Some(1.5), ..BUSY };
-    let mut tally = Tally::new(false);
-    tally.add(1, &scan_of(20_000), 1, Cost { fetched_bytes: Some(7), activity: Some(activity), ..NO_COST });
+    let mut tally = WindowTally::new(false);
+    tally.add(
+        1,
+        &scan_of(20_000),
+        1,
+        IoDelta { fetched_bytes: Some(7), activity: Some(activity), ..NO_COST },
+    );
     // 100 blocks, each of which takes 20 us more.
     let cost = tally.cost(20_000.0).expect("a turn");
     assert_eq!(
@@ -282,10 +287,11 @@ fn measured(
     windows: &[u64],
     limits: Limits,
     emulation: &mut Emulation,
-) -> (Curve, Vec<Whose>) {
+) -> (ReadaheadCurve, Vec<Contender>) {
     let roots = Roots::default();
-    let witness = Witness::new(Account::Own, &[], &roots);
-    let run = Run { source: &relation.source, in_force: 128 * KB, windows, limits, witness: &witness };
+    let observer = Observer::new(Account::Own, &[], &roots);
+    let run =
+        ReadaheadRun { source: &relation.source, in_force: 128 * KB, windows, limits, observer: &observer };
     let mut order = Vec::new();
     let curve = curve(&run, emulation, &Monotonic, &mut || None, &mut |_, _, whose| order.push(whose));
     (curve.expect("measured"), order)
@@ -299,13 +305,13 @@ fn all_windows_take_turns_there_and_back() {
         Emulation::Direct(
             engine::open(Some(Kind::Threads), SLOTS as usize, ROOM_OF_SLOT as usize).expect("threads").engine,
         ),
-        Emulation::Ahead { piece: 128 * KB },
+        Emulation::ReadaheadCalls { piece: 128 * KB },
     ];
     let uring = engine::open(Some(Kind::IoUring), SLOTS as usize, ROOM_OF_SLOT as usize);
     emulations.extend(uring.ok().map(|opened| Emulation::Direct(opened.engine)));
     for emulation in &mut emulations {
         let (curve, order) = measured(&relation, &[0, 16 * KB, 256 * KB], limits, emulation);
-        use Whose::{Emulated, Kernel, Twin};
+        use Contender::{Emulated, Kernel, Twin};
         assert_eq!(
             order,
             [
@@ -336,7 +342,7 @@ fn all_windows_take_turns_there_and_back() {
 #[test]
 fn it_ends_when_it_is_precise_or_out_of_time() {
     let relation = Relation::new(64, 0..64);
-    let mut emulation = Emulation::Ahead { piece: 128 * KB };
+    let mut emulation = Emulation::ReadaheadCalls { piece: 128 * KB };
     let limits = Limits { precision: Some(0.999), ..Limits::none() };
     let (curve, order) = measured(&relation, &[], limits, &mut emulation);
     assert_eq!(curve.stop, Some(Stop::Precise));
@@ -356,7 +362,7 @@ fn a_rate_limit_makes_it_pause_between_turns() {
     let relation = Relation::new(256, 0..256);
     let limits = Limits { max_mib_per_s: Some(20), max_bytes: 1024 * BLOCK, ..Limits::none() };
     let started = Monotonic.now();
-    let (curve, order) = measured(&relation, &[], limits, &mut Emulation::Ahead { piece: 128 * KB });
+    let (curve, order) = measured(&relation, &[], limits, &mut Emulation::ReadaheadCalls { piece: 128 * KB });
     assert!(curve.paused);
     assert_eq!((order.len(), curve.stop), (4, Some(Stop::Bytes)));
     // Four turns of 2 MiB, each paid for before it is taken.
@@ -368,10 +374,10 @@ fn a_share_of_the_time_makes_it_rest_between_turns() {
     let relation = Relation::new(256, 0..256);
     let limits = Limits { max_util: Some(0.1), max_bytes: 1024 * BLOCK, ..Limits::none() };
     let started = Monotonic.now();
-    let (curve, order) = measured(&relation, &[], limits, &mut Emulation::Ahead { piece: 128 * KB });
+    let (curve, order) = measured(&relation, &[], limits, &mut Emulation::ReadaheadCalls { piece: 128 * KB });
     assert!(curve.paused);
     assert_eq!((order.len(), curve.stop), (4, Some(Stop::Bytes)));
-    let of = |tally: &Tally| tally.blocks() as f64 * tally.ns_per_block().expect("a time");
+    let of = |tally: &WindowTally| tally.blocks() as f64 * tally.ns_per_block().expect("a time");
     let busy = of(&curve.kernel) + of(&curve.twin);
     assert!((Monotonic.now() - started) as f64 >= 9.9 * busy, "{busy}");
 }
@@ -383,11 +389,11 @@ fn nothing_to_read_is_no_curve() {
         &relation,
         &[16 * KB],
         Limits { max_bytes: BLOCK, ..Limits::none() },
-        &mut Emulation::Ahead { piece: 128 * KB },
+        &mut Emulation::ReadaheadCalls { piece: 128 * KB },
     );
     assert_eq!((curve.kernel.ns_per_block(), curve.cache_cost(), curve.stop), (None, None, None));
     let holes = Relation::new(64, 0..0);
     let limits = Limits { max_bytes: 256 * BLOCK, ..Limits::none() };
-    let (curve, _) = measured(&holes, &[16 * KB], limits, &mut Emulation::Ahead { piece: 128 * KB });
+    let (curve, _) = measured(&holes, &[16 * KB], limits, &mut Emulation::ReadaheadCalls { piece: 128 * KB });
     assert_eq!((curve.kernel.turns(), curve.kernel.holes), (0, 128));
 }

@@ -4,10 +4,10 @@ use std::ops::Range;
 use std::path::Path;
 
 use crate::Result;
-use crate::files::cache::page_size;
 use crate::engine::{Engine, expect_full};
-use crate::measure::scan::{Meter, Reader, Steps};
+use crate::files::cache::page_size;
 use crate::files::source::{Entered, Part, Source};
+use crate::measure::scan::{Meter, Reader, Steps};
 
 /// Slots of an engine that emulates: the window that is entered, and the next.
 pub const SLOTS: u32 = 2;
@@ -25,13 +25,13 @@ pub(super) struct Twin<'a> {
     entered: Entered<'a>,
     block: Vec<u8>,
     /// What is in each slot, and whether it has arrived.
-    requests: [Request; SLOTS as usize],
+    requests: [WindowRequest; SLOTS as usize],
     /// Bytes of a slot.
     room: usize,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Request {
+struct WindowRequest {
     offset: u64,
     bytes: usize,
     /// Where in the slot it is.
@@ -82,7 +82,7 @@ impl Reader for Twin<'_> {
             let last = twin.requests[slot];
             let at = last.at + last.bytes;
             let at = if at + bytes <= twin.room { at } else { 0 };
-            twin.requests[slot] = Request { offset, bytes, at, arrived: false };
+            twin.requests[slot] = WindowRequest { offset, bytes, at, arrived: false };
             twin.engine.submit_at(slot, at, &file, offset, bytes);
         };
         let mut present = window(part.blocks.start);

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use super::{Direct, Meter, Reader, Steps, scan};
 use crate::Result;
-use crate::golden::{Disk, Golden, Trace};
-use crate::run::budget::{Limits, Tail};
 use crate::files::source::Part;
 use crate::files::source::fixture::{BLOCK, Relation};
+use crate::golden::{Disk, Golden, Trace};
+use crate::run::budget::{LatencyBound, Limits};
 
 const MS: u64 = 1_000_000;
 const DEPTH: usize = 4;
@@ -59,7 +59,7 @@ fn a_scan_keeps_its_limits_as_it_did() {
     let even = |_| 2 * MS;
     // One in four is late.
     let late = |nth: u64| if nth % 4 == 3 { 7 * MS } else { 2 * MS };
-    let tail = Tail::within(Duration::from_micros(1999));
+    let latency = LatencyBound::within(Duration::from_micros(1999));
     type Takes = fn(u64) -> u64;
     let cases: [(&str, Limits, Takes, Option<u64>); 16] = [
         ("no limit but of bytes", Limits { max_bytes: 40 * BLOCK + 1, ..of_ms(100) }, even, None),
@@ -89,7 +89,7 @@ fn a_scan_keeps_its_limits_as_it_did() {
             even,
             None,
         ),
-        ("a bound of the latency", Limits { tail, ..of_ms(1000) }, even, None),
+        ("a bound of the latency", Limits { latency, ..of_ms(1000) }, even, None),
         ("a caller's stop", of_ms(1000), even, Some(3 * MS)),
         ("a caller's stop in a pause", Limits { max_iops: Some(10), ..of_ms(1000) }, even, Some(25 * MS)),
         ("a deadline in a pause", Limits { max_iops: Some(10), ..of_ms(35) }, even, None),
@@ -103,9 +103,9 @@ fn a_scan_keeps_its_limits_as_it_did() {
         let mut reader = Direct::new(&relation.source, &mut disk, DEPTH, REQUEST_BLOCKS);
         let mut caller = trace.caller(stops_at);
         let stop = {
-            let mut ask = || caller.ask();
+            let mut should_stop = || caller.should_stop();
             let blocks = 0..relation.source.blocks();
-            scan(&relation.source, blocks, &mut reader, &limits, &trace, &mut ask, &mut |_| ())
+            scan(&relation.source, blocks, &mut reader, &limits, &trace, &mut should_stop, &mut |_| ())
         };
         caller.ends(stop.expect("scanned").stop);
         golden.add(name, &trace);
@@ -118,9 +118,9 @@ fn a_scan_keeps_its_limits_as_it_did() {
         let trace = Trace::default();
         let mut caller = trace.caller(None);
         let stop = {
-            let mut ask = || caller.ask();
+            let mut should_stop = || caller.should_stop();
             let (blocks, mut reader) = (0..relation.source.blocks(), Ahead { trace: &trace });
-            scan(&relation.source, blocks, &mut reader, &limits, &trace, &mut ask, &mut |_| ())
+            scan(&relation.source, blocks, &mut reader, &limits, &trace, &mut should_stop, &mut |_| ())
         };
         caller.ends(stop.expect("scanned").stop);
         golden.add(name, &trace);

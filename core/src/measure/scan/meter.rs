@@ -2,10 +2,10 @@
 
 use std::ops::ControlFlow;
 
+use crate::run::budget::{Limits, Pace, Stop, StopCheck};
 use crate::run::clock::Clock;
-use crate::run::budget::{Ask, Limits, Pace, Stop};
-use crate::stats::{Precision, Slices};
 use crate::run::waits::Waits;
+use crate::stats::{Precision, Slices};
 
 /// The stopwatch that a reader carries.
 pub struct Meter<'a> {
@@ -30,10 +30,10 @@ impl<'a> Meter<'a> {
     pub(super) fn start(
         limits: &Limits,
         clock: &'a dyn Clock,
-        ask: &'a mut Ask<'a>,
+        should_stop: &'a mut StopCheck<'a>,
         progress: &'a mut dyn FnMut(u64),
     ) -> Self {
-        let pace = Pace::start(limits, clock, ask);
+        let pace = Pace::start(limits, clock, should_stop);
         Self {
             clock,
             last: pace.started(),
@@ -72,7 +72,7 @@ impl<'a> Meter<'a> {
     #[inline]
     pub fn answered(&mut self, issued: u64, blocks: u64) -> ControlFlow<()> {
         let now = self.clock.now();
-        self.pace.tail.took(now - issued);
+        self.pace.latency.observe(now - issued);
         self.came(now, blocks)
     }
 
@@ -80,7 +80,7 @@ impl<'a> Meter<'a> {
     #[inline]
     pub fn arrived(&mut self, blocks: u64) -> ControlFlow<()> {
         let now = self.clock.now();
-        self.waits.looked(now - self.last, &mut self.pace.tail);
+        self.waits.looked(now - self.last, &mut self.pace.latency);
         self.came(now, blocks)
     }
 

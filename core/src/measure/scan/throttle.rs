@@ -129,9 +129,9 @@ mod tests {
 
     use super::super::{Direct, Scan, scan};
     use super::*;
-    use crate::run::clock::{Clock, Manual};
     use crate::engine::{Completion, Engine, Kind};
     use crate::files::source::fixture::{BLOCK, Relation};
+    use crate::run::clock::{Clock, Manual};
 
     const DEPTH: usize = 8;
     const REQUEST_BLOCKS: u64 = 2;

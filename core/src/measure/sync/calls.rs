@@ -8,10 +8,10 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::run::clock::{Clock, Monotonic};
-use crate::files::scratch::Scratch;
 use crate::Result;
 use crate::files::direct_io;
+use crate::files::scratch::Scratch;
+use crate::run::clock::{Clock, Monotonic};
 
 /// A call that waits for the storage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -50,7 +50,7 @@ impl Section {
 
 /// How a write is made durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Method {
+pub enum FlushMethod {
     /// Each write syncs its data (`O_DSYNC`).
     OpenDatasync,
     /// `fdatasync(2)` after the writes.
@@ -69,22 +69,27 @@ pub enum Method {
     Write,
 }
 
-impl Method {
+impl FlushMethod {
     /// The values of wal_sync_method, in pg_test_fsync's order.
-    pub const OF_WAL: [Method; 5] =
-        [Method::OpenDatasync, Method::Fdatasync, Method::Fsync, Method::FsyncWritethrough, Method::OpenSync];
+    pub const OF_WAL: [FlushMethod; 5] = [
+        FlushMethod::OpenDatasync,
+        FlushMethod::Fdatasync,
+        FlushMethod::Fsync,
+        FlushMethod::FsyncWritethrough,
+        FlushMethod::OpenSync,
+    ];
 
     /// Its name: as wal_sync_method has it, or as pg_test_fsync prints it.
     pub fn name(self) -> &'static str {
         match self {
-            Method::OpenDatasync => "open_datasync",
-            Method::Fdatasync => "fdatasync",
-            Method::Fsync => "fsync",
-            Method::FsyncWritethrough => "fsync_writethrough",
-            Method::OpenSync => "open_sync",
-            Method::WriteFsyncClose => "write, fsync, close",
-            Method::WriteCloseFsync => "write, close, fsync",
-            Method::Write => "write",
+            FlushMethod::OpenDatasync => "open_datasync",
+            FlushMethod::Fdatasync => "fdatasync",
+            FlushMethod::Fsync => "fsync",
+            FlushMethod::FsyncWritethrough => "fsync_writethrough",
+            FlushMethod::OpenSync => "open_sync",
+            FlushMethod::WriteFsyncClose => "write, fsync, close",
+            FlushMethod::WriteCloseFsync => "write, close, fsync",
+            FlushMethod::Write => "write",
         }
     }
 
@@ -96,25 +101,26 @@ impl Method {
     /// The flag that makes it do so; 0 for none.
     pub(super) fn open_flag(self) -> i32 {
         match self {
-            Method::OpenDatasync => libc::O_DSYNC,
-            Method::OpenSync => libc::O_SYNC,
-            Method::Fdatasync
-            | Method::Fsync
-            | Method::FsyncWritethrough
-            | Method::WriteFsyncClose
-            | Method::WriteCloseFsync
-            | Method::Write => 0,
+            FlushMethod::OpenDatasync => libc::O_DSYNC,
+            FlushMethod::OpenSync => libc::O_SYNC,
+            FlushMethod::Fdatasync
+            | FlushMethod::Fsync
+            | FlushMethod::FsyncWritethrough
+            | FlushMethod::WriteFsyncClose
+            | FlushMethod::WriteCloseFsync
+            | FlushMethod::Write => 0,
         }
     }
 
     /// The call after the writes that waits for the storage; None where there is none.
     pub(super) fn sync_call(self) -> Option<SyncCall> {
         match self {
-            Method::Fdatasync => Some(SyncCall::Fdatasync),
-            Method::Fsync | Method::FsyncWritethrough | Method::WriteFsyncClose | Method::WriteCloseFsync => {
-                Some(SyncCall::Fsync)
-            }
-            Method::OpenDatasync | Method::OpenSync | Method::Write => None,
+            FlushMethod::Fdatasync => Some(SyncCall::Fdatasync),
+            FlushMethod::Fsync
+            | FlushMethod::FsyncWritethrough
+            | FlushMethod::WriteFsyncClose
+            | FlushMethod::WriteCloseFsync => Some(SyncCall::Fsync),
+            FlushMethod::OpenDatasync | FlushMethod::OpenSync | FlushMethod::Write => None,
         }
     }
 }
@@ -125,7 +131,7 @@ pub struct Case {
     /// The question that it belongs to.
     pub section: Section,
     /// How it syncs.
-    pub method: Method,
+    pub method: FlushMethod,
     /// Past the page cache (`O_DIRECT`)?
     pub direct: bool,
     /// Write calls of an operation.
@@ -145,7 +151,7 @@ pub struct Selection<'a> {
     /// Blocks of WAL in a flush, or a commit, of `wal_segment`.
     pub flushes: &'a [u32],
     /// Is `wal_segment` written with `O_DIRECT` under this method?
-    pub segment_direct: &'a dyn Fn(Method) -> bool,
+    pub segment_direct: &'a dyn Fn(FlushMethod) -> bool,
 }
 
 /// Blocks of WAL in one flush: a small commit, and ever larger ones.
@@ -170,7 +176,7 @@ impl Case {
             |method, direct, writes, write_bytes| Case { section, method, direct, writes, write_bytes };
         let each_method = |writes| {
             let mut cases = Vec::new();
-            for method in Method::OF_WAL {
+            for method in FlushMethod::OF_WAL {
                 if method.syncs_by_open() {
                     cases.push(case(method, true, writes, selection.write_bytes));
                 }
@@ -183,22 +189,25 @@ impl Case {
             Section::OneWrite => each_method(1),
             Section::TwoWrites => each_method(2),
             Section::OpenSyncSize => [1, 2, 4, 8, 16]
-                .map(|writes| case(Method::OpenSync, true, writes, OPEN_SYNC_BYTES / writes))
+                .map(|writes| case(FlushMethod::OpenSync, true, writes, OPEN_SYNC_BYTES / writes))
                 .into(),
-            Section::OtherFd => [Method::WriteFsyncClose, Method::WriteCloseFsync].map(buffered).into(),
-            Section::NoSync => vec![buffered(Method::Write)],
+            Section::OtherFd => {
+                [FlushMethod::WriteFsyncClose, FlushMethod::WriteCloseFsync].map(buffered).into()
+            }
+            Section::NoSync => vec![buffered(FlushMethod::Write)],
             Section::WalSegment => selection
                 .flushes
                 .iter()
                 .flat_map(|blocks| {
                     // That fsync_writethrough is missing is said by the sections above.
                     // One write call, as the server makes it of blocks that lie side by side.
-                    Method::OF_WAL.into_iter().filter(|method| *method != Method::FsyncWritethrough).map(
-                        move |method| {
+                    FlushMethod::OF_WAL
+                        .into_iter()
+                        .filter(|method| *method != FlushMethod::FsyncWritethrough)
+                        .map(move |method| {
                             let direct = (selection.segment_direct)(method);
                             case(method, direct, 1, blocks * selection.wal_block)
-                        },
-                    )
+                        })
                 })
                 .collect(),
         }
@@ -222,7 +231,7 @@ impl Case {
     /// Syncs of an operation: a descriptor that syncs does so at each write.
     pub(super) fn syncs(&self) -> u64 {
         match self.method {
-            Method::Write => 0,
+            FlushMethod::Write => 0,
             method if method.syncs_by_open() => self.writes.into(),
             _ => 1,
         }
@@ -238,7 +247,7 @@ impl Case {
 mod tests {
     use super::*;
 
-    fn cases(sections: &[Section], segment_direct: &dyn Fn(Method) -> bool) -> Vec<Case> {
+    fn cases(sections: &[Section], segment_direct: &dyn Fn(FlushMethod) -> bool) -> Vec<Case> {
         Case::all(&Selection {
             sections,
             write_bytes: 8192,

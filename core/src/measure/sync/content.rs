@@ -4,8 +4,8 @@ use rand::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::Result;
-use crate::run::clock::{Clock, Monotonic};
 use crate::engine::Buffers;
+use crate::run::clock::{Clock, Monotonic};
 
 /// O_DIRECT wants memory aligned to as much, at most.
 const PAGE: u64 = 4096;

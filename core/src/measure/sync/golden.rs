@@ -8,16 +8,16 @@ use std::time::Duration;
 
 use super::calls::{Calls, SyncCall};
 use super::content::Content;
-use super::turn::Turn;
-use super::{Case, Group, Measured, Method, Run, Section, run_with};
+use super::turn::CaseTurn;
+use super::{Case, CaseTimes, FlushMethod, Group, Section, SyncRun, run_with};
 use crate::Result;
-use crate::machine::account::Account;
-use crate::run::clock::{Clock, Manual};
-use crate::machine::device::Roots;
+use crate::files::scratch::{Created, Fill, Room, Scratch, ScratchLocation};
 use crate::golden::{Golden, Trace};
-use crate::run::budget::{Limits, Pace, Stop, Tail};
-use crate::files::scratch::{Created, Fill, Place, Room, Scratch};
-use crate::machine::observer::Witness;
+use crate::machine::account::Account;
+use crate::machine::device::Roots;
+use crate::machine::observer::Observer;
+use crate::run::budget::{LatencyBound, Limits, Pace, Stop};
+use crate::run::clock::{Clock, Manual};
 
 const MS: u64 = 1_000_000;
 const BLOCK: u32 = 8192;
@@ -35,7 +35,7 @@ struct MadeUp {
 impl MadeUp {
     fn new(trace: &Trace, takes: fn(&str, u64) -> u64) -> Self {
         let directory = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let place = Place { directory, fallback: &directory.join("fallback") };
+        let place = ScratchLocation { directory, fallback: &directory.join("fallback") };
         let room = Room { size: SEGMENT, reserve: 0, pauses: None };
         let created = Scratch::create(place, room, Fill::Zeros { write_bytes: 8192 }, &mut || None);
         let Created::Ready(scratch) = created.expect("created") else { panic!("stopped") };
@@ -103,14 +103,18 @@ fn fast(what: &str, nth: u64) -> u64 {
 
 const SYNCED: Case = Case {
     section: Section::OneWrite,
-    method: Method::Fdatasync,
+    method: FlushMethod::Fdatasync,
     direct: false,
     writes: 1,
     write_bytes: BLOCK,
 };
-const UNSYNCED: Case = Case { section: Section::NoSync, method: Method::Write, ..SYNCED };
-const SEGMENTS: Case =
-    Case { section: Section::WalSegment, method: Method::OpenDatasync, write_bytes: 2 * BLOCK, ..SYNCED };
+const UNSYNCED: Case = Case { section: Section::NoSync, method: FlushMethod::Write, ..SYNCED };
+const SEGMENTS: Case = Case {
+    section: Section::WalSegment,
+    method: FlushMethod::OpenDatasync,
+    write_bytes: 2 * BLOCK,
+    ..SYNCED
+};
 
 fn of_ms(ms: u64) -> Limits {
     Limits { duration: Duration::from_millis(ms), ..Limits::none() }
@@ -124,7 +128,7 @@ fn cases_take_turns_as_they_did() {
          Places are offsets in the scratch file. Cases: fdatasync, no sync, open_datasync of 16 kB through a segment.
          Not covered: precision, since what a reading of the clock takes is taken off.",
     );
-    let tail = Tail::within(Duration::from_millis(19));
+    let latency = LatencyBound::within(Duration::from_millis(19));
     type Takes = fn(&str, u64) -> u64;
     let all = [SYNCED, UNSYNCED, SEGMENTS];
     let bytes = Limits { max_bytes: 6 * u64::from(BLOCK), ..of_ms(200) };
@@ -150,7 +154,7 @@ fn cases_take_turns_as_they_did() {
             even,
             None,
         ),
-        ("a bound of the latency", &[SYNCED], Limits { tail, ..of_ms(1000) }, even, None),
+        ("a bound of the latency", &[SYNCED], Limits { latency, ..of_ms(1000) }, even, None),
         ("a caller's stop", &all, of_ms(1000), even, Some(45 * MS)),
         (
             "a caller's stop in a pause",
@@ -174,14 +178,14 @@ fn cases_take_turns_as_they_did() {
         }
         let trace = Trace::default();
         let calls = MadeUp::new(&trace, takes);
-        let witness = Witness::new(Account::Own, &[], &roots);
+        let observer = Observer::new(Account::Own, &[], &roots);
         let group = Group { committers: 1, delay: Duration::ZERO, commit_bytes: None };
-        let run = Run { cases, group, limits, witness: &witness };
+        let run = SyncRun { cases, group, limits, observer: &observer };
         let mut report = |number, of, case: &Case| {
             trace.says(&format!("turn {number} of {of}: {}", case.section.name()));
         };
         let mut caller = trace.caller(stops_at);
-        let found = run_with(&run, &|_| calls.clone(), &trace, &mut || caller.ask(), &mut report);
+        let found = run_with(&run, &|_| calls.clone(), &trace, &mut || caller.should_stop(), &mut report);
         let found = found.expect("measured");
         let paused: Vec<bool> = found.iter().map(|measured| measured.paused).collect();
         trace.says(&format!("paused: {paused:?}"));
@@ -200,7 +204,7 @@ fn a_log_is_flushed_as_it_was() {
          Not covered: several committers and what they share, which is up to the threads; and all that ends a turn but its
          bytes, since the caller looks at it on the real clock.",
     );
-    let case = Case { method: Method::Fdatasync, write_bytes: BLOCK, ..SEGMENTS };
+    let case = Case { method: FlushMethod::Fdatasync, write_bytes: BLOCK, ..SEGMENTS };
     let block = u64::from(BLOCK);
     let bytes = |blocks| Limits { max_bytes: blocks * block, ..Limits::none() };
     let none = Duration::ZERO;
@@ -233,9 +237,9 @@ fn a_log_is_flushed_as_it_was() {
         let calls = MadeUp::new(&trace, takes);
         let content = Arc::new(Content::new(1 << 20).expect("memory"));
         let next_due = Cell::new(0);
-        let (mut ask, callers) = (|| None, Manual::default());
-        let mut pace = Pace::start(&Limits::none(), &callers, &mut ask);
-        let turn = Turn {
+        let (mut should_stop, callers) = (|| None, Manual::default());
+        let mut pace = Pace::start(&Limits::none(), &callers, &mut should_stop);
+        let turn = CaseTurn {
             case: &case,
             // Longer than any test.
             length: 3_600_000 * MS,
@@ -245,11 +249,11 @@ fn a_log_is_flushed_as_it_was() {
             content: &content,
             next_due: &next_due,
         };
-        let mut measured = Measured::of(&case);
+        let mut measured = CaseTimes::of(&case);
         let group = Group { committers: 1, delay, commit_bytes };
         let stop = turn.together(calls, group, &mut measured, &mut pace).expect("committed");
         assert_eq!((stop, measured.stop), (None, Some(Stop::Bytes)));
-        let Measured { performed, bytes, paused, .. } = measured;
+        let CaseTimes { performed, bytes, paused, .. } = measured;
         let due = next_due.get();
         trace.says(&format!(
             "end: {performed} commits, {bytes} bytes, paused: {paused}, the next is due at {due}"

@@ -19,12 +19,12 @@ use std::time::Duration;
 use super::calls::{Calls, sync, write};
 use super::case::Case;
 use super::content::Content;
-use super::measured::Measured;
+use super::measured::CaseTimes;
 use super::op;
-use super::turn::Turn;
+use super::turn::CaseTurn;
+use crate::run::budget::{LatencyBound, Pace, Pauses, Stop, is_early};
 use crate::run::clock::{Clock, Monotonic};
-use crate::run::workers::Crew;
-use crate::run::budget::{Pace, Pauses, Stop, Tail, is_early};
+use crate::run::workers::Workers;
 use crate::stats::{Latencies, Slice};
 use crate::{Error, Result};
 
@@ -93,12 +93,12 @@ struct Log<C: Calls> {
     clock_cost: u64,
     /// Committers begin no other commit, and leaders no other flush.
     over: AtomicBool,
-    state: Mutex<State>,
+    state: Mutex<LogState>,
     flushed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct LogState {
     /// Positions in the log, in bytes.
     inserted: u64,
     durable: u64,
@@ -115,19 +115,19 @@ struct State {
     /// Each flush but the first, which the caller has not taken over yet.
     flushes: Vec<Slice>,
     latencies: Latencies,
-    tail: Tail,
+    latency: LatencyBound,
     paused: bool,
     budget_is_spent: bool,
     error: Option<Error>,
 }
 
-impl Turn<'_> {
+impl CaseTurn<'_> {
     /// Committers who share one log.
     pub(super) fn together<C: Calls>(
         &self,
         calls: C,
         group: Group,
-        measured: &mut Measured,
+        measured: &mut CaseTimes,
         pace: &mut Pace<'_>,
     ) -> Result<Option<Stop>> {
         let case = self.case;
@@ -146,19 +146,19 @@ impl Turn<'_> {
             budget: self.limits.max_bytes.saturating_sub(measured.bytes),
             clock_cost: self.clock_cost,
             over: AtomicBool::new(false),
-            state: Mutex::new(State {
+            state: Mutex::new(LogState {
                 inserted: start,
                 durable: start,
                 next_due: self.next_due.get(),
                 flushes: Vec::with_capacity(FLUSHES),
-                tail: pace.tail,
-                ..State::default()
+                latency: pace.latency,
+                ..LogState::default()
             }),
             flushed: Condvar::new(),
         });
         let (working, ending) = (Arc::clone(&log), Arc::clone(&log));
         let end = move || ending.over.store(true, Ordering::Relaxed);
-        let crew = Crew::start(NAME, group.committers as usize, move || working.commit(), end)?;
+        let workers = Workers::start(NAME, group.committers as usize, move || working.commit(), end)?;
         // Threads can't share the caller's clock.
         let until = Monotonic.now().saturating_add(self.length);
         let mut flushes = 0;
@@ -171,7 +171,7 @@ impl Turn<'_> {
             }
             flushes += log.hand_over(measured);
             let state = log.lock();
-            pace.tail = state.tail;
+            pace.latency = state.latency;
             if state.error.is_some() || state.budget_is_spent {
                 break None;
             }
@@ -179,11 +179,11 @@ impl Turn<'_> {
                 break None;
             }
         };
-        drop(crew);
+        drop(workers);
 
         log.hand_over(measured);
         let mut state = log.lock();
-        pace.tail = state.tail;
+        pace.latency = state.latency;
         if let Some(error) = state.error.take() {
             return Err(error);
         }
@@ -203,12 +203,12 @@ impl Turn<'_> {
 }
 
 impl<C: Calls> Log<C> {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, LogState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Gives the caller what it has not taken over yet: how many flushes.
-    fn hand_over(&self, measured: &mut Measured) -> u64 {
+    fn hand_over(&self, measured: &mut CaseTimes) -> u64 {
         let mut state = self.lock();
         let flushes = state.flushes.len() as u64;
         measured.flushes += flushes;
@@ -245,7 +245,7 @@ impl<C: Calls> Log<C> {
             let took = self.calls.now() - started;
             // Nor does the tail take the wait for a limit for the storage's: flushes count then.
             if !state.paused {
-                state.tail.took(took);
+                state.latency.observe(took);
             }
             state.latencies.record(took.saturating_sub(self.clock_cost));
         }
@@ -254,7 +254,7 @@ impl<C: Calls> Log<C> {
 
     /// Flushes what had been inserted when the last flush ended, or if that is durable, or after a delay, all that has been
     /// inserted by now.
-    fn lead<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+    fn lead<'a>(&'a self, mut state: MutexGuard<'a, LogState>) -> MutexGuard<'a, LogState> {
         state.flushing = true;
         let due = state.next_due;
         drop(state);
@@ -288,7 +288,7 @@ impl<C: Calls> Log<C> {
                 state.durable = range.end;
                 state.written += written;
                 if state.paused {
-                    state.tail.took(ended - began);
+                    state.latency.observe(ended - began);
                 }
                 if let Some(pauses) = self.pauses {
                     let period = pauses.period(written, ended - began);

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use super::case::{Case, Section};
 use crate::Result;
-use crate::run::budget::{Ask, Pauses};
-use crate::files::scratch::{Created, Fill, Place, Room, Scratch};
-use crate::machine::observer::Witness;
+use crate::files::scratch::{Created, Fill, Room, Scratch, ScratchLocation};
+use crate::machine::observer::Observer;
+use crate::run::budget::{Pauses, StopCheck};
 
 /// Which files there are to be, and how large.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,14 +63,14 @@ impl Layout {
     /// As [`Scratch::create`]; there is room for all of them, or none is made.
     pub fn make(
         &self,
-        place: Place<'_>,
+        place: ScratchLocation<'_>,
         reserve: u64,
         pauses: Option<Pauses>,
         fill: usize,
-        witness: &Witness<'_>,
-        ask: &mut Ask<'_>,
+        observer: &Observer<'_>,
+        should_stop: &mut StopCheck<'_>,
     ) -> Result<Created<Files>> {
-        let before = witness.look();
+        let before = observer.look();
         Room { size: self.total(), reserve, pauses }.check(place.directory)?;
         let Files { mut overwritten, segments: [mut buffered, mut direct], .. } = Files::default();
         let zeros = Fill::Zeros { write_bytes: fill };
@@ -80,12 +80,12 @@ impl Layout {
             (&mut direct, self.segments[1], self.segment, zeros),
         ];
         for (file, _, size, fill) in wanted.into_iter().filter(|(_, is_wanted, ..)| *is_wanted) {
-            match Scratch::create(place, Room { size, reserve, pauses }, fill, ask)? {
+            match Scratch::create(place, Room { size, reserve, pauses }, fill, should_stop)? {
                 Created::Ready(scratch) => *file = Some(Arc::new(scratch)),
                 Created::Stopped(stop) => return Ok(Created::Stopped(stop)),
             }
         }
-        let activity = witness.since(&before).activity;
+        let activity = observer.since(&before).activity;
         let counted = activity.is_some_and(|activity| activity.writes.requests > 0);
         Ok(Created::Ready(Files { overwritten, segments: [buffered, direct], counted }))
     }
@@ -114,7 +114,7 @@ impl Files {
 
 #[cfg(test)]
 mod tests {
-    use super::super::case::{FLUSHES, Method, Selection};
+    use super::super::case::{FLUSHES, FlushMethod, Selection};
     use super::*;
 
     const MIB: u64 = 1 << 20;
@@ -123,7 +123,7 @@ mod tests {
         sections: &[Section],
         write_kb: u32,
         limit: u64,
-        direct: &dyn Fn(Method) -> bool,
+        direct: &dyn Fn(FlushMethod) -> bool,
     ) -> Option<Layout> {
         let write_bytes = write_kb << 10;
         let selection =

@@ -1,6 +1,6 @@
 //! The figures of one case, gathered over its turns.
 
-use super::case::{Case, Method};
+use super::case::{Case, FlushMethod};
 use crate::Error;
 use crate::machine::device::Activity;
 use crate::run::budget::Stop;
@@ -10,7 +10,7 @@ use crate::stats::{Interval, Latencies, Slice, Slices, of_ratio, of_turns};
 const PRECISE_TURNS: usize = 5;
 
 /// What is known of a case.
-pub struct Measured {
+pub struct CaseTimes {
     /// How long each operation took. Of a commit: how long its committer waited.
     pub latencies: Latencies,
     /// Syncs that made them durable.
@@ -30,18 +30,18 @@ pub struct Measured {
     pub(super) bytes: u64,
     /// Each turn as one slice.
     turns: Vec<Slice>,
-    device: Option<Requests>,
+    device: Option<DeviceRequests>,
 }
 
 /// What the device did, for us and for everyone else.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Requests {
+pub struct DeviceRequests {
     operations: u64,
     writes: u64,
     flushes: Option<u64>,
 }
 
-impl Requests {
+impl DeviceRequests {
     /// Write requests per operation.
     pub fn writes_per_op(&self) -> f64 {
         self.writes as f64 / self.operations as f64
@@ -53,7 +53,7 @@ impl Requests {
     }
 }
 
-impl Measured {
+impl CaseTimes {
     /// Nothing yet.
     pub(super) fn of(case: &Case) -> Self {
         let missing =
@@ -63,13 +63,13 @@ impl Measured {
             flushes: 0,
             paused: false,
             stop: None,
-            refused: (case.method == Method::FsyncWritethrough).then(|| missing().to_string()),
+            refused: (case.method == FlushMethod::FsyncWritethrough).then(|| missing().to_string()),
             syncs_are_swallowed: false,
             slices: Slices::default(),
             performed: 0,
             bytes: 0,
             turns: Vec::new(),
-            device: Some(Requests { flushes: Some(0), ..Requests::default() }),
+            device: Some(DeviceRequests { flushes: Some(0), ..DeviceRequests::default() }),
         }
     }
 
@@ -101,7 +101,7 @@ impl Measured {
     }
 
     /// What the device did meanwhile; None if it has no counters, or nothing was done.
-    pub fn device(&self) -> Option<Requests> {
+    pub fn device(&self) -> Option<DeviceRequests> {
         self.device.filter(|device| device.operations > 0)
     }
 
@@ -144,7 +144,7 @@ impl Measured {
 
     /// The device did this while so many operations were performed.
     pub(super) fn saw(&mut self, activity: Option<Activity>, operations: u64) {
-        self.device = self.device.zip(activity).map(|(before, activity)| Requests {
+        self.device = self.device.zip(activity).map(|(before, activity)| DeviceRequests {
             operations: before.operations + operations,
             writes: before.writes + activity.writes.requests,
             flushes: before.flushes.zip(activity.flushes).map(|(sum, now)| sum + now.requests),
@@ -159,9 +159,9 @@ mod tests {
     use crate::machine::device::Traffic;
 
     /// Are the syncs of 100 operations swallowed, if the device completed so many writes?
-    fn swallowed(method: Method, writes: u64) -> bool {
+    fn swallowed(method: FlushMethod, writes: u64) -> bool {
         let case = Case { section: Section::OneWrite, method, direct: false, writes: 1, write_bytes: 8192 };
-        let mut measured = Measured::of(&case);
+        let mut measured = CaseTimes::of(&case);
         let activity = Activity {
             elapsed_ms: 1.0,
             reads: Traffic::default(),
@@ -180,12 +180,12 @@ mod tests {
     fn an_interval_that_reaches_zero_keeps_its_upper_end() {
         let case = Case {
             section: Section::OneWrite,
-            method: Method::Fsync,
+            method: FlushMethod::Fsync,
             direct: false,
             writes: 1,
             write_bytes: 8192,
         };
-        let mut measured = Measured::of(&case);
+        let mut measured = CaseTimes::of(&case);
         for ns in [100_000, 100_000, 400_000] {
             measured.record(ns);
             measured.end_turn(None);
@@ -198,10 +198,10 @@ mod tests {
 
     #[test]
     fn syncs_that_reach_no_device_are_seen() {
-        for method in [Method::OpenDatasync, Method::Fsync, Method::WriteCloseFsync] {
+        for method in [FlushMethod::OpenDatasync, FlushMethod::Fsync, FlushMethod::WriteCloseFsync] {
             assert!(swallowed(method, 0) && swallowed(method, 89), "{method:?}");
             assert!(!swallowed(method, 90) && !swallowed(method, 200), "{method:?}");
         }
-        assert!(!swallowed(Method::Write, 0), "nobody asked for a sync");
+        assert!(!swallowed(FlushMethod::Write, 0), "nobody asked for a sync");
     }
 }

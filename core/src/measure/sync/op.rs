@@ -1,12 +1,12 @@
 //! One operation of a case: its writes, and what makes them durable.
 
 use super::calls::{Calls, SyncCall, sync, write};
-use super::case::{Case, Method, Section};
+use super::case::{Case, FlushMethod, Section};
 use super::content::Content;
 use crate::Result;
 
 /// A case whose file is open.
-pub(super) struct Op<'a, C: Calls> {
+pub(super) struct Operation<'a, C: Calls> {
     calls: &'a C,
     case: &'a Case,
     content: &'a Content,
@@ -14,13 +14,13 @@ pub(super) struct Op<'a, C: Calls> {
     file: Option<C::File>,
 }
 
-impl<'a, C: Calls> Op<'a, C> {
+impl<'a, C: Calls> Operation<'a, C> {
     /// Opens the file as the case wants it.
     ///
     /// # Errors
     /// As [`open`].
     pub(super) fn open(calls: &'a C, case: &'a Case, content: &'a Content) -> Result<Self> {
-        let reopens = matches!(case.method, Method::WriteFsyncClose | Method::WriteCloseFsync);
+        let reopens = matches!(case.method, FlushMethod::WriteFsyncClose | FlushMethod::WriteCloseFsync);
         let file = if reopens { None } else { Some(open(calls, case)?) };
         Ok(Self { calls, case, content, file })
     }
@@ -38,7 +38,7 @@ impl<'a, C: Calls> Op<'a, C> {
         let calls = self.calls;
         let file = calls.open(0)?;
         self.write(&file, index)?;
-        if self.case.method == Method::WriteFsyncClose {
+        if self.case.method == FlushMethod::WriteFsyncClose {
             sync(calls, &file, SyncCall::Fsync)?;
             drop(file);
             return calls.open(0).map(drop);

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use super::calls::SyncCall;
 use super::*;
+use crate::files::scratch::{Created, Fill, Room, Scratch, ScratchLocation};
 use crate::machine::account::Account;
-use crate::run::clock::Monotonic;
 use crate::machine::device::Roots;
-use crate::run::budget::{BoundOf, Stop, Tail};
-use crate::files::scratch::{Created, Fill, Place, Room, Scratch};
+use crate::run::budget::{BoundSource, LatencyBound, Stop};
+use crate::run::clock::Monotonic;
 
 /// What a case did, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,7 +58,7 @@ impl Drop for Recorded {
 impl Recorder {
     fn new(size: u64) -> Self {
         let directory = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let place = Place { directory, fallback: &directory.join("fallback") };
+        let place = ScratchLocation { directory, fallback: &directory.join("fallback") };
         let created = Scratch::create(
             place,
             Room { size, reserve: 0, pauses: None },
@@ -157,12 +157,12 @@ fn cases(section: Section) -> Vec<Case> {
         write_bytes: BLOCK,
         wal_block: BLOCK,
         flushes: &FLUSHES,
-        segment_direct: &|method| method == Method::OpenDatasync,
+        segment_direct: &|method| method == FlushMethod::OpenDatasync,
     };
     Case::all(&selection)
 }
 
-fn case(section: Section, method: Method) -> Case {
+fn case(section: Section, method: FlushMethod) -> Case {
     cases(section).into_iter().find(|case| case.method == method).expect("a case")
 }
 
@@ -177,18 +177,18 @@ fn measure(
     ms: u64,
     group: Group,
     limits: Limits,
-    ask: &mut Ask<'_>,
-) -> Result<(Vec<Measured>, Option<Stop>)> {
+    should_stop: &mut StopCheck<'_>,
+) -> Result<(Vec<CaseTimes>, Option<Stop>)> {
     let roots = Roots::default();
-    let witness = Witness::new(Account::Own, &[], &roots);
+    let observer = Observer::new(Account::Own, &[], &roots);
     let limits = Limits { duration: Duration::from_millis(ms), ..limits };
-    let run = Run { cases, group, limits, witness: &witness };
-    let measured = run_with(&run, &|_| recorder.clone(), &Monotonic, ask, &mut |_, _, _| {})?;
+    let run = SyncRun { cases, group, limits, observer: &observer };
+    let measured = run_with(&run, &|_| recorder.clone(), &Monotonic, should_stop, &mut |_, _, _| {})?;
     let stop = measured.iter().filter_map(|m| m.stop).find(|stop| stop.is_for_all());
     Ok((measured, stop))
 }
 
-fn one(recorder: &Recorder, case: Case, group: Group) -> Result<Measured> {
+fn one(recorder: &Recorder, case: Case, group: Group) -> Result<CaseTimes> {
     let (mut measured, stop) = measure(recorder, &[case], 5, group, limits(), &mut || None)?;
     assert_eq!(stop, None);
     Ok(measured.remove(0))
@@ -213,21 +213,21 @@ fn each_method_makes_the_calls_that_its_name_says() {
     let (data, all) = (Call::Sync(0, SyncCall::Fdatasync), Call::Sync(0, SyncCall::Fsync));
     let one = |method| operation(case(Section::OneWrite, method), 2);
     let plain = |method| operation(case(Section::OneWrite, method), 1);
-    assert_eq!(plain(Method::OpenDatasync), [write]);
-    assert_eq!(one(Method::Fdatasync), [write, data]);
-    assert_eq!(one(Method::Fsync), [write, all]);
-    assert_eq!(plain(Method::OpenSync), [write]);
+    assert_eq!(plain(FlushMethod::OpenDatasync), [write]);
+    assert_eq!(one(FlushMethod::Fdatasync), [write, data]);
+    assert_eq!(one(FlushMethod::Fsync), [write, all]);
+    assert_eq!(plain(FlushMethod::OpenSync), [write]);
     let two = |method| operation(case(Section::TwoWrites, method), 3);
-    assert_eq!(two(Method::Fdatasync), [write, second, data]);
-    assert_eq!(two(Method::Fsync), [write, second, all]);
-    assert_eq!(operation(case(Section::TwoWrites, Method::OpenSync), 2), [write, second]);
-    assert_eq!(operation(case(Section::NoSync, Method::Write), 1), [write]);
+    assert_eq!(two(FlushMethod::Fdatasync), [write, second, data]);
+    assert_eq!(two(FlushMethod::Fsync), [write, second, all]);
+    assert_eq!(operation(case(Section::TwoWrites, FlushMethod::OpenSync), 2), [write, second]);
+    assert_eq!(operation(case(Section::NoSync, FlushMethod::Write), 1), [write]);
     assert_eq!(
-        operation(case(Section::OtherFd, Method::WriteFsyncClose), 6),
+        operation(case(Section::OtherFd, FlushMethod::WriteFsyncClose), 6),
         [Open(2, 0), Write(2, bytes, 0), Call::Sync(2, SyncCall::Fsync), Close(2), Open(3, 0), Close(3)]
     );
     assert_eq!(
-        operation(case(Section::OtherFd, Method::WriteCloseFsync), 6),
+        operation(case(Section::OtherFd, FlushMethod::WriteCloseFsync), 6),
         [Open(2, 0), Write(2, bytes, 0), Close(2), Open(3, 0), Call::Sync(3, SyncCall::Fsync), Close(3)]
     );
 }
@@ -235,7 +235,7 @@ fn each_method_makes_the_calls_that_its_name_says() {
 #[test]
 fn descriptors_are_opened_once_a_turn_with_the_flags_of_the_case() {
     for case in Section::ALL.into_iter().flat_map(cases) {
-        let missing = case.method == Method::FsyncWritethrough || case.write_bytes < 4096;
+        let missing = case.method == FlushMethod::FsyncWritethrough || case.write_bytes < 4096;
         if case.section == Section::OtherFd || missing {
             continue;
         }
@@ -291,12 +291,12 @@ fn whatever_goes_wrong_is_an_error() {
     ];
     for (fault, message, errno) in wanted {
         for (section, method) in [
-            (Section::TwoWrites, Method::Fdatasync),
-            (Section::OneWrite, Method::Fsync),
-            (Section::OtherFd, Method::WriteFsyncClose),
-            (Section::OtherFd, Method::WriteCloseFsync),
-            (Section::NoSync, Method::Write),
-            (Section::WalSegment, Method::Fdatasync),
+            (Section::TwoWrites, FlushMethod::Fdatasync),
+            (Section::OneWrite, FlushMethod::Fsync),
+            (Section::OtherFd, FlushMethod::WriteFsyncClose),
+            (Section::OtherFd, FlushMethod::WriteCloseFsync),
+            (Section::NoSync, FlushMethod::Write),
+            (Section::WalSegment, FlushMethod::Fdatasync),
         ] {
             for committers in [1, 4] {
                 if committers > 1 && section != Section::WalSegment {
@@ -330,7 +330,7 @@ fn whatever_goes_wrong_is_an_error() {
 #[test]
 fn an_interrupted_write_is_made_again() {
     let recorder = Recorder { fault: Some(Fault::Interrupted), after: 1, ..Recorder::new(SEGMENT) };
-    let measured = one(&recorder, case(Section::OneWrite, Method::Fdatasync), ALONE).expect("measured");
+    let measured = one(&recorder, case(Section::OneWrite, FlushMethod::Fdatasync), ALONE).expect("measured");
     let calls = recorder.calls();
     let count = |wanted: fn(&Call) -> bool| calls.iter().filter(|call| wanted(call)).count() as u64;
     let writes = count(|call| matches!(call, Call::Write(..)));
@@ -341,11 +341,11 @@ fn an_interrupted_write_is_made_again() {
 #[test]
 fn all_cases_get_turns_in_rounds() {
     let recorder = Recorder { takes: Duration::from_millis(2), ..Recorder::new(SEGMENT) };
-    let cases = [case(Section::OneWrite, Method::Fdatasync), case(Section::NoSync, Method::Write)];
+    let cases = [case(Section::OneWrite, FlushMethod::Fdatasync), case(Section::NoSync, FlushMethod::Write)];
     let roots = Roots::default();
-    let witness = Witness::new(Account::Own, &[], &roots);
+    let observer = Observer::new(Account::Own, &[], &roots);
     let limits = Limits { duration: Duration::from_millis(300), ..limits() };
-    let run = Run { cases: &cases, group: ALONE, limits, witness: &witness };
+    let run = SyncRun { cases: &cases, group: ALONE, limits, observer: &observer };
     let mut turns = Vec::new();
     let mut report = |number, total, case: &Case| {
         assert_eq!(total, 6);
@@ -375,7 +375,7 @@ fn an_operation_is_counted_however_long_it_takes() {
 #[test]
 fn bounds_end_what_they_bound() {
     let recorder = Recorder { takes: Duration::ZERO, ..Recorder::new(SEGMENT) };
-    let both = [case(Section::OneWrite, Method::Fdatasync), case(Section::NoSync, Method::Write)];
+    let both = [case(Section::OneWrite, FlushMethod::Fdatasync), case(Section::NoSync, FlushMethod::Write)];
     let few = Limits { max_bytes: 10 * u64::from(BLOCK), ..limits() };
     let (measured, stop) = measure(&recorder, &both, 50, ALONE, few, &mut || None).expect("measured");
     assert_eq!((measured[0].performed, measured[0].stop, stop), (10, Some(Stop::Bytes), None));
@@ -393,21 +393,21 @@ fn bounds_end_what_they_bound() {
     assert!(measured.iter().all(|m| m.stop == Some(Stop::Statement)));
 
     let mut asked = 0;
-    let mut ask = || {
+    let mut should_stop = || {
         asked += 1;
         (asked > 3).then_some(Stop::LockWaiter)
     };
-    let (_, stop) = measure(&recorder, &both, 10_000, ALONE, limits(), &mut ask).expect("measured");
+    let (_, stop) = measure(&recorder, &both, 10_000, ALONE, limits(), &mut should_stop).expect("measured");
     assert_eq!(stop, Some(Stop::LockWaiter));
 }
 
 #[test]
 fn committers_share_flushes() {
     for (method, sync) in [
-        (Method::Fdatasync, Some(SyncCall::Fdatasync)),
-        (Method::Fsync, Some(SyncCall::Fsync)),
-        (Method::OpenSync, None),
-        (Method::OpenDatasync, None),
+        (FlushMethod::Fdatasync, Some(SyncCall::Fdatasync)),
+        (FlushMethod::Fsync, Some(SyncCall::Fsync)),
+        (FlushMethod::OpenSync, None),
+        (FlushMethod::OpenDatasync, None),
     ] {
         let recorder = Recorder { takes: Duration::from_millis(1), ..Recorder::new(SEGMENT) };
         let case = case(Section::WalSegment, method);
@@ -451,7 +451,7 @@ fn committers_share_flushes() {
 fn small_commits_share_a_block() {
     let recorder = Recorder { takes: Duration::from_millis(1), ..Recorder::new(SEGMENT) };
     let group = Group { committers: 8, commit_bytes: Some(100), ..ALONE };
-    let measured = one(&recorder, case(Section::WalSegment, Method::OpenSync), group).expect("measured");
+    let measured = one(&recorder, case(Section::WalSegment, FlushMethod::OpenSync), group).expect("measured");
     let mut last = 0;
     for call in recorder.calls() {
         if let Call::Write(_, length, offset) = call {
@@ -469,7 +469,7 @@ fn a_leader_waits_before_each_flush() {
     let delay = Duration::from_millis(20);
     let recorder = Recorder { takes: Duration::ZERO, ..Recorder::new(SEGMENT) };
     let group = Group { committers: 6, delay, ..ALONE };
-    let measured = one(&recorder, case(Section::WalSegment, Method::OpenSync), group).expect("measured");
+    let measured = one(&recorder, case(Section::WalSegment, FlushMethod::OpenSync), group).expect("measured");
     assert!(measured.elapsed_ns() >= measured.flushes * 20_000_000);
     assert!(measured.latencies.most() >= Some(20_000_000));
     // All others have inserted by then.
@@ -479,7 +479,7 @@ fn a_leader_waits_before_each_flush() {
 #[test]
 fn bounds_hold_for_committers_too() {
     let recorder = Recorder { takes: Duration::ZERO, ..Recorder::new(SEGMENT) };
-    let cases = [case(Section::WalSegment, Method::Fdatasync)];
+    let cases = [case(Section::WalSegment, FlushMethod::Fdatasync)];
     let group = Group { committers: 4, ..ALONE };
     let few = Limits { max_bytes: 100 * u64::from(BLOCK), ..limits() };
     let (measured, _) = measure(&recorder, &cases, 1000, group, few, &mut || None).expect("measured");
@@ -495,7 +495,7 @@ fn bounds_hold_for_committers_too() {
 fn a_share_of_the_time_is_kept() {
     let recorder = Recorder { takes: Duration::from_millis(1), ..Recorder::new(SEGMENT) };
     let limits = Limits { max_util: Some(0.1), ..limits() };
-    let cases = [case(Section::WalSegment, Method::Fdatasync)];
+    let cases = [case(Section::WalSegment, FlushMethod::Fdatasync)];
     for committers in [1, 4] {
         let group = Group { committers, ..ALONE };
         let (measured, _) = measure(&recorder, &cases, 200, group, limits, &mut || None).expect("measured");
@@ -503,7 +503,7 @@ fn a_share_of_the_time_is_kept() {
         let flushes = measured[0].flushes;
         assert!(measured[0].paused && (1..=11).contains(&flushes), "{committers}: {flushes}");
     }
-    let unsynced = [case(Section::NoSync, Method::Write)];
+    let unsynced = [case(Section::NoSync, FlushMethod::Write)];
     let (measured, _) = measure(&recorder, &unsynced, 100, ALONE, limits, &mut || None).expect("measured");
     assert!(!measured[0].paused, "what is not synced is not bound");
 }
@@ -511,12 +511,12 @@ fn a_share_of_the_time_is_kept() {
 #[test]
 fn committers_who_wait_too_long_end_it() {
     let group = Group { committers: 4, delay: Duration::from_millis(20), ..ALONE };
-    let cases = [case(Section::WalSegment, Method::Fdatasync)];
-    let bound = |ms| Limits { tail: Tail::within(Duration::from_millis(ms)), ..limits() };
+    let cases = [case(Section::WalSegment, FlushMethod::Fdatasync)];
+    let bound = |ms| Limits { latency: LatencyBound::within(Duration::from_millis(ms)), ..limits() };
     let recorder = Recorder { takes: Duration::ZERO, ..Recorder::new(SEGMENT) };
     // Its flushes take no time, but who commits waits for the delay.
     let (_, stop) = measure(&recorder, &cases, 10_000, group, bound(15), &mut || None).expect("measured");
-    assert_eq!(stop, Some(Stop::Slow(BoundOf::Call)));
+    assert_eq!(stop, Some(Stop::Slow(BoundSource::Call)));
     // With a rate limit they wait for that, which is not the storage's fault.
     let paused = Limits { max_iops: Some(50), ..bound(15) };
     let group = Group { delay: Duration::ZERO, ..group };
@@ -527,21 +527,24 @@ fn committers_who_wait_too_long_end_it() {
 #[test]
 fn what_is_not_synced_tells_nothing_of_the_storage() {
     let recorder = Recorder { takes: Duration::from_millis(2), ..Recorder::new(SEGMENT) };
-    let slow = Limits { tail: Tail::within(Duration::from_millis(1)), ..limits() };
+    let slow = Limits { latency: LatencyBound::within(Duration::from_millis(1)), ..limits() };
     let run = |case, ms| measure(&recorder, &[case], ms, ALONE, slow, &mut || None).expect("measured").1;
-    assert_eq!(run(case(Section::NoSync, Method::Write), 100), None);
+    assert_eq!(run(case(Section::NoSync, FlushMethod::Write), 100), None);
     // It ends as soon as there were enough of them.
-    assert_eq!(run(case(Section::OneWrite, Method::Fdatasync), 10_000), Some(Stop::Slow(BoundOf::Call)));
+    assert_eq!(
+        run(case(Section::OneWrite, FlushMethod::Fdatasync), 10_000),
+        Some(Stop::Slow(BoundSource::Call))
+    );
 }
 
 #[test]
 fn a_caller_who_unwinds_leaves_no_thread() {
     let recorder = Recorder::new(SEGMENT);
     let unwound = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        let mut ask = || -> Option<Stop> { std::panic::resume_unwind(Box::new("cancelled")) };
-        let cases = [case(Section::WalSegment, Method::Fdatasync)];
+        let mut should_stop = || -> Option<Stop> { std::panic::resume_unwind(Box::new("cancelled")) };
+        let cases = [case(Section::WalSegment, FlushMethod::Fdatasync)];
         let group = Group { committers: 4, ..ALONE };
-        measure(&recorder, &cases, 10_000, group, limits(), &mut ask).map(drop)
+        measure(&recorder, &cases, 10_000, group, limits(), &mut should_stop).map(drop)
     }));
     assert!(unwound.is_err());
     // The log that the threads share has a copy of the recorder.
@@ -554,13 +557,13 @@ fn real_files_are_written_and_left_to_nobody() {
     let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a directory");
     let cases: Vec<Case> = Section::ALL.into_iter().flat_map(cases).collect();
     let fallback = directory.path().join("fallback");
-    let place = Place { directory: directory.path(), fallback: &fallback };
+    let place = ScratchLocation { directory: directory.path(), fallback: &fallback };
     let roots = Roots::default();
     let placement = crate::machine::device::locate(directory.path(), &roots);
-    let witness = Witness::new(Account::Own, &placement.leaves, &roots);
+    let observer = Observer::new(Account::Own, &placement.leaves, &roots);
     let layout = Layout::plan(&cases, 8 << 20, 2 << 20).expect("fits");
     assert_eq!(layout.segment_bytes(), Some(2 << 20));
-    let Created::Ready(files) = layout.make(place, 0, None, 1 << 18, &witness, &mut || None).expect("made")
+    let Created::Ready(files) = layout.make(place, 0, None, 1 << 18, &observer, &mut || None).expect("made")
     else {
         panic!("stopped");
     };
@@ -572,13 +575,15 @@ fn real_files_are_written_and_left_to_nobody() {
             .filter(|case| committers == 1 || case.section == Section::WalSegment)
             .collect();
         let limits = Limits { duration: Duration::from_millis(5), ..limits() };
-        let run = Run { cases: &cases, group, limits, witness: &witness };
+        let run = SyncRun { cases: &cases, group, limits, observer: &observer };
         let measured =
             super::run(&files, &run, &Monotonic, &mut || None, &mut |_, _, _| {}).expect("measured");
         assert!(measured.iter().all(|m| m.stop.is_none()));
         for (case, measured) in cases.iter().zip(&measured) {
             assert!(measured.refused.is_some() == (measured.ops() == 0), "{case:?}");
-            assert!(measured.refused.is_none() || case.direct || case.method == Method::FsyncWritethrough);
+            assert!(
+                measured.refused.is_none() || case.direct || case.method == FlushMethod::FsyncWritethrough
+            );
         }
     }
     assert!(std::fs::read_dir(directory.path()).expect("listed").next().is_none());

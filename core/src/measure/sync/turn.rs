@@ -6,17 +6,17 @@ use std::sync::Arc;
 use super::calls::Calls;
 use super::case::Case;
 use super::content::Content;
-use super::measured::Measured;
-use super::op::Op;
+use super::measured::CaseTimes;
+use super::op::Operation;
 use crate::Result;
-use crate::run::clock::Clock;
 use crate::run::budget::{Limits, Pace, Stop, is_early};
+use crate::run::clock::Clock;
 
 /// How often a turn asks whether to go on, in nanoseconds.
 const LOOK_NS: u64 = 1_000_000;
 
 /// One case's turn.
-pub(super) struct Turn<'a> {
+pub(super) struct CaseTurn<'a> {
     pub(super) case: &'a Case,
     /// How long it lasts, in nanoseconds.
     pub(super) length: u64,
@@ -29,15 +29,15 @@ pub(super) struct Turn<'a> {
     pub(super) next_due: &'a Cell<u64>,
 }
 
-impl Turn<'_> {
+impl CaseTurn<'_> {
     /// One operation after another. The first is not counted; another one is, however long it takes.
     pub(super) fn alone<C: Calls>(
         &self,
         calls: &C,
-        measured: &mut Measured,
+        measured: &mut CaseTimes,
         pace: &mut Pace<'_>,
     ) -> Result<Option<Stop>> {
-        let op = Op::open(calls, self.case, self.content)?;
+        let op = Operation::open(calls, self.case, self.content)?;
         let stopped = self.repeat(&op, measured, pace)?;
         op.settle()?;
         Ok(stopped)
@@ -45,8 +45,8 @@ impl Turn<'_> {
 
     fn repeat<C: Calls>(
         &self,
-        op: &Op<'_, C>,
-        measured: &mut Measured,
+        op: &Operation<'_, C>,
+        measured: &mut CaseTimes,
         pace: &mut Pace<'_>,
     ) -> Result<Option<Stop>> {
         let bytes = self.case.durable_bytes();
@@ -80,7 +80,7 @@ impl Turn<'_> {
                 measured.record((ended - started).saturating_sub(self.clock_cost));
                 // What is not synced tells nothing of the storage.
                 if bytes > 0 {
-                    pace.tail.took(ended - started);
+                    pace.latency.observe(ended - started);
                 }
                 if ended - began >= self.length {
                     break;

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::{Turn, contest};
+use super::{TurnResult, contest};
 use crate::golden::{Golden, Trace};
-use crate::run::budget::{Ask, Limits, Stop};
+use crate::run::budget::{Limits, Stop, StopCheck};
 
 const MS: u64 = 1_000_000;
 const MIB: u64 = 1 << 20;
@@ -14,15 +14,15 @@ fn of_ms(ms: u64) -> Limits {
 }
 
 /// What number of turn gives what, after how many nanoseconds.
-type Gives = fn(u64) -> (u64, Turn);
+type Gives = fn(u64) -> (u64, TurnResult);
 
-fn even(_: u64) -> (u64, Turn) {
-    (MS, Turn::Took(5.0))
+fn even(_: u64) -> (u64, TurnResult) {
+    (MS, TurnResult::Took(5.0))
 }
 
 /// The fourth is late.
-fn late(nth: u64) -> (u64, Turn) {
-    (if nth == 3 { 40 * MS } else { MS }, Turn::Took(5.0))
+fn late(nth: u64) -> (u64, TurnResult) {
+    (if nth == 3 { 40 * MS } else { MS }, TurnResult::Took(5.0))
 }
 
 #[test]
@@ -54,11 +54,11 @@ fn contenders_take_turns_as_they_did() {
             None,
         ),
         ("precision", Limits { precision: Some(0.01), ..of_ms(1000) }, even, None),
-        ("turns that are not fit", of_ms(1000), |_| (MS, Turn::Unfit), None),
+        ("turns that are not fit", of_ms(1000), |_| (MS, TurnResult::Unfit), None),
         (
             "nothing more to measure on",
             of_ms(1000),
-            |nth| (MS, if nth < 4 { Turn::Took(5.0) } else { Turn::Exhausted }),
+            |nth| (MS, if nth < 4 { TurnResult::Took(5.0) } else { TurnResult::Exhausted }),
             None,
         ),
         (
@@ -68,9 +68,9 @@ fn contenders_take_turns_as_they_did() {
                 (
                     MS,
                     if nth < 4 {
-                        Turn::Took(5.0)
+                        TurnResult::Took(5.0)
                     } else {
-                        Turn::Stopped(Stop::Slow(crate::run::budget::BoundOf::Call))
+                        TurnResult::Stopped(Stop::Slow(crate::run::budget::BoundSource::Call))
                     },
                 )
             },
@@ -82,14 +82,15 @@ fn contenders_take_turns_as_they_did() {
     for (name, limits, gives, stops_at) in cases {
         let (trace, mut turns) = (Trace::default(), 0);
         let mut caller = trace.caller(stops_at);
-        let mut turn = |contender: usize, _: &mut Ask<'_>| -> Result<Turn, ()> {
+        let mut turn = |contender: usize, _: &mut StopCheck<'_>| -> Result<TurnResult, ()> {
             trace.happens("turn", contender as u64, MIB);
             let (takes, given) = gives(turns);
             turns += 1;
             trace.clock().advance(takes);
             Ok(given)
         };
-        let found = contest(3, 1, MIB, &limits, &trace, &mut || caller.ask(), &mut turn).expect("no error");
+        let found =
+            contest(3, 1, MIB, &limits, &trace, &mut || caller.should_stop(), &mut turn).expect("no error");
         trace.says(&format!("{} rounds, paused: {}", found.rounds.len(), found.paused));
         caller.ends(found.stop);
         golden.add(name, &trace);

@@ -5,9 +5,9 @@ use pgrx::pg_sys;
 
 use crate::api::cache::cached_bytes;
 use crate::api::recommend::place::Candidate;
-use crate::pg::storage::relation::{Fork, Held, Relation};
-use crate::pg::catalog::facts;
 use crate::pg::backend::interrupts;
+use crate::pg::catalog::facts;
+use crate::pg::storage::relation::{Fork, Held, Relation};
 
 /// What the OS cache holds now: of the tables for sequential reads, of their indexes, too, for random ones. None if that
 /// can't be seen.

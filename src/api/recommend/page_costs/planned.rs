@@ -3,13 +3,13 @@
 use std::time::{Duration, Instant};
 
 use io_probe_core::advise::page_costs::choose::{Asked, Cell, Regrets};
-use io_probe_core::advise::page_costs::model::{self, Index, Locality, Scan, Table, Times};
+use io_probe_core::advise::page_costs::model::{self, Index, Locality, PlannedScan, Table, Times};
 use pgrx::pg_sys;
 
-use crate::pg::catalog::indexes::{self, IndexFacts};
-use crate::pg::backend::interrupts;
-use crate::pg::catalog::planner::{self, Picked, Query};
 use crate::call::statement;
+use crate::pg::backend::interrupts;
+use crate::pg::catalog::indexes::{self, IndexFacts};
+use crate::pg::catalog::planner::{self, Picked, TableQuery};
 
 /// Shares of a table's rows that queries ask for.
 const SELECTIVITIES: [f64; 10] = [0.0003, 0.0007, 0.0016, 0.0038, 0.0088, 0.02, 0.05, 0.11, 0.26, 0.6];
@@ -48,7 +48,7 @@ pub(super) struct Answers {
 }
 
 /// Asks about the tables. Err says why nothing can be said.
-pub(super) fn ask(
+pub(super) fn should_stop(
     tables: &[pg_sys::Oid],
     cells: &[Cell],
     concurrencies: &[u32],
@@ -67,7 +67,7 @@ pub(super) fn ask(
     }
     let queries = queries(&probed);
     let costs: Vec<(f64, f64)> = cells.iter().map(|cell| (cell.sequential, cell.random)).collect();
-    let planned: Vec<Query> = queries.iter().map(|(_, _, query)| query.clone()).collect();
+    let planned: Vec<TableQuery> = queries.iter().map(|(_, _, query)| query.clone()).collect();
     let picks = planner::picks(&planned, &costs, &mut { goes_on }).ok_or_else(|| {
         "every tablespace has page costs of its own, which the planner would take in their place".to_owned()
     })?;
@@ -115,14 +115,15 @@ fn probed(tables: &[pg_sys::Oid], goes_on: impl Fn() -> bool) -> Vec<Probed> {
 
 /// Queries by each index, by its place, and whether it holds all that they ask for; in an order of which each beginning has
 /// some of all.
-fn queries(probed: &[Probed]) -> Vec<(usize, bool, Query)> {
+fn queries(probed: &[Probed]) -> Vec<(usize, bool, TableQuery)> {
     const STEP: usize = 7;
     let of_index = |(place, probed): (usize, &Probed)| {
         let table = pg_sys::Oid::from(probed.facts.table);
         let of_range = move |condition: String| {
             // A tid is in the table only; nothing at all is in the index, too.
-            [("SELECT ctid", false), ("SELECT", true)]
-                .map(|(what, covered)| (place, covered, Query { table, what, condition: condition.clone() }))
+            [("SELECT ctid", false), ("SELECT", true)].map(|(what, covered)| {
+                (place, covered, TableQuery { table, what, condition: condition.clone() })
+            })
         };
         ranges(&probed.facts).into_iter().flat_map(of_range)
     };
@@ -175,13 +176,13 @@ fn range(facts: &IndexFacts, share: f64, number: usize) -> Option<String> {
 }
 
 /// The scan that a plan is, if it is one of those that the model knows.
-fn scan(picked: &Picked, facts: &IndexFacts) -> Option<Scan> {
+fn scan(picked: &Picked, facts: &IndexFacts) -> Option<PlannedScan> {
     let by_index = picked.index.as_deref() == Some(&facts.index_name);
     match picked.node_type.as_str() {
-        "Seq Scan" => Some(Scan::Sequential),
-        "Index Scan" if by_index => Some(Scan::Index),
-        "Bitmap Heap Scan" if by_index => Some(Scan::Bitmap),
-        "Index Only Scan" if by_index => Some(Scan::IndexOnly),
+        "Seq Scan" => Some(PlannedScan::Sequential),
+        "Index Scan" if by_index => Some(PlannedScan::Index),
+        "Bitmap Heap Scan" if by_index => Some(PlannedScan::Bitmap),
+        "Index Only Scan" if by_index => Some(PlannedScan::IndexOnly),
         _ => None,
     }
 }

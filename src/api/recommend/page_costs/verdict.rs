@@ -1,18 +1,18 @@
 //! What a row says: the value, why, and when to keep what is set.
 
-use io_probe_core::measure::page_times::Estimate;
-use io_probe_core::advise::page_costs::blend::{Blend, PageCosts};
+use io_probe_core::advise::page_costs::blend::{CacheMix, PageCosts};
 use io_probe_core::advise::page_costs::choose::{Chosen, Regret, Settings};
-use io_probe_core::advise::page_costs::curve::{self, Choice, Curve, Use};
-use io_probe_core::advise::page_costs::pair::{self, Advised, Verdict};
+use io_probe_core::advise::page_costs::curve::{self, ConcurrencyChoice, GapCurve, Use};
+use io_probe_core::advise::page_costs::pair::{self, Advised, CostVerdict};
+use io_probe_core::measure::page_times::Estimate;
 use serde_json::json;
 
 use super::Advice;
 use super::planned::Answers;
-use crate::call::arguments::figure;
-use crate::api::recommend::row::Row;
+use crate::api::recommend::row::RecommendRow;
 use crate::api::recommend::setting::Setting;
-use crate::api::recommend::{Cache, Unit};
+use crate::api::recommend::{CachedPages, Unit};
+use crate::call::arguments::figure;
 use crate::pg::catalog::planner;
 
 /// Why `seq_page_cost` stays.
@@ -26,7 +26,7 @@ const MUCH_WORSE: f64 = 1.1;
 
 impl Advice<'_> {
     /// Fills a row.
-    pub(super) fn tell(&self, setting: Setting, row: Row) -> Row {
+    pub(super) fn tell(&self, setting: Setting, row: RecommendRow) -> RecommendRow {
         let row = self.evidence(row);
         let row = if setting == Setting::RandomPageCost { self.of_bitmap_scans(row) } else { row };
         let is_unit = setting == Setting::SeqPageCost && self.call.request.unit == Unit::SeqPage;
@@ -58,7 +58,7 @@ impl Advice<'_> {
 
     /// What bitmap scans alone would ask for, at the concurrency in force: from which share of the blocks on they take
     /// longer than a sequential scan, and the ratio of page costs at which the planner changes over there.
-    fn of_bitmap_scans(&self, row: Row) -> Row {
+    fn of_bitmap_scans(&self, row: RecommendRow) -> RecommendRow {
         let concurrency = self.in_force.concurrency;
         let curve =
             self.curve().filter(|curve| curve.concurrencies().any(|measured| measured == concurrency));
@@ -67,14 +67,14 @@ impl Advice<'_> {
             .rests_on("bitmap_crossing_ratio", share.map(|share| figure(curve::cost_at(share))))
     }
 
-    fn lacking(&self, row: Row) -> Row {
+    fn lacking(&self, row: RecommendRow) -> RecommendRow {
         row.unknown(self.measured.why_lacking("one has no interval"))
     }
 
     /// A page cost by the ratio of the times.
-    fn cost(&self, setting: Setting, row: Row) -> Row {
+    fn cost(&self, setting: Setting, row: RecommendRow) -> RecommendRow {
         let unit = self.call.request.unit;
-        let needs_hits = matches!(self.call.request.cache, Cache::Current | Cache::Stats);
+        let needs_hits = matches!(self.call.request.cache, CachedPages::Current | CachedPages::Stats);
         if needs_hits && self.hits.is_none() {
             return row
                 .unknown("the hit ratios are not known: nothing was counted, or the OS cache can't be seen");
@@ -96,18 +96,18 @@ impl Advice<'_> {
         }
         let row = row.rests_on("cost", figure(cost));
         let row = match range {
-            Some((low, high)) if verdict != Verdict::OverRandom => {
+            Some((low, high)) if verdict != CostVerdict::OverRandom => {
                 row.between(low.to_string(), high.to_string())
             }
             _ => row,
         };
         match verdict {
-            Verdict::Keep => row.keep(format!("{reason} is within the interval")),
-            Verdict::Set { value, with } => self.set(setting, row, value, with, reason),
-            Verdict::Unsure => row.unknown(format!(
+            CostVerdict::Keep => row.keep(format!("{reason} is within the interval")),
+            CostVerdict::Set { value, with } => self.set(setting, row, value, with, reason),
+            CostVerdict::Unsure => row.unknown(format!(
                 "{cost:.3} by the mean, but the interval is too wide to say: measure for longer, or when the device is idle"
             )),
-            Verdict::OverRandom => {
+            CostVerdict::OverRandom => {
                 let stays = self.in_force.cell.random;
                 let hint = if self.wanted().random { "nothing can be said of that" } else { "ask for both" };
                 row.unknown(format!(
@@ -118,7 +118,14 @@ impl Advice<'_> {
     }
 
     /// Sets a page cost, and the other one where this alone would be on the wrong side of it.
-    fn set(&self, setting: Setting, row: Row, value: f64, with: Option<f64>, why: String) -> Row {
+    fn set(
+        &self,
+        setting: Setting,
+        row: RecommendRow,
+        value: f64,
+        with: Option<f64>,
+        why: String,
+    ) -> RecommendRow {
         let Some(with) = with else { return row.alter(value.to_string(), &value.to_string(), why) };
         let (other, side) = match setting {
             Setting::SeqPageCost => (Setting::RandomPageCost, "below"),
@@ -129,7 +136,7 @@ impl Advice<'_> {
     }
 
     /// Both page costs with the processor's as they are.
-    fn in_cpu(&self, blend: Blend) -> Option<PageCosts> {
+    fn in_cpu(&self, blend: CacheMix) -> Option<PageCosts> {
         blend.in_cpu(self.measured.times.tuple?, planner::cpu_tuple_cost()?)
     }
 
@@ -143,7 +150,7 @@ impl Advice<'_> {
                 ", with {:.0} % of random and {:.0} % of sequential reads served by {}",
                 hits.random * 100.0,
                 hits.sequential * 100.0,
-                if self.call.request.cache == Cache::Stats { "shared buffers" } else { "the OS cache" }
+                if self.call.request.cache == CachedPages::Stats { "shared buffers" } else { "the OS cache" }
             ),
             None => ", nothing cached".to_owned(),
         };
@@ -164,7 +171,13 @@ impl Advice<'_> {
     }
 
     /// A page cost by what the planner picks.
-    fn planned_cost(&self, setting: Setting, row: Row, answers: &Answers, chosen: &Chosen) -> Row {
+    fn planned_cost(
+        &self,
+        setting: Setting,
+        row: RecommendRow,
+        answers: &Answers,
+        chosen: &Chosen,
+    ) -> RecommendRow {
         let pair = pair::of_choice(self.in_force.cell, self.wanted(), chosen.settings.cell);
         let ((low, high), verdict) = match setting {
             Setting::SeqPageCost => (chosen.sequential, pair.sequential),
@@ -174,12 +187,12 @@ impl Advice<'_> {
         let why = self.regrets(answers, chosen);
         match verdict {
             None => row.keep(THE_UNIT),
-            Some(Verdict::Set { value, with }) => self.set(setting, row, value, with, why),
+            Some(CostVerdict::Set { value, with }) => self.set(setting, row, value, with, why),
             Some(_) => row.keep(why),
         }
     }
 
-    fn of_planner(&self, row: Row, answers: &Answers, chosen: &Chosen) -> Row {
+    fn of_planner(&self, row: RecommendRow, answers: &Answers, chosen: &Chosen) -> RecommendRow {
         let shown = |regret: Option<Regret>| {
             regret.map(|regret| {
                 json!({
@@ -223,19 +236,19 @@ impl Advice<'_> {
     }
 
     /// A concurrency by the density curve alone.
-    fn concurrency(&self, setting: Setting, row: Row) -> Row {
+    fn concurrency(&self, setting: Setting, row: RecommendRow) -> RecommendRow {
         let (in_force, what_for, which) = match setting {
             Setting::MaintenanceIoConcurrency => {
                 (self.maintenance, Use::Maintenance, "sparse reads with gaps")
             }
             _ => (Some(self.in_force.concurrency), Use::Queries, "reads with gaps"),
         };
-        let curve = self.curve().filter(Curve::has_intervals);
+        let curve = self.curve().filter(GapCurve::has_intervals);
         if curve.as_ref().is_some_and(|curve| curve.concurrencies().count() < 2) {
             return row.unknown(self.measured.why_one_concurrency());
         }
         let choice = curve.and_then(|curve| curve.choose(what_for, in_force));
-        let Some(Choice { value, low, high, score, score_in_force, .. }) = choice else {
+        let Some(ConcurrencyChoice { value, low, high, score, score_in_force, .. }) = choice else {
             return self.lacking(row);
         };
         let row = row

@@ -1,7 +1,7 @@
 //! A synthetic disk: random and sequential slices in turn, of given times and noise, measured as a probe measures and
 //! made into a ratio.
 
-use super::{Blend, Cost};
+use super::{CacheMix, Cost};
 use crate::measure::page_times::Estimate;
 use crate::stats::{self, Slice};
 use rand::SeedableRng;
@@ -13,20 +13,20 @@ const RANDOM: f64 = 68_000.0;
 const SEQUENTIAL: f64 = 5_500.0;
 
 /// Noise of standard deviation 1 with this lag-1 autocorrelation.
-pub(in crate::advise::page_costs) struct Noise {
+pub(crate) struct Noise {
     rng: Xoshiro256PlusPlus,
     ar: f64,
     state: f64,
 }
 
 impl Noise {
-    pub(in crate::advise::page_costs) fn new(seed: u64, ar: f64) -> Self {
+    pub(crate) fn new(seed: u64, ar: f64) -> Self {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let state = StandardNormal.sample(&mut rng);
         Self { rng, ar, state }
     }
 
-    pub(in crate::advise::page_costs) fn next(&mut self) -> f64 {
+    pub(crate) fn next(&mut self) -> f64 {
         let shock: f64 = StandardNormal.sample(&mut self.rng);
         self.state = self.ar * self.state + (1.0 - self.ar * self.ar).sqrt() * shock;
         self.state
@@ -54,7 +54,7 @@ fn judge(slices: usize, mut noise: impl FnMut(bool) -> f64) -> (f64, f64) {
     for _ in 0..1000 {
         let (random, sequential) = run(slices, &mut noise);
         let Cost { value, interval } =
-            Blend::raw(estimate(&random), estimate(&sequential)).ratio().expect("a ratio");
+            CacheMix::raw(estimate(&random), estimate(&sequential)).ratio().expect("a ratio");
         let (low, high) = interval.expect("an interval");
         held += usize::from(low <= truth && truth <= high);
         worst = worst.max((value / truth - 1.0).abs());

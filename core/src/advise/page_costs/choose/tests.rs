@@ -6,7 +6,7 @@ use crate::measure::page_times::times::{Estimate, PageTimes, Sparse};
 const TABLE: Table = Table { pages: 1000.0, rows: 10_000.0 };
 const INDEX: Index = Index { pages: 100.0, locality: Locality { scattered: 1.0, stretch: 1.0 } };
 const CELLS: [Cell; 4] = [cell(1.0, 1.1), cell(1.0, 4.0), cell(1.0, 8.0), cell(2.0, 8.0)];
-const BOTH: Wanted = Wanted { sequential: true, random: true };
+const BOTH: MayChange = MayChange { sequential: true, random: true };
 const CONCURRENCIES: [u32; 3] = [1, 16, 64];
 
 const fn cell(sequential: f64, random: f64) -> Cell {
@@ -33,7 +33,7 @@ fn times() -> Times {
     Times::of(&times, 1e6).expect("all times")
 }
 
-fn asked(rows: f64, picks: [Scan; 4]) -> Asked {
+fn asked(rows: f64, picks: [PlannedScan; 4]) -> Asked {
     Asked { table: TABLE, index: INDEX, rows, covered: false, picks: picks.to_vec() }
 }
 
@@ -41,9 +41,9 @@ fn regrets(asked: &[Asked]) -> Regrets {
     Regrets::of(asked, &CELLS, &CONCURRENCIES, &times()).expect("queries")
 }
 
-const INDEX_SCAN: Scan = Scan::Index;
-const BITMAP: Scan = Scan::Bitmap;
-const ALL: Scan = Scan::Sequential;
+const INDEX_SCAN: PlannedScan = PlannedScan::Index;
+const BITMAP: PlannedScan = PlannedScan::Bitmap;
+const ALL: PlannedScan = PlannedScan::Sequential;
 
 /// Few rows and all rows. The first cell takes the index for both, the last reads all for both.
 fn few_and_all() -> [Asked; 2] {
@@ -65,14 +65,14 @@ fn the_best_cell_is_found_with_its_concurrency() {
     assert_eq!(chosen.concurrencies, (16, 64));
     // Cold, no plan is faster than the one picked. Warm, the index scan is, for few rows.
     let few = |scan, concurrency, caches| times().of_scan(scan, &TABLE, &INDEX, 10.0, concurrency, caches);
-    let warm = few(Scan::Bitmap, 0, Caches::Warm) / few(Scan::Index, 0, Caches::Warm);
+    let warm = few(PlannedScan::Bitmap, 0, Caches::Warm) / few(PlannedScan::Index, 0, Caches::Warm);
     let regret = chosen.regret;
     assert!(warm > 1.0 && close(regret.worst_warm, warm) && close(regret.warm, warm.sqrt()), "{regret:?}");
     assert!(close(regret.cold, 1.0) && close(regret.worst_cold, 1.0), "{regret:?}");
     assert_eq!(regrets.at(&set(1, 16)), Some(regret));
     // At 1 the bitmap scan of few rows takes 64 us a page instead of 16.
     let slow = regrets.at(&set(1, 1)).expect("a regret");
-    let cold = few(Scan::Bitmap, 1, Caches::Cold) / few(Scan::Bitmap, 16, Caches::Cold);
+    let cold = few(PlannedScan::Bitmap, 1, Caches::Cold) / few(PlannedScan::Bitmap, 16, Caches::Cold);
     assert!(cold > 1.5 && close(slow.worst_cold, cold) && close(slow.warm, regret.warm), "{slow:?}");
     assert_eq!(regrets.at(&Settings { cell: cell(1.0, 2.0), concurrency: 1 }), None);
 }
@@ -158,8 +158,8 @@ fn the_grid_has_what_is_in_force_and_each_cell_once() {
 
 #[test]
 fn the_grid_leaves_alone_what_nobody_asks_for() {
-    let (sequential, random) = (Wanted { random: false, ..BOTH }, Wanted { sequential: false, ..BOTH });
-    let neither = Wanted { sequential: false, random: false };
+    let (sequential, random) = (MayChange { random: false, ..BOTH }, MayChange { sequential: false, ..BOTH });
+    let neither = MayChange { sequential: false, random: false };
     assert_eq!(grid(cell(1.0, 4.0), neither, Some(3.0)), [cell(1.0, 4.0)]);
     let cells = grid(cell(1.0, 4.0), random, Some(3.0));
     assert!(cells.len() == 19 && cells.iter().all(|cell| cell.sequential == 1.0), "{cells:?}");

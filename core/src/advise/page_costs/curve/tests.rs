@@ -35,8 +35,8 @@ fn virtio() -> PageTimes {
     )
 }
 
-fn curve(times: &PageTimes) -> Curve {
-    Curve::of(times).expect("a curve")
+fn curve(times: &PageTimes) -> GapCurve {
+    GapCurve::of(times).expect("a curve")
 }
 
 fn close(a: f64, b: f64) -> bool {
@@ -45,9 +45,9 @@ fn close(a: f64, b: f64) -> bool {
 
 #[test]
 fn nothing_measured_is_no_curve() {
-    assert_eq!(Curve::of(&measured([])), None);
+    assert_eq!(GapCurve::of(&measured([])), None);
     let bad = [(0.0, 5.0), (1.5, 5.0), (f64::NAN, 5.0), (0.5, 0.0), (0.5, f64::NAN)];
-    assert_eq!(Curve::of(&measured(bad.map(|(density, us)| point(density, 0, us)))), None);
+    assert_eq!(GapCurve::of(&measured(bad.map(|(density, us)| point(density, 0, us)))), None);
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn measured_points_are_given_back() {
     }
     // The first of two.
     let twice = measured([point(0.1, 0, 20.0), point(0.1, 0, 30.0)]);
-    assert!(close(super::Curve::of(&twice).expect("a curve").at(0.1, 0), 20.0));
+    assert!(close(super::GapCurve::of(&twice).expect("a curve").at(0.1, 0), 20.0));
 }
 
 #[test]
@@ -90,7 +90,8 @@ fn the_ends_are_flat_but_for_those_that_are_known() {
     assert!(close(curve.at(1.0, 1), 74.0) && close(curve.at(1.0, 32), 12.0));
     // Beyond the measured concurrencies nothing is known to change.
     assert!(close(curve.at(0.1, 1000), 12.0));
-    let alone = Curve::of(&PageTimes { sparse: virtio().sparse, ..PageTimes::default() }).expect("a curve");
+    let alone =
+        GapCurve::of(&PageTimes { sparse: virtio().sparse, ..PageTimes::default() }).expect("a curve");
     assert!(close(alone.at(1e-6, 0), 67.0) && close(alone.at(1.0, 0), 7.0));
 }
 
@@ -161,7 +162,7 @@ fn maintenance_is_judged_where_reads_are_sparse() {
     assert_eq!(curve(&times).choose(Use::Maintenance, None).map(|choice| choice.value), Some(16));
 }
 
-fn flat(lines: &[(u32, f64)]) -> Curve {
+fn flat(lines: &[(u32, f64)]) -> GapCurve {
     let times = lines.iter().flat_map(|&(concurrency, us)| line(concurrency, [us; 6]));
     curve(&measured(times))
 }
@@ -203,7 +204,7 @@ fn what_can_not_be_told_apart_is_as_good() {
         })
     };
     let of = |share| curve(&measured(wide(8, 10.0, share).chain(wide(16, 11.0, share))));
-    let kept = |curve: Curve| curve.choose(Use::Queries, Some(16)).map(|choice| choice.value);
+    let kept = |curve: GapCurve| curve.choose(Use::Queries, Some(16)).map(|choice| choice.value);
     assert_eq!(kept(of(0.06)), Some(16));
     assert_eq!(kept(of(0.02)), Some(8));
     // In one density it can, whichever is the faster there.

@@ -47,7 +47,7 @@ fn index(locality: Locality) -> Index {
     Index { pages: 100.0, locality }
 }
 
-fn assert_takes(times: &Times, scan: Scan, locality: Locality, rows: f64, [cold, warm]: [f64; 2]) {
+fn assert_takes(times: &Times, scan: PlannedScan, locality: Locality, rows: f64, [cold, warm]: [f64; 2]) {
     for (caches, wanted) in [(Caches::Cold, cold), (Caches::Warm, warm)] {
         let us = times.of_scan(scan, &TABLE, &index(locality), rows, 16, caches);
         assert!((us / wanted - 1.0).abs() < 1e-3, "{scan:?}, {caches:?}: {us}, not {wanted}");
@@ -59,12 +59,12 @@ fn a_sequential_scan_takes_what_is_slower() {
     // Processor and OS cache: 1000 · 1, and the tuples; device 1000 · 8. Whatever is looked for.
     let warm = 1000.0 + 1e4 * FILTERED_TUPLE * 0.25;
     for rows in [0.0, 100.0, 10_000.0] {
-        assert_takes(&flat(1e6), Scan::Sequential, ANYWHERE, rows, [8000.0, warm]);
+        assert_takes(&flat(1e6), PlannedScan::Sequential, ANYWHERE, rows, [8000.0, warm]);
     }
     // 40 rows a page: the processor is slower.
     let dense = Table { rows: 40_000.0, ..TABLE };
     for caches in [Caches::Cold, Caches::Warm] {
-        let us = flat(1e6).of_scan(Scan::Sequential, &dense, &index(ANYWHERE), 10.0, 16, caches);
+        let us = flat(1e6).of_scan(PlannedScan::Sequential, &dense, &index(ANYWHERE), 10.0, 16, caches);
         assert_eq!(us, 1000.0 + 4e4 * FILTERED_TUPLE * 0.25);
     }
 }
@@ -73,7 +73,13 @@ fn a_sequential_scan_takes_what_is_slower() {
 fn an_index_only_scan_takes_its_leaves_and_tuples() {
     // A tenth of the leaves: cold 6 · 64 + 10 · 8, warm 10 · 1.
     let tuples = 1000.0 * INDEX_ONLY_TUPLE * 0.25;
-    assert_takes(&flat(1e6), Scan::IndexOnly, ANYWHERE, 1000.0, [384.0 + 80.0 + tuples, 10.0 + tuples]);
+    assert_takes(
+        &flat(1e6),
+        PlannedScan::IndexOnly,
+        ANYWHERE,
+        1000.0,
+        [384.0 + 80.0 + tuples, 10.0 + tuples],
+    );
 }
 
 #[test]
@@ -83,14 +89,14 @@ fn ten_rows_anywhere() {
     let (cold, warm) = (384.0 + 0.1 * 8.0, 0.1);
     let rest = 0.0449 * FAR_AGAIN * HIT + 10.0 * INDEX_TUPLE * 0.25;
     let wanted = [cold + pages * 64.0 + rest, warm + pages * ELSEWHERE + rest];
-    assert_takes(&flat(1e6), Scan::Index, ANYWHERE, 10.0, wanted);
+    assert_takes(&flat(1e6), PlannedScan::Index, ANYWHERE, 10.0, wanted);
     // Tuples, and their places in the bitmap.
     let rest = 10.0 * BITMAP_TUPLE * 0.25 + 10.0 * HIT;
     let wanted = [cold + pages * 32.0 + rest, warm + pages * ELSEWHERE + rest];
-    assert_takes(&flat(1e6), Scan::Bitmap, ANYWHERE, 10.0, wanted);
+    assert_takes(&flat(1e6), PlannedScan::Bitmap, ANYWHERE, 10.0, wanted);
     // Buffers of five pages: each pushes another one out.
     let wanted = [cold + pages * 32.0 + rest, warm + pages * (OS_RANDOM + PUSHING * HIT) + rest];
-    assert_takes(&flat(5.0), Scan::Bitmap, ANYWHERE, 10.0, wanted);
+    assert_takes(&flat(5.0), PlannedScan::Bitmap, ANYWHERE, 10.0, wanted);
 }
 
 #[test]
@@ -99,7 +105,7 @@ fn a_tenth_in_order() {
     let pages = 101.0;
     let tuples = 1000.0 * INDEX_TUPLE * 0.25;
     let wanted = [384.0 + 80.0 + pages * 32.0 + tuples, 10.0 + pages * ELSEWHERE + tuples];
-    assert_takes(&flat(1e6), Scan::Index, IN_THE_ORDER, 1000.0, wanted);
+    assert_takes(&flat(1e6), PlannedScan::Index, IN_THE_ORDER, 1000.0, wanted);
 }
 
 #[test]
@@ -110,7 +116,7 @@ fn a_tenth_in_a_stretch() {
     let at_random = UNFORESEEN * 100.0;
     let rest = (1000.0 - pages) * NEAR_AGAIN * HIT + 1000.0 * INDEX_TUPLE * 0.25;
     let cold = 384.0 + 80.0 + at_random * 64.0 + (pages - at_random) * 32.0 + rest;
-    assert_takes(&flat(1e6), Scan::Index, locality, 1000.0, [cold, 10.0 + pages * ELSEWHERE + rest]);
+    assert_takes(&flat(1e6), PlannedScan::Index, locality, 1000.0, [cold, 10.0 + pages * ELSEWHERE + rest]);
 }
 
 #[test]
@@ -118,8 +124,9 @@ fn a_bitmap_scan_goes_by_the_curve() {
     // The whole table, so all pages: at density 1.
     let times =
         Times::of(&page_times(&[(0.01, 16, 60.0), (1.0, 16, 10.0), (1.0, 1, 64.0)]), 1e6).expect("all");
-    let of =
-        |concurrency| times.of_scan(Scan::Bitmap, &TABLE, &index(ANYWHERE), 1e4, concurrency, Caches::Cold);
+    let of = |concurrency| {
+        times.of_scan(PlannedScan::Bitmap, &TABLE, &index(ANYWHERE), 1e4, concurrency, Caches::Cold)
+    };
     let rest = 384.0 + 800.0 + 1e4 * BITMAP_TUPLE * 0.25 + 1e4 * HIT;
     assert!((of(16) / (rest + 1e4) - 1.0).abs() < 1e-3, "{}", of(16));
     assert!((of(1) / (rest + 6.4e4) - 1.0).abs() < 1e-3, "{}", of(1));
@@ -195,7 +202,8 @@ fn few_rows_tell_nothing() {
     assert_eq!(locality(&[vec![7; LEAST_SAMPLE]], &LARGE), Some(IN_THE_ORDER));
 }
 
-const SCANS: [Scan; 4] = [Scan::Sequential, Scan::Index, Scan::Bitmap, Scan::IndexOnly];
+const SCANS: [PlannedScan; 4] =
+    [PlannedScan::Sequential, PlannedScan::Index, PlannedScan::Bitmap, PlannedScan::IndexOnly];
 
 proptest! {
     /// On a disk where more blocks of a stretch never take less in all.

@@ -31,12 +31,12 @@ fn node(kind: &str, more: Value) -> Node {
     plan::nodes(&json!({ "Plan": fields }).to_string()).expect("a plan").remove(0)
 }
 
-fn unasked() -> Option<Place> {
+fn unasked() -> Option<PagePlace> {
     panic!("only bitmap scans need to know the place")
 }
 
-fn at(pages: u64, concurrency: u32) -> impl FnOnce() -> Option<Place> {
-    move || Some(Place { pages: Some(pages), concurrency })
+fn at(pages: u64, concurrency: u32) -> impl FnOnce() -> Option<PagePlace> {
+    move || Some(PagePlace { pages: Some(pages), concurrency })
 }
 
 fn rounded(prediction: Prediction) -> (Option<i64>, Option<i64>) {
@@ -59,7 +59,7 @@ fn blocks_take_the_time_of_their_access() {
 #[test]
 fn a_bitmap_scan_takes_the_time_of_its_density() {
     let of = |node: &Node, place| rounded(predict(node, &times(), move || place));
-    let place = |pages, concurrency| Some(Place { pages: Some(pages), concurrency });
+    let place = |pages, concurrency| Some(PagePlace { pages: Some(pages), concurrency });
     let scan = node("Bitmap Heap Scan", json!({}));
     assert_eq!(of(&scan, place(100_000, 16)), (Some(21), Some(1281)));
     assert_eq!(of(&scan, place(50_000, 16)), (Some(21), Some(2561)));
@@ -71,7 +71,7 @@ fn a_bitmap_scan_takes_the_time_of_its_density() {
     // What is not known of the place.
     assert_eq!(of(&scan, None), (Some(21), None));
     assert_eq!(of(&scan, place(0, 16)), (Some(21), None));
-    assert_eq!(of(&scan, Some(Place { pages: None, concurrency: 16 })), (Some(21), None));
+    assert_eq!(of(&scan, Some(PagePlace { pages: None, concurrency: 16 })), (Some(21), None));
 }
 
 #[test]

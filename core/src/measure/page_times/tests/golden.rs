@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::golden::{Golden, Trace};
-use crate::run::budget::{BoundOf, Limits};
+use crate::run::budget::{BoundSource, Limits};
 
 const MS: u64 = 1_000_000;
 
@@ -15,17 +15,17 @@ struct Traced<'a> {
 }
 
 impl Server for Traced<'_> {
-    fn read(&mut self, order: &Order<'_>, ask: &mut Ask<'_>) -> Result<Taken> {
+    fn read(&mut self, order: &Order<'_>, should_stop: &mut StopCheck<'_>) -> Result<Taken> {
         let way = match order.way {
             Way::Scan => "in order".to_owned(),
             Way::Single => "at random".to_owned(),
             Way::Bitmap(concurrency) => format!("with gaps at {concurrency}"),
         };
         self.trace.happens(&way, order.blocks[0], order.blocks.len() as u64);
-        let taken = self.server.read(order, ask)?;
+        let taken = self.server.read(order, should_stop)?;
         self.trace.happens("read", order.blocks[0], taken.read);
         let is_slow = self.slow == Some(self.server.asked.len());
-        Ok(Taken { stop: taken.stop.or(is_slow.then_some(Stop::Slow(BoundOf::Call))), ..taken })
+        Ok(Taken { stop: taken.stop.or(is_slow.then_some(Stop::Slow(BoundSource::Call))), ..taken })
     }
 
     fn settle(&mut self) {
@@ -91,7 +91,7 @@ fn ways_take_turns_as_they_did() {
             _ => {}
         }
         let trace = Trace::default();
-        let run = Run { limits, through_cache: false, ..run(&relation.source) };
+        let run = PageTimesRun { limits, through_cache: false, ..run(&relation.source) };
         let mut server = server(&run, trace.clock());
         server.fetches = false;
         if name.ends_with("late") {
@@ -103,7 +103,8 @@ fn ways_take_turns_as_they_did() {
         }
         let mut traced = Traced { server, trace: trace.clone(), slow };
         let mut caller = trace.caller(stops_at);
-        let found = measure(&run, &mut traced, &trace, &mut || caller.ask(), &mut |_| ()).expect("measured");
+        let found =
+            measure(&run, &mut traced, &trace, &mut || caller.should_stop(), &mut |_| ()).expect("measured");
         trace.says(&format!("paused: {}", found.paused));
         caller.ends(found.stop);
         golden.add(name, &trace);

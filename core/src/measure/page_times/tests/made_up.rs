@@ -10,11 +10,11 @@ use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 
 use crate::Result;
 use crate::files::cache;
-use crate::run::clock::{Clock, Manual};
-use crate::measure::page_times::{LEAST_BLOCKS, Order, Server, Taken, Way};
-use crate::run::budget::Ask;
 use crate::files::source::Source;
 use crate::files::source::fixture::BLOCK;
+use crate::measure::page_times::{LEAST_BLOCKS, Order, Server, Taken, Way};
+use crate::run::budget::StopCheck;
+use crate::run::clock::{Clock, Manual};
 
 /// Nanoseconds per block.
 pub(super) const HIT: f64 = 1_500.0;
@@ -100,12 +100,12 @@ impl<'a> MadeUp<'a> {
 }
 
 impl Server for MadeUp<'_> {
-    fn read(&mut self, order: &Order<'_>, ask: &mut Ask<'_>) -> Result<Taken> {
+    fn read(&mut self, order: &Order<'_>, should_stop: &mut StopCheck<'_>) -> Result<Taken> {
         let factor = 1.0 + (self.noise)(order.way);
         let (mut taken, mut fetched, mut sum) = (Taken::default(), 0, 0.0);
         for (index, block) in order.blocks.iter().enumerate() {
             if index % 64 == 0 {
-                taken.stop = ask();
+                taken.stop = should_stop();
             }
             let timed = index >= order.warm_up;
             let over = sum >= order.budget_ns as f64 && taken.blocks >= LEAST_BLOCKS as u64;

@@ -1,7 +1,7 @@
 //! The whole chain on a synthetic disk: from turns with noise to the ratio of two times with its interval.
 
 use super::*;
-use crate::advise::page_costs::blend::Blend;
+use crate::advise::page_costs::blend::CacheMix;
 use crate::advise::page_costs::blend::disk::Noise;
 
 const RUNS: u32 = 600;
@@ -16,7 +16,7 @@ fn judge(ar: f64) -> (f64, f64) {
     for seed in 0..u64::from(RUNS) {
         let clock = Manual::default();
         let limits = Limits { duration: Duration::from_millis(600), ..Limits::none() };
-        let run = Run { concurrencies: &[], window: 0, seed, limits, ..run(&relation.source) };
+        let run = PageTimesRun { concurrencies: &[], window: 0, seed, limits, ..run(&relation.source) };
         let mut server = server(&run, &clock);
         server.fetches = false;
         server.noise = Box::new(|way| match way {
@@ -25,8 +25,8 @@ fn judge(ar: f64) -> (f64, f64) {
         });
         let measured = measured(&run, &mut server, &clock);
         assert!(measured.device_random.turns() > 40, "{} turns", measured.device_random.turns());
-        let time = |series: &Series| series.of_device().expect("a time");
-        let ratio = Blend::raw(time(&measured.device_random), time(&measured.device_sequential)).ratio();
+        let time = |series: &WaySeries| series.of_device().expect("a time");
+        let ratio = CacheMix::raw(time(&measured.device_random), time(&measured.device_sequential)).ratio();
         let ratio = ratio.expect("a ratio");
         let (low, high) = ratio.interval.expect("an interval");
         held += u32::from(low <= truth && truth <= high);
