@@ -70,6 +70,23 @@ class Ddl(unittest.TestCase):
                 self.assertGreater(row["blks_scanned"], 0)
                 self.assertLess(row["blks_scanned"], row["blks_total"])
 
+    def test_a_sequence_keeps_its_file(self):
+        # ALTER SEQUENCE … RESTART gives it another one, beside those who read it.
+        self.control.run("CREATE SEQUENCE numbers")
+        self.addCleanup(self.control.run, "DROP SEQUENCE numbers")
+        query = "SELECT status FROM io_probe_seqscan('numbers', '{os}')"
+        with Session() as other, Session() as prober:
+            other.run("BEGIN; ALTER SEQUENCE numbers RESTART")
+            prober.run("SET lock_timeout = '200 ms'")
+            with self.assertRaises(Failure) as raised:
+                prober.run(query)
+            self.assertEqual(raised.exception.sqlstate, "55P03")
+            other.run("COMMIT")
+            # Readers, and those who draw numbers, are not kept out.
+            other.run("BEGIN; SELECT nextval('numbers')")
+            self.assertEqual(prober.value(query), "ok")
+            other.run("COMMIT")
+
     def test_what_needs_it_during_random_fetches(self):
         for query, command in [
             (slowly_at_random("direct"), "ALTER TABLE probed ADD note text"),

@@ -10,6 +10,7 @@ use pgrx::{pg_guard, pg_sys};
 
 use crate::pg::backend::lock;
 use crate::pg::compat::{self, WaitEvent};
+use crate::pg::storage::relation;
 
 unsafe extern "C" {
     /// `storage/pmsignal.h`: set by a signal when the postmaster may have died.
@@ -28,6 +29,7 @@ const LOOK_AT_LOCKS: Duration = Duration::from_secs(1);
 /// recovery conflicts at once, or DROP DATABASE elsewhere waits for it.
 pub(crate) fn should_stop(relations: Vec<pg_sys::Oid>) -> impl FnMut() -> Option<Stop> {
     quiesce_at_exit();
+    let kept_out = relation::least_mode_kept_out(&relations);
     let mut looked = Instant::now();
     move || {
         check();
@@ -35,7 +37,7 @@ pub(crate) fn should_stop(relations: Vec<pg_sys::Oid>) -> impl FnMut() -> Option
             return None;
         }
         looked = Instant::now();
-        lock::someone_waits_for(&relations).then_some(Stop::LockWaiter)
+        lock::someone_waits_for(&relations, kept_out).then_some(Stop::LockWaiter)
     }
 }
 
@@ -54,7 +56,7 @@ pub(crate) fn check() {
     }
 }
 
-/// WaitEvent until the monotonic clock shows `when`, in nanoseconds, on the latch of this process: interrupts are handled
+/// Waits until the monotonic clock shows `when`, in nanoseconds, on the latch of this process: interrupts are handled
 /// at once and may leave by unwinding. Meanwhile the session shows the wait event of a probe that samples.
 pub(crate) fn sleep_until(when: u64) {
     let events = pg_sys::WL_LATCH_SET | pg_sys::WL_TIMEOUT | pg_sys::WL_EXIT_ON_PM_DEATH;

@@ -90,13 +90,11 @@ fn holder() -> Option<i32> {
     })
 }
 
-/// Does another process wait for a lock on one of these relations that AccessShareLock, which a probe holds, keeps it from?
-///
-/// Only AccessExclusiveLock is such a one. Who waits for a weaker lock waits for others, or behind one who waits for that.
+/// Does another process wait for a lock of at least this mode on one of these relations?
 ///
 /// Takes the lock manager's partitions in turn in shared mode: 8 to 18 us on a quiet server. (The
 /// server's own LockHasWaitersRelation won't do: a lock taken by the fast path has no shared entry.)
-pub(in crate::pg) fn someone_waits_for(relations: &[pg_sys::Oid]) -> bool {
+pub(in crate::pg) fn someone_waits_for(relations: &[pg_sys::Oid], least: pg_sys::LOCKMODE) -> bool {
     if relations.is_empty() {
         return false;
     }
@@ -104,7 +102,7 @@ pub(in crate::pg) fn someone_waits_for(relations: &[pg_sys::Oid]) -> bool {
     let database = unsafe { pg_sys::MyDatabaseId };
     find(|lock| {
         let tag = &lock.locktag;
-        lock.waitLockMode == pg_sys::AccessExclusiveLock as pg_sys::LOCKMODE
+        lock.waitLockMode >= least
             && tag.locktag_type == pg_sys::LockTagType::LOCKTAG_RELATION as u8
             && (tag.locktag_field1 == 0 || tag.locktag_field1 == database.to_u32())
             && relations.iter().any(|oid| oid.to_u32() == tag.locktag_field2)

@@ -17,9 +17,10 @@ use crate::pg::catalog::expressions;
 use crate::pg::compat;
 use crate::pg::storage::tablespace::Tablespace;
 
-/// An open relation under AccessShareLock. Dropping it closes it and gives up the locks.
+/// An open relation under a lock that keeps its files as they are. Dropping it closes it and gives up the locks.
 pub(crate) struct Relation {
     relation: pg_sys::Relation,
+    mode: pg_sys::LOCKMODE,
     /// The table whose privileges count, when that is another one; locked before.
     owner: Option<pg_sys::Oid>,
 }
@@ -64,6 +65,8 @@ impl Fork {
 }
 
 const LOCK: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
+/// That of nextval(). Readers of a sequence do not keep ALTER SEQUENCE from giving it another file.
+const SEQUENCE_LOCK: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
 /// Keeps others from changing what belongs to a table.
 const UNCHANGED: pg_sys::LOCKMODE = pg_sys::ShareUpdateExclusiveLock as pg_sys::LOCKMODE;
 
@@ -101,15 +104,16 @@ impl Relation {
             // SAFETY: takes a lock of the present transaction, whatever has become of the relation.
             unsafe { pg_sys::LockRelationOid(owner, LOCK) };
         }
+        let mode = lock_to_read(oid);
         // SAFETY: gives NULL for a relation that is gone.
-        let relation = unsafe { pg_sys::try_relation_open(oid, LOCK) };
+        let relation = unsafe { pg_sys::try_relation_open(oid, mode) };
         if relation.is_null() {
             owner.into_iter().for_each(|owner| unlock(owner, LOCK));
             return Err(gone());
         }
-        let relation = Self { relation, owner };
-        // An oid can have been given to another relation between the two locks.
-        if owner_of(oid) != owner { Err(gone()) } else { Ok(relation) }
+        let relation = Self { relation, mode, owner };
+        // An oid can have been given to another relation before it was locked.
+        if owner_of(oid) != owner || lock_to_read(oid) != mode { Err(gone()) } else { Ok(relation) }
     }
 
     /// Refuses an index that is being built, or whose build has failed. `CREATE INDEX CONCURRENTLY` writes it past shared buffers, and
@@ -366,7 +370,7 @@ pub(crate) struct Held {
 impl Held {
     /// Takes it, unless somebody would have to be waited for.
     pub(crate) fn take(oid: pg_sys::Oid) -> Option<Self> {
-        Self::take_as(oid, LOCK)
+        Self::take_as(oid, lock_to_read(oid))
     }
 
     fn take_as(oid: pg_sys::Oid, mode: pg_sys::LOCKMODE) -> Option<Self> {
@@ -384,9 +388,10 @@ impl Held {
     /// Takes it, and waits as long as that takes.
     pub(crate) fn wait_for(oid: pg_sys::Oid) -> Self {
         let oids: Vec<_> = owner_of(oid).into_iter().chain([oid]).collect();
+        let mode = lock_to_read(oid);
         // SAFETY: takes locks of the present transaction, whatever has become of the relation.
-        oids.iter().for_each(|oid| unsafe { pg_sys::LockRelationOid(*oid, LOCK) });
-        Self { mode: LOCK, oids }
+        oids.iter().for_each(|oid| unsafe { pg_sys::LockRelationOid(*oid, mode) });
+        Self { mode, oids }
     }
 }
 
@@ -418,9 +423,23 @@ impl Drop for Relation {
             return; // The transaction is about to abort, which closes and unlocks.
         }
         // SAFETY: opened in `open`, not closed since.
-        unsafe { pg_sys::relation_close(self.relation, LOCK) };
+        unsafe { pg_sys::relation_close(self.relation, self.mode) };
         self.owner.into_iter().for_each(|owner| unlock(owner, LOCK));
     }
+}
+
+/// The lock under which a relation's files stay as they are.
+fn lock_to_read(oid: pg_sys::Oid) -> pg_sys::LOCKMODE {
+    // SAFETY: a catalog lookup, which gives 0 for what does not exist.
+    let kind = unsafe { pg_sys::get_rel_relkind(oid) } as u8;
+    if kind == pg_sys::RELKIND_SEQUENCE { SEQUENCE_LOCK } else { LOCK }
+}
+
+/// The weakest lock that a probe of these keeps others from. Whoever waits for a weaker one waits for somebody else.
+pub(in crate::pg) fn least_mode_kept_out(relations: &[pg_sys::Oid]) -> pg_sys::LOCKMODE {
+    let has_sequence = relations.iter().any(|&oid| lock_to_read(oid) == SEQUENCE_LOCK);
+    let least = if has_sequence { pg_sys::ShareLock } else { pg_sys::AccessExclusiveLock };
+    least as pg_sys::LOCKMODE
 }
 
 fn unlock(oid: pg_sys::Oid, mode: pg_sys::LOCKMODE) {
