@@ -198,6 +198,16 @@ class Keeping(unittest.TestCase):
             self.first.run(f"SELECT io_probe_record('seqscan', {row['relid']})")
         self.assertEqual(raised.exception.sqlstate, "42P01")
 
+    def test_triggers_are_seen_before_anything_is_measured(self):
+        self.control.run("CREATE FUNCTION fires() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN new; END'")
+        self.control.run("CREATE TRIGGER fires BEFORE INSERT ON io_probe_results FOR EACH ROW EXECUTE FUNCTION fires()")
+        self.addCleanup(self.control.run, "DROP FUNCTION fires CASCADE")
+        self.first.run("BEGIN; SET LOCAL statement_timeout = '2 s'")
+        with self.assertRaises(Failure) as raised:
+            self.first.run(record(LASTING))
+        self.first.run("ROLLBACK")
+        self.assertEqual(raised.exception.sqlstate, "55000")
+
     def test_standby(self):
         standby = Standby(self.control)
         self.addCleanup(standby.stop)

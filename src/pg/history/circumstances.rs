@@ -89,16 +89,17 @@ impl ServerFacts {
     }
 }
 
-/// The values of those of these settings that this server has, as SHOW prints them. None of them may be one that only some
-/// may see.
-pub(crate) fn setting_values<'a>(names: &'a [&'a str]) -> impl Iterator<Item = (&'a str, String)> {
-    names.iter().filter_map(|&name| {
-        let c_name = CString::new(name).ok()?;
+/// The values of these settings as SHOW prints them; None for one that this version lacks. None of them may be one that only
+/// some may see.
+pub(crate) fn setting_values<'a>(names: &'a [&'a str]) -> impl Iterator<Item = (&'a str, Option<String>)> {
+    names.iter().map(|&name| {
+        let c_name = CString::new(name).unwrap_or_default();
         // SAFETY: the name is a C string; a missing setting is allowed and gives NULL, others a C string.
-        unsafe {
+        let value = unsafe {
             let value = pg_sys::GetConfigOptionByName(c_name.as_ptr(), std::ptr::null_mut(), true);
-            (!value.is_null()).then(|| (name, text(value)))
-        }
+            (!value.is_null()).then(|| text(value))
+        };
+        (name, value)
     })
 }
 

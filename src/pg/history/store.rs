@@ -24,7 +24,7 @@ pub(crate) fn check_possible(function: &str) -> Result<()> {
     if unsafe { pg_sys::XactReadOnly } {
         return Err(Error::read_only(format!("cannot execute {function}() in a read-only transaction")));
     }
-    Ok(())
+    Tables::find().check_for_triggers()
 }
 
 /// Stores a result of which the header was checked, and returns the number of the run.

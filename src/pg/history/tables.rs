@@ -4,6 +4,7 @@ use pgrx::datum::DatumWithOid;
 use pgrx::{pg_sys, spi::Spi};
 use serde::Deserialize;
 
+use crate::error::Result;
 use crate::pg::backend::encoding::c_string;
 use crate::pg::backend::server::{own, pairs};
 use crate::pg::backend::settings;
@@ -55,6 +56,11 @@ impl Tables {
         let facts =
             serde_json::from_str(facts).unwrap_or_else(|e| pgrx::error!("could not read the catalogs: {e}"));
         Self { written: [*runs, *results], runs: facts }
+    }
+
+    /// Refuses to write to them while that would call triggers. Takes no lock that lasts.
+    pub(super) fn check_for_triggers(&self) -> Result<()> {
+        self.written.into_iter().try_for_each(|oid| Relation::open(oid)?.check_for_triggers())
     }
 
     /// Runs a statement about them, of which `text` makes the text. Names in it are the server's own, or the extension's.

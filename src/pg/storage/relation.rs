@@ -136,15 +136,20 @@ impl Relation {
         // SAFETY: takes a lock of the present transaction, whatever has become of the relation.
         unsafe { pg_sys::LockRelationOid(oid, pg_sys::RowExclusiveLock as pg_sys::LOCKMODE) };
         let relation = Self::open(oid)?;
-        if relation.has_triggers() {
-            return Err(Error::unmet(format!("\"{}\" has triggers", relation.name()))
-                .detail("They would run with the rights of its owner.")
-                .hint("Drop them, and REVOKE TRIGGER from those who made them."));
-        }
+        relation.check_for_triggers()?;
         Ok(relation)
     }
 
-    /// Has it triggers, but for those that the server makes for foreign keys?
+    /// Refuses a table that has triggers, but for those that the server makes for foreign keys.
+    pub(in crate::pg) fn check_for_triggers(&self) -> Result<()> {
+        if !self.has_triggers() {
+            return Ok(());
+        }
+        Err(Error::unmet(format!("\"{}\" has triggers", self.name()))
+            .detail("They would run with the rights of its owner.")
+            .hint("Drop them, and REVOKE TRIGGER from those who made them."))
+    }
+
     fn has_triggers(&self) -> bool {
         // SAFETY: the relation is open; there are as many triggers as its description says.
         unsafe {
