@@ -48,8 +48,8 @@ SELECT count(*) FROM io_probe_runs WHERE object = 'wal' AND (device, leaves) IS 
   (SELECT (string_agg(device, ','), coalesce(jsonb_agg(jsonb_build_object('device', device, 'model', model, 'scheduler', scheduler,
             'read_ahead_kb', read_ahead_kb, 'nr_requests', nr_requests, 'max_sectors_kb', max_sectors_kb, 'rotational', rotational,
             'write_cache', write_cache)), '[]')) FROM io_probe_device() WHERE object = 'wal' AND device IS NOT NULL);
--- settings are as SHOW prints them
-SELECT DISTINCT key FROM io_probe_runs, jsonb_each_text(settings) WHERE key NOT LIKE 'tablespace %' AND value <> current_setting(key);
+-- settings are as SHOW prints them, and null where this version has none such
+SELECT DISTINCT key FROM io_probe_runs, jsonb_each_text(settings) WHERE key NOT LIKE 'tablespace %' AND value IS DISTINCT FROM current_setting(key, true);
 SELECT count(*) > 0 AS some FROM io_probe_runs WHERE settings ? 'shared_buffers' AND settings ? 'pg_io_probe.engine';
 -- a view shows what the probe returned, with its types
 SELECT DISTINCT probe, (SELECT count(*) FROM typed(probe)) = (SELECT count(*) FROM io_probe_results r JOIN called c ON c.id = run_id
