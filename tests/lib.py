@@ -411,9 +411,10 @@ def as_server(*command, first=None):
 
     def prepare():
         first()
-        os.setgroups([])
-        os.setgid(group)
-        os.setuid(user)
+        if IS_ROOT:
+            os.setgroups([])
+            os.setgid(group)
+            os.setuid(user)
 
     ids = {"preexec_fn": prepare} if first else ids
     done = subprocess.run(command, cwd="/", check=False, capture_output=True, text=True, **ids)
