@@ -1,12 +1,12 @@
 //! What holds for any text that comes from outside: the kernel's files, trees of them, and plans.
 //!
-//! Each function here reads bytes in one family of parsers and panics where a promise of theirs is broken. The
-//! fuzzers in `fuzz/` call them with inputs of their own making. The tests call them with what the fuzzers kept:
-//! `fuzz/corpus` has an archive a target. None of this is in the library that is shipped.
+//! Each function here reads bytes in one family of parsers and panics where a promise of theirs is broken.
+//! The fuzzers in `fuzz/` call them with inputs of their own making. The tests call them with what the
+//! fuzzers kept: `fuzz/corpus` has an archive a target. None of this is in the library that is shipped.
 //!
 //! | target | bytes | promise, beside that nothing panics |
 //! |---|---|---|
-//! | [`texts()`] | one file, earlier and later, with a NUL between | printed as the kernel prints it, it reads the same |
+//! | [`texts()`] | a file, then the same later, a NUL between | printed as by the kernel, it reads the same |
 //! | [`trees()`] | files and links, see there | the walk ends, gives the same twice, and stays in the tree |
 //! | [`plans()`] | an EXPLAIN in JSON | the nodes' own figures sum up to the top's |
 //! | [`ledgers()`] | figures of a plan, four bytes a node | the same, for figures that no JSON need hold |
