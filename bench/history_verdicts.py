@@ -1,9 +1,8 @@
 #!/usr/bin/env -S python3 -B
 """What io_probe_compare says of equal and of different runs, and how fast the history is.
 
-    history_judges.py DEVICE    on the server that the environment names, with a tablespace "experiment" on that loop
-                                device; history_judges.sh starts one
-    history_judges.py --self-test
+    history_verdicts.py DEVICE  on the server that the environment names, with a tablespace "experiment" on that
+                                loop device; history_verdicts.sh starts one
 
 Judged are cold scans through the OS cache, recorded by io_probe_record.
 
@@ -23,7 +22,7 @@ import os
 import statistics
 import sys
 
-from random_judges import run, server_version
+from commands import run, server_version
 
 LINE = "{:<6} {:<6} {:<30} {:>12} {:<10} {}"
 THROTTLE = "/sys/fs/cgroup/blkio/blkio.throttle.read_bps_device"
@@ -211,16 +210,6 @@ def speed():
     say("speed", f"prune, {left} are left", f"{took:.0f} ms", "one statement", True)
 
 
-# --- itself --------------------------------------------------------------------------------------------------------
-
-
-def self_test():
-    """Known answers."""
-    assert share_of_different([["same", 1], ["better", 2], ["unknown", 1], ["worse", 0.5]]) == 50
-    assert timings("Time: 0.512 ms\n\nTime: 61234.567 ms (01:01.235)\n") == [0.512, 61234.567]
-    print("ok")
-
-
 def main():
     """Both."""
     print(LINE.format(*"server what about value verdict goal".split()))
@@ -229,9 +218,7 @@ def main():
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["--self-test"]:
-        self_test()
-    elif len(sys.argv) == 2:
+    if len(sys.argv) == 2:
         main()
     else:
-        sys.exit("usage: history_judges.py DEVICE | --self-test")
+        sys.exit("usage: history_verdicts.py DEVICE")

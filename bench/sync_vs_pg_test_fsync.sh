@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# io_probe_sync side by side with pg_test_fsync, in one and the same directory: sync_judges.py says how, and what its
+# io_probe_sync side by side with pg_test_fsync, in one and the same directory: sync_vs_pg_test_fsync.py says how, and what its
 # lines mean. MEDIUM says where:
 #   disk   in pg_wal of a server in /var/tmp
 #   ram    in a tablespace on a loop device whose file lies in /dev/shm: no disk that drifts, so even small
@@ -26,7 +26,7 @@ judge() {
     fi
     # What initdb and the installation have left to write must not be written meanwhile.
     sync
-    MEDIUM=$2 bench/sync_judges.py "$pg_test_fsync" "$directory" "${tablespace[@]}"
+    MEDIUM=$2 bench/sync_vs_pg_test_fsync.py "$pg_test_fsync" "$directory" "${tablespace[@]}"
     clean_up
 }
 

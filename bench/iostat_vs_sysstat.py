@@ -1,10 +1,9 @@
 #!/usr/bin/env -S python3 -B
 """io_probe_iostat and io_probe_iostat_query beside iostat -x, all three of one device at once.
 
-    iostat_judges.py DEVICE DIRECTORY OFFSET
-                                on the server that the environment names; iostat_judges.sh starts one. DIRECTORY is on
-                                DEVICE (loop0, say), of which nobody uses what lies beyond OFFSET bytes
-    iostat_judges.py --self-test
+    iostat_vs_sysstat.py DEVICE DIRECTORY OFFSET
+                                on the server that the environment names; iostat_vs_sysstat.sh starts one. DIRECTORY
+                                is on DEVICE (loop0, say), of which nobody uses what lies beyond OFFSET bytes
 
 They run for SECONDS_ALL (60), a sample a second: `ours` in one session, `query` in another, around pg_sleep. fio
 begins after all have begun, and has ended, and all has been synced, some seconds before the first of them ends: so all
@@ -29,7 +28,7 @@ import sys
 import tempfile
 import time
 
-from random_judges import give_up, run, server_version
+from commands import give_up, run, server_version
 
 TOLERANCE = 0.005
 MOST_CPU = 0.005
@@ -276,52 +275,8 @@ def main(device, directory, offset):
     sys.stdout.flush()
 
 
-# --- itself ----------------------------------------------------------------------------------------------------------
-
-
-def self_test():
-    """Known answers."""
-    device = {name: 0.0 for name, _ in [*SUMS.values(), *MEANS.values()]}
-    cpu = {"user": 10.0, "nice": 5.0, "system": 20.0, "iowait": 15.0, "steal": 0.0, "idle": 50.0}
-    reports = [
-        {"avg-cpu": cpu, "disk": [{**device, "r/s": 100.0, "rkB/s": 1024.0, "r_await": 1.0, "util": 50.0}]},
-        {"avg-cpu": cpu, "disk": [{**device, "r/s": 300.0, "rkB/s": 3072.0, "r_await": 3.0, "aqu-sz": 2.0,
-                                    "d_await": 0.1}]},
-    ]
-    their = theirs(reports, 1.0)
-    assert (their["r_s"], their["rmib_s"], their["aqu_sz"], their["util_pct"]) == (400, 4, 2, 0.5), their
-    assert (their["r_await_ms"], their["w_await_ms"]) == (2.5, 0) and their["cpu_user_pct"] == 15, their
-    assert theirs(reports, 1.01)["r_s"] == 404
-
-    # The same in intervals of another length, with nothing in a third.
-    row = {**{column: 0.0 for column in [*SUMS, *MEANS, *CPU]}, "r_await_ms": None, "cpu_user_pct": 15.0}
-    our = ours([
-        {**row, "length_ms": 500.0, "r_s": 200.0, "rmib_s": 2.0, "r_await_ms": 1.0, "util_pct": 100.0},
-        {**row, "length_ms": 1000.0, "r_s": 300.0, "rmib_s": 3.0, "r_await_ms": 3.0, "aqu_sz": 2.0},
-        {**row, "length_ms": 500.0},
-    ])  # fmt: skip
-    same = ["r_s", "rmib_s", "aqu_sz", "util_pct", "r_await_ms", "cpu_user_pct"]
-    assert [our[column] for column in same] == [their[column] for column in same], our
-
-    moved = dict.fromkeys(COUNTERS, 0) | {"r_s": 400, "r_sectors": 8192, "r_ticks": 1000, "weighted": 2000,
-                                          "io_ticks": 500, "f_s": 2, "f_ticks": 3}  # fmt: skip
-    kernel = kernels([7] * 17, [7 + moved[name] for name in COUNTERS])
-    assert [kernel[column] for column in same[:-1]] == [their[column] for column in same[:-1]], kernel
-    assert (kernel["rareq_kb"], kernel["f_await_ms"], "w_await_ms" in kernel) == (10.24, 1.5, False), kernel
-
-    assert verdict([100.4, 99.6], 100, 0.5) == "met" and verdict([100.4, 99.4], 100, 0.5) == "MISSED"
-    assert verdict([0, 0], 0, 0) == "-" and verdict([0.1, 0], 0, 0) == "MISSED"
-    # Half a percent of much; three standard deviations of the rounding, 0.01 / sqrt(12), of little; an edge.
-    assert allowed("r_s", reports, 400, 0) == 2 and allowed("w_s", reports, 0, 0) == 0
-    assert math.isclose(allowed("d_await_ms", reports, 0.1, 0), 3 * 0.01 / math.sqrt(12))
-    assert allowed("cpu_idle_pct", reports, 50, 0.01) > 0.5
-    print("ok")
-
-
 if __name__ == "__main__":
-    if sys.argv[1:] == ["--self-test"]:
-        self_test()
-    elif len(sys.argv) == 4:
+    if len(sys.argv) == 4:
         main(sys.argv[1], sys.argv[2], int(sys.argv[3]))
     else:
-        sys.exit("usage: iostat_judges.py DEVICE DIRECTORY OFFSET | --self-test")
+        sys.exit("usage: iostat_vs_sysstat.py DEVICE DIRECTORY OFFSET")

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The random fetches of io_probe_random side by side with fio and ioping, on one file of 1,022 MiB: random_judges.py
+# The random fetches of io_probe_random side by side with fio and ioping, on one file of 1,022 MiB: random_vs_fio.py
 # says how, and what its lines mean. PG (the oldest and the newest of the cache) names the versions of PostgreSQL:
 # PG=15,18. PAIRS, SECONDS_EACH and DEPTHS are passed on.
 
@@ -26,6 +26,6 @@ for major in ${PG//,/ }; do
     load_segment
     enlarge_segment
     evict_segment
-    bench/random_judges.py "$segment"
+    bench/random_vs_fio.py "$segment"
     stop_cluster
 done

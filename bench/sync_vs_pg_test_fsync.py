@@ -1,10 +1,10 @@
 #!/usr/bin/env -S python3 -B
 """io_probe_sync side by side with pg_test_fsync, in one directory.
 
-    sync_judges.py PG_TEST_FSYNC DIRECTORY [TABLESPACE]
-                                on the server that the environment names; sync_judges.sh starts one. DIRECTORY is
-                                pg_wal, or the directory of that tablespace in which the server keeps its files
-    sync_judges.py --self-test
+    sync_vs_pg_test_fsync.py PG_TEST_FSYNC DIRECTORY [TABLESPACE]
+                                on the server that the environment names; sync_vs_pg_test_fsync.sh starts one.
+                                DIRECTORY is pg_wal, or the directory of that tablespace in which the server keeps its
+                                files
 
 Both do what pg_test_fsync does, each row for SECONDS_EACH (1), and they run in turn, PAIRS times (11), in every second
 round in reverse order. pg_test_fsync's open_datasync and open_sync are with O_DIRECT, so they stand against our direct
@@ -31,9 +31,9 @@ import os
 import re
 import statistics
 import sys
-from dataclasses import dataclass
 
-from random_judges import run, server_version
+from arithmetic import Median, verdict_of_order
+from commands import give_up, run, server_version
 
 SECTIONS = {  # by how their headings begin
     "Compare file sync methods using one": "one_write",
@@ -101,46 +101,6 @@ def their_rates(told):
 def pieces(writes, write_kb):
     """What a row of open_sync_size is called here."""
     return f"open_sync {writes} * {write_kb} kB"
-
-
-def give_up(why):
-    """Ends with an error."""
-    sys.exit(f"sync_judges.py: {why}")
-
-
-# --- statistics ----------------------------------------------------------------------------------------------------
-
-
-@dataclass
-class Median:
-    """A median, with the order statistics between which the true one lies with 95 % at least, if there are 6 values or
-    more: the sign test's interval."""
-
-    ratio: float
-    low: float
-    high: float
-
-    def __init__(self, values):
-        values, n = sorted(values), len(values)
-        # So many values lie outside on each side: the most for which P(Bin(n, 1/2) <= outside) is at most 2.5 %.
-        below = itertools.accumulate(math.comb(n, k) / 2**n for k in range(n))
-        outside = max(sum(probability <= 0.025 for probability in below) - 1, 0)
-        self.ratio, self.low, self.high = statistics.median(values), values[outside], values[n - 1 - outside]
-
-    def __str__(self):
-        return f"{self.ratio:.3f} ({self.low:.3f}-{self.high:.3f})"
-
-    def verdict(self, tolerance):
-        if abs(self.ratio - 1) <= tolerance:
-            return "met"
-        return "MISSED" if self.low > 1 + tolerance or self.high < 1 - tolerance else "open"
-
-
-def verdict_of_order(of_theirs, of_ours):
-    """Of the faster by the slower, as they have it."""
-    if of_theirs.low <= 1 + TOLERANCE or of_ours.ratio > 1:
-        return "met"
-    return "MISSED" if of_ours.high < 1 else "open"
 
 
 # --- who is compared with whom -------------------------------------------------------------------------------------
@@ -211,77 +171,8 @@ def main(pg_test_fsync, directory, tablespace=None):
     compare(rounds)
 
 
-# --- itself --------------------------------------------------------------------------------------------------------
-
-
-def self_test():
-    """Known answers."""
-    told = """1 second per test
-O_DIRECT supported on this platform for open_datasync and open_sync.
-
-Compare file sync methods using one 8kB write:
-(in wal_sync_method preference order, except fdatasync is Linux's default)
-        open_datasync                      6748.507 ops/sec     148 usecs/op
-        fdatasync                          6787.948 ops/sec     147 usecs/op
-        fsync_writethrough                              n/a
-        open_sync                                      n/a*
-
-Compare open_sync with different write sizes:
-(This is designed to compare the cost of writing 16kB in different write
-open_sync sizes.)
-         1 * 16kB open_sync write          6435.282 ops/sec     155 usecs/op
-        16 *  1kB open_sync writes          457.680 ops/sec    2185 usecs/op
-
-Test if fsync on non-write file descriptor is honored:
-(If the times are similar, fsync() can sync data written on a different
-descriptor.)
-        write, fsync, close                7330.900 ops/sec     136 usecs/op
-
-Non-sync'ed 8kB writes:
-        write                           3037372.085 ops/sec       0 usecs/op
-"""
-    their = their_rates(told)
-    assert their == {
-        ("one_write", "open_datasync"): 6748.507, ("one_write", "fdatasync"): 6787.948,
-        ("one_write", "fsync_writethrough"): None, ("one_write", "open_sync"): None,
-        ("open_sync_size", "open_sync 1 * 16 kB"): 6435.282, ("open_sync_size", "open_sync 16 * 1 kB"): 457.68,
-        ("other_fd", "write, fsync, close"): 7330.9, ("no_sync", "write"): 3037372.085,
-    }, their  # fmt: skip
-
-    def row(section, method, direct, rate, writes=1, write_kb=8):
-        status = "ok" if rate else "unsupported"
-        return {"section": section, "method": method, "direct": direct, "ops_per_s": rate, "status": status,
-                "writes": writes, "write_kb": write_kb}  # fmt: skip
-
-    our = our_rates([
-        row("one_write", "open_datasync", True, 6700), row("one_write", "open_datasync", False, 1),
-        row("one_write", "fdatasync", False, 6800), row("one_write", "fsync_writethrough", False, None),
-        row("one_write", "open_sync", True, None), row("one_write", "open_sync", False, 1),
-        row("open_sync_size", "open_sync", True, 6400, 1, 16), row("open_sync_size", "open_sync", True, 460, 16, 1),
-        row("other_fd", "write, fsync, close", False, 7300), row("no_sync", "write", False, 3e6),
-    ])  # fmt: skip
-    assert our.keys() == their.keys() and our["one_write", "open_datasync"] == 6700, our
-    assert our["open_sync_size", "open_sync 16 * 1 kB"] == 460 and our["one_write", "open_sync"] is None
-
-    # The sign test's intervals: the extremes up to 8 values, the second of each end of 9, the fourth of 15.
-    for n, outside in ((1, 0), (6, 0), (8, 0), (9, 1), (11, 1), (12, 2), (15, 3), (25, 7)):
-        median = Median(range(n))
-        assert (median.low, median.high) == (outside, n - 1 - outside), (n, median)
-    assert Median([3, 1, 2]).ratio == 2
-
-    assert Median([0.96, 0.96]).verdict(0.05) == "met" and Median([0.90, 0.94]).verdict(0.05) == "MISSED"
-    assert Median([0.7, 0.8, 1.2]).verdict(0.05) == "open" and Median([0.7, 0.92, 1.2]).verdict(0.10) == "met"
-
-    twice, alike, half = Median([2.0, 2.1]), Median([1.0, 1.2]), Median([0.5, 0.6])
-    assert verdict_of_order(twice, alike) == "met" and verdict_of_order(alike, half) == "met"
-    assert verdict_of_order(twice, half) == "MISSED" and verdict_of_order(twice, Median([0.8, 1.1])) == "open"
-    print("ok")
-
-
 if __name__ == "__main__":
-    if sys.argv[1:] == ["--self-test"]:
-        self_test()
-    elif len(sys.argv) in (3, 4):
+    if len(sys.argv) in (3, 4):
         main(*sys.argv[1:])
     else:
-        sys.exit("usage: sync_judges.py PG_TEST_FSYNC DIRECTORY [TABLESPACE] | --self-test")
+        sys.exit("usage: sync_vs_pg_test_fsync.py PG_TEST_FSYNC DIRECTORY [TABLESPACE]")

@@ -1,10 +1,9 @@
 #!/usr/bin/env -S python3 -B
 """What a limited probe costs those who work beside it: pgbench with and without, in turn.
 
-    pgbench_judges.py PGBENCH       on the server that the environment names, with the table tbl_cost_align;
-                                    pgbench_judges.sh starts one. For fio, as a user who may read its
-                                    files
-    pgbench_judges.py --self-test
+    pgbench_beside_probes.py PGBENCH
+                                on the server that the environment names, with the table tbl_cost_align;
+                                pgbench_beside_probes.sh starts one. For fio, as a user who may read its files
 
 Each probe may take SHARE (5) percent of the device's time (max_util_pct). They are scans on each path, cold; random fetches on
 each path, cold; fetches at depth 16; a sync test of the WAL's pattern and of single writes, by all methods. ONLY names some of
@@ -41,7 +40,7 @@ import threading
 import time
 from dataclasses import dataclass
 
-from random_judges import run, server_version
+from commands import run, server_version
 
 PATHS = ["direct", "server", "os"]
 LINE = "{:<7} {:<12} {:<17} {:>10} {:>10} {:>7} {:>16} {}"
@@ -299,21 +298,6 @@ def tell(script, name, alone, beside, ratios):
                       "met" if loss <= GOAL_PCT else "MISSED"), flush=True)  # fmt: skip
 
 
-def self_test():
-    """Known answers."""
-    said = "at 10.0\nat 11.0\nat 12.5\nended\nat 12.5\nat 13.5\nat 15.0\nended\nat 15.0\n"
-    assert turns(said) == [(10.0, 11.0, 12.5), (12.5, 13.5, 15.0), (15.0, math.inf, math.inf)], turns(said)
-    assert list(ends("0 199 2241 0 1175850568 995598\n1 7 9 0 10 5\n")) == [1175850568.995598, 10.000005]
-    # pgbench begins in the first turn. Beside: 2 in a second, 4 in one. Beside nothing: 3 in one and a half.
-    ended = [10.5, 11.1, 11.7, 12.3, 12.6, 13.4, 13.6, 14.0, 14.4, 15.1, 15.2, 15.3, 15.9, 16.0]
-    assert rates(ended, turns(said)) == (3.0, 2.0), rates(ended, turns(said))
-    call = limited(*PROBES[0][1:], 5)
-    assert call == ("SELECT FROM io_probe_seqscan('tbl_cost_align', '{direct}', duration => '1 s', cold => true, "
-                    """options => '{"max_util_pct": 5}')"""), call
-    assert bursts([1.0, 1.1, 1.2, 2.2, 2.3, 4.0]) == [(1.0, 1.2, 2.2), (2.2, 2.3, 4.0), (4.0, 4.0, math.inf)]
-    print("ok")
-
-
 def main(program):
     """Both scripts."""
     run([program, "-i", "-q", "-s", str(number("SCALE", 50))])
@@ -332,9 +316,7 @@ def main(program):
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["--self-test"]:
-        self_test()
-    elif len(sys.argv) == 2:
+    if len(sys.argv) == 2:
         main(sys.argv[1])
     else:
-        sys.exit("usage: pgbench_judges.py PGBENCH | --self-test")
+        sys.exit("usage: pgbench_beside_probes.py PGBENCH")

@@ -1,10 +1,9 @@
 #!/usr/bin/env -S python3 -B
 """io_probe_readahead's emulated windows beside the kernel's own, on the server's table tbl.
 
-    readahead_judges.py CALIBRATE_AT "DEVICE…"
-                                on the server that the environment names; readahead_judges.sh starts one. The readahead
-                                window of these devices is set, in kB, and left at CALIBRATE_AT
-    readahead_judges.py --self-test
+    readahead_vs_kernel.py CALIBRATE_AT "DEVICE…"
+                                on the server that the environment names; readahead_vs_kernel.sh starts one. The
+                                readahead window of these devices is set, in kB, and left at CALIBRATE_AT
 
     emulated   io_probe_readahead('tbl', WINDOWS) with the kernel's window at CALIBRATE_AT. Each row for SECONDS_EACH if
                that is set, else for as long as it likes
@@ -21,8 +20,8 @@ of both that does not count comes first. BACKING is a file that is read into the
 curve.
 
 Each line is about one window, of which every pair gives a ratio, emulated / real time per block: `ratio` is their
-median, and between `low` and `high` the true median lies with 95 % at least, see sync_judges.py. `of dd` is the same
-with dd's times (low-high), not judged. `us` are the medians of the three in us a block; `rareq` and `aqu` those of
+median, and between `low` and `high` the true median lies with 95 % at least, see sync_vs_pg_test_fsync.py. `of dd` is
+the same with dd's times (low-high), not judged. `us` are the medians of the three in us a block; `rareq` and `aqu` those of
 emulated : real. The mode `kernel` is the setting in force, which nobody emulates. The verdict
     met       the ratio is within the goal: 12 %, 15 % on MEDIUM cached
     MISSED    it is not, and nor is anything between low and high
@@ -39,8 +38,8 @@ import statistics
 import sys
 from collections import Counter
 
-from random_judges import give_up, run, server_version
-from sync_judges import Median
+from arithmetic import Median
+from commands import give_up, run, server_version
 
 BLOCK = 8192
 LEAST_AT_BEST = 0.93
@@ -217,46 +216,8 @@ def main(calibrate_at, devices):
             out.write("\n")
 
 
-# --- itself ----------------------------------------------------------------------------------------------------------
-
-
-def self_test():
-    """Known answers."""
-    told = "32768+0 records in\n32768+0 records out\n268435456 bytes (268 MB, 256 MiB) copied, 0.131072 s, 2.0 GB/s\n"
-    assert dd_us(told) == 4 and dd_us(told.replace("0.131072", "1.31072e-01")) == 4
-
-    def row(window, us, best=False, **more):
-        return {"window_kb": window, "us_per_block": us, "best": best, "status": "ok", "notes": [], **more}
-
-    rows = [row(16, 20.0), row(128, 5.0, True)]
-    found, best = curve(rows, [16, 128])
-    assert (sorted(found), best) == ([16, 128], 128)
-    for wrong, windows in [(rows, [16, 64]), ([row(16, 1)], [16]), ([*rows, row(64, 5, True)], [16, 128]),
-                           ([*rows, row(16, 1)], [16]), ([{**rows[1], "status": "void"}], [128])]:  # fmt: skip
-        try:
-            curve(wrong, windows)
-        except SystemExit:
-            continue
-        raise AssertionError(f"taken for a curve: {wrong}")
-
-    # A device that gets slower and slower: each curve lies between two sweeps, and is a tenth slower than they.
-    sweeps = [{16: {"us_per_block": 10.0 * 2**n, "dd": 20.0 * 2**n}} for n in range(4)]
-    curves = [({16: row(16, 11.0 * 2**n * math.sqrt(2))}, 16) for n in range(3)]
-    assert all(math.isclose(ratio, 1.1) for ratio in pairs_of(sweeps, curves, "us_per_block")[16])
-    assert all(math.isclose(ratio, 0.55) for ratio in pairs_of(sweeps, curves, "dd")[16])
-    assert Median([1.1] * 3).verdict(0.12) == "met" and Median([1.13] * 3).verdict(0.12) == "MISSED"
-    assert pairs_of(sweeps, [({16: row(16, None)}, 16)], "us_per_block") == {16: []}
-
-    sweeps = [{16: {"us_per_block": us}, 64: {"us_per_block": 5.0}, 128: {"us_per_block": 4.8}} for us in (9, 10, 11)]
-    assert at_best(sweeps, [({}, 64), ({}, 64), ({}, 128)]) == (Counter({64: 2, 128: 1}), 0.96)
-    assert at_best(sweeps, [({}, 16), ({}, 128)])[1] == 0.48
-    print("ok")
-
-
 if __name__ == "__main__":
-    if sys.argv[1:] == ["--self-test"]:
-        self_test()
-    elif len(sys.argv) == 3:
+    if len(sys.argv) == 3:
         main(int(sys.argv[1]), sys.argv[2].split())
     else:
-        sys.exit('usage: readahead_judges.py CALIBRATE_AT "DEVICE…" | --self-test')
+        sys.exit('usage: readahead_vs_kernel.py CALIBRATE_AT "DEVICE…"')

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# io_probe_readahead's emulated windows beside the kernel's own: readahead_judges.py says how, and what its lines mean.
+# io_probe_readahead's emulated windows beside the kernel's own: readahead_vs_kernel.py says how, and what its lines mean.
 # For root, which sets the kernel's windows and puts them back. MEDIUM says where the table of 256 MiB lies (all three):
 #   disk     in a server in /var/tmp (BENCH_DIR), on the disk behind it
 #   loop     on a loop device that reads its file, in that directory too, by O_DIRECT
@@ -63,7 +63,7 @@ judge() {
     for at in "$@"; do
         [ "$at" != own ] || at=$own
         BACKING="$([ "$medium" != cached ] || echo "$work/disk")" MEDIUM=$medium \
-            bench/readahead_judges.py "$at" "$devices"
+            bench/readahead_vs_kernel.py "$at" "$devices"
     done
     put_back
 }

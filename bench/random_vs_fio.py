@@ -1,8 +1,7 @@
 #!/usr/bin/env -S python3 -B
 """The random fetches of io_probe_random side by side with those of fio and ioping, on the file of tbl_cost_align.
 
-    random_judges.py FILE           on the server that the environment names; random_judges.sh starts one
-    random_judges.py --self-test
+    random_vs_fio.py FILE           on the server that the environment names; random_vs_fio.sh starts one
 
 All read random blocks of 8 kB by O_DIRECT for the same time:
     ours      path direct: at depth 1 one pread at a time; above it io_uring, and once more threads
@@ -31,76 +30,16 @@ import json
 import math
 import os
 import statistics
-import subprocess
 import sys
-from dataclasses import dataclass
+
+from arithmetic import Bounds, Goal
+from commands import give_up, run, server_version
 
 BLOCK = 8192
 # What a run takes beyond its measured time, about.
 STARTUP_SECONDS = 0.5
 # The share of the file's blocks that a run may read.
 MOST_OF_THE_FILE = 0.9
-
-
-# --- statistics ----------------------------------------------------------------------------------------------------
-
-
-def t_probability(t, df):
-    """P(T <= t) of Student's t with a whole number of degrees of freedom: Abramowitz and Stegun 26.7.3 and 26.7.4."""
-    angle = math.atan2(t, math.sqrt(df))
-    sine, cosine = math.sin(angle), math.cos(angle)
-    term = cosine if df % 2 else 1.0
-    total = term if df > 1 or df % 2 == 0 else 0.0
-    for k in range(3 if df % 2 else 2, df - 1, 2):
-        term *= cosine * cosine * (k - 1) / k
-        total += term
-    within = 2 / math.pi * (angle + sine * total) if df % 2 else sine * total
-    return (1 + within) / 2
-
-
-def t_quantile(p, df):
-    """The t with P(T <= t) = p, for p over one half: by bisection."""
-    low, high = 0.0, 1e4
-    for _ in range(100):
-        middle = (low + high) / 2
-        low, high = (middle, high) if t_probability(middle, df) < p else (low, middle)
-    return high
-
-
-@dataclass
-class Bounds:
-    """A ratio, from logarithms, with its one-sided bounds of 95 %."""
-
-    ratio: float
-    lower: float
-    upper: float
-
-    def __init__(self, logarithms):
-        n = len(logarithms)
-        mean = statistics.fmean(logarithms)
-        half = t_quantile(0.95, n - 1) * statistics.stdev(logarithms) / math.sqrt(n) if n > 1 else math.inf
-        self.ratio, self.lower = math.exp(mean), math.exp(mean - half)
-        self.upper = math.exp(mean + half) if n > 1 else math.inf
-
-
-@dataclass
-class Goal:
-    """What a ratio has to be."""
-
-    least: float = 0.0
-    most: float = math.inf
-
-    def verdict(self, bounds):
-        if self == Goal():
-            return "-"
-        if bounds.lower >= self.least and bounds.upper <= self.most:
-            return "met"
-        return "MISSED" if bounds.upper < self.least or bounds.lower > self.most else "open"
-
-    def __str__(self):
-        sides = [f"lower >= {self.least:.2f}"] if self.least else []
-        sides += [f"upper <= {self.most:.2f}"] if self.most < math.inf else []
-        return ", ".join(sides) or "-"
 
 
 # --- those who read ------------------------------------------------------------------------------------------------
@@ -184,25 +123,6 @@ class File:
             give_up(f"the OS cache holds {cached} bytes of {self.path}")
 
 
-def run(command, as_server=False, **environment):
-    """What a command prints. The server's files are for their owner: of those of others the kernel says that all of
-    them is cached."""
-    ids = {}
-    if as_server and os.geteuid() == 0:
-        owner = os.stat(os.environ["PGDATA"])
-        ids = {"user": owner.st_uid, "group": owner.st_gid, "extra_groups": []}
-    environment = {**os.environ, **environment}
-    done = subprocess.run(command, cwd="/", env=environment, capture_output=True, text=True, check=False, **ids)
-    if done.returncode != 0:
-        give_up(f"{' '.join(command)}: {done.stdout}{done.stderr}")
-    return done.stdout
-
-
-def give_up(why):
-    """Ends with an error."""
-    sys.exit(f"random_judges.py: {why}")
-
-
 # --- who is compared with whom -------------------------------------------------------------------------------------
 
 OURS = "ours"
@@ -277,12 +197,6 @@ def print_line(depth, seconds, who, metric, figures, goal):
     sys.stdout.flush()
 
 
-def server_version():
-    """The server's version as its users write it."""
-    major, minor = divmod(int(os.environ["PG_VERSION_NUM"]), 10000)
-    return f"{major}.{minor}"
-
-
 def main():
     file = File(sys.argv[1])
     pairs = int(os.environ.get("PAIRS", 25))
@@ -299,50 +213,8 @@ def main():
         judge(depth, pairs, seconds, file)
 
 
-# --- itself --------------------------------------------------------------------------------------------------------
-
-
-def self_test():
-    """Known answers."""
-    tables = {  # of Student's t
-        (0.95, 1): 6.3138, (0.95, 2): 2.9200, (0.95, 3): 2.3534, (0.95, 4): 2.1318, (0.95, 10): 1.8125,
-        (0.95, 24): 1.7109, (0.95, 120): 1.6577, (0.975, 5): 2.5706, (0.975, 24): 2.0639, (0.99, 9): 2.8214,
-    }  # fmt: skip
-    for (p, df), t in tables.items():
-        assert abs(t_quantile(p, df) - t) < 5e-5, (p, df, t_quantile(p, df), t)
-
-    # Mean 0, s = 0.1, n = 3: the half-width is 2.92 * 0.1 / sqrt(3).
-    bounds = Bounds([-0.1, 0.0, 0.1])
-    assert abs(bounds.ratio - 1) < 1e-9
-    assert abs(bounds.lower - math.exp(-0.168586)) < 1e-5 and abs(bounds.upper - math.exp(0.168586)) < 1e-5
-
-    narrow, wide = Bounds([-0.04, -0.04]), Bounds([-0.3, 0.3])
-    assert Goal(least=0.95).verdict(narrow) == "met" and Goal(least=0.97).verdict(narrow) == "MISSED"
-    assert Goal(most=1.05).verdict(narrow) == "met" and Goal(most=0.95).verdict(narrow) == "MISSED"
-    assert Goal(0.9, 1.1).verdict(narrow) == "met" and Goal(0.9, 1.1).verdict(wide) == "open"
-    assert Goal(0.98, 1.1).verdict(narrow) == Goal(0.9, 0.95).verdict(narrow) == "MISSED"
-    assert Goal().verdict(wide) == "-"
-
-    percentile = {"50.000000": 41728, "99.000000": 99840}
-    lat = {"percentile": {"50.000000": 41984, "99.000000": 100864}}
-    read = {"iops": 20168.8, "total_ios": 20189, "clat_ns": {"percentile": percentile}, "lat_ns": lat}
-    figures, fetches = fio_figures(json.dumps({"jobs": [{"error": 0, "read": read}]}))
-    assert fetches == 20189 and figures == {
-        "iops": 20168.8, "p50 clat": 41.728, "p99 clat": 99.84, "p50 lat": 41.984, "p99 lat": 100.864,
-    }  # fmt: skip
-
-    raw = "100 9573265 10446 42785821 86849 95733 154609 10548 100 10649035\n"  # of ioping's manual
-    figures = ioping_figures(raw)
-    assert figures["service iops"] == 10446 and abs(figures["iops"] - 9390.5) < 0.1, figures
-
-    assert readers(1) == [OURS, FIO, FIO_HUGE, IOPING] and readers(32) == [OURS, FIO, FIO_HUGE, THREADS]
-    print("ok")
-
-
 if __name__ == "__main__":
-    if sys.argv[1:] == ["--self-test"]:
-        self_test()
-    elif len(sys.argv) == 2:
+    if len(sys.argv) == 2:
         main()
     else:
-        sys.exit("usage: random_judges.py FILE | --self-test")
+        sys.exit("usage: random_vs_fio.py FILE")

@@ -6,7 +6,7 @@
 #
 # First table, one client: `theirs` is flushes per second of the time in writes and syncs, `ours` the ops_per_s of the
 # row of one WAL block that says is_current, `ratio` the median of ours / theirs. `low` and `high` are the least and the
-# greatest, with a share of the true median between them as in sync_judges.py. Under open_datasync and open_sync a write
+# greatest, with a share of the true median between them as in sync_vs_pg_test_fsync.py. Under open_datasync and open_sync a write
 # is its own sync. Goal: within 15 %. `tps` is what the client got, with all that is not WAL.
 #
 # Second table, group commit: the commits a second of 4 and 8 clients and how many shared a flush, beside depth 4 and 8.
