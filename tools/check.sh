@@ -171,9 +171,9 @@ few_tests=${tests/ recommend_costs/}
 reading_tests='extension device cache seqscan random depth ping page_cost recommend iostat bad_input settings explain cleanup'
 short_tests='extension cache seqscan random iostat history compare bad_input rights search_path settings explain upgrade cleanup'
 only_oldest=(tests/encodings.py)
-only_newest=(tests/{large,size}.py)
-short=(tests/{errors,truth,workers}.py)
-in_flight=(tests/{cancel,crashes,ddl,faults,iostat,random_truth,truth}.py)
+only_newest=(tests/{argument_sizes,large_relations}.py)
+short=(tests/{errors,accuracy,workers}.py)
+in_flight=(tests/{cancel,crashes,ddl,faults,iostat,random_accuracy,accuracy}.py)
 
 # A job is a server with some settings, and what is tested on it.
 names=() configs=() settings=() tests_of=() clients_of=()
