@@ -22,7 +22,7 @@ def setUpModule():
         raise unittest.SkipTest("the data directory is on no block device of its own (tmpfs, overlay, btrfs)")
 
 
-class Truth(unittest.TestCase):
+class Accuracy(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.session = Session()
@@ -47,7 +47,7 @@ class Truth(unittest.TestCase):
         self.assertAlmostEqual(value, expected, delta=expected * share)
 
 
-class Device(Truth):
+class Device(Accuracy):
     """Bytes fetched."""
 
     def test_direct_fetches_what_it_asks_for(self):
@@ -133,7 +133,7 @@ class Device(Truth):
         self.assertEqual(row["from_device_pct"], 0)
 
 
-class SharedBuffers(Truth):
+class SharedBuffers(Accuracy):
     """Hits and reads."""
 
     def assert_all_counted(self, row):
@@ -201,7 +201,7 @@ class SharedBuffers(Truth):
         )
 
 
-class OsCache(Truth):
+class OsCache(Accuracy):
     """What the page cache held before, and what was left of it when it should be cold."""
 
     def test_residency_is_what_fincore_says(self):

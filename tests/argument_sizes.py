@@ -48,7 +48,7 @@ CALLS = [
 ]
 
 
-class Large(unittest.TestCase):
+class ArgumentSizes(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         # Of its own, so that its log is about this alone.

@@ -41,7 +41,7 @@ COMMANDS = [
 ]  # fmt: skip
 
 
-class Moving(unittest.TestCase):
+class DdlRaces(unittest.TestCase):
     def setUp(self):
         self.session, self.other, self.control = Session(), Session(), Session()
         for session in [self.control, self.other, self.session]:

@@ -16,7 +16,7 @@ def processor_seconds(pid):
     return time.clock_gettime(~pid << 3 | 2)
 
 
-class Size(unittest.TestCase):
+class LargeRelations(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.control = Session()

@@ -26,7 +26,7 @@ def setUpModule():
         raise unittest.SkipTest("no fincore")
 
 
-class RandomTruth(unittest.TestCase):
+class RandomAccuracy(unittest.TestCase):
     """A table on a device of its own, cold, without readahead unless a test sets one."""
 
     @classmethod
@@ -80,7 +80,7 @@ class RandomTruth(unittest.TestCase):
         self.assertAlmostEqual(value, expected, delta=expected * share)
 
 
-class Device(RandomTruth):
+class Device(RandomAccuracy):
     """Requests and bytes."""
 
     def test_direct_fetches_each_block_once(self):
@@ -214,7 +214,7 @@ class Device(RandomTruth):
             self.assertEqual((row["rareq_kb"], row["from_device_pct"]), (BLOCK / 1024, 100))
 
 
-class Order(RandomTruth):
+class Order(RandomAccuracy):
     """Which blocks."""
 
     def test_a_ping_reads_each_block_once_in_the_order_of_its_seed(self):
@@ -252,7 +252,7 @@ class Order(RandomTruth):
         return self.session.rows(query)
 
 
-class Tiers(RandomTruth):
+class Tiers(RandomAccuracy):
     """Who served a fetch."""
 
     def test_shares_of_what_is_cached_in_part(self):

@@ -32,7 +32,7 @@ def setUpModule():
         raise unittest.SkipTest("not root")
 
 
-class Starved(unittest.TestCase):
+class Refusals(unittest.TestCase):
     def prepare(self, session, control):
         session.run("SET pg_io_probe.scratch_reserve = 0")
         dense_table(session, "probed", BLOCKS)
@@ -54,7 +54,7 @@ class Starved(unittest.TestCase):
         return session
 
 
-class Refused(Starved):
+class Refused(Refusals):
     """By a filter, as the default ones of containers."""
 
     @unittest.skipUnless(platform.machine() == "x86_64", "the numbers of system calls are those of x86_64")
@@ -95,7 +95,7 @@ class Refused(Starved):
                         self.assertEqual(holdings.left(), {})
 
 
-class Limits(Starved):
+class Limits(Refusals):
     """Those of the process, lowered while it is there."""
 
     def setUp(self):
@@ -165,7 +165,7 @@ class Limits(Starved):
         return Limited(self.session.pid, limit, most)
 
 
-class Hidden(Starved):
+class Hidden(Refusals):
     """/sys and /proc, as containers hide them: times are measured all the same."""
 
     def test_each(self):

@@ -18,7 +18,7 @@ CANCELS = 2_000 if LONG else 200
 TERMINATIONS = 10
 
 
-class Storms(unittest.TestCase):
+class Signals(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.control = Session()

@@ -34,7 +34,7 @@ def setUpModule():
         raise unittest.SkipTest("not root")
 
 
-class Hostile(unittest.TestCase):
+class UnusableStorage(unittest.TestCase):
     """A table `probed` somewhere, and a session that has loaded what is loaded once."""
 
     def own_server(self, name, *options):
@@ -70,7 +70,7 @@ class Hostile(unittest.TestCase):
         return came
 
 
-class Full(Hostile):
+class Full(UnusableStorage):
     """A tablespace without room."""
 
     def test_a_file_system(self):
@@ -124,7 +124,7 @@ class Full(Hostile):
         return next(probe for probe in self.probes if probe.name.startswith(name.partition(" ")[0]))
 
 
-class ReadOnly(Hostile):
+class ReadOnly(UnusableStorage):
     """A file system that the kernel has made read-only, since something failed: what is open stays open. A server of its
     own: the tablespace can't be dropped."""
 
@@ -142,7 +142,7 @@ class ReadOnly(Hostile):
                 self.assertIn("Read-only file system", str(told))
 
 
-class Lost(Hostile):
+class Lost(UnusableStorage):
     """What could not be written is for the server to hear of: a checkpoint that succeeds meanwhile loses it. Whether it will
     hear the kernel tells once, to who asks first: so no probe may ask. A server of its own: it may stop for that."""
 
@@ -182,7 +182,7 @@ def rewrite(path, begin):
         assert file.write(begin) == len(begin)
 
 
-class Damaged(Hostile):
+class Damaged(UnusableStorage):
     """Pages that are not as they were written. A server of its own, with checksums."""
 
     def test_it(self):
@@ -218,7 +218,7 @@ class Damaged(Hostile):
         self.each("damaged pages, ignored", {None: good})
 
 
-class Links(Hostile):
+class Links(UnusableStorage):
     """pg_wal and a tablespace are links to links. A server of its own."""
 
     def test_it(self):
