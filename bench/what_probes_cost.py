@@ -3,7 +3,6 @@
 
     what_probes_cost.py             on the server that the environment names, which it restarts again and again and
                                     fills with a table of its own; what_probes_cost.sh starts one
-    what_probes_cost.py --self-test
 
 Each probe is called RUNS (1) times on a table of MIB (1024) MiB with two indexes, alone on the server. Before each call
 the server is restarted, so that shared buffers hold nothing of that table, and all of them are filled with another one
@@ -250,20 +249,6 @@ def locks_of(costs):
     return found
 
 
-def self_test():
-    """Known answers."""
-    assert processor_seconds("7 (a) b) S 1 7 7 0 -1 4194560 1 2 3 4 150 50 0 0 20") == 200 / os.sysconf("SC_CLK_TCK")
-    assert bytes_moved("rchar: 1\nwchar: 2\nread_bytes: 8192\nwrite_bytes: 4096\ncancelled_write_bytes: 0\n") == (8192, 4096)
-    assert [brief(number) for number in (0, 0.004, 0.04, 1.26, 99.4, 1023.6)] == ["0", "0.00", "0.04", "1.3", "99.4", "1024"]
-    one = dict.fromkeys(COLUMNS, 2) | {"OS cache": (1024, 0), "locks": {"b", "a"}}
-    other = dict.fromkeys(COLUMNS, 4) | {"OS cache": (1024, 10), "locks": set()}
-    assert line("f()", [one, other]) == (
-        "| `f()` | 3.0 | 3.0 | 3.0 | 3.0 | 1024 → 5.0 | 4 | 4 | 4.0 | 4.0 | 4 |"
-    ), line("f()", [one, other])
-    assert locks_of({"f()": [one, other], "g()": [other]}) == {"a; b": ["f()"], "none was seen": ["g()"]}
-    print("ok")
-
-
 def main():
     """All calls."""
     from lib import Session
@@ -286,9 +271,7 @@ def main():
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["--self-test"]:
-        self_test()
-    elif not sys.argv[1:]:
+    if not sys.argv[1:]:
         main()
     else:
-        sys.exit("usage: what_probes_cost.py [--self-test]")
+        sys.exit("usage: what_probes_cost.py")

@@ -17,6 +17,11 @@ use pgrx::prelude::*;
 pgrx::pg_module_magic!(name, version);
 
 // The schema is written by hand, one file a family: what a DBA reads is what runs.
+extension_sql!(
+    r#"\echo Use "CREATE EXTENSION pg_io_probe" to load this file. \quit"#,
+    name = "not_by_psql",
+    bootstrap
+);
 extension_sql_file!("ddl/facts.sql", name = "facts");
 extension_sql_file!("ddl/seqscan.sql", name = "seqscan");
 extension_sql_file!("ddl/random.sql", name = "random");
@@ -28,8 +33,12 @@ extension_sql_file!("ddl/readahead.sql", name = "readahead");
 extension_sql_file!("ddl/page_cost.sql", name = "page_cost");
 extension_sql_file!("ddl/recommend.sql", name = "recommend");
 extension_sql_file!("ddl/explain.sql", name = "explain");
-// Also the upgrade from the first released version, so it comes last.
-extension_sql_file!("../sql/pg_io_probe--0.1.0--0.2.0.sql", name = "history", finalize);
+extension_sql_file!(
+    "ddl/history.sql",
+    name = "history",
+    requires = ["seqscan", "random", "depth", "ping", "sync", "readahead", "page_cost"]
+);
+extension_sql_file!("ddl/compare.sql", name = "compare", requires = ["history"]);
 
 /// Runs when the library is loaded into a backend.
 #[pg_guard]

@@ -1,9 +1,10 @@
 #!/usr/bin/env -S python3 -B
-"""Each function of the extension in each place from which the server can be made to call it: triggers, expressions of indexes
-and constraints, cursors, subtransactions, workers, and whatever else evaluates a function.
+"""Each function of the extension in each place from which the server can be made to call it.
 
-CALLS has a cheap call of each function, CONTEXTS the places. A call there works, or ends by an SQLSTATE that is named beside the
-place. After each the process holds what it held before, and the server is the one that it was.
+The places are triggers, expressions of indexes and constraints, cursors, subtransactions, workers, and
+whatever else evaluates a function. CALLS has a cheap call of each function, CONTEXTS the places. A call there
+works, or ends by an SQLSTATE that is named beside the place. After each the process holds what it held
+before, and the server is the one that it was.
 """
 
 import itertools
@@ -12,7 +13,18 @@ import re
 import unittest
 
 from fuzz import TROUBLE, documented
-from lib import VERSION, Failure, Process, as_server, dense_table, files_in_data_directory, half_of, literal, main, wait_for
+from lib import (
+    VERSION,
+    Failure,
+    Process,
+    as_server,
+    dense_table,
+    files_in_data_directory,
+    half_of,
+    literal,
+    main,
+    wait_for,
+)
 from servers import Server
 
 # A run to import is measured first.
@@ -30,23 +42,28 @@ CALLS = {
     "io_probe_explain_json(json,jsonb)": """io_probe_explain_json('[{"Plan": {"Node Type": "Result"}}]')""",
     "io_probe_import(jsonb,text)": "io_probe_import(public.measured(), 'imported')",
     "io_probe_iostat(interval,integer,text,jsonb)": "io_probe_iostat('10 ms')",
-    "io_probe_iostat_query(text,interval,jsonb)": "io_probe_iostat_query('SELECT count(*) FROM public.probed')",
+    "io_probe_iostat_query(text,interval,jsonb)":
+        "io_probe_iostat_query('SELECT count(*) FROM public.probed')",
     "io_probe_measure(text,regclass,jsonb)": """io_probe_measure('ping', 'public.probed', '{"count": 1}')""",
     "io_probe_page_cost(regclass,interval,boolean,double precision[],integer[],bigint,jsonb)":
         "io_probe_page_cost('public.probed', densities => '{1}', concurrencies => '{1}')",
-    "io_probe_ping(regclass,integer,interval,text,text,jsonb)": "io_probe_ping('public.probed', 2, '0', 'pingpong')",
+    "io_probe_ping(regclass,integer,interval,text,text,jsonb)":
+        "io_probe_ping('public.probed', 2, '0', 'pingpong')",
     "io_probe_progress()": "io_probe_progress()",
     "io_probe_prune(interval)": "io_probe_prune('1 year')",
-    "io_probe_random(regclass,text[],interval,boolean,integer,bigint,jsonb)": "io_probe_random('public.probed', depth => 2)",
+    "io_probe_random(regclass,text[],interval,boolean,integer,bigint,jsonb)":
+        "io_probe_random('public.probed', depth => 2)",
     "io_probe_random_series(regclass,text[],interval,boolean,integer,bigint,jsonb)":
         "io_probe_random_series('public.probed')",
     "io_probe_readahead(regclass,integer[],interval,jsonb)": "io_probe_readahead('public.probed', '{0}')",
     "io_probe_recommend(regclass,text,text,text[],interval,boolean,boolean,jsonb)":
         "io_probe_recommend('public.probed', settings => '{random_page_cost}', duration => '30 ms')",
-    "io_probe_record(text,regclass,jsonb,text)": """io_probe_record('ping', 'public.probed', '{"count": 1}', 'recorded')""",
+    "io_probe_record(text,regclass,jsonb,text)":
+        """io_probe_record('ping', 'public.probed', '{"count": 1}', 'recorded')""",
     "io_probe_seqscan(regclass,text[],interval,boolean,integer,integer,text,jsonb)":
         "io_probe_seqscan('public.probed', cold => true)",
-    "io_probe_sync(text,text,interval,integer,text[],integer,jsonb)": "io_probe_sync(sections => '{no_sync}')",
+    "io_probe_sync(text,text,interval,integer,text[],integer,jsonb)":
+        "io_probe_sync(sections => '{no_sync}')",
 }
 WRITES = {"25006"}
 # Not in a worker, nor while others of the same query work.
@@ -56,69 +73,91 @@ FORCED = "debug_parallel_query" if VERSION >= 16 else "force_parallel_mode"
 A_CALL = "calls(id) FROM victim WHERE id = 1"
 INSIDE = literal("SELECT public." + A_CALL.replace("victim", "public.victim"))
 FIRES = "EXECUTE FUNCTION public.fires()"
-DEFERRED = f"CREATE CONSTRAINT TRIGGER f AFTER INSERT ON victim INITIALLY DEFERRED FOR EACH ROW {FIRES}; INSERT INTO victim VALUES (3)"
+DEFERRED = (f"CREATE CONSTRAINT TRIGGER f AFTER INSERT ON victim INITIALLY DEFERRED FOR EACH ROW {FIRES}; "
+            "INSERT INTO victim VALUES (3)")  # fmt: skip
 
-# Where it is called, how a call may end there besides rows, and the statements: `calls(int)` calls it. They begin in a
-# transaction, which is undone. The table `victim` has two rows, `probed` is what is probed.
+# Where it is called, how a call may end there besides rows, and the statements: `calls(int)` calls it. They
+# begin in a transaction, which is undone. The table `victim` has two rows, `probed` is what is probed.
 CONTEXTS = {
     "a query": (set(), f"SELECT {A_CALL}"),
     # It calls what has the same planned.
-    "the planner": ({"54001"}, "SELECT calls(1); CREATE INDEX ON probed (id) WHERE public.calls(1) > 0; TABLE victim"),
+    "the planner": ({"54001"}, "SELECT calls(1); CREATE INDEX ON probed (id) WHERE public.calls(1) > 0; "
+                               "TABLE victim"),
     "a row trigger": (set(), f"CREATE TRIGGER f BEFORE INSERT OR DELETE ON victim FOR EACH ROW {FIRES};"
                       "INSERT INTO victim VALUES (3); DELETE FROM victim WHERE id = 3"),
-    "a row trigger, afterwards": (set(), f"CREATE TRIGGER f AFTER UPDATE ON victim FOR EACH ROW {FIRES}; UPDATE victim SET id = 3"),
+    "a row trigger, afterwards": (set(), f"CREATE TRIGGER f AFTER UPDATE ON victim FOR EACH ROW {FIRES}; "
+                                         "UPDATE victim SET id = 3"),
     "a statement trigger": (set(), f"CREATE TRIGGER f BEFORE TRUNCATE ON victim {FIRES}; TRUNCATE victim"),
-    "a trigger of its own table": (set(), f"CREATE TRIGGER f AFTER UPDATE ON probed {FIRES}; UPDATE probed SET id = 1 - id"),
+    "a trigger of its own table": (set(), f"CREATE TRIGGER f AFTER UPDATE ON probed {FIRES}; "
+                                          "UPDATE probed SET id = 1 - id"),
     "a deferred trigger": (set(), f"{DEFERRED}; SET CONSTRAINTS ALL IMMEDIATE"),
     "an index": (set(), "CREATE INDEX ON victim (public.calls(id)); ANALYZE victim; REINDEX TABLE victim"),
     "an index that orders": (set(), "CREATE INDEX f ON victim (public.calls(id)); CLUSTER victim USING f"),
     "the condition of an index": (set(), "CREATE INDEX ON victim (id) WHERE public.calls(id) > 1"),
     "statistics": (set(), "CREATE STATISTICS said ON (public.calls(id)), id FROM victim; ANALYZE victim"),
     "a CHECK": (set(), "ALTER TABLE victim ADD CHECK (public.calls(id) > 0)"),
-    "a domain": (set(), "CREATE DOMAIN checked AS int CHECK (public.calls(value) > 0); SELECT id::checked FROM victim"),
-    "a generated column": (set(), "ALTER TABLE victim ADD twin int GENERATED ALWAYS AS (public.calls(id)) STORED"),
-    "a default": (set(), "ALTER TABLE victim ADD twin int DEFAULT public.calls(1); INSERT INTO victim VALUES (3)"),
-    "a rewrite of its own table": (set(), "ALTER TABLE probed ALTER id TYPE int8 USING CASE id WHEN 9 THEN public.calls(id) ELSE id END"),
-    "a policy": (set(), "CREATE POLICY f ON victim USING (public.calls(id) > 0); ALTER TABLE victim ENABLE ROW LEVEL SECURITY;"
+    "a domain": (set(), "CREATE DOMAIN checked AS int CHECK (public.calls(value) > 0); "
+                        "SELECT id::checked FROM victim"),
+    "a generated column": (set(), "ALTER TABLE victim ADD twin int "
+                                  "GENERATED ALWAYS AS (public.calls(id)) STORED"),
+    "a default": (set(), "ALTER TABLE victim ADD twin int DEFAULT public.calls(1); "
+                         "INSERT INTO victim VALUES (3)"),
+    "a rewrite of its own table": (set(), "ALTER TABLE probed ALTER id TYPE int8 "
+                                          "USING CASE id WHEN 9 THEN public.calls(id) ELSE id END"),
+    "a policy": (set(), "CREATE POLICY f ON victim USING (public.calls(id) > 0); "
+                        "ALTER TABLE victim ENABLE ROW LEVEL SECURITY;"
                  "ALTER TABLE victim FORCE ROW LEVEL SECURITY; UPDATE victim SET id = id + 1"),
-    "an aggregate": (set(), "CREATE AGGREGATE adds(int) (sfunc = calls, stype = int, initcond = '1'); SELECT adds(id) FROM victim"),
+    "an aggregate": (set(), "CREATE AGGREGATE adds(int) (sfunc = calls, stype = int, initcond = '1'); "
+                            "SELECT adds(id) FROM victim"),
     "a cursor that is left": (set(), "DECLARE c CURSOR FOR SELECT calls(id) FROM victim; FETCH c; CLOSE c"),
-    "a cursor that is held": (set(), "DECLARE c CURSOR WITH HOLD FOR SELECT calls(id) FROM victim; FETCH c; COMMIT; FETCH c; CLOSE c"),
-    "a cursor of its own table": (set(), "DECLARE c CURSOR FOR SELECT calls(id) FROM probed FOR UPDATE; FETCH c; DELETE FROM probed "
-                                  "WHERE CURRENT OF c; FETCH c"),
-    "a loop over its own table": (set(), "DO $$DECLARE r record; BEGIN FOR r IN TABLE probed LOOP PERFORM calls(r.id); "
-                                  "EXIT WHEN r.id > 1; END LOOP; END$$"),
-    "blocks that fail": (set(), f"DO $$BEGIN FOR n IN 1..3 LOOP BEGIN PERFORM {A_CALL}; RAISE 'undone'; EXCEPTION WHEN raise_exception "
-                         "THEN END; END LOOP; END$$"),
+    "a cursor that is held": (set(), "DECLARE c CURSOR WITH HOLD FOR SELECT calls(id) FROM victim; FETCH c; "
+                                     "COMMIT; FETCH c; CLOSE c"),
+    "a cursor of its own table": (set(), "DECLARE c CURSOR FOR SELECT calls(id) FROM probed FOR UPDATE; "
+                                         "FETCH c; DELETE FROM probed WHERE CURRENT OF c; FETCH c"),
+    "a loop over its own table": (set(), "DO $$DECLARE r record; BEGIN FOR r IN TABLE probed LOOP "
+                                         "PERFORM calls(r.id); EXIT WHEN r.id > 1; END LOOP; END$$"),
+    "blocks that fail": (set(), f"DO $$BEGIN FOR n IN 1..3 LOOP BEGIN PERFORM {A_CALL}; RAISE 'undone'; "
+                                "EXCEPTION WHEN raise_exception THEN END; END LOOP; END$$"),
     "a savepoint": (set(), f"SAVEPOINT a; SELECT {A_CALL}; ROLLBACK TO a; SELECT {A_CALL}; RELEASE a"),
     "a procedure that commits": (set(), "ROLLBACK; CALL commits()"),
     "two phases": (set(), f"SELECT {A_CALL}; PREPARE TRANSACTION 'first'; COMMIT PREPARED 'first'"),
-    "a trigger before two phases": (set(), f"{DEFERRED}; PREPARE TRANSACTION 'first'; ROLLBACK PREPARED 'first'"),
-    "serializable": (set(), f"SET TRANSACTION ISOLATION LEVEL SERIALIZABLE; SELECT {A_CALL}; SELECT {A_CALL}"),
-    "read-only": (WRITES, f"SET TRANSACTION ISOLATION LEVEL SERIALIZABLE READ ONLY DEFERRABLE; SELECT {A_CALL}"),
-    "a materialized view": (set(), "CREATE MATERIALIZED VIEW seen AS SELECT public.calls(id) AS id FROM public.victim;"
-                            "CREATE UNIQUE INDEX ON seen (id); REFRESH MATERIALIZED VIEW CONCURRENTLY seen"),
+    "a trigger before two phases": (set(), f"{DEFERRED}; PREPARE TRANSACTION 'first'; "
+                                           "ROLLBACK PREPARED 'first'"),
+    "serializable": (set(), f"SET TRANSACTION ISOLATION LEVEL SERIALIZABLE; SELECT {A_CALL}; "
+                            f"SELECT {A_CALL}"),
+    "read-only": (WRITES, "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE READ ONLY DEFERRABLE; "
+                          f"SELECT {A_CALL}"),
+    "a materialized view": (set(), "CREATE MATERIALIZED VIEW seen AS "
+                                   "SELECT public.calls(id) AS id FROM public.victim;"
+                                   "CREATE UNIQUE INDEX ON seen (id); "
+                                   "REFRESH MATERIALIZED VIEW CONCURRENTLY seen"),
     "COPY": (set(), "COPY (SELECT calls(id) FROM victim) TO STDOUT"),
     "NOTIFY": (set(), f"LISTEN a; NOTIFY a; SELECT {A_CALL}; NOTIFY a, 'again'; COMMIT; UNLISTEN *"),
     "a prepared statement": (set(), f"PREPARE p AS SELECT {A_CALL}; EXECUTE p; EXECUTE p"),
-    "events": (set(), "SET LOCAL contexts.events = on; ALTER TABLE victim ALTER id TYPE int8; DROP TABLE victim"),
+    "events": (set(), "SET LOCAL contexts.events = on; ALTER TABLE victim ALTER id TYPE int8; "
+                      "DROP TABLE victim"),
     "the drop of its own table": ({"42P01"}, "SET LOCAL contexts.events = on; DROP TABLE probed"),
     "a worker": (PARALLEL, f"SET LOCAL {FORCED} = on; SELECT {A_CALL}"),
-    "beside workers": (PARALLEL, "SET LOCAL min_parallel_table_scan_size = 0; SET LOCAL parallel_setup_cost = 0; SET LOCAL "
-                       "parallel_tuple_cost = 0; SELECT count(*) FROM probed WHERE CASE id WHEN 9 THEN calls(id) ELSE 1 END > 0"),
+    "beside workers": (PARALLEL, "SET LOCAL min_parallel_table_scan_size = 0; "
+                                 "SET LOCAL parallel_setup_cost = 0; SET LOCAL parallel_tuple_cost = 0; "
+                                 "SELECT count(*) FROM probed "
+                                 "WHERE CASE id WHEN 9 THEN calls(id) ELSE 1 END > 0"),
     "io_probe_explain": (WRITES, f"SELECT * FROM io_probe_explain({INSIDE}, true)"),
     "io_probe_iostat_query": (WRITES, f"SELECT * FROM io_probe_iostat_query({INSIDE}, '10 ms')"),
     "a run": (WRITES, f"SELECT io_probe_record('iostat_query', NULL, jsonb_build_object('query', {INSIDE}))"),
     "a short time": ({"57014"}, f"SET LOCAL statement_timeout = '3 ms'; SELECT {A_CALL}"),
     "a transaction that has failed": ({"22012"}, f"SELECT 1 / 0; SELECT {A_CALL}"),
-    "a session begun anew": (set(), f"ROLLBACK; SELECT {A_CALL}; DISCARD ALL; SET contexts.call = {{call}}; SELECT {A_CALL}"),
+    "a session begun anew": (set(), f"ROLLBACK; SELECT {A_CALL}; DISCARD ALL; SET contexts.call = {{call}}; "
+                                    f"SELECT {A_CALL}"),
 }
 SETUP = """
     CREATE FUNCTION calls(n int) RETURNS int LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS
         $$ BEGIN EXECUTE pg_catalog.current_setting('contexts.call'); RETURN n; END $$;
     CREATE FUNCTION calls(a int, b int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT public.calls(a) + b';
-    CREATE FUNCTION fires() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM public.calls(1); RETURN coalesce(new, old); END $$;
-    CREATE PROCEDURE commits() LANGUAGE plpgsql AS $$ BEGIN PERFORM calls(1); COMMIT; PERFORM calls(2); ROLLBACK; END $$;
+    CREATE FUNCTION fires() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN PERFORM public.calls(1); RETURN coalesce(new, old); END $$;
+    CREATE PROCEDURE commits() LANGUAGE plpgsql AS
+        $$ BEGIN PERFORM calls(1); COMMIT; PERFORM calls(2); ROLLBACK; END $$;
     CREATE TABLE victim (id int); INSERT INTO victim VALUES (1), (2);
     CREATE TABLE result AS SELECT io_probe_measure('ping', 'probed', '{"count": 3, "every": "0"}') AS result;
     CREATE FUNCTION measured() RETURNS jsonb LANGUAGE sql AS 'SELECT result FROM public.result';
@@ -127,7 +166,8 @@ SETUP = """
     CREATE FUNCTION calls_all() RETURNS void LANGUAGE plpgsql AS $$
         DECLARE c text; me text;
         BEGIN
-            SELECT backend_type INTO me FROM pg_catalog.pg_stat_activity WHERE pid = pg_catalog.pg_backend_pid();
+            SELECT backend_type INTO me FROM pg_catalog.pg_stat_activity
+                WHERE pid = pg_catalog.pg_backend_pid();
             FOR c IN SELECT call FROM public.calls LOOP
                 BEGIN
                     EXECUTE c;
@@ -138,12 +178,19 @@ SETUP = """
             END LOOP;
         END $$;
     CREATE FUNCTION calls_all(n int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS
-        $$ BEGIN IF n = 1 AND pg_catalog.current_setting('contexts.off', true) IS NULL THEN PERFORM public.calls_all(); END IF; RETURN n; END $$;
-    CREATE FUNCTION fires_all() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM public.calls_all(); RETURN new; END $$;
+        $$ BEGIN
+            IF n = 1 AND pg_catalog.current_setting('contexts.off', true) IS NULL THEN
+                PERFORM public.calls_all();
+            END IF;
+            RETURN n;
+        END $$;
+    CREATE FUNCTION fires_all() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN PERFORM public.calls_all(); RETURN new; END $$;
     CREATE TABLE sent (id int PRIMARY KEY)
 """
 EVENTS = "CREATE FUNCTION happens() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN " \
-    "IF current_setting('contexts.events', true) = 'on' THEN PERFORM public.calls(1); END IF; END $$;" + "".join(
+    "IF current_setting('contexts.events', true) = 'on' THEN PERFORM public.calls(1); END IF; END $$;" \
+    + "".join(
         f"CREATE EVENT TRIGGER {event} ON {event} EXECUTE FUNCTION happens();"
         for event in ["ddl_command_start", "ddl_command_end", "sql_drop", "table_rewrite"])
 # A call takes some milliseconds.
@@ -156,7 +203,8 @@ def setUpModule():
     SERVER = Server("contexts")
     unittest.addModuleCleanup(SERVER.remove)
     SERVER.configure({
-        "max_prepared_transactions": 4, "wal_level": "logical", "autovacuum_naptime": "1s", "client_connection_check_interval": "20ms",
+        "max_prepared_transactions": 4, "wal_level": "logical", "autovacuum_naptime": "1s",
+        "client_connection_check_interval": "20ms",
         "max_worker_processes": 20, **{f"pg_io_probe.{name}": value for name, value in CAPS.items()},
     })
     SERVER.start()
@@ -164,7 +212,8 @@ def setUpModule():
         session.run("CREATE DATABASE receiver")
     for database in ["postgres", "receiver"]:
         with SERVER.session(database) as session:
-            session.run("SET client_min_messages = error; CREATE EXTENSION pg_io_probe; RESET pg_io_probe.default_duration")
+            session.run("SET client_min_messages = error; CREATE EXTENSION pg_io_probe; "
+                        "RESET pg_io_probe.default_duration")
             dense_table(session, "probed", 100)
             session.run(SETUP)
             for call in CALLS.values():
@@ -172,8 +221,10 @@ def setUpModule():
             if database == "postgres":
                 session.run("CREATE ROLE caller LOGIN IN ROLE pg_monitor")
                 session.run(EVENTS)
-            session.run("GRANT ALL ON SCHEMA public TO caller; GRANT ALL ON ALL FUNCTIONS IN SCHEMA public TO caller")
-            session.run("ALTER TABLE victim OWNER TO caller; ALTER TABLE probed OWNER TO caller; GRANT SELECT ON result TO caller")
+            session.run("GRANT ALL ON SCHEMA public TO caller; GRANT ALL ON ALL FUNCTIONS IN SCHEMA public "
+                        "TO caller")
+            session.run("ALTER TABLE victim OWNER TO caller; ALTER TABLE probed OWNER TO caller; "
+                        "GRANT SELECT ON result TO caller")
 
 
 def query(call):
@@ -198,9 +249,12 @@ class Contexts(unittest.TestCase):
     def look(self):
         """Nothing is left, and no process has ended that was not meant to."""
         left = self.control.rows("SELECT * FROM pg_locks WHERE locktype = 'advisory'")
-        left += self.control.rows("SELECT * FROM io_probe_progress()") + self.control.rows("SELECT * FROM pg_prepared_xacts")
-        left += [path for path in files_in_data_directory(SERVER.data) - self.files if "tmp" in path or "deleted" in path]
-        left += [line for line in log()[self.since:].splitlines() if TROUBLE.search(line) and "STATEMENT" not in line]
+        left += self.control.rows("SELECT * FROM io_probe_progress()")
+        left += self.control.rows("SELECT * FROM pg_prepared_xacts")
+        files = files_in_data_directory(SERVER.data) - self.files
+        left += [path for path in files if "tmp" in path or "deleted" in path]
+        lines = log()[self.since:].splitlines()
+        left += [line for line in lines if TROUBLE.search(line) and "STATEMENT" not in line]
         self.assertEqual(left, [])
 
     def test_each_function_has_a_call(self):
@@ -209,14 +263,17 @@ class Contexts(unittest.TestCase):
             JOIN pg_extension AS e ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid
             WHERE e.extname = 'pg_io_probe'""")
         self.assertEqual(set(CALLS), set(found))
-        self.assertLessEqual(set().union(*(allowed for allowed, _ in CONTEXTS.values())) - {"22012"}, documented())
+        self.assertLessEqual(set().union(*(allowed for allowed, _ in CONTEXTS.values())) - {"22012"},
+                             documented())
 
     def test_each_place(self):
         with SERVER.session(user="caller") as session:
             held = lambda: (Process(session.pid).threads(), Process(session.pid).descriptors())
-            before, locks = None, f"SELECT * FROM pg_locks WHERE pid = {session.pid} AND locktype <> 'virtualxid'"
+            locks = f"SELECT * FROM pg_locks WHERE pid = {session.pid} AND locktype <> 'virtualxid'"
+            before = None
             # The halves of one place and of the next are not of the same functions.
-            cases = [(place, function) for turn, place in enumerate(CONTEXTS) for function in [*CALLS][turn % 2:] + [*CALLS][:turn % 2]]
+            cases = [(place, function) for turn, place in enumerate(CONTEXTS)
+                     for function in [*CALLS][turn % 2:] + [*CALLS][:turn % 2]]
             cases = half_of(cases, lambda case: case[0] == "a query")
             for place, group in itertools.groupby(cases, lambda case: case[0]):
                 allowed, statements = CONTEXTS[place]
@@ -236,28 +293,34 @@ class Contexts(unittest.TestCase):
         """The SQLSTATEs of the ERRORs that there were."""
         try:
             call = literal(query(call))
-            session.run(f"SET contexts.call = {call}; RESET pg_io_probe.default_duration; SET client_min_messages = error; "
-                        f"BEGIN; {statements.replace('{call}', call)}")
+            session.run(f"SET contexts.call = {call}; RESET pg_io_probe.default_duration; "
+                        f"SET client_min_messages = error; BEGIN; {statements.replace('{call}', call)}")
             return set()
         except Failure as failure:
-            return set(re.findall(r"^(?:ERROR|FATAL):  (\w{5}): ", str(failure), re.MULTILINE)) or {str(failure)}
+            states = re.findall(r"^(?:ERROR|FATAL):  (\w{5}): ", str(failure), re.MULTILINE)
+            return set(states) or {str(failure)}
         finally:
             session.run("ROLLBACK; DEALLOCATE ALL")
 
     def test_an_index_that_is_being_built(self):
-        """What is written past shared buffers is not read through them meanwhile: a page of zeros would stay there for the index."""
-        probes = ["seqscan", "random", "random_series", "depth", "ping", "page_cost", "readahead", "recommend"]
+        """What is written past shared buffers is not read through them: a page of zeros would stay there."""
+        probes = ["seqscan", "random", "random_series", "depth", "ping", "page_cost", "readahead",
+                  "recommend"]
         with SERVER.session() as builder, SERVER.session(user="caller") as session:
-            self.control.run("SELECT pg_advisory_lock(1); CREATE FUNCTION waits(n int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS "
+            self.control.run("SELECT pg_advisory_lock(1); CREATE FUNCTION waits(n int) RETURNS int "
+                             "LANGUAGE plpgsql IMMUTABLE AS "
                              "$$ BEGIN PERFORM pg_catalog.pg_advisory_xact_lock_shared(1); RETURN n; END $$")
-            self.addCleanup(self.control.run, "SELECT pg_advisory_unlock_all(); DROP INDEX growing; DROP FUNCTION waits")
+            self.addCleanup(self.control.run, "SELECT pg_advisory_unlock_all(); DROP INDEX growing; "
+                                              "DROP FUNCTION waits")
             builder.start("CREATE INDEX CONCURRENTLY growing ON probed (public.waits(id))")
-            wait_for(lambda: self.control.rows("SELECT * FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"), "the build")
+            waiting = "SELECT * FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+            wait_for(lambda: self.control.rows(waiting), "the build")
             for probe in probes:
                 with self.subTest(probe), self.assertRaises(Failure) as raised:
                     session.rows(f"SELECT * FROM io_probe_{probe}('growing')")
                 self.assertEqual(raised.exception.sqlstate, "55006")
-            self.assertEqual(len(session.rows("SELECT * FROM io_probe_evict('growing'), io_probe_cache('growing')")), 1)
+            rows = session.rows("SELECT * FROM io_probe_evict('growing'), io_probe_cache('growing')")
+            self.assertEqual(len(rows), 1)
             self.control.run("SELECT pg_advisory_unlock_all()")
             builder.finish()
             session.run("SET pg_io_probe.default_duration = '3 ms'")
@@ -266,23 +329,29 @@ class Contexts(unittest.TestCase):
 
     def outcomes(self, process, calls=len(CALLS)):
         """What came of the calls that a process of this kind has made, once it has made all."""
-        made = lambda: re.findall(rf"called by {process}: (\w{{5}}) by SELECT FROM public\.(\w+)", log()[self.since:])
+        made = lambda: re.findall(rf"called by {process}: (\w{{5}}) by SELECT FROM public\.(\w+)",
+                                  log()[self.since:])
         wait_for(lambda: len(made()) >= calls, f"the calls of {process}", timeout=30)
-        return {(function, state) for state, function in made()} - {(function, "00000") for _, function in made()}
+        return {(function, state) for state, function in made() if state != "00000"}
 
     def test_autovacuum(self):
         # Of the row with 1, which INSERT does not see.
-        self.control.run("CREATE TABLE vacuumed AS SELECT g FROM generate_series(1, 100) AS g; SET contexts.off = on;"
-                         "CREATE INDEX ON vacuumed (public.calls_all(g)); INSERT INTO vacuumed SELECT 2 FROM generate_series(1, 100)")
+        self.control.run("CREATE TABLE vacuumed AS SELECT g FROM generate_series(1, 100) AS g; "
+                         "SET contexts.off = on;"
+                         "CREATE INDEX ON vacuumed (public.calls_all(g)); "
+                         "INSERT INTO vacuumed SELECT 2 FROM generate_series(1, 100)")
         self.addCleanup(self.control.run, "DROP TABLE vacuumed")
         self.assertEqual(self.outcomes("autovacuum worker"), set())
 
     def test_an_apply_worker(self):
-        self.control.run("CREATE PUBLICATION sends FOR TABLE sent; SELECT pg_create_logical_replication_slot('sends', 'pgoutput')")
+        self.control.run("CREATE PUBLICATION sends FOR TABLE sent; "
+                         "SELECT pg_create_logical_replication_slot('sends', 'pgoutput')")
         with SERVER.session("receiver") as session:
             session.run(f"CREATE TRIGGER f AFTER INSERT ON sent FOR EACH ROW EXECUTE FUNCTION fires_all();"
-                        f"ALTER TABLE sent ENABLE ALWAYS TRIGGER f; CREATE SUBSCRIPTION receives CONNECTION {literal(SERVER.address())} "
-                        "PUBLICATION sends WITH (create_slot = false, slot_name = 'sends', copy_data = false)")
+                        "ALTER TABLE sent ENABLE ALWAYS TRIGGER f; "
+                        f"CREATE SUBSCRIPTION receives CONNECTION {literal(SERVER.address())} "
+                        "PUBLICATION sends WITH (create_slot = false, slot_name = 'sends', "
+                        "copy_data = false)")
             self.control.run("INSERT INTO sent VALUES (1)")
             self.assertEqual(self.outcomes("logical replication (?:apply )?worker"), set())
             wait_for(lambda: session.value("(SELECT count(*) FROM sent)"), "the row")
@@ -291,7 +360,8 @@ class Contexts(unittest.TestCase):
     def test_a_single_user(self):
         self.control.close()
         SERVER.stop()
-        command = f"echo 'SELECT public.calls_all()' | postgres --single -D {SERVER.data} postgres >>{SERVER.host}/log 2>&1"
+        command = f"postgres --single -D {SERVER.data} postgres >>{SERVER.host}/log 2>&1"
+        command = f"echo 'SELECT public.calls_all()' | {command}"
         as_server("env", f"PATH={os.environ['PATH']}", "sh", "-c", command)
         SERVER.start()
         self.control = SERVER.session()
@@ -299,15 +369,18 @@ class Contexts(unittest.TestCase):
 
     def test_a_client_that_is_gone(self):
         """A process whose client is gone does not go on, nor one whose transaction has lasted too long."""
-        for call in ["io_probe_ping('probed', 40, '100 ms')", "io_probe_iostat('1 s', 4)", "io_probe_iostat_query('SELECT pg_sleep(4)')",
-                     "io_probe_sync(duration => '1 s')", "io_probe_random_series('probed', '{os}', '4 s', options => '{\"max_iops\": 50}')"]:
+        for call in ["io_probe_ping('probed', 40, '100 ms')", "io_probe_iostat('1 s', 4)",
+                     "io_probe_iostat_query('SELECT pg_sleep(4)')",
+                     "io_probe_sync(duration => '1 s')",
+                     "io_probe_random_series('probed', '{os}', '4 s', options => '{\"max_iops\": 50}')"]:
             for end in ["kill", *(["transaction_timeout"] if VERSION >= 17 else [])]:
                 with self.subTest(call, end=end), SERVER.session(user="caller") as session:
                     if end != "kill":
                         session.run(f"SET {end} = '150 ms'")
                     session.start(f"SELECT * FROM {call}")
                     if end == "kill":
-                        wait_for(lambda: self.control.rows(f"SELECT * FROM io_probe_progress() WHERE pid = {session.pid}"), "a probe")
+                        running = f"SELECT * FROM io_probe_progress() WHERE pid = {session.pid}"
+                        wait_for(lambda: self.control.rows(running), "a probe")
                         session.psql.kill()
                         session.psql.wait()
                     wait_for(lambda: not Process(session.pid).exists(), "the end of the process", timeout=3)

@@ -1,6 +1,6 @@
 #!/usr/bin/env -S python3 -B
-"""Bad luck: devices that fail, files that are gone, no room. More of it: crashes.py, storms.py, hostile_storage.py,
-starved.py, moving.py.
+"""Bad luck: devices that fail, files that are gone, no room. More of it: crashes.py, signals.py, unusable_storage.py,
+refused.py, ddl_races.py.
 
 Needs root, to mount.
 """

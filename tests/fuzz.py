@@ -16,7 +16,7 @@ import threading
 import time
 import unittest
 
-from hostile import ODD_NAMES, ROLES, Function, Fuzzer, literal, quoted
+from fuzz_arguments import ODD_NAMES, ROLES, Function, Fuzzer, literal, quoted
 from lib import LONG, SERVER_LOG, Failure, Process, Session, files_in_data_directory, main, say
 
 CALLS = int(os.environ.get("CALLS") or (100_000 if LONG else 2000))

@@ -24,6 +24,7 @@ PGRX_PG_CONFIG_PATH=$pg_config PGRX_BUILD_FLAGS="--ignore-rust-version ${PGRX_BU
 # pgrx writes the script of this version, and copies those that lead from one version to another. The scripts of the
 # released versions go beside them: one can create any of those, and a test does.
 extensions=$built$("$pg_config" --sharedir)/extension
+shopt -s nullglob
 for script in sql/pg_io_probe--*.sql; do
     [ -e "$extensions/${script#sql/}" ] || install -m 644 "$script" "$extensions"
 done

@@ -171,9 +171,9 @@ few_tests=${tests/ recommend_costs/}
 reading_tests='extension device cache seqscan random depth ping page_cost recommend iostat bad_input settings explain cleanup'
 short_tests='extension cache seqscan random iostat history compare bad_input rights search_path settings explain upgrade cleanup'
 only_oldest=(tests/encodings.py)
-only_newest=(tests/{large,size}.py)
-short=(tests/{errors,truth,workers}.py)
-in_flight=(tests/{cancel,crashes,ddl,faults,iostat,random_truth,truth}.py)
+only_newest=(tests/{argument_sizes,large_relations}.py)
+short=(tests/{errors,accuracy,workers}.py)
+in_flight=(tests/{cancel,crashes,ddl,faults,iostat,random_accuracy,accuracy}.py)
 
 # A job is a server with some settings, and what is tested on it.
 names=() configs=() settings=() tests_of=() clients_of=()
@@ -273,9 +273,7 @@ step 'format' cargo fmt --all --check || true
 if command -v shellcheck >/dev/null; then
     step 'shellcheck' shellcheck -x -P SCRIPTDIR .ci/run tools/*.sh tests/*.sh bench/*.sh || true
 fi
-for judges in bench/*_judges.py bench/plan_regret.py bench/what_probes_cost.py; do
-    step "$judges" "$judges" --self-test || true
-done
+step 'bench: arithmetic' bench/test_arithmetic.py || true
 oldest=${servers[0]} newest=${servers[-1]}
 # A version that is not released yet is called 19rc1, say.
 for pg_config in "${servers[@]}"; do

@@ -4,7 +4,8 @@
 #   without arguments     each target in turn, FUZZ_SECONDS each (default 1800)
 #   TARGET [OPTION…]      one, with options of libFuzzer
 #   minimise TARGET       leaves of the corpus what its coverage needs
-# New inputs go to the target folder, not into the checkout: `minimise` takes those over that cover something new.
+# The corpus is an archive a target, fuzz/corpus/TARGET.tar, which is unpacked beside the binaries. There go new inputs, too:
+# `minimise` takes those over that cover something new.
 
 . "$(dirname "$0")/env.sh"
 
@@ -20,21 +21,36 @@ build() {
         --target "$triple" --target-dir "$built"
 }
 
+# unpack TARGET: makes its corpus a folder.
+unpack() {
+    rm -rf "${built:?}/corpus/$1"
+    mkdir -p "$built/corpus/$1" "$built/found/$1"
+    tar -xf "fuzz/corpus/$1.tar" -C "$built/corpus/$1"
+}
+
+# pack TARGET: makes that folder the corpus. The same files make the same archive.
+pack() {
+    find "$built/corpus/$1" -type f -printf '%P\0' | LC_ALL=C sort -z |
+        tar -cf "fuzz/corpus/$1.tar" -C "$built/corpus/$1" --null -T - \
+            --format=ustar --mode=644 --owner=0 --group=0 --numeric-owner --mtime=@0
+}
+
 # also TARGET: beside its corpus, what the tests have for it.
 also() {
     also=()
     [ "$1" != plans ] || also=(core/tests/fixtures/plan)
 }
 
-# run TARGET [OPTION…]: what it finds beyond the corpus of the checkout is kept beside the binaries.
+# run TARGET [OPTION…]: what it finds beyond the corpus is kept.
 run() {
     local target=$1 options=(-timeout=10 -rss_limit_mb=1024)
     shift
     also "$target"
     [ ! -e "fuzz/$target.dict" ] || options+=(-dict="fuzz/$target.dict")
-    mkdir -p "$built/found/$target" "$built/broken"
+    unpack "$target"
+    mkdir -p "$built/broken"
     "$built/$triple/release/$target" "${options[@]}" -artifact_prefix="$built/broken/$target-" "$@" \
-        "$built/found/$target" "fuzz/corpus/$target" "${also[@]}"
+        "$built/found/$target" "$built/corpus/$target" "${also[@]}"
 }
 
 # Of the inputs of up to 2,500 bytes, those that reach what others don't.
@@ -42,11 +58,13 @@ minimise() {
     local work
     work=$(mktemp -d)
     mkdir "$work/small" "$work/kept"
-    find "fuzz/corpus/$1" "$built/found/$1" -type f -size -2500c -exec cp {} "$work/small" \;
+    unpack "$1"
+    find "$built/corpus/$1" "$built/found/$1" -type f -size -2500c -exec cp {} "$work/small" \;
     "$built/$triple/release/$1" -set_cover_merge=1 -use_counters=0 "$work/kept" "$work/small"
     # What has a name of its own stays.
-    find "fuzz/corpus/$1" -type f -regextype egrep -regex '.*/[0-9a-f]{40}' -delete
-    cp -n "$work/kept"/* "fuzz/corpus/$1"
+    find "$built/corpus/$1" -type f -regextype egrep -regex '.*/[0-9a-f]{40}' -delete
+    cp -n "$work/kept"/* "$built/corpus/$1"
+    pack "$1"
     rm -r "$work"
 }
 

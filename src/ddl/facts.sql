@@ -130,6 +130,19 @@ GRANT EXECUTE ON FUNCTION io_probe_counters() TO pg_monitor;
 
 CREATE VIEW io_probe_device_counters AS SELECT * FROM io_probe_counters();
 COMMENT ON VIEW io_probe_device_counters IS 'Cumulative counters of the devices below the server, for scrapers and \watch';
+-- Its columns are those of the row type.
+DO $counters$
+DECLARE
+    about record;
+BEGIN
+    FOR about IN
+        SELECT attname, pg_catalog.col_description(attrelid, attnum) AS text FROM pg_catalog.pg_attribute
+         WHERE attrelid OPERATOR(pg_catalog.=) 'io_probe_counters_row'::pg_catalog.regclass AND attnum OPERATOR(pg_catalog.>) 0 AND NOT attisdropped
+    LOOP
+        EXECUTE pg_catalog.format('COMMENT ON COLUMN io_probe_device_counters.%I IS %L', about.attname, about.text);
+    END LOOP;
+END
+$counters$;
 GRANT SELECT ON io_probe_device_counters TO pg_monitor;
 
 CREATE TYPE io_probe_cache_row AS (

@@ -1,0 +1,99 @@
+"""Statistics of pairs of runs: bounds of a ratio, and verdicts about it. No program of its own."""
+
+import itertools
+import math
+import statistics
+from dataclasses import dataclass
+
+# Of two ways to do the same, one counts as faster from here on.
+FASTER = 0.05
+
+
+def t_probability(t, df):
+    """P(T <= t) of Student's t with a whole number of degrees of freedom: Abramowitz and Stegun 26.7.3 and 26.7.4."""
+    angle = math.atan2(t, math.sqrt(df))
+    sine, cosine = math.sin(angle), math.cos(angle)
+    term = cosine if df % 2 else 1.0
+    total = term if df > 1 or df % 2 == 0 else 0.0
+    for k in range(3 if df % 2 else 2, df - 1, 2):
+        term *= cosine * cosine * (k - 1) / k
+        total += term
+    within = 2 / math.pi * (angle + sine * total) if df % 2 else sine * total
+    return (1 + within) / 2
+
+
+def t_quantile(p, df):
+    """The t with P(T <= t) = p, for p over one half: by bisection."""
+    low, high = 0.0, 1e4
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if t_probability(middle, df) < p else (low, middle)
+    return high
+
+
+@dataclass
+class Bounds:
+    """A ratio, from logarithms, with its one-sided bounds of 95 %."""
+
+    ratio: float
+    lower: float
+    upper: float
+
+    def __init__(self, logarithms):
+        n = len(logarithms)
+        mean = statistics.fmean(logarithms)
+        half = t_quantile(0.95, n - 1) * statistics.stdev(logarithms) / math.sqrt(n) if n > 1 else math.inf
+        self.ratio, self.lower = math.exp(mean), math.exp(mean - half)
+        self.upper = math.exp(mean + half) if n > 1 else math.inf
+
+
+@dataclass
+class Goal:
+    """What a ratio has to be."""
+
+    least: float = 0.0
+    most: float = math.inf
+
+    def verdict(self, bounds):
+        if self == Goal():
+            return "-"
+        if bounds.lower >= self.least and bounds.upper <= self.most:
+            return "met"
+        return "MISSED" if bounds.upper < self.least or bounds.lower > self.most else "open"
+
+    def __str__(self):
+        sides = [f"lower >= {self.least:.2f}"] if self.least else []
+        sides += [f"upper <= {self.most:.2f}"] if self.most < math.inf else []
+        return ", ".join(sides) or "-"
+
+
+@dataclass
+class Median:
+    """A median, with the order statistics between which the true one lies with 95 % at least, if there are 6 values or
+    more: the sign test's interval."""
+
+    ratio: float
+    low: float
+    high: float
+
+    def __init__(self, values):
+        values, n = sorted(values), len(values)
+        # So many values lie outside on each side: the most for which P(Bin(n, 1/2) <= outside) is at most 2.5 %.
+        below = itertools.accumulate(math.comb(n, k) / 2**n for k in range(n))
+        outside = max(sum(probability <= 0.025 for probability in below) - 1, 0)
+        self.ratio, self.low, self.high = statistics.median(values), values[outside], values[n - 1 - outside]
+
+    def __str__(self):
+        return f"{self.ratio:.3f} ({self.low:.3f}-{self.high:.3f})"
+
+    def verdict(self, tolerance):
+        if abs(self.ratio - 1) <= tolerance:
+            return "met"
+        return "MISSED" if self.low > 1 + tolerance or self.high < 1 - tolerance else "open"
+
+
+def verdict_of_order(of_theirs, of_ours):
+    """Of the faster by the slower, as they have it."""
+    if of_theirs.low <= 1 + FASTER or of_ours.ratio > 1:
+        return "met"
+    return "MISSED" if of_ours.high < 1 else "open"

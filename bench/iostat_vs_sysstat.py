@@ -1,0 +1,282 @@
+#!/usr/bin/env -S python3 -B
+"""io_probe_iostat and io_probe_iostat_query beside iostat -x, all three of one device at once.
+
+    iostat_vs_sysstat.py DEVICE DIRECTORY OFFSET
+                                on the server that the environment names; iostat_vs_sysstat.sh starts one. DIRECTORY
+                                is on DEVICE (loop0, say), of which nobody uses what lies beyond OFFSET bytes
+
+They run for SECONDS_ALL (60), a sample a second: `ours` in one session, `query` in another, around pg_sleep. fio
+begins after all have begun, and has ended, and all has been synced, some seconds before the first of them ends: so all
+have seen the same requests, though their intervals begin and end at different moments. fio reads and writes at random
+with fdatasync, reads and writes small neighbours that the kernel merges, and discards.
+
+Each line is about one figure over the whole time: a rate is given as its sum, a mean by request (await, areq) as what
+all requests together have, over their number, aqu_sz and util_pct as their sum in seconds, cpu_*_pct as a mean.
+`kernel` is what the device's counters say, where they do. Against `iostat`, the verdict is about `ours` and `query`
+    met       both differ by 0.5 % at most, or by what iostat's two decimals, and for cpu_*_pct the moments at which
+              it began and ended, leave open (`allowed`)
+    MISSED    one does not
+    -         there was nothing to compare
+The lines `CPU` are about what a session's process used, its threads included, of one core: less than 0.5 %.
+"""
+
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+from commands import give_up, run, server_version
+
+TOLERANCE = 0.005
+MOST_CPU = 0.005
+# Before and after fio.
+LEAD_SECONDS = 2
+TRAIL_SECONDS = 10
+
+# Ours and iostat's, how many of its units make one of ours, and of the means what they are of.
+SUMS = {
+    "r_s": ("r/s", 1), "rmib_s": ("rkB/s", 1024), "rrqm_s": ("rrqm/s", 1),
+    "w_s": ("w/s", 1), "wmib_s": ("wkB/s", 1024), "wrqm_s": ("wrqm/s", 1),
+    "d_s": ("d/s", 1), "dmib_s": ("dkB/s", 1024), "drqm_s": ("drqm/s", 1),
+    "f_s": ("f/s", 1), "aqu_sz": ("aqu-sz", 1), "util_pct": ("util", 100),
+}  # fmt: skip
+MEANS = {
+    "r_await_ms": ("r_await", "r_s"), "rareq_kb": ("rareq-sz", "r_s"),
+    "w_await_ms": ("w_await", "w_s"), "wareq_kb": ("wareq-sz", "w_s"),
+    "d_await_ms": ("d_await", "d_s"), "dareq_kb": ("dareq-sz", "d_s"), "f_await_ms": ("f_await", "f_s"),
+}  # fmt: skip
+CPU = {
+    "cpu_user_pct": ("user", "nice"), "cpu_system_pct": ("system",), "cpu_iowait_pct": ("iowait",),
+    "cpu_idle_pct": ("idle",), "cpu_steal_pct": ("steal",),
+}  # fmt: skip
+# In the order of a device's stat file.
+COUNTERS = "r_s rrqm_s r_sectors r_ticks w_s wrqm_s w_sectors w_ticks in_flight io_ticks weighted " \
+           "d_s drqm_s d_sectors d_ticks f_s f_ticks".split()  # fmt: skip
+
+FIO = """
+[global]
+ioengine=libaio
+direct=1
+time_based
+runtime={seconds}
+randrepeat=0
+[mixed]
+directory={directory}
+rw=randrw
+bssplit=4k/20:256k/60:1m/20
+size=256M
+iodepth=8
+rate=20m,12m
+fdatasync=4
+[neighbours-read]
+directory={directory}
+rw=read
+bs=4k
+size=128M
+iodepth=32
+iodepth_batch_submit=32
+iodepth_batch_complete_min=32
+rate_iops=400
+[neighbours-write]
+directory={directory}
+rw=write
+bs=4k
+size=128M
+iodepth=32
+iodepth_batch_submit=32
+iodepth_batch_complete_min=32
+rate_iops=200
+[discards]
+filename=/dev/{device}
+allow_mounted_write=1
+offset={offset}
+size=256M
+rw=randtrim
+bs=64k
+iodepth=4
+rate_iops=100
+"""
+
+# --- what they say, as sums and means of the whole time --------------------------------------------------------------
+
+
+def ours(rows):
+    """Those of our rows, whose intervals have a length each."""
+    seconds = [row["length_ms"] / 1000 for row in rows]
+    return totals({column: [row[column] or 0 for row in rows] for column in [*SUMS, *MEANS, *CPU]}, seconds)
+
+
+def theirs(statistics, interval):
+    """Those of iostat's reports, whose intervals lasted so many seconds in the mean."""
+    disks = [report["disk"][0] for report in statistics]
+    columns = {column: [disk[name] for disk in disks] for column, (name, _) in {**SUMS, **MEANS}.items()}
+    for column, (_, unit) in SUMS.items():
+        columns[column] = [value / (unit if unit == 1024 else 1) for value in columns[column]]
+    for column, names in CPU.items():
+        columns[column] = [sum(report["avg-cpu"][name] for name in names) for report in statistics]
+    return totals(columns, [interval] * len(statistics))
+
+
+def totals(columns, seconds):
+    """Sums of rates, means by what they are of, and means over time."""
+    whole = lambda values, weights: sum(value * weight for value, weight in zip(values, weights))
+    found = {column: whole(columns[column], seconds) for column in SUMS}
+    found["util_pct"] /= 100
+    for column, (_, rate) in MEANS.items():
+        requests = [number * length for number, length in zip(columns[rate], seconds)]
+        found[column] = whole(columns[column], requests) / sum(requests) if sum(requests) else 0
+    for column in CPU:
+        found[column] = whole(columns[column], seconds) / sum(seconds)
+    return found
+
+
+def kernels(before, after):
+    """The same from the device's counters."""
+    moved = {name: now - then for name, then, now in zip(COUNTERS, before, after)}
+    found = {column: moved[column] for column in SUMS if column in moved}
+    found["aqu_sz"], found["util_pct"] = moved["weighted"] / 1000, moved["io_ticks"] / 1000
+    for kind in "rwd":
+        requests = moved[f"{kind}_s"]
+        found[f"{kind}mib_s"] = moved[f"{kind}_sectors"] / 2048
+        if requests:
+            found[f"{kind}areq_kb"] = moved[f"{kind}_sectors"] / 2 / requests
+            found[f"{kind}_await_ms"] = moved[f"{kind}_ticks"] / requests
+    if moved["f_s"]:
+        found["f_await_ms"] = moved["f_ticks"] / moved["f_s"]
+    return found
+
+
+def allowed(column, statistics, their, edges):
+    """What may lie between two that are right: iostat rounds to hundredths, which three times out of a thousand differs
+    in a mean by more than three standard deviations; and CPUs do not rest while only one of the two looks."""
+    names = CPU.get(column) or [(SUMS.get(column) or MEANS[column])[0]]
+    values = [max((report["disk"][0] if column not in CPU else report["avg-cpu"])[name] for name in names)
+              for report in statistics]  # fmt: skip
+    told = [value for value in values if value]
+    if not told:
+        return 0
+    rounding = 3 * 0.01 / math.sqrt(12) * math.sqrt(len(names)) / math.sqrt(len(told)) / (sum(told) / len(told))
+    edge = 100 * edges / len(statistics) if column in CPU else 0
+    return max(TOLERANCE * their, rounding * their + edge)
+
+
+def verdict(values, their, allowed):
+    if not their and not any(values):
+        return "-"
+    return "met" if all(abs(value - their) <= allowed for value in values) else "MISSED"
+
+
+# --- those who look --------------------------------------------------------------------------------------------------
+
+
+class Session:
+    """A psql that stays open, for statements that give one line each."""
+
+    def __init__(self):
+        command = ["psql", "-XqAt", "-v", "ON_ERROR_STOP=1"]
+        self.psql = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.start("SELECT pg_backend_pid()")
+        self.pid = int(self.finish())
+        # What a first call costs is not what sampling costs.
+        self.start("SELECT count(*) FROM io_probe_iostat('100 ms'), io_probe_iostat_query('SELECT 1')")
+        self.finish()
+
+    def start(self, statement):
+        self.psql.stdin.write(statement + ";\n")
+        self.psql.stdin.flush()
+
+    def finish(self):
+        line = self.psql.stdout.readline()
+        if not line:
+            give_up("the session has ended")
+        return line
+
+    def cpu_seconds(self):
+        """Of all threads, also those that have ended, in hundredths; and in ns of the main one."""
+        with open(f"/proc/{self.pid}/stat", encoding="ascii") as file:
+            fields = file.read().rpartition(")")[2].split()
+        with open(f"/proc/{self.pid}/task/{self.pid}/schedstat", encoding="ascii") as file:
+            main = int(file.read().split()[0]) / 1e9
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"), main
+
+
+def counters(device):
+    with open(f"/sys/class/block/{device}/stat", encoding="ascii") as file:
+        return [int(word) for word in file.read().split()]
+
+
+LINE = "{:<7} {:<15} {:>12} {:>12} {:>12} {:>12} {:>8} {:>8} {:>9}  {}"
+
+
+def main(device, directory, offset):
+    seconds = int(os.environ.get("SECONDS_ALL", 60))
+    work = seconds - LEAD_SECONDS - TRAIL_SECONDS
+    if work < 1:
+        give_up(f"SECONDS_ALL must be more than {LEAD_SECONDS + TRAIL_SECONDS}")
+    sessions = {"ours": Session(), "query": Session()}
+    job = tempfile.NamedTemporaryFile("w", suffix=".fio")
+    job.write(FIO.format(directory=directory, device=device, offset=offset, seconds=work))
+    job.flush()
+    run(["fio", "--create_only=1", job.name])
+    run(["sync", "-f", directory])
+    time.sleep(1)
+
+    cpu_before = {name: session.cpu_seconds() for name, session in sessions.items()}
+    before = counters(device)
+    sessions["ours"].start(f"SELECT jsonb_agg(r) FROM io_probe_iostat('1 s', {seconds}, '{device}') r")
+    sessions["query"].start(f"""SELECT jsonb_agg(r) FROM io_probe_iostat_query('SELECT pg_sleep({seconds})', '1 s',
+        '{{"device": "{device}"}}') r WHERE r.device IS NOT NULL""")
+    command = ["iostat", "-x", "-y", "-o", "JSON", device, "1", str(seconds)]
+    environment = {**os.environ, "LC_ALL": "C", "S_COLORS": "never"}
+    started = time.time()
+    iostat = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+    time.sleep(LEAD_SECONDS)
+    fio = json.loads(run(["fio", "--output-format=json", job.name]))
+    run(["sync", "-f", directory])
+    work_ended = time.time()
+    told, _ = iostat.communicate()
+    ended = time.time()
+    rows = {name: json.loads(session.finish()) for name, session in sessions.items()}
+    after = counters(device)
+
+    errors = [job["jobname"] for job in fio["jobs"] if job["error"]]
+    if errors or iostat.returncode:
+        give_up(f"fio or iostat failed: {errors}")
+    statistics = json.loads(told)["sysstat"]["hosts"][0]["statistics"]
+    if len(statistics) != seconds or work_ended > ended - 2:
+        give_up(f"{len(statistics)} reports of iostat; {ended - work_ended:.1f} s after the last request")
+    their = theirs(statistics, (ended - started) / seconds)
+    kernel = kernels(before, after)
+    both = {name: ours(of_one) for name, of_one in rows.items()}
+    edges = {}
+    for name, of_one in rows.items():
+        lasted = sum(row["length_ms"] for row in of_one) / 1000
+        if any(row["status"] != "ok" for row in of_one) or abs(lasted - seconds) > 1:
+            give_up(f"{name}: {lasted} s, {set(row['status'] for row in of_one)}")
+        last = run(["psql", "-XqAt", "-c", f"SELECT extract(epoch FROM '{of_one[-1]['sampled_at']}'::timestamptz)"])
+        edges[name] = abs(float(last) - ended) + abs(float(last) - lasted - started)
+    print(LINE.format(*"server figure ours query iostat kernel ours/i query/i allowed verdict".split()))
+    for column in [*SUMS, *MEANS, *CPU]:
+        values = [found[column] for found in both.values()]
+        most = allowed(column, statistics, their[column], max(edges.values()))
+        ratios = [f"{value / their[column]:.4f}" if their[column] else "" for value in values]
+        figures = [f"{value:.3f}" for value in [*values, their[column]]]
+        of_kernel = f"{kernel[column]:.3f}" if column in kernel else ""
+        percent = f"{100 * most / their[column]:.2f} %" if their[column] else ""
+        print(LINE.format(server_version(), column, *figures, of_kernel, *ratios, percent,
+                          verdict(values, their[column], most)))  # fmt: skip
+    for name, session in sessions.items():
+        used = [now - then for now, then in zip(session.cpu_seconds(), cpu_before[name])]
+        said = "met" if used[0] / seconds < MOST_CPU else "MISSED"
+        print(f"CPU of {name}: {used[0] / seconds:.2%} of a core (its main thread {used[1] / seconds:.3%})  {said}")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 4:
+        main(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+    else:
+        sys.exit("usage: iostat_vs_sysstat.py DEVICE DIRECTORY OFFSET")

@@ -1,0 +1,304 @@
+#!/usr/bin/env -S python3 -B
+"""Storage that takes nothing more: full, read-only, or with damage that checksums find; and storage behind links.
+
+Needs root, to mount.
+"""
+
+import contextlib
+import errno
+import os
+import time
+import unittest
+
+from lib import BLOCK, IS_ROOT, LONG, TEST_TMP, Session, dense_table, main, rows_of, say, server_ids, wait_for
+from lib import wait_for_probe
+from probes import WRITING, Holdings, Outcomes, all_files, new_files, probes, some
+from servers import Server
+from storage import LoopDevice, create_tablespace, dirty_bytes, run
+
+MIB = 1 << 20
+BLOCKS = 512
+# Of each probe; and of what gets full while it is written to.
+TIMES, FILLED = (4, 20) if LONG else (1, 1)
+SLOW = {"max_mib_per_s": 4}
+# The same, with a scratch file that takes a second or more to be made.
+SLOWLY_WRITING = {
+    "ping": lambda place: rows_of("ping", "probed", count=3, every="0", mode="write"),
+    "sync": lambda place: rows_of("sync", sections=["wal_segment"], duration="50 ms", options=SLOW, **place),
+    "sync at 8": lambda place: rows_of("sync", sections=["wal_segment"], duration="50 ms", depth=8, options=SLOW, **place),
+}  # fmt: skip
+
+
+def setUpModule():
+    if not IS_ROOT:
+        raise unittest.SkipTest("not root")
+
+
+class UnusableStorage(unittest.TestCase):
+    """A table `probed` somewhere, and a session that has loaded what is loaded once."""
+
+    def own_server(self, name, *options):
+        """A new one, and two sessions there."""
+        server = Server(name, *options)
+        self.addCleanup(server.remove)
+        server.start()
+        session, control = server.session(), server.session()
+        self.addCleanup(control.close)
+        self.addCleanup(session.close)
+        session.run("CREATE EXTENSION pg_io_probe; SET pg_io_probe.scratch_reserve = 0")
+        return server, session, control
+
+    def prepare(self, session, control, place="", spcname="pg_default"):
+        self.session, self.control = session, control
+        dense_table(session, "probed", BLOCKS, place)
+        self.probes = probes(session, spcname)
+        for probe in self.probes:
+            session.run(probe.once)
+        self.holdings = Holdings(session, control)
+        self.outcomes = Outcomes()
+        self.addCleanup(self.outcomes.tell)
+
+    def each(self, fault, expected, only=None, always=()):
+        """Some probes, or these, end as expected, by their name or as the others do: what came of each."""
+        came = {}
+        chosen = some(self.probes, TIMES, [*expected, *always])
+        for probe in [probe for probe in self.probes * TIMES if probe.name in only] if only else chosen:
+            with self.subTest(fault, probe=probe.name):
+                ended, came[probe.name] = self.outcomes.of(fault, self.session, probe)
+                self.assertRegex(ended, f"^({expected.get(probe.name, expected[None])})$", came[probe.name])
+                self.assertEqual(self.holdings.left(), {})
+        return came
+
+
+class Full(UnusableStorage):
+    """A tablespace without room."""
+
+    def test_a_file_system(self):
+        disk = LoopDevice(64 * MIB)
+        self.addCleanup(disk.remove)
+        self.check(disk.mount_point, "ext4")
+
+    def test_memory(self):
+        directory = os.path.join(TEST_TMP, "memory")
+        os.mkdir(directory)
+        run("mount", "-t", "tmpfs", "-o", "size=32m", "tmpfs", directory)
+        self.addCleanup(run, "umount", "--lazy", directory)
+        self.check(directory, "tmpfs")
+
+    def check(self, directory, kind):
+        session, control = Session(), Session()
+        self.addCleanup(control.close)
+        self.addCleanup(session.close)
+        session.run("SET pg_io_probe.scratch_reserve = 0; SET pg_io_probe.scratch_limit = '16MB'")
+        place = create_tablespace(session, "elsewhere", directory)
+        self.addCleanup(control.run, "DROP TABLE IF EXISTS probed; DROP TABLESPACE elsewhere")
+        self.prepare(session, control, place, "elsewhere")
+        self.addCleanup(session.close)
+        there = ["ping, write", "ping, both, os", "sync, tablespace"]
+        expected = {None: "(ok|unsupported|void|partial|rows)( and (ok|unsupported|partial|void))*"}
+        # Nothing of what reads needs room there.
+        with filled_but_for(directory, 0):
+            self.each(f"full {kind}", expected | dict.fromkeys(there, "53100"))
+        # There is room when it begins.
+        for name, query in SLOWLY_WRITING.items():
+            for _ in range(FILLED):
+                with self.subTest(name), contextlib.ExitStack() as stack:
+                    before = used(directory)
+                    place = {} if name == "ping" else {"target": "tablespace", "spcname": "elsewhere"}
+                    session.run(f"SET pg_io_probe.max_mib_per_s = {4 if name == 'ping' else 0}")
+                    session.start_rows(query(place))
+                    wait_for(lambda: used(directory) >= before + MIB or not session.busy(), "the scratch file")
+                    stack.enter_context(filled_but_for(directory, 0))
+                    ended, failure = self.outcomes.note(f"{kind} that gets full", session, self.named(name))
+                    self.assertEqual(ended, "53100", failure)
+                    # A part of a write may have found room.
+                    why = r"could not write.* scratch file in .* at offset \d+: (No space left|wrote only \d+ of)"
+                    self.assertRegex(str(failure), why)
+                    self.assertEqual(self.holdings.left(), {})
+                self.assertEqual(used(directory), before)
+        session.run("RESET pg_io_probe.max_mib_per_s")
+        self.each(f"{kind} with room again", expected, only=there)
+
+    def named(self, name):
+        """Something to count it under."""
+        return next(probe for probe in self.probes if probe.name.startswith(name.partition(" ")[0]))
+
+
+class ReadOnly(UnusableStorage):
+    """A file system that the kernel has made read-only, since something failed: what is open stays open. A server of its
+    own: the tablespace can't be dropped."""
+
+    def test_it(self):
+        disk = LoopDevice(64 * MIB)
+        self.addCleanup(disk.remove)
+        _, session, control = self.own_server("read_only")
+        self.prepare(session, control, create_tablespace(session, "elsewhere", disk.mount_point), "elsewhere")
+        elsewhere = ["iostat", "sync, wal", "sync, wal at 8"]
+        # The server opens relations for reading and writing, whatever it wants to do, and says so itself.
+        expected = {None: "42501", "sync, tablespace": "58030"} | dict.fromkeys(elsewhere, "ok( and unsupported)?")
+        run("mount", "-o", "remount,abort", disk.mount_point)
+        for name, told in self.each("read-only file system", expected).items():
+            if name not in elsewhere:
+                self.assertIn("Read-only file system", str(told))
+
+
+class Lost(UnusableStorage):
+    """What could not be written is for the server to hear of: a checkpoint that succeeds meanwhile loses it. Whether it will
+    hear the kernel tells once, to who asks first: so no probe may ask. A server of its own: it may stop for that."""
+
+    def test_who_hears_of_it(self):
+        disk = LoopDevice(64 * MIB)
+        self.addCleanup(disk.remove)
+        server, session, control = self.own_server("lost")
+        self.prepare(session, control, create_tablespace(session, "elsewhere", disk.mount_point), "elsewhere")
+        session.run("VACUUM FREEZE probed; CHECKPOINT")
+        path = os.path.join(server.data, session.value("SELECT pg_relation_filepath('probed')"))
+        with open(path, "rb") as file:
+            begin = file.read(MIB)
+        wrote = []
+        for probe in [probe for probe in self.probes if probe.on_table]:
+            with self.subTest(probe=probe.name):
+                session.run("SELECT FROM io_probe_seqscan('probed', '{os}')")  # what is read is in the cache
+                with disk.cut_off_before(path):
+                    rewrite(path, begin)
+                    self.assertEqual(dirty_bytes(path), MIB)
+                    self.outcomes.of("lost writes", session, probe)
+                    is_written = dirty_bytes(path) == 0
+                # As the checkpointer may: by a descriptor that is opened after it happened.
+                with open(path, "r+b") as file:
+                    if is_written:
+                        wrote.append(probe.name)
+                        with self.assertRaises(OSError) as raised:
+                            os.fsync(file.fileno())
+                        self.assertEqual(raised.exception.errno, errno.EIO)
+                    os.fsync(file.fileno())
+        say(f"wrote back: {', '.join(wrote)}")
+        self.assertGreater(len(wrote), 5)
+
+
+def rewrite(path, begin):
+    """Writes what a file begins with once more, as a server process would: whole pages, for which nothing has to be read."""
+    with open(path, "r+b", buffering=0) as file:
+        assert file.write(begin) == len(begin)
+
+
+class Damaged(UnusableStorage):
+    """Pages that are not as they were written. A server of its own, with checksums."""
+
+    def test_it(self):
+        server, session, control = self.own_server("damaged", "--data-checksums")
+        self.prepare(session, control)
+        path = os.path.join(server.data, session.value("SELECT pg_relation_filepath('probed')"))
+        session.run("SELECT io_probe_evict('probed')")
+        control.run("CHECKPOINT")
+        session.close()
+        control.close()
+        server.stop()
+        for block in range(3, BLOCKS):
+            with open(path, "r+b") as file:
+                file.seek(block * BLOCK + 4000)
+                file.write(b"damage")
+        server.start()
+        session, control = server.session(), server.session()
+        self.addCleanup(control.close)
+        self.addCleanup(session.close)
+        session.run("SET pg_io_probe.scratch_reserve = 0")
+        self.session, self.control = session, control
+        for probe in self.probes:
+            self.outcomes.of("at first", session, probe)  # loads what is loaded once
+        self.holdings = Holdings(session, control)
+        # A recommendation of what could not be measured is none.
+        good = "(ok|partial|unsupported|rows)( and (ok|partial|unsupported))*"
+        bad = ["seqscan, server", "seqscan, cold", "random, server", "random, server at 16", "random, cold",
+               "random_series", "page_cost", "iostat_query"]  # fmt: skip
+        expected = {None: good, "record": "recorded XX001 and rows"} | dict.fromkeys(bad, "XX001")
+        self.each("damaged pages", expected)
+        # As the server itself reads them then.
+        session.run("SET ignore_checksum_failure = on")
+        self.each("damaged pages, ignored", {None: good})
+
+
+class Links(UnusableStorage):
+    """pg_wal and a tablespace are links to links. A server of its own."""
+
+    def test_it(self):
+        disk = LoopDevice(256 * MIB)
+        self.addCleanup(disk.remove)
+        for name in ["wal", "tablespace"]:
+            directory = os.path.join(disk.mount_point, name)
+            os.mkdir(directory)
+            os.chown(directory, *server_ids())
+        link = os.path.join(TEST_TMP, "link")
+        os.symlink(disk.mount_point, link)
+        self.addCleanup(os.remove, link)
+        server = Server("links", "-X", os.path.join(link, "wal"))
+        self.addCleanup(server.remove)
+        server.configure({"max_wal_size": "64MB", "min_wal_size": "32MB"})
+        server.start()
+        session, control = server.session(), server.session()
+        self.addCleanup(control.close)
+        self.addCleanup(session.close)
+        session.run("CREATE EXTENSION pg_io_probe; SET pg_io_probe.scratch_reserve = 0")
+        session.run(f"CREATE TABLESPACE elsewhere LOCATION '{os.path.join(link, 'tablespace')}'")
+        self.prepare(session, control, "TABLESPACE elsewhere", "elsewhere")
+        names = all_files(server.data)
+        good = {None: "(ok|partial|unsupported|rows)( and (ok|partial|unsupported))*"}
+        came = self.each("links", good, always=["sync, wal", "sync, tablespace", "seqscan, os"])
+        device = os.path.basename(disk.device)
+        for row in session.rows("SELECT * FROM io_probe_device() WHERE object = 'wal' OR spcname = 'elsewhere'"):
+            self.assertEqual((row["device"], row["mount_point"]), (device, disk.mount_point))
+            self.assertTrue(row["directory"].startswith(disk.mount_point), row["directory"])
+        for name, where in [("sync, wal", "wal"), ("sync, tablespace", "tablespace")]:
+            for row in came[name]:
+                self.assertEqual(row["device"], device)
+                self.assertTrue(row["directory"].startswith(os.path.join(disk.mount_point, where)), row["directory"])
+        self.assertEqual({row["device"] for row in came["seqscan, os"]}, {device})
+        # A pg_wal that is full is refused beforehand, or fails in the middle, and the server goes on.
+        session.run("SET pg_io_probe.scratch_reserve = '16GB'")
+        self.each("pg_wal with too little room", {None: "53100"}, only=["sync, wal", "sync, wal at 8"])
+        session.run("SET pg_io_probe.scratch_reserve = 0")
+        for _ in range(FILLED):
+            session.start_rows(rows_of("sync", sections=["wal_segment"], options=SLOW))
+            wait_for_probe(control, session.pid)
+            time.sleep(0.05)
+            with filled_but_for(disk.mount_point, 0):
+                ended, failure = self.outcomes.note("pg_wal that gets full", session, self.named_sync())
+                self.assertEqual(ended, "53100", failure)
+                self.assertEqual(self.holdings.left(), {})
+        session.run("CREATE TABLE written AS SELECT generate_series(1, 100000); DROP TABLE written")
+        self.each("links", good, only=WRITING)
+        self.assertEqual({name for name in new_files(names, server.data) if "pg_wal" in name}, set())
+
+    def named_sync(self):
+        return next(probe for probe in self.probes if probe.name == "sync, wal")
+
+
+@contextlib.contextmanager
+def filled_but_for(directory, size):
+    """Meanwhile the file system of a directory has just that much room, even if files that are being made go on."""
+    filler = os.path.join(directory, "filler")
+    with open(filler, "wb", buffering=0) as file:
+        end = 0
+        step = 4 * MIB
+        while step >= 4096:
+            try:
+                os.posix_fallocate(file.fileno(), end, step)
+                end += step
+            except OSError:
+                step //= 2
+        if size:
+            file.truncate(end - size)
+    try:
+        yield
+    finally:
+        os.remove(filler)
+
+
+def used(directory):
+    """Bytes that are not free on the file system of a directory."""
+    facts = os.statvfs(directory)
+    return (facts.f_blocks - facts.f_bfree) * facts.f_frsize
+
+
+if __name__ == "__main__":
+    main()
