@@ -6,8 +6,8 @@ use io_probe_core::run::budget::Stop;
 use serde::Serialize;
 
 use super::Watched;
+use crate::api::row::{UTIL_DOUBTFUL, Verdict};
 use crate::call::arguments::figure;
-use crate::call::probed_relation::{UTIL_DOUBTFUL, Verdict};
 use crate::pg::backend::server;
 
 /// `io_probe_iostat_row`; the type's comments say what each attribute means.

@@ -3,7 +3,8 @@
 use io_probe_core::machine::device::{self, Placement, Roots};
 use pgrx::pg_sys;
 
-use crate::call::probed_relation::{Failure, ProbedRelation};
+use crate::call::probe::Probe;
+use crate::call::{Failure, ProbedRelation};
 use crate::error::Result;
 use crate::pg::backend::interrupts;
 use crate::pg::catalog::facts::{self, UserTable};
@@ -126,7 +127,7 @@ impl TablespaceTarget {
         let Some(_held) = Held::take(relation.oid) else {
             return Ok(OpenedRelation::Refused(LOCKED.to_owned()));
         };
-        let subject = match ProbedRelation::open(relation.oid, Fork::MAIN, "io_probe_recommend") {
+        let subject = match ProbedRelation::open(relation.oid, Fork::MAIN, Probe::Recommend) {
             Ok(subject) => subject,
             // By now it is gone, or the right to read it.
             Err(_) if self.named.is_none() => return Ok(OpenedRelation::Gone),
@@ -135,8 +136,8 @@ impl TablespaceTarget {
         if let Err(Failure::Unsupported(why)) = subject.reads_of_device() {
             return Ok(OpenedRelation::Refused(format!("not measured: {why}")));
         }
-        match subject.admitted() {
-            Ok(subject) => Ok(OpenedRelation::Ready(Box::new(subject))),
+        match subject.check_admitted() {
+            Ok(()) => Ok(OpenedRelation::Ready(Box::new(subject))),
             Err(refusal) if self.named.is_none() => Ok(OpenedRelation::Refused(refusal.to_string())),
             Err(refusal) => Err(refusal.into()),
         }

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::place::TablespaceTarget;
 use super::setting::Setting;
+use crate::call::named::NamedEnum;
 use crate::pg::catalog::facts;
 
 /// The type's comments say what each attribute means.

@@ -1,5 +1,6 @@
 //! When a probe has to stop for others: interrupts, the postmaster's death, exit, waiting DDL.
 
+use std::cell::Cell;
 use std::sync::Once;
 use std::time::{Duration, Instant};
 
@@ -21,21 +22,29 @@ unsafe extern "C" {
 /// How often a probe looks whether it keeps someone from a lock.
 const LOOK_AT_LOCKS: Duration = Duration::from_secs(1);
 
-/// What a probe on `relations` asks between requests.
-///
-/// Handles pending interrupts, which may leave by unwinding (cancel, timeout) or end the process
-/// (terminate), and goes on if they don't: a server process must answer barriers, catch-up and
-/// recovery conflicts at once, or DROP DATABASE elsewhere waits for it.
-pub(crate) fn should_stop(relations: Vec<pg_sys::Oid>) -> impl FnMut() -> Option<Stop> {
-    quiesce_at_exit();
-    let mut looked = Instant::now();
-    move || {
+/// What a probe on some relations asks between requests.
+pub(crate) struct Interrupts {
+    relations: Vec<pg_sys::Oid>,
+    looked: Cell<Instant>,
+}
+
+impl Interrupts {
+    /// Of a probe that keeps others from strong locks on these relations.
+    pub(crate) fn of(relations: Vec<pg_sys::Oid>) -> Self {
+        Self { relations, looked: Cell::new(Instant::now()) }
+    }
+
+    /// Handles pending interrupts, which may leave by unwinding (cancel, timeout) or end the process
+    /// (terminate), and goes on if they don't: a server process must answer barriers, catch-up and
+    /// recovery conflicts at once, or DROP DATABASE elsewhere waits for it.
+    #[inline]
+    pub(crate) fn check(&self) -> Option<Stop> {
         check();
-        if looked.elapsed() < LOOK_AT_LOCKS {
+        if self.looked.get().elapsed() < LOOK_AT_LOCKS {
             return None;
         }
-        looked = Instant::now();
-        lock::someone_waits_for(&relations).then_some(Stop::LockWaiter)
+        self.looked.set(Instant::now());
+        lock::someone_waits_for(&self.relations).then_some(Stop::LockWaiter)
     }
 }
 
