@@ -13,7 +13,7 @@ use pgrx::datum::Interval;
 use pgrx::prelude::*;
 use serde::Serialize;
 
-use super::row::{Identity, NOT_DIRECT, Verdict};
+use super::row::{Identity, NOT_DIRECT, Status, Verdict};
 use crate::call::arguments::{self, Path, figure};
 use crate::call::named::NamedEnum;
 use crate::call::options::Options;
@@ -196,8 +196,8 @@ impl Ping {
         }
     }
 
-    fn row(&self, number: u64, pong: &Pong, status: &'static str, identity: &Identity) -> PingRow {
-        let void = status == "void";
+    fn row(&self, number: u64, pong: &Pong, status: Status, identity: &Identity) -> PingRow {
+        let void = status == Status::Void;
         let served_by = match pong.found {
             _ if void => None,
             Some(Found::Cached) if self.path == Path::Os => Some("os"),

@@ -9,17 +9,25 @@ use crate::call::arguments::figure;
 use crate::call::{Attempt, ProbedRelation};
 use crate::pg::backend::server;
 
-/// Can a row be trusted, and what is there to know about it?
-#[derive(Debug, Clone, Serialize)]
-pub(super) struct Verdict {
-    pub(super) status: &'static str,
-    pub(super) notes: Vec<String>,
+/// Can the figures of a row be trusted?
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Status {
+    #[default]
+    Ok,
+    /// Not all that was wanted could be had.
+    Partial,
+    /// They contradict each other, or are not what was to be measured.
+    Void,
+    /// Nothing can be measured here.
+    Unsupported,
 }
 
-impl Default for Verdict {
-    fn default() -> Self {
-        Self { status: "ok", notes: Vec::new() }
-    }
+/// Can a row be trusted, and what is there to know about it?
+#[derive(Debug, Clone, Default, Serialize)]
+pub(super) struct Verdict {
+    pub(super) status: Status,
+    pub(super) notes: Vec<String>,
 }
 
 impl Verdict {
@@ -30,13 +38,13 @@ impl Verdict {
 
     /// The file system can't do it.
     pub(super) fn refuse(&mut self, why: String) {
-        self.status = "unsupported";
+        self.status = Status::Unsupported;
         self.note(why);
     }
 
     /// Not all that was wanted could be had.
     pub(super) fn partial(&mut self, why: &str) {
-        self.status = "partial";
+        self.status = Status::Partial;
         self.note(why);
     }
 
@@ -58,7 +66,7 @@ impl Verdict {
     /// It read what it could until something from outside ended it, or a bound of its own.
     pub(super) fn stopped(&mut self, why: Stop) {
         if why.is_for_all() {
-            self.status = "partial";
+            self.status = Status::Partial;
         }
         self.note(why.to_string());
     }
@@ -72,7 +80,7 @@ impl Verdict {
 
     /// The figures contradict each other.
     pub(super) fn void(&mut self, why: &str) {
-        self.status = "void";
+        self.status = Status::Void;
         self.note(why);
     }
 }

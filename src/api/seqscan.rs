@@ -74,12 +74,13 @@ fn io_probe_seqscan(
             depth,
             fork: Fork::parse(fork.as_deref())?.unwrap_or(Fork::MAIN),
             limits: options.limits(arguments::duration(duration)?)?,
+            waits: options.flag("wait")?,
             start: options.count("start_blk", 0)?.unwrap_or(0),
         };
 
         let (call, relation) = Begin::of(Probe::Seqscan)
             .evicting(scan.cold)
-            .waiting(options.flag("wait")?)
+            .waiting(scan.waits)
             .on_relation(rel, scan.fork)?;
         scan.check_start(&relation)?;
         let target = SeqscanTarget { scan: &scan, call: &call, relation: &relation };
@@ -116,6 +117,7 @@ struct Seqscan {
     depth: u32,
     fork: Fork,
     limits: Limits,
+    waits: bool,
     start: u64,
 }
 

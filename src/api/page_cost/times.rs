@@ -9,7 +9,7 @@ use io_probe_core::machine::observer::Observer;
 use io_probe_core::measure::page_times::tuple;
 use io_probe_core::measure::page_times::{self, NotCold, PageTimesResult, PageTimesRun};
 use io_probe_core::measure::page_times::{PageTimes, Pattern, Tier};
-use io_probe_core::run::budget::{Limits, StopCheck};
+use io_probe_core::run::budget::Limits;
 use io_probe_core::run::clock::Monotonic;
 
 use super::result::TimeResult;
@@ -89,6 +89,31 @@ pub(in crate::api) fn measure(
     if wanted.evicts && call.over().is_none() {
         flush_and_evict(&relation.relation);
     }
+    let measured = take_turns(call, relation, wanted, &concurrencies)?;
+    call.heed(measured.stop);
+    let mut results = results(&measured, wanted, &concurrencies);
+    for result in &mut results {
+        explain(result, &measured, relation, fixed);
+    }
+    let tuple = TimeResult::new(Tier::Cpu, Pattern::Tuple);
+    // Whoever waits for us does not wait for this, too.
+    results.push(match measured.stop.filter(|stop| stop.is_for_all()) {
+        Some(stop) => tuple.not_begun(stop),
+        None if measured.not_cold == Some(NotCold::Holes) => tuple.without_tuples(),
+        None => of_tuples(tuple, relation, measured.hit_ns()),
+    });
+    let times = PageTimes::of(results.iter().map(|result| result.measured));
+    measured_times::remember(relation.relation.file_tablespace(), times.clone());
+    Ok(MeasuredRelation { results, times })
+}
+
+/// The turns of all ways.
+fn take_turns(
+    call: &Call,
+    relation: &ProbedRelation,
+    wanted: &Wanted,
+    concurrencies: &[u32],
+) -> Result<PageTimesResult> {
     let observer = Observer::new(Account::Own, &relation.placement.leaves, &relation.roots);
     let most = concurrencies.iter().copied().max().unwrap_or(0);
     let mut reader = PageReader::new(&relation.relation, &relation.source, &observer, most);
@@ -96,7 +121,7 @@ pub(in crate::api) fn measure(
     let run = PageTimesRun {
         source: &relation.source,
         densities: &wanted.densities,
-        concurrencies: &concurrencies,
+        concurrencies,
         window: relation.placement.read_ahead_kb.unwrap_or(0) << 10,
         through_cache: !server::reads_direct(),
         evicts: wanted.evicts,
@@ -108,10 +133,11 @@ pub(in crate::api) fn measure(
     call.progress.path("server", 0);
     let mut should_stop = || relation.should_stop();
     let mut report = |turns| call.progress.done(turns);
-    let measured = page_times::measure(&run, &mut reader, &Monotonic, &mut should_stop, &mut report)?;
-    call.heed(measured.stop);
-    drop(reader);
+    Ok(page_times::measure(&run, &mut reader, &Monotonic, &mut should_stop, &mut report)?)
+}
 
+/// Those of pages, in the order of the rows.
+fn results(measured: &PageTimesResult, wanted: &Wanted, concurrencies: &[u32]) -> Vec<TimeResult> {
     let new = TimeResult::new;
     let mut results = vec![
         new(Tier::Shared, Pattern::Random).of(&measured.shared),
@@ -125,19 +151,7 @@ pub(in crate::api) fn measure(
             results.push(new(Tier::Device, Pattern::Sparse).at(Some(*density), *concurrency).of(series));
         }
     }
-    for result in &mut results {
-        explain(result, &measured, relation, fixed);
-    }
-    let tuple = new(Tier::Cpu, Pattern::Tuple);
-    // Whoever waits for us does not wait for this, too.
-    results.push(match measured.stop.filter(|stop| stop.is_for_all()) {
-        Some(stop) => tuple.not_begun(stop),
-        None if measured.not_cold == Some(NotCold::Holes) => tuple.without_tuples(),
-        None => of_tuples(tuple, relation, measured.hit_ns(), &mut should_stop),
-    });
-    let times = PageTimes::of(results.iter().map(|result| result.measured));
-    measured_times::remember(relation.relation.file_tablespace(), times.clone());
-    Ok(MeasuredRelation { results, times })
+    results
 }
 
 /// Those of the curve, ascending.
@@ -211,19 +225,16 @@ fn explain(
 }
 
 /// Counts tuples in blocks that stay in shared buffers.
-fn of_tuples(
-    mut result: TimeResult,
-    relation: &ProbedRelation,
-    hit_ns: f64,
-    should_stop: &mut StopCheck<'_>,
-) -> TimeResult {
+fn of_tuples(mut result: TimeResult, relation: &ProbedRelation, hit_ns: f64) -> TimeResult {
     if let Err(why) = relation.relation.tuples_can_be_counted() {
         result.verdict.partial(why);
         return result;
     }
     let window = relation.placement.read_ahead_kb.unwrap_or(0) << 10;
     let mut count = |ranges: &[Range<u64>]| tuples::count(&relation.relation, ranges);
-    let counted = tuple::measure(&relation.source, window, hit_ns, &mut count, &Monotonic, should_stop);
+    let mut should_stop = || relation.should_stop();
+    let counted =
+        tuple::measure(&relation.source, window, hit_ns, &mut count, &Monotonic, &mut should_stop);
     if let Some(error) = counted.left_behind {
         result.verdict.note(format!("what was read for the tuples stays in the OS cache: {error}"));
     }

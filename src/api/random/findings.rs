@@ -4,7 +4,7 @@ use io_probe_core::measure::tiers::{self, Evidence, Tiers};
 use io_probe_core::stats::MIN_SLICES;
 
 use super::{PathOutcome, RandomTarget};
-use crate::api::row::{DIRECT_PCT, NOT_DIRECT, RATE_LIMITED, TIERS_UNKNOWN, TOO_FEW_BLOCKS, Verdict};
+use crate::api::row::{DIRECT_PCT, NOT_DIRECT, RATE_LIMITED, Status, TIERS_UNKNOWN, TOO_FEW_BLOCKS, Verdict};
 use crate::call::arguments::Path;
 
 /// Below this size, in bytes, the caches of drives and controllers may hold the whole relation.
@@ -91,7 +91,7 @@ impl Findings {
                 run.passed_over
             ));
             if run.with_data() == 0 {
-                verdict.status = "partial";
+                verdict.status = Status::Partial;
             }
         }
         let Tiers { shared, os, .. } = self.tiers.unwrap_or_default();

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::findings::Findings;
 use super::row::us;
 use super::{PathOutcome, RandomTarget};
-use crate::api::row::Verdict;
+use crate::api::row::{Status, Verdict};
 use crate::call::Attempt;
 use crate::call::arguments::{Path, figure};
 use crate::call::named::NamedEnum;
@@ -80,11 +80,11 @@ pub(super) fn rows(
 }
 
 impl SeriesRow {
-    fn of(path: Path, number: u64, second: &Second, end: i64, status: &'static str) -> Self {
+    fn of(path: Path, number: u64, second: &Second, end: i64, status: Status) -> Self {
         let per_second = |count: u64| figure(count as f64 * 1e9 / second.length_ns as f64);
         let (sum, most) = second.latency_ns;
         // Figures that are not the device's must not be taken for it.
-        let void = status == "void";
+        let void = status == Status::Void;
         let timed = if void { 0 } else { second.timed };
         let percent = second.tiers.percent().filter(|_| !void).map(|shares| shares.map(figure));
         let activity = second.activity.as_ref();

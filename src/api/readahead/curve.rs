@@ -12,7 +12,7 @@ use io_probe_core::measure::tiers::Tiers;
 use io_probe_core::run::budget::{Limits, Stop};
 use io_probe_core::run::clock::Monotonic;
 
-use crate::api::row::{DIRECT_PCT, NOT_DIRECT, Verdict};
+use crate::api::row::{DIRECT_PCT, NOT_DIRECT, Status, Verdict};
 use crate::call::{Attempt, Call, Failure, Outcome, ProbedRelation, Stopped};
 use crate::error::{Error, Result};
 use crate::gucs;
@@ -179,7 +179,7 @@ impl MeasuredCurve {
             result.engine = Some(engine);
             result.verdict.notes.extend(notes.iter().cloned());
             result.fill(tally, cache_ns.unwrap_or(0.0), relation);
-            if ["void", "unsupported"].contains(&kernel.verdict.status) {
+            if matches!(kernel.verdict.status, Status::Void | Status::Unsupported) {
                 result.verdict.void("what the page cache costs is unknown: the kernel's row has no figures");
                 continue;
             }
@@ -209,7 +209,7 @@ impl MeasuredCurve {
 /// Marks the best window among those that have figures, unless one is void or had too few turns.
 fn mark_best(results: &mut [WindowResult], block_size: u64) {
     let unsure = |result: &WindowResult| {
-        result.verdict.status == "void" || result.figures.is_some() && result.turns < LEAST_TURNS
+        result.verdict.status == Status::Void || result.figures.is_some() && result.turns < LEAST_TURNS
     };
     if results.iter().any(unsure) {
         return;

@@ -129,9 +129,7 @@ struct Advice<'a> {
 
 impl<'a> Advice<'a> {
     fn of(run: &'a Recommending<'a>, place: &TablespaceTarget, measured: &'a RelationTimes) -> Self {
-        let number = |setting: Setting| {
-            RecommendRow::of_tablespace(setting, place).current().and_then(|value| value.parse::<f64>().ok())
-        };
+        let number = |setting: Setting| place.setting(setting).and_then(|value| value.number());
         let in_force = Settings {
             cell: Cell {
                 sequential: number(Setting::SeqPageCost).unwrap_or(1.0),

@@ -3,11 +3,13 @@
 use io_probe_core::machine::device::{self, Placement, Roots};
 use pgrx::pg_sys;
 
+use super::setting::Setting;
+use crate::call::named::NamedEnum;
 use crate::call::probe::Probe;
 use crate::call::{Failure, ProbedRelation};
 use crate::error::Result;
 use crate::pg::backend::interrupts;
-use crate::pg::catalog::facts::{self, UserTable};
+use crate::pg::catalog::facts::{self, SettingValue, UserTable};
 use crate::pg::catalog::objects;
 use crate::pg::storage::relation::{Fork, Held, Relation};
 
@@ -110,9 +112,11 @@ impl TablespaceTarget {
         all.iter().filter(|(name, _)| name == spcname).map(|(_, option)| option.clone()).collect()
     }
 
-    /// The value of a setting of its own.
-    pub(super) fn option(&self, setting: &str) -> Option<&str> {
-        self.options.iter().find_map(|option| option.strip_prefix(setting)?.strip_prefix('='))
+    /// The value of a setting that it may have of its own; if it has not, the server's counts there.
+    pub(super) fn setting(&self, setting: Setting) -> Option<SettingValue> {
+        let name = setting.name();
+        let own = self.options.iter().find_map(|option| option.strip_prefix(name)?.strip_prefix('='));
+        own.map(SettingValue::of_tablespace).or_else(|| facts::setting(name))
     }
 
     /// The largest relation that nobody keeps from us right now.

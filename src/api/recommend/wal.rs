@@ -15,7 +15,9 @@ use crate::api::row::of_leaves;
 use crate::api::sync::{Bench, Benched, SyncPlace};
 use crate::call::arguments::figure;
 use crate::error::Result;
+use crate::call::named::NamedEnum;
 use crate::pg::backend::server;
+use crate::pg::catalog::facts;
 use crate::pg::storage::wal;
 
 const NEEDS_WRITES: &str = "not measured: it takes writes => true, which writes a scratch file beside the WAL, makes commits wait meanwhile, and needs EXECUTE on io_probe_sync";
@@ -172,7 +174,8 @@ impl Flushes {
         };
         let ms = found.time.value / 1e3;
         let siblings = server::setting(c"commit_siblings").unwrap_or_default();
-        let set: u32 = row.current().and_then(|value| value.parse().ok()).unwrap_or(0);
+        let set = facts::setting(Setting::CommitDelay.name()).and_then(|value| value.number());
+        let set = set.map_or(0, |us| us as u32);
         let row = row.rests_on("method", method.name()).rests_on("flush_us", figure(found.time.value));
         match advise::commit_delay(found.time) {
             Delay::None if set == 0 => row.keep(format!(

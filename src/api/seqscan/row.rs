@@ -6,7 +6,7 @@ use io_probe_core::stats::MIN_SLICES;
 use serde::Serialize;
 
 use super::{PathScan, SeqscanTarget};
-use crate::api::row::{DIRECT_PCT, DeviceFigures, Identity, NOT_DIRECT, TIERS_UNKNOWN, Verdict};
+use crate::api::row::{DIRECT_PCT, DeviceFigures, Identity, NOT_DIRECT, Status, TIERS_UNKNOWN, Verdict};
 use crate::call::Attempt;
 use crate::call::arguments::{Path, figure};
 use crate::call::named::NamedEnum;
@@ -194,7 +194,7 @@ impl SeqscanRow {
             ));
         }
         if mostly_skipped(run) {
-            verdict.status = "partial";
+            verdict.status = Status::Partial;
             verdict.note("too many were passed over for a sequential scan: no rate is given");
         }
         let cached = scan.cached_bytes.unwrap_or(0);
