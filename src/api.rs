@@ -14,5 +14,6 @@ mod progress;
 mod random;
 mod readahead;
 mod recommend;
+mod row;
 mod seqscan;
 mod sync;

@@ -1,8 +1,262 @@
-//! One call of a probe: its rights, its lock, its share of the statement's time, and the relation that it measures.
+//! One call of a probe, from its rights to its last row.
+//!
+//! Each begins in the same order. The further rights that it needs come first, then those on what it measures: nobody
+//! without them waits for a lock, or is waited for. Then comes the probe lock. Who holds it waits for no other lock: with
+//! LOCK TABLE one session would keep all others from probing. Nor does who waits for it hold one: nobody's DDL would get on.
+//! Only then is the relation opened, which looks at the rights again, and the device looked at. From there on the call's
+//! time is charged to the statement, and others see its progress. All of that ends when the call is dropped, also by
+//! unwinding, in the reverse order.
 
-pub(crate) mod admission;
+mod admission;
 pub(crate) mod arguments;
 pub(crate) mod measured_times;
+pub(crate) mod named;
 pub(crate) mod options;
+pub(crate) mod probe;
 pub(crate) mod probed_relation;
-pub(crate) mod statement;
+mod rights;
+mod statement;
+
+use std::cell::Cell;
+
+use io_probe_core::machine::device::{Placement, Roots};
+use io_probe_core::run::budget::{Limits, Stop};
+use pgrx::pg_sys;
+
+pub(crate) use self::admission::Refusal;
+use self::probe::Probe;
+pub(crate) use self::probed_relation::ProbedRelation;
+use crate::error::{Error, Result};
+use crate::pg::backend::interrupts;
+use crate::pg::backend::lock::{ProbeLock, refuse_in_parallel};
+use crate::pg::backend::progress::{Progress, WaitEvent};
+use crate::pg::storage::relation::{Fork, Held, Relation, check_may_read};
+
+/// How a call is to begin.
+pub(crate) struct Begin {
+    probe: Probe,
+    evicts: bool,
+    writes: bool,
+    waits: bool,
+}
+
+/// A call that has begun.
+pub(crate) struct Call {
+    /// What others see of it.
+    pub(crate) progress: Progress,
+    /// Why the attempts that are left do not begin any more, if so.
+    ended: Cell<Option<Stop>>,
+    _charge: Option<statement::Charge>,
+    _lock: Option<ProbeLock>,
+}
+
+impl Begin {
+    /// A call of this probe that evicts nothing, writes nothing, and does not wait for another one.
+    pub(crate) fn of(probe: Probe) -> Self {
+        Self { probe, evicts: false, writes: false, waits: false }
+    }
+
+    /// It empties caches, which is a right of its own.
+    pub(crate) fn evicting(self, evicts: bool) -> Self {
+        Self { evicts, ..self }
+    }
+
+    /// It writes a scratch file, which is a right of its own.
+    pub(crate) fn writing(self, writes: bool) -> Self {
+        Self { writes, ..self }
+    }
+
+    /// It waits for a probe that runs.
+    pub(crate) fn waiting(self, waits: bool) -> Self {
+        Self { waits, ..self }
+    }
+
+    /// Begins on a relation whose device is not busier than the cap on that allows.
+    pub(crate) fn on_relation(self, rel: pg_sys::Oid, fork: Fork) -> Result<(Call, ProbedRelation)> {
+        self.check_rights()?;
+        let (lock, relation) = self.alone(rel, fork)?;
+        relation.check_admitted()?;
+        Ok((self.start(Some(lock), Some(rel))?, relation))
+    }
+
+    /// Begins on relations that are opened and admitted one by one; the one that the call names is open.
+    pub(crate) fn on_relations(self, rel: Option<pg_sys::Oid>) -> Result<(Call, Option<ProbedRelation>)> {
+        self.check_rights()?;
+        let (lock, relation) = match rel {
+            Some(rel) => self.alone(rel, Fork::MAIN).map(|(lock, relation)| (lock, Some(relation)))?,
+            None => (ProbeLock::acquire(self.waits)?, None),
+        };
+        Ok((self.start(Some(lock), rel)?, relation))
+    }
+
+    /// Begins beside the WAL or in a tablespace; `find` checks the right to write there, also after a wait.
+    pub(crate) fn on_place<T>(self, find: impl Fn() -> Result<T>) -> Result<(Call, T)> {
+        self.check_rights()?;
+        find()?;
+        let lock = ProbeLock::acquire(self.waits)?;
+        let place = find()?;
+        Ok((self.start(Some(lock), None)?, place))
+    }
+
+    /// Begins what measures nothing that a probe would disturb, and so takes no probe lock.
+    pub(crate) fn beside_probes(self) -> Result<Call> {
+        refuse_in_parallel()?;
+        self.start(None, None)
+    }
+
+    /// The same on a relation, whose lock it waits for.
+    pub(crate) fn on_relation_beside_probes(self, rel: pg_sys::Oid) -> Result<(Call, Relation)> {
+        refuse_in_parallel()?;
+        let relation = Relation::open_to_read(rel, self.probe.function())?;
+        Ok((self.start(None, Some(rel))?, relation))
+    }
+
+    /// The same for as long as a query of the user's runs, which may be a probe under its own bounds.
+    pub(crate) fn beside_query(self) -> Result<Call> {
+        refuse_in_parallel()?;
+        Ok(self.charged(None, None, None))
+    }
+
+    fn check_rights(&self) -> Result<()> {
+        if self.evicts {
+            rights::check_may_evict(self.probe.evicting())?;
+        }
+        if self.writes {
+            rights::check_may_write(self.probe.writing())?;
+        }
+        Ok(())
+    }
+
+    /// Takes the probe lock and opens the relation.
+    fn alone(&self, rel: pg_sys::Oid, fork: Fork) -> Result<(ProbeLock, ProbedRelation)> {
+        check_may_read(rel)?;
+        loop {
+            let lock = ProbeLock::acquire(self.waits)?;
+            if let Some(_held) = Held::take(rel) {
+                return Ok((lock, ProbedRelation::open(rel, fork, self.probe)?));
+            }
+            drop(lock);
+            interrupts::check();
+            drop(Held::wait_for(rel));
+        }
+    }
+
+    fn start(&self, lock: Option<ProbeLock>, rel: Option<pg_sys::Oid>) -> Result<Call> {
+        let charge = statement::charge()?;
+        Ok(self.charged(lock, Some(charge), rel))
+    }
+
+    fn charged(
+        &self,
+        lock: Option<ProbeLock>,
+        charge: Option<statement::Charge>,
+        rel: Option<pg_sys::Oid>,
+    ) -> Call {
+        interrupts::quiesce_at_exit();
+        let waits = if self.probe == Probe::Sync { WaitEvent::Syncs } else { WaitEvent::Reads };
+        let progress = Progress::start(self.probe as i64, waits, rel);
+        Call { progress, ended: Cell::new(None), _charge: charge, _lock: lock }
+    }
+}
+
+impl Call {
+    /// Why nothing more may begin, and what runs must end, if so.
+    pub(crate) fn over(&self) -> Option<Stop> {
+        self.ended.get().or_else(statement::over)
+    }
+
+    /// These limits within what the statement has left.
+    pub(crate) fn limits(&self, limits: Limits) -> Limits {
+        Limits { shared: statement::left(), ..limits }
+    }
+
+    /// What a call on no relation asks between requests.
+    pub(crate) fn should_stop(&self) -> Option<Stop> {
+        statement::over().or_else(|| {
+            interrupts::check();
+            None
+        })
+    }
+
+    /// Something has ended for this reason, if there was one: a device that was too slow for it is so for what comes next.
+    pub(crate) fn heed(&self, stop: Option<Stop>) {
+        statement::heed(stop);
+    }
+
+    /// Measures, unless the call is over. What the file system refuses is an answer, too.
+    pub(crate) fn part<T: Stopped>(&self, measure: impl FnOnce() -> Outcome<T>) -> Result<Attempt<T>> {
+        if let Some(stop) = self.over() {
+            return Ok(Attempt::NotBegun(stop));
+        }
+        let attempt = match measure() {
+            Ok(measured) => Attempt::Measured(measured),
+            Err(Failure::NotBegun(stop)) => Attempt::NotBegun(stop),
+            Err(Failure::Unsupported(why)) => Attempt::Unsupported(why),
+            Err(Failure::Error(error)) => return Err(error),
+        };
+        self.heed(attempt.stop());
+        Ok(attempt)
+    }
+
+    /// The same of one of several paths: whoever waits for us, or for the statement, does not wait for the others.
+    pub(crate) fn attempt<T: Stopped>(&self, measure: impl FnOnce() -> Outcome<T>) -> Result<Attempt<T>> {
+        let attempt = self.part(measure)?;
+        self.ended.set(attempt.stop().filter(|stop| stop.is_for_all()));
+        Ok(attempt)
+    }
+
+    /// Refuses if others keep the devices below a directory busier than the cap on that allows.
+    pub(crate) fn admit(&self, placement: &Placement, roots: &Roots) -> std::result::Result<(), Refusal> {
+        admission::admit(placement, roots)
+    }
+}
+
+/// What something measured says of its end.
+pub(crate) trait Stopped {
+    /// What ended it early, if so.
+    fn stop(&self) -> Option<Stop>;
+}
+
+/// What came of an attempt to measure.
+pub(crate) enum Attempt<T> {
+    Measured(T),
+    /// It came too late, or something ended it before its first request.
+    NotBegun(Stop),
+    /// The file system can't do it, for this reason.
+    Unsupported(String),
+}
+
+impl<T: Stopped> Attempt<T> {
+    fn stop(&self) -> Option<Stop> {
+        match self {
+            Attempt::Measured(measured) => measured.stop(),
+            Attempt::NotBegun(stop) => Some(*stop),
+            Attempt::Unsupported(_) => None,
+        }
+    }
+}
+
+/// Why an attempt gave no figures.
+pub(crate) enum Failure {
+    Unsupported(String),
+    NotBegun(Stop),
+    Error(Error),
+}
+
+/// What measuring gives.
+pub(crate) type Outcome<T> = std::result::Result<T, Failure>;
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Failure::Error(error)
+    }
+}
+
+impl From<io_probe_core::Error> for Failure {
+    fn from(error: io_probe_core::Error) -> Self {
+        match error {
+            io_probe_core::Error::Unsupported { .. } => Failure::Unsupported(error.to_string()),
+            error => Failure::Error(error.into()),
+        }
+    }
+}

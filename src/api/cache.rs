@@ -7,12 +7,11 @@ use io_probe_core::files::source::Source;
 use pgrx::prelude::*;
 use serde::Serialize;
 
+use crate::call::Begin;
 use crate::call::arguments::{self, figure};
-use crate::call::statement;
-use crate::error::{Error, Result};
-use crate::pg::backend::interrupts;
-use crate::pg::backend::lock::refuse_in_parallel;
-use crate::pg::backend::progress::Progress;
+use crate::call::probe::Probe;
+use crate::error::Result;
+use crate::pg::backend::interrupts::{self, Interrupts};
 use crate::pg::backend::row::Rows;
 use crate::pg::backend::server;
 use crate::pg::storage::buffers::{self, ResidentBlocks};
@@ -54,14 +53,14 @@ struct Eviction {
 }
 
 fn states(rel: Option<pg_sys::Oid>) -> Result<Vec<CacheRow>> {
-    let relation = Relation::open_for_facts(arguments::relation(rel)?, "io_probe_cache")?;
+    let relation = Relation::open_for_facts(arguments::relation(rel)?, Probe::Cache.function())?;
     let buffers = ResidentBlocks::of(&relation);
     forks(&relation).map(|(fork, source)| state(fork, &source, buffers.in_fork(fork))).collect()
 }
 
 /// The forks that exist.
 fn forks(relation: &Relation) -> impl Iterator<Item = (Fork, Source)> {
-    Fork::all().filter_map(|fork| Some((fork, relation.source(fork)?)))
+    Fork::ALL.into_iter().filter_map(|fork| Some((fork, relation.source(fork)?)))
 }
 
 fn state(fork: Fork, source: &Source, shared_blks: u64) -> Result<CacheRow> {
@@ -117,12 +116,10 @@ fn resident(source: &Source) -> io_probe_core::Result<Residency> {
 }
 
 fn evictions(rel: Option<pg_sys::Oid>) -> Result<Vec<Eviction>> {
-    refuse_in_parallel()?;
-    let relation = Relation::open_to_read(arguments::relation(rel)?, "io_probe_evict")?;
-    let _charge = statement::charge()?;
-    let mut interrupts = interrupts::should_stop(relation.locked());
-    let mut should_stop = || statement::over().or_else(&mut interrupts);
-    let progress = Progress::start("evict", Some(relation.oid()));
+    let rel = arguments::relation(rel)?;
+    let (call, relation) = Begin::of(Probe::Evict).on_relation_beside_probes(rel)?;
+    let interrupts = Interrupts::of(relation.locked());
+    let mut should_stop = || call.over().or_else(|| interrupts.check());
     let shared_before = ResidentBlocks::of(&relation);
     let mut os_before = Vec::new();
     for (fork, source) in forks(&relation) {
@@ -135,9 +132,9 @@ fn evictions(rel: Option<pg_sys::Oid>) -> Result<Vec<Eviction>> {
     for (fork, os_before) in os_before {
         let Some(source) = relation.source(fork) else { continue };
         if stop.is_none() {
-            progress.path(fork.name(), source.blocks());
+            call.progress.path(fork.name(), source.blocks());
             stop = cache::evict_blocks(&source, 0..source.blocks(), &mut should_stop, &mut |blocks| {
-                progress.done(blocks)
+                call.progress.done(blocks)
             })?;
         }
         let os_after = resident(&source)?;
@@ -174,13 +171,4 @@ fn evictions(rel: Option<pg_sys::Oid>) -> Result<Vec<Eviction>> {
 /// Bytes of a fork that are in the OS cache; None where the kernel does not tell.
 pub(super) fn cached_bytes(source: &Source) -> Option<u64> {
     resident(source).ok().map(|found| found.cached_bytes)
-}
-
-/// Emptying caches is a right of its own.
-pub(super) fn check_may_evict(what: &str) -> Result<()> {
-    if server::may_execute("io_probe_evict") {
-        return Ok(());
-    }
-    Err(Error::denied("permission denied to evict caches")
-        .detail(format!("{what} needs EXECUTE on io_probe_evict.")))
 }

@@ -2,7 +2,7 @@
 
 use io_probe_core::machine::account::Account;
 use io_probe_core::machine::observer::Observer;
-use io_probe_core::measure::random::{self, Engines, Look, Plan, RandomRun, Sweep};
+use io_probe_core::measure::random::{self, Engines, Look, Plan, RandomRun, Step, Sweep};
 use io_probe_core::measure::tiers::Tiers;
 use io_probe_core::run::budget::{Limits, Stop};
 use io_probe_core::run::clock::Monotonic;
@@ -12,18 +12,16 @@ use pgrx::prelude::*;
 use serde::Serialize;
 
 use super::random::LatencyFigures;
+use super::row::{DIRECT_PCT, Identity, NOT_DIRECT, RATE_LIMITED, TOO_FEW_BLOCKS, Verdict};
 use crate::call::arguments::{self, Path, figure};
+use crate::call::named::NamedEnum;
 use crate::call::options::Options;
-use crate::call::probed_relation::{
-    DIRECT_PCT, Failure, Identity, NOT_DIRECT, Outcome, ProbedRelation, RATE_LIMITED, TOO_FEW_BLOCKS, Verdict,
-};
-use crate::call::statement;
-use crate::error::{Error, Result};
+use crate::call::probe::Probe;
+use crate::call::{Attempt, Begin, Call, Outcome, ProbedRelation, Stopped};
+use crate::error::Result;
 use crate::gucs;
 use crate::pg::backend::argument::Elements;
-use crate::pg::backend::interrupts;
 use crate::pg::backend::json::JsonbText;
-use crate::pg::backend::progress::Progress;
 use crate::pg::backend::row::Rows;
 use crate::pg::storage::relation::Fork;
 
@@ -38,17 +36,19 @@ fn io_probe_depth(
     seed: Option<i64>,
     options: Option<JsonbText>,
 ) -> Rows {
-    let request = || {
+    Rows::answer(|| {
         let options = Options::parse(options, &OPTIONS)?;
-        Ok(DepthRequest {
-            rel: arguments::relation(rel)?,
-            depths: pick(depths.map(Elements::all))?,
-            seed: arguments::seed(seed),
-            limits: options.limits(arguments::duration(duration)?)?,
-            wait: options.flag("wait")?,
-        })
-    };
-    Rows::answer(|| request().and_then(|request| request.run()))
+        let rel = arguments::relation(rel)?;
+        let depths = pick(depths.map(Elements::all))?;
+        let seed = arguments::seed(seed);
+        let limits = options.limits(arguments::duration(duration)?)?;
+
+        let (call, relation) =
+            Begin::of(Probe::Depth).waiting(options.flag("wait")?).on_relation(rel, Fork::MAIN)?;
+        let identity = Identity::of(&relation);
+        let found = call.attempt(|| measure(&call, &relation, &depths, seed, limits))?;
+        Ok(rows(found, &depths, seed, &relation, &identity))
+    })
 }
 
 /// The depths that were asked for, each once, ascending; by default those up to the cap.
@@ -57,30 +57,122 @@ fn pick(depths: Option<Vec<Option<i32>>>) -> Result<Vec<u32>> {
         let cap = gucs::depth(None, u32::MAX)?;
         return Ok([1, 2, 4, 8, 16, 32, 64].into_iter().filter(|depth| *depth <= cap).collect());
     };
-    if depths.is_empty() {
-        return Err(Error::invalid("depths must not be empty"));
-    }
-    let check = |depth: Option<i32>| {
-        let depth = depth.ok_or_else(|| Error::invalid("depths must not contain nulls"))?;
-        gucs::depth(Some(arguments::positive("depth", depth)?), 1)
-    };
-    let mut depths = depths.into_iter().map(check).collect::<Result<Vec<u32>>>()?;
-    depths.sort_unstable();
-    depths.dedup();
-    Ok(depths)
+    arguments::not_empty("depths", &depths)?;
+    arguments::numbers("depths", depths, |depth| gucs::depth(Some(arguments::positive("depth", depth)?), 1))
 }
 
-/// A call whose arguments are right by themselves.
-struct DepthRequest {
-    rel: pg_sys::Oid,
-    depths: Vec<u32>,
+/// The curve.
+struct DepthCurve {
+    steps: Vec<Step>,
+    stop: Option<Stop>,
+    /// What engine each step had.
+    engines: Vec<&'static str>,
+    /// What there is to know of the engine of the steps with a queue.
+    note: Option<String>,
+    /// Percent of the blocks that came from the device.
+    from_device: Option<f64>,
+    /// Bytes that had to be written back first.
+    written_back: u64,
+}
+
+impl Stopped for DepthCurve {
+    fn stop(&self) -> Option<Stop> {
+        self.stop
+    }
+}
+
+fn measure(
+    call: &Call,
+    relation: &ProbedRelation,
+    depths: &[u32],
     seed: u64,
     limits: Limits,
-    wait: bool,
+) -> Outcome<DepthCurve> {
+    let source = &relation.source;
+    let block_size = relation.block_size();
+    call.progress.path(Path::Direct.name(), source.blocks());
+    let single = ProbedRelation::engine(1, block_size)?.engine;
+    let queue = ProbedRelation::engine(depths.iter().copied().max().unwrap_or(1), block_size)?;
+    let mut engines = Engines { single, queue: queue.engine };
+    let mut plan = Plan::new(source, Permutation::new(source.blocks(), seed), 0, Look::Never);
+    let stopped = plan.inspect_segments(&mut || relation.should_stop())?;
+    let mut should_stop = || stopped.or_else(|| relation.interrupted());
+    let limits = call.limits(limits);
+    let observer = Observer::new(Account::Own, &relation.placement.leaves, &relation.roots);
+    let before = observer.look();
+    let depths: Vec<usize> = depths.iter().map(|&depth| depth as usize).collect();
+    let sweep = Sweep { depths: &depths, limits, seed };
+    let mut report = |done| call.progress.done(done);
+    let (steps, stop) =
+        random::sweep(&mut plan, &mut engines, sweep, &Monotonic, &mut should_stop, &mut report)?;
+    let cost = observer.since(&before);
+
+    let fetches: u64 = steps.iter().filter_map(|step| step.run.as_ref()).map(RandomRun::with_data).sum();
+    let fetched = cost.fetched_bytes.map(|bytes| bytes.div_ceil(block_size));
+    let shares = fetched.and_then(|fetched| Tiers::of_direct(fetches, fetched).percent());
+    Ok(DepthCurve {
+        engines: depths.iter().map(|depth| engines.at(*depth).kind().name()).collect(),
+        steps,
+        stop,
+        note: queue.note,
+        from_device: shares.map(|[_, _, device]| device),
+        written_back: plan.written_back(),
+    })
+}
+
+impl DepthCurve {
+    /// Are these not the device's figures?
+    fn is_void(&self) -> bool {
+        self.from_device.is_some_and(|share| share < DIRECT_PCT)
+    }
+
+    fn runs(&self) -> impl Iterator<Item = &RandomRun> {
+        self.steps.iter().filter_map(|step| step.run.as_ref())
+    }
+
+    /// The depth from which on more brings little, where that can be told.
+    fn knee(&self) -> Option<usize> {
+        let point = |step: &Step| Some((step.depth, step.run.as_ref()?.iops()?));
+        let curve: Option<Vec<(usize, f64)>> = self.steps.iter().map(point).collect();
+        let throttled = self.runs().any(|run| run.throttled);
+        random::knee(&curve?).filter(|_| !self.is_void() && !throttled)
+    }
+}
+
+/// A row for each depth.
+fn rows(
+    found: Attempt<DepthCurve>,
+    depths: &[u32],
+    seed: u64,
+    relation: &ProbedRelation,
+    identity: &Identity,
+) -> Vec<DepthRow> {
+    let blank = DepthRow { seed: seed as i64, identity: identity.clone(), ..DepthRow::default() };
+    let mut verdict = Verdict::default();
+    let Some(curve) = verdict.accept(found) else {
+        let row = |depth: &u32| DepthRow { depth: *depth, verdict: verdict.clone(), ..blank.clone() };
+        return depths.iter().map(row).collect();
+    };
+    let knee = curve.knee();
+    let step = |(number, step): (usize, &Step)| {
+        let mut row = DepthRow {
+            depth: step.depth as u32,
+            engine: Some(curve.engines[number]),
+            from_device_pct: curve.from_device.map(figure),
+            knee: knee.map(|knee| knee == step.depth),
+            ..blank.clone()
+        };
+        if let Some(run) = &step.run {
+            row.fill(run, curve.is_void(), relation.block_size());
+        }
+        row.explain(&curve, step, relation.source.blocks());
+        row
+    };
+    curve.steps.iter().enumerate().map(step).collect()
 }
 
 /// `io_probe_depth_row`; the type's comments say what each attribute means.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 struct DepthRow {
     depth: u32,
     iops: Option<f64>,
@@ -100,92 +192,6 @@ struct DepthRow {
     seed: i64,
     #[serde(flatten)]
     identity: Identity,
-}
-
-impl DepthRequest {
-    fn run(&self) -> Result<Vec<DepthRow>> {
-        let (_lock, subject) = ProbedRelation::open_alone(self.rel, Fork::MAIN, "io_probe_depth", self.wait)?;
-        // One moment and one device for all rows of the call.
-        let identity = Identity::of(&subject);
-        let blank = |depth| DepthRow {
-            depth,
-            seed: self.seed as i64,
-            identity: identity.clone(),
-            ..DepthRow::default()
-        };
-        let mut rows: Vec<DepthRow> = self.depths.iter().map(|&depth| blank(depth)).collect();
-        let _charge = statement::charge()?;
-        if let Some(stop) = statement::over() {
-            rows.iter_mut().for_each(|row| row.verdict.not_begun(stop));
-            return Ok(rows);
-        }
-        match self.measure(&subject, &mut rows) {
-            Ok(()) => {}
-            Err(Failure::Unsupported(why)) => rows.iter_mut().for_each(|row| row.verdict.refuse(why.clone())),
-            Err(Failure::Error(error)) => return Err(error),
-        }
-        Ok(rows)
-    }
-
-    fn measure(&self, subject: &ProbedRelation, rows: &mut [DepthRow]) -> Outcome<()> {
-        let source = &subject.source;
-        let block_size = subject.block_size();
-        let progress = Progress::start("depth", Some(subject.relation.oid()));
-        progress.path(Path::Direct.name(), source.blocks());
-        let mut should_stop = interrupts::should_stop(subject.relation.locked());
-        let depths: Vec<usize> = self.depths.iter().map(|&depth| depth as usize).collect();
-        let single = ProbedRelation::engine(1, block_size)?.engine;
-        let queue = ProbedRelation::engine(self.depths.iter().copied().max().unwrap_or(1), block_size)?;
-        let mut engines = Engines { single, queue: queue.engine };
-        let mut plan = Plan::new(source, Permutation::new(source.blocks(), self.seed), 0, Look::Never);
-        let stopped = plan.inspect_segments(&mut || statement::over().or_else(&mut should_stop))?;
-        let mut should_stop = || stopped.or_else(&mut should_stop);
-        let limits = Limits { shared: statement::left(), ..self.limits };
-        let observer = Observer::new(Account::Own, &subject.placement.leaves, &subject.roots);
-        let before = observer.look();
-        let sweep = Sweep { depths: &depths, limits, seed: self.seed };
-        let mut report = |done| progress.done(done);
-        let (steps, stop) =
-            random::sweep(&mut plan, &mut engines, sweep, &Monotonic, &mut should_stop, &mut report)?;
-        statement::heed(stop);
-        let cost = observer.since(&before);
-
-        let runs: Vec<Option<&RandomRun>> = steps.iter().map(|step| step.run.as_ref()).collect();
-        let fetches: u64 = runs.iter().flatten().map(|run| run.with_data()).sum();
-        let fetched = cost.fetched_bytes.map(|bytes| bytes.div_ceil(block_size));
-        let from_device = fetched
-            .and_then(|fetched| Tiers::of_direct(fetches, fetched).percent())
-            .map(|[_, _, share]| share);
-        let void = from_device.is_some_and(|share| share < DIRECT_PCT);
-        let curve: Vec<(usize, f64)> =
-            steps.iter().filter_map(|step| Some((step.depth, step.run.as_ref()?.iops()?))).collect();
-        let throttled = runs.iter().flatten().any(|run| run.throttled);
-        let knee = random::knee(&curve).filter(|_| !void && !throttled && curve.len() == steps.len());
-        for (row, run) in rows.iter_mut().zip(runs) {
-            row.engine = Some(engines.at(row.depth as usize).kind().name());
-            row.from_device_pct = from_device.map(figure);
-            if let Some(run) = run {
-                row.fill(run, void, block_size);
-            }
-            row.knee = knee.map(|knee| knee == row.depth as usize);
-            let full = run.and_then(|run| run.stop).filter(|stop| *stop == Stop::Bytes);
-            if let Some(stop) = stop.or(full) {
-                row.verdict.stopped(stop);
-            }
-            row.verdict.notes.extend(queue.note.iter().filter(|_| row.depth > 1).cloned());
-            if fetches > source.blocks() {
-                let times = fetches.div_ceil(source.blocks().max(1));
-                row.verdict.note(format!(
-                    "blocks were fetched up to {times} times: caches below the kernel may serve them"
-                ));
-            }
-            if plan.written_back() > 0 {
-                let kb = plan.written_back() / 1024;
-                row.verdict.note(format!("{kb} kB were dirty in the OS cache and were written back first"));
-            }
-        }
-        Ok(())
-    }
 }
 
 impl DepthRow {
@@ -212,6 +218,26 @@ impl DepthRow {
                 "{} blocks were never written to the file (holes) and were not fetched",
                 run.holes
             ));
+        }
+    }
+
+    /// Notes what else there is to know of a step.
+    fn explain(&mut self, curve: &DepthCurve, step: &Step, blocks: u64) {
+        let full = step.run.as_ref().and_then(|run| run.stop).filter(|stop| *stop == Stop::Bytes);
+        if let Some(stop) = curve.stop.or(full) {
+            self.verdict.stopped(stop);
+        }
+        self.verdict.notes.extend(curve.note.iter().filter(|_| self.depth > 1).cloned());
+        let fetches: u64 = curve.runs().map(RandomRun::with_data).sum();
+        if fetches > blocks {
+            let times = fetches.div_ceil(blocks.max(1));
+            self.verdict.note(format!(
+                "blocks were fetched up to {times} times: caches below the kernel may serve them"
+            ));
+        }
+        if curve.written_back > 0 {
+            let kb = curve.written_back / 1024;
+            self.verdict.note(format!("{kb} kB were dirty in the OS cache and were written back first"));
         }
     }
 }

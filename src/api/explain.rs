@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use io_probe_core::advise::page_costs::predict::{PagePlace, predict};
-use io_probe_core::measure::page_times::{PageTimes, TimeRow};
+use io_probe_core::measure::page_times::{MeasuredTime, PageTimes, TimeRow};
 use io_probe_core::plan::{self, Node};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -67,7 +67,7 @@ impl KnownTimes {
             return Err(Error::too_large("option \"page_cost\" has too many rows")
                 .detail(format!("It has {} rows, of at most {MAX_TIMES}.", rows.len())));
         }
-        Ok(Self::Given(Rc::new(PageTimes::of_rows(&rows))))
+        Ok(Self::Given(Rc::new(PageTimes::of(rows.iter().map(MeasuredTime::from)))))
     }
 
     /// Those for the files of a relation, if it is one of here.

@@ -6,25 +6,24 @@ mod row;
 use std::time::Duration;
 
 use io_probe_core::machine::device::{BlockDevice, Roots};
-use io_probe_core::machine::iostat::{self, Watch};
+use io_probe_core::machine::iostat::{self, SnapshotSeries, Watch};
 use io_probe_core::run::budget::{Limits, Stop};
 use io_probe_core::run::clock::{Clock, Monotonic, nanoseconds};
 use pgrx::datum::Interval;
 use pgrx::prelude::*;
 
 use super::device::leaves_of_server;
-use crate::call::arguments::{self, quoted};
+use crate::call::arguments;
+use crate::call::named::quoted;
 use crate::call::options::Options;
-use crate::call::statement;
+use crate::call::probe::Probe;
+use crate::call::{Begin, Call};
 use crate::error::{Error, Result};
 use crate::gucs;
 use crate::pg::backend::encoding::Text;
 use crate::pg::backend::interrupts;
 use crate::pg::backend::json::JsonbText;
-use crate::pg::backend::lock::refuse_in_parallel;
-use crate::pg::backend::progress::Progress;
 use crate::pg::backend::row::Rows;
-use row::IostatRow;
 
 /// Most samples of a call, and most rows that the samples of several devices may make.
 const MOST_ROWS: usize = 10_000;
@@ -42,25 +41,20 @@ fn io_probe_iostat(
     device: Option<Text>,
     options: Option<JsonbText>,
 ) -> Rows {
-    let request = || {
+    Rows::answer(|| {
         Options::parse(options, &[])?;
         let every = interval(every)?;
-        let samples = arguments::positive("samples", samples.unwrap_or(1))?;
-        if samples as usize > MOST_ROWS {
-            return Err(Error::invalid(format!("samples must be at most {MOST_ROWS}, not {samples}")));
-        }
+        let samples = arguments::positive_up_to("samples", samples.unwrap_or(1), MOST_ROWS as u32)?;
         let length = gucs::span("samples times every", every.saturating_mul(samples))?;
         let watched = Watched::find(device.as_deref())?;
-        let most = MOST_ROWS / watched.rows_a_sample();
-        if samples as usize > most {
-            return Err(Error::invalid(format!(
-                "samples of {} devices must be at most {most}, not {samples}",
-                watched.rows_a_sample()
-            )));
+        watched.check_count(samples)?;
+
+        let call = Begin::of(Probe::Iostat).beside_probes()?;
+        match watched.sample(&call, every, samples, length)? {
+            Some((series, stop)) => Ok(row::of_series(&watched, &series, stop)),
+            None => Ok(row::not_begun(&watched, Stop::Statement)),
         }
-        Ok(IostatRequest { every, samples, length, watched })
-    };
-    Rows::answer(|| request().and_then(|request| request.run()))
+    })
 }
 
 /// The length of the intervals: a second by default.
@@ -97,6 +91,41 @@ impl Watched {
     fn rows_a_sample(&self) -> usize {
         self.watch.devices().len().max(1)
     }
+
+    /// The samples of several devices make more rows.
+    fn check_count(&self, samples: u32) -> Result<()> {
+        let most = MOST_ROWS / self.rows_a_sample();
+        if samples as usize > most {
+            return Err(Error::invalid(format!(
+                "samples of {} devices must be at most {most}, not {samples}",
+                self.rows_a_sample()
+            )));
+        }
+        Ok(())
+    }
+
+    /// The samples, and why they ended early; None where the statement's time was used up before.
+    fn sample(
+        &self,
+        call: &Call,
+        every: Duration,
+        samples: u32,
+        length: Duration,
+    ) -> Result<Option<(SnapshotSeries, Option<Stop>)>> {
+        let limits = call.limits(Limits { duration: length, ..Limits::none() });
+        if limits.shared.is_zero() {
+            return Ok(None);
+        }
+        call.progress.total(samples.into());
+        let end = Monotonic.now().saturating_add(nanoseconds(limits.shared));
+        let end = if limits.are_cut_short() { end } else { u64::MAX };
+        let mut wait = |when: u64| {
+            interrupts::sleep_until(when.min(end));
+            (when > end).then_some(Stop::Statement)
+        };
+        let mut done = |samples| call.progress.done(samples);
+        Ok(Some(iostat::sample(&self.watch, every, samples as usize, &mut wait, &mut done)?))
+    }
 }
 
 /// A device by its kernel's name, before which `/dev/` is passed over; links in `/dev` are not followed.
@@ -111,37 +140,4 @@ fn by_name(name: &str, roots: &Roots) -> Result<BlockDevice> {
         };
         Error::invalid(format!("unknown device \"{name}\"")).hint(hint)
     })
-}
-
-/// A call whose arguments are right by themselves.
-struct IostatRequest {
-    every: Duration,
-    samples: u32,
-    length: Duration,
-    watched: Watched,
-}
-
-impl IostatRequest {
-    fn run(&self) -> Result<Vec<IostatRow>> {
-        // It disturbs nobody, so it takes no lock: it may run beside a probe.
-        refuse_in_parallel()?;
-        let _charge = statement::charge()?;
-        let left = statement::left();
-        if left.is_zero() {
-            return Ok(row::not_begun(&self.watched, Stop::Statement));
-        }
-        let progress = Progress::start("iostat", None);
-        progress.total(self.samples.into());
-        let limits = Limits { duration: self.length, shared: left, ..Limits::none() };
-        let end =
-            if limits.are_cut_short() { Monotonic.now().saturating_add(nanoseconds(left)) } else { u64::MAX };
-        let mut wait = |when: u64| {
-            interrupts::sleep_until(when.min(end));
-            (when > end).then_some(Stop::Statement)
-        };
-        let mut done = |samples| progress.done(samples);
-        let (series, stop) =
-            iostat::sample(&self.watched.watch, self.every, self.samples as usize, &mut wait, &mut done)?;
-        Ok(row::of_series(&self.watched, &series, stop))
-    }
 }

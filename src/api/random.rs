@@ -1,14 +1,17 @@
 //! `io_probe_random`: random fetches of single blocks, one row per path. `io_probe_random_series`: the same run
 //! second by second.
 
+mod findings;
 mod row;
 mod series;
+
+use std::cell::Cell;
 
 use io_probe_core::files::source::Part;
 use io_probe_core::machine::account::Account;
 use io_probe_core::machine::observer::{IoDelta, Observer};
 use io_probe_core::measure::random::{self, Fetcher, Look, Plan, Queued, SecondSeries, WithoutData};
-use io_probe_core::run::budget::{Limits, StopCheck};
+use io_probe_core::run::budget::{Limits, Stop};
 use io_probe_core::run::clock::Monotonic;
 use io_probe_core::run::order::Permutation;
 use pgrx::datum::Interval;
@@ -16,20 +19,18 @@ use pgrx::prelude::*;
 
 use self::row::RandomRow;
 pub(super) use self::row::{LatencyFigures, us};
-use self::series::{SeriesOfPath, SeriesRow};
-use super::cache::{cached_bytes, check_may_evict};
+use super::cache::cached_bytes;
+use super::row::{BACKEND, IO_WORKERS, WORKERS_ENDED, WORKERS_SERVE_ALL};
 use crate::call::arguments::{self, Path};
+use crate::call::named::NamedEnum;
 use crate::call::options::Options;
-use crate::call::probed_relation::{
-    BACKEND, IO_WORKERS, Outcome, ProbedRelation, Verdict, WORKERS_ENDED, WORKERS_SERVE_ALL,
-};
-use crate::call::statement;
+use crate::call::probe::Probe;
+use crate::call::{Begin, Call, Failure, Outcome, ProbedRelation, Stopped};
 use crate::error::Result;
 use crate::gucs;
 use crate::pg::backend::argument::Elements;
 use crate::pg::backend::encoding::Text;
 use crate::pg::backend::json::JsonbText;
-use crate::pg::backend::progress::Progress;
 use crate::pg::backend::row::Rows;
 use crate::pg::backend::server;
 use crate::pg::storage::buffers::{Resident, Usage};
@@ -51,7 +52,17 @@ fn io_probe_random(
     seed: Option<i64>,
     options: Option<JsonbText>,
 ) -> Rows {
-    Rows::answer(|| RandomRequest::check(rel, paths, duration, cold, depth, seed, options)?.rows())
+    Rows::answer(|| {
+        let arguments = RandomArguments::read(rel, paths, duration, cold, depth, seed, options)?;
+        let (call, relation) = arguments.begin(Probe::Random)?;
+        let target = RandomTarget::new(&arguments, &call, &relation);
+        let row = |(index, &path): (usize, &Path)| {
+            let row = RandomRow::new(&target, path);
+            let found = call.attempt(|| target.measure(path, index, None))?;
+            Ok(row.of(&target, found))
+        };
+        arguments.paths.iter().enumerate().map(row).collect()
+    })
 }
 
 #[allow(clippy::too_many_arguments, reason = "the SQL signature")]
@@ -65,22 +76,34 @@ fn io_probe_random_series(
     seed: Option<i64>,
     options: Option<JsonbText>,
 ) -> Rows {
-    Rows::answer(|| RandomRequest::check(rel, paths, duration, cold, depth, seed, options)?.series())
+    Rows::answer(|| {
+        let arguments = RandomArguments::read(rel, paths, duration, cold, depth, seed, options)?;
+        let (call, relation) = arguments.begin(Probe::RandomSeries)?;
+        let target = RandomTarget::new(&arguments, &call, &relation);
+        let mut rows = Vec::new();
+        for (index, &path) in arguments.paths.iter().enumerate() {
+            let began = server::moment();
+            let mut series = SecondSeries::new(relation.placement.leaves.clone(), relation.roots.clone());
+            let found = call.attempt(|| target.measure(path, index, Some(&mut series)))?;
+            rows.extend(series::rows(&target, path, began, found, &series.into_seconds()));
+        }
+        Ok(rows)
+    })
 }
 
-/// A call whose arguments are right by themselves.
-struct RandomRequest {
+/// The arguments of both functions.
+struct RandomArguments {
     rel: pg_sys::Oid,
     paths: Vec<Path>,
     cold: bool,
     depth: u32,
     seed: u64,
     limits: Limits,
-    wait: bool,
+    waits: bool,
 }
 
-impl RandomRequest {
-    fn check(
+impl RandomArguments {
+    fn read(
         rel: Option<pg_sys::Oid>,
         paths: Option<Elements<Text>>,
         duration: Option<Interval>,
@@ -98,88 +121,14 @@ impl RandomRequest {
             depth: gucs::depth(depth, 1)?,
             seed: arguments::seed(seed),
             limits: options.limits(arguments::duration(duration)?)?,
-            wait: options.flag("wait")?,
+            waits: options.flag("wait")?,
         })
     }
 
-    fn rows(&self) -> Result<Vec<RandomRow>> {
-        self.each_path(
-            "io_probe_random",
-            "random",
-            RandomRow::new,
-            |target, row, path, place, progress, should_stop| {
-                let measured = target.measure(path, place, None, progress, should_stop)?;
-                row.fill(target, path, &measured);
-                Ok(measured.run)
-            },
-        )
-    }
-
-    fn series(&self) -> Result<Vec<SeriesRow>> {
-        let function = "io_probe_random_series";
-        let paths = self.each_path(
-            function,
-            "random_series",
-            |_, path| SeriesOfPath::new(path),
-            |target, rows, path, place, progress, should_stop| {
-                let ProbedRelation { placement, roots, .. } = target.subject;
-                let mut series = SecondSeries::new(placement.leaves.clone(), roots.clone());
-                let measured = target.measure(path, place, Some(&mut series), progress, should_stop)?;
-                rows.fill(target, &measured, series.into_seconds());
-                Ok(measured.run)
-            },
-        )?;
-        Ok(paths.into_iter().flat_map(SeriesOfPath::into_rows).collect())
-    }
-
-    /// What both functions do for each path; `measure` fills what `blank` began.
-    fn each_path<R: AsMut<Verdict>>(
-        &self,
-        function: &str,
-        probe: &str,
-        blank: impl Fn(&RandomTarget<'_>, Path) -> R,
-        mut measure: impl FnMut(
-            &RandomTarget<'_>,
-            &mut R,
-            Path,
-            StartAt,
-            &Progress,
-            &mut StopCheck<'_>,
-        ) -> Outcome<random::RandomRun>,
-    ) -> Result<Vec<R>> {
-        if self.cold {
-            check_may_evict("cold => true")?;
-        }
-        let (_lock, subject) = ProbedRelation::open_alone(self.rel, Fork::MAIN, function, self.wait)?;
-        let blocks = subject.source.blocks();
-        // Each path starts elsewhere in the order, so that it is long until one comes to where another was.
-        let share = blocks / self.paths.len() as u64;
-        let target = RandomTarget { request: self, subject: &subject };
-        let mut warmed = false;
-        subject.each_path(
-            probe,
-            &self.paths,
-            |path| blank(&target, path),
-            |row, index, path, progress, should_stop| {
-                progress.path(path.name(), blocks);
-                let mut emptied = None;
-                if self.cold {
-                    subject.reads_of_device()?;
-                    if let Some(stop) = subject.evict_all(should_stop)? {
-                        row.as_mut().not_begun(stop);
-                        return Ok(Some(stop));
-                    }
-                    emptied = cached_bytes(&subject.source).map(|bytes| bytes == 0);
-                }
-                let place = StartAt { first: index as u64 * share, emptied, warmed };
-                let run = measure(&target, row, path, place, progress, should_stop)?;
-                warmed |= path != Path::Direct && run.fetches > share;
-                Ok(run.stop)
-            },
-        )
+    fn begin(&self, probe: Probe) -> Result<(Call, ProbedRelation)> {
+        Begin::of(probe).evicting(self.cold).waiting(self.waits).on_relation(self.rel, Fork::MAIN)
     }
 }
-
 /// Where a path starts, and what it finds there.
 #[derive(Clone, Copy)]
 struct StartAt {
@@ -194,12 +143,16 @@ struct StartAt {
 
 /// A relation that is being measured.
 struct RandomTarget<'a> {
-    request: &'a RandomRequest,
-    subject: &'a ProbedRelation,
+    arguments: &'a RandomArguments,
+    call: &'a Call,
+    relation: &'a ProbedRelation,
+    /// See [`StartAt::warmed`], for the next path.
+    warmed: Cell<bool>,
 }
 
 /// What one path did.
 struct PathOutcome {
+    path: Path,
     run: random::RandomRun,
     cost: IoDelta,
     place: StartAt,
@@ -214,75 +167,88 @@ struct PathOutcome {
     notes: Vec<String>,
 }
 
-impl RandomTarget<'_> {
-    fn measure(
-        &self,
-        path: Path,
-        place: StartAt,
-        series: Option<&mut SecondSeries>,
-        progress: &Progress,
-        should_stop: &mut StopCheck<'_>,
-    ) -> Outcome<PathOutcome> {
-        match path {
-            Path::Direct => self.queued(Look::Never, place, series, progress, should_stop),
+impl Stopped for PathOutcome {
+    fn stop(&self) -> Option<Stop> {
+        self.run.stop
+    }
+}
+
+impl<'a> RandomTarget<'a> {
+    fn new(arguments: &'a RandomArguments, call: &'a Call, relation: &'a ProbedRelation) -> Self {
+        Self { arguments, call, relation, warmed: Cell::new(false) }
+    }
+
+    fn measure(&self, path: Path, index: usize, series: Option<&mut SecondSeries>) -> Outcome<PathOutcome> {
+        let blocks = self.relation.source.blocks();
+        self.call.progress.path(path.name(), blocks);
+        let emptied = if self.arguments.cold { self.evict()? } else { None };
+        // Each path starts elsewhere in the order, so that it is long until one comes to where another was.
+        let share = blocks / self.arguments.paths.len() as u64;
+        let place = StartAt { first: index as u64 * share, emptied, warmed: self.warmed.get() };
+        let found = match path {
+            Path::Direct => self.queued(path, Look::Never, place, series)?,
             Path::Os => {
-                let look = Look::for_depth(self.request.depth as usize);
-                self.queued(look, place, series, progress, should_stop)
+                let look = Look::for_depth(self.arguments.depth as usize);
+                self.queued(path, look, place, series)?
             }
-            Path::Server => self.server(place, series, progress, should_stop),
+            Path::Server => self.server(place, series)?,
+        };
+        self.warmed.set(place.warmed || path != Path::Direct && found.run.fetches > share);
+        Ok(found)
+    }
+
+    /// Empties the caches: see [`StartAt::emptied`].
+    fn evict(&self) -> Outcome<Option<bool>> {
+        self.relation.reads_of_device()?;
+        match self.relation.evict_all()? {
+            Some(stop) => Err(Failure::NotBegun(stop)),
+            None => Ok(cached_bytes(&self.relation.source).map(|bytes| bytes == 0)),
         }
     }
 
     /// Past the server, by an engine of our own.
     fn queued(
         &self,
+        path: Path,
         look: Look,
         place: StartAt,
         series: Option<&mut SecondSeries>,
-        progress: &Progress,
-        should_stop: &mut StopCheck<'_>,
     ) -> Outcome<PathOutcome> {
-        let depth = self.request.depth;
-        let mut opened = ProbedRelation::engine(depth, self.subject.block_size())?;
+        let depth = self.arguments.depth;
+        let mut opened = ProbedRelation::engine(depth, self.relation.block_size())?;
         let engine = opened.engine.kind().to_string();
         let mut notes: Vec<String> = opened.note.into_iter().collect();
         let mut plan = self.plan(place, look, None);
         let mut fetcher = Queued::new(opened.engine.as_mut(), depth as usize);
-        let (run, cost) = self.run(&mut plan, &mut fetcher, Account::Own, series, progress, should_stop)?;
+        let (run, cost) = self.run(&mut plan, &mut fetcher, Account::Own, series)?;
         if plan.written_back() > 0 {
             let kb = plan.written_back() / 1024;
             notes.push(format!("{kb} kB were dirty in the OS cache and were written back first"));
         }
         let (usage, missing, device_source) = (Usage::default(), None, BACKEND);
-        Ok(PathOutcome { run, cost, place, engine, depth, device_source, usage, missing, notes })
+        Ok(PathOutcome { path, run, cost, place, engine, depth, device_source, usage, missing, notes })
     }
 
-    fn server(
-        &self,
-        place: StartAt,
-        series: Option<&mut SecondSeries>,
-        progress: &Progress,
-        should_stop: &mut StopCheck<'_>,
-    ) -> Outcome<PathOutcome> {
-        let RandomRequest { depth: wanted, cold, .. } = *self.request;
+    fn server(&self, place: StartAt, series: Option<&mut SecondSeries>) -> Outcome<PathOutcome> {
+        let RandomArguments { depth: wanted, cold, .. } = *self.arguments;
         let mut notes = Vec::new();
-        let mut depth = BufferFetcher::reads_ahead(&self.subject.relation, wanted).max(1);
+        let mut depth = BufferFetcher::reads_ahead(&self.relation.relation, wanted).max(1);
         if depth < wanted {
             notes.push(format!("the server reads at most {depth} ahead here"));
         }
-        if depth > 1 && self.request.limits.pauses(self.subject.block_size()).is_some() {
+        if depth > 1 && self.arguments.limits.pauses(self.relation.block_size()).is_some() {
             // What is read ahead is pinned, and would be for as long as the limit makes it pause.
             depth = 1;
             notes.push("under a rate limit the server path reads nothing ahead".to_owned());
         }
         // A single read is the backend's own, whatever io_method says.
         let account = if depth == 1 { Account::Own } else { server::read_account() };
-        let resident = Resident::new(&self.subject.relation, Fork::MAIN);
+        let resident = Resident::new(&self.relation.relation, Fork::MAIN);
         let without_data = |part: &Part, holes| resident.remove_from(part, holes);
         let mut plan = self.plan(place, BufferFetcher::look(depth), Some(&without_data));
-        let ProbedRelation { relation, source, .. } = &self.subject;
+        let ProbedRelation { relation, source, .. } = &self.relation;
         let mut fetcher = BufferFetcher::new(relation, source, depth, cold.then_some(&resident));
-        let (run, cost) = self.run(&mut plan, &mut fetcher, account, series, progress, should_stop)?;
+        let (run, cost) = self.run(&mut plan, &mut fetcher, account, series)?;
         let through_workers = matches!(account, Account::With(_));
         if through_workers {
             notes.push(WORKERS_SERVE_ALL.to_owned());
@@ -291,6 +257,7 @@ impl RandomTarget<'_> {
             notes.push(WORKERS_ENDED.to_owned());
         }
         Ok(PathOutcome {
+            path: Path::Server,
             run,
             cost,
             place,
@@ -303,10 +270,10 @@ impl RandomTarget<'_> {
         })
     }
 
-    fn plan<'a>(&'a self, place: StartAt, look: Look, without_data: Option<&'a WithoutData<'a>>) -> Plan<'a> {
-        let source = &self.subject.source;
-        let look = if self.request.limits.max_util.is_some() { look.for_pauses() } else { look };
-        let order = Permutation::new(source.blocks(), self.request.seed);
+    fn plan<'p>(&'p self, place: StartAt, look: Look, without_data: Option<&'p WithoutData<'p>>) -> Plan<'p> {
+        let source = &self.relation.source;
+        let look = if self.arguments.limits.max_util.is_some() { look.for_pauses() } else { look };
+        let order = Permutation::new(source.blocks(), self.arguments.seed);
         Plan::with_data(source, order, place.first, look, without_data)
     }
 
@@ -316,15 +283,13 @@ impl RandomTarget<'_> {
         fetcher: &mut dyn Fetcher,
         account: Account,
         series: Option<&mut SecondSeries>,
-        progress: &Progress,
-        should_stop: &mut StopCheck<'_>,
     ) -> Outcome<(random::RandomRun, IoDelta)> {
-        let stopped = plan.inspect_segments(&mut || statement::over().or_else(&mut *should_stop))?;
-        let mut should_stop = || stopped.or_else(&mut *should_stop);
-        let limits = Limits { shared: statement::left(), ..self.request.limits };
-        let account = self.subject.account(account);
-        let observer = Observer::new(account, &self.subject.placement.leaves, &self.subject.roots);
-        let mut report = |done| progress.done(done);
+        let relation = self.relation;
+        let stopped = plan.inspect_segments(&mut || relation.should_stop())?;
+        let mut should_stop = || stopped.or_else(|| relation.interrupted());
+        let limits = self.call.limits(self.arguments.limits);
+        let observer = Observer::new(relation.account(account), &relation.placement.leaves, &relation.roots);
+        let mut report = |done| self.call.progress.done(done);
         let mut before = observer.look();
         let mut should_stop = before.following(&mut should_stop);
         let run = random::run(plan, fetcher, &limits, &Monotonic, &mut should_stop, &mut report, series)?;

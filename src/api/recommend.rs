@@ -13,23 +13,17 @@ use pgrx::datum::Interval;
 use pgrx::prelude::*;
 
 use self::place::TablespaceTarget;
-use self::row::RecommendRow;
 use self::setting::Setting;
-use super::cache::check_may_evict;
-use super::sync::check_may_write;
-use crate::call::arguments::{self, quoted};
+use crate::call::arguments;
+use crate::call::named::NamedEnum;
 use crate::call::options::Options;
-use crate::call::probed_relation::ProbedRelation;
-use crate::call::statement;
-use crate::error::{Error, Result};
+use crate::call::probe::Probe;
+use crate::call::{Begin, Call};
 use crate::gucs;
 use crate::pg::backend::argument::Elements;
 use crate::pg::backend::encoding::Text;
 use crate::pg::backend::json::JsonbText;
-use crate::pg::backend::lock::ProbeLock;
-use crate::pg::backend::progress::Progress;
 use crate::pg::backend::row::Rows;
-use crate::pg::storage::relation::Fork;
 
 /// The options of this function.
 const OPTIONS: [&str; 7] =
@@ -47,21 +41,37 @@ fn io_probe_recommend(
     writes: Option<bool>,
     options: Option<JsonbText>,
 ) -> Rows {
-    let request = || {
+    Rows::answer(|| {
         let options = Options::parse(options, &OPTIONS)?;
-        Ok(RecommendRequest {
-            rel,
-            cache: CachedPages::parse(cache.as_deref())?,
-            unit: Unit::parse(unit.as_deref())?,
+        let request = RecommendRequest {
+            cache: CachedPages::parse(cache.as_deref())?.unwrap_or(CachedPages::Planned),
+            unit: Unit::parse(unit.as_deref())?.unwrap_or(Unit::Cpu),
             settings: Setting::pick(settings.map(Elements::all))?,
             limits: options.limits(arguments::duration(duration)?)?,
             given: duration.is_some(),
             cold: cold.unwrap_or(false),
             writes: writes.unwrap_or(false),
-            wait: options.flag("wait")?,
-        })
-    };
-    Rows::answer(|| request().and_then(|request| request.run()))
+        };
+
+        let (call, named) = Begin::of(Probe::Recommend)
+            .evicting(request.cold)
+            .writing(request.writes)
+            .waiting(options.flag("wait")?)
+            .on_relations(rel)?;
+        let places = match named {
+            Some(relation) => vec![TablespaceTarget::of(relation)],
+            None => TablespaceTarget::of_user_tables(),
+        };
+        let advice = Recommending::new(&request, &call, &places);
+        let mut rows = Vec::new();
+        for place in &places {
+            rows.extend(page_costs::rows(&advice, place)?);
+        }
+        rows.extend(readahead::rows(&advice, &places)?);
+        rows.extend(combine::rows(&advice, &places)?);
+        rows.extend(wal::rows(&advice)?);
+        Ok(rows)
+    })
 }
 
 /// How much of the pages the planner shall take for cached.
@@ -77,16 +87,18 @@ enum CachedPages {
     Planned,
 }
 
-impl CachedPages {
-    const ALL: [(&'static str, CachedPages); 4] = [
-        ("cold", CachedPages::Cold),
-        ("current", CachedPages::Current),
-        ("stats", CachedPages::Stats),
-        ("planned", CachedPages::Planned),
-    ];
+impl NamedEnum for CachedPages {
+    const WHAT: (&'static str, &'static str) = ("cache", "caches");
+    const ALL: &'static [CachedPages] =
+        &[CachedPages::Cold, CachedPages::Current, CachedPages::Stats, CachedPages::Planned];
 
-    fn parse(name: Option<&str>) -> Result<Self> {
-        one_of("cache", "caches", name, &Self::ALL, CachedPages::Planned)
+    fn name(self) -> &'static str {
+        match self {
+            CachedPages::Cold => "cold",
+            CachedPages::Current => "current",
+            CachedPages::Stats => "stats",
+            CachedPages::Planned => "planned",
+        }
     }
 }
 
@@ -99,27 +111,20 @@ enum Unit {
     Cpu,
 }
 
-impl Unit {
-    const ALL: [(&'static str, Unit); 2] = [("seq_page", Unit::SeqPage), ("cpu", Unit::Cpu)];
+impl NamedEnum for Unit {
+    const WHAT: (&'static str, &'static str) = ("unit", "units");
+    const ALL: &'static [Unit] = &[Unit::SeqPage, Unit::Cpu];
 
-    fn parse(name: Option<&str>) -> Result<Self> {
-        one_of("unit", "units", name, &Self::ALL, Unit::Cpu)
+    fn name(self) -> &'static str {
+        match self {
+            Unit::SeqPage => "seq_page",
+            Unit::Cpu => "cpu",
+        }
     }
 }
 
-/// What has this name.
-fn one_of<T: Copy>(what: &str, those: &str, name: Option<&str>, all: &[(&str, T)], default: T) -> Result<T> {
-    let Some(name) = name else { return Ok(default) };
-    all.iter().find(|(known, _)| *known == name).map(|(_, value)| *value).ok_or_else(|| {
-        let names: Vec<&str> = all.iter().map(|(name, _)| *name).collect();
-        Error::invalid(format!("unknown {what} \"{name}\""))
-            .hint(format!("Valid {those} are {}.", quoted(&names)))
-    })
-}
-
-/// A call whose arguments are right by themselves.
+/// What there is to be advice for, and what may be done for it.
 struct RecommendRequest {
-    rel: Option<pg_sys::Oid>,
     cache: CachedPages,
     unit: Unit,
     settings: Vec<Setting>,
@@ -131,62 +136,37 @@ struct RecommendRequest {
     cold: bool,
     /// May it write?
     writes: bool,
-    wait: bool,
 }
 
-/// A call that is running.
-struct Call<'a> {
+/// The same in a call that has begun.
+struct Recommending<'a> {
     request: &'a RecommendRequest,
+    call: &'a Call,
     /// As in the request; if the call gives no duration, all measurements but those of page times leave half of the cap to
     /// others.
     limits: Limits,
     /// Tablespaces whose page times are measured.
     places: usize,
-    progress: &'a Progress,
 }
 
-impl Call<'_> {
+impl<'a> Recommending<'a> {
+    fn new(request: &'a RecommendRequest, call: &'a Call, places: &[TablespaceTarget]) -> Self {
+        let parts = request.parts(places.len() as u32);
+        let limits = if request.given { request.limits } else { gucs::shared_by_rows(request.limits, parts) };
+        Self { request, call, limits, places: places.len() }
+    }
+
     fn wants(&self, setting: Setting) -> bool {
         self.request.settings.contains(&setting)
     }
 }
 
 impl RecommendRequest {
-    fn run(&self) -> Result<Vec<RecommendRow>> {
-        if self.cold {
-            check_may_evict("cold => true")?;
-        }
-        if self.writes {
-            check_may_write("writes => true needs")?;
-        }
-        let (_lock, places) = match self.rel {
-            None => (ProbeLock::acquire(self.wait)?, TablespaceTarget::of_user_tables()),
-            Some(rel) => {
-                let (lock, subject) =
-                    ProbedRelation::alone(rel, Fork::MAIN, "io_probe_recommend", self.wait)?;
-                (lock, vec![TablespaceTarget::of(subject)])
-            }
-        };
-        let _charge = statement::charge()?;
-        let progress = Progress::start("recommend", self.rel);
-        let limits =
-            if self.given { self.limits } else { gucs::shared_by_rows(self.limits, self.parts(&places)) };
-        let call = Call { request: self, limits, places: places.len(), progress: &progress };
-        let mut rows = Vec::new();
-        for place in &places {
-            rows.extend(page_costs::rows(&call, place)?);
-        }
-        rows.extend(readahead::rows(&call, &places)?);
-        rows.extend(combine::rows(&call, &places)?);
-        rows.extend(wal::rows(&call)?);
-        Ok(rows)
-    }
-
-    /// Measurements that the call may come to.
-    fn parts(&self, places: &[TablespaceTarget]) -> u32 {
+    /// Measurements that the call may come to, for so many tablespaces.
+    fn parts(&self, places: u32) -> u32 {
         let wants = |settings: &[Setting]| settings.iter().any(|setting| self.settings.contains(setting));
-        let of_places = if wants(&Setting::OF_TABLESPACE) { places.len() as u32 } else { 0 };
-        let of_devices = if self.cold && wants(&[Setting::ReadAheadKb]) { places.len() as u32 } else { 0 };
+        let of_places = if wants(&Setting::OF_TABLESPACE) { places } else { 0 };
+        let of_devices = if self.cold && wants(&[Setting::ReadAheadKb]) { places } else { 0 };
         let of_syncs = self.writes && wants(&[Setting::WalSyncMethod, Setting::CommitDelay]);
         of_places + of_devices + u32::from(wants(&[Setting::IoCombineLimit])) + u32::from(of_syncs)
     }

@@ -9,25 +9,23 @@ use io_probe_core::files::cache;
 use io_probe_core::machine::account::Account;
 use io_probe_core::machine::observer::{IoDelta, Observer};
 use io_probe_core::measure::scan::{self, Buffered, Direct, Reader, Scan, Steps};
-use io_probe_core::run::budget::{Limits, Stop, StopCheck};
+use io_probe_core::run::budget::{Limits, Stop};
 use io_probe_core::run::clock::Monotonic;
 use pgrx::datum::Interval;
 use pgrx::prelude::*;
 
 use self::row::SeqscanRow;
-use super::cache::check_may_evict;
+use super::row::{BACKEND, IO_WORKERS, WORKERS_ENDED, WORKERS_SERVE_ALL};
 use crate::call::arguments::{self, Path};
+use crate::call::named::NamedEnum;
 use crate::call::options::Options;
-use crate::call::probed_relation::{
-    BACKEND, IO_WORKERS, Outcome, ProbedRelation, WORKERS_ENDED, WORKERS_SERVE_ALL,
-};
-use crate::call::statement;
+use crate::call::probe::Probe;
+use crate::call::{Begin, Call, Failure, Outcome, ProbedRelation, Stopped};
 use crate::error::{Error, Result};
 use crate::gucs;
 use crate::pg::backend::argument::Elements;
 use crate::pg::backend::encoding::Text;
 use crate::pg::backend::json::JsonbText;
-use crate::pg::backend::progress::Progress;
 use crate::pg::backend::row::Rows;
 use crate::pg::backend::server;
 use crate::pg::storage::buffers::{self, BufferReader, Usage};
@@ -65,87 +63,80 @@ fn io_probe_seqscan(
     fork: Option<Text>,
     options: Option<JsonbText>,
 ) -> Rows {
-    let request = || {
+    Rows::answer(|| {
         let options = Options::parse(options, &OPTIONS)?;
-        let block_kb = u64::from(pg_sys::BLCKSZ / 1024);
-        let chunk_kb = u64::from(arguments::positive("chunk_kb", chunk_kb.unwrap_or(CHUNK_KB))?);
-        if !chunk_kb.is_multiple_of(block_kb) {
-            return Err(Error::invalid(format!("chunk_kb must be a multiple of {block_kb}, not {chunk_kb}")));
-        }
-        let depth = depth.map(|depth| arguments::positive("depth", depth)).transpose()?;
-        let depth = gucs::depth(depth, DEPTH)?;
-        if chunk_kb * u64::from(depth) > MAX_BUFFERS_KB {
-            return Err(Error::invalid(format!("chunk_kb times depth must not exceed {MAX_BUFFERS_KB}"))
-                .detail(format!("{depth} requests of {chunk_kb} kB would be in flight.")));
-        }
-        Ok(SeqscanRequest {
-            rel: arguments::relation(rel)?,
+        let (chunk_blocks, depth) = requests(chunk_kb, depth)?;
+        let rel = arguments::relation(rel)?;
+        let scan = Seqscan {
             paths: Path::pick(paths.map(Elements::all))?,
             cold: cold.unwrap_or(false),
-            chunk_blocks: chunk_kb / block_kb,
+            chunk_blocks,
             depth,
-            fork: fork.as_deref().map_or(Ok(Fork::MAIN), Fork::parse)?,
+            fork: Fork::parse(fork.as_deref())?.unwrap_or(Fork::MAIN),
             limits: options.limits(arguments::duration(duration)?)?,
-            wait: options.flag("wait")?,
+            waits: options.flag("wait")?,
             start: options.count("start_blk", 0)?.unwrap_or(0),
-        })
-    };
-    Rows::answer(|| request().and_then(|request| request.run()))
+        };
+
+        let (call, relation) = Begin::of(Probe::Seqscan)
+            .evicting(scan.cold)
+            .waiting(scan.waits)
+            .on_relation(rel, scan.fork)?;
+        scan.check_start(&relation)?;
+        let target = SeqscanTarget { scan: &scan, call: &call, relation: &relation };
+        let row = |(index, &path): (usize, &Path)| {
+            let row = SeqscanRow::new(&target, path);
+            let found = call.attempt(|| target.measure(path, index))?;
+            Ok(row.of(&target, path, found))
+        };
+        scan.paths.iter().enumerate().map(row).collect()
+    })
 }
 
-/// A call whose arguments are right by themselves.
-struct SeqscanRequest {
-    rel: pg_sys::Oid,
+/// Blocks of a request of the direct path, and how many of them are in flight.
+fn requests(chunk_kb: Option<i32>, depth: Option<i32>) -> Result<(u64, u32)> {
+    let block_kb = u64::from(pg_sys::BLCKSZ / 1024);
+    let chunk_kb = u64::from(arguments::positive("chunk_kb", chunk_kb.unwrap_or(CHUNK_KB))?);
+    if !chunk_kb.is_multiple_of(block_kb) {
+        return Err(Error::invalid(format!("chunk_kb must be a multiple of {block_kb}, not {chunk_kb}")));
+    }
+    let depth = depth.map(|depth| arguments::positive("depth", depth)).transpose()?;
+    let depth = gucs::depth(depth, DEPTH)?;
+    if chunk_kb * u64::from(depth) > MAX_BUFFERS_KB {
+        return Err(Error::invalid(format!("chunk_kb times depth must not exceed {MAX_BUFFERS_KB}"))
+            .detail(format!("{depth} requests of {chunk_kb} kB would be in flight.")));
+    }
+    Ok((chunk_kb / block_kb, depth))
+}
+
+/// What is to be measured.
+struct Seqscan {
     paths: Vec<Path>,
     cold: bool,
     chunk_blocks: u64,
     depth: u32,
     fork: Fork,
     limits: Limits,
-    wait: bool,
+    waits: bool,
     start: u64,
 }
 
-impl SeqscanRequest {
-    fn run(&self) -> Result<Vec<SeqscanRow>> {
-        if self.cold {
-            check_may_evict("cold => true")?;
-        }
-        let (_lock, subject) =
-            ProbedRelation::open_alone(self.rel, self.fork, "io_probe_seqscan", self.wait)?;
-        if self.start > subject.source.blocks() {
+impl Seqscan {
+    fn check_start(&self, relation: &ProbedRelation) -> Result<()> {
+        let blocks = relation.source.blocks();
+        if self.start > blocks {
             return Err(Error::invalid(format!("start_blk of {} is past the end", self.start))
-                .detail(format!("The relation has {} blocks.", subject.source.blocks())));
+                .detail(format!("The relation has {blocks} blocks.")));
         }
-        let target = SeqscanTarget { request: self, subject: &subject };
-        subject.each_path(
-            "seqscan",
-            &self.paths,
-            |path| SeqscanRow::new(&target, path),
-            |row, index, path, progress, should_stop| {
-                let blocks = target.stripe(index);
-                progress.path(path.name(), blocks.end - blocks.start);
-                if self.cold {
-                    subject.reads_of_device()?;
-                }
-                if self.cold
-                    && let Some(stop) = target.evict(path, &blocks, should_stop)?
-                {
-                    row.as_mut().not_begun(stop);
-                    return Ok(Some(stop));
-                }
-                let run = target.measure_path(path, blocks, progress, should_stop)?;
-                row.fill(&target, path, &run, target.was_warmed(index));
-                Ok(run.scan.stop)
-            },
-        )
+        Ok(())
     }
 }
 
 /// A relation that is being scanned.
 struct SeqscanTarget<'a> {
-    request: &'a SeqscanRequest,
-    subject: &'a ProbedRelation,
+    scan: &'a Seqscan,
+    call: &'a Call,
+    relation: &'a ProbedRelation,
 }
 
 /// What one path did.
@@ -156,7 +147,15 @@ struct PathScan {
     usage: Usage,
     /// Blocks that were in buffers and were passed over.
     skipped: u64,
+    /// Had an earlier path of this call read the blocks through the page cache?
+    warmed: bool,
     notes: Vec<String>,
+}
+
+impl Stopped for PathScan {
+    fn stop(&self) -> Option<Stop> {
+        self.scan.stop
+    }
 }
 
 /// How a path reads.
@@ -173,41 +172,38 @@ impl SeqscanTarget<'_> {
     /// The blocks of the path number `index`. A relation of three byte budgets or more gives each path
     /// blocks of its own, so that none finds what another one left in the caches.
     fn stripe(&self, index: usize) -> Range<u64> {
-        let (start, end) = (self.request.start, self.subject.source.blocks());
+        let (start, end) = (self.scan.start, self.relation.source.blocks());
         if !self.has_stripes() {
             return start..end;
         }
         let start = start + index as u64 * self.budget();
-        let is_last = index + 1 == self.request.paths.len();
+        let is_last = index + 1 == self.scan.paths.len();
         start..if is_last { end } else { start + self.budget() }
     }
 
     fn has_stripes(&self) -> bool {
-        let blocks = self.subject.source.blocks() - self.request.start;
-        self.request.paths.len() > 1 && blocks / 3 >= self.budget()
+        let blocks = self.relation.source.blocks() - self.scan.start;
+        self.scan.paths.len() > 1 && blocks / 3 >= self.budget()
     }
 
     /// The byte budget of a path in blocks.
     fn budget(&self) -> u64 {
-        self.request.limits.max_bytes / self.subject.block_size()
+        self.scan.limits.max_bytes / self.relation.block_size()
     }
 
     /// Those of the request, within what is left of the statement's time.
     fn limits(&self) -> Limits {
-        Limits { shared: statement::left(), ..self.request.limits }
+        self.call.limits(self.scan.limits)
     }
 
     /// Makes the caches let go of what a path may read of its blocks.
-    fn evict(
-        &self,
-        path: Path,
-        blocks: &Range<u64>,
-        should_stop: &mut StopCheck<'_>,
-    ) -> Outcome<Option<Stop>> {
-        match self.reach(path, blocks, should_stop)? {
-            Ok(near) => Ok(self.subject.evict(near, should_stop)?),
-            Err(stop) => Ok(Some(stop)),
-        }
+    fn evict(&self, path: Path, blocks: &Range<u64>) -> Outcome<()> {
+        self.relation.reads_of_device()?;
+        let stop = match self.reach(path, blocks)? {
+            Ok(near) => self.relation.evict(near)?,
+            Err(stop) => Some(stop),
+        };
+        stop.map_or(Ok(()), |stop| Err(Failure::NotBegun(stop)))
     }
 
     /// Of the blocks of a path, those that its limits let it come to. Err holds a reason to stop.
@@ -215,24 +211,25 @@ impl SeqscanTarget<'_> {
         &self,
         path: Path,
         blocks: &Range<u64>,
-        should_stop: &mut StopCheck<'_>,
     ) -> io_probe_core::Result<std::result::Result<Range<u64>, Stop>> {
-        if path == Path::Server && !buffers::can_evict(&self.subject.relation) {
+        if path == Path::Server && !buffers::can_evict(&self.relation.relation) {
             // What stays in buffers is passed over, and no rate limit counts that.
             return Ok(Ok(self.within_budget(blocks)));
         }
         let steps = match path {
-            Path::Direct => Steps::of(self.request.chunk_blocks),
-            Path::Server | Path::Os => Steps::above_readahead(self.window(path), self.subject.block_size()),
+            Path::Direct => Steps::of(self.scan.chunk_blocks),
+            Path::Server | Path::Os => Steps::above_readahead(self.window(path), self.relation.block_size()),
         };
-        scan::reach(&self.subject.source, blocks.clone(), &self.limits(), steps, should_stop)
+        scan::reach(&self.relation.source, blocks.clone(), &self.limits(), steps, &mut || {
+            self.relation.interrupted()
+        })
     }
 
     /// How far the kernel reads ahead of a path, in bytes: its window, or a longer request of the server's. Where the window is
     /// not known, it is taken for 4 MiB, which few are longer than.
     fn window(&self, path: Path) -> u64 {
         let request_kb = if path == Path::Server { server::scan_read_kb() } else { None };
-        self.subject.placement.read_ahead_kb.unwrap_or(4 << 10).max(request_kb.unwrap_or(0)) << 10
+        self.relation.placement.read_ahead_kb.unwrap_or(4 << 10).max(request_kb.unwrap_or(0)) << 10
     }
 
     /// As many of the blocks as the byte budget allows if none of them is a hole.
@@ -242,31 +239,26 @@ impl SeqscanTarget<'_> {
 
     /// Has an earlier path of this call read the blocks of path number `index` through the page cache?
     fn was_warmed(&self, index: usize) -> bool {
-        !self.has_stripes() && self.request.paths[..index].iter().any(|path| *path != Path::Direct)
+        !self.has_stripes() && self.scan.paths[..index].iter().any(|path| *path != Path::Direct)
     }
 
-    fn measure_path(
-        &self,
-        path: Path,
-        blocks: Range<u64>,
-        progress: &Progress,
-        should_stop: &mut StopCheck<'_>,
-    ) -> Outcome<PathScan> {
-        match path {
-            Path::Direct => self.direct(blocks, progress, should_stop),
-            Path::Server => self.server(blocks, progress, should_stop),
-            Path::Os => self.os(blocks, progress, should_stop),
+    fn measure(&self, path: Path, index: usize) -> Outcome<PathScan> {
+        let blocks = self.stripe(index);
+        self.call.progress.path(path.name(), blocks.end - blocks.start);
+        if self.scan.cold {
+            self.evict(path, &blocks)?;
         }
+        let found = match path {
+            Path::Direct => self.direct(blocks)?,
+            Path::Server => self.server(blocks)?,
+            Path::Os => self.os(blocks)?,
+        };
+        Ok(PathScan { warmed: self.was_warmed(index), ..found })
     }
 
-    fn direct(
-        &self,
-        blocks: Range<u64>,
-        progress: &Progress,
-        should_stop: &mut StopCheck<'_>,
-    ) -> Outcome<PathScan> {
-        let (depth, chunk_blocks) = (self.request.depth, self.request.chunk_blocks);
-        let chunk = chunk_blocks * self.subject.block_size();
+    fn direct(&self, blocks: Range<u64>) -> Outcome<PathScan> {
+        let (depth, chunk_blocks) = (self.scan.depth, self.scan.chunk_blocks);
+        let chunk = chunk_blocks * self.relation.block_size();
         let mut opened = ProbedRelation::engine(depth, chunk)?;
         let engine = opened.engine.as_mut();
         let method = ReadMethod {
@@ -277,40 +269,39 @@ impl SeqscanTarget<'_> {
         };
         let mut notes: Vec<String> = opened.note.into_iter().collect();
         // A direct read writes dirty pages of its range back first. Better before the clock runs.
-        let near = self.reach(Path::Direct, &self.within_budget(&blocks), should_stop)?;
+        let near = self.reach(Path::Direct, &self.within_budget(&blocks))?;
         let near = near.unwrap_or(blocks.start..blocks.start);
-        let (dirty, _) = cache::write_back_blocks(&self.subject.source, near, should_stop)?;
+        let (dirty, _) =
+            cache::write_back_blocks(&self.relation.source, near, &mut || self.relation.interrupted())?;
         if dirty > 0 {
             notes.push(format!("{} kB were dirty in the OS cache and were written back first", dirty / 1024));
         }
-        let mut reader = Direct::new(&self.subject.source, engine, depth as usize, chunk_blocks);
-        let (scan, cost) = self.measure(&mut reader, blocks, Account::Own, progress, should_stop)?;
-        Ok(PathScan { scan, cost, method, usage: Usage::default(), skipped: 0, notes })
+        let mut reader = Direct::new(&self.relation.source, engine, depth as usize, chunk_blocks);
+        let (scan, cost) = self.timed(&mut reader, blocks, Account::Own)?;
+        Ok(PathScan { scan, cost, method, usage: Usage::default(), skipped: 0, warmed: false, notes })
     }
 
-    fn os(
-        &self,
-        blocks: Range<u64>,
-        progress: &Progress,
-        should_stop: &mut StopCheck<'_>,
-    ) -> Outcome<PathScan> {
+    fn os(&self, blocks: Range<u64>) -> Outcome<PathScan> {
         let method = ReadMethod {
             engine: Kind::Pread.to_string(),
-            chunk_kb: Some(self.subject.block_size() / 1024),
+            chunk_kb: Some(self.relation.block_size() / 1024),
             depth: Some(1),
             device_source: BACKEND,
         };
-        let mut reader = Buffered::new(&self.subject.source, self.window(Path::Os));
-        let (scan, cost) = self.measure(&mut reader, blocks, Account::Own, progress, should_stop)?;
-        Ok(PathScan { scan, cost, method, usage: Usage::default(), skipped: 0, notes: Vec::new() })
+        let mut reader = Buffered::new(&self.relation.source, self.window(Path::Os));
+        let (scan, cost) = self.timed(&mut reader, blocks, Account::Own)?;
+        Ok(PathScan {
+            scan,
+            cost,
+            method,
+            usage: Usage::default(),
+            skipped: 0,
+            warmed: false,
+            notes: Vec::new(),
+        })
     }
 
-    fn server(
-        &self,
-        blocks: Range<u64>,
-        progress: &Progress,
-        should_stop: &mut StopCheck<'_>,
-    ) -> Outcome<PathScan> {
+    fn server(&self, blocks: Range<u64>) -> Outcome<PathScan> {
         let mut notes = Vec::new();
         let account = server::read_account();
         let through_workers = matches!(account, Account::With(_));
@@ -324,41 +315,41 @@ impl SeqscanTarget<'_> {
             device_source: if through_workers { IO_WORKERS } else { BACKEND },
         };
         let mut reader = BufferReader::new(
-            &self.subject.relation,
-            self.request.fork,
+            &self.relation.relation,
+            self.scan.fork,
             self.window(Path::Server),
-            self.request.cold,
+            self.scan.cold,
         );
-        let (scan, cost) = self.measure(&mut reader, blocks, account, progress, should_stop)?;
+        let (scan, cost) = self.timed(&mut reader, blocks, account)?;
         if cost.lost_workers {
             notes.push(WORKERS_ENDED.to_owned());
         }
-        Ok(PathScan { scan, cost, method, usage: reader.usage(), skipped: reader.skipped(), notes })
+        Ok(PathScan {
+            scan,
+            cost,
+            method,
+            usage: reader.usage(),
+            skipped: reader.skipped(),
+            warmed: false,
+            notes,
+        })
     }
 
-    fn measure(
+    fn timed(
         &self,
         reader: &mut dyn Reader,
         blocks: Range<u64>,
         account: Account,
-        progress: &Progress,
-        should_stop: &mut StopCheck<'_>,
     ) -> Outcome<(Scan, IoDelta)> {
+        let relation = self.relation;
         let limits = self.limits();
-        let account = self.subject.account(account);
-        let observer = Observer::new(account, &self.subject.placement.leaves, &self.subject.roots);
-        let mut report = |done| progress.done(done);
+        let observer = Observer::new(relation.account(account), &relation.placement.leaves, &relation.roots);
+        let mut report = |done| self.call.progress.done(done);
+        let mut should_stop = || relation.interrupted();
         let mut before = observer.look();
-        let mut should_stop = before.following(should_stop);
-        let scan = scan::scan(
-            &self.subject.source,
-            blocks,
-            reader,
-            &limits,
-            &Monotonic,
-            &mut should_stop,
-            &mut report,
-        )?;
+        let mut should_stop = before.following(&mut should_stop);
+        let scan =
+            scan::scan(&relation.source, blocks, reader, &limits, &Monotonic, &mut should_stop, &mut report)?;
         drop(should_stop);
         let cost = observer.since(&before);
         if scan.stop.is_some() {

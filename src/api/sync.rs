@@ -2,29 +2,29 @@
 
 mod bench;
 
-use std::path::PathBuf;
 use std::time::Duration;
 
-use io_probe_core::machine::device::{self, Placement, Roots};
-use io_probe_core::measure::sync::{Case, CaseTimes, FLUSHES, Group, Layout, Section, Selection};
-use io_probe_core::run::budget::Limits;
+use io_probe_core::machine::device::Placement;
+use io_probe_core::measure::sync::{
+    Case, CaseTimes, FLUSHES, FlushMethod, Group, Layout, Section, Selection,
+};
 use pgrx::datum::Interval;
 use pgrx::prelude::*;
 use serde::Serialize;
 
-pub(super) use self::bench::{Bench, Benched};
+pub(super) use self::bench::{Bench, Benched, SyncPlace};
 use super::random::{LatencyFigures, us};
-use crate::call::arguments::{self, figure, quoted};
+use super::row::{Verdict, of_leaves};
+use crate::call::Begin;
+use crate::call::arguments::{self, figure};
+use crate::call::named::NamedEnum;
 use crate::call::options::Options;
-use crate::call::probed_relation::{Verdict, of_leaves};
-use crate::call::statement;
+use crate::call::probe::Probe;
 use crate::error::{Error, Result};
 use crate::gucs;
 use crate::pg::backend::argument::Elements;
 use crate::pg::backend::encoding::Text;
 use crate::pg::backend::json::JsonbText;
-use crate::pg::backend::lock::ProbeLock;
-use crate::pg::backend::progress::Progress;
 use crate::pg::backend::row::Rows;
 use crate::pg::backend::server;
 use crate::pg::storage::tablespace::Tablespace;
@@ -60,62 +60,63 @@ fn io_probe_sync(
     depth: Option<i32>,
     options: Option<JsonbText>,
 ) -> Rows {
-    let request = || {
+    Rows::answer(|| {
         let options = Options::parse(options, &OPTIONS)?;
         let depth = depth.map(|depth| arguments::positive("depth", depth)).transpose()?;
         let depth = gucs::depth(depth, 1)?;
         let sections = pick(sections.map(Elements::all), depth)?;
         let write_bytes = write_bytes(write_kb, &sections)?;
-        let direct = options.choice("direct")?;
-        if direct.is_some() && !sections.contains(&Section::WalSegment) {
-            return Err(Error::invalid("option \"direct\" requires section \"wal_segment\""));
-        }
+        let direct = direct(&options, &sections)?;
         let group = group(&options, depth)?;
-        let cases = Case::all(&Selection {
-            sections: &sections,
-            write_bytes,
-            wal_block: wal::BLOCK_BYTES,
-            // Commits that share blocks are written in blocks.
-            flushes: if group.commit_bytes.is_some() { &[1] } else { &FLUSHES },
-            segment_direct: &|method| direct.unwrap_or_else(|| wal::opens_direct(method)),
-        });
-        let limits = options.limits(arguments::duration(duration)?)?;
-        let given = duration.is_some();
-        Ok(SyncRequest {
-            target: SyncTarget::parse(target.as_deref(), spcname.as_deref())?,
-            group,
-            limits: if given { limits } else { gucs::shared_by_rows(limits, cases.len() as u32) },
-            cases,
-            wait: options.flag("wait")?,
-        })
-    };
-    Rows::answer(|| request().and_then(|request| request.run()))
+        let cases = cases(&sections, write_bytes, &group, direct);
+        let mut limits = options.limits(arguments::duration(duration)?)?;
+        if duration.is_none() {
+            limits = gucs::shared_by_rows(limits, cases.len() as u32);
+        }
+        let target = SyncTarget::parse(target.as_deref(), spcname.as_deref())?;
+        let bench = Bench { cases, group, limits };
+
+        let (call, place) =
+            Begin::of(Probe::Sync).waiting(options.flag("wait")?).on_place(|| target.place())?;
+        let place = if call.over().is_none() { place.located() } else { place };
+        let identity = SyncIdentity::of(&place.placement);
+        let found = bench.run(&call, &place)?;
+        rows(&bench, found, &identity)
+    })
+}
+
+/// Is the WAL segment to be written past the page cache? None for as this server would.
+fn direct(options: &Options, sections: &[Section]) -> Result<Option<bool>> {
+    let direct = options.choice("direct")?;
+    if direct.is_some() && !sections.contains(&Section::WalSegment) {
+        return Err(Error::invalid("option \"direct\" requires section \"wal_segment\""));
+    }
+    Ok(direct)
+}
+
+/// What is to be measured.
+fn cases(sections: &[Section], write_bytes: u32, group: &Group, direct: Option<bool>) -> Vec<Case> {
+    Case::all(&Selection {
+        sections,
+        write_bytes,
+        wal_block: wal::BLOCK_BYTES,
+        // Commits that share blocks are written in blocks.
+        flushes: if group.commit_bytes.is_some() { &[1] } else { &FLUSHES },
+        segment_direct: &|method| direct.unwrap_or_else(|| wal::opens_direct(method)),
+    })
 }
 
 /// The sections that were picked, by default all; where several commit, the one that is about commits.
 fn pick(names: Option<Vec<Option<Text>>>, depth: u32) -> Result<Vec<Section>> {
     let valid: &[Section] = if depth == 1 { &Section::ALL } else { &[Section::WalSegment] };
-    let Some(names) = names else { return Ok(valid.to_vec()) };
-    let hint = format!("Valid sections are {}.", quoted(&Section::ALL.map(Section::name)));
-    if names.is_empty() {
-        return Err(Error::invalid("sections must not be empty").hint(hint));
-    }
-    let find = |name: Option<Text>| {
-        let Some(name) = name.as_deref() else {
-            return Err(Error::invalid("sections must not contain nulls").hint(&hint));
-        };
-        let Some(section) = Section::ALL.into_iter().find(|section| section.name() == name) else {
-            return Err(Error::invalid(format!("unknown section \"{name}\"")).hint(&hint));
-        };
-        if !valid.contains(&section) {
-            let message = format!("section \"{name}\" has no depth over 1");
-            return Err(
-                Error::invalid(message).hint("Committers share the log of section \"wal_segment\" only.")
-            );
+    let check = |section: Section| {
+        if valid.contains(&section) {
+            return Ok(());
         }
-        Ok(section)
+        let message = format!("section \"{}\" has no depth over 1", section.name());
+        Err(Error::invalid(message).hint("Committers share the log of section \"wal_segment\" only."))
     };
-    names.into_iter().map(find).collect()
+    Ok(Section::list(names, check)?.unwrap_or_else(|| valid.to_vec()))
 }
 
 /// Bytes of a write, by default those of a WAL block.
@@ -125,10 +126,7 @@ fn write_bytes(write_kb: Option<i32>, sections: &[Section]) -> Result<u32> {
         return Err(Error::invalid("write_kb requires a section with writes of that size")
             .hint("Sections \"open_sync_size\" and \"wal_segment\" have sizes of their own."));
     }
-    match arguments::positive("write_kb", write_kb)? {
-        write_kb if write_kb <= MOST_WRITE_KB => Ok(write_kb << 10),
-        write_kb => Err(Error::invalid(format!("write_kb must be at most {MOST_WRITE_KB}, not {write_kb}"))),
-    }
+    Ok(arguments::positive_up_to("write_kb", write_kb, MOST_WRITE_KB)? << 10)
 }
 
 /// Who commits, and how: as asked for, or as this server would.
@@ -167,25 +165,13 @@ impl SyncTarget {
         }
     }
 
-    /// The directory, and the name for where the file system has no nameless files. Checks the right to write there.
-    fn place(&self) -> Result<(PathBuf, PathBuf)> {
+    /// Where the file goes. Checks the right to write there.
+    fn place(&self) -> Result<SyncPlace> {
         match self {
-            SyncTarget::Wal => Ok((wal::directory(), wal::temporary_file())),
-            SyncTarget::Tablespace(name) => {
-                let tablespace = Tablespace::to_write(name)?;
-                Ok((tablespace.inner_directory(), tablespace.temporary_file()))
-            }
+            SyncTarget::Wal => Ok(SyncPlace::of_wal()),
+            SyncTarget::Tablespace(name) => Ok(SyncPlace::of_tablespace(Tablespace::to_write(name)?)),
         }
     }
-}
-
-/// A call whose arguments are right by themselves.
-struct SyncRequest {
-    target: SyncTarget,
-    cases: Vec<Case>,
-    group: Group,
-    limits: Limits,
-    wait: bool,
 }
 
 /// `io_probe_sync_row`; the type's comments say what each attribute means.
@@ -250,81 +236,55 @@ impl SyncIdentity {
     }
 }
 
-impl SyncRequest {
-    fn run(&self) -> Result<Vec<SyncRow>> {
-        let _lock = ProbeLock::acquire(self.wait)?;
-        let (directory, fallback) = self.target.place()?;
-        let _charge = statement::charge()?;
-        if let Some(stop) = statement::over() {
-            let mut rows = self.rows(&SyncIdentity::of(&Placement::default()));
-            rows.iter_mut().for_each(|row| row.verdict.not_begun(stop));
-            return Ok(rows);
-        }
-        let roots = Roots::default();
-        let placement = device::locate(&directory, &roots);
-        let mut rows = self.rows(&SyncIdentity::of(&placement));
-        let bench = Bench {
-            directory: &directory,
-            fallback: &fallback,
-            placement: &placement,
-            roots: &roots,
-            cases: &self.cases,
-            group: self.group,
-            limits: self.limits,
-        };
-        match bench.run(&Progress::start("sync", None))? {
-            Benched::Busy(refusal) => return Err(refusal.into()),
-            Benched::Refused(why) => rows.iter_mut().for_each(|row| row.verdict.refuse(why.clone())),
-            Benched::NotBegun(stop) => rows.iter_mut().for_each(|row| row.verdict.not_begun(stop)),
-            Benched::CaseTimes(measured, layout) => {
-                for ((row, case), measured) in rows.iter_mut().zip(&self.cases).zip(&measured) {
-                    fill(row, measured);
-                    self.explain(row, case, &layout);
-                }
+/// A row for each case.
+fn rows(bench: &Bench, found: Benched, identity: &SyncIdentity) -> Result<Vec<SyncRow>> {
+    let current = wal::sync_method().and_then(|name| FlushMethod::of_wal(&name));
+    let mut rows: Vec<SyncRow> =
+        bench.cases.iter().map(|case| blank(case, bench.group, identity, current)).collect();
+    match found {
+        Benched::Busy(refusal) => return Err(refusal.into()),
+        Benched::Refused(why) => rows.iter_mut().for_each(|row| row.verdict.refuse(why.clone())),
+        Benched::NotBegun(stop) => rows.iter_mut().for_each(|row| row.verdict.not_begun(stop)),
+        Benched::CaseTimes(measured, layout) => {
+            for ((row, case), measured) in rows.iter_mut().zip(&bench.cases).zip(&measured) {
+                fill(row, measured);
+                explain(row, case, bench.group, &layout);
             }
         }
-        Ok(rows)
     }
+    Ok(rows)
+}
 
-    /// The rows, with nothing measured yet.
-    fn rows(&self, identity: &SyncIdentity) -> Vec<SyncRow> {
-        let current = wal::sync_method();
-        self.cases.iter().map(|case| self.blank(case, identity, current.as_deref())).collect()
+/// A row with nothing measured yet.
+fn blank(case: &Case, group: Group, identity: &SyncIdentity, current: Option<FlushMethod>) -> SyncRow {
+    let is_current = || current == Some(case.method) && case.direct == wal::opens_direct(case.method);
+    SyncRow {
+        section: case.section.name(),
+        method: case.method.name(),
+        writes: case.writes,
+        write_kb: case.write_bytes >> 10,
+        is_current: case.section.is_of_wal().then(is_current),
+        direct: case.direct,
+        depth: group.committers,
+        identity: identity.clone(),
+        ..SyncRow::default()
     }
+}
 
-    fn blank(&self, case: &Case, identity: &SyncIdentity, current: Option<&str>) -> SyncRow {
-        let is_current =
-            || current == Some(case.method.name()) && case.direct == wal::opens_direct(case.method);
-        SyncRow {
-            section: case.section.name(),
-            method: case.method.name(),
-            writes: case.writes,
-            write_kb: case.write_bytes >> 10,
-            is_current: case.section.is_of_wal().then(is_current),
-            direct: case.direct,
-            depth: self.group.committers,
-            identity: identity.clone(),
-            ..SyncRow::default()
-        }
+/// Notes what else there is to know of a row.
+fn explain(row: &mut SyncRow, case: &Case, group: Group, layout: &Layout) {
+    if case.section.is_of_wal() && wal::sync_method().is_none() {
+        row.verdict.note("fsync is off: this server syncs nothing");
     }
-
-    /// Notes what else there is to know of a row.
-    fn explain(&self, row: &mut SyncRow, case: &Case, layout: &Layout) {
-        if case.section.is_of_wal() && wal::sync_method().is_none() {
-            row.verdict.note("fsync is off: this server syncs nothing");
-        }
-        if row.is_current == Some(true) && self.group.committers == 1 && !self.group.delay.is_zero() {
-            let delay = self.group.delay.as_micros();
-            row.verdict.note(format!(
-                "commit_siblings is 0: this server lets even a lone commit wait {delay} us more"
-            ));
-        }
-        let shortened = layout.segment_bytes().filter(|bytes| *bytes < wal::segment_bytes());
-        if let Some(bytes) = shortened.filter(|_| case.section == Section::WalSegment) {
-            let (bytes, wanted) = (bytes >> 10, wal::segment_bytes() >> 10);
-            row.verdict
-                .note(format!("the segment was {bytes} kB long, not {wanted}: pg_io_probe.scratch_limit"));
-        }
+    if row.is_current == Some(true) && group.committers == 1 && !group.delay.is_zero() {
+        let delay = group.delay.as_micros();
+        row.verdict
+            .note(format!("commit_siblings is 0: this server lets even a lone commit wait {delay} us more"));
+    }
+    let shortened = layout.segment_bytes().filter(|bytes| *bytes < wal::segment_bytes());
+    if let Some(bytes) = shortened.filter(|_| case.section == Section::WalSegment) {
+        let (bytes, wanted) = (bytes >> 10, wal::segment_bytes() >> 10);
+        row.verdict.note(format!("the segment was {bytes} kB long, not {wanted}: pg_io_probe.scratch_limit"));
     }
 }
 
@@ -362,14 +322,4 @@ fn fill(row: &mut SyncRow, measured: &CaseTimes) {
         device_flushes_per_op: device.and_then(|device| device.flushes_per_op()).map(figure),
         elapsed_ms: Some(figure(measured.elapsed_ns() as f64 / 1e6)),
     };
-}
-
-/// Writing is a right of its own. `what` names what needs it, as the beginning of a sentence that ends with "EXECUTE on
-/// io_probe_sync."
-pub(super) fn check_may_write(what: &str) -> Result<()> {
-    if server::is_superuser() || server::may_execute("io_probe_sync") {
-        return Ok(());
-    }
-    Err(Error::denied("permission denied to write a scratch file")
-        .detail(format!("{what} EXECUTE on io_probe_sync.")))
 }

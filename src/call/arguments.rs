@@ -1,13 +1,14 @@
 //! Arguments that several functions share, and the look of their figures.
 
+use std::cmp::Ordering;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
 
 use pgrx::datum::Interval;
 use pgrx::pg_sys;
 
+use super::named::NamedEnum;
 use crate::error::{Error, Result};
-use crate::pg::backend::encoding::Text;
 
 /// The three ways in which a page travels, in the order of their rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,45 +21,16 @@ pub(crate) enum Path {
     Os,
 }
 
-impl Path {
-    const ALL: [Path; 3] = [Path::Direct, Path::Server, Path::Os];
+impl NamedEnum for Path {
+    const WHAT: (&'static str, &'static str) = ("path", "paths");
+    const ALL: &'static [Path] = &[Path::Direct, Path::Server, Path::Os];
 
-    /// Its name.
-    pub(crate) fn name(self) -> &'static str {
+    fn name(self) -> &'static str {
         match self {
             Path::Direct => "direct",
             Path::Server => "server",
             Path::Os => "os",
         }
-    }
-
-    /// The path of this name, the first of `valid` by default.
-    pub(crate) fn one_of(name: Option<&str>, valid: &[Path]) -> Result<Path> {
-        let Some(name) = name else { return Ok(valid[0]) };
-        valid.iter().copied().find(|path| path.name() == name).ok_or_else(|| {
-            let names: Vec<&str> = valid.iter().map(|path| path.name()).collect();
-            Error::invalid(format!("unknown path \"{name}\""))
-                .hint(format!("Valid paths are {}.", quoted(&names)))
-        })
-    }
-
-    /// The paths that were picked, each once, in the order of [`Path::ALL`].
-    pub(crate) fn pick(names: Option<Vec<Option<Text>>>) -> Result<Vec<Path>> {
-        let Some(names) = names else { return Ok(Self::ALL.to_vec()) };
-        let hint = || format!("Valid paths are {}.", quoted(&Self::ALL.map(Path::name)));
-        if names.is_empty() {
-            return Err(Error::invalid("paths must not be empty").hint(hint()));
-        }
-        for name in &names {
-            let Some(name) = name.as_deref() else {
-                return Err(Error::invalid("paths must not contain nulls").hint(hint()));
-            };
-            if !Self::ALL.iter().any(|path| path.name() == name) {
-                return Err(Error::invalid(format!("unknown path \"{name}\"")).hint(hint()));
-            }
-        }
-        let picked = |path: &Path| names.iter().flatten().any(|name| **name == *path.name());
-        Ok(Self::ALL.into_iter().filter(picked).collect())
     }
 }
 
@@ -102,9 +74,39 @@ pub(crate) fn positive(name: &str, value: i32) -> Result<u32> {
     }
 }
 
-/// Names as a list for a HINT.
-pub(crate) fn quoted(names: &[&str]) -> String {
-    names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ")
+/// The same of at most so much.
+pub(crate) fn positive_up_to(name: &str, value: i32, most: u32) -> Result<u32> {
+    match positive(name, value)? {
+        value if value <= most => Ok(value),
+        value => Err(Error::invalid(format!("{name} must be at most {most}, not {value}"))),
+    }
+}
+
+/// The numbers of a list as `check` takes them, each once, ascending.
+pub(crate) fn numbers<T, U: PartialOrd>(
+    name: &str,
+    numbers: Vec<Option<T>>,
+    check: impl Fn(T) -> Result<U>,
+) -> Result<Vec<U>> {
+    let no_null = || Error::invalid(format!("{name} must not contain nulls"));
+    let one = |number: Option<T>| check(number.ok_or_else(no_null)?);
+    let mut numbers = numbers.into_iter().map(one).collect::<Result<Vec<U>>>()?;
+    numbers.sort_unstable_by(|a, b| a.partial_cmp(b).unwrap_or(Ordering::Equal));
+    numbers.dedup();
+    Ok(numbers)
+}
+
+/// A list must have a number, or may be left out.
+pub(crate) fn not_empty<T>(name: &str, list: &[T]) -> Result<()> {
+    if list.is_empty() { Err(Error::invalid(format!("{name} must not be empty"))) } else { Ok(()) }
+}
+
+/// A list may have so many numbers.
+pub(crate) fn not_over(name: &str, count: usize, most: usize) -> Result<()> {
+    if count > most {
+        return Err(Error::invalid(format!("{name} must contain at most {most}, not {count}")));
+    }
+    Ok(())
 }
 
 /// A measured figure with five significant digits: more would be noise on the screen.

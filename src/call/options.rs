@@ -9,7 +9,7 @@ use io_probe_core::run::budget::Limits;
 use io_probe_core::run::memory;
 use pgrx::pg_sys;
 
-use super::arguments::quoted;
+use super::named::quoted;
 use crate::error::{Error, Result};
 use crate::gucs;
 use crate::pg::backend::json::JsonbText;

@@ -162,7 +162,7 @@ pub(super) fn backend_entry(index: i32) -> Option<&'static pg_sys::PgBackendStat
 
 /// What a probe waits for.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum WaitEvent {
+pub(crate) enum WaitEvent {
     /// Its reads.
     Reads,
     /// Its syncs.

@@ -7,5 +7,5 @@ pub(crate) mod stored;
 mod tables;
 
 pub(crate) use circumstances::{RelationFacts, ServerFacts, setting_values, tablespace_options};
-pub(crate) use probe::{Cause, Failed, Probe, Value};
+pub(crate) use probe::{Cause, Failed, ProbeFunction, Value};
 pub(crate) use store::{check_possible, delete_older, first_that_fits_no_row, insert, is_of_the_future};

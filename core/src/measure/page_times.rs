@@ -31,7 +31,7 @@ mod turns;
 
 pub use self::series::WaySeries;
 pub use self::spans::NotCold;
-pub use self::times::{Estimate, PageTimes, Pattern, Tier, TimeRow};
+pub use self::times::{Estimate, MeasuredTime, PageTimes, Pattern, Tier, TimeRow};
 use self::turns::Turns;
 use crate::Result;
 use crate::files::source::Source;

@@ -8,7 +8,8 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::super::device::leaves_of_server;
-use crate::call::probed_relation::of_leaves;
+use crate::api::row::of_leaves;
+use crate::call::probe::{Probe, Recorded};
 use crate::pg::catalog::objects;
 use crate::pg::history::{self, RelationFacts, ServerFacts};
 
@@ -103,11 +104,11 @@ impl LeafFacts {
 
 impl ResultHeader {
     /// Those of a probe that is about to be called so.
-    pub(super) fn gather(probe: &str, rel: Option<pg_sys::Oid>, args: &Map<String, Value>) -> Self {
+    pub(super) fn gather(probe: Probe, rel: Option<pg_sys::Oid>, args: &Map<String, Value>) -> Self {
         let relation = rel.and_then(RelationFacts::find);
         let (object, spcname, placement) = match &relation {
             Some(relation) => of_relation(relation),
-            None if probe == "sync" => of_sync(args),
+            None if probe.recorded() == Recorded::WalOrTablespace => of_sync(args),
             None => of_server(),
         };
         let mut settings: Map<String, Value> =

@@ -17,33 +17,17 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::facts::ResultHeader;
-use crate::call::arguments::{self, figure, quoted};
+use crate::call::arguments::{self, figure};
+use crate::call::named::{NamedEnum, quoted};
 use crate::call::options;
+use crate::call::probe::Probe;
 use crate::error::{Error, Result};
 use crate::pg::answer;
 use crate::pg::backend::encoding::Text;
 use crate::pg::backend::json::JsonbText;
 use crate::pg::backend::lock;
 use crate::pg::backend::server;
-use crate::pg::history::{Cause, Failed, Probe, Value as Given};
-
-/// The probes that can be called by name.
-const PROBES: [&str; 14] = [
-    "seqscan",
-    "random",
-    "random_series",
-    "depth",
-    "ping",
-    "sync",
-    "readahead",
-    "page_cost",
-    "recommend",
-    "iostat",
-    "iostat_query",
-    "device",
-    "counters",
-    "cache",
-];
+use crate::pg::history::{Cause, Failed, ProbeFunction, Value as Given};
 
 /// How a result is laid out.
 pub(super) const FORMAT: u32 = 1;
@@ -76,15 +60,16 @@ pub(super) fn measure(
     args: Option<JsonbText>,
 ) -> Result<JsonbText> {
     let probe = probe.ok_or_else(|| Error::invalid("probe must not be null"))?;
-    let known = PROBES.contains(&probe).then(|| Probe::find(&format!("io_probe_{probe}"))).flatten();
-    let function = known.ok_or_else(|| {
-        let hint = format!("Valid probes are {}.", quoted(&PROBES));
-        Error::invalid(format!("unknown probe \"{probe}\"")).hint(hint)
-    })?;
+    let recordable = Probe::recordable();
+    let probe = Probe::among(probe, &recordable)?;
+    // An older catalog lacks some.
+    let function =
+        ProbeFunction::find(probe.function()).ok_or_else(|| Probe::unknown(probe.name(), &recordable))?;
     let args = options::object("args", args)?;
-    let values = values(probe, &function, rel, &args)?;
+    let values = values(probe.name(), &function, rel, &args)?;
     lock::refuse_in_parallel()?;
     let facts = ResultHeader::gather(probe, rel, &args);
+    let probe = probe.name();
     let (started_at, started) = (server::now(), Monotonic.now());
     let outcome = function.run(&values);
     let elapsed_ms = figure((Monotonic.now() - started) as f64 / 1e6);
@@ -136,7 +121,7 @@ fn with_rows(run: &RunHeader<'_>, rows: &str) -> JsonbText {
 /// What the function's arguments are given.
 fn values<'a>(
     probe: &str,
-    function: &Probe,
+    function: &ProbeFunction,
     rel: Option<pg_sys::Oid>,
     args: &'a Map<String, Value>,
 ) -> Result<Vec<(&'a str, Given<'a>)>> {

@@ -8,14 +8,13 @@ use serde::Serialize;
 
 use super::row::{self, IostatRow};
 use super::{MOST_ROWS, Watched, interval};
+use crate::api::row::{BACKEND, IO_WORKERS, WORKERS_ENDED, WORKERS_SERVE_ALL};
+use crate::call::Begin;
 use crate::call::arguments::figure;
 use crate::call::options::Options;
-use crate::call::probed_relation::{BACKEND, IO_WORKERS, WORKERS_ENDED, WORKERS_SERVE_ALL};
+use crate::call::probe::Probe;
 use crate::error::{Error, Result};
-use crate::pg::backend::interrupts;
 use crate::pg::backend::json::JsonbText;
-use crate::pg::backend::lock::refuse_in_parallel;
-use crate::pg::backend::progress::Progress;
 use crate::pg::backend::row::Rows;
 use crate::pg::backend::server;
 use crate::pg::catalog::query::{self, Query, Used};
@@ -78,9 +77,7 @@ struct QueryFigures {
 /// Runs the query beside a thread that samples. An ERROR in it ends the thread on its way out, an exit of the process
 /// by the callback. No bound of ours: it is the user's query, which may be a probe under its own bounds.
 fn watch(query: &Query, every: std::time::Duration, watched: Watched) -> Result<Vec<QueryRow>> {
-    refuse_in_parallel()?;
-    interrupts::quiesce_at_exit();
-    let _progress = Progress::start("iostat_query", None);
+    let _call = Begin::of(Probe::IostatQuery).beside_query()?;
     let most = (MOST_ROWS / watched.rows_a_sample()).clamp(LEAST_SAMPLES, MOST_SAMPLES);
     let account = server::read_account();
     let tally = AccountTally::begin(account);

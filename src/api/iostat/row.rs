@@ -6,8 +6,8 @@ use io_probe_core::run::budget::Stop;
 use serde::Serialize;
 
 use super::Watched;
+use crate::api::row::{Status, UTIL_DOUBTFUL, Verdict};
 use crate::call::arguments::figure;
-use crate::call::probed_relation::{UTIL_DOUBTFUL, Verdict};
 use crate::pg::backend::server;
 
 /// `io_probe_iostat_row`; the type's comments say what each attribute means.
@@ -79,7 +79,7 @@ pub(super) fn of_series(watched: &Watched, series: &SnapshotSeries, stop: Option
         for IostatRow { verdict, .. } in &mut rows[last..] {
             // What can't be known is not known in part either.
             match verdict.status {
-                "ok" => verdict.stopped(stop),
+                Status::Ok => verdict.stopped(stop),
                 _ => verdict.note(stop.to_string()),
             }
         }

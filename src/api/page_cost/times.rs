@@ -1,4 +1,4 @@
-//! Measuring a relation's times: which ways, in which bounds, and what the rows have to say about it.
+//! Measuring a relation's times: which ways, in which bounds, and what there is to say about each time.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -9,17 +9,14 @@ use io_probe_core::machine::observer::Observer;
 use io_probe_core::measure::page_times::tuple;
 use io_probe_core::measure::page_times::{self, NotCold, PageTimesResult, PageTimesRun};
 use io_probe_core::measure::page_times::{PageTimes, Pattern, Tier};
-use io_probe_core::run::budget::{Limits, StopCheck};
+use io_probe_core::run::budget::Limits;
 use io_probe_core::run::clock::Monotonic;
 
-use super::row::PageCostRow;
+use super::result::TimeResult;
 use crate::call::arguments::seed;
-use crate::call::measured_times;
-use crate::call::probed_relation::{Identity, ProbedRelation};
-use crate::call::statement;
+use crate::call::{Call, ProbedRelation, measured_times};
 use crate::error::Result;
 use crate::gucs;
-use crate::pg::backend::progress::Progress;
 use crate::pg::backend::server;
 use crate::pg::catalog::tuples;
 use crate::pg::storage::buffers::flush_and_evict;
@@ -73,72 +70,93 @@ pub(in crate::api) fn limits(limits: Limits, given: bool, measurements: usize) -
 /// With fewer blocks, in bytes, the caches below the kernel serve much of it.
 const SMALL: u64 = 64 << 20;
 
-/// Measures, and makes the rows.
+/// All times of a relation.
+pub(in crate::api) struct MeasuredRelation {
+    /// Each, in the order of the rows.
+    pub(in crate::api) results: Vec<TimeResult>,
+    /// Those that could be measured.
+    pub(in crate::api) times: PageTimes,
+}
+
+/// Measures within what the statement has left.
 pub(in crate::api) fn measure(
-    subject: &ProbedRelation,
+    call: &Call,
+    relation: &ProbedRelation,
     wanted: &Wanted,
-    progress: &Progress,
-    should_stop: &mut StopCheck<'_>,
-) -> Result<Vec<PageCostRow>> {
-    let identity = Identity::of(subject);
-    let fixed = subject.relation.file_tablespace().fixed_concurrency();
-    let concurrencies = concurrencies(subject, wanted, fixed);
-    if wanted.evicts && statement::over().is_none() {
-        flush_and_evict(&subject.relation);
+) -> Result<MeasuredRelation> {
+    let fixed = relation.relation.file_tablespace().fixed_concurrency();
+    let concurrencies = concurrencies(relation, wanted, fixed);
+    if wanted.evicts && call.over().is_none() {
+        flush_and_evict(&relation.relation);
     }
-    let observer = Observer::new(Account::Own, &subject.placement.leaves, &subject.roots);
+    let measured = take_turns(call, relation, wanted, &concurrencies)?;
+    call.heed(measured.stop);
+    let mut results = results(&measured, wanted, &concurrencies);
+    for result in &mut results {
+        explain(result, &measured, relation, fixed);
+    }
+    let tuple = TimeResult::new(Tier::Cpu, Pattern::Tuple);
+    // Whoever waits for us does not wait for this, too.
+    results.push(match measured.stop.filter(|stop| stop.is_for_all()) {
+        Some(stop) => tuple.not_begun(stop),
+        None if measured.not_cold == Some(NotCold::Holes) => tuple.without_tuples(),
+        None => of_tuples(tuple, relation, measured.hit_ns()),
+    });
+    let times = PageTimes::of(results.iter().map(|result| result.measured));
+    measured_times::remember(relation.relation.file_tablespace(), times.clone());
+    Ok(MeasuredRelation { results, times })
+}
+
+/// The turns of all ways.
+fn take_turns(
+    call: &Call,
+    relation: &ProbedRelation,
+    wanted: &Wanted,
+    concurrencies: &[u32],
+) -> Result<PageTimesResult> {
+    let observer = Observer::new(Account::Own, &relation.placement.leaves, &relation.roots);
     let most = concurrencies.iter().copied().max().unwrap_or(0);
-    let mut reader = PageReader::new(&subject.relation, &subject.source, &observer, most);
+    let mut reader = PageReader::new(&relation.relation, &relation.source, &observer, most);
     let buffered = reader.buffered();
     let run = PageTimesRun {
-        source: &subject.source,
+        source: &relation.source,
         densities: &wanted.densities,
-        concurrencies: &concurrencies,
-        window: subject.placement.read_ahead_kb.unwrap_or(0) << 10,
+        concurrencies,
+        window: relation.placement.read_ahead_kb.unwrap_or(0) << 10,
         through_cache: !server::reads_direct(),
         evicts: wanted.evicts,
         only_cold: wanted.only_cold,
         buffered: &buffered,
         seed: wanted.seed,
-        limits: wanted.limits,
+        limits: call.limits(wanted.limits),
     };
-    progress.path("server", 0);
-    let measured =
-        page_times::measure(&run, &mut reader, &Monotonic, should_stop, &mut |turns| progress.done(turns))?;
-    statement::heed(measured.stop);
-    drop(reader);
+    call.progress.path("server", 0);
+    let mut should_stop = || relation.should_stop();
+    let mut report = |turns| call.progress.done(turns);
+    Ok(page_times::measure(&run, &mut reader, &Monotonic, &mut should_stop, &mut report)?)
+}
 
-    let row = |tier, pattern| PageCostRow::new(tier, pattern, wanted.seed, &identity);
-    let mut rows = vec![
-        row(Tier::Shared, Pattern::Random).of(&measured.shared),
-        row(Tier::Os, Pattern::Sequential).of(&measured.os_sequential),
-        row(Tier::Os, Pattern::Random).at(None, 1).of(&measured.os_random),
-        row(Tier::Device, Pattern::Sequential).of(&measured.device_sequential),
-        row(Tier::Device, Pattern::Random).at(None, 1).of(&measured.device_random),
+/// Those of pages, in the order of the rows.
+fn results(measured: &PageTimesResult, wanted: &Wanted, concurrencies: &[u32]) -> Vec<TimeResult> {
+    let new = TimeResult::new;
+    let mut results = vec![
+        new(Tier::Shared, Pattern::Random).of(&measured.shared),
+        new(Tier::Os, Pattern::Sequential).of(&measured.os_sequential),
+        new(Tier::Os, Pattern::Random).at(None, 1).of(&measured.os_random),
+        new(Tier::Device, Pattern::Sequential).of(&measured.device_sequential),
+        new(Tier::Device, Pattern::Random).at(None, 1).of(&measured.device_random),
     ];
     for (concurrency, curve) in concurrencies.iter().zip(&measured.sparse) {
         for (density, series) in wanted.densities.iter().zip(curve) {
-            rows.push(row(Tier::Device, Pattern::Sparse).at(Some(*density), *concurrency).of(series));
+            results.push(new(Tier::Device, Pattern::Sparse).at(Some(*density), *concurrency).of(series));
         }
     }
-    for row in &mut rows {
-        explain(row, &measured, subject, fixed);
-    }
-    let row = row(Tier::Cpu, Pattern::Tuple);
-    // Whoever waits for us does not wait for this, too.
-    rows.push(match measured.stop.filter(|stop| stop.is_for_all()) {
-        Some(stop) => row.not_begun(stop),
-        None if measured.not_cold == Some(NotCold::Holes) => row.without_tuples(),
-        None => of_tuples(row, subject, measured.hit_ns(), should_stop),
-    });
-    let times = PageTimes::of_rows(rows.iter().map(|row| &row.time));
-    measured_times::remember(subject.relation.file_tablespace(), times);
-    Ok(rows)
+    results
 }
 
 /// Those of the curve, ascending.
-fn concurrencies(subject: &ProbedRelation, wanted: &Wanted, fixed: Option<u32>) -> Vec<u32> {
-    let place = subject.relation.file_tablespace();
+fn concurrencies(relation: &ProbedRelation, wanted: &Wanted, fixed: Option<u32>) -> Vec<u32> {
+    let place = relation.relation.file_tablespace();
     let in_force = [place.io_concurrency(), place.maintenance_concurrency()];
     let mut concurrencies = match &wanted.concurrencies {
         Some(concurrencies) => concurrencies.clone(),
@@ -154,12 +172,17 @@ fn concurrencies(subject: &ProbedRelation, wanted: &Wanted, fixed: Option<u32>) 
     concurrencies
 }
 
-/// Says what is to be known about a row.
-fn explain(row: &mut PageCostRow, measured: &PageTimesResult, subject: &ProbedRelation, fixed: Option<u32>) {
-    let from_device = row.is_from_device();
-    if row.has_no_time() {
+/// Says what is to be known about a result.
+fn explain(
+    result: &mut TimeResult,
+    measured: &PageTimesResult,
+    relation: &ProbedRelation,
+    fixed: Option<u32>,
+) {
+    let from_device = result.is_from_device();
+    if result.has_no_time() {
         let why = match () {
-            () if subject.source.blocks() == 0 => "the relation is empty",
+            () if relation.source.blocks() == 0 => "the relation is empty",
             () if measured.not_cold == Some(NotCold::Unknown) => cache::OWN_CACHE,
             () if from_device => match measured.not_cold {
                 Some(NotCold::Cached) => {
@@ -171,56 +194,54 @@ fn explain(row: &mut PageCostRow, measured: &PageTimesResult, subject: &ProbedRe
                 Some(NotCold::Holes) => "the relation's blocks were never written to its files (holes)",
                 Some(NotCold::Unknown) | None => "not enough turns",
             },
-            () if server::reads_direct() && row.is_from_os() => "the server reads past the OS cache",
+            () if server::reads_direct() && result.is_from_os() => "the server reads past the OS cache",
             () => "not enough turns",
         };
-        row.verdict.partial(why);
+        result.verdict.partial(why);
     }
-    let block_size = subject.block_size();
-    if from_device && subject.source.blocks() * block_size < SMALL {
-        row.verdict.note("a small relation: caches below the kernel may serve it");
+    let block_size = relation.block_size();
+    if from_device && relation.source.blocks() * block_size < SMALL {
+        result.verdict.note("a small relation: caches below the kernel may serve it");
     } else if from_device && measured.passes > 1 {
-        row.verdict.note(format!(
+        result.verdict.note(format!(
             "blocks were read up to {} times: caches below the kernel may serve them",
             measured.passes
         ));
     }
-    if let Some(fixed) = fixed.filter(|_| row.is_sparse()) {
-        row.verdict.note(format!(
+    if let Some(fixed) = fixed.filter(|_| result.is_sparse()) {
+        result.verdict.note(format!(
             "the tablespace has effective_io_concurrency {fixed} of its own: others can't be measured in it"
         ));
     }
-    if measured.dried_up && (from_device || row.is_from_os()) {
-        row.verdict
+    if measured.dried_up && (from_device || result.is_from_os()) {
+        result
+            .verdict
             .note("ended early: nothing more of the relation could be read from the device or the OS cache");
     }
     if measured.paused {
-        row.verdict.note("rate-limited: with pauses between turns, each of which ran at full speed");
+        result.verdict.note("rate-limited: with pauses between turns, each of which ran at full speed");
     }
-    measured.stop.into_iter().for_each(|stop| row.verdict.stopped(stop));
+    measured.stop.into_iter().for_each(|stop| result.verdict.stopped(stop));
 }
 
 /// Counts tuples in blocks that stay in shared buffers.
-fn of_tuples(
-    mut row: PageCostRow,
-    subject: &ProbedRelation,
-    hit_ns: f64,
-    should_stop: &mut StopCheck<'_>,
-) -> PageCostRow {
-    if let Err(why) = subject.relation.tuples_can_be_counted() {
-        row.verdict.partial(why);
-        return row;
+fn of_tuples(mut result: TimeResult, relation: &ProbedRelation, hit_ns: f64) -> TimeResult {
+    if let Err(why) = relation.relation.tuples_can_be_counted() {
+        result.verdict.partial(why);
+        return result;
     }
-    let window = subject.placement.read_ahead_kb.unwrap_or(0) << 10;
-    let mut count = |ranges: &[Range<u64>]| tuples::count(&subject.relation, ranges);
-    let counted = tuple::measure(&subject.source, window, hit_ns, &mut count, &Monotonic, should_stop);
+    let window = relation.placement.read_ahead_kb.unwrap_or(0) << 10;
+    let mut count = |ranges: &[Range<u64>]| tuples::count(&relation.relation, ranges);
+    let mut should_stop = || relation.should_stop();
+    let counted =
+        tuple::measure(&relation.source, window, hit_ns, &mut count, &Monotonic, &mut should_stop);
     if let Some(error) = counted.left_behind {
-        row.verdict.note(format!("what was read for the tuples stays in the OS cache: {error}"));
+        result.verdict.note(format!("what was read for the tuples stays in the OS cache: {error}"));
     }
     match counted.time {
-        Some(tuple) => row.of_tuple(&tuple),
+        Some(tuple) => result.of_tuple(&tuple),
         None => {
-            row.verdict.partial(if counted.is_refused {
+            result.verdict.partial(if counted.is_refused {
                 "tuples could not be counted: somebody holds a lock, an index or statistics call a function, or planning \
                  raised an ERROR"
             } else {
@@ -228,5 +249,5 @@ fn of_tuples(
             });
         }
     }
-    row
+    result
 }

@@ -3,10 +3,13 @@
 use io_probe_core::measure::random::Second;
 use serde::Serialize;
 
-use super::row::{self, us};
+use super::findings::Findings;
+use super::row::us;
 use super::{PathOutcome, RandomTarget};
+use crate::api::row::{Status, Verdict};
+use crate::call::Attempt;
 use crate::call::arguments::{Path, figure};
-use crate::call::probed_relation::Verdict;
+use crate::call::named::NamedEnum;
 use crate::pg::backend::server;
 
 /// `io_probe_random_series_row`; the type's comments say what each attribute means.
@@ -41,62 +44,47 @@ pub(super) struct SeriesRow {
     sampled_at: String,
 }
 
-/// All seconds of one path.
-pub(super) struct SeriesOfPath {
+/// A row for each second; the notes stand in the last one. Without any second there is a row that says why.
+pub(super) fn rows(
+    target: &RandomTarget<'_>,
     path: Path,
-    /// In the server's microseconds.
-    started: i64,
-    verdict: Verdict,
-    seconds: Vec<Second>,
-}
-
-impl AsMut<Verdict> for SeriesOfPath {
-    fn as_mut(&mut self) -> &mut Verdict {
-        &mut self.verdict
-    }
-}
-
-impl SeriesOfPath {
-    /// Of a path that begins now.
-    pub(super) fn new(path: Path) -> Self {
-        Self { path, started: server::moment(), verdict: Verdict::default(), seconds: Vec::new() }
-    }
-
-    /// What was measured.
-    pub(super) fn fill(&mut self, target: &RandomTarget<'_>, measured: &PathOutcome, seconds: Vec<Second>) {
-        // Without what it took to empty the caches.
-        self.started = server::moment() - (measured.run.elapsed_ns / 1000) as i64;
-        self.seconds = seconds;
-        let (mut row, path) = (row::RandomRow::new(target, self.path), self.path);
-        row.fill(target, path, measured);
-        self.verdict = row.into_verdict();
-    }
-
-    /// A row each; the notes stand in the last one. Without any second there is a row that says why.
-    pub(super) fn into_rows(self) -> Vec<SeriesRow> {
-        let Self { path, started, verdict, seconds } = self;
-        let mut end = started;
-        let mut rows: Vec<SeriesRow> = Vec::with_capacity(seconds.len().max(1));
-        for (index, second) in seconds.iter().enumerate() {
-            end += (second.length_ns / 1000) as i64;
-            rows.push(SeriesRow::of(path, index as u64 + 1, second, end, verdict.status));
+    began: i64,
+    found: Attempt<PathOutcome>,
+    seconds: &[Second],
+) -> Vec<SeriesRow> {
+    let mut verdict = Verdict::default();
+    let (mut end, mut seconds) = (began, seconds);
+    match verdict.accept(found) {
+        Some(measured) => {
+            // Without what it took to empty the caches.
+            end = server::moment() - (measured.run.elapsed_ns / 1000) as i64;
+            verdict = Findings::of(target, &measured).verdict;
         }
-        let last = rows.pop().unwrap_or_else(|| SeriesRow {
+        None => seconds = &[],
+    }
+    let mut rows: Vec<SeriesRow> = Vec::with_capacity(seconds.len().max(1));
+    for (number, second) in (1..).zip(seconds) {
+        end += (second.length_ns / 1000) as i64;
+        rows.push(SeriesRow::of(path, number, second, end, verdict.status));
+    }
+    match rows.last_mut() {
+        Some(last) => last.verdict = verdict,
+        None => rows.push(SeriesRow {
             path: path.name(),
             sampled_at: server::timestamp(end),
+            verdict,
             ..SeriesRow::default()
-        });
-        rows.push(SeriesRow { verdict, ..last });
-        rows
+        }),
     }
+    rows
 }
 
 impl SeriesRow {
-    fn of(path: Path, number: u64, second: &Second, end: i64, status: &'static str) -> Self {
+    fn of(path: Path, number: u64, second: &Second, end: i64, status: Status) -> Self {
         let per_second = |count: u64| figure(count as f64 * 1e9 / second.length_ns as f64);
         let (sum, most) = second.latency_ns;
         // Figures that are not the device's must not be taken for it.
-        let void = status == "void";
+        let void = status == Status::Void;
         let timed = if void { 0 } else { second.timed };
         let percent = second.tiers.percent().filter(|_| !void).map(|shares| shares.map(figure));
         let activity = second.activity.as_ref();

@@ -13,15 +13,14 @@ use io_probe_core::run::rounds::{Contest, TurnResult, contest};
 use io_probe_core::stats::median;
 use serde_json::{Value, json};
 
-use super::Call;
+use super::Recommending;
 use super::place::{GONE, OpenedRelation, TablespaceTarget};
 use super::row::RecommendRow;
 use super::setting::Setting;
+use crate::call::ProbedRelation;
 use crate::call::arguments::figure;
-use crate::call::probed_relation::ProbedRelation;
-use crate::call::statement;
+use crate::call::named::NamedEnum;
 use crate::error::Result;
-use crate::pg::backend::interrupts;
 use crate::pg::backend::server;
 use crate::pg::storage::buffers::{BufferReader, Resident, Usage};
 use crate::pg::storage::relation::Fork;
@@ -40,8 +39,8 @@ const EVICTED: u64 = 8;
 const PRECISION: f64 = 0.02;
 
 /// A row, where the server has the setting.
-pub(super) fn rows(call: &Call<'_>, places: &[TablespaceTarget]) -> Result<Vec<RecommendRow>> {
-    let row = call
+pub(super) fn rows(advice: &Recommending<'_>, places: &[TablespaceTarget]) -> Result<Vec<RecommendRow>> {
+    let row = advice
         .wants(Setting::IoCombineLimit)
         .then(|| RecommendRow::of_cluster(Setting::IoCombineLimit))
         .flatten();
@@ -58,7 +57,7 @@ pub(super) fn rows(call: &Call<'_>, places: &[TablespaceTarget]) -> Result<Vec<R
         return Ok(vec![row.used(places.first().and_then(|place| place.used(None))).unknown(why)]);
     };
     let row = row.used(Some(relation.oid)).rests_on("tablespace", place.spcname.clone());
-    if let Some(stop) = statement::over() {
+    if let Some(stop) = advice.call.over() {
         return Ok(vec![row.unknown(stop.to_string())]);
     }
     let blocks = |name| server::setting(name).and_then(|value| value.parse::<u64>().ok());
@@ -70,15 +69,15 @@ pub(super) fn rows(call: &Call<'_>, places: &[TablespaceTarget]) -> Result<Vec<R
         LIMITS.into_iter().filter(|limit| *limit <= highest).chain([current]).collect();
     limits.sort_unstable();
     limits.dedup();
-    let subject = match place.open(relation)? {
-        OpenedRelation::Ready(subject) => subject,
+    let relation = match place.open(relation)? {
+        OpenedRelation::Ready(relation) => relation,
         OpenedRelation::Refused(why) => return Ok(vec![row.unknown(why)]),
         OpenedRelation::Gone => return Ok(vec![row.unknown(GONE)]),
     };
-    let found = measure(call, &subject, &limits, current)?;
+    let found = measure(advice, &relation, &limits, current)?;
     let row =
         row.rests_on("io_max_combine_limit", shown(highest)).rests_on("read_method", server::read_method());
-    Ok(vec![judge(row, &found, &limits, current, call.request.cold)])
+    Ok(vec![judge(row, &found, &limits, current, advice.request.cold)])
 }
 
 /// As SHOW prints so many blocks.
@@ -129,21 +128,22 @@ fn judge(row: RecommendRow, found: &Contest, limits: &[u64], current: u64, cold:
     row.alter(best.clone(), &format!("'{best}'"), why)
 }
 
-fn measure(call: &Call<'_>, subject: &ProbedRelation, limits: &[u64], current: u64) -> Result<Contest> {
-    let length = (TURN / subject.block_size()).min(subject.source.blocks().max(1));
-    let mut stretches = Stretches { subject, length, next: 0, cold: call.request.cold };
-    let observer = Observer::new(Account::Own, &subject.placement.leaves, &subject.roots);
-    let bounds = Limits {
-        shared: statement::left(),
-        precision: call.limits.precision.or(Some(PRECISION)),
-        ..call.limits
-    };
-    let mut should_stop = interrupts::should_stop(subject.relation.locked());
-    let mut should_stop = || statement::over().or_else(&mut should_stop);
-    let (mut done, mut latency) = (0, call.limits.latency);
+fn measure(
+    advice: &Recommending<'_>,
+    relation: &ProbedRelation,
+    limits: &[u64],
+    current: u64,
+) -> Result<Contest> {
+    let length = (TURN / relation.block_size()).min(relation.source.blocks().max(1));
+    let mut stretches = Stretches { relation, length, next: 0, cold: advice.request.cold };
+    let observer = Observer::new(Account::Own, &relation.placement.leaves, &relation.roots);
+    let precision = advice.limits.precision.or(Some(PRECISION));
+    let bounds = advice.call.limits(Limits { precision, ..advice.limits });
+    let mut should_stop = || relation.should_stop();
+    let (mut done, mut latency) = (0, advice.limits.latency);
     let mut readers: Vec<_> =
-        limits.iter().map(|limit| BufferReader::combining(&subject.relation, *limit as u32)).collect();
-    call.progress.path(Setting::IoCombineLimit.name(), 0);
+        limits.iter().map(|limit| BufferReader::combining(&relation.relation, *limit as u32)).collect();
+    advice.call.progress.path(Setting::IoCombineLimit.name(), 0);
     let mut turn = |contender: usize, should_stop: &mut StopCheck<'_>| -> Result<TurnResult> {
         let blocks = match stretches.next(should_stop)? {
             Stretch::Cold(blocks) => blocks,
@@ -153,10 +153,10 @@ fn measure(call: &Call<'_>, subject: &ProbedRelation, limits: &[u64], current: u
         };
         let reader = &mut readers[contender];
         reader.renew();
-        let whole = Limits { shared: statement::left(), latency, ..Limits::none() };
+        let whole = advice.call.limits(Limits { latency, ..Limits::none() });
         let mut should_stop = || should_stop();
         let scan = scan::scan(
-            &subject.source,
+            &relation.source,
             blocks.clone(),
             reader,
             &whole,
@@ -168,13 +168,13 @@ fn measure(call: &Call<'_>, subject: &ProbedRelation, limits: &[u64], current: u
         observer.settle();
         latency = scan.latency;
         done += 1;
-        call.progress.done(done);
-        Ok(judge_turn(&scan, reader.usage(), blocks.end - blocks.start, subject.block_size()))
+        advice.call.progress.done(done);
+        Ok(judge_turn(&scan, reader.usage(), blocks.end - blocks.start, relation.block_size()))
     };
     let in_force = limits.iter().position(|limit| *limit == current).unwrap_or(0);
-    let bytes = length * subject.block_size();
+    let bytes = length * relation.block_size();
     let found = contest(limits.len(), in_force, bytes, &bounds, &Monotonic, &mut should_stop, &mut turn)?;
-    statement::heed(found.stop);
+    advice.call.heed(found.stop);
     Ok(found)
 }
 
@@ -193,7 +193,7 @@ fn judge_turn(scan: &Scan, usage: Usage, blocks: u64, block_size: u64) -> TurnRe
 
 /// Stretches of a relation that no cache holds, one after another.
 struct Stretches<'a> {
-    subject: &'a ProbedRelation,
+    relation: &'a ProbedRelation,
     /// Blocks of each.
     length: u64,
     next: u64,
@@ -213,8 +213,8 @@ enum Stretch {
 
 impl Stretches<'_> {
     fn next(&mut self, should_stop: &mut StopCheck<'_>) -> Result<Stretch> {
-        let (source, count) = (&self.subject.source, self.subject.source.blocks() / self.length);
-        let mut resident = Resident::new(&self.subject.relation, Fork::MAIN);
+        let (source, count) = (&self.relation.source, self.relation.source.blocks() / self.length);
+        let mut resident = Resident::new(&self.relation.relation, Fork::MAIN);
         loop {
             if self.next >= count {
                 if !self.cold {
@@ -230,7 +230,7 @@ impl Stretches<'_> {
             let few = (self.length as f64 * CACHED) as u64;
             let is_cold = |resident: &Resident<'_>| {
                 let cached = cache::cached_bytes(source, blocks.clone()).ok();
-                cached.is_some_and(|bytes| bytes / self.subject.block_size() <= few)
+                cached.is_some_and(|bytes| bytes / self.relation.block_size() <= few)
                     && resident.count_in(blocks.clone()) <= few
             };
             if is_cold(&resident) {
@@ -241,10 +241,10 @@ impl Stretches<'_> {
             }
             // Those that come next, too: with large buffers each look for them takes a while.
             let ahead = (blocks.start + EVICTED * self.length).min(count * self.length);
-            if let Some(stop) = self.subject.evict(blocks.start..ahead, should_stop)? {
+            if let Some(stop) = self.relation.evict(blocks.start..ahead)? {
                 return Ok(Stretch::Stopped(stop));
             }
-            resident = Resident::new(&self.subject.relation, Fork::MAIN);
+            resident = Resident::new(&self.relation.relation, Fork::MAIN);
             return Ok(if is_cold(&resident) { Stretch::Cold(blocks) } else { Stretch::Cached });
         }
     }

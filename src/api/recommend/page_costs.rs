@@ -12,28 +12,25 @@ use io_probe_core::advise::page_costs::curve::GapCurve;
 use io_probe_core::advise::page_costs::model::Times;
 use io_probe_core::advise::page_costs::pair;
 use io_probe_core::measure::page_times::{Estimate, PageTimes};
-use io_probe_core::run::budget::Limits;
 use serde_json::{Value, json};
 
 use self::planned::Answers;
-use super::Call;
+use super::Recommending;
 use super::place::{Candidate, OpenedRelation, TablespaceTarget};
 use super::row::RecommendRow;
 use super::setting::Setting;
 use super::{CachedPages, Unit};
-use crate::api::page_cost::{self, Wanted};
+use crate::api::page_cost::{self, MeasuredRelation, Wanted};
+use crate::call::ProbedRelation;
 use crate::call::arguments::figure;
-use crate::call::probed_relation::ProbedRelation;
-use crate::call::statement;
 use crate::error::Result;
-use crate::pg::backend::interrupts;
 use crate::pg::backend::server;
 use crate::pg::catalog::planner;
 
 /// A row for each of the four that is wanted, from what was measured on the tablespace's relations.
-pub(super) fn rows(call: &Call<'_>, place: &TablespaceTarget) -> Result<Vec<RecommendRow>> {
+pub(super) fn rows(run: &Recommending<'_>, place: &TablespaceTarget) -> Result<Vec<RecommendRow>> {
     let wanted: Vec<Setting> =
-        Setting::OF_TABLESPACE.into_iter().filter(|setting| call.wants(*setting)).collect();
+        Setting::OF_TABLESPACE.into_iter().filter(|setting| run.wants(*setting)).collect();
     if wanted.is_empty() {
         return Ok(Vec::new());
     }
@@ -44,7 +41,7 @@ pub(super) fn rows(call: &Call<'_>, place: &TablespaceTarget) -> Result<Vec<Reco
     };
     let (mut last, mut why) = (None, place.why_none().to_owned());
     for relation in place.free_relations() {
-        if let Some(stop) = statement::over() {
+        if let Some(stop) = run.call.over() {
             return all(last, &stop.to_string());
         }
         let subject = match place.open(relation)? {
@@ -52,7 +49,7 @@ pub(super) fn rows(call: &Call<'_>, place: &TablespaceTarget) -> Result<Vec<Reco
             OpenedRelation::Refused(why) => return all(Some(relation), &why),
             OpenedRelation::Gone => continue,
         };
-        let measured = RelationTimes::of(call, &subject)?;
+        let measured = RelationTimes::of(run, &subject)?;
         drop(subject);
         if let Some(lacking) =
             measured.lacking.as_ref().filter(|_| measured.times.device_sequential.is_none())
@@ -61,7 +58,7 @@ pub(super) fn rows(call: &Call<'_>, place: &TablespaceTarget) -> Result<Vec<Reco
             (last, why) = (last.or(Some(relation)), not_all_times(lacking));
             continue;
         }
-        let advice = Advice::of(call, place, &measured);
+        let advice = Advice::of(run, place, &measured);
         let row = |setting| RecommendRow::of_tablespace(setting, place).used(place.used(Some(relation)));
         return Ok(wanted.iter().map(|setting| advice.tell(*setting, row(*setting))).collect());
     }
@@ -84,21 +81,22 @@ struct RelationTimes {
 }
 
 impl RelationTimes {
-    fn of(call: &Call<'_>, subject: &ProbedRelation) -> Result<Self> {
-        let limits = page_cost::limits(call.request.limits, call.request.given, call.places);
-        let limits = Limits { shared: statement::left(), ..limits };
-        let mut should_stop = interrupts::should_stop(subject.relation.locked());
-        let mut should_stop = || statement::over().or_else(&mut should_stop);
-        let wanted = Wanted::usual(limits, call.request.cold);
-        let rows = page_cost::measure(subject, &wanted, call.progress, &mut should_stop)?;
-        let times = PageTimes::of_rows(rows.iter().map(|row| &row.time)).with_whole_lines();
+    fn of(run: &Recommending<'_>, subject: &ProbedRelation) -> Result<Self> {
+        let limits = page_cost::limits(run.request.limits, run.request.given, run.places);
+        let wanted = Wanted::usual(limits, run.request.cold);
+        let MeasuredRelation { results, times } = page_cost::measure(run.call, subject, &wanted)?;
         // Of those that are lacking, the device's say why.
-        let lacking = rows.iter().filter(|row| row.has_no_time()).max_by_key(|row| row.is_from_device());
-        let lacking = lacking.map(|row| row.verdict.notes.join("; "));
+        let lacking = results.iter().filter(|one| one.has_no_time()).max_by_key(|one| one.is_from_device());
+        let lacking = lacking.map(|one| one.verdict.notes.join("; "));
         let has_fixed_concurrency = subject.relation.file_tablespace().fixed_concurrency().is_some();
         let depths: HashSet<Option<u32>> =
-            rows.iter().filter(|row| row.is_sparse()).map(|row| row.time.depth).collect();
-        Ok(Self { times, lacking, has_fixed_concurrency, concurrencies: depths.len() })
+            results.iter().filter(|one| one.is_sparse()).map(|one| one.measured.depth).collect();
+        Ok(Self {
+            times: times.with_whole_lines(),
+            lacking,
+            has_fixed_concurrency,
+            concurrencies: depths.len(),
+        })
     }
 
     /// Why a time is not known: what the rows say of it, or else this.
@@ -121,7 +119,7 @@ impl RelationTimes {
 
 /// What the times say.
 struct Advice<'a> {
-    call: &'a Call<'a>,
+    run: &'a Recommending<'a>,
     measured: &'a RelationTimes,
     in_force: Settings,
     maintenance: Option<u32>,
@@ -130,10 +128,8 @@ struct Advice<'a> {
 }
 
 impl<'a> Advice<'a> {
-    fn of(call: &'a Call<'a>, place: &TablespaceTarget, measured: &'a RelationTimes) -> Self {
-        let number = |setting: Setting| {
-            RecommendRow::of_tablespace(setting, place).current().and_then(|value| value.parse::<f64>().ok())
-        };
+    fn of(run: &'a Recommending<'a>, place: &TablespaceTarget, measured: &'a RelationTimes) -> Self {
+        let number = |setting: Setting| place.setting(setting).and_then(|value| value.number());
         let in_force = Settings {
             cell: Cell {
                 sequential: number(Setting::SeqPageCost).unwrap_or(1.0),
@@ -141,20 +137,20 @@ impl<'a> Advice<'a> {
             },
             concurrency: number(Setting::EffectiveIoConcurrency).unwrap_or(1.0) as u32,
         };
-        let hits = match call.request.cache {
+        let hits = match run.request.cache {
             CachedPages::Current => hits::of_residency(&place.relations),
             CachedPages::Stats => hits::of_statistics(&place.relations),
             CachedPages::Cold | CachedPages::Planned => None,
         };
         let mut advice = Self {
-            call,
+            run,
             measured,
             in_force,
             maintenance: number(Setting::MaintenanceIoConcurrency).map(|number| number as u32),
             hits,
             planned: None,
         };
-        if call.request.cache == CachedPages::Planned {
+        if run.request.cache == CachedPages::Planned {
             advice.planned = Some(
                 Times::of(&measured.times, server::shared_buffers())
                     .map_err(|lacking| measured.why_lacking(lacking))
@@ -179,12 +175,12 @@ impl<'a> Advice<'a> {
         let tables: Vec<_> = place.relations.iter().map(|relation| relation.oid).collect();
         let cells = grid(self.in_force.cell, self.wanted(), self.anchor());
         let mut concurrencies = vec![self.in_force.concurrency];
-        if self.call.wants(Setting::EffectiveIoConcurrency) {
+        if self.run.wants(Setting::EffectiveIoConcurrency) {
             concurrencies.extend(curve.concurrencies());
         }
         concurrencies.sort_unstable();
         concurrencies.dedup();
-        let answers = planned::should_stop(&tables, &cells, &concurrencies, times)?;
+        let answers = planned::ask(self.run.call, &tables, &cells, &concurrencies, times)?;
         let measured = &self.measured.times;
         let known =
             |time: Option<Estimate>| time.is_some_and(|time| pair::narrow(time.us, time.interval).is_some());
@@ -201,15 +197,15 @@ impl<'a> Advice<'a> {
     /// Which of the page costs may change: nobody will set what he does not ask for.
     fn wanted(&self) -> pair::MayChange {
         pair::MayChange {
-            sequential: self.call.request.unit == Unit::Cpu && self.call.wants(Setting::SeqPageCost),
-            random: self.call.wants(Setting::RandomPageCost),
+            sequential: self.run.request.unit == Unit::Cpu && self.run.wants(Setting::SeqPageCost),
+            random: self.run.wants(Setting::RandomPageCost),
         }
     }
 
     fn blend(&self) -> Option<CacheMix> {
         let times = &self.measured.times;
         let (random, sequential) = times.device_random.zip(times.device_sequential)?;
-        match self.call.request.cache {
+        match self.run.request.cache {
             CachedPages::Cold | CachedPages::Planned => Some(CacheMix::raw(random, sequential)),
             CachedPages::Current => Some(CacheMix::cached(random, sequential, times.os_random?, self.hits?)),
             CachedPages::Stats => Some(CacheMix::cached(random, sequential, times.shared?, self.hits?)),

@@ -3,10 +3,13 @@
 use io_probe_core::machine::device::{self, Placement, Roots};
 use pgrx::pg_sys;
 
-use crate::call::probed_relation::{Failure, ProbedRelation};
+use super::setting::Setting;
+use crate::call::named::NamedEnum;
+use crate::call::probe::Probe;
+use crate::call::{Failure, ProbedRelation};
 use crate::error::Result;
 use crate::pg::backend::interrupts;
-use crate::pg::catalog::facts::{self, UserTable};
+use crate::pg::catalog::facts::{self, SettingValue, UserTable};
 use crate::pg::catalog::objects;
 use crate::pg::storage::relation::{Fork, Held, Relation};
 
@@ -109,9 +112,11 @@ impl TablespaceTarget {
         all.iter().filter(|(name, _)| name == spcname).map(|(_, option)| option.clone()).collect()
     }
 
-    /// The value of a setting of its own.
-    pub(super) fn option(&self, setting: &str) -> Option<&str> {
-        self.options.iter().find_map(|option| option.strip_prefix(setting)?.strip_prefix('='))
+    /// The value of a setting that it may have of its own; if it has not, the server's counts there.
+    pub(super) fn setting(&self, setting: Setting) -> Option<SettingValue> {
+        let name = setting.name();
+        let own = self.options.iter().find_map(|option| option.strip_prefix(name)?.strip_prefix('='));
+        own.map(SettingValue::of_tablespace).or_else(|| facts::setting(name))
     }
 
     /// The largest relation that nobody keeps from us right now.
@@ -126,7 +131,7 @@ impl TablespaceTarget {
         let Some(_held) = Held::take(relation.oid) else {
             return Ok(OpenedRelation::Refused(LOCKED.to_owned()));
         };
-        let subject = match ProbedRelation::open(relation.oid, Fork::MAIN, "io_probe_recommend") {
+        let subject = match ProbedRelation::open(relation.oid, Fork::MAIN, Probe::Recommend) {
             Ok(subject) => subject,
             // By now it is gone, or the right to read it.
             Err(_) if self.named.is_none() => return Ok(OpenedRelation::Gone),
@@ -135,8 +140,8 @@ impl TablespaceTarget {
         if let Err(Failure::Unsupported(why)) = subject.reads_of_device() {
             return Ok(OpenedRelation::Refused(format!("not measured: {why}")));
         }
-        match subject.admitted() {
-            Ok(subject) => Ok(OpenedRelation::Ready(Box::new(subject))),
+        match subject.check_admitted() {
+            Ok(()) => Ok(OpenedRelation::Ready(Box::new(subject))),
             Err(refusal) if self.named.is_none() => Ok(OpenedRelation::Refused(refusal.to_string())),
             Err(refusal) => Err(refusal.into()),
         }

@@ -6,7 +6,8 @@ use serde_json::{Map, Value};
 
 use super::place::TablespaceTarget;
 use super::setting::Setting;
-use crate::pg::catalog::facts;
+use crate::call::named::NamedEnum;
+use crate::pg::catalog::facts::{self, SettingValue};
 
 /// The type's comments say what each attribute means.
 #[derive(Debug, Clone, Serialize)]
@@ -48,18 +49,18 @@ impl RecommendRow {
     /// Of a setting of the whole server; None where this server has none such.
     pub(super) fn of_cluster(setting: Setting) -> Option<Self> {
         let found = facts::setting(setting.name())?;
-        let row = Self::new("cluster", None, setting, "reload");
-        Some(Self { current: Some(found.value), current_source: Some(found.source), ..row })
+        Some(Self::new("cluster", None, setting, "reload").in_force(Some(found)))
     }
 
-    /// Of a setting that a tablespace may have of its own; if it has not, the server's counts there.
+    /// Of a setting that a tablespace may have of its own.
     pub(super) fn of_tablespace(setting: Setting, place: &TablespaceTarget) -> Self {
-        let (current, current_source) = match place.option(setting.name()) {
-            Some(own) => (Some(own.to_owned()), Some("tablespace".to_owned())),
-            None => facts::setting(setting.name()).map(|found| (found.value, found.source)).unzip(),
-        };
         let row = Self::new("tablespace", Some(place.spcname.clone()), setting, "now");
-        Self { current, current_source, ..row }
+        row.in_force(place.setting(setting))
+    }
+
+    fn in_force(self, value: Option<SettingValue>) -> Self {
+        let (current, current_source) = value.map(|value| (value.shown, value.source)).unzip();
+        Self { current, current_source, ..self }
     }
 
     /// Of a setting of a device in the kernel.
@@ -70,11 +71,6 @@ impl RecommendRow {
             current_source: current.map(|_| "/sys".to_owned()),
             ..row
         }
-    }
-
-    /// The value that is set, as it is printed.
-    pub(super) fn current(&self) -> Option<&str> {
-        self.current.as_deref()
     }
 
     /// There is no advice, for this reason.

@@ -1,30 +1,30 @@
 //! wal_sync_method and commit_delay, from what a flush of one WAL block takes by each method.
 
 use io_probe_core::advise::{self, Delay, MethodTime, SyncMethod, WriteCache};
-use io_probe_core::machine::device::{self, Roots};
 use io_probe_core::measure::sync::{Case, CaseTimes, FlushMethod, Group, Section, Selection};
 use io_probe_core::run::budget::Limits;
 use io_probe_core::stats::Interval;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-use super::Call;
+use super::Recommending;
 use super::row::RecommendRow;
 use super::setting::Setting;
 use crate::api::random::us;
-use crate::api::sync::{Bench, Benched};
+use crate::api::row::of_leaves;
+use crate::api::sync::{Bench, Benched, SyncPlace};
 use crate::call::arguments::figure;
-use crate::call::probed_relation::of_leaves;
-use crate::call::statement;
 use crate::error::Result;
+use crate::call::named::NamedEnum;
 use crate::pg::backend::server;
+use crate::pg::catalog::facts;
 use crate::pg::storage::wal;
 
 const NEEDS_WRITES: &str = "not measured: it takes writes => true, which writes a scratch file beside the WAL, makes commits wait meanwhile, and needs EXECUTE on io_probe_sync";
 
 /// A row for each of the two that is wanted.
-pub(super) fn rows(call: &Call<'_>) -> Result<Vec<RecommendRow>> {
-    let wanted = [Setting::WalSyncMethod, Setting::CommitDelay].into_iter().filter(|s| call.wants(*s));
+pub(super) fn rows(advice: &Recommending<'_>) -> Result<Vec<RecommendRow>> {
+    let wanted = [Setting::WalSyncMethod, Setting::CommitDelay].into_iter().filter(|s| advice.wants(*s));
     let rows: Vec<(Setting, RecommendRow)> =
         wanted.filter_map(|s| Some((s, RecommendRow::of_cluster(s)?))).collect();
     let all = |why: &str| Ok(rows_of(&rows, |_, row| row.unknown(why)));
@@ -34,37 +34,28 @@ pub(super) fn rows(call: &Call<'_>) -> Result<Vec<RecommendRow>> {
     let Some(current) = wal::sync_method() else {
         return all("not measured: fsync is off, this server syncs nothing");
     };
-    let Some(current) = FlushMethod::OF_WAL.into_iter().find(|method| method.name() == current) else {
+    let Some(current) = FlushMethod::of_wal(&current) else {
         return all("not measured: the method in force is unknown here");
     };
-    if !call.request.writes {
+    if !advice.request.writes {
         return all(NEEDS_WRITES);
     }
-    if let Some(stop) = statement::over() {
-        return all(&stop.to_string());
-    }
-    let (directory, fallback, roots) = (wal::directory(), wal::temporary_file(), Roots::default());
-    let placement = device::locate(&directory, &roots);
     let mut cases = cases();
-    if !call.wants(Setting::WalSyncMethod) {
+    if !advice.wants(Setting::WalSyncMethod) {
         cases.retain(|case| case.method == current);
     }
-    let bench = Bench {
-        directory: &directory,
-        fallback: &fallback,
-        placement: &placement,
-        roots: &roots,
-        cases: &cases,
-        group: Group { committers: 1, delay: Duration::ZERO, commit_bytes: None },
-        limits: Limits { duration: call.limits.duration / cases.len().max(1) as u32, ..call.limits },
-    };
-    let measured = match bench.run(call.progress)? {
+    let place = SyncPlace::of_wal().located();
+    let limits = Limits { duration: advice.limits.duration / cases.len().max(1) as u32, ..advice.limits };
+    let group = Group { committers: 1, delay: Duration::ZERO, commit_bytes: None };
+    let bench = Bench { cases, group, limits };
+    let measured = match bench.run(advice.call, &place)? {
         Benched::Refused(why) => return all(&format!("not measured: {why}")),
         // Of another device something may be known.
         Benched::Busy(refusal) => return all(&refusal.to_string()),
         Benched::NotBegun(stop) => return all(&stop.to_string()),
         Benched::CaseTimes(measured, _) => measured,
     };
+    let (cases, placement) = (&bench.cases, &place.placement);
     let of_current = || cases.iter().zip(&measured).find(|(case, _)| case.method == current);
     let flushes = Flushes {
         current,
@@ -74,8 +65,8 @@ pub(super) fn rows(call: &Call<'_>) -> Result<Vec<RecommendRow>> {
     };
     let methods: Vec<Value> =
         cases.iter().zip(&measured).map(|(case, found)| evidence(case, found)).collect();
-    let write_cache = of_leaves(&placement, |leaf| leaf.write_cache.as_deref());
-    let device = of_leaves(&placement, |leaf| Some(&leaf.name));
+    let write_cache = of_leaves(placement, |leaf| leaf.write_cache.as_deref());
+    let device = of_leaves(placement, |leaf| Some(&leaf.name));
     let fua: Vec<Option<bool>> = placement.leaves.iter().map(|leaf| leaf.fua).collect();
     Ok(rows_of(&rows, |setting, row| {
         let row = row
@@ -183,7 +174,8 @@ impl Flushes {
         };
         let ms = found.time.value / 1e3;
         let siblings = server::setting(c"commit_siblings").unwrap_or_default();
-        let set: u32 = row.current().and_then(|value| value.parse().ok()).unwrap_or(0);
+        let set = facts::setting(Setting::CommitDelay.name()).and_then(|value| value.number());
+        let set = set.map_or(0, |us| us as u32);
         let row = row.rests_on("method", method.name()).rests_on("flush_us", figure(found.time.value));
         match advise::commit_delay(found.time) {
             Delay::None if set == 0 => row.keep(format!(

@@ -6,8 +6,10 @@ use io_probe_core::stats::MIN_SLICES;
 use serde::Serialize;
 
 use super::{PathScan, SeqscanTarget};
+use crate::api::row::{DIRECT_PCT, DeviceFigures, Identity, NOT_DIRECT, Status, TIERS_UNKNOWN, Verdict};
+use crate::call::Attempt;
 use crate::call::arguments::{Path, figure};
-use crate::call::probed_relation::{DIRECT_PCT, DeviceFigures, Identity, NOT_DIRECT, TIERS_UNKNOWN, Verdict};
+use crate::call::named::NamedEnum;
 use crate::pg::backend::server;
 
 /// `io_probe_seqscan_row`; the type's comments say what each attribute means.
@@ -47,35 +49,36 @@ pub(super) struct SeqscanRow {
     identity: Identity,
 }
 
-impl AsMut<Verdict> for SeqscanRow {
-    fn as_mut(&mut self) -> &mut Verdict {
-        &mut self.verdict
-    }
-}
-
 impl SeqscanRow {
     /// What is known before anything is read.
     pub(super) fn new(target: &SeqscanTarget<'_>, path: Path) -> Self {
         Self {
             path: path.name(),
-            blks_total: target.subject.source.blocks(),
-            fork: target.request.fork.name(),
-            identity: Identity::of(target.subject),
+            blks_total: target.relation.source.blocks(),
+            fork: target.scan.fork.name(),
+            identity: Identity::of(target.relation),
             ..Self::default()
         }
     }
 
-    /// What was measured.
-    pub(super) fn fill(&mut self, target: &SeqscanTarget<'_>, path: Path, run: &PathScan, warmed: bool) {
+    /// The same with what was measured, or why nothing was.
+    pub(super) fn of(mut self, target: &SeqscanTarget<'_>, path: Path, found: Attempt<PathScan>) -> Self {
+        if let Some(run) = self.verdict.accept(found) {
+            self.fill(target, path, &run);
+        }
+        self
+    }
+
+    fn fill(&mut self, target: &SeqscanTarget<'_>, path: Path, run: &PathScan) {
         let scan = &run.scan;
-        let block_size = target.subject.block_size();
+        let block_size = target.relation.block_size();
         self.blks_scanned = (scan.blocks.end - scan.blocks.start).saturating_sub(run.skipped);
         self.complete = scan.stop.is_none() && scan.blocks.end == self.blks_total;
         self.elapsed_ms = Some(figure(scan.elapsed_ns as f64 / 1e6));
         self.os_blks_cached = scan.cached_bytes.map(|bytes| bytes.div_ceil(block_size));
         self.hole_blks = Some(scan.holes);
         if path == Path::Server {
-            let temporary = target.subject.relation.is_temporary();
+            let temporary = target.relation.relation.is_temporary();
             let usage = run.usage;
             self.shared_blks_hit = (!temporary).then_some(usage.shared_hit);
             self.shared_blks_read = (!temporary).then_some(usage.shared_read);
@@ -90,8 +93,8 @@ impl SeqscanRow {
             self.cold = scan.cached_bytes.map(|cached| cached == 0 && run.usage.hits() == 0);
         }
         self.tell_rate(run, block_size);
-        self.tell_tiers(path, run, block_size);
-        self.tell_notes(target, path, run, warmed);
+        let percent = self.tell_tiers(path, run, block_size);
+        self.tell_notes(target, path, run, percent);
     }
 
     /// Blocks read that hold data.
@@ -119,7 +122,8 @@ impl SeqscanRow {
         }
     }
 
-    fn tell_tiers(&mut self, path: Path, run: &PathScan, block_size: u64) {
+    /// Returns the shares of the tiers, in percent.
+    fn tell_tiers(&mut self, path: Path, run: &PathScan, block_size: u64) -> Option<[f64; 3]> {
         self.device_bytes = run.cost.fetched_bytes;
         self.device_source = run.cost.fetched_bytes.map(|_| run.method.device_source);
         let hits = run.usage.hits();
@@ -135,11 +139,11 @@ impl SeqscanRow {
                 Tiers::of_buffered(Evidence { block_size, hits, reads, cached_bytes, fetched_bytes })
             }
         };
-        match tiers.and_then(|tiers| tiers.percent()) {
-            Some([shared, os, device]) => {
-                self.from_shared_pct = Some(figure(shared));
-                self.from_os_pct = Some(figure(os));
-                self.from_device_pct = Some(figure(device));
+        let percent = tiers.and_then(|tiers| tiers.percent());
+        match percent {
+            Some(shares) => {
+                [self.from_shared_pct, self.from_os_pct, self.from_device_pct] =
+                    shares.map(|share| Some(figure(share)));
             }
             None if hits + reads > 0 => {
                 // Whatever says that nothing was cached is not to be believed then.
@@ -148,16 +152,24 @@ impl SeqscanRow {
             }
             None => {}
         }
-        if path == Path::Direct && self.from_device_pct.is_some_and(|share| share < DIRECT_PCT) {
+        if path == Path::Direct && percent.is_some_and(|[_, _, device]| device < DIRECT_PCT) {
             // A rate that is not the device's must not be taken for it.
             (self.mib_per_s, self.us_per_block, self.ci_low_us, self.ci_high_us) = (None, None, None, None);
             self.verdict.void(NOT_DIRECT);
         }
         let device_blocks = tiers.map(|tiers| tiers.device);
-        self.device_figures = DeviceFigures::of(&run.cost, device_blocks, &mut self.verdict);
+        self.verdict.note_device(&run.cost);
+        self.device_figures = DeviceFigures::of(&run.cost, device_blocks);
+        percent
     }
 
-    fn tell_notes(&mut self, target: &SeqscanTarget<'_>, path: Path, run: &PathScan, warmed: bool) {
+    fn tell_notes(
+        &mut self,
+        target: &SeqscanTarget<'_>,
+        path: Path,
+        run: &PathScan,
+        percent: Option<[f64; 3]>,
+    ) {
         let scan = &run.scan;
         match scan.stop {
             Some(stop) => self.verdict.stopped(stop),
@@ -182,21 +194,21 @@ impl SeqscanRow {
             ));
         }
         if mostly_skipped(run) {
-            verdict.status = "partial";
+            verdict.status = Status::Partial;
             verdict.note("too many were passed over for a sequential scan: no rate is given");
         }
         let cached = scan.cached_bytes.unwrap_or(0);
-        if target.request.cold && (cached > 0 || run.usage.hits() > 0) {
+        if target.scan.cold && (cached > 0 || run.usage.hits() > 0) {
             verdict.note(format!(
                 "not cold: {} kB stayed in the OS cache, {} blocks in buffers",
                 cached / 1024,
                 run.usage.hits()
             ));
-        } else if warmed && path != Path::Direct && cached > 0 {
+        } else if run.warmed && path != Path::Direct && cached > 0 {
             verdict.note("an earlier path of this call left blocks in the OS cache");
         }
         // Where the tier changes in the middle, so does the time.
-        let one_tier = [self.from_shared_pct, self.from_os_pct, self.from_device_pct].contains(&Some(100.0));
+        let one_tier = percent.is_some_and(|shares| shares.contains(&100.0));
         if let Some(trend) = scan.trend.filter(|_| one_tier && !scan.throttled) {
             let percent = trend * 100.0;
             verdict.note(format!(
@@ -206,8 +218,8 @@ impl SeqscanRow {
         if scan.cached_bytes.is_none() {
             verdict.note("the kernel does not tell what the OS cache holds of this file");
         }
-        if target.subject.placement.leaves.is_empty() {
-            verdict.notes.extend(target.subject.placement.notes.iter().cloned());
+        if target.relation.placement.leaves.is_empty() {
+            verdict.notes.extend(target.relation.placement.notes.iter().cloned());
         }
         verdict.notes.extend(run.notes.iter().cloned());
     }

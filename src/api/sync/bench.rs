@@ -1,33 +1,55 @@
 //! The measurement itself, for whoever asks what a sync costs.
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use io_probe_core::files::scratch::{Created, Room, ScratchLocation};
 use io_probe_core::machine::account::Account;
-use io_probe_core::machine::device::{Placement, Roots};
+use io_probe_core::machine::device::{self, Placement, Roots};
 use io_probe_core::machine::observer::Observer;
 use io_probe_core::measure::sync::{self, Case, CaseTimes, Group, Layout, SyncRun};
 use io_probe_core::run::budget::{Limits, Stop};
 use io_probe_core::run::clock::Monotonic;
 
-use crate::call::admission::{self, Refusal};
-use crate::call::statement;
+use crate::call::{Call, Refusal};
 use crate::error::{Error, Result};
 use crate::gucs;
-use crate::pg::backend::interrupts;
-use crate::pg::backend::progress::Progress;
+use crate::pg::storage::tablespace::Tablespace;
 use crate::pg::storage::wal;
 
-/// Cases to be measured in a directory that the caller may write to.
-pub(in crate::api) struct Bench<'a> {
-    /// The directory.
-    pub(in crate::api) directory: &'a Path,
+/// A directory that the caller may write to.
+pub(in crate::api) struct SyncPlace {
+    directory: PathBuf,
     /// A name for where the file system has no nameless files.
-    pub(in crate::api) fallback: &'a Path,
+    fallback: PathBuf,
     /// What lies below it.
-    pub(in crate::api) placement: &'a Placement,
-    pub(in crate::api) roots: &'a Roots,
-    pub(in crate::api) cases: &'a [Case],
+    pub(in crate::api) placement: Placement,
+    roots: Roots,
+}
+
+impl SyncPlace {
+    fn new(directory: PathBuf, fallback: PathBuf) -> Self {
+        Self { directory, fallback, placement: Placement::default(), roots: Roots::default() }
+    }
+
+    /// That of the WAL.
+    pub(in crate::api) fn of_wal() -> Self {
+        Self::new(wal::directory(), wal::temporary_file())
+    }
+
+    /// That of a tablespace.
+    pub(super) fn of_tablespace(tablespace: Tablespace) -> Self {
+        Self::new(tablespace.inner_directory(), tablespace.temporary_file())
+    }
+
+    /// The same with what lies below it.
+    pub(in crate::api) fn located(self) -> Self {
+        Self { placement: device::locate(&self.directory, &self.roots), ..self }
+    }
+}
+
+/// Cases to be measured.
+pub(in crate::api) struct Bench {
+    pub(in crate::api) cases: Vec<Case>,
     pub(in crate::api) group: Group,
     /// Of each case.
     pub(in crate::api) limits: Limits,
@@ -45,44 +67,51 @@ pub(in crate::api) enum Benched {
     CaseTimes(Vec<CaseTimes>, Layout),
 }
 
-impl Bench<'_> {
+impl Bench {
     /// Measures within what the statement has left. Writes scratch files, which are gone afterwards.
-    pub(in crate::api) fn run(&self, progress: &Progress) -> Result<Benched> {
-        let fs_type = self.placement.mount.as_ref().map(|mount| mount.fs_type.as_str());
+    pub(in crate::api) fn run(&self, call: &Call, place: &SyncPlace) -> Result<Benched> {
+        if let Some(stop) = call.over() {
+            return Ok(Benched::NotBegun(stop));
+        }
+        let SyncPlace { placement, roots, .. } = place;
+        let fs_type = placement.mount.as_ref().map(|mount| mount.fs_type.as_str());
         if let Some(fs_type) = fs_type.filter(|fs_type| !sync::logs_nameless_files(fs_type)) {
             return Ok(Benched::Refused(format!(
                 "{fs_type} does not sync a file without a name as it syncs others, and the scratch file has none"
             )));
         }
-        if let Err(refusal) = admission::admit(self.placement, self.roots) {
+        if let Err(refusal) = call.admit(placement, roots) {
             return Ok(Benched::Busy(refusal));
         }
-        let observer = Observer::new(Account::Own, &self.placement.leaves, self.roots);
-        let limit = gucs::scratch_limit();
-        let layout = Layout::plan(self.cases, limit, wal::segment_bytes()).ok_or_else(|| {
-            Error::invalid("the scratch files of these sections would be too large")
-                .detail(format!("pg_io_probe.scratch_limit is {} MB.", limit >> 20))
-                .hint("Give a smaller write_kb or fewer sections, or raise the setting.")
-        })?;
-        progress.path(self.cases.first().map_or("", |case| case.section.name()), 0);
-        let mut should_stop = interrupts::should_stop(Vec::new());
-        let mut should_stop = || statement::over().or_else(&mut should_stop);
+        let observer = Observer::new(Account::Own, &placement.leaves, roots);
+        let layout = self.layout()?;
+        call.progress.path(self.cases.first().map_or("", |case| case.section.name()), 0);
+        let mut should_stop = || call.should_stop();
         let pauses = Room::pauses(&self.limits);
         let reserve = gucs::scratch_reserve();
-        let place = ScratchLocation { directory: self.directory, fallback: self.fallback };
+        let location = ScratchLocation { directory: &place.directory, fallback: &place.fallback };
         let files =
-            match layout.make(place, reserve, pauses, wal::SEGMENT_FILL, &observer, &mut should_stop)? {
+            match layout.make(location, reserve, pauses, wal::SEGMENT_FILL, &observer, &mut should_stop)? {
                 Created::Ready(files) => files,
                 Created::Stopped(stop) => return Ok(Benched::NotBegun(stop)),
             };
-        let limits = Limits { shared: statement::left(), ..self.limits };
-        let run = SyncRun { cases: self.cases, group: self.group, limits, observer: &observer };
+        let limits = call.limits(self.limits);
+        let run = SyncRun { cases: &self.cases, group: self.group, limits, observer: &observer };
         let mut report = |turn: u64, turns: u64, case: &Case| {
-            progress.path(case.section.name(), turns);
-            progress.done(turn - 1);
+            call.progress.path(case.section.name(), turns);
+            call.progress.done(turn - 1);
         };
         let measured = sync::run(&files, &run, &Monotonic, &mut should_stop, &mut report)?;
-        measured.iter().for_each(|measured| statement::heed(measured.stop));
+        measured.iter().for_each(|measured| call.heed(measured.stop));
         Ok(Benched::CaseTimes(measured, layout))
+    }
+
+    fn layout(&self) -> Result<Layout> {
+        let limit = gucs::scratch_limit();
+        Layout::plan(&self.cases, limit, wal::segment_bytes()).ok_or_else(|| {
+            Error::invalid("the scratch files of these sections would be too large")
+                .detail(format!("pg_io_probe.scratch_limit is {} MB.", limit >> 20))
+                .hint("Give a smaller write_kb or fewer sections, or raise the setting.")
+        })
     }
 }

@@ -1,5 +1,6 @@
 //! When a probe has to stop for others: interrupts, the postmaster's death, exit, waiting DDL.
 
+use std::cell::Cell;
 use std::sync::Once;
 use std::time::{Duration, Instant};
 
@@ -22,22 +23,32 @@ unsafe extern "C" {
 /// How often a probe looks whether it keeps someone from a lock.
 const LOOK_AT_LOCKS: Duration = Duration::from_secs(1);
 
-/// What a probe on `relations` asks between requests.
-///
-/// Handles pending interrupts, which may leave by unwinding (cancel, timeout) or end the process
-/// (terminate), and goes on if they don't: a server process must answer barriers, catch-up and
-/// recovery conflicts at once, or DROP DATABASE elsewhere waits for it.
-pub(crate) fn should_stop(relations: Vec<pg_sys::Oid>) -> impl FnMut() -> Option<Stop> {
-    quiesce_at_exit();
-    let kept_out = relation::least_mode_kept_out(&relations);
-    let mut looked = Instant::now();
-    move || {
+/// What a probe on some relations asks between requests.
+pub(crate) struct Interrupts {
+    relations: Vec<pg_sys::Oid>,
+    /// The weakest lock on them that it keeps others from.
+    kept_out: pg_sys::LOCKMODE,
+    looked: Cell<Instant>,
+}
+
+impl Interrupts {
+    /// Of a probe that keeps others from strong locks on these relations.
+    pub(crate) fn of(relations: Vec<pg_sys::Oid>) -> Self {
+        let kept_out = relation::least_mode_kept_out(&relations);
+        Self { relations, kept_out, looked: Cell::new(Instant::now()) }
+    }
+
+    /// Handles pending interrupts, which may leave by unwinding (cancel, timeout) or end the process
+    /// (terminate), and goes on if they don't: a server process must answer barriers, catch-up and
+    /// recovery conflicts at once, or DROP DATABASE elsewhere waits for it.
+    #[inline]
+    pub(crate) fn check(&self) -> Option<Stop> {
         check();
-        if looked.elapsed() < LOOK_AT_LOCKS {
+        if self.looked.get().elapsed() < LOOK_AT_LOCKS {
             return None;
         }
-        looked = Instant::now();
-        lock::someone_waits_for(&relations, kept_out).then_some(Stop::LockWaiter)
+        self.looked.set(Instant::now());
+        lock::someone_waits_for(&self.relations, self.kept_out).then_some(Stop::LockWaiter)
     }
 }
 

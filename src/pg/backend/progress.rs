@@ -4,10 +4,10 @@
 //! it needs no shared memory of ours and no preload. Core's progress views don't show it.
 
 use pgrx::pg_sys;
-use serde::Serialize;
 
 use crate::pg::backend::server;
-use crate::pg::compat::{self, WaitEvent};
+use crate::pg::compat;
+pub(crate) use crate::pg::compat::WaitEvent;
 
 /// A command number outside the server's own enumeration.
 const COMMAND: pg_sys::ProgressCommandType::Type = 0x696f;
@@ -18,22 +18,6 @@ const PATH: i32 = 1;
 const DONE: i32 = 2;
 const TOTAL: i32 = 3;
 const STARTED: i32 = 4;
-
-/// The kinds of probe, by the number under which they report.
-const PROBES: [&str; 12] = [
-    "seqscan",
-    "random",
-    "random_series",
-    "depth",
-    "ping",
-    "sync",
-    "iostat",
-    "iostat_query",
-    "readahead",
-    "recommend",
-    "evict",
-    "page_cost",
-];
 
 /// The paths, sections, modes, settings or forks, by the number under which they report.
 const PATHS: [&str; 16] = [
@@ -66,9 +50,9 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Starts reporting `probe` on a relation, if it is on one, unless the backend already reports a command of its
-    /// own, such as the COPY that this probe is the query of.
-    pub(crate) fn start(probe: &str, relation: Option<pg_sys::Oid>) -> Self {
+    /// Starts reporting the probe of this number on a relation, if it is on one, unless the backend already reports a
+    /// command of its own, such as the COPY that this probe is the query of.
+    pub(crate) fn start(probe: i64, waits: WaitEvent, relation: Option<pg_sys::Oid>) -> Self {
         let relation = relation.unwrap_or(pg_sys::InvalidOid);
         // SAFETY: the entry is this backend's own; the calls only write to it.
         let reporting = unsafe {
@@ -80,9 +64,8 @@ impl Progress {
             // SAFETY: as above.
             unsafe { pg_sys::pgstat_progress_start_command(COMMAND, relation) };
         }
-        let waits = if probe == "sync" { WaitEvent::Syncs } else { WaitEvent::Reads };
         let progress = Self { reporting, wait_event: compat::wait_event(waits) };
-        progress.report(PROBE, position(&PROBES, probe));
+        progress.report(PROBE, probe);
         // On none yet, and for ever where there are none.
         progress.report(PATH, NONE);
         // SAFETY: reads the clock.
@@ -94,7 +77,7 @@ impl Progress {
     /// of their own. Those through the server do, and leave none behind.
     pub(crate) fn path(&self, path: &str, total: u64) {
         wait_event(self.wait_event);
-        self.report(PATH, position(&PATHS, path));
+        self.report(PATH, position(path));
         self.report(DONE, 0);
         self.report(TOTAL, total as i64);
     }
@@ -165,23 +148,18 @@ fn wait_event(event: u32) {
     unsafe { std::ptr::write_volatile(pg_sys::my_wait_event_info, event) };
 }
 
-fn position(names: &[&str], name: &str) -> i64 {
-    names.iter().position(|n| *n == name).map_or(NONE, |i| i as i64)
+fn position(path: &str) -> i64 {
+    PATHS.iter().position(|known| *known == path).map_or(NONE, |place| place as i64)
 }
 
-fn name(names: &[&'static str], position: i64) -> Option<&'static str> {
-    names.get(usize::try_from(position).ok()?).copied()
-}
-
-/// What one backend reports: `io_probe_progress_row`.
-#[derive(Serialize)]
+/// What one backend reports.
 pub(crate) struct Running {
     /// Its process.
     pub(crate) pid: i32,
     /// The relation, where there is one, and one of this database.
     pub(crate) relid: Option<u32>,
-    /// The kind of probe.
-    pub(crate) probe: Option<&'static str>,
+    /// The number of the probe.
+    pub(crate) probe: i64,
     /// The path, or section, that it is on.
     pub(crate) path: Option<&'static str>,
     /// Blocks, turns or samples done.
@@ -205,8 +183,8 @@ pub(crate) fn running() -> Vec<Running> {
                 relid: Some(entry.st_progress_command_target)
                     .filter(|oid| entry.st_databaseid == database && *oid != pg_sys::InvalidOid)
                     .map(|oid| oid.to_u32()),
-                probe: name(&PROBES, value(PROBE)),
-                path: name(&PATHS, value(PATH)),
+                probe: value(PROBE),
+                path: usize::try_from(value(PATH)).ok().and_then(|path| PATHS.get(path).copied()),
                 done: value(DONE),
                 total: value(TOTAL),
                 started_at: server::timestamp(value(STARTED)),

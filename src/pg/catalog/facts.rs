@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use pgrx::{pg_sys, spi, spi::Spi};
+use serde::Deserialize;
 
 use crate::pg::backend::encoding::Text;
 use crate::pg::backend::error_passage::unshown;
@@ -10,22 +11,39 @@ use crate::pg::backend::server::{data_directory, own, pairs, texts};
 use crate::pg::compat;
 use crate::pg::storage::tablespace::Tablespace;
 
-/// A setting of the server as this session sees it.
-#[derive(Debug, Clone)]
+/// A setting of the server, or a tablespace's own, as this session sees it.
+#[derive(Debug, Clone, Deserialize)]
 pub(crate) struct SettingValue {
     /// Its value as SHOW prints it, which ALTER SYSTEM takes.
-    pub(crate) value: String,
+    #[serde(skip)]
+    pub(crate) shown: String,
+    /// The same in the setting's own unit.
+    setting: String,
     /// Where it comes from, as `pg_settings.source` says.
     pub(crate) source: String,
+}
+
+impl SettingValue {
+    /// The value that a tablespace has of its own.
+    pub(crate) fn of_tablespace(value: &str) -> Self {
+        Self { shown: value.to_owned(), setting: value.to_owned(), source: "tablespace".to_owned() }
+    }
+
+    /// The value of a setting that is a number.
+    pub(crate) fn number(&self) -> Option<f64> {
+        self.setting.parse().ok()
+    }
 }
 
 /// The setting of this name; None where this server has none such. The name must be a plain word.
 pub(crate) fn setting(name: &str) -> Option<SettingValue> {
     let query = format!(
-        "SELECT pg_catalog.current_setting(name), source FROM pg_catalog.pg_settings \
-         WHERE name OPERATOR(pg_catalog.=) '{name}'"
+        "SELECT pg_catalog.current_setting(name), \
+             pg_catalog.jsonb_build_object('setting', setting, 'source', source)::pg_catalog.text \
+         FROM pg_catalog.pg_settings WHERE name OPERATOR(pg_catalog.=) '{name}'"
     );
-    texts(&query).into_iter().next().map(|(value, source)| SettingValue { value, source })
+    let (shown, found) = texts(&query).into_iter().next()?;
+    Some(SettingValue { shown, ..serde_json::from_str(&found).ok()? })
 }
 
 /// A permanent table, or materialized view, that is neither the server's own nor this extension's.
@@ -119,7 +137,7 @@ pub(crate) fn indexes_of(table: pg_sys::Oid) -> Vec<pg_sys::Oid> {
 }
 
 /// Fetches of blocks as the server's statistics count them: found in shared buffers, and not.
-#[derive(Debug, Clone, Copy, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, Deserialize)]
 pub(crate) struct Hits {
     pub(crate) heap_hit: u64,
     pub(crate) heap_read: u64,

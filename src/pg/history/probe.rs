@@ -13,7 +13,7 @@ use crate::pg::catalog::names;
 
 /// A function of this extension that gives rows, as the catalog has it.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Probe {
+pub(crate) struct ProbeFunction {
     #[serde(skip)]
     oid: pg_sys::Oid,
     name: String,
@@ -65,7 +65,7 @@ const CALLERS: [PgSqlErrorCode; 6] = [
     PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
 ];
 
-impl Probe {
+impl ProbeFunction {
     /// The function of this name, found through the extension itself and not through search_path.
     pub(crate) fn find(name: &str) -> Option<Self> {
         let name = spi::quote_literal(name);

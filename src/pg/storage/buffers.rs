@@ -141,7 +141,7 @@ pub(crate) struct ResidentBlocks(Vec<(Fork, u64)>);
 impl ResidentBlocks {
     /// Counts now.
     pub(crate) fn of(relation: &Relation) -> Self {
-        let mut counts: Vec<(Fork, u64)> = Fork::all().map(|fork| (fork, 0)).collect();
+        let mut counts: Vec<(Fork, u64)> = Fork::ALL.into_iter().map(|fork| (fork, 0)).collect();
         for page in resident_pages(relation) {
             if let Some((_, count)) = counts.iter_mut().find(|(fork, _)| fork.number() == page.fork) {
                 *count += 1;

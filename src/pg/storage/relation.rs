@@ -33,30 +33,22 @@ impl Fork {
     /// The fork that holds the data.
     pub(crate) const MAIN: Fork = Fork(pg_sys::ForkNumber::MAIN_FORKNUM);
 
-    const NAMES: [(&'static str, Fork); 4] = [
-        ("main", Fork::MAIN),
-        ("fsm", Fork(pg_sys::ForkNumber::FSM_FORKNUM)),
-        ("vm", Fork(pg_sys::ForkNumber::VISIBILITYMAP_FORKNUM)),
-        ("init", Fork(pg_sys::ForkNumber::INIT_FORKNUM)),
-    ];
-
     /// All forks that a relation may have.
-    pub(crate) fn all() -> impl Iterator<Item = Fork> {
-        Self::NAMES.into_iter().map(|(_, fork)| fork)
-    }
-
-    /// The fork of this name.
-    pub(crate) fn parse(name: &str) -> Result<Self> {
-        let found = Self::NAMES.into_iter().find(|(n, _)| *n == name);
-        found.map(|(_, fork)| fork).ok_or_else(|| {
-            let valid = Self::NAMES.map(|(n, _)| format!("\"{n}\"")).join(", ");
-            Error::invalid(format!("unknown fork \"{name}\"")).hint(format!("Valid forks are {valid}."))
-        })
-    }
+    pub(crate) const ALL: [Fork; 4] = [
+        Fork::MAIN,
+        Fork(pg_sys::ForkNumber::FSM_FORKNUM),
+        Fork(pg_sys::ForkNumber::VISIBILITYMAP_FORKNUM),
+        Fork(pg_sys::ForkNumber::INIT_FORKNUM),
+    ];
 
     /// Its name.
     pub(crate) fn name(self) -> &'static str {
-        Self::NAMES.into_iter().find(|(_, fork)| *fork == self).map_or("", |(name, _)| name)
+        match self.0 {
+            pg_sys::ForkNumber::MAIN_FORKNUM => "main",
+            pg_sys::ForkNumber::FSM_FORKNUM => "fsm",
+            pg_sys::ForkNumber::VISIBILITYMAP_FORKNUM => "vm",
+            _ => "init",
+        }
     }
 
     pub(in crate::pg) fn number(self) -> pg_sys::ForkNumber::Type {

@@ -42,7 +42,24 @@ pub struct Estimate {
     pub interval: Option<(f64, f64)>,
 }
 
-/// One measured time, as `io_probe_page_cost` shows it.
+/// One measured time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MeasuredTime {
+    /// Who serves.
+    pub tier: Tier,
+    /// In which order.
+    pub pattern: Pattern,
+    /// Sparse only: share of the blocks that are fetched, over 0 and up to 1.
+    pub density: Option<f64>,
+    /// Reads that may be in flight: 1 for random, `effective_io_concurrency` for sparse (0 is no prefetch).
+    pub depth: Option<u32>,
+    /// Per block fetched; for a tuple, of all tuples of a block. None if it could not be measured.
+    pub time: Option<Estimate>,
+    /// Microseconds per tuple; only of the tuple.
+    pub us_per_tuple: Option<f64>,
+}
+
+/// The same as `io_probe_page_cost` shows it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TimeRow {
     /// Who serves.
@@ -61,6 +78,20 @@ pub struct TimeRow {
     pub ci_high_us: Option<f64>,
     /// Microseconds per tuple; only in the row of the tuple.
     pub us_per_tuple: Option<f64>,
+}
+
+impl From<&TimeRow> for MeasuredTime {
+    fn from(row: &TimeRow) -> Self {
+        let interval = row.ci_low_us.zip(row.ci_high_us);
+        Self {
+            tier: row.tier,
+            pattern: row.pattern,
+            density: row.density,
+            depth: row.depth,
+            time: row.us_per_block.map(|us| Estimate { us, interval }),
+            us_per_tuple: row.us_per_tuple,
+        }
+    }
 }
 
 /// A point of the density curve.
@@ -106,20 +137,19 @@ impl PageTimes {
         self
     }
 
-    /// The times of the rows; rows without a time are left out.
-    pub fn of_rows<'a>(rows: impl IntoIterator<Item = &'a TimeRow>) -> Self {
+    /// All of these; what could not be measured is left out.
+    pub fn of(measured: impl IntoIterator<Item = MeasuredTime>) -> Self {
         let mut times = Self::default();
-        for row in rows {
-            let Some(us) = row.us_per_block.filter(|us| us.is_finite() && *us > 0.0) else { continue };
-            let time = Estimate { us, interval: row.ci_low_us.zip(row.ci_high_us) };
-            let place = match (row.tier, row.pattern) {
+        for MeasuredTime { tier, pattern, density, depth, time, us_per_tuple } in measured {
+            let Some(time) = time.filter(|time| time.us.is_finite() && time.us > 0.0) else { continue };
+            let place = match (tier, pattern) {
                 (Tier::Shared, _) => &mut times.shared,
                 (Tier::Os, Pattern::Sequential) => &mut times.os_sequential,
                 (Tier::Os, Pattern::Random) => &mut times.os_random,
                 (Tier::Device, Pattern::Sequential) => &mut times.device_sequential,
                 (Tier::Device, Pattern::Random) => &mut times.device_random,
                 (Tier::Device, Pattern::Sparse) => {
-                    let point = row.density.zip(row.depth);
+                    let point = density.zip(depth);
                     times.sparse.extend(point.map(|(density, concurrency)| Sparse {
                         density,
                         concurrency,
@@ -128,7 +158,7 @@ impl PageTimes {
                     continue;
                 }
                 (Tier::Cpu, Pattern::Tuple) => {
-                    let tuples = row.us_per_tuple.filter(|one| *one > 0.0).map(|one| us / one);
+                    let tuples = us_per_tuple.filter(|one| *one > 0.0).map(|one| time.us / one);
                     times.tuple = tuples.map(|tuples| time.divided_by(tuples));
                     continue;
                 }

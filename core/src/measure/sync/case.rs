@@ -79,6 +79,11 @@ impl FlushMethod {
         FlushMethod::OpenSync,
     ];
 
+    /// The one that wal_sync_method calls so.
+    pub fn of_wal(name: &str) -> Option<Self> {
+        Self::OF_WAL.into_iter().find(|method| method.name() == name)
+    }
+
     /// Its name: as wal_sync_method has it, or as pg_test_fsync prints it.
     pub fn name(self) -> &'static str {
         match self {

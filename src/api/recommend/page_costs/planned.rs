@@ -4,9 +4,10 @@ use std::time::{Duration, Instant};
 
 use io_probe_core::advise::page_costs::choose::{Asked, Cell, Regrets};
 use io_probe_core::advise::page_costs::model::{self, Index, Locality, PlannedScan, Table, Times};
+use io_probe_core::run::budget::Limits;
 use pgrx::pg_sys;
 
-use crate::call::statement;
+use crate::call::Call;
 use crate::pg::backend::interrupts;
 use crate::pg::catalog::indexes::{self, IndexFacts};
 use crate::pg::catalog::planner::{self, Picked, TableQuery};
@@ -48,7 +49,8 @@ pub(super) struct Answers {
 }
 
 /// Asks about the tables. Err says why nothing can be said.
-pub(super) fn should_stop(
+pub(super) fn ask(
+    call: &Call,
     tables: &[pg_sys::Oid],
     cells: &[Cell],
     concurrencies: &[u32],
@@ -57,7 +59,7 @@ pub(super) fn should_stop(
     let started = Instant::now();
     let goes_on = || {
         interrupts::check();
-        started.elapsed() < LONGEST && !statement::left().is_zero()
+        started.elapsed() < LONGEST && !call.limits(Limits::none()).shared.is_zero()
     };
     let probed = probed(tables, goes_on);
     if probed.is_empty() {

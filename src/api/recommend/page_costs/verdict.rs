@@ -13,6 +13,7 @@ use crate::api::recommend::row::RecommendRow;
 use crate::api::recommend::setting::Setting;
 use crate::api::recommend::{CachedPages, Unit};
 use crate::call::arguments::figure;
+use crate::call::named::NamedEnum;
 use crate::pg::catalog::planner;
 
 /// Why `seq_page_cost` stays.
@@ -29,7 +30,7 @@ impl Advice<'_> {
     pub(super) fn tell(&self, setting: Setting, row: RecommendRow) -> RecommendRow {
         let row = self.evidence(row);
         let row = if setting == Setting::RandomPageCost { self.of_bitmap_scans(row) } else { row };
-        let is_unit = setting == Setting::SeqPageCost && self.call.request.unit == Unit::SeqPage;
+        let is_unit = setting == Setting::SeqPageCost && self.run.request.unit == Unit::SeqPage;
         match (&self.planned, setting) {
             (Some(Err(_)) | None, _) if is_unit => row.keep(THE_UNIT),
             (Some(Err(why)), Setting::RandomPageCost | Setting::SeqPageCost) => {
@@ -73,8 +74,8 @@ impl Advice<'_> {
 
     /// A page cost by the ratio of the times.
     fn cost(&self, setting: Setting, row: RecommendRow) -> RecommendRow {
-        let unit = self.call.request.unit;
-        let needs_hits = matches!(self.call.request.cache, CachedPages::Current | CachedPages::Stats);
+        let unit = self.run.request.unit;
+        let needs_hits = matches!(self.run.request.cache, CachedPages::Current | CachedPages::Stats);
         if needs_hits && self.hits.is_none() {
             return row
                 .unknown("the hit ratios are not known: nothing was counted, or the OS cache can't be seen");
@@ -150,11 +151,11 @@ impl Advice<'_> {
                 ", with {:.0} % of random and {:.0} % of sequential reads served by {}",
                 hits.random * 100.0,
                 hits.sequential * 100.0,
-                if self.call.request.cache == CachedPages::Stats { "shared buffers" } else { "the OS cache" }
+                if self.run.request.cache == CachedPages::Stats { "shared buffers" } else { "the OS cache" }
             ),
             None => ", nothing cached".to_owned(),
         };
-        match (self.call.request.unit, setting) {
+        match (self.run.request.unit, setting) {
             (Unit::SeqPage, _) => format!(
                 "a random block takes {random:.1} us and a sequential one {sequential:.2} us{of_caches}: {:.3} times",
                 cost / self.in_force.cell.sequential

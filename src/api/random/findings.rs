@@ -1,0 +1,181 @@
+//! What the figures of a path are worth: who served its fetches, whether they can be true, and the sentences that go with them.
+
+use io_probe_core::measure::tiers::{self, Evidence, Tiers};
+use io_probe_core::stats::MIN_SLICES;
+
+use super::{PathOutcome, RandomTarget};
+use crate::api::row::{DIRECT_PCT, NOT_DIRECT, RATE_LIMITED, Status, TIERS_UNKNOWN, TOO_FEW_BLOCKS, Verdict};
+use crate::call::arguments::Path;
+
+/// Below this size, in bytes, the caches of drives and controllers may hold the whole relation.
+const SMALL_RELATION: u64 = 256 << 20;
+
+/// What follows from what a path did.
+pub(super) struct Findings {
+    /// Who served the fetches; None where that is not known.
+    pub(super) tiers: Option<Tiers>,
+    /// The same in percent: shared buffers, OS cache, device.
+    pub(super) percent: Option<[f64; 3]>,
+    /// Did caches serve none of them, but by readahead of its own?
+    pub(super) cold: Option<bool>,
+    /// Do the figures contradict each other?
+    pub(super) void: bool,
+    pub(super) verdict: Verdict,
+}
+
+impl Findings {
+    pub(super) fn of(target: &RandomTarget<'_>, measured: &PathOutcome) -> Self {
+        let block_size = target.relation.block_size();
+        let tiers = measured.tiers(block_size);
+        let is_cold =
+            |tiers: Tiers| tiers.shared == 0 && (tiers.os == 0 || measured.read_ahead(tiers, block_size));
+        let mut findings = Self {
+            tiers,
+            percent: tiers.and_then(|tiers| tiers.percent()),
+            cold: tiers.filter(|_| measured.run.with_data() > 0).map(is_cold),
+            void: false,
+            verdict: Verdict::default(),
+        };
+        findings.note_rate(measured);
+        findings.note_contradictions(measured);
+        findings.verdict.note_device(&measured.cost);
+        findings.note_blocks(target, measured);
+        findings.note_circumstances(target, measured);
+        findings
+    }
+
+    fn note_rate(&mut self, measured: &PathOutcome) {
+        let run = &measured.run;
+        if run.throttled {
+            self.verdict.note(RATE_LIMITED);
+        } else if run.rated.work == 0 && run.with_data() > 0 {
+            self.verdict.note(TOO_FEW_BLOCKS);
+        } else if run.interval.is_none() && run.rated.work > 0 {
+            self.verdict.note(format!("too short for an interval, which needs {MIN_SLICES} slices of 1 ms"));
+        }
+        if run.latencies.moments().count() == 0 && run.rated.work > 0 {
+            self.verdict.note("the server decides when it reads ahead: single latencies are not known");
+        }
+    }
+
+    fn note_contradictions(&mut self, measured: &PathOutcome) {
+        if self.tiers.is_none() && measured.run.with_data() > 0 {
+            self.verdict.note(TIERS_UNKNOWN);
+        }
+        let is_short = self.percent.is_some_and(|[_, _, device]| device < DIRECT_PCT);
+        if measured.path == Path::Direct && is_short {
+            self.void(NOT_DIRECT);
+        }
+        if measured.fullness().is_some_and(|share| !(0.85..1.1).contains(&share)) {
+            self.void("rate times latency is not the depth: the figures contradict each other");
+        }
+    }
+
+    fn void(&mut self, why: &str) {
+        self.void = true;
+        self.verdict.void(why);
+    }
+
+    fn note_blocks(&mut self, target: &RandomTarget<'_>, measured: &PathOutcome) {
+        let (run, verdict) = (&measured.run, &mut self.verdict);
+        run.stop.into_iter().for_each(|stop| verdict.stopped(stop));
+        if run.holes > 0 {
+            verdict.note(format!(
+                "{} blocks were never written to the file (holes) and were not fetched",
+                run.holes
+            ));
+        }
+        if run.passed_over > 0 {
+            verdict.note(format!(
+                "{} blocks could not be evicted from buffers and were passed over",
+                run.passed_over
+            ));
+            if run.with_data() == 0 {
+                verdict.status = Status::Partial;
+            }
+        }
+        let Tiers { shared, os, .. } = self.tiers.unwrap_or_default();
+        if measured.path == Path::Direct {
+            return;
+        }
+        if target.arguments.cold {
+            if self.cold == Some(false) {
+                verdict.note(format!(
+                    "not cold: {shared} fetches found a buffer, {os} the OS cache, where others had brought them"
+                ));
+            } else if os > 0 {
+                verdict.note(format!("readahead around other fetches had brought in {os} of the blocks"));
+            }
+        } else if measured.place.warmed && os > 0 {
+            verdict.note("an earlier path of this call left blocks in the OS cache");
+        }
+    }
+
+    fn note_circumstances(&mut self, target: &RandomTarget<'_>, measured: &PathOutcome) {
+        let (run, verdict) = (&measured.run, &mut self.verdict);
+        let bytes = target.relation.source.blocks() * target.relation.block_size();
+        if measured.path == Path::Direct && run.with_data() > 0 && bytes < SMALL_RELATION {
+            let mib = bytes.div_ceil(1 << 20);
+            verdict.note(format!("a relation of {mib} MiB may fit the caches below the kernel"));
+        }
+        // Where the tier changes in the middle, so does the time.
+        let one_tier = self.percent.is_some_and(|shares| shares.contains(&100.0));
+        if let Some(trend) = run.trend.filter(|_| one_tier) {
+            let percent = trend * 100.0;
+            verdict.note(format!("the time per fetch changed by {percent:+.0} % from start to end"));
+        }
+        if target.relation.placement.leaves.is_empty() {
+            verdict.notes.extend(target.relation.placement.notes.iter().cloned());
+        }
+        verdict.notes.extend(measured.notes.iter().cloned());
+    }
+}
+
+impl PathOutcome {
+    /// Did caches that were verified to be empty get the blocks that were found there by our own readahead? It must
+    /// have fetched at least as much beyond what was asked for.
+    fn read_ahead(&self, tiers: Tiers, block_size: u64) -> bool {
+        let beyond =
+            self.cost.fetched_bytes.and_then(|fetched| fetched.checked_sub(tiers.device * block_size));
+        self.place.emptied == Some(true) && beyond.is_some_and(|bytes| bytes >= tiers.os * block_size)
+    }
+
+    /// Requests in flight by Little's law (rate times latency), as a share of the depth; None where there is no queue of
+    /// our own, or too little to tell.
+    fn fullness(&self) -> Option<f64> {
+        // In a short run, a moment without a CPU while the queue is emptied would count for much.
+        const ENOUGH_NS: u64 = 500_000_000;
+        let run = &self.run;
+        let full = self.depth > 1 && !run.throttled && run.rated.ns >= ENOUGH_NS;
+        let latency = run.latencies.moments().mean().filter(|_| full)?;
+        Some(latency * run.rated.work as f64 / run.rated.ns as f64 / f64::from(self.depth))
+    }
+
+    /// Who served the fetches; None when it is not known, or when what tells it contradicts itself.
+    fn tiers(&self, block_size: u64) -> Option<Tiers> {
+        let run = &self.run;
+        let (blocks, fetched_bytes) = (run.with_data(), self.cost.fetched_bytes);
+        if self.path == Path::Direct {
+            return fetched_bytes.map(|bytes| Tiers::of_direct(blocks, bytes.div_ceil(block_size)));
+        }
+        let (tiers, missing_bytes) = match self.missing {
+            None if run.unknown > 0 => return None,
+            None => (run.tiers, run.missing_bytes),
+            Some(missing) => {
+                let hits = self.usage.hits().min(blocks);
+                if hits > 0 {
+                    // Which blocks those were, nobody says.
+                    let cached_bytes = Some((blocks * block_size).saturating_sub(missing.bytes));
+                    let reads = blocks - hits;
+                    let evidence = Evidence { block_size, hits, reads, cached_bytes, fetched_bytes };
+                    return Tiers::of_buffered(evidence);
+                }
+                (Tiers { shared: 0, os: blocks - missing.blocks, device: missing.blocks }, missing.bytes)
+            }
+        };
+        let contradicted = fetched_bytes.is_some_and(|fetched| {
+            tiers::are_too_few(fetched, missing_bytes, blocks * block_size, block_size)
+        });
+        (!contradicted).then_some(tiers)
+    }
+}

@@ -1,0 +1,314 @@
+//! Measuring the curve of a relation that is open, and what there is to say of each window.
+
+use io_probe_core::Error as CoreError;
+use io_probe_core::engine::Kind;
+use io_probe_core::machine::account::Account;
+use io_probe_core::machine::observer::{IoDelta, Observer};
+use io_probe_core::measure::readahead::{
+    self, Contender, Emulation, LARGEST_WINDOW, ROOM_OF_SLOT, ReadaheadCurve, ReadaheadRun, SLOTS,
+    WindowFigures, WindowTally,
+};
+use io_probe_core::measure::tiers::Tiers;
+use io_probe_core::run::budget::{Limits, Stop};
+use io_probe_core::run::clock::Monotonic;
+
+use crate::api::row::{DIRECT_PCT, NOT_DIRECT, Status, Verdict};
+use crate::call::{Attempt, Call, Failure, Outcome, ProbedRelation, Stopped};
+use crate::error::{Error, Result};
+use crate::gucs;
+use crate::pg::backend::server;
+
+/// At a setting below this, in bytes, the page cache's work can't be told well from the cost of a request.
+const LEAST_SETTING: u64 = 64 << 10;
+
+/// With fewer turns of a window no window is called the best.
+const LEAST_TURNS: u64 = 3;
+
+/// A window of the kernel is void if less of it than this, in percent, came from the device.
+const COLD_PCT: f64 = 99.0;
+/// The note that says so.
+const NOT_COLD: &str = "not cold: part of the blocks came from the OS cache";
+
+/// Sessions that were there before a change don't notice it.
+const OLD_DESCRIPTORS: &str =
+    "sessions keep the window with which they opened a file: after a change, reconnect";
+
+/// Whose readahead a window is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::api) enum Mode {
+    /// The setting in force.
+    Kernel,
+    /// Another one.
+    Emulated,
+}
+
+impl Mode {
+    pub(in crate::api) fn name(self) -> &'static str {
+        match self {
+            Mode::Kernel => "kernel",
+            Mode::Emulated => "emulated",
+        }
+    }
+}
+
+/// What was found of a window.
+#[derive(Debug)]
+pub(in crate::api) struct WindowResult {
+    /// Its bytes; None where the setting in force is not known.
+    window: Option<u64>,
+    pub(in crate::api) mode: Mode,
+    pub(in crate::api) figures: Option<WindowFigures>,
+    pub(in crate::api) turns: u64,
+    pub(super) best: Option<bool>,
+    pub(super) blocks: u64,
+    pub(super) elapsed_ns: Option<u64>,
+    /// Percent of the blocks that came from the device.
+    pub(super) from_device: Option<f64>,
+    /// What the page cache costs a block, where that is part of the figures.
+    pub(super) cache_ns: Option<f64>,
+    pub(super) cost: Option<IoDelta>,
+    pub(super) engine: Option<&'static str>,
+    pub(in crate::api) verdict: Verdict,
+}
+
+/// The curve as core measured it, and what it was measured with.
+struct MeasuredCurve {
+    curve: ReadaheadCurve,
+    /// The window of the twin of the setting in force.
+    twin: u64,
+    engine: &'static str,
+    /// Of each emulated window.
+    notes: Vec<String>,
+}
+
+impl Stopped for MeasuredCurve {
+    fn stop(&self) -> Option<Stop> {
+        self.curve.stop
+    }
+}
+
+/// Measures the setting in force and these windows, in bytes, each once, ascending; `limits` are those of each. What comes
+/// back is ascending, too. Evicts what it reads.
+pub(in crate::api) fn measure(
+    call: &Call,
+    relation: &ProbedRelation,
+    windows: &[u64],
+    limits: Limits,
+) -> Result<Vec<WindowResult>> {
+    let in_force = relation.placement.read_ahead_kb.map(|kb| kb << 10);
+    let emulated: Vec<u64> = windows.iter().copied().filter(|window| Some(*window) != in_force).collect();
+    let mut results = vec![WindowResult::new(in_force, Mode::Kernel)];
+    results.extend(emulated.iter().map(|window| WindowResult::new(Some(*window), Mode::Emulated)));
+    match call.part(|| run(call, relation, in_force, &emulated, limits))? {
+        Attempt::Measured(measured) => measured.fill(&mut results, relation),
+        Attempt::NotBegun(stop) => results.iter_mut().for_each(|result| result.verdict.not_begun(stop)),
+        Attempt::Unsupported(why) => {
+            results.iter_mut().for_each(|result| result.verdict.refuse(why.clone()));
+        }
+    }
+    results.sort_by_key(|result| result.window);
+    Ok(results)
+}
+
+fn run(
+    call: &Call,
+    relation: &ProbedRelation,
+    in_force: Option<u64>,
+    windows: &[u64],
+    limits: Limits,
+) -> Outcome<MeasuredCurve> {
+    relation.reads_of_device()?;
+    let in_force = in_force.ok_or_else(|| {
+        let notes = relation.placement.notes.join("; ");
+        Failure::Unsupported(format!("the setting in force is unknown: {notes}"))
+    })?;
+    let mut notes = Vec::new();
+    let mut emulation = emulation(relation, in_force, &mut notes)?;
+    let engine = match &emulation {
+        Emulation::Direct(engine) => engine.kind().name(),
+        Emulation::ReadaheadCalls { .. } => "readahead",
+    };
+    if in_force < LEAST_SETTING {
+        notes.push("cache_us is coarse: it was measured at a setting of less than 64 kB".to_owned());
+    }
+    // The kernel reads no less than a block.
+    let twin = in_force.min(LARGEST_WINDOW).next_multiple_of(relation.block_size());
+    let observer = Observer::new(Account::Own, &relation.placement.leaves, &relation.roots);
+    let limits = call.limits(limits);
+    let run = ReadaheadRun { source: &relation.source, in_force: twin, windows, limits, observer: &observer };
+    let mut should_stop = || relation.should_stop();
+    let mut report = |turn: u64, turns: u64, whose: Contender| {
+        let mode = if whose == Contender::Kernel { Mode::Kernel } else { Mode::Emulated };
+        call.progress.path(mode.name(), turns);
+        call.progress.done(turn - 1);
+    };
+    let curve = readahead::curve(&run, &mut emulation, &Monotonic, &mut should_stop, &mut report);
+    // What the file system refuses is part of the curve.
+    Ok(MeasuredCurve { curve: curve.map_err(Error::from)?, twin, engine, notes })
+}
+
+/// How windows are emulated here.
+fn emulation(relation: &ProbedRelation, in_force: u64, notes: &mut Vec<String>) -> Result<Emulation> {
+    match relation.source.open(0, true) {
+        Ok(_) => {
+            let opened = ProbedRelation::engine(gucs::depth(Some(SLOTS), SLOTS)?, ROOM_OF_SLOT)?;
+            notes.extend(opened.note);
+            Ok(Emulation::Direct(opened.engine))
+        }
+        Err(refused @ CoreError::Unsupported { .. }) => {
+            notes.push(format!("emulated by readahead(2), which is less exact: {refused}"));
+            let largest = relation.placement.leaves.iter().filter_map(|leaf| leaf.max_sectors_kb).min();
+            Ok(Emulation::ReadaheadCalls { piece: in_force.max(largest.unwrap_or(0) << 10) })
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+impl MeasuredCurve {
+    /// Fills the results: the kernel's first, then those of the emulated windows.
+    fn fill(&self, results: &mut [WindowResult], relation: &ProbedRelation) {
+        let Self { curve, twin, engine, notes } = self;
+        let block_size = relation.block_size();
+        let (kernel, emulated) = results.split_at_mut(1);
+        let kernel = &mut kernel[0];
+        kernel.engine = Some(Kind::Pread.name());
+        kernel.fill(&curve.kernel, 0.0, relation);
+        kernel.judge(&curve.kernel, curve.of_kernel(), twin / block_size);
+        let cache_ns = curve.cache_cost().map(|cost| cost.ns);
+        for (result, tally) in emulated.iter_mut().zip(&curve.emulated) {
+            result.engine = Some(engine);
+            result.verdict.notes.extend(notes.iter().cloned());
+            result.fill(tally, cache_ns.unwrap_or(0.0), relation);
+            if matches!(kernel.verdict.status, Status::Void | Status::Unsupported) {
+                result.verdict.void("what the page cache costs is unknown: the kernel's row has no figures");
+                continue;
+            }
+            result.judge(tally, curve.of_emulated(tally), result.window.unwrap_or(0) / block_size);
+            result.cache_ns = cache_ns.filter(|_| result.figures.is_some());
+        }
+        if curve.stop.is_none_or(|stop| !stop.is_for_all()) {
+            mark_best(results, block_size);
+        }
+        let at_a_time = server::scan_read_kb();
+        for result in results {
+            if let Some(kb) = at_a_time.filter(|kb| result.kb().is_some_and(|window| window < *kb)) {
+                result.verdict.note(format!(
+                    "a scan of this server reads {kb} kB at a time (io_combine_limit): to it a smaller window is none"
+                ));
+            }
+            curve.stop.into_iter().for_each(|stop| result.verdict.stopped(stop));
+            if curve.paused {
+                result
+                    .verdict
+                    .note("rate-limited: with pauses between turns, each of which ran at full speed");
+            }
+        }
+    }
+}
+
+/// Marks the best window among those that have figures, unless one is void or had too few turns.
+fn mark_best(results: &mut [WindowResult], block_size: u64) {
+    let unsure = |result: &WindowResult| {
+        result.verdict.status == Status::Void || result.figures.is_some() && result.turns < LEAST_TURNS
+    };
+    if results.iter().any(unsure) {
+        return;
+    }
+    let point = |result: &WindowResult| result.window.zip(result.mib_per_s(block_size));
+    let curve: Vec<(u64, f64)> = results.iter().filter_map(point).collect();
+    let Some(best) = readahead::best(&curve).filter(|_| curve.len() > 1) else { return };
+    for result in results.iter_mut().filter(|result| result.figures.is_some()) {
+        result.best = Some(result.window == Some(best));
+        if result.best == Some(true) {
+            result.verdict.note(OLD_DESCRIPTORS);
+        }
+    }
+}
+
+impl WindowResult {
+    fn new(window: Option<u64>, mode: Mode) -> Self {
+        Self {
+            window,
+            mode,
+            figures: None,
+            turns: 0,
+            best: None,
+            blocks: 0,
+            elapsed_ns: None,
+            from_device: None,
+            cache_ns: None,
+            cost: None,
+            engine: None,
+            verdict: Verdict::default(),
+        }
+    }
+
+    /// The window in kB.
+    pub(in crate::api) fn kb(&self) -> Option<u64> {
+        self.window.map(|bytes| bytes >> 10)
+    }
+
+    pub(super) fn mib_per_s(&self, block_size: u64) -> Option<f64> {
+        self.figures.map(|figures| block_size as f64 / figures.ns_per_block * 1e9 / f64::from(1 << 20))
+    }
+
+    /// What was seen of a window, whose blocks take so many nanoseconds more than they did.
+    fn fill(&mut self, tally: &WindowTally, added_ns: f64, relation: &ProbedRelation) {
+        let block_size = relation.block_size();
+        self.turns = tally.turns();
+        self.blocks = tally.blocks();
+        self.elapsed_ns = Some(tally.elapsed_ns);
+        if let Some(why) = &tally.refused {
+            self.verdict.refuse(why.clone());
+            return;
+        }
+        if let Some(cost) = tally.cost(added_ns) {
+            let from_device = match self.mode {
+                // What it fetched may also lie beyond what was read.
+                Mode::Kernel => tally
+                    .cached_bytes()
+                    .map(|cached| tally.blocks().saturating_sub(cached.div_ceil(block_size))),
+                Mode::Emulated => cost.fetched_bytes.map(|bytes| bytes.div_ceil(block_size)),
+            };
+            self.from_device = from_device
+                .and_then(|blocks| Tiers::of_direct(tally.blocks(), blocks).percent())
+                .map(|[_, _, share]| share);
+            self.verdict.note_device(&cost);
+            self.cost = Some(cost);
+        }
+        if tally.holes > 0 {
+            let holes = tally.holes;
+            self.verdict
+                .note(format!("{holes} blocks were never written to the file (holes) and are left out"));
+        }
+        if tally.disturbed() > 0 {
+            self.verdict
+                .note(format!("turns left out because other work disturbed them: {}", tally.disturbed()));
+        }
+        let read = tally.blocks();
+        let total = relation.source.blocks();
+        if read > total {
+            let times = read.div_ceil(total.max(1));
+            self.verdict.note(format!(
+                "blocks were read up to {times} times: caches below the kernel may serve them"
+            ));
+        }
+    }
+
+    /// Its figures, unless the device did not serve the blocks, or too few windows of so many blocks were read.
+    fn judge(&mut self, tally: &WindowTally, figures: Option<WindowFigures>, window_blocks: u64) {
+        let (least, why) = match self.mode {
+            Mode::Kernel => (COLD_PCT, NOT_COLD),
+            Mode::Emulated => (DIRECT_PCT, NOT_DIRECT),
+        };
+        if self.from_device.is_some_and(|share| share < least) {
+            self.verdict.void(why);
+        } else if !readahead::is_enough(tally, window_blocks) {
+            self.verdict.note("turns were too short for this window: no figures are given");
+        } else if figures.is_none() && tally.blocks() > 0 {
+            self.verdict.note("what the page cache costs is not known yet: no figures are given");
+        } else {
+            self.figures = figures;
+        }
+    }
+}

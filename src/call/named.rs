@@ -1,0 +1,90 @@
+//! Names that the user gives: one of a few words, or a list of such.
+
+use io_probe_core::measure::sync::Section;
+
+use crate::error::{Error, Result};
+use crate::pg::backend::encoding::Text;
+use crate::pg::storage::relation::Fork;
+
+/// What has a name in arguments and results.
+pub(crate) trait NamedEnum: Copy + PartialEq + 'static {
+    /// What a name names, and what several name.
+    const WHAT: (&'static str, &'static str);
+    /// All of them, in the order of hints and rows.
+    const ALL: &'static [Self];
+
+    /// Its name.
+    fn name(self) -> &'static str;
+
+    /// The one of this name; None where none is given.
+    fn parse(name: Option<&str>) -> Result<Option<Self>> {
+        name.map(|name| Self::among(name, Self::ALL)).transpose()
+    }
+
+    /// The one of `valid` that has this name.
+    fn among(name: &str, valid: &[Self]) -> Result<Self> {
+        let found = valid.iter().copied().find(|known| known.name() == name);
+        found.ok_or_else(|| Self::unknown(name, valid))
+    }
+
+    /// The ERROR of a name that none of `valid` has.
+    fn unknown(name: &str, valid: &[Self]) -> Error {
+        Error::invalid(format!("unknown {} \"{name}\"", Self::WHAT.0)).hint(Self::hint(valid))
+    }
+
+    /// Those of a list in its order, each of which must pass `check`; None where no list is given.
+    fn list(
+        names: Option<Vec<Option<Text>>>,
+        check: impl Fn(Self) -> Result<()>,
+    ) -> Result<Option<Vec<Self>>> {
+        let Some(names) = names else { return Ok(None) };
+        let refused = |why: &str| {
+            Error::invalid(format!("{} must not {why}", Self::WHAT.1)).hint(Self::hint(Self::ALL))
+        };
+        if names.is_empty() {
+            return Err(refused("be empty"));
+        }
+        let one = |name: Option<Text>| {
+            let name = name.ok_or_else(|| refused("contain nulls"))?;
+            let found = Self::among(&name, Self::ALL)?;
+            check(found).map(|()| found)
+        };
+        names.into_iter().map(one).collect::<Result<_>>().map(Some)
+    }
+
+    /// Those of a list, each once, in the order of [`NamedEnum::ALL`]; all where no list is given.
+    fn pick(names: Option<Vec<Option<Text>>>) -> Result<Vec<Self>> {
+        let named = Self::list(names, |_| Ok(()))?;
+        let is_picked = |known: &Self| named.as_ref().is_none_or(|named| named.contains(known));
+        Ok(Self::ALL.iter().copied().filter(is_picked).collect())
+    }
+
+    /// The valid names, for a HINT.
+    fn hint(valid: &[Self]) -> String {
+        let names: Vec<&str> = valid.iter().map(|known| known.name()).collect();
+        format!("Valid {} are {}.", Self::WHAT.1, quoted(&names))
+    }
+}
+
+impl NamedEnum for Fork {
+    const WHAT: (&'static str, &'static str) = ("fork", "forks");
+    const ALL: &'static [Fork] = &Fork::ALL;
+
+    fn name(self) -> &'static str {
+        Fork::name(self)
+    }
+}
+
+impl NamedEnum for Section {
+    const WHAT: (&'static str, &'static str) = ("section", "sections");
+    const ALL: &'static [Section] = &Section::ALL;
+
+    fn name(self) -> &'static str {
+        Section::name(self)
+    }
+}
+
+/// Names as a list for a HINT.
+pub(crate) fn quoted(names: &[&str]) -> String {
+    names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ")
+}
