@@ -4,7 +4,7 @@
 mod row;
 mod series;
 
-use io_probe_core::files::source::Part;
+use io_probe_core::files::Part;
 use io_probe_core::machine::account::Account;
 use io_probe_core::machine::observer::{IoDelta, Observer};
 use io_probe_core::measure::random::{self, Fetcher, Look, Plan, Queued, SecondSeries, WithoutData};
@@ -280,8 +280,7 @@ impl RandomTarget<'_> {
         let resident = Resident::new(&self.subject.relation, Fork::MAIN);
         let without_data = |part: &Part, holes| resident.remove_from(part, holes);
         let mut plan = self.plan(place, BufferFetcher::look(depth), Some(&without_data));
-        let ProbedRelation { relation, source, .. } = &self.subject;
-        let mut fetcher = BufferFetcher::new(relation, source, depth, cold.then_some(&resident));
+        let mut fetcher = BufferFetcher::new(&self.subject.relation, depth, cold.then_some(&resident));
         let (run, cost) = self.run(&mut plan, &mut fetcher, account, series, progress, should_stop)?;
         let through_workers = matches!(account, Account::With(_));
         if through_workers {

@@ -2,6 +2,7 @@
 
 use io_probe_core::Error as CoreError;
 use io_probe_core::engine::Kind;
+use io_probe_core::files::Access;
 use io_probe_core::machine::account::Account;
 use io_probe_core::machine::observer::Observer;
 use io_probe_core::measure::readahead::{
@@ -213,7 +214,7 @@ impl CurveOf<'_> {
         // The kernel reads no less than a block.
         let twin = in_force.min(LARGEST_WINDOW).next_multiple_of(block_size);
         let mut notes = Vec::new();
-        let mut emulation = match subject.source.open(0, true) {
+        let mut emulation = match subject.source.open(0, Access::Direct) {
             Ok(_) => {
                 let opened = ProbedRelation::engine(gucs::depth(Some(SLOTS), SLOTS)?, ROOM_OF_SLOT)?;
                 notes.extend(opened.note);

@@ -5,7 +5,6 @@ mod row;
 use std::ops::Range;
 
 use io_probe_core::engine::Kind;
-use io_probe_core::files::cache;
 use io_probe_core::machine::account::Account;
 use io_probe_core::machine::observer::{IoDelta, Observer};
 use io_probe_core::measure::scan::{self, Buffered, Direct, Reader, Scan, Steps};
@@ -279,7 +278,7 @@ impl SeqscanTarget<'_> {
         // A direct read writes dirty pages of its range back first. Better before the clock runs.
         let near = self.reach(Path::Direct, &self.within_budget(&blocks), should_stop)?;
         let near = near.unwrap_or(blocks.start..blocks.start);
-        let (dirty, _) = cache::write_back_blocks(&self.subject.source, near, should_stop)?;
+        let (dirty, _) = self.subject.source.write_back(near, should_stop)?;
         if dirty > 0 {
             notes.push(format!("{} kB were dirty in the OS cache and were written back first", dirty / 1024));
         }

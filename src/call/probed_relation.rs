@@ -4,8 +4,7 @@
 use std::ops::Range;
 
 use io_probe_core::engine::{self, Opened};
-use io_probe_core::files::cache;
-use io_probe_core::files::source::Source;
+use io_probe_core::files::{RelationFiles, page_cache};
 use io_probe_core::machine::account::Account;
 use io_probe_core::machine::device::{self, Leaf, Placement, Roots};
 use io_probe_core::machine::observer::IoDelta;
@@ -18,6 +17,7 @@ use super::arguments::{Path, figure};
 use crate::call::statement;
 use crate::error::{Error, Result};
 use crate::gucs;
+use crate::pg::backend::descriptors::Reserved;
 use crate::pg::backend::interrupts;
 use crate::pg::backend::lock::ProbeLock;
 use crate::pg::backend::progress::Progress;
@@ -29,11 +29,12 @@ use crate::pg::storage::relation::{Fork, Held, Relation, check_may_read};
 pub(crate) struct ProbedRelation {
     pub(crate) relation: Relation,
     fork: Fork,
-    pub(crate) source: Source,
+    pub(crate) source: RelationFiles,
     pub(crate) placement: Placement,
     pub(crate) roots: Roots,
     /// Does the file system keep a cache of its own, of which nobody can tell what comes from there?
     has_own_cache: bool,
+    _descriptors: Reserved,
 }
 
 impl ProbedRelation {
@@ -46,8 +47,9 @@ impl ProbedRelation {
         })?;
         let roots = Roots::default();
         let placement = device::locate(&relation.directory(), &roots);
-        let has_own_cache = cache::is_own_at(&relation.directory());
-        Ok(Self { relation, fork, source, placement, roots, has_own_cache })
+        let has_own_cache = page_cache::is_own_at(&relation.directory());
+        let _descriptors = Reserved::of(&source);
+        Ok(Self { relation, fork, source, placement, roots, has_own_cache, _descriptors })
     }
 
     /// Takes the probe lock, opens the relation, and looks how busy its device is. Rights come first. Who holds the probe lock waits
@@ -84,7 +86,7 @@ impl ProbedRelation {
 
     /// Refuses what takes reads of which it is known that they come from the device.
     pub(crate) fn reads_of_device(&self) -> Outcome<()> {
-        if self.has_own_cache { Err(Failure::Unsupported(cache::OWN_CACHE.to_owned())) } else { Ok(()) }
+        if self.has_own_cache { Err(Failure::Unsupported(page_cache::OWN_CACHE.to_owned())) } else { Ok(()) }
     }
 
     /// This account, if it tells what came from the device.
@@ -116,7 +118,7 @@ impl ProbedRelation {
         let mut should_stop = || statement::over().or_else(&mut *should_stop);
         match buffers::evict_blocks(&self.relation, self.fork, &blocks, &mut should_stop) {
             Some(stop) => Ok(Some(stop)),
-            None => Ok(cache::evict_blocks(&self.source, blocks, &mut should_stop, &mut |_| ())?),
+            None => Ok(self.source.evict(blocks, &mut should_stop, &mut |_| ())?),
         }
     }
 
@@ -124,7 +126,7 @@ impl ProbedRelation {
     pub(crate) fn evict_all(&self, should_stop: &mut StopCheck<'_>) -> Result<Option<Stop>> {
         let mut should_stop = || statement::over().or_else(&mut *should_stop);
         buffers::flush_and_evict(&self.relation);
-        Ok(cache::evict_blocks(&self.source, 0..self.source.blocks(), &mut should_stop, &mut |_| ())?)
+        Ok(self.source.evict(0..self.source.blocks(), &mut should_stop, &mut |_| ())?)
     }
 
     /// Makes a row for each path in turn: `blank` begins it, `measure` fills it, unless a reason for the whole

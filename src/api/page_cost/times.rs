@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use io_probe_core::files::cache;
+use io_probe_core::files::page_cache;
 use io_probe_core::machine::account::Account;
 use io_probe_core::machine::observer::Observer;
 use io_probe_core::measure::page_times::tuple;
@@ -88,7 +88,7 @@ pub(in crate::api) fn measure(
     }
     let observer = Observer::new(Account::Own, &subject.placement.leaves, &subject.roots);
     let most = concurrencies.iter().copied().max().unwrap_or(0);
-    let mut reader = PageReader::new(&subject.relation, &subject.source, &observer, most);
+    let mut reader = PageReader::new(&subject.relation, &observer, most);
     let buffered = reader.buffered();
     let run = PageTimesRun {
         source: &subject.source,
@@ -160,7 +160,7 @@ fn explain(row: &mut PageCostRow, measured: &PageTimesResult, subject: &ProbedRe
     if row.has_no_time() {
         let why = match () {
             () if subject.source.blocks() == 0 => "the relation is empty",
-            () if measured.not_cold == Some(NotCold::Unknown) => cache::OWN_CACHE,
+            () if measured.not_cold == Some(NotCold::Unknown) => page_cache::OWN_CACHE,
             () if from_device => match measured.not_cold {
                 Some(NotCold::Cached) => {
                     "no stretch of the relation is without pages in the OS cache: with cold => true it may be evicted"

@@ -3,7 +3,6 @@
 use std::ops::Range;
 
 use io_probe_core::advise::{Choice, plateau};
-use io_probe_core::files::cache;
 use io_probe_core::machine::account::Account;
 use io_probe_core::machine::observer::Observer;
 use io_probe_core::measure::scan::{self, Scan};
@@ -229,7 +228,7 @@ impl Stretches<'_> {
             }
             let few = (self.length as f64 * CACHED) as u64;
             let is_cold = |resident: &Resident<'_>| {
-                let cached = cache::cached_bytes(source, blocks.clone()).ok();
+                let cached = source.cached_bytes(blocks.clone()).ok();
                 cached.is_some_and(|bytes| bytes / self.subject.block_size() <= few)
                     && resident.count_in(blocks.clone()) <= few
             };

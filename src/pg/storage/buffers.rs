@@ -4,8 +4,8 @@ use std::cell::OnceCell;
 use std::ops::Range;
 
 use io_probe_core::Result as CoreResult;
-use io_probe_core::files::extents::Holes;
-use io_probe_core::files::source::Part;
+use io_probe_core::files::Part;
+use io_probe_core::files::holes::Holes;
 use io_probe_core::measure::scan::{Meter, Reader, Steps};
 use io_probe_core::run::budget::{Stop, StopCheck};
 use pgrx::pg_sys;

@@ -9,11 +9,9 @@
 //! once, so nothing is lost by it.
 
 use io_probe_core::Result as CoreResult;
-use io_probe_core::files::source::Source;
 use io_probe_core::measure::random::{Fetch, Fetcher, Found, Look, Plan, Recorder, Served};
 use pgrx::pg_sys;
 
-use crate::pg::backend::descriptors::Reserved;
 use crate::pg::backend::server;
 use crate::pg::compat::{self, Blocks, ReadAhead};
 use crate::pg::storage::buffers::{Resident, Usage};
@@ -39,18 +37,11 @@ pub(crate) struct BufferFetcher<'a> {
     usage: Usage,
     /// Of the blocks fetched at a depth over 1; None if unknown.
     missing: Option<Missing>,
-    _descriptors: Reserved,
 }
 
 impl<'a> BufferFetcher<'a> {
-    /// Fetches from the main fork, whose files, which are looked at beside, are those of `source`. Pages that are in `skip` are
-    /// passed over.
-    pub(crate) fn new(
-        relation: &'a Relation,
-        source: &Source,
-        depth: u32,
-        skip: Option<&Resident<'_>>,
-    ) -> Self {
+    /// Fetches from the main fork. Pages that are in `skip` are passed over.
+    pub(crate) fn new(relation: &'a Relation, depth: u32, skip: Option<&Resident<'_>>) -> Self {
         relation.close_files();
         let skip = skip.map(|resident| resident.blocks().to_vec()).unwrap_or_default();
         Self {
@@ -61,7 +52,6 @@ impl<'a> BufferFetcher<'a> {
             past_cache: server::reads_direct(),
             usage: Usage::default(),
             missing: Some(Missing::default()),
-            _descriptors: Reserved::of(source),
         }
     }
 

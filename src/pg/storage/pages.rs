@@ -5,7 +5,6 @@
 //! behind would be found by the next. The server's scans of large tables take such a ring, too; index and bitmap heap scans don't.
 
 use io_probe_core::Result as CoreResult;
-use io_probe_core::files::source::Source;
 use io_probe_core::machine::observer::Observer;
 use io_probe_core::measure::page_times::{LEAST_BLOCKS, Order, Server, Taken, Way};
 use io_probe_core::run::budget::StopCheck;
@@ -13,7 +12,6 @@ use io_probe_core::run::clock::{Clock, Monotonic};
 use io_probe_core::run::waits::Waits;
 use pgrx::pg_sys;
 
-use crate::pg::backend::descriptors::Reserved;
 use crate::pg::compat::{self, Blocks, ReadAhead};
 use crate::pg::storage::buffers::{Resident, Usage, evict_if_unused};
 use crate::pg::storage::relation::{Fork, Relation};
@@ -25,20 +23,13 @@ pub(crate) struct PageReader<'a> {
     /// For scans and single blocks, and for bitmap scans: one that suits the greatest concurrency.
     rings: Vec<(bool, pg_sys::BufferAccessStrategy)>,
     most: u32,
-    _descriptors: Reserved,
 }
 
 impl<'a> PageReader<'a> {
-    /// With descriptors that are opened afresh, beside those for looks at `source`, which are its files. Up to `most` is the
-    /// `effective_io_concurrency` that will be asked for.
-    pub(crate) fn new(
-        relation: &'a Relation,
-        source: &Source,
-        observer: &'a Observer<'a>,
-        most: u32,
-    ) -> Self {
+    /// With descriptors that are opened afresh. Up to `most` is the `effective_io_concurrency` that will be asked for.
+    pub(crate) fn new(relation: &'a Relation, observer: &'a Observer<'a>, most: u32) -> Self {
         relation.close_files();
-        Self { relation, observer, rings: Vec::new(), most, _descriptors: Reserved::of(source) }
+        Self { relation, observer, rings: Vec::new(), most }
     }
 
     /// Blocks that are in shared buffers now, ascending.
