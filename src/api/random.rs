@@ -33,8 +33,8 @@ use crate::pg::backend::progress::Progress;
 use crate::pg::backend::row::Rows;
 use crate::pg::backend::server;
 use crate::pg::storage::buffers::{Resident, Usage};
-use crate::pg::storage::fetch::{BufferFetcher, Missing};
 use crate::pg::storage::relation::Fork;
+use crate::pg::storage::server_reader::{self, Missing, ServerReader};
 
 /// The options of these functions.
 const OPTIONS: [&str; 7] =
@@ -266,7 +266,7 @@ impl RandomTarget<'_> {
     ) -> Outcome<PathOutcome> {
         let RandomRequest { depth: wanted, cold, .. } = *self.request;
         let mut notes = Vec::new();
-        let mut depth = BufferFetcher::reads_ahead(&self.subject.relation, wanted).max(1);
+        let mut depth = server_reader::Random::reads_ahead(&self.subject.relation, wanted).max(1);
         if depth < wanted {
             notes.push(format!("the server reads at most {depth} ahead here"));
         }
@@ -279,8 +279,8 @@ impl RandomTarget<'_> {
         let account = if depth == 1 { Account::Own } else { server::read_account() };
         let resident = Resident::new(&self.subject.relation, Fork::MAIN);
         let without_data = |part: &Part, holes| resident.remove_from(part, holes);
-        let mut plan = self.plan(place, BufferFetcher::look(depth), Some(&without_data));
-        let mut fetcher = BufferFetcher::new(&self.subject.relation, depth, cold.then_some(&resident));
+        let mut plan = self.plan(place, server_reader::Random::look(depth), Some(&without_data));
+        let mut fetcher = ServerReader::random(&self.subject.relation, depth, cold.then_some(&resident));
         let (run, cost) = self.run(&mut plan, &mut fetcher, account, series, progress, should_stop)?;
         let through_workers = matches!(account, Account::With(_));
         if through_workers {

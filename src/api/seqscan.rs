@@ -29,8 +29,9 @@ use crate::pg::backend::json::JsonbText;
 use crate::pg::backend::progress::Progress;
 use crate::pg::backend::row::Rows;
 use crate::pg::backend::server;
-use crate::pg::storage::buffers::{self, BufferReader, Usage};
+use crate::pg::storage::buffers::{self, Usage};
 use crate::pg::storage::relation::Fork;
+use crate::pg::storage::server_reader::ServerReader;
 
 /// The options of this function.
 const OPTIONS: [&str; 8] = [
@@ -322,7 +323,7 @@ impl SeqscanTarget<'_> {
             depth: None,
             device_source: if through_workers { IO_WORKERS } else { BACKEND },
         };
-        let mut reader = BufferReader::new(
+        let mut reader = ServerReader::sequential(
             &self.subject.relation,
             self.request.fork,
             self.window(Path::Server),

@@ -23,7 +23,7 @@ use crate::pg::backend::progress::Progress;
 use crate::pg::backend::server;
 use crate::pg::catalog::tuples;
 use crate::pg::storage::buffers::flush_and_evict;
-use crate::pg::storage::pages::PageReader;
+use crate::pg::storage::server_reader::ServerReader;
 
 /// Densities by default, as the SQL signature says.
 pub(super) const DENSITIES: [f64; 7] = [0.03, 0.1, 0.2, 0.35, 0.5, 0.72, 1.0];
@@ -88,7 +88,7 @@ pub(in crate::api) fn measure(
     }
     let observer = Observer::new(Account::Own, &subject.placement.leaves, &subject.roots);
     let most = concurrencies.iter().copied().max().unwrap_or(0);
-    let mut reader = PageReader::new(&subject.relation, &observer, most);
+    let mut reader = ServerReader::in_turns(&subject.relation, &observer, most);
     let buffered = reader.buffered();
     let run = PageTimesRun {
         source: &subject.source,

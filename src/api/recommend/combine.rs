@@ -22,8 +22,9 @@ use crate::call::statement;
 use crate::error::Result;
 use crate::pg::backend::interrupts;
 use crate::pg::backend::server;
-use crate::pg::storage::buffers::{BufferReader, Resident, Usage};
+use crate::pg::storage::buffers::{Resident, Usage};
 use crate::pg::storage::relation::Fork;
+use crate::pg::storage::server_reader::ServerReader;
 
 /// Limits to compare with what is set, in blocks.
 const LIMITS: [u64; 3] = [8, 16, 32];
@@ -141,7 +142,7 @@ fn measure(call: &Call<'_>, subject: &ProbedRelation, limits: &[u64], current: u
     let mut should_stop = || statement::over().or_else(&mut should_stop);
     let (mut done, mut latency) = (0, call.limits.latency);
     let mut readers: Vec<_> =
-        limits.iter().map(|limit| BufferReader::combining(&subject.relation, *limit as u32)).collect();
+        limits.iter().map(|limit| ServerReader::combining(&subject.relation, *limit as u32)).collect();
     call.progress.path(Setting::IoCombineLimit.name(), 0);
     let mut turn = |contender: usize, should_stop: &mut StopCheck<'_>| -> Result<TurnResult> {
         let blocks = match stretches.next(should_stop)? {
