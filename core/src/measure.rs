@@ -1,5 +1,7 @@
 //! The measurements. Each returns its results unrounded.
 
+#[cfg(test)]
+mod opens;
 pub mod page_times;
 pub mod ping;
 pub mod random;

@@ -6,7 +6,7 @@ use std::cell::Cell;
 use std::time::Duration;
 
 use io_probe_core::engine::{self, Kind};
-use io_probe_core::files::source::Source;
+use io_probe_core::files::RelationFiles;
 use io_probe_core::measure::random::{Look, Plan, Queued, run};
 use io_probe_core::run::budget::Limits;
 use io_probe_core::run::clock::Monotonic;
@@ -42,7 +42,7 @@ fn a_random_run_allocates_nothing_once_it_runs() {
     const BLOCKS: u64 = 4096;
     let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a directory");
     std::fs::write(directory.path().join("1"), vec![1; 8192 * BLOCKS as usize]).expect("written");
-    let source = Source::new(directory.path().join("1"), 8192, 1 << 17, BLOCKS);
+    let source = RelationFiles::new(directory.path().join("1"), 8192, 1 << 17, BLOCKS);
     let limits = Limits { duration: Duration::from_secs(60), ..Limits::none() };
     let mut engines = vec![
         (1, engine::open(None, 1, 8192).expect("pread").engine),

@@ -1,9 +1,9 @@
 //! `io_probe_cache`: what the caches hold of a relation. `io_probe_evict`: making them let go.
 
 use io_probe_core::Error as CoreError;
-use io_probe_core::files::cache::{self, Residency, ResidencyMethod};
-use io_probe_core::files::extents::Holes;
-use io_probe_core::files::source::Source;
+use io_probe_core::files::holes::Holes;
+use io_probe_core::files::page_cache::Residency;
+use io_probe_core::files::{Access, RelationFiles};
 use pgrx::prelude::*;
 use serde::Serialize;
 
@@ -59,27 +59,24 @@ fn states(rel: Option<pg_sys::Oid>) -> Result<Vec<CacheRow>> {
 }
 
 /// The forks that exist.
-fn forks(relation: &Relation) -> impl Iterator<Item = (Fork, Source)> {
+fn forks(relation: &Relation) -> impl Iterator<Item = (Fork, RelationFiles)> {
     Fork::ALL.into_iter().filter_map(|fork| Some((fork, relation.source(fork)?)))
 }
 
-fn state(fork: Fork, source: &Source, shared_blks: u64) -> Result<CacheRow> {
+fn state(fork: Fork, source: &RelationFiles, shared_blks: u64) -> Result<CacheRow> {
     let block_size = u64::from(source.block_size());
     let bytes = source.blocks() * block_size;
     let share = |part: u64, whole: u64| (whole > 0).then(|| figure(part as f64 * 100.0 / whole as f64));
     let mut hole_blocks = 0;
     for part in source.parts(0..source.blocks()) {
-        let file = source.open(part.segment, false)?;
+        let open = source.open(part.segment, Access::Buffered)?;
         let range = source.byte_range(&part);
         let mut should_stop = || {
             interrupts::check();
             None
         };
         should_stop();
-        let path = source.path(part.segment);
-        if let Ok(holes) =
-            Holes::find(&file, ResidencyMethod::of(&file), &path, range.clone(), &mut should_stop)?
-        {
+        if let Ok(holes) = Holes::find(&open, range.clone(), &mut should_stop)? {
             hole_blocks += holes.whole_blocks(range, block_size);
         }
     }
@@ -103,12 +100,11 @@ fn state(fork: Fork, source: &Source, shared_blks: u64) -> Result<CacheRow> {
 }
 
 /// What the OS page cache holds of a fork.
-fn resident(source: &Source) -> io_probe_core::Result<Residency> {
+fn resident(source: &RelationFiles) -> io_probe_core::Result<Residency> {
     let mut sum = Residency { cached_bytes: 0, dirty_bytes: Some(0) };
     for part in source.parts(0..source.blocks()) {
         interrupts::check();
-        let file = source.open(part.segment, false)?;
-        let found = cache::residency(&file, &source.path(part.segment), source.byte_range(&part))?;
+        let found = source.open(part.segment, Access::Buffered)?.residency(source.byte_range(&part))?;
         sum.cached_bytes += found.cached_bytes;
         sum.dirty_bytes = sum.dirty_bytes.zip(found.dirty_bytes).map(|(a, b)| a + b);
     }
@@ -133,9 +129,8 @@ fn evictions(rel: Option<pg_sys::Oid>) -> Result<Vec<Eviction>> {
         let Some(source) = relation.source(fork) else { continue };
         if stop.is_none() {
             call.progress.path(fork.name(), source.blocks());
-            stop = cache::evict_blocks(&source, 0..source.blocks(), &mut should_stop, &mut |blocks| {
-                call.progress.done(blocks)
-            })?;
+            stop = source
+                .evict(0..source.blocks(), &mut should_stop, &mut |blocks| call.progress.done(blocks))?;
         }
         let os_after = resident(&source)?;
         let shared_blks_after = shared_after.in_fork(fork);
@@ -169,6 +164,6 @@ fn evictions(rel: Option<pg_sys::Oid>) -> Result<Vec<Eviction>> {
 }
 
 /// Bytes of a fork that are in the OS cache; None where the kernel does not tell.
-pub(super) fn cached_bytes(source: &Source) -> Option<u64> {
+pub(super) fn cached_bytes(source: &RelationFiles) -> Option<u64> {
     resident(source).ok().map(|found| found.cached_bytes)
 }

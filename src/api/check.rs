@@ -1,8 +1,8 @@
 //! `io_probe_check`: what this server, its kernel and the caller's rights allow.
 
 use io_probe_core::engine;
-use io_probe_core::files::cache::{self, ResidencyMethod};
 use io_probe_core::files::direct_io;
+use io_probe_core::files::page_cache::{self, ResidencyMethod};
 use io_probe_core::machine::account;
 use io_probe_core::machine::cgroup::Cgroup;
 use io_probe_core::machine::device::{self, Roots};
@@ -54,7 +54,7 @@ impl CheckRow {
 }
 
 fn kernel() -> Vec<CheckRow> {
-    let residency = match cache::method() {
+    let residency = match page_cache::method() {
         ResidencyMethod::Cachestat => CheckRow::ok("OS cache residency", "cachestat"),
         ResidencyMethod::Mincore | ResidencyMethod::Unknown => CheckRow::missing(
             "OS cache residency",

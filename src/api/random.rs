@@ -7,7 +7,7 @@ mod series;
 
 use std::cell::Cell;
 
-use io_probe_core::files::source::Part;
+use io_probe_core::files::Part;
 use io_probe_core::machine::account::Account;
 use io_probe_core::machine::observer::{IoDelta, Observer};
 use io_probe_core::measure::random::{self, Fetcher, Look, Plan, Queued, SecondSeries, WithoutData};
@@ -34,8 +34,8 @@ use crate::pg::backend::json::JsonbText;
 use crate::pg::backend::row::Rows;
 use crate::pg::backend::server;
 use crate::pg::storage::buffers::{Resident, Usage};
-use crate::pg::storage::fetch::{BufferFetcher, Missing};
 use crate::pg::storage::relation::Fork;
+use crate::pg::storage::server_reader::{self, Missing, ServerReader};
 
 /// The options of these functions.
 const OPTIONS: [&str; 7] =
@@ -232,7 +232,7 @@ impl<'a> RandomTarget<'a> {
     fn server(&self, place: StartAt, series: Option<&mut SecondSeries>) -> Outcome<PathOutcome> {
         let RandomArguments { depth: wanted, cold, .. } = *self.arguments;
         let mut notes = Vec::new();
-        let mut depth = BufferFetcher::reads_ahead(&self.relation.relation, wanted).max(1);
+        let mut depth = server_reader::Random::reads_ahead(&self.relation.relation, wanted).max(1);
         if depth < wanted {
             notes.push(format!("the server reads at most {depth} ahead here"));
         }
@@ -245,9 +245,8 @@ impl<'a> RandomTarget<'a> {
         let account = if depth == 1 { Account::Own } else { server::read_account() };
         let resident = Resident::new(&self.relation.relation, Fork::MAIN);
         let without_data = |part: &Part, holes| resident.remove_from(part, holes);
-        let mut plan = self.plan(place, BufferFetcher::look(depth), Some(&without_data));
-        let ProbedRelation { relation, source, .. } = &self.relation;
-        let mut fetcher = BufferFetcher::new(relation, source, depth, cold.then_some(&resident));
+        let mut plan = self.plan(place, server_reader::Random::look(depth), Some(&without_data));
+        let mut fetcher = ServerReader::random(&self.relation.relation, depth, cold.then_some(&resident));
         let (run, cost) = self.run(&mut plan, &mut fetcher, account, series)?;
         let through_workers = matches!(account, Account::With(_));
         if through_workers {

@@ -5,7 +5,6 @@ mod row;
 use std::ops::Range;
 
 use io_probe_core::engine::Kind;
-use io_probe_core::files::cache;
 use io_probe_core::machine::account::Account;
 use io_probe_core::machine::observer::{IoDelta, Observer};
 use io_probe_core::measure::scan::{self, Buffered, Direct, Reader, Scan, Steps};
@@ -28,8 +27,9 @@ use crate::pg::backend::encoding::Text;
 use crate::pg::backend::json::JsonbText;
 use crate::pg::backend::row::Rows;
 use crate::pg::backend::server;
-use crate::pg::storage::buffers::{self, BufferReader, Usage};
+use crate::pg::storage::buffers::{self, Usage};
 use crate::pg::storage::relation::Fork;
+use crate::pg::storage::server_reader::ServerReader;
 
 /// The options of this function.
 const OPTIONS: [&str; 8] = [
@@ -78,10 +78,8 @@ fn io_probe_seqscan(
             start: options.count("start_blk", 0)?.unwrap_or(0),
         };
 
-        let (call, relation) = Begin::of(Probe::Seqscan)
-            .evicting(scan.cold)
-            .waiting(scan.waits)
-            .on_relation(rel, scan.fork)?;
+        let (call, relation) =
+            Begin::of(Probe::Seqscan).evicting(scan.cold).waiting(scan.waits).on_relation(rel, scan.fork)?;
         scan.check_start(&relation)?;
         let target = SeqscanTarget { scan: &scan, call: &call, relation: &relation };
         let row = |(index, &path): (usize, &Path)| {
@@ -271,8 +269,7 @@ impl SeqscanTarget<'_> {
         // A direct read writes dirty pages of its range back first. Better before the clock runs.
         let near = self.reach(Path::Direct, &self.within_budget(&blocks))?;
         let near = near.unwrap_or(blocks.start..blocks.start);
-        let (dirty, _) =
-            cache::write_back_blocks(&self.relation.source, near, &mut || self.relation.interrupted())?;
+        let (dirty, _) = self.relation.source.write_back(near, &mut || self.relation.interrupted())?;
         if dirty > 0 {
             notes.push(format!("{} kB were dirty in the OS cache and were written back first", dirty / 1024));
         }
@@ -314,7 +311,7 @@ impl SeqscanTarget<'_> {
             depth: None,
             device_source: if through_workers { IO_WORKERS } else { BACKEND },
         };
-        let mut reader = BufferReader::new(
+        let mut reader = ServerReader::sequential(
             &self.relation.relation,
             self.scan.fork,
             self.window(Path::Server),

@@ -3,8 +3,7 @@
 use std::ops::Range;
 
 use io_probe_core::engine::{self, Opened};
-use io_probe_core::files::cache;
-use io_probe_core::files::source::Source;
+use io_probe_core::files::{RelationFiles, page_cache};
 use io_probe_core::machine::account::Account;
 use io_probe_core::machine::device::{self, Placement, Roots};
 use io_probe_core::run::budget::Stop;
@@ -15,6 +14,7 @@ use super::probe::Probe;
 use super::{Failure, Outcome, statement};
 use crate::error::{Error, Result};
 use crate::gucs;
+use crate::pg::backend::descriptors::Reserved;
 use crate::pg::backend::interrupts::Interrupts;
 use crate::pg::storage::buffers;
 use crate::pg::storage::relation::{Fork, Relation};
@@ -23,12 +23,13 @@ use crate::pg::storage::relation::{Fork, Relation};
 pub(crate) struct ProbedRelation {
     pub(crate) relation: Relation,
     fork: Fork,
-    pub(crate) source: Source,
+    pub(crate) source: RelationFiles,
     pub(crate) placement: Placement,
     pub(crate) roots: Roots,
     /// Does the file system keep a cache of its own, of which nobody can tell what comes from there?
     has_own_cache: bool,
     interrupts: Interrupts,
+    _descriptors: Reserved,
 }
 
 impl ProbedRelation {
@@ -41,14 +42,15 @@ impl ProbedRelation {
         })?;
         let roots = Roots::default();
         let placement = device::locate(&relation.directory(), &roots);
-        let has_own_cache = cache::is_own_at(&relation.directory());
+        let has_own_cache = page_cache::is_own_at(&relation.directory());
         let interrupts = Interrupts::of(relation.locked());
-        Ok(Self { relation, fork, source, placement, roots, has_own_cache, interrupts })
+        let _descriptors = Reserved::of(&source);
+        Ok(Self { relation, fork, source, placement, roots, has_own_cache, interrupts, _descriptors })
     }
 
     /// Refuses what takes reads of which it is known that they come from the device.
     pub(crate) fn reads_of_device(&self) -> Outcome<()> {
-        if self.has_own_cache { Err(Failure::Unsupported(cache::OWN_CACHE.to_owned())) } else { Ok(()) }
+        if self.has_own_cache { Err(Failure::Unsupported(page_cache::OWN_CACHE.to_owned())) } else { Ok(()) }
     }
 
     /// This account, if it tells what came from the device.
@@ -90,7 +92,7 @@ impl ProbedRelation {
         let mut should_stop = || self.should_stop();
         match buffers::evict_blocks(&self.relation, self.fork, &blocks, &mut should_stop) {
             Some(stop) => Ok(Some(stop)),
-            None => Ok(cache::evict_blocks(&self.source, blocks, &mut should_stop, &mut |_| ())?),
+            None => Ok(self.source.evict(blocks, &mut should_stop, &mut |_| ())?),
         }
     }
 
@@ -98,6 +100,6 @@ impl ProbedRelation {
     pub(crate) fn evict_all(&self) -> Result<Option<Stop>> {
         buffers::flush_and_evict(&self.relation);
         let blocks = 0..self.source.blocks();
-        Ok(cache::evict_blocks(&self.source, blocks, &mut || self.should_stop(), &mut |_| ())?)
+        Ok(self.source.evict(blocks, &mut || self.should_stop(), &mut |_| ())?)
     }
 }

@@ -1,8 +1,7 @@
 //! Relations, their blocks in shared buffers, and where their files are.
 
 pub(crate) mod buffers;
-pub(crate) mod fetch;
-pub(crate) mod pages;
 pub(crate) mod relation;
+pub(crate) mod server_reader;
 pub(crate) mod tablespace;
 pub(crate) mod wal;

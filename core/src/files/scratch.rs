@@ -374,8 +374,8 @@ mod tests {
     use nix::fcntl::{FcntlArg, fcntl};
 
     use super::*;
-    use crate::files::cache::ResidencyMethod;
-    use crate::files::extents::Holes;
+    use crate::files::holes::Holes;
+    use crate::files::open_file::OpenFile;
 
     const BLOCK: usize = 8192;
     /// Not a multiple of the step, so that the last piece is shorter.
@@ -477,17 +477,12 @@ mod tests {
         let before = scratch.file().metadata().expect("stat");
         assert_eq!(before.len(), ROOM.size);
         assert!(before.blocks() * 512 >= ROOM.size, "{} sectors", before.blocks());
-        let holes = Holes::find(
-            scratch.file(),
-            ResidencyMethod::of(scratch.file()),
-            directory.path(),
-            all.clone(),
-            &mut || None,
-        );
+        let file = scratch.file().try_clone().expect("a descriptor");
+        let open = OpenFile::of(file, directory.path().to_owned());
+        let holes = Holes::find(&open, all.clone(), &mut || None);
         let holes = holes.expect("holes").expect("no reason to stop");
         assert!(holes.is_empty(), "{holes:?}");
-        let residency =
-            crate::files::cache::residency(scratch.file(), directory.path(), all).expect("residency");
+        let residency = open.residency(all).expect("residency");
         assert!(matches!(residency.dirty_bytes, Some(0) | None), "{residency:?}");
 
         scratch.file().write_all_at(&[1; 4 * BLOCK], 0).expect("written");

@@ -18,8 +18,8 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::files::cache::ResidencyMethod;
-use crate::files::extents;
+use crate::files::fiemap;
+use crate::files::open_file::OpenFile;
 use crate::run::budget::{Stop, StopCheck};
 use crate::{Error, Result};
 
@@ -29,30 +29,29 @@ pub const STEP: u64 = 8 << 20;
 /// Writes the dirty pages of `bytes` of a relation's file back, and waits until the storage has taken them, or has failed to:
 /// which of both, the server's own fsync tells. Asks the closure every [`STEP`] bytes, and while it waits.
 pub fn of_relation(
-    file: &File,
-    path: &Path,
+    open: &OpenFile,
     bytes: Range<u64>,
     should_stop: &mut StopCheck<'_>,
 ) -> Result<Option<Stop>> {
-    let method = ResidencyMethod::of(file);
+    let tells_dirty = open.method.tells_dirty();
     // What is being written already is passed over, also where it has become dirty again meanwhile.
-    let rounds = if method.tells_dirty() { 3 } else { 1 };
+    let rounds = if tells_dirty { 3 } else { 1 };
     for step in steps(bytes) {
         for _ in 0..rounds {
             if let Some(stop) = should_stop() {
                 return Ok(Some(stop));
             }
-            flush(file, path, &step, libc::SYNC_FILE_RANGE_WRITE)?;
-            if let Some(stop) = settle(file, method, path, &step, should_stop)? {
+            flush(&open.file, &open.path, &step, libc::SYNC_FILE_RANGE_WRITE)?;
+            if let Some(stop) = settle(open, &step, should_stop)? {
                 return Ok(Some(stop));
             }
-            if method.tells_dirty() && method.residency(file, path, step.clone())?.dirty_bytes == Some(0) {
+            if tells_dirty && open.residency(step.clone())?.dirty_bytes == Some(0) {
                 break;
             }
         }
     }
-    if !method.tells_dirty() {
-        extents::sync(file, path)?;
+    if !tells_dirty {
+        fiemap::sync(&open.file, &open.path)?;
     }
     Ok(None)
 }
@@ -77,17 +76,11 @@ pub fn of_scratch(
 }
 
 /// Waits while pages of a range are being written, as far as that can be seen: others may never cease to write there.
-fn settle(
-    file: &File,
-    method: ResidencyMethod,
-    path: &Path,
-    step: &Range<u64>,
-    should_stop: &mut StopCheck<'_>,
-) -> Result<Option<Stop>> {
+fn settle(open: &OpenFile, step: &Range<u64>, should_stop: &mut StopCheck<'_>) -> Result<Option<Stop>> {
     const NAP: Duration = Duration::from_micros(500);
     const PATIENCE: Duration = Duration::from_secs(10);
     let began = Instant::now();
-    while began.elapsed() < PATIENCE && method.under_way(file, path, step)?.is_some_and(|bytes| bytes > 0) {
+    while began.elapsed() < PATIENCE && open.under_way(step)?.is_some_and(|bytes| bytes > 0) {
         if let Some(stop) = should_stop() {
             return Ok(Some(stop));
         }
@@ -117,39 +110,42 @@ fn flush(file: &File, path: &Path, step: &Range<u64>, flags: libc::c_uint) -> Re
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::files::cache;
     use std::io::Write;
 
     /// A file of `size` dirty bytes in the crate's own directory, which is on a disk where /tmp may not be.
-    fn dirty(size: usize) -> tempfile::NamedTempFile {
+    fn dirty(size: usize) -> (tempfile::NamedTempFile, OpenFile) {
         let mut file = tempfile::NamedTempFile::new_in(env!("CARGO_MANIFEST_DIR")).expect("a file");
         file.write_all(&vec![7u8; size]).expect("written");
-        file
+        let open = OpenFile::of(file.reopen().expect("opened"), file.path().to_owned());
+        (file, open)
     }
+
+    /// Both ways.
+    const WAYS: [fn(&OpenFile, Range<u64>, &mut StopCheck<'_>) -> Result<Option<Stop>>; 2] =
+        [of_relation, |open, bytes, should_stop| of_scratch(&open.file, &open.path, bytes, should_stop)];
 
     #[test]
     fn what_is_dirty_is_written_and_waited_for() {
-        for written in [of_relation, of_scratch] {
-            let file = dirty(20 << 20);
-            let (size, path) = (20 << 20, file.path());
-            let left = |bytes| cache::residency(file.as_file(), path, bytes).expect("residency").dirty_bytes;
-            let Some(before) = left(0..size) else { return };
+        for written in WAYS {
+            let (_file, open) = dirty(20 << 20);
+            let left = || open.residency(0..20 << 20).expect("residency").dirty_bytes;
+            let Some(before) = left() else { return };
             assert!(before > 0);
-            assert_eq!(written(file.as_file(), path, 0..size, &mut || None).expect("written"), None);
-            assert_eq!(left(0..size), Some(0));
+            assert_eq!(written(&open, 0..20 << 20, &mut || None).expect("written"), None);
+            assert_eq!(left(), Some(0));
         }
     }
 
     #[test]
     fn it_can_be_stopped_between_steps() {
-        for written in [of_relation, of_scratch] {
-            let file = dirty(32 << 20);
+        for written in WAYS {
+            let (_file, open) = dirty(32 << 20);
             let mut asked = 0;
             let mut should_stop = || {
                 asked += 1;
                 (asked == 2).then_some(Stop::Statement)
             };
-            let stop = written(file.as_file(), file.path(), 0..32 << 20, &mut should_stop).expect("written");
+            let stop = written(&open, 0..32 << 20, &mut should_stop).expect("written");
             assert_eq!((stop, asked), (Some(Stop::Statement), 2));
         }
     }
@@ -159,13 +155,5 @@ mod tests {
         let all: Vec<_> = steps(5..STEP + 6).collect();
         assert_eq!(all, [5..STEP + 5, STEP + 5..STEP + 6]);
         assert_eq!(steps(3..3).count(), 0);
-    }
-
-    #[test]
-    fn the_extent_map_can_be_synced() {
-        let file = dirty(1 << 20);
-        extents::sync(file.as_file(), file.path()).expect("synced");
-        let left = cache::residency(file.as_file(), file.path(), 0..1 << 20).expect("residency").dirty_bytes;
-        assert!(left.is_none_or(|dirty| dirty == 0));
     }
 }

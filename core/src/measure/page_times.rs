@@ -34,7 +34,7 @@ pub use self::spans::NotCold;
 pub use self::times::{Estimate, MeasuredTime, PageTimes, Pattern, Tier, TimeRow};
 use self::turns::Turns;
 use crate::Result;
-use crate::files::source::Source;
+use crate::files::RelationFiles;
 use crate::run::budget::{LatencyBound, Limits, Stop, StopCheck};
 use crate::run::clock::Clock;
 
@@ -96,7 +96,7 @@ pub trait Server {
 /// What is to be measured.
 pub struct PageTimesRun<'a> {
     /// The relation.
-    pub source: &'a Source,
+    pub source: &'a RelationFiles,
     /// Densities of the sparse turns, each over 0 and at most 1.
     pub densities: &'a [f64],
     /// Their concurrencies.

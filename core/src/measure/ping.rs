@@ -17,6 +17,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::Result;
 use crate::engine::{Buffers, Engine, Pread, expect_full};
+use crate::files::page_cache::ResidencyMethod;
 use crate::files::scratch::Scratch;
 use crate::measure::random::{Found, Plan};
 use crate::run::budget::{Limits, Pace, Stop, StopCheck};
@@ -62,7 +63,7 @@ impl<'a> Writer<'a> {
     pub fn new(scratch: &'a Scratch, block_size: u32, direct: bool, seed: u64) -> Result<Self> {
         let file = scratch.open(if direct { libc::O_DIRECT } else { 0 })?;
         if direct {
-            crate::files::direct_io::check(&file, block_size)?;
+            crate::files::direct_io::check(&file, ResidencyMethod::of(&file), block_size)?;
         }
         Ok(Self {
             file,
@@ -115,7 +116,7 @@ impl<'a> PingReader<'a> {
             }
             let (file, offset) = self.plan.file(fetch.block)?;
             let started = clock.now();
-            self.engine.submit(0, file, offset, block_size);
+            self.engine.submit(0, &file, offset, block_size);
             let completion = self.engine.wait(&mut || ())?;
             let took = clock.now() - started;
             let source = self.plan.source();
@@ -187,8 +188,8 @@ mod golden;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::files::RelationFiles;
     use crate::files::scratch::{Created, Fill, Room, ScratchLocation};
-    use crate::files::source::Source;
     use crate::measure::random::Look;
     use crate::run::clock::Monotonic;
     use std::os::unix::fs::FileExt;
@@ -196,8 +197,8 @@ mod tests {
     const BLOCK: u32 = 8192;
     const BLOCKS: u64 = 64;
 
-    fn relation(directory: &std::path::Path) -> Source {
-        let source = Source::new(directory.join("1"), BLOCK, 1 << 17, BLOCKS);
+    fn relation(directory: &std::path::Path) -> RelationFiles {
+        let source = RelationFiles::new(directory.join("1"), BLOCK, 1 << 17, BLOCKS);
         let file = File::create(source.path(0)).expect("created");
         file.write_all_at(&[1; BLOCK as usize * (BLOCKS as usize - 16)], 0).expect("written");
         file.set_len(BLOCKS * u64::from(BLOCK)).expect("extended");

@@ -24,19 +24,19 @@
 
 #[cfg(test)]
 mod golden;
+mod inspected;
 mod plan;
 mod queued;
 mod recorder;
-mod segments;
 mod series;
 mod sweep;
 #[cfg(test)]
 mod tests;
 
+pub use inspected::WithoutData;
 pub use plan::{Fetch, Found, Look, Plan};
 pub use queued::Queued;
 pub use recorder::{InFlight, Recorder, Served};
-pub use segments::WithoutData;
 pub use series::{Second, SecondSeries};
 pub use sweep::{Engines, Step, Sweep, knee, sweep};
 

@@ -40,8 +40,7 @@ pub use twin::{ROOM_OF_SLOT, SLOTS};
 use self::ahead::ReadaheadCalls;
 use self::twin::{Pages, Twin};
 use crate::engine::Engine;
-use crate::files::cache;
-use crate::files::source::Source;
+use crate::files::RelationFiles;
 use crate::machine::observer::Observer;
 use crate::measure::scan::{self, Buffered, Reader};
 use crate::run::budget::{LatencyBound, Limits, Pace, Pauses, Stop, StopCheck};
@@ -90,7 +89,7 @@ pub enum Emulation {
 /// What is to be measured.
 pub struct ReadaheadRun<'a> {
     /// The relation.
-    pub source: &'a Source,
+    pub source: &'a RelationFiles,
     /// The window in force, in bytes; 0 is none.
     pub in_force: u64,
     /// Windows to emulate, in bytes, multiples of the block size; 0 is none. The one in force may be among them, and is
@@ -293,9 +292,9 @@ impl WindowTurns<'_> {
         // What is dirty would be written back in the middle; and only what is not cached comes from the device.
         let buffered = whose == Contender::Kernel || matches!(emulation, Emulation::ReadaheadCalls { .. });
         let stopped = if buffered {
-            cache::evict_blocks(source, blocks.clone(), should_stop, &mut |_| ())?
+            source.evict(blocks.clone(), should_stop, &mut |_| ())?
         } else {
-            cache::write_back_blocks(source, blocks.clone(), should_stop)?.1
+            source.write_back(blocks.clone(), should_stop)?.1
         };
         if stopped.is_some() {
             return Ok(stopped);
@@ -306,8 +305,10 @@ impl WindowTurns<'_> {
             Contender::Emulated(index) => self.run.windows[index],
         };
         let window_blocks = window / u64::from(source.block_size());
+        // Who reads through the page cache opens its files anew: none finds what another has left with a descriptor.
+        let anew = source.afresh();
         let mut reader: Box<dyn Reader + '_> = match (whose, emulation) {
-            (Contender::Kernel, _) => Box::new(Buffered::new(source, self.run.in_force)),
+            (Contender::Kernel, _) => Box::new(Buffered::new(&anew, self.run.in_force)),
             (_, Emulation::Direct(engine)) if window_blocks == 0 => {
                 Box::new(Pages::new(source, engine.as_mut()))
             }
@@ -315,7 +316,7 @@ impl WindowTurns<'_> {
                 Box::new(Twin::new(source, engine.as_mut(), window_blocks, ROOM_OF_SLOT as usize))
             }
             (_, Emulation::ReadaheadCalls { piece }) => {
-                Box::new(ReadaheadCalls::new(source, window_blocks, *piece))
+                Box::new(ReadaheadCalls::new(&anew, window_blocks, *piece))
             }
         };
         let limits = Limits {

@@ -19,9 +19,7 @@ mod golden;
 mod meter;
 mod throttle;
 
-use std::fs::File;
 use std::ops::Range;
-use std::path::Path;
 
 pub use buffered::Buffered;
 pub(crate) use buffered::read_block;
@@ -29,9 +27,9 @@ pub use direct::Direct;
 pub use meter::Meter;
 
 use crate::Result;
-use crate::files::cache::ResidencyMethod;
-use crate::files::extents::Holes;
-use crate::files::source::{Part, Source};
+use crate::files::cached_data::CachedData;
+use crate::files::holes::Holes;
+use crate::files::{Access, Part, RelationFiles};
 use crate::run::budget::{LatencyBound, Limits, Stop, StopCheck};
 use crate::run::clock::Clock;
 use crate::stats::{self, Interval, Slice};
@@ -124,7 +122,7 @@ fn most_blocks(limits: &Limits, block_size: u64, steps: Steps) -> u64 {
 /// it may come to all if there is one on the way. A limit of the time bounds no blocks: nobody knows how fast the device is. Err
 /// holds a reason to stop.
 pub fn reach(
-    source: &Source,
+    source: &RelationFiles,
     blocks: Range<u64>,
     limits: &Limits,
     steps: Steps,
@@ -135,23 +133,14 @@ pub fn reach(
     if near == blocks {
         return Ok(Ok(near));
     }
-    for part in source.parts(near.clone()) {
-        let (path, bytes) = (source.path(part.segment), source.byte_range(&part));
-        let file = source.open(part.segment, false)?;
-        match Holes::find(&file, ResidencyMethod::of(&file), &path, bytes, should_stop)? {
-            Ok(holes) if holes.is_empty() => {}
-            Ok(_) => return Ok(Ok(blocks)),
-            Err(stop) => return Ok(Err(stop)),
-        }
-    }
-    Ok(Ok(near))
+    Ok(source.have_holes(near.clone(), should_stop)?.map(|has_holes| if has_holes { blocks } else { near }))
 }
 
 /// Scans `blocks` of `source` with `reader`.
 ///
 /// `ask` is called between requests and may unwind; `progress` gets the number of blocks read.
 pub fn scan<'a>(
-    source: &Source,
+    source: &RelationFiles,
     blocks: Range<u64>,
     reader: &mut dyn Reader,
     limits: &Limits,
@@ -167,11 +156,9 @@ pub fn scan<'a>(
     let most = most_blocks(limits, block_size, reader.steps());
     let mut seen = Seen { holes: 0, rated_holes: 0, cached: Some(0) };
     for part in source.parts(blocks.clone()) {
-        let path = source.path(part.segment);
         let bytes = source.byte_range(&part);
-        let file = source.open(part.segment, false)?;
-        let method = ResidencyMethod::of(&file);
-        let found = Holes::find(&file, method, &path, bytes.clone(), &mut || meter.pace.poll())?;
+        let open = source.open(part.segment, Access::Buffered)?;
+        let found = Holes::find(&open, bytes.clone(), &mut || meter.pace.poll())?;
         let holes = match found {
             Ok(holes) => holes,
             Err(stop) => {
@@ -180,9 +167,9 @@ pub fn scan<'a>(
             }
         };
         let left = budget.min(most.saturating_sub(meter.slices.total().work)).saturating_mul(block_size);
-        let cached = CachedSpans::count(&file, method, &path, bytes.clone(), &holes, left);
+        let cached = CachedData::count(&open, bytes.clone(), &holes, left);
         let holes = reader.without_data(&part, holes);
-        drop(file);
+        drop(open);
 
         let first = part.blocks.start;
         let to_block = |byte: u64| first + (byte - bytes.start) / block_size;
@@ -277,55 +264,13 @@ impl Seen {
     }
 }
 
-/// Cached bytes of a byte range, span by span. Zero pages that stand for holes are not data.
-struct CachedSpans {
-    cached: Vec<u64>,
-    length: u64,
-}
-
-impl CachedSpans {
-    const SPAN: u64 = 1 << 20;
-
-    /// As far as so many bytes of `data` go, which are all that may be read. None where the kernel does not tell.
-    fn count(
-        file: &File,
-        method: ResidencyMethod,
-        path: &Path,
-        bytes: Range<u64>,
-        holes: &Holes,
-        mut data: u64,
-    ) -> Option<Self> {
-        let resident = |range| Some(method.residency(file, path, range).ok()?.cached_bytes);
-        let mut cached = Vec::new();
-        let mut at = bytes.start;
-        while at < bytes.end && data > 0 {
-            let end = (at + Self::SPAN).min(bytes.end);
-            let zeroes: u64 = holes.within(at..end).map(resident).sum::<Option<u64>>()?;
-            cached.push(resident(at..end)?.saturating_sub(zeroes));
-            let hole: u64 = holes.within(at..end).map(|hole| hole.end - hole.start).sum();
-            data = data.saturating_sub(end - at - hole);
-            at = end;
-        }
-        Some(Self { cached, length: bytes.end - bytes.start })
-    }
-
-    /// Cached bytes among the first `length` of the range.
-    fn up_to(&self, length: u64) -> u64 {
-        let whole = (length / Self::SPAN) as usize;
-        let sum: u64 = self.cached.iter().take(whole).sum();
-        let rest = length % Self::SPAN;
-        let Some(&last) = self.cached.get(whole) else { return sum };
-        let span = (self.length - whole as u64 * Self::SPAN).min(Self::SPAN);
-        sum + last * rest / span
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::engine::{self, Kind};
-    use crate::files::cache;
-    use crate::files::source::fixture::{BLOCK, Relation};
+    use crate::files::eviction;
+    use crate::files::page_cache::{ResidencyMethod, decided};
+    use crate::files::relation_files::fixture::{BLOCK, Relation};
     use crate::run::budget::BoundSource;
     use crate::run::clock::{Manual, Monotonic};
     use std::time::Duration;
@@ -418,31 +363,20 @@ mod tests {
     #[test]
     fn cached_zero_pages_of_holes_are_not_data() {
         let relation = Relation::new(256, 0..100);
-        let file = relation.source.open(0, false).expect("opened");
-        let path = relation.source.path(0);
-        cache::evict(&file, &path, &mut || None).expect("evicted");
-        let mut holes = &file;
+        let open = relation.source.afresh().open(0, Access::Buffered).expect("opened");
+        eviction::evict(&open, &mut || None).expect("evicted");
+        let mut holes = &*open.file;
         std::io::Seek::seek(&mut holes, std::io::SeekFrom::Start(150 * BLOCK)).expect("sought");
         std::io::copy(&mut holes, &mut std::io::sink()).expect("read");
-        assert!(cache::residency(&file, &path, 0..256 * BLOCK).expect("residency").cached_bytes > 0);
+        assert!(open.residency(0..256 * BLOCK).expect("residency").cached_bytes > 0);
         let (scan, _) = steady(&relation, 0..256, &LIMITS);
         assert_eq!(scan.cached_bytes, Some(0));
     }
 
     #[test]
-    fn what_can_not_be_read_is_not_looked_up() {
+    fn all_that_is_read_is_looked_up() {
         const MIB: u64 = 1 << 20;
         let relation = Relation::of_segments(2048, 2048, 1024..2048);
-        let file = relation.source.open(0, false).expect("opened");
-        let path = relation.source.path(0);
-        let method = ResidencyMethod::of(&file);
-        let found = Holes::find(&file, method, &path, 0..16 * MIB, &mut || None).expect("holes");
-        let holes = found.expect("nobody stops it");
-        for (data, spans) in [(0, 0), (1, 9), (MIB, 9), (MIB + 1, 10), (8 * MIB, 16), (u64::MAX, 16)] {
-            let count = CachedSpans::count(&file, method, &path, 0..16 * MIB, &holes, data).expect("a count");
-            assert_eq!(count.cached.len(), spans, "{data}");
-        }
-        // All that is read is counted, whatever ends it.
         relation.read(1024..2048);
         for limits in [
             LIMITS,
@@ -561,6 +495,7 @@ mod tests {
                 .expect("scanned")
         };
         relation.evict();
+        let before = decided::times();
         let mut engines = vec![engine::open(Some(Kind::Threads), 4, 64 << 10).expect("threads").engine];
         engines.extend(engine::open(Some(Kind::IoUring), 4, 64 << 10).ok().map(|o| o.engine));
         for engine in &mut engines {
@@ -571,16 +506,14 @@ mod tests {
         assert_eq!((cold.blocks, cold.cached_bytes), (0..600, Some(0)));
         let warm = run(&mut Buffered::new(&relation.source, 0));
         assert_eq!((warm.blocks, warm.cached_bytes), (0..600, Some(600 * BLOCK)));
-        let before = cache::decided::times();
-        run(&mut Buffered::new(&relation.source, 0));
-        assert_eq!(cache::decided::times() - before, 3, "decided once a file");
+        assert_eq!(decided::times() - before, 2 * 3, "decided once a file and way of reading");
     }
 
     #[test]
     fn where_the_file_system_has_a_cache_of_its_own_nothing_is_known_of_it() {
         let relation = Relation::new(300, 0..300);
         let scan = |reader: &mut dyn Reader| {
-            cache::decided::forced(cache::ResidencyMethod::Unknown, || {
+            decided::forced(ResidencyMethod::Unknown, || {
                 scan(&relation.source, 0..300, reader, &LIMITS, &Monotonic, &mut || None, &mut |_| ())
             })
         };

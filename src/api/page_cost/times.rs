@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use io_probe_core::files::cache;
+use io_probe_core::files::page_cache;
 use io_probe_core::machine::account::Account;
 use io_probe_core::machine::observer::Observer;
 use io_probe_core::measure::page_times::tuple;
@@ -20,7 +20,7 @@ use crate::gucs;
 use crate::pg::backend::server;
 use crate::pg::catalog::tuples;
 use crate::pg::storage::buffers::flush_and_evict;
-use crate::pg::storage::pages::PageReader;
+use crate::pg::storage::server_reader::ServerReader;
 
 /// Densities by default, as the SQL signature says.
 pub(super) const DENSITIES: [f64; 7] = [0.03, 0.1, 0.2, 0.35, 0.5, 0.72, 1.0];
@@ -116,7 +116,7 @@ fn take_turns(
 ) -> Result<PageTimesResult> {
     let observer = Observer::new(Account::Own, &relation.placement.leaves, &relation.roots);
     let most = concurrencies.iter().copied().max().unwrap_or(0);
-    let mut reader = PageReader::new(&relation.relation, &relation.source, &observer, most);
+    let mut reader = ServerReader::in_turns(&relation.relation, &observer, most);
     let buffered = reader.buffered();
     let run = PageTimesRun {
         source: &relation.source,
@@ -183,7 +183,7 @@ fn explain(
     if result.has_no_time() {
         let why = match () {
             () if relation.source.blocks() == 0 => "the relation is empty",
-            () if measured.not_cold == Some(NotCold::Unknown) => cache::OWN_CACHE,
+            () if measured.not_cold == Some(NotCold::Unknown) => page_cache::OWN_CACHE,
             () if from_device => match measured.not_cold {
                 Some(NotCold::Cached) => {
                     "no stretch of the relation is without pages in the OS cache: with cold => true it may be evicted"
@@ -233,8 +233,7 @@ fn of_tuples(mut result: TimeResult, relation: &ProbedRelation, hit_ns: f64) -> 
     let window = relation.placement.read_ahead_kb.unwrap_or(0) << 10;
     let mut count = |ranges: &[Range<u64>]| tuples::count(&relation.relation, ranges);
     let mut should_stop = || relation.should_stop();
-    let counted =
-        tuple::measure(&relation.source, window, hit_ns, &mut count, &Monotonic, &mut should_stop);
+    let counted = tuple::measure(&relation.source, window, hit_ns, &mut count, &Monotonic, &mut should_stop);
     if let Some(error) = counted.left_behind {
         result.verdict.note(format!("what was read for the tuples stays in the OS cache: {error}"));
     }

@@ -2,6 +2,7 @@
 
 use io_probe_core::Error as CoreError;
 use io_probe_core::engine::Kind;
+use io_probe_core::files::Access;
 use io_probe_core::machine::account::Account;
 use io_probe_core::machine::observer::{IoDelta, Observer};
 use io_probe_core::measure::readahead::{
@@ -149,7 +150,7 @@ fn run(
 
 /// How windows are emulated here.
 fn emulation(relation: &ProbedRelation, in_force: u64, notes: &mut Vec<String>) -> Result<Emulation> {
-    match relation.source.open(0, true) {
+    match relation.source.open(0, Access::Direct) {
         Ok(_) => {
             let opened = ProbedRelation::engine(gucs::depth(Some(SLOTS), SLOTS)?, ROOM_OF_SLOT)?;
             notes.extend(opened.note);

@@ -3,7 +3,6 @@
 use std::ops::Range;
 
 use io_probe_core::advise::{Choice, plateau};
-use io_probe_core::files::cache;
 use io_probe_core::machine::account::Account;
 use io_probe_core::machine::observer::Observer;
 use io_probe_core::measure::scan::{self, Scan};
@@ -22,8 +21,9 @@ use crate::call::arguments::figure;
 use crate::call::named::NamedEnum;
 use crate::error::Result;
 use crate::pg::backend::server;
-use crate::pg::storage::buffers::{BufferReader, Resident, Usage};
+use crate::pg::storage::buffers::{Resident, Usage};
 use crate::pg::storage::relation::Fork;
+use crate::pg::storage::server_reader::ServerReader;
 
 /// Limits to compare with what is set, in blocks.
 const LIMITS: [u64; 3] = [8, 16, 32];
@@ -142,7 +142,7 @@ fn measure(
     let mut should_stop = || relation.should_stop();
     let (mut done, mut latency) = (0, advice.limits.latency);
     let mut readers: Vec<_> =
-        limits.iter().map(|limit| BufferReader::combining(&relation.relation, *limit as u32)).collect();
+        limits.iter().map(|limit| ServerReader::combining(&relation.relation, *limit as u32)).collect();
     advice.call.progress.path(Setting::IoCombineLimit.name(), 0);
     let mut turn = |contender: usize, should_stop: &mut StopCheck<'_>| -> Result<TurnResult> {
         let blocks = match stretches.next(should_stop)? {
@@ -229,7 +229,7 @@ impl Stretches<'_> {
             }
             let few = (self.length as f64 * CACHED) as u64;
             let is_cold = |resident: &Resident<'_>| {
-                let cached = cache::cached_bytes(source, blocks.clone()).ok();
+                let cached = source.cached_bytes(blocks.clone()).ok();
                 cached.is_some_and(|bytes| bytes / self.relation.block_size() <= few)
                     && resident.count_in(blocks.clone()) <= few
             };

@@ -1,17 +1,16 @@
 //! Files that are opened without the server.
 
-use io_probe_core::files::cache;
-use io_probe_core::files::source::Source;
+use io_probe_core::files::RelationFiles;
 use pgrx::pg_sys;
 
-/// While this lives the server counts the files of a relation that core keeps open, to look at the page cache, among the
-/// descriptors of this backend: it closes some of its own in time, instead of finding out that there are none left.
-pub(in crate::pg) struct Reserved(usize);
+/// While this lives the server counts the files of a relation that core keeps open among the descriptors of this
+/// backend: it closes some of its own in time, instead of finding out that there are none left.
+pub(crate) struct Reserved(usize);
 
 impl Reserved {
-    /// For those of this relation.
-    pub(in crate::pg) fn of(source: &Source) -> Self {
-        let count = cache::most_open(source);
+    /// For these files.
+    pub(crate) fn of(files: &RelationFiles) -> Self {
+        let count = files.most_open();
         for _ in 0..count {
             // SAFETY: it counts, and closes files of the server's, which opens them again when it reads them.
             unsafe { pg_sys::ReserveExternalFD() };

@@ -1,18 +1,15 @@
-//! Shared buffers: who is in them, what reads through them cost, and the `server` path.
+//! Shared buffers: who is in them, and what reads through them cost.
 
 use std::cell::OnceCell;
 use std::ops::Range;
 
-use io_probe_core::Result as CoreResult;
-use io_probe_core::files::extents::Holes;
-use io_probe_core::files::source::Part;
-use io_probe_core::measure::scan::{Meter, Reader, Steps};
+use io_probe_core::files::Part;
+use io_probe_core::files::holes::Holes;
 use io_probe_core::run::budget::{Stop, StopCheck};
 use pgrx::pg_sys;
 
 use crate::pg::backend::interrupts;
-use crate::pg::compat;
-use crate::pg::compat::{Blocks, ReadAhead, buffer_state};
+use crate::pg::compat::{self, buffer_state};
 use crate::pg::storage::relation::{Fork, Relation};
 
 /// Blocks by how the buffer manager got them.
@@ -296,179 +293,4 @@ pub(in crate::pg) fn evict_if_unused(relation: &Relation, mut buffers: Vec<pg_sy
 /// Can this server make shared buffers let go of a relation?
 pub(crate) fn server_can_evict() -> bool {
     compat::EVICTS_SHARED_BUFFERS
-}
-
-/// The `server` path: through the buffer manager with the ring of a bulk read, from 17 on through a
-/// read stream, as a sequential scan of a large table goes.
-pub(crate) struct BufferReader<'a> {
-    relation: &'a Relation,
-    fork: Fork,
-    ring: pg_sys::BufferAccessStrategy,
-    /// Blocks not to read, ascending: the server could not evict them, and cold was asked for.
-    skip: Vec<pg_sys::BlockNumber>,
-    resident: Resident<'a>,
-    /// Blocks that the server may join into one read, where not as many as is set.
-    combine_limit: Option<u32>,
-    /// The kernel's readahead window, in bytes; zero where no limit asks for it.
-    window: u64,
-    usage: Usage,
-    skipped: u64,
-}
-
-/// The clock is read once for so many blocks.
-const BLOCKS_PER_LOOK: u64 = 16;
-
-impl<'a> BufferReader<'a> {
-    /// Reads from a fork, of whose device the kernel's readahead window has so many bytes. With `skip_resident`, pages that are
-    /// in buffers now are passed over.
-    pub(crate) fn new(relation: &'a Relation, fork: Fork, window: u64, skip_resident: bool) -> Self {
-        relation.close_files();
-        let resident = Resident::new(relation, fork);
-        let skip = if skip_resident { resident.blocks().to_vec() } else { Vec::new() };
-        Self {
-            relation,
-            fork,
-            ring: compat::ring(ReadAhead::Sequential),
-            skip,
-            resident,
-            combine_limit: None,
-            window,
-            usage: Usage::default(),
-            skipped: 0,
-        }
-    }
-
-    /// Reads from the main fork as if `io_combine_limit` were so many blocks (from PostgreSQL 17 on), with the ring that the
-    /// server takes then.
-    pub(crate) fn combining(relation: &'a Relation, blocks: u32) -> Self {
-        relation.close_files();
-        Self {
-            relation,
-            fork: Fork::MAIN,
-            ring: compat::with_combine_limit(blocks, || compat::ring(ReadAhead::Sequential)),
-            skip: Vec::new(),
-            resident: Resident::new(relation, Fork::MAIN),
-            combine_limit: Some(blocks),
-            window: 0,
-            usage: Usage::default(),
-            skipped: 0,
-        }
-    }
-
-    /// Makes it ready for another scan. The ring stays: with a new one for each, many scans would push out as many times the
-    /// pages of others that one does.
-    pub(crate) fn renew(&mut self) {
-        self.relation.close_files();
-        self.resident = Resident::new(self.relation, self.fork);
-        self.usage = Usage::default();
-        self.skipped = 0;
-    }
-
-    /// What the buffer manager counted during the reads, and nothing else.
-    pub(crate) fn usage(&self) -> Usage {
-        self.usage
-    }
-
-    /// Blocks that were passed over.
-    pub(crate) fn skipped(&self) -> u64 {
-        self.skipped
-    }
-}
-
-impl Reader for BufferReader<'_> {
-    fn read(&mut self, part: &Part, meter: &mut Meter<'_>) -> CoreResult<()> {
-        let mut scanning = Scanning {
-            next: part.blocks.start,
-            end: part.blocks.end,
-            skip: &self.skip,
-            skipped: 0,
-            unreported: 0,
-            before: Usage::default(),
-            meter,
-        };
-        let (relation, fork) = (self.relation.as_ptr(), self.fork.number());
-        let ring = self.ring;
-        let mut read = || {
-            // SAFETY: the relation is open and locked, its blocks exist, the ring was made by this reader.
-            unsafe { compat::read_blocks(relation, fork, ring, ReadAhead::Sequential, &mut scanning) }
-        };
-        match self.combine_limit {
-            Some(blocks) => compat::with_combine_limit(blocks, read),
-            None => read(),
-        }
-        let Scanning { skipped, unreported, before, .. } = scanning;
-        if unreported > 0 {
-            let _ = meter.arrived(unreported);
-        }
-        meter.pass_over(skipped);
-        self.skipped += skipped;
-        self.usage.add_since(before);
-        Ok(())
-    }
-
-    fn steps(&self) -> Steps {
-        Steps::above_readahead(self.window, pg_sys::BLCKSZ.into())
-    }
-
-    /// Each run opens a read stream, which takes a few blocks to get going.
-    fn least_hole(&self) -> u64 {
-        16 * u64::from(pg_sys::BLCKSZ)
-    }
-
-    /// A block that is in a buffer has data, also when it was never written to its file.
-    fn without_data(&self, part: &Part, holes: Holes) -> Holes {
-        self.resident.remove_from(part, holes)
-    }
-}
-
-impl Drop for BufferReader<'_> {
-    fn drop(&mut self) {
-        if !std::thread::panicking() {
-            // SAFETY: allocated in `new`. (While aborting, its memory context frees it.)
-            unsafe { pg_sys::FreeAccessStrategy(self.ring) };
-        }
-    }
-}
-
-/// The blocks of a part as they are read.
-struct Scanning<'s, 'm> {
-    next: u64,
-    end: u64,
-    skip: &'s [pg_sys::BlockNumber],
-    skipped: u64,
-    /// Reading the clock for each block would cost a hundredth of a hit.
-    unreported: u64,
-    before: Usage,
-    meter: &'s mut Meter<'m>,
-}
-
-impl Blocks for Scanning<'_, '_> {
-    fn begin(&mut self) {
-        self.before = Usage::now();
-        self.meter.begin();
-    }
-
-    fn next(&mut self) -> Option<pg_sys::BlockNumber> {
-        while self.next < self.end {
-            let block = self.next as pg_sys::BlockNumber;
-            self.next += 1;
-            if !self.skip.is_empty() && self.skip.binary_search(&block).is_ok() {
-                self.skipped += 1;
-                continue;
-            }
-            return Some(block);
-        }
-        None
-    }
-
-    #[inline]
-    fn arrived(&mut self, _buffer: pg_sys::Buffer) {
-        self.unreported += 1;
-        if self.unreported == BLOCKS_PER_LOOK {
-            self.unreported = 0;
-            if self.meter.arrived(BLOCKS_PER_LOOK).is_break() {
-                self.end = self.next;
-            }
-        }
-    }
 }

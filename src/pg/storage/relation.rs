@@ -4,7 +4,7 @@ use std::ffi::CStr;
 use std::ops::Deref;
 use std::path::PathBuf;
 
-use io_probe_core::files::source::Source;
+use io_probe_core::files::RelationFiles;
 use pgrx::datum::DatumWithOid;
 use pgrx::{pg_sys, spi::Spi};
 
@@ -182,7 +182,7 @@ impl Relation {
     }
 
     /// The fork as blocks in files; None where the relation has no such fork.
-    pub(crate) fn source(&self, fork: Fork) -> Option<Source> {
+    pub(crate) fn source(&self, fork: Fork) -> Option<RelationFiles> {
         // SAFETY: the relation is open and has storage.
         unsafe {
             if !pg_sys::smgrexists(compat::storage_manager(self.relation), fork.number()) {
@@ -190,7 +190,7 @@ impl Relation {
             }
             let blocks = pg_sys::RelationGetNumberOfBlocksInFork(self.relation, fork.number());
             let path = compat::fork_path(self.relation, fork.number());
-            Some(Source::new(path, pg_sys::BLCKSZ, pg_sys::RELSEG_SIZE, blocks.into()))
+            Some(RelationFiles::new(path, pg_sys::BLCKSZ, pg_sys::RELSEG_SIZE, blocks.into()))
         }
     }
 

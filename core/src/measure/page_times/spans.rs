@@ -8,9 +8,7 @@ use std::ops::Range;
 
 use super::PageTimesRun;
 use crate::Result;
-use crate::files::cache::{OpenFile, OpenFiles};
-use crate::files::extents::Holes;
-use crate::files::source::Source;
+use crate::files::RelationFiles;
 use crate::run::budget::{Stop, StopCheck};
 use crate::run::order::Permutation;
 
@@ -58,7 +56,7 @@ pub enum NotCold {
     Buffered,
     /// Each has blocks that were never written to the file.
     Holes,
-    /// Nobody can tell, see [`crate::files::cache::OWN_CACHE`].
+    /// Nobody can tell, see [`crate::files::page_cache::OWN_CACHE`].
     Unknown,
 }
 
@@ -72,8 +70,7 @@ struct PassedOver {
 
 /// The stretches of a relation.
 pub(super) struct Spans<'a> {
-    source: &'a Source,
-    files: OpenFiles<'a>,
+    source: &'a RelationFiles,
     /// Blocks in shared buffers, ascending.
     buffered: &'a [u64],
     evicts: bool,
@@ -105,7 +102,6 @@ impl<'a> Spans<'a> {
         let length = length.clamp(1, blocks.max(1));
         Self {
             source: run.source,
-            files: OpenFiles::new(run.source, false),
             buffered: run.buffered,
             evicts: run.evicts,
             length,
@@ -162,7 +158,7 @@ impl<'a> Spans<'a> {
                 self.passed_over.buffered += 1;
                 continue;
             }
-            match self.has_holes(&range, should_stop)? {
+            match self.source.have_holes(range.clone(), should_stop)? {
                 Ok(true) => {
                     self.passed_over.holes += 1;
                     continue;
@@ -227,7 +223,7 @@ impl<'a> Spans<'a> {
                 if let Some(stop) = should_stop() {
                     return Ok(Err(stop));
                 }
-                match self.has_holes(&around, should_stop)? {
+                match self.source.have_holes(around.clone(), should_stop)? {
                     Ok(true) => continue,
                     Ok(false) => {}
                     Err(stop) => return Ok(Err(stop)),
@@ -257,10 +253,10 @@ impl<'a> Spans<'a> {
     }
 
     /// Are these blocks, which ascend, in the cache? What lies between them, because it is in shared buffers, need not be.
-    pub(super) fn is_cached(&mut self, blocks: &[u64]) -> Result<bool> {
+    pub(super) fn is_cached(&self, blocks: &[u64]) -> Result<bool> {
         let mut bytes = 0;
         for run in blocks.chunk_by(|a, b| a + 1 == *b) {
-            bytes += self.files.cached_bytes(run[0]..run[0] + run.len() as u64)?;
+            bytes += self.source.cached_bytes(run[0]..run[0] + run.len() as u64)?;
         }
         let all = blocks.len() as u64 * u64::from(self.source.block_size());
         Ok(all > 0 && bytes as f64 >= NEARLY_CACHED * all as f64)
@@ -271,15 +267,15 @@ impl<'a> Spans<'a> {
         let mut bytes = 0;
         // Of many files those of the last are open.
         for range in self.taken.drain(..).rev() {
-            bytes += self.files.cached_bytes(range.clone())?;
-            self.files.drop_blocks(range)?;
+            bytes += self.source.cached_bytes(range.clone())?;
+            self.source.drop_cached(range)?;
         }
         Ok(bytes)
     }
 
     /// How many of its blocks are cached, if it is cold or can be made so.
     fn make_cold(
-        &mut self,
+        &self,
         range: &Range<u64>,
         is_ours: bool,
         should_stop: &mut StopCheck<'_>,
@@ -287,15 +283,15 @@ impl<'a> Spans<'a> {
         let blocks = |share: f64| (share * (range.end - range.start) as f64).round() as u64;
         let mut share = self.share(range)?;
         if share > NEARLY_COLD && self.evicts {
-            if let (_, Some(stop)) = self.files.write_back(range.clone(), should_stop)? {
+            if let (_, Some(stop)) = self.source.write_back(range.clone(), should_stop)? {
                 return Ok(Err(stop));
             }
-            self.files.drop_blocks(range.clone())?;
+            self.source.drop_cached(range.clone())?;
             share = self.share(range)?;
         }
         if share > NEARLY_COLD && self.evicts {
             // Large folios go only as a whole.
-            if let Some(stop) = self.files.evict(range.clone(), should_stop, &mut |_| ())? {
+            if let Some(stop) = self.source.evict(range.clone(), should_stop, &mut |_| ())? {
                 return Ok(Err(stop));
             }
             share = self.share(range)?;
@@ -306,27 +302,9 @@ impl<'a> Spans<'a> {
     }
 
     /// The share of a range that is cached.
-    fn share(&mut self, range: &Range<u64>) -> Result<f64> {
+    fn share(&self, range: &Range<u64>) -> Result<f64> {
         let bytes = (range.end - range.start) * u64::from(self.source.block_size());
-        Ok(self.files.cached_bytes(range.clone())? as f64 / bytes.max(1) as f64)
-    }
-
-    /// Err holds a reason to stop.
-    fn has_holes(
-        &mut self,
-        range: &Range<u64>,
-        should_stop: &mut StopCheck<'_>,
-    ) -> Result<std::result::Result<bool, Stop>> {
-        for part in self.source.parts(range.clone()) {
-            let bytes = self.source.byte_range(&part);
-            let OpenFile { file, path, method, .. } = self.files.segment(part.segment)?;
-            match Holes::find(file, *method, path, bytes, should_stop)? {
-                Ok(holes) if holes.is_empty() => {}
-                Ok(_) => return Ok(Ok(true)),
-                Err(stop) => return Ok(Err(stop)),
-            }
-        }
-        Ok(Ok(false))
+        Ok(self.source.cached_bytes(range.clone())? as f64 / bytes.max(1) as f64)
     }
 }
 

@@ -6,8 +6,10 @@ use std::time::Duration;
 use super::spans::{Spans, Supply};
 use super::turns::{LEAST_SPARSE_TURNS, SPAN};
 use super::*;
-use crate::files::cache::{self, MOST_OPEN, ResidencyMethod, decided};
-use crate::files::source::fixture::{BLOCK, Relation};
+use crate::files::RelationFiles;
+use crate::files::descriptors::MOST_OPEN;
+use crate::files::page_cache::{ResidencyMethod, decided};
+use crate::files::relation_files::fixture::{BLOCK, Relation};
 use crate::run::clock::Manual;
 use crate::stats::MIN_SLICES;
 
@@ -29,7 +31,7 @@ fn cold_relation() -> Relation {
     relation
 }
 
-fn run(source: &Source) -> PageTimesRun<'_> {
+fn run(source: &RelationFiles) -> PageTimesRun<'_> {
     PageTimesRun {
         source,
         densities: &DENSITIES,
@@ -83,7 +85,8 @@ fn files_stay_open_from_look_to_look() {
         if evicts {
             relation.read(0..blocks);
         }
-        let run = PageTimesRun { evicts, ..run(&relation.source) };
+        let files = relation.source.afresh();
+        let run = PageTimesRun { evicts, ..run(&files) };
         let mut spans = Spans::new(&run, 1, 1);
         let before = decided::times();
         for _ in 0..blocks {
@@ -300,7 +303,7 @@ fn what_leaves_the_cache_meanwhile_is_not_waited_for() {
         let mut report = |done| {
             if done == 60 {
                 for start in goes.iter().flat_map(|goes| goes.clone().step_by(128)) {
-                    cache::drop_blocks(&relation.source, start..start + 8).expect("dropped");
+                    relation.source.drop_cached(start..start + 8).expect("dropped");
                 }
             }
         };

@@ -10,8 +10,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use crate::files::cache;
-use crate::files::source::Source;
+use crate::files::RelationFiles;
 use crate::measure::page_times::Estimate;
 use crate::run::budget::StopCheck;
 use crate::run::clock::{Clock, nanoseconds};
@@ -71,7 +70,7 @@ const LEAST_TIME: Duration = Duration::from_millis(100);
 /// Counts at some places of a relation where a hit in shared buffers takes `hit_ns`. Up to `window` bytes behind each the
 /// kernel may read ahead. Ends early for a reason to stop.
 pub fn measure(
-    source: &Source,
+    source: &RelationFiles,
     window: u64,
     hit_ns: f64,
     count: &mut Count<'_>,
@@ -123,25 +122,23 @@ fn places(blocks: u64) -> Vec<(Range<u64>, Range<u64>)> {
 /// Those of the places, with as much behind each as the kernel may read ahead, of which the OS cache holds nothing. What
 /// comes there is dropped again, also if a caller leaves by unwinding, as a cancelled query does.
 struct Cold<'a> {
-    source: &'a Source,
+    source: &'a RelationFiles,
     blocks: Vec<Range<u64>>,
 }
 
 impl<'a> Cold<'a> {
-    fn around(source: &'a Source, window: u64, places: &[(Range<u64>, Range<u64>)]) -> Self {
+    fn around(source: &'a RelationFiles, window: u64, places: &[(Range<u64>, Range<u64>)]) -> Self {
         let window = window / u64::from(source.block_size());
         let blocks = places
             .iter()
             .map(|(long, _)| long.start..(long.end + window).min(source.blocks()))
-            .filter(|around| cache::cached_bytes(source, around.clone()).is_ok_and(|bytes| bytes == 0))
+            .filter(|around| source.cached_bytes(around.clone()).is_ok_and(|bytes| bytes == 0))
             .collect();
         Self { source, blocks }
     }
 
     fn drop_cached(mut self) -> Result<()> {
-        std::mem::take(&mut self.blocks)
-            .into_iter()
-            .try_for_each(|blocks| cache::drop_blocks(self.source, blocks))
+        std::mem::take(&mut self.blocks).into_iter().try_for_each(|blocks| self.source.drop_cached(blocks))
     }
 }
 
@@ -149,7 +146,7 @@ impl Drop for Cold<'_> {
     fn drop(&mut self) {
         for blocks in self.blocks.drain(..) {
             // Nobody is left to hear of an error.
-            let _ = cache::drop_blocks(self.source, blocks);
+            let _ = self.source.drop_cached(blocks);
         }
     }
 }
@@ -195,7 +192,7 @@ mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
     use super::*;
-    use crate::files::source::fixture::Relation;
+    use crate::files::relation_files::fixture::Relation;
     use crate::run::budget::Stop;
     use crate::run::clock::Manual;
 
@@ -252,12 +249,12 @@ mod tests {
         let relation = Relation::new(2000, 0..2000);
         relation.evict();
         measured(&relation, 70, 100.0);
-        assert_eq!(cache::cached_bytes(&relation.source, 0..2000).expect("known"), 0);
+        assert_eq!(relation.source.cached_bytes(0..2000).expect("known"), 0);
         // One place that is partly cached belongs to somebody else.
         let (long, _) = places(2000)[0].clone();
         relation.read(long.end - 1..long.end);
         measured(&relation, 70, 100.0);
-        let left = cache::cached_bytes(&relation.source, long.clone()).expect("known");
+        let left = relation.source.cached_bytes(long.clone()).expect("known");
         assert_eq!(left, (long.end - long.start) * u64::from(relation.source.block_size()));
     }
 
@@ -273,7 +270,7 @@ mod tests {
             measure(&relation.source, 0, 100.0, &mut count, &Manual::default(), &mut || None);
         });
         assert!(catch_unwind(cancelled).is_err());
-        assert_eq!(cache::cached_bytes(&relation.source, 0..600).expect("known"), 0);
+        assert_eq!(relation.source.cached_bytes(0..600).expect("known"), 0);
     }
 
     #[test]

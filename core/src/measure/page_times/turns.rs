@@ -7,7 +7,6 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::spans::{NotCold, Spans, Supply};
 use super::{LEAST_BLOCKS, Order, PageTimesResult, PageTimesRun, Server, Taken, Way, WaySeries};
-use crate::files::cache;
 use crate::run::budget::{LatencyBound, Limits, Pace, Pauses, Stop, StopCheck};
 use crate::run::clock::{Clock, nanoseconds};
 use crate::stats::MIN_SLICES;
@@ -131,7 +130,7 @@ impl<'a> Turns<'a> {
         should_stop: &mut StopCheck<'_>,
         report: &mut dyn FnMut(u64),
     ) -> Result<PageTimesResult> {
-        if matches!(cache::cached_bytes(self.run.source, 0..1), Err(Error::Unsupported { .. })) {
+        if matches!(self.run.source.cached_bytes(0..1), Err(Error::Unsupported { .. })) {
             return Ok(PageTimesResult { not_cold: Some(NotCold::Unknown), ..self.measured });
         }
         self.measured.stop = self.all(should_stop, report)?;

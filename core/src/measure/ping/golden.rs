@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::{PingReader, Writer, ping};
+use crate::files::relation_files::fixture::{BLOCK, Relation};
 use crate::files::scratch::{Created, Fill, Room, Scratch, ScratchLocation};
-use crate::files::source::fixture::{BLOCK, Relation};
 use crate::golden::{Golden, Trace};
 use crate::measure::random::{Look, Plan};
 use crate::run::budget::{LatencyBound, Limits};

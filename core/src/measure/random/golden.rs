@@ -5,8 +5,8 @@ use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
 use super::{Engines, Look, Plan, Queued, Sweep, run, sweep};
-use crate::files::source::Source;
-use crate::files::source::fixture::{BLOCK, Relation};
+use crate::files::RelationFiles;
+use crate::files::relation_files::fixture::{BLOCK, Relation};
 use crate::golden::{Disk, Golden, PlaceOf, Trace};
 use crate::run::budget::{LatencyBound, Limits};
 use crate::run::order::Permutation;
@@ -23,7 +23,7 @@ fn of_blocks(blocks: u64) -> Limits {
 }
 
 /// The places of blocks in the order of the seed.
-fn places(source: &Source) -> PlaceOf {
+fn places(source: &RelationFiles) -> PlaceOf {
     let order = Permutation::new(source.blocks(), SEED);
     let inode = |segment| std::fs::metadata(source.path(segment)).expect("a segment").ino();
     let inodes: Vec<u64> = (0..source.segments()).map(inode).collect();

@@ -1,13 +1,13 @@
 //! What to fetch next, and what is known of it before.
 
+use std::cell::Ref;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::sync::Arc;
 
-use super::segments::{Segments, WithoutData};
+use super::inspected::{Inspected, WithoutData};
 use crate::Result;
-use crate::files::cache::MOST_OPEN;
-use crate::files::source::Source;
+use crate::files::{Access, RelationFiles};
 use crate::run::budget::{Pace, Stop, StopCheck};
 use crate::run::order::Permutation;
 
@@ -61,7 +61,7 @@ impl Look {
 ///
 /// An order, and a place in it: memory does not grow with the relation.
 pub struct Plan<'a> {
-    source: &'a Source,
+    source: &'a RelationFiles,
     order: Permutation,
     /// Where in the order to start; it goes round.
     first: u64,
@@ -73,7 +73,8 @@ pub struct Plan<'a> {
     budget: u64,
     look: Look,
     batch: VecDeque<Fetch>,
-    segments: Segments<'a>,
+    access: Access,
+    inspected: Inspected<'a>,
     /// Was all done that [`Plan::see_all`] does?
     seen_all: bool,
 }
@@ -81,19 +82,19 @@ pub struct Plan<'a> {
 impl<'a> Plan<'a> {
     /// Blocks of `source` in `order`, from its element number `first` on. Files are opened with O_DIRECT if
     /// nobody looks into the page cache.
-    pub fn new(source: &'a Source, order: Permutation, first: u64, look: Look) -> Self {
+    pub fn new(source: &'a RelationFiles, order: Permutation, first: u64, look: Look) -> Self {
         Self::with_data(source, order, first, look, None)
     }
 
     /// The same for a reader who has data, in memory, where the file has holes.
     pub fn with_data(
-        source: &'a Source,
+        source: &'a RelationFiles,
         order: Permutation,
         first: u64,
         look: Look,
         without_data: Option<&'a WithoutData<'a>>,
     ) -> Self {
-        let segments = Segments::new(source, look == Look::Never, without_data);
+        let access = if look == Look::Never { Access::Direct } else { Access::Buffered };
         let batch = VecDeque::with_capacity(if let Look::Batches(size) = look { size } else { 0 });
         let mut plan = Self {
             source,
@@ -104,7 +105,8 @@ impl<'a> Plan<'a> {
             budget: u64::MAX,
             look,
             batch,
-            segments,
+            access,
+            inspected: Inspected::new(source, access, without_data),
             seen_all: false,
         };
         plan.ahead = plan.peek();
@@ -157,18 +159,17 @@ impl<'a> Plan<'a> {
         if self.seen_all {
             return Ok(None);
         }
-        let segments = self.source.segments();
-        if segments as usize > MOST_OPEN {
-            if let Some(stop) = self.segments.write_back(should_stop)? {
+        if !self.source.all_stay_open() {
+            if let Some(stop) = self.inspected.write_back(should_stop)? {
                 return Ok(Some(stop));
             }
         } else {
-            for segment in 0..segments {
+            for segment in 0..self.source.segments() {
                 if let Some(stop) = should_stop() {
                     return Ok(Some(stop));
                 }
-                if self.segments.is_new(segment)
-                    && let Some(stop) = self.segments.see(segment, true, should_stop)?
+                if self.inspected.is_new(segment)
+                    && let Some(stop) = self.inspected.inspect(segment, true, should_stop)?
                 {
                     return Ok(Some(stop));
                 }
@@ -182,7 +183,7 @@ impl<'a> Plan<'a> {
     /// it is not.
     pub(super) fn inspect_next_segment(&mut self, may_wait: bool, pace: &mut Pace<'_>) -> Result<bool> {
         if let Some(block) = self.ahead {
-            self.segments.see(self.source.segment(block), may_wait, &mut || pace.poll())?;
+            self.inspected.inspect(self.source.segment(block), may_wait, &mut || pace.poll())?;
         }
         Ok(!self.next_is_new())
     }
@@ -198,8 +199,8 @@ impl<'a> Plan<'a> {
         while self.batch.len() < size && self.budget > 0 {
             let Some(block) = self.ahead else { break };
             let segment = self.source.segment(block);
-            if self.segments.is_new(segment) {
-                self.segments.see(segment, true, &mut || pace.poll())?;
+            if self.inspected.is_new(segment) {
+                self.inspected.inspect(segment, true, &mut || pace.poll())?;
                 if pace.poll().is_some() {
                     break;
                 }
@@ -213,12 +214,12 @@ impl<'a> Plan<'a> {
     /// Takes the block ahead, whose segment has been seen.
     #[inline]
     fn take(&mut self, block: u64) -> Result<Fetch> {
-        let hole = self.segments.is_hole(block);
+        let hole = self.inspected.is_hole(block);
         let size = self.source.block_size();
         let found = match self.look {
             _ if hole => Found::Hole,
             Look::Never => Found::Missing(size),
-            Look::Each | Look::Batches(_) => match self.segments.cached_bytes(block)? {
+            Look::Each | Look::Batches(_) => match self.cached_bytes(block)? {
                 None => Found::Unknown,
                 Some(bytes) => match u64::from(size).saturating_sub(bytes) {
                     0 => Found::Cached,
@@ -230,6 +231,14 @@ impl<'a> Plan<'a> {
         self.ahead = self.peek();
         self.budget -= u64::from(!hole);
         Ok(Fetch { block, found })
+    }
+
+    /// What the page cache held of a block; None where the kernel does not tell.
+    fn cached_bytes(&self, block: u64) -> Result<Option<u64>> {
+        let start = self.source.offset(block);
+        let open = self.source.get(self.source.segment(block), self.access)?;
+        let found = open.residency(start..start + u64::from(self.source.block_size()));
+        Ok(found.ok().map(|found| found.cached_bytes))
     }
 
     fn peek(&self) -> Option<u64> {
@@ -244,7 +253,7 @@ impl<'a> Plan<'a> {
             return Ok(self.batch.pop_front());
         }
         match self.ahead {
-            Some(block) if self.budget > 0 && !self.segments.is_new(self.source.segment(block)) => {
+            Some(block) if self.budget > 0 && !self.inspected.is_new(self.source.segment(block)) => {
                 self.take(block).map(Some)
             }
             _ => Ok(None),
@@ -256,29 +265,29 @@ impl<'a> Plan<'a> {
     pub(super) fn next_is_new(&self) -> bool {
         !matches!(self.look, Look::Batches(_))
             && self.budget > 0
-            && self.ahead.is_some_and(|block| self.segments.is_new(self.source.segment(block)))
+            && self.ahead.is_some_and(|block| self.inspected.is_new(self.source.segment(block)))
     }
 
     /// Is the file of a block open?
     #[inline]
     pub(super) fn has_open(&self, block: u64) -> bool {
-        self.segments.is_open(self.source.segment(block))
+        self.source.is_open(self.source.segment(block), self.access)
     }
 
     /// The file of a block, and the offset in it.
     #[inline]
-    pub fn file(&mut self, block: u64) -> Result<(&Arc<File>, u64)> {
+    pub fn file(&self, block: u64) -> Result<(Ref<'a, Arc<File>>, u64)> {
         let source = self.source;
-        Ok((self.segments.file(source.segment(block))?, source.offset(block)))
+        Ok((source.file(source.segment(block), self.access)?, source.offset(block)))
     }
 
     /// The relation.
-    pub fn source(&self) -> &'a Source {
+    pub fn source(&self) -> &'a RelationFiles {
         self.source
     }
 
     /// Bytes that were dirty in the page cache and had to be written back first.
     pub fn written_back(&self) -> u64 {
-        self.segments.written_back()
+        self.inspected.written_back()
     }
 }

@@ -57,18 +57,15 @@ impl Fetcher for Queued<'_> {
                     more = recorder.hole().is_continue();
                     continue;
                 }
-                let opens = !plan.has_open(fetch.block);
+                let opens = alone && !plan.has_open(fetch.block);
                 let (file, offset) = plan.file(fetch.block)?;
-                let request = if alone {
-                    if opens {
-                        recorder.begin();
-                    }
-                    recorder.issue(fetch)
-                } else {
-                    recorder.issue_beside(fetch, phase.issue())
-                };
+                if opens {
+                    recorder.begin();
+                }
+                let request =
+                    if alone { recorder.issue(fetch) } else { recorder.issue_beside(fetch, phase.issue()) };
                 self.slots[slot] = Some(request);
-                self.engine.submit(slot, file, offset, block_size);
+                self.engine.submit(slot, &file, offset, block_size);
                 self.idle.pop();
             }
             if self.idle.len() == self.depth {

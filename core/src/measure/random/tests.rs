@@ -10,9 +10,9 @@ use std::time::Duration;
 use super::*;
 use crate::Error;
 use crate::engine::{self, Completion, Engine, Kind};
-use crate::files::cache::{self, ResidencyMethod};
-use crate::files::source::fixture::{BLOCK, Relation};
-use crate::files::source::{Part, Source};
+use crate::files::page_cache::{ResidencyMethod, decided};
+use crate::files::relation_files::fixture::{BLOCK, Relation};
+use crate::files::{Access, Part, RelationFiles};
 use crate::run::budget::BoundSource;
 use crate::run::clock::{Manual, Monotonic};
 use crate::run::order::Permutation;
@@ -109,14 +109,10 @@ fn a_queue_keeps_its_depth_and_its_ends_are_left_out() {
 
 /// How much of a relation is dirty in the page cache.
 fn dirty_bytes(relation: &Relation) -> u64 {
-    let source = &relation.source;
+    let source = relation.source.afresh();
     let of = |part: Part| {
-        let file = source.open(part.segment, false).expect("opened");
-        let bytes = source.byte_range(&part);
-        cache::residency(&file, &source.path(part.segment), bytes)
-            .expect("residency")
-            .dirty_bytes
-            .unwrap_or(0)
+        let open = source.open(part.segment, Access::Buffered).expect("opened");
+        open.residency(source.byte_range(&part)).expect("residency").dirty_bytes.unwrap_or(0)
     };
     source.parts(0..source.blocks()).map(of).sum()
 }
@@ -161,7 +157,7 @@ fn what_may_be_dirty_is_written_back_where_the_kernel_does_not_tell() {
     for relation in [Relation::new(700, 0..700), Relation::of_segments(16, 800, 0..800)] {
         make_dirty(&relation);
         let mut plan = plan(&relation, 1, Look::Never);
-        let stop = cache::decided::forced(ResidencyMethod::Mincore, || plan.inspect_segments(&mut || None));
+        let stop = decided::forced(ResidencyMethod::Mincore, || plan.inspect_segments(&mut || None));
         assert_eq!(stop.expect("seen"), None);
         assert_eq!(dirty_bytes(&relation), 0);
     }
@@ -525,11 +521,12 @@ fn the_page_cache_is_told_from_the_device_block_by_block() {
     for (depth, mut engine) in engines() {
         relation.evict();
         // Without readahead, so that just these are cached.
+        let own = relation.source.afresh();
         for block in (0..700).filter(|b| b % 2 == 0) {
-            let file = relation.source.open(relation.source.segment(block), false).expect("opened");
-            nix::fcntl::posix_fadvise(&file, 0, 0, nix::fcntl::PosixFadviseAdvice::POSIX_FADV_RANDOM)
+            let file = &own.open(own.segment(block), Access::Buffered).expect("opened").file;
+            nix::fcntl::posix_fadvise(file, 0, 0, nix::fcntl::PosixFadviseAdvice::POSIX_FADV_RANDOM)
                 .expect("advised");
-            file.read_exact_at(&mut [0; BLOCK as usize], relation.source.offset(block)).expect("read");
+            file.read_exact_at(&mut [0; BLOCK as usize], own.offset(block)).expect("read");
         }
         let mut plan = plan(&relation, 3, Look::Batches(1));
         let mut queued = Queued::new(engine.as_mut(), depth);
@@ -549,12 +546,12 @@ fn the_page_cache_is_told_from_the_device_block_by_block() {
 fn how_to_look_into_the_page_cache_is_decided_once_a_file() {
     let relation = Relation::new(700, 0..700);
     let mut engine = engine::open(Some(Kind::Threads), 8, BLOCK as usize).expect("threads").engine;
-    let before = cache::decided::times();
+    let before = decided::times();
     let mut plan = plan(&relation, 1, Look::Each);
     let mut queued = Queued::new(engine.as_mut(), 8);
     let run = run(&mut plan, &mut queued, &limits(), &Monotonic, &mut || None, &mut |_| (), None);
     assert_eq!(run.expect("a run").fetches, 700);
-    assert_eq!(cache::decided::times() - before, 3);
+    assert_eq!(decided::times() - before, 3);
 }
 
 #[test]
@@ -563,7 +560,7 @@ fn where_the_file_system_has_a_cache_of_its_own_no_tier_is_known() {
     let fetch = |look| {
         let mut engine = engine::open(None, 1, BLOCK as usize).expect("pread").engine;
         let (mut plan, mut queued) = (plan(&relation, 1, look), Queued::new(engine.as_mut(), 1));
-        cache::decided::forced(ResidencyMethod::Unknown, || {
+        decided::forced(ResidencyMethod::Unknown, || {
             run(&mut plan, &mut queued, &limits(), &Monotonic, &mut || None, &mut |_| (), None)
         })
     };
@@ -576,7 +573,7 @@ fn where_the_file_system_has_a_cache_of_its_own_no_tier_is_known() {
 fn files_are_closed_again() {
     // A segment a block: 200 files.
     let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a directory");
-    let source = Source::new(directory.path().join("1"), BLOCK as u32, 1, 200);
+    let source = RelationFiles::new(directory.path().join("1"), BLOCK as u32, 1, 200);
     for segment in 0..200 {
         std::fs::write(source.path(segment), [1; BLOCK as usize]).expect("written");
     }
@@ -598,7 +595,7 @@ fn files_are_closed_again() {
     let run = run(&mut plan, &mut queued, &limits(), &Monotonic, &mut should_stop, &mut |_| (), None)
         .expect("a run");
     assert_eq!(run.fetches, 200);
-    drop(plan);
+    drop(source);
     assert!((1..=52).contains(&most), "{most}");
     assert_eq!(opened_below(), 0);
 }

@@ -6,33 +6,31 @@ use std::sync::Arc;
 
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 
-use crate::files::source::{Entered, Part, Source};
+use crate::files::{Access, Part, RelationFiles};
 use crate::measure::scan::{Meter, Reader, Steps, read_block};
 use crate::{Error, Result};
 
-/// Reads through the page cache, whose own readahead is off (`POSIX_FADV_RANDOM`), and asks for the next window when it
+/// Reads through the page cache, whose own readahead is off (`POSIX_FADV_RANDOM`, of the files for good), and asks for the next window when it
 /// enters one.
 ///
 /// The kernel takes no more at a time than its largest request, or the window in force if that is larger, and says
 /// nothing when it takes less. So a larger window is asked for in several pieces.
 pub(super) struct ReadaheadCalls<'a> {
-    source: &'a Source,
+    source: &'a RelationFiles,
     window_blocks: u64,
     /// Most blocks of one call.
     piece_blocks: u64,
-    entered: Entered<'a>,
     block: Vec<u8>,
 }
 
 impl<'a> ReadaheadCalls<'a> {
     /// Reads from `source`, asking for `piece` bytes at a time at most.
-    pub(super) fn new(source: &'a Source, window_blocks: u64, piece: u64) -> Self {
+    pub(super) fn new(source: &'a RelationFiles, window_blocks: u64, piece: u64) -> Self {
         let block_size = u64::from(source.block_size());
         Self {
             source,
             window_blocks: window_blocks.max(1),
             piece_blocks: (piece / block_size).max(1),
-            entered: Entered::new(source, false),
             block: vec![0; block_size as usize],
         }
     }
@@ -50,20 +48,20 @@ impl<'a> ReadaheadCalls<'a> {
 
 impl Reader for ReadaheadCalls<'_> {
     fn read(&mut self, part: &Part, meter: &mut Meter<'_>) -> Result<()> {
-        let (path, file) = self.entered.segment(part.segment)?;
-        posix_fadvise(&file, 0, 0, PosixFadviseAdvice::POSIX_FADV_RANDOM)
-            .map_err(|e| Error::io("advise on", &path, e))?;
+        let open = self.source.open(part.segment, Access::Buffered)?;
+        posix_fadvise(&open.file, 0, 0, PosixFadviseAdvice::POSIX_FADV_RANDOM)
+            .map_err(|e| Error::io("advise on", &open.path, e))?;
         let window = |start: u64| part.blocks.end.min(start + self.window_blocks);
         meter.begin();
         let mut start = part.blocks.start;
-        self.ask_for(&file, start, window(start));
+        self.ask_for(&open.file, start, window(start));
         while start < part.blocks.end {
             let end = window(start);
             if end < part.blocks.end {
-                self.ask_for(&file, end, window(end));
+                self.ask_for(&open.file, end, window(end));
             }
             for block in start..end {
-                read_block(&file, &path, self.source.offset(block), &mut self.block, meter)?;
+                read_block(&open, self.source.offset(block), &mut self.block, meter)?;
             }
             if meter.done(end - start).is_break() {
                 break;

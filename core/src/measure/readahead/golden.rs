@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Contender, Emulation, ReadaheadRun, curve};
-use crate::files::source::fixture::{BLOCK, Relation};
+use crate::files::relation_files::fixture::{BLOCK, Relation};
 use crate::golden::{Disk, Golden, Trace};
 use crate::machine::account::Account;
 use crate::machine::device::Roots;

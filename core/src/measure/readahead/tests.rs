@@ -9,7 +9,8 @@ use std::time::Duration;
 use super::tally::WindowTally;
 use super::*;
 use crate::engine::{self, Completion, Kind};
-use crate::files::source::fixture::{BLOCK, Relation};
+use crate::files::page_cache::page_size;
+use crate::files::relation_files::fixture::{BLOCK, Relation};
 use crate::machine::account::Account;
 use crate::machine::device::{Activity, Roots, Traffic};
 use crate::machine::observer::IoDelta;
@@ -149,7 +150,7 @@ fn without_readahead_each_page_is_waited_for() {
     let scan =
         scan::scan(&relation.source, 1..3, &mut reader, &Limits::none(), &clock, &mut || None, &mut |_| ())
             .expect("scanned");
-    let page = cache::page_size() as usize;
+    let page = page_size() as usize;
     let pages = KB8 / page.min(KB8);
     assert_eq!(scan.rated, Slice { ns: 2 * pages as u64 * 1_000_000, work: 2 });
     assert_eq!(engine.did.borrow()[..3], [Submit(0, BLOCK, KB8 / pages), Wait(0), Copied(0, 0, KB8 / pages)]);

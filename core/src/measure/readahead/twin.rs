@@ -5,8 +5,8 @@ use std::path::Path;
 
 use crate::Result;
 use crate::engine::{Engine, expect_full};
-use crate::files::cache::page_size;
-use crate::files::source::{Entered, Part, Source};
+use crate::files::page_cache::page_size;
+use crate::files::{Access, Part, RelationFiles};
 use crate::measure::scan::{Meter, Reader, Steps};
 
 /// Slots of an engine that emulates: the window that is entered, and the next.
@@ -19,10 +19,9 @@ pub const ROOM_OF_SLOT: u64 = 32 << 20;
 /// Direct requests of one window. The next window is submitted when the present one is entered, arrived or not: its
 /// first page bears the mark at which the kernel does so. Each block is copied once, as `read` copies it out of the cache.
 pub(super) struct Twin<'a> {
-    source: &'a Source,
+    source: &'a RelationFiles,
     engine: &'a mut dyn Engine,
     window_blocks: u64,
-    entered: Entered<'a>,
     block: Vec<u8>,
     /// What is in each slot, and whether it has arrived.
     requests: [WindowRequest; SLOTS as usize],
@@ -42,7 +41,7 @@ struct WindowRequest {
 impl<'a> Twin<'a> {
     /// Reads from `source` through an engine of [`SLOTS`] slots of `room` bytes, at least `window_blocks` blocks.
     pub(super) fn new(
-        source: &'a Source,
+        source: &'a RelationFiles,
         engine: &'a mut dyn Engine,
         window_blocks: u64,
         room: usize,
@@ -51,7 +50,6 @@ impl<'a> Twin<'a> {
             source,
             engine,
             window_blocks,
-            entered: Entered::new(source, true),
             block: vec![0; source.block_size() as usize],
             requests: Default::default(),
             room,
@@ -72,7 +70,7 @@ impl<'a> Twin<'a> {
 
 impl Reader for Twin<'_> {
     fn read(&mut self, part: &Part, meter: &mut Meter<'_>) -> Result<()> {
-        let (path, file) = self.entered.segment(part.segment)?;
+        let open = self.source.open(part.segment, Access::Direct)?;
         let block_size = self.block.len();
         let (source, window_blocks) = (self.source, self.window_blocks);
         let window = |start: u64| start..part.blocks.end.min(start + window_blocks);
@@ -83,7 +81,7 @@ impl Reader for Twin<'_> {
             let at = last.at + last.bytes;
             let at = if at + bytes <= twin.room { at } else { 0 };
             twin.requests[slot] = WindowRequest { offset, bytes, at, arrived: false };
-            twin.engine.submit_at(slot, at, &file, offset, bytes);
+            twin.engine.submit_at(slot, at, &open.file, offset, bytes);
         };
         let mut present = window(part.blocks.start);
         let mut slot = 0;
@@ -96,7 +94,7 @@ impl Reader for Twin<'_> {
             if !next.is_empty() {
                 submit(self, 1 - slot, &next);
             }
-            self.await_slot(slot, &path, meter)?;
+            self.await_slot(slot, &open.path, meter)?;
             let blocks = present.end - present.start;
             for block in 0..blocks as usize {
                 self.engine.copy(slot, self.requests[slot].at + block * block_size, &mut self.block);
@@ -104,7 +102,7 @@ impl Reader for Twin<'_> {
             let goes_on = meter.done(blocks).is_continue();
             slot = 1 - slot;
             if !goes_on && !next.is_empty() {
-                self.await_slot(slot, &path, meter)?;
+                self.await_slot(slot, &open.path, meter)?;
                 break;
             }
             present = next;
@@ -124,31 +122,30 @@ impl Reader for Twin<'_> {
 
 /// Direct requests of one page, each waited for: what the kernel makes of a block when readahead is off.
 pub(super) struct Pages<'a> {
-    source: &'a Source,
+    source: &'a RelationFiles,
     engine: &'a mut dyn Engine,
-    entered: Entered<'a>,
     page: Vec<u8>,
 }
 
 impl<'a> Pages<'a> {
     /// Reads from `source` through an engine.
-    pub(super) fn new(source: &'a Source, engine: &'a mut dyn Engine) -> Self {
+    pub(super) fn new(source: &'a RelationFiles, engine: &'a mut dyn Engine) -> Self {
         let page = vec![0; (page_size() as usize).min(source.block_size() as usize)];
-        Self { source, engine, entered: Entered::new(source, true), page }
+        Self { source, engine, page }
     }
 }
 
 impl Reader for Pages<'_> {
     fn read(&mut self, part: &Part, meter: &mut Meter<'_>) -> Result<()> {
-        let (path, file) = self.entered.segment(part.segment)?;
+        let open = self.source.open(part.segment, Access::Direct)?;
         let bytes = self.page.len();
         meter.begin();
         for block in part.blocks.clone() {
             let start = self.source.offset(block);
             for offset in (start..start + u64::from(self.source.block_size())).step_by(bytes) {
-                self.engine.submit(0, &file, offset, bytes);
+                self.engine.submit(0, &open.file, offset, bytes);
                 let completion = self.engine.wait(&mut || meter.idle())?;
-                expect_full(completion, &path, offset, bytes)?;
+                expect_full(completion, &open.path, offset, bytes)?;
                 self.engine.copy(0, 0, &mut self.page);
             }
             if meter.done(1).is_break() {

@@ -1,26 +1,23 @@
 //! The `os` path: through the OS page cache.
 
-use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
 
 use super::{Meter, Reader, Steps};
-use crate::files::source::{Entered, Part, Source};
+use crate::files::{Access, OpenFile, Part, RelationFiles};
 use crate::{Error, Result};
 
 /// Reads through the OS page cache, one block a call, as the server does without read streams.
 pub struct Buffered<'a> {
-    source: &'a Source,
-    entered: Entered<'a>,
+    source: &'a RelationFiles,
     buffer: Vec<u8>,
     window: u64,
 }
 
 impl<'a> Buffered<'a> {
     /// Reads from `source`, of whose device the kernel's readahead window has so many bytes.
-    pub fn new(source: &'a Source, window: u64) -> Self {
+    pub fn new(source: &'a RelationFiles, window: u64) -> Self {
         let buffer = vec![0; source.block_size() as usize];
-        Self { source, entered: Entered::new(source, false), buffer, window }
+        Self { source, buffer, window }
     }
 
     /// Reading the clock for each block would cost a hundredth of an OS-cache hit.
@@ -29,11 +26,11 @@ impl<'a> Buffered<'a> {
 
 impl Reader for Buffered<'_> {
     fn read(&mut self, part: &Part, meter: &mut Meter<'_>) -> Result<()> {
-        let (path, file) = self.entered.segment(part.segment)?;
+        let open = self.source.open(part.segment, Access::Buffered)?;
         let mut unreported = 0;
         meter.begin();
         for block in part.blocks.clone() {
-            read_block(&file, &path, self.source.offset(block), &mut self.buffer, meter)?;
+            read_block(&open, self.source.offset(block), &mut self.buffer, meter)?;
             unreported += 1;
             if unreported == Self::BLOCKS_PER_LOOK || block + 1 == part.blocks.end {
                 if meter.arrived(unreported).is_break() {
@@ -57,12 +54,12 @@ impl Reader for Buffered<'_> {
 
 /// Fills `buffer` through the page cache.
 pub(crate) fn read_block(
-    file: &File,
-    path: &Path,
+    open: &OpenFile,
     offset: u64,
     buffer: &mut [u8],
     meter: &mut Meter<'_>,
 ) -> Result<()> {
+    let OpenFile { file, path, .. } = open;
     let wanted = buffer.len();
     #[cfg(test)]
     crate::golden::reached("read", offset, wanted as u64);

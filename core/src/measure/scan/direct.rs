@@ -3,36 +3,33 @@
 use super::{Meter, Reader, Steps};
 use crate::Result;
 use crate::engine::{Engine, expect_full};
-use crate::files::source::{Entered, Part, Source};
+use crate::files::{Access, Part, RelationFiles};
 
 /// Large O_DIRECT reads at a depth.
 pub struct Direct<'a> {
-    source: &'a Source,
+    source: &'a RelationFiles,
     engine: &'a mut dyn Engine,
     depth: usize,
     request_blocks: u64,
-    entered: Entered<'a>,
     /// Offset and blocks of the request in each slot, and when it was issued.
     requests: Vec<(u64, u64, u64)>,
 }
 
 impl<'a> Direct<'a> {
     /// Reads from `source` through `engine`, `request_blocks` blocks a request, `depth` in flight.
-    pub fn new(source: &'a Source, engine: &'a mut dyn Engine, depth: usize, request_blocks: u64) -> Self {
-        Self {
-            source,
-            engine,
-            depth,
-            request_blocks,
-            entered: Entered::new(source, true),
-            requests: vec![(0, 0, 0); depth],
-        }
+    pub fn new(
+        source: &'a RelationFiles,
+        engine: &'a mut dyn Engine,
+        depth: usize,
+        request_blocks: u64,
+    ) -> Self {
+        Self { source, engine, depth, request_blocks, requests: vec![(0, 0, 0); depth] }
     }
 }
 
 impl Reader for Direct<'_> {
     fn read(&mut self, part: &Part, meter: &mut Meter<'_>) -> Result<()> {
-        let (path, file) = self.entered.segment(part.segment)?;
+        let open = self.source.open(part.segment, Access::Direct)?;
         let block_size = u64::from(self.source.block_size());
         let mut next = part.blocks.start;
         let mut submit =
@@ -40,7 +37,7 @@ impl Reader for Direct<'_> {
                 let blocks = self.request_blocks.min(part.blocks.end - next);
                 let offset = self.source.offset(next);
                 requests[slot] = (offset, blocks, issued);
-                engine.submit(slot, &file, offset, (blocks * block_size) as usize);
+                engine.submit(slot, &open.file, offset, (blocks * block_size) as usize);
                 next += blocks;
                 next < part.blocks.end
             };
@@ -54,7 +51,7 @@ impl Reader for Direct<'_> {
         while in_flight > 0 {
             let completion = self.engine.wait(&mut || meter.idle())?;
             let (offset, blocks, issued) = self.requests[completion.slot];
-            expect_full(completion, &path, offset, (blocks * block_size) as usize)?;
+            expect_full(completion, &open.path, offset, (blocks * block_size) as usize)?;
             in_flight -= 1;
             more &= meter.answered(issued, blocks).is_continue();
             if more {

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::{Direct, Meter, Reader, Steps, scan};
 use crate::Result;
-use crate::files::source::Part;
-use crate::files::source::fixture::{BLOCK, Relation};
+use crate::files::Part;
+use crate::files::relation_files::fixture::{BLOCK, Relation};
 use crate::golden::{Disk, Golden, Trace};
 use crate::run::budget::{LatencyBound, Limits};
 

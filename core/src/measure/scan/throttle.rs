@@ -130,7 +130,7 @@ mod tests {
     use super::super::{Direct, Scan, scan};
     use super::*;
     use crate::engine::{Completion, Engine, Kind};
-    use crate::files::source::fixture::{BLOCK, Relation};
+    use crate::files::relation_files::fixture::{BLOCK, Relation};
     use crate::run::clock::{Clock, Manual};
 
     const DEPTH: usize = 8;

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use crate::Result;
 use crate::files::direct_io;
+use crate::files::page_cache::ResidencyMethod;
 use crate::files::scratch::Scratch;
 use crate::run::clock::{Clock, Monotonic};
 
@@ -66,7 +67,7 @@ impl Calls for Kernel {
     }
 
     fn check_direct(&self, file: &File, bytes: u32) -> Result<()> {
-        direct_io::check(file, bytes)
+        direct_io::check(file, ResidencyMethod::of(file), bytes)
     }
 
     #[inline]

@@ -1,17 +1,14 @@
 //! A made-up server: it reads real files, so that the OS cache holds what it has read, and takes as long as it is told.
 
-use std::cell::RefCell;
-use std::collections::HashMap;
-use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 
 use crate::Result;
-use crate::files::cache;
-use crate::files::source::Source;
-use crate::files::source::fixture::BLOCK;
+use crate::files::relation_files::fixture::BLOCK;
+use crate::files::{Access, OpenFile, RelationFiles};
 use crate::measure::page_times::{LEAST_BLOCKS, Order, Server, Taken, Way};
 use crate::run::budget::StopCheck;
 use crate::run::clock::{Clock, Manual};
@@ -42,9 +39,9 @@ pub(super) struct Asked {
 }
 
 pub(super) struct MadeUp<'a> {
-    source: &'a Source,
+    source: &'a RelationFiles,
     clock: &'a Manual,
-    files: Files<'a>,
+    files: Files,
     /// How many blocks came into the ring, and of each block when, so counted, it was the last.
     came: u64,
     last_came: Vec<Option<u64>>,
@@ -62,7 +59,7 @@ pub(super) struct MadeUp<'a> {
 }
 
 impl<'a> MadeUp<'a> {
-    pub(super) fn new(source: &'a Source, clock: &'a Manual) -> Self {
+    pub(super) fn new(source: &'a RelationFiles, clock: &'a Manual) -> Self {
         Self {
             source,
             clock,
@@ -150,35 +147,28 @@ impl Server for MadeUp<'_> {
     }
 }
 
-/// The files, read without the kernel's readahead.
-pub(super) struct Files<'a> {
-    source: &'a Source,
-    open: RefCell<HashMap<u32, File>>,
-}
+/// The files, read without the kernel's readahead: by descriptors of their own, as the server's are.
+pub(super) struct Files(RelationFiles);
 
-impl<'a> Files<'a> {
-    pub(super) fn new(source: &'a Source) -> Self {
-        Self { source, open: RefCell::default() }
+impl Files {
+    pub(super) fn new(source: &RelationFiles) -> Self {
+        Self(source.afresh())
     }
 
-    fn of<T>(&self, block: u64, what: impl FnOnce(&File) -> T) -> T {
-        let segment = self.source.segment(block);
-        what(self.open.borrow_mut().entry(segment).or_insert_with(|| {
-            let file = self.source.open(segment, false).expect("opened");
-            posix_fadvise(&file, 0, 0, PosixFadviseAdvice::POSIX_FADV_RANDOM).expect("advised");
-            file
-        }))
+    fn open(&self, block: u64) -> Arc<OpenFile> {
+        let open = self.0.open(self.0.segment(block), Access::Buffered).expect("opened");
+        posix_fadvise(&open.file, 0, 0, PosixFadviseAdvice::POSIX_FADV_RANDOM).expect("advised");
+        open
     }
 
     pub(super) fn fetch(&self, block: u64) {
-        let offset = self.source.offset(block);
-        self.of(block, |file| file.read_exact_at(&mut [0; BLOCK as usize], offset)).expect("read");
+        let open = self.open(block);
+        open.file.read_exact_at(&mut [0; BLOCK as usize], self.0.offset(block)).expect("read");
     }
 
     pub(super) fn is_cached(&self, block: u64) -> bool {
-        let (path, start) = (self.source.path(self.source.segment(block)), self.source.offset(block));
-        let residency = self.of(block, |file| cache::residency(file, &path, start..start + BLOCK));
-        residency.expect("residency").cached_bytes > 0
+        let start = self.0.offset(block);
+        self.open(block).residency(start..start + BLOCK).expect("residency").cached_bytes > 0
     }
 
     /// Fetches these until all are cached, and says which are.
@@ -195,7 +185,7 @@ impl<'a> Files<'a> {
 
     /// Which blocks are cached.
     pub(super) fn cached(&self) -> Vec<bool> {
-        (0..self.source.blocks()).map(|block| self.is_cached(block)).collect()
+        (0..self.0.blocks()).map(|block| self.is_cached(block)).collect()
     }
 }
 

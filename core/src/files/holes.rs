@@ -9,15 +9,12 @@
 //! where it has one, and an unwritten extent without dirty pages counts as a hole. Where the kernel does not tell dirty pages,
 //! what was reserved is written back before it is asked.
 
-use std::fs::File;
 use std::ops::Range;
-use std::os::fd::AsRawFd;
-use std::path::Path;
 
 use nix::unistd::{Whence, lseek64};
 
-use crate::files::cache::{self, ResidencyMethod};
-use crate::files::writeback;
+use crate::files::open_file::OpenFile;
+use crate::files::{fiemap, page_cache, writeback};
 use crate::run::budget::{Stop, StopCheck};
 use crate::{Error, Result};
 
@@ -35,29 +32,26 @@ pub struct Stretch {
 }
 
 impl Holes {
-    /// The holes of `bytes` of a file, in whose residency one looks by `method`. `path` is only for messages. Err holds a
-    /// reason to stop.
+    /// The holes of `bytes` of a file. Err holds a reason to stop.
     pub fn find(
-        file: &File,
-        method: ResidencyMethod,
-        path: &Path,
+        open: &OpenFile,
         bytes: Range<u64>,
         should_stop: &mut StopCheck<'_>,
     ) -> Result<std::result::Result<Self, Stop>> {
-        let mut reserved = unwritten(file, bytes.clone()).unwrap_or_default();
-        if !method.tells_dirty()
-            && let (Some(first), Some(last)) = (reserved.first(), reserved.last())
-        {
+        let tells_dirty = open.method.tells_dirty();
+        let unwritten = || fiemap::unwritten(&open.file, bytes.clone()).unwrap_or_default();
+        let mut reserved = unwritten();
+        if !tells_dirty && let (Some(first), Some(last)) = (reserved.first(), reserved.last()) {
             // At once: the wait is for the whole file.
-            if let Some(stop) = writeback::of_relation(file, path, first.start..last.end, should_stop)? {
+            if let Some(stop) = writeback::of_relation(open, first.start..last.end, should_stop)? {
                 return Ok(Err(stop));
             }
-            reserved = unwritten(file, bytes.clone()).unwrap_or_default();
+            reserved = unwritten();
         }
-        let mut holes = sought(file, path, bytes)?;
-        if method.tells_dirty() {
+        let mut holes = sought(open, &bytes)?;
+        if tells_dirty {
             for extent in reserved {
-                clean_parts(file, method, path, extent, &mut holes)?;
+                clean_parts(open, extent, &mut holes)?;
             }
         } else {
             holes.extend(reserved);
@@ -149,20 +143,14 @@ impl Holes {
 
 /// The parts of an unwritten extent without dirty pages: those are data that has not reached the device
 /// yet. Found by halving, so a clean extent costs one look.
-fn clean_parts(
-    file: &File,
-    method: ResidencyMethod,
-    path: &Path,
-    extent: Range<u64>,
-    clean: &mut Vec<Range<u64>>,
-) -> Result<()> {
-    let page = cache::page_size();
-    match method.residency(file, path, extent.clone())?.dirty_bytes {
+fn clean_parts(open: &OpenFile, extent: Range<u64>, clean: &mut Vec<Range<u64>>) -> Result<()> {
+    let page = page_cache::page_size();
+    match open.residency(extent.clone())?.dirty_bytes {
         None | Some(0) => clean.push(extent),
         Some(dirty) if dirty < extent.end - extent.start => {
             let middle = extent.start + ((extent.end - extent.start) / 2).div_ceil(page) * page;
-            clean_parts(file, method, path, extent.start..middle, clean)?;
-            clean_parts(file, method, path, middle..extent.end, clean)?;
+            clean_parts(open, extent.start..middle, clean)?;
+            clean_parts(open, middle..extent.end, clean)?;
         }
         Some(_) => {}
     }
@@ -170,13 +158,13 @@ fn clean_parts(
 }
 
 /// Holes by SEEK_HOLE and SEEK_DATA. A file system without them calls everything data.
-fn sought(file: &File, path: &Path, bytes: Range<u64>) -> Result<Vec<Range<u64>>> {
-    let seek = |from: u64, whence| match lseek64(file, from as i64, whence) {
+fn sought(open: &OpenFile, bytes: &Range<u64>) -> Result<Vec<Range<u64>>> {
+    let seek = |from: u64, whence| match lseek64(&open.file, from as i64, whence) {
         Ok(offset) => Ok(Some(offset as u64)),
         Err(nix::Error::ENXIO) => Ok(None),
         Err(e) => Err(e),
     };
-    let failed = |e: nix::Error| Error::io("seek in", path, e);
+    let failed = |e: nix::Error| Error::io("seek in", &open.path, e);
     let mut holes = Vec::new();
     let mut at = bytes.start;
     while at < bytes.end {
@@ -196,91 +184,13 @@ fn sought(file: &File, path: &Path, bytes: Range<u64>) -> Result<Vec<Range<u64>>
     Ok(holes)
 }
 
-const BATCH: usize = 64;
-
-/// `struct fiemap_extent` of linux/fiemap.h.
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-struct FiemapExtent {
-    logical: u64,
-    physical: u64,
-    length: u64,
-    reserved64: [u64; 2],
-    flags: u32,
-    reserved: [u32; 3],
-}
-
-/// `struct fiemap` of linux/fiemap.h with room for a batch of extents.
-#[repr(C)]
-struct Fiemap {
-    start: u64,
-    length: u64,
-    flags: u32,
-    mapped_extents: u32,
-    extent_count: u32,
-    reserved: u32,
-    extents: [FiemapExtent; BATCH],
-}
-
-impl Fiemap {
-    /// The first extents of a range.
-    fn of(file: &File, bytes: Range<u64>, flags: u32) -> nix::Result<Self> {
-        // _IOWR('f', 11, struct fiemap), whose size counts without the extents.
-        const FS_IOC_FIEMAP: libc::Ioctl = nix::request_code_readwrite!(b'f', 11, 32) as libc::Ioctl;
-        let mut map = Self {
-            start: bytes.start,
-            length: bytes.end - bytes.start,
-            flags,
-            mapped_extents: 0,
-            extent_count: BATCH as u32,
-            reserved: 0,
-            extents: [FiemapExtent::default(); BATCH],
-        };
-        // SAFETY: the structure has the kernel's layout with room for as many extents as it says.
-        let result = unsafe { libc::ioctl(file.as_raw_fd(), FS_IOC_FIEMAP, &raw mut map) };
-        nix::Error::result(result).map(|_| map)
-    }
-}
-
-/// Has all of a file written before its map is looked at, and so waits for that, as far as the file system has a map. It
-/// can't be interrupted.
-pub(crate) fn sync(file: &File, path: &Path) -> Result<()> {
-    const FIEMAP_FLAG_SYNC: u32 = 0x1;
-    use nix::errno::Errno::{EDQUOT, EIO, ENOSPC};
-    match Fiemap::of(file, 0..1, FIEMAP_FLAG_SYNC) {
-        Err(e @ (EIO | ENOSPC | EDQUOT)) => Err(Error::io("write back", path, e)),
-        _ => Ok(()),
-    }
-}
-
-/// Extents that are reserved and unwritten, by FIEMAP; None where the file system has no such map.
-fn unwritten(file: &File, bytes: Range<u64>) -> Option<Vec<Range<u64>>> {
-    const FIEMAP_EXTENT_LAST: u32 = 0x1;
-    const FIEMAP_EXTENT_UNWRITTEN: u32 = 0x800;
-
-    let mut found = Vec::new();
-    let mut at = bytes.start;
-    while at < bytes.end {
-        let map = Fiemap::of(file, at..bytes.end, 0).ok()?;
-        let extents = map.extents.get(..map.mapped_extents as usize)?;
-        for extent in extents.iter().filter(|e| e.flags & FIEMAP_EXTENT_UNWRITTEN != 0) {
-            found.push(extent.logical.max(bytes.start)..(extent.logical + extent.length).min(bytes.end));
-        }
-        match extents.last() {
-            // A map that does not advance would never end.
-            Some(last) if last.flags & FIEMAP_EXTENT_LAST == 0 && last.logical + last.length > at => {
-                at = last.logical + last.length;
-            }
-            _ => break,
-        }
-    }
-    Some(found)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::os::fd::AsRawFd;
     use std::os::unix::fs::FileExt;
+
+    use super::*;
+    use crate::files::page_cache::{ResidencyMethod, decided};
 
     const BLOCK: u64 = 8192;
 
@@ -329,13 +239,14 @@ mod tests {
     fn sparse_and_reserved_blocks_are_holes_also_once_cached() {
         sparse_and_reserved_blocks_are_holes();
         for method in [ResidencyMethod::Mincore, ResidencyMethod::Unknown] {
-            cache::decided::forced(method, sparse_and_reserved_blocks_are_holes);
+            decided::forced(method, sparse_and_reserved_blocks_are_holes);
         }
     }
 
     fn sparse_and_reserved_blocks_are_holes() {
         let file = tempfile::NamedTempFile::new_in(env!("CARGO_MANIFEST_DIR")).expect("a file");
-        let (file, path) = (file.as_file(), file.path());
+        let open = OpenFile::of(file.reopen().expect("opened"), file.path().to_owned());
+        let file = &*open.file;
         let size = 64 * BLOCK;
         file.set_len(size).expect("truncated");
         file.write_all_at(&[7; 8 * BLOCK as usize], 16 * BLOCK).expect("written");
@@ -344,8 +255,7 @@ mod tests {
         assert_eq!(result, 0);
         file.sync_all().expect("synced");
         let count = || {
-            let found =
-                Holes::find(file, ResidencyMethod::of(file), path, 0..size, &mut || None).expect("holes");
+            let found = Holes::find(&open, 0..size, &mut || None).expect("holes");
             found.expect("no reason to stop").whole_blocks(0..size, BLOCK)
         };
         assert_eq!(count(), 56);

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 
-use super::Source;
-use crate::files::cache;
+use super::RelationFiles;
+use crate::files::eviction;
+use crate::files::open_file::Access;
 
 /// Bytes of a block.
 pub(crate) const BLOCK: u64 = 8192;
@@ -20,7 +21,7 @@ const SEGMENT: u32 = 256;
 /// Segment files in the crate's own directory: `/tmp` may be memory.
 pub(crate) struct Relation {
     _directory: tempfile::TempDir,
-    pub(crate) source: Source,
+    pub(crate) source: RelationFiles,
 }
 
 impl Relation {
@@ -32,7 +33,7 @@ impl Relation {
     /// The same with so many blocks to a segment.
     pub(crate) fn of_segments(segment: u32, blocks: u64, data: Range<u64>) -> Self {
         let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a directory");
-        let source = Source::new(directory.path().join("1"), BLOCK as u32, segment, blocks);
+        let source = RelationFiles::new(directory.path().join("1"), BLOCK as u32, segment, blocks);
         for part in source.parts(0..blocks) {
             let file = File::create(source.path(part.segment)).expect("created");
             file.set_len(source.byte_range(&part).end).expect("extended");
@@ -46,10 +47,12 @@ impl Relation {
 
     /// Reads these blocks through the page cache, and nothing beside them.
     pub(crate) fn read(&self, blocks: Range<u64>) {
-        for part in self.source.parts(blocks) {
-            let file = self.source.open(part.segment, false).expect("opened");
-            posix_fadvise(&file, 0, 0, PosixFadviseAdvice::POSIX_FADV_RANDOM).expect("advised");
-            let bytes = self.source.byte_range(&part);
+        // That advice is for these descriptors alone.
+        let own = self.source.afresh();
+        for part in own.parts(blocks) {
+            let file = &own.open(part.segment, Access::Buffered).expect("opened").file;
+            posix_fadvise(file, 0, 0, PosixFadviseAdvice::POSIX_FADV_RANDOM).expect("advised");
+            let bytes = own.byte_range(&part);
             let mut buffer = vec![0; (bytes.end - bytes.start) as usize];
             file.read_exact_at(&mut buffer, bytes.start).expect("read");
         }
@@ -70,10 +73,10 @@ impl Relation {
     /// Returns how many bytes are cached all the same.
     fn evict_once(&self) -> u64 {
         let mut cached = 0;
-        for part in self.source.parts(0..self.source.blocks()) {
-            let file = self.source.open(part.segment, false).expect("opened");
-            let path = self.source.path(part.segment);
-            let (left, _) = cache::evict(&file, &path, &mut || None).expect("evicted");
+        let own = self.source.afresh();
+        for part in own.parts(0..own.blocks()) {
+            let open = own.open(part.segment, Access::Buffered).expect("opened");
+            let (left, _) = eviction::evict(&open, &mut || None).expect("evicted");
             cached += left.cached_bytes;
         }
         cached

@@ -1,19 +1,17 @@
-//! The `server` path of random fetches: single blocks through the buffer manager.
+//! Random fetches of single blocks.
 //!
 //! At depth 1 one ReadBuffer after the other, as an index scan makes them. At a greater depth the server's own
 //! prefetching: on 15 and 16 PrefetchBuffer so many blocks ahead, as a bitmap heap scan does, from 17 on a
 //! read stream with `effective_io_concurrency` set to the depth for the time of the call. There the server
 //! decides when a read is issued, so that single latencies are not known.
 //!
-//! Blocks come into a small ring of buffers, so that a probe pushes nobody else's pages out; a block is fetched
-//! once, so nothing is lost by it.
+//! A block is fetched once, so nothing is lost by the small ring that it comes into.
 
 use io_probe_core::Result as CoreResult;
-use io_probe_core::files::source::Source;
 use io_probe_core::measure::random::{Fetch, Fetcher, Found, Look, Plan, Recorder, Served};
 use pgrx::pg_sys;
 
-use crate::pg::backend::descriptors::Reserved;
+use super::{Pages, ServerReader, Skip};
 use crate::pg::backend::server;
 use crate::pg::compat::{self, Blocks, ReadAhead};
 use crate::pg::storage::buffers::{Resident, Usage};
@@ -27,55 +25,16 @@ pub(crate) struct Missing {
     pub(crate) bytes: u64,
 }
 
-/// Fetches through the buffer manager.
-pub(crate) struct BufferFetcher<'a> {
-    relation: &'a Relation,
-    depth: usize,
-    ring: pg_sys::BufferAccessStrategy,
-    /// Blocks not to fetch, ascending: the server could not evict them, and cold was asked for.
-    skip: Vec<pg_sys::BlockNumber>,
+/// Single blocks in random order.
+pub(crate) struct Random {
+    depth: u32,
     /// Does the server read past the OS page cache?
     past_cache: bool,
-    usage: Usage,
     /// Of the blocks fetched at a depth over 1; None if unknown.
     missing: Option<Missing>,
-    _descriptors: Reserved,
 }
 
-impl<'a> BufferFetcher<'a> {
-    /// Fetches from the main fork, whose files, which are looked at beside, are those of `source`. Pages that are in `skip` are
-    /// passed over.
-    pub(crate) fn new(
-        relation: &'a Relation,
-        source: &Source,
-        depth: u32,
-        skip: Option<&Resident<'_>>,
-    ) -> Self {
-        relation.close_files();
-        let skip = skip.map(|resident| resident.blocks().to_vec()).unwrap_or_default();
-        Self {
-            relation,
-            depth: depth as usize,
-            ring: compat::ring(if depth == 1 { ReadAhead::Sequential } else { ReadAhead::By(depth) }),
-            skip,
-            past_cache: server::reads_direct(),
-            usage: Usage::default(),
-            missing: Some(Missing::default()),
-            _descriptors: Reserved::of(source),
-        }
-    }
-
-    /// What the buffer manager counted during the fetches, and nothing else.
-    pub(crate) fn usage(&self) -> Usage {
-        self.usage
-    }
-
-    /// What had to come from the device of the blocks fetched at a depth over 1, if the server had none of them itself; None if
-    /// unknown.
-    pub(crate) fn missing(&self) -> Option<Missing> {
-        self.missing
-    }
-
+impl Random {
     /// How to look into the page cache for fetches with so many reads ahead: the server starts anew with each batch, and
     /// takes a while to get going.
     pub(crate) fn look(depth: u32) -> Look {
@@ -98,18 +57,33 @@ impl<'a> BufferFetcher<'a> {
         let most = server::setting(c"io_max_concurrency").and_then(|most| most.parse::<u32>().ok());
         most.map_or(depth, |most| depth.min(most))
     }
+}
+
+impl<'a> ServerReader<'a, Random> {
+    /// Fetches from the main fork with so many reads ahead. Pages that are in `skip` are passed over.
+    pub(crate) fn random(relation: &'a Relation, depth: u32, skip: Option<&Resident<'_>>) -> Self {
+        let ahead = (depth > 1).then_some(ReadAhead::By(depth));
+        let way = Random { depth, past_cache: server::reads_direct(), missing: Some(Missing::default()) };
+        Self::new(Pages::new(relation, Fork::MAIN, ahead), skip.map(Skip::of).unwrap_or_default(), way)
+    }
+
+    /// What had to come from the device of the blocks fetched at a depth over 1, if the server had none of them itself; None if
+    /// unknown.
+    pub(crate) fn missing(&self) -> Option<Missing> {
+        self.way.missing
+    }
 
     /// The next block that holds data and is not to be passed over.
     fn next(&self, plan: &mut Plan<'_>, recorder: &mut Recorder<'_>) -> CoreResult<Option<Fetch>> {
         while let Some(mut fetch) = plan.hand_out()? {
-            if self.past_cache && matches!(fetch.found, Found::Cached | Found::Missing(_)) {
+            if self.way.past_cache && matches!(fetch.found, Found::Cached | Found::Missing(_)) {
                 fetch.found = Found::Missing(pg_sys::BLCKSZ);
             }
             if fetch.found == Found::Hole {
                 if recorder.hole().is_break() {
                     return Ok(None);
                 }
-            } else if self.skip.is_empty() || self.skip.binary_search(&number(fetch)).is_err() {
+            } else if !self.skip.contains(number(fetch)) {
                 return Ok(Some(fetch));
             } else {
                 recorder.pass_over();
@@ -129,10 +103,7 @@ impl<'a> BufferFetcher<'a> {
             let Some(fetch) = self.next(plan, recorder)? else { return Ok(()) };
             let hits = Usage::hits_so_far();
             let request = recorder.issue(fetch);
-            // SAFETY: the relation is open and locked, the block exists, the ring was made by this call.
-            unsafe {
-                compat::read_block(self.relation.as_ptr(), Fork::MAIN.number(), number(fetch), self.ring)
-            };
+            self.pages.read_one(number(fetch));
             let served = if Usage::hits_so_far() > hits { Served::Shared } else { fetch.found.into() };
             if recorder.done(request, served, true).is_break() {
                 return Ok(());
@@ -149,33 +120,21 @@ impl<'a> BufferFetcher<'a> {
         if recorder.is_over() {
             return Ok(());
         }
-        let (relation, ring, depth) = (self.relation.as_ptr(), self.ring, self.depth as u32);
-        let mut arriving =
-            Arriving { fetcher: self, recorder, handed_out: 0, arrived: 0, end: batch.len(), batch };
-        // SAFETY: the relation is open and locked, its blocks exist, the ring was made by this call.
-        unsafe {
-            compat::read_blocks(relation, Fork::MAIN.number(), ring, ReadAhead::By(depth), &mut arriving)
-        };
+        let Self { pages, way, .. } = self;
+        let depth = way.depth;
+        let mut arriving = Arriving { way, recorder, handed_out: 0, arrived: 0, end: batch.len(), batch };
+        pages.read(ReadAhead::By(depth), &mut arriving);
         Ok(())
     }
 }
 
-impl Fetcher for BufferFetcher<'_> {
+impl Fetcher for ServerReader<'_, Random> {
     fn fetch(&mut self, plan: &mut Plan<'_>, recorder: &mut Recorder<'_>) -> CoreResult<()> {
         let before = Usage::now();
         let result =
-            if self.depth == 1 { self.one_by_one(plan, recorder) } else { self.ahead(plan, recorder) };
+            if self.way.depth == 1 { self.one_by_one(plan, recorder) } else { self.ahead(plan, recorder) };
         self.usage.add_since(before);
         result
-    }
-}
-
-impl Drop for BufferFetcher<'_> {
-    fn drop(&mut self) {
-        if !std::thread::panicking() {
-            // SAFETY: allocated in `new`. (While aborting, its memory context frees it.)
-            unsafe { pg_sys::FreeAccessStrategy(self.ring) };
-        }
     }
 }
 
@@ -184,8 +143,8 @@ fn number(fetch: Fetch) -> pg_sys::BlockNumber {
 }
 
 /// The blocks of a batch as they arrive, which is in order.
-struct Arriving<'t, 'a, 'r> {
-    fetcher: &'t mut BufferFetcher<'a>,
+struct Arriving<'t, 'r> {
+    way: &'t mut Random,
     recorder: &'t mut Recorder<'r>,
     batch: Vec<Fetch>,
     handed_out: usize,
@@ -193,7 +152,7 @@ struct Arriving<'t, 'a, 'r> {
     end: usize,
 }
 
-impl Blocks for Arriving<'_, '_, '_> {
+impl Blocks for Arriving<'_, '_> {
     fn begin(&mut self) {
         self.recorder.begin();
     }
@@ -207,7 +166,7 @@ impl Blocks for Arriving<'_, '_, '_> {
     fn arrived(&mut self, _buffer: pg_sys::Buffer) {
         let fetch = self.batch[self.arrived];
         self.arrived += 1;
-        match (fetch.found, &mut self.fetcher.missing) {
+        match (fetch.found, &mut self.way.missing) {
             (Found::Missing(bytes), Some(missing)) => {
                 missing.blocks += 1;
                 missing.bytes += u64::from(bytes);
@@ -215,7 +174,7 @@ impl Blocks for Arriving<'_, '_, '_> {
             (Found::Unknown, missing) => *missing = None,
             _ => {}
         }
-        let depth = self.fetcher.depth;
+        let depth = self.way.depth as usize;
         let steady = self.arrived > depth && self.arrived + depth <= self.end;
         let request = self.recorder.issued_by_others(fetch);
         let over = self.recorder.done(request, Served::Unknown, steady).is_break();

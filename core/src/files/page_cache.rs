@@ -1,15 +1,8 @@
-//! What the OS page cache holds of a file, and making it let go.
+//! What the OS page cache holds of a file.
 //!
-//! Residency comes from `cachestat(2)` (Linux 6.5), on older kernels and on overlayfs from
-//! `mincore(2)` over a mapping, which does not tell dirty pages. Both look without touching: nothing is read in. ZFS keeps what
-//! it has read in a cache of its own, of which neither tells: there nothing is known.
-//!
-//! Eviction is a request, not a command. `POSIX_FADV_DONTNEED` skips dirty pages, so the file is
-//! written back first, in pieces that can be interrupted; it skips folios that only partly lie in
-//! the range, so whole files are evicted, never single blocks; and pages that someone maps or
-//! locks stay. Only a count afterwards says what happened, and it is part of the result.
-
-mod open_files;
+//! Residency comes from `cachestat(2)` (Linux 6.5), on older kernels and on overlayfs from `mincore(2)` over a
+//! mapping, which does not tell dirty pages. Both look without touching: nothing is read in. ZFS keeps what it has
+//! read in a cache of its own, of which neither tells: there nothing is known.
 
 use std::fs::File;
 use std::num::NonZeroUsize;
@@ -18,16 +11,10 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::sync::LazyLock;
 
-use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 use nix::sys::statfs::{FsType, OVERLAYFS_SUPER_MAGIC, fstatfs};
 use nix::unistd::{SysconfVar, sysconf};
 
-pub use self::open_files::most_open;
-pub(crate) use self::open_files::{MOST_OPEN, OpenFile, OpenFiles};
-use crate::files::source::Source;
-use crate::files::writeback;
-use crate::run::budget::{Stop, StopCheck};
 use crate::{Error, Result};
 
 /// Bytes of a range in the OS page cache.
@@ -139,66 +126,6 @@ pub fn page_size() -> u64 {
         sysconf(SysconfVar::PAGE_SIZE).ok().flatten().and_then(|n| u64::try_from(n).ok()).unwrap_or(4096)
     });
     *SIZE
-}
-
-/// What the page cache holds of `bytes` of a file that is looked at once. `path` is only for messages.
-pub fn residency(file: &File, path: &Path, bytes: Range<u64>) -> Result<Residency> {
-    ResidencyMethod::of(file).residency(file, path, bytes)
-}
-
-/// Writes a file's dirty pages back and drops its clean ones; returns what is still cached.
-///
-/// Interruptible every 8 MiB. A `Stop` of the closure ends it early.
-pub fn evict(file: &File, path: &Path, should_stop: &mut StopCheck<'_>) -> Result<(Residency, Option<Stop>)> {
-    // Freshly read pages wait in per-CPU lists where the first attempt may not find them.
-    const ATTEMPTS: usize = 3;
-    let size = file.metadata().map_err(|e| Error::io("stat", path, e))?.len();
-    let method = ResidencyMethod::of(file);
-    let mut left = method.residency(file, path, 0..size)?;
-    for _ in 0..ATTEMPTS {
-        if left.cached_bytes == 0 {
-            break;
-        }
-        if left.dirty_bytes != Some(0)
-            && let Some(stop) = writeback::of_relation(file, path, 0..size, should_stop)?
-        {
-            return Ok((left, Some(stop)));
-        }
-        posix_fadvise(file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED)
-            .map_err(|e| Error::io("drop the cached pages of", path, e))?;
-        left = method.residency(file, path, 0..size)?;
-    }
-    Ok((left, None))
-}
-
-/// Makes the page cache let go of the segments that `blocks` lie in, whole: single blocks may share a large folio with
-/// others. `report` hears of the blocks that are done.
-pub fn evict_blocks(
-    source: &Source,
-    blocks: Range<u64>,
-    should_stop: &mut StopCheck<'_>,
-    report: &mut dyn FnMut(u64),
-) -> Result<Option<Stop>> {
-    OpenFiles::one_by_one(source).evict(blocks, should_stop, report)
-}
-
-/// Bytes of these blocks in the page cache.
-pub fn cached_bytes(source: &Source, blocks: Range<u64>) -> Result<u64> {
-    OpenFiles::one_by_one(source).cached_bytes(blocks)
-}
-
-/// Drops the clean pages of these blocks, but for large folios that reach beyond them.
-pub fn drop_blocks(source: &Source, blocks: Range<u64>) -> Result<()> {
-    OpenFiles::one_by_one(source).drop_blocks(blocks)
-}
-
-/// Writes back what is dirty of these blocks, or may be; returns how many bytes that were, as far as the kernel tells.
-pub fn write_back_blocks(
-    source: &Source,
-    blocks: Range<u64>,
-    should_stop: &mut StopCheck<'_>,
-) -> Result<(u64, Option<Stop>)> {
-    OpenFiles::one_by_one(source).write_back(blocks, should_stop)
 }
 
 /// `struct cachestat_range` of linux/mman.h.
@@ -313,48 +240,18 @@ mod tests {
             ResidencyMethod::Cachestat
         );
         let (file, all) = file(1 << 20);
-        let unknown = |found| matches!(found, Err(Error::Unsupported { .. }));
-        let (file, path) = (file.as_file(), file.path());
-        decided::forced(ResidencyMethod::Unknown, || {
-            assert!(unknown(residency(file, path, all).map(|_| ())));
-            assert!(unknown(evict(file, path, &mut || None).map(|_| ())));
-        });
+        let found = ResidencyMethod::Unknown.residency(file.as_file(), file.path(), all);
+        assert!(matches!(found, Err(Error::Unsupported { .. })));
     }
 
     #[test]
     fn both_methods_count_the_same_pages() {
         let (file, all) = file(1 << 20);
         assert_eq!(mincore(file.as_file(), file.path(), all.clone()).expect("mincore"), 1 << 20);
-        assert_eq!(residency(file.as_file(), file.path(), all).expect("residency").cached_bytes, 1 << 20);
-        let part = residency(file.as_file(), file.path(), 8192..24576).expect("residency");
-        assert_eq!(part.cached_bytes, 16384);
-    }
-
-    #[test]
-    fn dirty_and_read_ahead_pages_are_gone_after_eviction() {
-        let (file, all) = file(16 << 20);
-        let before = residency(file.as_file(), file.path(), all.clone()).expect("residency");
-        assert_eq!(before.cached_bytes, 16 << 20);
-        let (left, stop) = evict(file.as_file(), file.path(), &mut || None).expect("evicted");
-        assert_eq!((left.cached_bytes, stop), (0, None));
-        // A scan with readahead leaves large folios, which eviction in ranges would not drop.
-        let mut scanned = File::open(file.path()).expect("opened");
-        std::io::copy(&mut scanned, &mut std::io::sink()).expect("read");
-        assert_eq!(residency(&scanned, file.path(), all).expect("residency").cached_bytes, 16 << 20);
-        let (left, _) = evict(&scanned, file.path(), &mut || None).expect("evicted");
-        assert_eq!(left.cached_bytes, 0);
-    }
-
-    #[test]
-    fn eviction_can_be_stopped_between_pieces() {
-        let (file, _) = file(32 << 20);
-        let mut asked = 0;
-        let mut should_stop = || {
-            asked += 1;
-            (asked == 2).then_some(Stop::Statement)
-        };
-        let (left, stop) = evict(file.as_file(), file.path(), &mut should_stop).expect("evicted");
-        assert_eq!(stop, Some(Stop::Statement));
-        assert_eq!(left.cached_bytes, 32 << 20);
+        let (file, path) = (file.as_file(), file.path());
+        let cached =
+            |bytes| ResidencyMethod::of(file).residency(file, path, bytes).expect("residency").cached_bytes;
+        assert_eq!(cached(all), 1 << 20);
+        assert_eq!(cached(8192..24576), 16384);
     }
 }

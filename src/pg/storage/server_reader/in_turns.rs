@@ -1,11 +1,10 @@
-//! Turns of reading blocks on the server's own ways: as its sequential scan, its index scan and its bitmap heap scan do.
+//! Turns of reading blocks as the server's sequential scan, its index scan and its bitmap heap scan do.
 //!
-//! Blocks come into two rings of buffers, so that a probe pushes few of others' pages out: that of a scan, and one of as many
-//! buffers as a bitmap heap scan may pin at most, which from 18 on is up to an eighth of all. Where the server can (from 17 on), it lets go of them after each turn: else what one turn has left
-//! behind would be found by the next. The server's scans of large tables take such a ring, too; index and bitmap heap scans don't.
+//! From 18 on a bitmap heap scan may pin up to an eighth of all buffers, and so many its ring has. Where the server can
+//! (from 17 on), it lets go of the pages after each turn: else what one turn has left behind would be found by the
+//! next. The server's scans of large tables take such a ring, too; index and bitmap heap scans don't.
 
 use io_probe_core::Result as CoreResult;
-use io_probe_core::files::source::Source;
 use io_probe_core::machine::observer::Observer;
 use io_probe_core::measure::page_times::{LEAST_BLOCKS, Order, Server, Taken, Way};
 use io_probe_core::run::budget::StopCheck;
@@ -13,94 +12,53 @@ use io_probe_core::run::clock::{Clock, Monotonic};
 use io_probe_core::run::waits::Waits;
 use pgrx::pg_sys;
 
-use crate::pg::backend::descriptors::Reserved;
+use super::{Pages, ServerReader, Skip};
 use crate::pg::compat::{self, Blocks, ReadAhead};
 use crate::pg::storage::buffers::{Resident, Usage, evict_if_unused};
 use crate::pg::storage::relation::{Fork, Relation};
 
-/// Reads a relation's main fork.
-pub(crate) struct PageReader<'a> {
-    relation: &'a Relation,
+/// In turns, each in a way of its own.
+pub(crate) struct InTurns<'a> {
     observer: &'a Observer<'a>,
-    /// For scans and single blocks, and for bitmap scans: one that suits the greatest concurrency.
-    rings: Vec<(bool, pg_sys::BufferAccessStrategy)>,
-    most: u32,
-    _descriptors: Reserved,
 }
 
-impl<'a> PageReader<'a> {
-    /// With descriptors that are opened afresh, beside those for looks at `source`, which are its files. Up to `most` is the
-    /// `effective_io_concurrency` that will be asked for.
-    pub(crate) fn new(
-        relation: &'a Relation,
-        source: &Source,
-        observer: &'a Observer<'a>,
-        most: u32,
-    ) -> Self {
-        relation.close_files();
-        Self { relation, observer, rings: Vec::new(), most, _descriptors: Reserved::of(source) }
+impl<'a> ServerReader<'a, InTurns<'a>> {
+    /// Reads from the main fork. Up to `most` is the `effective_io_concurrency` that will be asked for.
+    pub(crate) fn in_turns(relation: &'a Relation, observer: &'a Observer<'a>, most: u32) -> Self {
+        let pages = Pages::new(relation, Fork::MAIN, Some(ReadAhead::Bitmap(most)));
+        Self::new(pages, Skip::default(), InTurns { observer })
     }
 
     /// Blocks that are in shared buffers now, ascending.
     pub(crate) fn buffered(&self) -> Vec<u64> {
-        Resident::new(self.relation, Fork::MAIN).blocks().iter().map(|block| u64::from(*block)).collect()
-    }
-
-    fn ring(&mut self, ahead: ReadAhead) -> pg_sys::BufferAccessStrategy {
-        let is_bitmap = matches!(ahead, ReadAhead::Bitmap(_));
-        if let Some((_, ring)) = self.rings.iter().find(|(of_bitmap, _)| *of_bitmap == is_bitmap) {
-            return *ring;
-        }
-        let ring = compat::ring(if is_bitmap { ReadAhead::Bitmap(self.most) } else { ahead });
-        self.rings.push((is_bitmap, ring));
-        ring
+        let resident = Resident::new(self.pages.relation, Fork::MAIN);
+        resident.blocks().iter().map(|block| u64::from(*block)).collect()
     }
 }
 
-impl Server for PageReader<'_> {
+impl Server for ServerReader<'_, InTurns<'_>> {
     fn read(&mut self, order: &Order<'_>, should_stop: &mut StopCheck<'_>) -> CoreResult<Taken> {
         let mut turn = ArrivingBlocks::of(order, should_stop);
-        let (relation, fork) = (self.relation.as_ptr(), Fork::MAIN.number());
         match order.way {
             Way::Single => {
-                let ring = self.ring(ReadAhead::Sequential);
                 turn.begin();
                 while let Some(block) = turn.next() {
-                    // SAFETY: the relation is open and locked, the block exists, the ring was made by this call.
-                    let buffer = unsafe { compat::read_block(relation, fork, block, ring) };
+                    let buffer = self.pages.read_one(block);
                     turn.arrived(buffer);
                 }
             }
-            Way::Scan | Way::Bitmap(_) => {
-                let ahead = match order.way {
-                    Way::Bitmap(concurrency) => ReadAhead::Bitmap(concurrency),
-                    _ => ReadAhead::Sequential,
-                };
-                let ring = self.ring(ahead);
-                // SAFETY: as above.
-                unsafe { compat::read_blocks(relation, fork, ring, ahead, &mut turn) };
-            }
+            Way::Scan => self.pages.read(ReadAhead::Sequential, &mut turn),
+            Way::Bitmap(concurrency) => self.pages.read(ReadAhead::Bitmap(concurrency), &mut turn),
         }
         let (taken, buffers) = turn.taken();
         if compat::EVICTS_SHARED_BUFFERS && !buffers.is_empty() {
-            evict_if_unused(self.relation, buffers);
+            evict_if_unused(self.pages.relation, buffers);
         }
         Ok(taken)
     }
 
     fn settle(&mut self) {
-        self.observer.settle();
-    }
-}
-
-impl Drop for PageReader<'_> {
-    fn drop(&mut self) {
-        if !std::thread::panicking() {
-            for (_, ring) in &self.rings {
-                // SAFETY: allocated in `ring`. (While aborting, its memory context frees it.)
-                unsafe { pg_sys::FreeAccessStrategy(*ring) };
-            }
-        }
+        self.way.observer.settle();
     }
 }
 

@@ -1,0 +1,98 @@
+//! What a run knows of the segments that it has looked at so far.
+
+use crate::Result;
+use crate::files::holes::Holes;
+use crate::files::{Access, Part, RelationFiles, writeback};
+use crate::run::budget::{Stop, StopCheck};
+
+/// Tells which holes of a part of the relation have no data for its reader either.
+pub type WithoutData<'a> = dyn Fn(&Part, Holes) -> Holes + 'a;
+
+/// The holes of segments, and what of them was written back.
+pub(super) struct Inspected<'a> {
+    files: &'a RelationFiles,
+    access: Access,
+    without_data: Option<&'a WithoutData<'a>>,
+    /// By segment; None for what was not seen yet.
+    holes: Vec<Option<Holes>>,
+    written_back: u64,
+}
+
+impl<'a> Inspected<'a> {
+    /// Nothing yet, for one who reads in this way.
+    pub(super) fn new(
+        files: &'a RelationFiles,
+        access: Access,
+        without_data: Option<&'a WithoutData<'a>>,
+    ) -> Self {
+        Self { files, access, without_data, holes: Vec::new(), written_back: 0 }
+    }
+
+    /// Is the block in a hole of its file, as far as that has been seen?
+    #[inline]
+    pub(super) fn is_hole(&self, block: u64) -> bool {
+        let Some(Some(holes)) = self.holes.get(self.files.segment(block) as usize) else { return false };
+        let start = self.files.offset(block);
+        holes.cover(&(start..start + u64::from(self.files.block_size())))
+    }
+
+    /// Has the segment not been seen yet?
+    #[inline]
+    pub(super) fn is_new(&self, segment: u32) -> bool {
+        !matches!(self.holes.get(segment as usize), Some(Some(_)))
+    }
+
+    /// Where reads are to go past the page cache, writes back what is dirty of all segments.
+    pub(super) fn write_back(&mut self, should_stop: &mut StopCheck<'_>) -> Result<Option<Stop>> {
+        if self.access == Access::Buffered {
+            return Ok(None);
+        }
+        let (written, stop) = self.files.write_back(0..self.files.blocks(), should_stop)?;
+        self.written_back += written;
+        Ok(stop)
+    }
+
+    /// Looks a segment's holes up, which takes some ten microseconds. Where reads are to go past the page cache and
+    /// something of it is dirty there, or may be, each would wait until that is written back, so it is done before, if the
+    /// caller `may_wait`; else the segment stays unseen, as it does when there is a reason to stop, which is returned.
+    #[cold]
+    pub(super) fn inspect(
+        &mut self,
+        segment: u32,
+        may_wait: bool,
+        should_stop: &mut StopCheck<'_>,
+    ) -> Result<Option<Stop>> {
+        let part = Part { segment, blocks: self.files.blocks_of(segment) };
+        let bytes = self.files.byte_range(&part);
+        let open = self.files.open(segment, self.access)?;
+        // Whoever may not wait has one to stop at once.
+        let mut should_stop = || if may_wait { should_stop() } else { Some(Stop::Duration) };
+        if self.access == Access::Direct {
+            let dirty = open.residency(bytes.clone()).ok().and_then(|found| found.dirty_bytes);
+            // Where that is not told, all was written back before the run.
+            if dirty != Some(0) && (may_wait || dirty.is_some()) {
+                if let Some(stop) = writeback::of_relation(&open, bytes.clone(), &mut should_stop)? {
+                    return Ok(Some(stop));
+                }
+                self.written_back += dirty.unwrap_or(0);
+            }
+        }
+        let mut holes = match Holes::find(&open, bytes, &mut should_stop)? {
+            Ok(holes) => holes,
+            Err(stop) => return Ok(Some(stop)),
+        };
+        if let Some(without_data) = self.without_data {
+            holes = without_data(&part, holes);
+        }
+        if self.holes.len() <= segment as usize {
+            self.holes.resize(segment as usize + 1, None);
+        }
+        self.holes[segment as usize] = Some(holes);
+        Ok(None)
+    }
+
+    /// Bytes that were dirty in the page cache and were written back.
+    pub(super) fn written_back(&self) -> u64 {
+        self.written_back
+    }
+}

@@ -1,0 +1,109 @@
+//! The `server` path: blocks of a relation through the buffer manager, in the ways in which the server itself reads.
+//!
+//! The way is the reader's parameter: [`sequential`] as a scan of a large table goes, [`random`] single blocks,
+//! [`in_turns`] both and ascending blocks with gaps, as a bitmap heap scan reads them.
+//!
+//! Blocks come into rings of buffers, so that a probe pushes few of others' pages out: that of a scan, and one of as
+//! many buffers as the reads ahead may pin at most.
+
+mod in_turns;
+mod random;
+mod sequential;
+
+use pgrx::pg_sys;
+
+pub(crate) use self::random::{Missing, Random};
+use crate::pg::compat::{self, Blocks, ReadAhead};
+use crate::pg::storage::buffers::{Resident, Usage};
+use crate::pg::storage::relation::{Fork, Relation};
+
+/// Reads blocks of a fork through the buffer manager.
+pub(crate) struct ServerReader<'a, Way> {
+    pages: Pages<'a>,
+    skip: Skip,
+    usage: Usage,
+    way: Way,
+}
+
+impl<'a, Way> ServerReader<'a, Way> {
+    /// Reads `pages` with descriptors that are opened afresh, and passes `skip` over.
+    fn new(pages: Pages<'a>, skip: Skip, way: Way) -> Self {
+        pages.relation.close_files();
+        Self { pages, skip, usage: Usage::default(), way }
+    }
+
+    /// What the buffer manager counted during the reads, and nothing else.
+    pub(crate) fn usage(&self) -> Usage {
+        self.usage
+    }
+}
+
+/// A fork, and the buffers that its blocks come into.
+struct Pages<'a> {
+    relation: &'a Relation,
+    fork: Fork,
+    /// For reads of which no more run ahead than in a sequential scan.
+    ring: Ring,
+    /// For reads ahead.
+    ring_ahead: Option<Ring>,
+}
+
+impl<'a> Pages<'a> {
+    /// Pages that come into the ring of a sequential scan, and in reads ahead, of at most `most`, into one that suits those.
+    fn new(relation: &'a Relation, fork: Fork, most: Option<ReadAhead>) -> Self {
+        Self { relation, fork, ring: Ring::new(ReadAhead::Sequential), ring_ahead: most.map(Ring::new) }
+    }
+
+    /// Reads a block, as an index scan does, and lets go of it. Returns the buffer that it is in.
+    #[inline]
+    fn read_one(&self, block: pg_sys::BlockNumber) -> pg_sys::Buffer {
+        // SAFETY: the relation is open and locked for as long as it is borrowed, its callers name blocks that exist, and the
+        // ring was made in this call.
+        unsafe { compat::read_block(self.relation.as_ptr(), self.fork.number(), block, self.ring.0) }
+    }
+
+    /// Reads `blocks`, and lets go of each.
+    fn read(&self, ahead: ReadAhead, blocks: &mut dyn Blocks) {
+        let ring = match (&self.ring_ahead, ahead) {
+            (None, _) | (_, ReadAhead::Sequential) => &self.ring,
+            (Some(ring), ReadAhead::By(_) | ReadAhead::Bitmap(_)) => ring,
+        };
+        // SAFETY: as above.
+        unsafe { compat::read_blocks(self.relation.as_ptr(), self.fork.number(), ring.0, ahead, blocks) }
+    }
+}
+
+/// A ring of buffers.
+struct Ring(pg_sys::BufferAccessStrategy);
+
+impl Ring {
+    /// In the present memory context, which has to live as long as the ring.
+    fn new(ahead: ReadAhead) -> Self {
+        Self(compat::ring(ahead))
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            // SAFETY: allocated in `new`, and used by nobody else. (While aborting, its memory context frees it.)
+            unsafe { pg_sys::FreeAccessStrategy(self.0) };
+        }
+    }
+}
+
+/// Blocks not to read, ascending: the server could not evict them, and cold was asked for.
+#[derive(Default)]
+struct Skip(Vec<pg_sys::BlockNumber>);
+
+impl Skip {
+    /// Those that are in buffers.
+    fn of(resident: &Resident<'_>) -> Self {
+        Self(resident.blocks().to_vec())
+    }
+
+    #[inline]
+    fn contains(&self, block: pg_sys::BlockNumber) -> bool {
+        !self.0.is_empty() && self.0.binary_search(&block).is_ok()
+    }
+}
