@@ -4,7 +4,7 @@ use io_probe_core::machine::account::Account;
 use io_probe_core::machine::observer::Observer;
 use io_probe_core::measure::random::{self, Engines, Look, Plan, RandomRun, Sweep};
 use io_probe_core::measure::tiers::Tiers;
-use io_probe_core::run::budget::{Limits, Stop};
+use io_probe_core::run::budget::{Budget, Limits, Stop};
 use io_probe_core::run::clock::Monotonic;
 use io_probe_core::run::order::Permutation;
 use pgrx::datum::Interval;
@@ -138,15 +138,14 @@ impl DepthRequest {
         let queue = ProbedRelation::engine(self.depths.iter().copied().max().unwrap_or(1), block_size)?;
         let mut engines = Engines { single, queue: queue.engine };
         let mut plan = Plan::new(source, Permutation::new(source.blocks(), self.seed), 0, Look::Never);
-        let stopped = plan.inspect_segments(&mut || statement::over().or_else(&mut should_stop))?;
-        let mut should_stop = || stopped.or_else(&mut should_stop);
-        let limits = Limits { shared: statement::left(), ..self.limits };
+        let mut should_stop = || statement::over().or_else(&mut should_stop);
+        let mut budget = Budget::of_statement(statement::left(), &Monotonic, &mut should_stop);
+        plan.inspect_segments(&mut || budget.ask())?;
         let observer = Observer::new(Account::Own, &subject.placement.leaves, &subject.roots);
         let before = observer.look();
-        let sweep = Sweep { depths: &depths, limits, seed: self.seed };
+        let sweep = Sweep { depths: &depths, limits: self.limits, seed: self.seed };
         let mut report = |done| progress.done(done);
-        let (steps, stop) =
-            random::sweep(&mut plan, &mut engines, sweep, &Monotonic, &mut should_stop, &mut report)?;
+        let (steps, stop) = random::sweep(&mut plan, &mut engines, sweep, &mut budget, &mut report)?;
         statement::heed(stop);
         let cost = observer.since(&before);
 

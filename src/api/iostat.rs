@@ -132,9 +132,12 @@ impl IostatRequest {
         }
         let progress = Progress::start("iostat", None);
         progress.total(self.samples.into());
-        let limits = Limits { duration: self.length, shared: left, ..Limits::none() };
-        let end =
-            if limits.are_cut_short() { Monotonic.now().saturating_add(nanoseconds(left)) } else { u64::MAX };
+        let limits = Limits { duration: self.length, ..Limits::none() };
+        let end = if limits.are_cut_short_by(left) {
+            Monotonic.now().saturating_add(nanoseconds(left))
+        } else {
+            u64::MAX
+        };
         let mut wait = |when: u64| {
             interrupts::sleep_until(when.min(end));
             (when > end).then_some(Stop::Statement)

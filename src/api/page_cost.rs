@@ -116,7 +116,6 @@ impl PageCostRequest {
         let _charge = statement::charge()?;
         let mut should_stop = interrupts::should_stop(subject.relation.locked());
         let mut should_stop = || statement::over().or_else(&mut should_stop);
-        let limits = Limits { shared: statement::left(), ..self.wanted.limits };
-        measure(&subject, &Wanted { limits, ..self.wanted.clone() }, &progress, &mut should_stop)
+        measure(&subject, &self.wanted, &progress, &mut should_stop)
     }
 }

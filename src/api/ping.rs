@@ -6,7 +6,7 @@ use io_probe_core::files::scratch::{Created, Fill, Room, Scratch, ScratchLocatio
 use io_probe_core::machine::account;
 use io_probe_core::measure::ping::{self, PingOp, PingReader, Pong, Writer};
 use io_probe_core::measure::random::{Found, Look, Plan};
-use io_probe_core::run::budget::{Limits, StopCheck};
+use io_probe_core::run::budget::{Budget, Limits, StopCheck};
 use io_probe_core::run::clock::Monotonic;
 use io_probe_core::run::order::Permutation;
 use pgrx::datum::Interval;
@@ -214,10 +214,10 @@ impl PingRequest {
                 PingReader::new(Plan::new(&subject.source, order, 0, look))
             })
             .transpose()?;
-        let limits = Limits { shared: statement::left(), ..self.limits };
+        let mut budget = Budget::of_statement(statement::left(), &Monotonic, should_stop);
         let before = account::own_traffic();
         let (pongs, stop) =
-            ping::ping(reader, writer, block_size, self.count, self.every, &limits, &Monotonic, should_stop)?;
+            ping::ping(reader, writer, block_size, self.count, self.every, &self.limits, &mut budget)?;
         statement::heed(stop);
         let moved = account::own_traffic().zip(before).map(|(now, before)| now - before);
         if direct && moved.is_some_and(|bytes| bytes < pongs.len() as u64 * u64::from(block_size)) {
@@ -238,7 +238,7 @@ impl PingRequest {
         let room = Room {
             size: size.min(gucs::scratch_limit()),
             reserve: gucs::scratch_reserve(),
-            pauses: Room::pauses(&self.limits),
+            limits: self.limits,
         };
         let directory = subject.relation.directory();
         let fallback = subject.relation.file_tablespace().temporary_file();

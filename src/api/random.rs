@@ -8,7 +8,7 @@ use io_probe_core::files::source::Part;
 use io_probe_core::machine::account::Account;
 use io_probe_core::machine::observer::{IoDelta, Observer};
 use io_probe_core::measure::random::{self, Fetcher, Look, Plan, Queued, SecondSeries, WithoutData};
-use io_probe_core::run::budget::{Limits, StopCheck};
+use io_probe_core::run::budget::{Budget, Limits, StopCheck};
 use io_probe_core::run::clock::Monotonic;
 use io_probe_core::run::order::Permutation;
 use pgrx::datum::Interval;
@@ -270,7 +270,7 @@ impl RandomTarget<'_> {
         if depth < wanted {
             notes.push(format!("the server reads at most {depth} ahead here"));
         }
-        if depth > 1 && self.request.limits.pauses(self.subject.block_size()).is_some() {
+        if depth > 1 && self.request.limits.make_pauses() {
             // What is read ahead is pinned, and would be for as long as the limit makes it pause.
             depth = 1;
             notes.push("under a rate limit the server path reads nothing ahead".to_owned());
@@ -321,13 +321,14 @@ impl RandomTarget<'_> {
     ) -> Outcome<(random::RandomRun, IoDelta)> {
         let stopped = plan.inspect_segments(&mut || statement::over().or_else(&mut *should_stop))?;
         let mut should_stop = || stopped.or_else(&mut *should_stop);
-        let limits = Limits { shared: statement::left(), ..self.request.limits };
         let account = self.subject.account(account);
         let observer = Observer::new(account, &self.subject.placement.leaves, &self.subject.roots);
         let mut report = |done| progress.done(done);
         let mut before = observer.look();
         let mut should_stop = before.following(&mut should_stop);
-        let run = random::run(plan, fetcher, &limits, &Monotonic, &mut should_stop, &mut report, series)?;
+        let mut budget = Budget::of_statement(statement::left(), &Monotonic, &mut should_stop);
+        let run = random::run(plan, fetcher, &self.request.limits, &mut budget, &mut report, series)?;
+        drop(budget);
         drop(should_stop);
         let cost = observer.since(&before);
         // What the kernel still reads ahead must not be taken for others' reads by the next path.

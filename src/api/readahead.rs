@@ -8,7 +8,7 @@ use io_probe_core::measure::readahead::{
     self, Contender, Emulation, LARGEST_WINDOW, ROOM_OF_SLOT, ReadaheadRun, SLOTS, WindowFigures, WindowTally,
 };
 use io_probe_core::measure::tiers::Tiers;
-use io_probe_core::run::budget::Limits;
+use io_probe_core::run::budget::{Budget, Limits};
 use io_probe_core::run::clock::Monotonic;
 use pgrx::datum;
 use pgrx::prelude::*;
@@ -234,7 +234,7 @@ impl CurveOf<'_> {
             notes.push("cache_us is coarse: it was measured at a setting of less than 64 kB".to_owned());
         }
         let observer = Observer::new(Account::Own, &subject.placement.leaves, &subject.roots);
-        let limits = Limits { shared: statement::left(), ..self.limits };
+        let limits = self.limits;
         let run =
             ReadaheadRun { source: &subject.source, in_force: twin, windows, limits, observer: &observer };
         let mut should_stop = interrupts::should_stop(subject.relation.locked());
@@ -243,7 +243,8 @@ impl CurveOf<'_> {
             progress.path(if whose == Contender::Kernel { "kernel" } else { "emulated" }, turns);
             progress.done(turn - 1);
         };
-        let curve = readahead::curve(&run, &mut emulation, &Monotonic, &mut should_stop, &mut report)?;
+        let mut budget = Budget::of_statement(statement::left(), &Monotonic, &mut should_stop);
+        let curve = readahead::curve(&run, &mut emulation, &mut budget, &mut report)?;
         statement::heed(curve.stop);
 
         let (kernel, emulated) = rows.split_at_mut(1);

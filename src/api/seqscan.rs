@@ -9,7 +9,7 @@ use io_probe_core::files::cache;
 use io_probe_core::machine::account::Account;
 use io_probe_core::machine::observer::{IoDelta, Observer};
 use io_probe_core::measure::scan::{self, Buffered, Direct, Reader, Scan, Steps};
-use io_probe_core::run::budget::{Limits, Stop, StopCheck};
+use io_probe_core::run::budget::{Budget, Limits, Stop, StopCheck};
 use io_probe_core::run::clock::Monotonic;
 use pgrx::datum::Interval;
 use pgrx::prelude::*;
@@ -192,11 +192,6 @@ impl SeqscanTarget<'_> {
         self.request.limits.max_bytes / self.subject.block_size()
     }
 
-    /// Those of the request, within what is left of the statement's time.
-    fn limits(&self) -> Limits {
-        Limits { shared: statement::left(), ..self.request.limits }
-    }
-
     /// Makes the caches let go of what a path may read of its blocks.
     fn evict(
         &self,
@@ -225,7 +220,8 @@ impl SeqscanTarget<'_> {
             Path::Direct => Steps::of(self.request.chunk_blocks),
             Path::Server | Path::Os => Steps::above_readahead(self.window(path), self.subject.block_size()),
         };
-        scan::reach(&self.subject.source, blocks.clone(), &self.limits(), steps, should_stop)
+        let mut budget = Budget::of_statement(statement::left(), &Monotonic, should_stop);
+        scan::reach(&self.subject.source, blocks.clone(), &self.request.limits, steps, &mut budget)
     }
 
     /// How far the kernel reads ahead of a path, in bytes: its window, or a longer request of the server's. Where the window is
@@ -344,21 +340,15 @@ impl SeqscanTarget<'_> {
         progress: &Progress,
         should_stop: &mut StopCheck<'_>,
     ) -> Outcome<(Scan, IoDelta)> {
-        let limits = self.limits();
         let account = self.subject.account(account);
         let observer = Observer::new(account, &self.subject.placement.leaves, &self.subject.roots);
         let mut report = |done| progress.done(done);
         let mut before = observer.look();
         let mut should_stop = before.following(should_stop);
-        let scan = scan::scan(
-            &self.subject.source,
-            blocks,
-            reader,
-            &limits,
-            &Monotonic,
-            &mut should_stop,
-            &mut report,
-        )?;
+        let mut budget = Budget::of_statement(statement::left(), &Monotonic, &mut should_stop);
+        let limits = &self.request.limits;
+        let scan = scan::scan(&self.subject.source, blocks, reader, limits, &mut budget, &mut report)?;
+        drop(budget);
         drop(should_stop);
         let cost = observer.since(&before);
         if scan.stop.is_some() {

@@ -35,8 +35,7 @@ pub use self::times::{Estimate, PageTimes, Pattern, Tier, TimeRow};
 use self::turns::Turns;
 use crate::Result;
 use crate::files::source::Source;
-use crate::run::budget::{LatencyBound, Limits, Stop, StopCheck};
-use crate::run::clock::Clock;
+use crate::run::budget::{Budget, LatencyBound, Limits, Stop, StopCheck};
 
 /// In which way the server reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -160,9 +159,8 @@ impl PageTimesResult {
 pub fn measure(
     run: &PageTimesRun<'_>,
     server: &mut dyn Server,
-    clock: &dyn Clock,
-    should_stop: &mut StopCheck<'_>,
+    budget: &mut Budget<'_>,
     report: &mut dyn FnMut(u64),
 ) -> Result<PageTimesResult> {
-    Turns::new(run, server, clock).measure(should_stop, report)
+    Turns::new(run, server, budget.part(&run.limits)).measure(report)
 }

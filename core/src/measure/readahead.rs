@@ -32,8 +32,6 @@ mod tally;
 mod tests;
 mod twin;
 
-use std::time::Duration;
-
 pub use tally::{CacheCost, WindowTally};
 pub use twin::{ROOM_OF_SLOT, SLOTS};
 
@@ -44,8 +42,8 @@ use crate::files::cache;
 use crate::files::source::Source;
 use crate::machine::observer::Observer;
 use crate::measure::scan::{self, Buffered, Reader};
-use crate::run::budget::{LatencyBound, Limits, Pace, Pauses, Stop, StopCheck};
-use crate::run::clock::{Clock, cpu_of_thread_ns, nanoseconds};
+use crate::run::budget::{Budget, Limits, Stop};
+use crate::run::clock::cpu_of_thread_ns;
 use crate::stats::{Interval, MIN_FOR_MEDIAN};
 use crate::{Error, Result};
 
@@ -96,7 +94,7 @@ pub struct ReadaheadRun<'a> {
     /// Windows to emulate, in bytes, multiples of the block size; 0 is none. The one in force may be among them, and is
     /// emulated in any case.
     pub windows: &'a [u64],
-    /// What bounds each window, and by `shared` all of them.
+    /// What bounds each window.
     pub limits: Limits,
     /// Looks at the devices.
     pub observer: &'a Observer<'a>,
@@ -171,8 +169,7 @@ pub enum Contender {
 pub fn curve(
     run: &ReadaheadRun<'_>,
     emulation: &mut Emulation,
-    clock: &dyn Clock,
-    should_stop: &mut StopCheck<'_>,
+    budget: &mut Budget<'_>,
     report: &mut dyn FnMut(u64, u64, Contender),
 ) -> Result<ReadaheadCurve> {
     let block_size = u64::from(run.source.block_size());
@@ -192,15 +189,14 @@ pub fn curve(
     let rounds = (run.limits.max_bytes / ((kernel_blocks + turn_blocks) * block_size))
         .clamp(LEAST_ROUNDS, MOST_ROUNDS);
     let rounds = if run.source.blocks() == 0 { 0 } else { rounds };
+    // All windows together have the time of all.
+    let all = Limits { duration: run.limits.duration.saturating_mul(rows), ..run.limits };
+    let mut budget = budget.part(&all);
+    budget.pace(&run.limits, block_size);
     let mut turns = WindowTurns {
         run,
-        clock,
-        deadline: clock.now().saturating_add(nanoseconds(run.limits.duration.saturating_mul(rows))),
-        end_of_statement: clock.now().saturating_add(nanoseconds(run.limits.shared)),
+        budget,
         position: 0,
-        next_due: clock.now(),
-        latency: run.limits.latency,
-        pauses: run.limits.pauses(block_size),
         kernel_blocks,
         curve: ReadaheadCurve {
             kernel: WindowTally::new(true),
@@ -219,9 +215,12 @@ pub fn curve(
             let whose = order[if round % 2 == 0 { place } else { order.len() - 1 - place }];
             number += 1;
             report(number, of, whose);
-            if let Some(stop) = turns.take(round, whose, emulation, should_stop)? {
-                turns.curve.stop = Some(stop);
-                return Ok(turns.curve);
+            if let Some(stop) = turns.take(round, whose, emulation)? {
+                return Ok(ReadaheadCurve {
+                    stop: Some(stop),
+                    paused: turns.budget.has_paused(),
+                    ..turns.curve
+                });
             }
         }
         if precise.reached(&turns.curve) {
@@ -229,10 +228,11 @@ pub fn curve(
             break;
         }
     }
-    if turns.pauses.is_some() {
+    if run.limits.make_pauses() {
         // What comes next may come at once.
-        let _ = turns.pause(0, should_stop);
+        let _ = turns.budget.wait();
     }
+    turns.curve.paused = turns.budget.has_paused();
     if turns.curve.stop.is_none() {
         turns.curve.stop = (turns.curve.kernel.blocks() > 0).then_some(Stop::Bytes);
     }
@@ -252,15 +252,9 @@ pub fn best(curve: &[(u64, f64)]) -> Option<u64> {
 /// Turns that are being taken.
 struct WindowTurns<'a> {
     run: &'a ReadaheadRun<'a>,
-    clock: &'a dyn Clock,
-    /// When all windows together have had their time, and when the statement has.
-    deadline: u64,
-    end_of_statement: u64,
+    budget: Budget<'a>,
     /// Where the next turn begins.
     position: u64,
-    pauses: Option<Pauses>,
-    next_due: u64,
-    latency: LatencyBound,
     /// Blocks of the kernel's turns.
     kernel_blocks: u64,
     curve: ReadaheadCurve,
@@ -268,13 +262,7 @@ struct WindowTurns<'a> {
 
 impl WindowTurns<'_> {
     /// Takes one; a reason to stop ends all.
-    fn take(
-        &mut self,
-        round: u64,
-        whose: Contender,
-        emulation: &mut Emulation,
-        should_stop: &mut StopCheck<'_>,
-    ) -> Result<Option<Stop>> {
+    fn take(&mut self, round: u64, whose: Contender, emulation: &mut Emulation) -> Result<Option<Stop>> {
         if self.tally(whose).refused.is_some() {
             return Ok(None);
         }
@@ -282,7 +270,9 @@ impl WindowTurns<'_> {
         let length = if whose == Contender::Kernel { self.kernel_blocks } else { self.curve.turn_blocks };
         // Turns are paid for before they are taken, with what the kernel reads beyond its own.
         let beyond = if whose == Contender::Kernel { self.run.in_force } else { 0 };
-        if let Some(stop) = self.pause(length * u64::from(source.block_size()) + beyond, should_stop) {
+        let now = self.budget.clock().now();
+        self.budget.pacer().charge_late(now, length * u64::from(source.block_size()) + beyond, 0);
+        if let Some(stop) = self.budget.wait() {
             return Ok(Some(stop));
         }
         if self.position + length > source.blocks() {
@@ -293,9 +283,9 @@ impl WindowTurns<'_> {
         // What is dirty would be written back in the middle; and only what is not cached comes from the device.
         let buffered = whose == Contender::Kernel || matches!(emulation, Emulation::ReadaheadCalls { .. });
         let stopped = if buffered {
-            cache::evict_blocks(source, blocks.clone(), should_stop, &mut |_| ())?
+            cache::evict_blocks(source, blocks.clone(), &mut || self.budget.ask(), &mut |_| ())?
         } else {
-            cache::write_back_blocks(source, blocks.clone(), should_stop)?.1
+            cache::write_back_blocks(source, blocks.clone(), &mut || self.budget.ask())?.1
         };
         if stopped.is_some() {
             return Ok(stopped);
@@ -319,17 +309,13 @@ impl WindowTurns<'_> {
             }
         };
         let limits = Limits {
-            latency: self.latency,
-            duration: (self.run.limits.duration / TURNS_OF_WINDOW).min(self.left(self.deadline)),
-            shared: self.left(self.end_of_statement),
+            duration: self.run.limits.duration / TURNS_OF_WINDOW,
             precision: None,
             ..self.run.limits.without_pauses()
         };
-        let mut should_stop = || should_stop();
         let before = self.run.observer.look();
-        let (began, cpu) = (self.clock.now(), cpu_of_thread_ns());
-        let scanned =
-            scan::scan(source, blocks, reader.as_mut(), &limits, self.clock, &mut should_stop, &mut |_| ());
+        let (began, cpu) = (self.budget.clock().now(), cpu_of_thread_ns());
+        let scanned = scan::scan(source, blocks, reader.as_mut(), &limits, &mut self.budget, &mut |_| ());
         let cpu = cpu_of_thread_ns() - cpu;
         let cost = self.run.observer.since(&before);
         let scanned = match scanned {
@@ -344,36 +330,10 @@ impl WindowTurns<'_> {
             // What the kernel still reads ahead must not be in the next turn's way.
             self.run.observer.settle();
         }
-        self.latency = scanned.latency;
-        if let Some(pauses) = self.pauses {
-            // Its bytes are paid for.
-            let busy = self.clock.now() - began;
-            self.next_due = self.next_due.max(began.saturating_add(pauses.period(0, busy)));
-        }
+        let busy = self.budget.clock().now() - began;
+        self.budget.pacer().rest(began, busy);
         self.tally(whose).add(round, &scanned, cpu, cost);
         Ok(scanned.stop.filter(|stop| stop.is_for_all()))
-    }
-
-    /// Waits until the limits allow so many bytes. A reason to stop may be that all time is used up.
-    fn pause(&mut self, bytes: u64, should_stop: &mut StopCheck<'_>) -> Option<Stop> {
-        if let Some(pauses) = self.pauses {
-            // What was not used before can't be saved up.
-            let period = pauses.period(bytes, 0);
-            self.next_due = self.next_due.max(self.clock.now().saturating_sub(period)).saturating_add(period);
-        }
-        let limits = Limits {
-            duration: self.left(self.deadline),
-            shared: self.left(self.end_of_statement),
-            ..self.run.limits
-        };
-        let mut should_stop = || should_stop();
-        let mut pace = Pace::start(&limits, self.clock, &mut should_stop);
-        self.curve.paused |= self.next_due > pace.started();
-        pace.sleep_until(self.next_due)
-    }
-
-    fn left(&self, end: u64) -> Duration {
-        Duration::from_nanos(end.saturating_sub(self.clock.now()))
     }
 
     fn tally(&mut self, whose: Contender) -> &mut WindowTally {

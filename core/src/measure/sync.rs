@@ -33,7 +33,6 @@ mod op;
 mod tests;
 mod turn;
 
-use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,8 +45,8 @@ pub use measured::{CaseTimes, DeviceRequests};
 use turn::CaseTurn;
 
 use crate::machine::observer::Observer;
-use crate::run::budget::{Limits, Pace, StopCheck};
-use crate::run::clock::{self, Clock, nanoseconds};
+use crate::run::budget::{Budget, Limits};
+use crate::run::clock::{self, nanoseconds};
 use crate::run::memory;
 use crate::{Error, Result};
 
@@ -65,7 +64,7 @@ pub struct SyncRun<'a> {
     pub cases: &'a [Case],
     /// Who commits.
     pub group: Group,
-    /// What bounds each case, and by `shared` all of them.
+    /// What bounds each case.
     pub limits: Limits,
     /// Looks at the device before and after each turn.
     pub observer: &'a Observer<'a>,
@@ -88,12 +87,11 @@ pub fn logs_nameless_files(fs_type: &str) -> bool {
 pub fn run(
     files: &Files,
     run: &SyncRun<'_>,
-    clock: &dyn Clock,
-    should_stop: &mut StopCheck<'_>,
+    budget: &mut Budget<'_>,
     report: &mut dyn FnMut(u64, u64, &Case),
 ) -> Result<Vec<CaseTimes>> {
     let kernel = |case: &Case| Kernel(files.of(case).clone());
-    let mut all = run_with(run, &kernel, clock, should_stop, report)?;
+    let mut all = run_with(run, &kernel, budget, report)?;
     // Committers share their writes.
     if files.counted && run.group.committers == 1 {
         all.iter_mut().zip(run.cases).for_each(|(measured, case)| measured.look_for_swallowed(case));
@@ -105,21 +103,19 @@ pub fn run(
 fn run_with<C: Calls>(
     run: &SyncRun<'_>,
     calls: &dyn Fn(&Case) -> C,
-    clock: &dyn Clock,
-    should_stop: &mut StopCheck<'_>,
+    budget: &mut Budget<'_>,
     report: &mut dyn FnMut(u64, u64, &Case),
 ) -> Result<Vec<CaseTimes>> {
     memory::expect(run.group.memory() + run.cases.len() * MEMORY_OF_CASE)?;
     let mut all: Vec<CaseTimes> = run.cases.iter().map(CaseTimes::of).collect();
     let longest = run.cases.iter().map(|case| run.group.longest_write(case)).max().unwrap_or(1);
     let content = Arc::new(Content::new(longest as usize)?);
-    let mut pace = Pace::start(&Limits { duration: Duration::MAX, ..run.limits }, clock, should_stop);
+    let mut budget = budget.part(&Limits { duration: Duration::MAX, ..run.limits });
     let duration = run.limits.duration;
     let rounds = (duration.as_millis() / SHORTEST_TURN.as_millis()).clamp(1, ROUNDS) as u32;
     let length = nanoseconds(duration / rounds);
     let clock_cost = clock::cost_ns().round() as u64;
     let turns = u64::from(rounds) * run.cases.len() as u64;
-    let next_due = Cell::new(0);
     let mut number = 0;
     for round in 0..rounds {
         for place in 0..run.cases.len() {
@@ -131,21 +127,13 @@ fn run_with<C: Calls>(
                 continue;
             }
             report(number, turns, case);
-            let turn = CaseTurn {
-                case,
-                length,
-                limits: &run.limits,
-                clock,
-                clock_cost,
-                content: &content,
-                next_due: &next_due,
-            };
+            let turn = CaseTurn { case, length, limits: &run.limits, clock_cost, content: &content };
             let calls = calls(case);
             let before = run.observer.look();
             let performed = measured.performed;
             let taken = match run.group {
-                Group { committers: 1, .. } => turn.alone(&calls, measured, &mut pace),
-                group => turn.together(calls, group, measured, &mut pace),
+                Group { committers: 1, .. } => turn.alone(&calls, measured, &mut budget),
+                group => turn.together(calls, group, measured, &mut budget),
             };
             measured.saw(run.observer.since(&before).activity, measured.performed - performed);
             match taken {
@@ -161,7 +149,7 @@ fn run_with<C: Calls>(
     }
     if run.limits.max_util.is_some() {
         // What comes next may come at once.
-        let _ = pace.sleep_until(next_due.get());
+        let _ = budget.wait();
     }
     Ok(all)
 }

@@ -4,10 +4,7 @@
 //! does to both cancels out. Over the rounds the median of these ratios counts, with an interval that assumes nothing
 //! about their distribution. A round in which a turn was not fit counts for none.
 
-use std::time::Duration;
-
-use crate::run::budget::{Limits, Pace, Pauses, Stop, StopCheck};
-use crate::run::clock::{Clock, nanoseconds};
+use crate::run::budget::{Budget, Limits, Stop};
 use crate::stats::{Interval, MIN_FOR_MEDIAN, of_median};
 
 /// Most rounds: more would say nothing new.
@@ -68,41 +65,34 @@ pub fn contest<E>(
     current: usize,
     bytes_of_turn: u64,
     limits: &Limits,
-    clock: &dyn Clock,
-    should_stop: &mut StopCheck<'_>,
-    turn: &mut dyn FnMut(usize, &mut StopCheck<'_>) -> Result<TurnResult, E>,
+    budget: &mut Budget<'_>,
+    turn: &mut dyn FnMut(usize, &mut Budget<'_>) -> Result<TurnResult, E>,
 ) -> Result<Contest, E> {
     let mut found = Contest::default();
-    let started = clock.now();
-    let length = limits.duration.min(limits.shared);
-    let end = started.saturating_add(nanoseconds(length));
-    let of_statement = limits.are_cut_short();
-    let pauses = limits.pauses(bytes_of_turn);
+    let mut budget = budget.part(limits);
+    budget.pace(limits, bytes_of_turn);
     let bytes_of_round = bytes_of_turn.saturating_mul(contenders as u64).max(1);
-    let due =
-        |moved, busy| started.saturating_add(pauses.map_or(0, |pauses: Pauses| pauses.period(moved, busy)));
-    let (mut moved, mut busy) = (0u64, 0u64);
-    for number in 0..(limits.max_bytes / bytes_of_round).min(MOST_ROUNDS) {
+    let mut stop = None;
+    'rounds: for number in 0..(limits.max_bytes / bytes_of_round).min(MOST_ROUNDS) {
         let mut times = vec![None; contenders];
         for place in 0..contenders {
             // There and back, so that no contender always comes after the same other one.
             let contender = if number % 2 == 0 { place } else { contenders - 1 - place };
-            if let Some(stop) = wait(due(moved, busy), end, clock, should_stop, &mut found.paused) {
-                let stop = if stop == Stop::Duration && of_statement { Stop::Statement } else { stop };
-                found.stop = Some(stop).filter(|stop| stop.is_for_all());
-                return Ok(found);
+            stop = budget.wait();
+            if stop.is_some() {
+                break 'rounds;
             }
-            moved += bytes_of_turn;
-            let began = clock.now();
-            let taken = turn(contender, &mut *should_stop)?;
-            busy += clock.now() - began;
+            let began = budget.clock().now();
+            let taken = turn(contender, &mut budget)?;
+            let busy = budget.clock().now() - began;
+            budget.pacer().charge_in_sum(bytes_of_turn, busy);
             match taken {
                 TurnResult::Took(ns) => times[contender] = Some(ns),
                 TurnResult::Unfit => found.unfit += 1,
                 TurnResult::Exhausted => return Ok(found),
-                TurnResult::Stopped(stop) => {
-                    found.stop = Some(stop).filter(|stop| stop.is_for_all());
-                    return Ok(found);
+                TurnResult::Stopped(reason) => {
+                    stop = Some(reason);
+                    break 'rounds;
                 }
             }
             if found.unfit >= HOPELESS && found.rounds.is_empty() {
@@ -114,27 +104,15 @@ pub fn contest<E>(
             break;
         }
     }
-    if pauses.is_some() {
+    if stop.is_none() && limits.make_pauses() {
         // What comes next may come at once.
-        let _ = wait(due(0, busy), end, clock, should_stop, &mut found.paused);
+        let rested = budget.pacer().rested_in_sum();
+        found.paused |= rested > budget.clock().now();
+        let _ = budget.sleep_until(rested);
     }
+    found.paused |= budget.has_paused();
+    found.stop = stop.filter(|stop| stop.is_for_all());
     Ok(found)
-}
-
-/// Waits until a turn is due; a reason to stop is also that all time is used up.
-fn wait(
-    due: u64,
-    end: u64,
-    clock: &dyn Clock,
-    should_stop: &mut StopCheck<'_>,
-    paused: &mut bool,
-) -> Option<Stop> {
-    let left = Duration::from_nanos(end.saturating_sub(clock.now()));
-    let limits = Limits { duration: left, ..Limits::none() };
-    let mut should_stop = || should_stop();
-    let mut pace = Pace::start(&limits, clock, &mut should_stop);
-    *paused |= due > pace.started();
-    pace.sleep_until(due)
 }
 
 #[cfg(test)]
@@ -143,26 +121,19 @@ mod golden;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::budget::LatencyBound;
-    use crate::run::clock::Manual;
+    use std::time::Duration;
 
-    const LIMITS: Limits = Limits {
-        duration: Duration::from_secs(10),
-        shared: Duration::from_secs(60),
-        max_bytes: u64::MAX,
-        max_iops: None,
-        max_mib_per_s: None,
-        max_util: None,
-        precision: None,
-        latency: LatencyBound::UNBOUND,
-    };
+    use crate::run::clock::{Clock, Manual};
+
+    const LIMITS: Limits = Limits { duration: Duration::from_secs(10), ..Limits::none() };
 
     fn run(limits: &Limits, clock: &Manual, turn: &mut dyn FnMut(usize) -> TurnResult) -> Contest {
-        let mut taken = |contender, _: &mut StopCheck<'_>| -> Result<TurnResult, ()> {
+        let mut taken = |contender, _: &mut Budget<'_>| -> Result<TurnResult, ()> {
             clock.advance(1_000_000);
             Ok(turn(contender))
         };
-        contest(3, 1, 1 << 20, limits, clock, &mut || None, &mut taken).expect("no error")
+        contest(3, 1, 1 << 20, limits, &mut Budget::unlimited(clock, &mut || None), &mut taken)
+            .expect("no error")
     }
 
     #[test]
@@ -208,8 +179,6 @@ mod tests {
         };
         assert_eq!(rounds(Limits { max_bytes: 10 << 20, ..LIMITS }), (3, None, false));
         assert_eq!(rounds(Limits { duration: Duration::from_millis(12), ..LIMITS }), (4, None, false));
-        let shared = Duration::from_millis(12);
-        assert_eq!(rounds(Limits { shared, ..LIMITS }), (4, Some(Stop::Statement), false));
         assert_eq!(rounds(Limits { precision: Some(0.01), ..LIMITS }), (12, None, false));
         let found = run(&LIMITS, &clock, &mut |_| TurnResult::Exhausted);
         assert_eq!((found.rounds.len(), found.stop), (0, None));
@@ -222,8 +191,9 @@ mod tests {
         let clock = crate::run::clock::Monotonic;
         let limits = Limits { max_mib_per_s: Some(100), max_bytes: 6 << 20, ..LIMITS };
         let started = clock.now();
-        let mut turn = |_, _: &mut StopCheck<'_>| -> Result<TurnResult, ()> { Ok(TurnResult::Took(1.0)) };
-        let found = contest(3, 0, 1 << 20, &limits, &clock, &mut || None, &mut turn).expect("no error");
+        let mut turn = |_, _: &mut Budget<'_>| -> Result<TurnResult, ()> { Ok(TurnResult::Took(1.0)) };
+        let found = contest(3, 0, 1 << 20, &limits, &mut Budget::unlimited(&clock, &mut || None), &mut turn)
+            .expect("no error");
         assert!(
             found.paused && clock.now() - started >= 49_000_000,
             "six turns of 1 MiB, the last due after 50 ms"
@@ -235,11 +205,12 @@ mod tests {
     fn a_share_of_the_time_makes_it_rest_between_turns() {
         let clock = Manual::default();
         let limits = Limits { max_util: Some(0.1), max_bytes: 6 << 20, ..LIMITS };
-        let mut turn = |_, _: &mut StopCheck<'_>| -> Result<TurnResult, ()> {
+        let mut turn = |_, _: &mut Budget<'_>| -> Result<TurnResult, ()> {
             clock.advance(1_000_000);
             Ok(TurnResult::Took(1.0))
         };
-        let found = contest(3, 0, 1 << 20, &limits, &clock, &mut || None, &mut turn).expect("no error");
+        let found = contest(3, 0, 1 << 20, &limits, &mut Budget::unlimited(&clock, &mut || None), &mut turn)
+            .expect("no error");
         assert!(found.paused && found.rounds.len() == 2);
         // Six turns of a millisecond, with their rests.
         assert!((60_000_000..62_000_000).contains(&clock.now()), "{}", clock.now());

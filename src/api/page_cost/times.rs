@@ -9,7 +9,7 @@ use io_probe_core::machine::observer::Observer;
 use io_probe_core::measure::page_times::tuple;
 use io_probe_core::measure::page_times::{self, NotCold, PageTimesResult, PageTimesRun};
 use io_probe_core::measure::page_times::{PageTimes, Pattern, Tier};
-use io_probe_core::run::budget::{Limits, StopCheck};
+use io_probe_core::run::budget::{Budget, Limits, StopCheck};
 use io_probe_core::run::clock::Monotonic;
 
 use super::row::PageCostRow;
@@ -103,8 +103,9 @@ pub(in crate::api) fn measure(
         limits: wanted.limits,
     };
     progress.path("server", 0);
-    let measured =
-        page_times::measure(&run, &mut reader, &Monotonic, should_stop, &mut |turns| progress.done(turns))?;
+    let mut budget = Budget::of_statement(statement::left(), &Monotonic, should_stop);
+    let measured = page_times::measure(&run, &mut reader, &mut budget, &mut |turns| progress.done(turns))?;
+    drop(budget);
     statement::heed(measured.stop);
     drop(reader);
 

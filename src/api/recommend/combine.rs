@@ -7,7 +7,7 @@ use io_probe_core::files::cache;
 use io_probe_core::machine::account::Account;
 use io_probe_core::machine::observer::Observer;
 use io_probe_core::measure::scan::{self, Scan};
-use io_probe_core::run::budget::{Limits, Stop, StopCheck};
+use io_probe_core::run::budget::{Budget, Limits, Stop, StopCheck};
 use io_probe_core::run::clock::Monotonic;
 use io_probe_core::run::rounds::{Contest, TurnResult, contest};
 use io_probe_core::stats::median;
@@ -133,19 +133,15 @@ fn measure(call: &Call<'_>, subject: &ProbedRelation, limits: &[u64], current: u
     let length = (TURN / subject.block_size()).min(subject.source.blocks().max(1));
     let mut stretches = Stretches { subject, length, next: 0, cold: call.request.cold };
     let observer = Observer::new(Account::Own, &subject.placement.leaves, &subject.roots);
-    let bounds = Limits {
-        shared: statement::left(),
-        precision: call.limits.precision.or(Some(PRECISION)),
-        ..call.limits
-    };
+    let bounds = Limits { precision: call.limits.precision.or(Some(PRECISION)), ..call.limits };
     let mut should_stop = interrupts::should_stop(subject.relation.locked());
     let mut should_stop = || statement::over().or_else(&mut should_stop);
-    let (mut done, mut latency) = (0, call.limits.latency);
+    let mut done = 0;
     let mut readers: Vec<_> =
         limits.iter().map(|limit| BufferReader::combining(&subject.relation, *limit as u32)).collect();
     call.progress.path(Setting::IoCombineLimit.name(), 0);
-    let mut turn = |contender: usize, should_stop: &mut StopCheck<'_>| -> Result<TurnResult> {
-        let blocks = match stretches.next(should_stop)? {
+    let mut turn = |contender: usize, budget: &mut Budget<'_>| -> Result<TurnResult> {
+        let blocks = match stretches.next(&mut || budget.ask())? {
             Stretch::Cold(blocks) => blocks,
             Stretch::Cached => return Ok(TurnResult::Unfit),
             Stretch::None => return Ok(TurnResult::Exhausted),
@@ -153,27 +149,17 @@ fn measure(call: &Call<'_>, subject: &ProbedRelation, limits: &[u64], current: u
         };
         let reader = &mut readers[contender];
         reader.renew();
-        let whole = Limits { shared: statement::left(), latency, ..Limits::none() };
-        let mut should_stop = || should_stop();
-        let scan = scan::scan(
-            &subject.source,
-            blocks.clone(),
-            reader,
-            &whole,
-            &Monotonic,
-            &mut should_stop,
-            &mut |_| (),
-        )?;
+        let scan = scan::scan(&subject.source, blocks.clone(), reader, &Limits::none(), budget, &mut |_| ())?;
         // What the kernel still reads ahead must not be in the next turn's way.
         observer.settle();
-        latency = scan.latency;
         done += 1;
         call.progress.done(done);
         Ok(judge_turn(&scan, reader.usage(), blocks.end - blocks.start, subject.block_size()))
     };
     let in_force = limits.iter().position(|limit| *limit == current).unwrap_or(0);
     let bytes = length * subject.block_size();
-    let found = contest(limits.len(), in_force, bytes, &bounds, &Monotonic, &mut should_stop, &mut turn)?;
+    let mut budget = Budget::of_statement(statement::left(), &Monotonic, &mut should_stop);
+    let found = contest(limits.len(), in_force, bytes, &bounds, &mut budget, &mut turn)?;
     statement::heed(found.stop);
     Ok(found)
 }

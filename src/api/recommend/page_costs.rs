@@ -86,7 +86,6 @@ struct RelationTimes {
 impl RelationTimes {
     fn of(call: &Call<'_>, subject: &ProbedRelation) -> Result<Self> {
         let limits = page_cost::limits(call.request.limits, call.request.given, call.places);
-        let limits = Limits { shared: statement::left(), ..limits };
         let mut should_stop = interrupts::should_stop(subject.relation.locked());
         let mut should_stop = || statement::over().or_else(&mut should_stop);
         let wanted = Wanted::usual(limits, call.request.cold);

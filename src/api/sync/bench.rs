@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use io_probe_core::files::scratch::{Created, Room, ScratchLocation};
+use io_probe_core::files::scratch::{Created, ScratchLocation};
 use io_probe_core::machine::account::Account;
 use io_probe_core::machine::device::{Placement, Roots};
 use io_probe_core::machine::observer::Observer;
 use io_probe_core::measure::sync::{self, Case, CaseTimes, Group, Layout, SyncRun};
-use io_probe_core::run::budget::{Limits, Stop};
+use io_probe_core::run::budget::{Budget, Limits, Stop};
 use io_probe_core::run::clock::Monotonic;
 
 use crate::call::admission::{self, Refusal};
@@ -67,21 +67,20 @@ impl Bench<'_> {
         progress.path(self.cases.first().map_or("", |case| case.section.name()), 0);
         let mut should_stop = interrupts::should_stop(Vec::new());
         let mut should_stop = || statement::over().or_else(&mut should_stop);
-        let pauses = Room::pauses(&self.limits);
         let reserve = gucs::scratch_reserve();
         let place = ScratchLocation { directory: self.directory, fallback: self.fallback };
         let files =
-            match layout.make(place, reserve, pauses, wal::SEGMENT_FILL, &observer, &mut should_stop)? {
+            match layout.make(place, reserve, self.limits, wal::SEGMENT_FILL, &observer, &mut should_stop)? {
                 Created::Ready(files) => files,
                 Created::Stopped(stop) => return Ok(Benched::NotBegun(stop)),
             };
-        let limits = Limits { shared: statement::left(), ..self.limits };
-        let run = SyncRun { cases: self.cases, group: self.group, limits, observer: &observer };
+        let run = SyncRun { cases: self.cases, group: self.group, limits: self.limits, observer: &observer };
         let mut report = |turn: u64, turns: u64, case: &Case| {
             progress.path(case.section.name(), turns);
             progress.done(turn - 1);
         };
-        let measured = sync::run(&files, &run, &Monotonic, &mut should_stop, &mut report)?;
+        let mut budget = Budget::of_statement(statement::left(), &Monotonic, &mut should_stop);
+        let measured = sync::run(&files, &run, &mut budget, &mut report)?;
         measured.iter().for_each(|measured| statement::heed(measured.stop));
         Ok(Benched::CaseTimes(measured, layout))
     }

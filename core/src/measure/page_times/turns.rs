@@ -8,8 +8,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use super::spans::{NotCold, Spans, Supply};
 use super::{LEAST_BLOCKS, Order, PageTimesResult, PageTimesRun, Server, Taken, Way, WaySeries};
 use crate::files::cache;
-use crate::run::budget::{LatencyBound, Limits, Pace, Pauses, Stop, StopCheck};
-use crate::run::clock::{Clock, nanoseconds};
+use crate::run::budget::{Budget, Stop};
+use crate::run::clock::nanoseconds;
 use crate::stats::MIN_SLICES;
 use crate::{Error, Result};
 
@@ -60,16 +60,11 @@ type Pick = fn(&mut PageTimesResult) -> &mut WaySeries;
 pub(super) struct Turns<'a> {
     run: &'a PageTimesRun<'a>,
     server: &'a mut dyn Server,
-    clock: &'a dyn Clock,
+    budget: Budget<'a>,
     spans: Spans<'a>,
     rng: Xoshiro256PlusPlus,
-    /// When the time is up, and what that is called.
-    deadline: u64,
-    at_deadline: Stop,
+    /// Nanoseconds that a turn may take.
     budget_ns: u64,
-    pauses: Option<Pauses>,
-    next_due: u64,
-    latency: LatencyBound,
     /// Bytes asked for.
     bytes: u64,
     /// A sparse turn spreads over no more stretches: there are no more that are cold.
@@ -96,25 +91,19 @@ enum NextTurn {
 }
 
 impl<'a> Turns<'a> {
-    pub(super) fn new(run: &'a PageTimesRun<'a>, server: &'a mut dyn Server, clock: &'a dyn Clock) -> Self {
+    pub(super) fn new(run: &'a PageTimesRun<'a>, server: &'a mut dyn Server, mut budget: Budget<'a>) -> Self {
         let block_size = u64::from(run.source.block_size());
         let scan = warm_up_bytes(run) + window(run) + scan_bytes(run);
         let longest = SPAN.max(scan) + window(run);
-        let length = run.limits.duration.min(run.limits.shared);
-        let turn = (length / TURNS).clamp(SHORTEST_TURN, LONGEST_TURN);
-        let now = clock.now();
+        let turn = (budget.length() / TURNS).clamp(SHORTEST_TURN, LONGEST_TURN);
+        budget.pace(&run.limits, block_size);
         Self {
             run,
             server,
-            clock,
+            budget,
             spans: Spans::new(run, longest / block_size, OS_BYTES / block_size),
             rng: Xoshiro256PlusPlus::seed_from_u64(run.seed),
-            deadline: now.saturating_add(nanoseconds(length)),
-            at_deadline: if run.limits.are_cut_short() { Stop::Statement } else { Stop::Duration },
             budget_ns: nanoseconds(turn),
-            pauses: run.limits.pauses(block_size),
-            next_due: now,
-            latency: run.limits.latency,
             bytes: 0,
             most_stretches: MOST_STRETCHES,
             idle: 0,
@@ -126,19 +115,16 @@ impl<'a> Turns<'a> {
     }
 
     /// Takes them until there is a reason to stop.
-    pub(super) fn measure(
-        mut self,
-        should_stop: &mut StopCheck<'_>,
-        report: &mut dyn FnMut(u64),
-    ) -> Result<PageTimesResult> {
+    pub(super) fn measure(mut self, report: &mut dyn FnMut(u64)) -> Result<PageTimesResult> {
         if matches!(cache::cached_bytes(self.run.source, 0..1), Err(Error::Unsupported { .. })) {
             return Ok(PageTimesResult { not_cold: Some(NotCold::Unknown), ..self.measured });
         }
-        self.measured.stop = self.all(should_stop, report)?;
-        if self.pauses.is_some() && !self.measured.stop.is_some_and(Stop::is_for_all) {
+        self.measured.stop = self.all(report)?;
+        if self.run.limits.make_pauses() && !self.measured.stop.is_some_and(Stop::is_for_all) {
             // What comes next may come at once.
-            let _ = self.pause(should_stop);
+            let _ = self.budget.wait();
         }
+        self.measured.paused = self.budget.has_paused();
         self.measured.passes = self.spans.passes();
         let was_read = self.read_so_far() + self.read_from_cache() > 0;
         self.measured.dried_up = was_read && self.idle >= MOST_IDLE;
@@ -146,7 +132,7 @@ impl<'a> Turns<'a> {
         Ok(self.measured)
     }
 
-    fn all(&mut self, should_stop: &mut StopCheck<'_>, report: &mut dyn FnMut(u64)) -> Result<Option<Stop>> {
+    fn all(&mut self, report: &mut dyn FnMut(u64)) -> Result<Option<Stop>> {
         if self.run.source.blocks() == 0 {
             return Ok(None);
         }
@@ -164,7 +150,7 @@ impl<'a> Turns<'a> {
                 for turn in pair.chain(group.iter().copied()) {
                     report(done);
                     done += 1;
-                    if let Some(stop) = self.turn(turn, should_stop)? {
+                    if let Some(stop) = self.turn(turn)? {
                         return Ok(Some(stop));
                     }
                     if self.is_in_vain() {
@@ -182,20 +168,20 @@ impl<'a> Turns<'a> {
         }
     }
 
-    fn turn(&mut self, turn: NextTurn, should_stop: &mut StopCheck<'_>) -> Result<Option<Stop>> {
+    fn turn(&mut self, turn: NextTurn) -> Result<Option<Stop>> {
         let ways = PLAIN_WAYS + self.run.concurrencies.len() as u64;
         if self.bytes >= self.run.limits.max_bytes.saturating_mul(ways) {
             return Ok(Some(Stop::Bytes));
         }
-        if let Some(stop) = self.pause(should_stop) {
+        if let Some(stop) = self.budget.wait() {
             return Ok(Some(stop));
         }
-        let (before, began) = (self.read_so_far(), self.clock.now());
+        let (before, began) = (self.read_so_far(), self.budget.clock().now());
         let from_cache = self.read_from_cache();
         let stop = match turn {
-            NextTurn::InOrder => self.in_order(should_stop)?,
-            NextTurn::AtRandom => self.at_random(should_stop)?,
-            NextTurn::WithGaps(concurrency, density) => self.with_gaps(concurrency, density, should_stop)?,
+            NextTurn::InOrder => self.in_order()?,
+            NextTurn::AtRandom => self.at_random()?,
+            NextTurn::WithGaps(concurrency, density) => self.with_gaps(concurrency, density)?,
         };
         let fetched = self.spans.release()?;
         // The budget is of what is asked for. A turn without a read must not be free for ever.
@@ -205,17 +191,14 @@ impl<'a> Turns<'a> {
         self.idle = if is_idle { self.idle + 1 } else { 0 };
         // The rate is of what is moved: what the kernel reads ahead is paid for, too.
         let bytes = asked.max(fetched);
-        if let Some(pauses) = self.pauses {
-            let now = self.clock.now();
-            let period = pauses.period(bytes, now - began);
-            self.next_due = self.next_due.max(now.saturating_sub(period)).saturating_add(period);
-        }
+        let now = self.budget.clock().now();
+        self.budget.pacer().charge_late(now, bytes, now - began);
         Ok(stop)
     }
 
-    fn read(&mut self, order: &Order<'_>, should_stop: &mut StopCheck<'_>) -> Result<Taken> {
-        let taken = self.server.read(order, should_stop)?;
-        self.latency = taken.latency;
+    fn read(&mut self, order: &Order<'_>) -> Result<Taken> {
+        let taken = self.server.read(order, &mut || self.budget.ask())?;
+        *self.budget.latency_mut() = taken.latency;
         Ok(taken)
     }
 
@@ -232,12 +215,12 @@ impl<'a> Turns<'a> {
     }
 
     /// From the device in order, then the same from the OS cache and from shared buffers.
-    fn in_order(&mut self, should_stop: &mut StopCheck<'_>) -> Result<Option<Stop>> {
+    fn in_order(&mut self) -> Result<Option<Stop>> {
         let block_size = u64::from(self.run.source.block_size());
-        let (range, cached) = match self.spans.take(should_stop)? {
+        let (range, cached) = match self.spans.take(&mut || self.budget.ask())? {
             Supply::Cold { range, cached } => (range, Some(cached)),
             Supply::Cached(range) => (range, None),
-            Supply::None => return self.hits(&[0], should_stop),
+            Supply::None => return self.hits(&[0]),
             Supply::Stopped(stop) => return Ok(Some(stop)),
         };
         let phase = self.rng.random_range(0..=window(self.run));
@@ -255,11 +238,11 @@ impl<'a> Turns<'a> {
             way: Way::Scan,
             warm_up,
             budget_ns: self.budget_ns,
-            latency: self.latency,
+            latency: self.budget.latency(),
         };
         let mut read = blocks.len();
         if let Some(cached) = cached {
-            let taken = self.read(&order, should_stop)?;
+            let taken = self.read(&order)?;
             read = taken.read as usize;
             let cached = share_of(cached, &taken, range.end - range.start);
             self.add(|measured| &mut measured.device_sequential, whole(taken), cached);
@@ -288,36 +271,37 @@ impl<'a> Turns<'a> {
         let in_order: Pick = |measured| &mut measured.os_sequential;
         let at_random: Pick = |measured| &mut measured.os_random;
         for (blocks, way, series) in [(again, Way::Scan, in_order), (&random[..], Way::Single, at_random)] {
-            let order = Order { blocks, way, warm_up: 0, budget_ns: self.budget_ns, latency: self.latency };
-            let taken = self.read(&order, should_stop)?;
+            let order =
+                Order { blocks, way, warm_up: 0, budget_ns: self.budget_ns, latency: self.budget.latency() };
+            let taken = self.read(&order)?;
             self.add(series, taken, 0);
             if taken.stop.is_some() {
                 return Ok(taken.stop);
             }
         }
         // The last of them are in shared buffers.
-        self.hits(&random[random.len().saturating_sub(HOT_BLOCKS)..], should_stop)
+        self.hits(&random[random.len().saturating_sub(HOT_BLOCKS)..])
     }
 
     /// From shared buffers, where the first of many rounds may bring them.
-    fn hits(&mut self, blocks: &[u64], should_stop: &mut StopCheck<'_>) -> Result<Option<Stop>> {
+    fn hits(&mut self, blocks: &[u64]) -> Result<Option<Stop>> {
         let rounds = blocks.repeat(HOT_READS / blocks.len().max(1));
         let order = Order {
             blocks: &rounds,
             way: Way::Single,
             warm_up: blocks.len(),
             budget_ns: self.budget_ns,
-            latency: self.latency,
+            latency: self.budget.latency(),
         };
-        let taken = self.read(&order, should_stop)?;
+        let taken = self.read(&order)?;
         let counts = taken.hits as f64 >= LEAST_HITS * taken.blocks as f64;
         self.measured.shared.add(taken.ns, taken.blocks, 0, taken.read, counts);
         Ok(taken.stop)
     }
 
     /// From the device at random, one at a time.
-    fn at_random(&mut self, should_stop: &mut StopCheck<'_>) -> Result<Option<Stop>> {
-        let (blocks, cached) = match self.spans.scatter(RANDOM_BLOCKS, should_stop)? {
+    fn at_random(&mut self) -> Result<Option<Stop>> {
+        let (blocks, cached) = match self.spans.scatter(RANDOM_BLOCKS, &mut || self.budget.ask())? {
             Ok(scattered) => scattered,
             Err(stop) => return Ok(Some(stop)),
         };
@@ -329,27 +313,22 @@ impl<'a> Turns<'a> {
             way: Way::Single,
             warm_up: 0,
             budget_ns: self.budget_ns,
-            latency: self.latency,
+            latency: self.budget.latency(),
         };
-        let taken = self.read(&order, should_stop)?;
+        let taken = self.read(&order)?;
         self.add(|measured| &mut measured.device_random, taken, cached);
         Ok(taken.stop)
     }
 
     /// From the device, ascending with gaps.
-    fn with_gaps(
-        &mut self,
-        concurrency: usize,
-        density_index: usize,
-        should_stop: &mut StopCheck<'_>,
-    ) -> Result<Option<Stop>> {
+    fn with_gaps(&mut self, concurrency: usize, density_index: usize) -> Result<Option<Stop>> {
         let density = self.run.densities[density_index];
         let span = SPAN / u64::from(self.run.source.block_size());
         // At a low density one stretch has few blocks, and with many in flight no more than a beginning and an end.
         let wanted = (LEAST_FETCHES / density / span as f64).ceil().min(self.most_stretches as f64) as usize;
         let (mut ranges, mut cached) = (Vec::new(), 0);
         while ranges.len() < wanted {
-            match self.spans.take(should_stop)? {
+            match self.spans.take(&mut || self.budget.ask())? {
                 Supply::Cold { range, cached: some } => {
                     let length = range.end - range.start;
                     ranges.push(range.start..range.end.min(range.start + span));
@@ -362,7 +341,7 @@ impl<'a> Turns<'a> {
                 }
                 Supply::Stopped(stop) => return Ok(Some(stop)),
             }
-            if self.clock.now() >= self.deadline {
+            if self.budget.is_up(self.budget.clock().now()) {
                 break;
             }
         }
@@ -378,9 +357,14 @@ impl<'a> Turns<'a> {
         blocks.retain(|_| self.rng.random_bool(share.min(1.0)));
         if blocks.len() >= LEAST_BLOCKS {
             let way = Way::Bitmap(self.run.concurrencies[concurrency]);
-            let order =
-                Order { blocks: &blocks, way, warm_up: 0, budget_ns: self.budget_ns, latency: self.latency };
-            let taken = self.read(&order, should_stop)?;
+            let order = Order {
+                blocks: &blocks,
+                way,
+                warm_up: 0,
+                budget_ns: self.budget_ns,
+                latency: self.budget.latency(),
+            };
+            let taken = self.read(&order)?;
             let cached = share_of(cached, &taken, all);
             self.add(|measured| &mut measured.sparse[concurrency][density_index], taken, cached);
             self.server.settle();
@@ -420,21 +404,6 @@ impl<'a> Turns<'a> {
         let narrow = |series: &WaySeries| series.relative_half_width().is_some_and(|half| half <= wanted);
         let enough = |series: &WaySeries| series.turns() >= LEAST_SPARSE_TURNS;
         pair.into_iter().all(narrow) && (!is_cold || measured.sparse.iter().flatten().all(enough))
-    }
-
-    /// Waits as long as the limits say. The time may be up.
-    fn pause(&mut self, should_stop: &mut StopCheck<'_>) -> Option<Stop> {
-        let now = self.clock.now();
-        if now >= self.deadline {
-            return Some(self.at_deadline);
-        }
-        let left = Duration::from_nanos(self.deadline - now);
-        let limits = Limits { duration: left, shared: Duration::MAX, ..self.run.limits };
-        let mut should_stop = || should_stop();
-        let mut pace = Pace::start(&limits, self.clock, &mut should_stop);
-        self.measured.paused |= self.next_due > pace.started();
-        pace.sleep_until(self.next_due)
-            .map(|stop| if stop == Stop::Duration { self.at_deadline } else { stop })
     }
 }
 

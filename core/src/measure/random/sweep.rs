@@ -9,8 +9,7 @@ use std::time::Duration;
 use super::{Plan, Queued, RandomRun, run};
 use crate::Result;
 use crate::engine::Engine;
-use crate::run::budget::{Limits, Stop, StopCheck};
-use crate::run::clock::Clock;
+use crate::run::budget::{Budget, Limits, Stop};
 use crate::run::order::Permutation;
 use crate::stats::{self, MIN_SLICES, Slice};
 
@@ -60,20 +59,17 @@ pub fn sweep(
     plan: &mut Plan<'_>,
     engines: &mut Engines,
     sweep: Sweep<'_>,
-    clock: &dyn Clock,
-    should_stop: &mut StopCheck<'_>,
+    budget: &mut Budget<'_>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<(Vec<Step>, Option<Stop>)> {
     let Sweep { depths, limits, mut seed } = sweep;
     let block_size = u64::from(plan.source().block_size());
     // Each round would begin a schedule of its own; and each needs a block at least.
-    let limited = limits.pauses(block_size).is_some();
+    let limited = limits.make_pauses();
     let rounds = if limited { 1 } else { (limits.max_bytes / block_size).clamp(1, u64::from(ROUNDS)) as u32 };
-    let started = clock.now();
     let mut steps: Vec<Step> =
         depths.iter().map(|&depth| Step { depth, run: None, rounds: Vec::new() }).collect();
     let mut fetched = 0;
-    let mut latency = limits.latency;
     for _ in 0..rounds {
         for step in &mut steps {
             let mut left = Limits {
@@ -87,15 +83,11 @@ pub fn sweep(
                     seed = seed.wrapping_add(1);
                     plan.restart(Permutation::new(plan.source().blocks(), seed));
                 }
-                let elapsed = Duration::from_nanos(clock.now() - started);
-                left.shared = limits.shared.saturating_sub(elapsed);
-                left.latency = latency;
                 let whole = plan.is_untouched();
                 let mut queued = Queued::new(engines.at(step.depth), step.depth);
                 let mut report = |blocks| progress(fetched + blocks);
-                let one = run(plan, &mut queued, &left, clock, should_stop, &mut report, None)?;
+                let one = run(plan, &mut queued, &left, budget, &mut report, None)?;
                 fetched += one.fetches;
-                latency = one.latency;
                 left.duration = left.duration.saturating_sub(Duration::from_nanos(one.elapsed_ns));
                 left.max_bytes = left.max_bytes.saturating_sub(one.with_data() * block_size);
                 // It came to the end of the relation. Where all of that is too small for a rate, again won't help.
