@@ -1,5 +1,6 @@
 //! The measurements. Each returns its results unrounded.
 
+pub mod contest;
 pub mod page_times;
 pub mod ping;
 pub mod random;
