@@ -33,6 +33,7 @@ mod op;
 mod tests;
 mod turn;
 
+use std::ops::ControlFlow::{Break, Continue};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -48,6 +49,7 @@ use crate::machine::observer::Observer;
 use crate::run::budget::{Budget, Limits};
 use crate::run::clock::{self, nanoseconds};
 use crate::run::memory;
+use crate::run::rounds::{Contenders, Ended, Rounds, Turn};
 use crate::{Error, Result};
 
 /// Most rounds.
@@ -107,49 +109,74 @@ fn run_with<C: Calls>(
     report: &mut dyn FnMut(u64, u64, &Case),
 ) -> Result<Vec<CaseTimes>> {
     memory::expect(run.group.memory() + run.cases.len() * MEMORY_OF_CASE)?;
-    let mut all: Vec<CaseTimes> = run.cases.iter().map(CaseTimes::of).collect();
+    let all: Vec<CaseTimes> = run.cases.iter().map(CaseTimes::of).collect();
     let longest = run.cases.iter().map(|case| run.group.longest_write(case)).max().unwrap_or(1);
-    let content = Arc::new(Content::new(longest as usize)?);
-    let mut budget = budget.part(&Limits { duration: Duration::MAX, ..run.limits });
     let duration = run.limits.duration;
     let rounds = (duration.as_millis() / SHORTEST_TURN.as_millis()).clamp(1, ROUNDS) as u32;
-    let length = nanoseconds(duration / rounds);
-    let clock_cost = clock::cost_ns().round() as u64;
-    let turns = u64::from(rounds) * run.cases.len() as u64;
-    let mut number = 0;
-    for round in 0..rounds {
-        for place in 0..run.cases.len() {
-            // There and back, so that no case always comes after the same other one, or always later.
-            let place = if round % 2 == 0 { place } else { run.cases.len() - 1 - place };
-            let (case, measured) = (&run.cases[place], &mut all[place]);
-            number += 1;
-            if measured.is_over() {
-                continue;
-            }
-            report(number, turns, case);
-            let turn = CaseTurn { case, length, limits: &run.limits, clock_cost, content: &content };
-            let calls = calls(case);
-            let before = run.observer.look();
-            let performed = measured.performed;
-            let taken = match run.group {
-                Group { committers: 1, .. } => turn.alone(&calls, measured, &mut budget),
-                group => turn.together(calls, group, measured, &mut budget),
-            };
-            measured.saw(run.observer.since(&before).activity, measured.performed - performed);
-            match taken {
-                Ok(None) => measured.end_turn(run.limits.precision),
-                Ok(Some(stop)) => {
-                    all.iter_mut().filter(|measured| !measured.is_over()).for_each(|m| m.stop = Some(stop));
-                    return Ok(all);
-                }
-                Err(refused @ Error::Unsupported { .. }) => measured.refused = Some(refused.to_string()),
-                Err(e) => return Err(e),
-            }
-        }
-    }
-    if run.limits.max_util.is_some() {
+    let mut budget = budget.part(&Limits { duration: Duration::MAX, ..run.limits });
+    let mut cases = Cases {
+        run,
+        calls,
+        report,
+        length: nanoseconds(duration / rounds),
+        clock_cost: clock::cost_ns().round() as u64,
+        content: Arc::new(Content::new(longest as usize)?),
+        all,
+    };
+    let ended = Rounds::new(rounds.into(), run.cases.len()).take(&mut cases, &mut budget)?;
+    if let Break(Some(stop)) = ended {
+        cases.all.iter_mut().filter(|measured| !measured.is_over()).for_each(|m| m.stop = Some(stop));
+    } else if run.limits.max_util.is_some() {
         // What comes next may come at once.
         let _ = budget.wait();
     }
-    Ok(all)
+    Ok(cases.all)
+}
+
+/// Cases that take turns.
+struct Cases<'a, C> {
+    run: &'a SyncRun<'a>,
+    calls: &'a dyn Fn(&Case) -> C,
+    report: &'a mut dyn FnMut(u64, u64, &Case),
+    /// How long a turn lasts, and what one reading of the clock takes, in nanoseconds.
+    length: u64,
+    clock_cost: u64,
+    content: Arc<Content>,
+    all: Vec<CaseTimes>,
+}
+
+impl<C: Calls> Contenders for Cases<'_, C> {
+    type Error = Error;
+
+    fn is_over(&self, contender: usize) -> bool {
+        self.all[contender].is_over()
+    }
+
+    fn turn(&mut self, turn: Turn, budget: &mut Budget<'_>) -> Result<Ended> {
+        let (run, case) = (self.run, &self.run.cases[turn.contender]);
+        let measured = &mut self.all[turn.contender];
+        (self.report)(turn.number, turn.of, case);
+        let of_case = CaseTurn {
+            case,
+            length: self.length,
+            limits: &run.limits,
+            clock_cost: self.clock_cost,
+            content: &self.content,
+        };
+        let calls = (self.calls)(case);
+        let before = run.observer.look();
+        let performed = measured.performed;
+        let taken = match run.group {
+            Group { committers: 1, .. } => of_case.alone(&calls, measured, budget),
+            group => of_case.together(calls, group, measured, budget),
+        };
+        measured.saw(run.observer.since(&before).activity, measured.performed - performed);
+        match taken {
+            Ok(None) => measured.end_turn(run.limits.precision),
+            Ok(Some(stop)) => return Ok(Break(Some(stop))),
+            Err(refused @ Error::Unsupported { .. }) => measured.refused = Some(refused.to_string()),
+            Err(e) => return Err(e),
+        }
+        Ok(Continue(()))
+    }
 }
