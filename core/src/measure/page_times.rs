@@ -162,5 +162,6 @@ pub fn measure(
     budget: &mut Budget<'_>,
     report: &mut dyn FnMut(u64),
 ) -> Result<PageTimesResult> {
-    Turns::new(run, server, budget.part(&run.limits)).measure(report)
+    let mut budget = budget.part(&run.limits);
+    Turns::new(run, server, report, budget.length()).measure(&mut budget)
 }
