@@ -3,7 +3,6 @@
 mod row;
 mod times;
 
-use io_probe_core::run::budget::Limits;
 use pgrx::datum;
 use pgrx::prelude::*;
 

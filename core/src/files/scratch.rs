@@ -115,7 +115,7 @@ impl Room {
 }
 
 impl Scratch {
-    /// Creates, fills and syncs a file. `ask` is asked before every MiB written, and before every
+    /// Creates, fills and syncs a file. The caller is asked before every MiB written, and before every
     /// 8 MiB on the way to the storage, or every MiB if there is a limit; what is left for the fsync is metadata.
     ///
     /// # Errors

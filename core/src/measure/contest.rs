@@ -1,8 +1,8 @@
 //! Which of several contenders for a setting is the fastest.
 //!
-//! They take turns, see [`Rounds`]. Within a round each is compared with the one in force: what others do to the device
-//! meanwhile cancels out. Over the rounds the median of these ratios counts, with an interval that assumes nothing about
-//! their distribution. A round in which a turn was disturbed counts for none.
+//! They take turns, see [`Rounds`]. Within a round each is compared with the one in force: what others do to
+//! the device meanwhile cancels out. Over the rounds the median of these ratios counts, with an interval that
+//! assumes nothing about their distribution. A round in which a turn was disturbed counts for none.
 
 use std::ops::ControlFlow::{Break, Continue};
 
@@ -43,7 +43,8 @@ pub struct Contest {
 }
 
 impl Contest {
-    /// Time of a contender over that of another one in the same round: median and 95 % interval. None for too few rounds.
+    /// Time of a contender over that of another one in the same round: median and 95 % interval. None for too
+    /// few rounds.
     pub fn ratio(&self, contender: usize, to: usize) -> Option<Interval> {
         let ratios: Vec<f64> = self.rounds.iter().map(|round| round[contender] / round[to]).collect();
         of_median(&ratios)
@@ -59,10 +60,11 @@ impl Contest {
     }
 }
 
-/// Lets so many contenders take turns, the one in force being number `current`: each turn moves `bytes_of_turn`.
+/// Lets so many contenders take turns, the one in force being number `current`: each turn moves
+/// `bytes_of_turn`.
 ///
-/// `limits.duration` and `limits.max_bytes` bound all of it; what limits the rate or the time makes it pause between
-/// turns, each of which runs at full speed.
+/// `limits.duration` and `limits.max_bytes` bound all of it; what limits the rate or the time makes it pause
+/// between turns, each of which runs at full speed.
 pub fn contest<E>(
     contenders: usize,
     current: usize,

@@ -162,6 +162,9 @@ pub fn measure(
     budget: &mut Budget<'_>,
     report: &mut dyn FnMut(u64),
 ) -> Result<PageTimesResult> {
-    let mut budget = budget.part(&run.limits);
+    // What one way does not need the others may have.
+    let ways = (turns::PLAIN_WAYS + run.concurrencies.len()) as u64;
+    let limits = Limits { max_bytes: run.limits.max_bytes.saturating_mul(ways), ..run.limits };
+    let mut budget = budget.part(&limits);
     Turns::new(run, server, report, budget.length()).measure(&mut budget)
 }

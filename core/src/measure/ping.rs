@@ -149,12 +149,13 @@ pub fn ping(
     let mut pongs: Vec<Pong> = Vec::new();
     let mut writes = 0;
     for index in 0..u64::from(count) {
-        if (index + 1) * block_size > limits.max_bytes {
+        if budget.bytes_left() < block_size {
             return Ok((pongs, Some(Stop::Bytes)));
         }
         if let Some(stop) = budget.wait() {
             return Ok((pongs, Some(stop)));
         }
+        budget.spend(block_size);
         let writes_now = reader.is_none() || index % 2 == 0;
         let pong = match (&mut writer, &mut reader) {
             (Some(writer), _) if writes_now => {

@@ -159,7 +159,6 @@ pub fn scan(
 ) -> Result<Scan> {
     let mut meter = Meter::start(limits, budget.part(limits), progress);
     let block_size = u64::from(source.block_size());
-    let mut blocks_left = limits.max_bytes / block_size;
     let (mut bursts, most) = bursts(limits, &meter.budget, block_size, reader.steps());
     let mut seen = Seen { holes: 0, rated_holes: 0, cached: Some(0) };
     for part in source.parts(blocks.clone()) {
@@ -175,7 +174,9 @@ pub fn scan(
                 break;
             }
         };
-        let left = blocks_left.min(most.saturating_sub(meter.slices.total().work)).saturating_mul(block_size);
+        let left = (meter.budget.bytes_left() / block_size)
+            .min(most.saturating_sub(meter.slices.total().work))
+            .saturating_mul(block_size);
         let cached = CachedSpans::count(&file, method, &path, bytes.clone(), &holes, left);
         let holes = reader.without_data(&part, holes);
         drop(file);
@@ -193,7 +194,7 @@ pub fn scan(
             while at < end {
                 let mut length = end - at;
                 if meter.rated {
-                    length = bursts.next_of(length).min(blocks_left);
+                    length = bursts.next_of(length).min(meter.budget.bytes_left() / block_size);
                     if length == 0 {
                         meter.stop = Some(Stop::Bytes);
                         break 'part;
@@ -212,7 +213,7 @@ pub fn scan(
                 meter.before_part += done;
                 meter.in_part = 0;
                 if meter.rated {
-                    blocks_left -= done;
+                    meter.budget.spend(done * block_size);
                     seen.rated_holes += holes.whole_blocks(to_bytes(at..at + done), block_size);
                     meter.pause(&mut bursts);
                 }
@@ -323,8 +324,8 @@ mod tests {
     use crate::engine::{self, Kind};
     use crate::files::cache;
     use crate::files::source::fixture::{BLOCK, Relation};
-    use crate::run::budget::BoundSource;
-    use crate::run::clock::{Manual, Monotonic};
+    use crate::run::budget::{BoundSource, StopCheck};
+    use crate::run::clock::{Clock, Manual, Monotonic};
     use std::time::Duration;
 
     /// Takes a fixed time a block.
@@ -363,18 +364,24 @@ mod tests {
 
     const ONE: Steps = Steps::of(1);
 
+    /// A scan that is part of nothing else, and tells nobody how far it got.
+    fn scan(
+        source: &Source,
+        blocks: Range<u64>,
+        reader: &mut dyn Reader,
+        limits: &Limits,
+        clock: &dyn Clock,
+        should_stop: &mut StopCheck<'_>,
+    ) -> Result<Scan> {
+        let mut budget = Budget::unlimited(clock, should_stop);
+        super::scan(source, blocks, reader, limits, &mut budget, &mut |_| ())
+    }
+
     fn steady(relation: &Relation, blocks: Range<u64>, limits: &Limits) -> (Scan, Vec<Range<u64>>) {
         let clock = Manual::default();
         let mut reader =
             Steady { clock: &clock, ns_per_block: 100_000, least_hole: 1 << 20, read: Vec::new() };
-        let scan = scan(
-            &relation.source,
-            blocks,
-            &mut reader,
-            limits,
-            &mut Budget::unlimited(&clock, &mut || None),
-            &mut |_| (),
-        );
+        let scan = scan(&relation.source, blocks, &mut reader, limits, &clock, &mut || None);
         (scan.expect("scanned"), reader.read)
     }
 
@@ -445,14 +452,7 @@ mod tests {
             Limits { max_iops: Some(500), duration: Duration::from_millis(500), ..LIMITS },
         ] {
             let mut reader = Buffered::new(&relation.source, 0);
-            let scan = scan(
-                &relation.source,
-                0..2048,
-                &mut reader,
-                &limits,
-                &mut Budget::unlimited(&Monotonic, &mut || None),
-                &mut |_| (),
-            );
+            let scan = scan(&relation.source, 0..2048, &mut reader, &limits, &Monotonic, &mut || None);
             let scan = scan.expect("scanned");
             let read = scan.blocks.end - scan.holes;
             assert_eq!(scan.cached_bytes, Some(read * BLOCK), "{limits:?}");
@@ -508,14 +508,7 @@ mod tests {
         let relation = Relation::new(512, 0..512);
         let limits = Limits { max_mib_per_s: RATE, duration: Duration::from_millis(200), ..LIMITS };
         let mut reader = Buffered::new(&relation.source, 0);
-        let scan = scan(
-            &relation.source,
-            0..512,
-            &mut reader,
-            &limits,
-            &mut Budget::unlimited(&Monotonic, &mut || None),
-            &mut |_| (),
-        );
+        let scan = scan(&relation.source, 0..512, &mut reader, &limits, &Monotonic, &mut || None);
         let read = scan.expect("scanned").blocks.end;
         let near =
             reach(&relation.source, 0..512, &limits, ONE, &mut Budget::unlimited(&Monotonic, &mut || None))
@@ -544,14 +537,7 @@ mod tests {
         std::thread::sleep(Duration::from_millis(1));
         let limits = Limits { latency: LatencyBound::within(Duration::from_nanos(1)), ..LIMITS };
         let mut reader = Buffered::new(&relation.source, 0);
-        let scan = scan(
-            &relation.source,
-            0..600,
-            &mut reader,
-            &limits,
-            &mut Budget::unlimited(&Monotonic, &mut || None),
-            &mut |_| (),
-        );
+        let scan = scan(&relation.source, 0..600, &mut reader, &limits, &Monotonic, &mut || None);
         assert_eq!(scan.map(|scan| (scan.stop, scan.blocks)).expect("scanned"), (None, 0..600));
     }
 
@@ -568,14 +554,7 @@ mod tests {
         let clock = Monotonic;
         let limits = Limits { max_iops: Some(512), ..LIMITS };
         let mut reader = Buffered::new(&relation.source, 0);
-        let scan = scan(
-            &relation.source,
-            0..256,
-            &mut reader,
-            &limits,
-            &mut Budget::unlimited(&clock, &mut || None),
-            &mut |_| (),
-        );
+        let scan = scan(&relation.source, 0..256, &mut reader, &limits, &clock, &mut || None);
         let scan = scan.expect("scanned");
         assert_eq!(scan.blocks, 0..256);
         assert!(scan.elapsed_ns >= 490_000_000, "{scan:?}");
@@ -589,15 +568,7 @@ mod tests {
         let relation = Relation::new(600, 0..600);
         let run = |reader: &mut dyn Reader| {
             let clock = Monotonic;
-            scan(
-                &relation.source,
-                0..600,
-                reader,
-                &LIMITS,
-                &mut Budget::unlimited(&clock, &mut || None),
-                &mut |_| (),
-            )
-            .expect("scanned")
+            scan(&relation.source, 0..600, reader, &LIMITS, &clock, &mut || None).expect("scanned")
         };
         relation.evict();
         let mut engines = vec![engine::open(Some(Kind::Threads), 4, 64 << 10).expect("threads").engine];
@@ -620,14 +591,7 @@ mod tests {
         let relation = Relation::new(300, 0..300);
         let scan = |reader: &mut dyn Reader| {
             cache::decided::forced(cache::ResidencyMethod::Unknown, || {
-                scan(
-                    &relation.source,
-                    0..300,
-                    reader,
-                    &LIMITS,
-                    &mut Budget::unlimited(&Monotonic, &mut || None),
-                    &mut |_| (),
-                )
+                scan(&relation.source, 0..300, reader, &LIMITS, &Monotonic, &mut || None)
             })
         };
         let buffered = scan(&mut Buffered::new(&relation.source, 0)).expect("scanned");
@@ -644,15 +608,8 @@ mod tests {
         file.set_len(100 * BLOCK + 512).expect("truncated");
         let clock = Monotonic;
         let mut reader = Buffered::new(&relation.source, 0);
-        let error = scan(
-            &relation.source,
-            0..256,
-            &mut reader,
-            &LIMITS,
-            &mut Budget::unlimited(&clock, &mut || None),
-            &mut |_| (),
-        )
-        .expect_err("short");
+        let error =
+            scan(&relation.source, 0..256, &mut reader, &LIMITS, &clock, &mut || None).expect_err("short");
         assert!(error.to_string().contains("offset 819200: read only 512 of 8192 bytes"), "{error}");
     }
 }

@@ -1,14 +1,16 @@
-//! What a run may use, and when it waits or stops: its time, rate and share of the device, the bound of its latencies, and
-//! the caller's own reasons. Only here a deadline is known, and only here a run sleeps.
+//! What a run may use, and when it waits or stops: its time, bytes, rate and share of the device, the bound
+//! of its latencies, and the caller's own reasons. Only here a deadline is known, and only here a run sleeps.
 //!
-//! A [`Budget`] may have parts: a statement's has those of its runs, and a run's those of its turns. A part never outlasts
-//! what it is a part of, knows the same latencies, and hears the same reasons to stop.
+//! A [`Budget`] may have parts: a statement's has those of its runs, and a run's those of its turns. A part
+//! never outlasts what it is a part of, knows the same latencies, and hears the same reasons to stop. Its
+//! bytes are its own: who parts a budget knows whether they are of all parts or of each.
 //!
-//! Three kinds of limiters tell when something is due, which a budget then waits for. What comes one at a time has a
-//! [`Pacer`]; requests beside others in flight have a [`RequestPacer`]; reading in order has [`Bursts`].
+//! Three kinds of limiters tell when something is due, which a budget then waits for. What comes one at a
+//! time has a [`Pacer`]; requests beside others in flight have a [`RequestPacer`]; reading in order has
+//! [`Bursts`].
 //!
-//! The caller's reasons come through a closure. It is asked between requests, never inside a timed span, and it may not
-//! return at all: a cancelled PostgreSQL query leaves it by unwinding.
+//! The caller's reasons come through a closure. It is asked between requests, never inside a timed span, and
+//! it may not return at all: a cancelled PostgreSQL query leaves it by unwinding.
 
 mod bursts;
 mod latency;
@@ -30,7 +32,7 @@ pub(crate) use rest::Rest;
 use rest::{due_after, with_rest};
 pub use stop::{Stop, StopCheck};
 
-use crate::run::clock::{Clock, nanoseconds};
+use crate::run::clock::{Clock, Monotonic, nanoseconds};
 
 /// What bursts of requests make up for, in nanoseconds.
 const BURST_NS: u64 = 10_000_000;
@@ -38,7 +40,8 @@ const BURST_NS: u64 = 10_000_000;
 /// Long sleeps are cut into pieces of this length, so that there is a look for reasons to stop in between.
 const NAP: Duration = Duration::from_millis(10);
 
-/// A sleep lasts about this much longer than it should, in nanoseconds: the kernel's timer slack and the way back.
+/// A sleep lasts about this much longer than it should, in nanoseconds: the kernel's timer slack and the way
+/// back.
 const OVERSLEEP_NS: u64 = 80_000;
 
 /// The budget of a run that has started, or of several.
@@ -51,6 +54,7 @@ pub struct Budget<'a> {
     known: Known,
     /// What the budget that this one is a part of knows.
     parent: Option<&'a mut Known>,
+    bytes_left: u64,
     pacer: Pacer,
     paused: bool,
 }
@@ -75,6 +79,7 @@ impl<'a> Budget<'a> {
             at_deadline: Stop::Statement,
             known: Known { latency: LatencyBound::UNBOUND, stopped: None },
             parent: None,
+            bytes_left: u64::MAX,
             pacer: Pacer::default(),
             paused: false,
         }
@@ -100,6 +105,7 @@ impl<'a> Budget<'a> {
             at_deadline: if is_cut_short { self.at_deadline } else { Stop::Duration },
             known: Known { latency, ..self.known },
             parent: Some(&mut self.known),
+            bytes_left: limits.max_bytes,
             pacer: Pacer::default(),
             paused: false,
         }
@@ -123,6 +129,16 @@ impl<'a> Budget<'a> {
     /// The time that is left.
     pub fn left(&self) -> Duration {
         Duration::from_nanos(self.deadline.saturating_sub(self.clock.now()))
+    }
+
+    /// Bytes that are left of it.
+    pub(crate) fn bytes_left(&self) -> u64 {
+        self.bytes_left
+    }
+
+    /// So many were moved.
+    pub(crate) fn spend(&mut self, bytes: u64) {
+        self.bytes_left = self.bytes_left.saturating_sub(bytes);
     }
 
     /// What is known of the latencies of its requests, and of those before.
@@ -183,7 +199,8 @@ impl<'a> Budget<'a> {
         }
     }
 
-    /// The same, but wakes a little before and looks at the clock until the moment has come: nobody is late by the timer.
+    /// The same, but wakes a little before and looks at the clock until the moment has come: nobody is late
+    /// by the timer.
     pub(crate) fn wait_for_moment(&mut self, when: u64) -> Option<Stop> {
         if let Some(stop) = self.sleep_until(when.saturating_sub(OVERSLEEP_NS)) {
             return Some(stop);
@@ -199,8 +216,8 @@ impl<'a> Budget<'a> {
         }
     }
 
-    /// Sleeps so long, but no longer than [`NAP`], and says whether there is a reason to stop. At least a tenth of that,
-    /// since who looks for something again and again must not spin.
+    /// Sleeps so long, but no longer than [`NAP`], and says whether there is a reason to stop. At least a
+    /// tenth of that, since who looks for something again and again must not spin.
     pub(crate) fn nap(&mut self, length: Duration) -> Option<Stop> {
         self.clock.sleep(length.clamp(NAP / 10, NAP));
         self.poll()
@@ -238,8 +255,24 @@ impl Drop for Budget<'_> {
     }
 }
 
-/// Sleeps in a thread of a run until its clock shows `when`, or all is over: it can't share the caller's budget. True if
-/// that took time.
+/// Waits, as long as `patience` at most, while something is busy; looks at it once in so long.
+///
+/// # Errors
+/// Of the look.
+pub(crate) fn wait_while<E>(
+    patience: Duration,
+    nap: Duration,
+    is_busy: &mut dyn FnMut() -> Result<bool, E>,
+) -> Result<(), E> {
+    let until = Monotonic.now().saturating_add(nanoseconds(patience));
+    while Monotonic.now() < until && is_busy()? {
+        Monotonic.sleep(nap);
+    }
+    Ok(())
+}
+
+/// Sleeps in a thread of a run until its clock shows `when`, or all is over: it can't share the caller's
+/// budget. True if that took time.
 pub(crate) fn sleep_in_thread(clock: &impl Clock, when: u64, over: &AtomicBool) -> bool {
     let mut slept = false;
     while !over.load(Ordering::Relaxed) {
@@ -256,7 +289,7 @@ pub(crate) fn sleep_in_thread(clock: &impl Clock, when: u64, over: &AtomicBool) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::clock::{Manual, Monotonic};
+    use crate::run::clock::Manual;
 
     const LIMITS: Limits = Limits { duration: Duration::from_millis(5), ..Limits::none() };
     const SECOND: Duration = Duration::from_secs(1);
@@ -345,6 +378,30 @@ mod tests {
         let when = Monotonic.now() + 2_000_000;
         assert_eq!(budget.wait_for_moment(when), None);
         assert!(Monotonic.now() >= when);
+    }
+
+    #[test]
+    fn bytes_are_those_of_a_part() {
+        let mut should_stop = || None;
+        let mut whole = Budget::unlimited(&Monotonic, &mut should_stop);
+        let mut part = whole.part(&Limits { max_bytes: 10, ..LIMITS });
+        part.spend(7);
+        assert_eq!((part.bytes_left(), part.part(&LIMITS).bytes_left()), (3, u64::MAX));
+        part.spend(7);
+        assert_eq!(part.bytes_left(), 0);
+    }
+
+    #[test]
+    fn nobody_waits_for_ever() {
+        let (second, nap) = (Duration::from_secs(1), Duration::from_micros(100));
+        let mut looks = 0;
+        let mut is_busy = || {
+            looks += 1;
+            Ok::<bool, ()>(looks < 3)
+        };
+        assert_eq!(wait_while(second, nap, &mut is_busy), Ok(()));
+        assert_eq!((looks, wait_while(second, nap, &mut || Err(7))), (3, Err(7)));
+        assert_eq!(wait_while(10 * nap, nap, &mut || Ok::<bool, ()>(true)), Ok(()));
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Contenders take turns, so that a device whose speed drifts drifts under all of them.
 //!
-//! One after the other, the last would be compared with what the device was a minute before. A round is one turn of each:
-//! there and back, so that none always comes after the same other one, or always later; or in the order that is given.
-//! References are contenders that all others are compared with: they have a turn before each few of the others.
+//! One after the other, the last would be compared with what the device was a minute before. A round is one
+//! turn of each: there and back, so that none always comes after the same other one, or always later; or in
+//! the order that is given. References are contenders that all others are compared with: they have a turn
+//! before each few of the others.
 //!
 //! What a turn does, what it uses of the budget and what is known in the end is up to the [`Contenders`].
 
@@ -50,8 +51,8 @@ pub trait Contenders {
     /// Takes a turn. Breaks when there are to be no more of anyone.
     fn turn(&mut self, turn: Turn, budget: &mut Budget<'_>) -> Result<Ended, Self::Error>;
 
-    /// Is all known well enough, or in vain? Asked after each round, and where there are references, after each turn of them
-    /// with the others that follow it.
+    /// Is all known well enough, or in vain? Asked after each round, and where there are references, after
+    /// each turn of them with the others that follow it.
     fn is_enough(&mut self) -> bool {
         false
     }
@@ -111,8 +112,8 @@ impl Rounds {
     }
 }
 
-/// When to look whether all is precise: an interval takes time, and is hardly narrower than a turn before. After so many turns
-/// at first, then whenever half as many more were made.
+/// When to look whether all is precise: an interval takes time, and is hardly narrower than a turn before.
+/// After so many turns at first, then whenever half as many more were made.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Looks {
     next: u64,

@@ -12,7 +12,6 @@ use io_probe_core::advise::page_costs::curve::GapCurve;
 use io_probe_core::advise::page_costs::model::Times;
 use io_probe_core::advise::page_costs::pair;
 use io_probe_core::measure::page_times::{Estimate, PageTimes};
-use io_probe_core::run::budget::Limits;
 use serde_json::{Value, json};
 
 use self::planned::Answers;

@@ -70,8 +70,6 @@ pub(super) struct Turns<'a> {
     rng: Xoshiro256PlusPlus,
     /// Nanoseconds that a turn may take.
     budget_ns: u64,
-    /// Bytes asked for.
-    bytes: u64,
     /// A sparse turn spreads over no more stretches: there are no more that are cold.
     most_stretches: usize,
     /// In how many turns on end nothing was read but what is read for hits.
@@ -80,7 +78,7 @@ pub(super) struct Turns<'a> {
 }
 
 /// In order, and at random.
-const PLAIN_WAYS: usize = 2;
+pub(super) const PLAIN_WAYS: usize = 2;
 
 /// After so many turns on end without a read from the device or the OS cache the run ends. Where there are hits, enough of
 /// these turns have measured them.
@@ -108,7 +106,6 @@ impl<'a> Turns<'a> {
             spans: Spans::new(run, longest / block_size, OS_BYTES / block_size),
             rng: Xoshiro256PlusPlus::seed_from_u64(run.seed),
             budget_ns: nanoseconds(turn),
-            bytes: 0,
             most_stretches: MOST_STRETCHES,
             idle: 0,
             measured: PageTimesResult {
@@ -359,8 +356,7 @@ impl Contenders for Turns<'_> {
 
     fn turn(&mut self, turn: Turn, budget: &mut Budget<'_>) -> Result<Ended> {
         (self.report)(turn.number - 1);
-        let ways = (PLAIN_WAYS + self.run.concurrencies.len()) as u64;
-        if self.bytes >= self.run.limits.max_bytes.saturating_mul(ways) {
+        if budget.bytes_left() == 0 {
             return Ok(Break(Some(Stop::Bytes)));
         }
         if let Some(stop) = budget.wait() {
@@ -376,7 +372,7 @@ impl Contenders for Turns<'_> {
         let fetched = self.spans.release()?;
         // The budget is of what is asked for. A turn without a read must not be free for ever.
         let asked = (self.read_so_far() - before) * u64::from(self.run.source.block_size());
-        self.bytes += asked.max(1);
+        budget.spend(asked.max(1));
         let is_idle = asked == 0 && self.read_from_cache() == from_cache;
         self.idle = if is_idle { self.idle + 1 } else { 0 };
         // The rate is of what is moved: what the kernel reads ahead is paid for, too.

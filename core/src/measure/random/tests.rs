@@ -13,7 +13,7 @@ use crate::engine::{self, Completion, Engine, Kind};
 use crate::files::cache::{self, ResidencyMethod};
 use crate::files::source::fixture::{BLOCK, Relation};
 use crate::files::source::{Part, Source};
-use crate::run::budget::BoundSource;
+use crate::run::budget::{BoundSource, StopCheck};
 use crate::run::clock::{Clock, Manual, Monotonic};
 use crate::run::order::Permutation;
 
@@ -69,13 +69,23 @@ fn limits() -> Limits {
     Limits { duration: Duration::from_secs(1000), ..Limits::none() }
 }
 
+/// A run that is part of no other, and tells nobody how far it got.
+fn run(
+    plan: &mut Plan<'_>,
+    fetcher: &mut dyn Fetcher,
+    limits: &Limits,
+    clock: &dyn Clock,
+    should_stop: &mut StopCheck<'_>,
+) -> Result<RandomRun> {
+    super::run(plan, fetcher, limits, &mut Budget::unlimited(clock, should_stop), &mut |_| (), None)
+}
+
 fn simulate(relation: &Relation, depth: usize, limits: &Limits, takes: &dyn Fn(u64) -> u64) -> RandomRun {
     let clock = Manual::default();
     let mut disk = Disk::new(&clock, takes);
     let mut plan = plan(relation, 1, Look::Never);
     let mut queued = Queued::new(&mut disk, depth);
-    run(&mut plan, &mut queued, limits, &mut Budget::unlimited(&clock, &mut || None), &mut |_| (), None)
-        .expect("a run")
+    run(&mut plan, &mut queued, limits, &clock, &mut || None).expect("a run")
 }
 
 #[test]
@@ -148,15 +158,7 @@ fn what_is_dirty_is_written_back_before_the_clock_runs() {
         };
         let limits = Limits { duration: Duration::from_millis(500), ..limits() };
         let mut queued = Queued::new(&mut disk, 1);
-        let run = run(
-            &mut plan,
-            &mut queued,
-            &limits,
-            &mut Budget::unlimited(&clock, &mut should_stop),
-            &mut |_| (),
-            None,
-        )
-        .expect("a run");
+        let run = run(&mut plan, &mut queued, &limits, &clock, &mut should_stop).expect("a run");
         assert_eq!((run.fetches, run.stop), (relation.source.blocks(), None));
         assert_eq!(run.elapsed_ns, run.fetches * 100_000);
         assert_eq!(plan.written_back() > 0, dirty > 0);
@@ -185,15 +187,7 @@ fn a_reason_to_stop_that_comes_up_before_the_clock_runs_ends_the_run() {
     let mut reasons = [Stop::LockWaiter].into_iter();
     let mut should_stop = || reasons.next();
     let mut queued = Queued::new(&mut disk, 1);
-    let run = run(
-        &mut plan,
-        &mut queued,
-        &limits(),
-        &mut Budget::unlimited(&clock, &mut should_stop),
-        &mut |_| (),
-        None,
-    )
-    .expect("a run");
+    let run = run(&mut plan, &mut queued, &limits(), &clock, &mut should_stop).expect("a run");
     assert_eq!((run.fetches, run.stop), (0, Some(Stop::LockWaiter)));
 }
 
@@ -247,15 +241,7 @@ fn requests_in_flight_are_rate_times_latency_whatever_stalls() {
         let mut disk = Disk::new(&clock, &takes);
         let mut plan = plan(&relation, 1, look);
         let mut queued = Queued::new(&mut disk, depth);
-        let run = run(
-            &mut plan,
-            &mut queued,
-            &limits(),
-            &mut Budget::unlimited(&clock, &mut || None),
-            &mut |_| (),
-            None,
-        )
-        .expect("a run");
+        let run = run(&mut plan, &mut queued, &limits(), &clock, &mut || None).expect("a run");
         assert_eq!(run.latencies.most(), Some(2_000_000));
         let in_flight =
             run.latencies.moments().mean().expect("a mean") * run.rated.work as f64 / run.rated.ns as f64;
@@ -318,15 +304,7 @@ fn slow_answers_end_it_also_where_others_issue_the_requests() {
         let clock = Manual::default();
         let mut others = Others { clock: &clock, waits };
         let mut plan = plan(&relation, 1, Look::Never);
-        let run = run(
-            &mut plan,
-            &mut others,
-            &limits,
-            &mut Budget::unlimited(&clock, &mut || None),
-            &mut |_| (),
-            None,
-        )
-        .expect("a run");
+        let run = run(&mut plan, &mut others, &limits, &clock, &mut || None).expect("a run");
         assert_eq!((run.stop, run.fetches), (stop, fetches));
     }
 }
@@ -362,15 +340,7 @@ fn a_rate_limit_keeps_its_schedule_and_tells_response_times() {
     let mut opened = engine::open(None, 1, BLOCK as usize).expect("an engine");
     let mut plan = plan(&relation, 1, Look::for_depth(1));
     let mut queued = Queued::new(opened.engine.as_mut(), 1);
-    let run = run(
-        &mut plan,
-        &mut queued,
-        &limits,
-        &mut Budget::unlimited(&Monotonic, &mut || None),
-        &mut |_| (),
-        None,
-    )
-    .expect("a run");
+    let run = run(&mut plan, &mut queued, &limits, &Monotonic, &mut || None).expect("a run");
     assert!(run.throttled && run.complete);
     assert!(run.elapsed_ns >= 255_000_000, "{}", run.elapsed_ns);
     let iops = run.iops().expect("a rate");
@@ -399,15 +369,7 @@ fn a_limit_of_bytes_is_kept_in_bursts() {
         after.insert(fetched.get());
         None
     };
-    let run = run(
-        &mut plan,
-        &mut queued,
-        &limits,
-        &mut Budget::unlimited(&clock, &mut should_stop),
-        &mut |_| (),
-        None,
-    )
-    .expect("a run");
+    let run = run(&mut plan, &mut queued, &limits, &clock, &mut should_stop).expect("a run");
     assert_eq!((run.throttled, run.complete, run.responses.is_none()), (true, true, true));
     assert!(run.elapsed_ns >= 485_000_000, "{}", run.elapsed_ns);
     // In each of 47 pauses, and after the request that ends it.
@@ -430,15 +392,7 @@ fn a_share_of_the_time_is_kept_at_each_depth() {
         let mut disk = Disk::new(&clock, &takes);
         let mut plan = plan(&relation, 1, Look::Never);
         let mut queued = Queued::new(&mut disk, depth);
-        let run = run(
-            &mut plan,
-            &mut queued,
-            &limits,
-            &mut Budget::unlimited(&clock, &mut || None),
-            &mut |_| (),
-            None,
-        )
-        .expect("a run");
+        let run = run(&mut plan, &mut queued, &limits, &clock, &mut || None).expect("a run");
         assert!(run.throttled && run.with_data() == 300 && run.responses.is_none());
         let share = busy.get() as f64 / run.elapsed_ns as f64;
         // The last of them have their rest still before them.
@@ -455,14 +409,7 @@ fn a_share_so_small_that_nothing_follows_ends_with_its_time() {
         let mut opened = engine::open(None, depth, BLOCK as usize).expect("an engine");
         let mut plan = plan(&relation, 1, Look::Never);
         let mut queued = Queued::new(opened.engine.as_mut(), depth);
-        let run = run(
-            &mut plan,
-            &mut queued,
-            &limits,
-            &mut Budget::unlimited(&Monotonic, &mut || None),
-            &mut |_| (),
-            None,
-        );
+        let run = run(&mut plan, &mut queued, &limits, &Monotonic, &mut || None);
         let run = run.expect("a run");
         assert_eq!((run.stop, run.throttled), (Some(Stop::Duration), true));
         assert!(run.fetches == 1 || depth > 1 && run.fetches < 4096, "{}", run.fetches);
@@ -478,9 +425,7 @@ fn a_short_relation_rests_before_it_is_read_again() {
     let mut disk = Disk::new(&clock, &takes);
     let mut plan = plan(&relation, 1, Look::Never);
     let mut queued = Queued::new(&mut disk, 4);
-    let run =
-        run(&mut plan, &mut queued, &limits, &mut Budget::unlimited(&clock, &mut || None), &mut |_| (), None)
-            .expect("a run");
+    let run = run(&mut plan, &mut queued, &limits, &clock, &mut || None).expect("a run");
     assert!(run.complete && run.elapsed_ns >= 10_000_000, "{}", run.elapsed_ns);
 }
 
@@ -524,15 +469,7 @@ fn a_late_request_makes_the_next_ones_late_but_not_their_schedule() {
         clock.advance(10_000);
         None
     };
-    let run = run(
-        &mut plan,
-        &mut queued,
-        &limits,
-        &mut Budget::unlimited(&clock, &mut should_stop),
-        &mut |_| (),
-        None,
-    )
-    .expect("a run");
+    let run = run(&mut plan, &mut queued, &limits, &clock, &mut should_stop).expect("a run");
     let responses = run.responses.as_ref().expect("response times");
     assert_eq!(run.latencies.most(), Some(5_000_000));
     let late = responses.quantile(0.9).expect("a quantile");
@@ -549,15 +486,7 @@ fn errors_name_file_and_offset_and_leave_nothing_in_flight() {
         let mut disk = Disk { gives: &fails, ..Disk::new(&clock, &|_| 1000) };
         let mut plan = plan(&relation, 9, Look::Never);
         let mut queued = Queued::new(&mut disk, 4);
-        let error = run(
-            &mut plan,
-            &mut queued,
-            &limits(),
-            &mut Budget::unlimited(&clock, &mut || None),
-            &mut |_| (),
-            None,
-        )
-        .expect_err("EIO");
+        let error = run(&mut plan, &mut queued, &limits(), &clock, &mut || None).expect_err("EIO");
         let block = Permutation::new(700, 9).at(123);
         let path = relation.source.path(relation.source.segment(block));
         let text = error.to_string();
@@ -576,22 +505,14 @@ fn each_block_once_over_all_segments_in_the_order_of_the_seed() {
     let mut disk = Disk::new(&clock, &|_| 1000);
     let mut plan = plan(&relation, 5, Look::Never);
     let mut queued = Queued::new(&mut disk, 1);
-    run(&mut plan, &mut queued, &limits(), &mut Budget::unlimited(&clock, &mut || None), &mut |_| (), None)
-        .expect("a run");
+    run(&mut plan, &mut queued, &limits(), &clock, &mut || None).expect("a run");
     let order = Permutation::new(700, 5);
     let expected: Vec<u64> = (0..700).map(|i| relation.source.offset(order.at(i))).collect();
     assert_eq!(disk.requests, expected);
     // From another place in the order, it goes round.
     let mut disk = Disk::new(&clock, &|_| 1000);
     let mut plan = Plan::new(&relation.source, order, 650, Look::Never);
-    let run = run(
-        &mut plan,
-        &mut Queued::new(&mut disk, 1),
-        &limits(),
-        &mut Budget::unlimited(&clock, &mut || None),
-        &mut |_| (),
-        None,
-    );
+    let run = run(&mut plan, &mut Queued::new(&mut disk, 1), &limits(), &clock, &mut || None);
     assert!(run.expect("a run").complete);
     let round: Vec<u64> = expected[650..].iter().chain(&expected[..650]).copied().collect();
     assert_eq!(disk.requests, round);
@@ -617,15 +538,7 @@ fn the_page_cache_is_told_from_the_device_block_by_block() {
         }
         let mut plan = plan(&relation, 3, Look::Batches(1));
         let mut queued = Queued::new(engine.as_mut(), depth);
-        let run = run(
-            &mut plan,
-            &mut queued,
-            &limits(),
-            &mut Budget::unlimited(&Monotonic, &mut || None),
-            &mut |_| (),
-            None,
-        )
-        .expect("a run");
+        let run = run(&mut plan, &mut queued, &limits(), &Monotonic, &mut || None).expect("a run");
         assert_eq!((run.fetches, run.complete, run.unknown), (700, true, 0));
         assert!(run.tiers.os >= 350, "{:?}", run.tiers);
         // The kernel reads ahead around a miss, if at all, so that some more may be found.
@@ -643,14 +556,7 @@ fn how_to_look_into_the_page_cache_is_decided_once_a_file() {
     let before = cache::decided::times();
     let mut plan = plan(&relation, 1, Look::Each);
     let mut queued = Queued::new(engine.as_mut(), 8);
-    let run = run(
-        &mut plan,
-        &mut queued,
-        &limits(),
-        &mut Budget::unlimited(&Monotonic, &mut || None),
-        &mut |_| (),
-        None,
-    );
+    let run = run(&mut plan, &mut queued, &limits(), &Monotonic, &mut || None);
     assert_eq!(run.expect("a run").fetches, 700);
     assert_eq!(cache::decided::times() - before, 3);
 }
@@ -662,14 +568,7 @@ fn where_the_file_system_has_a_cache_of_its_own_no_tier_is_known() {
         let mut engine = engine::open(None, 1, BLOCK as usize).expect("pread").engine;
         let (mut plan, mut queued) = (plan(&relation, 1, look), Queued::new(engine.as_mut(), 1));
         cache::decided::forced(ResidencyMethod::Unknown, || {
-            run(
-                &mut plan,
-                &mut queued,
-                &limits(),
-                &mut Budget::unlimited(&Monotonic, &mut || None),
-                &mut |_| (),
-                None,
-            )
+            run(&mut plan, &mut queued, &limits(), &Monotonic, &mut || None)
         })
     };
     let run = fetch(Look::for_depth(1)).expect("a run");
@@ -700,15 +599,7 @@ fn files_are_closed_again() {
         None
     };
     let mut queued = Queued::new(engine.as_mut(), 4);
-    let run = run(
-        &mut plan,
-        &mut queued,
-        &limits(),
-        &mut Budget::unlimited(&Monotonic, &mut should_stop),
-        &mut |_| (),
-        None,
-    )
-    .expect("a run");
+    let run = run(&mut plan, &mut queued, &limits(), &Monotonic, &mut should_stop).expect("a run");
     assert_eq!(run.fetches, 200);
     drop(plan);
     assert!((1..=52).contains(&most), "{most}");

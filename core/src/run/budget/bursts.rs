@@ -1,13 +1,14 @@
 //! How reading in order keeps limits of its rate and its time: short bursts, and pauses in between.
 //!
-//! Between two bursts nothing is in flight. That makes a scan slower than the device also where the device does not reach the
-//! limit: no pause is ever made then, and what looks like its rate is that of the cuts. So bursts grow while the scan falls
-//! behind the limit, until the cuts hardly matter, and get short again with the first pause. A scan that in the end is not
-//! behind by more than a burst was held back, with or without a pause.
+//! Between two bursts nothing is in flight. That makes a scan slower than the device also where the device
+//! does not reach the limit: no pause is ever made then, and what looks like its rate is that of the cuts. So
+//! bursts grow while the scan falls behind the limit, until the cuts hardly matter, and get short again with
+//! the first pause. A scan that in the end is not behind by more than a burst was held back, with or without
+//! a pause.
 //!
-//! A limit of its time counts what the bursts take. Where the kernel reads ahead, the first window of a burst has come in the
-//! pause before it, and the last goes on in the one after it: a burst has two, of which the device's time for one is seen.
-//! What comes from a cache counts as well, as if the device had given it.
+//! A limit of its time counts what the bursts take. Where the kernel reads ahead, the first window of a burst
+//! has come in the pause before it, and the last goes on in the one after it: a burst has two, of which the
+//! device's time for one is seen. What comes from a cache counts as well, as if the device had given it.
 
 use std::time::Duration;
 
@@ -32,12 +33,12 @@ pub(crate) struct Bursts {
 
 impl Bursts {
     const PER_S: u64 = 1_000_000_000 / BURST_NS;
-    /// Of large requests, which only a queue of our own has, and which so go one by one at most rates: others' commits wait
-    /// behind each that is in flight.
+    /// Of large requests, which only a queue of our own has, and which so go one by one at most rates:
+    /// others' commits wait behind each that is in flight.
     const LARGE_PER_S: u64 = 10 * Self::PER_S;
 
-    /// Windows of a burst under a limit of the time, and its bytes at least, where nobody reads ahead and where the kernel does: to
-    /// begin one has a cost, and the more of it is seen, the closer the limit is kept.
+    /// Windows of a burst under a limit of the time, and its bytes at least, where nobody reads ahead and
+    /// where the kernel does. To begin one costs: the more of it is seen, the closer the limit is kept.
     const WINDOWS: u64 = 2;
     const LEAST_BYTES: u64 = 128 << 10;
     const LEAST_BYTES_AHEAD: u64 = 1 << 20;
@@ -56,7 +57,8 @@ impl Bursts {
         Self { started, blocks_per_s, rest, rested: 0, least, next: least, cuts: false, holds_back: false }
     }
 
-    /// No more blocks than these are read in such a time: what is due by its end, a burst ahead, and the one that begins then.
+    /// No more blocks than these are read in such a time: what is due by its end, a burst ahead, and the one
+    /// that begins then.
     pub(crate) fn most_within(&self, time: Duration) -> u64 {
         let burst = Duration::from_nanos(BURST_NS);
         let due = |rate| (time.saturating_add(2 * burst).as_secs_f64() * rate) as u64;
@@ -74,8 +76,8 @@ impl Bursts {
         self.blocks_per_s.map_or(0, |rate| (blocks as f64 / rate * 1e9) as u64)
     }
 
-    /// A burst is about to be read, after which so many blocks will have been: when it may begin, if it is to be paid for
-    /// beforehand. The windows of a limit of the time may be much to a rate.
+    /// A burst is about to be read, after which so many blocks will have been: when it may begin, if it is to
+    /// be paid for beforehand. The windows of a limit of the time may be much to a rate.
     pub(crate) fn paid_by(&self, blocks: u64) -> Option<u64> {
         let is_paid = self.rest.is_some() && self.blocks_per_s.is_some();
         is_paid.then(|| self.started.saturating_add(self.due_by_rate(blocks).saturating_sub(BURST_NS)))
@@ -92,7 +94,8 @@ impl Bursts {
         by_rate.max(by_time)
     }
 
-    /// At `now` the next burst is due since then, or will be and is waited for. Fits the length of those that come.
+    /// At `now` the next burst is due since then, or will be and is waited for. Fits the length of those that
+    /// come.
     pub(crate) fn fit(&mut self, due: u64, now: u64, waits: bool) {
         let behind = now.saturating_sub(due);
         let far_behind = behind >= BURST_NS;

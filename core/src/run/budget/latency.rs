@@ -1,4 +1,9 @@
-//! How slowly a device may answer a run's requests.
+//! How slowly a device may answer a run's requests. Where it is slower, it has more to do than it can, and a
+//! probe must not add to that.
+//!
+//! Requests are looked at by the thousand. As soon as more than ten of those took longer than the bound, it
+//! is passed, whatever the rest will do: a run notices after eleven slow requests, and does not forgive them
+//! for the fast ones that were before.
 
 use std::time::Duration;
 
@@ -15,12 +20,7 @@ pub enum BoundSource {
     Setting,
 }
 
-/// Does the 99th percentile of a run's own latencies stay within its bound? Where it doesn't, the device has more to do than
-/// it can, and a probe must not add to that.
-///
-/// Requests are looked at by the thousand. As soon as more than ten of those took longer than the bound, it is passed,
-/// whatever the rest will do: a run notices after eleven slow requests, and does not forgive them for the fast ones that were
-/// before.
+/// Does the 99th percentile of a run's own latencies stay within its bound?
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LatencyBound {
     /// In nanoseconds.

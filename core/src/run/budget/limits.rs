@@ -15,8 +15,8 @@ pub struct Limits {
     pub max_iops: Option<u32>,
     /// MiB (2^20 bytes) a second, if limited: requests come in bursts, which wakes the processor less often.
     pub max_mib_per_s: Option<u32>,
-    /// The share of its time, over 0 and at most 1, in which requests of the run may be in flight, if limited: after each it
-    /// rests so long.
+    /// The share of its time, over 0 and at most 1, in which requests of the run may be in flight, if
+    /// limited: after each it rests so long.
     pub max_util: Option<f64>,
     /// Stop once half the interval's width is at most this share of the value (0.05 is ±5 %).
     pub precision: Option<f64>,
@@ -43,8 +43,8 @@ impl Limits {
         Self { max_iops: None, max_mib_per_s: None, max_util: None, ..self }
     }
 
-    /// Does less time, which is all that is left, end the run before its own duration does? A run that may last as long as its
-    /// statement loses a little to what comes before it, which is no news.
+    /// Does less time, which is all that is left, end the run before its own duration does? A run that may
+    /// last as long as its statement loses a little to what comes before it, which is no news.
     pub fn are_cut_short_by(&self, left: Duration) -> bool {
         left < self.duration / 20 * 19
     }
@@ -64,10 +64,11 @@ impl Limits {
         }
     }
 
-    /// How far ahead of the schedule that these limits make requests of `request_bytes` may be before they wait until it has
-    /// caught up, in nanoseconds.
+    /// How far ahead of the schedule that these limits make requests of `request_bytes` may be before they
+    /// wait until it has caught up, in nanoseconds.
     ///
-    /// To be woken for each request takes more of the processor from those who work beside a probe than the requests do.
+    /// To be woken for each request takes more of the processor from those who work beside a probe than the
+    /// requests do.
     pub(crate) fn ahead_ns(&self, request_bytes: u64) -> u64 {
         let by_size = Self { max_iops: None, ..*self }.bytes_per_s(request_bytes);
         let is_by_size = by_size.is_some() && by_size == self.bytes_per_s(request_bytes);

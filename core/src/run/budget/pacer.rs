@@ -1,8 +1,9 @@
 //! When something may begin that comes one at a time: a request, an operation, or a turn of many requests.
 //!
-//! What it costs is charged when it is done, or before. A [`Pacer`] is plain data, so that threads may share one.
+//! What it costs is charged when it is done, or before. A [`Pacer`] is plain data, so that threads may share
+//! one.
 //!
-//! Source: the generic cell rate algorithm (ITU-T I.371, annex A): what comes late makes up for so much of it.
+//! Source: the generic cell rate algorithm (ITU-T I.371, annex A).
 
 use super::{Limits, due_after, with_rest};
 
@@ -89,7 +90,8 @@ impl Pacer {
         self.due = started.saturating_add(self.period(self.sum.1, self.sum.2));
     }
 
-    /// What limits the time asks for a rest after what began at `began`, or already has it. Its bytes are paid for.
+    /// What limits the time asks for a rest after what began at `began`, or already has it. Its bytes are
+    /// paid for.
     pub(crate) fn rest(&mut self, began: u64, busy_ns: u64) {
         self.due = self.due.max(began.saturating_add(self.rest_ns(busy_ns)));
     }

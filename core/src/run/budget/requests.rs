@@ -1,7 +1,7 @@
 //! When a request may be issued, beside others that are in flight.
 //!
-//! A limit of the rate is a schedule: each request has a moment, which is kept when another one is late. A limit of the
-//! time has the run rest after each time with requests in flight.
+//! A limit of the rate is a schedule: each request has a moment, which is kept when another one is late. A
+//! limit of the time has the run rest after each time with requests in flight.
 
 use super::pacer::is_early;
 use super::{Limits, Rest};
@@ -41,7 +41,8 @@ impl Busy {
     /// No request joins others that are in flight for so long, in nanoseconds.
     const LONGEST: u64 = 1_000_000;
 
-    /// Until when a request that comes at `now` is to wait; where others are in flight, at least until they are done.
+    /// Until when a request that comes at `now` is to wait; where others are in flight, at least until they
+    /// are done.
     #[inline]
     fn until(&self, now: u64) -> Option<u64> {
         match self.since {

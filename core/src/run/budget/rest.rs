@@ -8,7 +8,8 @@ pub(crate) struct Rest {
 }
 
 impl Rest {
-    /// Who sleeps wakes later than it should, which may be made up for. Nothing else is saved up, in nanoseconds.
+    /// Who sleeps wakes later than it should, which may be made up for. Nothing else is saved up, in
+    /// nanoseconds.
     const MADE_UP_NS: u64 = 1_000_000;
 
     /// At once.
