@@ -18,9 +18,11 @@ mod rights;
 mod statement;
 
 use std::cell::Cell;
+use std::time::Duration;
 
 use io_probe_core::machine::device::{Placement, Roots};
-use io_probe_core::run::budget::{Limits, Stop};
+use io_probe_core::run::budget::{Budget, Stop, StopCheck};
+use io_probe_core::run::clock::Monotonic;
 use pgrx::pg_sys;
 
 pub(crate) use self::admission::Refusal;
@@ -165,9 +167,14 @@ impl Call {
         self.ended.get().or_else(statement::over)
     }
 
-    /// These limits within what the statement has left.
-    pub(crate) fn limits(&self, limits: Limits) -> Limits {
-        Limits { shared: statement::left(), ..limits }
+    /// The time that the statement has left.
+    pub(crate) fn left(&self) -> Duration {
+        statement::left()
+    }
+
+    /// A budget of that time.
+    pub(crate) fn budget<'a>(&self, should_stop: &'a mut StopCheck<'a>) -> Budget<'a> {
+        Budget::of_statement(self.left(), &Monotonic, should_stop)
     }
 
     /// What a call on no relation asks between requests.

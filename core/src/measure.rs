@@ -1,5 +1,6 @@
 //! The measurements. Each returns its results unrounded.
 
+pub mod contest;
 #[cfg(test)]
 mod opens;
 pub mod page_times;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use io_probe_core::engine::{self, Kind};
 use io_probe_core::files::RelationFiles;
 use io_probe_core::measure::random::{Look, Plan, Queued, run};
-use io_probe_core::run::budget::Limits;
+use io_probe_core::run::budget::{Budget, Limits};
 use io_probe_core::run::clock::Monotonic;
 use io_probe_core::run::order::Permutation;
 
@@ -58,8 +58,15 @@ fn a_random_run_allocates_nothing_once_it_runs() {
             last = CALLS.get();
             first.get_or_insert(last);
         };
-        let run = run(&mut plan, &mut queued, &limits, &Monotonic, &mut || None, &mut progress, None)
-            .expect("a run");
+        let run = run(
+            &mut plan,
+            &mut queued,
+            &limits,
+            &mut Budget::unlimited(&Monotonic, &mut || None),
+            &mut progress,
+            None,
+        )
+        .expect("a run");
         assert_eq!(run.fetches, BLOCKS);
         assert!(first.is_some());
         assert_eq!(first, Some(last), "allocations at depth {depth} with {}", engine.kind());

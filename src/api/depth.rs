@@ -95,16 +95,15 @@ fn measure(
     let queue = ProbedRelation::engine(depths.iter().copied().max().unwrap_or(1), block_size)?;
     let mut engines = Engines { single, queue: queue.engine };
     let mut plan = Plan::new(source, Permutation::new(source.blocks(), seed), 0, Look::Never);
-    let stopped = plan.inspect_segments(&mut || relation.should_stop())?;
-    let mut should_stop = || stopped.or_else(|| relation.interrupted());
-    let limits = call.limits(limits);
+    let mut should_stop = || relation.should_stop();
+    let mut budget = call.budget(&mut should_stop);
+    plan.inspect_segments(&mut || budget.ask())?;
     let observer = Observer::new(Account::Own, &relation.placement.leaves, &relation.roots);
     let before = observer.look();
     let depths: Vec<usize> = depths.iter().map(|&depth| depth as usize).collect();
     let sweep = Sweep { depths: &depths, limits, seed };
     let mut report = |done| call.progress.done(done);
-    let (steps, stop) =
-        random::sweep(&mut plan, &mut engines, sweep, &Monotonic, &mut should_stop, &mut report)?;
+    let (steps, stop) = random::sweep(&mut plan, &mut engines, sweep, &mut budget, &mut report)?;
     let cost = observer.since(&before);
 
     let fetches: u64 = steps.iter().filter_map(|step| step.run.as_ref()).map(RandomRun::with_data).sum();

@@ -112,13 +112,14 @@ impl Watched {
         samples: u32,
         length: Duration,
     ) -> Result<Option<(SnapshotSeries, Option<Stop>)>> {
-        let limits = call.limits(Limits { duration: length, ..Limits::none() });
-        if limits.shared.is_zero() {
+        let left = call.left();
+        if left.is_zero() {
             return Ok(None);
         }
         call.progress.total(samples.into());
-        let end = Monotonic.now().saturating_add(nanoseconds(limits.shared));
-        let end = if limits.are_cut_short() { end } else { u64::MAX };
+        let end = Monotonic.now().saturating_add(nanoseconds(left));
+        let limits = Limits { duration: length, ..Limits::none() };
+        let end = if limits.are_cut_short_by(left) { end } else { u64::MAX };
         let mut wait = |when: u64| {
             interrupts::sleep_until(when.min(end));
             (when > end).then_some(Stop::Statement)

@@ -127,7 +127,6 @@ impl Ping {
                 PingReader::new(Plan::new(&relation.source, order, 0, look))
             })
             .transpose()?;
-        let limits = call.limits(self.limits);
         let mut should_stop = || relation.interrupted();
         let before = account::own_traffic();
         let (pongs, stop) = ping::ping(
@@ -136,9 +135,8 @@ impl Ping {
             block_size,
             self.count,
             self.every,
-            &limits,
-            &Monotonic,
-            &mut should_stop,
+            &self.limits,
+            &mut call.budget(&mut should_stop),
         )?;
         let moved = account::own_traffic().zip(before).map(|(now, before)| now - before);
         let asked = pongs.len() as u64 * u64::from(block_size);
@@ -151,7 +149,7 @@ impl Ping {
         let room = Room {
             size: size.min(gucs::scratch_limit()),
             reserve: gucs::scratch_reserve(),
-            pauses: Room::pauses(&self.limits),
+            limits: self.limits,
         };
         let directory = relation.relation.directory();
         let fallback = relation.relation.file_tablespace().temporary_file();

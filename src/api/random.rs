@@ -236,7 +236,7 @@ impl<'a> RandomTarget<'a> {
         if depth < wanted {
             notes.push(format!("the server reads at most {depth} ahead here"));
         }
-        if depth > 1 && self.arguments.limits.pauses(self.relation.block_size()).is_some() {
+        if depth > 1 && self.arguments.limits.make_pauses() {
             // What is read ahead is pinned, and would be for as long as the limit makes it pause.
             depth = 1;
             notes.push("under a rate limit the server path reads nothing ahead".to_owned());
@@ -286,12 +286,13 @@ impl<'a> RandomTarget<'a> {
         let relation = self.relation;
         let stopped = plan.inspect_segments(&mut || relation.should_stop())?;
         let mut should_stop = || stopped.or_else(|| relation.interrupted());
-        let limits = self.call.limits(self.arguments.limits);
         let observer = Observer::new(relation.account(account), &relation.placement.leaves, &relation.roots);
         let mut report = |done| self.call.progress.done(done);
         let mut before = observer.look();
         let mut should_stop = before.following(&mut should_stop);
-        let run = random::run(plan, fetcher, &limits, &Monotonic, &mut should_stop, &mut report, series)?;
+        let mut budget = self.call.budget(&mut should_stop);
+        let run = random::run(plan, fetcher, &self.arguments.limits, &mut budget, &mut report, series)?;
+        drop(budget);
         drop(should_stop);
         let cost = observer.since(&before);
         // What the kernel still reads ahead must not be taken for others' reads by the next path.

@@ -189,11 +189,6 @@ impl SeqscanTarget<'_> {
         self.scan.limits.max_bytes / self.relation.block_size()
     }
 
-    /// Those of the request, within what is left of the statement's time.
-    fn limits(&self) -> Limits {
-        self.call.limits(self.scan.limits)
-    }
-
     /// Makes the caches let go of what a path may read of its blocks.
     fn evict(&self, path: Path, blocks: &Range<u64>) -> Outcome<()> {
         self.relation.reads_of_device()?;
@@ -218,9 +213,9 @@ impl SeqscanTarget<'_> {
             Path::Direct => Steps::of(self.scan.chunk_blocks),
             Path::Server | Path::Os => Steps::above_readahead(self.window(path), self.relation.block_size()),
         };
-        scan::reach(&self.relation.source, blocks.clone(), &self.limits(), steps, &mut || {
-            self.relation.interrupted()
-        })
+        let mut should_stop = || self.relation.interrupted();
+        let mut budget = self.call.budget(&mut should_stop);
+        scan::reach(&self.relation.source, blocks.clone(), &self.scan.limits, steps, &mut budget)
     }
 
     /// How far the kernel reads ahead of a path, in bytes: its window, or a longer request of the server's. Where the window is
@@ -339,14 +334,15 @@ impl SeqscanTarget<'_> {
         account: Account,
     ) -> Outcome<(Scan, IoDelta)> {
         let relation = self.relation;
-        let limits = self.limits();
         let observer = Observer::new(relation.account(account), &relation.placement.leaves, &relation.roots);
         let mut report = |done| self.call.progress.done(done);
         let mut should_stop = || relation.interrupted();
         let mut before = observer.look();
         let mut should_stop = before.following(&mut should_stop);
+        let mut budget = self.call.budget(&mut should_stop);
         let scan =
-            scan::scan(&relation.source, blocks, reader, &limits, &Monotonic, &mut should_stop, &mut report)?;
+            scan::scan(&relation.source, blocks, reader, &self.scan.limits, &mut budget, &mut report)?;
+        drop(budget);
         drop(should_stop);
         let cost = observer.since(&before);
         if scan.stop.is_some() {

@@ -101,7 +101,6 @@ impl Options {
     pub(crate) fn limits(&self, duration: Option<Duration>) -> Result<Limits> {
         Ok(Limits {
             duration: gucs::duration(duration)?,
-            shared: Duration::ZERO,
             max_bytes: gucs::bytes(self.count("max_bytes", pg_sys::BLCKSZ.into())?)?,
             max_iops: gucs::iops(self.rate("max_iops")?)?,
             max_mib_per_s: gucs::mib_per_s(self.rate("max_mib_per_s")?)?,

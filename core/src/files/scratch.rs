@@ -26,7 +26,6 @@ use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use nix::fcntl::{OFlag, openat};
 use nix::sys::stat::Mode;
@@ -35,8 +34,8 @@ use rand::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::files::writeback;
-use crate::run::budget::{Limits, Pauses, Stop, StopCheck};
-use crate::run::clock::{Clock, Monotonic};
+use crate::run::budget::{Budget, Limits, Stop, StopCheck};
+use crate::run::clock::Monotonic;
 use crate::{Error, Result};
 
 /// How much is written between two questions to the caller.
@@ -58,8 +57,8 @@ pub struct Room {
     pub size: u64,
     /// What must stay free afterwards.
     pub reserve: u64,
-    /// What makes it wait while it is filled; None for nothing.
-    pub pauses: Option<Pauses>,
+    /// What makes it wait while it is filled: the limits of its rate and its time, and no others.
+    pub limits: Limits,
 }
 
 /// What a scratch file holds at first, and how long the writes are that fill it. A long write makes large folios in the
@@ -96,11 +95,6 @@ pub struct Scratch {
 }
 
 impl Room {
-    /// What limits leave for filling. What reaches the device of it are long requests, whatever the length of the writes.
-    pub fn pauses(limits: &Limits) -> Option<Pauses> {
-        limits.pauses(FILL_STEP)
-    }
-
     /// Is there so much on the file system of a directory?
     ///
     /// # Errors
@@ -121,7 +115,7 @@ impl Room {
 }
 
 impl Scratch {
-    /// Creates, fills and syncs a file. `ask` is asked before every MiB written, and before every
+    /// Creates, fills and syncs a file. The caller is asked before every MiB written, and before every
     /// 8 MiB on the way to the storage, or every MiB if there is a limit; what is left for the fsync is metadata.
     ///
     /// # Errors
@@ -157,7 +151,7 @@ impl Scratch {
             Err(_) => None,
         };
         let scratch = Self { file, directory, size: room.size, links };
-        Ok(match scratch.fill(fill, room.pauses, &Monotonic, should_stop)? {
+        Ok(match scratch.fill(fill, &room.limits, &mut Budget::unlimited(&Monotonic, should_stop))? {
             Some(stop) => Created::Stopped(stop),
             None => Created::Ready(scratch),
         })
@@ -166,27 +160,21 @@ impl Scratch {
     /// Fills and syncs the file, and has the kernel write it back as it goes: what is dirty when others sync, they wait for. Data
     /// that does not compress is data that no other scratch file holds, since storage may keep equal blocks once.
     /// Under a limit nothing is saved up that would then go to the storage at once.
-    fn fill(
-        &self,
-        fill: Fill,
-        pauses: Option<Pauses>,
-        clock: &dyn Clock,
-        should_stop: &mut StopCheck<'_>,
-    ) -> Result<Option<Stop>> {
-        let started = clock.now();
-        let due = |written, busy| {
-            started.saturating_add(pauses.map_or(0, |pauses: Pauses| pauses.period(written, busy)))
-        };
-        let mut random =
-            Xoshiro256PlusPlus::seed_from_u64(started ^ u64::from(std::process::id()).rotate_left(32));
+    fn fill(&self, fill: Fill, limits: &Limits, budget: &mut Budget<'_>) -> Result<Option<Stop>> {
+        // What reaches the device of it are long requests, whatever the length of the writes.
+        budget.pace(limits, FILL_STEP);
+        let clock = budget.clock();
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(
+            budget.started() ^ u64::from(std::process::id()).rotate_left(32),
+        );
         let mut step = vec![0; FILL_STEP.min(self.size) as usize];
-        let at_once = if pauses.is_some() { FILL_STEP } else { writeback::STEP };
-        let (mut offset, mut written_back, mut busy) = (0, 0, 0);
+        let at_once = if limits.make_pauses() { FILL_STEP } else { writeback::STEP };
+        let (mut offset, mut written_back) = (0, 0);
         while offset < self.size {
-            if let Some(stop) = wait_until(due(offset, busy), clock, should_stop) {
+            if let Some(stop) = budget.wait() {
                 return Ok(Some(stop));
             }
-            let began = clock.now();
+            let (began, start) = (clock.now(), offset);
             let step = &mut step[..FILL_STEP.min(self.size - offset) as usize];
             let write = match fill {
                 Fill::Zeros { write_bytes } => write_bytes,
@@ -200,7 +188,8 @@ impl Scratch {
                 offset += write.len() as u64;
             }
             if offset == self.size || offset - written_back >= at_once {
-                match writeback::of_scratch(&self.file, &self.directory, written_back..offset, should_stop) {
+                let range = written_back..offset;
+                match writeback::of_scratch(&self.file, &self.directory, range, &mut || budget.ask()) {
                     Ok(None) => written_back = offset,
                     Ok(stopped) => return Ok(stopped),
                     Err(Error::Io { offset, source, .. }) => {
@@ -209,14 +198,14 @@ impl Scratch {
                     Err(e) => return Err(e),
                 }
             }
-            busy += clock.now() - began;
+            budget.pacer().charge_in_sum(offset - start, clock.now() - began);
         }
         let began = clock.now();
         #[cfg(test)]
         crate::golden::reached("fsync", 0, offset);
         self.file.sync_all().map_err(|e| self.failed("fsync", None, e))?;
-        busy += clock.now() - began;
-        Ok(pauses.and_then(|_| wait_until(due(offset, busy), clock, should_stop)))
+        budget.pacer().charge_in_sum(0, clock.now() - began);
+        Ok(if limits.make_pauses() { budget.wait() } else { None })
     }
 
     /// Writes all of `data` at an offset, through any descriptor of the file.
@@ -339,20 +328,6 @@ fn has_no_tmpfile(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EISDIR | libc::ENOENT | libc::EINVAL))
 }
 
-/// Asks, and goes on asking until that moment.
-fn wait_until(due: u64, clock: &dyn Clock, should_stop: &mut StopCheck<'_>) -> Option<Stop> {
-    loop {
-        if let Some(stop) = should_stop() {
-            return Some(stop);
-        }
-        let left = due.saturating_sub(clock.now());
-        if left == 0 {
-            return None;
-        }
-        clock.sleep(Duration::from_nanos(left).min(Duration::from_millis(10)));
-    }
-}
-
 /// A descriptor's number as text, without a word from the allocator: opening may be what is timed.
 fn decimal(buffer: &mut [u8; 12], number: RawFd) -> &str {
     let mut rest: &mut [u8] = buffer;
@@ -376,10 +351,11 @@ mod tests {
     use super::*;
     use crate::files::holes::Holes;
     use crate::files::open_file::OpenFile;
+    use crate::run::clock::Clock;
 
     const BLOCK: usize = 8192;
     /// Not a multiple of the step, so that the last piece is shorter.
-    const ROOM: Room = Room { size: (3 << 20) + BLOCK as u64, reserve: 1 << 20, pauses: None };
+    const ROOM: Room = Room { size: (3 << 20) + BLOCK as u64, reserve: 1 << 20, limits: Limits::none() };
     /// What a kernel that does not know O_TMPFILE takes it for: a directory, which can't be written to.
     const UNKNOWN: i32 = libc::O_DIRECTORY;
 
@@ -538,7 +514,7 @@ mod tests {
         let place = ScratchLocation { directory: directory.path(), fallback: &fallback };
         let limits = Limits { max_mib_per_s: Some(30), ..Limits::none() };
         let started = Monotonic.now();
-        let room = Room { pauses: Room::pauses(&limits), ..ROOM };
+        let room = Room { limits, ..ROOM };
         let created = Scratch::create(place, room, Fill::Incompressible, &mut || None);
         assert!(matches!(created, Ok(Created::Ready(_))), "{created:?}");
         // It is ready when a little over three MiB are due.
@@ -546,7 +522,7 @@ mod tests {
         // What each step takes has its rest.
         let created = |max_util| {
             let started = Monotonic.now();
-            let room = Room { pauses: Room::pauses(&Limits { max_util, ..Limits::none() }), ..ROOM };
+            let room = Room { limits: Limits { max_util, ..Limits::none() }, ..ROOM };
             let created = Scratch::create(place, room, Fill::Incompressible, &mut || None);
             assert!(matches!(created, Ok(Created::Ready(_))), "{created:?}");
             Monotonic.now() - started
@@ -584,10 +560,10 @@ mod tests {
 
     #[test]
     fn room_is_counted_to_the_byte() {
-        let room = Room { size: 10, reserve: 5, pauses: None };
+        let room = Room { size: 10, reserve: 5, limits: Limits::none() };
         assert!(room.fits(15));
         assert!(!room.fits(14));
-        assert!(!Room { size: 1, reserve: u64::MAX, pauses: None }.fits(u64::MAX));
+        assert!(!Room { size: 1, reserve: u64::MAX, limits: Limits::none() }.fits(u64::MAX));
     }
 
     #[test]
@@ -595,7 +571,11 @@ mod tests {
         let full = OpenOptions::new().write(true).open("/dev/full").expect("/dev/full");
         let directory = Path::new("/data/pg_wal");
         let scratch = Scratch { file: full, directory: directory.to_owned(), size: ROOM.size, links: None };
-        match scratch.fill(Fill::Zeros { write_bytes: BLOCK }, None, &Monotonic, &mut || None) {
+        match scratch.fill(
+            Fill::Zeros { write_bytes: BLOCK },
+            &Limits::none(),
+            &mut Budget::unlimited(&Monotonic, &mut || None),
+        ) {
             Err(Error::Scratch { directory: named, offset, source, .. }) => {
                 assert_eq!((named.as_path(), offset), (directory, Some(0)));
                 assert_eq!(source.raw_os_error(), Some(libc::ENOSPC));

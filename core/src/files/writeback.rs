@@ -16,11 +16,11 @@ use std::fs::File;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::files::fiemap;
 use crate::files::open_file::OpenFile;
-use crate::run::budget::{Stop, StopCheck};
+use crate::run::budget::{self, Stop, StopCheck};
 use crate::{Error, Result};
 
 /// How much is written back between two looks at the clock.
@@ -79,14 +79,13 @@ pub fn of_scratch(
 fn settle(open: &OpenFile, step: &Range<u64>, should_stop: &mut StopCheck<'_>) -> Result<Option<Stop>> {
     const NAP: Duration = Duration::from_micros(500);
     const PATIENCE: Duration = Duration::from_secs(10);
-    let began = Instant::now();
-    while began.elapsed() < PATIENCE && open.under_way(step)?.is_some_and(|bytes| bytes > 0) {
-        if let Some(stop) = should_stop() {
-            return Ok(Some(stop));
-        }
-        std::thread::sleep(NAP);
-    }
-    Ok(None)
+    let mut stopped = None;
+    budget::wait_while(PATIENCE, NAP, &mut || {
+        let is_busy = open.under_way(step)?.is_some_and(|bytes| bytes > 0);
+        stopped = if is_busy { should_stop() } else { None };
+        Ok(is_busy && stopped.is_none())
+    })?;
+    Ok(stopped)
 }
 
 fn steps(bytes: Range<u64>) -> impl Iterator<Item = Range<u64>> {

@@ -4,11 +4,12 @@
 //! The device counters hold everyone's requests. Ours are told apart by bytes only: the account
 //! knows no requests.
 
+use std::convert::Infallible;
 use std::time::Duration;
 
 use crate::machine::account::{Account, AccountTally, Lost};
 use crate::machine::device::{Activity, Counters, Leaf, Roots};
-use crate::run::budget::{Stop, StopCheck};
+use crate::run::budget::{self, Stop, StopCheck};
 use crate::run::clock::{Clock, Monotonic};
 
 /// Where to look.
@@ -66,14 +67,11 @@ impl<'a> Observer<'a> {
 
     /// Waits, at most a tenth of a second, until the devices have nothing in flight.
     pub fn settle(&self) {
-        const NAPS: u32 = 50;
+        const PATIENCE: Duration = Duration::from_millis(100);
+        const NAP: Duration = Duration::from_millis(2);
         let busy = |leaf: &Leaf| leaf.counters(self.roots).is_some_and(|c| c.in_flight > 0);
-        for _ in 0..NAPS {
-            if !self.leaves.iter().any(busy) {
-                break;
-            }
-            std::thread::sleep(Duration::from_millis(2));
-        }
+        let mut is_busy = || Ok::<bool, Infallible>(self.leaves.iter().any(busy));
+        let Ok(()) = budget::wait_while(PATIENCE, NAP, &mut is_busy);
     }
 
     /// What happened since `earlier`.

@@ -9,7 +9,7 @@ use crate::files::relation_files::fixture::{BLOCK, Relation};
 use crate::files::{Access, RelationFiles};
 use crate::measure::random::{self, Look, Plan, Queued};
 use crate::measure::scan::{self, Buffered, Direct, Reader, Steps};
-use crate::run::budget::Limits;
+use crate::run::budget::{Budget, Limits};
 use crate::run::clock::Monotonic;
 use crate::run::order::Permutation;
 
@@ -18,11 +18,11 @@ fn call(files: &RelationFiles) {
     let (all, limits) = (0..files.blocks(), Limits::none());
     let bounded = Limits { max_bytes: (files.blocks() - 1) * BLOCK, ..limits };
     files.evict(all.clone(), &mut || None, &mut |_| ()).expect("evicted");
-    scan::reach(files, all.clone(), &bounded, Steps::of(1), &mut || None).expect("known").expect("no stop");
+    scan::reach(files, all.clone(), &bounded, Steps::of(1), &mut Budget::unlimited(&Monotonic, &mut || None)).expect("known").expect("no stop");
     files.write_back(all.clone(), &mut || None).expect("written back");
     let mut engine = engine::open(Some(Kind::Threads), 4, 8 * BLOCK as usize).expect("threads").engine;
     let run = |reader: &mut dyn Reader| {
-        scan::scan(files, all.clone(), reader, &limits, &Monotonic, &mut || None, &mut |_| ())
+        scan::scan(files, all.clone(), reader, &limits, &mut Budget::unlimited(&Monotonic, &mut || None), &mut |_| ())
             .expect("scanned")
     };
     assert_eq!(run(&mut Direct::new(files, engine.as_mut(), 4, 8)).blocks, all);
@@ -30,7 +30,7 @@ fn call(files: &RelationFiles) {
     for look in [Look::Never, Look::for_depth(4)] {
         let mut plan = Plan::new(files, Permutation::new(files.blocks(), 1), 0, look);
         let mut queued = Queued::new(engine.as_mut(), 4);
-        let run = random::run(&mut plan, &mut queued, &limits, &Monotonic, &mut || None, &mut |_| (), None);
+        let run = random::run(&mut plan, &mut queued, &limits, &mut Budget::unlimited(&Monotonic, &mut || None), &mut |_| (), None);
         assert_eq!(run.expect("a run").fetches, files.blocks());
     }
     assert!(files.cached_bytes(all.clone()).expect("known") > 0);

@@ -35,8 +35,7 @@ pub use self::times::{Estimate, MeasuredTime, PageTimes, Pattern, Tier, TimeRow}
 use self::turns::Turns;
 use crate::Result;
 use crate::files::RelationFiles;
-use crate::run::budget::{LatencyBound, Limits, Stop, StopCheck};
-use crate::run::clock::Clock;
+use crate::run::budget::{Budget, LatencyBound, Limits, Stop, StopCheck};
 
 /// In which way the server reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -160,9 +159,12 @@ impl PageTimesResult {
 pub fn measure(
     run: &PageTimesRun<'_>,
     server: &mut dyn Server,
-    clock: &dyn Clock,
-    should_stop: &mut StopCheck<'_>,
+    budget: &mut Budget<'_>,
     report: &mut dyn FnMut(u64),
 ) -> Result<PageTimesResult> {
-    Turns::new(run, server, clock).measure(should_stop, report)
+    // What one way does not need the others may have.
+    let ways = (turns::PLAIN_WAYS + run.concurrencies.len()) as u64;
+    let limits = Limits { max_bytes: run.limits.max_bytes.saturating_mul(ways), ..run.limits };
+    let mut budget = budget.part(&limits);
+    Turns::new(run, server, report, budget.length()).measure(&mut budget)
 }

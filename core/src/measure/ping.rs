@@ -20,7 +20,7 @@ use crate::engine::{Buffers, Engine, Pread, expect_full};
 use crate::files::page_cache::ResidencyMethod;
 use crate::files::scratch::Scratch;
 use crate::measure::random::{Found, Plan};
-use crate::run::budget::{Limits, Pace, Stop, StopCheck};
+use crate::run::budget::{Budget, Limits, Stop};
 use crate::run::clock::{Clock, nanoseconds};
 use crate::run::order::Permutation;
 
@@ -103,13 +103,14 @@ impl<'a> PingReader<'a> {
     }
 
     /// Reads the next block that holds data; None when there is none any more.
-    fn read(&mut self, pace: &mut Pace<'_>, clock: &dyn Clock) -> Result<Option<(u64, Found, u64)>> {
+    fn read(&mut self, budget: &mut Budget<'_>) -> Result<Option<(u64, Found, u64)>> {
         let block_size = self.plan.source().block_size() as usize;
+        let clock = budget.clock();
         loop {
-            self.plan.prepare(pace)?;
+            self.plan.prepare(budget)?;
             let Some(fetch) = self.plan.hand_out()? else { return Ok(None) };
             if fetch.found == Found::Hole {
-                if pace.check(clock.now()).is_some() {
+                if budget.poll().is_some() {
                     return Ok(None);
                 }
                 continue;
@@ -138,23 +139,24 @@ pub fn ping(
     count: u32,
     every: Duration,
     limits: &Limits,
-    clock: &dyn Clock,
-    should_stop: &mut StopCheck<'_>,
+    budget: &mut Budget<'_>,
 ) -> Result<(Vec<Pong>, Option<Stop>)> {
-    let mut pace = Pace::start(limits, clock, should_stop);
+    let mut budget = budget.part(limits);
+    let clock = budget.clock();
     let block_size = u64::from(block_size);
-    let pauses = limits.pauses(block_size);
-    let every = nanoseconds(every);
-    let (mut due, mut rest) = (pace.started(), 0);
+    budget.pace(limits, block_size);
+    budget.pacer().set_every(nanoseconds(every));
+    let mut rested = budget.started();
     let mut pongs: Vec<Pong> = Vec::new();
     let mut writes = 0;
     for index in 0..u64::from(count) {
-        if (index + 1) * block_size > limits.max_bytes {
+        if budget.bytes_left() < block_size {
             return Ok((pongs, Some(Stop::Bytes)));
         }
-        if let Some(stop) = pace.sleep_until(due) {
+        if let Some(stop) = budget.wait() {
             return Ok((pongs, Some(stop)));
         }
+        budget.spend(block_size);
         let writes_now = reader.is_none() || index % 2 == 0;
         let pong = match (&mut writer, &mut reader) {
             (Some(writer), _) if writes_now => {
@@ -162,23 +164,22 @@ pub fn ping(
                 writes += 1;
                 Pong { op: PingOp::Write, block, found: None, warmup: false, time_ns }
             }
-            (_, Some(reader)) => match reader.read(&mut pace, clock)? {
+            (_, Some(reader)) => match reader.read(&mut budget)? {
                 Some((block, found, time_ns)) => {
                     Pong { op: PingOp::Read, block, found: Some(found), warmup: false, time_ns }
                 }
-                None => return Ok((pongs, pace.check(clock.now()))),
+                None => return Ok((pongs, budget.poll())),
             },
             _ => break,
         };
-        let period = pauses.map_or(0, |pauses| pauses.period(block_size, pong.time_ns));
-        due = due.saturating_add(every.max(period));
-        rest = pauses.map_or(0, |pauses| clock.now().saturating_add(pauses.period(0, pong.time_ns)));
-        pace.latency.observe(pong.time_ns);
+        budget.pacer().charge_on_schedule(block_size, pong.time_ns);
+        rested = clock.now().saturating_add(budget.pacer().rest_ns(pong.time_ns));
+        budget.latency_mut().observe(pong.time_ns);
         let warmup = pongs.iter().all(|earlier| earlier.op != pong.op);
         pongs.push(Pong { warmup, ..pong });
     }
     // What comes next may come at once.
-    let _ = pace.sleep_until(rest);
+    let _ = budget.sleep_until(rested);
     Ok((pongs, None))
 }
 
@@ -191,6 +192,7 @@ mod tests {
     use crate::files::RelationFiles;
     use crate::files::scratch::{Created, Fill, Room, ScratchLocation};
     use crate::measure::random::Look;
+    use crate::run::budget::StopCheck;
     use crate::run::clock::Monotonic;
     use std::os::unix::fs::FileExt;
 
@@ -208,7 +210,7 @@ mod tests {
 
     fn scratch(directory: &std::path::Path) -> Scratch {
         let place = ScratchLocation { directory, fallback: &directory.join("fallback") };
-        let room = Room { size: 16 * u64::from(BLOCK), reserve: 0, pauses: None };
+        let room = Room { size: 16 * u64::from(BLOCK), reserve: 0, limits: Limits::none() };
         match Scratch::create(place, room, Fill::Incompressible, &mut || None).expect("created") {
             Created::Ready(scratch) => scratch,
             Created::Stopped(stop) => panic!("{stop}"),
@@ -232,9 +234,16 @@ mod tests {
         let writer = Writer::new(&scratch, BLOCK, false, 1).expect("a writer");
         let every = Duration::from_millis(2);
         let started = Monotonic.now();
-        let (pongs, stop) =
-            ping(Some(reader), Some(writer), BLOCK, 10, every, &limits(), &Monotonic, &mut || None)
-                .expect("answers");
+        let (pongs, stop) = ping(
+            Some(reader),
+            Some(writer),
+            BLOCK,
+            10,
+            every,
+            &limits(),
+            &mut Budget::unlimited(&Monotonic, &mut || None),
+        )
+        .expect("answers");
         assert_eq!(stop, None);
         assert!(Monotonic.now() - started >= 18_000_000);
         let ops: Vec<_> = pongs.iter().map(|pong| (pong.op, pong.warmup)).collect();
@@ -263,9 +272,16 @@ mod tests {
         let source = relation(directory.path());
         let plan = Plan::new(&source, Permutation::new(BLOCKS, 1), 0, Look::Never);
         let reader = PingReader::new(plan).expect("a reader");
-        let (pongs, stop) =
-            ping(Some(reader), None, BLOCK, 1000, Duration::ZERO, &limits(), &Monotonic, &mut || None)
-                .expect("answers");
+        let (pongs, stop) = ping(
+            Some(reader),
+            None,
+            BLOCK,
+            1000,
+            Duration::ZERO,
+            &limits(),
+            &mut Budget::unlimited(&Monotonic, &mut || None),
+        )
+        .expect("answers");
         assert_eq!((pongs.len() as u64, stop), (BLOCKS - 16, None));
     }
 
@@ -276,7 +292,16 @@ mod tests {
         let run = |limits: &Limits, should_stop: &mut StopCheck<'_>| {
             let writer = Writer::new(&scratch, BLOCK, true, 1).expect("a writer");
             let every = Duration::from_millis(20);
-            ping(None, Some(writer), BLOCK, 1000, every, limits, &Monotonic, should_stop).expect("answers")
+            ping(
+                None,
+                Some(writer),
+                BLOCK,
+                1000,
+                every,
+                limits,
+                &mut Budget::unlimited(&Monotonic, should_stop),
+            )
+            .expect("answers")
         };
         let short = Limits { duration: Duration::from_millis(50), ..limits() };
         let (pongs, stop) = run(&short, &mut || None);
@@ -288,7 +313,15 @@ mod tests {
         // So does the last.
         let started = Monotonic.now();
         let writer = Writer::new(&scratch, BLOCK, true, 1).expect("a writer");
-        let pongs = ping(None, Some(writer), BLOCK, 1, Duration::ZERO, &rested, &Monotonic, &mut || None);
+        let pongs = ping(
+            None,
+            Some(writer),
+            BLOCK,
+            1,
+            Duration::ZERO,
+            &rested,
+            &mut Budget::unlimited(&Monotonic, &mut || None),
+        );
         assert!(pongs.expect("answers").0.len() == 1 && Monotonic.now() - started >= 100_000_000);
         let slow = Limits { max_iops: Some(10), duration: Duration::from_millis(250), ..limits() };
         assert!((1..=3).contains(&run(&slow, &mut || None).0.len()));

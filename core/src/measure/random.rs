@@ -42,8 +42,7 @@ pub use sweep::{Engines, Step, Sweep, knee, sweep};
 
 use crate::Result;
 use crate::measure::tiers::Tiers;
-use crate::run::budget::{LatencyBound, Limits, Stop, StopCheck};
-use crate::run::clock::Clock;
+use crate::run::budget::{Budget, LatencyBound, Limits, Stop};
 use crate::stats::{Interval, Latencies, Moments, Slice};
 
 /// One way to fetch blocks.
@@ -138,27 +137,22 @@ impl RandomRun {
     }
 }
 
-/// Fetches the blocks of `plan` by `fetcher`.
-///
-/// [`Plan::see_all`] is done before the clock starts. `ask` is called between requests and may unwind; `progress` gets the
-/// number of blocks fetched.
-pub fn run<'a>(
+/// Fetches the blocks of `plan` by `fetcher`, as a part of `budget` with these limits; `progress` gets the number of blocks
+/// fetched. [`Plan::inspect_segments`] is done before the part begins.
+pub fn run(
     plan: &mut Plan<'_>,
     fetcher: &mut dyn Fetcher,
     limits: &Limits,
-    clock: &'a dyn Clock,
-    should_stop: &'a mut StopCheck<'a>,
-    progress: &'a mut dyn FnMut(u64),
-    series: Option<&'a mut SecondSeries>,
+    budget: &mut Budget<'_>,
+    progress: &mut dyn FnMut(u64),
+    series: Option<&mut SecondSeries>,
 ) -> Result<RandomRun> {
     plan.set_budget(limits.max_bytes);
-    let stopped = plan.inspect_segments(should_stop)?;
-    // A reason to stop may not be given twice.
-    let mut should_stop = || stopped.or_else(&mut *should_stop);
-    let mut recorder =
-        Recorder::start(limits, plan.source().block_size(), clock, &mut should_stop, progress, series);
+    plan.inspect_segments(&mut || budget.ask())?;
+    let block_size = plan.source().block_size();
+    let mut recorder = Recorder::start(limits, block_size, budget.part(limits), progress, series);
     while !recorder.is_over() && !plan.is_over() {
-        plan.prepare(recorder.pace())?;
+        plan.prepare(recorder.budget())?;
         recorder.idle();
         recorder.resume();
         fetcher.fetch(plan, &mut recorder)?;

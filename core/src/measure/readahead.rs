@@ -32,7 +32,7 @@ mod tally;
 mod tests;
 mod twin;
 
-use std::time::Duration;
+use std::ops::ControlFlow::{Break, Continue};
 
 pub use tally::{CacheCost, WindowTally};
 pub use twin::{ROOM_OF_SLOT, SLOTS};
@@ -43,8 +43,9 @@ use crate::engine::Engine;
 use crate::files::RelationFiles;
 use crate::machine::observer::Observer;
 use crate::measure::scan::{self, Buffered, Reader};
-use crate::run::budget::{LatencyBound, Limits, Pace, Pauses, Stop, StopCheck};
-use crate::run::clock::{Clock, cpu_of_thread_ns, nanoseconds};
+use crate::run::budget::{Budget, Limits, Stop};
+use crate::run::clock::cpu_of_thread_ns;
+use crate::run::rounds::{Contenders, Ended, Looks, Rounds, Turn};
 use crate::stats::{Interval, MIN_FOR_MEDIAN};
 use crate::{Error, Result};
 
@@ -95,7 +96,7 @@ pub struct ReadaheadRun<'a> {
     /// Windows to emulate, in bytes, multiples of the block size; 0 is none. The one in force may be among them, and is
     /// emulated in any case.
     pub windows: &'a [u64],
-    /// What bounds each window, and by `shared` all of them.
+    /// What bounds each window.
     pub limits: Limits,
     /// Looks at the devices.
     pub observer: &'a Observer<'a>,
@@ -127,6 +128,14 @@ pub struct WindowFigures {
 }
 
 impl ReadaheadCurve {
+    fn tally(&mut self, whose: Contender) -> &mut WindowTally {
+        match whose {
+            Contender::Kernel => &mut self.kernel,
+            Contender::Twin => &mut self.twin,
+            Contender::Emulated(index) => &mut self.emulated[index],
+        }
+    }
+
     /// What the page cache costs a block; None before both were measured.
     pub fn cache_cost(&self) -> Option<CacheCost> {
         CacheCost::of(&self.kernel, &self.twin)
@@ -170,8 +179,7 @@ pub enum Contender {
 pub fn curve(
     run: &ReadaheadRun<'_>,
     emulation: &mut Emulation,
-    clock: &dyn Clock,
-    should_stop: &mut StopCheck<'_>,
+    budget: &mut Budget<'_>,
     report: &mut dyn FnMut(u64, u64, Contender),
 ) -> Result<ReadaheadCurve> {
     let block_size = u64::from(run.source.block_size());
@@ -183,24 +191,21 @@ pub fn curve(
     let bounded = |turn: u64| (turn.min(most) / block_size).clamp(1, run.source.blocks().max(1));
     let turn = (WINDOWS_OF_TURN * widest).clamp(SHORTEST_TURN, LONGEST_TURN);
     let (turn_blocks, kernel_blocks) = (bounded(turn), bounded(turn.max(KERNEL_TURN)));
-    let order: Vec<Contender> = [Contender::Kernel, Contender::Twin]
-        .into_iter()
-        .chain((0..run.windows.len()).map(Contender::Emulated))
-        .collect();
     let rows = run.windows.len() as u32 + 1;
     let rounds = (run.limits.max_bytes / ((kernel_blocks + turn_blocks) * block_size))
         .clamp(LEAST_ROUNDS, MOST_ROUNDS);
     let rounds = if run.source.blocks() == 0 { 0 } else { rounds };
+    // All windows together have the time of all.
+    let all = Limits { duration: run.limits.duration.saturating_mul(rows), ..run.limits };
+    let mut budget = budget.part(&all);
+    budget.pace(&run.limits, block_size);
     let mut turns = WindowTurns {
         run,
-        clock,
-        deadline: clock.now().saturating_add(nanoseconds(run.limits.duration.saturating_mul(rows))),
-        end_of_statement: clock.now().saturating_add(nanoseconds(run.limits.shared)),
+        emulation,
+        report,
         position: 0,
-        next_due: clock.now(),
-        latency: run.limits.latency,
-        pauses: run.limits.pauses(block_size),
         kernel_blocks,
+        looks: Looks::from(MIN_FOR_MEDIAN as u64),
         curve: ReadaheadCurve {
             kernel: WindowTally::new(true),
             twin: WindowTally::new(ahead),
@@ -210,32 +215,16 @@ pub fn curve(
             stop: None,
         },
     };
-    let mut precise = Precise { wanted: run.limits.precision, next_look: MIN_FOR_MEDIAN as u64 };
-    let (mut number, of) = (0, rounds * order.len() as u64);
-    for round in 0..rounds {
-        for place in 0..order.len() {
-            // There and back, so that no window always comes after the same other one, or always later.
-            let whose = order[if round % 2 == 0 { place } else { order.len() - 1 - place }];
-            number += 1;
-            report(number, of, whose);
-            if let Some(stop) = turns.take(round, whose, emulation, should_stop)? {
-                turns.curve.stop = Some(stop);
-                return Ok(turns.curve);
-            }
-        }
-        if precise.reached(&turns.curve) {
-            turns.curve.stop = Some(Stop::Precise);
-            break;
-        }
-    }
-    if turns.pauses.is_some() {
+    let ended = Rounds::new(rounds, OF_KERNEL.len() + run.windows.len()).take(&mut turns, &mut budget)?;
+    let stop = ended.break_value().flatten();
+    if run.limits.make_pauses() && stop.is_none_or(|stop| stop == Stop::Precise) {
         // What comes next may come at once.
-        let _ = turns.pause(0, should_stop);
+        let _ = budget.wait();
     }
-    if turns.curve.stop.is_none() {
-        turns.curve.stop = (turns.curve.kernel.blocks() > 0).then_some(Stop::Bytes);
-    }
-    Ok(turns.curve)
+    let mut curve = turns.curve;
+    curve.paused = budget.has_paused();
+    curve.stop = stop.or((curve.kernel.blocks() > 0).then_some(Stop::Bytes));
+    Ok(curve)
 }
 
 /// Of throughputs with their windows, the smallest window that is nearly as good as the best.
@@ -251,37 +240,61 @@ pub fn best(curve: &[(u64, f64)]) -> Option<u64> {
 /// Turns that are being taken.
 struct WindowTurns<'a> {
     run: &'a ReadaheadRun<'a>,
-    clock: &'a dyn Clock,
-    /// When all windows together have had their time, and when the statement has.
-    deadline: u64,
-    end_of_statement: u64,
+    emulation: &'a mut Emulation,
+    report: &'a mut dyn FnMut(u64, u64, Contender),
     /// Where the next turn begins.
     position: u64,
-    pauses: Option<Pauses>,
-    next_due: u64,
-    latency: LatencyBound,
     /// Blocks of the kernel's turns.
     kernel_blocks: u64,
+    looks: Looks,
     curve: ReadaheadCurve,
 }
 
-impl WindowTurns<'_> {
-    /// Takes one; a reason to stop ends all.
-    fn take(
-        &mut self,
-        round: u64,
-        whose: Contender,
-        emulation: &mut Emulation,
-        should_stop: &mut StopCheck<'_>,
-    ) -> Result<Option<Stop>> {
-        if self.tally(whose).refused.is_some() {
-            return Ok(None);
+/// Who has the first turns of a round, before the windows.
+const OF_KERNEL: [Contender; 2] = [Contender::Kernel, Contender::Twin];
+
+impl Contenders for WindowTurns<'_> {
+    type Error = Error;
+
+    fn turn(&mut self, turn: Turn, budget: &mut Budget<'_>) -> Result<Ended> {
+        let emulated = || Contender::Emulated(turn.contender - OF_KERNEL.len());
+        let whose = OF_KERNEL.get(turn.contender).copied().unwrap_or_else(emulated);
+        (self.report)(turn.number, turn.of, whose);
+        if self.curve.tally(whose).refused.is_some() {
+            return Ok(Continue(()));
         }
+        Ok(self.read(turn.round, whose, budget)?.map_or(Continue(()), |stop| Break(Some(stop))))
+    }
+
+    /// Are all intervals narrow enough?
+    fn is_enough(&mut self) -> bool {
+        let Some(wanted) = self.run.limits.precision else { return false };
+        let curve = &self.curve;
+        let known = |tally: &&WindowTally| tally.refused.is_none();
+        let all = [&curve.kernel, &curve.twin].into_iter().chain(&curve.emulated);
+        let turns = all.filter(known).map(WindowTally::turns).min().unwrap_or(0);
+        if !self.looks.are_due(turns) {
+            return false;
+        }
+        let emulated = curve.emulated.iter().filter(known).map(|tally| curve.of_emulated(tally));
+        let narrow = |interval: Interval| interval.relative_half_width() <= wanted;
+        [curve.of_kernel()]
+            .into_iter()
+            .chain(emulated)
+            .all(|f| f.and_then(|f| f.interval).is_some_and(narrow))
+    }
+}
+
+impl WindowTurns<'_> {
+    /// Reads the blocks of a turn; a reason to stop ends all.
+    fn read(&mut self, round: u64, whose: Contender, budget: &mut Budget<'_>) -> Result<Option<Stop>> {
         let source = self.run.source;
         let length = if whose == Contender::Kernel { self.kernel_blocks } else { self.curve.turn_blocks };
         // Turns are paid for before they are taken, with what the kernel reads beyond its own.
         let beyond = if whose == Contender::Kernel { self.run.in_force } else { 0 };
-        if let Some(stop) = self.pause(length * u64::from(source.block_size()) + beyond, should_stop) {
+        let now = budget.clock().now();
+        budget.pacer().charge_late(now, length * u64::from(source.block_size()) + beyond, 0);
+        if let Some(stop) = budget.wait() {
             return Ok(Some(stop));
         }
         if self.position + length > source.blocks() {
@@ -290,11 +303,12 @@ impl WindowTurns<'_> {
         let blocks = self.position..source.blocks().min(self.position + length);
         self.position = blocks.end;
         // What is dirty would be written back in the middle; and only what is not cached comes from the device.
-        let buffered = whose == Contender::Kernel || matches!(emulation, Emulation::ReadaheadCalls { .. });
+        let buffered =
+            whose == Contender::Kernel || matches!(self.emulation, Emulation::ReadaheadCalls { .. });
         let stopped = if buffered {
-            source.evict(blocks.clone(), should_stop, &mut |_| ())?
+            source.evict(blocks.clone(), &mut || budget.ask(), &mut |_| ())?
         } else {
-            source.write_back(blocks.clone(), should_stop)?.1
+            source.write_back(blocks.clone(), &mut || budget.ask())?.1
         };
         if stopped.is_some() {
             return Ok(stopped);
@@ -307,7 +321,7 @@ impl WindowTurns<'_> {
         let window_blocks = window / u64::from(source.block_size());
         // Who reads through the page cache opens its files anew: none finds what another has left with a descriptor.
         let anew = source.afresh();
-        let mut reader: Box<dyn Reader + '_> = match (whose, emulation) {
+        let mut reader: Box<dyn Reader + '_> = match (whose, &mut *self.emulation) {
             (Contender::Kernel, _) => Box::new(Buffered::new(&anew, self.run.in_force)),
             (_, Emulation::Direct(engine)) if window_blocks == 0 => {
                 Box::new(Pages::new(source, engine.as_mut()))
@@ -320,23 +334,19 @@ impl WindowTurns<'_> {
             }
         };
         let limits = Limits {
-            latency: self.latency,
-            duration: (self.run.limits.duration / TURNS_OF_WINDOW).min(self.left(self.deadline)),
-            shared: self.left(self.end_of_statement),
+            duration: self.run.limits.duration / TURNS_OF_WINDOW,
             precision: None,
             ..self.run.limits.without_pauses()
         };
-        let mut should_stop = || should_stop();
         let before = self.run.observer.look();
-        let (began, cpu) = (self.clock.now(), cpu_of_thread_ns());
-        let scanned =
-            scan::scan(source, blocks, reader.as_mut(), &limits, self.clock, &mut should_stop, &mut |_| ());
+        let (began, cpu) = (budget.clock().now(), cpu_of_thread_ns());
+        let scanned = scan::scan(source, blocks, reader.as_mut(), &limits, budget, &mut |_| ());
         let cpu = cpu_of_thread_ns() - cpu;
         let cost = self.run.observer.since(&before);
         let scanned = match scanned {
             Ok(scanned) => scanned,
             Err(refused @ Error::Unsupported { .. }) => {
-                self.tally(whose).refused = Some(refused.to_string());
+                self.curve.tally(whose).refused = Some(refused.to_string());
                 return Ok(None);
             }
             Err(e) => return Err(e),
@@ -345,68 +355,9 @@ impl WindowTurns<'_> {
             // What the kernel still reads ahead must not be in the next turn's way.
             self.run.observer.settle();
         }
-        self.latency = scanned.latency;
-        if let Some(pauses) = self.pauses {
-            // Its bytes are paid for.
-            let busy = self.clock.now() - began;
-            self.next_due = self.next_due.max(began.saturating_add(pauses.period(0, busy)));
-        }
-        self.tally(whose).add(round, &scanned, cpu, cost);
+        let busy = budget.clock().now() - began;
+        budget.pacer().rest(began, busy);
+        self.curve.tally(whose).add(round, &scanned, cpu, cost);
         Ok(scanned.stop.filter(|stop| stop.is_for_all()))
-    }
-
-    /// Waits until the limits allow so many bytes. A reason to stop may be that all time is used up.
-    fn pause(&mut self, bytes: u64, should_stop: &mut StopCheck<'_>) -> Option<Stop> {
-        if let Some(pauses) = self.pauses {
-            // What was not used before can't be saved up.
-            let period = pauses.period(bytes, 0);
-            self.next_due = self.next_due.max(self.clock.now().saturating_sub(period)).saturating_add(period);
-        }
-        let limits = Limits {
-            duration: self.left(self.deadline),
-            shared: self.left(self.end_of_statement),
-            ..self.run.limits
-        };
-        let mut should_stop = || should_stop();
-        let mut pace = Pace::start(&limits, self.clock, &mut should_stop);
-        self.curve.paused |= self.next_due > pace.started();
-        pace.sleep_until(self.next_due)
-    }
-
-    fn left(&self, end: u64) -> Duration {
-        Duration::from_nanos(end.saturating_sub(self.clock.now()))
-    }
-
-    fn tally(&mut self, whose: Contender) -> &mut WindowTally {
-        match whose {
-            Contender::Kernel => &mut self.curve.kernel,
-            Contender::Twin => &mut self.curve.twin,
-            Contender::Emulated(index) => &mut self.curve.emulated[index],
-        }
-    }
-}
-
-/// Decides when all intervals are narrow enough: looks after six rounds, and whenever half as many more were made.
-struct Precise {
-    wanted: Option<f64>,
-    next_look: u64,
-}
-
-impl Precise {
-    fn reached(&mut self, curve: &ReadaheadCurve) -> bool {
-        let Some(wanted) = self.wanted else { return false };
-        let known = |tally: &&WindowTally| tally.refused.is_none();
-        let all = [&curve.kernel, &curve.twin].into_iter().chain(&curve.emulated);
-        let turns = all.filter(known).map(WindowTally::turns).min().unwrap_or(0);
-        if turns < self.next_look {
-            return false;
-        }
-        self.next_look = turns + turns / 2;
-        let emulated = curve.emulated.iter().filter(known).map(|tally| curve.of_emulated(tally));
-        let narrow = |interval: Interval| interval.relative_half_width() <= wanted;
-        [curve.of_kernel()]
-            .into_iter()
-            .chain(emulated)
-            .all(|f| f.and_then(|f| f.interval).is_some_and(narrow))
     }
 }

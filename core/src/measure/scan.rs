@@ -10,14 +10,15 @@
 //! drains, which a file of many small pieces and holes would feel. A rate limit cuts runs into short
 //! bursts with pauses in between: in the pauses the kernel's readahead goes on, and each burst starts
 //! with an empty queue, so the times of a scan that had to pause say nothing about the device. (A limit
-//! that the device does not reach costs a ramp: see `throttle`.)
+//! that the device does not reach costs a ramp: see `Bursts` in [`crate::run::budget`].)
 
 mod buffered;
 mod direct;
 #[cfg(test)]
 mod golden;
+#[cfg(test)]
+mod limited;
 mod meter;
-mod throttle;
 
 use std::ops::Range;
 
@@ -30,10 +31,8 @@ use crate::Result;
 use crate::files::cached_data::CachedData;
 use crate::files::holes::Holes;
 use crate::files::{Access, Part, RelationFiles};
-use crate::run::budget::{LatencyBound, Limits, Stop, StopCheck};
-use crate::run::clock::Clock;
+use crate::run::budget::{Budget, Bursts, LatencyBound, Limits, Stop};
 use crate::stats::{self, Interval, Slice};
-use throttle::Throttle;
 
 /// One way to read blocks in order.
 pub trait Reader {
@@ -112,10 +111,11 @@ impl Scan {
     }
 }
 
-/// No more blocks of data than these are read under `limits`.
-fn most_blocks(limits: &Limits, block_size: u64, steps: Steps) -> u64 {
-    let throttle = Throttle::new(limits, block_size, steps);
-    throttle.most_within(limits.duration.min(limits.shared)).min(limits.max_bytes / block_size)
+/// How `limits` cut a scan that starts within `budget`, and the blocks of data of which it reads no more.
+fn bursts(limits: &Limits, budget: &Budget<'_>, block_size: u64, steps: Steps) -> (Bursts, u64) {
+    let bursts = Bursts::new(limits, block_size, steps.request, steps.ahead, budget.started());
+    let most = bursts.most_within(budget.length()).min(limits.max_bytes / block_size);
+    (bursts, most)
 }
 
 /// Of `blocks`, those that a scan may come to under `limits`: of the others no cache need be emptied. Holes are free, so that
@@ -126,39 +126,35 @@ pub fn reach(
     blocks: Range<u64>,
     limits: &Limits,
     steps: Steps,
-    should_stop: &mut StopCheck<'_>,
+    budget: &mut Budget<'_>,
 ) -> Result<std::result::Result<Range<u64>, Stop>> {
-    let most = most_blocks(limits, u64::from(source.block_size()), steps);
+    let (_, most) = bursts(limits, &budget.part(limits), u64::from(source.block_size()), steps);
     let near = blocks.start..blocks.end.min(blocks.start.saturating_add(most));
     if near == blocks {
         return Ok(Ok(near));
     }
-    Ok(source.have_holes(near.clone(), should_stop)?.map(|has_holes| if has_holes { blocks } else { near }))
+    let has_holes = source.have_holes(near.clone(), &mut || budget.ask())?;
+    Ok(has_holes.map(|has_holes| if has_holes { blocks } else { near }))
 }
 
-/// Scans `blocks` of `source` with `reader`.
-///
-/// `ask` is called between requests and may unwind; `progress` gets the number of blocks read.
-pub fn scan<'a>(
+/// Scans `blocks` of `source` with `reader`, as a part of `budget` with these limits; `progress` gets the number of blocks
+/// read.
+pub fn scan(
     source: &RelationFiles,
     blocks: Range<u64>,
     reader: &mut dyn Reader,
     limits: &Limits,
-    clock: &'a dyn Clock,
-    should_stop: &'a mut StopCheck<'a>,
-    progress: &'a mut dyn FnMut(u64),
+    budget: &mut Budget<'_>,
+    progress: &mut dyn FnMut(u64),
 ) -> Result<Scan> {
-    let started = clock.now();
-    let mut meter = Meter::start(limits, clock, should_stop, progress);
+    let mut meter = Meter::start(limits, budget.part(limits), progress);
     let block_size = u64::from(source.block_size());
-    let mut budget = limits.max_bytes / block_size;
-    let mut throttle = Throttle::new(limits, block_size, reader.steps());
-    let most = most_blocks(limits, block_size, reader.steps());
+    let (mut bursts, most) = bursts(limits, &meter.budget, block_size, reader.steps());
     let mut seen = Seen { holes: 0, rated_holes: 0, cached: Some(0) };
     for part in source.parts(blocks.clone()) {
         let bytes = source.byte_range(&part);
         let open = source.open(part.segment, Access::Buffered)?;
-        let found = Holes::find(&open, bytes.clone(), &mut || meter.pace.poll())?;
+        let found = Holes::find(&open, bytes.clone(), &mut || meter.budget.poll())?;
         let holes = match found {
             Ok(holes) => holes,
             Err(stop) => {
@@ -166,7 +162,9 @@ pub fn scan<'a>(
                 break;
             }
         };
-        let left = budget.min(most.saturating_sub(meter.slices.total().work)).saturating_mul(block_size);
+        let left = (meter.budget.bytes_left() / block_size)
+            .min(most.saturating_sub(meter.slices.total().work))
+            .saturating_mul(block_size);
         let cached = CachedData::count(&open, bytes.clone(), &holes, left);
         let holes = reader.without_data(&part, holes);
         drop(open);
@@ -184,14 +182,14 @@ pub fn scan<'a>(
             while at < end {
                 let mut length = end - at;
                 if meter.rated {
-                    length = throttle.piece(length).min(budget);
+                    length = bursts.next_of(length).min(meter.budget.bytes_left() / block_size);
                     if length == 0 {
                         meter.stop = Some(Stop::Bytes);
                         break 'part;
                     }
                 }
                 if meter.rated {
-                    throttle.pay(length, &mut meter);
+                    meter.pay(&bursts, length);
                     if meter.stop.is_some() {
                         break 'part;
                     }
@@ -203,9 +201,9 @@ pub fn scan<'a>(
                 meter.before_part += done;
                 meter.in_part = 0;
                 if meter.rated {
-                    budget -= done;
+                    meter.budget.spend(done * block_size);
                     seen.rated_holes += holes.whole_blocks(to_bytes(at..at + done), block_size);
-                    throttle.pause(&mut meter);
+                    meter.pause(&mut bursts);
                 }
                 at += done;
                 (meter.progress)(meter.before_part);
@@ -221,12 +219,13 @@ pub fn scan<'a>(
             break;
         }
     }
-    meter.throttled |= throttle.holds_back();
+    meter.throttled |= bursts.hold_back();
     let read = blocks.start..blocks.start + meter.before_part;
     if read.end == blocks.end {
         meter.stop = None;
     }
-    Ok(seen.summarise(read, &meter, clock.now() - started))
+    let elapsed = meter.budget.clock().now() - meter.budget.started();
+    Ok(seen.summarise(read, &meter, elapsed))
 }
 
 /// What was found about the blocks besides their time.
@@ -258,7 +257,7 @@ impl Seen {
             elapsed_ns,
             cached_bytes: self.cached,
             throttled: meter.throttled,
-            latency: meter.pace.latency,
+            latency: meter.budget.latency(),
             stop: meter.stop,
         }
     }
@@ -271,8 +270,8 @@ mod tests {
     use crate::files::eviction;
     use crate::files::page_cache::{ResidencyMethod, decided};
     use crate::files::relation_files::fixture::{BLOCK, Relation};
-    use crate::run::budget::BoundSource;
-    use crate::run::clock::{Manual, Monotonic};
+    use crate::run::budget::{BoundSource, StopCheck};
+    use crate::run::clock::{Clock, Manual, Monotonic};
     use std::time::Duration;
 
     /// Takes a fixed time a block.
@@ -307,24 +306,28 @@ mod tests {
         }
     }
 
-    const LIMITS: Limits = Limits {
-        duration: Duration::from_secs(10),
-        shared: Duration::from_secs(60),
-        max_bytes: u64::MAX,
-        max_iops: None,
-        max_mib_per_s: None,
-        max_util: None,
-        precision: None,
-        latency: LatencyBound::UNBOUND,
-    };
+    const LIMITS: Limits = Limits { duration: Duration::from_secs(10), ..Limits::none() };
 
     const ONE: Steps = Steps::of(1);
+
+    /// A scan that is part of nothing else, and tells nobody how far it got.
+    fn scan(
+        source: &RelationFiles,
+        blocks: Range<u64>,
+        reader: &mut dyn Reader,
+        limits: &Limits,
+        clock: &dyn Clock,
+        should_stop: &mut StopCheck<'_>,
+    ) -> Result<Scan> {
+        let mut budget = Budget::unlimited(clock, should_stop);
+        super::scan(source, blocks, reader, limits, &mut budget, &mut |_| ())
+    }
 
     fn steady(relation: &Relation, blocks: Range<u64>, limits: &Limits) -> (Scan, Vec<Range<u64>>) {
         let clock = Manual::default();
         let mut reader =
             Steady { clock: &clock, ns_per_block: 100_000, least_hole: 1 << 20, read: Vec::new() };
-        let scan = scan(&relation.source, blocks, &mut reader, limits, &clock, &mut || None, &mut |_| ());
+        let scan = scan(&relation.source, blocks, &mut reader, limits, &clock, &mut || None);
         (scan.expect("scanned"), reader.read)
     }
 
@@ -384,8 +387,7 @@ mod tests {
             Limits { max_iops: Some(500), duration: Duration::from_millis(500), ..LIMITS },
         ] {
             let mut reader = Buffered::new(&relation.source, 0);
-            let scan =
-                scan(&relation.source, 0..2048, &mut reader, &limits, &Monotonic, &mut || None, &mut |_| ());
+            let scan = scan(&relation.source, 0..2048, &mut reader, &limits, &Monotonic, &mut || None);
             let scan = scan.expect("scanned");
             let read = scan.blocks.end - scan.holes;
             assert_eq!(scan.cached_bytes, Some(read * BLOCK), "{limits:?}");
@@ -398,7 +400,6 @@ mod tests {
         let relation = Relation::new(512, 0..512);
         for (limits, stop, blocks) in [
             (Limits { duration: Duration::from_millis(10), ..LIMITS }, Stop::Duration, 100),
-            (Limits { shared: Duration::from_millis(20), ..LIMITS }, Stop::Statement, 200),
             (Limits { max_bytes: 300 * BLOCK + 1, ..LIMITS }, Stop::Bytes, 300),
             (
                 Limits { latency: LatencyBound::within(Duration::from_micros(99)), ..LIMITS },
@@ -422,7 +423,12 @@ mod tests {
     #[test]
     fn no_more_is_read_than_was_said() {
         const RATE: Option<u32> = Some(8);
-        let most = |limits, request| most_blocks(&limits, BLOCK, Steps::of(request));
+        let most_of = |left, limits: Limits, request| {
+            let mut should_stop = || None;
+            let mut statement = Budget::of_statement(left, &Monotonic, &mut should_stop);
+            bursts(&limits, &statement.part(&limits), BLOCK, Steps::of(request)).1
+        };
+        let most = |limits, request| most_of(Duration::MAX, limits, request);
         let second = Limits { duration: Duration::from_secs(1), ..LIMITS };
         assert_eq!(most(second, 1), u64::MAX / BLOCK);
         assert_eq!(most(Limits { max_bytes: 100 * BLOCK + 1, ..second }, 1), 100);
@@ -431,23 +437,30 @@ mod tests {
         assert_eq!(most(Limits { max_mib_per_s: RATE, ..second }, 64), 1024 + 20 + 64);
         assert_eq!(most(Limits { max_mib_per_s: RATE, max_bytes: 100 * BLOCK, ..second }, 1), 100);
         assert_eq!(
-            most(Limits { max_mib_per_s: RATE, shared: Duration::from_millis(100), ..second }, 1),
+            most_of(Duration::from_millis(100), Limits { max_mib_per_s: RATE, ..second }, 1),
             122 + 10
         );
         let relation = Relation::new(512, 0..512);
         let limits = Limits { max_mib_per_s: RATE, duration: Duration::from_millis(200), ..LIMITS };
         let mut reader = Buffered::new(&relation.source, 0);
-        let scan =
-            scan(&relation.source, 0..512, &mut reader, &limits, &Monotonic, &mut || None, &mut |_| ());
+        let scan = scan(&relation.source, 0..512, &mut reader, &limits, &Monotonic, &mut || None);
         let read = scan.expect("scanned").blocks.end;
-        let near = reach(&relation.source, 0..512, &limits, ONE, &mut || None)
-            .expect("holes")
-            .expect("nobody stops it");
+        let near =
+            reach(&relation.source, 0..512, &limits, ONE, &mut Budget::unlimited(&Monotonic, &mut || None))
+                .expect("holes")
+                .expect("nobody stops it");
         assert!(read <= near.end && near == (0..most(limits, 1)) && near.end < 512, "{read}, {near:?}");
         // A hole on the way costs nothing, one behind it is not come to.
         for (data, end) in [(100..512, 512), (0..100, 512), (0..400, near.end)] {
             let relation = Relation::new(512, data.clone());
-            let reached = reach(&relation.source, 0..512, &limits, ONE, &mut || None).expect("holes");
+            let reached = reach(
+                &relation.source,
+                0..512,
+                &limits,
+                ONE,
+                &mut Budget::unlimited(&Monotonic, &mut || None),
+            )
+            .expect("holes");
             assert_eq!(reached, Ok(0..end), "{data:?}");
         }
     }
@@ -459,8 +472,7 @@ mod tests {
         std::thread::sleep(Duration::from_millis(1));
         let limits = Limits { latency: LatencyBound::within(Duration::from_nanos(1)), ..LIMITS };
         let mut reader = Buffered::new(&relation.source, 0);
-        let scan =
-            scan(&relation.source, 0..600, &mut reader, &limits, &Monotonic, &mut || None, &mut |_| ());
+        let scan = scan(&relation.source, 0..600, &mut reader, &limits, &Monotonic, &mut || None);
         assert_eq!(scan.map(|scan| (scan.stop, scan.blocks)).expect("scanned"), (None, 0..600));
     }
 
@@ -477,7 +489,7 @@ mod tests {
         let clock = Monotonic;
         let limits = Limits { max_iops: Some(512), ..LIMITS };
         let mut reader = Buffered::new(&relation.source, 0);
-        let scan = scan(&relation.source, 0..256, &mut reader, &limits, &clock, &mut || None, &mut |_| ());
+        let scan = scan(&relation.source, 0..256, &mut reader, &limits, &clock, &mut || None);
         let scan = scan.expect("scanned");
         assert_eq!(scan.blocks, 0..256);
         assert!(scan.elapsed_ns >= 490_000_000, "{scan:?}");
@@ -491,8 +503,7 @@ mod tests {
         let relation = Relation::new(600, 0..600);
         let run = |reader: &mut dyn Reader| {
             let clock = Monotonic;
-            scan(&relation.source, 0..600, reader, &LIMITS, &clock, &mut || None, &mut |_| ())
-                .expect("scanned")
+            scan(&relation.source, 0..600, reader, &LIMITS, &clock, &mut || None).expect("scanned")
         };
         relation.evict();
         let before = decided::times();
@@ -514,7 +525,7 @@ mod tests {
         let relation = Relation::new(300, 0..300);
         let scan = |reader: &mut dyn Reader| {
             decided::forced(ResidencyMethod::Unknown, || {
-                scan(&relation.source, 0..300, reader, &LIMITS, &Monotonic, &mut || None, &mut |_| ())
+                scan(&relation.source, 0..300, reader, &LIMITS, &Monotonic, &mut || None)
             })
         };
         let buffered = scan(&mut Buffered::new(&relation.source, 0)).expect("scanned");
@@ -531,8 +542,8 @@ mod tests {
         file.set_len(100 * BLOCK + 512).expect("truncated");
         let clock = Monotonic;
         let mut reader = Buffered::new(&relation.source, 0);
-        let error = scan(&relation.source, 0..256, &mut reader, &LIMITS, &clock, &mut || None, &mut |_| ())
-            .expect_err("short");
+        let error =
+            scan(&relation.source, 0..256, &mut reader, &LIMITS, &clock, &mut || None).expect_err("short");
         assert!(error.to_string().contains("offset 819200: read only 512 of 8192 bytes"), "{error}");
     }
 }

@@ -33,7 +33,7 @@ mod op;
 mod tests;
 mod turn;
 
-use std::cell::Cell;
+use std::ops::ControlFlow::{Break, Continue};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,9 +46,10 @@ pub use measured::{CaseTimes, DeviceRequests};
 use turn::CaseTurn;
 
 use crate::machine::observer::Observer;
-use crate::run::budget::{Limits, Pace, StopCheck};
-use crate::run::clock::{self, Clock, nanoseconds};
+use crate::run::budget::{Budget, Limits};
+use crate::run::clock::{self, nanoseconds};
 use crate::run::memory;
+use crate::run::rounds::{Contenders, Ended, Rounds, Turn};
 use crate::{Error, Result};
 
 /// Most rounds.
@@ -65,7 +66,7 @@ pub struct SyncRun<'a> {
     pub cases: &'a [Case],
     /// Who commits.
     pub group: Group,
-    /// What bounds each case, and by `shared` all of them.
+    /// What bounds each case.
     pub limits: Limits,
     /// Looks at the device before and after each turn.
     pub observer: &'a Observer<'a>,
@@ -88,12 +89,11 @@ pub fn logs_nameless_files(fs_type: &str) -> bool {
 pub fn run(
     files: &Files,
     run: &SyncRun<'_>,
-    clock: &dyn Clock,
-    should_stop: &mut StopCheck<'_>,
+    budget: &mut Budget<'_>,
     report: &mut dyn FnMut(u64, u64, &Case),
 ) -> Result<Vec<CaseTimes>> {
     let kernel = |case: &Case| Kernel(files.of(case).clone());
-    let mut all = run_with(run, &kernel, clock, should_stop, report)?;
+    let mut all = run_with(run, &kernel, budget, report)?;
     // Committers share their writes.
     if files.counted && run.group.committers == 1 {
         all.iter_mut().zip(run.cases).for_each(|(measured, case)| measured.look_for_swallowed(case));
@@ -105,63 +105,78 @@ pub fn run(
 fn run_with<C: Calls>(
     run: &SyncRun<'_>,
     calls: &dyn Fn(&Case) -> C,
-    clock: &dyn Clock,
-    should_stop: &mut StopCheck<'_>,
+    budget: &mut Budget<'_>,
     report: &mut dyn FnMut(u64, u64, &Case),
 ) -> Result<Vec<CaseTimes>> {
     memory::expect(run.group.memory() + run.cases.len() * MEMORY_OF_CASE)?;
-    let mut all: Vec<CaseTimes> = run.cases.iter().map(CaseTimes::of).collect();
+    let all: Vec<CaseTimes> = run.cases.iter().map(CaseTimes::of).collect();
     let longest = run.cases.iter().map(|case| run.group.longest_write(case)).max().unwrap_or(1);
-    let content = Arc::new(Content::new(longest as usize)?);
-    let mut pace = Pace::start(&Limits { duration: Duration::MAX, ..run.limits }, clock, should_stop);
     let duration = run.limits.duration;
     let rounds = (duration.as_millis() / SHORTEST_TURN.as_millis()).clamp(1, ROUNDS) as u32;
-    let length = nanoseconds(duration / rounds);
-    let clock_cost = clock::cost_ns().round() as u64;
-    let turns = u64::from(rounds) * run.cases.len() as u64;
-    let next_due = Cell::new(0);
-    let mut number = 0;
-    for round in 0..rounds {
-        for place in 0..run.cases.len() {
-            // There and back, so that no case always comes after the same other one, or always later.
-            let place = if round % 2 == 0 { place } else { run.cases.len() - 1 - place };
-            let (case, measured) = (&run.cases[place], &mut all[place]);
-            number += 1;
-            if measured.is_over() {
-                continue;
-            }
-            report(number, turns, case);
-            let turn = CaseTurn {
-                case,
-                length,
-                limits: &run.limits,
-                clock,
-                clock_cost,
-                content: &content,
-                next_due: &next_due,
-            };
-            let calls = calls(case);
-            let before = run.observer.look();
-            let performed = measured.performed;
-            let taken = match run.group {
-                Group { committers: 1, .. } => turn.alone(&calls, measured, &mut pace),
-                group => turn.together(calls, group, measured, &mut pace),
-            };
-            measured.saw(run.observer.since(&before).activity, measured.performed - performed);
-            match taken {
-                Ok(None) => measured.end_turn(run.limits.precision),
-                Ok(Some(stop)) => {
-                    all.iter_mut().filter(|measured| !measured.is_over()).for_each(|m| m.stop = Some(stop));
-                    return Ok(all);
-                }
-                Err(refused @ Error::Unsupported { .. }) => measured.refused = Some(refused.to_string()),
-                Err(e) => return Err(e),
-            }
-        }
-    }
-    if run.limits.max_util.is_some() {
+    let mut budget = budget.part(&Limits { duration: Duration::MAX, ..run.limits });
+    let mut cases = Cases {
+        run,
+        calls,
+        report,
+        length: nanoseconds(duration / rounds),
+        clock_cost: clock::cost_ns().round() as u64,
+        content: Arc::new(Content::new(longest as usize)?),
+        all,
+    };
+    let ended = Rounds::new(rounds.into(), run.cases.len()).take(&mut cases, &mut budget)?;
+    if let Break(Some(stop)) = ended {
+        cases.all.iter_mut().filter(|measured| !measured.is_over()).for_each(|m| m.stop = Some(stop));
+    } else if run.limits.max_util.is_some() {
         // What comes next may come at once.
-        let _ = pace.sleep_until(next_due.get());
+        let _ = budget.wait();
     }
-    Ok(all)
+    Ok(cases.all)
+}
+
+/// Cases that take turns.
+struct Cases<'a, C> {
+    run: &'a SyncRun<'a>,
+    calls: &'a dyn Fn(&Case) -> C,
+    report: &'a mut dyn FnMut(u64, u64, &Case),
+    /// How long a turn lasts, and what one reading of the clock takes, in nanoseconds.
+    length: u64,
+    clock_cost: u64,
+    content: Arc<Content>,
+    all: Vec<CaseTimes>,
+}
+
+impl<C: Calls> Contenders for Cases<'_, C> {
+    type Error = Error;
+
+    fn is_over(&self, contender: usize) -> bool {
+        self.all[contender].is_over()
+    }
+
+    fn turn(&mut self, turn: Turn, budget: &mut Budget<'_>) -> Result<Ended> {
+        let (run, case) = (self.run, &self.run.cases[turn.contender]);
+        let measured = &mut self.all[turn.contender];
+        (self.report)(turn.number, turn.of, case);
+        let of_case = CaseTurn {
+            case,
+            length: self.length,
+            limits: &run.limits,
+            clock_cost: self.clock_cost,
+            content: &self.content,
+        };
+        let calls = (self.calls)(case);
+        let before = run.observer.look();
+        let performed = measured.performed;
+        let taken = match run.group {
+            Group { committers: 1, .. } => of_case.alone(&calls, measured, budget),
+            group => of_case.together(calls, group, measured, budget),
+        };
+        measured.saw(run.observer.since(&before).activity, measured.performed - performed);
+        match taken {
+            Ok(None) => measured.end_turn(run.limits.precision),
+            Ok(Some(stop)) => return Ok(Break(Some(stop))),
+            Err(refused @ Error::Unsupported { .. }) => measured.refused = Some(refused.to_string()),
+            Err(e) => return Err(e),
+        }
+        Ok(Continue(()))
+    }
 }

@@ -1,247 +1,211 @@
-//! Contenders for a setting take turns, so that a disk whose speed drifts drifts under all of them.
+//! Contenders take turns, so that a device whose speed drifts drifts under all of them.
 //!
-//! A round is one turn of each, there and back. Within a round each is compared with the one in force: what the weather
-//! does to both cancels out. Over the rounds the median of these ratios counts, with an interval that assumes nothing
-//! about their distribution. A round in which a turn was not fit counts for none.
+//! One after the other, the last would be compared with what the device was a minute before. A round is one
+//! turn of each: there and back, so that none always comes after the same other one, or always later; or in
+//! the order that is given. References are contenders that all others are compared with: they have a turn
+//! before each few of the others.
+//!
+//! What a turn does, what it uses of the budget and what is known in the end is up to the [`Contenders`].
 
-use std::time::Duration;
+use std::ops::ControlFlow;
 
-use crate::run::budget::{Limits, Pace, Pauses, Stop, StopCheck};
-use crate::run::clock::{Clock, nanoseconds};
-use crate::stats::{Interval, MIN_FOR_MEDIAN, of_median};
+use crate::run::budget::{Budget, Stop};
 
-/// Most rounds: more would say nothing new.
-const MOST_ROUNDS: u64 = 40;
-
-/// After so many turns that were not fit, and none that was, there is no use in going on.
-const HOPELESS: u64 = 8;
-
-/// What a turn gave.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum TurnResult {
-    /// So many nanoseconds for a unit of work.
-    Took(f64),
-    /// It was disturbed: its time is not what was to be measured.
-    Unfit,
-    /// There is nothing more to measure on.
-    Exhausted,
-    /// Something from outside ended it.
-    Stopped(Stop),
-}
-
-/// What was found.
-#[derive(Debug, Clone, Default)]
-pub struct Contest {
-    /// Of each round that counts, the time of each contender, in nanoseconds.
-    pub rounds: Vec<Vec<f64>>,
-    /// Turns that were not fit.
-    pub unfit: u64,
-    /// Did a rate limit make it pause between turns?
-    pub paused: bool,
-    /// What ended it for the whole call.
-    pub stop: Option<Stop>,
-}
-
-impl Contest {
-    /// Time of a contender over that of another one in the same round: median and 95 % interval. None for too few rounds.
-    pub fn ratio(&self, contender: usize, to: usize) -> Option<Interval> {
-        let ratios: Vec<f64> = self.rounds.iter().map(|round| round[contender] / round[to]).collect();
-        of_median(&ratios)
-    }
-
-    /// Are all ratios as sure as this share?
-    fn is_precise(&self, to: usize, wanted: Option<f64>) -> bool {
-        let contenders = self.rounds.first().map_or(0, Vec::len);
-        let is_narrow = |contender, wanted| {
-            self.ratio(contender, to).is_some_and(|ratio| ratio.relative_half_width() <= wanted)
-        };
-        wanted.is_some_and(|wanted| contenders > 0 && (0..contenders).all(|c| is_narrow(c, wanted)))
-    }
-}
-
-/// Lets so many contenders take turns, the one in force being number `current`: each turn moves `bytes_of_turn`.
-///
-/// `limits.duration` and `limits.max_bytes` bound all of it; what limits the rate or the time makes it pause between
-/// turns, each of which runs at full speed.
-pub fn contest<E>(
+/// Which turns there are.
+#[derive(Debug, Clone, Copy)]
+pub struct Rounds {
+    rounds: u64,
     contenders: usize,
-    current: usize,
-    bytes_of_turn: u64,
-    limits: &Limits,
-    clock: &dyn Clock,
-    should_stop: &mut StopCheck<'_>,
-    turn: &mut dyn FnMut(usize, &mut StopCheck<'_>) -> Result<TurnResult, E>,
-) -> Result<Contest, E> {
-    let mut found = Contest::default();
-    let started = clock.now();
-    let length = limits.duration.min(limits.shared);
-    let end = started.saturating_add(nanoseconds(length));
-    let of_statement = limits.are_cut_short();
-    let pauses = limits.pauses(bytes_of_turn);
-    let bytes_of_round = bytes_of_turn.saturating_mul(contenders as u64).max(1);
-    let due =
-        |moved, busy| started.saturating_add(pauses.map_or(0, |pauses: Pauses| pauses.period(moved, busy)));
-    let (mut moved, mut busy) = (0u64, 0u64);
-    for number in 0..(limits.max_bytes / bytes_of_round).min(MOST_ROUNDS) {
-        let mut times = vec![None; contenders];
-        for place in 0..contenders {
-            // There and back, so that no contender always comes after the same other one.
-            let contender = if number % 2 == 0 { place } else { contenders - 1 - place };
-            if let Some(stop) = wait(due(moved, busy), end, clock, should_stop, &mut found.paused) {
-                let stop = if stop == Stop::Duration && of_statement { Stop::Statement } else { stop };
-                found.stop = Some(stop).filter(|stop| stop.is_for_all());
-                return Ok(found);
-            }
-            moved += bytes_of_turn;
-            let began = clock.now();
-            let taken = turn(contender, &mut *should_stop)?;
-            busy += clock.now() - began;
-            match taken {
-                TurnResult::Took(ns) => times[contender] = Some(ns),
-                TurnResult::Unfit => found.unfit += 1,
-                TurnResult::Exhausted => return Ok(found),
-                TurnResult::Stopped(stop) => {
-                    found.stop = Some(stop).filter(|stop| stop.is_for_all());
-                    return Ok(found);
+    /// Contenders before them, and how many of the others come after their turns.
+    references: usize,
+    group: usize,
+    there_and_back: bool,
+}
+
+/// One of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Turn {
+    /// Its number, the first being 1, and of how many.
+    pub number: u64,
+    /// How many there are, with those that nobody takes.
+    pub of: u64,
+    /// The round, the first being 0.
+    pub round: u64,
+    /// Whose it is; the references come before the others.
+    pub contender: usize,
+}
+
+/// Why there are no more turns: None where there is nothing left to do, Continue where all were taken.
+pub type Ended = ControlFlow<Option<Stop>>;
+
+/// Who takes turns.
+pub trait Contenders {
+    /// What may fail.
+    type Error;
+
+    /// Has this one nothing more to do?
+    fn is_over(&self, _contender: usize) -> bool {
+        false
+    }
+
+    /// Takes a turn. Breaks when there are to be no more of anyone.
+    fn turn(&mut self, turn: Turn, budget: &mut Budget<'_>) -> Result<Ended, Self::Error>;
+
+    /// Is all known well enough, or in vain? Asked after each round, and where there are references, after
+    /// each turn of them with the others that follow it.
+    fn is_enough(&mut self) -> bool {
+        false
+    }
+}
+
+impl Rounds {
+    /// So many rounds of so many contenders, there and back.
+    pub fn new(rounds: u64, contenders: usize) -> Self {
+        Self { rounds, contenders, references: 0, group: contenders.max(1), there_and_back: true }
+    }
+
+    /// The same, but each round in the order that is given.
+    pub fn as_given(self) -> Self {
+        Self { there_and_back: false, ..self }
+    }
+
+    /// The same with so many references, which have a turn each before so many of the others.
+    pub fn with_references(self, references: usize, before: usize) -> Self {
+        Self { references, group: before.max(1), ..self }
+    }
+
+    /// Has them taken.
+    ///
+    /// # Errors
+    /// The first of a turn.
+    pub fn take<C: Contenders>(&self, who: &mut C, budget: &mut Budget<'_>) -> Result<Ended, C::Error> {
+        let groups = self.contenders.div_ceil(self.group).max(1);
+        let turns = self.contenders + groups * self.references;
+        let of = self.rounds.saturating_mul(turns as u64);
+        let mut number = 0;
+        for round in (0..self.rounds).take_while(|_| turns > 0) {
+            for group in 0..groups {
+                for contender in self.group_of(round, group) {
+                    number += 1;
+                    if who.is_over(contender) {
+                        continue;
+                    }
+                    let ended = who.turn(Turn { number, of, round, contender }, budget)?;
+                    if ended.is_break() {
+                        return Ok(ended);
+                    }
+                }
+                if who.is_enough() {
+                    return Ok(Ended::Break(Some(Stop::Precise)));
                 }
             }
-            if found.unfit >= HOPELESS && found.rounds.is_empty() {
-                return Ok(found);
-            }
         }
-        found.rounds.extend(times.into_iter().collect::<Option<Vec<f64>>>());
-        if found.rounds.len() >= 2 * MIN_FOR_MEDIAN && found.is_precise(current, limits.precision) {
-            break;
-        }
+        Ok(Ended::Continue(()))
     }
-    if pauses.is_some() {
-        // What comes next may come at once.
-        let _ = wait(due(0, busy), end, clock, should_stop, &mut found.paused);
+
+    /// Whose turns make a group.
+    fn group_of(self, round: u64, group: usize) -> impl Iterator<Item = usize> {
+        let is_back = self.there_and_back && round % 2 == 1;
+        let places = group * self.group..self.contenders.min((group + 1) * self.group);
+        let contender = move |place| if is_back { self.contenders - 1 - place } else { place };
+        (0..self.references).chain(places.map(move |place| self.references + contender(place)))
     }
-    Ok(found)
 }
 
-/// Waits until a turn is due; a reason to stop is also that all time is used up.
-fn wait(
-    due: u64,
-    end: u64,
-    clock: &dyn Clock,
-    should_stop: &mut StopCheck<'_>,
-    paused: &mut bool,
-) -> Option<Stop> {
-    let left = Duration::from_nanos(end.saturating_sub(clock.now()));
-    let limits = Limits { duration: left, ..Limits::none() };
-    let mut should_stop = || should_stop();
-    let mut pace = Pace::start(&limits, clock, &mut should_stop);
-    *paused |= due > pace.started();
-    pace.sleep_until(due)
+/// When to look whether all is precise: an interval takes time, and is hardly narrower than a turn before.
+/// After so many turns at first, then whenever half as many more were made.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Looks {
+    next: u64,
 }
 
-#[cfg(test)]
-mod golden;
+impl Looks {
+    pub(crate) fn from(turns: u64) -> Self {
+        Self { next: turns }
+    }
+
+    /// Is one due after so many turns?
+    pub(crate) fn are_due(&mut self, turns: u64) -> bool {
+        let due = turns >= self.next;
+        if due {
+            self.next = turns + turns / 2;
+        }
+        due
+    }
+}
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::budget::LatencyBound;
+    use crate::run::budget::Budget;
     use crate::run::clock::Manual;
 
-    const LIMITS: Limits = Limits {
-        duration: Duration::from_secs(10),
-        shared: Duration::from_secs(60),
-        max_bytes: u64::MAX,
-        max_iops: None,
-        max_mib_per_s: None,
-        max_util: None,
-        precision: None,
-        latency: LatencyBound::UNBOUND,
-    };
-
-    fn run(limits: &Limits, clock: &Manual, turn: &mut dyn FnMut(usize) -> TurnResult) -> Contest {
-        let mut taken = |contender, _: &mut StopCheck<'_>| -> Result<TurnResult, ()> {
-            clock.advance(1_000_000);
-            Ok(turn(contender))
-        };
-        contest(3, 1, 1 << 20, limits, clock, &mut || None, &mut taken).expect("no error")
+    /// Those that took a turn, until there were so many turns.
+    struct Order {
+        taken: Vec<usize>,
+        most: usize,
+        over: Option<usize>,
+        enough: usize,
     }
 
-    #[test]
-    fn a_drifting_disk_drifts_under_all() {
-        // It becomes ten times slower, while the second takes 8, and the third 10 for each 10 of the first.
-        let (clock, mut order, mut speed) = (Manual::default(), Vec::new(), 1.0);
-        let found = run(&LIMITS, &clock, &mut |contender| {
-            order.push(contender);
-            speed *= 1.02;
-            TurnResult::Took(speed * [10.0, 8.0, 10.0][contender])
-        });
-        assert_eq!(order[..6], [0, 1, 2, 2, 1, 0]);
-        assert_eq!(found.rounds.len() as u64, MOST_ROUNDS);
-        let ratio = found.ratio(0, 1).expect("enough rounds");
-        assert!((1.2..1.3).contains(&ratio.value) && ratio.low > 1.2 && ratio.high < 1.3, "{ratio:?}");
-        let none = found.ratio(1, 1).expect("enough rounds");
-        assert_eq!((none.low, none.high), (1.0, 1.0));
+    impl Contenders for Order {
+        type Error = ();
+
+        fn is_over(&self, contender: usize) -> bool {
+            self.over == Some(contender)
+        }
+
+        fn turn(&mut self, turn: Turn, _budget: &mut Budget<'_>) -> Result<Ended, ()> {
+            self.taken.push(turn.contender);
+            assert!(turn.number <= turn.of && turn.number as usize >= self.taken.len());
+            Ok(if self.taken.len() < self.most { Ended::Continue(()) } else { Ended::Break(None) })
+        }
+
+        fn is_enough(&mut self) -> bool {
+            self.taken.len() >= self.enough
+        }
     }
 
-    #[test]
-    fn a_round_with_an_unfit_turn_counts_for_none() {
-        let (clock, mut turns) = (Manual::default(), 0);
-        let found = run(&LIMITS, &clock, &mut |_| {
-            turns += 1;
-            if turns % 6 == 0 { TurnResult::Unfit } else { TurnResult::Took(5.0) }
-        });
-        assert_eq!((found.rounds.len(), found.unfit), (20, 20));
-        let mut turns = 0;
-        let found = run(&LIMITS, &clock, &mut |_| {
-            turns += 1;
-            TurnResult::Unfit
-        });
-        assert_eq!((turns, found.rounds.len()), (HOPELESS, 0));
-        assert_eq!(found.ratio(0, 1), None);
-    }
-
-    #[test]
-    fn each_bound_ends_it() {
+    fn taken(rounds: Rounds, mut order: Order) -> (Vec<usize>, Ended) {
         let clock = Manual::default();
-        let rounds = |limits: Limits| {
-            let found = run(&limits, &clock, &mut |_| TurnResult::Took(5.0));
-            (found.rounds.len(), found.stop, found.paused)
-        };
-        assert_eq!(rounds(Limits { max_bytes: 10 << 20, ..LIMITS }), (3, None, false));
-        assert_eq!(rounds(Limits { duration: Duration::from_millis(12), ..LIMITS }), (4, None, false));
-        let shared = Duration::from_millis(12);
-        assert_eq!(rounds(Limits { shared, ..LIMITS }), (4, Some(Stop::Statement), false));
-        assert_eq!(rounds(Limits { precision: Some(0.01), ..LIMITS }), (12, None, false));
-        let found = run(&LIMITS, &clock, &mut |_| TurnResult::Exhausted);
-        assert_eq!((found.rounds.len(), found.stop), (0, None));
-        let found = run(&LIMITS, &clock, &mut |_| TurnResult::Stopped(Stop::LockWaiter));
-        assert_eq!(found.stop, Some(Stop::LockWaiter));
+        let mut should_stop = || None;
+        let mut budget = Budget::unlimited(&clock, &mut should_stop);
+        let ended = rounds.take(&mut order, &mut budget).expect("no error");
+        (order.taken, ended)
+    }
+
+    const ALL: Order = Order { taken: Vec::new(), most: usize::MAX, over: None, enough: usize::MAX };
+
+    #[test]
+    fn there_and_back_or_as_given() {
+        let rounds = Rounds::new(3, 3);
+        assert_eq!(taken(rounds, ALL), (vec![0, 1, 2, 2, 1, 0, 0, 1, 2], Ended::Continue(())));
+        assert_eq!(taken(rounds.as_given(), ALL).0, [0, 1, 2, 0, 1, 2, 0, 1, 2]);
+        assert_eq!(taken(Rounds::new(u64::MAX, 0), ALL), (Vec::new(), Ended::Continue(())));
     }
 
     #[test]
-    fn a_rate_limit_pauses_between_turns() {
-        let clock = crate::run::clock::Monotonic;
-        let limits = Limits { max_mib_per_s: Some(100), max_bytes: 6 << 20, ..LIMITS };
-        let started = clock.now();
-        let mut turn = |_, _: &mut StopCheck<'_>| -> Result<TurnResult, ()> { Ok(TurnResult::Took(1.0)) };
-        let found = contest(3, 0, 1 << 20, &limits, &clock, &mut || None, &mut turn).expect("no error");
-        assert!(
-            found.paused && clock.now() - started >= 49_000_000,
-            "six turns of 1 MiB, the last due after 50 ms"
-        );
-        assert_eq!(found.rounds.len(), 2);
+    fn references_come_before_each_few_of_the_others() {
+        let rounds = Rounds::new(2, 3).with_references(2, 2);
+        let of_two_rounds = vec![0, 1, 2, 3, 0, 1, 4, 0, 1, 4, 3, 0, 1, 2];
+        assert_eq!(taken(rounds, ALL), (of_two_rounds, Ended::Continue(())));
+        // Also where there are no others.
+        assert_eq!(taken(Rounds::new(2, 0).with_references(1, 2), ALL).0, [0, 0]);
     }
 
     #[test]
-    fn a_share_of_the_time_makes_it_rest_between_turns() {
-        let clock = Manual::default();
-        let limits = Limits { max_util: Some(0.1), max_bytes: 6 << 20, ..LIMITS };
-        let mut turn = |_, _: &mut StopCheck<'_>| -> Result<TurnResult, ()> {
-            clock.advance(1_000_000);
-            Ok(TurnResult::Took(1.0))
-        };
-        let found = contest(3, 0, 1 << 20, &limits, &clock, &mut || None, &mut turn).expect("no error");
-        assert!(found.paused && found.rounds.len() == 2);
-        // Six turns of a millisecond, with their rests.
-        assert!((60_000_000..62_000_000).contains(&clock.now()), "{}", clock.now());
+    fn it_ends_when_one_breaks_or_all_is_known() {
+        let rounds = Rounds::new(3, 3);
+        assert_eq!(taken(rounds, Order { most: 2, ..ALL }), (vec![0, 1], Ended::Break(None)));
+        let precise = Ended::Break(Some(Stop::Precise));
+        assert_eq!(taken(rounds, Order { enough: 4, ..ALL }), (vec![0, 1, 2, 2, 1, 0], precise));
+        assert_eq!(taken(rounds, Order { over: Some(1), ..ALL }).0, [0, 2, 2, 0, 0, 2]);
+    }
+
+    #[test]
+    fn looks_get_rarer() {
+        let mut looks = Looks::from(6);
+        let due: Vec<u64> = (1..=30).filter(|&turns| looks.are_due(turns)).collect();
+        assert_eq!(due, [6, 9, 13, 19, 28]);
     }
 }

@@ -128,12 +128,12 @@ fn take_turns(
         only_cold: wanted.only_cold,
         buffered: &buffered,
         seed: wanted.seed,
-        limits: call.limits(wanted.limits),
+        limits: wanted.limits,
     };
     call.progress.path("server", 0);
     let mut should_stop = || relation.should_stop();
     let mut report = |turns| call.progress.done(turns);
-    Ok(page_times::measure(&run, &mut reader, &Monotonic, &mut should_stop, &mut report)?)
+    Ok(page_times::measure(&run, &mut reader, &mut call.budget(&mut should_stop), &mut report)?)
 }
 
 /// Those of pages, in the order of the rows.

@@ -135,7 +135,6 @@ fn run(
     // The kernel reads no less than a block.
     let twin = in_force.min(LARGEST_WINDOW).next_multiple_of(relation.block_size());
     let observer = Observer::new(Account::Own, &relation.placement.leaves, &relation.roots);
-    let limits = call.limits(limits);
     let run = ReadaheadRun { source: &relation.source, in_force: twin, windows, limits, observer: &observer };
     let mut should_stop = || relation.should_stop();
     let mut report = |turn: u64, turns: u64, whose: Contender| {
@@ -143,7 +142,7 @@ fn run(
         call.progress.path(mode.name(), turns);
         call.progress.done(turn - 1);
     };
-    let curve = readahead::curve(&run, &mut emulation, &Monotonic, &mut should_stop, &mut report);
+    let curve = readahead::curve(&run, &mut emulation, &mut call.budget(&mut should_stop), &mut report);
     // What the file system refuses is part of the curve.
     Ok(MeasuredCurve { curve: curve.map_err(Error::from)?, twin, engine, notes })
 }

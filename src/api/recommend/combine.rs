@@ -5,10 +5,10 @@ use std::ops::Range;
 use io_probe_core::advise::{Choice, plateau};
 use io_probe_core::machine::account::Account;
 use io_probe_core::machine::observer::Observer;
+use io_probe_core::measure::contest::{Contest, TurnResult, contest};
 use io_probe_core::measure::scan::{self, Scan};
-use io_probe_core::run::budget::{Limits, Stop, StopCheck};
+use io_probe_core::run::budget::{Budget, Limits, Stop, StopCheck};
 use io_probe_core::run::clock::Monotonic;
-use io_probe_core::run::rounds::{Contest, TurnResult, contest};
 use io_probe_core::stats::median;
 use serde_json::{Value, json};
 
@@ -138,14 +138,14 @@ fn measure(
     let mut stretches = Stretches { relation, length, next: 0, cold: advice.request.cold };
     let observer = Observer::new(Account::Own, &relation.placement.leaves, &relation.roots);
     let precision = advice.limits.precision.or(Some(PRECISION));
-    let bounds = advice.call.limits(Limits { precision, ..advice.limits });
+    let bounds = Limits { precision, ..advice.limits };
     let mut should_stop = || relation.should_stop();
-    let (mut done, mut latency) = (0, advice.limits.latency);
+    let mut done = 0;
     let mut readers: Vec<_> =
         limits.iter().map(|limit| ServerReader::combining(&relation.relation, *limit as u32)).collect();
     advice.call.progress.path(Setting::IoCombineLimit.name(), 0);
-    let mut turn = |contender: usize, should_stop: &mut StopCheck<'_>| -> Result<TurnResult> {
-        let blocks = match stretches.next(should_stop)? {
+    let mut turn = |contender: usize, budget: &mut Budget<'_>| -> Result<TurnResult> {
+        let blocks = match stretches.next(&mut || budget.ask())? {
             Stretch::Cold(blocks) => blocks,
             Stretch::Cached => return Ok(TurnResult::Unfit),
             Stretch::None => return Ok(TurnResult::Exhausted),
@@ -153,27 +153,17 @@ fn measure(
         };
         let reader = &mut readers[contender];
         reader.renew();
-        let whole = advice.call.limits(Limits { latency, ..Limits::none() });
-        let mut should_stop = || should_stop();
-        let scan = scan::scan(
-            &relation.source,
-            blocks.clone(),
-            reader,
-            &whole,
-            &Monotonic,
-            &mut should_stop,
-            &mut |_| (),
-        )?;
+        let scan = scan::scan(&relation.source, blocks.clone(), reader, &Limits::none(), budget, &mut |_| ())?;
         // What the kernel still reads ahead must not be in the next turn's way.
         observer.settle();
-        latency = scan.latency;
         done += 1;
         advice.call.progress.done(done);
         Ok(judge_turn(&scan, reader.usage(), blocks.end - blocks.start, relation.block_size()))
     };
     let in_force = limits.iter().position(|limit| *limit == current).unwrap_or(0);
     let bytes = length * relation.block_size();
-    let found = contest(limits.len(), in_force, bytes, &bounds, &Monotonic, &mut should_stop, &mut turn)?;
+    let mut budget = advice.call.budget(&mut should_stop);
+    let found = contest(limits.len(), in_force, bytes, &bounds, &mut budget, &mut turn)?;
     advice.call.heed(found.stop);
     Ok(found)
 }

@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use io_probe_core::files::scratch::{Created, Room, ScratchLocation};
+use io_probe_core::files::scratch::{Created, ScratchLocation};
 use io_probe_core::machine::account::Account;
 use io_probe_core::machine::device::{self, Placement, Roots};
 use io_probe_core::machine::observer::Observer;
 use io_probe_core::measure::sync::{self, Case, CaseTimes, Group, Layout, SyncRun};
-use io_probe_core::run::budget::{Limits, Stop};
+use io_probe_core::run::budget::{Budget, Limits, Stop};
 use io_probe_core::run::clock::Monotonic;
 
 use crate::call::{Call, Refusal};
@@ -87,21 +87,19 @@ impl Bench {
         let layout = self.layout()?;
         call.progress.path(self.cases.first().map_or("", |case| case.section.name()), 0);
         let mut should_stop = || call.should_stop();
-        let pauses = Room::pauses(&self.limits);
         let reserve = gucs::scratch_reserve();
         let location = ScratchLocation { directory: &place.directory, fallback: &place.fallback };
         let files =
-            match layout.make(location, reserve, pauses, wal::SEGMENT_FILL, &observer, &mut should_stop)? {
+            match layout.make(location, reserve, self.limits, wal::SEGMENT_FILL, &observer, &mut should_stop)? {
                 Created::Ready(files) => files,
                 Created::Stopped(stop) => return Ok(Benched::NotBegun(stop)),
             };
-        let limits = call.limits(self.limits);
-        let run = SyncRun { cases: &self.cases, group: self.group, limits, observer: &observer };
+        let run = SyncRun { cases: &self.cases, group: self.group, limits: self.limits, observer: &observer };
         let mut report = |turn: u64, turns: u64, case: &Case| {
             call.progress.path(case.section.name(), turns);
             call.progress.done(turn - 1);
         };
-        let measured = sync::run(&files, &run, &Monotonic, &mut should_stop, &mut report)?;
+        let measured = sync::run(&files, &run, &mut call.budget(&mut should_stop), &mut report)?;
         measured.iter().for_each(|measured| call.heed(measured.stop));
         Ok(Benched::CaseTimes(measured, layout))
     }

@@ -2,7 +2,7 @@
 
 use super::{Created, Fill, Room, Scratch, ScratchLocation};
 use crate::golden::{Golden, Trace};
-use crate::run::budget::Limits;
+use crate::run::budget::{Budget, Limits};
 
 const MS: u64 = 1_000_000;
 const MIB: u64 = 1 << 20;
@@ -27,7 +27,7 @@ fn a_scratch_file_is_filled_as_it_was() {
     let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a directory");
     let place = ScratchLocation { directory: directory.path(), fallback: &directory.path().join("fallback") };
     let scratch = |size| {
-        let room = Room { size, reserve: 0, pauses: None };
+        let room = Room { size, reserve: 0, limits: Limits::none() };
         let fill = Fill::Zeros { write_bytes: 1 << 20 };
         match Scratch::create(place, room, fill, &mut || None).expect("created") {
             Created::Ready(scratch) => scratch,
@@ -56,7 +56,10 @@ fn a_scratch_file_is_filled_as_it_was() {
         let watched = trace.watch(takes);
         let scratch = if name == "no limit" { &large } else { &small };
         let fill = Fill::Zeros { write_bytes: 256 << 10 };
-        let stop = scratch.fill(fill, Room::pauses(&limits), &trace, &mut || caller.should_stop());
+        let mut should_stop = || caller.should_stop();
+        let mut budget = Budget::unlimited(&trace, &mut should_stop);
+        let stop = scratch.fill(fill, &limits, &mut budget);
+        drop(budget);
         drop(watched);
         caller.ends(stop.expect("filled"));
         golden.add(name, &trace);

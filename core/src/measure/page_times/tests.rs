@@ -54,7 +54,7 @@ fn server<'a>(run: &PageTimesRun<'a>, clock: &'a Manual) -> MadeUp<'a> {
 }
 
 fn measured(run: &PageTimesRun<'_>, server: &mut MadeUp<'_>, clock: &Manual) -> PageTimesResult {
-    measure(run, server, clock, &mut || None, &mut |_| ()).expect("measured")
+    measure(run, server, &mut Budget::unlimited(clock, &mut || None), &mut |_| ()).expect("measured")
 }
 
 /// Of memory the median: the kernel may take a page back before it is read again.
@@ -308,7 +308,9 @@ fn what_leaves_the_cache_meanwhile_is_not_waited_for() {
             }
         };
         let mut server = server(&run, &clock);
-        let measured = measure(&run, &mut server, &clock, &mut should_stop, &mut report).expect("measured");
+        let measured =
+            measure(&run, &mut server, &mut Budget::unlimited(&clock, &mut should_stop), &mut report)
+                .expect("measured");
         assert_eq!(measured.stop, stop, "{what}");
         assert_eq!(measured.os_sequential.turns() > 0, through_cache, "{what}");
         assert_eq!(measured.dried_up, stop.is_none() && through_cache, "{what}");
@@ -416,13 +418,15 @@ fn the_time_is_obeyed() {
     let (relation, clock) = (cold_relation(), Manual::default());
     let long = Duration::from_secs(60);
     let short = Duration::from_millis(300);
-    for (duration, shared, reason) in [(short, long, Stop::Duration), (long, short, Stop::Statement)] {
+    for (duration, statement, reason) in [(short, long, Stop::Duration), (long, short, Stop::Statement)] {
         let run = run(&relation.source);
-        let run = PageTimesRun { limits: Limits { duration, shared, ..run.limits }, ..run };
+        let run = PageTimesRun { limits: Limits { duration, ..run.limits }, ..run };
         let mut server = server(&run, &clock);
         server.fetches = false;
         let started = seconds(&clock);
-        let measured = measured(&run, &mut server, &clock);
+        let mut should_stop = || None;
+        let mut budget = Budget::of_statement(statement, &clock, &mut should_stop);
+        let measured = measure(&run, &mut server, &mut budget, &mut |_| ()).expect("measured");
         assert_eq!(measured.stop, Some(reason));
         let took = seconds(&clock) - started;
         // Beyond it no more than a turn's share and its warm-up.
@@ -441,8 +445,13 @@ fn a_reason_to_stop_ends_it_at_once() {
             // Said once and never again, as the server's interrupts do.
             (asks == most + 1).then_some(Stop::LockWaiter)
         };
-        let measured = measure(&run, &mut server(&run, &clock), &clock, &mut should_stop, &mut |_| ())
-            .expect("measured");
+        let measured = measure(
+            &run,
+            &mut server(&run, &clock),
+            &mut Budget::unlimited(&clock, &mut should_stop),
+            &mut |_| (),
+        )
+        .expect("measured");
         assert_eq!((measured.stop, asks), (Some(Stop::LockWaiter), most + 1));
         assert!(!Files::new(&relation.source).cached().contains(&true), "{most}");
     }
@@ -464,7 +473,7 @@ fn who_unwinds_leaves_the_cache_as_it_was() {
         };
         let mut server = server(&run, &clock);
         let cancelled = catch_unwind(AssertUnwindSafe(|| {
-            measure(&run, &mut server, &clock, &mut should_stop, &mut |_| ())
+            measure(&run, &mut server, &mut Budget::unlimited(&clock, &mut should_stop), &mut |_| ())
         }));
         assert!(cancelled.is_err());
         assert!(!Files::new(&relation.source).cached().contains(&true), "{most}");

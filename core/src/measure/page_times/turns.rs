@@ -1,5 +1,6 @@
 //! Taking the turns: which one comes next, which blocks it reads, and what of it counts.
 
+use std::ops::ControlFlow::{Break, Continue};
 use std::time::Duration;
 
 use rand::{Rng, SeedableRng};
@@ -7,8 +8,9 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::spans::{NotCold, Spans, Supply};
 use super::{LEAST_BLOCKS, Order, PageTimesResult, PageTimesRun, Server, Taken, Way, WaySeries};
-use crate::run::budget::{LatencyBound, Limits, Pace, Pauses, Stop, StopCheck};
-use crate::run::clock::{Clock, nanoseconds};
+use crate::run::budget::{Budget, Stop};
+use crate::run::clock::nanoseconds;
+use crate::run::rounds::{Contenders, Ended, Looks, Rounds, Turn};
 use crate::stats::MIN_SLICES;
 use crate::{Error, Result};
 
@@ -59,18 +61,14 @@ type Pick = fn(&mut PageTimesResult) -> &mut WaySeries;
 pub(super) struct Turns<'a> {
     run: &'a PageTimesRun<'a>,
     server: &'a mut dyn Server,
-    clock: &'a dyn Clock,
+    report: &'a mut dyn FnMut(u64),
+    /// Concurrency and density of the turns with gaps, by their places in the run.
+    points: Vec<(usize, usize)>,
+    looks: Looks,
     spans: Spans<'a>,
     rng: Xoshiro256PlusPlus,
-    /// When the time is up, and what that is called.
-    deadline: u64,
-    at_deadline: Stop,
+    /// Nanoseconds that a turn may take.
     budget_ns: u64,
-    pauses: Option<Pauses>,
-    next_due: u64,
-    latency: LatencyBound,
-    /// Bytes asked for.
-    bytes: u64,
     /// A sparse turn spreads over no more stretches: there are no more that are cold.
     most_stretches: usize,
     /// In how many turns on end nothing was read but what is read for hits.
@@ -79,42 +77,34 @@ pub(super) struct Turns<'a> {
 }
 
 /// In order, and at random.
-const PLAIN_WAYS: u64 = 2;
+pub(super) const PLAIN_WAYS: usize = 2;
 
 /// After so many turns on end without a read from the device or the OS cache the run ends. Where there are hits, enough of
 /// these turns have measured them.
-const MOST_IDLE: usize = MIN_SLICES * (PLAIN_WAYS as usize + SPARSE_PER_PAIR);
-
-/// What comes next.
-#[derive(Debug, Clone, Copy)]
-enum NextTurn {
-    InOrder,
-    AtRandom,
-    /// Of this concurrency and this density, by their places in the run.
-    WithGaps(usize, usize),
-}
+const MOST_IDLE: usize = MIN_SLICES * (PLAIN_WAYS + SPARSE_PER_PAIR);
 
 impl<'a> Turns<'a> {
-    pub(super) fn new(run: &'a PageTimesRun<'a>, server: &'a mut dyn Server, clock: &'a dyn Clock) -> Self {
+    /// Of a run of so long.
+    pub(super) fn new(
+        run: &'a PageTimesRun<'a>,
+        server: &'a mut dyn Server,
+        report: &'a mut dyn FnMut(u64),
+        length: Duration,
+    ) -> Self {
         let block_size = u64::from(run.source.block_size());
         let scan = warm_up_bytes(run) + window(run) + scan_bytes(run);
         let longest = SPAN.max(scan) + window(run);
-        let length = run.limits.duration.min(run.limits.shared);
         let turn = (length / TURNS).clamp(SHORTEST_TURN, LONGEST_TURN);
-        let now = clock.now();
+        let of_concurrency = |c| (0..run.densities.len()).map(move |d| (c, d));
         Self {
             run,
             server,
-            clock,
+            report,
+            points: (0..run.concurrencies.len()).rev().flat_map(|c| of_concurrency(c).rev()).collect(),
+            looks: Looks::from(MIN_SLICES as u64),
             spans: Spans::new(run, longest / block_size, OS_BYTES / block_size),
             rng: Xoshiro256PlusPlus::seed_from_u64(run.seed),
-            deadline: now.saturating_add(nanoseconds(length)),
-            at_deadline: if run.limits.are_cut_short() { Stop::Statement } else { Stop::Duration },
             budget_ns: nanoseconds(turn),
-            pauses: run.limits.pauses(block_size),
-            next_due: now,
-            latency: run.limits.latency,
-            bytes: 0,
             most_stretches: MOST_STRETCHES,
             idle: 0,
             measured: PageTimesResult {
@@ -125,19 +115,19 @@ impl<'a> Turns<'a> {
     }
 
     /// Takes them until there is a reason to stop.
-    pub(super) fn measure(
-        mut self,
-        should_stop: &mut StopCheck<'_>,
-        report: &mut dyn FnMut(u64),
-    ) -> Result<PageTimesResult> {
+    pub(super) fn measure(mut self, budget: &mut Budget<'_>) -> Result<PageTimesResult> {
         if matches!(self.run.source.cached_bytes(0..1), Err(Error::Unsupported { .. })) {
             return Ok(PageTimesResult { not_cold: Some(NotCold::Unknown), ..self.measured });
         }
-        self.measured.stop = self.all(should_stop, report)?;
-        if self.pauses.is_some() && !self.measured.stop.is_some_and(Stop::is_for_all) {
+        budget.pace(&self.run.limits, self.run.source.block_size().into());
+        let rounds = if self.run.source.blocks() == 0 { 0 } else { u64::MAX };
+        let rounds = Rounds::new(rounds, self.points.len()).with_references(PLAIN_WAYS, SPARSE_PER_PAIR);
+        self.measured.stop = rounds.take(&mut self, budget)?.break_value().flatten();
+        if self.run.limits.make_pauses() && !self.measured.stop.is_some_and(Stop::is_for_all) {
             // What comes next may come at once.
-            let _ = self.pause(should_stop);
+            let _ = budget.wait();
         }
+        self.measured.paused = budget.has_paused();
         self.measured.passes = self.spans.passes();
         let was_read = self.read_so_far() + self.read_from_cache() > 0;
         self.measured.dried_up = was_read && self.idle >= MOST_IDLE;
@@ -145,76 +135,9 @@ impl<'a> Turns<'a> {
         Ok(self.measured)
     }
 
-    fn all(&mut self, should_stop: &mut StopCheck<'_>, report: &mut dyn FnMut(u64)) -> Result<Option<Stop>> {
-        if self.run.source.blocks() == 0 {
-            return Ok(None);
-        }
-        let mut points: Vec<NextTurn> = (0..self.run.concurrencies.len())
-            .flat_map(|c| (0..self.run.densities.len()).map(move |d| NextTurn::WithGaps(c, d)))
-            .collect();
-        let mut next_look = MIN_SLICES;
-        let mut done = 0;
-        loop {
-            // There and back, so that no point always comes after the same other one.
-            points.reverse();
-            for group in points.chunks(SPARSE_PER_PAIR).chain(points.is_empty().then_some(&[] as &[NextTurn]))
-            {
-                let pair = [NextTurn::InOrder, NextTurn::AtRandom].into_iter();
-                for turn in pair.chain(group.iter().copied()) {
-                    report(done);
-                    done += 1;
-                    if let Some(stop) = self.turn(turn, should_stop)? {
-                        return Ok(Some(stop));
-                    }
-                    if self.is_in_vain() {
-                        return Ok(None);
-                    }
-                }
-                let pairs = self.measured.device_sequential.turns().max(self.measured.os_sequential.turns());
-                if pairs >= next_look {
-                    next_look = pairs + pairs / 2;
-                    if self.is_precise() {
-                        return Ok(Some(Stop::Precise));
-                    }
-                }
-            }
-        }
-    }
-
-    fn turn(&mut self, turn: NextTurn, should_stop: &mut StopCheck<'_>) -> Result<Option<Stop>> {
-        let ways = PLAIN_WAYS + self.run.concurrencies.len() as u64;
-        if self.bytes >= self.run.limits.max_bytes.saturating_mul(ways) {
-            return Ok(Some(Stop::Bytes));
-        }
-        if let Some(stop) = self.pause(should_stop) {
-            return Ok(Some(stop));
-        }
-        let (before, began) = (self.read_so_far(), self.clock.now());
-        let from_cache = self.read_from_cache();
-        let stop = match turn {
-            NextTurn::InOrder => self.in_order(should_stop)?,
-            NextTurn::AtRandom => self.at_random(should_stop)?,
-            NextTurn::WithGaps(concurrency, density) => self.with_gaps(concurrency, density, should_stop)?,
-        };
-        let fetched = self.spans.release()?;
-        // The budget is of what is asked for. A turn without a read must not be free for ever.
-        let asked = (self.read_so_far() - before) * u64::from(self.run.source.block_size());
-        self.bytes += asked.max(1);
-        let is_idle = asked == 0 && self.read_from_cache() == from_cache;
-        self.idle = if is_idle { self.idle + 1 } else { 0 };
-        // The rate is of what is moved: what the kernel reads ahead is paid for, too.
-        let bytes = asked.max(fetched);
-        if let Some(pauses) = self.pauses {
-            let now = self.clock.now();
-            let period = pauses.period(bytes, now - began);
-            self.next_due = self.next_due.max(now.saturating_sub(period)).saturating_add(period);
-        }
-        Ok(stop)
-    }
-
-    fn read(&mut self, order: &Order<'_>, should_stop: &mut StopCheck<'_>) -> Result<Taken> {
-        let taken = self.server.read(order, should_stop)?;
-        self.latency = taken.latency;
+    fn read(&mut self, order: &Order<'_>, budget: &mut Budget<'_>) -> Result<Taken> {
+        let taken = self.server.read(order, &mut || budget.ask())?;
+        *budget.latency_mut() = taken.latency;
         Ok(taken)
     }
 
@@ -231,12 +154,12 @@ impl<'a> Turns<'a> {
     }
 
     /// From the device in order, then the same from the OS cache and from shared buffers.
-    fn in_order(&mut self, should_stop: &mut StopCheck<'_>) -> Result<Option<Stop>> {
+    fn in_order(&mut self, budget: &mut Budget<'_>) -> Result<Option<Stop>> {
         let block_size = u64::from(self.run.source.block_size());
-        let (range, cached) = match self.spans.take(should_stop)? {
+        let (range, cached) = match self.spans.take(&mut || budget.ask())? {
             Supply::Cold { range, cached } => (range, Some(cached)),
             Supply::Cached(range) => (range, None),
-            Supply::None => return self.hits(&[0], should_stop),
+            Supply::None => return self.hits(&[0], budget),
             Supply::Stopped(stop) => return Ok(Some(stop)),
         };
         let phase = self.rng.random_range(0..=window(self.run));
@@ -254,11 +177,11 @@ impl<'a> Turns<'a> {
             way: Way::Scan,
             warm_up,
             budget_ns: self.budget_ns,
-            latency: self.latency,
+            latency: budget.latency(),
         };
         let mut read = blocks.len();
         if let Some(cached) = cached {
-            let taken = self.read(&order, should_stop)?;
+            let taken = self.read(&order, budget)?;
             read = taken.read as usize;
             let cached = share_of(cached, &taken, range.end - range.start);
             self.add(|measured| &mut measured.device_sequential, whole(taken), cached);
@@ -287,36 +210,37 @@ impl<'a> Turns<'a> {
         let in_order: Pick = |measured| &mut measured.os_sequential;
         let at_random: Pick = |measured| &mut measured.os_random;
         for (blocks, way, series) in [(again, Way::Scan, in_order), (&random[..], Way::Single, at_random)] {
-            let order = Order { blocks, way, warm_up: 0, budget_ns: self.budget_ns, latency: self.latency };
-            let taken = self.read(&order, should_stop)?;
+            let order =
+                Order { blocks, way, warm_up: 0, budget_ns: self.budget_ns, latency: budget.latency() };
+            let taken = self.read(&order, budget)?;
             self.add(series, taken, 0);
             if taken.stop.is_some() {
                 return Ok(taken.stop);
             }
         }
         // The last of them are in shared buffers.
-        self.hits(&random[random.len().saturating_sub(HOT_BLOCKS)..], should_stop)
+        self.hits(&random[random.len().saturating_sub(HOT_BLOCKS)..], budget)
     }
 
     /// From shared buffers, where the first of many rounds may bring them.
-    fn hits(&mut self, blocks: &[u64], should_stop: &mut StopCheck<'_>) -> Result<Option<Stop>> {
+    fn hits(&mut self, blocks: &[u64], budget: &mut Budget<'_>) -> Result<Option<Stop>> {
         let rounds = blocks.repeat(HOT_READS / blocks.len().max(1));
         let order = Order {
             blocks: &rounds,
             way: Way::Single,
             warm_up: blocks.len(),
             budget_ns: self.budget_ns,
-            latency: self.latency,
+            latency: budget.latency(),
         };
-        let taken = self.read(&order, should_stop)?;
+        let taken = self.read(&order, budget)?;
         let counts = taken.hits as f64 >= LEAST_HITS * taken.blocks as f64;
         self.measured.shared.add(taken.ns, taken.blocks, 0, taken.read, counts);
         Ok(taken.stop)
     }
 
     /// From the device at random, one at a time.
-    fn at_random(&mut self, should_stop: &mut StopCheck<'_>) -> Result<Option<Stop>> {
-        let (blocks, cached) = match self.spans.scatter(RANDOM_BLOCKS, should_stop)? {
+    fn at_random(&mut self, budget: &mut Budget<'_>) -> Result<Option<Stop>> {
+        let (blocks, cached) = match self.spans.scatter(RANDOM_BLOCKS, &mut || budget.ask())? {
             Ok(scattered) => scattered,
             Err(stop) => return Ok(Some(stop)),
         };
@@ -328,9 +252,9 @@ impl<'a> Turns<'a> {
             way: Way::Single,
             warm_up: 0,
             budget_ns: self.budget_ns,
-            latency: self.latency,
+            latency: budget.latency(),
         };
-        let taken = self.read(&order, should_stop)?;
+        let taken = self.read(&order, budget)?;
         self.add(|measured| &mut measured.device_random, taken, cached);
         Ok(taken.stop)
     }
@@ -338,9 +262,8 @@ impl<'a> Turns<'a> {
     /// From the device, ascending with gaps.
     fn with_gaps(
         &mut self,
-        concurrency: usize,
-        density_index: usize,
-        should_stop: &mut StopCheck<'_>,
+        (concurrency, density_index): (usize, usize),
+        budget: &mut Budget<'_>,
     ) -> Result<Option<Stop>> {
         let density = self.run.densities[density_index];
         let span = SPAN / u64::from(self.run.source.block_size());
@@ -348,7 +271,7 @@ impl<'a> Turns<'a> {
         let wanted = (LEAST_FETCHES / density / span as f64).ceil().min(self.most_stretches as f64) as usize;
         let (mut ranges, mut cached) = (Vec::new(), 0);
         while ranges.len() < wanted {
-            match self.spans.take(should_stop)? {
+            match self.spans.take(&mut || budget.ask())? {
                 Supply::Cold { range, cached: some } => {
                     let length = range.end - range.start;
                     ranges.push(range.start..range.end.min(range.start + span));
@@ -361,7 +284,7 @@ impl<'a> Turns<'a> {
                 }
                 Supply::Stopped(stop) => return Ok(Some(stop)),
             }
-            if self.clock.now() >= self.deadline {
+            if budget.is_up(budget.clock().now()) {
                 break;
             }
         }
@@ -377,9 +300,14 @@ impl<'a> Turns<'a> {
         blocks.retain(|_| self.rng.random_bool(share.min(1.0)));
         if blocks.len() >= LEAST_BLOCKS {
             let way = Way::Bitmap(self.run.concurrencies[concurrency]);
-            let order =
-                Order { blocks: &blocks, way, warm_up: 0, budget_ns: self.budget_ns, latency: self.latency };
-            let taken = self.read(&order, should_stop)?;
+            let order = Order {
+                blocks: &blocks,
+                way,
+                warm_up: 0,
+                budget_ns: self.budget_ns,
+                latency: budget.latency(),
+            };
+            let taken = self.read(&order, budget)?;
             let cached = share_of(cached, &taken, all);
             self.add(|measured| &mut measured.sparse[concurrency][density_index], taken, cached);
             self.server.settle();
@@ -420,20 +348,43 @@ impl<'a> Turns<'a> {
         let enough = |series: &WaySeries| series.turns() >= LEAST_SPARSE_TURNS;
         pair.into_iter().all(narrow) && (!is_cold || measured.sparse.iter().flatten().all(enough))
     }
+}
 
-    /// Waits as long as the limits say. The time may be up.
-    fn pause(&mut self, should_stop: &mut StopCheck<'_>) -> Option<Stop> {
-        let now = self.clock.now();
-        if now >= self.deadline {
-            return Some(self.at_deadline);
+impl Contenders for Turns<'_> {
+    type Error = Error;
+
+    fn turn(&mut self, turn: Turn, budget: &mut Budget<'_>) -> Result<Ended> {
+        (self.report)(turn.number - 1);
+        if budget.bytes_left() == 0 {
+            return Ok(Break(Some(Stop::Bytes)));
         }
-        let left = Duration::from_nanos(self.deadline - now);
-        let limits = Limits { duration: left, shared: Duration::MAX, ..self.run.limits };
-        let mut should_stop = || should_stop();
-        let mut pace = Pace::start(&limits, self.clock, &mut should_stop);
-        self.measured.paused |= self.next_due > pace.started();
-        pace.sleep_until(self.next_due)
-            .map(|stop| if stop == Stop::Duration { self.at_deadline } else { stop })
+        if let Some(stop) = budget.wait() {
+            return Ok(Break(Some(stop)));
+        }
+        let (before, began) = (self.read_so_far(), budget.clock().now());
+        let from_cache = self.read_from_cache();
+        let stop = match turn.contender {
+            0 => self.in_order(budget)?,
+            1 => self.at_random(budget)?,
+            other => self.with_gaps(self.points[other - PLAIN_WAYS], budget)?,
+        };
+        let fetched = self.spans.release()?;
+        // The budget is of what is asked for. A turn without a read must not be free for ever.
+        let asked = (self.read_so_far() - before) * u64::from(self.run.source.block_size());
+        budget.spend(asked.max(1));
+        let is_idle = asked == 0 && self.read_from_cache() == from_cache;
+        self.idle = if is_idle { self.idle + 1 } else { 0 };
+        // The rate is of what is moved: what the kernel reads ahead is paid for, too.
+        let now = budget.clock().now();
+        budget.pacer().charge_late(now, asked.max(fetched), now - began);
+        let is_over = stop.is_some() || self.is_in_vain();
+        Ok(if is_over { Break(stop) } else { Continue(()) })
+    }
+
+    /// Is the time known as well as was asked for?
+    fn is_enough(&mut self) -> bool {
+        let pairs = self.measured.device_sequential.turns().max(self.measured.os_sequential.turns());
+        self.looks.are_due(pairs as u64) && self.is_precise()
     }
 }
 

@@ -7,7 +7,7 @@ use crate::files::relation_files::fixture::{BLOCK, Relation};
 use crate::files::scratch::{Created, Fill, Room, Scratch, ScratchLocation};
 use crate::golden::{Golden, Trace};
 use crate::measure::random::{Look, Plan};
-use crate::run::budget::{LatencyBound, Limits};
+use crate::run::budget::{Budget, LatencyBound, Limits};
 use crate::run::order::Permutation;
 
 const MS: u64 = 1_000_000;
@@ -18,7 +18,7 @@ fn of_ms(ms: u64) -> Limits {
 
 fn scratch(directory: &std::path::Path) -> Scratch {
     let place = ScratchLocation { directory, fallback: &directory.join("fallback") };
-    let room = Room { size: 16 * BLOCK, reserve: 0, pauses: None };
+    let room = Room { size: 16 * BLOCK, reserve: 0, limits: Limits::none() };
     match Scratch::create(place, room, Fill::Incompressible, &mut || None).expect("created") {
         Created::Ready(scratch) => scratch,
         Created::Stopped(stop) => panic!("{stop}"),
@@ -48,7 +48,7 @@ fn a_ping_keeps_its_limits_as_it_did() {
     let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a directory");
     let (relation, scratch) = (Relation::of_segments(4, 4, 0..4), scratch(directory.path()));
     let latency = LatencyBound::within(Duration::from_micros(500));
-    let (all, statement) = (of_ms(1000), Duration::from_micros(2500));
+    let (all, short) = (of_ms(1000), Duration::from_micros(2500));
     let bytes = Limits { max_bytes: 3 * BLOCK + 1, ..all };
     type Takes = fn(&str, u64) -> u64;
     type Ping = (&'static str, u32, u64, Limits, Takes, Option<u64>);
@@ -68,14 +68,15 @@ fn a_ping_keeps_its_limits_as_it_did() {
         ),
         ("each 25 ms", 2, 25_000, all, even, None),
         ("bytes", 8, 1000, bytes, even, None),
-        ("a deadline", 20, 1000, Limits { duration: statement, ..all }, even, None),
-        ("a deadline of the statement", 20, 1000, Limits { shared: statement, ..all }, even, None),
+        ("a deadline", 20, 1000, Limits { duration: short, ..all }, even, None),
+        ("a deadline of the statement", 20, 1000, all, even, None),
         ("a deadline in a pause", 20, 25_000, of_ms(40), even, None),
         ("a bound of the latency", 60, 1000, Limits { latency, ..all }, slow, None),
         ("a caller's stop", 20, 1000, all, even, Some(2 * MS)),
         ("a caller's stop in a pause", 20, 100_000, all, even, Some(25 * MS)),
     ];
     for (name, count, every_us, limits, takes, stops_at) in cases {
+        let statement = if name == "a deadline of the statement" { short } else { Duration::MAX };
         let trace = Trace::default();
         let plan = Plan::new(&relation.source, Permutation::new(4, 1), 0, Look::Never);
         // Of a few blocks there are not enough for a bound of the latency.
@@ -84,9 +85,11 @@ fn a_ping_keeps_its_limits_as_it_did() {
         let every = Duration::from_micros(every_us);
         let mut caller = trace.caller(stops_at);
         let watched = trace.watch(takes);
-        let found = ping(reader, Some(writer), BLOCK as u32, count, every, &limits, &trace, &mut || {
-            caller.should_stop()
-        });
+        let found = {
+            let mut should_stop = || caller.should_stop();
+            let mut budget = Budget::of_statement(statement, &trace, &mut should_stop);
+            ping(reader, Some(writer), BLOCK as u32, count, every, &limits, &mut budget)
+        };
         drop(watched);
         caller.ends(found.expect("answers").1);
         golden.add(name, &trace);

@@ -8,7 +8,7 @@ use super::{Engines, Look, Plan, Queued, Sweep, run, sweep};
 use crate::files::RelationFiles;
 use crate::files::relation_files::fixture::{BLOCK, Relation};
 use crate::golden::{Disk, Golden, PlaceOf, Trace};
-use crate::run::budget::{LatencyBound, Limits};
+use crate::run::budget::{Budget, LatencyBound, Limits};
 use crate::run::order::Permutation;
 
 const MS: u64 = 1_000_000;
@@ -73,13 +73,7 @@ fn a_random_run_keeps_its_limits_as_it_did() {
         (1, "max_util 0.1, woken late", util(0.1, of_ms(12)), even, None),
         (1, "max_iops 500, woken late", iops(500, of_ms(8)), even, None),
         (1, "a deadline", of_ms(3), even, None),
-        (
-            1,
-            "a deadline of the statement",
-            Limits { shared: Duration::from_millis(2), ..of_ms(9) },
-            even,
-            None,
-        ),
+        (1, "a deadline of the statement", of_ms(9), even, None),
         (1, "a bound of the latency", Limits { latency, ..of_ms(1000) }, slow, None),
         (1, "a caller's stop", of_ms(1000), even, Some(2 * MS)),
         (1, "a caller's stop in a pause", iops(20, of_ms(1000)), even, Some(35 * MS)),
@@ -96,6 +90,8 @@ fn a_random_run_keeps_its_limits_as_it_did() {
         if (depth, name) == (4, "no limit but of bytes") {
             golden.go_on("random_queue");
         }
+        let statement =
+            if name == "a deadline of the statement" { Duration::from_millis(2) } else { Duration::MAX };
         let relation = if name == "many segments" { &many } else { &one };
         let source = &relation.source;
         let trace = Trace::oversleeping(if name.ends_with("woken late") { 700_000 } else { 0 });
@@ -104,7 +100,14 @@ fn a_random_run_keeps_its_limits_as_it_did() {
         let mut caller = trace.caller(stops_at);
         let stop = {
             let (mut queued, mut should_stop) = (Queued::new(&mut disk, depth), || caller.should_stop());
-            run(&mut plan, &mut queued, &limits, &trace, &mut should_stop, &mut |_| (), None)
+            run(
+                &mut plan,
+                &mut queued,
+                &limits,
+                &mut Budget::of_statement(statement, &trace, &mut should_stop),
+                &mut |_| (),
+                None,
+            )
         };
         caller.ends(stop.expect("a run").stop);
         golden.add(&format!("depth {depth}: {name}"), &trace);
@@ -124,12 +127,7 @@ fn the_depths_of_a_sweep_take_turns_as_they_did() {
     let cases: [(&str, Limits, Takes, Option<u64>); 9] = [
         ("no limit but of bytes", of_blocks(80), even, None),
         ("a time for each depth", of_ms(10), even, None),
-        (
-            "a deadline of the statement",
-            Limits { shared: Duration::from_millis(2), ..of_blocks(80) },
-            even,
-            None,
-        ),
+        ("a deadline of the statement", of_blocks(80), even, None),
         ("a relation that is soon read through", of_blocks(8), even, None),
         ("max_iops 1000", Limits { max_iops: Some(1000), ..of_blocks(4) }, even, None),
         ("max_mib_per_s 8", Limits { max_mib_per_s: Some(8), ..of_blocks(6) }, even, None),
@@ -138,6 +136,8 @@ fn the_depths_of_a_sweep_take_turns_as_they_did() {
         ("a caller's stop", of_blocks(80), even, Some(2 * MS)),
     ];
     for (name, limits, takes, stops_at) in cases {
+        let statement =
+            if name == "a deadline of the statement" { Duration::from_millis(2) } else { Duration::MAX };
         let relation = if name.starts_with("a relation") { &small } else { &large };
         let source = &relation.source;
         let trace = Trace::default();
@@ -146,7 +146,13 @@ fn the_depths_of_a_sweep_take_turns_as_they_did() {
         let mut plan = Plan::new(source, Permutation::new(source.blocks(), SEED), 0, Look::Never);
         let mut caller = trace.caller(stops_at);
         let what = Sweep { depths: &[1, 2, 4], limits, seed: SEED };
-        let found = sweep(&mut plan, &mut engines, what, &trace, &mut || caller.should_stop(), &mut |_| ());
+        let found = sweep(
+            &mut plan,
+            &mut engines,
+            what,
+            &mut Budget::of_statement(statement, &trace, &mut || caller.should_stop()),
+            &mut |_| (),
+        );
         caller.ends(found.expect("a sweep").1);
         golden.add(name, &trace);
     }

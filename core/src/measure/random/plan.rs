@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::inspected::{Inspected, WithoutData};
 use crate::Result;
 use crate::files::{Access, RelationFiles};
-use crate::run::budget::{Pace, Stop, StopCheck};
+use crate::run::budget::{Budget, Stop, StopCheck};
 use crate::run::order::Permutation;
 
 /// What the kernel had of a block right before it was fetched.
@@ -70,7 +70,7 @@ pub struct Plan<'a> {
     /// The block after those.
     ahead: Option<u64>,
     /// Blocks with data that may still be handed out.
-    budget: u64,
+    blocks_left: u64,
     look: Look,
     batch: VecDeque<Fetch>,
     access: Access,
@@ -102,7 +102,7 @@ impl<'a> Plan<'a> {
             order,
             taken: 0,
             ahead: None,
-            budget: u64::MAX,
+            blocks_left: u64::MAX,
             look,
             batch,
             access,
@@ -115,12 +115,12 @@ impl<'a> Plan<'a> {
 
     /// At most so many bytes more. Holes are free.
     pub(super) fn set_budget(&mut self, bytes: u64) {
-        self.budget = bytes / u64::from(self.source.block_size());
+        self.blocks_left = bytes / u64::from(self.source.block_size());
     }
 
     /// A block that was handed out was not fetched: it takes nothing of the budget.
     pub fn refund(&mut self) {
-        self.budget = self.budget.saturating_add(1);
+        self.blocks_left = self.blocks_left.saturating_add(1);
     }
 
     /// How many blocks there are.
@@ -147,7 +147,7 @@ impl<'a> Plan<'a> {
 
     /// Is there nothing more to hand out: neither block nor budget?
     pub(super) fn is_over(&self) -> bool {
-        self.batch.is_empty() && (self.taken == self.order.len() || self.budget == 0)
+        self.batch.is_empty() && (self.taken == self.order.len() || self.blocks_left == 0)
     }
 
     /// Looks at all segments, if they are few enough for their files to stay open. Where fetches are to go past the page
@@ -181,9 +181,9 @@ impl<'a> Plan<'a> {
 
     /// Looks at the segment of the next block. True when that is known now; if the caller may not wait, it can be that
     /// it is not.
-    pub(super) fn inspect_next_segment(&mut self, may_wait: bool, pace: &mut Pace<'_>) -> Result<bool> {
+    pub(super) fn inspect_next_segment(&mut self, may_wait: bool, budget: &mut Budget<'_>) -> Result<bool> {
         if let Some(block) = self.ahead {
-            self.inspected.inspect(self.source.segment(block), may_wait, &mut || pace.poll())?;
+            self.inspected.inspect(self.source.segment(block), may_wait, &mut || budget.poll())?;
         }
         Ok(!self.next_is_new())
     }
@@ -191,17 +191,17 @@ impl<'a> Plan<'a> {
     /// Makes sure that [`Plan::hand_out`] need not do anything slow, as far as this can be.
     ///
     /// Called while nothing is being timed.
-    pub(crate) fn prepare(&mut self, pace: &mut Pace<'_>) -> Result<()> {
+    pub(crate) fn prepare(&mut self, budget: &mut Budget<'_>) -> Result<()> {
         let size = if let Look::Batches(size) = self.look { size } else { 0 };
         if self.next_is_new() {
-            self.inspect_next_segment(true, pace)?;
+            self.inspect_next_segment(true, budget)?;
         }
-        while self.batch.len() < size && self.budget > 0 {
+        while self.batch.len() < size && self.blocks_left > 0 {
             let Some(block) = self.ahead else { break };
             let segment = self.source.segment(block);
             if self.inspected.is_new(segment) {
-                self.inspected.inspect(segment, true, &mut || pace.poll())?;
-                if pace.poll().is_some() {
+                self.inspected.inspect(segment, true, &mut || budget.poll())?;
+                if budget.poll().is_some() {
                     break;
                 }
             }
@@ -229,7 +229,7 @@ impl<'a> Plan<'a> {
         };
         self.taken += 1;
         self.ahead = self.peek();
-        self.budget -= u64::from(!hole);
+        self.blocks_left -= u64::from(!hole);
         Ok(Fetch { block, found })
     }
 
@@ -253,7 +253,7 @@ impl<'a> Plan<'a> {
             return Ok(self.batch.pop_front());
         }
         match self.ahead {
-            Some(block) if self.budget > 0 && !self.inspected.is_new(self.source.segment(block)) => {
+            Some(block) if self.blocks_left > 0 && !self.inspected.is_new(self.source.segment(block)) => {
                 self.take(block).map(Some)
             }
             _ => Ok(None),
@@ -264,7 +264,7 @@ impl<'a> Plan<'a> {
     #[inline]
     pub(super) fn next_is_new(&self) -> bool {
         !matches!(self.look, Look::Batches(_))
-            && self.budget > 0
+            && self.blocks_left > 0
             && self.ahead.is_some_and(|block| self.inspected.is_new(self.source.segment(block)))
     }
 

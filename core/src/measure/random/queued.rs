@@ -44,7 +44,7 @@ impl Fetcher for Queued<'_> {
                 if plan.next_is_new()
                     && (!in_flight
                         || phase.draining
-                        || !recorder.disturb(|pace| plan.inspect_next_segment(false, pace))?)
+                        || !recorder.disturb(|budget| plan.inspect_next_segment(false, budget))?)
                 {
                     phase.draining = true;
                     break;

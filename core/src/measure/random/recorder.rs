@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::series::SecondSeries;
 use super::{Fetch, Found, RandomRun};
 use crate::measure::tiers::Tiers;
-use crate::run::budget::{Limits, Pace, Rest, Stop, StopCheck, is_early};
+use crate::run::budget::{Budget, Limits, RequestPacer, Stop};
 use crate::run::clock::{Clock, nanoseconds};
 use crate::stats::{self, Latencies, Moments, Precision, Slices};
 
@@ -52,17 +52,13 @@ pub struct InFlight {
 /// The interrupts of the caller are looked at this often, in nanoseconds.
 const CHECK_EVERY_NS: u64 = 500_000;
 
-/// A sleep lasts about this much longer than it should, in nanoseconds: the kernel's timer slack and the way back.
-const OVERSLEEP_NS: u64 = 80_000;
-
 /// Records a run.
 pub struct Recorder<'a> {
     clock: &'a dyn Clock,
-    pace: Pace<'a>,
+    budget: Budget<'a>,
     progress: &'a mut dyn FnMut(u64),
     precision: Precision,
-    schedule: Option<Schedule>,
-    busy: Option<Busy>,
+    pacer: RequestPacer,
     series: Option<&'a mut SecondSeries>,
     slices: Slices,
     latencies: Latencies,
@@ -86,81 +82,25 @@ pub struct Recorder<'a> {
     stop: Option<Stop>,
 }
 
-/// The moments at which a rate limit wants requests.
-struct Schedule {
-    start: u64,
-    every_ns: f64,
-    /// How far ahead of it requests may be.
-    ahead_ns: u64,
-    issued: u64,
-}
-
-impl Schedule {
-    fn due(&self, index: u64) -> u64 {
-        self.start + (index as f64 * self.every_ns) as u64
-    }
-}
-
-/// How a limit of its time has a run rest: after each time with requests in flight.
-struct Busy {
-    rest: Rest,
-    /// Since when some are.
-    since: Option<u64>,
-}
-
-impl Busy {
-    /// No request joins others that are in flight for so long, in nanoseconds.
-    const LONGEST: u64 = 1_000_000;
-
-    /// Until when a request that comes at `now` is to wait; where others are in flight, at least until they are done.
-    #[inline]
-    fn until(&self, now: u64) -> Option<u64> {
-        match self.since {
-            Some(since) => (now - since >= Self::LONGEST).then_some(now),
-            None => Some(self.rest.due()).filter(|&due| now < due),
-        }
-    }
-
-    /// So many are in flight now.
-    #[inline]
-    fn see(&mut self, in_flight: usize, now: u64) {
-        if in_flight > 0 {
-            self.since.get_or_insert(now);
-        } else if let Some(since) = self.since.take() {
-            self.rest.after(since, now);
-        }
-    }
-}
-
 impl<'a> Recorder<'a> {
-    /// Starts the clock of a run whose requests are of `block_size` bytes.
+    /// Of a run that starts with its budget, and whose requests are of `block_size` bytes.
     pub fn start(
         limits: &Limits,
         block_size: u32,
-        clock: &'a dyn Clock,
-        should_stop: &'a mut StopCheck<'a>,
+        budget: Budget<'a>,
         progress: &'a mut dyn FnMut(u64),
         mut series: Option<&'a mut SecondSeries>,
     ) -> Self {
-        let pace = Pace::start(limits, clock, should_stop);
-        let start = pace.started();
+        let start = budget.started();
         if let Some(series) = &mut series {
             series.start(start);
         }
-        let schedule = limits.bytes_per_s(block_size.into()).map(|bytes| Schedule {
-            start,
-            every_ns: 1e9 * f64::from(block_size) / bytes as f64,
-            ahead_ns: limits.ahead_ns(block_size.into()),
-            issued: 0,
-        });
-        let busy = limits.max_util.map(|util| Busy { rest: Rest::new(util), since: None });
         Self {
-            clock,
-            pace,
+            clock: budget.clock(),
+            budget,
             progress,
             precision: Precision::new(limits.precision),
-            schedule,
-            busy,
+            pacer: RequestPacer::new(limits, block_size.into(), start),
             series,
             slices: Slices::default(),
             latencies: Latencies::default(),
@@ -183,8 +123,8 @@ impl<'a> Recorder<'a> {
     }
 
     /// The budget of the run.
-    pub fn pace(&mut self) -> &mut Pace<'a> {
-        &mut self.pace
+    pub fn budget(&mut self) -> &mut Budget<'a> {
+        &mut self.budget
     }
 
     /// Shall the run end?
@@ -204,24 +144,13 @@ impl<'a> Recorder<'a> {
     pub fn resume(&mut self) {
         let before = self.last;
         self.begin();
-        if let Some(schedule) = &mut self.schedule {
-            schedule.start =
-                if schedule.issued == 0 { self.last } else { schedule.start + (self.last - before) };
-        }
+        self.pacer.resume(before, self.last);
     }
 
     /// With a limit: is the next request to wait, and until when?
     #[inline]
     pub fn early(&self) -> Option<u64> {
-        if self.schedule.is_none() && self.busy.is_none() {
-            return None;
-        }
-        let now = self.clock.now();
-        let by_schedule = self.schedule.as_ref().and_then(|schedule| {
-            let due = schedule.due(schedule.issued);
-            is_early(now, due, schedule.ahead_ns).then_some(due)
-        });
-        by_schedule.max(self.busy.as_ref().and_then(|busy| busy.until(now)))
+        if self.pacer.is_free() { None } else { self.pacer.early(self.clock.now()) }
     }
 
     /// The limits keep places of a queue empty that would be filled without it.
@@ -233,14 +162,12 @@ impl<'a> Recorder<'a> {
     /// Waits until the clock shows `due`. Breaks when the run shall end.
     pub fn pause(&mut self, due: u64) -> ControlFlow<()> {
         self.hold_back();
-        // To be late by the timer would make every response late.
-        let early = if self.is_evenly_spaced() { OVERSLEEP_NS } else { 0 };
-        self.stop = self.stop.or(self.pace.sleep_until(due.saturating_sub(early)));
-        self.begin();
-        while self.last < due && self.stop.is_none() {
-            self.stop = self.pace.check(self.last);
-            self.begin();
+        if self.stop.is_none() {
+            // To be late by the timer would make every response late.
+            let evenly = self.pacer.is_evenly_spaced();
+            self.stop = if evenly { self.budget.wait_for_moment(due) } else { self.budget.sleep_until(due) };
         }
+        self.begin();
         self.flow()
     }
 
@@ -265,21 +192,14 @@ impl<'a> Recorder<'a> {
     #[inline]
     fn request(&mut self, fetch: Fetch, started: Option<u64>, counts: bool) -> InFlight {
         self.in_flight += 1;
-        if let Some(busy) = &mut self.busy {
-            busy.see(self.in_flight, started.unwrap_or(self.last));
-        }
-        let mut due = 0;
-        if let Some(schedule) = &mut self.schedule {
-            due = schedule.due(schedule.issued);
-            schedule.issued += 1;
-        }
+        let due = self.pacer.issue(self.in_flight, started.unwrap_or(self.last));
         InFlight { fetch, started, counts, disturbed_before: self.disturbed, due }
     }
 
     /// Does something that takes a while beside requests in flight: nobody sees meanwhile when they are done.
-    pub fn disturb<T>(&mut self, f: impl FnOnce(&mut Pace<'a>) -> T) -> T {
+    pub fn disturb<T>(&mut self, f: impl FnOnce(&mut Budget<'a>) -> T) -> T {
         let before = self.clock.now();
-        let result = f(&mut self.pace);
+        let result = f(&mut self.budget);
         self.disturbed += self.clock.now() - before;
         result
     }
@@ -299,12 +219,10 @@ impl<'a> Recorder<'a> {
         let now = self.clock.now();
         let took = request.started.map(|started| now - started);
         self.in_flight -= 1;
-        if let Some(busy) = &mut self.busy {
-            busy.see(self.in_flight, now);
-        }
+        self.pacer.done(self.in_flight, now);
         // Those that find the device idle, too: they are faster than the others. Of what others issued, just the wait is known.
         if took.is_none() || !self.was_disturbed(&request) {
-            self.pace.latency.observe(took.unwrap_or(now - self.last));
+            self.budget.latency_mut().observe(took.unwrap_or(now - self.last));
         }
         if self.fetches == self.holes {
             self.warmup_ns = took;
@@ -352,12 +270,6 @@ impl<'a> Recorder<'a> {
         if self.stop.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
-    /// Is each request due at a moment of its own, which the limits let it keep?
-    #[inline]
-    fn is_evenly_spaced(&self) -> bool {
-        self.busy.is_none() && self.schedule.as_ref().is_some_and(|schedule| schedule.ahead_ns == 0)
-    }
-
     #[inline]
     fn record(&mut self, request: InFlight, served: Served, took: u64, now: u64) {
         match served {
@@ -367,7 +279,7 @@ impl<'a> Recorder<'a> {
             Served::Unknown => {}
         }
         self.latencies.record(took);
-        if self.is_evenly_spaced() {
+        if self.pacer.is_evenly_spaced() {
             self.responses.record(now.saturating_sub(request.due));
         }
     }
@@ -390,7 +302,7 @@ impl<'a> Recorder<'a> {
     /// flight; `ours` is false where the server reads ahead, of which `in_flight` knows nothing.
     fn check(&mut self, now: u64, ours: bool) {
         if self.stop.is_none() {
-            self.stop = self.pace.check(now);
+            self.stop = self.budget.check(now);
         }
         (self.progress)(self.fetches);
         if let Some(series) = &mut self.series {
@@ -405,15 +317,15 @@ impl<'a> Recorder<'a> {
     /// Called while nothing comes back, at least every few milliseconds where it can.
     pub fn idle(&mut self) {
         if self.stop.is_none() {
-            self.stop = self.pace.check(self.clock.now());
+            self.stop = self.budget.check(self.clock.now());
         }
     }
 
     /// Takes the rest that is due after the last request: what comes next may come at once.
     pub(super) fn rest(&mut self) {
-        if let Some(due) = self.busy.as_ref().and_then(|busy| busy.until(self.clock.now())) {
+        if let Some(due) = self.pacer.rest_after(self.clock.now()) {
             // It is over, and what ends it now is no news.
-            let _ = self.pace.sleep_until(due);
+            let _ = self.budget.sleep_until(due);
         }
     }
 
@@ -425,7 +337,7 @@ impl<'a> Recorder<'a> {
         }
         let steady = self.slices.steady();
         let times = !self.throttled;
-        let is_evenly_spaced = self.is_evenly_spaced();
+        let is_evenly_spaced = self.pacer.is_evenly_spaced();
         RandomRun {
             fetches: self.fetches,
             tiers: self.tiers,
@@ -439,11 +351,11 @@ impl<'a> Recorder<'a> {
             responses: is_evenly_spaced.then_some(self.responses),
             by_tier: self.by_tier,
             warmup_ns: self.warmup_ns,
-            elapsed_ns: now - self.pace.started(),
+            elapsed_ns: now - self.budget.started(),
             throttled: self.throttled,
             passed_over: self.passed_over,
             complete: false,
-            latency: self.pace.latency,
+            latency: self.budget.latency(),
             stop: self.stop,
         }
     }
@@ -456,7 +368,8 @@ impl<'a> Recorder<'a> {
         let least = |of: &dyn Clock| {
             let limits = Limits::none();
             let (mut should_stop, mut progress) = (|| None, |_| ());
-            let mut recorder = Recorder::start(&limits, 8192, of, &mut should_stop, &mut progress, None);
+            let budget = Budget::unlimited(of, &mut should_stop);
+            let mut recorder = Recorder::start(&limits, 8192, budget, &mut progress, None);
             let fetch = Fetch { block: 0, found: Found::Missing(8192) };
             (0..BATCHES)
                 .map(|_| {

@@ -4,14 +4,15 @@
 //! three within minutes, bends no part of the curve more than another. The rounds of a depth are its slices: they
 //! lie far apart, and the interval is taken over them. Under a rate limit there is one round.
 
+use std::ops::ControlFlow::{Break, Continue};
 use std::time::Duration;
 
 use super::{Plan, Queued, RandomRun, run};
 use crate::Result;
 use crate::engine::Engine;
-use crate::run::budget::{Limits, Stop, StopCheck};
-use crate::run::clock::Clock;
+use crate::run::budget::{Budget, Limits, Stop};
 use crate::run::order::Permutation;
+use crate::run::rounds::{Contenders, Ended, Rounds, Turn};
 use crate::stats::{self, MIN_SLICES, Slice};
 
 /// Rounds, as many as an interval needs slices.
@@ -60,64 +61,80 @@ pub fn sweep(
     plan: &mut Plan<'_>,
     engines: &mut Engines,
     sweep: Sweep<'_>,
-    clock: &dyn Clock,
-    should_stop: &mut StopCheck<'_>,
+    budget: &mut Budget<'_>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<(Vec<Step>, Option<Stop>)> {
-    let Sweep { depths, limits, mut seed } = sweep;
+    let Sweep { depths, limits, seed } = sweep;
     let block_size = u64::from(plan.source().block_size());
     // Each round would begin a schedule of its own; and each needs a block at least.
-    let limited = limits.pauses(block_size).is_some();
+    let limited = limits.make_pauses();
     let rounds = if limited { 1 } else { (limits.max_bytes / block_size).clamp(1, u64::from(ROUNDS)) as u32 };
-    let started = clock.now();
-    let mut steps: Vec<Step> =
-        depths.iter().map(|&depth| Step { depth, run: None, rounds: Vec::new() }).collect();
-    let mut fetched = 0;
-    let mut latency = limits.latency;
-    for _ in 0..rounds {
-        for step in &mut steps {
-            let mut left = Limits {
-                duration: limits.duration / rounds,
-                max_bytes: limits.max_bytes / u64::from(rounds),
-                ..limits
-            };
-            let mut round: Option<RandomRun> = None;
-            let round = loop {
-                if plan.is_complete() {
-                    seed = seed.wrapping_add(1);
-                    plan.restart(Permutation::new(plan.source().blocks(), seed));
-                }
-                let elapsed = Duration::from_nanos(clock.now() - started);
-                left.shared = limits.shared.saturating_sub(elapsed);
-                left.latency = latency;
-                let whole = plan.is_untouched();
-                let mut queued = Queued::new(engines.at(step.depth), step.depth);
-                let mut report = |blocks| progress(fetched + blocks);
-                let one = run(plan, &mut queued, &left, clock, should_stop, &mut report, None)?;
-                fetched += one.fetches;
-                latency = one.latency;
-                left.duration = left.duration.saturating_sub(Duration::from_nanos(one.elapsed_ns));
-                left.max_bytes = left.max_bytes.saturating_sub(one.with_data() * block_size);
-                // It came to the end of the relation. Where all of that is too small for a rate, again won't help.
-                let too_small = whole && one.rated.work == 0;
-                let again = one.stop.is_none() && !too_small && !left.duration.is_zero();
-                let sum = match round.take() {
-                    None => one,
-                    Some(sum) => sum.plus(one),
-                };
-                if !again {
-                    break sum;
-                }
-                round = Some(sum);
-            };
-            let stop = round.stop.filter(|stop| stop.is_for_all());
-            step.add(round);
-            if stop.is_some() {
-                return Ok((steps, stop));
+    let limits = Limits {
+        duration: limits.duration / rounds,
+        max_bytes: limits.max_bytes / u64::from(rounds),
+        ..limits
+    };
+    let steps = depths.iter().map(|&depth| Step { depth, run: None, rounds: Vec::new() }).collect();
+    let mut depths = Depths { plan, engines, limits, seed, progress, fetched: 0, steps };
+    let rounds = Rounds::new(rounds.into(), depths.steps.len()).as_given();
+    let ended = rounds.take(&mut depths, budget)?;
+    Ok((depths.steps, ended.break_value().flatten()))
+}
+
+/// Depths that take turns.
+struct Depths<'a, 'p> {
+    plan: &'a mut Plan<'p>,
+    engines: &'a mut Engines,
+    /// Of one turn.
+    limits: Limits,
+    seed: u64,
+    progress: &'a mut dyn FnMut(u64),
+    fetched: u64,
+    steps: Vec<Step>,
+}
+
+impl Contenders for Depths<'_, '_> {
+    type Error = crate::Error;
+
+    fn turn(&mut self, turn: Turn, budget: &mut Budget<'_>) -> Result<Ended> {
+        let run = self.fetch(self.steps[turn.contender].depth, budget)?;
+        let stop = run.stop.filter(|stop| stop.is_for_all());
+        self.steps[turn.contender].add(run);
+        Ok(stop.map_or(Continue(()), |stop| Break(Some(stop))))
+    }
+}
+
+impl Depths<'_, '_> {
+    /// Fetches at a depth for a turn, again and again through the relation.
+    fn fetch(&mut self, depth: usize, budget: &mut Budget<'_>) -> Result<RandomRun> {
+        let block_size = u64::from(self.plan.source().block_size());
+        let mut left = self.limits;
+        let mut all: Option<RandomRun> = None;
+        loop {
+            if self.plan.is_complete() {
+                self.seed = self.seed.wrapping_add(1);
+                self.plan.restart(Permutation::new(self.plan.source().blocks(), self.seed));
             }
+            let whole = self.plan.is_untouched();
+            let mut queued = Queued::new(self.engines.at(depth), depth);
+            let mut report = |blocks| (self.progress)(self.fetched + blocks);
+            let one = run(self.plan, &mut queued, &left, budget, &mut report, None)?;
+            self.fetched += one.fetches;
+            left.duration = left.duration.saturating_sub(Duration::from_nanos(one.elapsed_ns));
+            left.max_bytes = left.max_bytes.saturating_sub(one.with_data() * block_size);
+            // It came to the end of the relation. Where all of that is too small for a rate, again won't help.
+            let too_small = whole && one.rated.work == 0;
+            let again = one.stop.is_none() && !too_small && !left.duration.is_zero();
+            let sum = match all.take() {
+                None => one,
+                Some(sum) => sum.plus(one),
+            };
+            if !again {
+                return Ok(sum);
+            }
+            all = Some(sum);
         }
     }
-    Ok((steps, None))
 }
 
 impl Step {

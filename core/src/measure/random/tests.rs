@@ -13,8 +13,8 @@ use crate::engine::{self, Completion, Engine, Kind};
 use crate::files::page_cache::{ResidencyMethod, decided};
 use crate::files::relation_files::fixture::{BLOCK, Relation};
 use crate::files::{Access, Part, RelationFiles};
-use crate::run::budget::BoundSource;
-use crate::run::clock::{Manual, Monotonic};
+use crate::run::budget::{BoundSource, StopCheck};
+use crate::run::clock::{Clock, Manual, Monotonic};
 use crate::run::order::Permutation;
 
 fn plan(relation: &Relation, seed: u64, look: Look) -> Plan<'_> {
@@ -69,12 +69,23 @@ fn limits() -> Limits {
     Limits { duration: Duration::from_secs(1000), ..Limits::none() }
 }
 
+/// A run that is part of no other, and tells nobody how far it got.
+fn run(
+    plan: &mut Plan<'_>,
+    fetcher: &mut dyn Fetcher,
+    limits: &Limits,
+    clock: &dyn Clock,
+    should_stop: &mut StopCheck<'_>,
+) -> Result<RandomRun> {
+    super::run(plan, fetcher, limits, &mut Budget::unlimited(clock, should_stop), &mut |_| (), None)
+}
+
 fn simulate(relation: &Relation, depth: usize, limits: &Limits, takes: &dyn Fn(u64) -> u64) -> RandomRun {
     let clock = Manual::default();
     let mut disk = Disk::new(&clock, takes);
     let mut plan = plan(relation, 1, Look::Never);
     let mut queued = Queued::new(&mut disk, depth);
-    run(&mut plan, &mut queued, limits, &clock, &mut || None, &mut |_| (), None).expect("a run")
+    run(&mut plan, &mut queued, limits, &clock, &mut || None).expect("a run")
 }
 
 #[test]
@@ -143,8 +154,7 @@ fn what_is_dirty_is_written_back_before_the_clock_runs() {
         };
         let limits = Limits { duration: Duration::from_millis(500), ..limits() };
         let mut queued = Queued::new(&mut disk, 1);
-        let run =
-            run(&mut plan, &mut queued, &limits, &clock, &mut should_stop, &mut |_| (), None).expect("a run");
+        let run = run(&mut plan, &mut queued, &limits, &clock, &mut should_stop).expect("a run");
         assert_eq!((run.fetches, run.stop), (relation.source.blocks(), None));
         assert_eq!(run.elapsed_ns, run.fetches * 100_000);
         assert_eq!(plan.written_back() > 0, dirty > 0);
@@ -173,8 +183,7 @@ fn a_reason_to_stop_that_comes_up_before_the_clock_runs_ends_the_run() {
     let mut reasons = [Stop::LockWaiter].into_iter();
     let mut should_stop = || reasons.next();
     let mut queued = Queued::new(&mut disk, 1);
-    let run =
-        run(&mut plan, &mut queued, &limits(), &clock, &mut should_stop, &mut |_| (), None).expect("a run");
+    let run = run(&mut plan, &mut queued, &limits(), &clock, &mut should_stop).expect("a run");
     assert_eq!((run.fetches, run.stop), (0, Some(Stop::LockWaiter)));
 }
 
@@ -200,8 +209,13 @@ fn segments_that_are_many_are_looked_at_beside_requests_in_flight() {
 fn what_was_disturbed_for_long_does_not_count() {
     let clock = Manual::default();
     let (mut should_stop, mut progress) = (|| None, |_| ());
-    let mut recorder =
-        Recorder::start(&limits(), BLOCK as u32, &clock, &mut should_stop, &mut progress, None);
+    let mut recorder = Recorder::start(
+        &limits(),
+        BLOCK as u32,
+        Budget::unlimited(&clock, &mut should_stop),
+        &mut progress,
+        None,
+    );
     let fetch = Fetch { block: 0, found: Found::Missing(BLOCK as u32) };
     for disturbance in [0, 0, 4_000, 6_000, 0] {
         let request = recorder.issue_beside(fetch, true);
@@ -223,8 +237,7 @@ fn requests_in_flight_are_rate_times_latency_whatever_stalls() {
         let mut disk = Disk::new(&clock, &takes);
         let mut plan = plan(&relation, 1, look);
         let mut queued = Queued::new(&mut disk, depth);
-        let run =
-            run(&mut plan, &mut queued, &limits(), &clock, &mut || None, &mut |_| (), None).expect("a run");
+        let run = run(&mut plan, &mut queued, &limits(), &clock, &mut || None).expect("a run");
         assert_eq!(run.latencies.most(), Some(2_000_000));
         let in_flight =
             run.latencies.moments().mean().expect("a mean") * run.rated.work as f64 / run.rated.ns as f64;
@@ -240,7 +253,6 @@ fn each_limit_ends_it_with_its_reason() {
     let relation = Relation::new(2000, 0..2000);
     for (limits, stop, fetches) in [
         (Limits { duration: Duration::from_millis(100), ..limits() }, Stop::Duration, 1000),
-        (Limits { shared: Duration::from_millis(50), ..limits() }, Stop::Statement, 500),
         (Limits { max_bytes: 300 * BLOCK + 1, ..limits() }, Stop::Bytes, 300),
     ] {
         let run = simulate(&relation, 1, &limits, &|_| 100_000);
@@ -288,8 +300,7 @@ fn slow_answers_end_it_also_where_others_issue_the_requests() {
         let clock = Manual::default();
         let mut others = Others { clock: &clock, waits };
         let mut plan = plan(&relation, 1, Look::Never);
-        let run =
-            run(&mut plan, &mut others, &limits, &clock, &mut || None, &mut |_| (), None).expect("a run");
+        let run = run(&mut plan, &mut others, &limits, &clock, &mut || None).expect("a run");
         assert_eq!((run.stop, run.fetches), (stop, fetches));
     }
 }
@@ -325,8 +336,7 @@ fn a_rate_limit_keeps_its_schedule_and_tells_response_times() {
     let mut opened = engine::open(None, 1, BLOCK as usize).expect("an engine");
     let mut plan = plan(&relation, 1, Look::for_depth(1));
     let mut queued = Queued::new(opened.engine.as_mut(), 1);
-    let run =
-        run(&mut plan, &mut queued, &limits, &Monotonic, &mut || None, &mut |_| (), None).expect("a run");
+    let run = run(&mut plan, &mut queued, &limits, &Monotonic, &mut || None).expect("a run");
     assert!(run.throttled && run.complete);
     assert!(run.elapsed_ns >= 255_000_000, "{}", run.elapsed_ns);
     let iops = run.iops().expect("a rate");
@@ -355,8 +365,7 @@ fn a_limit_of_bytes_is_kept_in_bursts() {
         after.insert(fetched.get());
         None
     };
-    let run =
-        run(&mut plan, &mut queued, &limits, &clock, &mut should_stop, &mut |_| (), None).expect("a run");
+    let run = run(&mut plan, &mut queued, &limits, &clock, &mut should_stop).expect("a run");
     assert_eq!((run.throttled, run.complete, run.responses.is_none()), (true, true, true));
     assert!(run.elapsed_ns >= 485_000_000, "{}", run.elapsed_ns);
     // In each of 47 pauses, and after the request that ends it.
@@ -379,8 +388,7 @@ fn a_share_of_the_time_is_kept_at_each_depth() {
         let mut disk = Disk::new(&clock, &takes);
         let mut plan = plan(&relation, 1, Look::Never);
         let mut queued = Queued::new(&mut disk, depth);
-        let run =
-            run(&mut plan, &mut queued, &limits, &clock, &mut || None, &mut |_| (), None).expect("a run");
+        let run = run(&mut plan, &mut queued, &limits, &clock, &mut || None).expect("a run");
         assert!(run.throttled && run.with_data() == 300 && run.responses.is_none());
         let share = busy.get() as f64 / run.elapsed_ns as f64;
         // The last of them have their rest still before them.
@@ -397,7 +405,7 @@ fn a_share_so_small_that_nothing_follows_ends_with_its_time() {
         let mut opened = engine::open(None, depth, BLOCK as usize).expect("an engine");
         let mut plan = plan(&relation, 1, Look::Never);
         let mut queued = Queued::new(opened.engine.as_mut(), depth);
-        let run = run(&mut plan, &mut queued, &limits, &Monotonic, &mut || None, &mut |_| (), None);
+        let run = run(&mut plan, &mut queued, &limits, &Monotonic, &mut || None);
         let run = run.expect("a run");
         assert_eq!((run.stop, run.throttled), (Some(Stop::Duration), true));
         assert!(run.fetches == 1 || depth > 1 && run.fetches < 4096, "{}", run.fetches);
@@ -413,7 +421,7 @@ fn a_short_relation_rests_before_it_is_read_again() {
     let mut disk = Disk::new(&clock, &takes);
     let mut plan = plan(&relation, 1, Look::Never);
     let mut queued = Queued::new(&mut disk, 4);
-    let run = run(&mut plan, &mut queued, &limits, &clock, &mut || None, &mut |_| (), None).expect("a run");
+    let run = run(&mut plan, &mut queued, &limits, &clock, &mut || None).expect("a run");
     assert!(run.complete && run.elapsed_ns >= 10_000_000, "{}", run.elapsed_ns);
 }
 
@@ -457,8 +465,7 @@ fn a_late_request_makes_the_next_ones_late_but_not_their_schedule() {
         clock.advance(10_000);
         None
     };
-    let run =
-        run(&mut plan, &mut queued, &limits, &clock, &mut should_stop, &mut |_| (), None).expect("a run");
+    let run = run(&mut plan, &mut queued, &limits, &clock, &mut should_stop).expect("a run");
     let responses = run.responses.as_ref().expect("response times");
     assert_eq!(run.latencies.most(), Some(5_000_000));
     let late = responses.quantile(0.9).expect("a quantile");
@@ -475,8 +482,7 @@ fn errors_name_file_and_offset_and_leave_nothing_in_flight() {
         let mut disk = Disk { gives: &fails, ..Disk::new(&clock, &|_| 1000) };
         let mut plan = plan(&relation, 9, Look::Never);
         let mut queued = Queued::new(&mut disk, 4);
-        let error =
-            run(&mut plan, &mut queued, &limits(), &clock, &mut || None, &mut |_| (), None).expect_err("EIO");
+        let error = run(&mut plan, &mut queued, &limits(), &clock, &mut || None).expect_err("EIO");
         let block = Permutation::new(700, 9).at(123);
         let path = relation.source.path(relation.source.segment(block));
         let text = error.to_string();
@@ -495,15 +501,14 @@ fn each_block_once_over_all_segments_in_the_order_of_the_seed() {
     let mut disk = Disk::new(&clock, &|_| 1000);
     let mut plan = plan(&relation, 5, Look::Never);
     let mut queued = Queued::new(&mut disk, 1);
-    run(&mut plan, &mut queued, &limits(), &clock, &mut || None, &mut |_| (), None).expect("a run");
+    run(&mut plan, &mut queued, &limits(), &clock, &mut || None).expect("a run");
     let order = Permutation::new(700, 5);
     let expected: Vec<u64> = (0..700).map(|i| relation.source.offset(order.at(i))).collect();
     assert_eq!(disk.requests, expected);
     // From another place in the order, it goes round.
     let mut disk = Disk::new(&clock, &|_| 1000);
     let mut plan = Plan::new(&relation.source, order, 650, Look::Never);
-    let run =
-        run(&mut plan, &mut Queued::new(&mut disk, 1), &limits(), &clock, &mut || None, &mut |_| (), None);
+    let run = run(&mut plan, &mut Queued::new(&mut disk, 1), &limits(), &clock, &mut || None);
     assert!(run.expect("a run").complete);
     let round: Vec<u64> = expected[650..].iter().chain(&expected[..650]).copied().collect();
     assert_eq!(disk.requests, round);
@@ -530,8 +535,7 @@ fn the_page_cache_is_told_from_the_device_block_by_block() {
         }
         let mut plan = plan(&relation, 3, Look::Batches(1));
         let mut queued = Queued::new(engine.as_mut(), depth);
-        let run = run(&mut plan, &mut queued, &limits(), &Monotonic, &mut || None, &mut |_| (), None)
-            .expect("a run");
+        let run = run(&mut plan, &mut queued, &limits(), &Monotonic, &mut || None).expect("a run");
         assert_eq!((run.fetches, run.complete, run.unknown), (700, true, 0));
         assert!(run.tiers.os >= 350, "{:?}", run.tiers);
         // The kernel reads ahead around a miss, if at all, so that some more may be found.
@@ -549,7 +553,7 @@ fn how_to_look_into_the_page_cache_is_decided_once_a_file() {
     let before = decided::times();
     let mut plan = plan(&relation, 1, Look::Each);
     let mut queued = Queued::new(engine.as_mut(), 8);
-    let run = run(&mut plan, &mut queued, &limits(), &Monotonic, &mut || None, &mut |_| (), None);
+    let run = run(&mut plan, &mut queued, &limits(), &Monotonic, &mut || None);
     assert_eq!(run.expect("a run").fetches, 700);
     assert_eq!(decided::times() - before, 3);
 }
@@ -561,7 +565,7 @@ fn where_the_file_system_has_a_cache_of_its_own_no_tier_is_known() {
         let mut engine = engine::open(None, 1, BLOCK as usize).expect("pread").engine;
         let (mut plan, mut queued) = (plan(&relation, 1, look), Queued::new(engine.as_mut(), 1));
         decided::forced(ResidencyMethod::Unknown, || {
-            run(&mut plan, &mut queued, &limits(), &Monotonic, &mut || None, &mut |_| (), None)
+            run(&mut plan, &mut queued, &limits(), &Monotonic, &mut || None)
         })
     };
     let run = fetch(Look::for_depth(1)).expect("a run");
@@ -592,8 +596,7 @@ fn files_are_closed_again() {
         None
     };
     let mut queued = Queued::new(engine.as_mut(), 4);
-    let run = run(&mut plan, &mut queued, &limits(), &Monotonic, &mut should_stop, &mut |_| (), None)
-        .expect("a run");
+    let run = run(&mut plan, &mut queued, &limits(), &Monotonic, &mut should_stop).expect("a run");
     assert_eq!(run.fetches, 200);
     drop(source);
     assert!((1..=52).contains(&most), "{most}");
@@ -612,11 +615,13 @@ fn a_sweep_visits_all_depths_in_turn_and_begins_again_when_it_is_through() {
     let mut plan = plan(&relation, 1, Look::Never);
     let per_depth = Limits { duration: Duration::from_secs(1), ..limits() };
     let depths = [1, 2, 4, 8];
-    let mut sweep = |limits| {
+    let mut sweep = |limits, statement| {
         let sweep = Sweep { depths: &depths, limits, seed: 1 };
-        super::sweep(&mut plan, &mut engines, sweep, clock, &mut || None, &mut |_| ()).expect("a sweep")
+        let mut should_stop = || None;
+        let mut budget = Budget::of_statement(statement, clock, &mut should_stop);
+        super::sweep(&mut plan, &mut engines, sweep, &mut budget, &mut |_| ()).expect("a sweep")
     };
-    let (steps, stop) = sweep(per_depth);
+    let (steps, stop) = sweep(per_depth, Duration::MAX);
     assert_eq!(stop, None);
     for (step, depth) in steps.iter().zip(depths) {
         let run = step.run.as_ref().expect("a run");
@@ -626,8 +631,7 @@ fn a_sweep_visits_all_depths_in_turn_and_begins_again_when_it_is_through() {
         assert!(run.interval.is_some());
         assert!(run.fetches > 2000, "begins again");
     }
-    let shared = Limits { shared: Duration::from_millis(300), ..per_depth };
-    let (steps, stop) = sweep(shared);
+    let (steps, stop) = sweep(per_depth, Duration::from_millis(300));
     assert_eq!(stop, Some(Stop::Statement));
     assert!(steps.iter().all(|step| step.run.as_ref().is_some_and(|run| run.interval.is_none())));
     // Rounds so short that each queue is just filled and emptied.
@@ -636,7 +640,7 @@ fn a_sweep_visits_all_depths_in_turn_and_begins_again_when_it_is_through() {
         latency: LatencyBound::within(Duration::from_micros(99)),
         ..per_depth
     };
-    let (steps, stop) = sweep(slow);
+    let (steps, stop) = sweep(slow, Duration::MAX);
     assert_eq!(stop, Some(Stop::Slow(BoundSource::Call)));
     assert_eq!(steps.iter().filter_map(|step| step.run.as_ref()).map(|run| run.fetches).sum::<u64>(), 15);
 }

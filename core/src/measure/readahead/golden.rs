@@ -8,7 +8,7 @@ use crate::golden::{Disk, Golden, Trace};
 use crate::machine::account::Account;
 use crate::machine::device::Roots;
 use crate::machine::observer::Observer;
-use crate::run::budget::{LatencyBound, Limits};
+use crate::run::budget::{Budget, LatencyBound, Limits};
 
 const MS: u64 = 1_000_000;
 const KB: u64 = 1 << 10;
@@ -54,7 +54,7 @@ fn windows_take_turns_as_they_did() {
         ),
         ("a deadline", of_ms(3), even, None),
         ("a deadline in a pause", Limits { max_mib_per_s: Some(2), ..of_ms(25) }, even, None),
-        ("a deadline of the statement", Limits { shared: Duration::from_millis(6), ..all }, even, None),
+        ("a deadline of the statement", all, even, None),
         ("a bound of the latency", Limits { latency, ..all }, slow, None),
         ("a caller's stop", all, even, Some(3 * MS)),
         ("a caller's stop in a pause", Limits { max_mib_per_s: Some(2), ..half }, even, Some(35 * MS)),
@@ -64,6 +64,8 @@ fn windows_take_turns_as_they_did() {
         if name == "a deadline" {
             golden.go_on("readahead_bounds");
         }
+        let statement =
+            if name == "a deadline of the statement" { Duration::from_millis(6) } else { Duration::MAX };
         let trace = Trace::default();
         // The kernel and its twin will do where it takes long.
         let windows = if limits.max_bytes == half.max_bytes { &[] } else { &WINDOWS[..] };
@@ -86,7 +88,12 @@ fn windows_take_turns_as_they_did() {
         let mut emulation = Emulation::Direct(Box::new(Disk::new(&trace, takes)));
         let mut caller = trace.caller(stops_at);
         let watched = trace.watch(|_, _| 40_000);
-        let found = curve(&run, &mut emulation, &trace, &mut || caller.should_stop(), &mut report);
+        let found = curve(
+            &run,
+            &mut emulation,
+            &mut Budget::of_statement(statement, &trace, &mut || caller.should_stop()),
+            &mut report,
+        );
         drop(watched);
         let found = found.expect("measured");
         trace.says(&format!("paused: {}", found.paused));

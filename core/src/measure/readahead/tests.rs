@@ -15,7 +15,8 @@ use crate::machine::account::Account;
 use crate::machine::device::{Activity, Roots, Traffic};
 use crate::machine::observer::IoDelta;
 use crate::measure::scan::Scan;
-use crate::run::clock::{Manual, Monotonic};
+use crate::run::budget::LatencyBound;
+use crate::run::clock::{Clock, Manual, Monotonic};
 use crate::stats::Slice;
 
 /// What a reader did with its engine.
@@ -84,8 +85,15 @@ fn twin(relation: &Relation, blocks: Range<u64>, window: u64, limits: &Limits) -
     let clock = Manual::default();
     let mut engine = Recorder::new(&clock, 1_000_000);
     let mut reader = Twin::new(&relation.source, &mut engine, window, ROOM);
-    let scan = scan::scan(&relation.source, blocks, &mut reader, limits, &clock, &mut || None, &mut |_| ())
-        .expect("scanned");
+    let scan = scan::scan(
+        &relation.source,
+        blocks,
+        &mut reader,
+        limits,
+        &mut Budget::unlimited(&clock, &mut || None),
+        &mut |_| (),
+    )
+    .expect("scanned");
     assert!(engine.in_flight.borrow().is_empty());
     (engine.did.into_inner(), scan)
 }
@@ -147,9 +155,15 @@ fn without_readahead_each_page_is_waited_for() {
     let clock = Manual::default();
     let mut engine = Recorder::new(&clock, 1_000_000);
     let mut reader = Pages::new(&relation.source, &mut engine);
-    let scan =
-        scan::scan(&relation.source, 1..3, &mut reader, &Limits::none(), &clock, &mut || None, &mut |_| ())
-            .expect("scanned");
+    let scan = scan::scan(
+        &relation.source,
+        1..3,
+        &mut reader,
+        &Limits::none(),
+        &mut Budget::unlimited(&clock, &mut || None),
+        &mut |_| (),
+    )
+    .expect("scanned");
     let page = page_size() as usize;
     let pages = KB8 / page.min(KB8);
     assert_eq!(scan.rated, Slice { ns: 2 * pages as u64 * 1_000_000, work: 2 });
@@ -162,9 +176,15 @@ fn a_window_that_comes_short_is_an_error_with_its_offset() {
     let clock = Manual::default();
     let mut engine = Recorder { short: Some(512), ..Recorder::new(&clock, 1) };
     let mut reader = Twin::new(&relation.source, &mut engine, 2, ROOM);
-    let error =
-        scan::scan(&relation.source, 4..8, &mut reader, &Limits::none(), &clock, &mut || None, &mut |_| ())
-            .expect_err("short");
+    let error = scan::scan(
+        &relation.source,
+        4..8,
+        &mut reader,
+        &Limits::none(),
+        &mut Budget::unlimited(&clock, &mut || None),
+        &mut |_| (),
+    )
+    .expect_err("short");
     assert!(error.to_string().contains("offset 32768: read only 512 of 16384 bytes"), "{error}");
 }
 
@@ -294,7 +314,10 @@ fn measured(
     let run =
         ReadaheadRun { source: &relation.source, in_force: 128 * KB, windows, limits, observer: &observer };
     let mut order = Vec::new();
-    let curve = curve(&run, emulation, &Monotonic, &mut || None, &mut |_, _, whose| order.push(whose));
+    let curve =
+        curve(&run, emulation, &mut Budget::unlimited(&Monotonic, &mut || None), &mut |_, _, whose| {
+            order.push(whose)
+        });
     (curve.expect("measured"), order)
 }
 
@@ -353,9 +376,9 @@ fn it_ends_when_it_is_precise_or_out_of_time() {
     let (curve, order) = measured(&relation, &[16 * KB], limits, &mut emulation);
     assert_eq!(curve.stop, Some(Stop::Duration));
     assert!(order.len() > 3);
-    let limits = Limits { shared: Duration::ZERO, ..Limits::none() };
+    let limits = Limits { duration: Duration::ZERO, ..Limits::none() };
     let (curve, order) = measured(&relation, &[16 * KB], limits, &mut emulation);
-    assert_eq!((curve.stop, order.len(), curve.kernel.ns_per_block()), (Some(Stop::Statement), 1, None));
+    assert_eq!((curve.stop, order.len(), curve.kernel.ns_per_block()), (Some(Stop::Duration), 1, None));
 }
 
 #[test]

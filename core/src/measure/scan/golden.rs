@@ -7,7 +7,7 @@ use crate::Result;
 use crate::files::Part;
 use crate::files::relation_files::fixture::{BLOCK, Relation};
 use crate::golden::{Disk, Golden, Trace};
-use crate::run::budget::{LatencyBound, Limits};
+use crate::run::budget::{Budget, LatencyBound, Limits};
 
 const MS: u64 = 1_000_000;
 const DEPTH: usize = 4;
@@ -83,12 +83,7 @@ fn a_scan_keeps_its_limits_as_it_did() {
             None,
         ),
         ("a deadline", of_ms(5), even, None),
-        (
-            "a deadline of the statement",
-            Limits { shared: Duration::from_millis(3), ..of_ms(100) },
-            even,
-            None,
-        ),
+        ("a deadline of the statement", of_ms(100), even, None),
         ("a bound of the latency", Limits { latency, ..of_ms(1000) }, even, None),
         ("a caller's stop", of_ms(1000), even, Some(3 * MS)),
         ("a caller's stop in a pause", Limits { max_iops: Some(10), ..of_ms(1000) }, even, Some(25 * MS)),
@@ -98,6 +93,8 @@ fn a_scan_keeps_its_limits_as_it_did() {
         if name == "a deadline" {
             golden.go_on("scan_bounds");
         }
+        let statement =
+            if name == "a deadline of the statement" { Duration::from_millis(3) } else { Duration::MAX };
         let trace = Trace::oversleeping(if name.ends_with("woken late") { 700_000 } else { 0 });
         let mut disk = Disk::new(&trace, takes);
         let mut reader = Direct::new(&relation.source, &mut disk, DEPTH, REQUEST_BLOCKS);
@@ -105,7 +102,14 @@ fn a_scan_keeps_its_limits_as_it_did() {
         let stop = {
             let mut should_stop = || caller.should_stop();
             let blocks = 0..relation.source.blocks();
-            scan(&relation.source, blocks, &mut reader, &limits, &trace, &mut should_stop, &mut |_| ())
+            scan(
+                &relation.source,
+                blocks,
+                &mut reader,
+                &limits,
+                &mut Budget::of_statement(statement, &trace, &mut should_stop),
+                &mut |_| (),
+            )
         };
         caller.ends(stop.expect("scanned").stop);
         golden.add(name, &trace);
@@ -120,7 +124,14 @@ fn a_scan_keeps_its_limits_as_it_did() {
         let stop = {
             let mut should_stop = || caller.should_stop();
             let (blocks, mut reader) = (0..relation.source.blocks(), Ahead { trace: &trace });
-            scan(&relation.source, blocks, &mut reader, &limits, &trace, &mut should_stop, &mut |_| ())
+            scan(
+                &relation.source,
+                blocks,
+                &mut reader,
+                &limits,
+                &mut Budget::unlimited(&trace, &mut should_stop),
+                &mut |_| (),
+            )
         };
         caller.ends(stop.expect("scanned").stop);
         golden.add(name, &trace);

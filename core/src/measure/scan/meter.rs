@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use crate::run::budget::{Limits, Pace, Stop, StopCheck};
+use crate::run::budget::{Budget, Bursts, Limits, Stop};
 use crate::run::clock::Clock;
 use crate::run::waits::Waits;
 use crate::stats::{Precision, Slices};
@@ -10,7 +10,7 @@ use crate::stats::{Precision, Slices};
 /// The stopwatch that a reader carries.
 pub struct Meter<'a> {
     clock: &'a dyn Clock,
-    pub(super) pace: Pace<'a>,
+    pub(super) budget: Budget<'a>,
     pub(super) waits: Waits,
     pub(super) progress: &'a mut dyn FnMut(u64),
     precision: Precision,
@@ -27,17 +27,11 @@ pub struct Meter<'a> {
 }
 
 impl<'a> Meter<'a> {
-    pub(super) fn start(
-        limits: &Limits,
-        clock: &'a dyn Clock,
-        should_stop: &'a mut StopCheck<'a>,
-        progress: &'a mut dyn FnMut(u64),
-    ) -> Self {
-        let pace = Pace::start(limits, clock, should_stop);
+    pub(super) fn start(limits: &Limits, budget: Budget<'a>, progress: &'a mut dyn FnMut(u64)) -> Self {
         Self {
-            clock,
-            last: pace.started(),
-            pace,
+            clock: budget.clock(),
+            last: budget.started(),
+            budget,
             waits: Waits::here(),
             progress,
             precision: Precision::new(limits.precision),
@@ -72,7 +66,7 @@ impl<'a> Meter<'a> {
     #[inline]
     pub fn answered(&mut self, issued: u64, blocks: u64) -> ControlFlow<()> {
         let now = self.clock.now();
-        self.pace.latency.observe(now - issued);
+        self.budget.latency_mut().observe(now - issued);
         self.came(now, blocks)
     }
 
@@ -80,7 +74,7 @@ impl<'a> Meter<'a> {
     #[inline]
     pub fn arrived(&mut self, blocks: u64) -> ControlFlow<()> {
         let now = self.clock.now();
-        self.waits.looked(now - self.last, &mut self.pace.latency);
+        self.waits.looked(now - self.last, self.budget.latency_mut());
         self.came(now, blocks)
     }
 
@@ -91,10 +85,35 @@ impl<'a> Meter<'a> {
             self.slice_closed();
         }
         if self.stop.is_none() {
-            self.stop = self.pace.check(now);
+            self.stop = self.budget.check(now);
         }
         self.last = self.clock.now();
         if self.stop.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    /// A burst of so many blocks is about to be read: pauses if it is to be paid for before.
+    pub(super) fn pay(&mut self, bursts: &Bursts, blocks: u64) {
+        if let Some(due) = bursts.paid_by(self.slices.total().work + blocks) {
+            self.sleep_until(due);
+        }
+    }
+
+    /// A burst was read: pauses if it came before its time.
+    pub(super) fn pause(&mut self, bursts: &mut Bursts) {
+        let due = bursts.due_after(self.slices.total(), self.last);
+        let waits = self.sleep_until(due);
+        bursts.fit(due, self.last, waits);
+    }
+
+    /// Sleeps until something is due; false if it is already, or all is over.
+    fn sleep_until(&mut self, due: u64) -> bool {
+        let early = self.stop.is_none() && self.last < due;
+        if early {
+            self.throttled = true;
+            let budget = &mut self.budget;
+            self.stop = self.waits.leave_out(|| budget.sleep_until(due));
+        }
+        early
     }
 
     /// `blocks` were passed over: done without having been read.
@@ -105,7 +124,7 @@ impl<'a> Meter<'a> {
     /// Called while a reader waits, at least every few milliseconds where it can.
     pub fn idle(&mut self) {
         if self.stop.is_none() {
-            self.stop = self.pace.check(self.clock.now());
+            self.stop = self.budget.check(self.clock.now());
         }
     }
 

@@ -6,7 +6,6 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::Result;
 use crate::files::direct_io;
@@ -25,6 +24,8 @@ pub(super) enum SyncCall {
 pub(super) trait Calls: Clone + Send + Sync + 'static {
     /// A descriptor. Dropping it closes it.
     type File: Send + Sync + 'static;
+    /// A clock that threads may share.
+    type Clock: Clock;
 
     /// Opens the file for reading and writing, with `flags`.
     fn open(&self, flags: i32) -> Result<Self::File>;
@@ -42,16 +43,7 @@ pub(super) trait Calls: Clone + Send + Sync + 'static {
     fn scratch(&self) -> &Scratch;
 
     /// The clock of committers, who are threads and can't share the caller's.
-    #[inline]
-    fn now(&self) -> u64 {
-        Monotonic.now()
-    }
-
-    /// Lets at least so much of it pass.
-    #[inline]
-    fn sleep(&self, duration: Duration) {
-        Monotonic.sleep(duration);
-    }
+    fn clock(&self) -> &Self::Clock;
 }
 
 /// The kernel's.
@@ -60,6 +52,7 @@ pub(super) struct Kernel(pub(super) Arc<Scratch>);
 
 impl Calls for Kernel {
     type File = File;
+    type Clock = Monotonic;
 
     #[inline]
     fn open(&self, flags: i32) -> Result<File> {
@@ -85,6 +78,11 @@ impl Calls for Kernel {
 
     fn scratch(&self) -> &Scratch {
         &self.0
+    }
+
+    #[inline]
+    fn clock(&self) -> &Monotonic {
+        &Monotonic
     }
 }
 

@@ -1,6 +1,5 @@
 //! When cases have their turns, and operations and flushes their time, under each limit.
 
-use std::cell::Cell;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -16,8 +15,8 @@ use crate::golden::{Golden, Trace};
 use crate::machine::account::Account;
 use crate::machine::device::Roots;
 use crate::machine::observer::Observer;
-use crate::run::budget::{LatencyBound, Limits, Pace, Stop};
-use crate::run::clock::{Clock, Manual};
+use crate::run::budget::{Budget, LatencyBound, Limits, Stop};
+use crate::run::clock::Monotonic;
 
 const MS: u64 = 1_000_000;
 const BLOCK: u32 = 8192;
@@ -36,7 +35,7 @@ impl MadeUp {
     fn new(trace: &Trace, takes: fn(&str, u64) -> u64) -> Self {
         let directory = Path::new(env!("CARGO_MANIFEST_DIR"));
         let place = ScratchLocation { directory, fallback: &directory.join("fallback") };
-        let room = Room { size: SEGMENT, reserve: 0, pauses: None };
+        let room = Room { size: SEGMENT, reserve: 0, limits: Limits::none() };
         let created = Scratch::create(place, room, Fill::Zeros { write_bytes: 8192 }, &mut || None);
         let Created::Ready(scratch) = created.expect("created") else { panic!("stopped") };
         Self { scratch: Arc::new(scratch), trace: trace.clone(), takes, calls: Arc::default() }
@@ -50,6 +49,7 @@ impl MadeUp {
 
 impl Calls for MadeUp {
     type File = ();
+    type Clock = Trace;
 
     fn open(&self, _: i32) -> Result<()> {
         self.trace.says("open");
@@ -79,12 +79,8 @@ impl Calls for MadeUp {
         &self.scratch
     }
 
-    fn now(&self) -> u64 {
-        self.trace.now()
-    }
-
-    fn sleep(&self, duration: Duration) {
-        self.trace.sleep(duration);
+    fn clock(&self) -> &Trace {
+        &self.trace
     }
 }
 
@@ -147,13 +143,7 @@ fn cases_take_turns_as_they_did() {
             fast,
             None,
         ),
-        (
-            "a deadline of the statement",
-            &all,
-            Limits { shared: Duration::from_millis(70), ..of_ms(100) },
-            even,
-            None,
-        ),
+        ("a deadline of the statement", &all, of_ms(100), even, None),
         ("a bound of the latency", &[SYNCED], Limits { latency, ..of_ms(1000) }, even, None),
         ("a caller's stop", &all, of_ms(1000), even, Some(45 * MS)),
         (
@@ -163,19 +153,18 @@ fn cases_take_turns_as_they_did() {
             fast,
             Some(25 * MS),
         ),
-        (
-            "a deadline in a pause",
-            &all,
-            Limits { max_iops: Some(10), shared: Duration::from_millis(35), ..of_ms(1000) },
-            fast,
-            None,
-        ),
+        ("a deadline in a pause", &all, Limits { max_iops: Some(10), ..of_ms(1000) }, fast, None),
     ];
     let roots = Roots::default();
     for (name, cases, limits, takes, stops_at) in cases {
         if name == "max_iops 50" {
             golden.go_on("sync_limits");
         }
+        let statement = match name {
+            "a deadline of the statement" => Duration::from_millis(70),
+            "a deadline in a pause" => Duration::from_millis(35),
+            _ => Duration::MAX,
+        };
         let trace = Trace::default();
         let calls = MadeUp::new(&trace, takes);
         let observer = Observer::new(Account::Own, &[], &roots);
@@ -185,7 +174,12 @@ fn cases_take_turns_as_they_did() {
             trace.says(&format!("turn {number} of {of}: {}", case.section.name()));
         };
         let mut caller = trace.caller(stops_at);
-        let found = run_with(&run, &|_| calls.clone(), &trace, &mut || caller.should_stop(), &mut report);
+        let found = run_with(
+            &run,
+            &|_| calls.clone(),
+            &mut Budget::of_statement(statement, &trace, &mut || caller.should_stop()),
+            &mut report,
+        );
         let found = found.expect("measured");
         let paused: Vec<bool> = found.iter().map(|measured| measured.paused).collect();
         trace.says(&format!("paused: {paused:?}"));
@@ -236,25 +230,22 @@ fn a_log_is_flushed_as_it_was() {
         let trace = Trace::default();
         let calls = MadeUp::new(&trace, takes);
         let content = Arc::new(Content::new(1 << 20).expect("memory"));
-        let next_due = Cell::new(0);
-        let (mut should_stop, callers) = (|| None, Manual::default());
-        let mut pace = Pace::start(&Limits::none(), &callers, &mut should_stop);
+        let mut should_stop = || None;
+        let mut budget = Budget::unlimited(&Monotonic, &mut should_stop);
         let turn = CaseTurn {
             case: &case,
             // Longer than any test.
             length: 3_600_000 * MS,
             limits: &limits,
-            clock: &callers,
             clock_cost: 0,
             content: &content,
-            next_due: &next_due,
         };
         let mut measured = CaseTimes::of(&case);
         let group = Group { committers: 1, delay, commit_bytes };
-        let stop = turn.together(calls, group, &mut measured, &mut pace).expect("committed");
+        let stop = turn.together(calls, group, &mut measured, &mut budget).expect("committed");
         assert_eq!((stop, measured.stop), (None, Some(Stop::Bytes)));
         let CaseTimes { performed, bytes, paused, .. } = measured;
-        let due = next_due.get();
+        let due = budget.pacer().due();
         trace.says(&format!(
             "end: {performed} commits, {bytes} bytes, paused: {paused}, the next is due at {due}"
         ));

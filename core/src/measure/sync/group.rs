@@ -22,17 +22,14 @@ use super::content::Content;
 use super::measured::CaseTimes;
 use super::op;
 use super::turn::CaseTurn;
-use crate::run::budget::{LatencyBound, Pace, Pauses, Stop, is_early};
-use crate::run::clock::{Clock, Monotonic};
+use crate::run::budget::{Budget, LatencyBound, Pacer, Stop, sleep_in_thread};
+use crate::run::clock::{Clock, nanoseconds};
 use crate::run::workers::Workers;
 use crate::stats::{Latencies, Slice};
 use crate::{Error, Result};
 
 /// The threads' name in `/proc`.
 const NAME: &str = "io_probe_sync";
-
-/// How long one who waits sleeps at most before it looks around.
-const NAP: Duration = Duration::from_millis(10);
 
 /// A stack, and what the C library keeps for a thread.
 const MEMORY_OF_THREAD: usize = 256 << 10;
@@ -85,9 +82,6 @@ struct Log<C: Calls> {
     commit_bytes: u64,
     longest_write: u64,
     delay: Duration,
-    /// What makes flushes wait, and how far ahead of it they may be.
-    pauses: Option<Pauses>,
-    ahead_ns: u64,
     /// Most bytes of this turn.
     budget: u64,
     clock_cost: u64,
@@ -107,7 +101,7 @@ struct LogState {
     waiting: u64,
     /// Bytes written, and when the limits allow more.
     written: u64,
-    next_due: u64,
+    pacer: Pacer,
     /// Is there a leader?
     flushing: bool,
     /// When the last flush ended.
@@ -128,11 +122,12 @@ impl CaseTurn<'_> {
         calls: C,
         group: Group,
         measured: &mut CaseTimes,
-        pace: &mut Pace<'_>,
+        budget: &mut Budget<'_>,
     ) -> Result<Option<Stop>> {
         let case = self.case;
         let commit_bytes = group.bytes_of_commit(case);
         let start = measured.performed * commit_bytes;
+        budget.pacer().set_requests(self.limits, commit_bytes);
         let log = Arc::new(Log {
             file: op::open(&calls, case)?,
             calls,
@@ -141,17 +136,15 @@ impl CaseTurn<'_> {
             commit_bytes,
             longest_write: group.longest_write(case),
             delay: group.delay,
-            pauses: self.limits.pauses(commit_bytes),
-            ahead_ns: self.limits.ahead_ns(commit_bytes),
             budget: self.limits.max_bytes.saturating_sub(measured.bytes),
             clock_cost: self.clock_cost,
             over: AtomicBool::new(false),
             state: Mutex::new(LogState {
                 inserted: start,
                 durable: start,
-                next_due: self.next_due.get(),
+                pacer: *budget.pacer(),
                 flushes: Vec::with_capacity(FLUSHES),
-                latency: pace.latency,
+                latency: budget.latency(),
                 ..LogState::default()
             }),
             flushed: Condvar::new(),
@@ -159,23 +152,22 @@ impl CaseTurn<'_> {
         let (working, ending) = (Arc::clone(&log), Arc::clone(&log));
         let end = move || ending.over.store(true, Ordering::Relaxed);
         let workers = Workers::start(NAME, group.committers as usize, move || working.commit(), end)?;
-        // Threads can't share the caller's clock.
-        let until = Monotonic.now().saturating_add(self.length);
+        let clock = budget.clock();
+        let until = clock.now().saturating_add(self.length);
         let mut flushes = 0;
         let stopped = loop {
             // Ends in time, but not in a spin where the first flush takes longer than the turn.
-            let left = Duration::from_nanos(until.saturating_sub(Monotonic.now()));
-            std::thread::sleep(left.clamp(NAP / 10, NAP));
-            if let Some(stop) = pace.poll() {
+            let left = Duration::from_nanos(until.saturating_sub(clock.now()));
+            if let Some(stop) = budget.nap(left) {
                 break Some(stop);
             }
             flushes += log.hand_over(measured);
             let state = log.lock();
-            pace.latency = state.latency;
+            *budget.latency_mut() = state.latency;
             if state.error.is_some() || state.budget_is_spent {
                 break None;
             }
-            if Monotonic.now() >= until && flushes > 0 {
+            if clock.now() >= until && flushes > 0 {
                 break None;
             }
         };
@@ -183,7 +175,7 @@ impl CaseTurn<'_> {
 
         log.hand_over(measured);
         let mut state = log.lock();
-        pace.latency = state.latency;
+        *budget.latency_mut() = state.latency;
         if let Some(error) = state.error.take() {
             return Err(error);
         }
@@ -193,7 +185,7 @@ impl CaseTurn<'_> {
         }
         measured.paused |= state.paused;
         measured.bytes += state.written;
-        self.next_due.set(state.next_due);
+        *budget.pacer() = state.pacer;
         measured.performed += (state.durable - start) / commit_bytes;
         if state.budget_is_spent {
             measured.stop = Some(Stop::Bytes);
@@ -226,7 +218,7 @@ impl<C: Calls> Log<C> {
 
     /// Inserts a record, and returns when it is durable; false if it was over before.
     fn commit_once(&self, counts: bool) -> bool {
-        let started = self.calls.now();
+        let started = self.calls.clock().now();
         let mut state = self.lock();
         state.inserted += self.commit_bytes;
         let mine = state.inserted;
@@ -242,7 +234,7 @@ impl<C: Calls> Log<C> {
             state = self.lead(state);
         }
         if counts {
-            let took = self.calls.now() - started;
+            let took = self.calls.clock().now() - started;
             // Nor does the tail take the wait for a limit for the storage's: flushes count then.
             if !state.paused {
                 state.latency.observe(took);
@@ -256,12 +248,14 @@ impl<C: Calls> Log<C> {
     /// inserted by now.
     fn lead<'a>(&'a self, mut state: MutexGuard<'a, LogState>) -> MutexGuard<'a, LogState> {
         state.flushing = true;
-        let due = state.next_due;
+        let pacer = state.pacer;
         drop(state);
         let lead = Lead(self);
-        let paused = self.pause(due);
+        let clock = self.calls.clock();
+        let paused = pacer.is_early(clock.now()) && sleep_in_thread(clock, pacer.due(), &self.over);
         if !self.delay.is_zero() {
-            self.calls.sleep(self.delay);
+            let until = clock.now().saturating_add(nanoseconds(self.delay));
+            sleep_in_thread(clock, until, &self.over);
         }
         let mut state = self.lock();
         let end = if self.delay.is_zero() && !paused && state.waiting > state.durable {
@@ -271,13 +265,13 @@ impl<C: Calls> Log<C> {
         };
         if paused {
             state.paused = true;
-            state.last = Some(self.calls.now());
+            state.last = Some(self.calls.clock().now());
         }
         let range = state.durable..end;
         drop(state);
-        let began = self.calls.now();
+        let began = self.calls.clock().now();
         let result = self.flush(range.clone());
-        let ended = self.calls.now();
+        let ended = self.calls.clock().now();
         std::mem::forget(lead);
         let mut state = self.lock();
         state.flushing = false;
@@ -290,9 +284,8 @@ impl<C: Calls> Log<C> {
                 if state.paused {
                     state.latency.observe(ended - began);
                 }
-                if let Some(pauses) = self.pauses {
-                    let period = pauses.period(written, ended - began);
-                    state.next_due = due.max(began).saturating_add(period);
+                if state.pacer.is_limited() {
+                    state.pacer.charge(began, written, ended - began);
                 }
                 if let Some(last) = state.last.replace(ended) {
                     let commits = (range.end - range.start) / self.commit_bytes;
@@ -303,23 +296,6 @@ impl<C: Calls> Log<C> {
         }
         self.flushed.notify_all();
         state
-    }
-
-    /// Waits for the limits; true if that took time.
-    fn pause(&self, due: u64) -> bool {
-        if !is_early(self.calls.now(), due, self.ahead_ns) {
-            return false;
-        }
-        let mut paused = false;
-        while !self.over.load(Ordering::Relaxed) {
-            let left = due.saturating_sub(self.calls.now());
-            if left == 0 {
-                break;
-            }
-            paused = true;
-            self.calls.sleep(NAP.min(Duration::from_nanos(left)));
-        }
-        paused
     }
 
     /// Writes the blocks that lie between two positions, also those that are not full yet, and syncs them. Returns their

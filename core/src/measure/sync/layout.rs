@@ -10,7 +10,7 @@ use super::case::{Case, Section};
 use crate::Result;
 use crate::files::scratch::{Created, Fill, Room, Scratch, ScratchLocation};
 use crate::machine::observer::Observer;
-use crate::run::budget::{Pauses, StopCheck};
+use crate::run::budget::{Limits, StopCheck};
 
 /// Which files there are to be, and how large.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl Layout {
         self.overwritten + self.segments.into_iter().filter(|wanted| *wanted).count() as u64 * self.segment
     }
 
-    /// Makes the files as `pauses` lets it, and leaves `reserve` bytes free. Segments are filled as the server
+    /// Makes the files as `limits` let it, and leaves `reserve` bytes free. Segments are filled as the server
     /// fills them, with so many bytes at a time. `witness` sees whether the device counts what reaches it.
     ///
     /// # Errors
@@ -65,13 +65,13 @@ impl Layout {
         &self,
         place: ScratchLocation<'_>,
         reserve: u64,
-        pauses: Option<Pauses>,
+        limits: Limits,
         fill: usize,
         observer: &Observer<'_>,
         should_stop: &mut StopCheck<'_>,
     ) -> Result<Created<Files>> {
         let before = observer.look();
-        Room { size: self.total(), reserve, pauses }.check(place.directory)?;
+        Room { size: self.total(), reserve, limits }.check(place.directory)?;
         let Files { mut overwritten, segments: [mut buffered, mut direct], .. } = Files::default();
         let zeros = Fill::Zeros { write_bytes: fill };
         let wanted = [
@@ -80,7 +80,7 @@ impl Layout {
             (&mut direct, self.segments[1], self.segment, zeros),
         ];
         for (file, _, size, fill) in wanted.into_iter().filter(|(_, is_wanted, ..)| *is_wanted) {
-            match Scratch::create(place, Room { size, reserve, pauses }, fill, should_stop)? {
+            match Scratch::create(place, Room { size, reserve, limits }, fill, should_stop)? {
                 Created::Ready(scratch) => *file = Some(Arc::new(scratch)),
                 Created::Stopped(stop) => return Ok(Created::Stopped(stop)),
             }

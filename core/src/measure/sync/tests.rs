@@ -11,7 +11,7 @@ use super::*;
 use crate::files::scratch::{Created, Fill, Room, Scratch, ScratchLocation};
 use crate::machine::account::Account;
 use crate::machine::device::Roots;
-use crate::run::budget::{BoundSource, LatencyBound, Stop};
+use crate::run::budget::{BoundSource, LatencyBound, Stop, StopCheck};
 use crate::run::clock::Monotonic;
 
 /// What a case did, in order.
@@ -61,7 +61,7 @@ impl Recorder {
         let place = ScratchLocation { directory, fallback: &directory.join("fallback") };
         let created = Scratch::create(
             place,
-            Room { size, reserve: 0, pauses: None },
+            Room { size, reserve: 0, limits: Limits::none() },
             Fill::Zeros { write_bytes: 8192 },
             &mut || None,
         )
@@ -101,6 +101,7 @@ impl Recorder {
 
 impl Calls for Recorder {
     type File = Recorded;
+    type Clock = Monotonic;
 
     fn open(&self, flags: i32) -> Result<Recorded> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
@@ -145,6 +146,10 @@ impl Calls for Recorder {
     fn scratch(&self) -> &Scratch {
         &self.scratch
     }
+
+    fn clock(&self) -> &Monotonic {
+        &Monotonic
+    }
 }
 
 const BLOCK: u32 = 8192;
@@ -167,7 +172,7 @@ fn case(section: Section, method: FlushMethod) -> Case {
 }
 
 fn limits() -> Limits {
-    Limits { shared: Duration::from_secs(20), ..Limits::none() }
+    Limits::none()
 }
 
 /// Runs cases for so many milliseconds each.
@@ -183,7 +188,10 @@ fn measure(
     let observer = Observer::new(Account::Own, &[], &roots);
     let limits = Limits { duration: Duration::from_millis(ms), ..limits };
     let run = SyncRun { cases, group, limits, observer: &observer };
-    let measured = run_with(&run, &|_| recorder.clone(), &Monotonic, should_stop, &mut |_, _, _| {})?;
+    let measured = {
+        let mut budget = Budget::unlimited(&Monotonic, should_stop);
+        run_with(&run, &|_| recorder.clone(), &mut budget, &mut |_, _, _| {})?
+    };
     let stop = measured.iter().filter_map(|m| m.stop).find(|stop| stop.is_for_all());
     Ok((measured, stop))
 }
@@ -352,7 +360,8 @@ fn all_cases_get_turns_in_rounds() {
         turns.push((number, case.section));
     };
     let measured =
-        run_with(&run, &|_| recorder.clone(), &Monotonic, &mut || None, &mut report).expect("measured");
+        run_with(&run, &|_| recorder.clone(), &mut Budget::unlimited(&Monotonic, &mut || None), &mut report)
+            .expect("measured");
     let (one, no) = (Section::OneWrite, Section::NoSync);
     assert_eq!(turns, [(1, one), (2, no), (3, no), (4, one), (5, one), (6, no)]);
     // The first of each turn is not counted.
@@ -386,11 +395,6 @@ fn bounds_end_what_they_bound() {
     let (measured, _) = measure(&recorder, &both, 95, ALONE, slow, &mut || None).expect("measured");
     assert!((8..=12).contains(&measured[0].performed), "{}", measured[0].performed);
     assert!(measured[0].paused && !measured[1].paused);
-
-    let short = Limits { shared: Duration::from_millis(20), ..limits() };
-    let (measured, stop) = measure(&recorder, &both, 90, ALONE, short, &mut || None).expect("measured");
-    assert_eq!(stop, Some(Stop::Statement));
-    assert!(measured.iter().all(|m| m.stop == Some(Stop::Statement)));
 
     let mut asked = 0;
     let mut should_stop = || {
@@ -563,7 +567,8 @@ fn real_files_are_written_and_left_to_nobody() {
     let observer = Observer::new(Account::Own, &placement.leaves, &roots);
     let layout = Layout::plan(&cases, 8 << 20, 2 << 20).expect("fits");
     assert_eq!(layout.segment_bytes(), Some(2 << 20));
-    let Created::Ready(files) = layout.make(place, 0, None, 1 << 18, &observer, &mut || None).expect("made")
+    let Created::Ready(files) =
+        layout.make(place, 0, Limits::none(), 1 << 18, &observer, &mut || None).expect("made")
     else {
         panic!("stopped");
     };
@@ -577,7 +582,8 @@ fn real_files_are_written_and_left_to_nobody() {
         let limits = Limits { duration: Duration::from_millis(5), ..limits() };
         let run = SyncRun { cases: &cases, group, limits, observer: &observer };
         let measured =
-            super::run(&files, &run, &Monotonic, &mut || None, &mut |_, _, _| {}).expect("measured");
+            super::run(&files, &run, &mut Budget::unlimited(&Monotonic, &mut || None), &mut |_, _, _| {})
+                .expect("measured");
         assert!(measured.iter().all(|m| m.stop.is_none()));
         for (case, measured) in cases.iter().zip(&measured) {
             assert!(measured.refused.is_some() == (measured.ops() == 0), "{case:?}");

@@ -1,6 +1,5 @@
 //! One case's turn, alone: one operation after another.
 
-use std::cell::Cell;
 use std::sync::Arc;
 
 use super::calls::Calls;
@@ -9,8 +8,7 @@ use super::content::Content;
 use super::measured::CaseTimes;
 use super::op::Operation;
 use crate::Result;
-use crate::run::budget::{Limits, Pace, Stop, is_early};
-use crate::run::clock::Clock;
+use crate::run::budget::{Budget, Limits, Stop};
 
 /// How often a turn asks whether to go on, in nanoseconds.
 const LOOK_NS: u64 = 1_000_000;
@@ -21,12 +19,9 @@ pub(super) struct CaseTurn<'a> {
     /// How long it lasts, in nanoseconds.
     pub(super) length: u64,
     pub(super) limits: &'a Limits,
-    pub(super) clock: &'a dyn Clock,
     /// What one reading of the clock takes, in nanoseconds: as much of it is in each time.
     pub(super) clock_cost: u64,
     pub(super) content: &'a Arc<Content>,
-    /// When the limits allow the next operation of any case, in the clock's nanoseconds.
-    pub(super) next_due: &'a Cell<u64>,
 }
 
 impl CaseTurn<'_> {
@@ -35,10 +30,10 @@ impl CaseTurn<'_> {
         &self,
         calls: &C,
         measured: &mut CaseTimes,
-        pace: &mut Pace<'_>,
+        budget: &mut Budget<'_>,
     ) -> Result<Option<Stop>> {
         let op = Operation::open(calls, self.case, self.content)?;
-        let stopped = self.repeat(&op, measured, pace)?;
+        let stopped = self.repeat(&op, measured, budget)?;
         op.settle()?;
         Ok(stopped)
     }
@@ -47,18 +42,19 @@ impl CaseTurn<'_> {
         &self,
         op: &Operation<'_, C>,
         measured: &mut CaseTimes,
-        pace: &mut Pace<'_>,
+        budget: &mut Budget<'_>,
     ) -> Result<Option<Stop>> {
         let bytes = self.case.durable_bytes();
-        let pauses = self.limits.pauses(self.case.write_bytes.into()).filter(|_| bytes > 0);
-        let ahead = self.limits.ahead_ns(self.case.write_bytes.into());
-        let began = self.clock.now();
+        // When the next operation is due is up to those of all cases.
+        budget.pacer().set_requests(self.limits, self.case.write_bytes.into());
+        let clock = budget.clock();
+        let began = clock.now();
         let mut next_look = began;
         for done in 0u64.. {
-            let (due, now) = (self.next_due.get(), self.clock.now());
-            if pauses.is_some() && is_early(now, due, ahead) {
+            let now = clock.now();
+            if bytes > 0 && budget.pacer().is_early(now) {
                 measured.paused = true;
-                if let Some(stop) = pace.sleep_until(due) {
+                if let Some(stop) = budget.wait() {
                     return Ok(Some(stop));
                 }
             }
@@ -66,12 +62,11 @@ impl CaseTurn<'_> {
                 measured.stop = Some(Stop::Bytes);
                 break;
             }
-            let started = self.clock.now();
+            let started = clock.now();
             op.perform(measured.performed)?;
-            let ended = self.clock.now();
-            if let Some(pauses) = pauses {
-                let period = pauses.period(bytes, ended - started);
-                self.next_due.set(due.max(now).saturating_add(period));
+            let ended = clock.now();
+            if bytes > 0 && budget.pacer().is_limited() {
+                budget.pacer().charge(now, bytes, ended - started);
             }
             measured.performed += 1;
             measured.bytes += bytes;
@@ -80,7 +75,7 @@ impl CaseTurn<'_> {
                 measured.record((ended - started).saturating_sub(self.clock_cost));
                 // What is not synced tells nothing of the storage.
                 if bytes > 0 {
-                    pace.latency.observe(ended - started);
+                    budget.latency_mut().observe(ended - started);
                 }
                 if ended - began >= self.length {
                     break;
@@ -88,7 +83,7 @@ impl CaseTurn<'_> {
             }
             if ended >= next_look {
                 next_look = ended + LOOK_NS;
-                if let Some(stop) = pace.check(ended) {
+                if let Some(stop) = budget.check(ended) {
                     return Ok(Some(stop));
                 }
             }

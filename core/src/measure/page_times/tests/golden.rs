@@ -46,12 +46,7 @@ fn ways_take_turns_as_they_did() {
     let bytes = Limits { max_bytes: 5 * MIB, ..of_ms(1000) };
     let cases: [(&str, Limits, Option<u64>, Option<usize>); 13] = [
         ("a deadline", of_ms(110), None, None),
-        (
-            "a deadline of the statement",
-            Limits { shared: Duration::from_millis(40), ..of_ms(200) },
-            None,
-            None,
-        ),
+        ("a deadline of the statement", of_ms(200), None, None),
         ("bytes", bytes, None, None),
         ("max_iops 20000", Limits { max_iops: Some(20_000), ..of_ms(150) }, None, None),
         ("max_mib_per_s 100", Limits { max_mib_per_s: Some(100), ..of_ms(220) }, None, None),
@@ -90,6 +85,8 @@ fn ways_take_turns_as_they_did() {
             "a server that says it is too slow" => golden.go_on("costs_ends"),
             _ => {}
         }
+        let statement =
+            if name == "a deadline of the statement" { Duration::from_millis(40) } else { Duration::MAX };
         let trace = Trace::default();
         let run = PageTimesRun { limits, through_cache: false, ..run(&relation.source) };
         let mut server = server(&run, trace.clock());
@@ -103,8 +100,13 @@ fn ways_take_turns_as_they_did() {
         }
         let mut traced = Traced { server, trace: trace.clone(), slow };
         let mut caller = trace.caller(stops_at);
-        let found =
-            measure(&run, &mut traced, &trace, &mut || caller.should_stop(), &mut |_| ()).expect("measured");
+        let found = measure(
+            &run,
+            &mut traced,
+            &mut Budget::of_statement(statement, &trace, &mut || caller.should_stop()),
+            &mut |_| (),
+        )
+        .expect("measured");
         trace.says(&format!("paused: {}", found.paused));
         caller.ends(found.stop);
         golden.add(name, &trace);

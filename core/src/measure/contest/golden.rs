@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{TurnResult, contest};
 use crate::golden::{Golden, Trace};
-use crate::run::budget::{Limits, Stop, StopCheck};
+use crate::run::budget::{Budget, Limits, Stop};
 
 const MS: u64 = 1_000_000;
 const MIB: u64 = 1 << 20;
@@ -47,12 +47,7 @@ fn contenders_take_turns_as_they_did() {
         ),
         ("a deadline", of_ms(4), even, None),
         ("a deadline in a pause", Limits { max_iops: Some(20), ..of_ms(95) }, even, None),
-        (
-            "a deadline of the statement",
-            Limits { shared: Duration::from_millis(4), ..of_ms(100) },
-            even,
-            None,
-        ),
+        ("a deadline of the statement", of_ms(100), even, None),
         ("precision", Limits { precision: Some(0.01), ..of_ms(1000) }, even, None),
         ("turns that are not fit", of_ms(1000), |_| (MS, TurnResult::Unfit), None),
         (
@@ -80,17 +75,26 @@ fn contenders_take_turns_as_they_did() {
         ("a caller's stop in a pause", Limits { max_iops: Some(10), ..of_ms(1000) }, even, Some(125 * MS)),
     ];
     for (name, limits, gives, stops_at) in cases {
+        let statement =
+            if name == "a deadline of the statement" { Duration::from_millis(4) } else { Duration::MAX };
         let (trace, mut turns) = (Trace::default(), 0);
         let mut caller = trace.caller(stops_at);
-        let mut turn = |contender: usize, _: &mut StopCheck<'_>| -> Result<TurnResult, ()> {
+        let mut turn = |contender: usize, _: &mut Budget<'_>| -> Result<TurnResult, ()> {
             trace.happens("turn", contender as u64, MIB);
             let (takes, given) = gives(turns);
             turns += 1;
             trace.clock().advance(takes);
             Ok(given)
         };
-        let found =
-            contest(3, 1, MIB, &limits, &trace, &mut || caller.should_stop(), &mut turn).expect("no error");
+        let found = contest(
+            3,
+            1,
+            MIB,
+            &limits,
+            &mut Budget::of_statement(statement, &trace, &mut || caller.should_stop()),
+            &mut turn,
+        )
+        .expect("no error");
         trace.says(&format!("{} rounds, paused: {}", found.rounds.len(), found.paused));
         caller.ends(found.stop);
         golden.add(name, &trace);
