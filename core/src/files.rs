@@ -1,7 +1,7 @@
 //! The files that are measured: a relation's, and scratch files.
 //!
-//! From the top down: a relation's files, which of them are open, eviction and holes, write-back, one open file, what
-//! the page cache and the extent map tell of it.
+//! From the top down: a relation's files, which of them are open, eviction and holes, write-back, one open
+//! file, what the page cache and the extent map tell of it.
 
 pub(crate) mod cached_data;
 pub(crate) mod descriptors;

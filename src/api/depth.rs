@@ -5,7 +5,6 @@ use io_probe_core::machine::observer::Observer;
 use io_probe_core::measure::random::{self, Engines, Look, Plan, RandomRun, Step, Sweep};
 use io_probe_core::measure::tiers::Tiers;
 use io_probe_core::run::budget::{Limits, Stop};
-use io_probe_core::run::clock::Monotonic;
 use io_probe_core::run::order::Permutation;
 use pgrx::datum::Interval;
 use pgrx::prelude::*;

@@ -7,7 +7,6 @@ use io_probe_core::machine::account;
 use io_probe_core::measure::ping::{self, PingOp, PingReader, Pong, Writer};
 use io_probe_core::measure::random::{Found, Look, Plan};
 use io_probe_core::run::budget::{Limits, Stop};
-use io_probe_core::run::clock::Monotonic;
 use io_probe_core::run::order::Permutation;
 use pgrx::datum::Interval;
 use pgrx::prelude::*;

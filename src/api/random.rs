@@ -12,7 +12,6 @@ use io_probe_core::machine::account::Account;
 use io_probe_core::machine::observer::{IoDelta, Observer};
 use io_probe_core::measure::random::{self, Fetcher, Look, Plan, Queued, SecondSeries, WithoutData};
 use io_probe_core::run::budget::{Limits, Stop};
-use io_probe_core::run::clock::Monotonic;
 use io_probe_core::run::order::Permutation;
 use pgrx::datum::Interval;
 use pgrx::prelude::*;

@@ -9,7 +9,6 @@ use io_probe_core::machine::account::Account;
 use io_probe_core::machine::observer::{IoDelta, Observer};
 use io_probe_core::measure::scan::{self, Buffered, Direct, Reader, Scan, Steps};
 use io_probe_core::run::budget::{Limits, Stop};
-use io_probe_core::run::clock::Monotonic;
 use pgrx::datum::Interval;
 use pgrx::prelude::*;
 

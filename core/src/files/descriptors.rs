@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crate::files::open_file::{Access, OpenFile};
 use crate::{Error, Result};
 
-/// Files that are kept open, in both ways of reading together. A relation of 1 TB has 1,024, and a server process may
-/// have no more descriptors than that in all.
+/// Files that are kept open, in both ways of reading together. A relation of 1 TB has 1,024, and a server
+/// process may have no more descriptors than that in all.
 pub(crate) const MOST_OPEN: usize = 48;
 
 /// Open segments; of too many, the one that was unused the longest is closed.
@@ -29,33 +29,33 @@ struct Slot {
 
 impl Descriptors {
     /// Is the segment open?
-    #[inline]
+    #[cfg(test)]
     pub(super) fn is_open(&self, segment: u32, access: Access) -> bool {
         self.slots(access).borrow().iter().any(|slot| slot.segment == segment)
     }
 
-    /// A segment, opened by `open` if it is not.
+    /// A segment, opened by `open` if it is not; and was it?
     #[inline]
     pub(super) fn get(
         &self,
         segment: u32,
         access: Access,
         open: impl Fn() -> Result<OpenFile>,
-    ) -> Result<Ref<'_, Arc<OpenFile>>> {
+    ) -> Result<(Ref<'_, Arc<OpenFile>>, bool)> {
         let slots = self.slots(access).borrow();
-        let (slots, index) = match slots.iter().position(|slot| slot.segment == segment) {
-            Some(index) => (slots, index),
+        let (slots, index, is_new) = match slots.iter().position(|slot| slot.segment == segment) {
+            Some(index) => (slots, index, false),
             None => {
                 drop(slots);
                 self.add(segment, access, open)?;
                 let slots = self.slots(access).borrow();
                 let last = slots.len() - 1;
-                (slots, last)
+                (slots, last, true)
             }
         };
         self.uses.set(self.uses.get() + 1);
         slots[index].last_use.set(self.uses.get());
-        Ok(Ref::map(slots, |slots| &slots[index].open))
+        Ok((Ref::map(slots, |slots| &slots[index].open), is_new))
     }
 
     #[inline]

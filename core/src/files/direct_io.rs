@@ -11,7 +11,8 @@ use crate::{Error, Result};
 /// What almost every file system is content with, where the kernel does not tell.
 const UNKNOWN_ALIGNMENT: u64 = 4096;
 
-/// Can requests of `block_size` bytes be made on this file, which is open with O_DIRECT, and looked for by `method`?
+/// Can requests of `block_size` bytes be made on this file, which is open with O_DIRECT, and looked for by
+/// `method`?
 pub(crate) fn check(file: &File, method: ResidencyMethod, block_size: u32) -> Result<()> {
     if method == ResidencyMethod::Unknown {
         return Err(Error::Unsupported { what: "O_DIRECT", why: OWN_CACHE.to_owned() });

@@ -1,9 +1,9 @@
 //! Making the OS page cache let go of a file.
 //!
-//! Eviction is a request, not a command. `POSIX_FADV_DONTNEED` skips dirty pages, so the file is written back first,
-//! in pieces that can be interrupted; it skips folios that only partly lie in the range, so whole files are evicted,
-//! never single blocks; and pages that someone maps or locks stay. Only a count afterwards says what happened, and it
-//! is part of the result.
+//! Eviction is a request, not a command. `POSIX_FADV_DONTNEED` skips dirty pages, so the file is written back
+//! first, in pieces that can be interrupted; it skips folios that only partly lie in the range, so whole
+//! files are evicted, never single blocks; and pages that someone maps or locks stay. Only a count afterwards
+//! says what happened, and it is part of the result.
 
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 

@@ -61,7 +61,8 @@ impl OpenFile {
         self.method.residency(&self.file, &self.path, bytes)
     }
 
-    /// Bytes of a range, which is not empty, that are just being written to the storage; None where that is not told.
+    /// Bytes of a range, which is not empty, that are just being written to the storage; None where that is
+    /// not told.
     pub(crate) fn under_way(&self, bytes: &Range<u64>) -> Result<Option<u64>> {
         self.method.under_way(&self.file, &self.path, bytes)
     }

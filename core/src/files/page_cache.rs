@@ -1,8 +1,8 @@
 //! What the OS page cache holds of a file.
 //!
-//! Residency comes from `cachestat(2)` (Linux 6.5), on older kernels and on overlayfs from `mincore(2)` over a
-//! mapping, which does not tell dirty pages. Both look without touching: nothing is read in. ZFS keeps what it has
-//! read in a cache of its own, of which neither tells: there nothing is known.
+//! Residency comes from `cachestat(2)` (Linux 6.5), on older kernels and on overlayfs from `mincore(2)` over
+//! a mapping, which does not tell dirty pages. Both look without touching: nothing is read in. ZFS keeps what
+//! it has read in a cache of its own, of which neither tells: there nothing is known.
 
 use std::fs::File;
 use std::num::NonZeroUsize;
@@ -106,7 +106,8 @@ impl ResidencyMethod {
         }
     }
 
-    /// Bytes of a range, which is not empty, that are just being written to the storage; None where that is not told.
+    /// Bytes of a range, which is not empty, that are just being written to the storage; None where that is
+    /// not told.
     pub(crate) fn under_way(self, file: &File, path: &Path, bytes: &Range<u64>) -> Result<Option<u64>> {
         match self {
             ResidencyMethod::Cachestat => Ok(Some(cachestat_of(file, path, bytes)?.writeback * page_size())),

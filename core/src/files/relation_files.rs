@@ -1,17 +1,17 @@
 //! A relation's segment files as one row of blocks.
 //!
-//! A relation of n blocks lies in files `BASE`, `BASE.1`, `BASE.2` … of a fixed number of blocks each. Only the caller
-//! knows n, and that no one truncates the files meanwhile.
+//! A relation of n blocks lies in files `BASE`, `BASE.1`, `BASE.2` … of a fixed number of blocks each. Only
+//! the caller knows n, and that no one truncates the files meanwhile.
 //!
-//! A segment is opened when it is first wanted, once for each way of reading, and stays open; in a large relation the
-//! one that was unused the longest is closed for it. So one of these lives for a call, no longer: a descriptor keeps
-//! the readahead window of the moment it was opened, and what the kernel has seen of a reader's habits.
+//! A segment is opened when it is first wanted, once for each way of reading, and stays open; in a large
+//! relation the one that was unused the longest is closed for it. So one of these lives for a call, no
+//! longer: a descriptor keeps the readahead window of the moment it was opened, and what the kernel has seen
+//! of a reader's habits.
 
 #[cfg(test)]
 pub(crate) mod fixture;
 
 use std::cell::Ref;
-use std::fs::File;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -130,25 +130,20 @@ impl RelationFiles {
 
     /// A segment, opened unless it is open.
     pub fn open(&self, segment: u32, access: Access) -> Result<Arc<OpenFile>> {
-        Ok(Arc::clone(&*self.get(segment, access)?))
+        Ok(Arc::clone(&*self.get(segment, access)?.0))
     }
 
     /// Is a segment open?
-    #[inline]
+    #[cfg(test)]
     pub(crate) fn is_open(&self, segment: u32, access: Access) -> bool {
         self.open.is_open(segment, access)
     }
 
-    /// A segment for one who comes back from block to block, and lets go of it before anything else is opened.
+    /// A segment for one who comes back from block to block, and lets go of it before anything else is opened;
+    /// and had it to be opened?
     #[inline]
-    pub(crate) fn get(&self, segment: u32, access: Access) -> Result<Ref<'_, Arc<OpenFile>>> {
+    pub(crate) fn get(&self, segment: u32, access: Access) -> Result<(Ref<'_, Arc<OpenFile>>, bool)> {
         self.open.get(segment, access, || OpenFile::open(self.path(segment), access, self.block_size))
-    }
-
-    /// Its file, likewise.
-    #[inline]
-    pub(crate) fn file(&self, segment: u32, access: Access) -> Result<Ref<'_, Arc<File>>> {
-        Ok(Ref::map(self.get(segment, access)?, |open| &open.file))
     }
 
     /// The file of a part, and the part's bytes in it.
@@ -192,7 +187,8 @@ impl RelationFiles {
         Ok(())
     }
 
-    /// Writes back what is dirty of these blocks, or may be; returns how many bytes that were, as far as the kernel tells.
+    /// Writes back what is dirty of these blocks, or may be; returns how many bytes that were, as far as the
+    /// kernel tells.
     pub fn write_back(
         &self,
         blocks: Range<u64>,
@@ -212,8 +208,8 @@ impl RelationFiles {
         Ok((written, None))
     }
 
-    /// Makes the page cache let go of the segments that `blocks` lie in, whole: single blocks may share a large folio with
-    /// others. `report` hears of the blocks that are done.
+    /// Makes the page cache let go of the segments that `blocks` lie in, whole: single blocks may share a
+    /// large folio with others. `report` hears of the blocks that are done.
     pub fn evict(
         &self,
         blocks: Range<u64>,

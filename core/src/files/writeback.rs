@@ -119,8 +119,10 @@ mod tests {
         (file, open)
     }
 
+    type Way = fn(&OpenFile, Range<u64>, &mut StopCheck<'_>) -> Result<Option<Stop>>;
+
     /// Both ways.
-    const WAYS: [fn(&OpenFile, Range<u64>, &mut StopCheck<'_>) -> Result<Option<Stop>>; 2] =
+    const WAYS: [Way; 2] =
         [of_relation, |open, bytes, should_stop| of_scratch(&open.file, &open.path, bytes, should_stop)];
 
     #[test]

@@ -19,7 +19,7 @@ use crate::Result;
 use crate::engine::{Buffers, Engine, Pread, expect_full};
 use crate::files::page_cache::ResidencyMethod;
 use crate::files::scratch::Scratch;
-use crate::measure::random::{Found, Plan};
+use crate::measure::random::{Found, Located, Plan};
 use crate::run::budget::{Budget, Limits, Stop};
 use crate::run::clock::{Clock, nanoseconds};
 use crate::run::order::Permutation;
@@ -115,7 +115,7 @@ impl<'a> PingReader<'a> {
                 }
                 continue;
             }
-            let (file, offset) = self.plan.file(fetch.block)?;
+            let Located { file, offset, .. } = self.plan.locate(fetch.block)?;
             let started = clock.now();
             self.engine.submit(0, &file, offset, block_size);
             let completion = self.engine.wait(&mut || ())?;

@@ -34,7 +34,7 @@ mod sweep;
 mod tests;
 
 pub use inspected::WithoutData;
-pub use plan::{Fetch, Found, Look, Plan};
+pub use plan::{Fetch, Found, Located, Look, Plan};
 pub use queued::Queued;
 pub use recorder::{InFlight, Recorder, Served};
 pub use series::{Second, SecondSeries};

@@ -319,7 +319,8 @@ impl WindowTurns<'_> {
             Contender::Emulated(index) => self.run.windows[index],
         };
         let window_blocks = window / u64::from(source.block_size());
-        // Who reads through the page cache opens its files anew: none finds what another has left with a descriptor.
+        // Who reads through the page cache opens its files anew: none finds what another has left with a
+        // descriptor.
         let anew = source.afresh();
         let mut reader: Box<dyn Reader + '_> = match (whose, &mut *self.emulation) {
             (Contender::Kernel, _) => Box::new(Buffered::new(&anew, self.run.in_force)),

@@ -11,7 +11,6 @@ use io_probe_core::measure::readahead::{
 };
 use io_probe_core::measure::tiers::Tiers;
 use io_probe_core::run::budget::{Limits, Stop};
-use io_probe_core::run::clock::Monotonic;
 
 use crate::api::row::{DIRECT_PCT, NOT_DIRECT, Status, Verdict};
 use crate::call::{Attempt, Call, Failure, Outcome, ProbedRelation, Stopped};

@@ -8,7 +8,6 @@ use io_probe_core::machine::observer::Observer;
 use io_probe_core::measure::contest::{Contest, TurnResult, contest};
 use io_probe_core::measure::scan::{self, Scan};
 use io_probe_core::run::budget::{Budget, Limits, Stop, StopCheck};
-use io_probe_core::run::clock::Monotonic;
 use io_probe_core::stats::median;
 use serde_json::{Value, json};
 

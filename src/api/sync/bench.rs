@@ -7,8 +7,7 @@ use io_probe_core::machine::account::Account;
 use io_probe_core::machine::device::{self, Placement, Roots};
 use io_probe_core::machine::observer::Observer;
 use io_probe_core::measure::sync::{self, Case, CaseTimes, Group, Layout, SyncRun};
-use io_probe_core::run::budget::{Budget, Limits, Stop};
-use io_probe_core::run::clock::Monotonic;
+use io_probe_core::run::budget::{Limits, Stop};
 
 use crate::call::{Call, Refusal};
 use crate::error::{Error, Result};

@@ -3,8 +3,8 @@
 use io_probe_core::files::RelationFiles;
 use pgrx::pg_sys;
 
-/// While this lives the server counts the files of a relation that core keeps open among the descriptors of this
-/// backend: it closes some of its own in time, instead of finding out that there are none left.
+/// While this lives the server counts the files of a relation that core keeps open among the descriptors of
+/// this backend: it closes some of its own in time, instead of finding out that there are none left.
 pub(crate) struct Reserved(usize);
 
 impl Reserved {

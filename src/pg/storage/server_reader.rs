@@ -1,10 +1,11 @@
-//! The `server` path: blocks of a relation through the buffer manager, in the ways in which the server itself reads.
+//! The `server` path: blocks of a relation through the buffer manager, in the ways in which the server itself
+//! reads.
 //!
-//! The way is the reader's parameter: [`sequential`] as a scan of a large table goes, [`random`] single blocks,
-//! [`in_turns`] both and ascending blocks with gaps, as a bitmap heap scan reads them.
+//! The way is the reader's parameter: [`sequential`] as a scan of a large table goes, [`random`] single
+//! blocks, [`in_turns`] both and ascending blocks with gaps, as a bitmap heap scan reads them.
 //!
-//! Blocks come into rings of buffers, so that a probe pushes few of others' pages out: that of a scan, and one of as
-//! many buffers as the reads ahead may pin at most.
+//! Blocks come into rings of buffers, so that a probe pushes few of others' pages out: that of a scan, and
+//! one of as many buffers as the reads ahead may pin at most.
 
 mod in_turns;
 mod random;
@@ -49,7 +50,8 @@ struct Pages<'a> {
 }
 
 impl<'a> Pages<'a> {
-    /// Pages that come into the ring of a sequential scan, and in reads ahead, of at most `most`, into one that suits those.
+    /// Pages that come into the ring of a sequential scan, and in reads ahead, of at most `most`, into one
+    /// that suits those.
     fn new(relation: &'a Relation, fork: Fork, most: Option<ReadAhead>) -> Self {
         Self { relation, fork, ring: Ring::new(ReadAhead::Sequential), ring_ahead: most.map(Ring::new) }
     }
@@ -57,8 +59,8 @@ impl<'a> Pages<'a> {
     /// Reads a block, as an index scan does, and lets go of it. Returns the buffer that it is in.
     #[inline]
     fn read_one(&self, block: pg_sys::BlockNumber) -> pg_sys::Buffer {
-        // SAFETY: the relation is open and locked for as long as it is borrowed, its callers name blocks that exist, and the
-        // ring was made in this call.
+        // SAFETY: the relation is open and locked for as long as it is borrowed, its callers name blocks that
+        // exist, and the ring was made in this call.
         unsafe { compat::read_block(self.relation.as_ptr(), self.fork.number(), block, self.ring.0) }
     }
 
@@ -86,7 +88,8 @@ impl Ring {
 impl Drop for Ring {
     fn drop(&mut self) {
         if !std::thread::panicking() {
-            // SAFETY: allocated in `new`, and used by nobody else. (While aborting, its memory context frees it.)
+            // SAFETY: allocated in `new`, and used by nobody else. (While aborting, its memory context frees
+            // it.)
             unsafe { pg_sys::FreeAccessStrategy(self.0) };
         }
     }

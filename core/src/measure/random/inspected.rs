@@ -52,9 +52,8 @@ impl<'a> Inspected<'a> {
         Ok(stop)
     }
 
-    /// Looks a segment's holes up, which takes some ten microseconds. Where reads are to go past the page cache and
-    /// something of it is dirty there, or may be, each would wait until that is written back, so it is done before, if the
-    /// caller `may_wait`; else the segment stays unseen, as it does when there is a reason to stop, which is returned.
+    /// Looks a segment's holes up. Where a dirty page would make direct reads wait, it is written back before,
+    /// if the caller `may_wait`; else the segment stays unseen, as for a reason to stop, which is returned.
     #[cold]
     pub(super) fn inspect(
         &mut self,

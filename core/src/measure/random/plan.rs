@@ -57,6 +57,16 @@ impl Look {
     }
 }
 
+/// The file of a block, and the offset in it. Let go of it before the next is asked for.
+pub struct Located<'a> {
+    /// The file.
+    pub file: Ref<'a, Arc<File>>,
+    /// In bytes.
+    pub offset: u64,
+    /// Had the file to be opened?
+    pub(super) is_new: bool,
+}
+
 /// The blocks of a relation in random order, each at most once.
 ///
 /// An order, and a place in it: memory does not grow with the relation.
@@ -75,7 +85,7 @@ pub struct Plan<'a> {
     batch: VecDeque<Fetch>,
     access: Access,
     inspected: Inspected<'a>,
-    /// Was all done that [`Plan::see_all`] does?
+    /// Was all done that [`Plan::inspect_segments`] does?
     seen_all: bool,
 }
 
@@ -236,7 +246,7 @@ impl<'a> Plan<'a> {
     /// What the page cache held of a block; None where the kernel does not tell.
     fn cached_bytes(&self, block: u64) -> Result<Option<u64>> {
         let start = self.source.offset(block);
-        let open = self.source.get(self.source.segment(block), self.access)?;
+        let (open, _) = self.source.get(self.source.segment(block), self.access)?;
         let found = open.residency(start..start + u64::from(self.source.block_size()));
         Ok(found.ok().map(|found| found.cached_bytes))
     }
@@ -268,17 +278,12 @@ impl<'a> Plan<'a> {
             && self.ahead.is_some_and(|block| self.inspected.is_new(self.source.segment(block)))
     }
 
-    /// Is the file of a block open?
+    /// Where a block is.
     #[inline]
-    pub(super) fn has_open(&self, block: u64) -> bool {
-        self.source.is_open(self.source.segment(block), self.access)
-    }
-
-    /// The file of a block, and the offset in it.
-    #[inline]
-    pub fn file(&self, block: u64) -> Result<(Ref<'a, Arc<File>>, u64)> {
+    pub fn locate(&self, block: u64) -> Result<Located<'a>> {
         let source = self.source;
-        Ok((source.file(source.segment(block), self.access)?, source.offset(block)))
+        let (open, is_new) = source.get(source.segment(block), self.access)?;
+        Ok(Located { file: Ref::map(open, |open| &open.file), offset: source.offset(block), is_new })
     }
 
     /// The relation.

@@ -1,6 +1,6 @@
 //! Fetches through an engine, past the page cache or through it.
 
-use super::{Fetcher, Found, InFlight, Plan, Recorder, Served};
+use super::{Fetcher, Found, InFlight, Located, Plan, Recorder, Served};
 use crate::Result;
 use crate::engine::{Engine, expect_full};
 
@@ -57,9 +57,8 @@ impl Fetcher for Queued<'_> {
                     more = recorder.hole().is_continue();
                     continue;
                 }
-                let opens = alone && !plan.has_open(fetch.block);
-                let (file, offset) = plan.file(fetch.block)?;
-                if opens {
+                let Located { file, offset, is_new } = plan.locate(fetch.block)?;
+                if alone && is_new {
                     recorder.begin();
                 }
                 let request =

@@ -10,7 +10,7 @@ use crate::files::{Access, Part, RelationFiles};
 use crate::measure::scan::{Meter, Reader, Steps, read_block};
 use crate::{Error, Result};
 
-/// Reads through the page cache, whose own readahead is off (`POSIX_FADV_RANDOM`, of the files for good), and asks for the next window when it
+/// Reads through the page cache, whose own readahead is off (`POSIX_FADV_RANDOM`), and asks for the next window when it
 /// enters one.
 ///
 /// The kernel takes no more at a time than its largest request, or the window in force if that is larger, and says

@@ -4,7 +4,6 @@ use std::time::{Duration, Instant};
 
 use io_probe_core::advise::page_costs::choose::{Asked, Cell, Regrets};
 use io_probe_core::advise::page_costs::model::{self, Index, Locality, PlannedScan, Table, Times};
-use io_probe_core::run::budget::Limits;
 use pgrx::pg_sys;
 
 use crate::call::Call;

@@ -1,8 +1,9 @@
 //! Turns of reading blocks as the server's sequential scan, its index scan and its bitmap heap scan do.
 //!
-//! From 18 on a bitmap heap scan may pin up to an eighth of all buffers, and so many its ring has. Where the server can
-//! (from 17 on), it lets go of the pages after each turn: else what one turn has left behind would be found by the
-//! next. The server's scans of large tables take such a ring, too; index and bitmap heap scans don't.
+//! From 18 on a bitmap heap scan may pin up to an eighth of all buffers, and so many its ring has. Where the
+//! server can (from 17 on), it lets go of the pages after each turn: else what one turn has left behind would
+//! be found by the next. The server's scans of large tables take such a ring, too; index and bitmap heap
+//! scans don't.
 
 use io_probe_core::Result as CoreResult;
 use io_probe_core::machine::observer::Observer;

@@ -67,8 +67,8 @@ impl<'a> ServerReader<'a, Random> {
         Self::new(Pages::new(relation, Fork::MAIN, ahead), skip.map(Skip::of).unwrap_or_default(), way)
     }
 
-    /// What had to come from the device of the blocks fetched at a depth over 1, if the server had none of them itself; None if
-    /// unknown.
+    /// What had to come from the device of the blocks fetched at a depth over 1, if the server had none of
+    /// them itself; None if unknown.
     pub(crate) fn missing(&self) -> Option<Missing> {
         self.way.missing
     }

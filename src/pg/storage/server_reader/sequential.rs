@@ -25,8 +25,8 @@ pub(crate) struct Sequential<'a> {
 const BLOCKS_PER_LOOK: u64 = 16;
 
 impl<'a> ServerReader<'a, Sequential<'a>> {
-    /// Reads from a fork, of whose device the kernel's readahead window has so many bytes. With `skip_resident`, pages that are
-    /// in buffers now are passed over.
+    /// Reads from a fork, of whose device the kernel's readahead window has so many bytes. With
+    /// `skip_resident`, pages that are in buffers now are passed over.
     pub(crate) fn sequential(relation: &'a Relation, fork: Fork, window: u64, skip_resident: bool) -> Self {
         let resident = Resident::new(relation, fork);
         let skip = if skip_resident { Skip::of(&resident) } else { Skip::default() };
@@ -34,8 +34,8 @@ impl<'a> ServerReader<'a, Sequential<'a>> {
         Self::new(Pages::new(relation, fork, None), skip, way)
     }
 
-    /// Reads from the main fork as if `io_combine_limit` were so many blocks (from PostgreSQL 17 on), with the ring that the
-    /// server takes then.
+    /// Reads from the main fork as if `io_combine_limit` were so many blocks (from PostgreSQL 17 on), with
+    /// the ring that the server takes then.
     pub(crate) fn combining(relation: &'a Relation, blocks: u32) -> Self {
         let pages = compat::with_combine_limit(blocks, || Pages::new(relation, Fork::MAIN, None));
         let resident = Resident::new(relation, Fork::MAIN);
@@ -43,8 +43,8 @@ impl<'a> ServerReader<'a, Sequential<'a>> {
         Self::new(pages, Skip::default(), way)
     }
 
-    /// Makes it ready for another scan. The ring stays: with a new one for each, many scans would push out as many times the
-    /// pages of others that one does.
+    /// Makes it ready for another scan. The ring stays: with a new one for each, many scans would push out as
+    /// many times the pages of others that one does.
     pub(crate) fn renew(&mut self) {
         let Pages { relation, fork, .. } = self.pages;
         relation.close_files();
