@@ -233,8 +233,7 @@ fn of_tuples(mut result: TimeResult, relation: &ProbedRelation, hit_ns: f64) -> 
     let window = relation.placement.read_ahead_kb.unwrap_or(0) << 10;
     let mut count = |ranges: &[Range<u64>]| tuples::count(&relation.relation, ranges);
     let mut should_stop = || relation.should_stop();
-    let counted =
-        tuple::measure(&relation.source, window, hit_ns, &mut count, &Monotonic, &mut should_stop);
+    let counted = tuple::measure(&relation.source, window, hit_ns, &mut count, &Monotonic, &mut should_stop);
     if let Some(error) = counted.left_behind {
         result.verdict.note(format!("what was read for the tuples stays in the OS cache: {error}"));
     }
