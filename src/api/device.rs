@@ -6,6 +6,7 @@ use io_probe_core::machine::device::{self, Counters, Leaf, Roots};
 use pgrx::prelude::*;
 use serde::Serialize;
 
+use super::row::Status;
 use crate::pg::backend::row::Rows;
 use crate::pg::backend::server;
 use crate::pg::catalog::objects::{self, Object};
@@ -50,7 +51,7 @@ struct Fact {
     fua: Option<bool>,
     nomerges: Option<u8>,
     direct_io_align: Option<u64>,
-    status: &'static str,
+    status: Status,
     notes: Vec<String>,
 }
 
@@ -70,7 +71,7 @@ fn facts(object: &Object, roots: &Roots) -> Vec<Fact> {
         fs_block_size: placement.file_system.as_ref().map(|f| f.block_size),
         top_device: placement.top.clone(),
         direct_io_align: direct_io::alignment_below(&placement.directory),
-        status: "unsupported",
+        status: Status::Unsupported,
         notes: placement.notes.clone(),
         ..Fact::default()
     };
@@ -101,7 +102,7 @@ fn with_leaf(shared: Fact, leaf: &Leaf) -> Fact {
         write_cache: leaf.write_cache.clone(),
         fua: leaf.fua,
         nomerges: leaf.nomerges,
-        status: "ok",
+        status: Status::Ok,
         ..shared
     }
 }

@@ -142,8 +142,7 @@ struct RecommendRequest {
 struct Recommending<'a> {
     request: &'a RecommendRequest,
     call: &'a Call,
-    /// As in the request; if the call gives no duration, all measurements but those of page times leave half of the cap to
-    /// others.
+    /// As in the request. If the call gives no duration, all but the page times together leave half of the cap.
     limits: Limits,
     /// Tablespaces whose page times are measured.
     places: usize,

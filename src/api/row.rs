@@ -1,4 +1,4 @@
-//! Parts that the rows of several families share: whether to trust a row, what the device saw, and whose figures these are.
+//! What rows of several families share: whether to trust a row, what the device saw, whose figures they are.
 
 use io_probe_core::machine::device::{Activity, Leaf, Placement};
 use io_probe_core::machine::observer::IoDelta;

@@ -147,21 +147,37 @@ fn group(options: &Options, committers: u32) -> Result<Group> {
 }
 
 /// What the file lies beside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Beside {
+    Wal,
+    Tablespace,
+}
+
+impl NamedEnum for Beside {
+    const WHAT: (&'static str, &'static str) = ("target", "targets");
+    const ALL: &'static [Beside] = &[Beside::Wal, Beside::Tablespace];
+
+    fn name(self) -> &'static str {
+        match self {
+            Beside::Wal => "wal",
+            Beside::Tablespace => "tablespace",
+        }
+    }
+}
+
+/// The same, with the name of the tablespace.
 enum SyncTarget {
     Wal,
-    /// By its name.
     Tablespace(String),
 }
 
 impl SyncTarget {
     fn parse(target: Option<&str>, spcname: Option<&str>) -> Result<Self> {
-        match (target.unwrap_or("wal"), spcname) {
-            ("wal", None) => Ok(SyncTarget::Wal),
-            ("wal", Some(_)) => Err(Error::invalid("spcname requires target \"tablespace\"")),
-            ("tablespace", Some(name)) => Ok(SyncTarget::Tablespace(name.to_owned())),
-            ("tablespace", None) => Err(Error::invalid("target \"tablespace\" requires spcname")),
-            (other, _) => Err(Error::invalid(format!("unknown target \"{other}\""))
-                .hint("Valid targets are \"wal\", \"tablespace\".")),
+        match (Beside::parse(target)?.unwrap_or(Beside::Wal), spcname) {
+            (Beside::Wal, None) => Ok(SyncTarget::Wal),
+            (Beside::Wal, Some(_)) => Err(Error::invalid("spcname requires target \"tablespace\"")),
+            (Beside::Tablespace, Some(name)) => Ok(SyncTarget::Tablespace(name.to_owned())),
+            (Beside::Tablespace, None) => Err(Error::invalid("target \"tablespace\" requires spcname")),
         }
     }
 

@@ -54,7 +54,7 @@ pub(crate) fn over() -> Option<Stop> {
     if left().is_zero() { Some(Stop::Statement) } else { account().ended }
 }
 
-/// A probe has ended for this reason, if there was one: a device that was too slow for it is so for the next one.
+/// A probe has ended for this reason, if any: a device that was too slow for it is so for the next one.
 pub(crate) fn heed(reason: Option<Stop>) {
     if let Some(slow @ Stop::Slow(_)) = reason {
         ACCOUNT.set(StatementUse { ended: Some(slow), ..account() });

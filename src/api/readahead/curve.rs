@@ -87,8 +87,8 @@ impl Stopped for MeasuredCurve {
     }
 }
 
-/// Measures the setting in force and these windows, in bytes, each once, ascending; `limits` are those of each. What comes
-/// back is ascending, too. Evicts what it reads.
+/// Measures the setting in force and these windows, in bytes, each once, ascending. `limits` are those of each. The
+/// results are ascending, too. Evicts what it reads.
 pub(in crate::api) fn measure(
     call: &Call,
     relation: &ProbedRelation,
@@ -294,7 +294,7 @@ impl WindowResult {
         }
     }
 
-    /// Its figures, unless the device did not serve the blocks, or too few windows of so many blocks were read.
+    /// Takes the figures, unless the device did not serve the blocks, or too few whole windows were read.
     fn judge(&mut self, tally: &WindowTally, figures: Option<WindowFigures>, window_blocks: u64) {
         let (least, why) = match self.mode {
             Mode::Kernel => (COLD_PCT, NOT_COLD),
