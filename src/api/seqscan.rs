@@ -339,8 +339,7 @@ impl SeqscanTarget<'_> {
         let mut before = observer.look();
         let mut should_stop = before.following(&mut should_stop);
         let mut budget = self.call.budget(&mut should_stop);
-        let scan =
-            scan::scan(&relation.source, blocks, reader, &self.scan.limits, &mut budget, &mut report)?;
+        let scan = scan::scan(&relation.source, blocks, reader, &self.scan.limits, &mut budget, &mut report)?;
         drop(budget);
         drop(should_stop);
         let cost = observer.since(&before);

@@ -18,19 +18,35 @@ fn call(files: &RelationFiles) {
     let (all, limits) = (0..files.blocks(), Limits::none());
     let bounded = Limits { max_bytes: (files.blocks() - 1) * BLOCK, ..limits };
     files.evict(all.clone(), &mut || None, &mut |_| ()).expect("evicted");
-    scan::reach(files, all.clone(), &bounded, Steps::of(1), &mut Budget::unlimited(&Monotonic, &mut || None)).expect("known").expect("no stop");
+    scan::reach(files, all.clone(), &bounded, Steps::of(1), &mut Budget::unlimited(&Monotonic, &mut || None))
+        .expect("known")
+        .expect("no stop");
     files.write_back(all.clone(), &mut || None).expect("written back");
     let mut engine = engine::open(Some(Kind::Threads), 4, 8 * BLOCK as usize).expect("threads").engine;
     let run = |reader: &mut dyn Reader| {
-        scan::scan(files, all.clone(), reader, &limits, &mut Budget::unlimited(&Monotonic, &mut || None), &mut |_| ())
-            .expect("scanned")
+        scan::scan(
+            files,
+            all.clone(),
+            reader,
+            &limits,
+            &mut Budget::unlimited(&Monotonic, &mut || None),
+            &mut |_| (),
+        )
+        .expect("scanned")
     };
     assert_eq!(run(&mut Direct::new(files, engine.as_mut(), 4, 8)).blocks, all);
     assert_eq!(run(&mut Buffered::new(files, 0)).blocks, all);
     for look in [Look::Never, Look::for_depth(4)] {
         let mut plan = Plan::new(files, Permutation::new(files.blocks(), 1), 0, look);
         let mut queued = Queued::new(engine.as_mut(), 4);
-        let run = random::run(&mut plan, &mut queued, &limits, &mut Budget::unlimited(&Monotonic, &mut || None), &mut |_| (), None);
+        let run = random::run(
+            &mut plan,
+            &mut queued,
+            &limits,
+            &mut Budget::unlimited(&Monotonic, &mut || None),
+            &mut |_| (),
+            None,
+        );
         assert_eq!(run.expect("a run").fetches, files.blocks());
     }
     assert!(files.cached_bytes(all.clone()).expect("known") > 0);

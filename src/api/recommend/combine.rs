@@ -152,7 +152,8 @@ fn measure(
         };
         let reader = &mut readers[contender];
         reader.renew();
-        let scan = scan::scan(&relation.source, blocks.clone(), reader, &Limits::none(), budget, &mut |_| ())?;
+        let scan =
+            scan::scan(&relation.source, blocks.clone(), reader, &Limits::none(), budget, &mut |_| ())?;
         // What the kernel still reads ahead must not be in the next turn's way.
         observer.settle();
         done += 1;

@@ -88,11 +88,17 @@ impl Bench {
         let mut should_stop = || call.should_stop();
         let reserve = gucs::scratch_reserve();
         let location = ScratchLocation { directory: &place.directory, fallback: &place.fallback };
-        let files =
-            match layout.make(location, reserve, self.limits, wal::SEGMENT_FILL, &observer, &mut should_stop)? {
-                Created::Ready(files) => files,
-                Created::Stopped(stop) => return Ok(Benched::NotBegun(stop)),
-            };
+        let files = match layout.make(
+            location,
+            reserve,
+            self.limits,
+            wal::SEGMENT_FILL,
+            &observer,
+            &mut should_stop,
+        )? {
+            Created::Ready(files) => files,
+            Created::Stopped(stop) => return Ok(Benched::NotBegun(stop)),
+        };
         let run = SyncRun { cases: &self.cases, group: self.group, limits: self.limits, observer: &observer };
         let mut report = |turn: u64, turns: u64, case: &Case| {
             call.progress.path(case.section.name(), turns);
