@@ -2,15 +2,15 @@
 //!
 //! Each begins in the same order:
 //!
-//! 1. The further rights that it needs, and those on what it measures: nobody without them waits for a lock, or is
-//!    waited for.
-//! 2. The probe lock. Who holds it waits for no other lock: with LOCK TABLE one session would keep all others from
-//!    probing. Nor does who waits for it hold one: nobody's DDL would get on.
+//! 1. The further rights that it needs, and those on what it measures: nobody without them waits for a lock,
+//!    or is waited for.
+//! 2. The probe lock. Who holds it waits for no other lock: with LOCK TABLE one session would keep all others
+//!    from probing. Nor does who waits for it hold one: nobody's DDL would get on.
 //! 3. The relation, which looks at the rights again, and how busy its device is.
 //! 4. The charge of its time to the statement, and its progress.
 //!
-//! All of that ends when the call is dropped. By an ERROR the transaction's end releases locks and progress, and the
-//! charge ends by unwinding.
+//! All of that ends when the call is dropped. By an ERROR the transaction's end releases locks and progress,
+//! and the charge ends by unwinding.
 
 mod admission;
 pub(crate) mod arguments;
@@ -190,7 +190,8 @@ impl Call {
         })
     }
 
-    /// Something has ended for this reason, if there was one: a device that was too slow for it is so for the rest.
+    /// Something has ended for this reason, if there was one: a device that was too slow for it is so for the
+    /// rest.
     pub(crate) fn heed(&self, stop: Option<Stop>) {
         statement::heed(stop);
     }
@@ -210,7 +211,8 @@ impl Call {
         Ok(attempt)
     }
 
-    /// The same of one of several paths: whoever waits for us, or for the statement, does not wait for the rest.
+    /// The same of one of several paths: whoever waits for us, or for the statement, does not wait for the
+    /// rest.
     pub(crate) fn attempt<T: Stopped>(&self, measure: impl FnOnce() -> Outcome<T>) -> Result<Attempt<T>> {
         let attempt = self.part(measure)?;
         self.ended.set(attempt.stop().filter(|stop| stop.is_for_all()));

@@ -29,7 +29,8 @@ static DEFAULT_MAX_BYTES: GucSetting<i32> = GucSetting::<i32>::new(1 << 10);
 static ENGINE: GucSetting<EngineSetting> = GucSetting::<EngineSetting>::new(EngineSetting::auto);
 
 thread_local! {
-    /// Caps whose value the server refused when the library was loaded: their default stands, which is no limit for some.
+    /// Caps whose value the server refused when the library was loaded: their default stands, which is no
+    /// limit for some.
     static REFUSED: RefCell<Vec<Refused>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -196,7 +197,8 @@ pub(crate) fn max_duration() -> Duration {
     Duration::from_millis(MAX_DURATION.get().unsigned_abs().into())
 }
 
-/// Bounds of rows that nobody gave a duration, measured in turns: all of them leave half of the cap to others.
+/// Bounds of rows that nobody gave a duration, measured in turns: all of them leave half of the cap to
+/// others.
 pub(crate) fn shared_by_rows(limits: Limits, rows: u32) -> Limits {
     Limits { duration: limits.duration.min(max_duration() / 2 / rows.max(1)), ..limits }
 }
@@ -263,7 +265,8 @@ pub(crate) fn mib_per_s(asked: Option<u32>) -> Result<Option<u32>> {
     rate("max_mib_per_s", asked, &MAX_MIB_PER_S, c"pg_io_probe.max_mib_per_s")
 }
 
-/// The share of its time that a probe may have requests in flight, if limited: as asked for in percent, or what the cap says.
+/// The share of its time that a probe may have requests in flight, if limited: as asked for in percent, or
+/// what the cap says.
 pub(crate) fn util(asked_pct: Option<f64>) -> Result<Option<f64>> {
     let cap = MAX_UTIL_PCT.get().into();
     let percent = tighter("max_util_pct", asked_pct, cap, c"pg_io_probe.max_util_pct")?;

@@ -13,7 +13,7 @@ SHORT = {"duration": "20 ms"}
 MEASURE = f"SELECT io_probe_measure('seqscan', 'nodes_own', {literal(SHORT)})"
 
 
-class Standby(unittest.TestCase):
+class OtherNodes(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.primary = Session()

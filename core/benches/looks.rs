@@ -1,5 +1,5 @@
-//! What a look of `io_probe_iostat` costs in CPU time: the devices of this machine, `/proc/stat`, I/O pressure and the
-//! cgroup. `cargo bench -p io_probe_core --bench looks` prints it.
+//! What a look of `io_probe_iostat` costs in CPU time: the devices of this machine, `/proc/stat`, I/O
+//! pressure and the cgroup. `cargo bench -p io_probe_core --bench looks` prints it.
 
 use std::time::{Duration, Instant};
 

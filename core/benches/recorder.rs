@@ -1,4 +1,5 @@
-//! What recording a fetch costs. `cargo bench -p io_probe_core` prints it; `io_probe_check()` publishes the same.
+//! What recording a fetch costs. `cargo bench -p io_probe_core` prints it; `io_probe_check()` publishes the
+//! same.
 
 use io_probe_core::measure::random::Recorder;
 use io_probe_core::run::clock::{self, Monotonic};

@@ -59,7 +59,8 @@ pub trait Engine {
     /// When nothing is in flight: a bug of the caller.
     fn wait(&mut self, idle: &mut dyn FnMut()) -> Result<Completion>;
 
-    /// Copies what was read into the buffer of `slot`, from byte `at` of it on, as a read through a cache would have.
+    /// Copies what was read into the buffer of `slot`, from byte `at` of it on, as a read through a cache
+    /// would have.
     ///
     /// # Panics
     /// When the slot is busy or out of range, or the buffer has fewer bytes: a bug of the caller.

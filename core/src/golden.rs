@@ -1,7 +1,8 @@
 //! Golden traces: what a limiter or a loop does at its boundary, on a made-up clock, is what it did before.
 //!
-//! A trace has a line an event: nanoseconds since the start, what, where (`@`), and how many bytes or, of a pause, how
-//! many nanoseconds. Equal steps in equal distances are folded. `UPDATE_GOLDEN=1` writes the files anew.
+//! A trace has a line an event: nanoseconds since the start, what, where (`@`), and how many bytes or, of a
+//! pause, how many nanoseconds. Equal steps in equal distances are folded. `UPDATE_GOLDEN=1` writes the files
+//! anew.
 
 use std::cell::RefCell;
 use std::fmt::Write;
@@ -18,7 +19,8 @@ use crate::run::clock::{Clock, Manual, nanoseconds};
 /// Steps that are looked at as one that repeats, at most.
 const LONGEST_PERIOD: usize = 100;
 
-/// Who reads the clock so often at one moment waits for it to move, which it then does by so many nanoseconds.
+/// Who reads the clock so often at one moment waits for it to move, which it then does by so many
+/// nanoseconds.
 const READINGS_OF_A_SPIN: u64 = 100;
 const SPIN_NS: u64 = 100;
 
@@ -72,7 +74,8 @@ impl Trace {
         self.note(what, None, None);
     }
 
-    /// A caller who has a reason to stop from that moment on, and what it saw: how long it was not asked at most.
+    /// A caller who has a reason to stop from that moment on, and what it saw: how long it was not asked at
+    /// most.
     pub(crate) fn caller(&self, stops_at: Option<u64>) -> Caller {
         Caller {
             trace: self.clone(),
@@ -82,8 +85,8 @@ impl Trace {
         }
     }
 
-    /// Until what is returned is dropped, system calls of this thread that tell [`reached`] are part of the trace, and take
-    /// so many nanoseconds: of the call with this name and number.
+    /// Until what is returned is dropped, system calls of this thread that tell [`reached`] are part of the
+    /// trace, and take so many nanoseconds: of the call with this name and number.
     pub(crate) fn watch(&self, takes: impl Fn(&str, u64) -> u64 + 'static) -> Watched {
         let watch = Watch { trace: self.clone(), takes: Box::new(takes), calls: 0 };
         WATCH.set(Some(watch));

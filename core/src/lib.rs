@@ -7,11 +7,12 @@
 //!
 //! - [`advise`]: what follows from measured times for the server's settings, and whether two runs differ.
 //! - [`plan`]: the tree of an EXPLAIN, and which node read which block.
-//! - [`measure`]: scans, random fetches, pings, page times, readahead windows, syncs, contests of settings; and the tiers
-//!   that served them.
+//! - [`measure`]: scans, random fetches, pings, page times, readahead windows, syncs, contests of settings;
+//!   and the tiers that served them.
 //! - [`files`]: a relation's files, their holes, what the OS cache has of them, scratch files.
 //! - [`engine`]: issues reads, several at a time.
-//! - [`machine`]: devices and their counters, control groups, processors, pressure; what a run cost all of them.
+//! - [`machine`]: devices and their counters, control groups, processors, pressure; what a run cost all of
+//!   them.
 //! - [`run`]: clock, budget, order, turns, worker threads.
 //! - [`stats`]: from times to figures and their intervals.
 

@@ -18,7 +18,8 @@
 //! * A plan taken without VERBOSE shows neither schemas nor target lists: `schema` is `None`, and an
 //!   InitPlan that only a target list uses may be credited to the wrong node.
 //! * serde_json refuses more than 128 nested arrays and objects, which is a plan of about 60 levels.
-//! * What is larger than any plan of a server is refused before it takes memory: [`MOST_BYTES`], [`MOST_NODES`].
+//! * What is larger than any plan of a server is refused before it takes memory: [`MOST_BYTES`],
+//!   [`MOST_NODES`].
 //!
 //! Source: `src/backend/commands/explain.c` and `src/backend/executor/instrument.c` of PostgreSQL.
 
@@ -172,8 +173,8 @@ pub enum PlanError {
 /// that auto_explain logs. The nodes come in EXPLAIN's order, the top node first.
 ///
 /// # Errors
-/// [`PlanError`] when the text is not JSON, not a plan, more than one plan, too deep or too large, or there is no memory
-/// for it.
+/// [`PlanError`] when the text is not JSON, not a plan, more than one plan, too deep or too large, or there
+/// is no memory for it.
 pub fn nodes(json: &str) -> Result<Vec<Node>, PlanError> {
     at_most("bytes", json.len(), MOST_BYTES)?;
     let needed = memory::of_json(json);

@@ -1,5 +1,5 @@
-//! The loop of a random run allocates nothing: memory taken or given back while requests are timed would be part
-//! of their latency.
+//! The loop of a random run allocates nothing: memory taken or given back while requests are timed would be
+//! part of their latency.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

@@ -107,7 +107,8 @@ fn with_leaf(shared: Fact, leaf: &Leaf) -> Fact {
     }
 }
 
-/// The devices behind the tablespaces, the WAL and temporary files, each once, and what could not be found out.
+/// The devices behind the tablespaces, the WAL and temporary files, each once, and what could not be found
+/// out.
 pub(super) fn leaves_of_server(roots: &Roots) -> (Vec<Leaf>, Vec<String>) {
     let (mut leaves, mut notes): (Vec<Leaf>, Vec<String>) = Default::default();
     for object in objects::all() {

@@ -1,5 +1,5 @@
-//! `io_probe_random`: random fetches of single blocks, one row per path. `io_probe_random_series`: the same run
-//! second by second.
+//! `io_probe_random`: random fetches of single blocks, one row per path. `io_probe_random_series`: the same
+//! run second by second.
 
 mod findings;
 mod row;
@@ -133,8 +133,8 @@ impl RandomArguments {
 struct StartAt {
     /// The place in the order.
     first: u64,
-    /// Was the OS cache verified to hold nothing of the relation? None if nobody asked for that, or the kernel
-    /// does not tell.
+    /// Was the OS cache verified to hold nothing of the relation? None if nobody asked for that, or the
+    /// kernel does not tell.
     emptied: Option<bool>,
     /// Has an earlier path brought blocks into the OS cache that this one may come to?
     warmed: bool,
@@ -161,7 +161,8 @@ struct PathOutcome {
     /// Whose account the device bytes come from.
     device_source: &'static str,
     usage: Usage,
-    /// Of the blocks that others issued the reads for, what the OS cache did not have before; None if unknown.
+    /// Of the blocks that others issued the reads for, what the OS cache did not have before; None if
+    /// unknown.
     missing: Option<Missing>,
     notes: Vec<String>,
 }

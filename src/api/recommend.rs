@@ -142,7 +142,8 @@ struct RecommendRequest {
 struct Recommending<'a> {
     request: &'a RecommendRequest,
     call: &'a Call,
-    /// As in the request. If the call gives no duration, all but the page times together leave half of the cap.
+    /// As in the request. If the call gives no duration, all but the page times together leave half of the
+    /// cap.
     limits: Limits,
     /// Tablespaces whose page times are measured.
     places: usize,

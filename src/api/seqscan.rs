@@ -217,8 +217,8 @@ impl SeqscanTarget<'_> {
         scan::reach(&self.relation.source, blocks.clone(), &self.scan.limits, steps, &mut budget)
     }
 
-    /// How far the kernel reads ahead of a path, in bytes: its window, or a longer request of the server's. Where the window is
-    /// not known, it is taken for 4 MiB, which few are longer than.
+    /// How far the kernel reads ahead of a path, in bytes: its window, or a longer request of the server's.
+    /// Where the window is not known, it is taken for 4 MiB, which few are longer than.
     fn window(&self, path: Path) -> u64 {
         let request_kb = if path == Path::Server { server::scan_read_kb() } else { None };
         self.relation.placement.read_ahead_kb.unwrap_or(4 << 10).max(request_kb.unwrap_or(0)) << 10

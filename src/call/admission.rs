@@ -18,7 +18,8 @@ use crate::pg::backend::server;
 const LOOK: Duration = Duration::from_millis(250);
 
 thread_local! {
-    /// Devices that the present statement, known by when it started, was admitted to: what it finds there later is its own.
+    /// Devices that the present statement, known by when it started, was admitted to: what it finds there
+    /// later is its own.
     static ADMITTED: RefCell<(i64, BTreeSet<String>)> = const { RefCell::new((0, BTreeSet::new())) };
 }
 
@@ -44,8 +45,8 @@ impl Display for Refusal {
     }
 }
 
-/// Refuses if a device behind `placement` is busier than the cap allows, or if that can't be known. Looks once for each
-/// device and statement; without a cap not at all.
+/// Refuses if a device behind `placement` is busier than the cap allows, or if that can't be known. Looks
+/// once for each device and statement; without a cap not at all.
 pub(crate) fn admit(placement: &Placement, roots: &Roots) -> Result<(), Refusal> {
     let Some(most) = gucs::max_busy_pct() else { return Ok(()) };
     let statement = server::statement_start();

@@ -96,8 +96,8 @@ impl Options {
         })
     }
 
-    /// The bounds of a row, from its duration and from max_bytes, max_iops, max_mib_per_s, max_util_pct, max_p99_us and
-    /// precision, or from their defaults. What the statement has left is not in it.
+    /// The bounds of a row, from its duration and from max_bytes, max_iops, max_mib_per_s, max_util_pct,
+    /// max_p99_us and precision, or from their defaults. What the statement has left is not in it.
     pub(crate) fn limits(&self, duration: Option<Duration>) -> Result<Limits> {
         Ok(Limits {
             duration: gucs::duration(duration)?,

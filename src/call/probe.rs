@@ -35,8 +35,8 @@ pub(crate) enum Recorded {
 
 const PREFIX: &str = "io_probe_";
 
-/// The probe, its function, what of it needs the right to evict, and to write (each the beginning of a DETAIL), and what
-/// its stored runs are about.
+/// The probe, its function, what of it needs the right to evict, and to write (each the beginning of a
+/// DETAIL), and what its stored runs are about.
 type Line = (Probe, &'static str, &'static str, &'static str, Recorded);
 
 const COLD: &str = "cold => true needs";

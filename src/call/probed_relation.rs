@@ -79,15 +79,16 @@ impl ProbedRelation {
         self.source.block_size().into()
     }
 
-    /// An engine of `depth` slots of so many bytes. Over 1 it is what `pg_io_probe.engine` says, which is an error where
-    /// the kernel has none such.
+    /// An engine of `depth` slots of so many bytes. Over 1 it is what `pg_io_probe.engine` says, which is an
+    /// error where the kernel has none such.
     pub(crate) fn engine(depth: u32, request: u64) -> Result<Opened> {
         let wanted = gucs::engine().filter(|_| depth > 1);
         Ok(engine::open(wanted, depth as usize, request as usize)?)
     }
 
-    /// Evicts `blocks` from shared buffers, and the segments that they lie in from the OS cache, within the statement's
-    /// time. What stays, a probe will count. Not from a cache of the file system's own: see `reads_of_device`.
+    /// Evicts `blocks` from shared buffers, and the segments that they lie in from the OS cache, within the
+    /// statement's time. What stays, a probe will count. Not from a cache of the file system's own: see
+    /// `reads_of_device`.
     pub(crate) fn evict(&self, blocks: Range<u64>) -> Result<Option<Stop>> {
         let mut should_stop = || self.should_stop();
         match buffers::evict_blocks(&self.relation, self.fork, &blocks, &mut should_stop) {
@@ -96,7 +97,8 @@ impl ProbedRelation {
         }
     }
 
-    /// The same of all, and of the relation's other forks in shared buffers. What others use of it is written, too.
+    /// The same of all, and of the relation's other forks in shared buffers. What others use of it is
+    /// written, too.
     pub(crate) fn evict_all(&self) -> Result<Option<Stop>> {
         buffers::flush_and_evict(&self.relation);
         let blocks = 0..self.source.blocks();

@@ -142,8 +142,8 @@ pub(super) fn may_create_in(tablespace: pg_sys::Oid) -> bool {
     result == pg_sys::AclResult::ACLCHECK_OK
 }
 
-/// Bytes that this server writes at a time when it fills a new WAL segment with zeros: as many blocks as it passes to one
-/// call (PG_IOV_MAX).
+/// Bytes that this server writes at a time when it fills a new WAL segment with zeros: as many blocks as it
+/// passes to one call (PG_IOV_MAX).
 pub(super) const SEGMENT_FILL: usize =
     (if cfg!(any(feature = "pg18", feature = "pg19")) { 128 } else { 32 }) * pg_sys::XLOG_BLCKSZ as usize;
 
@@ -197,10 +197,11 @@ pub(super) fn is_io_worker(_entry: &pg_sys::PgBackendStatus) -> bool {
     return _entry.st_backendType == pg_sys::BackendType::B_IO_WORKER;
 }
 
-/// Where a setting's present value comes from, and the one that RESET goes back to. Also of a value whose library has not
-/// defined the setting yet.
+/// Where a setting's present value comes from, and the one that RESET goes back to. Also of a value whose
+/// library has not defined the setting yet.
 pub(super) fn sources(name: &CStr) -> Option<(pg_sys::GucSource::Type, pg_sys::GucSource::Type)> {
-    // SAFETY: the name is a C string; where there is no such setting none is made. Nothing is kept of what the server shows.
+    // SAFETY: the name is a C string; where there is no such setting none is made. Nothing is kept of what
+    // the server shows.
     let found = unsafe {
         #[cfg(feature = "pg15")]
         let found = {
@@ -273,8 +274,8 @@ pub(super) unsafe fn evict_shared(
 /// Makes a buffer let go of its page, unless somebody has pinned it; nothing before 17.
 ///
 /// # Safety
-/// `buffer` must be the number of a shared buffer, found an instant ago. Should it have got another page since, that page is
-/// read again when it is wanted.
+/// `buffer` must be the number of a shared buffer, found an instant ago. Should it have got another page
+/// since, that page is read again when it is wanted.
 pub(super) unsafe fn evict_buffer(buffer: pg_sys::Buffer) {
     #[cfg(any(feature = "pg15", feature = "pg16"))]
     let _ = buffer;
@@ -294,7 +295,8 @@ pub(super) unsafe fn evict_buffer(buffer: pg_sys::Buffer) {
 /// Begins a scan of an index with one key, under the present snapshot.
 ///
 /// # Safety
-/// Both relations must be open, the one an index of the other; `index_endscan` must follow before they are closed.
+/// Both relations must be open, the one an index of the other; `index_endscan` must follow before they are
+/// closed.
 pub(super) unsafe fn begin_index_scan(
     table: pg_sys::Relation,
     index: pg_sys::Relation,
@@ -335,7 +337,8 @@ pub(super) mod buffer_state {
     }
 }
 
-/// The state of a buffer, in its header, as `storage/buf_internals.h` has it: of 64 bits, which bindgen leaves out.
+/// The state of a buffer, in its header, as `storage/buf_internals.h` has it: of 64 bits, which bindgen
+/// leaves out.
 #[cfg(feature = "pg19")]
 pub(super) mod buffer_state {
     use pgrx::pg_sys;

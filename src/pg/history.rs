@@ -1,4 +1,5 @@
-//! Runs that are kept: calling a probe by its name, what the catalogs say of what it measured, and storing what came of it.
+//! Runs that are kept: calling a probe by its name, what the catalogs say of what it measured, and storing
+//! what came of it.
 
 mod circumstances;
 mod probe;

@@ -1,20 +1,23 @@
 //! Whether figures of two runs, or of two groups of runs, differ by more than such runs do by themselves.
 //!
-//! Runs of a probe on an idle disk differ by 6 to 8 % (coefficient of variation), and far more than the interval within a
-//! run says: what differs between runs is where the blocks lie, what the host does, how warm the device is. So "the intervals
-//! do not overlap" calls 26 to 46 % of equal pairs different. Here two sides differ only if |ln(b/a)| exceeds both the error
-//! within the runs and what earlier runs of the same kind say of the noise between runs: with s the standard deviation of
-//! their ln and ν its degrees of freedom, t(0.975, ν) · s · √(1/n_a + 1/n_b), which for one run on each side is the usual
-//! √2. Of sides that do not differ, 3 to 7 % are called different by that.
+//! Runs of a probe on an idle disk differ by 6 to 8 % (coefficient of variation), and far more than the
+//! interval within a run says: what differs between runs is where the blocks lie, what the host does, how
+//! warm the device is. So "the intervals do not overlap" calls 26 to 46 % of equal pairs different. Here two
+//! sides differ only if |ln(b/a)| exceeds both the error within the runs and what earlier runs of the same
+//! kind say of the noise between runs: with s the standard deviation of their ln and ν its degrees of
+//! freedom, t(0.975, ν) · s · √(1/n_a + 1/n_b), which for one run on each side is the usual √2. Of sides that
+//! do not differ, 3 to 7 % are called different by that.
 //!
 //! # Limitations and caveats
 //! - It takes [`MIN_HISTORY`] earlier runs; with fewer, the verdict is [`Verdict::Unknown`].
-//! - Runs are taken as independent, and what they are noisy by as a factor. Runs in quick succession are more alike than those
-//!   a night apart: a history of the former is a poor judge of the latter.
+//! - Runs are taken as independent, and what they are noisy by as a factor. Runs in quick succession are more
+//!   alike than those a night apart: a history of the former is a poor judge of the latter.
 //! - Figures are compared one by one. Of a hundred that have not changed, a few are called different.
-//! - A difference of less than [`RESOLUTION`] is never called one: percentiles come from histograms with two digits.
+//! - A difference of less than [`RESOLUTION`] is never called one: percentiles come from histograms with two
+//!   digits.
 //!
-//! Source: Student (1908), "The probable error of a mean"; the pooled two-sample test in any textbook of statistics.
+//! Source: Student (1908), "The probable error of a mean"; the pooled two-sample test in any textbook of
+//! statistics.
 
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
@@ -25,9 +28,9 @@ pub const MIN_HISTORY: usize = 10;
 /// Differences of ln below this are none.
 pub const RESOLUTION: f64 = 0.01;
 
-/// Two levels in the history are at least so far apart in ln, by three quarters. What is less may be the usual unrest of a
-/// shared disk, and is noise: with 0.4, a fifth of the pairs was called different where bursts of load made a few runs in a
-/// row slower by 1.6, with this a twentieth (simulated).
+/// Two levels in the history are at least so far apart in ln, by three quarters. What is less may be the
+/// usual unrest of a shared disk, and is noise: with 0.4, a fifth of the pairs was called different where
+/// bursts of load made a few runs in a row slower by 1.6, with this a twentieth (simulated).
 const STEP: f64 = 0.55;
 
 /// They are so many standard errors apart, too.
@@ -71,15 +74,16 @@ pub struct RunNoise {
 }
 
 impl RunNoise {
-    /// From values of groups of runs, each around a mean of its own: those of one series and one configuration are a group.
-    /// Values that are not over zero are left out, and so are groups of one, which say nothing.
+    /// From values of groups of runs, each around a mean of its own: those of one series and one
+    /// configuration are a group. Values that are not over zero are left out, and so are groups of one, which
+    /// say nothing.
     pub fn of_groups(groups: &[Vec<f64>]) -> Self {
         Self::pooled(groups.iter().map(|group| logarithms(group.iter().copied())))
     }
 
-    /// The same where a group, in the order of time, may have been at different levels, as the runs of a device are that
-    /// was throttled for a while: each level has a mean of its own. Else such a step would hide itself. Only steps count
-    /// that are large and clear, so that noise stays noise.
+    /// The same where a group, in the order of time, may have been at different levels, as the runs of a
+    /// device are that was throttled for a while: each level has a mean of its own. Else such a step would
+    /// hide itself. Only steps count that are large and clear, so that noise stays noise.
     pub fn of_levels(groups: &[Vec<f64>]) -> Self {
         let mut levels = Vec::new();
         for group in groups {
@@ -207,8 +211,8 @@ fn squares_around_mean(values: &[f64]) -> f64 {
     values.iter().map(|value| (value - mean) * (value - mean)).sum()
 }
 
-/// Takes the stretch of a group that lies most apart from its rest, if it clearly does, and looks at both parts again
-/// (circular binary segmentation: Olshen and others, 2004).
+/// Takes the stretch of a group that lies most apart from its rest, if it clearly does, and looks at both
+/// parts again (circular binary segmentation: Olshen and others, 2004).
 fn split(group: &[f64], levels: &mut Vec<Vec<f64>>) {
     match level(group) {
         Some((begin, end)) => {

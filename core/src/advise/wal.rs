@@ -1,12 +1,14 @@
 //! wal_sync_method and commit_delay from the times of flushes.
 //!
-//! Of the methods, each is meant to have the data on the storage when it returns. One that is much faster than another on a
-//! device with a volatile cache may be faster because it leaves the data there. With FUA the kernel can write through the
-//! cache, block by block, which is faster than emptying the whole of it and no less safe. Without, every method has to
-//! empty it, so that a large difference between two of them has no honest reason.
+//! Of the methods, each is meant to have the data on the storage when it returns. One that is much faster
+//! than another on a device with a volatile cache may be faster because it leaves the data there. With FUA
+//! the kernel can write through the cache, block by block, which is faster than emptying the whole of it and
+//! no less safe. Without, every method has to empty it, so that a large difference between two of them has no
+//! honest reason.
 //!
-//! Sources: the kernel's `Documentation/block/writeback_cache_control.rst`; PostgreSQL's manual, "WAL Configuration", on
-//! commit_delay; `XLogFlush` and `issue_xlog_fsync` in `src/backend/access/transam/xlog.c`; prctl(2), `PR_SET_TIMERSLACK`.
+//! Sources: the kernel's `Documentation/block/writeback_cache_control.rst`; PostgreSQL's manual, "WAL
+//! Configuration", on commit_delay; `XLogFlush` and `issue_xlog_fsync` in
+//! `src/backend/access/transam/xlog.c`; prctl(2), `PR_SET_TIMERSLACK`.
 
 use crate::machine::device::Leaf;
 use crate::measure::sync::FlushMethod;
@@ -15,8 +17,8 @@ use crate::stats::Interval;
 /// A method must be faster by this factor, counted from the near ends of the intervals.
 const GAIN: f64 = 1.10;
 
-/// A flush of less, in microseconds, is no reason to wait: the delay would be half of it, and a sleep is longer than asked
-/// for by the timer's slack of 50 us, which should be no more than a tenth of it.
+/// A flush of less, in microseconds, is no reason to wait: the delay would be half of it, and a sleep is
+/// longer than asked for by the timer's slack of 50 us, which should be no more than a tenth of it.
 pub const LEAST_FLUSH_US: f64 = 1000.0;
 
 /// The most that commit_delay takes.
@@ -114,7 +116,8 @@ pub enum Delay {
     },
 }
 
-/// The delay for a flush that takes so many microseconds: half of it, as the manual advises, where it is worth a sleep.
+/// The delay for a flush that takes so many microseconds: half of it, as the manual advises, where it is
+/// worth a sleep.
 pub fn commit_delay(flush_us: Interval) -> Delay {
     if flush_us.low < LEAST_FLUSH_US {
         return Delay::None;

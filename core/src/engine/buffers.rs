@@ -90,8 +90,8 @@ impl Buffers {
     /// Nobody writes into this buffer meanwhile: nothing is in flight in its slot.
     pub(super) unsafe fn copy(&self, slot: usize, at: usize, into: &mut [u8]) {
         let from = self.slot_at(slot, at, into.len());
-        // SAFETY: all that is copied lies within the buffer; the caller vouches that nobody writes there; what is copied
-        // into is borrowed, so it is no part of the mapping.
+        // SAFETY: all that is copied lies within the buffer; the caller vouches that nobody writes there;
+        // what is copied into is borrowed, so it is no part of the mapping.
         unsafe { std::ptr::copy_nonoverlapping(from, into.as_mut_ptr(), into.len()) };
     }
 

@@ -141,7 +141,8 @@ impl Engine for Threads {
 
     fn copy(&self, slot: usize, at: usize, into: &mut [u8]) {
         assert!(!self.busy[slot], "slot {slot} is busy");
-        // SAFETY: no thread has a job in this slot; the lock under which its completion came makes its bytes visible.
+        // SAFETY: no thread has a job in this slot; the lock under which its completion came makes its bytes
+        // visible.
         unsafe { self.shared.buffers.copy(slot, at, into) };
     }
 }

@@ -51,8 +51,8 @@ fn alignment(file: &File) -> Option<u64> {
     told.then_some(u64::from(found.stx_dio_offset_align))
 }
 
-/// The same of the first regular file found below `directory`, at most three levels down. 0, too, where what is read so may
-/// come from a cache.
+/// The same of the first regular file found below `directory`, at most three levels down. 0, too, where what
+/// is read so may come from a cache.
 pub fn alignment_below(directory: &Path) -> Option<u64> {
     let file = File::open(first_file(directory, 3)?).ok()?;
     if ResidencyMethod::of(&file) == ResidencyMethod::Unknown { Some(0) } else { alignment(&file) }

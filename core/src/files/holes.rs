@@ -4,10 +4,10 @@
 //! fallocate reserved but nobody wrote (from PostgreSQL 16 on, every bulk extension of a relation
 //! makes such extents). A rate that counts them flatters the device.
 //!
-//! `SEEK_HOLE` alone is not enough: once a read has put zero pages of an unwritten extent into the
-//! page cache, the kernel calls it data. So the file system's extent map (`FIEMAP`) is asked too,
-//! where it has one, and an unwritten extent without dirty pages counts as a hole. Where the kernel does not tell dirty pages,
-//! what was reserved is written back before it is asked.
+//! `SEEK_HOLE` alone is not enough: once a read has put zero pages of an unwritten extent into the page
+//! cache, the kernel calls it data. So the file system's extent map (`FIEMAP`) is asked too, where it has
+//! one, and an unwritten extent without dirty pages counts as a hole. Where the kernel does not tell dirty
+//! pages, what was reserved is written back before it is asked.
 
 use std::ops::Range;
 
@@ -262,7 +262,8 @@ mod tests {
         std::io::copy(&mut &*file, &mut std::io::sink()).expect("read");
         assert_eq!(count(), 56);
         file.write_all_at(&[7; BLOCK as usize], 40 * BLOCK).expect("written");
-        // The kernel keeps dirtiness by folio, which may be larger than a block, but not the 16 of the extent.
+        // The kernel keeps dirtiness by folio, which may be larger than a block, but not the 16 of the
+        // extent.
         assert!((41..56).contains(&count()), "{}", count());
         file.sync_all().expect("synced");
         assert!((41..56).contains(&count()), "{}", count());

@@ -58,10 +58,11 @@ pub fn method() -> ResidencyMethod {
 }
 
 impl ResidencyMethod {
-    /// How residency is found for this file: cachestat looks at overlayfs's own, empty mapping, mincore at the file's
-    /// below.
+    /// How residency is found for this file: cachestat looks at overlayfs's own, empty mapping, mincore at
+    /// the file's below.
     ///
-    /// A network file system asks its server for the answer. Whoever looks at a file often finds this out once.
+    /// A network file system asks its server for the answer. Whoever looks at a file often finds this out
+    /// once.
     pub fn of(file: &File) -> Self {
         #[cfg(test)]
         if let Some(wanted) = decided::count() {

@@ -139,8 +139,8 @@ impl RelationFiles {
         self.open.is_open(segment, access)
     }
 
-    /// A segment for one who comes back from block to block, and lets go of it before anything else is opened;
-    /// and had it to be opened?
+    /// A segment for one who comes back from block to block, and lets go of it before anything else is
+    /// opened; and had it to be opened?
     #[inline]
     pub(crate) fn get(&self, segment: u32, access: Access) -> Result<(Ref<'_, Arc<OpenFile>>, bool)> {
         self.open.get(segment, access, || OpenFile::open(self.path(segment), access, self.block_size))

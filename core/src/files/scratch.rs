@@ -5,9 +5,10 @@
 //! be cleaned up. Only a kill between the two calls of the second way leaves a name, of an empty file: the
 //! caller chooses one that is its own, and that the server sweeps after a crash.
 //!
-//! It is filled and synced before anyone gets it. As in a WAL segment, writing it again then allocates nothing and
-//! changes no metadata but times. Holes and reserved blocks would make each sync pay for a journal commit too. What
-//! it is filled with does not compress, unless the caller wants zeros, as the server wants them in a new segment.
+//! It is filled and synced before anyone gets it. As in a WAL segment, writing it again then allocates
+//! nothing and changes no metadata but times. Holes and reserved blocks would make each sync pay for a
+//! journal commit too. What it is filled with does not compress, unless the caller wants zeros, as the server
+//! wants them in a new segment.
 //!
 //! It is not a lock on space: others may use up the reserve meanwhile. Nor is it evicted: what was written is
 //! in the page cache, clean.
@@ -46,7 +47,8 @@ const FILL_STEP: u64 = 1 << 20;
 pub struct ScratchLocation<'a> {
     /// A directory of the file system that is meant.
     pub directory: &'a Path,
-    /// The file to create, and unlink at once, where the file system has no `O_TMPFILE`. Nobody else may use that name.
+    /// The file to create, and unlink at once, where the file system has no `O_TMPFILE`. Nobody else may use
+    /// that name.
     pub fallback: &'a Path,
 }
 
@@ -61,8 +63,9 @@ pub struct Room {
     pub limits: Limits,
 }
 
-/// What a scratch file holds at first, and how long the writes are that fill it. A long write makes large folios in the
-/// page cache, and there are kernels on which a buffered write of one block takes longer into a larger folio.
+/// What a scratch file holds at first, and how long the writes are that fill it. A long write makes large
+/// folios in the page cache, and there are kernels on which a buffered write of one block takes longer into a
+/// larger folio.
 #[derive(Debug, Clone, Copy)]
 pub enum Fill {
     /// Data that does not compress, in writes of 8 kB, as the server extends its relations.
@@ -90,7 +93,8 @@ pub struct Scratch {
     /// For messages: the file itself has no name.
     directory: PathBuf,
     size: u64,
-    /// The directory with a link to each descriptor, through which the file is opened again; None without `/proc`.
+    /// The directory with a link to each descriptor, through which the file is opened again; None without
+    /// `/proc`.
     links: Option<OwnedFd>,
 }
 
@@ -115,12 +119,12 @@ impl Room {
 }
 
 impl Scratch {
-    /// Creates, fills and syncs a file. The caller is asked before every MiB written, and before every
-    /// 8 MiB on the way to the storage, or every MiB if there is a limit; what is left for the fsync is metadata.
+    /// Creates, fills and syncs a file. The caller is asked before every MiB written, and before every 8 MiB
+    /// on the way to the storage, or every MiB if there is a limit; what is left for the fsync is metadata.
     ///
     /// # Errors
-    /// [`Error::NoRoom`] if the file system is too full, before anything is created; [`Error::Scratch`] if it gets
-    /// full meanwhile or the storage fails.
+    /// [`Error::NoRoom`] if the file system is too full, before anything is created; [`Error::Scratch`] if it
+    /// gets full meanwhile or the storage fails.
     pub fn create(
         place: ScratchLocation<'_>,
         room: Room,
@@ -157,9 +161,9 @@ impl Scratch {
         })
     }
 
-    /// Fills and syncs the file, and has the kernel write it back as it goes: what is dirty when others sync, they wait for. Data
-    /// that does not compress is data that no other scratch file holds, since storage may keep equal blocks once.
-    /// Under a limit nothing is saved up that would then go to the storage at once.
+    /// Fills and syncs the file, and has the kernel write it back as it goes: what is dirty when others sync,
+    /// they wait for. Data that does not compress is data that no other scratch file holds, since storage may
+    /// keep equal blocks once. Under a limit nothing is saved up that would then go to the storage at once.
     fn fill(&self, fill: Fill, limits: &Limits, budget: &mut Budget<'_>) -> Result<Option<Stop>> {
         // What reaches the device of it are long requests, whatever the length of the writes.
         budget.pace(limits, FILL_STEP);
@@ -214,8 +218,8 @@ impl Scratch {
         self.write_by(data.len(), offset, || file.write_at(data, offset))
     }
 
-    /// Makes a call that writes `wanted` bytes, and judges what it returned. One that a signal interrupts before its first
-    /// byte is made again, as the server does it.
+    /// Makes a call that writes `wanted` bytes, and judges what it returned. One that a signal interrupts
+    /// before its first byte is made again, as the server does it.
     #[inline]
     pub(crate) fn write_by(
         &self,

@@ -2,15 +2,16 @@
 //!
 //! # Limitations and caveats
 //!
-//! What could not be written is the server's to hear of, or its next checkpoint takes it for stored. The kernel reports such an
-//! error to each descriptor that was open by then, and to the first one opened later that asks: by fsync, or by
-//! `sync_file_range` with one of its WAIT flags. Had a probe asked, the checkpointer, which opens a file when it syncs it, would
-//! not be told. So a file of a relation is only ever *begun* to be written, which reports nothing, and to wait is to look:
-//! at cachestat, and where that does not tell (an older kernel, overlayfs), by having the extent map synced, which leaves the
-//! report where it is, but takes the whole file, and can't be interrupted.
+//! What could not be written is the server's to hear of, or its next checkpoint takes it for stored. The
+//! kernel reports such an error to each descriptor that was open by then, and to the first one opened later
+//! that asks: by fsync, or by `sync_file_range` with one of its WAIT flags. Had a probe asked, the
+//! checkpointer, which opens a file when it syncs it, would not be told. So a file of a relation is only ever
+//! *begun* to be written, which reports nothing, and to wait is to look: at cachestat, and where that does
+//! not tell (an older kernel, overlayfs), by having the extent map synced, which leaves the report where it
+//! is, but takes the whole file, and can't be interrupted.
 //!
-//! Sources: `fs/sync.c`, `mm/filemap.c` (`file_check_and_advance_wb_err`), `lib/errseq.c`, `fs/ioctl.c` (`fiemap_prep`) of
-//! Linux 6.12; `pg_flush_data` of the server, which begins only, too.
+//! Sources: `fs/sync.c`, `mm/filemap.c` (`file_check_and_advance_wb_err`), `lib/errseq.c`, `fs/ioctl.c`
+//! (`fiemap_prep`) of Linux 6.12; `pg_flush_data` of the server, which begins only, too.
 
 use std::fs::File;
 use std::ops::Range;
@@ -26,8 +27,9 @@ use crate::{Error, Result};
 /// How much is written back between two looks at the clock.
 pub const STEP: u64 = 8 << 20;
 
-/// Writes the dirty pages of `bytes` of a relation's file back, and waits until the storage has taken them, or has failed to:
-/// which of both, the server's own fsync tells. Asks the closure every [`STEP`] bytes, and while it waits.
+/// Writes the dirty pages of `bytes` of a relation's file back, and waits until the storage has taken them,
+/// or has failed to: which of both, the server's own fsync tells. Asks the closure every [`STEP`] bytes, and
+/// while it waits.
 pub fn of_relation(
     open: &OpenFile,
     bytes: Range<u64>,
@@ -75,7 +77,8 @@ pub fn of_scratch(
     Ok(None)
 }
 
-/// Waits while pages of a range are being written, as far as that can be seen: others may never cease to write there.
+/// Waits while pages of a range are being written, as far as that can be seen: others may never cease to
+/// write there.
 fn settle(open: &OpenFile, step: &Range<u64>, should_stop: &mut StopCheck<'_>) -> Result<Option<Stop>> {
     const NAP: Duration = Duration::from_micros(500);
     const PATIENCE: Duration = Duration::from_secs(10);

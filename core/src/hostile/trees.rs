@@ -1,8 +1,8 @@
 //! A machine's `/proc`, `/sys` and `/dev`, whatever is in them.
 //!
-//! The bytes are lines. `@proc/self/mountinfo` begins a file of that name, `@sys/dev/block/8:0 -> sys/devices/sda` is a
-//! link to another place in the tree, and the lines before the first name are the directory and the device number to
-//! look for.
+//! The bytes are lines. `@proc/self/mountinfo` begins a file of that name, `@sys/dev/block/8:0 ->
+//! sys/devices/sda` is a link to another place in the tree, and the lines before the first name are the
+//! directory and the device number to look for.
 
 use std::fs;
 use std::os::unix::fs::symlink;

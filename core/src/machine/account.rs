@@ -1,17 +1,17 @@
 //! Whose bytes: what a process fetched from storage and wrote to it, by the kernel's account.
 //!
-//! `read_bytes` of `/proc/PID/io` counts the bytes that a process, all its threads included, caused
-//! to be fetched from the storage layer: exact for its own reads, buffered or direct, by system call
-//! or io_uring; readahead counts with whoever triggered it. Reads that another process issues on its
-//! behalf are in that process's account. File systems that fetch without the block layer (FUSE,
-//! some network file systems) may count nothing. ZFS counts what it finds in its own cache as well (`zfs_read`).
+//! `read_bytes` of `/proc/PID/io` counts the bytes that a process, all its threads included, caused to be
+//! fetched from the storage layer: exact for its own reads, buffered or direct, by system call or io_uring;
+//! readahead counts with whoever triggered it. Reads that another process issues on its behalf are in that
+//! process's account. File systems that fetch without the block layer (FUSE, some network file systems) may
+//! count nothing. ZFS counts what it finds in its own cache as well (`zfs_read`).
 //!
 //! # Processes that come and go
-//! The account of a process begins at 0 with it, so one that is new counts whole. When it has ended its parent waits for it, and
-//! then the kernel adds what it read to the parent's account. So what the last look has seen of those that are gone was all if
-//! the parent's account grew by just that. If it grew by more, others that it waited for may have read that, and nobody knows.
-//! Between two looks one may come, read and go unseen; where none goes before it had nothing to do for a time, only if the looks
-//! are as far apart.
+//! The account of a process begins at 0 with it, so one that is new counts whole. When it has ended its
+//! parent waits for it, and then the kernel adds what it read to the parent's account. So what the last look
+//! has seen of those that are gone was all if the parent's account grew by just that. If it grew by more,
+//! others that it waited for may have read that, and nobody knows. Between two looks one may come, read and
+//! go unseen; where none goes before it had nothing to do for a time, only if the looks are as far apart.
 
 use std::fs;
 use std::path::PathBuf;
@@ -85,7 +85,8 @@ struct Reading {
 }
 
 impl Reading {
-    /// Looks at those of an earlier look, as far as they are there, and at those that came since. None if the kernel does not tell.
+    /// Looks at those of an earlier look, as far as they are there, and at those that came since. None if the
+    /// kernel does not tell.
     fn take(account: &Account, earlier: Option<&Reading>) -> Option<Self> {
         /// The parent waits for a process now and then, and not all the time.
         const TRIES: usize = 10;
@@ -131,8 +132,8 @@ impl Reading {
     }
 }
 
-/// Those that are there, of the known ones and of those that have these numbers, and what each has read. None if the kernel does
-/// not tell.
+/// Those that are there, of the known ones and of those that have these numbers, and what each has read. None
+/// if the kernel does not tell.
 fn look_at(mut processes: Vec<Process>, pids: &[i32]) -> Option<Vec<(Process, u64)>> {
     for process in pids.iter().filter_map(|pid| Process::of(*pid)) {
         if !processes.contains(&process) {
@@ -165,7 +166,8 @@ impl AccountTally {
         Self { account, sum: if last.is_some() { Ok(0) } else { Err(Lost::NoAccount) }, last }
     }
 
-    /// Looks again. The shorter the time since the last look, the more is known of those that ended in between.
+    /// Looks again. The shorter the time since the last look, the more is known of those that ended in
+    /// between.
     pub fn follow(&mut self) {
         let Some(last) = &self.last else { return };
         let idle = match self.account {
@@ -201,8 +203,8 @@ pub fn own_read_bytes() -> Option<u64> {
     read_bytes_of("self")
 }
 
-/// Bytes that this process has caused to be fetched from storage and to be written to it; a write through the page
-/// cache counts when it makes a page dirty. None where the kernel does not tell.
+/// Bytes that this process has caused to be fetched from storage and to be written to it; a write through the
+/// page cache counts when it makes a page dirty. None where the kernel does not tell.
 pub fn own_traffic() -> Option<u64> {
     let text = text_of("self")?;
     Some(parse(&text, "read_bytes:")? + parse(&text, "write_bytes:")?)

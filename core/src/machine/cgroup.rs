@@ -1,18 +1,21 @@
 //! The control group that this process is in: what it has moved to and from devices, and what it may at most.
 //!
-//! A limit explains a rate that the device does not: a throttled volume looks like a slow one. `/proc/self/cgroup`
-//! says where the process is in each hierarchy, `/proc/self/mountinfo` where the hierarchies are mounted. Both versions
-//! are served, and a machine that has both: each controller is looked for in version 1, then in 2.
+//! A limit explains a rate that the device does not: a throttled volume looks like a slow one.
+//! `/proc/self/cgroup` says where the process is in each hierarchy, `/proc/self/mountinfo` where the
+//! hierarchies are mounted. Both versions are served, and a machine that has both: each controller is looked
+//! for in version 1, then in 2.
 //!
 //! # Limitations and caveats
 //! - The group is that of this process: all of the server, if whoever starts it gives it a group of its own.
-//! - Version 1 counts and limits direct I/O and reads; what the page cache writes back counts with the root. Some kernels
-//!   count nothing there before there is a limit for the device.
-//! - Version 2 counts for a group only if its parent enabled the controller `io` (systemd: `IOAccounting=yes`).
+//! - Version 1 counts and limits direct I/O and reads; what the page cache writes back counts with the root.
+//!   Some kernels count nothing there before there is a limit for the device.
+//! - Version 2 counts for a group only if its parent enabled the controller `io` (systemd:
+//!   `IOAccounting=yes`).
 //! - A container sees its own group as the uppermost: limits above it stay out of sight.
 //! - `io.latency`, `io.cost` and weights hold a group back without a fixed limit: they are not shown.
 //!
-//! Sources: the kernel's `Documentation/admin-guide/cgroup-v2.rst` and `cgroup-v1/blkio-controller.rst`; cgroups(7).
+//! Sources: the kernel's `Documentation/admin-guide/cgroup-v2.rst` and `cgroup-v1/blkio-controller.rst`;
+//! cgroups(7).
 
 #[cfg(any(test, fuzzing))]
 pub(crate) mod hostile;
@@ -56,7 +59,8 @@ impl Cgroup {
         self.io.as_ref().map(Hierarchy::describe)
     }
 
-    /// What the group has moved to and from each of these devices, in their order; `None` where that is unknown.
+    /// What the group has moved to and from each of these devices, in their order; `None` where that is
+    /// unknown.
     pub fn moved(&self, devices: impl Iterator<Item = Option<DeviceNumber>>) -> Vec<Option<Moved>> {
         let io = self.io.as_ref().filter(|io| !io.is_root);
         let text = io.and_then(|io| Some((io.version, traffic::text(io)?)));

@@ -1,15 +1,15 @@
 //! What devices and processors did, interval by interval, as iostat -x shows it.
 //!
-//! A [`Watch`] takes [`Snapshot`]s of counters that the kernel keeps anyway; a [`SnapshotSeries`] holds those of one run, and
-//! the difference of two that follow each other is a [`Sample`]. A [`Sampler`] takes them beside something else that
-//! goes on, in a thread of its own; [`sample`] takes them one after the other.
+//! A [`Watch`] takes [`Snapshot`]s of counters that the kernel keeps anyway; a [`SnapshotSeries`] holds those
+//! of one run, and the difference of two that follow each other is a [`Sample`]. A [`Sampler`] takes them
+//! beside something else that goes on, in a thread of its own; [`sample`] takes them one after the other.
 //!
 //! # Limitations and caveats
-//! - What holds for the counters of [`device`](crate::machine::device), of [`cpu`](crate::machine::cpu), of [`pressure`](crate::machine::pressure)
-//!   and of [`cgroup`](crate::machine::cgroup) holds here.
+//! - What holds for the counters of [`device`](crate::machine::device), of [`cpu`](crate::machine::cpu), of
+//!   [`pressure`](crate::machine::pressure) and of [`cgroup`](crate::machine::cgroup) holds here.
 //! - All but the cgroup's figures are everyone's.
-//! - The files of one snapshot are read one after the other, some 0.1 ms in all: in intervals of a few milliseconds
-//!   the figures of one row fit each other less well.
+//! - The files of one snapshot are read one after the other, some 0.1 ms in all: in intervals of a few
+//!   milliseconds the figures of one row fit each other less well.
 //!
 //! Source: iostat(1) and `iostat.c` of sysstat, whose formulas these are.
 
@@ -63,7 +63,8 @@ pub struct Sample {
     pub ended_us: i64,
     /// How long it lasted, in nanoseconds.
     pub length_ns: u64,
-    /// What the processors did; `None` where the kernel does not tell, or without a tick of its clock in between.
+    /// What the processors did; `None` where the kernel does not tell, or without a tick of its clock in
+    /// between.
     pub cpu: Option<CpuShares>,
     /// How much was waited for I/O; `None` where the kernel does not tell.
     pub pressure: Option<PressureShares>,

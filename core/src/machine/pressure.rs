@@ -5,10 +5,10 @@
 //!
 //! # Limitations and caveats
 //! - It is everybody's, in most containers the host's too, and network file systems count as well as disks.
-//! - It counts tasks that wait, not requests: sixteen that wait at a time count as one. `full` is the share of lost
-//!   time, so with idle CPUs it comes near `some`.
-//! - Absent before Linux 4.20, without CONFIG_PSI, and with `psi=0` on the kernel's command line, when the file may
-//!   exist and refuse to be read.
+//! - It counts tasks that wait, not requests: sixteen that wait at a time count as one. `full` is the share
+//!   of lost time, so with idle CPUs it comes near `some`.
+//! - Absent before Linux 4.20, without CONFIG_PSI, and with `psi=0` on the kernel's command line, when the
+//!   file may exist and refuse to be read.
 //!
 //! Source: the kernel's `Documentation/accounting/psi.rst`.
 
@@ -49,8 +49,9 @@ impl Pressure {
         Self::parse(&fs::read_to_string(roots.proc.join("pressure/io")).ok()?)
     }
 
-    /// The shares of the `elapsed_ns` since `earlier`; `None` for no time, or if the time waited went backwards. The
-    /// kernel's clock is another one, so that a share may come out above 100, which is then 100.
+    /// The shares of the `elapsed_ns` since `earlier`; `None` for no time, or if the time waited went
+    /// backwards. The kernel's clock is another one, so that a share may come out above 100, which is then
+    /// 100.
     pub fn since(&self, earlier: &Pressure, elapsed_ns: u64) -> Option<PressureShares> {
         let share = |now: u64, earlier: u64| {
             let waited = now.checked_sub(earlier)? as f64;

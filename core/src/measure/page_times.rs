@@ -1,25 +1,27 @@
 //! Times of a block, measured in turns.
 //!
-//! A turn reads some blocks in one way: in order as a sequential scan, one by one at random, or ascending with gaps at one
-//! density and one `effective_io_concurrency`. All ways take turns, sequential and random ones after every few of the
-//! others, so that a disk whose speed drifts drifts under all of them. How the server reads is behind [`Server`]; which
-//! blocks, whether they are cold, and what follows from the times is here.
+//! A turn reads some blocks in one way: in order as a sequential scan, one by one at random, or ascending
+//! with gaps at one density and one `effective_io_concurrency`. All ways take turns, sequential and random
+//! ones after every few of the others, so that a disk whose speed drifts drifts under all of them. How the
+//! server reads is behind [`Server`]; which blocks, whether they are cold, and what follows from the times is
+//! here.
 //!
-//! What comes from the device is read from spans of which the OS cache holds nothing, and the span is dropped from it
-//! afterwards: the cache is left about as it was found. Only with leave to evict, spans that are cached are emptied first. After
-//! a sequential turn, before the span is dropped, the same blocks are read again, from the OS cache, and some of them once
-//! more, from shared buffers.
+//! What comes from the device is read from spans of which the OS cache holds nothing, and the span is dropped
+//! from it afterwards: the cache is left about as it was found. Only with leave to evict, spans that are
+//! cached are emptied first. After a sequential turn, before the span is dropped, the same blocks are read
+//! again, from the OS cache, and some of them once more, from shared buffers.
 //!
 //! # Limitations and caveats
-//! - The first part of a sequential turn, in which the kernel's readahead gets going, is not timed: a scan goes through it
-//!   once a segment.
+//! - The first part of a sequential turn, in which the kernel's readahead gets going, is not timed: a scan
+//!   goes through it once a segment.
 //! - A page that another session fetches into a span during its turn is dropped with it.
-//! - Caches below the kernel are part of the device. A small relation is soon in them: see [`PageTimesResult::passes`].
-//! - Blocks found in shared buffers are counted and taken out of the time at what a hit takes; a turn with many of them
-//!   does not count.
+//! - Caches below the kernel are part of the device. A small relation is soon in them: see
+//!   [`PageTimesResult::passes`].
+//! - Blocks found in shared buffers are counted and taken out of the time at what a hit takes; a turn with
+//!   many of them does not count.
 //!
-//! Sources: `heapam.c`, `nodeBitmapHeapscan.c` and `read_stream.c` of PostgreSQL for how it reads; the kernel's
-//! `mm/readahead.c`.
+//! Sources: `heapam.c`, `nodeBitmapHeapscan.c` and `read_stream.c` of PostgreSQL for how it reads; the
+//! kernel's `mm/readahead.c`.
 
 mod series;
 mod spans;
@@ -100,7 +102,8 @@ pub struct PageTimesRun<'a> {
     pub densities: &'a [f64],
     /// Their concurrencies.
     pub concurrencies: &'a [u32],
-    /// The kernel's readahead window, in bytes: so far beyond a turn's blocks pages may come into the OS cache.
+    /// The kernel's readahead window, in bytes: so far beyond a turn's blocks pages may come into the OS
+    /// cache.
     pub window: u64,
     /// Do reads go through the OS page cache?
     pub through_cache: bool,
@@ -112,8 +115,8 @@ pub struct PageTimesRun<'a> {
     pub buffered: &'a [u64],
     /// Which blocks.
     pub seed: u64,
-    /// Bounds of all turns together; but `max_bytes` for each way: sequential, random, and each concurrency. What one does
-    /// not need the others may have.
+    /// Bounds of all turns together; but `max_bytes` for each way: sequential, random, and each concurrency.
+    /// What one does not need the others may have.
     pub limits: Limits,
 }
 
@@ -138,7 +141,8 @@ pub struct PageTimesResult {
     pub passes: u64,
     /// Did a limit make it pause between turns?
     pub paused: bool,
-    /// Did it end because there was nothing left to read, from the device or the OS cache, though there had been?
+    /// Did it end because there was nothing left to read, from the device or the OS cache, though there had
+    /// been?
     pub dried_up: bool,
     /// Why it ended; None where there was nothing, or nothing more, to read.
     pub stop: Option<Stop>,
@@ -151,8 +155,8 @@ impl PageTimesResult {
     }
 }
 
-/// Measures until the time or the bytes are used up, the intervals are as narrow as asked for, or there is nothing left to read. `report` hears how many
-/// turns are done.
+/// Measures until the time or the bytes are used up, the intervals are as narrow as asked for, or there is
+/// nothing left to read. `report` hears how many turns are done.
 ///
 /// # Errors
 /// Of the files.

@@ -2,8 +2,8 @@
 //!
 //! Requests follow a schedule; one that is late goes out at once and moves none of the others. Reads fetch
 //! single blocks of a relation in random order, writes go to random blocks of a [`Scratch`] file and nowhere
-//! else. The first request of each kind is warm-up. Only the system call is timed: which block it is, what the
-//! page cache holds of it and what is to be written are settled before.
+//! else. The first request of each kind is warm-up. Only the system call is timed: which block it is, what
+//! the page cache holds of it and what is to be written are settled before.
 //!
 //! Caveats. A write is not followed by a sync: through the page cache it is a copy in memory, past it the
 //! device may keep it in a volatile cache. A device that has idled since the last request may have to wake
@@ -127,8 +127,8 @@ impl<'a> PingReader<'a> {
     }
 }
 
-/// Sends `count` requests of `block_size` bytes, one each `every` or as often as the limits allow: reads, writes, or
-/// both in turn, a write first.
+/// Sends `count` requests of `block_size` bytes, one each `every` or as often as the limits allow: reads,
+/// writes, or both in turn, a write first.
 ///
 /// Returns the answers, and what stopped it. Fewer answers without a reason: no more blocks hold data.
 #[allow(clippy::too_many_arguments, reason = "who, what, how often, within which bounds")]

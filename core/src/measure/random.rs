@@ -1,26 +1,27 @@
 //! Random fetches of single blocks: how long each takes, how many a second, and who served it.
 //!
 //! A [`Plan`] says which blocks in which order; a [`Fetcher`] fetches them at its depth; a [`Recorder`] times
-//! them. At depth 1 the end of one request is the start of the next, so that one reading of the clock does. At
-//! a greater depth a request ends when it is seen to be done. It is a closed loop: these are service times.
-//! Under a rate limit there is a schedule too, which is kept when a request is late, and response times are
-//! taken from when a request was due.
+//! them. At depth 1 the end of one request is the start of the next, so that one reading of the clock does.
+//! At a greater depth a request ends when it is seen to be done. It is a closed loop: these are service
+//! times. Under a rate limit there is a schedule too, which is kept when a request is late, and response
+//! times are taken from when a request was due.
 //!
 //! The rate is over the wall clock of what is timed. Left out of it are the first request (warm-up, given
-//! apart), and at a depth over 1 the time in which the queue is being filled or emptied, with the requests that come
-//! back in it; a latency counts unless its request was one of those that filled the queue. Blocks in holes are not
-//! fetched at all. While nothing is in flight, what is not to be timed is not: opening files, finding holes, looking
-//! into the page cache, the caller's interrupts. While requests are in flight all time counts, for the device
-//! goes on. So the segments of a relation are looked at before the run if they are no more than 48, which stay
-//! open then. In a larger one each is looked at when its first block is to be fetched; the latencies of requests in
-//! flight meanwhile don't count if that took over a twentieth of the mean. Past the page cache, what is dirty there is written
-//! back before the run, in as many segments as there are.
+//! apart), and at a depth over 1 the time in which the queue is being filled or emptied, with the requests
+//! that come back in it; a latency counts unless its request was one of those that filled the queue. Blocks
+//! in holes are not fetched at all. While nothing is in flight, what is not to be timed is not: opening
+//! files, finding holes, looking into the page cache, the caller's interrupts. While requests are in flight
+//! all time counts, for the device goes on. So the segments of a relation are looked at before the run if
+//! they are no more than 48, which stay open then. In a larger one each is looked at when its first block is
+//! to be fetched; the latencies of requests in flight meanwhile don't count if that took over a twentieth of
+//! the mean. Past the page cache, what is dirty there is written back before the run, in as many segments as
+//! there are.
 //!
-//! Caveats. In a relation of more than 48 segments files are opened and closed all the time, a few microseconds
-//! each: above 100,000 fetches a second that limits the rate. With looks in batches, a block that an earlier fetch of
-//! the same batch brought in by readahead counts as the device's; the time of looks beside requests
-//! in flight is part of the rate, which shows where the page cache serves nearly all. What is below the kernel
-//! may cache too.
+//! Caveats. In a relation of more than 48 segments files are opened and closed all the time, a few
+//! microseconds each: above 100,000 fetches a second that limits the rate. With looks in batches, a block
+//! that an earlier fetch of the same batch brought in by readahead counts as the device's; the time of looks
+//! beside requests in flight is part of the rate, which shows where the page cache serves nearly all. What is
+//! below the kernel may cache too.
 
 #[cfg(test)]
 mod golden;
@@ -47,8 +48,8 @@ use crate::stats::{Interval, Latencies, Moments, Slice};
 
 /// One way to fetch blocks.
 pub trait Fetcher {
-    /// Fetches what the plan hands out, until it hands out nothing more or the recorder breaks, and returns when
-    /// nothing is in flight. The recorder's clock has been begun.
+    /// Fetches what the plan hands out, until it hands out nothing more or the recorder breaks, and returns
+    /// when nothing is in flight. The recorder's clock has been begun.
     fn fetch(&mut self, plan: &mut Plan<'_>, recorder: &mut Recorder<'_>) -> Result<()>;
 }
 
@@ -95,7 +96,8 @@ pub struct RandomRun {
 }
 
 impl RandomRun {
-    /// Fetches a second over the wall clock of what was timed; with pauses, over the whole run. None without any.
+    /// Fetches a second over the wall clock of what was timed; with pauses, over the whole run. None without
+    /// any.
     pub fn iops(&self) -> Option<f64> {
         if self.throttled {
             return (self.with_data() > 0).then(|| self.with_data() as f64 * 1e9 / self.elapsed_ns as f64);
@@ -137,8 +139,8 @@ impl RandomRun {
     }
 }
 
-/// Fetches the blocks of `plan` by `fetcher`, as a part of `budget` with these limits; `progress` gets the number of blocks
-/// fetched. [`Plan::inspect_segments`] is done before the part begins.
+/// Fetches the blocks of `plan` by `fetcher`, as a part of `budget` with these limits; `progress` gets the
+/// number of blocks fetched. [`Plan::inspect_segments`] is done before the part begins.
 pub fn run(
     plan: &mut Plan<'_>,
     fetcher: &mut dyn Fetcher,

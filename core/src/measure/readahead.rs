@@ -1,28 +1,30 @@
 //! What a sequential scan would get from other readahead windows, without touching the kernel's setting.
 //!
-//! The setting in force is measured as it is: blocks that the page cache does not hold, read one after another. Another
-//! window is emulated by a twin of the kernel's readahead: direct requests of one window, of which the next is submitted
-//! when the present one is entered, and a copy of each block. What the twin lacks is the page cache's own work. It is
-//! the difference between the kernel and the twin at the setting in force, about the same for each block at every
-//! window, and is added to the twin's time.
+//! The setting in force is measured as it is: blocks that the page cache does not hold, read one after
+//! another. Another window is emulated by a twin of the kernel's readahead: direct requests of one window, of
+//! which the next is submitted when the present one is entered, and a copy of each block. What the twin lacks
+//! is the page cache's own work. It is the difference between the kernel and the twin at the setting in
+//! force, about the same for each block at every window, and is added to the twin's time.
 //!
-//! All windows take turns, round after round, there and back, each turn on blocks of its own: a disk whose speed drifts
-//! drifts under all of them. A turn through the page cache counts if it took no more CPU time a block than 1.3 of what a
-//! quarter of them took at most: where memory is short, or given back to a host, pages cost more than the reading. Of the
-//! turns that count the median is taken, with an interval that assumes nothing about their distribution.
+//! All windows take turns, round after round, there and back, each turn on blocks of its own: a disk whose
+//! speed drifts drifts under all of them. A turn through the page cache counts if it took no more CPU time a
+//! block than 1.3 of what a quarter of them took at most: where memory is short, or given back to a host,
+//! pages cost more than the reading. Of the turns that count the median is taken, with an interval that
+//! assumes nothing about their distribution.
 //!
 //! # Limitations and caveats
-//! - It emulates the kernel's steady state: the mark that makes it read on lies on the first page of the present window.
-//!   The first windows of a real scan are shorter.
+//! - It emulates the kernel's steady state: the mark that makes it read on lies on the first page of the
+//!   present window. The first windows of a real scan are shorter.
 //! - What the server does with a block is not in it, and may hide all differences of a fast device.
 //! - Where io_uring is refused, threads take over, whose wake-ups cost small windows more than the kernel's.
-//! - Where O_DIRECT is refused, windows are asked for by `readahead(2)`, which spends more CPU time than the kernel's own
-//!   readahead; the correction takes that off as well.
-//! - It reads a block at a time. A server that reads several at a time makes the kernel fetch as many at least.
+//! - Where O_DIRECT is refused, windows are asked for by `readahead(2)`, which spends more CPU time than the
+//!   kernel's own readahead; the correction takes that off as well.
+//! - It reads a block at a time. A server that reads several at a time makes the kernel fetch as many at
+//!   least.
 //! - From a setting of less than 64 kB the page cache's work can't be told well from the cost of a request.
 //!
-//! Sources: `page_cache_ra_order`, `page_cache_async_ra` and `ondemand_readahead` in the kernel's `mm/readahead.c`;
-//! readahead(2), posix_fadvise(2). How near it comes is shown in docs/experiments.
+//! Sources: `page_cache_ra_order`, `page_cache_async_ra` and `ondemand_readahead` in the kernel's
+//! `mm/readahead.c`; readahead(2), posix_fadvise(2). How near it comes is shown in docs/experiments.
 
 mod ahead;
 #[cfg(test)]
@@ -54,8 +56,8 @@ const WINDOWS_OF_TURN: u64 = 8;
 const SHORTEST_TURN: u64 = 32 << 20;
 const LONGEST_TURN: u64 = 128 << 20;
 
-/// A turn of the kernel reads so much at least: what the last turn's pages left in the processor's caches must not help,
-/// as it does not help a scan that is longer.
+/// A turn of the kernel reads so much at least: what the last turn's pages left in the processor's caches
+/// must not help, as it does not help a scan that is longer.
 const KERNEL_TURN: u64 = 64 << 20;
 
 /// The first round is warm-up.
@@ -79,8 +81,8 @@ pub const LARGEST_WINDOW: u64 = 16 << 20;
 pub enum Emulation {
     /// By direct requests through an engine of [`SLOTS`] slots of [`ROOM_OF_SLOT`] bytes.
     Direct(Box<dyn Engine>),
-    /// By `readahead(2)`, of which the kernel takes `piece` bytes at a time: the larger one of its largest request and the
-    /// window in force.
+    /// By `readahead(2)`, of which the kernel takes `piece` bytes at a time: the larger one of its largest
+    /// request and the window in force.
     ReadaheadCalls {
         /// Most bytes of a call.
         piece: u64,
@@ -93,8 +95,8 @@ pub struct ReadaheadRun<'a> {
     pub source: &'a RelationFiles,
     /// The window in force, in bytes; 0 is none.
     pub in_force: u64,
-    /// Windows to emulate, in bytes, multiples of the block size; 0 is none. The one in force may be among them, and is
-    /// emulated in any case.
+    /// Windows to emulate, in bytes, multiples of the block size; 0 is none. The one in force may be among
+    /// them, and is emulated in any case.
     pub windows: &'a [u64],
     /// What bounds each window.
     pub limits: Limits,
@@ -170,7 +172,8 @@ pub enum Contender {
     Emulated(usize),
 }
 
-/// Measures all windows in turns. `report` hears of each turn before it begins: its number, of how many, and whose it is.
+/// Measures all windows in turns. `report` hears of each turn before it begins: its number, of how many, and
+/// whose it is.
 ///
 /// Reads of the kernel's turns are cold: the page cache is made to let go of the segments that they lie in.
 ///
@@ -302,7 +305,8 @@ impl WindowTurns<'_> {
         }
         let blocks = self.position..source.blocks().min(self.position + length);
         self.position = blocks.end;
-        // What is dirty would be written back in the middle; and only what is not cached comes from the device.
+        // What is dirty would be written back in the middle; and only what is not cached comes from the
+        // device.
         let buffered =
             whose == Contender::Kernel || matches!(self.emulation, Emulation::ReadaheadCalls { .. });
         let stopped = if buffered {

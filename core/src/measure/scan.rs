@@ -5,12 +5,12 @@
 //! in runs of their own, outside the rate, since the device has nothing to do for them; so are they
 //! outside the byte budget.
 //!
-//! Caveats. Residency is counted per segment before its first block is read, in spans of 1 MiB, as far
-//! as the limits let the scan come; a scan that ends inside a span counts a proportionate part of it. Between two runs a deep queue
-//! drains, which a file of many small pieces and holes would feel. A rate limit cuts runs into short
-//! bursts with pauses in between: in the pauses the kernel's readahead goes on, and each burst starts
-//! with an empty queue, so the times of a scan that had to pause say nothing about the device. (A limit
-//! that the device does not reach costs a ramp: see `Bursts` in [`crate::run::budget`].)
+//! Caveats. Residency is counted per segment before its first block is read, in spans of 1 MiB, as far as the
+//! limits let the scan come; a scan that ends inside a span counts a proportionate part of it. Between two
+//! runs a deep queue drains, which a file of many small pieces and holes would feel. A rate limit cuts runs
+//! into short bursts with pauses in between: in the pauses the kernel's readahead goes on, and each burst
+//! starts with an empty queue, so the times of a scan that had to pause say nothing about the device. (A
+//! limit that the device does not reach costs a ramp: see `Bursts` in [`crate::run::budget`].)
 
 mod buffered;
 mod direct;
@@ -118,9 +118,9 @@ fn bursts(limits: &Limits, budget: &Budget<'_>, block_size: u64, steps: Steps) -
     (bursts, most)
 }
 
-/// Of `blocks`, those that a scan may come to under `limits`: of the others no cache need be emptied. Holes are free, so that
-/// it may come to all if there is one on the way. A limit of the time bounds no blocks: nobody knows how fast the device is. Err
-/// holds a reason to stop.
+/// Of `blocks`, those that a scan may come to under `limits`: of the others no cache need be emptied. Holes
+/// are free, so that it may come to all if there is one on the way. A limit of the time bounds no blocks:
+/// nobody knows how fast the device is. Err holds a reason to stop.
 pub fn reach(
     source: &RelationFiles,
     blocks: Range<u64>,
@@ -137,8 +137,8 @@ pub fn reach(
     Ok(has_holes.map(|has_holes| if has_holes { blocks } else { near }))
 }
 
-/// Scans `blocks` of `source` with `reader`, as a part of `budget` with these limits; `progress` gets the number of blocks
-/// read.
+/// Scans `blocks` of `source` with `reader`, as a part of `budget` with these limits; `progress` gets the
+/// number of blocks read.
 pub fn scan(
     source: &RelationFiles,
     blocks: Range<u64>,
@@ -432,7 +432,8 @@ mod tests {
         let second = Limits { duration: Duration::from_secs(1), ..LIMITS };
         assert_eq!(most(second, 1), u64::MAX / BLOCK);
         assert_eq!(most(Limits { max_bytes: 100 * BLOCK + 1, ..second }, 1), 100);
-        // 1024 blocks in a second, as many as in a fiftieth more, and the burst or the request that begins then.
+        // 1024 blocks in a second, as many as in a fiftieth more, and the burst or the request that begins
+        // then.
         assert_eq!(most(Limits { max_mib_per_s: RATE, ..second }, 1), 1024 + 20 + 10);
         assert_eq!(most(Limits { max_mib_per_s: RATE, ..second }, 64), 1024 + 20 + 64);
         assert_eq!(most(Limits { max_mib_per_s: RATE, max_bytes: 100 * BLOCK, ..second }, 1), 100);

@@ -1,24 +1,27 @@
-//! What it costs to make writes durable: the sections of pg_test_fsync, the WAL's own pattern, and group commit.
+//! What it costs to make writes durable: the sections of pg_test_fsync, the WAL's own pattern, and group
+//! commit.
 //!
-//! A [`Case`] is one way to write and sync. The cases take turns, round after round, so that a disk whose speed drifts
-//! drifts under all of them alike: one after the other, as pg_test_fsync measures them, the last would be compared with
-//! the weather of a minute later. The first operation of a turn is warm-up: it may pay for what another method left
-//! in the journal or in the page cache. What is timed is the system calls of an operation, one after another; the
-//! clock's own cost is taken off.
+//! A [`Case`] is one way to write and sync. The cases take turns, round after round, so that a disk whose
+//! speed drifts drifts under all of them alike: one after the other, as pg_test_fsync measures them, the last
+//! would be compared with the weather of a minute later. The first operation of a turn is warm-up: it may pay
+//! for what another method left in the journal or in the page cache. What is timed is the system calls of an
+//! operation, one after another; the clock's own cost is taken off.
 //!
-//! With more than one committer, operations of `wal_segment` are commits that share one log: each inserts its blocks
-//! and waits until they are durable, and a flush covers all that was inserted before it began ([`Group`]).
+//! With more than one committer, operations of `wal_segment` are commits that share one log: each inserts its
+//! blocks and waits until they are durable, and a flush covers all that was inserted before it began
+//! ([`Group`]).
 //!
 //! # Limitations and caveats
-//! - A device, or a layer above it, that acknowledges a flush and keeps the data in volatile memory is faster than
-//!   physics allows. Nothing here can tell; the device's flush counter only shows that it was asked.
-//! - The scratch file has no name. There are file systems that log nothing of such a file when it is synced (btrfs, ZFS) or
-//!   a whole checkpoint (f2fs): [`logs_nameless_files`].
+//! - A device, or a layer above it, that acknowledges a flush and keeps the data in volatile memory is faster
+//!   than physics allows. Nothing here can tell; the device's flush counter only shows that it was asked.
+//! - The scratch file has no name. There are file systems that log nothing of such a file when it is synced
+//!   (btrfs, ZFS) or a whole checkpoint (f2fs): [`logs_nameless_files`].
 //! - A closed loop without thinking: committers that also execute statements come to a flush less often.
 //! - The server changes to the next segment now and then, and writes a block again while it is not full.
 //!
 //! Sources: `src/bin/pg_test_fsync/pg_test_fsync.c`, and `XLogWrite`, `XLogFlush`, `issue_xlog_fsync` and
-//! `get_sync_bit` in `src/backend/access/transam/xlog.c` of PostgreSQL 15 to 18; open(2) for `O_DSYNC` and `O_SYNC`.
+//! `get_sync_bit` in `src/backend/access/transam/xlog.c` of PostgreSQL 15 to 18; open(2) for `O_DSYNC` and
+//! `O_SYNC`.
 
 mod calls;
 mod case;
@@ -74,18 +77,20 @@ pub struct SyncRun<'a> {
 
 /// Does a sync of a file without a name cost on this type of file system what a sync of any other file does?
 ///
-/// btrfs (`btrfs_log_inode_parent`) and ZFS (`zfs_log_write`) leave files without links out of their logs, and f2fs
-/// (`need_do_checkpoint`) writes a checkpoint for each sync of one.
+/// btrfs (`btrfs_log_inode_parent`) and ZFS (`zfs_log_write`) leave files without links out of their logs,
+/// and f2fs (`need_do_checkpoint`) writes a checkpoint for each sync of one.
 pub fn logs_nameless_files(fs_type: &str) -> bool {
     !matches!(fs_type, "btrfs" | "zfs" | "f2fs")
 }
 
-/// Measures the cases in turns; `report` hears of each turn before it begins: its number, of how many, and its case.
+/// Measures the cases in turns; `report` hears of each turn before it begins: its number, of how many, and
+/// its case.
 ///
 /// Returns what is known of each. A reason of the caller, or of the statement, ends all that are not over.
 ///
 /// # Errors
-/// [`Error::Scratch`] or [`Error::ShortWrite`] if a call fails: a device that loses writes is not measured on.
+/// [`Error::Scratch`] or [`Error::ShortWrite`] if a call fails: a device that loses writes is not measured
+/// on.
 pub fn run(
     files: &Files,
     run: &SyncRun<'_>,

@@ -35,8 +35,8 @@ pub struct Evidence {
     pub fetched_bytes: Option<u64>,
 }
 
-/// Are so few bytes fetched that they contradict how many of those read were missing? Others bring pages in meanwhile: less than
-/// a block, a twentieth of what was missing, or a thousandth of all says nothing.
+/// Are so few bytes fetched that they contradict how many of those read were missing? Others bring pages in
+/// meanwhile: less than a block, a twentieth of what was missing, or a thousandth of all says nothing.
 pub fn are_too_few(fetched: u64, missing: u64, read: u64, block_size: u64) -> bool {
     let short = missing.saturating_sub(fetched);
     short >= block_size && short > (missing / 20).max(read / 1000)

@@ -83,8 +83,8 @@ pub(super) fn provided(subplan: &str) -> Vec<String> {
     }
 }
 
-/// The names, as [`provided`] makes them, of the detached subplans that a node uses; not all if there are more than
-/// [`MOST_REFERENCES`].
+/// The names, as [`provided`] makes them, of the detached subplans that a node uses; not all if there are
+/// more than [`MOST_REFERENCES`].
 pub(super) fn needed(fields: &Map<String, Value>) -> Vec<String> {
     let text = |key| fields.get(key).and_then(Value::as_str);
     let mut names = BTreeSet::new();
@@ -124,7 +124,8 @@ fn references<'a>(expression: &'a str, names: &mut BTreeSet<&'a str>) {
                 &after[digits..]
             }
             _ => {
-                // Not as far as a parenthesis that another one closes: of many in a row each would be as long as the rest.
+                // Not as far as a parenthesis that another one closes: of many in a row each would be as long
+                // as the rest.
                 if after.starts_with("InitPlan ")
                     && let Some(end) = after.find(['(', ')'])
                     && after[end..].starts_with(')')

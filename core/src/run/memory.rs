@@ -1,7 +1,7 @@
 //! Asking for memory before it is needed.
 //!
-//! Rust answers an allocation that fails with an abort, which in a server process restarts the whole server. Memory is
-//! refused where the address space is bounded (`ulimit -v`) or the kernel keeps account of it
+//! Rust answers an allocation that fails with an abort, which in a server process restarts the whole server.
+//! Memory is refused where the address space is bounded (`ulimit -v`) or the kernel keeps account of it
 //! (`vm.overcommit_memory = 2`). So who is about to allocate much asks first.
 //!
 //! It is a question, not a reservation: others may take the memory meanwhile.
@@ -29,7 +29,8 @@ pub fn expect(bytes: usize) -> Result<()> {
 
 /// Bytes that a JSON text takes as a [`serde_json::Value`], at most, with all that is allocated on the way.
 ///
-/// Counted by the characters that begin or part values: who writes `[{"":0},{"":0}` gets a node of a tree for each.
+/// Counted by the characters that begin or part values: who writes `[{"":0},{"":0}` gets a node of a tree for
+/// each.
 pub fn of_json(text: &str) -> usize {
     /// A map's first node, of 11 keys and values, and the list that the object may be in.
     const OBJECT: usize = 768;

@@ -1,7 +1,9 @@
-//! Bringing to rest what goes on behind our back: requests that the kernel still serves, threads that still run.
+//! Bringing to rest what goes on behind our back: requests that the kernel still serves, threads that still
+//! run.
 //!
-//! An owner may go in two ways. Unwinding drops it, and dropping waits for what is under way. A process that exits
-//! without unwinding calls [`all`], so that neither the kernel nor a thread uses memory that is going away.
+//! An owner may go in two ways. Unwinding drops it, and dropping waits for what is under way. A process that
+//! exits without unwinding calls [`all`], so that neither the kernel nor a thread uses memory that is going
+//! away.
 
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};

@@ -1,14 +1,17 @@
-//! Which of the looks at arriving blocks were waits: a bound of latencies is about answers of the device, and not about copies
-//! of what the kernel or the server has read ahead, of which there may be hundreds between two answers.
+//! Which of the looks at arriving blocks were waits: a bound of latencies is about answers of the device, and
+//! not about copies of what the kernel or the server has read ahead, of which there may be hundreds between
+//! two answers.
 //!
-//! The kernel counts how often a thread has put itself to sleep (`ru_nvcsw`), which it does when it waits for the device, for
-//! an I/O worker or for another process that reads the same block, and not when it copies or loses its processor. The count
-//! costs a call into the kernel, so it is read only after looks that were slow: it tells how many waits there were since the
-//! last reading, all of which but the present one were fast.
+//! The kernel counts how often a thread has put itself to sleep (`ru_nvcsw`), which it does when it waits for
+//! the device, for an I/O worker or for another process that reads the same block, and not when it copies or
+//! loses its processor. The count costs a call into the kernel, so it is read only after looks that were
+//! slow: it tells how many waits there were since the last reading, all of which but the present one were
+//! fast.
 //!
 //! # Limitations and caveats
 //! - Waits for a lock are waits, too.
-//! - A slow look without a wait of its own is taken for one if there was a fast wait since the last slow look.
+//! - A slow look without a wait of its own is taken for one if there was a fast wait since the last slow
+//!   look.
 //! - A device that is polled lets nobody sleep: its answers are not seen.
 //!
 //! Sources: getrusage(2); `__schedule` in the kernel's `kernel/sched/core.c`.

@@ -1,7 +1,7 @@
 //! Threads that are gone when their owner is.
 //!
-//! All signals are blocked in them, since those that the process gets are for its main thread. They end when they are
-//! told to, and are joined before their [`Crew`] is dropped or the process exits.
+//! All signals are blocked in them, since those that the process gets are for its main thread. They end when
+//! they are told to, and are joined before their [`Crew`] is dropped or the process exits.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -27,8 +27,8 @@ struct RunningThreads<E> {
 }
 
 impl Workers {
-    /// Starts `count` threads of this name, each of which does `work`. They return by themselves, or soon after
-    /// `end` was called, which may happen more than once.
+    /// Starts `count` threads of this name, each of which does `work`. They return by themselves, or soon
+    /// after `end` was called, which may happen more than once.
     pub(crate) fn start<W, E>(name: &str, count: usize, work: W, end: E) -> Result<Self>
     where
         W: Fn() + Clone + Send + 'static,

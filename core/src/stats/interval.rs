@@ -39,9 +39,10 @@ pub fn of_ratio(slices: &[Slice]) -> Option<Interval> {
 /// Below this many turns no interval over them is given.
 pub const MIN_TURNS: usize = 3;
 
-/// The same over a few turns that lie apart, each a slice: Student's t on the residuals, without a correction, since what
-/// lies between two turns makes them independent. The slices within one turn share its weather, and would say less than
-/// is true of how much another run may differ. None for fewer than three or without work.
+/// The same over a few turns that lie apart, each a slice: Student's t on the residuals, without a
+/// correction, since what lies between two turns makes them independent. The slices within one turn share its
+/// weather, and would say less than is true of how much another run may differ. None for fewer than three or
+/// without work.
 pub fn of_turns(turns: &[Slice]) -> Option<Interval> {
     interval(turns, MIN_TURNS, Noise::of_independent)
 }

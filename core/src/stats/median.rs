@@ -1,8 +1,8 @@
 //! The median of a few values, with an interval that assumes nothing of how they are distributed.
 //!
-//! Each value lies below the true median with a chance of one half. So how many do is binomial, and the interval from
-//! the k-th smallest to the k-th largest value misses it with a chance of 2·P(B(n, ½) < k): k is the greatest for which
-//! that is at most 5 %. The values must not depend on each other.
+//! Each value lies below the true median with a chance of one half. So how many do is binomial, and the
+//! interval from the k-th smallest to the k-th largest value misses it with a chance of 2·P(B(n, ½) < k): k
+//! is the greatest for which that is at most 5 %. The values must not depend on each other.
 
 use super::Interval;
 
@@ -51,8 +51,8 @@ fn rank(n: usize) -> usize {
     k
 }
 
-/// How far a median of so many values may be off: its standard error, if they are about normal but for some outliers
-/// (from the median absolute deviation). Infinite for fewer than three.
+/// How far a median of so many values may be off: its standard error, if they are about normal but for some
+/// outliers (from the median absolute deviation). Infinite for fewer than three.
 pub fn error_of_median(values: &[f64]) -> f64 {
     let Some(centre) = median(values).filter(|_| values.len() >= 3) else { return f64::INFINITY };
     let deviations: Vec<f64> = values.iter().map(|value| (value - centre).abs()).collect();

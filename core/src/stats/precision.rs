@@ -1,11 +1,11 @@
 //! Stopping a run as soon as its interval is as narrow as was asked for.
 //!
 //! Each look at the interval is a chance to stop on one that is narrow by luck, and luck is commonest when
-//! slices are few and alike. So the first look comes after [`FIRST_LOOK_NS`], which is a hundred joined slices of
-//! 10 ms, or forty where a request takes 25 ms, as in the simulation; and another whenever half as much time again has
-//! been spent. In simulated runs the intervals of runs that stopped so held the truth in 95 to
-//! 96 % of independent and 93 to 94 % of AR(0.3) slices; with a first look at twenty and looks after each quarter it
-//! was 91 to 92 %.
+//! slices are few and alike. So the first look comes after [`FIRST_LOOK_NS`], which is a hundred joined
+//! slices of 10 ms, or forty where a request takes 25 ms, as in the simulation; and another whenever half as
+//! much time again has been spent. In simulated runs the intervals of runs that stopped so held the truth in
+//! 95 to 96 % of independent and 93 to 94 % of AR(0.3) slices; with a first look at twenty and looks after
+//! each quarter it was 91 to 92 %.
 
 use super::{Interval, Slices, of_ratio};
 

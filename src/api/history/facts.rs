@@ -1,5 +1,5 @@
-//! Under which circumstances a probe ran: what it measured, the devices below and how they were set, the server and its
-//! settings. Read before the probe begins.
+//! Under which circumstances a probe ran: what it measured, the devices below and how they were set, the
+//! server and its settings. Read before the probe begins.
 
 use io_probe_core::machine::device::{self, Leaf, Placement, Roots};
 use io_probe_core::machine::host::Host;
@@ -13,8 +13,8 @@ use crate::call::probe::{Probe, Recorded};
 use crate::pg::catalog::objects;
 use crate::pg::history::{self, RelationFacts, ServerFacts};
 
-/// The settings that bear on I/O, of the server and of this extension. A change of one is a change of the configuration. Caps
-/// are among them: what a call does not say itself, a cap says.
+/// The settings that bear on I/O, of the server and of this extension. A change of one is a change of the
+/// configuration. Caps are among them: what a call does not say itself, a cap says.
 const SETTINGS: [&str; 38] = [
     "backend_flush_after",
     "block_size",
@@ -56,8 +56,8 @@ const SETTINGS: [&str; 38] = [
     "wal_sync_method",
 ];
 
-/// The part of a result that says where its rows come from. Its keys are the columns of io_probe_runs, those of the
-/// relation apart.
+/// The part of a result that says where its rows come from. Its keys are the columns of io_probe_runs, those
+/// of the relation apart.
 #[derive(Debug, Serialize)]
 pub(super) struct ResultHeader {
     object: String,

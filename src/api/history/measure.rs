@@ -1,14 +1,15 @@
 //! `io_probe_measure`: a probe called by its name, and all that is to be known of the run as one value.
 //!
-//! The probe runs with the caller's rights, which the server checks as in any call. Bad luck (storage that fails, another
-//! probe that runs) is a result too, so that a job that runs at night leaves a trace of it; a cancel, a wrong argument and a
-//! right that is missing are the caller's, and end the call.
+//! The probe runs with the caller's rights, which the server checks as in any call. Bad luck (storage that
+//! fails, another probe that runs) is a result too, so that a job that runs at night leaves a trace of it; a
+//! cancel, a wrong argument and a right that is missing are the caller's, and end the call.
 //!
 //! # Limitations and caveats
 //!
-//! The probe runs in a subtransaction, so that the call outlives its ERROR. On a standby, the server answers a conflict with
-//! recovery in a subtransaction by ending the session, where it would otherwise end the statement.
-//! `elapsed_ms` is the wall clock of the probe's whole call, waiting for another probe and evicting included.
+//! The probe runs in a subtransaction, so that the call outlives its ERROR. On a standby, the server answers
+//! a conflict with recovery in a subtransaction by ending the session, where it would otherwise end the
+//! statement. `elapsed_ms` is the wall clock of the probe's whole call, waiting for another probe and
+//! evicting included.
 
 use io_probe_core::run::clock::{Clock, Monotonic};
 use io_probe_core::run::memory;

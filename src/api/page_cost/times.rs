@@ -59,8 +59,8 @@ impl Wanted {
     }
 }
 
-/// Bounds of a measurement: unless the call gives them, it takes as long as this probe needs, and so many of them together half
-/// of what a statement may.
+/// Bounds of a measurement: unless the call gives them, it takes as long as this probe needs, and so many of
+/// them together half of what a statement may.
 pub(in crate::api) fn limits(limits: Limits, given: bool, measurements: usize) -> Limits {
     let most = gucs::max_duration() / 2 / measurements.max(1) as u32;
     let duration = if given { limits.duration } else { DURATION.min(most) };

@@ -1,4 +1,5 @@
-//! What the figures of a path are worth: who served its fetches, whether they can be true, and the notes on them.
+//! What the figures of a path are worth: who served its fetches, whether they can be true, and the notes on
+//! them.
 
 use io_probe_core::measure::tiers::{self, Evidence, Tiers};
 use io_probe_core::stats::MIN_SLICES;
@@ -132,16 +133,16 @@ impl Findings {
 }
 
 impl PathOutcome {
-    /// Did our own readahead bring the blocks that were found in caches, which were verified to be empty? It must have
-    /// fetched at least as much beyond what was asked for.
+    /// Did our own readahead bring the blocks that were found in caches, which were verified to be empty? It
+    /// must have fetched at least as much beyond what was asked for.
     fn read_ahead(&self, tiers: Tiers, block_size: u64) -> bool {
         let beyond =
             self.cost.fetched_bytes.and_then(|fetched| fetched.checked_sub(tiers.device * block_size));
         self.place.emptied == Some(true) && beyond.is_some_and(|bytes| bytes >= tiers.os * block_size)
     }
 
-    /// Requests in flight by Little's law (rate times latency), as a share of the depth. None where there is no queue
-    /// of our own, or too little to tell.
+    /// Requests in flight by Little's law (rate times latency), as a share of the depth. None where there is
+    /// no queue of our own, or too little to tell.
     fn fullness(&self) -> Option<f64> {
         // In a short run, a moment without a CPU while the queue is emptied would count for much.
         const ENOUGH_NS: u64 = 500_000_000;

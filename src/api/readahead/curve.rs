@@ -87,8 +87,8 @@ impl Stopped for MeasuredCurve {
     }
 }
 
-/// Measures the setting in force and these windows, in bytes, each once, ascending. `limits` are those of each. The
-/// results are ascending, too. Evicts what it reads.
+/// Measures the setting in force and these windows, in bytes, each once, ascending. `limits` are those of
+/// each. The results are ascending, too. Evicts what it reads.
 pub(in crate::api) fn measure(
     call: &Call,
     relation: &ProbedRelation,

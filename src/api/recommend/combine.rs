@@ -1,4 +1,5 @@
-//! io_combine_limit (from PostgreSQL 17 on), from scans on the server's own path under several limits in turn.
+//! io_combine_limit (from PostgreSQL 17 on), from scans on the server's own path under several limits in
+//! turn.
 
 use std::ops::Range;
 

@@ -124,8 +124,8 @@ impl TablespaceTarget {
         self.free_relations().next()
     }
 
-    /// Opens one of its relations to measure it. Where the call names none, what keeps us from one of several is no ERROR:
-    /// others are measured all the same.
+    /// Opens one of its relations to measure it. Where the call names none, what keeps us from one of several
+    /// is no ERROR: others are measured all the same.
     pub(super) fn open(&self, relation: Candidate) -> Result<OpenedRelation> {
         // Whoever holds the probe lock waits for no other.
         let Some(_held) = Held::take(relation.oid) else {

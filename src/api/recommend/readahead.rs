@@ -19,7 +19,8 @@ const LEAST_TURNS: u64 = 3;
 
 const KEEP: &str = "no other window makes a cold scan faster beyond the noise";
 
-/// A row for each disk, measured on the largest relation that lies on it; where no disk is known, for each tablespace.
+/// A row for each disk, measured on the largest relation that lies on it; where no disk is known, for each
+/// tablespace.
 pub(super) fn rows(advice: &Recommending<'_>, places: &[TablespaceTarget]) -> Result<Vec<RecommendRow>> {
     if !advice.wants(Setting::ReadAheadKb) {
         return Ok(Vec::new());
@@ -115,7 +116,8 @@ fn judge(row: RecommendRow, curve: &[WindowResult], disk: &str, in_force: u64) -
     row.rests_on("udev_rule", udev_rule).change(found.best.to_string(), blockdev_setra, why)
 }
 
-/// Few turns of the kernel counted, so that nothing can be better beyond the noise; but all others may be worse.
+/// Few turns of the kernel counted, so that nothing can be better beyond the noise; but all others may be
+/// worse.
 fn without_interval(row: RecommendRow, others: &[Choice], kernel: &WindowResult) -> RecommendRow {
     let now = kernel.figures.filter(|_| kernel.turns >= LEAST_TURNS);
     let is_no_faster = |now: WindowFigures| others.iter().all(|other| other.time.high >= now.ns_per_block);

@@ -94,7 +94,8 @@ impl RecommendRow {
         Self { recommended: Some(value.into()), statement: Some(statement), why: why.into(), ..self }
     }
 
-    /// Another value is better, and ALTER SYSTEM or ALTER TABLESPACE sets it; `literal` is the value as those take it.
+    /// Another value is better, and ALTER SYSTEM or ALTER TABLESPACE sets it; `literal` is the value as those
+    /// take it.
     pub(super) fn alter(self, value: impl Into<String>, literal: &str, why: impl Into<String>) -> Self {
         let setting = self.setting;
         let statement = match self.name.as_ref().filter(|_| self.scope == "tablespace") {

@@ -1,5 +1,5 @@
-//! Arguments of a bounded size. It is looked at before anything is decompressed or copied: Rust answers a lack of memory with
-//! an abort, which the server takes for a crash.
+//! Arguments of a bounded size. It is looked at before anything is decompressed or copied: Rust answers a
+//! lack of memory with an abort, which the server takes for a crash.
 
 use pgrx::callconv::{Arg, ArgAbi};
 use pgrx::datum::UnboxDatum;
@@ -14,7 +14,8 @@ pub(in crate::pg) const MOST_BYTES: usize = 1 << 20;
 /// Most elements of an array: NULLs take a bit each there, and many bytes here.
 const MOST_ELEMENTS: usize = 10_000;
 
-/// What an argument of a type of variable length is read as. Functions take it as an Option, which is None for NULL.
+/// What an argument of a type of variable length is read as. Functions take it as an Option, which is None
+/// for NULL.
 pub(in crate::pg) trait Argument: Sized {
     /// Reads a datum.
     ///
@@ -53,7 +54,8 @@ impl FromDatum for Unread {
     }
 }
 
-/// Lets functions name a type in their signatures. Their SQL is written by hand, so pgrx never asks how SQL calls that type.
+/// Lets functions name a type in their signatures. Their SQL is written by hand, so pgrx never asks how SQL
+/// calls that type.
 macro_rules! in_signatures {
     ($type:ty $(, $parameter:ident)?) => {
         const _: () = {

@@ -1,8 +1,9 @@
 //! Text between Rust, where it is UTF-8, and the database, which has an encoding of its own.
 //!
-//! What the other side lacks is replaced, by U+FFFD here and by a question mark there: a name that can't be shown must not
-//! keep anybody from a probe. But what was replaced says something else: it is no argument ([`argument_text`]), and is not looked
-//! up ([`name`]). SQL_ASCII says nothing of what bytes mean: there text goes as it is, and is taken for UTF-8.
+//! What the other side lacks is replaced, by U+FFFD here and by a question mark there: a name that can't be
+//! shown must not keep anybody from a probe. But what was replaced says something else: it is no argument
+//! ([`argument_text`]), and is not looked up ([`name`]). SQL_ASCII says nothing of what bytes mean: there
+//! text goes as it is, and is taken for UTF-8.
 
 use std::borrow::Cow;
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -34,8 +35,8 @@ fn is_utf8() -> bool {
 /// Most bytes of a text of the server's: no more can be imported, either.
 pub(in crate::pg) const MOST_BYTES: usize = 64 << 20;
 
-/// Copies a C string of the server, which is in the encoding of the database. More than [`MOST_BYTES`], or than there is memory
-/// for, is an ERROR.
+/// Copies a C string of the server, which is in the encoding of the database. More than [`MOST_BYTES`], or
+/// than there is memory for, is an ERROR.
 ///
 /// # Safety
 /// `string` must be a valid C string.
@@ -112,7 +113,8 @@ fn encoded(text: &str) -> Cow<'_, [u8]> {
 /// So many times its size a text takes here, at most, while it is converted.
 const COPIES: usize = 4;
 
-/// A query of one relation, whose name is in the encoding of the database already: `what FROM ONLY name condition`.
+/// A query of one relation, whose name is in the encoding of the database already: `what FROM ONLY name
+/// condition`.
 pub(in crate::pg) fn query_of(what: &str, name: &CStr, condition: &str) -> CString {
     let [what, condition] =
         [format!("{what} FROM ONLY "), format!(" {condition}")].map(|part| c_string(&part));
@@ -142,8 +144,8 @@ fn convert(text: &[u8], from: c_int, to: c_int, unknown: &[u8]) -> Vec<u8> {
     let mut rest = text;
     while !rest.is_empty() {
         let length = rest.len().min(PIECE);
-        // SAFETY: the procedure is for these encodings. It reads as many bytes as it is told, and stops at what it can't convert;
-        // the buffer has room for what becomes of them and a NUL.
+        // SAFETY: the procedure is for these encodings. It reads as many bytes as it is told, and stops at
+        // what it can't convert; the buffer has room for what becomes of them and a NUL.
         let done = unsafe {
             pg_sys::pg_do_encoding_conversion_buf(
                 procedure,
@@ -184,7 +186,8 @@ impl Deref for Text {
 
 impl Text {
     /// # Safety
-    /// The datum must be of type text or json, which the server makes a C string of, and `copy` may be called with that.
+    /// The datum must be of type text or json, which the server makes a C string of, and `copy` may be called
+    /// with that.
     unsafe fn copied(datum: pg_sys::Datum, copy: unsafe fn(*const c_char) -> String) -> Self {
         // SAFETY: the caller vouches for it.
         unsafe {

@@ -1,9 +1,10 @@
 //! An ERROR that passes through this library whole.
 //!
-//! One of the server's stays where the server keeps it, with all that belongs to it, while pgrx unwinds what is Rust. Once it is
-//! caught that place is emptied: so a copy is taken first, which may be raised again.
+//! One of the server's stays where the server keeps it, with all that belongs to it, while pgrx unwinds what
+//! is Rust. Once it is caught that place is emptied: so a copy is taken first, which may be raised again.
 //!
-//! One of ours is Rust's until pgrx reports it, as UTF-8. In a database that has another encoding we report it instead.
+//! One of ours is Rust's until pgrx reports it, as UTF-8. In a database that has another encoding we report
+//! it instead.
 
 use std::ffi::{CStr, CString, c_int};
 use std::mem::ManuallyDrop;
@@ -61,8 +62,8 @@ fn throw(level: PgLogLevel, code: PgSqlErrorCode, texts: &Texts<'_>, raised: Opt
     let [message, detail, hint] = [Some(texts.message), detail, hint].map(|text| text.map(c_string));
     let text =
         |text: &Option<CString>| text.as_ref().map_or(ptr::null_mut(), |text| text.as_ptr().cast_mut());
-    // SAFETY: of an ErrorData, zeros are what is not known. The texts outlive the call, which copies them; not so the names of
-    // a file and of a function, which are kept as long as the server keeps the report.
+    // SAFETY: of an ErrorData, zeros are what is not known. The texts outlive the call, which copies them;
+    // not so the names of a file and of a function, which are kept as long as the server keeps the report.
     unsafe {
         let kept = |name: &str| pg_sys::MemoryContextStrdup(pg_sys::ErrorContext, c_string(name).as_ptr());
         let mut error = std::mem::zeroed::<pg_sys::ErrorData>();
@@ -93,8 +94,8 @@ pub(in crate::pg) fn catch<T>(work: impl FnOnce() -> T) -> Result<T, Caught> {
         .execute()
 }
 
-/// Does `work`, which runs this statement of ours. The CONTEXT of an ERROR does not show that, but what is inside of it and
-/// around it.
+/// Does `work`, which runs this statement of ours. The CONTEXT of an ERROR does not show that, but what is
+/// inside of it and around it.
 pub(in crate::pg) fn unshown<T>(statement: &[u8], work: impl FnOnce() -> T) -> T {
     catch(work).unwrap_or_else(|caught| {
         if let Caught::OfServer(copy) = &caught {
@@ -104,8 +105,8 @@ pub(in crate::pg) fn unshown<T>(statement: &[u8], work: impl FnOnce() -> T) -> T
     })
 }
 
-/// Does `work`, which parses this query of the user's. The place that an ERROR points at is one in it, and not in the statement
-/// that called us.
+/// Does `work`, which parses this query of the user's. The place that an ERROR points at is one in it, and
+/// not in the statement that called us.
 pub(in crate::pg) fn pointing_into<T>(query: &CStr, work: impl FnOnce() -> T) -> T {
     catch(work).unwrap_or_else(|caught| {
         if let Caught::OfServer(copy) = &caught {
@@ -195,7 +196,8 @@ impl Copied {
 
     /// Takes the lines that show this statement out of its CONTEXT.
     fn hide(&self, statement: &[u8]) {
-        // SAFETY: a copy of ours, whose context is NULL or a C string; what follows the lines moves to their place.
+        // SAFETY: a copy of ours, whose context is NULL or a C string; what follows the lines moves to their
+        // place.
         unsafe {
             let start = (*self.error).context;
             if start.is_null() {
@@ -224,8 +226,8 @@ impl Copied {
         }
     }
 
-    /// Raises it again. What the server does not copy once more has to last until nobody asks for this ERROR, and then goes
-    /// with all that the server keeps of ERRORs.
+    /// Raises it again. What the server does not copy once more has to last until nobody asks for this ERROR,
+    /// and then goes with all that the server keeps of ERRORs.
     fn rethrow(self) -> ! {
         let Self { error, context } = *ManuallyDrop::new(self);
         // SAFETY: both are ours, and given away here.
@@ -240,7 +242,8 @@ impl Copied {
     }
 }
 
-/// Where in `text` the lines are on which `part` is first found, with the line break that parts them from the others.
+/// Where in `text` the lines are on which `part` is first found, with the line break that parts them from the
+/// others.
 fn lines_with(part: &[u8], text: &[u8]) -> Option<Range<usize>> {
     let found = text.windows(part.len().max(1)).position(|window| window == part)?;
     let is_break = |byte: &u8| *byte == b'\n';

@@ -67,8 +67,9 @@ pub(crate) fn check() {
     }
 }
 
-/// Waits until the monotonic clock shows `when`, in nanoseconds, on the latch of this process: interrupts are handled
-/// at once and may leave by unwinding. Meanwhile the session shows the wait event of a probe that samples.
+/// Waits until the monotonic clock shows `when`, in nanoseconds, on the latch of this process: interrupts are
+/// handled at once and may leave by unwinding. Meanwhile the session shows the wait event of a probe that
+/// samples.
 pub(crate) fn sleep_until(when: u64) {
     let events = pg_sys::WL_LATCH_SET | pg_sys::WL_TIMEOUT | pg_sys::WL_EXIT_ON_PM_DEATH;
     let wait_event = compat::wait_event(WaitEvent::Samples);

@@ -15,7 +15,8 @@ pub(crate) struct ProbeLock(());
 const KEY: u64 = 0x69_6f_70_72_6f_62_65;
 
 impl ProbeLock {
-    /// Takes the lock; if another probe holds it, waits or fails. One inside of another in the same session always fails.
+    /// Takes the lock; if another probe holds it, waits or fails. One inside of another in the same session
+    /// always fails.
     pub(crate) fn acquire(wait: bool) -> Result<Self> {
         // Processes of one query don't conflict over locks, and each has a time of its own.
         refuse_in_parallel()?;

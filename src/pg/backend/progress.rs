@@ -50,8 +50,8 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Starts reporting the probe of this number on a relation, if it is on one, unless the backend already reports a
-    /// command of its own, such as the COPY that this probe is the query of.
+    /// Starts reporting the probe of this number on a relation, if it is on one, unless the backend already
+    /// reports a command of its own, such as the COPY that this probe is the query of.
     pub(crate) fn start(probe: i64, waits: WaitEvent, relation: Option<pg_sys::Oid>) -> Self {
         let relation = relation.unwrap_or(pg_sys::InvalidOid);
         // SAFETY: the entry is this backend's own; the calls only write to it.

@@ -1,7 +1,7 @@
 //! Memory for an ERROR that comes of a lack of it.
 //!
-//! The server has some set aside for its own reports, but pgrx copies an ERROR on its way through Rust. Where there is no memory
-//! for that, one ERROR raises another one, until the server ends itself.
+//! The server has some set aside for its own reports, but pgrx copies an ERROR on its way through Rust. Where
+//! there is no memory for that, one ERROR raises another one, until the server ends itself.
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
@@ -40,8 +40,8 @@ impl Reserve {
         if memory.try_reserve_exact(BYTES).is_err() {
             Error::from(io_probe_core::Error::NoMemory { bytes: BYTES }).raise();
         }
-        // SAFETY: reads and writes a variable of this backend; the callback and its argument live until they are taken off the
-        // list.
+        // SAFETY: reads and writes a variable of this backend; the callback and its argument live until they
+        // are taken off the list.
         unsafe {
             let callback = pg_sys::ErrorContextCallback {
                 previous: pg_sys::error_context_stack,
@@ -58,7 +58,8 @@ impl Reserve {
 
 impl Drop for Reserve {
     fn drop(&mut self) {
-        // SAFETY: made in `begin`. On the way out by an ERROR there may be others before it in the list, which complete that.
+        // SAFETY: made in `begin`. On the way out by an ERROR there may be others before it in the list,
+        // which complete that.
         unsafe {
             let own = &raw mut (*self.0).callback;
             let mut place = &raw mut pg_sys::error_context_stack;

@@ -138,8 +138,8 @@ fn io_workers() -> Vec<i32> {
     backends().filter(|b| compat::is_io_worker(b)).map(|b| b.st_procpid).collect()
 }
 
-/// Does `work` with the rights of this user, and with those only. The end by an ERROR of the transaction, or of a
-/// subtransaction that begins before, puts the user back.
+/// Does `work` with the rights of this user, and with those only. The end by an ERROR of the transaction, or
+/// of a subtransaction that begins before, puts the user back.
 pub(in crate::pg) fn as_user<T>(user: pg_sys::Oid, work: impl FnOnce() -> T) -> T {
     let (mut before, mut context) = (pg_sys::InvalidOid, 0);
     let restricted = pg_sys::SECURITY_RESTRICTED_OPERATION as i32;
@@ -154,7 +154,8 @@ pub(in crate::pg) fn as_user<T>(user: pg_sys::Oid, work: impl FnOnce() -> T) -> 
     result
 }
 
-/// The FROM and WHERE of a query for what belongs to the extension of a catalog with an `oid`, whatever search_path says.
+/// The FROM and WHERE of a query for what belongs to the extension of a catalog with an `oid`, whatever
+/// search_path says.
 pub(in crate::pg) fn own(catalog: &str, alias: &str) -> String {
     format!(
         "pg_catalog.{catalog} AS {alias} JOIN pg_catalog.pg_depend AS d ON d.objid OPERATOR(pg_catalog.=) {alias}.oid \
@@ -174,7 +175,8 @@ pub(crate) struct OwnFunction {
     pub(crate) executable: bool,
 }
 
-/// The extension's functions by name, those of one name and the same rights once, found through the extension itself, not through search_path.
+/// The extension's functions by name, those of one name and the same rights once, found through the extension
+/// itself, not through search_path.
 pub(crate) fn own_functions() -> Vec<OwnFunction> {
     let query =
         format!("SELECT p.oid, p.proname::pg_catalog.text FROM {} ORDER BY p.proname", own("pg_proc", "p"));
@@ -197,7 +199,8 @@ pub(crate) fn shared_buffers() -> f64 {
     f64::from(unsafe { pg_sys::NBuffers })
 }
 
-/// How many kB a sequential scan of this server reads at a time, where it may be more than a block (from 17 on).
+/// How many kB a sequential scan of this server reads at a time, where it may be more than a block (from 17
+/// on).
 pub(crate) fn scan_read_kb() -> Option<u64> {
     let blocks: u64 = setting(c"io_combine_limit")?.parse().ok()?;
     Some(blocks * u64::from(pg_sys::BLCKSZ) / 1024)

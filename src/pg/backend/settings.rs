@@ -7,13 +7,15 @@ use pgrx::pg_sys;
 use crate::pg::backend::encoding::c_string;
 use crate::pg::compat;
 
-/// How long to wait for a lock (`lock_timeout`) where nobody should have one: somebody may have come a moment ago.
+/// How long to wait for a lock (`lock_timeout`) where nobody should have one: somebody may have come a moment
+/// ago.
 pub(in crate::pg) const BRIEF: &str = "100ms";
 
-/// Calls `work` while these settings have these values, as SET would give them; an ERROR puts them back as well.
+/// Calls `work` while these settings have these values, as SET would give them; an ERROR puts them back as
+/// well.
 pub(crate) fn with<T>(values: &[(&CStr, String)], work: impl FnOnce() -> T) -> T {
-    // SAFETY: values for the time of a nesting level, which an ERROR in between ends as well; names and values are C
-    // strings.
+    // SAFETY: values for the time of a nesting level, which an ERROR in between ends as well; names and
+    // values are C strings.
     unsafe {
         let level = pg_sys::NewGUCNestLevel();
         for (name, value) in values {
@@ -36,8 +38,9 @@ pub(crate) fn with<T>(values: &[(&CStr, String)], work: impl FnOnce() -> T) -> T
 
 /// A setting of which the server refused the value that the session began with.
 ///
-/// A value may come before the library that defines its setting, and is judged when that is loaded: who gave it, and what it
-/// is. One that is refused leaves the default: what it had taken the place of, the server no longer knows.
+/// A value may come before the library that defines its setting, and is judged when that is loaded: who gave
+/// it, and what it is. One that is refused leaves the default: what it had taken the place of, the server no
+/// longer knows.
 pub(crate) struct Refused {
     pub(crate) name: &'static CStr,
     source: pg_sys::GucSource::Type,

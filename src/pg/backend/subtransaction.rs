@@ -1,4 +1,5 @@
-//! Work in a subtransaction of its own: what may not write, and what may fail without taking the transaction with it.
+//! Work in a subtransaction of its own: what may not write, and what may fail without taking the transaction
+//! with it.
 
 use pgrx::{PgSqlErrorCode, pg_sys};
 
@@ -12,8 +13,8 @@ pub(in crate::pg) fn read_only<T>(work: impl FnOnce() -> T + std::panic::UnwindS
     run(true, work, |_| None)
 }
 
-/// The same for work that others' data, functions or doings can spoil: None after an ERROR of the server's, but for those of
-/// the kinds in [`NOT_OF_THE_WORK`].
+/// The same for work that others' data, functions or doings can spoil: None after an ERROR of the server's,
+/// but for those of the kinds in [`NOT_OF_THE_WORK`].
 pub(in crate::pg) fn read_only_if_possible<T>(
     work: impl FnOnce() -> T + std::panic::UnwindSafe,
 ) -> Option<T> {
@@ -30,8 +31,9 @@ pub(in crate::pg) fn attempt<T>(
     run(false, work, instead)
 }
 
-/// Classes of ERRORs, each by one of them, that say nothing of the work but of the session or the server: a cancel, a
-/// transaction that can't go on, too little memory, a failing disk, a defect. What functions raise may be in any other.
+/// Classes of ERRORs, each by one of them, that say nothing of the work but of the session or the server: a
+/// cancel, a transaction that can't go on, too little memory, a failing disk, a defect. What functions raise
+/// may be in any other.
 const NOT_OF_THE_WORK: [PgSqlErrorCode; 5] = [
     PgSqlErrorCode::ERRCODE_QUERY_CANCELED,
     PgSqlErrorCode::ERRCODE_T_R_SERIALIZATION_FAILURE,

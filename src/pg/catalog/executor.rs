@@ -1,4 +1,5 @@
-//! Looking at the plans that start while a query of the user's runs under our eyes, also those inside of functions.
+//! Looking at the plans that start while a query of the user's runs under our eyes, also those inside of
+//! functions.
 //!
 //! The executor's hook is ours for just as long, unless another library has put its own before it meanwhile.
 
@@ -29,7 +30,8 @@ impl ReadOnlyPlans {
     pub(in crate::pg) fn begin() -> Self {
         DEPTH.set(DEPTH.get() + 1);
         if !INSTALLED.replace(true) {
-            // SAFETY: a variable of this backend; the hook is a function of this library, which is never unloaded.
+            // SAFETY: a variable of this backend; the hook is a function of this library, which is never
+            // unloaded.
             unsafe {
                 BEFORE.set(pg_sys::ExecutorStart_hook);
                 pg_sys::ExecutorStart_hook = Some(look_at_plan);
@@ -78,8 +80,9 @@ impl Drop for ParallelPlans {
 
 #[pg_guard]
 unsafe extern "C-unwind" fn look_at_plan(query: *mut pg_sys::QueryDesc, flags: std::ffi::c_int) {
-    // SAFETY: the server, or a hook before us, hands us a query that is about to start, with its plan. What we call is
-    // what the server would have called; an ERROR in it goes through the boundary as from the server itself.
+    // SAFETY: the server, or a hook before us, hands us a query that is about to start, with its plan. What
+    // we call is what the server would have called; an ERROR in it goes through the boundary as from the
+    // server itself.
     unsafe {
         if DEPTH.get() > 0 {
             let explained_only = flags as u32 & pg_sys::EXEC_FLAG_EXPLAIN_ONLY != 0;

@@ -1,21 +1,22 @@
-//! The expressions that belong to a table, which the server evaluates while it plans a query of that table: what is constant in
-//! those of its indexes and statistics.
+//! The expressions that belong to a table, which the server evaluates while it plans a query of that table:
+//! what is constant in those of its indexes and statistics.
 
 use std::ffi::c_void;
 
 use pgrx::{pg_guard, pg_sys};
 
-/// Would the planner call functions that are not the server's own? They could do anything, for any time, with the rights of
-/// whoever has a query planned; and what they were compiled to may be of that session's making.
+/// Would the planner call functions that are not the server's own? They could do anything, for any time, with
+/// the rights of whoever has a query planned; and what they were compiled to may be of that session's making.
 ///
-/// CHECK constraints are not among what is looked at: the planner leaves them alone while `constraint_exclusion` is off.
+/// CHECK constraints are not among what is looked at: the planner leaves them alone while
+/// `constraint_exclusion` is off.
 ///
 /// # Safety
 /// `table` must be an open table, on which this session holds a lock.
 #[allow(clippy::unnecessary_cast)] // from 19 on the cache is named by an i32
 pub(in crate::pg) unsafe fn call_functions(table: pg_sys::Relation) -> bool {
-    // SAFETY: the caller vouches for the table. The lists are copies, of oids; from the caches, so that they are those the
-    // planner finds, and not those of this transaction's snapshot.
+    // SAFETY: the caller vouches for the table. The lists are copies, of oids; from the caches, so that they
+    // are those the planner finds, and not those of this transaction's snapshot.
     unsafe {
         let indexes = oids(pg_sys::RelationGetIndexList(table));
         let statistics = oids(pg_sys::RelationGetStatExtList(table));
@@ -47,7 +48,8 @@ unsafe fn oids(list: *mut pg_sys::List) -> Vec<pg_sys::Oid> {
 /// # Safety
 /// The attributes must be of type pg_node_tree, in the catalog of that cache, whose key is an oid.
 unsafe fn expressions_call(cache: i32, oid: pg_sys::Oid, attributes: &[u32]) -> bool {
-    // SAFETY: the caller vouches for the catalog; what is read belongs to the present memory context, and the tuple is released.
+    // SAFETY: the caller vouches for the catalog; what is read belongs to the present memory context, and the
+    // tuple is released.
     unsafe {
         let tuple = pg_sys::SearchSysCache1(cache, pg_sys::Datum::from(oid));
         if tuple.is_null() {

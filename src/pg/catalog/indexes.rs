@@ -1,4 +1,5 @@
-//! Indexes: by which ranges their tables can be asked for, and where the rows lie that follow one another in them.
+//! Indexes: by which ranges their tables can be asked for, and where the rows lie that follow one another in
+//! them.
 
 use std::panic::AssertUnwindSafe;
 
@@ -35,9 +36,10 @@ pub(crate) struct IndexFacts {
     pub(crate) covered: f64,
 }
 
-/// Indexes of these tables that a range query can use, on columns with statistics that the caller may see, of types of the
-/// server's own: of each column the smallest, of the largest tables first, at most so many of a table and of all. Partial
-/// indexes, those on expressions and columns of long values are left out; so are tables of fewer pages.
+/// Indexes of these tables that a range query can use, on columns with statistics that the caller may see, of
+/// types of the server's own: of each column the smallest, of the largest tables first, at most so many of a
+/// table and of all. Partial indexes, those on expressions and columns of long values are left out; so are
+/// tables of fewer pages.
 pub(crate) fn of_tables(
     tables: &[pg_sys::Oid],
     least_pages: u32,
@@ -85,14 +87,16 @@ pub(crate) fn of_tables(
 /// Columns of longer values, in bytes, are left out: statistics may hold ten thousand of them.
 const LONGEST_VALUE: u32 = 64;
 
-/// Names are those of the server, values of dates are written so that they can be read again, and nobody is waited for.
+/// Names are those of the server, values of dates are written so that they can be read again, and nobody is
+/// waited for.
 fn plain() -> [(&'static std::ffi::CStr, String); 3] {
     [(c"search_path", "pg_catalog, pg_temp"), (c"datestyle", "ISO"), (c"lock_timeout", settings::BRIEF)]
         .map(|(name, value)| (name, value.to_owned()))
 }
 
-/// The blocks of some rows that follow one another in an index, from each of these values on. Only the index is read, a
-/// page or two for each value. None if the index is not there any more, or only after waiting for somebody's lock.
+/// The blocks of some rows that follow one another in an index, from each of these values on. Only the index
+/// is read, a page or two for each value. None if the index is not there any more, or only after waiting for
+/// somebody's lock.
 pub(crate) fn blocks_from(facts: &IndexFacts, starts: &[&str], rows: usize) -> Option<Vec<Vec<u64>>> {
     let table = Relation::open_if_free(pg_sys::Oid::from(facts.table))?;
     let work = AssertUnwindSafe(|| {
@@ -120,8 +124,9 @@ const LOCK: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
 /// # Safety
 /// `index` must be an open btree index of the open table `table`, whose first key is a column.
 unsafe fn from_value(table: pg_sys::Relation, index: pg_sys::Relation, start: &str, rows: usize) -> Vec<u64> {
-    // SAFETY: the caller vouches for the relations, whose arrays have an element for each key. The value is of the column's
-    // type, and the comparison that of the index's own operator family. The scan ends before the index is closed.
+    // SAFETY: the caller vouches for the relations, whose arrays have an element for each key. The value is
+    // of the column's type, and the comparison that of the index's own operator family. The scan ends before
+    // the index is closed.
     unsafe {
         let attribute = (*(*index).rd_index).indkey.values.as_slice(1)[0];
         let (mut column, mut modifier, mut collation) = (pg_sys::InvalidOid, -1, pg_sys::InvalidOid);

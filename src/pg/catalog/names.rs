@@ -1,14 +1,16 @@
 //! Statements whose names mean what they were meant to mean.
 //!
-//! A name in a statement is looked up when the statement is parsed, and by then it may be another relation's: who owns a schema
-//! can rename it at any time, and no lock on a relation keeps him from it. So a statement that is run with somebody else's
-//! rights, or that names what belongs to the extension, is parsed and rewritten first. Then each relation, function and operator
-//! in it is compared with what it may name. Only then it is planned, and from then on the server goes by oid.
+//! A name in a statement is looked up when the statement is parsed, and by then it may be another relation's:
+//! who owns a schema can rename it at any time, and no lock on a relation keeps him from it. So a statement
+//! that is run with somebody else's rights, or that names what belongs to the extension, is parsed and
+//! rewritten first. Then each relation, function and operator in it is compared with what it may name. Only
+//! then it is planned, and from then on the server goes by oid.
 //!
-//! The server parses a plan anew when it was saved and the catalogs have changed, when `search_path` leads to other schemas, or when
-//! row security depends on the role and that is another (plancache.c, RevalidateCachedQuery). The plan is not saved, and the role
-//! stays. Where `search_path` is the user's, it leads elsewhere once this session hears that a schema was renamed, which a lookup in
-//! the catalogs may make it: so there is none between parsing and execution where a statement names what it may by oid alone.
+//! The server parses a plan anew when it was saved and the catalogs have changed, when `search_path` leads to
+//! other schemas, or when row security depends on the role and that is another (plancache.c,
+//! RevalidateCachedQuery). The plan is not saved, and the role stays. Where `search_path` is the user's, it
+//! leads elsewhere once this session hears that a schema was renamed, which a lookup in the catalogs may make
+//! it: so there is none between parsing and execution where a statement names what it may by oid alone.
 
 use std::ffi::{CStr, c_char, c_void};
 
@@ -19,8 +21,9 @@ use pgrx::{PgSqlErrorCode, ereport, pg_guard, pg_sys};
 use crate::pg::backend::error_passage::unshown;
 use crate::pg::catalog::query::StatementRows;
 
-/// Runs a statement that may name this relation or function, what belongs to the extension, and what is the server's own: it
-/// is an ERROR if it names anything else, and nothing of it has been planned then. For a caller that is connected to SPI.
+/// Runs a statement that may name this relation or function, what belongs to the extension, and what is the
+/// server's own: it is an ERROR if it names anything else, and nothing of it has been planned then. For a
+/// caller that is connected to SPI.
 pub(in crate::pg) fn run(
     statement: &CStr,
     arguments: &[DatumWithOid<'_>],
@@ -41,8 +44,8 @@ fn run_shown(
     let mut values: Vec<_> = arguments.iter().map(value).collect();
     let null = |argument: &DatumWithOid| if argument.datum().is_some() { b' ' } else { b'n' } as c_char;
     let nulls: Vec<_> = arguments.iter().map(null).collect();
-    // SAFETY: connected to SPI; the statement is a C string; as many types, values and nulls as there are arguments. The plan
-    // is freed by the end of the connection if there is an ERROR.
+    // SAFETY: connected to SPI; the statement is a C string; as many types, values and nulls as there are
+    // arguments. The plan is freed by the end of the connection if there is an ERROR.
     unsafe {
         let extension = pg_sys::get_extension_oid(c"pg_io_probe".as_ptr(), false);
         let mut allowed = Allowed { oid: may_name.unwrap_or(pg_sys::InvalidOid), extension };
@@ -105,7 +108,8 @@ unsafe extern "C-unwind" fn names_another(node: *mut pg_sys::Node, allowed: *mut
     if node.is_null() {
         return false;
     }
-    // SAFETY: a node of this tag is of this type; the server's walkers call this for each node below, with what `run` allows.
+    // SAFETY: a node of this tag is of this type; the server's walkers call this for each node below, with
+    // what `run` allows.
     unsafe {
         match (*node).type_ {
             T_Query => {

@@ -1,10 +1,11 @@
-//! Asking the planner: which plan it picks for a query under other page costs. The queries are planned, not executed.
+//! Asking the planner: which plan it picks for a query under other page costs. The queries are planned, not
+//! executed.
 //!
-//! A tablespace's own page costs hide the session's. So, while it is asked, the planner is told that tables and indexes lie
-//! in a tablespace that has none.
+//! A tablespace's own page costs hide the session's. So, while it is asked, the planner is told that tables
+//! and indexes lie in a tablespace that has none.
 //!
-//! Planning evaluates what is constant in the expressions of indexes and statistics. Where these call functions that are not the
-//! server's, the planner is not asked.
+//! Planning evaluates what is constant in the expressions of indexes and statistics. Where these call
+//! functions that are not the server's, the planner is not asked.
 
 use std::cell::Cell;
 use std::ffi::CStr;
@@ -45,9 +46,10 @@ pub(crate) struct Picked {
     pub(crate) rows: f64,
 }
 
-/// The plan of each query under each pair of `seq_page_cost` and `random_page_cost`, without parallel workers. `goes_on` is
-/// asked between queries; those that there was no time for are left out. None for one whose planning ends by an ERROR,
-/// would wait for somebody's lock, or would call functions that are not the server's; and for all if each tablespace has page costs of its own.
+/// The plan of each query under each pair of `seq_page_cost` and `random_page_cost`, without parallel
+/// workers. `goes_on` is asked between queries; those that there was no time for are left out. None for one
+/// whose planning ends by an ERROR, would wait for somebody's lock, or would call functions that are not the
+/// server's; and for all if each tablespace has page costs of its own.
 pub(crate) fn picks(
     queries: &[TableQuery],
     costs: &[(f64, f64)],
@@ -99,8 +101,8 @@ fn pick(statement: &CStr, table: pg_sys::Oid, (sequential, random): (f64, f64)) 
     })
 }
 
-/// The type of the deepest node of the plan that this EXPLAIN gives, of a query of this table. For a caller that is connected
-/// to SPI.
+/// The type of the deepest node of the plan that this EXPLAIN gives, of a query of this table. For a caller
+/// that is connected to SPI.
 pub(in crate::pg) fn leaf_node(explain: &CStr, table: pg_sys::Oid) -> Option<String> {
     let nodes = plan::nodes(&explain::printed(&names::run(explain, &[], Some(table)))).ok()?;
     nodes.into_iter().next_back().map(|node| node.node_type)
@@ -111,8 +113,8 @@ thread_local! {
     static SAID: Cell<Option<pg_sys::Oid>> = const { Cell::new(None) };
 }
 
-/// Until this is dropped, the planner finds tables and indexes in a tablespace without page costs of its own. One inside
-/// another would do no harm.
+/// Until this is dropped, the planner finds tables and indexes in a tablespace without page costs of its own.
+/// One inside another would do no harm.
 struct Elsewhere {
     said: Option<pg_sys::Oid>,
     _hook: RelationHook,

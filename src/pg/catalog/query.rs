@@ -37,8 +37,8 @@ impl Argument for Query {
 
 as_argument!(Query);
 
-/// Exactly one statement, and one that is not a command of its own. Otherwise what follows a semicolon would be
-/// executed as well. `allowed` is a HINT.
+/// Exactly one statement, and one that is not a command of its own. Otherwise what follows a semicolon would
+/// be executed as well. `allowed` is a HINT.
 pub(in crate::pg) fn check_single(query: &Query, allowed: &str) -> Result<()> {
     // SAFETY: the text is a C string that outlives the use of the list. A syntax error is an ERROR.
     let (count, tag, into) = unsafe {
@@ -90,8 +90,8 @@ unsafe fn selects_into(mut statement: *const pg_sys::Node) -> bool {
 
 /// Runs a statement as it is written. For a caller that is connected to SPI.
 ///
-/// Not by the safe call for statements that may write: that assigns a transaction id, which costs one for nothing and fails on
-/// a standby.
+/// Not by the safe call for statements that may write: that assigns a transaction id, which costs one for
+/// nothing and fails on a standby.
 pub(in crate::pg) fn run(statement: &CStr) -> StatementRows {
     // SAFETY: connected to SPI; the statement is a C string.
     unsafe {
@@ -120,7 +120,8 @@ impl StatementRows {
         unsafe { Self { count: pg_sys::SPI_processed, table: pg_sys::SPI_tuptable } }
     }
 
-    /// The text in the first column of each row, if it is not NULL; an ERROR if one has more bytes than `most`.
+    /// The text in the first column of each row, if it is not NULL; an ERROR if one has more bytes than
+    /// `most`.
     pub(in crate::pg) fn texts(&self, most: usize) -> impl Iterator<Item = Option<String>> {
         (0..self.rows()).map(move |row| {
             // SAFETY: the table has so many rows, and a column; a value is NULL or a C string, and is copied.
@@ -180,9 +181,9 @@ pub(crate) fn discard(query: &Query) -> Used {
         // SAFETY: both are this backend's own counters.
         let (blocks, wal) = unsafe { (pg_sys::pgBufferUsage, pg_sys::pgWalUsage) };
         let rows = Spi::connect(|_| {
-            // SAFETY: connected to SPI; the statement is a C string; the receiver is a static one of the server's
-            // that drops all it gets. Not read-only by SPI's word, which would refuse volatile functions' own
-            // snapshots: the subtransaction sees to that.
+            // SAFETY: connected to SPI; the statement is a C string; the receiver is a static one of the
+            // server's that drops all it gets. Not read-only by SPI's word, which would refuse volatile
+            // functions' own snapshots: the subtransaction sees to that.
             unsafe {
                 let options = pg_sys::SPIExecuteOptions {
                     dest: pg_sys::CreateDestReceiver(pg_sys::CommandDest::DestNone),

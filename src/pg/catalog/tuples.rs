@@ -16,8 +16,9 @@ use crate::pg::catalog::names;
 use crate::pg::catalog::planner;
 use crate::pg::storage::relation::Relation;
 
-/// Counts the tuples of these ranges of blocks, one after the other, with the rights of the table's owner: no policy hides rows
-/// from him, and who may MAINTAIN a table may not read it. None if they can't be counted, or not without reading other blocks.
+/// Counts the tuples of these ranges of blocks, one after the other, with the rights of the table's owner: no
+/// policy hides rows from him, and who may MAINTAIN a table may not read it. None if they can't be counted,
+/// or not without reading other blocks.
 pub(crate) fn count(relation: &Relation, ranges: &[Range<u64>]) -> Option<Vec<TuplesCounted>> {
     // Planning locks the indexes, too: not if somebody else has one.
     let relation = Relation::open_to_plan(relation.oid())?;

@@ -34,7 +34,8 @@ pub(in crate::pg) struct RelationHook {
 
 impl RelationHook {
     pub(in crate::pg) fn begin() -> Self {
-        // SAFETY: a variable of this backend; the hook is a function of this library, which is never unloaded.
+        // SAFETY: a variable of this backend; the hook is a function of this library, which is never
+        // unloaded.
         let before = unsafe {
             let before = hook;
             let is_ours = before.is_some_and(|before| fn_addr_eq(before, ours as Hook));
@@ -81,7 +82,8 @@ unsafe extern "C-unwind" fn ours(
     info: *mut pg_sys::RelOptInfo,
     entry: *mut pg_sys::RangeTblEntry,
 ) {
-    // SAFETY: the planner, or a hook before us, hands us what it knows of what is in FROM: of a relation, or of something else.
+    // SAFETY: the planner, or a hook before us, hands us what it knows of what is in FROM: of a relation, or
+    // of something else.
     unsafe {
         if let Some(before) = BEFORE.get() {
             pg_sys::ffi::pg_guard_ffi_boundary(|| before(root, info, entry));

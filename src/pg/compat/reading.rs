@@ -1,6 +1,6 @@
-//! Reading blocks through the buffer manager: one ReadBuffer after the other on 15 and 16, with PrefetchBuffer
-//! where it shall read ahead; a read stream from 17 on, which asks for block numbers and runs ahead of what it
-//! returns. Bitmap heap scans came to read streams with 18.
+//! Reading blocks through the buffer manager: one ReadBuffer after the other on 15 and 16, with
+//! PrefetchBuffer where it shall read ahead; a read stream from 17 on, which asks for block numbers and runs
+//! ahead of what it returns. Bitmap heap scans came to read streams with 18.
 
 use pgrx::pg_sys;
 
@@ -17,9 +17,9 @@ pub(in crate::pg) trait Blocks {
     /// Called from inside the server: must neither raise an ERROR nor unwind, and take no lock.
     fn next(&mut self) -> Option<pg_sys::BlockNumber>;
 
-    /// The oldest block that was handed out has been read into this buffer, and its pin is released. Whoever wants to stop hands
-    /// out no more: what was handed out is read, so that every block that the buffer manager counted is
-    /// counted here.
+    /// The oldest block that was handed out has been read into this buffer, and its pin is released. Whoever
+    /// wants to stop hands out no more: what was handed out is read, so that every block that the buffer
+    /// manager counted is counted here.
     fn arrived(&mut self, buffer: pg_sys::Buffer);
 }
 
@@ -46,9 +46,10 @@ pub(in crate::pg) const PREFETCH_METHOD: &str = "PrefetchBuffer";
 #[cfg(not(any(feature = "pg15", feature = "pg16")))]
 pub(in crate::pg) const PREFETCH_METHOD: &str = READ_METHOD;
 
-/// A ring of buffers. A sequential scan's is the one that the server itself takes for a large table: 256 kB, and from 18 on
-/// more, the more reads the settings allow at a time. One that shall run no further ahead than it is told gets as many
-/// buffers, since a stream pins no more than its ring has. In the present memory context.
+/// A ring of buffers. A sequential scan's is the one that the server itself takes for a large table: 256 kB,
+/// and from 18 on more, the more reads the settings allow at a time. One that shall run no further ahead than
+/// it is told gets as many buffers, since a stream pins no more than its ring has. In the present memory
+/// context.
 pub(in crate::pg) fn ring(ahead: ReadAhead) -> pg_sys::BufferAccessStrategy {
     // SAFETY: allocates.
     unsafe {
@@ -77,7 +78,8 @@ fn pinned_by_bitmap(_concurrency: u32) -> u32 {
     1
 }
 
-/// So many buffers a bitmap heap scan holds at most: a stream that of all its reads, each as long as they get.
+/// So many buffers a bitmap heap scan holds at most: a stream that of all its reads, each as long as they
+/// get.
 #[cfg(any(feature = "pg18", feature = "pg19"))]
 fn pinned_by_bitmap(concurrency: u32) -> u32 {
     // SAFETY: reads a setting.
@@ -178,9 +180,9 @@ pub(in crate::pg) unsafe fn read_blocks(
     }
     // To the server the callback is data of one word.
     let mut handle: *mut dyn Blocks = blocks;
-    // SAFETY: the caller vouches for relation, blocks and ring. The handle outlives the stream, and what it points
-    // to is used either by the callback, inside of the stream's calls, or here, between them. Each pin is released
-    // at once.
+    // SAFETY: the caller vouches for relation, blocks and ring. The handle outlives the stream, and what it
+    // points to is used either by the callback, inside of the stream's calls, or here, between them. Each pin
+    // is released at once.
     unsafe {
         let stream = with_concurrency(ahead, || {
             pg_sys::read_stream_begin_relation(
@@ -206,8 +208,8 @@ pub(in crate::pg) unsafe fn read_blocks(
     }
 }
 
-/// Reads `blocks` as a bitmap heap scan up to 17 does: after each block it asks for those that follow, up to a target that
-/// grows to `concurrency`. With 1, a block is asked for right before it is read; with 0, never.
+/// Reads `blocks` as a bitmap heap scan up to 17 does: after each block it asks for those that follow, up to
+/// a target that grows to `concurrency`. With 1, a block is asked for right before it is read; with 0, never.
 ///
 /// # Safety
 /// `relation` must be open and locked, the blocks must exist, and `ring` be of the present transaction.
@@ -226,8 +228,9 @@ unsafe fn read_as_bitmap_scan(
     while let Some(block) = prefetched.pop_front().or_else(|| blocks.next()) {
         // SAFETY: the caller vouches for relation and block.
         let buffer = unsafe { read_block(relation, fork, block, ring) };
-        // From page to page the target doubles, and with each row that is looked for it grows by one, here by one a page. (Were
-        // the second page not asked for, the kernel would take neighbours for a sequential scan.)
+        // From page to page the target doubles, and with each row that is looked for it grows by one, here by
+        // one a page. (Were the second page not asked for, the kernel would take neighbours for a sequential
+        // scan.)
         let doubled = if target >= most / 2 { most } else { 2 * target };
         target = (doubled + 1).min(most);
         while prefetched.len() < target
@@ -241,8 +244,8 @@ unsafe fn read_as_bitmap_scan(
     }
 }
 
-/// A sequential scan gives the kernel no advice; and from 18 on reads are started in batches, since the callback
-/// takes no lock and does no I/O.
+/// A sequential scan gives the kernel no advice; and from 18 on reads are started in batches, since the
+/// callback takes no lock and does no I/O.
 #[cfg(not(any(feature = "pg15", feature = "pg16")))]
 fn stream_flags(ahead: ReadAhead) -> u32 {
     #[cfg(feature = "pg17")]
@@ -257,8 +260,8 @@ fn stream_flags(ahead: ReadAhead) -> u32 {
         }
 }
 
-/// How many reads the server lets run ahead of a reader of this relation that wants `depth`: on 15 and 16 that is
-/// up to the reader; from 17 on the tablespace may have a setting of its own.
+/// How many reads the server lets run ahead of a reader of this relation that wants `depth`: on 15 and 16
+/// that is up to the reader; from 17 on the tablespace may have a setting of its own.
 ///
 /// # Safety
 /// `relation` must be open.
@@ -294,8 +297,8 @@ fn with_concurrency<T>(ahead: ReadAhead, f: impl FnOnce() -> T) -> T {
     settings::with(&[(c"effective_io_concurrency", depth.to_string())], f)
 }
 
-/// Calls `f` while `io_combine_limit` is so many blocks; as it is, where there is no such setting (before 17). A stream may
-/// look at it at any time.
+/// Calls `f` while `io_combine_limit` is so many blocks; as it is, where there is no such setting (before
+/// 17). A stream may look at it at any time.
 pub(in crate::pg) fn with_combine_limit<T>(blocks: u32, f: impl FnOnce() -> T) -> T {
     #[cfg(any(feature = "pg15", feature = "pg16"))]
     {

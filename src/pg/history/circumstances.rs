@@ -28,7 +28,8 @@ pub(crate) struct RelationFacts {
 }
 
 impl RelationFacts {
-    /// That of this oid, if there is one. Takes no lock on it, so nobody is waited for; and no right is needed.
+    /// That of this oid, if there is one. Takes no lock on it, so nobody is waited for; and no right is
+    /// needed.
     pub(crate) fn find(oid: pg_sys::Oid) -> Option<Self> {
         let query = format!(
             "SELECT c.oid, pg_catalog.jsonb_build_object('relid', c.oid::pg_catalog.int8, 'relkind', c.relkind, \
@@ -70,8 +71,8 @@ pub(crate) struct ServerFacts {
 impl ServerFacts {
     /// This one.
     pub(crate) fn here() -> Self {
-        // SAFETY: catalog lookups, of which the first gives NULL for what is gone; the results are C strings. The last
-        // reads shared memory.
+        // SAFETY: catalog lookups, of which the first gives NULL for what is gone; the results are C strings.
+        // The last reads shared memory.
         let (rolname, datname, identifier) = unsafe {
             let role = pg_sys::GetUserNameFromId(pg_sys::GetUserId(), true);
             let database = pg_sys::get_database_name(pg_sys::MyDatabaseId);
@@ -89,8 +90,8 @@ impl ServerFacts {
     }
 }
 
-/// The values of these settings as SHOW prints them; None for one that this version lacks. None of them may be one that only
-/// some may see.
+/// The values of these settings as SHOW prints them; None for one that this version lacks. None of them may
+/// be one that only some may see.
 pub(crate) fn setting_values<'a>(names: &'a [&'a str]) -> impl Iterator<Item = (&'a str, Option<String>)> {
     names.iter().map(|&name| {
         let c_name = CString::new(name).unwrap_or_default();

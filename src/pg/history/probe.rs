@@ -54,8 +54,8 @@ pub(crate) struct Cause {
     pub(crate) message: String,
 }
 
-/// Classes of ERRORs, each by one of them, that are the caller's business, and are not caught: he asked for an end; or his
-/// arguments, his query, his rights, the state of his transaction are not what they should be.
+/// Classes of ERRORs, each by one of them, that are the caller's business, and are not caught: he asked for
+/// an end; or his arguments, his query, his rights, the state of his transaction are not what they should be.
 const CALLERS: [PgSqlErrorCode; 6] = [
     PgSqlErrorCode::ERRCODE_OPERATOR_INTERVENTION,
     PgSqlErrorCode::ERRCODE_SYNTAX_ERROR_OR_ACCESS_RULE_VIOLATION,
@@ -89,8 +89,8 @@ impl ProbeFunction {
         Some(Self { oid, ..serde_json::from_str(&found).ok()? })
     }
 
-    /// Calls it with the caller's rights, in a subtransaction: its rows as an array of objects in JSON, in which a relation is
-    /// its oid. What is not the caller's business but bad luck is caught.
+    /// Calls it with the caller's rights, in a subtransaction: its rows as an array of objects in JSON, in
+    /// which a relation is its oid. What is not the caller's business but bad luck is caught.
     pub(crate) fn run(&self, values: &[(&str, Value<'_>)]) -> Result<String, Failed> {
         let statement = c_string(&self.statement(values));
         subtransaction::attempt(

@@ -1,4 +1,5 @@
-//! Storing runs, and deleting them. Only these statements run with the rights of the tables' owner; nobody else may write.
+//! Storing runs, and deleting them. Only these statements run with the rights of the tables' owner; nobody
+//! else may write.
 
 use pgrx::datum::{DatumWithOid, Interval};
 use pgrx::{pg_sys, spi, spi::Spi};
@@ -52,7 +53,8 @@ pub(crate) fn insert(result: &JsonbText, label: Option<Text>) -> i64 {
     tables.write(rows, &arguments, |_| id)
 }
 
-/// Deletes the runs that started longer ago than this, and returns how many there were; and the rows of runs that are gone.
+/// Deletes the runs that started longer ago than this, and returns how many there were; and the rows of runs
+/// that are gone.
 pub(crate) fn delete_older(keep: Interval) -> i64 {
     let tables = Tables::find();
     let arguments = [DatumWithOid::from(keep)];
@@ -68,8 +70,8 @@ pub(crate) fn delete_older(keep: Interval) -> i64 {
     tables.write(orphans, &[], |_| deleted as i64)
 }
 
-/// The number of the first row of a result that is no object; a row whose values are not of the types that the probe's rows
-/// have is an ERROR. Both with the caller's rights.
+/// The number of the first row of a result that is no object; a row whose values are not of the types that
+/// the probe's rows have is an ERROR. Both with the caller's rights.
 pub(crate) fn first_that_fits_no_row(result: &JsonbText, probe: &str) -> Option<i64> {
     let rows = "pg_catalog.jsonb_array_elements($1 OPERATOR(pg_catalog.->) 'rows') WITH ORDINALITY AS line(value, ordinal)";
     let other = format!(

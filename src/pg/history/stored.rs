@@ -1,8 +1,8 @@
-//! What the history says of stored runs: figures of two sides and of the runs before them, settings that differ, and the
-//! last runs of each series.
+//! What the history says of stored runs: figures of two sides and of the runs before them, settings that
+//! differ, and the last runs of each series.
 //!
-//! Read with the caller's rights. Tables and views are found through the extension, not through search_path, under which
-//! the queries see nothing but the server's own functions and operators.
+//! Read with the caller's rights. Tables and views are found through the extension, not through search_path,
+//! under which the queries see nothing but the server's own functions and operators.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -12,8 +12,8 @@ use crate::pg::backend::encoding::MOST_BYTES;
 use crate::pg::backend::server;
 use crate::pg::backend::settings;
 
-/// Runs before the ones in question that count, of each series and configuration. More would tell hardly more of the noise,
-/// and less of the present one.
+/// Runs before the ones in question that count, of each series and configuration. More would tell hardly more
+/// of the noise, and less of the present one.
 const MOST_EARLIER: u32 = 30;
 
 /// The same where labels are compared, with the labels' own runs: these are of many series.
@@ -30,8 +30,8 @@ const ARGUMENTS: &str = "(SELECT CASE WHEN plain -> 'options' = '{}' THEN plain 
 pub(crate) enum Sides<'a> {
     /// Two runs, by their numbers.
     Runs(i64, i64),
-    /// The runs of two labels, of each pair of series with the same probe, object and arguments. Their databases and
-    /// clusters may be others: a table may have moved.
+    /// The runs of two labels, of each pair of series with the same probe, object and arguments. Their
+    /// databases and clusters may be others: a table may have moved.
     Labels(&'a str, &'a str),
 }
 
@@ -177,8 +177,8 @@ impl Sides<'_> {
                     )
                 };
                 format!(
-                    // A series that both have is compared with itself: of servers of unequal speed the means of all would
-                    // differ as soon as one has more runs.
+                    // A series that both have is compared with itself: of servers of unequal speed the means
+                    // of all would differ as soon as one has more runs.
                     "WITH RECURSIVE {}, {}, of_both AS (
                          SELECT series FROM series_a INTERSECT SELECT series FROM series_b
                      ), paired AS (
@@ -313,8 +313,8 @@ pub(crate) fn recent(last: u32) -> Vec<Recent> {
 /// The rows of a query about the extension's objects, which are in this schema.
 fn ask<T: DeserializeOwned>(query: impl FnOnce(&str) -> String) -> Vec<T> {
     let plain = [
-        // Some runs out of many, by their indexes: the planner can't know that they are so few. To compile such a query
-        // takes longer than to run it.
+        // Some runs out of many, by their indexes: the planner can't know that they are so few. To compile
+        // such a query takes longer than to run it.
         (c"enable_hashjoin", "off".to_owned()),
         (c"enable_mergejoin", "off".to_owned()),
         (c"jit", "off".to_owned()),

@@ -63,7 +63,8 @@ impl Tables {
         self.written.into_iter().try_for_each(|oid| Relation::open(oid)?.check_for_triggers())
     }
 
-    /// Runs a statement about them, of which `text` makes the text. Names in it are the server's own, or the extension's.
+    /// Runs a statement about them, of which `text` makes the text. Names in it are the server's own, or the
+    /// extension's.
     pub(super) fn run<T>(
         &self,
         text: impl FnOnce(&Runs) -> String,

@@ -119,8 +119,8 @@ unsafe fn page_in(
     file: compat::FileId,
     buffer: pg_sys::Buffer,
 ) -> Option<Page> {
-    // SAFETY: others change a header at any time; it is copied by volatile reads, and any torn mixture of values is still
-    // a valid one.
+    // SAFETY: others change a header at any time; it is copied by volatile reads, and any torn mixture of
+    // values is still a valid one.
     let (tag, state) = unsafe {
         (
             std::ptr::read_volatile(&raw const (*header).tag),
@@ -186,7 +186,8 @@ impl<'a> Resident<'a> {
         (before(blocks.end) - before(blocks.start)) as u64
     }
 
-    /// Holes in the file of a part, given as byte ranges, without the blocks that are in buffers: those have data.
+    /// Holes in the file of a part, given as byte ranges, without the blocks that are in buffers: those have
+    /// data.
     pub(crate) fn remove_from(&self, part: &Part, holes: Holes) -> Holes {
         if holes.is_empty() {
             return holes;
@@ -216,11 +217,13 @@ pub(crate) fn flush_and_evict(relation: &Relation) {
     unsafe { compat::evict_shared(relation.as_ptr(), resident_pages(relation).map(|page| page.buffer)) };
 }
 
-/// Writes a page, if its buffer still holds it. (FlushRelationBuffers would take for granted that this session has pinned none of
-/// them: with a cursor open on the relation it counts its pin twice, and the server crashes later.)
+/// Writes a page, if its buffer still holds it. (FlushRelationBuffers would take for granted that this
+/// session has pinned none of them: with a cursor open on the relation it counts its pin twice, and the
+/// server crashes later.)
 fn flush(relation: &Relation, page: Page) {
     interrupts::check();
-    // SAFETY: the relation is open; the number is that of a shared buffer, which is pinned and locked while it is written.
+    // SAFETY: the relation is open; the number is that of a shared buffer, which is pinned and locked while
+    // it is written.
     unsafe {
         if compat::pin_recent(relation.as_ptr(), page.fork, page.block, page.buffer) {
             compat::lock_to_flush(page.buffer);
@@ -230,8 +233,8 @@ fn flush(relation: &Relation, page: Page) {
     }
 }
 
-/// Makes shared buffers let go of these blocks of a fork, what is dirty of them written, until there is a reason to stop. Where
-/// they don't let go, the relation's dirty pages are written as far as this server may.
+/// Makes shared buffers let go of these blocks of a fork, what is dirty of them written, until there is a
+/// reason to stop. Where they don't let go, the relation's dirty pages are written as far as this server may.
 pub(crate) fn evict_blocks(
     relation: &Relation,
     fork: Fork,
@@ -280,8 +283,8 @@ pub(in crate::pg) fn evict_if_unused(relation: &Relation, mut buffers: Vec<pg_sy
             let header = &raw const (*pg_sys::BufferDescriptors.add(buffer as usize - 1)).bufferdesc;
             let tag = std::ptr::read_volatile(&raw const (*header).tag);
             let state = std::ptr::read_volatile(&raw const (*header).state.value);
-            // More than one use means that somebody else has touched it, as rings of buffers take it; and what is dirty
-            // somebody else has changed.
+            // More than one use means that somebody else has touched it, as rings of buffers take it; and
+            // what is dirty somebody else has changed.
             let uses = buffer_state::uses(state);
             if compat::tagged_file(&tag) == file && uses <= 1 && state & buffer_state::DIRTY == 0 {
                 compat::evict_buffer(buffer);

@@ -17,7 +17,8 @@ use crate::pg::catalog::expressions;
 use crate::pg::compat;
 use crate::pg::storage::tablespace::Tablespace;
 
-/// An open relation under a lock that keeps its files as they are. Dropping it closes it and gives up the locks.
+/// An open relation under a lock that keeps its files as they are. Dropping it closes it and gives up the
+/// locks.
 pub(crate) struct Relation {
     relation: pg_sys::Relation,
     mode: pg_sys::LOCKMODE,
@@ -68,7 +69,8 @@ impl Relation {
     ///
     /// `function` is the caller's name, for hints.
     pub(crate) fn open_to_read(oid: pg_sys::Oid, function: &str) -> Result<Self> {
-        // Before the lock, so that nobody without the right waits or is waited for; and after it, when nothing changes any more.
+        // Before the lock, so that nobody without the right waits or is waited for; and after it, when
+        // nothing changes any more.
         check_may_read(oid)?;
         let relation = Self::open(oid)?;
         check_may_read(oid)?;
@@ -108,9 +110,9 @@ impl Relation {
         if owner_of(oid) != owner || lock_to_read(oid) != mode { Err(gone()) } else { Ok(relation) }
     }
 
-    /// Refuses an index that is being built, or whose build has failed. `CREATE INDEX CONCURRENTLY` writes it past shared buffers, and
-    /// pages of zeros first where others come later. One that is read through the server meanwhile stays in a buffer, and then
-    /// passes for the page.
+    /// Refuses an index that is being built, or whose build has failed. `CREATE INDEX CONCURRENTLY` writes it
+    /// past shared buffers, and pages of zeros first where others come later. One that is read through the
+    /// server meanwhile stays in a buffer, and then passes for the page.
     pub(crate) fn check_is_built(&self) -> Result<()> {
         // SAFETY: the relation is open; of what is no index this is NULL.
         let index = unsafe { (*self.relation).rd_index.as_ref() };
@@ -121,8 +123,8 @@ impl Relation {
             .detail("It is being built, or that has failed."))
     }
 
-    /// Opens a table to write to it with its owner's rights: not if it has triggers, which would have them as well. Who may make
-    /// triggers need not be its owner.
+    /// Opens a table to write to it with its owner's rights: not if it has triggers, which would have them as
+    /// well. Who may make triggers need not be its owner.
     pub(in crate::pg) fn open_to_write(oid: pg_sys::Oid) -> Result<Self> {
         // As the statement will; it keeps others from making triggers until the end of the transaction.
         // SAFETY: takes a lock of the present transaction, whatever has become of the relation.
@@ -273,7 +275,8 @@ impl Relation {
         self.file_tablespace().name()
     }
 
-    /// Opens a table to look at it, if that takes no waiting: neither for the table nor for one of its indexes.
+    /// Opens a table to look at it, if that takes no waiting: neither for the table nor for one of its
+    /// indexes.
     pub(in crate::pg) fn open_if_free(oid: pg_sys::Oid) -> Option<Self> {
         let _held = Held::take(oid)?;
         let relation = Self::open(oid).ok()?;
@@ -283,7 +286,8 @@ impl Relation {
 
     /// The same to have queries of it planned: not if that would call functions that are not the server's.
     pub(in crate::pg) fn open_to_plan(oid: pg_sys::Oid) -> Option<ToPlan> {
-        // Nobody makes an index or statistics until it is done, and no VACUUM begins. A standby can't have that lock.
+        // Nobody makes an index or statistics until it is done, and no VACUUM begins. A standby can't have
+        // that lock.
         let unchanged = if in_recovery() { None } else { Some(Held::take_as(oid, UNCHANGED)?) };
         let relation = Self::open_if_free(oid)?;
         // SAFETY: just opened.
@@ -297,10 +301,11 @@ impl Relation {
         server::as_user(self.form().relowner, work)
     }
 
-    /// Its name with its schema's, as a query wants it, in the encoding of the database; None if the schema is gone.
+    /// Its name with its schema's, as a query wants it, in the encoding of the database; None if the schema
+    /// is gone.
     pub(in crate::pg) fn qualified_name(&self) -> Option<&CStr> {
-        // SAFETY: catalog lookups, of which the first gives NULL if there is none; the result belongs to the present memory
-        // context, which outlives this relation.
+        // SAFETY: catalog lookups, of which the first gives NULL if there is none; the result belongs to the
+        // present memory context, which outlives this relation.
         unsafe {
             let schema = pg_sys::get_namespace_name(self.form().relnamespace);
             (!schema.is_null()).then(|| {
@@ -339,8 +344,8 @@ impl Relation {
     }
 }
 
-/// May the user probe what is in this relation: does he have the right to it, or to the table that it is an index or the TOAST
-/// table of? Takes no lock.
+/// May the user probe what is in this relation: does he have the right to it, or to the table that it is an
+/// index or the TOAST table of? Takes no lock.
 pub(crate) fn check_may_read(oid: pg_sys::Oid) -> Result<()> {
     let table = owner_of(oid).unwrap_or(oid);
     if compat::may_probe(table) {
@@ -432,7 +437,8 @@ fn lock_to_read(oid: pg_sys::Oid) -> pg_sys::LOCKMODE {
     if kind == pg_sys::RELKIND_SEQUENCE { SEQUENCE_LOCK } else { LOCK }
 }
 
-/// The weakest lock that a probe of these keeps others from. Whoever waits for a weaker one waits for somebody else.
+/// The weakest lock that a probe of these keeps others from. Whoever waits for a weaker one waits for
+/// somebody else.
 pub(in crate::pg) fn least_mode_kept_out(relations: &[pg_sys::Oid]) -> pg_sys::LOCKMODE {
     let has_sequence = relations.iter().any(|&oid| lock_to_read(oid) == SEQUENCE_LOCK);
     let least = if has_sequence { pg_sys::ShareLock } else { pg_sys::AccessExclusiveLock };

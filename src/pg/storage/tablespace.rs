@@ -62,8 +62,8 @@ impl Tablespace {
         Self(if oid == pg_sys::InvalidOid { own() } else { oid })
     }
 
-    /// The one of this name, to write temporary files into: the caller needs CREATE on it, unless it is the database's
-    /// own, as for temp_tablespaces.
+    /// The one of this name, to write temporary files into: the caller needs CREATE on it, unless it is the
+    /// database's own, as for temp_tablespaces.
     pub(crate) fn to_write(name: &str) -> Result<Self> {
         // SAFETY: a catalog lookup; an unknown name gives InvalidOid.
         let lookup = |name: CString| unsafe { pg_sys::get_tablespace_oid(name.as_ptr(), true) };
@@ -100,8 +100,8 @@ impl Tablespace {
         u32::try_from(concurrency).unwrap_or(0)
     }
 
-    /// An `effective_io_concurrency` of its own, which a session's does not override, where that rules how the server's
-    /// streams read (from 18 on).
+    /// An `effective_io_concurrency` of its own, which a session's does not override, where that rules how
+    /// the server's streams read (from 18 on).
     pub(crate) fn fixed_concurrency(self) -> Option<u32> {
         let under = |value: u32| {
             settings::with(&[(c"effective_io_concurrency", value.to_string())], || self.io_concurrency())

@@ -1,6 +1,7 @@
 //! The WAL as this server writes it: where, in which pieces, and with which flags.
 //!
-//! Source: `get_sync_bit` and `XLogFileInitInternal` in `src/backend/access/transam/xlog.c` of PostgreSQL 15 to 18.
+//! Source: `get_sync_bit` and `XLogFileInitInternal` in `src/backend/access/transam/xlog.c` of PostgreSQL 15
+//! to 18.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -22,8 +23,8 @@ pub(crate) fn directory() -> PathBuf {
     data_directory().join("pg_wal")
 }
 
-/// A name there for a file that the server, should it crash, removes when it starts: it calls its own unfinished
-/// segments so.
+/// A name there for a file that the server, should it crash, removes when it starts: it calls its own
+/// unfinished segments so.
 pub(crate) fn temporary_file() -> PathBuf {
     directory().join(format!("xlogtemp.{}", std::process::id()))
 }
@@ -41,8 +42,8 @@ pub(crate) fn sync_method() -> Option<String> {
 
 /// Would this server open its WAL with O_DIRECT under this method?
 ///
-/// Up to 15 it does where the descriptor syncs and nobody reads the WAL back (`wal_level = minimal`), from 16 on only
-/// where `debug_io_direct` says so, and the WAL receiver of a standby never does.
+/// Up to 15 it does where the descriptor syncs and nobody reads the WAL back (`wal_level = minimal`), from 16
+/// on only where `debug_io_direct` says so, and the WAL receiver of a standby never does.
 pub(crate) fn opens_direct(method: FlushMethod) -> bool {
     let minimal = || setting(c"wal_level").as_deref() == Some("minimal");
     !in_recovery() && io_direct("wal").unwrap_or_else(|| method.syncs_by_open() && minimal())

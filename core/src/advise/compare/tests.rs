@@ -7,8 +7,8 @@ fn one(value: f64) -> [Figure; 1] {
     [Figure { value, error: None }]
 }
 
-/// Eleven runs: ln is −0.1 and 0.1 five times each and 0 once, so s = √(0.1 / 10) = 0.1 with 10 degrees of freedom.
-/// t(0.975, 10) = 2.22814, so that the bound for two single runs is 0.315107, a factor of 1.370407.
+/// Eleven runs: ln is −0.1 and 0.1 five times each and 0 once, so s = √(0.1 / 10) = 0.1 with 10 degrees of
+/// freedom. t(0.975, 10) = 2.22814, so that the bound for two single runs is 0.315107, a factor of 1.370407.
 fn history() -> Vec<f64> {
     let low_and_high = (0..5).flat_map(|_| [(-0.1f64).exp(), 0.1f64.exp()]);
     low_and_high.map(|factor| 500.0 * factor).chain([500.0]).collect()
@@ -148,7 +148,8 @@ fn runs(count: usize, cv: f64, alike: f64, rng: &mut Xoshiro256PlusPlus) -> Vec<
         .collect()
 }
 
-/// Share of pairs of `runs`, each compared as of its later one, of those of which anything is said: the verdicts.
+/// Share of pairs of `runs`, each compared as of its later one, of those of which anything is said: the
+/// verdicts.
 fn verdicts(runs: &[f64], pairs: impl Iterator<Item = (usize, usize)>) -> Vec<Verdict> {
     pairs
         .map(|(a, b)| {

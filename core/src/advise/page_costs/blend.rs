@@ -1,25 +1,26 @@
 //! The arithmetic of ratios: from times of blocks to `seq_page_cost` and `random_page_cost`.
 //!
-//! The planner charges pages and processor apart, so the times are those of pages alone. Two units are served: that of
-//! `seq_page` takes `seq_page_cost` as it is and asks for the ratio of two times; that of `cpu` takes the processor's
-//! costs as they are and measures both page costs against the time of a tuple.
+//! The planner charges pages and processor apart, so the times are those of pages alone. Two units are
+//! served: that of `seq_page` takes `seq_page_cost` as it is and asks for the ratio of two times; that of
+//! `cpu` takes the processor's costs as they are and measures both page costs against the time of a tuple.
 //!
 //! # Intervals
-//! Inputs are taken as independent. Each is moved to either end of its interval while the others stay, and what that does
-//! to the logarithm of the result is added in quadrature, upwards and downwards apart (for a ratio of two times this adds
-//! relative half-widths in quadrature; the method is known as variance estimates recovery). An input without an interval
-//! gives a result without one.
+//! Inputs are taken as independent. Each is moved to either end of its interval while the others stay, and
+//! what that does to the logarithm of the result is added in quadrature, upwards and downwards apart (for a
+//! ratio of two times this adds relative half-widths in quadrature; the method is known as variance estimates
+//! recovery). An input without an interval gives a result without one.
 //!
 //! # Limitations and caveats
-//! * Weather that random and sequential slices share, since they alternate, cancels out of their ratio. Two intervals
-//!   that know nothing of each other can't show that. In simulated runs the interval of the ratio held the truth in 95 to
-//!   97 % where each kind had noise of its own, independent or AR(0.3), and in 99 % where they shared AR(0.3): it was wider
-//!   by a half than need be.
+//! * Weather that random and sequential slices share, since they alternate, cancels out of their ratio. Two
+//!   intervals that know nothing of each other can't show that. In simulated runs the interval of the ratio
+//!   held the truth in 95 to 97 % where each kind had noise of its own, independent or AR(0.3), and in 99 %
+//!   where they shared AR(0.3): it was wider by a half than need be.
 //! * Hit ratios are taken as known exactly. They are a forecast.
 //! * One `random_page_cost` stands for reads one at a time; bitmap scans prefetch. See [`super::curve`].
 //!
-//! Sources: Donner and Zou, "Closed-form confidence intervals for functions of the normal mean and standard deviation",
-//! Statistical Methods in Medical Research 21 (2012); `src/backend/optimizer/path/costsize.c` of PostgreSQL.
+//! Sources: Donner and Zou, "Closed-form confidence intervals for functions of the normal mean and standard
+//! deviation", Statistical Methods in Medical Research 21 (2012); `src/backend/optimizer/path/costsize.c` of
+//! PostgreSQL.
 
 use crate::measure::page_times::Estimate;
 
@@ -86,20 +87,22 @@ impl CacheMix {
         Self { random, sequential, cached: used.then_some((hit, hits)) }
     }
 
-    /// Time of a random block over that of a sequential one: `((1 − h_r)·t_rand + h_r·t_hit) ÷ ((1 − h_s)·t_seq + h_s·t_hit)`.
-    /// It may be below 1; [`CacheMix::random_page_cost`] is not. None if a time or a share is out of its range, or nothing
-    /// is left of the sequential time.
+    /// Time of a random block over that of a sequential one: `((1 − h_r)·t_rand + h_r·t_hit) ÷ ((1 −
+    /// h_s)·t_seq + h_s·t_hit)`. It may be below 1; [`CacheMix::random_page_cost`] is not. None if a time or
+    /// a share is out of its range, or nothing is left of the sequential time.
     pub fn ratio(&self) -> Option<Cost> {
         self.figure(None, |random, sequential, _| random / sequential)
     }
 
-    /// `random_page_cost` where `seq_page_cost` stays as it is; never below it. None as for [`CacheMix::ratio`].
+    /// `random_page_cost` where `seq_page_cost` stays as it is; never below it. None as for
+    /// [`CacheMix::ratio`].
     pub fn random_page_cost(&self, seq_page_cost: f64) -> Option<Cost> {
         Some(self.ratio()?.times(seq_page_cost).at_least(seq_page_cost)).filter(|cost| cost.value.is_finite())
     }
 
-    /// Both page costs where the processor's stay as they are: `tuple` is the time of one tuple, `cpu_tuple_cost` what the
-    /// planner charges for it. None as for [`CacheMix::ratio`], or if either is not above 0.
+    /// Both page costs where the processor's stay as they are: `tuple` is the time of one tuple,
+    /// `cpu_tuple_cost` what the planner charges for it. None as for [`CacheMix::ratio`], or if either is not
+    /// above 0.
     pub fn in_cpu(&self, tuple: Estimate, cpu_tuple_cost: f64) -> Option<PageCosts> {
         let cost = |time: f64, tuple: f64| time / (tuple / cpu_tuple_cost);
         // The random time is none of the sequential cost's, nor is a lack of its interval.
@@ -127,8 +130,9 @@ impl CacheMix {
     }
 }
 
-/// A positive figure of independent estimates, with its interval: see the module's comment. None where the figure itself
-/// is not a number above 0; without an interval where an input has none or one end gives no figure.
+/// A positive figure of independent estimates, with its interval: see the module's comment. None where the
+/// figure itself is not a number above 0; without an interval where an input has none or one end gives no
+/// figure.
 fn propagate(inputs: &[Estimate], figure: impl Fn(&[f64]) -> Option<f64>) -> Option<Cost> {
     let mut times: Vec<f64> = inputs.iter().map(|input| input.us).collect();
     let positive = |figure: &f64| figure.is_finite() && *figure > 0.0;

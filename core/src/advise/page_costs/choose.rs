@@ -1,14 +1,16 @@
-//! The planner in the loop: which settings make the planner pick the plans that the measured times say are fast.
+//! The planner in the loop: which settings make the planner pick the plans that the measured times say are
+//! fast.
 //!
-//! The planner itself was asked, for each of some queries, which plan it picks at each pair of page costs. What each plan
-//! takes is known from the [`model`](super::model), cold and warm. The regret of a pick is its time over that of the best
-//! plan, and of a pair of page costs, with an `effective_io_concurrency`, the geometric mean over all queries, cold and warm
-//! weighing the same. The best is at any concurrency: one that makes all bitmap scans slow is no excuse.
+//! The planner itself was asked, for each of some queries, which plan it picks at each pair of page costs.
+//! What each plan takes is known from the [`model`](super::model), cold and warm. The regret of a pick is its
+//! time over that of the best plan, and of a pair of page costs, with an `effective_io_concurrency`, the
+//! geometric mean over all queries, cold and warm weighing the same. The best is at any concurrency: one that
+//! makes all bitmap scans slow is no excuse.
 //!
 //! # Limitations and caveats
 //! - The answer is as good as the model's times and as the queries are like the user's own.
-//! - The planner has one number for reads one at a time and for reads that are prefetched. Where they disagree, the least
-//!   regret is not zero.
+//! - The planner has one number for reads one at a time and for reads that are prefetched. Where they
+//!   disagree, the least regret is not zero.
 
 use super::model::{Caches, Index, PlannedScan, Table, Times};
 use super::pair::MayChange;
@@ -35,9 +37,9 @@ impl Cell {
     }
 }
 
-/// The pairs of page costs to ask for: those in force, and a grid of what is wanted. With `anchor`, the `seq_page_cost` that
-/// the time of a tuple speaks for, there are other costs of a sequential page around it. What is not wanted is in all pairs
-/// as it is set, since nobody will set it.
+/// The pairs of page costs to ask for: those in force, and a grid of what is wanted. With `anchor`, the
+/// `seq_page_cost` that the time of a tuple speaks for, there are other costs of a sequential page around it.
+/// What is not wanted is in all pairs as it is set, since nobody will set it.
 pub fn grid(in_force: Cell, wanted: MayChange, anchor: Option<f64>) -> Vec<Cell> {
     let mut sequential = vec![in_force.sequential];
     let anchor = anchor.filter(|_| wanted.sequential);
@@ -87,7 +89,8 @@ pub struct Asked {
     pub picks: Vec<PlannedScan>,
 }
 
-/// Regrets at one pair of page costs and one concurrency: geometric means and the greatest, 1 being the best plan.
+/// Regrets at one pair of page costs and one concurrency: geometric means and the greatest, 1 being the best
+/// plan.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Regret {
     /// Nothing cached.
@@ -197,8 +200,8 @@ impl Regrets {
         Some((cell, self.concurrencies.iter().position(|c| *c == settings.concurrency)?))
     }
 
-    /// The best settings, but for what is set and as good. A random page costs no less than a sequential one in them, unless
-    /// there are no such.
+    /// The best settings, but for what is set and as good. A random page costs no less than a sequential one
+    /// in them, unless there are no such.
     pub fn choose(&self, in_force: &Settings) -> Option<Chosen> {
         let none_is_in_order = !self.cells.iter().any(Cell::is_in_order);
         let may_be = |cell: usize| none_is_in_order || self.cells[cell].is_in_order();
@@ -207,9 +210,9 @@ impl Regrets {
         let score = |(cell, concurrency): (usize, usize)| self.table[cell][concurrency].score();
         let least = places().map(score).fold(f64::INFINITY, f64::min);
         let good = |place| score(place) <= least + AS_GOOD;
-        // What is set stays where it is as good: all of it, else as much of it as may be. Of the rest, and of less that is as
-        // good, the one that is better cold, since more time is lost there by the same factor; and of those that are alike the
-        // one nearest to what is set.
+        // What is set stays where it is as good: all of it, else as much of it as may be. Of the rest, and of
+        // less that is as good, the one that is better cold, since more time is lost there by the same
+        // factor; and of those that are alike the one nearest to what is set.
         let cold = |(cell, concurrency): (usize, usize)| self.table[cell][concurrency].cold;
         let distance = |place: (usize, usize)| {
             let (cell, set) = (self.cells[place.0], in_force.cell);

@@ -1,16 +1,17 @@
-//! What a block takes in ascending reads with gaps, by density and `effective_io_concurrency`; and what follows from it.
+//! What a block takes in ascending reads with gaps, by density and `effective_io_concurrency`; and what
+//! follows from it.
 //!
-//! A bitmap heap scan reads so. Between measured densities the logarithm of the time is interpolated in that of the density,
-//! since without prefetch the kernel's readahead makes the time fall about as 1 ÷ density; between measured concurrencies,
-//! in the logarithm of 1 + concurrency.
+//! A bitmap heap scan reads so. Between measured densities the logarithm of the time is interpolated in that
+//! of the density, since without prefetch the kernel's readahead makes the time fall about as 1 ÷ density;
+//! between measured concurrencies, in the logarithm of 1 + concurrency.
 //!
-//! Outside of what was measured the curve is flat, but for two ends that are known: without prefetch (0), and with but one
-//! request in flight (1), the time goes to that of random reads as the density falls to [`SPARSE`]; and without prefetch
-//! every block read is a sequential scan.
+//! Outside of what was measured the curve is flat, but for two ends that are known: without prefetch (0), and
+//! with but one request in flight (1), the time goes to that of random reads as the density falls to
+//! [`SPARSE`]; and without prefetch every block read is a sequential scan.
 //!
 //! # Limitations and caveats
-//! * 0 and 1 differ by much more than 1 and 2 do: at 1 the server's own advice undoes the kernel's readahead (seen on ext4).
-//!   A curve measured at 0 and 16 alone says too little for 1.
+//! * 0 and 1 differ by much more than 1 and 2 do: at 1 the server's own advice undoes the kernel's readahead
+//!   (seen on ext4). A curve measured at 0 and 16 alone says too little for 1.
 //! * Gaps are taken as even. Clustered blocks are read as fast as their local density.
 
 use crate::measure::page_times::{Estimate, PageTimes};
@@ -47,7 +48,8 @@ pub struct ConcurrencyChoice {
     pub high: u32,
     /// The best of those measured.
     pub best: u32,
-    /// How much longer a block takes at the best value than at each density's own best, as a geometric mean: 1 is no longer.
+    /// How much longer a block takes at the best value than at each density's own best, as a geometric mean:
+    /// 1 is no longer.
     pub score: f64,
     /// The same at the value in force, interpolated where it was not measured; None if it is not known.
     pub score_in_force: Option<f64>,
@@ -129,9 +131,10 @@ impl GapCurve {
         interpolated(&points, density.ln()).exp()
     }
 
-    /// The share of blocks, over 0 and up to 1, whose reads with gaps take as long as reading all blocks one after the
-    /// other: f·t(f) = t_seq. Where the product hovers about t_seq there are several, and it matters little which is given. None
-    /// if sequential reads were not measured, or reads with gaps are cheaper up to the last block, or dearer from the first.
+    /// The share of blocks, over 0 and up to 1, whose reads with gaps take as long as reading all blocks one
+    /// after the other: f·t(f) = t_seq. Where the product hovers about t_seq there are several, and it
+    /// matters little which is given. None if sequential reads were not measured, or reads with gaps are
+    /// cheaper up to the last block, or dearer from the first.
     pub fn crossing(&self, concurrency: u32) -> Option<f64> {
         let sequential = self.sequential?;
         let over = |density: f64| density * self.at(density, concurrency) / sequential - 1.0;
@@ -211,10 +214,10 @@ impl GapCurve {
     }
 }
 
-/// `random_page_cost` over `seq_page_cost` at which the planner changes from a bitmap scan to a sequential one at the share f of
-/// the blocks. Its page cost is R − (R − S)·√f there, and f of them shall cost as much as all of them do at S:
-/// R = S·(1/f − √f)/(1 − √f), which is S·(1/f + 1/√f + 1), never below 3·S. Pages alone: what either scan does with tuples
-/// is left out.
+/// `random_page_cost` over `seq_page_cost` at which the planner changes from a bitmap scan to a sequential
+/// one at the share f of the blocks. Its page cost is R − (R − S)·√f there, and f of them shall cost as much
+/// as all of them do at S: R = S·(1/f − √f)/(1 − √f), which is S·(1/f + 1/√f + 1), never below 3·S. Pages
+/// alone: what either scan does with tuples is left out.
 pub fn cost_at(crossing: f64) -> f64 {
     1.0 / crossing + 1.0 / crossing.sqrt() + 1.0
 }

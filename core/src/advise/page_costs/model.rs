@@ -1,8 +1,9 @@
 //! What a scan of a table takes by the measured times, whichever way it goes.
 //!
-//! Queries ask one table for a range of one indexed column, which finds a known number of rows. Where these lie is known from
-//! samples of the index: a share of them anywhere in the table, the rest in a stretch around the place to which the order of
-//! the index has come ([`Locality`]). From that follow how many pages are visited, how densely they lie, and in which order.
+//! Queries ask one table for a range of one indexed column, which finds a known number of rows. Where these
+//! lie is known from samples of the index: a share of them anywhere in the table, the rest in a stretch
+//! around the place to which the order of the index has come ([`Locality`]). From that follow how many pages
+//! are visited, how densely they lie, and in which order.
 //!
 //! | plan | cold | warm |
 //! |---|---|---|
@@ -11,17 +12,18 @@
 //! | bitmap | each page once by the density curve; the tuples | each page once from memory; the tuples |
 //! | index-only | the index's own pages; the tuples | the same from the OS cache |
 //!
-//! Each but the first also descends the index and reads its leaves in order. Warm means that the query ran right before: what
-//! it visits is in shared buffers if it fits, else in the OS cache.
+//! Each but the first also descends the index and reads its leaves in order. Warm means that the query ran
+//! right before: what it visits is in shared buffers if it fits, else in the OS cache.
 //!
 //! # Limitations and caveats
-//! - A tuple's work is taken as a multiple of what a bare count takes. The multiples, and those of memory, were found by
-//!   fitting forced plans of one machine (docs/model.md), and are about the same for any processor with caches.
+//! - A tuple's work is taken as a multiple of what a bare count takes. The multiples, and those of memory,
+//!   were found by fitting forced plans of one machine (docs/model.md), and are about the same for any
+//!   processor with caches.
 //! - Where the rows of a range lie is taken to be alike all over the index.
 //! - Index-only scans are taken to find every page all-visible.
 //!
-//! Sources: `costsize.c` of PostgreSQL for what plans do; Cardenas, "Analysis and performance of inverted data base
-//! structures", Communications of the ACM 18 (1975), for how many pages so many rows lie on.
+//! Sources: `costsize.c` of PostgreSQL for what plans do; Cardenas, "Analysis and performance of inverted
+//! data base structures", Communications of the ACM 18 (1975), for how many pages so many rows lie on.
 
 use super::curve::GapCurve;
 use crate::measure::page_times::{Estimate, PageTimes};
@@ -45,7 +47,8 @@ const UNFORESEEN: f64 = 0.6;
 
 /// A page in shared buffers that none of the processor's caches holds, over a hit in one that they do hold.
 const FAR_PAGE: f64 = 13.0;
-/// The same for a row on a page that was visited before, among others: of a stretch, and anywhere in the table.
+/// The same for a row on a page that was visited before, among others: of a stretch, and anywhere in the
+/// table.
 const NEAR_AGAIN: f64 = 4.0;
 const FAR_AGAIN: f64 = 7.0;
 /// What it takes to push another page out of shared buffers, in such hits.
@@ -56,7 +59,8 @@ const PUSHING: f64 = 15.0;
 pub struct Locality {
     /// Share of the rows that lie anywhere in the table.
     pub scattered: f64,
-    /// Pages of the stretch that the others come from at any moment: 1 if the table is in the order of the index.
+    /// Pages of the stretch that the others come from at any moment: 1 if the table is in the order of the
+    /// index.
     pub stretch: f64,
 }
 
@@ -115,7 +119,8 @@ pub struct Times {
 }
 
 impl Times {
-    /// Of what was measured, on a server with so many pages of shared buffers; or the name of what is lacking.
+    /// Of what was measured, on a server with so many pages of shared buffers; or the name of what is
+    /// lacking.
     ///
     /// # Errors
     /// The first time that is not known.
@@ -262,8 +267,8 @@ fn on_pages(rows: f64, pages: f64, per_page: f64) -> f64 {
     few.max((rows / per_page).min(pages)).min(rows.max(0.0)).min(pages)
 }
 
-/// Where the rows of an index lie, by samples: in each, the pages of rows that follow one another in the index. None without
-/// a sample of several rows.
+/// Where the rows of an index lie, by samples: in each, the pages of rows that follow one another in the
+/// index. None without a sample of several rows.
 pub fn locality(samples: &[Vec<u64>], table: &Table) -> Option<Locality> {
     let per_page = (table.rows / table.pages.max(1.0)).max(1.0);
     let (mut scattered, mut rows, mut stretches) = (0.0, 0.0, Vec::new());

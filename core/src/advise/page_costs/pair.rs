@@ -1,9 +1,11 @@
-//! Which of the two page costs to set, and to what, so that a random page never costs less than a sequential one.
+//! Which of the two page costs to set, and to what, so that a random page never costs less than a sequential
+//! one.
 //!
-//! Either may be asked for alone, and what is advised for each is a statement of its own, of which people run some and not
-//! others. So what one leaves in force is looked at together with what the other leaves, and with what is set now. Where
-//! both are to change and one alone would put them in the wrong order, its statement has to set both. Where only the
-//! sequential one could change, and to more than the random one that stays, there is no advice.
+//! Either may be asked for alone, and what is advised for each is a statement of its own, of which people run
+//! some and not others. So what one leaves in force is looked at together with what the other leaves, and
+//! with what is set now. Where both are to change and one alone would put them in the wrong order, its
+//! statement has to set both. Where only the sequential one could change, and to more than the random one
+//! that stays, there is no advice.
 
 use super::blend::Cost;
 use super::choose::{Cell, rounded};
@@ -29,7 +31,8 @@ pub enum CostVerdict {
     Set {
         /// The value.
         value: f64,
-        /// What the other one has to be set to at the same time, if this value alone would be on the wrong side of it.
+        /// What the other one has to be set to at the same time, if this value alone would be on the wrong
+        /// side of it.
         with: Option<f64>,
     },
     /// The interval is too wide to tell, or there is none.

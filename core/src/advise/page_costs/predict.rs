@@ -1,19 +1,21 @@
 //! What the blocks of a plan's node would take by measured times, if one tier had served all that it read.
 //!
-//! A node that reads n blocks into shared buffers takes n times that of one block, by the order in which it reaches them;
-//! what it found there takes the time of a hit. So there are two predictions, for the OS cache and for the device, and the
-//! truth should lie between them, nearer to the one that served.
+//! A node that reads n blocks into shared buffers takes n times that of one block, by the order in which it
+//! reaches them; what it found there takes the time of a hit. So there are two predictions, for the OS cache
+//! and for the device, and the truth should lie between them, nearer to the one that served.
 //!
 //! # Limitations and caveats
-//! * The times are those of one process at a time. Below a Gather the blocks are sums over all processes, and so is the
-//!   prediction: what they would take one after the other, which is not how long the query runs. EXPLAIN's I/O time is such
-//!   a sum too; processes that wait for one device at once each count their whole wait.
-//! * They are whole times of a block: system call, buffer manager and copy. EXPLAIN's I/O time is the read calls' up to
-//!   PostgreSQL 17. From 18 on it is waiting alone: with read streams, reads that finish while rows are processed are not in
-//!   it, so it may be far below both predictions.
+//! * The times are those of one process at a time. Below a Gather the blocks are sums over all processes, and
+//!   so is the prediction: what they would take one after the other, which is not how long the query runs.
+//!   EXPLAIN's I/O time is such a sum too; processes that wait for one device at once each count their whole
+//!   wait.
+//! * They are whole times of a block: system call, buffer manager and copy. EXPLAIN's I/O time is the read
+//!   calls' up to PostgreSQL 17. From 18 on it is waiting alone: with read streams, reads that finish while
+//!   rows are processed are not in it, so it may be far below both predictions.
 //! * Hits are in the predictions and never in EXPLAIN's I/O time.
-//! * A scan in ranges (sample, TID range) is taken as a sequential one. Index scans are taken as random throughout; where the
-//!   index's order is the table's, or a block is wanted again, the kernel's readahead and cache make them faster.
+//! * A scan in ranges (sample, TID range) is taken as a sequential one. Index scans are taken as random
+//!   throughout; where the index's order is the table's, or a block is wanted again, the kernel's readahead
+//!   and cache make them faster.
 //! * Gaps of a bitmap scan are taken as even. How many requests it has in flight is today's setting.
 //! * Local blocks, temporary files and writes are left out.
 
@@ -30,8 +32,8 @@ pub struct PagePlace {
     pub concurrency: u32,
 }
 
-/// Milliseconds that a node's shared blocks would take; None where a time is not known, or the node was not executed,
-/// reads no relation by itself, or reads a temporary one.
+/// Milliseconds that a node's shared blocks would take; None where a time is not known, or the node was not
+/// executed, reads no relation by itself, or reads a temporary one.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Prediction {
     /// If all that was read came from the OS page cache.
@@ -70,8 +72,8 @@ fn blocks_us(blocks: u64, one: Option<Estimate>) -> Option<f64> {
     if blocks == 0 { Some(0.0) } else { one.map(|one| one.us * blocks as f64) }
 }
 
-/// Microseconds of a block, by the density in one pass over the relation. The processes of a parallel scan share a pass;
-/// any other loop is one of its own.
+/// Microseconds of a block, by the density in one pass over the relation. The processes of a parallel scan
+/// share a pass; any other loop is one of its own.
 fn sparse_us(node: &Node, read: u64, curve: &GapCurve, place: PagePlace) -> Option<f64> {
     let pages = place.pages.filter(|pages| *pages > 0)?;
     let shared = node.node_type.starts_with("Parallel ");

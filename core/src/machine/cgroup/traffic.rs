@@ -32,8 +32,8 @@ pub(super) fn text(hierarchy: &Hierarchy) -> Option<String> {
     }
 }
 
-/// A device's counters in that text. Version 2 leaves a device out that nothing was moved to or from; version 1 may
-/// leave out one that it does not count.
+/// A device's counters in that text. Version 2 leaves a device out that nothing was moved to or from; version
+/// 1 may leave out one that it does not count.
 pub(super) fn of(version: Version, text: &str, device: DeviceNumber) -> Option<Moved> {
     let device = device.to_string();
     let lines =

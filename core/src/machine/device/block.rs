@@ -18,8 +18,8 @@ pub struct BlockDevice {
 }
 
 impl BlockDevice {
-    /// The device of this kernel name, such as `vda`, `vda1` or `dm-0`; `None` if there is none. The name may come from
-    /// a user: nothing outside `/sys/class/block` is looked at.
+    /// The device of this kernel name, such as `vda`, `vda1` or `dm-0`; `None` if there is none. The name may
+    /// come from a user: nothing outside `/sys/class/block` is looked at.
     pub fn find(name: &str, roots: &Roots) -> Option<Self> {
         let directory = device_directory(name, roots)?;
         let disk = leaves::disk(&directory);

@@ -226,8 +226,8 @@ impl Activity {
 }
 
 impl Activity {
-    /// Two intervals as one, in which nothing between them counts: amounts are summed, `aqu_sz` and `util_pct` are means
-    /// over the time of both. What is unknown of one is unknown of both.
+    /// Two intervals as one, in which nothing between them counts: amounts are summed, `aqu_sz` and
+    /// `util_pct` are means over the time of both. What is unknown of one is unknown of both.
     pub fn then(self, later: Activity) -> Activity {
         let elapsed_ms = self.elapsed_ms + later.elapsed_ms;
         let mean = |a: Option<f64>, b: Option<f64>| {

@@ -10,8 +10,9 @@ use crate::run::clock::{Clock, Monotonic};
 use crate::run::memory;
 use crate::run::workers::Workers;
 
-/// Takes `samples` samples of `every` length. `wait` returns when its moment of the monotonic clock, in nanoseconds, has
-/// come, or before with a reason to stop, which ends the last sample; `done` is told how many there are.
+/// Takes `samples` samples of `every` length. `wait` returns when its moment of the monotonic clock, in
+/// nanoseconds, has come, or before with a reason to stop, which ends the last sample; `done` is told how
+/// many there are.
 ///
 /// # Errors
 /// [`NoMemory`](crate::Error::NoMemory) when so many would have no room.
@@ -38,7 +39,8 @@ pub fn sample(
 /// Far more than a look allocates.
 const MEMORY_OF_LOOK: usize = 1 << 20;
 
-/// A thread that takes the looks while something else goes on. It ends when this is dropped, or the process exits.
+/// A thread that takes the looks while something else goes on. It ends when this is dropped, or the process
+/// exits.
 pub struct Sampler {
     watch: Arc<Watch>,
     pub(super) shared: Arc<SamplerShared>,

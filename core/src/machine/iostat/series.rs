@@ -1,7 +1,7 @@
 //! The looks of one run, in bounded memory.
 //!
-//! They are looks at counters, so one that is left out loses nothing: its two intervals become one. Once there are as
-//! many as there may be, every second one goes, and from then on they are taken half as often.
+//! They are looks at counters, so one that is left out loses nothing: its two intervals become one. Once
+//! there are as many as there may be, every second one goes, and from then on they are taken half as often.
 
 use std::time::Duration;
 
@@ -39,8 +39,8 @@ impl SnapshotSeries {
         Ok(Self { snapshots, every_ns, most, halved: 0 })
     }
 
-    /// When the next look is due after `now`: on the schedule, so that being late makes nothing drift; what is missed is
-    /// left out. In nanoseconds of the monotonic clock.
+    /// When the next look is due after `now`: on the schedule, so that being late makes nothing drift; what
+    /// is missed is left out. In nanoseconds of the monotonic clock.
     pub(super) fn due(&self, now: u64) -> u64 {
         let start = self.snapshots[0].at;
         let turns = now.saturating_sub(start) / self.every_ns + 1;
@@ -67,8 +67,8 @@ impl SnapshotSeries {
         self.snapshots.push(snapshot);
     }
 
-    /// The last look. One that was taken right before gives way: in an interval of less than a tenth of the others the
-    /// ticks of the kernel's clock would show, and not what the device did.
+    /// The last look. One that was taken right before gives way: in an interval of less than a tenth of the
+    /// others the ticks of the kernel's clock would show, and not what the device did.
     pub(super) fn end(&mut self, last: Snapshot) {
         let least = self.every_ns / 10;
         if self.snapshots.len() > 1

@@ -8,8 +8,8 @@ use crate::machine::device::fixture::Fixture;
 use crate::run::budget::Stop;
 
 /// What `iostat -x -y -o JSON 2 1` of sysstat 12.6.1 (Debian 12) printed when these texts were bound over
-/// /proc/stat, /proc/uptime (1.37 s apart) and /sys/block/*/stat in a mount namespace of its own, the second ones in the
-/// middle of its interval.
+/// /proc/stat, /proc/uptime (1.37 s apart) and /sys/block/*/stat in a mount namespace of its own, the second
+/// ones in the middle of its interval.
 const ELAPSED_MS: f64 = 1370.0;
 const CPU: [&str; 2] = ["cpu  1000 20 300 50000 400 7 9 30 11 2", "cpu  1080 23 341 50061 468 9 14 44 31 3"];
 /// %user and %nice, %system, %iowait, %steal, %idle.
@@ -342,8 +342,8 @@ fn a_reason_to_stop_ends_the_last_sample() {
     assert_eq!((series.len(), stop), (3, Some(Stop::Statement)));
 }
 
-/// Waits until this process has so many threads of the sampler's name: the kernel lists one that was joined for an
-/// instant longer, and one that was started has no name yet.
+/// Waits until this process has so many threads of the sampler's name: the kernel lists one that was joined
+/// for an instant longer, and one that was started has no name yet.
 #[track_caller]
 fn wait_for_threads(count: usize) {
     let is_it = |comm: String| comm.trim() == "io_probe iostat";

@@ -14,8 +14,8 @@ pub struct WaySeries {
 }
 
 impl WaySeries {
-    /// Adds a turn of which so many blocks were timed, about so many of them in the OS cache, and so many read in all. One
-    /// that does not count is only counted.
+    /// Adds a turn of which so many blocks were timed, about so many of them in the OS cache, and so many
+    /// read in all. One that does not count is only counted.
     pub(super) fn add(&mut self, ns: u64, blocks: u64, cached: u64, read: u64, counts: bool) {
         self.read += read;
         if !counts {
@@ -52,9 +52,9 @@ impl WaySeries {
         (self.blocks > 0).then(|| (self.cached as f64 / self.blocks as f64 * 100.0).min(100.0))
     }
 
-    /// The turns without the first, which is warm-up, as long as some are left; and without those that took far longer than
-    /// the others, if these are few: many are no accident. Each weighs the same, since each is a sample of an equal
-    /// stretch: a slow one, that was cut short, has fewer blocks.
+    /// The turns without the first, which is warm-up, as long as some are left; and without those that took
+    /// far longer than the others, if these are few: many are no accident. Each weighs the same, since each
+    /// is a sample of an equal stretch: a slow one, that was cut short, has fewer blocks.
     fn steady(&self) -> Vec<Slice> {
         let times = self.without_warm_up();
         let usual = median(&times).unwrap_or(f64::INFINITY);
@@ -91,8 +91,8 @@ impl WaySeries {
         self.mean().map(estimate)
     }
 
-    /// The time of a block: the median turn. What memory takes is known by turns of a few microseconds, and one in which
-    /// another process had the processor says nothing of it.
+    /// The time of a block: the median turn. What memory takes is known by turns of a few microseconds, and
+    /// one in which another process had the processor says nothing of it.
     pub fn of_memory(&self) -> Option<Estimate> {
         self.typical().map(estimate)
     }
@@ -108,7 +108,8 @@ impl WaySeries {
     }
 }
 
-/// A turn that took so many times the median turn's time is left out, if no more than one in so many are such.
+/// A turn that took so many times the median turn's time is left out, if no more than one in so many are
+/// such.
 const FAR_SLOWER: f64 = 4.0;
 const MOST_SLOW: usize = 10;
 

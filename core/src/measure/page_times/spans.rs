@@ -1,7 +1,7 @@
 //! Stretches of a relation of which the OS cache holds nothing.
 //!
-//! Whoever wants one gets the next in a seeded order. What was read from it is dropped again when it is released: nothing
-//! of it was in the cache before, so nobody misses it.
+//! Whoever wants one gets the next in a seeded order. What was read from it is dropped again when it is
+//! released: nothing of it was in the cache before, so nobody misses it.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -12,7 +12,8 @@ use crate::files::RelationFiles;
 use crate::run::budget::{Stop, StopCheck};
 use crate::run::order::Permutation;
 
-/// A stretch that was emptied counts as cold if no more of it than this share is cached: what is left behind at its edges.
+/// A stretch that was emptied counts as cold if no more of it than this share is cached: what is left behind
+/// at its edges.
 const NEARLY_COLD: f64 = 0.01;
 /// And as cached if no less of it than this.
 const NEARLY_CACHED: f64 = 0.99;
@@ -195,8 +196,8 @@ impl<'a> Spans<'a> {
         }
     }
 
-    /// Up to `count` blocks from all over the relation, whose surroundings are cold; and how many of them are cached all the
-    /// same. Err holds a reason to stop.
+    /// Up to `count` blocks from all over the relation, whose surroundings are cold; and how many of them are
+    /// cached all the same. Err holds a reason to stop.
     pub(super) fn scatter(
         &mut self,
         count: usize,
@@ -252,7 +253,8 @@ impl<'a> Spans<'a> {
         (before(range.end) - before(range.start)) as u64 > (range.end - range.start) / MOST_BUFFERED
     }
 
-    /// Are these blocks, which ascend, in the cache? What lies between them, because it is in shared buffers, need not be.
+    /// Are these blocks, which ascend, in the cache? What lies between them, because it is in shared buffers,
+    /// need not be.
     pub(super) fn is_cached(&self, blocks: &[u64]) -> Result<bool> {
         let mut bytes = 0;
         for run in blocks.chunk_by(|a, b| a + 1 == *b) {

@@ -64,8 +64,8 @@ fn assert_near(series: &WaySeries, ns: f64, what: &str) {
     assert!((us * 1e3 / ns - 1.0).abs() < 0.02, "{what}: {us} us, not {ns} ns");
 }
 
-/// Nothing has come into the cache, and nothing was dropped from it. A kernel takes a page back here and there whenever it
-/// likes; a drop takes stretches.
+/// Nothing has come into the cache, and nothing was dropped from it. A kernel takes a page back here and
+/// there whenever it likes; a drop takes stretches.
 fn assert_kept(before: &[bool], after: &[bool]) {
     let mut lost = 0;
     for (block, (before, after)) in before.iter().zip(after).enumerate() {

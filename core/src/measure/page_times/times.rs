@@ -1,7 +1,7 @@
 //! What reading a block takes, by the tier that serves it and the pattern in which it is asked for.
 //!
-//! The times are those of pages alone: what the executor does with a tuple stands in a row of its own, since the planner
-//! charges it apart.
+//! The times are those of pages alone: what the executor does with a tuple stands in a row of its own, since
+//! the planner charges it apart.
 
 use serde::{Deserialize, Serialize};
 
@@ -70,7 +70,8 @@ pub struct TimeRow {
     pub density: Option<f64>,
     /// Reads that may be in flight: 1 for random, `effective_io_concurrency` for sparse (0 is no prefetch).
     pub depth: Option<u32>,
-    /// Microseconds per block fetched; for a tuple, of all tuples of a block. None if it could not be measured.
+    /// Microseconds per block fetched; for a tuple, of all tuples of a block. None if it could not be
+    /// measured.
     pub us_per_block: Option<f64>,
     /// Lower end of its 95 % interval.
     pub ci_low_us: Option<f64>,
@@ -125,8 +126,8 @@ pub struct PageTimes {
 }
 
 impl PageTimes {
-    /// The same without concurrencies that were not measured at each density: where they lack one, the curve would be taken
-    /// for flat.
+    /// The same without concurrencies that were not measured at each density: where they lack one, the curve
+    /// would be taken for flat.
     pub fn with_whole_lines(mut self) -> Self {
         let count =
             |concurrency: u32| self.sparse.iter().filter(|point| point.concurrency == concurrency).count();

@@ -1,11 +1,12 @@
 //! What a tuple costs the processor, beside the page that it is on.
 //!
-//! Two counts of tuples are taken, of many blocks and of few, all in shared buffers. What lies between them is the
-//! tuples' work and the hits: planning and beginning are in both. Counts are repeated at some places of the relation, since
-//! one alone takes less than a millisecond, for which a shared processor may be fast or slow.
+//! Two counts of tuples are taken, of many blocks and of few, all in shared buffers. What lies between them
+//! is the tuples' work and the hits: planning and beginning are in both. Counts are repeated at some places
+//! of the relation, since one alone takes less than a millisecond, for which a shared processor may be fast
+//! or slow.
 //!
-//! Places are the same in each run: what is counted stays in shared buffers, and later runs shall not find more and more there.
-//! Around places of which the OS cache holds nothing it is emptied again.
+//! Places are the same in each run: what is counted stays in shared buffers, and later runs shall not find
+//! more and more there. Around places of which the OS cache holds nothing it is emptied again.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -29,8 +30,8 @@ pub struct TuplesCounted {
     pub reads: u64,
 }
 
-/// Counts the tuples in these ranges of blocks, one after the other. None if that can't be done, or not without reading other
-/// blocks.
+/// Counts the tuples in these ranges of blocks, one after the other. None if that can't be done, or not
+/// without reading other blocks.
 pub type Count<'a> = dyn FnMut(&[Range<u64>]) -> Option<Vec<TuplesCounted>> + 'a;
 
 /// The time of a tuple.
@@ -67,8 +68,8 @@ const LEAST_ROUNDS: usize = 6;
 const MOST_ROUNDS: usize = 100;
 const LEAST_TIME: Duration = Duration::from_millis(100);
 
-/// Counts at some places of a relation where a hit in shared buffers takes `hit_ns`. Up to `window` bytes behind each the
-/// kernel may read ahead. Ends early for a reason to stop.
+/// Counts at some places of a relation where a hit in shared buffers takes `hit_ns`. Up to `window` bytes
+/// behind each the kernel may read ahead. Ends early for a reason to stop.
 pub fn measure(
     source: &RelationFiles,
     window: u64,
@@ -119,8 +120,9 @@ fn places(blocks: u64) -> Vec<(Range<u64>, Range<u64>)> {
         .collect()
 }
 
-/// Those of the places, with as much behind each as the kernel may read ahead, of which the OS cache holds nothing. What
-/// comes there is dropped again, also if a caller leaves by unwinding, as a cancelled query does.
+/// Those of the places, with as much behind each as the kernel may read ahead, of which the OS cache holds
+/// nothing. What comes there is dropped again, also if a caller leaves by unwinding, as a cancelled query
+/// does.
 struct Cold<'a> {
     source: &'a RelationFiles,
     blocks: Vec<Range<u64>>,
@@ -170,7 +172,8 @@ impl CountedPair {
     }
 }
 
-/// The median over pairs, where a hit takes `hit_ns`. None without tuples, or if the hits took all of the time.
+/// The median over pairs, where a hit takes `hit_ns`. None without tuples, or if the hits took all of the
+/// time.
 fn per_tuple(pairs: &[CountedPair], hit_ns: f64) -> Option<TupleTime> {
     let pairs: Vec<&CountedPair> = pairs.iter().filter(|pair| pair.tuples > 0 && pair.blocks > 0).collect();
     let sum = |of: fn(&CountedPair) -> u64| pairs.iter().map(|pair| of(pair)).sum::<u64>();
@@ -196,8 +199,8 @@ mod tests {
     use crate::run::budget::Stop;
     use crate::run::clock::Manual;
 
-    /// Tuples of 40 ns each, a hit of 100 ns, 50 us to begin with, and each seventh count is disturbed. What is counted the
-    /// first time is read. Returns how many counts there were, too.
+    /// Tuples of 40 ns each, a hit of 100 ns, 50 us to begin with, and each seventh count is disturbed. What
+    /// is counted the first time is read. Returns how many counts there were, too.
     fn measured(relation: &Relation, per_block: u64, hit_ns: f64) -> (Option<TupleTime>, usize) {
         let (clock, mut counts) = (Manual::default(), 0);
         let mut count = |ranges: &[Range<u64>]| {
@@ -236,7 +239,8 @@ mod tests {
     #[test]
     fn counts_go_on_for_a_while() {
         let relation = Relation::new(600, 0..600);
-        // A round of 4 × 144 blocks takes 0.4 ms and some disturbances; one with more tuples takes longer than the least time.
+        // A round of 4 × 144 blocks takes 0.4 ms and some disturbances; one with more tuples takes longer
+        // than the least time.
         let (_, few) = measured(&relation, 1, 100.0);
         let (_, many) = measured(&relation, 5000, 100.0);
         assert!(few > many, "{few} {many}");

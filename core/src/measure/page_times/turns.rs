@@ -14,22 +14,23 @@ use crate::run::rounds::{Contenders, Ended, Looks, Rounds, Turn};
 use crate::stats::MIN_SLICES;
 use crate::{Error, Result};
 
-/// Blocks of a random turn, of a repetition from the OS cache in order and at random, and of the hits: how many, and how
-/// often.
+/// Blocks of a random turn, of a repetition from the OS cache in order and at random, and of the hits: how
+/// many, and how often.
 const RANDOM_BLOCKS: usize = 64;
 const OS_BYTES: u64 = 8 << 20;
 const OS_RANDOM_BLOCKS: usize = 256;
 const HOT_BLOCKS: usize = 16;
 const HOT_READS: usize = 512;
 
-/// Sparse turns spread over stretches of so many bytes: as many as it takes for so many blocks, a few times the requests
-/// that may be in flight; but no more than that.
+/// Sparse turns spread over stretches of so many bytes: as many as it takes for so many blocks, a few times
+/// the requests that may be in flight; but no more than that.
 pub(super) const SPAN: u64 = 32 << 20;
 const LEAST_FETCHES: f64 = 512.0;
 const MOST_STRETCHES: usize = 8;
 
-/// A sequential turn times so many windows, and so much at least, in bytes, after a window that it takes to get going. Then
-/// timing begins anywhere within a window: the reader waits once a window, and the wait must be in or out by chance.
+/// A sequential turn times so many windows, and so much at least, in bytes, after a window that it takes to
+/// get going. Then timing begins anywhere within a window: the reader waits once a window, and the wait must
+/// be in or out by chance.
 const WINDOWS_OF_SCAN: u64 = 2;
 const LEAST_SCAN: u64 = 8 << 20;
 const LEAST_WARM_UP: u64 = 1 << 20;
@@ -79,8 +80,8 @@ pub(super) struct Turns<'a> {
 /// In order, and at random.
 pub(super) const PLAIN_WAYS: usize = 2;
 
-/// After so many turns on end without a read from the device or the OS cache the run ends. Where there are hits, enough of
-/// these turns have measured them.
+/// After so many turns on end without a read from the device or the OS cache the run ends. Where there are
+/// hits, enough of these turns have measured them.
 const MOST_IDLE: usize = MIN_SLICES * (PLAIN_WAYS + SPARSE_PER_PAIR);
 
 impl<'a> Turns<'a> {
@@ -185,7 +186,8 @@ impl<'a> Turns<'a> {
             read = taken.read as usize;
             let cached = share_of(cached, &taken, range.end - range.start);
             self.add(|measured| &mut measured.device_sequential, whole(taken), cached);
-            // What is still read ahead must not be in the next turn's way, and can't be dropped before it has come.
+            // What is still read ahead must not be in the next turn's way, and can't be dropped before it has
+            // come.
             self.server.settle();
             if taken.stop.is_some() {
                 return Ok(taken.stop);
@@ -267,7 +269,8 @@ impl<'a> Turns<'a> {
     ) -> Result<Option<Stop>> {
         let density = self.run.densities[density_index];
         let span = SPAN / u64::from(self.run.source.block_size());
-        // At a low density one stretch has few blocks, and with many in flight no more than a beginning and an end.
+        // At a low density one stretch has few blocks, and with many in flight no more than a beginning and
+        // an end.
         let wanted = (LEAST_FETCHES / density / span as f64).ceil().min(self.most_stretches as f64) as usize;
         let (mut ranges, mut cached) = (Vec::new(), 0);
         while ranges.len() < wanted {

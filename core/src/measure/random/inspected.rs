@@ -52,8 +52,9 @@ impl<'a> Inspected<'a> {
         Ok(stop)
     }
 
-    /// Looks a segment's holes up. Where a dirty page would make direct reads wait, it is written back before,
-    /// if the caller `may_wait`; else the segment stays unseen, as for a reason to stop, which is returned.
+    /// Looks a segment's holes up. Where a dirty page would make direct reads wait, it is written back
+    /// before, if the caller `may_wait`; else the segment stays unseen, as for a reason to stop, which is
+    /// returned.
     #[cold]
     pub(super) fn inspect(
         &mut self,

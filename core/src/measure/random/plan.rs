@@ -38,7 +38,8 @@ pub struct Fetch {
 pub enum Look {
     /// No: fetches go past the page cache.
     Never,
-    /// Yes, right before, beside requests in flight. Where the page cache serves nearly all, that slows the queue down.
+    /// Yes, right before, beside requests in flight. Where the page cache serves nearly all, that slows the
+    /// queue down.
     Each,
     /// Yes, so many blocks at a time, while nothing is being timed. What the first fetches of such a batch
     /// read around their block may be found by the later ones: the smaller, the truer.
@@ -160,11 +161,12 @@ impl<'a> Plan<'a> {
         self.batch.is_empty() && (self.taken == self.order.len() || self.blocks_left == 0)
     }
 
-    /// Looks at all segments, if they are few enough for their files to stay open. Where fetches are to go past the page
-    /// cache, what is dirty there is written back, be they as many as they may.
+    /// Looks at all segments, if they are few enough for their files to stay open. Where fetches are to go
+    /// past the page cache, what is dirty there is written back, be they as many as they may.
     ///
-    /// A run does this before its clock starts. Whoever watches what a run does to the devices does it before that, or takes
-    /// what is written back for others' writes. Returns the reason why it is not done; it may be called again.
+    /// A run does this before its clock starts. Whoever watches what a run does to the devices does it before
+    /// that, or takes what is written back for others' writes. Returns the reason why it is not done; it may
+    /// be called again.
     pub fn inspect_segments(&mut self, should_stop: &mut StopCheck<'_>) -> Result<Option<Stop>> {
         if self.seen_all {
             return Ok(None);
@@ -189,8 +191,8 @@ impl<'a> Plan<'a> {
         Ok(None)
     }
 
-    /// Looks at the segment of the next block. True when that is known now; if the caller may not wait, it can be that
-    /// it is not.
+    /// Looks at the segment of the next block. True when that is known now; if the caller may not wait, it
+    /// can be that it is not.
     pub(super) fn inspect_next_segment(&mut self, may_wait: bool, budget: &mut Budget<'_>) -> Result<bool> {
         if let Some(block) = self.ahead {
             self.inspected.inspect(self.source.segment(block), may_wait, &mut || budget.poll())?;

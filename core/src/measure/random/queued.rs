@@ -89,8 +89,8 @@ impl Fetcher for Queued<'_> {
     }
 }
 
-/// How full the queue is. The requests that fill it find the device idle: their latencies don't count. The rate
-/// counts from when as many have come back, until it is emptied.
+/// How full the queue is. The requests that fill it find the device idle: their latencies don't count. The
+/// rate counts from when as many have come back, until it is emptied.
 struct Phase {
     depth: usize,
     issued: usize,

@@ -132,8 +132,8 @@ impl<'a> Recorder<'a> {
         self.stop.is_some()
     }
 
-    /// What comes next is timed from now on, not from when the last request was done. Nothing may be in flight:
-    /// the device would go on while nobody counts the time.
+    /// What comes next is timed from now on, not from when the last request was done. Nothing may be in
+    /// flight: the device would go on while nobody counts the time.
     #[inline]
     pub fn begin(&mut self) {
         debug_assert_eq!(self.in_flight, 0, "requests are in flight");
@@ -204,23 +204,24 @@ impl<'a> Recorder<'a> {
         result
     }
 
-    /// Was a request disturbed for so long that its latency is not to be believed? Judged by the mean, since its own
-    /// would let the long ones pass.
+    /// Was a request disturbed for so long that its latency is not to be believed? Judged by the mean, since
+    /// its own would let the long ones pass.
     #[inline]
     fn was_disturbed(&self, request: &InFlight) -> bool {
         let disturbed = self.disturbed - request.disturbed_before;
         disturbed > 0 && disturbed as f64 * 20.0 > self.latencies.moments().mean().unwrap_or(0.0)
     }
 
-    /// A request is done. The first is warm-up. One that is not `rated` makes no part of the rate, with the time
-    /// before it: the queue was being filled or emptied. Breaks when the run shall end.
+    /// A request is done. The first is warm-up. One that is not `rated` makes no part of the rate, with the
+    /// time before it: the queue was being filled or emptied. Breaks when the run shall end.
     #[inline]
     pub fn done(&mut self, request: InFlight, served: Served, rated: bool) -> ControlFlow<()> {
         let now = self.clock.now();
         let took = request.started.map(|started| now - started);
         self.in_flight -= 1;
         self.pacer.done(self.in_flight, now);
-        // Those that find the device idle, too: they are faster than the others. Of what others issued, just the wait is known.
+        // Those that find the device idle, too: they are faster than the others. Of what others issued, just
+        // the wait is known.
         if took.is_none() || !self.was_disturbed(&request) {
             self.budget.latency_mut().observe(took.unwrap_or(now - self.last));
         }
@@ -298,8 +299,9 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Asks whether to stop, which may unwind, and tells how far it got. It takes no time of the run's when nothing is in
-    /// flight; `ours` is false where the server reads ahead, of which `in_flight` knows nothing.
+    /// Asks whether to stop, which may unwind, and tells how far it got. It takes no time of the run's when
+    /// nothing is in flight; `ours` is false where the server reads ahead, of which `in_flight` knows
+    /// nothing.
     fn check(&mut self, now: u64, ours: bool) {
         if self.stop.is_none() {
             self.stop = self.budget.check(now);

@@ -1,7 +1,7 @@
 //! A run second by second, beside what the devices and the processors did.
 //!
-//! A mean hides an uneven rate: buffered reads come in bursts, cloud volumes run out of credit. Each second is
-//! closed by the first request that ends after it, so that a slow one may make it longer; figures are per
+//! A mean hides an uneven rate: buffered reads come in bursts, cloud volumes run out of credit. Each second
+//! is closed by the first request that ends after it, so that a slow one may make it longer; figures are per
 //! second of what it really lasted. The devices' and the processors' figures are everyone's.
 
 use super::Served;

@@ -1,8 +1,8 @@
 //! Fetches at several depths: the curve of rate and latency, and its knee.
 //!
-//! The depths take turns in twenty rounds, so that a device whose speed drifts, as shared ones do by a factor of
-//! three within minutes, bends no part of the curve more than another. The rounds of a depth are its slices: they
-//! lie far apart, and the interval is taken over them. Under a rate limit there is one round.
+//! The depths take turns in twenty rounds, so that a device whose speed drifts, as shared ones do by a factor
+//! of three within minutes, bends no part of the curve more than another. The rounds of a depth are its
+//! slices: they lie far apart, and the interval is taken over them. Under a rate limit there is one round.
 
 use std::ops::ControlFlow::{Break, Continue};
 use std::time::Duration;
@@ -54,7 +54,8 @@ impl Engines {
     }
 }
 
-/// Fetches blocks of `plan` through `engines` at each depth in turn. `progress` gets the number of blocks fetched.
+/// Fetches blocks of `plan` through `engines` at each depth in turn. `progress` gets the number of blocks
+/// fetched.
 ///
 /// Returns the depths as they were given, and the reason why not all rounds were made.
 pub fn sweep(
@@ -122,7 +123,8 @@ impl Depths<'_, '_> {
             self.fetched += one.fetches;
             left.duration = left.duration.saturating_sub(Duration::from_nanos(one.elapsed_ns));
             left.max_bytes = left.max_bytes.saturating_sub(one.with_data() * block_size);
-            // It came to the end of the relation. Where all of that is too small for a rate, again won't help.
+            // It came to the end of the relation. Where all of that is too small for a rate, again won't
+            // help.
             let too_small = whole && one.rated.work == 0;
             let again = one.stop.is_none() && !too_small && !left.duration.is_zero();
             let sum = match all.take() {

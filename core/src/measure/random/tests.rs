@@ -452,8 +452,9 @@ fn a_rate_limit_that_never_empties_the_queue_is_seen() {
 #[test]
 fn a_late_request_makes_the_next_ones_late_but_not_their_schedule() {
     let relation = Relation::new(512, 0..512);
-    // Due every 100 us; the 100th takes 5 ms, all others 50 us. What piled up is served one by one, since the queue has
-    // one place: response times rise to 5 ms and fall by 50 us each, while the service times stay what they are.
+    // Due every 100 us; the 100th takes 5 ms, all others 50 us. What piled up is served one by one, since the
+    // queue has one place: response times rise to 5 ms and fall by 50 us each, while the service times stay
+    // what they are.
     let limits = Limits { max_iops: Some(10_000), ..limits() };
     let clock = Manual::default();
     let takes = |i| if i == 100 { 5_000_000 } else { 50_000 };

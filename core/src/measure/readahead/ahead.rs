@@ -10,11 +10,11 @@ use crate::files::{Access, Part, RelationFiles};
 use crate::measure::scan::{Meter, Reader, Steps, read_block};
 use crate::{Error, Result};
 
-/// Reads through the page cache, whose own readahead is off (`POSIX_FADV_RANDOM`), and asks for the next window when it
-/// enters one.
+/// Reads through the page cache, whose own readahead is off (`POSIX_FADV_RANDOM`), and asks for the next
+/// window when it enters one.
 ///
-/// The kernel takes no more at a time than its largest request, or the window in force if that is larger, and says
-/// nothing when it takes less. So a larger window is asked for in several pieces.
+/// The kernel takes no more at a time than its largest request, or the window in force if that is larger, and
+/// says nothing when it takes less. So a larger window is asked for in several pieces.
 pub(super) struct ReadaheadCalls<'a> {
     source: &'a RelationFiles,
     window_blocks: u64,
@@ -39,7 +39,8 @@ impl<'a> ReadaheadCalls<'a> {
         while start < end {
             let blocks = self.piece_blocks.min(end - start);
             let (offset, bytes) = (self.source.offset(start), blocks * u64::from(self.source.block_size()));
-            // SAFETY: takes no pointer; the descriptor is open for as long as `file` is borrowed. A refusal costs time only.
+            // SAFETY: takes no pointer; the descriptor is open for as long as `file` is borrowed. A refusal
+            // costs time only.
             unsafe { libc::readahead(file.as_raw_fd(), offset as i64, bytes as usize) };
             start += blocks;
         }

@@ -4,8 +4,9 @@ use crate::machine::observer::IoDelta;
 use crate::measure::scan::Scan;
 use crate::stats::{Interval, error_of_median, median, of_median};
 
-/// A turn through the page cache was disturbed if it took more CPU time a block than this, over what a quarter of them
-/// took at most, and if that made a difference: the memory that the page cache got had to be found first.
+/// A turn through the page cache was disturbed if it took more CPU time a block than this, over what a
+/// quarter of them took at most, and if that made a difference: the memory that the page cache got had to be
+/// found first.
 const DISTURBED: f64 = 1.3;
 /// It made a difference if it was more than this share of the turn's time.
 const NOTICEABLE: f64 = 0.05;
@@ -129,17 +130,17 @@ pub struct CacheCost {
     pub half_ns: f64,
 }
 
-/// How far the CPU time may be off as an estimate of the wall clock, as a share: a part of the work may be done while the
-/// device is busy.
+/// How far the CPU time may be off as an estimate of the wall clock, as a share: a part of the work may be
+/// done while the device is busy.
 const DOUBT: f64 = 0.5;
 
 impl CacheCost {
     /// Of turns through the page cache and of their twins past it, with the same window, in the same rounds.
     ///
-    /// The wall clock tells directly what is wanted, but it is a small difference of two times that vary with the
-    /// device's. The CPU time hardly varies, but some of it may be spent while the device is busy. Both are weighted by
-    /// how sure they are, and the result is no more than half as much again as the CPU time, nor of another sign. Only where
-    /// the twin goes through the page cache as well may it be negative.
+    /// The wall clock tells directly what is wanted, but it is a small difference of two times that vary with
+    /// the device's. The CPU time hardly varies, but some of it may be spent while the device is busy. Both
+    /// are weighted by how sure they are, and the result is no more than half as much again as the CPU time,
+    /// nor of another sign. Only where the twin goes through the page cache as well may it be negative.
     pub(super) fn of(real: &WindowTally, twin: &WindowTally) -> Option<Self> {
         let pairs = real.kept().filter_map(|real| {
             let twin = twin.kept().find(|twin| twin.round == real.round)?;
@@ -147,7 +148,8 @@ impl CacheCost {
         });
         let (wall, cpu): (Vec<f64>, Vec<f64>) = pairs.unzip();
         let cost = Self::between(&wall, &cpu)?;
-        // Past the page cache no window is spared its work: that the twin took longer is the cost of its requests.
+        // Past the page cache no window is spared its work: that the twin took longer is the cost of its
+        // requests.
         let least = if twin.cached { f64::NEG_INFINITY } else { 0.0 };
         Some(Self { ns: cost.ns.max(least), ..cost })
     }

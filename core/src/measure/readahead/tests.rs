@@ -1,4 +1,5 @@
-//! The readers against an engine that keeps a record, the figures against known answers, and all of it on real files.
+//! The readers against an engine that keeps a record, the figures against known answers, and all of it on
+//! real files.
 
 use std::cell::{Cell, RefCell};
 use std::fs::File;

@@ -12,12 +12,13 @@ use crate::measure::scan::{Meter, Reader, Steps};
 /// Slots of an engine that emulates: the window that is entered, and the next.
 pub const SLOTS: u32 = 2;
 
-/// Bytes of each of them. Windows follow each other through the buffers, as they go from page to page in the page cache: what
-/// a window finds in the processor's caches shall not be where the last one was.
+/// Bytes of each of them. Windows follow each other through the buffers, as they go from page to page in the
+/// page cache: what a window finds in the processor's caches shall not be where the last one was.
 pub const ROOM_OF_SLOT: u64 = 32 << 20;
 
-/// Direct requests of one window. The next window is submitted when the present one is entered, arrived or not: its
-/// first page bears the mark at which the kernel does so. Each block is copied once, as `read` copies it out of the cache.
+/// Direct requests of one window. The next window is submitted when the present one is entered, arrived or
+/// not: its first page bears the mark at which the kernel does so. Each block is copied once, as `read`
+/// copies it out of the cache.
 pub(super) struct Twin<'a> {
     source: &'a RelationFiles,
     engine: &'a mut dyn Engine,
@@ -39,7 +40,8 @@ struct WindowRequest {
 }
 
 impl<'a> Twin<'a> {
-    /// Reads from `source` through an engine of [`SLOTS`] slots of `room` bytes, at least `window_blocks` blocks.
+    /// Reads from `source` through an engine of [`SLOTS`] slots of `room` bytes, at least `window_blocks`
+    /// blocks.
     pub(super) fn new(
         source: &'a RelationFiles,
         engine: &'a mut dyn Engine,

@@ -1,6 +1,7 @@
 //! The system calls of an operation.
 //!
-//! A trait, so that tests record them and make them fail; the measuring loops are compiled for the kernel's own.
+//! A trait, so that tests record them and make them fail; the measuring loops are compiled for the kernel's
+//! own.
 
 use std::fs::File;
 use std::io;

@@ -166,8 +166,8 @@ pub const FLUSHES: [u32; 4] = [1, 2, 8, 32];
 const OPEN_SYNC_BYTES: u32 = 16 << 10;
 
 impl Case {
-    /// The cases of the wanted sections, in the order of their rows. pg_test_fsync opens with `O_DIRECT` where the
-    /// descriptor syncs; such cases come in both variants here.
+    /// The cases of the wanted sections, in the order of their rows. pg_test_fsync opens with `O_DIRECT`
+    /// where the descriptor syncs; such cases come in both variants here.
     pub fn all(selection: &Selection<'_>) -> Vec<Case> {
         Section::ALL
             .into_iter()

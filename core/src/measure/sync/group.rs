@@ -1,11 +1,13 @@
 //! Group commit: several committers, one log.
 //!
-//! As in XLogFlush: a committer inserts its record, and waits until it is durable. If nobody flushes, it does so itself,
-//! for all that has been inserted until then; if somebody does, it waits for the end of that flush, and flushes only if
-//! it was not covered. The leader may wait before it writes, for more to come (`commit_delay`).
+//! As in XLogFlush: a committer inserts its record, and waits until it is durable. If nobody flushes, it does
+//! so itself, for all that has been inserted until then; if somebody does, it waits for the end of that
+//! flush, and flushes only if it was not covered. The leader may wait before it writes, for more to come
+//! (`commit_delay`).
 //!
-//! The rate is that of the time from the end of one flush to the end of the next; a committer's latency is that from
-//! its insertion until its record was durable. The first flush of a turn, and each committer's first commit, are warm-up.
+//! The rate is that of the time from the end of one flush to the end of the next; a committer's latency is
+//! that from its insertion until its record was durable. The first flush of a turn, and each committer's
+//! first commit, are warm-up.
 //!
 //! # Limitations and caveats
 //! - Threads wake each other faster than processes do, and insert without the server's locks.
@@ -22,8 +24,8 @@ use super::content::Content;
 use super::measured::CaseTimes;
 use super::op;
 use super::turn::CaseTurn;
-use crate::run::budget::{Budget, LatencyBound, Pacer, Stop, sleep_in_thread};
-use crate::run::clock::{Clock, nanoseconds};
+use crate::run::budget::{Budget, LatencyBound, Pacer, Stop, delay_in_thread, sleep_in_thread};
+use crate::run::clock::Clock;
 use crate::run::workers::Workers;
 use crate::stats::{Latencies, Slice};
 use crate::{Error, Result};
@@ -47,7 +49,8 @@ pub struct Group {
     pub committers: u32,
     /// How long a leader waits for others before it writes.
     pub delay: Duration,
-    /// Bytes of WAL of a commit; None for as many as the case writes. Those of several commits may share a block.
+    /// Bytes of WAL of a commit; None for as many as the case writes. Those of several commits may share a
+    /// block.
     pub commit_bytes: Option<u32>,
 }
 
@@ -96,8 +99,8 @@ struct LogState {
     /// Positions in the log, in bytes.
     inserted: u64,
     durable: u64,
-    /// What had been inserted when the last flush ended: the next leader has been waiting, and who led is still on its
-    /// way to its next commit.
+    /// What had been inserted when the last flush ended: the next leader has been waiting, and who led is
+    /// still on its way to its next commit.
     waiting: u64,
     /// Bytes written, and when the limits allow more.
     written: u64,
@@ -244,8 +247,8 @@ impl<C: Calls> Log<C> {
         true
     }
 
-    /// Flushes what had been inserted when the last flush ended, or if that is durable, or after a delay, all that has been
-    /// inserted by now.
+    /// Flushes what had been inserted when the last flush ended, or if that is durable, or after a delay, all
+    /// that has been inserted by now.
     fn lead<'a>(&'a self, mut state: MutexGuard<'a, LogState>) -> MutexGuard<'a, LogState> {
         state.flushing = true;
         let pacer = state.pacer;
@@ -254,8 +257,7 @@ impl<C: Calls> Log<C> {
         let clock = self.calls.clock();
         let paused = pacer.is_early(clock.now()) && sleep_in_thread(clock, pacer.due(), &self.over);
         if !self.delay.is_zero() {
-            let until = clock.now().saturating_add(nanoseconds(self.delay));
-            sleep_in_thread(clock, until, &self.over);
+            delay_in_thread(clock, self.delay);
         }
         let mut state = self.lock();
         let end = if self.delay.is_zero() && !paused && state.waiting > state.durable {
@@ -298,8 +300,8 @@ impl<C: Calls> Log<C> {
         state
     }
 
-    /// Writes the blocks that lie between two positions, also those that are not full yet, and syncs them. Returns their
-    /// bytes, or None if it was over before that.
+    /// Writes the blocks that lie between two positions, also those that are not full yet, and syncs them.
+    /// Returns their bytes, or None if it was over before that.
     fn flush(&self, range: Range<u64>) -> Result<Option<u64>> {
         let is_over = || self.over.load(Ordering::Relaxed);
         let block = u64::from(self.case.write_bytes);

@@ -1,8 +1,9 @@
 //! The scratch files that the cases write to.
 //!
-//! Three at most. The sections of pg_test_fsync write the start of one again and again. `wal_segment` goes on and on
-//! through a file like a new segment; where some methods do so with O_DIRECT and others without, each kind has a file
-//! of its own, since a direct write drops the pages that the next buffered one would have to bring back.
+//! Three at most. The sections of pg_test_fsync write the start of one again and again. `wal_segment` goes on
+//! and on through a file like a new segment; where some methods do so with O_DIRECT and others without, each
+//! kind has a file of its own, since a direct write drops the pages that the next buffered one would have to
+//! bring back.
 
 use std::sync::Arc;
 
@@ -27,8 +28,8 @@ pub struct Layout {
 const OVERWRITTEN: u64 = 1 << 20;
 
 impl Layout {
-    /// What `cases` need, within `limit` bytes of all files together; a segment of the server has `segment` bytes. None if
-    /// an operation writes more than the limit allows.
+    /// What `cases` need, within `limit` bytes of all files together; a segment of the server has `segment`
+    /// bytes. None if an operation writes more than the limit allows.
     pub fn plan(cases: &[Case], limit: u64, segment: u64) -> Option<Self> {
         let (in_segment, overwriting): (Vec<&Case>, Vec<&Case>) =
             cases.iter().partition(|case| case.section == Section::WalSegment);

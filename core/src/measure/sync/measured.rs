@@ -89,8 +89,8 @@ impl CaseTimes {
         (total.work > 0).then(|| total.ns as f64 / total.work as f64)
     }
 
-    /// The same with its 95 % interval: as wide as the turns differ from each other, or their slices, whichever is more.
-    /// None with fewer than three turns.
+    /// The same with its 95 % interval: as wide as the turns differ from each other, or their slices,
+    /// whichever is more. None with fewer than three turns.
     pub fn interval(&self) -> Option<Interval> {
         let value = self.ns_per_op()?;
         // The lower end may have been cut off at zero.
@@ -105,8 +105,8 @@ impl CaseTimes {
         self.device.filter(|device| device.operations > 0)
     }
 
-    /// Did fewer writes reach a device that counts them than this case made durable, each by itself? Then something between
-    /// swallows the syncs. A tenth is left for requests that are counted late.
+    /// Did fewer writes reach a device that counts them than this case made durable, each by itself? Then
+    /// something between swallows the syncs. A tenth is left for requests that are counted late.
     pub(super) fn look_for_swallowed(&mut self, case: &Case) {
         let writes_per_op = self.device().map(|device| device.writes_per_op());
         self.syncs_are_swallowed = case.is_durable() && writes_per_op.is_some_and(|writes| writes < 0.9);
@@ -190,7 +190,8 @@ mod tests {
             measured.record(ns);
             measured.end_turn(None);
         }
-        // s = 173.2 us, t(0.975, 2) = 4.3027: half-width 4.3027 · 173.2 / √3 = 430.3, more than the 200 themselves.
+        // s = 173.2 us, t(0.975, 2) = 4.3027: half-width 4.3027 · 173.2 / √3 = 430.3, more than the 200
+        // themselves.
         let interval = measured.interval().expect("3 turns");
         assert_eq!((interval.value, interval.low), (200_000.0, 0.0));
         assert!((interval.high - 630_270.0).abs() < 20.0, "{interval:?}");

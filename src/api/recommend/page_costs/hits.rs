@@ -10,8 +10,8 @@ use crate::pg::backend::interrupts;
 use crate::pg::catalog::facts;
 use crate::pg::storage::relation::{Fork, Held, Relation};
 
-/// What the OS cache holds now: of the tables for sequential reads, of their indexes, too, for random ones. None if that
-/// can't be seen.
+/// What the OS cache holds now: of the tables for sequential reads, of their indexes, too, for random ones.
+/// None if that can't be seen.
 pub(super) fn of_residency(relations: &[Candidate]) -> Option<HitRatios> {
     let tables = Cached::of(relations.iter().map(|relation| relation.oid));
     let indexes: Vec<pg_sys::Oid> =
@@ -21,8 +21,8 @@ pub(super) fn of_residency(relations: &[Candidate]) -> Option<HitRatios> {
     tables.share().zip(all.share()).map(|(sequential, random)| HitRatios { random, sequential })
 }
 
-/// What the server has counted since its statistics were reset: of tables for sequential reads, of indexes for random ones.
-/// Hits are those in shared buffers. None before anything was read.
+/// What the server has counted since its statistics were reset: of tables for sequential reads, of indexes
+/// for random ones. Hits are those in shared buffers. None before anything was read.
 pub(super) fn of_statistics(relations: &[Candidate]) -> Option<HitRatios> {
     let oids: Vec<pg_sys::Oid> = relations.iter().map(|relation| relation.oid).collect();
     let counted = facts::hits(&oids)?;

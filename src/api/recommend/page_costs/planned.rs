@@ -114,8 +114,8 @@ fn probed(tables: &[pg_sys::Oid], goes_on: impl Fn() -> bool) -> Vec<Probed> {
         .collect()
 }
 
-/// Queries by each index, by its place, and whether it holds all that they ask for; in an order of which each beginning has
-/// some of all.
+/// Queries by each index, by its place, and whether it holds all that they ask for; in an order of which each
+/// beginning has some of all.
 fn queries(probed: &[Probed]) -> Vec<(usize, bool, TableQuery)> {
     const STEP: usize = 7;
     let of_index = |(place, probed): (usize, &Probed)| {

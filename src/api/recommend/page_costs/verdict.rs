@@ -22,7 +22,8 @@ const THE_UNIT: &str = "it is the unit in which the other costs are given";
 /// Why a page cost is not known.
 const NOT_BY_PLANS: &str = "nothing can be said by the planner's choices";
 
-/// A concurrency whose reads take so many times those of the best is only kept because nothing better is sure.
+/// A concurrency whose reads take so many times those of the best is only kept because nothing better is
+/// sure.
 const MUCH_WORSE: f64 = 1.1;
 
 impl Advice<'_> {
@@ -57,8 +58,9 @@ impl Advice<'_> {
         }
     }
 
-    /// What bitmap scans alone would ask for, at the concurrency in force: from which share of the blocks on they take
-    /// longer than a sequential scan, and the ratio of page costs at which the planner changes over there.
+    /// What bitmap scans alone would ask for, at the concurrency in force: from which share of the blocks on
+    /// they take longer than a sequential scan, and the ratio of page costs at which the planner changes over
+    /// there.
     fn of_bitmap_scans(&self, row: RecommendRow) -> RecommendRow {
         let concurrency = self.in_force.concurrency;
         let curve =

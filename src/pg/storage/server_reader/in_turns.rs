@@ -63,8 +63,8 @@ impl Server for ServerReader<'_, InTurns<'_>> {
     }
 }
 
-/// The clock is read once in so much time, as far as the last blocks tell, and once in so many blocks at least: for each
-/// block it would cost a tenth of a hit.
+/// The clock is read once in so much time, as far as the last blocks tell, and once in so many blocks at
+/// least: for each block it would cost a tenth of a hit.
 const LOOK_NS: u64 = 50_000;
 const BLOCKS_PER_LOOK: usize = 16;
 

@@ -1,8 +1,8 @@
 //! Random fetches of single blocks.
 //!
-//! At depth 1 one ReadBuffer after the other, as an index scan makes them. At a greater depth the server's own
-//! prefetching: on 15 and 16 PrefetchBuffer so many blocks ahead, as a bitmap heap scan does, from 17 on a
-//! read stream with `effective_io_concurrency` set to the depth for the time of the call. There the server
+//! At depth 1 one ReadBuffer after the other, as an index scan makes them. At a greater depth the server's
+//! own prefetching: on 15 and 16 PrefetchBuffer so many blocks ahead, as a bitmap heap scan does, from 17 on
+//! a read stream with `effective_io_concurrency` set to the depth for the time of the call. There the server
 //! decides when a read is issued, so that single latencies are not known.
 //!
 //! A block is fetched once, so nothing is lost by the small ring that it comes into.
@@ -35,8 +35,8 @@ pub(crate) struct Random {
 }
 
 impl Random {
-    /// How to look into the page cache for fetches with so many reads ahead: the server starts anew with each batch, and
-    /// takes a while to get going.
+    /// How to look into the page cache for fetches with so many reads ahead: the server starts anew with each
+    /// batch, and takes a while to get going.
     pub(crate) fn look(depth: u32) -> Look {
         if depth == 1 { Look::for_depth(1) } else { Look::Batches((32 * depth as usize).max(256)) }
     }

@@ -1,5 +1,5 @@
-//! A synthetic disk: random and sequential slices in turn, of given times and noise, measured as a probe measures and
-//! made into a ratio.
+//! A synthetic disk: random and sequential slices in turn, of given times and noise, measured as a probe
+//! measures and made into a ratio.
 
 use super::{CacheMix, Cost};
 use crate::measure::page_times::Estimate;

@@ -84,7 +84,8 @@ fn the_ends_are_flat_but_for_those_that_are_known() {
     let between = f64::sqrt(0.001 * 0.03);
     assert!(close(curve.at(between, 0), f64::sqrt(70.0 * 67.0)));
     assert!(close(curve.at(between, 1), f64::sqrt(70.0 * 74.0)));
-    // Every block without prefetch is a sequential scan; with it the server asks for one block after the other.
+    // Every block without prefetch is a sequential scan; with it the server asks for one block after the
+    // other.
     assert!(close(curve.at(1.0, 0), 5.0));
     assert!(close(curve.at(f64::sqrt(0.72), 0), f64::sqrt(7.0 * 5.0)));
     assert!(close(curve.at(1.0, 1), 74.0) && close(curve.at(1.0, 32), 12.0));
@@ -107,8 +108,8 @@ fn closed_form_of_a_flat_curve() {
     }
 }
 
-/// By hand. At t_b = 2·t_seq/√f, f·t_b = 2·√f·t_seq = t_seq gives f* = 1/4: 7 again; at 3·t_seq/√f, f* = 1/9: 13. A power
-/// of the density is a straight line in logarithms.
+/// By hand. At t_b = 2·t_seq/√f, f·t_b = 2·√f·t_seq = t_seq gives f* = 1/4: 7 again; at 3·t_seq/√f, f* = 1/9:
+/// 13. A power of the density is a straight line in logarithms.
 #[test]
 fn closed_form_of_a_falling_curve() {
     for (k, share, cost) in [(2.0, 1.0 / 4.0, 7.0), (3.0, 1.0 / 9.0, 13.0)] {
@@ -144,8 +145,8 @@ fn there_need_not_be_a_crossing() {
 #[test]
 fn the_least_mean_over_densities_is_chosen() {
     let choice = curve(&virtio()).choose(Use::Queries, Some(1)).expect("a choice");
-    // By hand, 0: least of each density 12, 12, 12, 11.5, 9, 7: 5.583, 3.833, 1.833, 1.130, 1, 1: their product 44.35, its
-    // sixth root 1.881. 32: 1, 1, 1, 1, 1.333, 1.714: 2.286, 1.148.
+    // By hand, 0: least of each density 12, 12, 12, 11.5, 9, 7: 5.583, 3.833, 1.833, 1.130, 1, 1: their
+    // product 44.35, its sixth root 1.881. 32: 1, 1, 1, 1, 1.333, 1.714: 2.286, 1.148.
     assert_eq!((choice.value, choice.low, choice.high, choice.best), (32, 32, 32, 32));
     assert!((choice.score - 1.148).abs() < 1e-3, "{choice:?}");
     let zero = curve(&virtio()).choose(Use::Queries, Some(0)).expect("a choice").score_in_force;

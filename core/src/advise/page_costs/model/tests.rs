@@ -110,7 +110,8 @@ fn a_tenth_in_order() {
 
 #[test]
 fn a_tenth_in_a_stretch() {
-    // 1000 rows in 100 + 100 pages: 200 · (1 − 0.995^1000) = 198.67 of them, some of which are read at random.
+    // 1000 rows in 100 + 100 pages: 200 · (1 − 0.995^1000) = 198.67 of them, some of which are read at
+    // random.
     let locality = Locality { scattered: 0.0, stretch: 100.0 };
     let pages = 198.67;
     let at_random = UNFORESEEN * 100.0;

@@ -1,4 +1,5 @@
-//! A made-up server: it reads real files, so that the OS cache holds what it has read, and takes as long as it is told.
+//! A made-up server: it reads real files, so that the OS cache holds what it has read, and takes as long as
+//! it is told.
 
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
