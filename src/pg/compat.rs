@@ -80,7 +80,7 @@ pub(super) unsafe fn fork_path(relation: pg_sys::Relation, fork: pg_sys::ForkNum
         );
         #[cfg(any(feature = "pg18", feature = "pg19"))]
         let path = path.str_.as_ptr();
-        super::backend::server::path(path)
+        super::backend::encoding::path(path)
     }
 }
 

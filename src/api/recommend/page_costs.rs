@@ -7,7 +7,7 @@ mod verdict;
 use std::collections::HashSet;
 
 use io_probe_core::advise::page_costs::blend::{CacheMix, HitRatios};
-use io_probe_core::advise::page_costs::choose::{Cell, Chosen, Settings, grid};
+use io_probe_core::advise::page_costs::choose::{Cell, Chosen, MayChange, Settings, grid};
 use io_probe_core::advise::page_costs::curve::GapCurve;
 use io_probe_core::advise::page_costs::model::Times;
 use io_probe_core::advise::page_costs::pair;
@@ -195,8 +195,8 @@ impl<'a> Advice<'a> {
     }
 
     /// Which of the page costs may change: nobody will set what he does not ask for.
-    fn wanted(&self) -> pair::MayChange {
-        pair::MayChange {
+    fn wanted(&self) -> MayChange {
+        MayChange {
             sequential: self.run.request.unit == Unit::Cpu && self.run.wants(Setting::SeqPageCost),
             random: self.run.wants(Setting::RandomPageCost),
         }

@@ -1,7 +1,6 @@
 //! Facts about the running server.
 
-use std::ffi::{CStr, OsStr, c_char};
-use std::os::unix::ffi::OsStrExt;
+use std::ffi::CStr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -11,7 +10,7 @@ use pgrx::spi::{self, Spi};
 use pgrx::{FromDatum, IntoDatum, pg_sys};
 
 use crate::error::Error;
-use crate::pg::backend::encoding::{Text, c_string, text};
+use crate::pg::backend::encoding::{Text, c_string, path, text};
 use crate::pg::backend::error_passage::unshown;
 use crate::pg::compat;
 
@@ -63,15 +62,6 @@ pub(crate) fn setting(name: &CStr) -> Option<String> {
 pub(crate) fn data_directory() -> PathBuf {
     // SAFETY: set once at server start, never freed.
     unsafe { path(pg_sys::DataDir) }
-}
-
-/// Copies a path, which has no encoding.
-///
-/// # Safety
-/// `string` must be a valid C string.
-pub(in crate::pg) unsafe fn path(string: *const c_char) -> PathBuf {
-    // SAFETY: the caller vouches for it.
-    PathBuf::from(OsStr::from_bytes(unsafe { CStr::from_ptr(string) }.to_bytes()))
 }
 
 /// Is this a standby, or a server that is recovering?

@@ -13,7 +13,15 @@
 //!   disagree, the least regret is not zero.
 
 use super::model::{Caches, Index, PlannedScan, Table, Times};
-use super::pair::MayChange;
+
+/// Which of the two page costs may change; the other stays as it is set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MayChange {
+    /// `seq_page_cost`.
+    pub sequential: bool,
+    /// `random_page_cost`.
+    pub random: bool,
+}
 
 /// A pair of page costs.
 #[derive(Debug, Clone, Copy, PartialEq)]

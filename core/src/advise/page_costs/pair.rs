@@ -8,19 +8,10 @@
 //! that stays, there is no advice.
 
 use super::blend::Cost;
-use super::choose::{Cell, rounded};
+use super::choose::{Cell, MayChange, rounded};
 
 /// An interval wider than this, half of it over the value, says too little.
 const TOO_WIDE: f64 = 0.25;
-
-/// Which of the two may change; the other stays as it is set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MayChange {
-    /// `seq_page_cost`.
-    pub sequential: bool,
-    /// `random_page_cost`.
-    pub random: bool,
-}
 
 /// What becomes of a page cost.
 #[derive(Debug, Clone, Copy, PartialEq)]
