@@ -96,21 +96,21 @@ struct Ping {
 }
 
 /// The answers.
-struct Answers {
+struct Pongs {
     pongs: Vec<Pong>,
     stop: Option<Stop>,
     /// Did fewer bytes move than were asked for past the page cache?
     not_direct: bool,
 }
 
-impl Stopped for Answers {
+impl Stopped for Pongs {
     fn stop(&self) -> Option<Stop> {
         self.stop
     }
 }
 
 impl Ping {
-    fn measure(&self, call: &Call, relation: &ProbedRelation) -> Outcome<Answers> {
+    fn measure(&self, call: &Call, relation: &ProbedRelation) -> Outcome<Pongs> {
         call.progress.path(self.path.name(), self.count.into());
         let direct = self.path == Path::Direct;
         let block_size = relation.source.block_size();
@@ -139,7 +139,7 @@ impl Ping {
         )?;
         let moved = account::own_traffic().zip(before).map(|(now, before)| now - before);
         let asked = pongs.len() as u64 * u64::from(block_size);
-        Ok(Answers { pongs, stop, not_direct: direct && moved.is_some_and(|bytes| bytes < asked) })
+        Ok(Pongs { pongs, stop, not_direct: direct && moved.is_some_and(|bytes| bytes < asked) })
     }
 
     /// The file that writes go to.
@@ -160,7 +160,7 @@ impl Ping {
     }
 
     /// A row for each answer. The notes stand in the last one, be it one without a request.
-    fn rows(&self, answers: Attempt<Answers>, identity: &Identity) -> Vec<PingRow> {
+    fn rows(&self, answers: Attempt<Pongs>, identity: &Identity) -> Vec<PingRow> {
         let mut verdict = Verdict::default();
         let pongs = match verdict.accept(answers) {
             Some(answers) => {
@@ -180,7 +180,7 @@ impl Ping {
         rows
     }
 
-    fn judge(&self, answers: &Answers, verdict: &mut Verdict) {
+    fn judge(&self, answers: &Pongs, verdict: &mut Verdict) {
         if answers.not_direct {
             verdict.void(NOT_DIRECT);
         }

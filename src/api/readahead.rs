@@ -7,7 +7,7 @@ use pgrx::datum;
 use pgrx::prelude::*;
 use serde::Serialize;
 
-pub(super) use self::curve::{Mode, WindowResult, measure};
+pub(super) use self::curve::{WindowMode, WindowResult, measure};
 use super::row::{DeviceFigures, Identity, Verdict};
 use crate::call::arguments::{self, figure};
 use crate::call::options::Options;

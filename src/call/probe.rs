@@ -37,13 +37,13 @@ const PREFIX: &str = "io_probe_";
 
 /// The probe, its function, what of it needs the right to evict, and to write (each the beginning of a
 /// DETAIL), and what its stored runs are about.
-type Line = (Probe, &'static str, &'static str, &'static str, Recorded);
+type ProbeFacts = (Probe, &'static str, &'static str, &'static str, Recorded);
 
 const COLD: &str = "cold => true needs";
 
 /// In the order of the numbers.
 #[rustfmt::skip]
-const TABLE: [Line; 15] = [
+const TABLE: [ProbeFacts; 15] = [
     (Probe::Seqscan, "io_probe_seqscan", COLD, "", Recorded::Server),
     (Probe::Random, "io_probe_random", COLD, "", Recorded::Server),
     (Probe::RandomSeries, "io_probe_random_series", COLD, "", Recorded::Server),
@@ -82,7 +82,7 @@ impl NamedEnum for Probe {
 }
 
 impl Probe {
-    fn line(self) -> &'static Line {
+    fn line(self) -> &'static ProbeFacts {
         &TABLE[self as usize]
     }
 

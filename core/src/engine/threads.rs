@@ -11,7 +11,7 @@ use super::buffers::Buffers;
 use super::pread::pread;
 use super::{Completion, Engine, Kind};
 use crate::Result;
-use crate::run::workers::Workers;
+use crate::run::workers::WorkerThreads;
 
 /// The threads' name in `/proc`.
 const NAME: &str = "io_probe_read";
@@ -23,7 +23,7 @@ const NAP: Duration = Duration::from_millis(10);
 pub struct Threads {
     shared: Arc<PoolShared>,
     /// Kept for its drop.
-    _crew: Workers,
+    _crew: WorkerThreads,
     busy: Vec<bool>,
     in_flight: usize,
 }
@@ -65,7 +65,7 @@ impl Threads {
             buffers: Buffers::new(depth, request)?,
         });
         let (serving, ending) = (Arc::clone(&shared), Arc::clone(&shared));
-        let workers = Workers::start(NAME, depth, move || serving.serve(), move || ending.close())?;
+        let workers = WorkerThreads::start(NAME, depth, move || serving.serve(), move || ending.close())?;
         Ok(Self { shared, _crew: workers, busy: vec![false; depth], in_flight: 0 })
     }
 }

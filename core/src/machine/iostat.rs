@@ -1,6 +1,6 @@
 //! What devices and processors did, interval by interval, as iostat -x shows it.
 //!
-//! A [`Watch`] takes [`Snapshot`]s of counters that the kernel keeps anyway; a [`SnapshotSeries`] holds those
+//! A [`Watch`] takes [`CounterSnapshot`]s of counters that the kernel keeps anyway; a [`SnapshotSeries`] holds those
 //! of one run, and the difference of two that follow each other is a [`Sample`]. A [`Sampler`] takes them
 //! beside something else that goes on, in a thread of its own; [`sample`] takes them one after the other.
 //!
@@ -40,7 +40,7 @@ pub struct Watch {
 
 /// One look.
 #[derive(Debug, Clone)]
-pub struct Snapshot {
+pub struct CounterSnapshot {
     /// When, in nanoseconds of [`Monotonic`].
     at: u64,
     /// When, in microseconds since 1970 began (UTC).
@@ -119,14 +119,14 @@ impl Watch {
     }
 
     /// Looks now.
-    pub fn look(&self) -> Snapshot {
+    pub fn look(&self) -> CounterSnapshot {
         let at = Monotonic.now();
         let counters: Vec<Option<Counters>> = self.devices.iter().map(BlockDevice::counters).collect();
         let cpu = CpuTimes::read(&self.roots);
         let pressure = Pressure::read(&self.roots);
         let moved = self.cgroup.moved(self.devices.iter().map(BlockDevice::number_in_cgroups));
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Snapshot {
+        CounterSnapshot {
             at,
             moment_us: i64::try_from(since_1970.as_micros()).unwrap_or(i64::MAX),
             cpu,
@@ -140,9 +140,9 @@ impl Watch {
     }
 }
 
-impl Snapshot {
+impl CounterSnapshot {
     /// What happened since `earlier`. `known` says of each device whether it ever had counters.
-    fn since(&self, earlier: &Snapshot, known: &[bool]) -> Sample {
+    fn since(&self, earlier: &CounterSnapshot, known: &[bool]) -> Sample {
         let length_ns = self.at.saturating_sub(earlier.at);
         let device = |((now, before), known): ((&DeviceSnapshot, &DeviceSnapshot), &bool)| DeviceSample {
             requests: match (now.counters, before.counters) {

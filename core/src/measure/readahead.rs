@@ -40,7 +40,7 @@ pub use tally::{CacheCost, WindowTally};
 pub use twin::{ROOM_OF_SLOT, SLOTS};
 
 use self::ahead::ReadaheadCalls;
-use self::twin::{Pages, Twin};
+use self::twin::{PageReads, Twin};
 use crate::engine::Engine;
 use crate::files::RelationFiles;
 use crate::machine::observer::Observer;
@@ -329,7 +329,7 @@ impl WindowTurns<'_> {
         let mut reader: Box<dyn Reader + '_> = match (whose, &mut *self.emulation) {
             (Contender::Kernel, _) => Box::new(Buffered::new(&anew, self.run.in_force)),
             (_, Emulation::Direct(engine)) if window_blocks == 0 => {
-                Box::new(Pages::new(source, engine.as_mut()))
+                Box::new(PageReads::new(source, engine.as_mut()))
             }
             (_, Emulation::Direct(engine)) => {
                 Box::new(Twin::new(source, engine.as_mut(), window_blocks, ROOM_OF_SLOT as usize))

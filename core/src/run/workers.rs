@@ -16,7 +16,7 @@ use crate::{Error, Result};
 const STACK_BYTES: usize = 128 << 10;
 
 /// Some threads that do the same.
-pub(crate) struct Workers {
+pub(crate) struct WorkerThreads {
     threads: Rc<dyn Quiesce>,
 }
 
@@ -26,7 +26,7 @@ struct RunningThreads<E> {
     handles: RefCell<Vec<JoinHandle<()>>>,
 }
 
-impl Workers {
+impl WorkerThreads {
     /// Starts `count` threads of this name, each of which does `work`. They return by themselves, or soon
     /// after `end` was called, which may happen more than once.
     pub(crate) fn start<W, E>(name: &str, count: usize, work: W, end: E) -> Result<Self>
@@ -63,7 +63,7 @@ impl<E: Fn()> Quiesce for RunningThreads<E> {
     }
 }
 
-impl Drop for Workers {
+impl Drop for WorkerThreads {
     fn drop(&mut self) {
         self.threads.quiesce();
     }
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     /// Threads that run until they are told to end, and how many do.
-    fn workers(count: usize) -> (Workers, Arc<AtomicUsize>) {
+    fn workers(count: usize) -> (WorkerThreads, Arc<AtomicUsize>) {
         let running = Arc::new(AtomicUsize::new(0));
         let over = Arc::new(AtomicBool::new(false));
         let (counted, ended) = (Arc::clone(&running), Arc::clone(&over));
@@ -88,8 +88,9 @@ mod tests {
             }
             counted.fetch_sub(1, Ordering::SeqCst);
         };
-        let workers = Workers::start("workers", count, work, move || over.store(true, Ordering::SeqCst))
-            .expect("a workers");
+        let workers =
+            WorkerThreads::start("workers", count, work, move || over.store(true, Ordering::SeqCst))
+                .expect("a workers");
         while running.load(Ordering::SeqCst) < count {
             std::thread::yield_now();
         }

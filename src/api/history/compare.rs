@@ -10,7 +10,7 @@ use crate::call::arguments::figure;
 use crate::error::{Error, Result};
 use crate::pg::backend::encoding::Text;
 use crate::pg::backend::row::Rows;
-use crate::pg::history::stored::{self, Metric, Recent, Side, Sides, Values};
+use crate::pg::history::stored::{self, Metric, Recent, RunSide, Sides, Values};
 
 /// Most runs of a series that are looked at as the last ones.
 const MOST_LAST: u32 = 1000;
@@ -150,19 +150,19 @@ fn add(pairs: &mut BTreeMap<(String, String, String), Pair>, values: Values, of_
     pair.ordinal = pair.ordinal.min(ordinal);
     let figures = values.iter().zip(errors).map(|(value, error)| Figure { value: *value, error });
     match whose {
-        Side::A => pair.a.extend(figures),
-        Side::B => {
+        RunSide::A => pair.a.extend(figures),
+        RunSide::B => {
             pair.b.extend(figures);
             // It may be another one's.
             pair.metric = metric;
         }
-        Side::Past => {}
+        RunSide::Past => {}
     }
     match whose {
-        Side::Past => pair.history.push(values),
+        RunSide::Past => pair.history.push(values),
         // The runs of a label say how much such runs differ; a single run says nothing of it.
-        Side::A | Side::B if of_labels => pair.own.push(values),
-        Side::A | Side::B => {}
+        RunSide::A | RunSide::B if of_labels => pair.own.push(values),
+        RunSide::A | RunSide::B => {}
     }
 }
 

@@ -35,18 +35,18 @@ const OLD_DESCRIPTORS: &str =
 
 /// Whose readahead a window is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::api) enum Mode {
+pub(in crate::api) enum WindowMode {
     /// The setting in force.
     Kernel,
     /// Another one.
     Emulated,
 }
 
-impl Mode {
+impl WindowMode {
     pub(in crate::api) fn name(self) -> &'static str {
         match self {
-            Mode::Kernel => "kernel",
-            Mode::Emulated => "emulated",
+            WindowMode::Kernel => "kernel",
+            WindowMode::Emulated => "emulated",
         }
     }
 }
@@ -56,7 +56,7 @@ impl Mode {
 pub(in crate::api) struct WindowResult {
     /// Its bytes; None where the setting in force is not known.
     window: Option<u64>,
-    pub(in crate::api) mode: Mode,
+    pub(in crate::api) mode: WindowMode,
     pub(in crate::api) figures: Option<WindowFigures>,
     pub(in crate::api) turns: u64,
     pub(super) best: Option<bool>,
@@ -97,8 +97,8 @@ pub(in crate::api) fn measure(
 ) -> Result<Vec<WindowResult>> {
     let in_force = relation.placement.read_ahead_kb.map(|kb| kb << 10);
     let emulated: Vec<u64> = windows.iter().copied().filter(|window| Some(*window) != in_force).collect();
-    let mut results = vec![WindowResult::new(in_force, Mode::Kernel)];
-    results.extend(emulated.iter().map(|window| WindowResult::new(Some(*window), Mode::Emulated)));
+    let mut results = vec![WindowResult::new(in_force, WindowMode::Kernel)];
+    results.extend(emulated.iter().map(|window| WindowResult::new(Some(*window), WindowMode::Emulated)));
     match call.part(|| run(call, relation, in_force, &emulated, limits))? {
         Attempt::Measured(measured) => measured.fill(&mut results, relation),
         Attempt::NotBegun(stop) => results.iter_mut().for_each(|result| result.verdict.not_begun(stop)),
@@ -137,7 +137,7 @@ fn run(
     let run = ReadaheadRun { source: &relation.source, in_force: twin, windows, limits, observer: &observer };
     let mut should_stop = || relation.should_stop();
     let mut report = |turn: u64, turns: u64, whose: Contender| {
-        let mode = if whose == Contender::Kernel { Mode::Kernel } else { Mode::Emulated };
+        let mode = if whose == Contender::Kernel { WindowMode::Kernel } else { WindowMode::Emulated };
         call.progress.path(mode.name(), turns);
         call.progress.done(turn - 1);
     };
@@ -225,7 +225,7 @@ fn mark_best(results: &mut [WindowResult], block_size: u64) {
 }
 
 impl WindowResult {
-    fn new(window: Option<u64>, mode: Mode) -> Self {
+    fn new(window: Option<u64>, mode: WindowMode) -> Self {
         Self {
             window,
             mode,
@@ -264,10 +264,10 @@ impl WindowResult {
         if let Some(cost) = tally.cost(added_ns) {
             let from_device = match self.mode {
                 // What it fetched may also lie beyond what was read.
-                Mode::Kernel => tally
+                WindowMode::Kernel => tally
                     .cached_bytes()
                     .map(|cached| tally.blocks().saturating_sub(cached.div_ceil(block_size))),
-                Mode::Emulated => cost.fetched_bytes.map(|bytes| bytes.div_ceil(block_size)),
+                WindowMode::Emulated => cost.fetched_bytes.map(|bytes| bytes.div_ceil(block_size)),
             };
             self.from_device = from_device
                 .and_then(|blocks| Tiers::of_direct(tally.blocks(), blocks).percent())
@@ -297,8 +297,8 @@ impl WindowResult {
     /// Takes the figures, unless the device did not serve the blocks, or too few whole windows were read.
     fn judge(&mut self, tally: &WindowTally, figures: Option<WindowFigures>, window_blocks: u64) {
         let (least, why) = match self.mode {
-            Mode::Kernel => (COLD_PCT, NOT_COLD),
-            Mode::Emulated => (DIRECT_PCT, NOT_DIRECT),
+            WindowMode::Kernel => (COLD_PCT, NOT_COLD),
+            WindowMode::Emulated => (DIRECT_PCT, NOT_DIRECT),
         };
         if self.from_device.is_some_and(|share| share < least) {
             self.verdict.void(why);

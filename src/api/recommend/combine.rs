@@ -146,10 +146,10 @@ fn measure(
     advice.call.progress.path(Setting::IoCombineLimit.name(), 0);
     let mut turn = |contender: usize, budget: &mut Budget<'_>| -> Result<TurnResult> {
         let blocks = match stretches.next(&mut || budget.ask())? {
-            Stretch::Cold(blocks) => blocks,
-            Stretch::Cached => return Ok(TurnResult::Unfit),
-            Stretch::None => return Ok(TurnResult::Exhausted),
-            Stretch::Stopped(stop) => return Ok(TurnResult::Stopped(stop)),
+            ColdStretch::Cold(blocks) => blocks,
+            ColdStretch::Cached => return Ok(TurnResult::Unfit),
+            ColdStretch::None => return Ok(TurnResult::Exhausted),
+            ColdStretch::Stopped(stop) => return Ok(TurnResult::Stopped(stop)),
         };
         let reader = &mut readers[contender];
         reader.renew();
@@ -192,7 +192,7 @@ struct Stretches<'a> {
     cold: bool,
 }
 
-enum Stretch {
+enum ColdStretch {
     /// Read this one.
     Cold(Range<u64>),
     /// It could not be evicted.
@@ -203,20 +203,20 @@ enum Stretch {
 }
 
 impl Stretches<'_> {
-    fn next(&mut self, should_stop: &mut StopCheck<'_>) -> Result<Stretch> {
+    fn next(&mut self, should_stop: &mut StopCheck<'_>) -> Result<ColdStretch> {
         let (source, count) = (&self.relation.source, self.relation.source.blocks() / self.length);
         let mut resident = Resident::new(&self.relation.relation, Fork::MAIN);
         loop {
             if self.next >= count {
                 if !self.cold {
-                    return Ok(Stretch::None);
+                    return Ok(ColdStretch::None);
                 }
                 self.next = 0;
             }
             let blocks = self.next * self.length..(self.next + 1) * self.length;
             self.next += 1;
             if let Some(stop) = should_stop() {
-                return Ok(Stretch::Stopped(stop));
+                return Ok(ColdStretch::Stopped(stop));
             }
             let few = (self.length as f64 * CACHED) as u64;
             let is_cold = |resident: &Resident<'_>| {
@@ -225,7 +225,7 @@ impl Stretches<'_> {
                     && resident.count_in(blocks.clone()) <= few
             };
             if is_cold(&resident) {
-                return Ok(Stretch::Cold(blocks));
+                return Ok(ColdStretch::Cold(blocks));
             }
             if !self.cold {
                 continue;
@@ -233,10 +233,10 @@ impl Stretches<'_> {
             // Those that come next, too: with large buffers each look for them takes a while.
             let ahead = (blocks.start + EVICTED * self.length).min(count * self.length);
             if let Some(stop) = self.relation.evict(blocks.start..ahead)? {
-                return Ok(Stretch::Stopped(stop));
+                return Ok(ColdStretch::Stopped(stop));
             }
             resident = Resident::new(&self.relation.relation, Fork::MAIN);
-            return Ok(if is_cold(&resident) { Stretch::Cold(blocks) } else { Stretch::Cached });
+            return Ok(if is_cold(&resident) { ColdStretch::Cold(blocks) } else { ColdStretch::Cached });
         }
     }
 }

@@ -10,7 +10,7 @@ use super::place::{GONE, OpenedRelation, TablespaceTarget};
 use super::row::RecommendRow;
 use super::setting::Setting;
 use crate::api::random::us;
-use crate::api::readahead::{self, Mode, PRECISION, WINDOWS_KB, WindowResult};
+use crate::api::readahead::{self, PRECISION, WINDOWS_KB, WindowMode, WindowResult};
 use crate::error::Result;
 use crate::pg::backend::server;
 
@@ -79,7 +79,7 @@ fn of_disk(advice: &Recommending<'_>, place: &TablespaceTarget) -> Result<Recomm
 }
 
 fn judge(row: RecommendRow, curve: &[WindowResult], disk: &str, in_force: u64) -> RecommendRow {
-    let Some(kernel) = curve.iter().find(|window| window.mode == Mode::Kernel) else {
+    let Some(kernel) = curve.iter().find(|window| window.mode == WindowMode::Kernel) else {
         return row.unknown("not measured: the setting in force is unknown");
     };
     let row = row.rests_on("curve", curve.iter().map(evidence).collect::<Vec<Value>>());
@@ -93,7 +93,7 @@ fn judge(row: RecommendRow, curve: &[WindowResult], disk: &str, in_force: u64) -
         |window: &WindowResult| Some(Choice { value: window.kb()?, time: window.figures?.interval? });
     let choices: Vec<Choice> = curve
         .iter()
-        .filter(|window| window.mode == Mode::Kernel || window.kb().is_some_and(|kb| kb >= least))
+        .filter(|window| window.mode == WindowMode::Kernel || window.kb().is_some_and(|kb| kb >= least))
         .filter_map(choice)
         .collect();
     let Some(found) = plateau(&choices, in_force).filter(|_| choices.len() > 1) else {

@@ -47,7 +47,7 @@ pub(crate) struct StoredRun {
 /// Which side a run is on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Side {
+pub(crate) enum RunSide {
     /// The first.
     A,
     /// The second.
@@ -61,7 +61,7 @@ pub(crate) enum Side {
 pub(crate) struct Values {
     /// Of two sides that are compared: which ones belong together.
     pub(crate) pair: String,
-    pub(crate) whose: Side,
+    pub(crate) whose: RunSide,
     #[serde(flatten)]
     pub(crate) metric: Metric,
     /// The row of the probe, from 1.

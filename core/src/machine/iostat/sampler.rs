@@ -8,7 +8,7 @@ use crate::Result;
 use crate::run::budget::Stop;
 use crate::run::clock::{Clock, Monotonic};
 use crate::run::memory;
-use crate::run::workers::Workers;
+use crate::run::workers::WorkerThreads;
 
 /// Takes `samples` samples of `every` length. `wait` returns when its moment of the monotonic clock, in
 /// nanoseconds, has come, or before with a reason to stop, which ends the last sample; `done` is told how
@@ -44,7 +44,7 @@ const MEMORY_OF_LOOK: usize = 1 << 20;
 pub struct Sampler {
     watch: Arc<Watch>,
     pub(super) shared: Arc<SamplerShared>,
-    workers: Workers,
+    workers: WorkerThreads,
 }
 
 pub(super) struct SamplerShared {
@@ -87,7 +87,7 @@ impl Sampler {
             let shared = Arc::clone(&shared);
             move || shared.end()
         };
-        let workers = Workers::start("io_probe iostat", 1, work, end)?;
+        let workers = WorkerThreads::start("io_probe iostat", 1, work, end)?;
         Ok(Self { watch, shared, workers })
     }
 

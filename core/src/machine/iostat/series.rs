@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::{Sample, Snapshot};
+use super::{CounterSnapshot, Sample};
 use crate::Result;
 use crate::run::clock::nanoseconds;
 use crate::run::memory;
@@ -16,7 +16,7 @@ const ROW_BYTES: usize = 8 << 10;
 /// Looks on a schedule: the first, then one each `every`, then the last, whenever that is.
 #[derive(Debug)]
 pub struct SnapshotSeries {
-    pub(super) snapshots: Vec<Snapshot>,
+    pub(super) snapshots: Vec<CounterSnapshot>,
     pub(super) every_ns: u64,
     pub(super) most: usize,
     /// How often every second one went.
@@ -28,11 +28,11 @@ impl SnapshotSeries {
     ///
     /// # Errors
     /// [`NoMemory`](crate::Error::NoMemory) when so many would have no room.
-    pub(super) fn begin(first: Snapshot, every: Duration, most: usize) -> Result<Self> {
+    pub(super) fn begin(first: CounterSnapshot, every: Duration, most: usize) -> Result<Self> {
         let every_ns = nanoseconds(every).max(1);
         let most = most.max(2);
         let row = ROW_BYTES * first.devices.len().max(1);
-        let bytes = size_of::<Snapshot>() + size_of_val::<[_]>(&first.devices) + row;
+        let bytes = size_of::<CounterSnapshot>() + size_of_val::<[_]>(&first.devices) + row;
         memory::expect(bytes.saturating_mul(most))?;
         let mut snapshots = Vec::with_capacity(most + 1);
         snapshots.push(first);
@@ -48,7 +48,7 @@ impl SnapshotSeries {
     }
 
     /// A look on the schedule.
-    pub(super) fn add(&mut self, snapshot: Snapshot) {
+    pub(super) fn add(&mut self, snapshot: CounterSnapshot) {
         // The last look needs room, too.
         if self.snapshots.len() >= self.most {
             let mut index = 0;
@@ -69,7 +69,7 @@ impl SnapshotSeries {
 
     /// The last look. One that was taken right before gives way: in an interval of less than a tenth of the
     /// others the ticks of the kernel's clock would show, and not what the device did.
-    pub(super) fn end(&mut self, last: Snapshot) {
+    pub(super) fn end(&mut self, last: CounterSnapshot) {
         let least = self.every_ns / 10;
         if self.snapshots.len() > 1
             && self.snapshots.last().is_some_and(|s| last.at.saturating_sub(s.at) < least)

@@ -129,9 +129,9 @@ fn same(ours: &[f64], shown: &[f64], what: &str) {
     assert_eq!(ours, shown, "{what}");
 }
 
-fn snapshot(at_ms: f64, cpu: &str, stat: &[&str]) -> Snapshot {
+fn snapshot(at_ms: f64, cpu: &str, stat: &[&str]) -> CounterSnapshot {
     let device = |stat: &&str| DeviceSnapshot { counters: Counters::parse(stat), moved: None };
-    Snapshot {
+    CounterSnapshot {
         at: (at_ms * 1e6) as u64,
         moment_us: (at_ms * 1e3) as i64,
         cpu: CpuTimes::parse(cpu),
@@ -165,7 +165,7 @@ fn figures_are_those_of_iostat() {
 }
 
 /// Looks at one device that has read `reads` times.
-fn look(at_ms: u64, reads: Option<u64>) -> Snapshot {
+fn look(at_ms: u64, reads: Option<u64>) -> CounterSnapshot {
     let stat = reads.map(|reads| format!("{reads} 0 {} 0 0 0 0 0 0 0 0", 8 * reads));
     let stat = stat.unwrap_or_default();
     snapshot(at_ms as f64, "", &[stat.as_str()])

@@ -155,7 +155,7 @@ fn without_readahead_each_page_is_waited_for() {
     let relation = Relation::new(3, 0..3);
     let clock = Manual::default();
     let mut engine = Recorder::new(&clock, 1_000_000);
-    let mut reader = Pages::new(&relation.source, &mut engine);
+    let mut reader = PageReads::new(&relation.source, &mut engine);
     let scan = scan::scan(
         &relation.source,
         1..3,

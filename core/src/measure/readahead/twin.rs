@@ -123,13 +123,13 @@ impl Reader for Twin<'_> {
 }
 
 /// Direct requests of one page, each waited for: what the kernel makes of a block when readahead is off.
-pub(super) struct Pages<'a> {
+pub(super) struct PageReads<'a> {
     source: &'a RelationFiles,
     engine: &'a mut dyn Engine,
     page: Vec<u8>,
 }
 
-impl<'a> Pages<'a> {
+impl<'a> PageReads<'a> {
     /// Reads from `source` through an engine.
     pub(super) fn new(source: &'a RelationFiles, engine: &'a mut dyn Engine) -> Self {
         let page = vec![0; (page_size() as usize).min(source.block_size() as usize)];
@@ -137,7 +137,7 @@ impl<'a> Pages<'a> {
     }
 }
 
-impl Reader for Pages<'_> {
+impl Reader for PageReads<'_> {
     fn read(&mut self, part: &Part, meter: &mut Meter<'_>) -> Result<()> {
         let open = self.source.open(part.segment, Access::Direct)?;
         let bytes = self.page.len();

@@ -26,7 +26,7 @@ use super::op;
 use super::turn::CaseTurn;
 use crate::run::budget::{Budget, LatencyBound, Pacer, Stop, delay_in_thread, sleep_in_thread};
 use crate::run::clock::Clock;
-use crate::run::workers::Workers;
+use crate::run::workers::WorkerThreads;
 use crate::stats::{Latencies, Slice};
 use crate::{Error, Result};
 
@@ -154,7 +154,7 @@ impl CaseTurn<'_> {
         });
         let (working, ending) = (Arc::clone(&log), Arc::clone(&log));
         let end = move || ending.over.store(true, Ordering::Relaxed);
-        let workers = Workers::start(NAME, group.committers as usize, move || working.commit(), end)?;
+        let workers = WorkerThreads::start(NAME, group.committers as usize, move || working.commit(), end)?;
         let clock = budget.clock();
         let until = clock.now().saturating_add(self.length);
         let mut flushes = 0;
