@@ -12,7 +12,7 @@
 //! All of that ends when the call is dropped. By an ERROR the transaction's end releases locks and progress,
 //! and the charge ends by unwinding.
 
-mod admission;
+pub(crate) mod admission;
 pub(crate) mod arguments;
 pub(crate) mod measured_times;
 pub(crate) mod named;
@@ -25,7 +25,6 @@ mod statement;
 use std::cell::Cell;
 use std::time::Duration;
 
-use io_probe_core::machine::device::{Placement, Roots};
 use io_probe_core::run::budget::{Budget, Stop, StopCheck};
 use io_probe_core::run::clock::Monotonic;
 use pgrx::pg_sys;
@@ -217,11 +216,6 @@ impl Call {
         let attempt = self.part(measure)?;
         self.ended.set(attempt.stop().filter(|stop| stop.is_for_all()));
         Ok(attempt)
-    }
-
-    /// Refuses if others keep the devices below a directory busier than the cap on that allows.
-    pub(crate) fn admit(&self, placement: &Placement, roots: &Roots) -> std::result::Result<(), Refusal> {
-        admission::admit(placement, roots)
     }
 }
 

@@ -53,13 +53,14 @@ thread() {
     else
         RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=thread run thread \
             cargo test -q -Zbuild-std -p io_probe_core --lib --target "$target" --no-fail-fast -- \
-            crew:: engine:: ping:: quiesce:: random:: readahead:: scan:: sync:: witness::
+            workers:: engine:: ping:: random:: readahead:: scan:: sync:: contest:: page_times::
     fi
 }
 
 # What Miri can run, and runs within minutes. It knows neither io_uring nor O_DIRECT nor O_TMPFILE; that it reads less than
 # it was asked for is no news to engines, whose tests want files of a known length; and what is abandoned on purpose is no leak.
-miri_knows=(account:: clock:: crew:: device::mount:: device::queue:: engine:: plan::naming:: pressure:: source:: tiers::
+miri_knows=(account:: clock:: workers:: device::mount:: device::queue:: engine:: plan::naming:: pressure:: relation_files::tests::
+    rounds:: budget:: tiers::
     --skip cost_is_that_of_a_read)
 
 miri() {
@@ -83,7 +84,8 @@ valgrind() {
     variable=CARGO_TARGET_$(tr a-z- A-Z_ <<<"$target")_RUNNER
     run valgrind env "$variable=valgrind -q --error-exitcode=9 --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite" \
         cargo test -q -p io_probe_core --lib --target "$target" --no-fail-fast -- \
-        cache:: crew:: direct_io:: engine:: extents:: memory:: ping:: quiesce:: random:: readahead:: scan:: scratch:: sync:: witness::
+        page_cache:: workers:: engine:: holes:: fiemap:: relation_files:: memory:: ping:: random:: readahead:: \
+            scan:: scratch:: sync::
 }
 
 case $# in 0) set -- address thread valgrind miri ;; esac

@@ -5,7 +5,7 @@
 //! container profiles refuse it). What comes back is thrown away: pages read behind the server's
 //! back may be torn or stale.
 //!
-//! An engine may be abandoned with requests in flight: see [`quiesce`](crate::run::shutdown).
+//! An engine may be abandoned with requests in flight: see [`crate::run::shutdown`].
 
 mod buffers;
 mod pread;

@@ -165,6 +165,8 @@ pub(super) const TIERS_UNKNOWN: &str =
     "who served the blocks is unknown: bytes fetched and blocks missing from the OS cache don't tell";
 /// A direct row is void if less of it than this, in percent, came from the device.
 pub(super) const DIRECT_PCT: f64 = 99.9;
+/// From this share on, in percent, one tier served all as far as five digits show.
+pub(super) const ONE_TIER_PCT: f64 = 99.9995;
 /// Note of a row that is void.
 pub(super) const NOT_DIRECT: &str = "O_DIRECT was accepted, but not all bytes came from a block device";
 /// Note of what `IO_WORKERS` means.

@@ -27,7 +27,7 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// `ask`, which now and then looks at those who read for us: of who ends, what was seen of him is known.
+    /// `should_stop`, which now and then looks at those who read for us: of who ends, what was seen of him is known.
     pub fn following<'l>(
         &'l mut self,
         should_stop: &'l mut StopCheck<'_>,

@@ -134,8 +134,9 @@ impl<E> Contenders for Race<'_, E> {
     }
 
     fn is_enough(&mut self) -> bool {
-        let times = self.times.iter_mut().map(Option::take).collect::<Option<Vec<f64>>>();
-        self.found.rounds.extend(times);
+        // All are taken: a time is not for another round.
+        let times: Vec<Option<f64>> = self.times.iter_mut().map(Option::take).collect();
+        self.found.rounds.extend(times.into_iter().collect::<Option<Vec<f64>>>());
         self.found.rounds.len() >= 2 * MIN_FOR_MEDIAN && self.found.is_precise(self.current, self.precision)
     }
 }
@@ -186,6 +187,14 @@ mod tests {
             if turns % 6 == 0 { TurnResult::Unfit } else { TurnResult::Took(5.0) }
         });
         assert_eq!((found.rounds.len(), found.unfit), (20, 20));
+        // The first is disturbed in each other round and the last in those between: none is whole.
+        let (mut turns, mut rounds) = (0, 0);
+        let found = run(&LIMITS, &clock, &mut |contender| {
+            (turns, rounds) = (turns + 1, turns / 3);
+            let disturbed = if rounds % 2 == 0 { 0 } else { 2 };
+            if contender == disturbed { TurnResult::Unfit } else { TurnResult::Took(5.0) }
+        });
+        assert_eq!(found.rounds.len(), 0);
         let mut turns = 0;
         let found = run(&LIMITS, &clock, &mut |_| {
             turns += 1;

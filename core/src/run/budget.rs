@@ -6,8 +6,8 @@
 //! bytes are its own: who parts a budget knows whether they are of all parts or of each.
 //!
 //! Three kinds of limiters tell when something is due, which a budget then waits for. What comes one at a
-//! time has a [`Pacer`]; requests beside others in flight have a [`RequestPacer`]; reading in order has
-//! [`Bursts`].
+//! time has a `Pacer`; requests beside others in flight have a `RequestPacer`; reading in order has
+//! `Bursts`.
 //!
 //! The caller's reasons come through a closure. It is asked between requests, never inside a timed span, and
 //! it may not return at all: a cancelled PostgreSQL query leaves it by unwinding.
@@ -236,8 +236,8 @@ impl<'a> Budget<'a> {
 
     /// Waits until the limits let it go on, or there is a reason to stop.
     pub(crate) fn wait(&mut self) -> Option<Stop> {
-        let due = self.pacer.due();
-        self.paused |= due > self.clock.now();
+        let (due, now) = (self.pacer.due(), self.clock.now());
+        self.paused |= due > now && !self.is_up(now);
         self.sleep_until(due)
     }
 

@@ -36,7 +36,7 @@ impl Waits {
         Self { count, known: Some(count()).filter(|&known| known > 0) }
     }
 
-    /// Tells `tail` of a look at what has arrived that took so many nanoseconds.
+    /// Tells `latency` of a look at what has arrived that took so many nanoseconds.
     #[inline]
     pub fn looked(&mut self, ns: u64, latency: &mut LatencyBound) {
         let Some(known) = &mut self.known else { return latency.observe(ns) };
@@ -88,13 +88,13 @@ mod tests {
         COUNT.set(COUNT.get() + 1);
     }
 
-    fn tail() -> LatencyBound {
+    fn bound() -> LatencyBound {
         LatencyBound::within(Duration::from_nanos(BOUND_NS))
     }
 
     #[test]
     fn copies_between_two_answers_do_not_hide_that_they_are_slow() {
-        let (mut waits, mut latency) = (Waits::by(|| COUNT.get()), tail());
+        let (mut waits, mut latency) = (Waits::by(|| COUNT.get()), bound());
         // A window of 8 MiB is a wait for the device, and 127 looks at what is there.
         let answers = (1..100).find(|_| {
             wait();
@@ -107,19 +107,19 @@ mod tests {
 
     #[test]
     fn who_only_copies_has_not_waited() {
-        let (mut waits, mut latency) = (Waits::by(|| COUNT.get()), tail());
+        let (mut waits, mut latency) = (Waits::by(|| COUNT.get()), bound());
         (0..1000).for_each(|_| waits.looked(BOUND_NS + 1, &mut latency));
         assert!(!latency.is_passed());
         waits.leave_out(wait);
         (0..1000).for_each(|_| waits.looked(BOUND_NS + 1, &mut latency));
-        assert_eq!(latency, self::tail());
+        assert_eq!(latency, self::bound());
     }
 
     #[test]
     fn fast_answers_are_counted_as_well() {
         // Ten of a thousand, and eleven.
         for (every, passed) in [(100, false), (90, true)] {
-            let (mut waits, mut latency) = (Waits::by(|| COUNT.get()), tail());
+            let (mut waits, mut latency) = (Waits::by(|| COUNT.get()), bound());
             for answer in 1..=100_000 {
                 wait();
                 waits.looked(if answer % every == 0 { BOUND_NS + 1 } else { 1000 }, &mut latency);
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn where_waits_are_not_counted_each_look_is_one() {
-        let (mut waits, mut latency) = (Waits::by(|| 0), tail());
+        let (mut waits, mut latency) = (Waits::by(|| 0), bound());
         (0..11).for_each(|_| waits.looked(BOUND_NS + 1, &mut latency));
         assert!(latency.is_passed());
     }

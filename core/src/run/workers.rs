@@ -1,7 +1,7 @@
 //! Threads that are gone when their owner is.
 //!
 //! All signals are blocked in them, since those that the process gets are for its main thread. They end when
-//! they are told to, and are joined before their [`Crew`] is dropped or the process exits.
+//! they are told to, and are joined before their [`WorkerThreads`] is dropped or the process exits.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -90,7 +90,7 @@ mod tests {
         };
         let workers =
             WorkerThreads::start("workers", count, work, move || over.store(true, Ordering::SeqCst))
-                .expect("a workers");
+                .expect("workers");
         while running.load(Ordering::SeqCst) < count {
             std::thread::yield_now();
         }

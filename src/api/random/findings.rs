@@ -5,7 +5,9 @@ use io_probe_core::measure::tiers::{self, Evidence, Tiers};
 use io_probe_core::stats::MIN_SLICES;
 
 use super::{PathOutcome, RandomTarget};
-use crate::api::row::{DIRECT_PCT, NOT_DIRECT, RATE_LIMITED, Status, TIERS_UNKNOWN, TOO_FEW_BLOCKS, Verdict};
+use crate::api::row::{
+    DIRECT_PCT, NOT_DIRECT, ONE_TIER_PCT, RATE_LIMITED, Status, TIERS_UNKNOWN, TOO_FEW_BLOCKS, Verdict,
+};
 use crate::call::arguments::Path;
 
 /// Below this size, in bytes, the caches of drives and controllers may hold the whole relation.
@@ -120,7 +122,7 @@ impl Findings {
             verdict.note(format!("a relation of {mib} MiB may fit the caches below the kernel"));
         }
         // Where the tier changes in the middle, so does the time.
-        let one_tier = self.percent.is_some_and(|shares| shares.contains(&100.0));
+        let one_tier = self.percent.is_some_and(|shares| shares.iter().any(|share| *share >= ONE_TIER_PCT));
         if let Some(trend) = run.trend.filter(|_| one_tier) {
             let percent = trend * 100.0;
             verdict.note(format!("the time per fetch changed by {percent:+.0} % from start to end"));

@@ -6,7 +6,9 @@ use io_probe_core::stats::MIN_SLICES;
 use serde::Serialize;
 
 use super::{PathScan, SeqscanTarget};
-use crate::api::row::{DIRECT_PCT, DeviceFigures, Identity, NOT_DIRECT, Status, TIERS_UNKNOWN, Verdict};
+use crate::api::row::{
+    DIRECT_PCT, DeviceFigures, Identity, NOT_DIRECT, ONE_TIER_PCT, Status, TIERS_UNKNOWN, Verdict,
+};
 use crate::call::Attempt;
 use crate::call::arguments::{Path, figure};
 use crate::call::named::NamedEnum;
@@ -208,7 +210,7 @@ impl SeqscanRow {
             verdict.note("an earlier path of this call left blocks in the OS cache");
         }
         // Where the tier changes in the middle, so does the time.
-        let one_tier = percent.is_some_and(|shares| shares.contains(&100.0));
+        let one_tier = percent.is_some_and(|shares| shares.iter().any(|share| *share >= ONE_TIER_PCT));
         if let Some(trend) = scan.trend.filter(|_| one_tier && !scan.throttled) {
             let percent = trend * 100.0;
             verdict.note(format!(

@@ -9,7 +9,7 @@ use io_probe_core::machine::observer::Observer;
 use io_probe_core::measure::sync::{self, Case, CaseTimes, Group, Layout, SyncRun};
 use io_probe_core::run::budget::{Limits, Stop};
 
-use crate::call::{Call, Refusal};
+use crate::call::{Call, Refusal, admission};
 use crate::error::{Error, Result};
 use crate::gucs;
 use crate::pg::storage::tablespace::Tablespace;
@@ -79,7 +79,7 @@ impl Bench {
                 "{fs_type} does not sync a file without a name as it syncs others, and the scratch file has none"
             )));
         }
-        if let Err(refusal) = call.admit(placement, roots) {
+        if let Err(refusal) = admission::admit(placement, roots) {
             return Ok(Benched::Busy(refusal));
         }
         let observer = Observer::new(Account::Own, &placement.leaves, roots);

@@ -58,7 +58,7 @@ impl Layout {
     }
 
     /// Makes the files as `limits` let it, and leaves `reserve` bytes free. Segments are filled as the server
-    /// fills them, with so many bytes at a time. `witness` sees whether the device counts what reaches it.
+    /// fills them, with so many bytes at a time. `observer` sees whether the device counts what reaches it.
     ///
     /// # Errors
     /// As [`Scratch::create`]; there is room for all of them, or none is made.

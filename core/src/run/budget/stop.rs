@@ -17,7 +17,7 @@ pub enum Stop {
     Precise,
     /// Another session waits for a lock that the run keeps it from.
     LockWaiter,
-    /// The device answers the run's own requests too slowly, see [`LatencyBound`].
+    /// The device answers the run's own requests too slowly, see [`super::LatencyBound`].
     Slow(BoundSource),
 }
 
