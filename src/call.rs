@@ -143,7 +143,12 @@ impl Begin {
             }
             drop(lock);
             interrupts::check();
-            drop(Held::wait_for(rel));
+            let _held = Held::wait_for(rel);
+            // Not only after it is given up: on 15, a lock for which this session is waited for is not to be
+            // had without waiting, but at once if one would wait.
+            if let Some(lock) = ProbeLock::acquire_if_free()? {
+                return Ok((lock, ProbedRelation::open(rel, fork, self.probe)?));
+            }
         }
     }
 

@@ -70,6 +70,22 @@ class Ddl(unittest.TestCase):
                 self.assertGreater(row["blks_scanned"], 0)
                 self.assertLess(row["blks_scanned"], row["blks_total"])
 
+    def test_a_session_that_others_wait_for(self):
+        """It holds a lock on the relation already, so it need not wait behind those who want a stronger one."""
+        self.control.run("CREATE SEQUENCE numbers")
+        self.addCleanup(self.control.run, "DROP SEQUENCE IF EXISTS numbers")
+        for relation, command, first in [("probed", "ALTER TABLE probed ADD late text", "UPDATE probed SET id = id WHERE id = 1"),
+                                         ("numbers", "DROP SEQUENCE numbers", "TABLE numbers")]:
+            with self.subTest(relation), Session() as prober, Session() as other:
+                prober.run(f"BEGIN; {first}; SET LOCAL statement_timeout = '20 s'")
+                other.start(command)
+                waiting = f"SELECT count(*) FROM pg_locks WHERE pid = {other.pid} AND NOT granted"
+                wait_for(lambda: self.control.value(waiting) != "0", "someone who waits")
+                status = prober.value(f"SELECT status FROM io_probe_seqscan('{relation}', '{{os}}', '100 ms')")
+                self.assertIn(status, ["ok", "partial"])
+                prober.run("COMMIT")
+                other.finish()
+
     def test_a_sequence_keeps_its_file(self):
         # ALTER SEQUENCE … RESTART gives it another one, beside those who read it.
         self.control.run("CREATE SEQUENCE numbers")

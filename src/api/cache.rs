@@ -11,6 +11,7 @@ use crate::call::Begin;
 use crate::call::arguments::{self, figure};
 use crate::call::probe::Probe;
 use crate::error::Result;
+use crate::pg::backend::descriptors::Reserved;
 use crate::pg::backend::interrupts::{self, Interrupts};
 use crate::pg::backend::row::Rows;
 use crate::pg::backend::server;
@@ -64,6 +65,7 @@ fn forks(relation: &Relation) -> impl Iterator<Item = (Fork, RelationFiles)> {
 }
 
 fn state(fork: Fork, source: &RelationFiles, shared_blks: u64) -> Result<CacheRow> {
+    let _descriptors = Reserved::of(source);
     let block_size = u64::from(source.block_size());
     let bytes = source.blocks() * block_size;
     let share = |part: u64, whole: u64| (whole > 0).then(|| figure(part as f64 * 100.0 / whole as f64));
@@ -119,14 +121,15 @@ fn evictions(rel: Option<pg_sys::Oid>) -> Result<Vec<Eviction>> {
     let shared_before = ResidentBlocks::of(&relation);
     let mut os_before = Vec::new();
     for (fork, source) in forks(&relation) {
+        let _descriptors = Reserved::of(&source);
         os_before.push((fork, resident(&source)?));
     }
-    buffers::flush_and_evict(&relation);
+    let mut stop = buffers::flush_and_evict(&relation, &mut should_stop);
     let shared_after = ResidentBlocks::of(&relation);
     let mut rows = Vec::new();
-    let mut stop = None;
     for (fork, os_before) in os_before {
         let Some(source) = relation.source(fork) else { continue };
+        let _descriptors = Reserved::of(&source);
         if stop.is_none() {
             call.progress.path(fork.name(), source.blocks());
             stop = source

@@ -261,9 +261,9 @@ impl SeqscanTarget<'_> {
         };
         let mut notes: Vec<String> = opened.note.into_iter().collect();
         // A direct read writes dirty pages of its range back first. Better before the clock runs.
-        let near = self.reach(Path::Direct, &self.within_budget(&blocks))?;
-        let near = near.unwrap_or(blocks.start..blocks.start);
-        let (dirty, _) = self.relation.source.write_back(near, &mut || self.relation.interrupted())?;
+        let near = self.reach(Path::Direct, &self.within_budget(&blocks))?.map_err(Failure::NotBegun)?;
+        let (dirty, stop) = self.relation.source.write_back(near, &mut || self.relation.should_stop())?;
+        stop.map_or(Ok(()), |stop| Err(Failure::NotBegun(stop)))?;
         if dirty > 0 {
             notes.push(format!("{} kB were dirty in the OS cache and were written back first", dirty / 1024));
         }

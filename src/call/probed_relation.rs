@@ -100,7 +100,9 @@ impl ProbedRelation {
     /// The same of all, and of the relation's other forks in shared buffers. What others use of it is
     /// written, too.
     pub(crate) fn evict_all(&self) -> Result<Option<Stop>> {
-        buffers::flush_and_evict(&self.relation);
+        if let Some(stop) = buffers::flush_and_evict(&self.relation, &mut || self.should_stop()) {
+            return Ok(Some(stop));
+        }
         let blocks = 0..self.source.blocks();
         Ok(self.source.evict(blocks, &mut || self.should_stop(), &mut |_| ())?)
     }

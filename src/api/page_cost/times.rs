@@ -87,7 +87,8 @@ pub(in crate::api) fn measure(
     let fixed = relation.relation.file_tablespace().fixed_concurrency();
     let concurrencies = concurrencies(relation, wanted, fixed);
     if wanted.evicts && call.over().is_none() {
-        flush_and_evict(&relation.relation);
+        // What stopped it stops the turns, too.
+        let _ = flush_and_evict(&relation.relation, &mut || relation.should_stop());
     }
     let measured = take_turns(call, relation, wanted, &concurrencies)?;
     call.heed(measured.stop);

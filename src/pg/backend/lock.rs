@@ -18,18 +18,8 @@ impl ProbeLock {
     /// Takes the lock; if another probe holds it, waits or fails. One inside of another in the same session
     /// always fails.
     pub(crate) fn acquire(wait: bool) -> Result<Self> {
-        // Processes of one query don't conflict over locks, and each has a time of its own.
-        refuse_in_parallel()?;
-        let tag = tag();
-        // SAFETY: the tag is complete; the lock belongs to the present transaction.
-        let result = unsafe { pg_sys::LockAcquire(&tag, MODE, false, !wait) };
-        if result == pg_sys::LockAcquireResult::LOCKACQUIRE_ALREADY_HELD {
-            drop(Self(()));
-            return Err(Error::in_use("another probe is running in this session")
-                .detail("It calls a function that calls a probe, as planning may."));
-        }
-        if result != pg_sys::LockAcquireResult::LOCKACQUIRE_NOT_AVAIL {
-            return Ok(Self(()));
+        if let Some(lock) = Self::take(wait)? {
+            return Ok(lock);
         }
         let error = Error::in_use("another probe is running")
             .hint("Two probes would measure each other. Try again later, or wait with options => '{\"wait\": true}'.");
@@ -37,6 +27,24 @@ impl ProbeLock {
             Some(pid) => error.detail(format!("It runs in the server process with PID {pid}.")),
             None => error,
         })
+    }
+
+    /// Takes it unless another probe holds it.
+    pub(crate) fn acquire_if_free() -> Result<Option<Self>> {
+        Self::take(false)
+    }
+
+    fn take(wait: bool) -> Result<Option<Self>> {
+        // Processes of one query don't conflict over locks, and each has a time of its own.
+        refuse_in_parallel()?;
+        // SAFETY: the tag is complete; the lock belongs to the present transaction.
+        let result = unsafe { pg_sys::LockAcquire(&tag(), MODE, false, !wait) };
+        if result == pg_sys::LockAcquireResult::LOCKACQUIRE_ALREADY_HELD {
+            drop(Self(()));
+            return Err(Error::in_use("another probe is running in this session")
+                .detail("It calls a function that calls a probe, as planning may."));
+        }
+        Ok((result != pg_sys::LockAcquireResult::LOCKACQUIRE_NOT_AVAIL).then_some(Self(())))
     }
 }
 

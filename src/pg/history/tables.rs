@@ -58,9 +58,11 @@ impl Tables {
         Self { written: [*runs, *results], runs: facts }
     }
 
-    /// Refuses to write to them while that would call triggers. Takes no lock that lasts.
+    /// Refuses to write to them while that would call triggers. Waits for nobody, and keeps no lock: whoever
+    /// writes looks again.
     pub(super) fn check_for_triggers(&self) -> Result<()> {
-        self.written.into_iter().try_for_each(|oid| Relation::open(oid)?.check_for_triggers())
+        let mut open = self.written.into_iter().filter_map(Relation::open_if_free);
+        open.try_for_each(|table| table.check_for_triggers())
     }
 
     /// Runs a statement about them, of which `text` makes the text. Names in it are the server's own, or the

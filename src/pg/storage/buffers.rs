@@ -207,21 +207,27 @@ impl<'a> Resident<'a> {
 }
 
 /// Writes a relation's dirty shared buffers to its files, and lets go of its pages where this server
-/// can. Pages in the session's own buffers stay, and those that somebody has pinned.
-pub(crate) fn flush_and_evict(relation: &Relation) {
+/// can, until there is a reason to stop. Pages in the session's own buffers stay, and those that somebody has
+/// pinned.
+pub(crate) fn flush_and_evict(relation: &Relation, should_stop: &mut StopCheck<'_>) -> Option<Stop> {
     if relation.is_temporary() || crate::pg::backend::server::in_recovery() {
-        return;
+        return None;
     }
-    resident_pages(relation).filter(|page| page.is_dirty).for_each(|page| flush(relation, page));
+    for page in resident_pages(relation).filter(|page| page.is_dirty) {
+        if let Some(stop) = should_stop() {
+            return Some(stop);
+        }
+        flush(relation, page);
+    }
     // SAFETY: the relation is open and not temporary; the pages' buffers are buffer numbers.
     unsafe { compat::evict_shared(relation.as_ptr(), resident_pages(relation).map(|page| page.buffer)) };
+    None
 }
 
 /// Writes a page, if its buffer still holds it. (FlushRelationBuffers would take for granted that this
 /// session has pinned none of them: with a cursor open on the relation it counts its pin twice, and the
 /// server crashes later.)
 fn flush(relation: &Relation, page: Page) {
-    interrupts::check();
     // SAFETY: the relation is open; the number is that of a shared buffer, which is pinned and locked while
     // it is written.
     unsafe {
@@ -242,8 +248,7 @@ pub(crate) fn evict_blocks(
     should_stop: &mut StopCheck<'_>,
 ) -> Option<Stop> {
     if !can_evict(relation) {
-        flush_and_evict(relation);
-        return None;
+        return flush_and_evict(relation, should_stop);
     }
     let is_wanted = |page: &Page| page.fork == fork.number() && blocks.contains(&page.block.into());
     // SAFETY: the relation is open.

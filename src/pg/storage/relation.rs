@@ -80,7 +80,7 @@ impl Relation {
 
     /// Opens a relation to tell facts about it that need no right on the relation itself.
     pub(crate) fn open_for_facts(oid: pg_sys::Oid, function: &str) -> Result<Self> {
-        let relation = Self::open(oid)?;
+        let relation = Self::open_as(oid, LOCK)?;
         relation.check_kind(function)?;
         Ok(relation)
     }
@@ -92,22 +92,27 @@ impl Relation {
 
     /// Locks the owner before the relation, as every one who drops them does.
     pub(in crate::pg) fn open(oid: pg_sys::Oid) -> Result<Self> {
-        let gone = || Error::undefined_relation(format!("relation with OID {} does not exist", oid.to_u32()));
+        let mode = lock_to_read(oid);
+        let relation = Self::open_as(oid, mode)?;
+        // An oid can have been given to another relation before it was locked.
+        if lock_to_read(oid) != mode { Err(gone(oid)) } else { Ok(relation) }
+    }
+
+    fn open_as(oid: pg_sys::Oid, mode: pg_sys::LOCKMODE) -> Result<Self> {
         let owner = owner_of(oid);
         if let Some(owner) = owner {
             // SAFETY: takes a lock of the present transaction, whatever has become of the relation.
             unsafe { pg_sys::LockRelationOid(owner, LOCK) };
         }
-        let mode = lock_to_read(oid);
         // SAFETY: gives NULL for a relation that is gone.
         let relation = unsafe { pg_sys::try_relation_open(oid, mode) };
         if relation.is_null() {
             owner.into_iter().for_each(|owner| unlock(owner, LOCK));
-            return Err(gone());
+            return Err(gone(oid));
         }
         let relation = Self { relation, mode, owner };
-        // An oid can have been given to another relation before it was locked.
-        if owner_of(oid) != owner || lock_to_read(oid) != mode { Err(gone()) } else { Ok(relation) }
+        // An oid can have been given to another relation between the two locks.
+        if owner_of(oid) != owner { Err(gone(oid)) } else { Ok(relation) }
     }
 
     /// Refuses an index that is being built, or whose build has failed. `CREATE INDEX CONCURRENTLY` writes it
@@ -443,6 +448,10 @@ pub(in crate::pg) fn least_mode_kept_out(relations: &[pg_sys::Oid]) -> pg_sys::L
     let has_sequence = relations.iter().any(|&oid| lock_to_read(oid) == SEQUENCE_LOCK);
     let least = if has_sequence { pg_sys::ShareLock } else { pg_sys::AccessExclusiveLock };
     least as pg_sys::LOCKMODE
+}
+
+fn gone(oid: pg_sys::Oid) -> Error {
+    Error::undefined_relation(format!("relation with OID {} does not exist", oid.to_u32()))
 }
 
 fn unlock(oid: pg_sys::Oid, mode: pg_sys::LOCKMODE) {

@@ -6,6 +6,7 @@ use pgrx::pg_sys;
 use crate::api::cache::cached_bytes;
 use crate::api::recommend::place::Candidate;
 use crate::call::probe::Probe;
+use crate::pg::backend::descriptors::Reserved;
 use crate::pg::backend::interrupts;
 use crate::pg::catalog::facts;
 use crate::pg::storage::relation::{Fork, Held, Relation};
@@ -47,6 +48,7 @@ impl Cached {
             // One that is gone by now holds nothing.
             let Ok(relation) = Relation::open_to_read(oid, Probe::Recommend.function()) else { continue };
             let Some(source) = relation.source(Fork::MAIN) else { continue };
+            let _descriptors = Reserved::of(&source);
             if let Some(cached) = cached_bytes(&source) {
                 sum.bytes += source.blocks() * u64::from(source.block_size());
                 sum.cached += cached;
