@@ -44,7 +44,7 @@ impl ProbeLock {
             return Err(Error::in_use("another probe is running in this session")
                 .detail("It calls a function that calls a probe, as planning may."));
         }
-        Ok((result != pg_sys::LockAcquireResult::LOCKACQUIRE_NOT_AVAIL).then_some(Self(())))
+        Ok((result != pg_sys::LockAcquireResult::LOCKACQUIRE_NOT_AVAIL).then(|| Self(())))
     }
 }
 
