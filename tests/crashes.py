@@ -6,12 +6,11 @@ Needs root, to kill.
 
 import collections
 import os
-import random
 import signal
 import time
 import unittest
 
-from lib import IS_ROOT, LONG, PGDATA, Failure, Process, Session, as_server, connection, dense_table
+from lib import IS_ROOT, LONG, PGDATA, Failure, Process, Session, as_server, chance, connection, dense_table
 from lib import files_in_data_directory, main, read, restart_server, say, server_processes, start_server, wait_for
 from probes import all_files, new_files, phase, phases, probes, some
 
@@ -45,9 +44,7 @@ class Crash(unittest.TestCase):
         for probe in self.probes:
             self.control.run(probe.once)  # what it loads once may make files
         self.names, self.files = all_files(), files_in_data_directory()
-        seed = random.randrange(1 << 32)
-        say(f"seed {seed}")
-        self.moments = random.Random(seed)
+        self.moments = chance()
         self.seen = collections.Counter()
 
     def clean_up(self):

@@ -6,13 +6,12 @@ import contextlib
 import dataclasses
 import itertools
 import os
-import random
 import time
 import unittest
 
 from ddl import Standby
-from lib import LONG, TEST_TMP, Failure, Session, as_server, create_extension, dense_table, files_in_data_directory, main
-from lib import say, wait_for
+from lib import LONG, TEST_TMP, Failure, Session, as_server, chance, create_extension, dense_table
+from lib import files_in_data_directory, main, say, wait_for
 from probes import Holdings, Outcomes, phase, probes, some
 
 BLOCKS = 512
@@ -46,9 +45,7 @@ class DdlRaces(unittest.TestCase):
         self.session, self.other, self.control = Session(), Session(), Session()
         for session in [self.control, self.other, self.session]:
             self.addCleanup(session.close)
-        seed = random.randrange(1 << 32)
-        say(f"seed {seed}")
-        self.moments = random.Random(seed)
+        self.moments = chance()
         create_extension(self.control, "pg_buffercache")
         dense_table(self.control, "probed", BLOCKS)
         self.control.run("CREATE INDEX probed_id ON probed (id) WITH (fillfactor = 10)")

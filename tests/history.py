@@ -3,7 +3,6 @@
 
 import contextlib
 import os
-import random
 import signal
 import statistics
 import textwrap
@@ -13,8 +12,8 @@ import unittest
 from unittest import mock
 
 from ddl import Standby
-from lib import IS_ROOT, Failure, Process, Session, Watched, dense_table, literal, main, say, segment_file, wait_for
-from lib import wait_for_probe
+from lib import IS_ROOT, Failure, Process, Session, Watched, chance, dense_table, literal, main, say, segment_file
+from lib import wait_for, wait_for_probe
 from servers import Server
 from storage import LoopDevice, create_tablespace
 
@@ -290,9 +289,7 @@ class Kills(unittest.TestCase):
             return None
 
     def test_kills_at_random_moments(self):
-        seed = random.randrange(1 << 32)
-        say(f"seed {seed}")
-        moments = random.Random(seed)
+        moments = chance()
         returned = []
         for _ in range(KILLS):
             writer = threading.Thread(target=self.writer, args=[returned])

@@ -7,6 +7,7 @@ import contextlib
 import glob
 import json
 import os
+import random
 import re
 import select
 import signal
@@ -61,6 +62,13 @@ def half_of(cases, always=lambda case: False):
     """All in the long mode; else every other one, up to 17 those that are left out on 18; and those that `always` names."""
     left_out = int(VERSION < 18)
     return [case for place, case in enumerate(cases) if LONG or place % 2 != left_out or always(case)]
+
+
+def chance():
+    """A source of chance: the same in each check, another one in each long run. SEED in the environment repeats one."""
+    seed = int(os.environ.get("SEED") or (random.randrange(1 << 32) if LONG else 1))
+    say(f"SEED={seed}")
+    return random.Random(seed)
 
 
 def say(text):

@@ -4,11 +4,10 @@
 import collections
 import itertools
 import os
-import random
 import time
 import unittest
 
-from lib import LONG, Failure, Session, dense_table, files_in_data_directory, main, say, wait_for
+from lib import LONG, Failure, Session, chance, dense_table, files_in_data_directory, main, say, wait_for
 from probes import Holdings, phase, probes, some
 
 BLOCKS = 2048
@@ -28,9 +27,7 @@ class Signals(unittest.TestCase):
         cls.probes = probes(cls.control)
 
     def setUp(self):
-        seed = random.randrange(1 << 32)
-        say(f"seed {seed}")
-        self.moments = random.Random(seed)
+        self.moments = chance()
         self.ends = collections.Counter()
         self.met = collections.Counter()
 

@@ -20,9 +20,9 @@ import unittest
 import zlib
 
 from ddl import Standby
-from lib import IS_ROOT, PGDATA, SYNC_SECTIONS, TEST_TMP, VERSION, Failure, Process, Session, as_server, connection
-from lib import dense_table, main, progress, read, repeated, restart_server, rows_of, say, server_with, wait_for
-from lib import wait_for_probe
+from lib import IS_ROOT, PGDATA, SYNC_SECTIONS, TEST_TMP, VERSION, Failure, Process, Session, as_server, chance
+from lib import connection, dense_table, main, progress, read, repeated, restart_server, rows_of, say, server_with
+from lib import wait_for, wait_for_probe
 from probes import all_files, new_files
 from storage import LoopDevice, create_tablespace
 
@@ -770,9 +770,7 @@ class Injected(Sync):
         with Trace(self.session.pid) as trace:
             self.assert_all_ok(self.session.rows(query))
         seen = collections.Counter()
-        seed = random.randrange(1 << 32)
-        say(f"seed {seed}")
-        moments = random.Random(seed)
+        moments = chance()
         for name, tries in [("openat", 6), ("pwrite64", 10), ("fsync", 6), ("fdatasync", 2), ("sync_file_range", 2)]:
             same = [call for call in trace.calls if call.name == name]
             # Not to the last: another time there may be fewer.
