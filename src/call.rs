@@ -25,6 +25,8 @@ mod statement;
 use std::cell::Cell;
 use std::time::Duration;
 
+use io_probe_core::machine::account::Account;
+use io_probe_core::machine::observer::{IoDelta, Observer};
 use io_probe_core::run::budget::{Budget, Stop, StopCheck};
 use io_probe_core::run::clock::Monotonic;
 use pgrx::pg_sys;
@@ -198,6 +200,23 @@ impl Call {
     /// rest.
     pub(crate) fn heed(&self, stop: Option<Stop>) {
         statement::heed(stop);
+    }
+
+    /// What a measurement of a relation within this call's time gives, and what it cost the devices.
+    pub(crate) fn observed<T>(
+        &self,
+        relation: &ProbedRelation,
+        account: Account,
+        should_stop: &mut StopCheck<'_>,
+        measure: impl FnOnce(&mut Budget<'_>) -> io_probe_core::Result<T>,
+    ) -> Outcome<(T, IoDelta)> {
+        let observer = Observer::new(relation.account(account), &relation.placement.leaves, &relation.roots);
+        let mut before = observer.look();
+        let measured = measure(&mut self.budget(&mut before.following(should_stop)))?;
+        let cost = observer.since(&before);
+        // What the kernel still reads ahead must not be taken for others' reads by what comes next.
+        observer.settle();
+        Ok((measured, cost))
     }
 
     /// Measures, unless the call is over. What the file system refuses is an answer, too.

@@ -9,7 +9,7 @@ use std::cell::Cell;
 
 use io_probe_core::files::Part;
 use io_probe_core::machine::account::Account;
-use io_probe_core::machine::observer::{IoDelta, Observer};
+use io_probe_core::machine::observer::IoDelta;
 use io_probe_core::measure::random::{self, Fetcher, Look, Plan, Queued, SecondSeries, WithoutData};
 use io_probe_core::run::budget::{Limits, Stop};
 use io_probe_core::run::order::Permutation;
@@ -19,7 +19,7 @@ use pgrx::prelude::*;
 use self::row::RandomRow;
 pub(super) use self::row::{LatencyFigures, us};
 use super::cache::cached_bytes;
-use super::row::{BACKEND, IO_WORKERS, WORKERS_ENDED, WORKERS_SERVE_ALL};
+use super::row::{BACKEND, account_notes, device_source};
 use crate::call::arguments::{self, Path};
 use crate::call::named::NamedEnum;
 use crate::call::options::Options;
@@ -248,13 +248,7 @@ impl<'a> RandomTarget<'a> {
         let mut plan = self.plan(place, server_reader::Random::look(depth), Some(&without_data));
         let mut fetcher = ServerReader::random(&self.relation.relation, depth, cold.then_some(&resident));
         let (run, cost) = self.run(&mut plan, &mut fetcher, account, series)?;
-        let through_workers = matches!(account, Account::With(_));
-        if through_workers {
-            notes.push(WORKERS_SERVE_ALL.to_owned());
-        }
-        if cost.lost_workers {
-            notes.push(WORKERS_ENDED.to_owned());
-        }
+        notes.extend(account_notes(account, &cost));
         Ok(PathOutcome {
             path: Path::Server,
             run,
@@ -262,7 +256,7 @@ impl<'a> RandomTarget<'a> {
             place,
             engine: server::fetch_method(depth),
             depth,
-            device_source: if through_workers { IO_WORKERS } else { BACKEND },
+            device_source: device_source(account),
             usage: fetcher.usage(),
             missing: fetcher.missing().filter(|_| depth > 1),
             notes,
@@ -286,17 +280,9 @@ impl<'a> RandomTarget<'a> {
         let relation = self.relation;
         let stopped = plan.inspect_segments(&mut || relation.should_stop())?;
         let mut should_stop = || stopped.or_else(|| relation.interrupted());
-        let observer = Observer::new(relation.account(account), &relation.placement.leaves, &relation.roots);
         let mut report = |done| self.call.progress.done(done);
-        let mut before = observer.look();
-        let mut should_stop = before.following(&mut should_stop);
-        let mut budget = self.call.budget(&mut should_stop);
-        let run = random::run(plan, fetcher, &self.arguments.limits, &mut budget, &mut report, series)?;
-        drop(budget);
-        drop(should_stop);
-        let cost = observer.since(&before);
-        // What the kernel still reads ahead must not be taken for others' reads by the next path.
-        observer.settle();
-        Ok((run, cost))
+        self.call.observed(relation, account, &mut should_stop, |budget| {
+            random::run(plan, fetcher, &self.arguments.limits, budget, &mut report, series)
+        })
     }
 }

@@ -1,5 +1,6 @@
 //! What rows of several families share: whether to trust a row, what the device saw, whose figures they are.
 
+use io_probe_core::machine::account::Account;
 use io_probe_core::machine::device::{Activity, Leaf, Placement};
 use io_probe_core::machine::observer::IoDelta;
 use io_probe_core::run::budget::Stop;
@@ -157,6 +158,18 @@ pub(super) fn of_leaves(placement: &Placement, fact: impl Fn(&Leaf) -> Option<&s
 pub(super) const BACKEND: &str = "backend";
 /// `device_source` of what PostgreSQL's I/O workers read, for this process and for others.
 pub(super) const IO_WORKERS: &str = "io_workers";
+
+/// `device_source` of what this account counts.
+pub(super) fn device_source(account: Account) -> &'static str {
+    if matches!(account, Account::With(_)) { IO_WORKERS } else { BACKEND }
+}
+
+/// What there is to know of `device_bytes` in this account.
+pub(super) fn account_notes(account: Account, cost: &IoDelta) -> Vec<String> {
+    let shared = matches!(account, Account::With(_)).then_some(WORKERS_SERVE_ALL);
+    let ended = cost.lost_workers.then_some(WORKERS_ENDED);
+    shared.into_iter().chain(ended).map(str::to_owned).collect()
+}
 
 /// Note of a row whose device was busy for longer than the row lasted.
 pub(super) const UTIL_DOUBTFUL: &str = "the device's busy time exceeds the wall clock: util_pct is doubtful";

@@ -6,14 +6,14 @@ use std::ops::Range;
 
 use io_probe_core::engine::Kind;
 use io_probe_core::machine::account::Account;
-use io_probe_core::machine::observer::{IoDelta, Observer};
+use io_probe_core::machine::observer::IoDelta;
 use io_probe_core::measure::scan::{self, Buffered, Direct, Reader, Scan, Steps};
 use io_probe_core::run::budget::{Limits, Stop};
 use pgrx::datum::Interval;
 use pgrx::prelude::*;
 
 use self::row::SeqscanRow;
-use super::row::{BACKEND, IO_WORKERS, WORKERS_ENDED, WORKERS_SERVE_ALL};
+use super::row::{BACKEND, account_notes, device_source};
 use crate::call::arguments::{self, Path};
 use crate::call::named::NamedEnum;
 use crate::call::options::Options;
@@ -293,17 +293,12 @@ impl SeqscanTarget<'_> {
     }
 
     fn server(&self, blocks: Range<u64>) -> Outcome<PathScan> {
-        let mut notes = Vec::new();
         let account = server::read_account();
-        let through_workers = matches!(account, Account::With(_));
-        if through_workers {
-            notes.push(WORKERS_SERVE_ALL.to_owned());
-        }
         let method = ReadMethod {
             engine: server::read_method(),
             chunk_kb: None,
             depth: None,
-            device_source: if through_workers { IO_WORKERS } else { BACKEND },
+            device_source: device_source(account),
         };
         let mut reader = ServerReader::sequential(
             &self.relation.relation,
@@ -312,9 +307,7 @@ impl SeqscanTarget<'_> {
             self.scan.cold,
         );
         let (scan, cost) = self.timed(&mut reader, blocks, account)?;
-        if cost.lost_workers {
-            notes.push(WORKERS_ENDED.to_owned());
-        }
+        let notes = account_notes(account, &cost);
         Ok(PathScan {
             scan,
             cost,
@@ -333,20 +326,9 @@ impl SeqscanTarget<'_> {
         account: Account,
     ) -> Outcome<(Scan, IoDelta)> {
         let relation = self.relation;
-        let observer = Observer::new(relation.account(account), &relation.placement.leaves, &relation.roots);
         let mut report = |done| self.call.progress.done(done);
-        let mut should_stop = || relation.interrupted();
-        let mut before = observer.look();
-        let mut should_stop = before.following(&mut should_stop);
-        let mut budget = self.call.budget(&mut should_stop);
-        let scan = scan::scan(&relation.source, blocks, reader, &self.scan.limits, &mut budget, &mut report)?;
-        drop(budget);
-        drop(should_stop);
-        let cost = observer.since(&before);
-        if scan.stop.is_some() {
-            // What the kernel still reads ahead must not be taken for others' reads by the next path.
-            observer.settle();
-        }
-        Ok((scan, cost))
+        self.call.observed(relation, account, &mut || relation.interrupted(), |budget| {
+            scan::scan(&relation.source, blocks, reader, &self.scan.limits, budget, &mut report)
+        })
     }
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::row::{self, IostatRow};
 use super::{MOST_ROWS, Watched, interval};
-use crate::api::row::{BACKEND, IO_WORKERS, WORKERS_ENDED, WORKERS_SERVE_ALL};
+use crate::api::row::{IO_WORKERS, WORKERS_ENDED, WORKERS_SERVE_ALL, device_source};
 use crate::call::Begin;
 use crate::call::arguments::figure;
 use crate::call::options::Options;
@@ -103,7 +103,7 @@ fn fetched(tally: &AccountTally, parallel: bool) -> std::result::Result<u64, &'s
 
 fn closing(used: &Used, account: Account, fetched: std::result::Result<u64, &'static str>) -> QueryRow {
     let mut row = IostatRow::now(None);
-    let source = if matches!(account, Account::With(_)) { IO_WORKERS } else { BACKEND };
+    let source = device_source(account);
     match fetched {
         Ok(_) if source == IO_WORKERS => row.verdict.note(WORKERS_SERVE_ALL),
         Ok(_) => {}
