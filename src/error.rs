@@ -1,20 +1,15 @@
 //! Errors as the SQL user sees them: one place that knows the SQLSTATEs.
 
 use io_probe_core::plan::PlanError;
-use pgrx::pg_sys::panic::ErrorReport;
-use pgrx::{PgLogLevel, PgSqlErrorCode as Code};
-
-use crate::pg::Texts;
-
-use crate::pg::warn;
+use pgrx::PgSqlErrorCode as Code;
 
 /// A refusal or a failure, ready to be raised.
 #[derive(Debug)]
 pub(crate) struct Error {
-    code: Code,
-    message: String,
-    detail: Option<String>,
-    hint: Option<String>,
+    pub(crate) code: Code,
+    pub(crate) message: String,
+    pub(crate) detail: Option<String>,
+    pub(crate) hint: Option<String>,
 }
 
 /// Shorthand of this crate.
@@ -136,26 +131,5 @@ impl From<PlanError> for Error {
                 .detail(format!("It has {found} {what}, of at most {most}.")),
             error => Self::invalid(error.to_string()),
         }
-    }
-}
-
-impl Error {
-    /// Raises it as an ERROR, which unwinds to the server.
-    pub(crate) fn raise(self) -> ! {
-        let mut report = ErrorReport::new(self.code, self.message, "pg_io_probe");
-        if let Some(detail) = self.detail {
-            report = report.set_detail(detail);
-        }
-        if let Some(hint) = self.hint {
-            report = report.set_hint(hint);
-        }
-        report.report(PgLogLevel::ERROR);
-        unreachable!("an ERROR does not return")
-    }
-
-    /// Reports it as a WARNING.
-    pub(crate) fn warn(self) {
-        let Self { code, message, detail, hint } = self;
-        warn(code, &Texts { message: &message, detail, hint: hint.as_deref() });
     }
 }

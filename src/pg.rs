@@ -9,5 +9,5 @@ mod compat;
 pub(crate) mod history;
 pub(crate) mod storage;
 
-pub(crate) use backend::error_passage::{Texts, answer, warn};
+pub(crate) use backend::error_passage::answer;
 pub(crate) use backend::server::{reserve_setting_prefix, statement_start};

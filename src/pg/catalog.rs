@@ -1,8 +1,6 @@
 //! What the catalogs say, and queries: planned, explained, executed.
 
-pub(crate) mod executor;
 pub(crate) mod explain;
-pub(crate) mod expressions;
 pub(crate) mod facts;
 pub(crate) mod indexes;
 pub(crate) mod names;

@@ -3,7 +3,8 @@
 mod planning;
 mod reading;
 
-use std::ffi::CStr;
+use std::ffi::{CStr, OsStr, c_char};
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use pgrx::pg_sys;
@@ -80,8 +81,17 @@ pub(super) unsafe fn fork_path(relation: pg_sys::Relation, fork: pg_sys::ForkNum
         );
         #[cfg(any(feature = "pg18", feature = "pg19"))]
         let path = path.str_.as_ptr();
-        super::backend::encoding::path(path)
+        self::path(path)
     }
+}
+
+/// Copies a path, which has no encoding.
+///
+/// # Safety
+/// `string` must be a valid C string.
+pub(in crate::pg) unsafe fn path(string: *const c_char) -> PathBuf {
+    // SAFETY: the caller vouches for it.
+    PathBuf::from(OsStr::from_bytes(unsafe { CStr::from_ptr(string) }.to_bytes()))
 }
 
 /// The privileges of which one lets a user probe a table, as has_table_privilege takes them.

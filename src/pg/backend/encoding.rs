@@ -6,10 +6,8 @@
 //! text goes as it is, and is taken for UTF-8.
 
 use std::borrow::Cow;
-use std::ffi::{CStr, CString, OsStr, c_char, c_int};
+use std::ffi::{CStr, CString, c_char, c_int};
 use std::ops::Deref;
-use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
 
 use io_probe_core::run::memory;
 use pgrx::datum::UnboxDatum;
@@ -32,15 +30,6 @@ pub(in crate::pg) fn own_encoding() -> Option<c_int> {
 fn is_utf8() -> bool {
     // SAFETY: reads a variable of this backend.
     unsafe { pg_sys::GetDatabaseEncoding() == UTF8 }
-}
-
-/// Copies a path, which has no encoding.
-///
-/// # Safety
-/// `string` must be a valid C string.
-pub(in crate::pg) unsafe fn path(string: *const c_char) -> PathBuf {
-    // SAFETY: the caller vouches for it.
-    PathBuf::from(OsStr::from_bytes(unsafe { CStr::from_ptr(string) }.to_bytes()))
 }
 
 /// Most bytes of a text of the server's: no more can be imported, either.

@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::panic::AssertUnwindSafe;
 use std::ptr;
 
-use pgrx::pg_sys::panic::{CaughtError, ErrorReportWithLevel};
+use pgrx::pg_sys::panic::{CaughtError, ErrorReport, ErrorReportWithLevel};
 use pgrx::{PgLogLevel, PgSqlErrorCode, PgTryBuilder, pg_sys};
 
 use crate::error::Error;
@@ -48,6 +48,27 @@ pub(crate) struct Texts<'a> {
 impl<'a> Texts<'a> {
     fn of(report: &'a ErrorReportWithLevel) -> Self {
         Self { message: report.message(), detail: report.detail_with_backtrace(), hint: report.hint() }
+    }
+}
+
+impl Error {
+    /// Raises it as an ERROR, which unwinds to the server.
+    pub(crate) fn raise(self) -> ! {
+        let mut report = ErrorReport::new(self.code, self.message, "pg_io_probe");
+        if let Some(detail) = self.detail {
+            report = report.set_detail(detail);
+        }
+        if let Some(hint) = self.hint {
+            report = report.set_hint(hint);
+        }
+        report.report(PgLogLevel::ERROR);
+        unreachable!("an ERROR does not return")
+    }
+
+    /// Reports it as a WARNING.
+    pub(crate) fn warn(self) {
+        let Self { code, message, detail, hint } = self;
+        warn(code, &Texts { message: &message, detail, hint: hint.as_deref() });
     }
 }
 

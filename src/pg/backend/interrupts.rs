@@ -11,7 +11,6 @@ use pgrx::{pg_guard, pg_sys};
 
 use crate::pg::backend::lock;
 use crate::pg::compat::{self, WaitEvent};
-use crate::pg::storage::relation;
 
 unsafe extern "C" {
     /// `storage/pmsignal.h`: set by a signal when the postmaster may have died.
@@ -34,7 +33,7 @@ pub(crate) struct Interrupts {
 impl Interrupts {
     /// Of a probe that keeps others from strong locks on these relations.
     pub(crate) fn of(relations: Vec<pg_sys::Oid>) -> Self {
-        let kept_out = relation::least_mode_kept_out(&relations);
+        let kept_out = lock::least_mode_kept_out(&relations);
         Self { relations, kept_out, looked: Cell::new(Instant::now()) }
     }
 

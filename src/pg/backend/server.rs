@@ -10,7 +10,7 @@ use pgrx::spi::{self, Spi};
 use pgrx::{FromDatum, IntoDatum, pg_sys};
 
 use crate::error::Error;
-use crate::pg::backend::encoding::{Text, c_string, path, text};
+use crate::pg::backend::encoding::{Text, c_string, text};
 use crate::pg::backend::error_passage::unshown;
 use crate::pg::compat;
 
@@ -61,7 +61,7 @@ pub(crate) fn setting(name: &CStr) -> Option<String> {
 /// The data directory.
 pub(crate) fn data_directory() -> PathBuf {
     // SAFETY: set once at server start, never freed.
-    unsafe { path(pg_sys::DataDir) }
+    unsafe { compat::path(pg_sys::DataDir) }
 }
 
 /// Is this a standby, or a server that is recovering?

@@ -4,8 +4,8 @@
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use crate::pg::backend::error_passage::{Caught, catch};
+use crate::pg::backend::executor::ReadOnlyPlans;
 use crate::pg::backend::progress::Kept;
-use crate::pg::catalog::executor::ReadOnlyPlans;
 
 /// Runs `work` in a subtransaction that may not write, and undoes it: what a read-only transaction is
 /// allowed to change all the same (temporary tables, settings) does not stay either.

@@ -127,15 +127,6 @@ pub(crate) fn tablespace_options() -> Vec<(String, String)> {
     )
 }
 
-/// The indexes of a table.
-pub(crate) fn indexes_of(table: pg_sys::Oid) -> Vec<pg_sys::Oid> {
-    let query = format!(
-        "SELECT indexrelid, ''::pg_catalog.text FROM pg_catalog.pg_index WHERE indrelid OPERATOR(pg_catalog.=) {}::pg_catalog.oid",
-        table.to_u32()
-    );
-    pairs::<pg_sys::Oid>(&query).into_iter().map(|(oid, _)| oid).collect()
-}
-
 /// Fetches of blocks as the server's statistics count them: found in shared buffers, and not.
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub(crate) struct Hits {

@@ -122,7 +122,7 @@ struct Elsewhere {
 
 impl Elsewhere {
     fn begin(tablespace: pg_sys::Oid) -> Self {
-        Self { said: SAID.replace(Some(tablespace)), _hook: RelationHook::begin() }
+        Self { said: SAID.replace(Some(tablespace)), _hook: RelationHook::begin(look_at_relation) }
     }
 }
 
@@ -146,7 +146,7 @@ fn plain_tablespace() -> Option<pg_sys::Oid> {
 ///
 /// # Safety
 /// `info` must be what the planner knows of a relation.
-pub(in crate::pg) unsafe fn look_at_relation(info: *mut pg_sys::RelOptInfo) {
+unsafe fn look_at_relation(info: *mut pg_sys::RelOptInfo) {
     let Some(tablespace) = SAID.get() else { return };
     // SAFETY: the caller vouches for it; the list holds IndexOptInfos.
     unsafe {

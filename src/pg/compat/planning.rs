@@ -5,8 +5,6 @@ use std::ptr::fn_addr_eq;
 
 use pgrx::{pg_guard, pg_sys};
 
-use crate::pg::catalog::planner::look_at_relation;
-
 #[cfg(not(feature = "pg19"))]
 use pg_sys::{get_relation_info_hook as hook, get_relation_info_hook_type as HookType};
 #[cfg(not(feature = "pg19"))]
@@ -21,19 +19,25 @@ type Hook = unsafe extern "C-unwind" fn(
     *mut pg_sys::RangeTblEntry,
 );
 
+/// Looks at what the planner knows of a relation, and may change it.
+pub(in crate::pg) type LookAtRelation = unsafe fn(*mut pg_sys::RelOptInfo);
+
 thread_local! {
     /// The hook before ours.
     static BEFORE: Cell<HookType> = const { Cell::new(None) };
+    /// What ours calls.
+    static LOOK: Cell<Option<LookAtRelation>> = const { Cell::new(None) };
 }
 
-/// Until this is dropped, the planner shows [`look_at_relation`] what it knows of each relation.
+/// Until this is dropped, the planner shows a function what it knows of each relation. There is one such.
 pub(in crate::pg) struct RelationHook {
     /// What was there before, if ours was not.
     before: Option<HookType>,
 }
 
 impl RelationHook {
-    pub(in crate::pg) fn begin() -> Self {
+    pub(in crate::pg) fn begin(look: LookAtRelation) -> Self {
+        LOOK.set(Some(look));
         // SAFETY: a variable of this backend; the hook is a function of this library, which is never
         // unloaded.
         let before = unsafe {
@@ -71,7 +75,16 @@ unsafe extern "C-unwind" fn ours(
         if let Some(before) = BEFORE.get() {
             pg_sys::ffi::pg_guard_ffi_boundary(|| before(root, relation, is_parent, info));
         }
-        look_at_relation(info);
+        show(info);
+    }
+}
+
+/// # Safety
+/// `info` must be what the planner knows of a relation.
+unsafe fn show(info: *mut pg_sys::RelOptInfo) {
+    if let Some(look) = LOOK.get() {
+        // SAFETY: the caller vouches for it.
+        unsafe { look(info) };
     }
 }
 
@@ -89,7 +102,7 @@ unsafe extern "C-unwind" fn ours(
             pg_sys::ffi::pg_guard_ffi_boundary(|| before(root, info, entry));
         }
         if (*entry).rtekind == pg_sys::RTEKind::RTE_RELATION {
-            look_at_relation(info);
+            show(info);
         }
     }
 }

@@ -11,10 +11,11 @@ use pgrx::{pg_sys, spi::Spi};
 use crate::error::{Error, Result};
 use crate::pg::backend::encoding::text;
 use crate::pg::backend::error_passage::unshown;
+use crate::pg::backend::lock::{LOCK, lock_to_read};
 use crate::pg::backend::server;
 use crate::pg::backend::server::{data_directory, in_recovery};
-use crate::pg::catalog::expressions;
 use crate::pg::compat;
+use crate::pg::storage::expressions;
 use crate::pg::storage::tablespace::Tablespace;
 
 /// An open relation under a lock that keeps its files as they are. Dropping it closes it and gives up the
@@ -57,9 +58,6 @@ impl Fork {
     }
 }
 
-const LOCK: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
-/// That of nextval(). Readers of a sequence do not keep ALTER SEQUENCE from giving it another file.
-const SEQUENCE_LOCK: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
 /// Keeps others from changing what belongs to a table.
 const UNCHANGED: pg_sys::LOCKMODE = pg_sys::ShareUpdateExclusiveLock as pg_sys::LOCKMODE;
 
@@ -285,7 +283,7 @@ impl Relation {
     pub(in crate::pg) fn open_if_free(oid: pg_sys::Oid) -> Option<Self> {
         let _held = Held::take(oid)?;
         let relation = Self::open(oid).ok()?;
-        let indexes = crate::pg::catalog::facts::indexes_of(oid);
+        let indexes = indexes_of(oid);
         indexes.into_iter().all(Self::is_free).then_some(relation)
     }
 
@@ -435,19 +433,13 @@ impl Drop for Relation {
     }
 }
 
-/// The lock under which a relation's files stay as they are.
-fn lock_to_read(oid: pg_sys::Oid) -> pg_sys::LOCKMODE {
-    // SAFETY: a catalog lookup, which gives 0 for what does not exist.
-    let kind = unsafe { pg_sys::get_rel_relkind(oid) } as u8;
-    if kind == pg_sys::RELKIND_SEQUENCE { SEQUENCE_LOCK } else { LOCK }
-}
-
-/// The weakest lock that a probe of these keeps others from. Whoever waits for a weaker one waits for
-/// somebody else.
-pub(in crate::pg) fn least_mode_kept_out(relations: &[pg_sys::Oid]) -> pg_sys::LOCKMODE {
-    let has_sequence = relations.iter().any(|&oid| lock_to_read(oid) == SEQUENCE_LOCK);
-    let least = if has_sequence { pg_sys::ShareLock } else { pg_sys::AccessExclusiveLock };
-    least as pg_sys::LOCKMODE
+/// The indexes of a table.
+pub(crate) fn indexes_of(table: pg_sys::Oid) -> Vec<pg_sys::Oid> {
+    let query = format!(
+        "SELECT indexrelid, ''::pg_catalog.text FROM pg_catalog.pg_index WHERE indrelid OPERATOR(pg_catalog.=) {}::pg_catalog.oid",
+        table.to_u32()
+    );
+    server::pairs::<pg_sys::Oid>(&query).into_iter().map(|(oid, _)| oid).collect()
 }
 
 fn gone(oid: pg_sys::Oid) -> Error {

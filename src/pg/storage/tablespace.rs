@@ -138,7 +138,7 @@ impl Tablespace {
         // SAFETY: the buffer is as long as the server's own paths.
         let directory = unsafe {
             pg_sys::TempTablespacePath(directory.as_mut_ptr(), self.0);
-            encoding::path(directory.as_ptr())
+            compat::path(directory.as_ptr())
         };
         server::data_directory().join(directory)
     }

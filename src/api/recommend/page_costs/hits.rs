@@ -9,14 +9,13 @@ use crate::call::probe::Probe;
 use crate::pg::backend::descriptors::Reserved;
 use crate::pg::backend::interrupts;
 use crate::pg::catalog::facts;
-use crate::pg::storage::relation::{Fork, Held, Relation};
+use crate::pg::storage::relation::{Fork, Held, Relation, indexes_of};
 
 /// What the OS cache holds now: of the tables for sequential reads, of their indexes, too, for random ones.
 /// None if that can't be seen.
 pub(super) fn of_residency(relations: &[Candidate]) -> Option<HitRatios> {
     let tables = Cached::of(relations.iter().map(|relation| relation.oid));
-    let indexes: Vec<pg_sys::Oid> =
-        relations.iter().flat_map(|relation| facts::indexes_of(relation.oid)).collect();
+    let indexes: Vec<pg_sys::Oid> = relations.iter().flat_map(|relation| indexes_of(relation.oid)).collect();
     let indexes = Cached::of(indexes.into_iter());
     let all = Cached { bytes: tables.bytes + indexes.bytes, cached: tables.cached + indexes.cached };
     tables.share().zip(all.share()).map(|(sequential, random)| HitRatios { random, sequential })
