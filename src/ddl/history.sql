@@ -108,7 +108,7 @@ COMMENT ON COLUMN io_probe_runs.in_recovery IS 'Was it a standby?';
 COMMENT ON COLUMN io_probe_runs.cluster_name IS 'cluster_name of the server; NULL if it has none';
 COMMENT ON COLUMN io_probe_runs.host IS 'Name of the machine';
 COMMENT ON COLUMN io_probe_runs.system_identifier IS 'System identifier of the cluster: a standby has that of its primary';
-COMMENT ON COLUMN io_probe_runs.settings IS 'Settings of the server and of pg_io_probe that bear on I/O, as SHOW prints them';
+COMMENT ON COLUMN io_probe_runs.settings IS 'Settings of the server and of pg_io_probe that bear on I/O, as SHOW prints them; null for one that this version lacks';
 COMMENT ON COLUMN io_probe_runs.version IS 'Version of pg_io_probe that measured';
 COMMENT ON COLUMN io_probe_runs.recorded_at IS 'When the run was stored here';
 COMMENT ON COLUMN io_probe_runs.series IS 'Runs of the same series measure the same thing: probe, object, arguments without the seed and the option wait, database and cluster (of a standby: and machine)';
