@@ -43,7 +43,7 @@ pub use sweep::{Engines, Step, Sweep, knee, sweep};
 
 use crate::Result;
 use crate::measure::tiers::Tiers;
-use crate::run::budget::{Budget, LatencyBound, Limits, Stop};
+use crate::run::budget::{Budget, Limits, Stop};
 use crate::stats::{Interval, Latencies, Moments, Slice};
 
 /// One way to fetch blocks.
@@ -89,8 +89,6 @@ pub struct RandomRun {
     pub passed_over: u64,
     /// Was every block of the relation fetched, or passed over?
     pub complete: bool,
-    /// What is known of its latencies, and of those before.
-    pub latency: LatencyBound,
     /// Why it ended early; None when it came to the end of its plan.
     pub stop: Option<Stop>,
 }
@@ -127,7 +125,6 @@ impl RandomRun {
             elapsed_ns: self.elapsed_ns + later.elapsed_ns,
             throttled: self.throttled || later.throttled,
             complete: self.complete || later.complete,
-            latency: later.latency,
             stop: later.stop,
             ..self
         }

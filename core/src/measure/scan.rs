@@ -31,7 +31,7 @@ use crate::Result;
 use crate::files::cached_data::CachedData;
 use crate::files::holes::Holes;
 use crate::files::{Access, Part, RelationFiles};
-use crate::run::budget::{Budget, Bursts, LatencyBound, Limits, Stop};
+use crate::run::budget::{Budget, Bursts, Limits, Stop};
 use crate::stats::{self, Interval, Slice};
 
 /// One way to read blocks in order.
@@ -97,8 +97,6 @@ pub struct Scan {
     pub cached_bytes: Option<u64>,
     /// A rate limit held it back: its times are not the device's.
     pub throttled: bool,
-    /// What is known of the latencies of its requests, and of those before.
-    pub latency: LatencyBound,
     /// Why it ended early; None when it read everything.
     pub stop: Option<Stop>,
 }
@@ -257,7 +255,6 @@ impl Seen {
             elapsed_ns,
             cached_bytes: self.cached,
             throttled: meter.throttled,
-            latency: meter.budget.latency(),
             stop: meter.stop,
         }
     }
@@ -270,7 +267,7 @@ mod tests {
     use crate::files::eviction;
     use crate::files::page_cache::{ResidencyMethod, decided};
     use crate::files::relation_files::fixture::{BLOCK, Relation};
-    use crate::run::budget::{BoundSource, StopCheck};
+    use crate::run::budget::{BoundSource, LatencyBound, StopCheck};
     use crate::run::clock::{Clock, Manual, Monotonic};
     use std::time::Duration;
 

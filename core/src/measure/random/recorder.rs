@@ -357,7 +357,6 @@ impl<'a> Recorder<'a> {
             throttled: self.throttled,
             passed_over: self.passed_over,
             complete: false,
-            latency: self.budget.latency(),
             stop: self.stop,
         }
     }

@@ -13,7 +13,7 @@ use crate::engine::{self, Completion, Engine, Kind};
 use crate::files::page_cache::{ResidencyMethod, decided};
 use crate::files::relation_files::fixture::{BLOCK, Relation};
 use crate::files::{Access, Part, RelationFiles};
-use crate::run::budget::{BoundSource, StopCheck};
+use crate::run::budget::{BoundSource, LatencyBound, StopCheck};
 use crate::run::clock::{Clock, Manual, Monotonic};
 use crate::run::order::Permutation;
 

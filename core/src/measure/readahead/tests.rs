@@ -16,7 +16,6 @@ use crate::machine::account::Account;
 use crate::machine::device::{Activity, Roots, Traffic};
 use crate::machine::observer::IoDelta;
 use crate::measure::scan::Scan;
-use crate::run::budget::LatencyBound;
 use crate::run::clock::{Clock, Manual, Monotonic};
 use crate::stats::Slice;
 
@@ -221,7 +220,6 @@ fn scan_of(ns: u64) -> Scan {
         elapsed_ns: 100 * ns,
         cached_bytes: Some(0),
         throttled: false,
-        latency: LatencyBound::UNBOUND,
         stop: None,
     }
 }

@@ -20,7 +20,7 @@ pub struct Limits {
     pub max_util: Option<f64>,
     /// Stop once half the interval's width is at most this share of the value (0.05 is ±5 %).
     pub precision: Option<f64>,
-    /// The bound of its latencies, and what is known of them from earlier runs of the same probe.
+    /// The bound of its latencies.
     pub latency: LatencyBound,
 }
 
