@@ -380,7 +380,8 @@ class Manners(unittest.TestCase):
                 self.control.run(f"DROP {trap.split()[0]} {trap.split()[1] if 'STAT' in trap else 'set'}")
         # Without one they are.
         (row,) = [row for row in self.control.rows(counts) if row["tier"] == "cpu"]
-        self.assertGreater(row["us_per_block"] or 0, 0, row)
+        # (What they take is not told where a busy machine makes hits seem to take all of the time.)
+        self.assertNotIn("could not be counted", " ".join(row["notes"]))
 
     def test_an_end_between_two_plans(self):
         """Each of which takes a while in which no interrupt is looked for."""
