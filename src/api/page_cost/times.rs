@@ -244,6 +244,8 @@ fn of_tuples(mut result: TimeResult, relation: &ProbedRelation, hit_ns: f64) -> 
             result.verdict.partial(if counted.is_refused {
                 "tuples could not be counted: somebody holds a lock, an index or statistics call a function, or planning \
                  raised an ERROR"
+            } else if counted.is_lost_in_noise {
+                "the time of tuples is lost in noise: hits in shared buffers seemed to take as long"
             } else {
                 "no tuples were found, or not in shared buffers"
             });

@@ -50,8 +50,10 @@ pub struct TupleTime {
 /// What came of counting.
 #[derive(Debug, Default)]
 pub struct CountOutcome {
-    /// None without tuples, or if they were not in shared buffers.
+    /// None without tuples, if they were not in shared buffers, or if it is lost in noise.
     pub time: Option<TupleTime>,
+    /// Did hits alone seem to take as long as the counts?
+    pub is_lost_in_noise: bool,
     /// Was it not even possible to count?
     pub is_refused: bool,
     /// Why what was read stays in the OS cache, if so.
@@ -107,7 +109,9 @@ pub fn measure(
             end = clock.now().saturating_add(nanoseconds(LEAST_TIME));
         }
     }
-    CountOutcome { time: per_tuple(&pairs, hit_ns), is_refused, left_behind: cold.drop_cached().err() }
+    let time = per_tuple(&pairs, hit_ns);
+    let is_lost_in_noise = time.is_none() && pairs.iter().any(|pair| pair.tuples > 0);
+    CountOutcome { time, is_lost_in_noise, is_refused, left_behind: cold.drop_cached().err() }
 }
 
 /// Where to count: in many blocks, and in the first of them.
@@ -220,6 +224,8 @@ mod tests {
         };
         let outcome = measure(&relation.source, 1 << 20, hit_ns, &mut count, &clock, &mut || None);
         assert!(outcome.left_behind.is_none(), "{outcome:?}");
+        let has_tuples = per_block > 0 && relation.source.blocks() > 0;
+        assert_eq!(outcome.is_lost_in_noise, has_tuples && outcome.time.is_none(), "{outcome:?}");
         (outcome.time, counts)
     }
 
