@@ -88,7 +88,7 @@ class Device(RandomAccuracy):
             for depth in [1, 8]:
                 with self.subTest(engine, depth=depth):
                     self.session.run(f"SET pg_io_probe.engine = {engine}")
-                    before = self.disk.counters()
+                    before = self.disk.settled_counters()
                     row = self.fetch("direct", depth=depth)
                     after = self.disk.counters()
                     expected = engine if depth > 1 else "pread"
@@ -141,7 +141,7 @@ class Device(RandomAccuracy):
         ]:
             with self.subTest(path, **limits):
                 self.set_queue(**limits)
-                before = self.disk.counters()
+                before = self.disk.settled_counters()
                 row = self.fetch(path, cold=True, seed=1, options={"max_bytes": BYTES // 8})
                 after = self.disk.counters()
                 say(f"{path}, {limits}: {row['ios_per_block']} requests a block of {row['rareq_kb']} kB")
@@ -184,7 +184,7 @@ class Device(RandomAccuracy):
         for engine in engines(self.session):
             with self.subTest(engine):
                 self.session.run(f"SET pg_io_probe.engine = {engine}")
-                before = self.disk.counters()
+                before = self.disk.settled_counters()
                 rows = self.session.rows(rows_of("depth", "dense", depths=[4, 1], duration="500 ms"))
                 after = self.disk.counters()
                 self.assertEqual([(row["depth"], row["engine"]) for row in rows], [(1, "pread"), (4, engine)])
@@ -200,7 +200,7 @@ class Device(RandomAccuracy):
 
     def test_series(self):
         """Second by second as in the whole, and as the device says."""
-        before = self.disk.counters()
+        before = self.disk.settled_counters()
         arguments = {"paths": ["direct"], "duration": "2500 ms", "options": {"max_iops": 400}}
         rows = self.session.rows(rows_of("random_series", "dense", **arguments))
         after = self.disk.counters()

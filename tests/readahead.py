@@ -121,7 +121,7 @@ class Windows(Readahead):
                     self.requests_of_one_window(engine, windows)
 
     def requests_of_one_window(self, engine, windows):
-        before = self.disk.counters()
+        before = self.disk.settled_counters()
         kernel, emulated = self.curve(*windows)
         after = self.disk.counters()
         told = {window: row["rareq_kb"] for window, row in emulated.items()}

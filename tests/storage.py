@@ -77,6 +77,11 @@ class LoopDevice:
         """See device_counters."""
         return device_counters([os.path.basename(self.device)])
 
+    def settled_counters(self):
+        """The same once nothing is left that the kernel would write when it likes."""
+        run("sync", "-f", self.mount_point)
+        return self.counters()
+
     def used(self):
         """Bytes that are not free on its file system."""
         facts = os.statvfs(self.mount_point)
