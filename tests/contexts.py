@@ -73,6 +73,8 @@ FORCED = "debug_parallel_query" if VERSION >= 16 else "force_parallel_mode"
 A_CALL = "calls(id) FROM victim WHERE id = 1"
 INSIDE = literal("SELECT public." + A_CALL.replace("victim", "public.victim"))
 FIRES = "EXECUTE FUNCTION public.fires()"
+# Where functions are called while a transaction commits or is prepared.
+WHILE_COMMITTING = ["a cursor that is held", "a trigger before two phases"]
 DEFERRED = (f"CREATE CONSTRAINT TRIGGER f AFTER INSERT ON victim INITIALLY DEFERRED FOR EACH ROW {FIRES}; "
             "INSERT INTO victim VALUES (3)")  # fmt: skip
 
@@ -275,6 +277,10 @@ class Contexts(unittest.TestCase):
             cases = [(place, function) for turn, place in enumerate(CONTEXTS)
                      for function in [*CALLS][turn % 2:] + [*CALLS][:turn % 2]]
             cases = half_of(cases, lambda case: case[0] == "a query")
+            if session.value("SELECT current_setting('debug_assertions')") == "on":
+                # There PL/pgSQL's own EXCEPTION fails an assertion of the server, too, where it is called while a
+                # transaction commits or is prepared: RollbackAndReleaseCurrentSubTransaction does not expect that.
+                cases = [case for case in cases if case[0] not in WHILE_COMMITTING]
             for place, group in itertools.groupby(cases, lambda case: case[0]):
                 allowed, statements = CONTEXTS[place]
                 for _, function in group:
