@@ -146,8 +146,8 @@ impl Begin {
             drop(lock);
             interrupts::check();
             let _held = Held::wait_for(rel);
-            // Not only after it is given up: on 15, a lock for which this session is waited for is not to be
-            // had without waiting, but at once if one would wait.
+            // Kept meanwhile. On 15, if others wait for a lock that this session holds, a request that does
+            // not wait is always refused, while one that would wait is granted at once.
             if let Some(lock) = ProbeLock::acquire_if_free()? {
                 return Ok((lock, ProbedRelation::open(rel, fork, self.probe)?));
             }
@@ -196,8 +196,8 @@ impl Call {
         })
     }
 
-    /// Something has ended for this reason, if there was one: a device that was too slow for it is so for the
-    /// rest.
+    /// Takes note of why something ended. After a device that was too slow, nothing else of the statement
+    /// begins.
     pub(crate) fn heed(&self, stop: Option<Stop>) {
         statement::heed(stop);
     }

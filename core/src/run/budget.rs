@@ -1,9 +1,9 @@
 //! What a run may use, and when it waits or stops: its time, bytes, rate and share of the device, the bound
-//! of its latencies, and the caller's own reasons. Only here a deadline is known, and only here a run sleeps.
+//! of its latencies, and the caller's own reasons. What waits for a limit in this crate sleeps here.
 //!
 //! A [`Budget`] may have parts: a statement's has those of its runs, and a run's those of its turns. A part
-//! never outlasts what it is a part of, knows the same latencies, and hears the same reasons to stop. Its
-//! bytes are its own: who parts a budget knows whether they are of all parts or of each.
+//! never outlasts what it is a part of, knows the same latencies, and hears the same reasons to stop. Bytes
+//! are not passed on: each part has those of its own limits.
 //!
 //! Three kinds of limiters tell when something is due, which a budget then waits for. What comes one at a
 //! time has a `Pacer`; requests beside others in flight have a `RequestPacer`; reading in order has
@@ -147,7 +147,7 @@ impl<'a> Budget<'a> {
         self.known.latency
     }
 
-    /// The same, for who tells it more: each loop tells how long its requests took.
+    /// The same, to add to: each loop observes how long its requests took.
     #[inline]
     pub fn latency_mut(&mut self) -> &mut LatencyBound {
         &mut self.known.latency
@@ -176,7 +176,7 @@ impl<'a> Budget<'a> {
         self.check(self.clock.now())
     }
 
-    /// Has the caller a reason to stop? For what is done whole, however long it takes.
+    /// Has the caller a reason to stop? Without the deadline, for work that is not cut short by it.
     pub fn ask(&mut self) -> Option<Stop> {
         if self.known.stopped.is_none() {
             self.known.stopped = (self.should_stop)();
