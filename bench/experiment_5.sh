@@ -70,9 +70,9 @@ measure() {
 print_tables() {
     local write_kb
     for write_kb in 16 8; do
-        print_table "$1" "$write_kb" 'operations a second' 'spread(array_agg(ops_per_s), 0)'
+        print_table "$1" "$write_kb" 'operations a second' 'spread(array_agg(ops_s), 0)'
     done
-    print_table "$1" 8 'p99, us' 'spread(array_agg(lat_p99_us), 0)'
+    print_table "$1" 8 'p99, us' 'spread(array_agg(p99_us), 0)'
     print_table "$1" 8 'what the device completed per operation: writes, flushes' \
         "spread(array_agg(device_writes_per_op), 2) || ', ' || spread(array_agg(device_flushes_per_op), 2)"
 }

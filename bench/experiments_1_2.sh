@@ -70,8 +70,8 @@ print_requests() {
     sql -P footer=off -v path="$1" <<'SQL'
 \echo Experiment 2, path :path
 SELECT max_sectors_kb, read_ahead_kb, spread(array_agg(elapsed_ms), 0) AS elapsed_ms,
-       round(percentile_cont(0.5) WITHIN GROUP (ORDER BY mib_per_s)) AS mib_per_s,
-       spread(array_agg(us_per_block), 2) AS us_per_block, spread(array_agg(ios_per_block), 3) AS ios_per_block,
+       round(percentile_cont(0.5) WITHIN GROUP (ORDER BY mib_s)) AS mib_s,
+       spread(array_agg(block_us), 2) AS block_us, spread(array_agg(ios_per_block), 3) AS ios_per_block,
        spread(array_agg(rareq_kb), 1) AS rareq_kb, spread(array_agg(aqu_sz), 2) AS aqu_sz,
        spread(array_agg(r_await_ms), 2) AS r_await_ms,
        round(i.reads / count(*)) AS iostat_reads, round((i.reads / sum(device_ios) * 100)::numeric, 2) AS "%",

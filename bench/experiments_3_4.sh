@@ -31,7 +31,7 @@ fetch() {
     read -r reads kb <"$work/counted"
     sql -c "INSERT INTO iostat VALUES ($1, $2, '$3', $4, $reads, $kb)"
     spoiled=$(sql -At -c "SELECT * FROM fetched WHERE status <> 'ok' OR NOT cold OR hole_blks > 0
-                          OR fetches <> 94393 * share / 100")
+                          OR blks <> 94393 * share / 100")
     [ -z "$spoiled" ] || give_up "too few, not cold, or with holes: $spoiled"
 }
 
@@ -41,9 +41,9 @@ print_fetches() {
 \echo
 \echo Experiment 3
 SELECT path, share AS "% of blocks", max_sectors_kb, read_ahead_kb, spread(array_agg(iops), 0) AS iops,
-       spread(array_agg(mib_per_s), 1) AS mib_per_s, spread(array_agg(ios_per_block), 3) AS ios_per_block,
+       spread(array_agg(mib_s), 1) AS mib_s, spread(array_agg(ios_per_block), 3) AS ios_per_block,
        spread(array_agg(over_read), 3) AS over_read, spread(array_agg(rareq_kb), 1) AS rareq_kb,
-       spread(array_agg(from_os_pct), 1) AS from_os_pct,
+       spread(array_agg(os_pct), 1) AS os_pct,
        round(i.reads / count(*)) AS iostat_reads, round((i.reads / sum(device_ios) * 100)::numeric, 2) AS "%",
        round(i.kb / count(*)) AS iostat_kb, round((i.kb / sum(device_bytes) * 1024 * 100)::numeric, 2) AS "%"
 FROM fetched JOIN iostat i USING (path, max_sectors_kb, read_ahead_kb, share)
@@ -56,7 +56,7 @@ print_series() {
     set_queue "$max_sectors_kb_before" 0
     sql -P footer=off <<'SQL'
 \echo Experiment 3, second by second, read_ahead_kb 0
-SELECT path, second, iops, lat_avg_us, lat_max_us, from_device_pct AS device_pct, r_s, rmib_s, rrqm_s, rareq_kb, aqu_sz,
+SELECT path, second, iops, lat_us, max_us, device_pct AS device_pct, r_s, rmib_s, rrqm_s, rareq_kb, aqu_sz,
        r_await_ms, util_pct, cpu_user_pct AS usr, cpu_system_pct AS sys, cpu_iowait_pct AS iowait, cpu_idle_pct AS idle
 FROM io_probe_random_series('tbl_cost_align', paths => '{direct,os}', cold => true, duration => '8 s')
 ORDER BY path, second;
@@ -68,8 +68,8 @@ SQL
 # ours NAME PATH COLD
 ours() {
     sql -c "INSERT INTO seek
-            SELECT '$1', 'io_probe_random', service_iops, iops, lat_min_us, lat_avg_us, lat_max_us, lat_mdev_us,
-                   from_os_pct
+            SELECT '$1', 'io_probe_random', service_iops, iops, min_us, lat_us, max_us, mdev_us,
+                   os_pct
             FROM io_probe_random('tbl_cost_align', paths => '{$2}', cold => $3, duration => '$SECONDS_EACH s')"
 }
 
@@ -108,14 +108,14 @@ seek_rates() {
 SELECT how, tool, spread(array_agg(service_iops), 0) AS "1 / mean time",
        spread(array_agg(iops), 0) AS "by the wall clock", spread(array_agg(min_us), 1) AS min,
        spread(array_agg(avg_us), 1) AS avg, spread(array_agg(max_us), 0) AS max,
-       spread(array_agg(mdev_us), 1) AS mdev, spread(array_agg(from_os_pct), 1) AS from_os_pct
+       spread(array_agg(mdev_us), 1) AS mdev, spread(array_agg(os_pct), 1) AS os_pct
 FROM seek GROUP BY how, tool ORDER BY how DESC, tool;
 SQL
 }
 
 # ping_ours NAME MODE PATH: so many requests, one every 20 ms.
 ping_ours() {
-    sql -c "INSERT INTO ping SELECT '$1', 'io_probe_ping', request, op, warmup, time_us
+    sql -c "INSERT INTO ping SELECT '$1', 'io_probe_ping', request, op, warmup, lat_us
             FROM io_probe_ping('tbl_cost_align', $PINGS, '20 ms', '$2', '$3')"
 }
 
@@ -149,11 +149,11 @@ pings() {
     sql -P footer=off <<'SQL'
 \echo Experiment 4, request by request; times in us
 SELECT how, tool, op, count(*) FILTER (WHERE NOT warmup) AS requests,
-       round(max(time_us) FILTER (WHERE warmup)::numeric, 1) AS "warm-up",
-       round(min(time_us) FILTER (WHERE NOT warmup)::numeric, 1) AS min,
-       round(avg(time_us) FILTER (WHERE NOT warmup)::numeric, 1) AS avg,
-       round(max(time_us) FILTER (WHERE NOT warmup)::numeric, 1) AS max,
-       round(stddev_pop(time_us) FILTER (WHERE NOT warmup)::numeric, 1) AS mdev
+       round(max(lat_us) FILTER (WHERE warmup)::numeric, 1) AS "warm-up",
+       round(min(lat_us) FILTER (WHERE NOT warmup)::numeric, 1) AS min,
+       round(avg(lat_us) FILTER (WHERE NOT warmup)::numeric, 1) AS avg,
+       round(max(lat_us) FILTER (WHERE NOT warmup)::numeric, 1) AS max,
+       round(stddev_pop(lat_us) FILTER (WHERE NOT warmup)::numeric, 1) AS mdev
 FROM ping GROUP BY how, tool, op ORDER BY how, op, tool;
 SQL
 }
@@ -162,7 +162,7 @@ SQL
 print_ratios() {
     for _ in $(seq "$REPEATS"); do
         sql -c "INSERT INTO page
-                SELECT r.path, r.lat_avg_us, s.us_per_block
+                SELECT r.path, r.lat_us, s.block_us
                 FROM io_probe_random('tbl_cost_align', paths => '{direct,os}', cold => true,
                                      duration => '$SECONDS_EACH s') r
                 JOIN io_probe_seqscan('tbl_cost_align', paths => '{direct,os}', cold => true) s USING (path)"
@@ -182,8 +182,8 @@ CREATE TABLE fetched AS
 SELECT 0 AS max_sectors_kb, 0 AS share, r.* FROM io_probe_random('tbl_cost_align') r WITH NO DATA;
 CREATE TABLE iostat (max_sectors_kb int, read_ahead_kb int, path text, share int, reads float8, kb float8);
 CREATE TABLE seek (how text, tool text, service_iops float8, iops float8, min_us float8, avg_us float8, max_us float8,
-                   mdev_us float8, from_os_pct float8);
-CREATE TABLE ping (how text, tool text, request int, op text, warmup bool, time_us float8);
+                   mdev_us float8, os_pct float8);
+CREATE TABLE ping (how text, tool text, request int, op text, warmup bool, lat_us float8);
 CREATE TABLE page (path text, random float8, sequential float8);
 SQL
 echo "$("$pg_config" --version), Linux $(uname -r), medians (least-greatest) of $REPEATS"

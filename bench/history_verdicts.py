@@ -81,7 +81,7 @@ def judge(device):
     psql("DELETE FROM io_probe_runs")
     ids = [record() for _ in range(int(os.environ.get("RUNS", 40)))]
     found = verdicts(ids, ids)
-    rates = json.loads(psql("SELECT json_agg(mib_per_s) FROM io_probe_seqscan_history"))
+    rates = json.loads(psql("SELECT json_agg(mib_s) FROM io_probe_seqscan_history"))
     cv = 100 * statistics.stdev(rates) / statistics.mean(rates)
     unknown = sum(verdict == "unknown" for verdict, _ in found)
     say("idle", f"{len(found)} pairs, {unknown} unknown, cv", f"{cv:.1f} %", "", True)
@@ -154,11 +154,11 @@ WITH run AS (
 )
 INSERT INTO io_probe_results
 SELECT id, line.ordinal, line.result FROM run, LATERAL (
-    SELECT n AS ordinal, jsonb_build_object('path', (ARRAY['direct', 'server', 'os'])[n], 'mib_per_s', rate,
-        'iops', rate * 100, 'us_per_block', 1e6 / rate, 'ci_low_us', 0.97e6 / rate, 'ci_high_us', 1.03e6 / rate,
-        'ci_low_iops', 97 * rate, 'ci_high_iops', 103 * rate, 'lat_avg_us', 1e4 / rate, 'lat_p50_us', 1e4 / rate,
-        'lat_p95_us', 2e4 / rate, 'lat_p99_us', 4e4 / rate, 'section', 'one_write', 'method', 'method' || n, 'writes', 1,
-        'write_kb', 8, 'direct', n % 2 = 0, 'ops_per_s', rate, 'depth', 2 ^ n, 'status', 'ok', 'notes', '[]'::jsonb,
+    SELECT n AS ordinal, jsonb_build_object('path', (ARRAY['direct', 'server', 'os'])[n], 'mib_s', rate,
+        'iops', rate * 100, 'block_us', 1e6 / rate, 'ci_low', 0.97e6 / rate, 'ci_high', 1.03e6 / rate,
+        'ci_low', 97 * rate, 'ci_high', 103 * rate, 'lat_us', 1e4 / rate, 'p50_us', 1e4 / rate,
+        'p95_us', 2e4 / rate, 'p99_us', 4e4 / rate, 'section', 'one_write', 'method', 'method' || n, 'writes', 1,
+        'write_kb', 8, 'direct', n % 2 = 0, 'ops_s', rate, 'depth', 2 ^ n, 'status', 'ok', 'notes', '[]'::jsonb,
         'device', 'sda', 'scheduler', 'none', 'read_ahead_kb', 128, 'schemaname', 'public', 'relname', 't')
     FROM generate_series(1, CASE probe WHEN 'sync' THEN 20 WHEN 'depth' THEN 7 ELSE 3 END) n, LATERAL (
         SELECT 500 * exp(0.07 * sqrt(-2 * ln(1 - random())) * cos(6.2832 * random())) + 0 * id

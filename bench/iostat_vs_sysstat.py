@@ -105,7 +105,7 @@ rate_iops=100
 
 def ours(rows):
     """Those of our rows, whose intervals have a length each."""
-    seconds = [row["length_ms"] / 1000 for row in rows]
+    seconds = [row["elapsed_ms"] / 1000 for row in rows]
     return totals({column: [row[column] or 0 for row in rows] for column in [*SUMS, *MEANS, *CPU]}, seconds)
 
 
@@ -253,7 +253,7 @@ def main(device, directory, offset):
     both = {name: ours(of_one) for name, of_one in rows.items()}
     edges = {}
     for name, of_one in rows.items():
-        lasted = sum(row["length_ms"] for row in of_one) / 1000
+        lasted = sum(row["elapsed_ms"] for row in of_one) / 1000
         if any(row["status"] != "ok" for row in of_one) or abs(lasted - seconds) > 1:
             give_up(f"{name}: {lasted} s, {set(row['status'] for row in of_one)}")
         last = run(["psql", "-XqAt", "-c", f"SELECT extract(epoch FROM '{of_one[-1]['sampled_at']}'::timestamptz)"])

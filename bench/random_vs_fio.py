@@ -51,11 +51,11 @@ def ours(engine, depth, seconds, file):
                     duration => '{seconds} s', options => '{{"max_bytes": {2 * file.size}}}') r"""
     command = ["psql", "-XqAt", "-v", "ON_ERROR_STOP=1", "-c", f"SET pg_io_probe.engine = '{engine}'", "-c", query]
     row = json.loads(run(command))
-    if row["status"] != "ok" or row["hole_blks"] or row["fetches"] >= file.blocks or row["from_device_pct"] != 100:
+    if row["status"] != "ok" or row["hole_blks"] or row["blks"] >= file.blocks or row["device_pct"] != 100:
         give_up(f"not what was asked for: {row}")
     if depth > 1 and row["engine"] not in (engine, "io_uring"):
         give_up(f"not by {engine}: {row}")
-    p50, p99 = row["lat_p50_us"], row["lat_p99_us"]
+    p50, p99 = row["p50_us"], row["p99_us"]
     return {
         "iops": row["iops"],
         "service iops": row["service_iops"],

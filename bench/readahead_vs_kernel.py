@@ -44,7 +44,7 @@ from commands import give_up, run, server_version
 BLOCK = 8192
 LEAST_AT_BEST = 0.93
 TOLERANCE = {"cached": 0.15}
-COLUMNS = ["us_per_block", "rareq_kb", "aqu_sz"]
+COLUMNS = ["block_us", "rareq_kb", "aqu_sz"]
 
 # --- those who read --------------------------------------------------------------------------------------------------
 
@@ -119,7 +119,7 @@ def sweep(devices, windows, file):
 # --- who is compared with whom ---------------------------------------------------------------------------------------
 
 
-def pairs_of(sweeps, curves, column, of="us_per_block"):
+def pairs_of(sweeps, curves, column, of="block_us"):
     """By window, of each curve the ratio to the sweeps around it. Nothing where one has no figure."""
     found = {}
     for window in sweeps[0]:
@@ -134,7 +134,7 @@ def pairs_of(sweeps, curves, column, of="us_per_block"):
 
 def at_best(sweeps, curves):
     """The windows that were called best, how often, and the share of the best throughput in the worst of them."""
-    us = {window: statistics.median(one[window]["us_per_block"] for one in sweeps) for window in sweeps[0]}
+    us = {window: statistics.median(one[window]["block_us"] for one in sweeps) for window in sweeps[0]}
     marked = Counter(best for _, best in curves)
     return marked, min(min(us.values()) / us[window] for window in marked)
 
@@ -151,7 +151,7 @@ LINE = "{:<7} {:<7} {:>6} {:>6} {:<8} {:>2} {:>6} {:>6} {:>6}  {:<19} {:>22}  {:
 def compare(medium, calibrate_at, sweeps, curves):
     """Prints all lines."""
     tolerance = TOLERANCE.get(medium, 0.12)
-    ratios, of_dd = pairs_of(sweeps, curves, "us_per_block"), pairs_of(sweeps, curves, "dd")
+    ratios, of_dd = pairs_of(sweeps, curves, "block_us"), pairs_of(sweeps, curves, "dd")
     columns = "server medium set window mode n ratio low high of|dd us|emul:real:dd rareq|emul:real aqu|emul:real"
     print(LINE.format(*(word.replace("|", " ") for word in columns.split()), "verdict"))
     for window in sorted(ratios):

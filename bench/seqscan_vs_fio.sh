@@ -18,7 +18,7 @@ line='%-15s %-7s %-23s %6s %6s %6s %9s %9s %5s  %s\n'
 ours() {
     local answer
     answer=$(sql -At -c "SELECT CASE WHEN status = 'ok' AND complete AND hole_blks = 0 AND from_$2_pct > 99
-                                     THEN mib_per_s::text ELSE s::text END
+                                     THEN mib_s::text ELSE s::text END
                          FROM io_probe_seqscan('tbl_cost_align', paths => '{$1}') s")
     [[ $answer =~ ^[0-9.]+$ ]] || give_up "not a whole scan from $2: $answer"
     echo "$answer"
@@ -89,7 +89,7 @@ BEGIN
     FOR pair IN 0..current_setting('bench.pairs')::int LOOP
         PERFORM pg_prewarm('filler', 'buffer'), pg_prewarm('tbl_cost_align', 'read');
         SELECT * INTO ours FROM io_probe_seqscan('tbl_cost_align', paths => '{server}');
-        ASSERT ours.status = 'ok' AND ours.complete AND ours.from_os_pct > 99 AND ours.shared_blks_hit = 0
+        ASSERT ours.status = 'ok' AND ours.complete AND ours.os_pct > 99 AND ours.shared_blks_hit = 0
            AND ours.shared_blks_read = blocks, format('not a whole scan from the OS cache: %s', ours);
 
         PERFORM pg_prewarm('filler', 'buffer'), pg_prewarm('tbl_cost_align', 'read');
@@ -98,7 +98,7 @@ BEGIN
             format('pg_prewarm found blocks in shared buffers: %s', theirs);
 
         IF pair > 0 THEN
-            INSERT INTO pair VALUES ('server', 'pg_prewarm', 'buffer', ours.mib_per_s,
+            INSERT INTO pair VALUES ('server', 'pg_prewarm', 'buffer', ours.mib_s,
                                      blocks / 128 / ((theirs #>> '{0,Execution Time}')::float8 / 1000));
         END IF;
     END LOOP;

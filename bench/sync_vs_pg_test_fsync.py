@@ -74,7 +74,7 @@ def our_rates(rows):
             method = pieces(row["writes"], row["write_kb"])
         if (section, method) in rates:
             give_up(f"two rows of {section}, {method}")
-        rates[section, method] = row["ops_per_s"] if row["status"] == "ok" else None
+        rates[section, method] = row["ops_s"] if row["status"] == "ok" else None
     return rates
 
 

@@ -43,13 +43,13 @@ judge() {
     for _ in $(seq "$PAIRS"); do
         read -r tps commits flushes seconds < <(pgbench_and_account 1)
         sql -c "INSERT INTO pair SELECT '$1', $flushes / $seconds, $tps, $commits / $flushes::float8,
-                                        r.ops_per_s, r.direct
+                                        r.ops_s, r.direct
                 FROM io_probe_sync(sections => '{wal_segment}', duration => '0.5 s') r
-                WHERE r.is_current AND r.writes * r.write_kb * 1024 = current_setting('wal_block_size')::int
+                WHERE r.current AND r.writes * r.write_kb * 1024 = current_setting('wal_block_size')::int
                   AND r.status = 'ok'"
     done
     [ "$(sql -At -c "SELECT count(*) FROM pair WHERE method = '$1'")" = "$PAIRS" ] ||
-        give_up "not one row of $1 that is_current in each round"
+        give_up "not one row of $1 that current in each round"
 }
 
 # together CLIENTS: the same for committers who share flushes.
@@ -57,9 +57,9 @@ together() {
     local tps commits flushes seconds
     for _ in $(seq "$PAIRS"); do
         read -r tps commits flushes seconds < <(pgbench_and_account "$1")
-        sql -c "INSERT INTO shared SELECT $1, $tps, $commits / $flushes::float8, r.ops_per_s, r.ops / r.flushes::float8
+        sql -c "INSERT INTO shared SELECT $1, $tps, $commits / $flushes::float8, r.ops_s, r.ops / r.flushes::float8
                 FROM io_probe_sync(sections => '{wal_segment}', depth => $1, duration => '0.5 s') r
-                WHERE r.is_current AND r.write_kb * 1024 = current_setting('wal_block_size')::int AND r.status = 'ok'"
+                WHERE r.current AND r.write_kb * 1024 = current_setting('wal_block_size')::int AND r.status = 'ok'"
     done
 }
 

@@ -126,7 +126,7 @@ class SyncVsPgTestFsync(unittest.TestCase):
 
         def row(section, method, direct, rate, writes=1, write_kb=8):
             status = "ok" if rate else "unsupported"
-            return {"section": section, "method": method, "direct": direct, "ops_per_s": rate,
+            return {"section": section, "method": method, "direct": direct, "ops_s": rate,
                     "status": status,
                     "writes": writes, "write_kb": write_kb}  # fmt: skip
 
@@ -167,9 +167,9 @@ class IostatVsSysstat(unittest.TestCase):
         row = {column: 0.0 for column in [*iostat.SUMS, *iostat.MEANS, *iostat.CPU]}
         row |= {"r_await_ms": None, "cpu_user_pct": 15.0}
         our = iostat.ours([
-            {**row, "length_ms": 500.0, "r_s": 200.0, "rmib_s": 2.0, "r_await_ms": 1.0, "util_pct": 100.0},
-            {**row, "length_ms": 1000.0, "r_s": 300.0, "rmib_s": 3.0, "r_await_ms": 3.0, "aqu_sz": 2.0},
-            {**row, "length_ms": 500.0},
+            {**row, "elapsed_ms": 500.0, "r_s": 200.0, "rmib_s": 2.0, "r_await_ms": 1.0, "util_pct": 100.0},
+            {**row, "elapsed_ms": 1000.0, "r_s": 300.0, "rmib_s": 3.0, "r_await_ms": 3.0, "aqu_sz": 2.0},
+            {**row, "elapsed_ms": 500.0},
         ])  # fmt: skip
         same = ["r_s", "rmib_s", "aqu_sz", "util_pct", "r_await_ms", "cpu_user_pct"]
         assert [our[column] for column in same] == [their[column] for column in same], our
@@ -200,7 +200,7 @@ class ReadaheadVsKernel(unittest.TestCase):
 
     def test_curves_and_sweeps(self):
         def row(window, us, best=False, **more):
-            row = {"window_kb": window, "us_per_block": us, "best": best, "status": "ok", "notes": []}
+            row = {"window_kb": window, "block_us": us, "best": best, "status": "ok", "notes": []}
             return row | more
 
         rows = [row(16, 20.0), row(128, 5.0, True)]
@@ -216,16 +216,16 @@ class ReadaheadVsKernel(unittest.TestCase):
             raise AssertionError(f"taken for a curve: {wrong}")
 
         # A device that gets slower: each curve lies between two sweeps, and is a tenth slower than they.
-        sweeps = [{16: {"us_per_block": 10.0 * 2**n, "dd": 20.0 * 2**n}} for n in range(4)]
+        sweeps = [{16: {"block_us": 10.0 * 2**n, "dd": 20.0 * 2**n}} for n in range(4)]
         curves = [({16: row(16, 11.0 * 2**n * math.sqrt(2))}, 16) for n in range(3)]
-        ratios = readahead.pairs_of(sweeps, curves, "us_per_block")[16]
+        ratios = readahead.pairs_of(sweeps, curves, "block_us")[16]
         assert all(math.isclose(ratio, 1.1) for ratio in ratios)
         assert all(math.isclose(ratio, 0.55) for ratio in readahead.pairs_of(sweeps, curves, "dd")[16])
         assert Median([1.1] * 3).verdict(0.12) == "met" and Median([1.13] * 3).verdict(0.12) == "MISSED"
-        assert readahead.pairs_of(sweeps, [({16: row(16, None)}, 16)], "us_per_block") == {16: []}
+        assert readahead.pairs_of(sweeps, [({16: row(16, None)}, 16)], "block_us") == {16: []}
 
-        others = {64: {"us_per_block": 5.0}, 128: {"us_per_block": 4.8}}
-        sweeps = [{16: {"us_per_block": us}} | others for us in (9, 10, 11)]
+        others = {64: {"block_us": 5.0}, 128: {"block_us": 4.8}}
+        sweeps = [{16: {"block_us": us}} | others for us in (9, 10, 11)]
         assert readahead.at_best(sweeps, [({}, 64), ({}, 64), ({}, 128)]) == (Counter({64: 2, 128: 1}), 0.96)
         assert readahead.at_best(sweeps, [({}, 16), ({}, 128)])[1] == 0.48
 

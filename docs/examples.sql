@@ -39,41 +39,41 @@ SELECT object, spcname, device, scheduler, read_ahead_kb AS ra_kb, rotational, w
   FROM io_probe_device();
 
 \echo == seqscan
-SELECT path, mib_per_s, us_per_block, from_device_pct, cold, rareq_kb, aqu_sz, r_await_ms, util_pct
+SELECT path, mib_s, block_us, device_pct, cold, rareq_kb, aqu_sz, r_await_ms, util_pct
   FROM io_probe_seqscan('orders', cold => true);
 
 \echo == depth
-SELECT depth, iops, mib_per_s, lat_avg_us, lat_p99_us, knee
+SELECT depth, iops, mib_s, lat_us, p99_us, best
   FROM io_probe_depth('orders', duration => '1 s');
 
 -- 2. A slow query: is it the disk?
 
 \echo == times
 CREATE TABLE times AS SELECT * FROM io_probe_page_cost('orders', cold => true);
-SELECT tier, pattern, density, depth, us_per_block, ci_low_us, ci_high_us
-  FROM times WHERE pattern <> 'sparse' AND us_per_block IS NOT NULL OR depth = 16;
+SELECT tier, pattern, density, depth, block_us, ci_low, ci_high
+  FROM times WHERE pattern <> 'sparse' AND block_us IS NOT NULL OR depth = 16;
 
 \echo == explain
 SET track_io_timing = on;
 SELECT FROM io_probe_evict('orders') AS t, io_probe_evict('orders_customer_id') AS i \g /dev/null
 SELECT node_type, access, shared_blks_hit AS hit, shared_blks_read AS read, round(self_ms::numeric, 1) AS self_ms,
-       round(io_read_ms::numeric, 1) AS io_read_ms, round(predicted_os_ms::numeric, 1) AS predicted_os_ms,
-       round(predicted_device_ms::numeric, 1) AS predicted_device_ms
+       round(io_ms::numeric, 1) AS io_ms, round(os_ms::numeric, 1) AS os_ms,
+       round(device_ms::numeric, 1) AS device_ms
   FROM io_probe_explain($$ SELECT customer_id, sum(total) FROM orders
                             WHERE customer_id BETWEEN 1000 AND 1999 GROUP BY customer_id $$, true,
                         jsonb_build_object('page_cost', (SELECT jsonb_agg(t) FROM times AS t)));
 
 \echo == explain_again
 SELECT node_type, access, shared_blks_hit AS hit, shared_blks_read AS read, round(self_ms::numeric, 1) AS self_ms,
-       round(io_read_ms::numeric, 1) AS io_read_ms, round(predicted_os_ms::numeric, 1) AS predicted_os_ms,
-       round(predicted_device_ms::numeric, 1) AS predicted_device_ms
+       round(io_ms::numeric, 1) AS io_ms, round(os_ms::numeric, 1) AS os_ms,
+       round(device_ms::numeric, 1) AS device_ms
   FROM io_probe_explain($$ SELECT customer_id, sum(total) FROM orders
                             WHERE customer_id BETWEEN 1000 AND 1999 GROUP BY customer_id $$, true,
                         jsonb_build_object('page_cost', (SELECT jsonb_agg(t) FROM times AS t)));
 
 \echo == iostat_query
 SELECT FROM io_probe_evict('orders') AS t, io_probe_evict('orders_customer_id') AS i \g /dev/null
-SELECT device, length_ms, r_s, rmib_s, rareq_kb, aqu_sz, r_await_ms, util_pct, cpu_idle_pct + cpu_iowait_pct AS cpu_free_pct,
+SELECT device, elapsed_ms, r_s, rmib_s, rareq_kb, aqu_sz, r_await_ms, util_pct, cpu_idle_pct + cpu_iowait_pct AS cpu_free_pct,
        query_ms, shared_blks_read AS read
   FROM io_probe_iostat_query($$ SELECT customer_id, sum(total) FROM orders
                                  WHERE customer_id BETWEEN 1000 AND 1999 GROUP BY customer_id $$, '100 ms');
@@ -111,14 +111,14 @@ RESET effective_io_concurrency;
 -- 4. Commits are slow.
 
 \echo == sync
-SELECT method, write_kb, ops_per_s, lat_p50_us, lat_p99_us, is_current, write_cache, fua
+SELECT method, write_kb, ops_s, p50_us, p99_us, current, write_cache, fua
   FROM io_probe_sync(sections => '{wal_segment}', duration => '1 s') WHERE write_kb IN (8, 64);
 
 \if :{?candidate}
 \echo == candidate
 CREATE TABLESPACE candidate LOCATION :'candidate';
-SELECT method, round(wal.ops_per_s) AS ops_per_s_wal, round(other.ops_per_s) AS ops_per_s_candidate,
-       wal.lat_p99_us AS p99_wal, other.lat_p99_us AS p99_candidate, wal.is_current
+SELECT method, round(wal.ops_s) AS ops_per_s_wal, round(other.ops_s) AS ops_per_s_candidate,
+       wal.p99_us AS p99_wal, other.p99_us AS p99_candidate, wal.current
   FROM io_probe_sync(sections => '{wal_segment}', duration => '1 s') AS wal
   JOIN io_probe_sync('tablespace', 'candidate', sections => '{wal_segment}', duration => '1 s') AS other
        USING (method, write_kb) WHERE write_kb = 8;
@@ -126,17 +126,17 @@ DROP TABLESPACE candidate;
 \endif
 
 \echo == commit_delay
-SELECT delay AS commit_delay, s.ops_per_s AS commits_per_s, s.lat_p50_us, s.lat_p99_us,
+SELECT delay AS commit_delay, s.ops_s AS commits_per_s, s.p50_us, s.p99_us,
        round(1.0 * s.ops / s.flushes, 1) AS commits_per_flush
   FROM unnest('{0,50,100,200,500}'::int[]) AS delay,
        io_probe_sync(sections => '{wal_segment}', depth => 16, duration => '300 ms',
                      options => jsonb_build_object('commit_delay', delay, 'commit_bytes', 300)) AS s
- WHERE s.is_current AND s.write_kb = 8;
+ WHERE s.current AND s.write_kb = 8;
 
 -- 5. Readahead without root.
 
 \echo == readahead
-SELECT window_kb, mode, mib_per_s, ci_low_us, us_per_block, ci_high_us, rareq_kb, aqu_sz, best
+SELECT window_kb, mode, mib_s, ci_low, block_us, ci_high, rareq_kb, aqu_sz, best
   FROM io_probe_readahead('orders', duration => '1 s');
 
 \echo == readahead_lines
@@ -152,7 +152,7 @@ SET max_parallel_workers_per_gather = 0;
 
 \echo == cache
 SELECT relation, pg_size_pretty(size) AS size, round(shared_pct::numeric, 1) AS shared_pct,
-       round(os_cached_pct::numeric, 1) AS os_cached_pct
+       round(os_pct::numeric, 1) AS os_pct
   FROM (SELECT oid::regclass AS relation, pg_relation_size(oid) AS size FROM pg_class
          WHERE relkind IN ('r', 'i', 'm', 't') ORDER BY size DESC LIMIT 5) AS largest,
        LATERAL io_probe_cache(relation) WHERE fork = 'main';
@@ -187,11 +187,11 @@ SELECT op, served_by, count(*), min(time_us), percentile_cont(0.5) WITHIN GROUP 
   FROM io_probe_ping('orders', 50, '20 ms') WHERE NOT warmup GROUP BY op, served_by;
 
 \echo == limited
-SELECT path, iops, lat_p50_us, lat_p99_us, response_p99_us, fetches, complete, status, wrap(notes::text, 40) AS notes
+SELECT path, iops, p50_us, p99_us, response_p99_us, blks, complete, status, wrap(notes::text, 40) AS notes
   FROM io_probe_random('orders', '{direct}', '2 s', options => '{"max_iops": 100, "max_p99_us": 5000}');
 
 \echo == p99
-SELECT path, lat_p50_us, lat_p99_us, fetches, round(elapsed_ms) AS elapsed_ms, complete, status, wrap(notes::text, 40) AS notes
+SELECT path, p50_us, p99_us, blks, round(elapsed_ms) AS elapsed_ms, complete, status, wrap(notes::text, 40) AS notes
   FROM io_probe_random('orders', '{direct}', '2 s', options => '{"max_p99_us": 40}');
 
 \echo == busy
@@ -203,7 +203,7 @@ SET pg_io_probe.max_busy_pct = 20;
 \setenv PGUSER :USER
 \! (for n in 1 2; do psql -Xqc "SELECT io_probe_evict('orders')" -c 'SELECT max(note) FROM orders'; done) >/dev/null & sleep 1
 \set ON_ERROR_STOP off
-SELECT path, mib_per_s FROM io_probe_seqscan('orders', options => '{"max_mib_per_s": 20}');
+SELECT path, mib_s FROM io_probe_seqscan('orders', options => '{"max_mib_s": 20}');
 \set ON_ERROR_STOP on
 RESET pg_io_probe.max_busy_pct;
 \! sleep 5
@@ -226,7 +226,7 @@ SELECT io_probe_import(io_probe_measure('random', 'orders', '{"paths": ["direct"
 \endif
 \echo == primary
 SELECT io_probe_record('random', 'orders', '{"paths": ["direct"], "duration": "1 s"}', 'primary') AS run;
-SELECT r.label, r.in_recovery, r.server_version, h.iops, h.lat_p50_us, h.lat_p99_us
+SELECT r.label, r.in_recovery, r.server_version, h.iops, h.p50_us, h.p99_us
   FROM io_probe_random_history AS h JOIN io_probe_runs AS r ON r.id = run_id WHERE r.label IN ('primary', 'standby');
 
 -- 10. What can this server do?

@@ -44,8 +44,8 @@ SELECT path FROM io_probe_seqscan('plain', options => '{"max_bytes": "1 MB"}'); 
 SELECT path FROM io_probe_seqscan('plain', options => '{"max_bytes": 68719476737}'); \echo :SQLSTATE
 SELECT path FROM io_probe_seqscan('plain', options => '{"max_bytes": 18446744073709551616}'); \echo :SQLSTATE
 SELECT path FROM io_probe_seqscan('plain', options => '{"max_iops": 0}'); \echo :SQLSTATE
-SELECT path FROM io_probe_seqscan('plain', options => '{"max_mib_per_s": 0.5}'); \echo :SQLSTATE
-SELECT path FROM io_probe_seqscan('plain', options => '{"max_mib_per_s": 4294967296}'); \echo :SQLSTATE
+SELECT path FROM io_probe_seqscan('plain', options => '{"max_mib_s": 0.5}'); \echo :SQLSTATE
+SELECT path FROM io_probe_seqscan('plain', options => '{"max_mib_s": 4294967296}'); \echo :SQLSTATE
 SELECT path FROM io_probe_seqscan('plain', options => '{"max_util_pct": 0}'); \echo :SQLSTATE
 SELECT path FROM io_probe_seqscan('plain', options => '{"max_util_pct": 100.5}'); \echo :SQLSTATE
 SELECT path FROM io_probe_seqscan('plain', options => '{"max_util_pct": "5"}'); \echo :SQLSTATE
@@ -131,7 +131,7 @@ SELECT section FROM io_probe_sync(depth => 1, options => '{"commit_bytes": 100}'
 SELECT section FROM io_probe_sync(options => '{"max_bytes": 0}'); \echo :SQLSTATE
 SELECT section FROM io_probe_sync(options => '{"max_bytes": 68719476737}'); \echo :SQLSTATE
 SELECT section FROM io_probe_sync(options => '{"max_iops": 0}'); \echo :SQLSTATE
-SELECT section FROM io_probe_sync(options => '{"max_mib_per_s": 0.5}'); \echo :SQLSTATE
+SELECT section FROM io_probe_sync(options => '{"max_mib_s": 0.5}'); \echo :SQLSTATE
 SELECT section FROM io_probe_sync(options => '{"precision": 1}'); \echo :SQLSTATE
 -- numbers beyond all bounds are wrong values, too, not internal errors
 \set VERBOSITY sqlstate
@@ -197,10 +197,10 @@ SELECT node_id FROM io_probe_explain('SELECT 1', options => '{"page_cost": {"tie
 SELECT node_id FROM io_probe_explain('SELECT 1', options => '{"page_cost": [1]}'); \echo :SQLSTATE
 SELECT node_id FROM io_probe_explain('SELECT 1', options => '{"page_cost": [{"pattern": "random"}]}'); \echo :SQLSTATE
 SELECT node_id FROM io_probe_explain('SELECT 1', options => '{"page_cost": [{"tier": "os", "pattern": "random"}, {"tier": "tape", "pattern": "random"}]}'); \echo :SQLSTATE
-SELECT node_id FROM io_probe_explain('SELECT 1', options => '{"page_cost": [{"tier": "os", "pattern": "random", "us_per_block": "1"}]}'); \echo :SQLSTATE
+SELECT node_id FROM io_probe_explain('SELECT 1', options => '{"page_cost": [{"tier": "os", "pattern": "random", "block_us": "1"}]}'); \echo :SQLSTATE
 SELECT node_id FROM io_probe_explain('SELECT 1', options => '{"page_cost": [{"tier": "device", "pattern": "sparse", "depth": -1}]}'); \echo :SQLSTATE
 \set VERBOSITY terse
-SELECT node_id FROM io_probe_explain('SELECT 1', options => '{"page_cost": [{"tier": "os", "pattern": "random", "us_per_block": -1}]}'); \echo :SQLSTATE
+SELECT node_id FROM io_probe_explain('SELECT 1', options => '{"page_cost": [{"tier": "os", "pattern": "random", "block_us": -1}]}'); \echo :SQLSTATE
 SELECT node_id FROM io_probe_explain('SELECT 1', options => '{"page_cost": [{"tier": "device", "pattern": "sparse", "density": 0}]}'); \echo :SQLSTATE
 SELECT node_id FROM io_probe_explain('SELECT 1', options => '{"page_cost": [{"tier": "device", "pattern": "sparse", "density": 1.1}]}'); \echo :SQLSTATE
 SELECT node_id FROM io_probe_explain('SELECT 1', options => jsonb_build_object('page_cost', repeat('x', 200))); \echo :SQLSTATE

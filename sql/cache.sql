@@ -13,7 +13,7 @@ SELECT fork, blks_total * bytes = pg_relation_size('cached', fork) AS blks_total
        shared_blks BETWEEN 0 AND blks_total AS shared_blks,
        abs(shared_pct - 100.0 * shared_blks / blks_total) < 0.01 AS shared_pct,
        os_cached_bytes BETWEEN 0 AND blks_total * bytes AS os_cached,
-       abs(os_cached_pct - 100.0 * os_cached_bytes / blks_total / bytes) < 0.01 AS os_cached_pct,
+       abs(os_pct - 100.0 * os_cached_bytes / blks_total / bytes) < 0.01 AS os_pct,
        (os_dirty_bytes BETWEEN 0 AND os_cached_bytes) IS NOT FALSE AS os_dirty
   FROM io_probe_cache('cached'), block;
 -- after a checkpoint nothing is a hole
@@ -59,7 +59,7 @@ SELECT relkind, relpersistence, fork, blks_total * bytes = pg_relation_size(oid,
     AND fork IN ('main', 'init')
   ORDER BY relkind, relpersistence, fork;
 -- an empty fork has no percentages
-SELECT fork, blks_total, shared_blks, shared_pct, os_cached_bytes, os_cached_pct, hole_bytes
+SELECT fork, blks_total, shared_blks, shared_pct, os_cached_bytes, os_pct, hole_bytes
   FROM io_probe_cache('cached_unlogged') WHERE fork = 'main';
 -- a temporary table is in the session's own buffers and stays there
 SELECT shared_blks, shared_pct FROM io_probe_cache('cached_temp') WHERE fork = 'main';

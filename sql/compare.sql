@@ -17,24 +17,24 @@ END;
 -- ln is off by this much: eleven of them have the standard deviation 0.1
 CREATE FUNCTION off(n int) RETURNS float8 RETURN exp(CASE WHEN n = 0 THEN 0 WHEN n % 2 = 0 THEN 0.1 ELSE -0.1 END);
 CREATE FUNCTION seqscan(rate float8) RETURNS jsonb
-  RETURN jsonb_build_array(jsonb_build_object('path', 'direct', 'mib_per_s', rate));
+  RETURN jsonb_build_array(jsonb_build_object('path', 'direct', 'mib_s', rate));
 
 -- one run of each probe: what is compared of it
-SELECT store(1, 0, 'seqscan', '[{"path": "direct", "mib_per_s": 500, "ci_low_us": 15, "ci_high_us": 17},
-                                {"path": "server", "mib_per_s": null, "status": "void"},
-                                {"path": "os", "mib_per_s": 250.5, "ci_low_us": null, "ci_high_us": null}]');
-SELECT store(2, 0, 'random', '[{"path": "direct", "iops": 9000, "ci_low_iops": 8100, "ci_high_iops": 9900, "lat_p50_us": 100,
-                                "lat_p99_us": 400}]', 'nightly');
+SELECT store(1, 0, 'seqscan', '[{"path": "direct", "mib_s": 500, "ci_low": 15, "ci_high": 17},
+                                {"path": "server", "mib_s": null, "status": "void"},
+                                {"path": "os", "mib_s": 250.5, "ci_low": null, "ci_high": null}]');
+SELECT store(2, 0, 'random', '[{"path": "direct", "iops": 9000, "ci_low": 8100, "ci_high": 9900, "p50_us": 100,
+                                "p99_us": 400}]', 'nightly');
 SELECT store(3, 0, 'depth', '[{"depth": 1, "iops": 9000}, {"depth": 16, "iops": 90000}]');
-SELECT store(4, 0, 'readahead', '[{"window_kb": 128, "mode": "kernel", "mib_per_s": 1000},
-                                  {"window_kb": 128, "mode": "emulated", "mib_per_s": 990}]');
+SELECT store(4, 0, 'readahead', '[{"window_kb": 128, "mode": "kernel", "mib_s": 1000},
+                                  {"window_kb": 128, "mode": "emulated", "mib_s": 990}]');
 SELECT store(5, 0, 'sync', '[{"section": "open_sync_size", "method": "open_sync", "writes": 4, "write_kb": 4, "direct": true,
-                              "ops_per_s": 100, "ci_low_us": 9000, "ci_high_us": 11000},
-                             {"section": "other_fd", "method": "fsync", "writes": 1, "write_kb": 8, "direct": false, "ops_per_s": 50},
+                              "ops_s": 100, "ci_low": 9000, "ci_high": 11000},
+                             {"section": "other_fd", "method": "fsync", "writes": 1, "write_kb": 8, "direct": false, "ops_s": 50},
                              {"section": "wal_segment", "method": "open_datasync", "writes": 1, "write_kb": 8, "direct": true,
-                              "ops_per_s": 200, "lat_p99_us": 7000}]', object => 'wal');
-SELECT store(6, 0, 'page_cost', '[{"tier": "device", "pattern": "sparse", "density": 0.05, "depth": 4, "us_per_block": 20},
-                                  {"tier": "cpu", "pattern": "tuple", "us_per_block": 5}]');
+                              "ops_s": 200, "p99_us": 7000}]', object => 'wal');
+SELECT store(6, 0, 'page_cost', '[{"tier": "device", "pattern": "sparse", "density": 0.05, "depth": 4, "block_us": 20},
+                                  {"tier": "cpu", "pattern": "tuple", "block_us": 5}]');
 SELECT store(7, 0, 'ping', '[{"op": "read", "warmup": true, "time_us": 900}, {"op": "read", "warmup": false, "time_us": 100},
                              {"op": "write", "warmup": false, "time_us": 70}, {"op": "read", "warmup": false, "time_us": 300},
                              {"op": "read", "warmup": false, "time_us": null}]');
@@ -58,9 +58,9 @@ SELECT count(store(n, n, 'seqscan', seqscan(500 * off(n))))
   FROM generate_series(0, 10) n;
 SELECT store(20, 20, 'seqscan', seqscan(500)), store(21, 21, 'seqscan', seqscan(686)), store(22, 21, 'seqscan', seqscan(684)),
             store(23, 21, 'seqscan', seqscan(366)), store(24, 21, 'seqscan', seqscan(364)), store(25, 21, 'seqscan', '[]'),
-            store(26, 21, 'seqscan', '[{"path": "direct", "mib_per_s": 900, "ci_low_us": 6, "ci_high_us": 14},
-                                       {"path": "os", "mib_per_s": 800}]'),
-            store(27, 21, 'seqscan', '[{"path": "direct", "mib_per_s": 900, "ci_low_us": 7, "ci_high_us": 13}]');
+            store(26, 21, 'seqscan', '[{"path": "direct", "mib_s": 900, "ci_low": 6, "ci_high": 14},
+                                       {"path": "os", "mib_s": 800}]'),
+            store(27, 21, 'seqscan', '[{"path": "direct", "mib_s": 900, "ci_low": 7, "ci_high": 13}]');
 SELECT b.id, c.probe, item, metric, unit, a, b, ratio, verdict, noise_pct, runs, object, notes
   FROM generate_series(20, 25) AS b (id), io_probe_compare(20, b.id) AS c;
 -- the other way round, and beside itself
@@ -70,10 +70,10 @@ SELECT item, a, b, ratio, verdict, noise_pct, runs, notes FROM io_probe_compare(
 SELECT item, a, b, ratio, verdict, noise_pct, runs FROM io_probe_compare(27, 26);
 
 -- of a latency less is better; what is only rounded is the same
-SELECT count(store(n, n, 'random', jsonb_build_array(jsonb_build_object('path', 'os', 'iops', 1000, 'lat_p50_us', 100 * off(n - 30)))))
+SELECT count(store(n, n, 'random', jsonb_build_array(jsonb_build_object('path', 'os', 'iops', 1000, 'p50_us', 100 * off(n - 30)))))
   FROM generate_series(30, 40) n;
-SELECT store(41, 41, 'random', '[{"path": "os", "iops": 1009, "lat_p50_us": 100}]'),
-            store(42, 42, 'random', '[{"path": "os", "iops": 1030, "lat_p50_us": 145}]');
+SELECT store(41, 41, 'random', '[{"path": "os", "iops": 1009, "p50_us": 100}]'),
+            store(42, 42, 'random', '[{"path": "os", "iops": 1030, "p50_us": 145}]');
 SELECT metric, a, b, ratio, verdict, noise_pct, runs FROM io_probe_compare(30, 41);
 SELECT metric, a, b, ratio, verdict, noise_pct, runs FROM io_probe_compare(41, 42);
 

@@ -28,35 +28,35 @@ INSERT INTO result SELECT 'single', * FROM io_probe_depth('swept', '{1}', '40 ms
 SELECT run, count(*) AS depths, bool_and(status = 'ok') OR bool_and(status = 'void') OR bool_and(status = 'unsupported')
        AS status FROM result GROUP BY run ORDER BY run;
 SELECT run, depth FROM result
-  WHERE CASE WHEN status = 'unsupported' THEN fetches > 0 OR notes = '{}' ELSE fetches = 0 END;
+  WHERE CASE WHEN status = 'unsupported' THEN blks > 0 OR notes = '{}' ELSE blks = 0 END;
 -- the engine of each depth
 SELECT run, depth, engine FROM result WHERE status <> 'unsupported' AND engine IS DISTINCT FROM
   CASE WHEN depth = 1 THEN 'pread' WHEN run = 'threads' THEN 'threads' WHEN engine = 'threads' THEN 'threads'
   ELSE 'io_uring' END;
 -- the knee is one depth, the smallest within 5 % of the best (a rounded figure may be on the other side)
 SELECT run FROM result GROUP BY run
-  HAVING count(*) FILTER (WHERE knee) <> CASE WHEN bool_and(iops IS NOT NULL) THEN 1 ELSE 0 END
-     OR bool_and(iops IS NOT NULL) <> bool_and(knee IS NOT NULL)
-     OR max(iops) FILTER (WHERE knee) < 0.949 * max(iops);
+  HAVING count(*) FILTER (WHERE best) <> CASE WHEN bool_and(iops IS NOT NULL) THEN 1 ELSE 0 END
+     OR bool_and(iops IS NOT NULL) <> bool_and(best IS NOT NULL)
+     OR max(iops) FILTER (WHERE best) < 0.949 * max(iops);
 SELECT run, depth FROM result AS r WHERE iops > 0.951 * (SELECT max(iops) FROM result WHERE run = r.run)
-  AND depth < (SELECT min(depth) FROM result WHERE run = r.run AND knee);
+  AND depth < (SELECT min(depth) FROM result WHERE run = r.run AND best);
 -- rate times size is the bandwidth; no more is in flight than the depth; the interval holds the value
 SELECT run, depth FROM result
-  WHERE abs(mib_per_s * 1048576 / current_setting('block_size')::int / iops - 1) > 0.001
-     OR iops * lat_avg_us / 1e6 > depth * 2 AND depth <= 8 OR NOT iops BETWEEN ci_low_iops AND ci_high_iops
-     OR num_nulls(iops, mib_per_s) = 1 OR elapsed_ms <= 0;
+  WHERE abs(mib_s * 1048576 / current_setting('block_size')::int / iops - 1) > 0.001
+     OR iops * lat_us / 1e6 > depth * 2 AND depth <= 8 OR NOT iops BETWEEN ci_low AND ci_high
+     OR num_nulls(iops, mib_s) = 1 OR elapsed_ms <= 0;
 -- latencies are in order; void rows have neither rate nor latency
-SELECT run, depth FROM result WHERE NOT (lat_p50_us <= lat_p95_us AND lat_p95_us <= lat_p99_us) OR lat_avg_us <= 0
+SELECT run, depth FROM result WHERE NOT (p50_us <= p95_us AND p95_us <= p99_us) OR lat_us <= 0
   OR status IN ('void', 'unsupported')
-     AND num_nonnulls(iops, mib_per_s, lat_avg_us, lat_p50_us, lat_p95_us, lat_p99_us, ci_low_iops, ci_high_iops) > 0
-  OR status = 'ok' AND depth = 1 AND num_nulls(iops, lat_avg_us) > 0;
-SELECT run, depth FROM result WHERE lat_p99_us IS NOT NULL AND fetches - hole_blks < 1000
-  OR lat_p95_us IS NOT NULL AND fetches - hole_blks < 200 OR lat_p50_us IS NOT NULL AND fetches - hole_blks < 20;
+     AND num_nonnulls(iops, mib_s, lat_us, p50_us, p95_us, p99_us, ci_low, ci_high) > 0
+  OR status = 'ok' AND depth = 1 AND num_nulls(iops, lat_us) > 0;
+SELECT run, depth FROM result WHERE p99_us IS NOT NULL AND blks - hole_blks < 1000
+  OR p95_us IS NOT NULL AND blks - hole_blks < 200 OR p50_us IS NOT NULL AND blks - hole_blks < 20;
 -- all came from the device, or the figures are void
-SELECT run, depth FROM result WHERE (status = 'ok') <> (from_device_pct >= 99.9) OR hole_blks > 0;
+SELECT run, depth FROM result WHERE (status = 'ok') <> (device_pct >= 99.9) OR hole_blks > 0;
 -- when all is fetched, it begins again, and says so
 SELECT run FROM result WHERE status <> 'unsupported' GROUP BY run
-  HAVING (sum(fetches) > 400) <> bool_and(notes::text LIKE '%blocks were fetched up to % times%');
+  HAVING (sum(blks) > 400) <> bool_and(notes::text LIKE '%blocks were fetched up to % times%');
 -- the seed is reported; without one there is one all the same
 SELECT run, count(DISTINCT seed) AS seeds, CASE run WHEN 'all' THEN min(seed) >= 0 WHEN 'single' THEN min(seed) = 7
        ELSE min(seed) = -7 END AS seed FROM result GROUP BY run ORDER BY run;
@@ -67,21 +67,21 @@ SELECT run FROM result WHERE (device, read_ahead_kb) IS DISTINCT FROM
    WHERE d.object = 'tablespace' AND d.spcname = result.spcname);
 
 -- max_bytes is of one depth, and split evenly over the twenty rounds
-SELECT depth, status = 'unsupported' OR fetches = 80 AS fetches
+SELECT depth, status = 'unsupported' OR blks = 80 AS blks
   FROM io_probe_depth('swept', '{1,2,3}', options => '{"max_bytes": 655360}');
 -- the duration is of one depth, too; under a rate limit there is no interval
 SELECT depth, status = 'unsupported' OR elapsed_ms >= 300 AS duration,
        status IN ('void', 'unsupported') OR notes::text LIKE '%rate-limited%' AS limited,
-       num_nonnulls(ci_low_iops, ci_high_iops) AS interval
+       num_nonnulls(ci_low, ci_high) AS interval
   FROM io_probe_depth('swept', '{1,2}', '300 ms', options => '{"max_iops": 50}');
-SELECT depth FROM io_probe_depth('swept', '{2}', '20 ms', options => '{"wait": true, "max_mib_per_s": null}');
+SELECT depth FROM io_probe_depth('swept', '{2}', '20 ms', options => '{"wait": true, "max_mib_s": null}');
 
 -- relations with nothing to measure are no error
 CREATE TABLE kind_empty (t text);
-SELECT depth, status, fetches, iops, lat_avg_us, knee FROM io_probe_depth('kind_empty', '{1,4}');
+SELECT depth, status, blks, iops, lat_us, best FROM io_probe_depth('kind_empty', '{1,4}');
 CREATE SEQUENCE kind_sequence;
 CHECKPOINT;
-SELECT depth, iops, lat_avg_us, knee, status IN ('void', 'unsupported') OR fetches = 20
+SELECT depth, iops, lat_us, best, status IN ('void', 'unsupported') OR blks = 20
          AND notes::text LIKE '%too few blocks for a rate%' AS why
   FROM io_probe_depth('kind_sequence', '{1,4}');
 -- an index, a TOAST table, a temporary table
@@ -102,7 +102,7 @@ SELECT depth, status = 'unsupported' OR
 -- a call that comes too late fetches nothing
 WITH called AS MATERIALIZED
   (SELECT * FROM io_probe_random('swept', '{os}', '100 ms', options => '{"max_iops": 50}'))
-SELECT d.depth, d.status, d.fetches, d.notes::text LIKE '%stopped: this statement has used up%' AS why
+SELECT d.depth, d.status, d.blks, d.notes::text LIKE '%stopped: this statement has used up%' AS why
   FROM called, io_probe_depth('swept', ARRAY[called.depth, 2]) d;
 RESET pg_io_probe.max_duration;
 

@@ -26,7 +26,7 @@ SET enable_mergejoin = off;
 SELECT node_id, parent_id, level, node_type, relid, indexid, alias, access, plan_rows > 0 AS plan_rows,
        total_cost >= startup_cost AS costs,
        num_nonnulls(shared_blks_hit, shared_blks_read, temp_blks_read, temp_blks_written, local_blks_hit,
-                    local_blks_read, io_read_ms, self_ms, total_ms, actual_rows, loops) AS counters
+                    local_blks_read, io_ms, self_ms, total_ms, actual_rows, loops) AS counters
   FROM io_probe_explain('SELECT * FROM parted p JOIN big b USING (id)');
 -- costs are EXPLAIN's
 CREATE FUNCTION explain(query text, options text) RETURNS json LANGUAGE plpgsql AS $$
@@ -41,12 +41,12 @@ SELECT (p #>> '{0,Plan,Startup Cost}')::float8 = startup_cost AS startup,
 
 -- executed: a sequential scan has the table's blocks, of the temporary table in local buffers
 SELECT node_type, shared_blks_hit + shared_blks_read AS blks, local_blks_hit + local_blks_read AS local,
-       actual_rows, loops, self_ms = total_ms AS time, io_read_ms
+       actual_rows, loops, self_ms = total_ms AS time, io_ms
   FROM io_probe_explain('SELECT * FROM big', true);
 SELECT node_type, relid, shared_blks_hit + shared_blks_read AS blks, local_blks_hit + local_blks_read AS local
   FROM io_probe_explain('SELECT * FROM own', true);
 SET track_io_timing = on;
-SELECT node_type, io_read_ms >= 0 AS io_read_ms FROM io_probe_explain('SELECT * FROM big', true);
+SELECT node_type, io_ms >= 0 AS io_ms FROM io_probe_explain('SELECT * FROM big', true);
 SET track_io_timing = off;
 
 -- names: with quotes, from another schema, of two tables with one name, of partitions
@@ -146,7 +146,7 @@ SET max_parallel_workers_per_gather = 0;
 
 -- a plan from elsewhere, as auto_explain logs it: own blocks, time over all loops; names that are not here are NULL
 SELECT node_id, parent_id, node_type, relid, indexid, shared_blks_hit AS hit, shared_blks_read AS read,
-       temp_blks_written AS temp, io_read_ms, self_ms, total_ms, plan_rows, actual_rows, loops
+       temp_blks_written AS temp, io_ms, self_ms, total_ms, plan_rows, actual_rows, loops
   FROM io_probe_explain_json('{
   "Query Text": "SELECT * FROM big LIMIT 1;",
   "Plan": {
@@ -166,7 +166,7 @@ SELECT node_id, parent_id, node_type, relid, indexid, shared_blks_hit AS hit, sh
 }');
 
 -- what the blocks of a node would take, by times that were made up: from the OS cache, and from the device
-CREATE TEMP TABLE costs (tier text, pattern text, density float8, depth int, us_per_block float8, samples int);
+CREATE TEMP TABLE costs (tier text, pattern text, density float8, depth int, block_us float8, samples int);
 INSERT INTO costs VALUES
   ('shared', 'random', NULL, 1, 1, 7), ('os', 'sequential', NULL, NULL, 2, 7), ('os', 'random', NULL, 1, 3, 7),
   ('device', 'sequential', NULL, NULL, 8, 7), ('device', 'random', NULL, 1, 64, 7),
@@ -179,47 +179,47 @@ CREATE FUNCTION node(kind text, hit bigint, read bigint, more text DEFAULT '') R
                  "Shared Read Blocks": %s %s}}', kind, hit, read, more)::json
 $$;
 SET effective_io_concurrency = 16;
-SELECT node_type, access, predicted_os_ms, predicted_device_ms
+SELECT node_type, access, os_ms, device_ms
   FROM unnest('{Seq Scan,Sample Scan,Tid Range Scan,Index Scan,Index Only Scan,Bitmap Index Scan,Tid Scan,Bitmap Heap Scan,
                 Sort,ModifyTable}'::text[]) WITH ORDINALITY AS k (kind, n),
        io_probe_explain_json(node(kind, 4000, 1000), :'measured') ORDER BY n;
 -- a bitmap scan's by the share of the table's blocks, and by the prefetch of its tablespace
-CREATE FUNCTION us_per_block(options jsonb, read bigint, more text DEFAULT '') RETURNS numeric LANGUAGE sql AS $$
-  SELECT round((predicted_device_ms * 1000 / read)::numeric, 3)
+CREATE FUNCTION block_us(options jsonb, read bigint, more text DEFAULT '') RETURNS numeric LANGUAGE sql AS $$
+  SELECT round((device_ms * 1000 / read)::numeric, 3)
   FROM io_probe_explain_json(node('Bitmap Heap Scan', 0, read, more), options)
 $$;
 SELECT pg_relation_size('big') / current_setting('block_size')::int AS pages \gset
-SELECT us_per_block(:'measured', 1) AS least, us_per_block(:'measured', :pages) AS all_blocks,
-       us_per_block(:'measured', 3 * :pages) AS more, us_per_block(:'measured', :pages, ', "Actual Loops": 1000') AS again,
-       us_per_block(:'measured', :pages, ', "Actual Loops": 1000, "Parallel Aware": true') AS by_workers,
-       us_per_block(:'measured', :pages, ', "Schema": "nowhere"') AS elsewhere;
+SELECT block_us(:'measured', 1) AS least, block_us(:'measured', :pages) AS all_blocks,
+       block_us(:'measured', 3 * :pages) AS more, block_us(:'measured', :pages, ', "Actual Loops": 1000') AS again,
+       block_us(:'measured', :pages, ', "Actual Loops": 1000, "Parallel Aware": true') AS by_workers,
+       block_us(:'measured', :pages, ', "Schema": "nowhere"') AS elsewhere;
 SET effective_io_concurrency = 0;
-SELECT us_per_block(:'measured', :pages / 50) BETWEEN 49 AND 51 AS least, us_per_block(:'measured', :pages) AS all_blocks;
+SELECT block_us(:'measured', :pages / 50) BETWEEN 49 AND 51 AS least, block_us(:'measured', :pages) AS all_blocks;
 BEGIN;
 ALTER TABLESPACE pg_default SET (effective_io_concurrency = 16);
-SELECT us_per_block(:'measured', :pages) AS all_blocks;
+SELECT block_us(:'measured', :pages) AS all_blocks;
 ROLLBACK;
 RESET effective_io_concurrency;
 -- what is not known is NULL: without times, without one that it takes, unless executed, of temporary tables
-SELECT us_per_block('{}', 1) AS no_option, us_per_block('{"page_cost": null}', 1) AS null_option,
-       us_per_block('{"page_cost": []}', 1) AS no_times;
-SELECT predicted_os_ms, predicted_device_ms FROM io_probe_explain_json(node('Seq Scan', 10, 0), '{"page_cost": []}');
-SELECT predicted_os_ms, predicted_device_ms FROM io_probe_explain_json(node('Seq Scan', 0, 0), '{"page_cost": []}');
-SELECT predicted_os_ms, predicted_device_ms FROM io_probe_explain_json(node('Seq Scan', 0, 10),
-  '{"page_cost": [{"tier": "os", "pattern": "sequential", "us_per_block": 100, "whatever": [1]}]}');
-SELECT predicted_os_ms, predicted_device_ms FROM io_probe_explain('SELECT * FROM big', options => :'measured');
-SELECT predicted_os_ms, predicted_device_ms FROM io_probe_explain('SELECT * FROM big', true);
-SELECT node_type, predicted_os_ms, predicted_device_ms FROM io_probe_explain('SELECT * FROM own', true, :'measured');
+SELECT block_us('{}', 1) AS no_option, block_us('{"page_cost": null}', 1) AS null_option,
+       block_us('{"page_cost": []}', 1) AS no_times;
+SELECT os_ms, device_ms FROM io_probe_explain_json(node('Seq Scan', 10, 0), '{"page_cost": []}');
+SELECT os_ms, device_ms FROM io_probe_explain_json(node('Seq Scan', 0, 0), '{"page_cost": []}');
+SELECT os_ms, device_ms FROM io_probe_explain_json(node('Seq Scan', 0, 10),
+  '{"page_cost": [{"tier": "os", "pattern": "sequential", "block_us": 100, "whatever": [1]}]}');
+SELECT os_ms, device_ms FROM io_probe_explain('SELECT * FROM big', options => :'measured');
+SELECT os_ms, device_ms FROM io_probe_explain('SELECT * FROM big', true);
+SELECT node_type, os_ms, device_ms FROM io_probe_explain('SELECT * FROM own', true, :'measured');
 -- of what was executed, whatever it found in shared buffers
 SELECT node_type, shared_blks_hit + shared_blks_read = :pages AS blks,
-       round(predicted_os_ms * 1000) = shared_blks_hit + shared_blks_read * 2 AS os,
-       round(predicted_device_ms * 1000) = shared_blks_hit + shared_blks_read * 8 AS device
+       round(os_ms * 1000) = shared_blks_hit + shared_blks_read * 2 AS os,
+       round(device_ms * 1000) = shared_blks_hit + shared_blks_read * 8 AS device
   FROM io_probe_explain('SELECT * FROM big', true, :'measured');
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
 SELECT node_type, shared_blks_hit + shared_blks_read > 0 AS blks,
-       round(predicted_os_ms * 1000) = shared_blks_hit + shared_blks_read * 3 AS os,
-       round(predicted_device_ms * 1000) = shared_blks_hit + shared_blks_read * 64 AS device
+       round(os_ms * 1000) = shared_blks_hit + shared_blks_read * 3 AS os,
+       round(device_ms * 1000) = shared_blks_hit + shared_blks_read * 64 AS device
   FROM io_probe_explain('SELECT * FROM big WHERE id < 500', true, :'measured');
 RESET enable_seqscan;
 RESET enable_bitmapscan;
@@ -261,4 +261,4 @@ ROLLBACK;
 SET client_min_messages = warning;
 DROP SCHEMA "Odd ""schema" CASCADE;
 DROP TABLE big, parted, own, tried, costs;
-DROP FUNCTION explain, payers, judge, counted, node, us_per_block;
+DROP FUNCTION explain, payers, judge, counted, node, block_us;

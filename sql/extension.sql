@@ -43,13 +43,13 @@ ALTER EXTENSION pg_io_probe DROP VIEW io_probe_sync_history;
 DROP VIEW io_probe_random_history, io_probe_ping_history, io_probe_sync_history;
 ALTER TYPE io_probe_cache_row DROP ATTRIBUTE shared_pct, DROP ATTRIBUTE hole_bytes, ADD ATTRIBUTE future text;
 SELECT fork, blks_total > 0 AS blks_total, future IS NULL AS future FROM io_probe_cache('pg_class') LIMIT 1;
-ALTER TYPE io_probe_random_row DROP ATTRIBUTE fetches, DROP ATTRIBUTE notes, ADD ATTRIBUTE future int;
+ALTER TYPE io_probe_random_row DROP ATTRIBUTE blks, DROP ATTRIBUTE notes, ADD ATTRIBUTE future int;
 SELECT path, status, blks_total > 0 AS blks_total, relname, future FROM io_probe_random('pg_class', '{server,os}');
 ALTER TYPE io_probe_ping_row DROP ATTRIBUTE request, ADD ATTRIBUTE future timestamptz;
 SELECT op, path, relname, future FROM io_probe_ping('pg_class', 1, path => 'os');
 ALTER TYPE io_probe_sync_row DROP ATTRIBUTE method, DROP ATTRIBUTE directory, ADD ATTRIBUTE future text[];
 ALTER TYPE io_probe_iostat_row DROP ATTRIBUTE sample, DROP ATTRIBUTE notes, ADD ATTRIBUTE future text[];
-SELECT DISTINCT length_ms > 0 AS length_ms, future FROM io_probe_iostat('10 ms');
+SELECT DISTINCT elapsed_ms > 0 AS elapsed_ms, future FROM io_probe_iostat('10 ms');
 ALTER TYPE io_probe_iostat_query_row DROP ATTRIBUTE query_ms, DROP ATTRIBUTE notes, ADD ATTRIBUTE future bigint;
 SELECT query_rows, future FROM io_probe_iostat_query('SELECT 1') WHERE sample IS NULL;
 ALTER TYPE io_probe_recommend_row DROP ATTRIBUTE why, DROP ATTRIBUTE evidence, ADD ATTRIBUTE future jsonb;
@@ -113,7 +113,7 @@ SET pg_io_probe.scratch_reserve = 0;
 SELECT section FROM "Other schema".io_probe_sync('tablespace', 'pg_default', '1 ms', sections => '{no_sync}');
 SELECT count(*) > 0 AS works FROM "Other schema".io_probe_iostat('10 ms');
 SELECT query_rows FROM "Other schema".io_probe_iostat_query('SELECT 1 FROM public.toasted') WHERE sample IS NULL;
-SELECT setting, current, rel_used FROM "Other schema".io_probe_recommend(settings => '{seq_page_cost,commit_delay}');
+SELECT setting, current, relid FROM "Other schema".io_probe_recommend(settings => '{seq_page_cost,commit_delay}');
 SELECT "Other schema".io_probe_record('ping', 'public.toasted', '{"count": 1}') AS run \gset
 SELECT "Other schema".io_probe_record('recommend', args => '{"settings": ["commit_delay"]}') AS run \gset
 SELECT relname, op FROM "Other schema".io_probe_ping_history;

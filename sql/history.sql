@@ -206,8 +206,8 @@ RESET client_min_messages;
 
 -- figures that can't be compared are left out, and what has been checked can't be said otherwise by the relation
 SELECT io_probe_import(:'value'::jsonb || jsonb_build_object('probe', 'seqscan', 'object', 's.hostile',
-  'rows', '[{"path": "direct", "mib_per_s": "NaN"}, {"path": "server", "mib_per_s": "Infinity"}, {"mib_per_s": 7},
-    {"path": "os", "mib_per_s": 5, "ci_low_us": 1e308, "ci_high_us": 1e308}]'::jsonb,
+  'rows', '[{"path": "direct", "mib_s": "NaN"}, {"path": "server", "mib_s": "Infinity"}, {"mib_s": 7},
+    {"path": "os", "mib_s": 5, "ci_low": 1e308, "ci_high": 1e308}]'::jsonb,
   'relation', '{"probe": "ping", "settings": "x", "leaves": 5}'::jsonb)) AS id \gset
 SELECT probe, jsonb_typeof(settings) AS settings, jsonb_typeof(leaves) AS leaves FROM io_probe_runs WHERE id = :id;
 SELECT item, value, error FROM io_probe_metrics WHERE run_id = :id;

@@ -15,8 +15,8 @@ CREATE TEMP TABLE series AS SELECT * FROM io_probe_iostat('20 ms', 5) WITH ORDIN
 SELECT array_agg(sample ORDER BY ordinality) AS samples FROM series GROUP BY device LIMIT 1;
 SELECT count(*) FROM io_probe_iostat('10 ms') WHERE sample <> 1;
 -- they follow each other on a schedule: the last ends when all intervals are over, whatever was late
-SELECT sum(length_ms) >= 99.9 AS all_of_it, min(sampled_at) > statement_timestamp() - '1 min'::interval AS now,
-       bool_and(length_ms > 0) AS lengths
+SELECT sum(elapsed_ms) >= 99.9 AS all_of_it, min(sampled_at) > statement_timestamp() - '1 min'::interval AS now,
+       bool_and(elapsed_ms > 0) AS lengths
   FROM series WHERE device IS NOT DISTINCT FROM (SELECT min(device) FROM series);
 SELECT device FROM series a JOIN series b USING (device) WHERE a.sample < b.sample AND a.sampled_at >= b.sampled_at;
 -- figures fit each other
@@ -85,7 +85,7 @@ SELECT query_rows, query_ms > 600 AS query_ms,
        shared_blks_hit + shared_blks_read >= pg_relation_size('watched') / current_setting('block_size')::int AS blks,
        num_nulls(shared_blks_dirtied, shared_blks_written, local_blks_hit, local_blks_read, local_blks_written,
                  temp_blks_read, temp_blks_written, wal_bytes) AS nulls,
-       num_nonnulls(device, sample, length_ms, util_pct, r_s, cpu_user_pct, io_pressure_pct, cgroup_rmib_s) AS others,
+       num_nonnulls(device, sample, elapsed_ms, util_pct, r_s, cpu_user_pct, io_pressure_pct, cgroup_rmib_s) AS others,
        (device_bytes IS NULL) = (device_source IS NULL) AS source, status,
        ordinality = (SELECT max(ordinality) FROM query) AS last
   FROM query WHERE sample IS NULL;
@@ -93,8 +93,8 @@ SELECT num_nonnulls(query_ms, query_rows, shared_blks_hit, wal_bytes, device_byt
        bool_and(status IN ('ok', 'unsupported')) AS known_status, count(*) > 4 AS samples
   FROM query WHERE sample IS NOT NULL GROUP BY 1;
 -- the samples span the query, without gaps
-SELECT bool_and(span.length_ms >= q.query_ms * 0.9998) AS spans, bool_and(samples = last_sample) AS all_of_them
-  FROM query q, (SELECT device, sum(length_ms) AS length_ms, count(*) AS samples, max(sample) AS last_sample FROM query
+SELECT bool_and(span.elapsed_ms >= q.query_ms * 0.9998) AS spans, bool_and(samples = last_sample) AS all_of_them
+  FROM query q, (SELECT device, sum(elapsed_ms) AS elapsed_ms, count(*) AS samples, max(sample) AS last_sample FROM query
                  WHERE sample IS NOT NULL GROUP BY device) AS span
   WHERE q.sample IS NULL;
 -- a short one is one sample

@@ -22,7 +22,7 @@ CREATE TEMP TABLE held AS SELECT * FROM cached('priced');
 CREATE TEMP TABLE result AS SELECT 'cold' AS run, * FROM
   io_probe_page_cost('priced', '4 s', true, '{0.1,1}', '{16,0}', 7) WITH ORDINALITY;
 SELECT tier, pattern, density, depth FROM result ORDER BY ordinality;
-SELECT tier, pattern, depth, status, notes FROM result WHERE us_per_block IS NULL AND device IS NOT NULL;
+SELECT tier, pattern, depth, status, notes FROM result WHERE block_us IS NULL AND device IS NOT NULL;
 -- what was not cached is dropped again; in shared buffers are a few rings, and what the tuples were counted in
 SELECT now.os <= held.os AS os, now.shared <= held.shared + 1024 AS shared FROM held, cached('priced') AS now;
 
@@ -37,12 +37,12 @@ BEGIN
     PERFORM io_probe_seqscan('priced', '{os}');
     before := (cached('priced')).os;
     CREATE TEMP TABLE kept AS SELECT * FROM io_probe_page_cost('priced', '300 ms', densities => '{1}', concurrencies => '{1}');
-    EXIT WHEN (cached('priced')).os >= before AND NOT EXISTS (SELECT FROM kept WHERE tier = 'device' AND us_per_block IS NOT NULL);
+    EXIT WHEN (cached('priced')).os >= before AND NOT EXISTS (SELECT FROM kept WHERE tier = 'device' AND block_us IS NOT NULL);
     ASSERT attempt < 3, 'evicted';
   END LOOP;
 END $$;
 RESET client_min_messages;
-SELECT tier, pattern, us_per_block IS NOT NULL AS time, samples > 0 AS samples, status, resident_pct,
+SELECT tier, pattern, block_us IS NOT NULL AS time, blks > 0 AS blks, status, os_pct,
        notes::text LIKE '%without pages in the OS cache: with cold => true it may be evicted%' AS why FROM kept;
 INSERT INTO result SELECT 'cached', * FROM kept, generate_series(1, 1);
 
@@ -54,7 +54,7 @@ SELECT depth, array_agg(density ORDER BY ordinality) FROM result
 SELECT count(*) AS in_force FROM result WHERE run = 'default' AND pattern = 'sparse' AND depth::text = :'in_force';
 INSERT INTO result SELECT 'brief', * FROM io_probe_page_cost('priced', '1 ms', true, '{0.5}', '{1}') WITH ORDINALITY;
 INSERT INTO result SELECT 'slow', * FROM io_probe_page_cost('priced', '2 s', true, '{1}', '{1}',
-  options => '{"max_mib_per_s": 6, "precision": 0.9, "max_iops": null, "wait": true}') WITH ORDINALITY;
+  options => '{"max_mib_s": 6, "precision": 0.9, "max_iops": null, "wait": true}') WITH ORDINALITY;
 INSERT INTO result SELECT 'bytes', * FROM io_probe_page_cost('priced', '5 s', true, '{1}', '{1}',
   options => '{"max_bytes": 100000}') WITH ORDINALITY;
 INSERT INTO result SELECT 'index', * FROM io_probe_page_cost('priced_id', '300 ms', true, '{1}', '{1}') WITH ORDINALITY;
@@ -74,27 +74,27 @@ SELECT DISTINCT depth FROM io_probe_page_cost('priced', '20 ms', densities => '{
 RESET pg_io_probe.max_depth;
 
 -- a time is over 0, and within its interval; without one there are notes
-SELECT run, tier, pattern, us_per_block, ci_low_us, ci_high_us FROM result WHERE us_per_block <= 0
-  OR NOT us_per_block BETWEEN ci_low_us AND ci_high_us OR ci_low_us < 0 OR num_nulls(ci_low_us, ci_high_us) = 1
-  OR ci_low_us IS NOT NULL AND us_per_block IS NULL;
-SELECT run, tier, pattern, status, notes FROM result WHERE us_per_block IS NULL AND (status <> 'partial' OR notes = '{}')
-  OR status NOT IN ('ok', 'partial') OR us_per_block IS NOT NULL AND samples <= 0 OR turns < 0 OR samples < 0;
-SELECT run, tier, pattern FROM result WHERE us_per_block IS NOT NULL AND turns = 0
-  OR us_per_tuple IS NOT NULL AND pattern <> 'tuple' OR us_per_tuple > us_per_block;
+SELECT run, tier, pattern, block_us, ci_low, ci_high FROM result WHERE block_us <= 0
+  OR NOT block_us BETWEEN ci_low AND ci_high OR ci_low < 0 OR num_nulls(ci_low, ci_high) = 1
+  OR ci_low IS NOT NULL AND block_us IS NULL;
+SELECT run, tier, pattern, status, notes FROM result WHERE block_us IS NULL AND (status <> 'partial' OR notes = '{}')
+  OR status NOT IN ('ok', 'partial') OR block_us IS NOT NULL AND blks <= 0 OR turns < 0 OR blks < 0;
+SELECT run, tier, pattern FROM result WHERE block_us IS NOT NULL AND turns = 0
+  OR tuple_us IS NOT NULL AND pattern <> 'tuple' OR tuple_us > block_us;
 -- what came from the device was not cached; shared buffers are faster than the OS cache, and that than the device
-SELECT run, tier, pattern, resident_pct FROM result WHERE resident_pct NOT BETWEEN 0 AND CASE tier WHEN 'device' THEN 1 ELSE 100 END
-  OR tier IN ('shared', 'os') AND resident_pct <> 100 OR tier = 'cpu' AND resident_pct IS NOT NULL;
+SELECT run, tier, pattern, os_pct FROM result WHERE os_pct NOT BETWEEN 0 AND CASE tier WHEN 'device' THEN 1 ELSE 100 END
+  OR tier IN ('shared', 'os') AND os_pct <> 100 OR tier = 'cpu' AND os_pct IS NOT NULL;
 SELECT run FROM result WHERE pattern = 'random' AND run NOT IN ('slow', 'brief') GROUP BY run
-  HAVING NOT max(us_per_block) FILTER (WHERE tier = 'shared') < max(us_per_block) FILTER (WHERE tier = 'os')
-      OR NOT max(us_per_block) FILTER (WHERE tier = 'os') < max(us_per_block) FILTER (WHERE tier = 'device');
+  HAVING NOT max(block_us) FILTER (WHERE tier = 'shared') < max(block_us) FILTER (WHERE tier = 'os')
+      OR NOT max(block_us) FILTER (WHERE tier = 'os') < max(block_us) FILTER (WHERE tier = 'device');
 -- the tuples of the blocks that were counted
-SELECT us_per_tuple > 0 AS per_tuple, round(us_per_block / us_per_tuple) AS tuples_per_block, samples > 0 AS samples, status
+SELECT tuple_us > 0 AS per_tuple, round(block_us / tuple_us) AS tuples_per_block, blks > 0 AS blks, status
   FROM result WHERE run = 'cold' AND pattern = 'tuple';
-SELECT run, us_per_tuple, status, notes FROM result WHERE run = 'index' AND pattern = 'tuple';
+SELECT run, tuple_us, status, notes FROM result WHERE run = 'index' AND pattern = 'tuple';
 -- limits, and what they do to the rows
 SELECT DISTINCT run, notes::text LIKE '%rate-limited: with pauses between turns%' AS paused FROM result
   WHERE tier <> 'cpu' AND run IN ('slow', 'brief') ORDER BY run;
-SELECT bool_and(status = 'partial' OR us_per_block IS NOT NULL) AS told, bool_or(notes::text LIKE '%byte%' OR notes::text LIKE '%max_bytes%') AS why
+SELECT bool_and(status = 'partial' OR block_us IS NOT NULL) AS told, bool_or(notes::text LIKE '%byte%' OR notes::text LIKE '%max_bytes%') AS why
   FROM result WHERE run = 'bytes' AND tier = 'device';
 -- identity, seed, and the device that io_probe_device tells
 SELECT DISTINCT relid, schemaname = current_schema AS own_schema, relname, seed = 7 AS seven, count(DISTINCT (seed, started_at)) AS calls
@@ -104,7 +104,7 @@ SELECT run FROM result WHERE run <> 'temp' AND (device, read_ahead_kb) IS DISTIN
    WHERE d.object = 'tablespace' AND d.spcname = result.spcname);
 
 -- the times are remembered for what explains
-SELECT predicted_os_ms > 0 AS os, predicted_device_ms > 0 AS device
+SELECT os_ms > 0 AS os, device_ms > 0 AS device
   FROM io_probe_explain('SELECT count(*) FROM priced', true) WHERE node_type = 'Seq Scan';
 -- calls beside others, and all calls of a statement share pg_io_probe.max_duration
 SELECT r.name, count(*) FROM (VALUES ('priced'), ('priced_single'), ('priced')) AS r(name),
@@ -117,11 +117,11 @@ SELECT count(*), bool_and(c.status = 'partial') AS partial,
 RESET pg_io_probe.max_duration;
 
 -- relations with nothing to measure are no error
-SELECT tier, pattern, us_per_block, samples, status, notes FROM io_probe_page_cost('priced_empty', '50 ms', true, '{1}', '{1}');
+SELECT tier, pattern, block_us, blks, status, notes FROM io_probe_page_cost('priced_empty', '50 ms', true, '{1}', '{1}');
 -- one block can be neither fetched at random nor with gaps
-SELECT tier, pattern, us_per_block, status, notes <> '{}' AS why
+SELECT tier, pattern, block_us, status, notes <> '{}' AS why
   FROM io_probe_page_cost('priced_single', '50 ms', true, '{1}', '{1}') WHERE pattern IN ('random', 'sparse') AND tier = 'device';
-SELECT tier, pattern, us_per_block, us_per_tuple, status, notes
+SELECT tier, pattern, block_us, tuple_us, status, notes
   FROM io_probe_page_cost('priced_sequence', '50 ms', true, '{1}', '{1}') WHERE tier = 'cpu';
 
 -- bad input; after a refusal comes the SQLSTATE
@@ -178,7 +178,7 @@ RESET ROLE;
 GRANT SELECT ON priced TO regress_io_probe_pricer;
 SET ROLE regress_io_probe_pricer;
 SELECT tier FROM io_probe_page_cost('priced', cold => true); \echo :SQLSTATE
-SELECT pattern, us_per_tuple > 0 AS per_tuple FROM io_probe_page_cost('priced', '1 s', densities => '{1}', concurrencies => '{1}')
+SELECT pattern, tuple_us > 0 AS per_tuple FROM io_probe_page_cost('priced', '1 s', densities => '{1}', concurrencies => '{1}')
   WHERE tier = 'cpu';
 RESET ROLE;
 -- row-level security hides rows, so they are not counted; nor is a policy's function called
@@ -186,7 +186,7 @@ CREATE FUNCTION told() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE 'calle
 CREATE POLICY told ON priced USING (told());
 ALTER TABLE priced ENABLE ROW LEVEL SECURITY;
 SET ROLE regress_io_probe_pricer;
-SELECT pattern, us_per_block, status, notes FROM io_probe_page_cost('priced', '50 ms', densities => '{1}', concurrencies => '{1}')
+SELECT pattern, block_us, status, notes FROM io_probe_page_cost('priced', '50 ms', densities => '{1}', concurrencies => '{1}')
   WHERE tier = 'cpu';
 RESET ROLE;
 ALTER TABLE priced DISABLE ROW LEVEL SECURITY;

@@ -11,13 +11,13 @@ CHECKPOINT;
 SET pg_io_probe.scratch_reserve = 0;
 -- ten reads, of which the first is warm-up
 SELECT count(*), min(request), max(request), min(op) AS op, max(op) AS op, count(DISTINCT path) AS paths,
-       min(time_us) > 0 AS time, clock_timestamp() - min(started_at) >= '180 ms' AS apart
+       min(lat_us) > 0 AS time, clock_timestamp() - min(started_at) >= '180 ms' AS apart
   FROM io_probe_ping('pinged', every => '20 ms', path => 'os');
 SELECT min(status) = 'unsupported' AND count(*) = 1 AND min(notes::text) <> '{}' AND count(request) = 0
        OR (count(*), max(request), min(op), max(op), min(path)) = (10, 10, 'read', 'read', 'direct')
-       AND min(time_us) > 0 AND count(*) FILTER (WHERE warmup) = 1 AS direct
+       AND min(lat_us) > 0 AND count(*) FILTER (WHERE warmup) = 1 AS direct
   FROM io_probe_ping('pinged', every => '0');
-SELECT request, op, warmup, time_us > 0 AS time, path, status, notes, served_by IN ('os', 'device') IS NOT FALSE AS by
+SELECT request, op, warmup, lat_us > 0 AS time, path, status, notes, served_by IN ('os', 'device') IS NOT FALSE AS by
   FROM io_probe_ping('pinged', 3, '1 ms', path => 'os');
 -- NULL stands for the default: ten, a tenth of a second apart
 SET pg_io_probe.max_duration = '899ms';
@@ -27,9 +27,9 @@ SELECT count(*), string_agg(DISTINCT path, ',') AS path, bool_and(op = 'read') A
   HAVING count(*) NOT IN (0, 10) OR NOT bool_and(path = 'direct' AND op = 'read');
 RESET pg_io_probe.max_duration;
 -- writes go elsewhere; the first of each kind is warm-up
-SELECT request, op, warmup, time_us > 0 AS time, served_by, path, status, notes, blkno
+SELECT request, op, warmup, lat_us > 0 AS time, served_by, path, status, notes, blkno
   FROM io_probe_ping('pinged', 3, '0', 'write', 'os');
-SELECT request, op, warmup, time_us > 0 AS time, path, status, notes, num_nulls(served_by, blkno) = 2 AS nulls
+SELECT request, op, warmup, lat_us > 0 AS time, path, status, notes, num_nulls(served_by, blkno) = 2 AS nulls
   FROM io_probe_ping('pinged', 5, '0', 'pingpong', 'os');
 SELECT min(status) = 'unsupported' OR string_agg(op, ',' ORDER BY request) = 'write,read,write,read'
        AND string_agg(warmup::text, ',' ORDER BY request) = 'true,true,false,false' AS pingpong
@@ -65,7 +65,7 @@ SELECT count(*), count(DISTINCT op) AS ops FROM io_probe_ping('pinged', 1500, '0
 
 -- relations with nothing to read: a row that says so
 CREATE TABLE kind_empty (t text);
-SELECT request, op, warmup, time_us, blkno, path, status, notes[1] ~ 'every block .* has been read' AS why
+SELECT request, op, warmup, lat_us, blkno, path, status, notes[1] ~ 'every block .* has been read' AS why
   FROM io_probe_ping('kind_empty', 2, path => 'os');
 SELECT request, op, notes <> '{}' AS notes FROM io_probe_ping('kind_empty', 4, '0', 'pingpong', 'os');
 SELECT request, op, notes <> '{}' AS notes FROM io_probe_ping('kind_empty', 2, '0', 'write', 'os');

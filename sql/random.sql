@@ -14,11 +14,11 @@ VACUUM FULL large;
 CHECKPOINT;
 -- a session's first call counts its own reads, not those of the catalogs
 \c -
-SELECT shared_blks_hit, from_shared_pct, fetches, complete FROM io_probe_random('fetched', '{server}');
+SELECT shared_blks_hit, shared_pct, blks, complete FROM io_probe_random('fetched', '{server}');
 -- now all is in shared buffers
 SELECT count(*) FROM fetched;
-SELECT shared_blks_hit, os_blks_hit, device_blks_read, from_shared_pct, from_os_pct, from_device_pct, complete, cold,
-       num_nulls(os_us, device_us) AS nulls, shared_us = lat_avg_us AS shared_us
+SELECT shared_blks_hit, os_blks_hit, device_blks_read, shared_pct, os_pct, device_pct, complete, cold,
+       num_nulls(os_us, device_us) AS nulls, shared_us = lat_us AS shared_us
   FROM io_probe_random('fetched', '{server}');
 
 -- a row for each path, in this order, whatever the order of the argument
@@ -28,9 +28,9 @@ SELECT path FROM io_probe_random('fetched', '{os,direct,os}');
 SELECT path, depth FROM io_probe_random('fetched', NULL, NULL, NULL, NULL, NULL, NULL);
 SELECT (io_probe_random('fetched', '{os}', options => 'null')).path;
 -- what they fetch and how
-SELECT path, status, fetches, hole_blks, blks_total, complete, depth, engine, shared_blks_written IS NOT NULL AS written
+SELECT path, status, blks, hole_blks, blks_total, complete, depth, engine, shared_blks_written IS NOT NULL AS written
   FROM io_probe_random('fetched', '{server,os}');
-SELECT path, status = 'unsupported' OR status IN ('ok', 'void') AND (fetches, complete) = (201, true) AS complete,
+SELECT path, status = 'unsupported' OR status IN ('ok', 'void') AND (blks, complete) = (201, true) AS complete,
        status = 'unsupported' OR (depth, engine) = (1, 'pread') AS engine
   FROM io_probe_random('fetched', '{direct}');
 -- at a depth: the server reads as far ahead as it may
@@ -49,29 +49,29 @@ SELECT path, status = 'unsupported' OR engine = 'threads' AS threads
   FROM io_probe_random('fetched', '{direct,os}', depth => 2);
 RESET pg_io_probe.engine;
 -- even when the queue is longer than the relation is
-SELECT path, complete, fetches FROM io_probe_random('pg_am', '{server,os}', depth => 128) WHERE fetches > 0;
+SELECT path, complete, blks FROM io_probe_random('pg_am', '{server,os}', depth => 128) WHERE blks > 0;
 
 -- the seed decides which blocks: what the first call brought in, the second finds
-SELECT seed, fetches, shared_blks_hit
+SELECT seed, blks, shared_blks_hit
   FROM io_probe_random('large', '{server}', seed => 1, options => '{"max_bytes": 131072}');
-SELECT seed, fetches, shared_blks_hit
+SELECT seed, blks, shared_blks_hit
   FROM io_probe_random('large', '{server}', seed => 1, options => '{"max_bytes": 131072}');
 -- with another path before it, it starts elsewhere in the order
-SELECT path, seed, fetches, shared_blks_hit
+SELECT path, seed, blks, shared_blks_hit
   FROM io_probe_random('large', '{server,os}', seed => 1, options => '{"max_bytes": 131072}') WHERE path = 'server';
-SELECT path, seed, fetches, shared_blks_hit
+SELECT path, seed, blks, shared_blks_hit
   FROM io_probe_random('large', '{direct,server}', seed => 1, options => '{"max_bytes": 131072}')
   WHERE path = 'server';
 -- another seed, another order
-SELECT seed, fetches, shared_blks_hit < 8 AS others
+SELECT seed, blks, shared_blks_hit < 8 AS others
   FROM io_probe_random('large', '{server}', seed => -1, options => '{"max_bytes": 131072}');
 -- without one there is one all the same, each time another
 SELECT count(DISTINCT seed) AS seeds, bool_and(seed >= 0) AS positive
   FROM generate_series(1, 3) i, io_probe_random('fetched', '{server,os}', depth => i);
 
 -- a quantile is given where ten fetches lie above it; the first fetch is warm-up
-SELECT n, fetches, complete, 'stopped at max_bytes' = ANY (notes) AS stopped, lat_p50_us > 0 AS p50,
-       lat_p95_us > 0 AS p95, lat_p99_us > 0 AS p99, lat_p999_us > 0 AS p999, num_nulls(lat_avg_us, lat_max_us) AS nulls
+SELECT n, blks, complete, 'stopped at max_bytes' = ANY (notes) AS stopped, p50_us > 0 AS p50,
+       p95_us > 0 AS p95, p99_us > 0 AS p99, p999_us > 0 AS p999, num_nulls(lat_us, max_us) AS nulls
   FROM unnest('{20,21,200,201,1000,1001,10000,10001}'::int[]) n,
        io_probe_random('large', '{os}', options => jsonb_build_object('max_bytes', n * 8192 + 8191));
 
@@ -93,56 +93,56 @@ INSERT INTO result SELECT * FROM io_probe_random('fetched', duration => '100 ms'
 INSERT INTO result SELECT * FROM io_probe_random('fetched', '{direct,os}', '100 ms', depth => 4,
                                                  options => '{"max_iops": 1000}');
 CREATE TEMP VIEW judged AS
-  SELECT *, fetches - hole_blks AS with_data, notes::text LIKE '%rate-limited%' AS limited,
+  SELECT *, blks - hole_blks AS with_data, notes::text LIKE '%rate-limited%' AS limited,
          status IN ('void', 'unsupported') AS no_figures, path = 'server' AND depth > 1 AS reads_ahead
   FROM result;
 SELECT path, status, depth, relname FROM judged WHERE status <> 'ok' AND path <> 'direct';
 -- each block at most once; complete is when each was; if not, a note says why
-SELECT path, depth, relname FROM judged WHERE fetches > blks_total OR hole_blks > fetches
-  OR complete <> (fetches = blks_total AND status <> 'unsupported')
+SELECT path, depth, relname FROM judged WHERE blks > blks_total OR hole_blks > blks
+  OR complete <> (blks = blks_total AND status <> 'unsupported')
   OR complete = (notes::text ~ 'stopped|passed over' OR status = 'unsupported');
 -- each fetch was served by somebody, or nothing is known, which a note says
 SELECT path, depth, relname FROM judged WHERE with_data > 0
   AND (shared_blks_hit + os_blks_hit + device_blks_read = with_data
-       AND abs(from_shared_pct - 100.0 * shared_blks_hit / with_data) < 0.01
-       AND abs(from_os_pct - 100.0 * os_blks_hit / with_data) < 0.01
-       AND abs(from_device_pct - 100.0 * device_blks_read / with_data) < 0.01) IS NOT TRUE
-  AND NOT (num_nonnulls(shared_blks_hit, os_blks_hit, device_blks_read, from_shared_pct, from_os_pct, from_device_pct,
+       AND abs(shared_pct - 100.0 * shared_blks_hit / with_data) < 0.01
+       AND abs(os_pct - 100.0 * os_blks_hit / with_data) < 0.01
+       AND abs(device_pct - 100.0 * device_blks_read / with_data) < 0.01) IS NOT TRUE
+  AND NOT (num_nonnulls(shared_blks_hit, os_blks_hit, device_blks_read, shared_pct, os_pct, device_pct,
                         shared_us, os_us, device_us, over_read) = 0
            AND notes::text LIKE '%who served the blocks is unknown%');
 SELECT path, depth, relname FROM judged WHERE path <> 'server' AND shared_blks_hit > 0
-  OR path = 'direct' AND (status = 'ok') <> (from_device_pct >= 99.9 OR with_data = 0);
+  OR path = 'direct' AND (status = 'ok') <> (device_pct >= 99.9 OR with_data = 0);
 -- latencies are in order; those that there must be, are; the server's are not known when it reads ahead
 SELECT path, depth, relname FROM judged
-  WHERE NOT (lat_min_us > 0 AND lat_min_us <= lat_avg_us AND lat_avg_us <= lat_max_us AND lat_mdev_us >= 0)
-     OR NOT (lat_min_us <= lat_p50_us * 1.01 AND lat_p50_us <= lat_p95_us AND lat_p95_us <= lat_p99_us
-             AND lat_p99_us <= lat_p999_us AND lat_p999_us <= lat_max_us * 1.01)
-     OR lat_p99_us > lat_max_us * 1.01;
+  WHERE NOT (min_us > 0 AND min_us <= lat_us AND lat_us <= max_us AND mdev_us >= 0)
+     OR NOT (min_us <= p50_us * 1.01 AND p50_us <= p95_us AND p95_us <= p99_us
+             AND p99_us <= p999_us AND p999_us <= max_us * 1.01)
+     OR p99_us > max_us * 1.01;
 SELECT path, depth, relname FROM judged
-  WHERE num_nulls(lat_avg_us, lat_min_us, lat_max_us, lat_mdev_us, service_iops) <> CASE
+  WHERE num_nulls(lat_us, min_us, max_us, mdev_us, service_iops) <> CASE
           WHEN no_figures OR reads_ahead OR with_data <= 1 + CASE WHEN depth > 1 THEN 2 * depth ELSE 0 END
           THEN 5 ELSE 0 END
-     OR (warmup_us > 0) IS NOT TRUE <> (no_figures OR reads_ahead OR fetches = 0)
+     OR (warmup_us > 0) IS NOT TRUE <> (no_figures OR reads_ahead OR blks = 0)
      OR reads_ahead <> (notes::text LIKE '%single latencies are not known%');
-SELECT path, depth, relname FROM judged WHERE abs(service_iops * lat_avg_us / 1e6 - 1) > 0.001;
+SELECT path, depth, relname FROM judged WHERE abs(service_iops * lat_us / 1e6 - 1) > 0.001;
 -- a tier that served nothing has no latency; one that served all has that of all
 SELECT path, depth, relname FROM judged WHERE shared_us IS NOT NULL AND shared_blks_hit = 0
   OR os_us IS NOT NULL AND os_blks_hit = 0 OR device_us IS NOT NULL AND device_blks_read = 0
-  OR shared_us <> lat_avg_us AND shared_blks_hit = with_data OR os_us <> lat_avg_us AND os_blks_hit = with_data
-  OR device_us <> lat_avg_us AND device_blks_read = with_data
-  OR depth = 1 AND NOT lat_avg_us BETWEEN least(shared_us, os_us, device_us) AND greatest(shared_us, os_us, device_us)
+  OR shared_us <> lat_us AND shared_blks_hit = with_data OR os_us <> lat_us AND os_blks_hit = with_data
+  OR device_us <> lat_us AND device_blks_read = with_data
+  OR depth = 1 AND NOT lat_us BETWEEN least(shared_us, os_us, device_us) AND greatest(shared_us, os_us, device_us)
   OR depth > 1 AND num_nonnulls(shared_us, os_us) > 0;
 -- rate times size is the bandwidth; the interval holds the value; a void row has none, nor an interval one with pauses
 SELECT path, depth, relname FROM judged
-  WHERE abs(mib_per_s * 1048576 / current_setting('block_size')::int / iops - 1) > 0.001
+  WHERE abs(mib_s * 1048576 / current_setting('block_size')::int / iops - 1) > 0.001
      OR (iops > 0) IS NOT TRUE <> (no_figures OR with_data <= 1 + CASE WHEN depth > 1 THEN 2 * depth ELSE 0 END)
-     OR num_nulls(iops, mib_per_s) = 1 OR NOT iops BETWEEN ci_low_iops AND ci_high_iops
-     OR (no_figures OR limited) AND num_nonnulls(ci_low_iops, ci_high_iops) > 0 OR elapsed_ms <= 0;
+     OR num_nulls(iops, mib_s) = 1 OR NOT iops BETWEEN ci_low AND ci_high
+     OR (no_figures OR limited) AND num_nonnulls(ci_low, ci_high) > 0 OR elapsed_ms <= 0;
 -- a request can't be answered sooner than it takes; without a limit there is no schedule
 SELECT path, depth, relname, limited FROM judged
   WHERE limited AND NOT no_figures AND (iops <= CASE depth WHEN 1 THEN 100 ELSE 1000 END * 1.1
                                            AND (depth > 1 AND path <> 'server' AND response_avg_us IS NULL
-                                                OR response_avg_us >= lat_avg_us * 0.99)) IS NOT TRUE
+                                                OR response_avg_us >= lat_us * 0.99)) IS NOT TRUE
      OR NOT limited AND num_nonnulls(response_avg_us, response_p99_us) > 0;
 SELECT count(*) > 0 AS limited, count(*) = count(*) FILTER (WHERE NOT complete) AS incomplete FROM judged WHERE limited;
 -- past the page cache just the blocks are fetched, through it these or parts of them, or what lies around them, too
@@ -154,7 +154,7 @@ SELECT path, depth, relname FROM judged WHERE (device_bytes IS NULL) <> (device_
   OR device_source NOT IN ('backend', 'io_workers') OR device_source <> 'backend' AND NOT reads_ahead;
 -- a cold row found no buffer, and in the OS cache at most what readahead had brought in
 SELECT path, depth, relname FROM judged WHERE cold AND (shared_blks_hit <> 0
-  OR os_blks_hit <> 0 AND notes::text NOT LIKE '%readahead around other fetches had brought in%');
+  OR os_blks_hit <> 0 AND notes::text NOT LIKE '%readahead around other blks had brought in%');
 -- what is said of the device is what io_probe_device says
 SELECT path, relname FROM judged WHERE (device, read_ahead_kb) IS DISTINCT FROM
   (SELECT (string_agg(d.device, ','), min(d.read_ahead_kb)) FROM io_probe_device() d
@@ -172,39 +172,39 @@ DROP INDEX fetched_id;
 SET wal_skip_threshold = 0;
 VACUUM FULL fetched;
 SELECT complete AS emptied FROM io_probe_evict('fetched') \gset
-SELECT path, fetches, status, (cold = :'emptied') IS NOT FALSE AS cold,
+SELECT path, blks, status, (cold = :'emptied') IS NOT FALSE AS cold,
        cold IS NOT FALSE OR notes::text LIKE '%not cold: %' AS why
   FROM io_probe_random('fetched', '{server,os}', cold => true);
 -- up to 16, what is in shared buffers is passed over and counted
 VACUUM FULL fetched;
 SELECT count(*) FROM fetched WHERE ctid < '(100,0)';
 SELECT current_setting('server_version_num')::int < 170000 AS passes_over \gset
-SELECT d, CASE WHEN NOT :'passes_over' THEN fetches = 201 WHEN d = 1 THEN fetches = 101 ELSE fetches < 101 END AS left,
+SELECT d, CASE WHEN NOT :'passes_over' THEN blks = 201 WHEN d = 1 THEN blks = 101 ELSE blks < 101 END AS left,
        complete <> :'passes_over' AS complete,
-       coalesce(substring(notes::text, '(\d+) blocks could not be evicted')::int, 0) + fetches AS all,
+       coalesce(substring(notes::text, '(\d+) blocks could not be evicted')::int, 0) + blks AS all,
        coalesce(shared_blks_hit, 0) AS hits
   FROM unnest('{1,4}'::int[]) d, io_probe_random('fetched', '{server}', cold => true, depth => d);
 
 -- max_bytes is exact where no hole is; not a reason to stop when it is just enough
-SELECT path, status, fetches, hole_blks, complete, notes::text LIKE '%stopped at max_bytes%' AS why
+SELECT path, status, blks, hole_blks, complete, notes::text LIKE '%stopped at max_bytes%' AS why
   FROM unnest('{1,4}'::int[]) depth,
        io_probe_random('fetched', '{server,os}', depth => depth, options => '{"max_bytes": 81920}');
-SELECT status = 'unsupported' OR (fetches, hole_blks, complete) = (10, 0, false) AS max_bytes
+SELECT status = 'unsupported' OR (blks, hole_blks, complete) = (10, 0, false) AS max_bytes
   FROM unnest('{1,4}'::int[]) depth,
        io_probe_random('fetched', '{direct}', depth => depth, options => '{"max_bytes": 81920}');
-SELECT path, fetches, complete, notes::text LIKE '%stopped%' AS stopped
+SELECT path, blks, complete, notes::text LIKE '%stopped%' AS stopped
   FROM io_probe_random('fetched', '{server,os}', options => '{"max_bytes": 1646592}');
 -- rate limits: they are kept, and the duration ends them
 SELECT limits, v.depth, path, status, complete, 'stopped at the end of its duration' = ANY (notes) AS why,
        notes::text LIKE '%rate-limited%' AS rate_limited, elapsed_ms >= 100 AS duration,
-       fetches BETWEEN 1 AND per_s * elapsed_ms / 1000 + 2 AS fetches
-  FROM (VALUES ('{"max_iops": 64}'::jsonb, 64, 1), ('{"max_mib_per_s": 1}', 128, 4),
-               ('{"max_iops": 64, "max_mib_per_s": 1}', 64, 1)) AS v(limits, per_s, depth),
+       blks BETWEEN 1 AND per_s * elapsed_ms / 1000 + 2 AS blks
+  FROM (VALUES ('{"max_iops": 64}'::jsonb, 64, 1), ('{"max_mib_s": 1}', 128, 4),
+               ('{"max_iops": 64, "max_mib_s": 1}', 64, 1)) AS v(limits, per_s, depth),
        io_probe_random('fetched', '{server,os}', '100 ms', depth => v.depth, options => limits);
 -- unless all is fetched so fast that there is no saying, it ends as soon as the interval is narrow
 SELECT status IN ('void', 'unsupported') OR complete
        OR 'stopped: the interval is as narrow as asked for' = ANY (notes)
-          AND iops * (1 / ci_low_iops - 1 / ci_high_iops) / 2 <= 0.51 AS precise
+          AND iops * (1 / ci_low - 1 / ci_high) / 2 <= 0.51 AS precise
   FROM io_probe_random('large', '{direct}', options => '{"precision": 0.5}');
 -- the other options; null stands for the default
 SELECT path, complete FROM io_probe_random('fetched', '{os}', options => '{"wait": true, "max_iops": null}');
@@ -220,20 +220,20 @@ INSERT INTO kind_toast VALUES (repeat('x', 100000));
 CREATE TEMP TABLE kind_temp AS SELECT * FROM fetched;
 CREATE INDEX kind_index ON fetched (id) WHERE id = 0;
 SELECT c.relname, c.relkind, r.path, r.status, r.complete,
-       r.fetches = pg_relation_size(c.oid) / current_setting('block_size')::int AS fetches
+       r.blks = pg_relation_size(c.oid) / current_setting('block_size')::int AS blks
   FROM pg_class c, io_probe_random(c.oid, '{server,os}') r
   WHERE c.relname LIKE 'kind\_%' ORDER BY c.relname, r.path DESC;
-SELECT c.relkind, r.path, r.status, r.complete, r.fetches > 10 AS fetches
+SELECT c.relkind, r.path, r.status, r.complete, r.blks > 10 AS blks
   FROM pg_class c, io_probe_random(c.oid, '{server,os}') r
   WHERE c.oid = (SELECT reltoastrelid FROM pg_class WHERE relname = 'kind_toast');
 -- a temporary table is in the session's own buffers
-SELECT shared_blks_hit, from_shared_pct FROM io_probe_random('kind_temp', '{server}');
+SELECT shared_blks_hit, shared_pct FROM io_probe_random('kind_temp', '{server}');
 -- an empty relation is no error, on no path, at no depth
-SELECT path, status, fetches, complete, iops, lat_avg_us, warmup_us, from_os_pct, cold
+SELECT path, status, blks, complete, iops, lat_us, warmup_us, os_pct, cold
   FROM io_probe_random('kind_empty');
-SELECT path, status, fetches, complete FROM io_probe_random('kind_empty', '{server,os}', cold => true, depth => 4);
+SELECT path, status, blks, complete FROM io_probe_random('kind_empty', '{server,os}', cold => true, depth => 4);
 -- a single block is warm-up
-SELECT path, fetches, complete, warmup_us > 0 AS warmup, iops, lat_avg_us,
+SELECT path, blks, complete, warmup_us > 0 AS warmup, iops, lat_us,
        notes::text LIKE '%too few blocks for a rate%' AS why
   FROM io_probe_random('kind_sequence', '{server,os}');
 -- holes count as fetched, and nowhere else (up to 15 there are none; whoever writes buffers back fills them)
@@ -241,9 +241,9 @@ CREATE TABLE sparse AS SELECT i::char(1000) FROM generate_series(1, 2000) i;
 SELECT hole_bytes / 8192 AS before FROM io_probe_cache('sparse') WHERE fork = 'main' \gset
 CREATE TEMP TABLE holes AS SELECT * FROM io_probe_random('sparse', '{os}');
 SELECT hole_bytes / 8192 AS after FROM io_probe_cache('sparse') WHERE fork = 'main' \gset
-SELECT fetches = blks_total AS fetches, complete, hole_blks BETWEEN :after AND :before AS hole_blks,
+SELECT blks = blks_total AS blks, complete, hole_blks BETWEEN :after AND :before AS hole_blks,
        (hole_blks > 0) = (notes::text LIKE '% blocks were never written to the file (holes)%') AS note,
-       (shared_blks_hit + os_blks_hit + device_blks_read = fetches - hole_blks) IS NOT FALSE AS others
+       (shared_blks_hit + os_blks_hit + device_blks_read = blks - hole_blks) IS NOT FALSE AS others
   FROM holes;
 -- a name that needs quotes, in a schema that is not on search_path
 CREATE SCHEMA "Odd ""schema";
@@ -256,19 +256,19 @@ CREATE TEMP TABLE series AS
   FROM io_probe_random_series('fetched', '{os}', '1250 ms', options => '{"max_iops": 64}');
 INSERT INTO series SELECT 2 + row_number() OVER (), * FROM io_probe_random_series('fetched', '{os,server}');
 INSERT INTO series SELECT 4 + row_number() OVER (), * FROM io_probe_random_series('fetched', '{direct}', depth => 4);
-SELECT nr, path, second, status, fetches BETWEEN 1 AND 201 AS fetches FROM series WHERE path <> 'direct' ORDER BY nr;
+SELECT nr, path, second, status, blks BETWEEN 1 AND 201 AS blks FROM series WHERE path <> 'direct' ORDER BY nr;
 -- all that was fetched is in some second
-SELECT path, sum(fetches) AS fetches FROM series WHERE nr BETWEEN 3 AND 4 GROUP BY path ORDER BY path;
-SELECT sum(fetches) BETWEEN 1 AND sum(length_ms) * 0.064 + 2 AS fetches, sum(length_ms) > 1249 AS length,
-       min(length_ms) FILTER (WHERE second = 1) >= 1000 AS first
+SELECT path, sum(blks) AS blks FROM series WHERE nr BETWEEN 3 AND 4 GROUP BY path ORDER BY path;
+SELECT sum(blks) BETWEEN 1 AND sum(elapsed_ms) * 0.064 + 2 AS blks, sum(elapsed_ms) > 1249 AS length,
+       min(elapsed_ms) FILTER (WHERE second = 1) >= 1000 AS first
   FROM series WHERE nr <= 2;
-SELECT fetches = 201 OR status = 'unsupported' AS direct FROM series WHERE nr = 5;
+SELECT blks = 201 OR status = 'unsupported' AS direct FROM series WHERE nr = 5;
 -- a rate is of what the second lasted, and latencies are in order
-SELECT nr FROM series WHERE abs(iops * length_ms / 1000 - fetches) > 0.01 * fetches
-  OR NOT (lat_avg_us > 0 AND lat_avg_us <= lat_max_us) OR lat_avg_us IS NULL AND path <> 'direct';
+SELECT nr FROM series WHERE abs(iops * elapsed_ms / 1000 - blks) > 0.01 * blks
+  OR NOT (lat_us > 0 AND lat_us <= max_us) OR lat_us IS NULL AND path <> 'direct';
 -- shares make 100 percent; so do those of the processors, all states but theirs left out
-SELECT nr FROM series WHERE abs(from_shared_pct + from_os_pct + from_device_pct - 100) > 0.01
-  OR num_nulls(from_shared_pct, from_os_pct, from_device_pct) NOT IN (0, 3)
+SELECT nr FROM series WHERE abs(shared_pct + os_pct + device_pct - 100) > 0.01
+  OR num_nulls(shared_pct, os_pct, device_pct) NOT IN (0, 3)
   OR cpu_user_pct + cpu_system_pct + cpu_iowait_pct + cpu_idle_pct NOT BETWEEN 0 AND 100.1
   OR least(cpu_user_pct, cpu_system_pct, cpu_iowait_pct, cpu_idle_pct) < 0;
 -- the devices' figures are there or not, all together
@@ -281,14 +281,14 @@ SELECT nr, notes = '{}' AS no_notes, 'stopped at the end of its duration' = ANY 
 SELECT nr FROM (SELECT *, lag(sampled_at, 1, '-infinity') OVER (ORDER BY nr) AS earlier FROM series) AS series
   WHERE sampled_at NOT BETWEEN earlier AND clock_timestamp();
 -- without any second there is a row that says so; NULL stands for the default
-SELECT path, second, fetches, status FROM io_probe_random_series('kind_empty', NULL, NULL, NULL, NULL, NULL, NULL);
+SELECT path, second, blks, status FROM io_probe_random_series('kind_empty', NULL, NULL, NULL, NULL, NULL, NULL);
 
 -- all calls of a statement share pg_io_probe.max_duration: in the end nothing is fetched any more
 SET pg_io_probe.max_duration = '150ms';
 WITH called AS MATERIALIZED
   (SELECT i, r.* FROM generate_series(1, 5) i,
      io_probe_random('fetched', '{os}', '60 ms', seed => i, options => '{"max_iops": 50}') r)
-SELECT i, status, fetches > 0 AS fetches, complete,
+SELECT i, status, blks > 0 AS blks, complete,
        'stopped: this statement has used up pg_io_probe.max_duration' = ANY (notes) AS why
   FROM called WHERE i IN (1, 5);
 -- so do the paths of a call

@@ -34,7 +34,7 @@ RESET pg_io_probe.engine;
 INSERT INTO result SELECT 'bytes', * FROM io_probe_readahead('ahead', '{64,128}', '10 s',
                                                              '{"max_bytes": 65536000, "precision": 0.0001}') WITH ORDINALITY;
 INSERT INTO result SELECT 'slow', * FROM io_probe_readahead('ahead', '{64}', '1 s',
-                                                            '{"max_mib_per_s": 100, "max_iops": null}') WITH ORDINALITY;
+                                                            '{"max_mib_s": 100, "max_iops": null}') WITH ORDINALITY;
 CREATE TEMP VIEW judged AS SELECT *, status IN ('void', 'unsupported') AS no_figures FROM result;
 -- one row is the kernel's, read through the page cache; engines of the others
 SELECT run, count(*) FILTER (WHERE mode = 'kernel') AS kernel, count(*) FILTER (WHERE mode NOT IN ('kernel', 'emulated')) AS other
@@ -43,26 +43,26 @@ SELECT run, window_kb, engine FROM judged WHERE status <> 'unsupported' AND engi
   CASE WHEN mode = 'kernel' THEN 'pread' WHEN engine = 'readahead' THEN engine WHEN run = 'threads' THEN 'threads'
   WHEN engine = 'threads' THEN 'threads' ELSE 'io_uring' END;
 -- all windows of a call are measured, save those of which turns of 2,000 blocks hold too few
-SELECT run, window_kb, us_per_block, status, notes FROM judged
+SELECT run, window_kb, block_us, status, notes FROM judged
   WHERE turns > 0 AND NOT no_figures
-    AND (us_per_block IS NULL OR window_kb * 4 > 2000 * :block_kb)
-        <> (us_per_block IS NULL AND notes::text LIKE '%no figures are given%')
-     OR no_figures AND num_nonnulls(us_per_block, mib_per_s, ci_low_us, ci_high_us, best) > 0
+    AND (block_us IS NULL OR window_kb * 4 > 2000 * :block_kb)
+        <> (block_us IS NULL AND notes::text LIKE '%no figures are given%')
+     OR no_figures AND num_nonnulls(block_us, mib_s, ci_low, ci_high, best) > 0
      OR no_figures AND notes = '{}';
 -- the rate is the block size over the time; intervals hold it, and come with six turns
-SELECT run, window_kb FROM judged WHERE abs(mib_per_s * 1048576 * us_per_block / 1e6 / (:block_kb * 1024) - 1) > 0.001
-  OR NOT us_per_block BETWEEN ci_low_us AND ci_high_us OR num_nulls(us_per_block, mib_per_s) = 1
-  OR us_per_block IS NOT NULL AND (ci_low_us IS NULL OR ci_high_us IS NULL) <> (turns < 6);
+SELECT run, window_kb FROM judged WHERE abs(mib_s * 1048576 * block_us / 1e6 / (:block_kb * 1024) - 1) > 0.001
+  OR NOT block_us BETWEEN ci_low AND ci_high OR num_nulls(block_us, mib_s) = 1
+  OR block_us IS NOT NULL AND (ci_low IS NULL OR ci_high IS NULL) <> (turns < 6);
 -- what the page cache costs is one figure for all emulated rows, and in none of the kernel's
 SELECT run, count(DISTINCT cache_us) FROM judged GROUP BY run HAVING count(DISTINCT cache_us) > 1;
 SELECT run, window_kb FROM judged WHERE (mode = 'kernel' AND cache_us IS NOT NULL)
-  OR mode = 'emulated' AND (cache_us IS NULL) <> (us_per_block IS NULL) OR cache_us > us_per_block;
+  OR mode = 'emulated' AND (cache_us IS NULL) <> (block_us IS NULL) OR cache_us > block_us;
 -- the best is one window, the smallest within 3 % of the highest rate (a rounded figure may be on the other side)
-SELECT run, count(*) FILTER (WHERE best) AS best, max(mib_per_s) FILTER (WHERE best) / max(mib_per_s) FROM judged GROUP BY run
+SELECT run, count(*) FILTER (WHERE best) AS best, max(mib_s) FILTER (WHERE best) / max(mib_s) FROM judged GROUP BY run
   HAVING count(*) FILTER (WHERE best) <>
-         CASE WHEN bool_or(no_figures) OR count(mib_per_s) < 2 OR min(turns) FILTER (WHERE mib_per_s > 0) < 3 THEN 0 ELSE 1 END
-      OR max(mib_per_s) FILTER (WHERE best) < 0.969 * max(mib_per_s);
-SELECT run, window_kb FROM judged AS r WHERE mib_per_s > 0.971 * (SELECT max(mib_per_s) FROM judged WHERE run = r.run)
+         CASE WHEN bool_or(no_figures) OR count(mib_s) < 2 OR min(turns) FILTER (WHERE mib_s > 0) < 3 THEN 0 ELSE 1 END
+      OR max(mib_s) FILTER (WHERE best) < 0.969 * max(mib_s);
+SELECT run, window_kb FROM judged AS r WHERE mib_s > 0.971 * (SELECT max(mib_s) FROM judged WHERE run = r.run)
   AND window_kb < (SELECT min(window_kb) FROM judged WHERE run = r.run AND best);
 SELECT run FROM judged WHERE best AND notes::text NOT LIKE '%sessions keep the window with which they opened a file%';
 -- how to set each window; on the disk, if there is a partition
@@ -72,9 +72,9 @@ SELECT run, window_kb, blockdev_setra, udev_rule FROM judged WHERE blockdev_setr
       OR split_part(udev_rule, '"', 6) <> split_part(blockdev_setra, '/', 3))
   OR num_nulls(blockdev_setra, udev_rule) = 1;
 -- all that was asked for was fetched from the device, and by the kernel no less
-SELECT run, window_kb, from_device_pct FROM judged WHERE NOT no_figures AND from_device_pct < 99
-  OR device_bytes < blks_read * :block_kb * 1024 AND NOT no_figures;
-SELECT run, window_kb FROM judged WHERE blks_read < turns OR turns > 0 AND (elapsed_ms <= 0 OR blks_read = 0);
+SELECT run, window_kb, device_pct FROM judged WHERE NOT no_figures AND device_pct < 99
+  OR device_bytes < blks * :block_kb * 1024 AND NOT no_figures;
+SELECT run, window_kb FROM judged WHERE blks < turns OR turns > 0 AND (elapsed_ms <= 0 OR blks = 0);
 -- max_bytes is of one window, of which the kernel has two turns a round, of all 2,000 blocks; the first round is warm-up;
 -- and the limit paused it
 SELECT run, window_kb, turns FROM judged WHERE run = 'bytes' AND NOT no_figures
@@ -91,7 +91,7 @@ SELECT run FROM result WHERE (device, read_ahead_kb) IS DISTINCT FROM
 
 -- relations with nothing to measure are no error
 CREATE TABLE kind_empty (t text);
-SELECT mode, status = 'ok' OR :set_kb IS NULL AS status, turns, blks_read, num_nonnulls(us_per_block, mib_per_s, best) AS figures
+SELECT mode, status = 'ok' OR :set_kb IS NULL AS status, turns, blks, num_nonnulls(block_us, mib_s, best) AS figures
   FROM io_probe_readahead('kind_empty', '{24}', '10 ms') WHERE window_kb = 24;
 -- an index, a TOAST table, a table of the session's own
 CREATE INDEX ahead_id ON ahead (id);

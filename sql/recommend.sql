@@ -51,16 +51,16 @@ RESET random_page_cost;
 SELECT setting, recommended, why ~ CASE setting WHEN 'read_ahead_kb' THEN 'cold => true|not known|debug_io_direct' ELSE 'writes => true' END AS why
   FROM result WHERE setting IN ('read_ahead_kb', 'wal_sync_method', 'commit_delay') ORDER BY ordinality DESC LIMIT 3;
 -- the largest table that may be read, by what its files say
-SELECT DISTINCT rel_used FROM result WHERE name = :'own_tablespace' OR setting = 'io_combine_limit' AND rel_used::text <> 'advised';
-SELECT DISTINCT name, recommended, rel_used, why FROM result WHERE name = 'regress_io_probe_advice';
+SELECT DISTINCT relid FROM result WHERE name = :'own_tablespace' OR setting = 'io_combine_limit' AND relid::text <> 'advised';
+SELECT DISTINCT name, recommended, relid, why FROM result WHERE name = 'regress_io_probe_advice';
 -- settings as picked, each once, in their order
 SELECT setting, recommended FROM io_probe_recommend(settings => '{commit_delay,wal_sync_method,commit_delay}');
 -- NULLs stand for the defaults
 SELECT count(*) FROM io_probe_recommend(NULL, NULL, NULL, '{commit_delay}', NULL, NULL, NULL, NULL);
 -- a relation of one's own choice, and what says too little
-SELECT DISTINCT name = :'own_tablespace' AS own, rel_used FROM io_probe_recommend('advised', duration => '20 ms') WHERE scope = 'tablespace';
-SELECT recommended, rel_used, why FROM io_probe_recommend('few', settings => '{seq_page_cost}');
-SELECT recommended, rel_used, why FROM io_probe_recommend('own_advice', settings => '{seq_page_cost}');
+SELECT DISTINCT name = :'own_tablespace' AS own, relid FROM io_probe_recommend('advised', duration => '20 ms') WHERE scope = 'tablespace';
+SELECT recommended, relid, why FROM io_probe_recommend('few', settings => '{seq_page_cost}');
+SELECT recommended, relid, why FROM io_probe_recommend('own_advice', settings => '{seq_page_cost}');
 
 -- rows to judge: with all rights, of one relation, with little time, under a rate limit
 INSERT INTO result SELECT 'may', * FROM io_probe_recommend(cold => true, writes => true, duration => '300 ms',
@@ -70,7 +70,7 @@ INSERT INTO result SELECT 'one', * FROM io_probe_recommend('advised', 'cold', 'c
 INSERT INTO result SELECT 'brief', * FROM io_probe_recommend(cold => true, writes => true, duration => '1 ms',
   settings => '{read_ahead_kb,io_combine_limit,wal_sync_method,commit_delay}') WITH ORDINALITY;
 INSERT INTO result SELECT 'slow', * FROM io_probe_recommend(cold => true, duration => '300 ms', settings => '{io_combine_limit}',
-  options => '{"max_mib_per_s": 200, "precision": 0.5, "max_iops": null, "max_bytes": 100000000}') WITH ORDINALITY;
+  options => '{"max_mib_s": 200, "precision": 0.5, "max_iops": null, "max_bytes": 100000000}') WITH ORDINALITY;
 -- advice is complete, or there is a reason; to keep takes no statement
 SELECT run, setting, why FROM result WHERE why IS NULL OR why = '' OR jsonb_typeof(evidence) <> 'object' OR scope IS NULL
   OR applies NOT IN ('now', 'reload', 'restart', 'root');
@@ -94,9 +94,9 @@ SELECT run, evidence->'methods' AS methods FROM result WHERE setting = 'wal_sync
   jsonb_path_query_array(evidence, '$.methods[*].method') <> '["open_datasync", "fdatasync", "fsync", "open_sync"]';
 SELECT run, recommended, evidence FROM result WHERE setting = 'wal_sync_method' AND recommended <> current
   AND (evidence->>'write_cache' LIKE '%write back%' AND evidence->'fua' @> 'false'
-       OR NOT EXISTS (SELECT FROM jsonb_to_recordset(evidence->'methods') AS m(method text, ci_low_us float8, ci_high_us float8)
-                      JOIN jsonb_to_recordset(evidence->'methods') AS n(method text, ci_low_us float8, ci_high_us float8)
-                        ON m.method = recommended AND n.method = current AND n.ci_low_us > 1.09 * m.ci_high_us));
+       OR NOT EXISTS (SELECT FROM jsonb_to_recordset(evidence->'methods') AS m(method text, ci_low float8, ci_high float8)
+                      JOIN jsonb_to_recordset(evidence->'methods') AS n(method text, ci_low float8, ci_high float8)
+                        ON m.method = recommended AND n.method = current AND n.ci_low > 1.09 * m.ci_high));
 -- no delay for a flush that is fast; half of one that is slow
 SELECT run, recommended, low, high, evidence->'flush_us' AS flush_us FROM result WHERE setting = 'commit_delay' AND NOT
   CASE WHEN (evidence->>'flush_us')::float8 < 1000 THEN recommended = '0' ELSE recommended::int BETWEEN low::int AND high::int END;
@@ -147,7 +147,7 @@ COMMIT;
 SET statement_timeout = '150ms';
 \set VERBOSITY sqlstate
 SELECT setting FROM io_probe_recommend(cold => true, writes => true, duration => '10 s',
-  settings => '{io_combine_limit,commit_delay}', options => '{"max_mib_per_s": 1}');
+  settings => '{io_combine_limit,commit_delay}', options => '{"max_mib_s": 1}');
 \set VERBOSITY default
 RESET statement_timeout;
 SELECT coalesce(current_setting('io_combine_limit', true), 'none') = :'limit_before' AS unchanged;
@@ -170,8 +170,8 @@ GRANT EXECUTE ON FUNCTION io_probe_recommend TO regress_io_probe_advised;
 GRANT SELECT (id) ON advised TO regress_io_probe_advised;
 SET ROLE regress_io_probe_advised;
 -- not what he may not read, nor evict, nor write
-SELECT DISTINCT rel_used, why FROM io_probe_recommend() WHERE scope = 'tablespace';
-SELECT rel_used, recommended FROM io_probe_recommend() WHERE setting = 'io_combine_limit' AND num_nonnulls(rel_used, recommended) > 0;
+SELECT DISTINCT relid, why FROM io_probe_recommend() WHERE scope = 'tablespace';
+SELECT relid, recommended FROM io_probe_recommend() WHERE setting = 'io_combine_limit' AND num_nonnulls(relid, recommended) > 0;
 SELECT setting FROM io_probe_recommend('advised');
 SELECT setting FROM io_probe_recommend(cold => true);
 SELECT setting FROM io_probe_recommend(writes => true);
@@ -179,7 +179,7 @@ RESET ROLE;
 GRANT SELECT ON advised TO regress_io_probe_advised;
 GRANT EXECUTE ON FUNCTION io_probe_evict TO regress_io_probe_advised;
 SET ROLE regress_io_probe_advised;
-SELECT DISTINCT rel_used FROM io_probe_recommend(cold => true, duration => '1 ms') WHERE scope = 'tablespace' ORDER BY 1;
+SELECT DISTINCT relid FROM io_probe_recommend(cold => true, duration => '1 ms') WHERE scope = 'tablespace' ORDER BY 1;
 SELECT setting FROM io_probe_recommend(cold => true, writes => true);
 RESET ROLE;
 GRANT EXECUTE ON FUNCTION io_probe_sync TO regress_io_probe_advised;

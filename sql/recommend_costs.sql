@@ -55,7 +55,7 @@ BEGIN
   END LOOP;
 END $$;
 SELECT cache, unit, string_agg(setting, ',' ORDER BY ordinality) FROM result GROUP BY cache, unit ORDER BY cache, unit;
-SELECT DISTINCT scope, name = :'own_tablespace' AS own, rel_used, applies FROM result;
+SELECT DISTINCT scope, name = :'own_tablespace' AS own, relid, applies FROM result;
 -- with the time for it, all four
 SELECT setting, recommended IS NOT NULL AS recommended, low IS NOT NULL AS low, high IS NOT NULL AS high FROM result
   WHERE unit = 'seq_page' AND cache = 'planned' ORDER BY ordinality;
@@ -208,15 +208,15 @@ GRANT SELECT ON asked TO regress_io_probe_asker;
 SET ROLE regress_io_probe_asker;
 SELECT setting FROM io_probe_recommend('asked_own');
 SELECT evidence->'tables' AS tables, evidence->'indexes' AS indexes FROM
-  tries(NULL, 'planned', 'cpu', '{random_page_cost}') WHERE rel_used IS NOT NULL;
+  tries(NULL, 'planned', 'cpu', '{random_page_cost}') WHERE relid IS NOT NULL;
 RESET ROLE;
 CREATE FUNCTION tell() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE 'called'; END $$;
 CREATE POLICY tell ON asked USING (tell());
 ALTER TABLE asked ENABLE ROW LEVEL SECURITY;
 SET ROLE regress_io_probe_asker;
-SELECT rel_used, recommended, why ~ '^nothing can be said by the planner''s choices: not all times could be measured: ' AS why FROM
+SELECT relid, recommended, why ~ '^nothing can be said by the planner''s choices: not all times could be measured: ' AS why FROM
   io_probe_recommend(cold => true, settings => '{random_page_cost}', duration => '1 s')
-  WHERE rel_used IS NOT NULL;
+  WHERE relid IS NOT NULL;
 RESET ROLE;
 DROP OWNED BY regress_io_probe_asker;
 DROP ROLE regress_io_probe_asker;

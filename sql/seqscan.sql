@@ -11,10 +11,10 @@ VACUUM FULL scanned;
 CHECKPOINT;
 -- a session's first call counts its own reads, not those of the catalogs
 \c -
-SELECT shared_blks_hit, shared_blks_read, blks_scanned, complete FROM io_probe_seqscan('scanned', '{server}');
+SELECT shared_blks_hit, shared_blks_read, blks, complete FROM io_probe_seqscan('scanned', '{server}');
 -- now all is in shared buffers
 SELECT count(*) FROM scanned;
-SELECT shared_blks_hit, shared_blks_read, from_shared_pct, from_os_pct, from_device_pct, cold
+SELECT shared_blks_hit, shared_blks_read, shared_pct, os_pct, device_pct, cold
   FROM io_probe_seqscan('scanned', '{server}');
 
 -- a row for each path, in this order, whatever the order of the argument
@@ -23,9 +23,9 @@ SELECT path FROM io_probe_seqscan('scanned', '{os,direct,os}');
 -- NULL stands for the default
 SELECT path FROM io_probe_seqscan('scanned', NULL, NULL, NULL, NULL, NULL, NULL, NULL);
 -- what they read and how
-SELECT path, status, blks_scanned, complete, chunk_kb, depth, engine = 'pread' AS pread
+SELECT path, status, blks, complete, chunk_kb, depth, engine = 'pread' AS pread
   FROM io_probe_seqscan('scanned', '{server,os}');
-SELECT path, status = 'unsupported' OR status IN ('ok', 'void') AND (blks_scanned, complete) = (200, true) AS complete,
+SELECT path, status = 'unsupported' OR status IN ('ok', 'void') AND (blks, complete) = (200, true) AS complete,
        status = 'unsupported' OR (chunk_kb, depth) = (512, 8) AS defaults,
        status = 'unsupported' OR engine IN ('io_uring', 'threads') AS engine
   FROM io_probe_seqscan('scanned', '{direct}');
@@ -43,30 +43,30 @@ INSERT INTO result SELECT * FROM io_probe_seqscan('scanned', '{direct,os}', cold
 INSERT INTO result SELECT * FROM io_probe_seqscan('scanned', duration => '100 ms', options => '{"max_iops": 100}');
 -- the shares make 100 percent, or none is known, which a note says
 SELECT path, relname FROM result WHERE status <> 'unsupported'
-  AND (abs(from_shared_pct + from_os_pct + from_device_pct - 100) < 0.01) IS NOT TRUE
-  AND NOT (num_nonnulls(from_shared_pct, from_os_pct, from_device_pct) = 0
+  AND (abs(shared_pct + os_pct + device_pct - 100) < 0.01) IS NOT TRUE
+  AND NOT (num_nonnulls(shared_pct, os_pct, device_pct) = 0
            AND notes::text LIKE '%who served the blocks is unknown%');
 -- the buffer manager counted each block of the server path, and none of another's
 SELECT path, relname FROM result
   WHERE CASE WHEN path <> 'server' THEN num_nonnulls(shared_blks_hit, shared_blks_read, local_blks_hit, local_blks_read)
-             WHEN relname = 'own' THEN local_blks_hit + local_blks_read - blks_scanned + num_nonnulls(shared_blks_hit)
-             ELSE shared_blks_hit + shared_blks_read - blks_scanned + num_nonnulls(local_blks_hit) END
+             WHEN relname = 'own' THEN local_blks_hit + local_blks_read - blks + num_nonnulls(shared_blks_hit)
+             ELSE shared_blks_hit + shared_blks_read - blks + num_nonnulls(local_blks_hit) END
         IS DISTINCT FROM 0;
 -- rate times size is the bandwidth; the interval holds the value; a void row has neither, nor has one with pauses
 SELECT path, relname FROM result WHERE CASE
     WHEN status IN ('void', 'unsupported') OR notes::text LIKE '%rate-limited%'
-    THEN num_nonnulls(mib_per_s, us_per_block, ci_low_us, ci_high_us) > 0
-    ELSE abs(mib_per_s * us_per_block / 1e6 / current_setting('block_size')::int * 1048576 - 1) > 0.001
-         OR num_nulls(mib_per_s, us_per_block) > 0 END;
-SELECT path, relname FROM result WHERE (us_per_block BETWEEN ci_low_us AND ci_high_us) IS FALSE OR elapsed_ms <= 0;
+    THEN num_nonnulls(mib_s, block_us, ci_low, ci_high) > 0
+    ELSE abs(mib_s * block_us / 1e6 / current_setting('block_size')::int * 1048576 - 1) > 0.001
+         OR num_nulls(mib_s, block_us) > 0 END;
+SELECT path, relname FROM result WHERE (block_us BETWEEN ci_low AND ci_high) IS FALSE OR elapsed_ms <= 0;
 -- counts are within bounds, bytes have a source, a cold row found nothing in the caches and got nothing from there
-SELECT path, relname FROM result WHERE blks_scanned > blks_total OR os_blks_cached > blks_scanned
-  OR hole_blks > blks_scanned OR complete <> (blks_scanned = blks_total);
+SELECT path, relname FROM result WHERE blks > blks_total OR os_blks_cached > blks
+  OR hole_blks > blks OR complete <> (blks = blks_total);
 SELECT path, relname FROM result WHERE (device_bytes IS NULL) <> (device_source IS NULL)
   OR device_source NOT IN ('backend', 'io_workers') OR device_source <> 'backend' AND path <> 'server';
 SELECT path, relname FROM result WHERE cold AND
-  (coalesce(shared_blks_hit, 0) + coalesce(local_blks_hit, 0) + os_blks_cached <> 0 OR from_os_pct > 50
-   OR from_os_pct IS NULL);
+  (coalesce(shared_blks_hit, 0) + coalesce(local_blks_hit, 0) + os_blks_cached <> 0 OR os_pct > 50
+   OR os_pct IS NULL);
 -- what is said of the device is what io_probe_device says
 SELECT path, relname FROM result WHERE (device, read_ahead_kb) IS DISTINCT FROM
   (SELECT (string_agg(d.device, ','), min(d.read_ahead_kb)) FROM io_probe_device() d
@@ -84,37 +84,37 @@ DROP INDEX scanned_id;
 SET wal_skip_threshold = 0;
 VACUUM FULL scanned;
 SELECT complete AS emptied FROM io_probe_evict('scanned') \gset
-SELECT path, blks_scanned, (cold = :'emptied') IS NOT FALSE AS cold,
+SELECT path, blks, (cold = :'emptied') IS NOT FALSE AS cold,
        cold IS NOT FALSE OR notes::text LIKE '%not cold: %' AS why
   FROM io_probe_seqscan('scanned', '{server,os}', cold => true);
 -- up to 16, what is in shared buffers is passed over and counted
 SELECT count(*) FROM scanned;
 SELECT current_setting('server_version_num')::int < 170000 AS passes_over \gset
 SELECT CASE WHEN :'passes_over' THEN substring(notes::text, '(\d+) blocks could not be evicted')::int
-            ELSE blks_scanned END AS blocks,
+            ELSE blks END AS blocks,
        status = CASE WHEN :'passes_over' THEN 'partial' ELSE 'ok' END AS status
   FROM io_probe_seqscan('scanned', '{server}', cold => true);
 
 -- only what the limits let it read leaves shared buffers: by its bytes, and by its rate and duration
 SELECT count(*) FROM scanned;
-SELECT blks_scanned FROM io_probe_seqscan('scanned', '{os}', cold => true, options => '{"max_bytes": 819200}');
+SELECT blks FROM io_probe_seqscan('scanned', '{os}', cold => true, options => '{"max_bytes": 819200}');
 SELECT shared_blks + CASE WHEN :'passes_over' THEN 0 ELSE 100 END AS blks FROM io_probe_cache('scanned') WHERE fork = 'main';
 SELECT count(*) FROM scanned;
-SELECT blks_scanned <= 29 AS few FROM io_probe_seqscan('scanned', '{os}', '200 ms', true, options => '{"max_mib_per_s": 1}');
+SELECT blks <= 29 AS few FROM io_probe_seqscan('scanned', '{os}', '200 ms', true, options => '{"max_mib_s": 1}');
 SELECT shared_blks + CASE WHEN :'passes_over' THEN 0 ELSE 29 END AS blks FROM io_probe_cache('scanned') WHERE fork = 'main';
 
 -- start_blk, up to the very end
-SELECT i, blks_scanned, complete, status FROM unnest('{0,199,200}'::int[]) i,
+SELECT i, blks, complete, status FROM unnest('{0,199,200}'::int[]) i,
   io_probe_seqscan('scanned', '{os}', options => jsonb_build_object('start_blk', i));
 -- max_bytes: where the relation is three times as large, each path has blocks of its own
-SELECT path, status, blks_scanned, complete, 'stopped at max_bytes' = ANY (notes) AS why,
+SELECT path, status, blks, complete, 'stopped at max_bytes' = ANY (notes) AS why,
        substring(notes::text, 'each path read blocks of its own, this one from block \d+') AS own_blocks
   FROM io_probe_seqscan('scanned', '{os,server}', options => '{"max_bytes": 81920, "start_blk": 5}');
-SELECT bytes, path, blks_scanned, complete, notes::text LIKE '%this one from block %' AS own_blocks
+SELECT bytes, path, blks, complete, notes::text LIKE '%this one from block %' AS own_blocks
   FROM unnest('{540672,548864}'::int[]) bytes,
        io_probe_seqscan('scanned', '{os,server}', options => jsonb_build_object('max_bytes', bytes));
 -- a path alone has the whole relation
-SELECT path, blks_scanned, complete, notes::text LIKE '%this one from block %' AS own_blocks
+SELECT path, blks, complete, notes::text LIKE '%this one from block %' AS own_blocks
   FROM io_probe_seqscan('scanned', '{os}', options => '{"max_bytes": 81920}');
 -- not a reason to stop when it is just enough
 SELECT complete, notes::text LIKE '%stopped%' AS stopped
@@ -122,9 +122,9 @@ SELECT complete, notes::text LIKE '%stopped%' AS stopped
 -- rate limits: they are kept, and the duration ends them
 SELECT limits, path, status, complete, 'stopped at the end of its duration' = ANY (notes) AS why,
        notes::text LIKE '%rate-limited%' AS rate_limited, elapsed_ms >= 200 AS duration,
-       blks_scanned BETWEEN 1 AND per_s * elapsed_ms / 1000 + 2 AS blocks
-  FROM (VALUES ('{"max_iops": 64}'::jsonb, 64), ('{"max_mib_per_s": 1}', 128),
-               ('{"max_iops": 64, "max_mib_per_s": 1}', 64)) AS v(limits, per_s),
+       blks BETWEEN 1 AND per_s * elapsed_ms / 1000 + 2 AS blocks
+  FROM (VALUES ('{"max_iops": 64}'::jsonb, 64), ('{"max_mib_s": 1}', 128),
+               ('{"max_iops": 64, "max_mib_s": 1}', 64)) AS v(limits, per_s),
        io_probe_seqscan('scanned', '{server,os}', '200 ms', options => limits);
 -- the other options; null stands for the default
 SELECT path, complete
@@ -141,20 +141,20 @@ INSERT INTO kind_toast VALUES (repeat('x', 100000));
 CREATE TEMP TABLE kind_temp AS SELECT 1 AS one;
 CREATE INDEX kind_index ON scanned (id) WHERE id = 0;
 SELECT c.relname, c.relkind, s.path, s.status, s.complete,
-       s.blks_scanned = pg_relation_size(c.oid) / current_setting('block_size')::int AS blks_scanned
+       s.blks = pg_relation_size(c.oid) / current_setting('block_size')::int AS blks
   FROM pg_class c, io_probe_seqscan(c.oid, '{server,os}') s
   WHERE c.relname LIKE 'kind\_%' ORDER BY c.relname, s.path DESC;
-SELECT c.relkind, s.path, s.status, s.complete, s.blks_scanned > 10 AS blks_scanned
+SELECT c.relkind, s.path, s.status, s.complete, s.blks > 10 AS blks
   FROM pg_class c, io_probe_seqscan(c.oid, '{server,os}') s
   WHERE c.oid = (SELECT reltoastrelid FROM pg_class WHERE relname = 'kind_toast');
 -- an empty relation is no error, on no path
-SELECT path, status, blks_scanned, complete, us_per_block, from_os_pct, cold FROM io_probe_seqscan('kind_empty');
+SELECT path, status, blks, complete, block_us, os_pct, cold FROM io_probe_seqscan('kind_empty');
 -- other forks
 VACUUM scanned;
 SELECT path, fork, complete,
-       blks_scanned = pg_relation_size('scanned', fork) / current_setting('block_size')::int AS blks_scanned
+       blks = pg_relation_size('scanned', fork) / current_setting('block_size')::int AS blks
   FROM unnest('{main,fsm,vm}'::text[]) f, io_probe_seqscan('scanned', '{server,os}', fork => f);
-SELECT path, fork, complete, blks_scanned FROM io_probe_seqscan('kind_unlogged', '{os}', fork => 'init');
+SELECT path, fork, complete, blks FROM io_probe_seqscan('kind_unlogged', '{os}', fork => 'init');
 -- a name that needs quotes, in a schema that is not on search_path
 CREATE SCHEMA "Odd ""schema";
 CREATE TABLE "Odd ""schema"."A table" ();
@@ -165,7 +165,7 @@ SET pg_io_probe.max_duration = '250ms';
 WITH called AS MATERIALIZED
   (SELECT * FROM generate_series(1, 5) i,
      io_probe_seqscan('scanned', '{os}', '100 ms', options => jsonb_build_object('max_iops', 50, 'start_blk', i)))
-SELECT i, status, blks_scanned > 0 AS blocks, complete,
+SELECT i, status, blks > 0 AS blocks, complete,
        'stopped: this statement has used up pg_io_probe.max_duration' = ANY (notes) AS why
   FROM called WHERE i IN (1, 5);
 -- so do the paths of a call

@@ -35,7 +35,7 @@ SET pg_io_probe.max_bytes = '1TB'; \echo :SQLSTATE
 SET pg_io_probe.max_depth = 1; \echo :SQLSTATE
 SET pg_io_probe.max_duration = 1; \echo :SQLSTATE
 SET pg_io_probe.max_iops = 0; \echo :SQLSTATE
-SET pg_io_probe.max_mib_per_s = 0; \echo :SQLSTATE
+SET pg_io_probe.max_mib_s = 0; \echo :SQLSTATE
 SET pg_io_probe.max_util_pct = 0; \echo :SQLSTATE
 SET pg_io_probe.max_p99 = 0; \echo :SQLSTATE
 SET pg_io_probe.max_busy_pct = 0; \echo :SQLSTATE
@@ -58,22 +58,22 @@ REVOKE SET ON PARAMETER pg_io_probe.max_depth FROM regress_io_probe_user;
 -- over a cap is an error
 SET pg_io_probe.max_bytes = '1MB';
 SET pg_io_probe.max_iops = 100;
-SET pg_io_probe.max_mib_per_s = 10;
+SET pg_io_probe.max_mib_s = 10;
 SET pg_io_probe.max_duration = '100ms';
 SELECT path FROM io_probe_seqscan('sized', '{os}', '101 ms'); \echo :SQLSTATE
 SELECT path FROM io_probe_seqscan('sized', '{os}', '100 ms', options => '{"max_bytes": 1048577}'); \echo :SQLSTATE
 SELECT path FROM io_probe_seqscan('sized', '{os}', '100 ms', options => '{"max_iops": 101}'); \echo :SQLSTATE
-SELECT path FROM io_probe_seqscan('sized', '{os}', '100 ms', options => '{"max_mib_per_s": 11}'); \echo :SQLSTATE
+SELECT path FROM io_probe_seqscan('sized', '{os}', '100 ms', options => '{"max_mib_s": 11}'); \echo :SQLSTATE
 SELECT path FROM io_probe_random('sized', '{os}', '101 ms'); \echo :SQLSTATE
 SELECT path FROM io_probe_random_series('sized', '{os}', '100 ms', options => '{"max_bytes": 1048577}'); \echo :SQLSTATE
 SELECT path FROM io_probe_random('sized', '{os}', '100 ms', options => '{"max_iops": 101}'); \echo :SQLSTATE
 SELECT depth FROM io_probe_depth('sized', '{1}', '101 ms'); \echo :SQLSTATE
 SELECT depth FROM io_probe_depth('sized', '{1}', options => '{"max_bytes": 1048577}'); \echo :SQLSTATE
-SELECT depth FROM io_probe_depth('sized', '{1}', options => '{"max_mib_per_s": 11}'); \echo :SQLSTATE
+SELECT depth FROM io_probe_depth('sized', '{1}', options => '{"max_mib_s": 11}'); \echo :SQLSTATE
 SELECT section FROM io_probe_sync(duration => '101 ms'); \echo :SQLSTATE
 SELECT section FROM io_probe_sync(duration => '100 ms', options => '{"max_bytes": 1048577}'); \echo :SQLSTATE
 SELECT section FROM io_probe_sync(duration => '100 ms', options => '{"max_iops": 101}'); \echo :SQLSTATE
-SELECT section FROM io_probe_sync(duration => '100 ms', options => '{"max_mib_per_s": 11}'); \echo :SQLSTATE
+SELECT section FROM io_probe_sync(duration => '100 ms', options => '{"max_mib_s": 11}'); \echo :SQLSTATE
 SET pg_io_probe.max_p99 = '20s';
 SELECT path FROM io_probe_seqscan('sized', '{os}', '100 ms', options => '{"max_p99_us": 20000001}'); \echo :SQLSTATE
 SELECT op FROM io_probe_ping('sized', 1, options => '{"max_p99_us": 20000001}'); \echo :SQLSTATE
@@ -88,19 +88,19 @@ SELECT op FROM io_probe_ping('sized', 6, '21 ms', path => 'os'); \echo :SQLSTATE
 SELECT count(*) FROM io_probe_ping('sized', 1, '1 year', path => 'os');
 -- who asks for no limit has that of the cap
 SELECT path, complete, notes::text LIKE '%rate-limited%' AS limited,
-       blks_scanned BETWEEN 1 AND elapsed_ms / 10 + 2 AS rate
+       blks BETWEEN 1 AND elapsed_ms / 10 + 2 AS rate
   FROM io_probe_seqscan('sized', '{os}', '100 ms', options => '{"max_bytes": 1000000}');
 -- nor does a default exceed a cap
 SET pg_io_probe.max_depth = 4;
-SELECT path, complete, elapsed_ms >= 50 AS duration, blks_scanned BETWEEN 1 AND elapsed_ms / 10 + 2 AS rate
+SELECT path, complete, elapsed_ms >= 50 AS duration, blks BETWEEN 1 AND elapsed_ms / 10 + 2 AS rate
   FROM io_probe_seqscan('sized', '{os}');
-SELECT path, complete, elapsed_ms >= 50 AS duration, fetches BETWEEN 1 AND elapsed_ms / 10 + 2 AS rate
+SELECT path, complete, elapsed_ms >= 50 AS duration, blks BETWEEN 1 AND elapsed_ms / 10 + 2 AS rate
   FROM io_probe_random('sized', '{os}');
 RESET pg_io_probe.max_duration;
 RESET pg_io_probe.max_iops;
-RESET pg_io_probe.max_mib_per_s;
-SELECT path, complete, blks_scanned FROM io_probe_seqscan('sized', '{os}');
-SELECT path, complete, fetches FROM io_probe_random('sized', '{os}');
+RESET pg_io_probe.max_mib_s;
+SELECT path, complete, blks FROM io_probe_seqscan('sized', '{os}');
+SELECT path, complete, blks FROM io_probe_random('sized', '{os}');
 RESET pg_io_probe.max_bytes;
 -- who asks for no share of the time has that of the cap; what comes from a cache counts, too
 SET pg_io_probe.max_util_pct = 20;
@@ -109,7 +109,7 @@ SELECT path, status, notes::text LIKE '%rate-limited%' AS limited FROM io_probe_
 RESET pg_io_probe.max_util_pct;
 SELECT path, status, notes::text LIKE '%rate-limited%' AS limited FROM io_probe_seqscan('sized', '{os}', options => '{"max_util_pct": 100}');
 -- no request takes less than a microsecond: who wants such a p99 has none of it
-SELECT path, status, complete, fetches < 200 AS early,
+SELECT path, status, complete, blks < 200 AS early,
        'stopped early: more than ten of a thousand requests took longer than max_p99_us' = ANY (notes) AS why
   FROM io_probe_random('sized', '{os}', options => '{"max_p99_us": 1}');
 -- copies of what is in caches are no answers of a device
@@ -120,9 +120,9 @@ RESET pg_io_probe.max_depth;
 -- anyone may set the defaults
 SET ROLE regress_io_probe_user;
 SET pg_io_probe.default_max_bytes = '1MB';
-SELECT path, complete, blks_scanned FROM io_probe_seqscan('sized', '{os}');
-SELECT path, complete, blks_scanned FROM io_probe_seqscan('sized', '{os}', options => '{"max_bytes": 10000000}');
-SELECT path, complete, fetches FROM io_probe_random('sized', '{os}');
+SELECT path, complete, blks FROM io_probe_seqscan('sized', '{os}');
+SELECT path, complete, blks FROM io_probe_seqscan('sized', '{os}', options => '{"max_bytes": 10000000}');
+SELECT path, complete, blks FROM io_probe_random('sized', '{os}');
 SET pg_io_probe.default_duration = '100ms';
 SELECT path, complete, elapsed_ms >= 100 AS duration
   FROM io_probe_seqscan('sized', '{os}', options => '{"max_iops": 50}');
@@ -160,7 +160,7 @@ RESET pg_io_probe.engine;
 -- sweeps, pings and syncs keep to the caps, too
 SET pg_io_probe.scratch_reserve = 0;
 SET pg_io_probe.max_iops = 50;
-SELECT depth, status IN ('void', 'unsupported') OR fetches BETWEEN 1 AND 0.4 * 50 + depth + 1 AS paced, knee
+SELECT depth, status IN ('void', 'unsupported') OR blks BETWEEN 1 AND 0.4 * 50 + depth + 1 AS paced, best
   FROM io_probe_depth('sized', '{1,2}', '400 ms');
 SELECT max(request), clock_timestamp() - min(started_at) >= '80 ms' AS paced
   FROM io_probe_ping('sized', 5, '0', path => 'os');

@@ -64,28 +64,28 @@ SELECT run, section, method, status FROM judged
      OR status = 'ok' AND method = 'fsync_writethrough';
 -- what is unsupported has no figures, and a note says why
 SELECT run, section, method, status FROM judged WHERE no_figures
-  AND (num_nonnulls(ops_per_s, us_per_op, lat_p50_us, lat_p95_us, lat_p99_us, lat_max_us, ci_low_us, ci_high_us) > 0
+  AND (num_nonnulls(ops_s, op_us, p50_us, p95_us, p99_us, max_us, ci_low, ci_high) > 0
        OR notes = '{}' OR status = 'unsupported' AND (ops > 0 OR flushes > 0));
 -- what is ok has figures; a rate is one over the time
-SELECT run, section, method, write_kb, ops, us_per_op, ops_per_s, lat_max_us FROM judged WHERE status = 'ok'
-  AND (num_nulls(ops, flushes, elapsed_ms, us_per_op) > 0 OR least(ops, elapsed_ms, us_per_op) <= 0
-       OR CASE WHEN limited THEN ops_per_s IS NOT NULL
-          ELSE (abs(us_per_op * ops_per_s / 1e6 - 1) < 0.001) IS NOT TRUE END
-       OR depth = 1 AND (us_per_op <= lat_max_us * 1.001) IS NOT TRUE);
-SELECT run, section, method, ops, elapsed_ms, us_per_op FROM judged
-  WHERE status = 'ok' AND abs(elapsed_ms * 1000 / ops / us_per_op - 1) > 0.001;
+SELECT run, section, method, write_kb, ops, op_us, ops_s, max_us FROM judged WHERE status = 'ok'
+  AND (num_nulls(ops, flushes, elapsed_ms, op_us) > 0 OR least(ops, elapsed_ms, op_us) <= 0
+       OR CASE WHEN limited THEN ops_s IS NOT NULL
+          ELSE (abs(op_us * ops_s / 1e6 - 1) < 0.001) IS NOT TRUE END
+       OR depth = 1 AND (op_us <= max_us * 1.001) IS NOT TRUE);
+SELECT run, section, method, ops, elapsed_ms, op_us FROM judged
+  WHERE status = 'ok' AND abs(elapsed_ms * 1000 / ops / op_us - 1) > 0.001;
 -- the interval holds the value; it takes three turns of 0.1 s
-SELECT run, section, method, ci_low_us, us_per_op, ci_high_us FROM judged
-  WHERE num_nulls(ci_low_us, ci_high_us) = 1 OR NOT us_per_op BETWEEN ci_low_us AND ci_high_us;
-SELECT run, min(num_nulls(ci_low_us, ci_high_us)), max(num_nulls(ci_low_us, ci_high_us)) FROM judged
+SELECT run, section, method, ci_low, op_us, ci_high FROM judged
+  WHERE num_nulls(ci_low, ci_high) = 1 OR NOT op_us BETWEEN ci_low AND ci_high;
+SELECT run, min(num_nulls(ci_low, ci_high)), max(num_nulls(ci_low, ci_high)) FROM judged
   WHERE run IN ('all', 'long', 'shared') GROUP BY run ORDER BY run;
 -- quantiles are in order; each is there if ten operations lie above it
-SELECT run, section, method, lat_p50_us, lat_p95_us, lat_p99_us, lat_max_us FROM judged
-  WHERE lat_p50_us > least(lat_p95_us, lat_max_us) OR lat_p95_us > least(lat_p99_us, lat_max_us)
-     OR lat_p99_us > lat_max_us;
-SELECT run, section, method, ops, lat_p50_us, lat_p95_us, lat_p99_us FROM judged WHERE status = 'ok' AND depth = 1
-  AND (ops < 20, ops < 200, ops < 1000) <> (lat_p50_us IS NULL, lat_p95_us IS NULL, lat_p99_us IS NULL);
-SELECT run, ops >= 1000 AS many, num_nulls(lat_p50_us, lat_p95_us, lat_p99_us) AS nulls FROM judged WHERE run = 'long';
+SELECT run, section, method, p50_us, p95_us, p99_us, max_us FROM judged
+  WHERE p50_us > least(p95_us, max_us) OR p95_us > least(p99_us, max_us)
+     OR p99_us > max_us;
+SELECT run, section, method, ops, p50_us, p95_us, p99_us FROM judged WHERE status = 'ok' AND depth = 1
+  AND (ops < 20, ops < 200, ops < 1000) <> (p50_us IS NULL, p95_us IS NULL, p99_us IS NULL);
+SELECT run, ops >= 1000 AS many, num_nulls(p50_us, p95_us, p99_us) AS nulls FROM judged WHERE run = 'long';
 -- alone each operation takes its own flush, or one for each write; committers that share a WAL may share it
 SELECT run, section, method, depth, ops, flushes FROM judged WHERE status = 'ok'
   AND CASE WHEN section = 'no_sync' THEN flushes <> 0
@@ -95,13 +95,13 @@ SELECT run, section, method, device_writes_per_op, device_flushes_per_op FROM ju
   WHERE least(device_writes_per_op, device_flushes_per_op) < 0 OR no_figures AND device_writes_per_op > 0
      OR num_nulls(device_writes_per_op, device_flushes_per_op) = 0 AND device IS NULL;
 -- what the server does now is marked, in each of the sections where it could stand, and is nothing without fsync
-SELECT run, section, method, direct, is_current FROM judged
-  WHERE is_current IS DISTINCT FROM
+SELECT run, section, method, direct, current FROM judged
+  WHERE current IS DISTINCT FROM
     CASE WHEN section IN ('open_sync_size', 'other_fd', 'no_sync') THEN NULL
-         WHEN method = 'fsync_writethrough' THEN is_current AND false
+         WHEN method = 'fsync_writethrough' THEN current AND false
          ELSE current_setting('fsync')::boolean AND method = current_setting('wal_sync_method')
               AND direct = server_direct(method) END;
-SELECT section, count(*) FILTER (WHERE is_current) = CASE WHEN NOT current_setting('fsync')::boolean THEN 0
+SELECT section, count(*) FILTER (WHERE current) = CASE WHEN NOT current_setting('fsync')::boolean THEN 0
        WHEN section = 'wal_segment' THEN 4
        WHEN current_setting('wal_sync_method') LIKE 'open%' OR NOT server_direct('fsync') THEN 1 ELSE 0 END AS current
   FROM judged WHERE run = 'all' AND (section LIKE '%\_write%' OR section = 'wal_segment') GROUP BY 1 ORDER BY 1;
@@ -110,7 +110,7 @@ SELECT DISTINCT note FROM judged, unnest(notes) AS note
   WHERE note !~ '^[[:alnum:]].*[^[:space:].]$' OR length(note) > 160;
 SELECT DISTINCT section, notes[1] AS note FROM judged WHERE method = 'fsync_writethrough' ORDER BY section;
 SELECT run, section, method, notes FROM judged
-  WHERE (notes::text LIKE '%fsync is off%') <> (is_current IS NOT NULL AND NOT current_setting('fsync')::boolean);
+  WHERE (notes::text LIKE '%fsync is off%') <> (current IS NOT NULL AND NOT current_setting('fsync')::boolean);
 
 -- write_kb is the size of one_write, two_writes, …; open_sync_size has its own
 SELECT section, min(write_kb), max(write_kb) FROM judged WHERE run = 'odd' GROUP BY section ORDER BY min(ordinality);
@@ -146,10 +146,10 @@ SELECT section, method, status, ops * writes * write_kb BETWEEN 1 AND 63 AS kb,
   FROM io_probe_sync(write_kb => 8, sections => '{two_writes,other_fd}', options => '{"max_bytes": 65536}')
   WHERE NOT direct AND status <> 'unsupported';
 -- a rate limit is kept, and leaves no rate
-SELECT method, ops BETWEEN 1 AND 3 AS paced, ops_per_s, limited FROM judged WHERE run = 'slow' ORDER BY ordinality;
-SELECT method, ops BETWEEN 1 AND 2 AS paced, ops_per_s, notes::text LIKE '%rate-limited%' AS limited
+SELECT method, ops BETWEEN 1 AND 3 AS paced, ops_s, limited FROM judged WHERE run = 'slow' ORDER BY ordinality;
+SELECT method, ops BETWEEN 1 AND 2 AS paced, ops_s, notes::text LIKE '%rate-limited%' AS limited
   FROM io_probe_sync(duration => '150 ms', write_kb => 100, sections => '{other_fd}',
-                     options => '{"max_mib_per_s": 1}');
+                     options => '{"max_mib_s": 1}');
 -- commit_delay: the leader waits until all have joined, and flushes for all; the server's own is taken if so many are
 -- active that it would wait, and if it syncs at all
 SELECT count(*), string_agg(DISTINCT status, ',') AS status, sum(ops) > 2.8 * sum(flushes) AS together

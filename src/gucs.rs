@@ -94,7 +94,7 @@ pub(crate) fn define() {
         GucFlags::empty(),
     );
     cap(
-        c"pg_io_probe.max_mib_per_s",
+        c"pg_io_probe.max_mib_s",
         c"Most MiB a second that a probe may move.",
         c"Zero is no limit. Probes without a limit of their own run under this one.",
         &MAX_MIB_PER_S,
@@ -261,8 +261,8 @@ pub(crate) fn iops(asked: Option<u32>) -> Result<Option<u32>> {
 }
 
 /// MiB a second, if limited.
-pub(crate) fn mib_per_s(asked: Option<u32>) -> Result<Option<u32>> {
-    rate("max_mib_per_s", asked, &MAX_MIB_PER_S, c"pg_io_probe.max_mib_per_s")
+pub(crate) fn mib_s(asked: Option<u32>) -> Result<Option<u32>> {
+    rate("max_mib_s", asked, &MAX_MIB_PER_S, c"pg_io_probe.max_mib_s")
 }
 
 /// The share of its time that a probe may have requests in flight, if limited: as asked for in percent, or
@@ -273,16 +273,16 @@ pub(crate) fn util(asked_pct: Option<f64>) -> Result<Option<f64>> {
     Ok(percent.filter(|&percent| percent < 100.0).map(|percent| percent / 100.0))
 }
 
-/// The bound of a probe's own latencies: as asked for in microseconds, or what the cap says.
-pub(crate) fn tail(asked_us: Option<u64>) -> Result<LatencyBound> {
-    let cap_ms = Some(u64::from(MAX_P99.get().unsigned_abs())).filter(|&cap| cap > 0);
-    match (asked_us, cap_ms) {
-        (Some(asked), Some(cap)) if asked > cap * 1000 => {
-            Err(over("max_p99_us", &asked.to_string(), c"pg_io_probe.max_p99", &format!("{cap} ms")))
+/// The bound of a probe's own latencies: as asked for in milliseconds, or what the cap says.
+pub(crate) fn latency_bound(asked_ms: Option<f64>) -> Result<LatencyBound> {
+    let cap_ms = Some(f64::from(MAX_P99.get())).filter(|&cap| cap > 0.0);
+    match (asked_ms, cap_ms) {
+        (Some(asked), Some(cap)) if asked > cap => {
+            Err(over("max_p99", &format!("{asked} ms"), c"pg_io_probe.max_p99", &format!("{cap} ms")))
         }
         (asked, cap) => {
-            let within = |us| LatencyBound::within(Duration::from_micros(us));
-            let by_cap = cap.map(|cap| within(cap * 1000).of(BoundSource::Setting));
+            let within = |ms: f64| LatencyBound::within(Duration::from_secs_f64(ms / 1e3));
+            let by_cap = cap.map(|cap| within(cap).of(BoundSource::Setting));
             Ok(asked.map(within).or(by_cap).unwrap_or(LatencyBound::UNBOUND))
         }
     }

@@ -39,6 +39,11 @@ extension_sql_file!(
     requires = ["seqscan", "random", "depth", "ping", "sync", "readahead", "page_cost"]
 );
 extension_sql_file!("ddl/compare.sql", name = "compare", requires = ["history"]);
+extension_sql_file!(
+    "ddl/comments.sql",
+    name = "comments",
+    requires = ["facts", "iostat", "recommend", "explain", "compare"]
+);
 
 /// Runs when the library is loaded into a backend.
 #[pg_guard]

@@ -56,24 +56,24 @@ class Device(Accuracy):
                 self.session.run(f"SET pg_io_probe.engine = {engine}")
                 row = self.scan("direct")
                 self.assertEqual((row["engine"], row["device_source"], row["hole_blks"]), (engine, "backend", 0))
-                self.assertEqual((row["blks_scanned"], row["complete"]), (BLOCKS, True))
+                self.assertEqual((row["blks"], row["complete"]), (BLOCKS, True))
                 self.about(row["device_bytes"], BYTES, 0.001)
                 self.assertEqual(shares(row), [0, 0, 100])
-                self.about(row["mib_per_s"] * row["us_per_block"], 1e6 * BLOCK / MIB, 0.001)
-                if row["ci_low_us"] is not None:  # it needs 20 ms, which a fast device doesn't
-                    self.assertTrue(row["ci_low_us"] <= row["us_per_block"] <= row["ci_high_us"], row)
+                self.about(row["mib_s"] * row["block_us"], 1e6 * BLOCK / MIB, 0.001)
+                if row["ci_low"] is not None:  # it needs 20 ms, which a fast device doesn't
+                    self.assertTrue(row["ci_low"] <= row["block_us"] <= row["ci_high"], row)
         self.session.run("RESET pg_io_probe.engine")
 
     def test_a_part_is_accounted_for_as_a_part(self):
         for path in PATHS:
             with self.subTest(path):
                 row = self.scan(path, cold=True, options={"max_bytes": BYTES // 4, "start_blk": 100})
-                self.assertEqual((row["blks_scanned"], row["complete"]), (BLOCKS // 4, False))
+                self.assertEqual((row["blks"], row["complete"]), (BLOCKS // 4, False))
                 if path == "direct":
                     self.about(row["device_bytes"], BYTES / 4, 0.001)
                 else:  # readahead runs past the end
                     self.assertGreaterEqual(row["device_bytes"], BYTES / 4 * 0.99)
-                self.assertGreater(row["from_device_pct"], 99)
+                self.assertGreater(row["device_pct"], 99)
 
     def test_blocks_that_were_never_written_cost_nothing(self):
         """A bulk load reserves them, and the checkpointer writes them later."""
@@ -82,24 +82,24 @@ class Device(Accuracy):
         # The second time, the OS cache holds zero pages for the holes.
         for when in ["after COPY", "once read"]:
             row = self.scan("direct", "loaded")
-            say(f"{when} {row['hole_blks']} of {row['blks_scanned']} blocks are holes")
-            self.assertEqual((row["blks_scanned"], row["complete"]), (row["blks_total"], True))
+            say(f"{when} {row['hole_blks']} of {row['blks']} blocks are holes")
+            self.assertEqual((row["blks"], row["complete"]), (row["blks_total"], True))
             if VERSION >= 16:
                 self.assertGreater(row["hole_blks"], BLOCKS / 10)
-            self.about(row["device_bytes"] + row["hole_blks"] * BLOCK, row["blks_scanned"] * BLOCK, 0.02)
+            self.about(row["device_bytes"] + row["hole_blks"] * BLOCK, row["blks"] * BLOCK, 0.02)
             row = self.scan("os", "loaded")
-            self.assertEqual((row["blks_scanned"], row["complete"]), (row["blks_total"], True))
+            self.assertEqual((row["blks"], row["complete"]), (row["blks_total"], True))
         self.session.run("CHECKPOINT")
         row = self.scan("direct", "loaded")
         self.assertLess(row["hole_blks"], BLOCKS / 20)
-        self.about(row["device_bytes"] + row["hole_blks"] * BLOCK, row["blks_scanned"] * BLOCK, 0.001)
+        self.about(row["device_bytes"] + row["hole_blks"] * BLOCK, row["blks"] * BLOCK, 0.001)
         self.session.run("DROP TABLE loaded")
 
     def test_reads_of_others_are_told_apart(self):
         device = self.scan("direct")["device"].split(",")
         at_first = device_counters(device)
         with OtherReader() as other, Session() as prober:
-            prober.start_rows(seqscan("dense", "direct", options={"max_mib_per_s": BYTES // MIB}))
+            prober.start_rows(seqscan("dense", "direct", options={"max_mib_s": BYTES // MIB}))
             wait_for_probe(self.session, prober.pid)
             before = other.bytes
             time.sleep(0.5)
@@ -124,13 +124,13 @@ class Device(Accuracy):
         say(f"{row['engine']}: {row['device_bytes'] / BYTES:.3f} of the bytes by {row['device_source']}")
         self.assertIn(method, row["engine"])
         self.assertEqual(row["device_source"], "io_workers" if method == "worker" else "backend")
-        self.about(row["device_bytes"], row["blks_scanned"] * BLOCK, 0.01)
-        self.assertGreater(row["from_device_pct"], 99)
+        self.about(row["device_bytes"], row["blks"] * BLOCK, 0.01)
+        self.assertGreater(row["device_pct"], 99)
         # The OS cache has it now.
         with locked(segment_file(self.session, "dense"), [(0, BYTES)]):
             row = self.scan("server")
         assert_fetched(self, row["device_bytes"], 0)
-        self.assertEqual(row["from_device_pct"], 0)
+        self.assertEqual(row["device_pct"], 0)
 
 
 class SharedBuffers(Accuracy):
@@ -138,14 +138,14 @@ class SharedBuffers(Accuracy):
 
     def assert_all_counted(self, row):
         counted = row["shared_blks_hit"] + row["shared_blks_read"]
-        self.assertEqual((counted, row["local_blks_hit"], row["local_blks_read"]), (row["blks_scanned"], None, None))
+        self.assertEqual((counted, row["local_blks_hit"], row["local_blks_read"]), (row["blks"], None, None))
 
     def test_the_first_call_of_a_session_counts_nothing_of_the_catalogs(self):
         resident = self.resident()
         with Session() as session:
             row = session.row(seqscan("dense", "server"))
         self.assert_all_counted(row)
-        self.assertEqual((row["blks_scanned"], row["shared_blks_hit"]), (BLOCKS, resident))
+        self.assertEqual((row["blks"], row["shared_blks_hit"]), (BLOCKS, resident))
 
     def test_half_of_it_in_shared_buffers(self):
         self.renew()
@@ -158,16 +158,16 @@ class SharedBuffers(Accuracy):
         row = self.scan("server")
         self.assert_all_counted(row)
         self.assertEqual(row["shared_blks_hit"], resident)
-        self.about(row["from_shared_pct"], resident * 100 / BLOCKS, 0.01)
+        self.about(row["shared_pct"], resident * 100 / BLOCKS, 0.01)
         resident = self.resident()
         # Cold, they are evicted, or passed over by a server that can't: too many to give a rate.
         row = self.scan("server", cold=True, status="ok" if VERSION >= 17 else "partial")
         self.assert_all_counted(row)
         self.assertEqual((row["cold"], row["shared_blks_hit"]), (True, 0))
-        self.assertEqual(row["blks_scanned"], BLOCKS if VERSION >= 17 else BLOCKS - resident)
-        self.assertEqual(row["us_per_block"] is None, VERSION < 17)
+        self.assertEqual(row["blks"], BLOCKS if VERSION >= 17 else BLOCKS - resident)
+        self.assertEqual(row["block_us"] is None, VERSION < 17)
         # Past the server they don't matter.
-        self.assertEqual(self.scan("os")["blks_scanned"], BLOCKS)
+        self.assertEqual(self.scan("os")["blks"], BLOCKS)
 
     def test_a_scan_that_is_cut_short(self):
         """What the server has read ahead counts, too."""
@@ -179,14 +179,14 @@ class SharedBuffers(Accuracy):
             with self.subTest(str(arguments)):
                 row = self.scan("server", **arguments)
                 self.assert_all_counted(row)
-                self.assertGreater(row["blks_scanned"], 0)
+                self.assertGreater(row["blks"], 0)
 
     def test_temporary_tables(self):
         with Session() as session:
             dense_table(session, "pg_temp.fleeting", 512)
             for _ in range(2):
                 rows = session.rows("SELECT * FROM io_probe_seqscan('fleeting')")
-                self.assertEqual([row["blks_scanned"] for row in rows], [512] * 3)
+                self.assertEqual([row["blks"] for row in rows], [512] * 3)
                 row = rows[1]
                 self.assertEqual(row["local_blks_hit"] + row["local_blks_read"], 512)
                 self.assertEqual((row["shared_blks_hit"], row["shared_blks_read"]), (None, None))
@@ -229,9 +229,9 @@ class OsCache(Accuracy):
                         expected = fincore(self.file()) * 100 / BYTES
                         row = self.scan(path)
                     say(f"{path}, {what} cached: shared, os, device {shares(row)}")
-                    self.assertEqual(row["from_shared_pct"], 0)
-                    self.assertAlmostEqual(row["from_os_pct"], expected, delta=1)
-                    self.assertAlmostEqual(row["from_device_pct"], 100 - expected, delta=1)
+                    self.assertEqual(row["shared_pct"], 0)
+                    self.assertAlmostEqual(row["os_pct"], expected, delta=1)
+                    self.assertAlmostEqual(row["device_pct"], 100 - expected, delta=1)
                     self.assertAlmostEqual(sum(shares(row)), 100, delta=0.01)
 
     def test_cold_is_cold(self):
@@ -252,9 +252,9 @@ class OsCache(Accuracy):
                     state()
                     row = self.scan(path, cold=True)
                     self.assertEqual((row["cold"], row["os_blks_cached"], row["complete"]), (True, 0, True))
-                    self.assertGreater(row["from_device_pct"], 99)
+                    self.assertGreater(row["device_pct"], 99)
                     # What it has to pass over, the kernel reads ahead.
-                    self.assertGreaterEqual(row["device_bytes"], row["blks_scanned"] * BLOCK * 0.99)
+                    self.assertGreaterEqual(row["device_bytes"], row["blks"] * BLOCK * 0.99)
                     self.assertLessEqual(row["device_bytes"], row["blks_total"] * BLOCK * 1.01)
                     self.assertNotIn("not cold", " ".join(row["notes"]))
                     if path == "direct":
@@ -294,7 +294,7 @@ def every_second_mib():
 
 
 def shares(row):
-    return [row["from_shared_pct"], row["from_os_pct"], row["from_device_pct"]]
+    return [row["shared_pct"], row["os_pct"], row["device_pct"]]
 
 
 class OtherReader:

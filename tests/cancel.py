@@ -19,7 +19,7 @@ BLOCKS = 4096
 BOUND_MS = 2000
 TIMEOUT_MS = 300
 LONG = "60 s"
-SLOW = {"max_mib_per_s": 1}
+SLOW = {"max_mib_s": 1}
 
 # What a scan is doing when it is told to end.
 AT_FULL_SPEED = ("at full speed", lambda path: repeated("seqscan", "dense", paths=[path]))
@@ -194,7 +194,7 @@ class Cancel(unittest.TestCase):
     def assert_session_goes_on(self, session, what):
         self.assert_free(session, Process(session.pid), session.before, what)
         row = session.row(seqscan("dense", "direct"))
-        self.assertEqual((row["status"], row["complete"], row["blks_scanned"]), ("ok", True, BLOCKS), what)
+        self.assertEqual((row["status"], row["complete"], row["blks"]), ("ok", True, BLOCKS), what)
         self.assert_free_for_others(what)
 
     def assert_process_ends(self, session, what):

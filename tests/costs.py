@@ -121,14 +121,14 @@ class Storage(unittest.TestCase):
                                                 concurrencies=[1, 16]))
                     read_bytes, left = disk.counters()["bytes"] - before, fincore(path)
                     rows = [row for row in rows if row["tier"] == "device"]
-                    told = sum(row["samples"] for row in rows) * BLOCK
+                    told = sum(row["blks"] for row in rows) * BLOCK
                     say(f"cold {cold}: {read_bytes / MIB:.1f} MiB read, {told / MIB:.1f} MiB in the rows, "
                         f"{left / MIB:.1f} MiB left in the cache")
                     self.assertGreaterEqual(read_bytes, told)
                     # Readahead that was on its way when a stretch was dropped may stay.
                     self.assertLess(left, os.path.getsize(path) / 2)
                     for row in rows:
-                        self.assertLessEqual(row["resident_pct"] or 0, 1, row)
+                        self.assertLessEqual(row["os_pct"] or 0, 1, row)
 
     def test_cached_is_left_alone(self):
         """Without leave to evict nothing of it is read from the device."""
@@ -142,10 +142,10 @@ class Storage(unittest.TestCase):
         with Session() as session:
             for row in session.rows(rows_of("page_cost", "probed", duration="500 ms")):
                 if row["tier"] == "device":
-                    self.assertEqual((row["status"], row["us_per_block"], row["samples"]), ("partial", None, 0))
+                    self.assertEqual((row["status"], row["block_us"], row["blks"]), ("partial", None, 0))
                     self.assertIn("cold => true", " ".join(row["notes"]))
                 else:
-                    self.assertGreater(row["us_per_block"], 0, row)
+                    self.assertGreater(row["block_us"], 0, row)
             rows = self.advice(session, "planned", cold=False, duration="500 ms")
         say(rows["random_page_cost"]["why"])
         self.assertIsNone(rows["random_page_cost"]["recommended"])
@@ -163,11 +163,11 @@ class Storage(unittest.TestCase):
         rate, turn = 4 * MIB, (32 + 8) * MIB + 1280 * 1024
         with Session() as session:
             before, started = disk.counters()["bytes"], time.monotonic()
-            query = rows_of("page_cost", "probed", duration="5 s", cold=True, options={"max_mib_per_s": rate // MIB})
+            query = rows_of("page_cost", "probed", duration="5 s", cold=True, options={"max_mib_s": rate // MIB})
             rows = session.rows(query)
             moved, took = disk.counters()["bytes"] - before, time.monotonic() - started
         say(f"{moved / MIB:.1f} MiB in {took:.1f} s at {rate // MIB} MiB/s")
-        self.assertLessEqual(moved, rate * took + turn, [row for row in rows if row["samples"]])
+        self.assertLessEqual(moved, rate * took + turn, [row for row in rows if row["blks"]])
 
     def test_a_busy_device(self):
         """It is left alone: for one of several that is the reason why there is no advice, for the one that is given an ERROR."""
@@ -188,7 +188,7 @@ class Storage(unittest.TestCase):
             rows = [row for row in rows if row["name"] in ["elsewhere", name, None]]
             self.assertLessEqual({"random_page_cost", "seq_page_cost", "read_ahead_kb"}, {row["setting"] for row in rows})
             for row in rows:
-                self.assertEqual((row["recommended"], row["statement"], row["rel_used"]), (None, None, "probed"), row)
+                self.assertEqual((row["recommended"], row["statement"], row["relid"]), (None, None, "probed"), row)
                 self.assertRegex(row["why"], rf"^not measured: {busy} \(pg_io_probe.max_busy_pct is 20\)$")
             for setting in arguments["settings"][:3]:
                 with self.assertRaises(Failure) as raised:
@@ -224,7 +224,7 @@ class Storage(unittest.TestCase):
                 self.assertEqual((row["recommended"], row["statement"], row["why"]), unseen)
             self.assertLessEqual({"random_page_cost", "wal_sync_method", "commit_delay"}, {row["setting"] for row in rows})
             say(nearby["why"])
-            self.assertEqual(nearby["rel_used"], "nearby")
+            self.assertEqual(nearby["relid"], "nearby")
             self.assertGreater(nearby["evidence"]["sequential_us"], 0, nearby)
             # The WAL is not what was given.
             arguments["settings"] = ["random_page_cost", "wal_sync_method"]
@@ -244,7 +244,7 @@ class Storage(unittest.TestCase):
         with Session() as session:
             for row in session.rows(rows_of("page_cost", "probed", duration="1 s", cold=True)):
                 if row["tier"] == "device":
-                    self.assertEqual((row["status"], row["us_per_block"], row["ci_low_us"]), ("partial", None, None), row)
+                    self.assertEqual((row["status"], row["block_us"], row["ci_low"]), ("partial", None, None), row)
                     self.assertNotEqual(row["notes"], [])
             for cache in ["cold", "planned"]:
                 for row in self.advice(session, cache, duration="1 s").values():
@@ -362,7 +362,7 @@ class Manners(unittest.TestCase):
                     # The server keeps what it has computed of an index, unless that ended by an ERROR.
                     session.run(role)
                     (row,) = [row for row in session.rows(counts) if row["tier"] == "cpu"]
-                    self.assertEqual((row["us_per_block"], row["status"]), (None, "partial"), row)
+                    self.assertEqual((row["block_us"], row["status"]), (None, "partial"), row)
                     self.assertIn("call a function", " ".join(row["notes"]))
                     told = session.run(counts)
                     self.assertNotIn("trap", "".join(told))
@@ -428,7 +428,7 @@ class Manners(unittest.TestCase):
     def test_what_needs_a_table_for_itself(self):
         """Is let through while it measures; and it waits for nobody whose table it only picked."""
         for query in [rows_of("page_cost", "probed", duration="15 s", cold=True),
-                      rows_of("page_cost", "probed", duration="15 s", cold=True, options={"max_mib_per_s": 4}),
+                      rows_of("page_cost", "probed", duration="15 s", cold=True, options={"max_mib_s": 4}),
                       rows_of("recommend", "probed", settings=OF_TABLESPACE, duration="15 s", cold=True)]:
             with self.subTest(query), Session() as prober, Session() as other:
                 prober.start_rows(query)
@@ -473,8 +473,8 @@ class Manners(unittest.TestCase):
         with Session() as prober, Session() as other:
             other.run("BEGIN; LOCK TABLE probed")
             rows = prober.rows(rows_of("recommend", settings=["random_page_cost"], duration="4 s", cold=True))
-            (row,) = [row for row in rows if row["rel_used"]]
-            self.assertEqual(row["rel_used"], "larger")
+            (row,) = [row for row in rows if row["relid"]]
+            self.assertEqual(row["relid"], "larger")
             say(row["why"])
             self.assertEqual(row["evidence"].get("tables", 1), 1)
             # And one whose lock comes in between, and stays.
@@ -483,7 +483,7 @@ class Manners(unittest.TestCase):
             wait_for_probe(self.control, prober.pid)
             other.run("BEGIN; DROP TABLE probed")
             rows = prober.finish_rows()
-            self.assertEqual([row["rel_used"] for row in rows if row["rel_used"]], ["larger"])
+            self.assertEqual([row["relid"] for row in rows if row["relid"]], ["larger"])
             other.run("ROLLBACK")
         self.control.run("DROP TABLE larger")
 

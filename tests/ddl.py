@@ -67,8 +67,8 @@ class Ddl(unittest.TestCase):
                 self.assertLess(time.monotonic() - asked, PATIENCE)
                 self.assertEqual((row["status"], row["complete"]), ("partial", False))
                 self.assertIn(NOTE, " ".join(row["notes"]))
-                self.assertGreater(row["blks_scanned"], 0)
-                self.assertLess(row["blks_scanned"], row["blks_total"])
+                self.assertGreater(row["blks"], 0)
+                self.assertLess(row["blks"], row["blks_total"])
 
     def test_a_session_that_others_wait_for(self):
         """It holds a lock on the relation already, so it need not wait behind those who want a stronger one."""
@@ -153,7 +153,7 @@ class Ddl(unittest.TestCase):
             waits = f"SELECT 1 FROM pg_locks WHERE pid = {other.pid} AND NOT granted"
             wait_for(lambda: self.control.rows(waits), "the CREATE INDEX to wait")
             # Two seconds a path.
-            rows = prober.rows(seqscan("probed", "direct,server,os", duration=LONG, options={"max_mib_per_s": 4}))
+            rows = prober.rows(seqscan("probed", "direct,server,os", duration=LONG, options={"max_mib_s": 4}))
             self.assertEqual([(row["status"], row["complete"]) for row in rows], [("ok", True)] * 3)
             self.assertTrue(self.control.rows(waits))
             writer.run("COMMIT")
@@ -162,11 +162,11 @@ class Ddl(unittest.TestCase):
     def test_growth_during_a_probe(self):
         """The probe reads the blocks that were there when it began."""
         with Session() as prober:
-            self.start(prober, seqscan("probed", "direct", options={"max_mib_per_s": 8}))
+            self.start(prober, seqscan("probed", "direct", options={"max_mib_s": 8}))
             self.control.run("INSERT INTO probed SELECT g, repeat('y', 8000) FROM generate_series(1, 512) AS g")
             (row,) = prober.finish_rows()
             self.assertEqual((row["status"], row["complete"]), ("ok", True))
-            self.assertEqual((row["blks_scanned"], row["blks_total"]), (BLOCKS, BLOCKS))
+            self.assertEqual((row["blks"], row["blks_total"]), (BLOCKS, BLOCKS))
 
     def test_a_path_that_has_not_begun_when_someone_waits(self):
         """All paths of a call give way, not only the one that is running."""
@@ -186,18 +186,18 @@ class Ddl(unittest.TestCase):
         with Session() as prober, Session() as other:
             dense_table(self.control, "larger", 2 * BLOCKS)
             self.addCleanup(self.control.run, "DROP TABLE larger")
-            self.assertEqual([row["rel_used"] for row in prober.rows(advice)], ["larger"])
+            self.assertEqual([row["relid"] for row in prober.rows(advice)], ["larger"])
             other.run("BEGIN; LOCK TABLE larger")
-            self.assertEqual([row["rel_used"] for row in prober.rows(advice)], ["probed"])
+            self.assertEqual([row["relid"] for row in prober.rows(advice)], ["probed"])
             other.run("LOCK TABLE probed")
             (row,) = prober.rows(advice)
-            self.assertEqual((row["rel_used"], row["recommended"]), (None, None))
+            self.assertEqual((row["relid"], row["recommended"]), (None, None))
             self.assertIn("strong locks", row["why"])
             prober.start_rows(rows_of("recommend", "probed", settings=["seq_page_cost"], duration="20 ms"))
             time.sleep(0.3)
             self.assertTrue(prober.busy())
             other.run("COMMIT")
-            self.assertEqual([row["rel_used"] for row in prober.finish_rows()], ["probed"])
+            self.assertEqual([row["relid"] for row in prober.finish_rows()], ["probed"])
 
     def test_databases(self):
         """Creating and dropping one waits for an answer of every server process."""
@@ -221,10 +221,10 @@ class Ddl(unittest.TestCase):
             rows = session.rows("SELECT * FROM io_probe_seqscan('probed', cold => true)")
             self.assertEqual([(row["path"], row["status"]) for row in rows],
                              [("direct", "ok"), ("server", "ok"), ("os", "ok")])
-            self.assertEqual([row["blks_scanned"] for row in rows], [BLOCKS] * 3)
+            self.assertEqual([row["blks"] for row in rows], [BLOCKS] * 3)
             self.assertEqual(session.row("SELECT * FROM io_probe_evict('probed')")["os_bytes_after"], 0)
             rows = session.rows(rows_of("random", "probed"))
-            self.assertEqual([(row["path"], row["status"], row["fetches"]) for row in rows],
+            self.assertEqual([(row["path"], row["status"], row["blks"]) for row in rows],
                              [(path, "ok", BLOCKS) for path in PATHS])
             if knows_readahead(session):
                 rows = session.rows(rows_of("readahead", "probed", windows_kb=[64], duration="200 ms"))
@@ -266,7 +266,7 @@ class Ddl(unittest.TestCase):
     def readahead(self):
         """A curve over readahead windows, at full speed and with pauses, if that is possible here: not over when precise."""
         endless = {**ALL, "precision": 1e-6}
-        options = [endless, {**endless, "max_mib_per_s": 4}] if knows_readahead(self.control) else []
+        options = [endless, {**endless, "max_mib_s": 4}] if knows_readahead(self.control) else []
         return [rows_of("readahead", "probed", windows_kb=[64], duration="10 s", options=chosen) for chosen in options]
 
     def start(self, prober, query, control=None):

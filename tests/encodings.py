@@ -55,7 +55,7 @@ class Encodings(unittest.TestCase):
         """The planner is asked about values of the index's histogram."""
         given = {"cache": "planned", "settings": ["random_page_cost"], "duration": "2 s", "cold": True}
         row = session.row(rows_of("recommend", f"t{letter}", **given))
-        self.assertEqual(row["rel_used"], f'"t{letter}"')
+        self.assertEqual(row["relid"], f'"t{letter}"')
         # Whether they suffice for advice is another question.
         self.assertIn("random_us", row["evidence"], row)
 

@@ -145,7 +145,7 @@ class Storage(unittest.TestCase):
         with open(segment_file(self.session, "probed"), "r+b") as file:
             file.seek(-4 * MIB, os.SEEK_END)
             file.write(bytes(4 * MIB))
-        options = {"start_blk": SEGMENT_BLOCKS - 4 * MIB // BLOCK, "max_mib_per_s": 8}
+        options = {"start_blk": SEGMENT_BLOCKS - 4 * MIB // BLOCK, "max_mib_s": 8}
         missing = segment_file(self.session, "probed", 1)
         message = f'could not open file "{re.escape(os.path.relpath(missing, PGDATA))}"'
         for path in PATHS:
@@ -163,7 +163,7 @@ class Storage(unittest.TestCase):
         """It shrinks while it is read, which no server does."""
         self.probed_table(1000)
         path = segment_file(self.session, "probed")
-        self.session.start_rows(seqscan("probed", "os", options={"max_mib_per_s": 4}))
+        self.session.start_rows(seqscan("probed", "os", options={"max_mib_s": 4}))
         with Session() as control:
             wait_for_probe(control, self.session.pid)
         os.truncate(path, 500 * BLOCK + 512)
@@ -183,18 +183,18 @@ class Storage(unittest.TestCase):
         self.probed_table(1000, self.tablespace(directory))
         rows = self.session.rows("SELECT * FROM io_probe_seqscan('probed', cold => true)")
         for row in rows:
-            say(f"{row['path']}: {row['status']}, {row['mib_per_s']} MiB/s, {row['notes']}")
+            say(f"{row['path']}: {row['status']}, {row['mib_s']} MiB/s, {row['notes']}")
             self.assertEqual(row["device"], None)
             # A page of the program itself may have to be read back meanwhile.
             self.assertLess(row["device_bytes"] or 0, 1000 * BLOCK / 100)
-            self.assertLess(row["from_device_pct"] or 0, 1)
+            self.assertLess(row["device_pct"] or 0, 1)
         self.assertIn(rows[0]["status"], ["void", "unsupported"])
         self.assertEqual([row["cold"] for row in rows[1:]], [False, False])
         for row in self.session.rows(rows_of("readahead", "probed", windows_kb=[0, 64], duration="100 ms")):
             say(f"readahead, {row['mode']} {row['window_kb']}: {row['status']}, {row['notes']}")
             self.assertIn(row["status"], ["void", "unsupported"])
             self.assertNotEqual(row["notes"], [])
-            for name in ["mib_per_s", "us_per_block", "ci_low_us", "ci_high_us", "best", "blockdev_setra", "udev_rule"]:
+            for name in ["mib_s", "block_us", "ci_low", "ci_high", "best", "blockdev_setra", "udev_rule"]:
                 self.assertEqual((name, row[name]), (name, None))
 
     def probed_table(self, blocks, place=""):

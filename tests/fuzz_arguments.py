@@ -70,7 +70,7 @@ GOOD_OPTIONS = {
     "direct": [True, False],
     "start_blk": [0, 1, 7],
     "max_iops": [10000, 100000],
-    "max_mib_per_s": [10, 1000],
+    "max_mib_s": [10, 1000],
     "max_util_pct": [50, 99.5, 100],
     "max_p99_us": [1, 1000, 1000000],
     "page_cost": [[], None],

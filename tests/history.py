@@ -22,7 +22,7 @@ MIB = 1 << 20
 KILLS = 4
 FAILURES = 200
 # Half a minute on the table of those whose probes are to last.
-LASTING = {"paths": ["direct"], "duration": "60 s", "options": {"max_mib_per_s": 1}}
+LASTING = {"paths": ["direct"], "duration": "60 s", "options": {"max_mib_s": 1}}
 BRIEF = {"paths": ["direct"], "duration": "100 ms"}
 
 

@@ -91,12 +91,12 @@ class Iostat(unittest.TestCase):
         for earlier, row in zip(rows, rows[1:]):
             between = datetime.fromisoformat(row["sampled_at"]) - datetime.fromisoformat(earlier["sampled_at"])
             # Two clocks, and a process that may lose the CPU between them.
-            self.assertAlmostEqual(between.total_seconds() * 1000, row["length_ms"], delta=100)
+            self.assertAlmostEqual(between.total_seconds() * 1000, row["elapsed_ms"], delta=100)
         return rows
 
     def assert_counted(self, rows, moved):
         """The rows of the device are what its counters say: rates in sum, means by what they are of."""
-        total = lambda value: sum(value(row) * row["length_ms"] for row in rows)
+        total = lambda value: sum(value(row) * row["elapsed_ms"] for row in rows)
         for counter, column in RATES.items():
             unit = 2048 if counter.endswith("sectors") else 1
             if counter in moved:
@@ -110,9 +110,9 @@ class Iostat(unittest.TestCase):
         self.about(total(lambda row: row["aqu_sz"]), moved["weighted"], "aqu_sz")
         for row in rows:
             # Busy time advances by ticks of up to 10 ms.
-            self.assertTrue(0 <= row["util_pct"] <= 100 + 2 * 10 / row["length_ms"] * 100, row)
+            self.assertTrue(0 <= row["util_pct"] <= 100 + 2 * 10 / row["elapsed_ms"] * 100, row)
             shares = [row[f"cpu_{kind}_pct"] for kind in ["user", "system", "iowait", "idle", "steal"]]
-            if None not in shares or row["length_ms"] > 100:  # in less, its clock may not have ticked
+            if None not in shares or row["elapsed_ms"] > 100:  # in less, its clock may not have ticked
                 self.assertAlmostEqual(sum(shares), 100, delta=0.1)
             some, full = row["io_pressure_pct"], row["io_pressure_full_pct"]
             self.assertTrue(some is None or 0 <= full <= some <= 100, row)
@@ -150,7 +150,7 @@ class Samples(Iostat):
         self.assertGreater(min(moved["reads"], moved["writes"]), 20)
         self.assert_counted(rows, moved)
         # After one that is late, a shorter one.
-        self.assertGreater(sum(row["length_ms"] for row in rows), 5 * 400 - 10)
+        self.assertGreater(sum(row["elapsed_ms"] for row in rows), 5 * 400 - 10)
 
     def move_data(self, seconds):
         """Reads and writes of some sizes, one at a time, flushes and discards, for so long."""
@@ -184,7 +184,7 @@ class Samples(Iostat):
         self.of_device(rows)
         # One sample is what it gives by itself: of the interval that begins with the call.
         (row,) = self.of_device(self.session.rows("SELECT * FROM io_probe_iostat(every => '200 ms')"))
-        self.assertGreater(row["length_ms"], 190)
+        self.assertGreater(row["elapsed_ms"], 190)
 
     def test_arguments(self):
         for arguments in ["samples => 0", "samples => -1", "every => '1 ms'", "every => '0'", "every => '-1 s'",
@@ -293,7 +293,7 @@ class Query(Iostat):
         self.about(last["device_bytes"], moved["rsectors"] * 512, "device_bytes")
         self.about(last["device_bytes"], BYTES, "device_bytes")
         self.assertEqual(last["device_source"], "io_workers" if self.by_workers() else "backend")
-        watched_ms = sum(row["length_ms"] for row in rows)
+        watched_ms = sum(row["elapsed_ms"] for row in rows)
         say(f"{len(rows)} samples of {watched_ms:.0f} ms, {last['query_ms']:.0f} ms in the query, "
             f"{moved['reads']} reads, {last['notes']}")  # fmt: skip
         self.assertLessEqual(last["query_ms"], watched_ms + 1)
@@ -439,7 +439,7 @@ class Ends(Iostat):
         "at work": rows_of("iostat_query", query="SELECT generate_series(1, 10000000000)"),
         "in a function": rows_of("iostat_query", query="SELECT works()"),
         "in a probe": rows_of("iostat_query", query="SELECT * FROM io_probe_seqscan('dense', paths => '{direct}', "
-                              f"duration => '{LONG}', options => '{{\"max_mib_per_s\": 1}}')"),
+                              f"duration => '{LONG}', options => '{{\"max_mib_s\": 1}}')"),
     }  # fmt: skip
 
     def setUp(self):
@@ -629,7 +629,7 @@ class Cgroup(Iostat):
             # 16 MiB, or somewhat less, are let through at once.
             self.assertGreater(rows[-1]["query_ms"], BLOCKS // 2 * BLOCK / self.LIMIT * 1000 / 2)
             self.assertRegex(series[0]["notes"][0], f"cgroup.* reads of {self.name} to 8 MiB/s")
-            by_us = sum(row["cgroup_rmib_s"] * row["length_ms"] / 1000 for row in series)
+            by_us = sum(row["cgroup_rmib_s"] * row["elapsed_ms"] / 1000 for row in series)
             self.about(by_us, moved["rsectors"] / 2048, "cgroup_rmib_s")
             (row,) = self.session.rows(f"SELECT * FROM io_probe_iostat('100 ms', 1, '{self.name}')")
             self.assertRegex(row["notes"][0], f"cgroup.* reads of {self.name} to 8 MiB/s")

@@ -13,7 +13,7 @@ BRIEF = seqscan("probed", "direct")
 
 def lasting(path="direct"):
     """A probe that lasts longer than any test."""
-    return seqscan("probed", path, duration="60 s", options={"max_mib_per_s": 1})
+    return seqscan("probed", path, duration="60 s", options={"max_mib_s": 1})
 
 
 class Lock(unittest.TestCase):
@@ -126,7 +126,7 @@ class Lock(unittest.TestCase):
         return now["done"] > seen["done"] and now
 
     def test_progress_of_one_path_after_the_other(self):
-        self.first.start_rows(seqscan("probed", "direct,server,os", options={"max_mib_per_s": BLOCKS * BLOCK >> 20}))
+        self.first.start_rows(seqscan("probed", "direct,server,os", options={"max_mib_s": BLOCKS * BLOCK >> 20}))
         seen = []
         while self.first.busy():
             now = progress(self.control, self.first.pid)

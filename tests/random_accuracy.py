@@ -67,12 +67,12 @@ class RandomAccuracy(unittest.TestCase):
         self.assertEqual(row["status"], status, row)
         tiers = [row["shared_blks_hit"], row["os_blks_hit"], row["device_blks_read"]]
         self.assertNotIn(None, tiers, row)
-        self.assertEqual(sum(tiers), row["fetches"] - row["hole_blks"], row)
+        self.assertEqual(sum(tiers), row["blks"] - row["hole_blks"], row)
         self.assertAlmostEqual(sum(shares(row)), 100, delta=0.01)
         for tier, share in zip(tiers, shares(row)):
             self.assertAlmostEqual(share, tier * 100 / sum(tiers), delta=0.01)
         if row["iops"] is not None:  # it takes more than a few blocks
-            self.about(row["mib_per_s"], row["iops"] * BLOCK / MIB, 0.001)
+            self.about(row["mib_s"], row["iops"] * BLOCK / MIB, 0.001)
         return row
 
     def about(self, value, expected, share):
@@ -93,7 +93,7 @@ class Device(RandomAccuracy):
                     after = self.disk.counters()
                     expected = engine if depth > 1 else "pread"
                     self.assertEqual((row["engine"], row["device_source"]), (expected, "backend"))
-                    self.assertEqual((row["fetches"], row["complete"], row["hole_blks"]), (BLOCKS, True, 0))
+                    self.assertEqual((row["blks"], row["complete"], row["hole_blks"]), (BLOCKS, True, 0))
                     self.assertEqual(row["device_blks_read"], BLOCKS)
                     assert_fetched(self, row["device_bytes"], BYTES)
                     self.assertTrue(row["cold"])
@@ -113,7 +113,7 @@ class Device(RandomAccuracy):
                     file.write(content)
                 row = self.session.row(rows_of(probe, "dense", **arguments))
                 self.assertTrue(any("were written back first" in note for note in row["notes"]), row)
-                self.assertEqual((row["status"], row["from_device_pct"]), ("ok", 100))
+                self.assertEqual((row["status"], row["device_pct"]), ("ok", 100))
                 if probe == "random":
                     self.assertLess(row["other_bytes"], BYTES * 0.01)
 
@@ -123,7 +123,7 @@ class Device(RandomAccuracy):
                 with self.subTest(path, depth=depth):
                     self.make_cold()
                     row = self.fetch(path, depth=depth, options={"max_bytes": BYTES // 8})
-                    self.assertEqual((row["fetches"], row["complete"]), (BLOCKS // 8, False))
+                    self.assertEqual((row["blks"], row["complete"]), (BLOCKS // 8, False))
                     self.assertEqual(row["device_blks_read"], BLOCKS // 8)
                     if row["device_source"] == "io_workers":  # which serve everyone
                         self.about(row["device_bytes"], BYTES // 8, 0.01)
@@ -177,7 +177,7 @@ class Device(RandomAccuracy):
             for depth in [1, 8]:
                 with self.subTest(path, depth=depth):
                     row = self.fetch(path, "ending_in_a_hole", depth=depth)
-                    self.assertEqual((row["fetches"], row["hole_blks"], row["blks_total"]), (1024, 768, 1024))
+                    self.assertEqual((row["blks"], row["hole_blks"], row["blks_total"]), (1024, 768, 1024))
                     self.assertEqual(row["complete"], True)
 
     def test_depths(self):
@@ -189,12 +189,12 @@ class Device(RandomAccuracy):
                 after = self.disk.counters()
                 self.assertEqual([(row["depth"], row["engine"]) for row in rows], [(1, "pread"), (4, engine)])
                 for row in rows:
-                    self.assertEqual((row["status"], row["from_device_pct"]), ("ok", 100))
-                    self.about(row["mib_per_s"], row["iops"] * BLOCK / MIB, 0.001)
+                    self.assertEqual((row["status"], row["device_pct"]), ("ok", 100))
+                    self.about(row["mib_s"], row["iops"] * BLOCK / MIB, 0.001)
                     # A table of a few blocks is gone through again and again.
                     self.assertGreaterEqual(row["elapsed_ms"], 480)
-                    self.assertGreater(row["fetches"], row["depth"])
-                fetches = sum(row["fetches"] for row in rows)
+                    self.assertGreater(row["blks"], row["depth"])
+                fetches = sum(row["blks"] for row in rows)
                 self.about(after["reads"] - before["reads"], fetches, 0.01)
                 self.about(after["bytes"] - before["bytes"], fetches * BLOCK, 0.01)
 
@@ -206,12 +206,12 @@ class Device(RandomAccuracy):
         after = self.disk.counters()
         self.assertEqual([(row["second"], row["status"]) for row in rows], [(1, "ok"), (2, "ok"), (3, "ok")])
         # No more than that in all: how many a busy machine comes to in each second, nobody knows.
-        self.assertLessEqual(sum(row["fetches"] for row in rows), 1050)
-        self.about(sum(row["fetches"] for row in rows), after["reads"] - before["reads"], 0.01)
+        self.assertLessEqual(sum(row["blks"] for row in rows), 1050)
+        self.about(sum(row["blks"] for row in rows), after["reads"] - before["reads"], 0.01)
         for row in rows:
             self.about(row["r_s"], row["iops"], 0.02)
             self.about(row["rmib_s"], row["iops"] * BLOCK / MIB, 0.02)
-            self.assertEqual((row["rareq_kb"], row["from_device_pct"]), (BLOCK / 1024, 100))
+            self.assertEqual((row["rareq_kb"], row["device_pct"]), (BLOCK / 1024, 100))
 
 
 class Order(RandomAccuracy):
@@ -231,9 +231,9 @@ class Order(RandomAccuracy):
         given = self.fetch("os", options=tenth)["seed"]
         for path in ["os", "server"]:
             # Nothing keeps them there.
-            self.assertGreater(self.fetch(path, seed=given, options=tenth)["from_os_pct"], 90)
+            self.assertGreater(self.fetch(path, seed=given, options=tenth)["os_pct"], 90)
         # Another one leads elsewhere: a tenth of these are the same by chance, give or take 2 of 100.
-        self.assertLess(self.fetch("os", seed=given + 1, options=tenth)["from_os_pct"], 25)
+        self.assertLess(self.fetch("os", seed=given + 1, options=tenth)["os_pct"], 25)
         # A ping comes along the same blocks.
         served_by = [row["served_by"] for row in self.ping(100, given, "os")]
         self.assertGreater(served_by.count("os"), 90)
@@ -241,7 +241,7 @@ class Order(RandomAccuracy):
     def test_paths_of_a_call_keep_out_of_each_other_s_way(self):
         third = {"max_bytes": BYTES // 3}
         rows = self.session.rows(rows_of("random", "dense", options=third))
-        self.assertEqual([(row["path"], row["from_device_pct"]) for row in rows], [(path, 100) for path in PATHS])
+        self.assertEqual([(row["path"], row["device_pct"]) for row in rows], [(path, 100) for path in PATHS])
         assert_keeps(self, fincore(self.file()), 2 * (BLOCKS // 3) * BLOCK)
 
     def order(self, seed):
@@ -264,9 +264,9 @@ class Tiers(RandomAccuracy):
                         expected = fincore(self.file()) * 100 / BYTES
                         row = self.fetch(path, depth=depth)
                     self.assertEqual(row["complete"], True)
-                    self.assertEqual(row["from_shared_pct"], 0)
-                    self.assertAlmostEqual(row["from_os_pct"], expected, delta=1)
-                    self.assertAlmostEqual(row["from_device_pct"], 100 - expected, delta=1)
+                    self.assertEqual(row["shared_pct"], 0)
+                    self.assertAlmostEqual(row["os_pct"], expected, delta=1)
+                    self.assertAlmostEqual(row["device_pct"], 100 - expected, delta=1)
                     self.assert_times(f"{path}, {what} cached, depth {depth}", row)
 
     def test_half_of_a_block_is_cached(self):
@@ -299,7 +299,7 @@ class Tiers(RandomAccuracy):
         for depth in [1, 16]:
             with self.subTest(depth=depth):
                 row = self.fetch("server", "small", depth=depth)
-                self.assertEqual((row["fetches"], row["complete"]), (512, True))
+                self.assertEqual((row["blks"], row["complete"]), (512, True))
                 assert_fetched(self, row["device_bytes"], 0)
                 self.assertEqual((shares(row), row["cold"]), ([100, 0, 0], False))
                 if depth == 1:
@@ -315,7 +315,7 @@ class Tiers(RandomAccuracy):
                 with self.cached(ranges):
                     row = self.fetch("server", depth=16)
                 say(f"{what} cached, {row['engine']}: {row['iops']} IOPS, shared, os, device {shares(row)}")
-                self.assertEqual((row["fetches"], row["complete"], row["depth"]), (BLOCKS, True, 16))
+                self.assertEqual((row["blks"], row["complete"], row["depth"]), (BLOCKS, True, 16))
                 self.assertIn(method, row["engine"])
                 self.assertEqual({row[name] for name in row if name.startswith("lat_") or name.endswith("_us")}, {None})
                 self.assertEqual(row["device_source"], "io_workers" if method == "worker" else "backend")
@@ -345,10 +345,10 @@ class Tiers(RandomAccuracy):
                     self.set_queue(read_ahead_kb=read_ahead_kb)
                     row = self.fetch(path, cold=True, options={"max_bytes": BYTES // 4})
                     self.assertIs(row["cold"], True)
-                    self.assertGreater(row["from_device_pct"], 99)
-                    self.assertGreater(row["fetches"], BLOCKS // 5)
+                    self.assertGreater(row["device_pct"], 99)
+                    self.assertGreater(row["blks"], BLOCKS // 5)
                     # Readahead brings in a few of the neighbours.
-                    self.assertTrue(0.99 <= row["device_bytes"] / (row["fetches"] * BLOCK) <= 1.1, row)
+                    self.assertTrue(0.99 <= row["device_bytes"] / (row["blks"] * BLOCK) <= 1.1, row)
                     assert_keeps(self, fincore(self.file()), row["device_bytes"])
                     # Not judged: it should be within 10 % and 3 us of it.
                     direct = self.fetch("direct", options={"max_bytes": BYTES // 4})
@@ -366,7 +366,7 @@ class Tiers(RandomAccuracy):
         found = [time for time in times if time is not None]
         self.assertEqual(found, sorted(found))
         total = sum(count * time for count, time in zip(counts, times) if count)
-        self.about(row["lat_avg_us"], total / sum(counts), 0.02)
+        self.about(row["lat_us"], total / sum(counts), 0.02)
 
     def fill_buffers(self, blocks):
         """Has shared buffers the first blocks of the table."""
@@ -419,7 +419,7 @@ def every_second_mib():
 
 
 def shares(row):
-    return [row["from_shared_pct"], row["from_os_pct"], row["from_device_pct"]]
+    return [row["shared_pct"], row["os_pct"], row["device_pct"]]
 
 
 if __name__ == "__main__":

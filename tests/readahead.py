@@ -19,7 +19,7 @@ TURN = 1280
 BLOCKS = 3 * TURN
 MIB = 1 << 20
 LARGEST_REQUEST_KB = 1280
-FIGURES = ["mib_per_s", "us_per_block", "ci_low_us", "ci_high_us", "cache_us", "best"]
+FIGURES = ["mib_s", "block_us", "ci_low", "ci_high", "cache_us", "best"]
 
 
 def setUpModule():
@@ -65,10 +65,10 @@ class Readahead(unittest.TestCase):
         # With more bytes a turn is longer, up to the whole table.
         turn = TURN if turns == 1 else BLOCKS
         for row in rows:
-            self.assertEqual((row["status"], row["blks_read"]), ("ok", row["turns"] * turn), row)
+            self.assertEqual((row["status"], row["blks"]), ("ok", row["turns"] * turn), row)
             self.assertTrue(1 <= row["turns"] <= turns, row)
             self.assertEqual((row["device"], row["spcname"]), (self.name, "elsewhere"))
-            self.assertAlmostEqual(row["mib_per_s"] * row["us_per_block"], BLOCK / MIB * 1e6, delta=10)
+            self.assertAlmostEqual(row["mib_s"] * row["block_us"], BLOCK / MIB * 1e6, delta=10)
         return kernel, emulated
 
     def runs_until_it_is_cancelled(self):
@@ -131,7 +131,7 @@ class Windows(Readahead):
         for window, row in emulated.items():
             self.assertEqual(row["engine"], engine)
             assert_fetched(self, row["device_bytes"], TURN * BLOCK)
-            self.assertEqual(row["from_device_pct"], 100, row)
+            self.assertEqual(row["device_pct"], 100, row)
             # Without readahead each page of a block goes alone.
             request_kb = window or 4
             self.about(row["rareq_kb"], request_kb, 0.01, row)
@@ -182,7 +182,7 @@ class Windows(Readahead):
         rows = [kernel, *emulated.values()]
         (best,) = [row for row in rows if row["best"]]
         self.assertEqual({row["best"] for row in rows}, {True, False})
-        say(f"best {best['window_kb']} of {[(row['window_kb'], row['mib_per_s']) for row in rows]}")
+        say(f"best {best['window_kb']} of {[(row['window_kb'], row['mib_s']) for row in rows]}")
         for row in [*rows, best]:
             with self.subTest(row["blockdev_setra"]):
                 self.disk.set_queue(LARGEST_REQUEST_KB, 256)
@@ -242,9 +242,9 @@ class Journal(Readahead):
             self.assertEqual(row["engine"], "readahead")
             self.assertIn("emulated by readahead(2), which is less exact: O_DIRECT", " ".join(row["notes"]))
             self.assertGreaterEqual(row["device_bytes"], TURN * BLOCK)
-            self.about(row["from_device_pct"], 100, 0.01)
+            self.about(row["device_pct"], 100, 0.01)
             self.about(row["rareq_kb"], window, 0.05)
-            self.assertEqual([name for name in FIGURES if row[name] is None], ["ci_low_us", "ci_high_us", "best"])
+            self.assertEqual([name for name in FIGURES if row[name] is None], ["ci_low", "ci_high", "best"])
 
     def test_progress_and_cancel(self):
         self.runs_until_it_is_cancelled()

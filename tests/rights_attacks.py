@@ -105,16 +105,16 @@ class RightsAttacks(unittest.TestCase):
         good = owner.value(f"io_probe_import({literal(json.dumps(measured))}, 'good')")
         mallory = self.mallory()
         rows = {
-            "seqscan": '{{"path": "os", "mib_per_s": {0}, "ci_low_us": {1}, "ci_high_us": {2}}}',
-            "random": '{{"path": "os", "iops": {0}, "ci_low_iops": {1}, "ci_high_iops": {2}, '
-                      '"lat_p50_us": {1}, "lat_p99_us": {2}}}',
-            "depth": '{{"depth": 1, "iops": {0}, "ci_low_iops": {1}, "ci_high_iops": {2}}}',
-            "sync": '{{"section": "no_sync", "ops_per_s": {0}, "ci_low_us": {1}, "ci_high_us": {2}, '
-                    '"lat_p99_us": {1}}}',
-            "readahead": '{{"mode": "kernel", "mib_per_s": {0}, "ci_low_us": {1}, "ci_high_us": {2}}}',
-            "page_cost": '{{"tier": "os", "us_per_block": {0}, "ci_low_us": {1}, "ci_high_us": {2}}}',
-            "ping": '{{"op": "read", "time_us": {1}}}, {{"op": "read", "time_us": {2}}}, '
-                    '{{"op": "write", "time_us": {0}}}',
+            "seqscan": '{{"path": "os", "mib_s": {0}, "ci_low": {1}, "ci_high": {2}}}',
+            "random": '{{"path": "os", "iops": {0}, "ci_low": {1}, "ci_high": {2}, '
+                      '"p50_us": {1}, "p99_us": {2}}}',
+            "depth": '{{"depth": 1, "iops": {0}, "ci_low": {1}, "ci_high": {2}}}',
+            "sync": '{{"section": "no_sync", "ops_s": {0}, "ci_low": {1}, "ci_high": {2}, '
+                    '"p99_us": {1}}}',
+            "readahead": '{{"mode": "kernel", "mib_s": {0}, "ci_low": {1}, "ci_high": {2}}}',
+            "page_cost": '{{"tier": "os", "block_us": {0}, "ci_low": {1}, "ci_high": {2}}}',
+            "ping": '{{"op": "read", "lat_us": {1}}}, {{"op": "read", "lat_us": {2}}}, '
+                    '{{"op": "write", "lat_us": {0}}}',
         }
         stored = {}
         for probe, row in rows.items():

@@ -219,7 +219,7 @@ class Security(unittest.TestCase):
             wait_for(lambda: self.control.value(waits), "the lock of the table")
             locker.run("COMMIT")
             (row,) = waiter.finish_rows()
-            self.assertEqual((row["status"], row["blks_scanned"]), ("ok", 64))
+            self.assertEqual((row["status"], row["blks"]), ("ok", 64))
 
 
 if __name__ == "__main__":

@@ -357,7 +357,7 @@ def identity(row):
 
 @needs_strace
 class SystemCalls(Sync):
-    """Each row does what it says, and is_current what the server does."""
+    """Each row does what it says, and current what the server does."""
 
     def test_wal_for_a_replica(self):
         self.assertEqual(self.session.value("SELECT current_setting('wal_level')"), "replica")
@@ -394,19 +394,19 @@ class SystemCalls(Sync):
         rows = self.session.rows(rows_of("sync", duration="2 ms"))
         self.assert_current(rows, method, direct)
         # The row of one WAL block is the server's own commit.
-        (row,) = [row for row in rows if row["is_current"] and row["section"] == "wal_segment"
+        (row,) = [row for row in rows if row["current"] and row["section"] == "wal_segment"
                   and row["write_kb"] * KIB == WAL_BLOCK]
         flags, _, call = expected_operation(row)
         self.assertEqual(self.commit_of_the_server(), (flags, call))
 
     def test_direct_as_asked_for(self):
-        """The option takes the place of what the server does, and is_current compares."""
+        """The option takes the place of what the server does, and current compares."""
         for direct in [True, False]:
             with self.subTest(direct=direct):
                 self.check_calls("wal_segment", options={"direct": direct})
                 rows = self.session.rows(sync("wal_segment", options={"direct": direct}))
                 self.assertEqual({row["direct"] for row in rows}, {direct})
-                current = {row["method"] for row in rows if row["is_current"]}
+                current = {row["method"] for row in rows if row["current"]}
                 self.assertEqual(current, set() if direct else {"fdatasync"})
 
     def test_size_as_asked_for(self):
@@ -430,7 +430,7 @@ class SystemCalls(Sync):
 
     def test_a_fill_is_written_back_as_it_goes(self):
         """Every 8 MiB; under a limit, every MiB."""
-        for options, step in [({}, 8 * MIB), ({"max_mib_per_s": 100}, MIB)]:
+        for options, step in [({}, 8 * MIB), ({"max_mib_s": 100}, MIB)]:
             with self.subTest(options), Trace(self.session.pid) as trace:
                 self.assert_all_ok(self.session.rows(sync("wal_segment", options=options)))
             sizes = [0]
@@ -520,18 +520,18 @@ class SystemCalls(Sync):
     def assert_current(self, rows, method, direct):
         for row in rows:
             if row["section"] in ["open_sync_size", "other_fd", "no_sync"]:
-                self.assertIsNone(row["is_current"], row)
+                self.assertIsNone(row["current"], row)
             elif row["method"] == "fsync_writethrough":
-                self.assertFalse(row["is_current"], row)
+                self.assertFalse(row["current"], row)
             else:
-                self.assertIs(row["is_current"], (row["method"], row["direct"]) == (method, direct), row)
+                self.assertIs(row["current"], (row["method"], row["direct"]) == (method, direct), row)
 
     def test_a_server_that_does_not_sync(self):
         """fsync = off: no row is what it does."""
         self.addCleanup(self.change, "fsync", None)
         self.change("fsync", "off")
         rows = self.session.rows(rows_of("sync", duration="2 ms"))
-        self.assertEqual([row for row in rows if row["is_current"]], [])
+        self.assertEqual([row for row in rows if row["current"]], [])
         self.assertIn("fsync", " ".join(note for row in rows for note in row["notes"]))
 
     def change(self, name, value):
@@ -759,7 +759,7 @@ class Injected(Sync):
         refused = [row for row in rows if row["status"] == "unsupported" and row["method"] != "fsync_writethrough"]
         self.assertGreater(len(refused), 0)
         for row in refused:
-            self.assertEqual((row["direct"], row["ops"] or 0, row["us_per_op"]), (True, 0, None))
+            self.assertEqual((row["direct"], row["ops"] or 0, row["op_us"]), (True, 0, None))
             self.assertIn("O_DIRECT", " ".join(row["notes"]))
         others = [row for row in rows if not row["direct"] and row["method"] != "fsync_writethrough"]
         self.assertEqual([row["status"] for row in others], ["ok"] * 4)
@@ -1071,7 +1071,7 @@ class Copies(Sync):
         self.assertEqual([identity({**row, "direct": bool(row["direct"])}) for row in rows],
                          expected_rows(dict.fromkeys(METHODS, False)))
         self.assert_all_ok(rows)
-        current = [identity(row)[:3] for row in rows if row["is_current"]]
+        current = [identity(row)[:3] for row in rows if row["current"]]
         self.assertEqual(current, [(section, "open_sync", False) for section in ["one_write", "two_writes"]
                                    + ["wal_segment"] * 4])
         self.assertEqual({row["directory"] for row in rows}, {os.path.join(os.path.realpath(standby.data), "pg_wal")})

@@ -20,7 +20,7 @@ MIB = 1 << 20
 BLOCKS = 512
 # Of each probe; and of what gets full while it is written to.
 TIMES, FILLED = (4, 20) if LONG else (1, 1)
-SLOW = {"max_mib_per_s": 4}
+SLOW = {"max_mib_s": 4}
 # The same, with a scratch file that takes a second or more to be made.
 SLOWLY_WRITING = {
     "ping": lambda place: rows_of("ping", "probed", count=3, every="0", mode="write"),
@@ -105,7 +105,7 @@ class Full(UnusableStorage):
                 with self.subTest(name), contextlib.ExitStack() as stack:
                     before = used(directory)
                     place = {} if name == "ping" else {"target": "tablespace", "spcname": "elsewhere"}
-                    session.run(f"SET pg_io_probe.max_mib_per_s = {4 if name == 'ping' else 0}")
+                    session.run(f"SET pg_io_probe.max_mib_s = {4 if name == 'ping' else 0}")
                     session.start_rows(query(place))
                     wait_for(lambda: used(directory) >= before + MIB or not session.busy(), "the scratch file")
                     stack.enter_context(filled_but_for(directory, 0))
@@ -116,7 +116,7 @@ class Full(UnusableStorage):
                     self.assertRegex(str(failure), why)
                     self.assertEqual(self.holdings.left(), {})
                 self.assertEqual(used(directory), before)
-        session.run("RESET pg_io_probe.max_mib_per_s")
+        session.run("RESET pg_io_probe.max_mib_s")
         self.each(f"{kind} with room again", expected, only=there)
 
     def named(self, name):

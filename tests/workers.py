@@ -110,7 +110,7 @@ class Workers(unittest.TestCase):
         """Those that go have read something before, and nothing since they were looked at last."""
         self.keep(MANY)
         wait_for(lambda: len(self.workers()) == MANY, "many workers", timeout=30)
-        slowly = seqscan("dense", "server", cold=True, duration="1 min", options={"max_mib_per_s": BYTES // MIB // 4})
+        slowly = seqscan("dense", "server", cold=True, duration="1 min", options={"max_mib_s": BYTES // MIB // 4})
         row, read, before, after = self.told(slowly, self.shrink)
         say(f"{len(before)} workers before, {len(after)} after, {read} bytes, told {row['device_bytes']}, {row['notes']}")
         self.assertLess(len(after), len(before))

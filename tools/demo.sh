@@ -52,34 +52,34 @@ show 'How much of the table is in memory: in shared buffers, and in the cache of
 
 show 'How fast is a sequential scan of it that starts cold, by each of the three ways that a page can travel?' \
     "CREATE TABLE scan AS SELECT * FROM io_probe_seqscan('tbl_cost_align', cold => true);
-SELECT path, mib_per_s, us_per_block, from_device_pct, blks_scanned, complete, cold, status, engine FROM scan;
+SELECT path, mib_s, block_us, device_pct, blks, complete, cold, status, engine FROM scan;
 SELECT path, note FROM scan, unnest(notes) AS note;"
 
 show 'What does fetching one random block cost, past the caches, through the server, and through the OS?' \
-    "SELECT path, iops, lat_p50_us, lat_p99_us, from_device_pct, os_us, device_us, ios_per_block, over_read, status
+    "SELECT path, iops, p50_us, p99_us, device_pct, os_us, device_us, ios_per_block, over_read, status
 FROM io_probe_random('tbl_cost_align', cold => true, duration => '2 s');"
 
 show 'How many requests in flight does the device want?' \
-    "SELECT depth, iops, mib_per_s, lat_avg_us, lat_p99_us, knee FROM io_probe_depth('tbl_cost_align', duration => '1 s');"
+    "SELECT depth, iops, mib_s, lat_us, p99_us, best FROM io_probe_depth('tbl_cost_align', duration => '1 s');"
 
 show 'What does a block take in order, at random and with gaps? (The times behind planner costs.)' \
-    "SELECT tier, pattern, density, depth, us_per_block, ci_low_us, ci_high_us, us_per_tuple, status
+    "SELECT tier, pattern, density, depth, block_us, ci_low, ci_high, tuple_us, status
 FROM io_probe_page_cost('tbl_cost_align', cold => true, densities => '{0.1,0.5}', concurrencies => '{0,16}', duration => '2 s');"
 
 show 'Which readahead would be best for scans? (The setting in force as it is, others emulated.)' \
-    "SELECT window_kb, mode, mib_per_s, rareq_kb, aqu_sz, best, blockdev_setra
+    "SELECT window_kb, mode, mib_s, rareq_kb, aqu_sz, best, blockdev_setra
 FROM io_probe_readahead('tbl_cost_align', duration => '1 s');"
 
 show 'What did the device and the CPUs do while a query ran?' \
-    "SELECT device, length_ms, rmib_s, rareq_kb, aqu_sz, util_pct, cpu_user_pct AS usr, cpu_idle_pct + cpu_iowait_pct AS idle, query_ms
+    "SELECT device, elapsed_ms, rmib_s, rareq_kb, aqu_sz, util_pct, cpu_user_pct AS usr, cpu_idle_pct + cpu_iowait_pct AS idle, query_ms
 FROM io_probe_iostat_query('SELECT count(*) FROM tbl_cost_align', '100 ms');"
 
 show 'What does it cost to make writes durable where the WAL lies, and how does this server do it?' \
-    "SELECT section, method, direct, writes, write_kb, ops_per_s, lat_p50_us, lat_max_us, is_current, status
+    "SELECT section, method, direct, writes, write_kb, ops_s, p50_us, max_us, current, status
 FROM io_probe_sync(duration => '0.2 s');"
 
 show 'And when eight sessions commit at once, and share the flushes?' \
-    "SELECT method, write_kb, ops_per_s AS commits_per_s, lat_p50_us, round(1.0 * ops / flushes, 1) AS commits_per_flush, is_current
+    "SELECT method, write_kb, ops_s AS commits_per_s, p50_us, round(1.0 * ops / flushes, 1) AS commits_per_flush, current
 FROM io_probe_sync(depth => 8, duration => '0.3 s') WHERE write_kb = 8;"
 
 show 'What should be set otherwise? (It may evict what it reads, and write scratch files, but it changes no setting.)' \
@@ -90,7 +90,7 @@ FROM io_probe_recommend(settings => '{read_ahead_kb,io_combine_limit,wal_sync_me
 sql -c "SELECT FROM io_probe_evict('tbl_cost_align')" >/dev/null
 show 'What does a query do, and how much of its time is the reading, at the speed that the scan measured?' \
     "SELECT e.level, e.node_type, e.relid::regclass AS relation, e.access, e.shared_blks_read AS blks_read,
-       e.self_ms, e.io_read_ms, round(e.shared_blks_read * s.us_per_block::numeric / 1000) AS ms_by_the_scan
+       e.self_ms, e.io_ms, round(e.shared_blks_read * s.block_us::numeric / 1000) AS ms_by_the_scan
 FROM io_probe_explain('SELECT count(*) FROM tbl_cost_align', execute => true) e
 LEFT JOIN scan s ON s.relid = e.relid AND s.path = 'server'
 ORDER BY e.node_id;"

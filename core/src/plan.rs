@@ -112,7 +112,7 @@ pub struct Node {
     /// Own blocks of temporary files written.
     pub temp_blks_written: Option<u64>,
     /// Own time waiting for `shared_blks_read` and `local_blks_read`, ms, of all processes together.
-    pub io_read_ms: Option<f64>,
+    pub io_ms: Option<f64>,
     /// Own part of `total_ms`, ms, never below 0. In a parallel plan these add up to the time of all
     /// processes, not to the duration.
     pub self_ms: Option<f64>,
@@ -385,7 +385,7 @@ fn node(
         local_blks_read: next(),
         temp_blks_read: next(),
         temp_blks_written: next(),
-        io_read_ms: next().map(ms),
+        io_ms: next().map(ms),
         self_ms: next().map(ms),
         total_ms: facts.inclusive[COUNTERS - 1].map(ms),
         plan_rows: facts.plan_rows,

@@ -36,7 +36,7 @@ struct CacheRow {
     shared_blks: u64,
     shared_pct: Option<f64>,
     os_cached_bytes: Option<u64>,
-    os_cached_pct: Option<f64>,
+    os_pct: Option<f64>,
     os_dirty_bytes: Option<u64>,
     hole_bytes: u64,
 }
@@ -95,7 +95,7 @@ fn state(fork: Fork, source: &RelationFiles, shared_blks: u64) -> Result<CacheRo
         shared_blks,
         shared_pct: share(shared_blks, source.blocks()),
         os_cached_bytes: cached_bytes,
-        os_cached_pct: cached_bytes.and_then(|cached| share(cached, bytes)),
+        os_pct: cached_bytes.and_then(|cached| share(cached, bytes)),
         os_dirty_bytes: residency.and_then(|residency| residency.dirty_bytes),
         hole_bytes: hole_blocks * block_size,
     })

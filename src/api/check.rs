@@ -214,7 +214,7 @@ fn this_server() -> Vec<CheckRow> {
         value => CheckRow::missing(
             "track_io_timing",
             value.unwrap_or_default(),
-            "Turn it on to see io_read_ms in io_probe_explain; io_probe_check's clock cost is its price.",
+            "Turn it on to see io_ms in io_probe_explain; io_probe_check's clock cost is its price.",
         ),
     };
     let path = CheckRow::ok("server path", server::read_method());

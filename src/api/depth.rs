@@ -11,7 +11,9 @@ use pgrx::prelude::*;
 use serde::Serialize;
 
 use super::random::LatencyFigures;
-use super::row::{DIRECT_PCT, Identity, NOT_DIRECT, RATE_LIMITED, TOO_FEW_BLOCKS, Verdict};
+use super::row::{
+    DIRECT_PCT, Doubt, Identity, IntervalFigures, NOT_DIRECT, RATE_LIMITED, TOO_FEW_BLOCKS, Verdict,
+};
 use crate::call::arguments::{self, Path, figure};
 use crate::call::named::NamedEnum;
 use crate::call::options::Options;
@@ -25,7 +27,7 @@ use crate::pg::backend::row::Rows;
 use crate::pg::storage::relation::Fork;
 
 /// The options of this function.
-const OPTIONS: [&str; 6] = ["max_bytes", "max_iops", "max_mib_per_s", "max_util_pct", "max_p99_us", "wait"];
+const OPTIONS: [&str; 6] = ["max_bytes", "max_iops", "max_mib_s", "max_util_pct", "max_p99", "wait"];
 
 #[pg_extern(sql = false)]
 fn io_probe_depth(
@@ -156,8 +158,8 @@ fn rows(
         let mut row = DepthRow {
             depth: step.depth as u32,
             engine: Some(curve.engines[number]),
-            from_device_pct: curve.from_device.map(figure),
-            knee: knee.map(|knee| knee == step.depth),
+            device_pct: curve.from_device.map(figure),
+            best: knee.map(|knee| knee == step.depth),
             ..blank.clone()
         };
         if let Some(run) = &step.run {
@@ -169,23 +171,23 @@ fn rows(
     curve.steps.iter().enumerate().map(step).collect()
 }
 
-/// `io_probe_depth_row`; the type's comments say what each attribute means.
+/// `io_probe_depth_full_row`; the type's comments say what each attribute means.
 #[derive(Debug, Clone, Default, Serialize)]
 struct DepthRow {
     depth: u32,
     iops: Option<f64>,
-    mib_per_s: Option<f64>,
+    mib_s: Option<f64>,
     #[serde(flatten)]
     latency: LatencyFigures,
-    knee: Option<bool>,
+    best: Option<bool>,
     engine: Option<&'static str>,
     #[serde(flatten)]
     verdict: Verdict,
-    fetches: u64,
+    blks: u64,
     elapsed_ms: Option<f64>,
-    ci_low_iops: Option<f64>,
-    ci_high_iops: Option<f64>,
-    from_device_pct: Option<f64>,
+    #[serde(flatten)]
+    interval: IntervalFigures,
+    device_pct: Option<f64>,
     hole_blks: Option<u64>,
     seed: i64,
     #[serde(flatten)]
@@ -194,7 +196,7 @@ struct DepthRow {
 
 impl DepthRow {
     fn fill(&mut self, run: &RandomRun, void: bool, block_size: u64) {
-        self.fetches = run.fetches;
+        self.blks = run.fetches;
         self.elapsed_ms = Some(figure(run.elapsed_ns as f64 / 1e6));
         self.hole_blks = Some(run.holes);
         if void {
@@ -202,14 +204,14 @@ impl DepthRow {
             return;
         }
         self.iops = run.iops().map(figure);
-        self.mib_per_s = run.iops().map(|iops| figure(iops * block_size as f64 / f64::from(1 << 20)));
+        self.mib_s = run.iops().map(|iops| figure(iops * block_size as f64 / f64::from(1 << 20)));
         self.latency = LatencyFigures::of(&run.latencies);
-        self.ci_low_iops = run.interval.map(|interval| figure(1e9 / interval.high));
-        self.ci_high_iops = run.interval.filter(|i| i.low > 0.0).map(|interval| figure(1e9 / interval.low));
+        self.interval = IntervalFigures::of_rate(run.interval);
+        self.verdict.judge_interval(&self.interval);
         if run.throttled {
-            self.verdict.note(RATE_LIMITED);
+            self.verdict.doubt_since(Doubt::Paced, RATE_LIMITED);
         } else if run.rated.work == 0 && run.with_data() > 0 {
-            self.verdict.note(TOO_FEW_BLOCKS);
+            self.verdict.doubt_since(Doubt::Short, TOO_FEW_BLOCKS);
         }
         if run.holes > 0 {
             self.verdict.note(format!(
@@ -229,9 +231,10 @@ impl DepthRow {
         let fetches: u64 = curve.runs().map(RandomRun::with_data).sum();
         if fetches > blocks {
             let times = fetches.div_ceil(blocks.max(1));
-            self.verdict.note(format!(
-                "blocks were fetched up to {times} times: caches below the kernel may serve them"
-            ));
+            self.verdict.doubt_since(
+                Doubt::Small,
+                format!("blocks were fetched up to {times} times: caches below the kernel may serve them"),
+            );
         }
         if curve.written_back > 0 {
             let kb = curve.written_back / 1024;

@@ -17,7 +17,7 @@ fn io_probe_device() -> Rows {
     Rows::of(objects::all().iter().flat_map(|object| facts(object, &roots)))
 }
 
-/// `io_probe_device_row`.
+/// `io_probe_device_full_row`.
 #[derive(Debug, Clone, Default, Serialize)]
 struct Fact {
     object: &'static str,

@@ -80,7 +80,7 @@ impl KnownTimes {
 }
 
 fn plausible(row: &TimeRow) -> bool {
-    let times = [row.us_per_block, row.ci_low_us, row.ci_high_us, row.us_per_tuple];
+    let times = [row.block_us, row.ci_low, row.ci_high, row.err_pct, row.tuple_us];
     times.into_iter().flatten().all(|us| us >= 0.0)
         && row.density.is_none_or(|density| density > 0.0 && density <= 1.0)
 }
@@ -114,6 +114,7 @@ struct ExplainRow {
     parent_id: Option<u32>,
     level: u32,
     node_type: String,
+    node: String,
     relid: Option<u32>,
     indexid: Option<u32>,
     alias: Option<String>,
@@ -122,7 +123,7 @@ struct ExplainRow {
     shared_blks_read: Option<u64>,
     temp_blks_read: Option<u64>,
     temp_blks_written: Option<u64>,
-    io_read_ms: Option<f64>,
+    io_ms: Option<f64>,
     self_ms: Option<f64>,
     total_ms: Option<f64>,
     plan_rows: Option<f64>,
@@ -132,8 +133,8 @@ struct ExplainRow {
     total_cost: Option<f64>,
     local_blks_hit: Option<u64>,
     local_blks_read: Option<u64>,
-    predicted_os_ms: Option<f64>,
-    predicted_device_ms: Option<f64>,
+    os_ms: Option<f64>,
+    device_ms: Option<f64>,
 }
 
 impl ExplainRow {
@@ -152,6 +153,7 @@ impl ExplainRow {
             node_id: node.node_id,
             parent_id: node.parent_id,
             level: node.level,
+            node: format!("{:indent$}{}", "", node.node_type, indent = 2 * node.level as usize),
             node_type: node.node_type,
             relid: relid.map(|oid| oid.to_u32()),
             indexid: indexid.map(|oid| oid.to_u32()),
@@ -161,7 +163,7 @@ impl ExplainRow {
             shared_blks_read: node.shared_blks_read,
             temp_blks_read: node.temp_blks_read,
             temp_blks_written: node.temp_blks_written,
-            io_read_ms: node.io_read_ms,
+            io_ms: node.io_ms,
             self_ms: node.self_ms,
             total_ms: node.total_ms,
             plan_rows: node.plan_rows,
@@ -171,8 +173,8 @@ impl ExplainRow {
             total_cost: node.total_cost,
             local_blks_hit: node.local_blks_hit,
             local_blks_read: node.local_blks_read,
-            predicted_os_ms: prediction.os_ms,
-            predicted_device_ms: prediction.device_ms,
+            os_ms: prediction.os_ms,
+            device_ms: prediction.device_ms,
         }
     }
 }

@@ -20,7 +20,6 @@ use crate::call::probe::Probe;
 use crate::call::{Begin, Call};
 use crate::error::{Error, Result};
 use crate::gucs;
-use crate::pg::backend::encoding::Text;
 use crate::pg::backend::interrupts;
 use crate::pg::backend::json::JsonbText;
 use crate::pg::backend::row::Rows;
@@ -31,26 +30,24 @@ const MOST_ROWS: usize = 10_000;
 /// Shorter intervals would show the ticks of the kernel's clock.
 const LEAST_INTERVAL: Duration = Duration::from_millis(10);
 
+/// The options of these functions.
+const OPTIONS: [&str; 1] = ["device"];
+
 /// Names in a HINT.
 const MOST_NAMES: usize = 20;
 
 #[pg_extern(sql = false)]
-fn io_probe_iostat(
-    every: Option<Interval>,
-    samples: Option<i32>,
-    device: Option<Text>,
-    options: Option<JsonbText>,
-) -> Rows {
+fn io_probe_iostat(every: Option<Interval>, count: Option<i32>, options: Option<JsonbText>) -> Rows {
     Rows::answer(|| {
-        Options::parse(options, &[])?;
+        let options = Options::parse(options, &OPTIONS)?;
         let every = interval(every)?;
-        let samples = arguments::positive_up_to("samples", samples.unwrap_or(1), MOST_ROWS as u32)?;
-        let length = gucs::span("samples times every", every.saturating_mul(samples))?;
-        let watched = Watched::find(device.as_deref())?;
-        watched.check_count(samples)?;
+        let count = arguments::positive_up_to("count", count.unwrap_or(1), MOST_ROWS as u32)?;
+        let length = gucs::span("count times every", every.saturating_mul(count))?;
+        let watched = Watched::find(options.text("device")?.as_deref())?;
+        watched.check_count(count)?;
 
         let call = Begin::of(Probe::Iostat).beside_probes()?;
-        match watched.sample(&call, every, samples, length)? {
+        match watched.sample(&call, every, count, length)? {
             Some((series, stop)) => Ok(row::of_series(&watched, &series, stop)),
             None => Ok(row::not_begun(&watched, Stop::Statement)),
         }
@@ -93,11 +90,11 @@ impl Watched {
     }
 
     /// The samples of several devices make more rows.
-    fn check_count(&self, samples: u32) -> Result<()> {
+    fn check_count(&self, count: u32) -> Result<()> {
         let most = MOST_ROWS / self.rows_a_sample();
-        if samples as usize > most {
+        if count as usize > most {
             return Err(Error::invalid(format!(
-                "samples of {} devices must be at most {most}, not {samples}",
+                "count of {} devices must be at most {most}, not {count}",
                 self.rows_a_sample()
             )));
         }

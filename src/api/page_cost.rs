@@ -23,7 +23,7 @@ use crate::pg::storage::relation::Fork;
 
 /// The options of this function.
 const OPTIONS: [&str; 7] =
-    ["max_bytes", "max_iops", "max_mib_per_s", "max_util_pct", "max_p99_us", "precision", "wait"];
+    ["max_bytes", "max_iops", "max_mib_s", "max_util_pct", "max_p99", "precision", "wait"];
 
 /// Most densities, and most concurrencies, of a call.
 const MOST_POINTS: usize = 16;
@@ -31,10 +31,10 @@ const MOST_POINTS: usize = 16;
 #[pg_extern(sql = false)]
 fn io_probe_page_cost(
     rel: Option<pg_sys::Oid>,
-    duration: Option<datum::Interval>,
-    cold: Option<bool>,
     densities: Option<Elements<f64>>,
     concurrencies: Option<Elements<i32>>,
+    duration: Option<datum::Interval>,
+    cold: Option<bool>,
     seed: Option<i64>,
     options: Option<JsonbText>,
 ) -> Rows {

@@ -25,7 +25,7 @@ use crate::pg::backend::row::Rows;
 use crate::pg::storage::relation::Fork;
 
 /// The options of this function.
-const OPTIONS: [&str; 3] = ["max_p99_us", "seed", "wait"];
+const OPTIONS: [&str; 3] = ["max_p99", "seed", "wait"];
 
 /// Most requests of a call: each is a row.
 const MOST_REQUESTS: u32 = 10_000;
@@ -36,10 +36,10 @@ const SCRATCH_BLOCKS: u64 = 1024;
 #[pg_extern(sql = false)]
 fn io_probe_ping(
     rel: Option<pg_sys::Oid>,
-    count: Option<i32>,
-    every: Option<Interval>,
-    mode: Option<Text>,
     path: Option<Text>,
+    mode: Option<Text>,
+    every: Option<Interval>,
+    count: Option<i32>,
     options: Option<JsonbText>,
 ) -> Rows {
     Rows::answer(|| {
@@ -205,9 +205,9 @@ impl Ping {
             request: Some(number),
             op: Some(if pong.op == PingOp::Read { "read" } else { "write" }),
             warmup: Some(pong.warmup),
-            time_us: (!void).then(|| figure(pong.time_ns as f64 / 1e3)),
+            lat_us: (!void).then(|| figure(pong.time_ns as f64 / 1e3)),
             served_by,
-            verdict: Verdict { status, notes: Vec::new() },
+            verdict: Verdict::of_status(status),
             blkno: (pong.op == PingOp::Read).then_some(pong.block),
             ..self.blank(identity)
         }
@@ -219,13 +219,13 @@ impl Ping {
     }
 }
 
-/// `io_probe_ping_row`; the type's comments say what each attribute means.
+/// `io_probe_ping_full_row`; the type's comments say what each attribute means.
 #[derive(Debug, Default, Serialize)]
 struct PingRow {
     request: Option<u64>,
     op: Option<&'static str>,
     warmup: Option<bool>,
-    time_us: Option<f64>,
+    lat_us: Option<f64>,
     served_by: Option<&'static str>,
     path: &'static str,
     #[serde(flatten)]

@@ -38,7 +38,7 @@ use crate::pg::storage::server_reader::{self, Missing, ServerReader};
 
 /// The options of these functions.
 const OPTIONS: [&str; 7] =
-    ["max_bytes", "max_iops", "max_mib_per_s", "max_util_pct", "max_p99_us", "precision", "wait"];
+    ["max_bytes", "max_iops", "max_mib_s", "max_util_pct", "max_p99", "precision", "wait"];
 
 #[allow(clippy::too_many_arguments, reason = "the SQL signature")]
 #[pg_extern(sql = false)]

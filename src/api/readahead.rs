@@ -8,7 +8,7 @@ use pgrx::prelude::*;
 use serde::Serialize;
 
 pub(super) use self::curve::{WindowMode, WindowResult, measure};
-use super::row::{DeviceFigures, Identity, Verdict};
+use super::row::{DeviceFigures, Identity, IntervalFigures, Verdict};
 use crate::call::arguments::{self, figure};
 use crate::call::options::Options;
 use crate::call::probe::Probe;
@@ -22,7 +22,7 @@ use crate::pg::storage::relation::Fork;
 
 /// The options of this function.
 const OPTIONS: [&str; 7] =
-    ["max_bytes", "max_iops", "max_mib_per_s", "max_util_pct", "max_p99_us", "precision", "wait"];
+    ["max_bytes", "max_iops", "max_mib_s", "max_util_pct", "max_p99", "precision", "wait"];
 
 /// Windows by default, in kB, as the SQL signature says.
 pub(super) const WINDOWS_KB: [i32; 9] = [16, 32, 64, 128, 256, 512, 1024, 2048, 4096];
@@ -79,26 +79,26 @@ fn pick(windows_kb: Option<Vec<Option<i32>>>) -> Result<Vec<u64>> {
     Ok(windows)
 }
 
-/// `io_probe_readahead_row`; the type's comments say what each attribute means.
+/// `io_probe_readahead_full_row`; the type's comments say what each attribute means.
 #[derive(Debug, Default, Serialize)]
 struct ReadaheadRow {
     window_kb: Option<u64>,
     mode: &'static str,
-    mib_per_s: Option<f64>,
-    us_per_block: Option<f64>,
+    mib_s: Option<f64>,
+    block_us: Option<f64>,
     best: Option<bool>,
     blockdev_setra: Option<String>,
     udev_rule: Option<String>,
     #[serde(flatten)]
     verdict: Verdict,
-    ci_low_us: Option<f64>,
-    ci_high_us: Option<f64>,
+    #[serde(flatten)]
+    interval: IntervalFigures,
     cache_us: Option<f64>,
     turns: u64,
-    blks_read: u64,
+    blks: u64,
     elapsed_ms: Option<f64>,
     device_bytes: Option<u64>,
-    from_device_pct: Option<f64>,
+    device_pct: Option<f64>,
     #[serde(flatten)]
     device_figures: DeviceFigures,
     engine: Option<String>,
@@ -112,30 +112,31 @@ impl ReadaheadRow {
         let lines = window.kb().zip(device).map(|(kb, device)| lines(kb, device));
         let (blockdev_setra, udev_rule) = lines.unzip();
         let block_size = relation.block_size();
-        let interval = window.figures.and_then(|figures| figures.interval);
+        let interval = IntervalFigures::of_time(window.figures.and_then(|figures| figures.interval));
+        let mut verdict = window.verdict.clone();
+        verdict.judge_interval(&interval);
         Self {
             window_kb: window.kb(),
             mode: window.mode.name(),
-            mib_per_s: window.mib_per_s(block_size).map(figure),
-            us_per_block: window.figures.map(|figures| figure(figures.ns_per_block / 1e3)),
+            mib_s: window.mib_s(block_size).map(figure),
+            block_us: window.figures.map(|figures| figure(figures.ns_per_block / 1e3)),
             best: window.best,
             blockdev_setra,
             udev_rule,
-            ci_low_us: interval.map(|interval| figure(interval.low / 1e3)),
-            ci_high_us: interval.map(|interval| figure(interval.high / 1e3)),
+            interval,
             cache_us: window.cache_ns.map(|ns| figure(ns / 1e3)),
             turns: window.turns,
-            blks_read: window.blocks,
+            blks: window.blocks,
             elapsed_ms: window.elapsed_ns.map(|ns| figure(ns as f64 / 1e6)),
             device_bytes: window.cost.as_ref().and_then(|cost| cost.fetched_bytes),
-            from_device_pct: window.from_device.map(figure),
+            device_pct: window.from_device.map(figure),
             device_figures: window
                 .cost
                 .as_ref()
                 .map(|cost| DeviceFigures::of(cost, Some(window.blocks)))
                 .unwrap_or_default(),
             engine: window.engine.map(str::to_owned),
-            verdict: window.verdict,
+            verdict,
             identity: identity.clone(),
         }
     }

@@ -27,18 +27,18 @@ use crate::pg::backend::row::Rows;
 
 /// The options of this function.
 const OPTIONS: [&str; 7] =
-    ["max_bytes", "max_iops", "max_mib_per_s", "max_util_pct", "max_p99_us", "precision", "wait"];
+    ["max_bytes", "max_iops", "max_mib_s", "max_util_pct", "max_p99", "precision", "wait"];
 
 #[allow(clippy::too_many_arguments, reason = "the SQL signature")]
 #[pg_extern(sql = false)]
 fn io_probe_recommend(
     rel: Option<pg_sys::Oid>,
-    cache: Option<Text>,
-    unit: Option<Text>,
     settings: Option<Elements<Text>>,
     duration: Option<Interval>,
     cold: Option<bool>,
     writes: Option<bool>,
+    cache: Option<Text>,
+    unit: Option<Text>,
     options: Option<JsonbText>,
 ) -> Rows {
     Rows::answer(|| {

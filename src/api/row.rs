@@ -4,14 +4,16 @@ use io_probe_core::machine::account::Account;
 use io_probe_core::machine::device::{Activity, Leaf, Placement};
 use io_probe_core::machine::observer::IoDelta;
 use io_probe_core::run::budget::Stop;
-use serde::Serialize;
+use io_probe_core::stats::Interval;
+use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 use crate::call::arguments::figure;
+use crate::call::named::NamedEnum;
 use crate::call::{Attempt, ProbedRelation};
 use crate::pg::backend::server;
 
 /// Can the figures of a row be trusted?
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Status {
     #[default]
@@ -24,17 +26,126 @@ pub(super) enum Status {
     Unsupported,
 }
 
+impl Status {
+    fn doubt(self) -> Option<Doubt> {
+        match self {
+            Self::Ok => None,
+            Self::Partial => Some(Doubt::Partial),
+            Self::Void => Some(Doubt::Void),
+            Self::Unsupported => Some(Doubt::Unsupported),
+        }
+    }
+}
+
+/// What speaks against the figures of a row, the worst first; docs/interface.md explains each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Doubt {
+    Void,
+    Unsupported,
+    Partial,
+    NotCold,
+    Warmed,
+    Paced,
+    Others,
+    Short,
+    Drift,
+    Small,
+    TiersUnknown,
+    Noisy,
+}
+
+impl NamedEnum for Doubt {
+    const WHAT: (&'static str, &'static str) = ("doubt", "doubts");
+    const ALL: &'static [Self] = &[
+        Self::Void,
+        Self::Unsupported,
+        Self::Partial,
+        Self::NotCold,
+        Self::Warmed,
+        Self::Paced,
+        Self::Others,
+        Self::Short,
+        Self::Drift,
+        Self::Small,
+        Self::TiersUnknown,
+        Self::Noisy,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Void => "void",
+            Self::Unsupported => "unsupported",
+            Self::Partial => "partial",
+            Self::NotCold => "not cold",
+            Self::Warmed => "warmed",
+            Self::Paced => "paced",
+            Self::Others => "others",
+            Self::Short => "short",
+            Self::Drift => "drift",
+            Self::Small => "small",
+            Self::TiersUnknown => "tiers unknown",
+            Self::Noisy => "noisy",
+        }
+    }
+}
+
 /// Can a row be trusted, and what is there to know about it?
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Verdict {
     pub(super) status: Status,
     pub(super) notes: Vec<String>,
+    doubts: Vec<Doubt>,
+}
+
+/// Its columns `doubt`, `status` and `notes`.
+impl Serialize for Verdict {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut columns = serializer.serialize_struct("Verdict", 3)?;
+        columns.serialize_field("doubt", &self.worst())?;
+        columns.serialize_field("status", &self.status)?;
+        columns.serialize_field("notes", &self.notes)?;
+        columns.end()
+    }
 }
 
 impl Verdict {
+    /// Of a row that says the rest elsewhere.
+    pub(super) fn of_status(status: Status) -> Self {
+        Self { status, ..Self::default() }
+    }
+
+    /// At most two doubts, the worst first; None without any.
+    fn worst(&self) -> Option<String> {
+        const MOST: usize = 2;
+        let mut doubts = self.doubts.clone();
+        doubts.extend(self.status.doubt());
+        doubts.sort_unstable();
+        doubts.dedup();
+        let names: Vec<&str> = doubts.into_iter().take(MOST).map(Doubt::name).collect();
+        (!names.is_empty()).then(|| names.join(", "))
+    }
+
     /// One short sentence.
     pub(super) fn note(&mut self, text: impl Into<String>) {
         self.notes.push(text.into());
+    }
+
+    /// What speaks against the figures; a column of its own has the number.
+    pub(super) fn doubt(&mut self, doubt: Doubt) {
+        self.doubts.push(doubt);
+    }
+
+    /// What speaks against the figures, and the sentence that says so.
+    pub(super) fn doubt_since(&mut self, doubt: Doubt, why: impl Into<String>) {
+        self.doubt(doubt);
+        self.note(why);
+    }
+
+    /// An interval that is too wide speaks against the figure.
+    pub(super) fn judge_interval(&mut self, interval: &IntervalFigures) {
+        if interval.err_pct.is_some_and(|percent| percent > NOISY_PCT) {
+            self.doubt(Doubt::Noisy);
+        }
     }
 
     /// The file system can't do it.
@@ -77,6 +188,9 @@ impl Verdict {
         if cost.activity.as_ref().is_some_and(Activity::util_is_doubtful) {
             self.note(UTIL_DOUBTFUL);
         }
+        if cost.is_disturbed() {
+            self.doubt(Doubt::Others);
+        }
     }
 
     /// The figures contradict each other.
@@ -86,8 +200,42 @@ impl Verdict {
     }
 }
 
+/// From this half-width on, in percent of the figure, an interval is too wide to lean on.
+const NOISY_PCT: f64 = 10.0;
+
+/// The 95 % interval of a row's main figure.
+#[derive(Debug, Clone, Copy, Default, serde::Serialize)]
+pub(super) struct IntervalFigures {
+    ci_low: Option<f64>,
+    ci_high: Option<f64>,
+    err_pct: Option<f64>,
+}
+
+impl IntervalFigures {
+    /// Of a time in nanoseconds: in microseconds.
+    pub(super) fn of_time(interval: Option<Interval>) -> Self {
+        interval.map_or_else(Self::default, |i| Self::around(i.value / 1e3, i.low / 1e3, Some(i.high / 1e3)))
+    }
+
+    /// Of what comes once in so many nanoseconds: in times a second.
+    pub(super) fn of_rate(interval: Option<Interval>) -> Self {
+        interval.map_or_else(Self::default, |i| {
+            Self::around(1e9 / i.value, 1e9 / i.high, (i.low > 0.0).then(|| 1e9 / i.low))
+        })
+    }
+
+    /// Around a figure, which may have no upper end.
+    pub(super) fn around(value: f64, low: f64, high: Option<f64>) -> Self {
+        Self {
+            ci_low: Some(figure(low)),
+            ci_high: high.map(figure),
+            err_pct: high.map(|high| figure((high - low) / 2.0 / value * 100.0)),
+        }
+    }
+}
+
 /// What the devices did meanwhile, everyone's requests included.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, serde::Serialize)]
 pub(super) struct DeviceFigures {
     device_ios: Option<u64>,
     pub(super) ios_per_block: Option<f64>,
@@ -118,7 +266,7 @@ impl DeviceFigures {
 }
 
 /// Whose figures these are: what to join a row by.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, serde::Serialize)]
 pub(super) struct Identity {
     device: Option<String>,
     scheduler: Option<String>,

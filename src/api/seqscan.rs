@@ -31,16 +31,8 @@ use crate::pg::storage::relation::Fork;
 use crate::pg::storage::server_reader::ServerReader;
 
 /// The options of this function.
-const OPTIONS: [&str; 8] = [
-    "max_bytes",
-    "max_iops",
-    "max_mib_per_s",
-    "max_util_pct",
-    "max_p99_us",
-    "precision",
-    "wait",
-    "start_blk",
-];
+const OPTIONS: [&str; 8] =
+    ["max_bytes", "max_iops", "max_mib_s", "max_util_pct", "max_p99", "precision", "wait", "start_blk"];
 
 /// Request size in kB that, at that depth, reached what any other did on every device measured. Both
 /// together keep 4 MiB in flight.
@@ -57,8 +49,8 @@ fn io_probe_seqscan(
     paths: Option<Elements<Text>>,
     duration: Option<Interval>,
     cold: Option<bool>,
-    chunk_kb: Option<i32>,
     depth: Option<i32>,
+    chunk_kb: Option<i32>,
     fork: Option<Text>,
     options: Option<JsonbText>,
 ) -> Rows {

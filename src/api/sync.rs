@@ -14,7 +14,7 @@ use serde::Serialize;
 
 pub(super) use self::bench::{Bench, Benched, SyncPlace};
 use super::random::{LatencyFigures, us};
-use super::row::{Verdict, of_leaves};
+use super::row::{Doubt, IntervalFigures, Verdict, of_leaves};
 use crate::call::Begin;
 use crate::call::arguments::{self, figure};
 use crate::call::named::NamedEnum;
@@ -37,9 +37,9 @@ const OPTIONS: [&str; 10] = [
     "direct",
     "max_bytes",
     "max_iops",
-    "max_mib_per_s",
+    "max_mib_s",
     "max_util_pct",
-    "max_p99_us",
+    "max_p99",
     "precision",
     "wait",
 ];
@@ -52,12 +52,11 @@ const MOST_COMMIT_DELAY: u32 = 100_000;
 
 #[pg_extern(sql = false)]
 fn io_probe_sync(
-    target: Option<Text>,
     spcname: Option<Text>,
-    duration: Option<Interval>,
-    write_kb: Option<i32>,
     sections: Option<Elements<Text>>,
+    duration: Option<Interval>,
     depth: Option<i32>,
+    write_kb: Option<i32>,
     options: Option<JsonbText>,
 ) -> Rows {
     Rows::answer(|| {
@@ -73,7 +72,7 @@ fn io_probe_sync(
         if duration.is_none() {
             limits = gucs::shared_by_rows(limits, cases.len() as u32);
         }
-        let target = SyncTarget::parse(target.as_deref(), spcname.as_deref())?;
+        let target = spcname.map_or(SyncTarget::Wal, |name| SyncTarget::Tablespace(name.to_string()));
         let bench = Bench { cases, group, limits };
 
         let (call, place) =
@@ -146,41 +145,13 @@ fn group(options: &Options, committers: u32) -> Result<Group> {
     Ok(Group { committers, delay, commit_bytes })
 }
 
-/// What the file lies beside.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Beside {
-    Wal,
-    Tablespace,
-}
-
-impl NamedEnum for Beside {
-    const WHAT: (&'static str, &'static str) = ("target", "targets");
-    const ALL: &'static [Beside] = &[Beside::Wal, Beside::Tablespace];
-
-    fn name(self) -> &'static str {
-        match self {
-            Beside::Wal => "wal",
-            Beside::Tablespace => "tablespace",
-        }
-    }
-}
-
-/// The same, with the name of the tablespace.
+/// What the file lies beside, or in which tablespace.
 enum SyncTarget {
     Wal,
     Tablespace(String),
 }
 
 impl SyncTarget {
-    fn parse(target: Option<&str>, spcname: Option<&str>) -> Result<Self> {
-        match (Beside::parse(target)?.unwrap_or(Beside::Wal), spcname) {
-            (Beside::Wal, None) => Ok(SyncTarget::Wal),
-            (Beside::Wal, Some(_)) => Err(Error::invalid("spcname requires target \"tablespace\"")),
-            (Beside::Tablespace, Some(name)) => Ok(SyncTarget::Tablespace(name.to_owned())),
-            (Beside::Tablespace, None) => Err(Error::invalid("target \"tablespace\" requires spcname")),
-        }
-    }
-
     /// Where the file goes. Checks the right to write there.
     fn place(&self) -> Result<SyncPlace> {
         match self {
@@ -190,7 +161,7 @@ impl SyncTarget {
     }
 }
 
-/// `io_probe_sync_row`; the type's comments say what each attribute means.
+/// `io_probe_sync_full_row`; the type's comments say what each attribute means.
 #[derive(Debug, Default, Serialize)]
 struct SyncRow {
     section: &'static str,
@@ -199,7 +170,7 @@ struct SyncRow {
     write_kb: u32,
     #[serde(flatten)]
     figures: SyncFigures,
-    is_current: Option<bool>,
+    current: Option<bool>,
     direct: bool,
     #[serde(flatten)]
     verdict: Verdict,
@@ -211,14 +182,14 @@ struct SyncRow {
 /// What was measured.
 #[derive(Debug, Default, Serialize)]
 struct SyncFigures {
-    ops_per_s: Option<f64>,
-    us_per_op: Option<f64>,
+    ops_s: Option<f64>,
+    op_us: Option<f64>,
     #[serde(flatten)]
     latency: LatencyFigures,
-    lat_max_us: Option<f64>,
+    max_us: Option<f64>,
     ops: u64,
-    ci_low_us: Option<f64>,
-    ci_high_us: Option<f64>,
+    #[serde(flatten)]
+    interval: IntervalFigures,
     flushes: u64,
     device_writes_per_op: Option<f64>,
     device_flushes_per_op: Option<f64>,
@@ -273,13 +244,13 @@ fn rows(bench: &Bench, found: Benched, identity: &SyncIdentity) -> Result<Vec<Sy
 
 /// A row with nothing measured yet.
 fn blank(case: &Case, group: Group, identity: &SyncIdentity, current: Option<FlushMethod>) -> SyncRow {
-    let is_current = || current == Some(case.method) && case.direct == wal::opens_direct(case.method);
+    let current = || current == Some(case.method) && case.direct == wal::opens_direct(case.method);
     SyncRow {
         section: case.section.name(),
         method: case.method.name(),
         writes: case.writes,
         write_kb: case.write_bytes >> 10,
-        is_current: case.section.is_of_wal().then(is_current),
+        current: case.section.is_of_wal().then(current),
         direct: case.direct,
         depth: group.committers,
         identity: identity.clone(),
@@ -292,7 +263,7 @@ fn explain(row: &mut SyncRow, case: &Case, group: Group, layout: &Layout) {
     if case.section.is_of_wal() && wal::sync_method().is_none() {
         row.verdict.note("fsync is off: this server syncs nothing");
     }
-    if row.is_current == Some(true) && group.committers == 1 && !group.delay.is_zero() {
+    if row.current == Some(true) && group.committers == 1 && !group.delay.is_zero() {
         let delay = group.delay.as_micros();
         row.verdict
             .note(format!("commit_siblings is 0: this server lets even a lone commit wait {delay} us more"));
@@ -320,19 +291,22 @@ fn fill(row: &mut SyncRow, measured: &CaseTimes) {
         return;
     }
     if measured.paused {
-        row.verdict.note("rate-limited: after a pause an operation may take longer, or less long");
+        row.verdict.doubt_since(
+            Doubt::Paced,
+            "rate-limited: after a pause an operation may take longer, or less long",
+        );
     }
-    let interval = measured.interval();
+    let interval = IntervalFigures::of_time(measured.interval());
+    row.verdict.judge_interval(&interval);
     let device = measured.device();
     let ns_per_op = measured.ns_per_op();
     row.figures = SyncFigures {
-        ops_per_s: ns_per_op.filter(|_| !measured.paused).map(|ns| figure(1e9 / ns)),
-        us_per_op: ns_per_op.map(us),
+        ops_s: ns_per_op.filter(|_| !measured.paused).map(|ns| figure(1e9 / ns)),
+        op_us: ns_per_op.map(us),
         latency: LatencyFigures::of(&measured.latencies),
-        lat_max_us: measured.latencies.most().map(|ns| us(ns as f64)),
+        max_us: measured.latencies.most().map(|ns| us(ns as f64)),
         ops: measured.ops(),
-        ci_low_us: interval.map(|interval| us(interval.low)),
-        ci_high_us: interval.map(|interval| us(interval.high)),
+        interval,
         flushes: measured.flushes,
         device_writes_per_op: device.map(|device| figure(device.writes_per_op())),
         device_flushes_per_op: device.and_then(|device| device.flushes_per_op()).map(figure),

@@ -13,6 +13,13 @@ use super::named::quoted;
 use crate::error::{Error, Result};
 use crate::gucs;
 use crate::pg::backend::json::JsonbText;
+use crate::pg::backend::settings::{self, Units};
+
+/// Shortest bound on latencies, in milliseconds.
+const LEAST_P99_MS: f64 = 0.001;
+
+/// Amounts are below this, so that each fits 64 bits.
+const MOST_AMOUNT: f64 = 1e18;
 
 /// Most bytes of options as text, which may be more than the argument has: 1e100000 is short.
 const MOST_BYTES: usize = 1 << 20;
@@ -96,18 +103,43 @@ impl Options {
         })
     }
 
-    /// The bounds of a row, from its duration and from max_bytes, max_iops, max_mib_per_s, max_util_pct,
-    /// max_p99_us and precision, or from their defaults. What the statement has left is not in it.
+    /// The bounds of a row, from its duration and from max_bytes, max_iops, max_mib_s, max_util_pct,
+    /// max_p99 and precision, or from their defaults. What the statement has left is not in it.
     pub(crate) fn limits(&self, duration: Option<Duration>) -> Result<Limits> {
         Ok(Limits {
             duration: gucs::duration(duration)?,
-            max_bytes: gucs::bytes(self.count("max_bytes", pg_sys::BLCKSZ.into())?)?,
+            max_bytes: gucs::bytes(
+                self.amount("max_bytes", Units::Bytes, pg_sys::BLCKSZ.into())?.map(|bytes| bytes as u64),
+            )?,
             max_iops: gucs::iops(self.rate("max_iops")?)?,
-            max_mib_per_s: gucs::mib_per_s(self.rate("max_mib_per_s")?)?,
+            max_mib_s: gucs::mib_s(self.rate("max_mib_s")?)?,
             max_util: gucs::util(self.percent("max_util_pct")?)?,
             precision: self.share("precision")?,
-            latency: gucs::tail(self.count("max_p99_us", 1)?)?,
+            latency: gucs::latency_bound(self.amount("max_p99", Units::Milliseconds, LEAST_P99_MS)?)?,
         })
+    }
+
+    /// A number of bytes or milliseconds of at least `least`, or a text with a unit, as in SET.
+    fn amount(&self, key: &str, units: Units, least: f64) -> Result<Option<f64>> {
+        let Some(value) = self.0.get(key).filter(|value| !value.is_null()) else { return Ok(None) };
+        let (unit, example) = match units {
+            Units::Bytes => ("bytes", "1GB"),
+            Units::Milliseconds => ("ms", "500us"),
+        };
+        let what = format!("a number of at least {least} {unit}, or a text such as \"{example}\"");
+        let (amount, hint) = match value {
+            Value::String(text) => {
+                settings::amount(text, units).map_or_else(|hint| (None, hint), |n| (Some(n), None))
+            }
+            value => (value.as_f64(), None),
+        };
+        match amount.filter(|amount| *amount >= least && *amount < MOST_AMOUNT) {
+            Some(amount) => Ok(Some(amount)),
+            None => {
+                let error = Error::invalid(format!("option \"{key}\" must be {what}, not {}", start(value)));
+                Err(hint.into_iter().fold(error, Error::hint))
+            }
+        }
     }
 
     /// A number of at least 1 that fits 32 bits.

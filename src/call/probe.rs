@@ -91,6 +91,11 @@ impl Probe {
         self.line().1
     }
 
+    /// The one whose rows have all columns; a probe whose rows are short has none.
+    pub(crate) fn function_of_all_columns(self) -> String {
+        format!("{}_full", self.function())
+    }
+
     /// What of it needs the right to evict.
     pub(super) fn evicting(self) -> &'static str {
         self.line().2

@@ -103,12 +103,12 @@ FROM io_probe_runs AS run, LATERAL (
            END AS error,
            figure.more_is_better, line.ordinal
     FROM (VALUES
-        ('seqscan',   'mib_per_s',    'MiB/s', true,  'ci_low_us',   'ci_high_us',   NULL,         NULL),
-        ('random',    'iops',         '1/s',   true,  'ci_low_iops', 'ci_high_iops', 'lat_p50_us', 'lat_p99_us'),
-        ('depth',     'iops',         '1/s',   true,  'ci_low_iops', 'ci_high_iops', NULL,         NULL),
-        ('readahead', 'mib_per_s',    'MiB/s', true,  'ci_low_us',   'ci_high_us',   NULL,         NULL),
-        ('sync',      'ops_per_s',    '1/s',   true,  'ci_low_us',   'ci_high_us',   'lat_p99_us', NULL),
-        ('page_cost', 'us_per_block', 'us',    false, 'ci_low_us',   'ci_high_us',   NULL,         NULL)
+        ('seqscan',   'mib_s',    'MiB/s', true,  'ci_low',   'ci_high',   NULL,         NULL),
+        ('random',    'iops',         '1/s',   true,  'ci_low', 'ci_high', 'p50_us', 'p99_us'),
+        ('depth',     'iops',         '1/s',   true,  'ci_low', 'ci_high', NULL,         NULL),
+        ('readahead', 'mib_s',    'MiB/s', true,  'ci_low',   'ci_high',   NULL,         NULL),
+        ('sync',      'ops_s',    '1/s',   true,  'ci_low',   'ci_high',   'p99_us', NULL),
+        ('page_cost', 'block_us', 'us',    false, 'ci_low',   'ci_high',   NULL,         NULL)
     ) AS known (probe, metric, unit, more_is_better, low, high, latency, other_latency), LATERAL (
         SELECT line.ordinal, line.result,
                CASE known.probe
@@ -140,12 +140,12 @@ FROM io_probe_runs AS run, LATERAL (
           AND figure.value OPERATOR(pg_catalog.>) '-Infinity'::pg_catalog.float8 AND figure.value OPERATOR(pg_catalog.<) 'Infinity'::pg_catalog.float8
     UNION ALL
     SELECT line.result OPERATOR(pg_catalog.->>) 'op', 'median_us', 'us',
-           pg_catalog.percentile_cont(0.5) WITHIN GROUP (ORDER BY (line.result OPERATOR(pg_catalog.->>) 'time_us')::pg_catalog.float8),
+           pg_catalog.percentile_cont(0.5) WITHIN GROUP (ORDER BY (line.result OPERATOR(pg_catalog.->>) 'lat_us')::pg_catalog.float8),
            NULL::pg_catalog.float8, false, pg_catalog.min(line.ordinal)
     FROM io_probe_results AS line
     WHERE line.run_id OPERATOR(pg_catalog.=) run.id AND run.probe OPERATOR(pg_catalog.=) 'ping'
-          AND (line.result OPERATOR(pg_catalog.->>) 'time_us')::pg_catalog.float8 OPERATOR(pg_catalog.>=) 0::pg_catalog.float8
-          AND (line.result OPERATOR(pg_catalog.->>) 'time_us')::pg_catalog.float8 OPERATOR(pg_catalog.<) 'Infinity'::pg_catalog.float8
+          AND (line.result OPERATOR(pg_catalog.->>) 'lat_us')::pg_catalog.float8 OPERATOR(pg_catalog.>=) 0::pg_catalog.float8
+          AND (line.result OPERATOR(pg_catalog.->>) 'lat_us')::pg_catalog.float8 OPERATOR(pg_catalog.<) 'Infinity'::pg_catalog.float8
           AND NOT COALESCE((line.result OPERATOR(pg_catalog.->>) 'warmup')::pg_catalog.bool, false)
     GROUP BY 1
 ) AS figure

@@ -1,6 +1,6 @@
 -- Facts that are only read: devices, their counters, caches, running probes, what is possible here.
 
-CREATE TYPE io_probe_device_row AS (
+CREATE TYPE io_probe_device_full_row AS (
     object              text,
     spcname             text,
     device              text,
@@ -35,40 +35,54 @@ CREATE TYPE io_probe_device_row AS (
     status              text,
     notes               text[]
 );
+COMMENT ON TYPE io_probe_device_full_row IS 'Row of io_probe_device_full: one object of the server on one device';
+COMMENT ON COLUMN io_probe_device_full_row.object IS 'What lies there: tablespace, wal or temp (where temporary files of this session go)';
+COMMENT ON COLUMN io_probe_device_full_row.spcname IS 'Tablespace; NULL for the WAL';
+COMMENT ON COLUMN io_probe_device_full_row.device IS 'Device that does the I/O: the disk below partitions, LVM and encryption (dm) and software RAID (md); one row for each';
+COMMENT ON COLUMN io_probe_device_full_row.scheduler IS 'I/O scheduler in force';
+COMMENT ON COLUMN io_probe_device_full_row.read_ahead_kb IS 'Readahead window in kB that reads through this file system use; a file that is open already keeps the one with which it was opened';
+COMMENT ON COLUMN io_probe_device_full_row.read_ahead_sectors IS 'The same in sectors of 512 bytes, as blockdev --getra prints it';
+COMMENT ON COLUMN io_probe_device_full_row.rotational IS 'Does the device say that it spins? Virtual disks often say so wrongly';
+COMMENT ON COLUMN io_probe_device_full_row.fs_type IS 'File system';
+COMMENT ON COLUMN io_probe_device_full_row.mount_point IS 'Where the file system is mounted';
+COMMENT ON COLUMN io_probe_device_full_row.directory IS 'The directory, symbolic links resolved';
+COMMENT ON COLUMN io_probe_device_full_row.fs_free_bytes IS 'Bytes free for unprivileged processes';
+COMMENT ON COLUMN io_probe_device_full_row.mount_options IS 'Options of the mount';
+COMMENT ON COLUMN io_probe_device_full_row.top_device IS 'Device on which the file system sits: a partition, a dm or md device, or the disk itself';
+COMMENT ON COLUMN io_probe_device_full_row.model IS 'Model as the device states it';
+COMMENT ON COLUMN io_probe_device_full_row.schedulers IS 'Schedulers that the kernel offers for the device';
+COMMENT ON COLUMN io_probe_device_full_row.nr_requests IS 'Most requests that the queue of the kernel holds';
+COMMENT ON COLUMN io_probe_device_full_row.max_sectors_kb IS 'Largest request in kB that the kernel sends';
+COMMENT ON COLUMN io_probe_device_full_row.max_hw_sectors_kb IS 'Largest request in kB that the device takes';
+COMMENT ON COLUMN io_probe_device_full_row.logical_block_size IS 'Smallest unit in bytes that can be addressed';
+COMMENT ON COLUMN io_probe_device_full_row.physical_block_size IS 'Smallest unit in bytes that is written without reading first';
+COMMENT ON COLUMN io_probe_device_full_row.fs_block_size IS 'Allocation unit of the file system in bytes';
+COMMENT ON COLUMN io_probe_device_full_row.optimal_io_size IS 'Request size in bytes that the device prefers; 0 if it states none';
+COMMENT ON COLUMN io_probe_device_full_row.alignment_offset IS 'Bytes by which the device is off its natural alignment';
+COMMENT ON COLUMN io_probe_device_full_row.start_sector IS 'First sector of the partition; NULL without one';
+COMMENT ON COLUMN io_probe_device_full_row.aligned IS 'Does the partition start on a physical block and on an optimal I/O size?';
+COMMENT ON COLUMN io_probe_device_full_row.size_bytes IS 'Size of the device in bytes';
+COMMENT ON COLUMN io_probe_device_full_row.read_only IS 'Is the device read only?';
+COMMENT ON COLUMN io_probe_device_full_row.write_cache IS 'write back: a volatile cache that must be flushed; write through: none';
+COMMENT ON COLUMN io_probe_device_full_row.fua IS 'Can single writes go past the volatile cache?';
+COMMENT ON COLUMN io_probe_device_full_row.nomerges IS '0: requests are merged; 1: only simple merges; 2: none';
+COMMENT ON COLUMN io_probe_device_full_row.direct_io_align IS 'Multiple in bytes that O_DIRECT wants; 0: it has none; NULL if the kernel does not tell';
+COMMENT ON COLUMN io_probe_device_full_row.status IS 'ok, or unsupported where no block device is known behind the directory';
+COMMENT ON COLUMN io_probe_device_full_row.notes IS 'What could not be found out, and why';
+
+CREATE TYPE io_probe_device_row AS (
+    object        text,
+    spcname       text,
+    device        text,
+    scheduler     text,
+    read_ahead_kb bigint,
+    rotational    boolean,
+    fs_type       text,
+    write_cache   text,
+    size_bytes    bigint,
+    status        text
+);
 COMMENT ON TYPE io_probe_device_row IS 'Row of io_probe_device: one object of the server on one device';
-COMMENT ON COLUMN io_probe_device_row.object IS 'What lies there: tablespace, wal or temp (where temporary files of this session go)';
-COMMENT ON COLUMN io_probe_device_row.spcname IS 'Tablespace; NULL for the WAL';
-COMMENT ON COLUMN io_probe_device_row.device IS 'Device that does the I/O: the disk below partitions, LVM and encryption (dm) and software RAID (md); one row for each';
-COMMENT ON COLUMN io_probe_device_row.scheduler IS 'I/O scheduler in force';
-COMMENT ON COLUMN io_probe_device_row.read_ahead_kb IS 'Readahead window in kB that reads through this file system use; a file that is open already keeps the one with which it was opened';
-COMMENT ON COLUMN io_probe_device_row.read_ahead_sectors IS 'The same in sectors of 512 bytes, as blockdev --getra prints it';
-COMMENT ON COLUMN io_probe_device_row.rotational IS 'Does the device say that it spins? Virtual disks often say so wrongly';
-COMMENT ON COLUMN io_probe_device_row.fs_type IS 'File system';
-COMMENT ON COLUMN io_probe_device_row.mount_point IS 'Where the file system is mounted';
-COMMENT ON COLUMN io_probe_device_row.directory IS 'The directory, symbolic links resolved';
-COMMENT ON COLUMN io_probe_device_row.fs_free_bytes IS 'Bytes free for unprivileged processes';
-COMMENT ON COLUMN io_probe_device_row.mount_options IS 'Options of the mount';
-COMMENT ON COLUMN io_probe_device_row.top_device IS 'Device on which the file system sits: a partition, a dm or md device, or the disk itself';
-COMMENT ON COLUMN io_probe_device_row.model IS 'Model as the device states it';
-COMMENT ON COLUMN io_probe_device_row.schedulers IS 'Schedulers that the kernel offers for the device';
-COMMENT ON COLUMN io_probe_device_row.nr_requests IS 'Most requests that the queue of the kernel holds';
-COMMENT ON COLUMN io_probe_device_row.max_sectors_kb IS 'Largest request in kB that the kernel sends';
-COMMENT ON COLUMN io_probe_device_row.max_hw_sectors_kb IS 'Largest request in kB that the device takes';
-COMMENT ON COLUMN io_probe_device_row.logical_block_size IS 'Smallest unit in bytes that can be addressed';
-COMMENT ON COLUMN io_probe_device_row.physical_block_size IS 'Smallest unit in bytes that is written without reading first';
-COMMENT ON COLUMN io_probe_device_row.fs_block_size IS 'Allocation unit of the file system in bytes';
-COMMENT ON COLUMN io_probe_device_row.optimal_io_size IS 'Request size in bytes that the device prefers; 0 if it states none';
-COMMENT ON COLUMN io_probe_device_row.alignment_offset IS 'Bytes by which the device is off its natural alignment';
-COMMENT ON COLUMN io_probe_device_row.start_sector IS 'First sector of the partition; NULL without one';
-COMMENT ON COLUMN io_probe_device_row.aligned IS 'Does the partition start on a physical block and on an optimal I/O size?';
-COMMENT ON COLUMN io_probe_device_row.size_bytes IS 'Size of the device in bytes';
-COMMENT ON COLUMN io_probe_device_row.read_only IS 'Is the device read only?';
-COMMENT ON COLUMN io_probe_device_row.write_cache IS 'write back: a volatile cache that must be flushed; write through: none';
-COMMENT ON COLUMN io_probe_device_row.fua IS 'Can single writes go past the volatile cache?';
-COMMENT ON COLUMN io_probe_device_row.nomerges IS '0: requests are merged; 1: only simple merges; 2: none';
-COMMENT ON COLUMN io_probe_device_row.direct_io_align IS 'Multiple in bytes that O_DIRECT wants; 0: it has none; NULL if the kernel does not tell';
-COMMENT ON COLUMN io_probe_device_row.status IS 'ok, or unsupported where no block device is known behind the directory';
-COMMENT ON COLUMN io_probe_device_row.notes IS 'What could not be found out, and why';
 
 CREATE FUNCTION io_probe_device()
 RETURNS SETOF io_probe_device_row
@@ -77,6 +91,14 @@ AS 'MODULE_PATHNAME', 'io_probe_device_wrapper';
 COMMENT ON FUNCTION io_probe_device() IS 'Devices behind the tablespaces, the WAL and temporary files, and how they are set. Reads /proc and /sys; no I/O';
 REVOKE ALL ON FUNCTION io_probe_device() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_device() TO pg_monitor;
+
+CREATE FUNCTION io_probe_device_full()
+RETURNS SETOF io_probe_device_full_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
+AS 'MODULE_PATHNAME', 'io_probe_device_wrapper';
+COMMENT ON FUNCTION io_probe_device_full() IS 'The rows of io_probe_device with all columns';
+REVOKE ALL ON FUNCTION io_probe_device_full() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION io_probe_device_full() TO pg_monitor;
 
 CREATE TYPE io_probe_counters_row AS (
     sampled_at      timestamp with time zone,
@@ -151,7 +173,7 @@ CREATE TYPE io_probe_cache_row AS (
     shared_blks     bigint,
     shared_pct      double precision,
     os_cached_bytes bigint,
-    os_cached_pct   double precision,
+    os_pct   double precision,
     os_dirty_bytes  bigint,
     hole_bytes      bigint
 );
@@ -161,7 +183,7 @@ COMMENT ON COLUMN io_probe_cache_row.blks_total IS 'Blocks of the fork';
 COMMENT ON COLUMN io_probe_cache_row.shared_blks IS 'Blocks in shared buffers (in the session''s own for a temporary table)';
 COMMENT ON COLUMN io_probe_cache_row.shared_pct IS 'The same in percent of blks_total; NULL for an empty fork';
 COMMENT ON COLUMN io_probe_cache_row.os_cached_bytes IS 'Bytes in the OS page cache; NULL on ZFS, which keeps a cache of its own';
-COMMENT ON COLUMN io_probe_cache_row.os_cached_pct IS 'The same in percent of the fork''s bytes; NULL for an empty fork';
+COMMENT ON COLUMN io_probe_cache_row.os_pct IS 'The same in percent of the fork''s bytes; NULL for an empty fork';
 COMMENT ON COLUMN io_probe_cache_row.os_dirty_bytes IS 'Bytes in the OS page cache that are not on storage yet; NULL before Linux 6.5';
 COMMENT ON COLUMN io_probe_cache_row.hole_bytes IS 'Bytes in blocks that were never written to the file: the device has nothing to read for them';
 

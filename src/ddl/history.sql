@@ -131,7 +131,7 @@ DECLARE
 BEGIN
     FOREACH probe IN ARRAY '{seqscan,random,random_series,depth,ping,sync,readahead,page_cost}'::pg_catalog.text[] LOOP
         view := pg_catalog.format('io_probe_%s_history', probe);
-        type := pg_catalog.format('io_probe_%s_row', probe)::pg_catalog.regtype;
+        type := pg_catalog.format('io_probe_%s_full_row', probe)::pg_catalog.regtype;
         SELECT pg_catalog.string_agg(pg_catalog.format(
                    CASE WHEN attname OPERATOR(pg_catalog.=) 'relid' THEN 'run.%1$I' ELSE 'line.%1$I' END, attname), ', ' ORDER BY attnum)
           INTO STRICT target
@@ -155,7 +155,7 @@ BEGIN
             EXECUTE pg_catalog.format('COMMENT ON COLUMN %I.%I IS %L', view, about.attname, about.text);
         END LOOP;
         EXECUTE pg_catalog.format('COMMENT ON VIEW %I IS %L', view,
-            pg_catalog.format('What io_probe_%s returned in the runs that are stored', probe));
+            pg_catalog.format('What io_probe_%s_full returned in the runs that are stored', probe));
         EXECUTE pg_catalog.format('GRANT SELECT ON %I TO pg_monitor', view);
     END LOOP;
 END

@@ -1,6 +1,6 @@
 -- The devices while the database works, as iostat shows them.
 
-CREATE TYPE io_probe_iostat_row AS (
+CREATE TYPE io_probe_iostat_full_row AS (
     sampled_at           timestamp with time zone,
     device               text,
     util_pct             double precision,
@@ -32,62 +32,89 @@ CREATE TYPE io_probe_iostat_row AS (
     cgroup_rmib_s        double precision,
     cgroup_wmib_s        double precision,
     sample               integer,
-    length_ms            double precision,
+    elapsed_ms           double precision,
+    doubt                text,
     status               text,
     notes                text[]
 );
+COMMENT ON TYPE io_probe_iostat_full_row IS 'Row of io_probe_iostat_full: one device in one interval';
+COMMENT ON COLUMN io_probe_iostat_full_row.sampled_at IS 'End of the interval';
+COMMENT ON COLUMN io_probe_iostat_full_row.device IS 'Kernel name of the device, such as vda; NULL where no block device is known';
+COMMENT ON COLUMN io_probe_iostat_full_row.util_pct IS 'Share of the interval with at least one request, in percent; may read up to 102, since the kernel''s clock ticks. A device that serves requests in parallel is not saturated at 100';
+COMMENT ON COLUMN io_probe_iostat_full_row.aqu_sz IS 'Mean number of requests queued or in flight';
+COMMENT ON COLUMN io_probe_iostat_full_row.r_s IS 'Reads completed per second';
+COMMENT ON COLUMN io_probe_iostat_full_row.rmib_s IS 'MiB (2^20 bytes) read per second';
+COMMENT ON COLUMN io_probe_iostat_full_row.r_await_ms IS 'Mean time from queueing to completion of a read, in ms; NULL without reads';
+COMMENT ON COLUMN io_probe_iostat_full_row.rareq_kb IS 'Mean size of a read in kB of 1,024 bytes; NULL without reads';
+COMMENT ON COLUMN io_probe_iostat_full_row.rrqm_s IS 'Reads merged into queued ones per second';
+COMMENT ON COLUMN io_probe_iostat_full_row.w_s IS 'Writes completed per second';
+COMMENT ON COLUMN io_probe_iostat_full_row.wmib_s IS 'MiB (2^20 bytes) written per second';
+COMMENT ON COLUMN io_probe_iostat_full_row.w_await_ms IS 'Mean time from queueing to completion of a write, in ms; NULL without writes';
+COMMENT ON COLUMN io_probe_iostat_full_row.wareq_kb IS 'Mean size of a write in kB of 1,024 bytes; NULL without writes';
+COMMENT ON COLUMN io_probe_iostat_full_row.wrqm_s IS 'Writes merged into queued ones per second';
+COMMENT ON COLUMN io_probe_iostat_full_row.d_s IS 'Discards completed per second; NULL before Linux 4.18';
+COMMENT ON COLUMN io_probe_iostat_full_row.dmib_s IS 'MiB (2^20 bytes) discarded per second';
+COMMENT ON COLUMN io_probe_iostat_full_row.d_await_ms IS 'Mean time from queueing to completion of a discard, in ms; NULL without discards';
+COMMENT ON COLUMN io_probe_iostat_full_row.dareq_kb IS 'Mean size of a discard in kB of 1,024 bytes; NULL without discards';
+COMMENT ON COLUMN io_probe_iostat_full_row.drqm_s IS 'Discards merged into queued ones per second';
+COMMENT ON COLUMN io_probe_iostat_full_row.f_s IS 'Flushes completed per second; NULL before Linux 5.5';
+COMMENT ON COLUMN io_probe_iostat_full_row.f_await_ms IS 'Mean time from queueing to completion of a flush, in ms; NULL without flushes';
+COMMENT ON COLUMN io_probe_iostat_full_row.cpu_user_pct IS 'Share of all CPU time in user code, niced and guests included; this and the next four are of the whole machine and make 100';
+COMMENT ON COLUMN io_probe_iostat_full_row.cpu_system_pct IS 'Share in the kernel, interrupts included';
+COMMENT ON COLUMN io_probe_iostat_full_row.cpu_iowait_pct IS 'Share idle with I/O outstanding: a hint, not a measure of storage';
+COMMENT ON COLUMN io_probe_iostat_full_row.cpu_idle_pct IS 'Share idle';
+COMMENT ON COLUMN io_probe_iostat_full_row.cpu_steal_pct IS 'Share that the hypervisor gave to others';
+COMMENT ON COLUMN io_probe_iostat_full_row.io_pressure_pct IS 'Share of the interval in which at least one task of the machine waited for I/O (some of /proc/pressure/io); NULL where the kernel does not tell';
+COMMENT ON COLUMN io_probe_iostat_full_row.io_pressure_full_pct IS 'Share in which all tasks that had work waited for I/O (full of /proc/pressure/io)';
+COMMENT ON COLUMN io_probe_iostat_full_row.cgroup_rmib_s IS 'Of rmib_s, what the cgroup of the server read; NULL without a cgroup that counts I/O';
+COMMENT ON COLUMN io_probe_iostat_full_row.cgroup_wmib_s IS 'Of wmib_s, what the cgroup of the server wrote';
+COMMENT ON COLUMN io_probe_iostat_full_row.sample IS 'Number of the interval, from 1';
+COMMENT ON COLUMN io_probe_iostat_full_row.elapsed_ms IS 'What the interval really lasted, in ms';
+COMMENT ON COLUMN io_probe_iostat_full_row.doubt IS 'What speaks against the figures of this row, the worst first, at most two: see docs/interface.md; NULL: nothing';
+COMMENT ON COLUMN io_probe_iostat_full_row.status IS 'ok; partial: it ended early, since the statement had no more time; unsupported: the device has no counters here, or none is known; void: a counter went backwards, or the device came or went';
+COMMENT ON COLUMN io_probe_iostat_full_row.notes IS 'What to know about the interval, a sentence each; limits of the cgroup that bind stand in the first';
+
+CREATE TYPE io_probe_iostat_row AS (
+    sample     integer,
+    device     text,
+    util_pct   double precision,
+    aqu_sz     double precision,
+    r_s        double precision,
+    rmib_s     double precision,
+    r_await_ms double precision,
+    wmib_s     double precision,
+    w_await_ms double precision,
+    doubt      text
+);
 COMMENT ON TYPE io_probe_iostat_row IS 'Row of io_probe_iostat: one device in one interval';
-COMMENT ON COLUMN io_probe_iostat_row.sampled_at IS 'End of the interval';
-COMMENT ON COLUMN io_probe_iostat_row.device IS 'Kernel name of the device, such as vda; NULL where no block device is known';
-COMMENT ON COLUMN io_probe_iostat_row.util_pct IS 'Share of the interval with at least one request, in percent; may read up to 102, since the kernel''s clock ticks. A device that serves requests in parallel is not saturated at 100';
-COMMENT ON COLUMN io_probe_iostat_row.aqu_sz IS 'Mean number of requests queued or in flight';
-COMMENT ON COLUMN io_probe_iostat_row.r_s IS 'Reads completed per second';
-COMMENT ON COLUMN io_probe_iostat_row.rmib_s IS 'MiB (2^20 bytes) read per second';
-COMMENT ON COLUMN io_probe_iostat_row.r_await_ms IS 'Mean time from queueing to completion of a read, in ms; NULL without reads';
-COMMENT ON COLUMN io_probe_iostat_row.rareq_kb IS 'Mean size of a read in kB of 1,024 bytes; NULL without reads';
-COMMENT ON COLUMN io_probe_iostat_row.rrqm_s IS 'Reads merged into queued ones per second';
-COMMENT ON COLUMN io_probe_iostat_row.w_s IS 'Writes completed per second';
-COMMENT ON COLUMN io_probe_iostat_row.wmib_s IS 'MiB (2^20 bytes) written per second';
-COMMENT ON COLUMN io_probe_iostat_row.w_await_ms IS 'Mean time from queueing to completion of a write, in ms; NULL without writes';
-COMMENT ON COLUMN io_probe_iostat_row.wareq_kb IS 'Mean size of a write in kB of 1,024 bytes; NULL without writes';
-COMMENT ON COLUMN io_probe_iostat_row.wrqm_s IS 'Writes merged into queued ones per second';
-COMMENT ON COLUMN io_probe_iostat_row.d_s IS 'Discards completed per second; NULL before Linux 4.18';
-COMMENT ON COLUMN io_probe_iostat_row.dmib_s IS 'MiB (2^20 bytes) discarded per second';
-COMMENT ON COLUMN io_probe_iostat_row.d_await_ms IS 'Mean time from queueing to completion of a discard, in ms; NULL without discards';
-COMMENT ON COLUMN io_probe_iostat_row.dareq_kb IS 'Mean size of a discard in kB of 1,024 bytes; NULL without discards';
-COMMENT ON COLUMN io_probe_iostat_row.drqm_s IS 'Discards merged into queued ones per second';
-COMMENT ON COLUMN io_probe_iostat_row.f_s IS 'Flushes completed per second; NULL before Linux 5.5';
-COMMENT ON COLUMN io_probe_iostat_row.f_await_ms IS 'Mean time from queueing to completion of a flush, in ms; NULL without flushes';
-COMMENT ON COLUMN io_probe_iostat_row.cpu_user_pct IS 'Share of all CPU time in user code, niced and guests included; this and the next four are of the whole machine and make 100';
-COMMENT ON COLUMN io_probe_iostat_row.cpu_system_pct IS 'Share in the kernel, interrupts included';
-COMMENT ON COLUMN io_probe_iostat_row.cpu_iowait_pct IS 'Share idle with I/O outstanding: a hint, not a measure of storage';
-COMMENT ON COLUMN io_probe_iostat_row.cpu_idle_pct IS 'Share idle';
-COMMENT ON COLUMN io_probe_iostat_row.cpu_steal_pct IS 'Share that the hypervisor gave to others';
-COMMENT ON COLUMN io_probe_iostat_row.io_pressure_pct IS 'Share of the interval in which at least one task of the machine waited for I/O (some of /proc/pressure/io); NULL where the kernel does not tell';
-COMMENT ON COLUMN io_probe_iostat_row.io_pressure_full_pct IS 'Share in which all tasks that had work waited for I/O (full of /proc/pressure/io)';
-COMMENT ON COLUMN io_probe_iostat_row.cgroup_rmib_s IS 'Of rmib_s, what the cgroup of the server read; NULL without a cgroup that counts I/O';
-COMMENT ON COLUMN io_probe_iostat_row.cgroup_wmib_s IS 'Of wmib_s, what the cgroup of the server wrote';
-COMMENT ON COLUMN io_probe_iostat_row.sample IS 'Number of the interval, from 1';
-COMMENT ON COLUMN io_probe_iostat_row.length_ms IS 'What the interval really lasted, in ms';
-COMMENT ON COLUMN io_probe_iostat_row.status IS 'ok; partial: it ended early, since the statement had no more time; unsupported: the device has no counters here, or none is known; void: a counter went backwards, or the device came or went';
-COMMENT ON COLUMN io_probe_iostat_row.notes IS 'What to know about the interval, a sentence each; limits of the cgroup that bind stand in the first';
 
 CREATE FUNCTION io_probe_iostat(
     every   interval DEFAULT '1 s',
-    samples integer  DEFAULT 1,
-    device  text     DEFAULT NULL,
+    count   integer  DEFAULT 1,
     options jsonb    DEFAULT '{}'
 )
 RETURNS SETOF io_probe_iostat_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
 AS 'MODULE_PATHNAME', 'io_probe_iostat_wrapper';
-COMMENT ON FUNCTION io_probe_iostat(interval, integer, text, jsonb) IS 'Watches devices for so many intervals, as iostat -x does, beside CPU and I/O pressure: those behind the tablespaces, the WAL and temporary files, or the one that is named. Never since boot: the first row is the first interval. Reads /proc and /sys; no I/O. Takes no lock, so it runs beside a probe. There are no options yet';
-REVOKE ALL ON FUNCTION io_probe_iostat(interval, integer, text, jsonb) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION io_probe_iostat(interval, integer, text, jsonb) TO pg_monitor;
+COMMENT ON FUNCTION io_probe_iostat(interval, integer, jsonb) IS 'Watches devices for so many intervals, as iostat -x does, beside CPU and I/O pressure: those behind the tablespaces, the WAL and temporary files, or the one that the option device names. Never since boot: the first row is the first interval. Reads /proc and /sys; no I/O. Takes no lock, so it runs beside a probe. Options: device';
+REVOKE ALL ON FUNCTION io_probe_iostat(interval, integer, jsonb) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION io_probe_iostat(interval, integer, jsonb) TO pg_monitor;
+
+CREATE FUNCTION io_probe_iostat_full(
+    every   interval DEFAULT '1 s',
+    count   integer  DEFAULT 1,
+    options jsonb    DEFAULT '{}'
+)
+RETURNS SETOF io_probe_iostat_full_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
+AS 'MODULE_PATHNAME', 'io_probe_iostat_wrapper';
+COMMENT ON FUNCTION io_probe_iostat_full(interval, integer, jsonb) IS 'The rows of io_probe_iostat with all columns';
+REVOKE ALL ON FUNCTION io_probe_iostat_full(interval, integer, jsonb) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION io_probe_iostat_full(interval, integer, jsonb) TO pg_monitor;
 
 -- The same for as long as a query runs.
 
-CREATE TYPE io_probe_iostat_query_row AS (
+CREATE TYPE io_probe_iostat_query_full_row AS (
     sampled_at           timestamp with time zone,
     device               text,
     util_pct             double precision,
@@ -119,10 +146,10 @@ CREATE TYPE io_probe_iostat_query_row AS (
     cgroup_rmib_s        double precision,
     cgroup_wmib_s        double precision,
     sample               integer,
-    length_ms            double precision,
+    elapsed_ms           double precision,
+    doubt                text,
     status               text,
     notes                text[],
-    query_ms             double precision,
     query_rows           bigint,
     shared_blks_hit      bigint,
     shared_blks_read     bigint,
@@ -137,55 +164,69 @@ CREATE TYPE io_probe_iostat_query_row AS (
     device_bytes         bigint,
     device_source        text
 );
+COMMENT ON TYPE io_probe_iostat_query_full_row IS 'Row of io_probe_iostat_query_full: one device in one interval, as in io_probe_iostat_row; the last row has no device and the query''s own figures';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.sampled_at IS 'End of the interval';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.device IS 'Device; NULL in the last row, which is of the query';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.util_pct IS 'Share of the interval with at least one request, in percent; may read up to 102, since the kernel''s clock ticks. A device that serves requests in parallel is not saturated at 100';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.aqu_sz IS 'Mean number of requests queued or in flight';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.r_s IS 'Reads completed per second';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.rmib_s IS 'MiB (2^20 bytes) read per second';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.r_await_ms IS 'Mean time from queueing to completion of a read, in ms; NULL without reads';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.rareq_kb IS 'Mean size of a read in kB of 1,024 bytes; NULL without reads';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.rrqm_s IS 'Reads merged into queued ones per second';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.w_s IS 'Writes completed per second';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.wmib_s IS 'MiB (2^20 bytes) written per second';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.w_await_ms IS 'Mean time from queueing to completion of a write, in ms; NULL without writes';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.wareq_kb IS 'Mean size of a write in kB of 1,024 bytes; NULL without writes';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.wrqm_s IS 'Writes merged into queued ones per second';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.d_s IS 'Discards completed per second; NULL before Linux 4.18';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.dmib_s IS 'MiB (2^20 bytes) discarded per second';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.d_await_ms IS 'Mean time from queueing to completion of a discard, in ms; NULL without discards';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.dareq_kb IS 'Mean size of a discard in kB of 1,024 bytes; NULL without discards';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.drqm_s IS 'Discards merged into queued ones per second';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.f_s IS 'Flushes completed per second; NULL before Linux 5.5';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.f_await_ms IS 'Mean time from queueing to completion of a flush, in ms; NULL without flushes';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.cpu_user_pct IS 'Share of all CPU time in user code, niced and guests included; this and the next four are of the whole machine and make 100';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.cpu_system_pct IS 'Share in the kernel, interrupts included';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.cpu_iowait_pct IS 'Share idle with I/O outstanding: a hint, not a measure of storage';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.cpu_idle_pct IS 'Share idle';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.cpu_steal_pct IS 'Share that the hypervisor gave to others';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.io_pressure_pct IS 'Share of the interval in which at least one task of the machine waited for I/O (some of /proc/pressure/io); NULL where the kernel does not tell';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.io_pressure_full_pct IS 'Share in which all tasks that had work waited for I/O (full of /proc/pressure/io)';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.cgroup_rmib_s IS 'Of rmib_s, what the cgroup of the server read; NULL without a cgroup that counts I/O';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.cgroup_wmib_s IS 'Of wmib_s, what the cgroup of the server wrote';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.sample IS 'Number of the interval, from 1; NULL in the last row';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.elapsed_ms IS 'What the interval really lasted, in ms: the last one ends with the query. Of a long query they are doubled, so that at most 3,600 are kept';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.doubt IS 'What speaks against the figures of this row, the worst first, at most two: see docs/interface.md; NULL: nothing';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.status IS 'ok; unsupported: the device has no counters here, or none is known; void: a counter went backwards, or the device came or went';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.notes IS 'What to know about the interval, a sentence each; limits of the cgroup that bind stand in the first';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.query_rows IS 'Rows that it returned, all of which were discarded';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.shared_blks_hit IS 'Blocks that it found in shared buffers, those for its planning and by its parallel workers included; this and the next eight count what EXPLAIN (BUFFERS, WAL) does';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.shared_blks_read IS 'Blocks that it asked the operating system for';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.shared_blks_dirtied IS 'Blocks that it changed, hint bits and pruning included';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.shared_blks_written IS 'Blocks that it had to write itself to make room in shared buffers, whoever had changed them';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.local_blks_hit IS 'Blocks of temporary tables that it found in the session''s buffers';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.local_blks_read IS 'Blocks of temporary tables that it read';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.local_blks_written IS 'Blocks of temporary tables that it wrote';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.temp_blks_read IS 'Blocks of temporary files (sorts, hashes) that it read';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.temp_blks_written IS 'Blocks of temporary files that it wrote';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.wal_bytes IS 'WAL that it wrote, in bytes: reading may prune pages and set hint bits';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.device_bytes IS 'Bytes fetched from storage on its behalf; NULL where that is not known, as under a plan with parallel workers, and a note says why';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.device_source IS 'Whose account device_bytes is: backend, or io_workers, which serve other sessions too';
+
+CREATE TYPE io_probe_iostat_query_row AS (
+    device     text,
+    elapsed_ms double precision,
+    util_pct   double precision,
+    aqu_sz     double precision,
+    r_s        double precision,
+    rmib_s     double precision,
+    r_await_ms double precision,
+    rareq_kb   double precision,
+    wmib_s     double precision,
+    doubt      text
+);
 COMMENT ON TYPE io_probe_iostat_query_row IS 'Row of io_probe_iostat_query: one device in one interval, as in io_probe_iostat_row; the last row has no device and the query''s own figures';
-COMMENT ON COLUMN io_probe_iostat_query_row.sampled_at IS 'End of the interval';
-COMMENT ON COLUMN io_probe_iostat_query_row.device IS 'Device; NULL in the last row, which is of the query';
-COMMENT ON COLUMN io_probe_iostat_query_row.util_pct IS 'Share of the interval with at least one request, in percent; may read up to 102, since the kernel''s clock ticks. A device that serves requests in parallel is not saturated at 100';
-COMMENT ON COLUMN io_probe_iostat_query_row.aqu_sz IS 'Mean number of requests queued or in flight';
-COMMENT ON COLUMN io_probe_iostat_query_row.r_s IS 'Reads completed per second';
-COMMENT ON COLUMN io_probe_iostat_query_row.rmib_s IS 'MiB (2^20 bytes) read per second';
-COMMENT ON COLUMN io_probe_iostat_query_row.r_await_ms IS 'Mean time from queueing to completion of a read, in ms; NULL without reads';
-COMMENT ON COLUMN io_probe_iostat_query_row.rareq_kb IS 'Mean size of a read in kB of 1,024 bytes; NULL without reads';
-COMMENT ON COLUMN io_probe_iostat_query_row.rrqm_s IS 'Reads merged into queued ones per second';
-COMMENT ON COLUMN io_probe_iostat_query_row.w_s IS 'Writes completed per second';
-COMMENT ON COLUMN io_probe_iostat_query_row.wmib_s IS 'MiB (2^20 bytes) written per second';
-COMMENT ON COLUMN io_probe_iostat_query_row.w_await_ms IS 'Mean time from queueing to completion of a write, in ms; NULL without writes';
-COMMENT ON COLUMN io_probe_iostat_query_row.wareq_kb IS 'Mean size of a write in kB of 1,024 bytes; NULL without writes';
-COMMENT ON COLUMN io_probe_iostat_query_row.wrqm_s IS 'Writes merged into queued ones per second';
-COMMENT ON COLUMN io_probe_iostat_query_row.d_s IS 'Discards completed per second; NULL before Linux 4.18';
-COMMENT ON COLUMN io_probe_iostat_query_row.dmib_s IS 'MiB (2^20 bytes) discarded per second';
-COMMENT ON COLUMN io_probe_iostat_query_row.d_await_ms IS 'Mean time from queueing to completion of a discard, in ms; NULL without discards';
-COMMENT ON COLUMN io_probe_iostat_query_row.dareq_kb IS 'Mean size of a discard in kB of 1,024 bytes; NULL without discards';
-COMMENT ON COLUMN io_probe_iostat_query_row.drqm_s IS 'Discards merged into queued ones per second';
-COMMENT ON COLUMN io_probe_iostat_query_row.f_s IS 'Flushes completed per second; NULL before Linux 5.5';
-COMMENT ON COLUMN io_probe_iostat_query_row.f_await_ms IS 'Mean time from queueing to completion of a flush, in ms; NULL without flushes';
-COMMENT ON COLUMN io_probe_iostat_query_row.cpu_user_pct IS 'Share of all CPU time in user code, niced and guests included; this and the next four are of the whole machine and make 100';
-COMMENT ON COLUMN io_probe_iostat_query_row.cpu_system_pct IS 'Share in the kernel, interrupts included';
-COMMENT ON COLUMN io_probe_iostat_query_row.cpu_iowait_pct IS 'Share idle with I/O outstanding: a hint, not a measure of storage';
-COMMENT ON COLUMN io_probe_iostat_query_row.cpu_idle_pct IS 'Share idle';
-COMMENT ON COLUMN io_probe_iostat_query_row.cpu_steal_pct IS 'Share that the hypervisor gave to others';
-COMMENT ON COLUMN io_probe_iostat_query_row.io_pressure_pct IS 'Share of the interval in which at least one task of the machine waited for I/O (some of /proc/pressure/io); NULL where the kernel does not tell';
-COMMENT ON COLUMN io_probe_iostat_query_row.io_pressure_full_pct IS 'Share in which all tasks that had work waited for I/O (full of /proc/pressure/io)';
-COMMENT ON COLUMN io_probe_iostat_query_row.cgroup_rmib_s IS 'Of rmib_s, what the cgroup of the server read; NULL without a cgroup that counts I/O';
-COMMENT ON COLUMN io_probe_iostat_query_row.cgroup_wmib_s IS 'Of wmib_s, what the cgroup of the server wrote';
-COMMENT ON COLUMN io_probe_iostat_query_row.sample IS 'Number of the interval, from 1; NULL in the last row';
-COMMENT ON COLUMN io_probe_iostat_query_row.length_ms IS 'What the interval really lasted, in ms: the last one ends with the query. Of a long query they are doubled, so that at most 3,600 are kept';
-COMMENT ON COLUMN io_probe_iostat_query_row.status IS 'ok; unsupported: the device has no counters here, or none is known; void: a counter went backwards, or the device came or went';
-COMMENT ON COLUMN io_probe_iostat_query_row.notes IS 'What to know about the interval, a sentence each; limits of the cgroup that bind stand in the first';
-COMMENT ON COLUMN io_probe_iostat_query_row.query_ms IS 'What the query took, its planning included, in ms; this and all that follow are in the last row only';
-COMMENT ON COLUMN io_probe_iostat_query_row.query_rows IS 'Rows that it returned, all of which were discarded';
-COMMENT ON COLUMN io_probe_iostat_query_row.shared_blks_hit IS 'Blocks that it found in shared buffers, those for its planning and by its parallel workers included; this and the next eight count what EXPLAIN (BUFFERS, WAL) does';
-COMMENT ON COLUMN io_probe_iostat_query_row.shared_blks_read IS 'Blocks that it asked the operating system for';
-COMMENT ON COLUMN io_probe_iostat_query_row.shared_blks_dirtied IS 'Blocks that it changed, hint bits and pruning included';
-COMMENT ON COLUMN io_probe_iostat_query_row.shared_blks_written IS 'Blocks that it had to write itself to make room in shared buffers, whoever had changed them';
-COMMENT ON COLUMN io_probe_iostat_query_row.local_blks_hit IS 'Blocks of temporary tables that it found in the session''s buffers';
-COMMENT ON COLUMN io_probe_iostat_query_row.local_blks_read IS 'Blocks of temporary tables that it read';
-COMMENT ON COLUMN io_probe_iostat_query_row.local_blks_written IS 'Blocks of temporary tables that it wrote';
-COMMENT ON COLUMN io_probe_iostat_query_row.temp_blks_read IS 'Blocks of temporary files (sorts, hashes) that it read';
-COMMENT ON COLUMN io_probe_iostat_query_row.temp_blks_written IS 'Blocks of temporary files that it wrote';
-COMMENT ON COLUMN io_probe_iostat_query_row.wal_bytes IS 'WAL that it wrote, in bytes: reading may prune pages and set hint bits';
-COMMENT ON COLUMN io_probe_iostat_query_row.device_bytes IS 'Bytes fetched from storage on its behalf; NULL where that is not known, as under a plan with parallel workers, and a note says why';
-COMMENT ON COLUMN io_probe_iostat_query_row.device_source IS 'Whose account device_bytes is: backend, or io_workers, which serve other sessions too';
 
 CREATE FUNCTION io_probe_iostat_query(
     query   text,
@@ -197,3 +238,14 @@ LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
 AS 'MODULE_PATHNAME', 'io_probe_iostat_query_wrapper';
 COMMENT ON FUNCTION io_probe_iostat_query(text, interval, jsonb) IS 'Runs a query with the caller''s rights, throws its rows away, and gives io_probe_iostat''s rows for the time it took, then one with the query''s own figures. One statement that reads; what would write is refused. It has no bound on time but statement_timeout, and takes no lock, so that a probe can be watched. Options: device';
 REVOKE ALL ON FUNCTION io_probe_iostat_query(text, interval, jsonb) FROM PUBLIC;
+
+CREATE FUNCTION io_probe_iostat_query_full(
+    query   text,
+    every   interval DEFAULT '1 s',
+    options jsonb    DEFAULT '{}'
+)
+RETURNS SETOF io_probe_iostat_query_full_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
+AS 'MODULE_PATHNAME', 'io_probe_iostat_query_wrapper';
+COMMENT ON FUNCTION io_probe_iostat_query_full(text, interval, jsonb) IS 'The rows of io_probe_iostat_query with all columns';
+REVOKE ALL ON FUNCTION io_probe_iostat_query_full(text, interval, jsonb) FROM PUBLIC;

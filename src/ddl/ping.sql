@@ -1,12 +1,13 @@
 -- One request now and then.
 
-CREATE TYPE io_probe_ping_row AS (
+CREATE TYPE io_probe_ping_full_row AS (
     request       bigint,
     op            text,
     warmup        boolean,
-    time_us       double precision,
+    lat_us        double precision,
     served_by     text,
     path          text,
+    doubt         text,
     status        text,
     notes         text[],
     blkno         bigint,
@@ -20,36 +21,63 @@ CREATE TYPE io_probe_ping_row AS (
     spcname       text,
     started_at    timestamp with time zone
 );
+COMMENT ON TYPE io_probe_ping_full_row IS 'Row of io_probe_ping_full: one request';
+COMMENT ON COLUMN io_probe_ping_full_row.request IS 'Number of the request, from 1';
+COMMENT ON COLUMN io_probe_ping_full_row.op IS 'read: a block of the relation; write: a block of a scratch file in its tablespace';
+COMMENT ON COLUMN io_probe_ping_full_row.warmup IS 'The first of its kind, to be left out of means';
+COMMENT ON COLUMN io_probe_ping_full_row.lat_us IS 'What the system call took, in microseconds; a write is not followed by a sync';
+COMMENT ON COLUMN io_probe_ping_full_row.served_by IS 'read: os, if the block was in the OS page cache right before, else device; NULL for a write, if the kernel does not tell, or if the row is void';
+COMMENT ON COLUMN io_probe_ping_full_row.path IS 'direct: O_DIRECT; os: through the OS page cache';
+COMMENT ON COLUMN io_probe_ping_full_row.doubt IS 'What speaks against the figures of this row, the worst first, at most two: see docs/interface.md; NULL: nothing';
+COMMENT ON COLUMN io_probe_ping_full_row.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_ping_full_row.notes IS 'What to know about the call, a sentence each; in the last row';
+COMMENT ON COLUMN io_probe_ping_full_row.blkno IS 'read: the block of the relation';
+COMMENT ON COLUMN io_probe_ping_full_row.seed IS 'Seed of the order; may be given again as an option';
+COMMENT ON COLUMN io_probe_ping_full_row.device IS 'Devices behind the relation, see io_probe_device';
+COMMENT ON COLUMN io_probe_ping_full_row.scheduler IS 'Their I/O scheduler';
+COMMENT ON COLUMN io_probe_ping_full_row.read_ahead_kb IS 'Readahead window in kB in force for newly opened files';
+COMMENT ON COLUMN io_probe_ping_full_row.relid IS 'Relation';
+COMMENT ON COLUMN io_probe_ping_full_row.schemaname IS 'Its schema';
+COMMENT ON COLUMN io_probe_ping_full_row.relname IS 'Its name';
+COMMENT ON COLUMN io_probe_ping_full_row.spcname IS 'Its tablespace';
+COMMENT ON COLUMN io_probe_ping_full_row.started_at IS 'When the call started';
+
+CREATE TYPE io_probe_ping_row AS (
+    request   bigint,
+    op        text,
+    path      text,
+    lat_us    double precision,
+    served_by text,
+    blkno     bigint,
+    relid     regclass,
+    doubt     text
+);
 COMMENT ON TYPE io_probe_ping_row IS 'Row of io_probe_ping: one request';
-COMMENT ON COLUMN io_probe_ping_row.request IS 'Number of the request, from 1';
-COMMENT ON COLUMN io_probe_ping_row.op IS 'read: a block of the relation; write: a block of a scratch file in its tablespace';
-COMMENT ON COLUMN io_probe_ping_row.warmup IS 'The first of its kind, to be left out of means';
-COMMENT ON COLUMN io_probe_ping_row.time_us IS 'What the system call took, in microseconds; a write is not followed by a sync';
-COMMENT ON COLUMN io_probe_ping_row.served_by IS 'read: os, if the block was in the OS page cache right before, else device; NULL for a write, if the kernel does not tell, or if the row is void';
-COMMENT ON COLUMN io_probe_ping_row.path IS 'direct: O_DIRECT; os: through the OS page cache';
-COMMENT ON COLUMN io_probe_ping_row.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
-COMMENT ON COLUMN io_probe_ping_row.notes IS 'What to know about the call, a sentence each; in the last row';
-COMMENT ON COLUMN io_probe_ping_row.blkno IS 'read: the block of the relation';
-COMMENT ON COLUMN io_probe_ping_row.seed IS 'Seed of the order; may be given again as an option';
-COMMENT ON COLUMN io_probe_ping_row.device IS 'Devices behind the relation, see io_probe_device';
-COMMENT ON COLUMN io_probe_ping_row.scheduler IS 'Their I/O scheduler';
-COMMENT ON COLUMN io_probe_ping_row.read_ahead_kb IS 'Readahead window in kB in force for newly opened files';
-COMMENT ON COLUMN io_probe_ping_row.relid IS 'Relation';
-COMMENT ON COLUMN io_probe_ping_row.schemaname IS 'Its schema';
-COMMENT ON COLUMN io_probe_ping_row.relname IS 'Its name';
-COMMENT ON COLUMN io_probe_ping_row.spcname IS 'Its tablespace';
-COMMENT ON COLUMN io_probe_ping_row.started_at IS 'When the call started';
 
 CREATE FUNCTION io_probe_ping(
     rel     regclass,
-    count   integer  DEFAULT 10,
-    every   interval DEFAULT '100 ms',
-    mode    text     DEFAULT 'read',
     path    text     DEFAULT 'direct',
+    mode    text     DEFAULT 'read',
+    every   interval DEFAULT '100 ms',
+    count   integer  DEFAULT 10,
     options jsonb    DEFAULT '{}'
 )
 RETURNS SETOF io_probe_ping_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
 AS 'MODULE_PATHNAME', 'io_probe_ping_wrapper';
-COMMENT ON FUNCTION io_probe_ping(regclass, integer, interval, text, text, jsonb) IS 'Sends single requests in turn and times each: read (random blocks of the relation), write (random blocks of a nameless scratch file in its tablespace) or pingpong (a write, a read, and so on); path direct or os. The modes that write need EXECUTE on io_probe_sync. Options: max_p99_us, seed, wait';
-REVOKE ALL ON FUNCTION io_probe_ping(regclass, integer, interval, text, text, jsonb) FROM PUBLIC;
+COMMENT ON FUNCTION io_probe_ping(regclass, text, text, interval, integer, jsonb) IS 'Sends single requests in turn and times each: read (random blocks of the relation), write (random blocks of a nameless scratch file in its tablespace) or pingpong (a write, a read, and so on); path direct or os. The modes that write need EXECUTE on io_probe_sync. Options: max_p99, seed, wait';
+REVOKE ALL ON FUNCTION io_probe_ping(regclass, text, text, interval, integer, jsonb) FROM PUBLIC;
+
+CREATE FUNCTION io_probe_ping_full(
+    rel     regclass,
+    path    text     DEFAULT 'direct',
+    mode    text     DEFAULT 'read',
+    every   interval DEFAULT '100 ms',
+    count   integer  DEFAULT 10,
+    options jsonb    DEFAULT '{}'
+)
+RETURNS SETOF io_probe_ping_full_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
+AS 'MODULE_PATHNAME', 'io_probe_ping_wrapper';
+COMMENT ON FUNCTION io_probe_ping_full(regclass, text, text, interval, integer, jsonb) IS 'The rows of io_probe_ping with all columns';
+REVOKE ALL ON FUNCTION io_probe_ping_full(regclass, text, text, interval, integer, jsonb) FROM PUBLIC;

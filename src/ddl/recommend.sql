@@ -1,6 +1,6 @@
 -- What the settings should be by what was measured. Nothing is changed.
 
-CREATE TYPE io_probe_recommend_row AS (
+CREATE TYPE io_probe_recommend_full_row AS (
     scope          text,
     name           text,
     setting        text,
@@ -12,36 +12,65 @@ CREATE TYPE io_probe_recommend_row AS (
     applies        text,
     statement      text,
     why            text,
-    rel_used       regclass,
+    relid          regclass,
     evidence       jsonb
 );
+COMMENT ON TYPE io_probe_recommend_full_row IS 'Row of io_probe_recommend_full: one setting in one place';
+COMMENT ON COLUMN io_probe_recommend_full_row.scope IS 'For what it is set: cluster, tablespace or device';
+COMMENT ON COLUMN io_probe_recommend_full_row.name IS 'Name of the tablespace, or of the device; NULL for the cluster, and where the device is unknown';
+COMMENT ON COLUMN io_probe_recommend_full_row.setting IS 'Name of the setting: the server''s, or the kernel''s for a device';
+COMMENT ON COLUMN io_probe_recommend_full_row.current IS 'Value in force, as SHOW prints it; of a device in kB as in /sys';
+COMMENT ON COLUMN io_probe_recommend_full_row.current_source IS 'Where it comes from: source of pg_settings for this session, tablespace if the tablespace has a value of its own, or /sys';
+COMMENT ON COLUMN io_probe_recommend_full_row.recommended IS 'Value that what was measured speaks for, in the form that ALTER SYSTEM takes; the same as current: keep what you have; NULL: nothing can be said, and why says so';
+COMMENT ON COLUMN io_probe_recommend_full_row.low IS 'Lowest value that is as good: within the noise, or, of page costs found by asking the planner, with plans that are slower by a hundredth at most; NULL for a setting without an order, or without figures';
+COMMENT ON COLUMN io_probe_recommend_full_row.high IS 'Highest value that is as good, in the same sense';
+COMMENT ON COLUMN io_probe_recommend_full_row.applies IS 'How a change takes effect: now, reload (of the configuration), restart (of the server), or root (a command of the operating system)';
+COMMENT ON COLUMN io_probe_recommend_full_row.statement IS 'What sets it: SQL, or a shell command where applies is root; NULL if there is nothing to change';
+COMMENT ON COLUMN io_probe_recommend_full_row.why IS 'The reason, one sentence';
+COMMENT ON COLUMN io_probe_recommend_full_row.relid IS 'Relation that was measured, or would have been';
+COMMENT ON COLUMN io_probe_recommend_full_row.evidence IS 'The figures that it rests on';
+
+CREATE TYPE io_probe_recommend_row AS (
+    setting     text,
+    scope       text,
+    name        text,
+    current     text,
+    recommended text,
+    low         text,
+    high        text,
+    applies     text,
+    relid       regclass
+);
 COMMENT ON TYPE io_probe_recommend_row IS 'Row of io_probe_recommend: one setting in one place';
-COMMENT ON COLUMN io_probe_recommend_row.scope IS 'For what it is set: cluster, tablespace or device';
-COMMENT ON COLUMN io_probe_recommend_row.name IS 'Name of the tablespace, or of the device; NULL for the cluster, and where the device is unknown';
-COMMENT ON COLUMN io_probe_recommend_row.setting IS 'Name of the setting: the server''s, or the kernel''s for a device';
-COMMENT ON COLUMN io_probe_recommend_row.current IS 'Value in force, as SHOW prints it; of a device in kB as in /sys';
-COMMENT ON COLUMN io_probe_recommend_row.current_source IS 'Where it comes from: source of pg_settings for this session, tablespace if the tablespace has a value of its own, or /sys';
-COMMENT ON COLUMN io_probe_recommend_row.recommended IS 'Value that what was measured speaks for, in the form that ALTER SYSTEM takes; the same as current: keep what you have; NULL: nothing can be said, and why says so';
-COMMENT ON COLUMN io_probe_recommend_row.low IS 'Lowest value that is as good: within the noise, or, of page costs found by asking the planner, with plans that are slower by a hundredth at most; NULL for a setting without an order, or without figures';
-COMMENT ON COLUMN io_probe_recommend_row.high IS 'Highest value that is as good, in the same sense';
-COMMENT ON COLUMN io_probe_recommend_row.applies IS 'How a change takes effect: now, reload (of the configuration), restart (of the server), or root (a command of the operating system)';
-COMMENT ON COLUMN io_probe_recommend_row.statement IS 'What sets it: SQL, or a shell command where applies is root; NULL if there is nothing to change';
-COMMENT ON COLUMN io_probe_recommend_row.why IS 'The reason, one sentence';
-COMMENT ON COLUMN io_probe_recommend_row.rel_used IS 'Relation that was measured, or would have been';
-COMMENT ON COLUMN io_probe_recommend_row.evidence IS 'The figures that it rests on';
 
 CREATE FUNCTION io_probe_recommend(
     rel      regclass DEFAULT NULL,
-    cache    text     DEFAULT 'planned',
-    unit     text     DEFAULT 'cpu',
     settings text[]   DEFAULT NULL,
     duration interval DEFAULT NULL,
     cold     boolean  DEFAULT false,
     writes   boolean  DEFAULT false,
+    cache    text     DEFAULT 'planned',
+    unit     text     DEFAULT 'cpu',
     options  jsonb    DEFAULT '{}'
 )
 RETURNS SETOF io_probe_recommend_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 8
 AS 'MODULE_PATHNAME', 'io_probe_recommend_wrapper';
-COMMENT ON FUNCTION io_probe_recommend(regclass, text, text, text[], interval, boolean, boolean, jsonb) IS 'What the settings should be by what was measured, with reasons; changes nothing. Measures on the relation, or on the largest tables of each tablespace; settings picks from random_page_cost, seq_page_cost, effective_io_concurrency, maintenance_io_concurrency, read_ahead_kb, io_combine_limit, wal_sync_method and commit_delay. cold => true lets it evict what it reads (needs EXECUTE on io_probe_evict), writes => true lets it write scratch files beside the WAL (needs EXECUTE on io_probe_sync). Options: max_bytes, max_iops, max_mib_per_s, max_util_pct, max_p99_us, precision, wait';
-REVOKE ALL ON FUNCTION io_probe_recommend(regclass, text, text, text[], interval, boolean, boolean, jsonb) FROM PUBLIC;
+COMMENT ON FUNCTION io_probe_recommend(regclass, text[], interval, boolean, boolean, text, text, jsonb) IS 'What the settings should be by what was measured, with reasons; changes nothing. Measures on the relation, or on the largest tables of each tablespace; settings picks from random_page_cost, seq_page_cost, effective_io_concurrency, maintenance_io_concurrency, read_ahead_kb, io_combine_limit, wal_sync_method and commit_delay. cold => true lets it evict what it reads (needs EXECUTE on io_probe_evict), writes => true lets it write scratch files beside the WAL (needs EXECUTE on io_probe_sync). Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
+REVOKE ALL ON FUNCTION io_probe_recommend(regclass, text[], interval, boolean, boolean, text, text, jsonb) FROM PUBLIC;
+
+CREATE FUNCTION io_probe_recommend_full(
+    rel      regclass DEFAULT NULL,
+    settings text[]   DEFAULT NULL,
+    duration interval DEFAULT NULL,
+    cold     boolean  DEFAULT false,
+    writes   boolean  DEFAULT false,
+    cache    text     DEFAULT 'planned',
+    unit     text     DEFAULT 'cpu',
+    options  jsonb    DEFAULT '{}'
+)
+RETURNS SETOF io_probe_recommend_full_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 8
+AS 'MODULE_PATHNAME', 'io_probe_recommend_wrapper';
+COMMENT ON FUNCTION io_probe_recommend_full(regclass, text[], interval, boolean, boolean, text, text, jsonb) IS 'The rows of io_probe_recommend with all columns';
+REVOKE ALL ON FUNCTION io_probe_recommend_full(regclass, text[], interval, boolean, boolean, text, text, jsonb) FROM PUBLIC;

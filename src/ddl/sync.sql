@@ -1,23 +1,25 @@
 -- What a sync costs: pg_test_fsync's table and the WAL's own pattern, on a nameless scratch file.
 
-CREATE TYPE io_probe_sync_row AS (
+CREATE TYPE io_probe_sync_full_row AS (
     section               text,
     method                text,
     writes                integer,
     write_kb              integer,
-    ops_per_s             double precision,
-    us_per_op             double precision,
-    lat_p50_us            double precision,
-    lat_p95_us            double precision,
-    lat_p99_us            double precision,
-    lat_max_us            double precision,
-    is_current            boolean,
+    ops_s                 double precision,
+    op_us                 double precision,
+    err_pct               double precision,
+    p50_us                double precision,
+    p95_us                double precision,
+    p99_us                double precision,
+    max_us                double precision,
+    current               boolean,
     direct                boolean,
+    doubt                 text,
     status                text,
     notes                 text[],
     ops                   bigint,
-    ci_low_us             double precision,
-    ci_high_us            double precision,
+    ci_low                double precision,
+    ci_high               double precision,
     depth                 integer,
     flushes               bigint,
     device_writes_per_op  double precision,
@@ -31,48 +33,77 @@ CREATE TYPE io_probe_sync_row AS (
     directory             text,
     started_at            timestamp with time zone
 );
+COMMENT ON TYPE io_probe_sync_full_row IS 'Row of io_probe_sync_full: one way to make writes durable';
+COMMENT ON COLUMN io_probe_sync_full_row.section IS 'one_write, two_writes: so many writes, then a sync; open_sync_size: 16 kB in 1 to 16 synchronous writes; other_fd: the file is synced through the descriptor that wrote or through another; no_sync: a write without a sync. These five are those of pg_test_fsync and write the same place again and again. wal_segment: on through a zero-filled segment, as the server writes its WAL';
+COMMENT ON COLUMN io_probe_sync_full_row.method IS 'As wal_sync_method calls it (open_datasync: O_DSYNC; open_sync: O_SYNC), or the system calls in turn';
+COMMENT ON COLUMN io_probe_sync_full_row.writes IS 'Write calls of an operation';
+COMMENT ON COLUMN io_probe_sync_full_row.write_kb IS 'Size of each, in kB of 1,024 bytes; wal_segment: 1, 2, 8 and 32 WAL blocks, at a depth over 1 the WAL of each commit (see option commit_bytes)';
+COMMENT ON COLUMN io_probe_sync_full_row.ops_s IS 'Operations a second: the writes and their sync; at a depth over 1, commits of all committers together. NULL under a rate limit';
+COMMENT ON COLUMN io_probe_sync_full_row.op_us IS 'Mean time of an operation in microseconds; at a depth over 1, the time that passed per commit of all committers together';
+COMMENT ON COLUMN io_probe_sync_full_row.err_pct IS 'Half the 95 % confidence interval of op_us, in percent of it; NULL where there is no interval';
+COMMENT ON COLUMN io_probe_sync_full_row.p50_us IS 'Median time of an operation in microseconds; at a depth over 1, how long a committer waited. NULL with fewer than 20 operations';
+COMMENT ON COLUMN io_probe_sync_full_row.p95_us IS '95 % took no longer; NULL with fewer than 200 operations';
+COMMENT ON COLUMN io_probe_sync_full_row.p99_us IS '99 % took no longer; NULL with fewer than 1,000 operations';
+COMMENT ON COLUMN io_probe_sync_full_row.max_us IS 'Longest time of an operation in microseconds';
+COMMENT ON COLUMN io_probe_sync_full_row.current IS 'Does this server sync its WAL in just this way: the same wal_sync_method, with or without O_DIRECT? NULL in open_sync_size, other_fd and no_sync';
+COMMENT ON COLUMN io_probe_sync_full_row.direct IS 'Was the file open with O_DIRECT?';
+COMMENT ON COLUMN io_probe_sync_full_row.doubt IS 'What speaks against the figures of this row, the worst first, at most two: see docs/interface.md; NULL: nothing';
+COMMENT ON COLUMN io_probe_sync_full_row.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_sync_full_row.notes IS 'What to know about the row, a sentence each';
+COMMENT ON COLUMN io_probe_sync_full_row.ops IS 'Operations measured; the first of each turn is warm-up and not counted';
+COMMENT ON COLUMN io_probe_sync_full_row.ci_low IS 'Lower end of the 95 % confidence interval of op_us, which covers how far turns differed; NULL with fewer than three turns of 0.1 s';
+COMMENT ON COLUMN io_probe_sync_full_row.ci_high IS 'Its upper end';
+COMMENT ON COLUMN io_probe_sync_full_row.depth IS 'Committers that share one WAL; one whose WAL a flush of another has covered does not flush itself';
+COMMENT ON COLUMN io_probe_sync_full_row.flushes IS 'Syncs that made the operations durable: a descriptor that syncs does so at each write; fewer than ops where committers shared them, 0 in no_sync';
+COMMENT ON COLUMN io_probe_sync_full_row.device_writes_per_op IS 'Write requests that the device completed per operation, everyone''s included; kernels count the request that carries a flush as one more';
+COMMENT ON COLUMN io_probe_sync_full_row.device_flushes_per_op IS 'Cache flushes that the device completed per operation, everyone''s included; none where it has no volatile cache, or where writes pass it (FUA)';
+COMMENT ON COLUMN io_probe_sync_full_row.elapsed_ms IS 'Time spent in the operations, in milliseconds';
+COMMENT ON COLUMN io_probe_sync_full_row.device IS 'Devices behind the directory, see io_probe_device';
+COMMENT ON COLUMN io_probe_sync_full_row.scheduler IS 'Their I/O scheduler';
+COMMENT ON COLUMN io_probe_sync_full_row.write_cache IS 'write back: the device has a volatile cache, which a sync must flush; write through: it has none, or says that it has none';
+COMMENT ON COLUMN io_probe_sync_full_row.fua IS 'Can a single write pass the device''s cache (Force Unit Access)?';
+COMMENT ON COLUMN io_probe_sync_full_row.fs_type IS 'Type of the file system';
+COMMENT ON COLUMN io_probe_sync_full_row.directory IS 'Where the scratch file was, symbolic links followed';
+COMMENT ON COLUMN io_probe_sync_full_row.started_at IS 'When the call started';
+
+CREATE TYPE io_probe_sync_row AS (
+    section  text,
+    method   text,
+    direct   boolean,
+    write_kb integer,
+    ops_s    double precision,
+    err_pct  double precision,
+    p50_us   double precision,
+    p99_us   double precision,
+    current  boolean,
+    doubt    text
+);
 COMMENT ON TYPE io_probe_sync_row IS 'Row of io_probe_sync: one way to make writes durable';
-COMMENT ON COLUMN io_probe_sync_row.section IS 'one_write, two_writes: so many writes, then a sync; open_sync_size: 16 kB in 1 to 16 synchronous writes; other_fd: the file is synced through the descriptor that wrote or through another; no_sync: a write without a sync. These five are those of pg_test_fsync and write the same place again and again. wal_segment: on through a zero-filled segment, as the server writes its WAL';
-COMMENT ON COLUMN io_probe_sync_row.method IS 'As wal_sync_method calls it (open_datasync: O_DSYNC; open_sync: O_SYNC), or the system calls in turn';
-COMMENT ON COLUMN io_probe_sync_row.writes IS 'Write calls of an operation';
-COMMENT ON COLUMN io_probe_sync_row.write_kb IS 'Size of each, in kB of 1,024 bytes; wal_segment: 1, 2, 8 and 32 WAL blocks, at a depth over 1 the WAL of each commit (see option commit_bytes)';
-COMMENT ON COLUMN io_probe_sync_row.ops_per_s IS 'Operations a second: the writes and their sync; at a depth over 1, commits of all committers together. NULL under a rate limit';
-COMMENT ON COLUMN io_probe_sync_row.us_per_op IS 'Mean time of an operation in microseconds; at a depth over 1, the time that passed per commit of all committers together';
-COMMENT ON COLUMN io_probe_sync_row.lat_p50_us IS 'Median time of an operation in microseconds; at a depth over 1, how long a committer waited. NULL with fewer than 20 operations';
-COMMENT ON COLUMN io_probe_sync_row.lat_p95_us IS '95 % took no longer; NULL with fewer than 200 operations';
-COMMENT ON COLUMN io_probe_sync_row.lat_p99_us IS '99 % took no longer; NULL with fewer than 1,000 operations';
-COMMENT ON COLUMN io_probe_sync_row.lat_max_us IS 'Longest time of an operation in microseconds';
-COMMENT ON COLUMN io_probe_sync_row.is_current IS 'Does this server sync its WAL in just this way: the same wal_sync_method, with or without O_DIRECT? NULL in open_sync_size, other_fd and no_sync';
-COMMENT ON COLUMN io_probe_sync_row.direct IS 'Was the file open with O_DIRECT?';
-COMMENT ON COLUMN io_probe_sync_row.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
-COMMENT ON COLUMN io_probe_sync_row.notes IS 'What to know about the row, a sentence each';
-COMMENT ON COLUMN io_probe_sync_row.ops IS 'Operations measured; the first of each turn is warm-up and not counted';
-COMMENT ON COLUMN io_probe_sync_row.ci_low_us IS 'Lower end of the 95 % confidence interval of us_per_op, which covers how far turns differed; NULL with fewer than three turns of 0.1 s';
-COMMENT ON COLUMN io_probe_sync_row.ci_high_us IS 'Its upper end';
-COMMENT ON COLUMN io_probe_sync_row.depth IS 'Committers that share one WAL; one whose WAL a flush of another has covered does not flush itself';
-COMMENT ON COLUMN io_probe_sync_row.flushes IS 'Syncs that made the operations durable: a descriptor that syncs does so at each write; fewer than ops where committers shared them, 0 in no_sync';
-COMMENT ON COLUMN io_probe_sync_row.device_writes_per_op IS 'Write requests that the device completed per operation, everyone''s included; kernels count the request that carries a flush as one more';
-COMMENT ON COLUMN io_probe_sync_row.device_flushes_per_op IS 'Cache flushes that the device completed per operation, everyone''s included; none where it has no volatile cache, or where writes pass it (FUA)';
-COMMENT ON COLUMN io_probe_sync_row.elapsed_ms IS 'Time spent in the operations, in milliseconds';
-COMMENT ON COLUMN io_probe_sync_row.device IS 'Devices behind the directory, see io_probe_device';
-COMMENT ON COLUMN io_probe_sync_row.scheduler IS 'Their I/O scheduler';
-COMMENT ON COLUMN io_probe_sync_row.write_cache IS 'write back: the device has a volatile cache, which a sync must flush; write through: it has none, or says that it has none';
-COMMENT ON COLUMN io_probe_sync_row.fua IS 'Can a single write pass the device''s cache (Force Unit Access)?';
-COMMENT ON COLUMN io_probe_sync_row.fs_type IS 'Type of the file system';
-COMMENT ON COLUMN io_probe_sync_row.directory IS 'Where the scratch file was, symbolic links followed';
-COMMENT ON COLUMN io_probe_sync_row.started_at IS 'When the call started';
 
 CREATE FUNCTION io_probe_sync(
-    target   text     DEFAULT 'wal',
     spcname  text     DEFAULT NULL,
-    duration interval DEFAULT NULL,
-    write_kb integer  DEFAULT NULL,
     sections text[]   DEFAULT NULL,
+    duration interval DEFAULT NULL,
     depth    integer  DEFAULT 1,
+    write_kb integer  DEFAULT NULL,
     options  jsonb    DEFAULT '{}'
 )
 RETURNS SETOF io_probe_sync_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 40
 AS 'MODULE_PATHNAME', 'io_probe_sync_wrapper';
-COMMENT ON FUNCTION io_probe_sync(text, text, interval, integer, text[], integer, jsonb) IS 'Times syncs of a nameless scratch file beside the WAL (target wal) or in a tablespace (target tablespace, spcname): the sections of pg_test_fsync, whose writes have write_kb (by default a WAL block), and wal_segment; all rows in turns, over and over, each for duration (by default pg_io_probe.default_duration, or less where all rows would need over half of pg_io_probe.max_duration). depth over 1: so many committers share one WAL (section wal_segment). Options: commit_bytes (WAL of a commit, which may then share a block with others; depth over 1), commit_delay (microseconds, by default as this server would wait; depth over 1), direct (wal_segment with or without O_DIRECT, by default as this server), max_bytes, max_iops, max_mib_per_s, max_util_pct (these four bind what is made durable, not no_sync), max_p99_us, precision, wait';
-REVOKE ALL ON FUNCTION io_probe_sync(text, text, interval, integer, text[], integer, jsonb) FROM PUBLIC;
+COMMENT ON FUNCTION io_probe_sync(text, text[], interval, integer, integer, jsonb) IS 'Times syncs of a nameless scratch file beside the WAL, or in the tablespace that spcname names: the sections of pg_test_fsync, whose writes have write_kb (by default a WAL block), and wal_segment; all rows in turns, over and over, each for duration (by default pg_io_probe.default_duration, or less where all rows would need over half of pg_io_probe.max_duration). depth over 1: so many committers share one WAL (section wal_segment). Options: commit_bytes (WAL of a commit, which may then share a block with others; depth over 1), commit_delay (microseconds, by default as this server would wait; depth over 1), direct (wal_segment with or without O_DIRECT, by default as this server), max_bytes, max_iops, max_mib_s, max_util_pct (these four bind what is made durable, not no_sync), max_p99, precision, wait';
+REVOKE ALL ON FUNCTION io_probe_sync(text, text[], interval, integer, integer, jsonb) FROM PUBLIC;
+
+CREATE FUNCTION io_probe_sync_full(
+    spcname  text     DEFAULT NULL,
+    sections text[]   DEFAULT NULL,
+    duration interval DEFAULT NULL,
+    depth    integer  DEFAULT 1,
+    write_kb integer  DEFAULT NULL,
+    options  jsonb    DEFAULT '{}'
+)
+RETURNS SETOF io_probe_sync_full_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 40
+AS 'MODULE_PATHNAME', 'io_probe_sync_wrapper';
+COMMENT ON FUNCTION io_probe_sync_full(text, text[], interval, integer, integer, jsonb) IS 'The rows of io_probe_sync with all columns';
+REVOKE ALL ON FUNCTION io_probe_sync_full(text, text[], interval, integer, integer, jsonb) FROM PUBLIC;

@@ -516,7 +516,7 @@ mod tests {
     fn it_is_filled_no_faster_than_allowed() {
         let (directory, fallback) = directory();
         let place = ScratchLocation { directory: directory.path(), fallback: &fallback };
-        let limits = Limits { max_mib_per_s: Some(30), ..Limits::none() };
+        let limits = Limits { max_mib_s: Some(30), ..Limits::none() };
         let started = Monotonic.now();
         let room = Room { limits, ..ROOM };
         let created = Scratch::create(place, room, Fill::Incompressible, &mut || None);

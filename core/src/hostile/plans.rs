@@ -75,7 +75,7 @@ fn check(document: &Value, plan: &[Node]) {
         }
         // The figure of a node that lacks it, where the top has it, is 0.
         assert!(node.self_ms.is_none_or(|own| own >= 0.0 && own <= node.total_ms.unwrap_or(0.0)), "{node:?}");
-        assert!(node.io_read_ms.is_none_or(|own| own >= 0.0), "{node:?}");
+        assert!(node.io_ms.is_none_or(|own| own >= 0.0), "{node:?}");
         assert!(own(node).into_iter().flatten().all(|blocks| i64::try_from(blocks).is_ok()), "{node:?}");
     }
     let modifies = has_later_writes(top);

@@ -107,4 +107,10 @@ impl IoDelta {
         let activity = self.activity.as_ref()?;
         Some((activity.reads.bytes + activity.writes.bytes).saturating_sub(self.fetched_bytes?))
     }
+
+    /// Did others move a tenth of what we fetched, or more? False where that is not known.
+    pub fn is_disturbed(&self) -> bool {
+        let ours = self.fetched_bytes.filter(|bytes| *bytes > 0);
+        self.other_bytes().zip(ours).is_some_and(|(others, ours)| others >= ours.div_ceil(10))
+    }
 }

@@ -223,7 +223,7 @@ mod tests {
     #[test]
     fn a_rate_limit_pauses_between_turns() {
         let clock = crate::run::clock::Monotonic;
-        let limits = Limits { max_mib_per_s: Some(100), max_bytes: 6 << 20, ..LIMITS };
+        let limits = Limits { max_mib_s: Some(100), max_bytes: 6 << 20, ..LIMITS };
         let started = clock.now();
         let mut turn = |_, _: &mut Budget<'_>| -> Result<TurnResult, ()> { Ok(TurnResult::Took(1.0)) };
         let found = contest(3, 0, 1 << 20, &limits, &mut Budget::unlimited(&clock, &mut || None), &mut turn)

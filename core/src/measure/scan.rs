@@ -431,15 +431,12 @@ mod tests {
         assert_eq!(most(Limits { max_bytes: 100 * BLOCK + 1, ..second }, 1), 100);
         // 1024 blocks in a second, as many as in a fiftieth more, and the burst or the request that begins
         // then.
-        assert_eq!(most(Limits { max_mib_per_s: RATE, ..second }, 1), 1024 + 20 + 10);
-        assert_eq!(most(Limits { max_mib_per_s: RATE, ..second }, 64), 1024 + 20 + 64);
-        assert_eq!(most(Limits { max_mib_per_s: RATE, max_bytes: 100 * BLOCK, ..second }, 1), 100);
-        assert_eq!(
-            most_of(Duration::from_millis(100), Limits { max_mib_per_s: RATE, ..second }, 1),
-            122 + 10
-        );
+        assert_eq!(most(Limits { max_mib_s: RATE, ..second }, 1), 1024 + 20 + 10);
+        assert_eq!(most(Limits { max_mib_s: RATE, ..second }, 64), 1024 + 20 + 64);
+        assert_eq!(most(Limits { max_mib_s: RATE, max_bytes: 100 * BLOCK, ..second }, 1), 100);
+        assert_eq!(most_of(Duration::from_millis(100), Limits { max_mib_s: RATE, ..second }, 1), 122 + 10);
         let relation = Relation::new(512, 0..512);
-        let limits = Limits { max_mib_per_s: RATE, duration: Duration::from_millis(200), ..LIMITS };
+        let limits = Limits { max_mib_s: RATE, duration: Duration::from_millis(200), ..LIMITS };
         let mut reader = Buffered::new(&relation.source, 0);
         let scan = scan(&relation.source, 0..512, &mut reader, &limits, &Monotonic, &mut || None);
         let read = scan.expect("scanned").blocks.end;

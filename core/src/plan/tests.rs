@@ -296,7 +296,7 @@ fn what_was_not_measured_is_absent() {
     for node in plan("18_costs_only") {
         assert!(node.total_cost.is_some() && node.plan_rows.is_some());
         assert_eq!((node.shared_blks_hit, node.local_blks_read, node.temp_blks_read), (None, None, None));
-        assert_eq!((node.io_read_ms, node.self_ms, node.total_ms), (None, None, None));
+        assert_eq!((node.io_ms, node.self_ms, node.total_ms), (None, None, None));
         assert_eq!((node.actual_rows, node.loops), (None, None));
     }
 }
@@ -306,7 +306,7 @@ fn both_spellings_of_the_time_of_reads_are_known() {
     let io_ms = |fields: Value| {
         let mut fields = fields;
         fields["Node Type"] = json!("Seq Scan");
-        nodes(&json!({"Plan": fields}).to_string()).unwrap()[0].io_read_ms
+        nodes(&json!({"Plan": fields}).to_string()).unwrap()[0].io_ms
     };
     assert_eq!(io_ms(json!({"I/O Read Time": 1.5, "Temp I/O Read Time": 9.0})), Some(1.5));
     assert_eq!(io_ms(json!({"Shared I/O Read Time": 1.5, "Local I/O Read Time": 0.25})), Some(1.75));
@@ -583,7 +583,7 @@ fn check(json: &str) {
             }
         }
         assert!(node.self_ms.is_none_or(|own| own >= 0.0 && Some(own) <= node.total_ms));
-        assert!(node.io_read_ms.is_none_or(|own| own >= 0.0));
+        assert!(node.io_ms.is_none_or(|own| own >= 0.0));
     }
     for (at, key) in BLOCKS.into_iter().enumerate() {
         let sum = plan.iter().map(|node| own(node)[at]).sum::<Option<u64>>();

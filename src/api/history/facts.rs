@@ -43,7 +43,7 @@ const SETTINGS: [&str; 38] = [
     "pg_io_probe.max_depth",
     "pg_io_probe.max_duration",
     "pg_io_probe.max_iops",
-    "pg_io_probe.max_mib_per_s",
+    "pg_io_probe.max_mib_s",
     "pg_io_probe.max_p99",
     "pg_io_probe.max_util_pct",
     "pg_io_probe.scratch_limit",

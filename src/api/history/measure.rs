@@ -64,8 +64,9 @@ pub(super) fn measure(
     let recordable = Probe::recordable();
     let probe = Probe::among(probe, &recordable)?;
     // An older catalog lacks some.
-    let function =
-        ProbeFunction::find(probe.function()).ok_or_else(|| Probe::unknown(probe.name(), &recordable))?;
+    let function = ProbeFunction::find(&probe.function_of_all_columns())
+        .or_else(|| ProbeFunction::find(probe.function()))
+        .ok_or_else(|| Probe::unknown(probe.name(), &recordable))?;
     let args = options::object("args", args)?;
     let values = values(probe.name(), &function, rel, &args)?;
     lock::refuse_in_parallel()?;

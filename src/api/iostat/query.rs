@@ -7,7 +7,7 @@ use pgrx::prelude::*;
 use serde::Serialize;
 
 use super::row::{self, IostatRow};
-use super::{MOST_ROWS, Watched, interval};
+use super::{MOST_ROWS, OPTIONS, Watched, interval};
 use crate::api::row::{IO_WORKERS, WORKERS_ENDED, WORKERS_SERVE_ALL, device_source};
 use crate::call::Begin;
 use crate::call::arguments::figure;
@@ -18,9 +18,6 @@ use crate::pg::backend::json::JsonbText;
 use crate::pg::backend::row::Rows;
 use crate::pg::backend::server;
 use crate::pg::catalog::query::{self, Query, Used};
-
-/// The options of this function.
-const OPTIONS: [&str; 1] = ["device"];
 
 /// Most samples that are kept: an hour of seconds. Then the intervals grow.
 const MOST_SAMPLES: usize = 3_600;
@@ -58,7 +55,6 @@ struct QueryRow {
 /// The query's own figures.
 #[derive(Debug, Serialize)]
 struct QueryFigures {
-    query_ms: f64,
     query_rows: u64,
     shared_blks_hit: i64,
     shared_blks_read: i64,
@@ -103,6 +99,7 @@ fn fetched(tally: &AccountTally, parallel: bool) -> std::result::Result<u64, &'s
 
 fn closing(used: &Used, account: Account, fetched: std::result::Result<u64, &'static str>) -> QueryRow {
     let mut row = IostatRow::now(None);
+    row.elapsed_ms = Some(figure(used.elapsed_ns as f64 / 1e6));
     let source = device_source(account);
     match fetched {
         Ok(_) if source == IO_WORKERS => row.verdict.note(WORKERS_SERVE_ALL),
@@ -111,7 +108,6 @@ fn closing(used: &Used, account: Account, fetched: std::result::Result<u64, &'st
     }
     let blocks = &used.blocks;
     let query = QueryFigures {
-        query_ms: figure(used.elapsed_ns as f64 / 1e6),
         query_rows: used.rows,
         shared_blks_hit: blocks.shared_blks_hit,
         shared_blks_read: blocks.shared_blks_read,

@@ -10,7 +10,7 @@ use crate::api::row::{Status, UTIL_DOUBTFUL, Verdict};
 use crate::call::arguments::figure;
 use crate::pg::backend::server;
 
-/// `io_probe_iostat_row`; the type's comments say what each attribute means.
+/// `io_probe_iostat_full_row`; the type's comments say what each attribute means.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct IostatRow {
     sampled_at: String,
@@ -22,7 +22,7 @@ pub(super) struct IostatRow {
     cgroup_rmib_s: Option<f64>,
     cgroup_wmib_s: Option<f64>,
     sample: Option<u64>,
-    length_ms: Option<f64>,
+    pub(super) elapsed_ms: Option<f64>,
     #[serde(flatten)]
     pub(super) verdict: Verdict,
 }
@@ -136,7 +136,7 @@ impl IostatRow {
                 io_pressure_full_pct: pressure.and_then(|pressure| pressure.full_pct).map(figure),
             },
             sample: Some(number),
-            length_ms: Some(figure(sample.length_ns as f64 / 1e6)),
+            elapsed_ms: Some(figure(sample.length_ns as f64 / 1e6)),
             ..Self::default()
         }
     }

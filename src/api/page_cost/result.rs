@@ -12,7 +12,7 @@ pub(in crate::api) struct TimeResult {
     pub(in crate::api) measured: MeasuredTime,
     pub(super) samples: u64,
     /// Percent of the blocks that the OS cache held before.
-    pub(super) resident_pct: Option<f64>,
+    pub(super) os_pct: Option<f64>,
     pub(super) turns: usize,
     pub(in crate::api) verdict: Verdict,
 }
@@ -20,16 +20,9 @@ pub(in crate::api) struct TimeResult {
 impl TimeResult {
     pub(super) fn new(tier: Tier, pattern: Pattern) -> Self {
         Self {
-            measured: MeasuredTime {
-                tier,
-                pattern,
-                density: None,
-                depth: None,
-                time: None,
-                us_per_tuple: None,
-            },
+            measured: MeasuredTime { tier, pattern, density: None, depth: None, time: None, tuple_us: None },
             samples: 0,
-            resident_pct: None,
+            os_pct: None,
             turns: 0,
             verdict: Verdict::default(),
         }
@@ -56,7 +49,7 @@ impl TimeResult {
         }
         self.samples = series.blocks();
         self.turns = series.turns();
-        self.resident_pct = match self.measured.tier {
+        self.os_pct = match self.measured.tier {
             Tier::Device => series.cached_pct(),
             Tier::Os => (series.blocks() > 0).then_some(100.0),
             Tier::Shared | Tier::Cpu => None,
@@ -86,7 +79,7 @@ impl TimeResult {
     /// What counting gave.
     pub(super) fn of_tuple(&mut self, tuple: &TupleTime) {
         self.measured.time = Some(tuple.time.divided_by(1.0 / tuple.per_block));
-        self.measured.us_per_tuple = Some(tuple.time.us);
+        self.measured.tuple_us = Some(tuple.time.us);
         self.samples = tuple.tuples;
         self.turns = tuple.pairs;
     }

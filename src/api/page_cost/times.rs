@@ -13,6 +13,7 @@ use io_probe_core::run::budget::Limits;
 use io_probe_core::run::clock::Monotonic;
 
 use super::result::TimeResult;
+use crate::api::row::Doubt;
 use crate::call::arguments::seed;
 use crate::call::{Call, ProbedRelation, measured_times};
 use crate::error::Result;
@@ -202,12 +203,15 @@ fn explain(
     }
     let block_size = relation.block_size();
     if from_device && relation.source.blocks() * block_size < SMALL {
-        result.verdict.note("a small relation: caches below the kernel may serve it");
+        result.verdict.doubt_since(Doubt::Small, "a small relation: caches below the kernel may serve it");
     } else if from_device && measured.passes > 1 {
-        result.verdict.note(format!(
-            "blocks were read up to {} times: caches below the kernel may serve them",
-            measured.passes
-        ));
+        result.verdict.doubt_since(
+            Doubt::Small,
+            format!(
+                "blocks were read up to {} times: caches below the kernel may serve them",
+                measured.passes
+            ),
+        );
     }
     if let Some(fixed) = fixed.filter(|_| result.is_sparse()) {
         result.verdict.note(format!(
@@ -220,7 +224,10 @@ fn explain(
             .note("ended early: nothing more of the relation could be read from the device or the OS cache");
     }
     if measured.paused {
-        result.verdict.note("rate-limited: with pauses between turns, each of which ran at full speed");
+        result.verdict.doubt_since(
+            Doubt::Paced,
+            "rate-limited: with pauses between turns, each of which ran at full speed",
+        );
     }
     measured.stop.into_iter().for_each(|stop| result.verdict.stopped(stop));
 }

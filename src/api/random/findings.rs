@@ -6,7 +6,7 @@ use io_probe_core::stats::MIN_SLICES;
 
 use super::{PathOutcome, RandomTarget};
 use crate::api::row::{
-    DIRECT_PCT, NOT_DIRECT, ONE_TIER_PCT, RATE_LIMITED, Status, TIERS_UNKNOWN, TOO_FEW_BLOCKS, Verdict,
+    DIRECT_PCT, Doubt, NOT_DIRECT, ONE_TIER_PCT, RATE_LIMITED, Status, TIERS_UNKNOWN, TOO_FEW_BLOCKS, Verdict,
 };
 use crate::call::arguments::Path;
 
@@ -50,11 +50,14 @@ impl Findings {
     fn note_rate(&mut self, measured: &PathOutcome) {
         let run = &measured.run;
         if run.throttled {
-            self.verdict.note(RATE_LIMITED);
+            self.verdict.doubt_since(Doubt::Paced, RATE_LIMITED);
         } else if run.rated.work == 0 && run.with_data() > 0 {
-            self.verdict.note(TOO_FEW_BLOCKS);
+            self.verdict.doubt_since(Doubt::Short, TOO_FEW_BLOCKS);
         } else if run.interval.is_none() && run.rated.work > 0 {
-            self.verdict.note(format!("too short for an interval, which needs {MIN_SLICES} slices of 1 ms"));
+            self.verdict.doubt_since(
+                Doubt::Short,
+                format!("too short for an interval, which needs {MIN_SLICES} slices of 1 ms"),
+            );
         }
         if run.latencies.moments().count() == 0 && run.rated.work > 0 {
             self.verdict.note("the server decides when it reads ahead: single latencies are not known");
@@ -63,7 +66,7 @@ impl Findings {
 
     fn note_contradictions(&mut self, measured: &PathOutcome) {
         if self.tiers.is_none() && measured.run.with_data() > 0 {
-            self.verdict.note(TIERS_UNKNOWN);
+            self.verdict.doubt_since(Doubt::TiersUnknown, TIERS_UNKNOWN);
         }
         let is_short = self.percent.is_some_and(|[_, _, device]| device < DIRECT_PCT);
         if measured.path == Path::Direct && is_short {
@@ -103,14 +106,14 @@ impl Findings {
         }
         if target.arguments.cold {
             if self.cold == Some(false) {
-                verdict.note(format!(
+                verdict.doubt_since(Doubt::NotCold, format!(
                     "not cold: {shared} fetches found a buffer, {os} the OS cache, where others had brought them"
                 ));
             } else if os > 0 {
                 verdict.note(format!("readahead around other fetches had brought in {os} of the blocks"));
             }
         } else if measured.place.warmed && os > 0 {
-            verdict.note("an earlier path of this call left blocks in the OS cache");
+            verdict.doubt_since(Doubt::Warmed, "an earlier path of this call left blocks in the OS cache");
         }
     }
 
@@ -119,13 +122,19 @@ impl Findings {
         let bytes = target.relation.source.blocks() * target.relation.block_size();
         if measured.path == Path::Direct && run.with_data() > 0 && bytes < SMALL_RELATION {
             let mib = bytes.div_ceil(1 << 20);
-            verdict.note(format!("a relation of {mib} MiB may fit the caches below the kernel"));
+            verdict.doubt_since(
+                Doubt::Small,
+                format!("a relation of {mib} MiB may fit the caches below the kernel"),
+            );
         }
         // Where the tier changes in the middle, so does the time.
         let one_tier = self.percent.is_some_and(|shares| shares.iter().any(|share| *share >= ONE_TIER_PCT));
         if let Some(trend) = run.trend.filter(|_| one_tier) {
             let percent = trend * 100.0;
-            verdict.note(format!("the time per fetch changed by {percent:+.0} % from start to end"));
+            verdict.doubt_since(
+                Doubt::Drift,
+                format!("the time per fetch changed by {percent:+.0} % from start to end"),
+            );
         }
         if target.relation.placement.leaves.is_empty() {
             verdict.notes.extend(target.relation.placement.notes.iter().cloned());

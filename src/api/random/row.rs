@@ -5,35 +5,35 @@ use serde::Serialize;
 
 use super::findings::Findings;
 use super::{PathOutcome, RandomTarget};
-use crate::api::row::{DeviceFigures, Identity, Verdict};
+use crate::api::row::{DeviceFigures, Identity, IntervalFigures, Verdict};
 use crate::call::Attempt;
 use crate::call::arguments::{Path, figure};
 use crate::call::named::NamedEnum;
 
-/// `io_probe_random_row`; the type's comments say what each attribute means.
+/// `io_probe_random_full_row`; the type's comments say what each attribute means.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct RandomRow {
     path: &'static str,
     iops: Option<f64>,
     #[serde(flatten)]
     latency: LatencyFigures,
-    lat_p999_us: Option<f64>,
-    lat_max_us: Option<f64>,
-    lat_min_us: Option<f64>,
-    lat_mdev_us: Option<f64>,
-    from_shared_pct: Option<f64>,
-    from_os_pct: Option<f64>,
-    from_device_pct: Option<f64>,
-    fetches: u64,
+    p999_us: Option<f64>,
+    max_us: Option<f64>,
+    min_us: Option<f64>,
+    mdev_us: Option<f64>,
+    shared_pct: Option<f64>,
+    os_pct: Option<f64>,
+    device_pct: Option<f64>,
+    blks: u64,
     complete: bool,
     cold: Option<bool>,
     #[serde(flatten)]
     verdict: Verdict,
     elapsed_ms: Option<f64>,
     service_iops: Option<f64>,
-    ci_low_iops: Option<f64>,
-    ci_high_iops: Option<f64>,
-    mib_per_s: Option<f64>,
+    #[serde(flatten)]
+    interval: IntervalFigures,
+    mib_s: Option<f64>,
     shared_us: Option<f64>,
     os_us: Option<f64>,
     device_us: Option<f64>,
@@ -61,10 +61,10 @@ pub(super) struct RandomRow {
 /// The latencies that a person looks at first.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(in crate::api) struct LatencyFigures {
-    lat_avg_us: Option<f64>,
-    lat_p50_us: Option<f64>,
-    lat_p95_us: Option<f64>,
-    lat_p99_us: Option<f64>,
+    lat_us: Option<f64>,
+    p50_us: Option<f64>,
+    p95_us: Option<f64>,
+    p99_us: Option<f64>,
 }
 
 impl LatencyFigures {
@@ -72,10 +72,10 @@ impl LatencyFigures {
     pub(in crate::api) fn of(latencies: &Latencies) -> Self {
         let quantile = |q| latencies.quantile(q).map(|ns| us(ns as f64));
         Self {
-            lat_avg_us: latencies.moments().mean().map(us),
-            lat_p50_us: quantile(0.5),
-            lat_p95_us: quantile(0.95),
-            lat_p99_us: quantile(0.99),
+            lat_us: latencies.moments().mean().map(us),
+            p50_us: quantile(0.5),
+            p95_us: quantile(0.95),
+            p99_us: quantile(0.99),
         }
     }
 }
@@ -102,15 +102,15 @@ impl RandomRow {
     pub(super) fn of(mut self, target: &RandomTarget<'_>, found: Attempt<PathOutcome>) -> Self {
         if let Some(measured) = self.verdict.accept(found) {
             let findings = Findings::of(target, &measured);
+            self.verdict = findings.verdict.clone();
             self.fill(&measured, &findings, target.relation.block_size());
-            self.verdict = findings.verdict;
         }
         self
     }
 
     fn fill(&mut self, measured: &PathOutcome, findings: &Findings, block_size: u64) {
         let run = &measured.run;
-        self.fetches = run.fetches;
+        self.blks = run.fetches;
         self.complete = run.complete && run.passed_over == 0;
         self.elapsed_ms = Some(figure(run.elapsed_ns as f64 / 1e6));
         self.hole_blks = Some(run.holes);
@@ -132,20 +132,19 @@ impl RandomRow {
     fn tell_rate(&mut self, measured: &PathOutcome, block_size: u64) {
         let run = &measured.run;
         self.iops = run.iops().map(figure);
-        self.mib_per_s = run.iops().map(|iops| figure(iops * block_size as f64 / f64::from(1 << 20)));
-        // A time per fetch of that interval: the ends change places.
-        self.ci_low_iops = run.interval.map(|interval| figure(1e9 / interval.high));
-        self.ci_high_iops = run.interval.filter(|i| i.low > 0.0).map(|interval| figure(1e9 / interval.low));
+        self.mib_s = run.iops().map(|iops| figure(iops * block_size as f64 / f64::from(1 << 20)));
+        self.interval = IntervalFigures::of_rate(run.interval);
+        self.verdict.judge_interval(&self.interval);
     }
 
     fn tell_latencies(&mut self, measured: &PathOutcome, findings: &Findings) {
         let run = &measured.run;
         let latencies = &run.latencies;
         self.latency = LatencyFigures::of(latencies);
-        self.lat_p999_us = latencies.quantile(0.999).map(|ns| us(ns as f64));
-        self.lat_max_us = latencies.most().map(|ns| us(ns as f64));
-        self.lat_min_us = latencies.least().map(|ns| us(ns as f64));
-        self.lat_mdev_us = latencies.moments().deviation().map(us);
+        self.p999_us = latencies.quantile(0.999).map(|ns| us(ns as f64));
+        self.max_us = latencies.most().map(|ns| us(ns as f64));
+        self.min_us = latencies.least().map(|ns| us(ns as f64));
+        self.mdev_us = latencies.moments().deviation().map(us);
         self.service_iops = latencies.moments().mean().map(|ns| figure(1e9 / ns));
         let known = findings.tiers.is_some() || run.with_data() == 0;
         let [shared, os, device] = run.by_tier.map(|moments| moments.mean().map(us).filter(|_| known));
@@ -169,7 +168,7 @@ impl RandomRow {
             self.device_blks_read = Some(tiers.device);
         }
         let percent = findings.percent.map(|shares| shares.map(figure));
-        [self.from_shared_pct, self.from_os_pct, self.from_device_pct] =
+        [self.shared_pct, self.os_pct, self.device_pct] =
             percent.map_or([None; 3], |shares| shares.map(Some));
         self.cold = findings.cold;
         let device_blocks = findings.tiers.map(|tiers| tiers.device);

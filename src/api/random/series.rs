@@ -12,18 +12,18 @@ use crate::call::arguments::{Path, figure};
 use crate::call::named::NamedEnum;
 use crate::pg::backend::server;
 
-/// `io_probe_random_series_row`; the type's comments say what each attribute means.
+/// `io_probe_random_series_full_row`; the type's comments say what each attribute means.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct SeriesRow {
     path: &'static str,
     second: Option<u64>,
     iops: Option<f64>,
-    lat_avg_us: Option<f64>,
-    lat_max_us: Option<f64>,
-    fetches: u64,
-    from_shared_pct: Option<f64>,
-    from_os_pct: Option<f64>,
-    from_device_pct: Option<f64>,
+    lat_us: Option<f64>,
+    max_us: Option<f64>,
+    blks: u64,
+    shared_pct: Option<f64>,
+    os_pct: Option<f64>,
+    device_pct: Option<f64>,
     r_s: Option<f64>,
     rmib_s: Option<f64>,
     rrqm_s: Option<f64>,
@@ -38,7 +38,7 @@ pub(super) struct SeriesRow {
     cpu_iowait_pct: Option<f64>,
     cpu_idle_pct: Option<f64>,
     cpu_steal_pct: Option<f64>,
-    length_ms: Option<f64>,
+    elapsed_ms: Option<f64>,
     #[serde(flatten)]
     verdict: Verdict,
     sampled_at: String,
@@ -94,12 +94,12 @@ impl SeriesRow {
             path: path.name(),
             second: Some(number),
             iops: (!void).then(|| per_second(second.fetches)),
-            lat_avg_us: (timed > 0).then(|| us(sum as f64 / timed as f64)),
-            lat_max_us: (timed > 0).then(|| us(most as f64)),
-            fetches: second.fetches,
-            from_shared_pct: percent.map(|[shared, _, _]| shared),
-            from_os_pct: percent.map(|[_, os, _]| os),
-            from_device_pct: percent.map(|[_, _, device]| device),
+            lat_us: (timed > 0).then(|| us(sum as f64 / timed as f64)),
+            max_us: (timed > 0).then(|| us(most as f64)),
+            blks: second.fetches,
+            shared_pct: percent.map(|[shared, _, _]| shared),
+            os_pct: percent.map(|[_, os, _]| os),
+            device_pct: percent.map(|[_, _, device]| device),
             r_s: activity.map(|a| per_second(a.reads.requests)),
             rmib_s: activity.map(|a| mib(a.reads.bytes)),
             rrqm_s: activity.map(|a| per_second(a.reads.merges)),
@@ -114,8 +114,8 @@ impl SeriesRow {
             cpu_iowait_pct: cpu.map(|c| figure(c.iowait_pct)),
             cpu_idle_pct: cpu.map(|c| figure(c.idle_pct)),
             cpu_steal_pct: cpu.map(|c| figure(c.steal_pct)),
-            length_ms: Some(figure(second.length_ns as f64 / 1e6)),
-            verdict: Verdict { status, notes: Vec::new() },
+            elapsed_ms: Some(figure(second.length_ns as f64 / 1e6)),
+            verdict: Verdict::of_status(status),
             sampled_at: server::timestamp(end),
         }
     }

@@ -12,7 +12,7 @@ use io_probe_core::measure::readahead::{
 use io_probe_core::measure::tiers::Tiers;
 use io_probe_core::run::budget::{Limits, Stop};
 
-use crate::api::row::{DIRECT_PCT, NOT_DIRECT, Status, Verdict};
+use crate::api::row::{DIRECT_PCT, Doubt, NOT_DIRECT, Status, Verdict};
 use crate::call::{Attempt, Call, Failure, Outcome, ProbedRelation, Stopped};
 use crate::error::{Error, Result};
 use crate::gucs;
@@ -197,9 +197,10 @@ impl MeasuredCurve {
             }
             curve.stop.into_iter().for_each(|stop| result.verdict.stopped(stop));
             if curve.paused {
-                result
-                    .verdict
-                    .note("rate-limited: with pauses between turns, each of which ran at full speed");
+                result.verdict.doubt_since(
+                    Doubt::Paced,
+                    "rate-limited: with pauses between turns, each of which ran at full speed",
+                );
             }
         }
     }
@@ -213,7 +214,7 @@ fn mark_best(results: &mut [WindowResult], block_size: u64) {
     if results.iter().any(unsure) {
         return;
     }
-    let point = |result: &WindowResult| result.window.zip(result.mib_per_s(block_size));
+    let point = |result: &WindowResult| result.window.zip(result.mib_s(block_size));
     let curve: Vec<(u64, f64)> = results.iter().filter_map(point).collect();
     let Some(best) = readahead::best(&curve).filter(|_| curve.len() > 1) else { return };
     for result in results.iter_mut().filter(|result| result.figures.is_some()) {
@@ -247,7 +248,7 @@ impl WindowResult {
         self.window.map(|bytes| bytes >> 10)
     }
 
-    pub(super) fn mib_per_s(&self, block_size: u64) -> Option<f64> {
+    pub(super) fn mib_s(&self, block_size: u64) -> Option<f64> {
         self.figures.map(|figures| block_size as f64 / figures.ns_per_block * 1e9 / f64::from(1 << 20))
     }
 
@@ -288,9 +289,10 @@ impl WindowResult {
         let total = relation.source.blocks();
         if read > total {
             let times = read.div_ceil(total.max(1));
-            self.verdict.note(format!(
-                "blocks were read up to {times} times: caches below the kernel may serve them"
-            ));
+            self.verdict.doubt_since(
+                Doubt::Small,
+                format!("blocks were read up to {times} times: caches below the kernel may serve them"),
+            );
         }
     }
 
@@ -303,7 +305,8 @@ impl WindowResult {
         if self.from_device.is_some_and(|share| share < least) {
             self.verdict.void(why);
         } else if !readahead::is_enough(tally, window_blocks) {
-            self.verdict.note("turns were too short for this window: no figures are given");
+            self.verdict
+                .doubt_since(Doubt::Short, "turns were too short for this window: no figures are given");
         } else if figures.is_none() && tally.blocks() > 0 {
             self.verdict.note("what the page cache costs is not known yet: no figures are given");
         } else {

@@ -92,7 +92,7 @@ fn judge(row: RecommendRow, found: &Contest, limits: &[u64], current: u64, cold:
         let times: Vec<f64> = found.rounds.iter().map(|round| round[index]).collect();
         let ratio = ratios[index];
         json!({
-            "limit": shown(*limit), "us_per_block": median(&times).map(|ns| figure(ns / 1e3)),
+            "limit": shown(*limit), "block_us": median(&times).map(|ns| figure(ns / 1e3)),
             "to_current": ratio.map(|r| figure(r.value)), "ci_low": ratio.map(|r| figure(r.low)),
             "ci_high": ratio.map(|r| figure(r.high)),
         })

@@ -131,9 +131,9 @@ fn evidence(window: &WindowResult) -> Value {
     let interval = window.figures.and_then(|figures| figures.interval);
     json!({
         "window_kb": window.kb(), "mode": window.mode.name(),
-        "us_per_block": window.figures.map(|figures| us(figures.ns_per_block)),
-        "ci_low_us": interval.map(|interval| us(interval.low)),
-        "ci_high_us": interval.map(|interval| us(interval.high)), "turns": window.turns,
+        "block_us": window.figures.map(|figures| us(figures.ns_per_block)),
+        "ci_low": interval.map(|interval| us(interval.low)),
+        "ci_high": interval.map(|interval| us(interval.high)), "turns": window.turns,
         "status": window.verdict.status,
     })
 }

@@ -23,7 +23,7 @@ pub(super) struct RecommendRow {
     applies: &'static str,
     statement: Option<String>,
     why: String,
-    rel_used: Option<u32>,
+    relid: Option<u32>,
     evidence: Map<String, Value>,
 }
 
@@ -41,7 +41,7 @@ impl RecommendRow {
             applies,
             statement: None,
             why: String::new(),
-            rel_used: None,
+            relid: None,
             evidence: Map::new(),
         }
     }
@@ -120,7 +120,7 @@ impl RecommendRow {
 
     /// The relation that was measured, or would have been.
     pub(super) fn used(self, relation: Option<pg_sys::Oid>) -> Self {
-        Self { rel_used: relation.map(|oid| oid.to_u32()), ..self }
+        Self { relid: relation.map(|oid| oid.to_u32()), ..self }
     }
 
     /// A figure that the advice rests on.

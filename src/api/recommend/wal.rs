@@ -115,8 +115,8 @@ fn evidence(case: &Case, found: &CaseTimes) -> Value {
     let writes = found.device().map(|device| device.writes_per_op());
     json!({
         "method": case.method.name(), "direct": case.direct, "ops": found.ops(),
-        "us_per_op": found.ns_per_op().map(us), "ci_low_us": interval.map(|i| us(i.low)),
-        "ci_high_us": interval.map(|i| us(i.high)), "device_flushes_per_op": flushes.map(figure), "device_writes_per_op": writes.map(figure),
+        "op_us": found.ns_per_op().map(us), "ci_low": interval.map(|i| us(i.low)),
+        "ci_high": interval.map(|i| us(i.high)), "device_flushes_per_op": flushes.map(figure), "device_writes_per_op": writes.map(figure),
         "refused": found.refused, "swallowed": found.syncs_are_swallowed,
     })
 }

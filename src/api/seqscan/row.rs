@@ -7,30 +7,31 @@ use serde::Serialize;
 
 use super::{PathScan, SeqscanTarget};
 use crate::api::row::{
-    DIRECT_PCT, DeviceFigures, Identity, NOT_DIRECT, ONE_TIER_PCT, Status, TIERS_UNKNOWN, Verdict,
+    DIRECT_PCT, DeviceFigures, Doubt, Identity, IntervalFigures, NOT_DIRECT, ONE_TIER_PCT, Status,
+    TIERS_UNKNOWN, Verdict,
 };
 use crate::call::Attempt;
 use crate::call::arguments::{Path, figure};
 use crate::call::named::NamedEnum;
 use crate::pg::backend::server;
 
-/// `io_probe_seqscan_row`; the type's comments say what each attribute means.
+/// `io_probe_seqscan_full_row`; the type's comments say what each attribute means.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct SeqscanRow {
     path: &'static str,
-    mib_per_s: Option<f64>,
-    us_per_block: Option<f64>,
-    from_shared_pct: Option<f64>,
-    from_os_pct: Option<f64>,
-    from_device_pct: Option<f64>,
-    blks_scanned: u64,
+    mib_s: Option<f64>,
+    block_us: Option<f64>,
+    shared_pct: Option<f64>,
+    os_pct: Option<f64>,
+    device_pct: Option<f64>,
+    blks: u64,
     complete: bool,
     cold: Option<bool>,
     #[serde(flatten)]
     verdict: Verdict,
     elapsed_ms: Option<f64>,
-    ci_low_us: Option<f64>,
-    ci_high_us: Option<f64>,
+    #[serde(flatten)]
+    interval: IntervalFigures,
     shared_blks_hit: Option<u64>,
     shared_blks_read: Option<u64>,
     shared_blks_written: Option<u64>,
@@ -74,7 +75,7 @@ impl SeqscanRow {
     fn fill(&mut self, target: &SeqscanTarget<'_>, path: Path, run: &PathScan) {
         let scan = &run.scan;
         let block_size = target.relation.block_size();
-        self.blks_scanned = (scan.blocks.end - scan.blocks.start).saturating_sub(run.skipped);
+        self.blks = (scan.blocks.end - scan.blocks.start).saturating_sub(run.skipped);
         self.complete = scan.stop.is_none() && scan.blocks.end == self.blks_total;
         self.elapsed_ms = Some(figure(scan.elapsed_ns as f64 / 1e6));
         self.os_blks_cached = scan.cached_bytes.map(|bytes| bytes.div_ceil(block_size));
@@ -101,26 +102,32 @@ impl SeqscanRow {
 
     /// Blocks read that hold data.
     fn with_data(&self, run: &PathScan) -> u64 {
-        self.blks_scanned.saturating_sub(run.scan.holes)
+        self.blks.saturating_sub(run.scan.holes)
     }
 
     fn tell_rate(&mut self, run: &PathScan, block_size: u64) {
         let scan = &run.scan;
         if scan.throttled {
-            self.verdict.note("rate-limited: pauses and short bursts, so no rate of the device is given");
+            self.verdict.doubt_since(
+                Doubt::Paced,
+                "rate-limited: pauses and short bursts, so no rate of the device is given",
+            );
             return;
         }
         if mostly_skipped(run) {
             return;
         }
         if let Some(ns) = scan.ns_per_block() {
-            self.us_per_block = Some(figure(ns / 1e3));
-            self.mib_per_s = Some(figure(block_size as f64 / ns * 1e9 / f64::from(1 << 20)));
+            self.block_us = Some(figure(ns / 1e3));
+            self.mib_s = Some(figure(block_size as f64 / ns * 1e9 / f64::from(1 << 20)));
         }
-        self.ci_low_us = scan.interval.map(|i| figure(i.low / 1e3));
-        self.ci_high_us = scan.interval.map(|i| figure(i.high / 1e3));
+        self.interval = IntervalFigures::of_time(scan.interval);
+        self.verdict.judge_interval(&self.interval);
         if scan.interval.is_none() && scan.rated.work > 0 {
-            self.verdict.note(format!("too short for an interval, which needs {MIN_SLICES} slices of 1 ms"));
+            self.verdict.doubt_since(
+                Doubt::Short,
+                format!("too short for an interval, which needs {MIN_SLICES} slices of 1 ms"),
+            );
         }
     }
 
@@ -144,19 +151,18 @@ impl SeqscanRow {
         let percent = tiers.and_then(|tiers| tiers.percent());
         match percent {
             Some(shares) => {
-                [self.from_shared_pct, self.from_os_pct, self.from_device_pct] =
-                    shares.map(|share| Some(figure(share)));
+                [self.shared_pct, self.os_pct, self.device_pct] = shares.map(|share| Some(figure(share)));
             }
             None if hits + reads > 0 => {
                 // Whatever says that nothing was cached is not to be believed then.
                 self.cold = None;
-                self.verdict.note(TIERS_UNKNOWN);
+                self.verdict.doubt_since(Doubt::TiersUnknown, TIERS_UNKNOWN);
             }
             None => {}
         }
         if path == Path::Direct && percent.is_some_and(|[_, _, device]| device < DIRECT_PCT) {
             // A rate that is not the device's must not be taken for it.
-            (self.mib_per_s, self.us_per_block, self.ci_low_us, self.ci_high_us) = (None, None, None, None);
+            (self.mib_s, self.block_us, self.interval) = (None, None, IntervalFigures::default());
             self.verdict.void(NOT_DIRECT);
         }
         let device_blocks = tiers.map(|tiers| tiers.device);
@@ -201,21 +207,25 @@ impl SeqscanRow {
         }
         let cached = scan.cached_bytes.unwrap_or(0);
         if target.scan.cold && (cached > 0 || run.usage.hits() > 0) {
-            verdict.note(format!(
-                "not cold: {} kB stayed in the OS cache, {} blocks in buffers",
-                cached / 1024,
-                run.usage.hits()
-            ));
+            verdict.doubt_since(
+                Doubt::NotCold,
+                format!(
+                    "not cold: {} kB stayed in the OS cache, {} blocks in buffers",
+                    cached / 1024,
+                    run.usage.hits()
+                ),
+            );
         } else if run.warmed && path != Path::Direct && cached > 0 {
-            verdict.note("an earlier path of this call left blocks in the OS cache");
+            verdict.doubt_since(Doubt::Warmed, "an earlier path of this call left blocks in the OS cache");
         }
         // Where the tier changes in the middle, so does the time.
         let one_tier = percent.is_some_and(|shares| shares.iter().any(|share| *share >= ONE_TIER_PCT));
         if let Some(trend) = scan.trend.filter(|_| one_tier && !scan.throttled) {
             let percent = trend * 100.0;
-            verdict.note(format!(
-                "the time per block changed by {percent:+.0} % from the start of the run to its end"
-            ));
+            verdict.doubt_since(
+                Doubt::Drift,
+                format!("the time per block changed by {percent:+.0} % from the start of the run to its end"),
+            );
         }
         if scan.cached_bytes.is_none() {
             verdict.note("the kernel does not tell what the OS cache holds of this file");

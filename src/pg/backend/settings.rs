@@ -36,6 +36,31 @@ pub(crate) fn with<T>(values: &[(&CStr, String)], work: impl FnOnce() -> T) -> T
     }
 }
 
+/// Units in which an amount may be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Units {
+    /// B, kB, MB, GB, TB; bytes without one.
+    Bytes,
+    /// us, ms, s, min, h, d; milliseconds without one.
+    Milliseconds,
+}
+
+/// An amount as the server reads that of a setting. Err holds its hint, if it has one.
+pub(crate) fn amount(text: &str, units: Units) -> Result<f64, Option<String>> {
+    let flags = match units {
+        Units::Bytes => pg_sys::GUC_UNIT_BYTE,
+        Units::Milliseconds => pg_sys::GUC_UNIT_MS,
+    };
+    let (mut value, mut hint) = (0.0, std::ptr::null());
+    // SAFETY: the text is a C string, and both results are there to be written.
+    let read = unsafe { pg_sys::parse_real(c_string(text).as_ptr(), &mut value, flags as i32, &mut hint) };
+    if read {
+        return Ok(value);
+    }
+    // SAFETY: a hint is a constant C string in ASCII.
+    Err((!hint.is_null()).then(|| unsafe { CStr::from_ptr(hint) }.to_string_lossy().into_owned()))
+}
+
 /// A setting of which the server refused the value that the session began with.
 ///
 /// A value may come before the library that defines its setting, and is judged when that is loaded: who gave

@@ -81,7 +81,7 @@ pub(crate) fn first_that_fits_no_row(result: &JsonbText, probe: &str) -> Option<
     // A relation by its name may be unknown here; it is the run's that counts.
     let typed = format!(
         "SELECT pg_catalog.count(pg_catalog.jsonb_populate_record($2, value OPERATOR(pg_catalog.-) \
-         '{{relid,rel_used}}'::pg_catalog.text[])) FROM {rows}"
+         'relid'::pg_catalog.text)) FROM {rows}"
     );
     let one = |query: &str, arguments: &[DatumWithOid<'_>]| {
         unshown(query.as_bytes(), || {
@@ -89,7 +89,7 @@ pub(crate) fn first_that_fits_no_row(result: &JsonbText, probe: &str) -> Option<
         })
     };
     let result = || DatumWithOid::from(result.clone());
-    let row_type = own_type(&format!("io_probe_{probe}_row"));
+    let row_type = own_type(&format!("io_probe_{probe}_full_row"));
     let read = one(&other, &[result()]).and_then(|found| match (found, row_type) {
         (None, Some(row_type)) => one(&typed, &[result(), DatumWithOid::null_oid(row_type)]).map(|_| None),
         (found, _) => Ok(found),

@@ -40,11 +40,11 @@ fn a_scratch_file_is_filled_as_it_was() {
     let cases = [
         ("no limit", none, None),
         ("max_iops 50", Limits { max_iops: Some(50), ..none }, None),
-        ("max_mib_per_s 40", Limits { max_mib_per_s: Some(40), ..none }, None),
+        ("max_mib_s 40", Limits { max_mib_s: Some(40), ..none }, None),
         ("max_util 0.2, and the last rest", Limits { max_util: Some(0.2), ..none }, None),
         (
-            "max_util 0.5 and max_mib_per_s 100",
-            Limits { max_util: Some(0.5), max_mib_per_s: Some(100), ..none },
+            "max_util 0.5 and max_mib_s 100",
+            Limits { max_util: Some(0.5), max_mib_s: Some(100), ..none },
             None,
         ),
         ("a caller's stop", none, Some(MS)),

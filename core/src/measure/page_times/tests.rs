@@ -366,14 +366,14 @@ fn nothing_and_next_to_nothing() {
 fn a_rate_makes_it_pause() {
     let (relation, clock) = (cold_relation(), Manual::default());
     let run = run(&relation.source);
-    for (max_mib_per_s, max_iops) in [(Some(40), None), (None, Some(5000))] {
+    for (max_mib_s, max_iops) in [(Some(40), None), (None, Some(5000))] {
         let duration = Duration::from_secs(1);
-        let run = PageTimesRun { limits: Limits { max_mib_per_s, max_iops, duration, ..run.limits }, ..run };
+        let run = PageTimesRun { limits: Limits { max_mib_s, max_iops, duration, ..run.limits }, ..run };
         let mut server = server(&run, &clock);
         let started = seconds(&clock);
         let measured = measured(&run, &mut server, &clock);
         assert!(measured.paused);
-        let rate = max_mib_per_s.map_or(5000 * BLOCK, |mib| u64::from(mib) << 20) as f64;
+        let rate = max_mib_s.map_or(5000 * BLOCK, |mib| u64::from(mib) << 20) as f64;
         let blocks: u64 = server.asked.iter().map(|asked| asked.fetched).sum();
         let most = server.asked.iter().map(|asked| asked.fetched).max().unwrap_or(0);
         let allowed = rate * (seconds(&clock) - started);

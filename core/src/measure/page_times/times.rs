@@ -56,11 +56,11 @@ pub struct MeasuredTime {
     /// Per block fetched; for a tuple, of all tuples of a block. None if it could not be measured.
     pub time: Option<Estimate>,
     /// Microseconds per tuple; only of the tuple.
-    pub us_per_tuple: Option<f64>,
+    pub tuple_us: Option<f64>,
 }
 
-/// The same as `io_probe_page_cost` shows it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// The same as `io_probe_page_cost` and `io_probe_page_cost_full` show it.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct TimeRow {
     /// Who serves.
     pub tier: Tier,
@@ -72,25 +72,31 @@ pub struct TimeRow {
     pub depth: Option<u32>,
     /// Microseconds per block fetched; for a tuple, of all tuples of a block. None if it could not be
     /// measured.
-    pub us_per_block: Option<f64>,
+    pub block_us: Option<f64>,
     /// Lower end of its 95 % interval.
-    pub ci_low_us: Option<f64>,
+    pub ci_low: Option<f64>,
     /// Upper end.
-    pub ci_high_us: Option<f64>,
+    pub ci_high: Option<f64>,
+    /// Half of that interval in percent of `block_us`, which is all that a row for people has of it.
+    pub err_pct: Option<f64>,
     /// Microseconds per tuple; only in the row of the tuple.
-    pub us_per_tuple: Option<f64>,
+    pub tuple_us: Option<f64>,
 }
 
 impl From<&TimeRow> for MeasuredTime {
     fn from(row: &TimeRow) -> Self {
-        let interval = row.ci_low_us.zip(row.ci_high_us);
+        let around = || {
+            let (us, half) = (row.block_us?, row.err_pct? / 100.0);
+            Some((us * (1.0 - half).max(0.0), us * (1.0 + half)))
+        };
+        let interval = row.ci_low.zip(row.ci_high).or_else(around);
         Self {
             tier: row.tier,
             pattern: row.pattern,
             density: row.density,
             depth: row.depth,
-            time: row.us_per_block.map(|us| Estimate { us, interval }),
-            us_per_tuple: row.us_per_tuple,
+            time: row.block_us.map(|us| Estimate { us, interval }),
+            tuple_us: row.tuple_us,
         }
     }
 }
@@ -141,7 +147,7 @@ impl PageTimes {
     /// All of these; what could not be measured is left out.
     pub fn of(measured: impl IntoIterator<Item = MeasuredTime>) -> Self {
         let mut times = Self::default();
-        for MeasuredTime { tier, pattern, density, depth, time, us_per_tuple } in measured {
+        for MeasuredTime { tier, pattern, density, depth, time, tuple_us } in measured {
             let Some(time) = time.filter(|time| time.us.is_finite() && time.us > 0.0) else { continue };
             let place = match (tier, pattern) {
                 (Tier::Shared, _) => &mut times.shared,
@@ -159,7 +165,7 @@ impl PageTimes {
                     continue;
                 }
                 (Tier::Cpu, Pattern::Tuple) => {
-                    let tuples = us_per_tuple.filter(|one| *one > 0.0).map(|one| time.us / one);
+                    let tuples = tuple_us.filter(|one| *one > 0.0).map(|one| time.us / one);
                     times.tuple = tuples.map(|tuples| time.divided_by(tuples));
                     continue;
                 }

@@ -56,7 +56,7 @@ fn a_ping_keeps_its_limits_as_it_did() {
         ("each ms, one late", 8, 1000, all, even, None),
         ("as fast as it goes, until nothing is left", 20, 0, all, even, None),
         ("max_iops 500", 6, 1000, Limits { max_iops: Some(500), ..all }, even, None),
-        ("max_mib_per_s 4", 6, 0, Limits { max_mib_per_s: Some(4), ..all }, even, None),
+        ("max_mib_s 4", 6, 0, Limits { max_mib_s: Some(4), ..all }, even, None),
         ("max_util 0.1, and the last rest", 4, 0, Limits { max_util: Some(0.1), ..all }, even, None),
         (
             "max_util 0.1 and max_iops 100",

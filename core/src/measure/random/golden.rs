@@ -60,13 +60,13 @@ fn a_random_run_keeps_its_limits_as_it_did() {
     let (one, many) = (Relation::of_segments(600, 600, 0..600), Relation::of_segments(4, 240, 0..240));
     let latency = LatencyBound::within(Duration::from_micros(800));
     let iops = |iops, limits| Limits { max_iops: Some(iops), ..limits };
-    let mib = |mib, limits| Limits { max_mib_per_s: Some(mib), ..limits };
+    let mib = |mib, limits| Limits { max_mib_s: Some(mib), ..limits };
     let util = |util, limits| Limits { max_util: Some(util), ..limits };
     let cases: [(usize, &str, Limits, Takes, Option<u64>); 22] = [
         (1, "no limit but of bytes", of_blocks(20), even, None),
         (1, "max_iops 1000, one late", iops(1000, of_ms(20)), late, None),
-        (1, "max_mib_per_s 8, one late", mib(8, of_ms(30)), late, None),
-        (1, "max_iops 500 and max_mib_per_s 16", mib(16, iops(500, of_ms(8))), even, None),
+        (1, "max_mib_s 8, one late", mib(8, of_ms(30)), late, None),
+        (1, "max_iops 500 and max_mib_s 16", mib(16, iops(500, of_ms(8))), even, None),
         (1, "max_util 0.1", util(0.1, of_ms(12)), even, None),
         (1, "max_util 0.1, and the last rest", util(0.1, of_blocks(2)), even, None),
         (1, "max_util 0.5 and max_iops 100", util(0.5, iops(100, of_ms(35))), even, None),
@@ -80,7 +80,7 @@ fn a_random_run_keeps_its_limits_as_it_did() {
         (1, "a deadline in a pause", iops(20, of_ms(95)), even, None),
         (4, "no limit but of bytes", of_blocks(24), even, None),
         (4, "max_iops 8000", iops(8000, of_ms(4)), even, None),
-        (4, "max_mib_per_s 64", mib(64, of_ms(11)), even, None),
+        (4, "max_mib_s 64", mib(64, of_ms(11)), even, None),
         (4, "max_util 0.5", util(0.5, of_ms(12)), even, None),
         (4, "max_util 0.2, some slow", util(0.2, of_ms(9)), slow, None),
         (4, "a caller's stop", of_ms(1000), even, Some(2 * MS)),
@@ -130,7 +130,7 @@ fn the_depths_of_a_sweep_take_turns_as_they_did() {
         ("a deadline of the statement", of_blocks(80), even, None),
         ("a relation that is soon read through", of_blocks(8), even, None),
         ("max_iops 1000", Limits { max_iops: Some(1000), ..of_blocks(4) }, even, None),
-        ("max_mib_per_s 8", Limits { max_mib_per_s: Some(8), ..of_blocks(6) }, even, None),
+        ("max_mib_s 8", Limits { max_mib_s: Some(8), ..of_blocks(6) }, even, None),
         ("max_util 0.1", Limits { max_util: Some(0.1), ..of_blocks(4) }, even, None),
         ("a bound of the latency", Limits { latency, ..of_blocks(80) }, |_| 900_000, None),
         ("a caller's stop", of_blocks(80), even, Some(2 * MS)),

@@ -350,7 +350,7 @@ fn a_rate_limit_keeps_its_schedule_and_tells_response_times() {
 fn a_limit_of_bytes_is_kept_in_bursts() {
     let relation = Relation::new(512, 0..512);
     // 1024 a second: after the eleventh they are 10 ms ahead.
-    let limits = Limits { max_mib_per_s: Some(8), ..limits() };
+    let limits = Limits { max_mib_s: Some(8), ..limits() };
     let (clock, fetched) = (Manual::default(), Cell::new(0));
     let takes = |_| {
         fetched.set(fetched.get() + 1);
@@ -429,7 +429,7 @@ fn a_short_relation_rests_before_it_is_read_again() {
 fn a_rate_limit_that_never_empties_the_queue_is_seen() {
     let relation = Relation::new(4000, 0..4000);
     let by_count = Limits { max_iops: Some(3000), ..limits() };
-    let by_size = Limits { max_mib_per_s: Some(23), ..limits() };
+    let by_size = Limits { max_mib_s: Some(23), ..limits() };
     for (limits, takes, throttled) in [
         // 5,333 a second without a limit: about five of eight are in flight.
         (by_count, 1_500_000, true),

@@ -44,20 +44,20 @@ fn windows_take_turns_as_they_did() {
     let cases: [(&str, Limits, Takes, Option<u64>); 11] = [
         ("no limit but of bytes", all, even, None),
         ("max_iops 5000", Limits { max_iops: Some(5000), ..half }, even, None),
-        ("max_mib_per_s 20", Limits { max_mib_per_s: Some(20), ..half }, even, None),
+        ("max_mib_s 20", Limits { max_mib_s: Some(20), ..half }, even, None),
         ("max_util 0.2, and the last rest", Limits { max_util: Some(0.2), ..half }, even, None),
         (
-            "max_util 0.5 and max_mib_per_s 20",
-            Limits { max_util: Some(0.5), max_mib_per_s: Some(20), ..half },
+            "max_util 0.5 and max_mib_s 20",
+            Limits { max_util: Some(0.5), max_mib_s: Some(20), ..half },
             slow,
             None,
         ),
         ("a deadline", of_ms(3), even, None),
-        ("a deadline in a pause", Limits { max_mib_per_s: Some(2), ..of_ms(25) }, even, None),
+        ("a deadline in a pause", Limits { max_mib_s: Some(2), ..of_ms(25) }, even, None),
         ("a deadline of the statement", all, even, None),
         ("a bound of the latency", Limits { latency, ..all }, slow, None),
         ("a caller's stop", all, even, Some(3 * MS)),
-        ("a caller's stop in a pause", Limits { max_mib_per_s: Some(2), ..half }, even, Some(35 * MS)),
+        ("a caller's stop in a pause", Limits { max_mib_s: Some(2), ..half }, even, Some(35 * MS)),
     ];
     let roots = Roots::default();
     for (name, limits, takes, stops_at) in cases {

@@ -383,7 +383,7 @@ fn it_ends_when_it_is_precise_or_out_of_time() {
 #[test]
 fn a_rate_limit_makes_it_pause_between_turns() {
     let relation = Relation::new(256, 0..256);
-    let limits = Limits { max_mib_per_s: Some(20), max_bytes: 1024 * BLOCK, ..Limits::none() };
+    let limits = Limits { max_mib_s: Some(20), max_bytes: 1024 * BLOCK, ..Limits::none() };
     let started = Monotonic.now();
     let (curve, order) = measured(&relation, &[], limits, &mut Emulation::ReadaheadCalls { piece: 128 * KB });
     assert!(curve.paused);

@@ -65,20 +65,20 @@ fn a_scan_keeps_its_limits_as_it_did() {
         ("no limit but of bytes", Limits { max_bytes: 40 * BLOCK + 1, ..of_ms(100) }, even, None),
         ("max_iops 200", Limits { max_iops: Some(200), ..of_ms(40) }, even, None),
         ("max_iops 200, some late", Limits { max_iops: Some(200), ..of_ms(32) }, late, None),
-        ("max_mib_per_s 16", Limits { max_mib_per_s: Some(16), ..of_ms(36) }, even, None),
-        ("max_mib_per_s 28, just in reach", Limits { max_mib_per_s: Some(28), ..of_ms(24) }, even, None),
-        ("max_mib_per_s 1000, out of reach", Limits { max_mib_per_s: Some(1000), ..of_ms(40) }, even, None),
+        ("max_mib_s 16", Limits { max_mib_s: Some(16), ..of_ms(36) }, even, None),
+        ("max_mib_s 28, just in reach", Limits { max_mib_s: Some(28), ..of_ms(24) }, even, None),
+        ("max_mib_s 1000, out of reach", Limits { max_mib_s: Some(1000), ..of_ms(40) }, even, None),
         (
-            "max_iops and max_mib_per_s",
-            Limits { max_iops: Some(400), max_mib_per_s: Some(5), ..of_ms(30) },
+            "max_iops and max_mib_s",
+            Limits { max_iops: Some(400), max_mib_s: Some(5), ..of_ms(30) },
             even,
             None,
         ),
         ("max_util 0.2, woken late", Limits { max_util: Some(0.2), ..of_ms(60) }, even, None),
         ("max_util 0.2", Limits { max_util: Some(0.2), ..of_ms(60) }, even, None),
         (
-            "max_util 0.5 and max_mib_per_s 8",
-            Limits { max_util: Some(0.5), max_mib_per_s: Some(8), ..of_ms(60) },
+            "max_util 0.5 and max_mib_s 8",
+            Limits { max_util: Some(0.5), max_mib_s: Some(8), ..of_ms(60) },
             even,
             None,
         ),
@@ -115,9 +115,9 @@ fn a_scan_keeps_its_limits_as_it_did() {
         golden.add(name, &trace);
     }
     for (name, limits) in [
-        ("above readahead: max_mib_per_s 64", Limits { max_mib_per_s: Some(64), ..of_ms(50) }),
+        ("above readahead: max_mib_s 64", Limits { max_mib_s: Some(64), ..of_ms(50) }),
         ("above readahead: max_util 0.3", Limits { max_util: Some(0.3), ..of_ms(80) }),
-        ("above readahead: both", Limits { max_util: Some(0.3), max_mib_per_s: Some(16), ..of_ms(200) }),
+        ("above readahead: both", Limits { max_util: Some(0.3), max_mib_s: Some(16), ..of_ms(200) }),
     ] {
         let trace = Trace::default();
         let mut caller = trace.caller(None);

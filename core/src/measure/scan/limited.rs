@@ -61,7 +61,7 @@ fn limited(relation: &Relation, limits: Limits) -> (Scan, usize) {
 
 const LIMITS: Limits = Limits { duration: Duration::from_millis(500), ..Limits::none() };
 
-fn mib_per_s(scan: &Scan) -> f64 {
+fn mib_s(scan: &Scan) -> f64 {
     BLOCK as f64 / f64::from(1 << 20) * 1e9 / scan.ns_per_block().expect("a time")
 }
 
@@ -69,11 +69,11 @@ fn mib_per_s(scan: &Scan) -> f64 {
 fn a_limit_that_is_out_of_reach_does_not_empty_the_queue() {
     let relation = Relation::of_segments(4096, 4096, 0..4096);
     let (free, _) = limited(&relation, LIMITS);
-    assert!((mib_per_s(&free) / at_depth(DEPTH) - 1.0).abs() < 0.01, "{}", mib_per_s(&free));
+    assert!((mib_s(&free) / at_depth(DEPTH) - 1.0).abs() < 0.01, "{}", mib_s(&free));
     for limit in [75, 100, 200, 1000, 10_000] {
-        let (scan, _) = limited(&relation, Limits { max_mib_per_s: Some(limit), ..LIMITS });
+        let (scan, _) = limited(&relation, Limits { max_mib_s: Some(limit), ..LIMITS });
         assert!(!scan.throttled, "{limit}");
-        assert!(mib_per_s(&scan) > 0.9 * at_depth(DEPTH), "{limit}: {}", mib_per_s(&scan));
+        assert!(mib_s(&scan) > 0.9 * at_depth(DEPTH), "{limit}: {}", mib_s(&scan));
     }
 }
 
@@ -87,7 +87,7 @@ fn a_share_of_the_time_is_kept() {
         assert!(share <= 1.02 * util && share > 0.5 * util, "{util}: {share}");
     }
     // A rate that is tighter counts.
-    let both = Limits { max_util: Some(0.9), max_mib_per_s: Some(2), ..LIMITS };
+    let both = Limits { max_util: Some(0.9), max_mib_s: Some(2), ..LIMITS };
     let (scan, _) = limited(&relation, both);
     let mib = (scan.rated.work * BLOCK) as f64 / f64::from(1 << 20);
     assert!(mib <= 2.0 * scan.elapsed_ns as f64 / 1e9 + 0.1, "{mib} MiB in {} ns", scan.elapsed_ns);
@@ -113,8 +113,8 @@ fn a_limit_that_is_reached_is_seen() {
     let relation = Relation::of_segments(4096, 4096, 0..4096);
     // Also where it takes as much as two, four, or nearly all of the requests in flight to reach it.
     for limit in [2, 5, 7, 8, 15, 16, 20, 31, 32, 50, 60, 62] {
-        let (scan, most) = limited(&relation, Limits { max_mib_per_s: Some(limit), ..LIMITS });
-        assert!(scan.throttled || mib_per_s(&scan) > 0.9 * at_depth(DEPTH), "{limit}");
+        let (scan, most) = limited(&relation, Limits { max_mib_s: Some(limit), ..LIMITS });
+        assert!(scan.throttled || mib_s(&scan) > 0.9 * at_depth(DEPTH), "{limit}");
         let mib = (scan.rated.work * BLOCK) as f64 / f64::from(1 << 20);
         let allowed = f64::from(limit) * scan.elapsed_ns as f64 / 1e9;
         // A burst of 10 ms may be ahead.

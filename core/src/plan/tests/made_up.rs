@@ -292,7 +292,7 @@ proptest! {
         check(&json);
         let found: Vec<_> = nodes(&json).unwrap().into_iter().map(|node| [
             node.shared_blks_hit, node.shared_blks_read, node.local_blks_hit, node.local_blks_read,
-            node.temp_blks_read, node.temp_blks_written, node.io_read_ms.map(|ms| (ms * 1000.0).round() as u64),
+            node.temp_blks_read, node.temp_blks_written, node.io_ms.map(|ms| (ms * 1000.0).round() as u64),
         ]).collect();
         let costs: Vec<_> = costs.iter().map(|cost| std::array::from_fn(|at| Some(cost[at]))).collect();
         prop_assert_eq!(found, costs, "{}", json);

@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn bursts_grow_while_the_device_is_behind_and_shrink_with_a_pause() {
-        let limits = Limits { max_mib_per_s: Some(100), ..Limits::none() };
+        let limits = Limits { max_mib_s: Some(100), ..Limits::none() };
         let mut bursts = Bursts::new(&limits, BLOCK, 1, 0, 0);
         let least = bursts.next_of(u64::MAX);
         assert_eq!(least, 128);

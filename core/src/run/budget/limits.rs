@@ -14,7 +14,7 @@ pub struct Limits {
     /// Requests a second, if limited: single ones come evenly spaced, as those of an application might.
     pub max_iops: Option<u32>,
     /// MiB (2^20 bytes) a second, if limited: requests come in bursts, which wakes the processor less often.
-    pub max_mib_per_s: Option<u32>,
+    pub max_mib_s: Option<u32>,
     /// The share of its time, over 0 and at most 1, in which requests of the run may be in flight, if
     /// limited: after each it rests so long.
     pub max_util: Option<f64>,
@@ -31,7 +31,7 @@ impl Limits {
             duration: Duration::MAX,
             max_bytes: u64::MAX,
             max_iops: None,
-            max_mib_per_s: None,
+            max_mib_s: None,
             max_util: None,
             precision: None,
             latency: LatencyBound::UNBOUND,
@@ -40,7 +40,7 @@ impl Limits {
 
     /// The same without what makes a run pause: for parts of it whose pauses are made between them.
     pub fn without_pauses(self) -> Self {
-        Self { max_iops: None, max_mib_per_s: None, max_util: None, ..self }
+        Self { max_iops: None, max_mib_s: None, max_util: None, ..self }
     }
 
     /// Does less time, which is all that is left, end the run before its own duration does? A run that may
@@ -51,13 +51,13 @@ impl Limits {
 
     /// Does anything make a run pause?
     pub fn make_pauses(&self) -> bool {
-        self.max_iops.is_some() || self.max_mib_per_s.is_some() || self.max_util.is_some()
+        self.max_iops.is_some() || self.max_mib_s.is_some() || self.max_util.is_some()
     }
 
     /// The bytes a second that both rate limits allow for requests of `request_bytes`.
     pub fn bytes_per_s(&self, request_bytes: u64) -> Option<u64> {
         let by_count = self.max_iops.map(|n| u64::from(n) * request_bytes);
-        let by_size = self.max_mib_per_s.map(|n| u64::from(n) << 20);
+        let by_size = self.max_mib_s.map(|n| u64::from(n) << 20);
         match (by_count, by_size) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn the_tighter_rate_counts() {
         let none = Limits::none();
-        let both = Limits { max_iops: Some(100), max_mib_per_s: Some(1), ..none };
+        let both = Limits { max_iops: Some(100), max_mib_s: Some(1), ..none };
         assert_eq!(both.bytes_per_s(8192), Some(819_200));
         assert_eq!(both.bytes_per_s(1 << 20), Some(1 << 20));
         assert_eq!(none.bytes_per_s(8192), None);

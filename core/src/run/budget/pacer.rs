@@ -137,7 +137,7 @@ mod tests {
         let rested = pacer(Limits { max_util: Some(0.05), ..Limits::none() });
         assert_eq!((rested.period(1 << 30, 0), rested.period(0, 1_000)), (0, 20_000));
         // The tighter of both counts.
-        let both = pacer(Limits { max_mib_per_s: Some(1), max_util: Some(0.5), ..Limits::none() });
+        let both = pacer(Limits { max_mib_s: Some(1), max_util: Some(0.5), ..Limits::none() });
         assert_eq!((both.period(1 << 20, 1_000), both.period(1, MS)), (1_000 * MS, 2 * MS));
     }
 
@@ -145,7 +145,7 @@ mod tests {
     fn what_is_late_makes_up_for_as_much_as_it_may() {
         // A MiB is due each 100 ms, and the first comes a second late.
         let late = |charge: &dyn Fn(&mut Pacer)| {
-            let mut pacer = pacer(Limits { max_mib_per_s: Some(10), ..Limits::none() });
+            let mut pacer = pacer(Limits { max_mib_s: Some(10), ..Limits::none() });
             charge(&mut pacer);
             pacer.due() / MS
         };
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn in_sum_the_tighter_limit_of_all_counts() {
-        let mut sum = pacer(Limits { max_mib_per_s: Some(10), max_util: Some(0.5), ..Limits::none() });
+        let mut sum = pacer(Limits { max_mib_s: Some(10), max_util: Some(0.5), ..Limits::none() });
         let mut each = sum;
         for busy in [200 * MS, MS] {
             sum.charge_in_sum(1 << 20, busy);

@@ -37,7 +37,7 @@ impl fmt::Display for Stop {
             Stop::Precise => "stopped: the interval is as narrow as asked for",
             Stop::LockWaiter => "stopped early: another session waits for a lock on this relation",
             Stop::Slow(BoundSource::Call) => {
-                "stopped early: more than ten of a thousand requests took longer than max_p99_us"
+                "stopped early: more than ten of a thousand requests took longer than max_p99"
             }
             Stop::Slow(BoundSource::Setting) => {
                 "stopped early: more than ten of a thousand requests took longer than pg_io_probe.max_p99"

@@ -49,17 +49,12 @@ fn ways_take_turns_as_they_did() {
         ("a deadline of the statement", of_ms(200), None, None),
         ("bytes", bytes, None, None),
         ("max_iops 20000", Limits { max_iops: Some(20_000), ..of_ms(150) }, None, None),
-        ("max_mib_per_s 100", Limits { max_mib_per_s: Some(100), ..of_ms(220) }, None, None),
-        (
-            "max_mib_per_s 400, the second turn late",
-            Limits { max_mib_per_s: Some(400), ..of_ms(150) },
-            None,
-            None,
-        ),
+        ("max_mib_s 100", Limits { max_mib_s: Some(100), ..of_ms(220) }, None, None),
+        ("max_mib_s 400, the second turn late", Limits { max_mib_s: Some(400), ..of_ms(150) }, None, None),
         ("max_util 0.2", Limits { max_util: Some(0.2), ..of_ms(200) }, None, None),
         (
-            "max_util 0.5 and max_mib_per_s 200",
-            Limits { max_util: Some(0.5), max_mib_per_s: Some(200), ..of_ms(150) },
+            "max_util 0.5 and max_mib_s 200",
+            Limits { max_util: Some(0.5), max_mib_s: Some(200), ..of_ms(150) },
             None,
             None,
         ),
@@ -71,12 +66,7 @@ fn ways_take_turns_as_they_did() {
         ),
         ("a server that says it is too slow", of_ms(1000), None, Some(4)),
         ("a caller's stop", of_ms(1000), Some(31 * MS), None),
-        (
-            "a caller's stop in a pause",
-            Limits { max_mib_per_s: Some(20), ..of_ms(2000) },
-            Some(355 * MS),
-            None,
-        ),
+        ("a caller's stop in a pause", Limits { max_mib_s: Some(20), ..of_ms(2000) }, Some(355 * MS), None),
         ("long turns", of_ms(10_000), Some(110 * MS), None),
     ];
     for (name, limits, stops_at, slow) in cases {
