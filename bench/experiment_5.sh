@@ -57,7 +57,7 @@ measure() {
     sql -c 'TRUNCATE turn'
     for write_kb in 16 8; do
         sql -c "INSERT INTO turn SELECT $write_kb, r.*
-                FROM io_probe_sync($2, duration => '$SECONDS_EACH s', write_kb => $write_kb, sections =>
+                FROM io_probe_sync_full(duration => '$SECONDS_EACH s', write_kb => $write_kb, sections => 
                                    '{one_write,two_writes,open_sync_size,other_fd,no_sync}') r"
     done
     strange=$(sql -At -c "SELECT * FROM turn
@@ -93,7 +93,7 @@ trap 'restore_queues; clean_up' EXIT
 prepare_device
 # The lines of the published table, and what WAL can also be synced by.
 sql <<'SQL'
-CREATE TABLE synced AS SELECT 0 AS kb, r.* FROM io_probe_sync() r WITH NO DATA;
+CREATE TABLE synced AS SELECT 0 AS kb, r.* FROM io_probe_sync_full() r WITH NO DATA;
 CREATE TABLE turn (LIKE synced);
 CREATE TABLE published AS
 SELECT * FROM (VALUES (1, 'open_datasync', 'one_write', 'open_datasync', 1, true),
@@ -108,7 +108,7 @@ SELECT * FROM (VALUES (1, 'open_datasync', 'one_write', 'open_datasync', 1, true
      published (line, what, section, method, writes, o_direct);
 SQL
 names=("$device")
-disk=$(sql -At -c "SELECT device FROM io_probe_device() WHERE object = 'wal'")
+disk=$(sql -At -c "SELECT device FROM io_probe_device_full() WHERE object = 'wal'")
 if [ "$OWN_DISK" = yes ] && [ -w "/sys/block/$disk/queue/scheduler" ]; then
     names+=("$disk")
 fi

@@ -22,7 +22,7 @@ measure() {
         start_iostat
         for _ in $(seq "$REPEATS"); do
             sql -c "INSERT INTO scan SELECT $1, *
-                    FROM io_probe_seqscan('tbl_cost_align', paths => '{$path}', cold => true)"
+                    FROM io_probe_seqscan_full('tbl_cost_align', paths => '{$path}', cold => true)"
         done
         stop_iostat >"$work/counted"
         read -r reads kb <"$work/counted"
@@ -84,7 +84,7 @@ SQL
 trap clean_up EXIT
 prepare_experiment
 sql <<'SQL'
-CREATE TABLE scan AS SELECT 0 AS max_sectors_kb, s.* FROM io_probe_seqscan('tbl_cost_align') s WITH NO DATA;
+CREATE TABLE scan AS SELECT 0 AS max_sectors_kb, s.* FROM io_probe_seqscan_full('tbl_cost_align') s WITH NO DATA;
 CREATE TABLE iostat (max_sectors_kb int, read_ahead_kb int, path text, reads float8, kb float8);
 CREATE TABLE query (max_sectors_kb int, read_ahead_kb int, ms float8, hit int, read int);
 SQL

@@ -24,7 +24,7 @@ fetch() {
     start_iostat
     for _ in $(seq "$REPEATS"); do
         sql -c "INSERT INTO fetched SELECT $1, $4, *
-                FROM io_probe_random('tbl_cost_align', paths => '{$3}', cold => true,
+                FROM io_probe_random_full('tbl_cost_align', paths => '{$3}', cold => true,
                                      options => '{\"max_bytes\": $((blocks * 8192))}')"
     done
     stop_iostat >"$work/counted"
@@ -58,7 +58,7 @@ print_series() {
 \echo Experiment 3, second by second, read_ahead_kb 0
 SELECT path, second, iops, lat_us, max_us, device_pct AS device_pct, r_s, rmib_s, rrqm_s, rareq_kb, aqu_sz,
        r_await_ms, util_pct, cpu_user_pct AS usr, cpu_system_pct AS sys, cpu_iowait_pct AS iowait, cpu_idle_pct AS idle
-FROM io_probe_random_series('tbl_cost_align', paths => '{direct,os}', cold => true, duration => '8 s')
+FROM io_probe_random_series_full('tbl_cost_align', paths => '{direct,os}', cold => true, duration => '8 s')
 ORDER BY path, second;
 SQL
 }
@@ -70,7 +70,7 @@ ours() {
     sql -c "INSERT INTO seek
             SELECT '$1', 'io_probe_random', service_iops, iops, min_us, lat_us, max_us, mdev_us,
                    os_pct
-            FROM io_probe_random('tbl_cost_align', paths => '{$2}', cold => $3, duration => '$SECONDS_EACH s')"
+            FROM io_probe_random_full('tbl_cost_align', paths => '{$2}', cold => $3, duration => '$SECONDS_EACH s')"
 }
 
 # theirs NAME OPTION…: ioping's raw statistics, of random requests all over the file. By its manual they are: requests
@@ -116,7 +116,7 @@ SQL
 # ping_ours NAME MODE PATH: so many requests, one every 20 ms.
 ping_ours() {
     sql -c "INSERT INTO ping SELECT '$1', 'io_probe_ping', request, op, warmup, lat_us
-            FROM io_probe_ping('tbl_cost_align', $PINGS, '20 ms', '$2', '$3')"
+            FROM io_probe_ping_full('tbl_cost_align', count => $PINGS, every => '20 ms', mode => '$2', path => '$3')"
 }
 
 # ping_theirs NAME TARGET OPTION…: the same by ioping. In a directory, it reads and writes a file of 1 MiB of its own.
@@ -163,9 +163,9 @@ print_ratios() {
     for _ in $(seq "$REPEATS"); do
         sql -c "INSERT INTO page
                 SELECT r.path, r.lat_us, s.block_us
-                FROM io_probe_random('tbl_cost_align', paths => '{direct,os}', cold => true,
+                FROM io_probe_random_full('tbl_cost_align', paths => '{direct,os}', cold => true,
                                      duration => '$SECONDS_EACH s') r
-                JOIN io_probe_seqscan('tbl_cost_align', paths => '{direct,os}', cold => true) s USING (path)"
+                JOIN io_probe_seqscan_full('tbl_cost_align', paths => '{direct,os}', cold => true) s USING (path)"
     done
     sql -P footer=off <<'SQL'
 \echo Experiment 4, a block at random and a block in sequence, us
@@ -179,7 +179,7 @@ trap clean_up EXIT
 prepare_experiment
 sql <<'SQL'
 CREATE TABLE fetched AS
-SELECT 0 AS max_sectors_kb, 0 AS share, r.* FROM io_probe_random('tbl_cost_align') r WITH NO DATA;
+SELECT 0 AS max_sectors_kb, 0 AS share, r.* FROM io_probe_random_full('tbl_cost_align') r WITH NO DATA;
 CREATE TABLE iostat (max_sectors_kb int, read_ahead_kb int, path text, share int, reads float8, kb float8);
 CREATE TABLE seek (how text, tool text, service_iops float8, iops float8, min_us float8, avg_us float8, max_us float8,
                    mdev_us float8, os_pct float8);

@@ -181,7 +181,7 @@ class Session:
         self.start("SELECT pg_backend_pid()")
         self.pid = int(self.finish())
         # What a first call costs is not what sampling costs.
-        self.start("SELECT count(*) FROM io_probe_iostat('100 ms'), io_probe_iostat_query('SELECT 1')")
+        self.start("SELECT count(*) FROM io_probe_iostat_full('100 ms'), io_probe_iostat_query_full('SELECT 1')")
         self.finish()
 
     def start(self, statement):
@@ -226,8 +226,8 @@ def main(device, directory, offset):
 
     cpu_before = {name: session.cpu_seconds() for name, session in sessions.items()}
     before = counters(device)
-    sessions["ours"].start(f"SELECT jsonb_agg(r) FROM io_probe_iostat('1 s', {seconds}, '{device}') r")
-    sessions["query"].start(f"""SELECT jsonb_agg(r) FROM io_probe_iostat_query('SELECT pg_sleep({seconds})', '1 s',
+    sessions["ours"].start(f"SELECT jsonb_agg(r) FROM io_probe_iostat_full('1 s', count => {seconds}, options => '{"device": "{device}"}') r")
+    sessions["query"].start(f"""SELECT jsonb_agg(r) FROM io_probe_iostat_query_full('SELECT pg_sleep({seconds})', '1 s',
         '{{"device": "{device}"}}') r WHERE r.device IS NOT NULL""")
     command = ["iostat", "-x", "-y", "-o", "JSON", device, "1", str(seconds)]
     environment = {**os.environ, "LC_ALL": "C", "S_COLORS": "never"}

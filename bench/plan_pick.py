@@ -57,7 +57,7 @@ def recommended(session, which, default_eic):
     try:
         session.start_rows(
             f"""SELECT name, setting, recommended, low, high, why
-                FROM io_probe_recommend(cache => '{cache}', unit => '{unit or "cpu"}', cold => true,
+                FROM io_probe_recommend_full(cache => '{cache}', unit => '{unit or "cpu"}', cold => true,
                                         settings => '{{{",".join(settings)}}}')"""
         )
         rows = [json.loads(line) for line in session.finish(timeout=600)]

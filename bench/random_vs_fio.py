@@ -47,7 +47,7 @@ MOST_OF_THE_FILE = 0.9
 
 def ours(engine, depth, seconds, file):
     """Figures of io_probe_random by their names."""
-    query = f"""SELECT row_to_json(r) FROM io_probe_random('tbl_cost_align', paths => '{{direct}}', depth => {depth},
+    query = f"""SELECT row_to_json(r) FROM io_probe_random_full('tbl_cost_align', paths => '{{direct}}', depth => {depth},
                     duration => '{seconds} s', options => '{{"max_bytes": {2 * file.size}}}') r"""
     command = ["psql", "-XqAt", "-v", "ON_ERROR_STOP=1", "-c", f"SET pg_io_probe.engine = '{engine}'", "-c", query]
     row = json.loads(run(command))

@@ -5,10 +5,10 @@
                                 on the server that the environment names; readahead_vs_kernel.sh starts one. The
                                 readahead window of these devices is set, in kB, and left at CALIBRATE_AT
 
-    emulated   io_probe_readahead('tbl', WINDOWS) with the kernel's window at CALIBRATE_AT. Each row for SECONDS_EACH if
+    emulated   io_probe_readahead_full('tbl', WINDOWS) with the kernel's window at CALIBRATE_AT. Each row for SECONDS_EACH if
                that is set, else for as long as it likes
     real       at each of WINDOWS (16 32 64 128 256 512 1024), which the kernel is told, a cold scan of the whole table
-               by io_probe_seqscan('tbl', '{os}'), in a session of its own: a descriptor keeps the window with which it
+               by io_probe_seqscan_full('tbl', '{os}'), in a session of its own: a descriptor keeps the window with which it
                was opened
     dd         after each of those, dd bs=8k of the table's file, which is not in the OS cache; and before each of those
                another one, which does not count. A virtual machine may give memory back that has been free for some
@@ -70,7 +70,7 @@ def emulated(windows):
     """The curve, by window; and the window that it calls best."""
     seconds = os.environ.get("SECONDS_EACH")
     duration = f", '{seconds} s'" if seconds else ""
-    rows = ask(f"SELECT * FROM io_probe_readahead('tbl', '{{{','.join(map(str, windows))}}}'{duration})")
+    rows = ask(f"SELECT * FROM io_probe_readahead_full('tbl', '{{{','.join(map(str, windows))}}}'{duration})")
     return curve(rows, windows)
 
 
@@ -87,7 +87,7 @@ def curve(rows, windows):
 
 def real(window):
     """A cold scan at the setting in force, and the kernel's word for the setting."""
-    (row,) = ask("SELECT * FROM io_probe_seqscan('tbl', paths => '{os}', cold => true)")
+    (row,) = ask("SELECT * FROM io_probe_seqscan_full('tbl', paths => '{os}', cold => true)")
     if row["status"] != "ok" or not row["cold"] or not row["complete"] or row["read_ahead_kb"] != window:
         give_up(f"not a whole, cold scan at {window} kB: {row}")
     return row

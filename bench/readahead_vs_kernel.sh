@@ -15,7 +15,7 @@ disk_windows=()
 # keep_windows DIRECTORY: remembers the readahead window of the disks behind it; sets devices.
 keep_windows() {
     local name
-    devices=$(sql -At -c "SELECT string_agg(DISTINCT device, ' ') FROM io_probe_device()
+    devices=$(sql -At -c "SELECT string_agg(DISTINCT device, ' ') FROM io_probe_device_full()
                           WHERE object = 'tablespace' AND spcname = 'pg_default'")
     for name in $devices; do
         disk_windows+=("$name $(<"/sys/block/$name/queue/read_ahead_kb")")

@@ -19,7 +19,7 @@ ours() {
     local answer
     answer=$(sql -At -c "SELECT CASE WHEN status = 'ok' AND complete AND hole_blks = 0 AND from_$2_pct > 99
                                      THEN mib_s::text ELSE s::text END
-                         FROM io_probe_seqscan('tbl_cost_align', paths => '{$1}') s")
+                         FROM io_probe_seqscan_full('tbl_cost_align', paths => '{$1}') s")
     [[ $answer =~ ^[0-9.]+$ ]] || give_up "not a whole scan from $2: $answer"
     echo "$answer"
 }
@@ -88,7 +88,7 @@ DECLARE
 BEGIN
     FOR pair IN 0..current_setting('bench.pairs')::int LOOP
         PERFORM pg_prewarm('filler', 'buffer'), pg_prewarm('tbl_cost_align', 'read');
-        SELECT * INTO ours FROM io_probe_seqscan('tbl_cost_align', paths => '{server}');
+        SELECT * INTO ours FROM io_probe_seqscan_full('tbl_cost_align', paths => '{server}');
         ASSERT ours.status = 'ok' AND ours.complete AND ours.os_pct > 99 AND ours.shared_blks_hit = 0
            AND ours.shared_blks_read = blocks, format('not a whole scan from the OS cache: %s', ours);
 

@@ -53,7 +53,7 @@ ROWS = 18
 
 def ours(target, seconds, directory):
     """The rates of io_probe_sync; None where a row is unsupported."""
-    query = f"""SELECT json_agg(r) FROM io_probe_sync({target}, sections => '{{{",".join(SECTIONS.values())}}}',
+    query = f"""SELECT json_agg(r) FROM io_probe_sync_full(sections => '{{{",".join(SECTIONS.values())}}}',
                     duration => '{seconds} s') r"""
     rows = json.loads(run(["psql", "-XqAt", "-v", "ON_ERROR_STOP=1", "-c", query]))
     for row in rows:

@@ -44,12 +44,12 @@ judge() {
         read -r tps commits flushes seconds < <(pgbench_and_account 1)
         sql -c "INSERT INTO pair SELECT '$1', $flushes / $seconds, $tps, $commits / $flushes::float8,
                                         r.ops_s, r.direct
-                FROM io_probe_sync(sections => '{wal_segment}', duration => '0.5 s') r
-                WHERE r.current AND r.writes * r.write_kb * 1024 = current_setting('wal_block_size')::int
+                FROM io_probe_sync_full(sections => '{wal_segment}', duration => '0.5 s') r
+                WHERE r.in_use AND r.writes * r.write_kb * 1024 = current_setting('wal_block_size')::int
                   AND r.status = 'ok'"
     done
     [ "$(sql -At -c "SELECT count(*) FROM pair WHERE method = '$1'")" = "$PAIRS" ] ||
-        give_up "not one row of $1 that current in each round"
+        give_up "not one row of $1 that is in use in each round"
 }
 
 # together CLIENTS: the same for committers who share flushes.
@@ -58,8 +58,8 @@ together() {
     for _ in $(seq "$PAIRS"); do
         read -r tps commits flushes seconds < <(pgbench_and_account "$1")
         sql -c "INSERT INTO shared SELECT $1, $tps, $commits / $flushes::float8, r.ops_s, r.ops / r.flushes::float8
-                FROM io_probe_sync(sections => '{wal_segment}', depth => $1, duration => '0.5 s') r
-                WHERE r.current AND r.write_kb * 1024 = current_setting('wal_block_size')::int AND r.status = 'ok'"
+                FROM io_probe_sync_full(sections => '{wal_segment}', depth => $1, duration => '0.5 s') r
+                WHERE r.in_use AND r.write_kb * 1024 = current_setting('wal_block_size')::int AND r.status = 'ok'"
     done
 }
 

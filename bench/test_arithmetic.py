@@ -243,7 +243,7 @@ class PgbenchBesideProbes(unittest.TestCase):
         assert beside.rates(ended, turns) == (3.0, 2.0), beside.rates(ended, turns)
         call = beside.limited(*beside.PROBES[0][1:], 5)
         assert call == (
-            "SELECT FROM io_probe_seqscan('tbl_cost_align', '{direct}', duration => '1 s', cold => true, "
+            "SELECT FROM io_probe_seqscan_full('tbl_cost_align', '{direct}', duration => '1 s', cold => true, "
             """options => '{"max_util_pct": 5}')"""
         ), call
         bursts = beside.bursts([1.0, 1.1, 1.2, 2.2, 2.3, 4.0])

@@ -36,15 +36,15 @@ SELECT pg_sleep(15) \g /dev/null
 
 \echo == device
 SELECT object, spcname, device, scheduler, read_ahead_kb AS ra_kb, rotational, write_cache, fs_type, mount_point
-  FROM io_probe_device();
+  FROM io_probe_device_full();
 
 \echo == seqscan
 SELECT path, mib_s, block_us, device_pct, cold, rareq_kb, aqu_sz, r_await_ms, util_pct
-  FROM io_probe_seqscan('orders', cold => true);
+  FROM io_probe_seqscan_full('orders', cold => true);
 
 \echo == depth
 SELECT depth, iops, mib_s, lat_us, p99_us, best
-  FROM io_probe_depth('orders', duration => '1 s');
+  FROM io_probe_depth_full('orders', duration => '1 s');
 
 -- 2. A slow query: is it the disk?
 
@@ -59,7 +59,7 @@ SELECT FROM io_probe_evict('orders') AS t, io_probe_evict('orders_customer_id') 
 SELECT node_type, access, shared_blks_hit AS hit, shared_blks_read AS read, round(self_ms::numeric, 1) AS self_ms,
        round(io_ms::numeric, 1) AS io_ms, round(os_ms::numeric, 1) AS os_ms,
        round(device_ms::numeric, 1) AS device_ms
-  FROM io_probe_explain($$ SELECT customer_id, sum(total) FROM orders
+  FROM io_probe_explain_full($$ SELECT customer_id, sum(total) FROM orders
                             WHERE customer_id BETWEEN 1000 AND 1999 GROUP BY customer_id $$, true,
                         jsonb_build_object('page_cost', (SELECT jsonb_agg(t) FROM times AS t)));
 
@@ -67,7 +67,7 @@ SELECT node_type, access, shared_blks_hit AS hit, shared_blks_read AS read, roun
 SELECT node_type, access, shared_blks_hit AS hit, shared_blks_read AS read, round(self_ms::numeric, 1) AS self_ms,
        round(io_ms::numeric, 1) AS io_ms, round(os_ms::numeric, 1) AS os_ms,
        round(device_ms::numeric, 1) AS device_ms
-  FROM io_probe_explain($$ SELECT customer_id, sum(total) FROM orders
+  FROM io_probe_explain_full($$ SELECT customer_id, sum(total) FROM orders
                             WHERE customer_id BETWEEN 1000 AND 1999 GROUP BY customer_id $$, true,
                         jsonb_build_object('page_cost', (SELECT jsonb_agg(t) FROM times AS t)));
 
@@ -75,7 +75,7 @@ SELECT node_type, access, shared_blks_hit AS hit, shared_blks_read AS read, roun
 SELECT FROM io_probe_evict('orders') AS t, io_probe_evict('orders_customer_id') AS i \g /dev/null
 SELECT device, elapsed_ms, r_s, rmib_s, rareq_kb, aqu_sz, r_await_ms, util_pct, cpu_idle_pct + cpu_iowait_pct AS cpu_free_pct,
        query_ms, shared_blks_read AS read
-  FROM io_probe_iostat_query($$ SELECT customer_id, sum(total) FROM orders
+  FROM io_probe_iostat_query_full($$ SELECT customer_id, sum(total) FROM orders
                                  WHERE customer_id BETWEEN 1000 AND 1999 GROUP BY customer_id $$, '100 ms');
 
 -- 3. Which random_page_cost and effective_io_concurrency?
@@ -97,13 +97,13 @@ SELECT e.key, e.value FROM advice, jsonb_each(evidence) AS e
 \echo == plan_before
 SELECT FROM io_probe_evict('orders') AS t, io_probe_evict('orders_customer_id') AS i \g /dev/null
 SELECT node_type, indexid, total_cost, shared_blks_read AS read, round(total_ms::numeric) AS total_ms
-  FROM io_probe_explain('SELECT sum(total) FROM orders WHERE customer_id < 20000', true);
+  FROM io_probe_explain_full('SELECT sum(total) FROM orders WHERE customer_id < 20000', true);
 
 \echo == plan_after
 SELECT FROM io_probe_evict('orders') AS t, io_probe_evict('orders_customer_id') AS i \g /dev/null
 SELECT set_config(setting, recommended, false) FROM advice WHERE recommended <> current \g /dev/null
 SELECT node_type, indexid, total_cost, shared_blks_read AS read, round(total_ms::numeric) AS total_ms
-  FROM io_probe_explain('SELECT sum(total) FROM orders WHERE customer_id < 20000', true);
+  FROM io_probe_explain_full('SELECT sum(total) FROM orders WHERE customer_id < 20000', true);
 RESET random_page_cost;
 RESET seq_page_cost;
 RESET effective_io_concurrency;
@@ -111,16 +111,16 @@ RESET effective_io_concurrency;
 -- 4. Commits are slow.
 
 \echo == sync
-SELECT method, write_kb, ops_s, p50_us, p99_us, current, write_cache, fua
-  FROM io_probe_sync(sections => '{wal_segment}', duration => '1 s') WHERE write_kb IN (8, 64);
+SELECT method, write_kb, ops_s, p50_us, p99_us, in_use, write_cache, fua
+  FROM io_probe_sync_full(sections => '{wal_segment}', duration => '1 s') WHERE write_kb IN (8, 64);
 
 \if :{?candidate}
 \echo == candidate
 CREATE TABLESPACE candidate LOCATION :'candidate';
 SELECT method, round(wal.ops_s) AS ops_per_s_wal, round(other.ops_s) AS ops_per_s_candidate,
-       wal.p99_us AS p99_wal, other.p99_us AS p99_candidate, wal.current
+       wal.p99_us AS p99_wal, other.p99_us AS p99_candidate, wal.in_use
   FROM io_probe_sync(sections => '{wal_segment}', duration => '1 s') AS wal
-  JOIN io_probe_sync('tablespace', 'candidate', sections => '{wal_segment}', duration => '1 s') AS other
+  JOIN io_probe_sync('candidate', sections => '{wal_segment}', duration => '1 s') AS other
        USING (method, write_kb) WHERE write_kb = 8;
 DROP TABLESPACE candidate;
 \endif
@@ -129,7 +129,7 @@ DROP TABLESPACE candidate;
 SELECT delay AS commit_delay, s.ops_s AS commits_per_s, s.p50_us, s.p99_us,
        round(1.0 * s.ops / s.flushes, 1) AS commits_per_flush
   FROM unnest('{0,50,100,200,500}'::int[]) AS delay,
-       io_probe_sync(sections => '{wal_segment}', depth => 16, duration => '300 ms',
+       io_probe_sync_full(sections => '{wal_segment}', depth => 16, duration => '300 ms',
                      options => jsonb_build_object('commit_delay', delay, 'commit_bytes', 300)) AS s
  WHERE s.current AND s.write_kb = 8;
 
@@ -137,11 +137,11 @@ SELECT delay AS commit_delay, s.ops_s AS commits_per_s, s.p50_us, s.p99_us,
 
 \echo == readahead
 SELECT window_kb, mode, mib_s, ci_low, block_us, ci_high, rareq_kb, aqu_sz, best
-  FROM io_probe_readahead('orders', duration => '1 s');
+  FROM io_probe_readahead_full('orders', duration => '1 s');
 
 \echo == readahead_lines
 SELECT window_kb, blockdev_setra, udev_rule
-  FROM io_probe_readahead('orders', '{128,1024,4096}', duration => '1 s') WHERE best;
+  FROM io_probe_readahead_full('orders', '{128,1024,4096}', duration => '1 s') WHERE best;
 
 -- 6. After a restart: how warm is the cache?
 
@@ -184,15 +184,15 @@ RESET io_combine_limit;
 
 \echo == ping
 SELECT op, served_by, count(*), min(time_us), percentile_cont(0.5) WITHIN GROUP (ORDER BY time_us) AS median, max(time_us)
-  FROM io_probe_ping('orders', 50, '20 ms') WHERE NOT warmup GROUP BY op, served_by;
+  FROM io_probe_ping_full('orders', count => 50, every => '20 ms') WHERE NOT warmup GROUP BY op, served_by;
 
 \echo == limited
 SELECT path, iops, p50_us, p99_us, response_p99_us, blks, complete, status, wrap(notes::text, 40) AS notes
-  FROM io_probe_random('orders', '{direct}', '2 s', options => '{"max_iops": 100, "max_p99_us": 5000}');
+  FROM io_probe_random_full('orders', '{direct}', '2 s', options => '{"max_iops": 100, "max_p99": "5ms"}');
 
 \echo == p99
 SELECT path, p50_us, p99_us, blks, round(elapsed_ms) AS elapsed_ms, complete, status, wrap(notes::text, 40) AS notes
-  FROM io_probe_random('orders', '{direct}', '2 s', options => '{"max_p99_us": 40}');
+  FROM io_probe_random_full('orders', '{direct}', '2 s', options => '{"max_p99": "40us"}');
 
 \echo == busy
 SET pg_io_probe.max_busy_pct = 20;

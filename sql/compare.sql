@@ -35,9 +35,9 @@ SELECT store(5, 0, 'sync', '[{"section": "open_sync_size", "method": "open_sync"
                               "ops_s": 200, "p99_us": 7000}]', object => 'wal');
 SELECT store(6, 0, 'page_cost', '[{"tier": "device", "pattern": "sparse", "density": 0.05, "depth": 4, "block_us": 20},
                                   {"tier": "cpu", "pattern": "tuple", "block_us": 5}]');
-SELECT store(7, 0, 'ping', '[{"op": "read", "warmup": true, "time_us": 900}, {"op": "read", "warmup": false, "time_us": 100},
-                             {"op": "write", "warmup": false, "time_us": 70}, {"op": "read", "warmup": false, "time_us": 300},
-                             {"op": "read", "warmup": false, "time_us": null}]');
+SELECT store(7, 0, 'ping', '[{"op": "read", "warmup": true, "lat_us": 900}, {"op": "read", "warmup": false, "lat_us": 100},
+                             {"op": "write", "warmup": false, "lat_us": 70}, {"op": "read", "warmup": false, "lat_us": 300},
+                             {"op": "read", "warmup": false, "lat_us": null}]');
 SELECT store(8, 0, 'device', '[{"device": "sda"}]', object => 'devices');
 SELECT store(9, 0, 'seqscan', '[]', status => 'failed', object => 'public.bad');
 SELECT run_id, probe, object, item, metric, value, unit, error, more_is_better, ordinal FROM io_probe_metrics
@@ -158,17 +158,17 @@ TRUNCATE io_probe_runs, io_probe_results;
 -- changes: t(0.975, 10) = 2.2281 times 0.1 times the root of 1 + 1/11 is a factor of 1.2620
 SELECT count(store(n, n, 'seqscan', seqscan(500 * off(n)))),
        count(store(20 + n, n, 'seqscan', seqscan(500 * off(n)), object => 'public.slower')),
-       count(store(40 + n, n, 'ping', jsonb_build_array(jsonb_build_object('op', 'read', 'time_us', 100 * off(n)))))
+       count(store(40 + n, n, 'ping', jsonb_build_array(jsonb_build_object('op', 'read', 'lat_us', 100 * off(n)))))
   FROM generate_series(0, 10) n;
 SELECT count(store(n, n, 'seqscan', seqscan(500), object => 'public.new'))
   FROM generate_series(60, 68) n;
 SELECT store(80, 80, 'seqscan', seqscan(625)), store(81, 81, 'seqscan', seqscan(395), object => 'public.slower'),
-  store(82, 82, 'ping', '[{"op": "read", "time_us": 79}, {"op": "write", "time_us": 50}]'),
+  store(82, 82, 'ping', '[{"op": "read", "lat_us": 79}, {"op": "write", "lat_us": 50}]'),
   store(83, 83, 'seqscan', seqscan(800), object => 'public.new'),
   store(84, 84, 'seqscan', '[]', object => 'public.slower', status => 'failed');
 SELECT probe, object, item, metric, unit, before, now, ratio, verdict, noise_pct, runs,
        since - timestamptz '2026-01-01 00:00+00' AS since, run_id FROM io_probe_changes();
-SELECT object, item, verdict FROM io_probe_changed;
+SELECT object, item, verdict FROM io_probe_changes() WHERE verdict IN ('better', 'worse');
 -- of the last two: 2.2622 times 0.10541 times the root of 1/2 + 1/10
 SELECT object, item, before, now, ratio, verdict, noise_pct, runs, since - timestamptz '2026-01-01 00:00+00' AS since, run_id
   FROM io_probe_changes(2);
@@ -187,12 +187,11 @@ CREATE ROLE regress_io_probe_nobody;
 SET ROLE pg_monitor;
 SELECT count(*) > 0 AS metrics FROM io_probe_metrics;
 SELECT count(*) > 0 AS latest FROM io_probe_latest;
-SELECT count(*) AS changed FROM io_probe_changed;
+SELECT count(*) AS changed FROM io_probe_changes();
 SELECT count(*) AS compared FROM io_probe_compare(1, 80);
 SET ROLE regress_io_probe_nobody;
 SELECT FROM io_probe_metrics;
 SELECT FROM io_probe_latest;
-SELECT FROM io_probe_changed;
 SELECT FROM io_probe_compare(1, 80);
 SELECT FROM io_probe_compare('a', 'b');
 SELECT FROM io_probe_changes();
@@ -214,7 +213,7 @@ CREATE OPERATOR trap.= (LEFTARG = text, RIGHTARG = text, FUNCTION = trap.io_prob
 ALTER EXTENSION pg_io_probe SET SCHEMA "Elsewhere of it";
 SET search_path = trap, pg_catalog, "Elsewhere of it";
 SELECT count(*) AS compared FROM io_probe_compare(1, 80);
-SELECT count(*) AS changed FROM io_probe_changed;
+SELECT count(*) AS changed FROM io_probe_changes();
 RESET search_path;
 ALTER EXTENSION pg_io_probe SET SCHEMA public;
 DROP SCHEMA trap CASCADE;

@@ -8,22 +8,22 @@ INSERT INTO swept SELECT i, repeat('x', 7000) FROM generate_series(1, 400) i;
 VACUUM FULL swept;
 CHECKPOINT;
 -- by default a row for each power of two up to 64
-SELECT depth FROM io_probe_depth('swept', duration => '20 ms');
+SELECT depth FROM io_probe_depth_full('swept', duration => '20 ms');
 -- as asked for, each once, ascending
-SELECT depth FROM io_probe_depth('swept', '{9,1,3,1}', '20 ms');
+SELECT depth FROM io_probe_depth_full('swept', '{9,1,3,1}', '20 ms');
 -- NULL stands for the default, and that does not exceed the cap
 SET pg_io_probe.max_depth = 5;
 SET pg_io_probe.default_duration = '20ms';
-SELECT depth FROM io_probe_depth('swept', NULL, NULL, NULL, NULL);
+SELECT depth FROM io_probe_depth_full('swept', NULL, NULL, NULL, NULL);
 RESET pg_io_probe.max_depth;
 RESET pg_io_probe.default_duration;
 
 -- rows to judge
-CREATE TEMP TABLE result AS SELECT 'all' AS run, * FROM io_probe_depth('swept', duration => '40 ms');
+CREATE TEMP TABLE result AS SELECT 'all' AS run, * FROM io_probe_depth_full('swept', duration => '40 ms');
 SET pg_io_probe.engine = threads;
-INSERT INTO result SELECT 'threads', * FROM io_probe_depth('swept', '{1,2,128}', '40 ms', -7);
+INSERT INTO result SELECT 'threads', * FROM io_probe_depth_full('swept', '{1,2,128}', '40 ms', -7);
 RESET pg_io_probe.engine;
-INSERT INTO result SELECT 'single', * FROM io_probe_depth('swept', '{1}', '40 ms', 7);
+INSERT INTO result SELECT 'single', * FROM io_probe_depth_full('swept', '{1}', '40 ms', 7);
 -- one verdict for the whole call
 SELECT run, count(*) AS depths, bool_and(status = 'ok') OR bool_and(status = 'void') OR bool_and(status = 'unsupported')
        AS status FROM result GROUP BY run ORDER BY run;
@@ -63,47 +63,47 @@ SELECT run, count(DISTINCT seed) AS seeds, CASE run WHEN 'all' THEN min(seed) >=
 -- identity, and the device that io_probe_device tells
 SELECT DISTINCT relid, schemaname, relname, spcname FROM result;
 SELECT run FROM result WHERE (device, read_ahead_kb) IS DISTINCT FROM
-  (SELECT (string_agg(d.device, ','), min(d.read_ahead_kb)) FROM io_probe_device() d
+  (SELECT (string_agg(d.device, ','), min(d.read_ahead_kb)) FROM io_probe_device_full() d
    WHERE d.object = 'tablespace' AND d.spcname = result.spcname);
 
 -- max_bytes is of one depth, and split evenly over the twenty rounds
 SELECT depth, status = 'unsupported' OR blks = 80 AS blks
-  FROM io_probe_depth('swept', '{1,2,3}', options => '{"max_bytes": 655360}');
+  FROM io_probe_depth_full('swept', '{1,2,3}', options => '{"max_bytes": 655360}');
 -- the duration is of one depth, too; under a rate limit there is no interval
 SELECT depth, status = 'unsupported' OR elapsed_ms >= 300 AS duration,
        status IN ('void', 'unsupported') OR notes::text LIKE '%rate-limited%' AS limited,
        num_nonnulls(ci_low, ci_high) AS interval
-  FROM io_probe_depth('swept', '{1,2}', '300 ms', options => '{"max_iops": 50}');
-SELECT depth FROM io_probe_depth('swept', '{2}', '20 ms', options => '{"wait": true, "max_mib_s": null}');
+  FROM io_probe_depth_full('swept', '{1,2}', '300 ms', options => '{"max_iops": 50}');
+SELECT depth FROM io_probe_depth_full('swept', '{2}', '20 ms', options => '{"wait": true, "max_mib_s": null}');
 
 -- relations with nothing to measure are no error
 CREATE TABLE kind_empty (t text);
-SELECT depth, status, blks, iops, lat_us, best FROM io_probe_depth('kind_empty', '{1,4}');
+SELECT depth, status, blks, iops, lat_us, best FROM io_probe_depth_full('kind_empty', '{1,4}');
 CREATE SEQUENCE kind_sequence;
 CHECKPOINT;
 SELECT depth, iops, lat_us, best, status IN ('void', 'unsupported') OR blks = 20
          AND notes::text LIKE '%too few blocks for a rate%' AS why
-  FROM io_probe_depth('kind_sequence', '{1,4}');
+  FROM io_probe_depth_full('kind_sequence', '{1,4}');
 -- an index, a TOAST table, a temporary table
 CREATE INDEX swept_id ON swept (id);
 CREATE TABLE kind_toast (t text);
 CREATE TEMP TABLE kind_temp AS SELECT * FROM swept;
-SELECT c.relkind, d.depth FROM pg_class c, io_probe_depth(c.oid, '{2}', '10 ms') d
+SELECT c.relkind, d.depth FROM pg_class c, io_probe_depth_full(c.oid, '{2}', '10 ms') d
   WHERE c.relname IN ('swept_id', 'kind_temp')
      OR c.oid = (SELECT reltoastrelid FROM pg_class WHERE relname = 'kind_toast') ORDER BY c.relkind;
 
 -- all calls of a statement share pg_io_probe.max_duration
 SET pg_io_probe.max_duration = '100ms';
 WITH called AS MATERIALIZED
-  (SELECT * FROM io_probe_depth('swept', '{1,2}', '60 ms', options => '{"max_iops": 1000}'))
+  (SELECT * FROM io_probe_depth_full('swept', '{1,2}', '60 ms', options => '{"max_iops": 1000}'))
 SELECT depth, status = 'unsupported' OR
          'stopped: this statement has used up pg_io_probe.max_duration' = ANY (notes) AND status <> 'ok' AS stopped
   FROM called;
 -- a call that comes too late fetches nothing
 WITH called AS MATERIALIZED
-  (SELECT * FROM io_probe_random('swept', '{os}', '100 ms', options => '{"max_iops": 50}'))
+  (SELECT * FROM io_probe_random_full('swept', '{os}', '100 ms', options => '{"max_iops": 50}'))
 SELECT d.depth, d.status, d.blks, d.notes::text LIKE '%stopped: this statement has used up%' AS why
-  FROM called, io_probe_depth('swept', ARRAY[called.depth, 2]) d;
+  FROM called, io_probe_depth_full('swept', ARRAY[called.depth, 2]) d;
 RESET pg_io_probe.max_duration;
 
 SET client_min_messages = warning;

@@ -27,7 +27,7 @@ SELECT node_id, parent_id, level, node_type, relid, indexid, alias, access, plan
        total_cost >= startup_cost AS costs,
        num_nonnulls(shared_blks_hit, shared_blks_read, temp_blks_read, temp_blks_written, local_blks_hit,
                     local_blks_read, io_ms, self_ms, total_ms, actual_rows, loops) AS counters
-  FROM io_probe_explain('SELECT * FROM parted p JOIN big b USING (id)');
+  FROM io_probe_explain_full('SELECT * FROM parted p JOIN big b USING (id)');
 -- costs are EXPLAIN's
 CREATE FUNCTION explain(query text, options text) RETURNS json LANGUAGE plpgsql AS $$
 DECLARE plan json;
@@ -37,38 +37,38 @@ BEGIN
 END $$;
 SELECT (p #>> '{0,Plan,Startup Cost}')::float8 = startup_cost AS startup,
        (p #>> '{0,Plan,Total Cost}')::float8 = total_cost AS total
-  FROM explain('SELECT max(grp) FROM big', 'COSTS') p, io_probe_explain('SELECT max(grp) FROM big') WHERE level = 0;
+  FROM explain('SELECT max(grp) FROM big', 'COSTS') p, io_probe_explain_full('SELECT max(grp) FROM big') WHERE level = 0;
 
 -- executed: a sequential scan has the table's blocks, of the temporary table in local buffers
 SELECT node_type, shared_blks_hit + shared_blks_read AS blks, local_blks_hit + local_blks_read AS local,
        actual_rows, loops, self_ms = total_ms AS time, io_ms
-  FROM io_probe_explain('SELECT * FROM big', true);
+  FROM io_probe_explain_full('SELECT * FROM big', true);
 SELECT node_type, relid, shared_blks_hit + shared_blks_read AS blks, local_blks_hit + local_blks_read AS local
-  FROM io_probe_explain('SELECT * FROM own', true);
+  FROM io_probe_explain_full('SELECT * FROM own', true);
 SET track_io_timing = on;
-SELECT node_type, io_ms >= 0 AS io_ms FROM io_probe_explain('SELECT * FROM big', true);
+SELECT node_type, io_ms >= 0 AS io_ms FROM io_probe_explain_full('SELECT * FROM big', true);
 SET track_io_timing = off;
 
 -- names: with quotes, from another schema, of two tables with one name, of partitions
 SET enable_seqscan = off;
 SELECT node_type, relid, indexid, alias
-  FROM io_probe_explain('SELECT FROM "Odd ""schema"."A table" AS "An alias" WHERE "An id" = 1');
-SELECT relid, alias FROM io_probe_explain('SELECT FROM big CROSS JOIN "Odd ""schema".big other')
+  FROM io_probe_explain_full('SELECT FROM "Odd ""schema"."A table" AS "An alias" WHERE "An id" = 1');
+SELECT relid, alias FROM io_probe_explain_full('SELECT FROM big CROSS JOIN "Odd ""schema".big other')
   WHERE relid IS NOT NULL ORDER BY alias COLLATE "C";
-SELECT node_type, relid, alias FROM io_probe_explain('SELECT FROM parted');
+SELECT node_type, relid, alias FROM io_probe_explain_full('SELECT FROM parted');
 -- a bitmap's blocks: the index's with the index, the table's with the table
 SET enable_indexscan = off;
 SELECT node_id, parent_id, node_type, relid, indexid, access, shared_blks_hit + shared_blks_read > 0 AS blks
-  FROM io_probe_explain('SELECT * FROM big WHERE grp = 1 OR id < 100', true);
+  FROM io_probe_explain_full('SELECT * FROM big WHERE grp = 1 OR id < 100', true);
 RESET enable_indexscan;
-SELECT node_type, relid, indexid, access FROM io_probe_explain('SELECT * FROM big WHERE id = 1');
-SELECT node_type, relid, indexid, access FROM io_probe_explain('SELECT id FROM big WHERE id > 1 ORDER BY id DESC');
-SELECT node_type, relid, indexid, access FROM io_probe_explain('SELECT * FROM big WHERE ctid = ''(0,1)''');
+SELECT node_type, relid, indexid, access FROM io_probe_explain_full('SELECT * FROM big WHERE id = 1');
+SELECT node_type, relid, indexid, access FROM io_probe_explain_full('SELECT id FROM big WHERE id > 1 ORDER BY id DESC');
+SELECT node_type, relid, indexid, access FROM io_probe_explain_full('SELECT * FROM big WHERE ctid = ''(0,1)''');
 RESET enable_seqscan;
 -- what writes can be explained, if it is not executed
-SELECT node_id, node_type, relid, alias, access FROM io_probe_explain('DELETE FROM big');
-SELECT node_id, node_type, relid, alias FROM io_probe_explain('INSERT INTO big SELECT 1');
-SELECT node_id, node_type, relid FROM io_probe_explain('WITH d AS (UPDATE big SET id = 0 RETURNING 1) TABLE d');
+SELECT node_id, node_type, relid, alias, access FROM io_probe_explain_full('DELETE FROM big');
+SELECT node_id, node_type, relid, alias FROM io_probe_explain_full('INSERT INTO big SELECT 1');
+SELECT node_id, node_type, relid FROM io_probe_explain_full('WITH d AS (UPDATE big SET id = 0 RETURNING 1) TABLE d');
 SELECT count(*) FROM big WHERE id = 0;
 
 -- who paid: what a CTE and an InitPlan read is theirs, not their readers'
@@ -78,7 +78,7 @@ SET enable_indexscan = off;
 SET enable_indexonlyscan = off;
 SET enable_bitmapscan = off;
 CREATE FUNCTION payers(query text) RETURNS TABLE (node_type text, relid regclass, blks bigint) LANGUAGE sql AS $$
-  SELECT node_type, relid, shared_blks_hit + shared_blks_read FROM io_probe_explain(query, true)
+  SELECT node_type, relid, shared_blks_hit + shared_blks_read FROM io_probe_explain_full(query, true)
   WHERE shared_blks_hit + shared_blks_read > 0
 $$;
 SELECT * FROM payers('WITH c AS MATERIALIZED (TABLE big) SELECT count(*) FROM c');
@@ -102,7 +102,7 @@ CREATE FUNCTION judge(plan json) RETURNS text LANGUAGE sql AS $$
           (plan #>> '{0,Plan,Local Hit Blocks}')::int, (plan #>> '{0,Plan,Local Read Blocks}')::int,
           (plan #>> '{0,Plan,Temp Read Blocks}')::int, (plan #>> '{0,Plan,Temp Written Blocks}')::int)
       THEN 'fits'
-    ELSE 'not the sum' END FROM io_probe_explain_json(plan)
+    ELSE 'not the sum' END FROM io_probe_explain_json_full(plan)
 $$;
 CREATE FUNCTION counted() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN (SELECT count(*) FROM big); END';
 CREATE TABLE tried (has text, query text);
@@ -139,7 +139,7 @@ SET min_parallel_index_scan_size = 0;
 SELECT judge(plan), count(*) AS plans, count(*) FILTER (WHERE plan::text LIKE '%"Gather%') > 5 AS gather
   FROM tried, explain(query, 'ANALYZE, BUFFERS, VERBOSE') AS plan GROUP BY 1 ORDER BY 1;
 SELECT node_type, relid, shared_blks_hit + shared_blks_read AS blks, loops BETWEEN 1 AND 3 AS loops
-  FROM io_probe_explain('SELECT count(*) FROM big WHERE filler <> ''''', true);
+  FROM io_probe_explain_full('SELECT count(*) FROM big WHERE filler <> ''''', true);
 -- without VERBOSE there is less to go by, but nothing is lost
 SELECT judge(plan), count(*) AS plans FROM tried, explain(query, 'ANALYZE, BUFFERS') AS plan GROUP BY 1 ORDER BY 1;
 SET max_parallel_workers_per_gather = 0;
@@ -147,7 +147,7 @@ SET max_parallel_workers_per_gather = 0;
 -- a plan from elsewhere, as auto_explain logs it: own blocks, time over all loops; names that are not here are NULL
 SELECT node_id, parent_id, node_type, relid, indexid, shared_blks_hit AS hit, shared_blks_read AS read,
        temp_blks_written AS temp, io_ms, self_ms, total_ms, plan_rows, actual_rows, loops
-  FROM io_probe_explain_json('{
+  FROM io_probe_explain_json_full('{
   "Query Text": "SELECT * FROM big LIMIT 1;",
   "Plan": {
     "Node Type": "Limit", "Startup Cost": 0.00, "Total Cost": 0.03, "Plan Rows": 1, "Plan Width": 8,
@@ -182,11 +182,11 @@ SET effective_io_concurrency = 16;
 SELECT node_type, access, os_ms, device_ms
   FROM unnest('{Seq Scan,Sample Scan,Tid Range Scan,Index Scan,Index Only Scan,Bitmap Index Scan,Tid Scan,Bitmap Heap Scan,
                 Sort,ModifyTable}'::text[]) WITH ORDINALITY AS k (kind, n),
-       io_probe_explain_json(node(kind, 4000, 1000), :'measured') ORDER BY n;
+       io_probe_explain_json_full(node(kind, 4000, 1000), :'measured') ORDER BY n;
 -- a bitmap scan's by the share of the table's blocks, and by the prefetch of its tablespace
 CREATE FUNCTION block_us(options jsonb, read bigint, more text DEFAULT '') RETURNS numeric LANGUAGE sql AS $$
   SELECT round((device_ms * 1000 / read)::numeric, 3)
-  FROM io_probe_explain_json(node('Bitmap Heap Scan', 0, read, more), options)
+  FROM io_probe_explain_json_full(node('Bitmap Heap Scan', 0, read, more), options)
 $$;
 SELECT pg_relation_size('big') / current_setting('block_size')::int AS pages \gset
 SELECT block_us(:'measured', 1) AS least, block_us(:'measured', :pages) AS all_blocks,
@@ -203,58 +203,58 @@ RESET effective_io_concurrency;
 -- what is not known is NULL: without times, without one that it takes, unless executed, of temporary tables
 SELECT block_us('{}', 1) AS no_option, block_us('{"page_cost": null}', 1) AS null_option,
        block_us('{"page_cost": []}', 1) AS no_times;
-SELECT os_ms, device_ms FROM io_probe_explain_json(node('Seq Scan', 10, 0), '{"page_cost": []}');
-SELECT os_ms, device_ms FROM io_probe_explain_json(node('Seq Scan', 0, 0), '{"page_cost": []}');
-SELECT os_ms, device_ms FROM io_probe_explain_json(node('Seq Scan', 0, 10),
+SELECT os_ms, device_ms FROM io_probe_explain_json_full(node('Seq Scan', 10, 0), '{"page_cost": []}');
+SELECT os_ms, device_ms FROM io_probe_explain_json_full(node('Seq Scan', 0, 0), '{"page_cost": []}');
+SELECT os_ms, device_ms FROM io_probe_explain_json_full(node('Seq Scan', 0, 10),
   '{"page_cost": [{"tier": "os", "pattern": "sequential", "block_us": 100, "whatever": [1]}]}');
-SELECT os_ms, device_ms FROM io_probe_explain('SELECT * FROM big', options => :'measured');
-SELECT os_ms, device_ms FROM io_probe_explain('SELECT * FROM big', true);
-SELECT node_type, os_ms, device_ms FROM io_probe_explain('SELECT * FROM own', true, :'measured');
+SELECT os_ms, device_ms FROM io_probe_explain_full('SELECT * FROM big', options => :'measured');
+SELECT os_ms, device_ms FROM io_probe_explain_full('SELECT * FROM big', true);
+SELECT node_type, os_ms, device_ms FROM io_probe_explain_full('SELECT * FROM own', true, :'measured');
 -- of what was executed, whatever it found in shared buffers
 SELECT node_type, shared_blks_hit + shared_blks_read = :pages AS blks,
        round(os_ms * 1000) = shared_blks_hit + shared_blks_read * 2 AS os,
        round(device_ms * 1000) = shared_blks_hit + shared_blks_read * 8 AS device
-  FROM io_probe_explain('SELECT * FROM big', true, :'measured');
+  FROM io_probe_explain_full('SELECT * FROM big', true, :'measured');
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
 SELECT node_type, shared_blks_hit + shared_blks_read > 0 AS blks,
        round(os_ms * 1000) = shared_blks_hit + shared_blks_read * 3 AS os,
        round(device_ms * 1000) = shared_blks_hit + shared_blks_read * 64 AS device
-  FROM io_probe_explain('SELECT * FROM big WHERE id < 500', true, :'measured');
+  FROM io_probe_explain_full('SELECT * FROM big WHERE id < 500', true, :'measured');
 RESET enable_seqscan;
 RESET enable_bitmapscan;
 
 -- it ends where a statement ends
-SELECT node_type FROM io_probe_explain('/* first */ VALUES (1) ; -- last');
-SELECT node_type FROM io_probe_explain('TABLE parted_1', NULL);
+SELECT node_type FROM io_probe_explain_full('/* first */ VALUES (1) ; -- last');
+SELECT node_type FROM io_probe_explain_full('TABLE parted_1', NULL);
 -- probes can be explained, and explaining as well
 SELECT node_type, actual_rows::int AS rows
-  FROM io_probe_explain($$SELECT path FROM io_probe_seqscan('big', '{server,os}')$$, true);
+  FROM io_probe_explain_full($$SELECT path FROM io_probe_seqscan_full('big', '{server,os}')$$, true);
 SELECT node_type, actual_rows::int AS rows
-  FROM io_probe_explain($$SELECT * FROM io_probe_explain('SELECT 1', true)$$, true);
+  FROM io_probe_explain_full($$SELECT * FROM io_probe_explain_full('SELECT 1', true)$$, true);
 -- what a read-only transaction may change all the same does not stay
-SELECT node_type FROM io_probe_explain('INSERT INTO own VALUES (-1)', true);
-SELECT node_type FROM io_probe_explain($$SELECT set_config('search_path', 'nowhere', false)$$, true);
+SELECT node_type FROM io_probe_explain_full('INSERT INTO own VALUES (-1)', true);
+SELECT node_type FROM io_probe_explain_full($$SELECT set_config('search_path', 'nowhere', false)$$, true);
 SELECT count(*) FROM own WHERE id = -1;
 SHOW search_path;
 -- nor does it cost a transaction id
 BEGIN;
-SELECT node_type FROM io_probe_explain('SELECT 1', true);
+SELECT node_type FROM io_probe_explain_full('SELECT 1', true);
 SELECT pg_current_xact_id_if_assigned() IS NULL AS none;
 ROLLBACK;
 -- the transaction can write before and after, also after an error
 BEGIN;
 INSERT INTO parted VALUES (1);
-SELECT count(*) FROM io_probe_explain('TABLE big', true);
+SELECT count(*) FROM io_probe_explain_full('TABLE big', true);
 INSERT INTO parted VALUES (2);
 SAVEPOINT s;
-SELECT count(*) FROM io_probe_explain('DELETE FROM parted', true);
+SELECT count(*) FROM io_probe_explain_full('DELETE FROM parted', true);
 ROLLBACK TO s;
 DELETE FROM parted;
 ROLLBACK;
 -- one that may not still may not
 BEGIN READ ONLY;
-SELECT count(*) FROM io_probe_explain('TABLE big', true);
+SELECT count(*) FROM io_probe_explain_full('TABLE big', true);
 DELETE FROM parted;
 ROLLBACK;
 

@@ -22,7 +22,7 @@ INSERT INTO called SELECT io_probe_record(probe, CASE WHEN on_table THEN 'kept':
                ('depth', true, '{"depths": [1, 2], "duration": "20 ms"}'),
                ('ping', true, '{"count": 3, "every": "0", "path": null}'),
                ('sync', false, '{"duration": "1 ms", "sections": ["no_sync", "other_fd"]}'),
-               ('sync', false, '{"target": "tablespace", "spcname": "pg_default", "duration": "1 ms", "sections": ["no_sync"]}'),
+               ('sync', false, '{"spcname": "pg_default", "duration": "1 ms", "sections": ["no_sync"]}'),
                ('readahead', true, '{"windows_kb": [64], "duration": "50 ms"}'),
                ('page_cost', true, '{"densities": [0.1], "concurrencies": [0], "duration": "300 ms"}'),
                ('recommend', true, '{"settings": ["commit_delay"]}'),
@@ -47,7 +47,7 @@ SELECT count(*), count(DISTINCT (kernel, host, server_version, system_identifier
 SELECT count(*) FROM io_probe_runs WHERE object = 'wal' AND (device, leaves) IS DISTINCT FROM
   (SELECT (string_agg(device, ','), coalesce(jsonb_agg(jsonb_build_object('device', device, 'model', model, 'scheduler', scheduler,
             'read_ahead_kb', read_ahead_kb, 'nr_requests', nr_requests, 'max_sectors_kb', max_sectors_kb, 'rotational', rotational,
-            'write_cache', write_cache)), '[]')) FROM io_probe_device() WHERE object = 'wal' AND device IS NOT NULL);
+            'write_cache', write_cache)), '[]')) FROM io_probe_device_full() WHERE object = 'wal' AND device IS NOT NULL);
 -- settings are as SHOW prints them, and null where this version has none such
 SELECT DISTINCT key FROM io_probe_runs, jsonb_each_text(settings) WHERE key NOT LIKE 'tablespace %' AND value IS DISTINCT FROM current_setting(key, true);
 SELECT count(*) > 0 AS some FROM io_probe_runs WHERE settings ? 'shared_buffers' AND settings ? 'pg_io_probe.engine';
@@ -62,7 +62,7 @@ SELECT run_id = id AS run_id, path, relid = 'kept'::regclass::oid AS relid, pg_t
   FROM io_probe_seqscan_history v JOIN called ON run_id = id ORDER BY path;
 -- in what is stored a relation is its oid
 SELECT probe, jsonb_typeof(result -> 'relid') AS relid, bool_and((result ->> 'relid')::oid = 'kept'::regclass) AS equal
-  FROM io_probe_results JOIN called ON id = run_id WHERE result ? 'relid' GROUP BY 1, 2 ORDER BY 1;
+  FROM io_probe_results JOIN called ON id = run_id WHERE result ->> 'relid' IS NOT NULL GROUP BY 1, 2 ORDER BY 1;
 SELECT array_agg(ordinal ORDER BY ordinal) AS ordinals, array_agg((result ->> 'request')::int ORDER BY ordinal) AS requests
   FROM io_probe_results JOIN called ON id = run_id WHERE probe = 'ping';
 -- series tell apart what was measured, but not the seed; configurations, under what
@@ -108,7 +108,7 @@ SELECT io_probe_import('{}'); \echo :SQLSTATE
 SELECT io_probe_import(:'value'::jsonb || '{"format": 2}'); \echo :SQLSTATE
 SELECT io_probe_import(:'value'::jsonb || '{"status": "good"}'); \echo :SQLSTATE
 SELECT io_probe_import(:'value'::jsonb || '{"rows": [{}, 1]}'); \echo :SQLSTATE
-SELECT io_probe_import(:'value'::jsonb || '{"rows": [{"time_us": "fast"}]}'); \echo :SQLSTATE
+SELECT io_probe_import(:'value'::jsonb || '{"rows": [{"lat_us": "fast"}]}'); \echo :SQLSTATE
 SELECT io_probe_import(:'value'::jsonb || '{"started_at": "once"}'); \echo :SQLSTATE
 CREATE FUNCTION refused(value jsonb) RETURNS text LANGUAGE plpgsql AS $$
 BEGIN
@@ -186,7 +186,7 @@ SELECT current_setting('search_path') AS search_path, current_user = session_use
 CREATE SCHEMA trap;
 CREATE TABLE trap.io_probe_runs (LIKE io_probe_runs);
 CREATE TEMP TABLE io_probe_runs (LIKE io_probe_runs);
-CREATE FUNCTION trap.io_probe_ping(rel regclass, count int) RETURNS SETOF io_probe_ping_row LANGUAGE plpgsql AS
+CREATE FUNCTION trap.io_probe_ping_full(rel regclass, count int) RETURNS SETOF io_probe_ping_full_row LANGUAGE plpgsql AS
   $$ BEGIN RAISE 'trapped'; END $$;
 CREATE FUNCTION trap.concat(jsonb, jsonb) RETURNS jsonb LANGUAGE plpgsql AS $$ BEGIN RAISE 'trapped'; END $$;
 CREATE OPERATOR trap.|| (leftarg = jsonb, rightarg = jsonb, function = trap.concat);

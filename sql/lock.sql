@@ -29,54 +29,54 @@ ROLLBACK;
 -- calls that end well, still in their transaction
 SET pg_io_probe.engine = threads;
 BEGIN;
-SELECT path FROM io_probe_seqscan('held');
-SELECT path FROM io_probe_seqscan('held_pkey', '{server,os}');
-SELECT path FROM io_probe_seqscan(:toast, '{server,os}', cold => true);
-SELECT path FROM io_probe_random('held');
-SELECT path FROM io_probe_random('held', '{os}', depth => 4);
-SELECT path FROM io_probe_random_series(:toast, '{server,os}', cold => true, depth => 2);
-SELECT depth FROM io_probe_depth('held_pkey', '{1,3}', '20 ms');
+SELECT path FROM io_probe_seqscan_full('held');
+SELECT path FROM io_probe_seqscan_full('held_pkey', '{server,os}');
+SELECT path FROM io_probe_seqscan_full(:toast, '{server,os}', cold => true);
+SELECT path FROM io_probe_random_full('held');
+SELECT path FROM io_probe_random_full('held', '{os}', depth => 4);
+SELECT path FROM io_probe_random_series_full(:toast, '{server,os}', cold => true, depth => 2);
+SELECT depth FROM io_probe_depth_full('held_pkey', '{1,3}', '20 ms');
 SET pg_io_probe.scratch_reserve = 0;
-SELECT op FROM io_probe_ping(:toast, 2, '0', 'pingpong', 'os');
-SELECT section FROM io_probe_sync(duration => '1 ms', sections => '{other_fd,no_sync}');
-SELECT DISTINCT section FROM io_probe_sync('tablespace', 'pg_default', '1 ms', depth => 4);
+SELECT op FROM io_probe_ping_full(:toast, count => 2, every => '0', mode => 'pingpong', path => 'os');
+SELECT section FROM io_probe_sync_full(duration => '1 ms', sections => '{other_fd,no_sync}');
+SELECT DISTINCT section FROM io_probe_sync_full('pg_default', duration => '1 ms', depth => 4);
 SELECT fork FROM io_probe_cache('held_pkey');
 SELECT fork FROM io_probe_evict('held_pkey');
 SELECT * FROM left_behind;
 ROLLBACK;
 -- a cursor that has not been read to its end
 BEGIN;
-DECLARE c CURSOR FOR SELECT path FROM io_probe_seqscan('held', '{server,os}');
+DECLARE c CURSOR FOR SELECT path FROM io_probe_seqscan_full('held', '{server,os}');
 FETCH c;
 SELECT * FROM left_behind;
-DECLARE d CURSOR FOR SELECT op FROM io_probe_ping('held', 3, '0', path => 'os');
+DECLARE d CURSOR FOR SELECT op FROM io_probe_ping_full('held', count => 3, every => '0', path => 'os');
 FETCH d;
 SELECT * FROM left_behind;
 ROLLBACK;
 -- while the statement goes on
 SELECT path, (SELECT count(*) FROM left_behind WHERE path IS NOT NULL) AS left_behind
-  FROM io_probe_seqscan('held', '{server,os}');
+  FROM io_probe_seqscan_full('held', '{server,os}');
 -- errors before a scan
-SELECT path FROM io_probe_seqscan('held', fork => 'init'); \echo :SQLSTATE
-SELECT path FROM io_probe_seqscan('held_pkey', options => '{"start_blk": 1000}'); \echo :SQLSTATE
+SELECT path FROM io_probe_seqscan_full('held', fork => 'init'); \echo :SQLSTATE
+SELECT path FROM io_probe_seqscan_full('held_pkey', options => '{"start_blk": 1000}'); \echo :SQLSTATE
 SET pg_io_probe.scratch_reserve = 2147483647;
 \set VERBOSITY sqlstate
-SELECT op FROM io_probe_ping('held', 1, '0', 'pingpong', 'os');
-SELECT section FROM io_probe_sync(depth => 4);
+SELECT op FROM io_probe_ping_full('held', count => 1, every => '0', mode => 'pingpong', path => 'os');
+SELECT section FROM io_probe_sync_full(depth => 4);
 \set VERBOSITY default
 SET pg_io_probe.scratch_reserve = 0;
 SELECT * FROM left_behind;
 -- and in its middle
 SET statement_timeout = '100 ms';
-SELECT path FROM io_probe_seqscan('held', '{os}', '60 s', options => '{"max_iops": 10}'); \echo :SQLSTATE
-SELECT path FROM io_probe_seqscan('held_pkey', '{server}', '60 s', options => '{"max_iops": 1}'); \echo :SQLSTATE
-SELECT path FROM io_probe_random('held', '{os}', '60 s', depth => 4, options => '{"max_iops": 10}'); \echo :SQLSTATE
-SELECT path FROM io_probe_random(:toast, '{server}', '60 s', options => '{"max_iops": 10}'); \echo :SQLSTATE
-SELECT op FROM io_probe_ping('held', 60, '1 s', 'write', 'os'); \echo :SQLSTATE
-SELECT section FROM io_probe_sync(duration => '60 s', sections => '{no_sync}'); \echo :SQLSTATE
-SELECT section FROM io_probe_sync(duration => '60 s', sections => '{other_fd}', options => '{"max_iops": 1}');
+SELECT path FROM io_probe_seqscan_full('held', '{os}', '60 s', options => '{"max_iops": 10}'); \echo :SQLSTATE
+SELECT path FROM io_probe_seqscan_full('held_pkey', '{server}', '60 s', options => '{"max_iops": 1}'); \echo :SQLSTATE
+SELECT path FROM io_probe_random_full('held', '{os}', '60 s', depth => 4, options => '{"max_iops": 10}'); \echo :SQLSTATE
+SELECT path FROM io_probe_random_full(:toast, '{server}', '60 s', options => '{"max_iops": 10}'); \echo :SQLSTATE
+SELECT op FROM io_probe_ping_full('held', count => 60, every => '1 s', mode => 'write', path => 'os'); \echo :SQLSTATE
+SELECT section FROM io_probe_sync_full(duration => '60 s', sections => '{no_sync}'); \echo :SQLSTATE
+SELECT section FROM io_probe_sync_full(duration => '60 s', sections => '{other_fd}', options => '{"max_iops": 1}');
 \echo :SQLSTATE
-SELECT section FROM io_probe_sync(duration => '60 s', depth => 4, options => '{"direct": false}'); \echo :SQLSTATE
+SELECT section FROM io_probe_sync_full(duration => '60 s', depth => 4, options => '{"direct": false}'); \echo :SQLSTATE
 RESET statement_timeout;
 SELECT * FROM left_behind;
 -- also if the error is caught (direct is not possible everywhere) while the transaction goes on
@@ -84,7 +84,7 @@ BEGIN;
 SET LOCAL statement_timeout = '200 ms';
 DO $$
 BEGIN
-  PERFORM io_probe_seqscan('held', '{direct}', '60 s', chunk_kb => 8, options => '{"max_iops": 10}');
+  PERFORM io_probe_seqscan_full('held', '{direct}', '60 s', chunk_kb => 8, options => '{"max_iops": 10}');
 EXCEPTION WHEN query_canceled THEN
 END $$;
 SET LOCAL statement_timeout = 0;
@@ -108,20 +108,20 @@ CREATE VIEW call AS
     $$random(''held'', ''{server}'', depth => 4, options => ''{"max_iops": 10}'')$$,
     $$random_series(''held'', ''{os}'', options => ''{"max_iops": 10}'')$$,
     $$depth(''held'', ''{4}'', options => ''{"max_iops": 10}'')$$,
-    $$ping(''held'', 50, ''1 s'', ''pingpong'', ''os'')$$,
+    $$ping(''held'', ''os'', ''pingpong'', ''1 s'', 50)$$,
     $$sync(duration => ''60 s'', sections => ''{one_write,other_fd,no_sync}'')$$,
-    $$sync(''tablespace'', ''pg_default'', ''60 s'', depth => 4)$$]) AS what;
+    $$sync(''pg_default'', duration => ''60 s'', depth => 4)$$]) AS what;
 SELECT descriptors AS before FROM own \gset
 SET statement_timeout = '100 ms';
 \set ECHO none
 TABLE call \gexec
 \set ECHO all
 RESET statement_timeout;
-SELECT count(*) FROM io_probe_seqscan('held', cold => true);
-SELECT count(*) FROM io_probe_random('held', cold => true, depth => 2);
-SELECT count(*) FROM io_probe_ping('held', 2, '0', 'write', 'os');
-SELECT count(*) FROM io_probe_sync(duration => '1 ms');
-SELECT count(*) > 0 AS rows FROM io_probe_sync(duration => '1 ms', depth => 3);
+SELECT count(*) FROM io_probe_seqscan_full('held', cold => true);
+SELECT count(*) FROM io_probe_random_full('held', cold => true, depth => 2);
+SELECT count(*) FROM io_probe_ping_full('held', count => 2, every => '0', mode => 'write', path => 'os');
+SELECT count(*) FROM io_probe_sync_full(duration => '1 ms');
+SELECT count(*) > 0 AS rows FROM io_probe_sync_full(duration => '1 ms', depth => 3);
 SELECT descriptors - :before AS more FROM own;
 SELECT * FROM left_behind;
 RESET pg_io_probe.engine;
@@ -136,40 +136,40 @@ BEGIN
     PERFORM pg_sleep(0.01);
   END LOOP;
 END $$;
-\setenv QUERY 'SELECT io_probe_random(''held'', ''{os}'', ''60 s'', options => ''{"max_iops": 20}'')'
+\setenv QUERY 'SELECT io_probe_random_full(''held'', ''{os}'', ''60 s'', options => ''{"max_iops": 20}'')'
 \! exec /proc/$PPID/exe -Xc "$QUERY" >/dev/null 2>&1 &
 CALL await(true);
 SELECT probe, relid, path FROM other;
 \set VERBOSITY terse
-SELECT path FROM io_probe_seqscan('held_pkey'); \echo :SQLSTATE
-SELECT path FROM io_probe_random('held_pkey', '{os}'); \echo :SQLSTATE
-SELECT path FROM io_probe_random_series('held_pkey', '{server}'); \echo :SQLSTATE
-SELECT depth FROM io_probe_depth('held_pkey'); \echo :SQLSTATE
-SELECT op FROM io_probe_ping('held_pkey', mode => 'write'); \echo :SQLSTATE
-SELECT section FROM io_probe_sync(); \echo :SQLSTATE
+SELECT path FROM io_probe_seqscan_full('held_pkey'); \echo :SQLSTATE
+SELECT path FROM io_probe_random_full('held_pkey', '{os}'); \echo :SQLSTATE
+SELECT path FROM io_probe_random_series_full('held_pkey', '{server}'); \echo :SQLSTATE
+SELECT depth FROM io_probe_depth_full('held_pkey'); \echo :SQLSTATE
+SELECT op FROM io_probe_ping_full('held_pkey', mode => 'write'); \echo :SQLSTATE
+SELECT section FROM io_probe_sync_full(); \echo :SQLSTATE
 \set VERBOSITY default
 SELECT * FROM left_behind WHERE what <> 'progress';
 SELECT pg_terminate_backend(pid) FROM other;
 CALL await(false);
 -- it waits if it is told to
-\setenv QUERY 'SELECT io_probe_random_series(''held'', ''{os}'', ''400 ms'', options => ''{"max_iops": 20}'')'
+\setenv QUERY 'SELECT io_probe_random_series_full(''held'', ''{os}'', ''400 ms'', options => ''{"max_iops": 20}'')'
 \! exec /proc/$PPID/exe -Xc "$QUERY" >/dev/null 2>&1 &
 CALL await(true);
 SELECT probe, relid, path FROM other;
-SELECT op FROM io_probe_ping('held_pkey', 1, path => 'os', options => '{"wait": true}');
+SELECT op FROM io_probe_ping_full('held_pkey', count => 1, path => 'os', options => '{"wait": true}');
 TABLE other;
-\setenv QUERY 'SELECT io_probe_ping(''held'', 60, ''1 s'', ''read'', ''os'')'
+\setenv QUERY 'SELECT io_probe_ping_full(''held'', count => 60, every => ''1 s'', mode => ''read'', path => ''os'')'
 \! exec /proc/$PPID/exe -Xc "$QUERY" >/dev/null 2>&1 &
 CALL await(true);
 SELECT probe, relid, path FROM other;
 SELECT pg_terminate_backend(pid) FROM other;
 CALL await(false);
-\setenv QUERY 'SELECT io_probe_sync(duration => ''60 s'', sections => ''{other_fd}'')'
+\setenv QUERY 'SELECT io_probe_sync_full(duration => ''60 s'', sections => ''{other_fd}'')'
 \! exec /proc/$PPID/exe -Xc "$QUERY" >/dev/null 2>&1 &
 CALL await(true);
 SELECT probe, relid, path FROM other;
 \set VERBOSITY terse
-SELECT section FROM io_probe_sync(sections => '{wal_segment}', depth => 2); \echo :SQLSTATE
+SELECT section FROM io_probe_sync_full(sections => '{wal_segment}', depth => 2); \echo :SQLSTATE
 \set VERBOSITY default
 SELECT pg_terminate_backend(pid) FROM other;
 CALL await(false);
@@ -178,7 +178,7 @@ DROP PROCEDURE await;
 
 -- the processes of a parallel query would not be kept apart: a function that hides a probe from the planner fails
 CREATE FUNCTION hidden(relation regclass) RETURNS bigint LANGUAGE plpgsql PARALLEL SAFE
-  AS 'BEGIN RETURN (SELECT count(*) FROM io_probe_random(relation, ''{os}'', ''1 ms'')); END';
+  AS 'BEGIN RETURN (SELECT count(*) FROM io_probe_random_full(relation, ''{os}'', ''1 ms'')); END';
 BEGIN;
 SET LOCAL parallel_setup_cost = 0;
 SET LOCAL parallel_tuple_cost = 0;

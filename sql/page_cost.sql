@@ -20,7 +20,7 @@ CREATE FUNCTION cached(name regclass, OUT os bigint, OUT shared bigint) LANGUAGE
 -- with leave to evict all can be measured
 CREATE TEMP TABLE held AS SELECT * FROM cached('priced');
 CREATE TEMP TABLE result AS SELECT 'cold' AS run, * FROM
-  io_probe_page_cost('priced', '4 s', true, '{0.1,1}', '{16,0}', 7) WITH ORDINALITY;
+  io_probe_page_cost_full('priced', duration => '4 s', cold => true, densities => '{0.1,1}', concurrencies => '{16,0}', seed => 7) WITH ORDINALITY;
 SELECT tier, pattern, density, depth FROM result ORDER BY ordinality;
 SELECT tier, pattern, depth, status, notes FROM result WHERE block_us IS NULL AND device IS NOT NULL;
 -- what was not cached is dropped again; in shared buffers are a few rings, and what the tuples were counted in
@@ -34,9 +34,9 @@ DECLARE
 BEGIN
   FOR attempt IN 1..3 LOOP -- the kernel may take back a page
     DROP TABLE IF EXISTS pg_temp.kept;
-    PERFORM io_probe_seqscan('priced', '{os}');
+    PERFORM io_probe_seqscan_full('priced', '{os}');
     before := (cached('priced')).os;
-    CREATE TEMP TABLE kept AS SELECT * FROM io_probe_page_cost('priced', '300 ms', densities => '{1}', concurrencies => '{1}');
+    CREATE TEMP TABLE kept AS SELECT * FROM io_probe_page_cost_full('priced', duration => '300 ms', densities => '{1}', concurrencies => '{1}');
     EXIT WHEN (cached('priced')).os >= before AND NOT EXISTS (SELECT FROM kept WHERE tier = 'device' AND block_us IS NOT NULL);
     ASSERT attempt < 3, 'evicted';
   END LOOP;
@@ -47,29 +47,29 @@ SELECT tier, pattern, block_us IS NOT NULL AS time, blks > 0 AS blks, status, os
 INSERT INTO result SELECT 'cached', * FROM kept, generate_series(1, 1);
 
 -- rows to judge: by default, under limits, with hardly any time, of an index, from the cache
-INSERT INTO result SELECT 'default', * FROM io_probe_page_cost('priced', '500 ms', true) WITH ORDINALITY;
+INSERT INTO result SELECT 'default', * FROM io_probe_page_cost_full('priced', duration => '500 ms', cold => true) WITH ORDINALITY;
 SELECT depth, array_agg(density ORDER BY ordinality) FROM result
   WHERE run = 'default' AND pattern = 'sparse' AND depth IN (0, 16, 64, 128)
   GROUP BY depth ORDER BY depth;
 SELECT count(*) AS in_force FROM result WHERE run = 'default' AND pattern = 'sparse' AND depth::text = :'in_force';
-INSERT INTO result SELECT 'brief', * FROM io_probe_page_cost('priced', '1 ms', true, '{0.5}', '{1}') WITH ORDINALITY;
-INSERT INTO result SELECT 'slow', * FROM io_probe_page_cost('priced', '2 s', true, '{1}', '{1}',
+INSERT INTO result SELECT 'brief', * FROM io_probe_page_cost_full('priced', duration => '1 ms', cold => true, densities => '{0.5}', concurrencies => '{1}') WITH ORDINALITY;
+INSERT INTO result SELECT 'slow', * FROM io_probe_page_cost_full('priced', duration => '2 s', cold => true, densities => '{1}', concurrencies => '{1}',
   options => '{"max_mib_s": 6, "precision": 0.9, "max_iops": null, "wait": true}') WITH ORDINALITY;
-INSERT INTO result SELECT 'bytes', * FROM io_probe_page_cost('priced', '5 s', true, '{1}', '{1}',
+INSERT INTO result SELECT 'bytes', * FROM io_probe_page_cost_full('priced', duration => '5 s', cold => true, densities => '{1}', concurrencies => '{1}',
   options => '{"max_bytes": 100000}') WITH ORDINALITY;
-INSERT INTO result SELECT 'index', * FROM io_probe_page_cost('priced_id', '300 ms', true, '{1}', '{1}') WITH ORDINALITY;
-INSERT INTO result SELECT 'temp', * FROM io_probe_page_cost('priced_temp', '300 ms', true, '{1}', '{1}') WITH ORDINALITY;
+INSERT INTO result SELECT 'index', * FROM io_probe_page_cost_full('priced_id', duration => '300 ms', cold => true, densities => '{1}', concurrencies => '{1}') WITH ORDINALITY;
+INSERT INTO result SELECT 'temp', * FROM io_probe_page_cost_full('priced_temp', duration => '300 ms', cold => true, densities => '{1}', concurrencies => '{1}') WITH ORDINALITY;
 -- no densities or no concurrencies: no such rows
-SELECT DISTINCT pattern FROM io_probe_page_cost('priced', '20 ms', densities => '{}') ORDER BY 1;
-SELECT DISTINCT pattern FROM io_probe_page_cost('priced', '20 ms', concurrencies => '{}') ORDER BY 1;
+SELECT DISTINCT pattern FROM io_probe_page_cost_full('priced', duration => '20 ms', densities => '{}') ORDER BY 1;
+SELECT DISTINCT pattern FROM io_probe_page_cost_full('priced', duration => '20 ms', concurrencies => '{}') ORDER BY 1;
 -- each once, ascending; NULLs stand for the defaults
-SELECT density, depth FROM io_probe_page_cost('priced', '20 ms', densities => '{1,0.25,1}', concurrencies => '{3,2,3}')
+SELECT density, depth FROM io_probe_page_cost_full('priced', duration => '20 ms', densities => '{1,0.25,1}', concurrencies => '{3,2,3}')
   WHERE pattern = 'sparse';
 SELECT count(*) BETWEEN 34 AND 48 AS rows, count(DISTINCT seed) AS seeds
-  FROM io_probe_page_cost('priced', '20 ms', NULL, NULL, NULL, NULL, NULL);
+  FROM io_probe_page_cost_full('priced', duration => '20 ms', cold => NULL, densities => NULL, concurrencies => NULL, seed => NULL, options => NULL);
 -- the usual concurrencies give way to the cap
 SET pg_io_probe.max_depth = 16;
-SELECT DISTINCT depth FROM io_probe_page_cost('priced', '20 ms', densities => '{1}')
+SELECT DISTINCT depth FROM io_probe_page_cost_full('priced', duration => '20 ms', densities => '{1}')
   WHERE pattern = 'sparse' AND depth IN (0, 16, 64, 128) ORDER BY depth;
 RESET pg_io_probe.max_depth;
 
@@ -100,63 +100,63 @@ SELECT bool_and(status = 'partial' OR block_us IS NOT NULL) AS told, bool_or(not
 SELECT DISTINCT relid, schemaname = current_schema AS own_schema, relname, seed = 7 AS seven, count(DISTINCT (seed, started_at)) AS calls
   FROM result WHERE run = 'cold' GROUP BY 1, 2, 3, 4;
 SELECT run FROM result WHERE run <> 'temp' AND (device, read_ahead_kb) IS DISTINCT FROM
-  (SELECT (string_agg(d.device, ','), min(d.read_ahead_kb)) FROM io_probe_device() d
+  (SELECT (string_agg(d.device, ','), min(d.read_ahead_kb)) FROM io_probe_device_full() d
    WHERE d.object = 'tablespace' AND d.spcname = result.spcname);
 
 -- the times are remembered for what explains
 SELECT os_ms > 0 AS os, device_ms > 0 AS device
-  FROM io_probe_explain('SELECT count(*) FROM priced', true) WHERE node_type = 'Seq Scan';
+  FROM io_probe_explain_full('SELECT count(*) FROM priced', true) WHERE node_type = 'Seq Scan';
 -- calls beside others, and all calls of a statement share pg_io_probe.max_duration
 SELECT r.name, count(*) FROM (VALUES ('priced'), ('priced_single'), ('priced')) AS r(name),
-  LATERAL io_probe_page_cost(r.name::regclass, '30 ms', true, '{1}', '{1}') AS c GROUP BY 1 ORDER BY 1;
+  LATERAL io_probe_page_cost_full(r.name::regclass, duration => '30 ms', cold => true, densities => '{1}', concurrencies => '{1}') AS c GROUP BY 1 ORDER BY 1;
 SET pg_io_probe.max_duration = '50ms';
-WITH first AS MATERIALIZED (SELECT max(depth) AS depth FROM io_probe_page_cost('priced', '50 ms', true, '{1}', '{1}'))
+WITH first AS MATERIALIZED (SELECT max(depth) AS depth FROM io_probe_page_cost_full('priced', duration => '50 ms', cold => true, densities => '{1}', concurrencies => '{1}'))
 SELECT count(*), bool_and(c.status = 'partial') AS partial,
        bool_and('stopped: this statement has used up pg_io_probe.max_duration' = ANY (c.notes)) AS why
-  FROM first, io_probe_page_cost('priced', '40 ms', true, '{1}', ARRAY[first.depth]) AS c WHERE tier = 'device';
+  FROM first, io_probe_page_cost_full('priced', duration => '40 ms', cold => true, densities => '{1}', concurrencies => ARRAY[first.depth]) AS c WHERE tier = 'device';
 RESET pg_io_probe.max_duration;
 
 -- relations with nothing to measure are no error
-SELECT tier, pattern, block_us, blks, status, notes FROM io_probe_page_cost('priced_empty', '50 ms', true, '{1}', '{1}');
+SELECT tier, pattern, block_us, blks, status, notes FROM io_probe_page_cost_full('priced_empty', duration => '50 ms', cold => true, densities => '{1}', concurrencies => '{1}');
 -- one block can be neither fetched at random nor with gaps
 SELECT tier, pattern, block_us, status, notes <> '{}' AS why
-  FROM io_probe_page_cost('priced_single', '50 ms', true, '{1}', '{1}') WHERE pattern IN ('random', 'sparse') AND tier = 'device';
+  FROM io_probe_page_cost_full('priced_single', duration => '50 ms', cold => true, densities => '{1}', concurrencies => '{1}') WHERE pattern IN ('random', 'sparse') AND tier = 'device';
 SELECT tier, pattern, block_us, tuple_us, status, notes
-  FROM io_probe_page_cost('priced_sequence', '50 ms', true, '{1}', '{1}') WHERE tier = 'cpu';
+  FROM io_probe_page_cost_full('priced_sequence', duration => '50 ms', cold => true, densities => '{1}', concurrencies => '{1}') WHERE tier = 'cpu';
 
 -- bad input; after a refusal comes the SQLSTATE
-SELECT tier FROM io_probe_page_cost(NULL); \echo :SQLSTATE
-SELECT tier FROM io_probe_page_cost(0); \echo :SQLSTATE
-SELECT tier FROM io_probe_page_cost('pg_tables'); \echo :SQLSTATE
+SELECT tier FROM io_probe_page_cost_full(NULL); \echo :SQLSTATE
+SELECT tier FROM io_probe_page_cost_full(0); \echo :SQLSTATE
+SELECT tier FROM io_probe_page_cost_full('pg_tables'); \echo :SQLSTATE
 CREATE TABLE priced_parted (id int) PARTITION BY RANGE (id);
-SELECT tier FROM io_probe_page_cost('priced_parted'); \echo :SQLSTATE
-SELECT tier FROM io_probe_page_cost('priced', densities => '{0.5,0}'); \echo :SQLSTATE
-SELECT tier FROM io_probe_page_cost('priced', densities => '{-0.5}'); \echo :SQLSTATE
-SELECT tier FROM io_probe_page_cost('priced', densities => '{1.0001}'); \echo :SQLSTATE
-SELECT tier FROM io_probe_page_cost('priced', densities => '{NaN}'); \echo :SQLSTATE
-SELECT tier FROM io_probe_page_cost('priced', densities => '{Infinity}'); \echo :SQLSTATE
-SELECT tier FROM io_probe_page_cost('priced', densities => '{0.5,NULL}'); \echo :SQLSTATE
-SELECT tier FROM io_probe_page_cost('priced', densities => array_fill(0.5, '{17}')); \echo :SQLSTATE
-SELECT tier FROM io_probe_page_cost('priced', concurrencies => '{1,-1}'); \echo :SQLSTATE
-SELECT tier FROM io_probe_page_cost('priced', concurrencies => '{1,NULL}'); \echo :SQLSTATE
-SELECT tier FROM io_probe_page_cost('priced', concurrencies => array_fill(1, '{17}')); \echo :SQLSTATE
+SELECT tier FROM io_probe_page_cost_full('priced_parted'); \echo :SQLSTATE
+SELECT tier FROM io_probe_page_cost_full('priced', densities => '{0.5,0}'); \echo :SQLSTATE
+SELECT tier FROM io_probe_page_cost_full('priced', densities => '{-0.5}'); \echo :SQLSTATE
+SELECT tier FROM io_probe_page_cost_full('priced', densities => '{1.0001}'); \echo :SQLSTATE
+SELECT tier FROM io_probe_page_cost_full('priced', densities => '{NaN}'); \echo :SQLSTATE
+SELECT tier FROM io_probe_page_cost_full('priced', densities => '{Infinity}'); \echo :SQLSTATE
+SELECT tier FROM io_probe_page_cost_full('priced', densities => '{0.5,NULL}'); \echo :SQLSTATE
+SELECT tier FROM io_probe_page_cost_full('priced', densities => array_fill(0.5, '{17}')); \echo :SQLSTATE
+SELECT tier FROM io_probe_page_cost_full('priced', concurrencies => '{1,-1}'); \echo :SQLSTATE
+SELECT tier FROM io_probe_page_cost_full('priced', concurrencies => '{1,NULL}'); \echo :SQLSTATE
+SELECT tier FROM io_probe_page_cost_full('priced', concurrencies => array_fill(1, '{17}')); \echo :SQLSTATE
 SET pg_io_probe.max_depth = 5;
-SELECT tier FROM io_probe_page_cost('priced', concurrencies => '{1,6}'); \echo :SQLSTATE
+SELECT tier FROM io_probe_page_cost_full('priced', concurrencies => '{1,6}'); \echo :SQLSTATE
 RESET pg_io_probe.max_depth;
-SELECT tier FROM io_probe_page_cost('priced', concurrencies => '{2147483647}'); \echo :SQLSTATE
-SELECT tier FROM io_probe_page_cost('priced', '-1 s'); \echo :SQLSTATE
-SELECT tier FROM io_probe_page_cost('priced', '0'); \echo :SQLSTATE
-SELECT tier FROM io_probe_page_cost('priced', '1 month'); \echo :SQLSTATE
-SELECT tier FROM io_probe_page_cost('priced', options => '{"depth": 1}'); \echo :SQLSTATE
-SELECT tier FROM io_probe_page_cost('priced', options => '{"max_bytes": 0}'); \echo :SQLSTATE
-SELECT tier FROM io_probe_page_cost('priced', options => '{"precision": -1}'); \echo :SQLSTATE
-SELECT tier FROM io_probe_page_cost('priced', options => '[]'); \echo :SQLSTATE
+SELECT tier FROM io_probe_page_cost_full('priced', concurrencies => '{2147483647}'); \echo :SQLSTATE
+SELECT tier FROM io_probe_page_cost_full('priced', duration => '-1 s'); \echo :SQLSTATE
+SELECT tier FROM io_probe_page_cost_full('priced', duration => '0'); \echo :SQLSTATE
+SELECT tier FROM io_probe_page_cost_full('priced', duration => '1 month'); \echo :SQLSTATE
+SELECT tier FROM io_probe_page_cost_full('priced', options => '{"depth": 1}'); \echo :SQLSTATE
+SELECT tier FROM io_probe_page_cost_full('priced', options => '{"max_bytes": 0}'); \echo :SQLSTATE
+SELECT tier FROM io_probe_page_cost_full('priced', options => '{"precision": -1}'); \echo :SQLSTATE
+SELECT tier FROM io_probe_page_cost_full('priced', options => '[]'); \echo :SQLSTATE
 
 -- a statement that is cancelled in the middle leaves no lock, and the settings as they were
 CREATE TEMP TABLE settings_before AS SELECT name, setting, source FROM pg_settings WHERE name <> 'statement_timeout';
 SET statement_timeout = '150ms';
 \set VERBOSITY sqlstate
-SELECT tier FROM io_probe_page_cost('priced', '10 s', true);
+SELECT tier FROM io_probe_page_cost_full('priced', duration => '10 s', cold => true);
 \set VERBOSITY default
 RESET statement_timeout;
 SELECT pid FROM io_probe_progress();
@@ -166,19 +166,19 @@ SELECT name, b.setting, s.setting FROM settings_before AS b FULL JOIN pg_setting
 -- who may
 CREATE ROLE regress_io_probe_pricer;
 SET ROLE regress_io_probe_pricer;
-SELECT tier FROM io_probe_page_cost('priced'); \echo :SQLSTATE
+SELECT tier FROM io_probe_page_cost_full('priced'); \echo :SQLSTATE
 RESET ROLE;
-GRANT EXECUTE ON FUNCTION io_probe_page_cost TO regress_io_probe_pricer;
+GRANT EXECUTE ON FUNCTION io_probe_page_cost, io_probe_page_cost_full TO regress_io_probe_pricer;
 GRANT SELECT (id) ON priced TO regress_io_probe_pricer;
 SET ROLE regress_io_probe_pricer;
-SELECT tier FROM io_probe_page_cost('priced'); \echo :SQLSTATE
-SELECT tier FROM io_probe_page_cost('priced_id'); \echo :SQLSTATE
-SELECT tier FROM io_probe_page_cost('priced_sequence'); \echo :SQLSTATE
+SELECT tier FROM io_probe_page_cost_full('priced'); \echo :SQLSTATE
+SELECT tier FROM io_probe_page_cost_full('priced_id'); \echo :SQLSTATE
+SELECT tier FROM io_probe_page_cost_full('priced_sequence'); \echo :SQLSTATE
 RESET ROLE;
 GRANT SELECT ON priced TO regress_io_probe_pricer;
 SET ROLE regress_io_probe_pricer;
-SELECT tier FROM io_probe_page_cost('priced', cold => true); \echo :SQLSTATE
-SELECT pattern, tuple_us > 0 AS per_tuple FROM io_probe_page_cost('priced', '1 s', densities => '{1}', concurrencies => '{1}')
+SELECT tier FROM io_probe_page_cost_full('priced', cold => true); \echo :SQLSTATE
+SELECT pattern, tuple_us > 0 AS per_tuple FROM io_probe_page_cost_full('priced', duration => '1 s', densities => '{1}', concurrencies => '{1}')
   WHERE tier = 'cpu';
 RESET ROLE;
 -- row-level security hides rows, so they are not counted; nor is a policy's function called
@@ -186,13 +186,13 @@ CREATE FUNCTION told() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE 'calle
 CREATE POLICY told ON priced USING (told());
 ALTER TABLE priced ENABLE ROW LEVEL SECURITY;
 SET ROLE regress_io_probe_pricer;
-SELECT pattern, block_us, status, notes FROM io_probe_page_cost('priced', '50 ms', densities => '{1}', concurrencies => '{1}')
+SELECT pattern, block_us, status, notes FROM io_probe_page_cost_full('priced', duration => '50 ms', densities => '{1}', concurrencies => '{1}')
   WHERE tier = 'cpu';
 RESET ROLE;
 ALTER TABLE priced DISABLE ROW LEVEL SECURITY;
 GRANT EXECUTE ON FUNCTION io_probe_evict TO regress_io_probe_pricer;
 SET ROLE regress_io_probe_pricer;
-SELECT count(*) FROM io_probe_page_cost('priced', '20 ms', true, '{1}', '{1}');
+SELECT count(*) FROM io_probe_page_cost_full('priced', duration => '20 ms', cold => true, densities => '{1}', concurrencies => '{1}');
 RESET ROLE;
 DROP OWNED BY regress_io_probe_pricer;
 DROP ROLE regress_io_probe_pricer;

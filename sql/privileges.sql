@@ -4,7 +4,7 @@
 CREATE ROLE regress_io_probe_plain;
 CREATE ROLE regress_io_probe_monitor IN ROLE pg_monitor;
 CREATE ROLE regress_io_probe_prober;
-GRANT EXECUTE ON FUNCTION io_probe_seqscan, io_probe_random, io_probe_random_series, io_probe_depth, io_probe_ping
+GRANT EXECUTE ON FUNCTION io_probe_seqscan, io_probe_seqscan_full, io_probe_random, io_probe_random_full, io_probe_random_series, io_probe_random_series_full, io_probe_depth, io_probe_depth_full, io_probe_ping, io_probe_ping_full
   TO regress_io_probe_prober;
 CREATE TABLE secret (id int PRIMARY KEY, t text);
 INSERT INTO secret VALUES (1, 'x');
@@ -21,27 +21,27 @@ SELECT c.reltoastrelid AS toast, i.indexrelid AS toast_index
 
 -- anyone may explain what he may read
 SET ROLE regress_io_probe_plain;
-SELECT node_type FROM io_probe_explain('SELECT 1', true);
-SELECT node_type FROM io_probe_explain_json('{"Plan": {"Node Type": "Result"}}');
-SELECT node_type FROM io_probe_explain('SELECT * FROM secret'); \echo :SQLSTATE
-SELECT node_type FROM io_probe_explain('SELECT * FROM secret', true); \echo :SQLSTATE
+SELECT node_type FROM io_probe_explain_full('SELECT 1', true);
+SELECT node_type FROM io_probe_explain_json_full('{"Plan": {"Node Type": "Result"}}');
+SELECT node_type FROM io_probe_explain_full('SELECT * FROM secret'); \echo :SQLSTATE
+SELECT node_type FROM io_probe_explain_full('SELECT * FROM secret', true); \echo :SQLSTATE
 -- and nothing else
 SELECT fork FROM io_probe_cache('pg_class'); \echo :SQLSTATE
 SELECT item FROM io_probe_check(); \echo :SQLSTATE
 SELECT device FROM io_probe_counters(); \echo :SQLSTATE
 SELECT device FROM io_probe_device_counters; \echo :SQLSTATE
-SELECT device FROM io_probe_device(); \echo :SQLSTATE
+SELECT device FROM io_probe_device_full(); \echo :SQLSTATE
 SELECT fork FROM io_probe_evict('pg_class'); \echo :SQLSTATE
-SELECT depth FROM io_probe_depth('pg_class'); \echo :SQLSTATE
-SELECT device FROM io_probe_iostat(); \echo :SQLSTATE
-SELECT device FROM io_probe_iostat_query('SELECT 1'); \echo :SQLSTATE
-SELECT op FROM io_probe_ping('pg_class'); \echo :SQLSTATE
+SELECT depth FROM io_probe_depth_full('pg_class'); \echo :SQLSTATE
+SELECT device FROM io_probe_iostat_full(); \echo :SQLSTATE
+SELECT device FROM io_probe_iostat_query_full('SELECT 1'); \echo :SQLSTATE
+SELECT op FROM io_probe_ping_full('pg_class'); \echo :SQLSTATE
 SELECT pid FROM io_probe_progress(); \echo :SQLSTATE
-SELECT path FROM io_probe_random('pg_class'); \echo :SQLSTATE
-SELECT path FROM io_probe_random_series('pg_class'); \echo :SQLSTATE
-SELECT setting FROM io_probe_recommend(); \echo :SQLSTATE
-SELECT path FROM io_probe_seqscan('pg_class'); \echo :SQLSTATE
-SELECT section FROM io_probe_sync(); \echo :SQLSTATE
+SELECT path FROM io_probe_random_full('pg_class'); \echo :SQLSTATE
+SELECT path FROM io_probe_random_series_full('pg_class'); \echo :SQLSTATE
+SELECT setting FROM io_probe_recommend_full(); \echo :SQLSTATE
+SELECT path FROM io_probe_seqscan_full('pg_class'); \echo :SQLSTATE
+SELECT section FROM io_probe_sync_full(); \echo :SQLSTATE
 SELECT io_probe_measure('ping', 'pg_class'); \echo :SQLSTATE
 SELECT io_probe_import('{}'); \echo :SQLSTATE
 SELECT io_probe_record('ping', 'pg_class'); \echo :SQLSTATE
@@ -56,30 +56,29 @@ SELECT run_id FROM io_probe_latest; \echo :SQLSTATE
 
 -- pg_monitor sees the facts, even of a table that it can't read
 SET ROLE regress_io_probe_monitor;
-SELECT count(*) > 0 AS works FROM io_probe_device();
+SELECT count(*) > 0 AS works FROM io_probe_device_full();
 SELECT count(*) >= 0 AS works FROM io_probe_device_counters;
-SELECT count(*) > 0 AS works FROM io_probe_iostat('10 ms');
+SELECT count(*) > 0 AS works FROM io_probe_iostat_full('10 ms');
 SELECT count(*) FROM io_probe_progress();
 SELECT fork FROM io_probe_cache('secret');
 -- check tells it its rights
 SELECT item, status, value FROM io_probe_check() WHERE starts_with(item, 'EXECUTE') ORDER BY item COLLATE "C";
 -- it evicts and probes nothing
 SELECT fork FROM io_probe_evict('pg_class'); \echo :SQLSTATE
-SELECT path FROM io_probe_seqscan('pg_class'); \echo :SQLSTATE
-SELECT path FROM io_probe_random('pg_class'); \echo :SQLSTATE
-SELECT path FROM io_probe_random_series('pg_class'); \echo :SQLSTATE
-SELECT depth FROM io_probe_depth('pg_class'); \echo :SQLSTATE
-SELECT op FROM io_probe_ping('pg_class'); \echo :SQLSTATE
-SELECT setting FROM io_probe_recommend(); \echo :SQLSTATE
-SELECT section FROM io_probe_sync(); \echo :SQLSTATE
-SELECT device FROM io_probe_iostat_query('SELECT 1'); \echo :SQLSTATE
+SELECT path FROM io_probe_seqscan_full('pg_class'); \echo :SQLSTATE
+SELECT path FROM io_probe_random_full('pg_class'); \echo :SQLSTATE
+SELECT path FROM io_probe_random_series_full('pg_class'); \echo :SQLSTATE
+SELECT depth FROM io_probe_depth_full('pg_class'); \echo :SQLSTATE
+SELECT op FROM io_probe_ping_full('pg_class'); \echo :SQLSTATE
+SELECT setting FROM io_probe_recommend_full(); \echo :SQLSTATE
+SELECT section FROM io_probe_sync_full(); \echo :SQLSTATE
+SELECT device FROM io_probe_iostat_query_full('SELECT 1'); \echo :SQLSTATE
 
 -- what is stored it reads and compares, and no more
 SELECT count(*) FROM io_probe_runs;
 SELECT count(*) FROM io_probe_results;
 SELECT count(*) FROM io_probe_ping_history;
 SELECT count(*) FROM io_probe_latest;
-SELECT count(*) FROM io_probe_changed;
 SELECT verdict FROM io_probe_compare(-1, -2); \echo :SQLSTATE
 SELECT io_probe_measure('ping', 'pg_class'); \echo :SQLSTATE
 SELECT io_probe_import('{}'); \echo :SQLSTATE
@@ -114,7 +113,7 @@ RESET ROLE;
 CREATE TABLE guarded ();
 CREATE FUNCTION who_am_i() RETURNS void LANGUAGE plpgsql AS $$ BEGIN
   RAISE NOTICE 'query of %', current_user; END $$;
-GRANT EXECUTE ON FUNCTION io_probe_iostat_query TO regress_io_probe_prober;
+GRANT EXECUTE ON FUNCTION io_probe_iostat_query, io_probe_iostat_query_full TO regress_io_probe_prober;
 SET ROLE regress_io_probe_prober;
 SELECT io_probe_record('iostat_query', args => '{"query": "SELECT who_am_i()"}') > 0 AS recorded;
 SELECT io_probe_record('iostat_query', args => '{"query": "SELECT FROM guarded"}'); \echo :SQLSTATE
@@ -122,7 +121,7 @@ SELECT current_user;
 RESET ROLE;
 DROP FUNCTION who_am_i;
 DROP TABLE guarded;
-REVOKE EXECUTE ON FUNCTION io_probe_iostat_query FROM regress_io_probe_prober;
+REVOKE EXECUTE ON FUNCTION io_probe_iostat_query, io_probe_iostat_query_full FROM regress_io_probe_prober;
 SELECT probe, rolname, label, relname, status FROM io_probe_runs ORDER BY id;
 -- what is stored he neither reads nor changes but by these functions
 SET ROLE regress_io_probe_prober;
@@ -136,39 +135,39 @@ REVOKE SELECT ON secret FROM regress_io_probe_prober;
 
 -- EXECUTE alone is not enough: indexes and TOAST tables are judged by their table
 SET ROLE regress_io_probe_prober;
-SELECT path FROM io_probe_seqscan('secret'); \echo :SQLSTATE
-SELECT path FROM io_probe_seqscan('secret_pkey'); \echo :SQLSTATE
-SELECT path FROM io_probe_seqscan(:toast); \echo :SQLSTATE
-SELECT path FROM io_probe_seqscan(:toast_index); \echo :SQLSTATE
-SELECT path FROM io_probe_seqscan('secret_sequence'); \echo :SQLSTATE
-SELECT path FROM io_probe_seqscan('secret_copy'); \echo :SQLSTATE
-SELECT path FROM io_probe_random('secret_pkey'); \echo :SQLSTATE
-SELECT path FROM io_probe_random_series(:toast); \echo :SQLSTATE
-SELECT depth FROM io_probe_depth('secret'); \echo :SQLSTATE
-SELECT op FROM io_probe_ping(:toast_index); \echo :SQLSTATE
+SELECT path FROM io_probe_seqscan_full('secret'); \echo :SQLSTATE
+SELECT path FROM io_probe_seqscan_full('secret_pkey'); \echo :SQLSTATE
+SELECT path FROM io_probe_seqscan_full(:toast); \echo :SQLSTATE
+SELECT path FROM io_probe_seqscan_full(:toast_index); \echo :SQLSTATE
+SELECT path FROM io_probe_seqscan_full('secret_sequence'); \echo :SQLSTATE
+SELECT path FROM io_probe_seqscan_full('secret_copy'); \echo :SQLSTATE
+SELECT path FROM io_probe_random_full('secret_pkey'); \echo :SQLSTATE
+SELECT path FROM io_probe_random_series_full(:toast); \echo :SQLSTATE
+SELECT depth FROM io_probe_depth_full('secret'); \echo :SQLSTATE
+SELECT op FROM io_probe_ping_full(:toast_index); \echo :SQLSTATE
 -- rights come before kinds
-SELECT path FROM io_probe_seqscan('secret_view'); \echo :SQLSTATE
-SELECT path FROM io_probe_seqscan('secret_parted'); \echo :SQLSTATE
-SELECT path FROM io_probe_seqscan('secret_parted_pkey'); \echo :SQLSTATE
+SELECT path FROM io_probe_seqscan_full('secret_view'); \echo :SQLSTATE
+SELECT path FROM io_probe_seqscan_full('secret_parted'); \echo :SQLSTATE
+SELECT path FROM io_probe_seqscan_full('secret_parted_pkey'); \echo :SQLSTATE
 -- one column is not the table
 RESET ROLE;
 GRANT SELECT (id) ON secret TO regress_io_probe_prober;
 SET ROLE regress_io_probe_prober;
-SELECT path FROM io_probe_seqscan('secret', '{os}'); \echo :SQLSTATE
+SELECT path FROM io_probe_seqscan_full('secret', '{os}'); \echo :SQLSTATE
 -- SELECT is enough, for all that belongs to the table
 RESET ROLE;
 GRANT SELECT ON secret, secret_sequence, secret_view TO regress_io_probe_prober;
 SET ROLE regress_io_probe_prober;
-SELECT path FROM io_probe_seqscan('secret', '{os}');
-SELECT path FROM io_probe_seqscan('secret_pkey', '{os}');
-SELECT path FROM io_probe_seqscan(:toast, '{os}');
-SELECT path FROM io_probe_seqscan(:toast_index, '{os}');
-SELECT path FROM io_probe_seqscan('secret_sequence', '{os}');
-SELECT path FROM io_probe_random('secret_pkey', '{os}');
-SELECT path FROM io_probe_random_series(:toast_index, '{os}');
-SELECT depth FROM io_probe_depth('secret', '{1}');
-SELECT op FROM io_probe_ping('secret_sequence', 1, path => 'os');
-SELECT path FROM io_probe_seqscan('secret_view', '{os}'); \echo :SQLSTATE
+SELECT path FROM io_probe_seqscan_full('secret', '{os}');
+SELECT path FROM io_probe_seqscan_full('secret_pkey', '{os}');
+SELECT path FROM io_probe_seqscan_full(:toast, '{os}');
+SELECT path FROM io_probe_seqscan_full(:toast_index, '{os}');
+SELECT path FROM io_probe_seqscan_full('secret_sequence', '{os}');
+SELECT path FROM io_probe_random_full('secret_pkey', '{os}');
+SELECT path FROM io_probe_random_series_full(:toast_index, '{os}');
+SELECT depth FROM io_probe_depth_full('secret', '{1}');
+SELECT op FROM io_probe_ping_full('secret_sequence', count => 1, path => 'os');
+SELECT path FROM io_probe_seqscan_full('secret_view', '{os}'); \echo :SQLSTATE
 -- from 17 on MAINTAIN is enough, too; earlier there is none
 RESET ROLE;
 REVOKE ALL ON secret FROM regress_io_probe_prober;
@@ -179,65 +178,65 @@ GRANT MAINTAIN ON secret TO regress_io_probe_prober;
 GRANT SELECT ON secret TO regress_io_probe_prober;
 \endif
 SET ROLE regress_io_probe_prober;
-SELECT path FROM io_probe_seqscan('secret_pkey', '{os}');
-SELECT path FROM io_probe_random('secret_pkey', '{os}');
+SELECT path FROM io_probe_seqscan_full('secret_pkey', '{os}');
+SELECT path FROM io_probe_random_full('secret_pkey', '{os}');
 
 -- emptying caches is a right of its own
-SELECT path FROM io_probe_seqscan('secret', '{os}', cold => true); \echo :SQLSTATE
-SELECT path FROM io_probe_random('secret', '{os}', cold => true); \echo :SQLSTATE
-SELECT path FROM io_probe_random_series('secret', '{os}', cold => true); \echo :SQLSTATE
+SELECT path FROM io_probe_seqscan_full('secret', '{os}', cold => true); \echo :SQLSTATE
+SELECT path FROM io_probe_random_full('secret', '{os}', cold => true); \echo :SQLSTATE
+SELECT path FROM io_probe_random_series_full('secret', '{os}', cold => true); \echo :SQLSTATE
 SELECT fork FROM io_probe_evict('secret'); \echo :SQLSTATE
 RESET ROLE;
 GRANT EXECUTE ON FUNCTION io_probe_evict TO regress_io_probe_prober;
 SET ROLE regress_io_probe_prober;
-SELECT path FROM io_probe_seqscan('secret', '{os}', cold => true);
-SELECT path FROM io_probe_random('secret', '{os}', cold => true);
-SELECT path FROM io_probe_random_series('secret', '{os}', cold => true);
+SELECT path FROM io_probe_seqscan_full('secret', '{os}', cold => true);
+SELECT path FROM io_probe_random_full('secret', '{os}', cold => true);
+SELECT path FROM io_probe_random_series_full('secret', '{os}', cold => true);
 SELECT fork FROM io_probe_evict('secret') WHERE fork = 'main';
 -- so is writing: it takes EXECUTE on the extension's own io_probe_sync, and no other function of this name will do
-SELECT op FROM io_probe_ping('secret', 1, mode => 'write'); \echo :SQLSTATE
-SELECT op FROM io_probe_ping('secret', 1, mode => 'pingpong', path => 'os'); \echo :SQLSTATE
-SELECT section FROM io_probe_sync(); \echo :SQLSTATE
+SELECT op FROM io_probe_ping_full('secret', count => 1, mode => 'write'); \echo :SQLSTATE
+SELECT op FROM io_probe_ping_full('secret', count => 1, mode => 'pingpong', path => 'os'); \echo :SQLSTATE
+SELECT section FROM io_probe_sync_full(); \echo :SQLSTATE
 RESET ROLE;
 CREATE SCHEMA lookalike AUTHORIZATION regress_io_probe_prober;
 SET ROLE regress_io_probe_prober;
 CREATE FUNCTION lookalike.io_probe_sync() RETURNS int LANGUAGE sql AS 'SELECT 1';
 SET search_path = lookalike, public;
-SELECT op FROM io_probe_ping('secret', 1, mode => 'write', path => 'os'); \echo :SQLSTATE
+SELECT op FROM io_probe_ping_full('secret', count => 1, mode => 'write', path => 'os'); \echo :SQLSTATE
 -- nor does it stand in the way of the right one
 RESET ROLE;
 SET pg_io_probe.scratch_reserve = 0;
-GRANT EXECUTE ON FUNCTION public.io_probe_sync TO regress_io_probe_prober;
+GRANT EXECUTE ON FUNCTION public.io_probe_sync, public.io_probe_sync_full TO regress_io_probe_prober;
 REVOKE ALL ON FUNCTION lookalike.io_probe_sync FROM PUBLIC, regress_io_probe_prober;
 SET ROLE regress_io_probe_prober;
-SELECT op FROM io_probe_ping('secret', 2, '0', 'pingpong', 'os');
-SELECT section FROM public.io_probe_sync(duration => '1 ms', sections => '{no_sync}');
+SELECT op FROM io_probe_ping_full('secret', count => 2, every => '0', mode => 'pingpong', path => 'os');
+SELECT section FROM public.io_probe_sync_full(duration => '1 ms', sections => '{no_sync}');
 RESET search_path;
 -- it is not SELECT on a table, nor does it give it
 RESET ROLE;
 CREATE TABLE other_secret ();
 SET ROLE regress_io_probe_prober;
-SELECT op FROM io_probe_ping('other_secret', 1, '0', 'write', 'os'); \echo :SQLSTATE
+SELECT op FROM io_probe_ping_full('other_secret', count => 1, every => '0', mode => 'write', path => 'os'); \echo :SQLSTATE
 -- in a tablespace it takes CREATE there, except in the database's own
-SELECT section FROM io_probe_sync('tablespace', 'regress_io_probe'); \echo :SQLSTATE
-SELECT section FROM io_probe_sync('tablespace', 'pg_global'); \echo :SQLSTATE
-SELECT section FROM io_probe_sync('tablespace', :'own_tablespace', '1 ms', sections => '{no_sync}');
+SELECT section FROM io_probe_sync_full('regress_io_probe'); \echo :SQLSTATE
+SELECT section FROM io_probe_sync_full('pg_global'); \echo :SQLSTATE
+SELECT section FROM io_probe_sync_full(:'own_tablespace', duration => '1 ms', sections => '{no_sync}');
 RESET ROLE;
 GRANT CREATE ON TABLESPACE regress_io_probe TO regress_io_probe_prober;
 SET ROLE regress_io_probe_prober;
-SELECT section FROM io_probe_sync('tablespace', 'regress_io_probe', '1 ms', sections => '{no_sync}');
+SELECT section FROM io_probe_sync_full('regress_io_probe', duration => '1 ms', sections => '{no_sync}');
 -- without EXECUTE it is over
 RESET ROLE;
-REVOKE EXECUTE ON FUNCTION io_probe_sync FROM regress_io_probe_prober;
+REVOKE EXECUTE ON FUNCTION io_probe_sync, io_probe_sync_full FROM regress_io_probe_prober;
 SET ROLE regress_io_probe_prober;
-SELECT op FROM io_probe_ping('secret', 1, mode => 'write', path => 'os'); \echo :SQLSTATE
+SELECT op FROM io_probe_ping_full('secret', count => 1, mode => 'write', path => 'os'); \echo :SQLSTATE
 -- a mode that is none is wrong for everyone
-SELECT op FROM io_probe_ping('secret', 1, mode => 'rewrite'); \echo :SQLSTATE
-SELECT op FROM io_probe_ping('secret', 1, path => 'os');
+SELECT op FROM io_probe_ping_full('secret', count => 1, mode => 'rewrite'); \echo :SQLSTATE
+SELECT op FROM io_probe_ping_full('secret', count => 1, path => 'os');
 -- a superuser may
 RESET ROLE;
-SELECT op FROM io_probe_ping('secret', 2, '0', 'pingpong', 'os');
-SELECT section FROM io_probe_sync('tablespace', 'regress_io_probe', '1 ms', sections => '{no_sync}');
+SELECT op FROM io_probe_ping_full('secret', count => 2, every => '0', mode => 'pingpong', path => 'os');
+SELECT section FROM io_probe_sync_full('regress_io_probe', duration => '1 ms', sections => '{no_sync}');
 RESET pg_io_probe.scratch_reserve;
 -- none of it reaches other tables
 RESET ROLE;
@@ -245,7 +244,7 @@ REVOKE ALL ON secret FROM regress_io_probe_prober;
 SET ROLE regress_io_probe_prober;
 SELECT fork FROM io_probe_evict('secret'); \echo :SQLSTATE
 SELECT fork FROM io_probe_evict('secret_pkey'); \echo :SQLSTATE
-SELECT path FROM io_probe_random('secret_pkey', cold => true); \echo :SQLSTATE
+SELECT path FROM io_probe_random_full('secret_pkey', cold => true); \echo :SQLSTATE
 RESET ROLE;
 
 DROP OWNED BY regress_io_probe_plain, regress_io_probe_monitor, regress_io_probe_prober;

@@ -14,25 +14,25 @@ VACUUM FULL large;
 CHECKPOINT;
 -- a session's first call counts its own reads, not those of the catalogs
 \c -
-SELECT shared_blks_hit, shared_pct, blks, complete FROM io_probe_random('fetched', '{server}');
+SELECT shared_blks_hit, shared_pct, blks, complete FROM io_probe_random_full('fetched', '{server}');
 -- now all is in shared buffers
 SELECT count(*) FROM fetched;
 SELECT shared_blks_hit, os_blks_hit, device_blks_read, shared_pct, os_pct, device_pct, complete, cold,
        num_nulls(os_us, device_us) AS nulls, shared_us = lat_us AS shared_us
-  FROM io_probe_random('fetched', '{server}');
+  FROM io_probe_random_full('fetched', '{server}');
 
 -- a row for each path, in this order, whatever the order of the argument
-SELECT path FROM io_probe_random('fetched');
-SELECT path FROM io_probe_random('fetched', '{os,direct,os}');
+SELECT path FROM io_probe_random_full('fetched');
+SELECT path FROM io_probe_random_full('fetched', '{os,direct,os}');
 -- NULL stands for the default
-SELECT path, depth FROM io_probe_random('fetched', NULL, NULL, NULL, NULL, NULL, NULL);
-SELECT (io_probe_random('fetched', '{os}', options => 'null')).path;
+SELECT path, depth FROM io_probe_random_full('fetched', NULL, NULL, NULL, NULL, NULL, NULL);
+SELECT (io_probe_random_full('fetched', '{os}', options => 'null')).path;
 -- what they fetch and how
 SELECT path, status, blks, hole_blks, blks_total, complete, depth, engine, shared_blks_written IS NOT NULL AS written
-  FROM io_probe_random('fetched', '{server,os}');
+  FROM io_probe_random_full('fetched', '{server,os}');
 SELECT path, status = 'unsupported' OR status IN ('ok', 'void') AND (blks, complete) = (201, true) AS complete,
        status = 'unsupported' OR (depth, engine) = (1, 'pread') AS engine
-  FROM io_probe_random('fetched', '{direct}');
+  FROM io_probe_random_full('fetched', '{direct}');
 -- at a depth: the server reads as far ahead as it may
 SET effective_io_concurrency = 3;
 SELECT path, status IN ('ok', 'void', 'unsupported') AS status, status = 'unsupported' OR complete AS complete,
@@ -41,56 +41,56 @@ SELECT path, status IN ('ok', 'void', 'unsupported') AS status, status = 'unsupp
          WHEN path <> 'server' THEN engine IN ('io_uring', 'threads')
          WHEN current_setting('server_version_num')::int < 170000 THEN engine = 'PrefetchBuffer'
          ELSE engine LIKE 'read stream%' END AS engine
-  FROM io_probe_random('fetched', depth => 8);
+  FROM io_probe_random_full('fetched', depth => 8);
 SHOW effective_io_concurrency;
 RESET effective_io_concurrency;
 SET pg_io_probe.engine = threads;
 SELECT path, status = 'unsupported' OR engine = 'threads' AS threads
-  FROM io_probe_random('fetched', '{direct,os}', depth => 2);
+  FROM io_probe_random_full('fetched', '{direct,os}', depth => 2);
 RESET pg_io_probe.engine;
 -- even when the queue is longer than the relation is
-SELECT path, complete, blks FROM io_probe_random('pg_am', '{server,os}', depth => 128) WHERE blks > 0;
+SELECT path, complete, blks FROM io_probe_random_full('pg_am', '{server,os}', depth => 128) WHERE blks > 0;
 
 -- the seed decides which blocks: what the first call brought in, the second finds
 SELECT seed, blks, shared_blks_hit
-  FROM io_probe_random('large', '{server}', seed => 1, options => '{"max_bytes": 131072}');
+  FROM io_probe_random_full('large', '{server}', seed => 1, options => '{"max_bytes": 131072}');
 SELECT seed, blks, shared_blks_hit
-  FROM io_probe_random('large', '{server}', seed => 1, options => '{"max_bytes": 131072}');
+  FROM io_probe_random_full('large', '{server}', seed => 1, options => '{"max_bytes": 131072}');
 -- with another path before it, it starts elsewhere in the order
 SELECT path, seed, blks, shared_blks_hit
-  FROM io_probe_random('large', '{server,os}', seed => 1, options => '{"max_bytes": 131072}') WHERE path = 'server';
+  FROM io_probe_random_full('large', '{server,os}', seed => 1, options => '{"max_bytes": 131072}') WHERE path = 'server';
 SELECT path, seed, blks, shared_blks_hit
-  FROM io_probe_random('large', '{direct,server}', seed => 1, options => '{"max_bytes": 131072}')
+  FROM io_probe_random_full('large', '{direct,server}', seed => 1, options => '{"max_bytes": 131072}')
   WHERE path = 'server';
 -- another seed, another order
 SELECT seed, blks, shared_blks_hit < 8 AS others
-  FROM io_probe_random('large', '{server}', seed => -1, options => '{"max_bytes": 131072}');
+  FROM io_probe_random_full('large', '{server}', seed => -1, options => '{"max_bytes": 131072}');
 -- without one there is one all the same, each time another
 SELECT count(DISTINCT seed) AS seeds, bool_and(seed >= 0) AS positive
-  FROM generate_series(1, 3) i, io_probe_random('fetched', '{server,os}', depth => i);
+  FROM generate_series(1, 3) i, io_probe_random_full('fetched', '{server,os}', depth => i);
 
 -- a quantile is given where ten fetches lie above it; the first fetch is warm-up
 SELECT n, blks, complete, 'stopped at max_bytes' = ANY (notes) AS stopped, p50_us > 0 AS p50,
        p95_us > 0 AS p95, p99_us > 0 AS p99, p999_us > 0 AS p999, num_nulls(lat_us, max_us) AS nulls
   FROM unnest('{20,21,200,201,1000,1001,10000,10001}'::int[]) n,
-       io_probe_random('large', '{os}', options => jsonb_build_object('max_bytes', n * 8192 + 8191));
+       io_probe_random_full('large', '{os}', options => jsonb_build_object('max_bytes', n * 8192 + 8191));
 
 -- rows to judge: warm, cold, at depths, limited; of a table, its index, a temporary and a shared table
 CREATE INDEX fetched_id ON fetched (id);
 CREATE TEMP TABLE own (LIKE fetched INCLUDING STORAGE);
 INSERT INTO own SELECT * FROM fetched;
-CREATE TEMP TABLE result AS SELECT * FROM io_probe_random('fetched');
-INSERT INTO result SELECT * FROM io_probe_random('fetched', depth => 8, seed => 7);
-INSERT INTO result SELECT * FROM io_probe_random('fetched_id');
-INSERT INTO result SELECT * FROM io_probe_random('own');
-INSERT INTO result SELECT * FROM io_probe_random('pg_database');
-INSERT INTO result SELECT * FROM io_probe_random('large', '{server,os}');
-INSERT INTO result SELECT * FROM io_probe_random('large', '{direct}', '100 ms');
-INSERT INTO result SELECT * FROM io_probe_random('large', '{server,os}', cold => true, depth => 16,
+CREATE TEMP TABLE result AS SELECT * FROM io_probe_random_full('fetched');
+INSERT INTO result SELECT * FROM io_probe_random_full('fetched', depth => 8, seed => 7);
+INSERT INTO result SELECT * FROM io_probe_random_full('fetched_id');
+INSERT INTO result SELECT * FROM io_probe_random_full('own');
+INSERT INTO result SELECT * FROM io_probe_random_full('pg_database');
+INSERT INTO result SELECT * FROM io_probe_random_full('large', '{server,os}');
+INSERT INTO result SELECT * FROM io_probe_random_full('large', '{direct}', '100 ms');
+INSERT INTO result SELECT * FROM io_probe_random_full('large', '{server,os}', cold => true, depth => 16,
                                                  options => '{"max_bytes": 8192000}');
-INSERT INTO result SELECT * FROM io_probe_random('fetched', '{direct,os}', cold => true);
-INSERT INTO result SELECT * FROM io_probe_random('fetched', duration => '100 ms', options => '{"max_iops": 100}');
-INSERT INTO result SELECT * FROM io_probe_random('fetched', '{direct,os}', '100 ms', depth => 4,
+INSERT INTO result SELECT * FROM io_probe_random_full('fetched', '{direct,os}', cold => true);
+INSERT INTO result SELECT * FROM io_probe_random_full('fetched', duration => '100 ms', options => '{"max_iops": 100}');
+INSERT INTO result SELECT * FROM io_probe_random_full('fetched', '{direct,os}', '100 ms', depth => 4,
                                                  options => '{"max_iops": 1000}');
 CREATE TEMP VIEW judged AS
   SELECT *, blks - hole_blks AS with_data, notes::text LIKE '%rate-limited%' AS limited,
@@ -154,10 +154,10 @@ SELECT path, depth, relname FROM judged WHERE (device_bytes IS NULL) <> (device_
   OR device_source NOT IN ('backend', 'io_workers') OR device_source <> 'backend' AND NOT reads_ahead;
 -- a cold row found no buffer, and in the OS cache at most what readahead had brought in
 SELECT path, depth, relname FROM judged WHERE cold AND (shared_blks_hit <> 0
-  OR os_blks_hit <> 0 AND notes::text NOT LIKE '%readahead around other blks had brought in%');
+  OR os_blks_hit <> 0 AND notes::text NOT LIKE '%readahead around other fetches had brought in%');
 -- what is said of the device is what io_probe_device says
 SELECT path, relname FROM judged WHERE (device, read_ahead_kb) IS DISTINCT FROM
-  (SELECT (string_agg(d.device, ','), min(d.read_ahead_kb)) FROM io_probe_device() d
+  (SELECT (string_agg(d.device, ','), min(d.read_ahead_kb)) FROM io_probe_device_full() d
    WHERE d.object = 'tablespace' AND d.spcname = judged.spcname);
 -- identity
 SELECT DISTINCT ON (relname) relid, schemaname = relnamespace::regnamespace::text AS schema, relname, spcname
@@ -174,7 +174,7 @@ VACUUM FULL fetched;
 SELECT complete AS emptied FROM io_probe_evict('fetched') \gset
 SELECT path, blks, status, (cold = :'emptied') IS NOT FALSE AS cold,
        cold IS NOT FALSE OR notes::text LIKE '%not cold: %' AS why
-  FROM io_probe_random('fetched', '{server,os}', cold => true);
+  FROM io_probe_random_full('fetched', '{server,os}', cold => true);
 -- up to 16, what is in shared buffers is passed over and counted
 VACUUM FULL fetched;
 SELECT count(*) FROM fetched WHERE ctid < '(100,0)';
@@ -183,31 +183,31 @@ SELECT d, CASE WHEN NOT :'passes_over' THEN blks = 201 WHEN d = 1 THEN blks = 10
        complete <> :'passes_over' AS complete,
        coalesce(substring(notes::text, '(\d+) blocks could not be evicted')::int, 0) + blks AS all,
        coalesce(shared_blks_hit, 0) AS hits
-  FROM unnest('{1,4}'::int[]) d, io_probe_random('fetched', '{server}', cold => true, depth => d);
+  FROM unnest('{1,4}'::int[]) d, io_probe_random_full('fetched', '{server}', cold => true, depth => d);
 
 -- max_bytes is exact where no hole is; not a reason to stop when it is just enough
 SELECT path, status, blks, hole_blks, complete, notes::text LIKE '%stopped at max_bytes%' AS why
   FROM unnest('{1,4}'::int[]) depth,
-       io_probe_random('fetched', '{server,os}', depth => depth, options => '{"max_bytes": 81920}');
+       io_probe_random_full('fetched', '{server,os}', depth => depth, options => '{"max_bytes": 81920}');
 SELECT status = 'unsupported' OR (blks, hole_blks, complete) = (10, 0, false) AS max_bytes
   FROM unnest('{1,4}'::int[]) depth,
-       io_probe_random('fetched', '{direct}', depth => depth, options => '{"max_bytes": 81920}');
+       io_probe_random_full('fetched', '{direct}', depth => depth, options => '{"max_bytes": 81920}');
 SELECT path, blks, complete, notes::text LIKE '%stopped%' AS stopped
-  FROM io_probe_random('fetched', '{server,os}', options => '{"max_bytes": 1646592}');
+  FROM io_probe_random_full('fetched', '{server,os}', options => '{"max_bytes": 1646592}');
 -- rate limits: they are kept, and the duration ends them
 SELECT limits, v.depth, path, status, complete, 'stopped at the end of its duration' = ANY (notes) AS why,
        notes::text LIKE '%rate-limited%' AS rate_limited, elapsed_ms >= 100 AS duration,
        blks BETWEEN 1 AND per_s * elapsed_ms / 1000 + 2 AS blks
   FROM (VALUES ('{"max_iops": 64}'::jsonb, 64, 1), ('{"max_mib_s": 1}', 128, 4),
                ('{"max_iops": 64, "max_mib_s": 1}', 64, 1)) AS v(limits, per_s, depth),
-       io_probe_random('fetched', '{server,os}', '100 ms', depth => v.depth, options => limits);
+       io_probe_random_full('fetched', '{server,os}', '100 ms', depth => v.depth, options => limits);
 -- unless all is fetched so fast that there is no saying, it ends as soon as the interval is narrow
 SELECT status IN ('void', 'unsupported') OR complete
        OR 'stopped: the interval is as narrow as asked for' = ANY (notes)
           AND iops * (1 / ci_low - 1 / ci_high) / 2 <= 0.51 AS precise
-  FROM io_probe_random('large', '{direct}', options => '{"precision": 0.5}');
+  FROM io_probe_random_full('large', '{direct}', options => '{"precision": 0.5}');
 -- the other options; null stands for the default
-SELECT path, complete FROM io_probe_random('fetched', '{os}', options => '{"wait": true, "max_iops": null}');
+SELECT path, complete FROM io_probe_random_full('fetched', '{os}', options => '{"wait": true, "max_iops": null}');
 
 -- every kind of relation with storage
 CREATE TABLE kind_empty (t text);
@@ -221,25 +221,25 @@ CREATE TEMP TABLE kind_temp AS SELECT * FROM fetched;
 CREATE INDEX kind_index ON fetched (id) WHERE id = 0;
 SELECT c.relname, c.relkind, r.path, r.status, r.complete,
        r.blks = pg_relation_size(c.oid) / current_setting('block_size')::int AS blks
-  FROM pg_class c, io_probe_random(c.oid, '{server,os}') r
+  FROM pg_class c, io_probe_random_full(c.oid, '{server,os}') r
   WHERE c.relname LIKE 'kind\_%' ORDER BY c.relname, r.path DESC;
 SELECT c.relkind, r.path, r.status, r.complete, r.blks > 10 AS blks
-  FROM pg_class c, io_probe_random(c.oid, '{server,os}') r
+  FROM pg_class c, io_probe_random_full(c.oid, '{server,os}') r
   WHERE c.oid = (SELECT reltoastrelid FROM pg_class WHERE relname = 'kind_toast');
 -- a temporary table is in the session's own buffers
-SELECT shared_blks_hit, shared_pct FROM io_probe_random('kind_temp', '{server}');
+SELECT shared_blks_hit, shared_pct FROM io_probe_random_full('kind_temp', '{server}');
 -- an empty relation is no error, on no path, at no depth
 SELECT path, status, blks, complete, iops, lat_us, warmup_us, os_pct, cold
-  FROM io_probe_random('kind_empty');
-SELECT path, status, blks, complete FROM io_probe_random('kind_empty', '{server,os}', cold => true, depth => 4);
+  FROM io_probe_random_full('kind_empty');
+SELECT path, status, blks, complete FROM io_probe_random_full('kind_empty', '{server,os}', cold => true, depth => 4);
 -- a single block is warm-up
 SELECT path, blks, complete, warmup_us > 0 AS warmup, iops, lat_us,
        notes::text LIKE '%too few blocks for a rate%' AS why
-  FROM io_probe_random('kind_sequence', '{server,os}');
+  FROM io_probe_random_full('kind_sequence', '{server,os}');
 -- holes count as fetched, and nowhere else (up to 15 there are none; whoever writes buffers back fills them)
 CREATE TABLE sparse AS SELECT i::char(1000) FROM generate_series(1, 2000) i;
 SELECT hole_bytes / 8192 AS before FROM io_probe_cache('sparse') WHERE fork = 'main' \gset
-CREATE TEMP TABLE holes AS SELECT * FROM io_probe_random('sparse', '{os}');
+CREATE TEMP TABLE holes AS SELECT * FROM io_probe_random_full('sparse', '{os}');
 SELECT hole_bytes / 8192 AS after FROM io_probe_cache('sparse') WHERE fork = 'main' \gset
 SELECT blks = blks_total AS blks, complete, hole_blks BETWEEN :after AND :before AS hole_blks,
        (hole_blks > 0) = (notes::text LIKE '% blocks were never written to the file (holes)%') AS note,
@@ -248,14 +248,14 @@ SELECT blks = blks_total AS blks, complete, hole_blks BETWEEN :after AND :before
 -- a name that needs quotes, in a schema that is not on search_path
 CREATE SCHEMA "Odd ""schema";
 CREATE TABLE "Odd ""schema"."A table" ();
-SELECT relid, schemaname, relname FROM io_probe_random('"Odd ""schema"."A table"', '{os}');
+SELECT relid, schemaname, relname FROM io_probe_random_full('"Odd ""schema"."A table"', '{os}');
 
 -- series: seconds are numbered from 1 in each path
 CREATE TEMP TABLE series AS
   SELECT row_number() OVER () AS nr, *
-  FROM io_probe_random_series('fetched', '{os}', '1250 ms', options => '{"max_iops": 64}');
-INSERT INTO series SELECT 2 + row_number() OVER (), * FROM io_probe_random_series('fetched', '{os,server}');
-INSERT INTO series SELECT 4 + row_number() OVER (), * FROM io_probe_random_series('fetched', '{direct}', depth => 4);
+  FROM io_probe_random_series_full('fetched', '{os}', '1250 ms', options => '{"max_iops": 64}');
+INSERT INTO series SELECT 2 + row_number() OVER (), * FROM io_probe_random_series_full('fetched', '{os,server}');
+INSERT INTO series SELECT 4 + row_number() OVER (), * FROM io_probe_random_series_full('fetched', '{direct}', depth => 4);
 SELECT nr, path, second, status, blks BETWEEN 1 AND 201 AS blks FROM series WHERE path <> 'direct' ORDER BY nr;
 -- all that was fetched is in some second
 SELECT path, sum(blks) AS blks FROM series WHERE nr BETWEEN 3 AND 4 GROUP BY path ORDER BY path;
@@ -281,20 +281,20 @@ SELECT nr, notes = '{}' AS no_notes, 'stopped at the end of its duration' = ANY 
 SELECT nr FROM (SELECT *, lag(sampled_at, 1, '-infinity') OVER (ORDER BY nr) AS earlier FROM series) AS series
   WHERE sampled_at NOT BETWEEN earlier AND clock_timestamp();
 -- without any second there is a row that says so; NULL stands for the default
-SELECT path, second, blks, status FROM io_probe_random_series('kind_empty', NULL, NULL, NULL, NULL, NULL, NULL);
+SELECT path, second, blks, status FROM io_probe_random_series_full('kind_empty', NULL, NULL, NULL, NULL, NULL, NULL);
 
 -- all calls of a statement share pg_io_probe.max_duration: in the end nothing is fetched any more
 SET pg_io_probe.max_duration = '150ms';
 WITH called AS MATERIALIZED
   (SELECT i, r.* FROM generate_series(1, 5) i,
-     io_probe_random('fetched', '{os}', '60 ms', seed => i, options => '{"max_iops": 50}') r)
+     io_probe_random_full('fetched', '{os}', '60 ms', seed => i, options => '{"max_iops": 50}') r)
 SELECT i, status, blks > 0 AS blks, complete,
        'stopped: this statement has used up pg_io_probe.max_duration' = ANY (notes) AS why
   FROM called WHERE i IN (1, 5);
 -- so do the paths of a call
-SELECT path, status FROM io_probe_random('fetched', '{server,os}', '100 ms', options => '{"max_iops": 50}');
+SELECT path, status FROM io_probe_random_full('fetched', '{server,os}', '100 ms', options => '{"max_iops": 50}');
 SELECT path, second, status, notes::text LIKE '%stopped: this statement has used up%' AS why
-  FROM io_probe_random_series('fetched', '{server,os}', '150 ms', options => '{"max_iops": 50}');
+  FROM io_probe_random_series_full('fetched', '{server,os}', '150 ms', options => '{"max_iops": 50}');
 RESET pg_io_probe.max_duration;
 
 SET client_min_messages = warning;

@@ -10,30 +10,30 @@ VACUUM FULL ahead;
 CHECKPOINT;
 SELECT pg_relation_size('ahead') / current_setting('block_size')::int AS blks;
 SELECT current_setting('block_size')::int / 1024 AS block_kb \gset
-SELECT coalesce(min(read_ahead_kb)::text, 'NULL') AS set_kb FROM io_probe_device()
+SELECT coalesce(min(read_ahead_kb)::text, 'NULL') AS set_kb FROM io_probe_device_full()
   WHERE object = 'tablespace' AND spcname = 'pg_default' \gset
 
 -- by default each window from 16 kB to 4 MB, and the setting in force
 CREATE TEMP TABLE result AS
-  SELECT 'all' AS run, * FROM io_probe_readahead('ahead', duration => '100 ms') WITH ORDINALITY;
+  SELECT 'all' AS run, * FROM io_probe_readahead_full('ahead', duration => '100 ms') WITH ORDINALITY;
 SELECT w FROM unnest('{16,32,64,128,256,512,1024,2048,4096}'::bigint[]) AS w EXCEPT SELECT window_kb FROM result;
 SELECT count(*) - count(*) FILTER (WHERE window_kb = ANY ('{16,32,64,128,256,512,1024,2048,4096}')) <= 1 AS no_other,
        array_agg(window_kb ORDER BY ordinality) = array_agg(window_kb ORDER BY window_kb) AS ascending FROM result;
 SELECT window_kb IS NOT DISTINCT FROM :set_kb AS in_force FROM result WHERE mode = 'kernel';
 -- as asked for, each once, ascending; the setting in force always
-SELECT window_kb FROM io_probe_readahead('ahead', '{64,1024,64,24}', '10 ms') WHERE window_kb IN (24, 64, 1024);
+SELECT window_kb FROM io_probe_readahead_full('ahead', '{64,1024,64,24}', '10 ms') WHERE window_kb IN (24, 64, 1024);
 -- NULL stands for the default
-SELECT count(*) FROM io_probe_readahead('ahead', NULL, '10 ms', NULL)
+SELECT count(*) FROM io_probe_readahead_full('ahead', NULL, '10 ms', NULL)
   WHERE window_kb = ANY ('{16,32,64,128,256,512,1024,2048,4096}');
 
 -- rows to judge: readahead off, the widest window, threads, a bound on bytes, a rate limit
-INSERT INTO result SELECT 'ends', * FROM io_probe_readahead('ahead', '{0,16,16384}', '500 ms') WITH ORDINALITY;
+INSERT INTO result SELECT 'ends', * FROM io_probe_readahead_full('ahead', '{0,16,16384}', '500 ms') WITH ORDINALITY;
 SET pg_io_probe.engine = threads;
-INSERT INTO result SELECT 'threads', * FROM io_probe_readahead('ahead', '{64}', '200 ms') WITH ORDINALITY;
+INSERT INTO result SELECT 'threads', * FROM io_probe_readahead_full('ahead', '{64}', '200 ms') WITH ORDINALITY;
 RESET pg_io_probe.engine;
-INSERT INTO result SELECT 'bytes', * FROM io_probe_readahead('ahead', '{64,128}', '10 s',
+INSERT INTO result SELECT 'bytes', * FROM io_probe_readahead_full('ahead', '{64,128}', '10 s',
                                                              '{"max_bytes": 65536000, "precision": 0.0001}') WITH ORDINALITY;
-INSERT INTO result SELECT 'slow', * FROM io_probe_readahead('ahead', '{64}', '1 s',
+INSERT INTO result SELECT 'slow', * FROM io_probe_readahead_full('ahead', '{64}', '1 s',
                                                             '{"max_mib_s": 100, "max_iops": null}') WITH ORDINALITY;
 CREATE TEMP VIEW judged AS SELECT *, status IN ('void', 'unsupported') AS no_figures FROM result;
 -- one row is the kernel's, read through the page cache; engines of the others
@@ -86,46 +86,46 @@ SELECT run, count(*) FILTER (WHERE notes::text LIKE '%rate-limited%') = count(*)
 SELECT DISTINCT relid, schemaname, relname, spcname FROM result;
 SELECT count(DISTINCT started_at) = count(DISTINCT run) AS moments FROM result;
 SELECT run FROM result WHERE (device, read_ahead_kb) IS DISTINCT FROM
-  (SELECT (string_agg(d.device, ','), min(d.read_ahead_kb)) FROM io_probe_device() d
+  (SELECT (string_agg(d.device, ','), min(d.read_ahead_kb)) FROM io_probe_device_full() d
    WHERE d.object = 'tablespace' AND d.spcname = result.spcname);
 
 -- relations with nothing to measure are no error
 CREATE TABLE kind_empty (t text);
 SELECT mode, status = 'ok' OR :set_kb IS NULL AS status, turns, blks, num_nonnulls(block_us, mib_s, best) AS figures
-  FROM io_probe_readahead('kind_empty', '{24}', '10 ms') WHERE window_kb = 24;
+  FROM io_probe_readahead_full('kind_empty', '{24}', '10 ms') WHERE window_kb = 24;
 -- an index, a TOAST table, a table of the session's own
 CREATE INDEX ahead_id ON ahead (id);
 CREATE TEMP TABLE own AS SELECT * FROM ahead LIMIT 100;
-SELECT DISTINCT relname FROM io_probe_readahead('ahead_id', '{16}', '10 ms');
-SELECT DISTINCT relname FROM io_probe_readahead('own', '{16}', '10 ms');
+SELECT DISTINCT relname FROM io_probe_readahead_full('ahead_id', '{16}', '10 ms');
+SELECT DISTINCT relname FROM io_probe_readahead_full('own', '{16}', '10 ms');
 -- what a statement may take is shared by all of its calls, of which none ends before
 SET pg_io_probe.max_duration = '200ms';
 SELECT DISTINCT status, notes[cardinality(notes)] FROM generate_series(1, 3) AS g,
-  LATERAL io_probe_readahead('ahead', '{64}', '150 ms', '{"precision": 1e-6}') WHERE g = 3 AND :set_kb IS NOT NULL;
+  LATERAL io_probe_readahead_full('ahead', '{64}', '150 ms', '{"precision": 1e-6}') WHERE g = 3 AND :set_kb IS NOT NULL;
 RESET pg_io_probe.max_duration;
 -- who may not evict may not run it
 CREATE ROLE regress_io_probe_reader;
 GRANT SELECT ON ahead TO regress_io_probe_reader;
-GRANT EXECUTE ON FUNCTION io_probe_readahead TO regress_io_probe_reader;
+GRANT EXECUTE ON FUNCTION io_probe_readahead, io_probe_readahead_full TO regress_io_probe_reader;
 SET ROLE regress_io_probe_reader;
-SELECT window_kb FROM io_probe_readahead('ahead', '{64}', '10 ms');
+SELECT window_kb FROM io_probe_readahead_full('ahead', '{64}', '10 ms');
 RESET ROLE;
 DROP OWNED BY regress_io_probe_reader;
 DROP ROLE regress_io_probe_reader;
 -- arguments
 \set VERBOSITY terse
-SELECT window_kb FROM io_probe_readahead('ahead', '{}'); \echo :SQLSTATE
-SELECT window_kb FROM io_probe_readahead('ahead', '{64,NULL}'); \echo :SQLSTATE
-SELECT window_kb FROM io_probe_readahead('ahead', '{64,-8}'); \echo :SQLSTATE
-SELECT window_kb FROM io_probe_readahead('ahead', '{4}'); \echo :SQLSTATE
-SELECT window_kb FROM io_probe_readahead('ahead', '{16392}'); \echo :SQLSTATE
-SELECT window_kb FROM io_probe_readahead('ahead', ARRAY(SELECT g * 8 FROM generate_series(1, 33) AS g)); \echo :SQLSTATE
-SELECT window_kb FROM io_probe_readahead('ahead', duration => '0'); \echo :SQLSTATE
-SELECT window_kb FROM io_probe_readahead('ahead', duration => '61 s'); \echo :SQLSTATE
-SELECT window_kb FROM io_probe_readahead('ahead', options => '{"start_blk": 1}'); \echo :SQLSTATE
-SELECT window_kb FROM io_probe_readahead('ahead', options => '{"precision": 2}'); \echo :SQLSTATE
-SELECT window_kb FROM io_probe_readahead(NULL); \echo :SQLSTATE
+SELECT window_kb FROM io_probe_readahead_full('ahead', '{}'); \echo :SQLSTATE
+SELECT window_kb FROM io_probe_readahead_full('ahead', '{64,NULL}'); \echo :SQLSTATE
+SELECT window_kb FROM io_probe_readahead_full('ahead', '{64,-8}'); \echo :SQLSTATE
+SELECT window_kb FROM io_probe_readahead_full('ahead', '{4}'); \echo :SQLSTATE
+SELECT window_kb FROM io_probe_readahead_full('ahead', '{16392}'); \echo :SQLSTATE
+SELECT window_kb FROM io_probe_readahead_full('ahead', ARRAY(SELECT g * 8 FROM generate_series(1, 33) AS g)); \echo :SQLSTATE
+SELECT window_kb FROM io_probe_readahead_full('ahead', duration => '0'); \echo :SQLSTATE
+SELECT window_kb FROM io_probe_readahead_full('ahead', duration => '61 s'); \echo :SQLSTATE
+SELECT window_kb FROM io_probe_readahead_full('ahead', options => '{"start_blk": 1}'); \echo :SQLSTATE
+SELECT window_kb FROM io_probe_readahead_full('ahead', options => '{"precision": 2}'); \echo :SQLSTATE
+SELECT window_kb FROM io_probe_readahead_full(NULL); \echo :SQLSTATE
 CREATE VIEW seen AS SELECT 1 AS one;
-SELECT window_kb FROM io_probe_readahead('seen'); \echo :SQLSTATE
+SELECT window_kb FROM io_probe_readahead_full('seen'); \echo :SQLSTATE
 DROP VIEW seen, judged;
 DROP TABLE ahead, kind_empty, own;

@@ -24,27 +24,27 @@ CREATE TEMP TABLE settings_before AS SELECT name, setting, source FROM pg_settin
 SELECT md5(pg_read_file('postgresql.auto.conf')) AS auto_before \gset
 
 -- a row for each setting, in their order: of each tablespace with tables, of the disks below, of the cluster
-CREATE TEMP TABLE result AS SELECT 'all' AS run, * FROM io_probe_recommend(duration => '20 ms') WITH ORDINALITY;
+CREATE TEMP TABLE result AS SELECT 'all' AS run, * FROM io_probe_recommend_full(duration => '20 ms') WITH ORDINALITY;
 SELECT scope, CASE scope WHEN 'tablespace' THEN replace(name, :'own_tablespace', 'own') END AS name, setting, applies
   FROM result WHERE scope <> 'device' AND setting <> 'io_combine_limit' ORDER BY ordinality;
 SELECT count(*) FILTER (WHERE setting = 'io_combine_limit') = :'combines'::bool::int AS combines,
        count(*) FILTER (WHERE scope = 'device') BETWEEN 1 AND 2 AS disks FROM result;
 SELECT DISTINCT setting, applies FROM result WHERE scope = 'device';
-SELECT DISTINCT name FROM result WHERE scope = 'device' EXCEPT SELECT device FROM io_probe_device()
-  EXCEPT SELECT top_device FROM io_probe_device() EXCEPT SELECT NULL;
+SELECT DISTINCT name FROM result WHERE scope = 'device' EXCEPT SELECT device FROM io_probe_device_full()
+  EXCEPT SELECT top_device FROM io_probe_device_full() EXCEPT SELECT NULL;
 -- the value in force, and where it comes from
 SELECT r.setting, current = current_setting(r.setting) AS current, current_source = source AS source
   FROM result AS r JOIN pg_settings AS s ON s.name = r.setting
   WHERE scope = 'cluster' AND r.setting <> 'io_combine_limit' ORDER BY ordinality;
 SELECT current, current_source FROM result AS r JOIN pg_settings AS s ON s.name = r.setting
   WHERE (current, current_source) IS DISTINCT FROM (current_setting(r.setting), source) AND r.name IS DISTINCT FROM 'regress_io_probe_advice';
-SELECT current, read_ahead_kb FROM result AS r JOIN io_probe_device() AS d ON d.device = r.name AND d.object = 'tablespace'
+SELECT current, read_ahead_kb FROM result AS r JOIN io_probe_device_full() AS d ON d.device = r.name AND d.object = 'tablespace'
   WHERE r.scope = 'device' AND current IS DISTINCT FROM read_ahead_kb::text AND spcname = evidence->>'tablespace';
 SET random_page_cost = 3.25;
 SELECT name = 'regress_io_probe_advice' AS has_own, setting, current, current_source FROM
-  io_probe_recommend(settings => '{random_page_cost}', duration => '20 ms')
+  io_probe_recommend_full(settings => '{random_page_cost}', duration => '20 ms')
   ORDER BY has_own;
-SELECT setting, current, current_source FROM io_probe_recommend('few',
+SELECT setting, current, current_source FROM io_probe_recommend_full('few',
   settings => '{effective_io_concurrency,random_page_cost}');
 RESET random_page_cost;
 -- what needs a right that the call does not ask for is not measured, and why says what it takes
@@ -54,22 +54,22 @@ SELECT setting, recommended, why ~ CASE setting WHEN 'read_ahead_kb' THEN 'cold 
 SELECT DISTINCT relid FROM result WHERE name = :'own_tablespace' OR setting = 'io_combine_limit' AND relid::text <> 'advised';
 SELECT DISTINCT name, recommended, relid, why FROM result WHERE name = 'regress_io_probe_advice';
 -- settings as picked, each once, in their order
-SELECT setting, recommended FROM io_probe_recommend(settings => '{commit_delay,wal_sync_method,commit_delay}');
+SELECT setting, recommended FROM io_probe_recommend_full(settings => '{commit_delay,wal_sync_method,commit_delay}');
 -- NULLs stand for the defaults
-SELECT count(*) FROM io_probe_recommend(NULL, NULL, NULL, '{commit_delay}', NULL, NULL, NULL, NULL);
+SELECT count(*) FROM io_probe_recommend_full(NULL, cache => NULL, unit => NULL, settings => '{commit_delay}', duration => NULL, cold => NULL, writes => NULL, options => NULL);
 -- a relation of one's own choice, and what says too little
-SELECT DISTINCT name = :'own_tablespace' AS own, relid FROM io_probe_recommend('advised', duration => '20 ms') WHERE scope = 'tablespace';
-SELECT recommended, relid, why FROM io_probe_recommend('few', settings => '{seq_page_cost}');
-SELECT recommended, relid, why FROM io_probe_recommend('own_advice', settings => '{seq_page_cost}');
+SELECT DISTINCT name = :'own_tablespace' AS own, relid FROM io_probe_recommend_full('advised', duration => '20 ms') WHERE scope = 'tablespace';
+SELECT recommended, relid, why FROM io_probe_recommend_full('few', settings => '{seq_page_cost}');
+SELECT recommended, relid, why FROM io_probe_recommend_full('own_advice', settings => '{seq_page_cost}');
 
 -- rows to judge: with all rights, of one relation, with little time, under a rate limit
-INSERT INTO result SELECT 'may', * FROM io_probe_recommend(cold => true, writes => true, duration => '300 ms',
+INSERT INTO result SELECT 'may', * FROM io_probe_recommend_full(cold => true, writes => true, duration => '300 ms',
   settings => '{read_ahead_kb,io_combine_limit,wal_sync_method,commit_delay}') WITH ORDINALITY;
-INSERT INTO result SELECT 'one', * FROM io_probe_recommend('advised', 'cold', 'cpu', '{read_ahead_kb,io_combine_limit}',
-  '300 ms', true) WITH ORDINALITY;
-INSERT INTO result SELECT 'brief', * FROM io_probe_recommend(cold => true, writes => true, duration => '1 ms',
+INSERT INTO result SELECT 'one', * FROM io_probe_recommend_full('advised', cache => 'cold', unit => 'cpu', settings => '{read_ahead_kb,io_combine_limit}',
+  duration => '300 ms', cold => true) WITH ORDINALITY;
+INSERT INTO result SELECT 'brief', * FROM io_probe_recommend_full(cold => true, writes => true, duration => '1 ms',
   settings => '{read_ahead_kb,io_combine_limit,wal_sync_method,commit_delay}') WITH ORDINALITY;
-INSERT INTO result SELECT 'slow', * FROM io_probe_recommend(cold => true, duration => '300 ms', settings => '{io_combine_limit}',
+INSERT INTO result SELECT 'slow', * FROM io_probe_recommend_full(cold => true, duration => '300 ms', settings => '{io_combine_limit}',
   options => '{"max_mib_s": 200, "precision": 0.5, "max_iops": null, "max_bytes": 100000000}') WITH ORDINALITY;
 -- advice is complete, or there is a reason; to keep takes no statement
 SELECT run, setting, why FROM result WHERE why IS NULL OR why = '' OR jsonb_typeof(evidence) <> 'object' OR scope IS NULL
@@ -115,12 +115,12 @@ DECLARE
   fetched bigint;
 BEGIN
   FOR attempt IN 1..3 LOOP -- the kernel may take back a page
-    PERFORM io_probe_seqscan('advised', '{os}');
+    PERFORM io_probe_seqscan_full('advised', '{os}');
     cached := (SELECT os_cached_bytes FROM io_probe_cache('advised') WHERE fork = 'main');
-    PERFORM io_probe_recommend(duration => '20 ms');
+    PERFORM io_probe_recommend_full(duration => '20 ms');
     -- what is cached is not even read: to read it cold, it would have to be evicted
     fetched := pg_stat_get_xact_blocks_fetched('advised'::regclass);
-    PERFORM io_probe_recommend(duration => '100 ms', settings => '{read_ahead_kb,io_combine_limit}');
+    PERFORM io_probe_recommend_full(duration => '100 ms', settings => '{read_ahead_kb,io_combine_limit}');
     ASSERT pg_stat_get_xact_blocks_fetched('advised'::regclass) = fetched, 'read';
     EXIT WHEN (SELECT os_cached_bytes FROM io_probe_cache('advised') WHERE fork = 'main') >= cached;
     ASSERT attempt < 3, 'evicted';
@@ -132,7 +132,7 @@ DECLARE
   before text;
 BEGIN
   before := (SELECT substring(convert_from(pg_read_binary_file('/proc/self/io', 0, 4096, true), 'UTF8') FROM counter));
-  PERFORM io_probe_recommend(duration => '20 ms', settings => '{wal_sync_method,commit_delay,read_ahead_kb,io_combine_limit}');
+  PERFORM io_probe_recommend_full(duration => '20 ms', settings => '{wal_sync_method,commit_delay,read_ahead_kb,io_combine_limit}');
   ASSERT before IS NOT DISTINCT FROM
     (SELECT substring(convert_from(pg_read_binary_file('/proc/self/io', 0, 4096, true), 'UTF8') FROM counter)), 'written';
 EXCEPTION WHEN insufficient_privilege OR undefined_file THEN NULL; -- a container may hide it
@@ -140,13 +140,13 @@ END $$;
 -- nor in the rest of the transaction
 SELECT coalesce(current_setting('io_combine_limit', true), 'none') AS limit_before \gset
 BEGIN;
-SELECT count(*) <= 1 AS combined FROM io_probe_recommend(cold => true, duration => '50 ms', settings => '{io_combine_limit}');
+SELECT count(*) <= 1 AS combined FROM io_probe_recommend_full(cold => true, duration => '50 ms', settings => '{io_combine_limit}');
 SELECT coalesce(current_setting('io_combine_limit', true), 'none') = :'limit_before' AS unchanged;
 COMMIT;
 -- not even by a call that is cancelled in the middle
 SET statement_timeout = '150ms';
 \set VERBOSITY sqlstate
-SELECT setting FROM io_probe_recommend(cold => true, writes => true, duration => '10 s',
+SELECT setting FROM io_probe_recommend_full(cold => true, writes => true, duration => '10 s',
   settings => '{io_combine_limit,commit_delay}', options => '{"max_mib_s": 1}');
 \set VERBOSITY default
 RESET statement_timeout;
@@ -155,7 +155,7 @@ SELECT pid FROM io_probe_progress();
 
 -- what a statement may take is shared by all
 SET pg_io_probe.max_duration = '50ms';
-SELECT setting, recommended, why FROM (SELECT g, r.* FROM generate_series(1, 4) AS g, LATERAL io_probe_recommend(cold => true,
+SELECT setting, recommended, why FROM (SELECT g, r.* FROM generate_series(1, 4) AS g, LATERAL io_probe_recommend_full(cold => true,
     writes => true, duration => '40 ms'::interval + g * '0 ms'::interval, settings => '{read_ahead_kb,commit_delay}') AS r
     OFFSET 0) AS calls
   WHERE g = 4 AND why !~ '^not measured: the readahead of';
@@ -164,28 +164,28 @@ RESET pg_io_probe.max_duration;
 -- who may
 CREATE ROLE regress_io_probe_advised;
 SET ROLE regress_io_probe_advised;
-SELECT setting FROM io_probe_recommend();
+SELECT setting FROM io_probe_recommend_full();
 RESET ROLE;
-GRANT EXECUTE ON FUNCTION io_probe_recommend TO regress_io_probe_advised;
+GRANT EXECUTE ON FUNCTION io_probe_recommend, io_probe_recommend_full TO regress_io_probe_advised;
 GRANT SELECT (id) ON advised TO regress_io_probe_advised;
 SET ROLE regress_io_probe_advised;
 -- not what he may not read, nor evict, nor write
-SELECT DISTINCT relid, why FROM io_probe_recommend() WHERE scope = 'tablespace';
-SELECT relid, recommended FROM io_probe_recommend() WHERE setting = 'io_combine_limit' AND num_nonnulls(relid, recommended) > 0;
-SELECT setting FROM io_probe_recommend('advised');
-SELECT setting FROM io_probe_recommend(cold => true);
-SELECT setting FROM io_probe_recommend(writes => true);
+SELECT DISTINCT relid, why FROM io_probe_recommend_full() WHERE scope = 'tablespace';
+SELECT relid, recommended FROM io_probe_recommend_full() WHERE setting = 'io_combine_limit' AND num_nonnulls(relid, recommended) > 0;
+SELECT setting FROM io_probe_recommend_full('advised');
+SELECT setting FROM io_probe_recommend_full(cold => true);
+SELECT setting FROM io_probe_recommend_full(writes => true);
 RESET ROLE;
 GRANT SELECT ON advised TO regress_io_probe_advised;
 GRANT EXECUTE ON FUNCTION io_probe_evict TO regress_io_probe_advised;
 SET ROLE regress_io_probe_advised;
-SELECT DISTINCT relid FROM io_probe_recommend(cold => true, duration => '1 ms') WHERE scope = 'tablespace' ORDER BY 1;
-SELECT setting FROM io_probe_recommend(cold => true, writes => true);
+SELECT DISTINCT relid FROM io_probe_recommend_full(cold => true, duration => '1 ms') WHERE scope = 'tablespace' ORDER BY 1;
+SELECT setting FROM io_probe_recommend_full(cold => true, writes => true);
 RESET ROLE;
-GRANT EXECUTE ON FUNCTION io_probe_sync TO regress_io_probe_advised;
+GRANT EXECUTE ON FUNCTION io_probe_sync, io_probe_sync_full TO regress_io_probe_advised;
 GRANT SET ON PARAMETER pg_io_probe.scratch_reserve TO regress_io_probe_advised;
 SET ROLE regress_io_probe_advised;
-SELECT setting FROM io_probe_recommend(writes => true, duration => '1 ms', settings => '{commit_delay}');
+SELECT setting FROM io_probe_recommend_full(writes => true, duration => '1 ms', settings => '{commit_delay}');
 RESET ROLE;
 REVOKE ALL ON PARAMETER pg_io_probe.scratch_reserve FROM regress_io_probe_advised;
 DROP OWNED BY regress_io_probe_advised;
@@ -194,7 +194,7 @@ DROP ROLE regress_io_probe_advised;
 -- without a table there is nothing to say of one
 BEGIN;
 DROP TABLE advised, few;
-SELECT scope, setting, why FROM io_probe_recommend(settings => '{random_page_cost,read_ahead_kb,commit_delay}')
+SELECT scope, setting, why FROM io_probe_recommend_full(settings => '{random_page_cost,read_ahead_kb,commit_delay}')
   WHERE scope <> 'cluster';
 ROLLBACK;
 RESET pg_io_probe.scratch_reserve;

@@ -27,12 +27,12 @@ CREATE TEMP TABLE settings_before AS SELECT name, setting, source FROM pg_settin
 SELECT md5(pg_read_file('postgresql.auto.conf')) AS auto_before \gset
 -- beside others who are at work here the times may be too few, or too vague: several tries, each longer than the last
 CREATE FUNCTION tries(rel regclass, cache text, unit text, settings text[], duration interval DEFAULT '8 s')
-RETURNS SETOF io_probe_recommend_row LANGUAGE plpgsql AS $$
+RETURNS SETOF io_probe_recommend_full_row LANGUAGE plpgsql AS $$
 DECLARE
-  found io_probe_recommend_row[];
+  found io_probe_recommend_full_row[];
 BEGIN
   FOR n IN 1..5 LOOP
-    found := ARRAY(SELECT r FROM io_probe_recommend(rel, cache, unit, settings, duration * n, true) AS r);
+    found := ARRAY(SELECT r FROM io_probe_recommend_full(rel, cache => cache, unit => unit, settings => settings, duration => duration * n, cold => true) AS r);
     EXIT WHEN NOT EXISTS (SELECT FROM unnest(found) AS f WHERE f.recommended IS NULL AND f.why ~ 'interval|not all times|were not measured');
   END LOOP;
   RETURN QUERY SELECT * FROM unnest(found);
@@ -48,8 +48,8 @@ DECLARE
 BEGIN
   FOREACH c IN ARRAY '{cold,current,stats,planned}'::text[] LOOP
     FOREACH u IN ARRAY '{seq_page,cpu}'::text[] LOOP
-      INSERT INTO result SELECT u, c, * FROM io_probe_recommend('asked', c, u,
-        '{random_page_cost,seq_page_cost,effective_io_concurrency,maintenance_io_concurrency}', '1 s', true) WITH ORDINALITY
+      INSERT INTO result SELECT u, c, * FROM io_probe_recommend_full('asked', cache => c, unit => u,
+        settings => '{random_page_cost,seq_page_cost,effective_io_concurrency,maintenance_io_concurrency}', duration => '1 s', cold => true) WITH ORDINALITY
         WHERE (u, c) <> ('seq_page', 'planned');
     END LOOP;
   END LOOP;
@@ -143,11 +143,11 @@ END $$;
 VACUUM FULL asked;
 SET cpu_tuple_cost = 1;
 SET random_page_cost = 1.1;
-CREATE TEMP TABLE ordered AS SELECT 'alone' AS asked, * FROM io_probe_recommend('asked', 'cold', 'cpu', '{seq_page_cost}', '3 s', true);
-INSERT INTO ordered SELECT 'both', * FROM io_probe_recommend('asked', 'cold', 'cpu', '{random_page_cost,seq_page_cost}', '3 s', true);
-INSERT INTO ordered SELECT 'alone, planned', * FROM io_probe_recommend('asked', 'planned', 'cpu', '{seq_page_cost}', '8 s', true);
-INSERT INTO ordered SELECT 'both, planned', * FROM io_probe_recommend('asked', 'planned', 'cpu', '{random_page_cost,seq_page_cost}', '4 s', true);
-INSERT INTO ordered SELECT 'neither, planned', * FROM io_probe_recommend('asked', 'planned', 'cpu', '{effective_io_concurrency}', '8 s', true);
+CREATE TEMP TABLE ordered AS SELECT 'alone' AS asked, * FROM io_probe_recommend_full('asked', cache => 'cold', unit => 'cpu', settings => '{seq_page_cost}', duration => '3 s', cold => true);
+INSERT INTO ordered SELECT 'both', * FROM io_probe_recommend_full('asked', cache => 'cold', unit => 'cpu', settings => '{random_page_cost,seq_page_cost}', duration => '3 s', cold => true);
+INSERT INTO ordered SELECT 'alone, planned', * FROM io_probe_recommend_full('asked', cache => 'planned', unit => 'cpu', settings => '{seq_page_cost}', duration => '8 s', cold => true);
+INSERT INTO ordered SELECT 'both, planned', * FROM io_probe_recommend_full('asked', cache => 'planned', unit => 'cpu', settings => '{random_page_cost,seq_page_cost}', duration => '4 s', cold => true);
+INSERT INTO ordered SELECT 'neither, planned', * FROM io_probe_recommend_full('asked', cache => 'planned', unit => 'cpu', settings => '{effective_io_concurrency}', duration => '8 s', cold => true);
 -- (where the interval is too wide, as it may be beside others, nothing is advised, which is in order)
 CREATE TEMP VIEW known AS SELECT * FROM ordered WHERE why !~ 'interval is too wide|intervals of the times are too wide|not all times|were not measured';
 SELECT recommended, low, statement FROM ordered WHERE asked = 'alone';
@@ -168,13 +168,13 @@ VACUUM FULL asked;
 SET cpu_tuple_cost = 0.00001;
 SET seq_page_cost = 2.024;
 TRUNCATE ordered;
-INSERT INTO ordered SELECT 'alone', * FROM io_probe_recommend('asked', 'cold', 'cpu', '{random_page_cost}', '3 s', true);
+INSERT INTO ordered SELECT 'alone', * FROM io_probe_recommend_full('asked', cache => 'cold', unit => 'cpu', settings => '{random_page_cost}', duration => '3 s', cold => true);
 SELECT recommended, low, high, why FROM known WHERE NOT (recommended = '2.024' AND low = '2.024' AND high = '2.024' AND why ~ 'no less than seq_page_cost$');
 TABLE out_of_order;
 TRUNCATE ordered;
 SET seq_page_cost = 20;
 SET random_page_cost = 40;
-INSERT INTO ordered SELECT 'both', * FROM io_probe_recommend('asked', 'cold', 'cpu', '{random_page_cost,seq_page_cost}', '3 s', true);
+INSERT INTO ordered SELECT 'both', * FROM io_probe_recommend_full('asked', cache => 'cold', unit => 'cpu', settings => '{random_page_cost,seq_page_cost}', duration => '3 s', cold => true);
 SELECT asked, setting, recommended, statement, why FROM known WHERE (SELECT count(*) FROM known) = 2
   AND (recommended = current OR (why ~ '; sets seq_page_cost as well, which would stay above it$') <> (setting = 'random_page_cost'));
 TABLE out_of_order;
@@ -182,7 +182,7 @@ RESET cpu_tuple_cost;
 RESET seq_page_cost;
 RESET random_page_cost;
 -- with hardly any time there is a reason
-SELECT setting, recommended, statement, why <> '' AS why FROM io_probe_recommend('asked', cold => true, duration => '1 ms',
+SELECT setting, recommended, statement, why <> '' AS why FROM io_probe_recommend_full('asked', cold => true, duration => '1 ms',
   settings => '{random_page_cost,effective_io_concurrency}');
 
 -- nothing was changed: neither settings nor tablespaces, nor how the planner plans
@@ -193,7 +193,7 @@ SELECT spcname, spcoptions FROM pg_tablespace WHERE spcoptions IS NOT NULL;
 SELECT b.plan = (SELECT array_agg(p) FROM plan(query) AS p) AS same_plan FROM plans_before AS b;
 -- not even by a call that ends while the planner is asked
 SET statement_timeout = '1600ms';
-DO $$ BEGIN PERFORM io_probe_recommend('asked_own', cold => true, duration => '1500 ms', unit => 'cpu');
+DO $$ BEGIN PERFORM io_probe_recommend_full('asked_own', cold => true, duration => '1500 ms', unit => 'cpu');
 EXCEPTION WHEN query_canceled THEN NULL; END $$;
 RESET statement_timeout;
 SELECT b.plan = (SELECT array_agg(p) FROM plan(query) AS p) AS same_plan FROM plans_before AS b;
@@ -203,10 +203,10 @@ SELECT name, b.setting, s.setting FROM settings_before AS b FULL JOIN pg_setting
 -- the caller's rights: what he may not read is not asked for, what is hidden from him is not known
 VACUUM FULL asked;
 CREATE ROLE regress_io_probe_asker;
-GRANT EXECUTE ON FUNCTION io_probe_recommend, io_probe_evict TO regress_io_probe_asker;
+GRANT EXECUTE ON FUNCTION io_probe_recommend, io_probe_recommend_full, io_probe_evict TO regress_io_probe_asker;
 GRANT SELECT ON asked TO regress_io_probe_asker;
 SET ROLE regress_io_probe_asker;
-SELECT setting FROM io_probe_recommend('asked_own');
+SELECT setting FROM io_probe_recommend_full('asked_own');
 SELECT evidence->'tables' AS tables, evidence->'indexes' AS indexes FROM
   tries(NULL, 'planned', 'cpu', '{random_page_cost}') WHERE relid IS NOT NULL;
 RESET ROLE;
@@ -215,7 +215,7 @@ CREATE POLICY tell ON asked USING (tell());
 ALTER TABLE asked ENABLE ROW LEVEL SECURITY;
 SET ROLE regress_io_probe_asker;
 SELECT relid, recommended, why ~ '^nothing can be said by the planner''s choices: not all times could be measured: ' AS why FROM
-  io_probe_recommend(cold => true, settings => '{random_page_cost}', duration => '1 s')
+  io_probe_recommend_full(cold => true, settings => '{random_page_cost}', duration => '1 s')
   WHERE relid IS NOT NULL;
 RESET ROLE;
 DROP OWNED BY regress_io_probe_asker;

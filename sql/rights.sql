@@ -7,9 +7,10 @@ CREATE VIEW member AS
   WHERE extname = 'pg_io_probe' AND deptype = 'e';
 -- what is documented; nobody but the owner has any other right
 CREATE TABLE documented AS
-  SELECT 'public' AS role, 'function' AS kind, unnest('{io_probe_explain,io_probe_explain_json}'::text[]) AS name, 'EXECUTE' AS privilege
+  SELECT 'public' AS role, 'function' AS kind, unnest('{io_probe_explain,io_probe_explain_full,
+    io_probe_explain_json,io_probe_explain_json_full}'::text[]) AS name, 'EXECUTE' AS privilege
   UNION ALL SELECT 'pg_monitor', 'function', unnest('{io_probe_cache,io_probe_changes,io_probe_check,io_probe_compare,io_probe_counters,
-    io_probe_device,io_probe_iostat,io_probe_progress}'::text[]), 'EXECUTE'
+    io_probe_device,io_probe_device_full,io_probe_iostat,io_probe_iostat_full,io_probe_progress}'::text[]), 'EXECUTE'
   UNION ALL SELECT 'pg_monitor', 'relation', relname, 'SELECT' FROM member JOIN pg_class c ON classid = 'pg_class'::regclass AND objid = c.oid
     WHERE relkind IN ('r', 'v');
 CREATE VIEW granted AS

@@ -9,8 +9,8 @@ CREATE TABLE stored AS SELECT io_probe_record('ping', 'toasted', '{"count": 2, "
   io_probe_measure('ping', 'toasted', '{"count": 2, "path": "os"}') AS result;
 CREATE ROLE regress_io_probe_user;
 GRANT SELECT ON toasted, stored TO regress_io_probe_user;
-GRANT EXECUTE ON FUNCTION io_probe_evict, io_probe_sync, io_probe_measure, io_probe_import, io_probe_record, io_probe_prune, io_probe_ping,
-  io_probe_seqscan, io_probe_recommend, io_probe_page_cost TO regress_io_probe_user;
+GRANT EXECUTE ON FUNCTION io_probe_evict, io_probe_sync, io_probe_sync_full, io_probe_measure, io_probe_import, io_probe_record, io_probe_prune, io_probe_ping, io_probe_ping_full,
+  io_probe_seqscan, io_probe_seqscan_full, io_probe_recommend, io_probe_recommend_full, io_probe_page_cost, io_probe_page_cost_full TO regress_io_probe_user;
 -- a call of each function
 CREATE TABLE call (name text, arguments text);
 INSERT INTO call VALUES
@@ -28,8 +28,8 @@ INSERT INTO call VALUES
   ('io_probe_iostat', '''10 ms'''),
   ('io_probe_iostat_query', '''SELECT FROM public.toasted'''),
   ('io_probe_measure', '''ping'', ''public.toasted'', ''{"count": 1, "mode": "write", "every": "0"}'''),
-  ('io_probe_page_cost', '''public.toasted'', ''2 ms'', true, densities => ''{1}'', concurrencies => ''{1}'''),
-  ('io_probe_ping', '''public.toasted'', 1, mode => ''pingpong'''),
+  ('io_probe_page_cost', '''public.toasted'', ''{1}'', ''{1}'', ''2 ms'', true'),
+  ('io_probe_ping', '''public.toasted'', mode => ''pingpong'', count => 1'),
   ('io_probe_progress', ''),
   ('io_probe_prune', '''1 year'''),
   ('io_probe_random', '''public.toasted'', cold => true'),
@@ -38,10 +38,11 @@ INSERT INTO call VALUES
   ('io_probe_recommend', '''public.toasted'', duration => ''2 ms'', cold => true, writes => true'),
   ('io_probe_record', '''seqscan'', ''public.toasted'', ''{"cold": true}'', ''a'''),
   ('io_probe_seqscan', '''public.toasted'', cold => true'),
-  ('io_probe_sync', '''tablespace'', ''pg_default'', ''1 ms'', sections => ''{no_sync}''');
+  ('io_probe_sync', '''pg_default'', ''{no_sync}'', ''1 ms''');
 CREATE VIEW member AS
   SELECT classid, objid FROM pg_depend JOIN pg_extension e ON refclassid = 'pg_extension'::regclass AND refobjid = e.oid
   WHERE extname = 'pg_io_probe' AND deptype = 'e';
+INSERT INTO call SELECT proname, arguments FROM call JOIN pg_proc ON proname = name || '_full';
 -- functions without a call here
 SELECT proname FROM member JOIN pg_proc p ON classid = 'pg_proc'::regclass AND objid = p.oid WHERE proname NOT IN (SELECT name FROM call);
 -- and of each view

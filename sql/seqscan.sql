@@ -11,36 +11,36 @@ VACUUM FULL scanned;
 CHECKPOINT;
 -- a session's first call counts its own reads, not those of the catalogs
 \c -
-SELECT shared_blks_hit, shared_blks_read, blks, complete FROM io_probe_seqscan('scanned', '{server}');
+SELECT shared_blks_hit, shared_blks_read, blks, complete FROM io_probe_seqscan_full('scanned', '{server}');
 -- now all is in shared buffers
 SELECT count(*) FROM scanned;
 SELECT shared_blks_hit, shared_blks_read, shared_pct, os_pct, device_pct, cold
-  FROM io_probe_seqscan('scanned', '{server}');
+  FROM io_probe_seqscan_full('scanned', '{server}');
 
 -- a row for each path, in this order, whatever the order of the argument
-SELECT path FROM io_probe_seqscan('scanned');
-SELECT path FROM io_probe_seqscan('scanned', '{os,direct,os}');
+SELECT path FROM io_probe_seqscan_full('scanned');
+SELECT path FROM io_probe_seqscan_full('scanned', '{os,direct,os}');
 -- NULL stands for the default
-SELECT path FROM io_probe_seqscan('scanned', NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+SELECT path FROM io_probe_seqscan_full('scanned', NULL, NULL, NULL, chunk_kb => NULL, depth => NULL, fork => NULL, options => NULL);
 -- what they read and how
 SELECT path, status, blks, complete, chunk_kb, depth, engine = 'pread' AS pread
-  FROM io_probe_seqscan('scanned', '{server,os}');
+  FROM io_probe_seqscan_full('scanned', '{server,os}');
 SELECT path, status = 'unsupported' OR status IN ('ok', 'void') AND (blks, complete) = (200, true) AS complete,
        status = 'unsupported' OR (chunk_kb, depth) = (512, 8) AS defaults,
        status = 'unsupported' OR engine IN ('io_uring', 'threads') AS engine
-  FROM io_probe_seqscan('scanned', '{direct}');
+  FROM io_probe_seqscan_full('scanned', '{direct}');
 SELECT path, status = 'unsupported' OR (chunk_kb, depth, engine) = (64, 1, 'pread') AS depth_1
-  FROM io_probe_seqscan('scanned', '{direct}', chunk_kb => 64, depth => 1);
+  FROM io_probe_seqscan_full('scanned', '{direct}', chunk_kb => 64, depth => 1);
 
 -- rows to judge: warm, cold, limited; of a table, its index, a temporary and a shared table
 CREATE INDEX scanned_id ON scanned (id);
 CREATE TEMP TABLE own AS SELECT * FROM scanned;
-CREATE TEMP TABLE result AS SELECT * FROM io_probe_seqscan('scanned');
-INSERT INTO result SELECT * FROM io_probe_seqscan('scanned_id');
-INSERT INTO result SELECT * FROM io_probe_seqscan('own');
-INSERT INTO result SELECT * FROM io_probe_seqscan('pg_database');
-INSERT INTO result SELECT * FROM io_probe_seqscan('scanned', '{direct,os}', cold => true);
-INSERT INTO result SELECT * FROM io_probe_seqscan('scanned', duration => '100 ms', options => '{"max_iops": 100}');
+CREATE TEMP TABLE result AS SELECT * FROM io_probe_seqscan_full('scanned');
+INSERT INTO result SELECT * FROM io_probe_seqscan_full('scanned_id');
+INSERT INTO result SELECT * FROM io_probe_seqscan_full('own');
+INSERT INTO result SELECT * FROM io_probe_seqscan_full('pg_database');
+INSERT INTO result SELECT * FROM io_probe_seqscan_full('scanned', '{direct,os}', cold => true);
+INSERT INTO result SELECT * FROM io_probe_seqscan_full('scanned', duration => '100 ms', options => '{"max_iops": 100}');
 -- the shares make 100 percent, or none is known, which a note says
 SELECT path, relname FROM result WHERE status <> 'unsupported'
   AND (abs(shared_pct + os_pct + device_pct - 100) < 0.01) IS NOT TRUE
@@ -69,7 +69,7 @@ SELECT path, relname FROM result WHERE cold AND
    OR os_pct IS NULL);
 -- what is said of the device is what io_probe_device says
 SELECT path, relname FROM result WHERE (device, read_ahead_kb) IS DISTINCT FROM
-  (SELECT (string_agg(d.device, ','), min(d.read_ahead_kb)) FROM io_probe_device() d
+  (SELECT (string_agg(d.device, ','), min(d.read_ahead_kb)) FROM io_probe_device_full() d
    WHERE d.object = 'tablespace' AND d.spcname = result.spcname);
 -- identity
 SELECT DISTINCT ON (relname) relid, schemaname = relnamespace::regnamespace::text AS schema, relname, spcname, fork
@@ -86,49 +86,49 @@ VACUUM FULL scanned;
 SELECT complete AS emptied FROM io_probe_evict('scanned') \gset
 SELECT path, blks, (cold = :'emptied') IS NOT FALSE AS cold,
        cold IS NOT FALSE OR notes::text LIKE '%not cold: %' AS why
-  FROM io_probe_seqscan('scanned', '{server,os}', cold => true);
+  FROM io_probe_seqscan_full('scanned', '{server,os}', cold => true);
 -- up to 16, what is in shared buffers is passed over and counted
 SELECT count(*) FROM scanned;
 SELECT current_setting('server_version_num')::int < 170000 AS passes_over \gset
 SELECT CASE WHEN :'passes_over' THEN substring(notes::text, '(\d+) blocks could not be evicted')::int
             ELSE blks END AS blocks,
        status = CASE WHEN :'passes_over' THEN 'partial' ELSE 'ok' END AS status
-  FROM io_probe_seqscan('scanned', '{server}', cold => true);
+  FROM io_probe_seqscan_full('scanned', '{server}', cold => true);
 
 -- only what the limits let it read leaves shared buffers: by its bytes, and by its rate and duration
 SELECT count(*) FROM scanned;
-SELECT blks FROM io_probe_seqscan('scanned', '{os}', cold => true, options => '{"max_bytes": 819200}');
+SELECT blks FROM io_probe_seqscan_full('scanned', '{os}', cold => true, options => '{"max_bytes": 819200}');
 SELECT shared_blks + CASE WHEN :'passes_over' THEN 0 ELSE 100 END AS blks FROM io_probe_cache('scanned') WHERE fork = 'main';
 SELECT count(*) FROM scanned;
-SELECT blks <= 29 AS few FROM io_probe_seqscan('scanned', '{os}', '200 ms', true, options => '{"max_mib_s": 1}');
+SELECT blks <= 29 AS few FROM io_probe_seqscan_full('scanned', '{os}', '200 ms', true, options => '{"max_mib_s": 1}');
 SELECT shared_blks + CASE WHEN :'passes_over' THEN 0 ELSE 29 END AS blks FROM io_probe_cache('scanned') WHERE fork = 'main';
 
 -- start_blk, up to the very end
 SELECT i, blks, complete, status FROM unnest('{0,199,200}'::int[]) i,
-  io_probe_seqscan('scanned', '{os}', options => jsonb_build_object('start_blk', i));
+  io_probe_seqscan_full('scanned', '{os}', options => jsonb_build_object('start_blk', i));
 -- max_bytes: where the relation is three times as large, each path has blocks of its own
 SELECT path, status, blks, complete, 'stopped at max_bytes' = ANY (notes) AS why,
        substring(notes::text, 'each path read blocks of its own, this one from block \d+') AS own_blocks
-  FROM io_probe_seqscan('scanned', '{os,server}', options => '{"max_bytes": 81920, "start_blk": 5}');
+  FROM io_probe_seqscan_full('scanned', '{os,server}', options => '{"max_bytes": 81920, "start_blk": 5}');
 SELECT bytes, path, blks, complete, notes::text LIKE '%this one from block %' AS own_blocks
   FROM unnest('{540672,548864}'::int[]) bytes,
-       io_probe_seqscan('scanned', '{os,server}', options => jsonb_build_object('max_bytes', bytes));
+       io_probe_seqscan_full('scanned', '{os,server}', options => jsonb_build_object('max_bytes', bytes));
 -- a path alone has the whole relation
 SELECT path, blks, complete, notes::text LIKE '%this one from block %' AS own_blocks
-  FROM io_probe_seqscan('scanned', '{os}', options => '{"max_bytes": 81920}');
+  FROM io_probe_seqscan_full('scanned', '{os}', options => '{"max_bytes": 81920}');
 -- not a reason to stop when it is just enough
 SELECT complete, notes::text LIKE '%stopped%' AS stopped
-  FROM io_probe_seqscan('scanned', '{os}', options => '{"max_bytes": 1638400}');
+  FROM io_probe_seqscan_full('scanned', '{os}', options => '{"max_bytes": 1638400}');
 -- rate limits: they are kept, and the duration ends them
 SELECT limits, path, status, complete, 'stopped at the end of its duration' = ANY (notes) AS why,
        notes::text LIKE '%rate-limited%' AS rate_limited, elapsed_ms >= 200 AS duration,
        blks BETWEEN 1 AND per_s * elapsed_ms / 1000 + 2 AS blocks
   FROM (VALUES ('{"max_iops": 64}'::jsonb, 64), ('{"max_mib_s": 1}', 128),
                ('{"max_iops": 64, "max_mib_s": 1}', 64)) AS v(limits, per_s),
-       io_probe_seqscan('scanned', '{server,os}', '200 ms', options => limits);
+       io_probe_seqscan_full('scanned', '{server,os}', '200 ms', options => limits);
 -- the other options; null stands for the default
 SELECT path, complete
-  FROM io_probe_seqscan('scanned', '{os}', options => '{"wait": true, "precision": 0.01, "max_iops": null}');
+  FROM io_probe_seqscan_full('scanned', '{os}', options => '{"wait": true, "precision": 0.01, "max_iops": null}');
 
 -- every kind of relation with storage
 CREATE TABLE kind_empty (t text);
@@ -142,51 +142,51 @@ CREATE TEMP TABLE kind_temp AS SELECT 1 AS one;
 CREATE INDEX kind_index ON scanned (id) WHERE id = 0;
 SELECT c.relname, c.relkind, s.path, s.status, s.complete,
        s.blks = pg_relation_size(c.oid) / current_setting('block_size')::int AS blks
-  FROM pg_class c, io_probe_seqscan(c.oid, '{server,os}') s
+  FROM pg_class c, io_probe_seqscan_full(c.oid, '{server,os}') s
   WHERE c.relname LIKE 'kind\_%' ORDER BY c.relname, s.path DESC;
 SELECT c.relkind, s.path, s.status, s.complete, s.blks > 10 AS blks
-  FROM pg_class c, io_probe_seqscan(c.oid, '{server,os}') s
+  FROM pg_class c, io_probe_seqscan_full(c.oid, '{server,os}') s
   WHERE c.oid = (SELECT reltoastrelid FROM pg_class WHERE relname = 'kind_toast');
 -- an empty relation is no error, on no path
-SELECT path, status, blks, complete, block_us, os_pct, cold FROM io_probe_seqscan('kind_empty');
+SELECT path, status, blks, complete, block_us, os_pct, cold FROM io_probe_seqscan_full('kind_empty');
 -- other forks
 VACUUM scanned;
 SELECT path, fork, complete,
        blks = pg_relation_size('scanned', fork) / current_setting('block_size')::int AS blks
-  FROM unnest('{main,fsm,vm}'::text[]) f, io_probe_seqscan('scanned', '{server,os}', fork => f);
-SELECT path, fork, complete, blks FROM io_probe_seqscan('kind_unlogged', '{os}', fork => 'init');
+  FROM unnest('{main,fsm,vm}'::text[]) f, io_probe_seqscan_full('scanned', '{server,os}', fork => f);
+SELECT path, fork, complete, blks FROM io_probe_seqscan_full('kind_unlogged', '{os}', fork => 'init');
 -- a name that needs quotes, in a schema that is not on search_path
 CREATE SCHEMA "Odd ""schema";
 CREATE TABLE "Odd ""schema"."A table" ();
-SELECT relid, schemaname, relname FROM io_probe_seqscan('"Odd ""schema"."A table"', '{os}');
+SELECT relid, schemaname, relname FROM io_probe_seqscan_full('"Odd ""schema"."A table"', '{os}');
 
 -- all calls of a statement share pg_io_probe.max_duration: in the end nothing is read any more
 SET pg_io_probe.max_duration = '250ms';
 WITH called AS MATERIALIZED
   (SELECT * FROM generate_series(1, 5) i,
-     io_probe_seqscan('scanned', '{os}', '100 ms', options => jsonb_build_object('max_iops', 50, 'start_blk', i)))
+     io_probe_seqscan_full('scanned', '{os}', '100 ms', options => jsonb_build_object('max_iops', 50, 'start_blk', i)))
 SELECT i, status, blks > 0 AS blocks, complete,
        'stopped: this statement has used up pg_io_probe.max_duration' = ANY (notes) AS why
   FROM called WHERE i IN (1, 5);
 -- so do the paths of a call
-SELECT path, status FROM io_probe_seqscan('scanned', '{server,os}', '150 ms', options => '{"max_iops": 50}');
+SELECT path, status FROM io_probe_seqscan_full('scanned', '{server,os}', '150 ms', options => '{"max_iops": 50}');
 -- and the statements of a function
 DO $$
 DECLARE states text[];
 BEGIN
   FOR i IN 1..4 LOOP
-    states := states || (SELECT status FROM io_probe_seqscan('scanned', '{os}', '100 ms',
+    states := states || (SELECT status FROM io_probe_seqscan_full('scanned', '{os}', '100 ms',
                                                              options => '{"max_iops": 50}'));
   END LOOP;
   RAISE NOTICE 'first %, last %', states[1], states[4];
 END $$;
 -- the next statement has a time of its own
-SELECT path, status FROM io_probe_seqscan('scanned', '{os}', '100 ms', options => '{"max_iops": 50}');
+SELECT path, status FROM io_probe_seqscan_full('scanned', '{os}', '100 ms', options => '{"max_iops": 50}');
 -- each relation has a row, whether the time was enough or not
 SELECT count(*) - count(DISTINCT oid) AS doubles, count(*) FILTER (WHERE status = 'partial') > 0 AS partial,
        count(*) FILTER (WHERE status NOT IN ('ok', 'partial')) AS others,
        count(*) FILTER (WHERE (status = 'partial') <> (notes::text LIKE '%stopped: this statement%')) AS unsaid
-  FROM pg_class, io_probe_seqscan(oid, '{os}', '100 ms', options => '{"max_iops": 200}')
+  FROM pg_class, io_probe_seqscan_full(oid, '{os}', '100 ms', options => '{"max_iops": 200}')
   WHERE relkind IN ('r', 'i', 't', 'm', 'S');
 RESET pg_io_probe.max_duration;
 

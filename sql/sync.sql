@@ -5,11 +5,11 @@
 --
 -- for file systems that are small
 SET pg_io_probe.scratch_reserve = 0;
-SELECT DISTINCT coalesce(fs_type, '') IN ('btrfs', 'zfs', 'f2fs') AS unlogged FROM io_probe_device()
+SELECT DISTINCT coalesce(fs_type, '') IN ('btrfs', 'zfs', 'f2fs') AS unlogged FROM io_probe_device_full()
   WHERE object = 'wal' \gset
 \if :unlogged
 SELECT count(*), bool_and(status = 'unsupported' AND ops = 0 AND notes <> '{}') AS unsupported
-  FROM io_probe_sync(duration => '1 ms');
+  FROM io_probe_sync_full(duration => '1 ms');
 \quit
 \endif
 SELECT current_setting('wal_block_size')::int / 1024 AS wal_kb \gset
@@ -22,7 +22,7 @@ CREATE FUNCTION server_direct(method text) RETURNS boolean LANGUAGE sql AS $$
 $$;
 
 -- a row for each way to make writes durable, in this order (sizes in WAL blocks, those of open_sync_size in kB)
-CREATE TABLE result AS SELECT 'all' AS run, * FROM io_probe_sync(duration => '5 ms') WITH ORDINALITY;
+CREATE TABLE result AS SELECT 'all' AS run, * FROM io_probe_sync_full(duration => '5 ms') WITH ORDINALITY;
 SELECT section, method, CASE WHEN section <> 'wal_segment' THEN direct END AS direct, writes,
        write_kb / CASE WHEN section = 'open_sync_size' THEN 1 ELSE :wal_kb::float8 END AS size,
        status = CASE method WHEN 'fsync_writethrough' THEN 'unsupported' ELSE 'ok' END
@@ -31,30 +31,30 @@ SELECT section, method, CASE WHEN section <> 'wal_segment' THEN direct END AS di
 -- wal_segment is written as the server would write it
 SELECT method, write_kb, direct FROM result WHERE section = 'wal_segment' AND direct <> server_direct(method);
 -- sections are picked; their order is not, and each comes once
-SELECT section, count(*) FROM io_probe_sync(sections => '{no_sync,other_fd,one_write,no_sync}', duration => '1 ms')
+SELECT section, count(*) FROM io_probe_sync_full(sections => '{no_sync,other_fd,one_write,no_sync}', duration => '1 ms')
   WITH ORDINALITY GROUP BY section ORDER BY min(ordinality);
 -- NULL stands for the default
 SELECT count(*), count(DISTINCT section) AS sections, min(depth) AS depth, max(depth) AS depth
-  FROM io_probe_sync(NULL, NULL, '1 ms', NULL, NULL, NULL, NULL);
-SELECT (io_probe_sync(duration => '1 ms', sections => '{no_sync}', options => 'null')).section;
+  FROM io_probe_sync_full(NULL, duration => '1 ms', write_kb => NULL, sections => NULL, depth => NULL, options => NULL);
+SELECT (io_probe_sync_full(duration => '1 ms', sections => '{no_sync}', options => 'null')).section;
 
 -- more rows to judge: long ones, other sizes and flags, committers that share a WAL, a tablespace, a slow rate
-INSERT INTO result SELECT 'long', * FROM io_probe_sync(duration => '300 ms', sections => '{no_sync}')
+INSERT INTO result SELECT 'long', * FROM io_probe_sync_full(duration => '300 ms', sections => '{no_sync}')
   WITH ORDINALITY;
-INSERT INTO result SELECT 'some', * FROM io_probe_sync(duration => '1 s', write_kb => 1, sections => '{other_fd}',
+INSERT INTO result SELECT 'some', * FROM io_probe_sync_full(duration => '1 s', write_kb => 1, sections => '{other_fd}',
                                                        options => '{"max_bytes": 307200}') WITH ORDINALITY;
-INSERT INTO result SELECT 'odd', * FROM io_probe_sync(duration => '5 ms', write_kb => 3) WITH ORDINALITY;
-INSERT INTO result SELECT 'direct', * FROM io_probe_sync(duration => '5 ms', sections => '{wal_segment}',
+INSERT INTO result SELECT 'odd', * FROM io_probe_sync_full(duration => '5 ms', write_kb => 3) WITH ORDINALITY;
+INSERT INTO result SELECT 'direct', * FROM io_probe_sync_full(duration => '5 ms', sections => '{wal_segment}',
                                                          options => '{"direct": true}') WITH ORDINALITY;
-INSERT INTO result SELECT 'cached', * FROM io_probe_sync(duration => '5 ms', sections => '{wal_segment}',
+INSERT INTO result SELECT 'cached', * FROM io_probe_sync_full(duration => '5 ms', sections => '{wal_segment}',
                                                          options => '{"direct": false}') WITH ORDINALITY;
-INSERT INTO result SELECT 'shared', * FROM io_probe_sync(duration => '30 ms', depth => 4) WITH ORDINALITY;
-INSERT INTO result SELECT 'shared direct', * FROM io_probe_sync(duration => '5 ms', depth => 3,
+INSERT INTO result SELECT 'shared', * FROM io_probe_sync_full(duration => '30 ms', depth => 4) WITH ORDINALITY;
+INSERT INTO result SELECT 'shared direct', * FROM io_probe_sync_full(duration => '5 ms', depth => 3,
                                                                 options => '{"direct": true}') WITH ORDINALITY;
-INSERT INTO result SELECT 'small', * FROM io_probe_sync(duration => '20 ms', depth => 4,
+INSERT INTO result SELECT 'small', * FROM io_probe_sync_full(duration => '20 ms', depth => 4,
                                                         options => '{"commit_bytes": 100}') WITH ORDINALITY;
-INSERT INTO result SELECT 'tablespace', * FROM io_probe_sync('tablespace', 'pg_default', '5 ms') WITH ORDINALITY;
-INSERT INTO result SELECT 'slow', * FROM io_probe_sync(duration => '120 ms', sections => '{other_fd}',
+INSERT INTO result SELECT 'tablespace', * FROM io_probe_sync_full('pg_default', duration => '5 ms') WITH ORDINALITY;
+INSERT INTO result SELECT 'slow', * FROM io_probe_sync_full(duration => '120 ms', sections => '{other_fd}',
                                                        options => '{"max_iops": 20}') WITH ORDINALITY;
 CREATE VIEW judged AS
   SELECT *, status IN ('void', 'unsupported') AS no_figures, notes::text LIKE '%rate-limited%' AS limited FROM result;
@@ -95,27 +95,27 @@ SELECT run, section, method, device_writes_per_op, device_flushes_per_op FROM ju
   WHERE least(device_writes_per_op, device_flushes_per_op) < 0 OR no_figures AND device_writes_per_op > 0
      OR num_nulls(device_writes_per_op, device_flushes_per_op) = 0 AND device IS NULL;
 -- what the server does now is marked, in each of the sections where it could stand, and is nothing without fsync
-SELECT run, section, method, direct, current FROM judged
-  WHERE current IS DISTINCT FROM
+SELECT run, section, method, direct, in_use FROM judged
+  WHERE in_use IS DISTINCT FROM
     CASE WHEN section IN ('open_sync_size', 'other_fd', 'no_sync') THEN NULL
-         WHEN method = 'fsync_writethrough' THEN current AND false
+         WHEN method = 'fsync_writethrough' THEN in_use AND false
          ELSE current_setting('fsync')::boolean AND method = current_setting('wal_sync_method')
               AND direct = server_direct(method) END;
-SELECT section, count(*) FILTER (WHERE current) = CASE WHEN NOT current_setting('fsync')::boolean THEN 0
+SELECT section, count(*) FILTER (WHERE in_use) = CASE WHEN NOT current_setting('fsync')::boolean THEN 0
        WHEN section = 'wal_segment' THEN 4
-       WHEN current_setting('wal_sync_method') LIKE 'open%' OR NOT server_direct('fsync') THEN 1 ELSE 0 END AS current
+       WHEN current_setting('wal_sync_method') LIKE 'open%' OR NOT server_direct('fsync') THEN 1 ELSE 0 END AS in_use
   FROM judged WHERE run = 'all' AND (section LIKE '%\_write%' OR section = 'wal_segment') GROUP BY 1 ORDER BY 1;
 -- a note is a sentence of its own, as all of this extension's are
 SELECT DISTINCT note FROM judged, unnest(notes) AS note
   WHERE note !~ '^[[:alnum:]].*[^[:space:].]$' OR length(note) > 160;
 SELECT DISTINCT section, notes[1] AS note FROM judged WHERE method = 'fsync_writethrough' ORDER BY section;
 SELECT run, section, method, notes FROM judged
-  WHERE (notes::text LIKE '%fsync is off%') <> (current IS NOT NULL AND NOT current_setting('fsync')::boolean);
+  WHERE (notes::text LIKE '%fsync is off%') <> (in_use IS NOT NULL AND NOT current_setting('fsync')::boolean);
 
 -- write_kb is the size of one_write, two_writes, …; open_sync_size has its own
 SELECT section, min(write_kb), max(write_kb) FROM judged WHERE run = 'odd' GROUP BY section ORDER BY min(ordinality);
 SELECT write_kb, status FROM unnest('{1,1024}'::int[]) AS kb,
-  io_probe_sync(duration => '1 ms', write_kb => kb, sections => '{no_sync}');
+  io_probe_sync_full(duration => '1 ms', write_kb => kb, sections => '{no_sync}');
 -- options direct: all rows of wal_segment with O_DIRECT, or none
 SELECT run, count(*), bool_and(direct) AS direct FROM judged WHERE run IN ('direct', 'shared direct', 'cached')
   GROUP BY run ORDER BY run;
@@ -124,11 +124,11 @@ SELECT run, section, method, depth, write_kb / :wal_kb::float8 AS blocks FROM ju
   WHERE run IN ('shared', 'small') ORDER BY run, ordinality;
 -- identity, and the device that io_probe_device tells
 SELECT DISTINCT started_at BETWEEN statement_timestamp() AND clock_timestamp() AS started
-  FROM io_probe_sync(duration => '1 ms', sections => '{no_sync,other_fd}');
+  FROM io_probe_sync_full(duration => '1 ms', sections => '{no_sync,other_fd}');
 SELECT DISTINCT run FROM judged WHERE (device, fs_type, directory) IS DISTINCT FROM
-  (SELECT (string_agg(d.device, ','), min(d.fs_type), min(d.directory)) FROM io_probe_device() d
+  (SELECT (string_agg(d.device, ','), min(d.fs_type), min(d.directory)) FROM io_probe_device_full() d
    WHERE CASE WHEN run = 'tablespace' THEN (object, spcname) = ('tablespace', 'pg_default') ELSE object = 'wal' END);
-SELECT DISTINCT run, judged.device FROM judged JOIN io_probe_device() d
+SELECT DISTINCT run, judged.device FROM judged JOIN io_probe_device_full() d
     ON d.device = judged.device AND CASE WHEN run = 'tablespace' THEN spcname = 'pg_default' ELSE object = 'wal' END
   WHERE (judged.scheduler, judged.write_cache, judged.fua) IS DISTINCT FROM (d.scheduler, d.write_cache, d.fua);
 SELECT DISTINCT substring(directory, '[^/]*$') AS directory FROM judged WHERE run = 'tablespace';
@@ -137,32 +137,32 @@ SELECT DISTINCT substring(directory, '[^/]*$') AS directory FROM judged WHERE ru
 SET allow_in_place_tablespaces = on;
 CREATE TABLESPACE regress_io_probe LOCATION '';
 SELECT section, method, status, notes, directory ~ '/pg_tblspc/\d+/PG_\d+_\d+$' AS directory
-  FROM io_probe_sync('tablespace', 'regress_io_probe', '1 ms', sections => '{no_sync}');
+  FROM io_probe_sync_full('regress_io_probe', duration => '1 ms', sections => '{no_sync}');
 DROP TABLESPACE regress_io_probe;
 
 -- max_bytes is of one row, its warm-up included
 SELECT section, method, status, ops * writes * write_kb BETWEEN 1 AND 63 AS kb,
        'stopped at max_bytes' = ANY (notes) AS why
-  FROM io_probe_sync(write_kb => 8, sections => '{two_writes,other_fd}', options => '{"max_bytes": 65536}')
+  FROM io_probe_sync_full(write_kb => 8, sections => '{two_writes,other_fd}', options => '{"max_bytes": 65536}')
   WHERE NOT direct AND status <> 'unsupported';
 -- a rate limit is kept, and leaves no rate
 SELECT method, ops BETWEEN 1 AND 3 AS paced, ops_s, limited FROM judged WHERE run = 'slow' ORDER BY ordinality;
 SELECT method, ops BETWEEN 1 AND 2 AS paced, ops_s, notes::text LIKE '%rate-limited%' AS limited
-  FROM io_probe_sync(duration => '150 ms', write_kb => 100, sections => '{other_fd}',
+  FROM io_probe_sync_full(duration => '150 ms', write_kb => 100, sections => '{other_fd}',
                      options => '{"max_mib_s": 1}');
 -- commit_delay: the leader waits until all have joined, and flushes for all; the server's own is taken if so many are
 -- active that it would wait, and if it syncs at all
 SELECT count(*), string_agg(DISTINCT status, ',') AS status, sum(ops) > 2.8 * sum(flushes) AS together
-  FROM io_probe_sync(duration => '100 ms', depth => 4, options => '{"commit_delay": 10000, "direct": false}');
+  FROM io_probe_sync_full(duration => '100 ms', depth => 4, options => '{"commit_delay": 10000, "direct": false}');
 SET commit_delay = 10000;
 SET commit_siblings = 3;
 SELECT count(*), string_agg(DISTINCT status, ',') AS status,
        (sum(ops) > 2.8 * sum(flushes)) = current_setting('fsync')::boolean AS together
-  FROM io_probe_sync(duration => '100 ms', depth => 4, options => '{"direct": false}');
+  FROM io_probe_sync_full(duration => '100 ms', depth => 4, options => '{"direct": false}');
 RESET commit_delay;
 RESET commit_siblings;
 -- other options
-SELECT method, status FROM io_probe_sync(duration => '1 ms', sections => '{no_sync}',
+SELECT method, status FROM io_probe_sync_full(duration => '1 ms', sections => '{no_sync}',
   options => '{"wait": true, "precision": 0.5, "max_bytes": null}');
 
 -- the scratch file keeps within its bounds, and leaves its reserve
@@ -170,17 +170,17 @@ SET pg_io_probe.scratch_reserve = 2147483647;
 \set VERBOSITY terse
 DO $$
 BEGIN
-  PERFORM io_probe_sync(duration => '1 ms');
+  PERFORM io_probe_sync_full(duration => '1 ms');
 EXCEPTION WHEN disk_full THEN
   RAISE NOTICE '%', regexp_replace(SQLERRM, '"/.*"(.*) \d+', '"..."\1 ...');
 END $$;
 SET pg_io_probe.scratch_reserve = 0;
 SET pg_io_probe.scratch_limit = '1MB';
 SELECT DISTINCT status, substring(notes::text, 'the segment was \d+ kB long') AS why
-  FROM io_probe_sync(duration => '5 ms', sections => '{wal_segment}', options => '{"direct": false}');
+  FROM io_probe_sync_full(duration => '5 ms', sections => '{wal_segment}', options => '{"direct": false}');
 DO $$
 BEGIN
-  PERFORM io_probe_sync(duration => '1 ms', write_kb => 1024);
+  PERFORM io_probe_sync_full(duration => '1 ms', write_kb => 1024);
 EXCEPTION WHEN OTHERS THEN
   RAISE NOTICE '%', SQLERRM;
 END $$;
@@ -191,25 +191,25 @@ SELECT name FROM pg_ls_tmpdir() WHERE name LIKE '%io\_probe%';
 SELECT name FROM pg_ls_waldir() WHERE name LIKE 'xlogtemp.' || pg_backend_pid() || '%';
 -- it writes no WAL, nor anything that a read-only transaction could not
 BEGIN READ ONLY;
-SELECT count(*) FROM io_probe_sync(duration => '1 ms', sections => '{no_sync}');
+SELECT count(*) FROM io_probe_sync_full(duration => '1 ms', sections => '{no_sync}');
 COMMIT;
 
 -- without a duration all rows together leave half of pg_io_probe.max_duration
 SET pg_io_probe.max_duration = '1s';
-SELECT method, status, elapsed_ms BETWEEN 100 AND 600 AS half FROM io_probe_sync(sections => '{no_sync}');
+SELECT method, status, elapsed_ms BETWEEN 100 AND 600 AS half FROM io_probe_sync_full(sections => '{no_sync}');
 SET pg_io_probe.default_duration = '40ms';
-SELECT method, status, elapsed_ms < 400 AS short FROM io_probe_sync(sections => '{no_sync}');
+SELECT method, status, elapsed_ms < 400 AS short FROM io_probe_sync_full(sections => '{no_sync}');
 RESET pg_io_probe.default_duration;
 -- all calls of a statement share it
 SET pg_io_probe.max_duration = '300ms';
 WITH called AS MATERIALIZED
   (SELECT i, s.* FROM generate_series(1, 5) i,
-     io_probe_sync(duration => '140 ms', write_kb => i, sections => '{no_sync}') s)
+     io_probe_sync_full(duration => '140 ms', write_kb => i, sections => '{no_sync}') s)
 SELECT i, status, ops > 0 AS ops, 'stopped: this statement has used up pg_io_probe.max_duration' = ANY (notes) AS why
   FROM called WHERE i IN (1, 5);
 -- so do the rows of a call
 SELECT section, method, status, 'stopped: this statement has used up pg_io_probe.max_duration' = ANY (notes) AS why
-  FROM io_probe_sync(duration => '250 ms', sections => '{one_write,no_sync}', options => '{"max_bytes": 60000000000}')
+  FROM io_probe_sync_full(duration => '250 ms', sections => '{one_write,no_sync}', options => '{"max_bytes": 60000000000}')
   WHERE NOT direct AND method <> 'fsync_writethrough';
 RESET pg_io_probe.max_duration;
 

@@ -185,7 +185,7 @@ class SharedBuffers(Accuracy):
         with Session() as session:
             dense_table(session, "pg_temp.fleeting", 512)
             for _ in range(2):
-                rows = session.rows("SELECT * FROM io_probe_seqscan('fleeting')")
+                rows = session.rows("SELECT * FROM io_probe_seqscan_full('fleeting')")
                 self.assertEqual([row["blks"] for row in rows], [512] * 3)
                 row = rows[1]
                 self.assertEqual(row["local_blks_hit"] + row["local_blks_read"], 512)

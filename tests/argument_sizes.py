@@ -35,7 +35,7 @@ CALLS = [
     "record('iostat_query', args => args)",
     "measure('iostat_query', args => args)",
     "compare(label, label)",
-    "iostat(device => label)",
+    "iostat(options => jsonb_build_object('device', label))",
     "seqscan('probed', words)",
     "seqscan('probed', fork => label)",
     "sync(label)",
@@ -147,7 +147,7 @@ class ArgumentSizes(unittest.TestCase):
             session.run(f"INSERT INTO plans SELECT '{name}', ({plan})::json")
             for further in [150, 400, 800, 3000]:
                 with self.subTest(name, further=further), bounded(session, further):
-                    query = f"SELECT count(*) FROM plans, LATERAL io_probe_explain_json(plan) WHERE name = '{name}'"
+                    query = f"SELECT count(*) FROM plans, LATERAL io_probe_explain_json_full(plan) WHERE name = '{name}'"
                     self.assert_ends(session, query, expected)
 
     def test_results_that_take_many_times_their_size(self):
@@ -174,7 +174,7 @@ class ArgumentSizes(unittest.TestCase):
         """The planner makes constants of what the query is short for, and EXPLAIN prints them."""
         session = self.session()
         for length in [20_000_000, 100_000_000]:
-            query = f"SELECT * FROM io_probe_explain('SELECT repeat(''x'', {length})')"
+            query = f"SELECT * FROM io_probe_explain_full('SELECT repeat(''x'', {length})')"
             for further in [250, 450, 650, 1500]:
                 with self.subTest(length=length, further=further), bounded(session, further):
                     self.assert_ends(session, query, "54000|53200")
@@ -188,11 +188,11 @@ class ArgumentSizes(unittest.TestCase):
                 BEGIN number := number + 1; PERFORM set_config('full.x' || number, repeat('x', size), false);
                 EXCEPTION WHEN out_of_memory THEN size := size / 2; END;
             END LOOP;
-            BEGIN PERFORM FROM io_probe_explain('SELECT 1'); EXCEPTION WHEN out_of_memory THEN NULL; END; END $$"""
+            BEGIN PERFORM FROM io_probe_explain_full('SELECT 1'); EXCEPTION WHEN out_of_memory THEN NULL; END; END $$"""
         for kb in [64, 16, 8, 4]:
             with self.subTest(f"{kb} kB"):
                 session = self.session()
-                session.run("SELECT FROM io_probe_explain('SELECT 1')")
+                session.run("SELECT FROM io_probe_explain_full('SELECT 1')")
                 with bounded(session, 100):
                     self.assert_ends(session, fill.format(kb << 10), "ok")
 

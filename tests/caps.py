@@ -15,7 +15,7 @@ SETTING = "pg_io_probe.max_iops"
 CAP = 7
 PLACES = ["SYSTEM", "ROLE ALL", "ROLE prober", "DATABASE postgres", "ROLE prober IN DATABASE postgres"]
 # It asks for more than the cap: HELD where that is in force, REFUSED where nobody knows it, else it ends well.
-PROBE = f"""SELECT count(*) FROM io_probe_seqscan('probed', '{{os}}', '1 s', options => '{{"max_iops": {CAP + 1}}}')"""
+PROBE = f"""SELECT count(*) FROM io_probe_seqscan_full('probed', '{{os}}', '1 s', options => '{{"max_iops": {CAP + 1}}}')"""
 HELD, REFUSED = "22023", "42501"
 DENIED = "42501"
 

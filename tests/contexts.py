@@ -35,35 +35,35 @@ CALLS = {
     "io_probe_compare(bigint,bigint)": "io_probe_compare(1, 2)",
     "io_probe_compare(text,text)": "io_probe_compare('first', 'second')",
     "io_probe_counters()": "io_probe_counters()",
-    "io_probe_depth(regclass,integer[],interval,bigint,jsonb)": "io_probe_depth('public.probed', '{2}')",
-    "io_probe_device()": "io_probe_device()",
+    "io_probe_depth_full(regclass,integer[],interval,bigint,jsonb)": "io_probe_depth_full('public.probed', '{2}')",
+    "io_probe_device_full()": "io_probe_device_full()",
     "io_probe_evict(regclass)": "io_probe_evict('public.probed')",
-    "io_probe_explain(text,boolean,jsonb)": "io_probe_explain('SELECT count(*) FROM public.probed', true)",
-    "io_probe_explain_json(json,jsonb)": """io_probe_explain_json('[{"Plan": {"Node Type": "Result"}}]')""",
+    "io_probe_explain_full(text,boolean,jsonb)": "io_probe_explain_full('SELECT count(*) FROM public.probed', true)",
+    "io_probe_explain_json_full(json,jsonb)": """io_probe_explain_json_full('[{"Plan": {"Node Type": "Result"}}]')""",
     "io_probe_import(jsonb,text)": "io_probe_import(public.measured(), 'imported')",
-    "io_probe_iostat(interval,integer,text,jsonb)": "io_probe_iostat('10 ms')",
-    "io_probe_iostat_query(text,interval,jsonb)":
-        "io_probe_iostat_query('SELECT count(*) FROM public.probed')",
+    "io_probe_iostat_full(interval,integer,text,jsonb)": "io_probe_iostat_full('10 ms')",
+    "io_probe_iostat_query_full(text,interval,jsonb)":
+        "io_probe_iostat_query_full('SELECT count(*) FROM public.probed')",
     "io_probe_measure(text,regclass,jsonb)": """io_probe_measure('ping', 'public.probed', '{"count": 1}')""",
-    "io_probe_page_cost(regclass,interval,boolean,double precision[],integer[],bigint,jsonb)":
-        "io_probe_page_cost('public.probed', densities => '{1}', concurrencies => '{1}')",
-    "io_probe_ping(regclass,integer,interval,text,text,jsonb)":
-        "io_probe_ping('public.probed', 2, '0', 'pingpong')",
+    "io_probe_page_cost_full(regclass,interval,boolean,double precision[],integer[],bigint,jsonb)":
+        "io_probe_page_cost_full('public.probed', densities => '{1}', concurrencies => '{1}')",
+    "io_probe_ping_full(regclass,integer,interval,text,text,jsonb)":
+        "io_probe_ping_full('public.probed', count => 2, every => '0', mode => 'pingpong')",
     "io_probe_progress()": "io_probe_progress()",
     "io_probe_prune(interval)": "io_probe_prune('1 year')",
-    "io_probe_random(regclass,text[],interval,boolean,integer,bigint,jsonb)":
-        "io_probe_random('public.probed', depth => 2)",
-    "io_probe_random_series(regclass,text[],interval,boolean,integer,bigint,jsonb)":
-        "io_probe_random_series('public.probed')",
-    "io_probe_readahead(regclass,integer[],interval,jsonb)": "io_probe_readahead('public.probed', '{0}')",
-    "io_probe_recommend(regclass,text,text,text[],interval,boolean,boolean,jsonb)":
-        "io_probe_recommend('public.probed', settings => '{random_page_cost}', duration => '30 ms')",
+    "io_probe_random_full(regclass,text[],interval,boolean,integer,bigint,jsonb)":
+        "io_probe_random_full('public.probed', depth => 2)",
+    "io_probe_random_series_full(regclass,text[],interval,boolean,integer,bigint,jsonb)":
+        "io_probe_random_series_full('public.probed')",
+    "io_probe_readahead_full(regclass,integer[],interval,jsonb)": "io_probe_readahead_full('public.probed', '{0}')",
+    "io_probe_recommend_full(regclass,text,text,text[],interval,boolean,boolean,jsonb)":
+        "io_probe_recommend_full('public.probed', settings => '{random_page_cost}', duration => '30 ms')",
     "io_probe_record(text,regclass,jsonb,text)":
         """io_probe_record('ping', 'public.probed', '{"count": 1}', 'recorded')""",
-    "io_probe_seqscan(regclass,text[],interval,boolean,integer,integer,text,jsonb)":
-        "io_probe_seqscan('public.probed', cold => true)",
-    "io_probe_sync(text,text,interval,integer,text[],integer,jsonb)":
-        "io_probe_sync(sections => '{no_sync}')",
+    "io_probe_seqscan_full(regclass,text[],interval,boolean,integer,integer,text,jsonb)":
+        "io_probe_seqscan_full('public.probed', cold => true)",
+    "io_probe_sync_full(text,text,interval,integer,text[],integer,jsonb)":
+        "io_probe_sync_full(sections => '{no_sync}')",
 }
 WRITES = {"25006"}
 # Not in a worker, nor while others of the same query work.
@@ -144,8 +144,8 @@ CONTEXTS = {
                                  "SET LOCAL parallel_setup_cost = 0; SET LOCAL parallel_tuple_cost = 0; "
                                  "SELECT count(*) FROM probed "
                                  "WHERE CASE id WHEN 9 THEN calls(id) ELSE 1 END > 0"),
-    "io_probe_explain": (WRITES, f"SELECT * FROM io_probe_explain({INSIDE}, true)"),
-    "io_probe_iostat_query": (WRITES, f"SELECT * FROM io_probe_iostat_query({INSIDE}, '10 ms')"),
+    "io_probe_explain": (WRITES, f"SELECT * FROM io_probe_explain_full({INSIDE}, true)"),
+    "io_probe_iostat_query": (WRITES, f"SELECT * FROM io_probe_iostat_query_full({INSIDE}, '10 ms')"),
     "a run": (WRITES, f"SELECT io_probe_record('iostat_query', NULL, jsonb_build_object('query', {INSIDE}))"),
     "a short time": ({"57014"}, f"SET LOCAL statement_timeout = '3 ms'; SELECT {A_CALL}"),
     "a transaction that has failed": ({"22012"}, f"SELECT 1 / 0; SELECT {A_CALL}"),
@@ -375,10 +375,10 @@ class Contexts(unittest.TestCase):
 
     def test_a_client_that_is_gone(self):
         """A process whose client is gone does not go on, nor one whose transaction has lasted too long."""
-        for call in ["io_probe_ping('probed', 40, '100 ms')", "io_probe_iostat('1 s', 4)",
-                     "io_probe_iostat_query('SELECT pg_sleep(4)')",
-                     "io_probe_sync(duration => '1 s')",
-                     "io_probe_random_series('probed', '{os}', '4 s', options => '{\"max_iops\": 50}')"]:
+        for call in ["io_probe_ping_full('probed', count => 40, every => '100 ms')", "io_probe_iostat_full('1 s', count => 4)",
+                     "io_probe_iostat_query_full('SELECT pg_sleep(4)')",
+                     "io_probe_sync_full(duration => '1 s')",
+                     "io_probe_random_series_full('probed', '{os}', '4 s', options => '{\"max_iops\": 50}')"]:
             for end in ["kill", *(["transaction_timeout"] if VERSION >= 17 else [])]:
                 with self.subTest(call, end=end), SERVER.session(user="caller") as session:
                     if end != "kill":

@@ -26,7 +26,7 @@ SOON = [2, 4, 8, 16]
 QUERY = "SELECT FROM probed WHERE shuffled < 3000"
 # A trap: what an expression of this role's table calls while it is planned tells of it.
 TRAP = """CREATE ROLE trapper; CREATE SCHEMA trap AUTHORIZATION trapper; ALTER TABLE probed OWNER TO trapper;
-    GRANT EXECUTE ON FUNCTION io_probe_page_cost, io_probe_recommend, io_probe_evict TO trapper; SET ROLE trapper;
+    GRANT EXECUTE ON FUNCTION io_probe_page_cost, io_probe_page_cost_full, io_probe_recommend, io_probe_recommend_full, io_probe_evict TO trapper; SET ROLE trapper;
     CREATE FUNCTION trap.springs() RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN RAISE INFO 'trap'; RETURN 0; END $$;
     CREATE DOMAIN trap.checked AS int CHECK (VALUE + trap.springs() > 0); RESET ROLE"""
 UNTRAP = "ALTER TABLE probed OWNER TO CURRENT_USER; DROP SCHEMA trap CASCADE; DROP OWNED BY trapper; DROP ROLE trapper"
@@ -135,7 +135,7 @@ class Storage(unittest.TestCase):
         disk = self.on_loop_device()
         path = segment_file(self.control, "probed")
         self.control.run("SELECT * FROM io_probe_evict('probed')")
-        self.control.run("SELECT * FROM io_probe_seqscan('probed', '{os}')")
+        self.control.run("SELECT * FROM io_probe_seqscan_full('probed', '{os}')")
         held, before = fincore(path), disk.counters()["bytes"]
         # Not to the last page, here and below: nothing keeps them there.
         self.assertGreater(held, os.path.getsize(path) * 0.9)
@@ -288,8 +288,8 @@ class Manners(unittest.TestCase):
             for ms in [20, 60, 150, 400, *range(700, 1500, 75)]:
                 session.run(f"SET statement_timeout = {ms}")
                 try:
-                    session.run(f"SELECT * FROM io_probe_recommend('probed', 'planned', 'cpu', duration => '600 ms', cold => true, "
-                                f"settings => '{{{','.join(OF_TABLESPACE)}}}')")
+                    session.run(f"SELECT * FROM io_probe_recommend_full('probed', cache => 'planned', unit => 'cpu', duration => '600 ms', cold => true, cold => "
+                                f"settings => '{{{',writes => '.join(OF_TABLESPACE)}}}')")
                     ends[ms] = "done"
                 except Failure as failure:
                     self.assertEqual(failure.sqlstate, "57014", failure)

@@ -74,7 +74,7 @@ def schedule_what_overlaps(once):
     server, database = SERVERS["overlapping"], PARTS["overlapping"]
     with server.session(database) as session:
         session.run("CREATE ROLE prober LOGIN; GRANT SELECT ON tbl TO prober")
-        session.run("GRANT EXECUTE ON FUNCTION io_probe_record, io_probe_ping TO prober")
+        session.run("GRANT EXECUTE ON FUNCTION io_probe_record, io_probe_ping, io_probe_ping_full TO prober")
     with server.session() as session:
         for name, options in {"hasty one": {}, "hasty other": {}, "patient": {"wait": True}}.items():
             command = record("ping", name, count=61, every="50 ms", options=options)

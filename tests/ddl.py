@@ -81,7 +81,7 @@ class Ddl(unittest.TestCase):
                 other.start(command)
                 waiting = f"SELECT count(*) FROM pg_locks WHERE pid = {other.pid} AND NOT granted"
                 wait_for(lambda: self.control.value(waiting) != "0", "someone who waits")
-                status = prober.value(f"SELECT status FROM io_probe_seqscan('{relation}', '{{os}}', '100 ms')")
+                status = prober.value(f"SELECT status FROM io_probe_seqscan_full('{relation}', '{{os}}', '100 ms')")
                 self.assertIn(status, ["ok", "partial"])
                 prober.run("COMMIT")
                 other.finish()
@@ -90,7 +90,7 @@ class Ddl(unittest.TestCase):
         # ALTER SEQUENCE … RESTART gives it another one, beside those who read it.
         self.control.run("CREATE SEQUENCE numbers")
         self.addCleanup(self.control.run, "DROP SEQUENCE numbers")
-        query = "SELECT status FROM io_probe_seqscan('numbers', '{os}')"
+        query = "SELECT status FROM io_probe_seqscan_full('numbers', '{os}')"
         with Session() as other, Session() as prober:
             other.run("BEGIN; ALTER SEQUENCE numbers RESTART")
             prober.run("SET lock_timeout = '200 ms'")
@@ -218,7 +218,7 @@ class Ddl(unittest.TestCase):
         self.addCleanup(standby.stop)
         standby.start()
         with Session(host=standby.host) as session, Session(host=standby.host) as control:
-            rows = session.rows("SELECT * FROM io_probe_seqscan('probed', cold => true)")
+            rows = session.rows("SELECT * FROM io_probe_seqscan_full('probed', cold => true)")
             self.assertEqual([(row["path"], row["status"]) for row in rows],
                              [("direct", "ok"), ("server", "ok"), ("os", "ok")])
             self.assertEqual([row["blks"] for row in rows], [BLOCKS] * 3)

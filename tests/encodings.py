@@ -47,7 +47,7 @@ class Encodings(unittest.TestCase):
 
     @in_each
     def test_names(self, session, letter):
-        rows = session.rows(f"SELECT * FROM io_probe_seqscan('t{letter}')")
+        rows = session.rows(f"SELECT * FROM io_probe_seqscan_full('t{letter}')")
         self.assertEqual({(row["status"], row["relname"]) for row in rows}, {("ok", f"t{letter}")})
 
     @in_each
@@ -91,13 +91,12 @@ class Encodings(unittest.TestCase):
             (f"random('t{letter}', '{{{letter}}}')", "22023"),
             (f"ping('t{letter}', mode => '{letter}')", "22023"),
             (f"ping('t{letter}', path => '{letter}')", "22023"),
-            (f"iostat(device => '{letter}')", "22023"),
+            (f"iostat(options => '{{\"device\": \"{letter}\"}}')", "22023"),
             (f"recommend(settings => '{{{letter}}}')", "22023"),
             (f"recommend(cache => '{letter}')", "22023"),
             (f"recommend(unit => '{letter}')", "22023"),
-            (f"sync('{letter}')", "22023"),
             (f"sync(sections => '{{{letter}}}')", "22023"),
-            (f"sync('tablespace', '{letter}')", "42704"),
+            (f"sync('{letter}')", "42704"),
             (f"compare('{letter}', '{letter}')", "42704"),
             (f"seqscan('t{letter}', options => '{{\"{letter}\": 1}}')", "22023"),
             (f"record('{letter}')", "22023"),
@@ -141,7 +140,7 @@ class Encodings(unittest.TestCase):
         self.addCleanup(creator.run, 'DROP TABLESPACE "Sä✓"')
         for encoding, session in self.sessions.items():
             with self.subTest(encoding):
-                names = {row["spcname"] for row in session.rows("SELECT * FROM io_probe_device()")}
+                names = {row["spcname"] for row in session.rows("SELECT * FROM io_probe_device_full()")}
                 self.assertTrue([name for name in names if name and name.startswith("S")], names)
                 self.assertTrue(session.rows("SELECT * FROM io_probe_check()"))
                 self.assertTrue(session.rows(rows_of("recommend", settings=["random_page_cost"], duration="20 ms")))
@@ -155,11 +154,11 @@ class Encodings(unittest.TestCase):
             session.run("CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0 LOCALE 'C'")
         with mock.patch.dict(os.environ, PGCLIENTENCODING="UTF8"), server.session("latin") as session:
             session.run("CREATE EXTENSION pg_io_probe; CREATE TABLE probed AS SELECT 1 AS id; CHECKPOINT")
-            rows = session.rows("SELECT * FROM io_probe_seqscan('probed')")
+            rows = session.rows("SELECT * FROM io_probe_seqscan_full('probed')")
             self.assertEqual([row["status"] for row in rows], ["ok"] * 3)
             number = session.value("SELECT io_probe_record('seqscan', 'probed')")
             self.assertEqual(session.value(f"SELECT rel_bytes FROM io_probe_runs WHERE id = {number}"), BLOCK)
-            directories = [row["directory"] for row in session.rows("SELECT directory FROM io_probe_device()")]
+            directories = [row["directory"] for row in session.rows("SELECT directory FROM io_probe_device_full()")]
             self.assertTrue(all("/dätä/" in directory for directory in directories), directories)
 
     def test_bytes_that_are_no_utf8(self):
@@ -171,15 +170,15 @@ class Encodings(unittest.TestCase):
             EXECUTE format('CREATE INDEX odd_id ON %I (id)', 'odd' || chr(228));
             ANALYZE; END $$""")
         odd = "(SELECT oid FROM pg_class WHERE relname LIKE 'odd_' AND relkind = 'r')"
-        rows = session.rows(f"SELECT status FROM io_probe_seqscan({odd})")
+        rows = session.rows(f"SELECT status FROM io_probe_seqscan_full({odd})")
         self.assertEqual({row["status"] for row in rows}, {"ok"})
-        self.assertTrue(session.rows(f"SELECT setting FROM io_probe_recommend({odd}, duration => '20 ms')"))
+        self.assertTrue(session.rows(f"SELECT setting FROM io_probe_recommend_full({odd}, duration => '20 ms')"))
         args = f"{odd}, {literal({'paths': ['os']})}, 'odd'"
         number = session.value(f"SELECT io_probe_record('seqscan', {args})")
         self.assertEqual(session.value(f"SELECT status FROM io_probe_runs WHERE id = {number}"), "ok")
         self.assertTrue(session.rows("SELECT metric FROM io_probe_changes(1)"))
         query = "'SELECT ''' || chr(228) || ''''"
-        self.assertTrue(session.rows(f"SELECT node_type FROM io_probe_explain({query})"))
+        self.assertTrue(session.rows(f"SELECT node_type FROM io_probe_explain_full({query})"))
         session.run(f"DELETE FROM io_probe_runs WHERE id = {number}")
 
     def test_characters_that_utf8_lacks(self):
@@ -207,18 +206,18 @@ class Encodings(unittest.TestCase):
                 EXECUTE format('CREATE TABLE %I AS SELECT unnest(ARRAY[%L, %L, %L]) AS k', odd(), odd(), '{shown}', '{shown}');
             END $$;
             CHECKPOINT""")
-        told = session.row("SELECT query_rows FROM io_probe_iostat_query(query()) WHERE sample IS NULL")
+        told = session.row("SELECT query_rows FROM io_probe_iostat_query_full(query()) WHERE sample IS NULL")
         self.assertEqual(told["query_rows"], 1)
-        node = session.row("SELECT relid, actual_rows FROM io_probe_explain(query(), true)")
+        node = session.row("SELECT relid, actual_rows FROM io_probe_explain_full(query(), true)")
         self.assertEqual(node, {"relid": None, "actual_rows": 1})
-        scan = "SELECT scan.relname FROM pg_class AS c, io_probe_seqscan(c.oid, '{os}') AS scan"
+        scan = "SELECT scan.relname FROM pg_class AS c, io_probe_seqscan_full(c.oid, '{os}') AS scan"
         self.assertEqual(session.row(f"{scan} WHERE c.relname::text = odd()")["relname"], shown)
         for call in [
             "record('iostat_query', args => jsonb_build_object('query', query()))",
             "record('iostat_query', args => '{\"query\": \"SELECT 1\"}', label => odd())",
             "import('{}', odd())",
             "compare(odd(), odd())",
-            "sync('tablespace', odd())",
+            "sync(odd())",
             f"recommend('\"{shown}\"', settings => ARRAY[odd()])",
         ]:
             with self.subTest(call), self.assertRaises(Failure) as raised:

@@ -27,16 +27,16 @@ FAILS = """CREATE FUNCTION fails() RETURNS int LANGUAGE plpgsql AS $$ BEGIN
 
 # How an ERROR comes about and where it passes, with its SQLSTATE.
 WAYS = {
-    "ours": ("io_probe_seqscan('probed', '{ä}')", "22023"),
-    "the server's": ("io_probe_seqscan('locked')", "55P03"),
-    "in a subtransaction": ("io_probe_explain('SELECT fails()', true)", "ZX123"),
-    "in a subtransaction, while planned": ("io_probe_explain('SELECT 1/0')", "22012"),
-    "in the executor's hook": ("io_probe_explain('DELETE FROM probed', true)", "25006"),
-    "in the parser": ("io_probe_explain('ä SELEC')", "42601"),
-    "while a thread runs": ("io_probe_iostat_query('SELECT fails()', '1 s')", "ZX123"),
+    "ours": ("io_probe_seqscan_full('probed', '{ä}')", "22023"),
+    "the server's": ("io_probe_seqscan_full('locked')", "55P03"),
+    "in a subtransaction": ("io_probe_explain_full('SELECT fails()', true)", "ZX123"),
+    "in a subtransaction, while planned": ("io_probe_explain_full('SELECT 1/0')", "22012"),
+    "in the executor's hook": ("io_probe_explain_full('DELETE FROM probed', true)", "25006"),
+    "in the parser": ("io_probe_explain_full('ä SELEC')", "42601"),
+    "while a thread runs": ("io_probe_iostat_query_full('SELECT fails()', '1 s')", "ZX123"),
     "ours, in a subtransaction": ("io_probe_measure('seqscan', 'probed', '{\"paths\": [\"ä\"]}')", "22023"),
     "of a probe in a query in a probe": (
-        "io_probe_explain('SELECT io_probe_iostat_query(''SELECT fails()'')', true)", "ZX123"),
+        "io_probe_explain_full('SELECT io_probe_iostat_query_full(''SELECT fails()'')', true)", "ZX123"),
     "in a statement of ours": ("io_probe_import(result || '{\"started_at\": \"ä\"}')", "22007"),
 }  # fmt: skip
 # A run that failed so is a result: the ERROR is caught, and told as a WARNING.
@@ -115,7 +115,7 @@ class Errors(unittest.TestCase):
                 error = self.caught(session, WAYS["in a statement of ours"][0])
                 self.assertEqual([line for line in error["context"].splitlines() if "timestamptz" in line], [])
                 # What is the user's own is.
-                error = self.caught(session, "io_probe_iostat_query('SELECT fails()')")
+                error = self.caught(session, "io_probe_iostat_query_full('SELECT fails()')")
                 self.assertIn('SQL statement "SELECT fails()"', error["context"])
 
     def test_it_points_into_the_query(self):

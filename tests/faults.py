@@ -47,7 +47,7 @@ class Storage(unittest.TestCase):
         self.addCleanup(disk.remove)
         self.probed_table(BLOCKS, self.tablespace(disk.mount_point))
         path = segment_file(self.session, "probed")
-        self.session.rows("SELECT * FROM io_probe_seqscan('probed')")
+        self.session.rows("SELECT * FROM io_probe_seqscan_full('probed')")
         self.session.run("SELECT * FROM io_probe_evict('probed')")
         with disk.cut_short_within(path):
             for way, (route, engine) in ways(self.session).items():
@@ -181,7 +181,7 @@ class Storage(unittest.TestCase):
         run("mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", directory)
         self.addCleanup(run, "umount", "--lazy", directory)
         self.probed_table(1000, self.tablespace(directory))
-        rows = self.session.rows("SELECT * FROM io_probe_seqscan('probed', cold => true)")
+        rows = self.session.rows("SELECT * FROM io_probe_seqscan_full('probed', cold => true)")
         for row in rows:
             say(f"{row['path']}: {row['status']}, {row['mib_s']} MiB/s, {row['notes']}")
             self.assertEqual(row["device"], None)

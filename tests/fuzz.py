@@ -144,7 +144,7 @@ class Caller:
         session.run("GRANT SELECT ON own_temp TO PUBLIC; SET lock_timeout = '5 ms'; SET client_min_messages = warning")
         session.run(f"SET SESSION AUTHORIZATION {role}")
         # Libraries bring settings with them.
-        session.run("SELECT FROM io_probe_explain('SELECT 1'); DO $$BEGIN END$$")
+        session.run("SELECT FROM io_probe_explain_full('SELECT 1'); DO $$BEGIN END$$")
         return session
 
     @staticmethod

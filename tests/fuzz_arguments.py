@@ -72,7 +72,7 @@ GOOD_OPTIONS = {
     "max_iops": [10000, 100000],
     "max_mib_s": [10, 1000],
     "max_util_pct": [50, 99.5, 100],
-    "max_p99_us": [1, 1000, 1000000],
+    "max_p99": [0.001, "1ms", 1000],
     "page_cost": [[], None],
 }
 QUERIES = [
@@ -86,8 +86,8 @@ QUERIES = [
     "SELECT nextval('logged_sequence')", "SELECT * FROM plain FOR UPDATE", "COPY plain TO PROGRAM 'true'", "BEGIN",
     "COMMIT", "SELECT pg_sleep(0.001)", "EXPLAIN SELECT 1", "LISTEN x", "SET ROLE postgres",
     "SELECT set_config('pg_io_probe.max_duration', '1 h', false)", "SELECT set_config('search_path', 'pg_temp', false)",
-    "SELECT set_config('role', 'postgres', false)", "SELECT * FROM io_probe_explain('SELECT 1', true)",
-    "SELECT * FROM io_probe_ping('plain', 1)", "SELECT * FROM io_probe_iostat_query('SELECT 1', '1 ms')",
+    "SELECT set_config('role', 'postgres', false)", "SELECT * FROM io_probe_explain_full('SELECT 1', true)",
+    "SELECT * FROM io_probe_ping_full('plain', count => 1)", "SELECT * FROM io_probe_iostat_query_full('SELECT 1', '1 ms')",
     "DO $$BEGIN END$$", "SELECT lo_create(0)", "DECLARE c CURSOR FOR SELECT 1",
     "MERGE INTO plain USING empty ON true WHEN MATCHED THEN DELETE",
     "SELECT (SELECT oid FROM pg_class LIMIT 1) FROM generate_series(1, 10)", "CALL nothing()", "SELECT nothing()",

@@ -59,12 +59,12 @@ LIGHT = {
     "changes": "io_probe_changes()",
     "cache": "io_probe_cache('probed')",
     "evict": "io_probe_evict('probed')",
-    "device": "io_probe_device()",
+    "device": "io_probe_device_full()",
     "counters": "io_probe_counters()",
     "progress": "io_probe_progress()",
     "check": "io_probe_check()",
-    "explain": "io_probe_explain('SELECT * FROM probed WHERE id = 1', true)",
-    "explain_json": f"io_probe_explain_json('{PLAN}')",
+    "explain": "io_probe_explain_full('SELECT * FROM probed WHERE id = 1', true)",
+    "explain_json": f"io_probe_explain_json_full('{PLAN}')",
 }
 # Those that write a file, or wait for the device; they are called less often.
 HEAVY = {
@@ -76,16 +76,16 @@ HEAVY = {
     "sync": call("sync", sections=["one_write"], duration="100 us"),
     "sync, a segment": call("sync", sections=["wal_segment"], duration="100 us"),
     "sync, together": call("sync", sections=["wal_segment"], depth=4, duration="100 us"),
-    "sync, tablespace": call("sync", target="tablespace", spcname="pg_default", sections=["one_write"], duration="100 us"),
-    "iostat": call("iostat", every="10 ms", samples=1),
+    "sync, tablespace": call("sync", spcname="pg_default", sections=["one_write"], duration="100 us"),
+    "iostat": call("iostat", every="10 ms", count=1),
     "iostat_query": call("iostat_query", query="SELECT count(*) FROM probed", every="10 ms"),
 }  # fmt: skip
 CASES = {**LIGHT, **HEAVY}
 REFUSED = {
     "an unknown path": (call("seqscan", "probed", paths=["sideways"]), "22023"),
     "a view": (call("seqscan", "pg_tables", paths=["os"]), "42809"),
-    "a write in explain": ("io_probe_explain('DELETE FROM probed', true)", "25006"),
-    "no plan": ("io_probe_explain_json('[]')", "22023"),
+    "a write in explain": ("io_probe_explain_full('DELETE FROM probed', true)", "25006"),
+    "no plan": ("io_probe_explain_json_full('[]')", "22023"),
 }
 
 

@@ -137,7 +137,7 @@ class Samples(Iostat):
 
     def test_samples_are_what_the_counters_say(self):
         run("sync", "-f", self.disk.mount_point)
-        self.session.start_rows(f"SELECT * FROM io_probe_iostat('400 ms', 5, '{self.name}')")
+        self.session.start_rows(f"SELECT * FROM io_probe_iostat_full('400 ms', count => 5, options => '{"device": "{self.name}"}')")
         with Session() as control:
             wait_for_probe(control, self.session.pid)
         before = self.stat()
@@ -174,8 +174,8 @@ class Samples(Iostat):
         run("sync", "-f", self.disk.mount_point)
 
     def test_each_device_of_the_server(self):
-        devices = self.session.rows("SELECT DISTINCT device FROM io_probe_device() WHERE device IS NOT NULL")
-        rows = self.session.rows("SELECT * FROM io_probe_iostat('100 ms', 3)")
+        devices = self.session.rows("SELECT DISTINCT device FROM io_probe_device_full() WHERE device IS NOT NULL")
+        rows = self.session.rows("SELECT * FROM io_probe_iostat_full('100 ms', count => 3)")
         self.assertIn(self.name, [row["device"] for row in devices])
         for sample in [1, 2, 3]:
             found = sorted(row["device"] for row in rows if row["sample"] == sample)
@@ -183,7 +183,7 @@ class Samples(Iostat):
         self.assertEqual(len({row["sampled_at"] for row in rows}), 3)
         self.of_device(rows)
         # One sample is what it gives by itself: of the interval that begins with the call.
-        (row,) = self.of_device(self.session.rows("SELECT * FROM io_probe_iostat(every => '200 ms')"))
+        (row,) = self.of_device(self.session.rows("SELECT * FROM io_probe_iostat_full(every => '200 ms')"))
         self.assertGreater(row["elapsed_ms"], 190)
 
     def test_arguments(self):
@@ -192,17 +192,17 @@ class Samples(Iostat):
                           "every => '2 s', samples => 2147483647", "device => 'nosuch'", "device => ''",
                           "device => '../block'", "device => '/dev/loop0/..'", "options => '{\"nosuch\": 1}'",
                           "options => '[]'"]:  # fmt: skip
-            self.assert_fails(f"SELECT * FROM io_probe_iostat({arguments})", "22023")
+            self.assert_fails(f"SELECT * FROM io_probe_iostat_full({arguments})", "22023")
         for arguments in ["'SELECT 1', every => '1 ms'", "'SELECT 1', every => '0'", "'SELECT 1', every => '-1 s'",
                           "NULL", "''", "'SELECT 1', options => '{\"device\": \"nosuch\"}'",
                           "'SELECT 1', options => '{\"nosuch\": 1}'"]:  # fmt: skip
-            self.assert_fails(f"SELECT * FROM io_probe_iostat_query({arguments})", "22023")
+            self.assert_fails(f"SELECT * FROM io_probe_iostat_query_full({arguments})", "22023")
         self.session.run("SET pg_io_probe.max_duration = '300 ms'")
-        self.assert_fails("SELECT * FROM io_probe_iostat('100 ms', 4)", "22023", "max_duration")
-        self.assertTrue(self.session.rows("SELECT * FROM io_probe_iostat('100 ms', 2)"))
+        self.assert_fails("SELECT * FROM io_probe_iostat_full('100 ms', count => 4)", "22023", "max_duration")
+        self.assertTrue(self.session.rows("SELECT * FROM io_probe_iostat_full('100 ms', count => 2)"))
 
     def test_progress(self):
-        self.session.start_rows(f"SELECT * FROM io_probe_iostat('200 ms', 5, '{self.name}')")
+        self.session.start_rows(f"SELECT * FROM io_probe_iostat_full('200 ms', count => 5, options => '{"device": "{self.name}"}')")
         with Session() as control:
             seen = self.seen(control)
         self.assertEqual({(row["probe"], row["total"]) for row in seen}, {("iostat", 5)})
@@ -231,13 +231,13 @@ class Samples(Iostat):
         self.session.run("CREATE ROLE watcher; GRANT pg_monitor TO watcher; CREATE ROLE nobody_special")
         self.addCleanup(self.session.run, "RESET ROLE; DROP OWNED BY watcher; DROP ROLE watcher, nobody_special")
         query = rows_of("iostat_query", query="SELECT count(*) FROM dense")
-        watch = f"SELECT * FROM io_probe_iostat('100 ms', 1, '{self.name}')"
+        watch = f"SELECT * FROM io_probe_iostat_full('100 ms', count => 1, options => '{"device": "{self.name}"}')"
         self.session.run("SET ROLE nobody_special")
         self.assert_fails(watch, "42501", "io_probe_iostat")
         self.session.run("RESET ROLE; SET ROLE watcher")
         self.of_device(self.session.rows(watch))
         self.assert_fails(query, "42501", "io_probe_iostat_query")
-        self.session.run("RESET ROLE; GRANT EXECUTE ON FUNCTION io_probe_iostat_query TO watcher; SET ROLE watcher")
+        self.session.run("RESET ROLE; GRANT EXECUTE ON FUNCTION io_probe_iostat_query, io_probe_iostat_query_full TO watcher; SET ROLE watcher")
         self.assert_fails(query, "42501", "permission denied for table dense")
         self.session.run("RESET ROLE; GRANT SELECT ON dense TO watcher; SET ROLE watcher")
         self.assertEqual(self.session.rows(query)[-1]["query_rows"], 1)
@@ -294,9 +294,9 @@ class Query(Iostat):
         self.about(last["device_bytes"], BYTES, "device_bytes")
         self.assertEqual(last["device_source"], "io_workers" if self.by_workers() else "backend")
         watched_ms = sum(row["elapsed_ms"] for row in rows)
-        say(f"{len(rows)} samples of {watched_ms:.0f} ms, {last['query_ms']:.0f} ms in the query, "
+        say(f"{len(rows)} samples of {watched_ms:.0f} ms, {last['elapsed_ms']:.0f} ms in the query, "
             f"{moved['reads']} reads, {last['notes']}")  # fmt: skip
-        self.assertLessEqual(last["query_ms"], watched_ms + 1)
+        self.assertLessEqual(last["elapsed_ms"], watched_ms + 1)
         self.assertLessEqual(watched_ms, elapsed_ms)
         if every == "100 ms":
             # So many pauses of a millisecond at least.
@@ -356,7 +356,7 @@ class Query(Iostat):
 
     def test_devices(self):
         every = self.session.rows(rows_of("iostat_query", query="SELECT pg_sleep(0.25)", every="100 ms"))
-        devices = self.session.rows("SELECT DISTINCT device FROM io_probe_device() WHERE device IS NOT NULL")
+        devices = self.session.rows("SELECT DISTINCT device FROM io_probe_device_full() WHERE device IS NOT NULL")
         self.assertEqual({row["device"] for row in every}, {row["device"] for row in devices} | {None})
         self.assertGreaterEqual(max(row["sample"] or 0 for row in every), 3)
         one = self.session.rows(rows_of("iostat_query", query="SELECT 1", options={"device": self.name}))
@@ -367,18 +367,18 @@ class Query(Iostat):
         with Watched(self.session) as watched:
             query = "SELECT generate_series(1, 10000000), repeat('x', 100)"
             _, last = self.watch(query)
-        say(f"{last['query_rows']} rows in {last['query_ms']:.0f} ms: {watched}")
+        say(f"{last['query_rows']} rows in {last['elapsed_ms']:.0f} ms: {watched}")
         self.assertEqual(last["query_rows"], 10000000)
         self.assertLess(watched.memory, 4 * MIB)
 
     def test_a_probe_is_watched(self):
         self.make_cold()
         before = self.stat()
-        rows, last = self.watch("SELECT * FROM io_probe_seqscan('dense', paths => '{direct}')")
+        rows, last = self.watch("SELECT * FROM io_probe_seqscan_full('dense', paths => '{direct}')")
         self.assert_counted(rows, self.moved(before))
         self.assertEqual(last["query_rows"], 1)
         self.assertGreaterEqual(self.moved(before)["rsectors"] * 512, BYTES)
-        _, last = self.watch("SELECT * FROM io_probe_iostat('100 ms', 2)")
+        _, last = self.watch("SELECT * FROM io_probe_iostat_full('100 ms', count => 2)")
         self.assertGreaterEqual(last["query_rows"], 2)
         _, last = self.watch(f"SELECT * FROM {call('iostat_query', query='SELECT 1')}")
         self.assertGreaterEqual(last["query_rows"], 2)
@@ -420,7 +420,7 @@ class Query(Iostat):
 
 # Columns of the closing row alone, and what EXPLAIN calls them.
 CLOSING = {
-    "query_ms": None, "query_rows": None, "device_bytes": None, "device_source": None,
+    "query_rows": None, "device_bytes": None, "device_source": None,
     "shared_blks_hit": "Shared Hit Blocks", "shared_blks_read": "Shared Read Blocks",
     "shared_blks_dirtied": "Shared Dirtied Blocks", "shared_blks_written": "Shared Written Blocks",
     "local_blks_hit": "Local Hit Blocks", "local_blks_read": "Local Read Blocks",
@@ -433,12 +433,12 @@ class Ends(Iostat):
     """However it ends, nothing stays: no thread, no descriptor, no progress."""
 
     STATES = {
-        "samples": "SELECT * FROM io_probe_iostat('1 s', 50)",
+        "samples": "SELECT * FROM io_probe_iostat_full('1 s', count => 50)",
         "asleep": rows_of("iostat_query", query="SELECT pg_sleep(50)", every="100 ms"),
         "in a long interval": rows_of("iostat_query", query="SELECT pg_sleep(50)", every="50 s"),
         "at work": rows_of("iostat_query", query="SELECT generate_series(1, 10000000000)"),
         "in a function": rows_of("iostat_query", query="SELECT works()"),
-        "in a probe": rows_of("iostat_query", query="SELECT * FROM io_probe_seqscan('dense', paths => '{direct}', "
+        "in a probe": rows_of("iostat_query", query="SELECT * FROM io_probe_seqscan_full('dense', paths => '{direct}', "
                               f"duration => '{LONG}', options => '{{\"max_mib_s\": 1}}')"),
     }  # fmt: skip
 
@@ -451,8 +451,8 @@ class Ends(Iostat):
 
     def start(self, session, query, setup="SELECT"):
         """Starts one, and waits until it runs: what the process held before."""
-        session.run("SELECT * FROM io_probe_iostat_query('SELECT 1'); "
-                    "SELECT * FROM io_probe_seqscan('dense', paths => '{direct}', duration => '50 ms')")  # fmt: skip
+        session.run("SELECT * FROM io_probe_iostat_query_full('SELECT 1'); "
+                    "SELECT * FROM io_probe_seqscan_full('dense', paths => '{direct}', duration => '50 ms')")  # fmt: skip
         session.run(setup)
         process = Process(session.pid)
         held = process.threads(), process.descriptors()
@@ -568,7 +568,7 @@ class Ends(Iostat):
 
     def start_unseen(self, setup):
         """What the process holds before one that may be over too soon to be seen."""
-        self.session.run(f"SELECT * FROM io_probe_iostat_query('SELECT 1'); {setup}")
+        self.session.run(f"SELECT * FROM io_probe_iostat_query_full('SELECT 1'); {setup}")
         process = Process(self.session.pid)
         return process, (process.threads(), process.descriptors())
 
@@ -585,7 +585,7 @@ class Ends(Iostat):
 
     def test_many_calls(self):
         """As statements of their own and within one, with errors among them."""
-        watch = "SELECT {} FROM {} io_probe_iostat_query('SELECT count(*) + ' || {} || ' FROM pg_class', options => '{}') r"
+        watch = "SELECT {} FROM {} io_probe_iostat_query_full('SELECT count(*) + ' || {} || ' FROM pg_class', options => '{}') r"
         device = json.dumps({"device": self.name})
         once, failing = watch.format("*", "", 1, device), rows_of("iostat_query", query="SELECT 1 / 0")
         within = watch.format("count(*)", f"generate_series(1, {CALLS // 2}) g,", "g", device)
@@ -625,15 +625,15 @@ class Cgroup(Iostat):
             query = f"SELECT * FROM dense LIMIT {BLOCKS // 2}"
             rows = self.session.rows(rows_of("iostat_query", query=query, every="500 ms"))
             series, moved = self.of_device(rows), self.moved(before)
-            say(f"{rows[-1]['query_ms']:.0f} ms; {series[0]['notes']}")
+            say(f"{rows[-1]['elapsed_ms']:.0f} ms; {series[0]['notes']}")
             # 16 MiB, or somewhat less, are let through at once.
-            self.assertGreater(rows[-1]["query_ms"], BLOCKS // 2 * BLOCK / self.LIMIT * 1000 / 2)
+            self.assertGreater(rows[-1]["elapsed_ms"], BLOCKS // 2 * BLOCK / self.LIMIT * 1000 / 2)
             self.assertRegex(series[0]["notes"][0], f"cgroup.* reads of {self.name} to 8 MiB/s")
             by_us = sum(row["cgroup_rmib_s"] * row["elapsed_ms"] / 1000 for row in series)
             self.about(by_us, moved["rsectors"] / 2048, "cgroup_rmib_s")
-            (row,) = self.session.rows(f"SELECT * FROM io_probe_iostat('100 ms', 1, '{self.name}')")
+            (row,) = self.session.rows(f"SELECT * FROM io_probe_iostat_full('100 ms', count => 1, options => '{"device": "{self.name}"}')")
             self.assertRegex(row["notes"][0], f"cgroup.* reads of {self.name} to 8 MiB/s")
-        (row,) = self.session.rows(f"SELECT * FROM io_probe_iostat('100 ms', 1, '{self.name}')")
+        (row,) = self.session.rows(f"SELECT * FROM io_probe_iostat_full('100 ms', count => 1, options => '{"device": "{self.name}"}')")
         self.assertNotIn(self.name, "".join(row["notes"]))
 
 

@@ -217,7 +217,7 @@ def engines(session):
 
 def knows_readahead(session):
     """Is there a readahead window, and known, where tables are by default? A container may hide it."""
-    device = "SELECT min(read_ahead_kb) FROM io_probe_device() WHERE object = 'tablespace' AND spcname = 'pg_default'"
+    device = "SELECT min(read_ahead_kb) FROM io_probe_device_full() WHERE object = 'tablespace' AND spcname = 'pg_default'"
     return session.value(device) is not None
 
 
@@ -248,11 +248,17 @@ def repeated(probe, relation=None, /, **arguments):
     return f"SELECT {call(probe, relation, **arguments)} FROM generate_series(1, 50000)"
 
 
+# Probes whose function has few columns, and beside it one with all.
+NARROW = ["device", "seqscan", "random", "random_series", "depth", "ping", "sync", "iostat", "iostat_query", "readahead", "page_cost",
+          "recommend", "explain", "explain_json"]
+
+
 def call(probe, relation=None, /, **arguments):
-    """A call of a probe, on a relation or on none."""
+    """A call of a probe with all columns, on a relation or on none."""
     on = {} if relation is None else {"rel": relation}
     given = [f"{name} => {literal(value)}" for name, value in {**on, **arguments}.items()]
-    return f"io_probe_{probe}({', '.join(given)})"
+    full = "_full" if probe in NARROW else ""
+    return f"io_probe_{probe}{full}({', '.join(given)})"
 
 
 def literal(value):

@@ -20,7 +20,7 @@ MIB = 1 << 20
 BLOCKS = 16384
 UTIL = 10
 SLOW = "stopped early: more than ten of a thousand requests took longer than "
-SLOW_NOTE = SLOW + "max_p99_us"
+SLOW_NOTE = SLOW + "max_p99"
 
 
 def setUpModule():
@@ -109,7 +109,7 @@ class Limits(unittest.TestCase):
         """A statement that calls a probe for each row is not in its own way."""
         self.session.run("SET pg_io_probe.max_busy_pct = 10")
         query = """SELECT s.status, extract(epoch FROM s.started_at)::float8 AS at FROM generate_series(1, 20) AS n,
-            LATERAL io_probe_seqscan('probed', '{direct}',
+            LATERAL io_probe_seqscan_full('probed', '{direct}',
                 options => jsonb_build_object('start_blk', n, 'max_bytes', 1048576)) AS s"""
         rows = self.session.rows(query)
         self.assertEqual([row["status"] for row in rows], ["ok"] * 20)
@@ -169,7 +169,7 @@ class Limits(unittest.TestCase):
 
     def test_slow_answers(self):
         """No request takes less than a microsecond: each probe ends at once, and says why."""
-        for probe, query in self.probes(max_p99_us=1).items():
+        for probe, query in self.probes(max_p99=0.001).items():
             with self.subTest(probe):
                 rows = self.session.rows(query)
                 if probe == "recommend":
@@ -191,17 +191,17 @@ class Limits(unittest.TestCase):
 
     def test_nothing_else_of_the_statement_begins(self):
         """What was too slow for one probe is so for the next, until there is another statement."""
-        query = """SELECT s.* FROM generate_series(1, 6) AS n, LATERAL io_probe_seqscan('probed', '{direct}',
-            options => jsonb_build_object('start_blk', n, 'max_p99_us', 1)) AS s"""
+        query = """SELECT s.* FROM generate_series(1, 6) AS n, LATERAL io_probe_seqscan_full('probed', '{direct}',
+            options => jsonb_build_object('start_blk', n, 'max_p99', 0.001)) AS s"""
         for _ in range(2):
             rows = self.session.rows(query)
             self.assertEqual([(row["status"], row["notes"][-1:]) for row in rows], [("partial", [SLOW_NOTE])] * 6)
             self.assertEqual([(row["blks"] or 0) > 0 for row in rows], [True] + [False] * 5)
-        after = """SELECT p.* FROM io_probe_ping('probed', 20, '0', options => '{"max_p99_us": 1}') AS s
-            CROSS JOIN LATERAL io_probe_ping('probed', 1 + s.blkno::int % 2) AS p"""
+        after = """SELECT p.* FROM io_probe_ping_full('probed', count => 20, every => '0', options => '{"max_p99": 0.001}') AS s
+            CROSS JOIN LATERAL io_probe_ping_full('probed', count => 1 + s.blkno::int % 2) AS p"""
         self.assertEqual({row["request"] for row in self.session.rows(after)}, {None})
         rows = self.session.rows(
-            rows_of("recommend", "probed", cold=True, writes=True, duration="2 s", options={"max_p99_us": 1})
+            rows_of("recommend", "probed", cold=True, writes=True, duration="2 s", options={"max_p99": 0.001})
         )
         self.assertEqual({row["recommended"] for row in rows}, {None})
         begun = {row["setting"] for row in rows if row["evidence"]}
@@ -218,16 +218,16 @@ class Limits(unittest.TestCase):
             for path in ["server", "os"]:
                 with self.subTest(path):
                     # It is just 32 windows, of which eleven must be waited for.
-                    scan = seqscan("probed", path, cold=True, options={"max_p99_us": 300})
+                    scan = seqscan("probed", path, cold=True, options={"max_p99": 0.3})
                     notes = [note for _ in range(5) for row in self.session.rows(scan) for note in row["notes"]]
                     self.assertIn(SLOW_NOTE, notes)
         self.session.rows(seqscan("probed", "os"))
-        (row,) = self.session.rows(seqscan("probed", "os", options={"max_p99_us": 1}))
+        (row,) = self.session.rows(seqscan("probed", "os", options={"max_p99": 0.001}))
         self.assertEqual((row["status"], row["complete"]), ("ok", True), row)
 
     def test_fast_answers(self):
         """A bound that is not passed changes nothing."""
-        for probe, query in self.probes(max_p99_us=60_000_000).items():
+        for probe, query in self.probes(max_p99=60_000).items():
             with self.subTest(probe):
                 rows = self.session.rows(query)
                 self.assertNotIn(SLOW_NOTE, str(rows))
@@ -246,7 +246,7 @@ class Limits(unittest.TestCase):
             self.assertIn(SLOW + "pg_io_probe.max_p99", row["notes"])
         # More patience needs the right to set the cap.
         with self.assertRaises(Failure) as raised:
-            self.session.rows(rows_of("seqscan", "probed", options={"max_p99_us": 1001}))
+            self.session.rows(rows_of("seqscan", "probed", options={"max_p99": 1.001}))
         self.assertEqual(raised.exception.sqlstate, "22023")
         self.session.run("SET pg_io_probe.max_p99 = '1min'")
         self.assertEqual([row["complete"] for row in self.session.rows(query)], [True, True])

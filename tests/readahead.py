@@ -103,7 +103,7 @@ class Readahead(unittest.TestCase):
 
     def setting(self):
         """The device's, as the server sees it."""
-        return self.session.value("SELECT read_ahead_kb FROM io_probe_device() WHERE spcname = 'elsewhere'")
+        return self.session.value("SELECT read_ahead_kb FROM io_probe_device_full() WHERE spcname = 'elsewhere'")
 
     def about(self, value, expected, share, what=None):
         """Is a value within a share of what is expected?"""

@@ -157,13 +157,13 @@ class RightsAttacks(unittest.TestCase):
         oid = owner.value("'public.tbl'::regclass::oid::int8")
         mallory = self.mallory()
         mallory.run(f"""CREATE SCHEMA evil; GRANT USAGE ON SCHEMA evil TO public;
-            CREATE FUNCTION evil.io_probe_ping(rel regclass, count integer)
+            CREATE FUNCTION evil.io_probe_ping_full(rel regclass, count => count integer)
                 RETURNS TABLE (op text, relid regclass) LANGUAGE plpgsql AS $$ BEGIN {ACT}; END $$""")
         owner.run("SET client_min_messages = error")
         owner.run(f"""CREATE SCHEMA safe; CREATE FUNCTION safe.measure() RETURNS jsonb LANGUAGE sql
                 BEGIN ATOMIC SELECT public.io_probe_measure('ping', {oid}, '{{"count": 1}}'); END""")
         self.assertIn("public", owner.run("SHOW search_path")[0])
-        self.assert_springs(f"SELECT * FROM evil.io_probe_ping({oid}, 1)", owner)
+        self.assert_springs(f"SELECT * FROM evil.io_probe_ping_full({oid}, count => 1)", owner)
         owner.run("""CREATE PROCEDURE safe.attempt(INOUT done int) LANGUAGE plpgsql AS $$ BEGIN
             done := 0;
             FOR n IN 1..50 LOOP BEGIN
@@ -252,10 +252,10 @@ class RightsAttacks(unittest.TestCase):
                 session.run(f"SET standard_conforming_strings = {strings}; SET backslash_quote = on")
                 rows = session.rows(f"SELECT * FROM io_probe_compare({label}, {label})")
                 self.assertEqual([row["object"] for row in rows], [f"{code}.{code}"])
-                rows = session.rows(f"SELECT * FROM io_probe_recommend({oid}, duration => '1 s', "
+                rows = session.rows(f"SELECT * FROM io_probe_recommend_full({oid}, duration => '1 s', unit => "
                                     "settings => '{random_page_cost}')")
                 self.assertEqual([row["setting"] for row in rows], ["random_page_cost"])
-                (tuples,) = session.rows(f"SELECT * FROM io_probe_page_cost({oid}, duration => '100 ms', "
+                (tuples,) = session.rows(f"SELECT * FROM io_probe_page_cost_full({oid}, duration => '100 ms', cold => "
                                          f"densities => '{{1}}') "
                                          "WHERE pattern = 'tuple'")
                 self.assertEqual(tuples["relname"], code)

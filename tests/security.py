@@ -126,8 +126,8 @@ class Security(unittest.TestCase):
             owner.run("CREATE INDEX ON app.t (id); ANALYZE app.t; GRANT SELECT ON app.t TO mallory")
             owner.run(r"""DO $$ BEGIN EXECUTE E'ALTER TABLE app.t RENAME TO "t\351"'; END $$""")
             oid = owner.value("SELECT oid::int8 FROM pg_class WHERE relkind = 'r' AND relnamespace = 'app'::regnamespace")
-            mallory.rows(f"SELECT tier, samples FROM io_probe_page_cost({oid}, duration => '200 ms', densities => '{{1}}')")
-            mallory.rows(f"SELECT name FROM io_probe_recommend({oid}, duration => '500 ms')")
+            mallory.rows(f"SELECT tier, samples FROM io_probe_page_cost_full({oid}, duration => '200 ms', densities => '{{1}}')")
+            mallory.rows(f"SELECT name FROM io_probe_recommend_full({oid}, duration => '500 ms')")
             self.assertFalse(os.path.exists(OWNED))
 
     def test_tables_that_are_others_when_a_run_is_stored(self):
@@ -169,9 +169,9 @@ class Security(unittest.TestCase):
         """Its own pins are counted once."""
         dense_table(self.control, "pinned", 200)
         self.addCleanup(self.control.run, "DROP TABLE pinned")
-        scans = ["io_probe_evict('pinned')", "io_probe_random('pinned', cold => true, duration => '10 ms')",
-                 "io_probe_page_cost('pinned', cold => true, duration => '10 ms')",
-                 "io_probe_seqscan('pinned', cold => true)", "io_probe_readahead('pinned', duration => '10 ms')"]
+        scans = ["io_probe_evict('pinned')", "io_probe_random_full('pinned', cold => true, duration => '10 ms')",
+                 "io_probe_page_cost_full('pinned', cold => true, duration => '10 ms')",
+                 "io_probe_seqscan_full('pinned', cold => true)", "io_probe_readahead_full('pinned', duration => '10 ms')"]
         for scan in scans:
             with self.subTest(scan), Session() as session:
                 session.run("BEGIN")
@@ -198,7 +198,7 @@ class Security(unittest.TestCase):
         for name in ["mine", "others"]:
             dense_table(self.control, name, 64)
             self.addCleanup(self.control.run, f"DROP TABLE {name}")
-        self.control.run("GRANT EXECUTE ON FUNCTION io_probe_seqscan TO mallory")
+        self.control.run("GRANT EXECUTE ON FUNCTION io_probe_seqscan, io_probe_seqscan_full TO mallory")
         with Session() as locker, Session() as waiter:
             locker.run("BEGIN; LOCK TABLE mine")
             waits = f"SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE pid = {waiter.pid}"

@@ -41,7 +41,6 @@ WAL_NAMES = re.compile(r"^([0-9A-F]{24}(\.partial)?|[0-9A-F]{8}\.history|archive
 
 METHODS = ["open_datasync", "fdatasync", "fsync", "open_sync"]
 SYNCHRONOUS = {"open_datasync": "O_DSYNC", "open_sync": "O_SYNC"}
-SIGNATURE = "text, text, interval, integer, text[], integer, jsonb"
 needs_strace = unittest.skipUnless(shutil.which("strace"), "no strace")
 
 
@@ -357,7 +356,7 @@ def identity(row):
 
 @needs_strace
 class SystemCalls(Sync):
-    """Each row does what it says, and current what the server does."""
+    """Each row does what it says, and in_use what the server does."""
 
     def test_wal_for_a_replica(self):
         self.assertEqual(self.session.value("SELECT current_setting('wal_level')"), "replica")
@@ -394,19 +393,19 @@ class SystemCalls(Sync):
         rows = self.session.rows(rows_of("sync", duration="2 ms"))
         self.assert_current(rows, method, direct)
         # The row of one WAL block is the server's own commit.
-        (row,) = [row for row in rows if row["current"] and row["section"] == "wal_segment"
+        (row,) = [row for row in rows if row["in_use"] and row["section"] == "wal_segment"
                   and row["write_kb"] * KIB == WAL_BLOCK]
         flags, _, call = expected_operation(row)
         self.assertEqual(self.commit_of_the_server(), (flags, call))
 
     def test_direct_as_asked_for(self):
-        """The option takes the place of what the server does, and current compares."""
+        """The option takes the place of what the server does, and in_use compares."""
         for direct in [True, False]:
             with self.subTest(direct=direct):
                 self.check_calls("wal_segment", options={"direct": direct})
                 rows = self.session.rows(sync("wal_segment", options={"direct": direct}))
                 self.assertEqual({row["direct"] for row in rows}, {direct})
-                current = {row["method"] for row in rows if row["current"]}
+                current = {row["method"] for row in rows if row["in_use"]}
                 self.assertEqual(current, set() if direct else {"fdatasync"})
 
     def test_size_as_asked_for(self):
@@ -520,18 +519,18 @@ class SystemCalls(Sync):
     def assert_current(self, rows, method, direct):
         for row in rows:
             if row["section"] in ["open_sync_size", "other_fd", "no_sync"]:
-                self.assertIsNone(row["current"], row)
+                self.assertIsNone(row["in_use"], row)
             elif row["method"] == "fsync_writethrough":
-                self.assertFalse(row["current"], row)
+                self.assertFalse(row["in_use"], row)
             else:
-                self.assertIs(row["current"], (row["method"], row["direct"]) == (method, direct), row)
+                self.assertIs(row["in_use"], (row["method"], row["direct"]) == (method, direct), row)
 
     def test_a_server_that_does_not_sync(self):
         """fsync = off: no row is what it does."""
         self.addCleanup(self.change, "fsync", None)
         self.change("fsync", "off")
         rows = self.session.rows(rows_of("sync", duration="2 ms"))
-        self.assertEqual([row for row in rows if row["current"]], [])
+        self.assertEqual([row for row in rows if row["in_use"]], [])
         self.assertIn("fsync", " ".join(note for row in rows for note in row["notes"]))
 
     def change(self, name, value):
@@ -833,7 +832,7 @@ class OwnDevice(Sync):
         self.session.run("SET pg_io_probe.scratch_reserve = 0")
 
     def there(self, *sections, **arguments):
-        return sync(*sections, target="tablespace", spcname="elsewhere", **arguments)
+        return sync(*sections, spcname="elsewhere", **arguments)
 
     def test_a_device_that_fails(self):
         for section, depth in [("one_write", 1), ("open_sync_size", 1), ("wal_segment", 1), ("wal_segment", 8)]:
@@ -933,11 +932,11 @@ class OwnDevice(Sync):
         rows = self.session.rows(sync("one_write", "wal_segment"))
         self.assertLess(self.disk.counters()["bytes"] - before["bytes"], MIB)
         self.assertEqual({row["directory"] for row in rows}, {wal_path()})
-        device = self.session.value("SELECT device FROM io_probe_device() WHERE object = 'wal'")
+        device = self.session.value("SELECT device FROM io_probe_device_full() WHERE object = 'wal'")
         self.assertEqual({row["device"] for row in rows}, {device})
 
     def test_the_default_tablespace(self):
-        rows = self.session.rows(sync("one_write", target="tablespace", spcname="pg_default"))
+        rows = self.session.rows(sync("one_write", spcname="pg_default"))
         self.assert_all_ok(rows)
         self.assertEqual({row["directory"] for row in rows}, {os.path.join(os.path.realpath(PGDATA), "base")})
 
@@ -956,15 +955,15 @@ class OwnDevice(Sync):
 
     def test_privileges_on_the_tablespace(self):
         self.addCleanup(self.session.run, "RESET ROLE; DROP OWNED BY prober; DROP ROLE prober")
-        self.session.run(f"CREATE ROLE prober; GRANT EXECUTE ON FUNCTION io_probe_sync({SIGNATURE}) TO prober")
+        self.session.run("CREATE ROLE prober; GRANT EXECUTE ON FUNCTION io_probe_sync, io_probe_sync_full TO prober")
         self.session.run("SET ROLE prober")
         self.assert_fails(self.there("one_write"), "42501", "permission denied for tablespace elsewhere")
         # Everyone may make tables in the database's own.
-        own = sync("one_write", target="tablespace", spcname="pg_default")
+        own = sync("one_write", spcname="pg_default")
         self.assert_all_ok(self.session.rows(own))
         self.session.run("RESET ROLE; GRANT CREATE ON TABLESPACE elsewhere TO prober; SET ROLE prober")
         self.assert_all_ok(self.session.rows(self.there("one_write")))
-        self.assert_fails(sync("one_write", target="tablespace", spcname="nowhere"), "42704", "nowhere")
+        self.assert_fails(sync("one_write", spcname="nowhere"), "42704", "nowhere")
 
 
 class Kills(unittest.TestCase):
@@ -1071,7 +1070,7 @@ class Copies(Sync):
         self.assertEqual([identity({**row, "direct": bool(row["direct"])}) for row in rows],
                          expected_rows(dict.fromkeys(METHODS, False)))
         self.assert_all_ok(rows)
-        current = [identity(row)[:3] for row in rows if row["current"]]
+        current = [identity(row)[:3] for row in rows if row["in_use"]]
         self.assertEqual(current, [(section, "open_sync", False) for section in ["one_write", "two_writes"]
                                    + ["wal_segment"] * 4])
         self.assertEqual({row["directory"] for row in rows}, {os.path.join(os.path.realpath(standby.data), "pg_wal")})
@@ -1159,8 +1158,7 @@ class Privileges(Sync):
         self.addCleanup(self.session.run, "RESET ROLE; DROP TABLE probed; DROP OWNED BY prober, monitor; "
                         "DROP ROLE prober, monitor")
         self.session.run("CREATE ROLE prober; CREATE ROLE monitor IN ROLE pg_monitor; GRANT SELECT ON probed TO prober")
-        ping = "regclass, integer, interval, text, text, jsonb"
-        self.session.run(f"GRANT EXECUTE ON FUNCTION io_probe_ping({ping}) TO prober")
+        self.session.run("GRANT EXECUTE ON FUNCTION io_probe_ping_full TO prober")
 
     def test_granted_to_nobody(self):
         for role in ["prober", "monitor"]:
@@ -1173,7 +1171,7 @@ class Privileges(Sync):
         write = rows_of("ping", "probed", count=3, every="0", mode="write")
         self.session.run("SET ROLE prober")
         self.assert_fails(write, "42501", "io_probe_sync")
-        self.session.run(f"RESET ROLE; GRANT EXECUTE ON FUNCTION io_probe_sync({SIGNATURE}) TO prober; SET ROLE prober")
+        self.session.run("RESET ROLE; GRANT EXECUTE ON FUNCTION io_probe_sync, io_probe_sync_full TO prober; SET ROLE prober")
         self.assert_all_ok(self.session.rows(sync("one_write", "wal_segment")))
         self.assertEqual({row["status"] for row in self.session.rows(sync("wal_segment", depth=8))}, {"ok"})
         self.assertEqual([row["status"] for row in self.session.rows(write)], ["ok"] * 3)
@@ -1182,7 +1180,7 @@ class Privileges(Sync):
                 self.session.run(f"SET pg_io_probe.{setting}")
             self.assertEqual(raised.exception.sqlstate, "42501")
         # What it was granted on one server is not there for all.
-        self.session.run(f"RESET ROLE; REVOKE EXECUTE ON FUNCTION io_probe_sync({SIGNATURE}) FROM prober")
+        self.session.run("RESET ROLE; REVOKE EXECUTE ON FUNCTION io_probe_sync, io_probe_sync_full FROM prober")
         self.session.run("SET ROLE prober")
         self.assert_fails(sync("one_write"), "42501", "permission denied")
 

@@ -158,7 +158,7 @@ class Lost(UnusableStorage):
         wrote = []
         for probe in [probe for probe in self.probes if probe.on_table]:
             with self.subTest(probe=probe.name):
-                session.run("SELECT FROM io_probe_seqscan('probed', '{os}')")  # what is read is in the cache
+                session.run("SELECT FROM io_probe_seqscan_full('probed', '{os}')")  # what is read is in the cache
                 with disk.cut_off_before(path):
                     rewrite(path, begin)
                     self.assertEqual(dirty_bytes(path), MIB)
@@ -245,7 +245,7 @@ class Links(UnusableStorage):
         good = {None: "(ok|partial|unsupported|rows)( and (ok|partial|unsupported))*"}
         came = self.each("links", good, always=["sync, wal", "sync, tablespace", "seqscan, os"])
         device = os.path.basename(disk.device)
-        for row in session.rows("SELECT * FROM io_probe_device() WHERE object = 'wal' OR spcname = 'elsewhere'"):
+        for row in session.rows("SELECT * FROM io_probe_device_full() WHERE object = 'wal' OR spcname = 'elsewhere'"):
             self.assertEqual((row["device"], row["mount_point"]), (device, disk.mount_point))
             self.assertTrue(row["directory"].startswith(disk.mount_point), row["directory"])
         for name, where in [("sync, wal", "wal"), ("sync, tablespace", "tablespace")]:

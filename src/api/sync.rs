@@ -170,7 +170,7 @@ struct SyncRow {
     write_kb: u32,
     #[serde(flatten)]
     figures: SyncFigures,
-    current: Option<bool>,
+    in_use: Option<bool>,
     direct: bool,
     #[serde(flatten)]
     verdict: Verdict,
@@ -244,13 +244,13 @@ fn rows(bench: &Bench, found: Benched, identity: &SyncIdentity) -> Result<Vec<Sy
 
 /// A row with nothing measured yet.
 fn blank(case: &Case, group: Group, identity: &SyncIdentity, current: Option<FlushMethod>) -> SyncRow {
-    let current = || current == Some(case.method) && case.direct == wal::opens_direct(case.method);
+    let in_use = || current == Some(case.method) && case.direct == wal::opens_direct(case.method);
     SyncRow {
         section: case.section.name(),
         method: case.method.name(),
         writes: case.writes,
         write_kb: case.write_bytes >> 10,
-        current: case.section.is_of_wal().then(current),
+        in_use: case.section.is_of_wal().then(in_use),
         direct: case.direct,
         depth: group.committers,
         identity: identity.clone(),
@@ -263,7 +263,7 @@ fn explain(row: &mut SyncRow, case: &Case, group: Group, layout: &Layout) {
     if case.section.is_of_wal() && wal::sync_method().is_none() {
         row.verdict.note("fsync is off: this server syncs nothing");
     }
-    if row.current == Some(true) && group.committers == 1 && !group.delay.is_zero() {
+    if row.in_use == Some(true) && group.committers == 1 && !group.delay.is_zero() {
         let delay = group.delay.as_micros();
         row.verdict
             .note(format!("commit_siblings is 0: this server lets even a lone commit wait {delay} us more"));

@@ -199,21 +199,3 @@ COMMENT ON COLUMN io_probe_latest.label IS 'What the caller called the run';
 COMMENT ON COLUMN io_probe_latest.datname IS 'Database in which it ran';
 COMMENT ON COLUMN io_probe_latest.host IS 'Name of the machine';
 GRANT SELECT ON io_probe_latest TO pg_monitor;
-
-CREATE VIEW io_probe_changed AS
-SELECT * FROM io_probe_changes(1) WHERE verdict OPERATOR(pg_catalog.=) ANY ('{better,worse}'::pg_catalog.text[]);
-COMMENT ON VIEW io_probe_changed IS 'What moved by more than its noise: of io_probe_changes(1), which is about the last run of each series, the figures that are better or worse. Of a hundred that have not moved, a few are here all the same';
-COMMENT ON COLUMN io_probe_changed.probe IS 'Probe: seqscan is io_probe_seqscan, and so on';
-COMMENT ON COLUMN io_probe_changed.object IS 'What was measured';
-COMMENT ON COLUMN io_probe_changed.item IS 'Which row of the probe, such as direct or depth 8';
-COMMENT ON COLUMN io_probe_changed.metric IS 'Figure, as the probe''s column is called';
-COMMENT ON COLUMN io_probe_changed.unit IS 'Unit of before and now';
-COMMENT ON COLUMN io_probe_changed.before IS 'Geometric mean of the figure in up to 30 runs before the last one';
-COMMENT ON COLUMN io_probe_changed.now IS 'The figure in the last run';
-COMMENT ON COLUMN io_probe_changed.ratio IS 'now divided by before';
-COMMENT ON COLUMN io_probe_changed.verdict IS 'now against before: better or worse';
-COMMENT ON COLUMN io_probe_changed.noise_pct IS 'A difference counts only if the greater of the two exceeds the smaller by more than so many percent of the smaller';
-COMMENT ON COLUMN io_probe_changed.runs IS 'Earlier runs of which before is the mean and from which the noise is known';
-COMMENT ON COLUMN io_probe_changed.since IS 'When the last run started';
-COMMENT ON COLUMN io_probe_changed.run_id IS 'The last run';
-GRANT SELECT ON io_probe_changed TO pg_monitor;

@@ -12,7 +12,7 @@ CREATE TYPE io_probe_sync_full_row AS (
     p95_us                double precision,
     p99_us                double precision,
     max_us                double precision,
-    current               boolean,
+    in_use                boolean,
     direct                boolean,
     doubt                 text,
     status                text,
@@ -45,7 +45,7 @@ COMMENT ON COLUMN io_probe_sync_full_row.p50_us IS 'Median time of an operation 
 COMMENT ON COLUMN io_probe_sync_full_row.p95_us IS '95 % took no longer; NULL with fewer than 200 operations';
 COMMENT ON COLUMN io_probe_sync_full_row.p99_us IS '99 % took no longer; NULL with fewer than 1,000 operations';
 COMMENT ON COLUMN io_probe_sync_full_row.max_us IS 'Longest time of an operation in microseconds';
-COMMENT ON COLUMN io_probe_sync_full_row.current IS 'Does this server sync its WAL in just this way: the same wal_sync_method, with or without O_DIRECT? NULL in open_sync_size, other_fd and no_sync';
+COMMENT ON COLUMN io_probe_sync_full_row.in_use IS 'Does this server sync its WAL in just this way: the same wal_sync_method, with or without O_DIRECT? NULL in open_sync_size, other_fd and no_sync';
 COMMENT ON COLUMN io_probe_sync_full_row.direct IS 'Was the file open with O_DIRECT?';
 COMMENT ON COLUMN io_probe_sync_full_row.doubt IS 'What speaks against the figures of this row, the worst first, at most two: see docs/interface.md; NULL: nothing';
 COMMENT ON COLUMN io_probe_sync_full_row.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
@@ -75,7 +75,7 @@ CREATE TYPE io_probe_sync_row AS (
     err_pct  double precision,
     p50_us   double precision,
     p99_us   double precision,
-    current  boolean,
+    in_use   boolean,
     doubt    text
 );
 COMMENT ON TYPE io_probe_sync_row IS 'Row of io_probe_sync: one way to make writes durable';

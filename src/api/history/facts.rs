@@ -142,7 +142,7 @@ fn of_relation(relation: &RelationFacts) -> (String, Option<String>, Placement) 
 /// What its scratch file lies beside: the WAL, or a tablespace.
 fn of_sync(args: &Map<String, Value>) -> (String, Option<String>, Placement) {
     let text = |name: &str| args.get(name).and_then(Value::as_str);
-    let spcname = text("spcname").filter(|_| text("target") == Some("tablespace"));
+    let spcname = text("spcname");
     let name = spcname.map_or_else(|| "wal".to_owned(), |name| format!("tablespace {name}"));
     let placed = objects::all().into_iter().find(|object| object.name() == name);
     let placement = placed.map(|object| device::locate(&object.directory, &Roots::default()));
