@@ -8,9 +8,10 @@ mod series;
 use std::cell::Cell;
 
 use io_probe_core::files::Part;
+use io_probe_core::files::holes::WithoutData;
 use io_probe_core::machine::account::Account;
 use io_probe_core::machine::observer::IoDelta;
-use io_probe_core::measure::random::{self, Fetcher, Look, Plan, Queued, SecondSeries, WithoutData};
+use io_probe_core::measure::random::{self, Fetcher, Look, Plan, Queued, SecondSeries};
 use io_probe_core::run::budget::{Limits, Stop};
 use io_probe_core::run::order::Permutation;
 use pgrx::datum::Interval;
@@ -273,7 +274,7 @@ impl<'a> RandomTarget<'a> {
     fn run(
         &self,
         plan: &mut Plan<'_>,
-        fetcher: &mut dyn Fetcher,
+        fetcher: &mut Fetcher<'_>,
         account: Account,
         series: Option<&mut SecondSeries>,
     ) -> Outcome<(random::RandomRun, IoDelta)> {

@@ -5,8 +5,9 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::sync::Arc;
 
-use super::inspected::{Inspected, WithoutData};
+use super::inspected::Inspected;
 use crate::Result;
+use crate::files::holes::WithoutData;
 use crate::files::{Access, RelationFiles};
 use crate::run::budget::{Budget, Stop, StopCheck};
 use crate::run::order::Permutation;
