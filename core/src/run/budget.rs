@@ -2,8 +2,8 @@
 //! of its latencies, and the caller's own reasons. What waits for a limit in this crate sleeps here.
 //!
 //! A [`Budget`] may have parts: a statement's has those of its runs, and a run's those of its turns. A part
-//! never outlasts what it is a part of, knows the same latencies, and hears the same reasons to stop. Bytes
-//! are not passed on: each part has those of its own limits.
+//! does not outlast what it is a part of, unless it is of use only as a whole, knows the same latencies, and
+//! hears the same reasons to stop. Bytes are not passed on: each part has those of its own limits.
 //!
 //! Three kinds of limiters tell when something is due, which a budget then waits for. What comes one at a
 //! time has a `Pacer`; requests beside others in flight have a `RequestPacer`; reading in order has
@@ -109,6 +109,13 @@ impl<'a> Budget<'a> {
             pacer: Pacer::default(),
             paused: false,
         }
+    }
+
+    /// A part that begins now and has no end of its own: what it does is of use only as a whole.
+    pub(crate) fn part_to_its_end(&mut self) -> Budget<'_> {
+        let mut part = self.part(&Limits::none());
+        part.deadline = u64::MAX;
+        part
     }
 
     /// The clock that it goes by.
