@@ -7,5 +7,5 @@ pub mod order;
 pub mod rounds;
 pub mod shutdown;
 pub mod stopwatch;
-pub mod waits;
+pub(crate) mod waits;
 pub(crate) mod workers;

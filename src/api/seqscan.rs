@@ -281,8 +281,8 @@ impl SeqscanTarget<'_> {
             notes.push(format!("{} kB were dirty in the OS cache and were written back first", dirty / 1024));
         }
         let mut reader = Direct::new(&self.relation.source, engine, depth as usize, chunk_blocks);
-        let (scan, cost) = self.timed(&mut reader, &self.run(Path::Direct, blocks, None), Account::Own)?;
-        Ok(PathScan { scan, cost, method, usage: Usage::default(), skipped: 0, warmed: false, notes })
+        let run = self.run(Path::Direct, blocks, None);
+        Ok(PathScan { notes, ..self.timed(method, &mut reader, &run, Account::Own)? })
     }
 
     fn os(&self, blocks: Range<u64>) -> Outcome<PathScan> {
@@ -293,16 +293,7 @@ impl SeqscanTarget<'_> {
             device_source: BACKEND,
         };
         let mut reader = Buffered::new(&self.relation.source);
-        let (scan, cost) = self.timed(&mut reader, &self.run(Path::Os, blocks, None), Account::Own)?;
-        Ok(PathScan {
-            scan,
-            cost,
-            method,
-            usage: Usage::default(),
-            skipped: 0,
-            warmed: false,
-            notes: Vec::new(),
-        })
+        self.timed(method, &mut reader, &self.run(Path::Os, blocks, None), Account::Own)
     }
 
     fn server(&self, blocks: Range<u64>) -> Outcome<PathScan> {
@@ -319,29 +310,25 @@ impl SeqscanTarget<'_> {
         // A block that is in a buffer has data, also when it was never written to its file.
         let without_data = |part: &Part, holes| resident.remove_from(part, holes);
         let run = self.run(Path::Server, blocks, Some(&without_data));
-        let (scan, cost) = self.timed(&mut reader, &run, account)?;
-        let notes = account_notes(account, &cost);
-        Ok(PathScan {
-            scan,
-            cost,
-            method,
-            usage: reader.usage(),
-            skipped: reader.skipped(),
-            warmed: false,
-            notes,
-        })
+        let found = self.timed(method, &mut reader, &run, account)?;
+        let (usage, skipped, notes) = (reader.usage(), reader.skipped(), account_notes(account, &found.cost));
+        Ok(PathScan { usage, skipped, notes, ..found })
     }
 
     fn timed(
         &self,
+        method: ReadMethod,
         reader: &mut dyn BlockReader<Part>,
         run: &ScanRun<'_>,
         account: Account,
-    ) -> Outcome<(Scan, IoDelta)> {
+    ) -> Outcome<PathScan> {
         let relation = self.relation;
         let mut report = |done| self.call.progress.done(done);
-        self.call.observed(relation, account, &mut || relation.interrupted(), |budget| {
-            scan::scan(run, reader, budget, &mut report)
-        })
+        let (scan, cost) =
+            self.call.observed(relation, account, &mut || relation.interrupted(), |budget| {
+                scan::scan(run, reader, budget, &mut report)
+            })?;
+        let (usage, notes) = (Usage::default(), Vec::new());
+        Ok(PathScan { scan, cost, method, usage, skipped: 0, warmed: false, notes })
     }
 }

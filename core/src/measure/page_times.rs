@@ -69,8 +69,8 @@ pub struct Order<'a> {
 /// A turn times so many blocks at least, however slow they are.
 pub const LEAST_BLOCKS: usize = 16;
 
-/// The server.
-pub type Server<'a> = dyn for<'o> BlockReader<Order<'o>> + 'a;
+/// Reads the blocks of turns.
+pub type TurnReader<'a> = dyn for<'o> BlockReader<Order<'o>> + 'a;
 
 /// What is to be measured.
 pub struct PageTimesRun<'a> {
@@ -142,7 +142,7 @@ impl PageTimesResult {
 /// Of the files.
 pub fn measure(
     run: &PageTimesRun<'_>,
-    server: &mut Server<'_>,
+    reader: &mut TurnReader<'_>,
     budget: &mut Budget<'_>,
     report: &mut dyn FnMut(u64),
 ) -> Result<PageTimesResult> {
@@ -150,5 +150,5 @@ pub fn measure(
     let ways = (turns::PLAIN_WAYS + run.concurrencies.len()) as u64;
     let limits = Limits { max_bytes: run.limits.max_bytes.saturating_mul(ways), ..run.limits };
     let mut budget = budget.part(&limits);
-    Turns::new(run, server, report, budget.length()).measure(&mut budget)
+    Turns::new(run, reader, report, budget.length()).measure(&mut budget)
 }

@@ -47,8 +47,8 @@ use crate::run::budget::{Budget, Limits, Stop};
 use crate::run::stopwatch::Stopwatch;
 use crate::stats::{Interval, Latencies, Moments, Slice};
 
-/// What fetches.
-pub type Fetcher<'a> = dyn for<'f, 'p> BlockReader<Fetches<'f, 'p>> + 'a;
+/// Reads blocks at random.
+pub type FetchReader<'a> = dyn for<'f, 'p> BlockReader<Fetches<'f, 'p>> + 'a;
 
 /// What a run found.
 #[derive(Debug, Clone)]
@@ -133,27 +133,26 @@ impl RandomRun {
     }
 }
 
-/// Fetches the blocks of `plan` by `fetcher`, as a part of `budget` with these limits; `progress` gets the
+/// Fetches the blocks of `plan` by `reader`, as a part of `budget` with these limits; `progress` gets the
 /// number of blocks fetched. [`Plan::inspect_segments`] is done before the part begins.
 pub fn run(
     plan: &mut Plan<'_>,
-    fetcher: &mut Fetcher<'_>,
+    reader: &mut FetchReader<'_>,
     limits: &Limits,
     budget: &mut Budget<'_>,
     progress: &mut dyn FnMut(u64),
     series: Option<&mut SecondSeries>,
 ) -> Result<RandomRun> {
-    plan.set_budget(limits.max_bytes);
     plan.inspect_segments(&mut || budget.ask())?;
     let block_size = plan.source().block_size();
     let mut watch = Stopwatch::start(limits.precision, budget.part(limits), progress);
     let record = FetchRecord::start(limits, block_size, watch.last(), series);
     let mut fetches = Fetches { plan, record };
-    while watch.stop().is_none() && !fetches.plan.is_over() {
+    while watch.stop().is_none() && !fetches.plan.is_over(watch.budget()) {
         fetches.plan.prepare(watch.budget())?;
         watch.idle();
         fetches.record.resume(&mut watch);
-        fetcher.read(&mut fetches, &mut watch)?;
+        reader.read(&mut fetches, &mut watch)?;
     }
     let Fetches { plan, record } = fetches;
     record.rest(&mut watch);

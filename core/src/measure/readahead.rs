@@ -199,8 +199,9 @@ pub fn curve(
     let rounds = (run.limits.max_bytes / ((kernel_blocks + turn_blocks) * block_size))
         .clamp(LEAST_ROUNDS, MOST_ROUNDS);
     let rounds = if run.source.blocks() == 0 { 0 } else { rounds };
-    // All windows together have the time of all.
-    let all = Limits { duration: run.limits.duration.saturating_mul(rows), ..run.limits };
+    // All windows together have the time of all. So many rounds keep their bytes.
+    let duration = run.limits.duration.saturating_mul(rows);
+    let all = Limits { duration, max_bytes: u64::MAX, ..run.limits };
     let mut budget = budget.part(&all);
     budget.pace(&run.limits, block_size);
     let mut turns = WindowTurns {

@@ -212,3 +212,78 @@ impl<'a> Stopwatch<'a> {
         self.clock.now() - self.budget.started()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::budget::{BoundSource, LatencyBound, Limits};
+    use crate::run::clock::Manual;
+    use std::time::Duration;
+
+    /// What a loop does with a stopwatch, and what that hears of its progress.
+    fn timed(limits: Limits, work: impl FnOnce(&Manual, &mut Stopwatch<'_>)) -> Vec<u64> {
+        let (clock, mut heard) = (Manual::default(), Vec::new());
+        let mut should_stop = || None;
+        let mut budget = Budget::unlimited(&clock, &mut should_stop);
+        let mut progress = |blocks| heard.push(blocks);
+        work(&clock, &mut Stopwatch::start(limits.precision, budget.part(&limits), &mut progress));
+        heard
+    }
+
+    #[test]
+    fn only_what_is_rated_and_not_done_for_itself_is_timed() {
+        let heard = timed(Limits::none(), |clock, watch| {
+            clock.advance(7_000);
+            assert!(watch.done(2).is_continue());
+            watch.rate(true);
+            clock.advance(5_000);
+            watch.begin();
+            clock.advance(600_000);
+            assert!(watch.arrived(3).is_continue());
+            watch.pass_over(4);
+            clock.advance(500_000);
+            assert!(watch.answered(watch.last(), 1).is_continue());
+            assert_eq!((watch.rated(), watch.blocks()), (Slice { ns: 1_100_000, work: 4 }, 10));
+            assert_eq!((watch.stop(), watch.elapsed_ns()), (None, 1_112_000));
+        });
+        // A slice of a millisecond is closed.
+        assert_eq!(heard, [10]);
+    }
+
+    #[test]
+    fn it_breaks_at_the_end_of_its_budget_and_after_slow_answers() {
+        let latency = LatencyBound::within(Duration::from_micros(9));
+        let slow = Some(Stop::Slow(BoundSource::Call));
+        for (duration_us, asked, stop, blocks) in
+            [(1000, true, slow, 11), (55, true, Some(Stop::Duration), 6), (1000, false, None, 20)]
+        {
+            let limits = Limits { duration: Duration::from_micros(duration_us), latency, ..Limits::none() };
+            timed(limits, |clock, watch| {
+                for _ in 0..20 {
+                    clock.advance(10_000);
+                    if asked && watch.done(1).is_break() {
+                        break;
+                    } else if !asked {
+                        watch.add(clock.now(), 1);
+                    }
+                }
+                assert_eq!((watch.stop(), watch.blocks()), (stop, blocks));
+            });
+        }
+    }
+
+    #[test]
+    fn a_wait_is_known_and_is_no_time_of_the_loop() {
+        timed(Limits::none(), |clock, watch| {
+            watch.rate(true);
+            assert!(!watch.wait_until(0, false) && !watch.is_throttled());
+            assert!(watch.wait_until(3_000_000, false) && watch.is_throttled());
+            watch.begin();
+            clock.advance(20);
+            let _ = watch.done(1);
+            assert_eq!(watch.rated(), Slice { ns: 20, work: 1 });
+            watch.end(Stop::Bytes);
+            assert!(!watch.wait_until(9_000_000, false) && watch.now() == 3_000_020);
+        });
+    }
+}

@@ -7,7 +7,7 @@ use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::spans::{NotCold, Spans, Supply};
-use super::{LEAST_BLOCKS, Order, PageTimesResult, PageTimesRun, Server, Way, WaySeries};
+use super::{LEAST_BLOCKS, Order, PageTimesResult, PageTimesRun, TurnReader, Way, WaySeries};
 use crate::run::budget::{Budget, Stop};
 use crate::run::clock::nanoseconds;
 use crate::run::rounds::{Contenders, Ended, Looks, Rounds, Turn};
@@ -72,7 +72,7 @@ type Pick = fn(&mut PageTimesResult) -> &mut WaySeries;
 
 pub(super) struct Turns<'a> {
     run: &'a PageTimesRun<'a>,
-    server: &'a mut Server<'a>,
+    reader: &'a mut TurnReader<'a>,
     report: &'a mut dyn FnMut(u64),
     /// Concurrency and density of the turns with gaps, by their places in the run.
     points: Vec<(usize, usize)>,
@@ -99,7 +99,7 @@ impl<'a> Turns<'a> {
     /// Of a run of so long.
     pub(super) fn new(
         run: &'a PageTimesRun<'a>,
-        server: &'a mut Server<'a>,
+        reader: &'a mut TurnReader<'a>,
         report: &'a mut dyn FnMut(u64),
         length: Duration,
     ) -> Self {
@@ -110,7 +110,7 @@ impl<'a> Turns<'a> {
         let of_concurrency = |c| (0..run.densities.len()).map(move |d| (c, d));
         Self {
             run,
-            server,
+            reader,
             report,
             points: (0..run.concurrencies.len()).rev().flat_map(|c| of_concurrency(c).rev()).collect(),
             looks: Looks::from(MIN_SLICES as u64),
@@ -159,7 +159,7 @@ impl<'a> Turns<'a> {
         let mut order = Order { blocks, way, warm_up, length_ns: self.length_ns, hits: 0 };
         let mut report = |_| ();
         let mut watch = Stopwatch::start(None, budget.part_to_its_end(), &mut report);
-        self.server.read(&mut order, &mut watch)?;
+        self.reader.read(&mut order, &mut watch)?;
         let timed = watch.rated();
         let hits = order.hits.min(timed.work);
         Ok((Taken { ns: timed.ns, blocks: timed.work, hits, read: watch.blocks() }, watch.stop()))

@@ -132,31 +132,15 @@ impl<'a> FetchRecord<'a> {
         watch.flow()
     }
 
-    /// A request is about to be issued, right after the last one was done.
+    /// A request is about to be issued: at `started`, or by others, nobody knows when, so that its latency
+    /// won't be known. That of one that fills a queue does not count.
     #[inline]
-    pub fn issue(&mut self, watch: &Stopwatch<'_>, fetch: Fetch) -> InFlight {
-        self.request(fetch, Some(watch.last()), true, watch)
-    }
-
-    /// A request is about to be issued beside others, and its latency `counts` or does not.
-    #[inline]
-    pub fn issue_beside(&mut self, watch: &Stopwatch<'_>, fetch: Fetch, counts: bool) -> InFlight {
-        self.request(fetch, Some(watch.now()), counts, watch)
-    }
-
-    /// A request was issued by others, nobody knows when: its latency won't be known.
-    #[inline]
-    pub fn issued_by_others(&mut self, watch: &Stopwatch<'_>, fetch: Fetch) -> InFlight {
-        self.request(fetch, None, false, watch)
-    }
-
-    #[inline]
-    fn request(
+    pub fn issue(
         &mut self,
+        watch: &Stopwatch<'_>,
         fetch: Fetch,
         started: Option<u64>,
         counts: bool,
-        watch: &Stopwatch<'_>,
     ) -> InFlight {
         self.in_flight += 1;
         let due = self.pacer.issue(self.in_flight, started.unwrap_or(watch.last()));
@@ -332,7 +316,8 @@ impl<'a> FetchRecord<'a> {
                 .map(|_| {
                     let start = clock.now();
                     for _ in 0..FETCHES {
-                        let request = record.issue(&watch, std::hint::black_box(fetch));
+                        let started = Some(watch.last());
+                        let request = record.issue(&watch, std::hint::black_box(fetch), started, true);
                         let over = record.done(&mut watch, request, Served::Device, true);
                         std::hint::black_box(over.is_break());
                     }

@@ -44,7 +44,7 @@ impl BlockReader<Fetches<'_, '_>> for Queued<'_> {
                     continue;
                 }
                 // What is found out about a segment may take long, and would be the time of all in flight.
-                if plan.next_is_new()
+                if plan.next_is_new(watch.budget())
                     && (!in_flight
                         || phase.draining
                         || !record.disturb(watch, |budget| plan.inspect_next_segment(false, budget))?)
@@ -52,7 +52,7 @@ impl BlockReader<Fetches<'_, '_>> for Queued<'_> {
                     phase.draining = true;
                     break;
                 }
-                let Some(fetch) = plan.hand_out()? else {
+                let Some(fetch) = plan.hand_out(watch.budget())? else {
                     more = false;
                     break;
                 };
@@ -64,11 +64,10 @@ impl BlockReader<Fetches<'_, '_>> for Queued<'_> {
                 if alone && is_new {
                     watch.begin();
                 }
-                let request = if alone {
-                    record.issue(watch, fetch)
-                } else {
-                    record.issue_beside(watch, fetch, phase.issue())
-                };
+                // Alone, the end of the last is the start of this one.
+                let (started, counts) =
+                    if alone { (watch.last(), true) } else { (watch.now(), phase.issue()) };
+                let request = record.issue(watch, fetch, Some(started), counts);
                 self.slots[slot] = Some(request);
                 self.engine.submit(slot, &file, offset, block_size);
                 self.idle.pop();

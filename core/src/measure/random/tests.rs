@@ -72,12 +72,12 @@ fn limits() -> Limits {
 /// A run that is part of no other, and tells nobody how far it got.
 fn run(
     plan: &mut Plan<'_>,
-    fetcher: &mut Fetcher<'_>,
+    reader: &mut FetchReader<'_>,
     limits: &Limits,
     clock: &dyn Clock,
     should_stop: &mut StopCheck<'_>,
 ) -> Result<RandomRun> {
-    super::run(plan, fetcher, limits, &mut Budget::unlimited(clock, should_stop), &mut |_| (), None)
+    super::run(plan, reader, limits, &mut Budget::unlimited(clock, should_stop), &mut |_| (), None)
 }
 
 fn simulate(relation: &Relation, depth: usize, limits: &Limits, takes: &dyn Fn(u64) -> u64) -> RandomRun {
@@ -214,7 +214,7 @@ fn what_was_disturbed_for_long_does_not_count() {
     let mut record = FetchRecord::start(&limits(), BLOCK as u32, watch.last(), None);
     let fetch = Fetch { block: 0, found: Found::Missing(BLOCK as u32) };
     for disturbance in [0, 0, 4_000, 6_000, 0] {
-        let request = record.issue_beside(&watch, fetch, true);
+        let request = record.issue(&watch, fetch, Some(watch.now()), true);
         record.disturb(&mut watch, |_| clock.advance(disturbance));
         clock.advance(100_000 - disturbance);
         let _ = record.done(&mut watch, request, Served::Device, true);
@@ -276,9 +276,9 @@ impl BlockReader<Fetches<'_, '_>> for Others<'_> {
     fn read(&mut self, fetches: &mut Fetches<'_, '_>, watch: &mut Stopwatch<'_>) -> crate::Result<()> {
         let Fetches { plan, record } = fetches;
         watch.begin();
-        while let Some(fetch) = plan.hand_out()? {
+        while let Some(fetch) = plan.hand_out(watch.budget())? {
             self.clock.advance(self.waits);
-            let request = record.issued_by_others(watch, fetch);
+            let request = record.issue(watch, fetch, None, false);
             if record.done(watch, request, Served::Unknown, true).is_break() {
                 break;
             }

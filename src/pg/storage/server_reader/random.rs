@@ -78,7 +78,7 @@ impl<'a> ServerReader<'a, Random> {
     /// The next block that holds data and is not to be passed over.
     fn next(&self, fetches: &mut Fetches<'_, '_>, watch: &mut Stopwatch<'_>) -> CoreResult<Option<Fetch>> {
         let Fetches { plan, record } = fetches;
-        while let Some(mut fetch) = plan.hand_out()? {
+        while let Some(mut fetch) = plan.hand_out(watch.budget())? {
             if self.way.past_cache && matches!(fetch.found, Found::Cached | Found::Missing(_)) {
                 fetch.found = Found::Missing(pg_sys::BLCKSZ);
             }
@@ -90,7 +90,7 @@ impl<'a> ServerReader<'a, Random> {
                 return Ok(Some(fetch));
             } else {
                 record.pass_over();
-                plan.refund();
+                watch.budget().refund(pg_sys::BLCKSZ.into());
             }
         }
         Ok(None)
@@ -105,7 +105,7 @@ impl<'a> ServerReader<'a, Random> {
             }
             let Some(fetch) = self.next(fetches, watch)? else { return Ok(()) };
             let hits = Usage::hits_so_far();
-            let request = fetches.record.issue(watch, fetch);
+            let request = fetches.record.issue(watch, fetch, Some(watch.last()), true);
             self.pages.read_one(number(fetch));
             let served = if Usage::hits_so_far() > hits { Served::Shared } else { fetch.found.into() };
             if fetches.record.done(watch, request, served, true).is_break() {
@@ -181,7 +181,7 @@ impl Blocks for Arriving<'_, '_, '_> {
         }
         let depth = self.way.depth as usize;
         let steady = self.arrived > depth && self.arrived + depth <= self.end;
-        let request = self.record.issued_by_others(self.watch, fetch);
+        let request = self.record.issue(self.watch, fetch, None, false);
         let over = self.record.done(self.watch, request, Served::Unknown, steady).is_break();
         if over {
             self.end = self.handed_out;
