@@ -3,8 +3,8 @@
 //! A turn reads some blocks in one way: in order as a sequential scan, one by one at random, or ascending
 //! with gaps at one density and one `effective_io_concurrency`. All ways take turns, sequential and random
 //! ones after every few of the others, so that a disk whose speed drifts drifts under all of them. How the
-//! server reads is up to a [`BlockReader`]; which blocks, whether they are cold, and what follows from the times is
-//! here.
+//! server reads is up to a [`BlockReader`]; which blocks, whether they are cold, and what follows from the
+//! times is here.
 //!
 //! What comes from the device is read from spans of which the OS cache holds nothing, and the span is dropped
 //! from it afterwards: the cache is left about as it was found. Only with leave to evict, spans that are

@@ -117,8 +117,8 @@ fn read(
     }
 }
 
-/// Sends `count` requests of `block_size` bytes, one each `every` or as often as the limits allow: reads of the
-/// blocks of `plan`, writes, or both in turn, a write first.
+/// Sends `count` requests of `block_size` bytes, one each `every` or as often as the limits allow: reads of
+/// the blocks of `plan`, writes, or both in turn, a write first.
 ///
 /// Returns the answers, and what stopped it. Fewer answers without a reason: no more blocks hold data.
 #[allow(clippy::too_many_arguments, reason = "who, what, how often, within which bounds")]

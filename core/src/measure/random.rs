@@ -1,10 +1,10 @@
 //! Random fetches of single blocks: how long each takes, how many a second, and who served it.
 //!
-//! A [`Plan`] says which blocks in which order; a [`BlockReader`] fetches them at its depth; a [`FetchRecord`]
-//! has what came of them. At depth 1 the end of one request is the start of the next, so that one reading of the clock does.
-//! At a greater depth a request ends when it is seen to be done. It is a closed loop: these are service
-//! times. Under a rate limit there is a schedule too, which is kept when a request is late, and response
-//! times are taken from when a request was due.
+//! A [`Plan`] says which blocks in which order; a [`BlockReader`] fetches them at its depth; a
+//! [`FetchRecord`] has what came of them. At depth 1 the end of one request is the start of the next, so that
+//! one reading of the clock does. At a greater depth a request ends when it is seen to be done. It is a
+//! closed loop: these are service times. Under a rate limit there is a schedule too, which is kept when a
+//! request is late, and response times are taken from when a request was due.
 //!
 //! The rate is over the wall clock of what is timed. Left out of it are the first request (warm-up, given
 //! apart), and at a depth over 1 the time in which the queue is being filled or emptied, with the requests

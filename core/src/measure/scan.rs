@@ -53,8 +53,8 @@ impl Steps {
         Self { request, ahead: 0, least_hole: 1 << 20 }
     }
 
-    /// Block by block, each waited for, so that every hole can be set apart; while the kernel reads ahead with
-    /// a window of so many bytes.
+    /// Block by block, each waited for, so that every hole can be set apart. The kernel reads ahead with a
+    /// window of so many bytes.
     pub const fn above_readahead(window: u64, block_size: u64) -> Self {
         Self { request: 1, ahead: window / block_size, least_hole: 1 }
     }

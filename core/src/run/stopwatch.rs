@@ -150,15 +150,18 @@ impl<'a> Stopwatch<'a> {
         }
     }
 
-    /// Waits until something is due, if need be looking at the clock until that moment; false if it is due
+    /// Waits until something is due, `to_the_moment` so that it is not late by the timer. False if it is due
     /// already, or all is over.
     pub(crate) fn wait_until(&mut self, due: u64, to_the_moment: bool) -> bool {
         let early = self.stop.is_none() && self.last < due;
         if early {
             self.hold_back();
             let budget = &mut self.budget;
-            let wait = || if to_the_moment { budget.wait_for_moment(due) } else { budget.sleep_until(due) };
-            self.stop = self.waits.leave_out(wait);
+            self.stop = if to_the_moment {
+                budget.wait_for_moment(due)
+            } else {
+                self.waits.leave_out(|| budget.sleep_until(due))
+            };
         }
         early
     }

@@ -62,6 +62,7 @@ pub struct Fetches<'f, 'p> {
 }
 
 /// The record of a run, beside its stopwatch, of which a block is a fetch.
+#[derive(Default)]
 pub struct FetchRecord<'a> {
     pacer: RequestPacer,
     series: Option<&'a mut SecondSeries>,
@@ -95,18 +96,8 @@ impl<'a> FetchRecord<'a> {
         Self {
             pacer: RequestPacer::new(limits, block_size.into(), start),
             series,
-            latencies: Latencies::default(),
-            responses: Latencies::default(),
-            by_tier: [Moments::default(); 3],
-            tiers: Tiers::default(),
-            missing_bytes: 0,
-            holes: 0,
-            passed_over: 0,
-            unknown: 0,
-            in_flight: 0,
-            disturbed: 0,
-            warmup_ns: None,
             next_check: start,
+            ..Self::default()
         }
     }
 

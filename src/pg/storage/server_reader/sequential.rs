@@ -50,7 +50,6 @@ impl<'a> ServerReader<'a, Sequential> {
     /// many times the pages of others that one does.
     pub(crate) fn renew(&mut self) {
         self.pages.relation.close_files();
-        self.way.skipped = 0;
         self.usage = Usage::default();
     }
 
