@@ -1,5 +1,5 @@
-//! What every measurement needs to run: a clock, a budget, a stopwatch, an order, turns, threads that end with
-//! it.
+//! What every measurement needs to run: a clock, a budget, a stopwatch, an order, turns, threads that end
+//! with it.
 
 pub mod budget;
 pub mod clock;

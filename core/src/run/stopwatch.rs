@@ -27,8 +27,8 @@ pub struct Stopwatch<'a> {
 }
 
 impl<'a> Stopwatch<'a> {
-    /// Starts with its budget. `progress` hears how many blocks came; half the interval's width over its value
-    /// shall be at most `precision`, if any.
+    /// Starts with its budget. `progress` hears how many blocks came. Half the interval's width over its
+    /// value shall be at most `precision`, if any.
     pub fn start(precision: Option<f64>, budget: Budget<'a>, progress: &'a mut dyn FnMut(u64)) -> Self {
         Self {
             clock: budget.clock(),
