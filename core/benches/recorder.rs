@@ -1,12 +1,12 @@
 //! What recording a fetch costs. `cargo bench -p io_probe_core` prints it; `io_probe_check()` publishes the
 //! same.
 
-use io_probe_core::measure::random::Recorder;
+use io_probe_core::measure::random::FetchRecord;
 use io_probe_core::run::clock::{self, Monotonic};
 use io_probe_core::run::order::Permutation;
 
 fn main() {
-    let (with_clock, without) = Recorder::cost_ns(&Monotonic);
+    let (with_clock, without) = FetchRecord::cost_ns(&Monotonic);
     println!("clock, a reading                        {:6.1} ns", clock::cost_ns());
     println!("recorder, a fetch with its clock reading {with_clock:5.1} ns");
     println!("recorder, a fetch without                {without:5.1} ns");

@@ -13,7 +13,7 @@
 //! - [`engine`]: issues reads, several at a time.
 //! - [`machine`]: devices and their counters, control groups, processors, pressure; what a run cost all of
 //!   them.
-//! - [`run`]: clock, budget, order, turns, worker threads.
+//! - [`run`]: clock, budget, stopwatch, order, turns, worker threads.
 //! - [`stats`]: from times to figures and their intervals.
 
 #[cfg(not(target_os = "linux"))]

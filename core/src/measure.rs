@@ -1,5 +1,6 @@
-//! The measurements. Each returns its results unrounded.
+//! The measurements. Each returns its results unrounded. What they read with is a [`BlockReader`].
 
+mod block_reader;
 pub mod contest;
 #[cfg(test)]
 mod opens;
@@ -10,3 +11,5 @@ pub mod readahead;
 pub mod scan;
 pub mod sync;
 pub mod tiers;
+
+pub use block_reader::BlockReader;

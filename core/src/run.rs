@@ -1,4 +1,5 @@
-//! What every measurement needs to run: a clock, a budget, an order, turns, threads that end with it.
+//! What every measurement needs to run: a clock, a budget, a stopwatch, an order, turns, threads that end
+//! with it.
 
 pub mod budget;
 pub mod clock;
@@ -6,5 +7,6 @@ pub mod memory;
 pub mod order;
 pub mod rounds;
 pub mod shutdown;
-pub mod waits;
+pub mod stopwatch;
+pub(crate) mod waits;
 pub(crate) mod workers;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use io_probe_core::files::scratch::{Created, Fill, Room, Scratch, ScratchLocation};
 use io_probe_core::machine::account;
-use io_probe_core::measure::ping::{self, PingOp, PingReader, Pong, Writer};
+use io_probe_core::measure::ping::{self, PingOp, Pong, Writer};
 use io_probe_core::measure::random::{Found, Look, Plan};
 use io_probe_core::run::budget::{Limits, Stop};
 use io_probe_core::run::order::Permutation;
@@ -119,17 +119,15 @@ impl Ping {
             .as_ref()
             .map(|scratch| Writer::new(scratch, block_size, direct, self.seed))
             .transpose()?;
-        let reader = (self.mode != Mode::Write)
-            .then(|| {
-                let order = Permutation::new(relation.source.blocks(), self.seed);
-                let look = if direct { Look::Never } else { Look::Batches(1) };
-                PingReader::new(Plan::new(&relation.source, order, 0, look))
-            })
-            .transpose()?;
+        let plan = (self.mode != Mode::Write).then(|| {
+            let order = Permutation::new(relation.source.blocks(), self.seed);
+            let look = if direct { Look::Never } else { Look::Batches(1) };
+            Plan::new(&relation.source, order, 0, look)
+        });
         let mut should_stop = || relation.interrupted();
         let before = account::own_traffic();
         let (pongs, stop) = ping::ping(
-            reader,
+            plan,
             writer,
             block_size,
             self.count,

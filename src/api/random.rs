@@ -8,9 +8,10 @@ mod series;
 use std::cell::Cell;
 
 use io_probe_core::files::Part;
+use io_probe_core::files::holes::WithoutData;
 use io_probe_core::machine::account::Account;
 use io_probe_core::machine::observer::IoDelta;
-use io_probe_core::measure::random::{self, Fetcher, Look, Plan, Queued, SecondSeries, WithoutData};
+use io_probe_core::measure::random::{self, FetchReader, Look, Plan, Queued, SecondSeries};
 use io_probe_core::run::budget::{Limits, Stop};
 use io_probe_core::run::order::Permutation;
 use pgrx::datum::Interval;
@@ -219,8 +220,8 @@ impl<'a> RandomTarget<'a> {
         let engine = opened.engine.kind().to_string();
         let mut notes: Vec<String> = opened.note.into_iter().collect();
         let mut plan = self.plan(place, look, None);
-        let mut fetcher = Queued::new(opened.engine.as_mut(), depth as usize);
-        let (run, cost) = self.run(&mut plan, &mut fetcher, Account::Own, series)?;
+        let mut reader = Queued::new(opened.engine.as_mut(), depth as usize);
+        let (run, cost) = self.run(&mut plan, &mut reader, Account::Own, series)?;
         if plan.written_back() > 0 {
             let kb = plan.written_back() / 1024;
             notes.push(format!("{kb} kB were dirty in the OS cache and were written back first"));
@@ -246,8 +247,8 @@ impl<'a> RandomTarget<'a> {
         let resident = Resident::new(&self.relation.relation, Fork::MAIN);
         let without_data = |part: &Part, holes| resident.remove_from(part, holes);
         let mut plan = self.plan(place, server_reader::Random::look(depth), Some(&without_data));
-        let mut fetcher = ServerReader::random(&self.relation.relation, depth, cold.then_some(&resident));
-        let (run, cost) = self.run(&mut plan, &mut fetcher, account, series)?;
+        let mut reader = ServerReader::random(&self.relation.relation, depth, cold.then_some(&resident));
+        let (run, cost) = self.run(&mut plan, &mut reader, account, series)?;
         notes.extend(account_notes(account, &cost));
         Ok(PathOutcome {
             path: Path::Server,
@@ -257,8 +258,8 @@ impl<'a> RandomTarget<'a> {
             engine: server::fetch_method(depth),
             depth,
             device_source: device_source(account),
-            usage: fetcher.usage(),
-            missing: fetcher.missing().filter(|_| depth > 1),
+            usage: reader.usage(),
+            missing: reader.missing().filter(|_| depth > 1),
             notes,
         })
     }
@@ -273,7 +274,7 @@ impl<'a> RandomTarget<'a> {
     fn run(
         &self,
         plan: &mut Plan<'_>,
-        fetcher: &mut dyn Fetcher,
+        reader: &mut FetchReader<'_>,
         account: Account,
         series: Option<&mut SecondSeries>,
     ) -> Outcome<(random::RandomRun, IoDelta)> {
@@ -282,7 +283,7 @@ impl<'a> RandomTarget<'a> {
         let mut should_stop = || stopped.or_else(|| relation.interrupted());
         let mut report = |done| self.call.progress.done(done);
         self.call.observed(relation, account, &mut should_stop, |budget| {
-            random::run(plan, fetcher, &self.arguments.limits, budget, &mut report, series)
+            random::run(plan, reader, &self.arguments.limits, budget, &mut report, series)
         })
     }
 }

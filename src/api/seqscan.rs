@@ -5,9 +5,12 @@ mod row;
 use std::ops::Range;
 
 use io_probe_core::engine::Kind;
+use io_probe_core::files::Part;
+use io_probe_core::files::holes::WithoutData;
 use io_probe_core::machine::account::Account;
 use io_probe_core::machine::observer::IoDelta;
-use io_probe_core::measure::scan::{self, Buffered, Direct, Reader, Scan, Steps};
+use io_probe_core::measure::BlockReader;
+use io_probe_core::measure::scan::{self, Buffered, Direct, Scan, ScanRun, Steps};
 use io_probe_core::run::budget::{Limits, Stop};
 use pgrx::datum::Interval;
 use pgrx::prelude::*;
@@ -26,9 +29,9 @@ use crate::pg::backend::encoding::Text;
 use crate::pg::backend::json::JsonbText;
 use crate::pg::backend::row::Rows;
 use crate::pg::backend::server;
-use crate::pg::storage::buffers::{self, Usage};
+use crate::pg::storage::buffers::{self, Resident, Usage};
 use crate::pg::storage::relation::Fork;
-use crate::pg::storage::server_reader::ServerReader;
+use crate::pg::storage::server_reader::{Sequential, ServerReader};
 
 /// The options of this function.
 const OPTIONS: [&str; 8] =
@@ -183,7 +186,7 @@ impl SeqscanTarget<'_> {
     /// Makes the caches let go of what a path may read of its blocks.
     fn evict(&self, path: Path, blocks: &Range<u64>) -> Outcome<()> {
         self.relation.reads_of_device()?;
-        let stop = match self.reach(path, blocks)? {
+        let stop = match self.reach(path, blocks.clone())? {
             Ok(near) => self.relation.evict(near)?,
             Err(stop) => Some(stop),
         };
@@ -194,19 +197,29 @@ impl SeqscanTarget<'_> {
     fn reach(
         &self,
         path: Path,
-        blocks: &Range<u64>,
+        blocks: Range<u64>,
     ) -> io_probe_core::Result<std::result::Result<Range<u64>, Stop>> {
         if path == Path::Server && !buffers::can_evict(&self.relation.relation) {
             // What stays in buffers is passed over, and no rate limit counts that.
-            return Ok(Ok(self.within_budget(blocks)));
+            return Ok(Ok(self.within_budget(&blocks)));
         }
+        let mut should_stop = || self.relation.interrupted();
+        self.run(path, blocks, None).reach(&mut self.call.budget(&mut should_stop))
+    }
+
+    /// The scan of a path.
+    fn run<'s>(
+        &'s self,
+        path: Path,
+        blocks: Range<u64>,
+        without_data: Option<&'s WithoutData<'s>>,
+    ) -> ScanRun<'s> {
         let steps = match path {
             Path::Direct => Steps::of(self.scan.chunk_blocks),
-            Path::Server | Path::Os => Steps::above_readahead(self.window(path), self.relation.block_size()),
+            Path::Server => Sequential::steps(self.window(path)),
+            Path::Os => Steps::above_readahead(self.window(path), self.relation.block_size()),
         };
-        let mut should_stop = || self.relation.interrupted();
-        let mut budget = self.call.budget(&mut should_stop);
-        scan::reach(&self.relation.source, blocks.clone(), &self.scan.limits, steps, &mut budget)
+        ScanRun { source: &self.relation.source, blocks, steps, without_data, limits: self.scan.limits }
     }
 
     /// How far the kernel reads ahead of a path, in bytes: its window, or a longer request of the server's.
@@ -253,15 +266,15 @@ impl SeqscanTarget<'_> {
         };
         let mut notes: Vec<String> = opened.note.into_iter().collect();
         // A direct read writes dirty pages of its range back first. Better before the clock runs.
-        let near = self.reach(Path::Direct, &self.within_budget(&blocks))?.map_err(Failure::NotBegun)?;
+        let near = self.reach(Path::Direct, self.within_budget(&blocks))?.map_err(Failure::NotBegun)?;
         let (dirty, stop) = self.relation.source.write_back(near, &mut || self.relation.should_stop())?;
         stop.map_or(Ok(()), |stop| Err(Failure::NotBegun(stop)))?;
         if dirty > 0 {
             notes.push(format!("{} kB were dirty in the OS cache and were written back first", dirty / 1024));
         }
         let mut reader = Direct::new(&self.relation.source, engine, depth as usize, chunk_blocks);
-        let (scan, cost) = self.timed(&mut reader, blocks, Account::Own)?;
-        Ok(PathScan { scan, cost, method, usage: Usage::default(), skipped: 0, warmed: false, notes })
+        let run = self.run(Path::Direct, blocks, None);
+        Ok(PathScan { notes, ..self.timed(method, &mut reader, &run, Account::Own)? })
     }
 
     fn os(&self, blocks: Range<u64>) -> Outcome<PathScan> {
@@ -271,17 +284,8 @@ impl SeqscanTarget<'_> {
             depth: Some(1),
             device_source: BACKEND,
         };
-        let mut reader = Buffered::new(&self.relation.source, self.window(Path::Os));
-        let (scan, cost) = self.timed(&mut reader, blocks, Account::Own)?;
-        Ok(PathScan {
-            scan,
-            cost,
-            method,
-            usage: Usage::default(),
-            skipped: 0,
-            warmed: false,
-            notes: Vec::new(),
-        })
+        let mut reader = Buffered::new(&self.relation.source);
+        self.timed(method, &mut reader, &self.run(Path::Os, blocks, None), Account::Own)
     }
 
     fn server(&self, blocks: Range<u64>) -> Outcome<PathScan> {
@@ -292,35 +296,31 @@ impl SeqscanTarget<'_> {
             depth: None,
             device_source: device_source(account),
         };
-        let mut reader = ServerReader::sequential(
-            &self.relation.relation,
-            self.scan.fork,
-            self.window(Path::Server),
-            self.scan.cold,
-        );
-        let (scan, cost) = self.timed(&mut reader, blocks, account)?;
-        let notes = account_notes(account, &cost);
-        Ok(PathScan {
-            scan,
-            cost,
-            method,
-            usage: reader.usage(),
-            skipped: reader.skipped(),
-            warmed: false,
-            notes,
-        })
+        let (relation, fork) = (&self.relation.relation, self.scan.fork);
+        let resident = Resident::new(relation, fork);
+        let mut reader = ServerReader::sequential(relation, fork, self.scan.cold.then_some(&resident));
+        // A block that is in a buffer has data, also when it was never written to its file.
+        let without_data = |part: &Part, holes| resident.remove_from(part, holes);
+        let run = self.run(Path::Server, blocks, Some(&without_data));
+        let found = self.timed(method, &mut reader, &run, account)?;
+        let (usage, skipped, notes) = (reader.usage(), reader.skipped(), account_notes(account, &found.cost));
+        Ok(PathScan { usage, skipped, notes, ..found })
     }
 
     fn timed(
         &self,
-        reader: &mut dyn Reader,
-        blocks: Range<u64>,
+        method: ReadMethod,
+        reader: &mut dyn BlockReader<Part>,
+        run: &ScanRun<'_>,
         account: Account,
-    ) -> Outcome<(Scan, IoDelta)> {
+    ) -> Outcome<PathScan> {
         let relation = self.relation;
         let mut report = |done| self.call.progress.done(done);
-        self.call.observed(relation, account, &mut || relation.interrupted(), |budget| {
-            scan::scan(&relation.source, blocks, reader, &self.scan.limits, budget, &mut report)
-        })
+        let (scan, cost) =
+            self.call.observed(relation, account, &mut || relation.interrupted(), |budget| {
+                scan::scan(run, reader, budget, &mut report)
+            })?;
+        let (usage, notes) = (Usage::default(), Vec::new());
+        Ok(PathScan { scan, cost, method, usage, skipped: 0, warmed: false, notes })
     }
 }

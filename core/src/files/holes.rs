@@ -14,13 +14,16 @@ use std::ops::Range;
 use nix::unistd::{Whence, lseek64};
 
 use crate::files::open_file::OpenFile;
-use crate::files::{fiemap, page_cache, writeback};
+use crate::files::{Part, fiemap, page_cache, writeback};
 use crate::run::budget::{Stop, StopCheck};
 use crate::{Error, Result};
 
 /// The holes of a byte range, in order, not touching each other.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Holes(Vec<Range<u64>>);
+
+/// Of the holes in the file of a part, given as byte ranges, those that have no data for its reader either.
+pub type WithoutData<'a> = dyn Fn(&Part, Holes) -> Holes + 'a;
 
 /// A stretch of a byte range that is all hole, or mostly data.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use crate::engine::{self, Kind};
 use crate::files::open_file::opened;
 use crate::files::relation_files::fixture::{BLOCK, Relation};
-use crate::files::{Access, RelationFiles};
+use crate::files::{Access, Part, RelationFiles};
+use crate::measure::BlockReader;
 use crate::measure::random::{self, Look, Plan, Queued};
-use crate::measure::scan::{self, Buffered, Direct, Reader, Steps};
+use crate::measure::scan::{self, Buffered, Direct, ScanRun, Steps};
 use crate::run::budget::{Budget, Limits};
 use crate::run::clock::Monotonic;
 use crate::run::order::Permutation;
@@ -18,24 +19,26 @@ fn call(files: &RelationFiles) {
     let (all, limits) = (0..files.blocks(), Limits::none());
     let bounded = Limits { max_bytes: (files.blocks() - 1) * BLOCK, ..limits };
     files.evict(all.clone(), &mut || None, &mut |_| ()).expect("evicted");
-    scan::reach(files, all.clone(), &bounded, Steps::of(1), &mut Budget::unlimited(&Monotonic, &mut || None))
+    let scanned = |steps, limits| ScanRun {
+        source: files,
+        blocks: 0..files.blocks(),
+        steps,
+        without_data: None,
+        limits,
+    };
+    scanned(Steps::of(1), bounded)
+        .reach(&mut Budget::unlimited(&Monotonic, &mut || None))
         .expect("known")
         .expect("no stop");
     files.write_back(all.clone(), &mut || None).expect("written back");
     let mut engine = engine::open(Some(Kind::Threads), 4, 8 * BLOCK as usize).expect("threads").engine;
-    let run = |reader: &mut dyn Reader| {
-        scan::scan(
-            files,
-            all.clone(),
-            reader,
-            &limits,
-            &mut Budget::unlimited(&Monotonic, &mut || None),
-            &mut |_| (),
-        )
-        .expect("scanned")
+    let run = |steps, reader: &mut dyn BlockReader<Part>| {
+        let mut should_stop = || None;
+        let mut budget = Budget::unlimited(&Monotonic, &mut should_stop);
+        scan::scan(&scanned(steps, limits), reader, &mut budget, &mut |_| ()).expect("scanned")
     };
-    assert_eq!(run(&mut Direct::new(files, engine.as_mut(), 4, 8)).blocks, all);
-    assert_eq!(run(&mut Buffered::new(files, 0)).blocks, all);
+    assert_eq!(run(Steps::of(8), &mut Direct::new(files, engine.as_mut(), 4, 8)).blocks, all);
+    assert_eq!(run(Steps::above_readahead(0, BLOCK), &mut Buffered::new(files)).blocks, all);
     for look in [Look::Never, Look::for_depth(4)] {
         let mut plan = Plan::new(files, Permutation::new(files.blocks(), 1), 0, look);
         let mut queued = Queued::new(engine.as_mut(), 4);

@@ -3,8 +3,8 @@
 //! A turn reads some blocks in one way: in order as a sequential scan, one by one at random, or ascending
 //! with gaps at one density and one `effective_io_concurrency`. All ways take turns, sequential and random
 //! ones after every few of the others, so that a disk whose speed drifts drifts under all of them. How the
-//! server reads is behind [`Server`]; which blocks, whether they are cold, and what follows from the times is
-//! here.
+//! server reads is up to a [`BlockReader`]; which blocks, whether they are cold, and what follows from the
+//! times is here.
 //!
 //! What comes from the device is read from spans of which the OS cache holds nothing, and the span is dropped
 //! from it afterwards: the cache is left about as it was found. Only with leave to evict, spans that are
@@ -37,7 +37,8 @@ pub use self::times::{Estimate, MeasuredTime, PageTimes, Pattern, Tier, TimeRow}
 use self::turns::Turns;
 use crate::Result;
 use crate::files::RelationFiles;
-use crate::run::budget::{Budget, LatencyBound, Limits, Stop, StopCheck};
+use crate::measure::BlockReader;
+use crate::run::budget::{Budget, Limits, Stop};
 
 /// In which way the server reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,39 +61,16 @@ pub struct Order<'a> {
     /// The first so many are not timed.
     pub warm_up: usize,
     /// After so many nanoseconds no more are begun, but for [`LEAST_BLOCKS`].
-    pub budget_ns: u64,
-    /// The bound of its latencies, and what is known of them so far.
-    pub latency: LatencyBound,
+    pub length_ns: u64,
+    /// What the server says: how many of the timed blocks were in shared buffers.
+    pub hits: u64,
 }
 
 /// A turn times so many blocks at least, however slow they are.
 pub const LEAST_BLOCKS: usize = 16;
 
-/// What the server did.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Taken {
-    /// Nanoseconds of the timed part.
-    pub ns: u64,
-    /// Its blocks.
-    pub blocks: u64,
-    /// Of these, how many were in shared buffers.
-    pub hits: u64,
-    /// Blocks read in all, with those not timed.
-    pub read: u64,
-    /// What is known of its latencies now: of the waits for a block or some.
-    pub latency: LatencyBound,
-    /// A reason to stop that came up meanwhile.
-    pub stop: Option<Stop>,
-}
-
-/// Reads blocks of the relation.
-pub trait Server {
-    /// Reads them, and says how long it took.
-    fn read(&mut self, order: &Order<'_>, should_stop: &mut StopCheck<'_>) -> Result<Taken>;
-
-    /// Waits a little until the devices have nothing to do.
-    fn settle(&mut self) {}
-}
+/// Reads the blocks of turns.
+pub type TurnReader<'a> = dyn for<'o> BlockReader<Order<'o>> + 'a;
 
 /// What is to be measured.
 pub struct PageTimesRun<'a> {
@@ -115,6 +93,8 @@ pub struct PageTimesRun<'a> {
     pub buffered: &'a [u64],
     /// Which blocks.
     pub seed: u64,
+    /// Waits a little until the devices have nothing to do.
+    pub settle: &'a dyn Fn(),
     /// Bounds of all turns together; but `max_bytes` for each way: sequential, random, and each concurrency.
     /// What one does not need the others may have.
     pub limits: Limits,
@@ -162,7 +142,7 @@ impl PageTimesResult {
 /// Of the files.
 pub fn measure(
     run: &PageTimesRun<'_>,
-    server: &mut dyn Server,
+    reader: &mut TurnReader<'_>,
     budget: &mut Budget<'_>,
     report: &mut dyn FnMut(u64),
 ) -> Result<PageTimesResult> {
@@ -170,5 +150,5 @@ pub fn measure(
     let ways = (turns::PLAIN_WAYS + run.concurrencies.len()) as u64;
     let limits = Limits { max_bytes: run.limits.max_bytes.saturating_mul(ways), ..run.limits };
     let mut budget = budget.part(&limits);
-    Turns::new(run, server, report, budget.length()).measure(&mut budget)
+    Turns::new(run, reader, report, budget.length()).measure(&mut budget)
 }

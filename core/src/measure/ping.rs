@@ -89,51 +89,41 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Reads blocks of a relation.
-pub struct PingReader<'a> {
-    plan: Plan<'a>,
-    engine: Pread,
-}
-
-impl<'a> PingReader<'a> {
-    /// Reads the blocks of `plan`.
-    pub fn new(plan: Plan<'a>) -> Result<Self> {
-        let engine = Pread::new(plan.source().block_size() as usize)?;
-        Ok(Self { plan, engine })
-    }
-
-    /// Reads the next block that holds data; None when there is none any more.
-    fn read(&mut self, budget: &mut Budget<'_>) -> Result<Option<(u64, Found, u64)>> {
-        let block_size = self.plan.source().block_size() as usize;
-        let clock = budget.clock();
-        loop {
-            self.plan.prepare(budget)?;
-            let Some(fetch) = self.plan.hand_out()? else { return Ok(None) };
-            if fetch.found == Found::Hole {
-                if budget.poll().is_some() {
-                    return Ok(None);
-                }
-                continue;
+/// Reads the next block of `plan` that holds data, and says how long that took; None when there is none any
+/// more.
+fn read(
+    plan: &mut Plan<'_>,
+    engine: &mut Pread,
+    budget: &mut Budget<'_>,
+) -> Result<Option<(u64, Found, u64)>> {
+    let (source, clock) = (plan.source(), budget.clock());
+    let block_size = source.block_size() as usize;
+    loop {
+        plan.prepare(budget)?;
+        let Some(fetch) = plan.hand_out(budget)? else { return Ok(None) };
+        if fetch.found == Found::Hole {
+            if budget.poll().is_some() {
+                return Ok(None);
             }
-            let Located { file, offset, .. } = self.plan.locate(fetch.block)?;
-            let started = clock.now();
-            self.engine.submit(0, &file, offset, block_size);
-            let completion = self.engine.wait(&mut || ())?;
-            let took = clock.now() - started;
-            let source = self.plan.source();
-            expect_full(completion, &source.path(source.segment(fetch.block)), offset, block_size)?;
-            return Ok(Some((fetch.block, fetch.found, took)));
+            continue;
         }
+        let Located { file, offset, .. } = plan.locate(fetch.block)?;
+        let started = clock.now();
+        engine.submit(0, &file, offset, block_size);
+        let completion = engine.wait(&mut || ())?;
+        let took = clock.now() - started;
+        expect_full(completion, &source.path(source.segment(fetch.block)), offset, block_size)?;
+        return Ok(Some((fetch.block, fetch.found, took)));
     }
 }
 
-/// Sends `count` requests of `block_size` bytes, one each `every` or as often as the limits allow: reads,
-/// writes, or both in turn, a write first.
+/// Sends `count` requests of `block_size` bytes, one each `every` or as often as the limits allow: reads of
+/// the blocks of `plan`, writes, or both in turn, a write first.
 ///
 /// Returns the answers, and what stopped it. Fewer answers without a reason: no more blocks hold data.
 #[allow(clippy::too_many_arguments, reason = "who, what, how often, within which bounds")]
 pub fn ping(
-    mut reader: Option<PingReader<'_>>,
+    plan: Option<Plan<'_>>,
     mut writer: Option<Writer<'_>>,
     block_size: u32,
     count: u32,
@@ -143,6 +133,8 @@ pub fn ping(
 ) -> Result<(Vec<Pong>, Option<Stop>)> {
     let mut budget = budget.part(limits);
     let clock = budget.clock();
+    let engine = |plan| Ok((plan, Pread::new(block_size as usize)?));
+    let mut reader = plan.map(engine).transpose()?;
     let block_size = u64::from(block_size);
     budget.pace(limits, block_size);
     budget.pacer().set_every(nanoseconds(every));
@@ -156,15 +148,15 @@ pub fn ping(
         if let Some(stop) = budget.wait() {
             return Ok((pongs, Some(stop)));
         }
-        budget.spend(block_size);
         let writes_now = reader.is_none() || index % 2 == 0;
         let pong = match (&mut writer, &mut reader) {
             (Some(writer), _) if writes_now => {
+                budget.spend(block_size);
                 let (block, time_ns) = writer.write(writes, clock)?;
                 writes += 1;
                 Pong { op: PingOp::Write, block, found: None, warmup: false, time_ns }
             }
-            (_, Some(reader)) => match reader.read(&mut budget)? {
+            (_, Some((plan, engine))) => match read(plan, engine, &mut budget)? {
                 Some((block, found, time_ns)) => {
                     Pong { op: PingOp::Read, block, found: Some(found), warmup: false, time_ns }
                 }
@@ -230,12 +222,11 @@ mod tests {
         let mut held = vec![0; scratch.size() as usize];
         scratch.file().read_exact_at(&mut held, 0).expect("read");
         let plan = Plan::new(&source, Permutation::new(BLOCKS, 1), 0, Look::Batches(1));
-        let reader = PingReader::new(plan).expect("a reader");
         let writer = Writer::new(&scratch, BLOCK, false, 1).expect("a writer");
         let every = Duration::from_millis(2);
         let started = Monotonic.now();
         let (pongs, stop) = ping(
-            Some(reader),
+            Some(plan),
             Some(writer),
             BLOCK,
             10,
@@ -271,9 +262,8 @@ mod tests {
         let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a directory");
         let source = relation(directory.path());
         let plan = Plan::new(&source, Permutation::new(BLOCKS, 1), 0, Look::Never);
-        let reader = PingReader::new(plan).expect("a reader");
         let (pongs, stop) = ping(
-            Some(reader),
+            Some(plan),
             None,
             BLOCK,
             1000,

@@ -1,10 +1,10 @@
 //! Random fetches of single blocks: how long each takes, how many a second, and who served it.
 //!
-//! A [`Plan`] says which blocks in which order; a [`Fetcher`] fetches them at its depth; a [`Recorder`] times
-//! them. At depth 1 the end of one request is the start of the next, so that one reading of the clock does.
-//! At a greater depth a request ends when it is seen to be done. It is a closed loop: these are service
-//! times. Under a rate limit there is a schedule too, which is kept when a request is late, and response
-//! times are taken from when a request was due.
+//! A [`Plan`] says which blocks in which order; a [`BlockReader`] fetches them at its depth; a
+//! [`FetchRecord`] has what came of them. At depth 1 the end of one request is the start of the next, so that
+//! one reading of the clock does. At a greater depth a request ends when it is seen to be done. It is a
+//! closed loop: these are service times. Under a rate limit there is a schedule too, which is kept when a
+//! request is late, and response times are taken from when a request was due.
 //!
 //! The rate is over the wall clock of what is timed. Left out of it are the first request (warm-up, given
 //! apart), and at a depth over 1 the time in which the queue is being filled or emptied, with the requests
@@ -23,35 +23,32 @@
 //! beside requests in flight is part of the rate, which shows where the page cache serves nearly all. What is
 //! below the kernel may cache too.
 
+mod fetches;
 #[cfg(test)]
 mod golden;
 mod inspected;
 mod plan;
 mod queued;
-mod recorder;
 mod series;
 mod sweep;
 #[cfg(test)]
 mod tests;
 
-pub use inspected::WithoutData;
+pub use fetches::{FetchRecord, Fetches, InFlight, Served};
 pub use plan::{Fetch, Found, Located, Look, Plan};
 pub use queued::Queued;
-pub use recorder::{InFlight, Recorder, Served};
 pub use series::{Second, SecondSeries};
 pub use sweep::{Engines, Step, Sweep, knee, sweep};
 
 use crate::Result;
+use crate::measure::BlockReader;
 use crate::measure::tiers::Tiers;
 use crate::run::budget::{Budget, Limits, Stop};
+use crate::run::stopwatch::Stopwatch;
 use crate::stats::{Interval, Latencies, Moments, Slice};
 
-/// One way to fetch blocks.
-pub trait Fetcher {
-    /// Fetches what the plan hands out, until it hands out nothing more or the recorder breaks, and returns
-    /// when nothing is in flight. The recorder's clock has been begun.
-    fn fetch(&mut self, plan: &mut Plan<'_>, recorder: &mut Recorder<'_>) -> Result<()>;
-}
+/// Reads blocks at random.
+pub type FetchReader<'a> = dyn for<'f, 'p> BlockReader<Fetches<'f, 'p>> + 'a;
 
 /// What a run found.
 #[derive(Debug, Clone)]
@@ -136,28 +133,30 @@ impl RandomRun {
     }
 }
 
-/// Fetches the blocks of `plan` by `fetcher`, as a part of `budget` with these limits; `progress` gets the
+/// Fetches the blocks of `plan` by `reader`, as a part of `budget` with these limits; `progress` gets the
 /// number of blocks fetched. [`Plan::inspect_segments`] is done before the part begins.
 pub fn run(
     plan: &mut Plan<'_>,
-    fetcher: &mut dyn Fetcher,
+    reader: &mut FetchReader<'_>,
     limits: &Limits,
     budget: &mut Budget<'_>,
     progress: &mut dyn FnMut(u64),
     series: Option<&mut SecondSeries>,
 ) -> Result<RandomRun> {
-    plan.set_budget(limits.max_bytes);
     plan.inspect_segments(&mut || budget.ask())?;
     let block_size = plan.source().block_size();
-    let mut recorder = Recorder::start(limits, block_size, budget.part(limits), progress, series);
-    while !recorder.is_over() && !plan.is_over() {
-        plan.prepare(recorder.budget())?;
-        recorder.idle();
-        recorder.resume();
-        fetcher.fetch(plan, &mut recorder)?;
+    let mut watch = Stopwatch::start(limits.precision, budget.part(limits), progress);
+    let record = FetchRecord::start(limits, block_size, watch.last(), series);
+    let mut fetches = Fetches { plan, record };
+    while watch.stop().is_none() && !fetches.plan.is_over(watch.budget()) {
+        fetches.plan.prepare(watch.budget())?;
+        watch.idle();
+        fetches.record.resume(&mut watch);
+        reader.read(&mut fetches, &mut watch)?;
     }
-    recorder.rest();
-    let mut run = recorder.finish();
+    let Fetches { plan, record } = fetches;
+    record.rest(&mut watch);
+    let mut run = record.finish(&watch);
     run.complete = run.fetches + run.passed_over == plan.len();
     run.stop = match run.stop {
         _ if run.complete => None,

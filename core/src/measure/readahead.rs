@@ -42,9 +42,10 @@ pub use twin::{ROOM_OF_SLOT, SLOTS};
 use self::ahead::ReadaheadCalls;
 use self::twin::{PageReads, Twin};
 use crate::engine::Engine;
-use crate::files::RelationFiles;
+use crate::files::{Part, RelationFiles};
 use crate::machine::observer::Observer;
-use crate::measure::scan::{self, Buffered, Reader};
+use crate::measure::BlockReader;
+use crate::measure::scan::{self, Buffered, ScanRun, Steps};
 use crate::run::budget::{Budget, Limits, Stop};
 use crate::run::clock::cpu_of_thread_ns;
 use crate::run::rounds::{Contenders, Ended, Looks, Rounds, Turn};
@@ -198,8 +199,9 @@ pub fn curve(
     let rounds = (run.limits.max_bytes / ((kernel_blocks + turn_blocks) * block_size))
         .clamp(LEAST_ROUNDS, MOST_ROUNDS);
     let rounds = if run.source.blocks() == 0 { 0 } else { rounds };
-    // All windows together have the time of all.
-    let all = Limits { duration: run.limits.duration.saturating_mul(rows), ..run.limits };
+    // All windows together have the time of all. So many rounds keep their bytes.
+    let duration = run.limits.duration.saturating_mul(rows);
+    let all = Limits { duration, max_bytes: u64::MAX, ..run.limits };
     let mut budget = budget.part(&all);
     budget.pace(&run.limits, block_size);
     let mut turns = WindowTurns {
@@ -326,9 +328,14 @@ impl WindowTurns<'_> {
         // Who reads through the page cache opens its files anew: none finds what another has left with a
         // descriptor.
         let anew = source.afresh();
-        let mut reader: Box<dyn Reader + '_> = match (whose, &mut *self.emulation) {
-            (Contender::Kernel, _) => Box::new(Buffered::new(&anew, self.run.in_force)),
+        let mut steps = Steps::of(window_blocks.max(1));
+        let mut reader: Box<dyn BlockReader<Part> + '_> = match (whose, &mut *self.emulation) {
+            (Contender::Kernel, _) => {
+                steps = Steps::above_readahead(self.run.in_force, source.block_size().into());
+                Box::new(Buffered::new(&anew))
+            }
             (_, Emulation::Direct(engine)) if window_blocks == 0 => {
+                steps = Steps::above_readahead(0, source.block_size().into());
                 Box::new(PageReads::new(source, engine.as_mut()))
             }
             (_, Emulation::Direct(engine)) => {
@@ -345,7 +352,8 @@ impl WindowTurns<'_> {
         };
         let before = self.run.observer.look();
         let (began, cpu) = (budget.clock().now(), cpu_of_thread_ns());
-        let scanned = scan::scan(source, blocks, reader.as_mut(), &limits, budget, &mut |_| ());
+        let run = ScanRun { source, blocks, steps, without_data: None, limits };
+        let scanned = scan::scan(&run, reader.as_mut(), budget, &mut |_| ());
         let cpu = cpu_of_thread_ns() - cpu;
         let cost = self.run.observer.since(&before);
         let scanned = match scanned {

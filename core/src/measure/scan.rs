@@ -1,4 +1,4 @@
-//! A timed scan: blocks in order, by one [`Reader`], under a budget.
+//! A timed scan: blocks in order, by one [`BlockReader`], under a budget.
 //!
 //! What is timed is the reading alone. Opening files, looking for holes and asking the page cache
 //! happen between timed spans; so do the caller's interrupts. Blocks that were never written are read
@@ -18,42 +18,21 @@ mod direct;
 mod golden;
 #[cfg(test)]
 mod limited;
-mod meter;
 
 use std::ops::Range;
 
 pub use buffered::Buffered;
 pub(crate) use buffered::read_block;
 pub use direct::Direct;
-pub use meter::Meter;
 
 use crate::Result;
 use crate::files::cached_data::CachedData;
-use crate::files::holes::Holes;
+use crate::files::holes::{Holes, WithoutData};
 use crate::files::{Access, Part, RelationFiles};
+use crate::measure::BlockReader;
 use crate::run::budget::{Budget, Bursts, Limits, Stop};
+use crate::run::stopwatch::Stopwatch;
 use crate::stats::{self, Interval, Slice};
-
-/// One way to read blocks in order.
-pub trait Reader {
-    /// Reads `part`, which lies in one segment, in order. Calls [`Meter::begin`] when it is about to
-    /// issue the first read and [`Meter::done`] as blocks arrive, starts nothing more once that
-    /// breaks, and returns when nothing is in flight.
-    fn read(&mut self, part: &Part, meter: &mut Meter<'_>) -> Result<()>;
-
-    /// In what steps it reads.
-    fn steps(&self) -> Steps;
-
-    /// Shorter holes, in bytes, are read inside the run they lie in: to set them apart would disturb
-    /// the reader more than it makes the rate truer.
-    fn least_hole(&self) -> u64;
-
-    /// Of the holes in the file of `part`, given as byte ranges, those that have no data for this reader
-    /// either.
-    fn without_data(&self, _part: &Part, holes: Holes) -> Holes {
-        holes
-    }
-}
 
 /// In what steps a reader reads, in blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,18 +41,37 @@ pub struct Steps {
     pub request: u64,
     /// So many may still be on their way when it has those that it asked for, since the kernel reads ahead.
     pub ahead: u64,
+    /// Shorter holes, in bytes, are read inside the run they lie in: to set them apart would disturb the
+    /// reader more than it makes the rate truer.
+    pub least_hole: u64,
 }
 
 impl Steps {
-    /// In requests of so many blocks, and nobody reads ahead.
+    /// In requests of so many blocks of a queue, which is drained where a hole is set apart. Nobody reads
+    /// ahead.
     pub const fn of(request: u64) -> Self {
-        Self { request, ahead: 0 }
+        Self { request, ahead: 0, least_hole: 1 << 20 }
     }
 
-    /// Block by block, while the kernel reads ahead with a window of so many bytes.
+    /// Block by block, each waited for, so that every hole can be set apart. The kernel reads ahead with a
+    /// window of so many bytes.
     pub const fn above_readahead(window: u64, block_size: u64) -> Self {
-        Self { request: 1, ahead: window / block_size }
+        Self { request: 1, ahead: window / block_size, least_hole: 1 }
     }
+}
+
+/// What is to be scanned.
+pub struct ScanRun<'a> {
+    /// The relation.
+    pub source: &'a RelationFiles,
+    /// Its blocks.
+    pub blocks: Range<u64>,
+    /// How the reader reads them.
+    pub steps: Steps,
+    /// Where the reader has data, in memory, though the file has holes.
+    pub without_data: Option<&'a WithoutData<'a>>,
+    /// In which bounds.
+    pub limits: Limits,
 }
 
 /// What a scan found.
@@ -109,62 +107,65 @@ impl Scan {
     }
 }
 
-/// How `limits` cut a scan that starts within `budget`, and the blocks of data of which it reads no more.
-fn bursts(limits: &Limits, budget: &Budget<'_>, block_size: u64, steps: Steps) -> (Bursts, u64) {
-    let bursts = Bursts::new(limits, block_size, steps.request, steps.ahead, budget.started());
-    let most = bursts.most_within(budget.length()).min(limits.max_bytes / block_size);
-    (bursts, most)
-}
-
-/// Of `blocks`, those that a scan may come to under `limits`: of the others no cache need be emptied. Holes
-/// are free, so that it may come to all if there is one on the way. A limit of the time bounds no blocks:
-/// nobody knows how fast the device is. Err holds a reason to stop.
-pub fn reach(
-    source: &RelationFiles,
-    blocks: Range<u64>,
-    limits: &Limits,
-    steps: Steps,
-    budget: &mut Budget<'_>,
-) -> Result<std::result::Result<Range<u64>, Stop>> {
-    let (_, most) = bursts(limits, &budget.part(limits), u64::from(source.block_size()), steps);
-    let near = blocks.start..blocks.end.min(blocks.start.saturating_add(most));
-    if near == blocks {
-        return Ok(Ok(near));
+impl ScanRun<'_> {
+    fn block_size(&self) -> u64 {
+        self.source.block_size().into()
     }
-    let has_holes = source.have_holes(near.clone(), &mut || budget.ask())?;
-    Ok(has_holes.map(|has_holes| if has_holes { blocks } else { near }))
+
+    /// How its limits cut a scan that starts within `budget`, and the blocks of data of which it reads no
+    /// more.
+    fn bursts(&self, budget: &Budget<'_>) -> (Bursts, u64) {
+        let Steps { request, ahead, .. } = self.steps;
+        let bursts = Bursts::new(&self.limits, self.block_size(), request, ahead, budget.started());
+        let most = bursts.most_within(budget.length()).min(self.limits.max_bytes / self.block_size());
+        (bursts, most)
+    }
+
+    /// Of its blocks, those that it may come to under its limits: of the others no cache need be emptied.
+    /// Holes are free, so that it may come to all if there is one on the way. A limit of the time bounds no
+    /// blocks: nobody knows how fast the device is. Err holds a reason to stop.
+    pub fn reach(&self, budget: &mut Budget<'_>) -> Result<std::result::Result<Range<u64>, Stop>> {
+        let (_, most) = self.bursts(&budget.part(&self.limits));
+        let blocks = self.blocks.clone();
+        let near = blocks.start..blocks.end.min(blocks.start.saturating_add(most));
+        if near == blocks {
+            return Ok(Ok(near));
+        }
+        let has_holes = self.source.have_holes(near.clone(), &mut || budget.ask())?;
+        Ok(has_holes.map(|has_holes| if has_holes { blocks } else { near }))
+    }
 }
 
-/// Scans `blocks` of `source` with `reader`, as a part of `budget` with these limits; `progress` gets the
-/// number of blocks read.
+/// Scans with `reader`, as a part of `budget` with the run's limits; `progress` gets the number of blocks
+/// read.
 pub fn scan(
-    source: &RelationFiles,
-    blocks: Range<u64>,
-    reader: &mut dyn Reader,
-    limits: &Limits,
+    run: &ScanRun<'_>,
+    reader: &mut dyn BlockReader<Part>,
     budget: &mut Budget<'_>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Scan> {
-    let mut meter = Meter::start(limits, budget.part(limits), progress);
-    let block_size = u64::from(source.block_size());
-    let (mut bursts, most) = bursts(limits, &meter.budget, block_size, reader.steps());
+    let ScanRun { source, blocks, .. } = run;
+    let mut watch = Stopwatch::start(run.limits.precision, budget.part(&run.limits), progress);
+    let block_size = run.block_size();
+    let (mut bursts, most) = run.bursts(watch.budget());
     let mut seen = Seen { holes: 0, rated_holes: 0, cached: Some(0) };
     for part in source.parts(blocks.clone()) {
         let bytes = source.byte_range(&part);
         let open = source.open(part.segment, Access::Buffered)?;
-        let found = Holes::find(&open, bytes.clone(), &mut || meter.budget.poll())?;
+        let found = Holes::find(&open, bytes.clone(), &mut || watch.budget().poll())?;
         let holes = match found {
             Ok(holes) => holes,
             Err(stop) => {
-                meter.stop = Some(stop);
+                watch.end(stop);
                 break;
             }
         };
-        let left = (meter.budget.bytes_left() / block_size)
-            .min(most.saturating_sub(meter.slices.total().work))
+        let left = (watch.budget().bytes_left() / block_size)
+            .min(most.saturating_sub(watch.rated().work))
             .saturating_mul(block_size);
         let cached = CachedData::count(&open, bytes.clone(), &holes, left);
-        let holes = reader.without_data(&part, holes);
+        let holes =
+            if let Some(without_data) = run.without_data { without_data(&part, holes) } else { holes };
         drop(open);
 
         let first = part.blocks.start;
@@ -174,38 +175,37 @@ pub fn scan(
             byte(blocks.start)..byte(blocks.end)
         };
         let mut at = first;
-        'part: for run in holes.runs(bytes.clone(), block_size, reader.least_hole()) {
-            let end = to_block(run.bytes.end);
-            meter.rated = !run.hole;
+        'part: for stretch in holes.runs(bytes.clone(), block_size, run.steps.least_hole) {
+            let end = to_block(stretch.bytes.end);
+            watch.rate(!stretch.hole);
             while at < end {
                 let mut length = end - at;
-                if meter.rated {
-                    length = bursts.next_of(length).min(meter.budget.bytes_left() / block_size);
+                if !stretch.hole {
+                    length = bursts.next_of(length).min(watch.budget().bytes_left() / block_size);
                     if length == 0 {
-                        meter.stop = Some(Stop::Bytes);
+                        watch.end(Stop::Bytes);
                         break 'part;
                     }
-                }
-                if meter.rated {
-                    meter.pay(&bursts, length);
-                    if meter.stop.is_some() {
-                        break 'part;
+                    if let Some(due) = bursts.paid_by(watch.rated().work + length) {
+                        watch.wait_until(due, false);
+                        if watch.stop().is_some() {
+                            break 'part;
+                        }
                     }
                 }
-                let piece = Part { segment: part.segment, blocks: at..at + length };
-                meter.in_part = 0;
-                reader.read(&piece, &mut meter)?;
-                let done = meter.in_part;
-                meter.before_part += done;
-                meter.in_part = 0;
-                if meter.rated {
-                    meter.budget.spend(done * block_size);
+                let before = watch.blocks();
+                reader.read(&mut Part { segment: part.segment, blocks: at..at + length }, &mut watch)?;
+                let done = watch.blocks() - before;
+                if !stretch.hole {
+                    watch.budget().spend(done * block_size);
                     seen.rated_holes += holes.whole_blocks(to_bytes(at..at + done), block_size);
-                    meter.pause(&mut bursts);
+                    let due = bursts.due_after(watch.rated(), watch.last());
+                    let waits = watch.wait_until(due, false);
+                    bursts.fit(due, watch.last(), waits);
                 }
                 at += done;
-                (meter.progress)(meter.before_part);
-                if meter.stop.is_some() || done < length {
+                watch.report();
+                if watch.stop().is_some() || done < length {
                     break 'part;
                 }
             }
@@ -213,17 +213,14 @@ pub fn scan(
         let read = to_bytes(first..at);
         seen.holes += holes.whole_blocks(read.clone(), block_size);
         seen.cached = seen.cached.zip(cached).map(|(sum, spans)| sum + spans.up_to(read.end - read.start));
-        if meter.stop.is_some() {
+        if watch.stop().is_some() {
             break;
         }
     }
-    meter.throttled |= bursts.hold_back();
-    let read = blocks.start..blocks.start + meter.before_part;
-    if read.end == blocks.end {
-        meter.stop = None;
+    if bursts.hold_back() {
+        watch.hold_back();
     }
-    let elapsed = meter.budget.clock().now() - meter.budget.started();
-    Ok(seen.summarise(read, &meter, elapsed))
+    Ok(seen.summarise(blocks, &watch))
 }
 
 /// What was found about the blocks besides their time.
@@ -235,27 +232,28 @@ struct Seen {
 }
 
 impl Seen {
-    fn summarise(self, blocks: Range<u64>, meter: &Meter<'_>, elapsed_ns: u64) -> Scan {
-        let total = meter.slices.total();
+    fn summarise(self, wanted: &Range<u64>, watch: &Stopwatch<'_>) -> Scan {
+        let total = watch.rated();
         let with_data = total.work.saturating_sub(self.rated_holes);
         // Holes too short to be set apart took some of the time, but are not counted as blocks.
         let scale = |ns: f64| ns * total.work as f64 / with_data as f64;
-        let slices = meter.slices.steady();
+        let slices = watch.steady();
         let interval = stats::of_ratio(&slices).filter(|_| with_data > 0).map(|i| Interval {
             value: scale(i.value),
             low: scale(i.low),
             high: scale(i.high),
         });
+        let blocks = wanted.start..wanted.start + watch.blocks();
         Scan {
-            blocks,
             holes: self.holes,
             rated: Slice { ns: total.ns, work: with_data },
             interval,
             trend: stats::trend(&slices),
-            elapsed_ns,
+            elapsed_ns: watch.elapsed_ns(),
             cached_bytes: self.cached,
-            throttled: meter.throttled,
-            stop: meter.stop,
+            throttled: watch.is_throttled(),
+            stop: watch.stop().filter(|_| blocks.end < wanted.end),
+            blocks,
         }
     }
 }
@@ -267,7 +265,7 @@ mod tests {
     use crate::files::eviction;
     use crate::files::page_cache::{ResidencyMethod, decided};
     use crate::files::relation_files::fixture::{BLOCK, Relation};
-    use crate::run::budget::{BoundSource, LatencyBound, StopCheck};
+    use crate::run::budget::{BoundSource, LatencyBound};
     use crate::run::clock::{Clock, Manual, Monotonic};
     use std::time::Duration;
 
@@ -275,56 +273,48 @@ mod tests {
     struct Steady<'a> {
         clock: &'a Manual,
         ns_per_block: u64,
-        least_hole: u64,
         read: Vec<Range<u64>>,
     }
 
-    impl Reader for Steady<'_> {
-        fn read(&mut self, part: &Part, meter: &mut Meter<'_>) -> Result<()> {
-            meter.begin();
+    impl BlockReader<Part> for Steady<'_> {
+        fn read(&mut self, part: &mut Part, watch: &mut Stopwatch<'_>) -> Result<()> {
+            watch.begin();
             let mut end = part.blocks.start;
             for _ in part.blocks.clone() {
                 self.clock.advance(self.ns_per_block);
                 end += 1;
-                if meter.done(1).is_break() {
+                if watch.done(1).is_break() {
                     break;
                 }
             }
             self.read.push(part.blocks.start..end);
             Ok(())
         }
-
-        fn steps(&self) -> Steps {
-            ONE
-        }
-
-        fn least_hole(&self) -> u64 {
-            self.least_hole
-        }
     }
 
     const LIMITS: Limits = Limits { duration: Duration::from_secs(10), ..Limits::none() };
 
     const ONE: Steps = Steps::of(1);
+    const BY_BLOCK: Steps = Steps::above_readahead(0, BLOCK);
+
+    fn run<'a>(relation: &'a Relation, blocks: Range<u64>, steps: Steps, limits: &Limits) -> ScanRun<'a> {
+        ScanRun { source: &relation.source, blocks, steps, without_data: None, limits: *limits }
+    }
 
     /// A scan that is part of nothing else, and tells nobody how far it got.
-    fn scan(
-        source: &RelationFiles,
-        blocks: Range<u64>,
-        reader: &mut dyn Reader,
-        limits: &Limits,
-        clock: &dyn Clock,
-        should_stop: &mut StopCheck<'_>,
-    ) -> Result<Scan> {
-        let mut budget = Budget::unlimited(clock, should_stop);
-        super::scan(source, blocks, reader, limits, &mut budget, &mut |_| ())
+    fn scan(run: &ScanRun<'_>, reader: &mut dyn BlockReader<Part>, clock: &dyn Clock) -> Result<Scan> {
+        super::scan(run, reader, &mut Budget::unlimited(clock, &mut || None), &mut |_| ())
+    }
+
+    fn buffered(relation: &Relation, limits: &Limits) -> Result<Scan> {
+        let run = run(relation, 0..relation.source.blocks(), BY_BLOCK, limits);
+        scan(&run, &mut Buffered::new(run.source), &Monotonic)
     }
 
     fn steady(relation: &Relation, blocks: Range<u64>, limits: &Limits) -> (Scan, Vec<Range<u64>>) {
         let clock = Manual::default();
-        let mut reader =
-            Steady { clock: &clock, ns_per_block: 100_000, least_hole: 1 << 20, read: Vec::new() };
-        let scan = scan(&relation.source, blocks, &mut reader, limits, &clock, &mut || None);
+        let mut reader = Steady { clock: &clock, ns_per_block: 100_000, read: Vec::new() };
+        let scan = scan(&run(relation, blocks, ONE, limits), &mut reader, &clock);
         (scan.expect("scanned"), reader.read)
     }
 
@@ -383,9 +373,7 @@ mod tests {
             Limits { max_bytes: 3 * MIB, ..LIMITS },
             Limits { max_iops: Some(500), duration: Duration::from_millis(500), ..LIMITS },
         ] {
-            let mut reader = Buffered::new(&relation.source, 0);
-            let scan = scan(&relation.source, 0..2048, &mut reader, &limits, &Monotonic, &mut || None);
-            let scan = scan.expect("scanned");
+            let scan = buffered(&relation, &limits).expect("scanned");
             let read = scan.blocks.end - scan.holes;
             assert_eq!(scan.cached_bytes, Some(read * BLOCK), "{limits:?}");
             assert!(read > 0);
@@ -420,10 +408,11 @@ mod tests {
     #[test]
     fn no_more_is_read_than_was_said() {
         const RATE: Option<u32> = Some(8);
+        let relation = Relation::new(512, 0..512);
         let most_of = |left, limits: Limits, request| {
             let mut should_stop = || None;
             let mut statement = Budget::of_statement(left, &Monotonic, &mut should_stop);
-            bursts(&limits, &statement.part(&limits), BLOCK, Steps::of(request)).1
+            run(&relation, 0..512, Steps::of(request), &limits).bursts(&statement.part(&limits)).1
         };
         let most = |limits, request| most_of(Duration::MAX, limits, request);
         let second = Limits { duration: Duration::from_secs(1), ..LIMITS };
@@ -435,28 +424,18 @@ mod tests {
         assert_eq!(most(Limits { max_mib_s: RATE, ..second }, 64), 1024 + 20 + 64);
         assert_eq!(most(Limits { max_mib_s: RATE, max_bytes: 100 * BLOCK, ..second }, 1), 100);
         assert_eq!(most_of(Duration::from_millis(100), Limits { max_mib_s: RATE, ..second }, 1), 122 + 10);
-        let relation = Relation::new(512, 0..512);
         let limits = Limits { max_mib_s: RATE, duration: Duration::from_millis(200), ..LIMITS };
-        let mut reader = Buffered::new(&relation.source, 0);
-        let scan = scan(&relation.source, 0..512, &mut reader, &limits, &Monotonic, &mut || None);
-        let read = scan.expect("scanned").blocks.end;
-        let near =
-            reach(&relation.source, 0..512, &limits, ONE, &mut Budget::unlimited(&Monotonic, &mut || None))
-                .expect("holes")
-                .expect("nobody stops it");
+        let read = buffered(&relation, &limits).expect("scanned").blocks.end;
+        let reach = |relation: &Relation| {
+            let mut should_stop = || None;
+            let mut budget = Budget::unlimited(&Monotonic, &mut should_stop);
+            run(relation, 0..512, ONE, &limits).reach(&mut budget).expect("holes").expect("nobody stops it")
+        };
+        let near = reach(&relation);
         assert!(read <= near.end && near == (0..most(limits, 1)) && near.end < 512, "{read}, {near:?}");
         // A hole on the way costs nothing, one behind it is not come to.
         for (data, end) in [(100..512, 512), (0..100, 512), (0..400, near.end)] {
-            let relation = Relation::new(512, data.clone());
-            let reached = reach(
-                &relation.source,
-                0..512,
-                &limits,
-                ONE,
-                &mut Budget::unlimited(&Monotonic, &mut || None),
-            )
-            .expect("holes");
-            assert_eq!(reached, Ok(0..end), "{data:?}");
+            assert_eq!(reach(&Relation::new(512, data.clone())), 0..end, "{data:?}");
         }
     }
 
@@ -466,8 +445,7 @@ mod tests {
         // So that it has waited before.
         std::thread::sleep(Duration::from_millis(1));
         let limits = Limits { latency: LatencyBound::within(Duration::from_nanos(1)), ..LIMITS };
-        let mut reader = Buffered::new(&relation.source, 0);
-        let scan = scan(&relation.source, 0..600, &mut reader, &limits, &Monotonic, &mut || None);
+        let scan = buffered(&relation, &limits);
         assert_eq!(scan.map(|scan| (scan.stop, scan.blocks)).expect("scanned"), (None, 0..600));
     }
 
@@ -481,11 +459,8 @@ mod tests {
     #[test]
     fn a_rate_limit_pauses_and_says_so() {
         let relation = Relation::new(256, 0..256);
-        let clock = Monotonic;
         let limits = Limits { max_iops: Some(512), ..LIMITS };
-        let mut reader = Buffered::new(&relation.source, 0);
-        let scan = scan(&relation.source, 0..256, &mut reader, &limits, &clock, &mut || None);
-        let scan = scan.expect("scanned");
+        let scan = buffered(&relation, &limits).expect("scanned");
         assert_eq!(scan.blocks, 0..256);
         assert!(scan.elapsed_ns >= 490_000_000, "{scan:?}");
         assert!(scan.throttled);
@@ -496,21 +471,19 @@ mod tests {
     #[test]
     fn real_readers_read_every_segment_and_see_the_cache() {
         let relation = Relation::new(600, 0..600);
-        let run = |reader: &mut dyn Reader| {
-            let clock = Monotonic;
-            scan(&relation.source, 0..600, reader, &LIMITS, &clock, &mut || None).expect("scanned")
-        };
+        let direct = run(&relation, 0..600, Steps::of(8), &LIMITS);
         relation.evict();
         let before = decided::times();
         let mut engines = vec![engine::open(Some(Kind::Threads), 4, 64 << 10).expect("threads").engine];
         engines.extend(engine::open(Some(Kind::IoUring), 4, 64 << 10).ok().map(|o| o.engine));
         for engine in &mut engines {
-            let scan = run(&mut Direct::new(&relation.source, engine.as_mut(), 4, 8));
+            let mut reader = Direct::new(&relation.source, engine.as_mut(), 4, 8);
+            let scan = scan(&direct, &mut reader, &Monotonic).expect("scanned");
             assert_eq!((scan.blocks, scan.stop, scan.cached_bytes), (0..600, None, Some(0)));
         }
-        let cold = run(&mut Buffered::new(&relation.source, 0));
+        let cold = buffered(&relation, &LIMITS).expect("scanned");
         assert_eq!((cold.blocks, cold.cached_bytes), (0..600, Some(0)));
-        let warm = run(&mut Buffered::new(&relation.source, 0));
+        let warm = buffered(&relation, &LIMITS).expect("scanned");
         assert_eq!((warm.blocks, warm.cached_bytes), (0..600, Some(600 * BLOCK)));
         assert_eq!(decided::times() - before, 2 * 3, "decided once a file and way of reading");
     }
@@ -518,15 +491,14 @@ mod tests {
     #[test]
     fn where_the_file_system_has_a_cache_of_its_own_nothing_is_known_of_it() {
         let relation = Relation::new(300, 0..300);
-        let scan = |reader: &mut dyn Reader| {
-            decided::forced(ResidencyMethod::Unknown, || {
-                scan(&relation.source, 0..300, reader, &LIMITS, &Monotonic, &mut || None)
-            })
-        };
-        let buffered = scan(&mut Buffered::new(&relation.source, 0)).expect("scanned");
-        assert_eq!((buffered.blocks, buffered.cached_bytes), (0..300, None));
+        let unknown =
+            |scan: &mut dyn FnMut() -> Result<Scan>| decided::forced(ResidencyMethod::Unknown, scan);
+        let through = unknown(&mut || buffered(&relation, &LIMITS)).expect("scanned");
+        assert_eq!((through.blocks, through.cached_bytes), (0..300, None));
         let mut engine = engine::open(Some(Kind::Threads), 4, 64 << 10).expect("threads").engine;
-        let direct = scan(&mut Direct::new(&relation.source, engine.as_mut(), 4, 8));
+        let mut reader = Direct::new(&relation.source, engine.as_mut(), 4, 8);
+        let past = run(&relation, 0..300, Steps::of(8), &LIMITS);
+        let direct = unknown(&mut || scan(&past, &mut reader, &Monotonic));
         assert!(matches!(direct, Err(crate::Error::Unsupported { what: "O_DIRECT", .. })), "{direct:?}");
     }
 
@@ -535,10 +507,7 @@ mod tests {
         let relation = Relation::new(256, 0..256);
         let file = std::fs::OpenOptions::new().write(true).open(relation.source.path(0)).expect("opened");
         file.set_len(100 * BLOCK + 512).expect("truncated");
-        let clock = Monotonic;
-        let mut reader = Buffered::new(&relation.source, 0);
-        let error =
-            scan(&relation.source, 0..256, &mut reader, &LIMITS, &clock, &mut || None).expect_err("short");
+        let error = buffered(&relation, &LIMITS).expect_err("short");
         assert!(error.to_string().contains("offset 819200: read only 512 of 8192 bytes"), "{error}");
     }
 }

@@ -2,8 +2,8 @@
 //! of its latencies, and the caller's own reasons. What waits for a limit in this crate sleeps here.
 //!
 //! A [`Budget`] may have parts: a statement's has those of its runs, and a run's those of its turns. A part
-//! never outlasts what it is a part of, knows the same latencies, and hears the same reasons to stop. Bytes
-//! are not passed on: each part has those of its own limits.
+//! does not outlast what it is a part of, unless it is of use only as a whole, spends its bytes, knows the
+//! same latencies, and hears the same reasons to stop.
 //!
 //! Three kinds of limiters tell when something is due, which a budget then waits for. What comes one at a
 //! time has a `Pacer`; requests beside others in flight have a `RequestPacer`; reading in order has
@@ -54,7 +54,8 @@ pub struct Budget<'a> {
     known: Known,
     /// What the budget that this one is a part of knows.
     parent: Option<&'a mut Known>,
-    bytes_left: u64,
+    /// How many bytes all will have spent at most when it is at its end.
+    most_bytes: u64,
     pacer: Pacer,
     paused: bool,
 }
@@ -63,6 +64,8 @@ pub struct Budget<'a> {
 #[derive(Debug, Clone, Copy)]
 struct Known {
     latency: LatencyBound,
+    /// Bytes that were moved.
+    spent: u64,
     /// The caller's reason to stop, once there was one: it may not be given twice.
     stopped: Option<Stop>,
 }
@@ -77,9 +80,9 @@ impl<'a> Budget<'a> {
             started,
             deadline: started.saturating_add(nanoseconds(left)),
             at_deadline: Stop::Statement,
-            known: Known { latency: LatencyBound::UNBOUND, stopped: None },
+            known: Known { latency: LatencyBound::UNBOUND, spent: 0, stopped: None },
             parent: None,
-            bytes_left: u64::MAX,
+            most_bytes: u64::MAX,
             pacer: Pacer::default(),
             paused: false,
         }
@@ -96,6 +99,7 @@ impl<'a> Budget<'a> {
         let left = Duration::from_nanos(self.deadline.saturating_sub(started));
         // Without a deadline nothing is cut short, however long it may last.
         let is_cut_short = self.deadline < u64::MAX && limits.are_cut_short_by(left);
+        let most_bytes = self.known.spent.saturating_add(limits.max_bytes).min(self.most_bytes);
         let latency = if self.known.latency.is_bound() { self.known.latency } else { limits.latency };
         Budget {
             clock: self.clock,
@@ -105,10 +109,17 @@ impl<'a> Budget<'a> {
             at_deadline: if is_cut_short { self.at_deadline } else { Stop::Duration },
             known: Known { latency, ..self.known },
             parent: Some(&mut self.known),
-            bytes_left: limits.max_bytes,
+            most_bytes,
             pacer: Pacer::default(),
             paused: false,
         }
+    }
+
+    /// A part that begins now and has no end of its own: what it does is of use only as a whole.
+    pub(crate) fn part_to_its_end(&mut self) -> Budget<'_> {
+        let mut part = self.part(&Limits::none());
+        part.deadline = u64::MAX;
+        part
     }
 
     /// The clock that it goes by.
@@ -133,23 +144,28 @@ impl<'a> Budget<'a> {
 
     /// Bytes that are left of it.
     pub(crate) fn bytes_left(&self) -> u64 {
-        self.bytes_left
+        self.most_bytes.saturating_sub(self.known.spent)
     }
 
     /// So many were moved.
     pub(crate) fn spend(&mut self, bytes: u64) {
-        self.bytes_left = self.bytes_left.saturating_sub(bytes);
+        self.known.spent = self.known.spent.saturating_add(bytes);
+    }
+
+    /// So many were spent that are not moved after all.
+    pub fn refund(&mut self, bytes: u64) {
+        self.known.spent = self.known.spent.saturating_sub(bytes);
     }
 
     /// What is known of the latencies of its requests, and of those before.
     #[inline]
-    pub fn latency(&self) -> LatencyBound {
+    pub(crate) fn latency(&self) -> LatencyBound {
         self.known.latency
     }
 
     /// The same, to add to: each loop observes how long its requests took.
     #[inline]
-    pub fn latency_mut(&mut self) -> &mut LatencyBound {
+    pub(crate) fn latency_mut(&mut self) -> &mut LatencyBound {
         &mut self.known.latency
     }
 
@@ -387,14 +403,22 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_those_of_a_part() {
+    fn bytes_of_a_part_are_those_of_the_whole() {
         let mut should_stop = || None;
         let mut whole = Budget::unlimited(&Monotonic, &mut should_stop);
         let mut part = whole.part(&Limits { max_bytes: 10, ..LIMITS });
         part.spend(7);
-        assert_eq!((part.bytes_left(), part.part(&LIMITS).bytes_left()), (3, u64::MAX));
+        let mut turn = part.part(&Limits { max_bytes: 2, ..LIMITS });
+        turn.spend(1);
+        assert_eq!(turn.bytes_left(), 1);
+        drop(turn);
+        assert_eq!((part.bytes_left(), part.part(&LIMITS).bytes_left()), (2, 2));
         part.spend(7);
         assert_eq!(part.bytes_left(), 0);
+        part.refund(7);
+        assert_eq!(part.bytes_left(), 2);
+        drop(part);
+        assert_eq!(whole.bytes_left(), u64::MAX - 8);
     }
 
     #[test]

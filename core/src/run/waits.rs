@@ -19,7 +19,7 @@
 use crate::run::budget::LatencyBound;
 
 /// Knows how often this thread has waited.
-pub struct Waits {
+pub(crate) struct Waits {
     count: fn() -> u64,
     /// Up to the last reading. None where it is not counted, so that each look is taken for a wait.
     known: Option<u64>,
@@ -27,7 +27,7 @@ pub struct Waits {
 
 impl Waits {
     /// From now on, in this thread.
-    pub fn here() -> Self {
+    pub(crate) fn here() -> Self {
         Self::by(voluntary_switches)
     }
 
@@ -38,7 +38,7 @@ impl Waits {
 
     /// Tells `latency` of a look at what has arrived that took so many nanoseconds.
     #[inline]
-    pub fn looked(&mut self, ns: u64, latency: &mut LatencyBound) {
+    pub(crate) fn looked(&mut self, ns: u64, latency: &mut LatencyBound) {
         let Some(known) = &mut self.known else { return latency.observe(ns) };
         if !latency.is_slow(ns) {
             return;
@@ -53,7 +53,7 @@ impl Waits {
     }
 
     /// Does something whose waits don't count.
-    pub fn leave_out<T>(&mut self, f: impl FnOnce() -> T) -> T {
+    pub(crate) fn leave_out<T>(&mut self, f: impl FnOnce() -> T) -> T {
         let before = (self.count)();
         let result = f();
         let waits = (self.count)().saturating_sub(before);

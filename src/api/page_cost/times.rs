@@ -10,7 +10,6 @@ use io_probe_core::measure::page_times::tuple;
 use io_probe_core::measure::page_times::{self, NotCold, PageTimesResult, PageTimesRun};
 use io_probe_core::measure::page_times::{PageTimes, Pattern, Tier};
 use io_probe_core::run::budget::Limits;
-use io_probe_core::run::clock::Monotonic;
 
 use super::result::TimeResult;
 use crate::api::row::Doubt;
@@ -102,7 +101,7 @@ pub(in crate::api) fn measure(
     results.push(match measured.stop.filter(|stop| stop.is_for_all()) {
         Some(stop) => tuple.not_begun(stop),
         None if measured.not_cold == Some(NotCold::Holes) => tuple.without_tuples(),
-        None => of_tuples(tuple, relation, measured.hit_ns()),
+        None => of_tuples(tuple, call, relation, measured.hit_ns()),
     });
     let times = PageTimes::of(results.iter().map(|result| result.measured));
     measured_times::remember(relation.relation.file_tablespace(), times.clone());
@@ -118,7 +117,7 @@ fn take_turns(
 ) -> Result<PageTimesResult> {
     let observer = Observer::new(Account::Own, &relation.placement.leaves, &relation.roots);
     let most = concurrencies.iter().copied().max().unwrap_or(0);
-    let mut reader = ServerReader::in_turns(&relation.relation, &observer, most);
+    let mut reader = ServerReader::in_turns(&relation.relation, most);
     let buffered = reader.buffered();
     let run = PageTimesRun {
         source: &relation.source,
@@ -130,6 +129,7 @@ fn take_turns(
         only_cold: wanted.only_cold,
         buffered: &buffered,
         seed: wanted.seed,
+        settle: &|| observer.settle(),
         limits: wanted.limits,
     };
     call.progress.path("server", 0);
@@ -233,7 +233,7 @@ fn explain(
 }
 
 /// Counts tuples in blocks that stay in shared buffers.
-fn of_tuples(mut result: TimeResult, relation: &ProbedRelation, hit_ns: f64) -> TimeResult {
+fn of_tuples(mut result: TimeResult, call: &Call, relation: &ProbedRelation, hit_ns: f64) -> TimeResult {
     if let Err(why) = relation.relation.tuples_can_be_counted() {
         result.verdict.partial(why);
         return result;
@@ -241,7 +241,8 @@ fn of_tuples(mut result: TimeResult, relation: &ProbedRelation, hit_ns: f64) -> 
     let window = relation.placement.read_ahead_kb.unwrap_or(0) << 10;
     let mut count = |ranges: &[Range<u64>]| tuples::count(&relation.relation, ranges);
     let mut should_stop = || relation.should_stop();
-    let counted = tuple::measure(&relation.source, window, hit_ns, &mut count, &Monotonic, &mut should_stop);
+    let mut budget = call.budget(&mut should_stop);
+    let counted = tuple::measure(&relation.source, window, hit_ns, &mut count, &mut budget);
     if let Some(error) = counted.left_behind {
         result.verdict.note(format!("what was read for the tuples stays in the OS cache: {error}"));
     }

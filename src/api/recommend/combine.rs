@@ -4,10 +4,11 @@
 use std::ops::Range;
 
 use io_probe_core::advise::{Choice, plateau};
+use io_probe_core::files::Part;
 use io_probe_core::machine::account::Account;
 use io_probe_core::machine::observer::Observer;
 use io_probe_core::measure::contest::{Contest, TurnResult, contest};
-use io_probe_core::measure::scan::{self, Scan};
+use io_probe_core::measure::scan::{self, Scan, ScanRun};
 use io_probe_core::run::budget::{Budget, Limits, Stop, StopCheck};
 use io_probe_core::stats::median;
 use serde_json::{Value, json};
@@ -23,7 +24,7 @@ use crate::error::Result;
 use crate::pg::backend::server;
 use crate::pg::storage::buffers::{Resident, Usage};
 use crate::pg::storage::relation::Fork;
-use crate::pg::storage::server_reader::ServerReader;
+use crate::pg::storage::server_reader::{Sequential, ServerReader};
 
 /// Limits to compare with what is set, in blocks.
 const LIMITS: [u64; 3] = [8, 16, 32];
@@ -153,8 +154,15 @@ fn measure(
         };
         let reader = &mut readers[contender];
         reader.renew();
-        let scan =
-            scan::scan(&relation.source, blocks.clone(), reader, &Limits::none(), budget, &mut |_| ())?;
+        let resident = Resident::new(&relation.relation, Fork::MAIN);
+        let run = ScanRun {
+            source: &relation.source,
+            blocks: blocks.clone(),
+            steps: Sequential::steps(0),
+            without_data: Some(&|part: &Part, holes| resident.remove_from(part, holes)),
+            limits: Limits::none(),
+        };
+        let scan = scan::scan(&run, reader, budget, &mut |_| ())?;
         // What the kernel still reads ahead must not be in the next turn's way.
         observer.settle();
         done += 1;

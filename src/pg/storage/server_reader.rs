@@ -14,6 +14,7 @@ mod sequential;
 use pgrx::pg_sys;
 
 pub(crate) use self::random::{Missing, Random};
+pub(crate) use self::sequential::Sequential;
 use crate::pg::compat::{self, Blocks, ReadAhead};
 use crate::pg::storage::buffers::{Resident, Usage};
 use crate::pg::storage::relation::{Fork, Relation};

@@ -42,6 +42,7 @@ fn run(source: &RelationFiles) -> PageTimesRun<'_> {
         evicts: false,
         buffered: &[],
         seed: 1,
+        settle: &|| (),
         limits: Limits { duration: Duration::from_millis(400), ..Limits::none() },
     }
 }

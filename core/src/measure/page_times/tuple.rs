@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use crate::files::RelationFiles;
 use crate::measure::page_times::Estimate;
-use crate::run::budget::StopCheck;
-use crate::run::clock::{Clock, nanoseconds};
+use crate::run::budget::Budget;
+use crate::run::clock::nanoseconds;
 use crate::run::order::Permutation;
 use crate::stats::{median, of_median};
 use crate::{Error, Result};
@@ -77,9 +77,9 @@ pub fn measure(
     window: u64,
     hit_ns: f64,
     count: &mut Count<'_>,
-    clock: &dyn Clock,
-    should_stop: &mut StopCheck<'_>,
+    budget: &mut Budget<'_>,
 ) -> CountOutcome {
+    let clock = budget.clock();
     let places = places(source.blocks());
     let cold = Cold::around(source, window, &places);
     let ranges: Vec<Range<u64>> =
@@ -89,7 +89,7 @@ pub fn measure(
     let mut is_refused = false;
     for round in 0..=MOST_ROUNDS {
         let over = round > LEAST_ROUNDS && clock.now() >= end;
-        if over || should_stop().is_some() {
+        if over || budget.ask().is_some() {
             break;
         }
         let Some(counted) = count(&ranges) else {
@@ -222,7 +222,9 @@ mod tests {
             };
             Some(ranges.iter().map(one).collect())
         };
-        let outcome = measure(&relation.source, 1 << 20, hit_ns, &mut count, &clock, &mut || None);
+        let mut should_stop = || None;
+        let mut budget = Budget::unlimited(&clock, &mut should_stop);
+        let outcome = measure(&relation.source, 1 << 20, hit_ns, &mut count, &mut budget);
         assert!(outcome.left_behind.is_none(), "{outcome:?}");
         let has_tuples = per_block > 0 && relation.source.blocks() > 0;
         assert_eq!(outcome.is_lost_in_noise, has_tuples && outcome.time.is_none(), "{outcome:?}");
@@ -277,7 +279,9 @@ mod tests {
             panic!("cancelled");
         };
         let cancelled = AssertUnwindSafe(|| {
-            measure(&relation.source, 0, 100.0, &mut count, &Manual::default(), &mut || None);
+            let (clock, mut should_stop) = (Manual::default(), || None);
+            let mut budget = Budget::unlimited(&clock, &mut should_stop);
+            measure(&relation.source, 0, 100.0, &mut count, &mut budget);
         });
         assert!(catch_unwind(cancelled).is_err());
         assert_eq!(relation.source.cached_bytes(0..600).expect("known"), 0);
@@ -295,7 +299,8 @@ mod tests {
             asked += 1;
             (asked > 2).then_some(Stop::LockWaiter)
         };
-        measure(&relation.source, 0, 100.0, &mut count, &clock, &mut should_stop);
+        let mut budget = Budget::unlimited(&clock, &mut should_stop);
+        measure(&relation.source, 0, 100.0, &mut count, &mut budget);
         assert_eq!(counts, 2);
     }
 

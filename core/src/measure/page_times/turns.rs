@@ -7,10 +7,11 @@ use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::spans::{NotCold, Spans, Supply};
-use super::{LEAST_BLOCKS, Order, PageTimesResult, PageTimesRun, Server, Taken, Way, WaySeries};
+use super::{LEAST_BLOCKS, Order, PageTimesResult, PageTimesRun, TurnReader, Way, WaySeries};
 use crate::run::budget::{Budget, Stop};
 use crate::run::clock::nanoseconds;
 use crate::run::rounds::{Contenders, Ended, Looks, Rounds, Turn};
+use crate::run::stopwatch::Stopwatch;
 use crate::stats::MIN_SLICES;
 use crate::{Error, Result};
 
@@ -56,12 +57,22 @@ const LEAST_HITS: f64 = 0.98;
 /// Each sparse point has so many turns before an interval as narrow as asked for ends the run.
 pub(super) const LEAST_SPARSE_TURNS: usize = 10;
 
+/// What a turn read: the time of its timed blocks, how many these were and how many of them in shared
+/// buffers, and all blocks.
+#[derive(Debug, Clone, Copy)]
+struct Taken {
+    ns: u64,
+    blocks: u64,
+    hits: u64,
+    read: u64,
+}
+
 /// Which series a turn belongs to.
 type Pick = fn(&mut PageTimesResult) -> &mut WaySeries;
 
 pub(super) struct Turns<'a> {
     run: &'a PageTimesRun<'a>,
-    server: &'a mut dyn Server,
+    reader: &'a mut TurnReader<'a>,
     report: &'a mut dyn FnMut(u64),
     /// Concurrency and density of the turns with gaps, by their places in the run.
     points: Vec<(usize, usize)>,
@@ -69,7 +80,7 @@ pub(super) struct Turns<'a> {
     spans: Spans<'a>,
     rng: Xoshiro256PlusPlus,
     /// Nanoseconds that a turn may take.
-    budget_ns: u64,
+    length_ns: u64,
     /// A sparse turn spreads over no more stretches: there are no more that are cold.
     most_stretches: usize,
     /// In how many turns on end nothing was read but what is read for hits.
@@ -88,7 +99,7 @@ impl<'a> Turns<'a> {
     /// Of a run of so long.
     pub(super) fn new(
         run: &'a PageTimesRun<'a>,
-        server: &'a mut dyn Server,
+        reader: &'a mut TurnReader<'a>,
         report: &'a mut dyn FnMut(u64),
         length: Duration,
     ) -> Self {
@@ -99,13 +110,13 @@ impl<'a> Turns<'a> {
         let of_concurrency = |c| (0..run.densities.len()).map(move |d| (c, d));
         Self {
             run,
-            server,
+            reader,
             report,
             points: (0..run.concurrencies.len()).rev().flat_map(|c| of_concurrency(c).rev()).collect(),
             looks: Looks::from(MIN_SLICES as u64),
             spans: Spans::new(run, longest / block_size, OS_BYTES / block_size),
             rng: Xoshiro256PlusPlus::seed_from_u64(run.seed),
-            budget_ns: nanoseconds(turn),
+            length_ns: nanoseconds(turn),
             most_stretches: MOST_STRETCHES,
             idle: 0,
             measured: PageTimesResult {
@@ -136,10 +147,22 @@ impl<'a> Turns<'a> {
         Ok(self.measured)
     }
 
-    fn read(&mut self, order: &Order<'_>, budget: &mut Budget<'_>) -> Result<Taken> {
-        let taken = self.server.read(order, &mut || budget.ask())?;
-        *budget.latency_mut() = taken.latency;
-        Ok(taken)
+    /// Has these blocks read, of which the first `warm_up` are not timed. What it has begun a turn ends, also
+    /// when the time of all is up.
+    fn read(
+        &mut self,
+        blocks: &[u64],
+        way: Way,
+        warm_up: usize,
+        budget: &mut Budget<'_>,
+    ) -> Result<(Taken, Option<Stop>)> {
+        let mut order = Order { blocks, way, warm_up, length_ns: self.length_ns, hits: 0 };
+        let mut report = |_| ();
+        let mut watch = Stopwatch::start(None, budget.part_to_its_end(), &mut report);
+        self.reader.read(&mut order, &mut watch)?;
+        let timed = watch.rated();
+        let hits = order.hits.min(timed.work);
+        Ok((Taken { ns: timed.ns, blocks: timed.work, hits, read: watch.blocks() }, watch.stop()))
     }
 
     /// Blocks read from the device.
@@ -173,24 +196,17 @@ impl<'a> Turns<'a> {
         let whole =
             |taken: Taken| Taken { blocks: taken.blocks * all / (blocks.len() as u64).max(1), ..taken };
         let warm_up = (warm_up as usize).min(blocks.len() / 2);
-        let order = Order {
-            blocks: &blocks,
-            way: Way::Scan,
-            warm_up,
-            budget_ns: self.budget_ns,
-            latency: budget.latency(),
-        };
         let mut read = blocks.len();
         if let Some(cached) = cached {
-            let taken = self.read(&order, budget)?;
+            let (taken, stop) = self.read(&blocks, Way::Scan, warm_up, budget)?;
             read = taken.read as usize;
             let cached = share_of(cached, &taken, range.end - range.start);
             self.add(|measured| &mut measured.device_sequential, whole(taken), cached);
             // What is still read ahead must not be in the next turn's way, and can't be dropped before it has
             // come.
-            self.server.settle();
-            if taken.stop.is_some() {
-                return Ok(taken.stop);
+            (self.run.settle)();
+            if stop.is_some() {
+                return Ok(stop);
             }
         }
         if !self.run.through_cache {
@@ -212,12 +228,10 @@ impl<'a> Turns<'a> {
         let in_order: Pick = |measured| &mut measured.os_sequential;
         let at_random: Pick = |measured| &mut measured.os_random;
         for (blocks, way, series) in [(again, Way::Scan, in_order), (&random[..], Way::Single, at_random)] {
-            let order =
-                Order { blocks, way, warm_up: 0, budget_ns: self.budget_ns, latency: budget.latency() };
-            let taken = self.read(&order, budget)?;
+            let (taken, stop) = self.read(blocks, way, 0, budget)?;
             self.add(series, taken, 0);
-            if taken.stop.is_some() {
-                return Ok(taken.stop);
+            if stop.is_some() {
+                return Ok(stop);
             }
         }
         // The last of them are in shared buffers.
@@ -227,17 +241,10 @@ impl<'a> Turns<'a> {
     /// From shared buffers, where the first of many rounds may bring them.
     fn hits(&mut self, blocks: &[u64], budget: &mut Budget<'_>) -> Result<Option<Stop>> {
         let rounds = blocks.repeat(HOT_READS / blocks.len().max(1));
-        let order = Order {
-            blocks: &rounds,
-            way: Way::Single,
-            warm_up: blocks.len(),
-            budget_ns: self.budget_ns,
-            latency: budget.latency(),
-        };
-        let taken = self.read(&order, budget)?;
+        let (taken, stop) = self.read(&rounds, Way::Single, blocks.len(), budget)?;
         let counts = taken.hits as f64 >= LEAST_HITS * taken.blocks as f64;
         self.measured.shared.add(taken.ns, taken.blocks, 0, taken.read, counts);
-        Ok(taken.stop)
+        Ok(stop)
     }
 
     /// From the device at random, one at a time.
@@ -249,16 +256,9 @@ impl<'a> Turns<'a> {
         if blocks.len() < LEAST_BLOCKS {
             return Ok(None);
         }
-        let order = Order {
-            blocks: &blocks,
-            way: Way::Single,
-            warm_up: 0,
-            budget_ns: self.budget_ns,
-            latency: budget.latency(),
-        };
-        let taken = self.read(&order, budget)?;
+        let (taken, stop) = self.read(&blocks, Way::Single, 0, budget)?;
         self.add(|measured| &mut measured.device_random, taken, cached);
-        Ok(taken.stop)
+        Ok(stop)
     }
 
     /// From the device, ascending with gaps.
@@ -303,18 +303,11 @@ impl<'a> Turns<'a> {
         blocks.retain(|_| self.rng.random_bool(share.min(1.0)));
         if blocks.len() >= LEAST_BLOCKS {
             let way = Way::Bitmap(self.run.concurrencies[concurrency]);
-            let order = Order {
-                blocks: &blocks,
-                way,
-                warm_up: 0,
-                budget_ns: self.budget_ns,
-                latency: budget.latency(),
-            };
-            let taken = self.read(&order, budget)?;
+            let (taken, stop) = self.read(&blocks, way, 0, budget)?;
             let cached = share_of(cached, &taken, all);
             self.add(|measured| &mut measured.sparse[concurrency][density_index], taken, cached);
-            self.server.settle();
-            return Ok(taken.stop);
+            (self.run.settle)();
+            return Ok(stop);
         }
         Ok(None)
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{PingReader, Writer, ping};
+use super::{Writer, ping};
 use crate::files::relation_files::fixture::{BLOCK, Relation};
 use crate::files::scratch::{Created, Fill, Room, Scratch, ScratchLocation};
 use crate::golden::{Golden, Trace};
@@ -80,7 +80,7 @@ fn a_ping_keeps_its_limits_as_it_did() {
         let trace = Trace::default();
         let plan = Plan::new(&relation.source, Permutation::new(4, 1), 0, Look::Never);
         // Of a few blocks there are not enough for a bound of the latency.
-        let reader = (name != "a bound of the latency").then(|| PingReader::new(plan).expect("a reader"));
+        let plan = (name != "a bound of the latency").then_some(plan);
         let writer = Writer::new(&scratch, BLOCK as u32, false, 1).expect("a writer");
         let every = Duration::from_micros(every_us);
         let mut caller = trace.caller(stops_at);
@@ -88,7 +88,7 @@ fn a_ping_keeps_its_limits_as_it_did() {
         let found = {
             let mut should_stop = || caller.should_stop();
             let mut budget = Budget::of_statement(statement, &trace, &mut should_stop);
-            ping(reader, Some(writer), BLOCK as u32, count, every, &limits, &mut budget)
+            ping(plan, Some(writer), BLOCK as u32, count, every, &limits, &mut budget)
         };
         drop(watched);
         caller.ends(found.expect("answers").1);

@@ -1,12 +1,9 @@
 //! What a run knows of the segments that it has looked at so far.
 
 use crate::Result;
-use crate::files::holes::Holes;
+use crate::files::holes::{Holes, WithoutData};
 use crate::files::{Access, Part, RelationFiles, writeback};
 use crate::run::budget::{Stop, StopCheck};
-
-/// Tells which holes of a part of the relation have no data for its reader either.
-pub type WithoutData<'a> = dyn Fn(&Part, Holes) -> Holes + 'a;
 
 /// The holes of segments, and what of them was written back.
 pub(super) struct Inspected<'a> {

@@ -5,8 +5,9 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::sync::Arc;
 
-use super::inspected::{Inspected, WithoutData};
+use super::inspected::Inspected;
 use crate::Result;
+use crate::files::holes::WithoutData;
 use crate::files::{Access, RelationFiles};
 use crate::run::budget::{Budget, Stop, StopCheck};
 use crate::run::order::Permutation;
@@ -80,8 +81,6 @@ pub struct Plan<'a> {
     taken: u64,
     /// The block after those.
     ahead: Option<u64>,
-    /// Blocks with data that may still be handed out.
-    blocks_left: u64,
     look: Look,
     batch: VecDeque<Fetch>,
     access: Access,
@@ -113,7 +112,6 @@ impl<'a> Plan<'a> {
             order,
             taken: 0,
             ahead: None,
-            blocks_left: u64::MAX,
             look,
             batch,
             access,
@@ -124,14 +122,10 @@ impl<'a> Plan<'a> {
         plan
     }
 
-    /// At most so many bytes more. Holes are free.
-    pub(super) fn set_budget(&mut self, bytes: u64) {
-        self.blocks_left = bytes / u64::from(self.source.block_size());
-    }
-
-    /// A block that was handed out was not fetched: it takes nothing of the budget.
-    pub fn refund(&mut self) {
-        self.blocks_left = self.blocks_left.saturating_add(1);
+    /// Are there bytes for another block? Holes are free.
+    #[inline]
+    fn is_affordable(&self, budget: &Budget<'_>) -> bool {
+        budget.bytes_left() >= u64::from(self.source.block_size())
     }
 
     /// How many blocks there are.
@@ -157,8 +151,8 @@ impl<'a> Plan<'a> {
     }
 
     /// Is there nothing more to hand out: neither block nor budget?
-    pub(super) fn is_over(&self) -> bool {
-        self.batch.is_empty() && (self.taken == self.order.len() || self.blocks_left == 0)
+    pub(super) fn is_over(&self, budget: &Budget<'_>) -> bool {
+        self.batch.is_empty() && (self.taken == self.order.len() || !self.is_affordable(budget))
     }
 
     /// Looks at all segments, if they are few enough for their files to stay open. Where fetches are to go
@@ -197,7 +191,7 @@ impl<'a> Plan<'a> {
         if let Some(block) = self.ahead {
             self.inspected.inspect(self.source.segment(block), may_wait, &mut || budget.poll())?;
         }
-        Ok(!self.next_is_new())
+        Ok(!self.next_is_new(budget))
     }
 
     /// Makes sure that [`Plan::hand_out`] need not do anything slow, as far as this can be.
@@ -205,10 +199,10 @@ impl<'a> Plan<'a> {
     /// Called while nothing is being timed.
     pub(crate) fn prepare(&mut self, budget: &mut Budget<'_>) -> Result<()> {
         let size = if let Look::Batches(size) = self.look { size } else { 0 };
-        if self.next_is_new() {
+        if self.next_is_new(budget) {
             self.inspect_next_segment(true, budget)?;
         }
-        while self.batch.len() < size && self.blocks_left > 0 {
+        while self.batch.len() < size && self.is_affordable(budget) {
             let Some(block) = self.ahead else { break };
             let segment = self.source.segment(block);
             if self.inspected.is_new(segment) {
@@ -217,7 +211,7 @@ impl<'a> Plan<'a> {
                     break;
                 }
             }
-            let fetch = self.take(block)?;
+            let fetch = self.take(block, budget)?;
             self.batch.push_back(fetch);
         }
         Ok(())
@@ -225,7 +219,7 @@ impl<'a> Plan<'a> {
 
     /// Takes the block ahead, whose segment has been seen.
     #[inline]
-    fn take(&mut self, block: u64) -> Result<Fetch> {
+    fn take(&mut self, block: u64, budget: &mut Budget<'_>) -> Result<Fetch> {
         let hole = self.inspected.is_hole(block);
         let size = self.source.block_size();
         let found = match self.look {
@@ -241,7 +235,9 @@ impl<'a> Plan<'a> {
         };
         self.taken += 1;
         self.ahead = self.peek();
-        self.blocks_left -= u64::from(!hole);
+        if !hole {
+            budget.spend(size.into());
+        }
         Ok(Fetch { block, found })
     }
 
@@ -258,15 +254,17 @@ impl<'a> Plan<'a> {
         (self.taken < len).then(|| self.order.at(if index < len { index } else { index - len }))
     }
 
-    /// The next block; None when there is none, or none that is prepared.
+    /// The next block, whose bytes are spent with it; None when there is none, or none that is prepared.
     #[inline]
-    pub fn hand_out(&mut self) -> Result<Option<Fetch>> {
+    pub fn hand_out(&mut self, budget: &mut Budget<'_>) -> Result<Option<Fetch>> {
         if let Look::Batches(_) = self.look {
             return Ok(self.batch.pop_front());
         }
         match self.ahead {
-            Some(block) if self.blocks_left > 0 && !self.inspected.is_new(self.source.segment(block)) => {
-                self.take(block).map(Some)
+            Some(block)
+                if self.is_affordable(budget) && !self.inspected.is_new(self.source.segment(block)) =>
+            {
+                self.take(block, budget).map(Some)
             }
             _ => Ok(None),
         }
@@ -274,9 +272,9 @@ impl<'a> Plan<'a> {
 
     /// Is the next block in a segment of which nothing is known yet?
     #[inline]
-    pub(super) fn next_is_new(&self) -> bool {
+    pub(super) fn next_is_new(&self, budget: &Budget<'_>) -> bool {
         !matches!(self.look, Look::Batches(_))
-            && self.blocks_left > 0
+            && self.is_affordable(budget)
             && self.ahead.is_some_and(|block| self.inspected.is_new(self.source.segment(block)))
     }
 

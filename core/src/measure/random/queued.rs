@@ -1,8 +1,10 @@
 //! Fetches through an engine, past the page cache or through it.
 
-use super::{Fetcher, Found, InFlight, Located, Plan, Recorder, Served};
+use super::{Fetches, Found, InFlight, Located, Served};
 use crate::Result;
 use crate::engine::{Engine, expect_full};
+use crate::measure::BlockReader;
+use crate::run::stopwatch::Stopwatch;
 
 /// Single blocks, `depth` in flight.
 pub struct Queued<'e> {
@@ -20,49 +22,52 @@ impl<'e> Queued<'e> {
     }
 }
 
-impl Fetcher for Queued<'_> {
-    fn fetch(&mut self, plan: &mut Plan<'_>, recorder: &mut Recorder<'_>) -> Result<()> {
+impl BlockReader<Fetches<'_, '_>> for Queued<'_> {
+    fn read(&mut self, fetches: &mut Fetches<'_, '_>, watch: &mut Stopwatch<'_>) -> Result<()> {
+        let Fetches { plan, record } = fetches;
         let block_size = plan.source().block_size() as usize;
         let alone = self.depth == 1;
         let mut phase = Phase::new(self.depth);
-        let mut more = !recorder.is_over();
+        let mut more = watch.stop().is_none();
         loop {
             while more && let Some(&slot) = self.idle.last() {
                 let in_flight = self.idle.len() < self.depth;
-                if let Some(due) = recorder.early() {
+                if let Some(due) = record.early(watch) {
                     if in_flight {
                         // Until it is filled, nothing is rated.
                         if phase.was_filled() {
-                            recorder.hold_back();
+                            watch.hold_back();
                         }
                         break;
                     }
-                    more = recorder.pause(due).is_continue();
+                    more = record.pause(watch, due).is_continue();
                     continue;
                 }
                 // What is found out about a segment may take long, and would be the time of all in flight.
-                if plan.next_is_new()
+                if plan.next_is_new(watch.budget())
                     && (!in_flight
                         || phase.draining
-                        || !recorder.disturb(|budget| plan.inspect_next_segment(false, budget))?)
+                        || !record.disturb(watch, |budget| plan.inspect_next_segment(false, budget))?)
                 {
                     phase.draining = true;
                     break;
                 }
-                let Some(fetch) = plan.hand_out()? else {
+                let Some(fetch) = plan.hand_out(watch.budget())? else {
                     more = false;
                     break;
                 };
                 if fetch.found == Found::Hole {
-                    more = recorder.hole().is_continue();
+                    more = record.hole(watch).is_continue();
                     continue;
                 }
                 let Located { file, offset, is_new } = plan.locate(fetch.block)?;
                 if alone && is_new {
-                    recorder.begin();
+                    watch.begin();
                 }
-                let request =
-                    if alone { recorder.issue(fetch) } else { recorder.issue_beside(fetch, phase.issue()) };
+                // Alone, the end of the last is the start of this one.
+                let (started, counts) =
+                    if alone { (watch.last(), true) } else { (watch.now(), phase.issue()) };
+                let request = record.issue(watch, fetch, Some(started), counts);
                 self.slots[slot] = Some(request);
                 self.engine.submit(slot, &file, offset, block_size);
                 self.idle.pop();
@@ -70,7 +75,7 @@ impl Fetcher for Queued<'_> {
             if self.idle.len() == self.depth {
                 return Ok(());
             }
-            let completion = self.engine.wait(&mut || recorder.idle())?;
+            let completion = self.engine.wait(&mut || watch.idle())?;
             let Some(request) = self.slots[completion.slot].take() else { continue };
             self.idle.push(completion.slot);
             let block = request.fetch.block;
@@ -84,7 +89,7 @@ impl Fetcher for Queued<'_> {
                 )?;
             }
             let rated = alone || more && phase.complete();
-            more &= recorder.done(request, Served::from(request.fetch.found), rated).is_continue();
+            more &= record.done(watch, request, Served::from(request.fetch.found), rated).is_continue();
         }
     }
 }

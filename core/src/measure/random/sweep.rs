@@ -5,7 +5,6 @@
 //! slices: they lie far apart, and the interval is taken over them. Under a rate limit there is one round.
 
 use std::ops::ControlFlow::{Break, Continue};
-use std::time::Duration;
 
 use super::{Plan, Queued, RandomRun, run};
 use crate::Result;
@@ -108,8 +107,7 @@ impl Contenders for Depths<'_, '_> {
 impl Depths<'_, '_> {
     /// Fetches at a depth for a turn, again and again through the relation.
     fn fetch(&mut self, depth: usize, budget: &mut Budget<'_>) -> Result<RandomRun> {
-        let block_size = u64::from(self.plan.source().block_size());
-        let mut left = self.limits;
+        let mut turn = budget.part(&self.limits);
         let mut all: Option<RandomRun> = None;
         loop {
             if self.plan.is_complete() {
@@ -119,14 +117,12 @@ impl Depths<'_, '_> {
             let whole = self.plan.is_untouched();
             let mut queued = Queued::new(self.engines.at(depth), depth);
             let mut report = |blocks| (self.progress)(self.fetched + blocks);
-            let one = run(self.plan, &mut queued, &left, budget, &mut report, None)?;
+            let one = run(self.plan, &mut queued, &self.limits, &mut turn, &mut report, None)?;
             self.fetched += one.fetches;
-            left.duration = left.duration.saturating_sub(Duration::from_nanos(one.elapsed_ns));
-            left.max_bytes = left.max_bytes.saturating_sub(one.with_data() * block_size);
             // It came to the end of the relation. Where all of that is too small for a rate, again won't
             // help.
             let too_small = whole && one.rated.work == 0;
-            let again = one.stop.is_none() && !too_small && !left.duration.is_zero();
+            let again = one.stop.is_none() && !too_small && !turn.left().is_zero();
             let sum = match all.take() {
                 None => one,
                 Some(sum) => sum.plus(one),

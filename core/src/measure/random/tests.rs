@@ -72,12 +72,12 @@ fn limits() -> Limits {
 /// A run that is part of no other, and tells nobody how far it got.
 fn run(
     plan: &mut Plan<'_>,
-    fetcher: &mut dyn Fetcher,
+    reader: &mut FetchReader<'_>,
     limits: &Limits,
     clock: &dyn Clock,
     should_stop: &mut StopCheck<'_>,
 ) -> Result<RandomRun> {
-    super::run(plan, fetcher, limits, &mut Budget::unlimited(clock, should_stop), &mut |_| (), None)
+    super::run(plan, reader, limits, &mut Budget::unlimited(clock, should_stop), &mut |_| (), None)
 }
 
 fn simulate(relation: &Relation, depth: usize, limits: &Limits, takes: &dyn Fn(u64) -> u64) -> RandomRun {
@@ -209,22 +209,18 @@ fn segments_that_are_many_are_looked_at_beside_requests_in_flight() {
 fn what_was_disturbed_for_long_does_not_count() {
     let clock = Manual::default();
     let (mut should_stop, mut progress) = (|| None, |_| ());
-    let mut recorder = Recorder::start(
-        &limits(),
-        BLOCK as u32,
-        Budget::unlimited(&clock, &mut should_stop),
-        &mut progress,
-        None,
-    );
+    let budget = Budget::unlimited(&clock, &mut should_stop);
+    let mut watch = Stopwatch::start(None, budget, &mut progress);
+    let mut record = FetchRecord::start(&limits(), BLOCK as u32, watch.last(), None);
     let fetch = Fetch { block: 0, found: Found::Missing(BLOCK as u32) };
     for disturbance in [0, 0, 4_000, 6_000, 0] {
-        let request = recorder.issue_beside(fetch, true);
-        recorder.disturb(|_| clock.advance(disturbance));
+        let request = record.issue(&watch, fetch, Some(watch.now()), true);
+        record.disturb(&mut watch, |_| clock.advance(disturbance));
         clock.advance(100_000 - disturbance);
-        let _ = recorder.done(request, Served::Device, true);
+        let _ = record.done(&mut watch, request, Served::Device, true);
     }
     // The first is warm-up, and 6 of 100 us are too long.
-    let run = recorder.finish();
+    let run = record.finish(&watch);
     assert_eq!((run.rated.work, run.latencies.moments().count()), (4, 3));
 }
 
@@ -276,13 +272,14 @@ struct Others<'a> {
     waits: u64,
 }
 
-impl Fetcher for Others<'_> {
-    fn fetch(&mut self, plan: &mut Plan<'_>, recorder: &mut Recorder<'_>) -> crate::Result<()> {
-        recorder.begin();
-        while let Some(fetch) = plan.hand_out()? {
+impl BlockReader<Fetches<'_, '_>> for Others<'_> {
+    fn read(&mut self, fetches: &mut Fetches<'_, '_>, watch: &mut Stopwatch<'_>) -> crate::Result<()> {
+        let Fetches { plan, record } = fetches;
+        watch.begin();
+        while let Some(fetch) = plan.hand_out(watch.budget())? {
             self.clock.advance(self.waits);
-            let request = recorder.issued_by_others(fetch);
-            if recorder.done(request, Served::Unknown, true).is_break() {
+            let request = record.issue(watch, fetch, None, false);
+            if record.done(watch, request, Served::Unknown, true).is_break() {
                 break;
             }
         }

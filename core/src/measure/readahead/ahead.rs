@@ -7,7 +7,9 @@ use std::sync::Arc;
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 
 use crate::files::{Access, Part, RelationFiles};
-use crate::measure::scan::{Meter, Reader, Steps, read_block};
+use crate::measure::BlockReader;
+use crate::measure::scan::read_block;
+use crate::run::stopwatch::Stopwatch;
 use crate::{Error, Result};
 
 /// Reads through the page cache, whose own readahead is off (`POSIX_FADV_RANDOM`), and asks for the next
@@ -47,13 +49,13 @@ impl<'a> ReadaheadCalls<'a> {
     }
 }
 
-impl Reader for ReadaheadCalls<'_> {
-    fn read(&mut self, part: &Part, meter: &mut Meter<'_>) -> Result<()> {
+impl BlockReader<Part> for ReadaheadCalls<'_> {
+    fn read(&mut self, part: &mut Part, watch: &mut Stopwatch<'_>) -> Result<()> {
         let open = self.source.open(part.segment, Access::Buffered)?;
         posix_fadvise(&open.file, 0, 0, PosixFadviseAdvice::POSIX_FADV_RANDOM)
             .map_err(|e| Error::io("advise on", &open.path, e))?;
         let window = |start: u64| part.blocks.end.min(start + self.window_blocks);
-        meter.begin();
+        watch.begin();
         let mut start = part.blocks.start;
         self.ask_for(&open.file, start, window(start));
         while start < part.blocks.end {
@@ -62,22 +64,13 @@ impl Reader for ReadaheadCalls<'_> {
                 self.ask_for(&open.file, end, window(end));
             }
             for block in start..end {
-                read_block(&open, self.source.offset(block), &mut self.block, meter)?;
+                read_block(&open, self.source.offset(block), &mut self.block, watch)?;
             }
-            if meter.done(end - start).is_break() {
+            if watch.done(end - start).is_break() {
                 break;
             }
             start = end;
         }
         Ok(())
-    }
-
-    fn steps(&self) -> Steps {
-        Steps::of(self.window_blocks)
-    }
-
-    /// Nothing that counts is in flight at the end of a part.
-    fn least_hole(&self) -> u64 {
-        1 << 20
     }
 }

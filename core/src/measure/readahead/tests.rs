@@ -80,20 +80,26 @@ const KB8: usize = BLOCK as usize;
 /// Room for three blocks.
 const ROOM: usize = 3 * KB8;
 
+/// Scans `blocks` in requests of so many.
+fn scanned(
+    relation: &Relation,
+    blocks: Range<u64>,
+    request: u64,
+    reader: &mut dyn BlockReader<Part>,
+    limits: Limits,
+    clock: &Manual,
+) -> Result<Scan> {
+    let (source, steps) = (&relation.source, Steps::of(request));
+    let run = ScanRun { source, blocks, steps, without_data: None, limits };
+    scan::scan(&run, reader, &mut Budget::unlimited(clock, &mut || None), &mut |_| ())
+}
+
 /// Scans `blocks` with a twin of this window and notes what it does.
 fn twin(relation: &Relation, blocks: Range<u64>, window: u64, limits: &Limits) -> (Vec<Did>, Scan) {
     let clock = Manual::default();
     let mut engine = Recorder::new(&clock, 1_000_000);
     let mut reader = Twin::new(&relation.source, &mut engine, window, ROOM);
-    let scan = scan::scan(
-        &relation.source,
-        blocks,
-        &mut reader,
-        limits,
-        &mut Budget::unlimited(&clock, &mut || None),
-        &mut |_| (),
-    )
-    .expect("scanned");
+    let scan = scanned(relation, blocks, window, &mut reader, *limits, &clock).expect("scanned");
     assert!(engine.in_flight.borrow().is_empty());
     (engine.did.into_inner(), scan)
 }
@@ -155,15 +161,7 @@ fn without_readahead_each_page_is_waited_for() {
     let clock = Manual::default();
     let mut engine = Recorder::new(&clock, 1_000_000);
     let mut reader = PageReads::new(&relation.source, &mut engine);
-    let scan = scan::scan(
-        &relation.source,
-        1..3,
-        &mut reader,
-        &Limits::none(),
-        &mut Budget::unlimited(&clock, &mut || None),
-        &mut |_| (),
-    )
-    .expect("scanned");
+    let scan = scanned(&relation, 1..3, 1, &mut reader, Limits::none(), &clock).expect("scanned");
     let page = page_size() as usize;
     let pages = KB8 / page.min(KB8);
     assert_eq!(scan.rated, Slice { ns: 2 * pages as u64 * 1_000_000, work: 2 });
@@ -176,15 +174,7 @@ fn a_window_that_comes_short_is_an_error_with_its_offset() {
     let clock = Manual::default();
     let mut engine = Recorder { short: Some(512), ..Recorder::new(&clock, 1) };
     let mut reader = Twin::new(&relation.source, &mut engine, 2, ROOM);
-    let error = scan::scan(
-        &relation.source,
-        4..8,
-        &mut reader,
-        &Limits::none(),
-        &mut Budget::unlimited(&clock, &mut || None),
-        &mut |_| (),
-    )
-    .expect_err("short");
+    let error = scanned(&relation, 4..8, 2, &mut reader, Limits::none(), &clock).expect_err("short");
     assert!(error.to_string().contains("offset 32768: read only 512 of 16384 bytes"), "{error}");
 }
 

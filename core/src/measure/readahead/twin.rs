@@ -7,7 +7,8 @@ use crate::Result;
 use crate::engine::{Engine, expect_full};
 use crate::files::page_cache::page_size;
 use crate::files::{Access, Part, RelationFiles};
-use crate::measure::scan::{Meter, Reader, Steps};
+use crate::measure::BlockReader;
+use crate::run::stopwatch::Stopwatch;
 
 /// Slots of an engine that emulates: the window that is entered, and the next.
 pub const SLOTS: u32 = 2;
@@ -59,9 +60,9 @@ impl<'a> Twin<'a> {
     }
 
     /// Waits until the request in `slot` has arrived.
-    fn await_slot(&mut self, slot: usize, path: &Path, meter: &mut Meter<'_>) -> Result<()> {
+    fn await_slot(&mut self, slot: usize, path: &Path, watch: &mut Stopwatch<'_>) -> Result<()> {
         while !self.requests[slot].arrived {
-            let completion = self.engine.wait(&mut || meter.idle())?;
+            let completion = self.engine.wait(&mut || watch.idle())?;
             let request = &mut self.requests[completion.slot];
             expect_full(completion, path, request.offset, request.bytes)?;
             request.arrived = true;
@@ -70,8 +71,8 @@ impl<'a> Twin<'a> {
     }
 }
 
-impl Reader for Twin<'_> {
-    fn read(&mut self, part: &Part, meter: &mut Meter<'_>) -> Result<()> {
+impl BlockReader<Part> for Twin<'_> {
+    fn read(&mut self, part: &mut Part, watch: &mut Stopwatch<'_>) -> Result<()> {
         let open = self.source.open(part.segment, Access::Direct)?;
         let block_size = self.block.len();
         let (source, window_blocks) = (self.source, self.window_blocks);
@@ -87,7 +88,7 @@ impl Reader for Twin<'_> {
         };
         let mut present = window(part.blocks.start);
         let mut slot = 0;
-        meter.begin();
+        watch.begin();
         if !present.is_empty() {
             submit(self, slot, &present);
         }
@@ -96,29 +97,20 @@ impl Reader for Twin<'_> {
             if !next.is_empty() {
                 submit(self, 1 - slot, &next);
             }
-            self.await_slot(slot, &open.path, meter)?;
+            self.await_slot(slot, &open.path, watch)?;
             let blocks = present.end - present.start;
             for block in 0..blocks as usize {
                 self.engine.copy(slot, self.requests[slot].at + block * block_size, &mut self.block);
             }
-            let goes_on = meter.done(blocks).is_continue();
+            let goes_on = watch.done(blocks).is_continue();
             slot = 1 - slot;
             if !goes_on && !next.is_empty() {
-                self.await_slot(slot, &open.path, meter)?;
+                self.await_slot(slot, &open.path, watch)?;
                 break;
             }
             present = next;
         }
         Ok(())
-    }
-
-    fn steps(&self) -> Steps {
-        Steps::of(self.window_blocks)
-    }
-
-    /// Setting a hole apart drains the queue.
-    fn least_hole(&self) -> u64 {
-        1 << 20
     }
 }
 
@@ -137,32 +129,23 @@ impl<'a> PageReads<'a> {
     }
 }
 
-impl Reader for PageReads<'_> {
-    fn read(&mut self, part: &Part, meter: &mut Meter<'_>) -> Result<()> {
+impl BlockReader<Part> for PageReads<'_> {
+    fn read(&mut self, part: &mut Part, watch: &mut Stopwatch<'_>) -> Result<()> {
         let open = self.source.open(part.segment, Access::Direct)?;
         let bytes = self.page.len();
-        meter.begin();
+        watch.begin();
         for block in part.blocks.clone() {
             let start = self.source.offset(block);
             for offset in (start..start + u64::from(self.source.block_size())).step_by(bytes) {
                 self.engine.submit(0, &open.file, offset, bytes);
-                let completion = self.engine.wait(&mut || meter.idle())?;
+                let completion = self.engine.wait(&mut || watch.idle())?;
                 expect_full(completion, &open.path, offset, bytes)?;
                 self.engine.copy(0, 0, &mut self.page);
             }
-            if meter.done(1).is_break() {
+            if watch.done(1).is_break() {
                 break;
             }
         }
         Ok(())
-    }
-
-    fn steps(&self) -> Steps {
-        Steps::of(1)
-    }
-
-    /// Nothing is in flight between two blocks.
-    fn least_hole(&self) -> u64 {
-        1
     }
 }

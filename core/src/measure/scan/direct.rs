@@ -1,9 +1,10 @@
 //! The `direct` path: past every cache of the server and the kernel.
 
-use super::{Meter, Reader, Steps};
 use crate::Result;
 use crate::engine::{Engine, expect_full};
 use crate::files::{Access, Part, RelationFiles};
+use crate::measure::BlockReader;
+use crate::run::stopwatch::Stopwatch;
 
 /// Large O_DIRECT reads at a depth.
 pub struct Direct<'a> {
@@ -27,8 +28,8 @@ impl<'a> Direct<'a> {
     }
 }
 
-impl Reader for Direct<'_> {
-    fn read(&mut self, part: &Part, meter: &mut Meter<'_>) -> Result<()> {
+impl BlockReader<Part> for Direct<'_> {
+    fn read(&mut self, part: &mut Part, watch: &mut Stopwatch<'_>) -> Result<()> {
         let open = self.source.open(part.segment, Access::Direct)?;
         let block_size = u64::from(self.source.block_size());
         let mut next = part.blocks.start;
@@ -43,31 +44,22 @@ impl Reader for Direct<'_> {
             };
         let mut in_flight = 0;
         let mut more = !part.blocks.is_empty();
-        meter.begin();
+        watch.begin();
         while more && in_flight < self.depth {
-            more = submit(self.engine, &mut self.requests, in_flight, meter.issue());
+            more = submit(self.engine, &mut self.requests, in_flight, watch.now());
             in_flight += 1;
         }
         while in_flight > 0 {
-            let completion = self.engine.wait(&mut || meter.idle())?;
+            let completion = self.engine.wait(&mut || watch.idle())?;
             let (offset, blocks, issued) = self.requests[completion.slot];
             expect_full(completion, &open.path, offset, (blocks * block_size) as usize)?;
             in_flight -= 1;
-            more &= meter.answered(issued, blocks).is_continue();
+            more &= watch.answered(issued, blocks).is_continue();
             if more {
-                more = submit(self.engine, &mut self.requests, completion.slot, meter.issue());
+                more = submit(self.engine, &mut self.requests, completion.slot, watch.now());
                 in_flight += 1;
             }
         }
         Ok(())
-    }
-
-    fn steps(&self) -> Steps {
-        Steps::of(self.request_blocks)
-    }
-
-    /// Setting a hole apart drains the queue.
-    fn least_hole(&self) -> u64 {
-        1 << 20
     }
 }

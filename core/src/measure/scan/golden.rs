@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
-use super::{Direct, Meter, Reader, Steps, scan};
+use super::{Direct, ScanRun, Steps, scan};
 use crate::Result;
 use crate::files::Part;
 use crate::files::relation_files::fixture::{BLOCK, Relation};
 use crate::golden::{Disk, Golden, Trace};
+use crate::measure::BlockReader;
 use crate::run::budget::{Budget, LatencyBound, Limits};
+use crate::run::stopwatch::Stopwatch;
 
 const MS: u64 = 1_000_000;
 const DEPTH: usize = 4;
@@ -22,29 +24,21 @@ struct Ahead<'a> {
     trace: &'a Trace,
 }
 
-impl Reader for Ahead<'_> {
-    fn read(&mut self, part: &Part, meter: &mut Meter<'_>) -> Result<()> {
+impl BlockReader<Part> for Ahead<'_> {
+    fn read(&mut self, part: &mut Part, watch: &mut Stopwatch<'_>) -> Result<()> {
         let blocks = part.blocks.end - part.blocks.start;
         self.trace.happens("read blocks", part.blocks.start, blocks);
-        meter.begin();
+        watch.begin();
         let mut left = blocks;
         while left > 0 {
             let some = left.min(8);
             self.trace.clock().advance(some * 50_000);
             left -= some;
-            if meter.done(some).is_break() {
+            if watch.done(some).is_break() {
                 break;
             }
         }
         Ok(())
-    }
-
-    fn steps(&self) -> Steps {
-        Steps::above_readahead(512 << 10, BLOCK)
-    }
-
-    fn least_hole(&self) -> u64 {
-        1
     }
 }
 
@@ -56,6 +50,10 @@ fn a_scan_keeps_its_limits_as_it_did() {
          Not covered: what the server's readers do, and pauses that others' load would make longer.",
     );
     let relation = Relation::of_segments(4096, 4096, 0..4096);
+    let run = |steps, limits| {
+        let (source, blocks) = (&relation.source, 0..relation.source.blocks());
+        ScanRun { source, blocks, steps, without_data: None, limits }
+    };
     let even = |_| 2 * MS;
     // One in four is late.
     let late = |nth: u64| if nth % 4 == 3 { 7 * MS } else { 2 * MS };
@@ -101,15 +99,8 @@ fn a_scan_keeps_its_limits_as_it_did() {
         let mut caller = trace.caller(stops_at);
         let stop = {
             let mut should_stop = || caller.should_stop();
-            let blocks = 0..relation.source.blocks();
-            scan(
-                &relation.source,
-                blocks,
-                &mut reader,
-                &limits,
-                &mut Budget::of_statement(statement, &trace, &mut should_stop),
-                &mut |_| (),
-            )
+            let mut budget = Budget::of_statement(statement, &trace, &mut should_stop);
+            scan(&run(Steps::of(REQUEST_BLOCKS), limits), &mut reader, &mut budget, &mut |_| ())
         };
         caller.ends(stop.expect("scanned").stop);
         golden.add(name, &trace);
@@ -123,15 +114,9 @@ fn a_scan_keeps_its_limits_as_it_did() {
         let mut caller = trace.caller(None);
         let stop = {
             let mut should_stop = || caller.should_stop();
-            let (blocks, mut reader) = (0..relation.source.blocks(), Ahead { trace: &trace });
-            scan(
-                &relation.source,
-                blocks,
-                &mut reader,
-                &limits,
-                &mut Budget::unlimited(&trace, &mut should_stop),
-                &mut |_| (),
-            )
+            let mut budget = Budget::unlimited(&trace, &mut should_stop);
+            let run = run(Steps::above_readahead(512 << 10, BLOCK), limits);
+            scan(&run, &mut Ahead { trace: &trace }, &mut budget, &mut |_| ())
         };
         caller.ends(stop.expect("scanned").stop);
         golden.add(name, &trace);

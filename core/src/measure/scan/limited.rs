@@ -4,7 +4,7 @@ use std::fs::File;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Direct, Scan, scan};
+use super::{Direct, Scan, ScanRun, Steps, scan};
 use crate::engine::{Completion, Engine, Kind};
 use crate::files::relation_files::fixture::{BLOCK, Relation};
 use crate::run::budget::{Budget, Limits};
@@ -52,10 +52,11 @@ fn limited(relation: &Relation, limits: Limits) -> (Scan, usize) {
     let clock = Manual::default();
     let mut device = Device { clock: &clock, in_flight: Vec::new(), most: 0 };
     let mut reader = Direct::new(&relation.source, &mut device, DEPTH, REQUEST_BLOCKS);
-    let blocks = 0..relation.source.blocks();
+    let (source, blocks) = (&relation.source, 0..relation.source.blocks());
+    let run = ScanRun { source, blocks, steps: Steps::of(REQUEST_BLOCKS), without_data: None, limits };
     let mut should_stop = || None;
     let mut budget = Budget::unlimited(&clock, &mut should_stop);
-    let scan = scan(&relation.source, blocks, &mut reader, &limits, &mut budget, &mut |_| ());
+    let scan = scan(&run, &mut reader, &mut budget, &mut |_| ());
     (scan.expect("scanned"), device.most)
 }
 

@@ -86,7 +86,7 @@ struct Log<C: Calls> {
     longest_write: u64,
     delay: Duration,
     /// Most bytes of this turn.
-    budget: u64,
+    most_bytes: u64,
     clock_cost: u64,
     /// Committers begin no other commit, and leaders no other flush.
     over: AtomicBool,
@@ -114,7 +114,7 @@ struct LogState {
     latencies: Latencies,
     latency: LatencyBound,
     paused: bool,
-    budget_is_spent: bool,
+    bytes_are_spent: bool,
     error: Option<Error>,
 }
 
@@ -139,7 +139,7 @@ impl CaseTurn<'_> {
             commit_bytes,
             longest_write: group.longest_write(case),
             delay: group.delay,
-            budget: self.limits.max_bytes.saturating_sub(measured.bytes),
+            most_bytes: self.limits.max_bytes.saturating_sub(measured.bytes),
             clock_cost: self.clock_cost,
             over: AtomicBool::new(false),
             state: Mutex::new(LogState {
@@ -167,7 +167,7 @@ impl CaseTurn<'_> {
             flushes += log.hand_over(measured);
             let state = log.lock();
             *budget.latency_mut() = state.latency;
-            if state.error.is_some() || state.budget_is_spent {
+            if state.error.is_some() || state.bytes_are_spent {
                 break None;
             }
             if clock.now() >= until && flushes > 0 {
@@ -190,7 +190,7 @@ impl CaseTurn<'_> {
         measured.bytes += state.written;
         *budget.pacer() = state.pacer;
         measured.performed += (state.durable - start) / commit_bytes;
-        if state.budget_is_spent {
+        if state.bytes_are_spent {
             measured.stop = Some(Stop::Bytes);
         }
         Ok(stopped)
@@ -230,8 +230,8 @@ impl<C: Calls> Log<C> {
                 state = self.flushed.wait(state).unwrap_or_else(PoisonError::into_inner);
                 continue;
             }
-            state.budget_is_spent |= state.written >= self.budget;
-            if self.over.load(Ordering::Relaxed) || state.error.is_some() || state.budget_is_spent {
+            state.bytes_are_spent |= state.written >= self.most_bytes;
+            if self.over.load(Ordering::Relaxed) || state.error.is_some() || state.bytes_are_spent {
                 return false;
             }
             state = self.lead(state);

@@ -7,7 +7,7 @@ use super::pacer::is_early;
 use super::{Limits, Rest};
 
 /// Keeps limits for requests of one size.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct RequestPacer {
     schedule: Option<Schedule>,
     busy: Option<Busy>,

@@ -6,11 +6,9 @@
 //! scans don't.
 
 use io_probe_core::Result as CoreResult;
-use io_probe_core::machine::observer::Observer;
-use io_probe_core::measure::page_times::{LEAST_BLOCKS, Order, Server, Taken, Way};
-use io_probe_core::run::budget::StopCheck;
-use io_probe_core::run::clock::{Clock, Monotonic};
-use io_probe_core::run::waits::Waits;
+use io_probe_core::measure::BlockReader;
+use io_probe_core::measure::page_times::{LEAST_BLOCKS, Order, Way};
+use io_probe_core::run::stopwatch::Stopwatch;
 use pgrx::pg_sys;
 
 use super::{Pages, ServerReader, Skip};
@@ -19,15 +17,13 @@ use crate::pg::storage::buffers::{Resident, Usage, evict_if_unused};
 use crate::pg::storage::relation::{Fork, Relation};
 
 /// In turns, each in a way of its own.
-pub(crate) struct InTurns<'a> {
-    observer: &'a Observer<'a>,
-}
+pub(crate) struct InTurns;
 
-impl<'a> ServerReader<'a, InTurns<'a>> {
+impl<'a> ServerReader<'a, InTurns> {
     /// Reads from the main fork. Up to `most` is the `effective_io_concurrency` that will be asked for.
-    pub(crate) fn in_turns(relation: &'a Relation, observer: &'a Observer<'a>, most: u32) -> Self {
+    pub(crate) fn in_turns(relation: &'a Relation, most: u32) -> Self {
         let pages = Pages::new(relation, Fork::MAIN, Some(ReadAhead::Bitmap(most)));
-        Self::new(pages, Skip::default(), InTurns { observer })
+        Self::new(pages, Skip::default(), InTurns)
     }
 
     /// Blocks that are in shared buffers now, ascending.
@@ -37,10 +33,10 @@ impl<'a> ServerReader<'a, InTurns<'a>> {
     }
 }
 
-impl Server for ServerReader<'_, InTurns<'_>> {
-    fn read(&mut self, order: &Order<'_>, should_stop: &mut StopCheck<'_>) -> CoreResult<Taken> {
-        let mut turn = ArrivingBlocks::of(order, should_stop);
-        match order.way {
+impl BlockReader<Order<'_>> for ServerReader<'_, InTurns> {
+    fn read(&mut self, order: &mut Order<'_>, watch: &mut Stopwatch<'_>) -> CoreResult<()> {
+        let mut turn = ArrivingBlocks::of(order, watch);
+        match turn.order.way {
             Way::Single => {
                 turn.begin();
                 while let Some(block) = turn.next() {
@@ -51,111 +47,98 @@ impl Server for ServerReader<'_, InTurns<'_>> {
             Way::Scan => self.pages.read(ReadAhead::Sequential, &mut turn),
             Way::Bitmap(concurrency) => self.pages.read(ReadAhead::Bitmap(concurrency), &mut turn),
         }
-        let (taken, buffers) = turn.taken();
+        let buffers = turn.end();
         if compat::EVICTS_SHARED_BUFFERS && !buffers.is_empty() {
             evict_if_unused(self.pages.relation, buffers);
         }
-        Ok(taken)
-    }
-
-    fn settle(&mut self) {
-        self.way.observer.settle();
+        Ok(())
     }
 }
 
 /// The clock is read once in so much time, as far as the last blocks tell, and once in so many blocks at
 /// least: for each block it would cost a tenth of a hit.
 const LOOK_NS: u64 = 50_000;
-const BLOCKS_PER_LOOK: usize = 16;
+const BLOCKS_PER_LOOK: u64 = 16;
 
 /// The blocks of a turn as they arrive, which is in order.
-struct ArrivingBlocks<'t, 'a> {
-    order: &'t Order<'t>,
-    should_stop: &'t mut StopCheck<'a>,
+struct ArrivingBlocks<'t, 'o, 'w> {
+    order: &'t mut Order<'o>,
+    watch: &'t mut Stopwatch<'w>,
     next: usize,
     end: usize,
-    arrived: usize,
     begun: u64,
-    /// When timing began, after how many blocks, and with how many hits.
-    timed: Option<(u64, usize, i64)>,
-    /// The last look at the clock, and the block of the next.
-    looked: (u64, usize),
-    next_look: usize,
-    taken: Taken,
+    /// With how many hits timing began.
+    timed: Option<i64>,
+    /// Blocks since the last look at the clock, and until the next.
+    arrived: u64,
+    step: u64,
     /// Where blocks went, with room for all from the start.
     buffers: Vec<pg_sys::Buffer>,
     all_hits: i64,
-    /// Which of the looks were waits.
-    waits: Waits,
 }
 
-impl<'t, 'a> ArrivingBlocks<'t, 'a> {
-    fn of(order: &'t Order<'t>, should_stop: &'t mut StopCheck<'a>) -> Self {
+impl<'t, 'o, 'w> ArrivingBlocks<'t, 'o, 'w> {
+    fn of(order: &'t mut Order<'o>, watch: &'t mut Stopwatch<'w>) -> Self {
         Self {
-            order,
-            should_stop,
             next: 0,
             end: order.blocks.len(),
-            arrived: 0,
             begun: 0,
             timed: None,
-            looked: (0, 0),
-            next_look: 1,
-            taken: Taken { latency: order.latency, ..Taken::default() },
+            arrived: 0,
+            step: 1,
             buffers: Vec::with_capacity(order.blocks.len()),
             all_hits: Usage::hits_so_far(),
-            waits: Waits::here(),
+            order,
+            watch,
         }
     }
 
     fn look(&mut self) {
-        let now = Monotonic.now();
-        self.waits.looked(now - self.looked.0, &mut self.taken.latency);
-        let per_block = (now - self.looked.0) / (self.arrived - self.looked.1).max(1) as u64;
-        self.looked = (now, self.arrived);
-        let step = (LOOK_NS / per_block.max(1)).clamp(1, BLOCKS_PER_LOOK as u64) as usize;
-        self.next_look = self.arrived + step;
-        let elapsed = now - self.begun;
+        let (before, blocks) = (self.watch.last(), std::mem::take(&mut self.arrived));
+        let is_over = self.watch.arrived(blocks).is_break();
+        let per_block = (self.watch.last() - before) / blocks;
+        self.step = (LOOK_NS / per_block.max(1)).clamp(1, BLOCKS_PER_LOOK);
+        let elapsed = self.watch.last() - self.begun;
+        let warm_up = (self.order.warm_up as u64).saturating_sub(self.watch.blocks());
         match self.timed {
             // A warm-up that takes half of the time has lasted long enough.
-            None if self.arrived >= self.order.warm_up || elapsed > self.order.budget_ns / 2 => {
-                self.timed = Some((now, self.arrived, Usage::hits_so_far()));
-            }
-            None => self.next_look = self.next_look.min(self.order.warm_up),
-            Some((_, first, _)) => {
-                if elapsed > self.order.budget_ns && self.arrived >= first + LEAST_BLOCKS {
+            None if warm_up == 0 || elapsed > self.order.length_ns / 2 => self.time(),
+            None => self.step = self.step.min(warm_up),
+            Some(_) => {
+                if elapsed > self.order.length_ns && self.watch.rated().work >= LEAST_BLOCKS as u64 {
                     self.end = self.next;
                 }
             }
         }
-        if self.taken.stop.is_none() {
-            self.taken.stop = (self.should_stop)().or(self.taken.latency.stop());
-        }
-        if self.taken.stop.is_some() {
+        if is_over {
             self.end = self.next;
         }
     }
 
-    /// What came of it; and the buffers that it filled, unless all was in buffers before.
-    fn taken(mut self) -> (Taken, Vec<pg_sys::Buffer>) {
-        self.taken.read = self.arrived as u64;
-        if let Some((since, first, hits)) = self.timed {
-            let hits = (Usage::hits_so_far() - hits).max(0) as u64;
-            self.taken.ns = Monotonic.now() - since;
-            self.taken.blocks = (self.arrived - first) as u64;
-            self.taken.hits = hits.min(self.taken.blocks);
+    /// What comes now is timed.
+    fn time(&mut self) {
+        self.timed = Some(Usage::hits_so_far());
+        self.watch.rate(true);
+    }
+
+    /// All has come. Returns the buffers that it filled, unless all was in buffers before.
+    fn end(mut self) -> Vec<pg_sys::Buffer> {
+        if self.arrived > 0 {
+            self.look();
         }
-        let filled = self.arrived as i64 > Usage::hits_so_far() - self.all_hits;
-        (self.taken, if filled { self.buffers } else { Vec::new() })
+        let hits = Usage::hits_so_far();
+        self.order.hits = self.timed.map_or(0, |before| hits - before).max(0) as u64;
+        let filled = self.watch.blocks() as i64 > hits - self.all_hits;
+        if filled { self.buffers } else { Vec::new() }
     }
 }
 
-impl Blocks for ArrivingBlocks<'_, '_> {
+impl Blocks for ArrivingBlocks<'_, '_, '_> {
     fn begin(&mut self) {
-        self.begun = Monotonic.now();
-        self.looked = (self.begun, 0);
+        self.watch.begin();
+        self.begun = self.watch.last();
         if self.order.warm_up == 0 {
-            self.timed = Some((self.begun, 0, Usage::hits_so_far()));
+            self.time();
         }
     }
 
@@ -171,7 +154,7 @@ impl Blocks for ArrivingBlocks<'_, '_> {
             self.buffers.push(buffer);
         }
         self.arrived += 1;
-        if self.arrived >= self.next_look {
+        if self.arrived >= self.step {
             self.look();
         }
     }

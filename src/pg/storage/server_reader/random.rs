@@ -8,7 +8,9 @@
 //! A block is fetched once, so nothing is lost by the small ring that it comes into.
 
 use io_probe_core::Result as CoreResult;
-use io_probe_core::measure::random::{Fetch, Fetcher, Found, Look, Plan, Recorder, Served};
+use io_probe_core::measure::BlockReader;
+use io_probe_core::measure::random::{Fetch, FetchRecord, Fetches, Found, Look, Served};
+use io_probe_core::run::stopwatch::Stopwatch;
 use pgrx::pg_sys;
 
 use super::{Pages, ServerReader, Skip};
@@ -74,65 +76,67 @@ impl<'a> ServerReader<'a, Random> {
     }
 
     /// The next block that holds data and is not to be passed over.
-    fn next(&self, plan: &mut Plan<'_>, recorder: &mut Recorder<'_>) -> CoreResult<Option<Fetch>> {
-        while let Some(mut fetch) = plan.hand_out()? {
+    fn next(&self, fetches: &mut Fetches<'_, '_>, watch: &mut Stopwatch<'_>) -> CoreResult<Option<Fetch>> {
+        let Fetches { plan, record } = fetches;
+        while let Some(mut fetch) = plan.hand_out(watch.budget())? {
             if self.way.past_cache && matches!(fetch.found, Found::Cached | Found::Missing(_)) {
                 fetch.found = Found::Missing(pg_sys::BLCKSZ);
             }
             if fetch.found == Found::Hole {
-                if recorder.hole().is_break() {
+                if record.hole(watch).is_break() {
                     return Ok(None);
                 }
             } else if !self.skip.contains(number(fetch)) {
                 return Ok(Some(fetch));
             } else {
-                recorder.pass_over();
-                plan.refund();
+                record.pass_over();
+                watch.budget().refund(pg_sys::BLCKSZ.into());
             }
         }
         Ok(None)
     }
 
-    fn one_by_one(&mut self, plan: &mut Plan<'_>, recorder: &mut Recorder<'_>) -> CoreResult<()> {
+    fn one_by_one(&mut self, fetches: &mut Fetches<'_, '_>, watch: &mut Stopwatch<'_>) -> CoreResult<()> {
         loop {
-            if let Some(due) = recorder.early()
-                && recorder.pause(due).is_break()
+            if let Some(due) = fetches.record.early(watch)
+                && fetches.record.pause(watch, due).is_break()
             {
                 return Ok(());
             }
-            let Some(fetch) = self.next(plan, recorder)? else { return Ok(()) };
+            let Some(fetch) = self.next(fetches, watch)? else { return Ok(()) };
             let hits = Usage::hits_so_far();
-            let request = recorder.issue(fetch);
+            let request = fetches.record.issue(watch, fetch, Some(watch.last()), true);
             self.pages.read_one(number(fetch));
             let served = if Usage::hits_so_far() > hits { Served::Shared } else { fetch.found.into() };
-            if recorder.done(request, served, true).is_break() {
+            if fetches.record.done(watch, request, served, true).is_break() {
                 return Ok(());
             }
         }
     }
 
     /// All that is prepared, with the server reading ahead.
-    fn ahead(&mut self, plan: &mut Plan<'_>, recorder: &mut Recorder<'_>) -> CoreResult<()> {
+    fn ahead(&mut self, fetches: &mut Fetches<'_, '_>, watch: &mut Stopwatch<'_>) -> CoreResult<()> {
         let mut batch = Vec::new();
-        while let Some(fetch) = self.next(plan, recorder)? {
+        while let Some(fetch) = self.next(fetches, watch)? {
             batch.push(fetch);
         }
-        if recorder.is_over() {
+        if watch.stop().is_some() {
             return Ok(());
         }
         let Self { pages, way, .. } = self;
         let depth = way.depth;
-        let mut arriving = Arriving { way, recorder, handed_out: 0, arrived: 0, end: batch.len(), batch };
+        let (record, end) = (&mut fetches.record, batch.len());
+        let mut arriving = Arriving { way, record, watch, handed_out: 0, arrived: 0, end, batch };
         pages.read(ReadAhead::By(depth), &mut arriving);
         Ok(())
     }
 }
 
-impl Fetcher for ServerReader<'_, Random> {
-    fn fetch(&mut self, plan: &mut Plan<'_>, recorder: &mut Recorder<'_>) -> CoreResult<()> {
+impl BlockReader<Fetches<'_, '_>> for ServerReader<'_, Random> {
+    fn read(&mut self, fetches: &mut Fetches<'_, '_>, watch: &mut Stopwatch<'_>) -> CoreResult<()> {
         let before = Usage::now();
         let result =
-            if self.way.depth == 1 { self.one_by_one(plan, recorder) } else { self.ahead(plan, recorder) };
+            if self.way.depth == 1 { self.one_by_one(fetches, watch) } else { self.ahead(fetches, watch) };
         self.usage.add_since(before);
         result
     }
@@ -143,18 +147,19 @@ fn number(fetch: Fetch) -> pg_sys::BlockNumber {
 }
 
 /// The blocks of a batch as they arrive, which is in order.
-struct Arriving<'t, 'r> {
+struct Arriving<'t, 'r, 'w> {
     way: &'t mut Random,
-    recorder: &'t mut Recorder<'r>,
+    record: &'t mut FetchRecord<'r>,
+    watch: &'t mut Stopwatch<'w>,
     batch: Vec<Fetch>,
     handed_out: usize,
     arrived: usize,
     end: usize,
 }
 
-impl Blocks for Arriving<'_, '_> {
+impl Blocks for Arriving<'_, '_, '_> {
     fn begin(&mut self) {
-        self.recorder.begin();
+        self.watch.begin();
     }
 
     fn next(&mut self) -> Option<pg_sys::BlockNumber> {
@@ -176,8 +181,8 @@ impl Blocks for Arriving<'_, '_> {
         }
         let depth = self.way.depth as usize;
         let steady = self.arrived > depth && self.arrived + depth <= self.end;
-        let request = self.recorder.issued_by_others(fetch);
-        let over = self.recorder.done(request, Served::Unknown, steady).is_break();
+        let request = self.record.issue(self.watch, fetch, None, false);
+        let over = self.record.done(self.watch, request, Served::Unknown, steady).is_break();
         if over {
             self.end = self.handed_out;
         }

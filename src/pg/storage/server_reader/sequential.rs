@@ -2,8 +2,9 @@
 
 use io_probe_core::Result as CoreResult;
 use io_probe_core::files::Part;
-use io_probe_core::files::holes::Holes;
-use io_probe_core::measure::scan::{Meter, Reader, Steps};
+use io_probe_core::measure::BlockReader;
+use io_probe_core::measure::scan::Steps;
+use io_probe_core::run::stopwatch::Stopwatch;
 use pgrx::pg_sys;
 
 use super::{Pages, ServerReader, Skip};
@@ -12,44 +13,43 @@ use crate::pg::storage::buffers::{Resident, Usage};
 use crate::pg::storage::relation::{Fork, Relation};
 
 /// As a sequential scan of a large table goes.
-pub(crate) struct Sequential<'a> {
-    resident: Resident<'a>,
+pub(crate) struct Sequential {
     /// Blocks that the server may join into one read, where not as many as is set.
     combine_limit: Option<u32>,
-    /// The kernel's readahead window, in bytes; zero where no limit asks for it.
-    window: u64,
     skipped: u64,
+}
+
+impl Sequential {
+    /// In what steps it reads above a kernel that reads so many bytes ahead. Each run opens a read stream,
+    /// which takes a few blocks to get going.
+    pub(crate) fn steps(window: u64) -> Steps {
+        let block_size = pg_sys::BLCKSZ.into();
+        Steps { least_hole: 16 * block_size, ..Steps::above_readahead(window, block_size) }
+    }
 }
 
 /// The clock is read once for so many blocks.
 const BLOCKS_PER_LOOK: u64 = 16;
 
-impl<'a> ServerReader<'a, Sequential<'a>> {
-    /// Reads from a fork, of whose device the kernel's readahead window has so many bytes. With
-    /// `skip_resident`, pages that are in buffers now are passed over.
-    pub(crate) fn sequential(relation: &'a Relation, fork: Fork, window: u64, skip_resident: bool) -> Self {
-        let resident = Resident::new(relation, fork);
-        let skip = if skip_resident { Skip::of(&resident) } else { Skip::default() };
-        let way = Sequential { resident, combine_limit: None, window, skipped: 0 };
-        Self::new(Pages::new(relation, fork, None), skip, way)
+impl<'a> ServerReader<'a, Sequential> {
+    /// Reads from a fork. Pages that are in `skip` are passed over.
+    pub(crate) fn sequential(relation: &'a Relation, fork: Fork, skip: Option<&Resident<'_>>) -> Self {
+        let way = Sequential { combine_limit: None, skipped: 0 };
+        Self::new(Pages::new(relation, fork, None), skip.map(Skip::of).unwrap_or_default(), way)
     }
 
     /// Reads from the main fork as if `io_combine_limit` were so many blocks (from PostgreSQL 17 on), with
     /// the ring that the server takes then.
     pub(crate) fn combining(relation: &'a Relation, blocks: u32) -> Self {
         let pages = compat::with_combine_limit(blocks, || Pages::new(relation, Fork::MAIN, None));
-        let resident = Resident::new(relation, Fork::MAIN);
-        let way = Sequential { resident, combine_limit: Some(blocks), window: 0, skipped: 0 };
+        let way = Sequential { combine_limit: Some(blocks), skipped: 0 };
         Self::new(pages, Skip::default(), way)
     }
 
     /// Makes it ready for another scan. The ring stays: with a new one for each, many scans would push out as
     /// many times the pages of others that one does.
     pub(crate) fn renew(&mut self) {
-        let Pages { relation, fork, .. } = self.pages;
-        relation.close_files();
-        self.way.resident = Resident::new(relation, fork);
-        self.way.skipped = 0;
+        self.pages.relation.close_files();
         self.usage = Usage::default();
     }
 
@@ -59,8 +59,8 @@ impl<'a> ServerReader<'a, Sequential<'a>> {
     }
 }
 
-impl Reader for ServerReader<'_, Sequential<'_>> {
-    fn read(&mut self, part: &Part, meter: &mut Meter<'_>) -> CoreResult<()> {
+impl BlockReader<Part> for ServerReader<'_, Sequential> {
+    fn read(&mut self, part: &mut Part, watch: &mut Stopwatch<'_>) -> CoreResult<()> {
         let mut scanning = Scanning {
             next: part.blocks.start,
             end: part.blocks.end,
@@ -68,7 +68,7 @@ impl Reader for ServerReader<'_, Sequential<'_>> {
             skipped: 0,
             unreported: 0,
             before: Usage::default(),
-            meter,
+            watch,
         };
         let mut read = || self.pages.read(ReadAhead::Sequential, &mut scanning);
         match self.way.combine_limit {
@@ -77,26 +77,12 @@ impl Reader for ServerReader<'_, Sequential<'_>> {
         }
         let Scanning { skipped, unreported, before, .. } = scanning;
         if unreported > 0 {
-            let _ = meter.arrived(unreported);
+            let _ = watch.arrived(unreported);
         }
-        meter.pass_over(skipped);
+        watch.pass_over(skipped);
         self.way.skipped += skipped;
         self.usage.add_since(before);
         Ok(())
-    }
-
-    fn steps(&self) -> Steps {
-        Steps::above_readahead(self.way.window, pg_sys::BLCKSZ.into())
-    }
-
-    /// Each run opens a read stream, which takes a few blocks to get going.
-    fn least_hole(&self) -> u64 {
-        16 * u64::from(pg_sys::BLCKSZ)
-    }
-
-    /// A block that is in a buffer has data, also when it was never written to its file.
-    fn without_data(&self, part: &Part, holes: Holes) -> Holes {
-        self.way.resident.remove_from(part, holes)
     }
 }
 
@@ -109,13 +95,13 @@ struct Scanning<'s, 'm> {
     /// Reading the clock for each block would cost a hundredth of a hit.
     unreported: u64,
     before: Usage,
-    meter: &'s mut Meter<'m>,
+    watch: &'s mut Stopwatch<'m>,
 }
 
 impl Blocks for Scanning<'_, '_> {
     fn begin(&mut self) {
         self.before = Usage::now();
-        self.meter.begin();
+        self.watch.begin();
     }
 
     fn next(&mut self) -> Option<pg_sys::BlockNumber> {
@@ -136,7 +122,7 @@ impl Blocks for Scanning<'_, '_> {
         self.unreported += 1;
         if self.unreported == BLOCKS_PER_LOOK {
             self.unreported = 0;
-            if self.meter.arrived(BLOCKS_PER_LOOK).is_break() {
+            if self.watch.arrived(BLOCKS_PER_LOOK).is_break() {
                 self.end = self.next;
             }
         }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::golden::{Golden, Trace};
 use crate::run::budget::{BoundSource, Limits};
+use crate::run::stopwatch::Stopwatch;
 
 const MS: u64 = 1_000_000;
 
@@ -14,22 +15,20 @@ struct Traced<'a> {
     slow: Option<usize>,
 }
 
-impl Server for Traced<'_> {
-    fn read(&mut self, order: &Order<'_>, should_stop: &mut StopCheck<'_>) -> Result<Taken> {
+impl BlockReader<Order<'_>> for Traced<'_> {
+    fn read(&mut self, order: &mut Order<'_>, watch: &mut Stopwatch<'_>) -> Result<()> {
         let way = match order.way {
             Way::Scan => "in order".to_owned(),
             Way::Single => "at random".to_owned(),
             Way::Bitmap(concurrency) => format!("with gaps at {concurrency}"),
         };
         self.trace.happens(&way, order.blocks[0], order.blocks.len() as u64);
-        let taken = self.server.read(order, should_stop)?;
-        self.trace.happens("read", order.blocks[0], taken.read);
-        let is_slow = self.slow == Some(self.server.asked.len());
-        Ok(Taken { stop: taken.stop.or(is_slow.then_some(Stop::Slow(BoundSource::Call))), ..taken })
-    }
-
-    fn settle(&mut self) {
-        self.trace.says("settle");
+        self.server.read(order, watch)?;
+        self.trace.happens("read", order.blocks[0], watch.blocks());
+        if self.slow == Some(self.server.asked.len()) {
+            watch.end(Stop::Slow(BoundSource::Call));
+        }
+        Ok(())
     }
 }
 
@@ -78,7 +77,8 @@ fn ways_take_turns_as_they_did() {
         let statement =
             if name == "a deadline of the statement" { Duration::from_millis(40) } else { Duration::MAX };
         let trace = Trace::default();
-        let run = PageTimesRun { limits, through_cache: false, ..run(&relation.source) };
+        let settle = || trace.says("settle");
+        let run = PageTimesRun { limits, through_cache: false, settle: &settle, ..run(&relation.source) };
         let mut server = server(&run, trace.clock());
         server.fetches = false;
         if name.ends_with("late") {

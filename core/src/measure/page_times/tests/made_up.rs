@@ -10,9 +10,10 @@ use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 use crate::Result;
 use crate::files::relation_files::fixture::BLOCK;
 use crate::files::{Access, OpenFile, RelationFiles};
-use crate::measure::page_times::{LEAST_BLOCKS, Order, Server, Taken, Way};
-use crate::run::budget::StopCheck;
+use crate::measure::BlockReader;
+use crate::measure::page_times::{LEAST_BLOCKS, Order, Way};
 use crate::run::clock::{Clock, Manual};
+use crate::run::stopwatch::Stopwatch;
 
 /// Nanoseconds per block.
 pub(super) const HIT: f64 = 1_500.0;
@@ -97,17 +98,19 @@ impl<'a> MadeUp<'a> {
     }
 }
 
-impl Server for MadeUp<'_> {
-    fn read(&mut self, order: &Order<'_>, should_stop: &mut StopCheck<'_>) -> Result<Taken> {
+impl BlockReader<Order<'_>> for MadeUp<'_> {
+    fn read(&mut self, order: &mut Order<'_>, watch: &mut Stopwatch<'_>) -> Result<()> {
         let factor = 1.0 + (self.noise)(order.way);
-        let (mut taken, mut fetched, mut sum) = (Taken::default(), 0, 0.0);
+        let (mut fetched, mut read) = (0, 0);
+        watch.begin();
         for (index, block) in order.blocks.iter().enumerate() {
             if index % 64 == 0 {
-                taken.stop = should_stop();
+                watch.idle();
             }
-            let timed = index >= order.warm_up;
-            let over = sum >= order.budget_ns as f64 && taken.blocks >= LEAST_BLOCKS as u64;
-            if taken.stop.is_some() || over {
+            watch.rate(index >= order.warm_up);
+            let timed = watch.rated();
+            let over = timed.ns >= order.length_ns && timed.work >= LEAST_BLOCKS as u64;
+            if watch.stop().is_some() || over {
                 break;
             }
             let is_held = self.last_came[*block as usize].is_some_and(|last| self.came - last < RING);
@@ -128,23 +131,19 @@ impl Server for MadeUp<'_> {
                 self.came += 1;
                 self.last_came[*block as usize] = Some(self.came);
             }
-            taken.read += 1;
+            read += 1;
             self.clock.advance(ns as u64);
-            if timed {
-                sum += ns;
-                taken.blocks += 1;
-                taken.hits += u64::from(hit);
-            }
+            watch.add(self.clock.now(), 1);
+            order.hits += u64::from(hit && index >= order.warm_up);
         }
-        let last = order.blocks[..taken.read as usize].last();
+        let last = order.blocks[..read].last();
         if let Some(last) = last.filter(|_| self.fetches && order.way != Way::Single) {
             let ahead = *last + 1..(*last + 1 + self.window / BLOCK).min(self.source.blocks());
             ahead.for_each(|block| self.files.fetch(block));
         }
-        taken.ns = sum as u64;
         let blocks = order.blocks.to_vec();
         self.asked.push(Asked { way: order.way, blocks, warm_up: order.warm_up, fetched });
-        Ok(taken)
+        Ok(())
     }
 }
 

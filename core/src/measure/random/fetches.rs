@@ -1,14 +1,15 @@
-//! The stopwatch of a random run: when each request began, what it took, who served it.
+//! What a random run fetches, and its record: when each request began, what it took, who served it.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
 
 use super::series::SecondSeries;
-use super::{Fetch, Found, RandomRun};
+use super::{Fetch, Found, Plan, RandomRun};
 use crate::measure::tiers::Tiers;
-use crate::run::budget::{Budget, Limits, RequestPacer, Stop};
+use crate::run::budget::{Budget, Limits, RequestPacer};
 use crate::run::clock::{Clock, nanoseconds};
-use crate::stats::{self, Latencies, Moments, Precision, Slices};
+use crate::run::stopwatch::Stopwatch;
+use crate::stats::{self, Latencies, Moments};
 
 /// Who served a fetch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,20 +53,23 @@ pub struct InFlight {
 /// The interrupts of the caller are looked at this often, in nanoseconds.
 const CHECK_EVERY_NS: u64 = 500_000;
 
-/// Records a run.
-pub struct Recorder<'a> {
-    clock: &'a dyn Clock,
-    budget: Budget<'a>,
-    progress: &'a mut dyn FnMut(u64),
-    precision: Precision,
+/// What is to be fetched, and what came of it.
+pub struct Fetches<'f, 'p> {
+    /// Hands them out.
+    pub plan: &'f mut Plan<'p>,
+    /// Records each.
+    pub record: FetchRecord<'f>,
+}
+
+/// The record of a run, beside its stopwatch, of which a block is a fetch.
+#[derive(Default)]
+pub struct FetchRecord<'a> {
     pacer: RequestPacer,
     series: Option<&'a mut SecondSeries>,
-    slices: Slices,
     latencies: Latencies,
     responses: Latencies,
     /// Times by tier, in the order of [`Tiers`].
     by_tier: [Moments; 3],
-    fetches: u64,
     tiers: Tiers,
     missing_bytes: u64,
     holes: u64,
@@ -75,132 +79,70 @@ pub struct Recorder<'a> {
     /// How long requests in flight were disturbed, in all, in nanoseconds.
     disturbed: u64,
     warmup_ns: Option<u64>,
-    /// The end of what was timed last, and so the start of what comes next.
-    last: u64,
     next_check: u64,
-    throttled: bool,
-    stop: Option<Stop>,
 }
 
-impl<'a> Recorder<'a> {
-    /// Of a run that starts with its budget, and whose requests are of `block_size` bytes.
+impl<'a> FetchRecord<'a> {
+    /// Of a run that starts at `start`, and whose requests are of `block_size` bytes.
     pub fn start(
         limits: &Limits,
         block_size: u32,
-        budget: Budget<'a>,
-        progress: &'a mut dyn FnMut(u64),
+        start: u64,
         mut series: Option<&'a mut SecondSeries>,
     ) -> Self {
-        let start = budget.started();
         if let Some(series) = &mut series {
             series.start(start);
         }
         Self {
-            clock: budget.clock(),
-            budget,
-            progress,
-            precision: Precision::new(limits.precision),
             pacer: RequestPacer::new(limits, block_size.into(), start),
             series,
-            slices: Slices::default(),
-            latencies: Latencies::default(),
-            responses: Latencies::default(),
-            by_tier: [Moments::default(); 3],
-            fetches: 0,
-            tiers: Tiers::default(),
-            missing_bytes: 0,
-            holes: 0,
-            passed_over: 0,
-            unknown: 0,
-            in_flight: 0,
-            disturbed: 0,
-            warmup_ns: None,
-            last: start,
             next_check: start,
-            throttled: false,
-            stop: None,
+            ..Self::default()
         }
     }
 
-    /// The budget of the run.
-    pub fn budget(&mut self) -> &mut Budget<'a> {
-        &mut self.budget
-    }
-
-    /// Shall the run end?
-    pub fn is_over(&self) -> bool {
-        self.stop.is_some()
-    }
-
-    /// What comes next is timed from now on, not from when the last request was done. Nothing may be in
-    /// flight: the device would go on while nobody counts the time.
-    #[inline]
-    pub fn begin(&mut self) {
-        debug_assert_eq!(self.in_flight, 0, "requests are in flight");
-        self.last = self.clock.now();
-    }
-
-    /// The same, after preparations that took a while: no request is late for them.
-    pub fn resume(&mut self) {
-        let before = self.last;
-        self.begin();
-        self.pacer.resume(before, self.last);
+    /// What comes next is timed from now on, after preparations that took a while: no request is late for
+    /// them.
+    pub fn resume(&mut self, watch: &mut Stopwatch<'_>) {
+        let before = watch.last();
+        watch.begin();
+        self.pacer.resume(before, watch.last());
     }
 
     /// With a limit: is the next request to wait, and until when?
     #[inline]
-    pub fn early(&self) -> Option<u64> {
-        if self.pacer.is_free() { None } else { self.pacer.early(self.clock.now()) }
-    }
-
-    /// The limits keep places of a queue empty that would be filled without it.
-    #[inline]
-    pub fn hold_back(&mut self) {
-        self.throttled = true;
+    pub fn early(&self, watch: &Stopwatch<'_>) -> Option<u64> {
+        if self.pacer.is_free() { None } else { self.pacer.early(watch.now()) }
     }
 
     /// Waits until the clock shows `due`. Breaks when the run shall end.
-    pub fn pause(&mut self, due: u64) -> ControlFlow<()> {
-        self.hold_back();
-        if self.stop.is_none() {
-            // To be late by the timer would make every response late.
-            let evenly = self.pacer.is_evenly_spaced();
-            self.stop = if evenly { self.budget.wait_for_moment(due) } else { self.budget.sleep_until(due) };
-        }
-        self.begin();
-        self.flow()
+    pub fn pause(&self, watch: &mut Stopwatch<'_>, due: u64) -> ControlFlow<()> {
+        // To be late by the timer would make every response late.
+        watch.wait_until(due, self.pacer.is_evenly_spaced());
+        watch.begin();
+        watch.flow()
     }
 
-    /// A request is about to be issued, right after the last one was done.
+    /// A request is about to be issued: at `started`, or by others, nobody knows when, so that its latency
+    /// won't be known. That of one that fills a queue does not count.
     #[inline]
-    pub fn issue(&mut self, fetch: Fetch) -> InFlight {
-        self.request(fetch, Some(self.last), true)
-    }
-
-    /// A request is about to be issued beside others, and its latency `counts` or does not.
-    #[inline]
-    pub fn issue_beside(&mut self, fetch: Fetch, counts: bool) -> InFlight {
-        self.request(fetch, Some(self.clock.now()), counts)
-    }
-
-    /// A request was issued by others, nobody knows when: its latency won't be known.
-    #[inline]
-    pub fn issued_by_others(&mut self, fetch: Fetch) -> InFlight {
-        self.request(fetch, None, false)
-    }
-
-    #[inline]
-    fn request(&mut self, fetch: Fetch, started: Option<u64>, counts: bool) -> InFlight {
+    pub fn issue(
+        &mut self,
+        watch: &Stopwatch<'_>,
+        fetch: Fetch,
+        started: Option<u64>,
+        counts: bool,
+    ) -> InFlight {
         self.in_flight += 1;
-        let due = self.pacer.issue(self.in_flight, started.unwrap_or(self.last));
+        let due = self.pacer.issue(self.in_flight, started.unwrap_or(watch.last()));
         InFlight { fetch, started, counts, disturbed_before: self.disturbed, due }
     }
 
     /// Does something that takes a while beside requests in flight: nobody sees meanwhile when they are done.
-    pub fn disturb<T>(&mut self, f: impl FnOnce(&mut Budget<'a>) -> T) -> T {
-        let before = self.clock.now();
-        let result = f(&mut self.budget);
-        self.disturbed += self.clock.now() - before;
+    pub fn disturb<T>(&mut self, watch: &mut Stopwatch<'_>, f: impl FnOnce(&mut Budget<'_>) -> T) -> T {
+        let before = watch.now();
+        let result = f(watch.budget());
+        self.disturbed += watch.now() - before;
         result
     }
 
@@ -215,60 +157,59 @@ impl<'a> Recorder<'a> {
     /// A request is done. The first is warm-up. One that is not `rated` makes no part of the rate, with the
     /// time before it: the queue was being filled or emptied. Breaks when the run shall end.
     #[inline]
-    pub fn done(&mut self, request: InFlight, served: Served, rated: bool) -> ControlFlow<()> {
-        let now = self.clock.now();
+    pub fn done(
+        &mut self,
+        watch: &mut Stopwatch<'_>,
+        request: InFlight,
+        served: Served,
+        rated: bool,
+    ) -> ControlFlow<()> {
+        let now = watch.now();
         let took = request.started.map(|started| now - started);
         self.in_flight -= 1;
         self.pacer.done(self.in_flight, now);
         // Those that find the device idle, too: they are faster than the others. Of what others issued, just
         // the wait is known.
         if took.is_none() || !self.was_disturbed(&request) {
-            self.budget.latency_mut().observe(took.unwrap_or(now - self.last));
+            watch.observe(took.unwrap_or(now - watch.last()));
         }
-        if self.fetches == self.holes {
+        let is_first = watch.blocks() == self.holes;
+        if is_first {
             self.warmup_ns = took;
-        } else {
-            if let Some(took) = took
-                && request.counts
-                && !self.was_disturbed(&request)
-            {
-                self.record(request, served, took, now);
-            }
-            if rated && self.slices.add(now - self.last, 1) && self.precision.reached(&self.slices) {
-                self.stop = Some(Stop::Precise);
-            }
+        } else if let Some(took) = took
+            && request.counts
+            && !self.was_disturbed(&request)
+        {
+            self.record(request, served, took, now);
         }
+        watch.rate(rated && !is_first);
+        watch.add(now, 1);
         self.count(request.fetch.found, served);
         if let Some(series) = &mut self.series {
             series.add(took, served);
         }
-        self.last = now;
         if now >= self.next_check {
             // While others' requests run ahead, their time runs, too.
-            self.check(now, request.started.is_some());
+            self.check(watch, now, request.started.is_some());
         }
-        self.flow()
+        watch.flow()
     }
 
     /// A block lies in a hole of its file: it is not fetched. Breaks when the run shall end.
     #[inline]
-    pub fn hole(&mut self) -> ControlFlow<()> {
+    pub fn hole(&mut self, watch: &mut Stopwatch<'_>) -> ControlFlow<()> {
         const HOLES_PER_LOOK: u64 = 256;
-        self.fetches += 1;
+        watch.pass_over(1);
         self.holes += 1;
         if self.holes.is_multiple_of(HOLES_PER_LOOK) {
-            self.check(self.clock.now(), true);
+            self.check(watch, watch.now(), true);
         }
-        self.flow()
+        watch.flow()
     }
 
     /// A block that is in a buffer was not fetched, since it would not be cold.
     pub fn pass_over(&mut self) {
         self.passed_over += 1;
-    }
-
-    fn flow(&self) -> ControlFlow<()> {
-        if self.stop.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
     #[inline]
@@ -287,7 +228,6 @@ impl<'a> Recorder<'a> {
 
     #[inline]
     fn count(&mut self, found: Found, served: Served) {
-        self.fetches += 1;
         match served {
             Served::Shared => self.tiers.shared += 1,
             Served::Os => self.tiers.os += 1,
@@ -302,62 +242,52 @@ impl<'a> Recorder<'a> {
     /// Asks whether to stop, which may unwind, and tells how far it got. It takes no time of the run's when
     /// nothing is in flight; `ours` is false where the server reads ahead, of which `in_flight` knows
     /// nothing.
-    fn check(&mut self, now: u64, ours: bool) {
-        if self.stop.is_none() {
-            self.stop = self.budget.check(now);
-        }
-        (self.progress)(self.fetches);
+    fn check(&mut self, watch: &mut Stopwatch<'_>, now: u64, ours: bool) {
+        watch.check(now);
+        watch.report();
         if let Some(series) = &mut self.series {
             series.look(now);
         }
         self.next_check = now + CHECK_EVERY_NS;
         if ours && self.in_flight == 0 {
-            self.begin();
-        }
-    }
-
-    /// Called while nothing comes back, at least every few milliseconds where it can.
-    pub fn idle(&mut self) {
-        if self.stop.is_none() {
-            self.stop = self.budget.check(self.clock.now());
+            watch.begin();
         }
     }
 
     /// Takes the rest that is due after the last request: what comes next may come at once.
-    pub(super) fn rest(&mut self) {
-        if let Some(due) = self.pacer.rest_after(self.clock.now()) {
+    pub(super) fn rest(&self, watch: &mut Stopwatch<'_>) {
+        if let Some(due) = self.pacer.rest_after(watch.now()) {
             // It is over, and what ends it now is no news.
-            let _ = self.budget.sleep_until(due);
+            let _ = watch.budget().sleep_until(due);
         }
     }
 
     /// The figures of the run.
-    pub(super) fn finish(mut self) -> RandomRun {
-        let now = self.clock.now();
+    pub(super) fn finish(mut self, watch: &Stopwatch<'_>) -> RandomRun {
         if let Some(series) = &mut self.series {
-            series.finish(now);
+            series.finish(watch.now());
         }
-        let steady = self.slices.steady();
-        let times = !self.throttled;
+        let steady = watch.steady();
+        let times = !watch.is_throttled();
         let is_evenly_spaced = self.pacer.is_evenly_spaced();
         RandomRun {
-            fetches: self.fetches,
+            fetches: watch.blocks(),
             tiers: self.tiers,
             missing_bytes: self.missing_bytes,
             holes: self.holes,
             unknown: self.unknown,
-            rated: self.slices.total(),
+            rated: watch.rated(),
             interval: stats::of_ratio(&steady).filter(|_| times),
             trend: stats::trend(&steady).filter(|_| times),
             latencies: self.latencies,
             responses: is_evenly_spaced.then_some(self.responses),
             by_tier: self.by_tier,
             warmup_ns: self.warmup_ns,
-            elapsed_ns: now - self.budget.started(),
-            throttled: self.throttled,
+            elapsed_ns: watch.elapsed_ns(),
+            throttled: watch.is_throttled(),
             passed_over: self.passed_over,
             complete: false,
-            stop: self.stop,
+            stop: watch.stop(),
         }
     }
 
@@ -370,14 +300,17 @@ impl<'a> Recorder<'a> {
             let limits = Limits::none();
             let (mut should_stop, mut progress) = (|| None, |_| ());
             let budget = Budget::unlimited(of, &mut should_stop);
-            let mut recorder = Recorder::start(&limits, 8192, budget, &mut progress, None);
+            let mut watch = Stopwatch::start(None, budget, &mut progress);
+            let mut record = FetchRecord::start(&limits, 8192, watch.last(), None);
             let fetch = Fetch { block: 0, found: Found::Missing(8192) };
             (0..BATCHES)
                 .map(|_| {
                     let start = clock.now();
                     for _ in 0..FETCHES {
-                        let request = recorder.issue(std::hint::black_box(fetch));
-                        std::hint::black_box(recorder.done(request, Served::Device, true).is_break());
+                        let started = Some(watch.last());
+                        let request = record.issue(&watch, std::hint::black_box(fetch), started, true);
+                        let over = record.done(&mut watch, request, Served::Device, true);
+                        std::hint::black_box(over.is_break());
                     }
                     (clock.now() - start) as f64 / f64::from(FETCHES)
                 })
