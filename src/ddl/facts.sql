@@ -79,7 +79,6 @@ CREATE TYPE io_probe_device_row AS (
     rotational    boolean,
     fs_type       text,
     write_cache   text,
-    size_bytes    bigint,
     status        text
 );
 COMMENT ON TYPE io_probe_device_row IS 'Row of io_probe_device: one object of the server on one device';
