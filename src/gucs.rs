@@ -207,17 +207,17 @@ pub(crate) fn shared_by_rows(limits: Limits, rows: u32) -> Limits {
 pub(crate) fn duration(asked: Option<Duration>) -> Result<Duration> {
     let cap = max_duration();
     match asked {
-        Some(asked) => span("duration", asked),
+        Some(asked) => capped_duration("duration", asked),
         None => Ok(cap.min(Duration::from_millis(DEFAULT_DURATION.get().unsigned_abs().into()))),
     }
 }
 
 /// A time that a call was asked to take, by the name of what asked for it.
-pub(crate) fn span(what: &str, asked: Duration) -> Result<Duration> {
+pub(crate) fn capped_duration(what: &str, asked: Duration) -> Result<Duration> {
     let cap = max_duration();
     if asked > cap {
         let (asked, cap) = (format!("{} ms", asked.as_millis()), format!("{} ms", cap.as_millis()));
-        return Err(over(what, &asked, c"pg_io_probe.max_duration", &cap));
+        return Err(over_cap(what, &asked, c"pg_io_probe.max_duration", &cap));
     }
     Ok(asked)
 }
@@ -238,7 +238,7 @@ pub(crate) fn bytes(asked: Option<u64>) -> Result<u64> {
     let cap = mib(&MAX_BYTES);
     match asked {
         Some(asked) if asked > cap => {
-            Err(over("max_bytes", &asked.to_string(), c"pg_io_probe.max_bytes", &cap.to_string()))
+            Err(over_cap("max_bytes", &asked.to_string(), c"pg_io_probe.max_bytes", &cap.to_string()))
         }
         asked => Ok(asked.unwrap_or_else(|| cap.min(mib(&DEFAULT_MAX_BYTES)))),
     }
@@ -249,7 +249,7 @@ pub(crate) fn depth(asked: Option<u32>, default: u32) -> Result<u32> {
     let cap = MAX_DEPTH.get().unsigned_abs();
     match asked {
         Some(asked) if asked > cap => {
-            Err(over("depth", &asked.to_string(), c"pg_io_probe.max_depth", &cap.to_string()))
+            Err(over_cap("depth", &asked.to_string(), c"pg_io_probe.max_depth", &cap.to_string()))
         }
         asked => Ok(asked.unwrap_or_else(|| cap.min(default))),
     }
@@ -274,11 +274,11 @@ pub(crate) fn util(asked_pct: Option<f64>) -> Result<Option<f64>> {
 }
 
 /// The bound of a probe's own latencies: as asked for in microseconds, or what the cap says.
-pub(crate) fn tail(asked_us: Option<u64>) -> Result<LatencyBound> {
+pub(crate) fn latency_bound(asked_us: Option<u64>) -> Result<LatencyBound> {
     let cap_ms = Some(u64::from(MAX_P99.get().unsigned_abs())).filter(|&cap| cap > 0);
     match (asked_us, cap_ms) {
         (Some(asked), Some(cap)) if asked > cap * 1000 => {
-            Err(over("max_p99_us", &asked.to_string(), c"pg_io_probe.max_p99", &format!("{cap} ms")))
+            Err(over_cap("max_p99_us", &asked.to_string(), c"pg_io_probe.max_p99", &format!("{cap} ms")))
         }
         (asked, cap) => {
             let within = |us| LatencyBound::within(Duration::from_micros(us));
@@ -314,13 +314,13 @@ where
     let cap = Some(cap).filter(|&cap| cap > T::default());
     match (asked, cap) {
         (Some(asked), Some(cap)) if asked > cap => {
-            Err(over(what, &asked.to_string(), name, &cap.to_string()))
+            Err(over_cap(what, &asked.to_string(), name, &cap.to_string()))
         }
         (asked, cap) => Ok(asked.or(cap)),
     }
 }
 
-fn over(what: &str, value: &str, setting: &CStr, cap: &str) -> Error {
+fn over_cap(what: &str, value: &str, setting: &CStr, cap: &str) -> Error {
     let setting = setting.to_string_lossy();
     Error::invalid(format!("{what} of {value} is over the cap"))
         .detail(format!("{setting} is {cap}."))

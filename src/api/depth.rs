@@ -1,7 +1,6 @@
 //! `io_probe_depth`: random fetches past the page cache at several depths, and the knee of the curve.
 
 use io_probe_core::machine::account::Account;
-use io_probe_core::machine::observer::Observer;
 use io_probe_core::measure::random::{self, Engines, Look, Plan, RandomRun, Step, Sweep};
 use io_probe_core::measure::tiers::Tiers;
 use io_probe_core::run::budget::{Limits, Stop};
@@ -16,7 +15,7 @@ use crate::call::arguments::{self, Path, figure};
 use crate::call::named::NamedEnum;
 use crate::call::options::Options;
 use crate::call::probe::Probe;
-use crate::call::{Attempt, Begin, Call, Outcome, ProbedRelation, Stopped};
+use crate::call::{Attempt, Begin, Call, Failure, Outcome, ProbedRelation, Stopped};
 use crate::error::Result;
 use crate::gucs;
 use crate::pg::backend::argument::Elements;
@@ -94,16 +93,15 @@ fn measure(
     let queue = ProbedRelation::engine(depths.iter().copied().max().unwrap_or(1), block_size)?;
     let mut engines = Engines { single, queue: queue.engine };
     let mut plan = Plan::new(source, Permutation::new(source.blocks(), seed), 0, Look::Never);
-    let mut should_stop = || relation.should_stop();
-    let mut budget = call.budget(&mut should_stop);
-    plan.inspect_segments(&mut || budget.ask())?;
-    let observer = Observer::new(Account::Own, &relation.placement.leaves, &relation.roots);
-    let before = observer.look();
+    if let Some(stop) = plan.inspect_segments(&mut || call.should_stop(&relation.interrupts))? {
+        return Err(Failure::NotBegun(stop));
+    }
     let depths: Vec<usize> = depths.iter().map(|&depth| depth as usize).collect();
     let sweep = Sweep { depths: &depths, limits, seed };
     let mut report = |done| call.progress.done(done);
-    let (steps, stop) = random::sweep(&mut plan, &mut engines, sweep, &mut budget, &mut report)?;
-    let cost = observer.since(&before);
+    let ((steps, stop), cost) = call.observed(relation, Account::Own, |budget| {
+        random::sweep(&mut plan, &mut engines, sweep, budget, &mut report)
+    })?;
 
     let fetches: u64 = steps.iter().filter_map(|step| step.run.as_ref()).map(RandomRun::with_data).sum();
     let fetched = cost.fetched_bytes.map(|bytes| bytes.div_ceil(block_size));

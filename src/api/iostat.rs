@@ -45,7 +45,7 @@ fn io_probe_iostat(
         Options::parse(options, &[])?;
         let every = interval(every)?;
         let samples = arguments::positive_up_to("samples", samples.unwrap_or(1), MOST_ROWS as u32)?;
-        let length = gucs::span("samples times every", every.saturating_mul(samples))?;
+        let length = gucs::capped_duration("samples times every", every.saturating_mul(samples))?;
         let watched = Watched::find(device.as_deref())?;
         watched.check_count(samples)?;
 
@@ -112,7 +112,7 @@ impl Watched {
         samples: u32,
         length: Duration,
     ) -> Result<Option<(SnapshotSeries, Option<Stop>)>> {
-        let left = call.left();
+        let left = call.time_left();
         if left.is_zero() {
             return Ok(None);
         }

@@ -200,7 +200,7 @@ impl<'a> RandomTarget<'a> {
     /// Empties the caches: see [`StartAt::emptied`].
     fn evict(&self) -> Outcome<Option<bool>> {
         self.relation.reads_of_device()?;
-        match self.relation.evict_all()? {
+        match self.relation.evict_all(self.call)? {
             Some(stop) => Err(Failure::NotBegun(stop)),
             None => Ok(cached_bytes(&self.relation.source).map(|bytes| bytes == 0)),
         }
@@ -278,10 +278,11 @@ impl<'a> RandomTarget<'a> {
         series: Option<&mut SecondSeries>,
     ) -> Outcome<(random::RandomRun, IoDelta)> {
         let relation = self.relation;
-        let stopped = plan.inspect_segments(&mut || relation.should_stop())?;
-        let mut should_stop = || stopped.or_else(|| relation.interrupted());
+        if let Some(stop) = plan.inspect_segments(&mut || self.call.should_stop(&relation.interrupts))? {
+            return Err(Failure::NotBegun(stop));
+        }
         let mut report = |done| self.call.progress.done(done);
-        self.call.observed(relation, account, &mut should_stop, |budget| {
+        self.call.observed(relation, account, |budget| {
             random::run(plan, fetcher, &self.arguments.limits, budget, &mut report, series)
         })
     }

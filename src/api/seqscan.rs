@@ -192,7 +192,7 @@ impl SeqscanTarget<'_> {
     fn evict(&self, path: Path, blocks: &Range<u64>) -> Outcome<()> {
         self.relation.reads_of_device()?;
         let stop = match self.reach(path, blocks)? {
-            Ok(near) => self.relation.evict(near)?,
+            Ok(near) => self.relation.evict(self.call, near)?,
             Err(stop) => Some(stop),
         };
         stop.map_or(Ok(()), |stop| Err(Failure::NotBegun(stop)))
@@ -212,9 +212,9 @@ impl SeqscanTarget<'_> {
             Path::Direct => Steps::of(self.scan.chunk_blocks),
             Path::Server | Path::Os => Steps::above_readahead(self.window(path), self.relation.block_size()),
         };
-        let mut should_stop = || self.relation.interrupted();
-        let mut budget = self.call.budget(&mut should_stop);
-        scan::reach(&self.relation.source, blocks.clone(), &self.scan.limits, steps, &mut budget)
+        self.call.with_budget(&self.relation.interrupts, |budget| {
+            scan::reach(&self.relation.source, blocks.clone(), &self.scan.limits, steps, budget)
+        })
     }
 
     /// How far the kernel reads ahead of a path, in bytes: its window, or a longer request of the server's.
@@ -262,7 +262,8 @@ impl SeqscanTarget<'_> {
         let mut notes: Vec<String> = opened.note.into_iter().collect();
         // A direct read writes dirty pages of its range back first. Better before the clock runs.
         let near = self.reach(Path::Direct, &self.within_budget(&blocks))?.map_err(Failure::NotBegun)?;
-        let (dirty, stop) = self.relation.source.write_back(near, &mut || self.relation.should_stop())?;
+        let mut should_stop = || self.call.should_stop(&self.relation.interrupts);
+        let (dirty, stop) = self.relation.source.write_back(near, &mut should_stop)?;
         stop.map_or(Ok(()), |stop| Err(Failure::NotBegun(stop)))?;
         if dirty > 0 {
             notes.push(format!("{} kB were dirty in the OS cache and were written back first", dirty / 1024));
@@ -327,7 +328,7 @@ impl SeqscanTarget<'_> {
     ) -> Outcome<(Scan, IoDelta)> {
         let relation = self.relation;
         let mut report = |done| self.call.progress.done(done);
-        self.call.observed(relation, account, &mut || relation.interrupted(), |budget| {
+        self.call.observed(relation, account, |budget| {
             scan::scan(&relation.source, blocks, reader, &self.scan.limits, budget, &mut report)
         })
     }

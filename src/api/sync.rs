@@ -78,7 +78,7 @@ fn io_probe_sync(
 
         let (call, place) =
             Begin::of(Probe::Sync).waiting(options.flag("wait")?).on_place(|| target.place())?;
-        let place = if call.over().is_none() { place.located() } else { place };
+        let place = if call.ended().is_none() { place.located() } else { place };
         let identity = SyncIdentity::of(&place.placement);
         let found = bench.run(&call, &place)?;
         rows(&bench, found, &identity)

@@ -106,7 +106,7 @@ impl Options {
             max_mib_per_s: gucs::mib_per_s(self.rate("max_mib_per_s")?)?,
             max_util: gucs::util(self.percent("max_util_pct")?)?,
             precision: self.share("precision")?,
-            latency: gucs::tail(self.count("max_p99_us", 1)?)?,
+            latency: gucs::latency_bound(self.count("max_p99_us", 1)?)?,
         })
     }
 

@@ -5,11 +5,10 @@ use std::time::Duration;
 
 use io_probe_core::files::page_cache;
 use io_probe_core::machine::account::Account;
-use io_probe_core::machine::observer::Observer;
 use io_probe_core::measure::page_times::tuple;
 use io_probe_core::measure::page_times::{self, NotCold, PageTimesResult, PageTimesRun};
 use io_probe_core::measure::page_times::{PageTimes, Pattern, Tier};
-use io_probe_core::run::budget::Limits;
+use io_probe_core::run::budget::{Budget, Limits};
 use io_probe_core::run::clock::Monotonic;
 
 use super::result::TimeResult;
@@ -86,12 +85,12 @@ pub(in crate::api) fn measure(
 ) -> Result<MeasuredRelation> {
     let fixed = relation.relation.file_tablespace().fixed_concurrency();
     let concurrencies = concurrencies(relation, wanted, fixed);
-    if wanted.evicts && call.over().is_none() {
+    if wanted.evicts && call.ended().is_none() {
         // What stopped it stops the turns, too.
-        let _ = flush_and_evict(&relation.relation, &mut || relation.should_stop());
+        let _ = flush_and_evict(&relation.relation, &mut || call.should_stop(&relation.interrupts));
     }
     let measured = take_turns(call, relation, wanted, &concurrencies)?;
-    call.heed(measured.stop);
+    call.note_stop(measured.stop);
     let mut results = results(&measured, wanted, &concurrencies);
     for result in &mut results {
         explain(result, &measured, relation, fixed);
@@ -101,7 +100,7 @@ pub(in crate::api) fn measure(
     results.push(match measured.stop.filter(|stop| stop.is_for_all()) {
         Some(stop) => tuple.not_begun(stop),
         None if measured.not_cold == Some(NotCold::Holes) => tuple.without_tuples(),
-        None => of_tuples(tuple, relation, measured.hit_ns()),
+        None => of_tuples(tuple, call, relation, measured.hit_ns()),
     });
     let times = PageTimes::of(results.iter().map(|result| result.measured));
     measured_times::remember(relation.relation.file_tablespace(), times.clone());
@@ -115,7 +114,7 @@ fn take_turns(
     wanted: &Wanted,
     concurrencies: &[u32],
 ) -> Result<PageTimesResult> {
-    let observer = Observer::new(Account::Own, &relation.placement.leaves, &relation.roots);
+    let observer = relation.observer(Account::Own);
     let most = concurrencies.iter().copied().max().unwrap_or(0);
     let mut reader = ServerReader::in_turns(&relation.relation, &observer, most);
     let buffered = reader.buffered();
@@ -132,9 +131,9 @@ fn take_turns(
         limits: wanted.limits,
     };
     call.progress.path("server", 0);
-    let mut should_stop = || relation.should_stop();
     let mut report = |turns| call.progress.done(turns);
-    Ok(page_times::measure(&run, &mut reader, &mut call.budget(&mut should_stop), &mut report)?)
+    let measure = |budget: &mut Budget<'_>| page_times::measure(&run, &mut reader, budget, &mut report);
+    Ok(call.with_budget(&relation.interrupts, measure)?)
 }
 
 /// Those of pages, in the order of the rows.
@@ -226,14 +225,14 @@ fn explain(
 }
 
 /// Counts tuples in blocks that stay in shared buffers.
-fn of_tuples(mut result: TimeResult, relation: &ProbedRelation, hit_ns: f64) -> TimeResult {
+fn of_tuples(mut result: TimeResult, call: &Call, relation: &ProbedRelation, hit_ns: f64) -> TimeResult {
     if let Err(why) = relation.relation.tuples_can_be_counted() {
         result.verdict.partial(why);
         return result;
     }
     let window = relation.placement.read_ahead_kb.unwrap_or(0) << 10;
     let mut count = |ranges: &[Range<u64>]| tuples::count(&relation.relation, ranges);
-    let mut should_stop = || relation.should_stop();
+    let mut should_stop = || call.should_stop(&relation.interrupts);
     let counted = tuple::measure(&relation.source, window, hit_ns, &mut count, &Monotonic, &mut should_stop);
     if let Some(error) = counted.left_behind {
         result.verdict.note(format!("what was read for the tuples stays in the OS cache: {error}"));

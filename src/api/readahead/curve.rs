@@ -4,7 +4,7 @@ use io_probe_core::Error as CoreError;
 use io_probe_core::engine::Kind;
 use io_probe_core::files::Access;
 use io_probe_core::machine::account::Account;
-use io_probe_core::machine::observer::{IoDelta, Observer};
+use io_probe_core::machine::observer::IoDelta;
 use io_probe_core::measure::readahead::{
     self, Contender, Emulation, LARGEST_WINDOW, ROOM_OF_SLOT, ReadaheadCurve, ReadaheadRun, SLOTS,
     WindowFigures, WindowTally,
@@ -133,15 +133,16 @@ fn run(
     }
     // The kernel reads no less than a block.
     let twin = in_force.min(LARGEST_WINDOW).next_multiple_of(relation.block_size());
-    let observer = Observer::new(Account::Own, &relation.placement.leaves, &relation.roots);
+    let observer = relation.observer(Account::Own);
     let run = ReadaheadRun { source: &relation.source, in_force: twin, windows, limits, observer: &observer };
-    let mut should_stop = || relation.should_stop();
     let mut report = |turn: u64, turns: u64, whose: Contender| {
         let mode = if whose == Contender::Kernel { WindowMode::Kernel } else { WindowMode::Emulated };
         call.progress.path(mode.name(), turns);
         call.progress.done(turn - 1);
     };
-    let curve = readahead::curve(&run, &mut emulation, &mut call.budget(&mut should_stop), &mut report);
+    let curve = call.with_budget(&relation.interrupts, |budget| {
+        readahead::curve(&run, &mut emulation, budget, &mut report)
+    });
     // What the file system refuses is part of the curve.
     Ok(MeasuredCurve { curve: curve.map_err(Error::from)?, twin, engine, notes })
 }

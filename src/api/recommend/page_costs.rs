@@ -41,7 +41,7 @@ pub(super) fn rows(run: &Recommending<'_>, place: &TablespaceTarget) -> Result<V
     };
     let (mut last, mut why) = (None, place.why_none().to_owned());
     for relation in place.free_relations() {
-        if let Some(stop) = run.call.over() {
+        if let Some(stop) = run.call.ended() {
             return all(last, &stop.to_string());
         }
         let subject = match place.open(relation)? {

@@ -62,7 +62,7 @@ fn of_disk(advice: &Recommending<'_>, place: &TablespaceTarget) -> Result<Recomm
             "not measured: it takes cold => true, which evicts what it reads from the OS cache and needs EXECUTE on io_probe_evict",
         ));
     }
-    if let Some(stop) = advice.call.over() {
+    if let Some(stop) = advice.call.ended() {
         return Ok(row.unknown(stop.to_string()));
     }
     let relation = match place.open(relation)? {

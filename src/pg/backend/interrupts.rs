@@ -89,7 +89,7 @@ pub(crate) fn sleep_until(when: u64) {
 }
 
 /// Exit by FATAL unwinds nothing, so reads in flight and threads are brought to rest by a callback.
-pub(crate) fn quiesce_at_exit() {
+pub(crate) fn shut_down_at_exit() {
     #[pg_guard]
     unsafe extern "C-unwind" fn at_exit(_code: i32, _argument: pg_sys::Datum) {
         shutdown::all();
