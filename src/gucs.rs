@@ -11,7 +11,7 @@ use io_probe_core::run::budget::{BoundSource, LatencyBound, Limits};
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
 
 use crate::error::{Error, Result};
-use crate::pg::backend::settings::Refused;
+use crate::pg::backend::refused_setting::RefusedSetting;
 use crate::pg::reserve_setting_prefix;
 
 static MAX_DURATION: GucSetting<i32> = GucSetting::<i32>::new(60_000);
@@ -31,7 +31,7 @@ static ENGINE: GucSetting<EngineSetting> = GucSetting::<EngineSetting>::new(Engi
 thread_local! {
     /// Caps whose value the server refused when the library was loaded: their default stands, which is no
     /// limit for some.
-    static REFUSED: RefCell<Vec<Refused>> = const { RefCell::new(Vec::new()) };
+    static REFUSED: RefCell<Vec<RefusedSetting>> = const { RefCell::new(Vec::new()) };
 }
 
 /// How reads past the server are issued.
@@ -49,7 +49,7 @@ enum EngineSetting {
 /// Defines the settings and reserves their prefix.
 pub(crate) fn define() {
     let cap = |name, short, long, setting, least, most, unit| {
-        let refused = Refused::when_defined(name, || {
+        let refused = RefusedSetting::when_defined(name, || {
             GucRegistry::define_int_guc(name, short, long, setting, least, most, GucContext::Suset, unit);
         });
         REFUSED.with_borrow_mut(|all| all.extend(refused));
@@ -179,7 +179,7 @@ pub(crate) fn check_caps() -> Result<()> {
     REFUSED.with_borrow(|all| all.iter().find(|cap| cap.counts()).map_or(Ok(()), |cap| Err(unknown(cap))))
 }
 
-fn unknown(cap: &Refused) -> Error {
+fn unknown(cap: &RefusedSetting) -> Error {
     let error = Error::denied(format!("{} is not known in this session", cap.name.to_string_lossy()));
     if cap.is_of_connection() {
         error

@@ -7,6 +7,7 @@ pub(crate) mod backend;
 pub(crate) mod catalog;
 mod compat;
 pub(crate) mod history;
+mod settings;
 pub(crate) mod storage;
 
 pub(crate) use backend::error_passage::answer;

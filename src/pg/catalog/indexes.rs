@@ -9,9 +9,9 @@ use serde::Deserialize;
 use crate::pg::backend::encoding::c_string;
 use crate::pg::backend::interrupts;
 use crate::pg::backend::server;
-use crate::pg::backend::settings;
 use crate::pg::backend::subtransaction::read_only_if_possible;
 use crate::pg::compat;
+use crate::pg::settings;
 use crate::pg::storage::relation::Relation;
 
 /// An index by ranges of whose first column a table can be asked.

@@ -17,11 +17,11 @@ use pgrx::{pg_sys, spi::Spi};
 use crate::pg::backend::encoding::query_of;
 use crate::pg::backend::interrupts;
 use crate::pg::backend::server;
-use crate::pg::backend::settings;
 use crate::pg::backend::subtransaction::read_only_if_possible;
 use crate::pg::catalog::explain;
 use crate::pg::catalog::names;
 use crate::pg::compat::RelationHook;
+use crate::pg::settings;
 use crate::pg::storage::relation::Relation;
 
 /// A query of one table.

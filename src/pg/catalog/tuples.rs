@@ -10,10 +10,10 @@ use pgrx::{pg_sys, spi::Spi};
 
 use crate::pg::backend::encoding::query_of;
 use crate::pg::backend::interrupts;
-use crate::pg::backend::settings;
 use crate::pg::backend::subtransaction::read_only_if_possible;
 use crate::pg::catalog::names;
 use crate::pg::catalog::planner;
+use crate::pg::settings;
 use crate::pg::storage::relation::Relation;
 
 /// Counts the tuples of these ranges of blocks, one after the other, with the rights of the table's owner: no

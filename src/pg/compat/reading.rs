@@ -5,7 +5,7 @@
 use pgrx::pg_sys;
 
 #[cfg(not(any(feature = "pg15", feature = "pg16")))]
-use crate::pg::backend::settings;
+use crate::pg::settings;
 
 /// The blocks to read.
 pub(in crate::pg) trait Blocks {
