@@ -6,7 +6,7 @@ mod verdict;
 
 use std::collections::HashSet;
 
-use io_probe_core::advise::page_costs::blend::{CacheMix, HitRatios};
+use io_probe_core::advise::page_costs::cache_mix::{CacheMix, HitRatios};
 use io_probe_core::advise::page_costs::choose::{Cell, Chosen, MayChange, Settings, grid};
 use io_probe_core::advise::page_costs::curve::GapCurve;
 use io_probe_core::advise::page_costs::model::Times;
@@ -202,7 +202,7 @@ impl<'a> Advice<'a> {
         }
     }
 
-    fn blend(&self) -> Option<CacheMix> {
+    fn cache_mix(&self) -> Option<CacheMix> {
         let times = &self.measured.times;
         let (random, sequential) = times.device_random.zip(times.device_sequential)?;
         match self.run.request.cache {
@@ -214,7 +214,7 @@ impl<'a> Advice<'a> {
 
     /// `seq_page_cost` with the processor's costs as they are.
     fn anchor(&self) -> Option<f64> {
-        let costs = self.blend()?.in_cpu(self.measured.times.tuple?, planner::cpu_tuple_cost()?)?;
+        let costs = self.cache_mix()?.in_cpu(self.measured.times.tuple?, planner::cpu_tuple_cost()?)?;
         Some(costs.sequential.value)
     }
 

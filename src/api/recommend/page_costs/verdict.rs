@@ -1,6 +1,6 @@
 //! What a row says: the value, why, and when to keep what is set.
 
-use io_probe_core::advise::page_costs::blend::{CacheMix, PageCosts};
+use io_probe_core::advise::page_costs::cache_mix::{CacheMix, PageCosts};
 use io_probe_core::advise::page_costs::choose::{Chosen, Regret, Settings};
 use io_probe_core::advise::page_costs::curve::{self, ConcurrencyChoice, GapCurve, Use};
 use io_probe_core::advise::page_costs::pair::{self, Advised, CostVerdict};
@@ -82,12 +82,10 @@ impl Advice<'_> {
             return row
                 .unknown("the hit ratios are not known: nothing was counted, or the OS cache can't be seen");
         }
-        let Some(blend) = self.blend() else { return self.lacking(row) };
+        let Some(mix) = self.cache_mix() else { return self.lacking(row) };
         let costs = match unit {
-            Unit::SeqPage => {
-                blend.random_page_cost(self.in_force.cell.sequential).map(|random| (None, random))
-            }
-            Unit::Cpu => self.in_cpu(blend).map(|costs| (Some(costs.sequential), costs.random)),
+            Unit::SeqPage => mix.random_page_cost(self.in_force.cell.sequential).map(|random| (None, random)),
+            Unit::Cpu => self.in_cpu(mix).map(|costs| (Some(costs.sequential), costs.random)),
         };
         let Some((sequential, random)) = costs else { return self.lacking(row) };
         let pair = pair::of_costs(self.in_force.cell, self.wanted(), sequential, random);
@@ -139,8 +137,8 @@ impl Advice<'_> {
     }
 
     /// Both page costs with the processor's as they are.
-    fn in_cpu(&self, blend: CacheMix) -> Option<PageCosts> {
-        blend.in_cpu(self.measured.times.tuple?, planner::cpu_tuple_cost()?)
+    fn in_cpu(&self, mix: CacheMix) -> Option<PageCosts> {
+        mix.in_cpu(self.measured.times.tuple?, planner::cpu_tuple_cost()?)
     }
 
     /// What a ratio is made of.

@@ -11,7 +11,7 @@
 //! recovery). An input without an interval gives a result without one.
 //!
 //! # Limitations and caveats
-//! * Weather that random and sequential slices share, since they alternate, cancels out of their ratio. Two
+//! * Noise that random and sequential slices share, since they alternate, cancels out of their ratio. Two
 //!   intervals that know nothing of each other can't show that. In simulated runs the interval of the ratio
 //!   held the truth in 95 to 97 % where each kind had noise of its own, independent or AR(0.3), and in 99 %
 //!   where they shared AR(0.3): it was wider by a half than need be.
@@ -157,6 +157,8 @@ fn propagate(inputs: &[Estimate], figure: impl Fn(&[f64]) -> Option<f64>) -> Opt
 }
 
 #[cfg(test)]
-pub(crate) mod disk;
+mod disk;
+#[cfg(test)]
+mod recovery;
 #[cfg(test)]
 mod tests;
