@@ -10,5 +10,5 @@ pub(crate) mod history;
 mod settings;
 pub(crate) mod storage;
 
-pub(crate) use backend::error_passage::answer;
+pub(crate) use backend::rethrow::answer;
 pub(crate) use backend::server::{reserve_setting_prefix, statement_start};

@@ -159,9 +159,9 @@ fn rows(
             ..blank.clone()
         };
         if let Some(run) = &step.run {
-            row.fill(run, curve.is_void(), relation.block_size());
+            row.set_figures(run, curve.is_void(), relation.block_size());
         }
-        row.explain(&curve, step, relation.source.blocks());
+        row.add_notes(&curve, step, relation.source.blocks());
         row
     };
     curve.steps.iter().enumerate().map(step).collect()
@@ -191,7 +191,7 @@ struct DepthRow {
 }
 
 impl DepthRow {
-    fn fill(&mut self, run: &RandomRun, void: bool, block_size: u64) {
+    fn set_figures(&mut self, run: &RandomRun, void: bool, block_size: u64) {
         self.fetches = run.fetches;
         self.elapsed_ms = Some(figure(run.elapsed_ns as f64 / 1e6));
         self.hole_blks = Some(run.holes);
@@ -218,7 +218,7 @@ impl DepthRow {
     }
 
     /// Notes what else there is to know of a step.
-    fn explain(&mut self, curve: &DepthCurve, step: &Step, blocks: u64) {
+    fn add_notes(&mut self, curve: &DepthCurve, step: &Step, blocks: u64) {
         let full = step.run.as_ref().and_then(|run| run.stop).filter(|stop| *stop == Stop::Bytes);
         if let Some(stop) = curve.stop.or(full) {
             self.verdict.stopped(stop);

@@ -263,8 +263,8 @@ fn rows(bench: &Bench, found: Benched, identity: &SyncIdentity) -> Result<Vec<Sy
         Benched::NotBegun(stop) => rows.iter_mut().for_each(|row| row.verdict.not_begun(stop)),
         Benched::CaseTimes(measured, layout) => {
             for ((row, case), measured) in rows.iter_mut().zip(&bench.cases).zip(&measured) {
-                fill(row, measured);
-                explain(row, case, bench.group, &layout);
+                set_figures(row, measured);
+                add_notes(row, case, bench.group, &layout);
             }
         }
     }
@@ -288,7 +288,7 @@ fn blank(case: &Case, group: Group, identity: &SyncIdentity, current: Option<Flu
 }
 
 /// Notes what else there is to know of a row.
-fn explain(row: &mut SyncRow, case: &Case, group: Group, layout: &Layout) {
+fn add_notes(row: &mut SyncRow, case: &Case, group: Group, layout: &Layout) {
     if case.section.is_of_wal() && wal::sync_method().is_none() {
         row.verdict.note("fsync is off: this server syncs nothing");
     }
@@ -305,7 +305,7 @@ fn explain(row: &mut SyncRow, case: &Case, group: Group, layout: &Layout) {
 }
 
 /// Puts into a row what was measured.
-fn fill(row: &mut SyncRow, measured: &CaseTimes) {
+fn set_figures(row: &mut SyncRow, measured: &CaseTimes) {
     if let Some(why) = &measured.refused {
         row.verdict.refuse(why.clone());
         return;

@@ -3,7 +3,6 @@
 pub(crate) mod argument;
 pub(crate) mod descriptors;
 pub(crate) mod encoding;
-pub(crate) mod error_passage;
 pub(crate) mod executor;
 pub(crate) mod interrupts;
 pub(crate) mod json;
@@ -11,6 +10,7 @@ pub(crate) mod lock;
 pub(crate) mod progress;
 pub(crate) mod refused_setting;
 pub(crate) mod reserve;
+pub(crate) mod rethrow;
 pub(crate) mod row;
 pub(crate) mod server;
 pub(crate) mod subtransaction;

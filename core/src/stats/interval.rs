@@ -40,9 +40,7 @@ pub fn of_ratio(slices: &[Slice]) -> Option<Interval> {
 pub const MIN_TURNS: usize = 3;
 
 /// The same over a few turns that lie apart, each a slice: Student's t on the residuals, without a
-/// correction, since what lies between two turns makes them independent. The slices within one turn share its
-/// weather, and would say less than is true of how much another run may differ. None for fewer than three or
-/// without work.
+/// correction, since they are independent. None for fewer than three or without work.
 pub fn of_turns(turns: &[Slice]) -> Option<Interval> {
     interval(turns, MIN_TURNS, Noise::of_independent)
 }
@@ -154,7 +152,7 @@ mod tests {
 
     /// Ten turns of ten slices; a share of the variance is common to a turn.
     #[test]
-    fn the_weather_of_a_turn_is_covered() {
+    fn the_noise_that_a_turn_shares_is_covered() {
         for share in [0.0_f64, 0.2, 0.5] {
             let mut rng = Xoshiro256PlusPlus::seed_from_u64(11);
             let runs = 4000;
@@ -162,9 +160,9 @@ mod tests {
             for _ in 0..runs {
                 let turns: Vec<Slice> = (0..10)
                     .map(|_| {
-                        let weather: f64 = StandardNormal.sample(&mut rng);
+                        let shared: f64 = StandardNormal.sample(&mut rng);
                         let own: f64 = (0..10).map(|_| -> f64 { StandardNormal.sample(&mut rng) }).sum();
-                        let noise = 10.0 * share.sqrt() * weather + (1.0 - share).sqrt() * own;
+                        let noise = 10.0 * share.sqrt() * shared + (1.0 - share).sqrt() * own;
                         Slice { ns: (1e7 + 1e5 * noise) as u64, work: 10 }
                     })
                     .collect();

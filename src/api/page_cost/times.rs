@@ -93,7 +93,7 @@ pub(in crate::api) fn measure(
     call.note_stop(measured.stop);
     let mut results = results(&measured, wanted, &concurrencies);
     for result in &mut results {
-        explain(result, &measured, relation, fixed);
+        add_notes(result, &measured, relation, fixed);
     }
     let tuple = TimeResult::new(Tier::Cpu, Pattern::Tuple);
     // Whoever waits for us does not wait for this, too.
@@ -173,7 +173,7 @@ fn concurrencies(relation: &ProbedRelation, wanted: &Wanted, fixed: Option<u32>)
 }
 
 /// Says what is to be known about a result.
-fn explain(
+fn add_notes(
     result: &mut TimeResult,
     measured: &PageTimesResult,
     relation: &ProbedRelation,

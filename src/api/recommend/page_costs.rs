@@ -44,13 +44,13 @@ pub(super) fn rows(run: &Recommending<'_>, place: &TablespaceTarget) -> Result<V
         if let Some(stop) = run.call.ended() {
             return all(last, &stop.to_string());
         }
-        let subject = match place.open(relation)? {
-            OpenedRelation::Ready(subject) => subject,
+        let probed = match place.open(relation)? {
+            OpenedRelation::Ready(probed) => probed,
             OpenedRelation::Refused(why) => return all(Some(relation), &why),
             OpenedRelation::Gone => continue,
         };
-        let measured = RelationTimes::of(run, &subject)?;
-        drop(subject);
+        let measured = RelationTimes::of(run, &probed)?;
+        drop(probed);
         if let Some(lacking) =
             measured.lacking.as_ref().filter(|_| measured.times.device_sequential.is_none())
         {
@@ -60,7 +60,7 @@ pub(super) fn rows(run: &Recommending<'_>, place: &TablespaceTarget) -> Result<V
         }
         let advice = Advice::of(run, place, &measured);
         let row = |setting| RecommendRow::of_tablespace(setting, place).used(place.used(Some(relation)));
-        return Ok(wanted.iter().map(|setting| advice.tell(*setting, row(*setting))).collect());
+        return Ok(wanted.iter().map(|setting| advice.fill_row(*setting, row(*setting))).collect());
     }
     all(last, &why)
 }
@@ -81,14 +81,14 @@ struct RelationTimes {
 }
 
 impl RelationTimes {
-    fn of(run: &Recommending<'_>, subject: &ProbedRelation) -> Result<Self> {
+    fn of(run: &Recommending<'_>, probed: &ProbedRelation) -> Result<Self> {
         let limits = page_cost::limits(run.request.limits, run.request.given, run.places);
         let wanted = Wanted::usual(limits, run.request.cold);
-        let MeasuredRelation { results, times } = page_cost::measure(run.call, subject, &wanted)?;
+        let MeasuredRelation { results, times } = page_cost::measure(run.call, probed, &wanted)?;
         // Of those that are lacking, the device's say why.
         let lacking = results.iter().filter(|one| one.has_no_time()).max_by_key(|one| one.is_from_device());
         let lacking = lacking.map(|one| one.verdict.notes.join("; "));
-        let has_fixed_concurrency = subject.relation.file_tablespace().fixed_concurrency().is_some();
+        let has_fixed_concurrency = probed.relation.file_tablespace().fixed_concurrency().is_some();
         let depths: HashSet<Option<u32>> =
             results.iter().filter(|one| one.is_sparse()).map(|one| one.measured.depth).collect();
         Ok(Self {

@@ -3,9 +3,9 @@
 
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use crate::pg::backend::error_passage::{Caught, catch};
 use crate::pg::backend::executor::ReadOnlyPlans;
 use crate::pg::backend::progress::Kept;
+use crate::pg::backend::rethrow::{Caught, catch};
 
 /// Runs `work` in a subtransaction that may not write, and undoes it: what a read-only transaction is
 /// allowed to change all the same (temporary tables, settings) does not stay either.

@@ -18,7 +18,7 @@ use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys::NodeTag::{T_ExplainStmt, T_Query, T_RangeTblEntry};
 use pgrx::{PgSqlErrorCode, ereport, pg_guard, pg_sys};
 
-use crate::pg::backend::error_passage::unshown;
+use crate::pg::backend::rethrow::unshown;
 use crate::pg::catalog::query::StatementRows;
 
 /// Runs a statement that may name this relation or function, what belongs to the extension, and what is the

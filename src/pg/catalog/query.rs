@@ -8,8 +8,8 @@ use pgrx::{pg_sys, spi::Spi};
 use crate::error::{Error, Result};
 use crate::pg::backend::argument::{Argument, as_argument};
 use crate::pg::backend::encoding::text_up_to;
-use crate::pg::backend::error_passage::pointing_into;
 use crate::pg::backend::executor::ParallelPlans;
+use crate::pg::backend::rethrow::pointing_into;
 use crate::pg::backend::subtransaction::read_only;
 
 /// A query as the caller wrote it, in the encoding of the database: what is executed is never converted.

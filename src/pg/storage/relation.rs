@@ -10,8 +10,8 @@ use pgrx::{pg_sys, spi::Spi};
 
 use crate::error::{Error, Result};
 use crate::pg::backend::encoding::text;
-use crate::pg::backend::error_passage::unshown;
 use crate::pg::backend::lock::{LOCK, lock_to_read};
+use crate::pg::backend::rethrow::unshown;
 use crate::pg::backend::server;
 use crate::pg::backend::server::{data_directory, in_recovery};
 use crate::pg::compat;

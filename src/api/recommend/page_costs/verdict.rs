@@ -28,7 +28,7 @@ const MUCH_WORSE: f64 = 1.1;
 
 impl Advice<'_> {
     /// Fills a row.
-    pub(super) fn tell(&self, setting: Setting, row: RecommendRow) -> RecommendRow {
+    pub(super) fn fill_row(&self, setting: Setting, row: RecommendRow) -> RecommendRow {
         let row = self.evidence(row);
         let row = if setting == Setting::RandomPageCost { self.of_bitmap_scans(row) } else { row };
         let is_unit = setting == Setting::SeqPageCost && self.run.request.unit == Unit::SeqPage;
