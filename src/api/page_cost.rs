@@ -7,6 +7,7 @@ mod times;
 use pgrx::datum;
 use pgrx::prelude::*;
 
+pub(super) use self::result::NoTime;
 use self::row::PageCostRow;
 pub(super) use self::times::{MeasuredRelation, Wanted, limits, measure};
 use super::row::Identity;

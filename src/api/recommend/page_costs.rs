@@ -5,6 +5,7 @@ mod planned;
 mod verdict;
 
 use std::collections::HashSet;
+use std::fmt::{self, Display, Formatter};
 
 use io_probe_core::advise::page_costs::cache_mix::{CacheMix, HitRatios};
 use io_probe_core::advise::page_costs::choose::{Cell, Chosen, MayChange, Settings, grid};
@@ -12,6 +13,7 @@ use io_probe_core::advise::page_costs::curve::GapCurve;
 use io_probe_core::advise::page_costs::model::Times;
 use io_probe_core::advise::page_costs::pair;
 use io_probe_core::measure::page_times::{Estimate, PageTimes};
+use io_probe_core::run::budget::Stop;
 use serde_json::{Value, json};
 
 use self::planned::Answers;
@@ -20,7 +22,7 @@ use super::place::{Candidate, OpenedRelation, TablespaceTarget};
 use super::row::RecommendRow;
 use super::setting::Setting;
 use super::{CachedPages, Unit};
-use crate::api::page_cost::{self, MeasuredRelation, Wanted};
+use crate::api::page_cost::{self, MeasuredRelation, NoTime, Wanted};
 use crate::call::ProbedRelation;
 use crate::call::arguments::figure;
 use crate::error::Result;
@@ -51,8 +53,8 @@ pub(super) fn rows(run: &Recommending<'_>, place: &TablespaceTarget) -> Result<V
         };
         let measured = RelationTimes::of(run, &probed)?;
         drop(probed);
-        if let Some(lacking) =
-            measured.lacking.as_ref().filter(|_| measured.times.device_sequential.is_none())
+        if measured.times.device_sequential.is_none()
+            && let Some(lacking) = measured.lacking
         {
             // Another one may have a part that is not cached.
             (last, why) = (last.or(Some(relation)), not_all_times(lacking));
@@ -65,15 +67,31 @@ pub(super) fn rows(run: &Recommending<'_>, place: &TablespaceTarget) -> Result<V
     all(last, &why)
 }
 
-fn not_all_times(why: &str) -> String {
+fn not_all_times(why: impl Display) -> String {
     format!("not all times could be measured: {why}")
+}
+
+/// Why a time is lacking, and why the measurement ended.
+#[derive(Clone, Copy)]
+struct Lacking {
+    why: NoTime,
+    stop: Option<Stop>,
+}
+
+impl Display for Lacking {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match (self.why, self.stop) {
+            (NoTime::NotBegun(_), _) | (_, None) => self.why.fmt(f),
+            (why, Some(stop)) => write!(f, "{why}; {stop}"),
+        }
+    }
 }
 
 /// The times of a relation.
 struct RelationTimes {
     times: PageTimes,
     /// Why one is lacking, if so.
-    lacking: Option<String>,
+    lacking: Option<Lacking>,
     /// Must reads with gaps be at the tablespace's own concurrency?
     has_fixed_concurrency: bool,
     /// At how many they were to be measured.
@@ -84,16 +102,16 @@ impl RelationTimes {
     fn of(run: &Recommending<'_>, probed: &ProbedRelation) -> Result<Self> {
         let limits = page_cost::limits(run.request.limits, run.request.given, run.places);
         let wanted = Wanted::usual(limits, run.request.cold);
-        let MeasuredRelation { results, times } = page_cost::measure(run.call, probed, &wanted)?;
+        let MeasuredRelation { results, times, stop } = page_cost::measure(run.call, probed, &wanted)?;
         // Of those that are lacking, the device's say why.
-        let lacking = results.iter().filter(|one| one.has_no_time()).max_by_key(|one| one.is_from_device());
-        let lacking = lacking.map(|one| one.verdict.notes.join("; "));
+        let lacking = results.iter().filter(|one| one.no_time.is_some());
+        let lacking = lacking.max_by_key(|one| one.is_from_device()).and_then(|one| one.no_time);
         let has_fixed_concurrency = probed.relation.file_tablespace().fixed_concurrency().is_some();
         let depths: HashSet<Option<u32>> =
             results.iter().filter(|one| one.is_sparse()).map(|one| one.measured.depth).collect();
         Ok(Self {
             times: times.with_whole_lines(),
-            lacking,
+            lacking: lacking.map(|why| Lacking { why, stop }),
             has_fixed_concurrency,
             concurrencies: depths.len(),
         })
@@ -101,7 +119,7 @@ impl RelationTimes {
 
     /// Why a time is not known: what the rows say of it, or else this.
     fn why_lacking(&self, or: &str) -> String {
-        not_all_times(self.lacking.as_deref().unwrap_or(or))
+        self.lacking.map_or_else(|| not_all_times(or), not_all_times)
     }
 
     /// Why reads with gaps are not known at other concurrencies.
