@@ -112,12 +112,12 @@ impl ReadaheadRow {
         let lines = window.kb().zip(device).map(|(kb, device)| lines(kb, device));
         let (blockdev_setra, udev_rule) = lines.unzip();
         let block_size = relation.block_size();
-        let interval = window.figures.and_then(|figures| figures.interval);
+        let interval = window.figures().and_then(|figures| figures.interval);
         Self {
             window_kb: window.kb(),
             mode: window.mode.name(),
             mib_per_s: window.mib_per_s(block_size).map(figure),
-            us_per_block: window.figures.map(|figures| figure(figures.ns_per_block / 1e3)),
+            us_per_block: window.figures().map(|figures| figure(figures.ns_per_block / 1e3)),
             best: window.best,
             blockdev_setra,
             udev_rule,
