@@ -323,11 +323,10 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Takes the rest that is due after the last request: what comes next may come at once.
+    /// Takes the rest that is due after the last request.
     pub(super) fn rest(&mut self) {
         if let Some(due) = self.pacer.rest_after(self.clock.now()) {
-            // It is over, and what ends it now is no news.
-            let _ = self.budget.sleep_until(due);
+            self.budget.rest_until(due);
         }
     }
 
