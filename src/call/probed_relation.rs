@@ -78,9 +78,8 @@ impl ProbedRelation {
         Ok(engine::open(wanted, depth as usize, request as usize)?)
     }
 
-    /// Evicts `blocks` from shared buffers, and the segments that they lie in from the OS cache, within the
-    /// statement's time. What stays, a probe will count. Not from a cache of the file system's own: see
-    /// `reads_of_device`.
+    /// Evicts `blocks` from shared buffers, and the segments that they lie in from the OS cache. What stays,
+    /// a probe will count. Not from a cache of the file system's own: see `reads_of_device`.
     pub(crate) fn evict(&self, call: &Call, blocks: Range<u64>) -> Result<Option<Stop>> {
         let mut should_stop = || call.should_stop(&self.interrupts);
         match buffers::evict_blocks(&self.relation, self.fork, &blocks, &mut should_stop) {

@@ -62,10 +62,8 @@ fn interval(slices: &[Slice], least: usize, noise: impl Fn(&[f64]) -> Noise) -> 
     Some(Interval { value, low: (value - half).max(0.0), high: value + half })
 }
 
-/// How much longer a unit of work took in the last slice than in the first, by a straight line through
-/// the slices: 0.2 is a fifth slower at the end. None unless the line differs by over a tenth and by
-/// over three standard errors, or if it is not a line at all: what falls below zero was a step.
-/// (Cloud volumes burst, and then don't.)
+/// How much longer a unit of work took in the last slice than in the first, by a straight line: 0.2 is a
+/// fifth slower. None within a tenth or three standard errors, or if it was a step, as of a burst's end.
 pub fn trend(slices: &[Slice]) -> Option<f64> {
     if slices.len() < MIN_SLICES {
         return None;
@@ -122,8 +120,7 @@ mod tests {
 
     #[test]
     fn known_answer_without_autocorrelation() {
-        // 20 values of 90 and 110 in the order + − − +, so that the lag-1 sum is small: value 100,
-        // s = √(20·100/19) = 10.26, r1 = −1/20, r = −0.05 + (1 − 0.15)/20 → −0.0075, clipped to 0,
+        // 20 values of 90 and 110, + − − +: value 100, s = √(20·100/19) = 10.26, r1 = −1/20, r clipped to 0,
         // t(0.975, 19) = 2.0930: half-width 2.0930 · 10.26 / √20 = 4.802.
         let pattern = [110, 90, 90, 110];
         let values: Vec<u64> = (0..20).map(|i| pattern[i % 4]).collect();

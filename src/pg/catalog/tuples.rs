@@ -1,4 +1,7 @@
 //! What the executor does with a tuple: a count of all tuples in some blocks that are in shared buffers.
+//!
+//! It is done with the rights of the table's owner: no policy hides rows from him, and who may MAINTAIN a
+//! table may not read it.
 
 use std::ffi::CStr;
 use std::ops::Range;
@@ -16,9 +19,8 @@ use crate::pg::catalog::planner;
 use crate::pg::settings;
 use crate::pg::storage::relation::Relation;
 
-/// Counts the tuples of these ranges of blocks, one after the other, with the rights of the table's owner: no
-/// policy hides rows from him, and who may MAINTAIN a table may not read it. None if they can't be counted,
-/// or not without reading other blocks.
+/// Counts the tuples of these ranges of blocks, one after the other. None if they can't be counted, or not
+/// without reading other blocks.
 pub(crate) fn count(relation: &Relation, ranges: &[Range<u64>]) -> Option<Vec<TuplesCounted>> {
     // Planning locks the indexes, too: not if somebody else has one.
     let relation = Relation::open_to_plan(relation.oid())?;

@@ -58,9 +58,8 @@ impl Advice<'_> {
         }
     }
 
-    /// What bitmap scans alone would ask for, at the concurrency in force: from which share of the blocks on
-    /// they take longer than a sequential scan, and the ratio of page costs at which the planner changes over
-    /// there.
+    /// From which share of the blocks on bitmap scans take longer than a sequential scan, at the concurrency
+    /// in force, and the ratio of page costs at which the planner changes over there.
     fn of_bitmap_scans(&self, row: RecommendRow) -> RecommendRow {
         let concurrency = self.in_force.concurrency;
         let curve =
