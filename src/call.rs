@@ -225,7 +225,7 @@ impl Call {
     }
 
     /// Measures, unless the call is over. What the file system refuses is an answer, too.
-    pub(crate) fn part<T: Stopped>(&self, measure: impl FnOnce() -> Outcome<T>) -> Result<Attempt<T>> {
+    pub(crate) fn attempt<T: Stopped>(&self, measure: impl FnOnce() -> Outcome<T>) -> Result<Attempt<T>> {
         if let Some(stop) = self.ended() {
             return Ok(Attempt::NotBegun(stop));
         }
@@ -241,8 +241,11 @@ impl Call {
 
     /// The same of one of several paths: whoever waits for us, or for the statement, does not wait for the
     /// rest.
-    pub(crate) fn attempt<T: Stopped>(&self, measure: impl FnOnce() -> Outcome<T>) -> Result<Attempt<T>> {
-        let attempt = self.part(measure)?;
+    pub(crate) fn attempt_path<T: Stopped>(
+        &self,
+        measure: impl FnOnce() -> Outcome<T>,
+    ) -> Result<Attempt<T>> {
+        let attempt = self.attempt(measure)?;
         self.ended.set(attempt.stop().filter(|stop| stop.is_for_all()));
         Ok(attempt)
     }

@@ -39,12 +39,12 @@ fn io_probe_depth(
         let rel = arguments::relation(rel)?;
         let depths = pick(depths.map(Elements::all))?;
         let seed = arguments::seed(seed);
-        let limits = options.limits(arguments::duration(duration)?)?;
+        let limits = options.limits(duration)?;
 
         let (call, relation) =
             Begin::of(Probe::Depth).waiting(options.flag("wait")?).on_relation(rel, Fork::MAIN)?;
         let identity = Identity::of(&relation);
-        let found = call.attempt(|| measure(&call, &relation, &depths, seed, limits))?;
+        let found = call.attempt_path(|| measure(&call, &relation, &depths, seed, limits))?;
         Ok(rows(found, &depths, seed, &relation, &identity))
     })
 }

@@ -59,7 +59,7 @@ fn io_probe_ping(
             .waiting(options.flag("wait")?)
             .on_relation(rel, Fork::MAIN)?;
         let identity = Identity::of(&relation);
-        let answers = call.attempt(|| ping.measure(&call, &relation))?;
+        let answers = call.attempt_path(|| ping.measure(&call, &relation))?;
         Ok(ping.rows(answers, &identity))
     })
 }

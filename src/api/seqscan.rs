@@ -16,7 +16,7 @@ use self::row::SeqscanRow;
 use super::row::{BACKEND, account_notes, device_source};
 use crate::call::arguments::{self, Path};
 use crate::call::named::NamedEnum;
-use crate::call::options::Options;
+use crate::call::options::{MEASURING, Options};
 use crate::call::probe::Probe;
 use crate::call::{Begin, Call, Failure, Outcome, ProbedRelation, Stopped};
 use crate::error::{Error, Result};
@@ -29,18 +29,6 @@ use crate::pg::backend::server;
 use crate::pg::storage::buffers::{self, Usage};
 use crate::pg::storage::relation::Fork;
 use crate::pg::storage::server_reader::ServerReader;
-
-/// The options of this function.
-const OPTIONS: [&str; 8] = [
-    "max_bytes",
-    "max_iops",
-    "max_mib_per_s",
-    "max_util_pct",
-    "max_p99_us",
-    "precision",
-    "wait",
-    "start_blk",
-];
 
 /// Request size in kB that, at that depth, reached what any other did on every device measured. Both
 /// together keep 4 MiB in flight.
@@ -63,7 +51,7 @@ fn io_probe_seqscan(
     options: Option<JsonbText>,
 ) -> Rows {
     Rows::answer(|| {
-        let options = Options::parse(options, &OPTIONS)?;
+        let options = Options::parse(options, &[&MEASURING[..], &["start_blk"]].concat())?;
         let (chunk_blocks, depth) = requests(chunk_kb, depth)?;
         let rel = arguments::relation(rel)?;
         let scan = Seqscan {
@@ -72,7 +60,7 @@ fn io_probe_seqscan(
             chunk_blocks,
             depth,
             fork: Fork::parse(fork.as_deref())?.unwrap_or(Fork::MAIN),
-            limits: options.limits(arguments::duration(duration)?)?,
+            limits: options.limits(duration)?,
             waits: options.flag("wait")?,
             start: options.count("start_blk", 0)?.unwrap_or(0),
         };
@@ -83,7 +71,7 @@ fn io_probe_seqscan(
         let target = SeqscanTarget { scan: &scan, call: &call, relation: &relation };
         let row = |(index, &path): (usize, &Path)| {
             let row = SeqscanRow::new(&target, path);
-            let found = call.attempt(|| target.measure(path, index))?;
+            let found = call.attempt_path(|| target.measure(path, index))?;
             Ok(row.of(&target, path, found))
         };
         scan.paths.iter().enumerate().map(row).collect()

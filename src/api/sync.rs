@@ -18,7 +18,7 @@ use super::row::{Verdict, of_leaves};
 use crate::call::Begin;
 use crate::call::arguments::{self, figure};
 use crate::call::named::NamedEnum;
-use crate::call::options::Options;
+use crate::call::options::{MEASURING, Options};
 use crate::call::probe::Probe;
 use crate::error::{Error, Result};
 use crate::gucs;
@@ -30,19 +30,8 @@ use crate::pg::backend::server;
 use crate::pg::storage::tablespace::Tablespace;
 use crate::pg::storage::wal;
 
-/// The options of this function.
-const OPTIONS: [&str; 10] = [
-    "commit_bytes",
-    "commit_delay",
-    "direct",
-    "max_bytes",
-    "max_iops",
-    "max_mib_per_s",
-    "max_util_pct",
-    "max_p99_us",
-    "precision",
-    "wait",
-];
+/// Options of this function alone.
+const OPTIONS: [&str; 3] = ["commit_bytes", "commit_delay", "direct"];
 
 /// Longest write, in kB.
 const MOST_WRITE_KB: u32 = 1024;
@@ -61,7 +50,7 @@ fn io_probe_sync(
     options: Option<JsonbText>,
 ) -> Rows {
     Rows::answer(|| {
-        let options = Options::parse(options, &OPTIONS)?;
+        let options = Options::parse(options, &[&OPTIONS[..], &MEASURING].concat())?;
         let depth = depth.map(|depth| arguments::positive("depth", depth)).transpose()?;
         let depth = gucs::depth(depth, 1)?;
         let sections = pick(sections.map(Elements::all), depth)?;
@@ -69,10 +58,7 @@ fn io_probe_sync(
         let direct = direct(&options, &sections)?;
         let group = group(&options, depth)?;
         let cases = cases(&sections, write_bytes, &group, direct);
-        let mut limits = options.limits(arguments::duration(duration)?)?;
-        if duration.is_none() {
-            limits = gucs::shared_by_rows(limits, cases.len() as u32);
-        }
+        let limits = options.limits_of_rows(duration, cases.len() as u32)?;
         let target = SyncTarget::parse(target.as_deref(), spcname.as_deref())?;
         let bench = Bench { cases, group, limits };
 

@@ -3,12 +3,12 @@
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use std::time::Duration;
-
 use io_probe_core::run::budget::Limits;
 use io_probe_core::run::memory;
+use pgrx::datum::Interval;
 use pgrx::pg_sys;
 
+use super::arguments;
 use super::named::quoted;
 use crate::error::{Error, Result};
 use crate::gucs;
@@ -43,6 +43,10 @@ pub(crate) fn object(name: &str, value: Option<JsonbText>) -> Result<Map<String,
         Err(e) => Err(Error::invalid(format!("could not read the {name}: {e}"))),
     }
 }
+
+/// Options of probes that measure rows: their bounds, and whether to wait for another probe.
+pub(crate) const MEASURING: [&str; 7] =
+    ["max_bytes", "max_iops", "max_mib_per_s", "max_util_pct", "max_p99_us", "precision", "wait"];
 
 /// The options of one call.
 pub(crate) struct Options(Map<String, Value>);
@@ -98,9 +102,9 @@ impl Options {
 
     /// The bounds of a row, from its duration and from max_bytes, max_iops, max_mib_per_s, max_util_pct,
     /// max_p99_us and precision, or from their defaults. What the statement has left is not in it.
-    pub(crate) fn limits(&self, duration: Option<Duration>) -> Result<Limits> {
+    pub(crate) fn limits(&self, duration: Option<Interval>) -> Result<Limits> {
         Ok(Limits {
-            duration: gucs::duration(duration)?,
+            duration: gucs::duration(arguments::duration(duration)?)?,
             max_bytes: gucs::bytes(self.count("max_bytes", pg_sys::BLCKSZ.into())?)?,
             max_iops: gucs::iops(self.rate("max_iops")?)?,
             max_mib_per_s: gucs::mib_per_s(self.rate("max_mib_per_s")?)?,
@@ -108,6 +112,12 @@ impl Options {
             precision: self.share("precision")?,
             latency: gucs::latency_bound(self.count("max_p99_us", 1)?)?,
         })
+    }
+
+    /// The same of each of so many rows that take turns.
+    pub(crate) fn limits_of_rows(&self, duration: Option<Interval>, rows: u32) -> Result<Limits> {
+        let limits = self.limits(duration)?;
+        Ok(if duration.is_some() { limits } else { gucs::shared_by_rows(limits, rows) })
     }
 
     /// A number of at least 1 that fits 32 bits.

@@ -144,7 +144,7 @@ pub(in crate::api) fn measure(
     let emulated: Vec<u64> = windows.iter().copied().filter(|window| Some(*window) != in_force).collect();
     let mut results = vec![WindowResult::new(in_force, WindowMode::Kernel)];
     results.extend(emulated.iter().map(|window| WindowResult::new(Some(*window), WindowMode::Emulated)));
-    match call.part(|| run(call, relation, in_force, &emulated, limits))? {
+    match call.attempt(|| run(call, relation, in_force, &emulated, limits))? {
         Attempt::Measured(measured) => measured.fill(&mut results, relation),
         Attempt::NotBegun(stop) => {
             results.iter_mut().for_each(|result| result.lack(NoFigures::NotBegun(stop)));
