@@ -20,14 +20,14 @@ pub(crate) mod options;
 pub(crate) mod probe;
 pub(crate) mod probed_relation;
 mod rights;
-mod statement;
+mod statement_budget;
 
 use std::cell::Cell;
 use std::time::Duration;
 
 use io_probe_core::machine::account::Account;
-use io_probe_core::machine::observer::{IoDelta, Observer};
-use io_probe_core::run::budget::{Budget, Stop, StopCheck};
+use io_probe_core::machine::observer::IoDelta;
+use io_probe_core::run::budget::{Budget, Stop};
 use io_probe_core::run::clock::Monotonic;
 use pgrx::pg_sys;
 
@@ -35,7 +35,7 @@ pub(crate) use self::admission::Refusal;
 use self::probe::Probe;
 pub(crate) use self::probed_relation::ProbedRelation;
 use crate::error::{Error, Result};
-use crate::pg::backend::interrupts;
+use crate::pg::backend::interrupts::{self, Interrupts};
 use crate::pg::backend::lock::{ProbeLock, refuse_in_parallel};
 use crate::pg::backend::progress::{Progress, WaitEvent};
 use crate::pg::storage::relation::{Fork, Held, Relation, check_may_read};
@@ -54,7 +54,7 @@ pub(crate) struct Call {
     pub(crate) progress: Progress,
     /// Why the attempts that are left do not begin any more, if so.
     ended: Cell<Option<Stop>>,
-    _charge: Option<statement::Charge>,
+    _charge: Option<statement_budget::Charge>,
     _lock: Option<ProbeLock>,
 }
 
@@ -155,17 +155,17 @@ impl Begin {
     }
 
     fn start(&self, lock: Option<ProbeLock>, rel: Option<pg_sys::Oid>) -> Result<Call> {
-        let charge = statement::charge()?;
+        let charge = statement_budget::start()?;
         Ok(self.charged(lock, Some(charge), rel))
     }
 
     fn charged(
         &self,
         lock: Option<ProbeLock>,
-        charge: Option<statement::Charge>,
+        charge: Option<statement_budget::Charge>,
         rel: Option<pg_sys::Oid>,
     ) -> Call {
-        interrupts::quiesce_at_exit();
+        interrupts::shut_down_at_exit();
         let waits = if self.probe == Probe::Sync { WaitEvent::Syncs } else { WaitEvent::Reads };
         let progress = Progress::start(self.probe as i64, waits, rel);
         Call { progress, ended: Cell::new(None), _charge: charge, _lock: lock }
@@ -174,45 +174,50 @@ impl Begin {
 
 impl Call {
     /// Why nothing more may begin, and what runs must end, if so.
-    pub(crate) fn over(&self) -> Option<Stop> {
-        self.ended.get().or_else(statement::over)
+    pub(crate) fn ended(&self) -> Option<Stop> {
+        self.ended.get().or_else(statement_budget::exhausted)
     }
 
     /// The time that the statement has left.
-    pub(crate) fn left(&self) -> Duration {
-        statement::left()
+    pub(crate) fn time_left(&self) -> Duration {
+        statement_budget::remaining()
     }
 
-    /// A budget of that time.
-    pub(crate) fn budget<'a>(&self, should_stop: &'a mut StopCheck<'a>) -> Budget<'a> {
-        Budget::of_statement(self.left(), &Monotonic, should_stop)
+    /// What work without a budget asks: is the statement's time used up, or is there an interrupt?
+    pub(crate) fn should_stop(&self, interrupts: &Interrupts) -> Option<Stop> {
+        self.ended().or_else(|| interrupts.check())
     }
 
-    /// What a call on no relation asks between requests.
-    pub(crate) fn should_stop(&self) -> Option<Stop> {
-        statement::over().or_else(|| {
-            interrupts::check();
-            None
-        })
+    /// Measures within that time. The budget keeps it, so that between requests there are only interrupts to
+    /// look for.
+    pub(crate) fn with_budget<T>(
+        &self,
+        interrupts: &Interrupts,
+        measure: impl FnOnce(&mut Budget<'_>) -> T,
+    ) -> T {
+        measure(&mut Budget::of_statement(self.time_left(), &Monotonic, &mut || interrupts.check()))
     }
 
     /// Takes note of why something ended. After a device that was too slow, nothing else of the statement
     /// begins.
-    pub(crate) fn heed(&self, stop: Option<Stop>) {
-        statement::heed(stop);
+    pub(crate) fn note_stop(&self, stop: Option<Stop>) {
+        statement_budget::note(stop);
     }
 
-    /// What a measurement of a relation within this call's time gives, and what it cost the devices.
+    /// The same as `with_budget` of a relation, and what it cost the devices.
     pub(crate) fn observed<T>(
         &self,
         relation: &ProbedRelation,
         account: Account,
-        should_stop: &mut StopCheck<'_>,
         measure: impl FnOnce(&mut Budget<'_>) -> io_probe_core::Result<T>,
     ) -> Outcome<(T, IoDelta)> {
-        let observer = Observer::new(relation.account(account), &relation.placement.leaves, &relation.roots);
+        let observer = relation.observer(account);
         let mut before = observer.look();
-        let measured = measure(&mut self.budget(&mut before.following(should_stop)))?;
+        let mut should_stop = before.following(|| relation.interrupts.check());
+        let mut budget = Budget::of_statement(self.time_left(), &Monotonic, &mut should_stop);
+        let measured = measure(&mut budget)?;
+        drop(budget);
+        drop(should_stop);
         let cost = observer.since(&before);
         // What the kernel still reads ahead must not be taken for others' reads by what comes next.
         observer.settle();
@@ -220,8 +225,8 @@ impl Call {
     }
 
     /// Measures, unless the call is over. What the file system refuses is an answer, too.
-    pub(crate) fn part<T: Stopped>(&self, measure: impl FnOnce() -> Outcome<T>) -> Result<Attempt<T>> {
-        if let Some(stop) = self.over() {
+    pub(crate) fn attempt<T: Stopped>(&self, measure: impl FnOnce() -> Outcome<T>) -> Result<Attempt<T>> {
+        if let Some(stop) = self.ended() {
             return Ok(Attempt::NotBegun(stop));
         }
         let attempt = match measure() {
@@ -230,14 +235,17 @@ impl Call {
             Err(Failure::Unsupported(why)) => Attempt::Unsupported(why),
             Err(Failure::Error(error)) => return Err(error),
         };
-        self.heed(attempt.stop());
+        self.note_stop(attempt.stop());
         Ok(attempt)
     }
 
     /// The same of one of several paths: whoever waits for us, or for the statement, does not wait for the
     /// rest.
-    pub(crate) fn attempt<T: Stopped>(&self, measure: impl FnOnce() -> Outcome<T>) -> Result<Attempt<T>> {
-        let attempt = self.part(measure)?;
+    pub(crate) fn attempt_path<T: Stopped>(
+        &self,
+        measure: impl FnOnce() -> Outcome<T>,
+    ) -> Result<Attempt<T>> {
+        let attempt = self.attempt(measure)?;
         self.ended.set(attempt.stop().filter(|stop| stop.is_for_all()));
         Ok(attempt)
     }

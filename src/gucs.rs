@@ -11,7 +11,7 @@ use io_probe_core::run::budget::{BoundSource, LatencyBound, Limits};
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
 
 use crate::error::{Error, Result};
-use crate::pg::backend::settings::Refused;
+use crate::pg::backend::refused_setting::RefusedSetting;
 use crate::pg::reserve_setting_prefix;
 
 static MAX_DURATION: GucSetting<i32> = GucSetting::<i32>::new(60_000);
@@ -31,7 +31,7 @@ static ENGINE: GucSetting<EngineSetting> = GucSetting::<EngineSetting>::new(Engi
 thread_local! {
     /// Caps whose value the server refused when the library was loaded: their default stands, which is no
     /// limit for some.
-    static REFUSED: RefCell<Vec<Refused>> = const { RefCell::new(Vec::new()) };
+    static REFUSED: RefCell<Vec<RefusedSetting>> = const { RefCell::new(Vec::new()) };
 }
 
 /// How reads past the server are issued.
@@ -49,7 +49,7 @@ enum EngineSetting {
 /// Defines the settings and reserves their prefix.
 pub(crate) fn define() {
     let cap = |name, short, long, setting, least, most, unit| {
-        let refused = Refused::when_defined(name, || {
+        let refused = RefusedSetting::when_defined(name, || {
             GucRegistry::define_int_guc(name, short, long, setting, least, most, GucContext::Suset, unit);
         });
         REFUSED.with_borrow_mut(|all| all.extend(refused));
@@ -179,7 +179,7 @@ pub(crate) fn check_caps() -> Result<()> {
     REFUSED.with_borrow(|all| all.iter().find(|cap| cap.counts()).map_or(Ok(()), |cap| Err(unknown(cap))))
 }
 
-fn unknown(cap: &Refused) -> Error {
+fn unknown(cap: &RefusedSetting) -> Error {
     let error = Error::denied(format!("{} is not known in this session", cap.name.to_string_lossy()));
     if cap.is_of_connection() {
         error
@@ -207,17 +207,17 @@ pub(crate) fn shared_by_rows(limits: Limits, rows: u32) -> Limits {
 pub(crate) fn duration(asked: Option<Duration>) -> Result<Duration> {
     let cap = max_duration();
     match asked {
-        Some(asked) => span("duration", asked),
+        Some(asked) => capped_duration("duration", asked),
         None => Ok(cap.min(Duration::from_millis(DEFAULT_DURATION.get().unsigned_abs().into()))),
     }
 }
 
 /// A time that a call was asked to take, by the name of what asked for it.
-pub(crate) fn span(what: &str, asked: Duration) -> Result<Duration> {
+pub(crate) fn capped_duration(what: &str, asked: Duration) -> Result<Duration> {
     let cap = max_duration();
     if asked > cap {
         let (asked, cap) = (format!("{} ms", asked.as_millis()), format!("{} ms", cap.as_millis()));
-        return Err(over(what, &asked, c"pg_io_probe.max_duration", &cap));
+        return Err(over_cap(what, &asked, c"pg_io_probe.max_duration", &cap));
     }
     Ok(asked)
 }
@@ -238,7 +238,7 @@ pub(crate) fn bytes(asked: Option<u64>) -> Result<u64> {
     let cap = mib(&MAX_BYTES);
     match asked {
         Some(asked) if asked > cap => {
-            Err(over("max_bytes", &asked.to_string(), c"pg_io_probe.max_bytes", &cap.to_string()))
+            Err(over_cap("max_bytes", &asked.to_string(), c"pg_io_probe.max_bytes", &cap.to_string()))
         }
         asked => Ok(asked.unwrap_or_else(|| cap.min(mib(&DEFAULT_MAX_BYTES)))),
     }
@@ -249,7 +249,7 @@ pub(crate) fn depth(asked: Option<u32>, default: u32) -> Result<u32> {
     let cap = MAX_DEPTH.get().unsigned_abs();
     match asked {
         Some(asked) if asked > cap => {
-            Err(over("depth", &asked.to_string(), c"pg_io_probe.max_depth", &cap.to_string()))
+            Err(over_cap("depth", &asked.to_string(), c"pg_io_probe.max_depth", &cap.to_string()))
         }
         asked => Ok(asked.unwrap_or_else(|| cap.min(default))),
     }
@@ -278,7 +278,7 @@ pub(crate) fn latency_bound(asked_ms: Option<f64>) -> Result<LatencyBound> {
     let cap_ms = Some(f64::from(MAX_P99.get())).filter(|&cap| cap > 0.0);
     match (asked_ms, cap_ms) {
         (Some(asked), Some(cap)) if asked > cap => {
-            Err(over("max_p99", &format!("{asked} ms"), c"pg_io_probe.max_p99", &format!("{cap} ms")))
+            Err(over_cap("max_p99", &format!("{asked} ms"), c"pg_io_probe.max_p99", &format!("{cap} ms")))
         }
         (asked, cap) => {
             let within = |ms: f64| LatencyBound::within(Duration::from_secs_f64(ms / 1e3));
@@ -314,13 +314,13 @@ where
     let cap = Some(cap).filter(|&cap| cap > T::default());
     match (asked, cap) {
         (Some(asked), Some(cap)) if asked > cap => {
-            Err(over(what, &asked.to_string(), name, &cap.to_string()))
+            Err(over_cap(what, &asked.to_string(), name, &cap.to_string()))
         }
         (asked, cap) => Ok(asked.or(cap)),
     }
 }
 
-fn over(what: &str, value: &str, setting: &CStr, cap: &str) -> Error {
+fn over_cap(what: &str, value: &str, setting: &CStr, cap: &str) -> Error {
     let setting = setting.to_string_lossy();
     Error::invalid(format!("{what} of {value} is over the cap"))
         .detail(format!("{setting} is {cap}."))

@@ -7,7 +7,8 @@ pub(crate) mod backend;
 pub(crate) mod catalog;
 mod compat;
 pub(crate) mod history;
+pub(crate) mod settings;
 pub(crate) mod storage;
 
-pub(crate) use backend::error_passage::answer;
+pub(crate) use backend::rethrow::answer;
 pub(crate) use backend::server::{reserve_setting_prefix, statement_start};

@@ -137,7 +137,7 @@ class Samples(Iostat):
 
     def test_samples_are_what_the_counters_say(self):
         run("sync", "-f", self.disk.mount_point)
-        self.session.start_rows(f"SELECT * FROM io_probe_iostat_full('400 ms', count => 5, options => '{"device": "{self.name}"}')")
+        self.session.start_rows(rows_of("iostat", every="400 ms", count=5, options={"device": self.name}))
         with Session() as control:
             wait_for_probe(control, self.session.pid)
         before = self.stat()
@@ -202,7 +202,7 @@ class Samples(Iostat):
         self.assertTrue(self.session.rows("SELECT * FROM io_probe_iostat_full('100 ms', count => 2)"))
 
     def test_progress(self):
-        self.session.start_rows(f"SELECT * FROM io_probe_iostat_full('200 ms', count => 5, options => '{"device": "{self.name}"}')")
+        self.session.start_rows(rows_of("iostat", every="200 ms", count=5, options={"device": self.name}))
         with Session() as control:
             seen = self.seen(control)
         self.assertEqual({(row["probe"], row["total"]) for row in seen}, {("iostat", 5)})
@@ -231,7 +231,7 @@ class Samples(Iostat):
         self.session.run("CREATE ROLE watcher; GRANT pg_monitor TO watcher; CREATE ROLE nobody_special")
         self.addCleanup(self.session.run, "RESET ROLE; DROP OWNED BY watcher; DROP ROLE watcher, nobody_special")
         query = rows_of("iostat_query", query="SELECT count(*) FROM dense")
-        watch = f"SELECT * FROM io_probe_iostat_full('100 ms', count => 1, options => '{"device": "{self.name}"}')"
+        watch = rows_of("iostat", every="100 ms", count=1, options={"device": self.name})
         self.session.run("SET ROLE nobody_special")
         self.assert_fails(watch, "42501", "io_probe_iostat")
         self.session.run("RESET ROLE; SET ROLE watcher")
@@ -631,9 +631,9 @@ class Cgroup(Iostat):
             self.assertRegex(series[0]["notes"][0], f"cgroup.* reads of {self.name} to 8 MiB/s")
             by_us = sum(row["cgroup_rmib_s"] * row["elapsed_ms"] / 1000 for row in series)
             self.about(by_us, moved["rsectors"] / 2048, "cgroup_rmib_s")
-            (row,) = self.session.rows(f"SELECT * FROM io_probe_iostat_full('100 ms', count => 1, options => '{"device": "{self.name}"}')")
+            (row,) = self.session.rows(rows_of("iostat", every="100 ms", count=1, options={"device": self.name}))
             self.assertRegex(row["notes"][0], f"cgroup.* reads of {self.name} to 8 MiB/s")
-        (row,) = self.session.rows(f"SELECT * FROM io_probe_iostat_full('100 ms', count => 1, options => '{"device": "{self.name}"}')")
+        (row,) = self.session.rows(rows_of("iostat", every="100 ms", count=1, options={"device": self.name}))
         self.assertNotIn(self.name, "".join(row["notes"]))
 
 

@@ -72,10 +72,8 @@ impl Access {
     }
 }
 
-/// One node of a plan.
-///
-/// Counts are of server blocks and fit a `bigint`. A figure is `None` when the plan was taken without
-/// the option that yields it: ANALYZE, BUFFERS, TIMING, COSTS, or the setting `track_io_timing`.
+/// One node of a plan. Counts are of server blocks; a figure is `None` when the plan was taken without what
+/// yields it: ANALYZE, BUFFERS, TIMING, COSTS, or `track_io_timing`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
     /// 1 for the top node, then in the order in which EXPLAIN prints the nodes.
@@ -89,9 +87,8 @@ pub struct Node {
     pub node_type: String,
     /// Schema of `relation`; only a VERBOSE plan tells. `pg_temp` for a temporary table.
     pub schema: Option<String>,
-    /// The table that the node scans or modifies. A Bitmap Index Scan has none in EXPLAIN and
-    /// repeats `schema`, `relation` and `alias` of the Bitmap Heap Scan that it works for, as context:
-    /// its blocks are the index's, the table's blocks are in the Bitmap Heap Scan's row.
+    /// The table that the node scans or modifies. A Bitmap Index Scan repeats that of the Bitmap Heap Scan
+    /// that it works for, as context: its own blocks are the index's.
     pub relation: Option<String>,
     /// The index that the node scans; it is in the schema of `relation`.
     pub index: Option<String>,

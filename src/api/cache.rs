@@ -117,7 +117,7 @@ fn evictions(rel: Option<pg_sys::Oid>) -> Result<Vec<Eviction>> {
     let rel = arguments::relation(rel)?;
     let (call, relation) = Begin::of(Probe::Evict).on_relation_beside_probes(rel)?;
     let interrupts = Interrupts::of(relation.locked());
-    let mut should_stop = || call.over().or_else(|| interrupts.check());
+    let mut should_stop = || call.should_stop(&interrupts);
     let shared_before = ResidentBlocks::of(&relation);
     let mut os_before = Vec::new();
     for (fork, source) in forks(&relation) {

@@ -47,6 +47,16 @@ impl CheckRow {
         Self { item: item.into(), status: "ok", value: value.into(), what_to_do: None }
     }
 
+    /// `found`, or else `lacking` in its place.
+    fn of(
+        item: &str,
+        found: Option<impl Into<String>>,
+        lacking: impl Into<String>,
+        what_to_do: &'static str,
+    ) -> Self {
+        found.map_or_else(|| Self::missing(item, lacking, what_to_do), |found| Self::ok(item, found))
+    }
+
     fn missing(item: impl Into<String>, value: impl Into<String>, what_to_do: &'static str) -> Self {
         let (item, value) = (item.into(), value.into());
         Self { item, status: "unsupported", value, what_to_do: Some(what_to_do) }
@@ -54,14 +64,12 @@ impl CheckRow {
 }
 
 fn kernel() -> Vec<CheckRow> {
-    let residency = match page_cache::method() {
-        ResidencyMethod::Cachestat => CheckRow::ok("OS cache residency", "cachestat"),
-        ResidencyMethod::Mincore | ResidencyMethod::Unknown => CheckRow::missing(
-            "OS cache residency",
-            "mincore, which does not tell dirty pages",
-            "Linux 6.5 or later has cachestat; a container's seccomp profile may refuse it.",
-        ),
-    };
+    let residency = CheckRow::of(
+        "OS cache residency",
+        (page_cache::method() == ResidencyMethod::Cachestat).then_some("cachestat"),
+        "mincore, which does not tell dirty pages",
+        "Linux 6.5 or later has cachestat; a container's seccomp profile may refuse it.",
+    );
     let uring = match engine::io_uring_refusal() {
         None => CheckRow::ok("io_uring", "available"),
         Some(why) => CheckRow::missing(
@@ -70,37 +78,30 @@ fn kernel() -> Vec<CheckRow> {
             "Threads are used instead. Allow io_uring in the container, or see kernel.io_uring_disabled.",
         ),
     };
-    let account = match account::own_read_bytes() {
-        Some(_) => CheckRow::ok("account of bytes read", "/proc/self/io"),
-        None => CheckRow::missing(
-            "account of bytes read",
-            "/proc/self/io can't be read",
-            "The kernel needs CONFIG_TASK_IO_ACCOUNTING, the container a /proc; device shares are unknown.",
-        ),
-    };
-    let kernel = read_trimmed("/proc/sys/kernel/osrelease").map_or_else(
-        || CheckRow::missing("kernel", "unknown", "/proc is not mounted in this container."),
-        |release| CheckRow::ok("kernel", release),
+    let account = CheckRow::of(
+        "account of bytes read",
+        account::own_read_bytes().map(|_| "/proc/self/io"),
+        "/proc/self/io can't be read",
+        "The kernel needs CONFIG_TASK_IO_ACCOUNTING, the container a /proc; device shares are unknown.",
     );
+    let release = read_trimmed("/proc/sys/kernel/osrelease");
+    let kernel = CheckRow::of("kernel", release, "unknown", "/proc is not mounted in this container.");
     let setting = read_trimmed("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
-    let huge_pages = match setting.split(['[', ']']).nth(1) {
-        Some(chosen @ ("always" | "madvise")) => CheckRow::ok("huge pages for read buffers", chosen),
-        other => CheckRow::missing(
-            "huge pages for read buffers",
-            other.unwrap_or("unknown"),
-            "Large direct reads reach the device in more segments, which slows some devices down; \
-             set transparent_hugepage/enabled to madvise.",
-        ),
-    };
+    let chosen = setting.split(['[', ']']).nth(1);
+    let huge_pages = CheckRow::of(
+        "huge pages for read buffers",
+        chosen.filter(|chosen| ["always", "madvise"].contains(chosen)),
+        chosen.unwrap_or("unknown"),
+        "Large direct reads reach the device in more segments, which slows some devices down; \
+         set transparent_hugepage/enabled to madvise.",
+    );
     let roots = Roots::default();
-    let pressure = match Pressure::read(&roots) {
-        Some(_) => CheckRow::ok("I/O pressure", "/proc/pressure/io"),
-        None => CheckRow::missing(
-            "I/O pressure",
-            "/proc/pressure/io can't be read",
-            "The kernel needs CONFIG_PSI, and psi=1 on its command line where that is off by default.",
-        ),
-    };
+    let pressure = CheckRow::of(
+        "I/O pressure",
+        Pressure::read(&roots).map(|_| "/proc/pressure/io"),
+        "/proc/pressure/io can't be read",
+        "The kernel needs CONFIG_PSI, and psi=1 on its command line where that is off by default.",
+    );
     let cgroup = Cgroup::find(&roots);
     let path = cgroup.io_path();
     let counted = if cgroup.counts_io() {
@@ -200,23 +201,19 @@ fn clocks() -> Vec<CheckRow> {
 }
 
 fn this_server() -> Vec<CheckRow> {
-    let evicts = if buffers::server_can_evict() {
-        CheckRow::ok("eviction from shared buffers", "available")
-    } else {
-        CheckRow::missing(
-            "eviction from shared buffers",
-            "not before PostgreSQL 17",
-            "With cold => true the server path passes over blocks that are in shared buffers.",
-        )
-    };
-    let timing = match server::setting(c"track_io_timing") {
-        Some(value) if value == "on" => CheckRow::ok("track_io_timing", value),
-        value => CheckRow::missing(
-            "track_io_timing",
-            value.unwrap_or_default(),
-            "Turn it on to see io_ms in io_probe_explain; io_probe_check's clock cost is its price.",
-        ),
-    };
+    let evicts = CheckRow::of(
+        "eviction from shared buffers",
+        buffers::server_can_evict().then_some("available"),
+        "not before PostgreSQL 17",
+        "With cold => true the server path passes over blocks that are in shared buffers.",
+    );
+    let timing = server::setting(c"track_io_timing").unwrap_or_default();
+    let timing = CheckRow::of(
+        "track_io_timing",
+        Some(timing.as_str()).filter(|timing| *timing == "on"),
+        timing.as_str(),
+        "Turn it on to see io_ms in io_probe_explain; io_probe_check's clock cost is its price.",
+    );
     let path = CheckRow::ok("server path", server::read_method());
     let settings = server::own_settings().into_iter().map(|(name, value)| CheckRow::ok(name, value));
     [path, evicts, timing].into_iter().chain(settings).collect()

@@ -1,7 +1,6 @@
 //! `io_probe_depth`: random fetches past the page cache at several depths, and the knee of the curve.
 
 use io_probe_core::machine::account::Account;
-use io_probe_core::machine::observer::Observer;
 use io_probe_core::measure::random::{self, Engines, Look, Plan, RandomRun, Step, Sweep};
 use io_probe_core::measure::tiers::Tiers;
 use io_probe_core::run::budget::{Limits, Stop};
@@ -18,7 +17,7 @@ use crate::call::arguments::{self, Path, figure};
 use crate::call::named::NamedEnum;
 use crate::call::options::Options;
 use crate::call::probe::Probe;
-use crate::call::{Attempt, Begin, Call, Outcome, ProbedRelation, Stopped};
+use crate::call::{Attempt, Begin, Call, Failure, Outcome, ProbedRelation, Stopped};
 use crate::error::Result;
 use crate::gucs;
 use crate::pg::backend::argument::Elements;
@@ -42,12 +41,12 @@ fn io_probe_depth(
         let rel = arguments::relation(rel)?;
         let depths = pick(depths.map(Elements::all))?;
         let seed = arguments::seed(seed);
-        let limits = options.limits(arguments::duration(duration)?)?;
+        let limits = options.limits(duration)?;
 
         let (call, relation) =
             Begin::of(Probe::Depth).waiting(options.flag("wait")?).on_relation(rel, Fork::MAIN)?;
         let identity = Identity::of(&relation);
-        let found = call.attempt(|| measure(&call, &relation, &depths, seed, limits))?;
+        let found = call.attempt_path(|| measure(&call, &relation, &depths, seed, limits))?;
         Ok(rows(found, &depths, seed, &relation, &identity))
     })
 }
@@ -96,16 +95,15 @@ fn measure(
     let queue = ProbedRelation::engine(depths.iter().copied().max().unwrap_or(1), block_size)?;
     let mut engines = Engines { single, queue: queue.engine };
     let mut plan = Plan::new(source, Permutation::new(source.blocks(), seed), 0, Look::Never);
-    let mut should_stop = || relation.should_stop();
-    let mut budget = call.budget(&mut should_stop);
-    plan.inspect_segments(&mut || budget.ask())?;
-    let observer = Observer::new(Account::Own, &relation.placement.leaves, &relation.roots);
-    let before = observer.look();
+    if let Some(stop) = plan.inspect_segments(&mut || call.should_stop(&relation.interrupts))? {
+        return Err(Failure::NotBegun(stop));
+    }
     let depths: Vec<usize> = depths.iter().map(|&depth| depth as usize).collect();
     let sweep = Sweep { depths: &depths, limits, seed };
     let mut report = |done| call.progress.done(done);
-    let (steps, stop) = random::sweep(&mut plan, &mut engines, sweep, &mut budget, &mut report)?;
-    let cost = observer.since(&before);
+    let ((steps, stop), cost) = call.observed(relation, Account::Own, |budget| {
+        random::sweep(&mut plan, &mut engines, sweep, budget, &mut report)
+    })?;
 
     let fetches: u64 = steps.iter().filter_map(|step| step.run.as_ref()).map(RandomRun::with_data).sum();
     let fetched = cost.fetched_bytes.map(|bytes| bytes.div_ceil(block_size));
@@ -163,9 +161,9 @@ fn rows(
             ..blank.clone()
         };
         if let Some(run) = &step.run {
-            row.fill(run, curve.is_void(), relation.block_size());
+            row.set_figures(run, curve.is_void(), relation.block_size());
         }
-        row.explain(&curve, step, relation.source.blocks());
+        row.add_notes(&curve, step, relation.source.blocks());
         row
     };
     curve.steps.iter().enumerate().map(step).collect()
@@ -195,7 +193,7 @@ struct DepthRow {
 }
 
 impl DepthRow {
-    fn fill(&mut self, run: &RandomRun, void: bool, block_size: u64) {
+    fn set_figures(&mut self, run: &RandomRun, void: bool, block_size: u64) {
         self.blks = run.fetches;
         self.elapsed_ms = Some(figure(run.elapsed_ns as f64 / 1e6));
         self.hole_blks = Some(run.holes);
@@ -222,7 +220,7 @@ impl DepthRow {
     }
 
     /// Notes what else there is to know of a step.
-    fn explain(&mut self, curve: &DepthCurve, step: &Step, blocks: u64) {
+    fn add_notes(&mut self, curve: &DepthCurve, step: &Step, blocks: u64) {
         let full = step.run.as_ref().and_then(|run| run.stop).filter(|stop| *stop == Stop::Bytes);
         if let Some(stop) = curve.stop.or(full) {
             self.verdict.stopped(stop);

@@ -42,7 +42,7 @@ fn io_probe_iostat(every: Option<Interval>, count: Option<i32>, options: Option<
         let options = Options::parse(options, &OPTIONS)?;
         let every = interval(every)?;
         let count = arguments::positive_up_to("count", count.unwrap_or(1), MOST_ROWS as u32)?;
-        let length = gucs::span("count times every", every.saturating_mul(count))?;
+        let length = gucs::capped_duration("count times every", every.saturating_mul(count))?;
         let watched = Watched::find(options.text("device")?.as_deref())?;
         watched.check_count(count)?;
 
@@ -109,7 +109,7 @@ impl Watched {
         samples: u32,
         length: Duration,
     ) -> Result<Option<(SnapshotSeries, Option<Stop>)>> {
-        let left = call.left();
+        let left = call.time_left();
         if left.is_zero() {
             return Ok(None);
         }

@@ -7,12 +7,13 @@ mod times;
 use pgrx::datum;
 use pgrx::prelude::*;
 
+pub(super) use self::result::NoTime;
 use self::row::PageCostRow;
 pub(super) use self::times::{MeasuredRelation, Wanted, limits, measure};
 use super::row::Identity;
 use crate::call::Begin;
 use crate::call::arguments;
-use crate::call::options::Options;
+use crate::call::options::{MEASURING, Options};
 use crate::call::probe::Probe;
 use crate::error::{Error, Result};
 use crate::gucs;
@@ -20,10 +21,6 @@ use crate::pg::backend::argument::Elements;
 use crate::pg::backend::json::JsonbText;
 use crate::pg::backend::row::Rows;
 use crate::pg::storage::relation::Fork;
-
-/// The options of this function.
-const OPTIONS: [&str; 7] =
-    ["max_bytes", "max_iops", "max_mib_s", "max_util_pct", "max_p99", "precision", "wait"];
 
 /// Most densities, and most concurrencies, of a call.
 const MOST_POINTS: usize = 16;
@@ -39,7 +36,7 @@ fn io_probe_page_cost(
     options: Option<JsonbText>,
 ) -> Rows {
     Rows::answer(|| {
-        let options = Options::parse(options, &OPTIONS)?;
+        let options = Options::parse(options, &MEASURING)?;
         let wanted = Wanted {
             densities: densities
                 .map(Elements::all)
@@ -48,7 +45,7 @@ fn io_probe_page_cost(
             evicts: cold.unwrap_or(false),
             only_cold: false,
             seed: arguments::seed(seed),
-            limits: times::limits(options.limits(arguments::duration(duration)?)?, duration.is_some(), 1),
+            limits: times::limits(options.limits(duration)?, duration.is_some(), 1),
         };
         let rel = arguments::relation(rel)?;
 

@@ -46,7 +46,7 @@ fn io_probe_ping(
         let options = Options::parse(options, &OPTIONS)?;
         let count = arguments::positive_up_to("count", count.unwrap_or(10), MOST_REQUESTS)?;
         let every = arguments::pause("every", every)?.unwrap_or(Duration::from_millis(100));
-        gucs::span("count times every", every.saturating_mul(count - 1))?;
+        gucs::capped_duration("count times every", every.saturating_mul(count - 1))?;
         let rel = arguments::relation(rel)?;
         let mode = Mode::parse(mode.as_deref())?.unwrap_or(Mode::Read);
         let path = path.map_or(Ok(Path::Direct), |path| Path::among(&path, &[Path::Direct, Path::Os]))?;
@@ -59,7 +59,7 @@ fn io_probe_ping(
             .waiting(options.flag("wait")?)
             .on_relation(rel, Fork::MAIN)?;
         let identity = Identity::of(&relation);
-        let answers = call.attempt(|| ping.measure(&call, &relation))?;
+        let answers = call.attempt_path(|| ping.measure(&call, &relation))?;
         Ok(ping.rows(answers, &identity))
     })
 }
@@ -114,7 +114,7 @@ impl Ping {
         call.progress.path(self.path.name(), self.count.into());
         let direct = self.path == Path::Direct;
         let block_size = relation.source.block_size();
-        let scratch = if self.mode == Mode::Read { None } else { Some(self.scratch(relation)?) };
+        let scratch = if self.mode == Mode::Read { None } else { Some(self.scratch(call, relation)?) };
         let writer = scratch
             .as_ref()
             .map(|scratch| Writer::new(scratch, block_size, direct, self.seed))
@@ -124,24 +124,17 @@ impl Ping {
             let look = if direct { Look::Never } else { Look::Batches(1) };
             Plan::new(&relation.source, order, 0, look)
         });
-        let mut should_stop = || relation.interrupted();
         let before = account::own_traffic();
-        let (pongs, stop) = ping::ping(
-            plan,
-            writer,
-            block_size,
-            self.count,
-            self.every,
-            &self.limits,
-            &mut call.budget(&mut should_stop),
-        )?;
+        let (pongs, stop) = call.with_budget(&relation.interrupts, |budget| {
+            ping::ping(plan, writer, block_size, self.count, self.every, &self.limits, budget)
+        })?;
         let moved = account::own_traffic().zip(before).map(|(now, before)| now - before);
         let asked = pongs.len() as u64 * u64::from(block_size);
         Ok(Pongs { pongs, stop, not_direct: direct && moved.is_some_and(|bytes| bytes < asked) })
     }
 
     /// The file that writes go to.
-    fn scratch(&self, relation: &ProbedRelation) -> Outcome<Scratch> {
+    fn scratch(&self, call: &Call, relation: &ProbedRelation) -> Outcome<Scratch> {
         let size = SCRATCH_BLOCKS * relation.block_size();
         let room = Room {
             size: size.min(gucs::scratch_limit()),
@@ -151,7 +144,8 @@ impl Ping {
         let directory = relation.relation.directory();
         let fallback = relation.relation.file_tablespace().temporary_file();
         let place = ScratchLocation { directory: &directory, fallback: &fallback };
-        match Scratch::create(place, room, Fill::Incompressible, &mut || relation.should_stop())? {
+        let mut should_stop = || call.should_stop(&relation.interrupts);
+        match Scratch::create(place, room, Fill::Incompressible, &mut should_stop)? {
             Created::Ready(scratch) => Ok(scratch),
             Created::Stopped(stop) => Err(Failure::NotBegun(stop)),
         }

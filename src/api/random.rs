@@ -23,7 +23,7 @@ use super::cache::cached_bytes;
 use super::row::{BACKEND, account_notes, device_source};
 use crate::call::arguments::{self, Path};
 use crate::call::named::NamedEnum;
-use crate::call::options::Options;
+use crate::call::options::{MEASURING, Options};
 use crate::call::probe::Probe;
 use crate::call::{Begin, Call, Failure, Outcome, ProbedRelation, Stopped};
 use crate::error::Result;
@@ -36,10 +36,6 @@ use crate::pg::backend::server;
 use crate::pg::storage::buffers::{Resident, Usage};
 use crate::pg::storage::relation::Fork;
 use crate::pg::storage::server_reader::{self, Missing, ServerReader};
-
-/// The options of these functions.
-const OPTIONS: [&str; 7] =
-    ["max_bytes", "max_iops", "max_mib_s", "max_util_pct", "max_p99", "precision", "wait"];
 
 #[allow(clippy::too_many_arguments, reason = "the SQL signature")]
 #[pg_extern(sql = false)]
@@ -58,7 +54,7 @@ fn io_probe_random(
         let target = RandomTarget::new(&arguments, &call, &relation);
         let row = |(index, &path): (usize, &Path)| {
             let row = RandomRow::new(&target, path);
-            let found = call.attempt(|| target.measure(path, index, None))?;
+            let found = call.attempt_path(|| target.measure(path, index, None))?;
             Ok(row.of(&target, found))
         };
         arguments.paths.iter().enumerate().map(row).collect()
@@ -84,7 +80,7 @@ fn io_probe_random_series(
         for (index, &path) in arguments.paths.iter().enumerate() {
             let began = server::moment();
             let mut series = SecondSeries::new(relation.placement.leaves.clone(), relation.roots.clone());
-            let found = call.attempt(|| target.measure(path, index, Some(&mut series)))?;
+            let found = call.attempt_path(|| target.measure(path, index, Some(&mut series)))?;
             rows.extend(series::rows(&target, path, began, found, &series.into_seconds()));
         }
         Ok(rows)
@@ -112,7 +108,7 @@ impl RandomArguments {
         seed: Option<i64>,
         options: Option<JsonbText>,
     ) -> Result<Self> {
-        let options = Options::parse(options, &OPTIONS)?;
+        let options = Options::parse(options, &MEASURING)?;
         let depth = depth.map(|depth| arguments::positive("depth", depth)).transpose()?;
         Ok(Self {
             rel: arguments::relation(rel)?,
@@ -120,7 +116,7 @@ impl RandomArguments {
             cold: cold.unwrap_or(false),
             depth: gucs::depth(depth, 1)?,
             seed: arguments::seed(seed),
-            limits: options.limits(arguments::duration(duration)?)?,
+            limits: options.limits(duration)?,
             waits: options.flag("wait")?,
         })
     }
@@ -201,7 +197,7 @@ impl<'a> RandomTarget<'a> {
     /// Empties the caches: see [`StartAt::emptied`].
     fn evict(&self) -> Outcome<Option<bool>> {
         self.relation.reads_of_device()?;
-        match self.relation.evict_all()? {
+        match self.relation.evict_all(self.call)? {
             Some(stop) => Err(Failure::NotBegun(stop)),
             None => Ok(cached_bytes(&self.relation.source).map(|bytes| bytes == 0)),
         }
@@ -279,10 +275,11 @@ impl<'a> RandomTarget<'a> {
         series: Option<&mut SecondSeries>,
     ) -> Outcome<(random::RandomRun, IoDelta)> {
         let relation = self.relation;
-        let stopped = plan.inspect_segments(&mut || relation.should_stop())?;
-        let mut should_stop = || stopped.or_else(|| relation.interrupted());
+        if let Some(stop) = plan.inspect_segments(&mut || self.call.should_stop(&relation.interrupts))? {
+            return Err(Failure::NotBegun(stop));
+        }
         let mut report = |done| self.call.progress.done(done);
-        self.call.observed(relation, account, &mut should_stop, |budget| {
+        self.call.observed(relation, account, |budget| {
             random::run(plan, reader, &self.arguments.limits, budget, &mut report, series)
         })
     }

@@ -3,6 +3,7 @@
 mod curve;
 
 use io_probe_core::measure::readahead::LARGEST_WINDOW;
+use io_probe_core::run::budget::Limits;
 use pgrx::datum;
 use pgrx::prelude::*;
 use serde::Serialize;
@@ -10,19 +11,14 @@ use serde::Serialize;
 pub(super) use self::curve::{WindowMode, WindowResult, measure};
 use super::row::{DeviceFigures, Identity, IntervalFigures, Verdict};
 use crate::call::arguments::{self, figure};
-use crate::call::options::Options;
+use crate::call::options::{MEASURING, Options};
 use crate::call::probe::Probe;
 use crate::call::{Begin, ProbedRelation};
 use crate::error::{Error, Result};
-use crate::gucs;
 use crate::pg::backend::argument::Elements;
 use crate::pg::backend::json::JsonbText;
 use crate::pg::backend::row::Rows;
 use crate::pg::storage::relation::Fork;
-
-/// The options of this function.
-const OPTIONS: [&str; 7] =
-    ["max_bytes", "max_iops", "max_mib_s", "max_util_pct", "max_p99", "precision", "wait"];
 
 /// Windows by default, in kB, as the SQL signature says.
 pub(super) const WINDOWS_KB: [i32; 9] = [16, 32, 64, 128, 256, 512, 1024, 2048, 4096];
@@ -41,14 +37,10 @@ fn io_probe_readahead(
     options: Option<JsonbText>,
 ) -> Rows {
     Rows::answer(|| {
-        let options = Options::parse(options, &OPTIONS)?;
+        let options = Options::parse(options, &MEASURING)?;
         let windows = pick(windows_kb.map(Elements::all))?;
-        let duration = arguments::duration(duration)?;
-        let mut limits = options.limits(duration)?;
-        if duration.is_none() {
-            limits = gucs::shared_by_rows(limits, windows.len() as u32 + 1);
-        }
-        limits.precision = limits.precision.or(Some(PRECISION));
+        let limits = options.limits_of_rows(duration, windows.len() as u32 + 1)?;
+        let limits = Limits { precision: limits.precision.or(Some(PRECISION)), ..limits };
         let rel = arguments::relation(rel)?;
 
         let (call, relation) = Begin::of(Probe::Readahead)
@@ -112,14 +104,14 @@ impl ReadaheadRow {
         let lines = window.kb().zip(device).map(|(kb, device)| lines(kb, device));
         let (blockdev_setra, udev_rule) = lines.unzip();
         let block_size = relation.block_size();
-        let interval = IntervalFigures::of_time(window.figures.and_then(|figures| figures.interval));
+        let interval = IntervalFigures::of_time(window.figures().and_then(|figures| figures.interval));
         let mut verdict = window.verdict.clone();
         verdict.judge_interval(&interval);
         Self {
             window_kb: window.kb(),
             mode: window.mode.name(),
             mib_s: window.mib_s(block_size).map(figure),
-            block_us: window.figures.map(|figures| figure(figures.ns_per_block / 1e3)),
+            block_us: window.figures().map(|figures| figure(figures.ns_per_block / 1e3)),
             best: window.best,
             blockdev_setra,
             udev_rule,

@@ -14,9 +14,8 @@ use pgrx::prelude::*;
 
 use self::place::TablespaceTarget;
 use self::setting::Setting;
-use crate::call::arguments;
 use crate::call::named::NamedEnum;
-use crate::call::options::Options;
+use crate::call::options::{MEASURING, Options};
 use crate::call::probe::Probe;
 use crate::call::{Begin, Call};
 use crate::gucs;
@@ -24,10 +23,6 @@ use crate::pg::backend::argument::Elements;
 use crate::pg::backend::encoding::Text;
 use crate::pg::backend::json::JsonbText;
 use crate::pg::backend::row::Rows;
-
-/// The options of this function.
-const OPTIONS: [&str; 7] =
-    ["max_bytes", "max_iops", "max_mib_s", "max_util_pct", "max_p99", "precision", "wait"];
 
 #[allow(clippy::too_many_arguments, reason = "the SQL signature")]
 #[pg_extern(sql = false)]
@@ -42,12 +37,12 @@ fn io_probe_recommend(
     options: Option<JsonbText>,
 ) -> Rows {
     Rows::answer(|| {
-        let options = Options::parse(options, &OPTIONS)?;
+        let options = Options::parse(options, &MEASURING)?;
         let request = RecommendRequest {
             cache: CachedPages::parse(cache.as_deref())?.unwrap_or(CachedPages::Planned),
             unit: Unit::parse(unit.as_deref())?.unwrap_or(Unit::Cpu),
             settings: Setting::pick(settings.map(Elements::all))?,
-            limits: options.limits(arguments::duration(duration)?)?,
+            limits: options.limits(duration)?,
             given: duration.is_some(),
             cold: cold.unwrap_or(false),
             writes: writes.unwrap_or(false),

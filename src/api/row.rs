@@ -280,8 +280,8 @@ pub(super) struct Identity {
 
 impl Identity {
     /// Of a row that begins now.
-    pub(super) fn of(subject: &ProbedRelation) -> Self {
-        let ProbedRelation { relation, placement, .. } = subject;
+    pub(super) fn of(probed: &ProbedRelation) -> Self {
+        let ProbedRelation { relation, placement, .. } = probed;
         Self {
             device: of_leaves(placement, |leaf| Some(&leaf.name)),
             scheduler: of_leaves(placement, |leaf| leaf.scheduler.as_deref()),

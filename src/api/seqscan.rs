@@ -19,7 +19,7 @@ use self::row::SeqscanRow;
 use super::row::{BACKEND, account_notes, device_source};
 use crate::call::arguments::{self, Path};
 use crate::call::named::NamedEnum;
-use crate::call::options::Options;
+use crate::call::options::{MEASURING, Options};
 use crate::call::probe::Probe;
 use crate::call::{Begin, Call, Failure, Outcome, ProbedRelation, Stopped};
 use crate::error::{Error, Result};
@@ -32,10 +32,6 @@ use crate::pg::backend::server;
 use crate::pg::storage::buffers::{self, Resident, Usage};
 use crate::pg::storage::relation::Fork;
 use crate::pg::storage::server_reader::{Sequential, ServerReader};
-
-/// The options of this function.
-const OPTIONS: [&str; 8] =
-    ["max_bytes", "max_iops", "max_mib_s", "max_util_pct", "max_p99", "precision", "wait", "start_blk"];
 
 /// Request size in kB that, at that depth, reached what any other did on every device measured. Both
 /// together keep 4 MiB in flight.
@@ -58,7 +54,7 @@ fn io_probe_seqscan(
     options: Option<JsonbText>,
 ) -> Rows {
     Rows::answer(|| {
-        let options = Options::parse(options, &OPTIONS)?;
+        let options = Options::parse(options, &[&MEASURING[..], &["start_blk"]].concat())?;
         let (chunk_blocks, depth) = requests(chunk_kb, depth)?;
         let rel = arguments::relation(rel)?;
         let scan = Seqscan {
@@ -67,7 +63,7 @@ fn io_probe_seqscan(
             chunk_blocks,
             depth,
             fork: Fork::parse(fork.as_deref())?.unwrap_or(Fork::MAIN),
-            limits: options.limits(arguments::duration(duration)?)?,
+            limits: options.limits(duration)?,
             waits: options.flag("wait")?,
             start: options.count("start_blk", 0)?.unwrap_or(0),
         };
@@ -78,7 +74,7 @@ fn io_probe_seqscan(
         let target = SeqscanTarget { scan: &scan, call: &call, relation: &relation };
         let row = |(index, &path): (usize, &Path)| {
             let row = SeqscanRow::new(&target, path);
-            let found = call.attempt(|| target.measure(path, index))?;
+            let found = call.attempt_path(|| target.measure(path, index))?;
             Ok(row.of(&target, path, found))
         };
         scan.paths.iter().enumerate().map(row).collect()
@@ -187,7 +183,7 @@ impl SeqscanTarget<'_> {
     fn evict(&self, path: Path, blocks: &Range<u64>) -> Outcome<()> {
         self.relation.reads_of_device()?;
         let stop = match self.reach(path, blocks.clone())? {
-            Ok(near) => self.relation.evict(near)?,
+            Ok(near) => self.relation.evict(self.call, near)?,
             Err(stop) => Some(stop),
         };
         stop.map_or(Ok(()), |stop| Err(Failure::NotBegun(stop)))
@@ -203,8 +199,7 @@ impl SeqscanTarget<'_> {
             // What stays in buffers is passed over, and no rate limit counts that.
             return Ok(Ok(self.within_budget(&blocks)));
         }
-        let mut should_stop = || self.relation.interrupted();
-        self.run(path, blocks, None).reach(&mut self.call.budget(&mut should_stop))
+        self.call.with_budget(&self.relation.interrupts, |budget| self.run(path, blocks, None).reach(budget))
     }
 
     /// The scan of a path.
@@ -267,7 +262,8 @@ impl SeqscanTarget<'_> {
         let mut notes: Vec<String> = opened.note.into_iter().collect();
         // A direct read writes dirty pages of its range back first. Better before the clock runs.
         let near = self.reach(Path::Direct, self.within_budget(&blocks))?.map_err(Failure::NotBegun)?;
-        let (dirty, stop) = self.relation.source.write_back(near, &mut || self.relation.should_stop())?;
+        let mut should_stop = || self.call.should_stop(&self.relation.interrupts);
+        let (dirty, stop) = self.relation.source.write_back(near, &mut should_stop)?;
         stop.map_or(Ok(()), |stop| Err(Failure::NotBegun(stop)))?;
         if dirty > 0 {
             notes.push(format!("{} kB were dirty in the OS cache and were written back first", dirty / 1024));
@@ -317,9 +313,7 @@ impl SeqscanTarget<'_> {
         let relation = self.relation;
         let mut report = |done| self.call.progress.done(done);
         let (scan, cost) =
-            self.call.observed(relation, account, &mut || relation.interrupted(), |budget| {
-                scan::scan(run, reader, budget, &mut report)
-            })?;
+            self.call.observed(relation, account, |budget| scan::scan(run, reader, budget, &mut report))?;
         let (usage, notes) = (Usage::default(), Vec::new());
         Ok(PathScan { scan, cost, method, usage, skipped: 0, warmed: false, notes })
     }

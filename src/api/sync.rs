@@ -18,7 +18,7 @@ use super::row::{Doubt, IntervalFigures, Verdict, of_leaves};
 use crate::call::Begin;
 use crate::call::arguments::{self, figure};
 use crate::call::named::NamedEnum;
-use crate::call::options::Options;
+use crate::call::options::{MEASURING, Options};
 use crate::call::probe::Probe;
 use crate::error::{Error, Result};
 use crate::gucs;
@@ -30,19 +30,8 @@ use crate::pg::backend::server;
 use crate::pg::storage::tablespace::Tablespace;
 use crate::pg::storage::wal;
 
-/// The options of this function.
-const OPTIONS: [&str; 10] = [
-    "commit_bytes",
-    "commit_delay",
-    "direct",
-    "max_bytes",
-    "max_iops",
-    "max_mib_s",
-    "max_util_pct",
-    "max_p99",
-    "precision",
-    "wait",
-];
+/// Options of this function alone.
+const OPTIONS: [&str; 3] = ["commit_bytes", "commit_delay", "direct"];
 
 /// Longest write, in kB.
 const MOST_WRITE_KB: u32 = 1024;
@@ -60,7 +49,7 @@ fn io_probe_sync(
     options: Option<JsonbText>,
 ) -> Rows {
     Rows::answer(|| {
-        let options = Options::parse(options, &OPTIONS)?;
+        let options = Options::parse(options, &[&OPTIONS[..], &MEASURING].concat())?;
         let depth = depth.map(|depth| arguments::positive("depth", depth)).transpose()?;
         let depth = gucs::depth(depth, 1)?;
         let sections = pick(sections.map(Elements::all), depth)?;
@@ -68,16 +57,13 @@ fn io_probe_sync(
         let direct = direct(&options, &sections)?;
         let group = group(&options, depth)?;
         let cases = cases(&sections, write_bytes, &group, direct);
-        let mut limits = options.limits(arguments::duration(duration)?)?;
-        if duration.is_none() {
-            limits = gucs::shared_by_rows(limits, cases.len() as u32);
-        }
+        let limits = options.limits_of_rows(duration, cases.len() as u32)?;
         let target = spcname.map_or(SyncTarget::Wal, |name| SyncTarget::Tablespace(name.to_string()));
         let bench = Bench { cases, group, limits };
 
         let (call, place) =
             Begin::of(Probe::Sync).waiting(options.flag("wait")?).on_place(|| target.place())?;
-        let place = if call.over().is_none() { place.located() } else { place };
+        let place = if call.ended().is_none() { place.located() } else { place };
         let identity = SyncIdentity::of(&place.placement);
         let found = bench.run(&call, &place)?;
         rows(&bench, found, &identity)
@@ -234,8 +220,8 @@ fn rows(bench: &Bench, found: Benched, identity: &SyncIdentity) -> Result<Vec<Sy
         Benched::NotBegun(stop) => rows.iter_mut().for_each(|row| row.verdict.not_begun(stop)),
         Benched::CaseTimes(measured, layout) => {
             for ((row, case), measured) in rows.iter_mut().zip(&bench.cases).zip(&measured) {
-                fill(row, measured);
-                explain(row, case, bench.group, &layout);
+                set_figures(row, measured);
+                add_notes(row, case, bench.group, &layout);
             }
         }
     }
@@ -259,7 +245,7 @@ fn blank(case: &Case, group: Group, identity: &SyncIdentity, current: Option<Flu
 }
 
 /// Notes what else there is to know of a row.
-fn explain(row: &mut SyncRow, case: &Case, group: Group, layout: &Layout) {
+fn add_notes(row: &mut SyncRow, case: &Case, group: Group, layout: &Layout) {
     if case.section.is_of_wal() && wal::sync_method().is_none() {
         row.verdict.note("fsync is off: this server syncs nothing");
     }
@@ -276,7 +262,7 @@ fn explain(row: &mut SyncRow, case: &Case, group: Group, layout: &Layout) {
 }
 
 /// Puts into a row what was measured.
-fn fill(row: &mut SyncRow, measured: &CaseTimes) {
+fn set_figures(row: &mut SyncRow, measured: &CaseTimes) {
     if let Some(why) = &measured.refused {
         row.verdict.refuse(why.clone());
         return;

@@ -3,17 +3,17 @@
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use std::time::Duration;
-
 use io_probe_core::run::budget::Limits;
 use io_probe_core::run::memory;
+use pgrx::datum::Interval;
 use pgrx::pg_sys;
 
+use super::arguments;
 use super::named::quoted;
 use crate::error::{Error, Result};
 use crate::gucs;
 use crate::pg::backend::json::JsonbText;
-use crate::pg::backend::settings::{self, Units};
+use crate::pg::settings::{self, Units};
 
 /// Shortest bound on latencies, in milliseconds.
 const LEAST_P99_MS: f64 = 0.001;
@@ -50,6 +50,10 @@ pub(crate) fn object(name: &str, value: Option<JsonbText>) -> Result<Map<String,
         Err(e) => Err(Error::invalid(format!("could not read the {name}: {e}"))),
     }
 }
+
+/// Options of probes that measure rows: their bounds, and whether to wait for another probe.
+pub(crate) const MEASURING: [&str; 7] =
+    ["max_bytes", "max_iops", "max_mib_s", "max_util_pct", "max_p99", "precision", "wait"];
 
 /// The options of one call.
 pub(crate) struct Options(Map<String, Value>);
@@ -105,12 +109,11 @@ impl Options {
 
     /// The bounds of a row, from its duration and from max_bytes, max_iops, max_mib_s, max_util_pct,
     /// max_p99 and precision, or from their defaults. What the statement has left is not in it.
-    pub(crate) fn limits(&self, duration: Option<Duration>) -> Result<Limits> {
+    pub(crate) fn limits(&self, duration: Option<Interval>) -> Result<Limits> {
+        let bytes = self.amount("max_bytes", Units::Bytes, pg_sys::BLCKSZ.into())?;
         Ok(Limits {
-            duration: gucs::duration(duration)?,
-            max_bytes: gucs::bytes(
-                self.amount("max_bytes", Units::Bytes, pg_sys::BLCKSZ.into())?.map(|bytes| bytes as u64),
-            )?,
+            duration: gucs::duration(arguments::duration(duration)?)?,
+            max_bytes: gucs::bytes(bytes.map(|bytes| bytes as u64))?,
             max_iops: gucs::iops(self.rate("max_iops")?)?,
             max_mib_s: gucs::mib_s(self.rate("max_mib_s")?)?,
             max_util: gucs::util(self.percent("max_util_pct")?)?,
@@ -140,6 +143,12 @@ impl Options {
                 Err(hint.into_iter().fold(error, Error::hint))
             }
         }
+    }
+
+    /// The same of each of so many rows that take turns.
+    pub(crate) fn limits_of_rows(&self, duration: Option<Interval>, rows: u32) -> Result<Limits> {
+        let limits = self.limits(duration)?;
+        Ok(if duration.is_some() { limits } else { gucs::shared_by_rows(limits, rows) })
     }
 
     /// A number of at least 1 that fits 32 bits.

@@ -6,12 +6,13 @@ use io_probe_core::engine::{self, Opened};
 use io_probe_core::files::{RelationFiles, page_cache};
 use io_probe_core::machine::account::Account;
 use io_probe_core::machine::device::{self, Placement, Roots};
+use io_probe_core::machine::observer::Observer;
 use io_probe_core::run::budget::Stop;
 use pgrx::pg_sys;
 
 use super::admission::{self, Refusal};
 use super::probe::Probe;
-use super::{Failure, Outcome, statement};
+use super::{Call, Failure, Outcome};
 use crate::error::{Error, Result};
 use crate::gucs;
 use crate::pg::backend::descriptors::Reserved;
@@ -28,7 +29,8 @@ pub(crate) struct ProbedRelation {
     pub(crate) roots: Roots,
     /// Does the file system keep a cache of its own, of which nobody can tell what comes from there?
     has_own_cache: bool,
-    interrupts: Interrupts,
+    /// What looks for those who wait for it.
+    pub(crate) interrupts: Interrupts,
     _descriptors: Reserved,
 }
 
@@ -53,25 +55,15 @@ impl ProbedRelation {
         if self.has_own_cache { Err(Failure::Unsupported(page_cache::OWN_CACHE.to_owned())) } else { Ok(()) }
     }
 
-    /// This account, if it tells what came from the device.
-    pub(crate) fn account(&self, account: Account) -> Account {
-        if self.has_own_cache { Account::Unknown } else { account }
+    /// Watches the devices below it, and this account if that tells what came from them.
+    pub(crate) fn observer(&self, account: Account) -> Observer<'_> {
+        let account = if self.has_own_cache { Account::Unknown } else { account };
+        Observer::new(account, &self.placement.leaves, &self.roots)
     }
 
     /// Refuses if others keep its device busier than the cap on that allows.
     pub(crate) fn check_admitted(&self) -> std::result::Result<(), Refusal> {
         admission::admit(&self.placement, &self.roots)
-    }
-
-    /// What a loop that keeps the time itself asks between requests: does somebody wait for the relation?
-    #[inline]
-    pub(crate) fn interrupted(&self) -> Option<Stop> {
-        self.interrupts.check()
-    }
-
-    /// What all else asks: is the statement's time used up, or does somebody wait?
-    pub(crate) fn should_stop(&self) -> Option<Stop> {
-        statement::over().or_else(|| self.interrupted())
     }
 
     /// Bytes of a block.
@@ -86,11 +78,10 @@ impl ProbedRelation {
         Ok(engine::open(wanted, depth as usize, request as usize)?)
     }
 
-    /// Evicts `blocks` from shared buffers, and the segments that they lie in from the OS cache, within the
-    /// statement's time. What stays, a probe will count. Not from a cache of the file system's own: see
-    /// `reads_of_device`.
-    pub(crate) fn evict(&self, blocks: Range<u64>) -> Result<Option<Stop>> {
-        let mut should_stop = || self.should_stop();
+    /// Evicts `blocks` from shared buffers, and the segments that they lie in from the OS cache. What stays,
+    /// a probe will count. Not from a cache of the file system's own: see `reads_of_device`.
+    pub(crate) fn evict(&self, call: &Call, blocks: Range<u64>) -> Result<Option<Stop>> {
+        let mut should_stop = || call.should_stop(&self.interrupts);
         match buffers::evict_blocks(&self.relation, self.fork, &blocks, &mut should_stop) {
             Some(stop) => Ok(Some(stop)),
             None => Ok(self.source.evict(blocks, &mut should_stop, &mut |_| ())?),
@@ -99,11 +90,11 @@ impl ProbedRelation {
 
     /// The same of all, and of the relation's other forks in shared buffers. What others use of it is
     /// written, too.
-    pub(crate) fn evict_all(&self) -> Result<Option<Stop>> {
-        if let Some(stop) = buffers::flush_and_evict(&self.relation, &mut || self.should_stop()) {
-            return Ok(Some(stop));
+    pub(crate) fn evict_all(&self, call: &Call) -> Result<Option<Stop>> {
+        let mut should_stop = || call.should_stop(&self.interrupts);
+        match buffers::flush_and_evict(&self.relation, &mut should_stop) {
+            Some(stop) => Ok(Some(stop)),
+            None => Ok(self.source.evict(0..self.source.blocks(), &mut should_stop, &mut |_| ())?),
         }
-        let blocks = 0..self.source.blocks();
-        Ok(self.source.evict(blocks, &mut || self.should_stop(), &mut |_| ())?)
     }
 }

@@ -29,8 +29,7 @@ pub const MIN_HISTORY: usize = 10;
 pub const RESOLUTION: f64 = 0.01;
 
 /// Two levels in the history are at least so far apart in ln, by three quarters. What is less may be the
-/// usual unrest of a shared disk, and is noise: with 0.4, a fifth of the pairs was called different where
-/// bursts of load made a few runs in a row slower by 1.6, with this a twentieth (simulated).
+/// usual unrest of a shared disk: with 0.4 a fifth of simulated pairs was called different, with this 5 %.
 const STEP: f64 = 0.55;
 
 /// They are so many standard errors apart, too.
@@ -74,16 +73,14 @@ pub struct RunNoise {
 }
 
 impl RunNoise {
-    /// From values of groups of runs, each around a mean of its own: those of one series and one
-    /// configuration are a group. Values that are not over zero are left out, and so are groups of one, which
-    /// say nothing.
+    /// From values of groups of runs, each around a mean of its own. Values that are not over zero are left
+    /// out, and so are groups of one.
     pub fn of_groups(groups: &[Vec<f64>]) -> Self {
         Self::pooled(groups.iter().map(|group| logarithms(group.iter().copied())))
     }
 
-    /// The same where a group, in the order of time, may have been at different levels, as the runs of a
-    /// device are that was throttled for a while: each level has a mean of its own. Else such a step would
-    /// hide itself. Only steps count that are large and clear, so that noise stays noise.
+    /// The same where a group, in the order of time, may have been at several levels, as a device is that was
+    /// throttled for a while: each has a mean of its own, if the step to it is large and clear.
     pub fn of_levels(groups: &[Vec<f64>]) -> Self {
         let mut levels = Vec::new();
         for group in groups {

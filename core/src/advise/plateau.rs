@@ -27,11 +27,8 @@ pub struct Plateau {
     pub holds_current: bool,
 }
 
-/// The plateau of `choices`, and whether the value in force lies on it. None without choices, or if the value
-/// in force is none of them.
-///
-/// On it is who is within 3 % of the fastest, or whose interval overlaps with that of the fastest: the noise
-/// may be all that lies between them.
+/// Of `choices` those within 3 % of the fastest, or whose interval overlaps with its own; and whether the
+/// value in force is one. None without choices, or if the value in force is none of them.
 pub fn plateau(choices: &[Choice], current: u64) -> Option<Plateau> {
     let fastest = choices.iter().min_by(|a, b| a.time.value.total_cmp(&b.time.value))?.time;
     let is_near = |choice: &Choice| choice.time.value * NEARLY <= fastest.value;

@@ -1,4 +1,9 @@
 //! Memory that the kernel reads into, or writes from.
+//!
+//! It lies in huge pages where the kernel has them: a request whose memory is contiguous reaches the device
+//! as one segment, not as one every 4 kB, and there are virtual disks that read large requests three times as
+//! fast for it, and single blocks a tenth faster. The page cache, whose folios are large, and shared buffers
+//! in huge pages have that advantage too.
 
 use std::num::NonZeroUsize;
 use std::ptr::NonNull;
@@ -12,11 +17,6 @@ const HUGE_PAGE: usize = 2 << 20;
 
 /// One buffer a slot, page-aligned (which satisfies every O_DIRECT rule). What is read is thrown away; only a
 /// writer borrows one, to fill it.
-///
-/// They lie in huge pages where the kernel has them: a request whose memory is contiguous reaches the
-/// device as one segment, not as one every 4 kB, and there are virtual disks that read large requests
-/// three times as fast for it, and single blocks a tenth faster. The page cache, whose folios are large, and
-/// shared buffers in huge pages have that advantage too.
 pub(crate) struct Buffers {
     /// The whole mapping.
     mapping: NonNull<libc::c_void>,

@@ -59,10 +59,7 @@ pub fn method() -> ResidencyMethod {
 
 impl ResidencyMethod {
     /// How residency is found for this file: cachestat looks at overlayfs's own, empty mapping, mincore at
-    /// the file's below.
-    ///
-    /// A network file system asks its server for the answer. Whoever looks at a file often finds this out
-    /// once.
+    /// the file's below. To be asked once a file, since a network file system asks its server.
     pub fn of(file: &File) -> Self {
         #[cfg(test)]
         if let Some(wanted) = decided::count() {

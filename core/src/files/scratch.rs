@@ -63,9 +63,8 @@ pub struct Room {
     pub limits: Limits,
 }
 
-/// What a scratch file holds at first, and how long the writes are that fill it. A long write makes large
-/// folios in the page cache, and there are kernels on which a buffered write of one block takes longer into a
-/// larger folio.
+/// What a scratch file holds at first, and how long the writes are that fill it: a long write makes large
+/// folios, into which some kernels take longer to write one block.
 #[derive(Debug, Clone, Copy)]
 pub enum Fill {
     /// Data that does not compress, in writes of 8 kB, as the server extends its relations.
@@ -162,8 +161,7 @@ impl Scratch {
     }
 
     /// Fills and syncs the file, and has the kernel write it back as it goes: what is dirty when others sync,
-    /// they wait for. Data that does not compress is data that no other scratch file holds, since storage may
-    /// keep equal blocks once. Under a limit nothing is saved up that would then go to the storage at once.
+    /// they wait for. Storage may keep equal blocks once, so the data is that of no other scratch file.
     fn fill(&self, fill: Fill, limits: &Limits, budget: &mut Budget<'_>) -> Result<Option<Stop>> {
         // What reaches the device of it are long requests, whatever the length of the writes.
         budget.pace(limits, FILL_STEP);

@@ -28,8 +28,7 @@ use crate::{Error, Result};
 pub const STEP: u64 = 8 << 20;
 
 /// Writes the dirty pages of `bytes` of a relation's file back, and waits until the storage has taken them,
-/// or has failed to: which of both, the server's own fsync tells. Asks the closure every [`STEP`] bytes, and
-/// while it waits.
+/// or has failed to, which the server's own fsync tells. Asks every [`STEP`] bytes, and while it waits.
 pub fn of_relation(
     open: &OpenFile,
     bytes: Range<u64>,

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::machine::account::{Account, AccountTally, Lost};
 use crate::machine::device::{Activity, Counters, Leaf, Roots};
-use crate::run::budget::{self, Stop, StopCheck};
+use crate::run::budget::{self, Stop};
 use crate::run::clock::{Clock, Monotonic};
 
 /// Where to look.
@@ -27,12 +27,13 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// `should_stop`, which now and then looks at those who read for us: of who ends, what was seen of him is known.
+    /// `should_stop`, which now and then looks at those who read for us: what was seen of one that ends is
+    /// known.
     pub fn following<'l>(
         &'l mut self,
-        should_stop: &'l mut StopCheck<'_>,
+        mut should_stop: impl FnMut() -> Option<Stop> + 'l,
     ) -> impl FnMut() -> Option<Stop> + 'l {
-        || {
+        move || {
             self.tally.follow_now_and_then();
             should_stop()
         }

@@ -49,9 +49,8 @@ impl Pressure {
         Self::parse(&fs::read_to_string(roots.proc.join("pressure/io")).ok()?)
     }
 
-    /// The shares of the `elapsed_ns` since `earlier`; `None` for no time, or if the time waited went
-    /// backwards. The kernel's clock is another one, so that a share may come out above 100, which is then
-    /// 100.
+    /// The shares of the `elapsed_ns` since `earlier`, at most 100: the kernel's clock is another one. `None`
+    /// for no time, or if the time waited went backwards.
     pub fn since(&self, earlier: &Pressure, elapsed_ns: u64) -> Option<PressureShares> {
         let share = |now: u64, earlier: u64| {
             let waited = now.checked_sub(earlier)? as f64;

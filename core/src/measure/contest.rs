@@ -88,13 +88,9 @@ pub fn contest<E>(
     let ended = rounds.take(&mut race, &mut budget)?;
     let mut found = race.found;
     found.stop = ended.break_value().flatten().filter(|stop| stop.is_for_all());
-    if matches!(ended, Continue(()) | Break(Some(Stop::Precise))) && limits.make_pauses() {
-        // What comes next may come at once.
-        let rested = budget.pacer().rested_in_sum();
-        found.paused = rested > budget.clock().now();
-        let _ = budget.sleep_until(rested);
-    }
-    found.paused |= budget.has_paused();
+    let rested = budget.pacer().rested_in_sum();
+    budget.rest_until(rested);
+    found.paused = budget.has_paused();
     Ok(found)
 }
 

@@ -26,7 +26,7 @@
 mod series;
 mod spans;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 pub mod times;
 pub mod tuple;
 mod turns;

@@ -170,8 +170,7 @@ pub fn ping(
         let warmup = pongs.iter().all(|earlier| earlier.op != pong.op);
         pongs.push(Pong { warmup, ..pong });
     }
-    // What comes next may come at once.
-    let _ = budget.sleep_until(rested);
+    budget.rest_until(rested);
     Ok((pongs, None))
 }
 

@@ -222,10 +222,8 @@ pub fn curve(
     };
     let ended = Rounds::new(rounds, OF_KERNEL.len() + run.windows.len()).take(&mut turns, &mut budget)?;
     let stop = ended.break_value().flatten();
-    if run.limits.make_pauses() && stop.is_none_or(|stop| stop == Stop::Precise) {
-        // What comes next may come at once.
-        let _ = budget.wait();
-    }
+    let rested = budget.pacer().due();
+    budget.rest_until(rested);
     let mut curve = turns.curve;
     curve.paused = budget.has_paused();
     curve.stop = stop.or((curve.kernel.blocks() > 0).then_some(Stop::Bytes));

@@ -131,9 +131,10 @@ fn run_with<C: Calls>(
     let ended = Rounds::new(rounds.into(), run.cases.len()).take(&mut cases, &mut budget)?;
     if let Break(Some(stop)) = ended {
         cases.all.iter_mut().filter(|measured| !measured.is_over()).for_each(|m| m.stop = Some(stop));
-    } else if run.limits.max_util.is_some() {
-        // What comes next may come at once.
-        let _ = budget.wait();
+    }
+    if run.limits.max_util.is_some() {
+        let rested = budget.pacer().due();
+        budget.rest_until(rested);
     }
     Ok(cases.all)
 }

@@ -252,9 +252,19 @@ impl<'a> Budget<'a> {
 
     /// Waits until the limits let it go on, or there is a reason to stop.
     pub(crate) fn wait(&mut self) -> Option<Stop> {
-        let (due, now) = (self.pacer.due(), self.clock.now());
+        self.wait_until(self.pacer.due())
+    }
+
+    fn wait_until(&mut self, due: u64) -> Option<Stop> {
+        let now = self.clock.now();
         self.paused |= due > now && !self.is_up(now);
         self.sleep_until(due)
+    }
+
+    /// At the end of a run, waits until it has had its rest: what comes next may come at once. What ends that
+    /// is no news.
+    pub(crate) fn rest_until(&mut self, rested: u64) {
+        let _ = self.wait_until(rested);
     }
 
     /// Has it waited for its limits?

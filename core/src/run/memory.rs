@@ -27,10 +27,8 @@ pub fn expect(bytes: usize) -> Result<()> {
     Ok(())
 }
 
-/// Bytes that a JSON text takes as a [`serde_json::Value`], at most, with all that is allocated on the way.
-///
-/// Counted by the characters that begin or part values: who writes `[{"":0},{"":0}` gets a node of a tree for
-/// each.
+/// Bytes that a JSON text takes as a [`serde_json::Value`], at most, with all that is allocated on the way,
+/// by the characters that begin or part values: `[{"":0},{"":0}` makes a node of a tree for each.
 pub fn of_json(text: &str) -> usize {
     /// A map's first node, of 11 keys and values, and the list that the object may be in.
     const OBJECT: usize = 768;

@@ -40,9 +40,7 @@ pub fn of_ratio(slices: &[Slice]) -> Option<Interval> {
 pub const MIN_TURNS: usize = 3;
 
 /// The same over a few turns that lie apart, each a slice: Student's t on the residuals, without a
-/// correction, since what lies between two turns makes them independent. The slices within one turn share its
-/// weather, and would say less than is true of how much another run may differ. None for fewer than three or
-/// without work.
+/// correction, since they are independent. None for fewer than three or without work.
 pub fn of_turns(turns: &[Slice]) -> Option<Interval> {
     interval(turns, MIN_TURNS, Noise::of_independent)
 }
@@ -64,10 +62,8 @@ fn interval(slices: &[Slice], least: usize, noise: impl Fn(&[f64]) -> Noise) -> 
     Some(Interval { value, low: (value - half).max(0.0), high: value + half })
 }
 
-/// How much longer a unit of work took in the last slice than in the first, by a straight line through
-/// the slices: 0.2 is a fifth slower at the end. None unless the line differs by over a tenth and by
-/// over three standard errors, or if it is not a line at all: what falls below zero was a step.
-/// (Cloud volumes burst, and then don't.)
+/// How much longer a unit of work took in the last slice than in the first, by a straight line: 0.2 is a
+/// fifth slower. None within a tenth or three standard errors, or if it was a step, as of a burst's end.
 pub fn trend(slices: &[Slice]) -> Option<f64> {
     if slices.len() < MIN_SLICES {
         return None;
@@ -124,8 +120,7 @@ mod tests {
 
     #[test]
     fn known_answer_without_autocorrelation() {
-        // 20 values of 90 and 110 in the order + − − +, so that the lag-1 sum is small: value 100,
-        // s = √(20·100/19) = 10.26, r1 = −1/20, r = −0.05 + (1 − 0.15)/20 → −0.0075, clipped to 0,
+        // 20 values of 90 and 110, + − − +: value 100, s = √(20·100/19) = 10.26, r1 = −1/20, r clipped to 0,
         // t(0.975, 19) = 2.0930: half-width 2.0930 · 10.26 / √20 = 4.802.
         let pattern = [110, 90, 90, 110];
         let values: Vec<u64> = (0..20).map(|i| pattern[i % 4]).collect();
@@ -154,7 +149,7 @@ mod tests {
 
     /// Ten turns of ten slices; a share of the variance is common to a turn.
     #[test]
-    fn the_weather_of_a_turn_is_covered() {
+    fn the_noise_that_a_turn_shares_is_covered() {
         for share in [0.0_f64, 0.2, 0.5] {
             let mut rng = Xoshiro256PlusPlus::seed_from_u64(11);
             let runs = 4000;
@@ -162,9 +157,9 @@ mod tests {
             for _ in 0..runs {
                 let turns: Vec<Slice> = (0..10)
                     .map(|_| {
-                        let weather: f64 = StandardNormal.sample(&mut rng);
+                        let shared: f64 = StandardNormal.sample(&mut rng);
                         let own: f64 = (0..10).map(|_| -> f64 { StandardNormal.sample(&mut rng) }).sum();
-                        let noise = 10.0 * share.sqrt() * weather + (1.0 - share).sqrt() * own;
+                        let noise = 10.0 * share.sqrt() * shared + (1.0 - share).sqrt() * own;
                         Slice { ns: (1e7 + 1e5 * noise) as u64, work: 10 }
                     })
                     .collect();

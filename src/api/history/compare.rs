@@ -10,7 +10,7 @@ use crate::call::arguments::figure;
 use crate::error::{Error, Result};
 use crate::pg::backend::encoding::Text;
 use crate::pg::backend::row::Rows;
-use crate::pg::history::stored::{self, Metric, Recent, RunSide, Sides, Values};
+use crate::pg::history::query::{self, Metric, Recent, RunSide, Sides, Values};
 
 /// Most runs of a series that are looked at as the last ones.
 const MOST_LAST: u32 = 1000;
@@ -29,7 +29,7 @@ fn io_probe_compare(run_a: Option<i64>, run_b: Option<i64>) -> Rows {
 fn io_probe_compare_labels(label_a: Option<Text>, label_b: Option<Text>) -> Rows {
     let compared = || {
         let labels = [given("label_a", label_a.as_deref())?, given("label_b", label_b.as_deref())?];
-        if let Some(label) = labels.iter().find(|label| !stored::has_label(label)) {
+        if let Some(label) = labels.iter().find(|label| !query::has_label(label)) {
             return Err(Error::undefined_object(format!("no run that succeeded has the label \"{label}\"")));
         }
         let rows = rows(&Sides::Labels(labels[0], labels[1]));
@@ -49,7 +49,7 @@ fn io_probe_changes(last: Option<i32>) -> Rows {
         _ => Err(Error::invalid(format!("last must be from 1 to {MOST_LAST}"))),
     };
     let rows = |last| {
-        let mut recent = stored::recent(last);
+        let mut recent = query::recent(last);
         recent.sort_by_cached_key(|figure| {
             let Metric { probe, object, metric, .. } = figure.metric.clone();
             (probe, object, figure.run_id, figure.ordinal, metric)
@@ -65,7 +65,7 @@ fn given<T>(name: &str, value: Option<T>) -> Result<T> {
 
 /// Both must be there, have succeeded, and be of one probe.
 fn check_runs(a: i64, b: i64) -> Result<()> {
-    let found = stored::runs(&[a, b]);
+    let found = query::runs(&[a, b]);
     let find = |id| {
         let run = found.iter().find(|run| run.id == id);
         let run = run.ok_or_else(|| Error::undefined_object(format!("there is no run {id}")))?;

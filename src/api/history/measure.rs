@@ -75,13 +75,12 @@ pub(super) fn measure(
     let (started_at, started) = (server::now(), Monotonic.now());
     let outcome = function.run(&values);
     let elapsed_ms = figure((Monotonic.now() - started) as f64 / 1e6);
-    let (status, rows, cause) = match outcome {
-        Ok(rows) => ("ok", rows, None),
-        Err(Failed::Skipped(cause)) => ("skipped", "[]".to_owned(), Some(cause)),
-        Err(Failed::Failed(cause)) => ("failed", "[]".to_owned(), Some(cause)),
+    let (status, what, rows, cause) = match outcome {
+        Ok(rows) => ("ok", "ended", rows, None),
+        Err(Failed::Skipped(cause)) => ("skipped", "was skipped", "[]".to_owned(), Some(cause)),
+        Err(Failed::Failed(cause)) => ("failed", "failed", "[]".to_owned(), Some(cause)),
     };
     if let Some(Cause { sqlstate, message }) = &cause {
-        let what = if status == "skipped" { "was skipped" } else { "failed" };
         Error::warning(format!("probe \"{probe}\" {what}: {message}"))
             .detail(format!("SQLSTATE is {sqlstate}."))
             .warn();

@@ -70,9 +70,8 @@ struct QueryFigures {
     device_source: Option<&'static str>,
 }
 
-/// Runs the query beside a thread that samples. An ERROR in it ends the thread on its way out, an exit of the
-/// process by the callback. No bound of ours: it is the user's query, which may be a probe under its own
-/// bounds.
+/// Runs the query beside a thread that samples, which ends with it, be it by an ERROR. It is the user's
+/// query, which may be a probe under its own bounds.
 fn watch(query: &Query, every: std::time::Duration, watched: Watched) -> Result<Vec<QueryRow>> {
     let _call = Begin::of(Probe::IostatQuery).beside_query()?;
     let most = (MOST_ROWS / watched.rows_a_sample()).clamp(LEAST_SAMPLES, MOST_SAMPLES);

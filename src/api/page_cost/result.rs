@@ -1,10 +1,59 @@
 //! One measured time, and what there is to say of it.
 
+use std::fmt::{self, Display, Formatter};
+
+use io_probe_core::files::page_cache;
 use io_probe_core::measure::page_times::tuple::TupleTime;
-use io_probe_core::measure::page_times::{MeasuredTime, Pattern, Tier, WaySeries};
+use io_probe_core::measure::page_times::{MeasuredTime, NotCold, Pattern, Tier, WaySeries};
 use io_probe_core::run::budget::Stop;
 
 use crate::api::row::Verdict;
+
+/// Why a time is not known.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::api) enum NoTime {
+    NotBegun(Stop),
+    Empty,
+    NotCold(NotCold),
+    /// The server reads past the OS cache.
+    PastOsCache,
+    FewTurns,
+    /// Tuples of this relation are not counted, for this reason.
+    NotCountable(&'static str),
+    CountRefused,
+    LostInNoise,
+    NoTuples,
+}
+
+impl Display for NoTime {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            NoTime::NotBegun(stop) => return stop.fmt(f),
+            NoTime::Empty => "the relation is empty",
+            NoTime::NotCold(NotCold::Unknown) => page_cache::OWN_CACHE,
+            NoTime::NotCold(NotCold::Cached) => {
+                "no stretch of the relation is without pages in the OS cache: with cold => true it may be evicted"
+            }
+            NoTime::NotCold(NotCold::Buffered) => {
+                "no stretch of the relation is without many pages in shared buffers: take a larger one"
+            }
+            NoTime::NotCold(NotCold::Holes) => {
+                "the relation's blocks were never written to its files (holes)"
+            }
+            NoTime::PastOsCache => "the server reads past the OS cache",
+            NoTime::FewTurns => "not enough turns",
+            NoTime::NotCountable(why) => why,
+            NoTime::CountRefused => {
+                "tuples could not be counted: somebody holds a lock, an index or statistics call a function, or planning \
+                 raised an ERROR"
+            }
+            NoTime::LostInNoise => {
+                "the time of tuples is lost in noise: hits in shared buffers seemed to take as long"
+            }
+            NoTime::NoTuples => "no tuples were found, or not in shared buffers",
+        })
+    }
+}
 
 /// A time, and how it came about.
 #[derive(Debug)]
@@ -14,7 +63,9 @@ pub(in crate::api) struct TimeResult {
     /// Percent of the blocks that the OS cache held before.
     pub(super) os_pct: Option<f64>,
     pub(super) turns: usize,
-    pub(in crate::api) verdict: Verdict,
+    /// Why there is no time, where that is known.
+    pub(in crate::api) no_time: Option<NoTime>,
+    pub(super) verdict: Verdict,
 }
 
 impl TimeResult {
@@ -24,6 +75,7 @@ impl TimeResult {
             samples: 0,
             os_pct: None,
             turns: 0,
+            no_time: None,
             verdict: Verdict::default(),
         }
     }
@@ -64,16 +116,10 @@ impl TimeResult {
         self
     }
 
-    /// Its relation has none.
-    pub(super) fn without_tuples(mut self) -> Self {
-        self.verdict.partial("the relation's blocks were never written to its files (holes)");
-        self
-    }
-
-    /// There was no time for it.
-    pub(super) fn not_begun(mut self, stop: Stop) -> Self {
-        self.verdict.not_begun(stop);
-        self
+    /// There is none, for this reason.
+    pub(super) fn lack(&mut self, why: NoTime) {
+        self.no_time = Some(why);
+        self.verdict.partial(&why.to_string());
     }
 
     /// What counting gave.
@@ -84,7 +130,7 @@ impl TimeResult {
         self.turns = tuple.pairs;
     }
 
-    pub(in crate::api) fn has_no_time(&self) -> bool {
+    pub(super) fn has_no_time(&self) -> bool {
         self.measured.time.is_none()
     }
 

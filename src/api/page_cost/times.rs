@@ -3,15 +3,13 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use io_probe_core::files::page_cache;
 use io_probe_core::machine::account::Account;
-use io_probe_core::machine::observer::Observer;
 use io_probe_core::measure::page_times::tuple;
 use io_probe_core::measure::page_times::{self, NotCold, PageTimesResult, PageTimesRun};
 use io_probe_core::measure::page_times::{PageTimes, Pattern, Tier};
-use io_probe_core::run::budget::Limits;
+use io_probe_core::run::budget::{Budget, Limits, Stop};
 
-use super::result::TimeResult;
+use super::result::{NoTime, TimeResult};
 use crate::api::row::Doubt;
 use crate::call::arguments::seed;
 use crate::call::{Call, ProbedRelation, measured_times};
@@ -76,6 +74,8 @@ pub(in crate::api) struct MeasuredRelation {
     pub(in crate::api) results: Vec<TimeResult>,
     /// Those that could be measured.
     pub(in crate::api) times: PageTimes,
+    /// Why the turns ended.
+    pub(in crate::api) stop: Option<Stop>,
 }
 
 /// Measures within what the statement has left.
@@ -86,26 +86,27 @@ pub(in crate::api) fn measure(
 ) -> Result<MeasuredRelation> {
     let fixed = relation.relation.file_tablespace().fixed_concurrency();
     let concurrencies = concurrencies(relation, wanted, fixed);
-    if wanted.evicts && call.over().is_none() {
+    if wanted.evicts && call.ended().is_none() {
         // What stopped it stops the turns, too.
-        let _ = flush_and_evict(&relation.relation, &mut || relation.should_stop());
+        let _ = flush_and_evict(&relation.relation, &mut || call.should_stop(&relation.interrupts));
     }
     let measured = take_turns(call, relation, wanted, &concurrencies)?;
-    call.heed(measured.stop);
+    call.note_stop(measured.stop);
     let mut results = results(&measured, wanted, &concurrencies);
     for result in &mut results {
-        explain(result, &measured, relation, fixed);
+        add_notes(result, &measured, relation, fixed);
     }
-    let tuple = TimeResult::new(Tier::Cpu, Pattern::Tuple);
+    let mut tuple = TimeResult::new(Tier::Cpu, Pattern::Tuple);
     // Whoever waits for us does not wait for this, too.
-    results.push(match measured.stop.filter(|stop| stop.is_for_all()) {
-        Some(stop) => tuple.not_begun(stop),
-        None if measured.not_cold == Some(NotCold::Holes) => tuple.without_tuples(),
-        None => of_tuples(tuple, call, relation, measured.hit_ns()),
-    });
+    match measured.stop.filter(|stop| stop.is_for_all()) {
+        Some(stop) => tuple.lack(NoTime::NotBegun(stop)),
+        None if measured.not_cold == Some(NotCold::Holes) => tuple.lack(NoTime::NotCold(NotCold::Holes)),
+        None => count_tuples(&mut tuple, call, relation, measured.hit_ns()),
+    }
+    results.push(tuple);
     let times = PageTimes::of(results.iter().map(|result| result.measured));
     measured_times::remember(relation.relation.file_tablespace(), times.clone());
-    Ok(MeasuredRelation { results, times })
+    Ok(MeasuredRelation { results, times, stop: measured.stop })
 }
 
 /// The turns of all ways.
@@ -115,7 +116,7 @@ fn take_turns(
     wanted: &Wanted,
     concurrencies: &[u32],
 ) -> Result<PageTimesResult> {
-    let observer = Observer::new(Account::Own, &relation.placement.leaves, &relation.roots);
+    let observer = relation.observer(Account::Own);
     let most = concurrencies.iter().copied().max().unwrap_or(0);
     let mut reader = ServerReader::in_turns(&relation.relation, most);
     let buffered = reader.buffered();
@@ -133,9 +134,9 @@ fn take_turns(
         limits: wanted.limits,
     };
     call.progress.path("server", 0);
-    let mut should_stop = || relation.should_stop();
     let mut report = |turns| call.progress.done(turns);
-    Ok(page_times::measure(&run, &mut reader, &mut call.budget(&mut should_stop), &mut report)?)
+    let measure = |budget: &mut Budget<'_>| page_times::measure(&run, &mut reader, budget, &mut report);
+    Ok(call.with_budget(&relation.interrupts, measure)?)
 }
 
 /// Those of pages, in the order of the rows.
@@ -175,7 +176,7 @@ fn concurrencies(relation: &ProbedRelation, wanted: &Wanted, fixed: Option<u32>)
 }
 
 /// Says what is to be known about a result.
-fn explain(
+fn add_notes(
     result: &mut TimeResult,
     measured: &PageTimesResult,
     relation: &ProbedRelation,
@@ -183,23 +184,12 @@ fn explain(
 ) {
     let from_device = result.is_from_device();
     if result.has_no_time() {
-        let why = match () {
-            () if relation.source.blocks() == 0 => "the relation is empty",
-            () if measured.not_cold == Some(NotCold::Unknown) => page_cache::OWN_CACHE,
-            () if from_device => match measured.not_cold {
-                Some(NotCold::Cached) => {
-                    "no stretch of the relation is without pages in the OS cache: with cold => true it may be evicted"
-                }
-                Some(NotCold::Buffered) => {
-                    "no stretch of the relation is without many pages in shared buffers: take a larger one"
-                }
-                Some(NotCold::Holes) => "the relation's blocks were never written to its files (holes)",
-                Some(NotCold::Unknown) | None => "not enough turns",
-            },
-            () if server::reads_direct() && result.is_from_os() => "the server reads past the OS cache",
-            () => "not enough turns",
-        };
-        result.verdict.partial(why);
+        result.lack(match measured.not_cold {
+            _ if relation.source.blocks() == 0 => NoTime::Empty,
+            Some(why) if from_device || why == NotCold::Unknown => NoTime::NotCold(why),
+            _ if server::reads_direct() && result.is_from_os() => NoTime::PastOsCache,
+            _ => NoTime::FewTurns,
+        });
     }
     let block_size = relation.block_size();
     if from_device && relation.source.blocks() * block_size < SMALL {
@@ -233,31 +223,22 @@ fn explain(
 }
 
 /// Counts tuples in blocks that stay in shared buffers.
-fn of_tuples(mut result: TimeResult, call: &Call, relation: &ProbedRelation, hit_ns: f64) -> TimeResult {
+fn count_tuples(result: &mut TimeResult, call: &Call, relation: &ProbedRelation, hit_ns: f64) {
     if let Err(why) = relation.relation.tuples_can_be_counted() {
-        result.verdict.partial(why);
-        return result;
+        return result.lack(NoTime::NotCountable(why));
     }
     let window = relation.placement.read_ahead_kb.unwrap_or(0) << 10;
     let mut count = |ranges: &[Range<u64>]| tuples::count(&relation.relation, ranges);
-    let mut should_stop = || relation.should_stop();
-    let mut budget = call.budget(&mut should_stop);
-    let counted = tuple::measure(&relation.source, window, hit_ns, &mut count, &mut budget);
+    let counted = call.with_budget(&relation.interrupts, |budget| {
+        tuple::measure(&relation.source, window, hit_ns, &mut count, budget)
+    });
     if let Some(error) = counted.left_behind {
         result.verdict.note(format!("what was read for the tuples stays in the OS cache: {error}"));
     }
     match counted.time {
         Some(tuple) => result.of_tuple(&tuple),
-        None => {
-            result.verdict.partial(if counted.is_refused {
-                "tuples could not be counted: somebody holds a lock, an index or statistics call a function, or planning \
-                 raised an ERROR"
-            } else if counted.is_lost_in_noise {
-                "the time of tuples is lost in noise: hits in shared buffers seemed to take as long"
-            } else {
-                "no tuples were found, or not in shared buffers"
-            });
-        }
+        None if counted.is_refused => result.lack(NoTime::CountRefused),
+        None if counted.is_lost_in_noise => result.lack(NoTime::LostInNoise),
+        None => result.lack(NoTime::NoTuples),
     }
-    result
 }

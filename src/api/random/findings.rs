@@ -43,7 +43,7 @@ impl Findings {
         findings.note_contradictions(measured);
         findings.verdict.note_device(&measured.cost);
         findings.note_blocks(target, measured);
-        findings.note_circumstances(target, measured);
+        findings.note_environment(target, measured);
         findings
     }
 
@@ -117,7 +117,7 @@ impl Findings {
         }
     }
 
-    fn note_circumstances(&mut self, target: &RandomTarget<'_>, measured: &PathOutcome) {
+    fn note_environment(&mut self, target: &RandomTarget<'_>, measured: &PathOutcome) {
         let (run, verdict) = (&measured.run, &mut self.verdict);
         let bytes = target.relation.source.blocks() * target.relation.block_size();
         if measured.path == Path::Direct && run.with_data() > 0 && bytes < SMALL_RELATION {

@@ -1,10 +1,12 @@
 //! Measuring the curve of a relation that is open, and what there is to say of each window.
 
+use std::fmt::{self, Display, Formatter};
+
 use io_probe_core::Error as CoreError;
 use io_probe_core::engine::Kind;
 use io_probe_core::files::Access;
 use io_probe_core::machine::account::Account;
-use io_probe_core::machine::observer::{IoDelta, Observer};
+use io_probe_core::machine::observer::IoDelta;
 use io_probe_core::measure::readahead::{
     self, Contender, Emulation, LARGEST_WINDOW, ROOM_OF_SLOT, ReadaheadCurve, ReadaheadRun, SLOTS,
     WindowFigures, WindowTally,
@@ -14,7 +16,7 @@ use io_probe_core::run::budget::{Limits, Stop};
 
 use crate::api::row::{DIRECT_PCT, Doubt, NOT_DIRECT, Status, Verdict};
 use crate::call::{Attempt, Call, Failure, Outcome, ProbedRelation, Stopped};
-use crate::error::{Error, Result};
+use crate::error::Error;
 use crate::gucs;
 use crate::pg::backend::server;
 
@@ -26,8 +28,6 @@ const LEAST_TURNS: u64 = 3;
 
 /// A window of the kernel is void if less of it than this, in percent, came from the device.
 const COLD_PCT: f64 = 99.0;
-/// The note that says so.
-const NOT_COLD: &str = "not cold: part of the blocks came from the OS cache";
 
 /// Sessions that were there before a change don't notice it.
 const OLD_DESCRIPTORS: &str =
@@ -51,13 +51,58 @@ impl WindowMode {
     }
 }
 
+/// Why a window has no figures.
+#[derive(Debug, Clone)]
+pub(in crate::api) enum NoFigures {
+    NotBegun(Stop),
+    /// It can't be measured here, for this reason.
+    Unsupported(String),
+    /// The OS cache had part of the kernel's blocks.
+    NotCold,
+    NotDirect,
+    /// The kernel's window has none.
+    NoneOfKernel,
+    /// None counted before it ended.
+    NoTurns(Option<Stop>),
+    ShortTurns,
+    CacheUnknown,
+}
+
+impl NoFigures {
+    fn status(&self) -> Status {
+        match self {
+            NoFigures::NotBegun(_) => Status::Partial,
+            NoFigures::Unsupported(_) => Status::Unsupported,
+            NoFigures::NotCold | NoFigures::NotDirect | NoFigures::NoneOfKernel => Status::Void,
+            NoFigures::NoTurns(_) | NoFigures::ShortTurns | NoFigures::CacheUnknown => Status::Ok,
+        }
+    }
+}
+
+impl Display for NoFigures {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            NoFigures::NotBegun(stop) | NoFigures::NoTurns(Some(stop)) => return stop.fmt(f),
+            NoFigures::Unsupported(why) => why,
+            NoFigures::NotCold => "not cold: part of the blocks came from the OS cache",
+            NoFigures::NotDirect => NOT_DIRECT,
+            NoFigures::NoneOfKernel => {
+                "what the page cache costs is unknown: the kernel's row has no figures"
+            }
+            NoFigures::NoTurns(None) => "no turn of it counted",
+            NoFigures::ShortTurns => "turns were too short for this window: no figures are given",
+            NoFigures::CacheUnknown => "what the page cache costs is not known yet: no figures are given",
+        })
+    }
+}
+
 /// What was found of a window.
 #[derive(Debug)]
 pub(in crate::api) struct WindowResult {
     /// Its bytes; None where the setting in force is not known.
     window: Option<u64>,
     pub(in crate::api) mode: WindowMode,
-    pub(in crate::api) figures: Option<WindowFigures>,
+    pub(in crate::api) figures: Result<WindowFigures, NoFigures>,
     pub(in crate::api) turns: u64,
     pub(super) best: Option<bool>,
     pub(super) blocks: u64,
@@ -68,7 +113,7 @@ pub(in crate::api) struct WindowResult {
     pub(super) cache_ns: Option<f64>,
     pub(super) cost: Option<IoDelta>,
     pub(super) engine: Option<&'static str>,
-    pub(in crate::api) verdict: Verdict,
+    pub(super) verdict: Verdict,
 }
 
 /// The curve as core measured it, and what it was measured with.
@@ -94,16 +139,18 @@ pub(in crate::api) fn measure(
     relation: &ProbedRelation,
     windows: &[u64],
     limits: Limits,
-) -> Result<Vec<WindowResult>> {
+) -> crate::error::Result<Vec<WindowResult>> {
     let in_force = relation.placement.read_ahead_kb.map(|kb| kb << 10);
     let emulated: Vec<u64> = windows.iter().copied().filter(|window| Some(*window) != in_force).collect();
     let mut results = vec![WindowResult::new(in_force, WindowMode::Kernel)];
     results.extend(emulated.iter().map(|window| WindowResult::new(Some(*window), WindowMode::Emulated)));
-    match call.part(|| run(call, relation, in_force, &emulated, limits))? {
+    match call.attempt(|| run(call, relation, in_force, &emulated, limits))? {
         Attempt::Measured(measured) => measured.fill(&mut results, relation),
-        Attempt::NotBegun(stop) => results.iter_mut().for_each(|result| result.verdict.not_begun(stop)),
+        Attempt::NotBegun(stop) => {
+            results.iter_mut().for_each(|result| result.lack(NoFigures::NotBegun(stop)));
+        }
         Attempt::Unsupported(why) => {
-            results.iter_mut().for_each(|result| result.verdict.refuse(why.clone()));
+            results.iter_mut().for_each(|result| result.lack(NoFigures::Unsupported(why.clone())));
         }
     }
     results.sort_by_key(|result| result.window);
@@ -133,21 +180,22 @@ fn run(
     }
     // The kernel reads no less than a block.
     let twin = in_force.min(LARGEST_WINDOW).next_multiple_of(relation.block_size());
-    let observer = Observer::new(Account::Own, &relation.placement.leaves, &relation.roots);
+    let observer = relation.observer(Account::Own);
     let run = ReadaheadRun { source: &relation.source, in_force: twin, windows, limits, observer: &observer };
-    let mut should_stop = || relation.should_stop();
     let mut report = |turn: u64, turns: u64, whose: Contender| {
         let mode = if whose == Contender::Kernel { WindowMode::Kernel } else { WindowMode::Emulated };
         call.progress.path(mode.name(), turns);
         call.progress.done(turn - 1);
     };
-    let curve = readahead::curve(&run, &mut emulation, &mut call.budget(&mut should_stop), &mut report);
+    let curve = call.with_budget(&relation.interrupts, |budget| {
+        readahead::curve(&run, &mut emulation, budget, &mut report)
+    });
     // What the file system refuses is part of the curve.
     Ok(MeasuredCurve { curve: curve.map_err(Error::from)?, twin, engine, notes })
 }
 
 /// How windows are emulated here.
-fn emulation(relation: &ProbedRelation, in_force: u64, notes: &mut Vec<String>) -> Result<Emulation> {
+fn emulation(relation: &ProbedRelation, in_force: u64, notes: &mut Vec<String>) -> Outcome<Emulation> {
     match relation.source.open(0, Access::Direct) {
         Ok(_) => {
             let opened = ProbedRelation::engine(gucs::depth(Some(SLOTS), SLOTS)?, ROOM_OF_SLOT)?;
@@ -172,18 +220,20 @@ impl MeasuredCurve {
         let kernel = &mut kernel[0];
         kernel.engine = Some(Kind::Pread.name());
         kernel.fill(&curve.kernel, 0.0, relation);
-        kernel.judge(&curve.kernel, curve.of_kernel(), twin / block_size);
+        kernel.judge(&curve.kernel, curve.of_kernel(), twin / block_size, curve.stop);
+        let is_kernel_lost = kernel.has_status(Status::Void) || kernel.has_status(Status::Unsupported);
         let cache_ns = curve.cache_cost().map(|cost| cost.ns);
         for (result, tally) in emulated.iter_mut().zip(&curve.emulated) {
             result.engine = Some(engine);
             result.verdict.notes.extend(notes.iter().cloned());
             result.fill(tally, cache_ns.unwrap_or(0.0), relation);
-            if matches!(kernel.verdict.status, Status::Void | Status::Unsupported) {
-                result.verdict.void("what the page cache costs is unknown: the kernel's row has no figures");
+            if is_kernel_lost {
+                result.lack(NoFigures::NoneOfKernel);
                 continue;
             }
-            result.judge(tally, curve.of_emulated(tally), result.window.unwrap_or(0) / block_size);
-            result.cache_ns = cache_ns.filter(|_| result.figures.is_some());
+            let window_blocks = result.window.unwrap_or(0) / block_size;
+            result.judge(tally, curve.of_emulated(tally), window_blocks, curve.stop);
+            result.cache_ns = cache_ns.filter(|_| result.figures.is_ok());
         }
         if curve.stop.is_none_or(|stop| !stop.is_for_all()) {
             mark_best(results, block_size);
@@ -209,7 +259,7 @@ impl MeasuredCurve {
 /// Marks the best window among those that have figures, unless one is void or had too few turns.
 fn mark_best(results: &mut [WindowResult], block_size: u64) {
     let unsure = |result: &WindowResult| {
-        result.verdict.status == Status::Void || result.figures.is_some() && result.turns < LEAST_TURNS
+        result.has_status(Status::Void) || result.figures.is_ok() && result.turns < LEAST_TURNS
     };
     if results.iter().any(unsure) {
         return;
@@ -217,7 +267,7 @@ fn mark_best(results: &mut [WindowResult], block_size: u64) {
     let point = |result: &WindowResult| result.window.zip(result.mib_s(block_size));
     let curve: Vec<(u64, f64)> = results.iter().filter_map(point).collect();
     let Some(best) = readahead::best(&curve).filter(|_| curve.len() > 1) else { return };
-    for result in results.iter_mut().filter(|result| result.figures.is_some()) {
+    for result in results.iter_mut().filter(|result| result.figures.is_ok()) {
         result.best = Some(result.window == Some(best));
         if result.best == Some(true) {
             result.verdict.note(OLD_DESCRIPTORS);
@@ -230,7 +280,7 @@ impl WindowResult {
         Self {
             window,
             mode,
-            figures: None,
+            figures: Err(NoFigures::NoTurns(None)),
             turns: 0,
             best: None,
             blocks: 0,
@@ -248,8 +298,35 @@ impl WindowResult {
         self.window.map(|bytes| bytes >> 10)
     }
 
+    /// Its figures, if it has some.
+    pub(in crate::api) fn figures(&self) -> Option<WindowFigures> {
+        self.figures.as_ref().ok().copied()
+    }
+
+    /// Can they be trusted?
+    pub(in crate::api) fn status(&self) -> Status {
+        self.verdict.status
+    }
+
+    /// Does why it has no figures make it a row of this status?
+    fn has_status(&self, status: Status) -> bool {
+        self.figures.as_ref().is_err_and(|why| why.status() == status)
+    }
+
+    /// It has none, for this reason.
+    fn lack(&mut self, why: NoFigures) {
+        self.verdict.status = why.status();
+        if matches!(why, NoFigures::ShortTurns) {
+            self.verdict.doubt(Doubt::Short);
+        }
+        if !matches!(why, NoFigures::NoTurns(_)) {
+            self.verdict.note(why.to_string());
+        }
+        self.figures = Err(why);
+    }
+
     pub(super) fn mib_s(&self, block_size: u64) -> Option<f64> {
-        self.figures.map(|figures| block_size as f64 / figures.ns_per_block * 1e9 / f64::from(1 << 20))
+        self.figures().map(|figures| block_size as f64 / figures.ns_per_block * 1e9 / f64::from(1 << 20))
     }
 
     /// What was seen of a window, whose blocks take so many nanoseconds more than they did.
@@ -259,8 +336,7 @@ impl WindowResult {
         self.blocks = tally.blocks();
         self.elapsed_ns = Some(tally.elapsed_ns);
         if let Some(why) = &tally.refused {
-            self.verdict.refuse(why.clone());
-            return;
+            return self.lack(NoFigures::Unsupported(why.clone()));
         }
         if let Some(cost) = tally.cost(added_ns) {
             let from_device = match self.mode {
@@ -297,20 +373,24 @@ impl WindowResult {
     }
 
     /// Takes the figures, unless the device did not serve the blocks, or too few whole windows were read.
-    fn judge(&mut self, tally: &WindowTally, figures: Option<WindowFigures>, window_blocks: u64) {
+    fn judge(
+        &mut self,
+        tally: &WindowTally,
+        figures: Option<WindowFigures>,
+        window_blocks: u64,
+        stop: Option<Stop>,
+    ) {
         let (least, why) = match self.mode {
-            WindowMode::Kernel => (COLD_PCT, NOT_COLD),
-            WindowMode::Emulated => (DIRECT_PCT, NOT_DIRECT),
+            WindowMode::Kernel => (COLD_PCT, NoFigures::NotCold),
+            WindowMode::Emulated => (DIRECT_PCT, NoFigures::NotDirect),
         };
-        if self.from_device.is_some_and(|share| share < least) {
-            self.verdict.void(why);
-        } else if !readahead::is_enough(tally, window_blocks) {
-            self.verdict
-                .doubt_since(Doubt::Short, "turns were too short for this window: no figures are given");
-        } else if figures.is_none() && tally.blocks() > 0 {
-            self.verdict.note("what the page cache costs is not known yet: no figures are given");
-        } else {
-            self.figures = figures;
+        match figures {
+            _ if tally.refused.is_some() => {}
+            _ if self.from_device.is_some_and(|share| share < least) => self.lack(why),
+            _ if !readahead::is_enough(tally, window_blocks) => self.lack(NoFigures::ShortTurns),
+            Some(figures) => self.figures = Ok(figures),
+            None if tally.blocks() > 0 => self.lack(NoFigures::CacheUnknown),
+            None => self.lack(NoFigures::NoTurns(stop)),
         }
     }
 }

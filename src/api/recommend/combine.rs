@@ -6,7 +6,6 @@ use std::ops::Range;
 use io_probe_core::advise::{Choice, plateau};
 use io_probe_core::files::Part;
 use io_probe_core::machine::account::Account;
-use io_probe_core::machine::observer::Observer;
 use io_probe_core::measure::contest::{Contest, TurnResult, contest};
 use io_probe_core::measure::scan::{self, Scan, ScanRun};
 use io_probe_core::run::budget::{Budget, Limits, Stop, StopCheck};
@@ -17,9 +16,9 @@ use super::Recommending;
 use super::place::{GONE, OpenedRelation, TablespaceTarget};
 use super::row::RecommendRow;
 use super::setting::Setting;
-use crate::call::ProbedRelation;
 use crate::call::arguments::figure;
 use crate::call::named::NamedEnum;
+use crate::call::{Call, ProbedRelation};
 use crate::error::Result;
 use crate::pg::backend::server;
 use crate::pg::storage::buffers::{Resident, Usage};
@@ -58,7 +57,7 @@ pub(super) fn rows(advice: &Recommending<'_>, places: &[TablespaceTarget]) -> Re
         return Ok(vec![row.used(places.first().and_then(|place| place.used(None))).unknown(why)]);
     };
     let row = row.used(Some(relation.oid)).rests_on("tablespace", place.spcname.clone());
-    if let Some(stop) = advice.call.over() {
+    if let Some(stop) = advice.call.ended() {
         return Ok(vec![row.unknown(stop.to_string())]);
     }
     let blocks = |name| server::setting(name).and_then(|value| value.parse::<u64>().ok());
@@ -136,11 +135,10 @@ fn measure(
     current: u64,
 ) -> Result<Contest> {
     let length = (TURN / relation.block_size()).min(relation.source.blocks().max(1));
-    let mut stretches = Stretches { relation, length, next: 0, cold: advice.request.cold };
-    let observer = Observer::new(Account::Own, &relation.placement.leaves, &relation.roots);
+    let mut stretches = Stretches { call: advice.call, relation, length, next: 0, cold: advice.request.cold };
+    let observer = relation.observer(Account::Own);
     let precision = advice.limits.precision.or(Some(PRECISION));
     let bounds = Limits { precision, ..advice.limits };
-    let mut should_stop = || relation.should_stop();
     let mut done = 0;
     let mut readers: Vec<_> =
         limits.iter().map(|limit| ServerReader::combining(&relation.relation, *limit as u32)).collect();
@@ -171,9 +169,10 @@ fn measure(
     };
     let in_force = limits.iter().position(|limit| *limit == current).unwrap_or(0);
     let bytes = length * relation.block_size();
-    let mut budget = advice.call.budget(&mut should_stop);
-    let found = contest(limits.len(), in_force, bytes, &bounds, &mut budget, &mut turn)?;
-    advice.call.heed(found.stop);
+    let found = advice.call.with_budget(&relation.interrupts, |budget| {
+        contest(limits.len(), in_force, bytes, &bounds, budget, &mut turn)
+    })?;
+    advice.call.note_stop(found.stop);
     Ok(found)
 }
 
@@ -192,6 +191,7 @@ fn judge_turn(scan: &Scan, usage: Usage, blocks: u64, block_size: u64) -> TurnRe
 
 /// Stretches of a relation that no cache holds, one after another.
 struct Stretches<'a> {
+    call: &'a Call,
     relation: &'a ProbedRelation,
     /// Blocks of each.
     length: u64,
@@ -240,7 +240,7 @@ impl Stretches<'_> {
             }
             // Those that come next, too: with large buffers each look for them takes a while.
             let ahead = (blocks.start + EVICTED * self.length).min(count * self.length);
-            if let Some(stop) = self.relation.evict(blocks.start..ahead)? {
+            if let Some(stop) = self.relation.evict(self.call, blocks.start..ahead)? {
                 return Ok(ColdStretch::Stopped(stop));
             }
             resident = Resident::new(&self.relation.relation, Fork::MAIN);

@@ -5,13 +5,15 @@ mod planned;
 mod verdict;
 
 use std::collections::HashSet;
+use std::fmt::{self, Display, Formatter};
 
-use io_probe_core::advise::page_costs::blend::{CacheMix, HitRatios};
+use io_probe_core::advise::page_costs::cache_mix::{CacheMix, HitRatios};
 use io_probe_core::advise::page_costs::choose::{Cell, Chosen, MayChange, Settings, grid};
 use io_probe_core::advise::page_costs::curve::GapCurve;
 use io_probe_core::advise::page_costs::model::Times;
 use io_probe_core::advise::page_costs::pair;
 use io_probe_core::measure::page_times::{Estimate, PageTimes};
+use io_probe_core::run::budget::Stop;
 use serde_json::{Value, json};
 
 use self::planned::Answers;
@@ -20,7 +22,7 @@ use super::place::{Candidate, OpenedRelation, TablespaceTarget};
 use super::row::RecommendRow;
 use super::setting::Setting;
 use super::{CachedPages, Unit};
-use crate::api::page_cost::{self, MeasuredRelation, Wanted};
+use crate::api::page_cost::{self, MeasuredRelation, NoTime, Wanted};
 use crate::call::ProbedRelation;
 use crate::call::arguments::figure;
 use crate::error::Result;
@@ -41,18 +43,18 @@ pub(super) fn rows(run: &Recommending<'_>, place: &TablespaceTarget) -> Result<V
     };
     let (mut last, mut why) = (None, place.why_none().to_owned());
     for relation in place.free_relations() {
-        if let Some(stop) = run.call.over() {
+        if let Some(stop) = run.call.ended() {
             return all(last, &stop.to_string());
         }
-        let subject = match place.open(relation)? {
-            OpenedRelation::Ready(subject) => subject,
+        let probed = match place.open(relation)? {
+            OpenedRelation::Ready(probed) => probed,
             OpenedRelation::Refused(why) => return all(Some(relation), &why),
             OpenedRelation::Gone => continue,
         };
-        let measured = RelationTimes::of(run, &subject)?;
-        drop(subject);
-        if let Some(lacking) =
-            measured.lacking.as_ref().filter(|_| measured.times.device_sequential.is_none())
+        let measured = RelationTimes::of(run, &probed)?;
+        drop(probed);
+        if measured.times.device_sequential.is_none()
+            && let Some(lacking) = measured.lacking
         {
             // Another one may have a part that is not cached.
             (last, why) = (last.or(Some(relation)), not_all_times(lacking));
@@ -60,20 +62,36 @@ pub(super) fn rows(run: &Recommending<'_>, place: &TablespaceTarget) -> Result<V
         }
         let advice = Advice::of(run, place, &measured);
         let row = |setting| RecommendRow::of_tablespace(setting, place).used(place.used(Some(relation)));
-        return Ok(wanted.iter().map(|setting| advice.tell(*setting, row(*setting))).collect());
+        return Ok(wanted.iter().map(|setting| advice.fill_row(*setting, row(*setting))).collect());
     }
     all(last, &why)
 }
 
-fn not_all_times(why: &str) -> String {
+fn not_all_times(why: impl Display) -> String {
     format!("not all times could be measured: {why}")
+}
+
+/// Why a time is lacking, and why the measurement ended.
+#[derive(Clone, Copy)]
+struct Lacking {
+    why: NoTime,
+    stop: Option<Stop>,
+}
+
+impl Display for Lacking {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match (self.why, self.stop) {
+            (NoTime::NotBegun(_), _) | (_, None) => self.why.fmt(f),
+            (why, Some(stop)) => write!(f, "{why}; {stop}"),
+        }
+    }
 }
 
 /// The times of a relation.
 struct RelationTimes {
     times: PageTimes,
     /// Why one is lacking, if so.
-    lacking: Option<String>,
+    lacking: Option<Lacking>,
     /// Must reads with gaps be at the tablespace's own concurrency?
     has_fixed_concurrency: bool,
     /// At how many they were to be measured.
@@ -81,19 +99,19 @@ struct RelationTimes {
 }
 
 impl RelationTimes {
-    fn of(run: &Recommending<'_>, subject: &ProbedRelation) -> Result<Self> {
+    fn of(run: &Recommending<'_>, probed: &ProbedRelation) -> Result<Self> {
         let limits = page_cost::limits(run.request.limits, run.request.given, run.places);
         let wanted = Wanted::usual(limits, run.request.cold);
-        let MeasuredRelation { results, times } = page_cost::measure(run.call, subject, &wanted)?;
+        let MeasuredRelation { results, times, stop } = page_cost::measure(run.call, probed, &wanted)?;
         // Of those that are lacking, the device's say why.
-        let lacking = results.iter().filter(|one| one.has_no_time()).max_by_key(|one| one.is_from_device());
-        let lacking = lacking.map(|one| one.verdict.notes.join("; "));
-        let has_fixed_concurrency = subject.relation.file_tablespace().fixed_concurrency().is_some();
+        let lacking = results.iter().filter(|one| one.no_time.is_some());
+        let lacking = lacking.max_by_key(|one| one.is_from_device()).and_then(|one| one.no_time);
+        let has_fixed_concurrency = probed.relation.file_tablespace().fixed_concurrency().is_some();
         let depths: HashSet<Option<u32>> =
             results.iter().filter(|one| one.is_sparse()).map(|one| one.measured.depth).collect();
         Ok(Self {
             times: times.with_whole_lines(),
-            lacking,
+            lacking: lacking.map(|why| Lacking { why, stop }),
             has_fixed_concurrency,
             concurrencies: depths.len(),
         })
@@ -101,7 +119,7 @@ impl RelationTimes {
 
     /// Why a time is not known: what the rows say of it, or else this.
     fn why_lacking(&self, or: &str) -> String {
-        not_all_times(self.lacking.as_deref().unwrap_or(or))
+        self.lacking.map_or_else(|| not_all_times(or), not_all_times)
     }
 
     /// Why reads with gaps are not known at other concurrencies.
@@ -202,7 +220,7 @@ impl<'a> Advice<'a> {
         }
     }
 
-    fn blend(&self) -> Option<CacheMix> {
+    fn cache_mix(&self) -> Option<CacheMix> {
         let times = &self.measured.times;
         let (random, sequential) = times.device_random.zip(times.device_sequential)?;
         match self.run.request.cache {
@@ -214,7 +232,7 @@ impl<'a> Advice<'a> {
 
     /// `seq_page_cost` with the processor's costs as they are.
     fn anchor(&self) -> Option<f64> {
-        let costs = self.blend()?.in_cpu(self.measured.times.tuple?, planner::cpu_tuple_cost()?)?;
+        let costs = self.cache_mix()?.in_cpu(self.measured.times.tuple?, planner::cpu_tuple_cost()?)?;
         Some(costs.sequential.value)
     }
 

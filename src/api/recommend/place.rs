@@ -60,12 +60,12 @@ pub(super) struct TablespaceTarget {
 
 impl TablespaceTarget {
     /// That of the relation that the call names.
-    pub(super) fn of(subject: ProbedRelation) -> Self {
-        let rel = subject.relation.oid();
-        let spcname = subject.relation.tablespace().unwrap_or_default();
-        let bytes = subject.source.blocks() * subject.block_size();
+    pub(super) fn of(probed: ProbedRelation) -> Self {
+        let rel = probed.relation.oid();
+        let spcname = probed.relation.tablespace().unwrap_or_default();
+        let bytes = probed.source.blocks() * probed.block_size();
         let (mut relations, mut why_none) = (vec![Candidate { oid: rel, bytes }], String::new());
-        if subject.relation.is_temporary() {
+        if probed.relation.is_temporary() {
             relations.clear();
             why_none.push_str("not measured: a temporary table is read through buffers of the session's own");
         } else if bytes < LEAST_BYTES {
@@ -73,7 +73,7 @@ impl TablespaceTarget {
             why_none.push_str("not measured: the relation has less than 8 MiB, which is too little to tell");
         }
         let options = Self::options(&spcname, &facts::tablespace_options());
-        Self { spcname, options, placement: subject.placement, relations, why_none, named: Some(rel) }
+        Self { spcname, options, placement: probed.placement, relations, why_none, named: Some(rel) }
     }
 
     /// Each that holds user tables, by name.
@@ -131,17 +131,17 @@ impl TablespaceTarget {
         let Some(_held) = Held::take(relation.oid) else {
             return Ok(OpenedRelation::Refused(LOCKED.to_owned()));
         };
-        let subject = match ProbedRelation::open(relation.oid, Fork::MAIN, Probe::Recommend) {
-            Ok(subject) => subject,
+        let probed = match ProbedRelation::open(relation.oid, Fork::MAIN, Probe::Recommend) {
+            Ok(probed) => probed,
             // By now it is gone, or the right to read it.
             Err(_) if self.named.is_none() => return Ok(OpenedRelation::Gone),
             Err(error) => return Err(error),
         };
-        if let Err(Failure::Unsupported(why)) = subject.reads_of_device() {
+        if let Err(Failure::Unsupported(why)) = probed.reads_of_device() {
             return Ok(OpenedRelation::Refused(format!("not measured: {why}")));
         }
-        match subject.check_admitted() {
-            Ok(()) => Ok(OpenedRelation::Ready(Box::new(subject))),
+        match probed.check_admitted() {
+            Ok(()) => Ok(OpenedRelation::Ready(Box::new(probed))),
             Err(refusal) if self.named.is_none() => Ok(OpenedRelation::Refused(refusal.to_string())),
             Err(refusal) => Err(refusal.into()),
         }

@@ -62,7 +62,7 @@ fn of_disk(advice: &Recommending<'_>, place: &TablespaceTarget) -> Result<Recomm
             "not measured: it takes cold => true, which evicts what it reads from the OS cache and needs EXECUTE on io_probe_evict",
         ));
     }
-    if let Some(stop) = advice.call.over() {
+    if let Some(stop) = advice.call.ended() {
         return Ok(row.unknown(stop.to_string()));
     }
     let relation = match place.open(relation)? {
@@ -83,14 +83,14 @@ fn judge(row: RecommendRow, curve: &[WindowResult], disk: &str, in_force: u64) -
         return row.unknown("not measured: the setting in force is unknown");
     };
     let row = row.rests_on("curve", curve.iter().map(evidence).collect::<Vec<Value>>());
-    let Some(now) = kernel.figures else {
-        let notes = kernel.verdict.notes.join("; ");
-        return row.unknown(format!("there are no figures of the setting in force: {notes}"));
+    let now = match &kernel.figures {
+        Ok(now) => *now,
+        Err(why) => return row.unknown(format!("there are no figures of the setting in force: {why}")),
     };
     // To a scan that reads so much at a time, less is none.
     let least = server::scan_read_kb().unwrap_or(0);
     let choice =
-        |window: &WindowResult| Some(Choice { value: window.kb()?, time: window.figures?.interval? });
+        |window: &WindowResult| Some(Choice { value: window.kb()?, time: window.figures()?.interval? });
     let choices: Vec<Choice> = curve
         .iter()
         .filter(|window| window.mode == WindowMode::Kernel || window.kb().is_some_and(|kb| kb >= least))
@@ -104,7 +104,7 @@ fn judge(row: RecommendRow, curve: &[WindowResult], disk: &str, in_force: u64) -
         return row.keep(KEEP);
     }
     let best = curve.iter().find(|window| window.kb() == Some(found.best));
-    let Some(best) = best.and_then(|best| best.figures) else {
+    let Some(best) = best.and_then(WindowResult::figures) else {
         return row.unknown("the best window has no figures");
     };
     let gain = now.ns_per_block / best.ns_per_block;
@@ -119,7 +119,7 @@ fn judge(row: RecommendRow, curve: &[WindowResult], disk: &str, in_force: u64) -
 /// Few turns of the kernel counted, so that nothing can be better beyond the noise; but all others may be
 /// worse.
 fn without_interval(row: RecommendRow, others: &[Choice], kernel: &WindowResult) -> RecommendRow {
-    let now = kernel.figures.filter(|_| kernel.turns >= LEAST_TURNS);
+    let now = kernel.figures().filter(|_| kernel.turns >= LEAST_TURNS);
     let is_no_faster = |now: WindowFigures| others.iter().all(|other| other.time.high >= now.ns_per_block);
     if !others.is_empty() && now.is_some_and(is_no_faster) {
         return row.keep(KEEP);
@@ -128,12 +128,12 @@ fn without_interval(row: RecommendRow, others: &[Choice], kernel: &WindowResult)
 }
 
 fn evidence(window: &WindowResult) -> Value {
-    let interval = window.figures.and_then(|figures| figures.interval);
+    let interval = window.figures().and_then(|figures| figures.interval);
     json!({
         "window_kb": window.kb(), "mode": window.mode.name(),
-        "block_us": window.figures.map(|figures| us(figures.ns_per_block)),
+        "block_us": window.figures().map(|figures| us(figures.ns_per_block)),
         "ci_low": interval.map(|interval| us(interval.low)),
         "ci_high": interval.map(|interval| us(interval.high)), "turns": window.turns,
-        "status": window.verdict.status,
+        "status": window.status(),
     })
 }

@@ -12,6 +12,7 @@ use io_probe_core::run::budget::{Limits, Stop};
 use crate::call::{Call, Refusal, admission};
 use crate::error::{Error, Result};
 use crate::gucs;
+use crate::pg::backend::interrupts::Interrupts;
 use crate::pg::storage::tablespace::Tablespace;
 use crate::pg::storage::wal;
 
@@ -69,7 +70,7 @@ pub(in crate::api) enum Benched {
 impl Bench {
     /// Measures within what the statement has left. Writes scratch files, which are gone afterwards.
     pub(in crate::api) fn run(&self, call: &Call, place: &SyncPlace) -> Result<Benched> {
-        if let Some(stop) = call.over() {
+        if let Some(stop) = call.ended() {
             return Ok(Benched::NotBegun(stop));
         }
         let SyncPlace { placement, roots, .. } = place;
@@ -85,7 +86,8 @@ impl Bench {
         let observer = Observer::new(Account::Own, &placement.leaves, roots);
         let layout = self.layout()?;
         call.progress.path(self.cases.first().map_or("", |case| case.section.name()), 0);
-        let mut should_stop = || call.should_stop();
+        let interrupts = Interrupts::of(Vec::new());
+        let mut should_stop = || call.should_stop(&interrupts);
         let reserve = gucs::scratch_reserve();
         let location = ScratchLocation { directory: &place.directory, fallback: &place.fallback };
         let files = match layout.make(
@@ -104,8 +106,9 @@ impl Bench {
             call.progress.path(case.section.name(), turns);
             call.progress.done(turn - 1);
         };
-        let measured = sync::run(&files, &run, &mut call.budget(&mut should_stop), &mut report)?;
-        measured.iter().for_each(|measured| call.heed(measured.stop));
+        let measured =
+            call.with_budget(&interrupts, |budget| sync::run(&files, &run, budget, &mut report))?;
+        measured.iter().for_each(|measured| call.note_stop(measured.stop));
         Ok(Benched::CaseTimes(measured, layout))
     }
 

@@ -1,4 +1,7 @@
 //! When a probe has to stop for others: interrupts, the postmaster's death, exit, waiting DDL.
+//!
+//! A server process must answer barriers, catch-up and recovery conflicts at once, or DROP DATABASE elsewhere
+//! waits for it.
 
 use std::cell::Cell;
 use std::sync::Once;
@@ -37,9 +40,8 @@ impl Interrupts {
         Self { relations, kept_out, looked: Cell::new(Instant::now()) }
     }
 
-    /// Handles pending interrupts, which may leave by unwinding (cancel, timeout) or end the process
-    /// (terminate), and goes on if they don't: a server process must answer barriers, catch-up and
-    /// recovery conflicts at once, or DROP DATABASE elsewhere waits for it.
+    /// Handles pending interrupts, which may leave by unwinding or end the process, and goes on if they
+    /// don't. Looks now and then for those who wait.
     #[inline]
     pub(crate) fn check(&self) -> Option<Stop> {
         check();
@@ -66,9 +68,8 @@ pub(crate) fn check() {
     }
 }
 
-/// Waits until the monotonic clock shows `when`, in nanoseconds, on the latch of this process: interrupts are
-/// handled at once and may leave by unwinding. Meanwhile the session shows the wait event of a probe that
-/// samples.
+/// Waits for its next sample until the monotonic clock shows `when`, in nanoseconds, on the latch of this
+/// process: interrupts are handled at once and may leave by unwinding.
 pub(crate) fn sleep_until(when: u64) {
     let events = pg_sys::WL_LATCH_SET | pg_sys::WL_TIMEOUT | pg_sys::WL_EXIT_ON_PM_DEATH;
     let wait_event = compat::wait_event(WaitEvent::Samples);
@@ -89,7 +90,7 @@ pub(crate) fn sleep_until(when: u64) {
 }
 
 /// Exit by FATAL unwinds nothing, so reads in flight and threads are brought to rest by a callback.
-pub(crate) fn quiesce_at_exit() {
+pub(crate) fn shut_down_at_exit() {
     #[pg_guard]
     unsafe extern "C-unwind" fn at_exit(_code: i32, _argument: pg_sys::Datum) {
         shutdown::all();

@@ -4,11 +4,8 @@ use pgrx::pg_sys;
 
 use crate::error::{Error, Result};
 
-/// The lock that makes probes one at a time: two of them on one device would measure each other.
-///
-/// An advisory lock in database 0, which SQL's advisory locks can't reach. It shows in pg_locks with
-/// `database = 0`, works on a standby, obeys lock_timeout, and goes with the transaction if the call
-/// ends by an error.
+/// An advisory lock in database 0, which SQL's advisory locks can't reach. It works on a standby, obeys
+/// lock_timeout, and goes with the transaction if the call ends by an error.
 pub(crate) struct ProbeLock(());
 
 /// "ioprobe" in ASCII: the lock's key.
@@ -119,10 +116,8 @@ pub(in crate::pg) fn least_mode_kept_out(relations: &[pg_sys::Oid]) -> pg_sys::L
     least as pg_sys::LOCKMODE
 }
 
-/// Does another process wait for a lock of at least this mode on one of these relations?
-///
-/// Takes the lock manager's partitions in turn in shared mode: 8 to 18 us on a quiet server. (The
-/// server's own LockHasWaitersRelation won't do: a lock taken by the fast path has no shared entry.)
+/// Does another process wait for a lock of at least this mode on one of these? Takes 8 to 18 us on a quiet
+/// server. (LockHasWaitersRelation knows no lock taken by the fast path.)
 pub(in crate::pg) fn someone_waits_for(relations: &[pg_sys::Oid], least: pg_sys::LOCKMODE) -> bool {
     if relations.is_empty() {
         return false;

@@ -26,9 +26,9 @@ pub(in crate::pg) fn with_reserve<T>(work: impl FnOnce() -> T) -> T {
 }
 
 /// Belongs to the list of callbacks that add context to what is reported, until it is dropped.
-struct Reserve(*mut Post);
+struct Reserve(*mut ListEntry);
 
-struct Post {
+struct ListEntry {
     callback: pg_sys::ErrorContextCallback,
     memory: Cell<Vec<u8>>,
 }
@@ -48,10 +48,10 @@ impl Reserve {
                 callback: Some(release),
                 arg: ptr::null_mut(),
             };
-            let post = Box::into_raw(Box::new(Post { callback, memory: Cell::new(memory) }));
-            (*post).callback.arg = post.cast();
-            pg_sys::error_context_stack = &raw mut (*post).callback;
-            Self(post)
+            let entry = Box::into_raw(Box::new(ListEntry { callback, memory: Cell::new(memory) }));
+            (*entry).callback.arg = entry.cast();
+            pg_sys::error_context_stack = &raw mut (*entry).callback;
+            Self(entry)
         }
     }
 }
@@ -76,11 +76,11 @@ impl Drop for Reserve {
 
 /// Called for whatever is reported.
 #[pg_guard]
-unsafe extern "C-unwind" fn release(post: *mut c_void) {
+unsafe extern "C-unwind" fn release(entry: *mut c_void) {
     // SAFETY: the argument is that of `begin`, and something is being reported.
     unsafe {
         if geterrcode() == PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY as c_int {
-            (*post.cast::<Post>()).memory.take();
+            (*entry.cast::<ListEntry>()).memory.take();
         }
     }
 }

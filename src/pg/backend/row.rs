@@ -14,9 +14,9 @@ use serde_json::{Map, Value};
 use crate::error::Result;
 use crate::pg::backend::argument::in_signatures;
 use crate::pg::backend::encoding::c_string;
-use crate::pg::backend::error_passage::answer;
 use crate::pg::backend::interrupts;
 use crate::pg::backend::reserve::with_reserve;
+use crate::pg::backend::rethrow::answer;
 
 /// Bytes that a row takes in all its forms, long texts apart.
 const MEMORY_OF_ROW: usize = 8 << 10;

@@ -11,7 +11,7 @@ use pgrx::{FromDatum, IntoDatum, pg_sys};
 
 use crate::error::Error;
 use crate::pg::backend::encoding::{Text, c_string, text};
-use crate::pg::backend::error_passage::unshown;
+use crate::pg::backend::rethrow::unshown;
 use crate::pg::compat;
 
 /// When the present top-level statement started, in the server's microseconds.

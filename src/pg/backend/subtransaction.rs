@@ -3,9 +3,9 @@
 
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use crate::pg::backend::error_passage::{Caught, catch};
 use crate::pg::backend::executor::ReadOnlyPlans;
 use crate::pg::backend::progress::Kept;
+use crate::pg::backend::rethrow::{Caught, catch};
 
 /// Runs `work` in a subtransaction that may not write, and undoes it: what a read-only transaction is
 /// allowed to change all the same (temporary tables, settings) does not stay either.
@@ -31,9 +31,8 @@ pub(in crate::pg) fn attempt<T>(
     run(false, work, instead)
 }
 
-/// Classes of ERRORs, each by one of them, that say nothing of the work but of the session or the server: a
-/// cancel, a transaction that can't go on, too little memory, a failing disk, a defect. What functions raise
-/// may be in any other.
+/// Classes of ERRORs, each by one of them, that say nothing of the work but of the session or the server.
+/// What functions raise may be in any other.
 const NOT_OF_THE_WORK: [PgSqlErrorCode; 5] = [
     PgSqlErrorCode::ERRCODE_QUERY_CANCELED,
     PgSqlErrorCode::ERRCODE_T_R_SERIALIZATION_FAILURE,

@@ -8,10 +8,8 @@ use crate::pg::backend::encoding;
 use crate::pg::backend::subtransaction::read_only;
 use crate::pg::catalog::query::{Query, StatementRows, check_single, run};
 
-/// The plan of a query as EXPLAIN (FORMAT JSON) prints it; with `execute` the query is run.
-///
-/// The query runs with the caller's rights in a read-only subtransaction: whatever it would write is
-/// refused by the server.
+/// The plan of a query as EXPLAIN (FORMAT JSON) prints it. With `execute` the query is run, with the caller's
+/// rights in a read-only subtransaction.
 pub(crate) fn plan(query: &Query, execute: bool) -> Result<String> {
     let allowed = "SELECT, VALUES, and without execute INSERT, UPDATE, DELETE and MERGE can be explained.";
     check_single(query, allowed)?;

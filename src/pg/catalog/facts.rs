@@ -6,7 +6,7 @@ use pgrx::{pg_sys, spi, spi::Spi};
 use serde::Deserialize;
 
 use crate::pg::backend::encoding::Text;
-use crate::pg::backend::error_passage::unshown;
+use crate::pg::backend::rethrow::unshown;
 use crate::pg::backend::server::{data_directory, own, pairs, texts};
 use crate::pg::compat;
 use crate::pg::storage::tablespace::Tablespace;

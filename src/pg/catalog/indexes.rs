@@ -1,5 +1,8 @@
 //! Indexes: by which ranges their tables can be asked for, and where the rows lie that follow one another in
 //! them.
+//!
+//! Those that are looked at are of whole tables, on columns of types of the server's own with short values,
+//! whose statistics the caller may see.
 
 use std::panic::AssertUnwindSafe;
 
@@ -9,9 +12,9 @@ use serde::Deserialize;
 use crate::pg::backend::encoding::c_string;
 use crate::pg::backend::interrupts;
 use crate::pg::backend::server;
-use crate::pg::backend::settings;
 use crate::pg::backend::subtransaction::read_only_if_possible;
 use crate::pg::compat;
+use crate::pg::settings;
 use crate::pg::storage::relation::Relation;
 
 /// An index by ranges of whose first column a table can be asked.
@@ -36,10 +39,8 @@ pub(crate) struct IndexFacts {
     pub(crate) covered: f64,
 }
 
-/// Indexes of these tables that a range query can use, on columns with statistics that the caller may see, of
-/// types of the server's own: of each column the smallest, of the largest tables first, at most so many of a
-/// table and of all. Partial indexes, those on expressions and columns of long values are left out; so are
-/// tables of fewer pages.
+/// Indexes of these tables that a range query can use, of each column the smallest, of the largest tables
+/// first: at most so many of a table and of all.
 pub(crate) fn of_tables(
     tables: &[pg_sys::Oid],
     least_pages: u32,
@@ -94,9 +95,8 @@ fn plain() -> [(&'static std::ffi::CStr, String); 3] {
         .map(|(name, value)| (name, value.to_owned()))
 }
 
-/// The blocks of some rows that follow one another in an index, from each of these values on. Only the index
-/// is read, a page or two for each value. None if the index is not there any more, or only after waiting for
-/// somebody's lock.
+/// The blocks of some rows that follow one another in an index, from each of these values on. Reads a page or
+/// two of the index for each. None if it is gone, or somebody has a lock.
 pub(crate) fn blocks_from(facts: &IndexFacts, starts: &[&str], rows: usize) -> Option<Vec<Vec<u64>>> {
     let table = Relation::open_if_free(pg_sys::Oid::from(facts.table))?;
     let work = AssertUnwindSafe(|| {

@@ -18,12 +18,11 @@ use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys::NodeTag::{T_ExplainStmt, T_Query, T_RangeTblEntry};
 use pgrx::{PgSqlErrorCode, ereport, pg_guard, pg_sys};
 
-use crate::pg::backend::error_passage::unshown;
+use crate::pg::backend::rethrow::unshown;
 use crate::pg::catalog::query::StatementRows;
 
 /// Runs a statement that may name this relation or function, what belongs to the extension, and what is the
-/// server's own: it is an ERROR if it names anything else, and nothing of it has been planned then. For a
-/// caller that is connected to SPI.
+/// server's own: else it is an ERROR before anything is planned. For a caller that is connected to SPI.
 pub(in crate::pg) fn run(
     statement: &CStr,
     arguments: &[DatumWithOid<'_>],

@@ -17,11 +17,11 @@ use pgrx::{pg_sys, spi::Spi};
 use crate::pg::backend::encoding::query_of;
 use crate::pg::backend::interrupts;
 use crate::pg::backend::server;
-use crate::pg::backend::settings;
 use crate::pg::backend::subtransaction::read_only_if_possible;
 use crate::pg::catalog::explain;
 use crate::pg::catalog::names;
 use crate::pg::compat::RelationHook;
+use crate::pg::settings;
 use crate::pg::storage::relation::Relation;
 
 /// A query of one table.
@@ -46,10 +46,8 @@ pub(crate) struct Picked {
     pub(crate) rows: f64,
 }
 
-/// The plan of each query under each pair of `seq_page_cost` and `random_page_cost`, without parallel
-/// workers. `goes_on` is asked between queries; those that there was no time for are left out. None for one
-/// whose planning ends by an ERROR, would wait for somebody's lock, or would call functions that are not the
-/// server's; and for all if each tablespace has page costs of its own.
+/// The plan of each query under each pair of page costs, for as long as `goes_on` says so. None for one that
+/// can't be planned; and for all if each tablespace has page costs of its own.
 pub(crate) fn picks(
     queries: &[TableQuery],
     costs: &[(f64, f64)],

@@ -8,8 +8,8 @@ use pgrx::{pg_sys, spi::Spi};
 use crate::error::{Error, Result};
 use crate::pg::backend::argument::{Argument, as_argument};
 use crate::pg::backend::encoding::text_up_to;
-use crate::pg::backend::error_passage::pointing_into;
 use crate::pg::backend::executor::ParallelPlans;
+use crate::pg::backend::rethrow::pointing_into;
 use crate::pg::backend::subtransaction::read_only;
 
 /// A query as the caller wrote it, in the encoding of the database: what is executed is never converted.
@@ -88,10 +88,8 @@ unsafe fn selects_into(mut statement: *const pg_sys::Node) -> bool {
     false
 }
 
-/// Runs a statement as it is written. For a caller that is connected to SPI.
-///
-/// Not by the safe call for statements that may write: that assigns a transaction id, which costs one for
-/// nothing and fails on a standby.
+/// Runs a statement as it is written, for a caller that is connected to SPI. (The safe call for statements
+/// that may write assigns a transaction id, which fails on a standby.)
 pub(in crate::pg) fn run(statement: &CStr) -> StatementRows {
     // SAFETY: connected to SPI; the statement is a C string.
     unsafe {

@@ -1,4 +1,7 @@
 //! What the executor does with a tuple: a count of all tuples in some blocks that are in shared buffers.
+//!
+//! It is done with the rights of the table's owner: no policy hides rows from him, and who may MAINTAIN a
+//! table may not read it.
 
 use std::ffi::CStr;
 use std::ops::Range;
@@ -10,15 +13,14 @@ use pgrx::{pg_sys, spi::Spi};
 
 use crate::pg::backend::encoding::query_of;
 use crate::pg::backend::interrupts;
-use crate::pg::backend::settings;
 use crate::pg::backend::subtransaction::read_only_if_possible;
 use crate::pg::catalog::names;
 use crate::pg::catalog::planner;
+use crate::pg::settings;
 use crate::pg::storage::relation::Relation;
 
-/// Counts the tuples of these ranges of blocks, one after the other, with the rights of the table's owner: no
-/// policy hides rows from him, and who may MAINTAIN a table may not read it. None if they can't be counted,
-/// or not without reading other blocks.
+/// Counts the tuples of these ranges of blocks, one after the other. None if they can't be counted, or not
+/// without reading other blocks.
 pub(crate) fn count(relation: &Relation, ranges: &[Range<u64>]) -> Option<Vec<TuplesCounted>> {
     // Planning locks the indexes, too: not if somebody else has one.
     let relation = Relation::open_to_plan(relation.oid())?;

@@ -5,7 +5,7 @@
 use pgrx::pg_sys;
 
 #[cfg(not(any(feature = "pg15", feature = "pg16")))]
-use crate::pg::backend::settings;
+use crate::pg::settings;
 
 /// The blocks to read.
 pub(in crate::pg) trait Blocks {
@@ -17,9 +17,8 @@ pub(in crate::pg) trait Blocks {
     /// Called from inside the server: must neither raise an ERROR nor unwind, and take no lock.
     fn next(&mut self) -> Option<pg_sys::BlockNumber>;
 
-    /// The oldest block that was handed out has been read into this buffer, and its pin is released. Whoever
-    /// wants to stop hands out no more: what was handed out is read, so that every block that the buffer
-    /// manager counted is counted here.
+    /// The oldest block that was handed out has been read into this buffer, and its pin is released. All that
+    /// was handed out arrives: whoever wants to stop hands out no more.
     fn arrived(&mut self, buffer: pg_sys::Buffer);
 }
 
@@ -46,10 +45,8 @@ pub(in crate::pg) const PREFETCH_METHOD: &str = "PrefetchBuffer";
 #[cfg(not(any(feature = "pg15", feature = "pg16")))]
 pub(in crate::pg) const PREFETCH_METHOD: &str = READ_METHOD;
 
-/// A ring of buffers. A sequential scan's is the one that the server itself takes for a large table: 256 kB,
-/// and from 18 on more, the more reads the settings allow at a time. One that shall run no further ahead than
-/// it is told gets as many buffers, since a stream pins no more than its ring has. In the present memory
-/// context.
+/// A ring of buffers in the present memory context: for a sequential scan the server's own for a large table,
+/// else of as many as may be pinned, since a stream pins no more than its ring has.
 pub(in crate::pg) fn ring(ahead: ReadAhead) -> pg_sys::BufferAccessStrategy {
     // SAFETY: allocates.
     unsafe {
@@ -228,9 +225,8 @@ unsafe fn read_as_bitmap_scan(
     while let Some(block) = prefetched.pop_front().or_else(|| blocks.next()) {
         // SAFETY: the caller vouches for relation and block.
         let buffer = unsafe { read_block(relation, fork, block, ring) };
-        // From page to page the target doubles, and with each row that is looked for it grows by one, here by
-        // one a page. (Were the second page not asked for, the kernel would take neighbours for a sequential
-        // scan.)
+        // From page to page the target doubles, and grows by one with each row, here by one a page. (Were the
+        // second page not asked for, the kernel would take neighbours for a sequential scan.)
         let doubled = if target >= most / 2 { most } else { 2 * target };
         target = (doubled + 1).min(most);
         while prefetched.len() < target

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::Value as Json;
 
 use crate::pg::backend::encoding::{MOST_BYTES, c_string};
-use crate::pg::backend::error_passage::Caught;
+use crate::pg::backend::rethrow::Caught;
 use crate::pg::backend::row::as_text;
 use crate::pg::backend::server::{own, pairs};
 use crate::pg::backend::subtransaction;

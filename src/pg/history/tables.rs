@@ -7,9 +7,9 @@ use serde::Deserialize;
 use crate::error::Result;
 use crate::pg::backend::encoding::c_string;
 use crate::pg::backend::server::{own, pairs};
-use crate::pg::backend::settings;
 use crate::pg::catalog::names;
 use crate::pg::catalog::query::StatementRows;
+use crate::pg::settings;
 use crate::pg::storage::relation::Relation;
 
 /// Where runs are.

@@ -82,10 +82,8 @@ struct Page {
     is_dirty: bool,
 }
 
-/// The pages of a relation in shared buffers, or in the session's own for a temporary table.
-///
-/// Walks all buffer headers without locking them, so pages that come or go meanwhile may be missed:
-/// a count to inform, as that of pg_buffercache is.
+/// The pages of a relation in shared buffers, or in the session's own for a temporary table. Looks at all
+/// buffer headers without locking them: a count to inform, as that of pg_buffercache is.
 fn resident_pages(relation: &Relation) -> impl Iterator<Item = Page> {
     // SAFETY: the relation is open; the sizes are set at server start.
     let (file, count) = unsafe {
@@ -206,9 +204,8 @@ impl<'a> Resident<'a> {
     }
 }
 
-/// Writes a relation's dirty shared buffers to its files, and lets go of its pages where this server
-/// can, until there is a reason to stop. Pages in the session's own buffers stay, and those that somebody has
-/// pinned.
+/// Writes a relation's dirty shared buffers to its files, and lets go of its pages where this server can,
+/// until there is a reason to stop. Pages stay that somebody has pinned, or in the session's own buffers.
 pub(crate) fn flush_and_evict(relation: &Relation, should_stop: &mut StopCheck<'_>) -> Option<Stop> {
     if relation.is_temporary() || crate::pg::backend::server::in_recovery() {
         return None;
@@ -224,9 +221,8 @@ pub(crate) fn flush_and_evict(relation: &Relation, should_stop: &mut StopCheck<'
     None
 }
 
-/// Writes a page, if its buffer still holds it. (FlushRelationBuffers would take for granted that this
-/// session has pinned none of them: with a cursor open on the relation it counts its pin twice, and the
-/// server crashes later.)
+/// Writes a page, if its buffer still holds it. (FlushRelationBuffers counts the pin of this session's cursor
+/// on the relation twice, and the server crashes later.)
 fn flush(relation: &Relation, page: Page) {
     // SAFETY: the relation is open; the number is that of a shared buffer, which is pinned and locked while
     // it is written.

@@ -1,15 +1,15 @@
 //! The expressions that belong to a table, which the server evaluates while it plans a query of that table:
 //! what is constant in those of its indexes and statistics.
+//!
+//! Functions in them that are not the server's could do anything, for any time, with the rights of whoever
+//! has a query planned; and what they were compiled to may be of that session's making.
 
 use std::ffi::c_void;
 
 use pgrx::{pg_guard, pg_sys};
 
-/// Would the planner call functions that are not the server's own? They could do anything, for any time, with
-/// the rights of whoever has a query planned; and what they were compiled to may be of that session's making.
-///
-/// CHECK constraints are not among what is looked at: the planner leaves them alone while
-/// `constraint_exclusion` is off.
+/// Would the planner call functions that are not the server's own? CHECK constraints are not looked at: the
+/// planner leaves them alone while `constraint_exclusion` is off.
 ///
 /// # Safety
 /// `table` must be an open table, on which this session holds a lock.

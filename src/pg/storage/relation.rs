@@ -10,8 +10,8 @@ use pgrx::{pg_sys, spi::Spi};
 
 use crate::error::{Error, Result};
 use crate::pg::backend::encoding::text;
-use crate::pg::backend::error_passage::unshown;
 use crate::pg::backend::lock::{LOCK, lock_to_read};
+use crate::pg::backend::rethrow::unshown;
 use crate::pg::backend::server;
 use crate::pg::backend::server::{data_directory, in_recovery};
 use crate::pg::compat;
@@ -62,9 +62,7 @@ impl Fork {
 const UNCHANGED: pg_sys::LOCKMODE = pg_sys::ShareUpdateExclusiveLock as pg_sys::LOCKMODE;
 
 impl Relation {
-    /// Opens a relation to read it: the caller needs SELECT (from 17 on, or MAINTAIN) on it, or on
-    /// the table that it is an index or the TOAST table of.
-    ///
+    /// Opens a relation to read it: the caller needs SELECT (from 17 on, or MAINTAIN) on it, or on its table.
     /// `function` is the caller's name, for hints.
     pub(crate) fn open_to_read(oid: pg_sys::Oid, function: &str) -> Result<Self> {
         // Before the lock, so that nobody without the right waits or is waited for; and after it, when
@@ -113,9 +111,8 @@ impl Relation {
         if owner_of(oid) != owner { Err(gone(oid)) } else { Ok(relation) }
     }
 
-    /// Refuses an index that is being built, or whose build has failed. `CREATE INDEX CONCURRENTLY` writes it
-    /// past shared buffers, and pages of zeros first where others come later. One that is read through the
-    /// server meanwhile stays in a buffer, and then passes for the page.
+    /// Refuses an index that is being built: `CREATE INDEX CONCURRENTLY` writes it past shared buffers, and a
+    /// page of zeros that the server has read meanwhile stays there, and passes for the page.
     pub(crate) fn check_is_built(&self) -> Result<()> {
         // SAFETY: the relation is open; of what is no index this is NULL.
         let index = unsafe { (*self.relation).rd_index.as_ref() };

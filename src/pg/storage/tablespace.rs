@@ -9,8 +9,8 @@ use crate::error::{Error, Result};
 use crate::pg::backend::encoding::{self, text};
 use crate::pg::backend::server;
 use crate::pg::backend::server::{data_directory, pairs};
-use crate::pg::backend::settings;
 use crate::pg::compat;
+use crate::pg::settings;
 
 /// A tablespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -40,10 +40,8 @@ pub(crate) fn sync_method() -> Option<String> {
     setting(c"wal_sync_method").filter(|_| setting(c"fsync").as_deref() != Some("off"))
 }
 
-/// Would this server open its WAL with O_DIRECT under this method?
-///
-/// Up to 15 it does where the descriptor syncs and nobody reads the WAL back (`wal_level = minimal`), from 16
-/// on only where `debug_io_direct` says so, and the WAL receiver of a standby never does.
+/// Would this server open its WAL with O_DIRECT under this method? Up to 15 it does where nobody reads the
+/// WAL back, from 16 on only by `debug_io_direct`; the WAL receiver of a standby never does.
 pub(crate) fn opens_direct(method: FlushMethod) -> bool {
     let minimal = || setting(c"wal_level").as_deref() == Some("minimal");
     !in_recovery() && io_direct("wal").unwrap_or_else(|| method.syncs_by_open() && minimal())

@@ -45,9 +45,8 @@ impl Cell {
     }
 }
 
-/// The pairs of page costs to ask for: those in force, and a grid of what is wanted. With `anchor`, the
-/// `seq_page_cost` that the time of a tuple speaks for, there are other costs of a sequential page around it.
-/// What is not wanted is in all pairs as it is set, since nobody will set it.
+/// The pairs of page costs to ask for: those in force, and a grid of what is wanted. `anchor` is the
+/// `seq_page_cost` that the time of a tuple speaks for. What is not wanted stays as it is set.
 pub fn grid(in_force: Cell, wanted: MayChange, anchor: Option<f64>) -> Vec<Cell> {
     let mut sequential = vec![in_force.sequential];
     let anchor = anchor.filter(|_| wanted.sequential);
@@ -218,9 +217,8 @@ impl Regrets {
         let score = |(cell, concurrency): (usize, usize)| self.table[cell][concurrency].score();
         let least = places().map(score).fold(f64::INFINITY, f64::min);
         let good = |place| score(place) <= least + AS_GOOD;
-        // What is set stays where it is as good: all of it, else as much of it as may be. Of the rest, and of
-        // less that is as good, the one that is better cold, since more time is lost there by the same
-        // factor; and of those that are alike the one nearest to what is set.
+        // What is set stays where it is as good, or as much of it as may be. Of the rest what is better cold,
+        // where more time is lost; and of equals the one nearest to what is set.
         let cold = |(cell, concurrency): (usize, usize)| self.table[cell][concurrency].cold;
         let distance = |place: (usize, usize)| {
             let (cell, set) = (self.cells[place.0], in_force.cell);

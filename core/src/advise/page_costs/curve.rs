@@ -131,10 +131,8 @@ impl GapCurve {
         interpolated(&points, density.ln()).exp()
     }
 
-    /// The share of blocks, over 0 and up to 1, whose reads with gaps take as long as reading all blocks one
-    /// after the other: f·t(f) = t_seq. Where the product hovers about t_seq there are several, and it
-    /// matters little which is given. None if sequential reads were not measured, or reads with gaps are
-    /// cheaper up to the last block, or dearer from the first.
+    /// The share f of blocks whose reads with gaps take as long as a sequential scan: f·t(f) = t_seq; of
+    /// several such, any. None if that was not measured, or one of both is always cheaper.
     pub fn crossing(&self, concurrency: u32) -> Option<f64> {
         let sequential = self.sequential?;
         let over = |density: f64| density * self.at(density, concurrency) / sequential - 1.0;
@@ -214,10 +212,8 @@ impl GapCurve {
     }
 }
 
-/// `random_page_cost` over `seq_page_cost` at which the planner changes from a bitmap scan to a sequential
-/// one at the share f of the blocks. Its page cost is R − (R − S)·√f there, and f of them shall cost as much
-/// as all of them do at S: R = S·(1/f − √f)/(1 − √f), which is S·(1/f + 1/√f + 1), never below 3·S. Pages
-/// alone: what either scan does with tuples is left out.
+/// The ratio R/S of the page costs at which the planner changes from a bitmap scan to a sequential one at
+/// this share f of the blocks, whose page cost is R − (R − S)·√f: R = S·(1/f + 1/√f + 1). Pages alone.
 pub fn cost_at(crossing: f64) -> f64 {
     1.0 / crossing + 1.0 / crossing.sqrt() + 1.0
 }

@@ -7,7 +7,7 @@
 //! statement has to set both. Where only the sequential one could change, and to more than the random one
 //! that stays, there is no advice.
 
-use super::blend::Cost;
+use super::cache_mix::Cost;
 use super::choose::{Cell, MayChange, rounded};
 
 /// An interval wider than this, half of it over the value, says too little.

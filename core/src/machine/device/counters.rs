@@ -209,9 +209,8 @@ impl Activity {
         per(Some(amount), self.elapsed_ms).map(|rate| 1000.0 * rate)
     }
 
-    /// Several devices in the same interval as one: counts, bytes and queues are summed, `util_pct` is that
-    /// of the busiest. What is unknown of one is unknown of all. A mirror's writes count on each side.
-    /// `None` without devices.
+    /// Several devices in the same interval as one: all is summed but `util_pct`, which is that of the
+    /// busiest. What is unknown of one is unknown of all. `None` without devices.
     pub fn sum(devices: impl IntoIterator<Item = Activity>) -> Option<Activity> {
         devices.into_iter().reduce(|a, b| Activity {
             elapsed_ms: a.elapsed_ms.max(b.elapsed_ms),

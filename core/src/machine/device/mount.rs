@@ -50,12 +50,8 @@ fn parse_line(line: &str) -> Option<Mount> {
     })
 }
 
-/// The mount that holds `path`: of those whose mount point is a prefix, the ones with its device number;
-/// of these the longest, and of equals the last, which hides the others.
-///
-/// A btrfs subvolume has an anonymous device number (major 0) that mountinfo doesn't show; only then the
-/// prefix alone decides. Elsewhere a mismatch means that the right line is missing or could not be read,
-/// and a wrong mount is worse than none.
+/// The mount that holds `path`: of the prefixes of its device number the longest, and of equals the last. A
+/// btrfs subvolume has an anonymous number (major 0), which mountinfo doesn't show: there any prefix does.
 pub(super) fn covering(mounts: Vec<Mount>, path: &Path, number: Option<DeviceNumber>) -> Option<Mount> {
     let mut candidates: Vec<Mount> =
         mounts.into_iter().filter(|mount| path.starts_with(&mount.mount_point)).collect();

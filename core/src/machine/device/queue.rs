@@ -133,11 +133,8 @@ fn partition_aligned(partition: &Path, optimal_io_size: Option<u64>) -> Option<b
     aligned(start, attribute(partition, "alignment_offset")?, optimal_io_size)
 }
 
-/// Whether a partition that starts at byte `start` lies well.
-///
-/// `alignment_offset` is the kernel's own answer for the physical block; it allows for disks whose first
-/// sector doesn't begin one. An `optimal_io_size` that is no multiple of 4 kB is a bridge's largest
-/// transfer (65,535 sectors are common), not a boundary.
+/// Whether a partition that starts at byte `start` lies well. An `optimal_io_size` that is no multiple of 4
+/// kB is a bridge's largest transfer (65,535 sectors are common), not a boundary.
 fn aligned(start: u64, alignment_offset: i64, optimal_io_size: Option<u64>) -> Option<bool> {
     let on_block = Some(alignment_offset == 0);
     let on_stripe =

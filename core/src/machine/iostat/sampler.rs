@@ -10,9 +10,8 @@ use crate::run::clock::{Clock, Monotonic};
 use crate::run::memory;
 use crate::run::workers::WorkerThreads;
 
-/// Takes `samples` samples of `every` length. `wait` returns when its moment of the monotonic clock, in
-/// nanoseconds, has come, or before with a reason to stop, which ends the last sample; `done` is told how
-/// many there are.
+/// Takes `samples` samples of `every` length; `done` is told how many there are. `wait` returns at its moment
+/// of the monotonic clock, or before with a reason to stop, which ends the last sample.
 ///
 /// # Errors
 /// [`NoMemory`](crate::Error::NoMemory) when so many would have no room.

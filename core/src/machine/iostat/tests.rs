@@ -7,9 +7,8 @@ use crate::machine::device::Traffic;
 use crate::machine::device::fixture::Fixture;
 use crate::run::budget::Stop;
 
-/// What `iostat -x -y -o JSON 2 1` of sysstat 12.6.1 (Debian 12) printed when these texts were bound over
-/// /proc/stat, /proc/uptime (1.37 s apart) and /sys/block/*/stat in a mount namespace of its own, the second
-/// ones in the middle of its interval.
+/// What `iostat -x -y -o JSON 2 1` of sysstat 12.6.1 printed when these texts were bound over /proc/stat,
+/// /proc/uptime (1.37 s apart) and /sys/block/*/stat, the second ones in the middle of its interval.
 const ELAPSED_MS: f64 = 1370.0;
 const CPU: [&str; 2] = ["cpu  1000 20 300 50000 400 7 9 30 11 2", "cpu  1080 23 341 50061 468 9 14 44 31 3"];
 /// %user and %nice, %system, %iowait, %steal, %idle.

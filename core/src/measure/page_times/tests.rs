@@ -14,8 +14,7 @@ use crate::run::clock::Manual;
 use crate::stats::MIN_SLICES;
 
 mod golden;
-mod made_up;
-mod recovery;
+pub(crate) mod made_up;
 
 use made_up::{Files, MadeUp, seconds};
 
@@ -31,7 +30,7 @@ fn cold_relation() -> Relation {
     relation
 }
 
-fn run(source: &RelationFiles) -> PageTimesRun<'_> {
+pub(crate) fn run(source: &RelationFiles) -> PageTimesRun<'_> {
     PageTimesRun {
         source,
         densities: &DENSITIES,
@@ -47,14 +46,14 @@ fn run(source: &RelationFiles) -> PageTimesRun<'_> {
     }
 }
 
-fn server<'a>(run: &PageTimesRun<'a>, clock: &'a Manual) -> MadeUp<'a> {
+pub(crate) fn server<'a>(run: &PageTimesRun<'a>, clock: &'a Manual) -> MadeUp<'a> {
     let mut server = MadeUp::new(run.source, clock);
     server.densities = run.densities.to_vec();
     server.window = run.window;
     server
 }
 
-fn measured(run: &PageTimesRun<'_>, server: &mut MadeUp<'_>, clock: &Manual) -> PageTimesResult {
+pub(crate) fn measured(run: &PageTimesRun<'_>, server: &mut MadeUp<'_>, clock: &Manual) -> PageTimesResult {
     measure(run, server, &mut Budget::unlimited(clock, &mut || None), &mut |_| ()).expect("measured")
 }
 

@@ -135,10 +135,8 @@ impl<'a> Turns<'a> {
         let rounds = if self.run.source.blocks() == 0 { 0 } else { u64::MAX };
         let rounds = Rounds::new(rounds, self.points.len()).with_references(PLAIN_WAYS, SPARSE_PER_PAIR);
         self.measured.stop = rounds.take(&mut self, budget)?.break_value().flatten();
-        if self.run.limits.make_pauses() && !self.measured.stop.is_some_and(Stop::is_for_all) {
-            // What comes next may come at once.
-            let _ = budget.wait();
-        }
+        let rested = budget.pacer().due();
+        budget.rest_until(rested);
         self.measured.paused = budget.has_paused();
         self.measured.passes = self.spans.passes();
         let was_read = self.read_so_far() + self.read_from_cache() > 0;

@@ -254,11 +254,10 @@ impl<'a> FetchRecord<'a> {
         }
     }
 
-    /// Takes the rest that is due after the last request: what comes next may come at once.
+    /// Takes the rest that is due after the last request.
     pub(super) fn rest(&self, watch: &mut Stopwatch<'_>) {
         if let Some(due) = self.pacer.rest_after(watch.now()) {
-            // It is over, and what ends it now is no news.
-            let _ = watch.budget().sleep_until(due);
+            watch.budget().rest_until(due);
         }
     }
 

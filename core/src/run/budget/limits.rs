@@ -64,11 +64,8 @@ impl Limits {
         }
     }
 
-    /// How far ahead of the schedule that these limits make requests of `request_bytes` may be before they
-    /// wait until it has caught up, in nanoseconds.
-    ///
-    /// To be woken for each request takes more of the processor from those who work beside a probe than the
-    /// requests do.
+    /// How far ahead of their schedule requests of `request_bytes` may be before they wait, in nanoseconds:
+    /// to be woken for each takes more of the processor than the requests do.
     pub(crate) fn ahead_ns(&self, request_bytes: u64) -> u64 {
         let by_size = Self { max_iops: None, ..*self }.bytes_per_s(request_bytes);
         let is_by_size = by_size.is_some() && by_size == self.bytes_per_s(request_bytes);

@@ -1,6 +1,6 @@
 //! Which share of the fetches a cache may be expected to serve.
 
-use io_probe_core::advise::page_costs::blend::HitRatios;
+use io_probe_core::advise::page_costs::cache_mix::HitRatios;
 use pgrx::pg_sys;
 
 use crate::api::cache::cached_bytes;

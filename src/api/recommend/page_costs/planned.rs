@@ -58,7 +58,7 @@ pub(super) fn ask(
     let started = Instant::now();
     let goes_on = || {
         interrupts::check();
-        started.elapsed() < LONGEST && !call.left().is_zero()
+        started.elapsed() < LONGEST && !call.time_left().is_zero()
     };
     let probed = probed(tables, goes_on);
     if probed.is_empty() {

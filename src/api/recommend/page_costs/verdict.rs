@@ -1,6 +1,6 @@
 //! What a row says: the value, why, and when to keep what is set.
 
-use io_probe_core::advise::page_costs::blend::{CacheMix, PageCosts};
+use io_probe_core::advise::page_costs::cache_mix::{CacheMix, PageCosts};
 use io_probe_core::advise::page_costs::choose::{Chosen, Regret, Settings};
 use io_probe_core::advise::page_costs::curve::{self, ConcurrencyChoice, GapCurve, Use};
 use io_probe_core::advise::page_costs::pair::{self, Advised, CostVerdict};
@@ -28,7 +28,7 @@ const MUCH_WORSE: f64 = 1.1;
 
 impl Advice<'_> {
     /// Fills a row.
-    pub(super) fn tell(&self, setting: Setting, row: RecommendRow) -> RecommendRow {
+    pub(super) fn fill_row(&self, setting: Setting, row: RecommendRow) -> RecommendRow {
         let row = self.evidence(row);
         let row = if setting == Setting::RandomPageCost { self.of_bitmap_scans(row) } else { row };
         let is_unit = setting == Setting::SeqPageCost && self.run.request.unit == Unit::SeqPage;
@@ -58,9 +58,8 @@ impl Advice<'_> {
         }
     }
 
-    /// What bitmap scans alone would ask for, at the concurrency in force: from which share of the blocks on
-    /// they take longer than a sequential scan, and the ratio of page costs at which the planner changes over
-    /// there.
+    /// From which share of the blocks on bitmap scans take longer than a sequential scan, at the concurrency
+    /// in force, and the ratio of page costs at which the planner changes over there.
     fn of_bitmap_scans(&self, row: RecommendRow) -> RecommendRow {
         let concurrency = self.in_force.concurrency;
         let curve =
@@ -82,12 +81,10 @@ impl Advice<'_> {
             return row
                 .unknown("the hit ratios are not known: nothing was counted, or the OS cache can't be seen");
         }
-        let Some(blend) = self.blend() else { return self.lacking(row) };
+        let Some(mix) = self.cache_mix() else { return self.lacking(row) };
         let costs = match unit {
-            Unit::SeqPage => {
-                blend.random_page_cost(self.in_force.cell.sequential).map(|random| (None, random))
-            }
-            Unit::Cpu => self.in_cpu(blend).map(|costs| (Some(costs.sequential), costs.random)),
+            Unit::SeqPage => mix.random_page_cost(self.in_force.cell.sequential).map(|random| (None, random)),
+            Unit::Cpu => self.in_cpu(mix).map(|costs| (Some(costs.sequential), costs.random)),
         };
         let Some((sequential, random)) = costs else { return self.lacking(row) };
         let pair = pair::of_costs(self.in_force.cell, self.wanted(), sequential, random);
@@ -139,8 +136,8 @@ impl Advice<'_> {
     }
 
     /// Both page costs with the processor's as they are.
-    fn in_cpu(&self, blend: CacheMix) -> Option<PageCosts> {
-        blend.in_cpu(self.measured.times.tuple?, planner::cpu_tuple_cost()?)
+    fn in_cpu(&self, mix: CacheMix) -> Option<PageCosts> {
+        mix.in_cpu(self.measured.times.tuple?, planner::cpu_tuple_cost()?)
     }
 
     /// What a ratio is made of.

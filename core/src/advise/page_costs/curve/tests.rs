@@ -96,8 +96,7 @@ fn the_ends_are_flat_but_for_those_that_are_known() {
     assert!(close(alone.at(1e-6, 0), 67.0) && close(alone.at(1.0, 0), 7.0));
 }
 
-/// By hand. At a constant k·t_seq, f·k·t_seq = t_seq gives f* = 1/k, and
-/// S·(1/f* − √f*)/(1 − √f*) is (k − 1/√k)/(1 − 1/√k):
+/// By hand: at a constant k·t_seq, f* = 1/k, and S·(1/f* − √f*)/(1 − √f*) is (k − 1/√k)/(1 − 1/√k).
 /// k = 4: (4 − 1/2)/(1/2) = 7; k = 9: (9 − 1/3)/(2/3) = 13; k = 2.25: (9/4 − 2/3)/(1/3) = 19/4.
 #[test]
 fn closed_form_of_a_flat_curve() {

@@ -42,33 +42,33 @@ fn account() -> StatementUse {
     if account.statement == statement { account } else { StatementUse::new(statement) }
 }
 
-/// What is left for the present statement.
-pub(crate) fn left() -> Duration {
+/// The time that the present statement has left.
+pub(super) fn remaining() -> Duration {
     let StatementUse { used, running, .. } = account();
     let now = running.map_or(Duration::ZERO, |since| since.elapsed());
     gucs::max_duration().saturating_sub(used + now)
 }
 
-/// Must no other probe begin, and those that run end? The reason, then.
-pub(crate) fn over() -> Option<Stop> {
-    if left().is_zero() { Some(Stop::Statement) } else { account().ended }
+/// Why no other probe may begin, and those that run must end, if so.
+pub(super) fn exhausted() -> Option<Stop> {
+    if remaining().is_zero() { Some(Stop::Statement) } else { account().ended }
 }
 
 /// A probe has ended for this reason, if any: a device that was too slow for it is so for the next one.
-pub(crate) fn heed(reason: Option<Stop>) {
+pub(super) fn note(reason: Option<Stop>) {
     if let Some(slow @ Stop::Slow(_)) = reason {
         ACCOUNT.set(StatementUse { ended: Some(slow), ..account() });
     }
 }
 
 /// Charges the time until it is dropped to the present statement, also when that happens by unwinding.
-pub(crate) struct Charge {
+pub(super) struct Charge {
     /// None within another one: a probe may plan a query, and that call another probe.
     statement: Option<i64>,
 }
 
 /// Starts charging, which each probe does before it begins: not while the caps are unknown.
-pub(crate) fn charge() -> Result<Charge> {
+pub(super) fn start() -> Result<Charge> {
     gucs::check_caps()?;
     let account = account();
     if account.running.is_some() {

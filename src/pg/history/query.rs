@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use super::tables::{Runs, Tables};
 use crate::pg::backend::encoding::MOST_BYTES;
 use crate::pg::backend::server;
-use crate::pg::backend::settings;
+use crate::pg::settings;
 
 /// Runs before the ones in question that count, of each series and configuration. More would tell hardly more
 /// of the noise, and less of the present one.

@@ -11,7 +11,7 @@
 //! recovery). An input without an interval gives a result without one.
 //!
 //! # Limitations and caveats
-//! * Weather that random and sequential slices share, since they alternate, cancels out of their ratio. Two
+//! * Noise that random and sequential slices share, since they alternate, cancels out of their ratio. Two
 //!   intervals that know nothing of each other can't show that. In simulated runs the interval of the ratio
 //!   held the truth in 95 to 97 % where each kind had noise of its own, independent or AR(0.3), and in 99 %
 //!   where they shared AR(0.3): it was wider by a half than need be.
@@ -87,9 +87,8 @@ impl CacheMix {
         Self { random, sequential, cached: used.then_some((hit, hits)) }
     }
 
-    /// Time of a random block over that of a sequential one: `((1 − h_r)·t_rand + h_r·t_hit) ÷ ((1 −
-    /// h_s)·t_seq + h_s·t_hit)`. It may be below 1; [`CacheMix::random_page_cost`] is not. None if a time or
-    /// a share is out of its range, or nothing is left of the sequential time.
+    /// Time of a random block over that of a sequential one, which may be below 1. None if a time or a share
+    /// is out of its range, or nothing is left of the sequential time.
     pub fn ratio(&self) -> Option<Cost> {
         self.figure(None, |random, sequential, _| random / sequential)
     }
@@ -100,9 +99,8 @@ impl CacheMix {
         Some(self.ratio()?.times(seq_page_cost).at_least(seq_page_cost)).filter(|cost| cost.value.is_finite())
     }
 
-    /// Both page costs where the processor's stay as they are: `tuple` is the time of one tuple,
-    /// `cpu_tuple_cost` what the planner charges for it. None as for [`CacheMix::ratio`], or if either is not
-    /// above 0.
+    /// Both page costs where the processor's stay as they are: a tuple takes `tuple`, and costs
+    /// `cpu_tuple_cost`. None as for [`CacheMix::ratio`], or if either is not above 0.
     pub fn in_cpu(&self, tuple: Estimate, cpu_tuple_cost: f64) -> Option<PageCosts> {
         let cost = |time: f64, tuple: f64| time / (tuple / cpu_tuple_cost);
         // The random time is none of the sequential cost's, nor is a lack of its interval.
@@ -130,9 +128,8 @@ impl CacheMix {
     }
 }
 
-/// A positive figure of independent estimates, with its interval: see the module's comment. None where the
-/// figure itself is not a number above 0; without an interval where an input has none or one end gives no
-/// figure.
+/// A positive figure of independent estimates, with its interval: see the module's comment. None where it is
+/// not a number above 0; without an interval where an input has none or one end gives no figure.
 fn propagate(inputs: &[Estimate], figure: impl Fn(&[f64]) -> Option<f64>) -> Option<Cost> {
     let mut times: Vec<f64> = inputs.iter().map(|input| input.us).collect();
     let positive = |figure: &f64| figure.is_finite() && *figure > 0.0;
@@ -157,6 +154,8 @@ fn propagate(inputs: &[Estimate], figure: impl Fn(&[f64]) -> Option<f64>) -> Opt
 }
 
 #[cfg(test)]
-pub(crate) mod disk;
+mod disk;
+#[cfg(test)]
+mod recovery;
 #[cfg(test)]
 mod tests;

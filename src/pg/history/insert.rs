@@ -7,9 +7,9 @@ use pgrx::{pg_sys, spi, spi::Spi};
 use super::tables::{Runs, Tables};
 use crate::error::{Error, Result};
 use crate::pg::backend::encoding::Text;
-use crate::pg::backend::error_passage::unshown;
 use crate::pg::backend::json::JsonbText;
 use crate::pg::backend::lock::refuse_in_parallel;
+use crate::pg::backend::rethrow::unshown;
 use crate::pg::backend::server::{in_recovery, own, pairs};
 use crate::pg::catalog::query::StatementRows;
 

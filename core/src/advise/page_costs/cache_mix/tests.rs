@@ -46,15 +46,15 @@ fn what_is_cached_alike_costs_alike() {
 /// 4.3 us a unit: a tuple takes 0.043 us, and the planner charges 0.01 for it.
 #[test]
 fn the_unit_of_the_processor() {
-    let blend = CacheMix::raw(exactly(71.0), exactly(4.515));
-    let costs = blend.in_cpu(exactly(0.043), 0.01).expect("costs");
+    let mix = CacheMix::raw(exactly(71.0), exactly(4.515));
+    let costs = mix.in_cpu(exactly(0.043), 0.01).expect("costs");
     assert!(close(costs.sequential.value, 1.05), "{costs:?}");
     assert!(close(costs.random.value, 71.0 / 4.3), "{costs:?}");
     // A disk without a difference, and one that reads ahead badly.
     let flat = CacheMix::raw(exactly(3.0), exactly(4.3)).in_cpu(exactly(0.043), 0.01).expect("costs");
     assert_eq!((flat.random.value, flat.sequential.value), (1.0, 1.0));
-    assert_eq!(blend.in_cpu(exactly(0.0), 0.01), None);
-    assert_eq!(blend.in_cpu(exactly(0.043), 0.0), None);
+    assert_eq!(mix.in_cpu(exactly(0.0), 0.01), None);
+    assert_eq!(mix.in_cpu(exactly(0.043), 0.0), None);
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn relative_half_widths_add_in_quadrature() {
     let (low, high) = cost.interval.expect("an interval");
     assert!((high - 10.0 * 0.050_391_f64.exp()).abs() < 1e-3, "{high}");
     assert!((low - 10.0 * (-0.049_667_f64).exp()).abs() < 1e-3, "{low}");
-    // Of a blend each counts by its share: (0.5·100 ± 5 %·50 + 0.5·10) ÷ 10.
+    // Of a mix each counts by its share: (0.5·100 ± 5 %·50 + 0.5·10) ÷ 10.
     let cost = CacheMix::cached(within(100.0, 0.05), exactly(10.0), exactly(10.0), hits(0.5, 0.0))
         .ratio()
         .expect("a ratio");
@@ -131,10 +131,10 @@ proptest! {
     fn a_random_page_never_costs_less_than_a_sequential_one(
         random in time(), sequential in time(), hit in time(), hits in shares(), seq in 0.001..100.0, tuple in time(),
     ) {
-        let blend = CacheMix::cached(random, sequential, hit, hits);
-        let cost = blend.random_page_cost(seq).expect("a cost");
+        let mix = CacheMix::cached(random, sequential, hit, hits);
+        let cost = mix.random_page_cost(seq).expect("a cost");
         prop_assert!(cost.value >= seq && cost.interval.expect("an interval").0 >= seq);
-        let costs = blend.in_cpu(tuple, 0.01).expect("costs");
+        let costs = mix.in_cpu(tuple, 0.01).expect("costs");
         prop_assert!(costs.random.value >= costs.sequential.value);
     }
 
@@ -142,9 +142,9 @@ proptest! {
     fn the_interval_holds_the_value(
         random in time(), sequential in time(), hit in time(), hits in shares(), tuple in time(),
     ) {
-        let blend = CacheMix::cached(random, sequential, hit, hits);
-        let costs = blend.in_cpu(tuple, 0.01).expect("costs");
-        for cost in [blend.ratio(), blend.random_page_cost(1.1), Some(costs.random), Some(costs.sequential)] {
+        let mix = CacheMix::cached(random, sequential, hit, hits);
+        let costs = mix.in_cpu(tuple, 0.01).expect("costs");
+        for cost in [mix.ratio(), mix.random_page_cost(1.1), Some(costs.random), Some(costs.sequential)] {
             let cost = cost.expect("a cost");
             let (low, high) = cost.interval.expect("an interval");
             prop_assert!(low <= cost.value && cost.value <= high, "{cost:?}");
@@ -158,22 +158,22 @@ proptest! {
     ) {
         let slower = |time: Estimate| time.divided_by(1.0 / factor);
         let of = |random, sequential, hit| CacheMix::cached(random, sequential, hit, hits);
-        let blend = of(random, sequential, hit);
-        let cost = blend.random_page_cost(seq).expect("a cost");
+        let mix = of(random, sequential, hit);
+        let cost = mix.random_page_cost(seq).expect("a cost");
         let same = of(slower(random), slower(sequential), slower(hit)).random_page_cost(seq).expect("a cost");
         prop_assert!(close(cost.value, same.value));
         let (a, b) = (cost.interval.expect("an interval"), same.interval.expect("an interval"));
         prop_assert!(close(a.0, b.0) && close(a.1, b.1));
-        let unit = blend.random_page_cost(1.0).expect("a cost");
+        let unit = mix.random_page_cost(1.0).expect("a cost");
         prop_assert!(close(unit.value * seq, cost.value));
     }
 
     /// Both units say the same of one machine.
     #[test]
     fn both_units_have_one_ratio(random in time(), sequential in time(), tuple in time()) {
-        let blend = CacheMix::raw(random, sequential);
-        let costs = blend.in_cpu(tuple, 0.01).expect("costs");
-        let cost = blend.random_page_cost(costs.sequential.value).expect("a cost");
+        let mix = CacheMix::raw(random, sequential);
+        let costs = mix.in_cpu(tuple, 0.01).expect("costs");
+        let cost = mix.random_page_cost(costs.sequential.value).expect("a cost");
         prop_assert!(close(cost.value, costs.random.value));
     }
 }

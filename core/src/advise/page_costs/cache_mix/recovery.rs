@@ -1,8 +1,14 @@
 //! The whole chain on a synthetic disk: from turns with noise to the ratio of two times with its interval.
 
-use super::*;
-use crate::advise::page_costs::blend::CacheMix;
-use crate::advise::page_costs::blend::disk::Noise;
+use std::time::Duration;
+
+use super::CacheMix;
+use super::disk::Noise;
+use crate::files::relation_files::fixture::Relation;
+use crate::measure::page_times::tests::{made_up, measured, run, server};
+use crate::measure::page_times::{PageTimesRun, Way, WaySeries};
+use crate::run::budget::Limits;
+use crate::run::clock::Manual;
 
 const RUNS: u32 = 600;
 

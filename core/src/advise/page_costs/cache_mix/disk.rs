@@ -13,20 +13,20 @@ const RANDOM: f64 = 68_000.0;
 const SEQUENTIAL: f64 = 5_500.0;
 
 /// Noise of standard deviation 1 with this lag-1 autocorrelation.
-pub(crate) struct Noise {
+pub(super) struct Noise {
     rng: Xoshiro256PlusPlus,
     ar: f64,
     state: f64,
 }
 
 impl Noise {
-    pub(crate) fn new(seed: u64, ar: f64) -> Self {
+    pub(super) fn new(seed: u64, ar: f64) -> Self {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let state = StandardNormal.sample(&mut rng);
         Self { rng, ar, state }
     }
 
-    pub(crate) fn next(&mut self) -> f64 {
+    pub(super) fn next(&mut self) -> f64 {
         let shock: f64 = StandardNormal.sample(&mut self.rng);
         self.state = self.ar * self.state + (1.0 - self.ar * self.ar).sqrt() * shock;
         self.state
@@ -85,7 +85,7 @@ fn the_ratio_is_recovered() {
 
 /// What both share cancels out, and two intervals can't know: they are on the safe side.
 #[test]
-fn shared_weather_makes_two_intervals_say_less_than_is_true() {
+fn shared_noise_makes_two_intervals_say_less_than_is_true() {
     for slices in [50, 100] {
         let (share, worst) = judge(slices, shared(0.3));
         assert!((0.97..1.0).contains(&share), "{slices} slices: {share}");

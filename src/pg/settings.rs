@@ -1,0 +1,60 @@
+//! Settings that hold for the time of a call, and amounts as settings are written.
+
+use std::ffi::{CStr, CString};
+
+use pgrx::pg_sys;
+
+/// `lock_timeout` where nobody should have a lock: somebody may have come a moment ago.
+pub(in crate::pg) const BRIEF: &str = "100ms";
+
+/// Calls `work` while these settings have these values in ASCII, as SET would give them; an ERROR puts them
+/// back as well.
+pub(in crate::pg) fn with<T>(values: &[(&CStr, String)], work: impl FnOnce() -> T) -> T {
+    // SAFETY: values for the time of a nesting level, which an ERROR in between ends as well; names and
+    // values are C strings.
+    unsafe {
+        let level = pg_sys::NewGUCNestLevel();
+        for (name, value) in values {
+            let value = CString::new(value.as_str()).unwrap_or_default();
+            pg_sys::set_config_option(
+                name.as_ptr(),
+                value.as_ptr(),
+                pg_sys::GucContext::PGC_USERSET,
+                pg_sys::GucSource::PGC_S_SESSION,
+                pg_sys::GucAction::GUC_ACTION_SAVE,
+                true,
+                0,
+                false,
+            );
+        }
+        let result = work();
+        pg_sys::AtEOXact_GUC(true, level);
+        result
+    }
+}
+
+/// Units in which an amount may be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Units {
+    /// B, kB, MB, GB, TB; bytes without one.
+    Bytes,
+    /// us, ms, s, min, h, d; milliseconds without one.
+    Milliseconds,
+}
+
+/// An amount as the server reads that of a setting. Err holds its hint, if it has one.
+pub(crate) fn amount(text: &str, units: Units) -> Result<f64, Option<String>> {
+    let flags = match units {
+        Units::Bytes => pg_sys::GUC_UNIT_BYTE,
+        Units::Milliseconds => pg_sys::GUC_UNIT_MS,
+    };
+    // What holds a zero byte is no amount, and nor is nothing.
+    let text = CString::new(text).unwrap_or_default();
+    let (mut value, mut hint) = (0.0, std::ptr::null());
+    // SAFETY: the text is a C string, and both results are there to be written.
+    if unsafe { pg_sys::parse_real(text.as_ptr(), &mut value, flags as i32, &mut hint) } {
+        return Ok(value);
+    }
+    // SAFETY: a hint is a constant C string in ASCII.
+    Err((!hint.is_null()).then(|| unsafe { CStr::from_ptr(hint) }.to_string_lossy().into_owned()))
+}
