@@ -17,7 +17,7 @@ line='%-15s %-7s %-23s %6s %6s %6s %9s %9s %5s  %s\n'
 # ours PATH TIER: MiB/s of a scan on this path, served by this tier.
 ours() {
     local answer
-    answer=$(sql -At -c "SELECT CASE WHEN status = 'ok' AND complete AND hole_blks = 0 AND from_$2_pct > 99
+    answer=$(sql -At -c "SELECT CASE WHEN status = 'ok' AND complete AND hole_blks = 0 AND $2_pct > 99
                                      THEN mib_s::text ELSE s::text END
                          FROM io_probe_seqscan_full('tbl_cost_align', paths => '{$1}') s")
     [[ $answer =~ ^[0-9.]+$ ]] || give_up "not a whole scan from $2: $answer"

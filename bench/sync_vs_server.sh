@@ -4,8 +4,8 @@
 # PostgreSQL 17, the client backends of pg_stat_io from 18 on). pgbench, for SECONDS_EACH (5), and the probe run in
 # turn, PAIRS times (11).
 #
-# First table, one client: `theirs` is flushes per second of the time in writes and syncs, `ours` the ops_per_s of the
-# row of one WAL block that says is_current, `ratio` the median of ours / theirs. `low` and `high` are the least and the
+# First table, one client: `theirs` is flushes per second of the time in writes and syncs, `ours` the ops_s of the
+# row of one WAL block that says in_use, `ratio` the median of ours / theirs. `low` and `high` are the least and the
 # greatest, with a share of the true median between them as in sync_vs_pg_test_fsync.py. Under open_datasync and open_sync a write
 # is its own sync. Goal: within 15 %. `tps` is what the client got, with all that is not WAL.
 #

@@ -84,7 +84,7 @@ SELECT run, tier, pattern FROM result WHERE block_us IS NOT NULL AND turns = 0
 -- what came from the device was not cached; shared buffers are faster than the OS cache, and that than the device
 SELECT run, tier, pattern, os_pct FROM result WHERE os_pct NOT BETWEEN 0 AND CASE tier WHEN 'device' THEN 1 ELSE 100 END
   OR tier IN ('shared', 'os') AND os_pct <> 100 OR tier = 'cpu' AND os_pct IS NOT NULL;
-SELECT run FROM result WHERE pattern = 'random' AND run NOT IN ('slow', 'brief') GROUP BY run
+SELECT run FROM result WHERE pattern = 'random' AND run NOT IN ('slow', 'brief', 'bytes') GROUP BY run
   HAVING NOT max(block_us) FILTER (WHERE tier = 'shared') < max(block_us) FILTER (WHERE tier = 'os')
       OR NOT max(block_us) FILTER (WHERE tier = 'os') < max(block_us) FILTER (WHERE tier = 'device');
 -- the tuples of the blocks that were counted

@@ -35,7 +35,6 @@ CALLS = [
     "record('iostat_query', args => args)",
     "measure('iostat_query', args => args)",
     "compare(label, label)",
-    "iostat(options => jsonb_build_object('device', label))",
     "seqscan('probed', words)",
     "seqscan('probed', fork => label)",
     "sync(label)",

@@ -288,8 +288,7 @@ class Manners(unittest.TestCase):
             for ms in [20, 60, 150, 400, *range(700, 1500, 75)]:
                 session.run(f"SET statement_timeout = {ms}")
                 try:
-                    session.run(f"SELECT * FROM io_probe_recommend_full('probed', cache => 'planned', unit => 'cpu', duration => '600 ms', cold => true, cold => "
-                                f"settings => '{{{',writes => '.join(OF_TABLESPACE)}}}')")
+                    session.rows(rows_of("recommend", "probed", settings=OF_TABLESPACE, duration="600 ms", cold=True))
                     ends[ms] = "done"
                 except Failure as failure:
                     self.assertEqual(failure.sqlstate, "57014", failure)

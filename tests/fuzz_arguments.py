@@ -46,7 +46,6 @@ GOOD_TEXTS = {
     "path": ["direct", "os"],
     "mode": ["read", "write", "pingpong"],
     "fork": ["main", "fsm", "vm"],
-    "target": ["wal", "tablespace"],
     "spcname": ["pg_default", "pg_global", "fuzz_space", 'we"ird space', "nowhere"],
     "sections": ["one_write", "two_writes", "open_sync_size", "other_fd", "no_sync"],
     "cache": ["planned", "current", "stats", "cold"],

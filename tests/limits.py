@@ -48,7 +48,7 @@ class Limits(unittest.TestCase):
     def probes(self, **options):
         """A short call of each probe on that device."""
         options = {"options": options}
-        sync = {"target": "tablespace", "spcname": "limited", "duration": "100 ms", "sections": ["one_write"]}
+        sync = {"spcname": "limited", "duration": "100 ms", "sections": ["one_write"]}
         recommend = {"duration": "500 ms", "cold": True, "settings": ["random_page_cost"]}
         return {
             # Each path for itself: none begins where another one was too slow.

@@ -157,7 +157,7 @@ class RightsAttacks(unittest.TestCase):
         oid = owner.value("'public.tbl'::regclass::oid::int8")
         mallory = self.mallory()
         mallory.run(f"""CREATE SCHEMA evil; GRANT USAGE ON SCHEMA evil TO public;
-            CREATE FUNCTION evil.io_probe_ping_full(rel regclass, count => count integer)
+            CREATE FUNCTION evil.io_probe_ping_full(rel regclass, count integer)
                 RETURNS TABLE (op text, relid regclass) LANGUAGE plpgsql AS $$ BEGIN {ACT}; END $$""")
         owner.run("SET client_min_messages = error")
         owner.run(f"""CREATE SCHEMA safe; CREATE FUNCTION safe.measure() RETURNS jsonb LANGUAGE sql
@@ -252,11 +252,9 @@ class RightsAttacks(unittest.TestCase):
                 session.run(f"SET standard_conforming_strings = {strings}; SET backslash_quote = on")
                 rows = session.rows(f"SELECT * FROM io_probe_compare({label}, {label})")
                 self.assertEqual([row["object"] for row in rows], [f"{code}.{code}"])
-                rows = session.rows(f"SELECT * FROM io_probe_recommend_full({oid}, duration => '1 s', unit => "
-                                    "settings => '{random_page_cost}')")
+                rows = session.rows(f"SELECT * FROM io_probe_recommend_full({oid}, '{{random_page_cost}}', '1 s')")
                 self.assertEqual([row["setting"] for row in rows], ["random_page_cost"])
-                (tuples,) = session.rows(f"SELECT * FROM io_probe_page_cost_full({oid}, duration => '100 ms', cold => "
-                                         f"densities => '{{1}}') "
+                (tuples,) = session.rows(f"SELECT * FROM io_probe_page_cost_full({oid}, '{{1}}', duration => '100 ms') "
                                          "WHERE pattern = 'tuple'")
                 self.assertEqual(tuples["relname"], code)
                 self.assertEqual(len(session.rows("SELECT * FROM io_probe_changes()")), 1)

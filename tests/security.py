@@ -126,7 +126,7 @@ class Security(unittest.TestCase):
             owner.run("CREATE INDEX ON app.t (id); ANALYZE app.t; GRANT SELECT ON app.t TO mallory")
             owner.run(r"""DO $$ BEGIN EXECUTE E'ALTER TABLE app.t RENAME TO "t\351"'; END $$""")
             oid = owner.value("SELECT oid::int8 FROM pg_class WHERE relkind = 'r' AND relnamespace = 'app'::regnamespace")
-            mallory.rows(f"SELECT tier, samples FROM io_probe_page_cost_full({oid}, duration => '200 ms', densities => '{{1}}')")
+            mallory.rows(f"SELECT tier, blks FROM io_probe_page_cost_full({oid}, duration => '200 ms', densities => '{{1}}')")
             mallory.rows(f"SELECT name FROM io_probe_recommend_full({oid}, duration => '500 ms')")
             self.assertFalse(os.path.exists(OWNED))
 

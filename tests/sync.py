@@ -1103,7 +1103,7 @@ class Copies(Sync):
         self.addCleanup(self.session.run, "DROP TABLESPACE beside")
         for number, (wal, arguments) in enumerate([
             ("fetch", {}), ("stream", {"sections": ["wal_segment"], "depth": 8}),
-            ("fetch", {"target": "tablespace", "spcname": "beside"}),
+            ("fetch", {"spcname": "beside"}),
         ]):
             with self.subTest(wal, **arguments), Session() as prober:
                 copy, moved = os.path.join(TEST_TMP, f"copy{number}"), os.path.join(TEST_TMP, f"space{number}")

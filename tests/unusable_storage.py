@@ -104,7 +104,7 @@ class Full(UnusableStorage):
             for _ in range(FILLED):
                 with self.subTest(name), contextlib.ExitStack() as stack:
                     before = used(directory)
-                    place = {} if name == "ping" else {"target": "tablespace", "spcname": "elsewhere"}
+                    place = {} if name == "ping" else {"spcname": "elsewhere"}
                     session.run(f"SET pg_io_probe.max_mib_s = {4 if name == 'ping' else 0}")
                     session.start_rows(query(place))
                     wait_for(lambda: used(directory) >= before + MIB or not session.busy(), "the scratch file")
