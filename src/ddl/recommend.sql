@@ -13,6 +13,7 @@ CREATE TYPE io_probe_recommend_full_row AS (
     statement      text,
     why            text,
     relid          regclass,
+    doubt          text,
     evidence       jsonb
 );
 COMMENT ON TYPE io_probe_recommend_full_row IS 'Row of io_probe_recommend_full: one setting in one place';
@@ -28,6 +29,7 @@ COMMENT ON COLUMN io_probe_recommend_full_row.applies IS 'How a change takes eff
 COMMENT ON COLUMN io_probe_recommend_full_row.statement IS 'What sets it: SQL, or a shell command where applies is root; NULL if there is nothing to change';
 COMMENT ON COLUMN io_probe_recommend_full_row.why IS 'The reason, one sentence';
 COMMENT ON COLUMN io_probe_recommend_full_row.relid IS 'Relation that was measured, or would have been';
+COMMENT ON COLUMN io_probe_recommend_full_row.doubt IS 'needs cold, needs writes: with that argument there might be advice; unknown: there is none, for the reason that the full row gives; NULL: there is';
 COMMENT ON COLUMN io_probe_recommend_full_row.evidence IS 'The figures that it rests on';
 
 CREATE TYPE io_probe_recommend_row AS (
@@ -39,7 +41,8 @@ CREATE TYPE io_probe_recommend_row AS (
     low         text,
     high        text,
     applies     text,
-    relid       regclass
+    relid       regclass,
+    doubt       text
 );
 COMMENT ON TYPE io_probe_recommend_row IS 'Row of io_probe_recommend: one setting in one place';
 

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::Recommending;
 use super::place::{GONE, OpenedRelation, TablespaceTarget};
-use super::row::RecommendRow;
+use super::row::{Missing, RecommendRow};
 use super::setting::Setting;
 use crate::call::arguments::figure;
 use crate::call::named::NamedEnum;
@@ -107,10 +107,14 @@ fn judge(row: RecommendRow, found: &Contest, limits: &[u64], current: u64, cold:
         .map(|(value, ratio)| Some(Choice { value: *value, time: (*ratio)? }))
         .collect();
     let Some(plateau) = choices.as_ref().and_then(|choices| plateau(choices, current)) else {
+        if found.stop.is_none() && !cold {
+            return row.without(Missing::Cold, "not measured: too little of the largest table lies outside of the caches; with cold => true it evicts what it reads");
+        }
         return row.unknown(match found.stop {
             Some(stop) => stop.to_string(),
-            None if !cold => "not measured: too little of the largest table lies outside of the caches; with cold => true it evicts what it reads".to_owned(),
-            None if found.unfit > 0 => "the caches do not let go of the table, or others read it, too".to_owned(),
+            None if found.unfit > 0 => {
+                "the caches do not let go of the table, or others read it, too".to_owned()
+            }
             None => "there was too little time for six rounds: give it a longer duration".to_owned(),
         });
     };

@@ -12,7 +12,7 @@ use io_probe_core::advise::page_costs::choose::{Cell, Chosen, MayChange, Setting
 use io_probe_core::advise::page_costs::curve::GapCurve;
 use io_probe_core::advise::page_costs::model::Times;
 use io_probe_core::advise::page_costs::pair;
-use io_probe_core::measure::page_times::{Estimate, PageTimes};
+use io_probe_core::measure::page_times::{Estimate, NotCold, PageTimes};
 use io_probe_core::run::budget::Stop;
 use serde_json::{Value, json};
 
@@ -120,6 +120,11 @@ impl RelationTimes {
     /// Why a time is not known: what the rows say of it, or else this.
     fn why_lacking(&self, or: &str) -> String {
         self.lacking.map_or_else(|| not_all_times(or), not_all_times)
+    }
+
+    /// Would eviction help?
+    fn lacks_cold_blocks(&self) -> bool {
+        self.lacking.as_ref().is_some_and(|lacking| matches!(lacking.why, NoTime::NotCold(NotCold::Cached)))
     }
 
     /// Why reads with gaps are not known at other concurrencies.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::Recommending;
 use super::place::{GONE, OpenedRelation, TablespaceTarget};
-use super::row::RecommendRow;
+use super::row::{Missing, RecommendRow};
 use super::setting::Setting;
 use crate::api::random::us;
 use crate::api::readahead::{self, PRECISION, WINDOWS_KB, WindowMode, WindowResult};
@@ -58,7 +58,8 @@ fn of_disk(advice: &Recommending<'_>, place: &TablespaceTarget) -> Result<Recomm
     }
     let Some(relation) = relation else { return Ok(row.unknown(place.why_none())) };
     if !advice.request.cold {
-        return Ok(row.unknown(
+        return Ok(row.without(
+            Missing::Cold,
             "not measured: it takes cold => true, which evicts what it reads from the OS cache and needs EXECUTE on io_probe_evict",
         ));
     }

@@ -9,6 +9,13 @@ use super::setting::Setting;
 use crate::call::named::NamedEnum;
 use crate::pg::catalog::facts::{self, SettingValue};
 
+/// An argument that the call does not give.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Missing {
+    Cold,
+    Writes,
+}
+
 /// The type's comments say what each attribute means.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct RecommendRow {
@@ -24,6 +31,7 @@ pub(super) struct RecommendRow {
     statement: Option<String>,
     why: String,
     relid: Option<u32>,
+    doubt: Option<&'static str>,
     evidence: Map<String, Value>,
 }
 
@@ -42,6 +50,7 @@ impl RecommendRow {
             statement: None,
             why: String::new(),
             relid: None,
+            doubt: None,
             evidence: Map::new(),
         }
     }
@@ -75,7 +84,16 @@ impl RecommendRow {
 
     /// There is no advice, for this reason.
     pub(super) fn unknown(self, why: impl Into<String>) -> Self {
-        Self { why: why.into(), ..self }
+        Self { why: why.into(), doubt: Some("unknown"), ..self }
+    }
+
+    /// The same, and with this argument there might be.
+    pub(super) fn without(self, argument: Missing, why: impl Into<String>) -> Self {
+        let doubt = match argument {
+            Missing::Cold => "needs cold",
+            Missing::Writes => "needs writes",
+        };
+        Self { doubt: Some(doubt), ..self.unknown(why) }
     }
 
     /// What else is to be known of the advice, if there is one.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 use super::Recommending;
-use super::row::RecommendRow;
+use super::row::{Missing, RecommendRow};
 use super::setting::Setting;
 use crate::api::random::us;
 use crate::api::row::of_leaves;
@@ -38,7 +38,7 @@ pub(super) fn rows(advice: &Recommending<'_>) -> Result<Vec<RecommendRow>> {
         return all("not measured: the method in force is unknown here");
     };
     if !advice.request.writes {
-        return all(NEEDS_WRITES);
+        return Ok(rows_of(&rows, |_, row| row.without(Missing::Writes, NEEDS_WRITES)));
     }
     let mut cases = cases();
     if !advice.wants(Setting::WalSyncMethod) {

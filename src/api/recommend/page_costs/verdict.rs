@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::Advice;
 use super::planned::Answers;
-use crate::api::recommend::row::RecommendRow;
+use crate::api::recommend::row::{Missing, RecommendRow};
 use crate::api::recommend::setting::Setting;
 use crate::api::recommend::{CachedPages, Unit};
 use crate::call::arguments::figure;
@@ -35,7 +35,7 @@ impl Advice<'_> {
         match (&self.planned, setting) {
             (Some(Err(_)) | None, _) if is_unit => row.keep(THE_UNIT),
             (Some(Err(why)), Setting::RandomPageCost | Setting::SeqPageCost) => {
-                row.unknown(format!("{NOT_BY_PLANS}: {why}"))
+                self.without_times(row, format!("{NOT_BY_PLANS}: {why}"))
             }
             (Some(Ok((answers, chosen))), Setting::RandomPageCost | Setting::SeqPageCost) => {
                 self.planned_cost(setting, row, answers, chosen)
@@ -70,7 +70,12 @@ impl Advice<'_> {
     }
 
     fn lacking(&self, row: RecommendRow) -> RecommendRow {
-        row.unknown(self.measured.why_lacking("one has no interval"))
+        self.without_times(row, self.measured.why_lacking("one has no interval"))
+    }
+
+    /// There is no advice since times are lacking.
+    fn without_times(&self, row: RecommendRow, why: String) -> RecommendRow {
+        if self.measured.lacks_cold_blocks() { row.without(Missing::Cold, why) } else { row.unknown(why) }
     }
 
     /// A page cost by the ratio of the times.
@@ -245,7 +250,7 @@ impl Advice<'_> {
         };
         let curve = self.curve().filter(GapCurve::has_intervals);
         if curve.as_ref().is_some_and(|curve| curve.concurrencies().count() < 2) {
-            return row.unknown(self.measured.why_one_concurrency());
+            return self.without_times(row, self.measured.why_one_concurrency());
         }
         let choice = curve.and_then(|curve| curve.choose(what_for, in_force));
         let Some(ConcurrencyChoice { value, low, high, score, score_in_force, .. }) = choice else {
