@@ -14,7 +14,7 @@ use pgrx::prelude::*;
 
 use self::place::TablespaceTarget;
 use self::setting::Setting;
-use crate::call::named::NamedEnum;
+use crate::call::named::{NamedEnum, named};
 use crate::call::options::{MEASURING, Options};
 use crate::call::probe::Probe;
 use crate::call::{Begin, Call};
@@ -82,20 +82,12 @@ enum CachedPages {
     Planned,
 }
 
-impl NamedEnum for CachedPages {
-    const WHAT: (&'static str, &'static str) = ("cache", "caches");
-    const ALL: &'static [CachedPages] =
-        &[CachedPages::Cold, CachedPages::Current, CachedPages::Stats, CachedPages::Planned];
-
-    fn name(self) -> &'static str {
-        match self {
-            CachedPages::Cold => "cold",
-            CachedPages::Current => "current",
-            CachedPages::Stats => "stats",
-            CachedPages::Planned => "planned",
-        }
-    }
-}
+named!(CachedPages, "cache", "caches", {
+    Cold = "cold",
+    Current = "current",
+    Stats = "stats",
+    Planned = "planned",
+});
 
 /// What a cost of 1 is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,17 +98,7 @@ enum Unit {
     Cpu,
 }
 
-impl NamedEnum for Unit {
-    const WHAT: (&'static str, &'static str) = ("unit", "units");
-    const ALL: &'static [Unit] = &[Unit::SeqPage, Unit::Cpu];
-
-    fn name(self) -> &'static str {
-        match self {
-            Unit::SeqPage => "seq_page",
-            Unit::Cpu => "cpu",
-        }
-    }
-}
+named!(Unit, "unit", "units", { SeqPage = "seq_page", Cpu = "cpu" });
 
 /// What there is to be advice for, and what may be done for it.
 struct RecommendRequest {

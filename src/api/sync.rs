@@ -17,7 +17,7 @@ use super::random::{LatencyFigures, us};
 use super::row::{Verdict, of_leaves};
 use crate::call::Begin;
 use crate::call::arguments::{self, figure};
-use crate::call::named::NamedEnum;
+use crate::call::named::{NamedEnum, named};
 use crate::call::options::{MEASURING, Options};
 use crate::call::probe::Probe;
 use crate::error::{Error, Result};
@@ -139,17 +139,7 @@ enum Beside {
     Tablespace,
 }
 
-impl NamedEnum for Beside {
-    const WHAT: (&'static str, &'static str) = ("target", "targets");
-    const ALL: &'static [Beside] = &[Beside::Wal, Beside::Tablespace];
-
-    fn name(self) -> &'static str {
-        match self {
-            Beside::Wal => "wal",
-            Beside::Tablespace => "tablespace",
-        }
-    }
-}
+named!(Beside, "target", "targets", { Wal = "wal", Tablespace = "tablespace" });
 
 /// The same, with the name of the tablespace.
 enum SyncTarget {
