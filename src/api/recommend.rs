@@ -57,14 +57,14 @@ fn io_probe_recommend(
             Some(relation) => vec![TablespaceTarget::of(relation)],
             None => TablespaceTarget::of_user_tables(),
         };
-        let advice = Recommending::new(&request, &call, &places);
+        let recommend = RecommendCall::new(&request, &call, &places);
         let mut rows = Vec::new();
         for place in &places {
-            rows.extend(page_costs::rows(&advice, place)?);
+            rows.extend(page_costs::rows(&recommend, place)?);
         }
-        rows.extend(readahead::rows(&advice, &places)?);
-        rows.extend(combine::rows(&advice, &places)?);
-        rows.extend(wal::rows(&advice)?);
+        rows.extend(readahead::rows(&recommend, &places)?);
+        rows.extend(combine::rows(&recommend, &places)?);
+        rows.extend(wal::rows(&recommend)?);
         Ok(rows)
     })
 }
@@ -116,7 +116,7 @@ struct RecommendRequest {
 }
 
 /// The same in a call that has begun.
-struct Recommending<'a> {
+struct RecommendCall<'a> {
     request: &'a RecommendRequest,
     call: &'a Call,
     /// As in the request. If the call gives no duration, all but the page times together leave half of the
@@ -126,7 +126,7 @@ struct Recommending<'a> {
     places: usize,
 }
 
-impl<'a> Recommending<'a> {
+impl<'a> RecommendCall<'a> {
     fn new(request: &'a RecommendRequest, call: &'a Call, places: &[TablespaceTarget]) -> Self {
         let parts = request.parts(places.len() as u32);
         let limits = if request.given { request.limits } else { gucs::shared_by_rows(request.limits, parts) };

@@ -7,7 +7,7 @@ use io_probe_core::stats::Interval;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-use super::Recommending;
+use super::RecommendCall;
 use super::row::RecommendRow;
 use super::setting::Setting;
 use crate::api::random::us;
@@ -23,8 +23,8 @@ use crate::pg::storage::wal;
 const NEEDS_WRITES: &str = "not measured: it takes writes => true, which writes a scratch file beside the WAL, makes commits wait meanwhile, and needs EXECUTE on io_probe_sync";
 
 /// A row for each of the two that is wanted.
-pub(super) fn rows(advice: &Recommending<'_>) -> Result<Vec<RecommendRow>> {
-    let wanted = [Setting::WalSyncMethod, Setting::CommitDelay].into_iter().filter(|s| advice.wants(*s));
+pub(super) fn rows(recommend: &RecommendCall<'_>) -> Result<Vec<RecommendRow>> {
+    let wanted = [Setting::WalSyncMethod, Setting::CommitDelay].into_iter().filter(|s| recommend.wants(*s));
     let rows: Vec<(Setting, RecommendRow)> =
         wanted.filter_map(|s| Some((s, RecommendRow::of_cluster(s)?))).collect();
     let all = |why: &str| Ok(rows_of(&rows, |_, row| row.unknown(why)));
@@ -37,18 +37,19 @@ pub(super) fn rows(advice: &Recommending<'_>) -> Result<Vec<RecommendRow>> {
     let Some(current) = FlushMethod::of_wal(&current) else {
         return all("not measured: the method in force is unknown here");
     };
-    if !advice.request.writes {
+    if !recommend.request.writes {
         return all(NEEDS_WRITES);
     }
     let mut cases = cases();
-    if !advice.wants(Setting::WalSyncMethod) {
+    if !recommend.wants(Setting::WalSyncMethod) {
         cases.retain(|case| case.method == current);
     }
     let place = SyncPlace::of_wal().located();
-    let limits = Limits { duration: advice.limits.duration / cases.len().max(1) as u32, ..advice.limits };
+    let limits =
+        Limits { duration: recommend.limits.duration / cases.len().max(1) as u32, ..recommend.limits };
     let group = Group { committers: 1, delay: Duration::ZERO, commit_bytes: None };
     let bench = Bench { cases, group, limits };
-    let measured = match bench.run(advice.call, &place)? {
+    let measured = match bench.run(recommend.call, &place)? {
         Benched::Refused(why) => return all(&format!("not measured: {why}")),
         // Of another device something may be known.
         Benched::Busy(refusal) => return all(&refusal.to_string()),
