@@ -137,6 +137,13 @@ struct PathScan {
     notes: Vec<String>,
 }
 
+impl PathScan {
+    /// Of a path on which buffers played no part.
+    fn past_buffers((scan, cost): (Scan, IoDelta), method: ReadMethod, notes: Vec<String>) -> Self {
+        Self { scan, cost, method, usage: Usage::default(), skipped: 0, warmed: false, notes }
+    }
+}
+
 impl Stopped for PathScan {
     fn stop(&self) -> Option<Stop> {
         self.scan.stop
@@ -257,8 +264,7 @@ impl SeqscanTarget<'_> {
             notes.push(format!("{} kB were dirty in the OS cache and were written back first", dirty / 1024));
         }
         let mut reader = Direct::new(&self.relation.source, engine, depth as usize, chunk_blocks);
-        let (scan, cost) = self.timed(&mut reader, blocks, Account::Own)?;
-        Ok(PathScan { scan, cost, method, usage: Usage::default(), skipped: 0, warmed: false, notes })
+        Ok(PathScan::past_buffers(self.timed(&mut reader, blocks, Account::Own)?, method, notes))
     }
 
     fn os(&self, blocks: Range<u64>) -> Outcome<PathScan> {
@@ -269,16 +275,7 @@ impl SeqscanTarget<'_> {
             device_source: BACKEND,
         };
         let mut reader = Buffered::new(&self.relation.source, self.window(Path::Os));
-        let (scan, cost) = self.timed(&mut reader, blocks, Account::Own)?;
-        Ok(PathScan {
-            scan,
-            cost,
-            method,
-            usage: Usage::default(),
-            skipped: 0,
-            warmed: false,
-            notes: Vec::new(),
-        })
+        Ok(PathScan::past_buffers(self.timed(&mut reader, blocks, Account::Own)?, method, Vec::new()))
     }
 
     fn server(&self, blocks: Range<u64>) -> Outcome<PathScan> {
@@ -297,15 +294,8 @@ impl SeqscanTarget<'_> {
         );
         let (scan, cost) = self.timed(&mut reader, blocks, account)?;
         let notes = account_notes(account, &cost);
-        Ok(PathScan {
-            scan,
-            cost,
-            method,
-            usage: reader.usage(),
-            skipped: reader.skipped(),
-            warmed: false,
-            notes,
-        })
+        let (usage, skipped) = (reader.usage(), reader.skipped());
+        Ok(PathScan { scan, cost, method, usage, skipped, warmed: false, notes })
     }
 
     fn timed(

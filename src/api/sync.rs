@@ -59,11 +59,11 @@ fn io_probe_sync(
         let group = group(&options, depth)?;
         let cases = cases(&sections, write_bytes, &group, direct);
         let limits = options.limits_of_rows(duration, cases.len() as u32)?;
-        let target = SyncTarget::parse(target.as_deref(), spcname.as_deref())?;
+        let tablespace = tablespace(target.as_deref(), spcname.as_deref())?;
         let bench = Bench { cases, group, limits };
 
         let (call, place) =
-            Begin::of(Probe::Sync).waiting(options.flag("wait")?).on_place(|| target.place())?;
+            Begin::of(Probe::Sync).waiting(options.flag("wait")?).on_place(|| place(tablespace))?;
         let place = if call.ended().is_none() { place.located() } else { place };
         let identity = SyncIdentity::of(&place.placement);
         let found = bench.run(&call, &place)?;
@@ -141,28 +141,20 @@ enum Beside {
 
 named!(Beside, "target", "targets", { Wal = "wal", Tablespace = "tablespace" });
 
-/// The same, with the name of the tablespace.
-enum SyncTarget {
-    Wal,
-    Tablespace(String),
+/// The tablespace that the file is to lie in, if it is not the WAL.
+fn tablespace<'a>(target: Option<&str>, spcname: Option<&'a str>) -> Result<Option<&'a str>> {
+    match (Beside::parse(target)?.unwrap_or(Beside::Wal), spcname) {
+        (Beside::Wal, Some(_)) => Err(Error::invalid("spcname requires target \"tablespace\"")),
+        (Beside::Tablespace, None) => Err(Error::invalid("target \"tablespace\" requires spcname")),
+        _ => Ok(spcname),
+    }
 }
 
-impl SyncTarget {
-    fn parse(target: Option<&str>, spcname: Option<&str>) -> Result<Self> {
-        match (Beside::parse(target)?.unwrap_or(Beside::Wal), spcname) {
-            (Beside::Wal, None) => Ok(SyncTarget::Wal),
-            (Beside::Wal, Some(_)) => Err(Error::invalid("spcname requires target \"tablespace\"")),
-            (Beside::Tablespace, Some(name)) => Ok(SyncTarget::Tablespace(name.to_owned())),
-            (Beside::Tablespace, None) => Err(Error::invalid("target \"tablespace\" requires spcname")),
-        }
-    }
-
-    /// Where the file goes. Checks the right to write there.
-    fn place(&self) -> Result<SyncPlace> {
-        match self {
-            SyncTarget::Wal => Ok(SyncPlace::of_wal()),
-            SyncTarget::Tablespace(name) => Ok(SyncPlace::of_tablespace(Tablespace::to_write(name)?)),
-        }
+/// Where the file goes. Checks the right to write there.
+fn place(tablespace: Option<&str>) -> Result<SyncPlace> {
+    match tablespace {
+        None => Ok(SyncPlace::of_wal()),
+        Some(name) => Ok(SyncPlace::of_tablespace(Tablespace::to_write(name)?)),
     }
 }
 
