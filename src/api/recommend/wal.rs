@@ -13,6 +13,7 @@ use super::setting::Setting;
 use crate::api::random::us;
 use crate::api::row::of_leaves;
 use crate::api::sync::{Bench, Benched, SyncPlace};
+use crate::call::Attempt;
 use crate::call::arguments::figure;
 use crate::call::named::NamedEnum;
 use crate::error::Result;
@@ -49,12 +50,17 @@ pub(super) fn rows(recommend: &RecommendCall<'_>) -> Result<Vec<RecommendRow>> {
         Limits { duration: recommend.limits.duration / cases.len().max(1) as u32, ..recommend.limits };
     let group = Group { committers: 1, delay: Duration::ZERO, commit_bytes: None };
     let bench = Bench { cases, group, limits };
-    let measured = match bench.run(recommend.call, &place)? {
-        Benched::Refused(why) => return all(&format!("not measured: {why}")),
-        // Of another device something may be known.
-        Benched::Busy(refusal) => return all(&refusal.to_string()),
-        Benched::NotBegun(stop) => return all(&stop.to_string()),
-        Benched::CaseTimes(measured, _) => measured,
+    if let Some(stop) = recommend.call.ended() {
+        return all(&stop.to_string());
+    }
+    // Of another device something may be known.
+    if let Err(refusal) = place.check_admitted() {
+        return all(&refusal.to_string());
+    }
+    let measured = match recommend.call.attempt(|| bench.run(recommend.call, &place))? {
+        Attempt::Unsupported(why) => return all(&format!("not measured: {why}")),
+        Attempt::NotBegun(stop) => return all(&stop.to_string()),
+        Attempt::Measured(Benched { cases, .. }) => cases,
     };
     let (cases, placement) = (&bench.cases, &place.placement);
     let of_current = || cases.iter().zip(&measured).find(|(case, _)| case.method == current);
