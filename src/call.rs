@@ -213,11 +213,10 @@ impl Call {
     ) -> Outcome<(T, IoDelta)> {
         let observer = relation.observer(account);
         let mut before = observer.look();
-        let mut should_stop = before.following(|| relation.interrupts.check());
-        let mut budget = Budget::of_statement(self.time_left(), &Monotonic, &mut should_stop);
-        let measured = measure(&mut budget)?;
-        drop(budget);
-        drop(should_stop);
+        let measured = {
+            let mut should_stop = before.following(|| relation.interrupts.check());
+            measure(&mut Budget::of_statement(self.time_left(), &Monotonic, &mut should_stop))?
+        };
         let cost = observer.since(&before);
         // What the kernel still reads ahead must not be taken for others' reads by what comes next.
         observer.settle();

@@ -41,7 +41,7 @@ skip() {
 
 # No leaks are those of tests that abandon something as a process does that exits, or that want a clock to outlive them.
 address() {
-    printf 'leak:%s\n' a_process_that_exits_joins engines_can_be_dropped_and_quiesced a_sweep_visits_all_depths >"$log.leaks"
+    printf 'leak:%s\n' a_process_that_exits_joins engines_can_be_dropped_and_shut_down a_sweep_visits_all_depths >"$log.leaks"
     LSAN_OPTIONS=print_suppressions=0:suppressions=$log.leaks RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address run address \
         cargo test -q -p io_probe_core --target "$target" --no-fail-fast
 }

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn engines_can_be_dropped_and_quiesced_in_flight() {
+    fn engines_can_be_dropped_and_shut_down_in_flight() {
         let (_named, file) = file(32);
         for mut engine in engines(16) {
             for slot in 0..16 {

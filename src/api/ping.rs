@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::row::{Identity, NOT_DIRECT, Status, Verdict};
 use crate::call::arguments::{self, Path, figure};
-use crate::call::named::NamedEnum;
+use crate::call::named::{NamedEnum, named};
 use crate::call::options::Options;
 use crate::call::probe::Probe;
 use crate::call::{Attempt, Begin, Call, Failure, Outcome, ProbedRelation, Stopped};
@@ -72,18 +72,7 @@ enum Mode {
     PingPong,
 }
 
-impl NamedEnum for Mode {
-    const WHAT: (&'static str, &'static str) = ("mode", "modes");
-    const ALL: &'static [Mode] = &[Mode::Read, Mode::Write, Mode::PingPong];
-
-    fn name(self) -> &'static str {
-        match self {
-            Mode::Read => "read",
-            Mode::Write => "write",
-            Mode::PingPong => "pingpong",
-        }
-    }
-}
+named!(Mode, "mode", "modes", { Read = "read", Write = "write", PingPong = "pingpong" });
 
 /// What is to be measured.
 struct Ping {

@@ -14,7 +14,7 @@ use pgrx::prelude::*;
 
 use self::place::TablespaceTarget;
 use self::setting::Setting;
-use crate::call::named::NamedEnum;
+use crate::call::named::{NamedEnum, named};
 use crate::call::options::{MEASURING, Options};
 use crate::call::probe::Probe;
 use crate::call::{Begin, Call};
@@ -57,14 +57,14 @@ fn io_probe_recommend(
             Some(relation) => vec![TablespaceTarget::of(relation)],
             None => TablespaceTarget::of_user_tables(),
         };
-        let advice = Recommending::new(&request, &call, &places);
+        let recommend = RecommendCall::new(&request, &call, &places);
         let mut rows = Vec::new();
         for place in &places {
-            rows.extend(page_costs::rows(&advice, place)?);
+            rows.extend(page_costs::rows(&recommend, place)?);
         }
-        rows.extend(readahead::rows(&advice, &places)?);
-        rows.extend(combine::rows(&advice, &places)?);
-        rows.extend(wal::rows(&advice)?);
+        rows.extend(readahead::rows(&recommend, &places)?);
+        rows.extend(combine::rows(&recommend, &places)?);
+        rows.extend(wal::rows(&recommend)?);
         Ok(rows)
     })
 }
@@ -82,20 +82,12 @@ enum CachedPages {
     Planned,
 }
 
-impl NamedEnum for CachedPages {
-    const WHAT: (&'static str, &'static str) = ("cache", "caches");
-    const ALL: &'static [CachedPages] =
-        &[CachedPages::Cold, CachedPages::Current, CachedPages::Stats, CachedPages::Planned];
-
-    fn name(self) -> &'static str {
-        match self {
-            CachedPages::Cold => "cold",
-            CachedPages::Current => "current",
-            CachedPages::Stats => "stats",
-            CachedPages::Planned => "planned",
-        }
-    }
-}
+named!(CachedPages, "cache", "caches", {
+    Cold = "cold",
+    Current = "current",
+    Stats = "stats",
+    Planned = "planned",
+});
 
 /// What a cost of 1 is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,17 +98,7 @@ enum Unit {
     Cpu,
 }
 
-impl NamedEnum for Unit {
-    const WHAT: (&'static str, &'static str) = ("unit", "units");
-    const ALL: &'static [Unit] = &[Unit::SeqPage, Unit::Cpu];
-
-    fn name(self) -> &'static str {
-        match self {
-            Unit::SeqPage => "seq_page",
-            Unit::Cpu => "cpu",
-        }
-    }
-}
+named!(Unit, "unit", "units", { SeqPage = "seq_page", Cpu = "cpu" });
 
 /// What there is to be advice for, and what may be done for it.
 struct RecommendRequest {
@@ -134,7 +116,7 @@ struct RecommendRequest {
 }
 
 /// The same in a call that has begun.
-struct Recommending<'a> {
+struct RecommendCall<'a> {
     request: &'a RecommendRequest,
     call: &'a Call,
     /// As in the request. If the call gives no duration, all but the page times together leave half of the
@@ -144,7 +126,7 @@ struct Recommending<'a> {
     places: usize,
 }
 
-impl<'a> Recommending<'a> {
+impl<'a> RecommendCall<'a> {
     fn new(request: &'a RecommendRequest, call: &'a Call, places: &[TablespaceTarget]) -> Self {
         let parts = request.parts(places.len() as u32);
         let limits = if request.given { request.limits } else { gucs::shared_by_rows(request.limits, parts) };

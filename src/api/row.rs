@@ -8,7 +8,7 @@ use io_probe_core::stats::Interval;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 use crate::call::arguments::figure;
-use crate::call::named::NamedEnum;
+use crate::call::named::{NamedEnum, named};
 use crate::call::{Attempt, ProbedRelation};
 use crate::pg::backend::server;
 
@@ -54,40 +54,20 @@ pub(super) enum Doubt {
     Noisy,
 }
 
-impl NamedEnum for Doubt {
-    const WHAT: (&'static str, &'static str) = ("doubt", "doubts");
-    const ALL: &'static [Self] = &[
-        Self::Void,
-        Self::Unsupported,
-        Self::Partial,
-        Self::NotCold,
-        Self::Warmed,
-        Self::Paced,
-        Self::Others,
-        Self::Short,
-        Self::Drift,
-        Self::Small,
-        Self::TiersUnknown,
-        Self::Noisy,
-    ];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Void => "void",
-            Self::Unsupported => "unsupported",
-            Self::Partial => "partial",
-            Self::NotCold => "not cold",
-            Self::Warmed => "warmed",
-            Self::Paced => "paced",
-            Self::Others => "others",
-            Self::Short => "short",
-            Self::Drift => "drift",
-            Self::Small => "small",
-            Self::TiersUnknown => "tiers unknown",
-            Self::Noisy => "noisy",
-        }
-    }
-}
+named!(Doubt, "doubt", "doubts", {
+    Void = "void",
+    Unsupported = "unsupported",
+    Partial = "partial",
+    NotCold = "not cold",
+    Warmed = "warmed",
+    Paced = "paced",
+    Others = "others",
+    Short = "short",
+    Drift = "drift",
+    Small = "small",
+    TiersUnknown = "tiers unknown",
+    Noisy = "noisy",
+});
 
 /// Can a row be trusted, and what is there to know about it?
 #[derive(Debug, Clone, Default)]

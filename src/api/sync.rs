@@ -15,11 +15,11 @@ use serde::Serialize;
 pub(super) use self::bench::{Bench, Benched, SyncPlace};
 use super::random::{LatencyFigures, us};
 use super::row::{Doubt, IntervalFigures, Verdict, of_leaves};
-use crate::call::Begin;
 use crate::call::arguments::{self, figure};
 use crate::call::named::NamedEnum;
 use crate::call::options::{MEASURING, Options};
 use crate::call::probe::Probe;
+use crate::call::{Attempt, Begin};
 use crate::error::{Error, Result};
 use crate::gucs;
 use crate::pg::backend::argument::Elements;
@@ -58,15 +58,16 @@ fn io_probe_sync(
         let group = group(&options, depth)?;
         let cases = cases(&sections, write_bytes, &group, direct);
         let limits = options.limits_of_rows(duration, cases.len() as u32)?;
-        let target = spcname.map_or(SyncTarget::Wal, |name| SyncTarget::Tablespace(name.to_string()));
+        let tablespace = spcname.as_deref();
         let bench = Bench { cases, group, limits };
 
         let (call, place) =
-            Begin::of(Probe::Sync).waiting(options.flag("wait")?).on_place(|| target.place())?;
+            Begin::of(Probe::Sync).waiting(options.flag("wait")?).on_place(|| place(tablespace))?;
+        // What comes too late looks at no device.
         let place = if call.ended().is_none() { place.located() } else { place };
         let identity = SyncIdentity::of(&place.placement);
-        let found = bench.run(&call, &place)?;
-        rows(&bench, found, &identity)
+        let found = call.attempt(|| bench.run(&call, &place))?;
+        Ok(rows(&bench, found, &identity))
     })
 }
 
@@ -131,19 +132,11 @@ fn group(options: &Options, committers: u32) -> Result<Group> {
     Ok(Group { committers, delay, commit_bytes })
 }
 
-/// What the file lies beside, or in which tablespace.
-enum SyncTarget {
-    Wal,
-    Tablespace(String),
-}
-
-impl SyncTarget {
-    /// Where the file goes. Checks the right to write there.
-    fn place(&self) -> Result<SyncPlace> {
-        match self {
-            SyncTarget::Wal => Ok(SyncPlace::of_wal()),
-            SyncTarget::Tablespace(name) => Ok(SyncPlace::of_tablespace(Tablespace::to_write(name)?)),
-        }
+/// Where the file goes: beside the WAL, or in a tablespace. Checks the right to write there.
+fn place(tablespace: Option<&str>) -> Result<SyncPlace> {
+    match tablespace {
+        None => Ok(SyncPlace::of_wal()),
+        Some(name) => Ok(SyncPlace::of_tablespace(Tablespace::to_write(name)?)),
     }
 }
 
@@ -210,22 +203,19 @@ impl SyncIdentity {
 }
 
 /// A row for each case.
-fn rows(bench: &Bench, found: Benched, identity: &SyncIdentity) -> Result<Vec<SyncRow>> {
+fn rows(bench: &Bench, found: Attempt<Benched>, identity: &SyncIdentity) -> Vec<SyncRow> {
     let current = wal::sync_method().and_then(|name| FlushMethod::of_wal(&name));
-    let mut rows: Vec<SyncRow> =
-        bench.cases.iter().map(|case| blank(case, bench.group, identity, current)).collect();
-    match found {
-        Benched::Busy(refusal) => return Err(refusal.into()),
-        Benched::Refused(why) => rows.iter_mut().for_each(|row| row.verdict.refuse(why.clone())),
-        Benched::NotBegun(stop) => rows.iter_mut().for_each(|row| row.verdict.not_begun(stop)),
-        Benched::CaseTimes(measured, layout) => {
-            for ((row, case), measured) in rows.iter_mut().zip(&bench.cases).zip(&measured) {
-                set_figures(row, measured);
-                add_notes(row, case, bench.group, &layout);
-            }
+    let mut verdict = Verdict::default();
+    let found = verdict.accept(found);
+    let blank = |case| SyncRow { verdict: verdict.clone(), ..blank(case, bench.group, identity, current) };
+    let mut rows: Vec<SyncRow> = bench.cases.iter().map(blank).collect();
+    if let Some(Benched { cases, layout }) = found {
+        for ((row, case), measured) in rows.iter_mut().zip(&bench.cases).zip(&cases) {
+            set_figures(row, measured);
+            add_notes(row, case, bench.group, &layout);
         }
     }
-    Ok(rows)
+    rows
 }
 
 /// A row with nothing measured yet.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use pgrx::datum::Interval;
 use pgrx::pg_sys;
 
-use super::named::NamedEnum;
+use super::named::named;
 use crate::error::{Error, Result};
 
 /// The three ways in which a page travels, in the order of their rows.
@@ -21,18 +21,7 @@ pub(crate) enum Path {
     Os,
 }
 
-impl NamedEnum for Path {
-    const WHAT: (&'static str, &'static str) = ("path", "paths");
-    const ALL: &'static [Path] = &[Path::Direct, Path::Server, Path::Os];
-
-    fn name(self) -> &'static str {
-        match self {
-            Path::Direct => "direct",
-            Path::Server => "server",
-            Path::Os => "os",
-        }
-    }
-}
+named!(Path, "path", "paths", { Direct = "direct", Server = "server", Os = "os" });
 
 /// A relation must be named.
 pub(crate) fn relation(rel: Option<pg_sys::Oid>) -> Result<pg_sys::Oid> {

@@ -66,6 +66,21 @@ pub(crate) trait NamedEnum: Copy + PartialEq + 'static {
     }
 }
 
+/// Gives an enum the names of its variants, in this order: `named!(Path, "path", "paths", { Os = "os" })`.
+macro_rules! named {
+    ($type:ident, $one:literal, $several:literal, { $($variant:ident = $name:literal),+ $(,)? }) => {
+        impl $crate::call::named::NamedEnum for $type {
+            const WHAT: (&'static str, &'static str) = ($one, $several);
+            const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name),+ }
+            }
+        }
+    };
+}
+pub(crate) use named;
+
 impl NamedEnum for Fork {
     const WHAT: (&'static str, &'static str) = ("fork", "forks");
     const ALL: &'static [Fork] = &Fork::ALL;

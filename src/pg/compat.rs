@@ -11,8 +11,8 @@ use pgrx::pg_sys;
 
 pub(super) use planning::RelationHook;
 pub(super) use reading::{
-    Blocks, PREFETCH_METHOD, READ_METHOD, ReadAhead, read_block, read_blocks, reads_ahead, ring,
-    with_combine_limit,
+    Blocks, PREFETCH_METHOD, READ_METHOD, ReadAhead, STREAMS_OBEY_TABLESPACE, read_block, read_blocks,
+    reads_ahead, ring, with_combine_limit,
 };
 
 /// Where a relation's files are, by the server's own numbers.

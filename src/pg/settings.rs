@@ -4,18 +4,20 @@ use std::ffi::{CStr, CString};
 
 use pgrx::pg_sys;
 
-/// `lock_timeout` where nobody should have a lock: somebody may have come a moment ago.
-pub(in crate::pg) const BRIEF: &str = "100ms";
+/// Under which names are the server's own, dates are written as they are read, and nobody is waited for: who
+/// has a lock may have come a moment ago.
+pub(in crate::pg) const PLAIN: [(&CStr, &str); 3] =
+    [(c"search_path", "pg_catalog, pg_temp"), (c"datestyle", "ISO"), (c"lock_timeout", "100ms")];
 
 /// Calls `work` while these settings have these values in ASCII, as SET would give them; an ERROR puts them
 /// back as well.
-pub(in crate::pg) fn with<T>(values: &[(&CStr, String)], work: impl FnOnce() -> T) -> T {
+pub(in crate::pg) fn with<T>(values: &[(&CStr, &str)], work: impl FnOnce() -> T) -> T {
     // SAFETY: values for the time of a nesting level, which an ERROR in between ends as well; names and
     // values are C strings.
     unsafe {
         let level = pg_sys::NewGUCNestLevel();
         for (name, value) in values {
-            let value = CString::new(value.as_str()).unwrap_or_default();
+            let value = CString::new(*value).unwrap_or_default();
             pg_sys::set_config_option(
                 name.as_ptr(),
                 value.as_ptr(),

@@ -15,7 +15,7 @@ use io_uring::{IoUring, opcode, types};
 
 use super::buffers::Buffers;
 use super::{Completion, Engine, Kind};
-use crate::run::shutdown::{Quiesce, register};
+use crate::run::shutdown::{ShutDown, register};
 use crate::{Error, Result};
 
 /// A ring with a buffer a slot.
@@ -41,7 +41,7 @@ impl Uring {
             in_flight: Cell::new(0),
             files: RefCell::new(vec![None; depth]),
         });
-        register(&(Rc::clone(&inner) as Rc<dyn Quiesce>));
+        register(&(Rc::clone(&inner) as Rc<dyn ShutDown>));
         Ok(Self { inner })
     }
 }
@@ -134,8 +134,8 @@ impl Engine for Uring {
     }
 }
 
-impl Quiesce for Inner {
-    fn quiesce(&self) {
+impl ShutDown for Inner {
+    fn shut_down(&self) {
         while self.in_flight.get() > 0 {
             // An error other than an interruption means that the ring is unusable.
             if self.reap().is_none() && self.enter().is_err() {
@@ -147,7 +147,7 @@ impl Quiesce for Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        self.quiesce();
+        self.shut_down();
         if self.in_flight.get() == 0 {
             // SAFETY: dropped here only, and nothing uses them afterwards. With requests still in flight
             // in an unusable ring they are leaked: the kernel may write into them yet.

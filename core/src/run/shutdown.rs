@@ -9,17 +9,17 @@ use std::cell::RefCell;
 use std::rc::{Rc, Weak};
 
 /// What the kernel or a thread may still be at when its owner is gone.
-pub(crate) trait Quiesce {
+pub(crate) trait ShutDown {
     /// Waits until nothing is under way and nothing can start again.
-    fn quiesce(&self);
+    fn shut_down(&self);
 }
 
 thread_local! {
-    static LIVE: RefCell<Vec<Weak<dyn Quiesce>>> = const { RefCell::new(Vec::new()) };
+    static LIVE: RefCell<Vec<Weak<dyn ShutDown>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// From now on, until it is dropped, [`all`] knows it.
-pub(crate) fn register(live: &Rc<dyn Quiesce>) {
+pub(crate) fn register(live: &Rc<dyn ShutDown>) {
     LIVE.with_borrow_mut(|known| {
         known.retain(|e| e.strong_count() > 0);
         known.push(Rc::downgrade(live));
@@ -31,5 +31,5 @@ pub fn all() {
     // What is dropped during the loop must find the list free.
     // And a process that exits from foreign code may have no thread-local storage any more.
     let live = LIVE.try_with(|live| live.take()).unwrap_or_default();
-    live.iter().filter_map(Weak::upgrade).for_each(|live| live.quiesce());
+    live.iter().filter_map(Weak::upgrade).for_each(|live| live.shut_down());
 }

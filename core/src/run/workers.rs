@@ -9,7 +9,7 @@ use std::thread::{Builder, JoinHandle};
 
 use nix::sys::signal::{SigSet, SigmaskHow};
 
-use crate::run::shutdown::{Quiesce, register};
+use crate::run::shutdown::{ShutDown, register};
 use crate::{Error, Result};
 
 /// Enough for a blocking system call and what the runtime puts around it.
@@ -17,7 +17,7 @@ const STACK_BYTES: usize = 128 << 10;
 
 /// Some threads that do the same.
 pub(crate) struct WorkerThreads {
-    threads: Rc<dyn Quiesce>,
+    threads: Rc<dyn ShutDown>,
 }
 
 struct RunningThreads<E> {
@@ -35,7 +35,7 @@ impl WorkerThreads {
         E: Fn() + 'static,
     {
         let threads = Rc::new(RunningThreads { end, handles: RefCell::new(Vec::with_capacity(count)) });
-        let workers = Self { threads: Rc::clone(&threads) as Rc<dyn Quiesce> };
+        let workers = Self { threads: Rc::clone(&threads) as Rc<dyn ShutDown> };
         register(&workers.threads);
         // A thread inherits the mask of the moment it starts. Miri knows no signals.
         let failed = |e: nix::Error| Error::System { action: "block signals", source: e.into() };
@@ -53,8 +53,8 @@ impl WorkerThreads {
     }
 }
 
-impl<E: Fn()> Quiesce for RunningThreads<E> {
-    fn quiesce(&self) {
+impl<E: Fn()> ShutDown for RunningThreads<E> {
+    fn shut_down(&self) {
         (self.end)();
         for handle in self.handles.borrow_mut().drain(..) {
             // These threads have nothing that could panic; if one did, it is gone as well.
@@ -65,7 +65,7 @@ impl<E: Fn()> Quiesce for RunningThreads<E> {
 
 impl Drop for WorkerThreads {
     fn drop(&mut self) {
-        self.threads.quiesce();
+        self.threads.shut_down();
     }
 }
 

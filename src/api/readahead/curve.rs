@@ -221,7 +221,7 @@ impl MeasuredCurve {
         kernel.engine = Some(Kind::Pread.name());
         kernel.fill(&curve.kernel, 0.0, relation);
         kernel.judge(&curve.kernel, curve.of_kernel(), twin / block_size, curve.stop);
-        let is_kernel_lost = kernel.has_status(Status::Void) || kernel.has_status(Status::Unsupported);
+        let is_kernel_lost = matches!(kernel.figures, Err(NoFigures::NotCold | NoFigures::Unsupported(_)));
         let cache_ns = curve.cache_cost().map(|cost| cost.ns);
         for (result, tally) in emulated.iter_mut().zip(&curve.emulated) {
             result.engine = Some(engine);
@@ -259,7 +259,7 @@ impl MeasuredCurve {
 /// Marks the best window among those that have figures, unless one is void or had too few turns.
 fn mark_best(results: &mut [WindowResult], block_size: u64) {
     let unsure = |result: &WindowResult| {
-        result.has_status(Status::Void) || result.figures.is_ok() && result.turns < LEAST_TURNS
+        result.verdict.status == Status::Void || result.figures.is_ok() && result.turns < LEAST_TURNS
     };
     if results.iter().any(unsure) {
         return;
@@ -306,11 +306,6 @@ impl WindowResult {
     /// Can they be trusted?
     pub(in crate::api) fn status(&self) -> Status {
         self.verdict.status
-    }
-
-    /// Does why it has no figures make it a row of this status?
-    fn has_status(&self, status: Status) -> bool {
-        self.figures.as_ref().is_err_and(|why| why.status() == status)
     }
 
     /// It has none, for this reason.

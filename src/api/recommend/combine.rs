@@ -12,7 +12,7 @@ use io_probe_core::run::budget::{Budget, Limits, Stop, StopCheck};
 use io_probe_core::stats::median;
 use serde_json::{Value, json};
 
-use super::Recommending;
+use super::RecommendCall;
 use super::place::{GONE, OpenedRelation, TablespaceTarget};
 use super::row::{Missing, RecommendRow};
 use super::setting::Setting;
@@ -39,8 +39,8 @@ const EVICTED: u64 = 8;
 const PRECISION: f64 = 0.02;
 
 /// A row, where the server has the setting.
-pub(super) fn rows(advice: &Recommending<'_>, places: &[TablespaceTarget]) -> Result<Vec<RecommendRow>> {
-    let row = advice
+pub(super) fn rows(recommend: &RecommendCall<'_>, places: &[TablespaceTarget]) -> Result<Vec<RecommendRow>> {
+    let row = recommend
         .wants(Setting::IoCombineLimit)
         .then(|| RecommendRow::of_cluster(Setting::IoCombineLimit))
         .flatten();
@@ -57,7 +57,7 @@ pub(super) fn rows(advice: &Recommending<'_>, places: &[TablespaceTarget]) -> Re
         return Ok(vec![row.used(places.first().and_then(|place| place.used(None))).unknown(why)]);
     };
     let row = row.used(Some(relation.oid)).rests_on("tablespace", place.spcname.clone());
-    if let Some(stop) = advice.call.ended() {
+    if let Some(stop) = recommend.call.ended() {
         return Ok(vec![row.unknown(stop.to_string())]);
     }
     let blocks = |name| server::setting(name).and_then(|value| value.parse::<u64>().ok());
@@ -74,10 +74,10 @@ pub(super) fn rows(advice: &Recommending<'_>, places: &[TablespaceTarget]) -> Re
         OpenedRelation::Refused(why) => return Ok(vec![row.unknown(why)]),
         OpenedRelation::Gone => return Ok(vec![row.unknown(GONE)]),
     };
-    let found = measure(advice, &relation, &limits, current)?;
+    let found = measure(recommend, &relation, &limits, current)?;
     let row =
         row.rests_on("io_max_combine_limit", shown(highest)).rests_on("read_method", server::read_method());
-    Ok(vec![judge(row, &found, &limits, current, advice.request.cold)])
+    Ok(vec![judge(row, &found, &limits, current, recommend.request.cold)])
 }
 
 /// As SHOW prints so many blocks.
@@ -133,20 +133,21 @@ fn judge(row: RecommendRow, found: &Contest, limits: &[u64], current: u64, cold:
 }
 
 fn measure(
-    advice: &Recommending<'_>,
+    recommend: &RecommendCall<'_>,
     relation: &ProbedRelation,
     limits: &[u64],
     current: u64,
 ) -> Result<Contest> {
     let length = (TURN / relation.block_size()).min(relation.source.blocks().max(1));
-    let mut stretches = Stretches { call: advice.call, relation, length, next: 0, cold: advice.request.cold };
+    let mut stretches =
+        Stretches { call: recommend.call, relation, length, next: 0, cold: recommend.request.cold };
     let observer = relation.observer(Account::Own);
-    let precision = advice.limits.precision.or(Some(PRECISION));
-    let bounds = Limits { precision, ..advice.limits };
+    let precision = recommend.limits.precision.or(Some(PRECISION));
+    let bounds = Limits { precision, ..recommend.limits };
     let mut done = 0;
     let mut readers: Vec<_> =
         limits.iter().map(|limit| ServerReader::combining(&relation.relation, *limit as u32)).collect();
-    advice.call.progress.path(Setting::IoCombineLimit.name(), 0);
+    recommend.call.progress.path(Setting::IoCombineLimit.name(), 0);
     let mut turn = |contender: usize, budget: &mut Budget<'_>| -> Result<TurnResult> {
         let blocks = match stretches.next(&mut || budget.ask())? {
             ColdStretch::Cold(blocks) => blocks,
@@ -168,15 +169,15 @@ fn measure(
         // What the kernel still reads ahead must not be in the next turn's way.
         observer.settle();
         done += 1;
-        advice.call.progress.done(done);
+        recommend.call.progress.done(done);
         Ok(judge_turn(&scan, reader.usage(), blocks.end - blocks.start, relation.block_size()))
     };
     let in_force = limits.iter().position(|limit| *limit == current).unwrap_or(0);
     let bytes = length * relation.block_size();
-    let found = advice.call.with_budget(&relation.interrupts, |budget| {
+    let found = recommend.call.with_budget(&relation.interrupts, |budget| {
         contest(limits.len(), in_force, bytes, &bounds, budget, &mut turn)
     })?;
-    advice.call.note_stop(found.stop);
+    recommend.call.note_stop(found.stop);
     Ok(found)
 }
 

@@ -17,7 +17,7 @@ use io_probe_core::run::budget::Stop;
 use serde_json::{Value, json};
 
 use self::planned::Answers;
-use super::Recommending;
+use super::RecommendCall;
 use super::place::{Candidate, OpenedRelation, TablespaceTarget};
 use super::row::RecommendRow;
 use super::setting::Setting;
@@ -30,9 +30,9 @@ use crate::pg::backend::server;
 use crate::pg::catalog::planner;
 
 /// A row for each of the four that is wanted, from what was measured on the tablespace's relations.
-pub(super) fn rows(run: &Recommending<'_>, place: &TablespaceTarget) -> Result<Vec<RecommendRow>> {
+pub(super) fn rows(recommend: &RecommendCall<'_>, place: &TablespaceTarget) -> Result<Vec<RecommendRow>> {
     let wanted: Vec<Setting> =
-        Setting::OF_TABLESPACE.into_iter().filter(|setting| run.wants(*setting)).collect();
+        Setting::OF_TABLESPACE.into_iter().filter(|setting| recommend.wants(*setting)).collect();
     if wanted.is_empty() {
         return Ok(Vec::new());
     }
@@ -43,7 +43,7 @@ pub(super) fn rows(run: &Recommending<'_>, place: &TablespaceTarget) -> Result<V
     };
     let (mut last, mut why) = (None, place.why_none().to_owned());
     for relation in place.free_relations() {
-        if let Some(stop) = run.call.ended() {
+        if let Some(stop) = recommend.call.ended() {
             return all(last, &stop.to_string());
         }
         let probed = match place.open(relation)? {
@@ -51,7 +51,7 @@ pub(super) fn rows(run: &Recommending<'_>, place: &TablespaceTarget) -> Result<V
             OpenedRelation::Refused(why) => return all(Some(relation), &why),
             OpenedRelation::Gone => continue,
         };
-        let measured = RelationTimes::of(run, &probed)?;
+        let measured = RelationTimes::of(recommend, &probed)?;
         drop(probed);
         if measured.times.device_sequential.is_none()
             && let Some(lacking) = measured.lacking
@@ -60,7 +60,7 @@ pub(super) fn rows(run: &Recommending<'_>, place: &TablespaceTarget) -> Result<V
             (last, why) = (last.or(Some(relation)), not_all_times(lacking));
             continue;
         }
-        let advice = Advice::of(run, place, &measured);
+        let advice = Advice::of(recommend, place, &measured);
         let row = |setting| RecommendRow::of_tablespace(setting, place).used(place.used(Some(relation)));
         return Ok(wanted.iter().map(|setting| advice.fill_row(*setting, row(*setting))).collect());
     }
@@ -99,10 +99,10 @@ struct RelationTimes {
 }
 
 impl RelationTimes {
-    fn of(run: &Recommending<'_>, probed: &ProbedRelation) -> Result<Self> {
-        let limits = page_cost::limits(run.request.limits, run.request.given, run.places);
-        let wanted = Wanted::usual(limits, run.request.cold);
-        let MeasuredRelation { results, times, stop } = page_cost::measure(run.call, probed, &wanted)?;
+    fn of(recommend: &RecommendCall<'_>, probed: &ProbedRelation) -> Result<Self> {
+        let limits = page_cost::limits(recommend.request.limits, recommend.request.given, recommend.places);
+        let wanted = Wanted::usual(limits, recommend.request.cold);
+        let MeasuredRelation { results, times, stop } = page_cost::measure(recommend.call, probed, &wanted)?;
         // Of those that are lacking, the device's say why.
         let lacking = results.iter().filter(|one| one.no_time.is_some());
         let lacking = lacking.max_by_key(|one| one.is_from_device()).and_then(|one| one.no_time);
@@ -142,7 +142,7 @@ impl RelationTimes {
 
 /// What the times say.
 struct Advice<'a> {
-    run: &'a Recommending<'a>,
+    recommend: &'a RecommendCall<'a>,
     measured: &'a RelationTimes,
     in_force: Settings,
     maintenance: Option<u32>,
@@ -151,7 +151,7 @@ struct Advice<'a> {
 }
 
 impl<'a> Advice<'a> {
-    fn of(run: &'a Recommending<'a>, place: &TablespaceTarget, measured: &'a RelationTimes) -> Self {
+    fn of(recommend: &'a RecommendCall<'a>, place: &TablespaceTarget, measured: &'a RelationTimes) -> Self {
         let number = |setting: Setting| place.setting(setting).and_then(|value| value.number());
         let in_force = Settings {
             cell: Cell {
@@ -160,20 +160,20 @@ impl<'a> Advice<'a> {
             },
             concurrency: number(Setting::EffectiveIoConcurrency).unwrap_or(1.0) as u32,
         };
-        let hits = match run.request.cache {
+        let hits = match recommend.request.cache {
             CachedPages::Current => hits::of_residency(&place.relations),
             CachedPages::Stats => hits::of_statistics(&place.relations),
             CachedPages::Cold | CachedPages::Planned => None,
         };
         let mut advice = Self {
-            run,
+            recommend,
             measured,
             in_force,
             maintenance: number(Setting::MaintenanceIoConcurrency).map(|number| number as u32),
             hits,
             planned: None,
         };
-        if run.request.cache == CachedPages::Planned {
+        if recommend.request.cache == CachedPages::Planned {
             advice.planned = Some(
                 Times::of(&measured.times, server::shared_buffers())
                     .map_err(|lacking| measured.why_lacking(lacking))
@@ -198,12 +198,12 @@ impl<'a> Advice<'a> {
         let tables: Vec<_> = place.relations.iter().map(|relation| relation.oid).collect();
         let cells = grid(self.in_force.cell, self.wanted(), self.anchor());
         let mut concurrencies = vec![self.in_force.concurrency];
-        if self.run.wants(Setting::EffectiveIoConcurrency) {
+        if self.recommend.wants(Setting::EffectiveIoConcurrency) {
             concurrencies.extend(curve.concurrencies());
         }
         concurrencies.sort_unstable();
         concurrencies.dedup();
-        let answers = planned::ask(self.run.call, &tables, &cells, &concurrencies, times)?;
+        let answers = planned::ask(self.recommend.call, &tables, &cells, &concurrencies, times)?;
         let measured = &self.measured.times;
         let known =
             |time: Option<Estimate>| time.is_some_and(|time| pair::narrow(time.us, time.interval).is_some());
@@ -220,15 +220,16 @@ impl<'a> Advice<'a> {
     /// Which of the page costs may change: nobody will set what he does not ask for.
     fn wanted(&self) -> MayChange {
         MayChange {
-            sequential: self.run.request.unit == Unit::Cpu && self.run.wants(Setting::SeqPageCost),
-            random: self.run.wants(Setting::RandomPageCost),
+            sequential: self.recommend.request.unit == Unit::Cpu
+                && self.recommend.wants(Setting::SeqPageCost),
+            random: self.recommend.wants(Setting::RandomPageCost),
         }
     }
 
     fn cache_mix(&self) -> Option<CacheMix> {
         let times = &self.measured.times;
         let (random, sequential) = times.device_random.zip(times.device_sequential)?;
-        match self.run.request.cache {
+        match self.recommend.request.cache {
             CachedPages::Cold | CachedPages::Planned => Some(CacheMix::raw(random, sequential)),
             CachedPages::Current => Some(CacheMix::cached(random, sequential, times.os_random?, self.hits?)),
             CachedPages::Stats => Some(CacheMix::cached(random, sequential, times.shared?, self.hits?)),

@@ -5,7 +5,7 @@ use io_probe_core::measure::readahead::WindowFigures;
 use io_probe_core::run::budget::Limits;
 use serde_json::{Value, json};
 
-use super::Recommending;
+use super::RecommendCall;
 use super::place::{GONE, OpenedRelation, TablespaceTarget};
 use super::row::{Missing, RecommendRow};
 use super::setting::Setting;
@@ -21,8 +21,8 @@ const KEEP: &str = "no other window makes a cold scan faster beyond the noise";
 
 /// A row for each disk, measured on the largest relation that lies on it; where no disk is known, for each
 /// tablespace.
-pub(super) fn rows(advice: &Recommending<'_>, places: &[TablespaceTarget]) -> Result<Vec<RecommendRow>> {
-    if !advice.wants(Setting::ReadAheadKb) {
+pub(super) fn rows(recommend: &RecommendCall<'_>, places: &[TablespaceTarget]) -> Result<Vec<RecommendRow>> {
+    if !recommend.wants(Setting::ReadAheadKb) {
         return Ok(Vec::new());
     }
     let size = |place: &TablespaceTarget| place.relations.first().map_or(0, |relation| relation.bytes);
@@ -36,10 +36,10 @@ pub(super) fn rows(advice: &Recommending<'_>, places: &[TablespaceTarget]) -> Re
             disks.push(place);
         }
     }
-    disks.into_iter().map(|place| of_disk(advice, place)).collect()
+    disks.into_iter().map(|place| of_disk(recommend, place)).collect()
 }
 
-fn of_disk(advice: &Recommending<'_>, place: &TablespaceTarget) -> Result<RecommendRow> {
+fn of_disk(recommend: &RecommendCall<'_>, place: &TablespaceTarget) -> Result<RecommendRow> {
     let placement = &place.placement;
     let relation = place.relation();
     let name = placement.read_ahead_device.clone();
@@ -57,13 +57,13 @@ fn of_disk(advice: &Recommending<'_>, place: &TablespaceTarget) -> Result<Recomm
         ));
     }
     let Some(relation) = relation else { return Ok(row.unknown(place.why_none())) };
-    if !advice.request.cold {
+    if !recommend.request.cold {
         return Ok(row.without(
             Missing::Cold,
             "not measured: it takes cold => true, which evicts what it reads from the OS cache and needs EXECUTE on io_probe_evict",
         ));
     }
-    if let Some(stop) = advice.call.ended() {
+    if let Some(stop) = recommend.call.ended() {
         return Ok(row.unknown(stop.to_string()));
     }
     let relation = match place.open(relation)? {
@@ -72,10 +72,10 @@ fn of_disk(advice: &Recommending<'_>, place: &TablespaceTarget) -> Result<Recomm
         OpenedRelation::Gone => return Ok(row.unknown(GONE)),
     };
     let windows = WINDOWS_KB.map(|kb| u64::from(kb.unsigned_abs()) << 10);
-    let duration = advice.limits.duration / (windows.len() as u32 + 1);
-    let precision = advice.limits.precision.or(Some(PRECISION));
-    let limits = Limits { duration, precision, ..advice.limits };
-    let curve = readahead::measure(advice.call, &relation, &windows, limits)?;
+    let duration = recommend.limits.duration / (windows.len() as u32 + 1);
+    let precision = recommend.limits.precision.or(Some(PRECISION));
+    let limits = Limits { duration, precision, ..recommend.limits };
+    let curve = readahead::measure(recommend.call, &relation, &windows, limits)?;
     Ok(judge(row, &curve, &disk, in_force))
 }
 

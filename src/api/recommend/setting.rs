@@ -1,6 +1,6 @@
 //! The settings that there is advice for.
 
-use crate::call::named::NamedEnum;
+use crate::call::named::named;
 
 /// A setting, in the order of the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,30 +25,13 @@ impl Setting {
     ];
 }
 
-impl NamedEnum for Setting {
-    const WHAT: (&'static str, &'static str) = ("setting", "settings");
-    const ALL: &'static [Setting] = &[
-        Setting::RandomPageCost,
-        Setting::SeqPageCost,
-        Setting::EffectiveIoConcurrency,
-        Setting::MaintenanceIoConcurrency,
-        Setting::ReadAheadKb,
-        Setting::IoCombineLimit,
-        Setting::WalSyncMethod,
-        Setting::CommitDelay,
-    ];
-
-    /// The server's name of it, or the kernel's.
-    fn name(self) -> &'static str {
-        match self {
-            Setting::RandomPageCost => "random_page_cost",
-            Setting::SeqPageCost => "seq_page_cost",
-            Setting::EffectiveIoConcurrency => "effective_io_concurrency",
-            Setting::MaintenanceIoConcurrency => "maintenance_io_concurrency",
-            Setting::ReadAheadKb => "read_ahead_kb",
-            Setting::IoCombineLimit => "io_combine_limit",
-            Setting::WalSyncMethod => "wal_sync_method",
-            Setting::CommitDelay => "commit_delay",
-        }
-    }
-}
+named!(Setting, "setting", "settings", {
+    RandomPageCost = "random_page_cost",
+    SeqPageCost = "seq_page_cost",
+    EffectiveIoConcurrency = "effective_io_concurrency",
+    MaintenanceIoConcurrency = "maintenance_io_concurrency",
+    ReadAheadKb = "read_ahead_kb",
+    IoCombineLimit = "io_combine_limit",
+    WalSyncMethod = "wal_sync_method",
+    CommitDelay = "commit_delay",
+});

@@ -7,12 +7,13 @@ use io_probe_core::stats::Interval;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-use super::Recommending;
+use super::RecommendCall;
 use super::row::{Missing, RecommendRow};
 use super::setting::Setting;
 use crate::api::random::us;
 use crate::api::row::of_leaves;
 use crate::api::sync::{Bench, Benched, SyncPlace};
+use crate::call::Attempt;
 use crate::call::arguments::figure;
 use crate::call::named::NamedEnum;
 use crate::error::Result;
@@ -23,8 +24,8 @@ use crate::pg::storage::wal;
 const NEEDS_WRITES: &str = "not measured: it takes writes => true, which writes a scratch file beside the WAL, makes commits wait meanwhile, and needs EXECUTE on io_probe_sync";
 
 /// A row for each of the two that is wanted.
-pub(super) fn rows(advice: &Recommending<'_>) -> Result<Vec<RecommendRow>> {
-    let wanted = [Setting::WalSyncMethod, Setting::CommitDelay].into_iter().filter(|s| advice.wants(*s));
+pub(super) fn rows(recommend: &RecommendCall<'_>) -> Result<Vec<RecommendRow>> {
+    let wanted = [Setting::WalSyncMethod, Setting::CommitDelay].into_iter().filter(|s| recommend.wants(*s));
     let rows: Vec<(Setting, RecommendRow)> =
         wanted.filter_map(|s| Some((s, RecommendRow::of_cluster(s)?))).collect();
     let all = |why: &str| Ok(rows_of(&rows, |_, row| row.unknown(why)));
@@ -37,23 +38,29 @@ pub(super) fn rows(advice: &Recommending<'_>) -> Result<Vec<RecommendRow>> {
     let Some(current) = FlushMethod::of_wal(&current) else {
         return all("not measured: the method in force is unknown here");
     };
-    if !advice.request.writes {
+    if !recommend.request.writes {
         return Ok(rows_of(&rows, |_, row| row.without(Missing::Writes, NEEDS_WRITES)));
     }
     let mut cases = cases();
-    if !advice.wants(Setting::WalSyncMethod) {
+    if !recommend.wants(Setting::WalSyncMethod) {
         cases.retain(|case| case.method == current);
     }
     let place = SyncPlace::of_wal().located();
-    let limits = Limits { duration: advice.limits.duration / cases.len().max(1) as u32, ..advice.limits };
+    let limits =
+        Limits { duration: recommend.limits.duration / cases.len().max(1) as u32, ..recommend.limits };
     let group = Group { committers: 1, delay: Duration::ZERO, commit_bytes: None };
     let bench = Bench { cases, group, limits };
-    let measured = match bench.run(advice.call, &place)? {
-        Benched::Refused(why) => return all(&format!("not measured: {why}")),
-        // Of another device something may be known.
-        Benched::Busy(refusal) => return all(&refusal.to_string()),
-        Benched::NotBegun(stop) => return all(&stop.to_string()),
-        Benched::CaseTimes(measured, _) => measured,
+    if let Some(stop) = recommend.call.ended() {
+        return all(&stop.to_string());
+    }
+    // Of another device something may be known.
+    if let Err(refusal) = place.check_admitted() {
+        return all(&refusal.to_string());
+    }
+    let measured = match recommend.call.attempt(|| bench.run(recommend.call, &place))? {
+        Attempt::Unsupported(why) => return all(&format!("not measured: {why}")),
+        Attempt::NotBegun(stop) => return all(&stop.to_string()),
+        Attempt::Measured(Benched { cases, .. }) => cases,
     };
     let (cases, placement) = (&bench.cases, &place.placement);
     let of_current = || cases.iter().zip(&measured).find(|(case, _)| case.method == current);

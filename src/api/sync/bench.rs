@@ -9,7 +9,7 @@ use io_probe_core::machine::observer::Observer;
 use io_probe_core::measure::sync::{self, Case, CaseTimes, Group, Layout, SyncRun};
 use io_probe_core::run::budget::{Limits, Stop};
 
-use crate::call::{Call, Refusal, admission};
+use crate::call::{Call, Failure, Outcome, Refusal, Stopped, admission};
 use crate::error::{Error, Result};
 use crate::gucs;
 use crate::pg::backend::interrupts::Interrupts;
@@ -45,6 +45,11 @@ impl SyncPlace {
     pub(in crate::api) fn located(self) -> Self {
         Self { placement: device::locate(&self.directory, &self.roots), ..self }
     }
+
+    /// Refuses if others keep its device busier than the cap on that allows.
+    pub(in crate::api) fn check_admitted(&self) -> std::result::Result<(), Refusal> {
+        admission::admit(&self.placement, &self.roots)
+    }
 }
 
 /// Cases to be measured.
@@ -55,35 +60,30 @@ pub(in crate::api) struct Bench {
     pub(in crate::api) limits: Limits,
 }
 
-/// What came of it.
-pub(in crate::api) enum Benched {
-    /// The file system does not sync a nameless file as it syncs others.
-    Refused(String),
-    /// The device is not to be disturbed.
-    Busy(Refusal),
-    /// It did not come to that.
-    NotBegun(Stop),
-    /// What is known of each case, and the files that it was measured in.
-    CaseTimes(Vec<CaseTimes>, Layout),
+/// What is known of each case, and the files that it was measured in.
+pub(in crate::api) struct Benched {
+    pub(in crate::api) cases: Vec<CaseTimes>,
+    pub(super) layout: Layout,
+}
+
+impl Stopped for Benched {
+    fn stop(&self) -> Option<Stop> {
+        self.cases.iter().filter_map(|case| case.stop).find(|stop| stop.is_for_all())
+    }
 }
 
 impl Bench {
     /// Measures within what the statement has left. Writes scratch files, which are gone afterwards.
-    pub(in crate::api) fn run(&self, call: &Call, place: &SyncPlace) -> Result<Benched> {
-        if let Some(stop) = call.ended() {
-            return Ok(Benched::NotBegun(stop));
-        }
+    pub(in crate::api) fn run(&self, call: &Call, place: &SyncPlace) -> Outcome<Benched> {
         let SyncPlace { placement, roots, .. } = place;
         let fs_type = placement.mount.as_ref().map(|mount| mount.fs_type.as_str());
         if let Some(fs_type) = fs_type.filter(|fs_type| !sync::logs_nameless_files(fs_type)) {
-            return Ok(Benched::Refused(format!(
+            return Err(Failure::Unsupported(format!(
                 "{fs_type} does not sync a file without a name as it syncs others, and the scratch file has none"
             )));
         }
-        if let Err(refusal) = admission::admit(placement, roots) {
-            return Ok(Benched::Busy(refusal));
-        }
         let observer = Observer::new(Account::Own, &placement.leaves, roots);
+        place.check_admitted().map_err(Error::from)?;
         let layout = self.layout()?;
         call.progress.path(self.cases.first().map_or("", |case| case.section.name()), 0);
         let interrupts = Interrupts::of(Vec::new());
@@ -99,17 +99,15 @@ impl Bench {
             &mut should_stop,
         )? {
             Created::Ready(files) => files,
-            Created::Stopped(stop) => return Ok(Benched::NotBegun(stop)),
+            Created::Stopped(stop) => return Err(Failure::NotBegun(stop)),
         };
         let run = SyncRun { cases: &self.cases, group: self.group, limits: self.limits, observer: &observer };
         let mut report = |turn: u64, turns: u64, case: &Case| {
             call.progress.path(case.section.name(), turns);
             call.progress.done(turn - 1);
         };
-        let measured =
-            call.with_budget(&interrupts, |budget| sync::run(&files, &run, budget, &mut report))?;
-        measured.iter().for_each(|measured| call.note_stop(measured.stop));
-        Ok(Benched::CaseTimes(measured, layout))
+        let cases = call.with_budget(&interrupts, |budget| sync::run(&files, &run, budget, &mut report))?;
+        Ok(Benched { cases, layout })
     }
 
     fn layout(&self) -> Result<Layout> {

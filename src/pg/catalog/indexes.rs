@@ -79,7 +79,7 @@ pub(crate) fn of_tables(
          FROM numbered WHERE number <= {of_table} ORDER BY relpages DESC, relid, attnum LIMIT {of_all}",
         tables.join(",")
     );
-    let found = settings::with(&plain(), || server::pairs::<pg_sys::Oid>(&query));
+    let found = settings::with(&settings::PLAIN, || server::pairs::<pg_sys::Oid>(&query));
     let facts: Vec<IndexFacts> =
         found.iter().filter_map(|(_, facts)| serde_json::from_str(facts).ok()).collect();
     facts.into_iter().filter(|facts| facts.bounds.len() > 2).collect()
@@ -88,19 +88,12 @@ pub(crate) fn of_tables(
 /// Columns of longer values, in bytes, are left out: statistics may hold ten thousand of them.
 const LONGEST_VALUE: u32 = 64;
 
-/// Names are those of the server, values of dates are written so that they can be read again, and nobody is
-/// waited for.
-fn plain() -> [(&'static std::ffi::CStr, String); 3] {
-    [(c"search_path", "pg_catalog, pg_temp"), (c"datestyle", "ISO"), (c"lock_timeout", settings::BRIEF)]
-        .map(|(name, value)| (name, value.to_owned()))
-}
-
 /// The blocks of some rows that follow one another in an index, from each of these values on. Reads a page or
 /// two of the index for each. None if it is gone, or somebody has a lock.
 pub(crate) fn blocks_from(facts: &IndexFacts, starts: &[&str], rows: usize) -> Option<Vec<Vec<u64>>> {
     let table = Relation::open_if_free(pg_sys::Oid::from(facts.table))?;
     let work = AssertUnwindSafe(|| {
-        settings::with(&plain(), || {
+        settings::with(&settings::PLAIN, || {
             // SAFETY: locked and opened, or an ERROR; closed below. An ERROR in between closes it, too.
             let index = unsafe { pg_sys::index_open(pg_sys::Oid::from(facts.index), LOCK) };
             let samples = starts

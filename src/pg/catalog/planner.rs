@@ -79,16 +79,14 @@ pub(crate) fn picks(
 
 fn pick(statement: &CStr, table: pg_sys::Oid, (sequential, random): (f64, f64)) -> Option<Picked> {
     interrupts::check();
-    let values = [
-        (c"seq_page_cost", sequential.to_string()),
-        (c"random_page_cost", random.to_string()),
-        (c"max_parallel_workers_per_gather", "0".to_owned()),
-        // Operators and types are the server's own, and dates are written as they were read.
-        (c"search_path", "pg_catalog, pg_temp".to_owned()),
-        (c"datestyle", "ISO".to_owned()),
-        (c"lock_timeout", settings::BRIEF.to_owned()),
-        (c"constraint_exclusion", "off".to_owned()),
+    let (sequential, random) = (sequential.to_string(), random.to_string());
+    let costs = [
+        (c"seq_page_cost", sequential.as_str()),
+        (c"random_page_cost", &random),
+        (c"max_parallel_workers_per_gather", "0"),
+        (c"constraint_exclusion", "off"),
     ];
+    let values = [&costs[..], &settings::PLAIN].concat();
     let explain = || explain::printed(&names::run(statement, &[], Some(table)));
     let nodes = plan::nodes(&settings::with(&values, explain)).ok()?;
     let top = nodes.first()?;

@@ -29,11 +29,9 @@ pub(crate) fn count(relation: &Relation, ranges: &[Range<u64>]) -> Option<Vec<Tu
         (c"jit", "off"),
         (c"enable_tidscan", "on"),
         (c"enable_seqscan", "off"),
-        (c"search_path", "pg_catalog, pg_temp"),
-        (c"lock_timeout", settings::BRIEF),
         (c"constraint_exclusion", "off"),
     ];
-    let alone = alone.map(|(name, value)| (name, value.to_owned()));
+    let alone = [&alone[..], &settings::PLAIN].concat();
     let name = relation.qualified_name()?;
     let conditions: Vec<String> = ranges
         .iter()

@@ -45,6 +45,9 @@ pub(in crate::pg) const PREFETCH_METHOD: &str = "PrefetchBuffer";
 #[cfg(not(any(feature = "pg15", feature = "pg16")))]
 pub(in crate::pg) const PREFETCH_METHOD: &str = READ_METHOD;
 
+/// Does a tablespace's own `effective_io_concurrency` rule how this server's bitmap heap scans read?
+pub(in crate::pg) const STREAMS_OBEY_TABLESPACE: bool = cfg!(any(feature = "pg18", feature = "pg19"));
+
 /// A ring of buffers in the present memory context: for a sequential scan the server's own for a large table,
 /// else of as many as may be pinned, since a stream pins no more than its ring has.
 pub(in crate::pg) fn ring(ahead: ReadAhead) -> pg_sys::BufferAccessStrategy {
@@ -290,7 +293,7 @@ fn pins(wanted: u32) -> u32 {
 fn with_concurrency<T>(ahead: ReadAhead, f: impl FnOnce() -> T) -> T {
     let (ReadAhead::By(depth) | ReadAhead::Bitmap(depth)) = ahead else { return f() };
     let depth = depth.min(pg_sys::MAX_IO_CONCURRENCY);
-    settings::with(&[(c"effective_io_concurrency", depth.to_string())], f)
+    settings::with(&[(c"effective_io_concurrency", &depth.to_string())], f)
 }
 
 /// Calls `f` while `io_combine_limit` is so many blocks; as it is, where there is no such setting (before
@@ -302,5 +305,5 @@ pub(in crate::pg) fn with_combine_limit<T>(blocks: u32, f: impl FnOnce() -> T) -
         f()
     }
     #[cfg(not(any(feature = "pg15", feature = "pg16")))]
-    settings::with(&[(c"io_combine_limit", blocks.to_string())], f)
+    settings::with(&[(c"io_combine_limit", &blocks.to_string())], f)
 }

@@ -315,9 +315,9 @@ fn ask<T: DeserializeOwned>(query: impl FnOnce(&str) -> String) -> Vec<T> {
     let plain = [
         // Some runs out of many, by their indexes: the planner can't know that they are so few. To compile
         // such a query takes longer than to run it.
-        (c"enable_hashjoin", "off".to_owned()),
-        (c"enable_mergejoin", "off".to_owned()),
-        (c"jit", "off".to_owned()),
+        (c"enable_hashjoin", "off"),
+        (c"enable_mergejoin", "off"),
+        (c"jit", "off"),
     ];
     settings::with(&plain, || {
         let query =

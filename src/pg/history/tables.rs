@@ -74,7 +74,7 @@ impl Tables {
         read: impl FnOnce(&StatementRows) -> T,
     ) -> T {
         let statement = c_string(&text(&self.runs));
-        settings::with(&[(c"search_path", "pg_catalog, pg_temp".to_owned())], || {
+        settings::with(&[(c"search_path", "pg_catalog, pg_temp")], || {
             Spi::connect(|_| read(&names::run(&statement, arguments, None)))
         })
     }

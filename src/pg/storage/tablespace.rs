@@ -104,10 +104,9 @@ impl Tablespace {
     /// the server's streams read (from 18 on).
     pub(crate) fn fixed_concurrency(self) -> Option<u32> {
         let under = |value: u32| {
-            settings::with(&[(c"effective_io_concurrency", value.to_string())], || self.io_concurrency())
+            settings::with(&[(c"effective_io_concurrency", &value.to_string())], || self.io_concurrency())
         };
-        (cfg!(any(feature = "pg18", feature = "pg19")) && (under(0) != 0 || under(1) != 1))
-            .then(|| self.io_concurrency())
+        (compat::STREAMS_OBEY_TABLESPACE && (under(0) != 0 || under(1) != 1)).then(|| self.io_concurrency())
     }
 
     /// The directory that belongs to it.

@@ -31,7 +31,7 @@ impl Advice<'_> {
     pub(super) fn fill_row(&self, setting: Setting, row: RecommendRow) -> RecommendRow {
         let row = self.evidence(row);
         let row = if setting == Setting::RandomPageCost { self.of_bitmap_scans(row) } else { row };
-        let is_unit = setting == Setting::SeqPageCost && self.run.request.unit == Unit::SeqPage;
+        let is_unit = setting == Setting::SeqPageCost && self.recommend.request.unit == Unit::SeqPage;
         match (&self.planned, setting) {
             (Some(Err(_)) | None, _) if is_unit => row.keep(THE_UNIT),
             (Some(Err(why)), Setting::RandomPageCost | Setting::SeqPageCost) => {
@@ -80,8 +80,8 @@ impl Advice<'_> {
 
     /// A page cost by the ratio of the times.
     fn cost(&self, setting: Setting, row: RecommendRow) -> RecommendRow {
-        let unit = self.run.request.unit;
-        let needs_hits = matches!(self.run.request.cache, CachedPages::Current | CachedPages::Stats);
+        let unit = self.recommend.request.unit;
+        let needs_hits = matches!(self.recommend.request.cache, CachedPages::Current | CachedPages::Stats);
         if needs_hits && self.hits.is_none() {
             return row
                 .unknown("the hit ratios are not known: nothing was counted, or the OS cache can't be seen");
@@ -155,11 +155,15 @@ impl Advice<'_> {
                 ", with {:.0} % of random and {:.0} % of sequential reads served by {}",
                 hits.random * 100.0,
                 hits.sequential * 100.0,
-                if self.run.request.cache == CachedPages::Stats { "shared buffers" } else { "the OS cache" }
+                if self.recommend.request.cache == CachedPages::Stats {
+                    "shared buffers"
+                } else {
+                    "the OS cache"
+                }
             ),
             None => ", nothing cached".to_owned(),
         };
-        match (self.run.request.unit, setting) {
+        match (self.recommend.request.unit, setting) {
             (Unit::SeqPage, _) => format!(
                 "a random block takes {random:.1} us and a sequential one {sequential:.2} us{of_caches}: {:.3} times",
                 cost / self.in_force.cell.sequential
