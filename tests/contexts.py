@@ -41,13 +41,13 @@ CALLS = {
     "io_probe_explain_full(text,boolean,jsonb)": "io_probe_explain_full('SELECT count(*) FROM public.probed', true)",
     "io_probe_explain_json_full(json,jsonb)": """io_probe_explain_json_full('[{"Plan": {"Node Type": "Result"}}]')""",
     "io_probe_import(jsonb,text)": "io_probe_import(public.measured(), 'imported')",
-    "io_probe_iostat_full(interval,integer,text,jsonb)": "io_probe_iostat_full('10 ms')",
+    "io_probe_iostat_full(interval,integer,jsonb)": "io_probe_iostat_full('10 ms')",
     "io_probe_iostat_query_full(text,interval,jsonb)":
         "io_probe_iostat_query_full('SELECT count(*) FROM public.probed')",
     "io_probe_measure(text,regclass,jsonb)": """io_probe_measure('ping', 'public.probed', '{"count": 1}')""",
-    "io_probe_page_cost_full(regclass,interval,boolean,double precision[],integer[],bigint,jsonb)":
+    "io_probe_page_cost_full(regclass,double precision[],integer[],interval,boolean,bigint,jsonb)":
         "io_probe_page_cost_full('public.probed', densities => '{1}', concurrencies => '{1}')",
-    "io_probe_ping_full(regclass,integer,interval,text,text,jsonb)":
+    "io_probe_ping_full(regclass,text,text,interval,integer,jsonb)":
         "io_probe_ping_full('public.probed', count => 2, every => '0', mode => 'pingpong')",
     "io_probe_progress()": "io_probe_progress()",
     "io_probe_prune(interval)": "io_probe_prune('1 year')",
@@ -56,13 +56,13 @@ CALLS = {
     "io_probe_random_series_full(regclass,text[],interval,boolean,integer,bigint,jsonb)":
         "io_probe_random_series_full('public.probed')",
     "io_probe_readahead_full(regclass,integer[],interval,jsonb)": "io_probe_readahead_full('public.probed', '{0}')",
-    "io_probe_recommend_full(regclass,text,text,text[],interval,boolean,boolean,jsonb)":
+    "io_probe_recommend_full(regclass,text[],interval,boolean,boolean,text,text,jsonb)":
         "io_probe_recommend_full('public.probed', settings => '{random_page_cost}', duration => '30 ms')",
     "io_probe_record(text,regclass,jsonb,text)":
         """io_probe_record('ping', 'public.probed', '{"count": 1}', 'recorded')""",
     "io_probe_seqscan_full(regclass,text[],interval,boolean,integer,integer,text,jsonb)":
         "io_probe_seqscan_full('public.probed', cold => true)",
-    "io_probe_sync_full(text,text,interval,integer,text[],integer,jsonb)":
+    "io_probe_sync_full(text,text[],interval,integer,integer,jsonb)":
         "io_probe_sync_full(sections => '{no_sync}')",
 }
 WRITES = {"25006"}
@@ -264,7 +264,9 @@ class Contexts(unittest.TestCase):
             ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
             JOIN pg_extension AS e ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid
             WHERE e.extname = 'pg_io_probe'""")
-        self.assertEqual(set(CALLS), set(found))
+        # With fewer columns it is the same function of the library.
+        found = {name for name in found if name.replace("(", "_full(", 1) not in found}
+        self.assertEqual(set(CALLS), found)
         self.assertLessEqual(set().union(*(allowed for allowed, _ in CONTEXTS.values())) - {"22012"},
                              documented())
 
