@@ -191,7 +191,8 @@ class Samples(Iostat):
                           "every => '61 s'", "every => '1 month'", "every => '1 s', count => 61",
                           "every => '2 s', count => 2147483647", "options => '{\"device\": \"nosuch\"}'",
                           "options => '{\"device\": \"\"}'",
-                          "options => '{\"device\": \"../block\"}'", "options => '{\"device\": \"/dev/loop0/..\"}'", "options => '{\"nosuch\": 1}'",
+                          "options => '{\"device\": \"../block\"}'",
+                          "options => '{\"device\": \"/dev/loop0/..\"}'", "options => '{\"nosuch\": 1}'",
                           "options => '[]'"]:  # fmt: skip
             self.assert_fails(f"SELECT * FROM io_probe_iostat_full({arguments})", "22023")
         for arguments in ["'SELECT 1', every => '1 ms'", "'SELECT 1', every => '0'", "'SELECT 1', every => '-1 s'",
