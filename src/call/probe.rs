@@ -2,26 +2,6 @@
 
 use super::named::NamedEnum;
 
-/// A probe, by the number under which it reports its progress.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Probe {
-    Seqscan,
-    Random,
-    RandomSeries,
-    Depth,
-    Ping,
-    Sync,
-    Readahead,
-    PageCost,
-    Recommend,
-    Iostat,
-    IostatQuery,
-    Device,
-    Counters,
-    Cache,
-    Evict,
-}
-
 /// What a stored run is about where the call names no relation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Recorded {
@@ -35,46 +15,50 @@ pub(crate) enum Recorded {
 
 const PREFIX: &str = "io_probe_";
 
-/// The probe, its function, what of it needs the right to evict, and to write (each the beginning of a
-/// DETAIL), and what its stored runs are about.
-type ProbeFacts = (Probe, &'static str, &'static str, &'static str, Recorded);
+/// Its function, what of it needs the right to evict, and to write (each the beginning of a DETAIL), and what
+/// its stored runs are about.
+type ProbeFacts = (&'static str, &'static str, &'static str, Recorded);
 
 const COLD: &str = "cold => true needs";
 
-/// In the order of the numbers.
-#[rustfmt::skip]
-const TABLE: [ProbeFacts; 15] = [
-    (Probe::Seqscan, "io_probe_seqscan", COLD, "", Recorded::Server),
-    (Probe::Random, "io_probe_random", COLD, "", Recorded::Server),
-    (Probe::RandomSeries, "io_probe_random_series", COLD, "", Recorded::Server),
-    (Probe::Depth, "io_probe_depth", "", "", Recorded::Server),
-    (Probe::Ping, "io_probe_ping", "", "The modes that write need", Recorded::Server),
-    (Probe::Sync, "io_probe_sync", "", "", Recorded::WalOrTablespace),
-    (Probe::Readahead, "io_probe_readahead", "io_probe_readahead needs", "", Recorded::Server),
-    (Probe::PageCost, "io_probe_page_cost", "cold needs", "", Recorded::Server),
-    (Probe::Recommend, "io_probe_recommend", COLD, "writes => true needs", Recorded::Server),
-    (Probe::Iostat, "io_probe_iostat", "", "", Recorded::Server),
-    (Probe::IostatQuery, "io_probe_iostat_query", "", "", Recorded::Server),
-    (Probe::Device, "io_probe_device", "", "", Recorded::Server),
-    (Probe::Counters, "io_probe_counters", "", "", Recorded::Server),
-    (Probe::Cache, "io_probe_cache", "", "", Recorded::Server),
-    (Probe::Evict, "io_probe_evict", "", "", Recorded::Never),
-];
+macro_rules! probes {
+    ($($probe:ident = $facts:expr;)+) => {
+        /// A probe, by the number under which it reports its progress.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(crate) enum Probe { $($probe),+ }
 
-const ALL: [Probe; TABLE.len()] = {
-    let mut all = [Probe::Seqscan; TABLE.len()];
-    let mut number = 0;
-    while number < TABLE.len() {
-        all[number] = TABLE[number].0;
-        assert!(all[number] as usize == number, "the table is in the order of the numbers");
-        number += 1;
-    }
-    all
-};
+        const ALL: &[Probe] = &[$(Probe::$probe),+];
+
+        impl Probe {
+            fn facts(self) -> ProbeFacts {
+                match self { $(Probe::$probe => $facts),+ }
+            }
+        }
+    };
+}
+
+#[rustfmt::skip]
+probes! {
+    Seqscan = ("io_probe_seqscan", COLD, "", Recorded::Server);
+    Random = ("io_probe_random", COLD, "", Recorded::Server);
+    RandomSeries = ("io_probe_random_series", COLD, "", Recorded::Server);
+    Depth = ("io_probe_depth", "", "", Recorded::Server);
+    Ping = ("io_probe_ping", "", "The modes that write need", Recorded::Server);
+    Sync = ("io_probe_sync", "", "", Recorded::WalOrTablespace);
+    Readahead = ("io_probe_readahead", "io_probe_readahead needs", "", Recorded::Server);
+    PageCost = ("io_probe_page_cost", "cold needs", "", Recorded::Server);
+    Recommend = ("io_probe_recommend", COLD, "writes => true needs", Recorded::Server);
+    Iostat = ("io_probe_iostat", "", "", Recorded::Server);
+    IostatQuery = ("io_probe_iostat_query", "", "", Recorded::Server);
+    Device = ("io_probe_device", "", "", Recorded::Server);
+    Counters = ("io_probe_counters", "", "", Recorded::Server);
+    Cache = ("io_probe_cache", "", "", Recorded::Server);
+    Evict = ("io_probe_evict", "", "", Recorded::Never);
+}
 
 impl NamedEnum for Probe {
     const WHAT: (&'static str, &'static str) = ("probe", "probes");
-    const ALL: &'static [Probe] = &ALL;
+    const ALL: &'static [Probe] = ALL;
 
     fn name(self) -> &'static str {
         &self.function()[PREFIX.len()..]
@@ -82,13 +66,9 @@ impl NamedEnum for Probe {
 }
 
 impl Probe {
-    fn line(self) -> &'static ProbeFacts {
-        &TABLE[self as usize]
-    }
-
     /// The function that SQL calls.
     pub(crate) fn function(self) -> &'static str {
-        self.line().1
+        self.facts().0
     }
 
     /// The one whose rows have all columns; a probe whose rows are short has none.
@@ -98,22 +78,22 @@ impl Probe {
 
     /// What of it needs the right to evict.
     pub(super) fn evicting(self) -> &'static str {
-        self.line().2
+        self.facts().1
     }
 
     /// What of it needs the right to write.
     pub(super) fn writing(self) -> &'static str {
-        self.line().3
+        self.facts().2
     }
 
     /// What its stored runs are about.
     pub(crate) fn recorded(self) -> Recorded {
-        self.line().4
+        self.facts().3
     }
 
     /// Those of which runs can be stored, the only ones that can be called by their name.
     pub(crate) fn recordable() -> Vec<Self> {
-        ALL.into_iter().filter(|probe| probe.recorded() != Recorded::Never).collect()
+        ALL.iter().copied().filter(|probe| probe.recorded() != Recorded::Never).collect()
     }
 
     /// The name of the one that reports under this number.
