@@ -25,8 +25,8 @@ COMMENT ON COLUMN io_probe_compare_row.a IS 'The figure in run_a; for a label th
 COMMENT ON COLUMN io_probe_compare_row.b IS 'The figure in run_b';
 COMMENT ON COLUMN io_probe_compare_row.ratio IS 'b divided by a';
 COMMENT ON COLUMN io_probe_compare_row.verdict IS 'b against a: better, worse, same (within the noise) or unknown; NULL for a setting';
-COMMENT ON COLUMN io_probe_compare_row.noise_pct IS 'A difference counts only if the greater of the two exceeds the smaller by more than so many percent of the smaller: the error within the runs, or the noise from run to run if that is larger; NULL if the noise is not known';
-COMMENT ON COLUMN io_probe_compare_row.runs IS 'Earlier runs of the same series and configurations, from which the noise is known (of two labels, their own runs as well); with fewer than 10 nothing is decided';
+COMMENT ON COLUMN io_probe_compare_row.noise_pct IS 'A difference counts only if the greater of the two exceeds the smaller by more than so many percent of the smaller: the error within the runs, or the noise from run to run if that is larger, which runs close in time share; NULL if the noise is not known';
+COMMENT ON COLUMN io_probe_compare_row.runs IS 'Runs that tell the noise: earlier ones of the same series and configurations, and of two labels their own, but for those that others disturbed; with fewer than 10 nothing is decided';
 COMMENT ON COLUMN io_probe_compare_row.a_setting IS 'The setting in run_a';
 COMMENT ON COLUMN io_probe_compare_row.b_setting IS 'The setting in run_b';
 COMMENT ON COLUMN io_probe_compare_row.object IS 'What was measured';
@@ -44,7 +44,7 @@ CREATE FUNCTION io_probe_compare(label_a text, label_b text)
 RETURNS SETOF io_probe_compare_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_compare_labels_wrapper';
-COMMENT ON FUNCTION io_probe_compare(text, text) IS 'The same for all runs of two labels: each figure is the geometric mean of the label''s runs of a series, the latest 50, against the other''s of the same series; if that has none, of the same probe, object and arguments. What only one of the labels has is left out';
+COMMENT ON FUNCTION io_probe_compare(text, text) IS 'The same for all runs of two labels, of which those close in time are pairs if the labels take turns: each figure is the geometric mean of the label''s runs of a series, the latest 50, against the other''s of the same series; if that has none, of the same probe, object and arguments. What only one of the labels has is left out';
 REVOKE ALL ON FUNCTION io_probe_compare(text, text) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_compare(text, text) TO pg_monitor;
 
@@ -61,7 +61,8 @@ CREATE TYPE io_probe_changes_row AS (
     noise_pct double precision,
     runs      integer,
     since     timestamp with time zone,
-    run_id    bigint
+    run_id    bigint,
+    notes     text[]
 );
 COMMENT ON TYPE io_probe_changes_row IS 'Row of io_probe_changes: one figure of one series';
 COMMENT ON COLUMN io_probe_changes_row.probe IS 'Probe: seqscan is io_probe_seqscan, and so on';
@@ -73,18 +74,19 @@ COMMENT ON COLUMN io_probe_changes_row.before IS 'Geometric mean of the figure i
 COMMENT ON COLUMN io_probe_changes_row.now IS 'The same of the last runs';
 COMMENT ON COLUMN io_probe_changes_row.ratio IS 'now divided by before';
 COMMENT ON COLUMN io_probe_changes_row.verdict IS 'now against before: better, worse, same (within the noise) or unknown';
-COMMENT ON COLUMN io_probe_changes_row.noise_pct IS 'A difference counts only if the greater of the two exceeds the smaller by more than so many percent of the smaller; NULL if the noise is not known';
-COMMENT ON COLUMN io_probe_changes_row.runs IS 'Earlier runs of which before is the mean and from which the noise is known; with fewer than 10 nothing is decided';
+COMMENT ON COLUMN io_probe_changes_row.noise_pct IS 'A difference counts only if the greater of the two exceeds the smaller by more than so many percent of the smaller: more, the more figures are looked at; NULL if the noise is not known';
+COMMENT ON COLUMN io_probe_changes_row.runs IS 'Runs before the last ones; with fewer than 10 that tell the noise nothing is decided';
 COMMENT ON COLUMN io_probe_changes_row.since IS 'When the first of the last runs started';
 COMMENT ON COLUMN io_probe_changes_row.run_id IS 'The last run';
+COMMENT ON COLUMN io_probe_changes_row.notes IS 'What limits the verdict, a sentence each';
 
-CREATE FUNCTION io_probe_changes(last integer DEFAULT 1)
+CREATE FUNCTION io_probe_changes(last integer DEFAULT 1, all_items boolean DEFAULT false)
 RETURNS SETOF io_probe_changes_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_changes_wrapper';
-COMMENT ON FUNCTION io_probe_changes(integer) IS 'What moved by more than its noise: the last so many runs of each series against up to 30 before them';
-REVOKE ALL ON FUNCTION io_probe_changes(integer) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION io_probe_changes(integer) TO pg_monitor;
+COMMENT ON FUNCTION io_probe_changes(integer, boolean) IS 'What moved by more than its noise: the last so many runs of each series against up to 30 before them. Of each run the figures of what is in use (of sync the current method, of readahead the kernel''s window, of scans and random reads all paths but os), or all_items. If nothing has changed, a call in twenty calls any figure different, however many there are (Holm)';
+REVOKE ALL ON FUNCTION io_probe_changes(integer, boolean) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION io_probe_changes(integer, boolean) TO pg_monitor;
 
 -- Which figures of a probe's rows are compared: the column, its unit, whether more is better, and the ends of an interval, of
 -- which only the width over the middle counts, so that a rate may have that of a time. Each OFFSET 0 has something computed

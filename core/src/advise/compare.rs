@@ -2,49 +2,71 @@
 //!
 //! Runs of a probe on an idle disk differ by 6 to 8 % (coefficient of variation), and far more than the
 //! interval within a run says: what differs between runs is where the blocks lie, what the host does, how
-//! warm the device is. So "the intervals do not overlap" calls 26 to 46 % of equal pairs different. Here two
-//! sides differ only if |ln(b/a)| exceeds both the error within the runs and what earlier runs of the same
-//! kind say of the noise between runs: with s the standard deviation of their ln and ν its degrees of
-//! freedom, t(0.975, ν) · s · √(1/n_a + 1/n_b), which for one run on each side is the usual √2. Of sides that
-//! do not differ, 3 to 7 % are called different by that.
+//! warm the device is. So "the intervals do not overlap" calls 26 to 46 % of equal pairs different. On a
+//! device with other users a run is also like the one before it. So two sides differ only if |ln(b/a)|
+//! exceeds both the error within the runs and what all runs together say of the noise between them, which
+//! `noise` models with the times of the runs.
+//!
+//! What others took from a run its own row knows ([`Evidence`]). Runs that were disturbed are set aside where
+//! enough others are left. Where they are not, the sides are compared only if both had the same neighbours;
+//! else the verdict is [`Verdict::Unknown`].
 //!
 //! # Limitations and caveats
-//! - It takes [`MIN_HISTORY`] earlier runs; with fewer, the verdict is [`Verdict::Unknown`].
-//! - Runs are taken as independent, and what they are noisy by as a factor. Runs in quick succession are more
-//!   alike than those a night apart: a history of the former is a poor judge of the latter.
-//! - Figures are compared one by one. Of a hundred that have not changed, a few are called different.
+//! - It takes [`MIN_RUNS`] runs that tell the noise; with fewer, the verdict is [`Verdict::Unknown`].
+//! - A level that shifts just between two sides, of which each ran at a stretch, looks like a difference, and
+//!   only the rows' evidence may know better. Take turns.
+//! - Figures are compared one by one, at [`LEVEL`]. Who looks at many judges them at the level of [`holm`].
 //! - A difference of less than [`RESOLUTION`] is never called one: percentiles come from histograms with two
 //!   digits.
 //!
-//! Source: Student (1908), "The probable error of a mean"; the pooled two-sample test in any textbook of
-//! statistics.
+//! Source: Student (1908), "The probable error of a mean"; those of `noise`.
 
-use serde::{Deserialize, Serialize};
-use statrs::distribution::{ContinuousCDF, StudentsT};
+use std::collections::BTreeMap;
+use std::fmt;
 
-/// Earlier runs that it takes to know the noise.
-pub const MIN_HISTORY: usize = 10;
+use serde::Serialize;
+use statrs::function::erf::{erfc, erfc_inv};
+
+mod disturbance;
+mod levels;
+mod noise;
+
+pub use disturbance::{DISTURBING, Evidence, disturbed};
+
+use noise::{Noise, Point};
+
+/// Runs that it takes to know the noise.
+pub const MIN_RUNS: usize = 10;
 
 /// Differences of ln below this are none.
 pub const RESOLUTION: f64 = 0.01;
 
-/// Two levels in the history are at least so far apart in ln, by three quarters. What is less may be the
-/// usual unrest of a shared disk: with 0.4 a fifth of simulated pairs was called different, with this 5 %.
-const STEP: f64 = 0.55;
+/// How often sides that do not differ may be called different.
+pub const LEVEL: f64 = 0.05;
 
-/// They are so many standard errors apart, too.
-const CLEAR: f64 = 6.0;
-
-/// Each of them has at least so many runs: one alone is an outlier.
-const LEAST_OF_LEVEL: usize = 2;
+/// So many runs of a side are left at least when others are set aside, and half of them.
+const LEAST_QUIET: usize = 3;
 
 /// A figure of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
-pub struct Figure {
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Run {
+    /// When it started, in seconds since whenever.
+    pub at: f64,
     /// In whatever unit; only those over zero can be compared.
     pub value: f64,
     /// Half the width of its 95 % interval within the run, over its value; None if it has none.
     pub error: Option<f64>,
+    /// See [`Evidence::taken`].
+    pub taken: f64,
+}
+
+/// Runs of one configuration, which have one level.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Group {
+    /// Runs of the same series have the same device at the same time.
+    pub series: String,
+    /// In the order of time.
+    pub runs: Vec<Run>,
 }
 
 /// What is said of the second side against the first.
@@ -57,72 +79,23 @@ pub enum Verdict {
     Worse,
     /// It does not differ by more than the noise.
     Same,
-    /// Nothing can be said, see [`Comparison::note`].
+    /// Nothing can be said, see [`Comparison::unknown`].
     Unknown,
 }
 
-/// How figures differ from run to run where nothing has changed.
+/// Why nothing can be said.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct RunNoise {
-    /// Standard deviation of ln.
-    deviation: f64,
-    /// Its degrees of freedom.
-    degrees: f64,
-    /// Runs that it is taken from.
-    runs: usize,
-}
-
-impl RunNoise {
-    /// From values of groups of runs, each around a mean of its own. Values that are not over zero are left
-    /// out, and so are groups of one.
-    pub fn of_groups(groups: &[Vec<f64>]) -> Self {
-        Self::pooled(groups.iter().map(|group| logarithms(group.iter().copied())))
-    }
-
-    /// The same where a group, in the order of time, may have been at several levels, as a device is that was
-    /// throttled for a while: each has a mean of its own, if the step to it is large and clear.
-    pub fn of_levels(groups: &[Vec<f64>]) -> Self {
-        let mut levels = Vec::new();
-        for group in groups {
-            split(&logarithms(group.iter().copied()), &mut levels);
-        }
-        Self::pooled(levels.into_iter())
-    }
-
-    fn pooled(groups: impl Iterator<Item = Vec<f64>>) -> Self {
-        let (mut squares, mut degrees, mut runs) = (0.0, 0.0, 0);
-        for group in groups.filter(|group| group.len() > 1) {
-            squares += squares_around_mean(&group);
-            degrees += group.len() as f64 - 1.0;
-            runs += group.len();
-        }
-        let deviation = if degrees > 0.0 { (squares / degrees).sqrt() } else { f64::INFINITY };
-        Self { deviation, degrees, runs }
-    }
-
-    /// Both taken together.
-    pub fn and(self, other: Self) -> Self {
-        let runs = self.runs + other.runs;
-        if self.degrees <= 0.0 || other.degrees <= 0.0 {
-            return Self { runs, ..if self.degrees > 0.0 { self } else { other } };
-        }
-        let squares = |noise: &Self| noise.deviation * noise.deviation * noise.degrees;
-        let degrees = self.degrees + other.degrees;
-        Self { deviation: ((squares(&self) + squares(&other)) / degrees).sqrt(), degrees, runs }
-    }
-
-    /// What a difference between means of so many runs must exceed; None if too little is known.
-    fn bound(&self, runs_a: usize, runs_b: usize) -> Option<f64> {
-        if self.runs < MIN_HISTORY {
-            return None;
-        }
-        let t = StudentsT::new(0.0, 1.0, self.degrees).ok()?.inverse_cdf(0.975);
-        Some(t * self.deviation * (1.0 / runs_a as f64 + 1.0 / runs_b as f64).sqrt())
-    }
+pub enum Unknown {
+    /// One side, or both, has no value over zero.
+    NoFigure(&'static str),
+    /// Fewer than [`MIN_RUNS`] tell the noise.
+    FewRuns(usize),
+    /// Others took these shares from the sides.
+    Others(f64, f64),
 }
 
 /// Two sides beside each other.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Comparison {
     /// Geometric mean of the first side; None without a value over zero.
     pub a: Option<f64>,
@@ -130,122 +103,245 @@ pub struct Comparison {
     pub b: Option<f64>,
     /// The second over the first.
     pub ratio: Option<f64>,
-    /// What is said of the second.
-    pub verdict: Verdict,
-    /// The larger of the two must exceed the smaller by this to be different: 0.2 is by a fifth.
-    pub noise: Option<f64>,
-    /// Earlier runs that this is from.
+    /// Runs that tell the noise: of both sides and before them, but for those that are alone in their group.
     pub runs: usize,
-    /// Why the verdict is [`Verdict::Unknown`].
-    pub note: Option<&'static str>,
+    /// Runs of both sides that others disturbed, and that do not count.
+    pub set_aside: usize,
+    /// Why every verdict is [`Verdict::Unknown`].
+    pub unknown: Option<Unknown>,
+    /// Runs of both sides that count.
+    pub compared: usize,
+    /// So many independent runs would tell as much as these. They are fewer if neighbours in time are alike,
+    /// more if the sides take turns besides.
+    pub effective: Option<f64>,
+    judged: Option<Judged>,
 }
 
-/// Compares the second side with the first.
-pub fn compare(a: &[Figure], b: &[Figure], noise: &RunNoise, more_is_better: bool) -> Comparison {
-    let (of_a, of_b) = (Side::of(a), Side::of(b));
+#[derive(Debug, Clone)]
+struct Judged {
+    /// Of the means of ln.
+    difference: f64,
+    is_gain: bool,
+    between_runs: Noise,
+    /// Half the width of the 95 % interval of the difference by what is known within the runs.
+    within_runs: f64,
+}
+
+/// Compares the second side with the first. `past` are groups of earlier runs of the same kind.
+pub fn compare(a: &[Group], b: &[Group], past: &[Group], more_is_better: bool) -> Comparison {
+    let sides = Sides { a: figures(a), b: figures(b) };
+    let quiet = Sides { a: undisturbed(&sides.a), b: undisturbed(&sides.b) };
+    let quiet = Some(quiet).filter(|quiet| is_enough(&quiet.a, &sides.a) && is_enough(&quiet.b, &sides.b));
+    let others = Unknown::Others(taken(&sides.a), taken(&sides.b));
+    let kept = quiet.as_ref().unwrap_or(&sides);
     let mut comparison = Comparison {
-        a: of_a.map(|side| side.mean.exp()),
-        b: of_b.map(|side| side.mean.exp()),
+        a: mean(&kept.a).map(f64::exp),
+        b: mean(&kept.b).map(f64::exp),
         ratio: None,
-        verdict: Verdict::Unknown,
-        noise: None,
-        runs: noise.runs,
-        note: None,
+        runs: 0,
+        set_aside: sides.count() - kept.count(),
+        unknown: None,
+        compared: kept.count(),
+        effective: None,
+        judged: None,
     };
-    let (of_a, of_b) = match (of_a, of_b) {
-        (Some(of_a), Some(of_b)) => (of_a, of_b),
-        (None, Some(_)) => return Comparison { note: Some("no figure in a"), ..comparison },
-        (Some(_), None) => return Comparison { note: Some("no figure in b"), ..comparison },
-        (None, None) => return Comparison { note: Some("no figure in either"), ..comparison },
+    let past: Vec<Group> = quiet_past(figures(past));
+    let (mean_a, mean_b) = match (mean(&kept.a), mean(&kept.b)) {
+        (Some(mean_a), Some(mean_b)) => (mean_a, mean_b),
+        (a, b) => {
+            let side = if b.is_some() {
+                "a"
+            } else if a.is_some() {
+                "b"
+            } else {
+                "either"
+            };
+            return Comparison { unknown: Some(Unknown::NoFigure(side)), ..comparison };
+        }
     };
-    let difference = of_b.mean - of_a.mean;
+    let difference = mean_b - mean_a;
     comparison.ratio = Some(difference.exp());
-    let Some(between_runs) = noise.bound(of_a.runs, of_b.runs) else {
-        return Comparison { note: Some("no history"), ..comparison };
+    let tell = kept.a.iter().chain(&kept.b).chain(&past).map(|group| group.runs.len());
+    comparison.runs = tell.filter(|runs| *runs > 1).sum();
+    if quiet.is_none() && (taken(&sides.a) - taken(&sides.b)).abs() > DISTURBING {
+        return Comparison { unknown: Some(others), ..comparison };
+    }
+    let between_runs = Noise::of(&kept.series(&past)).filter(|_| comparison.runs >= MIN_RUNS);
+    let Some(between_runs) = between_runs else {
+        return Comparison { unknown: Some(Unknown::FewRuns(comparison.runs)), ..comparison };
     };
-    let bound = between_runs.max(of_a.error.hypot(of_b.error)).max(RESOLUTION);
-    comparison.noise = Some(bound.exp_m1());
-    comparison.verdict = match difference {
-        d if d.abs() <= bound => Verdict::Same,
-        d if (d > 0.0) == more_is_better => Verdict::Better,
-        _ => Verdict::Worse,
-    };
+    comparison.effective = Some(comparison.compared as f64 / between_runs.inflation());
+    let is_gain = (difference > 0.0) == more_is_better;
+    let within_runs = error(&kept.a).hypot(error(&kept.b));
+    comparison.judged = Some(Judged { difference, is_gain, between_runs, within_runs });
     comparison
 }
 
-/// One of the two.
-#[derive(Debug, Clone, Copy)]
-struct Side {
-    /// Of ln.
-    mean: f64,
-    runs: usize,
-    /// Half the width of its interval by what is known within the runs.
-    error: f64,
-}
+impl Comparison {
+    /// How likely sides that do not differ are so far apart; None if nothing can be said.
+    pub fn chance(&self) -> Option<f64> {
+        self.judged.as_ref().map(Judged::chance)
+    }
 
-impl Side {
-    fn of(figures: &[Figure]) -> Option<Self> {
-        let logarithms = logarithms(figures.iter().map(|figure| figure.value));
-        let runs = logarithms.len();
-        if runs == 0 {
-            return None;
+    /// What is said where so many equal sides may be called different; usually [`LEVEL`].
+    pub fn verdict(&self, level: f64) -> Verdict {
+        match &self.judged {
+            None => Verdict::Unknown,
+            Some(judged) if judged.chance() > level => Verdict::Same,
+            Some(judged) if judged.is_gain => Verdict::Better,
+            Some(_) => Verdict::Worse,
         }
-        let errors: f64 = figures.iter().filter_map(|figure| figure.error).map(|error| error * error).sum();
-        Some(Self { mean: mean(&logarithms), runs, error: errors.sqrt() / runs as f64 })
+    }
+
+    /// At that level the larger of the two must exceed the smaller by this to be different: 0.2 is by a
+    /// fifth.
+    pub fn noise(&self, level: f64) -> Option<f64> {
+        self.judged.as_ref().map(|judged| judged.bound(level).exp_m1())
+    }
+
+    /// What limits the verdict, a sentence each.
+    pub fn notes(&self) -> Vec<String> {
+        let unknown = self.unknown.as_ref().map(Unknown::to_string);
+        let of_sides = self.compared + self.set_aside;
+        let set_aside = (self.set_aside > 0)
+            .then(|| format!("others used the device: {} of {of_sides} runs do not count", self.set_aside));
+        let runs = self.compared as f64;
+        let alike =
+            self.effective.filter(|effective| runs > 2.0 && !(0.5..=1.5).contains(&(effective / runs)));
+        let alike = alike.map(|effective| match effective < runs {
+            true => {
+                format!("runs close in time are alike: {runs} tell as much as {effective:.0} would apart")
+            }
+            false => "the sides took turns: runs close in time are compared".to_owned(),
+        });
+        [unknown, set_aside, alike].into_iter().flatten().collect()
     }
 }
 
-fn logarithms(values: impl Iterator<Item = f64>) -> Vec<f64> {
-    values.filter(|value| *value > 0.0 && value.is_finite()).map(f64::ln).collect()
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
-}
-
-fn squares_around_mean(values: &[f64]) -> f64 {
-    let mean = mean(values);
-    values.iter().map(|value| (value - mean) * (value - mean)).sum()
-}
-
-/// Takes the stretch of a group that lies most apart from its rest, if it clearly does, and looks at both
-/// parts again (circular binary segmentation: Olshen and others, 2004).
-fn split(group: &[f64], levels: &mut Vec<Vec<f64>>) {
-    match level(group) {
-        Some((begin, end)) => {
-            split(&group[begin..end], levels);
-            split(&[&group[..begin], &group[end..]].concat(), levels);
+impl Judged {
+    fn chance(&self) -> f64 {
+        let difference = self.difference.abs();
+        if difference <= RESOLUTION {
+            return 1.0;
         }
-        None => levels.push(group.to_vec()),
+        let within = erfc(difference / self.within_runs * erfc_inv(LEVEL));
+        self.between_runs.chance(difference).max(within)
+    }
+
+    fn bound(&self, level: f64) -> f64 {
+        let within = self.within_runs * erfc_inv(level) / erfc_inv(LEVEL);
+        self.between_runs.bound(level).max(within).max(RESOLUTION)
     }
 }
 
-fn level(group: &[f64]) -> Option<(usize, usize)> {
-    let n = group.len();
-    let centre = mean(group);
-    // Sums of the values before each place, and of their squares.
-    let (mut sums, mut sum, mut squares) = (vec![0.0], 0.0, 0.0);
-    for value in group.iter().map(|value| value - centre) {
-        (sum, squares) = (sum + value, squares + value * value);
-        sums.push(sum);
+impl fmt::Display for Unknown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoFigure(side) => write!(f, "no figure in {side}"),
+            Self::FewRuns(runs) => write!(f, "runs that tell the noise: {runs}; not enough to call"),
+            Self::Others(a, b) => {
+                let (a, b) = (100.0 * a, 100.0 * b);
+                write!(f, "others used the device: they took {a:.0} % from a, {b:.0} % from b")
+            }
+        }
     }
-    let apart = |begin: usize, end: usize| {
-        let (inside, outside) = ((end - begin) as f64, (n - end + begin) as f64);
-        let of_inside = (sums[end] - sums[begin]) / inside;
-        let of_outside = (sum - sums[end] + sums[begin]) / outside;
-        let rest = squares - inside * of_inside * of_inside - outside * of_outside * of_outside;
-        let error = (rest.max(0.0) / (n as f64 - 2.0) * (1.0 / inside + 1.0 / outside)).sqrt();
-        let step = (of_inside - of_outside).abs();
-        if step >= STEP { step / error } else { 0.0 }
+}
+
+/// The level at which each of several figures is judged so that, if none differs, one of them is called
+/// different in as many cases as [`LEVEL`] says, however many they are (Holm, 1979).
+pub fn holm(chances: impl Iterator<Item = f64>) -> f64 {
+    let mut chances: Vec<f64> = chances.collect();
+    chances.sort_unstable_by(f64::total_cmp);
+    let level = |rejected: usize| LEVEL / (chances.len() - rejected).max(1) as f64;
+    let rejected = (0..chances.len()).take_while(|index| chances[*index] <= level(*index)).count();
+    level(rejected)
+}
+
+/// Groups of figures that can be compared.
+struct Sides {
+    a: Vec<Group>,
+    b: Vec<Group>,
+}
+
+impl Sides {
+    fn count(&self) -> usize {
+        runs(&self.a).count() + runs(&self.b).count()
+    }
+
+    /// All that tells the noise. Both sides of a series have one state of the device, and so each of these is
+    /// in the order of time.
+    fn series(&self, past: &[Group]) -> Vec<Vec<Point>> {
+        let mut series: BTreeMap<&str, Vec<Point>> = BTreeMap::new();
+        for (side, sign) in [(&self.a, -1.0), (&self.b, 1.0)] {
+            let part = sign / runs(side).count() as f64;
+            for group in side {
+                let points = series.entry(&group.series).or_default();
+                let of = points.iter().map(|point| point.group + 1).max().unwrap_or(0);
+                points.extend(group.runs.iter().map(|run| point(run, of, part)));
+            }
+        }
+        let mut series: Vec<Vec<Point>> = series.into_values().collect();
+        for group in past {
+            let points: Vec<Point> = group.runs.iter().map(|run| point(run, 0, 0.0)).collect();
+            levels::split(&points, |point| point.ln, &mut series);
+        }
+        series.iter_mut().for_each(|points| points.sort_by(|one, other| one.at.total_cmp(&other.at)));
+        series
+    }
+}
+
+fn point(run: &Run, group: usize, part: f64) -> Point {
+    Point { at: run.at, ln: run.value.ln(), group, part }
+}
+
+fn runs(side: &[Group]) -> impl Iterator<Item = &Run> {
+    side.iter().flat_map(|group| &group.runs)
+}
+
+fn filtered(side: &[Group], keep: impl Fn(&Run) -> bool) -> Vec<Group> {
+    let group = |group: &Group| Group {
+        series: group.series.clone(),
+        runs: group.runs.iter().copied().filter(&keep).collect(),
     };
-    let stretches = (0..n).flat_map(|begin| (begin + LEAST_OF_LEVEL..=n).map(move |end| (begin, end)));
-    stretches
-        .filter(|(begin, end)| n - end + begin >= LEAST_OF_LEVEL)
-        .map(|(begin, end)| (apart(begin, end), (begin, end)))
-        .max_by(|x, y| x.0.total_cmp(&y.0))
-        .filter(|(errors, _)| *errors > CLEAR)
-        .map(|(_, stretch)| stretch)
+    side.iter().map(group).filter(|group| !group.runs.is_empty()).collect()
 }
 
+fn figures(side: &[Group]) -> Vec<Group> {
+    filtered(side, |run| run.value > 0.0 && run.value.is_finite())
+}
+
+fn undisturbed(side: &[Group]) -> Vec<Group> {
+    filtered(side, |run| run.taken <= DISTURBING)
+}
+
+fn is_enough(quiet: &[Group], all: &[Group]) -> bool {
+    let (quiet, all) = (runs(quiet).count(), runs(all).count());
+    quiet == all || (quiet >= LEAST_QUIET && 2 * quiet >= all)
+}
+
+fn quiet_past(past: Vec<Group>) -> Vec<Group> {
+    let quiet = undisturbed(&past);
+    if runs(&quiet).count() >= MIN_RUNS { quiet } else { past }
+}
+
+/// The mean share that others took.
+fn taken(side: &[Group]) -> f64 {
+    runs(side).map(|run| run.taken).sum::<f64>() / runs(side).count().max(1) as f64
+}
+
+/// Of ln.
+fn mean(side: &[Group]) -> Option<f64> {
+    let count = runs(side).count();
+    (count > 0).then(|| runs(side).map(|run| run.value.ln()).sum::<f64>() / count as f64)
+}
+
+/// Half the width of the interval of the mean by what is known within the runs.
+fn error(side: &[Group]) -> f64 {
+    let squares: f64 = runs(side).filter_map(|run| run.error).map(|error| error * error).sum();
+    squares.sqrt() / runs(side).count() as f64
+}
+
+#[cfg(test)]
+mod simulation;
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,8 @@
 //! `io_probe_compare` and `io_probe_changes`: what differs by more than its noise.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use io_probe_core::advise::compare::{self, Comparison, Figure, RunNoise, Verdict};
+use io_probe_core::advise::compare::{self, Comparison, Evidence, Group, LEVEL, Run, Unknown, Verdict};
 use pgrx::prelude::*;
 use serde::Serialize;
 
@@ -10,7 +10,7 @@ use crate::call::arguments::figure;
 use crate::error::{Error, Result};
 use crate::pg::backend::encoding::Text;
 use crate::pg::backend::row::Rows;
-use crate::pg::history::query::{self, Metric, Recent, RunSide, Sides, Values};
+use crate::pg::history::query::{self, Metric, Recent, RunSide, RunValue, Sides, Values};
 
 /// Most runs of a series that are looked at as the last ones.
 const MOST_LAST: u32 = 1000;
@@ -43,20 +43,12 @@ fn io_probe_compare_labels(label_a: Option<Text>, label_b: Option<Text>) -> Rows
 }
 
 #[pg_extern(sql = false)]
-fn io_probe_changes(last: Option<i32>) -> Rows {
+fn io_probe_changes(last: Option<i32>, all_items: Option<bool>) -> Rows {
     let last = match u32::try_from(last.unwrap_or(1)) {
         Ok(last @ 1..=MOST_LAST) => Ok(last),
         _ => Err(Error::invalid(format!("last must be from 1 to {MOST_LAST}"))),
     };
-    let rows = |last| {
-        let mut recent = query::recent(last);
-        recent.sort_by_cached_key(|figure| {
-            let Metric { probe, object, metric, .. } = figure.metric.clone();
-            (probe, object, figure.run_id, figure.ordinal, metric)
-        });
-        recent.into_iter().map(ChangesRow::of).collect()
-    };
-    Rows::answer(|| last.map(rows))
+    Rows::answer(|| last.map(|last| changes(query::recent(last), all_items.unwrap_or(false))))
 }
 
 fn given<T>(name: &str, value: Option<T>) -> Result<T> {
@@ -99,25 +91,22 @@ struct CompareRow {
     a_setting: Option<String>,
     b_setting: Option<String>,
     object: Option<String>,
-    notes: Vec<&'static str>,
+    notes: Vec<String>,
 }
 
-/// A figure of both sides, and what is known of its noise.
+/// A figure of both sides, and of the runs before them.
 struct Pair {
     metric: Metric,
     ordinal: i64,
-    a: Vec<Figure>,
-    b: Vec<Figure>,
-    /// Runs of the sides themselves, where these have several, and runs before them.
-    own: Vec<Vec<f64>>,
-    history: Vec<Vec<f64>>,
+    a: Vec<Group>,
+    b: Vec<Group>,
+    past: Vec<Group>,
 }
 
 fn rows(sides: &Sides) -> Vec<CompareRow> {
-    let of_labels = matches!(sides, Sides::Labels(..));
     let mut pairs = BTreeMap::new();
     for values in sides.figures() {
-        add(&mut pairs, values, of_labels);
+        add(&mut pairs, values);
     }
     let mut pairs: Vec<Pair> =
         pairs.into_values().filter(|pair| !(pair.a.is_empty() && pair.b.is_empty())).collect();
@@ -136,42 +125,42 @@ fn rows(sides: &Sides) -> Vec<CompareRow> {
     pairs.into_iter().map(CompareRow::of).chain(differences).collect()
 }
 
-fn add(pairs: &mut BTreeMap<(String, String, String), Pair>, values: Values, of_labels: bool) {
-    let Values { pair, whose, metric, ordinal, values, errors, .. } = values;
+fn add(pairs: &mut BTreeMap<(String, String, String), Pair>, values: Values) {
+    let Values { pair, whose, metric, ordinal, series, runs } = values;
     let key = (pair, metric.item.clone(), metric.metric.clone());
     let pair = pairs.entry(key).or_insert_with(|| Pair {
         metric: metric.clone(),
         ordinal,
         a: Vec::new(),
         b: Vec::new(),
-        own: Vec::new(),
-        history: Vec::new(),
+        past: Vec::new(),
     });
     pair.ordinal = pair.ordinal.min(ordinal);
-    let figures = values.iter().zip(errors).map(|(value, error)| Figure { value: *value, error });
+    let group = group(series, &runs);
     match whose {
-        RunSide::A => pair.a.extend(figures),
+        RunSide::A => pair.a.push(group),
         RunSide::B => {
-            pair.b.extend(figures);
+            pair.b.push(group);
             // It may be another one's.
             pair.metric = metric;
         }
-        RunSide::Past => {}
+        RunSide::Past => pair.past.push(group),
     }
-    match whose {
-        RunSide::Past => pair.history.push(values),
-        // The runs of a label say how much such runs differ; a single run says nothing of it.
-        RunSide::A | RunSide::B if of_labels => pair.own.push(values),
-        RunSide::A | RunSide::B => {}
-    }
+}
+
+fn group(series: String, runs: &[RunValue]) -> Group {
+    let run = |run: &RunValue| {
+        let evidence =
+            Evidence { own_bytes: run.own_bytes, other_bytes: run.other_bytes, ..Evidence::default() };
+        Run { at: run.at, value: run.value, error: run.error, taken: evidence.taken() }
+    };
+    Group { series, runs: runs.iter().map(run).collect() }
 }
 
 impl CompareRow {
     fn of(pair: Pair) -> Self {
         let Metric { probe, object, item, metric, unit, more_is_better } = pair.metric;
-        // A step within a side is in its mean, too, and so is part of its noise.
-        let noise = RunNoise::of_levels(&pair.history).and(RunNoise::of_groups(&pair.own));
-        let found = compare::compare(&pair.a, &pair.b, &noise, more_is_better);
+        let found = compare::compare(&pair.a, &pair.b, &pair.past, more_is_better);
         Self {
             probe: Some(probe),
             item: Some(item),
@@ -180,18 +169,18 @@ impl CompareRow {
             a: found.a.map(figure),
             b: found.b.map(figure),
             ratio: found.ratio.map(figure),
-            verdict: Some(found.verdict),
-            noise_pct: noise_pct(&found),
+            verdict: Some(found.verdict(LEVEL)),
+            noise_pct: noise_pct(&found, LEVEL),
             runs: Some(found.runs),
             object: Some(object),
-            notes: found.note.into_iter().collect(),
+            notes: found.notes(),
             ..Self::default()
         }
     }
 }
 
-fn noise_pct(comparison: &Comparison) -> Option<f64> {
-    comparison.noise.map(|noise| figure(100.0 * noise))
+fn noise_pct(comparison: &Comparison, level: f64) -> Option<f64> {
+    comparison.noise(level).map(|noise| figure(100.0 * noise))
 }
 
 /// `io_probe_changes_row`; the type's comments say what each attribute means.
@@ -210,18 +199,52 @@ struct ChangesRow {
     runs: usize,
     since: String,
     run_id: i64,
+    notes: Vec<String>,
+}
+
+/// What moved in the last runs, judged over all figures together.
+fn changes(mut recent: Vec<Recent>, all_items: bool) -> Vec<ChangesRow> {
+    if !all_items {
+        let used: BTreeSet<i64> =
+            recent.iter().filter(|figure| is_in_use(figure)).map(|figure| figure.run_id).collect();
+        // Who measures nothing that is in use wants to know of the rest.
+        recent.retain(|figure| is_in_use(figure) || !used.contains(&figure.run_id));
+    }
+    recent.sort_by_cached_key(|figure| {
+        let Metric { probe, object, metric, .. } = figure.metric.clone();
+        (probe, object, figure.run_id, figure.ordinal, metric)
+    });
+    let compared = |figure: Recent| {
+        // What has long changed is not what moved in the last runs: a step before them counts as noise.
+        let [before, now] = [&figure.before, &figure.now].map(|runs| [group(String::new(), runs)]);
+        (compare::compare(&before, &now, &[], figure.metric.more_is_better), figure)
+    };
+    let all: Vec<(Comparison, Recent)> = recent.into_iter().map(compared).collect();
+    let level = compare::holm(all.iter().filter_map(|(found, _)| found.chance()));
+    all.into_iter().map(|(found, recent)| ChangesRow::of(&found, level, recent)).collect()
+}
+
+/// Does the server work in this way? The OS cache is read through on the way to it, and measured beside it.
+fn is_in_use(figure: &Recent) -> bool {
+    let Metric { probe, item, .. } = &figure.metric;
+    match probe.as_str() {
+        "sync" => figure.in_use == Some(true),
+        "seqscan" | "random" => item != "os",
+        "readahead" => item == "kernel",
+        _ => true,
+    }
 }
 
 impl ChangesRow {
-    fn of(recent: Recent) -> Self {
-        let Metric { probe, object, item, metric, unit, more_is_better } = recent.metric;
-        let figures = |values: &[f64]| -> Vec<Figure> {
-            values.iter().map(|value| Figure { value: *value, error: None }).collect()
+    fn of(found: &Comparison, level: f64, recent: Recent) -> Self {
+        let Metric { probe, object, item, metric, unit, .. } = recent.metric;
+        let notes = match (found.unknown, found.ratio) {
+            (Some(Unknown::FewRuns(_)), Some(ratio)) => {
+                let runs = recent.before.len() + recent.now.len();
+                vec![format!("{runs} runs: {ratio:.2} of before; not enough to call")]
+            }
+            _ => found.notes(),
         };
-        let (before, now) = (figures(&recent.before), figures(&recent.now));
-        // What has long changed is not what moved in the last runs: a step before them counts as noise.
-        let noise = RunNoise::of_groups(&[recent.before]);
-        let found = compare::compare(&before, &now, &noise, more_is_better);
         Self {
             probe,
             object,
@@ -231,11 +254,12 @@ impl ChangesRow {
             before: found.a.map(figure),
             now: found.b.map(figure),
             ratio: found.ratio.map(figure),
-            verdict: found.verdict,
-            noise_pct: noise_pct(&found),
-            runs: found.runs,
+            verdict: found.verdict(level),
+            noise_pct: noise_pct(found, level),
+            runs: recent.before.len(),
             since: recent.since,
             run_id: recent.run_id,
+            notes,
         }
     }
 }

@@ -56,7 +56,7 @@ pub(crate) enum RunSide {
     Past,
 }
 
-/// Values of a figure in runs of one side, one series and one configuration, in the order of time.
+/// A figure in the runs of one side, one series and one configuration, in the order of time.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Values {
     /// Of two sides that are compared: which ones belong together.
@@ -66,22 +66,46 @@ pub(crate) struct Values {
     pub(crate) metric: Metric,
     /// The row of the probe, from 1.
     pub(crate) ordinal: i64,
-    pub(crate) values: Vec<f64>,
-    /// See `io_probe_metrics.error`.
-    pub(crate) errors: Vec<Option<f64>>,
-    /// Each one's place in time among all that are compared.
-    places: Vec<u32>,
+    pub(crate) series: String,
+    pub(crate) runs: Vec<RunValue>,
 }
 
-impl Values {
-    /// In the order of time. Here, since the server would sort each group by itself, twice.
-    fn in_order(self) -> Self {
-        let mut order: Vec<usize> = (0..self.places.len()).collect();
-        order.sort_unstable_by_key(|index| self.places[*index]);
-        let values = order.iter().map(|index| self.values[*index]).collect();
-        let errors = order.iter().map(|index| self.errors[*index]).collect();
-        Self { values, errors, ..self }
-    }
+/// A figure in one run.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct RunValue {
+    id: i64,
+    /// When it started, in seconds.
+    pub(crate) at: f64,
+    pub(crate) value: f64,
+    /// See `io_probe_metrics.error`.
+    pub(crate) error: Option<f64>,
+    /// What its row says of others: bytes of its own, and of everyone else.
+    pub(crate) own_bytes: Option<f64>,
+    pub(crate) other_bytes: Option<f64>,
+}
+
+/// A [`RunValue`], of the rows `found` and `line` of a run `chosen`.
+const RUN_VALUE: &str = "jsonb_build_object('id', chosen.id, 'at', extract(epoch FROM chosen.started_at), \
+     'value', found.value, 'error', found.error, 'own_bytes', line.own_bytes, 'other_bytes', line.other_bytes)";
+
+/// What else is known of the row of a figure `found`. Only rows of these probes are sure to have such columns
+/// with such types: whoever imports a row may add what he likes.
+fn line(schema: &str) -> String {
+    format!(
+        "LATERAL (
+             SELECT CASE WHEN found.probe IN ('seqscan', 'random', 'readahead')
+                         THEN (result ->> 'device_bytes')::float8 END AS own_bytes,
+                    CASE WHEN found.probe IN ('seqscan', 'random', 'readahead')
+                         THEN (result ->> 'other_bytes')::float8 END AS other_bytes,
+                    CASE WHEN found.probe = 'sync' THEN (result ->> 'in_use')::bool END AS in_use
+             FROM {schema}.io_probe_results AS own WHERE own.run_id = found.run_id AND own.ordinal = found.ordinal
+         ) AS line"
+    )
+}
+
+/// In the order of time. Here, since the server would sort each group by itself, twice.
+fn sort_by_time(runs: &mut [RunValue]) {
+    runs.sort_by(|one, other| one.at.total_cmp(&other.at).then(one.id.cmp(&other.id)));
 }
 
 /// A figure, see `io_probe_metrics`.
@@ -113,8 +137,10 @@ pub(crate) struct Recent {
     pub(crate) metric: Metric,
     /// The row of the probe, from 1.
     pub(crate) ordinal: i64,
-    pub(crate) now: Vec<f64>,
-    pub(crate) before: Vec<f64>,
+    pub(crate) now: Vec<RunValue>,
+    pub(crate) before: Vec<RunValue>,
+    /// Does the server sync its WAL in this way? None of other probes, and where that is not known.
+    pub(crate) in_use: Option<bool>,
     /// When the first of the last runs started, as text, and the number of the last.
     pub(crate) since: String,
     pub(crate) run_id: i64,
@@ -203,7 +229,7 @@ impl Sides<'_> {
             Sides::Labels(..) => format!("{MOST_EARLIER_OF_LABEL} - count(*)"),
             Sides::Runs(..) => MOST_EARLIER.to_string(),
         };
-        let values: Vec<Values> = ask(|schema| {
+        let mut values: Vec<Values> = ask(|schema| {
             format!(
                 "{}, kinds AS (
                      SELECT pair, series, configuration, max(max(started_at)) OVER (PARTITION BY pair) AS until,
@@ -219,21 +245,20 @@ impl Sides<'_> {
                                AND run.started_at < kinds.until AND run.id NOT IN (SELECT sides.id FROM sides)
                          ORDER BY run.started_at DESC, run.id DESC LIMIT greatest(kinds.wanted, 0)
                      ) AS past
-                 ), placed AS (
-                     SELECT *, row_number() OVER (ORDER BY started_at, id) AS place FROM chosen
                  )
-                 SELECT chosen.pair, chosen.whose, found.probe, found.object, found.item, found.metric, found.unit,
-                        found.more_is_better, min(found.ordinal) AS ordinal,
-                        array_agg(found.value) AS values, array_agg(found.error) AS errors, array_agg(chosen.place) AS places
-                 FROM placed AS chosen, LATERAL (
+                 SELECT chosen.pair, chosen.whose, chosen.series, found.probe, found.object, found.item, found.metric,
+                        found.unit, found.more_is_better, min(found.ordinal) AS ordinal, jsonb_agg({RUN_VALUE}) AS runs
+                 FROM chosen, LATERAL (
                      SELECT * FROM {schema}.io_probe_metrics AS metrics WHERE metrics.run_id = chosen.id
-                 ) AS found
+                 ) AS found, {}
                  GROUP BY chosen.pair, chosen.whose, chosen.series, chosen.configuration, found.probe, found.object,
                           found.item, found.metric, found.unit, found.more_is_better",
-                self.query(schema)
+                self.query(schema),
+                line(schema)
             )
         });
-        values.into_iter().map(Values::in_order).collect()
+        values.iter_mut().for_each(|values| sort_by_time(&mut values.runs));
+        values
     }
 
     /// What differs of the circumstances. Where a side has several values, they are all there.
@@ -277,7 +302,7 @@ impl Sides<'_> {
 
 /// The last so many runs of each series, and up to [`MOST_EARLIER`] before them.
 pub(crate) fn recent(last: u32) -> Vec<Recent> {
-    ask(|schema| {
+    let mut recent: Vec<Recent> = ask(|schema| {
         format!(
             "WITH RECURSIVE each (series) AS (
                  (SELECT series FROM {schema}.io_probe_runs WHERE status = 'ok' ORDER BY series LIMIT 1)
@@ -294,20 +319,26 @@ pub(crate) fn recent(last: u32) -> Vec<Recent> {
                  ) AS run
                  WINDOW latest AS (PARTITION BY run.series ORDER BY run.started_at DESC, run.id DESC)
              ), chosen AS (
-                 SELECT id, now, run_id, min(started_at) FILTER (WHERE now) OVER (PARTITION BY run_id) AS since FROM ranked
+                 SELECT id, started_at, now, run_id, min(started_at) FILTER (WHERE now) OVER (PARTITION BY run_id) AS since FROM ranked
              )
              SELECT found.probe, found.object, found.item, found.metric, found.unit, found.more_is_better,
                     min(found.ordinal) AS ordinal,
-                    coalesce(array_agg(found.value) FILTER (WHERE chosen.now), '{{}}') AS now,
-                    coalesce(array_agg(found.value) FILTER (WHERE NOT chosen.now), '{{}}') AS before,
-                    chosen.since, chosen.run_id
+                    coalesce(jsonb_agg({RUN_VALUE}) FILTER (WHERE chosen.now), '[]') AS now,
+                    coalesce(jsonb_agg({RUN_VALUE}) FILTER (WHERE NOT chosen.now), '[]') AS before,
+                    bool_or(line.in_use) FILTER (WHERE chosen.now) AS in_use, chosen.since, chosen.run_id
              FROM chosen, LATERAL (
                  SELECT * FROM {schema}.io_probe_metrics AS metrics WHERE metrics.run_id = chosen.id OFFSET 0
-             ) AS found
+             ) AS found, {}
              GROUP BY chosen.run_id, chosen.since, found.probe, found.object, found.item, found.metric, found.unit,
-                      found.more_is_better"
+                      found.more_is_better",
+            line(schema)
         )
-    })
+    });
+    for figure in &mut recent {
+        sort_by_time(&mut figure.now);
+        sort_by_time(&mut figure.before);
+    }
+    recent
 }
 
 /// The rows of a query about the extension's objects, which are in this schema.

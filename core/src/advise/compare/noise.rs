@@ -1,0 +1,200 @@
+//! How much the means of two sides differ by themselves, where runs that follow one another are alike.
+//!
+//! A run's ln is the level of its group, plus a state of the device that fades with time (its correlation is
+//! exp(−Δt/τ): AR(1), for runs that are evenly spaced), plus noise of its own. Neither how long the state
+//! lasts nor its share is known, and two dozen runs estimate both poorly: one estimate, however corrected, is
+//! too low too often. So each of a grid of hypotheses is weighed by its restricted likelihood, and a
+//! difference is as likely as they say together. Of each, the test is Student's with the effective size of
+//! the sample. Nothing here asks in which order the sides ran: what neighbours in time share cancels where
+//! the sides take turns, so that these are compared as pairs, and adds up where each ran at a stretch.
+//!
+//! Where a state may last as long as a side, no test can tell it from a difference; the hypotheses of long
+//! states that runs at rest do not rule out cost such runs half of their power, and leave enough.
+//!
+//! Sources: Bayley & Hammersley (1946), "The 'effective' number of independent observations in an
+//! autocorrelated time series"; Patterson & Thompson (1971) for the restricted likelihood, which needs no
+//! correction for small samples; Kalman (1960) for the filter that computes it.
+
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+/// How long a state lasts, in gaps between two runs.
+const LASTING: [f64; 5] = [2.0, 4.0, 8.0, 16.0, 32.0];
+
+/// The share of the variance that is a run's own. Over 0, since two runs may have one time.
+const OWN: [f64; 4] = [0.01, 0.25, 0.5, 0.75];
+
+/// Belief, before any run is looked at, that runs are independent.
+const INDEPENDENT: f64 = 0.25;
+
+/// A run.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Point {
+    /// When it started, in seconds.
+    pub(super) at: f64,
+    pub(super) ln: f64,
+    /// Runs of a group have one level. From 0, without a gap within a series.
+    pub(super) group: usize,
+    /// Its weight in the difference of the sides; 0 if it is of neither.
+    pub(super) part: f64,
+}
+
+/// What is known of a difference between the sides.
+#[derive(Debug, Clone)]
+pub(super) struct Noise {
+    weighed: Vec<(f64, Hypothesis)>,
+}
+
+/// That the state lasts for some time and has some share.
+#[derive(Debug, Clone, Copy)]
+struct Hypothesis {
+    /// Logarithm of its restricted likelihood.
+    likelihood: f64,
+    /// Standard error of the difference.
+    error: f64,
+    /// What its variance is, over that of independent runs.
+    inflation: f64,
+    degrees: f64,
+}
+
+impl Noise {
+    /// From series of runs, each in the order of time: what is of one series has one state. None if every
+    /// run is the only one of its group.
+    pub(super) fn of(series: &[Vec<Point>]) -> Option<Self> {
+        let gap = median_gap(series);
+        let alike = LASTING.iter().flat_map(|lasting| OWN.map(|own| (lasting * gap, own)));
+        let belief = (1.0 - INDEPENDENT) / (LASTING.len() * OWN.len()) as f64;
+        let all = [(INDEPENDENT, 0.0, 1.0)].into_iter().chain(alike.map(|(tau, own)| (belief, tau, own)));
+        let weighed: Option<Vec<_>> =
+            all.map(|(belief, tau, own)| Some((belief, Hypothesis::of(series, tau, own)?))).collect();
+        let mut weighed = weighed?;
+        let most = weighed.iter().map(|(_, found)| found.likelihood).fold(f64::MIN, f64::max);
+        weighed.iter_mut().for_each(|(weight, found)| *weight *= (found.likelihood - most).exp());
+        let sum: f64 = weighed.iter().map(|(weight, _)| weight).sum();
+        weighed.iter_mut().for_each(|(weight, _)| *weight /= sum);
+        Some(Self { weighed })
+    }
+
+    /// How likely sides that do not differ are so far apart, to either side.
+    pub(super) fn chance(&self, difference: f64) -> f64 {
+        self.weighed.iter().map(|(weight, found)| weight * found.chance(difference)).sum()
+    }
+
+    /// The difference that has this chance.
+    pub(super) fn bound(&self, chance: f64) -> f64 {
+        let widest = self.weighed.iter().map(|(_, found)| found.error).fold(0.0, f64::max);
+        let mut high = 2.0 * widest;
+        while self.chance(high) > chance && high.is_finite() {
+            high *= 2.0;
+        }
+        let mut low = 0.0;
+        for _ in 0..26 {
+            let middle = (low + high) / 2.0;
+            if self.chance(middle) > chance { low = middle } else { high = middle }
+        }
+        high
+    }
+
+    /// What the variance of the difference is, over that of independent runs.
+    pub(super) fn inflation(&self) -> f64 {
+        self.weighed.iter().map(|(weight, found)| weight * found.inflation).sum()
+    }
+}
+
+impl Hypothesis {
+    fn of(series: &[Vec<Point>], tau: f64, own: f64) -> Option<Self> {
+        let fits: Vec<Fit> = series.iter().map(|points| Fit::of(points, tau, own)).collect();
+        let sum = |figure: fn(&Fit) -> f64| fits.iter().map(figure).sum::<f64>();
+        let degrees = sum(|fit| fit.degrees);
+        if degrees <= 0.0 {
+            return None;
+        }
+        // Runs that are all equal leave nothing.
+        let squares = sum(|fit| fit.squares).max(1e-12);
+        let independent: f64 = series.iter().flatten().map(|point| point.part * point.part).sum();
+        let inflation = sum(|fit| fit.variance) / independent;
+        Some(Self {
+            likelihood: -(sum(|fit| fit.determinant) + degrees * squares.ln()) / 2.0,
+            error: (squares / degrees * inflation * independent).sqrt(),
+            inflation,
+            degrees: (degrees / inflation.max(1.0)).max(1.0),
+        })
+    }
+
+    fn chance(&self, difference: f64) -> f64 {
+        let t = difference.abs() / self.error;
+        // The degrees are at least 1.
+        StudentsT::new(0.0, 1.0, self.degrees).map_or(1.0, |student| 2.0 * student.sf(t))
+    }
+}
+
+/// A hypothesis beside one series; variances are over that of a run.
+struct Fit {
+    /// Logarithms of the determinants of the restricted likelihood.
+    determinant: f64,
+    /// Squares of what is left when each group has its level.
+    squares: f64,
+    degrees: f64,
+    /// Of the difference of the sides.
+    variance: f64,
+}
+
+impl Fit {
+    fn of(points: &[Point], tau: f64, own: f64) -> Self {
+        // A column for each group, which is 1 where a run is of it, and one for the runs themselves.
+        let groups = points.iter().map(|point| point.group + 1).max().unwrap_or(0);
+        let mut products = vec![vec![0.0; groups + 1]; groups + 1];
+        let (mut expected, mut error) = (vec![0.0; groups + 1], vec![0.0; groups + 1]);
+        let (mut determinant, mut variance) = (0.0, 0.0);
+        let (mut uncertain, mut carried) = (0.0, 0.0);
+        for (index, point) in points.iter().enumerate() {
+            let before = index.checked_sub(1).map(|before| points[before]);
+            let alike =
+                before.filter(|_| tau > 0.0).map_or(0.0, |before| (-(point.at - before.at) / tau).exp());
+            // What the state was, what is expected of it now, and what this run tells of it.
+            uncertain = alike * alike * uncertain + (1.0 - alike * alike) * (1.0 - own);
+            let spread = uncertain + own;
+            for (column, expected) in expected.iter_mut().enumerate() {
+                *expected *= alike;
+                let value = if column == groups { point.ln } else { f64::from(column == point.group) };
+                error[column] = value - *expected;
+                *expected += uncertain / spread * error[column];
+            }
+            uncertain *= own / spread;
+            determinant += spread.ln();
+            for (row, one) in products.iter_mut().zip(&error) {
+                row.iter_mut().zip(&error).for_each(|(sum, other)| *sum += one * other / spread);
+            }
+            carried = alike * (carried + before.map_or(0.0, |before| before.part));
+            variance += point.part * point.part + 2.0 * (1.0 - own) * point.part * carried;
+        }
+        let (of_groups, squares) = eliminate(&mut products);
+        let degrees = points.len() as f64 - groups as f64;
+        Self { determinant: determinant + of_groups, squares, degrees, variance }
+    }
+}
+
+/// Takes the groups' columns out of the last one: the logarithm of their determinant, and what is left.
+fn eliminate(products: &mut [Vec<f64>]) -> (f64, f64) {
+    let last = products.len() - 1;
+    let mut determinant = 0.0;
+    for pivot in 0..last {
+        let of_pivot = products[pivot].clone();
+        determinant += of_pivot[pivot].ln();
+        for row in &mut products[pivot + 1..] {
+            let share = row[pivot] / of_pivot[pivot];
+            row.iter_mut().zip(&of_pivot).for_each(|(value, taken)| *value -= share * taken);
+        }
+    }
+    (determinant, products[last][last].max(0.0))
+}
+
+/// Between two runs that follow one another; those of one time have none.
+fn median_gap(series: &[Vec<Point>]) -> f64 {
+    let gaps = series.iter().flat_map(|points| points.windows(2).map(|pair| pair[1].at - pair[0].at));
+    let mut gaps: Vec<f64> = gaps.filter(|gap| *gap > 0.0).collect();
+    gaps.sort_unstable_by(f64::total_cmp);
+    gaps.get(gaps.len() / 2).copied().unwrap_or(1.0)
+}
+
+#[cfg(test)]
+mod tests;
