@@ -53,11 +53,12 @@ SELECT probe, object, item, metric, value, unit, age = now() - timestamptz '2026
 SELECT count(*), count(DISTINCT run_id) FROM io_probe_latest;
 TRUNCATE io_probe_runs, io_probe_results;
 
--- eleven runs before: t(0.975, 10) = 2.2281 times 0.1 times the root of 2 is a factor of 1.3704
+-- eleven runs before: if they were sure to be independent, t(0.975, 10) = 2.2281 times 0.1 times the root of 2, a factor of
+-- 1.3704; that they may be alike makes it somewhat less for neighbours and somewhat more for others
 SELECT count(store(n, n, 'seqscan', seqscan(500 * off(n))))
   FROM generate_series(0, 10) n;
-SELECT store(20, 20, 'seqscan', seqscan(500)), store(21, 21, 'seqscan', seqscan(686)), store(22, 21, 'seqscan', seqscan(684)),
-            store(23, 21, 'seqscan', seqscan(366)), store(24, 21, 'seqscan', seqscan(364)), store(25, 21, 'seqscan', '[]'),
+SELECT store(20, 20, 'seqscan', seqscan(500)), store(21, 21, 'seqscan', seqscan(688)), store(22, 21, 'seqscan', seqscan(684)),
+            store(23, 21, 'seqscan', seqscan(366)), store(24, 21, 'seqscan', seqscan(363)), store(25, 21, 'seqscan', '[]'),
             store(26, 21, 'seqscan', '[{"path": "direct", "mib_s": 900, "ci_low": 6, "ci_high": 14},
                                        {"path": "os", "mib_s": 800}]'),
             store(27, 21, 'seqscan', '[{"path": "direct", "mib_s": 900, "ci_low": 7, "ci_high": 13}]');
@@ -116,9 +117,10 @@ SELECT a.id, b.id, round(ratio::numeric, 2) AS ratio, verdict, round(noise_pct) 
        LATERAL (SELECT p.a) AS a (id), LATERAL (SELECT p.b) AS b (id);
 TRUNCATE io_probe_runs, io_probe_results;
 
--- labels: geometric means; six runs each, ten degrees of freedom: 2.2281 times 0.10954 times the root of 1/6 + 1/6
+-- labels: geometric means; six runs each, at a stretch: independent ones would have 2.2281 times 0.10954 times the root of
+-- 1/6 + 1/6, a factor of 1.1514
 SELECT count(store(n, n, 'seqscan', seqscan(500 * off(n + 1)), 'before')),
-       count(store(10 + n, 10 + n, 'seqscan', seqscan(585 * off(n + 1)), 'after')),
+       count(store(10 + n, 10 + n, 'seqscan', seqscan(650 * off(n + 1)), 'after')),
        count(store(20 + n, n, 'random', '[{"path": "os", "iops": 100}]', 'before', args => jsonb_build_object('seed', n))),
        count(store(30 + n, 10 + n, 'random', '[{"path": "os", "iops": 98}]', 'after', args => jsonb_build_object('seed', 30 + n), read_ahead_kb => 0)),
        count(store(40 + n, n, 'depth', '[{"depth": 2, "iops": 100}]', 'before')),
@@ -133,6 +135,31 @@ SELECT count(store(n, n - 80, 'seqscan', seqscan(500)))
 SELECT probe, item, metric, a, b, ratio, verdict, noise_pct, runs, a_setting, b_setting, object, notes
   FROM io_probe_compare('before', 'after');
 SELECT probe, metric, a, b, ratio, verdict FROM io_probe_compare('before', 'before');
+
+-- labels that take turns are compared as pairs, however the device drifts; the drift alone is no
+-- difference of labels that ran at a stretch
+SELECT count(store(300 + n, 300 + n, 'seqscan', seqscan(500 * off(n / 2) * exp(0.1 * sin(n / 4.0)) * CASE n % 2 WHEN 1 THEN 0.85 ELSE 1 END),
+                   CASE n % 2 WHEN 0 THEN 'turn a' ELSE 'turn b' END, object => 'public.drifts')),
+       count(store(400 + n, 400 + n, 'seqscan', seqscan(500 * off(n / 2) * exp(0.1 * sin(n / 4.0))),
+                   CASE WHEN n < 12 THEN 'block a' ELSE 'block b' END, object => 'public.drifts'))
+  FROM generate_series(0, 23) n;
+SELECT a, b, ratio, verdict, noise_pct, runs, notes FROM io_probe_compare('turn a', 'turn b');
+SELECT a, b, ratio, verdict, runs, notes FROM io_probe_compare('block a', 'block b');
+
+-- runs that others disturbed are set aside while enough are left, else nothing is said unless both sides had the same neighbours
+CREATE FUNCTION shared(rate float8, others bigint) RETURNS jsonb
+  RETURN jsonb_build_array(jsonb_build_object('path', 'direct', 'mib_s', rate, 'device_bytes', 1000000000, 'other_bytes', others));
+SELECT count(store(500 + n, 500 + n, 'seqscan', shared(500 * off(n + 1), 0), 'alone', object => 'public.busy')),
+       count(store(520 + n, 520 + n, 'seqscan', shared(500 * off(n + 1) / CASE WHEN n < 4 THEN 2 ELSE 1 END,
+                                                       CASE WHEN n < 4 THEN 1000000000 ELSE 0 END), 'a third', object => 'public.busy')),
+       count(store(540 + n, 540 + n, 'seqscan', shared(250 * off(n + 1), 1000000000), 'all', object => 'public.busy')),
+       count(store(560 + n, 560 + n, 'seqscan', shared(50 * off(n + 1), 1100000000), 'all, slow', object => 'public.busy'))
+  FROM generate_series(0, 11) n;
+SELECT a, b, ratio, verdict, runs, notes FROM io_probe_compare('alone', 'a third');
+SELECT a, b, ratio, verdict, runs, notes FROM io_probe_compare('alone', 'all');
+SELECT a, b, ratio, verdict, runs, notes FROM io_probe_compare('all', 'all, slow');
+DROP FUNCTION shared;
+DELETE FROM io_probe_runs WHERE id >= 300;
 
 -- what can't be compared
 DO $$
@@ -155,27 +182,44 @@ BEGIN
 END $$;
 TRUNCATE io_probe_runs, io_probe_results;
 
--- changes: t(0.975, 10) = 2.2281 times 0.1 times the root of 1 + 1/11 is a factor of 1.2620
+-- changes: independent runs would have t times 0.1 times the root of 1 + 1/11, where t is that of a level of 5 % over the
+-- figures that are not called different
 SELECT count(store(n, n, 'seqscan', seqscan(500 * off(n)))),
        count(store(20 + n, n, 'seqscan', seqscan(500 * off(n)), object => 'public.slower')),
        count(store(40 + n, n, 'ping', jsonb_build_array(jsonb_build_object('op', 'read', 'lat_us', 100 * off(n)))))
   FROM generate_series(0, 10) n;
 SELECT count(store(n, n, 'seqscan', seqscan(500), object => 'public.new'))
   FROM generate_series(60, 68) n;
-SELECT store(80, 80, 'seqscan', seqscan(625)), store(81, 81, 'seqscan', seqscan(395), object => 'public.slower'),
-  store(82, 82, 'ping', '[{"op": "read", "lat_us": 79}, {"op": "write", "lat_us": 50}]'),
+SELECT store(80, 80, 'seqscan', seqscan(625)), store(81, 81, 'seqscan', seqscan(250), object => 'public.slower'),
+  store(82, 82, 'ping', '[{"op": "read", "lat_us": 40}, {"op": "write", "lat_us": 50}]'),
   store(83, 83, 'seqscan', seqscan(800), object => 'public.new'),
   store(84, 84, 'seqscan', '[]', object => 'public.slower', status => 'failed');
 SELECT probe, object, item, metric, unit, before, now, ratio, verdict, noise_pct, runs,
-       since - timestamptz '2026-01-01 00:00+00' AS since, run_id FROM io_probe_changes();
+       since - timestamptz '2026-01-01 00:00+00' AS since, run_id, notes FROM io_probe_changes();
 SELECT object, item, verdict FROM io_probe_changes() WHERE verdict IN ('better', 'worse');
--- of the last two: 2.2622 times 0.10541 times the root of 1/2 + 1/10
+-- of the last two
 SELECT object, item, before, now, ratio, verdict, noise_pct, runs, since - timestamptz '2026-01-01 00:00+00' AS since, run_id
   FROM io_probe_changes(2);
 SELECT count(*), bool_and(verdict = 'unknown' AND before IS NULL) FROM io_probe_changes(1000);
 SELECT FROM io_probe_changes(0);
 SELECT FROM io_probe_changes(1001);
 SELECT count(*) FROM io_probe_changes(NULL);
+-- of each run what is in use, and all of it if nothing is
+SELECT count(store(200 + n, 200 + n, 'sync', jsonb_build_array(
+         jsonb_build_object('section', 'wal_segment', 'method', 'fsync', 'writes', 1, 'write_kb', 8, 'in_use', false, 'ops_s', 100 * off(n)),
+         jsonb_build_object('section', 'wal_segment', 'method', 'fdatasync', 'writes', 1, 'write_kb', 8, 'in_use', true, 'ops_s', 100 * off(n)),
+         jsonb_build_object('section', 'no_sync', 'method', 'none', 'writes', 1, 'write_kb', 8, 'in_use', null, 'ops_s', 100 * off(n))),
+         object => 'wal')),
+       count(store(220 + n, 220 + n, 'random', '[{"path": "direct", "iops": 100}, {"path": "server", "iops": 90}, {"path": "os", "iops": 80}]',
+                   object => 'public.used')),
+       count(store(240 + n, 240 + n, 'random', '[{"path": "os", "iops": 80}]', object => 'public.os')),
+       count(store(260 + n, 260 + n, 'readahead', '[{"window_kb": 128, "mode": "kernel", "mib_s": 100},
+                                                    {"window_kb": 256, "mode": "emulated", "mib_s": 120}]', object => 'public.used'))
+  FROM generate_series(0, 1) n;
+SELECT probe, object, item, verdict, notes FROM io_probe_changes() WHERE run_id > 200;
+SELECT probe, object, item, verdict FROM io_probe_changes(all_items => true) WHERE run_id > 200;
+SELECT count(*) = (SELECT count(*) FROM io_probe_changes()) AS null_is_the_default FROM io_probe_changes(NULL, NULL);
+DELETE FROM io_probe_runs WHERE id >= 200;
 -- of more than thirty runs before, the latest thirty count; one that is far off is noise
 SELECT count(store(n, n, 'seqscan', seqscan(CASE WHEN n < 140 THEN 5 ELSE 500 END), object => 'public.long'))
   FROM generate_series(100, 170) n;
@@ -197,7 +241,7 @@ SELECT FROM io_probe_compare('a', 'b');
 SELECT FROM io_probe_changes();
 -- nor does EXECUTE alone do: the runs are read with the caller's rights
 RESET ROLE;
-GRANT EXECUTE ON FUNCTION io_probe_compare(bigint, bigint), io_probe_changes(integer) TO regress_io_probe_nobody;
+GRANT EXECUTE ON FUNCTION io_probe_compare(bigint, bigint), io_probe_changes(integer, boolean) TO regress_io_probe_nobody;
 SET ROLE regress_io_probe_nobody;
 SELECT FROM io_probe_compare(1, 80);
 SELECT FROM io_probe_changes();

@@ -30,7 +30,7 @@ from servers import Server
 # A run to import is measured first.
 CALLS = {
     "io_probe_cache(regclass)": "io_probe_cache('public.probed')",
-    "io_probe_changes(integer)": "io_probe_changes(1)",
+    "io_probe_changes(integer,boolean)": "io_probe_changes(1)",
     "io_probe_check()": "io_probe_check()",
     "io_probe_compare(bigint,bigint)": "io_probe_compare(1, 2)",
     "io_probe_compare(text,text)": "io_probe_compare('first', 'second')",

@@ -4,6 +4,7 @@ pub mod account;
 pub mod cgroup;
 pub mod cpu;
 pub mod device;
+pub mod disturbance;
 pub mod host;
 pub mod iostat;
 pub mod observer;

@@ -75,7 +75,7 @@ COMMENT ON COLUMN io_probe_changes_row.now IS 'The same of the last runs';
 COMMENT ON COLUMN io_probe_changes_row.ratio IS 'now divided by before';
 COMMENT ON COLUMN io_probe_changes_row.verdict IS 'now against before: better, worse, same (within the noise) or unknown';
 COMMENT ON COLUMN io_probe_changes_row.noise_pct IS 'A difference counts only if the greater of the two exceeds the smaller by more than so many percent of the smaller: more, the more figures are looked at; NULL if the noise is not known';
-COMMENT ON COLUMN io_probe_changes_row.runs IS 'Runs before the last ones; with fewer than 10 that tell the noise nothing is decided';
+COMMENT ON COLUMN io_probe_changes_row.runs IS 'Runs before the last ones, which tell the noise; with fewer than 10 nothing is decided';
 COMMENT ON COLUMN io_probe_changes_row.since IS 'When the first of the last runs started';
 COMMENT ON COLUMN io_probe_changes_row.run_id IS 'The last run';
 COMMENT ON COLUMN io_probe_changes_row.notes IS 'What limits the verdict, a sentence each';

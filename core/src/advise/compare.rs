@@ -7,14 +7,14 @@
 //! exceeds both the error within the runs and what all runs together say of the noise between them, which
 //! `noise` models with the times of the runs.
 //!
-//! What others took from a run its own row knows ([`Evidence`]). Runs that were disturbed are set aside where
+//! What others took from a run its own row knows ([`taken`](crate::machine::disturbance::taken)). Runs that were disturbed are set aside where
 //! enough others are left. Where they are not, the sides are compared only if both had the same neighbours;
 //! else the verdict is [`Verdict::Unknown`].
 //!
 //! # Limitations and caveats
 //! - It takes [`MIN_RUNS`] runs that tell the noise; with fewer, the verdict is [`Verdict::Unknown`].
 //! - A level that shifts just between two sides, of which each ran at a stretch, looks like a difference, and
-//!   only the rows' evidence may know better. Take turns.
+//!   so does a steep drift over both. Only the rows' evidence may know better. Take turns.
 //! - Figures are compared one by one, at [`LEVEL`]. Who looks at many judges them at the level of [`holm`].
 //! - A difference of less than [`RESOLUTION`] is never called one: percentiles come from histograms with two
 //!   digits.
@@ -22,16 +22,13 @@
 //! Source: Student (1908), "The probable error of a mean"; those of `noise`.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
+use crate::machine::disturbance::DISTURBING;
 use serde::Serialize;
 use statrs::function::erf::{erfc, erfc_inv};
 
-mod disturbance;
 mod levels;
 mod noise;
-
-pub use disturbance::{DISTURBING, Evidence, disturbed};
 
 use noise::{Noise, Point};
 
@@ -56,11 +53,11 @@ pub struct Run {
     pub value: f64,
     /// Half the width of its 95 % interval within the run, over its value; None if it has none.
     pub error: Option<f64>,
-    /// See [`Evidence::taken`].
+    /// The share that others took, see [`taken`](crate::machine::disturbance::taken).
     pub taken: f64,
 }
 
-/// Runs of one configuration, which have one level.
+/// Runs of one configuration, which have one level. A single run tells nothing of the noise.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Group {
     /// Runs of the same series have the same device at the same time.
@@ -86,12 +83,12 @@ pub enum Verdict {
 /// Why nothing can be said.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Unknown {
-    /// One side, or both, has no value over zero.
-    NoFigure(&'static str),
+    /// One side, or both, has no value over zero: has either one?
+    NoFigure([bool; 2]),
     /// Fewer than [`MIN_RUNS`] tell the noise.
-    FewRuns(usize),
+    FewRuns,
     /// Others took these shares from the sides.
-    Others(f64, f64),
+    Others([f64; 2]),
 }
 
 /// Two sides beside each other.
@@ -111,6 +108,8 @@ pub struct Comparison {
     pub unknown: Option<Unknown>,
     /// Runs of both sides that count.
     pub compared: usize,
+    /// Those and the earlier ones.
+    all_runs: usize,
     /// So many independent runs would tell as much as these. They are fewer if neighbours in time are alike,
     /// more if the sides take turns besides.
     pub effective: Option<f64>,
@@ -132,43 +131,35 @@ pub fn compare(a: &[Group], b: &[Group], past: &[Group], more_is_better: bool) -
     let sides = Sides { a: figures(a), b: figures(b) };
     let quiet = Sides { a: undisturbed(&sides.a), b: undisturbed(&sides.b) };
     let quiet = Some(quiet).filter(|quiet| is_enough(&quiet.a, &sides.a) && is_enough(&quiet.b, &sides.b));
-    let others = Unknown::Others(taken(&sides.a), taken(&sides.b));
     let kept = quiet.as_ref().unwrap_or(&sides);
+    let past = quiet_past(figures(past));
+    let means = [mean(&kept.a), mean(&kept.b)];
+    let tell = kept.a.iter().chain(&kept.b).chain(&past).map(|group| group.runs.len());
     let mut comparison = Comparison {
-        a: mean(&kept.a).map(f64::exp),
-        b: mean(&kept.b).map(f64::exp),
+        a: means[0].map(f64::exp),
+        b: means[1].map(f64::exp),
         ratio: None,
-        runs: 0,
+        runs: tell.filter(|runs| *runs > 1).sum(),
+        compared: kept.count(),
+        all_runs: kept.count() + runs(&past).count(),
         set_aside: sides.count() - kept.count(),
         unknown: None,
-        compared: kept.count(),
         effective: None,
         judged: None,
     };
-    let past: Vec<Group> = quiet_past(figures(past));
-    let (mean_a, mean_b) = match (mean(&kept.a), mean(&kept.b)) {
-        (Some(mean_a), Some(mean_b)) => (mean_a, mean_b),
-        (a, b) => {
-            let side = if b.is_some() {
-                "a"
-            } else if a.is_some() {
-                "b"
-            } else {
-                "either"
-            };
-            return Comparison { unknown: Some(Unknown::NoFigure(side)), ..comparison };
-        }
+    let [Some(mean_a), Some(mean_b)] = means else {
+        let unknown = Some(Unknown::NoFigure(means.map(|mean| mean.is_some())));
+        return Comparison { unknown, ..comparison };
     };
     let difference = mean_b - mean_a;
     comparison.ratio = Some(difference.exp());
-    let tell = kept.a.iter().chain(&kept.b).chain(&past).map(|group| group.runs.len());
-    comparison.runs = tell.filter(|runs| *runs > 1).sum();
-    if quiet.is_none() && (taken(&sides.a) - taken(&sides.b)).abs() > DISTURBING {
-        return Comparison { unknown: Some(others), ..comparison };
+    let taken = [taken(&sides.a), taken(&sides.b)];
+    if quiet.is_none() && (taken[0] - taken[1]).abs() > DISTURBING {
+        return Comparison { unknown: Some(Unknown::Others(taken)), ..comparison };
     }
     let between_runs = Noise::of(&kept.series(&past)).filter(|_| comparison.runs >= MIN_RUNS);
     let Some(between_runs) = between_runs else {
-        return Comparison { unknown: Some(Unknown::FewRuns(comparison.runs)), ..comparison };
+        return Comparison { unknown: Some(Unknown::FewRuns), ..comparison };
     };
     comparison.effective = Some(comparison.compared as f64 / between_runs.inflation());
     let is_gain = (difference > 0.0) == more_is_better;
@@ -199,9 +190,18 @@ impl Comparison {
         self.judged.as_ref().map(|judged| judged.bound(level).exp_m1())
     }
 
-    /// What limits the verdict, a sentence each.
-    pub fn notes(&self) -> Vec<String> {
-        let unknown = self.unknown.as_ref().map(Unknown::to_string);
+    /// What limits the verdict, a sentence each. The sides have these names.
+    pub fn notes(&self, [a, b]: [&str; 2]) -> Vec<String> {
+        let ratio = self.ratio.unwrap_or(f64::NAN);
+        let unknown = self.unknown.map(|unknown| match unknown {
+            Unknown::NoFigure([false, false]) => "no figure in either".to_owned(),
+            Unknown::NoFigure([has_a, _]) => format!("no figure in {}", if has_a { b } else { a }),
+            Unknown::FewRuns => format!("{} runs: {ratio:.2} of {a}; not enough to call", self.all_runs),
+            Unknown::Others([of_a, of_b]) => {
+                let (of_a, of_b) = (100.0 * of_a, 100.0 * of_b);
+                format!("others used the device: they took {of_a:.0} % from {a}, {of_b:.0} % from {b}")
+            }
+        });
         let of_sides = self.compared + self.set_aside;
         let set_aside = (self.set_aside > 0)
             .then(|| format!("others used the device: {} of {of_sides} runs do not count", self.set_aside));
@@ -234,19 +234,6 @@ impl Judged {
     }
 }
 
-impl fmt::Display for Unknown {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoFigure(side) => write!(f, "no figure in {side}"),
-            Self::FewRuns(runs) => write!(f, "runs that tell the noise: {runs}; not enough to call"),
-            Self::Others(a, b) => {
-                let (a, b) = (100.0 * a, 100.0 * b);
-                write!(f, "others used the device: they took {a:.0} % from a, {b:.0} % from b")
-            }
-        }
-    }
-}
-
 /// The level at which each of several figures is judged so that, if none differs, one of them is called
 /// different in as many cases as [`LEVEL`] says, however many they are (Holm, 1979).
 pub fn holm(chances: impl Iterator<Item = f64>) -> f64 {
@@ -276,13 +263,14 @@ impl Sides {
             let part = sign / runs(side).count() as f64;
             for group in side {
                 let points = series.entry(&group.series).or_default();
-                let of = points.iter().map(|point| point.group + 1).max().unwrap_or(0);
-                points.extend(group.runs.iter().map(|run| point(run, of, part)));
+                let next = points.iter().filter_map(|point| point.group).max().map_or(0, |last| last + 1);
+                let level = (group.runs.len() > 1).then_some(next);
+                points.extend(group.runs.iter().map(|run| point(run, level, part)));
             }
         }
         let mut series: Vec<Vec<Point>> = series.into_values().collect();
         for group in past {
-            let points: Vec<Point> = group.runs.iter().map(|run| point(run, 0, 0.0)).collect();
+            let points: Vec<Point> = group.runs.iter().map(|run| point(run, Some(0), 0.0)).collect();
             levels::split(&points, |point| point.ln, &mut series);
         }
         series.iter_mut().for_each(|points| points.sort_by(|one, other| one.at.total_cmp(&other.at)));
@@ -290,7 +278,7 @@ impl Sides {
     }
 }
 
-fn point(run: &Run, group: usize, part: f64) -> Point {
+fn point(run: &Run, group: Option<usize>, part: f64) -> Point {
     Point { at: run.at, ln: run.value.ln(), group, part }
 }
 

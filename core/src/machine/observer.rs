@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use crate::machine::account::{Account, AccountTally, Lost};
 use crate::machine::device::{Activity, Counters, Leaf, Roots};
+use crate::machine::disturbance::{self, DISTURBING};
 use crate::run::budget::{self, Stop};
 use crate::run::clock::{Clock, Monotonic};
 
@@ -109,9 +110,9 @@ impl IoDelta {
         Some((activity.reads.bytes + activity.writes.bytes).saturating_sub(self.fetched_bytes?))
     }
 
-    /// Did others move a tenth of what we fetched, or more? False where that is not known.
+    /// Did others take a share that counts? False where that is not known.
     pub fn is_disturbed(&self) -> bool {
-        let ours = self.fetched_bytes.filter(|bytes| *bytes > 0);
-        self.other_bytes().zip(ours).is_some_and(|(others, ours)| others >= ours.div_ceil(10))
+        let [own, others] = [self.fetched_bytes, self.other_bytes()].map(|bytes| bytes.map(|n| n as f64));
+        disturbance::taken(own, others) > DISTURBING
     }
 }

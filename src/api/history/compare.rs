@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use io_probe_core::advise::compare::{self, Comparison, Evidence, Group, LEVEL, Run, Unknown, Verdict};
+use io_probe_core::advise::compare::{self, Comparison, Group, LEVEL, Run, Verdict};
+use io_probe_core::machine::disturbance;
 use pgrx::prelude::*;
 use serde::Serialize;
 
@@ -150,9 +151,8 @@ fn add(pairs: &mut BTreeMap<(String, String, String), Pair>, values: Values) {
 
 fn group(series: String, runs: &[RunValue]) -> Group {
     let run = |run: &RunValue| {
-        let evidence =
-            Evidence { own_bytes: run.own_bytes, other_bytes: run.other_bytes, ..Evidence::default() };
-        Run { at: run.at, value: run.value, error: run.error, taken: evidence.taken() }
+        let taken = disturbance::taken(run.own_bytes, run.other_bytes);
+        Run { at: run.at, value: run.value, error: run.error, taken }
     };
     Group { series, runs: runs.iter().map(run).collect() }
 }
@@ -173,7 +173,7 @@ impl CompareRow {
             noise_pct: noise_pct(&found, LEVEL),
             runs: Some(found.runs),
             object: Some(object),
-            notes: found.notes(),
+            notes: found.notes(["a", "b"]),
             ..Self::default()
         }
     }
@@ -215,8 +215,10 @@ fn changes(mut recent: Vec<Recent>, all_items: bool) -> Vec<ChangesRow> {
         (probe, object, figure.run_id, figure.ordinal, metric)
     });
     let compared = |figure: Recent| {
-        // What has long changed is not what moved in the last runs: a step before them counts as noise.
-        let [before, now] = [&figure.before, &figure.now].map(|runs| [group(String::new(), runs)]);
+        // What has long changed is not what moved in the last runs: a step before them counts as noise. One
+        // among the last does not: each of them has a level of its own.
+        let before = [group(String::new(), &figure.before)];
+        let now: Vec<Group> = figure.now.chunks(1).map(|run| group(String::new(), run)).collect();
         (compare::compare(&before, &now, &[], figure.metric.more_is_better), figure)
     };
     let all: Vec<(Comparison, Recent)> = recent.into_iter().map(compared).collect();
@@ -238,13 +240,6 @@ fn is_in_use(figure: &Recent) -> bool {
 impl ChangesRow {
     fn of(found: &Comparison, level: f64, recent: Recent) -> Self {
         let Metric { probe, object, item, metric, unit, .. } = recent.metric;
-        let notes = match (found.unknown, found.ratio) {
-            (Some(Unknown::FewRuns(_)), Some(ratio)) => {
-                let runs = recent.before.len() + recent.now.len();
-                vec![format!("{runs} runs: {ratio:.2} of before; not enough to call")]
-            }
-            _ => found.notes(),
-        };
         Self {
             probe,
             object,
@@ -259,7 +254,7 @@ impl ChangesRow {
             runs: recent.before.len(),
             since: recent.since,
             run_id: recent.run_id,
-            notes,
+            notes: found.notes(["before", "now"]),
         }
     }
 }

@@ -32,8 +32,9 @@ pub(super) struct Point {
     /// When it started, in seconds.
     pub(super) at: f64,
     pub(super) ln: f64,
-    /// Runs of a group have one level. From 0, without a gap within a series.
-    pub(super) group: usize,
+    /// Runs of a group have one level: from 0, without a gap within a series. None if it has a level of its
+    /// own, and so tells nothing of the noise.
+    pub(super) group: Option<usize>,
     /// Its weight in the difference of the sides; 0 if it is of neither.
     pub(super) part: f64,
 }
@@ -141,21 +142,24 @@ struct Fit {
 impl Fit {
     fn of(points: &[Point], tau: f64, own: f64) -> Self {
         // A column for each group, which is 1 where a run is of it, and one for the runs themselves.
-        let groups = points.iter().map(|point| point.group + 1).max().unwrap_or(0);
+        let groups = points.iter().filter_map(|point| point.group).max().map_or(0, |last| last + 1);
         let mut products = vec![vec![0.0; groups + 1]; groups + 1];
         let (mut expected, mut error) = (vec![0.0; groups + 1], vec![0.0; groups + 1]);
-        let (mut determinant, mut variance) = (0.0, 0.0);
+        let (mut determinant, mut variance, mut degrees) = (0.0, 0.0, -(groups as f64));
         let (mut uncertain, mut carried) = (0.0, 0.0);
         for (index, point) in points.iter().enumerate() {
             let before = index.checked_sub(1).map(|before| points[before]);
             let alike =
                 before.filter(|_| tau > 0.0).map_or(0.0, |before| (-(point.at - before.at) / tau).exp());
-            // What the state was, what is expected of it now, and what this run tells of it.
+            carried = alike * (carried + before.map_or(0.0, |before| before.part));
+            variance += point.part * point.part + 2.0 * (1.0 - own) * point.part * carried;
+            // What is expected of the state now, and what this run tells of it.
             uncertain = alike * alike * uncertain + (1.0 - alike * alike) * (1.0 - own);
+            expected.iter_mut().for_each(|expected| *expected *= alike);
+            let Some(group) = point.group else { continue };
             let spread = uncertain + own;
             for (column, expected) in expected.iter_mut().enumerate() {
-                *expected *= alike;
-                let value = if column == groups { point.ln } else { f64::from(column == point.group) };
+                let value = if column == groups { point.ln } else { f64::from(column == group) };
                 error[column] = value - *expected;
                 *expected += uncertain / spread * error[column];
             }
@@ -164,11 +168,9 @@ impl Fit {
             for (row, one) in products.iter_mut().zip(&error) {
                 row.iter_mut().zip(&error).for_each(|(sum, other)| *sum += one * other / spread);
             }
-            carried = alike * (carried + before.map_or(0.0, |before| before.part));
-            variance += point.part * point.part + 2.0 * (1.0 - own) * point.part * carried;
+            degrees += 1.0;
         }
         let (of_groups, squares) = eliminate(&mut products);
-        let degrees = points.len() as f64 - groups as f64;
         Self { determinant: determinant + of_groups, squares, degrees, variance }
     }
 }

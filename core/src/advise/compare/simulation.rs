@@ -146,3 +146,43 @@ fn taking_turns_gives_the_power_back() {
     let [blocks, turns] = [false, true].map(|take_turns| alike.called_different(0.9, take_turns, 500));
     assert!(turns > 0.9 && blocks < 0.5, "{blocks} {turns}");
 }
+
+/// The last night against those before it, of several figures, all with this factor.
+fn nights_called_different(before: usize, factor: f64, correlation: f64, draws: usize) -> f64 {
+    const NIGHT: f64 = 86400.0;
+    const FIGURES: usize = 8;
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(10);
+    let weather = Weather { correlation, ..IDLE };
+    let run = |(night, ln): (usize, f64)| {
+        let value = 500.0 * (ln + if night == before { factor.ln() } else { 0.0 }).exp();
+        Run { at: NIGHT * night as f64, value, error: None, taken: 0.0 }
+    };
+    let group = |runs: &[Run]| [Group { series: String::new(), runs: runs.to_vec() }];
+    let mut different = 0;
+    for _ in 0..draws {
+        let figures: Vec<Comparison> = (0..FIGURES)
+            .map(|_| {
+                let lns = [weather.runs(&mut rng), weather.runs(&mut rng)].concat();
+                let runs: Vec<Run> = lns.into_iter().take(before + 1).enumerate().map(run).collect();
+                compare(&group(&runs[..before]), &group(&runs[before..]), &[], true)
+            })
+            .collect();
+        let level = holm(figures.iter().filter_map(Comparison::chance));
+        different += usize::from(figures.iter().any(|figure| figure.verdict(level) == Verdict::Worse));
+        let wrong = figures.iter().any(|figure| figure.verdict(level) == Verdict::Better);
+        different += usize::from(wrong && factor == 1.0);
+    }
+    different as f64 / draws as f64
+}
+
+#[test]
+fn a_night_like_the_others_has_no_figure_that_is_different() {
+    for before in [11, 30] {
+        for correlation in [0.0, 0.3] {
+            let same = nights_called_different(before, 1.0, correlation, 300);
+            let half = nights_called_different(before, 0.5, correlation, 100);
+            println!("{before} nights, {correlation}: {same} of equal ones, {half} of halved ones");
+            assert!(same < 0.08 && half > 0.98, "{before} nights, {correlation}: {same}, {half}");
+        }
+    }
+}

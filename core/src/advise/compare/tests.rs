@@ -57,13 +57,13 @@ fn too_few_runs_say_how_many() {
     let runs = history();
     assert_ne!(verdict(&runs[..10], 500.0, 5e6), Verdict::Unknown);
     let found = compared(&runs[..9], 500.0, 5e6);
-    assert_eq!((found.verdict(LEVEL), found.unknown), (Verdict::Unknown, Some(Unknown::FewRuns(9))));
+    assert_eq!((found.verdict(LEVEL), found.unknown), (Verdict::Unknown, Some(Unknown::FewRuns)));
     assert!(found.ratio.is_some() && found.noise(LEVEL).is_none() && found.chance().is_none());
-    assert_eq!(found.notes(), ["runs that tell the noise: 9; not enough to call"]);
+    assert_eq!(found.notes(["before", "now"]), ["11 runs: 10000.00 of before; not enough to call"]);
     // Nor do many runs, of which each is the only one of its configuration.
     let single: Vec<Group> = (0..20).map(|night| nights(night, &[1.0])).collect();
     let found = compare(&[nights(20, &[500.0])], &[nights(21, &[5e6])], &single, true);
-    assert_eq!(found.unknown, Some(Unknown::FewRuns(0)));
+    assert_eq!((found.unknown, found.runs), (Some(Unknown::FewRuns), 0));
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn without_a_figure_nothing_is_said() {
     let note = |a: &[f64], b: &[f64]| {
         let found = compare(&[nights(11, a)], &[nights(12, b)], &[nights(0, &history())], true);
         assert_eq!((found.verdict(LEVEL), found.ratio, found.noise(LEVEL)), (Verdict::Unknown, None, None));
-        found.notes().concat()
+        found.notes(["a", "b"]).concat()
     };
     assert_eq!(note(&[], &[1.0]), "no figure in a");
     assert_eq!(note(&[1.0], &[0.0]), "no figure in b");
@@ -169,7 +169,7 @@ fn disturbed_runs_are_set_aside() {
     let found = compare(&side(0, 1.0, 0, 0.0), &side(12, 1.0, 6, 0.8), &[], true);
     assert_eq!((found.verdict(LEVEL), found.set_aside, found.compared), (Verdict::Same, 6, 18));
     assert!(found.ratio.is_some_and(|ratio| (0.95..1.05).contains(&ratio)), "{found:?}");
-    assert_eq!(found.notes()[0], "others used the device: 6 of 24 runs do not count");
+    assert_eq!(found.notes(["a", "b"])[0], "others used the device: 6 of 24 runs do not count");
     // What differs besides is found.
     let found = compare(&side(0, 1.0, 3, 0.8), &side(12, 0.7, 6, 0.8), &[], true);
     assert_eq!((found.verdict(LEVEL), found.set_aside), (Verdict::Worse, 9));
@@ -179,7 +179,7 @@ fn disturbed_runs_are_set_aside() {
 fn sides_with_other_neighbours_are_not_compared() {
     let found = compare(&side(0, 1.0, 0, 0.0), &side(12, 1.0, 8, 0.6), &[], true);
     assert_eq!(found.verdict(LEVEL), Verdict::Unknown);
-    assert_eq!(found.notes(), ["others used the device: they took 0 % from a, 40 % from b"]);
+    assert_eq!(found.notes(["a", "b"]), ["others used the device: they took 0 % from a, 40 % from b"]);
     // Those with the same are.
     let found = compare(&side(0, 1.0, 12, 0.5), &side(12, 0.5, 12, 0.55), &[], true);
     assert_eq!((found.verdict(LEVEL), found.set_aside), (Verdict::Worse, 0));
@@ -189,21 +189,6 @@ fn sides_with_other_neighbours_are_not_compared() {
     assert_eq!(compare(&a, &b, &past, true).runs, 12);
     past[0].runs.extend(side(12, 1.0, 0, 0.0)[0].runs.iter());
     assert_eq!(compare(&a, &b, &past, true).runs, 13);
-}
-
-#[test]
-fn a_row_is_disturbed_by_what_others_took_of_it() {
-    let bytes =
-        |own, others| Evidence { own_bytes: Some(own), other_bytes: Some(others), ..Evidence::default() };
-    assert!(disturbed(&bytes(700e6, 294e6)) && !disturbed(&bytes(700e6, 70e6)));
-    assert!((bytes(300e6, 100e6).taken() - 0.25).abs() < 1e-12);
-    // A few bytes are everywhere, and what is cached needs no device.
-    assert!(!disturbed(&bytes(8192.0, 1e6)) && !disturbed(&bytes(0.0, 1e9)));
-    assert!(!disturbed(&Evidence { own_bytes: None, ..bytes(1.0, 1e9) }));
-    assert!(disturbed(&Evidence { steal_pct: Some(20.0), ..bytes(1e9, 0.0) }));
-    assert!(disturbed(&Evidence { throttled_pct: Some(20.0), ..Evidence::default() }));
-    assert_eq!(Evidence { steal_pct: Some(250.0), ..Evidence::default() }.taken(), 1.0);
-    assert_eq!(Evidence::default().taken(), 0.0);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::*;
 fn points(a: &[(f64, f64)], b: &[(f64, f64)]) -> Vec<Point> {
     let side = |runs: &[(f64, f64)], group, sign: f64| -> Vec<Point> {
         let part = sign / runs.len() as f64;
-        runs.iter().map(|(at, ln)| Point { at: *at, ln: *ln, group, part }).collect()
+        runs.iter().map(|(at, ln)| Point { at: *at, ln: *ln, group: Some(group), part }).collect()
     };
     let mut points = [side(a, 0, -1.0), side(b, 1, 1.0)].concat();
     points.sort_by(|one, other| one.at.total_cmp(&other.at));
@@ -49,7 +49,7 @@ fn the_filter_is_generalised_least_squares() {
     // determinants 1 − r² and 2 / (1 + r).
     let (tau, own) = (1.0f64, 0.3);
     let r = (1.0 - own) * (-1.0f64).exp();
-    let one = |at, ln| Point { at, ln, group: 0, part: 0.0 };
+    let one = |at, ln| Point { at, ln, group: Some(0), part: 0.0 };
     let fit = Fit::of(&[one(0.0, 1.0), one(1.0, 4.0)], tau, own);
     assert!((fit.squares - 9.0 / (2.0 * (1.0 - r))).abs() < 1e-12, "{}", fit.squares);
     assert!((fit.determinant - (1.0 - r * r).ln() - (2.0 / (1.0 + r)).ln()).abs() < 1e-12);
@@ -71,4 +71,17 @@ fn runs_of_one_time_and_of_one_value_do() {
     assert!(noise.bound(0.05) < 1e-4 && noise.chance(0.0) > 0.99, "{noise:?}");
     assert!(Noise::of(&[points(&[(0.0, 1.0)], &[(1.0, 2.0)])]).is_none());
     assert!(Noise::of(&[]).is_none());
+}
+
+#[test]
+fn a_run_with_a_level_of_its_own_tells_nothing_and_is_as_uncertain() {
+    let (a, b) = ([(0.0, 1.0), (1.0, 2.0), (2.0, 4.0)], [(3.0, 5.0)]);
+    let in_group = hypothesis(&points(&a, &b), 2.0, 0.5);
+    let mut alone = points(&a, &b);
+    alone[3].group = None;
+    let alone = hypothesis(&alone, 2.0, 0.5);
+    let figures = |found: &Hypothesis| [found.likelihood, found.error, found.degrees];
+    for (one, other) in figures(&in_group).iter().zip(figures(&alone)) {
+        assert!((one - other).abs() < 1e-9, "{in_group:?} {alone:?}");
+    }
 }
