@@ -13,7 +13,7 @@ import unittest
 from lib import Session, as_server, dense_table, literal, main, say, wait_for
 from servers import Server
 
-README = os.path.join(os.path.dirname(__file__), "..", "README.md")
+HISTORY = os.path.join(os.path.dirname(__file__), "..", "docs", "history.md")
 EACH_MINUTE = "* * * * *"
 # Each with the database in which the probes are; pg_cron is in `postgres`.
 PARTS = {"documented": "postgres", "overlapping": "app", "killed": "postgres"}
@@ -53,8 +53,8 @@ def setUpModule():
 
 
 def documented_schedule():
-    """What README tells one to paste."""
-    with open(README, encoding="utf-8") as file:
+    """What docs/history.md tells one to paste."""
+    with open(HISTORY, encoding="utf-8") as file:
         (block,) = re.findall(r"^```sql\n(CREATE EXTENSION IF NOT EXISTS pg_cron;\n.*?)^```$", file.read(), re.M | re.S)
     return block
 
