@@ -150,32 +150,29 @@ INSERT INTO ordered SELECT 'both, planned', * FROM io_probe_recommend_full('aske
 INSERT INTO ordered SELECT 'neither, planned', * FROM io_probe_recommend_full('asked', cache => 'planned', unit => 'cpu', settings => '{effective_io_concurrency}', duration => '8 s', cold => true);
 -- (where the interval is too wide, as it may be beside others, nothing is advised, which is in order)
 CREATE TEMP VIEW known AS SELECT * FROM ordered WHERE why !~ 'interval is too wide|intervals of the times are too wide|not all times|were not measured';
-SELECT recommended, low, statement FROM ordered WHERE asked = 'alone';
-SELECT * FROM known WHERE asked = 'alone' AND why !~ '^[0-9.]+ by the mean, but random_page_cost stays at 1.1, and must not be below it: ask for both$';
--- with both known, the one that goes first takes the other along
+-- asked for alone it says the same: with both known, the one that goes first takes the other along
+SELECT recommended, statement, why FROM known WHERE asked = 'alone' AND recommended IS NOT NULL
+  AND (recommended = current OR why !~ '; sets random_page_cost as well, which would stay below it$');
+SELECT recommended, statement, why FROM known WHERE asked = 'alone' AND recommended IS NULL
+  AND why !~ '^[0-9.]+ by the mean, but random_page_cost stays at 1.1, and must not be below it: nothing can be said of that$';
 SELECT asked, setting, recommended, statement, why FROM known WHERE asked = 'both' AND (SELECT count(*) FROM known WHERE asked = 'both') = 2
   AND (recommended = current OR (why ~ '; sets random_page_cost as well, which would stay below it$') <> (setting = 'seq_page_cost'));
--- the planner is only asked about what the statements would leave
-SELECT asked, recommended, why FROM known WHERE asked = 'alone, planned' AND
-  NOT (recommended::float8 <= 1.1 AND why ~ 'at seq_page_cost [0-9.]+, random_page_cost 1.1 and ');
-SELECT asked, recommended, why FROM known WHERE asked = 'neither, planned' AND why !~ 'at seq_page_cost 1, random_page_cost 1.1 and ';
+-- the planner is asked about all, whichever rows are wanted
+SELECT asked, why FROM known WHERE asked ~ 'planned' AND recommended IS NOT NULL AND evidence->'queries' IS NOT NULL
+  AND why !~ 'at seq_page_cost [0-9.]+, random_page_cost [0-9.]+ and effective_io_concurrency [0-9]+ the plans';
 CREATE TEMP VIEW out_of_order AS SELECT statements, l.* FROM (SELECT DISTINCT ARRAY[statement] AS statements FROM ordered
     UNION ALL SELECT array_agg(statement) FROM ordered GROUP BY asked) AS s, left_by(statements) AS l
   WHERE array_to_string(statements, '') ~ '_page_cost' AND NOT random >= sequential;
 TABLE out_of_order;
--- and far below; to three digits it would be 2.02
+-- and far below
 VACUUM FULL asked;
 SET cpu_tuple_cost = 0.00001;
-SET seq_page_cost = 2.024;
-TRUNCATE ordered;
-INSERT INTO ordered SELECT 'alone', * FROM io_probe_recommend_full('asked', cache => 'cold', unit => 'cpu', settings => '{random_page_cost}', duration => '3 s', cold => true);
-SELECT recommended, low, high, why FROM known WHERE NOT (recommended = '2.024' AND low = '2.024' AND high = '2.024' AND why ~ 'no less than seq_page_cost$');
-TABLE out_of_order;
 TRUNCATE ordered;
 SET seq_page_cost = 20;
 SET random_page_cost = 40;
 INSERT INTO ordered SELECT 'both', * FROM io_probe_recommend_full('asked', cache => 'cold', unit => 'cpu', settings => '{random_page_cost,seq_page_cost}', duration => '3 s', cold => true);
-SELECT asked, setting, recommended, statement, why FROM known WHERE (SELECT count(*) FROM known) = 2
+INSERT INTO ordered SELECT 'alone', * FROM io_probe_recommend_full('asked', cache => 'cold', unit => 'cpu', settings => '{random_page_cost}', duration => '3 s', cold => true);
+SELECT asked, setting, recommended, statement, why FROM known AS k WHERE (SELECT count(*) FROM known AS o WHERE o.asked = k.asked AND recommended IS NOT NULL) = CASE asked WHEN 'both' THEN 2 ELSE 1 END AND why !~ 'no less than seq_page_cost$'
   AND (recommended = current OR (why ~ '; sets seq_page_cost as well, which would stay above it$') <> (setting = 'random_page_cost'));
 TABLE out_of_order;
 RESET cpu_tuple_cost;

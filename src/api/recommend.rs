@@ -40,7 +40,7 @@ fn io_probe_recommend(
         let options = Options::parse(options, &MEASURING)?;
         let request = RecommendRequest {
             cache: CachedPages::parse(cache.as_deref())?.unwrap_or(CachedPages::Planned),
-            unit: Unit::parse(unit.as_deref())?.unwrap_or(Unit::Cpu),
+            unit: Unit::parse(unit.as_deref())?.unwrap_or(Unit::SeqPage),
             settings: Setting::pick(settings.map(Elements::all))?,
             limits: options.limits(duration)?,
             given: duration.is_some(),

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::fmt::{self, Display, Formatter};
 
 use io_probe_core::advise::page_costs::cache_mix::{CacheMix, HitRatios};
-use io_probe_core::advise::page_costs::choose::{Cell, Chosen, MayChange, Settings, grid};
+use io_probe_core::advise::page_costs::choose::{Cell, Chosen, Settings, grid};
 use io_probe_core::advise::page_costs::curve::GapCurve;
 use io_probe_core::advise::page_costs::model::Times;
 use io_probe_core::advise::page_costs::pair;
@@ -196,13 +196,8 @@ impl<'a> Advice<'a> {
             return Err(self.measured.why_one_concurrency());
         };
         let tables: Vec<_> = place.relations.iter().map(|relation| relation.oid).collect();
-        let cells = grid(self.in_force.cell, self.wanted(), self.anchor());
-        let mut concurrencies = vec![self.in_force.concurrency];
-        if self.recommend.wants(Setting::EffectiveIoConcurrency) {
-            concurrencies.extend(curve.concurrencies());
-        }
-        concurrencies.sort_unstable();
-        concurrencies.dedup();
+        let cells = grid(self.in_force.cell, self.anchor());
+        let concurrencies: Vec<u32> = curve.concurrencies().collect();
         let answers = planned::ask(self.recommend.call, &tables, &cells, &concurrencies, times)?;
         let measured = &self.measured.times;
         let known =
@@ -217,15 +212,6 @@ impl<'a> Advice<'a> {
         Ok((answers, chosen))
     }
 
-    /// Which of the page costs may change: nobody will set what he does not ask for.
-    fn wanted(&self) -> MayChange {
-        MayChange {
-            sequential: self.recommend.request.unit == Unit::Cpu
-                && self.recommend.wants(Setting::SeqPageCost),
-            random: self.recommend.wants(Setting::RandomPageCost),
-        }
-    }
-
     fn cache_mix(&self) -> Option<CacheMix> {
         let times = &self.measured.times;
         let (random, sequential) = times.device_random.zip(times.device_sequential)?;
@@ -236,8 +222,11 @@ impl<'a> Advice<'a> {
         }
     }
 
-    /// `seq_page_cost` with the processor's costs as they are.
+    /// `seq_page_cost` with the processor's costs as they are; None if it is the unit.
     fn anchor(&self) -> Option<f64> {
+        if self.recommend.request.unit == Unit::SeqPage {
+            return None;
+        }
         let costs = self.cache_mix()?.in_cpu(self.measured.times.tuple?, planner::cpu_tuple_cost()?)?;
         Some(costs.sequential.value)
     }

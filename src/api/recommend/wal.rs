@@ -41,10 +41,8 @@ pub(super) fn rows(recommend: &RecommendCall<'_>) -> Result<Vec<RecommendRow>> {
     if !recommend.request.writes {
         return Ok(rows_of(&rows, |_, row| row.without(Missing::Writes, NEEDS_WRITES)));
     }
-    let mut cases = cases();
-    if !recommend.wants(Setting::WalSyncMethod) {
-        cases.retain(|case| case.method == current);
-    }
+    // The delay is that of the method that is recommended, whether or not that is asked for.
+    let cases = cases();
     let place = SyncPlace::of_wal().located();
     let limits =
         Limits { duration: recommend.limits.duration / cases.len().max(1) as u32, ..recommend.limits };

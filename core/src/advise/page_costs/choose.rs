@@ -14,15 +14,6 @@
 
 use super::model::{Caches, Index, PlannedScan, Table, Times};
 
-/// Which of the two page costs may change; the other stays as it is set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MayChange {
-    /// `seq_page_cost`.
-    pub sequential: bool,
-    /// `random_page_cost`.
-    pub random: bool,
-}
-
 /// A pair of page costs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cell {
@@ -45,28 +36,19 @@ impl Cell {
     }
 }
 
-/// The pairs of page costs to ask for: those in force, and a grid of what is wanted. `anchor` is the
-/// `seq_page_cost` that the time of a tuple speaks for. What is not wanted stays as it is set.
-pub fn grid(in_force: Cell, wanted: MayChange, anchor: Option<f64>) -> Vec<Cell> {
+/// The pairs of page costs to ask for: those in force, and a grid. `anchor` is the `seq_page_cost` that the
+/// time of a tuple speaks for; without one `seq_page_cost` is the unit, and stays.
+pub fn grid(in_force: Cell, anchor: Option<f64>) -> Vec<Cell> {
     let mut sequential = vec![in_force.sequential];
-    let anchor = anchor.filter(|_| wanted.sequential);
     sequential.extend(anchor.into_iter().flat_map(|anchor| SCALES.map(|scale| rounded(anchor * scale))));
     let mut cells = vec![in_force];
-    let mut add = |cell| {
-        if !cells.contains(&cell) {
-            cells.push(cell);
-        }
-    };
     for sequential in sequential {
         // Rounded, a cost might be below the other.
-        match wanted {
-            MayChange { random: true, .. } => RATIOS.iter().for_each(|ratio| {
-                add(Cell { sequential, random: rounded(sequential * ratio).max(sequential) })
-            }),
-            MayChange { sequential: true, .. } => {
-                add(Cell { sequential: sequential.min(in_force.random), random: in_force.random });
+        let of_ratio = |ratio| Cell { sequential, random: rounded(sequential * ratio).max(sequential) };
+        for cell in RATIOS.map(of_ratio) {
+            if !cells.contains(&cell) {
+                cells.push(cell);
             }
-            _ => {}
         }
     }
     cells

@@ -1,14 +1,14 @@
 //! Which of the two page costs to set, and to what, so that a random page never costs less than a sequential
 //! one.
 //!
-//! Either may be asked for alone, and what is advised for each is a statement of its own, of which people run
+//! Both are decided together. But what is advised for each is a statement of its own, of which people run
 //! some and not others. So what one leaves in force is looked at together with what the other leaves, and
 //! with what is set now. Where both are to change and one alone would put them in the wrong order, its
-//! statement has to set both. Where only the sequential one could change, and to more than the random one
-//! that stays, there is no advice.
+//! statement has to set both. Where only the sequential one is known, and is more than the random one that
+//! stays, there is no advice.
 
 use super::cache_mix::Cost;
-use super::choose::{Cell, MayChange, rounded};
+use super::choose::{Cell, rounded};
 
 /// An interval wider than this, half of it over the value, says too little.
 const TOO_WIDE: f64 = 0.25;
@@ -79,47 +79,42 @@ pub fn narrow(value: f64, interval: Option<(f64, f64)>) -> Option<(f64, f64)> {
     interval.filter(|(low, high)| (high - low) / 2.0 <= TOO_WIDE * value)
 }
 
-/// Advice for both; None for one that stays whatever was measured.
+/// Advice for both.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct CostPair<T> {
+pub struct CostPair<S, R> {
     /// `seq_page_cost`.
-    pub sequential: Option<T>,
+    pub sequential: S,
     /// `random_page_cost`.
-    pub random: Option<T>,
+    pub random: R,
 }
 
 /// By costs that were measured. Without that of a sequential page it is the unit, and stays.
 pub fn of_costs(
     in_force: Cell,
-    wanted: MayChange,
     sequential: Option<Cost>,
     random: Cost,
-) -> CostPair<Advised> {
-    let sequential = sequential.filter(|_| wanted.sequential);
+) -> CostPair<Option<Advised>, Advised> {
     let mut sequential = sequential.map(|cost| Advised::of(cost, 0.0, in_force.sequential));
     let below = sequential.map_or(in_force.sequential, |found| found.verdict.leaves(in_force.sequential));
-    let mut random = wanted.random.then(|| Advised::of(random, below, in_force.random));
-    let above = random.map_or(in_force.random, |found| found.verdict.leaves(in_force.random));
-    if let Some(found) =
-        sequential.as_mut().filter(|found| found.verdict != CostVerdict::Unsure && below > above)
-    {
-        found.verdict = CostVerdict::OverRandom;
-    }
-    if let (Some(sequential), Some(random)) = (&mut sequential, &mut random) {
+    let mut random = Advised::of(random, below, in_force.random);
+    if let Some(sequential) = &mut sequential {
+        if sequential.verdict != CostVerdict::Unsure && below > random.verdict.leaves(in_force.random) {
+            sequential.verdict = CostVerdict::OverRandom;
+        }
         tie(in_force, &mut sequential.verdict, &mut random.verdict);
     }
     CostPair { sequential, random }
 }
 
-/// By a choice of both, of which one that is not wanted is as it is set.
-pub fn of_choice(in_force: Cell, wanted: MayChange, chosen: Cell) -> CostPair<CostVerdict> {
+/// By a choice of both.
+pub fn of_choice(in_force: Cell, chosen: Cell) -> CostPair<CostVerdict, CostVerdict> {
     let verdict = |value: f64, in_force: f64| {
         if value == in_force { CostVerdict::Keep } else { CostVerdict::Set { value, with: None } }
     };
     let mut sequential = verdict(chosen.sequential, in_force.sequential);
     let mut random = verdict(chosen.random, in_force.random);
     tie(in_force, &mut sequential, &mut random);
-    CostPair { sequential: wanted.sequential.then_some(sequential), random: wanted.random.then_some(random) }
+    CostPair { sequential, random }
 }
 
 /// Where both are to change, one that is on the wrong side of what is set for the other takes that along.

@@ -31,9 +31,8 @@ impl Advice<'_> {
     pub(super) fn fill_row(&self, setting: Setting, row: RecommendRow) -> RecommendRow {
         let row = self.evidence(row);
         let row = if setting == Setting::RandomPageCost { self.of_bitmap_scans(row) } else { row };
-        let is_unit = setting == Setting::SeqPageCost && self.recommend.request.unit == Unit::SeqPage;
         match (&self.planned, setting) {
-            (Some(Err(_)) | None, _) if is_unit => row.keep(THE_UNIT),
+            (Some(Err(_)) | None, _) if self.is_unit(setting) => row.keep(THE_UNIT),
             (Some(Err(why)), Setting::RandomPageCost | Setting::SeqPageCost) => {
                 self.without_times(row, format!("{NOT_BY_PLANS}: {why}"))
             }
@@ -56,6 +55,10 @@ impl Advice<'_> {
             (_, Setting::RandomPageCost | Setting::SeqPageCost) => self.cost(setting, row),
             _ => self.concurrency(setting, row),
         }
+    }
+
+    fn is_unit(&self, setting: Setting) -> bool {
+        setting == Setting::SeqPageCost && self.recommend.request.unit == Unit::SeqPage
     }
 
     /// From which share of the blocks on bitmap scans take longer than a sequential scan, at the concurrency
@@ -92,8 +95,8 @@ impl Advice<'_> {
             Unit::Cpu => self.in_cpu(mix).map(|costs| (Some(costs.sequential), costs.random)),
         };
         let Some((sequential, random)) = costs else { return self.lacking(row) };
-        let pair = pair::of_costs(self.in_force.cell, self.wanted(), sequential, random);
-        let advised = if setting == Setting::SeqPageCost { pair.sequential } else { pair.random };
+        let pair = pair::of_costs(self.in_force.cell, sequential, random);
+        let advised = if setting == Setting::SeqPageCost { pair.sequential } else { Some(pair.random) };
         let Some(Advised { cost, is_raised, range, verdict }) = advised else { return self.lacking(row) };
         let mut reason = self.reason(setting, cost);
         if is_raised {
@@ -114,9 +117,8 @@ impl Advice<'_> {
             )),
             CostVerdict::OverRandom => {
                 let stays = self.in_force.cell.random;
-                let hint = if self.wanted().random { "nothing can be said of that" } else { "ask for both" };
                 row.unknown(format!(
-                    "{cost:.3} by the mean, but random_page_cost stays at {stays}, and must not be below it: {hint}"
+                    "{cost:.3} by the mean, but random_page_cost stays at {stays}, and must not be below it: nothing can be said of that"
                 ))
             }
         }
@@ -187,7 +189,7 @@ impl Advice<'_> {
         answers: &Answers,
         chosen: &Chosen,
     ) -> RecommendRow {
-        let pair = pair::of_choice(self.in_force.cell, self.wanted(), chosen.settings.cell);
+        let pair = pair::of_choice(self.in_force.cell, chosen.settings.cell);
         let ((low, high), verdict) = match setting {
             Setting::SeqPageCost => (chosen.sequential, pair.sequential),
             _ => (chosen.random, pair.random),
@@ -195,9 +197,9 @@ impl Advice<'_> {
         let row = self.of_planner(row, answers, chosen).between(low.to_string(), high.to_string());
         let why = self.regrets(answers, chosen);
         match verdict {
-            None => row.keep(THE_UNIT),
-            Some(CostVerdict::Set { value, with }) => self.set(setting, row, value, with, why),
-            Some(_) => row.keep(why),
+            _ if self.is_unit(setting) => row.keep(THE_UNIT),
+            CostVerdict::Set { value, with } => self.set(setting, row, value, with, why),
+            _ => row.keep(why),
         }
     }
 
