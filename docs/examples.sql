@@ -1,4 +1,4 @@
--- Makes what the examples of README.md and docs/*.md query: two tables, of 0.4 and 1.4 GB with their indexes, and a function.
+-- Makes what the examples of README.md and docs/*.md query: two tables, of 0.9 and 1.4 GB with their indexes, and a function.
 --
 --     psql -X -d DATABASE -f docs/examples.sql
 --
@@ -13,7 +13,7 @@ CREATE EXTENSION IF NOT EXISTS pg_io_probe;
 -- Breaks long texts into lines.
 CREATE FUNCTION wrap(text, integer DEFAULT 90) RETURNS text LANGUAGE sql
   RETURN rtrim(regexp_replace($1, '(.{1,' || $2 || '})( |$)', E'\\1\n', 'g'), E'\n');
-CREATE TABLE tbl AS SELECT id, md5(id::text) AS info FROM generate_series(1, 5000000) AS id;
+CREATE TABLE tbl AS SELECT id, md5(id::text) AS info FROM generate_series(1, 10000000) AS id;
 CREATE INDEX tbl_id ON tbl (id);
 VACUUM (FREEZE, ANALYZE) tbl;
 CREATE TABLE orders (id bigint, customer_id int, placed_at timestamptz, total numeric(10,2), note text);

@@ -44,55 +44,51 @@ show 'The extension needs no preload and no restart.' \
     'CREATE EXTENSION pg_io_probe;'
 
 show 'Where do the data, the WAL and the temporary files lie, and how is that device set up?' \
-    'SELECT object, device, scheduler, read_ahead_kb, rotational, fs_type, mount_point
-FROM io_probe_device_full();'
+    'SELECT * FROM io_probe_device();'
 
 show 'How much of the table is in memory: in shared buffers, and in the cache of the operating system?' \
     "SELECT * FROM io_probe_cache('tbl_cost_align');"
 
 show 'How fast is a sequential scan of it that starts cold, by each of the three ways that a page can travel?' \
-    "CREATE TABLE scan AS SELECT * FROM io_probe_seqscan('tbl_cost_align', cold => true);
-SELECT path, mib_s, block_us, device_pct, blks, complete, cold, status, engine FROM scan;
+    "SELECT * FROM io_probe_seqscan('tbl_cost_align', cold => true);"
+
+show 'The same with all columns (_full), kept to be joined below: a few of these columns, and the notes.' \
+    "CREATE TABLE scan AS SELECT * FROM io_probe_seqscan_full('tbl_cost_align', cold => true);
+SELECT path, mib_s, blks, complete, cold, ios_per_block, rareq_kb, aqu_sz, r_await_ms, status, engine FROM scan;
 SELECT path, note FROM scan, unnest(notes) AS note;"
 
 show 'What does fetching one random block cost, past the caches, through the server, and through the OS?' \
-    "SELECT path, iops, p50_us, p99_us, device_pct, os_us, device_us, ios_per_block, over_read, status
-FROM io_probe_random_full('tbl_cost_align', cold => true, duration => '2 s');"
+    "SELECT * FROM io_probe_random('tbl_cost_align', cold => true, duration => '2 s');"
 
 show 'How many requests in flight does the device want?' \
-    "SELECT depth, iops, mib_s, lat_us, p99_us, best FROM io_probe_depth_full('tbl_cost_align', duration => '1 s');"
+    "SELECT * FROM io_probe_depth('tbl_cost_align', duration => '1 s');"
 
 show 'What does a block take in order, at random and with gaps? (The times behind planner costs.)' \
-    "SELECT tier, pattern, density, depth, block_us, ci_low, ci_high, tuple_us, status
-FROM io_probe_page_cost_full('tbl_cost_align', cold => true, densities => '{0.1,0.5}', concurrencies => '{0,16}', duration => '2 s');"
+    "SELECT * FROM io_probe_page_cost('tbl_cost_align', '{0.1,0.5}', '{0,16}', duration => '2 s', cold => true);"
 
 show 'Which readahead would be best for scans? (The setting in force as it is, others emulated.)' \
-    "SELECT window_kb, mode, mib_s, rareq_kb, aqu_sz, best, blockdev_setra
-FROM io_probe_readahead_full('tbl_cost_align', duration => '1 s');"
+    "SELECT * FROM io_probe_readahead('tbl_cost_align', duration => '1 s');"
 
-show 'What did the device and the CPUs do while a query ran?' \
-    "SELECT device, elapsed_ms, rmib_s, rareq_kb, aqu_sz, util_pct, cpu_user_pct AS usr, cpu_idle_pct + cpu_iowait_pct AS idle, query_ms
-FROM io_probe_iostat_query_full('SELECT count(*) FROM tbl_cost_align', '100 ms');"
+show 'What did the device do while a query ran? (The last row is the query.)' \
+    "SELECT * FROM io_probe_iostat_query('SELECT count(*) FROM tbl_cost_align', '100 ms');"
 
 show 'What does it cost to make writes durable where the WAL lies, and how does this server do it?' \
-    "SELECT section, method, direct, writes, write_kb, ops_s, p50_us, max_us, current, status
-FROM io_probe_sync_full(duration => '0.2 s');"
+    "SELECT * FROM io_probe_sync(duration => '0.2 s');"
 
 show 'And when eight sessions commit at once, and share the flushes?' \
-    "SELECT method, write_kb, ops_s AS commits_per_s, p50_us, round(1.0 * ops / flushes, 1) AS commits_per_flush, current
+    "SELECT method, write_kb, ops_s AS commits_s, p50_us, round(1.0 * ops / flushes, 1) AS commits_per_flush, in_use
 FROM io_probe_sync_full(depth => 8, duration => '0.3 s') WHERE write_kb = 8;"
 
 show 'What should be set otherwise? (It may evict what it reads, and write scratch files, but it changes no setting.)' \
-    "SELECT scope, name, setting, current, recommended, low, high, applies, why
-FROM io_probe_recommend_full(settings => '{read_ahead_kb,io_combine_limit,wal_sync_method,commit_delay}', cold => true, writes => true,
-                        duration => '3 s');"
+    "SELECT setting, current, recommended, low, high, applies, why
+FROM io_probe_recommend_full(settings => '{read_ahead_kb,io_combine_limit,wal_sync_method,commit_delay}', duration => '3 s',
+                             cold => true, writes => true);"
 
 sql -c "SELECT FROM io_probe_evict('tbl_cost_align')" >/dev/null
 show 'What does a query do, and how much of its time is the reading, at the speed that the scan measured?' \
-    "SELECT e.level, e.node_type, e.relid::regclass AS relation, e.access, e.shared_blks_read AS blks_read,
-       e.self_ms, e.io_ms, round(e.shared_blks_read * s.block_us::numeric / 1000) AS ms_by_the_scan
-FROM io_probe_explain_full('SELECT count(*) FROM tbl_cost_align', execute => true) e
-LEFT JOIN scan s ON s.relid = e.relid AND s.path = 'server'
+    "SELECT e.node, e.access, e.shared_blks_read, e.self_ms, e.io_ms, round((e.shared_blks_read * s.block_us / 1000)::numeric) AS reading_ms
+FROM io_probe_explain('SELECT count(*) FROM tbl_cost_align', execute => true) AS e
+LEFT JOIN scan AS s ON s.relid = e.relid AND s.path = 'server'
 ORDER BY e.node_id;"
 
 show 'Keep what a probe finds, with when, where and under which settings: twelve short runs.' \
@@ -100,7 +96,7 @@ show 'Keep what a probe finds, with when, where and under which settings: twelve
 FROM generate_series(1, 12);"
 
 show 'Does the last one differ from the first by more than such runs do by themselves?' \
-    "SELECT probe, item, metric, unit, a, b, ratio, noise_pct, runs, verdict
+    "SELECT probe, item, metric, unit, a, b, ratio, verdict, noise_pct, runs
 FROM io_probe_compare((SELECT min(id) FROM io_probe_runs), (SELECT max(id) FROM io_probe_runs));"
 
 if [ -n "${KEEP:-}" ]; then

@@ -36,7 +36,10 @@ start_cluster "$cache/pg/${PG:-18}/bin"
 sql -f docs/examples.sql
 start_standby
 as_server mkdir "$TEST_TMP/candidate"
-export RESTART="as_server pg_ctl restart -w -m fast -D $PGDATA -l $cluster/log"
-export -f as_server
-export server_user
+# psql starts it by sh, which knows no function of this shell.
+restart="pg_ctl restart -w -m fast -D $PGDATA -l $cluster/log"
+if [ -n "$server_user" ]; then
+    restart="setpriv --reuid=$server_user --regid=$(id -g "$server_user") --init-groups -- $restart"
+fi
+export RESTART="cd / && $restart"
 tools/examples.py "$@" -- -v candidate="$TEST_TMP/candidate" -v standby="host=$PGHOST port=5433 user=$PGUSER dbname=$PGDATABASE"
