@@ -6,7 +6,8 @@
 //! what that does to the logarithms of the two costs is added in quadrature.
 //!
 //! The value in force stays where it is as good. Where it is not, the smallest is taken of those that are
-//! over the least by half as much: one from the rim would not be as good the next time.
+//! over the least by half as much, since one from the rim would not be as good the next time, and that are as
+//! surely better than what is in force.
 //!
 //! # Limitations and caveats
 //! - Between a value that is as good and the next one, which is not, the logarithm of the cost is taken for a
@@ -23,28 +24,40 @@ pub const AS_GOOD: f64 = 1.05;
 /// Who has to change takes one whose excess over the least is no more than this.
 pub(super) const INNER: f64 = 0.5;
 
-/// How far candidates are from the best of them.
+/// Candidates, by their costs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Candidates {
-    /// The logarithm of the cost over the least, in what may be told apart: 1 and less is as good.
-    excess: Vec<f64>,
+    /// As logarithms.
+    costs: Vec<f64>,
+    /// For each time, how far each cost moves by its error.
+    moves: Vec<Vec<f64>>,
+    best: usize,
 }
 
 impl Candidates {
     /// By the logarithm of the cost of each; and by the same with one time after the other at the upper end
     /// of its interval.
-    pub fn of(costs: &[f64], moved: impl Iterator<Item = Vec<f64>>) -> Self {
+    pub fn of(costs: Vec<f64>, moved: impl Iterator<Item = Vec<f64>>) -> Self {
         let best = (0..costs.len()).min_by(|a, b| costs[*a].total_cmp(&costs[*b])).unwrap_or(0);
-        let mut squares = vec![0.0; costs.len()];
-        for moved in moved {
-            let by = |index: usize| moved[index] - costs[index];
-            let of_best = by(best);
-            for (index, square) in squares.iter_mut().enumerate() {
-                *square += (by(index) - of_best).powi(2);
-            }
-        }
-        let excess = |(cost, square): (&f64, &f64)| (cost - costs[best]) / (AS_GOOD.ln() + square.sqrt());
-        Self { excess: costs.iter().zip(&squares).map(excess).collect() }
+        let by = |moved: Vec<f64>| moved.iter().zip(&costs).map(|(moved, cost)| moved - cost).collect();
+        let moves = moved.map(by).collect();
+        Self { costs, moves, best }
+    }
+
+    /// How much more one costs than another, in what may be told apart.
+    fn over(&self, one: usize, other: usize) -> f64 {
+        let error = self.moves.iter().map(|by| (by[one] - by[other]).powi(2)).sum::<f64>().sqrt();
+        (self.costs[one] - self.costs[other]) / (AS_GOOD.ln() + error)
+    }
+
+    /// The same over the best: 1 and less is as good.
+    pub fn excess(&self, index: usize) -> f64 {
+        self.over(index, self.best)
+    }
+
+    /// Is it sure to gain?
+    pub fn gains(&self, index: usize, over: usize) -> bool {
+        self.over(over, index) > 1.0
     }
 
     /// Of which each has a time of its own.
@@ -55,12 +68,7 @@ impl Candidates {
             moved[index] = time.high.ln();
             moved
         });
-        Self::of(&costs, moved)
-    }
-
-    /// How far this one is from the best; 1 and less is as good.
-    pub fn excess(&self, index: usize) -> f64 {
-        self.excess[index]
+        Self::of(costs.clone(), moved)
     }
 
     /// From and to where values around `chosen` are as good. `along` are values, and which candidate each is,
@@ -74,9 +82,9 @@ impl Candidates {
     fn end<'a>(&self, outwards: impl Iterator<Item = &'a (f64, usize)>) -> f64 {
         let mut last = (f64::NAN, 0.0);
         for &(value, index) in outwards {
-            let excess = self.excess[index];
-            if excess > 1.0 && last.1 <= 1.0 && !last.0.is_nan() {
-                let share = (1.0 - last.1) / (excess - last.1);
+            let excess = self.excess(index);
+            if excess > 1.0 && !last.0.is_nan() {
+                let share = if last.1 > 1.0 { 0.0 } else { (1.0 - last.1) / (excess - last.1) };
                 return (last.0.ln_1p() + (value.ln_1p() - last.0.ln_1p()) * share).exp_m1();
             }
             last = (value, excess);
@@ -87,16 +95,18 @@ impl Candidates {
     /// Of candidates that are the values of one setting, ascending; None without any.
     pub fn plateau(&self, values: &[u64], current: Option<u64>) -> Option<Plateau> {
         let at = |value: u64| values.iter().position(|other| *other == value);
-        let in_force = current.and_then(at).filter(|index| self.excess[*index] <= 1.0);
-        let inner = (0..values.len()).find(|index| self.excess[*index] <= INNER);
-        let value = values[in_force.or(inner)?];
+        let in_force = current.and_then(at);
+        let gains = |index: &usize| in_force.is_none_or(|in_force| self.gains(*index, in_force));
+        let inner = || (0..values.len()).find(|index| self.excess(*index) <= INNER && gains(index));
+        let kept = in_force.filter(|index| self.excess(*index) <= 1.0);
+        let value = values[kept.or_else(inner)?];
         let along: Vec<(f64, usize)> = values.iter().map(|value| *value as f64).zip(0..).collect();
         let (low, high) = self.range(&along, value as f64);
         Some(Plateau {
             value,
             low: low.ceil() as u64,
             high: high.floor() as u64,
-            holds_current: in_force.is_some(),
+            holds_current: kept.is_some(),
         })
     }
 }
@@ -168,6 +178,8 @@ mod tests {
         // Within 5 % nothing is, however well it is known.
         assert_eq!(found(&[choice(8, 10.4, 0.0), choices[1]], 8), (8, 8, 16));
         assert_eq!(found(&[choice(8, 10.6, 0.0), choice(16, 10.0, 0.0)], 8).0, 16);
+        // Nor is one advised that is by less better than what is in force.
+        assert_eq!(found(&[choice(8, 10.6, 0.0), choice(16, 10.2, 0.0), choice(32, 10.0, 0.0)], 8).0, 32);
     }
 
     #[test]
@@ -180,10 +192,10 @@ mod tests {
 
     #[test]
     fn what_moves_both_alike_does_not_count() {
-        let costs = [1.0, 1.2];
-        let moved = Candidates::of(&costs, std::iter::once(vec![1.5, 1.2])).excess(1);
+        let costs = vec![1.0, 1.2];
+        let moved = Candidates::of(costs.clone(), std::iter::once(vec![1.5, 1.2])).excess(1);
         assert!((moved - 0.2 / (0.5 + AS_GOOD.ln())).abs() < 1e-9, "{moved}");
-        let moved_alike = Candidates::of(&costs, std::iter::once(vec![1.5, 1.7]));
+        let moved_alike = Candidates::of(costs.clone(), std::iter::once(vec![1.5, 1.7]));
         assert!((moved_alike.excess(1) - 0.2 / AS_GOOD.ln()).abs() < 1e-9, "{moved_alike:?}");
     }
 

@@ -173,7 +173,7 @@ impl Regrets {
             cells: cells.to_vec(),
             concurrencies: concurrencies.to_vec(),
             table: picks(&measured).iter().map(Picks::regret).collect(),
-            candidates: Candidates::of(&costs(&measured), moved),
+            candidates: Candidates::of(costs(&measured), moved),
             queries: asked.len(),
         })
     }
@@ -185,7 +185,11 @@ impl Regrets {
 
     /// The regret at these settings, if they are among those asked for.
     pub fn at(&self, settings: &Settings) -> Option<Regret> {
-        (0..self.table.len()).find(|place| self.settings(*place) == *settings).map(|place| self.table[place])
+        self.place(settings).map(|place| self.table[place])
+    }
+
+    fn place(&self, settings: &Settings) -> Option<usize> {
+        (0..self.table.len()).find(|place| self.settings(*place) == *settings)
     }
 
     fn settings(&self, place: usize) -> Settings {
@@ -193,8 +197,8 @@ impl Regrets {
         Settings { cell: self.cells[place / count], concurrency: self.concurrencies[place % count] }
     }
 
-    /// The settings in force where they are as good as the best; else of those that keep as much of them as
-    /// may be the nearest.
+    /// The settings in force where none are sure to gain; else of those that keep as much of them as may be
+    /// the nearest.
     pub fn choose(&self, in_force: &Settings) -> Option<Chosen> {
         let places = || 0..self.table.len();
         let excess = |place: &usize| self.candidates.excess(*place);
@@ -205,13 +209,18 @@ impl Regrets {
         // The costs', since 0 is a concurrency, too.
         let distance =
             |place: &usize| (0..2).map(|at| (values(*place)[at] / set[at]).ln().abs()).sum::<f64>();
-        let place = KEEPS.iter().find_map(|mask| {
-            let as_good = || places().filter(|place| excess(place) <= 1.0 && keeps(*place, mask));
-            let least = as_good().map(|place| excess(&place)).fold(f64::INFINITY, f64::min);
-            // One from the rim would not be as good the next time. Of equals the least concurrency.
-            let inner = as_good().filter(|place| excess(place) <= least + INNER);
-            inner.min_by(|a, b| distance(a).total_cmp(&distance(b)))
+        let (mask, least) = KEEPS.iter().find_map(|mask| {
+            let as_good = places().filter(|place| excess(place) <= 1.0 && keeps(*place, mask));
+            let least = as_good.map(|place| excess(&place)).min_by(f64::total_cmp)?;
+            Some((mask, least))
         })?;
+        // One from the rim would not be as good the next time. Of equals the least concurrency.
+        let in_force = self.place(in_force);
+        let gains = |place: &usize| in_force.is_none_or(|set| self.candidates.gains(*place, set));
+        let inner = places()
+            .filter(|place| excess(place) <= (least + INNER).min(1.0) && keeps(*place, mask) && gains(place));
+        let nearest = inner.min_by(|a, b| distance(a).total_cmp(&distance(b)));
+        let place = in_force.filter(|set| excess(set) <= 1.0).or(nearest).or(in_force)?;
         let chosen = values(place);
         let range = |axis: usize| {
             let is_along = |place: &usize| (0..3).all(|at| at == axis || values(*place)[at] == chosen[at]);

@@ -182,7 +182,7 @@ pub fn choose_concurrency(
     let moved = times.each_moved().filter_map(|times| GapCurve::of(&times)).map(costs);
     let score = |value: u32| (curve.cost(&densities, value) - curve.least(&densities)).exp();
     let ladder: Vec<u64> = values.iter().map(|value| u64::from(*value)).collect();
-    let plateau = Candidates::of(&costs(curve.clone()), moved).plateau(&ladder, in_force.map(u64::from))?;
+    let plateau = Candidates::of(costs(curve.clone()), moved).plateau(&ladder, in_force.map(u64::from))?;
     Some(ConcurrencyChoice {
         plateau,
         score: score(plateau.value as u32),

@@ -120,7 +120,7 @@ fn given(cells: &[(Cell, f64, f64)]) -> Regrets {
         cells: cells.iter().map(|(cell, _, _)| *cell).collect(),
         concurrencies: vec![16],
         table: cells.iter().map(|(_, cold, warm)| regret(*cold, *warm)).collect(),
-        candidates: Candidates::of(&costs, std::iter::empty()),
+        candidates: Candidates::of(costs, std::iter::empty()),
         queries: 1,
     }
 }
@@ -136,6 +136,10 @@ fn a_gain_of_less_than_5_percent_is_none() {
     assert_eq!(chosen(&of(0.98, 1.04), cell(1.0, 4.0)), cell(1.0, 4.0));
     assert_eq!(chosen(&of(1.09, 1.0), cell(1.0, 4.0)), cell(1.0, 4.0));
     assert_eq!(chosen(&of(1.0, 1.11), cell(1.0, 4.0)), cell(1.0, 8.0));
+    // What keeps the unit is as good as the best, and as what is set.
+    let regrets =
+        given(&[(cell(1.0, 4.0), 1.11, 1.0), (cell(1.0, 6.0), 1.09, 1.0), (cell(2.0, 8.0), 1.0, 1.0)]);
+    assert_eq!(chosen(&regrets, cell(1.0, 4.0)), cell(1.0, 4.0));
 }
 
 #[test]
