@@ -149,7 +149,7 @@ INSERT INTO ordered SELECT 'alone, planned', * FROM io_probe_recommend_full('ask
 INSERT INTO ordered SELECT 'both, planned', * FROM io_probe_recommend_full('asked', cache => 'planned', unit => 'cpu', settings => '{random_page_cost,seq_page_cost}', duration => '4 s', cold => true);
 INSERT INTO ordered SELECT 'neither, planned', * FROM io_probe_recommend_full('asked', cache => 'planned', unit => 'cpu', settings => '{effective_io_concurrency}', duration => '8 s', cold => true);
 -- (where the interval is too wide, as it may be beside others, nothing is advised, which is in order)
-CREATE TEMP VIEW known AS SELECT * FROM ordered WHERE why !~ 'interval is too wide|intervals of the times are too wide|not all times|were not measured';
+CREATE TEMP VIEW known AS SELECT * FROM ordered WHERE why !~ 'interval is too wide|times have no intervals|not all times|were not measured';
 -- asked for alone it says the same: with both known, the one that goes first takes the other along
 SELECT recommended, statement, why FROM known WHERE asked = 'alone' AND recommended IS NOT NULL
   AND (recommended = current OR why !~ '; sets random_page_cost as well, which would stay below it$');

@@ -1,14 +1,13 @@
 //! From what was measured to what a setting should be.
 //!
 //! Formulas only: nothing here reads, writes or knows where a value is set. What is set stays unless another
-//! value is better *beyond the noise*: intervals decide, not means. So "keep what you have" is the usual
-//! answer, and where the figures can't carry any, there is none.
+//! value is better by more than 5 % and *beyond the noise* of the measured times. So "keep what you have" is
+//! the usual answer, and where the figures can't carry any, there is none.
 //!
 //! # Limitations and caveats
 //! - A value that was not measured is not recommended: the best of a coarse ladder is found, not the best of
 //!   all.
-//! - Two intervals of 95 % that do not overlap differ in truth in more than 95 of 100 cases, but among many
-//!   values one may look better by luck. Repeat before you change anything.
+//! - Among many values one may look better by luck. Repeat before you change anything.
 
 pub mod compare;
 pub mod page_costs;

@@ -23,7 +23,7 @@ COMMENT ON COLUMN io_probe_recommend_full_row.setting IS 'Name of the setting: t
 COMMENT ON COLUMN io_probe_recommend_full_row.current IS 'Value in force, as SHOW prints it; of a device in kB as in /sys';
 COMMENT ON COLUMN io_probe_recommend_full_row.current_source IS 'Where it comes from: source of pg_settings for this session, tablespace if the tablespace has a value of its own, or /sys';
 COMMENT ON COLUMN io_probe_recommend_full_row.recommended IS 'Value that what was measured speaks for, in the form that ALTER SYSTEM takes; the same as current: keep what you have; NULL: nothing can be said, and why says so';
-COMMENT ON COLUMN io_probe_recommend_full_row.low IS 'Lowest value that is as good: within the noise, or, of page costs found by asking the planner, with plans that are slower by a hundredth at most; NULL for a setting without an order, or without figures';
+COMMENT ON COLUMN io_probe_recommend_full_row.low IS 'Lowest value that is as good: not surely worse than the best by more than 5 %, given the error of the measured times; NULL for a setting without an order, or without figures';
 COMMENT ON COLUMN io_probe_recommend_full_row.high IS 'Highest value that is as good, in the same sense';
 COMMENT ON COLUMN io_probe_recommend_full_row.applies IS 'How a change takes effect: now, reload (of the configuration), restart (of the server), or root (a command of the operating system)';
 COMMENT ON COLUMN io_probe_recommend_full_row.statement IS 'What sets it: SQL, or a shell command where applies is root; NULL if there is nothing to change';

@@ -10,6 +10,7 @@
 //! Configuration", on commit_delay; `XLogFlush` and `issue_xlog_fsync` in
 //! `src/backend/access/transam/xlog.c`; prctl(2), `PR_SET_TIMERSLACK`.
 
+use super::plateau::AS_GOOD;
 use crate::machine::device::Leaf;
 use crate::measure::sync::FlushMethod;
 use crate::stats::Interval;
@@ -105,13 +106,13 @@ pub fn sync_method(current: FlushMethod, times: &[MethodTime], cache: WriteCache
 pub enum Delay {
     /// A flush is so fast that waiting for others costs more than it saves.
     None,
-    /// Half the time of a flush, in microseconds, with the same of its interval.
+    /// Half the time of a flush, in microseconds, with the same of its interval, or of 5 % around it.
     Of {
         /// The delay.
         us: u32,
-        /// Half of the interval's lower end.
+        /// From where a delay is as good.
         low: u32,
-        /// Half of its upper end.
+        /// To where.
         high: u32,
     },
 }
@@ -127,8 +128,8 @@ pub fn commit_delay(flush_us: Interval) -> Delay {
     let scale = 10f64.powi(half(flush_us.value).log10().floor() as i32 - 1);
     Delay::Of {
         us: ((half(flush_us.value) / scale).round() * scale) as u32,
-        low: half(flush_us.low) as u32,
-        high: half(flush_us.high).ceil() as u32,
+        low: half(flush_us.low.min(flush_us.value / AS_GOOD)) as u32,
+        high: half(flush_us.high.max(flush_us.value * AS_GOOD)).ceil() as u32,
     }
 }
 
@@ -209,9 +210,9 @@ mod tests {
     fn a_delay_is_half_of_a_slow_flush() {
         assert_eq!(commit_delay(interval(140.0, 10.0)), Delay::None);
         assert_eq!(commit_delay(interval(1050.0, 60.0)), Delay::None, "perhaps under 1 ms");
-        assert_eq!(commit_delay(interval(1000.0, 0.0)), Delay::Of { us: 500, low: 500, high: 500 });
+        assert_eq!(commit_delay(interval(1000.0, 0.0)), Delay::Of { us: 500, low: 476, high: 525 });
         // A disk of 7,200 rpm: 8.33 ms a turn.
-        assert_eq!(commit_delay(interval(8333.0, 100.0)), Delay::Of { us: 4200, low: 4116, high: 4217 });
+        assert_eq!(commit_delay(interval(8333.0, 100.0)), Delay::Of { us: 4200, low: 3968, high: 4375 });
         assert_eq!(commit_delay(interval(1e6, 0.0)), Delay::Of { us: 100_000, low: 100_000, high: 100_000 });
     }
 }

@@ -120,10 +120,10 @@ fn judge(row: RecommendRow, found: &Contest, limits: &[u64], current: u64, cold:
     };
     let row = row.between(shown(plateau.low), shown(plateau.high));
     if plateau.holds_current {
-        return row.keep("no other limit makes a cold scan faster beyond the noise");
+        return row.keep("no other limit is sure to make a cold scan faster by more than 5 %");
     }
-    let best = shown(plateau.best);
-    let ratio = limits.iter().position(|limit| *limit == plateau.best).and_then(|index| ratios[index]);
+    let best = shown(plateau.value);
+    let ratio = limits.iter().position(|limit| *limit == plateau.value).and_then(|index| ratios[index]);
     let gain = 1.0 / ratio.map_or(1.0, |ratio| ratio.value);
     let why = format!(
         "a cold sequential scan is {gain:.2} times as fast with {best} as with {}, beyond the noise",

@@ -11,7 +11,6 @@ use io_probe_core::advise::page_costs::cache_mix::{CacheMix, HitRatios};
 use io_probe_core::advise::page_costs::choose::{Cell, Chosen, Settings, grid};
 use io_probe_core::advise::page_costs::curve::GapCurve;
 use io_probe_core::advise::page_costs::model::Times;
-use io_probe_core::advise::page_costs::pair;
 use io_probe_core::measure::page_times::{Estimate, NotCold, PageTimes};
 use io_probe_core::run::budget::Stop;
 use serde_json::{Value, json};
@@ -200,13 +199,9 @@ impl<'a> Advice<'a> {
         let concurrencies: Vec<u32> = curve.concurrencies().collect();
         let answers = planned::ask(self.recommend.call, &tables, &cells, &concurrencies, times)?;
         let measured = &self.measured.times;
-        let known =
-            |time: Option<Estimate>| time.is_some_and(|time| pair::narrow(time.us, time.interval).is_some());
+        let known = |time: Option<Estimate>| time.is_some_and(|time| time.interval.is_some());
         if !known(measured.device_random) || !known(measured.device_sequential) || !curve.has_intervals() {
-            return Err(
-                "the intervals of the times are too wide: measure for longer, or when the device is idle"
-                    .to_owned(),
-            );
+            return Err("the times have no intervals: measure for longer".to_owned());
         }
         let chosen = answers.regrets.choose(&self.in_force).ok_or_else(|| "no query tells".to_owned())?;
         Ok((answers, chosen))

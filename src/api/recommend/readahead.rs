@@ -17,7 +17,7 @@ use crate::pg::backend::server;
 /// With fewer turns of the setting in force nothing is said.
 const LEAST_TURNS: u64 = 3;
 
-const KEEP: &str = "no other window makes a cold scan faster beyond the noise";
+const KEEP: &str = "no other window is sure to make a cold scan faster by more than 5 %";
 
 /// A row for each disk, measured on the largest relation that lies on it; where no disk is known, for each
 /// tablespace.
@@ -104,17 +104,17 @@ fn judge(row: RecommendRow, curve: &[WindowResult], disk: &str, in_force: u64) -
     if found.holds_current {
         return row.keep(KEEP);
     }
-    let best = curve.iter().find(|window| window.kb() == Some(found.best));
+    let best = curve.iter().find(|window| window.kb() == Some(found.value));
     let Some(best) = best.and_then(WindowResult::figures) else {
         return row.unknown("the best window has no figures");
     };
     let gain = now.ns_per_block / best.ns_per_block;
     let why = format!(
         "a cold scan that reads a block at a time is {gain:.2} times as fast with {} kB on {disk}; sessions notice after they reconnect",
-        found.best
+        found.value
     );
-    let (blockdev_setra, udev_rule) = readahead::lines(found.best, disk);
-    row.rests_on("udev_rule", udev_rule).change(found.best.to_string(), blockdev_setra, why)
+    let (blockdev_setra, udev_rule) = readahead::lines(found.value, disk);
+    row.rests_on("udev_rule", udev_rule).change(found.value.to_string(), blockdev_setra, why)
 }
 
 /// Few turns of the kernel counted, so that nothing can be better beyond the noise; but all others may be

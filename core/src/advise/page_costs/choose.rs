@@ -2,15 +2,19 @@
 //! fast.
 //!
 //! The planner itself was asked, for each of some queries, which plan it picks at each pair of page costs.
-//! What each plan takes is known from the [`model`](super::model), cold and warm. The regret of a pick is its
-//! time over that of the best plan, and of a pair of page costs, with an `effective_io_concurrency`, the
-//! geometric mean over all queries, cold and warm weighing the same. The best is at any concurrency: one that
+//! What each plan takes is known from the [`model`](super::model), cold and warm. The cost of a pair of page
+//! costs, with an `effective_io_concurrency`, is the geometric mean of the times of the picks over all
+//! queries, cold and warm weighing the same. What is set stays where no other is better by more than the
+//! error of the measured times and by more than 5 %, see [`plateau`](crate::advise::plateau); else as much of
+//! it as may be. The regret of a pick is its time over that of the best plan at any concurrency: one that
 //! makes all bitmap scans slow is no excuse.
 //!
 //! # Limitations and caveats
 //! - The answer is as good as the model's times and as the queries are like the user's own.
 //! - The planner has one number for reads one at a time and for reads that are prefetched. Where they
 //!   disagree, the least regret is not zero.
+
+use crate::advise::plateau::{Candidates, INNER};
 
 use super::model::{Caches, Index, PlannedScan, Table, Times};
 
@@ -36,17 +40,19 @@ impl Cell {
     }
 }
 
-/// The pairs of page costs to ask for: those in force, and a grid. `anchor` is the `seq_page_cost` that the
-/// time of a tuple speaks for; without one `seq_page_cost` is the unit, and stays.
+/// The pairs of page costs to ask for: those in force, and a grid, as far as a random page costs no less than
+/// a sequential one. `anchor` is the `seq_page_cost` that the time of a tuple speaks for; without one
+/// `seq_page_cost` is the unit, and stays.
 pub fn grid(in_force: Cell, anchor: Option<f64>) -> Vec<Cell> {
     let mut sequential = vec![in_force.sequential];
     sequential.extend(anchor.into_iter().flat_map(|anchor| SCALES.map(|scale| rounded(anchor * scale))));
-    let mut cells = vec![in_force];
+    let mut cells = Vec::new();
     for sequential in sequential {
         // Rounded, a cost might be below the other.
-        let of_ratio = |ratio| Cell { sequential, random: rounded(sequential * ratio).max(sequential) };
-        for cell in RATIOS.map(of_ratio) {
-            if !cells.contains(&cell) {
+        let of_ratio = |ratio| rounded(sequential * ratio).max(sequential);
+        for random in [in_force.random].into_iter().chain(RATIOS.map(of_ratio)) {
+            let cell = Cell { sequential, random };
+            if cell.is_in_order() && !cells.contains(&cell) {
                 cells.push(cell);
             }
         }
@@ -56,11 +62,15 @@ pub fn grid(in_force: Cell, anchor: Option<f64>) -> Vec<Cell> {
 
 /// A cost to three digits, as a person would set it.
 pub fn rounded(cost: f64) -> f64 {
+    to_digits(cost, f64::round)
+}
+
+fn to_digits(cost: f64, round: fn(f64) -> f64) -> f64 {
     if cost <= 0.0 || !cost.is_finite() {
         return cost;
     }
     let scale = 10f64.powi(2 - cost.log10().floor() as i32);
-    (cost * scale).round() / scale
+    round(cost * scale) / scale
 }
 
 /// A query, and what the planner said.
@@ -92,19 +102,15 @@ pub struct Regret {
     pub worst_warm: f64,
 }
 
-impl Regret {
-    fn score(&self) -> f64 {
-        self.cold.ln() + self.warm.ln()
-    }
-}
-
 /// The regrets of all cells at all concurrencies.
 #[derive(Debug, Clone)]
 pub struct Regrets {
     cells: Vec<Cell>,
     concurrencies: Vec<u32>,
     /// By cell, then concurrency.
-    table: Vec<Vec<Regret>>,
+    table: Vec<Regret>,
+    /// The same places.
+    candidates: Candidates,
     queries: usize,
 }
 
@@ -132,45 +138,44 @@ pub struct Chosen {
     pub concurrencies: (u32, u32),
 }
 
-/// Does a place, a cell and a concurrency, keep what is set?
-type Keeps<'a> = &'a dyn Fn(&(usize, usize)) -> bool;
-
-/// Scores that differ by less are as good: a hundredth.
-const AS_GOOD: f64 = 0.01;
+/// What may stay as it is set, seq_page_cost, random_page_cost and the concurrency, in the order of what is
+/// preferred.
+const KEEPS: [[bool; 3]; 8] = [
+    [true, true, true],
+    [true, true, false],
+    [true, false, true],
+    [false, true, true],
+    [true, false, false],
+    [false, true, false],
+    [false, false, true],
+    [false, false, false],
+];
 
 impl Regrets {
     /// Of what the planner said; None if it said nothing.
     pub fn of(asked: &[Asked], cells: &[Cell], concurrencies: &[u32], times: &Times) -> Option<Self> {
-        let mut sums = vec![vec![Sum::default(); concurrencies.len()]; cells.len()];
-        for query in asked {
-            let scans: &[PlannedScan] = if query.covered {
-                &[PlannedScan::Sequential, PlannedScan::Index, PlannedScan::Bitmap, PlannedScan::IndexOnly]
-            } else {
-                &[PlannedScan::Sequential, PlannedScan::Index, PlannedScan::Bitmap]
-            };
-            let time = |scan, concurrency, caches| {
-                times.of_scan(scan, &query.table, &query.index, query.rows, concurrency, caches)
-            };
-            let least = |times: &mut dyn Iterator<Item = f64>| times.fold(f64::INFINITY, f64::min);
-            let cold = least(
-                &mut scans
-                    .iter()
-                    .flat_map(|scan| concurrencies.iter().map(|c| time(*scan, *c, Caches::Cold))),
-            );
-            let warm = least(&mut scans.iter().map(|scan| time(*scan, 0, Caches::Warm)));
-            for (sums, pick) in sums.iter_mut().zip(&query.picks) {
-                for (sum, concurrency) in sums.iter_mut().zip(concurrencies) {
-                    sum.add(
-                        time(*pick, *concurrency, Caches::Cold) / cold,
-                        time(*pick, *concurrency, Caches::Warm) / warm,
-                    );
-                }
-            }
+        let taken = |times: &Times| -> Vec<QueryTimes> {
+            asked.iter().map(|query| QueryTimes::of(query, concurrencies, times)).collect()
+        };
+        let picks = |taken: &[QueryTimes]| -> Vec<Picks> {
+            let place = |cell, at| Picks::of(asked.iter().map(|query| query.picks[cell]).zip(taken), at);
+            (0..cells.len())
+                .flat_map(|cell| (0..concurrencies.len()).map(move |at| place(cell, at)))
+                .collect()
+        };
+        let costs = |taken: &[QueryTimes]| -> Vec<f64> { picks(taken).iter().map(Picks::cost).collect() };
+        if asked.is_empty() {
+            return None;
         }
-        let queries = asked.len();
-        let table = sums.iter().map(|row| row.iter().map(|sum| sum.regret(queries)).collect()).collect();
-        let (cells, concurrencies) = (cells.to_vec(), concurrencies.to_vec());
-        (queries > 0).then_some(Self { cells, concurrencies, table, queries })
+        let measured = taken(times);
+        let moved = times.each_moved().map(|times| costs(&taken(&times)));
+        Some(Self {
+            cells: cells.to_vec(),
+            concurrencies: concurrencies.to_vec(),
+            table: picks(&measured).iter().map(Picks::regret).collect(),
+            candidates: Candidates::of(costs(&measured), moved),
+            queries: asked.len(),
+        })
     }
 
     /// Queries that tell.
@@ -180,102 +185,140 @@ impl Regrets {
 
     /// The regret at these settings, if they are among those asked for.
     pub fn at(&self, settings: &Settings) -> Option<Regret> {
-        let (cell, concurrency) = self.place(settings)?;
-        Some(self.table[cell][concurrency])
+        self.place(settings).map(|place| self.table[place])
     }
 
-    fn place(&self, settings: &Settings) -> Option<(usize, usize)> {
-        let cell = self.cells.iter().position(|cell| *cell == settings.cell)?;
-        Some((cell, self.concurrencies.iter().position(|c| *c == settings.concurrency)?))
+    fn place(&self, settings: &Settings) -> Option<usize> {
+        (0..self.table.len()).find(|place| self.settings(*place) == *settings)
     }
 
-    /// The best settings, but for what is set and as good. A random page costs no less than a sequential one
-    /// in them, unless there are no such.
+    fn settings(&self, place: usize) -> Settings {
+        let count = self.concurrencies.len();
+        Settings { cell: self.cells[place / count], concurrency: self.concurrencies[place % count] }
+    }
+
+    /// The settings in force where none are sure to gain; else of those that keep as much of them as may be
+    /// the nearest.
     pub fn choose(&self, in_force: &Settings) -> Option<Chosen> {
-        let none_is_in_order = !self.cells.iter().any(Cell::is_in_order);
-        let may_be = |cell: usize| none_is_in_order || self.cells[cell].is_in_order();
-        let cells = || (0..self.cells.len()).filter(|cell| may_be(*cell));
-        let places = || cells().flat_map(|a| (0..self.concurrencies.len()).map(move |b| (a, b)));
-        let score = |(cell, concurrency): (usize, usize)| self.table[cell][concurrency].score();
-        let least = places().map(score).fold(f64::INFINITY, f64::min);
-        let good = |place| score(place) <= least + AS_GOOD;
-        // What is set stays where it is as good, or as much of it as may be. Of the rest what is better cold,
-        // where more time is lost; and of equals the one nearest to what is set.
-        let cold = |(cell, concurrency): (usize, usize)| self.table[cell][concurrency].cold;
-        let distance = |place: (usize, usize)| {
-            let (cell, set) = (self.cells[place.0], in_force.cell);
-            (cell.sequential / set.sequential).ln().abs() + (cell.random / set.random).ln().abs()
-        };
-        let costs = |place: &(usize, usize)| self.cells[place.0] == in_force.cell;
-        let reads = |place: &(usize, usize)| self.concurrencies[place.1] == in_force.concurrency;
-        let unit = |place: &(usize, usize)| self.cells[place.0].sequential == in_force.cell.sequential;
-        let kept: [Keeps<'_>; 5] = [&|place| costs(place) && reads(place), &costs, &reads, &unit, &|_| true];
-        let (cell, concurrency) = kept.into_iter().find_map(|keeps| {
-            let as_good = || places().filter(|place| good(*place) && keeps(place));
-            let best = as_good().map(score).fold(f64::INFINITY, f64::min);
-            // One from the rim would not stay the next time.
-            let inner = as_good().filter(|place| score(*place) <= best + AS_GOOD / 2.0);
-            inner.min_by(|a, b| cold(*a).total_cmp(&cold(*b)).then(distance(*a).total_cmp(&distance(*b))))
+        let places = || 0..self.table.len();
+        let excess = |place: &usize| self.candidates.excess(*place);
+        let values = |place: usize| self.settings(place).values();
+        let set = in_force.values();
+        let keeps =
+            |place: usize, mask: &[bool; 3]| (0..3).all(|at| !mask[at] || values(place)[at] == set[at]);
+        // The costs', since 0 is a concurrency, too.
+        let distance =
+            |place: &usize| (0..2).map(|at| (values(*place)[at] / set[at]).ln().abs()).sum::<f64>();
+        let (mask, least) = KEEPS.iter().find_map(|mask| {
+            let as_good = places().filter(|place| excess(place) <= 1.0 && keeps(*place, mask));
+            let least = as_good.map(|place| excess(&place)).min_by(f64::total_cmp)?;
+            Some((mask, least))
         })?;
-        let chosen = self.cells[cell];
-        // As far as it goes without a gap.
-        let range = |of: fn(&Cell) -> f64, other: fn(&Cell) -> f64| {
-            let mut along: Vec<(f64, bool)> = cells()
-                .filter(|index| other(&self.cells[*index]) == other(&chosen))
-                .map(|index| (of(&self.cells[index]), good((index, concurrency))))
-                .collect();
+        // One from the rim would not be as good the next time. Of equals the least concurrency.
+        let in_force = self.place(in_force);
+        let gains = |place: &usize| in_force.is_none_or(|set| self.candidates.gains(*place, set));
+        let inner = places()
+            .filter(|place| excess(place) <= (least + INNER).min(1.0) && keeps(*place, mask) && gains(place));
+        let nearest = inner.min_by(|a, b| distance(a).total_cmp(&distance(b)));
+        let place = in_force.filter(|set| excess(set) <= 1.0).or(nearest).or(in_force)?;
+        let chosen = values(place);
+        let range = |axis: usize| {
+            let is_along = |place: &usize| (0..3).all(|at| at == axis || values(*place)[at] == chosen[at]);
+            let mut along: Vec<(f64, usize)> =
+                places().filter(is_along).map(|place| (values(place)[axis], place)).collect();
             along.sort_by(|a, b| a.0.total_cmp(&b.0));
-            plateau(&along, of(&chosen))
+            let (low, high) = self.candidates.range(&along, chosen[axis]);
+            (to_digits(low, f64::ceil).min(chosen[axis]), to_digits(high, f64::floor).max(chosen[axis]))
         };
-        let mut along: Vec<(f64, bool)> = (0..self.concurrencies.len())
-            .map(|index| (f64::from(self.concurrencies[index]), good((cell, index))))
-            .collect();
-        along.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let (low, high) = plateau(&along, f64::from(self.concurrencies[concurrency]));
+        let (low, high) = range(2);
         Some(Chosen {
-            settings: Settings { cell: chosen, concurrency: self.concurrencies[concurrency] },
-            regret: self.table[cell][concurrency],
-            random: range(|cell| cell.random, |cell| cell.sequential),
-            sequential: range(|cell| cell.sequential, |cell| cell.random),
-            concurrencies: (low as u32, high as u32),
+            settings: self.settings(place),
+            regret: self.table[place],
+            sequential: range(0),
+            random: range(1),
+            concurrencies: (low.ceil() as u32, high.floor() as u32),
         })
     }
 }
 
-/// The least and the greatest of ascending values around `chosen` that are good without a gap.
-fn plateau(along: &[(f64, bool)], chosen: f64) -> (f64, f64) {
-    let at = along.iter().position(|(value, _)| *value == chosen).unwrap_or(0);
-    let low = along[..=at].iter().rev().take_while(|(_, good)| *good).last();
-    let high = along[at..].iter().take_while(|(_, good)| *good).last();
-    (low.map_or(chosen, |low| low.0), high.map_or(chosen, |high| high.0))
+impl Settings {
+    fn values(&self) -> [f64; 3] {
+        [self.cell.sequential, self.cell.random, f64::from(self.concurrency)]
+    }
 }
 
+/// The logarithms of what a query takes by each scan, and of the least that any takes.
+struct QueryTimes {
+    /// At each concurrency.
+    cold: [Vec<f64>; 4],
+    warm: [f64; 4],
+    least_cold: f64,
+    least_warm: f64,
+}
+
+impl QueryTimes {
+    fn of(query: &Asked, concurrencies: &[u32], times: &Times) -> Self {
+        const SCANS: [PlannedScan; 4] =
+            [PlannedScan::Sequential, PlannedScan::Index, PlannedScan::Bitmap, PlannedScan::IndexOnly];
+        let time = |scan, concurrency, caches| {
+            times.of_scan(scan, &query.table, &query.index, query.rows, concurrency, caches).ln()
+        };
+        let cold = SCANS.map(|scan| {
+            // Only bitmap scans prefetch.
+            let at = if scan == PlannedScan::Bitmap { concurrencies } else { &concurrencies[..1] };
+            let times: Vec<f64> = at.iter().map(|at| time(scan, *at, Caches::Cold)).collect();
+            times.iter().copied().cycle().take(concurrencies.len()).collect::<Vec<f64>>()
+        });
+        let warm = SCANS.map(|scan| time(scan, 0, Caches::Warm));
+        let scans = if query.covered { 4 } else { 3 };
+        let least = |times: &mut dyn Iterator<Item = &f64>| times.copied().fold(f64::INFINITY, f64::min);
+        let least_cold = least(&mut cold[..scans].iter().flatten());
+        let least_warm = least(&mut warm[..scans].iter());
+        Self { cold, warm, least_cold, least_warm }
+    }
+}
+
+/// What the picks at one place take over the best plans, as logarithms: sums, and the greatest.
 #[derive(Debug, Clone, Copy, Default)]
-struct Sum {
+struct Picks {
+    count: f64,
     cold: f64,
     warm: f64,
     worst_cold: f64,
     worst_warm: f64,
 }
 
-impl Sum {
-    fn add(&mut self, cold: f64, warm: f64) {
-        self.cold += cold.ln();
-        self.warm += warm.ln();
-        self.worst_cold = self.worst_cold.max(cold);
-        self.worst_warm = self.worst_warm.max(warm);
+impl Picks {
+    fn of<'a>(picked: impl Iterator<Item = (PlannedScan, &'a QueryTimes)>, at: usize) -> Self {
+        picked.fold(Self::default(), |sum, (pick, times)| {
+            let cold = times.cold[pick as usize][at] - times.least_cold;
+            let warm = times.warm[pick as usize] - times.least_warm;
+            Self {
+                count: sum.count + 1.0,
+                cold: sum.cold + cold,
+                warm: sum.warm + warm,
+                worst_cold: sum.worst_cold.max(cold),
+                worst_warm: sum.worst_warm.max(warm),
+            }
+        })
     }
 
-    fn regret(&self, count: usize) -> Regret {
-        let count = count as f64;
+    /// The logarithm of the mean, cold and warm weighing the same.
+    fn cost(&self) -> f64 {
+        (self.cold + self.warm) / 2.0 / self.count
+    }
+
+    fn regret(&self) -> Regret {
         Regret {
-            cold: (self.cold / count).exp(),
-            warm: (self.warm / count).exp(),
-            worst_cold: self.worst_cold,
-            worst_warm: self.worst_warm,
+            cold: (self.cold / self.count).exp(),
+            warm: (self.warm / self.count).exp(),
+            worst_cold: self.worst_cold.exp(),
+            worst_warm: self.worst_warm.exp(),
         }
     }
 }
 
+#[cfg(test)]
+mod simulation;
 #[cfg(test)]
 mod tests;

@@ -14,6 +14,7 @@
 //!   (seen on ext4). A curve measured at 0 and 16 alone says too little for 1.
 //! * Gaps are taken as even. Clustered blocks are read as fast as their local density.
 
+use crate::advise::plateau::{Candidates, Plateau};
 use crate::measure::page_times::{Estimate, PageTimes};
 
 /// The density at and below which a read with gaps is a random one.
@@ -40,16 +41,10 @@ pub struct GapCurve {
 /// A concurrency to set, and what is as good.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ConcurrencyChoice {
-    /// The value: the one in force if it is on the plateau, else the best.
-    pub value: u32,
-    /// The least measured value of the plateau around it.
-    pub low: u32,
-    /// The greatest.
-    pub high: u32,
-    /// The best of those measured.
-    pub best: u32,
-    /// How much longer a block takes at the best value than at each density's own best, as a geometric mean:
-    /// 1 is no longer.
+    /// The value, and from and to where others are as good.
+    pub plateau: Plateau,
+    /// How much longer a block takes at that value than at each density's own best, as a geometric mean: 1 is
+    /// no longer.
     pub score: f64,
     /// The same at the value in force, interpolated where it was not measured; None if it is not known.
     pub score_in_force: Option<f64>,
@@ -63,9 +58,6 @@ pub enum Use {
     /// The two least: ANALYZE and recovery read here and there (`maintenance_io_concurrency`).
     Maintenance,
 }
-
-/// Scores within this share of the best are as good.
-const AS_GOOD: f64 = 1.03;
 
 impl GapCurve {
     /// The curve of the measured times; None if no read with gaps was measured.
@@ -148,38 +140,6 @@ impl GapCurve {
         Some(f64::midpoint(low, high).exp())
     }
 
-    /// The best of the measured concurrencies. Of two that are equal the lower.
-    pub fn choose(&self, what_for: Use, in_force: Option<u32>) -> Option<ConcurrencyChoice> {
-        let densities = self.densities(what_for);
-        let scores: Vec<f64> =
-            self.lines.iter().map(|line| self.score(&densities, line.concurrency)).collect();
-        let best = (0..scores.len()).min_by(|a, b| scores[*a].total_cmp(&scores[*b]))?;
-        let level =
-            |index: usize| scores[index] <= AS_GOOD * scores[best] || self.alike(&densities, index, best);
-        // The plateau around a line: neighbours without a gap.
-        let plateau = |index: usize| {
-            let low = (0..=index).rev().take_while(|i| level(*i)).last().unwrap_or(index);
-            let high = (index..scores.len()).take_while(|i| level(*i)).last().unwrap_or(index);
-            (low, high)
-        };
-        let holds = |(low, high): (usize, usize), value: u32| {
-            (self.lines[low].concurrency..=self.lines[high].concurrency).contains(&value)
-        };
-        let kept = in_force.and_then(|value| {
-            let on = |index: &usize| level(*index) && holds(plateau(*index), value);
-            (0..scores.len()).find(on).map(|index| (value, plateau(index)))
-        });
-        let (value, (low, high)) = kept.unwrap_or((self.lines[best].concurrency, plateau(best)));
-        Some(ConcurrencyChoice {
-            value,
-            low: self.lines[low].concurrency,
-            high: self.lines[high].concurrency,
-            best: self.lines[best].concurrency,
-            score: scores[best],
-            score_in_force: in_force.map(|value| self.score(&densities, value)),
-        })
-    }
-
     /// The measured densities that count.
     fn densities(&self, what_for: Use) -> Vec<f64> {
         let mut all: Vec<f64> =
@@ -192,24 +152,42 @@ impl GapCurve {
         all
     }
 
-    fn score(&self, densities: &[f64], concurrency: u32) -> f64 {
-        let logs = densities.iter().map(|&density| {
-            let times = self.lines.iter().map(|line| self.on(line, density));
-            (self.at(density, concurrency) / times.fold(f64::INFINITY, f64::min)).ln()
-        });
-        (logs.sum::<f64>() / densities.len() as f64).exp()
+    /// The logarithm of the time at a concurrency, as a mean over densities.
+    fn cost(&self, densities: &[f64], concurrency: u32) -> f64 {
+        densities.iter().map(|&density| self.at(density, concurrency).ln()).sum::<f64>()
+            / densities.len() as f64
     }
 
-    /// Do the intervals of two lines overlap in every density?
-    fn alike(&self, densities: &[f64], a: usize, b: usize) -> bool {
-        let interval = |line: usize, density: f64| {
-            self.lines[line].points.iter().find(|point| point.0 == density)?.1.interval
-        };
-        densities.iter().all(|&density| match (interval(a, density), interval(b, density)) {
-            (Some(a), Some(b)) => a.0 <= b.1 && b.0 <= a.1,
-            _ => false,
-        })
+    /// The same at each density's own best concurrency.
+    fn least(&self, densities: &[f64]) -> f64 {
+        let least =
+            |density| self.lines.iter().map(|line| self.on(line, density)).fold(f64::INFINITY, f64::min).ln();
+        densities.iter().map(|&density| least(density)).sum::<f64>() / densities.len() as f64
     }
+}
+
+/// The best of the measured concurrencies, if the one in force is not as good.
+pub fn choose_concurrency(
+    times: &PageTimes,
+    what_for: Use,
+    in_force: Option<u32>,
+) -> Option<ConcurrencyChoice> {
+    let curve = GapCurve::of(times)?;
+    let densities = curve.densities(what_for);
+    let mut values: Vec<u32> = curve.concurrencies().chain(in_force).collect();
+    values.sort_unstable();
+    values.dedup();
+    let costs =
+        |curve: GapCurve| values.iter().map(|value| curve.cost(&densities, *value)).collect::<Vec<f64>>();
+    let moved = times.each_moved().filter_map(|times| GapCurve::of(&times)).map(costs);
+    let score = |value: u32| (curve.cost(&densities, value) - curve.least(&densities)).exp();
+    let ladder: Vec<u64> = values.iter().map(|value| u64::from(*value)).collect();
+    let plateau = Candidates::of(costs(curve.clone()), moved).plateau(&ladder, in_force.map(u64::from))?;
+    Some(ConcurrencyChoice {
+        plateau,
+        score: score(plateau.value as u32),
+        score_in_force: in_force.map(score),
+    })
 }
 
 /// The ratio R/S of the page costs at which the planner changes from a bitmap scan to a sequential one at

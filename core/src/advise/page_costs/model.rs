@@ -116,6 +116,7 @@ pub struct Times {
     tuple: f64,
     /// Pages of shared buffers.
     buffers: f64,
+    measured: PageTimes,
 }
 
 impl Times {
@@ -135,7 +136,13 @@ impl Times {
             curve: GapCurve::of(times).ok_or("reads with gaps")?,
             tuple: us(times.tuple, "the tuples")?,
             buffers,
+            measured: times.clone(),
         })
+    }
+
+    /// These, once for each measured time, with that time at the upper end of its interval.
+    pub fn each_moved(&self) -> impl Iterator<Item = Self> {
+        self.measured.each_moved().filter_map(|times| Self::of(&times, self.buffers).ok())
     }
 
     /// Of a scan that finds so many rows, in microseconds.

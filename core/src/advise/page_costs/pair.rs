@@ -9,6 +9,7 @@
 
 use super::cache_mix::Cost;
 use super::choose::{Cell, rounded};
+use crate::advise::plateau::AS_GOOD;
 
 /// An interval wider than this, half of it over the value, says too little.
 const TOO_WIDE: f64 = 0.25;
@@ -60,8 +61,9 @@ impl Advised {
         // What is shown must not fall below by its rounding either.
         let shown = |cost: f64| rounded(cost).max(floor);
         let cost = measured.value.max(floor);
-        let interval =
-            narrow(measured.value, measured.interval).map(|(low, high)| (low.max(floor), high.max(floor)));
+        let interval = narrow(measured.value, measured.interval)
+            .map(|(low, high)| (low.min(measured.value / AS_GOOD), high.max(measured.value * AS_GOOD)))
+            .map(|(low, high)| (low.max(floor), high.max(floor)));
         let verdict = match interval {
             None => CostVerdict::Unsure,
             Some((low, high)) if (low..=high).contains(&in_force) || shown(cost) == in_force => {
@@ -75,7 +77,7 @@ impl Advised {
 }
 
 /// The interval of a value, if it has one that is not so wide.
-pub fn narrow(value: f64, interval: Option<(f64, f64)>) -> Option<(f64, f64)> {
+fn narrow(value: f64, interval: Option<(f64, f64)>) -> Option<(f64, f64)> {
     interval.filter(|(low, high)| (high - low) / 2.0 <= TOO_WIDE * value)
 }
 

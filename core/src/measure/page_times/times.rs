@@ -144,6 +144,32 @@ impl PageTimes {
         self
     }
 
+    /// These, once for each time, with that time at the upper end of its interval.
+    pub fn each_moved(&self) -> impl Iterator<Item = Self> {
+        let mut all = self.clone();
+        let count = all.each_mut().count();
+        (0..count).map(move |index| {
+            let mut moved = all.clone();
+            if let Some(time) = moved.each_mut().nth(index) {
+                time.us = time.interval.map_or(time.us, |(_, high)| high);
+            }
+            moved
+        })
+    }
+
+    /// Each time that is known.
+    pub(crate) fn each_mut(&mut self) -> impl Iterator<Item = &mut Estimate> {
+        let single = [
+            &mut self.shared,
+            &mut self.os_sequential,
+            &mut self.os_random,
+            &mut self.device_sequential,
+            &mut self.device_random,
+            &mut self.tuple,
+        ];
+        single.into_iter().flatten().chain(self.sparse.iter_mut().map(|point| &mut point.time))
+    }
+
     /// All of these; what could not be measured is left out.
     pub fn of(measured: impl IntoIterator<Item = MeasuredTime>) -> Self {
         let mut times = Self::default();

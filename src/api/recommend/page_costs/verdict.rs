@@ -2,7 +2,7 @@
 
 use io_probe_core::advise::page_costs::cache_mix::{CacheMix, PageCosts};
 use io_probe_core::advise::page_costs::choose::{Chosen, Regret, Settings};
-use io_probe_core::advise::page_costs::curve::{self, ConcurrencyChoice, GapCurve, Use};
+use io_probe_core::advise::page_costs::curve::{self, ConcurrencyChoice, GapCurve, Use, choose_concurrency};
 use io_probe_core::advise::page_costs::pair::{self, Advised, CostVerdict};
 use io_probe_core::measure::page_times::Estimate;
 use serde_json::json;
@@ -22,9 +22,8 @@ const THE_UNIT: &str = "it is the unit in which the other costs are given";
 /// Why a page cost is not known.
 const NOT_BY_PLANS: &str = "nothing can be said by the planner's choices";
 
-/// A concurrency whose reads take so many times those of the best is only kept because nothing better is
-/// sure.
-const MUCH_WORSE: f64 = 1.1;
+/// Why a value stays.
+const NOTHING_BETTER: &str = "no other value is sure to gain more than 5 %";
 
 impl Advice<'_> {
     /// Fills a row.
@@ -44,7 +43,7 @@ impl Advice<'_> {
                 let row = self.of_planner(row, answers, chosen).between(low.to_string(), high.to_string());
                 let (value, why) = (chosen.settings.concurrency, self.regrets(answers, chosen));
                 if value == self.in_force.concurrency {
-                    return row.keep(why);
+                    return row.keep(format!("{why}; {NOTHING_BETTER}"));
                 }
                 row.alter(value.to_string(), &value.to_string(), why)
             }
@@ -199,7 +198,7 @@ impl Advice<'_> {
         match verdict {
             _ if self.is_unit(setting) => row.keep(THE_UNIT),
             CostVerdict::Set { value, with } => self.set(setting, row, value, with, why),
-            _ => row.keep(why),
+            _ => row.keep(format!("{why}; {NOTHING_BETTER}")),
         }
     }
 
@@ -258,27 +257,23 @@ impl Advice<'_> {
         if curve.as_ref().is_some_and(|curve| curve.concurrencies().count() < 2) {
             return self.without_times(row, self.measured.why_one_concurrency());
         }
-        let choice = curve.and_then(|curve| curve.choose(what_for, in_force));
-        let Some(ConcurrencyChoice { value, low, high, score, score_in_force, .. }) = choice else {
+        let choice = curve.and_then(|_| choose_concurrency(&self.measured.times, what_for, in_force));
+        let Some(ConcurrencyChoice { plateau, score, score_in_force }) = choice else {
             return self.lacking(row);
         };
         let row = row
-            .between(low.to_string(), high.to_string())
+            .between(plateau.low.to_string(), plateau.high.to_string())
             .rests_on("score", figure(score))
             .rests_on("score_in_force", score_in_force.map(figure));
         let over = |score: f64| (score - 1.0) * 100.0;
         let told = |score: f64| {
             format!("{which} take {:.0} % more than at their best over the densities", over(score))
         };
-        if Some(value) == in_force {
-            let why = score_in_force.map_or(told(score), |in_force| {
-                let sure =
-                    if in_force > MUCH_WORSE * score { ", but by times whose intervals overlap" } else { "" };
-                told(in_force) + sure
-            });
-            return row.keep(why);
+        if plateau.holds_current {
+            return row.keep(format!("{}; {NOTHING_BETTER}", told(score)));
         }
         let now = score_in_force.map(|score| format!(", and {:.0} % at the present setting", over(score)));
-        row.alter(value.to_string(), &value.to_string(), told(score) + &now.unwrap_or_default())
+        let value = plateau.value.to_string();
+        row.alter(value.clone(), &value, told(score) + &now.unwrap_or_default())
     }
 }
