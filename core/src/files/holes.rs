@@ -162,9 +162,10 @@ fn clean_parts(open: &OpenFile, extent: Range<u64>, clean: &mut Vec<Range<u64>>)
 
 /// Holes by SEEK_HOLE and SEEK_DATA. A file system without them calls everything data.
 fn sought(open: &OpenFile, bytes: &Range<u64>) -> Result<Vec<Range<u64>>> {
+    // What is not found lies behind all that counts.
     let seek = |from: u64, whence| match lseek64(&open.file, from as i64, whence) {
-        Ok(offset) => Ok(Some(offset as u64)),
-        Err(nix::Error::ENXIO) => Ok(None),
+        Ok(offset) => Ok((offset as u64).min(bytes.end)),
+        Err(nix::Error::ENXIO) => Ok(bytes.end),
         Err(e) => Err(e),
     };
     let failed = |e: nix::Error| Error::io("seek in", &open.path, e);
@@ -172,11 +173,11 @@ fn sought(open: &OpenFile, bytes: &Range<u64>) -> Result<Vec<Range<u64>>> {
     let mut at = bytes.start;
     while at < bytes.end {
         let hole = match seek(at, Whence::SeekHole) {
-            Ok(Some(offset)) if offset < bytes.end => offset,
+            Ok(offset) if offset < bytes.end => offset,
             Ok(_) | Err(nix::Error::EINVAL | nix::Error::EOPNOTSUPP) => break,
             Err(e) => return Err(failed(e)),
         };
-        let data = seek(hole, Whence::SeekData).map_err(failed)?.unwrap_or(bytes.end).min(bytes.end);
+        let data = seek(hole, Whence::SeekData).map_err(failed)?;
         holes.push(hole..data);
         // The implicit hole at the end of the file: nothing moves any more.
         if data <= at {
