@@ -106,7 +106,7 @@ impl Candidates {
             value,
             low: low.ceil() as u64,
             high: high.floor() as u64,
-            holds_current: kept.is_some(),
+            holds_current: current == Some(value),
         })
     }
 }
