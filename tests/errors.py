@@ -125,6 +125,16 @@ class Errors(unittest.TestCase):
                 session.run(f"SELECT * FROM io_probe_{call}")
             self.assertRegex(str(raised.exception), r"LINE 1:   SELEC 1\n +\^\n(.*\n)*QUERY:    SELEC 1")
 
+    def test_an_expression_too_deep_to_look_at_fails_no_probe(self):
+        """The server gets by with less of the stack for the expressions of an index than we to look at them."""
+        session = self.sessions["UTF8"]
+        session.run(f"""CREATE TABLE deep AS SELECT generate_series(1, 20000) AS id; CHECKPOINT;
+            CREATE INDEX ON deep ((id{"+ 1" * 3000}))""")
+        call = "io_probe_page_cost('deep', duration => '20 ms')"
+        self.assertGreater(int(session.value(f"SELECT count(*) FROM {call}")), 0)
+        self.assert_steady(session, "deep", f"SELECT count(*) FROM {call}", 20)
+        session.run("CREATE TABLE writable (); DROP TABLE writable")
+
     def test_nothing_stays(self):
         """Not in the transaction, and not in the process."""
         for encoding in ["UTF8", "LATIN1"]:

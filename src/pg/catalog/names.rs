@@ -102,13 +102,15 @@ unsafe fn elements(list: *mut pg_sys::List) -> impl Iterator<Item = *mut c_void>
 }
 
 /// Does this part of a statement, or one of its own, name what it may not?
-#[pg_guard]
-unsafe extern "C-unwind" fn names_another(node: *mut pg_sys::Node, allowed: *mut c_void) -> bool {
+///
+/// # Safety
+/// `node` must be NULL or a node of an analyzed statement, and `allowed` an [`Allowed`].
+unsafe fn names_another(node: *mut pg_sys::Node, allowed: *mut c_void) -> bool {
     if node.is_null() {
         return false;
     }
-    // SAFETY: a node of this tag is of this type; the server's walkers call this for each node below, with
-    // what `run` allows.
+    // SAFETY: the caller vouches for both. A node of this tag is of this type; the server's walkers come to
+    // each node below.
     unsafe {
         match (*node).type_ {
             T_Query => {
@@ -120,7 +122,7 @@ unsafe extern "C-unwind" fn names_another(node: *mut pg_sys::Node, allowed: *mut
                         || names_another((*utility.cast::<pg_sys::ExplainStmt>()).query, allowed);
                 }
                 let flags = pg_sys::QTW_EXAMINE_RTES_BEFORE as i32;
-                return pg_sys::query_tree_walker(query, Some(names_another), allowed, flags);
+                return pg_sys::query_tree_walker(query, Some(walk), allowed, flags);
             }
             // What is below it, the walker of the query comes to by itself.
             T_RangeTblEntry => {
@@ -130,8 +132,15 @@ unsafe extern "C-unwind" fn names_another(node: *mut pg_sys::Node, allowed: *mut
             _ => {}
         }
         pg_sys::check_functions_in_node(node, Some(is_another_function), allowed)
-            || pg_sys::expression_tree_walker(node, Some(names_another), allowed)
+            || pg_sys::expression_tree_walker(node, Some(walk), allowed)
     }
+}
+
+/// [`names_another`] for the server. Called from Rust, its guard would jump over Rust's frames.
+#[pg_guard]
+unsafe extern "C-unwind" fn walk(node: *mut pg_sys::Node, allowed: *mut c_void) -> bool {
+    // SAFETY: a node below one that is looked at, with what `run` allows.
+    unsafe { names_another(node, allowed) }
 }
 
 #[pg_guard]

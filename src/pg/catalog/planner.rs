@@ -59,20 +59,17 @@ pub(crate) fn picks(
         if !goes_on() {
             break;
         }
-        let of_query = || {
+        let of_query = AssertUnwindSafe(|| {
             let table = Relation::open_to_plan(query.table)?;
             let TableQuery { what, condition, .. } = query;
             let (what, condition) = (format!("EXPLAIN (FORMAT JSON) {what}"), format!("WHERE {condition}"));
             let statement = query_of(&what, table.qualified_name()?, &condition);
-            read_only_if_possible(AssertUnwindSafe(|| {
-                table.as_owner(|| {
-                    let _elsewhere = Elsewhere::begin(plain);
-                    Spi::connect(|_| costs.iter().map(|cost| pick(&statement, query.table, *cost)).collect())
-                })
-            }))
-            .flatten()
-        };
-        picks.push(of_query());
+            table.as_owner(|| {
+                let _elsewhere = Elsewhere::begin(plain);
+                Spi::connect(|_| costs.iter().map(|cost| pick(&statement, query.table, *cost)).collect())
+            })
+        });
+        picks.push(read_only_if_possible(of_query).flatten());
     }
     Some(picks)
 }

@@ -22,8 +22,6 @@ use crate::pg::storage::relation::Relation;
 /// Counts the tuples of these ranges of blocks, one after the other. None if they can't be counted, or not
 /// without reading other blocks.
 pub(crate) fn count(relation: &Relation, ranges: &[Range<u64>]) -> Option<Vec<TuplesCounted>> {
-    // Planning locks the indexes, too: not if somebody else has one.
-    let relation = Relation::open_to_plan(relation.oid())?;
     let alone = [
         (c"max_parallel_workers_per_gather", "0"),
         (c"jit", "off"),
@@ -32,15 +30,17 @@ pub(crate) fn count(relation: &Relation, ranges: &[Range<u64>]) -> Option<Vec<Tu
         (c"constraint_exclusion", "off"),
     ];
     let alone = [&alone[..], &settings::PLAIN].concat();
-    let name = relation.qualified_name()?;
     let conditions: Vec<String> = ranges
         .iter()
         .map(|blocks| {
             format!("WHERE ctid >= '({},0)'::tid AND ctid < '({},0)'::tid", blocks.start, blocks.end)
         })
         .collect();
-    let statement = |condition: &str| query_of("SELECT count(*)", name, condition);
     let work = AssertUnwindSafe(|| {
+        // Planning locks the indexes, too: not if somebody else has one.
+        let relation = Relation::open_to_plan(relation.oid())?;
+        let name = relation.qualified_name()?;
+        let statement = |condition: &str| query_of("SELECT count(*)", name, condition);
         relation.as_owner(|| {
             settings::with(&alone, || {
                 Spi::connect(|_| {

@@ -25,39 +25,43 @@ pub(in crate::pg) type LookAtRelation = unsafe fn(*mut pg_sys::RelOptInfo);
 thread_local! {
     /// The hook before ours.
     static BEFORE: Cell<HookType> = const { Cell::new(None) };
+    /// Is the hook ours, or is ours below another one?
+    static INSTALLED: Cell<bool> = const { Cell::new(false) };
     /// What ours calls.
     static LOOK: Cell<Option<LookAtRelation>> = const { Cell::new(None) };
 }
 
-/// Until this is dropped, the planner shows a function what it knows of each relation. There is one such.
+/// Until this is dropped, the planner shows a function what it knows of each relation.
 pub(in crate::pg) struct RelationHook {
-    /// What was there before, if ours was not.
-    before: Option<HookType>,
+    /// What it has shown that to before.
+    before: Option<LookAtRelation>,
 }
 
 impl RelationHook {
     pub(in crate::pg) fn begin(look: LookAtRelation) -> Self {
-        LOOK.set(Some(look));
-        // SAFETY: a variable of this backend; the hook is a function of this library, which is never
-        // unloaded.
-        let before = unsafe {
-            let before = hook;
-            let is_ours = before.is_some_and(|before| fn_addr_eq(before, ours as Hook));
-            (!is_ours).then(|| {
-                BEFORE.set(before);
+        let before = LOOK.replace(Some(look));
+        if !INSTALLED.replace(true) {
+            // SAFETY: a variable of this backend; the hook is a function of this library, which is never
+            // unloaded.
+            unsafe {
+                BEFORE.set(hook);
                 hook = Some(ours);
-                before
-            })
-        };
+            }
+        }
         Self { before }
     }
 }
 
 impl Drop for RelationHook {
     fn drop(&mut self) {
-        if let Some(before) = self.before {
-            // SAFETY: as above. Nobody else had a reason to set it: only planning went on meanwhile.
-            unsafe { hook = before };
+        LOOK.set(self.before);
+        // SAFETY: a variable of this backend. A library that planning has loaded, as that of an index's access
+        // method, may have put its own before ours.
+        let is_ours = unsafe { hook.is_some_and(|present| fn_addr_eq(present, ours as Hook)) };
+        if self.before.is_none() && is_ours {
+            // SAFETY: as above; what was there before us is there again.
+            unsafe { hook = BEFORE.get() };
+            INSTALLED.set(false);
         }
     }
 }

@@ -60,7 +60,7 @@ unsafe fn expressions_call(cache: i32, oid: pg_sys::Oid, attributes: &[u32]) -> 
             let tree = pg_sys::SysCacheGetAttr(cache, tuple, *attribute as pg_sys::AttrNumber, &mut is_null);
             !is_null && {
                 let text = pg_sys::text_to_cstring(tree.cast_mut_ptr());
-                calls_function(pg_sys::stringToNode(text).cast(), std::ptr::null_mut())
+                calls_function(pg_sys::stringToNode(text).cast())
             }
         });
         pg_sys::ReleaseSysCache(tuple);
@@ -68,18 +68,27 @@ unsafe fn expressions_call(cache: i32, oid: pg_sys::Oid, attributes: &[u32]) -> 
     }
 }
 
-#[pg_guard]
-unsafe extern "C-unwind" fn calls_function(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
+/// # Safety
+/// `node` must be NULL or a node of an expression.
+unsafe fn calls_function(node: *mut pg_sys::Node) -> bool {
     if node.is_null() {
         return false;
     }
-    // SAFETY: a node of an expression; the server's walker calls this for each node below.
+    let context = std::ptr::null_mut();
+    // SAFETY: the caller vouches for the node; the server's walker comes to each node below.
     unsafe {
         // A domain's constraints may call functions.
         matches!((*node).type_, pg_sys::NodeTag::T_CoerceToDomain)
             || pg_sys::check_functions_in_node(node, Some(is_not_the_server_s), context)
-            || pg_sys::expression_tree_walker(node, Some(calls_function), context)
+            || pg_sys::expression_tree_walker(node, Some(walk), context)
     }
+}
+
+/// [`calls_function`] for the server. Called from Rust, its guard would jump over Rust's frames.
+#[pg_guard]
+unsafe extern "C-unwind" fn walk(node: *mut pg_sys::Node, _context: *mut c_void) -> bool {
+    // SAFETY: a node below one of an expression.
+    unsafe { calls_function(node) }
 }
 
 #[pg_guard]
