@@ -13,8 +13,10 @@
 //! # Limitations and caveats
 //! * Times are per-loop averages rounded to a microsecond; `total_ms` multiplies them back, so a node
 //!   of a million loops is known to half a second.
-//! * Below a Gather, `total_ms` adds up the leader and the workers, which ran side by side: it can
-//!   exceed the time of the whole statement.
+//! * Times of nodes are the wall clock, blocks and times of I/O are sums over all processes: see
+//!   `wall_clock`.
+//! * A server before 15 tells no times of temporary files, one before 17 those of temporary tables not
+//!   apart.
 //! * A plan taken without VERBOSE shows neither schemas nor target lists: `schema` is `None`, and an
 //!   InitPlan that only a target list uses may be credited to the wrong node.
 //! * serde_json refuses more than 128 nested arrays and objects, which is a plan of about 60 levels.
@@ -29,8 +31,9 @@ mod ledger;
 mod naming;
 #[cfg(test)]
 mod tests;
+mod wall_clock;
 
-use ledger::{COUNTERS, Entry};
+use ledger::{COUNTERS, Entry, TIME};
 use serde_json::{Map, Value};
 
 use crate::run::memory;
@@ -110,12 +113,16 @@ pub struct Node {
     pub temp_blks_written: Option<u64>,
     /// Own time waiting for `shared_blks_read` and `local_blks_read`, ms, of all processes together.
     pub io_ms: Option<f64>,
-    /// Own part of `total_ms`, ms, never below 0. In a parallel plan these add up to the time of all
-    /// processes, not to the duration.
+    /// The part of `io_ms` for `local_blks_read`; `None` up to PostgreSQL 16.
+    pub local_io_ms: Option<f64>,
+    /// Own time reading and writing temporary files, ms, of all processes together; not in `io_ms`.
+    pub temp_io_ms: Option<f64>,
+    /// Own part of `total_ms`, ms, never below 0. All nodes together have the top node's `total_ms`.
     pub self_ms: Option<f64>,
-    /// Time in the node and below it, ms: the average per loop × `loops`. In the parallel part of a
-    /// plan each process is a loop, so this sums the workers.
+    /// Time in the node and below it, ms, by the wall clock: the average per loop × `loops` / `processes`.
     pub total_ms: Option<f64>,
+    /// How many processes ran this part of the plan side by side: more than 1 below a Gather only.
+    pub processes: Option<u64>,
     /// Rows per loop that the planner expected.
     pub plan_rows: Option<f64>,
     /// Rows per loop, an average: whole up to PostgreSQL 17, with two decimals from 18.
@@ -187,7 +194,8 @@ pub fn nodes(json: &str) -> Result<Vec<Node>, PlanError> {
     })?;
     let items = flatten(top(&document)?)?;
     memory::expect(items.len() * MEMORY_OF_NODE)?;
-    let facts = items.iter().map(NodeFigures::read).collect::<Result<Vec<_>, _>>()?;
+    let mut facts = items.iter().map(NodeFigures::read).collect::<Result<Vec<_>, _>>()?;
+    wall_clock::apply(&items, &mut facts);
     let known = facts.first().map(|top| top.inclusive.map(|counter| counter.is_some())).unwrap_or_default();
     let mut entries = Vec::with_capacity(items.len());
     let mut references = 0;
@@ -272,6 +280,15 @@ impl<'a> JsonNode<'a> {
         self.text("Node Type").unwrap_or_default()
     }
 
+    fn gathers(&self) -> bool {
+        matches!(self.kind(), "Gather" | "Gather Merge")
+    }
+
+    /// A CTE or an InitPlan: printed below a node that need not be the one that ran it.
+    fn is_detached(&self) -> bool {
+        self.text("Parent Relationship") == Some("InitPlan")
+    }
+
     fn broken(&self, key: &'static str) -> PlanError {
         PlanError::Field { node_id: self.position + 1, key }
     }
@@ -290,11 +307,20 @@ impl<'a> JsonNode<'a> {
         // The cast saturates, and takes what is negative as 0.
         Ok(self.number(key)?.map(|ms| (ms * 1000.0).round() as u64))
     }
+
+    /// The sum of several times, of which a server may have only some.
+    fn sum_of_micros<const N: usize>(&self, keys: [&'static str; N]) -> Result<Option<u64>, PlanError> {
+        keys.into_iter().try_fold(None, |sum: Option<u64>, key| {
+            let more = self.micros(key)?;
+            Ok(sum.into_iter().chain(more).reduce(u64::saturating_add))
+        })
+    }
 }
 
-/// The figures of one node as EXPLAIN gives them.
+/// The figures of one node, what ran below it included.
 struct NodeFigures {
     inclusive: [Option<u64>; COUNTERS],
+    processes: Option<u64>,
     plan_rows: Option<f64>,
     actual_rows: Option<f64>,
     loops: Option<u64>,
@@ -310,13 +336,6 @@ impl NodeFigures {
             .micros("Actual Total Time")?
             .zip(loops)
             .map(|(average, loops)| average.saturating_mul(loops));
-        // One field up to 16, two from 17.
-        let io = [
-            item.micros("I/O Read Time")?,
-            item.micros("Shared I/O Read Time")?,
-            item.micros("Local I/O Read Time")?,
-        ];
-        let io = io.into_iter().flatten().reduce(u64::saturating_add);
         Ok(NodeFigures {
             inclusive: [
                 item.count("Shared Hit Blocks")?,
@@ -325,9 +344,13 @@ impl NodeFigures {
                 item.count("Local Read Blocks")?,
                 item.count("Temp Read Blocks")?,
                 item.count("Temp Written Blocks")?,
-                io,
+                // One field up to 16, two from 17.
+                item.sum_of_micros(["I/O Read Time", "Shared I/O Read Time", "Local I/O Read Time"])?,
+                item.micros("Local I/O Read Time")?,
+                item.sum_of_micros(["Temp I/O Read Time", "Temp I/O Write Time"])?,
                 total,
             ],
+            processes: None,
             plan_rows: item.number("Plan Rows")?,
             actual_rows: item.number("Actual Rows")?,
             loops,
@@ -339,14 +362,13 @@ impl NodeFigures {
 
 /// What the ledger has to know of a node.
 fn entry(item: &JsonNode, inclusive: &[Option<u64>; COUNTERS]) -> Entry {
-    let detached = item.text("Parent Relationship") == Some("InitPlan");
     Entry {
         parent: item.parent,
         level: item.level,
-        provides: detached.then(|| naming::provided(item.text("Subplan Name").unwrap_or_default())),
+        provides: item.is_detached().then(|| naming::provided(item.text("Subplan Name").unwrap_or_default())),
         needs: naming::needed(item.fields),
         reads_relations: naming::reads_relations(item.kind()),
-        gathers: matches!(item.kind(), "Gather" | "Gather Merge"),
+        gathers: item.gathers(),
         modifies: item.kind() == "ModifyTable",
         inclusive: inclusive.map(Option::unwrap_or_default),
     }
@@ -383,8 +405,11 @@ fn node(
         temp_blks_read: next(),
         temp_blks_written: next(),
         io_ms: next().map(ms),
+        local_io_ms: next().map(ms),
+        temp_io_ms: next().map(ms),
         self_ms: next().map(ms),
-        total_ms: facts.inclusive[COUNTERS - 1].map(ms),
+        total_ms: facts.inclusive[TIME].map(ms),
+        processes: facts.processes,
         plan_rows: facts.plan_rows,
         actual_rows: facts.actual_rows,
         loops: facts.loops,

@@ -15,8 +15,10 @@ CREATE TYPE io_probe_explain_full_row AS (
     temp_blks_read    bigint,
     temp_blks_written bigint,
     io_ms             double precision,
+    temp_io_ms        double precision,
     self_ms           double precision,
     total_ms          double precision,
+    processes         bigint,
     plan_rows         double precision,
     actual_rows       double precision,
     loops             bigint,
@@ -24,6 +26,7 @@ CREATE TYPE io_probe_explain_full_row AS (
     total_cost        double precision,
     local_blks_hit    bigint,
     local_blks_read   bigint,
+    local_io_ms       double precision,
     os_ms             double precision,
     device_ms         double precision
 );
@@ -41,9 +44,11 @@ COMMENT ON COLUMN io_probe_explain_full_row.shared_blks_hit IS 'Own blocks found
 COMMENT ON COLUMN io_probe_explain_full_row.shared_blks_read IS 'Own blocks read into shared buffers, from the OS cache or the device';
 COMMENT ON COLUMN io_probe_explain_full_row.temp_blks_read IS 'Own blocks of temporary files read';
 COMMENT ON COLUMN io_probe_explain_full_row.temp_blks_written IS 'Own blocks of temporary files written';
-COMMENT ON COLUMN io_probe_explain_full_row.io_ms IS 'Own time in ms spent waiting for blocks of tables and indexes, all processes together; NULL without track_io_timing';
-COMMENT ON COLUMN io_probe_explain_full_row.self_ms IS 'Own part of total_ms, never negative';
-COMMENT ON COLUMN io_probe_explain_full_row.total_ms IS 'Time in ms in the node and below it: average per loop times loops, so workers add up';
+COMMENT ON COLUMN io_probe_explain_full_row.io_ms IS 'Own time in ms spent waiting for blocks of tables and indexes, of all processes together, so that it can be more than self_ms; without the time of temporary files, which is temp_io_ms. NULL without track_io_timing';
+COMMENT ON COLUMN io_probe_explain_full_row.temp_io_ms IS 'Own time in ms spent reading and writing temporary files, of all processes together: what a sort, a hash or a CTE that spilled cost. NULL without track_io_timing';
+COMMENT ON COLUMN io_probe_explain_full_row.self_ms IS 'Own part of total_ms, never negative. All nodes together have the total_ms of the top node';
+COMMENT ON COLUMN io_probe_explain_full_row.total_ms IS 'Time in ms in the node and below it, by the wall clock: average per loop times loops, and where processes ran side by side the mean of them. No node has more than the node above';
+COMMENT ON COLUMN io_probe_explain_full_row.processes IS 'How many processes ran this part of the plan side by side: below a Gather its workers and the leader, else 1. self_ms times processes is their time together';
 COMMENT ON COLUMN io_probe_explain_full_row.plan_rows IS 'Rows per loop that the planner expected';
 COMMENT ON COLUMN io_probe_explain_full_row.actual_rows IS 'Rows per loop that came out';
 COMMENT ON COLUMN io_probe_explain_full_row.loops IS 'How often the node was started, over all processes';
@@ -51,6 +56,7 @@ COMMENT ON COLUMN io_probe_explain_full_row.startup_cost IS 'The planner''s cost
 COMMENT ON COLUMN io_probe_explain_full_row.total_cost IS 'The planner''s cost up to the last row';
 COMMENT ON COLUMN io_probe_explain_full_row.local_blks_hit IS 'Own blocks of temporary tables found in the session''s buffers';
 COMMENT ON COLUMN io_probe_explain_full_row.local_blks_read IS 'Own blocks of temporary tables read into them';
+COMMENT ON COLUMN io_probe_explain_full_row.local_io_ms IS 'Part of io_ms for blocks of temporary tables; NULL up to PostgreSQL 16, which does not tell it apart';
 COMMENT ON COLUMN io_probe_explain_full_row.os_ms IS 'Time in ms that the node''s own shared blocks would take by measured times if all that it read came from the OS cache, one process at a time; NULL unless executed and the times are known';
 COMMENT ON COLUMN io_probe_explain_full_row.device_ms IS 'The same if all that it read came from the device, in the order in which the node reaches its blocks. What was read took a time between the two, nearer to the one that served; io_ms is less where waiting overlaps with work (from PostgreSQL 18 on)';
 
@@ -62,6 +68,7 @@ CREATE TYPE io_probe_explain_row AS (
     shared_blks_read bigint,
     self_ms          double precision,
     io_ms            double precision,
+    temp_io_ms       double precision,
     os_ms            double precision,
     device_ms        double precision
 );

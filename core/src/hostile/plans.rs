@@ -76,9 +76,16 @@ fn check(document: &Value, plan: &[Node]) {
         // The figure of a node that lacks it, where the top has it, is 0.
         assert!(node.self_ms.is_none_or(|own| own >= 0.0 && own <= node.total_ms.unwrap_or(0.0)), "{node:?}");
         assert!(node.io_ms.is_none_or(|own| own >= 0.0), "{node:?}");
+        assert!(node.temp_io_ms.is_none_or(|own| own >= 0.0), "{node:?}");
+        assert!(node.processes.is_none_or(|processes| processes >= 1), "{node:?}");
         assert!(own(node).into_iter().flatten().all(|blocks| i64::try_from(blocks).is_ok()), "{node:?}");
     }
     let modifies = has_later_writes(top);
+    if let Some(whole) = plan[0].total_ms.filter(|_| !modifies) {
+        // The largest figures have no fractions left.
+        let sum = plan.iter().filter_map(|node| node.self_ms).sum::<f64>();
+        assert!(sum <= whole * (1.0 + 1e-9) + 0.0005, "{sum} ms of {whole}");
+    }
     for (at, key) in BLOCKS.into_iter().enumerate() {
         let sum = plan.iter().map(|node| own(node)[at].map(u128::from)).sum::<Option<u128>>();
         let expected = top.get(key).and_then(Value::as_u64).map(u128::from);

@@ -43,7 +43,7 @@ pub(crate) fn adds_up(nodes: &[[u8; 4]]) {
         assert!((0..COUNTERS).all(|counter| own[counter] <= entry.inclusive[counter]));
     }
     let later = |entry: &&Entry| entry.modifies && entry.provides.is_some();
-    for counter in 0..COUNTERS - 1 {
+    for counter in 0..COUNTERS {
         let sum: u128 = own.iter().map(|own| u128::from(own[counter])).sum();
         let top = u128::from(entries[0].inclusive[counter]);
         let most = top

@@ -30,9 +30,8 @@
 //!   last from any node. The sum always holds.
 //! * A CTE that modifies data runs to its end after the top node has finished, outside of the top
 //!   node's figure: what its readers did not pull stays with it, and the sum is larger by as much.
-//! * Time is credited in the same way, but goes no further up: averages are rounded, and below a
-//!   Gather processes run side by side, so there is no sum to keep. A deficit of time is dropped, as
-//!   is what a Gather can't cover of an InitPlan's time.
+//! * Time is the wall clock (`wall_clock`), of which ordinary children never have more than the node
+//!   above them: it is credited as blocks are, and adds up to the top node's.
 //!
 //! # Limits
 //! With several readers of a CTE that spill, several suspects for one InitPlan, or functions and
@@ -44,12 +43,13 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-/// Blocks first, then microseconds of waiting for reads, then microseconds in the node.
-pub(super) const COUNTERS: usize = 8;
+/// Blocks first; then microseconds of waiting for reads of relations, the part of temporary tables, and
+/// microseconds of temporary files; then microseconds in the node.
+pub(super) const COUNTERS: usize = 10;
 const BLOCKS: Range<usize> = 0..6;
 /// Of these, the blocks of relations; the others are of temporary files.
 const RELATION_BLOCKS: Range<usize> = 0..4;
-const TIME: usize = 7;
+pub(super) const TIME: usize = 9;
 
 /// A node as the ledger sees it; nodes come in preorder, so a parent precedes its children.
 #[derive(Debug, Clone)]
@@ -278,18 +278,14 @@ impl<'a> Ledger<'a> {
                     .iter()
                     .fold(plan.cost[counter], |owed, &suspect| self.take(suspect, counter, owed)),
             };
-            if counter != TIME {
-                self.left[plan.attached][counter] -= owed;
-            }
+            self.left[plan.attached][counter] -= owed;
         }
     }
 
     /// Spreads the deficits and gives what is left.
     fn close(mut self) -> Vec<[u64; COUNTERS]> {
         for counter in 0..COUNTERS {
-            if counter != TIME {
-                self.spread_deficits(counter);
-            }
+            self.spread_deficits(counter);
         }
         // The upper bound holds since nothing was ever added.
         self.left.iter().map(|left| left.map(|amount| amount.max(0) as u64)).collect()

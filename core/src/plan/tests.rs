@@ -302,15 +302,84 @@ fn what_was_not_measured_is_absent() {
 }
 
 #[test]
-fn both_spellings_of_the_time_of_reads_are_known() {
-    let io_ms = |fields: Value| {
+fn both_spellings_of_the_times_of_io_are_known() {
+    let times = |fields: Value| {
         let mut fields = fields;
         fields["Node Type"] = json!("Seq Scan");
-        nodes(&json!({"Plan": fields}).to_string()).unwrap()[0].io_ms
+        let node = nodes(&json!({"Plan": fields}).to_string()).unwrap().remove(0);
+        [node.io_ms, node.local_io_ms, node.temp_io_ms]
     };
-    assert_eq!(io_ms(json!({"I/O Read Time": 1.5, "Temp I/O Read Time": 9.0})), Some(1.5));
-    assert_eq!(io_ms(json!({"Shared I/O Read Time": 1.5, "Local I/O Read Time": 0.25})), Some(1.75));
-    assert_eq!(io_ms(json!({"Shared Read Blocks": 1})), None);
+    let up_to_16 = json!({"I/O Read Time": 1.5, "I/O Write Time": 7.0, "Temp I/O Read Time": 9.0, "Temp I/O Write Time": 0.5});
+    assert_eq!(times(up_to_16), [Some(1.5), None, Some(9.5)]);
+    let from_17 =
+        json!({"Shared I/O Read Time": 1.5, "Local I/O Read Time": 0.25, "Temp I/O Write Time": 2.0});
+    assert_eq!(times(from_17), [Some(1.75), Some(0.25), Some(2.0)]);
+    assert_eq!(times(json!({"Shared Read Blocks": 1})), [None; 3]);
+}
+
+#[test]
+fn the_time_of_a_spill_is_the_sort_s() {
+    let plan = plan("18_parallel_sort");
+    let of = |node: &Node| (node.node_type.clone(), node.temp_io_ms, node.io_ms, node.local_io_ms);
+    let expected = [
+        ("Gather Merge".to_owned(), Some(0.0), Some(0.0), Some(0.0)),
+        ("Sort".to_owned(), Some(10.37), Some(0.009), Some(0.0)),
+        ("Parallel Seq Scan".to_owned(), Some(0.0), Some(38.574), Some(0.0)),
+    ];
+    assert_eq!(plan.iter().map(of).collect::<Vec<_>>(), expected);
+}
+
+/// Each node's time by the wall clock, its own part, and how many processes ran it.
+fn walls(plan: &[Node]) -> Vec<(f64, f64, u64)> {
+    plan.iter().map(|node| (node.total_ms.unwrap(), node.self_ms.unwrap(), node.processes.unwrap())).collect()
+}
+
+#[test]
+fn below_a_gather_times_are_those_of_the_mean_process() {
+    let expected = [(57.16, 31.336, 1), (25.824, 8.202, 3), (17.622, 17.622, 3)];
+    assert_eq!(walls(&plan("18_parallel_sort")), expected);
+}
+
+#[test]
+fn a_gather_that_runs_again_has_as_many_processes_each_time() {
+    let expected = [
+        (147122.748, 19.5, 1),
+        (147103.248, 269.836, 1),
+        (23.412, 7.409, 1),
+        (16.003, 0.711, 3),
+        (5.292, 5.292, 3),
+        (10.0, 10.0, 3),
+        (146810.0, 146680.0, 1),
+        (130.0, 130.0, 3),
+    ];
+    assert_eq!(walls(&plan("18_parallel_join")), expected);
+}
+
+#[test]
+fn workers_that_went_on_beside_the_leader_are_given_no_more_than_their_gather() {
+    let scan = timed("Seq Scan", 40.0, 3, json!({}));
+    let sort = timed("Sort", 50.0, 3, json!({"Plans": [scan]}));
+    let gather = timed("Gather", 10.0, 1, json!({"Plans": [sort]}));
+    let top = timed("Aggregate", 70.0, 1, json!({"Plans": [gather]}));
+    let plan = nodes(&json!({"Plan": top}).to_string()).unwrap();
+    assert_eq!(walls(&plan), [(70.0, 60.0, 1), (10.0, 0.0, 1), (10.0, 2.0, 3), (8.0, 8.0, 3)]);
+}
+
+#[test]
+fn averages_that_were_rounded_upwards_are_no_more_than_the_node_above() {
+    let inner = timed("Index Scan", 0.001, 1_000_000, json!({}));
+    let outer = timed("Seq Scan", 200.0, 1, json!({}));
+    let top = timed("Nested Loop", 600.0, 1, json!({"Plans": [outer, inner]}));
+    assert_eq!(self_ms(top), [0.0, 100.0, 500.0]);
+}
+
+#[test]
+fn an_init_plan_of_a_gather_is_the_leaders_and_one_further_down_is_each_process_s() {
+    let sum = |ms: f64, loops| timed("Result", ms, loops, json!({"Parent Relationship": "InitPlan"}));
+    let scan = timed("Seq Scan", 9.0, 3, json!({"Plans": [sum(4.0, 3)]}));
+    let top = timed("Gather", 30.0, 1, json!({"Plans": [sum(15.0, 1), scan]}));
+    let plan = nodes(&json!({"Plan": top}).to_string()).unwrap();
+    assert_eq!(walls(&plan), [(30.0, 6.0, 1), (15.0, 15.0, 1), (9.0, 5.0, 3), (4.0, 4.0, 3)]);
 }
 
 #[test]
@@ -547,8 +616,7 @@ fn without_blocks_an_init_plan_is_paid_by_the_gather_above_who_names_it() {
     let scan = timed("Seq Scan", 20.0, 3, json!({"Filter": "(a = (InitPlan 1).col1)"}));
     let gather = timed("Gather", 36.0, 1, json!({"Plans": [scan]}));
     let top = timed("Aggregate", 40.0, 1, json!({"Plans": [timed_init_plan(15.0), gather]}));
-    // The workers' 60 ms hide what the Gather did itself; nobody else is charged for that.
-    assert_eq!(self_ms(top), [4.0, 15.0, 0.0, 60.0]);
+    assert_eq!(self_ms(top), [4.0, 15.0, 1.0, 20.0]);
 }
 
 #[test]
@@ -585,6 +653,10 @@ fn check(json: &str) {
         assert!(node.self_ms.is_none_or(|own| own >= 0.0 && Some(own) <= node.total_ms));
         assert!(node.io_ms.is_none_or(|own| own >= 0.0));
     }
+    if let Some(whole) = plan[0].total_ms {
+        let sum = plan.iter().filter_map(|node| node.self_ms).sum::<f64>();
+        assert!((sum - whole).abs() <= whole * 1e-9 + 0.0005, "{sum} ms of {whole}");
+    }
     for (at, key) in BLOCKS.into_iter().enumerate() {
         let sum = plan.iter().map(|node| own(node)[at]).sum::<Option<u64>>();
         assert_eq!(sum, top.get(key).and_then(Value::as_u64), "{key}");
@@ -604,7 +676,7 @@ fn every_fixture_adds_up() {
             }
         }
     }
-    assert_eq!(count, 18);
+    assert_eq!(count, 20);
 }
 
 #[test]
