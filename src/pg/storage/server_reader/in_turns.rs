@@ -143,7 +143,7 @@ impl Blocks for ArrivingBlocks<'_, '_, '_> {
     }
 
     fn next(&mut self) -> Option<pg_sys::BlockNumber> {
-        let block = self.order.blocks[..self.end].get(self.next)?;
+        let block = self.order.blocks.get(self.next).filter(|_| self.next < self.end)?;
         self.next += 1;
         Some(*block as pg_sys::BlockNumber)
     }

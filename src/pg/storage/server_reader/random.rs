@@ -163,7 +163,7 @@ impl Blocks for Arriving<'_, '_, '_> {
     }
 
     fn next(&mut self) -> Option<pg_sys::BlockNumber> {
-        let fetch = self.batch[..self.end].get(self.handed_out)?;
+        let fetch = self.batch.get(self.handed_out).filter(|_| self.handed_out < self.end)?;
         self.handed_out += 1;
         Some(number(*fetch))
     }
