@@ -84,10 +84,10 @@ fn fitted(items: &[JsonNode], means: &[Option<u64>]) -> Vec<Option<u64>> {
     for (position, item) in items.iter().enumerate() {
         let mut factor = item.parent.map_or(1.0, |parent| factors[parent]);
         let bound = item.parent.filter(|_| !item.is_detached());
-        if let Some((parent, whole)) = bound.and_then(|parent| Some((parent, means[parent]?))) {
-            if children[parent] > u128::from(whole) {
-                factor *= whole as f64 / children[parent] as f64;
-            }
+        if let Some((parent, whole)) = bound.and_then(|parent| Some((parent, means[parent]?)))
+            && children[parent] > u128::from(whole)
+        {
+            factor *= whole as f64 / children[parent] as f64;
         }
         factors[position] = factor;
         let shortened =

@@ -5,7 +5,7 @@
 //! What each plan takes is known from the [`model`](super::model), cold and warm. The cost of a pair of page
 //! costs, with an `effective_io_concurrency`, is the geometric mean of the times of the picks over all
 //! queries, cold and warm weighing the same. What is set stays where no other is better by more than the
-//! error of the measured times and by more than 5 %, see [`plateau`](crate::advise::plateau); else as much of
+//! error of the measured times and by more than 5 %, see [`plateau()`](crate::advise::plateau()); else as much of
 //! it as may be. The regret of a pick is its time over that of the best plan at any concurrency: one that
 //! makes all bitmap scans slow is no excuse.
 //!
