@@ -5,9 +5,9 @@
 //! What each plan takes is known from the [`model`](super::model), cold and warm. The cost of a pair of page
 //! costs, with an `effective_io_concurrency`, is the geometric mean of the times of the picks over all
 //! queries, cold and warm weighing the same. What is set stays where no other is better by more than the
-//! error of the measured times and by more than 5 %, see [`plateau()`](crate::advise::plateau()); else as much of
-//! it as may be. The regret of a pick is its time over that of the best plan at any concurrency: one that
-//! makes all bitmap scans slow is no excuse.
+//! error of the measured times and by more than 5 %, see [`plateau()`](crate::advise::plateau()); else as
+//! much of it as may be. The regret of a pick is its time over that of the best plan at any concurrency: one
+//! that makes all bitmap scans slow is no excuse.
 //!
 //! # Limitations and caveats
 //! - The answer is as good as the model's times and as the queries are like the user's own.
