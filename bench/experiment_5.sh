@@ -49,7 +49,7 @@ schedulers() {
     tr -d '[]' <"/sys/block/$1/queue/scheduler"
 }
 
-# measure DEVICE TARGET SCHEDULER: a row of each method, in blocks of WAL as published and in those of today.
+# measure DEVICE SPCNAME SCHEDULER: a row of each method, in blocks of WAL as published and in those of today.
 measure() {
     local write_kb strange
     echo "$1 $3" >&2
@@ -57,7 +57,7 @@ measure() {
     sql -c 'TRUNCATE turn'
     for write_kb in 16 8; do
         sql -c "INSERT INTO turn SELECT $write_kb, r.*
-                FROM io_probe_sync_full(duration => '$SECONDS_EACH s', write_kb => $write_kb, sections => 
+                FROM io_probe_sync_full($2, duration => '$SECONDS_EACH s', write_kb => $write_kb, sections =>
                                    '{one_write,two_writes,open_sync_size,other_fd,no_sync}') r"
     done
     strange=$(sql -At -c "SELECT * FROM turn
@@ -119,12 +119,12 @@ done
 echo "$("$pg_config" --version), Linux $(uname -r), medians (least-greatest) of $ROUNDS"
 for round in $(seq "$ROUNDS"); do
     for name in "${names[@]}"; do
-        target="'wal'"
-        [ "$name" != "$device" ] || target="'tablespace', 'experiment'"
+        spcname=NULL
+        [ "$name" != "$device" ] || spcname="'experiment'"
         read -ra turns < <(schedulers "$name")
         ((round % 2)) || read -ra turns < <(printf '%s\n' "${turns[@]}" | tac | paste -sd ' ')
         for scheduler in "${turns[@]}"; do
-            measure "$name" "$target" "$scheduler"
+            measure "$name" "$spcname" "$scheduler"
         done
     done
 done

@@ -226,7 +226,8 @@ def main(device, directory, offset):
 
     cpu_before = {name: session.cpu_seconds() for name, session in sessions.items()}
     before = counters(device)
-    sessions["ours"].start(f"SELECT jsonb_agg(r) FROM io_probe_iostat_full('1 s', count => {seconds}, options => jsonb_build_object('device', '{device}')) r")
+    sessions["ours"].start(f"""SELECT jsonb_agg(r) FROM io_probe_iostat_full('1 s', {seconds},
+        jsonb_build_object('device', '{device}')) r""")
     sessions["query"].start(f"""SELECT jsonb_agg(r) FROM io_probe_iostat_query_full('SELECT pg_sleep({seconds})', '1 s',
         '{{"device": "{device}"}}') r WHERE r.device IS NOT NULL""")
     command = ["iostat", "-x", "-y", "-o", "JSON", device, "1", str(seconds)]

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Experiments 1 and 5 out of history: scans under each readahead window and sync tests under each I/O scheduler are
-# recorded, and one query each prints the table, both as README has them. Then nights enough for io_probe_changed, and
+# recorded, and one query each prints the table, both as docs/history.md has them. Then nights enough for io_probe_changes, and
 # a night with another window.
 #
 # On a loop device: see prepare_device of bench/lib.sh, and there BENCH_DIR and PG. SCANS (3) of each window, SYNCS (8)
@@ -22,12 +22,12 @@ finish() {
     clean_up
 }
 
-# from_readme LINE: the query of README of which the first line matches.
-from_readme() {
-    awk -v line="$1" '$0 ~ line { found = 1 } /^```/ { found = 0 } found' README.md
+# from_history LINE: the query of docs/history.md of which the first line matches.
+from_history() {
+    awk -v line="$1" '$0 ~ line { found = 1 } /^```/ { found = 0 } found' docs/history.md
 }
 
-# show RUNS QUERY: it and its result, as README has them; nothing without runs.
+# show RUNS QUERY: it and its result, as docs/history.md has them; nothing without runs.
 show() {
     [ "$1" != 0 ] || return 0
     shift
@@ -50,19 +50,19 @@ for _ in $(seq "$SCANS"); do
         record "'seqscan', 'tbl_cost_align', '{\"paths\": [\"os\"], \"cold\": true}', 'readahead'"
     done
 done
-show "$SCANS" "$(from_readme '^SELECT read_ahead_kb, count')"
+show "$SCANS" "$(from_history '^SELECT read_ahead_kb, count')"
 
 set_queue 512 128
 scheduler_before=$(sed 's/.*\[\(.*\)\].*/\1/' "/sys/block/$device/queue/scheduler")
 for _ in $(seq "$SYNCS"); do
     for scheduler in $(tr -d '[]' <"/sys/block/$device/queue/scheduler"); do
         set_scheduler "$scheduler"
-        record "'sync', args => '{\"target\": \"tablespace\", \"spcname\": \"experiment\", \"duration\": \"100 ms\"}',
+        record "'sync', args => '{\"spcname\": \"experiment\", \"duration\": \"100 ms\"}',
                 label => 'schedulers'"
     done
 done
 set_scheduler "$scheduler_before"
-show "$SYNCS" "$(from_readme '^SELECT section, method, direct, writes, write_kb,$')"
+show "$SYNCS" "$(from_history '^SELECT section, method, direct, writes, write_kb,$')"
 
 # shellcheck disable=SC2016
 sql -c 'SELECT io_probe_prune($$0$$)' >/dev/null
@@ -71,4 +71,4 @@ for night in $(seq "$NIGHTS"); do
     record "'seqscan', 'tbl_cost_align', '{\"cold\": true}', 'nightly'"
     record "'random', 'tbl_cost_align', '{\"cold\": true, \"duration\": \"1 s\"}', 'nightly'"
 done
-show "$NIGHTS" 'SELECT probe, object, item, metric, before, now, ratio, verdict, noise_pct, runs FROM io_probe_changed;'
+show "$NIGHTS" 'SELECT probe, object, item, metric, before, now, ratio, verdict, noise_pct, runs FROM io_probe_changes();'

@@ -51,9 +51,9 @@ ROWS = 18
 # --- the two, each as rates by section and method ------------------------------------------------------------------
 
 
-def ours(target, seconds, directory):
+def ours(spcname, seconds, directory):
     """The rates of io_probe_sync; None where a row is unsupported."""
-    query = f"""SELECT json_agg(r) FROM io_probe_sync_full(sections => '{{{",".join(SECTIONS.values())}}}',
+    query = f"""SELECT json_agg(r) FROM io_probe_sync_full({spcname}, sections => '{{{",".join(SECTIONS.values())}}}',
                     duration => '{seconds} s') r"""
     rows = json.loads(run(["psql", "-XqAt", "-v", "ON_ERROR_STOP=1", "-c", query]))
     for row in rows:
@@ -159,8 +159,8 @@ def main(pg_test_fsync, directory, tablespace=None):
     pairs = int(os.environ.get("PAIRS", 11))
     seconds = int(os.environ.get("SECONDS_EACH", 1))
     directory = os.path.realpath(directory)
-    target = f"'tablespace', '{tablespace}'" if tablespace else "'wal'"
-    both = {0: lambda: ours(target, seconds, directory), 1: lambda: theirs(pg_test_fsync, seconds, directory)}
+    spcname = f"'{tablespace}'" if tablespace else "NULL"
+    both = {0: lambda: ours(spcname, seconds, directory), 1: lambda: theirs(pg_test_fsync, seconds, directory)}
     print(f"{pairs} rounds, {seconds} s a row: about {math.ceil(pairs * 2 * ROWS * seconds / 60)} minutes")
     print(LINE.format(*"server on section method n ratio low high ours theirs verdict goal".split()))
     sys.stdout.flush()

@@ -183,7 +183,7 @@ impl Flushes {
         let set = set.map_or(0, |us| us as u32);
         let row = row.rests_on("method", method.name()).rests_on("flush_us", figure(found.time.value));
         match advise::commit_delay(found.time) {
-            Delay::None if set == 0 => row.keep(format!(
+            Delay::None if set == 0 && found.time.high < advise::LEAST_FLUSH_US => row.keep(format!(
                 "a flush takes {ms:.2} ms: commits that meet share the next one anyway, and below 1 ms a delay costs more than it saves"
             )),
             Delay::None if found.time.high < advise::LEAST_FLUSH_US => row.alter("0", "0", format!(
