@@ -123,7 +123,7 @@ def documented():
 def allowed(function):
     """The SQLSTATEs that a call may end with."""
     own = set().union(*(LITERALS.get(type_name, set()) for _, type_name in function.arguments))
-    return ANYONE | own | BESIDES.get(function.name, set())
+    return ANYONE | own | BESIDES.get(function.name.removesuffix("_full"), set())
 
 
 class Caller:
