@@ -34,7 +34,6 @@ COMMENT ON COLUMN io_probe_recommend_full_row.evidence IS 'The figures that it r
 
 CREATE TYPE io_probe_recommend_row AS (
     setting     text,
-    scope       text,
     name        text,
     current     text,
     recommended text,
