@@ -106,7 +106,7 @@ fn measure(
     })?;
 
     let fetches: u64 = steps.iter().filter_map(|step| step.run.as_ref()).map(RandomRun::with_data).sum();
-    let fetched = cost.fetched_bytes.map(|bytes| bytes.div_ceil(block_size));
+    let fetched = cost.fetched_bytes().map(|bytes| bytes.div_ceil(block_size));
     let shares = fetched.and_then(|fetched| Tiers::of_direct(fetches, fetched).percent());
     Ok(DepthCurve {
         engines: depths.iter().map(|depth| engines.at(*depth).kind().name()).collect(),

@@ -120,7 +120,7 @@ impl ReadaheadRow {
             turns: window.turns,
             blks: window.blocks,
             elapsed_ms: window.elapsed_ns.map(|ns| figure(ns as f64 / 1e6)),
-            device_bytes: window.cost.as_ref().and_then(|cost| cost.fetched_bytes),
+            device_bytes: window.cost.as_ref().and_then(|cost| cost.fetched_bytes()),
             device_pct: window.from_device.map(figure),
             device_figures: window
                 .cost

@@ -1,6 +1,6 @@
 //! What rows of several families share: whether to trust a row, what the device saw, whose figures they are.
 
-use io_probe_core::machine::account::Account;
+use io_probe_core::machine::account::{Account, Lost};
 use io_probe_core::machine::device::{Activity, Leaf, Placement};
 use io_probe_core::machine::observer::IoDelta;
 use io_probe_core::run::budget::Stop;
@@ -292,11 +292,22 @@ pub(super) fn device_source(account: Account) -> &'static str {
     if matches!(account, Account::With(_)) { IO_WORKERS } else { BACKEND }
 }
 
+/// Why `device_bytes` is NULL.
+pub(super) fn why_lost(lost: Lost) -> &'static str {
+    match lost {
+        Lost::NoAccount => "device_bytes is unknown: the account of bytes read can't be read in /proc",
+        Lost::Ended => {
+            "device_bytes is unknown: an I/O worker ended meanwhile, or may have, and with it its account"
+        }
+    }
+}
+
 /// What there is to know of `device_bytes` in this account.
 pub(super) fn account_notes(account: Account, cost: &IoDelta) -> Vec<String> {
     let shared = matches!(account, Account::With(_)).then_some(WORKERS_SERVE_ALL);
-    let ended = cost.lost_workers.then_some(WORKERS_ENDED);
-    shared.into_iter().chain(ended).map(str::to_owned).collect()
+    // Where it is nobody's account the row says so by itself.
+    let lost = cost.fetched.err().filter(|_| !matches!(account, Account::Unknown)).map(why_lost);
+    shared.into_iter().chain(lost).map(str::to_owned).collect()
 }
 
 /// Note of a row whose device was busy for longer than the row lasted.
@@ -313,9 +324,6 @@ pub(super) const NOT_DIRECT: &str = "O_DIRECT was accepted, but not all bytes ca
 /// Note of what `IO_WORKERS` means.
 pub(super) const WORKERS_SERVE_ALL: &str =
     "device_bytes counts all that the I/O workers read, for other sessions too";
-/// Note of a row without device_bytes.
-pub(super) const WORKERS_ENDED: &str =
-    "device_bytes is unknown: an I/O worker ended meanwhile, or may have, and with it its account";
 /// Note of a row that a rate limit made pause.
 pub(super) const RATE_LIMITED: &str = "rate-limited: iops is not what the device could give";
 /// Note of a row whose few fetches all belong to what is left out.

@@ -12,6 +12,7 @@
 //! has seen of those that are gone was all if the parent's account grew by just that. If it grew by more,
 //! others that it waited for may have read that, and nobody knows. Between two looks one may come, read and
 //! go unseen; where none goes before it had nothing to do for a time, only if the looks are as far apart.
+//! Until its parent has waited for it, what one that has ended had read is shown to root alone.
 
 use std::fs;
 use std::path::PathBuf;
@@ -62,10 +63,35 @@ impl Process {
         Some(Self { pid, start })
     }
 
-    /// Is there still such a process? One that has ended is there until its parent has waited for it.
-    fn is_there(self) -> bool {
-        Self::of(self.pid) == Some(self)
+    /// Bytes that it has read. None if the kernel does not tell.
+    fn look(self) -> Option<Sight> {
+        let bytes = read_bytes_of(&self.pid.to_string());
+        // Looked at last: the number is its own as long as it is there.
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid)).unwrap_or_default();
+        if start_of(&stat) != Some(self.start) {
+            return Some(Sight::Gone);
+        }
+        match bytes {
+            Some(bytes) => Some(Sight::There(bytes)),
+            None => has_ended(&stat).then_some(Sight::Ended),
+        }
     }
+}
+
+/// What a look at a process finds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sight {
+    /// It has read so much.
+    There(u64),
+    /// It has ended and its parent has not waited for it yet.
+    Ended,
+    /// There is no such process.
+    Gone,
+}
+
+/// Has a process ended, by the line of `/proc/PID/stat`?
+fn has_ended(stat: &str) -> bool {
+    stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with(['Z', 'X']))
 }
 
 /// When a process started, by the line of `/proc/PID/stat`: in clock ticks since boot.
@@ -90,25 +116,29 @@ impl Reading {
     fn take(account: &Account, earlier: Option<&Reading>) -> Option<Self> {
         /// The parent waits for a process now and then, and not all the time.
         const TRIES: usize = 10;
+        const NAP: Duration = Duration::from_millis(1);
         let workers = match account {
             Account::Unknown => return None,
             Account::Own => None,
             Account::With(workers) => Some(workers),
         };
         let mut parent = workers.and_then(|_| bytes_of_parent());
-        let mut found = Vec::new();
+        let mut found = Found::default();
         for _ in 0..TRIES {
             if let Some(workers) = workers {
                 let known = earlier.iter().flat_map(|reading| &reading.workers).map(|(process, _)| *process);
                 found = look_at(known.collect(), &(workers.pids)())?;
             }
+            if found.ended {
+                Monotonic.sleep(NAP); // the parent is about to wait for it
+            }
             let before = parent;
             parent = workers.and_then(|_| bytes_of_parent());
-            if parent == before {
+            if parent == before && !found.ended {
                 break; // none of them was waited for meanwhile
             }
         }
-        Some(Self { at: Monotonic.now(), own: read_bytes_of("self")?, workers: found, parent })
+        Some(Self { at: Monotonic.now(), own: read_bytes_of("self")?, workers: found.there, parent })
     }
 
     /// Bytes that were fetched since `earlier`.
@@ -132,20 +162,28 @@ impl Reading {
     }
 }
 
-/// Those that are there, of the known ones and of those that have these numbers, and what each has read. None
-/// if the kernel does not tell.
-fn look_at(mut processes: Vec<Process>, pids: &[i32]) -> Option<Vec<(Process, u64)>> {
+/// What a look at several processes finds.
+#[derive(Debug, Default)]
+struct Found {
+    /// Those that are there, and what each has read.
+    there: Vec<(Process, u64)>,
+    /// Has one of them ended without being gone?
+    ended: bool,
+}
+
+/// Looks at the known ones and at those that have these numbers. None if the kernel does not tell.
+fn look_at(mut processes: Vec<Process>, pids: &[i32]) -> Option<Found> {
     for process in pids.iter().filter_map(|pid| Process::of(*pid)) {
         if !processes.contains(&process) {
             processes.push(process);
         }
     }
-    let mut found = Vec::with_capacity(processes.len());
+    let mut found = Found { there: Vec::with_capacity(processes.len()), ended: false };
     for process in processes {
-        let bytes = read_bytes_of(&process.pid.to_string());
-        // Looked at last: the number is its own as long as it is there.
-        if process.is_there() {
-            found.push((process, bytes?));
+        match process.look()? {
+            Sight::There(bytes) => found.there.push((process, bytes)),
+            Sight::Ended => found.ended = true,
+            Sight::Gone => {}
         }
     }
     Some(found)
@@ -249,6 +287,35 @@ mod tests {
         assert_eq!(start_of(stat), Some(98765));
         assert_eq!(start_of("1 (short) S 0"), None);
         assert_eq!(start_of(""), None);
+    }
+
+    #[test]
+    fn one_that_has_ended_is_seen_as_such_until_it_is_waited_for() {
+        let look = || {
+            // The kernel hides nothing from root. A thread can give up being root by itself.
+            // SAFETY: the call takes numbers alone.
+            unsafe { libc::syscall(libc::SYS_setresuid, -1, 65534, -1) };
+            let mut child =
+                std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
+            let process = Process::of(child.id() as i32).unwrap();
+            drop(child.stdin.take());
+            while !fs::read_to_string(format!("/proc/{}/stat", process.pid))
+                .is_ok_and(|stat| has_ended(&stat))
+            {
+                std::thread::yield_now();
+            }
+            let found = look_at(vec![process], &[process.pid]).unwrap();
+            assert!(found.ended && found.there.is_empty(), "{found:?}");
+            child.wait().unwrap();
+            assert_eq!(process.look(), Some(Sight::Gone));
+        };
+        std::thread::spawn(look).join().unwrap();
+    }
+
+    #[test]
+    fn the_state_is_found_behind_any_name() {
+        assert!(has_ended("25113 (a) Z (b) Z 25108") && has_ended("1 (a) X 2"));
+        assert!(!has_ended("25113 (a) Z (b) S 25108") && !has_ended(""));
     }
 
     const IDLE: Duration = Duration::from_secs(60);

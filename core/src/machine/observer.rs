@@ -44,10 +44,8 @@ impl Snapshot {
 /// What happened between two looks.
 #[derive(Debug, Clone)]
 pub struct IoDelta {
-    /// Bytes fetched from storage in our account; None where that is not known.
-    pub fetched_bytes: Option<u64>,
-    /// Is it unknown since another process that read for us has ended?
-    pub lost_workers: bool,
+    /// Bytes fetched from storage in our account.
+    pub fetched: Result<u64, Lost>,
     /// What the devices did, for us and for everyone else; None where one has no counters.
     pub activity: Option<Activity>,
 }
@@ -79,18 +77,13 @@ impl<'a> Observer<'a> {
     /// What happened since `earlier`.
     pub fn since(&self, earlier: &Snapshot) -> IoDelta {
         let elapsed_ms = (Monotonic.now() - earlier.at) as f64 / 1e6;
-        let fetched = earlier.tally.bytes();
         let activities: Option<Vec<Activity>> = self
             .counters()
             .iter()
             .zip(&earlier.counters)
             .map(|(now, earlier)| now.as_ref()?.since(earlier.as_ref()?, elapsed_ms))
             .collect();
-        IoDelta {
-            fetched_bytes: fetched.ok(),
-            lost_workers: fetched == Err(Lost::Ended),
-            activity: activities.and_then(Activity::sum),
-        }
+        IoDelta { fetched: earlier.tally.bytes(), activity: activities.and_then(Activity::sum) }
     }
 }
 
@@ -98,21 +91,25 @@ impl IoDelta {
     /// Both together.
     pub fn then(self, later: IoDelta) -> IoDelta {
         IoDelta {
-            fetched_bytes: self.fetched_bytes.zip(later.fetched_bytes).map(|(a, b)| a + b),
-            lost_workers: self.lost_workers || later.lost_workers,
+            fetched: self.fetched.and_then(|bytes| Ok(bytes + later.fetched?)),
             activity: self.activity.zip(later.activity).map(|(a, b)| a.then(b)),
         }
+    }
+
+    /// Bytes fetched from storage in our account; None where that is not known.
+    pub fn fetched_bytes(&self) -> Option<u64> {
+        self.fetched.ok()
     }
 
     /// Bytes that the devices moved beyond what we fetched: everyone else's reads, and all writes.
     pub fn other_bytes(&self) -> Option<u64> {
         let activity = self.activity.as_ref()?;
-        Some((activity.reads.bytes + activity.writes.bytes).saturating_sub(self.fetched_bytes?))
+        Some((activity.reads.bytes + activity.writes.bytes).saturating_sub(self.fetched_bytes()?))
     }
 
     /// Did others take a share that counts? False where that is not known.
     pub fn is_disturbed(&self) -> bool {
-        let [own, others] = [self.fetched_bytes, self.other_bytes()].map(|bytes| bytes.map(|n| n as f64));
+        let [own, others] = [self.fetched_bytes(), self.other_bytes()].map(|bytes| bytes.map(|n| n as f64));
         disturbance::taken(own, others) > DISTURBING
     }
 }

@@ -1,6 +1,6 @@
 //! `io_probe_iostat_query`: the same for as long as a query runs, and what the query used.
 
-use io_probe_core::machine::account::{Account, AccountTally, Lost};
+use io_probe_core::machine::account::{Account, AccountTally};
 use io_probe_core::machine::iostat::Sampler;
 use pgrx::datum::Interval;
 use pgrx::prelude::*;
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::row::{self, IostatRow};
 use super::{MOST_ROWS, OPTIONS, Watched, interval};
-use crate::api::row::{IO_WORKERS, WORKERS_ENDED, WORKERS_SERVE_ALL, device_source};
+use crate::api::row::{IO_WORKERS, WORKERS_SERVE_ALL, device_source, why_lost};
 use crate::call::Begin;
 use crate::call::arguments::figure;
 use crate::call::options::Options;
@@ -27,8 +27,6 @@ const LEAST_SAMPLES: usize = 60;
 /// Note of a query whose device_bytes are NULL.
 const PARALLEL: &str =
     "device_bytes is unknown: the plan has parallel workers, and their accounts end with them";
-/// Note of a query whose device_bytes are NULL.
-const NO_ACCOUNT: &str = "device_bytes is unknown: the account of bytes read can't be read in /proc";
 
 #[pg_extern(sql = false)]
 fn io_probe_iostat_query(query: Option<Query>, every: Option<Interval>, options: Option<JsonbText>) -> Rows {
@@ -90,10 +88,7 @@ fn fetched(tally: &AccountTally, parallel: bool) -> std::result::Result<u64, &'s
     if parallel {
         return Err(PARALLEL);
     }
-    tally.bytes().map_err(|lost| match lost {
-        Lost::NoAccount => NO_ACCOUNT,
-        Lost::Ended => WORKERS_ENDED,
-    })
+    tally.bytes().map_err(why_lost)
 }
 
 fn closing(used: &Used, account: Account, fetched: std::result::Result<u64, &'static str>) -> QueryRow {

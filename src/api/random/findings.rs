@@ -148,7 +148,7 @@ impl PathOutcome {
     /// must have fetched at least as much beyond what was asked for.
     fn read_ahead(&self, tiers: Tiers, block_size: u64) -> bool {
         let beyond =
-            self.cost.fetched_bytes.and_then(|fetched| fetched.checked_sub(tiers.device * block_size));
+            self.cost.fetched_bytes().and_then(|fetched| fetched.checked_sub(tiers.device * block_size));
         self.place.emptied == Some(true) && beyond.is_some_and(|bytes| bytes >= tiers.os * block_size)
     }
 
@@ -166,7 +166,7 @@ impl PathOutcome {
     /// Who served the fetches; None when it is not known, or when what tells it contradicts itself.
     fn tiers(&self, block_size: u64) -> Option<Tiers> {
         let run = &self.run;
-        let (blocks, fetched_bytes) = (run.with_data(), self.cost.fetched_bytes);
+        let (blocks, fetched_bytes) = (run.with_data(), self.cost.fetched_bytes());
         if self.path == Path::Direct {
             return fetched_bytes.map(|bytes| Tiers::of_direct(blocks, bytes.div_ceil(block_size)));
         }

@@ -161,7 +161,7 @@ impl RandomRow {
     }
 
     fn tell_tiers(&mut self, measured: &PathOutcome, findings: &Findings) {
-        self.device_bytes = measured.cost.fetched_bytes;
+        self.device_bytes = measured.cost.fetched_bytes();
         self.device_source = self.device_bytes.map(|_| measured.device_source);
         if let Some(tiers) = findings.tiers {
             (self.shared_blks_hit, self.os_blks_hit) = (Some(tiers.shared), Some(tiers.os));

@@ -339,7 +339,7 @@ impl WindowResult {
                 WindowMode::Kernel => tally
                     .cached_bytes()
                     .map(|cached| tally.blocks().saturating_sub(cached.div_ceil(block_size))),
-                WindowMode::Emulated => cost.fetched_bytes.map(|bytes| bytes.div_ceil(block_size)),
+                WindowMode::Emulated => cost.fetched_bytes().map(|bytes| bytes.div_ceil(block_size)),
             };
             self.from_device = from_device
                 .and_then(|blocks| Tiers::of_direct(tally.blocks(), blocks).percent())

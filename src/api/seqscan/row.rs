@@ -133,18 +133,18 @@ impl SeqscanRow {
 
     /// Returns the shares of the tiers, in percent.
     fn tell_tiers(&mut self, path: Path, run: &PathScan, block_size: u64) -> Option<[f64; 3]> {
-        self.device_bytes = run.cost.fetched_bytes;
-        self.device_source = run.cost.fetched_bytes.map(|_| run.method.device_source);
+        self.device_bytes = run.cost.fetched_bytes();
+        self.device_source = run.cost.fetched_bytes().map(|_| run.method.device_source);
         let hits = run.usage.hits();
         let reads = self.with_data(run).saturating_sub(hits);
         let tiers = match path {
             Path::Direct => {
-                run.cost.fetched_bytes.map(|bytes| Tiers::of_direct(reads, bytes.div_ceil(block_size)))
+                run.cost.fetched_bytes().map(|bytes| Tiers::of_direct(reads, bytes.div_ceil(block_size)))
             }
             Path::Os | Path::Server => {
                 let past_cache = path == Path::Server && server::reads_direct();
                 let cached_bytes = run.scan.cached_bytes.map(|cached| if past_cache { 0 } else { cached });
-                let fetched_bytes = run.cost.fetched_bytes;
+                let fetched_bytes = run.cost.fetched_bytes();
                 Tiers::of_buffered(Evidence { block_size, hits, reads, cached_bytes, fetched_bytes })
             }
         };

@@ -12,7 +12,7 @@ use super::*;
 use crate::engine::{self, Completion, Kind};
 use crate::files::page_cache::page_size;
 use crate::files::relation_files::fixture::{BLOCK, Relation};
-use crate::machine::account::Account;
+use crate::machine::account::{Account, Lost};
 use crate::machine::device::{Activity, Roots, Traffic};
 use crate::machine::observer::IoDelta;
 use crate::measure::scan::Scan;
@@ -182,12 +182,12 @@ fn a_window_that_comes_short_is_an_error_with_its_offset() {
 fn tally(turns: &[(u64, u64)]) -> WindowTally {
     let mut tally = WindowTally::new(true);
     for (round, (ns, cpu)) in (0..).zip(turns) {
-        tally.add(round, &scan_of(*ns), 100 * cpu, IoDelta { fetched_bytes: Some(10), ..NO_COST });
+        tally.add(round, &scan_of(*ns), 100 * cpu, IoDelta { fetched: Ok(10), ..NO_COST });
     }
     tally
 }
 
-const NO_COST: IoDelta = IoDelta { fetched_bytes: None, lost_workers: false, activity: None };
+const NO_COST: IoDelta = IoDelta { fetched: Err(Lost::NoAccount), activity: None };
 
 const BUSY: Activity = Activity {
     elapsed_ms: 0.0,
@@ -220,7 +220,7 @@ fn turns_that_were_disturbed_do_not_count_nor_does_the_first() {
         tally(&[(1, 1), (3000, 600), (3000, 700), (5000, 1900), (3200, 720), (3100, 1000), (3300, 800)]);
     assert_eq!((tally.turns(), tally.disturbed(), tally.blocks(), tally.holes), (4, 2, 400, 7));
     assert_eq!(tally.ns_per_block(), Some(3100.0));
-    assert_eq!(tally.cost(0.0).and_then(|cost| cost.fetched_bytes), Some(40));
+    assert_eq!(tally.cost(0.0).and_then(|cost| cost.fetched_bytes()), Some(40));
     // A third more of next to nothing makes no difference.
     let tally = self::tally(&[(1, 1), (3000, 200), (3000, 290), (3000, 349)]);
     assert_eq!((tally.turns(), tally.disturbed()), (3, 0));
@@ -267,19 +267,14 @@ fn what_is_added_widens_the_interval_and_empties_the_queue() {
     assert_eq!(with, Interval { value: 3300.0, low: 3250.0, high: 3340.0 });
     let activity = Activity { elapsed_ms: 2.0, aqu_sz: Some(1.5), ..BUSY };
     let mut tally = WindowTally::new(false);
-    tally.add(
-        1,
-        &scan_of(20_000),
-        1,
-        IoDelta { fetched_bytes: Some(7), activity: Some(activity), ..NO_COST },
-    );
+    tally.add(1, &scan_of(20_000), 1, IoDelta { fetched: Ok(7), activity: Some(activity) });
     // 100 blocks, each of which takes 20 us more.
     let cost = tally.cost(20_000.0).expect("a turn");
     assert_eq!(
         cost.activity.map(|a| (a.elapsed_ms, a.aqu_sz, a.util_pct)),
         Some((4.0, Some(0.75), Some(25.0)))
     );
-    assert_eq!(cost.fetched_bytes, Some(7));
+    assert_eq!(cost.fetched_bytes(), Some(7));
 }
 
 #[test]
