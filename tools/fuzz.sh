@@ -35,22 +35,15 @@ pack() {
             --format=ustar --mode=644 --owner=0 --group=0 --numeric-owner --mtime=@0
 }
 
-# also TARGET: beside its corpus, what the tests have for it.
-also() {
-    also=()
-    [ "$1" != plans ] || also=(core/tests/fixtures/plan)
-}
-
 # run TARGET [OPTION…]: what it finds beyond the corpus is kept.
 run() {
     local target=$1 options=(-timeout=10 -rss_limit_mb=1024)
     shift
-    also "$target"
     [ ! -e "fuzz/$target.dict" ] || options+=(-dict="fuzz/$target.dict")
     unpack "$target"
     mkdir -p "$built/broken"
     "$built/$triple/release/$target" "${options[@]}" -artifact_prefix="$built/broken/$target-" "$@" \
-        "$built/found/$target" "$built/corpus/$target" "${also[@]}"
+        "$built/found/$target" "$built/corpus/$target"
 }
 
 # Of the inputs of up to 2,500 bytes, those that reach what others don't.

@@ -25,45 +25,25 @@ pub use trees::trees;
 mod tests {
     use super::*;
     use std::fs::File;
-    use std::io::{self, Read};
-    use std::path::{Path, PathBuf};
-
-    /// Its name, and what it holds.
-    type Input = (PathBuf, Vec<u8>);
+    use std::io::Read;
+    use std::path::Path;
 
     /// Reads all that the archive of a target keeps.
     fn replay(target: &str, read: fn(&[u8])) {
-        replay_all(&format!("../fuzz/corpus/{target}.tar"), packed, read);
-    }
-
-    fn replay_all(corpus: &str, inputs: fn(&Path) -> io::Result<Vec<Input>>, read: fn(&[u8])) {
-        let inputs = inputs(&Path::new(env!("CARGO_MANIFEST_DIR")).join(corpus)).expect(corpus);
-        assert!(inputs.len() > 5, "{} inputs in {corpus}", inputs.len());
-        for (path, bytes) in inputs {
+        let archive = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus").join(target);
+        let archive = File::open(archive.with_extension("tar")).expect(target);
+        let mut count = 0;
+        for entry in tar::Archive::new(archive).entries().expect(target) {
+            let mut entry = entry.expect(target);
+            let mut bytes = Vec::new();
+            entry.read_to_end(&mut bytes).expect(target);
             if let Err(broken) = std::panic::catch_unwind(|| read(&bytes)) {
-                eprintln!("{corpus}: {}", path.display());
+                eprintln!("{target}: {}", entry.path().expect(target).display());
                 std::panic::resume_unwind(broken);
             }
+            count += 1;
         }
-    }
-
-    /// The files of a tar archive.
-    fn packed(archive: &Path) -> io::Result<Vec<Input>> {
-        let mut inputs = Vec::new();
-        for entry in tar::Archive::new(File::open(archive)?).entries()? {
-            let mut entry = entry?;
-            let mut bytes = Vec::new();
-            entry.read_to_end(&mut bytes)?;
-            inputs.push((entry.path()?.into_owned(), bytes));
-        }
-        Ok(inputs)
-    }
-
-    /// The files of a folder.
-    fn unpacked(folder: &Path) -> io::Result<Vec<Input>> {
-        std::fs::read_dir(folder)?
-            .map(|entry| entry.and_then(|entry| Ok((entry.path(), std::fs::read(entry.path())?))))
-            .collect()
+        assert!(count > 5, "{count} inputs of {target}");
     }
 
     #[test]
@@ -79,7 +59,7 @@ mod tests {
     #[test]
     fn plans_of_the_corpus() {
         replay("plans", plans);
-        replay_all("tests/fixtures/plan", unpacked, plans);
+        crate::plan::tests::fixtures().for_each(|(_, text)| plans(text.as_bytes()));
     }
 
     #[test]

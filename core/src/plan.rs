@@ -30,7 +30,7 @@ pub(crate) mod hostile;
 mod ledger;
 mod naming;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod wall_clock;
 
 use ledger::{COUNTERS, Entry, TIME};

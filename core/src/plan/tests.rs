@@ -1,22 +1,26 @@
-//! Plans that servers printed (`tests/fixtures/plan`; its README has the tables and the statements).
+//! Plans that servers printed: `tests/fixtures/plans.md` has them, with tables and statements.
 
 mod made_up;
 
 use super::*;
 use crate::hostile::plans::{BLOCKS, own};
 use serde_json::json;
-use std::path::PathBuf;
 
-fn fixtures() -> PathBuf {
-    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/plan"))
+/// Names and texts of the plans.
+pub(crate) fn fixtures() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let of_part = |part: &'static str| {
+        let (heading, rest) = part.split_once("```json\n").expect("a plan");
+        (heading.lines().next().expect("a name"), rest.trim_end().trim_end_matches("```"))
+    };
+    include_str!("../../tests/fixtures/plans.md").split("\n### ").skip(1).map(of_part)
 }
 
-fn text(name: &str) -> String {
-    std::fs::read_to_string(fixtures().join(name).with_extension("json")).expect("a fixture")
+fn text(name: &str) -> &'static str {
+    fixtures().find(|(known, _)| *known == name).expect("a fixture").1
 }
 
 fn plan(name: &str) -> Vec<Node> {
-    nodes(&text(name)).expect("a plan")
+    nodes(text(name)).expect("a plan")
 }
 
 /// Each node's name, what it scans, and its own blocks, hit or read.
@@ -666,14 +670,10 @@ fn check(json: &str) {
 #[test]
 fn every_fixture_adds_up() {
     let mut count = 0;
-    for entry in std::fs::read_dir(fixtures()).expect("the fixtures") {
-        let path = entry.expect("a fixture").path();
-        if path.extension().is_some_and(|extension| extension == "json") {
-            count += 1;
-            let name = path.file_stem().and_then(|name| name.to_str()).expect("a name");
-            if name != "15_delete_read_in_part" {
-                check(&text(name));
-            }
+    for (name, text) in fixtures() {
+        count += 1;
+        if name != "15_delete_read_in_part" {
+            check(text);
         }
     }
     assert_eq!(count, 20);
