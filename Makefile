@@ -68,7 +68,7 @@ fuzz:
 
 bench:
 	tools/deps.sh bench
-	cargo bench -q -p io_probe_core --bench recorder --bench looks
+	cargo bench -q -p io_probe_core --bench costs
 	set -e; for script in bench/*.sh; do [ ! -x "$$script" ] || "$$script"; done
 
 clean:

@@ -19,7 +19,6 @@ pub(crate) mod named;
 pub(crate) mod options;
 pub(crate) mod probe;
 pub(crate) mod probed_relation;
-mod rights;
 mod statement_budget;
 
 use std::cell::Cell;
@@ -38,6 +37,7 @@ use crate::error::{Error, Result};
 use crate::pg::backend::interrupts::{self, Interrupts};
 use crate::pg::backend::lock::{ProbeLock, refuse_in_parallel};
 use crate::pg::backend::progress::{Progress, WaitEvent};
+use crate::pg::backend::server;
 use crate::pg::storage::relation::{Fork, Held, Relation, check_may_read};
 
 /// How a call is to begin.
@@ -127,10 +127,10 @@ impl Begin {
 
     fn check_rights(&self) -> Result<()> {
         if self.evicts {
-            rights::check_may_evict(self.probe.evicting())?;
+            check_may_evict(self.probe.evicting())?;
         }
         if self.writes {
-            rights::check_may_write(self.probe.writing())?;
+            check_may_write(self.probe.writing())?;
         }
         Ok(())
     }
@@ -298,4 +298,23 @@ impl From<io_probe_core::Error> for Failure {
             error => Failure::Error(error.into()),
         }
     }
+}
+
+/// Emptying caches is a right of its own. `what` names what needs it, as the beginning of a sentence.
+fn check_may_evict(what: &str) -> Result<()> {
+    let function = Probe::Evict.function();
+    if server::may_execute(function) {
+        return Ok(());
+    }
+    Err(Error::denied("permission denied to evict caches").detail(format!("{what} EXECUTE on {function}.")))
+}
+
+/// So is writing a scratch file.
+fn check_may_write(what: &str) -> Result<()> {
+    let function = Probe::Sync.function();
+    if server::is_superuser() || server::may_execute(function) {
+        return Ok(());
+    }
+    Err(Error::denied("permission denied to write a scratch file")
+        .detail(format!("{what} EXECUTE on {function}.")))
 }

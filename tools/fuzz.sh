@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # fuzz.sh [build | TARGET [OPTION…] | minimise TARGET]: coverage-guided fuzzing of what the core reads from outside, by
-# libFuzzer, with the stable compiler. The targets are in fuzz/src/bin; what they promise, in core/src/hostile.
+# libFuzzer, with the stable compiler. The targets, and what they promise, are in core/src/hostile.
 #   without arguments     each target in turn, FUZZ_SECONDS each (default 1800)
 #   TARGET [OPTION…]      one, with options of libFuzzer
 #   minimise TARGET       leaves of the corpus what its coverage needs
@@ -42,7 +42,7 @@ run() {
     [ ! -e "fuzz/$target.dict" ] || options+=(-dict="fuzz/$target.dict")
     unpack "$target"
     mkdir -p "$built/broken"
-    "$built/$triple/release/$target" "${options[@]}" -artifact_prefix="$built/broken/$target-" "$@" \
+    FUZZ_TARGET=$target "$built/$triple/release/io_probe_fuzz" "${options[@]}" -artifact_prefix="$built/broken/$target-" "$@" \
         "$built/found/$target" "$built/corpus/$target"
 }
 
@@ -53,7 +53,7 @@ minimise() {
     mkdir "$work/small" "$work/kept"
     unpack "$1"
     find "$built/corpus/$1" "$built/found/$1" -type f -size -2500c -exec cp {} "$work/small" \;
-    "$built/$triple/release/$1" -set_cover_merge=1 -use_counters=0 "$work/kept" "$work/small"
+    FUZZ_TARGET=$1 "$built/$triple/release/io_probe_fuzz" -set_cover_merge=1 -use_counters=0 "$work/kept" "$work/small"
     # What has a name of its own stays.
     find "$built/corpus/$1" -type f -regextype egrep -regex '.*/[0-9a-f]{40}' -delete
     cp -n "$work/kept"/* "$built/corpus/$1"
@@ -66,8 +66,8 @@ case ${1:-} in
     build) ;;
     minimise) minimise "$2" ;;
     '')
-        for target in fuzz/src/bin/*.rs; do
-            run "$(basename "$target" .rs)" -max_total_time="${FUZZ_SECONDS:-1800}" -print_final_stats=1
+        for target in fuzz/corpus/*.tar; do
+            run "$(basename "$target" .tar)" -max_total_time="${FUZZ_SECONDS:-1800}" -print_final_stats=1
         done
         ;;
     *) run "$@" ;;

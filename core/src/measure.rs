@@ -1,6 +1,5 @@
 //! The measurements. Each returns its results unrounded. What they read with is a [`BlockReader`].
 
-mod block_reader;
 pub mod contest;
 #[cfg(test)]
 mod opens;
@@ -12,4 +11,13 @@ pub mod scan;
 pub mod sync;
 pub mod tiers;
 
-pub use block_reader::BlockReader;
+use crate::Result;
+use crate::run::stopwatch::Stopwatch;
+
+/// One way to read what is wanted, past every cache, through the OS page cache, or as the server does: a part
+/// in order ([`crate::files::Part`]), blocks at random ([`random::Fetches`]), or a turn's ([`page_times::Order`]).
+pub trait BlockReader<Wanted> {
+    /// Reads it, and tells the watch when it begins and what arrives. Starts nothing more once that breaks,
+    /// and returns when nothing is in flight.
+    fn read(&mut self, wanted: &mut Wanted, watch: &mut Stopwatch<'_>) -> Result<()>;
+}

@@ -17,7 +17,7 @@ use crate::call::arguments::figure;
 use crate::gucs;
 use crate::pg::backend::row::Rows;
 use crate::pg::backend::server;
-use crate::pg::catalog::objects;
+use crate::pg::catalog::facts;
 use crate::pg::storage::buffers;
 
 #[pg_extern(sql = false)]
@@ -122,7 +122,7 @@ fn read_trimmed(path: &str) -> Option<String> {
 
 fn devices() -> Vec<CheckRow> {
     let roots = Roots::default();
-    let of = |object: objects::Object| {
+    let of = |object: facts::Object| {
         let name = format!("device of {}", object.name());
         let placement = device::locate(&object.directory, &roots);
         let leaves: Vec<&str> = placement.leaves.iter().map(|leaf| leaf.name.as_str()).collect();
@@ -141,12 +141,12 @@ fn devices() -> Vec<CheckRow> {
             ),
         }
     };
-    objects::all().into_iter().map(of).collect()
+    facts::objects().into_iter().map(of).collect()
 }
 
 /// Whether O_DIRECT works, by object.
 fn direct_io() -> Vec<CheckRow> {
-    let of = |object: objects::Object| {
+    let of = |object: facts::Object| {
         let name = format!("O_DIRECT on {}", object.name());
         match direct_io::alignment_below(&object.directory) {
             Some(0) => CheckRow::missing(name, "none", "The direct path is unsupported on this file system."),
@@ -158,13 +158,13 @@ fn direct_io() -> Vec<CheckRow> {
             ),
         }
     };
-    objects::all().into_iter().filter(|object| object.kind == "tablespace").map(of).collect()
+    facts::objects().into_iter().filter(|object| object.kind == "tablespace").map(of).collect()
 }
 
 /// Whether probes that write find a place, by object.
 fn scratch_files() -> Vec<CheckRow> {
     let roots = Roots::default();
-    let of = |object: objects::Object| {
+    let of = |object: facts::Object| {
         let name = format!("scratch file on {}", object.name());
         let placement = device::locate(&object.directory, &roots);
         let fs_type = placement.mount.map(|mount| mount.fs_type).unwrap_or_default();
@@ -181,7 +181,7 @@ fn scratch_files() -> Vec<CheckRow> {
             CheckRow::ok(name, value)
         }
     };
-    objects::all().into_iter().filter(|object| object.kind != "temp").map(of).collect()
+    facts::objects().into_iter().filter(|object| object.kind != "temp").map(of).collect()
 }
 
 fn clocks() -> Vec<CheckRow> {

@@ -9,12 +9,12 @@ use serde::Serialize;
 use super::row::Status;
 use crate::pg::backend::row::Rows;
 use crate::pg::backend::server;
-use crate::pg::catalog::objects::{self, Object};
+use crate::pg::catalog::facts::{self, Object};
 
 #[pg_extern(sql = false)]
 fn io_probe_device() -> Rows {
     let roots = Roots::default();
-    Rows::of(objects::all().iter().flat_map(|object| facts(object, &roots)))
+    Rows::of(facts::objects().iter().flat_map(|object| facts(object, &roots)))
 }
 
 /// `io_probe_device_full_row`.
@@ -111,7 +111,7 @@ fn with_leaf(shared: Fact, leaf: &Leaf) -> Fact {
 /// out.
 pub(super) fn leaves_of_server(roots: &Roots) -> (Vec<Leaf>, Vec<String>) {
     let (mut leaves, mut notes): (Vec<Leaf>, Vec<String>) = Default::default();
-    for object in objects::all() {
+    for object in facts::objects() {
         let placement = device::locate(&object.directory, roots);
         for leaf in placement.leaves {
             if !leaves.iter().any(|known| known.name == leaf.name) {

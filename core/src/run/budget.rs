@@ -18,8 +18,8 @@ mod limits;
 mod pacer;
 mod requests;
 mod rest;
-mod stop;
 
+use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -30,7 +30,6 @@ pub(crate) use pacer::Pacer;
 pub(crate) use requests::RequestPacer;
 pub(crate) use rest::Rest;
 use rest::{due_after, with_rest};
-pub use stop::{Stop, StopCheck};
 
 use crate::run::clock::{Clock, Monotonic, nanoseconds};
 
@@ -43,6 +42,51 @@ const NAP: Duration = Duration::from_millis(10);
 /// A sleep lasts about this much longer than it should, in nanoseconds: the kernel's timer slack and the way
 /// back.
 const OVERSLEEP_NS: u64 = 80_000;
+
+/// Why a run ended before it had done everything it was asked to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stop {
+    /// The run's own duration is used up.
+    Duration,
+    /// The time that all runs of one statement share is used up.
+    Statement,
+    /// The byte budget is used up.
+    Bytes,
+    /// The interval is as narrow as was asked for.
+    Precise,
+    /// Another session waits for a lock that the run keeps it from.
+    LockWaiter,
+    /// The device answers the run's own requests too slowly, see [`LatencyBound`].
+    Slow(BoundSource),
+}
+
+impl Stop {
+    /// Does it end all that a call still had to do, and not just the present run?
+    pub fn is_for_all(self) -> bool {
+        matches!(self, Stop::Statement | Stop::LockWaiter | Stop::Slow(_))
+    }
+}
+
+impl fmt::Display for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Stop::Duration => "stopped at the end of its duration",
+            Stop::Statement => "stopped: this statement has used up pg_io_probe.max_duration",
+            Stop::Bytes => "stopped at max_bytes",
+            Stop::Precise => "stopped: the interval is as narrow as asked for",
+            Stop::LockWaiter => "stopped early: another session waits for a lock on this relation",
+            Stop::Slow(BoundSource::Call) => {
+                "stopped early: more than ten of a thousand requests took longer than max_p99"
+            }
+            Stop::Slow(BoundSource::Setting) => {
+                "stopped early: more than ten of a thousand requests took longer than pg_io_probe.max_p99"
+            }
+        })
+    }
+}
+
+/// What the caller's closure may answer: nothing, or a reason to stop.
+pub type StopCheck<'a> = dyn FnMut() -> Option<Stop> + 'a;
 
 /// The budget of a run that has started, or of several.
 pub struct Budget<'a> {

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::super::device::leaves_of_server;
 use crate::api::row::of_leaves;
 use crate::call::probe::{Probe, Recorded};
-use crate::pg::catalog::objects;
+use crate::pg::catalog::facts;
 use crate::pg::history::{self, RelationFacts, ServerFacts};
 
 /// The settings that bear on I/O, of the server and of this extension. A change of one is a change of the
@@ -144,7 +144,7 @@ fn of_sync(args: &Map<String, Value>) -> (String, Option<String>, Placement) {
     let text = |name: &str| args.get(name).and_then(Value::as_str);
     let spcname = text("spcname");
     let name = spcname.map_or_else(|| "wal".to_owned(), |name| format!("tablespace {name}"));
-    let placed = objects::all().into_iter().find(|object| object.name() == name);
+    let placed = facts::objects().into_iter().find(|object| object.name() == name);
     let placement = placed.map(|object| device::locate(&object.directory, &Roots::default()));
     (name, spcname.map(str::to_owned), placement.unwrap_or_default())
 }

@@ -10,7 +10,6 @@ use crate::call::{Failure, ProbedRelation};
 use crate::error::Result;
 use crate::pg::backend::interrupts;
 use crate::pg::catalog::facts::{self, SettingValue, UserTable};
-use crate::pg::catalog::objects;
 use crate::pg::storage::relation::{Fork, Held, Relation};
 
 /// A relation of less, in bytes, says too little.
@@ -80,7 +79,7 @@ impl TablespaceTarget {
     pub(super) fn of_user_tables() -> Vec<Self> {
         let mut tables = facts::user_tables();
         tables.sort_by(|a, b| a.spcname.cmp(&b.spcname));
-        let (options, objects, roots) = (facts::tablespace_options(), objects::all(), Roots::default());
+        let (options, objects, roots) = (facts::tablespace_options(), facts::objects(), Roots::default());
         let of_tables = |tables: &[UserTable]| {
             let spcname = tables[0].spcname.clone();
             let candidate = |table: &UserTable| {

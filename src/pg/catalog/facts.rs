@@ -1,4 +1,5 @@
-//! What the catalogs say of settings, of the tablespaces' own, and of where the user's tables are.
+//! What the catalogs say of settings, of the tablespaces' own, of what lies on devices, and of where the user's
+//! tables are.
 
 use std::path::{Path, PathBuf};
 
@@ -10,6 +11,7 @@ use crate::pg::backend::rethrow::unshown;
 use crate::pg::backend::server::{data_directory, own, pairs, texts};
 use crate::pg::compat;
 use crate::pg::storage::tablespace::Tablespace;
+use crate::pg::storage::wal;
 
 /// A setting of the server, or a tablespace's own, as this session sees it.
 #[derive(Debug, Clone, Deserialize)]
@@ -151,4 +153,34 @@ pub(crate) fn hits(tables: &[pg_sys::Oid]) -> Option<Hits> {
         tables.join(",")
     );
     pairs::<i64>(&query).first().and_then(|(_, hits)| serde_json::from_str(hits).ok())
+}
+
+/// Something of the server that lies on a device.
+pub(crate) struct Object {
+    /// `tablespace`, `wal` or `temp`.
+    pub(crate) kind: &'static str,
+    /// The tablespace's name, where it is one.
+    pub(crate) tablespace: Option<String>,
+    /// Where its files are.
+    pub(crate) directory: PathBuf,
+}
+
+impl Object {
+    /// What a person calls it.
+    pub(crate) fn name(&self) -> String {
+        self.tablespace.as_ref().map_or_else(|| self.kind.to_owned(), |name| format!("{} {name}", self.kind))
+    }
+}
+
+/// Each tablespace, the WAL, and where this session's temporary files go.
+pub(crate) fn objects() -> Vec<Object> {
+    let in_tablespace = |kind, tablespace: Tablespace| Object {
+        kind,
+        directory: tablespace.directory(),
+        tablespace: tablespace.name(),
+    };
+    let wal = Object { kind: "wal", tablespace: None, directory: wal::directory() };
+    let permanent = Tablespace::all().into_iter().map(|t| in_tablespace("tablespace", t));
+    let temporary = Tablespace::temporary().into_iter().map(|t| in_tablespace("temp", t));
+    permanent.chain([wal]).chain(temporary).collect()
 }

@@ -154,8 +154,6 @@ fn propagate(inputs: &[Estimate], figure: impl Fn(&[f64]) -> Option<f64>) -> Opt
 }
 
 #[cfg(test)]
-mod disk;
-#[cfg(test)]
 mod recovery;
 #[cfg(test)]
 mod tests;

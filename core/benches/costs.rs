@@ -1,14 +1,39 @@
-//! What a look of `io_probe_iostat` costs in CPU time: the devices of this machine, `/proc/stat`, I/O
-//! pressure and the cgroup. `cargo bench -p io_probe_core --bench looks` prints it.
+//! What measuring costs by itself: recording a fetch, which `io_probe_check()` publishes as well, and in CPU time
+//! a look of `io_probe_iostat` at the devices of this machine, `/proc/stat`, I/O pressure and the cgroup.
 
 use std::time::{Duration, Instant};
 
 use io_probe_core::machine::device::{BlockDevice, Roots};
 use io_probe_core::machine::iostat::Watch;
+use io_probe_core::measure::random::FetchRecord;
+use io_probe_core::run::clock::{self, Monotonic};
+use io_probe_core::run::order::Permutation;
 
 const LOOKS: u32 = 1_000;
 
 fn main() {
+    recorder();
+    looks();
+}
+
+fn recorder() {
+    let (with_clock, without) = FetchRecord::cost_ns(&Monotonic);
+    println!("clock, a reading                        {:6.1} ns", clock::cost_ns());
+    println!("recorder, a fetch with its clock reading {with_clock:5.1} ns");
+    println!("recorder, a fetch without                {without:5.1} ns");
+    println!("order, an element of 2^27                {:5.1} ns", order_ns());
+}
+
+fn order_ns() -> f64 {
+    let order = Permutation::new(1 << 27, 1);
+    let started = clock::Clock::now(&Monotonic);
+    let sum: u64 = (0..1_000_000).map(|index| order.at(index)).fold(0, u64::wrapping_add);
+    let took = clock::Clock::now(&Monotonic) - started;
+    std::hint::black_box(sum);
+    took as f64 / 1e6
+}
+
+fn looks() {
     let roots = Roots::default();
     let devices: Vec<BlockDevice> =
         BlockDevice::names(&roots).iter().filter_map(|name| BlockDevice::find(name, &roots)).collect();
