@@ -58,6 +58,17 @@ SELECT relkind, relpersistence, fork, blks_total * bytes = pg_relation_size(oid,
   WHERE (relname LIKE 'cached\_%' OR oid = (SELECT reltoastrelid FROM pg_class WHERE relname = 'cached_toast'))
     AND fork IN ('main', 'init')
   ORDER BY relkind, relpersistence, fork;
+-- what one might look for in a table, and is elsewhere
+ALTER TABLE cached_toast ALTER t SET STORAGE EXTERNAL;
+INSERT INTO cached_toast VALUES (repeat('x', 9000)), ('x');
+CREATE INDEX ON cached_toast ((length(t)));
+CHECKPOINT;
+SELECT DISTINCT 'evict' AS call, regexp_replace(note, '[0-9]+', 'N', 'g') AS note
+  FROM io_probe_evict('cached_toast') AS e, unnest(e.notes) AS note WHERE note LIKE 'its %'
+UNION ALL
+SELECT 'seqscan', regexp_replace(note, '[0-9]+', 'N', 'g')
+  FROM io_probe_seqscan_full('cached_toast', '{os}') AS s, unnest(s.notes) AS note WHERE note LIKE 'its %'
+ ORDER BY call, note;
 -- an empty fork has no percentages
 SELECT fork, blks_total, shared_blks, shared_pct, os_cached_bytes, os_pct, hole_bytes
   FROM io_probe_cache('cached_unlogged') WHERE fork = 'main';

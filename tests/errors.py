@@ -9,6 +9,7 @@ import unittest
 from unittest import mock
 
 from lib import LONG, SERVER_LOG, VERSION, Failure, Process, Session, literal, main, read, say
+from servers import Server
 
 ERRORS = int(os.environ.get("ERRORS", "10000" if LONG else "1000"))
 # A leak of a message, or of the name of a function, would be more.
@@ -175,6 +176,26 @@ class Errors(unittest.TestCase):
             if max(grown) < slack + times * BYTES_PER_ERROR:
                 return
         self.fail(f"{way}: it grew by {grown} bytes in {times} ERRORs, and not for the first time")
+
+
+class Stacks(unittest.TestCase):
+    def test_none_is_shown(self):
+        """Whatever RUST_BACKTRACE says where the server was started."""
+        server = Server("stacks")
+        self.addCleanup(server.remove)
+        with mock.patch.dict(os.environ, RUST_BACKTRACE="full"):
+            server.start()
+        self.assertIn("RUST_BACKTRACE=full", read(f"/proc/{server.postmaster()}/environ"))
+        with server.session() as session:
+            session.run(f"CREATE EXTENSION pg_io_probe; CREATE TABLE probed AS SELECT 1 AS id; {FAILS}")
+            for call, sqlstate in WAYS.values():
+                if "locked" in call or "result" in call:
+                    continue
+                with self.subTest(call), self.assertRaises(Failure) as raised:
+                    session.run(f"SELECT {call}")
+                self.assertEqual(raised.exception.sqlstate, sqlstate)
+                self.assertNotRegex(str(raised.exception), r"(?m)^ *\d+: |backtrace")
+        self.assertNotRegex(read(os.path.join(server.host, "log")), r"(?m)^ *\d+: |backtrace|panicked")
 
 
 if __name__ == "__main__":

@@ -153,6 +153,9 @@ fn evictions(rel: Option<pg_sys::Oid>) -> Result<Vec<Eviction>> {
                     .to_owned(),
             );
         }
+        if fork == Fork::MAIN {
+            notes.extend([relation.toast_note(), relation.indexes_note()].into_iter().flatten());
+        }
         rows.push(Eviction {
             fork: fork.name(),
             shared_blks_before: shared_before.in_fork(fork),

@@ -29,6 +29,8 @@ pub(crate) struct ProbedRelation {
     pub(crate) roots: Roots,
     /// Does the file system keep a cache of its own, of which nobody can tell what comes from there?
     has_own_cache: bool,
+    /// Which blocks one might look for here, and are elsewhere.
+    apart: Option<String>,
     /// What looks for those who wait for it.
     pub(crate) interrupts: Interrupts,
     _descriptors: Reserved,
@@ -47,7 +49,14 @@ impl ProbedRelation {
         let has_own_cache = page_cache::is_own_at(&relation.directory());
         let interrupts = Interrupts::of(relation.locked());
         let _descriptors = Reserved::of(&source);
-        Ok(Self { relation, fork, source, placement, roots, has_own_cache, interrupts, _descriptors })
+        let apart = if fork == Fork::MAIN { relation.toast_note() } else { None };
+        Ok(Self { relation, fork, source, placement, roots, has_own_cache, apart, interrupts, _descriptors })
+    }
+
+    /// What there is to say of any row of it.
+    pub(crate) fn notes(&self) -> impl Iterator<Item = &String> {
+        let no_device = self.placement.notes.iter().filter(|_| self.placement.leaves.is_empty());
+        no_device.chain(&self.apart)
     }
 
     /// Refuses what takes reads of which it is known that they come from the device.

@@ -102,7 +102,6 @@ CREATE TYPE io_probe_seqscan_row AS (
     shared_pct double precision,
     os_pct     double precision,
     device_pct double precision,
-    util_pct   double precision,
     relid      regclass,
     doubt      text
 );

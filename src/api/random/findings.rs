@@ -136,9 +136,7 @@ impl Findings {
                 format!("the time per fetch changed by {percent:+.0} % from start to end"),
             );
         }
-        if target.relation.placement.leaves.is_empty() {
-            verdict.notes.extend(target.relation.placement.notes.iter().cloned());
-        }
+        verdict.notes.extend(target.relation.notes().cloned());
         verdict.notes.extend(measured.notes.iter().cloned());
     }
 }

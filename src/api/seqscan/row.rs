@@ -230,9 +230,7 @@ impl SeqscanRow {
         if scan.cached_bytes.is_none() {
             verdict.note("the kernel does not tell what the OS cache holds of this file");
         }
-        if target.relation.placement.leaves.is_empty() {
-            verdict.notes.extend(target.relation.placement.notes.iter().cloned());
-        }
+        verdict.notes.extend(target.relation.notes().cloned());
         verdict.notes.extend(run.notes.iter().cloned());
     }
 }

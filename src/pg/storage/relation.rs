@@ -169,8 +169,10 @@ impl Relation {
                     self.quoted()
                 )));
             }
-            pg_sys::RELKIND_VIEW => return Err(refuse("view")),
-            pg_sys::RELKIND_FOREIGN_TABLE => return Err(refuse("foreign table")),
+            pg_sys::RELKIND_VIEW => return Err(refuse("view").hint("Probe the tables that it reads.")),
+            pg_sys::RELKIND_FOREIGN_TABLE => {
+                return Err(refuse("foreign table").hint("Probe it where its data is."));
+            }
             pg_sys::RELKIND_COMPOSITE_TYPE => return Err(refuse("composite type")),
             _ => return Err(refuse("relation of a kind that is unknown here")),
         }
@@ -194,6 +196,26 @@ impl Relation {
             let path = compat::fork_path(self.relation, fork.number());
             Some(RelationFiles::new(path, pg_sys::BLCKSZ, pg_sys::RELSEG_SIZE, blocks.into()))
         }
+    }
+
+    /// Says how much of a table's values lies in its TOAST table, which is not among its own blocks.
+    pub(crate) fn toast_note(&self) -> Option<String> {
+        let toast =
+            Self::open_if_free(Some(self.form().reltoastrelid).filter(|oid| *oid != pg_sys::InvalidOid)?)?;
+        let (blocks, name) = (toast.main_blocks(), toast.name());
+        (blocks > 0)
+            .then(|| format!("its TOAST table pg_toast.{name} has {blocks} more blocks, not looked at here"))
+    }
+
+    /// The same of its indexes.
+    pub(crate) fn indexes_note(&self) -> Option<String> {
+        let indexes = indexes_of(self.oid()).into_iter().filter_map(Self::open_if_free);
+        let blocks: u64 = indexes.map(|index| index.main_blocks()).sum();
+        (blocks > 0).then(|| format!("its indexes have {blocks} more blocks, not looked at here"))
+    }
+
+    fn main_blocks(&self) -> u64 {
+        self.source(Fork::MAIN).map_or(0, |source| source.blocks())
     }
 
     /// The directory of the relation's files.
