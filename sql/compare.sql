@@ -159,6 +159,18 @@ SELECT a, b, ratio, verdict, runs, notes FROM io_probe_compare('alone', 'a third
 SELECT a, b, ratio, verdict, runs, notes FROM io_probe_compare('alone', 'all');
 SELECT a, b, ratio, verdict, runs, notes FROM io_probe_compare('all', 'all, slow');
 DROP FUNCTION shared;
+-- what the rows do not know their run does: of the device, and of the processors
+CREATE FUNCTION depth(rate float8) RETURNS jsonb
+  RETURN jsonb_build_array(jsonb_build_object('depth', 1, 'iops', rate));
+SELECT count(store(600 + n, 600 + n, 'depth', depth(500 * off(n + 1)), 'quiet', object => 'public.busy')),
+       count(store(620 + n, 620 + n, 'depth', depth(500 * off(n + 1) / CASE WHEN n < 4 THEN 2 ELSE 1 END), 'crowded', object => 'public.busy')),
+       count(store(640 + n, 640 + n, 'depth', depth(250 * off(n + 1)), 'stolen', object => 'public.busy'))
+  FROM generate_series(0, 11) n;
+UPDATE io_probe_runs SET own_bytes = 1000000000, other_bytes = CASE WHEN id BETWEEN 620 AND 623 THEN 1000000000 ELSE 0 END,
+       steal_pct = CASE WHEN label = 'stolen' THEN 50 ELSE 0 END WHERE id >= 600;
+SELECT a, b, ratio, verdict, runs, notes FROM io_probe_compare('quiet', 'crowded');
+SELECT a, b, ratio, verdict, runs, notes FROM io_probe_compare('quiet', 'stolen');
+DROP FUNCTION depth;
 DELETE FROM io_probe_runs WHERE id >= 300;
 
 -- what can't be compared

@@ -41,7 +41,9 @@ SELECT count(*), count(DISTINCT (kernel, host, server_version, system_identifier
        bool_and(system_identifier = (SELECT c.system_identifier::text FROM pg_control_system() AS c)) AS cluster,
        bool_and(kernel = 'Linux ' || trim(E'\n' FROM pg_read_file('/proc/sys/kernel/osrelease', 0, 100))) AS kernel,
        bool_and(host = trim(E'\n' FROM pg_read_file('/proc/sys/kernel/hostname', 0, 100))) AS host,
-       bool_and(elapsed_ms > 0 AND started_at <= recorded_at + interval '1 min' AND label IS NULL) AS times
+       bool_and(elapsed_ms > 0 AND started_at <= recorded_at + interval '1 min' AND label IS NULL) AS times,
+       bool_and((own_bytes > 0) IS NOT FALSE) FILTER (WHERE probe = 'sync') AS own_bytes,
+       bool_and((other_bytes >= 0) IS NOT FALSE) AS other_bytes, bool_and((steal_pct BETWEEN 0 AND 100) IS NOT FALSE) AS steal
   FROM io_probe_runs;
 -- the devices and how they are set are those that io_probe_device shows
 SELECT count(*) FROM io_probe_runs WHERE object = 'wal' AND (device, leaves) IS DISTINCT FROM

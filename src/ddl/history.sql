@@ -50,6 +50,9 @@ BEGIN
         host              text,
         system_identifier text NOT NULL,
         settings          jsonb NOT NULL DEFAULT '{}',
+        own_bytes         bigint,
+        other_bytes       bigint,
+        steal_pct         double precision,
         version           text,
         recorded_at       timestamp with time zone NOT NULL DEFAULT pg_catalog.now(),
         series            text NOT NULL GENERATED ALWAYS AS (%s) STORED,
@@ -109,6 +112,9 @@ COMMENT ON COLUMN io_probe_runs.cluster_name IS 'cluster_name of the server; NUL
 COMMENT ON COLUMN io_probe_runs.host IS 'Name of the machine';
 COMMENT ON COLUMN io_probe_runs.system_identifier IS 'System identifier of the cluster: a standby has that of its primary';
 COMMENT ON COLUMN io_probe_runs.settings IS 'Settings of the server and of pg_io_probe that bear on I/O, as SHOW prints them; null for one that this version lacks';
+COMMENT ON COLUMN io_probe_runs.own_bytes IS 'Bytes that the run read from its devices and wrote';
+COMMENT ON COLUMN io_probe_runs.other_bytes IS 'Bytes that the devices moved meanwhile beyond these; of a run that wrote, bytes read only';
+COMMENT ON COLUMN io_probe_runs.steal_pct IS 'Share of the machine''s CPU time that the hypervisor gave to others meanwhile, in percent';
 COMMENT ON COLUMN io_probe_runs.version IS 'Version of pg_io_probe that measured';
 COMMENT ON COLUMN io_probe_runs.recorded_at IS 'When the run was stored here';
 COMMENT ON COLUMN io_probe_runs.series IS 'Runs of the same series measure the same thing: probe, object, arguments without the seed and the option wait, database and cluster (of a standby: and machine)';

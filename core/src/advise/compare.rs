@@ -199,12 +199,12 @@ impl Comparison {
             Unknown::FewRuns => format!("{} runs: {ratio:.2} of {a}; not enough to call", self.all_runs),
             Unknown::Others([of_a, of_b]) => {
                 let (of_a, of_b) = (100.0 * of_a, 100.0 * of_b);
-                format!("others used the device: they took {of_a:.0} % from {a}, {of_b:.0} % from {b}")
+                format!("others were at work: they took {of_a:.0} % from {a}, {of_b:.0} % from {b}")
             }
         });
         let of_sides = self.compared + self.set_aside;
         let set_aside = (self.set_aside > 0)
-            .then(|| format!("others used the device: {} of {of_sides} runs do not count", self.set_aside));
+            .then(|| format!("others were at work: {} of {of_sides} runs do not count", self.set_aside));
         let runs = self.compared as f64;
         let alike =
             self.effective.filter(|effective| runs > 2.0 && !(0.5..=1.5).contains(&(effective / runs)));

@@ -244,8 +244,12 @@ pub fn own_read_bytes() -> Option<u64> {
 /// Bytes that this process has caused to be fetched from storage and to be written to it; a write through the
 /// page cache counts when it makes a page dirty. None where the kernel does not tell.
 pub fn own_traffic() -> Option<u64> {
-    let text = text_of("self")?;
-    Some(parse(&text, "read_bytes:")? + parse(&text, "write_bytes:")?)
+    Some(own_read_bytes()? + own_written_bytes()?)
+}
+
+/// Those that it has caused to be written.
+pub fn own_written_bytes() -> Option<u64> {
+    parse(&text_of("self")?, "write_bytes:")
 }
 
 fn bytes_of_parent() -> Option<u64> {

@@ -1,8 +1,9 @@
-//! What others took from a run.
+//! What others took from a run: of the device by bytes, and of the processors by what the hypervisor gave away.
 //!
 //! # Limitations and caveats
 //! - Others' bytes are all writes, too, the own server's among them.
 //! - A run of which that is not known counts as undisturbed: nothing is known against it.
+//! - Pressure stall information is not asked: a run's own waiting counts in it like that of others.
 
 /// A run of which others took a greater share than this was disturbed. Two of which they took shares that
 /// differ by no more had the same neighbours.

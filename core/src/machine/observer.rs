@@ -7,7 +7,10 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use crate::machine::account::{Account, AccountTally, Lost};
+use serde::Serialize;
+
+use crate::machine::account::{Account, AccountTally, Lost, own_written_bytes};
+use crate::machine::cpu::CpuTimes;
 use crate::machine::device::{Activity, Counters, Leaf, Roots};
 use crate::machine::disturbance::{self, DISTURBING};
 use crate::run::budget::{self, Stop};
@@ -50,6 +53,18 @@ pub struct IoDelta {
     pub activity: Option<Activity>,
 }
 
+/// What went on beside a run, whatever it did and told itself.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Surroundings {
+    /// Bytes that it read and wrote.
+    pub own_bytes: Option<u64>,
+    /// Bytes that the devices moved beyond these. Of a run that wrote, bytes read only: its writes bring others
+    /// with them, as those of the journal.
+    pub other_bytes: Option<u64>,
+    /// Share of the machine's CPU time that the hypervisor gave to others, in percent.
+    pub steal_pct: Option<f64>,
+}
+
 impl<'a> Observer<'a> {
     /// Watches an account and the devices below a directory.
     pub fn new(account: Account, leaves: &'a [Leaf], roots: &'a Roots) -> Self {
@@ -72,6 +87,25 @@ impl<'a> Observer<'a> {
         let busy = |leaf: &Leaf| leaf.counters(self.roots).is_some_and(|c| c.in_flight > 0);
         let mut is_busy = || Ok::<bool, Infallible>(self.leaves.iter().any(busy));
         let Ok(()) = budget::wait_while(PATIENCE, NAP, &mut is_busy);
+    }
+
+    /// Does `work`, and tells what went on beside it.
+    pub fn beside<T>(&self, work: impl FnOnce() -> T) -> (T, Surroundings) {
+        let (before, written, cpu) = (self.look(), own_written_bytes(), CpuTimes::read(self.roots));
+        let done = work();
+        let delta = self.since(&before);
+        let written = own_written_bytes().zip(written).map(|(now, before)| now.saturating_sub(before));
+        let moved = delta.activity.as_ref().zip(written).map(|(activity, written)| {
+            activity.reads.bytes + if written == 0 { activity.writes.bytes } else { 0 }
+        });
+        let fetched = delta.fetched_bytes();
+        let shares = CpuTimes::read(self.roots).zip(cpu).and_then(|(now, before)| now.since(&before));
+        let surroundings = Surroundings {
+            own_bytes: fetched.zip(written).map(|(fetched, written)| fetched + written),
+            other_bytes: moved.zip(fetched).map(|(moved, fetched)| moved.saturating_sub(fetched)),
+            steal_pct: shares.map(|shares| shares.steal_pct),
+        };
+        (done, surroundings)
     }
 
     /// What happened since `earlier`.

@@ -151,7 +151,8 @@ fn add(pairs: &mut BTreeMap<(String, String, String), Pair>, values: Values) {
 
 fn group(series: String, runs: &[RunValue]) -> Group {
     let run = |run: &RunValue| {
-        let taken = disturbance::taken(run.own_bytes, run.other_bytes);
+        let stolen = run.steal_pct.unwrap_or(0.0) / 100.0;
+        let taken = disturbance::taken(run.own_bytes, run.other_bytes).max(stolen);
         Run { at: run.at, value: run.value, error: run.error, taken }
     };
     Group { series, runs: runs.iter().map(run).collect() }

@@ -71,6 +71,9 @@ pub(super) struct ResultHeader {
     #[serde(flatten)]
     server: ServerFacts,
     settings: Map<String, Value>,
+    /// The devices below it.
+    #[serde(skip)]
+    pub(super) below: Vec<Leaf>,
 }
 
 /// How a device was set.
@@ -129,6 +132,7 @@ impl ResultHeader {
             host,
             server: ServerFacts::here(),
             settings,
+            below: placement.leaves,
         }
     }
 }

@@ -11,6 +11,8 @@
 //! statement. `elapsed_ms` is the wall clock of the probe's whole call, waiting for another probe and
 //! evicting included.
 
+use io_probe_core::machine::device::Roots;
+use io_probe_core::machine::observer::{Observer, Surroundings};
 use io_probe_core::run::clock::{Clock, Monotonic};
 use io_probe_core::run::memory;
 use pgrx::prelude::*;
@@ -51,6 +53,8 @@ struct RunHeader<'a> {
     started_at: String,
     elapsed_ms: f64,
     #[serde(flatten)]
+    surroundings: Surroundings,
+    #[serde(flatten)]
     facts: ResultHeader,
 }
 
@@ -73,7 +77,9 @@ pub(super) fn measure(
     let facts = ResultHeader::gather(probe, rel, &args);
     let probe = probe.name();
     let (started_at, started) = (server::now(), Monotonic.now());
-    let outcome = function.run(&values);
+    let roots = Roots::default();
+    let observer = Observer::new(server::read_account(), &facts.below, &roots);
+    let (outcome, surroundings) = observer.beside(|| function.run(&values));
     let elapsed_ms = figure((Monotonic.now() - started) as f64 / 1e6);
     let (status, what, rows, cause) = match outcome {
         Ok(rows) => ("ok", "ended", rows, None),
@@ -96,6 +102,7 @@ pub(super) fn measure(
         message,
         started_at,
         elapsed_ms,
+        surroundings,
         facts,
     };
     memory::expect(COPIES * rows.len())?;

@@ -79,27 +79,37 @@ pub(crate) struct RunValue {
     pub(crate) value: f64,
     /// See `io_probe_metrics.error`.
     pub(crate) error: Option<f64>,
-    /// What its row says of others: bytes of its own, and of everyone else.
+    /// What its row, or else its run, says of others: bytes of its own, and of everyone else.
     pub(crate) own_bytes: Option<f64>,
     pub(crate) other_bytes: Option<f64>,
+    /// See `io_probe_runs.steal_pct`.
+    pub(crate) steal_pct: Option<f64>,
 }
 
 /// A [`RunValue`], of the rows `found` and `line` of a run `chosen`.
 const RUN_VALUE: &str = "jsonb_build_object('id', chosen.id, 'at', extract(epoch FROM chosen.started_at), \
-     'value', found.value, 'error', found.error, 'own_bytes', line.own_bytes, 'other_bytes', line.other_bytes)";
+     'value', found.value, 'error', found.error, 'own_bytes', line.own_bytes, 'other_bytes', line.other_bytes, \
+     'steal_pct', line.steal_pct)";
 
-/// What else is known of the row of a figure `found`. Only rows of these probes are sure to have such columns
-/// with such types: whoever imports a row may add what he likes.
+/// What else is known of the row of a figure `found`, and of its run. Only rows of these probes are sure to have
+/// such columns with such types: whoever imports a row may add what he likes. (A ping is so few bytes that any
+/// others are many.)
 fn line(schema: &str) -> String {
+    let bytes = |of_row: &str, of_run: &str| {
+        format!(
+            "CASE WHEN found.probe IN ('seqscan', 'random', 'readahead') THEN (own.result ->> '{of_row}')::float8
+                  WHEN found.probe IN ('depth', 'page_cost', 'sync') THEN run.{of_run} END AS {of_run}"
+        )
+    };
     format!(
         "LATERAL (
-             SELECT CASE WHEN found.probe IN ('seqscan', 'random', 'readahead')
-                         THEN (result ->> 'device_bytes')::float8 END AS own_bytes,
-                    CASE WHEN found.probe IN ('seqscan', 'random', 'readahead')
-                         THEN (result ->> 'other_bytes')::float8 END AS other_bytes,
-                    CASE WHEN found.probe = 'sync' THEN (result ->> 'in_use')::bool END AS in_use
-             FROM {schema}.io_probe_results AS own WHERE own.run_id = found.run_id AND own.ordinal = found.ordinal
-         ) AS line"
+             SELECT {}, {}, run.steal_pct,
+                    CASE WHEN found.probe = 'sync' THEN (own.result ->> 'in_use')::bool END AS in_use
+             FROM {schema}.io_probe_runs AS run, {schema}.io_probe_results AS own
+             WHERE run.id = found.run_id AND own.run_id = found.run_id AND own.ordinal = found.ordinal
+         ) AS line",
+        bytes("device_bytes", "own_bytes"),
+        bytes("other_bytes", "other_bytes")
     )
 }
 

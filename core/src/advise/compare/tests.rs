@@ -169,7 +169,7 @@ fn disturbed_runs_are_set_aside() {
     let found = compare(&side(0, 1.0, 0, 0.0), &side(12, 1.0, 6, 0.8), &[], true);
     assert_eq!((found.verdict(LEVEL), found.set_aside, found.compared), (Verdict::Same, 6, 18));
     assert!(found.ratio.is_some_and(|ratio| (0.95..1.05).contains(&ratio)), "{found:?}");
-    assert_eq!(found.notes(["a", "b"])[0], "others used the device: 6 of 24 runs do not count");
+    assert_eq!(found.notes(["a", "b"])[0], "others were at work: 6 of 24 runs do not count");
     // What differs besides is found.
     let found = compare(&side(0, 1.0, 3, 0.8), &side(12, 0.7, 6, 0.8), &[], true);
     assert_eq!((found.verdict(LEVEL), found.set_aside), (Verdict::Worse, 9));
@@ -179,7 +179,7 @@ fn disturbed_runs_are_set_aside() {
 fn sides_with_other_neighbours_are_not_compared() {
     let found = compare(&side(0, 1.0, 0, 0.0), &side(12, 1.0, 8, 0.6), &[], true);
     assert_eq!(found.verdict(LEVEL), Verdict::Unknown);
-    assert_eq!(found.notes(["a", "b"]), ["others used the device: they took 0 % from a, 40 % from b"]);
+    assert_eq!(found.notes(["a", "b"]), ["others were at work: they took 0 % from a, 40 % from b"]);
     // Those with the same are.
     let found = compare(&side(0, 1.0, 12, 0.5), &side(12, 0.5, 12, 0.55), &[], true);
     assert_eq!((found.verdict(LEVEL), found.set_aside), (Verdict::Worse, 0));
