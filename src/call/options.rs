@@ -51,6 +51,26 @@ pub(crate) fn object(name: &str, value: Option<JsonbText>) -> Result<Map<String,
     }
 }
 
+/// Options that are amounts: a number, or a text with a unit.
+const AMOUNTS: [(&str, Units); 2] = [("max_bytes", Units::Bytes), ("max_p99", Units::Milliseconds)];
+
+/// Leaves out options that are null, and makes amounts numbers. What is no amount stays.
+pub(crate) fn make_plain(options: &mut Map<String, Value>) {
+    options.retain(|_, value| !value.is_null());
+    for (name, units) in AMOUNTS {
+        let Some(value) = options.get_mut(name) else { continue };
+        let amount = match &*value {
+            Value::String(text) => settings::amount(text, units).ok(),
+            value => value.as_f64(),
+        };
+        // A whole number is printed without a fraction.
+        let whole = amount.filter(|amount| amount.fract() == 0.0 && (0.0..MOST_AMOUNT).contains(amount));
+        if let Some(amount) = whole.map(|amount| Value::from(amount as u64)).or(amount.map(Value::from)) {
+            *value = amount;
+        }
+    }
+}
+
 /// Options of probes that measure rows: their bounds, and whether to wait for another probe.
 pub(crate) const MEASURING: [&str; 7] =
     ["max_bytes", "max_iops", "max_mib_s", "max_util_pct", "max_p99", "precision", "wait"];
@@ -110,7 +130,7 @@ impl Options {
     /// The bounds of a row, from its duration and from max_bytes, max_iops, max_mib_s, max_util_pct,
     /// max_p99 and precision, or from their defaults. What the statement has left is not in it.
     pub(crate) fn limits(&self, duration: Option<Interval>) -> Result<Limits> {
-        let bytes = self.amount("max_bytes", Units::Bytes, pg_sys::BLCKSZ.into())?;
+        let bytes = self.amount(AMOUNTS[0], pg_sys::BLCKSZ.into())?;
         Ok(Limits {
             duration: gucs::duration(arguments::duration(duration)?)?,
             max_bytes: gucs::bytes(bytes.map(|bytes| bytes as u64))?,
@@ -118,12 +138,12 @@ impl Options {
             max_mib_s: gucs::mib_s(self.rate("max_mib_s")?)?,
             max_util: gucs::util(self.percent("max_util_pct")?)?,
             precision: self.share("precision")?,
-            latency: gucs::latency_bound(self.amount("max_p99", Units::Milliseconds, LEAST_P99_MS)?)?,
+            latency: gucs::latency_bound(self.amount(AMOUNTS[1], LEAST_P99_MS)?)?,
         })
     }
 
     /// A number of bytes or milliseconds of at least `least`, or a text with a unit, as in SET.
-    fn amount(&self, key: &str, units: Units, least: f64) -> Result<Option<f64>> {
+    fn amount(&self, (key, units): (&str, Units), least: f64) -> Result<Option<f64>> {
         let Some(value) = self.0.get(key).filter(|value| !value.is_null()) else { return Ok(None) };
         let (unit, example) = match units {
             Units::Bytes => ("bytes", "1GB"),

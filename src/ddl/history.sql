@@ -93,7 +93,7 @@ COMMENT ON COLUMN io_probe_runs.object IS 'What was measured: schema.table; of s
 COMMENT ON COLUMN io_probe_runs.status IS 'ok; failed: the probe ended by an error; skipped: another probe was running, or the device was busier than pg_io_probe.max_busy_pct';
 COMMENT ON COLUMN io_probe_runs.sqlstate IS 'SQLSTATE of that error';
 COMMENT ON COLUMN io_probe_runs.message IS 'Its message';
-COMMENT ON COLUMN io_probe_runs.args IS 'Arguments as they were given to io_probe_record, the relation left out';
+COMMENT ON COLUMN io_probe_runs.args IS 'Arguments that were given, the relation and those equal to their default left out: each as its type prints it, amounts among the options as numbers, so that equal ones make one series';
 COMMENT ON COLUMN io_probe_runs.rolname IS 'Role that ran the probe';
 COMMENT ON COLUMN io_probe_runs.datname IS 'Database in which it ran';
 COMMENT ON COLUMN io_probe_runs.relid IS 'Oid of the relation there; an oid, so that a dropped relation disturbs nothing';

@@ -91,6 +91,7 @@ pub(super) fn measure(
             .detail(format!("SQLSTATE is {sqlstate}."))
             .warn();
     }
+    let args = plain(&function, &values);
     let (sqlstate, message) = cause.map(|cause| (cause.sqlstate, cause.message)).unzip();
     let run = RunHeader {
         format: FORMAT,
@@ -124,6 +125,20 @@ fn with_rows(run: &RunHeader<'_>, rows: &str) -> JsonbText {
     text.push_str(rows);
     text.push('}');
     JsonbText::of(text)
+}
+
+/// Arguments that mean the same in one form, so that their runs are one series: those that are not the
+/// argument's default, as its type prints them; options that are set, amounts as numbers.
+fn plain(function: &ProbeFunction, values: &[(&str, Given<'_>)]) -> Map<String, Value> {
+    const OPTIONS: &str = "options";
+    let mut args = function.plain(values);
+    if let Some(Value::Object(options)) = args.get_mut(OPTIONS) {
+        options::make_plain(options);
+        if options.is_empty() {
+            args.remove(OPTIONS);
+        }
+    }
+    args
 }
 
 /// What the function's arguments are given.

@@ -1,8 +1,10 @@
 //! A probe of this extension, called by its name with arguments by theirs.
 
+use std::ffi::CStr;
+
 use pgrx::{PgSqlErrorCode, pg_sys, spi, spi::Spi};
 use serde::Deserialize;
-use serde_json::Value as Json;
+use serde_json::{Map, Value as Json};
 
 use crate::pg::backend::encoding::{MOST_BYTES, c_string};
 use crate::pg::backend::rethrow::Caught;
@@ -10,6 +12,7 @@ use crate::pg::backend::row::as_text;
 use crate::pg::backend::server::{own, pairs};
 use crate::pg::backend::subtransaction;
 use crate::pg::catalog::names;
+use crate::pg::settings::{self, PLAIN};
 
 /// A function of this extension that gives rows, as the catalog has it.
 #[derive(Debug, Deserialize)]
@@ -32,6 +35,21 @@ pub(crate) struct ProbeArgument {
     type_name: String,
     /// Has it no default?
     pub(crate) required: bool,
+    /// Its default as an expression.
+    default: Option<String>,
+}
+
+impl ProbeArgument {
+    /// What it is given, as an expression of its type.
+    fn expression(&self, value: &Value<'_>) -> String {
+        let text = match value {
+            Value::Relation(oid) => Some(oid.to_u32().to_string()),
+            Value::Json(value) if self.type_name.ends_with(".jsonb") => Some(value.to_string()),
+            Value::Json(value) => as_text(value),
+        };
+        let text = text.map_or_else(|| "NULL".to_owned(), spi::quote_literal);
+        format!("{text}::{}", self.type_name)
+    }
 }
 
 /// What an argument is given.
@@ -53,6 +71,9 @@ pub(crate) struct Cause {
     pub(crate) sqlstate: String,
     pub(crate) message: String,
 }
+
+/// Under which settings a value is printed in one form.
+const PRINTED: [(&CStr, &str); 2] = [PLAIN[0], (c"intervalstyle", "postgres")];
 
 /// Classes of ERRORs, each by one of them, that are the caller's business, and are not caught: he asked for
 /// an end; or his arguments, his query, his rights, the state of his transaction are not what they should be.
@@ -76,7 +97,8 @@ impl ProbeFunction {
                      AND a.attname OPERATOR(pg_catalog.=) 'relid' AND NOT a.attisdropped), \
                  'arguments', (SELECT COALESCE(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object( \
                      'name', p.proargnames[i], 'type_name', pg_catalog.format('%I.%I', tn.nspname, t.typname), \
-                     'required', i OPERATOR(pg_catalog.<=) (p.pronargs OPERATOR(pg_catalog.-) p.pronargdefaults)) \
+                     'required', i OPERATOR(pg_catalog.<=) (p.pronargs OPERATOR(pg_catalog.-) p.pronargdefaults), \
+                     'default', pg_catalog.pg_get_function_arg_default(p.oid, i::pg_catalog.int4)) \
                      ORDER BY i), '[]') \
                      FROM pg_catalog.unnest(p.proargtypes::pg_catalog.oid[]) WITH ORDINALITY AS argument(type, i) \
                      JOIN pg_catalog.pg_type AS t ON t.oid OPERATOR(pg_catalog.=) argument.type \
@@ -102,20 +124,43 @@ impl ProbeFunction {
         )
     }
 
+    /// What the arguments but the relation are given, as their types print it. The function has taken them.
+    pub(crate) fn plain(&self, values: &[(&str, Value<'_>)]) -> Map<String, Json> {
+        let pair = |argument: &ProbeArgument, expression: &str| {
+            format!("{}, {expression}", spi::quote_literal(&argument.name))
+        };
+        let given = || self.given(values).filter(|(_, value)| matches!(value, Value::Json(_)));
+        let is: Vec<_> =
+            given().map(|(argument, value)| pair(argument, &argument.expression(value))).collect();
+        let defaults: Vec<_> =
+            given().filter_map(|(argument, _)| Some(pair(argument, argument.default.as_ref()?))).collect();
+        let object = |pairs: Vec<String>| format!("pg_catalog.jsonb_build_object({})", pairs.join(", "));
+        let statement = c_string(&format!(
+            "SELECT pg_catalog.jsonb_build_array({}, {})::pg_catalog.text",
+            object(is),
+            object(defaults)
+        ));
+        let run = || Spi::connect(|_| names::run(&statement, &[], None).one_text(MOST_BYTES));
+        let text = settings::with(&PRINTED, run).unwrap_or_default();
+        let [mut is, defaults]: [Map<String, Json>; 2] = serde_json::from_str(&text).unwrap_or_default();
+        is.retain(|name, value| defaults.get(name) != Some(value));
+        is
+    }
+
+    /// The arguments that are given something.
+    fn given<'a, 'b>(
+        &'a self,
+        values: &'a [(&str, Value<'b>)],
+    ) -> impl Iterator<Item = (&'a ProbeArgument, &'a Value<'b>)> {
+        let argument = |name| self.arguments.iter().find(|argument| argument.name == name);
+        values.iter().filter_map(move |(name, value)| Some((argument(*name)?, value)))
+    }
+
     fn statement(&self, values: &[(&str, Value<'_>)]) -> String {
-        let arguments: Vec<String> = values
-            .iter()
-            .filter_map(|(name, value)| {
-                let argument = self.arguments.iter().find(|argument| argument.name == *name)?;
-                let text = match value {
-                    Value::Relation(oid) => Some(oid.to_u32().to_string()),
-                    Value::Json(value) if argument.type_name.ends_with(".jsonb") => Some(value.to_string()),
-                    Value::Json(value) => as_text(value),
-                };
-                let text = text.map_or_else(|| "NULL".to_owned(), spi::quote_literal);
-                Some(format!("{} => {text}::{}", spi::quote_identifier(name), argument.type_name))
-            })
-            .collect();
+        let given = |(argument, value): (&ProbeArgument, &Value<'_>)| {
+            format!("{} => {}", spi::quote_identifier(&argument.name), argument.expression(value))
+        };
+        let arguments: Vec<String> = self.given(values).map(given).collect();
         // Its name would say something else under another search_path, or nothing once the relation is gone.
         let relid = if self.has_relid {
             " OPERATOR(pg_catalog.||) pg_catalog.jsonb_build_object('relid', line.relid::pg_catalog.oid::pg_catalog.int8)"

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use io_probe_core::files::RelationFiles;
 use pgrx::datum::DatumWithOid;
-use pgrx::{pg_sys, spi::Spi};
+use pgrx::{pg_sys, spi, spi::Spi};
 
 use crate::error::{Error, Result};
 use crate::pg::backend::encoding::text;
@@ -169,7 +169,12 @@ impl Relation {
                     self.quoted()
                 )));
             }
-            pg_sys::RELKIND_VIEW => return Err(refuse("view").hint("Probe the tables that it reads.")),
+            pg_sys::RELKIND_VIEW => {
+                let query = spi::quote_literal(format!("SELECT FROM {}", self.qualified()));
+                return Err(refuse("view").hint(format!(
+                    "Probe the tables that it reads: SELECT DISTINCT relid FROM io_probe_explain({query}) WHERE relid IS NOT NULL;"
+                )));
+            }
             pg_sys::RELKIND_FOREIGN_TABLE => {
                 return Err(refuse("foreign table").hint("Probe it where its data is."));
             }
@@ -336,11 +341,15 @@ impl Relation {
         }
     }
 
+    /// The same for a message.
+    fn qualified(&self) -> String {
+        // SAFETY: a C string.
+        self.qualified_name().map(|name| unsafe { text(name.as_ptr()) }).unwrap_or_default()
+    }
+
     /// Its name as a quoted literal that `regclass` understands.
     fn quoted(&self) -> String {
-        // SAFETY: a C string.
-        let name = self.qualified_name().map(|name| unsafe { text(name.as_ptr()) });
-        pgrx::spi::quote_literal(name.unwrap_or_default())
+        spi::quote_literal(self.qualified())
     }
 
     /// Can a query count the tuples of some of its blocks, and read no others? The reason why not, otherwise.
