@@ -1,4 +1,4 @@
-"""Statistics of runs and of answers: bounds of a ratio, shares, and verdicts about them. No program of its own."""
+"""Statistics of runs and answers: bounds of a ratio, shares, verdicts about them. No program of its own."""
 
 import itertools
 import math
@@ -106,8 +106,8 @@ def verdict_of_share(count, total, least=0.0, most=1.0):
     if total == 0:
         return "-"
     goal = f"at least {100 * least:.1f}" if least else f"at most {100 * most:.1f}"
-    met = "met" if least <= count / total <= most else "MISSED"
-    return f"{100 * count / total:5.1f} %" + (f", {goal}: {met}" if (least, most) != (0.0, 1.0) else "")
+    verdict = "met" if least <= count / total <= most else "MISSED"
+    return f"{100 * count / total:5.1f} %" + (f", {goal}: {verdict}" if least > 0 or most < 1 else "")
 
 
 def amount(text):
@@ -118,8 +118,8 @@ def amount(text):
 
 
 def modal(answers):
-    """Of answers, each a value and the lowest and highest that are as good: the value that is given most often, the medians
-    of its bounds, and how many of all answers lie outside of these. Without bounds every other value is outside."""
+    """Of answers, each a value and the lowest and highest that are as good: what is given most often, the
+    medians of its bounds, and how many answers lie outside of them; without bounds, how many differ."""
     best = Counter(value for value, _, _ in answers).most_common(1)[0][0]
     bounds = [answer[1:] for answer in answers if answer[0] == best and None not in answer]
     if not bounds or amount(best) is None:

@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
-# The server that repetition.py has itself run on: repetition.sh CONDITION COMMAND… starts one, runs the command, and leaves
-# nothing, however that ends. All of the server lies on a loop device, whose file is in /dev/shm if the condition is idle, and
-# else in BENCH_DIR (/var/tmp). If it is none, there is no device, and the server is in /dev/shm.
+# The server that repetition.py runs on: repetition.sh CONDITION COMMAND… starts it, runs the command, and
+# leaves nothing of it, however that ends. It lies, WAL and all, on a loop device, whose file is in /dev/shm
+# if the condition is idle, else in BENCH_DIR (/var/tmp). If the condition is none, there is no device.
 
 . "$(dirname "$0")/lib.sh"
 
 child=
 stop() {
-    [ -z "$child" ] || kill "$child" 2>/dev/null || true
-    [ -z "$child" ] || wait "$child" || true
+    if [ -n "$child" ]; then
+        kill "$child" 2>/dev/null || true
+        wait "$child" || true
+    fi
     exit 143
 }
 
@@ -31,10 +33,10 @@ if [ "$condition" != none ]; then
     CLUSTER_PARENT=$work/mount
     export DEVICE=$device WORK=$work
 fi
-# Buffers are few, since up to 16 nobody can empty them; a checkpoint would be a neighbour of its own.
+# Few buffers, since up to 16 nobody can empty them; and no checkpoint, which would be a neighbour.
 start_bench_server "$pg_config" 'shared_buffers = 16MB' 'checkpoint_timeout = 1h' 'max_wal_size = 1GB' \
-    'pg_io_probe.max_duration = 1min' 'pg_io_probe.default_duration = 5s' 'pg_io_probe.scratch_reserve = 256MB'
-export ON_SERVER=1
-"$@" &
+    'pg_io_probe.max_duration = 1min' 'pg_io_probe.default_duration = 5s' \
+    'pg_io_probe.scratch_reserve = 256MB'
+ON_SERVER=1 "$@" &
 child=$!
 wait "$child"
