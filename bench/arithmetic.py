@@ -1,8 +1,10 @@
-"""Statistics of pairs of runs: bounds of a ratio, and verdicts about it. No program of its own."""
+"""Statistics of runs and answers: bounds of a ratio, shares, verdicts about them. No program of its own."""
 
 import itertools
 import math
+import re
 import statistics
+from collections import Counter
 from dataclasses import dataclass
 
 # Of two ways to do the same, one counts as faster from here on.
@@ -97,3 +99,30 @@ def verdict_of_order(of_theirs, of_ours):
     if of_theirs.low <= 1 + FASTER or of_ours.ratio > 1:
         return "met"
     return "MISSED" if of_ours.high < 1 else "open"
+
+
+def verdict_of_share(count, total, least=0.0, most=1.0):
+    """Of so many out of all: their share in percent, and whether it is as it has to be."""
+    if total == 0:
+        return "-"
+    goal = f"at least {100 * least:.1f}" if least else f"at most {100 * most:.1f}"
+    verdict = "met" if least <= count / total <= most else "MISSED"
+    return f"{100 * count / total:5.1f} %" + (f", {goal}: {verdict}" if least > 0 or most < 1 else "")
+
+
+def amount(text):
+    """The value of a setting as a number, of sizes in kB; None of what is none."""
+    found = re.fullmatch(r"(-?[0-9.]+) ?(kB|MB|GB|us|ms|s|)", text)
+    units = {"kB": 1, "MB": 1024, "GB": 1024**2, "ms": 1000, "s": 10**6}
+    return float(found[1]) * units.get(found[2], 1) if found else None
+
+
+def modal(answers):
+    """Of answers, each a value and the lowest and highest that are as good: what is given most often, the
+    medians of its bounds, and how many answers lie outside of them; without bounds, how many differ."""
+    best = Counter(value for value, _, _ in answers).most_common(1)[0][0]
+    bounds = [answer[1:] for answer in answers if answer[0] == best and None not in answer]
+    if not bounds or amount(best) is None:
+        return best, best, best, sum(value != best for value, _, _ in answers)
+    low, high = (sorted(ends, key=amount)[len(ends) // 2] for ends in zip(*bounds))
+    return best, low, high, sum(not amount(low) <= amount(value) <= amount(high) for value, _, _ in answers)

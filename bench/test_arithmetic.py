@@ -1,6 +1,7 @@
 #!/usr/bin/env -S python3 -B
 """Known answers of the arithmetic of the benchmarks, and of how they read what others print; no server."""
 
+import itertools
 import json
 import math
 import os
@@ -16,9 +17,10 @@ import plan_pick
 import plan_report
 import random_vs_fio as fetches
 import readahead_vs_kernel as readahead
+import repetition
 import sync_vs_pg_test_fsync as syncs
 import what_probes_cost as costs
-from arithmetic import Bounds, Goal, Median, t_quantile, verdict_of_order
+from arithmetic import Bounds, Goal, Median, amount, modal, t_quantile, verdict_of_order, verdict_of_share
 
 # What pg_test_fsync prints.
 PG_TEST_FSYNC = """1 second per test
@@ -91,6 +93,22 @@ class Arithmetic(unittest.TestCase):
         assert verdict_of_order(twice, alike) == "met" and verdict_of_order(alike, half) == "met"
         assert verdict_of_order(twice, half) == "MISSED"
         assert verdict_of_order(twice, Median([0.8, 1.1])) == "open"
+
+    def test_shares(self):
+        assert verdict_of_share(17, 200, most=17 / 200) == "  8.5 %, at most 8.5: met"
+        assert verdict_of_share(18, 200, most=17 / 200) == "  9.0 %, at most 8.5: MISSED"
+        assert verdict_of_share(36, 40, least=0.9) == " 90.0 %, at least 90.0: met"
+        assert verdict_of_share(35, 40, least=0.9).endswith("MISSED")
+        assert verdict_of_share(1, 4) == " 25.0 %" and verdict_of_share(0, 0, most=0.1) == "-"
+
+    def test_answers(self):
+        sizes = [("128kB", "64kB", "1MB"), ("1MB", "128kB", "1MB"), ("128kB", "128kB", "256kB"),
+                 ("2MB", "1MB", "2MB"), ("128kB", "64kB", "512kB")]  # fmt: skip
+        assert modal(sizes) == ("128kB", "64kB", "512kB", 2), modal(sizes)
+        assert modal([("1.5", "1.1", "4"), ("1.5", "1.2", "2"), ("2.5", "1", "9")]) == ("1.5", "1.2", "4", 0)
+        assert modal([("fsync", None, None), ("fdatasync", None, None), ("fsync", None, None)])[3] == 1
+        assert modal([("0", "0", "0")]) == ("0", "0", "0", 0)
+        assert [amount(text) for text in ("1 GB", "-1", "2ms", "fsync")] == [1024**2, -1, 2000, None]
 
 
 class RandomVsFio(unittest.TestCase):
@@ -355,6 +373,35 @@ class WhatProbesCost(unittest.TestCase):
         ), costs.line("f()", [one, other])
         locks = costs.locks_of({"f()": [one, other], "g()": [other]})
         assert locks == {"a; b": ["f()"], "none was seen": ["g()"]}, locks
+
+
+class Repetition(unittest.TestCase):
+    def test_neighbours(self):
+        def steps(condition):
+            return list(itertools.islice(repetition.steps(condition, random.Random(1)), 500))
+
+        for condition, most in {"constant": 0.4, "bursts": 0.9, "drift": 0.8}.items():
+            assert steps(condition) == steps(condition), condition
+            assert all(0 <= share <= most for _, share in steps(condition)), condition
+        assert all(5 <= seconds <= 40 for seconds, share in steps("bursts") if share)
+        assert max(abs(one[1] - next_one[1]) for one, next_one in itertools.pairwise(steps("drift"))) < 0.2
+        assert steps("idle") == []
+
+    def test_turns_and_sides(self):
+        taken = list(repetition.turns(21))
+        assert len(taken) == 23 and taken[9:12] == [(9, False), (9, True), (10, False)]
+        assert repetition.sides([1, 2, 3, 4], False) == ([1, 2], [3, 4])
+        assert repetition.sides([1, 2, 3, 4], True) == ([1, 3], [2, 4])
+        call = repetition.put([3, 1], "b", factor=0.9)
+        assert call == "SELECT put('{3,1}', False, 'b', 0.9, NULL)", call
+
+    def test_verdicts(self):
+        # A rate that is less is worse, a time that is less is better: both are found.
+        assert repetition.kind("worse", 0.9, 0.9) == repetition.kind("better", 0.9, 0.9) == "different"
+        assert repetition.kind("better", 1.2, 0.9) == "wrong"
+        assert repetition.kind("better", 1.2, 1.0) == "different"
+        assert repetition.kind("unknown", None, 0.9) == "unknown"
+        assert repetition.share([Counter(same=3, different=1), Counter(unknown=2)], "different") == (1, 6)
 
 
 if __name__ == "__main__":
