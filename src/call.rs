@@ -14,7 +14,6 @@
 
 pub(crate) mod admission;
 pub(crate) mod arguments;
-pub(crate) mod measured_times;
 pub(crate) mod named;
 pub(crate) mod options;
 pub(crate) mod probe;

@@ -37,9 +37,8 @@ pack() {
 
 # run TARGET [OPTION…]: what it finds beyond the corpus is kept.
 run() {
-    local target=$1 options=(-timeout=10 -rss_limit_mb=1024)
+    local target=$1 options=(-timeout=10 -rss_limit_mb=1024 -dict=fuzz/words.dict)
     shift
-    [ ! -e "fuzz/$target.dict" ] || options+=(-dict="fuzz/$target.dict")
     unpack "$target"
     mkdir -p "$built/broken"
     FUZZ_TARGET=$target "$built/$triple/release/io_probe_fuzz" "${options[@]}" -artifact_prefix="$built/broken/$target-" "$@" \

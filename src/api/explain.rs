@@ -10,7 +10,7 @@ use pgrx::pg_sys;
 use pgrx::prelude::*;
 use serde::Serialize;
 
-use crate::call::measured_times;
+use crate::api::page_cost;
 use crate::call::options::Options;
 use crate::error::{Error, Result};
 use crate::pg::backend::argument::UpTo;
@@ -74,7 +74,7 @@ impl KnownTimes {
     fn times(&self, relation: Option<pg_sys::Oid>) -> Option<Rc<PageTimes>> {
         match self {
             Self::Given(times) => Some(times.clone()),
-            Self::Remembered => measured_times::recall(Tablespace::of_relation(relation?)),
+            Self::Remembered => page_cost::recall(Tablespace::of_relation(relation?)),
         }
     }
 }

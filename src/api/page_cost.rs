@@ -1,15 +1,14 @@
 //! `io_probe_page_cost`: what reading a block of a relation takes, by tier and pattern.
 
 mod result;
-mod row;
 mod times;
 
 use pgrx::datum;
 use pgrx::prelude::*;
 
 pub(super) use self::result::NoTime;
-use self::row::PageCostRow;
-pub(super) use self::times::{MeasuredRelation, Wanted, limits, measure};
+use self::result::PageCostRow;
+pub(super) use self::times::{MeasuredRelation, Wanted, limits, measure, recall};
 use super::row::Identity;
 use crate::call::Begin;
 use crate::call::arguments;

@@ -5,7 +5,6 @@ mod page_costs;
 mod place;
 mod readahead;
 mod row;
-mod setting;
 mod wal;
 
 use io_probe_core::run::budget::Limits;
@@ -13,7 +12,7 @@ use pgrx::datum::Interval;
 use pgrx::prelude::*;
 
 use self::place::TablespaceTarget;
-use self::setting::Setting;
+use self::row::Setting;
 use crate::call::named::{NamedEnum, named};
 use crate::call::options::{MEASURING, Options};
 use crate::call::probe::Probe;

@@ -1,7 +1,6 @@
 //! The session and its transaction: errors, interrupts, locks, rows.
 
 pub(crate) mod argument;
-pub(crate) mod descriptors;
 pub(crate) mod encoding;
 pub(crate) mod executor;
 pub(crate) mod interrupts;

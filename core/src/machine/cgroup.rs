@@ -21,16 +21,14 @@
 pub(crate) mod hostile;
 mod limits;
 mod place;
-mod traffic;
 
 #[cfg(test)]
 mod tests;
 
 pub use limits::IoLimits;
-pub use traffic::Moved;
 
-use crate::machine::device::{DeviceNumber, Roots};
-use place::Hierarchy;
+use crate::machine::device::{DeviceNumber, Roots, text as file};
+use place::{Hierarchy, Version};
 
 /// Where this process is, by controller; each may be missing.
 #[derive(Debug, Clone)]
@@ -51,7 +49,7 @@ impl Cgroup {
 
     /// Whether the group's own I/O can be told from that of the whole machine: not in the uppermost group.
     pub fn counts_io(&self) -> bool {
-        self.io.as_ref().is_some_and(|io| !io.is_root && traffic::text(io).is_some())
+        self.io.as_ref().is_some_and(|io| !io.is_root && traffic_text(io).is_some())
     }
 
     /// Version and path of the group that I/O is counted for, as a person reads it.
@@ -63,11 +61,11 @@ impl Cgroup {
     /// unknown.
     pub fn moved(&self, devices: impl Iterator<Item = Option<DeviceNumber>>) -> Vec<Option<Moved>> {
         let io = self.io.as_ref().filter(|io| !io.is_root);
-        let text = io.and_then(|io| Some((io.version, traffic::text(io)?)));
+        let text = io.and_then(|io| Some((io.version, traffic_text(io)?)));
         devices
             .map(|number| {
                 let (version, text) = text.as_ref()?;
-                traffic::of(*version, text, number?)
+                moved_of(*version, text, number?)
             })
             .collect()
     }
@@ -87,5 +85,60 @@ impl Cgroup {
         let cpu = self.cpu.as_ref().and_then(|cpu| limits::cpu_sentence(cpu, &self.machine));
         let memory = self.memory.as_ref().and_then(|memory| limits::memory_sentence(memory, &self.machine));
         cpu.into_iter().chain(memory).collect()
+    }
+}
+
+/// Bytes since the group exists.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Moved {
+    /// Read.
+    pub read_bytes: u64,
+    /// Written.
+    pub written_bytes: u64,
+}
+
+impl Moved {
+    /// What was moved since `earlier`; `None` if it went backwards.
+    pub fn since(self, earlier: Moved) -> Option<Moved> {
+        Some(Moved {
+            read_bytes: self.read_bytes.checked_sub(earlier.read_bytes)?,
+            written_bytes: self.written_bytes.checked_sub(earlier.written_bytes)?,
+        })
+    }
+}
+
+/// The text of the file with the group's counters. An empty one is as good as any: nothing was moved yet.
+fn traffic_text(hierarchy: &Hierarchy) -> Option<String> {
+    let directory = hierarchy.levels.first()?;
+    match hierarchy.version {
+        Version::V2 => std::fs::read_to_string(directory.join("io.stat")).ok(),
+        Version::V1 => file(directory, "blkio.throttle.io_service_bytes_recursive")
+            .or_else(|| file(directory, "blkio.throttle.io_service_bytes")),
+    }
+}
+
+/// A device's counters in that text. Version 2 leaves a device out that nothing was moved to or from; version
+/// 1 may leave out one that it does not count.
+fn moved_of(version: Version, text: &str, device: DeviceNumber) -> Option<Moved> {
+    let device = device.to_string();
+    let lines =
+        || text.lines().filter_map(|line| line.split_once(' ')).filter(|(number, _)| *number == device);
+    match version {
+        Version::V2 => {
+            let value = |name: &str| {
+                lines()
+                    .flat_map(|(_, rest)| rest.split_ascii_whitespace())
+                    .find_map(|word| word.strip_prefix(name)?.strip_prefix('=')?.parse().ok())
+            };
+            Some(Moved {
+                read_bytes: value("rbytes").unwrap_or(0),
+                written_bytes: value("wbytes").unwrap_or(0),
+            })
+        }
+        Version::V1 => {
+            let value =
+                |name: &str| lines().find_map(|(_, rest)| rest.strip_prefix(name)?.trim().parse().ok());
+            Some(Moved { read_bytes: value("Read ")?, written_bytes: value("Write ")? })
+        }
     }
 }

@@ -12,18 +12,16 @@
 //! starts with an empty queue, so the times of a scan that had to pause say nothing about the device. (A
 //! limit that the device does not reach costs a ramp: see `Bursts` in [`crate::run::budget`].)
 
-mod buffered;
-mod direct;
 #[cfg(test)]
 mod golden;
 #[cfg(test)]
 mod limited;
+mod readers;
 
 use std::ops::Range;
 
-pub use buffered::Buffered;
-pub(crate) use buffered::read_block;
-pub use direct::Direct;
+pub(crate) use readers::read_block;
+pub use readers::{Buffered, Direct};
 
 use crate::Result;
 use crate::files::cached_data::CachedData;

@@ -17,7 +17,6 @@ mod latency;
 mod limits;
 mod pacer;
 mod requests;
-mod rest;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,10 +25,8 @@ use std::time::Duration;
 pub(crate) use bursts::Bursts;
 pub use latency::{BoundSource, LatencyBound};
 pub use limits::Limits;
-pub(crate) use pacer::Pacer;
+pub(crate) use pacer::{Pacer, Rest};
 pub(crate) use requests::RequestPacer;
-pub(crate) use rest::Rest;
-use rest::{due_after, with_rest};
 
 use crate::run::clock::{Clock, Monotonic, nanoseconds};
 

@@ -1,6 +1,9 @@
 //! Measuring a relation's times: which ways, in which bounds, and what there is to say about each time.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::ops::Range;
+use std::rc::Rc;
 use std::time::Duration;
 
 use io_probe_core::machine::account::Account;
@@ -12,13 +15,14 @@ use io_probe_core::run::budget::{Budget, Limits, Stop};
 use super::result::{NoTime, TimeResult};
 use crate::api::row::Doubt;
 use crate::call::arguments::seed;
-use crate::call::{Call, ProbedRelation, measured_times};
+use crate::call::{Call, ProbedRelation};
 use crate::error::Result;
 use crate::gucs;
 use crate::pg::backend::server;
 use crate::pg::catalog::tuples;
 use crate::pg::storage::buffers::flush_and_evict;
 use crate::pg::storage::server_reader::ServerReader;
+use crate::pg::storage::tablespace::Tablespace;
 
 /// Densities by default, as the SQL signature says.
 pub(super) const DENSITIES: [f64; 7] = [0.03, 0.1, 0.2, 0.35, 0.5, 0.72, 1.0];
@@ -105,7 +109,7 @@ pub(in crate::api) fn measure(
     }
     results.push(tuple);
     let times = PageTimes::of(results.iter().map(|result| result.measured));
-    measured_times::remember(relation.relation.file_tablespace(), times.clone());
+    remember(relation.relation.file_tablespace(), times.clone());
     Ok(MeasuredRelation { results, times, stop: measured.stop })
 }
 
@@ -241,4 +245,26 @@ fn count_tuples(result: &mut TimeResult, call: &Call, relation: &ProbedRelation,
         None if counted.is_lost_in_noise => result.lack(NoTime::LostInNoise),
         None => result.lack(NoTime::NoTuples),
     }
+}
+
+// What io_probe_explain predicts from: the times that this session measured last, by tablespace. They stay for as long as
+// the session, whatever becomes of the transaction that measured them.
+thread_local! {
+    static TIMES: RefCell<HashMap<Tablespace, Rc<PageTimes>>> = RefCell::default();
+}
+
+/// Keeps the times of a relation for all of its tablespace. What they lack stays as it was known before.
+fn remember(tablespace: Tablespace, times: PageTimes) {
+    TIMES.with_borrow_mut(|all| {
+        let times = match all.get(&tablespace) {
+            Some(earlier) => times.or(earlier),
+            None => times,
+        };
+        all.insert(tablespace, Rc::new(times));
+    });
+}
+
+/// The times measured last in a tablespace.
+pub(in crate::api) fn recall(tablespace: Tablespace) -> Option<Rc<PageTimes>> {
+    TIMES.with_borrow(|all| all.get(&tablespace).cloned())
 }

@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 
 use super::RecommendCall;
 use super::place::{GONE, OpenedRelation, TablespaceTarget};
+use super::row::Setting;
 use super::row::{Missing, RecommendRow};
-use super::setting::Setting;
 use crate::call::arguments::figure;
 use crate::call::named::NamedEnum;
 use crate::call::{Call, ProbedRelation};

@@ -1,6 +1,5 @@
 //! random_page_cost, seq_page_cost, effective_io_concurrency and maintenance_io_concurrency of a tablespace.
 
-mod hits;
 mod planned;
 mod verdict;
 
@@ -13,20 +12,24 @@ use io_probe_core::advise::page_costs::curve::GapCurve;
 use io_probe_core::advise::page_costs::model::Times;
 use io_probe_core::measure::page_times::{Estimate, NotCold, PageTimes};
 use io_probe_core::run::budget::Stop;
+use pgrx::pg_sys;
 use serde_json::{Value, json};
 
 use self::planned::Answers;
 use super::RecommendCall;
 use super::place::{Candidate, OpenedRelation, TablespaceTarget};
-use super::row::RecommendRow;
-use super::setting::Setting;
+use super::row::{RecommendRow, Setting};
 use super::{CachedPages, Unit};
+use crate::api::cache::cached_bytes;
 use crate::api::page_cost::{self, MeasuredRelation, NoTime, Wanted};
 use crate::call::ProbedRelation;
 use crate::call::arguments::figure;
+use crate::call::probe::Probe;
 use crate::error::Result;
-use crate::pg::backend::server;
-use crate::pg::catalog::planner;
+use crate::pg::backend::reserve::Reserved;
+use crate::pg::backend::{interrupts, server};
+use crate::pg::catalog::{facts, planner};
+use crate::pg::storage::relation::{Fork, Held, Relation, indexes_of};
 
 /// A row for each of the four that is wanted, from what was measured on the tablespace's relations.
 pub(super) fn rows(recommend: &RecommendCall<'_>, place: &TablespaceTarget) -> Result<Vec<RecommendRow>> {
@@ -160,8 +163,8 @@ impl<'a> Advice<'a> {
             concurrency: number(Setting::EffectiveIoConcurrency).unwrap_or(1.0) as u32,
         };
         let hits = match recommend.request.cache {
-            CachedPages::Current => hits::of_residency(&place.relations),
-            CachedPages::Stats => hits::of_statistics(&place.relations),
+            CachedPages::Current => hits_of_residency(&place.relations),
+            CachedPages::Stats => hits_of_statistics(&place.relations),
             CachedPages::Cold | CachedPages::Planned => None,
         };
         let mut advice = Self {
@@ -253,5 +256,55 @@ impl<'a> Advice<'a> {
                 .rests_on("sequential_hit_ratio", figure(hits.sequential)),
             None => row,
         }
+    }
+}
+
+/// What the OS cache holds now: of the tables for sequential reads, of their indexes, too, for random ones.
+/// None if that can't be seen.
+fn hits_of_residency(relations: &[Candidate]) -> Option<HitRatios> {
+    let tables = Cached::of(relations.iter().map(|relation| relation.oid));
+    let indexes: Vec<pg_sys::Oid> = relations.iter().flat_map(|relation| indexes_of(relation.oid)).collect();
+    let indexes = Cached::of(indexes.into_iter());
+    let all = Cached { bytes: tables.bytes + indexes.bytes, cached: tables.cached + indexes.cached };
+    tables.share().zip(all.share()).map(|(sequential, random)| HitRatios { random, sequential })
+}
+
+/// What the server has counted since its statistics were reset: of tables for sequential reads, of indexes
+/// for random ones. Hits are those in shared buffers. None before anything was read.
+fn hits_of_statistics(relations: &[Candidate]) -> Option<HitRatios> {
+    let oids: Vec<pg_sys::Oid> = relations.iter().map(|relation| relation.oid).collect();
+    let counted = facts::hits(&oids)?;
+    let share = |hit: u64, read: u64| (hit + read > 0).then(|| hit as f64 / (hit + read) as f64);
+    let sequential = share(counted.heap_hit, counted.heap_read)?;
+    let random = share(counted.index_hit, counted.index_read)?;
+    Some(HitRatios { random, sequential })
+}
+
+#[derive(Default)]
+struct Cached {
+    bytes: u64,
+    cached: u64,
+}
+
+impl Cached {
+    fn of(relations: impl Iterator<Item = pg_sys::Oid>) -> Self {
+        let mut sum = Self::default();
+        for oid in relations {
+            interrupts::check();
+            let Some(_held) = Held::take(oid) else { continue };
+            // One that is gone by now holds nothing.
+            let Ok(relation) = Relation::open_to_read(oid, Probe::Recommend.function()) else { continue };
+            let Some(source) = relation.source(Fork::MAIN) else { continue };
+            let _descriptors = Reserved::of(&source);
+            if let Some(cached) = cached_bytes(&source) {
+                sum.bytes += source.blocks() * u64::from(source.block_size());
+                sum.cached += cached;
+            }
+        }
+        sum
+    }
+
+    fn share(&self) -> Option<f64> {
+        (self.bytes > 0).then(|| (self.cached as f64 / self.bytes as f64).min(1.0))
     }
 }

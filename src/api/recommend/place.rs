@@ -3,7 +3,7 @@
 use io_probe_core::machine::device::{self, Placement, Roots};
 use pgrx::pg_sys;
 
-use super::setting::Setting;
+use super::row::Setting;
 use crate::call::named::NamedEnum;
 use crate::call::probe::Probe;
 use crate::call::{Failure, ProbedRelation};

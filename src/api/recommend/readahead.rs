@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::RecommendCall;
 use super::place::{GONE, OpenedRelation, TablespaceTarget};
+use super::row::Setting;
 use super::row::{Missing, RecommendRow};
-use super::setting::Setting;
 use crate::api::random::us;
 use crate::api::readahead::{self, PRECISION, WINDOWS_KB, WindowMode, WindowResult};
 use crate::error::Result;

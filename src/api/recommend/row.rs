@@ -1,13 +1,46 @@
-//! `io_probe_recommend_row`: what is set, what should be, and why.
+//! `io_probe_recommend_row`: what is set, what should be, and why; and the settings that there is advice for.
 
 use pgrx::pg_sys;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::place::TablespaceTarget;
-use super::setting::Setting;
-use crate::call::named::NamedEnum;
+use crate::call::named::{NamedEnum, named};
 use crate::pg::catalog::facts::{self, SettingValue};
+
+/// A setting, in the order of the rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Setting {
+    RandomPageCost,
+    SeqPageCost,
+    EffectiveIoConcurrency,
+    MaintenanceIoConcurrency,
+    ReadAheadKb,
+    IoCombineLimit,
+    WalSyncMethod,
+    CommitDelay,
+}
+
+impl Setting {
+    /// Those that a tablespace may have of its own.
+    pub(super) const OF_TABLESPACE: [Setting; 4] = [
+        Setting::RandomPageCost,
+        Setting::SeqPageCost,
+        Setting::EffectiveIoConcurrency,
+        Setting::MaintenanceIoConcurrency,
+    ];
+}
+
+named!(Setting, "setting", "settings", {
+    RandomPageCost = "random_page_cost",
+    SeqPageCost = "seq_page_cost",
+    EffectiveIoConcurrency = "effective_io_concurrency",
+    MaintenanceIoConcurrency = "maintenance_io_concurrency",
+    ReadAheadKb = "read_ahead_kb",
+    IoCombineLimit = "io_combine_limit",
+    WalSyncMethod = "wal_sync_method",
+    CommitDelay = "commit_delay",
+});
 
 /// An argument that the call does not give.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

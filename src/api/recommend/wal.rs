@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 use super::RecommendCall;
+use super::row::Setting;
 use super::row::{Missing, RecommendRow};
-use super::setting::Setting;
 use crate::api::random::us;
 use crate::api::row::of_leaves;
 use crate::api::sync::{Bench, Benched, SyncPlace};

@@ -1,4 +1,5 @@
-//! Memory for an ERROR that comes of a lack of it.
+//! What is set aside: descriptors for files that are opened without the server, and memory for an ERROR that
+//! comes of a lack of it.
 //!
 //! The server has some set aside for its own reports, but pgrx copies an ERROR on its way through Rust. Where
 //! there is no memory for that, one ERROR raises another one, until the server ends itself.
@@ -7,9 +8,35 @@ use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::ptr;
 
+use io_probe_core::files::RelationFiles;
 use pgrx::{PgSqlErrorCode, pg_guard, pg_sys};
 
 use crate::error::Error;
+
+/// While this lives the server counts the files of a relation that core keeps open among the descriptors of
+/// this backend: it closes some of its own in time, instead of finding out that there are none left.
+pub(crate) struct Reserved(usize);
+
+impl Reserved {
+    /// For these files.
+    pub(crate) fn of(files: &RelationFiles) -> Self {
+        let count = files.most_open();
+        for _ in 0..count {
+            // SAFETY: it counts, and closes files of the server's, which opens them again when it reads them.
+            unsafe { pg_sys::ReserveExternalFD() };
+        }
+        Self(count)
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        for _ in 0..self.0 {
+            // SAFETY: so many were reserved. It only counts, also while aborting.
+            unsafe { pg_sys::ReleaseExternalFD() };
+        }
+    }
+}
 
 unsafe extern "C-unwind" {
     // `utils/elog.h`: the SQLSTATE of what is being reported.

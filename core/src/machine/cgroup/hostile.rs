@@ -1,7 +1,7 @@
 //! For `crate::hostile`: what holds for any text in the files of a group.
 
 use super::place::{self, Version};
-use super::{IoLimits, Moved, limits, traffic};
+use super::{IoLimits, Moved, limits, moved_of};
 use crate::machine::device::DeviceNumber;
 
 /// Reads one text as each of the files that have a line for each device, and as `/proc/self/cgroup`.
@@ -16,17 +16,17 @@ pub(crate) fn lines(text: &str, device: Option<DeviceNumber>) {
         }
     }
     let Some(device) = device else { return };
-    if let Some(moved) = traffic::of(Version::V1, text, device) {
+    if let Some(moved) = moved_of(Version::V1, text, device) {
         let printed = format!(
             "{device} Read {}\n{device} Write {}\n{device} Total 1",
             moved.read_bytes, moved.written_bytes
         );
-        assert_eq!(traffic::of(Version::V1, &printed, device), Some(moved));
+        assert_eq!(moved_of(Version::V1, &printed, device), Some(moved));
         assert_eq!(moved.since(moved), Some(Moved::default()));
     }
-    let moved = traffic::of(Version::V2, text, device).expect("nothing, if not more");
+    let moved = moved_of(Version::V2, text, device).expect("nothing, if not more");
     let printed = format!("{device} rbytes={} wbytes={} rios=1", moved.read_bytes, moved.written_bytes);
-    assert_eq!(traffic::of(Version::V2, &printed, device), Some(moved));
+    assert_eq!(moved_of(Version::V2, &printed, device), Some(moved));
 
     let found = limits::parse_io_max(text, device);
     let max = |limit: Option<(u64, &str)>| limit.map_or("max".to_owned(), |(limit, _)| limit.to_string());

@@ -5,7 +5,7 @@
 //!
 //! Source: the generic cell rate algorithm (ITU-T I.371, annex A).
 
-use super::{Limits, due_after, with_rest};
+use super::Limits;
 
 /// When the limits of its rate and of its time let a run go on.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -114,6 +114,46 @@ pub(super) fn is_early(now: u64, due: u64, ahead_ns: u64) -> bool {
     now < due && now + ahead_ns <= due
 }
 
+/// When a run that may have requests in flight for a share of its time may begin others.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rest {
+    util: f64,
+    due: u64,
+}
+
+impl Rest {
+    /// Who sleeps wakes later than it should, which may be made up for. Nothing else is saved up, in
+    /// nanoseconds.
+    const MADE_UP_NS: u64 = 1_000_000;
+
+    /// At once.
+    pub(crate) fn new(util: f64) -> Self {
+        Self { util, due: 0 }
+    }
+
+    /// After requests that were in flight from `since` to `until`, in the clock's nanoseconds.
+    pub(crate) fn after(&mut self, since: u64, until: u64) {
+        let begin = self.due.max(since.saturating_sub(Self::MADE_UP_NS));
+        self.due = begin.saturating_add(with_rest(until - since, self.util));
+    }
+
+    /// From when on.
+    pub(crate) fn due(&self) -> u64 {
+        self.due
+    }
+}
+
+/// Time in which requests were in flight, with the rest that keeps it at that share of both, in nanoseconds.
+fn with_rest(busy_ns: u64, util: f64) -> u64 {
+    (busy_ns as f64 / util) as u64
+}
+
+/// When so many bytes are due at so many a second, in nanoseconds from the start.
+fn due_after(bytes: u64, bytes_per_s: u64) -> u64 {
+    let due = u128::from(bytes) * 1_000_000_000 / u128::from(bytes_per_s.max(1));
+    u64::try_from(due).unwrap_or(u64::MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -165,5 +205,23 @@ mod tests {
         }
         assert_eq!((sum.due() / MS, each.due() / MS), (402, 500));
         assert_eq!(sum.rested_in_sum() / MS, 402);
+    }
+
+    #[test]
+    fn rests_can_not_be_saved_up() {
+        const MS: u64 = 1_000_000;
+        let mut rest = Rest::new(0.1);
+        assert_eq!(rest.due(), 0);
+        // A second late, of which a millisecond is made up for.
+        rest.after(1000 * MS, 1002 * MS);
+        assert_eq!(rest.due(), 999 * MS + 20 * MS);
+        rest.after(1019 * MS, 1020 * MS);
+        assert_eq!(rest.due(), 1029 * MS);
+        // However small the share is, and however long it took, it is not before.
+        let mut never = Rest::new(1e-300);
+        never.after(1, 2);
+        assert_eq!(never.due(), u64::MAX);
+        never.after(2, 3);
+        assert_eq!(never.due(), u64::MAX);
     }
 }

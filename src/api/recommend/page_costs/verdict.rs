@@ -9,8 +9,8 @@ use serde_json::json;
 
 use super::Advice;
 use super::planned::Answers;
+use crate::api::recommend::row::Setting;
 use crate::api::recommend::row::{Missing, RecommendRow};
-use crate::api::recommend::setting::Setting;
 use crate::api::recommend::{CachedPages, Unit};
 use crate::call::arguments::figure;
 use crate::call::named::NamedEnum;
