@@ -49,4 +49,5 @@ extension_sql_file!(
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
     gucs::define();
+    pg::backend::reserve::keep_last();
 }

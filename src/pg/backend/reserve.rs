@@ -46,6 +46,21 @@ unsafe extern "C-unwind" {
 /// More than the copies take: a memory context that has grown takes no block of less than 1 MiB.
 const BYTES: usize = 4 << 20;
 
+/// What it takes to say that there is none, a stack of the ERROR's included.
+const LAST_BYTES: usize = 1 << 20;
+
+thread_local! {
+    /// Memory for that, which nobody touches.
+    static LAST: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+/// Sets aside what it takes to say that there is no memory, while there is some.
+pub(crate) fn keep_last() {
+    let mut last = LAST.take();
+    let _ = last.try_reserve_exact(LAST_BYTES);
+    LAST.set(last);
+}
+
 /// Does `work` while some memory is set aside, which an ERROR gets that comes of a lack of it.
 pub(in crate::pg) fn with_reserve<T>(work: impl FnOnce() -> T) -> T {
     let _reserve = Reserve::begin();
@@ -62,9 +77,11 @@ struct ListEntry {
 
 impl Reserve {
     fn begin() -> Self {
+        keep_last();
         let mut memory = Vec::new();
         // Who lacks even that has none for the call, either.
         if memory.try_reserve_exact(BYTES).is_err() {
+            LAST.take();
             Error::from(io_probe_core::Error::NoMemory { bytes: BYTES }).raise();
         }
         // SAFETY: reads and writes a variable of this backend; the callback and its argument live until they
