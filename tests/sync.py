@@ -10,7 +10,6 @@ import dataclasses
 import glob
 import itertools
 import os
-import random
 import re
 import shutil
 import signal
@@ -966,6 +965,11 @@ class OwnDevice(Sync):
         self.assert_fails(sync("one_write", spcname="nowhere"), "42704", "nowhere")
 
 
+def wait_until_gone(pid):
+    """For the postmaster, too: it takes no new session from then on until it has recovered."""
+    wait_for(lambda: not os.path.exists(f"/proc/{pid}"), "the end of the process")
+
+
 class Kills(unittest.TestCase):
     """Whatever happens, pg_wal has nothing but WAL in it."""
 
@@ -984,8 +988,7 @@ class Kills(unittest.TestCase):
             session.run("SELECT pg_reload_conf()")
 
     def test_kills_at_random_moments(self):
-        seed = random.randrange(1 << 32)
-        moments = random.Random(seed)
+        moments = chance()
         calls = [(1, SYNC_SECTIONS), (1, ["one_write"]), (1, ["other_fd"]), (1, ["wal_segment"]), (8, ["wal_segment"])]
         killed = collections.Counter()
         started = time.monotonic()
@@ -1000,14 +1003,14 @@ class Kills(unittest.TestCase):
             state = "threads" if "io_probe_sync" in process.threads() else len(scratch_links(session.pid))
             os.kill(session.pid, signal.SIGKILL)
             killed[{0: "before", 1: "filling"}.get(state, state if state == "threads" else "in turns")] += 1
-            wait_for(lambda: not process.exists(), "end of the process")
+            wait_until_gone(session.pid)
             self.assertEqual(new_files(names), set(), "left by the kill")
             self.assertRaises(Failure, session.finish)
             session.close()
             self.wait_for_recovery()
             self.assertEqual(foreign_files(PGDATA), [])
             self.assertEqual(new_files(names), set(), "after recovery")
-        say(f"seed {seed}: {dict(killed)}, {(time.monotonic() - started) / KILLS * 1000:.0f} ms each")
+        say(f"{dict(killed)}, {(time.monotonic() - started) / KILLS * 1000:.0f} ms each")
         if KILLS >= 50:
             self.assertLessEqual({"filling", "in turns", "threads"}, set(killed))
         with wait_for(connection, "the server to be back", 60) as session:
@@ -1021,7 +1024,7 @@ class Kills(unittest.TestCase):
             name = wal_path(f"xlogtemp.{session.pid}")
             with Trace(session.pid, *without_tmpfile(session.pid, "unlink,unlinkat:signal=KILL")):
                 session.start(sync("one_write"))
-                wait_for(lambda: not Process(session.pid).exists(), "end of the process")
+                wait_until_gone(session.pid)
             self.assertRaises(Failure, session.finish)
         self.wait_for_recovery()
         self.assertFalse(os.path.exists(name))
