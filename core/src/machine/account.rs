@@ -89,9 +89,16 @@ enum Sight {
     Gone,
 }
 
-/// Has a process ended, by the line of `/proc/PID/stat`?
+/// Has a process ended, or is it about to, by the line of `/proc/PID/stat`? Its files are root's as soon as it has
+/// given up its memory.
 fn has_ended(stat: &str) -> bool {
-    stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with(['Z', 'X']))
+    const PF_EXITING: u32 = 4;
+    // Behind its name are state, parent, group, session, terminal, foreground, flags.
+    let fields: Vec<&str> =
+        stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_ascii_whitespace().take(7).collect();
+    let is_exiting = |flags: u32| flags & PF_EXITING != 0;
+    fields.first().is_some_and(|state| state.starts_with(['Z', 'X']))
+        || fields.get(6).and_then(|flags| flags.parse().ok()).is_some_and(is_exiting)
 }
 
 /// When a process started, by the line of `/proc/PID/stat`: in clock ticks since boot.
@@ -298,28 +305,33 @@ mod tests {
         let look = || {
             // The kernel hides nothing from root. A thread can give up being root by itself.
             // SAFETY: the call takes numbers alone.
-            unsafe { libc::syscall(libc::SYS_setresuid, -1, 65534, -1) };
+            unsafe { libc::syscall(libc::SYS_setresuid, 65534, 65534, 65534) };
             let mut child =
                 std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
             let process = Process::of(child.id() as i32).unwrap();
             drop(child.stdin.take());
-            while !fs::read_to_string(format!("/proc/{}/stat", process.pid))
-                .is_ok_and(|stat| has_ended(&stat))
-            {
-                std::thread::yield_now();
-            }
+            let ended = loop {
+                match process.look() {
+                    Some(Sight::There(_)) => std::thread::yield_now(),
+                    seen => break seen,
+                }
+            };
+            assert_eq!(ended, Some(Sight::Ended));
             let found = look_at(vec![process], &[process.pid]).unwrap();
             assert!(found.ended && found.there.is_empty(), "{found:?}");
             child.wait().unwrap();
             assert_eq!(process.look(), Some(Sight::Gone));
         };
-        std::thread::spawn(look).join().unwrap();
+        // Each ends in a moment of its own.
+        std::thread::spawn(move || (0..50).for_each(|_| look())).join().unwrap();
     }
 
     #[test]
     fn the_state_is_found_behind_any_name() {
         assert!(has_ended("25113 (a) Z (b) Z 25108") && has_ended("1 (a) X 2"));
         assert!(!has_ended("25113 (a) Z (b) S 25108") && !has_ended(""));
+        // About to: it still runs.
+        assert!(has_ended("7 (a) R 1 7 7 0 -1 4194564 0") && !has_ended("7 (a) R 1 7 7 0 -1 4194560 4"));
     }
 
     const IDLE: Duration = Duration::from_secs(60);
