@@ -58,7 +58,7 @@ print_series() {
 \echo Experiment 3, second by second, read_ahead_kb 0
 SELECT path, second, iops, lat_us, max_us, device_pct AS device_pct, r_s, rmib_s, rrqm_s, rareq_kb, aqu_sz,
        r_await_ms, util_pct, cpu_user_pct AS usr, cpu_system_pct AS sys, cpu_iowait_pct AS iowait, cpu_idle_pct AS idle
-FROM io_probe_random_series_full('tbl_cost_align', paths => '{direct,os}', cold => true, duration => '8 s')
+FROM io_probe_random_series_full('tbl_cost_align', paths => '{direct,os}', cold => true, duration => '16 s')
 ORDER BY path, second;
 SQL
 }
@@ -164,7 +164,7 @@ print_ratios() {
         sql -c "INSERT INTO page
                 SELECT r.path, r.lat_us, s.block_us
                 FROM io_probe_random_full('tbl_cost_align', paths => '{direct,os}', cold => true,
-                                     duration => '$SECONDS_EACH s') r
+                                     duration => '$((2 * SECONDS_EACH)) s') r
                 JOIN io_probe_seqscan_full('tbl_cost_align', paths => '{direct,os}', cold => true) s USING (path)"
     done
     sql -P footer=off <<'SQL'

@@ -42,7 +42,7 @@ install_extension() {
 start_bench_server() {
     start_cluster "$("$1" --bindir)" 'shared_buffers = 128MB' 'wal_level = minimal' 'max_wal_senders = 0' \
         'max_wal_size = 4GB' 'autovacuum = off' 'max_parallel_workers_per_gather = 0' 'jit = off' \
-        'pg_io_probe.max_duration = 1h' 'pg_io_probe.default_duration = 10min' "${@:2}" &&
+        'pg_io_probe.max_duration = 1h' 'pg_io_probe.row_duration = 10min' "${@:2}" &&
         sql -c 'CREATE EXTENSION pg_io_probe'
 }
 

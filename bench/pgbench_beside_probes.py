@@ -71,7 +71,7 @@ def psql(query):
 
 SCAN = "io_probe_seqscan_full('tbl_cost_align', '{{{path}}}', duration => '1 s', cold => true, options => '{options}')"
 FETCH = SCAN.replace("seqscan", "random").replace(", options", ", depth => {depth}, options")
-SYNC = "io_probe_sync_full(duration => '50 ms', sections => '{{one_write,wal_segment}}', options => '{options}')"
+SYNC = "io_probe_sync_full(duration => '1150 ms', sections => '{{one_write,wal_segment}}', options => '{options}')"
 # Its name, and what is called.
 PROBES = [(f"seqscan {path}", SCAN, {"path": path}) for path in PATHS]
 PROBES += [(f"random {path}", FETCH, {"path": path, "depth": 1}) for path in PATHS]

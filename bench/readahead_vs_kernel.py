@@ -69,7 +69,7 @@ def ask(query):
 def emulated(windows):
     """The curve, by window; and the window that it calls best."""
     seconds = os.environ.get("SECONDS_EACH")
-    duration = f", '{seconds} s'" if seconds else ""
+    duration = f", '{float(seconds) * (len(windows) + 1)} s'" if seconds else ""
     rows = ask(f"SELECT * FROM io_probe_readahead_full('tbl', '{{{','.join(map(str, windows))}}}'{duration})")
     return curve(rows, windows)
 

@@ -59,10 +59,10 @@ LOAD = """CREATE TABLE repeated (k int, filler text);
     INSERT INTO repeated SELECT hashint4(n) & 1023, repeat('x', 960) FROM generate_series(1, 262144) AS n;
     CREATE INDEX ON repeated (k)"""
 PROBES = [
-    """'seqscan', 'repeated', '{"paths": ["direct", "os", "server"], "cold": true, "duration": "40 ms"}'""",
+    """'seqscan', 'repeated', '{"paths": ["direct", "os", "server"], "cold": true, "duration": "120 ms"}'""",
     """'random', 'repeated', '{"paths": ["direct"], "duration": "100 ms"}'""",
     """'ping', 'repeated', '{"every": "4 ms"}'""",
-    """'sync', NULL, '{"sections": ["wal_segment"], "duration": "6 ms"}'""",
+    """'sync', NULL, '{"sections": ["wal_segment"], "duration": "96 ms"}'""",
 ]
 STORED = """
     SELECT jsonb_build_object('turn', {turn}, 'slow', {slow}, 'runs', jsonb_agg(to_jsonb(run) || rows))

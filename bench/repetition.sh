@@ -35,7 +35,7 @@ if [ "$condition" != none ]; then
 fi
 # Few buffers, since up to 16 nobody can empty them; and no checkpoint, which would be a neighbour.
 start_bench_server "$pg_config" 'shared_buffers = 16MB' 'checkpoint_timeout = 1h' 'max_wal_size = 1GB' \
-    'pg_io_probe.max_duration = 1min' 'pg_io_probe.default_duration = 5s' \
+    'pg_io_probe.max_duration = 1min' 'pg_io_probe.row_duration = 5s' \
     'pg_io_probe.scratch_reserve = 256MB'
 ON_SERVER=1 "$@" &
 child=$!

@@ -57,7 +57,7 @@ scheduler_before=$(sed 's/.*\[\(.*\)\].*/\1/' "/sys/block/$device/queue/schedule
 for _ in $(seq "$SYNCS"); do
     for scheduler in $(tr -d '[]' <"/sys/block/$device/queue/scheduler"); do
         set_scheduler "$scheduler"
-        record "'sync', args => '{\"spcname\": \"experiment\", \"duration\": \"100 ms\"}',
+        record "'sync', args => '{\"spcname\": \"experiment\", \"duration\": \"3800 ms\"}',
                 label => 'schedulers'"
     done
 done

@@ -54,7 +54,7 @@ ROWS = 18
 def ours(spcname, seconds, directory):
     """The rates of io_probe_sync; None where a row is unsupported."""
     query = f"""SELECT json_agg(r) FROM io_probe_sync_full({spcname}, sections => '{{{",".join(SECTIONS.values())}}}',
-                    duration => '{seconds} s') r"""
+                    duration => '{22 * seconds} s') r"""
     rows = json.loads(run(["psql", "-XqAt", "-v", "ON_ERROR_STOP=1", "-c", query]))
     for row in rows:
         if row["status"] not in ("ok", "unsupported") or row["directory"] != directory:

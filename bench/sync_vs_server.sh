@@ -44,7 +44,7 @@ judge() {
         read -r tps commits flushes seconds < <(pgbench_and_account 1)
         sql -c "INSERT INTO pair SELECT '$1', $flushes / $seconds, $tps, $commits / $flushes::float8,
                                         r.ops_s, r.direct
-                FROM io_probe_sync_full(sections => '{wal_segment}', duration => '0.5 s') r
+                FROM io_probe_sync_full(sections => '{wal_segment}', duration => '8 s') r
                 WHERE r.in_use AND r.writes * r.write_kb * 1024 = current_setting('wal_block_size')::int
                   AND r.status = 'ok'"
     done
@@ -58,7 +58,7 @@ together() {
     for _ in $(seq "$PAIRS"); do
         read -r tps commits flushes seconds < <(pgbench_and_account "$1")
         sql -c "INSERT INTO shared SELECT $1, $tps, $commits / $flushes::float8, r.ops_s, r.ops / r.flushes::float8
-                FROM io_probe_sync_full(sections => '{wal_segment}', depth => $1, duration => '0.5 s') r
+                FROM io_probe_sync_full(sections => '{wal_segment}', depth => $1, duration => '8 s') r
                 WHERE r.in_use AND r.write_kb * 1024 = current_setting('wal_block_size')::int AND r.status = 'ok'"
     done
 }

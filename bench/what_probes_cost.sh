@@ -12,7 +12,7 @@ for major in $(majors); do
     install_extension "$pg_config"
     # Probes with their defaults, so these are put back to what they are without a benchmark.
     start_bench_server "$pg_config" 'shared_buffers = 512MB' 'checkpoint_timeout = 1h' 'bgwriter_lru_maxpages = 0' \
-        'max_parallel_maintenance_workers = 0' 'pg_io_probe.max_duration = 1min' 'pg_io_probe.default_duration = 5s'
+        'max_parallel_maintenance_workers = 0' 'pg_io_probe.max_duration = 1min' 'pg_io_probe.row_duration = 5s'
     bench/what_probes_cost.py
     clean_up
 done

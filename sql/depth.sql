@@ -8,20 +8,20 @@ INSERT INTO swept SELECT i, repeat('x', 7000) FROM generate_series(1, 400) i;
 VACUUM FULL swept;
 CHECKPOINT;
 -- by default a row for each power of two up to 64
-SELECT depth FROM io_probe_depth_full('swept', duration => '20 ms');
+SELECT depth FROM io_probe_depth_full('swept', duration => '140 ms');
 -- as asked for, each once, ascending
-SELECT depth FROM io_probe_depth_full('swept', '{9,1,3,1}', '20 ms');
+SELECT depth FROM io_probe_depth_full('swept', '{9,1,3,1}', '60 ms');
 -- NULL stands for the default, and that does not exceed the cap
 SET pg_io_probe.max_depth = 5;
-SET pg_io_probe.default_duration = '20ms';
+SET pg_io_probe.row_duration = '20ms';
 SELECT depth FROM io_probe_depth_full('swept', NULL, NULL, NULL, NULL);
 RESET pg_io_probe.max_depth;
-RESET pg_io_probe.default_duration;
+RESET pg_io_probe.row_duration;
 
 -- rows to judge
-CREATE TEMP TABLE result AS SELECT 'all' AS run, * FROM io_probe_depth_full('swept', duration => '40 ms');
+CREATE TEMP TABLE result AS SELECT 'all' AS run, * FROM io_probe_depth_full('swept', duration => '280 ms');
 SET pg_io_probe.engine = threads;
-INSERT INTO result SELECT 'threads', * FROM io_probe_depth_full('swept', '{1,2,128}', '40 ms', -7);
+INSERT INTO result SELECT 'threads', * FROM io_probe_depth_full('swept', '{1,2,128}', '120 ms', -7);
 RESET pg_io_probe.engine;
 INSERT INTO result SELECT 'single', * FROM io_probe_depth_full('swept', '{1}', '40 ms', 7);
 -- one verdict for the whole call
@@ -69,11 +69,11 @@ SELECT run FROM result WHERE (device, read_ahead_kb) IS DISTINCT FROM
 -- max_bytes is of one depth, and split evenly over the twenty rounds
 SELECT depth, status = 'unsupported' OR blks = 80 AS blks
   FROM io_probe_depth_full('swept', '{1,2,3}', options => '{"max_bytes": 655360}');
--- the duration is of one depth, too; under a rate limit there is no interval
-SELECT depth, status = 'unsupported' OR elapsed_ms >= 300 AS duration,
+-- the depths share the duration; under a rate limit there is no interval
+SELECT depth, status = 'unsupported' OR elapsed_ms BETWEEN 300 AND 600 AS half,
        status IN ('void', 'unsupported') OR notes::text LIKE '%rate-limited%' AS limited,
        num_nonnulls(ci_low, ci_high) AS interval
-  FROM io_probe_depth_full('swept', '{1,2}', '300 ms', options => '{"max_iops": 50}');
+  FROM io_probe_depth_full('swept', '{1,2}', '600 ms', options => '{"max_iops": 50}');
 SELECT depth FROM io_probe_depth_full('swept', '{2}', '20 ms', options => '{"wait": true, "max_mib_s": null}');
 
 -- relations with nothing to measure are no error
@@ -95,10 +95,10 @@ SELECT c.relkind, d.depth FROM pg_class c, io_probe_depth_full(c.oid, '{2}', '10
 -- all calls of a statement share pg_io_probe.max_duration
 SET pg_io_probe.max_duration = '100ms';
 WITH called AS MATERIALIZED
-  (SELECT * FROM io_probe_depth_full('swept', '{1,2}', '60 ms', options => '{"max_iops": 1000}'))
+  (SELECT * FROM generate_series(1, 2) i, io_probe_depth_full('swept', '{1,2}', '60 ms', options => '{"max_iops": 1000}'))
 SELECT depth, status = 'unsupported' OR
          'stopped: this statement has used up pg_io_probe.max_duration' = ANY (notes) AND status <> 'ok' AS stopped
-  FROM called;
+  FROM called WHERE i = 2;
 -- a call that comes too late fetches nothing
 WITH called AS MATERIALIZED
   (SELECT * FROM io_probe_random_full('swept', '{os}', '100 ms', options => '{"max_iops": 50}'))

@@ -120,7 +120,7 @@ RESET statement_timeout;
 SELECT count(*) FROM io_probe_seqscan_full('held', cold => true);
 SELECT count(*) FROM io_probe_random_full('held', cold => true, depth => 2);
 SELECT count(*) FROM io_probe_ping_full('held', count => 2, every => '0', mode => 'write', path => 'os');
-SELECT count(*) FROM io_probe_sync_full(duration => '1 ms');
+SELECT count(*) FROM io_probe_sync_full(duration => '40 ms');
 SELECT count(*) > 0 AS rows FROM io_probe_sync_full(duration => '1 ms', depth => 3);
 SELECT descriptors - :before AS more FROM own;
 SELECT * FROM left_behind;

@@ -89,8 +89,8 @@ INSERT INTO result SELECT * FROM io_probe_random_full('large', '{direct}', '100 
 INSERT INTO result SELECT * FROM io_probe_random_full('large', '{server,os}', cold => true, depth => 16,
                                                  options => '{"max_bytes": 8192000}');
 INSERT INTO result SELECT * FROM io_probe_random_full('fetched', '{direct,os}', cold => true);
-INSERT INTO result SELECT * FROM io_probe_random_full('fetched', duration => '100 ms', options => '{"max_iops": 100}');
-INSERT INTO result SELECT * FROM io_probe_random_full('fetched', '{direct,os}', '100 ms', depth => 4,
+INSERT INTO result SELECT * FROM io_probe_random_full('fetched', duration => '300 ms', options => '{"max_iops": 100}');
+INSERT INTO result SELECT * FROM io_probe_random_full('fetched', '{direct,os}', '200 ms', depth => 4,
                                                  options => '{"max_iops": 1000}');
 CREATE TEMP VIEW judged AS
   SELECT *, blks - hole_blks AS with_data, notes::text LIKE '%rate-limited%' AS limited,
@@ -200,7 +200,7 @@ SELECT limits, v.depth, path, status, complete, 'stopped at the end of its durat
        blks BETWEEN 1 AND per_s * elapsed_ms / 1000 + 2 AS blks
   FROM (VALUES ('{"max_iops": 64}'::jsonb, 64, 1), ('{"max_mib_s": 1}', 128, 4),
                ('{"max_iops": 64, "max_mib_s": 1}', 64, 1)) AS v(limits, per_s, depth),
-       io_probe_random_full('fetched', '{server,os}', '100 ms', depth => v.depth, options => limits);
+       io_probe_random_full('fetched', '{server,os}', '200 ms', depth => v.depth, options => limits);
 -- unless all is fetched so fast that there is no saying, it ends as soon as the interval is narrow
 SELECT status IN ('void', 'unsupported') OR complete
        OR 'stopped: the interval is as narrow as asked for' = ANY (notes)
@@ -291,10 +291,10 @@ WITH called AS MATERIALIZED
 SELECT i, status, blks > 0 AS blks, complete,
        'stopped: this statement has used up pg_io_probe.max_duration' = ANY (notes) AS why
   FROM called WHERE i IN (1, 5);
--- so do the paths of a call
-SELECT path, status FROM io_probe_random_full('fetched', '{server,os}', '100 ms', options => '{"max_iops": 50}');
-SELECT path, second, status, notes::text LIKE '%stopped: this statement has used up%' AS why
-  FROM io_probe_random_series_full('fetched', '{server,os}', '150 ms', options => '{"max_iops": 50}');
+-- the paths of a call share its duration
+SELECT path, status, elapsed_ms BETWEEN 70 AND 140 AS half
+  FROM io_probe_random_full('fetched', '{server,os}', '140 ms', options => '{"max_iops": 50}');
+SELECT path, second, status FROM io_probe_random_series_full('fetched', '{server,os}', '140 ms', options => '{"max_iops": 50}');
 RESET pg_io_probe.max_duration;
 
 SET client_min_messages = warning;

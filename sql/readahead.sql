@@ -15,7 +15,7 @@ SELECT coalesce(min(read_ahead_kb)::text, 'NULL') AS set_kb FROM io_probe_device
 
 -- by default each window from 16 kB to 4 MB, and the setting in force
 CREATE TEMP TABLE result AS
-  SELECT 'all' AS run, * FROM io_probe_readahead_full('ahead', duration => '100 ms') WITH ORDINALITY;
+  SELECT 'all' AS run, * FROM io_probe_readahead_full('ahead', duration => '1 s') WITH ORDINALITY;
 SELECT w FROM unnest('{16,32,64,128,256,512,1024,2048,4096}'::bigint[]) AS w EXCEPT SELECT window_kb FROM result;
 SELECT count(*) - count(*) FILTER (WHERE window_kb = ANY ('{16,32,64,128,256,512,1024,2048,4096}')) <= 1 AS no_other,
        array_agg(window_kb ORDER BY ordinality) = array_agg(window_kb ORDER BY window_kb) AS ascending FROM result;

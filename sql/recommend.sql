@@ -63,10 +63,10 @@ SELECT recommended, relid, why FROM io_probe_recommend_full('few', settings => '
 SELECT recommended, relid, why FROM io_probe_recommend_full('own_advice', settings => '{seq_page_cost}');
 
 -- rows to judge: with all rights, of one relation, with little time, under a rate limit
-INSERT INTO result SELECT 'may', * FROM io_probe_recommend_full(cold => true, writes => true, duration => '300 ms',
+INSERT INTO result SELECT 'may', * FROM io_probe_recommend_full(cold => true, writes => true, duration => '1 s',
   settings => '{read_ahead_kb,io_combine_limit,wal_sync_method,commit_delay}') WITH ORDINALITY;
 INSERT INTO result SELECT 'one', * FROM io_probe_recommend_full('advised', cache => 'cold', unit => 'cpu', settings => '{read_ahead_kb,io_combine_limit}',
-  duration => '300 ms', cold => true) WITH ORDINALITY;
+  duration => '600 ms', cold => true) WITH ORDINALITY;
 INSERT INTO result SELECT 'brief', * FROM io_probe_recommend_full(cold => true, writes => true, duration => '1 ms',
   settings => '{read_ahead_kb,io_combine_limit,wal_sync_method,commit_delay}') WITH ORDINALITY;
 INSERT INTO result SELECT 'slow', * FROM io_probe_recommend_full(cold => true, duration => '300 ms', settings => '{io_combine_limit}',

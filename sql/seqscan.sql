@@ -40,7 +40,7 @@ INSERT INTO result SELECT * FROM io_probe_seqscan_full('scanned_id');
 INSERT INTO result SELECT * FROM io_probe_seqscan_full('own');
 INSERT INTO result SELECT * FROM io_probe_seqscan_full('pg_database');
 INSERT INTO result SELECT * FROM io_probe_seqscan_full('scanned', '{direct,os}', cold => true);
-INSERT INTO result SELECT * FROM io_probe_seqscan_full('scanned', duration => '100 ms', options => '{"max_iops": 100}');
+INSERT INTO result SELECT * FROM io_probe_seqscan_full('scanned', duration => '300 ms', options => '{"max_iops": 100}');
 -- the shares make 100 percent, or none is known, which a note says
 SELECT path, relname FROM result WHERE status <> 'unsupported'
   AND (abs(shared_pct + os_pct + device_pct - 100) < 0.01) IS NOT TRUE
@@ -125,7 +125,7 @@ SELECT limits, path, status, complete, 'stopped at the end of its duration' = AN
        blks BETWEEN 1 AND per_s * elapsed_ms / 1000 + 2 AS blocks
   FROM (VALUES ('{"max_iops": 64}'::jsonb, 64), ('{"max_mib_s": 1}', 128),
                ('{"max_iops": 64, "max_mib_s": 1}', 64)) AS v(limits, per_s),
-       io_probe_seqscan_full('scanned', '{server,os}', '200 ms', options => limits);
+       io_probe_seqscan_full('scanned', '{server,os}', '400 ms', options => limits);
 -- the other options; null stands for the default
 SELECT path, complete
   FROM io_probe_seqscan_full('scanned', '{os}', options => '{"wait": true, "precision": 0.01, "max_iops": null}');
@@ -168,8 +168,9 @@ WITH called AS MATERIALIZED
 SELECT i, status, blks > 0 AS blocks, complete,
        'stopped: this statement has used up pg_io_probe.max_duration' = ANY (notes) AS why
   FROM called WHERE i IN (1, 5);
--- so do the paths of a call
-SELECT path, status FROM io_probe_seqscan_full('scanned', '{server,os}', '150 ms', options => '{"max_iops": 50}');
+-- the paths of a call share its duration
+SELECT path, status, elapsed_ms BETWEEN 100 AND 200 AS half
+  FROM io_probe_seqscan_full('scanned', '{server,os}', '200 ms', options => '{"max_iops": 50}');
 -- and the statements of a function
 DO $$
 DECLARE states text[];

@@ -123,11 +123,11 @@ SET pg_io_probe.default_max_bytes = '1MB';
 SELECT path, complete, blks FROM io_probe_seqscan_full('sized', '{os}');
 SELECT path, complete, blks FROM io_probe_seqscan_full('sized', '{os}', options => '{"max_bytes": 10000000}');
 SELECT path, complete, blks FROM io_probe_random_full('sized', '{os}');
-SET pg_io_probe.default_duration = '100ms';
+SET pg_io_probe.row_duration = '100ms';
 SELECT path, complete, elapsed_ms >= 100 AS duration
   FROM io_probe_seqscan_full('sized', '{os}', options => '{"max_iops": 50}');
 RESET pg_io_probe.default_max_bytes;
-RESET pg_io_probe.default_duration;
+RESET pg_io_probe.row_duration;
 -- the engine of the direct path; one that this kernel lacks is refused
 SET pg_io_probe.engine = threads;
 SELECT status = 'unsupported' OR engine = 'threads' AS threads FROM io_probe_seqscan_full('sized', '{direct}');
@@ -161,11 +161,11 @@ RESET pg_io_probe.engine;
 SET pg_io_probe.scratch_reserve = 0;
 SET pg_io_probe.max_iops = 50;
 SELECT depth, status IN ('void', 'unsupported') OR blks BETWEEN 1 AND 0.4 * 50 + depth + 1 AS paced, best
-  FROM io_probe_depth_full('sized', '{1,2}', '400 ms');
+  FROM io_probe_depth_full('sized', '{1,2}', '800 ms');
 SELECT max(request), clock_timestamp() - min(started_at) >= '80 ms' AS paced
   FROM io_probe_ping_full('sized', count => 5, every => '0', path => 'os');
 SELECT method, status = 'unsupported' OR ops BETWEEN 1 AND 6 AS paced
-  FROM io_probe_sync_full(duration => '100 ms', sections => '{other_fd}');
+  FROM io_probe_sync_full(duration => '200 ms', sections => '{other_fd}');
 RESET pg_io_probe.max_iops;
 SET pg_io_probe.max_bytes = '1MB';
 SELECT max(request) * current_setting('block_size')::int AS bytes, max(notes[1]) AS note

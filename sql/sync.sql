@@ -9,7 +9,7 @@ SELECT DISTINCT coalesce(fs_type, '') IN ('btrfs', 'zfs', 'f2fs') AS unlogged FR
   WHERE object = 'wal' \gset
 \if :unlogged
 SELECT count(*), bool_and(status = 'unsupported' AND ops = 0 AND notes <> '{}') AS unsupported
-  FROM io_probe_sync_full(duration => '1 ms');
+  FROM io_probe_sync_full(duration => '40 ms');
 \quit
 \endif
 SELECT current_setting('wal_block_size')::int / 1024 AS wal_kb \gset
@@ -22,7 +22,7 @@ CREATE FUNCTION server_direct(method text) RETURNS boolean LANGUAGE sql AS $$
 $$;
 
 -- a row for each way to make writes durable, in this order (sizes in WAL blocks, those of open_sync_size in kB)
-CREATE TABLE result AS SELECT 'all' AS run, * FROM io_probe_sync_full(duration => '5 ms') WITH ORDINALITY;
+CREATE TABLE result AS SELECT 'all' AS run, * FROM io_probe_sync_full(duration => '200 ms') WITH ORDINALITY;
 SELECT section, method, CASE WHEN section <> 'wal_segment' THEN direct END AS direct, writes,
        write_kb / CASE WHEN section = 'open_sync_size' THEN 1 ELSE :wal_kb::float8 END AS size,
        status = CASE method WHEN 'fsync_writethrough' THEN 'unsupported' ELSE 'ok' END
@@ -35,26 +35,26 @@ SELECT section, count(*) FROM io_probe_sync_full(sections => '{no_sync,other_fd,
   WITH ORDINALITY GROUP BY section ORDER BY min(ordinality);
 -- NULL stands for the default
 SELECT count(*), count(DISTINCT section) AS sections, min(depth) AS depth, max(depth) AS depth
-  FROM io_probe_sync_full(NULL, duration => '1 ms', write_kb => NULL, sections => NULL, depth => NULL, options => NULL);
+  FROM io_probe_sync_full(NULL, duration => '40 ms', write_kb => NULL, sections => NULL, depth => NULL, options => NULL);
 SELECT (io_probe_sync_full(duration => '1 ms', sections => '{no_sync}', options => 'null')).section;
 
 -- more rows to judge: long ones, other sizes and flags, committers that share a WAL, a tablespace, a slow rate
 INSERT INTO result SELECT 'long', * FROM io_probe_sync_full(duration => '300 ms', sections => '{no_sync}')
   WITH ORDINALITY;
-INSERT INTO result SELECT 'some', * FROM io_probe_sync_full(duration => '1 s', write_kb => 1, sections => '{other_fd}',
+INSERT INTO result SELECT 'some', * FROM io_probe_sync_full(duration => '2 s', write_kb => 1, sections => '{other_fd}',
                                                        options => '{"max_bytes": 307200}') WITH ORDINALITY;
-INSERT INTO result SELECT 'odd', * FROM io_probe_sync_full(duration => '5 ms', write_kb => 3) WITH ORDINALITY;
-INSERT INTO result SELECT 'direct', * FROM io_probe_sync_full(duration => '5 ms', sections => '{wal_segment}',
+INSERT INTO result SELECT 'odd', * FROM io_probe_sync_full(duration => '200 ms', write_kb => 3) WITH ORDINALITY;
+INSERT INTO result SELECT 'direct', * FROM io_probe_sync_full(duration => '80 ms', sections => '{wal_segment}',
                                                          options => '{"direct": true}') WITH ORDINALITY;
-INSERT INTO result SELECT 'cached', * FROM io_probe_sync_full(duration => '5 ms', sections => '{wal_segment}',
+INSERT INTO result SELECT 'cached', * FROM io_probe_sync_full(duration => '80 ms', sections => '{wal_segment}',
                                                          options => '{"direct": false}') WITH ORDINALITY;
-INSERT INTO result SELECT 'shared', * FROM io_probe_sync_full(duration => '30 ms', depth => 4) WITH ORDINALITY;
-INSERT INTO result SELECT 'shared direct', * FROM io_probe_sync_full(duration => '5 ms', depth => 3,
+INSERT INTO result SELECT 'shared', * FROM io_probe_sync_full(duration => '480 ms', depth => 4) WITH ORDINALITY;
+INSERT INTO result SELECT 'shared direct', * FROM io_probe_sync_full(duration => '80 ms', depth => 3,
                                                                 options => '{"direct": true}') WITH ORDINALITY;
-INSERT INTO result SELECT 'small', * FROM io_probe_sync_full(duration => '20 ms', depth => 4,
+INSERT INTO result SELECT 'small', * FROM io_probe_sync_full(duration => '320 ms', depth => 4,
                                                         options => '{"commit_bytes": 100}') WITH ORDINALITY;
-INSERT INTO result SELECT 'tablespace', * FROM io_probe_sync_full('pg_default', duration => '5 ms') WITH ORDINALITY;
-INSERT INTO result SELECT 'slow', * FROM io_probe_sync_full(duration => '120 ms', sections => '{other_fd}',
+INSERT INTO result SELECT 'tablespace', * FROM io_probe_sync_full('pg_default', duration => '200 ms') WITH ORDINALITY;
+INSERT INTO result SELECT 'slow', * FROM io_probe_sync_full(duration => '240 ms', sections => '{other_fd}',
                                                        options => '{"max_iops": 20}') WITH ORDINALITY;
 CREATE VIEW judged AS
   SELECT *, status IN ('void', 'unsupported') AS no_figures, notes::text LIKE '%rate-limited%' AS limited FROM result;
@@ -148,17 +148,17 @@ SELECT section, method, status, ops * writes * write_kb BETWEEN 1 AND 63 AS kb,
 -- a rate limit is kept, and leaves no rate
 SELECT method, ops BETWEEN 1 AND 3 AS paced, ops_s, limited FROM judged WHERE run = 'slow' ORDER BY ordinality;
 SELECT method, ops BETWEEN 1 AND 2 AS paced, ops_s, notes::text LIKE '%rate-limited%' AS limited
-  FROM io_probe_sync_full(duration => '150 ms', write_kb => 100, sections => '{other_fd}',
+  FROM io_probe_sync_full(duration => '300 ms', write_kb => 100, sections => '{other_fd}',
                      options => '{"max_mib_s": 1}');
 -- commit_delay: the leader waits until all have joined, and flushes for all; the server's own is taken if so many are
 -- active that it would wait, and if it syncs at all
 SELECT count(*), string_agg(DISTINCT status, ',') AS status, sum(ops) > 2.8 * sum(flushes) AS together
-  FROM io_probe_sync_full(duration => '100 ms', depth => 4, options => '{"commit_delay": 10000, "direct": false}');
+  FROM io_probe_sync_full(duration => '1600 ms', depth => 4, options => '{"commit_delay": 10000, "direct": false}');
 SET commit_delay = 10000;
 SET commit_siblings = 3;
 SELECT count(*), string_agg(DISTINCT status, ',') AS status,
        (sum(ops) > 2.8 * sum(flushes)) = current_setting('fsync')::boolean AS together
-  FROM io_probe_sync_full(duration => '100 ms', depth => 4, options => '{"direct": false}');
+  FROM io_probe_sync_full(duration => '1600 ms', depth => 4, options => '{"direct": false}');
 RESET commit_delay;
 RESET commit_siblings;
 -- other options
@@ -170,17 +170,17 @@ SET pg_io_probe.scratch_reserve = 2147483647;
 \set VERBOSITY terse
 DO $$
 BEGIN
-  PERFORM io_probe_sync_full(duration => '1 ms');
+  PERFORM io_probe_sync_full(duration => '40 ms');
 EXCEPTION WHEN disk_full THEN
   RAISE NOTICE '%', regexp_replace(SQLERRM, '"/.*"(.*) \d+', '"..."\1 ...');
 END $$;
 SET pg_io_probe.scratch_reserve = 0;
 SET pg_io_probe.scratch_limit = '1MB';
 SELECT DISTINCT status, substring(notes::text, 'the segment was \d+ kB long') AS why
-  FROM io_probe_sync_full(duration => '5 ms', sections => '{wal_segment}', options => '{"direct": false}');
+  FROM io_probe_sync_full(duration => '80 ms', sections => '{wal_segment}', options => '{"direct": false}');
 DO $$
 BEGIN
-  PERFORM io_probe_sync_full(duration => '1 ms', write_kb => 1024);
+  PERFORM io_probe_sync_full(duration => '40 ms', write_kb => 1024);
 EXCEPTION WHEN OTHERS THEN
   RAISE NOTICE '%', SQLERRM;
 END $$;
@@ -197,9 +197,9 @@ COMMIT;
 -- without a duration all rows together leave half of pg_io_probe.max_duration
 SET pg_io_probe.max_duration = '1s';
 SELECT method, status, elapsed_ms BETWEEN 100 AND 600 AS half FROM io_probe_sync_full(sections => '{no_sync}');
-SET pg_io_probe.default_duration = '40ms';
+SET pg_io_probe.row_duration = '40ms';
 SELECT method, status, elapsed_ms < 400 AS short FROM io_probe_sync_full(sections => '{no_sync}');
-RESET pg_io_probe.default_duration;
+RESET pg_io_probe.row_duration;
 -- all calls of a statement share it
 SET pg_io_probe.max_duration = '300ms';
 WITH called AS MATERIALIZED
@@ -207,11 +207,11 @@ WITH called AS MATERIALIZED
      io_probe_sync_full(duration => '140 ms', write_kb => i, sections => '{no_sync}') s)
 SELECT i, status, ops > 0 AS ops, 'stopped: this statement has used up pg_io_probe.max_duration' = ANY (notes) AS why
   FROM called WHERE i IN (1, 5);
--- so do the rows of a call
-SELECT section, method, status, 'stopped: this statement has used up pg_io_probe.max_duration' = ANY (notes) AS why
-  FROM io_probe_sync_full(duration => '250 ms', sections => '{one_write,no_sync}', options => '{"max_bytes": 60000000000}')
-  WHERE NOT direct AND method <> 'fsync_writethrough';
 RESET pg_io_probe.max_duration;
+-- a call's duration is shared by its rows
+SELECT section, method, status, elapsed_ms < 1600 AS part
+  FROM io_probe_sync_full(duration => '1600 ms', sections => '{one_write,no_sync}')
+  WHERE NOT direct AND method <> 'fsync_writethrough';
 
 DROP VIEW judged;
 DROP TABLE result;

@@ -7,7 +7,7 @@ use std::fmt::Display;
 use std::time::Duration;
 
 use io_probe_core::engine::Kind;
-use io_probe_core::run::budget::{BoundSource, LatencyBound, Limits};
+use io_probe_core::run::budget::{BoundSource, LatencyBound};
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
 
 use crate::error::{Error, Result};
@@ -24,7 +24,7 @@ static MAX_P99: GucSetting<i32> = GucSetting::<i32>::new(0);
 static MAX_BUSY_PCT: GucSetting<i32> = GucSetting::<i32>::new(0);
 static SCRATCH_LIMIT: GucSetting<i32> = GucSetting::<i32>::new(64);
 static SCRATCH_RESERVE: GucSetting<i32> = GucSetting::<i32>::new(1 << 10);
-static DEFAULT_DURATION: GucSetting<i32> = GucSetting::<i32>::new(5_000);
+static ROW_DURATION: GucSetting<i32> = GucSetting::<i32>::new(5_000);
 static DEFAULT_MAX_BYTES: GucSetting<i32> = GucSetting::<i32>::new(1 << 10);
 static ENGINE: GucSetting<EngineSetting> = GucSetting::<EngineSetting>::new(EngineSetting::auto);
 
@@ -148,10 +148,10 @@ pub(crate) fn define() {
         GucFlags::UNIT_MB,
     );
     default(
-        c"pg_io_probe.default_duration",
-        c"Duration of each row of a probe where the call gives none.",
-        c"Bounded by pg_io_probe.max_duration.",
-        &DEFAULT_DURATION,
+        c"pg_io_probe.row_duration",
+        c"Longest time of each row of a probe where the call gives no duration.",
+        c"All rows of a call together take at most half of pg_io_probe.max_duration then.",
+        &ROW_DURATION,
         24 * 3_600_000,
         GucFlags::UNIT_MS,
     );
@@ -197,18 +197,23 @@ pub(crate) fn max_duration() -> Duration {
     Duration::from_millis(MAX_DURATION.get().unsigned_abs().into())
 }
 
-/// Bounds of rows that nobody gave a duration, measured in turns: all of them leave half of the cap to
-/// others.
-pub(crate) fn shared_by_rows(limits: Limits, rows: u32) -> Limits {
-    Limits { duration: limits.duration.min(max_duration() / 2 / rows.max(1)), ..limits }
+/// Longest time of a row where the call gives none.
+pub(crate) fn row_duration() -> Duration {
+    Duration::from_millis(ROW_DURATION.get().unsigned_abs().into())
 }
 
-/// The duration of a row: as asked for, or the default, which gives way to the cap.
-pub(crate) fn duration(asked: Option<Duration>) -> Result<Duration> {
-    let cap = max_duration();
-    match asked {
-        Some(asked) => capped_duration("duration", asked),
-        None => Ok(cap.min(Duration::from_millis(DEFAULT_DURATION.get().unsigned_abs().into()))),
+/// Longest time of a part of a call that weighs `weight` of `all`: its share of the duration that the call
+/// gives. Without one it is `usual`, and all parts together leave half of the cap to others.
+pub(crate) fn share_of_duration(
+    given: Option<Duration>,
+    weight: u32,
+    all: u32,
+    usual: Duration,
+) -> Result<Duration> {
+    let share = |whole: Duration| whole * weight / all.max(1);
+    match given {
+        Some(given) => Ok(share(capped_duration("duration", given)?)),
+        None => Ok(usual.min(share(max_duration() / 2))),
     }
 }
 

@@ -196,7 +196,7 @@ EVENTS = "CREATE FUNCTION happens() RETURNS event_trigger LANGUAGE plpgsql AS $$
         f"CREATE EVENT TRIGGER {event} ON {event} EXECUTE FUNCTION happens();"
         for event in ["ddl_command_start", "ddl_command_end", "sql_drop", "table_rewrite"])
 # A call takes some milliseconds.
-CAPS = {"max_duration": "5 s", "scratch_limit": "1 MB", "scratch_reserve": "0", "default_duration": "3 ms"}
+CAPS = {"max_duration": "5 s", "scratch_limit": "1 MB", "scratch_reserve": "0", "row_duration": "3 ms"}
 SERVER = None
 
 
@@ -215,7 +215,7 @@ def setUpModule():
     for database in ["postgres", "receiver"]:
         with SERVER.session(database) as session:
             session.run("SET client_min_messages = error; CREATE EXTENSION pg_io_probe; "
-                        "RESET pg_io_probe.default_duration")
+                        "RESET pg_io_probe.row_duration")
             dense_table(session, "probed", 100)
             session.run(SETUP)
             for call in CALLS.values():
@@ -301,7 +301,7 @@ class Contexts(unittest.TestCase):
         """The SQLSTATEs of the ERRORs that there were."""
         try:
             call = literal(query(call))
-            session.run(f"SET contexts.call = {call}; RESET pg_io_probe.default_duration; "
+            session.run(f"SET contexts.call = {call}; RESET pg_io_probe.row_duration; "
                         f"SET client_min_messages = error; BEGIN; {statements.replace('{call}', call)}")
             return set()
         except Failure as failure:
@@ -331,7 +331,7 @@ class Contexts(unittest.TestCase):
             self.assertEqual(len(rows), 1)
             self.control.run("SELECT pg_advisory_unlock_all()")
             builder.finish()
-            session.run("SET pg_io_probe.default_duration = '3 ms'")
+            session.run("SET pg_io_probe.row_duration = '3 ms'")
             for probe in probes:
                 session.rows(f"SELECT * FROM io_probe_{probe}('growing')")
 

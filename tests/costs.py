@@ -215,7 +215,7 @@ class Storage(unittest.TestCase):
             probed_table(session, create_tablespace(session, "elsewhere", memory), rows=20000)
             probed_table(session, rows=12000, name="nearby")
             session.run("SET pg_io_probe.max_busy_pct = 100; SET pg_io_probe.scratch_reserve = 0")
-            arguments = {"cold": True, "writes": True, "cache": "cold", "unit": "seq_page", "duration": "1 s",
+            arguments = {"cold": True, "writes": True, "cache": "cold", "unit": "seq_page", "duration": "2 s",
                          "settings": ["random_page_cost", "io_combine_limit", "wal_sync_method", "commit_delay"]}
             rows = session.rows(rows_of("recommend", **arguments))
             (nearby,) = [row for row in rows if row["name"] == "pg_default"]

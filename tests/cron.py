@@ -33,7 +33,7 @@ def setUpModule():
             "cron.host": server.host,
             "cron.use_background_workers": "off" if name == "documented" else "on",
             "max_worker_processes": 20,
-            "pg_io_probe.default_duration": "20ms",
+            "pg_io_probe.row_duration": "20ms",
             "pg_io_probe.scratch_reserve": "0",
         })
         server.start()

@@ -112,7 +112,7 @@ class Ddl(unittest.TestCase):
             (slowly_at_random("os"), "VACUUM FULL probed"),
             (slowly_at_random("direct,server,os"), "LOCK TABLE probed"),
             (rows_of("random_series", "probed", duration=LONG, options={"max_iops": 10}), "LOCK TABLE probed"),
-            (rows_of("depth", "probed", depths=[1, 8], duration=LONG, options=ALL), "ALTER TABLE probed ADD remark text"),
+            (rows_of("depth", "probed", depths=[1, 8], duration="30 s", options=ALL), "ALTER TABLE probed ADD remark text"),
             (ping(), "LOCK TABLE probed"),
             *[(query, "ALTER TABLE probed ALTER id TYPE bigint") for query in self.readahead()],
             (ping(mode="write"), "DROP TABLE probed"),
@@ -153,7 +153,7 @@ class Ddl(unittest.TestCase):
             waits = f"SELECT 1 FROM pg_locks WHERE pid = {other.pid} AND NOT granted"
             wait_for(lambda: self.control.rows(waits), "the CREATE INDEX to wait")
             # Two seconds a path.
-            rows = prober.rows(seqscan("probed", "direct,server,os", duration=LONG, options={"max_mib_s": 4}))
+            rows = prober.rows(seqscan("probed", "direct,server,os", duration="45 s", options={"max_mib_s": 4}))
             self.assertEqual([(row["status"], row["complete"]) for row in rows], [("ok", True)] * 3)
             self.assertTrue(self.control.rows(waits))
             writer.run("COMMIT")
@@ -227,7 +227,7 @@ class Ddl(unittest.TestCase):
             self.assertEqual([(row["path"], row["status"], row["blks"]) for row in rows],
                              [(path, "ok", BLOCKS) for path in PATHS])
             if knows_readahead(session):
-                rows = session.rows(rows_of("readahead", "probed", windows_kb=[64], duration="200 ms"))
+                rows = session.rows(rows_of("readahead", "probed", windows_kb=[64], duration="400 ms"))
                 self.assertEqual({row["status"] for row in rows}, {"ok"})
             rows = session.rows(rows_of("ping", "probed", count=4, every="0", mode="pingpong"))
             self.assertEqual([(row["op"], row["status"]) for row in rows], [("write", "ok"), ("read", "ok")] * 2)
@@ -267,7 +267,7 @@ class Ddl(unittest.TestCase):
         """A curve over readahead windows, at full speed and with pauses, if that is possible here: not over when precise."""
         endless = {**ALL, "precision": 1e-6}
         options = [endless, {**endless, "max_mib_s": 4}] if knows_readahead(self.control) else []
-        return [rows_of("readahead", "probed", windows_kb=[64], duration="10 s", options=chosen) for chosen in options]
+        return [rows_of("readahead", "probed", windows_kb=[64], duration="20 s", options=chosen) for chosen in options]
 
     def start(self, prober, query, control=None):
         """Starts a probe and waits until it reads."""

@@ -190,7 +190,7 @@ class Storage(unittest.TestCase):
             self.assertLess(row["device_pct"] or 0, 1)
         self.assertIn(rows[0]["status"], ["void", "unsupported"])
         self.assertEqual([row["cold"] for row in rows[1:]], [False, False])
-        for row in self.session.rows(rows_of("readahead", "probed", windows_kb=[0, 64], duration="100 ms")):
+        for row in self.session.rows(rows_of("readahead", "probed", windows_kb=[0, 64], duration="300 ms")):
             say(f"readahead, {row['mode']} {row['window_kb']}: {row['status']}, {row['notes']}")
             self.assertIn(row["status"], ["void", "unsupported"])
             self.assertNotEqual(row["notes"], [])

@@ -37,7 +37,7 @@ CAPS = {
     "max_depth": "9",
     "scratch_limit": "17 MB",
     "scratch_reserve": "0",
-    "default_duration": "2 ms",
+    "row_duration": "2 ms",
     "default_max_bytes": "1 MB",
 }
 
@@ -299,7 +299,7 @@ class Fuzz(unittest.TestCase):
         self.assertGreater(len(self.functions), 20)
         for function in self.functions:
             self.assertLessEqual(allowed(function), documented(), function)
-        self.session.run("SET pg_io_probe.default_duration = '2 ms'")
+        self.session.run("SET pg_io_probe.row_duration = '2 ms'")
         results = self.results()
         oids = self.oids()
         files = files_in_data_directory()

@@ -55,7 +55,7 @@ class LargeRelations(unittest.TestCase):
             *((f"random, {path}, depth {depth}", random_reads("huge", path, duration="800 ms", depth=depth), depth)
               for path in ["direct", "os"] for depth in [1, 32]),
             ("random, server", random_reads("huge", "server", duration="800 ms"), 1),
-            ("depth", rows_of("depth", "huge", depths=[1, 64], duration="400 ms"), 64),
+            ("depth", rows_of("depth", "huge", depths=[1, 64], duration="800 ms"), 64),
         ]:
             with self.subTest(name), Session() as session:
                 session.run(probe.replace("huge", "odd"))
@@ -82,7 +82,7 @@ class LargeRelations(unittest.TestCase):
         for engine in engines(self.control):
             with self.subTest(engine), Session() as session:
                 # No byte budget shall end it before.
-                arguments = {"windows_kb": [16, 1024], "duration": "500 ms", "options": {"max_bytes": 64 << 30}}
+                arguments = {"windows_kb": [16, 1024], "duration": "1500 ms", "options": {"max_bytes": 64 << 30}}
                 probe = rows_of("readahead", "huge", **arguments)
                 session.run(f"SET pg_io_probe.engine = {engine}; {probe.replace('huge', 'odd')}")
                 with Watched(session) as most:

@@ -108,7 +108,7 @@ class Session:
         try:
             self.pid = self.value("SELECT pg_backend_pid()")
             # A slow device is no failure.
-            self.run("SET pg_io_probe.default_duration = '1 min'")
+            self.run("SET pg_io_probe.row_duration = '1 min'")
         except Exception:
             self.close()
             raise

@@ -48,7 +48,7 @@ class Limits(unittest.TestCase):
     def probes(self, **options):
         """A short call of each probe on that device."""
         options = {"options": options}
-        sync = {"spcname": "limited", "duration": "100 ms", "sections": ["one_write"]}
+        sync = {"spcname": "limited", "duration": "700 ms", "sections": ["one_write"]}
         recommend = {"duration": "500 ms", "cold": True, "settings": ["random_page_cost"]}
         return {
             # Each path for itself: none begins where another one was too slow.
@@ -61,13 +61,13 @@ class Limits(unittest.TestCase):
                 for depth in [1, 16]
             },
             "random_series": rows_of("random_series", "probed", duration="200 ms", **options),
-            "depth": rows_of("depth", "probed", depths=[1, 4], duration="100 ms", **options),
+            "depth": rows_of("depth", "probed", depths=[1, 4], duration="200 ms", **options),
             "depth, short rounds": rows_of("depth", "probed", depths=[64], duration="10 ms", **options),
             "ping": rows_of("ping", "probed", count=50, every="0", **options),
             "ping, writes": rows_of("ping", "probed", count=50, every="0", mode="pingpong", **options),
             "sync": rows_of("sync", **sync, **options),
             "sync of four": rows_of("sync", **{**sync, "sections": ["wal_segment"]}, depth=4, **options),
-            "readahead": rows_of("readahead", "probed", windows_kb=[128], duration="500 ms", **options),
+            "readahead": rows_of("readahead", "probed", windows_kb=[128], duration="1 s", **options),
             "page_cost": rows_of("page_cost", "probed", duration="500 ms", cold=True, **options),
             "recommend": rows_of("recommend", "probed", **recommend, **options),
         }

@@ -16,7 +16,7 @@ RECOVERY = re.compile(
 )
 # Parts of a phase's name.
 BEGINNING, WITH_SCRATCH = ", beginning", ", with a scratch file"
-BRIEF = "60 ms"
+BRIEF = "180 ms"
 
 
 @dataclass
@@ -71,9 +71,9 @@ def probes(session, spcname="pg_default"):
         Probe("ping, read", "ping", {"count": 20, "every": "1 ms"}),
         Probe("ping, write", "ping", {"count": 20, "every": "1 ms", "mode": "write"}),
         Probe("ping, both, os", "ping", {"count": 20, "every": "1 ms", "mode": "pingpong", "path": "os"}),
-        Probe("sync, wal", "sync", {"duration": "1 ms"}, on_table=False),
-        Probe("sync, wal at 8", "sync", {"duration": "20 ms", "sections": ["wal_segment"], "depth": 8}, on_table=False),
-        Probe("sync, tablespace", "sync", {"duration": "3 ms", "spcname": spcname,
+        Probe("sync, wal", "sync", {"duration": "40 ms"}, on_table=False),
+        Probe("sync, wal at 8", "sync", {"duration": "320 ms", "sections": ["wal_segment"], "depth": 8}, on_table=False),
+        Probe("sync, tablespace", "sync", {"duration": "70 ms", "spcname": spcname,
                                            "sections": ["one_write", "wal_segment"]}, on_table=False),
         Probe("page_cost", "page_cost", {"cold": True, "densities": [0.2, 1], "concurrencies": [1, 16],
                                          "duration": "10 ms"}),

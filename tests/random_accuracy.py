@@ -185,7 +185,7 @@ class Device(RandomAccuracy):
             with self.subTest(engine):
                 self.session.run(f"SET pg_io_probe.engine = {engine}")
                 before = self.disk.settled_counters()
-                rows = self.session.rows(rows_of("depth", "dense", depths=[4, 1], duration="500 ms"))
+                rows = self.session.rows(rows_of("depth", "dense", depths=[4, 1], duration="1 s"))
                 after = self.disk.counters()
                 self.assertEqual([(row["depth"], row["engine"]) for row in rows], [(1, "pread"), (4, engine)])
                 for row in rows:

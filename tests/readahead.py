@@ -57,7 +57,7 @@ class Readahead(unittest.TestCase):
         for all of them is looked at here."""
         # In each round the kernel and its twin have a turn.
         options = {"max_bytes": 2 * (1 + turns) * TURN * BLOCK}
-        rows = self.session.rows(rows_of("readahead", "dense", windows_kb=list(windows), duration="5 min", options=options))
+        rows = self.session.rows(rows_of("readahead", "dense", windows_kb=list(windows), duration="10 min", options=options))
         (kernel,) = [row for row in rows if row["mode"] == "kernel"]
         emulated = {row["window_kb"]: row for row in rows if row["mode"] == "emulated"}
         self.assertEqual(sorted(emulated), sorted({*windows} - {kernel["window_kb"]}))
@@ -75,7 +75,7 @@ class Readahead(unittest.TestCase):
         """What other sessions see of it, and that nothing stays of it."""
         with Session() as prober:
             held = lambda: (Process(prober.pid).threads(), Process(prober.pid).descriptors())
-            prober.run(rows_of("readahead", "dense", windows_kb=[16], duration="20 ms"))
+            prober.run(rows_of("readahead", "dense", windows_kb=[16], duration="40 ms"))
             before = held()
             prober.start(repeated("readahead", "dense", windows_kb=[16, 64], duration="30 s"))
             seen = []

@@ -201,7 +201,7 @@ class Hidden(Refusals):
                 self.assertEqual(holdings.left(), {})
         # A scan and fetches are timed whatever is hidden, and what can't be known is not made up.
         for probe in ["seqscan", "random"]:
-            rows = session.rows(rows_of(probe, "probed", paths=PATHS, duration="100 ms"))
+            rows = session.rows(rows_of(probe, "probed", paths=PATHS, duration="300 ms"))
             self.assertEqual([row["status"] for row in rows], ["ok"] * 3, rows)
             for row in rows:
                 self.assertGreater(row["mib_s"], 0)

@@ -32,13 +32,15 @@ WAL_SEGMENT = 16 * MIB
 # The scratch file of the sections other than wal_segment.
 SMALL = MIB
 KILLS = int(os.environ.get("KILLS", "50"))
-# A row is over after so little, which is enough for some turns even under strace.
-BRIEF = "20 ms"
-LONG = "5 s"
+# A row is over after so few milliseconds, which is enough for some turns even under strace.
+BRIEF = 20
+LONG = 3000
 # What a server keeps in pg_wal.
 WAL_NAMES = re.compile(r"^([0-9A-F]{24}(\.partial)?|[0-9A-F]{8}\.history|archive_status|summaries)$")
 
 METHODS = ["open_datasync", "fdatasync", "fsync", "open_sync"]
+# Rows of each section.
+ROWS = {"one_write": 7, "two_writes": 7, "open_sync_size": 5, "other_fd": 2, "no_sync": 1, "wal_segment": 16}
 SYNCHRONOUS = {"open_datasync": "O_DSYNC", "open_sync": "O_SYNC"}
 needs_strace = unittest.skipUnless(shutil.which("strace"), "no strace")
 
@@ -48,9 +50,10 @@ def setUpModule():
         raise unittest.SkipTest("not root")
 
 
-def sync(*sections, duration=BRIEF, **arguments):
-    """A query for the rows of some sections."""
-    return rows_of("sync", sections=list(sections), duration=duration, **arguments)
+def sync(*sections, each_ms=BRIEF, **arguments):
+    """A query for the rows of some sections, for so long each."""
+    rows = sum(ROWS[section] for section in sections)
+    return rows_of("sync", sections=list(sections), duration=f"{each_ms * rows} ms", **arguments)
 
 
 def foreign_files(directory):
@@ -374,7 +377,7 @@ class SystemCalls(Sync):
     def check_all(self, direct):
         """`direct` says by method: does the server write its WAL with O_DIRECT?"""
         self.session.run("CREATE TABLE IF NOT EXISTS written (id int)")
-        rows = self.session.rows(rows_of("sync", duration="2 ms"))
+        rows = self.session.rows(rows_of("sync", duration="80 ms"))
         self.assertEqual([identity({**row, "direct": bool(row["direct"])}) for row in rows], expected_rows(direct))
         self.assert_all_ok(rows)
         for section in SYNC_SECTIONS:
@@ -389,7 +392,7 @@ class SystemCalls(Sync):
 
     def check_method(self, method, direct):
         self.change("wal_sync_method", method)
-        rows = self.session.rows(rows_of("sync", duration="2 ms"))
+        rows = self.session.rows(rows_of("sync", duration="80 ms"))
         self.assert_current(rows, method, direct)
         # The row of one WAL block is the server's own commit.
         (row,) = [row for row in rows if row["in_use"] and row["section"] == "wal_segment"
@@ -417,7 +420,7 @@ class SystemCalls(Sync):
         """The rows come again and again, so that a disk that drifts drifts under all of them."""
         for section in ["one_write", "wal_segment"]:
             with self.subTest(section):
-                self.check_calls(section, duration="350 ms", rounds=3)
+                self.check_calls(section, each_ms=350, rounds=3)
 
     def test_a_file_smaller_than_a_segment(self):
         """The setting bounds it, a note says so."""
@@ -528,7 +531,7 @@ class SystemCalls(Sync):
         """fsync = off: no row is what it does."""
         self.addCleanup(self.change, "fsync", None)
         self.change("fsync", "off")
-        rows = self.session.rows(rows_of("sync", duration="2 ms"))
+        rows = self.session.rows(rows_of("sync", duration="80 ms"))
         self.assertEqual([row for row in rows if row["in_use"]], [])
         self.assertIn("fsync", " ".join(note for row in rows for note in row["notes"]))
 
@@ -559,7 +562,7 @@ class SystemCalls(Sync):
         """It goes through the file, and on from its start."""
         self.session.run("SET pg_io_probe.scratch_limit = '1MB'")
         with Trace(self.session.pid) as trace:
-            rows = self.session.rows(sync("wal_segment", duration="200 ms"))
+            rows = self.session.rows(sync("wal_segment", each_ms=200))
         self.assertEqual({row["status"] for row in rows}, {"ok"})
         turns = turns_of(trace.calls, 1)
         places = {place for turn in turns if turn.kind()[1] == (256 * KIB,) for place in turn.places()}
@@ -576,7 +579,7 @@ class Files(Sync):
         """Data that does not compress, or zeros where a segment of WAL has them; all of it allocated."""
         for section, size in [("one_write", SMALL), ("wal_segment", WAL_SEGMENT)]:
             with self.subTest(section):
-                self.session.start_rows(sync(section, duration="1 s", options={"max_iops": 2000}))
+                self.session.start_rows(sync(section, each_ms=1000, options={"max_iops": 2000}))
                 with Session() as control:
                     wait_for_turns(control, self.session.pid)
                     with open(self.scratch_files()[0], "rb") as file:
@@ -602,7 +605,7 @@ class Files(Sync):
 
     def test_one_at_a_time(self):
         with Session() as other:
-            self.session.start_rows(sync("one_write", duration=LONG))
+            self.session.start_rows(sync("one_write", each_ms=LONG))
             wait_for_probe(other, self.session.pid)
             reported = progress(other, self.session.pid)
             self.assertEqual((reported["probe"], reported["relid"]), ("sync", None))
@@ -657,14 +660,14 @@ class Injected(Sync):
 
     def setUp(self):
         super().setUp()
-        self.session.rows(rows_of("sync", duration="1 ms"))  # loads what is loaded once
+        self.session.rows(rows_of("sync", duration="40 ms"))  # loads what is loaded once
         self.filled = {}
 
     def fills(self, section):
         """Writes that fill the file of a section."""
         if section not in self.filled:
             with Trace(self.session.pid) as trace:
-                self.session.rows(sync(section, duration="1 ms"))
+                self.session.rows(sync(section, each_ms=1))
             self.filled[section] = sum(call.name == "pwrite64" for call in trace.fill())
         return self.filled[section]
 
@@ -682,7 +685,7 @@ class Injected(Sync):
         self.assertTrue([call for call in trace.calls if call.injected and call.is_on_scratch], "nothing was injected")
         self.assert_is(failure, sqlstate, *words)
         self.assert_as_before(held)
-        self.assert_all_ok(self.session.rows(sync("one_write", "wal_segment", duration="1 ms")))
+        self.assert_all_ok(self.session.rows(sync("one_write", "wal_segment", each_ms=1)))
 
     def test_syncs(self):
         for call, section in [("fdatasync", "one_write"), ("fdatasync", "wal_segment"), ("fsync", "two_writes"),
@@ -707,7 +710,7 @@ class Injected(Sync):
                         continue
                     with self.subTest(section, error=error, when=when, filled=filled):
                         words = rf"{self.FILE}.* at offset \d+: ", self.DETAIL.format(errno)
-                        query = sync(section, duration="150 ms")
+                        query = sync(section, each_ms=150)
                         self.assert_call_fails(f"pwrite64:error={error}:when={when}", query, sqlstate, *words)
 
     def test_short_writes(self):
@@ -716,7 +719,7 @@ class Injected(Sync):
                 with self.subTest(section, written=written):
                     injection = f"pwrite64:retval={written}:when={self.fills(section) + 3}"
                     words = rf"{self.FILE}.* at offset \d+"
-                    self.assert_call_fails(injection, sync(section, duration="150 ms"), "53100", words)
+                    self.assert_call_fails(injection, sync(section, each_ms=150), "53100", words)
         with self.subTest("fill"):
             words = f"{self.FILE} at offset 16384"
             self.assert_call_fails("pwrite64:retval=512:when=3", sync("one_write"), "53100", words)
@@ -764,7 +767,7 @@ class Injected(Sync):
 
     def test_any_call(self):
         """Each kind of call on a scratch file at some moments of a call of all sections: none fails unseen."""
-        query = rows_of("sync", duration="5 ms")
+        query = rows_of("sync", duration="200 ms")
         with Trace(self.session.pid) as trace:
             self.assert_all_ok(self.session.rows(query))
         seen = collections.Counter()
@@ -803,7 +806,7 @@ class Injected(Sync):
         ]:
             for when in ["", ":when=5+"]:
                 with self.subTest(injection, when=when):
-                    query = sync("wal_segment", duration="2 s", depth=8)
+                    query = sync("wal_segment", each_ms=2000, depth=8)
                     words = [self.FILE, *words]
                     self.assert_call_fails(injection + when, query, sqlstate, *words, running=True)
 
@@ -837,7 +840,7 @@ class OwnDevice(Sync):
         for section, depth in [("one_write", 1), ("open_sync_size", 1), ("wal_segment", 1), ("wal_segment", 8)]:
             with self.subTest(section, depth=depth):
                 held = self.held()
-                self.session.start_rows(self.there(section, duration=LONG, depth=depth))
+                self.session.start_rows(self.there(section, each_ms=LONG, depth=depth))
                 with Session() as control:
                     wait_for_turns(control, self.session.pid)
                 self.halt()
@@ -942,7 +945,7 @@ class OwnDevice(Sync):
     def test_drop_of_the_tablespace(self):
         """It has to be empty, also after a cancel."""
         self.session.rows(self.there("wal_segment", depth=8))
-        self.session.start_rows(self.there("one_write", duration=LONG))
+        self.session.start_rows(self.there("one_write", each_ms=LONG))
         with Session() as control:
             wait_for_turns(control, self.session.pid)
             control.value(f"SELECT pg_cancel_backend({self.session.pid})")
@@ -997,7 +1000,7 @@ class Kills(unittest.TestCase):
             session = wait_for(connection, "the server to be back", 60)
             process = Process(session.pid)
             names = all_files()
-            session.start(sync(*sections, duration="300 ms", depth=depth))
+            session.start(sync(*sections, each_ms=300, depth=depth))
             # Half of them while the file is filled.
             time.sleep(moments.uniform(0, 0.05 if number % 2 else 0.3))
             state = "threads" if "io_probe_sync" in process.threads() else len(scratch_links(session.pid))
@@ -1044,7 +1047,7 @@ class Kills(unittest.TestCase):
 class Copies(Sync):
     def looping(self, session, **arguments):
         """Starts a probe that makes one scratch file after another."""
-        session.start(repeated("sync", duration="2 ms", **arguments))
+        session.start(repeated("sync", duration="80 ms", **arguments))
         with Session() as control:
             wait_for_probe(control, session.pid)
 
@@ -1068,7 +1071,7 @@ class Copies(Sync):
         as_server("pg_ctl", "restart", "-w", "-D", standby.data, "-l", os.path.join(standby.host, "log"))
         standby.control = Session(host=standby.host)
         self.assertTrue(standby.control.value("SELECT pg_is_in_recovery()"))
-        rows = standby.control.rows(rows_of("sync", duration="5 ms"))
+        rows = standby.control.rows(rows_of("sync", duration="200 ms"))
         # What the walreceiver writes, the startup process reads: never past the page cache.
         self.assertEqual([identity({**row, "direct": bool(row["direct"])}) for row in rows],
                          expected_rows(dict.fromkeys(METHODS, False)))
@@ -1088,7 +1091,7 @@ class Copies(Sync):
         self.addCleanup(self.session.run, "DROP TABLE replayed")
         standby.catch_up()
         with Session(host=standby.host) as session:
-            session.start(repeated("sync", duration="2 ms"))
+            session.start(repeated("sync", duration="80 ms"))
             wait_for_probe(standby.control, session.pid)
             self.session.run("INSERT INTO replayed SELECT generate_series(1, 100000)")
             standby.catch_up()
@@ -1222,7 +1225,7 @@ class Depth(Sync):
     def test_they_share_their_flushes(self):
         for depth in [2, 8, 32]:
             with self.subTest(depth=depth):
-                rows = self.session.rows(sync("wal_segment", depth=depth, duration="100 ms"))
+                rows = self.session.rows(sync("wal_segment", depth=depth, each_ms=100))
                 self.assertEqual([identity(row) for row in rows], expected_rows(dict.fromkeys(METHODS, False))[-16:])
                 for row in rows:
                     self.assertEqual((row["status"], row["depth"]), ("ok", depth))
@@ -1260,7 +1263,7 @@ class Depth(Sync):
 
     def test_threads_come_and_go(self):
         before = self.held()
-        self.session.start_rows(sync("wal_segment", depth=8, duration="1 s"))
+        self.session.start_rows(sync("wal_segment", depth=8, each_ms=1000))
         most = 0
         with Session() as control:
             wait_for_turns(control, self.session.pid)

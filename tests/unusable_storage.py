@@ -24,8 +24,8 @@ SLOW = {"max_mib_s": 4}
 # The same, with a scratch file that takes a second or more to be made.
 SLOWLY_WRITING = {
     "ping": lambda place: rows_of("ping", "probed", count=3, every="0", mode="write"),
-    "sync": lambda place: rows_of("sync", sections=["wal_segment"], duration="50 ms", options=SLOW, **place),
-    "sync at 8": lambda place: rows_of("sync", sections=["wal_segment"], duration="50 ms", depth=8, options=SLOW, **place),
+    "sync": lambda place: rows_of("sync", sections=["wal_segment"], duration="800 ms", options=SLOW, **place),
+    "sync at 8": lambda place: rows_of("sync", sections=["wal_segment"], duration="800 ms", depth=8, options=SLOW, **place),
 }  # fmt: skip
 
 

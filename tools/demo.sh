@@ -58,26 +58,26 @@ SELECT path, mib_s, blks, complete, cold, ios_per_block, rareq_kb, aqu_sz, r_awa
 SELECT path, note FROM scan, unnest(notes) AS note;"
 
 show 'What does fetching one random block cost, past the caches, through the server, and through the OS?' \
-    "SELECT * FROM io_probe_random('tbl_cost_align', cold => true, duration => '2 s');"
+    "SELECT * FROM io_probe_random('tbl_cost_align', cold => true, duration => '6 s');"
 
 show 'How many requests in flight does the device want?' \
-    "SELECT * FROM io_probe_depth('tbl_cost_align', duration => '1 s');"
+    "SELECT * FROM io_probe_depth('tbl_cost_align', duration => '7 s');"
 
 show 'What does a block take in order, at random and with gaps? (The times behind planner costs.)' \
     "SELECT * FROM io_probe_page_cost('tbl_cost_align', '{0.1,0.5}', '{0,16}', duration => '2 s', cold => true);"
 
 show 'Which readahead would be best for scans? (The setting in force as it is, others emulated.)' \
-    "SELECT * FROM io_probe_readahead('tbl_cost_align', duration => '1 s');"
+    "SELECT * FROM io_probe_readahead('tbl_cost_align', duration => '10 s');"
 
 show 'What did the device do while a query ran? (The last row is the query.)' \
     "SELECT * FROM io_probe_iostat_query('SELECT count(*) FROM tbl_cost_align', '100 ms');"
 
 show 'What does it cost to make writes durable where the WAL lies, and how does this server do it?' \
-    "SELECT * FROM io_probe_sync(duration => '0.2 s');"
+    "SELECT * FROM io_probe_sync(duration => '8 s');"
 
 show 'And when eight sessions commit at once, and share the flushes?' \
     "SELECT method, write_kb, ops_s AS commits_s, p50_us, round(1.0 * ops / flushes, 1) AS commits_per_flush, in_use
-FROM io_probe_sync_full(depth => 8, duration => '0.3 s') WHERE write_kb = 8;"
+FROM io_probe_sync_full(depth => 8, duration => '5 s') WHERE write_kb = 8;"
 
 show 'What should be set otherwise? (It may evict what it reads, and write scratch files, but it changes no setting.)' \
     "SELECT setting, current, recommended, low, high, applies, why

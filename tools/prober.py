@@ -37,14 +37,14 @@ def probes():
     patient = {"options": {"wait": True}}
     for table in TABLES:
         found += [
-            ("seqscan of shared", call("seqscan", table, paths=PATHS, cold=True, duration="1 s", **patient)),
-            ("random of shared", call("random", table, paths=PATHS, cold=True, depth=8, duration="50 ms", **patient)),
+            ("seqscan of shared", call("seqscan", table, paths=PATHS, cold=True, duration="3 s", **patient)),
+            ("random of shared", call("random", table, paths=PATHS, cold=True, depth=8, duration="150 ms", **patient)),
         ]
     everything = {"cold": True, "writes": True, "duration": "300 ms"}
     found += [
         ("recommend everything", call("recommend", **everything)),
         ("page_cost of large", call("page_cost", "large", cold=True, duration="30 ms")),
-        ("sync everything", call("sync", duration="3 ms")),
+        ("sync everything", call("sync", duration="120 ms")),
         ("record", call("record", "large", probe="seqscan", args={"cold": True, "duration": "1 s"})),
     ]
     return found
@@ -113,7 +113,7 @@ class Prober(threading.Thread):
             return []
         spaces = session.value("SELECT json_agg(spcname) FROM pg_tablespace WHERE spcname <> 'pg_global'")
         return [
-            ("sync in any tablespace", call("sync", target="tablespace", spcname=name, duration="2 ms", sections=["one_write"]))
+            ("sync in any tablespace", call("sync", target="tablespace", spcname=name, duration="14 ms", sections=["one_write"]))
             for name in spaces
         ]
 

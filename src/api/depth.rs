@@ -41,7 +41,7 @@ fn io_probe_depth(
         let rel = arguments::relation(rel)?;
         let depths = pick(depths.map(Elements::all))?;
         let seed = arguments::seed(seed);
-        let limits = options.limits(duration)?;
+        let limits = options.limits(duration, depths.len())?;
 
         let (call, relation) =
             Begin::of(Probe::Depth).waiting(options.flag("wait")?).on_relation(rel, Fork::MAIN)?;

@@ -44,7 +44,7 @@ fn io_probe_page_cost(
             evicts: cold.unwrap_or(false),
             only_cold: false,
             seed: arguments::seed(seed),
-            limits: times::limits(options.limits(duration)?, duration.is_some(), 1),
+            limits: times::limits(options.bounds()?, arguments::duration(duration)?, 1, 1)?,
         };
         let rel = arguments::relation(rel)?;
 

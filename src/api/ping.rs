@@ -51,7 +51,7 @@ fn io_probe_ping(
         let mode = Mode::parse(mode.as_deref())?.unwrap_or(Mode::Read);
         let path = path.map_or(Ok(Path::Direct), |path| Path::among(&path, &[Path::Direct, Path::Os]))?;
         let seed = arguments::seed(options.count("seed", 0)?.map(|seed| seed as i64));
-        let limits = Limits { duration: gucs::max_duration(), ..options.limits(None)? };
+        let limits = options.bounds()?;
         let ping = Ping { count, every, mode, path, seed, limits };
 
         let (call, relation) = Begin::of(Probe::Ping)

@@ -110,13 +110,15 @@ impl RandomArguments {
     ) -> Result<Self> {
         let options = Options::parse(options, &MEASURING)?;
         let depth = depth.map(|depth| arguments::positive("depth", depth)).transpose()?;
+        let rel = arguments::relation(rel)?;
+        let paths = Path::pick(paths.map(Elements::all))?;
         Ok(Self {
-            rel: arguments::relation(rel)?,
-            paths: Path::pick(paths.map(Elements::all))?,
+            rel,
+            limits: options.limits(duration, paths.len())?,
+            paths,
             cold: cold.unwrap_or(false),
             depth: gucs::depth(depth, 1)?,
             seed: arguments::seed(seed),
-            limits: options.limits(duration)?,
             waits: options.flag("wait")?,
         })
     }

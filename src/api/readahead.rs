@@ -39,7 +39,7 @@ fn io_probe_readahead(
     Rows::answer(|| {
         let options = Options::parse(options, &MEASURING)?;
         let windows = pick(windows_kb.map(Elements::all))?;
-        let limits = options.limits_of_rows(duration, windows.len() as u32 + 1)?;
+        let limits = options.limits(duration, windows.len() + 1)?;
         let limits = Limits { precision: limits.precision.or(Some(PRECISION)), ..limits };
         let rel = arguments::relation(rel)?;
 

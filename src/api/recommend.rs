@@ -7,21 +7,29 @@ mod readahead;
 mod row;
 mod wal;
 
+use std::time::Duration;
+
 use io_probe_core::run::budget::Limits;
 use pgrx::datum::Interval;
 use pgrx::prelude::*;
 
 use self::place::TablespaceTarget;
 use self::row::Setting;
+use super::page_cost;
+use crate::call::arguments;
 use crate::call::named::{NamedEnum, named};
 use crate::call::options::{MEASURING, Options};
 use crate::call::probe::Probe;
 use crate::call::{Begin, Call};
+use crate::error::Result;
 use crate::gucs;
 use crate::pg::backend::argument::Elements;
 use crate::pg::backend::encoding::Text;
 use crate::pg::backend::json::JsonbText;
 use crate::pg::backend::row::Rows;
+
+/// The page times of a tablespace take so many times as long as any other measurement.
+const PARTS_OF_PAGES: u32 = 3;
 
 #[allow(clippy::too_many_arguments, reason = "the SQL signature")]
 #[pg_extern(sql = false)]
@@ -41,8 +49,8 @@ fn io_probe_recommend(
             cache: CachedPages::parse(cache.as_deref())?.unwrap_or(CachedPages::Planned),
             unit: Unit::parse(unit.as_deref())?.unwrap_or(Unit::SeqPage),
             settings: Setting::pick(settings.map(Elements::all))?,
-            limits: options.limits(duration)?,
-            given: duration.is_some(),
+            bounds: options.bounds()?,
+            duration: arguments::duration(duration)?,
             cold: cold.unwrap_or(false),
             writes: writes.unwrap_or(false),
         };
@@ -56,7 +64,7 @@ fn io_probe_recommend(
             Some(relation) => vec![TablespaceTarget::of(relation)],
             None => TablespaceTarget::of_user_tables(),
         };
-        let recommend = RecommendCall::new(&request, &call, &places);
+        let recommend = RecommendCall::new(&request, &call, &places)?;
         let mut rows = Vec::new();
         for place in &places {
             rows.extend(page_costs::rows(&recommend, place)?);
@@ -104,10 +112,10 @@ struct RecommendRequest {
     cache: CachedPages,
     unit: Unit,
     settings: Vec<Setting>,
-    /// Of each relation that is measured, or of all syncs.
-    limits: Limits,
-    /// Does the call itself give the duration?
-    given: bool,
+    /// Of each measurement, apart from its time.
+    bounds: Limits,
+    /// Of all of them together, where the call gives it.
+    duration: Option<Duration>,
     /// May it evict?
     cold: bool,
     /// May it write?
@@ -118,18 +126,19 @@ struct RecommendRequest {
 struct RecommendCall<'a> {
     request: &'a RecommendRequest,
     call: &'a Call,
-    /// As in the request. If the call gives no duration, all but the page times together leave half of the
-    /// cap.
+    /// Of the page times of a tablespace.
+    page_limits: Limits,
+    /// Of each other measurement.
     limits: Limits,
-    /// Tablespaces whose page times are measured.
-    places: usize,
 }
 
 impl<'a> RecommendCall<'a> {
-    fn new(request: &'a RecommendRequest, call: &'a Call, places: &[TablespaceTarget]) -> Self {
+    fn new(request: &'a RecommendRequest, call: &'a Call, places: &[TablespaceTarget]) -> Result<Self> {
+        let (bounds, given) = (request.bounds, request.duration);
         let parts = request.parts(places.len() as u32);
-        let limits = if request.given { request.limits } else { gucs::shared_by_rows(request.limits, parts) };
-        Self { request, call, limits, places: places.len() }
+        let page_limits = page_cost::limits(bounds, given, PARTS_OF_PAGES, parts)?;
+        let duration = gucs::share_of_duration(given, 1, parts, gucs::row_duration())?;
+        Ok(Self { request, call, page_limits, limits: Limits { duration, ..bounds } })
     }
 
     fn wants(&self, setting: Setting) -> bool {
@@ -138,10 +147,10 @@ impl<'a> RecommendCall<'a> {
 }
 
 impl RecommendRequest {
-    /// Measurements that the call may come to, for so many tablespaces.
+    /// Parts of the call's time that its measurements may come to, for so many tablespaces.
     fn parts(&self, places: u32) -> u32 {
         let wants = |settings: &[Setting]| settings.iter().any(|setting| self.settings.contains(setting));
-        let of_places = if wants(&Setting::OF_TABLESPACE) { places } else { 0 };
+        let of_places = if wants(&Setting::OF_TABLESPACE) { places * PARTS_OF_PAGES } else { 0 };
         let of_devices = if self.cold && wants(&[Setting::ReadAheadKb]) { places } else { 0 };
         let of_syncs = self.writes && wants(&[Setting::WalSyncMethod, Setting::CommitDelay]);
         of_places + of_devices + u32::from(wants(&[Setting::IoCombineLimit])) + u32::from(of_syncs)

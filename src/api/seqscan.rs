@@ -57,13 +57,14 @@ fn io_probe_seqscan(
         let options = Options::parse(options, &[&MEASURING[..], &["start_blk"]].concat())?;
         let (chunk_blocks, depth) = requests(chunk_kb, depth)?;
         let rel = arguments::relation(rel)?;
+        let paths = Path::pick(paths.map(Elements::all))?;
         let scan = Seqscan {
-            paths: Path::pick(paths.map(Elements::all))?,
+            limits: options.limits(duration, paths.len())?,
+            paths,
             cold: cold.unwrap_or(false),
             chunk_blocks,
             depth,
             fork: Fork::parse(fork.as_deref())?.unwrap_or(Fork::MAIN),
-            limits: options.limits(duration)?,
             waits: options.flag("wait")?,
             start: options.count("start_blk", 0)?.unwrap_or(0),
         };

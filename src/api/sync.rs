@@ -57,7 +57,7 @@ fn io_probe_sync(
         let direct = direct(&options, &sections)?;
         let group = group(&options, depth)?;
         let cases = cases(&sections, write_bytes, &group, direct);
-        let limits = options.limits_of_rows(duration, cases.len() as u32)?;
+        let limits = options.limits(duration, cases.len())?;
         let tablespace = spcname.as_deref();
         let bench = Bench { cases, group, limits };
 

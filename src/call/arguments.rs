@@ -29,7 +29,7 @@ pub(crate) fn relation(rel: Option<pg_sys::Oid>) -> Result<pg_sys::Oid> {
 }
 
 /// A duration must be positive.
-pub(super) fn duration(duration: Option<Interval>) -> Result<Option<Duration>> {
+pub(crate) fn duration(duration: Option<Interval>) -> Result<Option<Duration>> {
     let Some(duration) = duration else { return Ok(None) };
     let micros = duration.as_micros();
     if micros <= 0 {

@@ -127,12 +127,20 @@ impl Options {
         })
     }
 
-    /// The bounds of a row, from its duration and from max_bytes, max_iops, max_mib_s, max_util_pct,
-    /// max_p99 and precision, or from their defaults. What the statement has left is not in it.
-    pub(crate) fn limits(&self, duration: Option<Interval>) -> Result<Limits> {
+    /// The bounds of each of so many rows that share the call's duration. What the statement has left is not
+    /// in them.
+    pub(crate) fn limits(&self, duration: Option<Interval>, rows: usize) -> Result<Limits> {
+        let given = arguments::duration(duration)?;
+        let duration = gucs::share_of_duration(given, 1, rows as u32, gucs::row_duration())?;
+        Ok(Limits { duration, ..self.bounds()? })
+    }
+
+    /// The bounds by max_bytes, max_iops, max_mib_s, max_util_pct, max_p99 and precision, or by their
+    /// defaults; of the time, the cap alone.
+    pub(crate) fn bounds(&self) -> Result<Limits> {
         let bytes = self.amount(AMOUNTS[0], pg_sys::BLCKSZ.into())?;
         Ok(Limits {
-            duration: gucs::duration(arguments::duration(duration)?)?,
+            duration: gucs::max_duration(),
             max_bytes: gucs::bytes(bytes.map(|bytes| bytes as u64))?,
             max_iops: gucs::iops(self.rate("max_iops")?)?,
             max_mib_s: gucs::mib_s(self.rate("max_mib_s")?)?,
@@ -163,12 +171,6 @@ impl Options {
                 Err(hint.into_iter().fold(error, Error::hint))
             }
         }
-    }
-
-    /// The same of each of so many rows that take turns.
-    pub(crate) fn limits_of_rows(&self, duration: Option<Interval>, rows: u32) -> Result<Limits> {
-        let limits = self.limits(duration)?;
-        Ok(if duration.is_some() { limits } else { gucs::shared_by_rows(limits, rows) })
     }
 
     /// A number of at least 1 that fits 32 bits.

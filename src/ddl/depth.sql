@@ -83,7 +83,7 @@ CREATE FUNCTION io_probe_depth(
 RETURNS SETOF io_probe_depth_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 7
 AS 'MODULE_PATHNAME', 'io_probe_depth_wrapper';
-COMMENT ON FUNCTION io_probe_depth(regclass, integer[], interval, bigint, jsonb) IS 'Random fetches past the page cache at several depths, by default 1, 2, 4 and so on to 64 as far as max_depth allows, which take turns in twenty rounds, a row each, and the knee of the curve. The duration is that of one depth. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, wait';
+COMMENT ON FUNCTION io_probe_depth(regclass, integer[], interval, bigint, jsonb) IS 'Random fetches past the page cache at several depths, by default 1, 2, 4 and so on to 64 as far as max_depth allows, which take turns in twenty rounds, a row each, and the knee of the curve. The depths share the duration. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, wait';
 REVOKE ALL ON FUNCTION io_probe_depth(regclass, integer[], interval, bigint, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_depth_full(

@@ -146,7 +146,7 @@ CREATE FUNCTION io_probe_random(
 RETURNS SETOF io_probe_random_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 3
 AS 'MODULE_PATHNAME', 'io_probe_random_wrapper';
-COMMENT ON FUNCTION io_probe_random(regclass, text[], interval, boolean, integer, bigint, jsonb) IS 'Times fetches of single blocks of a relation in a seeded random order, on up to three paths, a row each, with the tier that served each and what the device saw. A row lasts at most pg_io_probe.default_duration and reads at most default_max_bytes unless told otherwise. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait. Evicts nothing unless cold is true';
+COMMENT ON FUNCTION io_probe_random(regclass, text[], interval, boolean, integer, bigint, jsonb) IS 'Times fetches of single blocks of a relation in a seeded random order, on up to three paths, a row each, with the tier that served each and what the device saw. The paths share the duration; without one each lasts at most pg_io_probe.row_duration. Each reads at most max_bytes (pg_io_probe.default_max_bytes). Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait. Evicts nothing unless cold is true';
 REVOKE ALL ON FUNCTION io_probe_random(regclass, text[], interval, boolean, integer, bigint, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_random_full(

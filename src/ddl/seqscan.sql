@@ -120,7 +120,7 @@ CREATE FUNCTION io_probe_seqscan(
 RETURNS SETOF io_probe_seqscan_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 3
 AS 'MODULE_PATHNAME', 'io_probe_seqscan_wrapper';
-COMMENT ON FUNCTION io_probe_seqscan(regclass, text[], interval, boolean, integer, integer, text, jsonb) IS 'Times a scan of a relation on up to three paths, a row each, with the tier that served the blocks and what the device saw. A row lasts at most pg_io_probe.default_duration and reads at most default_max_bytes unless told otherwise. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait, start_blk. Evicts nothing unless cold is true';
+COMMENT ON FUNCTION io_probe_seqscan(regclass, text[], interval, boolean, integer, integer, text, jsonb) IS 'Times a scan of a relation on up to three paths, a row each, with the tier that served the blocks and what the device saw. The paths share the duration; without one each lasts at most pg_io_probe.row_duration. Each reads at most max_bytes (pg_io_probe.default_max_bytes). Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait, start_blk. Evicts nothing unless cold is true';
 REVOKE ALL ON FUNCTION io_probe_seqscan(regclass, text[], interval, boolean, integer, integer, text, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_seqscan_full(

@@ -35,7 +35,7 @@ const SETTINGS: [&str; 38] = [
     "io_worker_launch_interval",
     "io_workers",
     "maintenance_io_concurrency",
-    "pg_io_probe.default_duration",
+    "pg_io_probe.row_duration",
     "pg_io_probe.default_max_bytes",
     "pg_io_probe.engine",
     "pg_io_probe.max_busy_pct",

@@ -61,12 +61,15 @@ impl Wanted {
     }
 }
 
-/// Bounds of a measurement: unless the call gives them, it takes as long as this probe needs, and so many of
-/// them together half of what a statement may.
-pub(in crate::api) fn limits(limits: Limits, given: bool, measurements: usize) -> Limits {
-    let most = gucs::max_duration() / 2 / measurements.max(1) as u32;
-    let duration = if given { limits.duration } else { DURATION.min(most) };
-    Limits { duration, precision: limits.precision.or(Some(PRECISION)), ..limits }
+/// Bounds of a measurement that weighs `weight` of `all` parts of its call.
+pub(in crate::api) fn limits(
+    bounds: Limits,
+    given: Option<Duration>,
+    weight: u32,
+    all: u32,
+) -> Result<Limits> {
+    let duration = gucs::share_of_duration(given, weight, all, DURATION)?;
+    Ok(Limits { duration, precision: bounds.precision.or(Some(PRECISION)), ..bounds })
 }
 
 /// With fewer blocks, in bytes, the caches below the kernel serve much of it.

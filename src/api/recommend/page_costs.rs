@@ -102,8 +102,7 @@ struct RelationTimes {
 
 impl RelationTimes {
     fn of(recommend: &RecommendCall<'_>, probed: &ProbedRelation) -> Result<Self> {
-        let limits = page_cost::limits(recommend.request.limits, recommend.request.given, recommend.places);
-        let wanted = Wanted::usual(limits, recommend.request.cold);
+        let wanted = Wanted::usual(recommend.page_limits, recommend.request.cold);
         let MeasuredRelation { results, times, stop } = page_cost::measure(recommend.call, probed, &wanted)?;
         // Of those that are lacking, the device's say why.
         let lacking = results.iter().filter(|one| one.no_time.is_some());
