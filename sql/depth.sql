@@ -95,7 +95,7 @@ SELECT c.relkind, d.depth FROM pg_class c, io_probe_depth_full(c.oid, '{2}', '10
 -- all calls of a statement share pg_io_probe.max_duration
 SET pg_io_probe.max_duration = '100ms';
 WITH called AS MATERIALIZED
-  (SELECT * FROM generate_series(1, 2) i, io_probe_depth_full('swept', '{1,2}', '60 ms', options => '{"max_iops": 1000}'))
+  (SELECT * FROM generate_series(1, 2) i, io_probe_depth_full('swept', '{1,2}', '80 ms', i, '{"max_iops": 1000}'))
 SELECT depth, status = 'unsupported' OR
          'stopped: this statement has used up pg_io_probe.max_duration' = ANY (notes) AND status <> 'ok' AS stopped
   FROM called WHERE i = 2;

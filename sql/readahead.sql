@@ -100,8 +100,10 @@ SELECT DISTINCT relname FROM io_probe_readahead_full('ahead_id', '{16}', '10 ms'
 SELECT DISTINCT relname FROM io_probe_readahead_full('own', '{16}', '10 ms');
 -- what a statement may take is shared by all of its calls, of which none ends before
 SET pg_io_probe.max_duration = '200ms';
-SELECT DISTINCT status, notes[cardinality(notes)] FROM generate_series(1, 3) AS g,
-  LATERAL io_probe_readahead_full('ahead', '{64}', '150 ms', '{"precision": 1e-6}') WHERE g = 3 AND :set_kb IS NOT NULL;
+SELECT DISTINCT status, notes[cardinality(notes)]
+  FROM (SELECT g, r.* FROM generate_series(1, 3) AS g,
+          LATERAL io_probe_readahead_full('ahead', '{64}', g * '0 s'::interval + '150 ms', '{"precision": 1e-6}') AS r OFFSET 0) AS calls
+  WHERE g = 3 AND :set_kb IS NOT NULL;
 RESET pg_io_probe.max_duration;
 -- who may not evict may not run it
 CREATE ROLE regress_io_probe_reader;

@@ -79,6 +79,11 @@ SELECT run, setting, recommended, current, statement FROM result
 SELECT run, setting, statement FROM result WHERE statement !~ CASE scope
   WHEN 'cluster' THEN format('^ALTER SYSTEM SET %s = .+; SELECT pg_reload_conf\(\)$', setting)
   WHEN 'tablespace' THEN format('^ALTER TABLESPACE \S+ SET \(%s = .+\)$', setting) ELSE '^blockdev --setra \d+ /dev/[^ /]+$' END;
+-- a statement has what takes it back, and says what hides it
+SELECT run, setting, statement, undo, instead, hides FROM result WHERE (statement IS NULL) <> (undo IS NULL) OR (statement IS NULL) <> (hides IS NULL)
+  OR (instead IS NOT NULL) <> (scope = 'tablespace' AND statement IS NOT NULL) OR undo !~ CASE scope
+  WHEN 'cluster' THEN format('^ALTER SYSTEM (RESET %1$s|SET %1$s = ''.+''); SELECT pg_reload_conf\(\)$', setting)
+  WHEN 'tablespace' THEN '^ALTER TABLESPACE \S+ (RE)?SET \(' ELSE format('^blockdev --setra %s /dev/', current::int * 2) END;
 -- windows and limits: what is recommended lies on the plateau, and was measured
 SELECT run, recommended, low, high FROM result WHERE setting = 'read_ahead_kb'
   AND NOT recommended::int BETWEEN low::int AND high::int;

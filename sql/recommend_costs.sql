@@ -113,6 +113,25 @@ SELECT name, setting, current, current_source, recommended IS NOT NULL AS recomm
 SELECT setting, why FROM result WHERE cache = 'own' AND recommended IS NULL;
 TABLE other_form;
 SELECT b.plan = (SELECT array_agg(p) FROM plan(query) AS p) AS same_plan FROM plans_before AS b;
+-- undone, all is as it was
+CREATE FUNCTION undone(statement text, undo text) RETURNS boolean STRICT LANGUAGE plpgsql AS $$
+DECLARE
+  same boolean;
+BEGIN
+  CREATE TEMP VIEW options AS SELECT array_agg((oid, o) ORDER BY oid, o)::text AS options FROM pg_tablespace LEFT JOIN unnest(spcoptions) AS o ON true;
+  CREATE TEMP TABLE options_before AS TABLE options;
+  EXECUTE statement;
+  EXECUTE undo;
+  SELECT b.options = o.options INTO same FROM options_before AS b, options AS o;
+  RAISE 'back';
+EXCEPTION WHEN raise_exception THEN RETURN same;
+END $$;
+SELECT cache, unit, setting, statement, undo FROM result WHERE NOT undone(statement, undo);
+SELECT undone('ALTER TABLESPACE regress_io_probe_costs SET (seq_page_cost = 2)', 'ALTER TABLESPACE regress_io_probe_costs RESET (random_page_cost)');
+-- and for the whole server, where the tablespace's own value does not hide it any more
+SELECT cache, unit, setting, instead FROM result WHERE statement IS NOT NULL AND NOT coalesce(instead ~ (
+  CASE current_source WHEN 'tablespace' THEN '^ALTER TABLESPACE \S+ RESET \([^)]*\m' || setting || '\M[^)]*\); ' ELSE '^(ALTER TABLESPACE \S+ RESET \(\w+\); )?' END
+  || 'ALTER SYSTEM SET ' || setting || ' = [0-9.]+; (ALTER SYSTEM SET \w+_page_cost = [0-9.]+; )?SELECT pg_reload_conf\(\)$'), false);
 -- unless there is no other
 VACUUM FULL asked_own;
 DROP TABLE plans_before;
@@ -221,5 +240,5 @@ DROP ROLE regress_io_probe_asker;
 SET client_min_messages = warning;
 DROP VIEW other_form, out_of_order, known;
 DROP TABLE asked, asked_own, settings_before, plans_before, result, ordered;
-DROP FUNCTION tell, plan, left_by, tries;
+DROP FUNCTION tell, plan, left_by, tries, undone;
 DROP TABLESPACE regress_io_probe_costs;

@@ -199,13 +199,14 @@ impl<'a> Advice<'a> {
         let tables: Vec<_> = place.relations.iter().map(|relation| relation.oid).collect();
         let cells = grid(self.in_force.cell, self.anchor());
         let concurrencies: Vec<u32> = curve.concurrencies().collect();
-        let answers = planned::ask(self.recommend.call, &tables, &cells, &concurrencies, times)?;
+        let mut answers = planned::ask(self.recommend.call, &tables, &cells, &concurrencies, times)?;
         let measured = &self.measured.times;
         let known = |time: Option<Estimate>| time.is_some_and(|time| time.interval.is_some());
         if !known(measured.device_random) || !known(measured.device_sequential) || !curve.has_intervals() {
             return Err("the times have no intervals: measure for longer".to_owned());
         }
         let chosen = answers.regrets.choose(&self.in_force).ok_or_else(|| "no query tells".to_owned())?;
+        answers.look_at_thresholds(self.recommend.call, self.in_force.cell, chosen.settings.cell);
         Ok((answers, chosen))
     }
 

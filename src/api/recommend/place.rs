@@ -46,7 +46,7 @@ const LOCKED: &str = "not measured: others hold strong locks on its tables";
 pub(super) struct TablespaceTarget {
     pub(super) spcname: String,
     /// Settings of its own, as `setting=value`.
-    options: Vec<String>,
+    pub(super) options: Vec<String>,
     /// The devices below it.
     pub(super) placement: Placement,
     /// Relations to measure, the largest first: 8 MiB and more, and the caller may read them.

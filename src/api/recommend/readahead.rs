@@ -7,8 +7,7 @@ use serde_json::{Value, json};
 
 use super::RecommendCall;
 use super::place::{GONE, OpenedRelation, TablespaceTarget};
-use super::row::Setting;
-use super::row::{Missing, RecommendRow};
+use super::row::{Missing, RecommendRow, Setting, Statements};
 use crate::api::random::us;
 use crate::api::readahead::{self, PRECISION, WINDOWS_KB, WindowMode, WindowResult};
 use crate::error::Result;
@@ -16,6 +15,9 @@ use crate::pg::backend::server;
 
 /// With fewer turns of the setting in force nothing is said.
 const LEAST_TURNS: u64 = 3;
+
+const OF_DEVICE: &str =
+    "a boot, or a rule of udev, sets another one again: udev_rule in evidence keeps this one";
 
 const KEEP: &str = "no other window is sure to make a cold scan faster by more than 5 %";
 
@@ -114,7 +116,9 @@ fn judge(row: RecommendRow, curve: &[WindowResult], disk: &str, in_force: u64) -
         found.value
     );
     let (blockdev_setra, udev_rule) = readahead::lines(found.value, disk);
-    row.rests_on("udev_rule", udev_rule).change(found.value.to_string(), blockdev_setra, why)
+    let undo = readahead::lines(in_force, disk).0;
+    let how = Statements { statement: blockdev_setra, undo, instead: None, hides: OF_DEVICE };
+    row.rests_on("udev_rule", udev_rule).change(found.value.to_string(), how, why)
 }
 
 /// Few turns of the kernel counted, so that nothing can be better beyond the noise; but all others may be

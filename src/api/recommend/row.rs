@@ -62,11 +62,37 @@ pub(super) struct RecommendRow {
     high: Option<String>,
     applies: &'static str,
     statement: Option<String>,
+    undo: Option<String>,
+    instead: Option<String>,
+    hides: Option<&'static str>,
     why: String,
     relid: Option<u32>,
     doubt: Option<&'static str>,
     evidence: Map<String, Value>,
+    /// Settings that the tablespace has of its own, as `setting=value`.
+    #[serde(skip)]
+    own: Vec<String>,
+    /// Was the value in force set by ALTER SYSTEM?
+    #[serde(skip)]
+    by_alter_system: bool,
 }
+
+/// What sets a value.
+pub(super) struct Statements {
+    pub(super) statement: String,
+    /// What takes it back.
+    pub(super) undo: String,
+    /// What sets it for the whole server, where `statement` does not.
+    pub(super) instead: Option<String>,
+    /// What hides what.
+    pub(super) hides: &'static str,
+}
+
+const RELOAD: &str = "SELECT pg_reload_conf()";
+const IN_TABLESPACE: &str = "the tablespace's value hides there what the server, a database, a role or a session SETs; \
+     what ALTER SYSTEM sets is hidden by all of these";
+const OF_CLUSTER: &str =
+    "the command line hides it, and what a database, a role or a session SETs, where that is allowed";
 
 impl RecommendRow {
     fn new(scope: &'static str, name: Option<String>, setting: Setting, applies: &'static str) -> Self {
@@ -81,10 +107,15 @@ impl RecommendRow {
             high: None,
             applies,
             statement: None,
+            undo: None,
+            instead: None,
+            hides: None,
             why: String::new(),
             relid: None,
             doubt: None,
             evidence: Map::new(),
+            own: Vec::new(),
+            by_alter_system: false,
         }
     }
 
@@ -97,12 +128,13 @@ impl RecommendRow {
     /// Of a setting that a tablespace may have of its own.
     pub(super) fn of_tablespace(setting: Setting, place: &TablespaceTarget) -> Self {
         let row = Self::new("tablespace", Some(place.spcname.clone()), setting, "now");
-        row.in_force(place.setting(setting))
+        Self { own: place.options.clone(), ..row.in_force(place.setting(setting)) }
     }
 
     fn in_force(self, value: Option<SettingValue>) -> Self {
+        let by_alter_system = value.as_ref().is_some_and(|value| value.by_alter_system);
         let (current, current_source) = value.map(|value| (value.shown, value.source)).unzip();
-        Self { current, current_source, ..self }
+        Self { current, current_source, by_alter_system, ..self }
     }
 
     /// Of a setting of a device in the kernel.
@@ -140,28 +172,65 @@ impl RecommendRow {
         Self { recommended: self.current.clone(), why: format!("{why}: keep what you have"), ..self }
     }
 
-    /// Another value is better, and this statement sets it.
-    pub(super) fn change(self, value: impl Into<String>, statement: String, why: impl Into<String>) -> Self {
-        Self { recommended: Some(value.into()), statement: Some(statement), why: why.into(), ..self }
+    /// Another value is better, and this sets it.
+    pub(super) fn change(self, value: impl Into<String>, how: Statements, why: impl Into<String>) -> Self {
+        let Statements { statement, undo, instead, hides } = how;
+        Self {
+            recommended: Some(value.into()),
+            statement: Some(statement),
+            undo: Some(undo),
+            instead,
+            hides: Some(hides),
+            why: why.into(),
+            ..self
+        }
     }
 
     /// Another value is better, and ALTER SYSTEM or ALTER TABLESPACE sets it; `literal` is the value as those
     /// take it.
     pub(super) fn alter(self, value: impl Into<String>, literal: &str, why: impl Into<String>) -> Self {
-        let setting = self.setting;
-        let statement = match self.name.as_ref().filter(|_| self.scope == "tablespace") {
-            Some(name) => {
-                let name = pgrx::spi::quote_identifier(name);
-                format!("ALTER TABLESPACE {name} SET ({setting} = {literal})")
-            }
-            None => format!("ALTER SYSTEM SET {setting} = {literal}; SELECT pg_reload_conf()"),
-        };
-        self.change(value, statement, why)
+        let how = self.statements(&[(self.setting, literal.to_owned())]);
+        self.change(value, how, why)
     }
 
     /// The same of a tablespace, where another setting has to go along.
     pub(super) fn alter_both(self, value: f64, (other, with): (Setting, f64), why: String) -> Self {
-        self.alter(value.to_string(), &format!("{value}, {} = {with}", other.name()), why)
+        let how = self.statements(&[(self.setting, value.to_string()), (other.name(), with.to_string())]);
+        self.change(value.to_string(), how, why)
+    }
+
+    /// What sets all of these.
+    fn statements(&self, values: &[(&str, String)]) -> Statements {
+        let system: String =
+            values.iter().map(|(setting, value)| format!("ALTER SYSTEM SET {setting} = {value}; ")).collect();
+        let Some(name) = self.name.as_ref().filter(|_| self.scope == "tablespace") else {
+            let undo = match self.current.as_ref().filter(|_| self.by_alter_system) {
+                Some(current) => format!("ALTER SYSTEM SET {} = '{current}'; {RELOAD}", self.setting),
+                None => format!("ALTER SYSTEM RESET {}; {RELOAD}", self.setting),
+            };
+            return Statements { statement: system + RELOAD, undo, instead: None, hides: OF_CLUSTER };
+        };
+        let alter = format!("ALTER TABLESPACE {}", pgrx::spi::quote_identifier(name));
+        let set: Vec<String> = values.iter().map(|(setting, value)| format!("{setting} = {value}")).collect();
+        let own_value = |setting: &str| {
+            self.own.iter().find_map(|own| Some(own.strip_prefix(setting)?.strip_prefix('=')?.to_owned()))
+        };
+        let (own, others): (Vec<&str>, Vec<&str>) =
+            values.iter().map(|(setting, _)| *setting).partition(|setting| own_value(setting).is_some());
+        let reset = |settings: &[&str]| {
+            (!settings.is_empty()).then(|| format!("{alter} RESET ({})", settings.join(", ")))
+        };
+        let back: Vec<String> =
+            own.iter().filter_map(|own| Some(format!("{own} = {}", own_value(own)?))).collect();
+        let back = (!back.is_empty()).then(|| format!("{alter} SET ({})", back.join(", ")));
+        let undo: Vec<String> = back.into_iter().chain(reset(&others)).collect();
+        let unhide = reset(&own).map_or(String::new(), |reset| reset + "; ");
+        Statements {
+            statement: format!("{alter} SET ({})", set.join(", ")),
+            undo: undo.join("; "),
+            instead: Some(unhide + &system + RELOAD),
+            hides: IN_TABLESPACE,
+        }
     }
 
     /// From and to where a value is as good.

@@ -23,12 +23,15 @@ pub(crate) struct SettingValue {
     setting: String,
     /// Where it comes from, as `pg_settings.source` says.
     pub(crate) source: String,
+    /// Is it what ALTER SYSTEM has written, as far as the caller may know?
+    pub(crate) by_alter_system: bool,
 }
 
 impl SettingValue {
     /// The value that a tablespace has of its own.
     pub(crate) fn of_tablespace(value: &str) -> Self {
-        Self { shown: value.to_owned(), setting: value.to_owned(), source: "tablespace".to_owned() }
+        let (shown, setting) = (value.to_owned(), value.to_owned());
+        Self { shown, setting, source: "tablespace".to_owned(), by_alter_system: false }
     }
 
     /// The value of a setting that is a number.
@@ -41,7 +44,9 @@ impl SettingValue {
 pub(crate) fn setting(name: &str) -> Option<SettingValue> {
     let query = format!(
         "SELECT pg_catalog.current_setting(name), \
-             pg_catalog.jsonb_build_object('setting', setting, 'source', source)::pg_catalog.text \
+             pg_catalog.jsonb_build_object('setting', setting, 'source', source, 'by_alter_system', \
+             COALESCE(pg_catalog.right(sourcefile, 21) OPERATOR(pg_catalog.=) '/postgresql.auto.conf', false) \
+         )::pg_catalog.text \
          FROM pg_catalog.pg_settings WHERE name OPERATOR(pg_catalog.=) '{name}'"
     );
     let (shown, found) = texts(&query).into_iter().next()?;

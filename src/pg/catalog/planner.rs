@@ -44,6 +44,17 @@ pub(crate) struct Picked {
     pub(crate) index: Option<String>,
     /// Rows that it expects.
     pub(crate) rows: f64,
+    /// What it costs.
+    pub(crate) cost: f64,
+    /// Do workers take part?
+    pub(crate) is_parallel: bool,
+}
+
+/// May workers take part in plans?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Workers {
+    None,
+    AsSet,
 }
 
 /// The plan of each query under each pair of page costs, for as long as `goes_on` says so. None for one that
@@ -51,6 +62,7 @@ pub(crate) struct Picked {
 pub(crate) fn picks(
     queries: &[TableQuery],
     costs: &[(f64, f64)],
+    workers: Workers,
     goes_on: &mut dyn FnMut() -> bool,
 ) -> Option<Vec<Option<Vec<Picked>>>> {
     let plain = plain_tablespace()?;
@@ -66,7 +78,9 @@ pub(crate) fn picks(
             let statement = query_of(&what, table.qualified_name()?, &condition);
             table.as_owner(|| {
                 let _elsewhere = Elsewhere::begin(plain);
-                Spi::connect(|_| costs.iter().map(|cost| pick(&statement, query.table, *cost)).collect())
+                Spi::connect(|_| {
+                    costs.iter().map(|cost| pick(&statement, query.table, *cost, workers)).collect()
+                })
             })
         });
         picks.push(read_only_if_possible(of_query).flatten());
@@ -74,16 +88,22 @@ pub(crate) fn picks(
     Some(picks)
 }
 
-fn pick(statement: &CStr, table: pg_sys::Oid, (sequential, random): (f64, f64)) -> Option<Picked> {
+fn pick(
+    statement: &CStr,
+    table: pg_sys::Oid,
+    (sequential, random): (f64, f64),
+    workers: Workers,
+) -> Option<Picked> {
     interrupts::check();
     let (sequential, random) = (sequential.to_string(), random.to_string());
     let costs = [
         (c"seq_page_cost", sequential.as_str()),
         (c"random_page_cost", &random),
-        (c"max_parallel_workers_per_gather", "0"),
         (c"constraint_exclusion", "off"),
     ];
-    let values = [&costs[..], &settings::PLAIN].concat();
+    let none: &[(&CStr, &str)] = &[(c"max_parallel_workers_per_gather", "0")];
+    let workers = if workers == Workers::None { none } else { &[] };
+    let values = [&costs[..], workers, &settings::PLAIN].concat();
     let explain = || explain::printed(&names::run(statement, &[], Some(table)));
     let nodes = plan::nodes(&settings::with(&values, explain)).ok()?;
     let top = nodes.first()?;
@@ -91,6 +111,8 @@ fn pick(statement: &CStr, table: pg_sys::Oid, (sequential, random): (f64, f64)) 
         node_type: top.node_type.clone(),
         index: nodes.iter().take(2).find_map(|node| node.index.clone()),
         rows: top.plan_rows?,
+        cost: top.total_cost?,
+        is_parallel: nodes.iter().any(|node| node.node_type.starts_with("Gather")),
     })
 }
 
@@ -152,6 +174,12 @@ unsafe fn look_at_relation(info: *mut pg_sys::RelOptInfo) {
             }
         }
     }
+}
+
+/// Which plans this session would compile: those that cost more. None if it compiles none.
+pub(crate) fn jit_above_cost() -> Option<f64> {
+    let above = server::setting(c"jit_above_cost")?.parse().ok()?;
+    (server::setting(c"jit").as_deref() == Some("on") && above >= 0.0).then_some(above)
 }
 
 /// `cpu_tuple_cost` of this session.

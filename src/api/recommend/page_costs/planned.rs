@@ -9,7 +9,7 @@ use pgrx::pg_sys;
 use crate::call::Call;
 use crate::pg::backend::interrupts;
 use crate::pg::catalog::indexes::{self, IndexFacts};
-use crate::pg::catalog::planner::{self, Picked, TableQuery};
+use crate::pg::catalog::planner::{self, Picked, TableQuery, Workers};
 
 /// Shares of a table's rows that queries ask for.
 const SELECTIVITIES: [f64; 10] = [0.0003, 0.0007, 0.0016, 0.0038, 0.0088, 0.02, 0.05, 0.11, 0.26, 0.6];
@@ -45,6 +45,51 @@ pub(super) struct Answers {
     pub(super) indexes: usize,
     /// How long it took.
     pub(super) elapsed: Duration,
+    queries: Vec<TableQuery>,
+    /// What other page costs do to JIT and to parallel plans, if that is known.
+    pub(super) thresholds: Option<Thresholds>,
+}
+
+/// Queries whose plans cross a threshold, at the page costs in force and at others.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Thresholds {
+    pub(super) queries: usize,
+    /// Over `jit_above_cost`, if this session compiles.
+    pub(super) jit: [usize; 2],
+    /// With workers.
+    pub(super) parallel: [usize; 2],
+}
+
+impl Answers {
+    /// Looks at the thresholds, if page costs are to change.
+    pub(super) fn look_at_thresholds(&mut self, call: &Call, in_force: Cell, chosen: Cell) {
+        if in_force != chosen {
+            self.thresholds = self.thresholds_at(call, in_force, chosen);
+        }
+    }
+
+    /// None if there was no time, or no query could be planned.
+    fn thresholds_at(&self, call: &Call, in_force: Cell, chosen: Cell) -> Option<Thresholds> {
+        let costs = [in_force, chosen].map(|cell| (cell.sequential, cell.random));
+        let picks = planner::picks(&self.queries, &costs, Workers::AsSet, &mut goes_on(call))?;
+        let picks: Vec<Vec<Picked>> = picks.into_iter().flatten().collect();
+        let jit_above = planner::jit_above_cost().unwrap_or(f64::INFINITY);
+        let count = |holds: &dyn Fn(&Picked) -> bool| {
+            [0, 1].map(|cell| picks.iter().filter(|picks| holds(&picks[cell])).count())
+        };
+        let jit = count(&|picked| picked.cost > jit_above);
+        let parallel = count(&|picked| picked.is_parallel);
+        (!picks.is_empty()).then_some(Thresholds { queries: picks.len(), jit, parallel })
+    }
+}
+
+/// May the planner be asked on?
+fn goes_on(call: &Call) -> impl Fn() -> bool {
+    let started = Instant::now();
+    move || {
+        interrupts::check();
+        started.elapsed() < LONGEST && !call.time_left().is_zero()
+    }
 }
 
 /// Asks about the tables. Err says why nothing can be said.
@@ -56,11 +101,8 @@ pub(super) fn ask(
     times: &Times,
 ) -> Result<Answers, String> {
     let started = Instant::now();
-    let goes_on = || {
-        interrupts::check();
-        started.elapsed() < LONGEST && !call.time_left().is_zero()
-    };
-    let probed = probed(tables, goes_on);
+    let goes_on = goes_on(call);
+    let probed = probed(tables, &goes_on);
     if probed.is_empty() {
         return Err(
             "no table there has an index and statistics by which the planner could be asked".to_owned()
@@ -69,7 +111,7 @@ pub(super) fn ask(
     let queries = queries(&probed);
     let costs: Vec<(f64, f64)> = cells.iter().map(|cell| (cell.sequential, cell.random)).collect();
     let planned: Vec<TableQuery> = queries.iter().map(|(_, _, query)| query.clone()).collect();
-    let picks = planner::picks(&planned, &costs, &mut { goes_on }).ok_or_else(|| {
+    let picks = planner::picks(&planned, &costs, Workers::None, &mut { goes_on }).ok_or_else(|| {
         "every tablespace has page costs of its own, which the planner would take in their place".to_owned()
     })?;
     if picks.iter().all(Option::is_none) {
@@ -98,7 +140,14 @@ pub(super) fn ask(
     })?;
     let mut of_tables: Vec<u32> = probed.iter().map(|probed| probed.facts.table).collect();
     of_tables.dedup();
-    Ok(Answers { regrets, tables: of_tables.len(), indexes: probed.len(), elapsed: started.elapsed() })
+    Ok(Answers {
+        regrets,
+        tables: of_tables.len(),
+        indexes: probed.len(),
+        elapsed: started.elapsed(),
+        queries: planned,
+        thresholds: None,
+    })
 }
 
 /// The indexes of the tables whose rows can be found.

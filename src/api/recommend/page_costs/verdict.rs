@@ -8,7 +8,7 @@ use io_probe_core::measure::page_times::Estimate;
 use serde_json::json;
 
 use super::Advice;
-use super::planned::Answers;
+use super::planned::{Answers, Thresholds};
 use crate::api::recommend::row::Setting;
 use crate::api::recommend::row::{Missing, RecommendRow};
 use crate::api::recommend::{CachedPages, Unit};
@@ -236,12 +236,13 @@ impl Advice<'_> {
         });
         format!(
             "at seq_page_cost {}, random_page_cost {} and effective_io_concurrency {concurrency} the plans that the planner \
-             picks for {} queries over your tables take {:.2} times as long as the best ones cold and {:.2} times warm{now}",
+             picks for {} queries over your tables take {:.2} times as long as the best ones cold and {:.2} times warm{now}{}",
             cell.sequential,
             cell.random,
             answers.regrets.queries(),
             chosen.regret.cold,
             chosen.regret.warm,
+            answers.thresholds.map_or(String::new(), moved),
         )
     }
 
@@ -276,4 +277,15 @@ impl Advice<'_> {
         let value = plateau.value.to_string();
         row.alter(value.clone(), &value, told(score) + &now.unwrap_or_default())
     }
+}
+
+/// What else other page costs change, if they do.
+fn moved(Thresholds { queries, jit, parallel }: Thresholds) -> String {
+    let told = |[now, then]: [usize; 2], what: &str| {
+        if now == then {
+            return String::new();
+        }
+        format!("; {then} of {queries} {what}, {now} at the present page costs")
+    };
+    told(jit, "then cost more than jit_above_cost") + &told(parallel, "then get parallel plans")
 }
