@@ -50,7 +50,7 @@ class Workers(unittest.TestCase):
 
     def workers(self):
         with Session() as session:
-            return set(session.value("SELECT array_agg(pid) FROM pg_stat_activity WHERE backend_type = 'io worker'"))
+            return set(session.value("SELECT coalesce(array_agg(pid), '{}') FROM pg_stat_activity WHERE backend_type = 'io worker'"))
 
     def keep(self, count, idle="1 min"):
         """As many workers as this shall be kept. From 19 on that is the least number, above which they go when idle for so long."""

@@ -64,7 +64,6 @@ CREATE TYPE io_probe_explain_row AS (
     node_id          integer,
     node             text,
     relid            regclass,
-    access           text,
     shared_blks_read bigint,
     self_ms          double precision,
     io_ms            double precision,

@@ -46,7 +46,6 @@ CREATE TYPE io_probe_recommend_row AS (
     low         text,
     high        text,
     applies     text,
-    relid       regclass,
     doubt       text
 );
 COMMENT ON TYPE io_probe_recommend_row IS 'Row of io_probe_recommend: one setting in one place';
