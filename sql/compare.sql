@@ -167,7 +167,7 @@ SELECT count(store(600 + n, 600 + n, 'depth', depth(500 * off(n + 1)), 'quiet', 
        count(store(640 + n, 640 + n, 'depth', depth(250 * off(n + 1)), 'stolen', object => 'public.busy'))
   FROM generate_series(0, 11) n;
 UPDATE io_probe_runs SET own_bytes = 1000000000, other_bytes = CASE WHEN id BETWEEN 620 AND 623 THEN 1000000000 ELSE 0 END,
-       steal_pct = CASE WHEN label = 'stolen' THEN 50 ELSE 0 END WHERE id >= 600;
+       steal_pct = CASE WHEN label = 'stolen' THEN 50::float8 WHEN id = 605 THEN 'NaN' WHEN id = 606 THEN '-Infinity' ELSE 0 END WHERE id >= 600;
 SELECT a, b, ratio, verdict, runs, notes FROM io_probe_compare('quiet', 'crowded');
 SELECT a, b, ratio, verdict, runs, notes FROM io_probe_compare('quiet', 'stolen');
 DROP FUNCTION depth;

@@ -4,7 +4,7 @@ CREATE TEMP VIEW probe AS
     FROM pg_depend JOIN pg_extension e ON refclassid = 'pg_extension'::regclass AND refobjid = e.oid
     JOIN pg_proc AS short ON classid = 'pg_proc'::regclass AND objid = short.oid
     JOIN pg_proc AS complete ON complete.proname = short.proname || '_full' AND complete.pronamespace = short.pronamespace
-   WHERE extname = 'pg_io_probe' AND deptype = 'e';
+   WHERE extname = 'pg_io_probe' AND deptype = 'e' AND short.proname <> 'io_probe_report';
 CREATE TEMP VIEW columns AS
   SELECT p.oid AS function, p.proname AS name, attname, atttypid::regtype AS type, attnum FROM pg_proc AS p
     JOIN pg_type t ON t.oid = p.prorettype JOIN pg_attribute ON attrelid = t.typrelid AND attnum > 0 AND NOT attisdropped

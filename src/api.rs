@@ -14,6 +14,7 @@ mod progress;
 mod random;
 mod readahead;
 mod recommend;
+mod report;
 mod row;
 mod seqscan;
 mod sync;

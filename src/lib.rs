@@ -33,6 +33,7 @@ extension_sql_file!("ddl/readahead.sql", name = "readahead");
 extension_sql_file!("ddl/page_cost.sql", name = "page_cost");
 extension_sql_file!("ddl/recommend.sql", name = "recommend");
 extension_sql_file!("ddl/explain.sql", name = "explain");
+extension_sql_file!("ddl/report.sql", name = "report");
 extension_sql_file!(
     "ddl/history.sql",
     name = "history",
@@ -42,7 +43,7 @@ extension_sql_file!("ddl/compare.sql", name = "compare", requires = ["history"])
 extension_sql_file!(
     "ddl/comments.sql",
     name = "comments",
-    requires = ["facts", "iostat", "recommend", "explain", "compare"]
+    requires = ["facts", "iostat", "recommend", "explain", "report", "compare"]
 );
 
 /// Runs when the library is loaded into a backend.

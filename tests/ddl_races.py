@@ -161,7 +161,8 @@ class DdlRaces(unittest.TestCase):
                         holdings = Holdings(session, session)
                         probe.start(session)
                         wait_for(lambda: phase(control, session.pid) != "between two calls", "the probe")
-                        control.run("SELECT pg_promote()")
+                        # By a signal: what is replayed could end a query.
+                        as_server("pg_ctl", "promote", "-w", "-D", standby.data)
                         time.sleep(0.3)
                         self.assertTrue(session.busy())
                         control.run(f"SELECT pg_cancel_backend({session.pid})")

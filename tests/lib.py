@@ -250,7 +250,7 @@ def repeated(probe, relation=None, /, **arguments):
 
 # Probes whose function has few columns, and beside it one with all.
 NARROW = ["device", "seqscan", "random", "random_series", "depth", "ping", "sync", "iostat", "iostat_query", "readahead", "page_cost",
-          "recommend", "explain", "explain_json"]
+          "recommend", "report", "explain", "explain_json"]
 
 
 def call(probe, relation=None, /, **arguments):

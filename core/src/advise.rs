@@ -12,6 +12,7 @@
 pub mod compare;
 pub mod page_costs;
 mod plateau;
+pub mod report;
 mod wal;
 
 pub use plateau::{Choice, Plateau, plateau};

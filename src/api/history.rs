@@ -4,3 +4,5 @@ mod compare;
 mod facts;
 mod measure;
 mod store;
+
+pub(super) use self::measure::measure;

@@ -48,6 +48,7 @@ probes! {
     Readahead = ("io_probe_readahead", "io_probe_readahead needs", "", Recorded::Server);
     PageCost = ("io_probe_page_cost", "cold needs", "", Recorded::Server);
     Recommend = ("io_probe_recommend", COLD, "writes => true needs", Recorded::Server);
+    Report = ("io_probe_report", COLD, "writes => true needs", Recorded::Server);
     Iostat = ("io_probe_iostat", "", "", Recorded::Server);
     IostatQuery = ("io_probe_iostat_query", "", "", Recorded::Server);
     Device = ("io_probe_device", "", "", Recorded::Server);

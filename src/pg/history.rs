@@ -10,3 +10,4 @@ mod tables;
 pub(crate) use environment::{RelationFacts, ServerFacts, setting_values, tablespace_options};
 pub(crate) use insert::{check_possible, delete_older, first_that_fits_no_row, insert, is_of_the_future};
 pub(crate) use probe::{Cause, Failed, ProbeFunction, Value};
+pub(crate) use query::report_lines;

@@ -59,7 +59,7 @@ struct RunHeader<'a> {
 }
 
 /// Runs a probe: the result as [`io_probe_measure`] returns it.
-pub(super) fn measure(
+pub(in crate::api) fn measure(
     probe: Option<&str>,
     rel: Option<pg_sys::Oid>,
     args: Option<JsonbText>,

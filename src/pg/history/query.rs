@@ -92,7 +92,7 @@ const RUN_VALUE: &str = "jsonb_build_object('id', chosen.id, 'at', extract(epoch
      'steal_pct', line.steal_pct)";
 
 /// What else is known of the row of a figure `found`, and of its run. Only rows of these probes are sure to have
-/// such columns with such types: whoever imports a row may add what he likes. (A ping is so few bytes that any
+/// such columns with such types: whoever imports a row may add what he likes, and a share may be no number. (A ping is so few bytes that any
 /// others are many.)
 fn line(schema: &str) -> String {
     let bytes = |of_row: &str, of_run: &str| {
@@ -103,7 +103,7 @@ fn line(schema: &str) -> String {
     };
     format!(
         "LATERAL (
-             SELECT {}, {}, run.steal_pct,
+             SELECT {}, {}, CASE WHEN run.steal_pct BETWEEN 0 AND 100 THEN run.steal_pct END AS steal_pct,
                     CASE WHEN found.probe = 'sync' THEN (own.result ->> 'in_use')::bool END AS in_use
              FROM {schema}.io_probe_runs AS run, {schema}.io_probe_results AS own
              WHERE run.id = found.run_id AND own.run_id = found.run_id AND own.ordinal = found.ordinal
@@ -111,6 +111,22 @@ fn line(schema: &str) -> String {
         bytes("device_bytes", "own_bytes"),
         bytes("other_bytes", "other_bytes")
     )
+}
+
+/// The rows of a stored report, as JSON; None if there is no such run.
+pub(crate) fn report_lines(run: i64) -> Option<Vec<String>> {
+    let rows = Tables::find().run(
+        |Runs { schema, .. }| {
+            format!(
+                "SELECT result::text FROM {schema}.io_probe_results AS line \
+                 WHERE run_id = $1 AND EXISTS (SELECT FROM {schema}.io_probe_runs AS run \
+                     WHERE run.id = line.run_id AND probe = 'report' AND status = 'ok') ORDER BY ordinal"
+            )
+        },
+        &[run.into()],
+        |rows| rows.texts(MOST_BYTES).flatten().collect::<Vec<String>>(),
+    );
+    (!rows.is_empty()).then_some(rows)
 }
 
 /// In the order of time. Here, since the server would sort each group by itself, twice.

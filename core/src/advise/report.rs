@@ -1,0 +1,173 @@
+//! What the figures of a report mean.
+//!
+//! Only what the intervals carry is said: a promise is kept or broken where the whole interval is on one side
+//! of it, and a curve is flat where no depth beyond is sure to be better.
+//!
+//! # Limitations and caveats
+//! A limit of a volume looks like a device that has no more to give: [`Shape::Flat`] can't tell the two apart.
+//! It may also be the limit of a burst that has been used up.
+
+use crate::stats::Interval;
+
+/// Depths within this share of the best are as good.
+const AS_GOOD: f64 = 0.95;
+
+/// A curve is flat from a depth on that is no greater, ...
+const MOST_FLAT_FROM: u32 = 4;
+
+/// ... if so many greater ones bring no more.
+const LEAST_BEYOND: usize = 2;
+
+/// What a figure says of what was promised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Promise {
+    /// The whole interval is at it, or better.
+    Kept,
+    /// The whole interval is worse.
+    Broken,
+    /// It lies within the interval.
+    Unsure,
+}
+
+impl Promise {
+    /// Of a figure of which `more` is better, or less.
+    pub fn of(measured: Interval, promised: f64, more_is_better: bool) -> Self {
+        let (worst, best) =
+            if more_is_better { (measured.low, measured.high) } else { (-measured.high, -measured.low) };
+        let promised = if more_is_better { promised } else { -promised };
+        if worst >= promised {
+            Self::Kept
+        } else if best < promised {
+            Self::Broken
+        } else {
+            Self::Unsure
+        }
+    }
+}
+
+/// Reads a second at a depth, with the 95 % interval.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct DepthPoint {
+    /// Requests in flight.
+    pub depth: u32,
+    /// Reads a second.
+    pub iops: Interval,
+}
+
+/// What reads a second do while the depth grows.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Shape {
+    /// The same whatever the depth, from a small one on: a limit.
+    Flat(DepthPoint),
+    /// They grow up to this depth, and hardly beyond.
+    Knee(DepthPoint),
+    /// They still grow at the greatest depth that was measured.
+    Rising(DepthPoint),
+}
+
+impl Shape {
+    /// Of points in the order of their depths; None of fewer than two.
+    pub fn of(curve: &[DepthPoint]) -> Option<Self> {
+        let (last, _) = curve.split_last().filter(|(_, others)| !others.is_empty())?;
+        let best = curve.iter().map(|point| point.iops.value).fold(0.0, f64::max);
+        let knee = curve.iter().position(|point| point.iops.value >= AS_GOOD * best)?;
+        let (point, beyond) = (curve[knee], &curve[knee + 1..]);
+        let is_as_good = |other: &DepthPoint| other.iops.value >= AS_GOOD * best;
+        Some(if point.depth == last.depth {
+            Self::Rising(point)
+        } else if point.depth <= MOST_FLAT_FROM
+            && beyond.len() >= LEAST_BEYOND
+            && beyond.iter().all(is_as_good)
+        {
+            Self::Flat(point)
+        } else {
+            Self::Knee(point)
+        })
+    }
+}
+
+/// How far the figures are those of the device alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trust {
+    /// Others moved less than a tenth of the bytes.
+    Good,
+    /// They moved less than a third.
+    Fair,
+    /// They moved more, or the hypervisor gave over a tenth of the processors' time to others.
+    Poor,
+}
+
+impl Trust {
+    /// By bytes of one's own and of others, and by stolen time in percent; None if neither is known.
+    pub fn of(bytes: Option<(u64, u64)>, steal_pct: Option<f64>) -> Option<Self> {
+        let share = bytes.filter(|(own, others)| own + others > 0);
+        let share = share.map(|(own, others)| others as f64 / (own + others) as f64);
+        if share.is_none() && steal_pct.is_none() {
+            return None;
+        }
+        let (share, steal) = (share.unwrap_or(0.0), steal_pct.unwrap_or(0.0));
+        Some(if steal > 10.0 || share >= 1.0 / 3.0 {
+            Self::Poor
+        } else if share >= 0.1 {
+            Self::Fair
+        } else {
+            Self::Good
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn about(value: f64) -> Interval {
+        Interval { value, low: value - value / 10.0, high: value + value / 10.0 }
+    }
+
+    fn curve(iops: &[f64]) -> Vec<DepthPoint> {
+        let point = |(place, iops): (usize, &f64)| DepthPoint { depth: 1 << place, iops: about(*iops) };
+        iops.iter().enumerate().map(point).collect()
+    }
+
+    #[test]
+    fn a_promise_is_judged_by_the_whole_interval() {
+        for (promised, more, less) in [
+            (80.0, Promise::Kept, Promise::Broken),
+            (90.0, Promise::Kept, Promise::Unsure),
+            (100.0, Promise::Unsure, Promise::Unsure),
+            (110.0, Promise::Unsure, Promise::Kept),
+            (111.0, Promise::Broken, Promise::Kept),
+        ] {
+            let judged = [true, false].map(|is_better| Promise::of(about(100.0), promised, is_better));
+            assert_eq!(judged, [more, less], "{promised}");
+        }
+    }
+
+    #[test]
+    fn curves_have_shapes() {
+        let shape = |iops: &[f64]| Shape::of(&curve(iops));
+        let at = |depth: u32, iops: f64| DepthPoint { depth, iops: about(iops) };
+        // A provisioned volume: its limit is reached at once, and nothing goes beyond.
+        assert_eq!(shape(&[2000.0, 3000.0, 3010.0, 2990.0, 3000.0]), Some(Shape::Flat(at(2, 3000.0))));
+        assert_eq!(shape(&[3000.0, 3001.0, 3000.0]), Some(Shape::Flat(at(1, 3000.0))));
+        // One more point says too little, and one that falls is no limit.
+        assert_eq!(shape(&[2000.0, 3000.0, 3010.0]), Some(Shape::Knee(at(2, 3000.0))));
+        assert_eq!(shape(&[3000.0, 3010.0, 2000.0, 1000.0]), Some(Shape::Knee(at(1, 3000.0))));
+        // A flash drive, and one that was not driven to its end.
+        assert_eq!(shape(&[12e3, 20e3, 40e3, 70e3, 99e3, 100e3, 101e3]), Some(Shape::Knee(at(16, 99e3))));
+        assert_eq!(shape(&[12e3, 24e3, 48e3]), Some(Shape::Rising(at(4, 48e3))));
+        assert_eq!(shape(&[12e3]), None);
+        assert_eq!(shape(&[]), None);
+    }
+
+    #[test]
+    fn trust_depends_on_others() {
+        let by = |own, others, steal| Trust::of(Some((own, others)), Some(steal));
+        assert_eq!(by(1000, 99, 0.0), Some(Trust::Good));
+        assert_eq!(by(1000, 200, 0.0), Some(Trust::Fair));
+        assert_eq!(by(1000, 600, 0.0), Some(Trust::Poor));
+        assert_eq!(by(1000, 0, 11.0), Some(Trust::Poor));
+        assert_eq!(Trust::of(Some((0, 0)), None), None);
+        assert_eq!(Trust::of(None, Some(0.0)), Some(Trust::Good));
+    }
+}

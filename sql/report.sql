@@ -1,0 +1,74 @@
+--
+-- io_probe_report: figures and facts as lines, shown as text and as a page, now and from a stored run
+--
+SET client_min_messages = warning;
+SET pg_io_probe.scratch_reserve = 0;
+CREATE TABLE "Reported & <b>""told""</b>" (id int, filler text) WITH (autovacuum_enabled = off);
+INSERT INTO "Reported & <b>""told""</b>" SELECT i, repeat('x', 900) FROM generate_series(1, 20000) i;
+VACUUM FULL "Reported & <b>""told""</b>";
+CHECKPOINT;
+\set rel '"Reported & <b>""told""</b>"'
+
+-- of the largest table, without a right to evict or to write; what is promised is judged
+CREATE TABLE line AS SELECT 'plain' AS run, * FROM io_probe_report_full(duration => '2 s',
+  promised => '{"mib_s": 0.001, "iops": 1e12, "p99_us": 1e9}') WITH ORDINALITY;
+SELECT DISTINCT section FROM line WHERE section IN ('server', 'device', 'trust', 'missing', 'next') ORDER BY 1;
+SELECT finding FROM line WHERE item = 'relation';
+SELECT item FROM line WHERE section = 'missing' AND finding = 'needs writes';
+-- a figure has a unit, and lies in its interval
+SELECT * FROM line WHERE value IS NOT NULL AND (unit IS NULL OR value NOT BETWEEN coalesce(low, value) AND coalesce(high, value));
+-- a promise is kept or not, if there is a figure to judge it by
+SELECT section, item, kept, value, low, high FROM line WHERE value IS NOT NULL AND promised IS NOT NULL
+  AND kept IS DISTINCT FROM (section <> 'depth') ORDER BY 1;
+SELECT section, item, promised FROM line WHERE kept IS NOT NULL AND promised IS NULL;
+-- with all rights
+INSERT INTO line SELECT 'all', * FROM io_probe_report_full(:'rel', duration => '4 s', cold => true, writes => true,
+  options => '{"max_bytes": "64MB"}') WITH ORDINALITY;
+SELECT section, item, finding FROM line WHERE run = 'all' AND section = 'missing' AND finding ~ '^needs';
+SELECT count(*) > 0 AS advice FROM line WHERE run = 'all' AND section IN ('advice', 'missing');
+SELECT section, item, statement FROM line WHERE section <> 'advice' AND statement IS NOT NULL
+  OR section = 'advice' AND (statement IS NOT NULL) <> (finding ~ ' -> ');
+-- lines stand in the order of their sections
+SELECT run FROM (SELECT run, section, ordinality, lag(section) OVER w AS before, count(*) FILTER (WHERE ordinality > 0) OVER w
+                   FROM line WINDOW w AS (PARTITION BY run ORDER BY ordinality)) AS l
+  WHERE section IS DISTINCT FROM before GROUP BY run, section HAVING count(*) > 1;
+
+-- stored, and shown: 80 columns of text
+SELECT io_probe_record('report', :'rel', '{"duration": "1 s"}') AS stored \gset
+CREATE TABLE shown AS SELECT * FROM io_probe_report(run => :stored) WITH ORDINALITY;
+SELECT report FROM shown WHERE length(report) > 80 AND report !~ '^ {9}\S|^NEXT';
+SELECT substring(report, '^[A-Z]+') AS paragraph FROM shown WHERE report ~ '^(DEVICE|TRUST|MISSING|NEXT)' GROUP BY 1 ORDER BY 1;
+SELECT count(*) AS named FROM shown WHERE report LIKE '%public.Reported & <b>"told"</b>%';
+-- the same each time
+SELECT report FROM io_probe_report(run => :stored) EXCEPT SELECT report FROM shown;
+-- a page, in which names are names
+CREATE TABLE page AS SELECT string_agg(report, E'\n') AS html FROM io_probe_report(run => :stored, format => 'html');
+SELECT html ~ '^<!DOCTYPE html>' AS begins, html ~ '</html>\s*$' AS ends, html ~ '<b>' AS tag,
+       html LIKE '%public.Reported &#38; &#60;b&#62;&#34;told&#34;&#60;/b&#62;%' AS escaped, html ~ '<script|https?:' AS fetches FROM page;
+-- a call measures and shows
+SELECT count(*) > 10 AS lines FROM io_probe_report(:'rel', '500 ms');
+
+-- what can't be shown or promised
+SELECT report FROM io_probe_report(run => -1); \echo :SQLSTATE
+SELECT io_probe_record('ping', :'rel', '{"count": 1}') AS other \gset
+\set VERBOSITY sqlstate
+SELECT report FROM io_probe_report(run => :other);
+\set VERBOSITY default
+SELECT report FROM io_probe_report(format => 'pdf'); \echo :SQLSTATE
+SELECT item FROM io_probe_report_full(promised => '{"iops": 0}'); \echo :SQLSTATE
+SELECT item FROM io_probe_report_full(promised => '{"IOPS": 1}'); \echo :SQLSTATE
+SELECT item FROM io_probe_report_full(promised => '[]'); \echo :SQLSTATE
+SELECT item FROM io_probe_report_full(duration => '1 day'); \echo :SQLSTATE
+SELECT item FROM io_probe_report_full(options => '{"max_byte": 1}'); \echo :SQLSTATE
+
+-- who may call nothing else reads why
+CREATE ROLE regress_io_probe_reader;
+GRANT EXECUTE ON FUNCTION io_probe_report_full TO regress_io_probe_reader;
+SET ROLE regress_io_probe_reader;
+SELECT item, finding FROM io_probe_report_full() WHERE section = 'missing' ORDER BY 1;
+SELECT report FROM io_probe_report(); \echo :SQLSTATE
+RESET ROLE;
+REVOKE EXECUTE ON FUNCTION io_probe_report_full FROM regress_io_probe_reader;
+DROP ROLE regress_io_probe_reader;
+DELETE FROM io_probe_runs WHERE id IN (:stored, :other);
+DROP TABLE line, shown, page, "Reported & <b>""told""</b>";

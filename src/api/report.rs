@@ -1,0 +1,225 @@
+//! `io_probe_report`: what there is to know of this server's storage, measured in a minute and said in words.
+//!
+//! A report is a list of lines, each a figure or a fact, which `io_probe_report_full` returns and
+//! `io_probe_record('report')` stores. The text and the page are made of nothing but these lines, so that a
+//! stored report can be shown at any time, here or on another server.
+//!
+//! # Limitations and caveats
+//! The probes are called one after the other, with the caller's rights: what one of them refuses is an ERROR
+//! of the whole report, but bad luck (storage that fails, another probe that runs) is a line.
+
+mod gather;
+mod page;
+mod plots;
+mod text;
+
+use std::time::Duration;
+
+use pgrx::datum::Interval;
+use pgrx::prelude::*;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use self::gather::Measurements;
+use crate::call::arguments;
+use crate::call::named::{NamedEnum, named};
+use crate::call::options;
+use crate::error::{Error, Result};
+use crate::gucs;
+use crate::pg::backend::encoding::Text;
+use crate::pg::backend::json::JsonbText;
+use crate::pg::backend::row::Rows;
+use crate::pg::history::report_lines;
+
+/// How long it takes by default.
+const DURATION: Duration = Duration::from_secs(30);
+
+#[allow(clippy::too_many_arguments, reason = "the SQL signature")]
+#[pg_extern(sql = false)]
+fn io_probe_report(
+    rel: Option<pg_sys::Oid>,
+    duration: Option<Interval>,
+    cold: Option<bool>,
+    writes: Option<bool>,
+    promised: Option<JsonbText>,
+    format: Option<Text>,
+    run: Option<i64>,
+    options: Option<JsonbText>,
+) -> Rows {
+    Rows::answer(|| {
+        let format = Format::parse(format.as_deref())?.unwrap_or(Format::Text);
+        let lines = match run {
+            Some(run) => stored(run)?,
+            None => measured(rel, duration, cold, writes, promised, options)?,
+        };
+        let shown = match format {
+            Format::Text => text::render(&lines),
+            Format::Html => page::render(&lines),
+        };
+        Ok(shown.lines().map(|line| ReportRow { report: line.to_owned() }).collect())
+    })
+}
+
+#[pg_extern(sql = false)]
+fn io_probe_report_full(
+    rel: Option<pg_sys::Oid>,
+    duration: Option<Interval>,
+    cold: Option<bool>,
+    writes: Option<bool>,
+    promised: Option<JsonbText>,
+    options: Option<JsonbText>,
+) -> Rows {
+    Rows::answer(|| measured(rel, duration, cold, writes, promised, options))
+}
+
+/// In which form it is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Text,
+    Html,
+}
+
+named!(Format, "format", "formats", { Text = "text", Html = "html" });
+
+/// `io_probe_report_row`.
+#[derive(Serialize)]
+struct ReportRow {
+    report: String,
+}
+
+/// What a line is about, in the order of the report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Section {
+    Server,
+    Device,
+    Trust,
+    Scan,
+    Depth,
+    P50,
+    P99,
+    Commit,
+    Readahead,
+    Verdict,
+    Advice,
+    Missing,
+    Next,
+}
+
+/// `io_probe_report_full_row`; the type's comments say what each attribute means.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Line {
+    section: Section,
+    item: String,
+    value: Option<f64>,
+    unit: Option<String>,
+    low: Option<f64>,
+    high: Option<f64>,
+    promised: Option<f64>,
+    kept: Option<bool>,
+    finding: Option<String>,
+    statement: Option<String>,
+}
+
+impl Line {
+    fn new(section: Section, item: impl Into<String>) -> Self {
+        Self {
+            section,
+            item: item.into(),
+            value: None,
+            unit: None,
+            low: None,
+            high: None,
+            promised: None,
+            kept: None,
+            finding: None,
+            statement: None,
+        }
+    }
+
+    /// A fact.
+    fn fact(section: Section, item: impl Into<String>, finding: impl Into<String>) -> Self {
+        Self { finding: Some(finding.into()), ..Self::new(section, item) }
+    }
+
+    fn finding(&self) -> &str {
+        self.finding.as_deref().unwrap_or_default()
+    }
+}
+
+/// Those of a section.
+fn of(lines: &[Line], section: Section) -> impl Iterator<Item = &Line> {
+    lines.iter().filter(move |line| line.section == section)
+}
+
+/// The fact of that name about the server.
+fn fact<'a>(lines: &'a [Line], item: &str) -> &'a str {
+    of(lines, Section::Server).find(|line| line.item == item).map_or("", Line::finding)
+}
+
+/// What a stored run holds.
+fn stored(run: i64) -> Result<Vec<Line>> {
+    let rows = report_lines(run).ok_or_else(|| {
+        Error::undefined_object(format!("run {run} is no stored report"))
+            .hint("The column id of io_probe_runs has those of probe \"report\".")
+    })?;
+    let line = |row: String| {
+        serde_json::from_str(&row).map_err(|e| {
+            Error::invalid(format!("run {run} can't be shown"))
+                .detail(format!("A row of it is no line of a report: {e}"))
+        })
+    };
+    rows.into_iter().map(line).collect()
+}
+
+fn measured(
+    rel: Option<pg_sys::Oid>,
+    duration: Option<Interval>,
+    cold: Option<bool>,
+    writes: Option<bool>,
+    promised: Option<JsonbText>,
+    options: Option<JsonbText>,
+) -> Result<Vec<Line>> {
+    let given = arguments::duration(duration)?;
+    Measurements {
+        rel,
+        duration: gucs::share_of_duration(given, 1, 1, DURATION)?,
+        cold: cold.unwrap_or(false),
+        writes: writes.unwrap_or(false),
+        promised: Promised::parse(promised)?,
+        options: options::object("options", options)?,
+    }
+    .lines()
+}
+
+/// What the storage was bought for.
+#[derive(Debug, Default, Clone, Copy)]
+struct Promised {
+    /// Of a scan past all caches.
+    mib_s: Option<f64>,
+    /// At the best depth.
+    iops: Option<f64>,
+    /// Of single reads.
+    p99_us: Option<f64>,
+}
+
+impl Promised {
+    fn parse(promised: Option<JsonbText>) -> Result<Self> {
+        let all: Map<String, Value> = options::object("promised", promised)?;
+        let known = ["mib_s", "iops", "p99_us"];
+        if let Some(name) = all.keys().find(|name| !known.contains(&name.as_str())) {
+            return Err(Error::invalid(format!("promised has no \"{name}\""))
+                .hint("Valid are \"mib_s\", \"iops\" and \"p99_us\"."));
+        }
+        let number = |name: &str| match all.get(name) {
+            None | Some(Value::Null) => Ok(None),
+            Some(value) => match value.as_f64().filter(|number| *number > 0.0) {
+                Some(number) => Ok(Some(number)),
+                None => {
+                    Err(Error::invalid(format!("promised \"{name}\" must be a number over 0, not {value}")))
+                }
+            },
+        };
+        Ok(Self { mib_s: number("mib_s")?, iops: number("iops")?, p99_us: number("p99_us")? })
+    }
+}

@@ -1,0 +1,575 @@
+//! Measuring what a report is made of, and what it means.
+
+use std::time::Duration;
+
+use io_probe_core::advise::report::{DepthPoint, Promise, Shape, Trust};
+use io_probe_core::run::clock::{Clock, Monotonic};
+use io_probe_core::stats;
+use pgrx::pg_sys;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+use super::{Line, Promised, Section};
+use crate::api::history::measure;
+use crate::call::arguments::figure;
+use crate::error::Result;
+use crate::pg::backend::json::JsonbText;
+use crate::pg::backend::server;
+use crate::pg::catalog::facts::{self, UserTable};
+
+/// A server's scan is called one of the device if so much of it came from there, in percent.
+const MOSTLY: f64 = 90.0;
+
+/// A scan by the server with less than this share of what the device gives is worth a look.
+const MUCH_LESS: f64 = 0.8;
+
+/// Of latencies, a 99th percentile so many times the median is worth a word.
+const FAR: f64 = 10.0;
+
+/// No storage that keeps what it is given answers a flush in less, in microseconds.
+const LEAST_FLUSH_US: f64 = 10.0;
+
+/// The parts of a report's time: of scans, of reads at several depths, of flushes, and of advice.
+const PARTS: [u32; 4] = [4, 4, 3, 9];
+
+/// What is to be measured, and within what.
+pub(super) struct Measurements {
+    /// None for the largest table.
+    pub(super) rel: Option<pg_sys::Oid>,
+    pub(super) duration: Duration,
+    pub(super) cold: bool,
+    pub(super) writes: bool,
+    pub(super) promised: Promised,
+    /// For each probe.
+    pub(super) options: Map<String, Value>,
+}
+
+/// A run of a probe.
+#[derive(Deserialize)]
+struct Run {
+    status: String,
+    message: Option<String>,
+    #[serde(flatten)]
+    circumstances: Circumstances,
+    rows: Vec<Value>,
+}
+
+#[derive(Deserialize)]
+struct Circumstances {
+    own_bytes: Option<u64>,
+    other_bytes: Option<u64>,
+    steal_pct: Option<f64>,
+    host: Option<String>,
+    datname: Option<String>,
+    server_version: Option<String>,
+    in_recovery: bool,
+    started_at: String,
+    relation: Option<Measured>,
+}
+
+#[derive(Deserialize)]
+struct Measured {
+    schemaname: String,
+    relname: String,
+    rel_bytes: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct Object {
+    object: String,
+    spcname: Option<String>,
+    device: Option<String>,
+    scheduler: Option<String>,
+    read_ahead_kb: Option<u64>,
+    fs_type: Option<String>,
+    model: Option<String>,
+    write_cache: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct ScanRow {
+    path: String,
+    mib_s: Option<f64>,
+    block_us: Option<f64>,
+    ci_low: Option<f64>,
+    ci_high: Option<f64>,
+    device_pct: Option<f64>,
+    doubt: Option<String>,
+}
+
+impl ScanRow {
+    /// What is to be known of the figure.
+    fn said(&self) -> Option<String> {
+        let from_memory = self.device_pct.is_some_and(|pct| pct < MOSTLY).then(|| "from memory".to_owned());
+        from_memory.or_else(|| self.doubt.clone())
+    }
+}
+
+#[derive(Deserialize)]
+struct DepthRow {
+    depth: u32,
+    iops: Option<f64>,
+    ci_low: Option<f64>,
+    ci_high: Option<f64>,
+    p50_us: Option<f64>,
+    p99_us: Option<f64>,
+    best: Option<bool>,
+    doubt: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct SyncRow {
+    method: String,
+    write_kb: u32,
+    op_us: Option<f64>,
+    ci_low: Option<f64>,
+    ci_high: Option<f64>,
+    p99_us: Option<f64>,
+    in_use: Option<bool>,
+    doubt: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct AdviceRow {
+    name: Option<String>,
+    setting: String,
+    current: Option<String>,
+    recommended: Option<String>,
+    low: Option<String>,
+    high: Option<String>,
+    statement: Option<String>,
+    why: String,
+    doubt: Option<String>,
+    evidence: Map<String, Value>,
+}
+
+/// A window of the curve that advice on read_ahead_kb rests on.
+#[derive(Deserialize)]
+struct WindowPoint {
+    window_kb: Option<u64>,
+    mode: String,
+    block_us: Option<f64>,
+    ci_low: Option<f64>,
+    ci_high: Option<f64>,
+}
+
+/// What has been found so far.
+#[derive(Default)]
+struct Findings {
+    lines: Vec<Line>,
+    circumstances: Vec<Circumstances>,
+}
+
+impl Measurements {
+    /// Measures all of it.
+    pub(super) fn lines(&self) -> Result<Vec<Line>> {
+        let started = Monotonic.now();
+        let rel = self.rel.or_else(largest_table);
+        let mut found = Findings::default();
+        let objects: Vec<Object> = rows(found.run("device", None, json!({}))?);
+        found.devices(&objects);
+        if rel.is_some() {
+            self.scan(&mut found, rel)?;
+            self.depths(&mut found, rel)?;
+        } else {
+            found.missing(
+                "scans and reads",
+                "there is no table of yours to read: name one, io_probe_report('tbl')",
+            );
+        }
+        self.commits(&mut found)?;
+        self.advice(&mut found, rel)?;
+        let elapsed_ms = (Monotonic.now() - started) as f64 / 1e6;
+        Ok(found.finish(elapsed_ms))
+    }
+
+    fn part(&self, part: usize) -> Duration {
+        self.duration * PARTS[part] / PARTS.iter().sum::<u32>()
+    }
+
+    /// The arguments of a probe that is to last so long, with the options that it knows.
+    fn arguments(&self, part: usize, mut given: Value, without: &[&str]) -> Value {
+        given["duration"] = json!(format!("{} ms", self.part(part).as_millis().max(1)));
+        let mut options = self.options.clone();
+        options.retain(|name, _| !without.contains(&name.as_str()));
+        given["options"] = Value::Object(options);
+        given
+    }
+
+    fn scan(&self, found: &mut Findings, rel: Option<pg_sys::Oid>) -> Result<()> {
+        let arguments = self.arguments(0, json!({"paths": ["direct", "server"], "cold": self.cold}), &[]);
+        let scans: Vec<ScanRow> = rows(found.run("seqscan", rel, arguments)?);
+        for scan in &scans {
+            // Both are of a block, and their product is its size.
+            let rate = |us: Option<f64>| Some(figure(scan.mib_s? * scan.block_us? / us?));
+            let line = Line {
+                value: scan.mib_s,
+                unit: Some("MiB/s".to_owned()),
+                low: rate(scan.ci_high),
+                high: rate(scan.ci_low),
+                finding: scan.said(),
+                ..Line::new(Section::Scan, &*scan.path)
+            };
+            found.push(match scan.path.as_str() {
+                "direct" => promise(line, self.promised.mib_s, true),
+                _ => line,
+            });
+        }
+        let of = |path: &str| scans.iter().find(|scan| scan.path == path);
+        if let (Some(direct), Some(server)) = (of("direct"), of("server")) {
+            found.compare_scans(direct, server);
+        }
+        Ok(())
+    }
+
+    fn depths(&self, found: &mut Findings, rel: Option<pg_sys::Oid>) -> Result<()> {
+        let arguments = self.arguments(1, json!({}), &["precision"]);
+        let depths: Vec<DepthRow> = rows(found.run("depth", rel, arguments)?);
+        for row in &depths {
+            let line = Line {
+                value: row.iops,
+                unit: Some("1/s".to_owned()),
+                low: row.ci_low,
+                high: row.ci_high,
+                finding: if row.best == Some(true) { Some("best".to_owned()) } else { row.doubt.clone() },
+                ..Line::new(Section::Depth, row.depth.to_string())
+            };
+            let promised = self.promised.iops.filter(|_| row.best == Some(true));
+            found.push(promise(line, promised, true));
+        }
+        for row in &depths {
+            let line = |section, value| {
+                let unit = Some("us".to_owned());
+                Line { value, unit, ..Line::new(section, row.depth.to_string()) }
+            };
+            found.push(line(Section::P50, row.p50_us));
+            let promised = self.promised.p99_us.filter(|_| row.depth == 1);
+            found.push(promise(line(Section::P99, row.p99_us), promised, false));
+        }
+        found.shape_of(&depths);
+        let Some(single) = depths.first().filter(|row| row.depth == 1) else { return Ok(()) };
+        if let (Some(median), Some(high)) = (single.p50_us, single.p99_us)
+            && high >= FAR * median
+        {
+            found.say(
+                "latency",
+                format!("One read in a hundred takes {:.0} times the median.", high / median),
+            );
+        }
+        Ok(())
+    }
+
+    fn commits(&self, found: &mut Findings) -> Result<()> {
+        if !self.writes {
+            found.missing("commits", "needs writes");
+            return Ok(());
+        }
+        let arguments = self.arguments(2, json!({"sections": ["wal_segment"]}), &[]);
+        let syncs: Vec<SyncRow> = rows(found.run("sync", None, arguments)?);
+        let Some(least) = syncs.iter().map(|row| row.write_kb).min() else { return Ok(()) };
+        for row in syncs.iter().filter(|row| row.write_kb == least) {
+            let in_use = row.in_use == Some(true);
+            found.push(Line {
+                value: row.op_us,
+                unit: Some("us".to_owned()),
+                low: row.ci_low,
+                high: row.ci_high,
+                finding: if in_use { Some("in use".to_owned()) } else { row.doubt.clone() },
+                ..Line::new(Section::Commit, &*row.method)
+            });
+            let Some(us) = row.op_us.filter(|_| in_use) else { continue };
+            let p99 = row.p99_us.map_or(String::new(), |p99| format!(", one in a hundred {}", time(p99)));
+            let doubt = if us < LEAST_FLUSH_US {
+                ": no storage is that fast, so something keeps it in memory"
+            } else {
+                ""
+            };
+            found.say("commit", format!("A commit waits {} for its WAL{p99}{doubt}.", time(us)));
+        }
+        Ok(())
+    }
+
+    fn advice(&self, found: &mut Findings, rel: Option<pg_sys::Oid>) -> Result<()> {
+        let arguments = self.arguments(3, json!({"cold": self.cold, "writes": self.writes}), &[]);
+        let advice: Vec<AdviceRow> = rows(found.run("recommend", rel, arguments)?);
+        for row in &advice {
+            found.advise(row);
+            if let Some(curve) = row.evidence.get("curve") {
+                found.windows(curve);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Findings {
+    fn push(&mut self, line: Line) {
+        self.lines.push(line);
+    }
+
+    fn say(&mut self, item: &str, sentence: String) {
+        self.push(Line::fact(Section::Verdict, item, sentence));
+    }
+
+    /// What is not known; what is so for one reason is one line.
+    fn missing(&mut self, item: &str, why: &str) {
+        let mut known = self.lines.iter_mut().filter(|line| line.section == Section::Missing);
+        match known.find(|line| line.finding() == why) {
+            Some(line) => line.item = format!("{}, {item}", line.item),
+            None => self.push(Line::fact(Section::Missing, item, why)),
+        }
+    }
+
+    /// Calls a probe. One that had bad luck has no rows, which a line says.
+    fn run(&mut self, probe: &str, rel: Option<pg_sys::Oid>, arguments: Value) -> Result<Vec<Value>> {
+        let function = format!("io_probe_{probe}_full");
+        if !server::may_execute(&function) {
+            self.missing(probe, &format!("needs EXECUTE on {function}"));
+            return Ok(Vec::new());
+        }
+        pgrx::notice!("report: {}", progress(probe));
+        let result = measure(Some(probe), rel, Some(JsonbText::of(arguments.to_string())))?;
+        let run: Run = match serde_json::from_str(&result) {
+            Ok(run) => run,
+            Err(e) => unreachable!("this library made it: {e}"),
+        };
+        if run.status != "ok" {
+            self.missing(probe, &run.message.unwrap_or_default());
+        }
+        self.circumstances.push(run.circumstances);
+        Ok(run.rows)
+    }
+
+    fn devices(&mut self, objects: &[Object]) {
+        for object in objects {
+            let name = [Some(object.object.as_str()), object.spcname.as_deref()];
+            let read_ahead = object.read_ahead_kb.map(|kb| format!("readahead {kb} kB"));
+            let facts = [
+                object.device.clone(),
+                object.model.clone(),
+                object.fs_type.clone(),
+                object.scheduler.clone(),
+                read_ahead,
+                object.write_cache.clone(),
+            ];
+            let facts: Vec<String> = facts.into_iter().flatten().collect();
+            let facts = if facts.is_empty() { "not known".to_owned() } else { facts.join(", ") };
+            let name: Vec<&str> = name.into_iter().flatten().collect();
+            self.push(Line::fact(Section::Device, name.join(" "), facts));
+        }
+    }
+
+    fn compare_scans(&mut self, direct: &ScanRow, server: &ScanRow) {
+        let Some(device_pct) = server.device_pct else { return };
+        if device_pct < MOSTLY {
+            let part = 100.0 - device_pct;
+            self.say(
+                "scan",
+                format!(
+                    "{part:.0} % of PostgreSQL's scan came from memory: cold => true evicts the table first."
+                ),
+            );
+            return;
+        }
+        let Some(share) = server.mib_s.zip(direct.mib_s).map(|(server, direct)| server / direct) else {
+            return;
+        };
+        let look = if share < MUCH_LESS {
+            ": look at the advice on readahead and io_combine_limit; the rest is the processor's"
+        } else {
+            ""
+        };
+        self.say(
+            "scan",
+            format!("A scan by PostgreSQL gets {:.0} % of what the device gives{look}.", share * 100.0),
+        );
+    }
+
+    fn shape_of(&mut self, depths: &[DepthRow]) {
+        let point = |row: &DepthRow| {
+            let (value, low, high) = (row.iops?, row.ci_low?, row.ci_high?);
+            Some(DepthPoint { depth: row.depth, iops: stats::Interval { value, low, high } })
+        };
+        let curve: Vec<DepthPoint> = depths.iter().filter_map(point).collect();
+        let Some(shape) = Shape::of(&curve) else { return };
+        let of_one = curve[0].iops.value;
+        let told = |point: DepthPoint| {
+            let iops = point.iops.value;
+            format!(
+                "{} reads a second with {} in flight, {:.1} times as many as with one",
+                count(iops),
+                point.depth,
+                iops / of_one
+            )
+        };
+        self.say(
+            "reads",
+            match shape {
+                Shape::Flat(point) => format!(
+                    "About {} reads a second whatever the depth, from {} on: a limit of the volume, or all that the device has.",
+                    count(point.iops.value),
+                    point.depth
+                ),
+                Shape::Knee(point) => format!("{}; more in flight bring no more.", told(point)),
+                Shape::Rising(point) => format!("{}, and still growing.", told(point)),
+            },
+        );
+    }
+
+    fn windows(&mut self, curve: &Value) {
+        let points: Vec<WindowPoint> = serde_json::from_value(curve.clone()).unwrap_or_default();
+        let mib_s = |us: Option<f64>| us.map(|us| figure(f64::from(pg_sys::BLCKSZ) / us / 1.048_576));
+        for point in points {
+            let Some(kb) = point.window_kb else { continue };
+            self.push(Line {
+                value: mib_s(point.block_us),
+                unit: Some("MiB/s".to_owned()),
+                low: mib_s(point.ci_high),
+                high: mib_s(point.ci_low),
+                finding: (point.mode == "kernel").then(|| "in use".to_owned()),
+                ..Line::new(Section::Readahead, kb.to_string())
+            });
+        }
+    }
+
+    fn advise(&mut self, row: &AdviceRow) {
+        let name = row.name.as_ref().map_or(String::new(), |name| format!(" of {name}"));
+        let item = format!("{}{name}", row.setting);
+        let current = row.current.as_deref().unwrap_or("?");
+        let Some(recommended) = &row.recommended else {
+            return self.missing(
+                &item,
+                row.doubt.as_deref().filter(|doubt| *doubt != "unknown").unwrap_or(&row.why),
+            );
+        };
+        let alike = match (&row.low, &row.high) {
+            (Some(low), Some(high)) if low != high => format!(" ({low} to {high} are as good)"),
+            _ => String::new(),
+        };
+        let finding = match &row.statement {
+            Some(_) => format!("{current} -> {recommended}{alike}"),
+            None => format!("keep {current}{alike}"),
+        };
+        self.push(Line { statement: row.statement.clone(), ..Line::fact(Section::Advice, item, finding) });
+    }
+
+    /// All lines, with what is to be known of all runs.
+    fn finish(mut self, elapsed_ms: f64) -> Vec<Line> {
+        let fact = |item: &str, finding: String| Line::fact(Section::Server, item, finding);
+        let mut lines = vec![fact("pg_io_probe", env!("CARGO_PKG_VERSION").to_owned())];
+        if let Some(first) = self.circumstances.first() {
+            lines.extend(first.datname.clone().map(|name| fact("database", name)));
+            lines.extend(first.host.clone().map(|name| fact("host", name)));
+            lines.extend(first.server_version.clone().map(|version| fact("PostgreSQL", version)));
+            lines.push(fact("role", if first.in_recovery { "standby" } else { "primary" }.to_owned()));
+            lines.push(fact("started", first.started_at.clone()));
+        }
+        lines.push(Line {
+            value: Some(figure(elapsed_ms / 1e3)),
+            unit: Some("s".to_owned()),
+            ..Line::new(Section::Server, "elapsed")
+        });
+        if let Some(relation) = self.circumstances.iter().find_map(|run| run.relation.as_ref()) {
+            let bytes = relation.rel_bytes;
+            lines.push(Line {
+                value: bytes.map(|bytes| figure(bytes as f64 / (1 << 20) as f64)),
+                unit: bytes.map(|_| "MiB".to_owned()),
+                ..fact("relation", format!("{}.{}", relation.schemaname, relation.relname))
+            });
+        }
+        self.trust();
+        self.promises();
+        self.push(Line::fact(Section::Next, "keep", "SELECT io_probe_record('report', label => 'today');"));
+        lines.append(&mut self.lines);
+        // Of a section in the order in which they were found.
+        lines.sort_by_key(|line| line.section as u8);
+        lines
+    }
+
+    fn trust(&mut self) {
+        let sum =
+            |of: fn(&Circumstances) -> Option<u64>| self.circumstances.iter().filter_map(of).sum::<u64>();
+        let bytes = (sum(|run| run.own_bytes), sum(|run| run.other_bytes));
+        let steal = self.circumstances.iter().filter_map(|run| run.steal_pct).reduce(f64::max);
+        let (word, why) = match Trust::of(Some(bytes), steal) {
+            None => ("unknown", "what others did meanwhile can't be seen".to_owned()),
+            Some(Trust::Good) => ("good", "others hardly used the devices meanwhile".to_owned()),
+            Some(trust) => {
+                let word = if trust == Trust::Fair { "fair" } else { "poor" };
+                let share = 100.0 * bytes.1 as f64 / (bytes.0 + bytes.1).max(1) as f64;
+                let steal = steal.filter(|steal| *steal > 10.0);
+                let steal = steal.map_or(String::new(), |steal| {
+                    format!(", and the hypervisor gave {steal:.0} % of the processors' time to others")
+                });
+                (word, format!("others moved {share:.0} % of all bytes meanwhile{steal}: repeat later"))
+            }
+        };
+        self.push(Line::fact(Section::Trust, word, why));
+    }
+
+    fn promises(&mut self) {
+        let told = |line: &Line| {
+            let (kept, promised, value) = (line.kept?, line.promised?, line.value?);
+            let unit = line.unit.as_deref().unwrap_or_default();
+            let what = match line.section {
+                Section::Scan => "Scans",
+                Section::Depth => "Random reads",
+                _ => "The 99th percentile of reads",
+            };
+            let verb = if kept { "as promised" } else { "not as promised" };
+            Some(format!("{what}: {verb} ({} {unit}, of {}).", count(value), count(promised)))
+        };
+        let sentences: Vec<String> = self.lines.iter().filter_map(told).collect();
+        sentences.into_iter().for_each(|sentence| self.say("promise", sentence));
+    }
+}
+
+/// What the user reads while it runs.
+fn progress(probe: &str) -> &'static str {
+    match probe {
+        "device" => "looking at the devices",
+        "seqscan" => "scanning",
+        "depth" => "reading blocks at random",
+        "sync" => "writing and flushing",
+        _ => "looking for better settings",
+    }
+}
+
+fn rows<R: DeserializeOwned>(rows: Vec<Value>) -> Vec<R> {
+    let row = |row| match serde_json::from_value(row) {
+        Ok(row) => row,
+        Err(e) => unreachable!("a row of this library: {e}"),
+    };
+    rows.into_iter().map(row).collect()
+}
+
+/// Judges a figure; one without an interval by itself.
+fn promise(line: Line, promised: Option<f64>, more_is_better: bool) -> Line {
+    let Some((promised, value)) = promised.zip(line.value) else { return Line { promised, ..line } };
+    let (low, high) = (line.low.unwrap_or(value), line.high.unwrap_or(value));
+    let kept = match Promise::of(stats::Interval { value, low, high }, promised, more_is_better) {
+        Promise::Kept => Some(true),
+        Promise::Broken => Some(false),
+        Promise::Unsure => None,
+    };
+    Line { promised: Some(promised), kept, ..line }
+}
+
+/// The largest table that the caller may read.
+fn largest_table() -> Option<pg_sys::Oid> {
+    let tables = facts::user_tables().into_iter().filter(|table| table.may_probe);
+    tables.max_by_key(UserTable::bytes).map(|table| table.oid)
+}
+
+/// A number as people write it.
+pub(super) fn count(value: f64) -> String {
+    let digits = if value < 100.0 { return figure(value).to_string() } else { format!("{value:.0}") };
+    let groups: Vec<&str> =
+        digits.as_bytes().rchunks(3).rev().filter_map(|group| std::str::from_utf8(group).ok()).collect();
+    groups.join(",")
+}
+
+fn time(us: f64) -> String {
+    if us < 1000.0 { format!("{us:.0} us") } else { format!("{:.1} ms", us / 1000.0) }
+}

@@ -1,0 +1,108 @@
+//! The report as one page of HTML, with everything in it: no script, no font, no address.
+
+use askama::Template;
+
+use super::gather::count;
+use super::plots::{self, Bar};
+use super::{Line, Section, fact, of};
+
+#[derive(Template)]
+#[template(path = "report.html")]
+struct Page<'a> {
+    title: String,
+    facts: Vec<(&'a str, String)>,
+    devices: Vec<&'a Line>,
+    trust: Vec<&'a Line>,
+    figures: Vec<Figure>,
+    charts: Vec<Chart>,
+    verdicts: Vec<&'a Line>,
+    advice: Vec<&'a Line>,
+    missing: Vec<&'a Line>,
+    next: Vec<&'a Line>,
+}
+
+/// A row of the table of all figures.
+struct Figure {
+    what: &'static str,
+    item: String,
+    value: String,
+    unit: String,
+    range: String,
+    promised: String,
+    kept: Option<bool>,
+    finding: String,
+}
+
+/// A picture; the SVG is made by the plotting library, which escapes.
+struct Chart {
+    title: &'static str,
+    svg: String,
+}
+
+pub(super) fn render(lines: &[Line]) -> String {
+    let shown = |section| of(lines, section).collect::<Vec<_>>();
+    let page = Page {
+        title: format!("Storage of {} on {}", fact(lines, "database"), fact(lines, "host")),
+        facts: of(lines, Section::Server).map(|line| (line.item.as_str(), told(line))).collect(),
+        devices: shown(Section::Device),
+        trust: shown(Section::Trust),
+        figures: lines.iter().filter_map(Figure::of).collect(),
+        charts: charts(lines),
+        verdicts: shown(Section::Verdict),
+        advice: shown(Section::Advice),
+        missing: shown(Section::Missing),
+        next: shown(Section::Next),
+    };
+    match page.render() {
+        Ok(page) => page,
+        Err(e) => unreachable!("it is written to memory: {e}"),
+    }
+}
+
+/// A fact, with its figure.
+fn told(line: &Line) -> String {
+    let value =
+        line.value.map(|value| format!("{} {}", count(value), line.unit.as_deref().unwrap_or_default()));
+    [line.finding.clone(), value].into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+impl Figure {
+    fn of(line: &Line) -> Option<Self> {
+        let what = match line.section {
+            Section::Scan => "scan",
+            Section::Depth => "random reads, in flight",
+            Section::P50 => "median latency, in flight",
+            Section::P99 => "99th percentile, in flight",
+            Section::Commit => "flush of WAL",
+            Section::Readahead => "scan, readahead kB",
+            _ => return None,
+        };
+        Some(Self {
+            what,
+            item: line.item.clone(),
+            value: line.value.map_or("–".to_owned(), count),
+            unit: line.unit.clone().unwrap_or_default(),
+            range: line
+                .low
+                .zip(line.high)
+                .map_or(String::new(), |(low, high)| format!("{} – {}", count(low), count(high))),
+            promised: line.promised.map_or(String::new(), count),
+            kept: line.kept,
+            finding: line.finding.clone().unwrap_or_default(),
+        })
+    }
+}
+
+fn charts(lines: &[Line]) -> Vec<Chart> {
+    let bars = |section| -> Vec<Bar> { of(lines, section).filter_map(Bar::of).collect() };
+    [
+        ("Scans, MiB/s", plots::bars(&bars(Section::Scan))),
+        ("Random reads a second, by requests in flight", plots::curve(&bars(Section::Depth))),
+        ("99th percentile of their latencies, us", plots::curve(&bars(Section::P99))),
+        ("Cold scan, MiB/s, by readahead in kB", plots::curve(&bars(Section::Readahead))),
+        ("Flush of one WAL block, us (less is better)", plots::bars(&bars(Section::Commit))),
+    ]
+    .into_iter()
+    .filter_map(|(title, svg)| Some(Chart { title, svg: svg? }))
+    .collect()
+}

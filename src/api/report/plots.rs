@@ -1,0 +1,115 @@
+//! The pictures of a report, as SVG. Ink is black: the page makes it the colour of its text.
+
+use std::error::Error;
+
+use plotters::prelude::*;
+
+use super::Line;
+
+const SIZE: (u32, u32) = (640, 280);
+
+/// A measured value, with its 95 % interval.
+pub(super) struct Bar {
+    name: String,
+    value: f64,
+    low: f64,
+    high: f64,
+    is_marked: bool,
+}
+
+impl Bar {
+    /// That of a line; None of one without a value.
+    pub(super) fn of(line: &Line) -> Option<Self> {
+        let value = line.value?;
+        Some(Self {
+            name: line.item.clone(),
+            value,
+            low: line.low.unwrap_or(value),
+            high: line.high.unwrap_or(value),
+            is_marked: matches!(line.finding(), "best" | "in use"),
+        })
+    }
+}
+
+/// Ink and bars; the page knows them by these colours.
+const BLUE: RGBColor = RGBColor(0x33, 0x66, 0xaa);
+const MARKED: RGBColor = RGBColor(0xcc, 0x66, 0x00);
+
+/// A bar for each value. None without any.
+pub(super) fn bars(all: &[Bar]) -> Option<String> {
+    draw(all, |chart, all| {
+        for (place, bar) in all.iter().enumerate() {
+            let (left, right) = (place as f64 - 0.3, place as f64 + 0.3);
+            let ink = if bar.is_marked { MARKED } else { BLUE };
+            chart.draw_series([Rectangle::new([(left, 0.0), (right, bar.value)], ink.filled())])?;
+        }
+        Ok(())
+    })
+}
+
+/// A line through the values, which are equally far from one another. None without two.
+pub(super) fn curve(all: &[Bar]) -> Option<String> {
+    if all.len() < 2 {
+        return None;
+    }
+    draw(all, |chart, all| {
+        let points = || all.iter().enumerate().map(|(place, bar)| (place as f64, bar.value));
+        chart.draw_series(LineSeries::new(points(), BLUE.stroke_width(2)))?;
+        chart.draw_series(all.iter().zip(points()).map(|(bar, point)| {
+            let ink = if bar.is_marked { MARKED } else { BLUE };
+            Circle::new(point, 5, ink.filled())
+        }))?;
+        Ok(())
+    })
+}
+
+type Drawn<'a, 'b> = ChartContext<
+    'a,
+    SVGBackend<'b>,
+    Cartesian2d<plotters::coord::types::RangedCoordf64, plotters::coord::types::RangedCoordf64>,
+>;
+
+/// Axes, what `inside` draws, and the intervals above it.
+fn draw(
+    all: &[Bar],
+    inside: impl Fn(&mut Drawn<'_, '_>, &[Bar]) -> Result<(), Box<dyn Error>>,
+) -> Option<String> {
+    let greatest = all.iter().map(|bar| bar.high.max(bar.value)).fold(0.0, f64::max);
+    if !(greatest > 0.0 && greatest.is_finite()) {
+        return None;
+    }
+    let mut svg = String::new();
+    let drawn = || -> Result<(), Box<dyn Error>> {
+        let area = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
+        let last = all.len() as f64 - 0.5;
+        let mut chart = ChartBuilder::on(&area)
+            .margin(10)
+            .x_label_area_size(30)
+            .y_label_area_size(70)
+            .build_cartesian_2d(-0.5..last, 0.0..greatest * 1.05)?;
+        let name = |at: &f64| {
+            let is_whole = (at - at.round()).abs() < 1e-6;
+            let place = is_whole.then(|| all.get(at.round() as usize)).flatten().filter(|_| *at > -0.25);
+            place.map_or(String::new(), |bar| bar.name.clone())
+        };
+        chart
+            .configure_mesh()
+            .disable_x_mesh()
+            .light_line_style(TRANSPARENT)
+            .x_labels(2 * all.len() + 1)
+            .x_label_formatter(&name)
+            .y_label_formatter(&|value| super::gather::count(*value))
+            .y_labels(5)
+            .draw()?;
+        inside(&mut chart, all)?;
+        chart.draw_series(all.iter().enumerate().filter(|(_, bar)| bar.low < bar.high).map(
+            |(place, bar)| {
+                let at = place as f64;
+                PathElement::new(vec![(at, bar.low), (at, bar.high)], BLACK.stroke_width(1))
+            },
+        ))?;
+        area.present()?;
+        Ok(())
+    }();
+    drawn.ok().map(|()| svg)
+}

@@ -1,0 +1,152 @@
+//! The report as plain text of 80 columns.
+
+use textwrap::Options;
+
+use super::gather::count;
+use super::{Line, Section, fact, of};
+
+const WIDTH: usize = 80;
+
+/// Longest bar.
+const BAR: usize = 34;
+
+pub(super) fn render(lines: &[Line]) -> String {
+    let mut text = Page::default();
+    text.head(lines);
+    text.figures(lines);
+    text.bars(lines, Section::Depth, "Random reads a second, by requests in flight");
+    text.bars(lines, Section::Readahead, "MiB/s of a cold scan, by readahead in kB");
+    for (section, title) in [
+        (Section::Verdict, "VERDICT"),
+        (Section::Advice, "ADVICE"),
+        (Section::Missing, "MISSING"),
+        (Section::Next, "NEXT"),
+    ] {
+        text.list(lines, section, title);
+    }
+    text.0.join("\n")
+}
+
+/// The lines so far.
+#[derive(Default)]
+struct Page(Vec<String>);
+
+impl Page {
+    fn push(&mut self, line: impl AsRef<str>) {
+        self.0.push(printable(line.as_ref()).trim_end().to_owned());
+    }
+
+    /// A paragraph behind a word, wrapped under its own beginning.
+    fn paragraph(&mut self, word: &str, text: &str) {
+        let first = format!("{word:<9}");
+        let options = Options::new(WIDTH).initial_indent(&first).subsequent_indent("         ");
+        for line in textwrap::wrap(&printable(text), options) {
+            self.push(line);
+        }
+    }
+
+    fn head(&mut self, lines: &[Line]) {
+        let name = |item: &str| fact(lines, item);
+        let place = [name("database"), name("host")].join("@");
+        let started = name("started").get(..16).unwrap_or_default().replace('T', " ");
+        let elapsed =
+            of(lines, Section::Server).find(|line| line.item == "elapsed").and_then(|line| line.value);
+        self.push(format!("pg_io_probe {}  {place}  PostgreSQL {}", name("pg_io_probe"), name("PostgreSQL")));
+        let elapsed = elapsed.map_or(String::new(), |seconds| format!("{seconds:.0} s"));
+        let relation = of(lines, Section::Server).find(|line| line.item == "relation");
+        let size =
+            relation.and_then(|line| line.value).map_or(String::new(), |mib| format!(", {} MiB", count(mib)));
+        let relation = relation.map_or(String::new(), |line| format!("  {}{size}", line.finding()));
+        self.push(format!("{started}  {elapsed}{relation}"));
+        self.push("");
+        let mut places: Vec<(&str, Vec<&str>)> = Vec::new();
+        for line in of(lines, Section::Device) {
+            match places.iter_mut().find(|(facts, _)| *facts == line.finding()) {
+                Some((_, names)) => names.push(&line.item),
+                None => places.push((line.finding(), vec![&line.item])),
+            }
+        }
+        for (facts, names) in places {
+            self.paragraph("DEVICE", &format!("{facts}: {}", names.join(", ")));
+        }
+        for line in of(lines, Section::Trust) {
+            self.paragraph("TRUST", &format!("{}: {}", line.item, line.finding()));
+        }
+    }
+
+    fn figures(&mut self, lines: &[Line]) {
+        let shown: Vec<(String, &Line)> =
+            lines.iter().filter_map(|line| Some((name_of(line)?, line))).collect();
+        if shown.is_empty() {
+            return;
+        }
+        self.push("");
+        self.push(format!("{:34}{:>10}{:>20}  {}", "", "measured", "95 % interval", "promised"));
+        for (name, line) in shown {
+            let value = line.value.map_or("-".to_owned(), count);
+            let range =
+                line.low.zip(line.high).map(|(low, high)| format!("{} - {}", count(low), count(high)));
+            let kept = match line.kept {
+                Some(true) => " ok",
+                Some(false) => " NO",
+                None => "",
+            };
+            let promised = line.promised.map_or(String::new(), |promised| count(promised) + kept);
+            let unit = line.unit.as_deref().unwrap_or_default();
+            let is_scan = line.promised.is_none() && line.section == Section::Scan;
+            let said = if is_scan { line.finding() } else { "" };
+            let range = range.unwrap_or_default();
+            self.push(format!("{name:<27} {unit:<6}{value:>10}{range:>20}  {promised}{said}"));
+        }
+    }
+
+    fn bars(&mut self, lines: &[Line], section: Section, title: &str) {
+        let greatest = of(lines, section).filter_map(|line| line.value).fold(0.0, f64::max);
+        if greatest <= 0.0 {
+            return;
+        }
+        self.push("");
+        self.push(title);
+        for line in of(lines, section) {
+            let Some(value) = line.value else { continue };
+            let bar = "#".repeat(((value / greatest * BAR as f64).round() as usize).max(1));
+            self.push(format!("{:>8} {bar:<BAR$} {:>10}  {}", line.item, count(value), line.finding()));
+        }
+    }
+
+    fn list(&mut self, lines: &[Line], section: Section, title: &str) {
+        for (place, line) in of(lines, section).enumerate() {
+            if place == 0 {
+                self.push("");
+            }
+            let text = match section {
+                Section::Advice | Section::Missing => format!("{}: {}", line.item, line.finding()),
+                _ => line.finding().to_owned(),
+            };
+            self.paragraph(if place == 0 { title } else { "" }, &text);
+            if let Some(statement) = &line.statement {
+                self.push(format!("         {statement}"));
+            }
+        }
+    }
+}
+
+/// What a figure of the table is called.
+fn name_of(line: &Line) -> Option<String> {
+    Some(match (line.section, line.item.as_str()) {
+        (Section::Scan, "direct") => "scan, device".to_owned(),
+        (Section::Scan, "server") => "scan, PostgreSQL".to_owned(),
+        (Section::Depth, depth) if depth == "1" || line.finding() == "best" => {
+            format!("random reads, {depth} in flight")
+        }
+        (Section::P50, "1") => "random read, median".to_owned(),
+        (Section::P99, "1") => "random read, p99".to_owned(),
+        (Section::Commit, method) if line.finding() == "in use" => format!("commit, {method}"),
+        _ => return None,
+    })
+}
+
+/// What a name may hold, but a line not.
+fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+}

@@ -1,0 +1,61 @@
+-- io_probe_report: all that there is to know, in a minute and in words.
+
+CREATE TYPE io_probe_report_full_row AS (
+    section   text,
+    item      text,
+    value     double precision,
+    unit      text,
+    low       double precision,
+    high      double precision,
+    promised  double precision,
+    kept      boolean,
+    finding   text,
+    statement text
+);
+COMMENT ON TYPE io_probe_report_full_row IS 'Row of io_probe_report_full: one line, a figure or a fact';
+COMMENT ON COLUMN io_probe_report_full_row.section IS 'What it is about: server, device, trust, scan, depth, p50, p99, commit, readahead, verdict, advice, missing, next';
+COMMENT ON COLUMN io_probe_report_full_row.item IS 'What of that: of scan the path, of depth, p50 and p99 the requests in flight, of commit the method, of readahead the window in kB';
+COMMENT ON COLUMN io_probe_report_full_row.value IS 'What was measured; NULL for a fact';
+COMMENT ON COLUMN io_probe_report_full_row.unit IS 'Its unit';
+COMMENT ON COLUMN io_probe_report_full_row.low IS 'Lower end of its 95 % confidence interval';
+COMMENT ON COLUMN io_probe_report_full_row.high IS 'Upper end of its 95 % confidence interval';
+COMMENT ON COLUMN io_probe_report_full_row.promised IS 'What the argument promised says of it';
+COMMENT ON COLUMN io_probe_report_full_row.kept IS 'Is the promise kept? NULL if there is none, or it lies within the interval';
+COMMENT ON COLUMN io_probe_report_full_row.finding IS 'The fact, or what there is to know of the figure, in words';
+COMMENT ON COLUMN io_probe_report_full_row.statement IS 'Of advice: what follows it';
+
+CREATE FUNCTION io_probe_report_full(
+    rel      regclass DEFAULT NULL,
+    duration interval DEFAULT NULL,
+    cold     boolean  DEFAULT false,
+    writes   boolean  DEFAULT false,
+    promised jsonb    DEFAULT NULL,
+    options  jsonb    DEFAULT '{}'
+)
+RETURNS SETOF io_probe_report_full_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 50
+AS 'MODULE_PATHNAME', 'io_probe_report_full_wrapper';
+COMMENT ON FUNCTION io_probe_report_full(regclass, interval, boolean, boolean, jsonb, jsonb) IS 'The lines of io_probe_report as rows, to be joined and stored';
+REVOKE ALL ON FUNCTION io_probe_report_full(regclass, interval, boolean, boolean, jsonb, jsonb) FROM PUBLIC;
+
+CREATE TYPE io_probe_report_row AS (
+    report text
+);
+COMMENT ON TYPE io_probe_report_row IS 'Row of io_probe_report: one line of the text or of the page';
+COMMENT ON COLUMN io_probe_report_row.report IS 'The line';
+
+CREATE FUNCTION io_probe_report(
+    rel      regclass DEFAULT NULL,
+    duration interval DEFAULT NULL,
+    cold     boolean  DEFAULT false,
+    writes   boolean  DEFAULT false,
+    promised jsonb    DEFAULT NULL,
+    format   text     DEFAULT 'text',
+    run      bigint   DEFAULT NULL,
+    options  jsonb    DEFAULT '{}'
+)
+RETURNS SETOF io_probe_report_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 50
+AS 'MODULE_PATHNAME', 'io_probe_report_wrapper';
+COMMENT ON FUNCTION io_probe_report(regclass, interval, boolean, boolean, jsonb, text, bigint, jsonb) IS 'One call that tells everything, in half a minute unless duration says otherwise: devices, scans, random reads, flushes, readahead and settings of the relation, or of the largest table, with verdicts in words. promised is what was paid for: {"mib_s": 2000, "iops": 100000, "p99_us": 500}. format is text (80 columns) or html (one page, with pictures). run shows a report that io_probe_record(''report'') has stored, and measures nothing. cold => true lets it evict what it reads, writes => true lets it write a scratch file beside the WAL; each adds rows. Options: those of the probes it calls';
+REVOKE ALL ON FUNCTION io_probe_report(regclass, interval, boolean, boolean, jsonb, text, bigint, jsonb) FROM PUBLIC;
