@@ -10,6 +10,8 @@
 #   make check-server   runs the server's own regression suite while probes run beside it
 #   make check-memory   runs core's tests under sanitizers, Miri and valgrind
 #   make demo           shows what the extension does, on a server of its own (KEEP=1 leaves it running)
+#   make deb            makes a Debian package for each PostgreSQL that deps brought
+#   make dist           makes the archive of this version that PGXN takes
 #   make fuzz           feeds the parsers what a fuzzer makes up, half an hour each
 #   make bench          compares with the tools that one would use without the extension
 
@@ -23,6 +25,7 @@ pg_major = $(shell $(PG_CONFIG) --version | sed 's/[^0-9]*\([0-9]*\).*/\1/')
 bindir = $(shell $(PG_CONFIG) --bindir)
 libdir = $(shell $(PG_CONFIG) --pkglibdir)
 extdir = $(shell $(PG_CONFIG) --sharedir)/extension
+version = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 pg_regress = $(dir $(shell $(PG_CONFIG) --pgxs))../test/regress/pg_regress
 built = $(or $(CARGO_TARGET_DIR),target)/release/$(EXTENSION)-pg$(pg_major)
 
@@ -63,6 +66,12 @@ check-memory:
 demo:
 	KEEP=$(KEEP) tools/demo.sh
 
+deb:
+	tools/deb.sh
+
+dist:
+	git archive --format zip --prefix pg_io_probe-$(version)/ -o pg_io_probe-$(version).zip HEAD
+
 fuzz:
 	tools/fuzz.sh
 
@@ -74,4 +83,4 @@ bench:
 clean:
 	cargo clean
 
-.PHONY: all install uninstall installcheck deps check check-all check-fresh check-server check-memory demo fuzz bench clean
+.PHONY: deb dist all install uninstall installcheck deps check check-all check-fresh check-server check-memory demo fuzz bench clean

@@ -78,7 +78,7 @@ class Crash(unittest.TestCase):
         probe.start(session)
         is_there = lambda: phase(self.control, session.pid) == wanted if wanted else progress_of(self.control, session)
         # A phase may be over in a few milliseconds.
-        wait_for(is_there, f"{probe.name}: {wanted or 'any phase'}", 30, 0.005)
+        wait_for(is_there, f"{probe.name}: {wanted or 'any phase'}", 120, 0.005)
         if not wanted:
             time.sleep(self.moments.uniform(0, 0.2))
         self.seen[f"{probe.name}: {phase(self.control, session.pid)}"] += 1

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# deps.sh check|demo|suite|bench: installs what is missing to build, and to check, to run the demo, to run the server's own
-# suite or to measure beside other tools; run again, it does nothing.
+# deps.sh check|demo|suite|bench|deb: installs what is missing to build, and to check, to run the demo, to run the server's own
+# suite, to measure beside other tools or to make packages; run again, it does nothing.
 #   packages    by apt-get, as root or with CI set; else it prints the one line to run, and stops
 #   servers     PostgreSQL of each version, into the cache: see servers.sh; the demo takes the system's
 #   cargo-pgrx  the version that Cargo.toml asks for, into the cache
@@ -14,8 +14,9 @@ case ${1:-} in
     check) packages+=("${check[@]}") ;;
     demo) packages+=(postgresql-15 postgresql-server-dev-15) ;;
     suite) packages+=("${check[@]}" bison flex liburing-dev) ;;
+    deb) packages+=("${check[@]}" debhelper fakeroot go-md2man lintian) ;;
     bench) packages+=("${check[@]}" fio gnuplot-nox ioping sysstat) ;;
-    *) echo "usage: deps.sh check|demo|suite|bench" >&2; exit 2 ;;
+    *) echo "usage: deps.sh check|demo|suite|bench|deb" >&2; exit 2 ;;
 esac
 
 install_packages() {
@@ -56,6 +57,6 @@ trap '[ $? = 0 ] || echo "not everything that is needed could be had (the reason
 command -v cargo >/dev/null || { echo "could not find cargo: install Rust with rustup" >&2; exit 1; }
 install_packages
 mkdir -p "$cache"
-case ${1:-} in check | bench) tools/servers.sh ;; esac
+case ${1:-} in check | bench | deb) tools/servers.sh ;; esac
 install_cargo_pgrx
 cargo fetch --quiet --locked
