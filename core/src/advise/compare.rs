@@ -212,7 +212,7 @@ impl Comparison {
             true => {
                 format!("runs close in time are alike: {runs} tell as much as {effective:.0} would apart")
             }
-            false => "the sides took turns: runs close in time are compared".to_owned(),
+            false => "runs close in time are alike: those of both sides are compared".to_owned(),
         });
         [unknown, set_aside, alike].into_iter().flatten().collect()
     }
