@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::random::LatencyFigures;
 use super::row::{
-    DIRECT_PCT, Doubt, Identity, IntervalFigures, NOT_DIRECT, RATE_LIMITED, TOO_FEW_BLOCKS, Verdict,
+    Caveats, DIRECT_PCT, Doubt, Identity, IntervalFigures, NOT_DIRECT, RATE_LIMITED, TOO_FEW_BLOCKS,
 };
 use crate::call::arguments::{self, Path, figure};
 use crate::call::named::NamedEnum;
@@ -146,9 +146,9 @@ fn rows(
     identity: &Identity,
 ) -> Vec<DepthRow> {
     let blank = DepthRow { seed: seed as i64, identity: identity.clone(), ..DepthRow::default() };
-    let mut verdict = Verdict::default();
-    let Some(curve) = verdict.accept(found) else {
-        let row = |depth: &u32| DepthRow { depth: *depth, verdict: verdict.clone(), ..blank.clone() };
+    let mut caveats = Caveats::default();
+    let Some(curve) = caveats.accept(found) else {
+        let row = |depth: &u32| DepthRow { depth: *depth, caveats: caveats.clone(), ..blank.clone() };
         return depths.iter().map(row).collect();
     };
     let knee = curve.knee();
@@ -180,7 +180,7 @@ struct DepthRow {
     best: Option<bool>,
     engine: Option<&'static str>,
     #[serde(flatten)]
-    verdict: Verdict,
+    caveats: Caveats,
     blks: u64,
     elapsed_ms: Option<f64>,
     #[serde(flatten)]
@@ -198,21 +198,21 @@ impl DepthRow {
         self.elapsed_ms = Some(figure(run.elapsed_ns as f64 / 1e6));
         self.hole_blks = Some(run.holes);
         if void {
-            self.verdict.void(NOT_DIRECT);
+            self.caveats.void(NOT_DIRECT);
             return;
         }
         self.iops = run.iops().map(figure);
         self.mib_s = run.iops().map(|iops| figure(iops * block_size as f64 / f64::from(1 << 20)));
         self.latency = LatencyFigures::of(&run.latencies);
         self.interval = IntervalFigures::of_rate(run.interval);
-        self.verdict.judge_interval(&self.interval);
+        self.caveats.judge_interval(&self.interval);
         if run.throttled {
-            self.verdict.doubt_since(Doubt::Paced, RATE_LIMITED);
+            self.caveats.doubt_since(Doubt::Paced, RATE_LIMITED);
         } else if run.rated.work == 0 && run.with_data() > 0 {
-            self.verdict.doubt_since(Doubt::Short, TOO_FEW_BLOCKS);
+            self.caveats.doubt_since(Doubt::Short, TOO_FEW_BLOCKS);
         }
         if run.holes > 0 {
-            self.verdict.note(format!(
+            self.caveats.note(format!(
                 "{} blocks were never written to the file (holes) and were not fetched",
                 run.holes
             ));
@@ -223,20 +223,20 @@ impl DepthRow {
     fn add_notes(&mut self, curve: &DepthCurve, step: &Step, blocks: u64) {
         let full = step.run.as_ref().and_then(|run| run.stop).filter(|stop| *stop == Stop::Bytes);
         if let Some(stop) = curve.stop.or(full) {
-            self.verdict.stopped(stop);
+            self.caveats.stopped(stop);
         }
-        self.verdict.notes.extend(curve.note.iter().filter(|_| self.depth > 1).cloned());
+        self.caveats.notes.extend(curve.note.iter().filter(|_| self.depth > 1).cloned());
         let fetches: u64 = curve.runs().map(RandomRun::with_data).sum();
         if fetches > blocks {
             let times = fetches.div_ceil(blocks.max(1));
-            self.verdict.doubt_since(
+            self.caveats.doubt_since(
                 Doubt::Small,
                 format!("blocks were fetched up to {times} times: caches below the kernel may serve them"),
             );
         }
         if curve.written_back > 0 {
             let kb = curve.written_back / 1024;
-            self.verdict.note(format!("{kb} kB were dirty in the OS cache and were written back first"));
+            self.caveats.note(format!("{kb} kB were dirty in the OS cache and were written back first"));
         }
     }
 }

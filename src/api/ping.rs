@@ -12,7 +12,7 @@ use pgrx::datum::Interval;
 use pgrx::prelude::*;
 use serde::Serialize;
 
-use super::row::{Identity, NOT_DIRECT, Status, Verdict};
+use super::row::{Caveats, Identity, NOT_DIRECT, Status};
 use crate::call::arguments::{self, Path, figure};
 use crate::call::named::{NamedEnum, named};
 use crate::call::options::Options;
@@ -142,33 +142,33 @@ impl Ping {
 
     /// A row for each answer. The notes stand in the last one, be it one without a request.
     fn rows(&self, answers: Attempt<Pongs>, identity: &Identity) -> Vec<PingRow> {
-        let mut verdict = Verdict::default();
-        let pongs = match verdict.accept(answers) {
+        let mut caveats = Caveats::default();
+        let pongs = match caveats.accept(answers) {
             Some(answers) => {
-                self.judge(&answers, &mut verdict);
+                self.judge(&answers, &mut caveats);
                 answers.pongs
             }
             None => Vec::new(),
         };
         let mut rows: Vec<PingRow> = (1..)
             .zip(&pongs)
-            .map(|(number, pong)| self.row(number, pong, verdict.status, identity))
+            .map(|(number, pong)| self.row(number, pong, caveats.status, identity))
             .collect();
         match rows.last_mut() {
-            Some(last) => last.verdict = verdict,
-            None => rows.push(PingRow { verdict, ..self.blank(identity) }),
+            Some(last) => last.caveats = caveats,
+            None => rows.push(PingRow { caveats, ..self.blank(identity) }),
         }
         rows
     }
 
-    fn judge(&self, answers: &Pongs, verdict: &mut Verdict) {
+    fn judge(&self, answers: &Pongs, caveats: &mut Caveats) {
         if answers.not_direct {
-            verdict.void(NOT_DIRECT);
+            caveats.void(NOT_DIRECT);
         }
         match answers.stop {
-            Some(stop) => verdict.stopped(stop),
+            Some(stop) => caveats.stopped(stop),
             None if answers.pongs.len() < self.count as usize => {
-                verdict.note("no more requests: every block that holds data has been read once");
+                caveats.note("no more requests: every block that holds data has been read once");
             }
             None => {}
         }
@@ -188,7 +188,7 @@ impl Ping {
             warmup: Some(pong.warmup),
             lat_us: (!void).then(|| figure(pong.time_ns as f64 / 1e3)),
             served_by,
-            verdict: Verdict::of_status(status),
+            caveats: Caveats::of_status(status),
             blkno: (pong.op == PingOp::Read).then_some(pong.block),
             ..self.blank(identity)
         }
@@ -210,7 +210,7 @@ struct PingRow {
     served_by: Option<&'static str>,
     path: &'static str,
     #[serde(flatten)]
-    verdict: Verdict,
+    caveats: Caveats,
     blkno: Option<u64>,
     seed: i64,
     #[serde(flatten)]

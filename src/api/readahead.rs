@@ -9,7 +9,7 @@ use pgrx::prelude::*;
 use serde::Serialize;
 
 pub(super) use self::curve::{WindowMode, WindowResult, measure};
-use super::row::{DeviceFigures, Identity, IntervalFigures, Verdict};
+use super::row::{Caveats, DeviceFigures, Identity, IntervalFigures};
 use crate::call::arguments::{self, figure};
 use crate::call::options::{MEASURING, Options};
 use crate::call::probe::Probe;
@@ -82,7 +82,7 @@ struct ReadaheadRow {
     blockdev_setra: Option<String>,
     udev_rule: Option<String>,
     #[serde(flatten)]
-    verdict: Verdict,
+    caveats: Caveats,
     #[serde(flatten)]
     interval: IntervalFigures,
     cache_us: Option<f64>,
@@ -105,8 +105,8 @@ impl ReadaheadRow {
         let (blockdev_setra, udev_rule) = lines.unzip();
         let block_size = relation.block_size();
         let interval = IntervalFigures::of_time(window.figures().and_then(|figures| figures.interval));
-        let mut verdict = window.verdict.clone();
-        verdict.judge_interval(&interval);
+        let mut caveats = window.caveats.clone();
+        caveats.judge_interval(&interval);
         Self {
             window_kb: window.kb(),
             mode: window.mode.name(),
@@ -128,7 +128,7 @@ impl ReadaheadRow {
                 .map(|cost| DeviceFigures::of(cost, Some(window.blocks)))
                 .unwrap_or_default(),
             engine: window.engine.map(str::to_owned),
-            verdict,
+            caveats,
             identity: identity.clone(),
         }
     }

@@ -71,16 +71,16 @@ named!(Doubt, "doubt", "doubts", {
 
 /// Can a row be trusted, and what is there to know about it?
 #[derive(Debug, Clone, Default)]
-pub(super) struct Verdict {
+pub(super) struct Caveats {
     pub(super) status: Status,
     pub(super) notes: Vec<String>,
     doubts: Vec<Doubt>,
 }
 
 /// Its columns `doubt`, `status` and `notes`.
-impl Serialize for Verdict {
+impl Serialize for Caveats {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut columns = serializer.serialize_struct("Verdict", 3)?;
+        let mut columns = serializer.serialize_struct("Caveats", 3)?;
         columns.serialize_field("doubt", &self.worst())?;
         columns.serialize_field("status", &self.status)?;
         columns.serialize_field("notes", &self.notes)?;
@@ -88,7 +88,7 @@ impl Serialize for Verdict {
     }
 }
 
-impl Verdict {
+impl Caveats {
     /// Of a row that says the rest elsewhere.
     pub(super) fn of_status(status: Status) -> Self {
         Self { status, ..Self::default() }

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 pub(super) use self::bench::{Bench, Benched, SyncPlace};
 use super::random::{LatencyFigures, us};
-use super::row::{Doubt, IntervalFigures, Verdict, of_leaves};
+use super::row::{Caveats, Doubt, IntervalFigures, of_leaves};
 use crate::call::arguments::{self, figure};
 use crate::call::named::NamedEnum;
 use crate::call::options::{MEASURING, Options};
@@ -152,7 +152,7 @@ struct SyncRow {
     in_use: Option<bool>,
     direct: bool,
     #[serde(flatten)]
-    verdict: Verdict,
+    caveats: Caveats,
     depth: u32,
     #[serde(flatten)]
     identity: SyncIdentity,
@@ -205,9 +205,9 @@ impl SyncIdentity {
 /// A row for each case.
 fn rows(bench: &Bench, found: Attempt<Benched>, identity: &SyncIdentity) -> Vec<SyncRow> {
     let current = wal::sync_method().and_then(|name| FlushMethod::of_wal(&name));
-    let mut verdict = Verdict::default();
-    let found = verdict.accept(found);
-    let blank = |case| SyncRow { verdict: verdict.clone(), ..blank(case, bench.group, identity, current) };
+    let mut caveats = Caveats::default();
+    let found = caveats.accept(found);
+    let blank = |case| SyncRow { caveats: caveats.clone(), ..blank(case, bench.group, identity, current) };
     let mut rows: Vec<SyncRow> = bench.cases.iter().map(blank).collect();
     if let Some(Benched { cases, layout }) = found {
         for ((row, case), measured) in rows.iter_mut().zip(&bench.cases).zip(&cases) {
@@ -237,43 +237,43 @@ fn blank(case: &Case, group: Group, identity: &SyncIdentity, current: Option<Flu
 /// Notes what else there is to know of a row.
 fn add_notes(row: &mut SyncRow, case: &Case, group: Group, layout: &Layout) {
     if case.section.is_of_wal() && wal::sync_method().is_none() {
-        row.verdict.note("fsync is off: this server syncs nothing");
+        row.caveats.note("fsync is off: this server syncs nothing");
     }
     if row.in_use == Some(true) && group.committers == 1 && !group.delay.is_zero() {
         let delay = group.delay.as_micros();
-        row.verdict
+        row.caveats
             .note(format!("commit_siblings is 0: this server lets even a lone commit wait {delay} us more"));
     }
     let shortened = layout.segment_bytes().filter(|bytes| *bytes < wal::segment_bytes());
     if let Some(bytes) = shortened.filter(|_| case.section == Section::WalSegment) {
         let (bytes, wanted) = (bytes >> 10, wal::segment_bytes() >> 10);
-        row.verdict.note(format!("the segment was {bytes} kB long, not {wanted}: pg_io_probe.scratch_limit"));
+        row.caveats.note(format!("the segment was {bytes} kB long, not {wanted}: pg_io_probe.scratch_limit"));
     }
 }
 
 /// Puts into a row what was measured.
 fn set_figures(row: &mut SyncRow, measured: &CaseTimes) {
     if let Some(why) = &measured.refused {
-        row.verdict.refuse(why.clone());
+        row.caveats.refuse(why.clone());
         return;
     }
     match measured.stop {
-        Some(stop) if measured.ops() == 0 && stop.is_for_all() => row.verdict.not_begun(stop),
-        Some(stop) => row.verdict.stopped(stop),
+        Some(stop) if measured.ops() == 0 && stop.is_for_all() => row.caveats.not_begun(stop),
+        Some(stop) => row.caveats.stopped(stop),
         None => {}
     }
     if measured.syncs_are_swallowed {
-        row.verdict.void("fewer writes reached the device than were synced: something swallows the syncs");
+        row.caveats.void("fewer writes reached the device than were synced: something swallows the syncs");
         return;
     }
     if measured.paused {
-        row.verdict.doubt_since(
+        row.caveats.doubt_since(
             Doubt::Paced,
             "rate-limited: after a pause an operation may take longer, or less long",
         );
     }
     let interval = IntervalFigures::of_time(measured.interval());
-    row.verdict.judge_interval(&interval);
+    row.caveats.judge_interval(&interval);
     let device = measured.device();
     let ns_per_op = measured.ns_per_op();
     row.figures = SyncFigures {

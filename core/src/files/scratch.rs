@@ -191,7 +191,8 @@ impl Scratch {
             }
             if offset == self.size || offset - written_back >= at_once {
                 let range = written_back..offset;
-                match writeback::of_scratch(&self.file, &self.directory, range, &mut || budget.ask()) {
+                match writeback::of_scratch(&self.file, &self.directory, range, &mut || budget.caller_stop())
+                {
                     Ok(None) => written_back = offset,
                     Ok(stopped) => return Ok(stopped),
                     Err(Error::Io { offset, source, .. }) => {

@@ -310,9 +310,9 @@ impl WindowTurns<'_> {
         let buffered =
             whose == Contender::Kernel || matches!(self.emulation, Emulation::ReadaheadCalls { .. });
         let stopped = if buffered {
-            source.evict(blocks.clone(), &mut || budget.ask(), &mut |_| ())?
+            source.evict(blocks.clone(), &mut || budget.caller_stop(), &mut |_| ())?
         } else {
-            source.write_back(blocks.clone(), &mut || budget.ask())?.1
+            source.write_back(blocks.clone(), &mut || budget.caller_stop())?.1
         };
         if stopped.is_some() {
             return Ok(stopped);

@@ -129,7 +129,7 @@ impl ScanRun<'_> {
         if near == blocks {
             return Ok(Ok(near));
         }
-        let has_holes = self.source.have_holes(near.clone(), &mut || budget.ask())?;
+        let has_holes = self.source.have_holes(near.clone(), &mut || budget.caller_stop())?;
         Ok(has_holes.map(|has_holes| if has_holes { blocks } else { near }))
     }
 }

@@ -179,7 +179,7 @@ impl<'a> Budget<'a> {
     }
 
     /// The time that is left.
-    pub fn left(&self) -> Duration {
+    pub fn time_left(&self) -> Duration {
         Duration::from_nanos(self.deadline.saturating_sub(self.clock.now()))
     }
 
@@ -234,7 +234,7 @@ impl<'a> Budget<'a> {
     }
 
     /// Has the caller a reason to stop? Without the deadline, for work that is not cut short by it.
-    pub fn ask(&mut self) -> Option<Stop> {
+    pub fn caller_stop(&mut self) -> Option<Stop> {
         if self.known.stopped.is_none() {
             self.known.stopped = (self.should_stop)();
         }
@@ -410,11 +410,11 @@ mod tests {
         clock.advance(4_000_000);
         // It ends for the same reason as what it is a part of, at the same moment.
         let mut turn = run.part(&LIMITS);
-        assert_eq!((turn.length(), turn.left()), (Duration::from_millis(1), Duration::from_millis(1)));
+        assert_eq!((turn.length(), turn.time_left()), (Duration::from_millis(1), Duration::from_millis(1)));
         assert_eq!(turn.sleep_until(u64::MAX), Some(Stop::Duration));
         assert_eq!(clock.now(), 5_000_000);
         drop(turn);
-        assert_eq!((run.left(), run.poll()), (Duration::ZERO, Some(Stop::Duration)));
+        assert_eq!((run.time_left(), run.poll()), (Duration::ZERO, Some(Stop::Duration)));
         drop(run);
         assert_eq!(statement.poll(), None);
     }
@@ -426,7 +426,7 @@ mod tests {
         let mut should_stop = || reasons.pop();
         let mut whole = Budget::unlimited(&clock, &mut should_stop);
         let mut part = whole.part(&LIMITS);
-        assert_eq!((part.poll(), part.ask()), (Some(Stop::LockWaiter), Some(Stop::LockWaiter)));
+        assert_eq!((part.poll(), part.caller_stop()), (Some(Stop::LockWaiter), Some(Stop::LockWaiter)));
         drop(part);
         assert_eq!(whole.poll(), Some(Stop::LockWaiter));
     }

@@ -96,9 +96,9 @@ fn closing(used: &Used, account: Account, fetched: std::result::Result<u64, &'st
     row.elapsed_ms = Some(figure(used.elapsed_ns as f64 / 1e6));
     let source = device_source(account);
     match fetched {
-        Ok(_) if source == IO_WORKERS => row.verdict.note(WORKERS_SERVE_ALL),
+        Ok(_) if source == IO_WORKERS => row.caveats.note(WORKERS_SERVE_ALL),
         Ok(_) => {}
-        Err(why) => row.verdict.note(why),
+        Err(why) => row.caveats.note(why),
     }
     let blocks = &used.blocks;
     let query = QueryFigures {

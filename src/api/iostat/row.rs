@@ -6,7 +6,7 @@ use io_probe_core::run::budget::Stop;
 use serde::Serialize;
 
 use super::Watched;
-use crate::api::row::{Status, UTIL_DOUBTFUL, Verdict};
+use crate::api::row::{Caveats, Status, UTIL_DOUBTFUL};
 use crate::call::arguments::figure;
 use crate::pg::backend::server;
 
@@ -24,7 +24,7 @@ pub(super) struct IostatRow {
     sample: Option<u64>,
     pub(super) elapsed_ms: Option<f64>,
     #[serde(flatten)]
-    pub(super) verdict: Verdict,
+    pub(super) caveats: Caveats,
 }
 
 /// What a device did.
@@ -76,18 +76,18 @@ pub(super) fn of_series(watched: &Watched, series: &SnapshotSeries, stop: Option
     }
     if let Some(stop) = stop {
         let last = rows.len().saturating_sub(watched.rows_a_sample());
-        for IostatRow { verdict, .. } in &mut rows[last..] {
+        for IostatRow { caveats, .. } in &mut rows[last..] {
             // What can't be known is not known in part either.
-            match verdict.status {
-                Status::Ok => verdict.stopped(stop),
-                _ => verdict.note(stop.to_string()),
+            match caveats.status {
+                Status::Ok => caveats.stopped(stop),
+                _ => caveats.note(stop.to_string()),
             }
         }
     }
     note_limits(watched, &mut rows);
     if let (Some(every), Some(first)) = (series.stretched(), rows.first_mut()) {
         let every = figure(every.as_secs_f64());
-        first.verdict.note(format!("the intervals were doubled to {every} s, to hold no more than so many"));
+        first.caveats.note(format!("the intervals were doubled to {every} s, to hold no more than so many"));
     }
     rows
 }
@@ -96,7 +96,7 @@ pub(super) fn of_series(watched: &Watched, series: &SnapshotSeries, stop: Option
 pub(super) fn not_begun(watched: &Watched, why: Stop) -> Vec<IostatRow> {
     let row = |device: Option<String>| {
         let mut row = IostatRow::now(device);
-        row.verdict.not_begun(why);
+        row.caveats.not_begun(why);
         row
     };
     let devices = watched.watch.devices();
@@ -109,10 +109,10 @@ pub(super) fn not_begun(watched: &Watched, why: Stop) -> Vec<IostatRow> {
 /// In the first interval: the limits that the cgroup sets, those on a device beside it.
 fn note_limits(watched: &Watched, rows: &mut [IostatRow]) {
     for (device, row) in watched.watch.devices().iter().zip(&mut *rows) {
-        row.verdict.notes.extend(watched.watch.limits_of(device));
+        row.caveats.notes.extend(watched.watch.limits_of(device));
     }
     if let Some(first) = rows.first_mut() {
-        first.verdict.notes.extend(watched.watch.limits());
+        first.caveats.notes.extend(watched.watch.limits());
     }
 }
 
@@ -143,8 +143,8 @@ impl IostatRow {
 
     fn without_device(number: u64, sample: &Sample, why: &[String]) -> Self {
         let mut row = Self::new(number, sample);
-        row.verdict.refuse("no block device is known behind the server's directories".to_owned());
-        row.verdict.notes.extend_from_slice(why);
+        row.caveats.refuse("no block device is known behind the server's directories".to_owned());
+        row.caveats.notes.extend_from_slice(why);
         row
     }
 
@@ -160,17 +160,17 @@ impl IostatRow {
             IntervalCounts::Activity(activity) => {
                 row.requests = RequestColumns::of(activity);
                 if activity.util_is_doubtful() {
-                    row.verdict.note(UTIL_DOUBTFUL);
+                    row.caveats.note(UTIL_DOUBTFUL);
                 }
             }
             IntervalCounts::Backwards => {
-                row.verdict.void("a counter went backwards: another device has this name now")
+                row.caveats.void("a counter went backwards: another device has this name now")
             }
             IntervalCounts::Gone => {
-                row.verdict.void("the device or its counters were not there all the time")
+                row.caveats.void("the device or its counters were not there all the time")
             }
             IntervalCounts::Nothing => {
-                row.verdict
+                row.caveats
                     .refuse("the device has no counters: /sys hides them, or queue/iostats is 0".to_owned());
             }
         }

@@ -8,7 +8,7 @@ use io_probe_core::measure::page_times::{MeasuredTime, NotCold, Pattern, Tier, W
 use io_probe_core::run::budget::Stop;
 use serde::Serialize;
 
-use crate::api::row::{Identity, IntervalFigures, Verdict};
+use crate::api::row::{Caveats, Identity, IntervalFigures};
 use crate::call::arguments::figure;
 
 /// Why a time is not known.
@@ -67,7 +67,7 @@ pub(in crate::api) struct TimeResult {
     pub(super) turns: usize,
     /// Why there is no time, where that is known.
     pub(in crate::api) no_time: Option<NoTime>,
-    pub(super) verdict: Verdict,
+    pub(super) caveats: Caveats,
 }
 
 impl TimeResult {
@@ -78,7 +78,7 @@ impl TimeResult {
             os_pct: None,
             turns: 0,
             no_time: None,
-            verdict: Verdict::default(),
+            caveats: Caveats::default(),
         }
     }
 
@@ -96,7 +96,7 @@ impl TimeResult {
             self.measured.time = Some(time);
         }
         if from_device && series.slow() > 0 {
-            self.verdict.note(format!(
+            self.caveats.note(format!(
                 "turns left out because they took over four times the median: {}",
                 series.slow()
             ));
@@ -110,7 +110,7 @@ impl TimeResult {
         };
         if series.discarded() > 0 {
             let how_many = if self.measured.tier == Tier::Shared { "few" } else { "many" };
-            self.verdict.note(format!(
+            self.caveats.note(format!(
                 "turns left out because {how_many} of their blocks were in shared buffers: {}",
                 series.discarded()
             ));
@@ -121,7 +121,7 @@ impl TimeResult {
     /// There is none, for this reason.
     pub(super) fn lack(&mut self, why: NoTime) {
         self.no_time = Some(why);
-        self.verdict.partial(&why.to_string());
+        self.caveats.partial(&why.to_string());
     }
 
     /// What counting gave.
@@ -163,7 +163,7 @@ pub(super) struct PageCostRow {
     blks: u64,
     os_pct: Option<f64>,
     #[serde(flatten)]
-    verdict: Verdict,
+    caveats: Caveats,
     turns: usize,
     seed: i64,
     #[serde(flatten)]
@@ -176,8 +176,8 @@ impl PageCostRow {
         let ends = measured.time.and_then(|time| Some((time.us, time.interval?)));
         let around = |(us, (low, high))| IntervalFigures::around(us, low, Some(high));
         let interval = ends.map(around).unwrap_or_default();
-        let mut verdict = result.verdict;
-        verdict.judge_interval(&interval);
+        let mut caveats = result.caveats;
+        caveats.judge_interval(&interval);
         Self {
             tier: measured.tier,
             pattern: measured.pattern,
@@ -188,7 +188,7 @@ impl PageCostRow {
             tuple_us: measured.tuple_us.map(figure),
             blks: result.samples,
             os_pct: result.os_pct.map(figure),
-            verdict,
+            caveats,
             turns: result.turns,
             seed: seed as i64,
             identity: identity.clone(),

@@ -200,9 +200,9 @@ fn add_notes(
     }
     let block_size = relation.block_size();
     if from_device && relation.source.blocks() * block_size < SMALL {
-        result.verdict.doubt_since(Doubt::Small, "a small relation: caches below the kernel may serve it");
+        result.caveats.doubt_since(Doubt::Small, "a small relation: caches below the kernel may serve it");
     } else if from_device && measured.passes > 1 {
-        result.verdict.doubt_since(
+        result.caveats.doubt_since(
             Doubt::Small,
             format!(
                 "blocks were read up to {} times: caches below the kernel may serve them",
@@ -211,22 +211,22 @@ fn add_notes(
         );
     }
     if let Some(fixed) = fixed.filter(|_| result.is_sparse()) {
-        result.verdict.note(format!(
+        result.caveats.note(format!(
             "the tablespace has effective_io_concurrency {fixed} of its own: others can't be measured in it"
         ));
     }
     if measured.dried_up && (from_device || result.is_from_os()) {
         result
-            .verdict
+            .caveats
             .note("ended early: nothing more of the relation could be read from the device or the OS cache");
     }
     if measured.paused {
-        result.verdict.doubt_since(
+        result.caveats.doubt_since(
             Doubt::Paced,
             "rate-limited: with pauses between turns, each of which ran at full speed",
         );
     }
-    measured.stop.into_iter().for_each(|stop| result.verdict.stopped(stop));
+    measured.stop.into_iter().for_each(|stop| result.caveats.stopped(stop));
 }
 
 /// Counts tuples in blocks that stay in shared buffers.
@@ -240,7 +240,7 @@ fn count_tuples(result: &mut TimeResult, call: &Call, relation: &ProbedRelation,
         tuple::measure(&relation.source, window, hit_ns, &mut count, budget)
     });
     if let Some(error) = counted.left_behind {
-        result.verdict.note(format!("what was read for the tuples stays in the OS cache: {error}"));
+        result.caveats.note(format!("what was read for the tuples stays in the OS cache: {error}"));
     }
     match counted.time {
         Some(tuple) => result.of_tuple(&tuple),

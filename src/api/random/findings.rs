@@ -6,7 +6,7 @@ use io_probe_core::stats::MIN_SLICES;
 
 use super::{PathOutcome, RandomTarget};
 use crate::api::row::{
-    DIRECT_PCT, Doubt, NOT_DIRECT, ONE_TIER_PCT, RATE_LIMITED, Status, TIERS_UNKNOWN, TOO_FEW_BLOCKS, Verdict,
+    Caveats, DIRECT_PCT, Doubt, NOT_DIRECT, ONE_TIER_PCT, RATE_LIMITED, Status, TIERS_UNKNOWN, TOO_FEW_BLOCKS,
 };
 use crate::call::arguments::Path;
 
@@ -23,7 +23,7 @@ pub(super) struct Findings {
     pub(super) cold: Option<bool>,
     /// Do the figures contradict each other?
     pub(super) void: bool,
-    pub(super) verdict: Verdict,
+    pub(super) caveats: Caveats,
 }
 
 impl Findings {
@@ -37,11 +37,11 @@ impl Findings {
             percent: tiers.and_then(|tiers| tiers.percent()),
             cold: tiers.filter(|_| measured.run.with_data() > 0).map(is_cold),
             void: false,
-            verdict: Verdict::default(),
+            caveats: Caveats::default(),
         };
         findings.note_rate(measured);
         findings.note_contradictions(measured);
-        findings.verdict.note_device(&measured.cost);
+        findings.caveats.note_device(&measured.cost);
         findings.note_blocks(target, measured);
         findings.note_environment(target, measured);
         findings
@@ -50,23 +50,23 @@ impl Findings {
     fn note_rate(&mut self, measured: &PathOutcome) {
         let run = &measured.run;
         if run.throttled {
-            self.verdict.doubt_since(Doubt::Paced, RATE_LIMITED);
+            self.caveats.doubt_since(Doubt::Paced, RATE_LIMITED);
         } else if run.rated.work == 0 && run.with_data() > 0 {
-            self.verdict.doubt_since(Doubt::Short, TOO_FEW_BLOCKS);
+            self.caveats.doubt_since(Doubt::Short, TOO_FEW_BLOCKS);
         } else if run.interval.is_none() && run.rated.work > 0 {
-            self.verdict.doubt_since(
+            self.caveats.doubt_since(
                 Doubt::Short,
                 format!("too short for an interval, which needs {MIN_SLICES} slices of 1 ms"),
             );
         }
         if run.latencies.moments().count() == 0 && run.rated.work > 0 {
-            self.verdict.note("the server decides when it reads ahead: single latencies are not known");
+            self.caveats.note("the server decides when it reads ahead: single latencies are not known");
         }
     }
 
     fn note_contradictions(&mut self, measured: &PathOutcome) {
         if self.tiers.is_none() && measured.run.with_data() > 0 {
-            self.verdict.doubt_since(Doubt::TiersUnknown, TIERS_UNKNOWN);
+            self.caveats.doubt_since(Doubt::TiersUnknown, TIERS_UNKNOWN);
         }
         let is_short = self.percent.is_some_and(|[_, _, device]| device < DIRECT_PCT);
         if measured.path == Path::Direct && is_short {
@@ -79,25 +79,25 @@ impl Findings {
 
     fn void(&mut self, why: &str) {
         self.void = true;
-        self.verdict.void(why);
+        self.caveats.void(why);
     }
 
     fn note_blocks(&mut self, target: &RandomTarget<'_>, measured: &PathOutcome) {
-        let (run, verdict) = (&measured.run, &mut self.verdict);
-        run.stop.into_iter().for_each(|stop| verdict.stopped(stop));
+        let (run, caveats) = (&measured.run, &mut self.caveats);
+        run.stop.into_iter().for_each(|stop| caveats.stopped(stop));
         if run.holes > 0 {
-            verdict.note(format!(
+            caveats.note(format!(
                 "{} blocks were never written to the file (holes) and were not fetched",
                 run.holes
             ));
         }
         if run.passed_over > 0 {
-            verdict.note(format!(
+            caveats.note(format!(
                 "{} blocks could not be evicted from buffers and were passed over",
                 run.passed_over
             ));
             if run.with_data() == 0 {
-                verdict.status = Status::Partial;
+                caveats.status = Status::Partial;
             }
         }
         let Tiers { shared, os, .. } = self.tiers.unwrap_or_default();
@@ -106,23 +106,23 @@ impl Findings {
         }
         if target.arguments.cold {
             if self.cold == Some(false) {
-                verdict.doubt_since(Doubt::NotCold, format!(
+                caveats.doubt_since(Doubt::NotCold, format!(
                     "not cold: {shared} fetches found a buffer, {os} the OS cache, where others had brought them"
                 ));
             } else if os > 0 {
-                verdict.note(format!("readahead around other fetches had brought in {os} of the blocks"));
+                caveats.note(format!("readahead around other fetches had brought in {os} of the blocks"));
             }
         } else if measured.place.warmed && os > 0 {
-            verdict.doubt_since(Doubt::Warmed, "an earlier path of this call left blocks in the OS cache");
+            caveats.doubt_since(Doubt::Warmed, "an earlier path of this call left blocks in the OS cache");
         }
     }
 
     fn note_environment(&mut self, target: &RandomTarget<'_>, measured: &PathOutcome) {
-        let (run, verdict) = (&measured.run, &mut self.verdict);
+        let (run, caveats) = (&measured.run, &mut self.caveats);
         let bytes = target.relation.source.blocks() * target.relation.block_size();
         if measured.path == Path::Direct && run.with_data() > 0 && bytes < SMALL_RELATION {
             let mib = bytes.div_ceil(1 << 20);
-            verdict.doubt_since(
+            caveats.doubt_since(
                 Doubt::Small,
                 format!("a relation of {mib} MiB may fit the caches below the kernel"),
             );
@@ -131,13 +131,13 @@ impl Findings {
         let one_tier = self.percent.is_some_and(|shares| shares.iter().any(|share| *share >= ONE_TIER_PCT));
         if let Some(trend) = run.trend.filter(|_| one_tier) {
             let percent = trend * 100.0;
-            verdict.doubt_since(
+            caveats.doubt_since(
                 Doubt::Drift,
                 format!("the time per fetch changed by {percent:+.0} % from start to end"),
             );
         }
-        verdict.notes.extend(target.relation.notes().cloned());
-        verdict.notes.extend(measured.notes.iter().cloned());
+        caveats.notes.extend(target.relation.notes().cloned());
+        caveats.notes.extend(measured.notes.iter().cloned());
     }
 }
 

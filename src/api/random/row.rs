@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::findings::Findings;
 use super::{PathOutcome, RandomTarget};
-use crate::api::row::{DeviceFigures, Identity, IntervalFigures, Verdict};
+use crate::api::row::{Caveats, DeviceFigures, Identity, IntervalFigures};
 use crate::call::Attempt;
 use crate::call::arguments::{Path, figure};
 use crate::call::named::NamedEnum;
@@ -28,7 +28,7 @@ pub(super) struct RandomRow {
     complete: bool,
     cold: Option<bool>,
     #[serde(flatten)]
-    verdict: Verdict,
+    caveats: Caveats,
     elapsed_ms: Option<f64>,
     service_iops: Option<f64>,
     #[serde(flatten)]
@@ -100,9 +100,9 @@ impl RandomRow {
 
     /// The same with what was measured, or why nothing was.
     pub(super) fn of(mut self, target: &RandomTarget<'_>, found: Attempt<PathOutcome>) -> Self {
-        if let Some(measured) = self.verdict.accept(found) {
+        if let Some(measured) = self.caveats.accept(found) {
             let findings = Findings::of(target, &measured);
-            self.verdict = findings.verdict.clone();
+            self.caveats = findings.caveats.clone();
             self.fill(&measured, &findings, target.relation.block_size());
         }
         self
@@ -134,7 +134,7 @@ impl RandomRow {
         self.iops = run.iops().map(figure);
         self.mib_s = run.iops().map(|iops| figure(iops * block_size as f64 / f64::from(1 << 20)));
         self.interval = IntervalFigures::of_rate(run.interval);
-        self.verdict.judge_interval(&self.interval);
+        self.caveats.judge_interval(&self.interval);
     }
 
     fn tell_latencies(&mut self, measured: &PathOutcome, findings: &Findings) {

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::findings::Findings;
 use super::row::us;
 use super::{PathOutcome, RandomTarget};
-use crate::api::row::{Status, Verdict};
+use crate::api::row::{Caveats, Status};
 use crate::call::Attempt;
 use crate::call::arguments::{Path, figure};
 use crate::call::named::NamedEnum;
@@ -40,7 +40,7 @@ pub(super) struct SeriesRow {
     cpu_steal_pct: Option<f64>,
     elapsed_ms: Option<f64>,
     #[serde(flatten)]
-    verdict: Verdict,
+    caveats: Caveats,
     sampled_at: String,
 }
 
@@ -52,27 +52,27 @@ pub(super) fn rows(
     found: Attempt<PathOutcome>,
     seconds: &[Second],
 ) -> Vec<SeriesRow> {
-    let mut verdict = Verdict::default();
+    let mut caveats = Caveats::default();
     let (mut end, mut seconds) = (began, seconds);
-    match verdict.accept(found) {
+    match caveats.accept(found) {
         Some(measured) => {
             // Without what it took to empty the caches.
             end = server::moment() - (measured.run.elapsed_ns / 1000) as i64;
-            verdict = Findings::of(target, &measured).verdict;
+            caveats = Findings::of(target, &measured).caveats;
         }
         None => seconds = &[],
     }
     let mut rows: Vec<SeriesRow> = Vec::with_capacity(seconds.len().max(1));
     for (number, second) in (1..).zip(seconds) {
         end += (second.length_ns / 1000) as i64;
-        rows.push(SeriesRow::of(path, number, second, end, verdict.status));
+        rows.push(SeriesRow::of(path, number, second, end, caveats.status));
     }
     match rows.last_mut() {
-        Some(last) => last.verdict = verdict,
+        Some(last) => last.caveats = caveats,
         None => rows.push(SeriesRow {
             path: path.name(),
             sampled_at: server::timestamp(end),
-            verdict,
+            caveats,
             ..SeriesRow::default()
         }),
     }
@@ -115,7 +115,7 @@ impl SeriesRow {
             cpu_idle_pct: cpu.map(|c| figure(c.idle_pct)),
             cpu_steal_pct: cpu.map(|c| figure(c.steal_pct)),
             elapsed_ms: Some(figure(second.length_ns as f64 / 1e6)),
-            verdict: Verdict::of_status(status),
+            caveats: Caveats::of_status(status),
             sampled_at: server::timestamp(end),
         }
     }

@@ -14,7 +14,7 @@ use io_probe_core::measure::readahead::{
 use io_probe_core::measure::tiers::Tiers;
 use io_probe_core::run::budget::{Limits, Stop};
 
-use crate::api::row::{DIRECT_PCT, Doubt, NOT_DIRECT, Status, Verdict};
+use crate::api::row::{Caveats, DIRECT_PCT, Doubt, NOT_DIRECT, Status};
 use crate::call::{Attempt, Call, Failure, Outcome, ProbedRelation, Stopped};
 use crate::error::Error;
 use crate::gucs;
@@ -113,7 +113,7 @@ pub(in crate::api) struct WindowResult {
     pub(super) cache_ns: Option<f64>,
     pub(super) cost: Option<IoDelta>,
     pub(super) engine: Option<&'static str>,
-    pub(super) verdict: Verdict,
+    pub(super) caveats: Caveats,
 }
 
 /// The curve as core measured it, and what it was measured with.
@@ -225,7 +225,7 @@ impl MeasuredCurve {
         let cache_ns = curve.cache_cost().map(|cost| cost.ns);
         for (result, tally) in emulated.iter_mut().zip(&curve.emulated) {
             result.engine = Some(engine);
-            result.verdict.notes.extend(notes.iter().cloned());
+            result.caveats.notes.extend(notes.iter().cloned());
             result.fill(tally, cache_ns.unwrap_or(0.0), relation);
             if is_kernel_lost {
                 result.lack(NoFigures::NoneOfKernel);
@@ -241,13 +241,13 @@ impl MeasuredCurve {
         let at_a_time = server::scan_read_kb();
         for result in results {
             if let Some(kb) = at_a_time.filter(|kb| result.kb().is_some_and(|window| window < *kb)) {
-                result.verdict.note(format!(
+                result.caveats.note(format!(
                     "a scan of this server reads {kb} kB at a time (io_combine_limit): to it a smaller window is none"
                 ));
             }
-            curve.stop.into_iter().for_each(|stop| result.verdict.stopped(stop));
+            curve.stop.into_iter().for_each(|stop| result.caveats.stopped(stop));
             if curve.paused {
-                result.verdict.doubt_since(
+                result.caveats.doubt_since(
                     Doubt::Paced,
                     "rate-limited: with pauses between turns, each of which ran at full speed",
                 );
@@ -259,7 +259,7 @@ impl MeasuredCurve {
 /// Marks the best window among those that have figures, unless one is void or had too few turns.
 fn mark_best(results: &mut [WindowResult], block_size: u64) {
     let unsure = |result: &WindowResult| {
-        result.verdict.status == Status::Void || result.figures.is_ok() && result.turns < LEAST_TURNS
+        result.caveats.status == Status::Void || result.figures.is_ok() && result.turns < LEAST_TURNS
     };
     if results.iter().any(unsure) {
         return;
@@ -270,7 +270,7 @@ fn mark_best(results: &mut [WindowResult], block_size: u64) {
     for result in results.iter_mut().filter(|result| result.figures.is_ok()) {
         result.best = Some(result.window == Some(best));
         if result.best == Some(true) {
-            result.verdict.note(OLD_DESCRIPTORS);
+            result.caveats.note(OLD_DESCRIPTORS);
         }
     }
 }
@@ -289,7 +289,7 @@ impl WindowResult {
             cache_ns: None,
             cost: None,
             engine: None,
-            verdict: Verdict::default(),
+            caveats: Caveats::default(),
         }
     }
 
@@ -305,17 +305,17 @@ impl WindowResult {
 
     /// Can they be trusted?
     pub(in crate::api) fn status(&self) -> Status {
-        self.verdict.status
+        self.caveats.status
     }
 
     /// It has none, for this reason.
     fn lack(&mut self, why: NoFigures) {
-        self.verdict.status = why.status();
+        self.caveats.status = why.status();
         if matches!(why, NoFigures::ShortTurns) {
-            self.verdict.doubt(Doubt::Short);
+            self.caveats.doubt(Doubt::Short);
         }
         if !matches!(why, NoFigures::NoTurns(_)) {
-            self.verdict.note(why.to_string());
+            self.caveats.note(why.to_string());
         }
         self.figures = Err(why);
     }
@@ -344,23 +344,23 @@ impl WindowResult {
             self.from_device = from_device
                 .and_then(|blocks| Tiers::of_direct(tally.blocks(), blocks).percent())
                 .map(|[_, _, share]| share);
-            self.verdict.note_device(&cost);
+            self.caveats.note_device(&cost);
             self.cost = Some(cost);
         }
         if tally.holes > 0 {
             let holes = tally.holes;
-            self.verdict
+            self.caveats
                 .note(format!("{holes} blocks were never written to the file (holes) and are left out"));
         }
         if tally.disturbed() > 0 {
-            self.verdict
+            self.caveats
                 .note(format!("turns left out because other work disturbed them: {}", tally.disturbed()));
         }
         let read = tally.blocks();
         let total = relation.source.blocks();
         if read > total {
             let times = read.div_ceil(total.max(1));
-            self.verdict.doubt_since(
+            self.caveats.doubt_since(
                 Doubt::Small,
                 format!("blocks were read up to {times} times: caches below the kernel may serve them"),
             );

@@ -149,7 +149,7 @@ fn measure(
         limits.iter().map(|limit| ServerReader::combining(&relation.relation, *limit as u32)).collect();
     recommend.call.progress.path(Setting::IoCombineLimit.name(), 0);
     let mut turn = |contender: usize, budget: &mut Budget<'_>| -> Result<TurnResult> {
-        let blocks = match stretches.next(&mut || budget.ask())? {
+        let blocks = match stretches.next(&mut || budget.caller_stop())? {
             ColdStretch::Cold(blocks) => blocks,
             ColdStretch::Cached => return Ok(TurnResult::Unfit),
             ColdStretch::None => return Ok(TurnResult::Exhausted),

@@ -564,7 +564,12 @@ fn largest_table() -> Option<pg_sys::Oid> {
 
 /// A number as people write it.
 pub(super) fn count(value: f64) -> String {
-    let digits = if value < 100.0 { return figure(value).to_string() } else { format!("{value:.0}") };
+    if value >= 1e15 {
+        return format!("{value:.4e}");
+    } else if value < 100.0 {
+        return figure(value).to_string();
+    }
+    let digits = format!("{value:.0}");
     let groups: Vec<&str> =
         digits.as_bytes().rchunks(3).rev().filter_map(|group| std::str::from_utf8(group).ok()).collect();
     groups.join(",")

@@ -1,12 +1,19 @@
 //! The pictures of a report, as SVG. Ink is black: the page makes it the colour of its text.
 
 use std::error::Error;
+use std::ops::Range;
 
 use plotters::prelude::*;
 
 use super::Line;
 
 const SIZE: (u32, u32) = (640, 280);
+
+/// Greatest values that are worth a picture.
+const PLOTTED: Range<f64> = 1e-6..1e12;
+
+/// More would not be told apart.
+const MOST_VALUES: usize = 64;
 
 /// A measured value, with its 95 % interval.
 pub(super) struct Bar {
@@ -75,7 +82,8 @@ fn draw(
     inside: impl Fn(&mut Drawn<'_, '_>, &[Bar]) -> Result<(), Box<dyn Error>>,
 ) -> Option<String> {
     let greatest = all.iter().map(|bar| bar.high.max(bar.value)).fold(0.0, f64::max);
-    if !(greatest > 0.0 && greatest.is_finite()) {
+    // A stored line may say anything.
+    if !PLOTTED.contains(&greatest) || all.len() > MOST_VALUES {
         return None;
     }
     let mut svg = String::new();

@@ -51,7 +51,8 @@ impl Page {
         let started = name("started").get(..16).unwrap_or_default().replace('T', " ");
         let elapsed =
             of(lines, Section::Server).find(|line| line.item == "elapsed").and_then(|line| line.value);
-        self.push(format!("pg_io_probe {}  {place}  PostgreSQL {}", name("pg_io_probe"), name("PostgreSQL")));
+        let version = name("PostgreSQL").split(' ').next().unwrap_or_default();
+        self.push(format!("pg_io_probe {}  PostgreSQL {version}  {place}", name("pg_io_probe")));
         let elapsed = elapsed.map_or(String::new(), |seconds| format!("{seconds:.0} s"));
         let relation = of(lines, Section::Server).find(|line| line.item == "relation");
         let size =

@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use super::{PathScan, SeqscanTarget};
 use crate::api::row::{
-    DIRECT_PCT, DeviceFigures, Doubt, Identity, IntervalFigures, NOT_DIRECT, ONE_TIER_PCT, Status,
-    TIERS_UNKNOWN, Verdict,
+    Caveats, DIRECT_PCT, DeviceFigures, Doubt, Identity, IntervalFigures, NOT_DIRECT, ONE_TIER_PCT, Status,
+    TIERS_UNKNOWN,
 };
 use crate::call::Attempt;
 use crate::call::arguments::{Path, figure};
@@ -28,7 +28,7 @@ pub(super) struct SeqscanRow {
     complete: bool,
     cold: Option<bool>,
     #[serde(flatten)]
-    verdict: Verdict,
+    caveats: Caveats,
     elapsed_ms: Option<f64>,
     #[serde(flatten)]
     interval: IntervalFigures,
@@ -66,7 +66,7 @@ impl SeqscanRow {
 
     /// The same with what was measured, or why nothing was.
     pub(super) fn of(mut self, target: &SeqscanTarget<'_>, path: Path, found: Attempt<PathScan>) -> Self {
-        if let Some(run) = self.verdict.accept(found) {
+        if let Some(run) = self.caveats.accept(found) {
             self.fill(target, path, &run);
         }
         self
@@ -108,7 +108,7 @@ impl SeqscanRow {
     fn tell_rate(&mut self, run: &PathScan, block_size: u64) {
         let scan = &run.scan;
         if scan.throttled {
-            self.verdict.doubt_since(
+            self.caveats.doubt_since(
                 Doubt::Paced,
                 "rate-limited: pauses and short bursts, so no rate of the device is given",
             );
@@ -122,9 +122,9 @@ impl SeqscanRow {
             self.mib_s = Some(figure(block_size as f64 / ns * 1e9 / f64::from(1 << 20)));
         }
         self.interval = IntervalFigures::of_time(scan.interval);
-        self.verdict.judge_interval(&self.interval);
+        self.caveats.judge_interval(&self.interval);
         if scan.interval.is_none() && scan.rated.work > 0 {
-            self.verdict.doubt_since(
+            self.caveats.doubt_since(
                 Doubt::Short,
                 format!("too short for an interval, which needs {MIN_SLICES} slices of 1 ms"),
             );
@@ -156,17 +156,17 @@ impl SeqscanRow {
             None if hits + reads > 0 => {
                 // Whatever says that nothing was cached is not to be believed then.
                 self.cold = None;
-                self.verdict.doubt_since(Doubt::TiersUnknown, TIERS_UNKNOWN);
+                self.caveats.doubt_since(Doubt::TiersUnknown, TIERS_UNKNOWN);
             }
             None => {}
         }
         if path == Path::Direct && percent.is_some_and(|[_, _, device]| device < DIRECT_PCT) {
             // A rate that is not the device's must not be taken for it.
             (self.mib_s, self.block_us, self.interval) = (None, None, IntervalFigures::default());
-            self.verdict.void(NOT_DIRECT);
+            self.caveats.void(NOT_DIRECT);
         }
         let device_blocks = tiers.map(|tiers| tiers.device);
-        self.verdict.note_device(&run.cost);
+        self.caveats.note_device(&run.cost);
         self.device_figures = DeviceFigures::of(&run.cost, device_blocks);
         percent
     }
@@ -180,34 +180,34 @@ impl SeqscanRow {
     ) {
         let scan = &run.scan;
         match scan.stop {
-            Some(stop) => self.verdict.stopped(stop),
-            None if !self.complete => self.verdict.stopped(Stop::Bytes),
+            Some(stop) => self.caveats.stopped(stop),
+            None if !self.complete => self.caveats.stopped(Stop::Bytes),
             None => {}
         }
-        let verdict = &mut self.verdict;
+        let caveats = &mut self.caveats;
         if target.has_stripes() {
-            verdict
+            caveats
                 .note(format!("each path read blocks of its own, this one from block {}", scan.blocks.start));
         }
         if scan.holes > 0 {
-            verdict.note(format!(
+            caveats.note(format!(
                 "{} blocks were never written to the file (holes); the rate leaves them out",
                 scan.holes
             ));
         }
         if run.skipped > 0 {
-            verdict.note(format!(
+            caveats.note(format!(
                 "{} blocks could not be evicted from buffers and were passed over",
                 run.skipped
             ));
         }
         if mostly_skipped(run) {
-            verdict.status = Status::Partial;
-            verdict.note("too many were passed over for a sequential scan: no rate is given");
+            caveats.status = Status::Partial;
+            caveats.note("too many were passed over for a sequential scan: no rate is given");
         }
         let cached = scan.cached_bytes.unwrap_or(0);
         if target.scan.cold && (cached > 0 || run.usage.hits() > 0) {
-            verdict.doubt_since(
+            caveats.doubt_since(
                 Doubt::NotCold,
                 format!(
                     "not cold: {} kB stayed in the OS cache, {} blocks in buffers",
@@ -216,22 +216,22 @@ impl SeqscanRow {
                 ),
             );
         } else if run.warmed && path != Path::Direct && cached > 0 {
-            verdict.doubt_since(Doubt::Warmed, "an earlier path of this call left blocks in the OS cache");
+            caveats.doubt_since(Doubt::Warmed, "an earlier path of this call left blocks in the OS cache");
         }
         // Where the tier changes in the middle, so does the time.
         let one_tier = percent.is_some_and(|shares| shares.iter().any(|share| *share >= ONE_TIER_PCT));
         if let Some(trend) = scan.trend.filter(|_| one_tier && !scan.throttled) {
             let percent = trend * 100.0;
-            verdict.doubt_since(
+            caveats.doubt_since(
                 Doubt::Drift,
                 format!("the time per block changed by {percent:+.0} % from the start of the run to its end"),
             );
         }
         if scan.cached_bytes.is_none() {
-            verdict.note("the kernel does not tell what the OS cache holds of this file");
+            caveats.note("the kernel does not tell what the OS cache holds of this file");
         }
-        verdict.notes.extend(target.relation.notes().cloned());
-        verdict.notes.extend(run.notes.iter().cloned());
+        caveats.notes.extend(target.relation.notes().cloned());
+        caveats.notes.extend(run.notes.iter().cloned());
     }
 }
 

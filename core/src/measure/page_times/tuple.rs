@@ -89,7 +89,7 @@ pub fn measure(
     let mut is_refused = false;
     for round in 0..=MOST_ROUNDS {
         let over = round > LEAST_ROUNDS && clock.now() >= end;
-        if over || budget.ask().is_some() {
+        if over || budget.caller_stop().is_some() {
             break;
         }
         let Some(counted) = count(&ranges) else {

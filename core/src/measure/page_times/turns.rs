@@ -178,7 +178,7 @@ impl<'a> Turns<'a> {
     /// From the device in order, then the same from the OS cache and from shared buffers.
     fn in_order(&mut self, budget: &mut Budget<'_>) -> Result<Option<Stop>> {
         let block_size = u64::from(self.run.source.block_size());
-        let (range, cached) = match self.spans.take(&mut || budget.ask())? {
+        let (range, cached) = match self.spans.take(&mut || budget.caller_stop())? {
             Supply::Cold { range, cached } => (range, Some(cached)),
             Supply::Cached(range) => (range, None),
             Supply::None => return self.hits(&[0], budget),
@@ -247,7 +247,7 @@ impl<'a> Turns<'a> {
 
     /// From the device at random, one at a time.
     fn at_random(&mut self, budget: &mut Budget<'_>) -> Result<Option<Stop>> {
-        let (blocks, cached) = match self.spans.scatter(RANDOM_BLOCKS, &mut || budget.ask())? {
+        let (blocks, cached) = match self.spans.scatter(RANDOM_BLOCKS, &mut || budget.caller_stop())? {
             Ok(scattered) => scattered,
             Err(stop) => return Ok(Some(stop)),
         };
@@ -272,7 +272,7 @@ impl<'a> Turns<'a> {
         let wanted = (LEAST_FETCHES / density / span as f64).ceil().min(self.most_stretches as f64) as usize;
         let (mut ranges, mut cached) = (Vec::new(), 0);
         while ranges.len() < wanted {
-            match self.spans.take(&mut || budget.ask())? {
+            match self.spans.take(&mut || budget.caller_stop())? {
                 Supply::Cold { range, cached: some } => {
                     let length = range.end - range.start;
                     ranges.push(range.start..range.end.min(range.start + span));

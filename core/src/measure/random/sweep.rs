@@ -122,7 +122,7 @@ impl Depths<'_, '_> {
             // It came to the end of the relation. Where all of that is too small for a rate, again won't
             // help.
             let too_small = whole && one.rated.work == 0;
-            let again = one.stop.is_none() && !too_small && !turn.left().is_zero();
+            let again = one.stop.is_none() && !too_small && !turn.time_left().is_zero();
             let sum = match all.take() {
                 None => one,
                 Some(sum) => sum.plus(one),
