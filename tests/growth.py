@@ -54,6 +54,7 @@ LIGHT = {
     "ping, os": call("ping", "probed", count=10, every="0", path="os"),
     "measure": call("measure", "probed", probe="seqscan", args=BRIEF),
     "record": call("record", "probed", probe="seqscan", args=BRIEF),
+    "report": call("report", "probed", duration="5 ms"),
     "prune": call("prune", keep="10 s"),
     "compare": call("compare", run_a=1, run_b=2),
     "changes": "io_probe_changes()",
