@@ -169,9 +169,11 @@ impl Measurements {
         let mut found = Findings::default();
         let objects: Vec<Object> = rows(found.run("device", None, json!({}))?);
         found.devices(&objects);
+        // Before the server's scan, which leaves what it read in the OS cache.
+        self.advice(&mut found, rel)?;
         if rel.is_some() {
-            self.scan(&mut found, rel)?;
             self.depths(&mut found, rel)?;
+            self.scan(&mut found, rel)?;
         } else {
             found.missing(
                 "scans and reads",
@@ -179,7 +181,6 @@ impl Measurements {
             );
         }
         self.commits(&mut found)?;
-        self.advice(&mut found, rel)?;
         let elapsed_ms = (Monotonic.now() - started) as f64 / 1e6;
         Ok(found.finish(elapsed_ms))
     }
