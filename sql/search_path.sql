@@ -6,11 +6,12 @@ CREATE TABLE toasted (id int PRIMARY KEY, t text);
 INSERT INTO toasted SELECT g, 'x' FROM generate_series(1, 100) AS g;
 ANALYZE toasted;
 CREATE TABLE stored AS SELECT io_probe_record('ping', 'toasted', '{"count": 2, "path": "os"}', 'a') AS run,
-  io_probe_measure('ping', 'toasted', '{"count": 2, "path": "os"}') AS result;
+  io_probe_measure('ping', 'toasted', '{"count": 2, "path": "os"}') AS result,
+  io_probe_record('report', 'toasted', '{"duration": "30 ms"}') AS report;
 CREATE ROLE regress_io_probe_user;
 GRANT SELECT ON toasted, stored TO regress_io_probe_user;
 GRANT EXECUTE ON FUNCTION io_probe_evict, io_probe_sync, io_probe_sync_full, io_probe_measure, io_probe_import, io_probe_record, io_probe_prune, io_probe_ping, io_probe_ping_full,
-  io_probe_seqscan, io_probe_seqscan_full, io_probe_recommend, io_probe_recommend_full, io_probe_page_cost, io_probe_page_cost_full TO regress_io_probe_user;
+  io_probe_seqscan, io_probe_seqscan_full, io_probe_recommend, io_probe_recommend_full, io_probe_page_cost, io_probe_page_cost_full, io_probe_report, io_probe_report_full TO regress_io_probe_user;
 -- a call of each function
 CREATE TABLE call (name text, arguments text);
 INSERT INTO call VALUES
@@ -37,12 +38,14 @@ INSERT INTO call VALUES
   ('io_probe_readahead', '''public.toasted'', ''{64}'', ''10 ms'''),
   ('io_probe_recommend', '''public.toasted'', duration => ''2 ms'', cold => true, writes => true'),
   ('io_probe_record', '''seqscan'', ''public.toasted'', ''{"cold": true}'', ''a'''),
+  ('io_probe_report', '''public.toasted'', ''30 ms'', true, true'),
   ('io_probe_seqscan', '''public.toasted'', cold => true'),
   ('io_probe_sync', '''pg_default'', ''{no_sync}'', ''1 ms''');
 CREATE VIEW member AS
   SELECT classid, objid FROM pg_depend JOIN pg_extension e ON refclassid = 'pg_extension'::regclass AND refobjid = e.oid
   WHERE extname = 'pg_io_probe' AND deptype = 'e';
 INSERT INTO call SELECT proname, arguments FROM call JOIN pg_proc ON proname = name || '_full';
+INSERT INTO call VALUES ('io_probe_report', 'run => (SELECT report FROM public.stored)');
 -- functions without a call here
 SELECT proname FROM member JOIN pg_proc p ON classid = 'pg_proc'::regclass AND objid = p.oid WHERE proname NOT IN (SELECT name FROM call);
 -- and of each view
@@ -111,7 +114,7 @@ SET ROLE regress_io_probe_user;
 SET search_path = pg_temp, trap, pg_catalog, public;
 SELECT text FROM public.statement
   WHERE name OPERATOR(pg_catalog.=) ANY ('{io_probe_measure,io_probe_import,io_probe_record,io_probe_prune,io_probe_recommend,
-    io_probe_page_cost}'::pg_catalog.text[])
+    io_probe_page_cost,io_probe_report,io_probe_report_full}'::pg_catalog.text[])
   ORDER BY n \gexec
 RESET ROLE;
 RESET search_path;

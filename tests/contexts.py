@@ -60,6 +60,10 @@ CALLS = {
         "io_probe_recommend_full('public.probed', settings => '{random_page_cost}', duration => '30 ms')",
     "io_probe_record(text,regclass,jsonb,text)":
         """io_probe_record('ping', 'public.probed', '{"count": 1}', 'recorded')""",
+    "io_probe_report(regclass,interval,boolean,boolean,jsonb,text,bigint,jsonb)":
+        "io_probe_report('public.probed', '30 ms', format => 'html')",
+    "io_probe_report_full(regclass,interval,boolean,boolean,jsonb,jsonb)":
+        """io_probe_report_full('public.probed', '30 ms', promised => '{"iops": 1000}')""",
     "io_probe_seqscan_full(regclass,text[],interval,boolean,integer,integer,text,jsonb)":
         "io_probe_seqscan_full('public.probed', cold => true)",
     "io_probe_sync_full(text,text[],interval,integer,integer,jsonb)":

@@ -67,6 +67,7 @@ BESIDES = {
     "io_probe_sync": WRITES_FILES,
     "io_probe_ping": WRITES_FILES,
     "io_probe_recommend": WRITES_FILES,
+    "io_probe_report": WRITES_FILES | {"42704"},
     "io_probe_explain": QUERY,
     "io_probe_iostat_query": QUERY | {"25000"},
     "io_probe_measure": WRITES_FILES | QUERY | STORES | ANY_LITERAL,

@@ -58,6 +58,7 @@ GOOD_TEXTS = {
     "label": ["before", "after", "fuzz"],
     "label_a": ["before", "fuzz"],
     "label_b": ["after", "fuzz"],
+    "format": ["text", "html"],
     "engine": ["auto", "io_uring", "threads"],
 }
 GOOD_INTEGERS = {"chunk_kb": [8, 64, 256], "write_kb": [8, 16]}
@@ -74,6 +75,7 @@ GOOD_OPTIONS = {
     "max_p99": [0.001, "1ms", 1000],
     "page_cost": [[], None],
 }
+PROMISES = ["mib_s", "iops", "p99_us"]
 QUERIES = [
     "SELECT 1", "SELECT count(*) FROM plain", "TABLE plain", "VALUES (1), (2)", "SELECT * FROM plain WHERE id = 3",
     "WITH a AS MATERIALIZED (TABLE plain) SELECT * FROM a, a AS b",
@@ -292,6 +294,9 @@ class Fuzzer:
                 if pair[0] != "rel" and (at < self.probe.required or self.random.random() < 0.5)
             ]
             return {key: self._json_of(self.probe, key, type_name) for key, type_name in chosen}
+        if name == "promised":
+            kept = self.random.sample(PROMISES, self.random.randint(1, 3))
+            return {key: pick([0.001, 1, 500, 1e6, 1e300]) for key in kept}
         if name != "options":
             return self.fail(name, "jsonb")
         names = [key for key in function.options if self.random.random() < 0.25]
@@ -303,7 +308,7 @@ class Fuzzer:
     def _json_of(self, function, name, type_name):
         """A good value as JSON has it."""
         if type_name == "jsonb":
-            return self._object(function, name) if name == "options" else {}
+            return self._object(function, name) if name in ("options", "promised") else {}
         value = self._good(function, name, type_name)
         text = re.sub(r"^'|'::[^']*$", "", value).replace("''", "'")
         if type_name.endswith("[]"):
@@ -447,7 +452,7 @@ class Fuzzer:
             base = pick(self.results["measured"])
         else:
             function = pick(self.functions)
-            base = self._object(function, name if name in ("options", "args") else self.fail(name, type_name))
+            base = self._object(function, name)
             if not base:
                 base = {pick(function.options or ["x"]): 1}
         for _ in range(pick([1, 1, 2, 4])):
