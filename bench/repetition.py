@@ -24,10 +24,13 @@ all_items.
 
 For root, with what tools/deps.sh bench installs. repetition.sh starts the server, of the version that PG
 (the newest of the cache) names. What was recorded is in DIR (/var/tmp/repetition); what was interrupted goes
-on there.
+on there. Two may record at once, of different versions: their runs take turns, and the second one, with --beside,
+has no neighbour of its own.
 """
 
 import argparse
+import contextlib
+import fcntl
 import json
 import math
 import os
@@ -150,6 +153,8 @@ def keep(file, line):
 def prepare(given, done):
     """The table, synced, in one piece, and in no buffer; and the neighbour."""
     in_turn(LOAD, "VACUUM FULL repeated", "VACUUM ANALYZE repeated", "CHECKPOINT")
+    if given.beside:
+        return contextlib.nullcontext()
     place = pathlib.Path(os.environ["WORK"]) / ("mount/neighbour" if given.seen else "neighbour")
     return Neighbour(given.condition, f"{given.condition} {done}", place)
 
@@ -176,11 +181,13 @@ def record(given):
 
 
 def measure(turn, slow):
-    """A run of each probe, as it was stored."""
+    """A run of each probe, as it was stored, while nobody else records."""
     calls = [f"SELECT io_probe_record({probe}, '{turn} {slow}')" for probe in PROBES]
     window = f"/sys/block/{os.environ['DEVICE']}/queue/read_ahead_kb"
     set_to(window, "16" if slow else "128")
-    told = in_turn(*calls, STORED.format(turn=turn, slow=slow))
+    with (DIR / "turn").open("w", encoding="ascii") as its_turn:
+        fcntl.flock(its_turn, fcntl.LOCK_EX)
+        told = in_turn(*calls, STORED.format(turn=turn, slow=slow))
     set_to(window, "128")
     return json.loads(told.splitlines()[-1])
 
@@ -396,6 +403,7 @@ def main():
         if function is not judge:
             command.add_argument("condition", choices=["idle", "constant", "bursts", "drift"])
             command.add_argument("--seen", action="store_true")
+            command.add_argument("--beside", action="store_true")
     commands.choices["record"].add_argument("--runs", type=int, default=600)
     commands.choices["record"].add_argument("--every", type=float, default=2)
     commands.choices["recommend"].add_argument("--calls", type=int, default=40)

@@ -33,11 +33,11 @@ SELECT run, depth FROM result
 SELECT run, depth, engine FROM result WHERE status <> 'unsupported' AND engine IS DISTINCT FROM
   CASE WHEN depth = 1 THEN 'pread' WHEN run = 'threads' THEN 'threads' WHEN engine = 'threads' THEN 'threads'
   ELSE 'io_uring' END;
--- the knee is one depth, the smallest within 5 % of the best (a rounded figure may be on the other side)
+-- the knee is one depth, the smallest that is not surely slower than the best by more than 5 % (a rounded figure may be on the other side)
 SELECT run FROM result GROUP BY run
-  HAVING count(*) FILTER (WHERE best) <> CASE WHEN bool_and(iops IS NOT NULL) THEN 1 ELSE 0 END
-     OR bool_and(iops IS NOT NULL) <> bool_and(best IS NOT NULL)
-     OR max(iops) FILTER (WHERE best) < 0.949 * max(iops);
+  HAVING count(*) FILTER (WHERE best) <> CASE WHEN bool_and(ci_low IS NOT NULL) THEN 1 ELSE 0 END
+     OR bool_and(ci_low IS NOT NULL) <> bool_and(best IS NOT NULL)
+     OR max(iops * iops / ci_low) FILTER (WHERE best) < 0.949 * (array_agg(ci_low ORDER BY iops DESC))[1];
 SELECT run, depth FROM result AS r WHERE iops > 0.951 * (SELECT max(iops) FROM result WHERE run = r.run)
   AND depth < (SELECT min(depth) FROM result WHERE run = r.run AND best);
 -- rate times size is the bandwidth; no more is in flight than the depth; the interval holds the value
@@ -70,7 +70,7 @@ SELECT run FROM result WHERE (device, read_ahead_kb) IS DISTINCT FROM
 SELECT depth, status = 'unsupported' OR blks = 80 AS blks
   FROM io_probe_depth_full('swept', '{1,2,3}', options => '{"max_bytes": 655360}');
 -- the depths share the duration; under a rate limit there is no interval
-SELECT depth, status = 'unsupported' OR elapsed_ms BETWEEN 300 AND 600 AS half,
+SELECT depth, status = 'unsupported' OR blks BETWEEN 1 AND 0.3 * 50 + depth + 1 AS half,
        status IN ('void', 'unsupported') OR notes::text LIKE '%rate-limited%' AS limited,
        num_nonnulls(ci_low, ci_high) AS interval
   FROM io_probe_depth_full('swept', '{1,2}', '600 ms', options => '{"max_iops": 50}');

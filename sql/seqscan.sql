@@ -188,7 +188,7 @@ SELECT count(*) - count(DISTINCT oid) AS doubles, count(*) FILTER (WHERE status 
   WHERE relkind IN ('r', 'i', 't', 'm', 'S');
 RESET pg_io_probe.max_duration;
 -- the paths of a call share its duration
-SELECT path, status, elapsed_ms BETWEEN 200 AND 400 AS half
+SELECT path, status, blks BETWEEN 1 AND 0.2 * 50 + 2 AS half
   FROM io_probe_seqscan_full('scanned', '{server,os}', '400 ms', options => '{"max_iops": 50}');
 
 SET client_min_messages = warning;

@@ -196,9 +196,11 @@ COMMIT;
 
 -- without a duration all rows together leave half of pg_io_probe.max_duration
 SET pg_io_probe.max_duration = '1s';
-SELECT method, status, elapsed_ms BETWEEN 100 AND 600 AS half FROM io_probe_sync_full(sections => '{no_sync}');
+SELECT method, status, ops BETWEEN 1 AND 0.25 * 50 + 2 AS half
+  FROM io_probe_sync_full(sections => '{other_fd}', options => '{"max_iops": 50}');
 SET pg_io_probe.row_duration = '40ms';
-SELECT method, status, elapsed_ms < 400 AS short FROM io_probe_sync_full(sections => '{no_sync}');
+SELECT method, status, ops BETWEEN 1 AND 5 AS short
+  FROM io_probe_sync_full(sections => '{other_fd}', options => '{"max_iops": 50}');
 RESET pg_io_probe.row_duration;
 -- all calls of a statement share it
 SET pg_io_probe.max_duration = '300ms';

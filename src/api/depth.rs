@@ -1,10 +1,12 @@
 //! `io_probe_depth`: random fetches past the page cache at several depths, and the knee of the curve.
 
+use io_probe_core::advise::as_good;
 use io_probe_core::machine::account::Account;
 use io_probe_core::measure::random::{self, Engines, Look, Plan, RandomRun, Step, Sweep};
 use io_probe_core::measure::tiers::Tiers;
 use io_probe_core::run::budget::{Limits, Stop};
 use io_probe_core::run::order::Permutation;
+use io_probe_core::stats;
 use pgrx::datum::Interval;
 use pgrx::prelude::*;
 use serde::Serialize;
@@ -128,12 +130,14 @@ impl DepthCurve {
         self.steps.iter().filter_map(|step| step.run.as_ref())
     }
 
-    /// The depth from which on more brings little, where that can be told.
+    /// The depth from which on more brings nothing that is sure, if each has an interval. Under a rate limit
+    /// none has one.
     fn knee(&self) -> Option<usize> {
-        let point = |step: &Step| Some((step.depth, step.run.as_ref()?.iops()?));
-        let curve: Option<Vec<(usize, f64)>> = self.steps.iter().map(point).collect();
-        let throttled = self.runs().any(|run| run.throttled);
-        random::knee(&curve?).filter(|_| !self.is_void() && !throttled)
+        let interval = |step: &Step| step.run.as_ref()?.interval;
+        let times: Option<Vec<stats::Interval>> = self.steps.iter().map(interval).collect();
+        let is_as_good = as_good(&times.filter(|_| !self.is_void())?);
+        let depths = self.steps.iter().map(|step| step.depth).zip(is_as_good);
+        depths.filter_map(|(depth, is_as_good)| is_as_good.then_some(depth)).min()
     }
 }
 

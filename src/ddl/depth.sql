@@ -39,7 +39,7 @@ COMMENT ON COLUMN io_probe_depth_full_row.lat_us IS 'Mean latency in microsecond
 COMMENT ON COLUMN io_probe_depth_full_row.p50_us IS 'Median latency';
 COMMENT ON COLUMN io_probe_depth_full_row.p95_us IS 'Latency that 95 % did not exceed; a quantile is NULL where fewer than ten fetches lie above it';
 COMMENT ON COLUMN io_probe_depth_full_row.p99_us IS 'The same for 99 %';
-COMMENT ON COLUMN io_probe_depth_full_row.best IS 'Is this the smallest depth whose iops is within 5 % of the best? NULL under a rate limit, or where a depth has no rate';
+COMMENT ON COLUMN io_probe_depth_full_row.best IS 'Is this the smallest depth that is as good as the best: not surely slower by more than 5 %, given the error of both? NULL under a rate limit, or where a depth has no interval';
 COMMENT ON COLUMN io_probe_depth_full_row.engine IS 'How the reads were issued. pread: one at a time; io_uring, threads: several at a time';
 COMMENT ON COLUMN io_probe_depth_full_row.doubt IS 'What speaks against the figures of this row, the worst first, at most two: see docs/interface.md; NULL: nothing';
 COMMENT ON COLUMN io_probe_depth_full_row.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';

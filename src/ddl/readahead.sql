@@ -45,7 +45,7 @@ COMMENT ON COLUMN io_probe_readahead_full_row.block_us IS 'Time per block in mic
 COMMENT ON COLUMN io_probe_readahead_full_row.err_pct IS 'Half the 95 % confidence interval of block_us, in percent of it; NULL where there is no interval';
 COMMENT ON COLUMN io_probe_readahead_full_row.rareq_kb IS 'Mean size of a read at the device in kB of 1,024 bytes (iostat''s rareq-sz), everyone''s reads included';
 COMMENT ON COLUMN io_probe_readahead_full_row.aqu_sz IS 'Mean number of requests queued or in flight, everyone''s included; emulated: over the time with cache_us';
-COMMENT ON COLUMN io_probe_readahead_full_row.best IS 'The smallest window whose throughput is within 3 % of the highest; NULL if a row is void or had fewer than three turns, or something from outside ended it early';
+COMMENT ON COLUMN io_probe_readahead_full_row.best IS 'The smallest window that is as good as the fastest: not surely slower by more than 5 %, given the error of both; NULL if a row is void or has no interval, or something from outside ended it early';
 COMMENT ON COLUMN io_probe_readahead_full_row.blockdev_setra IS 'The line to set this window until the next boot, as root; sessions keep the window with which they opened a file';
 COMMENT ON COLUMN io_probe_readahead_full_row.udev_rule IS 'The line to set it at each boot, for a file in /etc/udev/rules.d';
 COMMENT ON COLUMN io_probe_readahead_full_row.doubt IS 'What speaks against the figures of this row, the worst first, at most two: see docs/interface.md; NULL: nothing';

@@ -111,6 +111,12 @@ impl Candidates {
     }
 }
 
+/// Which of these times are as good as the least.
+pub fn as_good(times: &[Interval]) -> Vec<bool> {
+    let candidates = Candidates::of_times(times);
+    (0..times.len()).map(|index| candidates.excess(index) <= 1.0).collect()
+}
+
 /// A value of a setting, and the time that it takes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Choice {
@@ -180,6 +186,15 @@ mod tests {
         assert_eq!(found(&[choice(8, 10.6, 0.0), choice(16, 10.0, 0.0)], 8).0, 16);
         // Nor is one advised that is by less better than what is in force.
         assert_eq!(found(&[choice(8, 10.6, 0.0), choice(16, 10.2, 0.0), choice(32, 10.0, 0.0)], 8).0, 32);
+    }
+
+    #[test]
+    fn what_is_not_surely_slower_is_as_good() {
+        let times = |half: f64| [20.0, 10.4, 10.8, 10.0].map(|time| choice(0, time, half).time);
+        assert_eq!(as_good(&times(0.0)), [false, true, false, true]);
+        assert_eq!(as_good(&times(0.5)), [false, true, true, true]);
+        assert_eq!(as_good(&times(9.0)), [true; 4]);
+        assert_eq!(as_good(&[]), [true; 0]);
     }
 
     #[test]

@@ -7,10 +7,8 @@
 //! A limit of a volume looks like a device that has no more to give: [`Shape::Flat`] can't tell the two apart.
 //! It may also be the limit of a burst that has been used up.
 
+use super::plateau;
 use crate::stats::Interval;
-
-/// Depths within this share of the best are as good.
-const AS_GOOD: f64 = 0.95;
 
 /// A curve is flat from a depth on that is no greater, ...
 const MOST_FLAT_FROM: u32 = 4;
@@ -69,15 +67,18 @@ impl Shape {
     /// Of points in the order of their depths; None of fewer than two.
     pub fn of(curve: &[DepthPoint]) -> Option<Self> {
         let (last, _) = curve.split_last().filter(|(_, others)| !others.is_empty())?;
-        let best = curve.iter().map(|point| point.iops.value).fold(0.0, f64::max);
-        let knee = curve.iter().position(|point| point.iops.value >= AS_GOOD * best)?;
-        let (point, beyond) = (curve[knee], &curve[knee + 1..]);
-        let is_as_good = |other: &DepthPoint| other.iops.value >= AS_GOOD * best;
+        let time = |point: &DepthPoint| {
+            let Interval { value, low, high } = point.iops;
+            Interval { value: 1.0 / value, low: 1.0 / high, high: 1.0 / low }
+        };
+        let is_as_good = plateau::as_good(&curve.iter().map(time).collect::<Vec<Interval>>());
+        let knee = is_as_good.iter().position(|is_as_good| *is_as_good)?;
+        let (point, beyond) = (curve[knee], &is_as_good[knee + 1..]);
         Some(if point.depth == last.depth {
             Self::Rising(point)
         } else if point.depth <= MOST_FLAT_FROM
             && beyond.len() >= LEAST_BEYOND
-            && beyond.iter().all(is_as_good)
+            && beyond.iter().all(|is_as_good| *is_as_good)
         {
             Self::Flat(point)
         } else {

@@ -38,7 +38,7 @@ pub use fetches::{FetchRecord, Fetches, InFlight, Served};
 pub use plan::{Fetch, Found, Located, Look, Plan};
 pub use queued::Queued;
 pub use series::{Second, SecondSeries};
-pub use sweep::{Engines, Step, Sweep, knee, sweep};
+pub use sweep::{Engines, Step, Sweep, sweep};
 
 use crate::Result;
 use crate::measure::BlockReader;

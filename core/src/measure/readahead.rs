@@ -72,9 +72,6 @@ const LEAST_WINDOWS: u64 = 4;
 /// A turn may take this share of the time of its window.
 const TURNS_OF_WINDOW: u32 = 8;
 
-/// The smallest window within this share of the best throughput is as good.
-const NEARLY_BEST: f64 = 0.97;
-
 /// Windows that are emulated may be so large, in bytes: they have to fit a slot twice.
 pub const LARGEST_WINDOW: u64 = 16 << 20;
 
@@ -228,16 +225,6 @@ pub fn curve(
     curve.paused = budget.has_paused();
     curve.stop = stop.or((curve.kernel.blocks() > 0).then_some(Stop::Bytes));
     Ok(curve)
-}
-
-/// Of throughputs with their windows, the smallest window that is nearly as good as the best.
-pub fn best(curve: &[(u64, f64)]) -> Option<u64> {
-    let most = curve.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
-    curve
-        .iter()
-        .filter(|(_, rate)| *rate > 0.0 && *rate >= NEARLY_BEST * most)
-        .map(|(window, _)| *window)
-        .min()
 }
 
 /// Turns that are being taken.

@@ -3,6 +3,7 @@
 use std::fmt::{self, Display, Formatter};
 
 use io_probe_core::Error as CoreError;
+use io_probe_core::advise::as_good;
 use io_probe_core::engine::Kind;
 use io_probe_core::files::Access;
 use io_probe_core::machine::account::Account;
@@ -13,6 +14,7 @@ use io_probe_core::measure::readahead::{
 };
 use io_probe_core::measure::tiers::Tiers;
 use io_probe_core::run::budget::{Limits, Stop};
+use io_probe_core::stats::Interval;
 
 use crate::api::row::{Caveats, DIRECT_PCT, Doubt, NOT_DIRECT, Status};
 use crate::call::{Attempt, Call, Failure, Outcome, ProbedRelation, Stopped};
@@ -22,9 +24,6 @@ use crate::pg::backend::server;
 
 /// At a setting below this, in bytes, the page cache's work can't be told well from the cost of a request.
 const LEAST_SETTING: u64 = 64 << 10;
-
-/// With fewer turns of a window no window is called the best.
-const LEAST_TURNS: u64 = 3;
 
 /// A window of the kernel is void if less of it than this, in percent, came from the device.
 const COLD_PCT: f64 = 99.0;
@@ -236,7 +235,7 @@ impl MeasuredCurve {
             result.cache_ns = cache_ns.filter(|_| result.figures.is_ok());
         }
         if curve.stop.is_none_or(|stop| !stop.is_for_all()) {
-            mark_best(results, block_size);
+            mark_best(results);
         }
         let at_a_time = server::scan_read_kb();
         for result in results {
@@ -256,19 +255,19 @@ impl MeasuredCurve {
     }
 }
 
-/// Marks the best window among those that have figures, unless one is void or had too few turns.
-fn mark_best(results: &mut [WindowResult], block_size: u64) {
-    let unsure = |result: &WindowResult| {
-        result.caveats.status == Status::Void || result.figures.is_ok() && result.turns < LEAST_TURNS
-    };
-    if results.iter().any(unsure) {
+/// Marks the smallest window that is as good as the fastest, unless one is void or has no interval.
+fn mark_best(results: &mut [WindowResult]) {
+    let time = |result: &WindowResult| result.figures()?.interval.filter(|_| result.window.is_some());
+    let mut known: Vec<&mut WindowResult> =
+        results.iter_mut().filter(|result| result.figures.is_ok()).collect();
+    let times: Option<Vec<Interval>> = known.iter().map(|result| time(result)).collect();
+    let Some(times) = times.filter(|times| times.len() > 1) else { return };
+    if known.iter().any(|result| result.caveats.status == Status::Void) {
         return;
     }
-    let point = |result: &WindowResult| result.window.zip(result.mib_s(block_size));
-    let curve: Vec<(u64, f64)> = results.iter().filter_map(point).collect();
-    let Some(best) = readahead::best(&curve).filter(|_| curve.len() > 1) else { return };
-    for result in results.iter_mut().filter(|result| result.figures.is_ok()) {
-        result.best = Some(result.window == Some(best));
+    let best = as_good(&times).iter().position(|is_as_good| *is_as_good);
+    for (index, result) in known.iter_mut().enumerate() {
+        result.best = Some(Some(index) == best);
         if result.best == Some(true) {
             result.caveats.note(OLD_DESCRIPTORS);
         }

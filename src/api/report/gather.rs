@@ -27,8 +27,11 @@ const MUCH_LESS: f64 = 0.8;
 /// Of latencies, a 99th percentile so many times the median is worth a word.
 const FAR: f64 = 10.0;
 
+/// A percentile has no interval: nothing is said where it is nearer to what was promised than this share.
+const NEAR: f64 = 0.1;
+
 /// No storage that keeps what it is given answers a flush in less, in microseconds.
-const LEAST_FLUSH_US: f64 = 10.0;
+const FASTEST_FLUSH_US: f64 = 10.0;
 
 /// The parts of a report's time: of scans, of reads at several depths, of flushes, and of advice.
 const PARTS: [u32; 4] = [4, 4, 3, 9];
@@ -281,7 +284,7 @@ impl Measurements {
             });
             let Some(us) = row.op_us.filter(|_| in_use) else { continue };
             let p99 = row.p99_us.map_or(String::new(), |p99| format!(", one in a hundred {}", time(p99)));
-            let doubt = if us < LEAST_FLUSH_US {
+            let doubt = if us < FASTEST_FLUSH_US {
                 ": no storage is that fast, so something keeps it in memory"
             } else {
                 ""
@@ -545,10 +548,10 @@ fn rows<R: DeserializeOwned>(rows: Vec<Value>) -> Vec<R> {
     rows.into_iter().map(row).collect()
 }
 
-/// Judges a figure; one without an interval by itself.
+/// Judges a figure.
 fn promise(line: Line, promised: Option<f64>, more_is_better: bool) -> Line {
     let Some((promised, value)) = promised.zip(line.value) else { return Line { promised, ..line } };
-    let (low, high) = (line.low.unwrap_or(value), line.high.unwrap_or(value));
+    let (low, high) = (line.low.unwrap_or(value - NEAR * value), line.high.unwrap_or(value + NEAR * value));
     let kept = match Promise::of(stats::Interval { value, low, high }, promised, more_is_better) {
         Promise::Kept => Some(true),
         Promise::Broken => Some(false),

@@ -146,24 +146,3 @@ impl Step {
         self.run = Some(RandomRun { interval: interval.filter(|_| !run.throttled), trend: None, ..run });
     }
 }
-
-/// The smallest depth whose rate is within a twentieth of the best; `curve` has depths with their rates.
-pub fn knee(curve: &[(usize, f64)]) -> Option<usize> {
-    let best = curve.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
-    curve.iter().filter(|(_, rate)| *rate > 0.0 && *rate >= 0.95 * best).map(|(depth, _)| *depth).min()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_knee_is_the_smallest_depth_that_is_nearly_as_good_as_the_best() {
-        let curve = [(1, 14e3), (2, 28e3), (4, 55e3), (8, 96e3), (16, 100e3), (32, 99e3), (64, 90e3)];
-        assert_eq!(knee(&curve), Some(8));
-        assert_eq!(knee(&[(64, 90e3), (16, 100e3), (8, 94e3)]), Some(16));
-        assert_eq!(knee(&[(4, 7.0)]), Some(4));
-        assert_eq!(knee(&[(4, 0.0)]), None);
-        assert_eq!(knee(&[]), None);
-    }
-}

@@ -277,14 +277,6 @@ fn what_is_added_widens_the_interval_and_empties_the_queue() {
     assert_eq!(cost.fetched_bytes(), Some(7));
 }
 
-#[test]
-fn the_best_is_the_smallest_that_is_nearly_as_good() {
-    assert_eq!(best(&[(16, 300.0), (128, 970.0), (256, 1000.0), (512, 990.0)]), Some(128));
-    assert_eq!(best(&[(16, 300.0), (128, 969.0), (256, 1000.0)]), Some(256));
-    assert_eq!(best(&[(0, 1000.0), (128, 10.0)]), Some(0));
-    assert_eq!(best(&[]), None);
-}
-
 const KB: u64 = 1 << 10;
 
 fn measured(
