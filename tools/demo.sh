@@ -81,12 +81,12 @@ FROM io_probe_sync_full(depth => 8, duration => '5 s') WHERE write_kb = 8;"
 
 show 'What should be set otherwise? (It may evict what it reads, and write scratch files, but it changes no setting.)' \
     "SELECT setting, current, recommended, low, high, applies, why
-FROM io_probe_recommend_full(settings => '{read_ahead_kb,io_combine_limit,wal_sync_method,commit_delay}', duration => '3 s',
+FROM io_probe_recommend_full(settings => '{read_ahead_kb,io_combine_limit,wal_sync_method,commit_delay}', duration => '16 s',
                              cold => true, writes => true);"
 
 sql -c "SELECT FROM io_probe_evict('tbl_cost_align')" >/dev/null
 show 'What does a query do, and how much of its time is the reading, at the speed that the scan measured?' \
-    "SELECT e.node, e.access, e.shared_blks_read, e.self_ms, e.io_ms, round((e.shared_blks_read * s.block_us / 1000)::numeric) AS reading_ms
+    "SELECT e.node, e.shared_blks_read, e.self_ms, e.io_ms, round((e.shared_blks_read * s.block_us / 1000)::numeric) AS reading_ms
 FROM io_probe_explain('SELECT count(*) FROM tbl_cost_align', execute => true) AS e
 LEFT JOIN scan AS s ON s.relid = e.relid AND s.path = 'server'
 ORDER BY e.node_id;"
