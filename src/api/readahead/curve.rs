@@ -257,14 +257,13 @@ impl MeasuredCurve {
 
 /// Marks the smallest window that is as good as the fastest, unless one is void or has no interval.
 fn mark_best(results: &mut [WindowResult]) {
-    let time = |result: &WindowResult| result.figures()?.interval.filter(|_| result.window.is_some());
-    let mut known: Vec<&mut WindowResult> =
-        results.iter_mut().filter(|result| result.figures.is_ok()).collect();
-    let times: Option<Vec<Interval>> = known.iter().map(|result| time(result)).collect();
-    let Some(times) = times.filter(|times| times.len() > 1) else { return };
-    if known.iter().any(|result| result.caveats.status == Status::Void) {
+    if results.iter().any(|result| result.caveats.status == Status::Void) {
         return;
     }
+    let is_known = |result: &&mut WindowResult| result.figures.is_ok() && result.window.is_some();
+    let mut known: Vec<&mut WindowResult> = results.iter_mut().filter(is_known).collect();
+    let times: Option<Vec<Interval>> = known.iter().map(|result| result.figures()?.interval).collect();
+    let Some(times) = times.filter(|times| times.len() > 1) else { return };
     let best = as_good(&times).iter().position(|is_as_good| *is_as_good);
     for (index, result) in known.iter_mut().enumerate() {
         result.best = Some(Some(index) == best);
