@@ -57,7 +57,7 @@ measure() {
     sql -c 'TRUNCATE turn'
     for write_kb in 16 8; do
         sql -c "INSERT INTO turn SELECT $write_kb, r.*
-                FROM io_probe_sync_full($2, duration => '$((22 * SECONDS_EACH)) s', write_kb => $write_kb, sections =>
+                FROM io_probe_sync_full($2, duration => '$((20 * SECONDS_EACH)) s', write_kb => $write_kb, sections =>
                                    '{one_write,two_writes,open_sync_size,other_fd,no_sync}') r"
     done
     strange=$(sql -At -c "SELECT * FROM turn

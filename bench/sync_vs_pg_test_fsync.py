@@ -54,7 +54,7 @@ ROWS = 18
 def ours(spcname, seconds, directory):
     """The rates of io_probe_sync; None where a row is unsupported."""
     query = f"""SELECT json_agg(r) FROM io_probe_sync_full({spcname}, sections => '{{{",".join(SECTIONS.values())}}}',
-                    duration => '{22 * seconds} s') r"""
+                    duration => '{20 * seconds} s') r"""
     rows = json.loads(run(["psql", "-XqAt", "-v", "ON_ERROR_STOP=1", "-c", query]))
     for row in rows:
         if row["status"] not in ("ok", "unsupported") or row["directory"] != directory:
@@ -67,7 +67,6 @@ def our_rates(rows):
     rates = {}
     for row in rows:
         section, method = row["section"], row["method"]
-        # A row that can't be has no flags.
         if method.startswith("open_") and not row["direct"]:
             continue
         if section == "open_sync_size":
@@ -92,6 +91,8 @@ def their_rates(told):
         found = re.fullmatch(r"\s+(\S.*?)\s+(?:([\d.]+) ops/sec.*|n/a\*?)", line)
         if found:
             method, rate = found.groups()
+            if method == "fsync_writethrough":  # on no Linux
+                continue
             size = re.fullmatch(r"(\d+) \* +(\d+)kB open_sync writes?", method)
             method = pieces(*size.groups()) if size else method
             rates[section, method] = float(rate) if rate else None

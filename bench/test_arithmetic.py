@@ -136,7 +136,7 @@ class SyncVsPgTestFsync(unittest.TestCase):
         their = syncs.their_rates(PG_TEST_FSYNC)
         assert their == {
             ("one_write", "open_datasync"): 6748.507, ("one_write", "fdatasync"): 6787.948,
-            ("one_write", "fsync_writethrough"): None, ("one_write", "open_sync"): None,
+            ("one_write", "open_sync"): None,
             ("open_sync_size", "open_sync 1 * 16 kB"): 6435.282,
             ("open_sync_size", "open_sync 16 * 1 kB"): 457.68,
             ("other_fd", "write, fsync, close"): 7330.9, ("no_sync", "write"): 3037372.085,
@@ -150,7 +150,7 @@ class SyncVsPgTestFsync(unittest.TestCase):
 
         our = syncs.our_rates([
             row("one_write", "open_datasync", True, 6700), row("one_write", "open_datasync", False, 1),
-            row("one_write", "fdatasync", False, 6800), row("one_write", "fsync_writethrough", False, None),
+            row("one_write", "fdatasync", False, 6800),
             row("one_write", "open_sync", True, None), row("one_write", "open_sync", False, 1),
             row("open_sync_size", "open_sync", True, 6400, 1, 16),
             row("open_sync_size", "open_sync", True, 460, 16, 1),

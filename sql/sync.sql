@@ -25,8 +25,7 @@ $$;
 CREATE TABLE result AS SELECT 'all' AS run, * FROM io_probe_sync_full(duration => '200 ms') WITH ORDINALITY;
 SELECT section, method, CASE WHEN section <> 'wal_segment' THEN direct END AS direct, writes,
        write_kb / CASE WHEN section = 'open_sync_size' THEN 1 ELSE :wal_kb::float8 END AS size,
-       status = CASE method WHEN 'fsync_writethrough' THEN 'unsupported' ELSE 'ok' END
-       OR direct AND status IN ('unsupported', 'void') AS status
+       status = 'ok' OR direct AND status IN ('unsupported', 'void') AS status
   FROM result ORDER BY ordinality;
 -- wal_segment is written as the server would write it
 SELECT method, write_kb, direct FROM result WHERE section = 'wal_segment' AND direct <> server_direct(method);
@@ -59,9 +58,7 @@ INSERT INTO result SELECT 'slow', * FROM io_probe_sync_full(duration => '240 ms'
 CREATE VIEW judged AS
   SELECT *, status IN ('void', 'unsupported') AS no_figures, notes::text LIKE '%rate-limited%' AS limited FROM result;
 SELECT run, section, method, status FROM judged
-  WHERE status NOT IN ('ok', 'void', 'unsupported')
-     OR status <> 'ok' AND NOT direct AND method <> 'fsync_writethrough'
-     OR status = 'ok' AND method = 'fsync_writethrough';
+  WHERE status NOT IN ('ok', 'void', 'unsupported') OR status <> 'ok' AND NOT direct;
 -- what is unsupported has no figures, and a note says why
 SELECT run, section, method, status FROM judged WHERE no_figures
   AND (num_nonnulls(ops_s, op_us, p50_us, p95_us, p99_us, max_us, ci_low, ci_high) > 0
@@ -98,7 +95,6 @@ SELECT run, section, method, device_writes_per_op, device_flushes_per_op FROM ju
 SELECT run, section, method, direct, in_use FROM judged
   WHERE in_use IS DISTINCT FROM
     CASE WHEN section IN ('open_sync_size', 'other_fd', 'no_sync') THEN NULL
-         WHEN method = 'fsync_writethrough' THEN in_use AND false
          ELSE current_setting('fsync')::boolean AND method = current_setting('wal_sync_method')
               AND direct = server_direct(method) END;
 SELECT section, count(*) FILTER (WHERE in_use) = CASE WHEN NOT current_setting('fsync')::boolean THEN 0
@@ -108,7 +104,6 @@ SELECT section, count(*) FILTER (WHERE in_use) = CASE WHEN NOT current_setting('
 -- a note is a sentence of its own, as all of this extension's are
 SELECT DISTINCT note FROM judged, unnest(notes) AS note
   WHERE note !~ '^[[:alnum:]].*[^[:space:].]$' OR length(note) > 160;
-SELECT DISTINCT section, notes[1] AS note FROM judged WHERE method = 'fsync_writethrough' ORDER BY section;
 SELECT run, section, method, notes FROM judged
   WHERE (notes::text LIKE '%fsync is off%') <> (in_use IS NOT NULL AND NOT current_setting('fsync')::boolean);
 
@@ -144,7 +139,7 @@ DROP TABLESPACE regress_io_probe;
 SELECT section, method, status, ops * writes * write_kb BETWEEN 1 AND 63 AS kb,
        'stopped at max_bytes' = ANY (notes) AS why
   FROM io_probe_sync_full(write_kb => 8, sections => '{two_writes,other_fd}', options => '{"max_bytes": 65536}')
-  WHERE NOT direct AND status <> 'unsupported';
+  WHERE NOT direct;
 -- a rate limit is kept, and leaves no rate
 SELECT method, ops BETWEEN 1 AND 3 AS paced, ops_s, limited FROM judged WHERE run = 'slow' ORDER BY ordinality;
 SELECT method, ops BETWEEN 1 AND 2 AS paced, ops_s, notes::text LIKE '%rate-limited%' AS limited
@@ -213,7 +208,7 @@ RESET pg_io_probe.max_duration;
 -- a call's duration is shared by its rows
 SELECT section, method, status, elapsed_ms < 1600 AS part
   FROM io_probe_sync_full(duration => '1600 ms', sections => '{one_write,no_sync}')
-  WHERE NOT direct AND method <> 'fsync_writethrough';
+  WHERE NOT direct;
 
 DROP VIEW judged;
 DROP TABLE result;

@@ -188,10 +188,10 @@ class Hidden(Refusals):
         holdings = Holdings(session, self.control)
         what = {"sys": "/sys hidden", "proc": "/proc hidden", "both": "/sys and /proc hidden",
                 "unreadable": "/sys and /proc unreadable", "others": "/sys is something else"}[name]  # fmt: skip
-        # fsync_writethrough is unsupported anywhere.
-        unsupported = {"sync"} | ({"iostat", "iostat_query"} if name != "proc" else set())
+        unsupported = {"iostat", "iostat_query"} if name != "proc" else set()
+        # Both open their file again through /proc.
         if name in ["proc", "both", "unreadable"]:
-            unsupported.add("ping")
+            unsupported |= {"ping", "sync"}
         for probe in some(known, TIMES, WRITING):
             with self.subTest(name, probe=probe.name):
                 ended, rows = self.outcomes.of(what, session, probe)

@@ -40,7 +40,7 @@ WAL_NAMES = re.compile(r"^([0-9A-F]{24}(\.partial)?|[0-9A-F]{8}\.history|archive
 
 METHODS = ["open_datasync", "fdatasync", "fsync", "open_sync"]
 # Rows of each section.
-ROWS = {"one_write": 7, "two_writes": 7, "open_sync_size": 5, "other_fd": 2, "no_sync": 1, "wal_segment": 16}
+ROWS = {"one_write": 6, "two_writes": 6, "open_sync_size": 5, "other_fd": 2, "no_sync": 1, "wal_segment": 16}
 SYNCHRONOUS = {"open_datasync": "O_DSYNC", "open_sync": "O_SYNC"}
 needs_strace = unittest.skipUnless(shutil.which("strace"), "no strace")
 
@@ -121,8 +121,7 @@ class Sync(unittest.TestCase):
 
     def assert_all_ok(self, rows):
         for row in rows:
-            expected = "unsupported" if row["method"] == "fsync_writethrough" else "ok"
-            self.assertEqual(row["status"], expected, row)
+            self.assertEqual(row["status"], "ok", row)
 
     def scratch_files(self):
         """Links to the scratch files that the session has open."""
@@ -334,17 +333,17 @@ def expected_operation(row):
     return frozenset(flags), (row["write_kb"] * KIB,) * row["writes"], call
 
 
-def seven(section, writes):
+def six(section, writes):
     """The rows of one_write and two_writes, with what pg_test_fsync calls them."""
     methods = [("open_datasync", True), ("open_datasync", False), ("fdatasync", False), ("fsync", False),
-               ("fsync_writethrough", False), ("open_sync", True), ("open_sync", False)]
+               ("open_sync", True), ("open_sync", False)]
     return [(section, method, direct, writes, 8) for method, direct in methods]
 
 
 def expected_rows(direct):
     """The rows of a default call, where the server writes its WAL so by method: with O_DIRECT or not."""
     return [
-        *seven("one_write", 1), *seven("two_writes", 2),
+        *six("one_write", 1), *six("two_writes", 2),
         *[("open_sync_size", "open_sync", True, 16 // kb, kb) for kb in [16, 8, 4, 2, 1]],
         ("other_fd", "write, fsync, close", False, 1, 8), ("other_fd", "write, close, fsync", False, 1, 8),
         ("no_sync", "write", False, 1, 8),
@@ -522,8 +521,6 @@ class SystemCalls(Sync):
         for row in rows:
             if row["section"] in ["open_sync_size", "other_fd", "no_sync"]:
                 self.assertIsNone(row["in_use"], row)
-            elif row["method"] == "fsync_writethrough":
-                self.assertFalse(row["in_use"], row)
             else:
                 self.assertIs(row["in_use"], (row["method"], row["direct"]) == (method, direct), row)
 
@@ -757,12 +754,12 @@ class Injected(Sync):
             rows = self.session.rows(sync("one_write"))
         (hit,) = [call for call in trace.calls if call.injected]
         self.assertIn("O_DIRECT", hit.flags)
-        refused = [row for row in rows if row["status"] == "unsupported" and row["method"] != "fsync_writethrough"]
+        refused = [row for row in rows if row["status"] == "unsupported"]
         self.assertGreater(len(refused), 0)
         for row in refused:
             self.assertEqual((row["direct"], row["ops"] or 0, row["op_us"]), (True, 0, None))
             self.assertIn("O_DIRECT", " ".join(row["notes"]))
-        others = [row for row in rows if not row["direct"] and row["method"] != "fsync_writethrough"]
+        others = [row for row in rows if not row["direct"]]
         self.assertEqual([row["status"] for row in others], ["ok"] * 4)
 
     def test_any_call(self):
@@ -1018,7 +1015,7 @@ class Kills(unittest.TestCase):
             self.assertLessEqual({"filling", "in turns", "threads"}, set(killed))
         with wait_for(connection, "the server to be back", 60) as session:
             rows = session.rows(sync("one_write", "wal_segment"))
-            self.assertEqual({row["status"] for row in rows}, {"ok", "unsupported"})
+            self.assertEqual({row["status"] for row in rows}, {"ok"})
 
     @needs_strace
     def test_a_kill_before_the_fallback_s_name_is_gone(self):

@@ -114,7 +114,7 @@ fn run_with<C: Calls>(
     report: &mut dyn FnMut(u64, u64, &Case),
 ) -> Result<Vec<CaseTimes>> {
     memory::expect(run.group.memory() + run.cases.len() * MEMORY_OF_CASE)?;
-    let all: Vec<CaseTimes> = run.cases.iter().map(CaseTimes::of).collect();
+    let all: Vec<CaseTimes> = run.cases.iter().map(|_| CaseTimes::new()).collect();
     let longest = run.cases.iter().map(|case| run.group.longest_write(case)).max().unwrap_or(1);
     let duration = run.limits.duration;
     let rounds = (duration.as_millis() / SHORTEST_TURN.as_millis()).clamp(1, ROUNDS) as u32;

@@ -57,8 +57,6 @@ pub enum FlushMethod {
     Fdatasync,
     /// `fsync(2)` after the writes.
     Fsync,
-    /// Through the device's cache by a call that Linux does not have.
-    FsyncWritethrough,
     /// Each write syncs data and metadata (`O_SYNC`).
     OpenSync,
     /// Opens, writes, syncs by the same descriptor.
@@ -70,14 +68,9 @@ pub enum FlushMethod {
 }
 
 impl FlushMethod {
-    /// The values of wal_sync_method, in pg_test_fsync's order.
-    pub const OF_WAL: [FlushMethod; 5] = [
-        FlushMethod::OpenDatasync,
-        FlushMethod::Fdatasync,
-        FlushMethod::Fsync,
-        FlushMethod::FsyncWritethrough,
-        FlushMethod::OpenSync,
-    ];
+    /// The values that wal_sync_method has on Linux, in pg_test_fsync's order.
+    pub const OF_WAL: [FlushMethod; 4] =
+        [FlushMethod::OpenDatasync, FlushMethod::Fdatasync, FlushMethod::Fsync, FlushMethod::OpenSync];
 
     /// The one that wal_sync_method calls so.
     pub fn of_wal(name: &str) -> Option<Self> {
@@ -90,7 +83,6 @@ impl FlushMethod {
             FlushMethod::OpenDatasync => "open_datasync",
             FlushMethod::Fdatasync => "fdatasync",
             FlushMethod::Fsync => "fsync",
-            FlushMethod::FsyncWritethrough => "fsync_writethrough",
             FlushMethod::OpenSync => "open_sync",
             FlushMethod::WriteFsyncClose => "write, fsync, close",
             FlushMethod::WriteCloseFsync => "write, close, fsync",
@@ -110,7 +102,6 @@ impl FlushMethod {
             FlushMethod::OpenSync => libc::O_SYNC,
             FlushMethod::Fdatasync
             | FlushMethod::Fsync
-            | FlushMethod::FsyncWritethrough
             | FlushMethod::WriteFsyncClose
             | FlushMethod::WriteCloseFsync
             | FlushMethod::Write => 0,
@@ -121,10 +112,9 @@ impl FlushMethod {
     pub(super) fn sync_call(self) -> Option<SyncCall> {
         match self {
             FlushMethod::Fdatasync => Some(SyncCall::Fdatasync),
-            FlushMethod::Fsync
-            | FlushMethod::FsyncWritethrough
-            | FlushMethod::WriteFsyncClose
-            | FlushMethod::WriteCloseFsync => Some(SyncCall::Fsync),
+            FlushMethod::Fsync | FlushMethod::WriteFsyncClose | FlushMethod::WriteCloseFsync => {
+                Some(SyncCall::Fsync)
+            }
             FlushMethod::OpenDatasync | FlushMethod::OpenSync | FlushMethod::Write => None,
         }
     }
@@ -204,15 +194,11 @@ impl Case {
                 .flushes
                 .iter()
                 .flat_map(|blocks| {
-                    // That fsync_writethrough is missing is said by the sections above.
                     // One write call, as the server makes it of blocks that lie side by side.
-                    FlushMethod::OF_WAL
-                        .into_iter()
-                        .filter(|method| *method != FlushMethod::FsyncWritethrough)
-                        .map(move |method| {
-                            let direct = (selection.segment_direct)(method);
-                            case(method, direct, 1, blocks * selection.wal_block)
-                        })
+                    FlushMethod::OF_WAL.map(|method| {
+                        let direct = (selection.segment_direct)(method);
+                        case(method, direct, 1, blocks * selection.wal_block)
+                    })
                 })
                 .collect(),
         }
@@ -268,7 +254,7 @@ mod tests {
         asked.reverse();
         let cases = cases(&asked, &|_| false);
         let mut sections: Vec<Section> = cases.iter().map(|case| case.section).collect();
-        assert_eq!(sections.len(), 7 + 7 + 5 + 2 + 1 + 16);
+        assert_eq!(sections.len(), 6 + 6 + 5 + 2 + 1 + 16);
         sections.dedup();
         assert_eq!(sections, Section::ALL);
     }
@@ -287,7 +273,6 @@ mod tests {
                 ("open_datasync", false, dsync, 2),
                 ("fdatasync", false, 0, 2),
                 ("fsync", false, 0, 2),
-                ("fsync_writethrough", false, 0, 2),
                 ("open_sync", true, sync | direct, 2),
                 ("open_sync", false, sync, 2),
             ]

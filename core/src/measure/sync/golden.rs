@@ -240,7 +240,7 @@ fn a_log_is_flushed_as_it_was() {
             clock_cost: 0,
             content: &content,
         };
-        let mut measured = CaseTimes::of(&case);
+        let mut measured = CaseTimes::new();
         let group = Group { committers: 1, delay, commit_bytes };
         let stop = turn.together(calls, group, &mut measured, &mut budget).expect("committed");
         assert_eq!((stop, measured.stop), (None, Some(Stop::Bytes)));

@@ -1,7 +1,6 @@
 //! The figures of one case, gathered over its turns.
 
-use super::case::{Case, FlushMethod};
-use crate::Error;
+use super::case::Case;
 use crate::machine::device::Activity;
 use crate::run::budget::Stop;
 use crate::stats::{Interval, Latencies, Slice, Slices, of_ratio, of_turns};
@@ -55,15 +54,13 @@ impl DeviceRequests {
 
 impl CaseTimes {
     /// Nothing yet.
-    pub(super) fn of(case: &Case) -> Self {
-        let missing =
-            || Error::Unsupported { what: "fsync_writethrough", why: "Linux has no such call".to_owned() };
+    pub(super) fn new() -> Self {
         Self {
             latencies: Latencies::default(),
             flushes: 0,
             paused: false,
             stop: None,
-            refused: (case.method == FlushMethod::FsyncWritethrough).then(|| missing().to_string()),
+            refused: None,
             syncs_are_swallowed: false,
             slices: Slices::default(),
             performed: 0,
@@ -154,14 +151,14 @@ impl CaseTimes {
 
 #[cfg(test)]
 mod tests {
-    use super::super::case::Section;
+    use super::super::case::{FlushMethod, Section};
     use super::*;
     use crate::machine::device::Traffic;
 
     /// Are the syncs of 100 operations swallowed, if the device completed so many writes?
     fn swallowed(method: FlushMethod, writes: u64) -> bool {
         let case = Case { section: Section::OneWrite, method, direct: false, writes: 1, write_bytes: 8192 };
-        let mut measured = CaseTimes::of(&case);
+        let mut measured = CaseTimes::new();
         let activity = Activity {
             elapsed_ms: 1.0,
             reads: Traffic::default(),
@@ -178,14 +175,7 @@ mod tests {
 
     #[test]
     fn an_interval_that_reaches_zero_keeps_its_upper_end() {
-        let case = Case {
-            section: Section::OneWrite,
-            method: FlushMethod::Fsync,
-            direct: false,
-            writes: 1,
-            write_bytes: 8192,
-        };
-        let mut measured = CaseTimes::of(&case);
+        let mut measured = CaseTimes::new();
         for ns in [100_000, 100_000, 400_000] {
             measured.record(ns);
             measured.end_turn(None);
