@@ -34,6 +34,7 @@ pub(crate) mod tests;
 mod wall_clock;
 
 use ledger::{COUNTERS, Entry, TIME};
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::run::memory;
@@ -54,7 +55,8 @@ const MOST_MEMORY: usize = 512 << 20;
 const MOST_OF_NAME: usize = 1000;
 
 /// How a node reaches the blocks that it reads itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Access {
     /// In the order of the file: a sequential, sample or TID range scan.
     Sequential,
@@ -64,20 +66,10 @@ pub enum Access {
     Bitmap,
 }
 
-impl Access {
-    /// The word that the SQL interface uses.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Access::Sequential => "sequential",
-            Access::Random => "random",
-            Access::Bitmap => "bitmap",
-        }
-    }
-}
-
 /// One node of a plan. Counts are of server blocks; a figure is `None` when the plan was taken without what
-/// yields it: ANALYZE, BUFFERS, TIMING, COSTS, or `track_io_timing`.
-#[derive(Debug, Clone, PartialEq)]
+/// yields it: ANALYZE, BUFFERS, TIMING, COSTS, or `track_io_timing`. Serialized, it is without the names of
+/// relations, for which a row has OIDs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Node {
     /// 1 for the top node, then in the order in which EXPLAIN prints the nodes.
     pub node_id: u32,
@@ -89,11 +81,14 @@ pub struct Node {
     /// `Hash Left Join`, `Index Scan Backward` or `Update`.
     pub node_type: String,
     /// Schema of `relation`; only a VERBOSE plan tells. `pg_temp` for a temporary table.
+    #[serde(skip)]
     pub schema: Option<String>,
     /// The table that the node scans or modifies. A Bitmap Index Scan repeats that of the Bitmap Heap Scan
     /// that it works for, as context: its own blocks are the index's.
+    #[serde(skip)]
     pub relation: Option<String>,
     /// The index that the node scans; it is in the schema of `relation`.
+    #[serde(skip)]
     pub index: Option<String>,
     /// Name of the scanned item in the query, whatever its kind.
     pub alias: Option<String>,

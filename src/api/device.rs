@@ -18,38 +18,21 @@ fn io_probe_device() -> Rows {
 }
 
 /// `io_probe_device_full_row`.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 struct Fact {
     object: &'static str,
     spcname: Option<String>,
-    device: Option<String>,
-    scheduler: Option<String>,
+    #[serde(flatten)]
+    leaf: Option<Leaf>,
     read_ahead_kb: Option<u64>,
     read_ahead_sectors: Option<u64>,
-    rotational: Option<bool>,
     fs_type: Option<String>,
     mount_point: Option<String>,
     directory: String,
     fs_free_bytes: Option<u64>,
     mount_options: Option<String>,
     top_device: Option<String>,
-    model: Option<String>,
-    schedulers: Option<Vec<String>>,
-    nr_requests: Option<u64>,
-    max_sectors_kb: Option<u64>,
-    max_hw_sectors_kb: Option<u64>,
-    logical_block_size: Option<u64>,
-    physical_block_size: Option<u64>,
     fs_block_size: Option<u64>,
-    optimal_io_size: Option<u64>,
-    alignment_offset: Option<i64>,
-    start_sector: Option<u64>,
-    aligned: Option<bool>,
-    size_bytes: Option<u64>,
-    read_only: Option<bool>,
-    write_cache: Option<String>,
-    fua: Option<bool>,
-    nomerges: Option<u8>,
     direct_io_align: Option<u64>,
     status: Status,
     notes: Vec<String>,
@@ -61,6 +44,7 @@ fn facts(object: &Object, roots: &Roots) -> Vec<Fact> {
     let shared = Fact {
         object: object.kind,
         spcname: object.tablespace.clone(),
+        leaf: None,
         read_ahead_kb: placement.read_ahead_kb,
         read_ahead_sectors: placement.read_ahead_kb.map(|kb| kb * 2),
         fs_type: placement.mount.as_ref().map(|m| m.fs_type.clone()),
@@ -73,38 +57,12 @@ fn facts(object: &Object, roots: &Roots) -> Vec<Fact> {
         direct_io_align: direct_io::alignment_below(&placement.directory),
         status: Status::Unsupported,
         notes: placement.notes.clone(),
-        ..Fact::default()
     };
     if placement.leaves.is_empty() {
         return vec![shared];
     }
-    placement.leaves.iter().map(|leaf| with_leaf(shared.clone(), leaf)).collect()
-}
-
-fn with_leaf(shared: Fact, leaf: &Leaf) -> Fact {
-    Fact {
-        device: Some(leaf.name.clone()),
-        scheduler: leaf.scheduler.clone(),
-        rotational: leaf.rotational,
-        model: leaf.model.clone(),
-        schedulers: leaf.schedulers.clone(),
-        nr_requests: leaf.nr_requests,
-        max_sectors_kb: leaf.max_sectors_kb,
-        max_hw_sectors_kb: leaf.max_hw_sectors_kb,
-        logical_block_size: leaf.logical_block_size,
-        physical_block_size: leaf.physical_block_size,
-        optimal_io_size: leaf.optimal_io_size,
-        alignment_offset: leaf.alignment_offset,
-        start_sector: leaf.start_sector,
-        aligned: leaf.aligned,
-        size_bytes: leaf.size_bytes,
-        read_only: leaf.read_only,
-        write_cache: leaf.write_cache.clone(),
-        fua: leaf.fua,
-        nomerges: leaf.nomerges,
-        status: Status::Ok,
-        ..shared
-    }
+    let of_leaf = |leaf| Fact { leaf: Some(leaf), status: Status::Ok, ..shared.clone() };
+    placement.leaves.into_iter().map(of_leaf).collect()
 }
 
 /// The devices behind the tablespaces, the WAL and temporary files, each once, and what could not be found

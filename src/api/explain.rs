@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use io_probe_core::advise::page_costs::predict::{PagePlace, predict};
+use io_probe_core::advise::page_costs::predict::{PagePlace, Prediction, predict};
 use io_probe_core::measure::page_times::{MeasuredTime, PageTimes, TimeRow};
 use io_probe_core::plan::{self, Node};
 use pgrx::pg_sys;
@@ -107,80 +107,36 @@ fn rows(json: &str, measured: &KnownTimes) -> Result<Vec<ExplainRow>> {
     Ok(nodes.into_iter().map(row).collect())
 }
 
-/// `io_probe_explain_row`.
+/// `io_probe_explain_full_row`.
 #[derive(Debug, Serialize)]
 struct ExplainRow {
-    node_id: u32,
-    parent_id: Option<u32>,
-    level: u32,
-    node_type: String,
+    #[serde(flatten)]
+    own: Node,
     node: String,
     relid: Option<u32>,
     indexid: Option<u32>,
-    alias: Option<String>,
-    access: Option<&'static str>,
-    shared_blks_hit: Option<u64>,
-    shared_blks_read: Option<u64>,
-    temp_blks_read: Option<u64>,
-    temp_blks_written: Option<u64>,
-    io_ms: Option<f64>,
-    temp_io_ms: Option<f64>,
-    self_ms: Option<f64>,
-    total_ms: Option<f64>,
-    processes: Option<u64>,
-    plan_rows: Option<f64>,
-    actual_rows: Option<f64>,
-    loops: Option<u64>,
-    startup_cost: Option<f64>,
-    total_cost: Option<f64>,
-    local_blks_hit: Option<u64>,
-    local_blks_read: Option<u64>,
-    local_io_ms: Option<f64>,
-    os_ms: Option<f64>,
-    device_ms: Option<f64>,
+    #[serde(flatten)]
+    prediction: Prediction,
 }
 
 impl ExplainRow {
-    fn new(node: Node, measured: &KnownTimes) -> Self {
-        let (relid, indexid) = match &node.relation {
-            Some(relation) => explain::find_relation(node.schema.as_deref(), relation, node.index.as_deref()),
+    fn new(own: Node, measured: &KnownTimes) -> Self {
+        let (relid, indexid) = match &own.relation {
+            Some(relation) => explain::find_relation(own.schema.as_deref(), relation, own.index.as_deref()),
             None => (None, None),
         };
         // An index scan visits both, and the table's blocks are the more.
         let in_index =
-            ["Bitmap Index Scan", "Index Only Scan"].iter().any(|kind| node.node_type.contains(kind));
+            ["Bitmap Index Scan", "Index Only Scan"].iter().any(|kind| own.node_type.contains(kind));
         let home = if in_index { indexid.or(relid) } else { relid };
         let prediction =
-            measured.times(home).map(|times| predict(&node, &times, || relid.map(place))).unwrap_or_default();
+            measured.times(home).map(|times| predict(&own, &times, || relid.map(place))).unwrap_or_default();
         Self {
-            node_id: node.node_id,
-            parent_id: node.parent_id,
-            level: node.level,
-            node: format!("{:indent$}{}", "", node.node_type, indent = 2 * node.level as usize),
-            node_type: node.node_type,
+            node: format!("{:indent$}{}", "", own.node_type, indent = 2 * own.level as usize),
             relid: relid.map(|oid| oid.to_u32()),
             indexid: indexid.map(|oid| oid.to_u32()),
-            alias: node.alias,
-            access: node.access.map(plan::Access::as_str),
-            shared_blks_hit: node.shared_blks_hit,
-            shared_blks_read: node.shared_blks_read,
-            temp_blks_read: node.temp_blks_read,
-            temp_blks_written: node.temp_blks_written,
-            io_ms: node.io_ms,
-            temp_io_ms: node.temp_io_ms,
-            self_ms: node.self_ms,
-            total_ms: node.total_ms,
-            processes: node.processes,
-            plan_rows: node.plan_rows,
-            actual_rows: node.actual_rows,
-            loops: node.loops,
-            startup_cost: node.startup_cost,
-            total_cost: node.total_cost,
-            local_blks_hit: node.local_blks_hit,
-            local_blks_read: node.local_blks_read,
-            local_io_ms: node.local_io_ms,
-            os_ms: prediction.os_ms,
-            device_ms: prediction.device_ms,
+            prediction,
+            own,
         }
     }
 }

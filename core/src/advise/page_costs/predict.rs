@@ -19,6 +19,8 @@
 //! * Gaps of a bitmap scan are taken as even. How many requests it has in flight is today's setting.
 //! * Local blocks, temporary files and writes are left out.
 
+use serde::Serialize;
+
 use super::curve::GapCurve;
 use crate::measure::page_times::{Estimate, PageTimes};
 use crate::plan::{Access, Node};
@@ -34,7 +36,7 @@ pub struct PagePlace {
 
 /// Milliseconds that a node's shared blocks would take; None where a time is not known, or the node was not
 /// executed, reads no relation by itself, or reads a temporary one.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Prediction {
     /// If all that was read came from the OS page cache.
     pub os_ms: Option<f64>,
