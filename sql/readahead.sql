@@ -1,6 +1,6 @@
 --
 -- io_probe_readahead: void where the page cache can't be emptied (tmpfs), unsupported where no readahead is known;
--- where a file system refuses O_DIRECT, windows are emulated by readahead(2).
+-- so are all windows but the one in force where a file system refuses O_DIRECT.
 --
 SET wal_skip_threshold = 0;
 CREATE TABLE ahead (id int, filler text) WITH (autovacuum_enabled = off);
@@ -40,7 +40,7 @@ CREATE TEMP VIEW judged AS SELECT *, status IN ('void', 'unsupported') AS no_fig
 SELECT run, count(*) FILTER (WHERE mode = 'kernel') AS kernel, count(*) FILTER (WHERE mode NOT IN ('kernel', 'emulated')) AS other
   FROM judged GROUP BY run ORDER BY run;
 SELECT run, window_kb, engine FROM judged WHERE status <> 'unsupported' AND engine IS DISTINCT FROM
-  CASE WHEN mode = 'kernel' THEN 'pread' WHEN engine = 'readahead' THEN engine WHEN run = 'threads' THEN 'threads'
+  CASE WHEN mode = 'kernel' THEN 'pread' WHEN run = 'threads' THEN 'threads'
   WHEN engine = 'threads' THEN 'threads' ELSE 'io_uring' END;
 -- all windows of a call are measured, save those of which turns of 2,000 blocks hold too few
 SELECT run, window_kb, block_us, status, notes FROM judged

@@ -52,9 +52,8 @@ class Readahead(unittest.TestCase):
         # Whatever else the machine has to do, bytes end it and not time.
         self.session.run("RESET pg_io_probe.engine; SET pg_io_probe.max_duration = '10 min'")
 
-    def curve(self, *windows, turns=1):
-        """A warm-up and so many turns of each window, which count: the kernel's row, and the others by window. What holds
-        for all of them is looked at here."""
+    def rows(self, *windows, turns=1):
+        """A warm-up and so many turns of each window, which count: the kernel's row, and the others by window."""
         # In each round the kernel and its twin have a turn.
         options = {"max_bytes": 2 * (1 + turns) * TURN * BLOCK}
         rows = self.session.rows(rows_of("readahead", "dense", windows_kb=list(windows), duration="10 min", options=options))
@@ -62,44 +61,16 @@ class Readahead(unittest.TestCase):
         emulated = {row["window_kb"]: row for row in rows if row["mode"] == "emulated"}
         self.assertEqual(sorted(emulated), sorted({*windows} - {kernel["window_kb"]}))
         self.assertEqual([row["window_kb"] for row in rows], sorted({*windows, kernel["window_kb"]}))
-        # With more bytes a turn is longer, up to the whole table.
-        turn = TURN if turns == 1 else BLOCKS
         for row in rows:
-            self.assertEqual((row["status"], row["blks"]), ("ok", row["turns"] * turn), row)
-            self.assertTrue(1 <= row["turns"] <= turns, row)
             self.assertEqual((row["device"], row["spcname"]), (self.name, "elsewhere"))
-            self.assertAlmostEqual(row["mib_s"] * row["block_us"], BLOCK / MIB * 1e6, delta=10)
         return kernel, emulated
 
-    def runs_until_it_is_cancelled(self):
-        """What other sessions see of it, and that nothing stays of it."""
-        with Session() as prober:
-            held = lambda: (Process(prober.pid).threads(), Process(prober.pid).descriptors())
-            prober.run(rows_of("readahead", "dense", windows_kb=[16], duration="40 ms"))
-            before = held()
-            prober.start(repeated("readahead", "dense", windows_kb=[16, 64], duration="30 s"))
-            seen = []
-            wait_for(lambda: self.both_paths(prober, seen), "a turn of the kernel's, and an emulated one", 30)
-            say(f"{len(seen)} looks, the last {(seen[-1]['path'], seen[-1]['done'], seen[-1]['total'])}")
-            for row in seen:
-                self.assertIn(row["path"], [None, "kernel", "emulated"])
-                self.assertEqual((row["probe"], row["relid"]), ("readahead", "dense"))
-                self.assertLessEqual(row["done"], row["total"], row)
-            for earlier, later in zip(seen, seen[1:]):
-                self.assertLessEqual(earlier["done"], later["done"])
-            with self.assertRaises(Failure) as raised:
-                self.session.run(seqscan("dense", "direct"))
-            self.assertEqual(raised.exception.sqlstate, "55006")
-            self.session.value(f"SELECT pg_cancel_backend({prober.pid})")
-            with self.assertRaises(Failure) as raised:
-                prober.finish()
-            self.assertEqual(raised.exception.sqlstate, "57014")
-            self.assertEqual(held(), before)
-            self.assertIsNone(progress(self.session, prober.pid))
-
-    def both_paths(self, prober, seen):
-        seen.extend([now] if (now := progress(self.session, prober.pid)) else [])
-        return {"kernel", "emulated"} <= {row["path"] for row in seen}
+    def assert_measured(self, row, turns=1):
+        # With more bytes a turn is longer, up to the whole table.
+        turn = TURN if turns == 1 else BLOCKS
+        self.assertEqual((row["status"], row["blks"]), ("ok", row["turns"] * turn), row)
+        self.assertTrue(1 <= row["turns"] <= turns, row)
+        self.assertAlmostEqual(row["mib_s"] * row["block_us"], BLOCK / MIB * 1e6, delta=10)
 
     def setting(self):
         """The device's, as the server sees it."""
@@ -112,6 +83,13 @@ class Readahead(unittest.TestCase):
 
 class Windows(Readahead):
     """What reaches the device, and what stays where it is."""
+
+    def curve(self, *windows, turns=1):
+        """Rows that all have figures."""
+        kernel, emulated = self.rows(*windows, turns=turns)
+        for row in [kernel, *emulated.values()]:
+            self.assert_measured(row, turns)
+        return kernel, emulated
 
     def test_requests_of_one_window(self):
         for engine in engines(self.session):
@@ -226,7 +204,34 @@ class Windows(Readahead):
         self.assertEqual(self.session.value(BUFFERS), before)
 
     def test_progress_and_cancel(self):
-        self.runs_until_it_is_cancelled()
+        """What other sessions see of it, and that nothing stays of it."""
+        with Session() as prober:
+            held = lambda: (Process(prober.pid).threads(), Process(prober.pid).descriptors())
+            prober.run(rows_of("readahead", "dense", windows_kb=[16], duration="40 ms"))
+            before = held()
+            prober.start(repeated("readahead", "dense", windows_kb=[16, 64], duration="30 s"))
+            seen = []
+            wait_for(lambda: self.both_paths(prober, seen), "a turn of the kernel's, and an emulated one", 30)
+            say(f"{len(seen)} looks, the last {(seen[-1]['path'], seen[-1]['done'], seen[-1]['total'])}")
+            for row in seen:
+                self.assertIn(row["path"], [None, "kernel", "emulated"])
+                self.assertEqual((row["probe"], row["relid"]), ("readahead", "dense"))
+                self.assertLessEqual(row["done"], row["total"], row)
+            for earlier, later in zip(seen, seen[1:]):
+                self.assertLessEqual(earlier["done"], later["done"])
+            with self.assertRaises(Failure) as raised:
+                self.session.run(seqscan("dense", "direct"))
+            self.assertEqual(raised.exception.sqlstate, "55006")
+            self.session.value(f"SELECT pg_cancel_backend({prober.pid})")
+            with self.assertRaises(Failure) as raised:
+                prober.finish()
+            self.assertEqual(raised.exception.sqlstate, "57014")
+            self.assertEqual(held(), before)
+            self.assertIsNone(progress(self.session, prober.pid))
+
+    def both_paths(self, prober, seen):
+        seen.extend([now] if (now := progress(self.session, prober.pid)) else [])
+        return {"kernel", "emulated"} <= {row["path"] for row in seen}
 
 
 class Journal(Readahead):
@@ -234,20 +239,20 @@ class Journal(Readahead):
 
     disk_options = {"journals_data": True}
 
-    def test_readahead_by_the_system_call(self):
-        kernel, emulated = self.curve(16, 64, 512)
-        say(f"kernel {kernel['rareq_kb']}, readahead(2) {[(w, row['rareq_kb']) for w, row in emulated.items()]}")
-        self.assertEqual((kernel["window_kb"], kernel["engine"]), (128, "pread"))
-        for window, row in emulated.items():
-            self.assertEqual(row["engine"], "readahead")
-            self.assertIn("emulated by readahead(2), which is less exact: O_DIRECT", " ".join(row["notes"]))
-            self.assertGreaterEqual(row["device_bytes"], TURN * BLOCK)
-            self.about(row["device_pct"], 100, 0.01)
-            self.about(row["rareq_kb"], window, 0.05)
-            self.assertEqual([name for name in FIGURES if row[name] is None], ["ci_low", "ci_high", "best"])
-
-    def test_progress_and_cancel(self):
-        self.runs_until_it_is_cancelled()
+    def test_only_the_setting_in_force_is_measured(self):
+        kernel, emulated = self.rows(16, 64, 512)
+        say(f"kernel {kernel['rareq_kb']}, {emulated[16]['notes']}")
+        self.assertEqual((kernel["window_kb"], kernel["engine"], kernel["best"]), (128, "pread", None))
+        self.assert_measured(kernel)
+        for row in emulated.values():
+            self.assertEqual((row["status"], row["doubt"]), ("unsupported", "unsupported"))
+            (note,) = row["notes"]
+            self.assertTrue(note.startswith("O_DIRECT is not available: "), note)
+            self.assertEqual({row[name] for name in FIGURES}, {None})
+            self.assertEqual((row["turns"], row["blks"], row["engine"]), (0, 0, None))
+        (advice,) = self.session.rows(rows_of("recommend", "dense", settings=["read_ahead_kb"], cold=True, duration="10 s"))
+        self.assertIsNone(advice["recommended"])
+        self.assertIn("no other window can be measured: O_DIRECT", advice["why"])
 
 
 def every_mib(blocks):

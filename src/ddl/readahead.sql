@@ -64,7 +64,7 @@ COMMENT ON COLUMN io_probe_readahead_full_row.r_await_ms IS 'Mean time from queu
 COMMENT ON COLUMN io_probe_readahead_full_row.util_pct IS 'Share of the time with at least one request at the device, in percent; emulated: of the time with cache_us';
 COMMENT ON COLUMN io_probe_readahead_full_row.other_bytes IS 'Bytes that the devices moved for others';
 COMMENT ON COLUMN io_probe_readahead_full_row.device_pct IS 'Share of the blocks that came from the device, in percent: below 100 something was cached';
-COMMENT ON COLUMN io_probe_readahead_full_row.engine IS 'How it read: pread for kernel; else io_uring or threads past the page cache, or readahead where O_DIRECT is refused, which is readahead(2)';
+COMMENT ON COLUMN io_probe_readahead_full_row.engine IS 'How it read: pread for kernel; else io_uring or threads, past the page cache';
 COMMENT ON COLUMN io_probe_readahead_full_row.device IS 'Devices behind the relation, see io_probe_device';
 COMMENT ON COLUMN io_probe_readahead_full_row.scheduler IS 'Their I/O scheduler';
 COMMENT ON COLUMN io_probe_readahead_full_row.read_ahead_kb IS 'Readahead window in kB in force for newly opened files';

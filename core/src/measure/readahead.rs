@@ -17,16 +17,14 @@
 //!   present window. The first windows of a real scan are shorter.
 //! - What the server does with a block is not in it, and may hide all differences of a fast device.
 //! - Where io_uring is refused, threads take over, whose wake-ups cost small windows more than the kernel's.
-//! - Where O_DIRECT is refused, windows are asked for by `readahead(2)`, which spends more CPU time than the
-//!   kernel's own readahead; the correction takes that off as well.
+//! - Where O_DIRECT is refused, only the setting in force is measured.
 //! - It reads a block at a time. A server that reads several at a time makes the kernel fetch as many at
 //!   least.
 //! - From a setting of less than 64 kB the page cache's work can't be told well from the cost of a request.
 //!
 //! Sources: `page_cache_ra_order`, `page_cache_async_ra` and `ondemand_readahead` in the kernel's
-//! `mm/readahead.c`; readahead(2), posix_fadvise(2). How near it comes is shown in docs/experiments.
+//! `mm/readahead.c`; posix_fadvise(2). How near it comes is shown in docs/experiments.
 
-mod ahead;
 #[cfg(test)]
 mod golden;
 mod tally;
@@ -35,17 +33,17 @@ mod tests;
 mod twin;
 
 use std::ops::ControlFlow::{Break, Continue};
+use std::ops::Range;
 
 pub use tally::{CacheCost, WindowTally};
 pub use twin::{ROOM_OF_SLOT, SLOTS};
 
-use self::ahead::ReadaheadCalls;
 use self::twin::{PageReads, Twin};
 use crate::engine::Engine;
-use crate::files::{Part, RelationFiles};
-use crate::machine::observer::Observer;
+use crate::files::{Access, Part, RelationFiles};
+use crate::machine::observer::{IoDelta, Observer};
 use crate::measure::BlockReader;
-use crate::measure::scan::{self, Buffered, ScanRun, Steps};
+use crate::measure::scan::{self, Buffered, Scan, ScanRun, Steps};
 use crate::run::budget::{Budget, Limits, Stop};
 use crate::run::clock::cpu_of_thread_ns;
 use crate::run::rounds::{Contenders, Ended, Looks, Rounds, Turn};
@@ -75,18 +73,6 @@ const TURNS_OF_WINDOW: u32 = 8;
 /// Windows that are emulated may be so large, in bytes: they have to fit a slot twice.
 pub const LARGEST_WINDOW: u64 = 16 << 20;
 
-/// How windows are emulated.
-pub enum Emulation {
-    /// By direct requests through an engine of [`SLOTS`] slots of [`ROOM_OF_SLOT`] bytes.
-    Direct(Box<dyn Engine>),
-    /// By `readahead(2)`, of which the kernel takes `piece` bytes at a time: the larger one of its largest
-    /// request and the window in force.
-    ReadaheadCalls {
-        /// Most bytes of a call.
-        piece: u64,
-    },
-}
-
 /// What is to be measured.
 pub struct ReadaheadRun<'a> {
     /// The relation.
@@ -108,8 +94,10 @@ pub struct ReadaheadCurve {
     pub kernel: WindowTally,
     /// The same by the twin.
     twin: WindowTally,
-    /// The other windows, in the order in which they were given.
+    /// The other windows, in the order in which they were given; none where they are refused.
     pub emulated: Vec<WindowTally>,
+    /// Why no window can be emulated here.
+    pub refused: Option<String>,
     /// Blocks of a turn past the page cache.
     turn_blocks: u64,
     /// Did a limit make it pause between turns?
@@ -170,23 +158,23 @@ pub enum Contender {
     Emulated(usize),
 }
 
-/// Measures all windows in turns. `report` hears of each turn before it begins: its number, of how many, and
-/// whose it is.
+/// Measures all windows in turns, those that are emulated through an engine of [`SLOTS`] slots of
+/// [`ROOM_OF_SLOT`] bytes. `report` hears of each turn before it begins: its number, of how many, and whose
+/// it is.
 ///
 /// Reads of the kernel's turns are cold: the page cache is made to let go of the segments that they lie in.
 ///
 /// # Errors
-/// Of the reads, and of the eviction. What the file system refuses is part of the result.
+/// Of the reads, and of the eviction. That the file system refuses O_DIRECT is part of the result.
 pub fn curve(
     run: &ReadaheadRun<'_>,
-    emulation: &mut Emulation,
+    engine: &mut dyn Engine,
     budget: &mut Budget<'_>,
     report: &mut dyn FnMut(u64, u64, Contender),
 ) -> Result<ReadaheadCurve> {
     let block_size = u64::from(run.source.block_size());
     let widest = run.windows.iter().copied().chain([run.in_force]).max().unwrap_or(0);
     let rate = run.limits.bytes_per_s(block_size);
-    let ahead = matches!(emulation, Emulation::ReadaheadCalls { .. });
     // The kernel's row has two turns a round: its own, and the twin's.
     let most = (run.limits.max_bytes / LEAST_ROUNDS / 2).min(rate.unwrap_or(u64::MAX));
     let bounded = |turn: u64| (turn.min(most) / block_size).clamp(1, run.source.blocks().max(1));
@@ -201,23 +189,26 @@ pub fn curve(
     let all = Limits { duration, max_bytes: u64::MAX, ..run.limits };
     let mut budget = budget.part(&all);
     budget.pace(&run.limits, block_size);
+    let refused = refusal(run.source)?;
+    let contenders = if refused.is_some() { 1 } else { OF_KERNEL.len() + run.windows.len() };
     let mut turns = WindowTurns {
         run,
-        emulation,
+        engine,
         report,
         position: 0,
         kernel_blocks,
         looks: Looks::from(MIN_FOR_MEDIAN as u64),
         curve: ReadaheadCurve {
-            kernel: WindowTally::new(true),
-            twin: WindowTally::new(ahead),
-            emulated: vec![WindowTally::new(ahead); run.windows.len()],
+            kernel: WindowTally::through_page_cache(),
+            twin: WindowTally::default(),
+            emulated: vec![WindowTally::default(); contenders.saturating_sub(OF_KERNEL.len())],
+            refused,
             turn_blocks,
             paused: false,
             stop: None,
         },
     };
-    let ended = Rounds::new(rounds, OF_KERNEL.len() + run.windows.len()).take(&mut turns, &mut budget)?;
+    let ended = Rounds::new(rounds, contenders).take(&mut turns, &mut budget)?;
     let stop = ended.break_value().flatten();
     let rested = budget.pacer().due();
     budget.rest_until(rested);
@@ -230,7 +221,7 @@ pub fn curve(
 /// Turns that are being taken.
 struct WindowTurns<'a> {
     run: &'a ReadaheadRun<'a>,
-    emulation: &'a mut Emulation,
+    engine: &'a mut dyn Engine,
     report: &'a mut dyn FnMut(u64, u64, Contender),
     /// Where the next turn begins.
     position: u64,
@@ -250,9 +241,6 @@ impl Contenders for WindowTurns<'_> {
         let emulated = || Contender::Emulated(turn.contender - OF_KERNEL.len());
         let whose = OF_KERNEL.get(turn.contender).copied().unwrap_or_else(emulated);
         (self.report)(turn.number, turn.of, whose);
-        if self.curve.tally(whose).refused.is_some() {
-            return Ok(Continue(()));
-        }
         Ok(self.read(turn.round, whose, budget)?.map_or(Continue(()), |stop| Break(Some(stop))))
     }
 
@@ -260,13 +248,13 @@ impl Contenders for WindowTurns<'_> {
     fn is_enough(&mut self) -> bool {
         let Some(wanted) = self.run.limits.precision else { return false };
         let curve = &self.curve;
-        let known = |tally: &&WindowTally| tally.refused.is_none();
-        let all = [&curve.kernel, &curve.twin].into_iter().chain(&curve.emulated);
-        let turns = all.filter(known).map(WindowTally::turns).min().unwrap_or(0);
+        let twin = curve.refused.is_none().then_some(&curve.twin);
+        let others = curve.emulated.iter().chain(twin);
+        let turns = others.map(WindowTally::turns).fold(curve.kernel.turns(), u64::min);
         if !self.looks.are_due(turns) {
             return false;
         }
-        let emulated = curve.emulated.iter().filter(known).map(|tally| curve.of_emulated(tally));
+        let emulated = curve.emulated.iter().map(|tally| curve.of_emulated(tally));
         let narrow = |interval: Interval| interval.relative_half_width() <= wanted;
         [curve.of_kernel()]
             .into_iter()
@@ -278,78 +266,16 @@ impl Contenders for WindowTurns<'_> {
 impl WindowTurns<'_> {
     /// Reads the blocks of a turn; a reason to stop ends all.
     fn read(&mut self, round: u64, whose: Contender, budget: &mut Budget<'_>) -> Result<Option<Stop>> {
-        let source = self.run.source;
-        let length = if whose == Contender::Kernel { self.kernel_blocks } else { self.curve.turn_blocks };
-        // Turns are paid for before they are taken, with what the kernel reads beyond its own.
-        let beyond = if whose == Contender::Kernel { self.run.in_force } else { 0 };
-        let now = budget.clock().now();
-        budget.pacer().charge_late(now, length * u64::from(source.block_size()) + beyond, 0);
-        if let Some(stop) = budget.wait() {
+        let blocks = match self.pay_and_place(whose, budget) {
+            Ok(blocks) => blocks,
+            Err(stop) => return Ok(Some(stop)),
+        };
+        if let Some(stop) = self.empty(whose, blocks.clone(), budget)? {
             return Ok(Some(stop));
         }
-        if self.position + length > source.blocks() {
-            self.position = 0;
-        }
-        let blocks = self.position..source.blocks().min(self.position + length);
-        self.position = blocks.end;
-        // What is dirty would be written back in the middle; and only what is not cached comes from the
-        // device.
-        let buffered =
-            whose == Contender::Kernel || matches!(self.emulation, Emulation::ReadaheadCalls { .. });
-        let stopped = if buffered {
-            source.evict(blocks.clone(), &mut || budget.caller_stop(), &mut |_| ())?
-        } else {
-            source.write_back(blocks.clone(), &mut || budget.caller_stop())?.1
-        };
-        if stopped.is_some() {
-            return Ok(stopped);
-        }
-
-        let window = match whose {
-            Contender::Kernel | Contender::Twin => self.run.in_force,
-            Contender::Emulated(index) => self.run.windows[index],
-        };
-        let window_blocks = window / u64::from(source.block_size());
-        // Who reads through the page cache opens its files anew: none finds what another has left with a
-        // descriptor.
-        let anew = source.afresh();
-        let mut steps = Steps::of(window_blocks.max(1));
-        let mut reader: Box<dyn BlockReader<Part> + '_> = match (whose, &mut *self.emulation) {
-            (Contender::Kernel, _) => {
-                steps = Steps::above_readahead(self.run.in_force, source.block_size().into());
-                Box::new(Buffered::new(&anew))
-            }
-            (_, Emulation::Direct(engine)) if window_blocks == 0 => {
-                steps = Steps::above_readahead(0, source.block_size().into());
-                Box::new(PageReads::new(source, engine.as_mut()))
-            }
-            (_, Emulation::Direct(engine)) => {
-                Box::new(Twin::new(source, engine.as_mut(), window_blocks, ROOM_OF_SLOT as usize))
-            }
-            (_, Emulation::ReadaheadCalls { piece }) => {
-                Box::new(ReadaheadCalls::new(&anew, window_blocks, *piece))
-            }
-        };
-        let limits = Limits {
-            duration: self.run.limits.duration / TURNS_OF_WINDOW,
-            precision: None,
-            ..self.run.limits.without_pauses()
-        };
-        let before = self.run.observer.look();
-        let (began, cpu) = (budget.clock().now(), cpu_of_thread_ns());
-        let run = ScanRun { source, blocks, steps, without_data: None, limits };
-        let scanned = scan::scan(&run, reader.as_mut(), budget, &mut |_| ());
-        let cpu = cpu_of_thread_ns() - cpu;
-        let cost = self.run.observer.since(&before);
-        let scanned = match scanned {
-            Ok(scanned) => scanned,
-            Err(refused @ Error::Unsupported { .. }) => {
-                self.curve.tally(whose).refused = Some(refused.to_string());
-                return Ok(None);
-            }
-            Err(e) => return Err(e),
-        };
-        if buffered {
+        let began = budget.clock().now();
+        let (scanned, cpu, cost) = self.scan(whose, blocks, budget)?;
+        if whose == Contender::Kernel {
             // What the kernel still reads ahead must not be in the next turn's way.
             self.run.observer.settle();
         }
@@ -357,5 +283,89 @@ impl WindowTurns<'_> {
         budget.pacer().rest(began, busy);
         self.curve.tally(whose).add(round, &scanned, cpu, cost);
         Ok(scanned.stop.filter(|stop| stop.is_for_all()))
+    }
+
+    /// The blocks of a turn, which is paid for before it is taken, with what the kernel reads beyond its own.
+    /// Err holds a reason to stop.
+    fn pay_and_place(&mut self, whose: Contender, budget: &mut Budget<'_>) -> Result<Range<u64>, Stop> {
+        let source = self.run.source;
+        let (length, beyond) = match whose {
+            Contender::Kernel => (self.kernel_blocks, self.run.in_force),
+            _ => (self.curve.turn_blocks, 0),
+        };
+        let now = budget.clock().now();
+        budget.pacer().charge_late(now, length * u64::from(source.block_size()) + beyond, 0);
+        if let Some(stop) = budget.wait() {
+            return Err(stop);
+        }
+        if self.position + length > source.blocks() {
+            self.position = 0;
+        }
+        let blocks = self.position..source.blocks().min(self.position + length);
+        self.position = blocks.end;
+        Ok(blocks)
+    }
+
+    /// Writes back what is dirty, which would happen in the middle otherwise, and makes the page cache let go
+    /// of what the kernel is to read. Returns a reason to stop.
+    fn empty(&self, whose: Contender, blocks: Range<u64>, budget: &mut Budget<'_>) -> Result<Option<Stop>> {
+        let source = self.run.source;
+        let mut should_stop = || budget.caller_stop();
+        if whose == Contender::Kernel {
+            source.evict(blocks, &mut should_stop, &mut |_| ())
+        } else {
+            Ok(source.write_back(blocks, &mut should_stop)?.1)
+        }
+    }
+
+    /// Reads them, with the CPU time that it took, in nanoseconds, and what it cost the devices.
+    fn scan(
+        &mut self,
+        whose: Contender,
+        blocks: Range<u64>,
+        budget: &mut Budget<'_>,
+    ) -> Result<(Scan, u64, IoDelta)> {
+        let source = self.run.source;
+        let block_size = u64::from(source.block_size());
+        let window = match whose {
+            Contender::Kernel | Contender::Twin => self.run.in_force,
+            Contender::Emulated(index) => self.run.windows[index],
+        };
+        // The kernel's turns open the files anew: none finds what another has left with a descriptor.
+        let anew = source.afresh();
+        let by_block = Steps::above_readahead(window, block_size);
+        let window_blocks = window / block_size;
+        let (steps, mut reader): (Steps, Box<dyn BlockReader<Part> + '_>) = match (whose, window_blocks) {
+            (Contender::Kernel, _) => (by_block, Box::new(Buffered::new(&anew))),
+            (_, 0) => (by_block, Box::new(PageReads::new(source, self.engine))),
+            _ => {
+                let twin = Twin::new(source, self.engine, window_blocks, ROOM_OF_SLOT as usize);
+                (Steps::of(window_blocks), Box::new(twin))
+            }
+        };
+        let limits = Limits {
+            duration: self.run.limits.duration / TURNS_OF_WINDOW,
+            precision: None,
+            ..self.run.limits.without_pauses()
+        };
+        let run = ScanRun { source, blocks, steps, without_data: None, limits };
+        let before = self.run.observer.look();
+        let cpu = cpu_of_thread_ns();
+        let scanned = scan::scan(&run, reader.as_mut(), budget, &mut |_| ());
+        let cpu = cpu_of_thread_ns() - cpu;
+        Ok((scanned?, cpu, self.run.observer.since(&before)))
+    }
+}
+
+/// Why requests past the page cache are refused, if so.
+fn refusal(source: &RelationFiles) -> Result<Option<String>> {
+    // Where nothing is to be read, nothing is opened.
+    if source.blocks() == 0 {
+        return Ok(None);
+    }
+    match source.open(0, Access::Direct) {
+        Ok(_) => Ok(None),
+        Err(refused @ Error::Unsupported { .. }) => Ok(Some(refused.to_string())),
+        Err(error) => Err(error),
     }
 }

@@ -20,7 +20,6 @@ mod readers;
 
 use std::ops::Range;
 
-pub(crate) use readers::read_block;
 pub use readers::{Buffered, Direct};
 
 use crate::Result;

@@ -2,15 +2,13 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use io_probe_core::Error as CoreError;
 use io_probe_core::advise::as_good;
 use io_probe_core::engine::Kind;
-use io_probe_core::files::Access;
 use io_probe_core::machine::account::Account;
 use io_probe_core::machine::observer::IoDelta;
 use io_probe_core::measure::readahead::{
-    self, Contender, Emulation, LARGEST_WINDOW, ROOM_OF_SLOT, ReadaheadCurve, ReadaheadRun, SLOTS,
-    WindowFigures, WindowTally,
+    self, Contender, LARGEST_WINDOW, ROOM_OF_SLOT, ReadaheadCurve, ReadaheadRun, SLOTS, WindowFigures,
+    WindowTally,
 };
 use io_probe_core::measure::tiers::Tiers;
 use io_probe_core::run::budget::{Limits, Stop};
@@ -18,7 +16,6 @@ use io_probe_core::stats::Interval;
 
 use crate::api::row::{Caveats, DIRECT_PCT, Doubt, NOT_DIRECT, Status};
 use crate::call::{Attempt, Call, Failure, Outcome, ProbedRelation, Stopped};
-use crate::error::Error;
 use crate::gucs;
 use crate::pg::backend::server;
 
@@ -168,12 +165,9 @@ fn run(
         let notes = relation.placement.notes.join("; ");
         Failure::Unsupported(format!("the setting in force is unknown: {notes}"))
     })?;
-    let mut notes = Vec::new();
-    let mut emulation = emulation(relation, in_force, &mut notes)?;
-    let engine = match &emulation {
-        Emulation::Direct(engine) => engine.kind().name(),
-        Emulation::ReadaheadCalls { .. } => "readahead",
-    };
+    let mut opened = ProbedRelation::engine(gucs::depth(Some(SLOTS), SLOTS)?, ROOM_OF_SLOT)?;
+    let engine = opened.engine.kind().name();
+    let mut notes: Vec<String> = opened.note.into_iter().collect();
     if in_force < LEAST_SETTING {
         notes.push("cache_us is coarse: it was measured at a setting of less than 64 kB".to_owned());
     }
@@ -187,27 +181,9 @@ fn run(
         call.progress.done(turn - 1);
     };
     let curve = call.with_budget(&relation.interrupts, |budget| {
-        readahead::curve(&run, &mut emulation, budget, &mut report)
+        readahead::curve(&run, opened.engine.as_mut(), budget, &mut report)
     });
-    // What the file system refuses is part of the curve.
-    Ok(MeasuredCurve { curve: curve.map_err(Error::from)?, twin, engine, notes })
-}
-
-/// How windows are emulated here.
-fn emulation(relation: &ProbedRelation, in_force: u64, notes: &mut Vec<String>) -> Outcome<Emulation> {
-    match relation.source.open(0, Access::Direct) {
-        Ok(_) => {
-            let opened = ProbedRelation::engine(gucs::depth(Some(SLOTS), SLOTS)?, ROOM_OF_SLOT)?;
-            notes.extend(opened.note);
-            Ok(Emulation::Direct(opened.engine))
-        }
-        Err(refused @ CoreError::Unsupported { .. }) => {
-            notes.push(format!("emulated by readahead(2), which is less exact: {refused}"));
-            let largest = relation.placement.leaves.iter().filter_map(|leaf| leaf.max_sectors_kb).min();
-            Ok(Emulation::ReadaheadCalls { piece: in_force.max(largest.unwrap_or(0) << 10) })
-        }
-        Err(error) => Err(error.into()),
-    }
+    Ok(MeasuredCurve { curve: curve?, twin, engine, notes })
 }
 
 impl MeasuredCurve {
@@ -220,8 +196,11 @@ impl MeasuredCurve {
         kernel.engine = Some(Kind::Pread.name());
         kernel.fill(&curve.kernel, 0.0, relation);
         kernel.judge(&curve.kernel, curve.of_kernel(), twin / block_size, curve.stop);
-        let is_kernel_lost = matches!(kernel.figures, Err(NoFigures::NotCold | NoFigures::Unsupported(_)));
+        let is_kernel_lost = matches!(kernel.figures, Err(NoFigures::NotCold));
         let cache_ns = curve.cache_cost().map(|cost| cost.ns);
+        if let Some(why) = &curve.refused {
+            emulated.iter_mut().for_each(|result| result.lack(NoFigures::Unsupported(why.clone())));
+        }
         for (result, tally) in emulated.iter_mut().zip(&curve.emulated) {
             result.engine = Some(engine);
             result.caveats.notes.extend(notes.iter().cloned());
@@ -238,7 +217,7 @@ impl MeasuredCurve {
             mark_best(results);
         }
         let at_a_time = server::scan_read_kb();
-        for result in results {
+        for result in results.iter_mut().filter(|result| result.status() != Status::Unsupported) {
             if let Some(kb) = at_a_time.filter(|kb| result.kb().is_some_and(|window| window < *kb)) {
                 result.caveats.note(format!(
                     "a scan of this server reads {kb} kB at a time (io_combine_limit): to it a smaller window is none"
@@ -328,9 +307,6 @@ impl WindowResult {
         self.turns = tally.turns();
         self.blocks = tally.blocks();
         self.elapsed_ns = Some(tally.elapsed_ns);
-        if let Some(why) = &tally.refused {
-            return self.lack(NoFigures::Unsupported(why.clone()));
-        }
         if let Some(cost) = tally.cost(added_ns) {
             let from_device = match self.mode {
                 // What it fetched may also lie beyond what was read.
@@ -378,7 +354,6 @@ impl WindowResult {
             WindowMode::Emulated => (DIRECT_PCT, NoFigures::NotDirect),
         };
         match figures {
-            _ if tally.refused.is_some() => {}
             _ if self.from_device.is_some_and(|share| share < least) => self.lack(why),
             _ if !readahead::is_enough(tally, window_blocks) => self.lack(NoFigures::ShortTurns),
             Some(figures) => self.figures = Ok(figures),

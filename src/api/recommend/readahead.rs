@@ -10,6 +10,7 @@ use super::place::{GONE, OpenedRelation, TablespaceTarget};
 use super::row::{Missing, RecommendRow, Setting, Statements};
 use crate::api::random::us;
 use crate::api::readahead::{self, PRECISION, WINDOWS_KB, WindowMode, WindowResult};
+use crate::api::row::Status;
 use crate::error::Result;
 use crate::pg::backend::server;
 
@@ -90,6 +91,10 @@ fn judge(row: RecommendRow, curve: &[WindowResult], disk: &str, in_force: u64) -
         Ok(now) => *now,
         Err(why) => return row.unknown(format!("there are no figures of the setting in force: {why}")),
     };
+    let is_refused = |window: &&WindowResult| window.status() == Status::Unsupported;
+    if let Some(Err(why)) = curve.iter().find(is_refused).map(|window| &window.figures) {
+        return row.unknown(format!("no other window can be measured: {why}"));
+    }
     // To a scan that reads so much at a time, less is none.
     let least = server::scan_read_kb().unwrap_or(0);
     let choice =

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Contender, Emulation, ReadaheadRun, curve};
+use super::{Contender, ReadaheadRun, curve};
 use crate::files::relation_files::fixture::{BLOCK, Relation};
 use crate::golden::{Disk, Golden, Trace};
 use crate::machine::account::Account;
@@ -35,7 +35,7 @@ fn windows_take_turns_as_they_did() {
         "readahead",
         "The kernel, its twin, and in some cases windows of 16 and 256 kB, on 64 blocks of 8 kB; places are offsets.
          A block by the kernel takes 40 us, a request past the page cache 500; the latter are served side by side.
-         Not covered: windows by readahead(2) and of none; precision, which depends on CPU times; what eviction takes.",
+         Not covered: a window of none; precision, which depends on CPU times; what eviction takes.",
     );
     let relation = Relation::of_segments(64, 64, 0..64);
     let all = of_ms(1000);
@@ -85,12 +85,11 @@ fn windows_take_turns_as_they_did() {
             };
             trace.says(&format!("turn {number}: {whose}"));
         };
-        let mut emulation = Emulation::Direct(Box::new(Disk::new(&trace, takes)));
         let mut caller = trace.caller(stops_at);
         let watched = trace.watch(|_, _| 40_000);
         let found = curve(
             &run,
-            &mut emulation,
+            &mut Disk::new(&trace, takes),
             &mut Budget::of_statement(statement, &trace, &mut || caller.should_stop()),
             &mut report,
         );

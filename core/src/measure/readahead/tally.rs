@@ -40,20 +40,18 @@ impl WindowTurn {
 #[derive(Debug, Clone, Default)]
 pub struct WindowTally {
     turns: Vec<WindowTurn>,
-    /// Do they go through the page cache?
+    /// Do they go through the page cache? Then they may be disturbed.
     cached: bool,
     /// Wall clock of all turns, in nanoseconds.
     pub elapsed_ns: u64,
     /// Blocks that were never written, which no rate counts.
     pub holes: u64,
-    /// Why this window can't be measured here.
-    pub refused: Option<String>,
 }
 
 impl WindowTally {
-    /// None yet. `cached` says whether turns go through the page cache.
-    pub(super) fn new(cached: bool) -> Self {
-        Self { cached, ..Self::default() }
+    /// No turns yet, which will go through the page cache; those of the default go past it.
+    pub(super) fn through_page_cache() -> Self {
+        Self { cached: true, ..Self::default() }
     }
 
     /// Adds a turn. In the first round everything is new: that one is warm-up.
@@ -139,19 +137,22 @@ impl CacheCost {
     ///
     /// The wall clock tells directly what is wanted, but it is a small difference of two times that vary with
     /// the device's. The CPU time hardly varies, but some of it may be spent while the device is busy. Both
-    /// are weighted by how sure they are, and the result is no more than half as much again as the CPU time,
-    /// nor of another sign. Only where the twin goes through the page cache as well may it be negative.
+    /// are weighted by how sure they are, and the result is no more than half as much again as the CPU time.
+    /// Nor is it less than nothing: no window is spared the page cache's work, so that a twin that took longer
+    /// says what its requests cost.
     pub(super) fn of(real: &WindowTally, twin: &WindowTally) -> Option<Self> {
         let pairs = real.kept().filter_map(|real| {
             let twin = twin.kept().find(|twin| twin.round == real.round)?;
             Some((real.ns_per_block() - twin.ns_per_block(), real.cpu_per_block() - twin.cpu_per_block()))
         });
         let (wall, cpu): (Vec<f64>, Vec<f64>) = pairs.unzip();
-        let cost = Self::between(&wall, &cpu)?;
-        // Past the page cache no window is spared its work: that the twin took longer is the cost of its
-        // requests.
-        let least = if twin.cached { f64::NEG_INFINITY } else { 0.0 };
-        Some(Self { ns: cost.ns.max(least), ..cost })
+        let (by_wall, by_cpu) = (median(&wall)?, median(&cpu)?);
+        let (error, doubt) = (error_of_median(&wall), DOUBT * by_cpu.abs());
+        let weight = if error.is_finite() { doubt.powi(2) / (doubt.powi(2) + error.powi(2)) } else { 0.0 };
+        let weight = if weight.is_finite() { weight } else { 1.0 };
+        let ns = (by_cpu + weight * (by_wall - by_cpu)).clamp(0.0, (1.0 + DOUBT) * by_cpu.max(0.0));
+        let deviation = if weight > 0.0 { error * weight.sqrt() } else { doubt };
+        Some(Self { ns, half_ns: 1.96 * deviation })
     }
 
     /// An interval of the time without it, with it: both may be off.
@@ -160,16 +161,5 @@ impl CacheCost {
         let below = (without.value - without.low).hypot(self.half_ns);
         let above = (without.high - without.value).hypot(self.half_ns);
         Interval { value, low: (value - below).max(0.0), high: value + above }
-    }
-
-    fn between(wall: &[f64], cpu: &[f64]) -> Option<Self> {
-        let (by_wall, by_cpu) = (median(wall)?, median(cpu)?);
-        let (error, doubt) = (error_of_median(wall), DOUBT * by_cpu.abs());
-        let weight = if error.is_finite() { doubt.powi(2) / (doubt.powi(2) + error.powi(2)) } else { 0.0 };
-        let weight = if weight.is_finite() { weight } else { 1.0 };
-        let (low, high) = ((1.0 + DOUBT) * by_cpu.min(0.0), (1.0 + DOUBT) * by_cpu.max(0.0));
-        let ns = (by_cpu + weight * (by_wall - by_cpu)).clamp(low, high);
-        let deviation = if weight > 0.0 { error * weight.sqrt() } else { doubt };
-        Some(Self { ns, half_ns: 1.96 * deviation })
     }
 }

@@ -12,6 +12,7 @@ use super::*;
 use crate::engine::{self, Completion, Kind};
 use crate::files::page_cache::page_size;
 use crate::files::relation_files::fixture::{BLOCK, Relation};
+use crate::golden::{Disk, Trace};
 use crate::machine::account::{Account, Lost};
 use crate::machine::device::{Activity, Roots, Traffic};
 use crate::machine::observer::IoDelta;
@@ -178,9 +179,14 @@ fn a_window_that_comes_short_is_an_error_with_its_offset() {
     assert!(error.to_string().contains("offset 32768: read only 512 of 16384 bytes"), "{error}");
 }
 
-/// Turns of 100 blocks each, by the nanoseconds of wall clock and of CPU time that a block took.
+/// Turns of 100 blocks each through the page cache, by the nanoseconds of wall clock and of CPU time that a
+/// block took.
 fn tally(turns: &[(u64, u64)]) -> WindowTally {
-    let mut tally = WindowTally::new(true);
+    added(WindowTally::through_page_cache(), turns)
+}
+
+/// Turns are added.
+fn added(mut tally: WindowTally, turns: &[(u64, u64)]) -> WindowTally {
     for (round, (ns, cpu)) in (0..).zip(turns) {
         tally.add(round, &scan_of(*ns), 100 * cpu, IoDelta { fetched: Ok(10), ..NO_COST });
     }
@@ -224,18 +230,18 @@ fn turns_that_were_disturbed_do_not_count_nor_does_the_first() {
     // A third more of next to nothing makes no difference.
     let tally = self::tally(&[(1, 1), (3000, 200), (3000, 290), (3000, 349)]);
     assert_eq!((tally.turns(), tally.disturbed()), (3, 0));
-    assert_eq!(WindowTally::new(true).ns_per_block(), None);
+    assert_eq!(WindowTally::through_page_cache().ns_per_block(), None);
     // Past the page cache there is no memory to be found.
-    let mut direct = WindowTally::new(false);
-    [600, 700, 1900].into_iter().for_each(|cpu| direct.add(1, &scan_of(3000), 100 * cpu, NO_COST));
+    let direct = added(WindowTally::default(), &[(1, 1), (3000, 600), (3000, 700), (3000, 1900)]);
     assert_eq!((direct.turns(), direct.disturbed()), (3, 0));
 }
 
 #[test]
 fn the_page_cache_costs_what_clock_and_cpu_say() {
     let cost = |real: &[(u64, u64)], twin: &[(u64, u64)]| {
-        let warm_up = |turns: &[(u64, u64)]| tally(&[&[(1, 1)], turns].concat());
-        CacheCost::of(&warm_up(real), &warm_up(twin)).map(|cost| (cost.ns.round(), cost.half_ns.round()))
+        let warmed_up = |turns: &[(u64, u64)]| [&[(1, 1)], turns].concat();
+        let twin = added(WindowTally::default(), &warmed_up(twin));
+        CacheCost::of(&tally(&warmed_up(real)), &twin).map(|cost| (cost.ns.round(), cost.half_ns.round()))
     };
     // Steady times: the wall clock alone.
     let cost_of_steady = cost(&[(3300, 700); 5], &[(3000, 400); 5]);
@@ -251,13 +257,9 @@ fn the_page_cache_costs_what_clock_and_cpu_say() {
     // Never more than the CPU time and a half, and never less than nothing.
     assert_eq!(cost(&[(5000, 700); 5], &[(3000, 400); 5]).map(|c| c.0), Some(450.0));
     assert_eq!(cost(&[(2000, 700); 5], &[(3000, 400); 5]).map(|c| c.0), Some(0.0));
-    // readahead(2) takes more CPU time than the kernel's own.
-    assert_eq!(cost(&[(3000, 400); 5], &[(3300, 700); 5]).map(|c| c.0), Some(-300.0));
+    // A twin that takes longer does not make the page cache a gain.
+    assert_eq!(cost(&[(3000, 400); 5], &[(3300, 700); 5]).map(|c| c.0), Some(0.0));
     assert_eq!(cost(&[], &[(3000, 400)]), None);
-    // Past it, a twin that takes longer does not make the page cache a gain.
-    let mut direct = WindowTally::new(false);
-    direct.add(1, &scan_of(3300), 100 * 700, NO_COST);
-    assert_eq!(CacheCost::of(&tally(&[(1, 1), (3000, 400)]), &direct).map(|cost| cost.ns), Some(0.0));
 }
 
 #[test]
@@ -266,7 +268,7 @@ fn what_is_added_widens_the_interval_and_empties_the_queue() {
     let with = cost.added_to(Interval { value: 3000.0, low: 2970.0, high: 3000.0 });
     assert_eq!(with, Interval { value: 3300.0, low: 3250.0, high: 3340.0 });
     let activity = Activity { elapsed_ms: 2.0, aqu_sz: Some(1.5), ..BUSY };
-    let mut tally = WindowTally::new(false);
+    let mut tally = WindowTally::default();
     tally.add(1, &scan_of(20_000), 1, IoDelta { fetched: Ok(7), activity: Some(activity) });
     // 100 blocks, each of which takes 20 us more.
     let cost = tally.cost(20_000.0).expect("a turn");
@@ -279,38 +281,44 @@ fn what_is_added_widens_the_interval_and_empties_the_queue() {
 
 const KB: u64 = 1 << 10;
 
+/// Measures beside a setting of 128 kB, and tells who had a turn.
 fn measured(
-    relation: &Relation,
+    source: &RelationFiles,
     windows: &[u64],
     limits: Limits,
-    emulation: &mut Emulation,
+    engine: &mut dyn Engine,
+    clock: &dyn Clock,
 ) -> (ReadaheadCurve, Vec<Contender>) {
     let roots = Roots::default();
     let observer = Observer::new(Account::Own, &[], &roots);
-    let run =
-        ReadaheadRun { source: &relation.source, in_force: 128 * KB, windows, limits, observer: &observer };
+    let run = ReadaheadRun { source, in_force: 128 * KB, windows, limits, observer: &observer };
     let mut order = Vec::new();
-    let curve =
-        curve(&run, emulation, &mut Budget::unlimited(&Monotonic, &mut || None), &mut |_, _, whose| {
-            order.push(whose)
-        });
+    let curve = curve(&run, engine, &mut Budget::unlimited(clock, &mut || None), &mut |_, _, whose| {
+        order.push(whose)
+    });
     (curve.expect("measured"), order)
+}
+
+/// The same on a made-up clock, on which the kernel takes 40 us a block and a request 500 us; and what it
+/// took.
+fn made_up(source: &RelationFiles, windows: &[u64], limits: Limits) -> (ReadaheadCurve, Vec<Contender>, u64) {
+    let trace = Trace::default();
+    let _watched = trace.watch(|_, _| 40_000);
+    let mut disk = Disk::new(&trace, |_| 500_000);
+    let (curve, order) = measured(source, windows, limits, &mut disk, &trace);
+    (curve, order, trace.clock().now())
 }
 
 #[test]
 fn all_windows_take_turns_there_and_back() {
     let relation = Relation::new(600, 0..600);
     let limits = Limits { max_bytes: 1200 * BLOCK, ..Limits::none() };
-    let mut emulations = vec![
-        Emulation::Direct(
-            engine::open(Some(Kind::Threads), SLOTS as usize, ROOM_OF_SLOT as usize).expect("threads").engine,
-        ),
-        Emulation::ReadaheadCalls { piece: 128 * KB },
-    ];
-    let uring = engine::open(Some(Kind::IoUring), SLOTS as usize, ROOM_OF_SLOT as usize);
-    emulations.extend(uring.ok().map(|opened| Emulation::Direct(opened.engine)));
-    for emulation in &mut emulations {
-        let (curve, order) = measured(&relation, &[0, 16 * KB, 256 * KB], limits, emulation);
+    let open = |kind| engine::open(Some(kind), SLOTS as usize, ROOM_OF_SLOT as usize);
+    let mut engines = vec![open(Kind::Threads).expect("threads").engine];
+    engines.extend(open(Kind::IoUring).ok().map(|opened| opened.engine));
+    for engine in &mut engines {
+        let windows = [0, 16 * KB, 256 * KB];
+        let (curve, order) = measured(&relation.source, &windows, limits, engine.as_mut(), &Monotonic);
         use Contender::{Emulated, Kernel, Twin};
         assert_eq!(
             order,
@@ -328,8 +336,9 @@ fn all_windows_take_turns_there_and_back() {
             ]
         );
         assert_eq!((curve.turn_blocks, curve.stop, curve.paused), (300, Some(Stop::Bytes), false));
+        assert_eq!(curve.refused, None);
         for tally in [&curve.kernel, &curve.twin].into_iter().chain(&curve.emulated) {
-            assert_eq!((tally.turns(), tally.blocks(), tally.refused.is_none()), (1, 300, true));
+            assert_eq!((tally.turns(), tally.blocks()), (1, 300));
             assert!(tally.ns_per_block() > Some(0.0));
         }
         assert!(curve.of_kernel().is_some() && curve.of_emulated(&curve.emulated[1]).is_some());
@@ -340,20 +349,37 @@ fn all_windows_take_turns_there_and_back() {
 }
 
 #[test]
+fn where_o_direct_is_refused_the_kernel_has_all_turns() {
+    let relation = Relation::new(64, 0..64);
+    // Blocks of less than a sector.
+    let source = RelationFiles::new(relation.source.path(0), 256, 32 * 64, 32 * 64);
+    let limits = Limits { max_bytes: 256 * BLOCK, ..Limits::none() };
+    let (curve, order, _) = made_up(&source, &[16 * KB], limits);
+    let refused = curve.refused.as_deref().unwrap_or_default();
+    assert!(refused.starts_with("O_DIRECT of this size"), "{refused}");
+    assert_eq!((order.as_slice(), curve.stop), (&[Contender::Kernel; 2][..], Some(Stop::Bytes)));
+    assert_eq!((curve.kernel.turns(), curve.kernel.blocks(), curve.emulated.len()), (1, 32 * 64, 0));
+    assert_eq!(curve.of_kernel().map(|figures| figures.ns_per_block), Some(40_000.0));
+    assert_eq!(curve.cache_cost(), None);
+    // What is precise does not wait for the others.
+    let limits = Limits { precision: Some(0.999), ..Limits::none() };
+    assert_eq!(made_up(&source, &[16 * KB], limits).0.stop, Some(Stop::Precise));
+}
+
+#[test]
 fn it_ends_when_it_is_precise_or_out_of_time() {
     let relation = Relation::new(64, 0..64);
-    let mut emulation = Emulation::ReadaheadCalls { piece: 128 * KB };
     let limits = Limits { precision: Some(0.999), ..Limits::none() };
-    let (curve, order) = measured(&relation, &[], limits, &mut emulation);
+    let (curve, order, _) = made_up(&relation.source, &[], limits);
     assert_eq!(curve.stop, Some(Stop::Precise));
     assert!(order.len() >= 2 * (MIN_FOR_MEDIAN + 1), "{}", order.len());
 
     let limits = Limits { duration: Duration::from_millis(50), ..Limits::none() };
-    let (curve, order) = measured(&relation, &[16 * KB], limits, &mut emulation);
+    let (curve, order, _) = made_up(&relation.source, &[16 * KB], limits);
     assert_eq!(curve.stop, Some(Stop::Duration));
     assert!(order.len() > 3);
     let limits = Limits { duration: Duration::ZERO, ..Limits::none() };
-    let (curve, order) = measured(&relation, &[16 * KB], limits, &mut emulation);
+    let (curve, order, _) = made_up(&relation.source, &[16 * KB], limits);
     assert_eq!((curve.stop, order.len(), curve.kernel.ns_per_block()), (Some(Stop::Duration), 1, None));
 }
 
@@ -361,39 +387,33 @@ fn it_ends_when_it_is_precise_or_out_of_time() {
 fn a_rate_limit_makes_it_pause_between_turns() {
     let relation = Relation::new(256, 0..256);
     let limits = Limits { max_mib_s: Some(20), max_bytes: 1024 * BLOCK, ..Limits::none() };
-    let started = Monotonic.now();
-    let (curve, order) = measured(&relation, &[], limits, &mut Emulation::ReadaheadCalls { piece: 128 * KB });
+    let (curve, order, ns) = made_up(&relation.source, &[], limits);
     assert!(curve.paused);
     assert_eq!((order.len(), curve.stop), (4, Some(Stop::Bytes)));
     // Four turns of 2 MiB, each paid for before it is taken.
-    assert!(Monotonic.now() - started >= 400_000_000);
+    assert!(ns >= 400_000_000, "{ns}");
 }
 
 #[test]
 fn a_share_of_the_time_makes_it_rest_between_turns() {
     let relation = Relation::new(256, 0..256);
     let limits = Limits { max_util: Some(0.1), max_bytes: 1024 * BLOCK, ..Limits::none() };
-    let started = Monotonic.now();
-    let (curve, order) = measured(&relation, &[], limits, &mut Emulation::ReadaheadCalls { piece: 128 * KB });
+    let (curve, order, ns) = made_up(&relation.source, &[], limits);
     assert!(curve.paused);
     assert_eq!((order.len(), curve.stop), (4, Some(Stop::Bytes)));
     let of = |tally: &WindowTally| tally.blocks() as f64 * tally.ns_per_block().expect("a time");
     let busy = of(&curve.kernel) + of(&curve.twin);
-    assert!((Monotonic.now() - started) as f64 >= 9.9 * busy, "{busy}");
+    assert!(ns as f64 >= 9.9 * busy, "{busy}");
 }
 
 #[test]
 fn nothing_to_read_is_no_curve() {
     let relation = Relation::new(0, 0..0);
-    let (curve, _) = measured(
-        &relation,
-        &[16 * KB],
-        Limits { max_bytes: BLOCK, ..Limits::none() },
-        &mut Emulation::ReadaheadCalls { piece: 128 * KB },
-    );
+    let limits = Limits { max_bytes: BLOCK, ..Limits::none() };
+    let (curve, ..) = made_up(&relation.source, &[16 * KB], limits);
     assert_eq!((curve.kernel.ns_per_block(), curve.cache_cost(), curve.stop), (None, None, None));
     let holes = Relation::new(64, 0..0);
     let limits = Limits { max_bytes: 256 * BLOCK, ..Limits::none() };
-    let (curve, _) = measured(&holes, &[16 * KB], limits, &mut Emulation::ReadaheadCalls { piece: 128 * KB });
+    let (curve, ..) = made_up(&holes.source, &[16 * KB], limits);
     assert_eq!((curve.kernel.turns(), curve.kernel.holes), (0, 128));
 }

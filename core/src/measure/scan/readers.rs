@@ -44,12 +44,7 @@ impl BlockReader<Part> for Buffered<'_> {
 }
 
 /// Fills `buffer` through the page cache.
-pub(crate) fn read_block(
-    open: &OpenFile,
-    offset: u64,
-    buffer: &mut [u8],
-    watch: &mut Stopwatch<'_>,
-) -> Result<()> {
+fn read_block(open: &OpenFile, offset: u64, buffer: &mut [u8], watch: &mut Stopwatch<'_>) -> Result<()> {
     let OpenFile { file, path, .. } = open;
     let wanted = buffer.len();
     #[cfg(test)]
