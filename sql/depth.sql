@@ -56,7 +56,7 @@ SELECT run, depth FROM result WHERE p99_us IS NOT NULL AND blks - hole_blks < 10
 SELECT run, depth FROM result WHERE (status = 'ok') <> (device_pct >= 99.9) OR hole_blks > 0;
 -- when all is fetched, it begins again, and says so
 SELECT run FROM result WHERE status <> 'unsupported' GROUP BY run
-  HAVING (sum(blks) > 400) <> bool_and(notes::text LIKE '%blocks were fetched up to % times%');
+  HAVING (sum(blks) > 400) <> bool_and(notes::text LIKE '%blocks were read up to % times%');
 -- the seed is reported; without one there is one all the same
 SELECT run, count(DISTINCT seed) AS seeds, CASE run WHEN 'all' THEN min(seed) >= 0 WHEN 'single' THEN min(seed) = 7
        ELSE min(seed) = -7 END AS seed FROM result GROUP BY run ORDER BY run;

@@ -215,12 +215,7 @@ impl DepthRow {
         } else if run.rated.work == 0 && run.with_data() > 0 {
             self.caveats.doubt_since(Doubt::Short, TOO_FEW_BLOCKS);
         }
-        if run.holes > 0 {
-            self.caveats.note(format!(
-                "{} blocks were never written to the file (holes) and were not fetched",
-                run.holes
-            ));
-        }
+        self.caveats.note_holes(run.holes);
     }
 
     /// Notes what else there is to know of a step.
@@ -231,16 +226,7 @@ impl DepthRow {
         }
         self.caveats.notes.extend(curve.note.iter().filter(|_| self.depth > 1).cloned());
         let fetches: u64 = curve.runs().map(RandomRun::with_data).sum();
-        if fetches > blocks {
-            let times = fetches.div_ceil(blocks.max(1));
-            self.caveats.doubt_since(
-                Doubt::Small,
-                format!("blocks were fetched up to {times} times: caches below the kernel may serve them"),
-            );
-        }
-        if curve.written_back > 0 {
-            let kb = curve.written_back / 1024;
-            self.caveats.note(format!("{kb} kB were dirty in the OS cache and were written back first"));
-        }
+        self.caveats.read_up_to(fetches.div_ceil(blocks.max(1)));
+        self.caveats.note_written_back(curve.written_back);
     }
 }

@@ -163,6 +163,8 @@ struct PathOutcome {
     /// Of the blocks that others issued the reads for, what the OS cache did not have before; None if
     /// unknown.
     missing: Option<Missing>,
+    /// Bytes that had to be written back first.
+    written_back: u64,
     notes: Vec<String>,
 }
 
@@ -216,16 +218,23 @@ impl<'a> RandomTarget<'a> {
         let depth = self.arguments.depth;
         let mut opened = ProbedRelation::engine(depth, self.relation.block_size())?;
         let engine = opened.engine.kind().to_string();
-        let mut notes: Vec<String> = opened.note.into_iter().collect();
+        let notes = opened.note.into_iter().collect();
         let mut plan = self.plan(place, look, None);
         let mut reader = Queued::new(opened.engine.as_mut(), depth as usize);
         let (run, cost) = self.run(&mut plan, &mut reader, Account::Own, series)?;
-        if plan.written_back() > 0 {
-            let kb = plan.written_back() / 1024;
-            notes.push(format!("{kb} kB were dirty in the OS cache and were written back first"));
-        }
-        let (usage, missing, device_source) = (Usage::default(), None, BACKEND);
-        Ok(PathOutcome { path, run, cost, place, engine, depth, device_source, usage, missing, notes })
+        Ok(PathOutcome {
+            path,
+            run,
+            cost,
+            place,
+            engine,
+            depth,
+            device_source: BACKEND,
+            usage: Usage::default(),
+            missing: None,
+            written_back: plan.written_back(),
+            notes,
+        })
     }
 
     fn server(&self, place: StartAt, series: Option<&mut SecondSeries>) -> Outcome<PathOutcome> {
@@ -258,6 +267,7 @@ impl<'a> RandomTarget<'a> {
             device_source: device_source(account),
             usage: reader.usage(),
             missing: reader.missing().filter(|_| depth > 1),
+            written_back: 0,
             notes,
         })
     }

@@ -4,7 +4,7 @@ use io_probe_core::machine::account::{Account, Lost};
 use io_probe_core::machine::device::{Activity, Leaf, Placement};
 use io_probe_core::machine::observer::IoDelta;
 use io_probe_core::run::budget::Stop;
-use io_probe_core::stats::Interval;
+use io_probe_core::stats::{Interval, MIN_SLICES};
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 use crate::call::arguments::figure;
@@ -178,6 +178,72 @@ impl Caveats {
         self.status = Status::Void;
         self.note(why);
     }
+
+    /// The run has no interval, since it was too short.
+    pub(super) fn too_short(&mut self) {
+        self.doubt_since(
+            Doubt::Short,
+            format!("too short for an interval, which needs {MIN_SLICES} slices of 1 ms"),
+        );
+    }
+
+    /// Pauses between turns, and none within them.
+    pub(super) fn paused_between_turns(&mut self) {
+        self.doubt_since(
+            Doubt::Paced,
+            "rate-limited: with pauses between turns, each of which ran at full speed",
+        );
+    }
+
+    /// So many blocks were in no rate, since they lie in holes.
+    pub(super) fn note_holes(&mut self, blocks: u64) {
+        if blocks > 0 {
+            self.note(format!("{blocks} blocks were never written to the file (holes) and are left out"));
+        }
+    }
+
+    /// So many blocks were not read, since they stayed in buffers.
+    pub(super) fn note_passed_over(&mut self, blocks: u64) {
+        if blocks > 0 {
+            self.note(format!("{blocks} blocks could not be evicted from buffers and were passed over"));
+        }
+    }
+
+    /// So many bytes had to be written before they could be read from the device.
+    pub(super) fn note_written_back(&mut self, bytes: u64) {
+        if bytes > 0 {
+            let kb = bytes / 1024;
+            self.note(format!("{kb} kB were dirty in the OS cache and were written back first"));
+        }
+    }
+
+    /// An earlier path of the call read what this one found in the OS cache.
+    pub(super) fn warmed(&mut self) {
+        self.doubt_since(Doubt::Warmed, "an earlier path of this call left blocks in the OS cache");
+    }
+
+    /// Blocks were read so many times at most.
+    pub(super) fn read_up_to(&mut self, times: u64) {
+        if times > 1 {
+            self.doubt_since(
+                Doubt::Small,
+                format!("blocks were read up to {times} times: caches below the kernel may serve them"),
+            );
+        }
+    }
+
+    /// The time of a block changed by this share, if one tier alone served them: where the tier changes in
+    /// the middle, so does the time. `shares` are the tiers', in percent.
+    pub(super) fn drifted(&mut self, trend: Option<f64>, shares: Option<[f64; 3]>) {
+        let one_tier = shares.is_some_and(|shares| shares.iter().any(|share| *share >= ONE_TIER_PCT));
+        if let Some(trend) = trend.filter(|_| one_tier) {
+            let percent = trend * 100.0;
+            self.doubt_since(
+                Doubt::Drift,
+                format!("the time per block changed by {percent:+.0} % from the start of the run to its end"),
+            );
+        }
+    }
 }
 
 /// From this half-width on, in percent of the figure, an interval is too wide to lean on.
@@ -318,7 +384,7 @@ pub(super) const TIERS_UNKNOWN: &str =
 /// A direct row is void if less of it than this, in percent, came from the device.
 pub(super) const DIRECT_PCT: f64 = 99.9;
 /// From this share on, in percent, one tier served all as far as five digits show.
-pub(super) const ONE_TIER_PCT: f64 = 99.9995;
+const ONE_TIER_PCT: f64 = 99.9995;
 /// Note of a row that is void.
 pub(super) const NOT_DIRECT: &str = "O_DIRECT was accepted, but not all bytes came from a block device";
 /// Note of what `IO_WORKERS` means.

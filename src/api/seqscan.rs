@@ -138,6 +138,8 @@ struct PathScan {
     skipped: u64,
     /// Had an earlier path of this call read the blocks through the page cache?
     warmed: bool,
+    /// Bytes that had to be written back first.
+    written_back: u64,
     notes: Vec<String>,
 }
 
@@ -260,18 +262,15 @@ impl SeqscanTarget<'_> {
             depth: Some(depth),
             device_source: BACKEND,
         };
-        let mut notes: Vec<String> = opened.note.into_iter().collect();
+        let notes = opened.note.into_iter().collect();
         // A direct read writes dirty pages of its range back first. Better before the clock runs.
         let near = self.reach(Path::Direct, self.within_budget(&blocks))?.map_err(Failure::NotBegun)?;
         let mut should_stop = || self.call.should_stop(&self.relation.interrupts);
-        let (dirty, stop) = self.relation.source.write_back(near, &mut should_stop)?;
+        let (written_back, stop) = self.relation.source.write_back(near, &mut should_stop)?;
         stop.map_or(Ok(()), |stop| Err(Failure::NotBegun(stop)))?;
-        if dirty > 0 {
-            notes.push(format!("{} kB were dirty in the OS cache and were written back first", dirty / 1024));
-        }
         let mut reader = Direct::new(&self.relation.source, engine, depth as usize, chunk_blocks);
         let run = self.run(Path::Direct, blocks, None);
-        Ok(PathScan { notes, ..self.timed(method, &mut reader, &run, Account::Own)? })
+        Ok(PathScan { written_back, notes, ..self.timed(method, &mut reader, &run, Account::Own)? })
     }
 
     fn os(&self, blocks: Range<u64>) -> Outcome<PathScan> {
@@ -316,6 +315,6 @@ impl SeqscanTarget<'_> {
         let (scan, cost) =
             self.call.observed(relation, account, |budget| scan::scan(run, reader, budget, &mut report))?;
         let (usage, notes) = (Usage::default(), Vec::new());
-        Ok(PathScan { scan, cost, method, usage, skipped: 0, warmed: false, notes })
+        Ok(PathScan { scan, cost, method, usage, skipped: 0, warmed: false, written_back: 0, notes })
     }
 }

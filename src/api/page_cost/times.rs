@@ -201,14 +201,8 @@ fn add_notes(
     let block_size = relation.block_size();
     if from_device && relation.source.blocks() * block_size < SMALL {
         result.caveats.doubt_since(Doubt::Small, "a small relation: caches below the kernel may serve it");
-    } else if from_device && measured.passes > 1 {
-        result.caveats.doubt_since(
-            Doubt::Small,
-            format!(
-                "blocks were read up to {} times: caches below the kernel may serve them",
-                measured.passes
-            ),
-        );
+    } else if from_device {
+        result.caveats.read_up_to(measured.passes);
     }
     if let Some(fixed) = fixed.filter(|_| result.is_sparse()) {
         result.caveats.note(format!(
@@ -221,10 +215,7 @@ fn add_notes(
             .note("ended early: nothing more of the relation could be read from the device or the OS cache");
     }
     if measured.paused {
-        result.caveats.doubt_since(
-            Doubt::Paced,
-            "rate-limited: with pauses between turns, each of which ran at full speed",
-        );
+        result.caveats.paused_between_turns();
     }
     measured.stop.into_iter().for_each(|stop| result.caveats.stopped(stop));
 }

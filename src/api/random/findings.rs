@@ -2,11 +2,10 @@
 //! them.
 
 use io_probe_core::measure::tiers::{self, Evidence, Tiers};
-use io_probe_core::stats::MIN_SLICES;
 
 use super::{PathOutcome, RandomTarget};
 use crate::api::row::{
-    Caveats, DIRECT_PCT, Doubt, NOT_DIRECT, ONE_TIER_PCT, RATE_LIMITED, Status, TIERS_UNKNOWN, TOO_FEW_BLOCKS,
+    Caveats, DIRECT_PCT, Doubt, NOT_DIRECT, RATE_LIMITED, Status, TIERS_UNKNOWN, TOO_FEW_BLOCKS,
 };
 use crate::call::arguments::Path;
 
@@ -54,10 +53,7 @@ impl Findings {
         } else if run.rated.work == 0 && run.with_data() > 0 {
             self.caveats.doubt_since(Doubt::Short, TOO_FEW_BLOCKS);
         } else if run.interval.is_none() && run.rated.work > 0 {
-            self.caveats.doubt_since(
-                Doubt::Short,
-                format!("too short for an interval, which needs {MIN_SLICES} slices of 1 ms"),
-            );
+            self.caveats.too_short();
         }
         if run.latencies.moments().count() == 0 && run.rated.work > 0 {
             self.caveats.note("the server decides when it reads ahead: single latencies are not known");
@@ -85,20 +81,10 @@ impl Findings {
     fn note_blocks(&mut self, target: &RandomTarget<'_>, measured: &PathOutcome) {
         let (run, caveats) = (&measured.run, &mut self.caveats);
         run.stop.into_iter().for_each(|stop| caveats.stopped(stop));
-        if run.holes > 0 {
-            caveats.note(format!(
-                "{} blocks were never written to the file (holes) and were not fetched",
-                run.holes
-            ));
-        }
-        if run.passed_over > 0 {
-            caveats.note(format!(
-                "{} blocks could not be evicted from buffers and were passed over",
-                run.passed_over
-            ));
-            if run.with_data() == 0 {
-                caveats.status = Status::Partial;
-            }
+        caveats.note_holes(run.holes);
+        caveats.note_passed_over(run.passed_over);
+        if run.passed_over > 0 && run.with_data() == 0 {
+            caveats.status = Status::Partial;
         }
         let Tiers { shared, os, .. } = self.tiers.unwrap_or_default();
         if measured.path == Path::Direct {
@@ -113,7 +99,7 @@ impl Findings {
                 caveats.note(format!("readahead around other fetches had brought in {os} of the blocks"));
             }
         } else if measured.place.warmed && os > 0 {
-            caveats.doubt_since(Doubt::Warmed, "an earlier path of this call left blocks in the OS cache");
+            caveats.warmed();
         }
     }
 
@@ -127,17 +113,10 @@ impl Findings {
                 format!("a relation of {mib} MiB may fit the caches below the kernel"),
             );
         }
-        // Where the tier changes in the middle, so does the time.
-        let one_tier = self.percent.is_some_and(|shares| shares.iter().any(|share| *share >= ONE_TIER_PCT));
-        if let Some(trend) = run.trend.filter(|_| one_tier) {
-            let percent = trend * 100.0;
-            caveats.doubt_since(
-                Doubt::Drift,
-                format!("the time per fetch changed by {percent:+.0} % from start to end"),
-            );
-        }
+        caveats.drifted(run.trend, self.percent);
         caveats.notes.extend(target.relation.notes().cloned());
         caveats.notes.extend(measured.notes.iter().cloned());
+        caveats.note_written_back(measured.written_back);
     }
 }
 

@@ -225,10 +225,7 @@ impl MeasuredCurve {
             }
             curve.stop.into_iter().for_each(|stop| result.caveats.stopped(stop));
             if curve.paused {
-                result.caveats.doubt_since(
-                    Doubt::Paced,
-                    "rate-limited: with pauses between turns, each of which ran at full speed",
-                );
+                result.caveats.paused_between_turns();
             }
         }
     }
@@ -321,24 +318,12 @@ impl WindowResult {
             self.caveats.note_device(&cost);
             self.cost = Some(cost);
         }
-        if tally.holes > 0 {
-            let holes = tally.holes;
-            self.caveats
-                .note(format!("{holes} blocks were never written to the file (holes) and are left out"));
-        }
+        self.caveats.note_holes(tally.holes);
         if tally.disturbed() > 0 {
             self.caveats
                 .note(format!("turns left out because other work disturbed them: {}", tally.disturbed()));
         }
-        let read = tally.blocks();
-        let total = relation.source.blocks();
-        if read > total {
-            let times = read.div_ceil(total.max(1));
-            self.caveats.doubt_since(
-                Doubt::Small,
-                format!("blocks were read up to {times} times: caches below the kernel may serve them"),
-            );
-        }
+        self.caveats.read_up_to(tally.blocks().div_ceil(relation.source.blocks().max(1)));
     }
 
     /// Takes the figures, unless the device did not serve the blocks, or too few whole windows were read.

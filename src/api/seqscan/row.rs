@@ -2,13 +2,11 @@
 
 use io_probe_core::measure::tiers::{Evidence, Tiers};
 use io_probe_core::run::budget::Stop;
-use io_probe_core::stats::MIN_SLICES;
 use serde::Serialize;
 
 use super::{PathScan, SeqscanTarget};
 use crate::api::row::{
-    Caveats, DIRECT_PCT, DeviceFigures, Doubt, Identity, IntervalFigures, NOT_DIRECT, ONE_TIER_PCT, Status,
-    TIERS_UNKNOWN,
+    Caveats, DIRECT_PCT, DeviceFigures, Doubt, Identity, IntervalFigures, NOT_DIRECT, Status, TIERS_UNKNOWN,
 };
 use crate::call::Attempt;
 use crate::call::arguments::{Path, figure};
@@ -124,10 +122,7 @@ impl SeqscanRow {
         self.interval = IntervalFigures::of_time(scan.interval);
         self.caveats.judge_interval(&self.interval);
         if scan.interval.is_none() && scan.rated.work > 0 {
-            self.caveats.doubt_since(
-                Doubt::Short,
-                format!("too short for an interval, which needs {MIN_SLICES} slices of 1 ms"),
-            );
+            self.caveats.too_short();
         }
     }
 
@@ -189,18 +184,8 @@ impl SeqscanRow {
             caveats
                 .note(format!("each path read blocks of its own, this one from block {}", scan.blocks.start));
         }
-        if scan.holes > 0 {
-            caveats.note(format!(
-                "{} blocks were never written to the file (holes); the rate leaves them out",
-                scan.holes
-            ));
-        }
-        if run.skipped > 0 {
-            caveats.note(format!(
-                "{} blocks could not be evicted from buffers and were passed over",
-                run.skipped
-            ));
-        }
+        caveats.note_holes(scan.holes);
+        caveats.note_passed_over(run.skipped);
         if mostly_skipped(run) {
             caveats.status = Status::Partial;
             caveats.note("too many were passed over for a sequential scan: no rate is given");
@@ -216,22 +201,15 @@ impl SeqscanRow {
                 ),
             );
         } else if run.warmed && path != Path::Direct && cached > 0 {
-            caveats.doubt_since(Doubt::Warmed, "an earlier path of this call left blocks in the OS cache");
+            caveats.warmed();
         }
-        // Where the tier changes in the middle, so does the time.
-        let one_tier = percent.is_some_and(|shares| shares.iter().any(|share| *share >= ONE_TIER_PCT));
-        if let Some(trend) = scan.trend.filter(|_| one_tier && !scan.throttled) {
-            let percent = trend * 100.0;
-            caveats.doubt_since(
-                Doubt::Drift,
-                format!("the time per block changed by {percent:+.0} % from the start of the run to its end"),
-            );
-        }
+        caveats.drifted(scan.trend.filter(|_| !scan.throttled), percent);
         if scan.cached_bytes.is_none() {
             caveats.note("the kernel does not tell what the OS cache holds of this file");
         }
         caveats.notes.extend(target.relation.notes().cloned());
         caveats.notes.extend(run.notes.iter().cloned());
+        caveats.note_written_back(run.written_back);
     }
 }
 
