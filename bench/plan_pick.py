@@ -47,29 +47,27 @@ def given(argument):
         sys.exit(f"not name=seq/random/eic: {argument}")
 
 
-def recommended(session, which, default_eic):
-    """The variant that the extension recommends for a cache, or for cache/unit; a setting about which it says nothing,
-    or for which it has no value, stays at its default."""
+def recommended(session, unit, default_eic):
+    """The variant that the extension recommends in a unit; a setting about which it says nothing, or for which it has
+    no value, stays at its default."""
     from lib import Failure
 
-    cache, _, unit = which.partition("/")
     settings = ["seq_page_cost", "random_page_cost", "effective_io_concurrency"]
     try:
         session.start_rows(
             f"""SELECT name, setting, recommended, low, high, why
-                FROM io_probe_recommend_full(cache => '{cache}', unit => '{unit or "cpu"}', cold => true,
-                                        settings => '{{{",".join(settings)}}}')"""
+                FROM io_probe_recommend_full(unit => '{unit}', cold => true, settings => '{{{",".join(settings)}}}')"""
         )
         rows = [json.loads(line) for line in session.finish(timeout=600)]
     except Failure as failure:
-        say(f"no recommendation for {which}: {str(failure).splitlines()[0]}")
+        say(f"no recommendation for {unit}: {str(failure).splitlines()[0]}")
         return None
     for row in rows:
-        say(f"{which}: {row['setting']} {row['recommended']} ({row['low']} to {row['high']}): {row['why']}")
+        say(f"{unit}: {row['setting']} {row['recommended']} ({row['low']} to {row['high']}): {row['why']}")
     values = {row["setting"]: float(row["recommended"]) for row in rows if row["recommended"] is not None}
     if len(values) < sum(row["recommended"] is not None for row in rows):
-        sys.exit(f"several recommendations of one setting, {which}: {rows}")
-    return {"name": which, "seq": values.get("seq_page_cost", 1.0), "random": values.get("random_page_cost", 4.0),
+        sys.exit(f"several recommendations of one setting, {unit}: {rows}")
+    return {"name": unit, "seq": values.get("seq_page_cost", 1.0), "random": values.get("random_page_cost", 4.0),
             "eic": int(values.get("effective_io_concurrency", default_eic)), "said": rows}  # fmt: skip
 
 
@@ -84,7 +82,7 @@ def pick(matrix_path, picks_path, arguments, recommend, grid):
         variants = [{"name": "defaults", "seq": 1.0, "random": 4.0, "eic": eic},
                     {"name": "1.1", "seq": 1.0, "random": 1.1, "eic": eic}]  # fmt: skip
         if session.value("SELECT count(*) FROM pg_proc WHERE proname = 'io_probe_recommend'"):
-            variants += filter(None, (recommended(session, which, eic) for which in recommend))
+            variants += filter(None, (recommended(session, unit, eic) for unit in recommend))
         variants += map(given, arguments)
         for variant in variants:
             variant["picked"] = picked(session, matrix, queries, variant["seq"], variant["random"])

@@ -153,7 +153,6 @@ SELECT path FROM io_probe_random_series_full(4294967295); \echo :SQLSTATE
 SELECT depth FROM io_probe_depth_full(NULL); \echo :SQLSTATE
 SELECT op FROM io_probe_ping_full(4294967295); \echo :SQLSTATE
 -- recommendations
-SELECT setting FROM io_probe_recommend_full(cache => 'hot'); \echo :SQLSTATE
 SELECT setting FROM io_probe_recommend_full(unit => 'ms'); \echo :SQLSTATE
 SELECT setting FROM io_probe_recommend_full(settings => '{work_mem}'); \echo :SQLSTATE
 SELECT setting FROM io_probe_recommend_full(settings => '{}'); \echo :SQLSTATE

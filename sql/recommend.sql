@@ -56,7 +56,7 @@ SELECT DISTINCT name, recommended, relid, why FROM result WHERE name = 'regress_
 -- settings as picked, each once, in their order
 SELECT setting, recommended FROM io_probe_recommend_full(settings => '{commit_delay,wal_sync_method,commit_delay}');
 -- NULLs stand for the defaults
-SELECT count(*) FROM io_probe_recommend_full(NULL, cache => NULL, unit => NULL, settings => '{commit_delay}', duration => NULL, cold => NULL, writes => NULL, options => NULL);
+SELECT count(*) FROM io_probe_recommend_full(NULL, unit => NULL, settings => '{commit_delay}', duration => NULL, cold => NULL, writes => NULL, options => NULL);
 -- a relation of one's own choice, and what says too little
 SELECT DISTINCT name = :'own_tablespace' AS own, relid FROM io_probe_recommend_full('advised', duration => '20 ms') WHERE scope = 'tablespace';
 SELECT recommended, relid, why FROM io_probe_recommend_full('few', settings => '{seq_page_cost}');
@@ -65,7 +65,7 @@ SELECT recommended, relid, why FROM io_probe_recommend_full('own_advice', settin
 -- rows to judge: with all rights, of one relation, with little time, under a rate limit
 INSERT INTO result SELECT 'may', * FROM io_probe_recommend_full(cold => true, writes => true, duration => '1 s',
   settings => '{read_ahead_kb,io_combine_limit,wal_sync_method,commit_delay}') WITH ORDINALITY;
-INSERT INTO result SELECT 'one', * FROM io_probe_recommend_full('advised', cache => 'cold', unit => 'cpu', settings => '{read_ahead_kb,io_combine_limit}',
+INSERT INTO result SELECT 'one', * FROM io_probe_recommend_full('advised', unit => 'cpu', settings => '{read_ahead_kb,io_combine_limit}',
   duration => '600 ms', cold => true) WITH ORDINALITY;
 INSERT INTO result SELECT 'brief', * FROM io_probe_recommend_full(cold => true, writes => true, duration => '1 ms',
   settings => '{read_ahead_kb,io_combine_limit,wal_sync_method,commit_delay}') WITH ORDINALITY;

@@ -32,7 +32,7 @@ SELECT DISTINCT attname FROM columns WHERE type = 'double precision'::regtype
 -- arguments come in one order
 WITH rank AS (
   SELECT name, n FROM unnest('{rel,query,plan,spcname,paths,path,mode,windows_kb,depths,densities,concurrencies,sections,settings,execute,every,count,
-    duration,cold,writes,depth,cache,unit,chunk_kb,write_kb,fork,seed,options}'::text[]) WITH ORDINALITY AS r(name, n)
+    duration,cold,writes,depth,unit,chunk_kb,write_kb,fork,seed,options}'::text[]) WITH ORDINALITY AS r(name, n)
 ), argument AS (
   SELECT p.name AS function, a.name, a.n, rank.n AS rank FROM probe AS p JOIN pg_proc ON oid = short,
          unnest(proargnames) WITH ORDINALITY AS a(name, n) LEFT JOIN rank ON rank.name = a.name

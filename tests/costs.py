@@ -70,9 +70,9 @@ class Storage(unittest.TestCase):
         self.addCleanup(self.control.run, "DROP TABLE IF EXISTS probed")
         probed_table(self.control, place)
 
-    def advice(self, session, cache, **arguments):
+    def advice(self, session, **arguments):
         arguments = {"settings": OF_TABLESPACE, "duration": "5 s", "cold": True, **arguments}
-        rows = session.rows(rows_of("recommend", "probed", cache=cache, **arguments))
+        rows = session.rows(rows_of("recommend", "probed", **arguments))
         self.assertEqual([row["setting"] for row in rows], OF_TABLESPACE)
         for row in rows:
             self.assertTrue(row["why"], row)
@@ -99,7 +99,7 @@ class Storage(unittest.TestCase):
                 for name, limits in {"large": (1280, 2048), "small": (4, 4)}.items():
                     disk.set_queue(*limits)
                     with Session() as session:
-                        row = self.advice(session, "cold", unit="seq_page", duration="3 s")["random_page_cost"]
+                        row = self.advice(session, duration="3 s")["random_page_cost"]
                     say(f"{name}: {row['recommended']} ({row['low']} to {row['high']}), {row['why']}")
                     evidence = row["evidence"]
                     ratios[name] = evidence["random_us"] / evidence["sequential_us"]
@@ -146,7 +146,7 @@ class Storage(unittest.TestCase):
                     self.assertIn("cold => true", " ".join(row["notes"]))
                 else:
                     self.assertGreater(row["block_us"], 0, row)
-            rows = self.advice(session, "planned", cold=False, duration="500 ms")
+            rows = self.advice(session, cold=False, duration="500 ms")
         say(rows["random_page_cost"]["why"])
         self.assertIsNone(rows["random_page_cost"]["recommended"])
         self.assertIn("cold => true", rows["random_page_cost"]["why"])
@@ -215,7 +215,7 @@ class Storage(unittest.TestCase):
             probed_table(session, create_tablespace(session, "elsewhere", memory), rows=20000)
             probed_table(session, rows=12000, name="nearby")
             session.run("SET pg_io_probe.max_busy_pct = 100; SET pg_io_probe.scratch_reserve = 0")
-            arguments = {"cold": True, "writes": True, "cache": "cold", "unit": "seq_page", "duration": "2 s",
+            arguments = {"cold": True, "writes": True, "duration": "2 s",
                          "settings": ["random_page_cost", "io_combine_limit", "wal_sync_method", "commit_delay"]}
             rows = session.rows(rows_of("recommend", **arguments))
             (nearby,) = [row for row in rows if row["name"] == "pg_default"]
@@ -246,11 +246,10 @@ class Storage(unittest.TestCase):
                 if row["tier"] == "device":
                     self.assertEqual((row["status"], row["block_us"], row["ci_low"]), ("partial", None, None), row)
                     self.assertNotEqual(row["notes"], [])
-            for cache in ["cold", "planned"]:
-                for row in self.advice(session, cache, duration="1 s").values():
-                    say(f"{cache}, {row['setting']}: {row['recommended']}, {row['why']}")
-                    self.assertIn(row["recommended"], [None, row["current"]])
-                    self.assertTrue(row["recommended"] is None or row["setting"] == "seq_page_cost", row)
+            for row in self.advice(session, duration="1 s").values():
+                say(f"{row['setting']}: {row['recommended']}, {row['why']}")
+                self.assertIn(row["recommended"], [None, row["current"]])
+                self.assertTrue(row["recommended"] is None or row["setting"] == "seq_page_cost", row)
 
 
 class Manners(unittest.TestCase):
@@ -340,7 +339,7 @@ class Manners(unittest.TestCase):
 
     def query(self, **arguments):
         """For what has the planner asked in a while."""
-        arguments = {"settings": ["random_page_cost"], "unit": "seq_page", **arguments}
+        arguments = {"settings": ["random_page_cost"], **arguments}
         return rows_of("recommend", duration=f"{self.soon} s", cold=True, **arguments)
 
     def test_functions_of_users_are_not_called(self):
@@ -365,13 +364,13 @@ class Manners(unittest.TestCase):
                     self.assertIn("call a function", " ".join(row["notes"]))
                     told = session.run(counts)
                     self.assertNotIn("trap", "".join(told))
-                    planned = {"settings": ["random_page_cost"], "cache": "planned", "unit": "seq_page"}
-                    told = "".join(session.run(rows_of("recommend", rel="probed", duration="1 s", cold=True, **planned)))
+                    asked = {"settings": ["random_page_cost"], "cold": True}
+                    told = "".join(session.run(rows_of("recommend", "probed", duration="1 s", **asked)))
                     self.assertIn("nothing can be said by the planner's choices", told)
                     self.assertNotIn("trap", told)
                     # Of the others in its tablespace the planner is asked, if there is time.
                     if role == "RESET ROLE" and trap.startswith("STATISTICS"):
-                        told = "".join(session.run(rows_of("recommend", rel="nearby", duration="4 s", cold=True, **planned)))
+                        told = "".join(session.run(rows_of("recommend", "nearby", duration="4 s", **asked)))
                         say(told)
                         self.assertNotIn("trap", told)
                         if '"tables":' in told:

@@ -53,7 +53,7 @@ class Encodings(unittest.TestCase):
     @in_each
     def test_advice(self, session, letter):
         """The planner is asked about values of the index's histogram."""
-        given = {"cache": "planned", "settings": ["random_page_cost"], "duration": "2 s", "cold": True}
+        given = {"settings": ["random_page_cost"], "duration": "2 s", "cold": True}
         row = session.row(rows_of("recommend", f"t{letter}", **given))
         self.assertEqual(row["relid"], f'"t{letter}"')
         # Whether they suffice for advice is another question.
@@ -93,7 +93,6 @@ class Encodings(unittest.TestCase):
             (f"ping('t{letter}', path => '{letter}')", "22023"),
             (f"iostat(options => '{{\"device\": \"{letter}\"}}')", "22023"),
             (f"recommend(settings => '{{{letter}}}')", "22023"),
-            (f"recommend(cache => '{letter}')", "22023"),
             (f"recommend(unit => '{letter}')", "22023"),
             (f"sync(sections => '{{{letter}}}')", "22023"),
             (f"sync('{letter}')", "42704"),

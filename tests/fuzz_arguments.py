@@ -48,7 +48,6 @@ GOOD_TEXTS = {
     "fork": ["main", "fsm", "vm"],
     "spcname": ["pg_default", "pg_global", "fuzz_space", 'we"ird space', "nowhere"],
     "sections": ["one_write", "two_writes", "open_sync_size", "other_fd", "no_sync"],
-    "cache": ["planned", "current", "stats", "cold"],
     "unit": ["cpu", "seq_page"],
     "settings": [
         "random_page_cost", "seq_page_cost", "effective_io_concurrency", "commit_delay", "wal_sync_method",

@@ -31,7 +31,6 @@ use crate::pg::backend::row::Rows;
 /// The page times of a tablespace take so many times as long as any other measurement.
 const PARTS_OF_PAGES: u32 = 3;
 
-#[allow(clippy::too_many_arguments, reason = "the SQL signature")]
 #[pg_extern(sql = false)]
 fn io_probe_recommend(
     rel: Option<pg_sys::Oid>,
@@ -39,14 +38,12 @@ fn io_probe_recommend(
     duration: Option<Interval>,
     cold: Option<bool>,
     writes: Option<bool>,
-    cache: Option<Text>,
     unit: Option<Text>,
     options: Option<JsonbText>,
 ) -> Rows {
     Rows::answer(|| {
         let options = Options::parse(options, &MEASURING)?;
         let request = RecommendRequest {
-            cache: CachedPages::parse(cache.as_deref())?.unwrap_or(CachedPages::Planned),
             unit: Unit::parse(unit.as_deref())?.unwrap_or(Unit::SeqPage),
             settings: Setting::pick(settings.map(Elements::all))?,
             bounds: options.bounds()?,
@@ -76,26 +73,6 @@ fn io_probe_recommend(
     })
 }
 
-/// How much of the pages the planner shall take for cached.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum CachedPages {
-    /// None.
-    Cold,
-    /// What the caches hold now.
-    Current,
-    /// What the server's counters say of the past.
-    Stats,
-    /// None and all: the costs under which the planner's choices are best for both.
-    Planned,
-}
-
-named!(CachedPages, "cache", "caches", {
-    Cold = "cold",
-    Current = "current",
-    Stats = "stats",
-    Planned = "planned",
-});
-
 /// What a cost of 1 is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Unit {
@@ -109,7 +86,6 @@ named!(Unit, "unit", "units", { SeqPage = "seq_page", Cpu = "cpu" });
 
 /// What there is to be advice for, and what may be done for it.
 struct RecommendRequest {
-    cache: CachedPages,
     unit: Unit,
     settings: Vec<Setting>,
     /// Of each measurement, apart from its time.

@@ -56,15 +56,14 @@ CREATE FUNCTION io_probe_recommend(
     duration interval DEFAULT NULL,
     cold     boolean  DEFAULT false,
     writes   boolean  DEFAULT false,
-    cache    text     DEFAULT 'planned',
     unit     text     DEFAULT 'seq_page',
     options  jsonb    DEFAULT '{}'
 )
 RETURNS SETOF io_probe_recommend_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 8
 AS 'MODULE_PATHNAME', 'io_probe_recommend_wrapper';
-COMMENT ON FUNCTION io_probe_recommend(regclass, text[], interval, boolean, boolean, text, text, jsonb) IS 'What the settings should be by what was measured, with reasons; changes nothing. Measures on the relation, or on the largest tables of each tablespace; settings picks from random_page_cost, seq_page_cost, effective_io_concurrency, maintenance_io_concurrency, read_ahead_kb, io_combine_limit, wal_sync_method and commit_delay: which rows there are, not what they say. unit => ''cpu'' finds seq_page_cost, too, which else is the unit and stays. cold => true lets it evict what it reads (needs EXECUTE on io_probe_evict), writes => true lets it write scratch files beside the WAL (needs EXECUTE on io_probe_sync). Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
-REVOKE ALL ON FUNCTION io_probe_recommend(regclass, text[], interval, boolean, boolean, text, text, jsonb) FROM PUBLIC;
+COMMENT ON FUNCTION io_probe_recommend(regclass, text[], interval, boolean, boolean, text, jsonb) IS 'What the settings should be by what was measured, with reasons; changes nothing. Measures on the relation, or on the largest tables of each tablespace; settings picks from random_page_cost, seq_page_cost, effective_io_concurrency, maintenance_io_concurrency, read_ahead_kb, io_combine_limit, wal_sync_method and commit_delay: which rows there are, not what they say. unit => ''cpu'' finds seq_page_cost, too, which else is the unit and stays. cold => true lets it evict what it reads (needs EXECUTE on io_probe_evict), writes => true lets it write scratch files beside the WAL (needs EXECUTE on io_probe_sync). Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
+REVOKE ALL ON FUNCTION io_probe_recommend(regclass, text[], interval, boolean, boolean, text, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_recommend_full(
     rel      regclass DEFAULT NULL,
@@ -72,12 +71,11 @@ CREATE FUNCTION io_probe_recommend_full(
     duration interval DEFAULT NULL,
     cold     boolean  DEFAULT false,
     writes   boolean  DEFAULT false,
-    cache    text     DEFAULT 'planned',
     unit     text     DEFAULT 'seq_page',
     options  jsonb    DEFAULT '{}'
 )
 RETURNS SETOF io_probe_recommend_full_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 8
 AS 'MODULE_PATHNAME', 'io_probe_recommend_wrapper';
-COMMENT ON FUNCTION io_probe_recommend_full(regclass, text[], interval, boolean, boolean, text, text, jsonb) IS 'The rows of io_probe_recommend with all columns';
-REVOKE ALL ON FUNCTION io_probe_recommend_full(regclass, text[], interval, boolean, boolean, text, text, jsonb) FROM PUBLIC;
+COMMENT ON FUNCTION io_probe_recommend_full(regclass, text[], interval, boolean, boolean, text, jsonb) IS 'The rows of io_probe_recommend with all columns';
+REVOKE ALL ON FUNCTION io_probe_recommend_full(regclass, text[], interval, boolean, boolean, text, jsonb) FROM PUBLIC;

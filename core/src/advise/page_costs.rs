@@ -1,11 +1,10 @@
 //! From measured times to planner costs.
 //!
-//! The times are those of [`crate::measure::page_times`]. [`cache_mix`] makes costs of times, [`curve`] tells
-//! what reads with gaps take and how many should be in flight, and [`predict`] what the blocks of a plan's
-//! node would take. [`model`] predicts whole scans, and [`choose`] finds the settings under which the planner
-//! picks the fast ones. [`pair`] keeps the two page costs in order. docs/model.md tells it in one piece.
+//! The times are those of [`crate::measure::page_times`]. [`curve`] tells what reads with gaps take and how
+//! many should be in flight, and [`predict`] what the blocks of a plan's node would take. [`model`] predicts
+//! whole scans, and [`choose`] finds the settings under which the planner picks the fast ones. [`pair`] keeps
+//! the two page costs in order. docs/model.md tells it in one piece.
 
-pub mod cache_mix;
 pub mod choose;
 pub mod curve;
 pub mod model;

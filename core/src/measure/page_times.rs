@@ -26,7 +26,7 @@
 mod series;
 mod spans;
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;
 pub mod times;
 pub mod tuple;
 mod turns;

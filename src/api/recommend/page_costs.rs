@@ -6,30 +6,23 @@ mod verdict;
 use std::collections::HashSet;
 use std::fmt::{self, Display, Formatter};
 
-use io_probe_core::advise::page_costs::cache_mix::{CacheMix, HitRatios};
 use io_probe_core::advise::page_costs::choose::{Cell, Chosen, Settings, grid};
 use io_probe_core::advise::page_costs::curve::GapCurve;
 use io_probe_core::advise::page_costs::model::Times;
 use io_probe_core::measure::page_times::{Estimate, NotCold, PageTimes};
 use io_probe_core::run::budget::Stop;
-use pgrx::pg_sys;
 use serde_json::{Value, json};
 
 use self::planned::Answers;
-use super::RecommendCall;
 use super::place::{Candidate, OpenedRelation, TablespaceTarget};
 use super::row::{RecommendRow, Setting};
-use super::{CachedPages, Unit};
-use crate::api::cache::cached_bytes;
+use super::{RecommendCall, Unit};
 use crate::api::page_cost::{self, MeasuredRelation, NoTime, Wanted};
 use crate::call::ProbedRelation;
 use crate::call::arguments::figure;
-use crate::call::probe::Probe;
 use crate::error::Result;
-use crate::pg::backend::reserve::Reserved;
-use crate::pg::backend::{interrupts, server};
-use crate::pg::catalog::{facts, planner};
-use crate::pg::storage::relation::{Fork, Held, Relation, indexes_of};
+use crate::pg::backend::server;
+use crate::pg::catalog::planner;
 
 /// A row for each of the four that is wanted, from what was measured on the tablespace's relations.
 pub(super) fn rows(recommend: &RecommendCall<'_>, place: &TablespaceTarget) -> Result<Vec<RecommendRow>> {
@@ -147,8 +140,7 @@ struct Advice<'a> {
     measured: &'a RelationTimes,
     in_force: Settings,
     maintenance: Option<u32>,
-    hits: Option<HitRatios>,
-    planned: Option<std::result::Result<(Answers, Chosen), String>>,
+    planned: std::result::Result<(Answers, Chosen), String>,
 }
 
 impl<'a> Advice<'a> {
@@ -161,72 +153,13 @@ impl<'a> Advice<'a> {
             },
             concurrency: number(Setting::EffectiveIoConcurrency).unwrap_or(1.0) as u32,
         };
-        let hits = match recommend.request.cache {
-            CachedPages::Current => hits_of_residency(&place.relations),
-            CachedPages::Stats => hits_of_statistics(&place.relations),
-            CachedPages::Cold | CachedPages::Planned => None,
-        };
-        let mut advice = Self {
+        Self {
             recommend,
             measured,
             in_force,
             maintenance: number(Setting::MaintenanceIoConcurrency).map(|number| number as u32),
-            hits,
-            planned: None,
-        };
-        if recommend.request.cache == CachedPages::Planned {
-            advice.planned = Some(
-                Times::of(&measured.times, server::shared_buffers())
-                    .map_err(|lacking| measured.why_lacking(lacking))
-                    .and_then(|times| advice.ask_planner(place, &times)),
-            );
+            planned: ask_planner(recommend, place, measured, &in_force),
         }
-        advice
-    }
-
-    fn ask_planner(
-        &self,
-        place: &TablespaceTarget,
-        times: &Times,
-    ) -> std::result::Result<(Answers, Chosen), String> {
-        // Without prefetch, which index scans need, and as it is now.
-        let has =
-            |curve: &GapCurve, wanted: u32| curve.concurrencies().any(|concurrency| concurrency == wanted);
-        let in_force = self.in_force.concurrency;
-        let Some(curve) = self.curve().filter(|curve| has(curve, 0) && has(curve, in_force)) else {
-            return Err(self.measured.why_one_concurrency());
-        };
-        let tables: Vec<_> = place.relations.iter().map(|relation| relation.oid).collect();
-        let cells = grid(self.in_force.cell, self.anchor());
-        let concurrencies: Vec<u32> = curve.concurrencies().collect();
-        let mut answers = planned::ask(self.recommend.call, &tables, &cells, &concurrencies, times)?;
-        let measured = &self.measured.times;
-        let known = |time: Option<Estimate>| time.is_some_and(|time| time.interval.is_some());
-        if !known(measured.device_random) || !known(measured.device_sequential) || !curve.has_intervals() {
-            return Err("the times have no intervals: measure for longer".to_owned());
-        }
-        let chosen = answers.regrets.choose(&self.in_force).ok_or_else(|| "no query tells".to_owned())?;
-        answers.look_at_thresholds(self.recommend.call, self.in_force.cell, chosen.settings.cell);
-        Ok((answers, chosen))
-    }
-
-    fn cache_mix(&self) -> Option<CacheMix> {
-        let times = &self.measured.times;
-        let (random, sequential) = times.device_random.zip(times.device_sequential)?;
-        match self.recommend.request.cache {
-            CachedPages::Cold | CachedPages::Planned => Some(CacheMix::raw(random, sequential)),
-            CachedPages::Current => Some(CacheMix::cached(random, sequential, times.os_random?, self.hits?)),
-            CachedPages::Stats => Some(CacheMix::cached(random, sequential, times.shared?, self.hits?)),
-        }
-    }
-
-    /// `seq_page_cost` with the processor's costs as they are; None if it is the unit.
-    fn anchor(&self) -> Option<f64> {
-        if self.recommend.request.unit == Unit::SeqPage {
-            return None;
-        }
-        let costs = self.cache_mix()?.in_cpu(self.measured.times.tuple?, planner::cpu_tuple_cost()?)?;
-        Some(costs.sequential.value)
     }
 
     fn curve(&self) -> Option<GapCurve> {
@@ -241,70 +174,45 @@ impl<'a> Advice<'a> {
             let interval = time.and_then(|time| time.interval);
             interval.map_or(Value::Null, |(low, high)| json!([figure(low), figure(high)]))
         };
-        let row = row
-            .rests_on("random_us", shown(times.device_random))
+        row.rests_on("random_us", shown(times.device_random))
             .rests_on("random_ci_us", interval(times.device_random))
             .rests_on("sequential_us", shown(times.device_sequential))
             .rests_on("sequential_ci_us", interval(times.device_sequential))
             .rests_on("os_random_us", shown(times.os_random))
             .rests_on("os_sequential_us", shown(times.os_sequential))
             .rests_on("shared_us", shown(times.shared))
-            .rests_on("tuple_us", shown(times.tuple));
-        match self.hits {
-            Some(hits) => row
-                .rests_on("random_hit_ratio", figure(hits.random))
-                .rests_on("sequential_hit_ratio", figure(hits.sequential)),
-            None => row,
-        }
+            .rests_on("tuple_us", shown(times.tuple))
     }
 }
 
-/// What the OS cache holds now: of the tables for sequential reads, of their indexes, too, for random ones.
-/// None if that can't be seen.
-fn hits_of_residency(relations: &[Candidate]) -> Option<HitRatios> {
-    let tables = Cached::of(relations.iter().map(|relation| relation.oid));
-    let indexes: Vec<pg_sys::Oid> = relations.iter().flat_map(|relation| indexes_of(relation.oid)).collect();
-    let indexes = Cached::of(indexes.into_iter());
-    let all = Cached { bytes: tables.bytes + indexes.bytes, cached: tables.cached + indexes.cached };
-    tables.share().zip(all.share()).map(|(sequential, random)| HitRatios { random, sequential })
-}
-
-/// What the server has counted since its statistics were reset: of tables for sequential reads, of indexes
-/// for random ones. Hits are those in shared buffers. None before anything was read.
-fn hits_of_statistics(relations: &[Candidate]) -> Option<HitRatios> {
-    let oids: Vec<pg_sys::Oid> = relations.iter().map(|relation| relation.oid).collect();
-    let counted = facts::hits(&oids)?;
-    let share = |hit: u64, read: u64| (hit + read > 0).then(|| hit as f64 / (hit + read) as f64);
-    let sequential = share(counted.heap_hit, counted.heap_read)?;
-    let random = share(counted.index_hit, counted.index_read)?;
-    Some(HitRatios { random, sequential })
-}
-
-#[derive(Default)]
-struct Cached {
-    bytes: u64,
-    cached: u64,
-}
-
-impl Cached {
-    fn of(relations: impl Iterator<Item = pg_sys::Oid>) -> Self {
-        let mut sum = Self::default();
-        for oid in relations {
-            interrupts::check();
-            let Some(_held) = Held::take(oid) else { continue };
-            // One that is gone by now holds nothing.
-            let Ok(relation) = Relation::open_to_read(oid, Probe::Recommend.function()) else { continue };
-            let Some(source) = relation.source(Fork::MAIN) else { continue };
-            let _descriptors = Reserved::of(&source);
-            if let Some(cached) = cached_bytes(&source) {
-                sum.bytes += source.blocks() * u64::from(source.block_size());
-                sum.cached += cached;
-            }
-        }
-        sum
+/// Which settings are best by what the planner picks. Err says why nothing can be said of that.
+fn ask_planner(
+    recommend: &RecommendCall<'_>,
+    place: &TablespaceTarget,
+    measured: &RelationTimes,
+    in_force: &Settings,
+) -> std::result::Result<(Answers, Chosen), String> {
+    let times = Times::of(&measured.times, server::shared_buffers())
+        .map_err(|lacking| measured.why_lacking(lacking))?;
+    // Without prefetch, which index scans need, and as it is now.
+    let has = |curve: &GapCurve, wanted: u32| curve.concurrencies().any(|concurrency| concurrency == wanted);
+    let curve = GapCurve::of(&measured.times)
+        .filter(|curve| has(curve, 0) && has(curve, in_force.concurrency))
+        .ok_or_else(|| measured.why_one_concurrency())?;
+    let tables: Vec<_> = place.relations.iter().map(|relation| relation.oid).collect();
+    let anchor = match recommend.request.unit {
+        Unit::SeqPage => None,
+        Unit::Cpu => planner::cpu_tuple_cost().and_then(|cost| times.seq_page_cost(cost)),
+    };
+    let cells = grid(in_force.cell, anchor);
+    let concurrencies: Vec<u32> = curve.concurrencies().collect();
+    let mut answers = planned::ask(recommend.call, &tables, &cells, &concurrencies, &times)?;
+    let PageTimes { device_random, device_sequential, .. } = measured.times;
+    let known = |time: Option<Estimate>| time.is_some_and(|time| time.interval.is_some());
+    if !known(device_random) || !known(device_sequential) || !curve.has_intervals() {
+        return Err("the times have no intervals: measure for longer".to_owned());
     }
-
-    fn share(&self) -> Option<f64> {
-        (self.bytes > 0).then(|| (self.cached as f64 / self.bytes as f64).min(1.0))
-    }
+    let chosen = answers.regrets.choose(in_force).ok_or_else(|| "no query tells".to_owned())?;
+    answers.look_at_thresholds(recommend.call, in_force.cell, chosen.settings.cell);
+    Ok((answers, chosen))
 }

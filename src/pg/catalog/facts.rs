@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::pg::backend::encoding::Text;
 use crate::pg::backend::rethrow::unshown;
-use crate::pg::backend::server::{data_directory, own, pairs, texts};
+use crate::pg::backend::server::{data_directory, own, texts};
 use crate::pg::compat;
 use crate::pg::storage::tablespace::Tablespace;
 use crate::pg::storage::wal;
@@ -132,32 +132,6 @@ pub(crate) fn tablespace_options() -> Vec<(String, String)> {
     texts(
         "SELECT spcname::pg_catalog.text, option FROM pg_catalog.pg_tablespace, pg_catalog.unnest(spcoptions) AS option",
     )
-}
-
-/// Fetches of blocks as the server's statistics count them: found in shared buffers, and not.
-#[derive(Debug, Clone, Copy, Deserialize)]
-pub(crate) struct Hits {
-    pub(crate) heap_hit: u64,
-    pub(crate) heap_read: u64,
-    pub(crate) index_hit: u64,
-    pub(crate) index_read: u64,
-}
-
-/// Those of these tables, and of their indexes.
-pub(crate) fn hits(tables: &[pg_sys::Oid]) -> Option<Hits> {
-    let tables: Vec<String> = tables.iter().map(|oid| oid.to_u32().to_string()).collect();
-    let sum = |what: &str| format!("coalesce(pg_catalog.sum({what}), 0)::pg_catalog.int8");
-    let query = format!(
-        "SELECT 0::pg_catalog.int8, pg_catalog.jsonb_build_object('heap_hit', {}, 'heap_read', {}, 'index_hit', {}, \
-         'index_read', {})::pg_catalog.text FROM pg_catalog.pg_statio_all_tables \
-         WHERE relid OPERATOR(pg_catalog.=) ANY ('{{{}}}'::pg_catalog.oid[])",
-        sum("heap_blks_hit"),
-        sum("heap_blks_read"),
-        sum("idx_blks_hit"),
-        sum("idx_blks_read"),
-        tables.join(",")
-    );
-    pairs::<i64>(&query).first().and_then(|(_, hits)| serde_json::from_str(hits).ok())
 }
 
 /// Something of the server that lies on a device.

@@ -462,7 +462,7 @@ impl Drop for Relation {
 }
 
 /// The indexes of a table.
-pub(crate) fn indexes_of(table: pg_sys::Oid) -> Vec<pg_sys::Oid> {
+fn indexes_of(table: pg_sys::Oid) -> Vec<pg_sys::Oid> {
     let query = format!(
         "SELECT indexrelid, ''::pg_catalog.text FROM pg_catalog.pg_index WHERE indrelid OPERATOR(pg_catalog.=) {}::pg_catalog.oid",
         table.to_u32()

@@ -41,8 +41,8 @@ impl Cell {
 }
 
 /// The pairs of page costs to ask for: those in force, and a grid, as far as a random page costs no less than
-/// a sequential one. `anchor` is the `seq_page_cost` that the time of a tuple speaks for; without one
-/// `seq_page_cost` is the unit, and stays.
+/// a sequential one. `anchor` is the `seq_page_cost` that the time of a tuple speaks for, see
+/// [`Times::seq_page_cost`]; without one `seq_page_cost` is the unit, and stays.
 pub fn grid(in_force: Cell, anchor: Option<f64>) -> Vec<Cell> {
     let mut sequential = vec![in_force.sequential];
     sequential.extend(anchor.into_iter().flat_map(|anchor| SCALES.map(|scale| rounded(anchor * scale))));
@@ -61,7 +61,7 @@ pub fn grid(in_force: Cell, anchor: Option<f64>) -> Vec<Cell> {
 }
 
 /// A cost to three digits, as a person would set it.
-pub fn rounded(cost: f64) -> f64 {
+fn rounded(cost: f64) -> f64 {
     to_digits(cost, f64::round)
 }
 

@@ -145,6 +145,12 @@ impl Times {
         self.measured.each_moved().filter_map(|times| Self::of(&times, self.buffers).ok())
     }
 
+    /// `seq_page_cost` where the processor's costs stay as they are, and a tuple costs so much; None if that
+    /// is no number above 0.
+    pub fn seq_page_cost(&self, cpu_tuple_cost: f64) -> Option<f64> {
+        Some(self.sequential / (self.tuple / cpu_tuple_cost)).filter(|cost| cost.is_finite() && *cost > 0.0)
+    }
+
     /// Of a scan that finds so many rows, in microseconds.
     pub fn of_scan(
         &self,

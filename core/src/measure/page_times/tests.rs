@@ -14,7 +14,7 @@ use crate::run::clock::Manual;
 use crate::stats::MIN_SLICES;
 
 mod golden;
-pub(crate) mod made_up;
+mod made_up;
 
 use made_up::{Files, MadeUp, seconds};
 
@@ -30,7 +30,7 @@ fn cold_relation() -> Relation {
     relation
 }
 
-pub(crate) fn run(source: &RelationFiles) -> PageTimesRun<'_> {
+fn run(source: &RelationFiles) -> PageTimesRun<'_> {
     PageTimesRun {
         source,
         densities: &DENSITIES,
@@ -46,14 +46,14 @@ pub(crate) fn run(source: &RelationFiles) -> PageTimesRun<'_> {
     }
 }
 
-pub(crate) fn server<'a>(run: &PageTimesRun<'a>, clock: &'a Manual) -> MadeUp<'a> {
+fn server<'a>(run: &PageTimesRun<'a>, clock: &'a Manual) -> MadeUp<'a> {
     let mut server = MadeUp::new(run.source, clock);
     server.densities = run.densities.to_vec();
     server.window = run.window;
     server
 }
 
-pub(crate) fn measured(run: &PageTimesRun<'_>, server: &mut MadeUp<'_>, clock: &Manual) -> PageTimesResult {
+fn measured(run: &PageTimesRun<'_>, server: &mut MadeUp<'_>, clock: &Manual) -> PageTimesResult {
     measure(run, server, &mut Budget::unlimited(clock, &mut || None), &mut |_| ()).expect("measured")
 }
 

@@ -1,20 +1,16 @@
 //! What a row says: the value, why, and when to keep what is set.
 
-use io_probe_core::advise::page_costs::cache_mix::{CacheMix, PageCosts};
 use io_probe_core::advise::page_costs::choose::{Chosen, Regret, Settings};
 use io_probe_core::advise::page_costs::curve::{self, ConcurrencyChoice, GapCurve, Use, choose_concurrency};
-use io_probe_core::advise::page_costs::pair::{self, Advised, CostVerdict};
-use io_probe_core::measure::page_times::Estimate;
+use io_probe_core::advise::page_costs::pair::{CostChange, CostPair};
 use serde_json::json;
 
 use super::Advice;
 use super::planned::{Answers, Thresholds};
-use crate::api::recommend::row::Setting;
-use crate::api::recommend::row::{Missing, RecommendRow};
-use crate::api::recommend::{CachedPages, Unit};
+use crate::api::recommend::Unit;
+use crate::api::recommend::row::{Missing, RecommendRow, Setting};
 use crate::call::arguments::figure;
 use crate::call::named::NamedEnum;
-use crate::pg::catalog::planner;
 
 /// Why `seq_page_cost` stays.
 const THE_UNIT: &str = "it is the unit in which the other costs are given";
@@ -31,14 +27,10 @@ impl Advice<'_> {
         let row = self.evidence(row);
         let row = if setting == Setting::RandomPageCost { self.of_bitmap_scans(row) } else { row };
         match (&self.planned, setting) {
-            (Some(Err(_)) | None, _) if self.is_unit(setting) => row.keep(THE_UNIT),
-            (Some(Err(why)), Setting::RandomPageCost | Setting::SeqPageCost) => {
-                self.without_times(row, format!("{NOT_BY_PLANS}: {why}"))
+            (Ok((answers, chosen)), Setting::RandomPageCost | Setting::SeqPageCost) => {
+                self.cost(setting, row, answers, chosen)
             }
-            (Some(Ok((answers, chosen))), Setting::RandomPageCost | Setting::SeqPageCost) => {
-                self.planned_cost(setting, row, answers, chosen)
-            }
-            (Some(Ok((answers, chosen))), Setting::EffectiveIoConcurrency) => {
+            (Ok((answers, chosen)), Setting::EffectiveIoConcurrency) => {
                 let (low, high) = chosen.concurrencies;
                 let row = self.of_planner(row, answers, chosen).between(low.to_string(), high.to_string());
                 let (value, why) = (chosen.settings.concurrency, self.regrets(answers, chosen));
@@ -47,11 +39,14 @@ impl Advice<'_> {
                 }
                 row.alter(value.to_string(), &value.to_string(), why)
             }
-            (Some(Err(why)), Setting::EffectiveIoConcurrency) => {
+            (Err(_), Setting::SeqPageCost) if self.is_unit(setting) => row.keep(THE_UNIT),
+            (Err(why), Setting::RandomPageCost | Setting::SeqPageCost) => {
+                self.without_times(row, format!("{NOT_BY_PLANS}: {why}"))
+            }
+            (Err(why), Setting::EffectiveIoConcurrency) => {
                 let aside = format!("that is by the reads with gaps alone, since {NOT_BY_PLANS}: {why}");
                 self.concurrency(setting, row).and_if_recommended(&aside)
             }
-            (_, Setting::RandomPageCost | Setting::SeqPageCost) => self.cost(setting, row),
             _ => self.concurrency(setting, row),
         }
     }
@@ -80,58 +75,9 @@ impl Advice<'_> {
         if self.measured.lacks_cold_blocks() { row.without(Missing::Cold, why) } else { row.unknown(why) }
     }
 
-    /// A page cost by the ratio of the times.
-    fn cost(&self, setting: Setting, row: RecommendRow) -> RecommendRow {
-        let unit = self.recommend.request.unit;
-        let needs_hits = matches!(self.recommend.request.cache, CachedPages::Current | CachedPages::Stats);
-        if needs_hits && self.hits.is_none() {
-            return row
-                .unknown("the hit ratios are not known: nothing was counted, or the OS cache can't be seen");
-        }
-        let Some(mix) = self.cache_mix() else { return self.lacking(row) };
-        let costs = match unit {
-            Unit::SeqPage => mix.random_page_cost(self.in_force.cell.sequential).map(|random| (None, random)),
-            Unit::Cpu => self.in_cpu(mix).map(|costs| (Some(costs.sequential), costs.random)),
-        };
-        let Some((sequential, random)) = costs else { return self.lacking(row) };
-        let pair = pair::of_costs(self.in_force.cell, sequential, random);
-        let advised = if setting == Setting::SeqPageCost { pair.sequential } else { Some(pair.random) };
-        let Some(Advised { cost, is_raised, range, verdict }) = advised else { return self.lacking(row) };
-        let mut reason = self.reason(setting, cost);
-        if is_raised {
-            reason += ", but no less than seq_page_cost";
-        }
-        let row = row.rests_on("cost", figure(cost));
-        let row = match range {
-            Some((low, high)) if verdict != CostVerdict::OverRandom => {
-                row.between(low.to_string(), high.to_string())
-            }
-            _ => row,
-        };
-        match verdict {
-            CostVerdict::Keep => row.keep(format!("{reason} is within the interval")),
-            CostVerdict::Set { value, with } => self.set(setting, row, value, with, reason),
-            CostVerdict::Unsure => row.unknown(format!(
-                "{cost:.3} by the mean, but the interval is too wide to say: measure for longer, or when the device is idle"
-            )),
-            CostVerdict::OverRandom => {
-                let stays = self.in_force.cell.random;
-                row.unknown(format!(
-                    "{cost:.3} by the mean, but random_page_cost stays at {stays}, and must not be below it: nothing can be said of that"
-                ))
-            }
-        }
-    }
-
     /// Sets a page cost, and the other one where this alone would be on the wrong side of it.
-    fn set(
-        &self,
-        setting: Setting,
-        row: RecommendRow,
-        value: f64,
-        with: Option<f64>,
-        why: String,
-    ) -> RecommendRow {
+    fn set(&self, setting: Setting, row: RecommendRow, change: CostChange, why: String) -> RecommendRow {
+        let CostChange { value, with } = change;
         let Some(with) = with else { return row.alter(value.to_string(), &value.to_string(), why) };
         let (other, side) = match setting {
             Setting::SeqPageCost => (Setting::RandomPageCost, "below"),
@@ -141,64 +87,25 @@ impl Advice<'_> {
         row.alter_both(value, (other, with), why)
     }
 
-    /// Both page costs with the processor's as they are.
-    fn in_cpu(&self, mix: CacheMix) -> Option<PageCosts> {
-        mix.in_cpu(self.measured.times.tuple?, planner::cpu_tuple_cost()?)
-    }
-
-    /// What a ratio is made of.
-    fn reason(&self, setting: Setting, cost: f64) -> String {
-        let times = &self.measured.times;
-        let us = |time: Option<Estimate>| time.map_or(0.0, |time| time.us);
-        let (random, sequential) = (us(times.device_random), us(times.device_sequential));
-        let of_caches = match self.hits {
-            Some(hits) => format!(
-                ", with {:.0} % of random and {:.0} % of sequential reads served by {}",
-                hits.random * 100.0,
-                hits.sequential * 100.0,
-                if self.recommend.request.cache == CachedPages::Stats {
-                    "shared buffers"
-                } else {
-                    "the OS cache"
-                }
-            ),
-            None => ", nothing cached".to_owned(),
-        };
-        match (self.recommend.request.unit, setting) {
-            (Unit::SeqPage, _) => format!(
-                "a random block takes {random:.1} us and a sequential one {sequential:.2} us{of_caches}: {:.3} times",
-                cost / self.in_force.cell.sequential
-            ),
-            (Unit::Cpu, Setting::SeqPageCost) => format!(
-                "a sequential block takes {sequential:.2} us{of_caches}, a tuple {:.3} us, which costs cpu_tuple_cost",
-                us(times.tuple)
-            ),
-            (Unit::Cpu, _) => format!(
-                "a random block takes {random:.1} us{of_caches}, a tuple {:.3} us, which costs cpu_tuple_cost",
-                us(times.tuple)
-            ),
-        }
-    }
-
     /// A page cost by what the planner picks.
-    fn planned_cost(
+    fn cost(
         &self,
         setting: Setting,
         row: RecommendRow,
         answers: &Answers,
         chosen: &Chosen,
     ) -> RecommendRow {
-        let pair = pair::of_choice(self.in_force.cell, chosen.settings.cell);
-        let ((low, high), verdict) = match setting {
+        let pair = CostPair::of(self.in_force.cell, chosen.settings.cell);
+        let ((low, high), change) = match setting {
             Setting::SeqPageCost => (chosen.sequential, pair.sequential),
             _ => (chosen.random, pair.random),
         };
         let row = self.of_planner(row, answers, chosen).between(low.to_string(), high.to_string());
         let why = self.regrets(answers, chosen);
-        match verdict {
+        match change {
             _ if self.is_unit(setting) => row.keep(THE_UNIT),
-            CostVerdict::Set { value, with } => self.set(setting, row, value, with, why),
-            _ => row.keep(format!("{why}; {NOTHING_BETTER}")),
+            Some(change) => self.set(setting, row, change, why),
+            None => row.keep(format!("{why}; {NOTHING_BETTER}")),
         }
     }
 

@@ -19,8 +19,8 @@ use crate::run::stopwatch::Stopwatch;
 pub(super) const HIT: f64 = 1_500.0;
 pub(super) const OS_SEQUENTIAL: f64 = 2_500.0;
 pub(super) const OS_RANDOM: f64 = 4_000.0;
-pub(crate) const SEQUENTIAL: f64 = 6_000.0;
-pub(crate) const RANDOM: f64 = 70_000.0;
+pub(super) const SEQUENTIAL: f64 = 6_000.0;
+pub(super) const RANDOM: f64 = 70_000.0;
 /// The same for reads with gaps.
 pub(super) fn sparse(density: f64, concurrency: u32) -> f64 {
     9_000.0 + 4_000.0 / density / f64::from(concurrency + 1)
@@ -40,7 +40,7 @@ pub(super) struct Asked {
     pub(super) fetched: u64,
 }
 
-pub(crate) struct MadeUp<'a> {
+pub(super) struct MadeUp<'a> {
     source: &'a RelationFiles,
     clock: &'a Manual,
     files: Files,
@@ -51,13 +51,13 @@ pub(crate) struct MadeUp<'a> {
     /// Densities that it knows.
     pub(super) densities: Vec<f64>,
     /// How much longer than usual a turn takes, as a share.
-    pub(crate) noise: Box<dyn FnMut(Way) -> f64 + 'a>,
+    pub(super) noise: Box<dyn FnMut(Way) -> f64 + 'a>,
     /// Bytes from the start of a scan in which it is slow, and which it fetches beyond the last block.
     pub(super) window: u64,
     /// One in so many blocks is a hit whatever came before.
     pub(super) hits: Option<usize>,
     /// Without: nothing is fetched, and nothing ever cached.
-    pub(crate) fetches: bool,
+    pub(super) fetches: bool,
 }
 
 impl<'a> MadeUp<'a> {
