@@ -25,7 +25,9 @@ SELECT store(1, 0, 'seqscan', '[{"path": "direct", "mib_s": 500, "ci_low": 15, "
                                 {"path": "os", "mib_s": 250.5, "ci_low": null, "ci_high": null}]');
 SELECT store(2, 0, 'random', '[{"path": "direct", "iops": 9000, "ci_low": 8100, "ci_high": 9900, "p50_us": 100,
                                 "p99_us": 400}]', 'nightly');
-SELECT store(3, 0, 'depth', '[{"depth": 1, "iops": 9000}, {"depth": 16, "iops": 90000}]');
+-- (an interval without an upper end is as wide as can be; an item counts once)
+SELECT store(3, 0, 'depth', '[{"depth": 1, "iops": 9000}, {"depth": 16, "iops": 90000, "ci_low": 50000, "ci_high": null},
+                              {"depth": 1, "iops": 1}]');
 SELECT store(4, 0, 'readahead', '[{"window_kb": 128, "mode": "kernel", "mib_s": 1000},
                                   {"window_kb": 128, "mode": "emulated", "mib_s": 990}]');
 SELECT store(5, 0, 'sync', '[{"section": "open_sync_size", "method": "open_sync", "writes": 4, "write_kb": 4, "direct": true,

@@ -121,6 +121,8 @@ EXCEPTION WHEN OTHERS THEN
 END $$;
 SELECT key, refused(:'value'::jsonb - key) AS without, refused(jsonb_set(:'value', ARRAY[key], 'true')) AS wrong FROM unnest(ARRAY[
   'args', 'format', 'leaves', 'object', 'probe', 'rows', 'settings', 'started_at', 'status', 'system_identifier']) AS key;
+SELECT refused(:'value'::jsonb || jsonb_build_object('object', repeat('x', 10000))) AS text,
+       refused(:'value'::jsonb || jsonb_build_object('settings', jsonb_build_object('x', repeat('x', 1 << 20)))) AS part;
 SELECT count(*) FROM io_probe_runs WHERE label = 'refused';
 
 -- what is wrong with a call ends it, and nothing is stored

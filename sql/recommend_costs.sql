@@ -5,11 +5,14 @@ SET wal_skip_threshold = 0;
 SET allow_in_place_tablespaces = on;
 CREATE TABLESPACE regress_io_probe_costs LOCATION '';
 ALTER TABLESPACE regress_io_probe_costs SET (random_page_cost = 1.75, seq_page_cost = 1.25);
-CREATE TABLE asked (id int, shuffled int, filler text) WITH (autovacuum_enabled = off);
-INSERT INTO asked SELECT i, i::bigint * 7919 % 100000, repeat('x', 860) FROM generate_series(1, 100000) AS i;
+-- of the column mixed only the greatest tenth lies in order
+CREATE TABLE asked (id int, shuffled int, mixed int, filler text) WITH (autovacuum_enabled = off);
+INSERT INTO asked SELECT i, i::bigint * 7919 % 100000, CASE WHEN i > 90000 THEN i ELSE i::bigint * 7919 % 90000 END, repeat('x', 860)
+  FROM generate_series(1, 100000) AS i;
 VACUUM FULL asked;
 CREATE INDEX asked_id ON asked (id);
 CREATE INDEX asked_shuffled ON asked (shuffled);
+CREATE INDEX asked_mixed ON asked (mixed DESC);
 VACUUM ANALYZE asked;
 -- neither index nor statistics
 CREATE TABLE asked_own (LIKE asked) WITH (autovacuum_enabled = off) TABLESPACE regress_io_probe_costs;
@@ -72,8 +75,10 @@ SELECT run, evidence->'bitmap_crossing_pct' AS pct, evidence->'bitmap_crossing_r
 SELECT setting, k FROM result,
   unnest('{queries,tables,indexes,planner_ms,regret,regret_in_force,seq_page_cost,random_page_cost}'::text[]) AS k
   WHERE run = 'seq_page' AND setting <> 'maintenance_io_concurrency' AND NOT evidence ? k;
-SELECT DISTINCT (evidence->'queries')::int > 0 AS queries, evidence->'tables' AS tables, evidence->'indexes' AS indexes
+SELECT DISTINCT (evidence->'queries')::int > 0 AS queries, evidence->'tables' AS tables
   FROM result WHERE evidence ? 'queries';
+SELECT DISTINCT i->>'index' AS index, (i->>'scattered_pct')::float8 > 50 AS scattered
+  FROM result, jsonb_array_elements(evidence->'indexes') AS i ORDER BY 1;
 -- no plan is better than the best, and what is recommended is no worse than what is set
 SELECT run, evidence->'regret' AS regret, evidence->'regret_in_force' AS in_force FROM result WHERE evidence ? 'regret' AND NOT
   ((evidence->'regret'->>'cold')::float8 >= 0.999 AND (evidence->'regret'->>'warm')::float8 >= 0.999
@@ -201,7 +206,7 @@ GRANT EXECUTE ON FUNCTION io_probe_recommend, io_probe_recommend_full, io_probe_
 GRANT SELECT ON asked TO regress_io_probe_asker;
 SET ROLE regress_io_probe_asker;
 SELECT setting FROM io_probe_recommend_full('asked_own');
-SELECT evidence->'tables' AS tables, evidence->'indexes' AS indexes FROM
+SELECT evidence->'tables' AS tables, jsonb_array_length(evidence->'indexes') AS indexes FROM
   tries(NULL, 'cpu', '{random_page_cost}') WHERE relid IS NOT NULL;
 RESET ROLE;
 CREATE FUNCTION tell() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE 'called'; END $$;

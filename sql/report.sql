@@ -12,7 +12,7 @@ CHECKPOINT;
 -- of the largest table, without a right to evict or to write; what is promised is judged
 CREATE TABLE line AS SELECT 'plain' AS run, * FROM io_probe_report_full(duration => '2 s',
   promised => '{"mib_s": 0.001, "iops": 1e12, "p99_us": 1e9}') WITH ORDINALITY;
-SELECT DISTINCT section FROM line WHERE section IN ('server', 'device', 'trust', 'missing', 'next') ORDER BY 1;
+SELECT DISTINCT section FROM line WHERE section IN ('server', 'device', 'trust', 'missing') ORDER BY 1;
 SELECT finding FROM line WHERE item = 'relation';
 SELECT item FROM line WHERE section = 'missing' AND finding = 'needs writes';
 -- a figure has a unit, and lies in its interval
@@ -37,7 +37,7 @@ SELECT run FROM (SELECT run, section, ordinality, lag(section) OVER w AS before,
 SELECT io_probe_record('report', :'rel', '{"duration": "1 s"}') AS stored \gset
 CREATE TABLE shown AS SELECT * FROM io_probe_report(run => :stored) WITH ORDINALITY;
 SELECT report FROM shown WHERE length(report) > 80 AND report !~ '^ {9}\S|^pg_io_probe|\.Reported';
-SELECT substring(report, '^[A-Z]+') AS paragraph FROM shown WHERE report ~ '^(DEVICE|TRUST|MISSING|NEXT)' GROUP BY 1 ORDER BY 1;
+SELECT substring(report, '^[A-Z]+') AS paragraph FROM shown WHERE report ~ '^(DEVICE|TRUST|CHANGED|MISSING|NEXT)' GROUP BY 1 ORDER BY 1;
 SELECT count(*) AS named FROM shown WHERE report LIKE '%public.Reported & <b>"told"</b>%';
 -- the same each time
 SELECT report FROM io_probe_report(run => :stored) EXCEPT SELECT report FROM shown;
@@ -56,6 +56,40 @@ SELECT io_probe_import(jsonb_set(io_probe_measure('report', :'rel', '{"duration"
 \set VERBOSITY sqlstate
 SELECT report FROM io_probe_report(run => :none);
 \set VERBOSITY default
+-- beside earlier reports with the same arguments: too few to call, then enough, of which the last one has a slower scan
+CREATE TABLE base AS SELECT io_probe_measure('report', :'rel', '{"duration": "2 ms"}') AS report;
+CREATE FUNCTION stored_report(scan float8, flush float8, method text) RETURNS bigint LANGUAGE sql AS $$
+  SELECT io_probe_import(jsonb_set(report || jsonb_build_object('started_at', clock_timestamp()), '{rows}', jsonb_build_array(
+      line || jsonb_build_object('section', 'scan', 'item', 'server', 'value', scan, 'unit', 'MiB/s', 'low', scan * 0.99, 'high', scan * 1.01),
+      line || '{"section": "depth", "item": "1", "value": 100, "unit": "1/s"}',
+      line || '{"section": "p99", "item": "1", "value": 200, "unit": "us"}', line || '{"section": "p99", "item": "8", "value": 3, "unit": "us"}',
+      line || jsonb_build_object('section', 'commit', 'item', method, 'value', flush, 'unit', 'us', 'finding', 'in use'),
+      line || '{"section": "commit", "item": "other", "value": 1, "unit": "us"}',
+      line || jsonb_build_object('section', 'readahead', 'item', round(scan)::text, 'value', scan, 'unit', 'MiB/s', 'finding', 'in use'))), 'told')
+  FROM base, (SELECT '{"value": null, "unit": null, "low": null, "high": null, "promised": null, "kept": null, "finding": null,
+                       "statement": null}'::jsonb) AS l(line) $$;
+CREATE FUNCTION changed(run bigint) RETURNS SETOF text LANGUAGE sql AS $$
+  SELECT report FROM (SELECT report, ordinality, max(ordinality) FILTER (WHERE report ~ '^[A-Z]+ ') OVER (ORDER BY ordinality) AS begun
+                        FROM io_probe_report(run => run) WITH ORDINALITY) AS l
+    JOIN LATERAL (SELECT 1 FROM io_probe_report(run => run) WITH ORDINALITY AS t(title, place) WHERE place = begun AND title ~ '^CHANGED') AS c
+      ON report <> '' ORDER BY ordinality $$;
+SELECT changed(stored_report(900, 150, 'fsync'));
+SELECT changed(stored_report(600, 100, 'fsync'));
+SELECT count(stored_report(900 + n, 150 - n, 'fsync')) FROM generate_series(1, 12) AS n;
+SELECT stored_report(300, 150, 'fdatasync') AS slow \gset
+SELECT changed(:slow);
+SELECT item, metric, unit, verdict, before IS NOT NULL AS before FROM io_probe_changes() WHERE run_id = :slow;
+SELECT item, verdict FROM io_probe_compare((SELECT max(id) FROM io_probe_runs WHERE id < :slow), :slow) WHERE verdict IS NOT NULL;
+SELECT html LIKE '%<h2>Changed</h2>%' AS listed, html LIKE '%Grey: as in earlier reports%' AS grey, html ~ '#808080' AS band
+  FROM (SELECT string_agg(report, E'\n') FROM io_probe_report(run => :slow, format => 'html')) AS page(html);
+DELETE FROM io_probe_runs WHERE label = 'told';
+-- one that is too large is refused
+SELECT io_probe_import(jsonb_set(report, '{rows}', (SELECT jsonb_agg('{"section": "device"}'::jsonb) FROM generate_series(1, 5001)))) AS long
+  FROM base \gset
+\set VERBOSITY sqlstate
+SELECT report FROM io_probe_report(run => :long);
+\set VERBOSITY default
+DELETE FROM io_probe_runs WHERE id = :long;
 -- a call measures and shows
 SELECT count(*) > 10 AS lines FROM io_probe_report(:'rel', '500 ms');
 
@@ -82,4 +116,5 @@ RESET ROLE;
 REVOKE EXECUTE ON FUNCTION io_probe_report_full FROM regress_io_probe_reader;
 DROP ROLE regress_io_probe_reader;
 DELETE FROM io_probe_runs WHERE id IN (:stored, :other, :said, :none);
-DROP TABLE line, shown, page, "Reported & <b>""told""</b>";
+DROP FUNCTION changed, stored_report;
+DROP TABLE base, line, shown, page, "Reported & <b>""told""</b>";

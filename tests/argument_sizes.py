@@ -138,6 +138,8 @@ class ArgumentSizes(unittest.TestCase):
             ("numbers", """"Output": [' || repeat('0,', 3900000) || '0]""", "ok|54000|53200"),
             ("parameters", """"Filter": "' || repeat('$1', 3900000) || '\"""", "ok|53200"),
             ("subplans", """"Filter": "' || repeat('(InitPlan ', 700000) || ')\"""", "ok|53200"),
+            ("names", """"Parent Relationship": "InitPlan", "Subplan Name": "InitPlan 1 (returns ' || repeat(',', 16700000) || ')\"""",
+             "54000|53200"),
             # Each index scan below repeats it.
             ("alias", """"Alias": "' || repeat('x', 5000000)
                 || '", "Plans": [' || repeat('{"Node Type": "Bitmap Index Scan"},', 19990) || '0]""", "22023|53200"),
@@ -155,8 +157,8 @@ class ArgumentSizes(unittest.TestCase):
         header = {"format": 1, "probe": "ping", "status": "ok", "started_at": "now", "object": "x", "args": {},
                   "system_identifier": "1", "settings": {}, "leaves": [], "rows": []}  # fmt: skip
         for part, value, expected in [
-            ("leaves", "jsonb_agg('{\"\": 0}'::jsonb) FROM generate_series(1, 1000000)", "ok|53200"),
-            ("settings", "jsonb_object_agg(i, 0) FROM generate_series(1, 1000000) AS i", "ok|53200"),
+            ("leaves", "jsonb_agg('{\"\": 0}'::jsonb) FROM generate_series(1, 1000000)", "22023|53200"),
+            ("settings", "jsonb_object_agg(i, 0) FROM generate_series(1, 1000000) AS i", "22023|53200"),
             ("status", "to_jsonb(repeat('x', 60000000))", "22023|53200"),
             ("probe", "to_jsonb(repeat('x', 60000000))", "22023|53200"),
             # Printed it is 262 MB.

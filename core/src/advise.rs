@@ -15,5 +15,5 @@ mod plateau;
 pub mod report;
 mod wal;
 
-pub use plateau::{Choice, Plateau, as_good, plateau};
+pub use plateau::{Choice, Plateau, first_as_good, plateau};
 pub use wal::{Delay, LEAST_FLUSH_US, MethodTime, SyncMethod, WriteCache, commit_delay, sync_method};

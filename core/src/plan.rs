@@ -45,7 +45,7 @@ pub const MOST_BYTES: usize = 16 << 20;
 /// Most nodes of a plan.
 pub const MOST_NODES: usize = 20_000;
 
-/// Most names of subplans in the expressions of all nodes.
+/// Most names of subplans in all nodes: those that they have, and those in their expressions.
 const MOST_REFERENCES: usize = 200_000;
 
 /// Most bytes of memory that the text may take when it is read. 16 MiB of EXPLAIN's output take half of that.
@@ -196,7 +196,7 @@ pub fn nodes(json: &str) -> Result<Vec<Node>, PlanError> {
     let mut references = 0;
     for (item, facts) in items.iter().zip(&facts) {
         let entry = entry(item, &facts.inclusive);
-        references += entry.needs.len();
+        references += entry.needs.len() + entry.provides.as_ref().map_or(0, Vec::len);
         at_most("references to subplans", references, MOST_REFERENCES)?;
         entries.push(entry);
     }

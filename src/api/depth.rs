@@ -1,12 +1,11 @@
 //! `io_probe_depth`: random fetches past the page cache at several depths, and the knee of the curve.
 
-use io_probe_core::advise::as_good;
+use io_probe_core::advise::first_as_good;
 use io_probe_core::machine::account::Account;
 use io_probe_core::measure::random::{self, Engines, Look, Plan, RandomRun, Step, Sweep};
 use io_probe_core::measure::tiers::Tiers;
 use io_probe_core::run::budget::{Limits, Stop};
 use io_probe_core::run::order::Permutation;
-use io_probe_core::stats;
 use pgrx::datum::Interval;
 use pgrx::prelude::*;
 use serde::Serialize;
@@ -133,11 +132,8 @@ impl DepthCurve {
     /// The depth from which on more brings nothing that is sure, if each has an interval. Under a rate limit
     /// none has one.
     fn knee(&self) -> Option<usize> {
-        let interval = |step: &Step| step.run.as_ref()?.interval;
-        let times: Option<Vec<stats::Interval>> = self.steps.iter().map(interval).collect();
-        let is_as_good = as_good(&times.filter(|_| !self.is_void())?);
-        let depths = self.steps.iter().map(|step| step.depth).zip(is_as_good);
-        depths.filter_map(|(depth, is_as_good)| is_as_good.then_some(depth)).min()
+        let interval = |step: &Step| step.run.as_ref()?.interval.filter(|_| !self.is_void());
+        first_as_good(self.steps.iter().map(interval)).map(|index| self.steps[index].depth)
     }
 }
 

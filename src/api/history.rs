@@ -5,4 +5,5 @@ mod facts;
 mod measure;
 mod store;
 
+pub(super) use self::compare::{Change, since_earlier};
 pub(super) use self::measure::measure;

@@ -8,6 +8,7 @@
 //! The probes are called one after the other, with the caller's rights: what one of them refuses is an ERROR
 //! of the whole report, but bad luck (storage that fails, another probe that runs) is a line.
 
+mod changes;
 mod gather;
 mod page;
 mod plots;
@@ -21,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use self::gather::Measurements;
+use super::history;
 use crate::call::arguments;
 use crate::call::named::{NamedEnum, named};
 use crate::call::options;
@@ -33,6 +35,13 @@ use crate::pg::history::report_lines;
 
 /// How long it takes by default.
 const DURATION: Duration = Duration::from_secs(30);
+
+/// What keeps a report that was measured.
+const NEXT: &str = "SELECT io_probe_record('report', label => 'today');";
+
+/// Most lines of a stored report, and their bytes as JSON: whoever imports one may have it say anything.
+const MOST_LINES: usize = 5000;
+const MOST_SIZE: usize = 2 << 20;
 
 #[allow(clippy::too_many_arguments, reason = "the SQL signature")]
 #[pg_extern(sql = false)]
@@ -48,13 +57,13 @@ fn io_probe_report(
 ) -> Rows {
     Rows::answer(|| {
         let format = Format::parse(format.as_deref())?.unwrap_or(Format::Text);
-        let lines = match run {
-            Some(run) => stored(run)?,
-            None => measured(rel, duration, cold, writes, promised, options)?,
+        let (lines, changes) = match run {
+            Some(run) => (stored(run)?, history::since_earlier(run)),
+            None => (measured(rel, duration, cold, writes, promised, options)?, Vec::new()),
         };
         let shown = match format {
-            Format::Text => text::render(&lines),
-            Format::Html => page::render(&lines),
+            Format::Text => text::render(&lines, &changes),
+            Format::Html => page::render(&lines, &changes),
         };
         Ok(shown.lines().map(|line| ReportRow { report: line.to_owned() }).collect())
     })
@@ -103,7 +112,6 @@ enum Section {
     Verdict,
     Advice,
     Missing,
-    Next,
 }
 
 /// `io_probe_report_full_row`; the type's comments say what each attribute means.
@@ -163,6 +171,14 @@ fn stored(run: i64) -> Result<Vec<Line>> {
         Error::undefined_object(format!("run {run} is no stored report"))
             .hint("The column id of io_probe_runs has those of probe \"report\".")
     })?;
+    let size: usize = rows.iter().map(String::len).sum();
+    if rows.len() > MOST_LINES || size > MOST_SIZE {
+        return Err(Error::too_large(format!(
+            "run {run} can't be shown: it has {} lines of {size} bytes",
+            rows.len()
+        ))
+        .detail(format!("A report has at most {MOST_LINES} lines of {MOST_SIZE} bytes in all.")));
+    }
     let line = |row: String| {
         serde_json::from_str(&row).map_err(|e| {
             Error::invalid(format!("run {run} can't be shown"))

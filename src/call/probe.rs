@@ -9,6 +9,8 @@ pub(crate) enum Recorded {
     Server,
     /// The WAL, or the tablespace that the arguments name.
     WalOrTablespace,
+    /// The largest table that the caller may read.
+    LargestTable,
     /// Nothing: runs of it can't be stored.
     Never,
 }
@@ -48,7 +50,7 @@ probes! {
     Readahead = ("io_probe_readahead", "io_probe_readahead needs", "", Recorded::Server);
     PageCost = ("io_probe_page_cost", "cold needs", "", Recorded::Server);
     Recommend = ("io_probe_recommend", COLD, "writes => true needs", Recorded::Server);
-    Report = ("io_probe_report", COLD, "writes => true needs", Recorded::Server);
+    Report = ("io_probe_report", COLD, "writes => true needs", Recorded::LargestTable);
     Iostat = ("io_probe_iostat", "", "", Recorded::Server);
     IostatQuery = ("io_probe_iostat_query", "", "", Recorded::Server);
     Device = ("io_probe_device", "", "", Recorded::Server);

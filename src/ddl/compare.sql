@@ -90,18 +90,16 @@ GRANT EXECUTE ON FUNCTION io_probe_changes(integer, boolean) TO pg_monitor;
 
 -- Which figures of a probe's rows are compared: the column, its unit, whether more is better, and the ends of an interval, of
 -- which only the width over the middle counts, so that a rate may have that of a time. Each OFFSET 0 has something computed
--- once for each row, not wherever it is used.
+-- once for each row, not wherever it is used. Whoever imports a run may give it any number of rows: an item counts once, and so many.
 CREATE VIEW io_probe_metrics AS
 SELECT run.id AS run_id, run.started_at, run.label, run.probe, run.object, figure.item, figure.metric, figure.unit, figure.value,
        figure.error, figure.more_is_better, run.series, run.configuration, figure.ordinal
-FROM io_probe_runs AS run, LATERAL (
+FROM io_probe_runs AS run, LATERAL (SELECT DISTINCT ON (figure.item, figure.metric) * FROM (
     SELECT line.item, figure.metric, figure.unit, figure.value,
-           CASE WHEN (line.result OPERATOR(pg_catalog.->>) figure.low)::pg_catalog.float8 OPERATOR(pg_catalog.>) 0::pg_catalog.float8
-                     AND (line.result OPERATOR(pg_catalog.->>) figure.high)::pg_catalog.float8
-                         OPERATOR(pg_catalog.>=) (line.result OPERATOR(pg_catalog.->>) figure.low)::pg_catalog.float8
-                     AND (line.result OPERATOR(pg_catalog.->>) figure.high)::pg_catalog.float8 OPERATOR(pg_catalog.<) '1e300'::pg_catalog.float8
-                THEN ((line.result OPERATOR(pg_catalog.->>) figure.high)::pg_catalog.float8 OPERATOR(pg_catalog.-) (line.result OPERATOR(pg_catalog.->>) figure.low)::pg_catalog.float8)
-                     OPERATOR(pg_catalog./) ((line.result OPERATOR(pg_catalog.->>) figure.high)::pg_catalog.float8 OPERATOR(pg_catalog.+) (line.result OPERATOR(pg_catalog.->>) figure.low)::pg_catalog.float8)
+           CASE WHEN figure.low OPERATOR(pg_catalog.>=) 0::pg_catalog.float8 AND figure.high OPERATOR(pg_catalog.>) 0::pg_catalog.float8
+                     AND figure.high OPERATOR(pg_catalog.>=) figure.low AND figure.high OPERATOR(pg_catalog.<) '1e300'::pg_catalog.float8
+                THEN (figure.high OPERATOR(pg_catalog.-) figure.low) OPERATOR(pg_catalog./) (figure.high OPERATOR(pg_catalog.+) figure.low)
+                WHEN figure.low IS NOT NULL AND figure.high IS NULL THEN 1
            END AS error,
            figure.more_is_better, line.ordinal
     FROM (VALUES
@@ -132,8 +130,10 @@ FROM io_probe_runs AS run, LATERAL (
         FROM io_probe_results AS line WHERE line.run_id OPERATOR(pg_catalog.=) run.id
         OFFSET 0
     ) AS line, LATERAL (
-        SELECT column1 AS metric, column2 AS unit, column3 AS more_is_better, column4 AS low, column5 AS high,
-               (line.result OPERATOR(pg_catalog.->>) column1)::pg_catalog.float8 AS value
+        SELECT column1 AS metric, column2 AS unit, column3 AS more_is_better,
+               (line.result OPERATOR(pg_catalog.->>) column1)::pg_catalog.float8 AS value,
+               (line.result OPERATOR(pg_catalog.->>) column4)::pg_catalog.float8 AS low,
+               (line.result OPERATOR(pg_catalog.->>) column5)::pg_catalog.float8 AS high
         FROM (VALUES (known.metric, known.unit, known.more_is_better, known.low, known.high),
                      (known.latency, 'us', false, NULL, NULL), (known.other_latency, 'us', false, NULL, NULL)) AS each
         OFFSET 0
@@ -150,19 +150,45 @@ FROM io_probe_runs AS run, LATERAL (
           AND (line.result OPERATOR(pg_catalog.->>) 'lat_us')::pg_catalog.float8 OPERATOR(pg_catalog.<) 'Infinity'::pg_catalog.float8
           AND NOT COALESCE((line.result OPERATOR(pg_catalog.->>) 'warmup')::pg_catalog.bool, false)
     GROUP BY 1
-) AS figure
-WHERE run.status OPERATOR(pg_catalog.=) 'ok' AND figure.item IS NOT NULL;
+    UNION ALL
+    -- Of a report what its table shows: of flushes and windows, those in use.
+    SELECT line.item, line.metric, line.unit, line.value,
+           CASE WHEN line.low OPERATOR(pg_catalog.>=) 0::pg_catalog.float8 AND line.high OPERATOR(pg_catalog.>) 0::pg_catalog.float8
+                     AND line.high OPERATOR(pg_catalog.>=) line.low AND line.high OPERATOR(pg_catalog.<) '1e300'::pg_catalog.float8
+                THEN (line.high OPERATOR(pg_catalog.-) line.low) OPERATOR(pg_catalog./) (line.high OPERATOR(pg_catalog.+) line.low)
+                WHEN line.low IS NOT NULL AND line.high IS NULL THEN 1
+           END,
+           line.more_is_better, line.ordinal
+    FROM (
+        SELECT pg_catalog.concat(known.section, ' ', CASE known.section WHEN 'readahead' THEN 'kernel' ELSE line.result OPERATOR(pg_catalog.->>) 'item' END) AS item,
+               known.metric, known.unit, known.more_is_better, line.ordinal,
+               (line.result OPERATOR(pg_catalog.->>) 'value')::pg_catalog.float8 AS value,
+               (line.result OPERATOR(pg_catalog.->>) 'low')::pg_catalog.float8 AS low,
+               (line.result OPERATOR(pg_catalog.->>) 'high')::pg_catalog.float8 AS high
+        FROM (VALUES ('scan', 'mib_s', 'MiB/s', true), ('depth', 'iops', '1/s', true), ('p99', 'p99_us', 'us', false),
+                     ('commit', 'op_us', 'us', false), ('readahead', 'mib_s', 'MiB/s', true)
+        ) AS known (section, metric, unit, more_is_better), io_probe_results AS line
+        WHERE run.probe OPERATOR(pg_catalog.=) 'report' AND line.run_id OPERATOR(pg_catalog.=) run.id
+              AND line.result OPERATOR(pg_catalog.->>) 'section' OPERATOR(pg_catalog.=) known.section
+              AND (known.section OPERATOR(pg_catalog.=) ANY ('{scan,depth}')
+                   OR known.section OPERATOR(pg_catalog.=) 'p99' AND line.result OPERATOR(pg_catalog.->>) 'item' OPERATOR(pg_catalog.=) '1'
+                   OR line.result OPERATOR(pg_catalog.->>) 'finding' OPERATOR(pg_catalog.=) 'in use')
+        OFFSET 0
+    ) AS line
+    WHERE line.value OPERATOR(pg_catalog.>) '-Infinity'::pg_catalog.float8 AND line.value OPERATOR(pg_catalog.<) 'Infinity'::pg_catalog.float8
+) AS figure WHERE figure.item IS NOT NULL ORDER BY figure.item, figure.metric, figure.ordinal LIMIT 3000) AS figure
+WHERE run.status OPERATOR(pg_catalog.=) 'ok';
 COMMENT ON VIEW io_probe_metrics IS 'The figures of stored runs that io_probe_compare, io_probe_changes and io_probe_latest are about, one a row';
 COMMENT ON COLUMN io_probe_metrics.run_id IS 'Run in io_probe_runs';
 COMMENT ON COLUMN io_probe_metrics.started_at IS 'When the probe was called';
 COMMENT ON COLUMN io_probe_metrics.label IS 'What the caller called the run';
 COMMENT ON COLUMN io_probe_metrics.probe IS 'Probe: seqscan is io_probe_seqscan, and so on';
 COMMENT ON COLUMN io_probe_metrics.object IS 'What was measured';
-COMMENT ON COLUMN io_probe_metrics.item IS 'Which row of the probe, such as direct or depth 8';
+COMMENT ON COLUMN io_probe_metrics.item IS 'Which row of the probe, such as direct or depth 8; of a report scan direct, depth 8, p99 1, commit fdatasync, readahead kernel';
 COMMENT ON COLUMN io_probe_metrics.metric IS 'Figure, as the probe''s column is called; of ping median_us, without the warm-up';
 COMMENT ON COLUMN io_probe_metrics.unit IS 'Its unit';
 COMMENT ON COLUMN io_probe_metrics.value IS 'Its value';
-COMMENT ON COLUMN io_probe_metrics.error IS 'Half the width of its 95 % confidence interval within the run, divided by the middle of that interval; NULL without one';
+COMMENT ON COLUMN io_probe_metrics.error IS 'Half the width of its 95 % confidence interval within the run, divided by the middle of that interval; 1 where it has no upper end, NULL without one';
 COMMENT ON COLUMN io_probe_metrics.more_is_better IS 'Is a greater value better, as of a rate, or worse, as of a latency?';
 COMMENT ON COLUMN io_probe_metrics.series IS 'Runs of the same series measure the same thing, see io_probe_runs';
 COMMENT ON COLUMN io_probe_metrics.configuration IS 'Runs of the same configuration did so under the same circumstances, see io_probe_runs';

@@ -13,7 +13,7 @@ CREATE TYPE io_probe_report_full_row AS (
     statement text
 );
 COMMENT ON TYPE io_probe_report_full_row IS 'Row of io_probe_report_full: one line, a figure or a fact';
-COMMENT ON COLUMN io_probe_report_full_row.section IS 'What it is about: server, device, trust, scan, depth, p50, p99, commit, readahead, verdict, advice, missing, next';
+COMMENT ON COLUMN io_probe_report_full_row.section IS 'What it is about: server, device, trust, scan, depth, p50, p99, commit, readahead, verdict, advice, missing';
 COMMENT ON COLUMN io_probe_report_full_row.item IS 'What of that: of scan the path, of depth, p50 and p99 the requests in flight, of commit the method, of readahead the window in kB';
 COMMENT ON COLUMN io_probe_report_full_row.value IS 'What was measured; NULL for a fact';
 COMMENT ON COLUMN io_probe_report_full_row.unit IS 'Its unit';

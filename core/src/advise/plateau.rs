@@ -117,6 +117,12 @@ pub fn as_good(times: &[Interval]) -> Vec<bool> {
     (0..times.len()).map(|index| candidates.excess(index) <= 1.0).collect()
 }
 
+/// The first of these times that is as good as the least. None if one of them is not known.
+pub fn first_as_good(times: impl IntoIterator<Item = Option<Interval>>) -> Option<usize> {
+    let times: Vec<Interval> = times.into_iter().collect::<Option<_>>()?;
+    as_good(&times).into_iter().position(|is_as_good| is_as_good)
+}
+
 /// A value of a setting, and the time that it takes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Choice {
@@ -195,6 +201,16 @@ mod tests {
         assert_eq!(as_good(&times(0.5)), [false, true, true, true]);
         assert_eq!(as_good(&times(9.0)), [true; 4]);
         assert_eq!(as_good(&[]), [true; 0]);
+    }
+
+    #[test]
+    fn the_first_is_best_only_where_all_are_known() {
+        let mut times: Vec<Option<Interval>> =
+            [20.0, 10.4, 10.0].map(|time| Some(choice(0, time, 0.1).time)).into();
+        assert_eq!(first_as_good(times.clone()), Some(1));
+        times.push(None);
+        assert_eq!(first_as_good(times), None);
+        assert_eq!(first_as_good([]), None);
     }
 
     #[test]

@@ -99,20 +99,18 @@ pub enum Trust {
 }
 
 impl Trust {
-    /// By bytes of one's own and of others, and by stolen time in percent; None if neither is known.
+    /// By bytes of one's own and of others, and by stolen time in percent. None where the bytes are not known,
+    /// unless so much time was stolen that they don't matter.
     pub fn of(bytes: Option<(u64, u64)>, steal_pct: Option<f64>) -> Option<Self> {
-        let share = bytes.filter(|(own, others)| own + others > 0);
-        let share = share.map(|(own, others)| others as f64 / (own + others) as f64);
-        if share.is_none() && steal_pct.is_none() {
-            return None;
+        if steal_pct.is_some_and(|steal| steal > 10.0) {
+            return Some(Self::Poor);
         }
-        let (share, steal) = (share.unwrap_or(0.0), steal_pct.unwrap_or(0.0));
-        Some(if steal > 10.0 || share >= 1.0 / 3.0 {
-            Self::Poor
-        } else if share >= 0.1 {
-            Self::Fair
-        } else {
-            Self::Good
+        let (own, others) = bytes.filter(|(own, others)| own + others > 0)?;
+        let share = others as f64 / (own + others) as f64;
+        Some(match share {
+            _ if share >= 1.0 / 3.0 => Self::Poor,
+            _ if share >= 0.1 => Self::Fair,
+            _ => Self::Good,
         })
     }
 }
@@ -169,6 +167,7 @@ mod tests {
         assert_eq!(by(1000, 600, 0.0), Some(Trust::Poor));
         assert_eq!(by(1000, 0, 11.0), Some(Trust::Poor));
         assert_eq!(Trust::of(Some((0, 0)), None), None);
-        assert_eq!(Trust::of(None, Some(0.0)), Some(Trust::Good));
+        assert_eq!(Trust::of(None, Some(0.0)), None);
+        assert_eq!(Trust::of(None, Some(11.0)), Some(Trust::Poor));
     }
 }

@@ -73,11 +73,13 @@ pub(super) fn reads_relations(kind: &str) -> bool {
 }
 
 /// The names by which other nodes refer to a detached subplan, from its "Subplan Name": `CTE x` goes
-/// by itself, `InitPlan 1 (returns $0,$1)` by `$0` and `$1` (up to 16), `InitPlan 1` by itself (from 17).
+/// by itself, `InitPlan 1 (returns $0,$1)` by `$0` and `$1` (up to 16), `InitPlan 1` by itself (from 17). Not
+/// all if there are more than [`MOST_REFERENCES`].
 pub(super) fn provided(subplan: &str) -> Vec<String> {
     match subplan.split_once(" (returns ") {
         Some((name, parameters)) if name.starts_with("InitPlan ") => {
-            parameters.trim_end_matches(')').split(',').map(str::to_owned).collect()
+            let names = parameters.trim_end_matches(')').split(',');
+            names.take(MOST_REFERENCES + 1).map(str::to_owned).collect()
         }
         _ => vec![subplan.to_owned()],
     }

@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::call::arguments::figure;
 use crate::error::{Error, Result};
 use crate::pg::backend::encoding::Text;
+use crate::pg::backend::interrupts;
 use crate::pg::backend::row::Rows;
 use crate::pg::history::query::{self, Metric, Recent, RunSide, RunValue, Sides, Values};
 
@@ -160,6 +161,7 @@ fn group(series: String, runs: &[RunValue]) -> Group {
 
 impl CompareRow {
     fn of(pair: Pair) -> Self {
+        interrupts::check();
         let Metric { probe, object, item, metric, unit, more_is_better } = pair.metric;
         let found = compare::compare(&pair.a, &pair.b, &pair.past, more_is_better);
         Self {
@@ -186,25 +188,30 @@ fn noise_pct(comparison: &Comparison, level: f64) -> Option<f64> {
 
 /// `io_probe_changes_row`; the type's comments say what each attribute means.
 #[derive(Debug, Serialize)]
-struct ChangesRow {
+pub(in crate::api) struct Change {
     probe: String,
     object: String,
-    item: String,
+    pub(in crate::api) item: String,
     metric: String,
-    unit: String,
-    before: Option<f64>,
-    now: Option<f64>,
-    ratio: Option<f64>,
-    verdict: Verdict,
-    noise_pct: Option<f64>,
-    runs: usize,
+    pub(in crate::api) unit: String,
+    pub(in crate::api) before: Option<f64>,
+    pub(in crate::api) now: Option<f64>,
+    pub(in crate::api) ratio: Option<f64>,
+    pub(in crate::api) verdict: Verdict,
+    pub(in crate::api) noise_pct: Option<f64>,
+    pub(in crate::api) runs: usize,
     since: String,
     run_id: i64,
-    notes: Vec<String>,
+    pub(in crate::api) notes: Vec<String>,
+}
+
+/// That run against those of its series before it.
+pub(in crate::api) fn since_earlier(run: i64) -> Vec<Change> {
+    changes(query::run_and_earlier(run), false)
 }
 
 /// What moved in the last runs, judged over all figures together.
-fn changes(mut recent: Vec<Recent>, all_items: bool) -> Vec<ChangesRow> {
+fn changes(mut recent: Vec<Recent>, all_items: bool) -> Vec<Change> {
     if !all_items {
         let used: BTreeSet<i64> =
             recent.iter().filter(|figure| is_in_use(figure)).map(|figure| figure.run_id).collect();
@@ -216,6 +223,7 @@ fn changes(mut recent: Vec<Recent>, all_items: bool) -> Vec<ChangesRow> {
         (probe, object, figure.run_id, figure.ordinal, metric)
     });
     let compared = |figure: Recent| {
+        interrupts::check();
         // What has long changed is not what moved in the last runs: a step before them counts as noise. One
         // among the last does not: each of them has a level of its own.
         let before = [group(String::new(), &figure.before)];
@@ -224,7 +232,7 @@ fn changes(mut recent: Vec<Recent>, all_items: bool) -> Vec<ChangesRow> {
     };
     let all: Vec<(Comparison, Recent)> = recent.into_iter().map(compared).collect();
     let level = compare::holm(all.iter().filter_map(|(found, _)| found.chance()));
-    all.into_iter().map(|(found, recent)| ChangesRow::of(&found, level, recent)).collect()
+    all.into_iter().map(|(found, recent)| Change::of(&found, level, recent)).collect()
 }
 
 /// Does the server work in this way? The OS cache is read through on the way to it, and measured beside it.
@@ -238,7 +246,7 @@ fn is_in_use(figure: &Recent) -> bool {
     }
 }
 
-impl ChangesRow {
+impl Change {
     fn of(found: &Comparison, level: f64, recent: Recent) -> Self {
         let Metric { probe, object, item, metric, unit, .. } = recent.metric;
         Self {

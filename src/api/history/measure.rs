@@ -23,13 +23,14 @@ use super::facts::ResultHeader;
 use crate::call::arguments::{self, figure};
 use crate::call::named::{NamedEnum, quoted};
 use crate::call::options;
-use crate::call::probe::Probe;
+use crate::call::probe::{Probe, Recorded};
 use crate::error::{Error, Result};
 use crate::pg::answer;
 use crate::pg::backend::encoding::Text;
 use crate::pg::backend::json::JsonbText;
 use crate::pg::backend::lock;
 use crate::pg::backend::server;
+use crate::pg::catalog::facts as catalog_facts;
 use crate::pg::history::{Cause, Failed, ProbeFunction, Value as Given};
 
 /// How a result is laid out.
@@ -72,6 +73,11 @@ pub(in crate::api) fn measure(
         .or_else(|| ProbeFunction::find(probe.function()))
         .ok_or_else(|| Probe::unknown(probe.name(), &recordable))?;
     let args = options::object("args", args)?;
+    let rel = match probe.recorded() {
+        // Runs of another table are another series.
+        Recorded::LargestTable => rel.or_else(catalog_facts::largest_table),
+        _ => rel,
+    };
     let values = values(probe.name(), &function, rel, &args)?;
     lock::refuse_in_parallel()?;
     let facts = ResultHeader::gather(probe, rel, &args);

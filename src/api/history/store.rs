@@ -6,7 +6,8 @@ use io_probe_core::run::memory;
 use pgrx::datum::Interval;
 use pgrx::prelude::*;
 use serde::Deserialize;
-use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
+use serde_json::value::RawValue;
 
 use super::measure::{FORMAT, measure};
 use crate::error::{Error, Result};
@@ -69,6 +70,12 @@ const COPIES: usize = 6;
 /// Most bytes of a probe's name: as the server's own.
 const MOST_OF_PROBE: usize = 63;
 
+/// Most bytes of a text, such as the object, which each figure of a run has when runs are compared.
+const MOST_OF_TEXT: usize = 10_000;
+
+/// Most bytes of any other part but the rows.
+const MOST_OF_PART: usize = 1 << 20;
+
 /// Most characters of a DETAIL.
 const MOST_OF_DETAIL: usize = 1000;
 
@@ -128,8 +135,37 @@ impl<'de> Visitor<'de> for AnyObject {
     }
 }
 
+/// The parts of a result, none of which is kept: they must not be too long.
+struct Parts;
+
+impl<'de> Deserialize<'de> for Parts {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        deserializer.deserialize_map(Self)
+    }
+}
+
+impl<'de> Visitor<'de> for Parts {
+    type Value = Self;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a map")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Self, A::Error> {
+        while let Some((key, value)) = map.next_entry::<String, &RawValue>()? {
+            let value = value.get();
+            let most = if value.starts_with('"') { MOST_OF_TEXT } else { MOST_OF_PART };
+            if key != "rows" && value.len() > most {
+                return Err(A::Error::custom(format!("{key} has {} bytes, more than {most}", value.len())));
+            }
+        }
+        Ok(self)
+    }
+}
+
 /// Checks all but the rows, and returns the probe.
 fn check(result: &JsonbText) -> Result<String> {
+    serde_json::from_str::<Parts>(result).map_err(|e| not_a_result(e.to_string()))?;
     let header: Header = serde_json::from_str(result).map_err(|e| not_a_result(e.to_string()))?;
     if header.format != FORMAT {
         return Err(not_a_result(format!(

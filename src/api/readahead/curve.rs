@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use io_probe_core::advise::as_good;
+use io_probe_core::advise::first_as_good;
 use io_probe_core::engine::Kind;
 use io_probe_core::machine::account::Account;
 use io_probe_core::machine::observer::IoDelta;
@@ -12,7 +12,6 @@ use io_probe_core::measure::readahead::{
 };
 use io_probe_core::measure::tiers::Tiers;
 use io_probe_core::run::budget::{Limits, Stop};
-use io_probe_core::stats::Interval;
 
 use crate::api::row::{Caveats, DIRECT_PCT, Doubt, NOT_DIRECT, Status};
 use crate::call::{Attempt, Call, Failure, Outcome, ProbedRelation, Stopped};
@@ -149,8 +148,12 @@ pub(in crate::api) fn measure(
             results.iter_mut().for_each(|result| result.lack(NoFigures::Unsupported(why.clone())));
         }
     }
-    results.sort_by_key(|result| result.window);
+    sort(&mut results);
     Ok(results)
+}
+
+fn sort(results: &mut [WindowResult]) {
+    results.sort_by_key(|result| result.window);
 }
 
 fn run(
@@ -187,7 +190,7 @@ fn run(
 }
 
 impl MeasuredCurve {
-    /// Fills the results: the kernel's first, then those of the emulated windows.
+    /// Fills the results: the kernel's, which comes first, and those of the emulated windows. Then they are ascending.
     fn fill(&self, results: &mut [WindowResult], relation: &ProbedRelation) {
         let Self { curve, twin, engine, notes } = self;
         let block_size = relation.block_size();
@@ -213,6 +216,7 @@ impl MeasuredCurve {
             result.judge(tally, curve.of_emulated(tally), window_blocks, curve.stop);
             result.cache_ns = cache_ns.filter(|_| result.figures.is_ok());
         }
+        sort(results);
         if curve.stop.is_none_or(|stop| !stop.is_for_all()) {
             mark_best(results);
         }
@@ -231,22 +235,18 @@ impl MeasuredCurve {
     }
 }
 
-/// Marks the smallest window that is as good as the fastest, unless one is void or has no interval.
+/// Marks the smallest window that is as good as the fastest, unless one is void or has no interval. The results are ascending.
 fn mark_best(results: &mut [WindowResult]) {
-    if results.iter().any(|result| result.caveats.status == Status::Void) {
+    let counts = |result: &&mut WindowResult| {
+        result.window.is_some() && (result.figures.is_ok() || result.status() == Status::Void)
+    };
+    let mut known: Vec<&mut WindowResult> = results.iter_mut().filter(counts).collect();
+    if known.len() < 2 {
         return;
     }
-    let is_known = |result: &&mut WindowResult| result.figures.is_ok() && result.window.is_some();
-    let mut known: Vec<&mut WindowResult> = results.iter_mut().filter(is_known).collect();
-    let times: Option<Vec<Interval>> = known.iter().map(|result| result.figures()?.interval).collect();
-    let Some(times) = times.filter(|times| times.len() > 1) else { return };
-    let best = as_good(&times).iter().position(|is_as_good| *is_as_good);
-    for (index, result) in known.iter_mut().enumerate() {
-        result.best = Some(Some(index) == best);
-        if result.best == Some(true) {
-            result.caveats.note(OLD_DESCRIPTORS);
-        }
-    }
+    let Some(best) = first_as_good(known.iter().map(|result| result.figures()?.interval)) else { return };
+    known.iter_mut().enumerate().for_each(|(index, result)| result.best = Some(index == best));
+    known[best].caveats.note(OLD_DESCRIPTORS);
 }
 
 impl WindowResult {

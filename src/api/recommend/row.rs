@@ -84,7 +84,7 @@ pub(super) struct Statements {
     pub(super) undo: String,
     /// What sets it for the whole server, where `statement` does not.
     pub(super) instead: Option<String>,
-    /// What hides what.
+    /// Which other settings override this one.
     pub(super) hides: &'static str,
 }
 

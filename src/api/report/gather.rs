@@ -1,5 +1,6 @@
 //! Measuring what a report is made of, and what it means.
 
+use std::cmp::Ordering;
 use std::time::Duration;
 
 use io_probe_core::advise::report::{DepthPoint, Promise, Shape, Trust};
@@ -16,7 +17,7 @@ use crate::call::arguments::figure;
 use crate::error::Result;
 use crate::pg::backend::json::JsonbText;
 use crate::pg::backend::server;
-use crate::pg::catalog::facts::{self, UserTable};
+use crate::pg::catalog::facts;
 
 /// A server's scan is called one of the device if so much of it came from there, in percent.
 const MOSTLY: f64 = 90.0;
@@ -168,7 +169,7 @@ impl Measurements {
     /// Measures all of it.
     pub(super) fn lines(&self) -> Result<Vec<Line>> {
         let started = Monotonic.now();
-        let rel = self.rel.or_else(largest_table);
+        let rel = self.rel.or_else(facts::largest_table);
         let mut found = Findings::default();
         let objects: Vec<Object> = rows(found.run("device", None, json!({}))?);
         found.devices(&objects);
@@ -230,6 +231,9 @@ impl Measurements {
     fn depths(&self, found: &mut Findings, rel: Option<pg_sys::Oid>) -> Result<()> {
         let arguments = self.arguments(1, json!({}), &["precision"]);
         let depths: Vec<DepthRow> = rows(found.run("depth", rel, arguments)?);
+        // The smallest that is as good may give a little less than was promised, and a greater one all of it.
+        let fastest = depths.iter().max_by(|a, b| a.iops.partial_cmp(&b.iops).unwrap_or(Ordering::Equal));
+        let fastest = fastest.map(|row| row.depth);
         for row in &depths {
             let line = Line {
                 value: row.iops,
@@ -239,7 +243,7 @@ impl Measurements {
                 finding: if row.best == Some(true) { Some("best".to_owned()) } else { row.doubt.clone() },
                 ..Line::new(Section::Depth, row.depth.to_string())
             };
-            let promised = self.promised.iops.filter(|_| row.best == Some(true));
+            let promised = self.promised.iops.filter(|_| Some(row.depth) == fastest);
             found.push(promise(line, promised, true));
         }
         for row in &depths {
@@ -484,7 +488,6 @@ impl Findings {
         }
         self.trust();
         self.promises();
-        self.push(Line::fact(Section::Next, "keep", "SELECT io_probe_record('report', label => 'today');"));
         lines.append(&mut self.lines);
         // Of a section in the order in which they were found.
         lines.sort_by_key(|line| line.section as u8);
@@ -492,9 +495,9 @@ impl Findings {
     }
 
     fn trust(&mut self) {
-        let sum =
-            |of: fn(&Circumstances) -> Option<u64>| self.circumstances.iter().filter_map(of).sum::<u64>();
-        let bytes = (sum(|run| run.own_bytes), sum(|run| run.other_bytes));
+        // Of a run that knows one of them only, others may have moved anything.
+        let known = self.circumstances.iter().filter_map(|run| run.own_bytes.zip(run.other_bytes));
+        let bytes = known.fold((0, 0), |sum, (own, others)| (sum.0 + own, sum.1 + others));
         let steal = self.circumstances.iter().filter_map(|run| run.steal_pct).reduce(f64::max);
         let (word, why) = match Trust::of(Some(bytes), steal) {
             None => ("unknown", "what others did meanwhile can't be seen".to_owned()),
@@ -558,12 +561,6 @@ fn promise(line: Line, promised: Option<f64>, more_is_better: bool) -> Line {
         Promise::Unsure => None,
     };
     Line { promised: Some(promised), kept, ..line }
-}
-
-/// The largest table that the caller may read.
-fn largest_table() -> Option<pg_sys::Oid> {
-    let tables = facts::user_tables().into_iter().filter(|table| table.may_probe);
-    tables.max_by_key(UserTable::bytes).map(|table| table.oid)
 }
 
 /// A number as people write it.

@@ -4,7 +4,8 @@ use askama::Template;
 
 use super::gather::count;
 use super::plots::{self, Bar};
-use super::{Line, Section, fact, of};
+use super::{Line, NEXT, Section, changes, fact, of};
+use crate::api::history::Change;
 
 #[derive(Template)]
 #[template(path = "report.html")]
@@ -16,9 +17,11 @@ struct Page<'a> {
     figures: Vec<Figure>,
     charts: Vec<Chart>,
     verdicts: Vec<&'a Line>,
+    changes: Vec<String>,
+    has_bands: bool,
     advice: Vec<&'a Line>,
     missing: Vec<&'a Line>,
-    next: Vec<&'a Line>,
+    next: Option<&'static str>,
 }
 
 /// A row of the table of all figures.
@@ -39,7 +42,7 @@ struct Chart {
     svg: String,
 }
 
-pub(super) fn render(lines: &[Line]) -> String {
+pub(super) fn render(lines: &[Line], changes: &[Change]) -> String {
     let shown = |section| of(lines, section).collect::<Vec<_>>();
     let page = Page {
         title: format!("Storage of {} on {}", fact(lines, "database"), fact(lines, "host")),
@@ -47,11 +50,13 @@ pub(super) fn render(lines: &[Line]) -> String {
         devices: shown(Section::Device),
         trust: shown(Section::Trust),
         figures: lines.iter().filter_map(Figure::of).collect(),
-        charts: charts(lines),
+        charts: charts(lines, changes),
         verdicts: shown(Section::Verdict),
+        changes: changes::told(changes),
+        has_bands: changes.iter().any(|change| change.noise_pct.is_some()),
         advice: shown(Section::Advice),
         missing: shown(Section::Missing),
-        next: shown(Section::Next),
+        next: changes.is_empty().then_some(NEXT),
     };
     match page.render() {
         Ok(page) => page,
@@ -93,8 +98,9 @@ impl Figure {
     }
 }
 
-fn charts(lines: &[Line]) -> Vec<Chart> {
-    let bars = |section| -> Vec<Bar> { of(lines, section).filter_map(Bar::of).collect() };
+fn charts(lines: &[Line], changes: &[Change]) -> Vec<Chart> {
+    let bar = |line| Bar::of(line, changes::same_as_before(line, changes));
+    let bars = |section| -> Vec<Bar> { of(lines, section).filter_map(bar).collect() };
     [
         ("Scans, MiB/s", plots::bars(&bars(Section::Scan))),
         ("Random reads a second, by requests in flight", plots::curve(&bars(Section::Depth))),

@@ -22,11 +22,13 @@ pub(super) struct Bar {
     low: f64,
     high: f64,
     is_marked: bool,
+    /// Where it would be the same as in earlier reports.
+    same: Option<(f64, f64)>,
 }
 
 impl Bar {
     /// That of a line; None of one without a value.
-    pub(super) fn of(line: &Line) -> Option<Self> {
+    pub(super) fn of(line: &Line, same: Option<(f64, f64)>) -> Option<Self> {
         let value = line.value?;
         Some(Self {
             name: line.item.clone(),
@@ -34,12 +36,14 @@ impl Bar {
             low: line.low.unwrap_or(value),
             high: line.high.unwrap_or(value),
             is_marked: matches!(line.finding(), "best" | "in use"),
+            same,
         })
     }
 }
 
 /// Ink and bars; the page knows them by these colours.
 const BLUE: RGBColor = RGBColor(0x33, 0x66, 0xaa);
+const FAINT: RGBAColor = RGBAColor(0x80, 0x80, 0x80, 0.25);
 const MARKED: RGBColor = RGBColor(0xcc, 0x66, 0x00);
 
 /// A bar for each value. None without any.
@@ -109,6 +113,11 @@ fn draw(
             .y_label_formatter(&|value| super::gather::count(*value))
             .y_labels(5)
             .draw()?;
+        chart.draw_series(all.iter().enumerate().filter_map(|(place, bar)| {
+            let (low, high) = bar.same?;
+            let (left, right) = (place as f64 - 0.4, place as f64 + 0.4);
+            Some(Rectangle::new([(left, low), (right, high.min(greatest * 1.05))], FAINT.filled()))
+        }))?;
         inside(&mut chart, all)?;
         chart.draw_series(all.iter().enumerate().filter(|(_, bar)| bar.low < bar.high).map(
             |(place, bar)| {

@@ -3,26 +3,26 @@
 use textwrap::Options;
 
 use super::gather::count;
-use super::{Line, Section, fact, of};
+use super::{Line, NEXT, Section, changes, fact, of};
+use crate::api::history::Change;
 
 const WIDTH: usize = 80;
 
 /// Longest bar.
 const BAR: usize = 34;
 
-pub(super) fn render(lines: &[Line]) -> String {
+pub(super) fn render(lines: &[Line], changes: &[Change]) -> String {
     let mut text = Page::default();
     text.head(lines);
     text.figures(lines);
     text.bars(lines, Section::Depth, "Random reads a second, by requests in flight");
     text.bars(lines, Section::Readahead, "MiB/s of a cold scan, by readahead in kB");
-    for (section, title) in [
-        (Section::Verdict, "VERDICT"),
-        (Section::Advice, "ADVICE"),
-        (Section::Missing, "MISSING"),
-        (Section::Next, "NEXT"),
-    ] {
-        text.list(lines, section, title);
+    text.list(lines, Section::Verdict, "VERDICT");
+    text.titled("CHANGED", changes::told(changes));
+    text.list(lines, Section::Advice, "ADVICE");
+    text.list(lines, Section::Missing, "MISSING");
+    if changes.is_empty() {
+        text.titled("NEXT", vec![NEXT.to_owned()]);
     }
     text.0.join("\n")
 }
@@ -112,6 +112,16 @@ impl Page {
             let Some(value) = line.value else { continue };
             let bar = "#".repeat(((value / greatest * BAR as f64).round() as usize).max(1));
             self.push(format!("{:>8} {bar:<BAR$} {:>10}  {}", line.item, count(value), line.finding()));
+        }
+    }
+
+    /// Paragraphs under a title.
+    fn titled(&mut self, title: &str, paragraphs: Vec<String>) {
+        for (place, text) in paragraphs.into_iter().enumerate() {
+            if place == 0 {
+                self.push("");
+            }
+            self.paragraph(if place == 0 { title } else { "" }, &text);
         }
     }
 

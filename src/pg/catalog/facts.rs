@@ -7,6 +7,7 @@ use pgrx::{pg_sys, spi, spi::Spi};
 use serde::Deserialize;
 
 use crate::pg::backend::encoding::Text;
+use crate::pg::backend::interrupts;
 use crate::pg::backend::rethrow::unshown;
 use crate::pg::backend::server::{data_directory, own, texts};
 use crate::pg::compat;
@@ -82,6 +83,16 @@ pub(in crate::pg) fn bytes_of_files(path: &Path) -> u64 {
         std::fs::metadata(path).ok().map(|found| found.len())
     };
     (0..).map_while(segment).sum()
+}
+
+/// The largest table that the caller may read.
+pub(crate) fn largest_table() -> Option<pg_sys::Oid> {
+    let bytes = |table: &UserTable| {
+        interrupts::check();
+        table.bytes()
+    };
+    let tables = user_tables().into_iter().filter(|table| table.may_probe);
+    tables.max_by_key(bytes).map(|table| table.oid)
 }
 
 /// The user's tables of this database.

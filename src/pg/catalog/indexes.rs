@@ -148,9 +148,15 @@ unsafe fn from_value(table: pg_sys::Relation, index: pg_sys::Relation, start: &s
         );
         let scan = compat::begin_index_scan(table, index);
         pg_sys::index_rescan(scan, &mut key, 1, std::ptr::null_mut(), 0);
+        // Towards greater values: forwards, a scan of a descending index would begin at the greatest.
+        let is_descending = *(*index).rd_indoption & pg_sys::INDOPTION_DESC as i16 != 0;
+        let direction = match is_descending {
+            true => pg_sys::ScanDirection::BackwardScanDirection,
+            false => pg_sys::ScanDirection::ForwardScanDirection,
+        };
         let mut blocks = Vec::with_capacity(rows);
         while blocks.len() < rows {
-            let tid = pg_sys::index_getnext_tid(scan, pg_sys::ScanDirection::ForwardScanDirection);
+            let tid = pg_sys::index_getnext_tid(scan, direction);
             if tid.is_null() {
                 break;
             }

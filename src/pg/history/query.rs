@@ -98,7 +98,7 @@ fn line(schema: &str) -> String {
     let bytes = |of_row: &str, of_run: &str| {
         format!(
             "CASE WHEN found.probe IN ('seqscan', 'random', 'readahead') THEN (own.result ->> '{of_row}')::float8
-                  WHEN found.probe IN ('depth', 'page_cost', 'sync') THEN run.{of_run} END AS {of_run}"
+                  WHEN found.probe IN ('depth', 'page_cost', 'sync', 'report') THEN run.{of_run} END AS {of_run}"
         )
     };
     format!(
@@ -206,7 +206,8 @@ impl Sides<'_> {
                 format!("WITH sides AS ({} UNION ALL {})", run(a, 'a'), run(b, 'b'))
             }
             Sides::Labels(a, b) => {
-                // From one series of the label to the next by the index.
+                // From one series of the label to the next by the index. What belongs together is hashed, since each figure
+                // has it.
                 let series = |label: &str, side| {
                     let of_label = format!(
                         "FROM {schema}.io_probe_runs WHERE label = {} AND status = 'ok'",
@@ -221,7 +222,8 @@ impl Sides<'_> {
                              FROM series_{side} AS last WHERE last.series IS NOT NULL
                          ), runs_{side} AS (
                              SELECT run.* FROM series_{side} AS last, LATERAL (
-                                 SELECT concat_ws(E'\\n', probe, object, {ARGUMENTS}) AS pair, '{side}' AS whose, {columns}
+                                 SELECT hashtextextended(concat_ws(E'\\n', probe, object, {ARGUMENTS}), 0)::text AS pair,
+                                        '{side}' AS whose, {columns}
                                  {of_label} AND io_probe_runs.series = last.series
                                  ORDER BY started_at DESC, id DESC LIMIT {MOST_OF_LABEL}
                              ) AS run
@@ -328,9 +330,9 @@ impl Sides<'_> {
 
 /// The last so many runs of each series, and up to [`MOST_EARLIER`] before them.
 pub(crate) fn recent(last: u32) -> Vec<Recent> {
-    let mut recent: Vec<Recent> = ask(|schema| {
+    with_earlier(|schema| {
         format!(
-            "WITH RECURSIVE each (series) AS (
+            "each (series) AS (
                  (SELECT series FROM {schema}.io_probe_runs WHERE status = 'ok' ORDER BY series LIMIT 1)
                  UNION ALL
                  SELECT (SELECT other.series FROM {schema}.io_probe_runs AS other
@@ -344,7 +346,32 @@ pub(crate) fn recent(last: u32) -> Vec<Recent> {
                      ORDER BY found.started_at DESC, found.id DESC LIMIT {last} + {MOST_EARLIER}
                  ) AS run
                  WINDOW latest AS (PARTITION BY run.series ORDER BY run.started_at DESC, run.id DESC)
-             ), chosen AS (
+             )"
+        )
+    })
+}
+
+/// That run, and up to [`MOST_EARLIER`] of its series before it.
+pub(crate) fn run_and_earlier(run: i64) -> Vec<Recent> {
+    with_earlier(|schema| {
+        format!(
+            "ranked AS (
+                 SELECT found.id, found.started_at, found.id = run.id AS now, run.id AS run_id
+                 FROM {schema}.io_probe_runs AS run, {schema}.io_probe_runs AS found
+                 WHERE run.id = {run} AND found.status = 'ok' AND found.series = run.series
+                       AND (found.started_at, found.id) <= (run.started_at, run.id)
+                 ORDER BY found.started_at DESC, found.id DESC LIMIT 1 + {MOST_EARLIER}
+             )"
+        )
+    })
+}
+
+/// The figures of runs and of those before them. The last of these CTEs is `ranked`: each run with whether it is one of the last
+/// (`now`), and with the last one of its series (`run_id`).
+fn with_earlier(ranked: impl FnOnce(&str) -> String) -> Vec<Recent> {
+    let mut recent: Vec<Recent> = ask(|schema| {
+        format!(
+            "WITH RECURSIVE {}, chosen AS (
                  SELECT id, started_at, now, run_id, min(started_at) FILTER (WHERE now) OVER (PARTITION BY run_id) AS since FROM ranked
              )
              SELECT found.probe, found.object, found.item, found.metric, found.unit, found.more_is_better,
@@ -357,6 +384,7 @@ pub(crate) fn recent(last: u32) -> Vec<Recent> {
              ) AS found, {}
              GROUP BY chosen.run_id, chosen.since, found.probe, found.object, found.item, found.metric, found.unit,
                       found.more_is_better",
+            ranked(schema),
             line(schema)
         )
     });

@@ -29,10 +29,8 @@ impl CostPair {
     /// is set for the other, that changes, too.
     pub fn of(in_force: Cell, chosen: Cell) -> Self {
         let Cell { sequential, random } = chosen;
-        let change = |value: f64, crosses: bool, other: f64| CostChange {
-            value,
-            with: crosses.then_some(other),
-        };
+        let change =
+            |value: f64, crosses: bool, other: f64| CostChange { value, with: crosses.then_some(other) };
         Self {
             sequential: (sequential != in_force.sequential)
                 .then(|| change(sequential, sequential > in_force.random, random)),

@@ -42,7 +42,8 @@ struct Probed {
 pub(super) struct Answers {
     pub(super) regrets: Regrets,
     pub(super) tables: usize,
-    pub(super) indexes: usize,
+    /// The indexes that were asked about, by name, and where their rows lie.
+    pub(super) indexes: Vec<(String, Locality)>,
     /// How long it took.
     pub(super) elapsed: Duration,
     queries: Vec<TableQuery>,
@@ -143,7 +144,7 @@ pub(super) fn ask(
     Ok(Answers {
         regrets,
         tables: of_tables.len(),
-        indexes: probed.len(),
+        indexes: probed.into_iter().map(|probed| (probed.facts.index_name, probed.index.locality)).collect(),
         elapsed: started.elapsed(),
         queries: planned,
         thresholds: None,

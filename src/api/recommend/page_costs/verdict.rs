@@ -2,8 +2,9 @@
 
 use io_probe_core::advise::page_costs::choose::{Chosen, Regret, Settings};
 use io_probe_core::advise::page_costs::curve::{self, ConcurrencyChoice, GapCurve, Use, choose_concurrency};
+use io_probe_core::advise::page_costs::model::Locality;
 use io_probe_core::advise::page_costs::pair::{CostChange, CostPair};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Advice;
 use super::planned::{Answers, Thresholds};
@@ -19,7 +20,7 @@ const THE_UNIT: &str = "it is the unit in which the other costs are given";
 const NOT_BY_PLANS: &str = "nothing can be said by the planner's choices";
 
 /// Why a value stays.
-const NOTHING_BETTER: &str = "no other value is sure to gain more than 5 %";
+const NOTHING_BETTER: &str = "no other value is sure enough to gain more than 5 %";
 
 impl Advice<'_> {
     /// Fills a row.
@@ -88,13 +89,7 @@ impl Advice<'_> {
     }
 
     /// A page cost by what the planner picks.
-    fn cost(
-        &self,
-        setting: Setting,
-        row: RecommendRow,
-        answers: &Answers,
-        chosen: &Chosen,
-    ) -> RecommendRow {
+    fn cost(&self, setting: Setting, row: RecommendRow, answers: &Answers, chosen: &Chosen) -> RecommendRow {
         let pair = CostPair::of(self.in_force.cell, chosen.settings.cell);
         let ((low, high), change) = match setting {
             Setting::SeqPageCost => (chosen.sequential, pair.sequential),
@@ -118,9 +113,12 @@ impl Advice<'_> {
                 })
             })
         };
+        let indexes = answers.indexes.iter().map(|(name, Locality { scattered, stretch })| {
+            json!({"index": name, "scattered_pct": figure(100.0 * scattered), "stretch_blks": figure(*stretch)})
+        });
         row.rests_on("queries", answers.regrets.queries())
             .rests_on("tables", answers.tables)
-            .rests_on("indexes", answers.indexes)
+            .rests_on("indexes", indexes.collect::<Value>())
             .rests_on("planner_ms", answers.elapsed.as_millis() as u64)
             .rests_on("regret", shown(Some(chosen.regret)))
             .rests_on("regret_in_force", shown(answers.regrets.at(&self.in_force)))

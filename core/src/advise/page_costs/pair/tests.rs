@@ -24,7 +24,11 @@ fn both_go_together_where_one_alone_would_cross_the_other() {
         (cell(2.0, 1.1), cell(2.0, 8.0), None, alone(8.0)),
         (cell(2.0, 1.1), cell(1.0, 1.1), alone(1.0), None),
     ] {
-        assert_eq!(CostPair::of(in_force, chosen), CostPair { sequential, random }, "{in_force:?}, {chosen:?}");
+        assert_eq!(
+            CostPair::of(in_force, chosen),
+            CostPair { sequential, random },
+            "{in_force:?}, {chosen:?}"
+        );
     }
 }
 

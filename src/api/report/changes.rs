@@ -1,0 +1,71 @@
+//! What earlier reports with the same arguments say of a stored one.
+
+use io_probe_core::advise::compare::{MIN_RUNS, Verdict};
+
+use super::gather::count;
+use super::{Line, Section};
+use crate::api::history::Change;
+
+/// A sentence for each figure that moved by more than its noise, and one for those that did not.
+pub(super) fn told(changes: &[Change]) -> Vec<String> {
+    let Some(runs) = changes.iter().map(|change| change.runs).max() else { return Vec::new() };
+    if runs == 0 {
+        return vec!["no earlier report with the same arguments is stored".to_owned()];
+    }
+    let earlier = if runs == 1 { "1 earlier report".to_owned() } else { format!("{runs} earlier reports") };
+    let names = |of: &dyn Fn(&Change) -> Option<String>| {
+        let names: Vec<String> = changes.iter().filter_map(of).collect();
+        (!names.is_empty()).then(|| names.join(", "))
+    };
+    let same = names(&|change| (change.verdict == Verdict::Same).then(|| change.item.clone()));
+    let early = names(&|change| {
+        let ratio = change.ratio.filter(|_| is_early(change))?;
+        Some(format!("{} {ratio:.2}", change.item))
+    });
+    let mut sentences: Vec<String> = changes.iter().filter_map(|change| moved(change, &earlier)).collect();
+    sentences.extend(same.map(|names| format!("within the noise of {earlier}: {names}")));
+    sentences.extend(early.map(|ratios| {
+        format!("times what it was in {earlier} (it takes {MIN_RUNS} to call a change): {ratios}")
+    }));
+    sentences.extend(changes.iter().filter_map(not_known));
+    sentences
+}
+
+fn moved(change: &Change, earlier: &str) -> Option<String> {
+    let verdict = match change.verdict {
+        Verdict::Better => "better",
+        Verdict::Worse => "worse",
+        Verdict::Same | Verdict::Unknown => return None,
+    };
+    let (before, now) = (count(change.before?), count(change.now?));
+    Some(format!("{}: {verdict}, {now} {} against {before} in {earlier}", change.item, change.unit))
+}
+
+fn is_early(change: &Change) -> bool {
+    change.verdict == Verdict::Unknown && change.runs < MIN_RUNS
+}
+
+fn not_known(change: &Change) -> Option<String> {
+    let why = match (change.verdict, change.before, change.now) {
+        (Verdict::Unknown, None, _) => "not in the earlier reports",
+        (Verdict::Unknown, _, None) => "not in this report",
+        (Verdict::Unknown, ..) if !is_early(change) => change.notes.first()?,
+        _ => return None,
+    };
+    Some(format!("{}: {why}", change.item))
+}
+
+/// Where the figure of a line would be called the same as before; None if that is not known.
+pub(super) fn same_as_before(line: &Line, changes: &[Change]) -> Option<(f64, f64)> {
+    let item = match line.section {
+        Section::Scan | Section::Depth | Section::P99 | Section::Commit => {
+            let section = serde_json::to_value(line.section).ok()?;
+            format!("{} {}", section.as_str()?, line.item)
+        }
+        Section::Readahead if line.finding() == "in use" => "readahead kernel".to_owned(),
+        _ => return None,
+    };
+    let change = changes.iter().find(|change| change.item == item)?;
+    let factor = 1.0 + change.noise_pct? / 100.0;
+    Some((change.before? / factor, change.before? * factor))
+}
