@@ -56,7 +56,7 @@ CALLS = {
     "io_probe_random_series_full(regclass,text[],interval,boolean,integer,bigint,jsonb)":
         "io_probe_random_series_full('public.probed')",
     "io_probe_readahead_full(regclass,integer[],interval,jsonb)": "io_probe_readahead_full('public.probed', '{0}')",
-    "io_probe_recommend_full(regclass,text[],interval,boolean,boolean,text,text,jsonb)":
+    "io_probe_recommend_full(regclass,text[],interval,boolean,boolean,text,jsonb)":
         "io_probe_recommend_full('public.probed', settings => '{random_page_cost}', duration => '30 ms')",
     "io_probe_record(text,regclass,jsonb,text)":
         """io_probe_record('ping', 'public.probed', '{"count": 1}', 'recorded')""",
