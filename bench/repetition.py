@@ -37,6 +37,7 @@ import os
 import pathlib
 import random
 import signal
+import statistics
 import subprocess
 import sys
 import threading
@@ -54,6 +55,8 @@ GROUP, EVERY_SLOW, NIGHTS, BEFORE, ROUNDS = 24, 10, 300, 30, 20
 # Goals: least shares of differences that are found on an idle device, by factor; shares of all else.
 FOUND = {0.9: 0.50, 0.8: 0.95, 0.5: 0.99}
 DIFFERENT, UNKNOWN, ALARMS, CALLED, OUTSIDE, ADVISED = 17 / 200, 0.10, 22 / 300, 0.90, 3 / 40, 36 / 40
+# Student's t of twelve pairs, at 5 %.
+T_OF_PAIRS = 2.201
 # By the factor, and by whether the sides take turns.
 CASES = [(factor, take_turns) for factor in (1.0, *FOUND) for take_turns in (False, True)]
 
@@ -228,6 +231,9 @@ KEEP = """INSERT INTO kept SELECT (line ->> 'turn')::int, (line ->> 'slow')::boo
         run - 'rows' || '{"system_identifier": "1", "leaves": []}', run -> 'rows'
     FROM lines, jsonb_array_elements(line -> 'runs') AS run"""
 TURNS = "SELECT coalesce(jsonb_agg(DISTINCT turn), '[]') FROM kept WHERE slow = {}"
+# Of each figure, in the order of time.
+VALUES = """SELECT coalesce(jsonb_agg(of_figure), '[]') FROM (SELECT jsonb_agg(value ORDER BY started_at) AS of_figure
+    FROM io_probe_metrics WHERE value > 0 GROUP BY probe, item, metric) AS each"""
 FORGET = "TRUNCATE io_probe_runs, io_probe_results"
 SAID = """SELECT coalesce(jsonb_agg(jsonb_build_array(figure, verdict, ratio)), '[]')
     FROM {}, concat_ws(' ', probe, replace(item, 'wal_segment ', ''), metric) AS figure
@@ -258,16 +264,28 @@ def kind(verdict, ratio, factor):
 
 
 def judge_groups(runs):
-    """How often each figure came to what, by case."""
-    counts = {}
+    """How often each figure came to what, by case; and how often the paired t-test finds a factor."""
+    counts, by_t_test = {}, {factor: Counter() for factor in FOUND}
     for start in range(0, len(runs) - GROUP + 1, GROUP):
         for factor, take_turns in CASES:
             a, b = sides(runs[start : start + GROUP], take_turns)
             compared = SAID.format("io_probe_compare('a', 'b')")
-            for figure, verdict, ratio in said(FORGET, put(a, "a"), put(b, "b", factor=factor), compared)[0]:
+            found, values = said(FORGET, put(a, "a"), put(b, "b", factor=factor), compared, VALUES)
+            for figure, verdict, ratio in found:
                 of_figure = counts.setdefault(figure, {case: Counter() for case in CASES})
                 of_figure[factor, take_turns][kind(verdict, ratio, factor)] += 1
-    return counts
+            if take_turns and factor in FOUND:
+                by_t_test[factor].update(differ_by_t_test(of_figure) for of_figure in values)
+    return counts, by_t_test
+
+
+def differ_by_t_test(values):
+    """Do pairs of neighbours in time differ, at 5 %? None if some are missing."""
+    if len(values) != GROUP:
+        return None
+    ratios = [math.log(b / a) for a, b in zip(values[::2], values[1::2])]
+    error = statistics.stdev(ratios) / math.sqrt(len(ratios))
+    return abs(statistics.mean(ratios)) > T_OF_PAIRS * error
 
 
 def judge_nights(runs, slow, dice):
@@ -312,7 +330,7 @@ def judge_file(file):
     runs, slow = (json.loads(psql(TURNS.format(is_slow))) for is_slow in (False, True))
     print(f"\n{file.stem}: {len(runs)} runs, {len(slow)} with read_ahead_kb 16")
     print_line("different; t: in turns", *(name(*case) for case in CASES), "unknown")
-    counts, is_idle = judge_groups(runs), file.stem.startswith("idle")
+    (counts, by_t_test), is_idle = judge_groups(runs), file.stem.startswith("idle")
     for figure, of_figure in sorted(counts.items()):
         shares = [share([of_figure[case]], "different") for case in CASES]
         shares.append(share(of_figure.values(), "unknown"))
@@ -323,6 +341,8 @@ def judge_file(file):
     for case in CASES[2:]:
         found = share([of_figure[case] for of_figure in counts.values()], "different")
         say(f"found, {name(*case)}", *found, least=FOUND[case[0]] if is_idle else 0)
+    for factor, found in by_t_test.items():
+        say(f"found by the paired t-test, {name(factor, True)}", found[True], found[True] + found[False])
     alarms, called = judge_nights(runs, slow, random.Random(file.stem))
     for way, about in enumerate(("", ", all")):
         say(f"false alarm{about}", alarms[way], NIGHTS, most=ALARMS)
