@@ -90,8 +90,8 @@ SELECT io_probe_import(jsonb_set(report, '{rows}', (SELECT jsonb_agg('{"section"
 SELECT report FROM io_probe_report(run => :long);
 \set VERBOSITY default
 DELETE FROM io_probe_runs WHERE id = :long;
--- a call measures and shows
-SELECT count(*) > 10 AS lines FROM io_probe_report(:'rel', '500 ms');
+-- a call measures and shows, and says how to keep it
+SELECT count(*) > 10 AS lines, max(report) FILTER (WHERE report ~ '^NEXT') AS next FROM io_probe_report(:'rel', '500 ms');
 
 -- what can't be shown or promised
 SELECT report FROM io_probe_report(run => -1); \echo :SQLSTATE

@@ -36,9 +36,6 @@ use crate::pg::history::report_lines;
 /// How long it takes by default.
 const DURATION: Duration = Duration::from_secs(30);
 
-/// What keeps a report that was measured.
-const NEXT: &str = "SELECT io_probe_record('report', label => 'today');";
-
 /// Most lines of a stored report, and their bytes as JSON: whoever imports one may have it say anything.
 const MOST_LINES: usize = 5000;
 const MOST_SIZE: usize = 2 << 20;
@@ -163,6 +160,17 @@ fn of(lines: &[Line], section: Section) -> impl Iterator<Item = &Line> {
 /// The fact of that name about the server.
 fn fact<'a>(lines: &'a [Line], item: &str) -> &'a str {
     of(lines, Section::Server).find(|line| line.item == item).map_or("", Line::finding)
+}
+
+/// What keeps such a report. A name that would have to be quoted is left to the reader.
+fn next(lines: &[Line]) -> String {
+    let relation = fact(lines, "relation");
+    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '.';
+    let relation = match relation.chars().all(is_plain) && !relation.is_empty() {
+        true => format!("'{relation}', "),
+        false => String::new(),
+    };
+    format!("SELECT io_probe_record('report', {relation}label => 'today');")
 }
 
 /// What a stored run holds.

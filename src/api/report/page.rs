@@ -4,7 +4,7 @@ use askama::Template;
 
 use super::gather::count;
 use super::plots::{self, Bar};
-use super::{Line, NEXT, Section, changes, fact, of};
+use super::{Line, Section, changes, fact, next, of};
 use crate::api::history::Change;
 
 #[derive(Template)]
@@ -21,7 +21,7 @@ struct Page<'a> {
     has_bands: bool,
     advice: Vec<&'a Line>,
     missing: Vec<&'a Line>,
-    next: Option<&'static str>,
+    next: Option<String>,
 }
 
 /// A row of the table of all figures.
@@ -56,7 +56,7 @@ pub(super) fn render(lines: &[Line], changes: &[Change]) -> String {
         has_bands: changes.iter().any(|change| change.noise_pct.is_some()),
         advice: shown(Section::Advice),
         missing: shown(Section::Missing),
-        next: changes.is_empty().then_some(NEXT),
+        next: changes.is_empty().then(|| next(lines)),
     };
     match page.render() {
         Ok(page) => page,

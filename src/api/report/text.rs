@@ -3,7 +3,7 @@
 use textwrap::Options;
 
 use super::gather::count;
-use super::{Line, NEXT, Section, changes, fact, of};
+use super::{Line, Section, changes, fact, next, of};
 use crate::api::history::Change;
 
 const WIDTH: usize = 80;
@@ -22,7 +22,7 @@ pub(super) fn render(lines: &[Line], changes: &[Change]) -> String {
     text.list(lines, Section::Advice, "ADVICE");
     text.list(lines, Section::Missing, "MISSING");
     if changes.is_empty() {
-        text.titled("NEXT", vec![NEXT.to_owned()]);
+        text.titled("NEXT", vec![next(lines)]);
     }
     text.0.join("\n")
 }
