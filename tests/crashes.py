@@ -11,7 +11,7 @@ import time
 import unittest
 
 from lib import IS_ROOT, LONG, PGDATA, Failure, Process, Session, as_server, chance, connection, dense_table
-from lib import files_in_data_directory, main, read, restart_server, say, server_processes, start_server, wait_for
+from lib import files_in_data_directory, kill_backend, main, read, restart_server, say, server_processes, start_server, wait_for
 from probes import all_files, new_files, phase, phases, probes, some
 
 BLOCKS = 2048
@@ -86,9 +86,7 @@ class Crash(unittest.TestCase):
 
     def kill(self, session):
         """Kills the process of a session; the server recovers from that."""
-        os.kill(session.pid, signal.SIGKILL)
-        # Gone for the postmaster, too: it takes no new session from then on until it has recovered.
-        wait_for(lambda: not os.path.exists(f"/proc/{session.pid}"), "the end of the process")
+        kill_backend(session.pid)
         self.assertEqual(new_files(self.names), set(), "left by the kill")
         self.assert_ends(session, None)
         self.control.close()

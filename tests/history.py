@@ -3,7 +3,6 @@
 
 import contextlib
 import os
-import signal
 import statistics
 import textwrap
 import threading
@@ -12,8 +11,8 @@ import unittest
 from unittest import mock
 
 from ddl import Standby
-from lib import IS_ROOT, Failure, Process, Session, Watched, chance, dense_table, literal, main, say, segment_file
-from lib import wait_for, wait_for_probe
+from lib import IS_ROOT, Failure, Process, Session, Watched, chance, dense_table, kill_backend, literal, main, say
+from lib import segment_file, wait_for, wait_for_probe
 from servers import Server
 from storage import LoopDevice, create_tablespace
 
@@ -304,7 +303,7 @@ class Kills(unittest.TestCase):
 
     def test_kill_in_the_middle_of_a_probe(self):
         returned = []
-        for kill in [lambda session: os.kill(session.pid, signal.SIGKILL), lambda _: self.server.kill()]:
+        for kill in [lambda session: kill_backend(session.pid), lambda _: self.server.kill()]:
             with self.server.session() as session, self.server.session() as control:
                 returned += [int(session.run(record(BRIEF))[-1]) for _ in range(3)]
                 session.start(record(LASTING, label="in the middle"))

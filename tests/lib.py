@@ -376,6 +376,17 @@ class Process:
         return state not in ([], ["Z"])
 
 
+def wait_until_gone(pid):
+    """For the postmaster, too: it takes no new session from then on until it has recovered."""
+    wait_for(lambda: not os.path.exists(f"/proc/{pid}"), "the end of the process")
+
+
+def kill_backend(pid):
+    """Kills the process of a session."""
+    os.kill(pid, signal.SIGKILL)
+    wait_until_gone(pid)
+
+
 class Watched:
     """What a server process holds at most, beyond what it holds at first."""
 

@@ -20,8 +20,8 @@ import zlib
 
 from ddl import Standby
 from lib import IS_ROOT, PGDATA, SYNC_SECTIONS, TEST_TMP, VERSION, Failure, Process, Session, as_server, chance
-from lib import connection, dense_table, main, progress, read, repeated, restart_server, rows_of, say, server_with
-from lib import wait_for, wait_for_probe
+from lib import connection, dense_table, kill_backend, main, progress, read, repeated, restart_server, rows_of, say
+from lib import server_with, wait_for, wait_for_probe, wait_until_gone
 from probes import all_files, new_files
 from storage import LoopDevice, create_tablespace
 
@@ -965,11 +965,6 @@ class OwnDevice(Sync):
         self.assert_fails(sync("one_write", spcname="nowhere"), "42704", "nowhere")
 
 
-def wait_until_gone(pid):
-    """For the postmaster, too: it takes no new session from then on until it has recovered."""
-    wait_for(lambda: not os.path.exists(f"/proc/{pid}"), "the end of the process")
-
-
 class Kills(unittest.TestCase):
     """Whatever happens, pg_wal has nothing but WAL in it."""
 
@@ -1001,9 +996,8 @@ class Kills(unittest.TestCase):
             # Half of them while the file is filled.
             time.sleep(moments.uniform(0, 0.05 if number % 2 else 0.3))
             state = "threads" if "io_probe_sync" in process.threads() else len(scratch_links(session.pid))
-            os.kill(session.pid, signal.SIGKILL)
+            kill_backend(session.pid)
             killed[{0: "before", 1: "filling"}.get(state, state if state == "threads" else "in turns")] += 1
-            wait_until_gone(session.pid)
             self.assertEqual(new_files(names), set(), "left by the kill")
             self.assertRaises(Failure, session.finish)
             session.close()
