@@ -357,9 +357,10 @@ class Query(Iostat):
         self.assert_as_explained(last, explained)
 
     def test_devices(self):
-        every = self.session.rows(rows_of("iostat_query", query="SELECT pg_sleep(0.25)", every="100 ms"))
+        every = self.session.rows(rows_of("iostat_query", query="SELECT pg_sleep(1)", every="100 ms"))
         devices = self.session.rows("SELECT DISTINCT device FROM io_probe_device_full() WHERE device IS NOT NULL")
         self.assertEqual({row["device"] for row in every}, {row["device"] for row in devices} | {None})
+        # Ten, unless the machine is busy.
         self.assertGreaterEqual(max(row["sample"] or 0 for row in every), 3)
         one = self.session.rows(rows_of("iostat_query", query="SELECT 1", options={"device": self.name}))
         self.assertEqual([row["device"] for row in one], [self.name, None])
