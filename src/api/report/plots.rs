@@ -39,6 +39,12 @@ impl Bar {
             same,
         })
     }
+
+    /// What has to find room: of what would be the same its middle at least, since noise may be wide.
+    fn greatest(&self) -> f64 {
+        let middle = self.same.map_or(0.0, |(low, high)| low.sqrt() * high.sqrt());
+        self.high.max(self.value).max(middle)
+    }
 }
 
 /// Ink and bars; the page knows them by these colours.
@@ -85,11 +91,12 @@ fn draw(
     all: &[Bar],
     inside: impl Fn(&mut Drawn<'_, '_>, &[Bar]) -> Result<(), Box<dyn Error>>,
 ) -> Option<String> {
-    let greatest = all.iter().map(|bar| bar.high.max(bar.value)).fold(0.0, f64::max);
+    let greatest = all.iter().map(Bar::greatest).fold(0.0, f64::max);
     // A stored line may say anything.
     if !PLOTTED.contains(&greatest) || all.len() > MOST_VALUES {
         return None;
     }
+    let top = greatest * 1.05;
     let mut svg = String::new();
     let drawn = || -> Result<(), Box<dyn Error>> {
         let area = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
@@ -98,7 +105,7 @@ fn draw(
             .margin(10)
             .x_label_area_size(30)
             .y_label_area_size(70)
-            .build_cartesian_2d(-0.5..last, 0.0..greatest * 1.05)?;
+            .build_cartesian_2d(-0.5..last, 0.0..top)?;
         let name = |at: &f64| {
             let is_whole = (at - at.round()).abs() < 1e-6;
             let place = is_whole.then(|| all.get(at.round() as usize)).flatten().filter(|_| *at > -0.25);
@@ -116,7 +123,7 @@ fn draw(
         chart.draw_series(all.iter().enumerate().filter_map(|(place, bar)| {
             let (low, high) = bar.same?;
             let (left, right) = (place as f64 - 0.4, place as f64 + 0.4);
-            Some(Rectangle::new([(left, low), (right, high.min(greatest * 1.05))], FAINT.filled()))
+            Some(Rectangle::new([(left, low), (right, high.min(top))], FAINT.filled()))
         }))?;
         inside(&mut chart, all)?;
         chart.draw_series(all.iter().enumerate().filter(|(_, bar)| bar.low < bar.high).map(
