@@ -123,6 +123,9 @@ SELECT key, refused(:'value'::jsonb - key) AS without, refused(jsonb_set(:'value
   'args', 'format', 'leaves', 'object', 'probe', 'rows', 'settings', 'started_at', 'status', 'system_identifier']) AS key;
 SELECT refused(:'value'::jsonb || jsonb_build_object('object', repeat('x', 10000))) AS text,
        refused(:'value'::jsonb || jsonb_build_object('settings', jsonb_build_object('x', repeat('x', 1 << 20)))) AS part;
+-- but a long message of a probe that failed is what was measured
+SELECT refused(:'value'::jsonb || jsonb_build_object('status', 'failed', 'rows', '[]'::jsonb, 'message', repeat('x', 1 << 20))) AS message;
+DELETE FROM io_probe_runs WHERE label = 'refused' AND length(message) = 1 << 20;
 SELECT count(*) FROM io_probe_runs WHERE label = 'refused';
 
 -- what is wrong with a call ends it, and nothing is stored

@@ -190,7 +190,7 @@ fn run(
 }
 
 impl MeasuredCurve {
-    /// Fills the results: the kernel's, which comes first, and those of the emulated windows. Then they are ascending.
+    /// Fills the results: the kernel's, which comes first, and those of the emulated windows. Then sorts them.
     fn fill(&self, results: &mut [WindowResult], relation: &ProbedRelation) {
         let Self { curve, twin, engine, notes } = self;
         let block_size = relation.block_size();
@@ -235,7 +235,8 @@ impl MeasuredCurve {
     }
 }
 
-/// Marks the smallest window that is as good as the fastest, unless one is void or has no interval. The results are ascending.
+/// Marks the smallest window that is as good as the fastest, unless one is void or has no interval. The
+/// results are ascending.
 fn mark_best(results: &mut [WindowResult]) {
     let counts = |result: &&mut WindowResult| {
         result.window.is_some() && (result.figures.is_ok() || result.status() == Status::Void)

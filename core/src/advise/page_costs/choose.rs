@@ -6,9 +6,9 @@
 //! costs, with an `effective_io_concurrency`, is the geometric mean of the times of the picks over all
 //! queries, cold and warm weighing the same. What is set stays where no other is better by more than the
 //! error of the measured times and by more than 5 %, see [`plateau()`](crate::advise::plateau()); else as
-//! much of it as may be. It also stays where that much is as good as the best, but not sure to gain: going on
-//! to what keeps less gave simulated devices other advice in 9 of 40 calls. The regret of a pick is its time over that of the best plan at any concurrency: one
-//! that makes all bitmap scans slow is no excuse.
+//! much of it as may be. It also stays where that much is as good as the best, but not sure to gain: to go on
+//! to what keeps less gave simulated devices other advice in 9 of 40 calls. The regret of a pick is its time
+//! over that of the best plan at any concurrency: one that makes all bitmap scans slow is no excuse.
 //!
 //! # Limitations and caveats
 //! - The answer is as good as the model's times and as the queries are like the user's own.
