@@ -55,8 +55,8 @@ GROUP, EVERY_SLOW, NIGHTS, BEFORE, ROUNDS = 24, 10, 300, 30, 20
 # Goals: least shares of differences that are found on an idle device, by factor; shares of all else.
 FOUND = {0.9: 0.50, 0.8: 0.95, 0.5: 0.99}
 DIFFERENT, UNKNOWN, ALARMS, CALLED, OUTSIDE, ADVISED = 17 / 200, 0.10, 22 / 300, 0.90, 3 / 40, 36 / 40
-# Student's t of twelve pairs, at 5 %.
-T_OF_PAIRS = 2.201
+# Student's t at 5 %: of twelve pairs, and of twelve and twelve.
+T_OF_PAIRS, T_OF_HALVES = 2.201, 2.074
 # By the factor, and by whether the sides take turns.
 CASES = [(factor, take_turns) for factor in (1.0, *FOUND) for take_turns in (False, True)]
 
@@ -232,8 +232,9 @@ KEEP = """INSERT INTO kept SELECT (line ->> 'turn')::int, (line ->> 'slow')::boo
     FROM lines, jsonb_array_elements(line -> 'runs') AS run"""
 TURNS = "SELECT coalesce(jsonb_agg(DISTINCT turn), '[]') FROM kept WHERE slow = {}"
 # Of each figure, in the order of time.
-VALUES = """SELECT coalesce(jsonb_agg(of_figure), '[]') FROM (SELECT jsonb_agg(value ORDER BY started_at) AS of_figure
-    FROM io_probe_metrics WHERE value > 0 GROUP BY probe, item, metric) AS each"""
+VALUES = """SELECT coalesce(jsonb_agg(of_figure), '[]') FROM (
+    SELECT jsonb_build_array(concat_ws(' ', probe, item, metric), jsonb_agg(ln(value) ORDER BY started_at)) AS of_figure
+    FROM io_probe_metrics WHERE value > 0 GROUP BY probe, item, metric HAVING count(*) = {}) AS each"""
 FORGET = "TRUNCATE io_probe_runs, io_probe_results"
 SAID = """SELECT coalesce(jsonb_agg(jsonb_build_array(figure, verdict, ratio)), '[]')
     FROM {}, concat_ws(' ', probe, replace(item, 'wal_segment ', ''), metric) AS figure
@@ -264,28 +265,36 @@ def kind(verdict, ratio, factor):
 
 
 def judge_groups(runs):
-    """How often each figure came to what, by case; and how often the paired t-test finds a factor."""
-    counts, by_t_test = {}, {factor: Counter() for factor in FOUND}
+    """How often each figure came to what, by case; how often t-tests, of pairs in turns and of halves, call it different; and
+    the standard deviations of its logarithm."""
+    counts, by_t_test, deviations = {}, {case: Counter() for case in CASES}, {}
     for start in range(0, len(runs) - GROUP + 1, GROUP):
         for factor, take_turns in CASES:
             a, b = sides(runs[start : start + GROUP], take_turns)
             compared = SAID.format("io_probe_compare('a', 'b')")
-            found, values = said(FORGET, put(a, "a"), put(b, "b", factor=factor), compared, VALUES)
+            found, values = said(FORGET, put(a, "a"), put(b, "b", factor=factor), compared, VALUES.format(GROUP))
             for figure, verdict, ratio in found:
                 of_figure = counts.setdefault(figure, {case: Counter() for case in CASES})
                 of_figure[factor, take_turns][kind(verdict, ratio, factor)] += 1
-            if take_turns and factor in FOUND:
-                by_t_test[factor].update(differ_by_t_test(of_figure) for of_figure in values)
-    return counts, by_t_test
+            test = pairs_differ if take_turns else halves_differ
+            by_t_test[factor, take_turns].update(test(logarithms) for _, logarithms in values)
+            if factor == 1 and take_turns:
+                for figure, logarithms in values:
+                    deviations.setdefault(figure, []).append(statistics.stdev(logarithms))
+    return counts, by_t_test, deviations
 
 
-def differ_by_t_test(values):
-    """Do pairs of neighbours in time differ, at 5 %? None if some are missing."""
-    if len(values) != GROUP:
-        return None
-    ratios = [math.log(b / a) for a, b in zip(values[::2], values[1::2])]
-    error = statistics.stdev(ratios) / math.sqrt(len(ratios))
-    return abs(statistics.mean(ratios)) > T_OF_PAIRS * error
+def pairs_differ(logarithms):
+    """Do neighbours in time, at 5 %?"""
+    ratios = [b - a for a, b in zip(logarithms[::2], logarithms[1::2])]
+    return abs(statistics.mean(ratios)) > T_OF_PAIRS * statistics.stdev(ratios) / math.sqrt(len(ratios))
+
+
+def halves_differ(logarithms):
+    """Does the first half from the second, at 5 %?"""
+    a, b = sides(logarithms, False)
+    error = math.sqrt((statistics.variance(a) + statistics.variance(b)) / len(a))
+    return abs(statistics.mean(b) - statistics.mean(a)) > T_OF_HALVES * error
 
 
 def judge_nights(runs, slow, dice):
@@ -330,7 +339,7 @@ def judge_file(file):
     runs, slow = (json.loads(psql(TURNS.format(is_slow))) for is_slow in (False, True))
     print(f"\n{file.stem}: {len(runs)} runs, {len(slow)} with read_ahead_kb 16")
     print_line("different; t: in turns", *(name(*case) for case in CASES), "unknown")
-    (counts, by_t_test), is_idle = judge_groups(runs), file.stem.startswith("idle")
+    (counts, by_t_test, deviations), is_idle = judge_groups(runs), file.stem.startswith("idle")
     for figure, of_figure in sorted(counts.items()):
         shares = [share([of_figure[case]], "different") for case in CASES]
         shares.append(share(of_figure.values(), "unknown"))
@@ -341,8 +350,10 @@ def judge_file(file):
     for case in CASES[2:]:
         found = share([of_figure[case] for of_figure in counts.values()], "different")
         say(f"found, {name(*case)}", *found, least=FOUND[case[0]] if is_idle else 0)
-    for factor, found in by_t_test.items():
-        say(f"found by the paired t-test, {name(factor, True)}", found[True], found[True] + found[False])
+    for case, found in by_t_test.items():
+        say(f"by the t-test, {name(*case)}", found[True], found.total())
+    medians = [statistics.median(of_figure) for of_figure in deviations.values()]
+    print(f"standard deviation of the figures from run to run: {min(medians):.2f} to {max(medians):.2f}")
     alarms, called = judge_nights(runs, slow, random.Random(file.stem))
     for way, about in enumerate(("", ", all")):
         say(f"false alarm{about}", alarms[way], NIGHTS, most=ALARMS)
