@@ -69,6 +69,8 @@ impl OpenFile {
 
     /// Drops the clean pages of a byte range, but for large folios that reach beyond it.
     pub(crate) fn drop_cached(&self, bytes: &Range<u64>) -> Result<()> {
+        #[cfg(test)]
+        dropped::note(&self.path, bytes);
         let (offset, length) = (bytes.start as i64, (bytes.end - bytes.start) as i64);
         posix_fadvise(&self.file, offset, length, PosixFadviseAdvice::POSIX_FADV_DONTNEED)
             .map_err(|e| Error::io_at("drop cached pages of", &self.path, bytes.start, e))
@@ -106,5 +108,27 @@ pub(crate) mod opened {
     /// All of them since the last time.
     pub(crate) fn take() -> Vec<(PathBuf, Access)> {
         OPENED.take()
+    }
+}
+
+/// What a test's thread has dropped from the cache.
+#[cfg(test)]
+pub(crate) mod dropped {
+    use std::cell::RefCell;
+    use std::ops::Range;
+    use std::path::{Path, PathBuf};
+
+    thread_local! {
+        static DROPPED: RefCell<Vec<(PathBuf, Range<u64>)>> = const { RefCell::new(Vec::new()) };
+    }
+
+    /// One more range of bytes.
+    pub(super) fn note(path: &Path, bytes: &Range<u64>) {
+        DROPPED.with_borrow_mut(|dropped| dropped.push((path.to_owned(), bytes.clone())));
+    }
+
+    /// All of them since the last time.
+    pub(crate) fn take() -> Vec<(PathBuf, Range<u64>)> {
+        DROPPED.take()
     }
 }

@@ -64,17 +64,6 @@ fn assert_near(series: &WaySeries, ns: f64, what: &str) {
     assert!((us * 1e3 / ns - 1.0).abs() < 0.02, "{what}: {us} us, not {ns} ns");
 }
 
-/// Nothing has come into the cache, and nothing was dropped from it. A kernel takes a page back here and
-/// there whenever it likes; a drop takes stretches.
-fn assert_kept(before: &[bool], after: &[bool]) {
-    let mut lost = 0;
-    for (block, (before, after)) in before.iter().zip(after).enumerate() {
-        assert!(*before || !*after, "block {block} has come into the cache");
-        lost = if *before && !*after { lost + 1 } else { 0 };
-        assert!(lost < 32, "block {block} and those before it were dropped");
-    }
-}
-
 /// A block may lie in a file of its own, and is asked for several times.
 #[test]
 fn files_stay_open_from_look_to_look() {
@@ -250,7 +239,7 @@ fn the_cache_is_left_as_it_was() {
         let measured = measured(&run, &mut server(&run, &clock), &clock);
         assert_near(&measured.device_sequential, made_up::SEQUENTIAL, "device, in order");
         assert_near(&measured.device_random, made_up::RANDOM, "device, at random");
-        assert_kept(&before, &files.cached());
+        files.assert_kept(&before);
     }
 }
 
@@ -263,7 +252,7 @@ fn what_is_cached_is_evicted_only_with_leave() {
     let kept = measured(&run, &mut server(&run, &clock), &clock);
     assert_eq!((kept.not_cold, kept.device_sequential.turns()), (Some(NotCold::Cached), 0));
     assert_eq!((kept.device_random.turns(), kept.sparse[0][0].turns()), (0, 0));
-    assert_kept(&before, &files.cached());
+    files.assert_kept(&before);
     // What is cached is measured all the same.
     assert_near(&kept.os_sequential, made_up::OS_SEQUENTIAL, "OS, in order");
 

@@ -3,11 +3,13 @@
 
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 
 use crate::Result;
+use crate::files::open_file::dropped;
 use crate::files::relation_files::fixture::BLOCK;
 use crate::files::{Access, OpenFile, RelationFiles};
 use crate::measure::BlockReader;
@@ -181,6 +183,22 @@ impl Files {
             }
         }
         panic!("the kernel doesn't keep {blocks:?}, or keeps more");
+    }
+
+    /// Checks that nothing has come into the cache since those were cached, and that no request has been to drop
+    /// one of those. That all are still there is not asked: a kernel takes them back whenever it needs memory.
+    pub(super) fn assert_kept(&self, before: &[bool]) {
+        for (block, (before, now)) in before.iter().zip(self.cached()).enumerate() {
+            assert!(*before || !now, "block {block} has come into the cache");
+        }
+        let dropped = dropped::take();
+        for block in (0..self.0.blocks()).filter(|block| before[*block as usize]) {
+            let (path, start) = (&self.open(block).path, self.0.offset(block));
+            let is_in = |(file, bytes): &(PathBuf, Range<u64>)| {
+                file == path && bytes.start < start + BLOCK && start < bytes.end
+            };
+            assert!(!dropped.iter().any(is_in), "block {block} was dropped");
+        }
     }
 
     /// Which blocks are cached.
