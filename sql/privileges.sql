@@ -28,6 +28,8 @@ SELECT node_type FROM io_probe_explain_full('SELECT * FROM secret', true); \echo
 -- and nothing else
 SELECT fork FROM io_probe_cache('pg_class'); \echo :SQLSTATE
 SELECT item FROM io_probe_check(); \echo :SQLSTATE
+SELECT index FROM io_probe_correlation('pg_class'); \echo :SQLSTATE
+SELECT io_probe_correct('pg_class_oid_index', 0); \echo :SQLSTATE
 SELECT device FROM io_probe_counters(); \echo :SQLSTATE
 SELECT device FROM io_probe_device_counters; \echo :SQLSTATE
 SELECT device FROM io_probe_device_full(); \echo :SQLSTATE

@@ -180,6 +180,38 @@ SELECT setting, recommended, statement, why FROM known WHERE (setting = 'random_
 TABLE out_of_order;
 RESET seq_page_cost;
 RESET random_page_cost;
+-- an index of which the planner believes that its rows lie in order
+CREATE TABLE asked_late (id int, late int, pad text) WITH (autovacuum_enabled = off);
+INSERT INTO asked_late SELECT i, i + abs(hashint4(i)) % 20000, repeat('x', 300) FROM generate_series(1, 100000) AS i;
+CREATE INDEX asked_late_id ON asked_late (id);
+CREATE INDEX asked_late_late ON asked_late (late);
+CREATE INDEX asked_late_more ON asked_late (late, id, pad);
+VACUUM ANALYZE asked_late;
+VACUUM FULL asked_late;
+CHECKPOINT;
+CREATE TEMP TABLE told AS SELECT t.* FROM tries('asked_late', 'seq_page', '{correlation}') AS t;
+-- (where the times are too vague there is one row that says so)
+DELETE FROM told WHERE name IS NULL AND recommended IS NULL AND why ~ 'intervals|not all times|were not measured';
+SELECT DISTINCT scope, setting, name, relid, applies, current_source FROM told WHERE name NOT IN ('public.asked_late_id', 'public.asked_late_late') OR scope <> 'index'
+  OR setting <> 'correlation' OR relid <> 'asked_late'::regclass OR applies <> 'now' OR current_source <> 'pg_statistic';
+SELECT name, low, recommended, high, current FROM told WHERE NOT coalesce(recommended = current OR recommended::float8 BETWEEN low::float8 AND high::float8, false);
+-- order stays order
+SELECT name, recommended, current FROM told WHERE name ~ 'id$' AND recommended <> current;
+SELECT name, k FROM told, unnest('{scattered_pct,scattered_ci_pct,stretch_blks,stretch_ci_blks,regret,regret_in_force}'::text[]) AS k WHERE NOT evidence ? k;
+-- what sets it sets it for all indexes that begin with the column, and is taken back
+SELECT name, statement, undo FROM told WHERE (statement IS NOT NULL) <> (recommended <> current) OR statement IS NOT NULL AND NOT (
+  statement = format($$SELECT io_probe_correct('public.asked_late_late', %1$s); SELECT io_probe_correct('public.asked_late_more', %1$s)$$, recommended)
+  AND undo = $$SELECT io_probe_correct('public.asked_late_late', NULL); SELECT io_probe_correct('public.asked_late_more', NULL)$$);
+DO $$ DECLARE s text; BEGIN FOR s IN SELECT statement FROM told WHERE statement IS NOT NULL LOOP EXECUTE s; END LOOP; END $$;
+SELECT name, recommended FROM told WHERE statement IS NOT NULL AND NOT EXISTS (SELECT FROM io_probe_correlation('asked_late') WHERE kept = recommended::float8);
+SELECT current_source, current = (SELECT recommended FROM told WHERE statement IS NOT NULL) AS as_told FROM tries('asked_late', 'seq_page', '{correlation}', '2 s')
+  WHERE name ~ 'late_late$' AND EXISTS (SELECT FROM told WHERE statement IS NOT NULL) AND NOT (current_source = 'io_probe_corrections' AND current = (SELECT recommended FROM told WHERE statement IS NOT NULL));
+DO $$ DECLARE s text; BEGIN FOR s IN SELECT undo FROM told WHERE statement IS NOT NULL LOOP EXECUTE s; END LOOP; END $$;
+SELECT count(*) FROM io_probe_corrections;
+-- from 18 on the statistics can be set instead, where the planner takes them as they are
+SELECT name, instead FROM told WHERE statement IS NOT NULL AND current_setting('server_version_num')::int >= 180000
+  AND instead IS DISTINCT FROM format($$SELECT pg_restore_attribute_stats('schemaname', 'public', 'relname', 'asked_late', 'attname', 'late', 'inherited', false, 'correlation', %s::real)$$, recommended);
+DROP TABLE asked_late, told;
 -- with hardly any time there is a reason
 SELECT setting, recommended, statement, why <> '' AS why FROM io_probe_recommend_full('asked', cold => true, duration => '1 ms',
   settings => '{random_page_cost,effective_io_concurrency}');

@@ -10,7 +10,8 @@ CREATE TABLE stored AS SELECT io_probe_record('ping', 'toasted', '{"count": 2, "
   io_probe_record('report', 'toasted', '{"duration": "30 ms"}') AS report;
 CREATE ROLE regress_io_probe_user;
 GRANT SELECT ON toasted, stored TO regress_io_probe_user;
-GRANT EXECUTE ON FUNCTION io_probe_evict, io_probe_sync, io_probe_sync_full, io_probe_measure, io_probe_import, io_probe_record, io_probe_prune, io_probe_ping, io_probe_ping_full,
+ALTER TABLE toasted OWNER TO regress_io_probe_user;
+GRANT EXECUTE ON FUNCTION io_probe_evict, io_probe_sync, io_probe_sync_full, io_probe_measure, io_probe_import, io_probe_record, io_probe_prune, io_probe_correct, io_probe_ping, io_probe_ping_full,
   io_probe_seqscan, io_probe_seqscan_full, io_probe_recommend, io_probe_recommend_full, io_probe_page_cost, io_probe_page_cost_full, io_probe_report, io_probe_report_full TO regress_io_probe_user;
 -- a call of each function
 CREATE TABLE call (name text, arguments text);
@@ -19,6 +20,8 @@ INSERT INTO call VALUES
   ('io_probe_changes', '1'),
   ('io_probe_check', ''),
   ('io_probe_compare', '(SELECT run FROM public.stored), (SELECT run FROM public.stored)'), ('io_probe_compare', '''a'', ''a'''),
+  ('io_probe_correct', '''public.toasted_pkey'', 0.5'),
+  ('io_probe_correlation', '''public.toasted'''),
   ('io_probe_counters', ''),
   ('io_probe_depth', '''public.toasted'', ''{1,2}'', ''2 ms'''),
   ('io_probe_device', ''),
@@ -113,7 +116,7 @@ SELECT count(*) FROM pg_class;
 SET ROLE regress_io_probe_user;
 SET search_path = pg_temp, trap, pg_catalog, public;
 SELECT text FROM public.statement
-  WHERE name OPERATOR(pg_catalog.=) ANY ('{io_probe_measure,io_probe_import,io_probe_record,io_probe_prune,io_probe_recommend,
+  WHERE name OPERATOR(pg_catalog.=) ANY ('{io_probe_measure,io_probe_import,io_probe_record,io_probe_prune,io_probe_recommend,io_probe_correct,
     io_probe_page_cost,io_probe_report,io_probe_report_full}'::pg_catalog.text[])
   ORDER BY n \gexec
 RESET ROLE;

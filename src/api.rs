@@ -3,6 +3,7 @@
 
 mod cache;
 mod check;
+mod correlation;
 mod depth;
 mod device;
 mod explain;

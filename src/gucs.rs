@@ -26,6 +26,7 @@ static SCRATCH_LIMIT: GucSetting<i32> = GucSetting::<i32>::new(64);
 static SCRATCH_RESERVE: GucSetting<i32> = GucSetting::<i32>::new(1 << 10);
 static ROW_DURATION: GucSetting<i32> = GucSetting::<i32>::new(5_000);
 static DEFAULT_MAX_BYTES: GucSetting<i32> = GucSetting::<i32>::new(1 << 10);
+static CORRECT_CORRELATION: GucSetting<bool> = GucSetting::<bool>::new(true);
 static ENGINE: GucSetting<EngineSetting> = GucSetting::<EngineSetting>::new(EngineSetting::auto);
 
 thread_local! {
@@ -171,7 +172,20 @@ pub(crate) fn define() {
         GucContext::Userset,
         GucFlags::empty(),
     );
+    GucRegistry::define_bool_guc(
+        c"pg_io_probe.correct_correlation",
+        c"Lets the planner take the correlations that io_probe_correct keeps.",
+        c"Without effect on indexes of which none is kept.",
+        &CORRECT_CORRELATION,
+        GucContext::Userset,
+        GucFlags::EXPLAIN,
+    );
     reserve_setting_prefix(c"pg_io_probe");
+}
+
+/// Does the planner take the correlations that are kept?
+pub(crate) fn correct_correlation() -> bool {
+    CORRECT_CORRELATION.get()
 }
 
 /// Refuses while the configured value of a cap is not known.

@@ -32,6 +32,7 @@ extension_sql_file!("ddl/iostat.sql", name = "iostat");
 extension_sql_file!("ddl/readahead.sql", name = "readahead");
 extension_sql_file!("ddl/page_cost.sql", name = "page_cost");
 extension_sql_file!("ddl/recommend.sql", name = "recommend");
+extension_sql_file!("ddl/correlation.sql", name = "correlation");
 extension_sql_file!("ddl/explain.sql", name = "explain");
 extension_sql_file!("ddl/report.sql", name = "report");
 extension_sql_file!(
@@ -43,12 +44,13 @@ extension_sql_file!("ddl/compare.sql", name = "compare", requires = ["history"])
 extension_sql_file!(
     "ddl/comments.sql",
     name = "comments",
-    requires = ["facts", "iostat", "recommend", "explain", "report", "compare"]
+    requires = ["facts", "iostat", "recommend", "correlation", "explain", "report", "compare"]
 );
 
 /// Runs when the library is loaded into a backend.
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
     gucs::define();
+    pg::catalog::planner::watch();
     pg::backend::reserve::keep_last();
 }

@@ -34,6 +34,8 @@ CALLS = {
     "io_probe_check()": "io_probe_check()",
     "io_probe_compare(bigint,bigint)": "io_probe_compare(1, 2)",
     "io_probe_compare(text,text)": "io_probe_compare('first', 'second')",
+    "io_probe_correct(regclass,double precision)": "io_probe_correct('public.probed_id', 0.5)",
+    "io_probe_correlation_full(regclass)": "io_probe_correlation_full('public.probed')",
     "io_probe_counters()": "io_probe_counters()",
     "io_probe_depth_full(regclass,integer[],interval,bigint,jsonb)": "io_probe_depth_full('public.probed', '{2}')",
     "io_probe_device_full()": "io_probe_device_full()",

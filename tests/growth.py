@@ -60,6 +60,8 @@ LIGHT = {
     "changes": "io_probe_changes()",
     "cache": "io_probe_cache('probed')",
     "evict": "io_probe_evict('probed')",
+    "correlation": "io_probe_correlation_full('probed')",
+    "correct": "io_probe_correct('probed_id', 0.5)",
     "device": "io_probe_device_full()",
     "counters": "io_probe_counters()",
     "progress": "io_probe_progress()",

@@ -3,6 +3,7 @@
 //! From the top down: a relation's files, which of them are open, eviction and holes, write-back, one open
 //! file, what the page cache and the extent map tell of it.
 
+pub mod btree;
 pub(crate) mod cached_data;
 pub(crate) mod descriptors;
 pub mod direct_io;

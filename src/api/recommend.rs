@@ -45,6 +45,7 @@ fn io_probe_recommend(
         let options = Options::parse(options, &MEASURING)?;
         let request = RecommendRequest {
             unit: Unit::parse(unit.as_deref())?.unwrap_or(Unit::SeqPage),
+            lists_settings: settings.is_some(),
             settings: Setting::pick(settings.map(Elements::all))?,
             bounds: options.bounds()?,
             duration: arguments::duration(duration)?,
@@ -88,6 +89,8 @@ named!(Unit, "unit", "units", { SeqPage = "seq_page", Cpu = "cpu" });
 struct RecommendRequest {
     unit: Unit,
     settings: Vec<Setting>,
+    /// Are these what the call lists?
+    lists_settings: bool,
     /// Of each measurement, apart from its time.
     bounds: Limits,
     /// Of all of them together, where the call gives it.
@@ -126,7 +129,8 @@ impl RecommendRequest {
     /// Parts of the call's time that its measurements may come to, for so many tablespaces.
     fn parts(&self, places: u32) -> u32 {
         let wants = |settings: &[Setting]| settings.iter().any(|setting| self.settings.contains(setting));
-        let of_places = if wants(&Setting::OF_TABLESPACE) { places * PARTS_OF_PAGES } else { 0 };
+        let by_pages = wants(&Setting::OF_TABLESPACE) || wants(&[Setting::Correlation]);
+        let of_places = if by_pages { places * PARTS_OF_PAGES } else { 0 };
         let of_devices = if self.cold && wants(&[Setting::ReadAheadKb]) { places } else { 0 };
         let of_syncs = self.writes && wants(&[Setting::WalSyncMethod, Setting::CommitDelay]);
         of_places + of_devices + u32::from(wants(&[Setting::IoCombineLimit])) + u32::from(of_syncs)

@@ -57,6 +57,7 @@ probes! {
     Counters = ("io_probe_counters", "", "", Recorded::Server);
     Cache = ("io_probe_cache", "", "", Recorded::Server);
     Evict = ("io_probe_evict", "", "", Recorded::Never);
+    Correlation = ("io_probe_correlation", "", "", Recorded::Never);
 }
 
 impl NamedEnum for Probe {

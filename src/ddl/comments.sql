@@ -5,7 +5,7 @@ DECLARE
     probe pg_catalog.text;
     about record;
 BEGIN
-    FOREACH probe IN ARRAY '{device,seqscan,random,random_series,depth,ping,sync,iostat,iostat_query,readahead,page_cost,recommend,explain}'::pg_catalog.text[] LOOP
+    FOREACH probe IN ARRAY '{device,seqscan,random,random_series,depth,ping,sync,iostat,iostat_query,readahead,page_cost,recommend,correlation,explain}'::pg_catalog.text[] LOOP
         FOR about IN
             SELECT narrow.attrelid::pg_catalog.regclass AS type, narrow.attname,
                    pg_catalog.col_description(everything.attrelid, everything.attnum) AS text

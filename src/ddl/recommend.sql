@@ -20,11 +20,11 @@ CREATE TYPE io_probe_recommend_full_row AS (
     evidence       jsonb
 );
 COMMENT ON TYPE io_probe_recommend_full_row IS 'Row of io_probe_recommend_full: one setting in one place';
-COMMENT ON COLUMN io_probe_recommend_full_row.scope IS 'For what it is set: cluster, tablespace or device';
-COMMENT ON COLUMN io_probe_recommend_full_row.name IS 'Name of the tablespace, or of the device; NULL for the cluster, and where the device is unknown';
-COMMENT ON COLUMN io_probe_recommend_full_row.setting IS 'Name of the setting: the server''s, or the kernel''s for a device';
+COMMENT ON COLUMN io_probe_recommend_full_row.scope IS 'For what it is set: cluster, tablespace, index or device';
+COMMENT ON COLUMN io_probe_recommend_full_row.name IS 'Name of the tablespace, the index or the device; NULL for the cluster, and where the device or the index is unknown';
+COMMENT ON COLUMN io_probe_recommend_full_row.setting IS 'Name of the setting: the server''s, or the kernel''s for a device; of an index correlation, as the planner takes it';
 COMMENT ON COLUMN io_probe_recommend_full_row.current IS 'Value in force, as SHOW prints it; of a device in kB as in /sys';
-COMMENT ON COLUMN io_probe_recommend_full_row.current_source IS 'Where it comes from: source of pg_settings for this session, tablespace if the tablespace has a value of its own, or /sys';
+COMMENT ON COLUMN io_probe_recommend_full_row.current_source IS 'Where it comes from: source of pg_settings for this session, tablespace if the tablespace has a value of its own, pg_statistic or io_probe_corrections for an index, or /sys';
 COMMENT ON COLUMN io_probe_recommend_full_row.recommended IS 'Value that what was measured speaks for, in the form that ALTER SYSTEM takes; the same as current: keep what you have; NULL: nothing can be said, and why says so';
 COMMENT ON COLUMN io_probe_recommend_full_row.low IS 'Lowest value that is as good: not surely worse than the best by more than 5 %, given the error of the measured times; NULL for a setting without an order, or without figures';
 COMMENT ON COLUMN io_probe_recommend_full_row.high IS 'Highest value that is as good, in the same sense';
@@ -62,7 +62,7 @@ CREATE FUNCTION io_probe_recommend(
 RETURNS SETOF io_probe_recommend_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 8
 AS 'MODULE_PATHNAME', 'io_probe_recommend_wrapper';
-COMMENT ON FUNCTION io_probe_recommend(regclass, text[], interval, boolean, boolean, text, jsonb) IS 'What the settings should be by what was measured, with reasons; changes nothing. Measures on the relation, or on the largest tables of each tablespace; settings picks from random_page_cost, seq_page_cost, effective_io_concurrency, maintenance_io_concurrency, read_ahead_kb, io_combine_limit, wal_sync_method and commit_delay: which rows there are, not what they say. unit => ''cpu'' finds seq_page_cost, too, which else is the unit and stays. cold => true lets it evict what it reads (needs EXECUTE on io_probe_evict), writes => true lets it write scratch files beside the WAL (needs EXECUTE on io_probe_sync). Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
+COMMENT ON FUNCTION io_probe_recommend(regclass, text[], interval, boolean, boolean, text, jsonb) IS 'What the settings should be by what was measured, with reasons; changes nothing. Measures on the relation, or on the largest tables of each tablespace; settings picks from random_page_cost, seq_page_cost, effective_io_concurrency, maintenance_io_concurrency, correlation, read_ahead_kb, io_combine_limit, wal_sync_method and commit_delay: which rows there are, not what they say. An index has a row where another correlation is better, or if correlation is picked. unit => ''cpu'' finds seq_page_cost, too, which else is the unit and stays. cold => true lets it evict what it reads (needs EXECUTE on io_probe_evict), writes => true lets it write scratch files beside the WAL (needs EXECUTE on io_probe_sync). Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
 REVOKE ALL ON FUNCTION io_probe_recommend(regclass, text[], interval, boolean, boolean, text, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_recommend_full(

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use pgrx::pg_sys;
 
-pub(super) use planning::RelationHook;
+pub(super) use planning::{CostEstimate, cost_estimate, set_cost_estimate, watch_relations};
 pub(super) use reading::{
     Blocks, PREFETCH_METHOD, READ_METHOD, ReadAhead, STREAMS_OBEY_TABLESPACE, read_block, read_blocks,
     reads_ahead, ring, with_combine_limit,
@@ -94,6 +94,9 @@ pub(in crate::pg) unsafe fn path(string: *const c_char) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(unsafe { CStr::from_ptr(string) }.to_bytes()))
 }
 
+/// Can statistics be set by a function?
+pub(super) const RESTORES_STATISTICS: bool = cfg!(any(feature = "pg18", feature = "pg19"));
+
 /// The privileges of which one lets a user probe a table, as has_table_privilege takes them.
 pub(super) const PROBE_PRIVILEGES: &str =
     if cfg!(any(feature = "pg15", feature = "pg16")) { "SELECT" } else { "SELECT, MAINTAIN" };
@@ -117,6 +120,21 @@ fn may(table: pg_sys::Oid, mode: pg_sys::AclMode) -> bool {
     // SAFETY: a catalog lookup in a transaction; an unknown oid is an ERROR.
     let result = unsafe { pg_sys::pg_class_aclcheck(table, pg_sys::GetUserId(), mode) };
     result == pg_sys::AclResult::ACLCHECK_OK
+}
+
+/// Is there a right to maintain a table?
+pub(super) const HAS_MAINTAIN: bool = cfg!(not(any(feature = "pg15", feature = "pg16")));
+
+/// May the user maintain the table: as its owner, or from 17 on by MAINTAIN?
+pub(super) fn may_maintain(table: pg_sys::Oid) -> bool {
+    #[cfg(not(any(feature = "pg15", feature = "pg16")))]
+    return may(table, pg_sys::ACL_MAINTAIN as pg_sys::AclMode);
+    // SAFETY: a catalog lookup in a transaction; an unknown oid is an ERROR.
+    #[cfg(feature = "pg16")]
+    return unsafe { pg_sys::object_ownercheck(pg_sys::RelationRelationId, table, pg_sys::GetUserId()) };
+    // SAFETY: as above.
+    #[cfg(feature = "pg15")]
+    return unsafe { pg_sys::pg_class_ownercheck(table, pg_sys::GetUserId()) };
 }
 
 /// May the user execute the function?
@@ -302,36 +320,6 @@ pub(super) unsafe fn evict_buffer(buffer: pg_sys::Buffer) {
     }
 }
 
-/// Begins a scan of an index with one key, under the present snapshot.
-///
-/// # Safety
-/// Both relations must be open, the one an index of the other; `index_endscan` must follow before they are
-/// closed.
-pub(super) unsafe fn begin_index_scan(
-    table: pg_sys::Relation,
-    index: pg_sys::Relation,
-) -> pg_sys::IndexScanDesc {
-    // SAFETY: the caller vouches for the relations; a query has a snapshot.
-    unsafe {
-        let snapshot = pg_sys::GetActiveSnapshot();
-        #[cfg(not(any(feature = "pg18", feature = "pg19")))]
-        let scan = pg_sys::index_beginscan(table, index, snapshot, 1, 0);
-        #[cfg(feature = "pg18")]
-        let scan = pg_sys::index_beginscan(table, index, snapshot, std::ptr::null_mut(), 1, 0);
-        #[cfg(feature = "pg19")]
-        let scan = pg_sys::index_beginscan(
-            table,
-            index,
-            snapshot,
-            std::ptr::null_mut(),
-            1,
-            0,
-            pg_sys::ScanOptions::SO_NONE,
-        );
-        scan
-    }
-}
-
 /// The state of a buffer, in its header.
 #[cfg(not(feature = "pg19"))]
 pub(super) mod buffer_state {
@@ -363,6 +351,21 @@ pub(super) mod buffer_state {
     }
 }
 
+/// Locks a buffer as one does who reads it.
+///
+/// # Safety
+/// This backend must have pinned the buffer, and not locked it.
+pub(super) unsafe fn lock_to_read(buffer: pg_sys::Buffer) {
+    // SAFETY: the caller vouches for the buffer.
+    unsafe {
+        #[cfg(not(feature = "pg19"))]
+        pg_sys::LockBuffer(buffer, pg_sys::BUFFER_LOCK_SHARE as i32);
+        // What LockBuffer is there for a mode that locks.
+        #[cfg(feature = "pg19")]
+        pg_sys::LockBufferInternal(buffer, pg_sys::BufferLockMode::BUFFER_LOCK_SHARE);
+    }
+}
+
 /// Locks a buffer as one does who is about to write it to its file.
 ///
 /// # Safety
@@ -371,8 +374,7 @@ pub(super) unsafe fn lock_to_flush(buffer: pg_sys::Buffer) {
     // SAFETY: the caller vouches for the buffer.
     unsafe {
         #[cfg(not(feature = "pg19"))]
-        pg_sys::LockBuffer(buffer, pg_sys::BUFFER_LOCK_SHARE as i32);
-        // What LockBuffer is there for a mode that locks.
+        lock_to_read(buffer);
         #[cfg(feature = "pg19")]
         pg_sys::LockBufferInternal(buffer, pg_sys::BufferLockMode::BUFFER_LOCK_SHARE_EXCLUSIVE);
     }

@@ -1,5 +1,6 @@
 //! Relations, their blocks in shared buffers, and where their files are.
 
+pub(crate) mod btree;
 pub(crate) mod buffers;
 pub(crate) mod expressions;
 pub(crate) mod relation;

@@ -3,10 +3,13 @@
 //! The times are those of [`crate::measure::page_times`]. [`curve`] tells what reads with gaps take and how
 //! many should be in flight, and [`predict`] what the blocks of a plan's node would take. [`model`] predicts
 //! whole scans, and [`choose`] finds the settings under which the planner picks the fast ones. [`pair`] keeps
-//! the two page costs in order. docs/model.md tells it in one piece.
+//! the two page costs in order. [`visits`] tells which pages the ranges of an index visit, and
+//! [`correlation`] what the planner should take its correlation for. docs/model.md tells it in one piece.
 
 pub mod choose;
+pub mod correlation;
 pub mod curve;
 pub mod model;
 pub mod pair;
 pub mod predict;
+pub mod visits;

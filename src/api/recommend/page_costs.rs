@@ -1,6 +1,6 @@
 //! random_page_cost, seq_page_cost, effective_io_concurrency and maintenance_io_concurrency of a tablespace.
 
-mod planned;
+pub(super) mod planned;
 mod verdict;
 
 use std::collections::HashSet;
@@ -28,13 +28,17 @@ use crate::pg::catalog::planner;
 pub(super) fn rows(recommend: &RecommendCall<'_>, place: &TablespaceTarget) -> Result<Vec<RecommendRow>> {
     let wanted: Vec<Setting> =
         Setting::OF_TABLESPACE.into_iter().filter(|setting| recommend.wants(*setting)).collect();
-    if wanted.is_empty() {
+    let wants_indexes = recommend.wants(Setting::Correlation);
+    if wanted.is_empty() && !wants_indexes {
         return Ok(Vec::new());
     }
+    // Who has asked for correlations hears why there are none.
+    let wanted_anyway = recommend.request.lists_settings && wants_indexes;
     let all = |relation: Option<Candidate>, why: &str| {
-        let row =
-            |setting| RecommendRow::of_tablespace(setting, place).used(place.used(relation)).unknown(why);
-        Ok(wanted.iter().map(|setting| row(*setting)).collect())
+        let of_indexes = wanted_anyway.then(RecommendRow::of_no_index);
+        let of_place = wanted.iter().map(|setting| RecommendRow::of_tablespace(*setting, place));
+        let row = |row: RecommendRow| row.used(place.used(relation)).unknown(why);
+        Ok(of_place.chain(of_indexes).map(row).collect())
     };
     let (mut last, mut why) = (None, place.why_none().to_owned());
     for relation in place.free_relations() {
@@ -56,8 +60,14 @@ pub(super) fn rows(recommend: &RecommendCall<'_>, place: &TablespaceTarget) -> R
             continue;
         }
         let advice = Advice::of(recommend, place, &measured);
-        let row = |setting| RecommendRow::of_tablespace(setting, place).used(place.used(Some(relation)));
-        return Ok(wanted.iter().map(|setting| advice.fill_row(*setting, row(*setting))).collect());
+        let used = place.used(Some(relation));
+        let row = |setting| RecommendRow::of_tablespace(setting, place).used(used);
+        let mut rows: Vec<_> =
+            wanted.iter().map(|setting| advice.fill_row(*setting, row(*setting))).collect();
+        if wants_indexes {
+            rows.extend(advice.of_indexes(wanted_anyway));
+        }
+        return Ok(rows);
     }
     all(last, &why)
 }
@@ -114,6 +124,11 @@ impl RelationTimes {
     /// Why a time is not known: what the rows say of it, or else this.
     fn why_lacking(&self, or: &str) -> String {
         self.lacking.map_or_else(|| not_all_times(or), not_all_times)
+    }
+
+    /// The times that the model needs, or why one is lacking.
+    fn model(&self) -> std::result::Result<Times, String> {
+        Times::of(&self.times, server::shared_buffers()).map_err(|lacking| self.why_lacking(lacking))
     }
 
     /// Would eviction help?
@@ -192,8 +207,7 @@ fn ask_planner(
     measured: &RelationTimes,
     in_force: &Settings,
 ) -> std::result::Result<(Answers, Chosen), String> {
-    let times = Times::of(&measured.times, server::shared_buffers())
-        .map_err(|lacking| measured.why_lacking(lacking))?;
+    let times = measured.model()?;
     // Without prefetch, which index scans need, and as it is now.
     let has = |curve: &GapCurve, wanted: u32| curve.concurrencies().any(|concurrency| concurrency == wanted);
     let curve = GapCurve::of(&measured.times)

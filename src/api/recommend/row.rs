@@ -4,9 +4,13 @@ use pgrx::pg_sys;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::page_costs::planned::Probed;
 use super::place::TablespaceTarget;
+use crate::call::arguments::figure;
 use crate::call::named::{NamedEnum, named};
+use crate::pg::backend::server;
 use crate::pg::catalog::facts::{self, SettingValue};
+use crate::pg::catalog::indexes::{IndexFacts, IndexName};
 
 /// A setting, in the order of the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,6 +19,7 @@ pub(super) enum Setting {
     SeqPageCost,
     EffectiveIoConcurrency,
     MaintenanceIoConcurrency,
+    Correlation,
     ReadAheadKb,
     IoCombineLimit,
     WalSyncMethod,
@@ -36,6 +41,7 @@ named!(Setting, "setting", "settings", {
     SeqPageCost = "seq_page_cost",
     EffectiveIoConcurrency = "effective_io_concurrency",
     MaintenanceIoConcurrency = "maintenance_io_concurrency",
+    Correlation = "correlation",
     ReadAheadKb = "read_ahead_kb",
     IoCombineLimit = "io_combine_limit",
     WalSyncMethod = "wal_sync_method",
@@ -94,6 +100,23 @@ const IN_TABLESPACE: &str = "the tablespace's value hides there what the server,
 const OF_CLUSTER: &str =
     "the command line hides it, and what a database, a role or a session SETs, where that is allowed";
 
+const OF_INDEX: &str = "it counts in sessions that have loaded the library (session_preload_libraries = 'pg_io_probe') and \
+     have pg_io_probe.correct_correlation on, until the table is rewritten, has a fifth more or fewer rows, or ANALYZE finds \
+     another correlation; what instead sets counts in all sessions, for all indexes that begin with the column, until the next ANALYZE";
+
+/// What sets the correlation in the statistics, where the server can do that and the planner takes it as it
+/// is.
+fn restore_statistics(index: &IndexFacts, value: f64) -> Option<String> {
+    if !server::RESTORES_STATISTICS || index.key_columns > 1 {
+        return None;
+    }
+    let [schema, table, column] = index.names.each_ref().map(pgrx::spi::quote_literal);
+    Some(format!(
+        "SELECT pg_restore_attribute_stats('schemaname', {schema}, 'relname', {table}, 'attname', {column}, \
+         'inherited', false, 'correlation', {value}::real)"
+    ))
+}
+
 impl RecommendRow {
     fn new(scope: &'static str, name: Option<String>, setting: Setting, applies: &'static str) -> Self {
         Self {
@@ -129,6 +152,42 @@ impl RecommendRow {
     pub(super) fn of_tablespace(setting: Setting, place: &TablespaceTarget) -> Self {
         let row = Self::new("tablespace", Some(place.spcname.clone()), setting, "now");
         Self { own: place.options.clone(), ..row.in_force(place.setting(setting)) }
+    }
+
+    /// Of the correlation that the planner takes an index to have.
+    pub(super) fn of_index(index: &Probed) -> Self {
+        let is_kept = index.kept(index.facts.index).is_some();
+        let source = if is_kept { "io_probe_corrections" } else { "pg_statistic" };
+        Self {
+            current: Some(figure(index.correlation()).to_string()),
+            current_source: Some(source.to_owned()),
+            relid: Some(index.facts.table),
+            ..Self::new("index", Some(index.facts.qualified_name.clone()), Setting::Correlation, "now")
+        }
+    }
+
+    /// The same where there is no index to tell it of.
+    pub(super) fn of_no_index() -> Self {
+        Self::new("index", None, Setting::Correlation, "now")
+    }
+
+    /// Another correlation is better: of all indexes that begin with the column, for the planner would pick
+    /// the others.
+    pub(super) fn correct(self, value: f64, index: &Probed, why: String) -> Self {
+        let all = |value: &dyn Fn(u32) -> Option<f64>| {
+            let call = |index: &IndexName| {
+                let value = value(index.index).map_or("NULL".to_owned(), |value| value.to_string());
+                format!("SELECT io_probe_correct({}, {value})", pgrx::spi::quote_literal(&index.qualified))
+            };
+            index.facts.alike.iter().map(call).collect::<Vec<_>>().join("; ")
+        };
+        let how = Statements {
+            statement: all(&|_| Some(value)),
+            undo: all(&|alike| index.kept(alike)),
+            instead: restore_statistics(&index.facts, value),
+            hides: OF_INDEX,
+        };
+        self.change(value.to_string(), how, why)
     }
 
     fn in_force(self, value: Option<SettingValue>) -> Self {

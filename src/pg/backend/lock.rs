@@ -3,6 +3,7 @@
 use pgrx::pg_sys;
 
 use crate::error::{Error, Result};
+use crate::pg::backend::server::in_recovery;
 
 /// An advisory lock in database 0, which SQL's advisory locks can't reach. It works on a standby, obeys
 /// lock_timeout, and goes with the transaction if the call ends by an error.
@@ -51,6 +52,20 @@ pub(crate) fn refuse_in_parallel() -> Result<()> {
     if unsafe { pg_sys::IsInParallelMode() } {
         return Err(Error::wrong_state("cannot run a probe during a parallel operation")
             .hint("The function that calls it is marked PARALLEL SAFE, which it is not."));
+    }
+    Ok(())
+}
+
+/// Refuses to write to a table of the extension where that can't be done here and now. `function` is the
+/// caller's name, `instead` a HINT for a standby.
+pub(in crate::pg) fn check_may_write(function: &str, instead: &str) -> Result<()> {
+    refuse_in_parallel()?;
+    if in_recovery() {
+        return Err(Error::unmet(format!("cannot execute {function}() during recovery")).hint(instead));
+    }
+    // SAFETY: reads a variable of this backend.
+    if unsafe { pg_sys::XactReadOnly } {
+        return Err(Error::read_only(format!("cannot execute {function}() in a read-only transaction")));
     }
     Ok(())
 }

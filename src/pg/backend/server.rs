@@ -183,6 +183,9 @@ pub(crate) fn own_settings() -> Vec<(String, String)> {
     texts(query)
 }
 
+/// Can statistics be set by a function?
+pub(crate) const RESTORES_STATISTICS: bool = compat::RESTORES_STATISTICS;
+
 /// Pages of shared buffers.
 pub(crate) fn shared_buffers() -> f64 {
     // SAFETY: set at server start.

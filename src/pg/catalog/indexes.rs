@@ -1,7 +1,7 @@
 //! Indexes: by which ranges their tables can be asked for, and where the rows lie that follow one another in
 //! them.
 //!
-//! Those that are looked at are of whole tables, on columns of types of the server's own with short values,
+//! Ranges are asked for by those of whole tables, on columns of types of the server's own with short values,
 //! whose statistics the caller may see.
 
 use std::panic::AssertUnwindSafe;
@@ -9,12 +9,10 @@ use std::panic::AssertUnwindSafe;
 use pgrx::pg_sys;
 use serde::Deserialize;
 
-use crate::pg::backend::encoding::c_string;
-use crate::pg::backend::interrupts;
 use crate::pg::backend::server;
 use crate::pg::backend::subtransaction::read_only_if_possible;
-use crate::pg::compat;
 use crate::pg::settings;
+use crate::pg::storage::btree;
 use crate::pg::storage::relation::Relation;
 
 /// An index by ranges of whose first column a table can be asked.
@@ -24,6 +22,12 @@ pub(crate) struct IndexFacts {
     pub(crate) table: u32,
     pub(crate) index: u32,
     pub(crate) index_name: String,
+    /// The same with its schema, quoted.
+    pub(crate) qualified_name: String,
+    /// All btree indexes that begin with the column, this one among them.
+    pub(crate) alike: Vec<IndexName>,
+    /// How many columns order it.
+    pub(crate) key_columns: u32,
     /// The column, quoted, and its type.
     pub(crate) column: String,
     pub(crate) column_type: String,
@@ -37,6 +41,19 @@ pub(crate) struct IndexFacts {
     pub(crate) bounds: Vec<String>,
     /// Share of the rows that these cover: the others are null or among the most common values.
     pub(crate) covered: f64,
+    /// What ANALYZE says of the order of the column and that of the table.
+    pub(crate) correlation: Option<f64>,
+    /// The schema, the table and the column, as functions of the server take them.
+    pub(crate) names: [String; 3],
+}
+
+/// An index by its names.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct IndexName {
+    pub(crate) index: u32,
+    pub(crate) name: String,
+    /// The name with its schema, quoted.
+    pub(crate) qualified: String,
 }
 
 /// Indexes of these tables that a range query can use, of each column the smallest, of the largest tables
@@ -52,7 +69,8 @@ pub(crate) fn of_tables(
         "WITH found AS (
              SELECT DISTINCT ON (c.relpages, c.oid, a.attnum) c.oid AS relid, c.relpages, c.reltuples, i.indexrelid,
                     x.relname, x.relpages AS index_pages, a.attname, a.attnum, a.atttypid, a.atttypmod, t.typcategory,
-                    s.histogram_bounds, s.null_frac, s.most_common_freqs
+                    s.histogram_bounds, s.null_frac, s.most_common_freqs, s.correlation,
+                    n.nspname, c.relname AS table_name, i.indnkeyatts
              FROM pg_index AS i
              JOIN pg_class AS c ON c.oid = i.indrelid
              JOIN pg_namespace AS n ON n.oid = c.relnamespace
@@ -71,7 +89,14 @@ pub(crate) fn of_tables(
              SELECT *, row_number() OVER (PARTITION BY relid ORDER BY attnum) AS number FROM found
          )
          SELECT indexrelid, jsonb_build_object(
-             'table', relid::int8, 'index', indexrelid::int8, 'index_name', relname, 'column', quote_ident(attname),
+             'table', relid::int8, 'index', indexrelid::int8, 'index_name', relname, 'qualified_name', format('%I.%I', nspname, relname),
+             'alike', (SELECT jsonb_agg(jsonb_build_object('index', y.oid::int8, 'name', y.relname,
+                     'qualified', format('%I.%I', nspname, y.relname)) ORDER BY y.oid)
+                 FROM pg_index AS j JOIN pg_class AS y ON y.oid = j.indexrelid
+                 JOIN pg_am AS m ON m.oid = y.relam AND m.amname = 'btree'
+                 WHERE j.indrelid = relid AND j.indkey[0] = attnum AND j.indisvalid),
+             'key_columns', indnkeyatts, 'correlation', correlation, 'names', ARRAY[nspname, table_name, attname],
+             'column', quote_ident(attname),
              'column_type', format_type(atttypid, atttypmod), 'category', typcategory,
              'pages', relpages, 'rows', reltuples, 'index_pages', index_pages,
              'bounds', histogram_bounds::text::text[],
@@ -88,81 +113,61 @@ pub(crate) fn of_tables(
 /// Columns of longer values, in bytes, are left out: statistics may hold ten thousand of them.
 const LONGEST_VALUE: u32 = 64;
 
-/// The blocks of some rows that follow one another in an index, from each of these values on. Reads a page or
-/// two of the index for each. None if it is gone, or somebody has a lock.
-pub(crate) fn blocks_from(facts: &IndexFacts, starts: &[&str], rows: usize) -> Option<Vec<Vec<u64>>> {
-    let table = Relation::open_if_free(pg_sys::Oid::from(facts.table))?;
-    let work = AssertUnwindSafe(|| {
-        settings::with(&settings::PLAIN, || {
-            // SAFETY: locked and opened, or an ERROR; closed below. An ERROR in between closes it, too.
-            let index = unsafe { pg_sys::index_open(pg_sys::Oid::from(facts.index), LOCK) };
-            let samples = starts
-                .iter()
-                .map(|start| {
-                    interrupts::check();
-                    // SAFETY: the index is open and of this table, whose first key is a column of it.
-                    unsafe { from_value(table.as_ptr(), index, start, rows) }
-                })
-                .collect();
-            // SAFETY: opened above.
-            unsafe { pg_sys::index_close(index, LOCK) };
-            samples
-        })
-    });
-    read_only_if_possible(work)
+/// An index of a table, whatever it is.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct AnyIndex {
+    pub(crate) index: u32,
+    /// Its access method.
+    pub(crate) method: String,
+    /// Can queries use it?
+    pub(crate) is_valid: bool,
+    /// Rows that it has, as far as that is known.
+    pub(crate) rows: f64,
+    /// What ANALYZE says of its first column, if the caller may see that.
+    pub(crate) correlation: Option<f64>,
 }
 
-const LOCK: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
+/// The indexes of a table, by name.
+pub(crate) fn all_of(table: pg_sys::Oid) -> Vec<AnyIndex> {
+    let query = format!(
+        "SELECT x.oid, jsonb_build_object(
+             'index', x.oid::int8, 'method', m.amname, 'is_valid', i.indisvalid AND NOT i.indcheckxmin,
+             'rows', CASE WHEN i.indpred IS NULL THEN c.reltuples ELSE x.reltuples END,
+             'correlation', (SELECT s.correlation FROM pg_stats AS s, pg_attribute AS a
+                 WHERE s.schemaname = n.nspname AND NOT s.inherited AND s.attname = a.attname
+                       -- Of an expression they are the index's own.
+                       AND CASE WHEN i.indkey[0] = 0
+                                THEN a.attrelid = x.oid AND a.attnum = 1 AND s.tablename = x.relname
+                                ELSE a.attrelid = c.oid AND a.attnum = i.indkey[0] AND s.tablename = c.relname END))::text
+         FROM pg_index AS i
+         JOIN pg_class AS c ON c.oid = i.indrelid
+         JOIN pg_namespace AS n ON n.oid = c.relnamespace
+         JOIN pg_class AS x ON x.oid = i.indexrelid
+         JOIN pg_am AS m ON m.oid = x.relam
+         WHERE i.indrelid = {}::oid ORDER BY x.relname",
+        table.to_u32()
+    );
+    let found = settings::with(&settings::PLAIN, || server::pairs::<pg_sys::Oid>(&query));
+    found.iter().filter_map(|(_, facts)| serde_json::from_str(facts).ok()).collect()
+}
 
-/// # Safety
-/// `index` must be an open btree index of the open table `table`, whose first key is a column.
-unsafe fn from_value(table: pg_sys::Relation, index: pg_sys::Relation, start: &str, rows: usize) -> Vec<u64> {
-    // SAFETY: the caller vouches for the relations, whose arrays have an element for each key. The value is
-    // of the column's type, and the comparison that of the index's own operator family. The scan ends before
-    // the index is closed.
-    unsafe {
-        let attribute = (*(*index).rd_index).indkey.values.as_slice(1)[0];
-        let (mut column, mut modifier, mut collation) = (pg_sys::InvalidOid, -1, pg_sys::InvalidOid);
-        pg_sys::get_atttypetypmodcoll((*table).rd_id, attribute, &mut column, &mut modifier, &mut collation);
-        let (mut input, mut parameter) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
-        pg_sys::getTypeInputInfo(column, &mut input, &mut parameter);
-        let text = c_string(start);
-        let value = pg_sys::OidInputFunctionCall(input, text.as_ptr().cast_mut(), parameter, modifier);
+/// Places of an index, and entries from each on, of which one sees where its rows lie.
+const SAMPLES: u32 = 12;
+const ENTRIES: usize = 200;
 
-        let (family, of_class) = (*(*index).rd_opfamily, *(*index).rd_opcintype);
-        let strategy = pg_sys::BTGreaterEqualStrategyNumber as pg_sys::StrategyNumber;
-        let operator = pg_sys::get_opfamily_member(family, of_class, of_class, strategy as i16);
-        if operator == pg_sys::InvalidOid {
-            return Vec::new();
-        }
-        let mut key = pg_sys::ScanKeyData::default();
-        pg_sys::ScanKeyEntryInitialize(
-            &mut key,
-            0,
-            1,
-            strategy,
-            of_class,
-            *(*index).rd_indcollation,
-            pg_sys::get_opcode(operator),
-            value,
-        );
-        let scan = compat::begin_index_scan(table, index);
-        pg_sys::index_rescan(scan, &mut key, 1, std::ptr::null_mut(), 0);
-        // Towards greater values: forwards, a scan of a descending index would begin at the greatest.
-        let is_descending = *(*index).rd_indoption & pg_sys::INDOPTION_DESC as i16 != 0;
-        let direction = match is_descending {
-            true => pg_sys::ScanDirection::BackwardScanDirection,
-            false => pg_sys::ScanDirection::ForwardScanDirection,
-        };
-        let mut blocks = Vec::with_capacity(rows);
-        while blocks.len() < rows {
-            let tid = pg_sys::index_getnext_tid(scan, direction);
-            if tid.is_null() {
-                break;
-            }
-            blocks.push(u64::from(pgrx::itemptr::item_pointer_get_block_number_no_check(*tid)));
-        }
-        pg_sys::index_endscan(scan);
-        blocks
-    }
+/// The blocks of rows that follow one another in a btree index, from some places on. Reads a page or two of it
+/// for each. None if it is gone, or somebody has a lock.
+pub(crate) fn samples(table: u32, index: u32) -> Option<Vec<Vec<u64>>> {
+    let table = Relation::open_if_free(pg_sys::Oid::from(table))?;
+    let work = AssertUnwindSafe(|| {
+        settings::with(&settings::PLAIN, || {
+            // What was found may have been dropped before the table was locked, and its oid be another's.
+            let index = Relation::open(pg_sys::Oid::from(index))
+                .ok()
+                .filter(|index| index.is_btree_of(table.oid()))?;
+            // SAFETY: open, and a btree.
+            Some(unsafe { btree::samples(index.as_ptr(), SAMPLES, ENTRIES) })
+        })
+    });
+    read_only_if_possible(work).flatten()
 }

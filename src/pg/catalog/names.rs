@@ -16,10 +16,12 @@ use std::ffi::{CStr, c_char, c_void};
 
 use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys::NodeTag::{T_ExplainStmt, T_Query, T_RangeTblEntry};
-use pgrx::{PgSqlErrorCode, ereport, pg_guard, pg_sys};
+use pgrx::{PgSqlErrorCode, ereport, pg_guard, pg_sys, spi::Spi};
 
+use crate::pg::backend::encoding::c_string;
 use crate::pg::backend::rethrow::unshown;
 use crate::pg::catalog::query::StatementRows;
+use crate::pg::settings;
 
 /// Runs a statement that may name this relation or function, what belongs to the extension, and what is the
 /// server's own: else it is an ERROR before anything is planned. For a caller that is connected to SPI.
@@ -29,6 +31,19 @@ pub(in crate::pg) fn run(
     may_name: Option<pg_sys::Oid>,
 ) -> StatementRows {
     unshown(statement.to_bytes(), || run_shown(statement, arguments, may_name))
+}
+
+/// The same of a statement that names only what belongs to the extension, with its schema, and what is the
+/// server's own; what becomes of its rows.
+pub(in crate::pg) fn run_own<T>(
+    statement: &str,
+    arguments: &[DatumWithOid<'_>],
+    read: impl FnOnce(&StatementRows) -> T,
+) -> T {
+    let statement = c_string(statement);
+    settings::with(&[(c"search_path", "pg_catalog, pg_temp")], || {
+        Spi::connect(|_| read(&run(&statement, arguments, None)))
+    })
 }
 
 fn run_shown(

@@ -18,9 +18,10 @@ use crate::pg::backend::encoding::query_of;
 use crate::pg::backend::interrupts;
 use crate::pg::backend::server;
 use crate::pg::backend::subtransaction::read_only_if_possible;
+use crate::pg::catalog::corrections::{self, Telling};
 use crate::pg::catalog::explain;
 use crate::pg::catalog::names;
-use crate::pg::compat::RelationHook;
+use crate::pg::compat;
 use crate::pg::settings;
 use crate::pg::storage::relation::Relation;
 
@@ -57,11 +58,27 @@ pub(crate) enum Workers {
     AsSet,
 }
 
-/// The plan of each query under each pair of page costs, for as long as `goes_on` says so. None for one that
-/// can't be planned; and for all if each tablespace has page costs of its own.
+/// Under what the planner is asked.
+#[derive(Debug, Clone)]
+pub(crate) struct Premise {
+    /// `seq_page_cost` and `random_page_cost`.
+    pub(crate) costs: (f64, f64),
+    /// The correlation of some indexes, if that is not to be what their statistics say or what is kept.
+    pub(crate) correlation: Option<(Vec<pg_sys::Oid>, f64)>,
+}
+
+impl Premise {
+    /// Page costs alone.
+    pub(crate) fn of_costs(costs: (f64, f64)) -> Self {
+        Self { costs, correlation: None }
+    }
+}
+
+/// The plan of each query under each premise, for as long as `goes_on` says so. None for one that can't be
+/// planned; and for all if each tablespace has page costs of its own.
 pub(crate) fn picks(
     queries: &[TableQuery],
-    costs: &[(f64, f64)],
+    premises: &[Premise],
     workers: Workers,
     goes_on: &mut dyn FnMut() -> bool,
 ) -> Option<Vec<Option<Vec<Picked>>>> {
@@ -78,9 +95,8 @@ pub(crate) fn picks(
             let statement = query_of(&what, table.qualified_name()?, &condition);
             table.as_owner(|| {
                 let _elsewhere = Elsewhere::begin(plain);
-                Spi::connect(|_| {
-                    costs.iter().map(|cost| pick(&statement, query.table, *cost, workers)).collect()
-                })
+                let pick = |premise: &Premise| pick(&statement, query.table, premise, workers);
+                Spi::connect(|_| premises.iter().map(pick).collect())
             })
         });
         picks.push(read_only_if_possible(of_query).flatten());
@@ -88,14 +104,11 @@ pub(crate) fn picks(
     Some(picks)
 }
 
-fn pick(
-    statement: &CStr,
-    table: pg_sys::Oid,
-    (sequential, random): (f64, f64),
-    workers: Workers,
-) -> Option<Picked> {
+fn pick(statement: &CStr, table: pg_sys::Oid, premise: &Premise, workers: Workers) -> Option<Picked> {
     interrupts::check();
-    let (sequential, random) = (sequential.to_string(), random.to_string());
+    let told = premise.correlation.as_ref();
+    let _telling = told.map(|(indexes, correlation)| Telling::begin(indexes.clone(), *correlation));
+    let (sequential, random) = (premise.costs.0.to_string(), premise.costs.1.to_string());
     let costs = [
         (c"seq_page_cost", sequential.as_str()),
         (c"random_page_cost", &random),
@@ -132,12 +145,11 @@ thread_local! {
 /// One inside another would do no harm.
 struct Elsewhere {
     said: Option<pg_sys::Oid>,
-    _hook: RelationHook,
 }
 
 impl Elsewhere {
     fn begin(tablespace: pg_sys::Oid) -> Self {
-        Self { said: SAID.replace(Some(tablespace)), _hook: RelationHook::begin(look_at_relation) }
+        Self { said: SAID.replace(Some(tablespace)) }
     }
 }
 
@@ -157,22 +169,28 @@ fn plain_tablespace() -> Option<pg_sys::Oid> {
     candidates.into_iter().map(|(oid, _)| oid).next()
 }
 
-/// Says that a relation and its indexes lie elsewhere, if anybody wants that.
-///
+/// From now on the planner takes the correlations that are kept; and while it is asked, what it is told. To be
+/// called once, when the library is loaded.
+pub(crate) fn watch() {
+    corrections::watch();
+    compat::watch_relations(look_at_relation);
+}
+
 /// # Safety
-/// `info` must be what the planner knows of a relation.
-unsafe fn look_at_relation(info: *mut pg_sys::RelOptInfo) {
-    let Some(tablespace) = SAID.get() else { return };
+/// `info` must be what the planner knows of this relation.
+unsafe fn look_at_relation(relation: pg_sys::Oid, info: *mut pg_sys::RelOptInfo) {
     // SAFETY: the caller vouches for it; the list holds IndexOptInfos.
     unsafe {
-        (*info).reltablespace = tablespace;
-        let indexes = (*info).indexlist;
-        if !indexes.is_null() {
-            for place in 0..(*indexes).length as usize {
-                let index = (*(*indexes).elements.add(place)).ptr_value.cast::<pg_sys::IndexOptInfo>();
-                (*index).reltablespace = tablespace;
-            }
+        let list = (*info).indexlist;
+        let count = if list.is_null() { 0 } else { (*list).length as usize };
+        let indexes: Vec<*mut pg_sys::IndexOptInfo> =
+            (0..count).map(|place| (*(*list).elements.add(place)).ptr_value.cast()).collect();
+        if !indexes.is_empty() {
+            corrections::apply(relation, &indexes);
         }
+        let Some(tablespace) = SAID.get() else { return };
+        (*info).reltablespace = tablespace;
+        indexes.into_iter().for_each(|index| (*index).reltablespace = tablespace);
     }
 }
 

@@ -1,68 +1,33 @@
-//! The planner's hook for what it knows of a relation, and is about to use.
+//! The planner's hook for what it knows of a relation, and is about to use; and what it charges for an index.
 
 use std::cell::Cell;
-use std::ptr::fn_addr_eq;
 
 use pgrx::{pg_guard, pg_sys};
 
 #[cfg(not(feature = "pg19"))]
 use pg_sys::{get_relation_info_hook as hook, get_relation_info_hook_type as HookType};
-#[cfg(not(feature = "pg19"))]
-type Hook = unsafe extern "C-unwind" fn(*mut pg_sys::PlannerInfo, pg_sys::Oid, bool, *mut pg_sys::RelOptInfo);
 
 #[cfg(feature = "pg19")]
 use pg_sys::{build_simple_rel_hook as hook, build_simple_rel_hook_type as HookType};
-#[cfg(feature = "pg19")]
-type Hook = unsafe extern "C-unwind" fn(
-    *mut pg_sys::PlannerInfo,
-    *mut pg_sys::RelOptInfo,
-    *mut pg_sys::RangeTblEntry,
-);
 
-/// Looks at what the planner knows of a relation, and may change it.
-pub(in crate::pg) type LookAtRelation = unsafe fn(*mut pg_sys::RelOptInfo);
+/// Looks at what the planner knows of the relation of this oid, and may change it.
+pub(in crate::pg) type LookAtRelation = unsafe fn(pg_sys::Oid, *mut pg_sys::RelOptInfo);
 
 thread_local! {
     /// The hook before ours.
     static BEFORE: Cell<HookType> = const { Cell::new(None) };
-    /// Is the hook ours, or is ours below another one?
-    static INSTALLED: Cell<bool> = const { Cell::new(false) };
     /// What ours calls.
     static LOOK: Cell<Option<LookAtRelation>> = const { Cell::new(None) };
 }
 
-/// Until this is dropped, the planner shows a function what it knows of each relation.
-pub(in crate::pg) struct RelationHook {
-    /// What it has shown that to before.
-    before: Option<LookAtRelation>,
-}
-
-impl RelationHook {
-    pub(in crate::pg) fn begin(look: LookAtRelation) -> Self {
-        let before = LOOK.replace(Some(look));
-        if !INSTALLED.replace(true) {
-            // SAFETY: a variable of this backend; the hook is a function of this library, which is never
-            // unloaded.
-            unsafe {
-                BEFORE.set(hook);
-                hook = Some(ours);
-            }
-        }
-        Self { before }
-    }
-}
-
-impl Drop for RelationHook {
-    fn drop(&mut self) {
-        LOOK.set(self.before);
-        // SAFETY: a variable of this backend. A library that planning has loaded, as that of an index's access
-        // method, may have put its own before ours.
-        let is_ours = unsafe { hook.is_some_and(|present| fn_addr_eq(present, ours as Hook)) };
-        if self.before.is_none() && is_ours {
-            // SAFETY: as above; what was there before us is there again.
-            unsafe { hook = BEFORE.get() };
-            INSTALLED.set(false);
-        }
+/// From now on the planner shows this function what it knows of each relation. To be called once, when the
+/// library is loaded.
+pub(in crate::pg) fn watch_relations(look: LookAtRelation) {
+    LOOK.set(Some(look));
+    // SAFETY: a variable of this process; the hook is a function of this library, which is never unloaded.
+    unsafe {
+        BEFORE.set(hook);
+        hook = Some(ours);
     }
 }
 
@@ -79,16 +44,16 @@ unsafe extern "C-unwind" fn ours(
         if let Some(before) = BEFORE.get() {
             pg_sys::ffi::pg_guard_ffi_boundary(|| before(root, relation, is_parent, info));
         }
-        show(info);
+        show(relation, info);
     }
 }
 
 /// # Safety
-/// `info` must be what the planner knows of a relation.
-unsafe fn show(info: *mut pg_sys::RelOptInfo) {
+/// `info` must be what the planner knows of this relation.
+unsafe fn show(relation: pg_sys::Oid, info: *mut pg_sys::RelOptInfo) {
     if let Some(look) = LOOK.get() {
         // SAFETY: the caller vouches for it.
-        unsafe { look(info) };
+        unsafe { look(relation, info) };
     }
 }
 
@@ -106,7 +71,49 @@ unsafe extern "C-unwind" fn ours(
             pg_sys::ffi::pg_guard_ffi_boundary(|| before(root, info, entry));
         }
         if (*entry).rtekind == pg_sys::RTEKind::RTE_RELATION {
-            show(info);
+            show((*entry).relid, info);
         }
+    }
+}
+
+/// How an access method estimates what a scan of an index costs.
+pub(in crate::pg) type CostEstimate = unsafe extern "C-unwind" fn(
+    *mut pg_sys::PlannerInfo,
+    *mut pg_sys::IndexPath,
+    f64,
+    *mut pg_sys::Cost,
+    *mut pg_sys::Cost,
+    *mut pg_sys::Selectivity,
+    *mut f64,
+    *mut f64,
+);
+
+/// What estimates the costs of this index.
+///
+/// # Safety
+/// `index` must be what the planner knows of it.
+pub(in crate::pg) unsafe fn cost_estimate(index: *mut pg_sys::IndexOptInfo) -> Option<CostEstimate> {
+    // SAFETY: the caller vouches for it. Up to 17 the pointer is declared without arguments, and is called with
+    // these.
+    unsafe {
+        #[cfg(any(feature = "pg18", feature = "pg19"))]
+        return (*index).amcostestimate;
+        #[cfg(not(any(feature = "pg18", feature = "pg19")))]
+        return std::mem::transmute::<Option<unsafe extern "C-unwind" fn()>, Option<CostEstimate>>(
+            (*index).amcostestimate,
+        );
+    }
+}
+
+/// From now on this estimates them.
+///
+/// # Safety
+/// As above.
+pub(in crate::pg) unsafe fn set_cost_estimate(index: *mut pg_sys::IndexOptInfo, estimate: CostEstimate) {
+    // SAFETY: as above.
+    unsafe {
+        #[cfg(not(any(feature = "pg18", feature = "pg19")))]
+        let estimate = std::mem::transmute::<CostEstimate, unsafe extern "C-unwind" fn()>(estimate);
+        (*index).amcostestimate = Some(estimate);
     }
 }

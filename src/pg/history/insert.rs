@@ -5,26 +5,20 @@ use pgrx::datum::{DatumWithOid, Interval};
 use pgrx::{pg_sys, spi, spi::Spi};
 
 use super::tables::{Runs, Tables};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::pg::backend::encoding::Text;
 use crate::pg::backend::json::JsonbText;
-use crate::pg::backend::lock::refuse_in_parallel;
+use crate::pg::backend::lock::check_may_write;
 use crate::pg::backend::rethrow::unshown;
-use crate::pg::backend::server::{in_recovery, own, pairs};
+use crate::pg::backend::server::{own, pairs};
 use crate::pg::catalog::query::StatementRows;
 
 /// Can runs be stored, or deleted, here and now? `function` is the caller's name.
 pub(crate) fn check_possible(function: &str) -> Result<()> {
-    refuse_in_parallel()?;
-    if in_recovery() {
-        return Err(Error::unmet(format!("cannot execute {function}() during recovery")).hint(
-            "Measure here with io_probe_measure, and store what it returns on the primary with io_probe_import.",
-        ));
-    }
-    // SAFETY: reads a variable of this backend.
-    if unsafe { pg_sys::XactReadOnly } {
-        return Err(Error::read_only(format!("cannot execute {function}() in a read-only transaction")));
-    }
+    check_may_write(
+        function,
+        "Measure here with io_probe_measure, and store what it returns on the primary with io_probe_import.",
+    )?;
     Tables::find().check_for_triggers()
 }
 

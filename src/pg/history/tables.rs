@@ -1,15 +1,13 @@
 //! The tables that runs are kept in, found through the extension itself, and statements about just these.
 
 use pgrx::datum::DatumWithOid;
-use pgrx::{pg_sys, spi::Spi};
+use pgrx::pg_sys;
 use serde::Deserialize;
 
 use crate::error::Result;
-use crate::pg::backend::encoding::c_string;
 use crate::pg::backend::server::{own, pairs};
 use crate::pg::catalog::names;
 use crate::pg::catalog::query::StatementRows;
-use crate::pg::settings;
 use crate::pg::storage::relation::Relation;
 
 /// Where runs are.
@@ -73,10 +71,7 @@ impl Tables {
         arguments: &[DatumWithOid<'_>],
         read: impl FnOnce(&StatementRows) -> T,
     ) -> T {
-        let statement = c_string(&text(&self.runs));
-        settings::with(&[(c"search_path", "pg_catalog, pg_temp")], || {
-            Spi::connect(|_| read(&names::run(&statement, arguments, None)))
-        })
+        names::run_own(&text(&self.runs), arguments, read)
     }
 
     /// The same with the rights of their owner, as it is now: nobody else may write to them.

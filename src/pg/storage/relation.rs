@@ -123,6 +123,14 @@ impl Relation {
             .detail("It is being built, or that has failed."))
     }
 
+    /// Refuses what is no table.
+    pub(crate) fn check_is_table(&self) -> Result<()> {
+        if [pg_sys::RELKIND_RELATION, pg_sys::RELKIND_MATVIEW].contains(&self.kind()) {
+            return Ok(());
+        }
+        Err(Error::wrong_kind(format!("\"{}\" is not a table", self.name())))
+    }
+
     /// Opens a table to write to it with its owner's rights: not if it has triggers, which would have them as
     /// well. Who may make triggers need not be its owner.
     pub(in crate::pg) fn open_to_write(oid: pg_sys::Oid) -> Result<Self> {
@@ -295,6 +303,16 @@ impl Relation {
             let name = pg_sys::get_namespace_name(self.form().relnamespace);
             (!name.is_null()).then(|| text(name))
         }
+    }
+
+    /// Is it a btree index?
+    pub(in crate::pg) fn is_btree(&self) -> bool {
+        self.kind() == pg_sys::RELKIND_INDEX && self.form().relam == pg_sys::BTREE_AM_OID
+    }
+
+    /// Of this table?
+    pub(in crate::pg) fn is_btree_of(&self, table: pg_sys::Oid) -> bool {
+        self.is_btree() && self.owner == Some(table)
     }
 
     /// Its tablespace's name.

@@ -155,26 +155,15 @@ const KEEPS: [[bool; 3]; 8] = [
 impl Regrets {
     /// Of what the planner said; None if it said nothing.
     pub fn of(asked: &[Asked], cells: &[Cell], concurrencies: &[u32], times: &Times) -> Option<Self> {
-        let taken = |times: &Times| -> Vec<QueryTimes> {
-            asked.iter().map(|query| QueryTimes::of(query, concurrencies, times)).collect()
-        };
-        let picks = |taken: &[QueryTimes]| -> Vec<Picks> {
-            let place = |cell, at| Picks::of(asked.iter().map(|query| query.picks[cell]).zip(taken), at);
-            (0..cells.len())
-                .flat_map(|cell| (0..concurrencies.len()).map(move |at| place(cell, at)))
-                .collect()
-        };
-        let costs = |taken: &[QueryTimes]| -> Vec<f64> { picks(taken).iter().map(Picks::cost).collect() };
         if asked.is_empty() {
             return None;
         }
-        let measured = taken(times);
-        let moved = times.each_moved().map(|times| costs(&taken(&times)));
+        let (table, candidates) = judge(asked, &[], cells.len(), concurrencies, times);
         Some(Self {
             cells: cells.to_vec(),
             concurrencies: concurrencies.to_vec(),
-            table: picks(&measured).iter().map(Picks::regret).collect(),
-            candidates: Candidates::of(costs(&measured), moved),
+            table,
+            candidates,
             queries: asked.len(),
         })
     }
@@ -246,6 +235,32 @@ impl Settings {
     fn values(&self) -> [f64; 3] {
         [self.cell.sequential, self.cell.random, f64::from(self.concurrency)]
     }
+}
+
+/// The regret at each of so many cells, at each concurrency, and which of them are as good as the best.
+/// `moved` are the same queries where their rows may lie as well.
+pub(super) fn judge(
+    asked: &[Asked],
+    moved: &[Vec<Asked>],
+    cells: usize,
+    concurrencies: &[u32],
+    times: &Times,
+) -> (Vec<Regret>, Candidates) {
+    let picks = |asked: &[Asked], times: &Times| -> Vec<Picks> {
+        let taken: Vec<QueryTimes> =
+            asked.iter().map(|query| QueryTimes::of(query, concurrencies, times)).collect();
+        let place = |cell, at| Picks::of(asked.iter().map(|query| query.picks[cell]).zip(&taken), at);
+        (0..cells)
+            .flat_map(|cell| (0..concurrencies.len()).map(move |at| (cell, at)))
+            .map(|(cell, at)| place(cell, at))
+            .collect()
+    };
+    let costs = |picks: &[Picks]| -> Vec<f64> { picks.iter().map(Picks::cost).collect() };
+    let measured = picks(asked, times);
+    let by_times = times.each_moved().map(|times| costs(&picks(asked, &times)));
+    let by_places = moved.iter().map(|asked| costs(&picks(asked, times)));
+    let candidates = Candidates::of(costs(&measured), by_times.chain(by_places));
+    (measured.iter().map(Picks::regret).collect(), candidates)
 }
 
 /// The logarithms of what a query takes by each scan, and of the least that any takes.

@@ -69,7 +69,7 @@ pub struct Locality {
 pub struct Table {
     /// Its pages.
     pub pages: f64,
-    /// Its rows.
+    /// Its rows, as far as the index has them.
     pub rows: f64,
 }
 
@@ -211,8 +211,7 @@ impl Times {
 
     /// The table's pages in an index scan.
     fn one_by_one(&self, visited: &Visited, table: &Table, caches: Caches) -> f64 {
-        let is_in_order = visited.stretch <= IN_ORDER;
-        let near_again = if is_in_order { 0.0 } else { NEAR_AGAIN * self.hit };
+        let near_again = if visited.is_in_order() { 0.0 } else { NEAR_AGAIN * self.hit };
         // Of pages anywhere those are found again that shared buffers still hold.
         let kept = (self.buffers / table.pages.max(1.0)).min(1.0);
         let far_again = kept * FAR_AGAIN * self.hit + (1.0 - kept) * self.pushing();
@@ -221,13 +220,11 @@ impl Times {
         let first = match caches {
             Caches::Warm => visited.pages() * self.memory_page(visited.pages()),
             Caches::Cold => {
-                let unforeseen =
-                    if is_in_order { 0.0 } else { visited.near.min(UNFORESEEN * visited.stretch) };
                 // In order the kernel reads ahead.
-                let foreseen = visited.near - unforeseen;
+                let foreseen = visited.near - visited.unforeseen();
                 let in_order =
                     if foreseen > 0.0 { foreseen * self.curve.at(visited.near_density, 0) } else { 0.0 };
-                in_order + (unforeseen + visited.far) * self.random
+                in_order + visited.at_random() * self.random
             }
         };
         first + again
@@ -236,7 +233,7 @@ impl Times {
 
 /// The pages that the rows of a range lie on.
 #[derive(Debug, Clone, Copy)]
-struct Visited {
+pub(super) struct Visited {
     /// Rows near to one another, and anywhere.
     near_rows: f64,
     far_rows: f64,
@@ -250,9 +247,9 @@ struct Visited {
 }
 
 impl Visited {
-    fn of(table: &Table, locality: &Locality, rows: f64) -> Self {
+    pub(super) fn of(table: &Table, locality: &Locality, rows: f64) -> Self {
         let pages = table.pages.max(1.0);
-        let per_page = (table.rows / pages).max(1.0);
+        let per_page = (table.rows / pages).max(FEWEST);
         let (far_rows, near_rows) = (rows * locality.scattered, rows * (1.0 - locality.scattered));
         let stretch = (near_rows / per_page + locality.stretch).clamp(1.0, pages);
         let near = on_pages(near_rows, stretch, per_page);
@@ -268,8 +265,22 @@ impl Visited {
         }
     }
 
-    fn pages(&self) -> f64 {
+    pub(super) fn pages(&self) -> f64 {
         self.near + self.far
+    }
+
+    fn is_in_order(&self) -> bool {
+        self.stretch <= IN_ORDER
+    }
+
+    /// Pages that an index scan reaches in no order that the kernel sees.
+    pub(super) fn at_random(&self) -> f64 {
+        self.unforeseen() + self.far
+    }
+
+    /// Of those near to one another.
+    fn unforeseen(&self) -> f64 {
+        if self.is_in_order() { 0.0 } else { self.near.min(UNFORESEEN * self.stretch) }
     }
 }
 
@@ -283,7 +294,7 @@ fn on_pages(rows: f64, pages: f64, per_page: f64) -> f64 {
 /// Where the rows of an index lie, by samples: in each, the pages of rows that follow one another in the
 /// index. None without a sample of several rows.
 pub fn locality(samples: &[Vec<u64>], table: &Table) -> Option<Locality> {
-    let per_page = (table.rows / table.pages.max(1.0)).max(1.0);
+    let per_page = (table.rows / table.pages.max(1.0)).max(FEWEST);
     let (mut scattered, mut rows, mut stretches) = (0.0, 0.0, Vec::new());
     for sample in samples.iter().filter(|sample| sample.len() >= LEAST_SAMPLE) {
         let mut sorted: Vec<f64> = sample.iter().map(|page| *page as f64).collect();
@@ -311,6 +322,8 @@ pub fn locality(samples: &[Vec<u64>], table: &Table) -> Option<Locality> {
 const FAR: f64 = 0.05;
 /// If so many lie anywhere, all do.
 const MOSTLY: f64 = 0.9;
+/// Fewest rows a page: an index of some of them may skip pages.
+const FEWEST: f64 = 1e-6;
 /// A sample of fewer rows says nothing.
 const LEAST_SAMPLE: usize = 16;
 

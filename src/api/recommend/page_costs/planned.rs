@@ -2,14 +2,17 @@
 
 use std::time::{Duration, Instant};
 
-use io_probe_core::advise::page_costs::choose::{Asked, Cell, Regrets};
-use io_probe_core::advise::page_costs::model::{self, Index, Locality, PlannedScan, Table, Times};
+use io_probe_core::advise::page_costs::choose::{Asked, Cell, Regrets, Settings};
+use io_probe_core::advise::page_costs::correlation::{CORRELATIONS, CorrelationChoice, choose_correlation};
+use io_probe_core::advise::page_costs::model::{Index, PlannedScan, Table, Times};
+use io_probe_core::advise::page_costs::visits::{IndexVisits, index_visits};
 use pgrx::pg_sys;
 
 use crate::call::Call;
 use crate::pg::backend::interrupts;
+use crate::pg::catalog::corrections::{self, Kept};
 use crate::pg::catalog::indexes::{self, IndexFacts};
-use crate::pg::catalog::planner::{self, Picked, TableQuery, Workers};
+use crate::pg::catalog::planner::{self, Picked, Premise, TableQuery, Workers};
 
 /// Shares of a table's rows that queries ask for.
 const SELECTIVITIES: [f64; 10] = [0.0003, 0.0007, 0.0016, 0.0038, 0.0088, 0.02, 0.05, 0.11, 0.26, 0.6];
@@ -21,32 +24,44 @@ const NUMBERS: [&str; 6] = ["smallint", "integer", "bigint", "numeric", "real", 
 const MOST_INDEXES: u32 = 12;
 const MOST_OF_TABLE: u32 = 4;
 
-/// Samples of an index, and rows of each.
-const SAMPLES: usize = 6;
-const SAMPLE_ROWS: usize = 200;
-
 /// Smaller tables are read whole, whatever the costs, in pages.
 const LEAST_PAGES: u32 = 256;
 
 /// All of it takes so long at most.
 const LONGEST: Duration = Duration::from_secs(15);
 
-/// An index, its table, and queries by it.
-struct Probed {
-    facts: IndexFacts,
-    table: Table,
-    index: Index,
+/// An index by whose ranges the planner was asked, and where its rows lie.
+pub(in crate::api::recommend) struct Probed {
+    pub(in crate::api::recommend) facts: IndexFacts,
+    pub(super) visits: IndexVisits,
+    /// The correlations that are kept of the table's indexes, and count.
+    pub(super) kept: Vec<Kept>,
+}
+
+impl Probed {
+    fn asked(&self, rows: f64, covered: bool, picks: Vec<PlannedScan>) -> Asked {
+        let IndexFacts { pages, rows: all, index_pages, .. } = self.facts;
+        let index = Index { pages: index_pages, locality: self.visits.locality };
+        Asked { table: Table { pages, rows: all }, index, rows, covered, picks }
+    }
+}
+
+/// A query by the index that has this place, and whether that holds all that it asks for.
+struct IndexQuery {
+    place: usize,
+    covered: bool,
+    query: TableQuery,
 }
 
 /// What came of asking.
 pub(super) struct Answers {
     pub(super) regrets: Regrets,
     pub(super) tables: usize,
-    /// The indexes that were asked about, by name, and where their rows lie.
-    pub(super) indexes: Vec<(String, Locality)>,
+    /// The indexes that were asked about.
+    pub(super) indexes: Vec<Probed>,
     /// How long it took.
     pub(super) elapsed: Duration,
-    queries: Vec<TableQuery>,
+    queries: Vec<IndexQuery>,
     /// What other page costs do to JIT and to parallel plans, if that is known.
     pub(super) thresholds: Option<Thresholds>,
 }
@@ -71,8 +86,9 @@ impl Answers {
 
     /// None if there was no time, or no query could be planned.
     fn thresholds_at(&self, call: &Call, in_force: Cell, chosen: Cell) -> Option<Thresholds> {
-        let costs = [in_force, chosen].map(|cell| (cell.sequential, cell.random));
-        let picks = planner::picks(&self.queries, &costs, Workers::AsSet, &mut goes_on(call))?;
+        let premises = [in_force, chosen].map(premise);
+        let queries: Vec<TableQuery> = self.queries.iter().map(|query| query.query.clone()).collect();
+        let picks = planner::picks(&queries, &premises, Workers::AsSet, &mut goes_on(call))?;
         let picks: Vec<Vec<Picked>> = picks.into_iter().flatten().collect();
         let jit_above = planner::jit_above_cost().unwrap_or(f64::INFINITY);
         let count = |holds: &dyn Fn(&Picked) -> bool| {
@@ -82,6 +98,76 @@ impl Answers {
         let parallel = count(&|picked| picked.is_parallel);
         (!picks.is_empty()).then_some(Thresholds { queries: picks.len(), jit, parallel })
     }
+}
+
+impl Answers {
+    /// What the planner should take each index's correlation for, where these settings are in force; by the
+    /// place of the index. Without what could not be asked for lack of time.
+    pub(super) fn correlations(
+        &self,
+        call: &Call,
+        settings: &Settings,
+        times: &Times,
+    ) -> Vec<(usize, CorrelationChoice)> {
+        let goes_on = goes_on(call);
+        let of_index = |(place, probed): (usize, &Probed)| {
+            let choice = self.correlation(place, probed, settings, times, &mut || goes_on())?;
+            Some((place, choice))
+        };
+        self.indexes.iter().enumerate().filter_map(of_index).collect()
+    }
+
+    fn correlation(
+        &self,
+        place: usize,
+        probed: &Probed,
+        settings: &Settings,
+        times: &Times,
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> Option<CorrelationChoice> {
+        let alike: Vec<_> = probed.facts.alike.iter().map(|index| pg_sys::Oid::from(index.index)).collect();
+        let mut correlations = vec![probed.correlation()];
+        correlations.extend(CORRELATIONS);
+        let told = |correlation| Premise {
+            correlation: Some((alike.clone(), correlation)),
+            ..premise(settings.cell)
+        };
+        let premises: Vec<Premise> =
+            [premise(settings.cell)].into_iter().chain(CORRELATIONS.map(told)).collect();
+        let mine: Vec<&IndexQuery> = self.queries.iter().filter(|query| query.place == place).collect();
+        let queries: Vec<TableQuery> = mine.iter().map(|query| query.query.clone()).collect();
+        let picks = planner::picks(&queries, &premises, Workers::None, goes_on)?;
+        let asked: Vec<Asked> =
+            mine.iter().zip(picks).filter_map(|(query, picks)| asked(query, probed, &picks?)).collect();
+        choose_correlation(&asked, &probed.visits.each_moved(), &correlations, settings.concurrency, times)
+    }
+}
+
+impl Probed {
+    /// The correlation that the planner takes now.
+    pub(in crate::api::recommend) fn correlation(&self) -> f64 {
+        // Of several columns it takes less.
+        let factor = if self.facts.key_columns > 1 { 0.75 } else { 1.0 };
+        let analyzed = self.facts.correlation.map_or(0.0, |correlation| correlation.abs() * factor);
+        self.kept(self.facts.index).unwrap_or(analyzed)
+    }
+
+    /// The one that is kept of an index of the table.
+    pub(in crate::api::recommend) fn kept(&self, index: u32) -> Option<f64> {
+        self.kept.iter().find(|kept| kept.index.to_u32() == index).map(|kept| kept.correlation)
+    }
+}
+
+fn premise(cell: Cell) -> Premise {
+    Premise::of_costs((cell.sequential, cell.random))
+}
+
+/// A query and what the planner picked, if all of that are scans which the model knows.
+fn asked(query: &IndexQuery, probed: &Probed, picks: &[Picked]) -> Option<Asked> {
+    let rows = picks.first()?.rows;
+    // A plan of another kind says nothing.
+    let picks = picks.iter().map(|picked| scan(picked, &probed.facts)).collect::<Option<_>>()?;
+    Some(probed.asked(rows, query.covered, picks))
 }
 
 /// May the planner be asked on?
@@ -110,9 +196,9 @@ pub(super) fn ask(
         );
     }
     let queries = queries(&probed);
-    let costs: Vec<(f64, f64)> = cells.iter().map(|cell| (cell.sequential, cell.random)).collect();
-    let planned: Vec<TableQuery> = queries.iter().map(|(_, _, query)| query.clone()).collect();
-    let picks = planner::picks(&planned, &costs, Workers::None, &mut { goes_on }).ok_or_else(|| {
+    let premises: Vec<Premise> = cells.iter().copied().map(premise).collect();
+    let planned: Vec<TableQuery> = queries.iter().map(|query| query.query.clone()).collect();
+    let picks = planner::picks(&planned, &premises, Workers::None, &mut { goes_on }).ok_or_else(|| {
         "every tablespace has page costs of its own, which the planner would take in their place".to_owned()
     })?;
     if picks.iter().all(Option::is_none) {
@@ -127,14 +213,7 @@ pub(super) fn ask(
     let asked: Vec<Asked> = queries
         .iter()
         .zip(&picks)
-        .filter_map(|((place, covered, _), picks)| {
-            let Probed { facts, table, index } = &probed[*place];
-            let picks = picks.as_ref()?;
-            let rows = picks.first()?.rows;
-            // A plan of another kind says nothing.
-            let picks = picks.iter().map(|picked| scan(picked, facts)).collect::<Option<_>>()?;
-            Some(Asked { table: *table, index: *index, rows, covered: *covered, picks })
-        })
+        .filter_map(|(query, picks)| asked(query, &probed[query.place], picks.as_ref()?))
         .collect();
     let regrets = Regrets::of(&asked, cells, concurrencies, times).ok_or_else(|| {
         "the planner picked plans that are not scans by one index or of the whole table".to_owned()
@@ -144,9 +223,9 @@ pub(super) fn ask(
     Ok(Answers {
         regrets,
         tables: of_tables.len(),
-        indexes: probed.into_iter().map(|probed| (probed.facts.index_name, probed.index.locality)).collect(),
+        indexes: probed,
         elapsed: started.elapsed(),
-        queries: planned,
+        queries,
         thresholds: None,
     })
 }
@@ -158,36 +237,32 @@ fn probed(tables: &[pg_sys::Oid], goes_on: impl Fn() -> bool) -> Vec<Probed> {
         .take_while(|_| goes_on())
         .filter_map(|facts| {
             let table = Table { pages: facts.pages, rows: facts.rows };
-            let index = Index { pages: facts.index_pages, locality: locality(&facts, &table)? };
-            Some(Probed { facts, table, index })
+            let visits = index_visits(&indexes::samples(facts.table, facts.index)?, &table, &[])?;
+            let kept = corrections::in_force(pg_sys::Oid::from(facts.table));
+            Some(Probed { facts, visits, kept })
         })
         .collect()
 }
 
-/// Queries by each index, by its place, and whether it holds all that they ask for; in an order of which each
-/// beginning has some of all.
-fn queries(probed: &[Probed]) -> Vec<(usize, bool, TableQuery)> {
+/// Queries by each index, in an order of which each beginning has some of all.
+fn queries(probed: &[Probed]) -> Vec<IndexQuery> {
     const STEP: usize = 7;
     let of_index = |(place, probed): (usize, &Probed)| {
         let table = pg_sys::Oid::from(probed.facts.table);
         let of_range = move |condition: String| {
             // A tid is in the table only; nothing at all is in the index, too.
-            [("SELECT ctid", false), ("SELECT", true)].map(|(what, covered)| {
-                (place, covered, TableQuery { table, what, condition: condition.clone() })
+            [("SELECT ctid", false), ("SELECT", true)].map(|(what, covered)| IndexQuery {
+                place,
+                covered,
+                query: TableQuery { table, what, condition: condition.clone() },
             })
         };
         ranges(&probed.facts).into_iter().flat_map(of_range)
     };
-    let all: Vec<_> = probed.iter().enumerate().flat_map(of_index).collect();
-    (0..STEP).flat_map(|first| all.iter().skip(first).step_by(STEP).cloned().collect::<Vec<_>>()).collect()
-}
-
-/// Where its rows lie.
-fn locality(facts: &IndexFacts, table: &Table) -> Option<Locality> {
-    let last = facts.bounds.len() - 1;
-    let starts: Vec<&str> =
-        (0..SAMPLES).map(|sample| facts.bounds[(2 * sample + 1) * last / (2 * SAMPLES)].as_str()).collect();
-    model::locality(&indexes::blocks_from(facts, &starts, SAMPLE_ROWS)?, table)
+    let mut all: Vec<(usize, IndexQuery)> =
+        probed.iter().enumerate().flat_map(of_index).enumerate().collect();
+    all.sort_by_key(|(number, _)| number % STEP);
+    all.into_iter().map(|(_, query)| query).collect()
 }
 
 /// Conditions that so many of the rows meet.
@@ -228,7 +303,8 @@ fn range(facts: &IndexFacts, share: f64, number: usize) -> Option<String> {
 
 /// The scan that a plan is, if it is one of those that the model knows.
 fn scan(picked: &Picked, facts: &IndexFacts) -> Option<PlannedScan> {
-    let by_index = picked.index.as_deref() == Some(&facts.index_name);
+    // One that begins with the same column finds the same rows.
+    let by_index = facts.alike.iter().any(|index| picked.index.as_ref() == Some(&index.name));
     match picked.node_type.as_str() {
         "Seq Scan" => Some(PlannedScan::Sequential),
         "Index Scan" if by_index => Some(PlannedScan::Index),

@@ -1,13 +1,16 @@
 //! What a row says: the value, why, and when to keep what is set.
 
 use io_probe_core::advise::page_costs::choose::{Chosen, Regret, Settings};
+use io_probe_core::advise::page_costs::correlation::CorrelationChoice;
 use io_probe_core::advise::page_costs::curve::{self, ConcurrencyChoice, GapCurve, Use, choose_concurrency};
 use io_probe_core::advise::page_costs::model::Locality;
 use io_probe_core::advise::page_costs::pair::{CostChange, CostPair};
+use io_probe_core::advise::page_costs::visits::IndexVisits;
+use io_probe_core::stats::Interval;
 use serde_json::{Value, json};
 
 use super::Advice;
-use super::planned::{Answers, Thresholds};
+use super::planned::{Answers, Probed, Thresholds};
 use crate::api::recommend::Unit;
 use crate::api::recommend::row::{Missing, RecommendRow, Setting};
 use crate::call::arguments::figure;
@@ -105,26 +108,37 @@ impl Advice<'_> {
     }
 
     fn of_planner(&self, row: RecommendRow, answers: &Answers, chosen: &Chosen) -> RecommendRow {
-        let shown = |regret: Option<Regret>| {
-            regret.map(|regret| {
-                json!({
-                    "cold": figure(regret.cold), "worst_cold": figure(regret.worst_cold),
-                    "warm": figure(regret.warm), "worst_warm": figure(regret.worst_warm),
-                })
-            })
-        };
-        let indexes = answers.indexes.iter().map(|(name, Locality { scattered, stretch })| {
-            json!({"index": name, "scattered_pct": figure(100.0 * scattered), "stretch_blks": figure(*stretch)})
+        let indexes = answers.indexes.iter().map(|probed| {
+            let Locality { scattered, stretch } = probed.visits.locality;
+            let (scattered, stretch) = (figure(100.0 * scattered), figure(stretch));
+            json!({"index": probed.facts.index_name, "scattered_pct": scattered, "stretch_blks": stretch})
         });
         row.rests_on("queries", answers.regrets.queries())
             .rests_on("tables", answers.tables)
             .rests_on("indexes", indexes.collect::<Value>())
             .rests_on("planner_ms", answers.elapsed.as_millis() as u64)
-            .rests_on("regret", shown(Some(chosen.regret)))
-            .rests_on("regret_in_force", shown(answers.regrets.at(&self.in_force)))
+            .rests_on("regret", shown(&chosen.regret))
+            .rests_on("regret_in_force", answers.regrets.at(&self.in_force).as_ref().map(shown))
             .rests_on("seq_page_cost", chosen.settings.cell.sequential)
             .rests_on("random_page_cost", chosen.settings.cell.random)
             .rests_on("effective_io_concurrency", chosen.settings.concurrency)
+    }
+
+    /// The rows of indexes: of each that was looked at if `all`, else where another correlation is better.
+    pub(super) fn of_indexes(&self, all: bool) -> Vec<RecommendRow> {
+        let known = self.planned.as_ref().map_err(String::clone);
+        let known = known.and_then(|planned| Ok((planned, self.measured.model()?)));
+        let ((answers, chosen), times) = match known {
+            Ok(known) => known,
+            Err(why) if all => return vec![RecommendRow::of_no_index().unknown(why)],
+            Err(_) => return Vec::new(),
+        };
+        let row = |(place, choice): (usize, CorrelationChoice)| {
+            let probed = &answers.indexes[place];
+            correlation(RecommendRow::of_index(probed), probed, &choice)
+        };
+        let found = answers.correlations(self.recommend.call, &chosen.settings, &times);
+        found.into_iter().filter(|(_, choice)| all || !choice.holds_current).map(row).collect()
     }
 
     /// What the three settings together do, and what those in force do.
@@ -182,6 +196,46 @@ impl Advice<'_> {
         let value = plateau.value.to_string();
         row.alter(value.clone(), &value, told(score) + &now.unwrap_or_default())
     }
+}
+
+/// What the planner should take the correlation of an index for.
+fn correlation(row: RecommendRow, probed: &Probed, choice: &CorrelationChoice) -> RecommendRow {
+    let CorrelationChoice { value, holds_current, low, high, regret, regret_in_force } = choice;
+    let IndexVisits { scattered, stretch, .. } = &probed.visits;
+    let interval = |of: &Interval, scale: f64| json!([figure(of.low * scale), figure(of.high * scale)]);
+    let row = row
+        .between(figure(*low).to_string(), figure(*high).to_string())
+        .rests_on("scattered_pct", figure(100.0 * scattered.value))
+        .rests_on("scattered_ci_pct", interval(scattered, 100.0))
+        .rests_on("stretch_blks", figure(stretch.value))
+        .rests_on("stretch_ci_blks", interval(stretch, 1.0))
+        .rests_on("regret", shown(regret))
+        .rests_on("regret_in_force", shown(regret_in_force));
+    if *holds_current {
+        let why = format!(
+            "with it the plans for ranges of this index take {:.2} times as long as the best ones cold and {:.2} times warm",
+            regret.cold, regret.warm
+        );
+        return row.keep(format!("{why}; {NOTHING_BETTER}"));
+    }
+    let lie = if scattered.value > 0.5 {
+        format!("{:.0} % of its rows lie anywhere in the table", 100.0 * scattered.value)
+    } else {
+        format!("rows that follow one another in it come from a stretch of {:.0} blocks", stretch.value)
+    };
+    let why = format!(
+        "{lie}; with {value} the plans for ranges of this index take {:.2} times as long as the best ones cold and {:.2} times \
+         warm, and with the present value {:.2} and {:.2} times",
+        regret.cold, regret.warm, regret_in_force.cold, regret_in_force.warm,
+    );
+    row.correct(*value, probed, why)
+}
+
+fn shown(regret: &Regret) -> Value {
+    json!({
+        "cold": figure(regret.cold), "worst_cold": figure(regret.worst_cold),
+        "warm": figure(regret.warm), "worst_warm": figure(regret.worst_warm),
+    })
 }
 
 /// What else other page costs change, if they do.

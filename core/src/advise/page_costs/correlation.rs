@@ -1,0 +1,80 @@
+//! Which correlation of an index makes the planner pick the plans that are fast.
+//!
+//! The planner charges an index scan between what it costs in no order and what it costs in order,
+//! `unordered + c² · (ordered − unordered)`, and takes `c` from `pg_stats.correlation`. Where rows lie in
+//! local disorder that is far too near to 1. Here the planner was asked which plan it picks at each of some
+//! correlations, at page costs and a concurrency that are given, and the picks are judged by their times as in
+//! [`choose`](super::choose).
+//!
+//! The one whose charges come nearest to the pages that are read is another, and a worse one: over short and
+//! long ranges it is a mean, and it leaves short ranges to index scans, since the planner does not know that
+//! a bitmap scan of the same pages prefetches.
+//!
+//! # Limitations and caveats
+//! - One number for all ranges.
+//! - As good as the model's times, and as the ranges are like those that queries ask for.
+
+use super::choose::{Asked, Regret, judge};
+use super::model::{Locality, Times};
+use crate::advise::plateau::INNER;
+
+/// Correlations to ask for.
+pub const CORRELATIONS: [f64; 13] = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0];
+
+/// What the planner should take a correlation for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CorrelationChoice {
+    /// The value in force if it is as good as the best, else the nearest that is surely better.
+    pub value: f64,
+    /// Is it the value in force?
+    pub holds_current: bool,
+    /// From and to where values are as good.
+    pub low: f64,
+    /// See there.
+    pub high: f64,
+    /// The regret at the value in force, and at this one.
+    pub regret_in_force: Regret,
+    /// See there.
+    pub regret: Regret,
+}
+
+/// Of queries for each of which the planner picked a plan at each of `correlations`, of which the first is in
+/// force. `moved` are other places where the rows may lie as well. None without a query.
+pub fn choose_correlation(
+    asked: &[Asked],
+    moved: &[Locality],
+    correlations: &[f64],
+    concurrency: u32,
+    times: &Times,
+) -> Option<CorrelationChoice> {
+    if asked.is_empty() || correlations.is_empty() {
+        return None;
+    }
+    let elsewhere = |locality: &Locality| {
+        let mut asked = asked.to_vec();
+        asked.iter_mut().for_each(|asked| asked.index.locality = *locality);
+        asked
+    };
+    let moved: Vec<Vec<Asked>> = moved.iter().map(elsewhere).collect();
+    let (regrets, candidates) = judge(asked, &moved, correlations.len(), &[concurrency], times);
+    const IN_FORCE: usize = 0;
+    let is_better = |place: &usize| candidates.excess(*place) <= INNER && candidates.gains(*place, IN_FORCE);
+    let off = |place: &usize| (correlations[*place] - correlations[IN_FORCE]).abs();
+    let nearest = (0..correlations.len()).filter(is_better).min_by(|a, b| off(a).total_cmp(&off(b)));
+    let kept = Some(IN_FORCE).filter(|place| candidates.excess(*place) <= 1.0);
+    let place = kept.or(nearest).unwrap_or(IN_FORCE);
+    let mut along: Vec<(f64, usize)> = correlations.iter().copied().zip(0..).collect();
+    along.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let (low, high) = candidates.range(&along, correlations[place]);
+    Some(CorrelationChoice {
+        value: correlations[place],
+        holds_current: place == IN_FORCE,
+        low,
+        high,
+        regret_in_force: regrets[IN_FORCE],
+        regret: regrets[place],
+    })
+}
+
+#[cfg(test)]
+mod tests;

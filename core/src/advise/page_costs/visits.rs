@@ -1,0 +1,181 @@
+//! Which pages of a table the ranges of an index visit, by samples of the index.
+//!
+//! The planner knows one number of how far rows that follow one another in an index do so in the table:
+//! `pg_stats.correlation`, of ranks. Local disorder (late events, keys of several writers, updates) leaves it
+//! at 0.999, although pages are visited at random. So the pages are predicted from where the rows of a few
+//! entries lie ([`Locality`]).
+//!
+//! # Limitations and caveats
+//! - The sampling error is a bootstrap's over the samples. It knows nothing of places of the index that are
+//!   unlike all of these.
+//! - Rows in descending order count as in order, although kernels read ahead in ascending order only.
+//!
+//! Sources: Cardenas, "Analysis and performance of inverted data base structures", CACM 18 (1975); Efron,
+//! "Bootstrap methods: another look at the jackknife", Annals of Statistics 7 (1979).
+
+use rand::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use super::model::{Locality, Table, Visited, locality};
+use crate::stats::Interval;
+
+/// Pages that a range visits.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RangeVisits {
+    /// All of them, each once.
+    pub pages: Interval,
+    /// Those that the kernel can't foresee in an index scan, since it reads them in no order.
+    pub at_random: Interval,
+}
+
+/// Where the rows of an index lie, with 95 % intervals.
+#[derive(Debug, Clone, PartialEq)]
+pub struct IndexVisits {
+    /// As it is.
+    pub locality: Locality,
+    /// Share of the rows that lie anywhere.
+    pub scattered: Interval,
+    /// Pages of the stretch of the others.
+    pub stretch: Interval,
+    /// What ranges visit.
+    pub ranges: Vec<RangeVisits>,
+}
+
+impl IndexVisits {
+    /// Where the rows lie, once for each of its two figures, with that figure at the upper end of its
+    /// interval.
+    pub fn each_moved(&self) -> [Locality; 2] {
+        let Locality { scattered, stretch } = self.locality;
+        [
+            Locality { scattered: self.scattered.high, stretch },
+            Locality { scattered, stretch: self.stretch.high },
+        ]
+    }
+}
+
+/// Draws of the bootstrap.
+const DRAWS: usize = 200;
+
+/// Of samples of an index of this table (see [`locality`]), and of ranges of so many rows. None without a
+/// sample of several rows.
+pub fn index_visits(samples: &[Vec<u64>], table: &Table, ranges: &[f64]) -> Option<IndexVisits> {
+    let found = locality(samples, table)?;
+    // Always the same draws: what is measured anew is the index.
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(DRAWS as u64);
+    let mut draw = || {
+        let drawn: Vec<Vec<u64>> =
+            samples.iter().map(|_| samples[random.random_range(0..samples.len())].clone()).collect();
+        locality(&drawn, table)
+    };
+    let draws: Vec<Locality> = (0..DRAWS).filter_map(|_| draw()).collect();
+    let sampled = |figure: &dyn Fn(&Locality) -> f64| {
+        let mut drawn: Vec<f64> = draws.iter().map(figure).collect();
+        drawn.sort_by(f64::total_cmp);
+        let value = figure(&found);
+        let at = |share: f64| drawn.get((share * (drawn.len().max(1) - 1) as f64).round() as usize);
+        let end = |share: f64| at(share).copied().unwrap_or(value);
+        Interval { value, low: end(0.025).min(value), high: end(0.975).max(value) }
+    };
+    let of_range = |rows: &f64| RangeVisits {
+        pages: sampled(&|locality| Visited::of(table, locality, *rows).pages()),
+        at_random: sampled(&|locality| Visited::of(table, locality, *rows).at_random()),
+    };
+    Some(IndexVisits {
+        locality: found,
+        scattered: sampled(&|locality| locality.scattered),
+        stretch: sampled(&|locality| locality.stretch),
+        ranges: ranges.iter().map(of_range).collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use rand_distr::{Distribution, Normal};
+
+    use super::*;
+
+    /// 60 rows a page.
+    const TABLE: Table = Table { pages: 20_000.0, rows: 1_200_000.0 };
+    const SHARES: [f64; 4] = [0.0001, 0.001, 0.01, 0.1];
+
+    /// The page of each row of a table with so many rows a page, in the order of an index of which each row
+    /// lies so many pages off its place.
+    fn pages_of_rows(per_page: f64, off: impl Fn(&mut Xoshiro256PlusPlus) -> f64) -> Vec<u64> {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(3);
+        let place = |row: u64| row as f64 / per_page;
+        let mut keys: Vec<(f64, u64)> = (0..(TABLE.pages * per_page) as u64)
+            .map(|row| (place(row) + off(&mut random), place(row) as u64))
+            .collect();
+        keys.sort_by(|a, b| a.0.total_cmp(&b.0));
+        keys.into_iter().map(|(_, page)| page).collect()
+    }
+
+    fn visits(pages: &[u64]) -> IndexVisits {
+        const SAMPLES: usize = 12;
+        let starts = (0..SAMPLES).map(|sample| (2 * sample + 1) * pages.len() / (2 * SAMPLES));
+        let samples: Vec<Vec<u64>> =
+            starts.map(|start| pages[start..pages.len().min(start + 200)].to_vec()).collect();
+        let table = Table { rows: pages.len() as f64, ..TABLE };
+        index_visits(&samples, &table, &SHARES.map(|share| share * table.rows)).expect("samples")
+    }
+
+    /// The pages of ranges, as counted.
+    fn counted(pages: &[u64], share: f64) -> f64 {
+        const TIMES: usize = 10;
+        let rows = (share * pages.len() as f64) as usize;
+        let of_range = |start: usize| {
+            let mut visited = pages[start..start + rows].to_vec();
+            visited.sort_unstable();
+            visited.dedup();
+            visited.len()
+        };
+        let starts = (0..TIMES).map(|start| start * (pages.len() - rows) / TIMES);
+        starts.map(of_range).sum::<usize>() as f64 / TIMES as f64
+    }
+
+    #[test]
+    fn predicted_pages_are_those_that_are_visited() {
+        let normal = Normal::new(0.0, 300.0).expect("a spread");
+        let anywhere = |random: &mut Xoshiro256PlusPlus| random.random_range(-1e6..1e6);
+        let jittered = pages_of_rows(60.0, |random| normal.sample(random));
+        let late = pages_of_rows(60.0, |random| if random.random_bool(0.2) { anywhere(random) } else { 0.0 });
+        for (what, pages) in [
+            ("in order", pages_of_rows(60.0, |_| 0.0)),
+            ("anywhere", pages_of_rows(60.0, anywhere)),
+            ("jittered", jittered),
+            ("a fifth anywhere", late),
+            // An index of some of the rows.
+            ("one in five pages", pages_of_rows(0.2, |_| 0.0)),
+        ] {
+            let found = visits(&pages);
+            for (share, range) in SHARES.iter().zip(&found.ranges) {
+                let (Interval { low, high, .. }, mean) = (range.pages, counted(&pages, *share));
+                // The model may be off by a sixth, and by the page at either end.
+                let near = low / 1.2 - 2.0 <= mean && mean <= high * 1.2 + 2.0;
+                assert!(near, "{what}, {share}: {mean}, {:?}", range.pages);
+            }
+        }
+    }
+
+    #[test]
+    fn disorder_is_read_at_random_and_order_is_not() {
+        let (mut last, normal) = (0.0, |off: f64| Normal::new(0.0, off).expect("a spread"));
+        // The statistics say 0.999 of all of these.
+        for off in [10.0, 60.0, 250.0] {
+            let found = visits(&pages_of_rows(60.0, |random| normal(off).sample(random)));
+            let at_random = found.ranges[2].at_random;
+            assert!(at_random.low > last && found.scattered.value < 0.01, "{off}: {found:?}");
+            last = at_random.value;
+        }
+        for per_page in [60.0, 0.2] {
+            let found = visits(&pages_of_rows(per_page, |_| 0.0));
+            assert!(found.ranges.iter().all(|range| range.at_random.high == 0.0), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn few_rows_say_nothing() {
+        assert_eq!(index_visits(&[], &TABLE, &[1.0]), None);
+        assert_eq!(index_visits(&[vec![1; 3]], &TABLE, &[1.0]), None);
+    }
+}

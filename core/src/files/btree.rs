@@ -1,0 +1,178 @@
+//! Leaf pages of a PostgreSQL btree: to which blocks of the table their entries point.
+//!
+//! A page is a copy, and whatever is in it is believed only as far as it lies within the page.
+//!
+//! Sources: `storage/bufpage.h`, `storage/itemid.h`, `access/itup.h` and `access/nbtree.h` of PostgreSQL 15 to 19.
+
+/// A leaf.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Leaf {
+    /// The leaf to its right, if there is one.
+    pub next: Option<u32>,
+    /// The blocks of its entries, in the order of the index.
+    pub blocks: Vec<u64>,
+}
+
+/// Bytes of the page's header, and of what a btree has at the end of each page.
+const HEADER: usize = 24;
+const SPECIAL: usize = 16;
+/// Flags of a page.
+const IS_LEAF: u16 = 1;
+const IS_GONE: u16 = 1 << 2 | 1 << 4; // deleted, half-dead
+/// Flag of an item that is in use.
+const NORMAL: u32 = 1;
+/// Flag of a tuple whose tid is none, and of that tid: the tuple holds a list of tids.
+const IS_ALTERNATIVE: u16 = 1 << 13;
+const IS_LIST: u16 = 1 << 13;
+const COUNT: u16 = 0xfff;
+/// Bytes of a tid.
+const TID: usize = 6;
+
+/// What a page holds, if it is a leaf that is in use.
+pub fn leaf(page: &[u8]) -> Option<Leaf> {
+    let special = usize::from(half(page, 16)?);
+    if special + SPECIAL != page.len() {
+        return None; // new, or no btree's
+    }
+    let (next, flags) = (word(page, special + 4)?, half(page, special + 12)?);
+    if flags & IS_LEAF == 0 || flags & IS_GONE != 0 {
+        return None;
+    }
+    let next = Some(next).filter(|next| *next != 0);
+    let items = usize::from(half(page, 12)?).clamp(HEADER, special) - HEADER;
+    // But on the rightmost page the first item is the bound of those to its right.
+    let first = usize::from(next.is_some());
+    let mut blocks = Vec::new();
+    for number in first..items / 4 {
+        let (at, state) = item(word(page, HEADER + 4 * number)?);
+        if state == NORMAL {
+            append(page, at, &mut blocks);
+        }
+    }
+    Some(Leaf { next, blocks })
+}
+
+/// Appends the blocks that the tuple at this place points to: one, or of equal keys many.
+fn append(page: &[u8], at: usize, blocks: &mut Vec<u64>) {
+    let Some((block, offset, info)) = tid(page, at).zip(half(page, at + TID)).map(|((b, o), i)| (b, o, i))
+    else {
+        return;
+    };
+    if info & IS_ALTERNATIVE == 0 || offset & IS_LIST == 0 {
+        blocks.push(u64::from(block));
+        return;
+    }
+    let list = at.saturating_add(block as usize);
+    let tids =
+        (0..usize::from(offset & COUNT)).map_while(|number| tid(page, list.saturating_add(number * TID)));
+    blocks.extend(tids.map(|(block, _)| u64::from(block)));
+}
+
+/// Block and offset of a tid.
+fn tid(page: &[u8], at: usize) -> Option<(u32, u16)> {
+    let [high, low, offset] = [half(page, at)?, half(page, at + 2)?, half(page, at + 4)?];
+    Some((u32::from(high) << 16 | u32::from(low), offset))
+}
+
+/// Where an item is, and its state: fields of 15, 2 and 15 bits in the machine's order.
+fn item(word: u32) -> (usize, u32) {
+    let (at, state) =
+        if cfg!(target_endian = "little") { (word, word >> 15) } else { (word >> 17, word >> 15) };
+    ((at & 0x7fff) as usize, state & 3)
+}
+
+fn half(page: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_ne_bytes(page.get(at..at.checked_add(2)?)?.try_into().ok()?))
+}
+
+fn word(page: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_ne_bytes(page.get(at..at.checked_add(4)?)?.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const PAGE: usize = 8192;
+
+    /// A page with these tuples, as a server on this machine would write it.
+    fn page(flags: u16, next: u32, tuples: &[Vec<u8>]) -> Vec<u8> {
+        let (mut page, special) = (vec![0; PAGE], PAGE - SPECIAL);
+        let mut put = |at: usize, bytes: &[u8]| page[at..at + bytes.len()].copy_from_slice(bytes);
+        put(12, &((HEADER + 4 * tuples.len()) as u16).to_ne_bytes());
+        put(16, &(special as u16).to_ne_bytes());
+        put(special + 4, &next.to_ne_bytes());
+        put(special + 12, &flags.to_ne_bytes());
+        let mut end = special;
+        for (number, tuple) in tuples.iter().enumerate() {
+            end -= tuple.len().next_multiple_of(8);
+            put(end, tuple);
+            let (at, size) = (end as u32, tuple.len() as u32);
+            let word = if cfg!(target_endian = "little") {
+                at | NORMAL << 15 | size << 17
+            } else {
+                at << 17 | NORMAL << 15 | size
+            };
+            put(HEADER + 4 * number, &word.to_ne_bytes());
+        }
+        page
+    }
+
+    fn halves(values: &[u16]) -> Vec<u8> {
+        values.iter().flat_map(|value| value.to_ne_bytes()).collect()
+    }
+
+    /// A tuple with a key of 8 bytes.
+    fn entry(block: u32) -> Vec<u8> {
+        halves(&[(block >> 16) as u16, block as u16, 7, 16, 0, 0, 0, 0])
+    }
+
+    fn list(listed: &[u32]) -> Vec<u8> {
+        let mut tuple = halves(&[0, 16, listed.len() as u16 | IS_LIST, IS_ALTERNATIVE | 40, 0, 0, 0, 0]);
+        tuple.extend(listed.iter().flat_map(|block| halves(&[(block >> 16) as u16, *block as u16, 3])));
+        tuple
+    }
+
+    #[test]
+    fn entries_and_lists_of_equal_keys_are_read_in_order() {
+        let tuples = [entry(99), entry(5), list(&[70_000, 70_001, 9]), entry(6)];
+        let found = leaf(&page(IS_LEAF, 12, &tuples)).expect("a leaf");
+        assert_eq!(found, Leaf { next: Some(12), blocks: vec![5, 70_000, 70_001, 9, 6] });
+        // The rightmost page has no bound.
+        let found = leaf(&page(IS_LEAF, 0, &tuples)).expect("a leaf");
+        assert_eq!((found.next, found.blocks[0], found.blocks.len()), (None, 99, 6));
+        assert_eq!(leaf(&page(IS_LEAF, 0, &[])).expect("a leaf").blocks, [] as [u64; 0]);
+    }
+
+    #[test]
+    fn what_is_no_leaf_in_use_has_none() {
+        for flags in [0, 1 << 1, IS_LEAF | 1 << 2, IS_LEAF | 1 << 4] {
+            assert_eq!(leaf(&page(flags, 0, &[entry(1)])), None, "{flags}");
+        }
+        assert_eq!(leaf(&[0; PAGE]), None);
+        assert_eq!(leaf(&[]), None);
+        assert_eq!(leaf(&[0xff; PAGE]), None);
+    }
+
+    #[test]
+    fn an_item_that_is_not_in_use_is_left_out() {
+        let mut page = page(IS_LEAF, 0, &[entry(1), entry(2)]);
+        let second = word(&page, HEADER + 4).expect("an item") | 3 << 15;
+        page[HEADER + 4..HEADER + 8].copy_from_slice(&second.to_ne_bytes());
+        assert_eq!(leaf(&page).expect("a leaf").blocks, [1]);
+    }
+
+    proptest! {
+        /// A page that is damaged gives something or nothing, but no more than it has room for.
+        #[test]
+        fn damage_stays_within_the_page(damage in prop::collection::vec((0..PAGE, any::<u8>()), 0..200)) {
+            let mut page = page(IS_LEAF, 3, &[entry(1), list(&[2, 3]), entry(4)]);
+            damage.into_iter().for_each(|(at, byte)| page[at] = byte);
+            if let Some(found) = leaf(&page) {
+                prop_assert!(found.blocks.len() <= PAGE / 4 * PAGE / TID);
+            }
+        }
+    }
+}

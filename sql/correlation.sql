@@ -1,0 +1,186 @@
+--
+-- io_probe_correlation, io_probe_correct: where the rows of indexes lie, and what the planner takes their correlation for
+--
+SET client_min_messages = warning;
+CREATE TABLE lie (ordered int, anywhere int, jittered int, descending int, seldom int, equal int, pad text) WITH (autovacuum_enabled = off);
+INSERT INTO lie SELECT i, abs(hashint4(i)), i + abs(hashint4(i)) % 8000, -i, CASE WHEN i % 50 = 0 THEN i END, i % 5, repeat('x', 40)
+  FROM generate_series(1, 200000) AS i;
+CREATE INDEX lie_anywhere ON lie (anywhere);
+CREATE INDEX lie_brin ON lie USING brin (ordered);
+CREATE INDEX lie_descending ON lie (descending DESC);
+CREATE INDEX lie_equal ON lie (equal);
+CREATE INDEX lie_expression ON lie ((jittered / 3));
+CREATE INDEX lie_include ON lie (ordered) INCLUDE (pad);
+CREATE INDEX lie_jittered ON lie (jittered);
+CREATE INDEX lie_partial ON lie (ordered) WHERE anywhere % 100 = 0;
+CREATE INDEX lie_seldom ON lie (seldom);
+CREATE INDEX lie_two ON lie (jittered, pad);
+CREATE UNIQUE INDEX lie_unique ON lie (ordered);
+VACUUM ANALYZE lie;
+-- of the planner's correlation nothing is to be seen of the jitter
+SELECT index, abs(correlation) > 0.99 AS correlated, scattered_pct > 90 AS scattered, stretch_blks > 20 AS stretched,
+       in_order_blks BETWEEN 15 AND 25 AS in_order, blks > 2 * in_order_blks AS more_blks, random_blks > 30 AS random, kept, doubt FROM io_probe_correlation('lie') ORDER BY index::text;
+SELECT index, method, relid, entries >= 2000 AS enough, status, notes FROM io_probe_correlation_full('lie') WHERE method <> 'btree' OR entries < 2000 OR notes <> '{}';
+SELECT index FROM io_probe_correlation_full('lie') WHERE method = 'btree' AND NOT (scattered_low_pct <= scattered_pct AND scattered_pct <= scattered_high_pct
+  AND stretch_low_blks <= stretch_blks AND stretch_blks <= stretch_high_blks AND entries > 0
+  AND ARRAY(SELECT jsonb_object_keys(ranges) COLLATE "C") @> '{0.01,0.1,1,10}' AND (ranges->'1'->>'blks')::bigint = blks);
+-- what a range of 1 % is predicted to visit, and what it visits
+SELECT index, b AS visited, blks AS predicted FROM io_probe_correlation('lie'),
+  LATERAL (SELECT count(DISTINCT (ctid::text::point)[0]) AS b FROM lie WHERE jittered BETWEEN 100000 AND 102000) AS counted
+  WHERE index = 'lie_jittered'::regclass AND NOT blks BETWEEN b / 2 AND b * 2;
+
+-- what is kept goes to the planner, of that index alone
+CREATE FUNCTION cost(query text, OUT cost float8, OUT index text) LANGUAGE plpgsql AS $$
+DECLARE plan json;
+BEGIN
+  EXECUTE 'EXPLAIN (FORMAT JSON) ' || query INTO plan;
+  cost := plan->0->'Plan'->>'Total Cost'; index := plan->0->'Plan'->>'Index Name';
+END $$;
+LOAD 'pg_io_probe';
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+DROP INDEX lie_two;
+\set range 'SELECT pad FROM lie WHERE jittered BETWEEN 100000 AND 102000'
+CREATE TEMP TABLE before AS SELECT * FROM cost(:'range');
+CREATE TEMP VIEW after AS SELECT round((c.cost / b.cost)::numeric, 1) AS times, c.index FROM before AS b, cost('SELECT pad FROM lie WHERE jittered BETWEEN 100000 AND 102000') AS c;
+SELECT index FROM before;
+SELECT io_probe_correct('lie_jittered', 0);
+SELECT times > 5 AS dearer FROM after;
+SELECT index, kept, doubt FROM io_probe_correlation('lie') WHERE kept IS NOT NULL;
+SELECT schemaname, tablename, indexname, correlation FROM io_probe_corrections;
+SELECT io_probe_correct('lie_jittered', 1);
+SELECT times BETWEEN 0.9 AND 1.1 AS same FROM after;
+SELECT count(*) FROM io_probe_corrections;
+SELECT io_probe_correct('lie_jittered', 0.5);
+SELECT times > 5 AS dearer FROM after;
+-- EXPLAIN says when it is off, and then it is
+SET pg_io_probe.correct_correlation = off;
+SELECT times FROM after;
+BEGIN;
+SET LOCAL enable_seqscan = on;
+SET LOCAL enable_bitmapscan = on;
+EXPLAIN (COSTS off, SETTINGS) SELECT pad FROM lie WHERE jittered BETWEEN 100000 AND 102000;
+COMMIT;
+RESET pg_io_probe.correct_correlation;
+-- a plan that is kept is made anew
+PREPARE ranged AS SELECT pad FROM lie WHERE jittered BETWEEN 100000 AND 102000;
+CREATE TEMP TABLE prepared AS SELECT * FROM cost('EXECUTE ranged');
+SELECT io_probe_correct('lie_jittered', NULL);
+SELECT a.cost > 5 * b.cost AS cheaper FROM prepared AS a, cost('EXECUTE ranged') AS b;
+SELECT times FROM after;
+SELECT count(*) FROM io_probe_corrections;
+-- what is undone was never there
+BEGIN;
+SELECT io_probe_correct('lie_jittered', 0);
+SELECT times > 5 AS dearer FROM after;
+ROLLBACK;
+SELECT times FROM after;
+-- an index on an expression, of which ANALYZE has statistics of its own
+SELECT io_probe_correct('lie_expression', 0);
+SELECT index, cost > 5 * (SELECT cost FROM before) AS dearer FROM cost('SELECT pad FROM lie WHERE jittered / 3 BETWEEN 33333 AND 34000');
+SELECT times FROM after;
+
+-- it stays where the index is made anew, and is found by its name
+SELECT io_probe_correct('lie_jittered', 0);
+REINDEX INDEX lie_jittered;
+SELECT times > 5 AS dearer FROM after;
+REINDEX INDEX CONCURRENTLY lie_jittered;
+SELECT times > 5 AS dearer FROM after;
+ALTER INDEX lie_jittered RENAME TO lie_other;
+SELECT times, index FROM after;
+ALTER INDEX lie_other RENAME TO lie_jittered;
+SELECT times > 5 AS dearer FROM after;
+VACUUM ANALYZE lie;
+SELECT times > 5 AS dearer FROM after;
+-- it is stale when the table has grown,
+INSERT INTO lie SELECT i, abs(hashint4(i)), i + abs(hashint4(i)) % 8000, -i FROM generate_series(200001, 250000) AS i;
+VACUUM ANALYZE lie;
+SELECT index, kept, doubt, notes FROM io_probe_correlation_full('lie') WHERE kept IS NOT NULL ORDER BY index::text;
+SELECT times < 2 AS as_analyzed FROM after;
+-- when ANALYZE has found another correlation,
+SELECT io_probe_correct('lie_jittered', 0);
+SELECT times > 5 AS dearer FROM after;
+UPDATE lie SET jittered = abs(hashint4(jittered)) % 200000 WHERE ordered % 2 = 0;
+VACUUM ANALYZE lie;
+SELECT notes FROM io_probe_correlation_full('lie') WHERE index = 'lie_jittered'::regclass;
+-- or when it was rewritten
+SELECT io_probe_correct('lie_jittered', 0);
+SELECT notes FROM io_probe_correlation_full('lie') WHERE index = 'lie_jittered'::regclass;
+VACUUM FULL lie;
+SELECT notes FROM io_probe_correlation_full('lie') WHERE index = 'lie_jittered'::regclass;
+DROP TABLE lie CASCADE;
+SELECT count(*) > 0 AS left_behind FROM io_probe_corrections;
+
+-- tables of nothing, of little, of a session; partitions; what has no indexes
+CREATE TABLE small (id int PRIMARY KEY, parent int) WITH (autovacuum_enabled = off);
+SELECT index, doubt FROM io_probe_correlation('small');
+INSERT INTO small SELECT i FROM generate_series(1, 1000) AS i;
+ANALYZE small;
+SELECT index, blks, doubt, notes FROM io_probe_correlation_full('small');
+CREATE TABLE bare AS SELECT i FROM generate_series(1, 10) AS i;
+SELECT index FROM io_probe_correlation('bare');
+CREATE TABLE parted (id int PRIMARY KEY) PARTITION BY RANGE (id);
+CREATE TABLE parted_1 PARTITION OF parted FOR VALUES FROM (0) TO (1000000);
+INSERT INTO parted SELECT i FROM generate_series(1, 200000) AS i;
+ANALYZE parted_1;
+SELECT index, in_order_blks, blks > in_order_blks + 1 AS more, doubt FROM io_probe_correlation('parted_1');
+SELECT io_probe_correct('parted_1_pkey', 0);
+\set VERBOSITY terse
+SELECT index FROM io_probe_correlation('parted'); \echo :SQLSTATE
+SELECT io_probe_correct('parted_pkey', 0); \echo :SQLSTATE
+SELECT index FROM io_probe_correlation('parted_1_pkey'); \echo :SQLSTATE
+SELECT index FROM io_probe_correlation(NULL); \echo :SQLSTATE
+SELECT io_probe_correct(NULL, 0); \echo :SQLSTATE
+SELECT io_probe_correct('small', 0); \echo :SQLSTATE
+SELECT io_probe_correct('small_pkey', 1.01); \echo :SQLSTATE
+SELECT io_probe_correct('small_pkey', -0.1); \echo :SQLSTATE
+SELECT io_probe_correct('small_pkey', 'NaN'); \echo :SQLSTATE
+SELECT io_probe_correct(4294967295, 0); \echo :SQLSTATE
+CREATE TEMP TABLE own (id int PRIMARY KEY);
+SELECT io_probe_correct('own_pkey', 0); \echo :SQLSTATE
+CREATE INDEX small_hash ON small USING hash (parent);
+SELECT io_probe_correct('small_hash', 0); \echo :SQLSTATE
+BEGIN READ ONLY;
+SELECT io_probe_correct('small_pkey', 0); \echo :SQLSTATE
+ROLLBACK;
+\set VERBOSITY default
+
+-- who may maintain a table
+CREATE ROLE regress_io_probe_owner;
+CREATE ROLE regress_io_probe_reader;
+GRANT EXECUTE ON FUNCTION io_probe_correlation, io_probe_correlation_full, io_probe_correct TO regress_io_probe_owner, regress_io_probe_reader;
+ALTER TABLE small OWNER TO regress_io_probe_owner;
+SET ROLE regress_io_probe_reader;
+\set VERBOSITY terse
+SELECT index FROM io_probe_correlation('small'); \echo :SQLSTATE
+SELECT io_probe_correct('small_pkey', 0); \echo :SQLSTATE
+INSERT INTO io_probe_corrections VALUES ('public', 'small', 'small_pkey', 0, 1, 0, 0); \echo :SQLSTATE
+\set VERBOSITY default
+SET ROLE regress_io_probe_owner;
+SELECT io_probe_correct('small_pkey', 0.25);
+GRANT SELECT ON small TO regress_io_probe_reader;
+SET ROLE regress_io_probe_reader;
+SELECT index, correlation IS NOT NULL AS known, kept FROM io_probe_correlation('small') WHERE index = 'small_pkey'::regclass;
+\set VERBOSITY terse
+SELECT io_probe_correct('small_pkey', 0); \echo :SQLSTATE
+\set VERBOSITY default
+-- who may not see statistics sees none here
+SET ROLE regress_io_probe_owner;
+REVOKE SELECT ON small FROM regress_io_probe_reader;
+GRANT SELECT (parent) ON small TO regress_io_probe_reader;
+SET ROLE regress_io_probe_reader;
+\set VERBOSITY terse
+SELECT index FROM io_probe_correlation('small'); \echo :SQLSTATE
+\set VERBOSITY default
+RESET ROLE;
+DELETE FROM io_probe_corrections;
+-- rows that were not written by the function
+INSERT INTO io_probe_corrections VALUES ('public', 'small', 'small_pkey', 'NaN', 1, 0, 0), ('public', 'small', 'no_index', 0, 1, 0, 0),
+  ('public', 'small', 'parted_1_pkey', 0, 1, 0, 0), ('public', 'small', 'small_hash', -7, 1, 0, 0);
+SELECT index, kept, doubt FROM io_probe_correlation('small') ORDER BY index::text;
+DELETE FROM io_probe_corrections;
+
+DROP TABLE small, bare, parted, own, before, prepared CASCADE;
+DROP FUNCTION cost;
+DROP OWNED BY regress_io_probe_owner, regress_io_probe_reader;
+DROP ROLE regress_io_probe_owner, regress_io_probe_reader;

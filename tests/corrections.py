@@ -1,0 +1,185 @@
+#!/usr/bin/env -S python3 -B
+"""Correlations that are kept, as other sessions plan with them: beside locks, DDL and rights, on a standby, beside hypopg."""
+
+import threading
+import time
+import unittest
+
+from ddl import Standby
+from lib import LONG, Failure, Session, create_extension, literal, main
+
+RANGE = "SELECT pad FROM ranged WHERE jittered BETWEEN 100000 AND 102000"
+# What ends a statement of a race, and is no fault: deadlock, a lock that is not to be had, what is gone or there already.
+RACES = {"40P01", "55P03", "42P01", "42704", "42P07", "23505"}
+SECONDS = 60 if LONG else 6
+
+
+def cost(session, query=RANGE):
+    """What the planner charges for a query, by an index scan."""
+    plan = session.run(f"EXPLAIN (FORMAT JSON, COSTS) {query}")
+    (line,) = [line for line in plan if '"Total Cost"' in line][:1]
+    return float(line.split(":")[1].strip(" ,"))
+
+
+class Corrections(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.control = Session()
+        cls.addClassCleanup(cls.control.close)
+        cls.control.run("""
+            CREATE TABLE ranged (id int, jittered int, pad text) WITH (autovacuum_enabled = off);
+            INSERT INTO ranged SELECT i, i + abs(hashint4(i)) % 8000, repeat('x', 40) FROM generate_series(1, 200000) AS i;
+            CREATE INDEX ranged_jittered ON ranged (jittered); VACUUM ANALYZE ranged""")
+        cls.addClassCleanup(cls.control.run, "DROP TABLE ranged")
+
+    def setUp(self):
+        self.planner = self.planning()
+        self.addCleanup(self.control.run, "DELETE FROM io_probe_corrections")
+        self.analyzed = cost(self.planner)
+
+    def planning(self, **given):
+        """A session that has loaded the library, and plans index scans."""
+        session = Session(**given)
+        self.addCleanup(session.close)
+        session.run("LOAD 'pg_io_probe'; SET enable_seqscan = off; SET enable_bitmapscan = off")
+        return session
+
+    def keep(self, session=None, correlation=0, index="ranged_jittered"):
+        (session or self.control).run(f"SELECT io_probe_correct({literal(index)}, {correlation})")
+
+    def assert_corrected(self, session=None):
+        self.assertGreater(cost(session or self.planner), 5 * self.analyzed)
+
+    def assert_analyzed(self, session=None):
+        self.assertLess(abs(cost(session or self.planner) / self.analyzed - 1), 0.01)
+
+    def test_other_sessions_hear_of_it_when_it_is_committed(self):
+        self.control.run("BEGIN")
+        self.keep()
+        self.assert_analyzed()
+        self.control.run("COMMIT")
+        self.assert_corrected()
+        with self.subTest("a session that has not loaded the library"):
+            with Session() as other:
+                other.run("SET enable_seqscan = off; SET enable_bitmapscan = off")
+                self.assert_analyzed(other)
+        self.keep(correlation="NULL")
+        self.assert_analyzed()
+
+    def test_planning_waits_for_nobody(self):
+        self.keep()
+        self.control.run("BEGIN; LOCK TABLE io_probe_corrections")
+        self.planner.run("SET statement_timeout = '5 s'")
+        self.assert_analyzed()
+        self.control.run("COMMIT")
+        self.assert_corrected()
+
+    def test_the_extension_goes_and_comes_back(self):
+        self.keep()
+        self.assert_corrected()
+        with Session() as other:
+            other.run("BEGIN; DROP EXTENSION pg_io_probe CASCADE")
+            other.run("ROLLBACK")
+        self.assert_corrected()
+        self.control.run("DROP EXTENSION pg_io_probe CASCADE")
+        self.addCleanup(self.control.run, "CREATE EXTENSION IF NOT EXISTS pg_io_probe")
+        self.assert_analyzed()
+        with self.subTest("a table of that name that is not the extension's"):
+            self.control.run(f"""CREATE TABLE io_probe_corrections AS SELECT 'public'::name AS schemaname, 'ranged'::name AS tablename,
+                'ranged_jittered'::name AS indexname, 0::float8 AS correlation, s.correlation AS analyzed, c.relfilenode, c.reltuples
+                FROM pg_class AS c, pg_stats AS s WHERE c.relname = 'ranged' AND s.tablename = 'ranged' AND s.attname = 'jittered'""")
+            self.assert_analyzed(self.planning())
+            self.control.run("DROP TABLE io_probe_corrections")
+        self.control.run("CREATE EXTENSION pg_io_probe")
+        self.keep()
+        self.assert_corrected()
+
+    def test_nobody_writes_with_the_owners_rights(self):
+        self.control.run("""CREATE FUNCTION trapped() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'trapped'; END $$;
+            CREATE TRIGGER trap BEFORE INSERT ON io_probe_corrections FOR EACH ROW EXECUTE FUNCTION trapped()""")
+        self.addCleanup(self.control.run, "DROP FUNCTION trapped CASCADE")
+        with self.assertRaisesRegex(Failure, "has triggers"):
+            self.keep()
+
+    def test_rights_and_security_stay_as_they_are(self):
+        """Only the costs differ: who sees which rows, and which condition is looked at first, does not."""
+        self.control.run("""
+            CREATE ROLE corrected_reader; GRANT SELECT ON ranged TO corrected_reader;
+            CREATE FUNCTION leaks(text) RETURNS boolean LANGUAGE plpgsql COST 0.0001 AS $$ BEGIN RETURN true; END $$;
+            CREATE VIEW barred WITH (security_barrier) AS SELECT * FROM ranged WHERE id % 2 = 0; GRANT SELECT ON barred TO corrected_reader;
+            CREATE POLICY half ON ranged USING (id % 2 = 1); ALTER TABLE ranged ENABLE ROW LEVEL SECURITY""")
+        self.addCleanup(self.control.run, """DROP POLICY half ON ranged; ALTER TABLE ranged DISABLE ROW LEVEL SECURITY; DROP VIEW barred;
+            DROP FUNCTION leaks; DROP OWNED BY corrected_reader; DROP ROLE corrected_reader""")
+        self.planner.run("SET ROLE corrected_reader")
+        queries = [f"SELECT * FROM {of} WHERE jittered BETWEEN 100000 AND 102000 AND leaks(pad)" for of in ["ranged", "barred"]]
+        before = [self.planner.run(f"EXPLAIN (COSTS off) {query}; SELECT count(*), sum(id) FROM ({query}) AS q") for query in queries]
+        costs = [cost(self.planner, query) for query in queries]
+        self.keep()
+        after = [self.planner.run(f"EXPLAIN (COSTS off) {query}; SELECT count(*), sum(id) FROM ({query}) AS q") for query in queries]
+        self.assertEqual(before, after)
+        for query, charged in zip(queries, costs):
+            self.assertGreater(cost(self.planner, query), 3 * charged)
+
+    def test_a_standby_plans_with_them(self):
+        standby = Standby(self.control)
+        self.addCleanup(standby.stop)
+        standby.start()
+        self.keep()
+        standby.catch_up()
+        session = self.planning(host=standby.host)
+        self.assert_corrected(session)
+        self.keep(correlation="NULL")
+        standby.catch_up()
+        self.assert_analyzed(session)
+        with self.assertRaisesRegex(Failure, "during recovery"):
+            self.keep(session)
+
+    def test_beside_hypopg(self):
+        if not create_extension(self.planner, "hypopg"):
+            self.skipTest("no hypopg")
+        self.keep()
+        self.planner.run("SELECT FROM hypopg_create_index('CREATE INDEX ON ranged (id)')")
+        self.assertLess(cost(self.planner, "SELECT pad FROM ranged WHERE id BETWEEN 100000 AND 100100"), 100)
+        self.assert_corrected()
+
+    def test_plans_are_made_while_all_changes(self):
+        """Whatever happens beside, planning fails for no other reason than that; and in the end all agree."""
+        changes = [
+            "SELECT io_probe_correct('ranged_jittered', 0)", "SELECT io_probe_correct('ranged_jittered', NULL)",
+            "REINDEX INDEX ranged_jittered", "DROP INDEX IF EXISTS ranged_other; CREATE INDEX ranged_other ON ranged (jittered)",
+            "ANALYZE ranged", "VACUUM FULL ranged", "ALTER INDEX ranged_jittered RENAME TO ranged_new",
+            "ALTER INDEX ranged_new RENAME TO ranged_jittered", "BEGIN; SELECT io_probe_correct('ranged_jittered', 1); ROLLBACK",
+        ]  # fmt: skip
+        ends, failures = time.monotonic() + SECONDS, []
+
+        def repeat(statements, session):
+            done = 0
+            while time.monotonic() < ends:
+                try:
+                    session.run(statements[done % len(statements)])
+                except Failure as failure:
+                    if failure.sqlstate not in RACES:
+                        failures.append(str(failure))
+                    if "ROLLBACK" in statements[done % len(statements)]:
+                        session.run("ROLLBACK")
+                done += 1
+            return done
+
+        counts = []
+        sessions = [(changes, self.planning()), (list(reversed(changes)), self.planning())]
+        sessions += [([f"EXPLAIN {RANGE}", "SELECT index FROM io_probe_correlation('ranged')"], self.planning()) for _ in range(2)]
+        threads = [threading.Thread(target=lambda given=given: counts.append(repeat(*given))) for given in sessions]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.control.run("DROP INDEX IF EXISTS ranged_other; ALTER INDEX IF EXISTS ranged_new RENAME TO ranged_jittered; ANALYZE ranged")
+        self.assertEqual(failures, [])
+        self.assertGreater(min(counts), 3)
+        self.keep()
+        for _, session in [*sessions, ([], self.planner)]:
+            self.assert_corrected(session)
+
+
+if __name__ == "__main__":
+    main()
