@@ -2,7 +2,7 @@
 
 The JSON: queries, each the number of a point and whether it is covered by the index; variants, each name, seq, random
 (the two page costs), eic and picked (of those that io_probe_recommend gave,
-also what it said); grid, each seq, random and picked. picked is one plan a query, as
+also what it said); "+ c" are the same where the correlations that it gave are kept, too; grid, each seq, random and picked. picked is one plan a query, as
 plan_matrix.query_of names them, without an eic.
 """
 
@@ -52,10 +52,10 @@ def recommended(session, unit, default_eic):
     no value, stays at its default."""
     from lib import Failure
 
-    settings = ["seq_page_cost", "random_page_cost", "effective_io_concurrency"]
+    settings = ["seq_page_cost", "random_page_cost", "effective_io_concurrency", "correlation"]
     try:
         session.start_rows(
-            f"""SELECT name, setting, recommended, low, high, why
+            f"""SELECT name, setting, recommended, low, high, why, statement, undo
                 FROM io_probe_recommend_full(unit => '{unit}', cold => true, settings => '{{{",".join(settings)}}}')"""
         )
         rows = [json.loads(line) for line in session.finish(timeout=600)]
@@ -64,11 +64,18 @@ def recommended(session, unit, default_eic):
         return None
     for row in rows:
         say(f"{unit}: {row['setting']} {row['recommended']} ({row['low']} to {row['high']}): {row['why']}")
-    values = {row["setting"]: float(row["recommended"]) for row in rows if row["recommended"] is not None}
-    if len(values) < sum(row["recommended"] is not None for row in rows):
+    costs = [row for row in rows if row["setting"] != "correlation"]
+    values = {row["setting"]: float(row["recommended"]) for row in costs if row["recommended"] is not None}
+    if len(values) < sum(row["recommended"] is not None for row in costs):
         sys.exit(f"several recommendations of one setting, {unit}: {rows}")
-    return {"name": unit, "seq": values.get("seq_page_cost", 1.0), "random": values.get("random_page_cost", 4.0),
+    told = [row for row in rows if row["setting"] == "correlation" and row["statement"]]
+    return {"name": unit, "told": told, "seq": values.get("seq_page_cost", 1.0), "random": values.get("random_page_cost", 4.0),
             "eic": int(values.get("effective_io_concurrency", default_eic)), "said": rows}  # fmt: skip
+
+
+def with_correlations(variant):
+    """The same where the correlations that were recommended with it are kept."""
+    return {**variant, "name": f"{variant['name']} + c", "keeps": variant["told"]}
 
 
 def pick(matrix_path, picks_path, arguments, recommend, grid):
@@ -79,13 +86,20 @@ def pick(matrix_path, picks_path, arguments, recommend, grid):
         matrix = json.load(file)
     queries, eic = queries_of(matrix), matrix["default_eic"]
     with Session() as session:
+        session.run("LOAD 'pg_io_probe'")
         variants = [{"name": "defaults", "seq": 1.0, "random": 4.0, "eic": eic},
                     {"name": "1.1", "seq": 1.0, "random": 1.1, "eic": eic}]  # fmt: skip
         if session.value("SELECT count(*) FROM pg_proc WHERE proname = 'io_probe_recommend'"):
-            variants += filter(None, (recommended(session, unit, eic) for unit in recommend))
+            advised = list(filter(None, (recommended(session, unit, eic) for unit in recommend)))
+            variants += advised + [with_correlations(variant) for variant in advised]
+            variants += [with_correlations({**variants[0], "told": variant["told"]}) for variant in advised[:1]]
         variants += map(given, arguments)
         for variant in variants:
+            for row in variant.get("keeps", []):
+                session.run(row["statement"])
             variant["picked"] = picked(session, matrix, queries, variant["seq"], variant["random"])
+            for row in variant.get("keeps", []):
+                session.run(row["undo"])
         cells = [{"seq": seq, "random": rnd} for seq in GRID_SEQ for rnd in GRID_RANDOM if rnd >= seq] if grid else []
         for cell in cells:
             cell["picked"] = picked(session, matrix, queries, cell["seq"], cell["random"])

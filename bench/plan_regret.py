@@ -7,10 +7,15 @@
     plan_regret.py pick MATRIX.json PICKS.json [--grid] [--recommend UNIT,UNIT] [NAME=SEQ/RANDOM/EIC …]
                                 asks the planner of the same server which plan it picks, with nothing forced, at the
                                 defaults of its version, at random_page_cost 1.1, at what io_probe_recommend says for
-                                each of its units (or for those that are named), and at what is named here; --grid adds
-                                a grid of costs: see plan_pick.py
+                                each of its units (or for those that are named), without and with the correlations that
+                                it recommends ("+ c"), and at what is named here; --grid adds a grid of costs: see
+                                plan_pick.py
     plan_regret.py report MATRIX.json PICKS.json [--svg FILE] [--wrong N]
                                 the regrets, and the N (10) worst picks of each variant; needs no server
+
+    plan_regret.py harm [--tables N] [--seed S]
+                                are there tables of drawn shapes, of N (200), on which an advised correlation makes a
+                                query slower? On the same servers, from 17 on: see plan_harm.py
 
 plan_regret.sh starts the servers, and keeps them so that other variants can be tried.
 
@@ -30,6 +35,7 @@ and nowhere over 3.
 
 import argparse
 
+import plan_harm
 import plan_matrix
 import plan_pick
 import plan_report
@@ -54,6 +60,9 @@ def main():
     command.add_argument("picks")
     command.add_argument("--svg")
     command.add_argument("--wrong", type=int, default=10)
+    command = commands.add_parser("harm")
+    command.add_argument("--tables", type=int, default=200)
+    command.add_argument("--seed", type=int, default=1)
     # What stands after an option is not taken for a list's.
     told, rest = parser.parse_known_args()
     if rest and (told.command != "pick" or any(one.startswith("-") for one in rest)):
@@ -63,6 +72,8 @@ def main():
     elif told.command == "pick":
         recommend = [unit for unit in told.recommend.split(",") if unit]
         plan_pick.pick(told.matrix, told.picks, told.variants + rest, recommend, told.grid)
+    elif told.command == "harm":
+        plan_harm.harm(told.seed, told.tables)
     else:
         plan_report.report(told.matrix, told.picks, told.svg, told.wrong)
 

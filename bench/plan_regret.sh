@@ -7,6 +7,8 @@
 #                               asks the planner on these servers, see plan_regret.py for the arguments
 #   plan_regret.sh report [ARGUMENT…]
 #                               prints the regrets; needs no server
+#   plan_regret.sh harm [ARGUMENT…]
+#                               looks for harm on these servers, from 17 on; ten seconds a table
 #   plan_regret.sh stop         stops and deletes the servers
 # SET (dev) is dev, heldout or tiny (to see that all runs). PG (the oldest and the newest of the cache) names the versions
 # of PostgreSQL: PG=15,18.
@@ -75,8 +77,9 @@ for major in $(majors); do
         time) time_plans ;;
         pick) pick "$@" ;;
         report) report "$@" ;;
+        harm) on_kept bench/plan_regret.py harm "$@" ;;
         stop) stop_kept ;;
         all) stop_kept; time_plans; pick --grid; report --svg "$name.svg"; stop_kept ;;
-        *) give_up 'usage: plan_regret.sh [time|pick|report|stop]' ;;
+        *) give_up 'usage: plan_regret.sh [time|pick|report|harm|stop]' ;;
     esac
 done

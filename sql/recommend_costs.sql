@@ -192,16 +192,18 @@ CHECKPOINT;
 CREATE TEMP TABLE told AS SELECT t.* FROM tries('asked_late', 'seq_page', '{correlation}') AS t;
 -- (where the times are too vague there is one row that says so)
 DELETE FROM told WHERE name IS NULL AND recommended IS NULL AND why ~ 'intervals|not all times|were not measured';
+SELECT count(*) FILTER (WHERE name = 'public.asked_late_late') AS late, count(*) FILTER (WHERE name = 'public.asked_late_id') AS id FROM told
+  HAVING count(*) NOT IN (0, 2);
 SELECT DISTINCT scope, setting, name, relid, applies, current_source FROM told WHERE name NOT IN ('public.asked_late_id', 'public.asked_late_late') OR scope <> 'index'
   OR setting <> 'correlation' OR relid <> 'asked_late'::regclass OR applies <> 'now' OR current_source <> 'pg_statistic';
 SELECT name, low, recommended, high, current FROM told WHERE NOT coalesce(recommended = current OR recommended::float8 BETWEEN low::float8 AND high::float8, false);
 -- order stays order
 SELECT name, recommended, current FROM told WHERE name ~ 'id$' AND recommended <> current;
-SELECT name, k FROM told, unnest('{scattered_pct,scattered_ci_pct,stretch_blks,stretch_ci_blks,regret,regret_in_force}'::text[]) AS k WHERE NOT evidence ? k;
+SELECT name, k FROM told, unnest('{scattered_pct,scattered_ci_pct,stretch_blks,stretch_ci_blks,regret,regret_in_force,random_page_cost,effective_io_concurrency}'::text[]) AS k WHERE NOT evidence ? k;
 -- what sets it sets it for all indexes that begin with the column, and is taken back
 SELECT name, statement, undo FROM told WHERE (statement IS NOT NULL) <> (recommended <> current) OR statement IS NOT NULL AND NOT (
-  statement = format($$SELECT io_probe_correct('public.asked_late_late', %1$s); SELECT io_probe_correct('public.asked_late_more', %1$s)$$, recommended)
-  AND undo = $$SELECT io_probe_correct('public.asked_late_late', NULL); SELECT io_probe_correct('public.asked_late_more', NULL)$$);
+  statement = format($$SELECT public.io_probe_correct('public.asked_late_late'::regclass, %1$s::double precision); SELECT public.io_probe_correct('public.asked_late_more'::regclass, %1$s::double precision)$$, recommended)
+  AND undo = replace(statement, recommended || '::', 'NULL::'));
 DO $$ DECLARE s text; BEGIN FOR s IN SELECT statement FROM told WHERE statement IS NOT NULL LOOP EXECUTE s; END LOOP; END $$;
 SELECT name, recommended FROM told WHERE statement IS NOT NULL AND NOT EXISTS (SELECT FROM io_probe_correlation('asked_late') WHERE kept = recommended::float8);
 SELECT current_source, current = (SELECT recommended FROM told WHERE statement IS NOT NULL) AS as_told FROM tries('asked_late', 'seq_page', '{correlation}', '2 s')
@@ -210,7 +212,7 @@ DO $$ DECLARE s text; BEGIN FOR s IN SELECT undo FROM told WHERE statement IS NO
 SELECT count(*) FROM io_probe_corrections;
 -- from 18 on the statistics can be set instead, where the planner takes them as they are
 SELECT name, instead FROM told WHERE statement IS NOT NULL AND current_setting('server_version_num')::int >= 180000
-  AND instead IS DISTINCT FROM format($$SELECT pg_restore_attribute_stats('schemaname', 'public', 'relname', 'asked_late', 'attname', 'late', 'inherited', false, 'correlation', %s::real)$$, recommended);
+  AND instead IS DISTINCT FROM format($$SELECT pg_catalog.pg_restore_attribute_stats('schemaname', 'public', 'relname', 'asked_late', 'attname', 'late', 'inherited', false, 'correlation', %s::real)$$, recommended);
 DROP TABLE asked_late, told;
 -- with hardly any time there is a reason
 SELECT setting, recommended, statement, why <> '' AS why FROM io_probe_recommend_full('asked', cold => true, duration => '1 ms',

@@ -71,7 +71,7 @@ CREATE TABLE documented AS
   UNION ALL SELECT 'pg_monitor', 'function', unnest('{io_probe_cache,io_probe_changes,io_probe_check,io_probe_compare,io_probe_counters,
     io_probe_device,io_probe_device_full,io_probe_iostat,io_probe_iostat_full,io_probe_progress}'::text[]), 'EXECUTE'
   UNION ALL SELECT 'pg_monitor', 'relation', relname, 'SELECT' FROM member JOIN pg_class c ON classid = 'pg_class'::regclass AND objid = c.oid
-    WHERE relkind IN ('r', 'v');
+    WHERE relkind IN ('r', 'v') AND relname <> 'io_probe_corrections';
 CREATE VIEW granted AS
   WITH object(kind, name, owner, acl) AS (
     SELECT 'function', proname::text, proowner, COALESCE(proacl, acldefault('f', proowner))

@@ -1,17 +1,21 @@
 #!/usr/bin/env -S python3 -B
 """Correlations that are kept, as other sessions plan with them: beside locks, DDL and rights, on a standby, beside hypopg."""
 
+import os
 import threading
 import time
 import unittest
 
 from ddl import Standby
-from lib import LONG, Failure, Session, create_extension, literal, main
+from lib import LONG, Failure, Session, create_extension, literal, main, read
+from servers import Limited
 
 RANGE = "SELECT pad FROM ranged WHERE jittered BETWEEN 100000 AND 102000"
 # What ends a statement of a race, and is no fault: deadlock, a lock that is not to be had, what is gone or there already.
 RACES = {"40P01", "55P03", "42P01", "42704", "42P07", "23505"}
 SECONDS = 60 if LONG else 6
+LIMITS = 300 if LONG else 30
+MIB = 1 << 20
 
 
 def cost(session, query=RANGE):
@@ -68,11 +72,66 @@ class Corrections(unittest.TestCase):
 
     def test_planning_waits_for_nobody(self):
         self.keep()
-        self.control.run("BEGIN; LOCK TABLE io_probe_corrections")
-        self.planner.run("SET statement_timeout = '5 s'")
-        self.assert_analyzed()
-        self.control.run("COMMIT")
         self.assert_corrected()
+        for held in ["LOCK TABLE io_probe_corrections", "REINDEX INDEX io_probe_corrections_pkey", "LOCK TABLE pg_depend",
+                     "LOCK TABLE pg_extension"]:  # fmt: skip
+            with self.subTest(held):
+                session = self.planning()
+                session.run("SET statement_timeout = '5 s'")
+                self.control.run(f"BEGIN; {held}")
+                self.assert_analyzed(session)
+                if "corrections" in held:
+                    # Nor does what was read before count any more, once it may have changed.
+                    self.control.run("ALTER TABLE ranged SET (parallel_workers = 1); COMMIT")
+                    self.control.run(f"BEGIN; {held}")
+                    self.planner.run("SET statement_timeout = '5 s'")
+                    self.assert_analyzed()
+                self.control.run("COMMIT")
+                self.assert_corrected(session)
+                self.assert_corrected()
+
+    def test_what_was_undone_is_forgotten(self):
+        """Also what this session has read in the same command."""
+        self.control.run(f"""CREATE FUNCTION plans() RETURNS void STABLE LANGUAGE plpgsql AS $$ BEGIN
+            PERFORM count(*) FROM ({RANGE}) AS r; RAISE 'undone'; END $$""")
+        self.addCleanup(self.control.run, "DROP FUNCTION plans")
+        session = self.planning()
+        with self.assertRaisesRegex(Failure, "undone"):
+            session.run("SELECT io_probe_correct('ranged_jittered', 0), plans()")
+        self.assert_analyzed(session)
+
+    def test_no_transaction_fails_for_it(self):
+        self.planner.run("BEGIN ISOLATION LEVEL SERIALIZABLE")
+        self.assert_analyzed()
+        self.planner.run("CREATE TEMP TABLE written AS SELECT count(*) FROM ranged")
+        with Session() as other:
+            other.run("BEGIN ISOLATION LEVEL SERIALIZABLE; SELECT FROM ranged")
+            with self.assertRaisesRegex(Failure, "in a serializable transaction"):
+                self.keep(other)
+            other.run("ROLLBACK")
+        self.keep()
+        self.planner.run("COMMIT")
+        self.assert_corrected()
+
+    def test_without_memory_a_plan_fails_and_the_server_goes_on(self):
+        """At so many limits of a session's memory, each a little over what it has."""
+        self.keep()
+        wide = " UNION ALL ".join([RANGE] * 300)
+        started = self.control.value("SELECT pg_postmaster_start_time()")
+        lacked = 0
+        for step in range(LIMITS):
+            session = self.planning()
+            most = int(read(f"/proc/{session.pid}/statm").split()[0]) * os.sysconf("SC_PAGE_SIZE")
+            with Limited(session.pid, "as", most + (1 + 16 * step // LIMITS) * MIB + 4096 * step):
+                try:
+                    session.run(f"EXPLAIN (SUMMARY off) {wide}")
+                except Failure as failure:
+                    self.assertEqual(failure.sqlstate, "53200", failure)
+                    lacked += 1
+            session.run("SELECT 1")
+            session.close()
+        self.assertEqual(self.control.value("SELECT pg_postmaster_start_time()"), started)
+        self.assertGreater(lacked, 0)
 
     def test_the_extension_goes_and_comes_back(self):
         self.keep()

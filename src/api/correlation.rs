@@ -25,9 +25,8 @@ fn io_probe_correlation(rel: Option<pg_sys::Oid>) -> Rows {
         let rel = arguments::relation(rel)?;
         let (_call, relation) = Begin::of(Probe::Correlation).on_relation_beside_probes(rel)?;
         relation.check_is_table()?;
-        // Of all of them, before any is sampled: others may hold its rows.
-        let kept = corrections::kept(rel).unwrap_or_default();
-        Ok(indexes::all_of(rel).iter().map(|index| row(&relation, index, &kept)).collect())
+        let kept = corrections::kept(rel);
+        Ok(indexes::all_of(rel).iter().map(|index| row(&relation, index, kept.as_deref())).collect())
     })
 }
 
@@ -44,8 +43,6 @@ fn io_probe_correct(index: Option<pg_sys::Oid>, correlation: Option<f64>) {
 
 /// Shares of an index, in percent, of whose ranges the rows tell.
 const RANGES_PCT: [f64; 4] = [0.01, 0.1, 1.0, 10.0];
-/// In a smaller table all is near.
-const LEAST_PAGES: f64 = 256.0;
 /// The one that has columns of its own.
 const SHOWN: usize = 2;
 
@@ -63,39 +60,42 @@ struct CorrelationRow {
     caveats: Caveats,
 }
 
-/// Where the rows of an index lie.
+/// Where the rows of an index lie, and what a range of 1 % of it visits.
 #[derive(Serialize)]
 struct Figures {
     scattered_pct: f64,
     stretch_blks: u64,
-    in_order_blks: u64,
-    blks: u64,
-    random_blks: u64,
-    entries: usize,
-    scattered_low_pct: f64,
-    scattered_high_pct: f64,
-    stretch_low_blks: u64,
-    stretch_high_blks: u64,
-    ranges: Map<String, Value>,
+    range_ordered_blks: u64,
+    range_blks: u64,
+    range_random_blks: u64,
+    evidence: Map<String, Value>,
 }
 
-fn row(relation: &Relation, index: &AnyIndex, kept: &[Kept]) -> CorrelationRow {
-    let kept = kept.iter().find(|kept| kept.index.to_u32() == index.index);
+fn row(relation: &Relation, index: &AnyIndex, kept: Option<&[Kept]>) -> CorrelationRow {
     let mut caveats = Caveats::default();
-    if let Some(why) = kept.and_then(|kept| kept.stale) {
-        caveats.doubt_since(Doubt::Stale, format!("the correlation that is kept does not count: {why}"));
+    if kept.is_none() {
+        caveats.note("somebody has locked io_probe_corrections: what is kept is not known");
     }
-    let figures = match samples(relation, index) {
-        Err(why) => {
+    let kept = kept.unwrap_or_default().iter().find(|kept| kept.index.to_u32() == index.index);
+    if let Some(why) = kept.and_then(|kept| kept.stale) {
+        caveats.doubt_since(
+            Doubt::Stale,
+            format!("the correlation that is kept does not count any more: {why}"),
+        );
+    }
+    let figures = match samples(relation, index).and_then(|samples| Figures::of(relation, index, &samples)) {
+        Ok(figures) => Some(figures),
+        Err(Lacking::Unsupported(why)) => {
             caveats.refuse(why.to_owned());
             None
         }
-        Ok(samples) => {
-            let figures = Figures::of(relation, index, &samples);
-            if figures.is_none() {
-                caveats.doubt_since(Doubt::Short, "the table has fewer than 256 blocks, the index too few entries, or no ANALYZE has counted them");
-            }
-            figures
+        Err(Lacking::Short(why)) => {
+            caveats.doubt_since(Doubt::Short, why);
+            None
+        }
+        Err(Lacking::Locked) => {
+            caveats.partial("somebody holds a strong lock on it");
+            None
         }
     };
     CorrelationRow {
@@ -109,51 +109,70 @@ fn row(relation: &Relation, index: &AnyIndex, kept: &[Kept]) -> CorrelationRow {
     }
 }
 
-/// Samples of an index, or why there are none.
-fn samples(relation: &Relation, index: &AnyIndex) -> std::result::Result<Vec<Vec<u64>>, &'static str> {
+/// Why nothing is known of an index.
+enum Lacking {
+    Unsupported(&'static str),
+    Short(&'static str),
+    Locked,
+}
+
+type Known<T> = std::result::Result<T, Lacking>;
+
+/// Samples of an index.
+fn samples(relation: &Relation, index: &AnyIndex) -> Known<Vec<Vec<u64>>> {
     if index.method != "btree" {
-        return Err("it is not a btree: where its rows lie is not looked at");
+        return Err(Lacking::Unsupported("it is not a btree: where its rows lie is not looked at"));
     }
     if !index.is_valid {
-        return Err("it is not valid: no query uses it");
+        return Err(Lacking::Unsupported("it is not valid: no query uses it"));
     }
-    indexes::samples(relation.oid().to_u32(), index.index).ok_or("somebody holds a strong lock on it")
+    indexes::samples(relation.oid().to_u32(), index.index).ok_or(Lacking::Locked)
 }
 
 impl Figures {
-    /// None where the samples, or the numbers of rows, say too little.
-    fn of(relation: &Relation, index: &AnyIndex, samples: &[Vec<u64>]) -> Option<Self> {
+    fn of(relation: &Relation, index: &AnyIndex, samples: &[Vec<u64>]) -> Known<Self> {
         let pages = relation.source(Fork::MAIN).map_or(0, |source| source.blocks()) as f64;
-        if index.rows <= 0.0 || pages < LEAST_PAGES {
-            return None;
+        if pages < indexes::LEAST_PAGES {
+            return Err(Lacking::Short(
+                "the table has fewer than 256 blocks, which are near to one another anyhow",
+            ));
         }
-        let table = Table { pages, rows: index.rows };
+        if index.rows <= 0.0 || index.table_rows <= 0.0 || index.table_pages <= 0.0 {
+            return Err(Lacking::Short("how many rows there are is not known: ANALYZE the table"));
+        }
+        // As the planner does: the rows of ANALYZE, on the pages of now.
+        let not_null = index.rows * (1.0 - index.null_share.unwrap_or(0.0));
+        let table = Table { pages, rows: not_null * pages / index.table_pages };
         let rows = RANGES_PCT.map(|percent| percent / 100.0 * table.rows);
-        let IndexVisits { scattered, stretch, ranges, .. } = index_visits(samples, &table, &rows)?;
+        let visits = index_visits(samples, &table, &rows);
+        let IndexVisits { scattered, stretch, ranges, .. } =
+            visits.ok_or(Lacking::Short("the index has too few entries"))?;
         let blocks = |count: f64| count.round() as u64;
-        let in_order =
-            |percent: f64| blocks((percent / 100.0 * pages).min(percent / 100.0 * index.rows).max(1.0));
+        let ordered = |rows: f64| blocks((rows * index.table_pages / index.table_rows).max(1.0));
         let interval = |of: &Interval| json!([blocks(of.low), blocks(of.high)]);
-        let range = |(percent, range): (&f64, &RangeVisits)| {
+        let range = |((percent, rows), range): ((f64, f64), &RangeVisits)| {
             let figures = json!({
-                "in_order_blks": in_order(*percent),
+                "ordered_blks": ordered(rows),
                 "blks": blocks(range.pages.value), "ci_blks": interval(&range.pages),
-                "random_blks": blocks(range.at_random.value), "ci_random_blks": interval(&range.at_random),
+                "random_blks": blocks(range.at_random.value), "random_ci_blks": interval(&range.at_random),
             });
             (percent.to_string(), figures)
         };
-        Some(Self {
+        let by_percent: Map<String, Value> =
+            RANGES_PCT.into_iter().zip(rows).zip(&ranges).map(range).collect();
+        let evidence = json!({
+            "scattered_ci_pct": [figure(100.0 * scattered.low), figure(100.0 * scattered.high)],
+            "stretch_ci_blks": interval(&stretch),
+            "entries": samples.iter().map(Vec::len).sum::<usize>(),
+            "ranges": by_percent,
+        });
+        Ok(Self {
             scattered_pct: figure(100.0 * scattered.value),
             stretch_blks: blocks(stretch.value),
-            in_order_blks: in_order(RANGES_PCT[SHOWN]),
-            blks: blocks(ranges[SHOWN].pages.value),
-            random_blks: blocks(ranges[SHOWN].at_random.value),
-            entries: samples.iter().map(Vec::len).sum(),
-            scattered_low_pct: figure(100.0 * scattered.low),
-            scattered_high_pct: figure(100.0 * scattered.high),
-            stretch_low_blks: blocks(stretch.low),
-            stretch_high_blks: blocks(stretch.high),
-            ranges: RANGES_PCT.iter().zip(&ranges).map(range).collect(),
+            range_ordered_blks: ordered(rows[SHOWN]),
+            range_blks: blocks(ranges[SHOWN].pages.value),
+            range_random_blks: blocks(ranges[SHOWN].at_random.value),
+            evidence: evidence.as_object().cloned().unwrap_or_default(),
         })
     }
 }

@@ -10,13 +10,12 @@ CREATE TABLE io_probe_corrections (
     reltuples   real NOT NULL,
     set_at      timestamp with time zone NOT NULL DEFAULT pg_catalog.now(),
     PRIMARY KEY (schemaname, tablename, indexname)
-);
+) USING heap;
 SELECT pg_catalog.pg_extension_config_dump('io_probe_corrections', '');
-GRANT SELECT ON io_probe_corrections TO pg_monitor;
 COMMENT ON TABLE io_probe_corrections IS 'Correlations that the planner takes of indexes, in sessions that have loaded the library, in place of what ANALYZE says. Written by io_probe_correct only';
 COMMENT ON COLUMN io_probe_corrections.schemaname IS 'Schema of the table and of the index';
 COMMENT ON COLUMN io_probe_corrections.tablename IS 'Name of the table';
-COMMENT ON COLUMN io_probe_corrections.indexname IS 'Name of the index: a name, so that REINDEX and a restore change nothing';
+COMMENT ON COLUMN io_probe_corrections.indexname IS 'Name of the index: a name, so that REINDEX CONCURRENTLY changes nothing';
 COMMENT ON COLUMN io_probe_corrections.correlation IS 'Correlation that the planner takes, from 0 to 1';
 COMMENT ON COLUMN io_probe_corrections.analyzed IS 'What ANALYZE said then; if it finds another one by more than 0.1, the row does not count any more';
 COMMENT ON COLUMN io_probe_corrections.relfilenode IS 'The file of the table then; if the table is rewritten, the row does not count any more';
@@ -24,57 +23,47 @@ COMMENT ON COLUMN io_probe_corrections.reltuples IS 'Rows of the table then; wit
 COMMENT ON COLUMN io_probe_corrections.set_at IS 'When io_probe_correct was called';
 
 CREATE TYPE io_probe_correlation_full_row AS (
-    index          regclass,
-    correlation    double precision,
-    kept           double precision,
-    scattered_pct  double precision,
-    stretch_blks   bigint,
-    in_order_blks  bigint,
-    blks           bigint,
-    random_blks    bigint,
-    doubt          text,
-    method         text,
-    relid          regclass,
-    entries        bigint,
-    scattered_low_pct  double precision,
-    scattered_high_pct double precision,
-    stretch_low_blks    bigint,
-    stretch_high_blks   bigint,
-    ranges         jsonb,
-    status         text,
-    notes          text[]
+    index              regclass,
+    correlation        double precision,
+    kept               double precision,
+    scattered_pct      double precision,
+    stretch_blks       bigint,
+    range_ordered_blks bigint,
+    range_blks         bigint,
+    range_random_blks  bigint,
+    method             text,
+    relid              regclass,
+    doubt              text,
+    status             text,
+    notes              text[],
+    evidence           jsonb
 );
 COMMENT ON TYPE io_probe_correlation_full_row IS 'Row of io_probe_correlation_full: one index';
 COMMENT ON COLUMN io_probe_correlation_full_row.index IS 'The index';
-COMMENT ON COLUMN io_probe_correlation_full_row.correlation IS 'Correlation of its first column, or expression, as ANALYZE has found it; NULL if that is not known, or not to this role';
+COMMENT ON COLUMN io_probe_correlation_full_row.correlation IS 'Correlation of its first column, or expression, as ANALYZE has found it, from -1 to 1; NULL if that is not known, or not to this role';
 COMMENT ON COLUMN io_probe_correlation_full_row.kept IS 'Correlation that io_probe_correct keeps of it';
 COMMENT ON COLUMN io_probe_correlation_full_row.scattered_pct IS 'Share of its rows that lie anywhere in the table, in percent';
-COMMENT ON COLUMN io_probe_correlation_full_row.stretch_blks IS 'Blocks of the stretch that the others come from at any moment: 1 if the table is in the order of the index';
-COMMENT ON COLUMN io_probe_correlation_full_row.in_order_blks IS 'Blocks of the table that a range of 1 % of the index would visit if the table were in its order';
-COMMENT ON COLUMN io_probe_correlation_full_row.blks IS 'Blocks that it visits, each counted once, as the samples say';
-COMMENT ON COLUMN io_probe_correlation_full_row.random_blks IS 'Those of them that an index scan reaches in no order, so that the kernel reads none of them ahead';
-COMMENT ON COLUMN io_probe_correlation_full_row.doubt IS 'What speaks against the figures of this row, the worst first, at most two: see docs/interface.md; NULL: nothing. stale is said of kept';
+COMMENT ON COLUMN io_probe_correlation_full_row.stretch_blks IS 'Blocks of the stretch that the others come from at any moment: up to 4 if the table is in the order of the index';
+COMMENT ON COLUMN io_probe_correlation_full_row.range_ordered_blks IS 'Blocks of the table that a range of 1 % of the index would visit if its rows lay together';
+COMMENT ON COLUMN io_probe_correlation_full_row.range_blks IS 'Blocks that such a range visits, each counted once, as the samples say';
+COMMENT ON COLUMN io_probe_correlation_full_row.range_random_blks IS 'Those of them that an index scan reaches in no order, or backwards, so that the kernel does not read ahead';
 COMMENT ON COLUMN io_probe_correlation_full_row.method IS 'Its access method: only btree is looked at';
 COMMENT ON COLUMN io_probe_correlation_full_row.relid IS 'The table';
-COMMENT ON COLUMN io_probe_correlation_full_row.entries IS 'Entries of the index that were looked at';
-COMMENT ON COLUMN io_probe_correlation_full_row.scattered_low_pct IS 'Lower end of the 95 % interval of scattered_pct';
-COMMENT ON COLUMN io_probe_correlation_full_row.scattered_high_pct IS 'Upper end';
-COMMENT ON COLUMN io_probe_correlation_full_row.stretch_low_blks IS 'Lower end of the 95 % interval of stretch_blks';
-COMMENT ON COLUMN io_probe_correlation_full_row.stretch_high_blks IS 'Upper end';
-COMMENT ON COLUMN io_probe_correlation_full_row.ranges IS 'The same of ranges of 0.01, 0.1, 1 and 10 % of the index, by these numbers: {in_order_blks, blks, ci_blks, random_blks, ci_random_blks} of each';
-COMMENT ON COLUMN io_probe_correlation_full_row.status IS 'ok; unsupported: not possible here';
+COMMENT ON COLUMN io_probe_correlation_full_row.doubt IS 'What speaks against the figures of this row, the worst first, at most two: see docs/interface.md; NULL: nothing. stale is said of kept';
+COMMENT ON COLUMN io_probe_correlation_full_row.status IS 'ok; partial: somebody holds a lock on it; unsupported: not possible here';
 COMMENT ON COLUMN io_probe_correlation_full_row.notes IS 'What to know about this row, a sentence each';
+COMMENT ON COLUMN io_probe_correlation_full_row.evidence IS 'Intervals of scattered_pct and stretch_blks, how many entries of the index were looked at, and ranges: by 0.01, 0.1, 1 and 10 (percent of the index), {ordered_blks, blks, ci_blks, random_blks, random_ci_blks}';
 
 CREATE TYPE io_probe_correlation_row AS (
-    index         regclass,
-    correlation   double precision,
-    kept          double precision,
-    scattered_pct double precision,
-    stretch_blks  bigint,
-    in_order_blks bigint,
-    blks          bigint,
-    random_blks   bigint,
-    doubt         text
+    index              regclass,
+    correlation        double precision,
+    kept               double precision,
+    scattered_pct      double precision,
+    stretch_blks       bigint,
+    range_ordered_blks bigint,
+    range_blks         bigint,
+    range_random_blks  bigint,
+    doubt              text
 );
 COMMENT ON TYPE io_probe_correlation_row IS 'Row of io_probe_correlation: one index';
 
@@ -82,7 +71,7 @@ CREATE FUNCTION io_probe_correlation(rel regclass)
 RETURNS SETOF io_probe_correlation_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 4
 AS 'MODULE_PATHNAME', 'io_probe_correlation_wrapper';
-COMMENT ON FUNCTION io_probe_correlation(regclass) IS 'Where the rows of a table''s indexes lie, beside the correlation that the planner believes. Reads some pages of each btree index and nothing of the table. Whether another correlation gives better plans says io_probe_recommend, which knows what reads take';
+COMMENT ON FUNCTION io_probe_correlation(regclass) IS 'Where the rows of a table''s indexes lie, beside the correlation that the planner believes. Reads some pages of each btree index and nothing of the table. io_probe_recommend, which knows what reads take, says whether another correlation gives better plans';
 REVOKE ALL ON FUNCTION io_probe_correlation(regclass) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_correlation_full(rel regclass)

@@ -1,4 +1,5 @@
-//! Leaf pages of a PostgreSQL btree: to which blocks of the table their entries point.
+//! Leaf pages of a PostgreSQL btree: to which blocks of the table their entries point. Entries whose first
+//! column is null are left out: no range holds them.
 //!
 //! A page is a copy, and whatever is in it is believed only as far as it lies within the page.
 //!
@@ -25,6 +26,9 @@ const NORMAL: u32 = 1;
 const IS_ALTERNATIVE: u16 = 1 << 13;
 const IS_LIST: u16 = 1 << 13;
 const COUNT: u16 = 0xfff;
+/// Flag of a tuple that has nulls; then a bit for each column that is not null follows.
+const HAS_NULLS: u16 = 1 << 15;
+const NULLS_AT: usize = 8;
 /// Bytes of a tid.
 const TID: usize = 6;
 
@@ -58,6 +62,10 @@ fn append(page: &[u8], at: usize, blocks: &mut Vec<u64>) {
     else {
         return;
     };
+    let is_null = |nulls: &u8| nulls & 1 == 0;
+    if info & HAS_NULLS != 0 && page.get(at.saturating_add(NULLS_AT)).is_none_or(is_null) {
+        return;
+    }
     if info & IS_ALTERNATIVE == 0 || offset & IS_LIST == 0 {
         blocks.push(u64::from(block));
         return;
@@ -144,6 +152,18 @@ mod tests {
         let found = leaf(&page(IS_LEAF, 0, &tuples)).expect("a leaf");
         assert_eq!((found.next, found.blocks[0], found.blocks.len()), (None, 99, 6));
         assert_eq!(leaf(&page(IS_LEAF, 0, &[])).expect("a leaf").blocks, [] as [u64; 0]);
+    }
+
+    #[test]
+    fn nulls_are_left_out() {
+        // Of one column; of two, of which the second is null; and a list of nulls.
+        let with_nulls = |mut tuple: Vec<u8>, not_null: u8| {
+            tuple[6..8].copy_from_slice(&(half(&tuple, 6).expect("it") | HAS_NULLS).to_ne_bytes());
+            tuple[NULLS_AT] = not_null;
+            tuple
+        };
+        let tuples = [with_nulls(entry(1), 0), with_nulls(entry(2), 1), with_nulls(list(&[3, 4]), 0)];
+        assert_eq!(leaf(&page(IS_LEAF, 0, &tuples)).expect("a leaf").blocks, [2]);
     }
 
     #[test]

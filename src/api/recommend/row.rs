@@ -112,7 +112,7 @@ fn restore_statistics(index: &IndexFacts, value: f64) -> Option<String> {
     }
     let [schema, table, column] = index.names.each_ref().map(pgrx::spi::quote_literal);
     Some(format!(
-        "SELECT pg_restore_attribute_stats('schemaname', {schema}, 'relname', {table}, 'attname', {column}, \
+        "SELECT pg_catalog.pg_restore_attribute_stats('schemaname', {schema}, 'relname', {table}, 'attname', {column}, \
          'inherited', false, 'correlation', {value}::real)"
     ))
 }
@@ -156,7 +156,7 @@ impl RecommendRow {
 
     /// Of the correlation that the planner takes an index to have.
     pub(super) fn of_index(index: &Probed) -> Self {
-        let is_kept = index.kept(index.facts.index).is_some();
+        let is_kept = index.in_force().is_some();
         let source = if is_kept { "io_probe_corrections" } else { "pg_statistic" };
         Self {
             current: Some(figure(index.correlation()).to_string()),
@@ -174,10 +174,13 @@ impl RecommendRow {
     /// Another correlation is better: of all indexes that begin with the column, for the planner would pick
     /// the others.
     pub(super) fn correct(self, value: f64, index: &Probed, why: String) -> Self {
+        // Who can make functions there could make one that takes other arguments.
+        let schema = facts::own_schema();
         let all = |value: &dyn Fn(u32) -> Option<f64>| {
             let call = |index: &IndexName| {
                 let value = value(index.index).map_or("NULL".to_owned(), |value| value.to_string());
-                format!("SELECT io_probe_correct({}, {value})", pgrx::spi::quote_literal(&index.qualified))
+                let index = pgrx::spi::quote_literal(&index.qualified);
+                format!("SELECT {schema}.io_probe_correct({index}::regclass, {value}::double precision)")
             };
             index.facts.alike.iter().map(call).collect::<Vec<_>>().join("; ")
         };

@@ -67,6 +67,13 @@ pub(in crate::pg) fn with_reserve<T>(work: impl FnOnce() -> T) -> T {
     work()
 }
 
+/// The same; None where there is no memory to set aside.
+pub(in crate::pg) fn if_there_is_memory<T>(work: impl FnOnce() -> T) -> Option<T> {
+    keep_last();
+    let _reserve = Reserve::try_begin()?;
+    Some(work())
+}
+
 /// Belongs to the list of callbacks that add context to what is reported, until it is dropped.
 struct Reserve(*mut ListEntry);
 
@@ -78,12 +85,16 @@ struct ListEntry {
 impl Reserve {
     fn begin() -> Self {
         keep_last();
-        let mut memory = Vec::new();
-        // Who lacks even that has none for the call, either.
-        if memory.try_reserve_exact(BYTES).is_err() {
+        Self::try_begin().unwrap_or_else(|| {
+            // Who lacks even that has none for the call, either.
             LAST.take();
-            Error::from(io_probe_core::Error::NoMemory { bytes: BYTES }).raise();
-        }
+            Error::from(io_probe_core::Error::NoMemory { bytes: BYTES }).raise()
+        })
+    }
+
+    fn try_begin() -> Option<Self> {
+        let mut memory = Vec::new();
+        memory.try_reserve_exact(BYTES).ok()?;
         // SAFETY: reads and writes a variable of this backend; the callback and its argument live until they
         // are taken off the list.
         unsafe {
@@ -95,7 +106,7 @@ impl Reserve {
             let entry = Box::into_raw(Box::new(ListEntry { callback, memory: Cell::new(memory) }));
             (*entry).callback.arg = entry.cast();
             pg_sys::error_context_stack = &raw mut (*entry).callback;
-            Self(entry)
+            Some(Self(entry))
         }
     }
 }

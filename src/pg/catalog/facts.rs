@@ -54,6 +54,14 @@ pub(crate) fn setting(name: &str) -> Option<SettingValue> {
     Some(SettingValue { shown, ..serde_json::from_str(&found).ok()? })
 }
 
+/// The schema of the extension, quoted.
+pub(crate) fn own_schema() -> String {
+    let query = "SELECT ''::pg_catalog.text, pg_catalog.quote_ident(n.nspname) FROM pg_catalog.pg_extension AS e \
+         JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) e.extnamespace \
+         WHERE e.extname OPERATOR(pg_catalog.=) 'pg_io_probe'";
+    texts(query).into_iter().next().map(|(_, schema)| schema).unwrap_or_default()
+}
+
 /// A permanent table, or materialized view, that is neither the server's own nor this extension's.
 #[derive(Debug)]
 pub(crate) struct UserTable {

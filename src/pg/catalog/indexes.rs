@@ -24,7 +24,7 @@ pub(crate) struct IndexFacts {
     pub(crate) index_name: String,
     /// The same with its schema, quoted.
     pub(crate) qualified_name: String,
-    /// All btree indexes that begin with the column, this one among them.
+    /// All btree indexes of all rows that begin with the column in this order, this one among them.
     pub(crate) alike: Vec<IndexName>,
     /// How many columns order it.
     pub(crate) key_columns: u32,
@@ -58,19 +58,14 @@ pub(crate) struct IndexName {
 
 /// Indexes of these tables that a range query can use, of each column the smallest, of the largest tables
 /// first: at most so many of a table and of all.
-pub(crate) fn of_tables(
-    tables: &[pg_sys::Oid],
-    least_pages: u32,
-    of_table: u32,
-    of_all: u32,
-) -> Vec<IndexFacts> {
+pub(crate) fn of_tables(tables: &[pg_sys::Oid], of_table: u32, of_all: u32) -> Vec<IndexFacts> {
     let tables: Vec<String> = tables.iter().map(|oid| oid.to_u32().to_string()).collect();
     let query = format!(
         "WITH found AS (
              SELECT DISTINCT ON (c.relpages, c.oid, a.attnum) c.oid AS relid, c.relpages, c.reltuples, i.indexrelid,
                     x.relname, x.relpages AS index_pages, a.attname, a.attnum, a.atttypid, a.atttypmod, t.typcategory,
                     s.histogram_bounds, s.null_frac, s.most_common_freqs, s.correlation,
-                    n.nspname, c.relname AS table_name, i.indnkeyatts
+                    n.nspname, c.relname AS table_name, i.indnkeyatts, i.indclass[0] AS of_class, i.indcollation[0] AS of_collation
              FROM pg_index AS i
              JOIN pg_class AS c ON c.oid = i.indrelid
              JOIN pg_namespace AS n ON n.oid = c.relnamespace
@@ -81,7 +76,7 @@ pub(crate) fn of_tables(
              JOIN pg_opclass AS o ON o.oid = i.indclass[0] AND o.opcdefault
              JOIN pg_stats AS s
                   ON s.schemaname = n.nspname AND s.tablename = c.relname AND s.attname = a.attname AND NOT s.inherited
-             WHERE c.oid = ANY ('{{{}}}'::oid[]) AND c.relpages >= {least_pages} AND c.reltuples > 0
+             WHERE c.oid = ANY ('{{{}}}'::oid[]) AND c.relpages >= {LEAST_PAGES} AND c.reltuples > 0
                    AND i.indisvalid AND NOT i.indcheckxmin AND i.indpred IS NULL AND i.indcollation[0] = a.attcollation
                    AND s.histogram_bounds IS NOT NULL AND s.avg_width <= {LONGEST_VALUE}
              ORDER BY c.relpages DESC, c.oid, a.attnum, x.relpages, i.indexrelid
@@ -94,7 +89,8 @@ pub(crate) fn of_tables(
                      'qualified', format('%I.%I', nspname, y.relname)) ORDER BY y.oid)
                  FROM pg_index AS j JOIN pg_class AS y ON y.oid = j.indexrelid
                  JOIN pg_am AS m ON m.oid = y.relam AND m.amname = 'btree'
-                 WHERE j.indrelid = relid AND j.indkey[0] = attnum AND j.indisvalid),
+                 WHERE j.indrelid = relid AND j.indkey[0] = attnum AND j.indisvalid AND j.indpred IS NULL
+                       AND j.indclass[0] = of_class AND j.indcollation[0] = of_collation),
              'key_columns', indnkeyatts, 'correlation', correlation, 'names', ARRAY[nspname, table_name, attname],
              'column', quote_ident(attname),
              'column_type', format_type(atttypid, atttypmod), 'category', typcategory,
@@ -110,6 +106,9 @@ pub(crate) fn of_tables(
     facts.into_iter().filter(|facts| facts.bounds.len() > 2).collect()
 }
 
+/// Smaller tables are read whole, whatever the costs, in pages.
+pub(crate) const LEAST_PAGES: f64 = 256.0;
+
 /// Columns of longer values, in bytes, are left out: statistics may hold ten thousand of them.
 const LONGEST_VALUE: u32 = 64;
 
@@ -121,10 +120,14 @@ pub(crate) struct AnyIndex {
     pub(crate) method: String,
     /// Can queries use it?
     pub(crate) is_valid: bool,
-    /// Rows that it has, as far as that is known.
+    /// Rows that it has, and its table, when that had so many pages; as far as that is known.
     pub(crate) rows: f64,
-    /// What ANALYZE says of its first column, if the caller may see that.
+    pub(crate) table_rows: f64,
+    pub(crate) table_pages: f64,
+    /// What ANALYZE says of its first column, if the caller may see that: the correlation, and the share of
+    /// nulls.
     pub(crate) correlation: Option<f64>,
+    pub(crate) null_share: Option<f64>,
 }
 
 /// The indexes of a table, by name.
@@ -133,17 +136,19 @@ pub(crate) fn all_of(table: pg_sys::Oid) -> Vec<AnyIndex> {
         "SELECT x.oid, jsonb_build_object(
              'index', x.oid::int8, 'method', m.amname, 'is_valid', i.indisvalid AND NOT i.indcheckxmin,
              'rows', CASE WHEN i.indpred IS NULL THEN c.reltuples ELSE x.reltuples END,
-             'correlation', (SELECT s.correlation FROM pg_stats AS s, pg_attribute AS a
-                 WHERE s.schemaname = n.nspname AND NOT s.inherited AND s.attname = a.attname
-                       -- Of an expression they are the index's own.
-                       AND CASE WHEN i.indkey[0] = 0
-                                THEN a.attrelid = x.oid AND a.attnum = 1 AND s.tablename = x.relname
-                                ELSE a.attrelid = c.oid AND a.attnum = i.indkey[0] AND s.tablename = c.relname END))::text
+             'table_rows', c.reltuples, 'table_pages', c.relpages,
+             'correlation', s.correlation, 'null_share', s.null_frac)::text
          FROM pg_index AS i
          JOIN pg_class AS c ON c.oid = i.indrelid
          JOIN pg_namespace AS n ON n.oid = c.relnamespace
          JOIN pg_class AS x ON x.oid = i.indexrelid
          JOIN pg_am AS m ON m.oid = x.relam
+         LEFT JOIN LATERAL (SELECT s.correlation, s.null_frac FROM pg_stats AS s, pg_attribute AS a
+                 WHERE s.schemaname = n.nspname AND NOT s.inherited AND s.attname = a.attname
+                       -- Of an expression they are the index's own.
+                       AND CASE WHEN i.indkey[0] = 0
+                                THEN a.attrelid = x.oid AND a.attnum = 1 AND s.tablename = x.relname
+                                ELSE a.attrelid = c.oid AND a.attnum = i.indkey[0] AND s.tablename = c.relname END) AS s ON true
          WHERE i.indrelid = {}::oid ORDER BY x.relname",
         table.to_u32()
     );

@@ -179,18 +179,18 @@ pub(crate) fn watch() {
 /// # Safety
 /// `info` must be what the planner knows of this relation.
 unsafe fn look_at_relation(relation: pg_sys::Oid, info: *mut pg_sys::RelOptInfo) {
-    // SAFETY: the caller vouches for it; the list holds IndexOptInfos.
+    // SAFETY: the caller vouches for it; the list, which nobody changes meanwhile, holds IndexOptInfos.
     unsafe {
         let list = (*info).indexlist;
         let count = if list.is_null() { 0 } else { (*list).length as usize };
-        let indexes: Vec<*mut pg_sys::IndexOptInfo> =
-            (0..count).map(|place| (*(*list).elements.add(place)).ptr_value.cast()).collect();
-        if !indexes.is_empty() {
-            corrections::apply(relation, &indexes);
+        let index = |place| (*(*list).elements.add(place)).ptr_value.cast::<pg_sys::IndexOptInfo>();
+        let indexes = (0..count).map(index);
+        if count > 0 {
+            corrections::apply(relation, indexes.clone());
         }
         let Some(tablespace) = SAID.get() else { return };
         (*info).reltablespace = tablespace;
-        indexes.into_iter().for_each(|index| (*index).reltablespace = tablespace);
+        indexes.for_each(|index| (*index).reltablespace = tablespace);
     }
 }
 

@@ -31,8 +31,9 @@ pub(in crate::pg) fn watch_relations(look: LookAtRelation) {
     }
 }
 
+/// What the planner calls. The hook before ours is called as it is: an ERROR of its passes through this function,
+/// in which there is nothing that would have to be dropped.
 #[cfg(not(feature = "pg19"))]
-#[pg_guard]
 unsafe extern "C-unwind" fn ours(
     root: *mut pg_sys::PlannerInfo,
     relation: pg_sys::Oid,
@@ -42,23 +43,14 @@ unsafe extern "C-unwind" fn ours(
     // SAFETY: the planner, or a hook before us, hands us what it knows of a relation.
     unsafe {
         if let Some(before) = BEFORE.get() {
-            pg_sys::ffi::pg_guard_ffi_boundary(|| before(root, relation, is_parent, info));
+            before(root, relation, is_parent, info);
         }
         show(relation, info);
     }
 }
 
-/// # Safety
-/// `info` must be what the planner knows of this relation.
-unsafe fn show(relation: pg_sys::Oid, info: *mut pg_sys::RelOptInfo) {
-    if let Some(look) = LOOK.get() {
-        // SAFETY: the caller vouches for it.
-        unsafe { look(relation, info) };
-    }
-}
-
+/// The same.
 #[cfg(feature = "pg19")]
-#[pg_guard]
 unsafe extern "C-unwind" fn ours(
     root: *mut pg_sys::PlannerInfo,
     info: *mut pg_sys::RelOptInfo,
@@ -68,11 +60,21 @@ unsafe extern "C-unwind" fn ours(
     // of something else.
     unsafe {
         if let Some(before) = BEFORE.get() {
-            pg_sys::ffi::pg_guard_ffi_boundary(|| before(root, info, entry));
+            before(root, info, entry);
         }
         if (*entry).rtekind == pg_sys::RTEKind::RTE_RELATION {
             show((*entry).relid, info);
         }
+    }
+}
+
+/// # Safety
+/// `info` must be what the planner knows of this relation.
+#[pg_guard]
+unsafe extern "C-unwind" fn show(relation: pg_sys::Oid, info: *mut pg_sys::RelOptInfo) {
+    if let Some(look) = LOOK.get() {
+        // SAFETY: the caller vouches for it.
+        unsafe { look(relation, info) };
     }
 }
 

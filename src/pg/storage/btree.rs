@@ -16,7 +16,7 @@ use crate::pg::compat;
 const MOST_PAGES: u32 = 32;
 
 /// The blocks of the table of so many entries that follow one another, from so many places on that lie evenly
-/// in the index.
+/// in the index; of fewer where it has no more.
 ///
 /// # Safety
 /// `index` must be an open btree index.
@@ -25,12 +25,21 @@ pub(in crate::pg) unsafe fn samples(index: pg_sys::Relation, places: u32, entrie
     let blocks = unsafe { pg_sys::RelationGetNumberOfBlocksInFork(index, pg_sys::ForkNumber::MAIN_FORKNUM) };
     // The first block tells of the others.
     let others = u64::from(blocks.saturating_sub(1));
-    let start = |place: u32| 1 + (others * (2 * u64::from(place) + 1) / (2 * u64::from(places))) as u32;
-    let mut starts: Vec<u32> = (0..places).map(start).filter(|start| *start < blocks).collect();
-    // Of an index of few blocks, each once.
-    starts.dedup();
-    // SAFETY: as above.
-    starts.into_iter().map(|start| unsafe { sample(index, start..blocks, entries) }).collect()
+    let (mut starts, mut samples) = (Vec::new(), Vec::new());
+    // Where there is nothing, as among nulls, others are taken that lie between.
+    for shift in [2, 0, 3, 1] {
+        for place in 0..u64::from(places) {
+            let start = 1 + (others * (4 * place + shift) / (4 * u64::from(places))) as u32;
+            if samples.len() == places as usize || start >= blocks || starts.contains(&start) {
+                continue;
+            }
+            starts.push(start);
+            // SAFETY: as above.
+            let sample = unsafe { sample(index, start..blocks, entries) };
+            samples.extend(Some(sample).filter(|sample| !sample.is_empty()));
+        }
+    }
+    samples
 }
 
 /// # Safety
@@ -45,6 +54,7 @@ unsafe fn sample(index: pg_sys::Relation, blocks: std::ops::Range<u32>, entries:
         interrupts::check();
         // SAFETY: the caller vouches for the index, which loses no block while it is locked.
         match leaf(&unsafe { copy(index, block) }) {
+            Some(Leaf { blocks, .. }) if blocks.is_empty() && found.is_empty() => break,
             Some(Leaf { next, blocks }) => {
                 found.extend(blocks);
                 let Some(next) = next else { break };

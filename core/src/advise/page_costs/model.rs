@@ -25,6 +25,8 @@
 //! Sources: `costsize.c` of PostgreSQL for what plans do; Cardenas, "Analysis and performance of inverted
 //! data base structures", Communications of the ACM 18 (1975), for how many pages so many rows lie on.
 
+use std::cmp::Ordering;
+
 use super::curve::GapCurve;
 use crate::measure::page_times::{Estimate, PageTimes};
 
@@ -60,8 +62,30 @@ pub struct Locality {
     /// Share of the rows that lie anywhere in the table.
     pub scattered: f64,
     /// Pages of the stretch that the others come from at any moment: 1 if the table is in the order of the
-    /// index.
+    /// index, or in the other.
     pub stretch: f64,
+    /// How many of these others are on a page where they follow one another, if that is not as many as
+    /// anywhere: of equal values that are spread over the table, or of an index on some rows that lie together.
+    pub per_page: Option<f64>,
+    /// Do they lie from the end of the table to its beginning, so that no kernel reads ahead?
+    pub is_backward: bool,
+}
+
+impl Locality {
+    /// Forwards, with as many rows a page as anywhere.
+    pub const fn of(scattered: f64, stretch: f64) -> Self {
+        Self { scattered, stretch, per_page: None, is_backward: false }
+    }
+
+    /// Do the rows lie alike, as far as a range visits them?
+    pub fn is_like(&self, other: &Self) -> bool {
+        let is_near = |a: f64, b: f64| a.max(b) <= 2.0 * a.min(b);
+        let density = |of: &Self| of.per_page.unwrap_or(0.0);
+        (self.scattered - other.scattered).abs() <= 0.1
+            && is_near(self.stretch.max(IN_ORDER), other.stretch.max(IN_ORDER))
+            && is_near(density(self), density(other))
+            && self.is_backward == other.is_backward
+    }
 }
 
 /// A table.
@@ -224,7 +248,7 @@ impl Times {
                 let foreseen = visited.near - visited.unforeseen();
                 let in_order =
                     if foreseen > 0.0 { foreseen * self.curve.at(visited.near_density, 0) } else { 0.0 };
-                in_order + visited.at_random() * self.random
+                in_order + (visited.unforeseen() + visited.far) * self.random
             }
         };
         first + again
@@ -244,6 +268,8 @@ pub(super) struct Visited {
     far: f64,
     far_density: f64,
     stretch: f64,
+    table_pages: f64,
+    is_backward: bool,
 }
 
 impl Visited {
@@ -251,8 +277,9 @@ impl Visited {
         let pages = table.pages.max(1.0);
         let per_page = (table.rows / pages).max(FEWEST);
         let (far_rows, near_rows) = (rows * locality.scattered, rows * (1.0 - locality.scattered));
-        let stretch = (near_rows / per_page + locality.stretch).clamp(1.0, pages);
-        let near = on_pages(near_rows, stretch, per_page);
+        let of_near = locality.per_page.unwrap_or(per_page).max(FEWEST);
+        let stretch = (near_rows / of_near + locality.stretch).clamp(1.0, pages);
+        let near = on_pages(near_rows, stretch, of_near);
         let far = on_pages(far_rows, pages, per_page);
         Self {
             near_rows,
@@ -262,11 +289,19 @@ impl Visited {
             far,
             far_density: (far / pages).clamp(0.0, 1.0),
             stretch: locality.stretch,
+            table_pages: pages,
+            is_backward: locality.is_backward,
         }
     }
 
+    /// All pages, each once.
     pub(super) fn pages(&self) -> f64 {
-        self.near + self.far
+        self.near + self.far_alone()
+    }
+
+    /// Of those anywhere, the ones that are not near to others as well.
+    fn far_alone(&self) -> f64 {
+        self.far * (1.0 - self.near / self.table_pages)
     }
 
     fn is_in_order(&self) -> bool {
@@ -275,12 +310,16 @@ impl Visited {
 
     /// Pages that an index scan reaches in no order that the kernel sees.
     pub(super) fn at_random(&self) -> f64 {
-        self.unforeseen() + self.far
+        self.unforeseen() + self.far_alone()
     }
 
     /// Of those near to one another.
     fn unforeseen(&self) -> f64 {
-        if self.is_in_order() { 0.0 } else { self.near.min(UNFORESEEN * self.stretch) }
+        match self.is_in_order() {
+            _ if self.is_backward => self.near,
+            true => 0.0,
+            false => self.near.min(UNFORESEEN * self.stretch),
+        }
     }
 }
 
@@ -294,34 +333,90 @@ fn on_pages(rows: f64, pages: f64, per_page: f64) -> f64 {
 /// Where the rows of an index lie, by samples: in each, the pages of rows that follow one another in the
 /// index. None without a sample of several rows.
 pub fn locality(samples: &[Vec<u64>], table: &Table) -> Option<Locality> {
-    let per_page = (table.rows / table.pages.max(1.0)).max(FEWEST);
-    let (mut scattered, mut rows, mut stretches) = (0.0, 0.0, Vec::new());
-    for sample in samples.iter().filter(|sample| sample.len() >= LEAST_SAMPLE) {
-        let mut sorted: Vec<f64> = sample.iter().map(|page| *page as f64).collect();
-        sorted.sort_by(f64::total_cmp);
-        let middle = sorted[sorted.len() / 2];
-        // Nearer than this by chance alone would be a tenth of all rows.
-        let far = |page: &f64| (page - middle).abs() > table.pages * FAR;
-        let near: Vec<f64> = sorted.iter().copied().filter(|page| !far(page)).collect();
-        scattered += (sorted.len() - near.len()) as f64;
-        rows += sorted.len() as f64;
-        let at = |quantile: f64| near[((near.len() - 1) as f64 * quantile) as usize];
-        // What the middle 80 % span, beyond what so many rows in order do.
-        let in_order = near.len() as f64 / per_page;
-        stretches.push(((at(0.9) - at(0.1)) / 0.8 - in_order).max(1.0));
+    // Of more, a part would lie far away in any order.
+    let most = (table.rows * FAR) as usize;
+    let samples: Vec<Sample> = samples
+        .iter()
+        .map(|sample| &sample[..sample.len().min(most)])
+        .filter(|sample| sample.len() >= LEAST_SAMPLE)
+        .map(|sample| Sample::of(sample, table.pages * FAR))
+        .collect();
+    if samples.is_empty() {
+        return None;
     }
-    stretches.sort_by(f64::total_cmp);
-    let stretch = *stretches.get(stretches.len() / 2)?;
+    let sum = |count: fn(&Sample) -> f64| samples.iter().map(count).sum::<f64>();
+    let (rows, ups, downs) = (sum(|one| one.rows), sum(|one| one.ups), sum(|one| one.downs));
     // Of rows anywhere, some are near by chance.
-    let scattered = (scattered / rows / (1.0 - 2.0 * FAR)).min(1.0);
-    let all = scattered > MOSTLY;
-    Some(Locality { scattered: if all { 1.0 } else { scattered }, stretch: if all { 1.0 } else { stretch } })
+    let scattered = (sum(|one| one.rows - one.near) / rows / (1.0 - 2.0 * FAR)).min(1.0);
+    if scattered > MOSTLY {
+        return Some(Locality::of(1.0, 1.0));
+    }
+    let everywhere = (table.rows / table.pages.max(1.0)).max(FEWEST);
+    let is_in_a_row = ups.min(downs) <= AGAINST * (ups + downs);
+    let of_samples = median(samples.iter().map(|one| one.near / (one.all + 1.0)))?;
+    // How many are on a page is known to some rows only.
+    let differs = is_in_a_row && !(1.0 / APART..=APART).contains(&(of_samples / everywhere));
+    let per_page = if differs { of_samples } else { everywhere };
+    // What the middle 80 % span, beyond what so many rows in order do.
+    let stretch = median(samples.iter().map(|one| (one.middle / 0.8 - one.near / per_page).max(1.0)))?;
+    Some(Locality {
+        scattered,
+        stretch,
+        per_page: differs.then_some(per_page),
+        is_backward: is_in_a_row && downs > ups,
+    })
+}
+
+/// What a sample says of its rows.
+struct Sample {
+    rows: f64,
+    /// Those that lie near to its middle.
+    near: f64,
+    /// Pages that these span: all of them, and the middle 80 %.
+    all: f64,
+    middle: f64,
+    /// How often the next of these lies on a later page, and on an earlier one.
+    ups: f64,
+    downs: f64,
+}
+
+impl Sample {
+    /// Nearer than `far` by chance alone would be a tenth of all rows.
+    fn of(pages: &[u64], far: f64) -> Self {
+        let mut sorted = pages.to_vec();
+        sorted.sort_unstable();
+        let middle = sorted[sorted.len() / 2];
+        let is_near = |page: &&u64| page.abs_diff(middle) as f64 <= far;
+        sorted.retain(|page| is_near(&page));
+        let near: Vec<u64> = pages.iter().filter(is_near).copied().collect();
+        let steps = |order| near.windows(2).filter(|step| step[1].cmp(&step[0]) == order).count() as f64;
+        let at = |quantile: f64| sorted[((sorted.len() - 1) as f64 * quantile) as usize];
+        Self {
+            rows: pages.len() as f64,
+            near: near.len() as f64,
+            all: (at(1.0) - at(0.0)) as f64,
+            middle: (at(0.9) - at(0.1)) as f64,
+            ups: steps(Ordering::Greater),
+            downs: steps(Ordering::Less),
+        }
+    }
+}
+
+/// The middle one; None without any.
+fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
 }
 
 /// Rows further from the middle of a sample than this share of the table lie anywhere.
 const FAR: f64 = 0.05;
 /// If so many lie anywhere, all do.
 const MOSTLY: f64 = 0.9;
+/// Rows lie in a row if no more than this share of the steps goes the other way.
+const AGAINST: f64 = 0.1;
+/// A number of rows a page is another one if it is over or under by this factor.
+const APART: f64 = 2.0;
 /// Fewest rows a page: an index of some of them may skip pages.
 const FEWEST: f64 = 1e-6;
 /// A sample of fewer rows says nothing.

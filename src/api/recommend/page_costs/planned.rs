@@ -9,9 +9,10 @@ use io_probe_core::advise::page_costs::visits::{IndexVisits, index_visits};
 use pgrx::pg_sys;
 
 use crate::call::Call;
+use crate::gucs;
 use crate::pg::backend::interrupts;
 use crate::pg::catalog::corrections::{self, Kept};
-use crate::pg::catalog::indexes::{self, IndexFacts};
+use crate::pg::catalog::indexes::{self, IndexFacts, IndexName};
 use crate::pg::catalog::planner::{self, Picked, Premise, TableQuery, Workers};
 
 /// Shares of a table's rows that queries ask for.
@@ -24,9 +25,6 @@ const NUMBERS: [&str; 6] = ["smallint", "integer", "bigint", "numeric", "real", 
 const MOST_INDEXES: u32 = 12;
 const MOST_OF_TABLE: u32 = 4;
 
-/// Smaller tables are read whole, whatever the costs, in pages.
-const LEAST_PAGES: u32 = 256;
-
 /// All of it takes so long at most.
 const LONGEST: Duration = Duration::from_secs(15);
 
@@ -34,7 +32,7 @@ const LONGEST: Duration = Duration::from_secs(15);
 pub(in crate::api::recommend) struct Probed {
     pub(in crate::api::recommend) facts: IndexFacts,
     pub(super) visits: IndexVisits,
-    /// The correlations that are kept of the table's indexes, and count.
+    /// The correlations that are kept of the table's indexes, and are not stale.
     pub(super) kept: Vec<Kept>,
 }
 
@@ -126,15 +124,17 @@ impl Answers {
         goes_on: &mut dyn FnMut() -> bool,
     ) -> Option<CorrelationChoice> {
         let alike: Vec<_> = probed.facts.alike.iter().map(|index| pg_sys::Oid::from(index.index)).collect();
-        let mut correlations = vec![probed.correlation()];
-        correlations.extend(CORRELATIONS);
+        let in_force = probed.correlation();
+        let others = CORRELATIONS.into_iter().filter(|correlation| *correlation != in_force);
+        let correlations: Vec<f64> = [in_force].into_iter().chain(others.clone()).collect();
         let told = |correlation| Premise {
             correlation: Some((alike.clone(), correlation)),
             ..premise(settings.cell)
         };
-        let premises: Vec<Premise> =
-            [premise(settings.cell)].into_iter().chain(CORRELATIONS.map(told)).collect();
-        let mine: Vec<&IndexQuery> = self.queries.iter().filter(|query| query.place == place).collect();
+        let premises: Vec<Premise> = [premise(settings.cell)].into_iter().chain(others.map(told)).collect();
+        // What the index holds all of costs the same whatever the correlation.
+        let is_mine = |query: &&IndexQuery| query.place == place && !query.covered;
+        let mine: Vec<&IndexQuery> = self.queries.iter().filter(is_mine).collect();
         let queries: Vec<TableQuery> = mine.iter().map(|query| query.query.clone()).collect();
         let picks = planner::picks(&queries, &premises, Workers::None, goes_on)?;
         let asked: Vec<Asked> =
@@ -149,7 +149,12 @@ impl Probed {
         // Of several columns it takes less.
         let factor = if self.facts.key_columns > 1 { 0.75 } else { 1.0 };
         let analyzed = self.facts.correlation.map_or(0.0, |correlation| correlation.abs() * factor);
-        self.kept(self.facts.index).unwrap_or(analyzed)
+        self.in_force().unwrap_or(analyzed)
+    }
+
+    /// The one that is kept of it, where the planner takes it.
+    pub(in crate::api::recommend) fn in_force(&self) -> Option<f64> {
+        self.kept(self.facts.index).filter(|_| gucs::correct_correlation())
     }
 
     /// The one that is kept of an index of the table.
@@ -232,14 +237,21 @@ pub(super) fn ask(
 
 /// The indexes of the tables whose rows can be found.
 fn probed(tables: &[pg_sys::Oid], goes_on: impl Fn() -> bool) -> Vec<Probed> {
-    indexes::of_tables(tables, LEAST_PAGES, MOST_OF_TABLE, MOST_INDEXES)
+    indexes::of_tables(tables, MOST_OF_TABLE, MOST_INDEXES)
         .into_iter()
         .take_while(|_| goes_on())
         .filter_map(|facts| {
             let table = Table { pages: facts.pages, rows: facts.rows };
-            let visits = index_visits(&indexes::samples(facts.table, facts.index)?, &table, &[])?;
-            let kept = corrections::in_force(pg_sys::Oid::from(facts.table));
-            Some(Probed { facts, visits, kept })
+            let visits = |index: u32| index_visits(&indexes::samples(facts.table, index)?, &table, &[]);
+            let of_index = visits(facts.index)?;
+            // Equal values of the first column need not lie alike in all that begin with it.
+            let is_alike = |other: &IndexName| {
+                other.index == facts.index
+                    || visits(other.index).is_some_and(|of| of.locality.is_like(&of_index.locality))
+            };
+            let alike = facts.alike.iter().filter(|other| is_alike(other)).cloned().collect();
+            let kept = corrections::not_stale(pg_sys::Oid::from(facts.table));
+            Some(Probed { visits: of_index, kept, facts: IndexFacts { alike, ..facts.clone() } })
         })
         .collect()
 }

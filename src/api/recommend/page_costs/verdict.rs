@@ -109,7 +109,7 @@ impl Advice<'_> {
 
     fn of_planner(&self, row: RecommendRow, answers: &Answers, chosen: &Chosen) -> RecommendRow {
         let indexes = answers.indexes.iter().map(|probed| {
-            let Locality { scattered, stretch } = probed.visits.locality;
+            let Locality { scattered, stretch, .. } = probed.visits.locality;
             let (scattered, stretch) = (figure(100.0 * scattered), figure(stretch));
             json!({"index": probed.facts.index_name, "scattered_pct": scattered, "stretch_blks": stretch})
         });
@@ -133,12 +133,11 @@ impl Advice<'_> {
             Err(why) if all => return vec![RecommendRow::of_no_index().unknown(why)],
             Err(_) => return Vec::new(),
         };
-        let row = |(place, choice): (usize, CorrelationChoice)| {
-            let probed = &answers.indexes[place];
-            correlation(RecommendRow::of_index(probed), probed, &choice)
-        };
         let found = answers.correlations(self.recommend.call, &chosen.settings, &times);
-        found.into_iter().filter(|(_, choice)| all || !choice.holds_current).map(row).collect()
+        let wanted = found.into_iter().filter(|(_, choice)| all || !choice.holds_current);
+        wanted
+            .map(|(place, choice)| correlation(&answers.indexes[place], &choice, &chosen.settings))
+            .collect()
     }
 
     /// What the three settings together do, and what those in force do.
@@ -198,37 +197,44 @@ impl Advice<'_> {
     }
 }
 
-/// What the planner should take the correlation of an index for.
-fn correlation(row: RecommendRow, probed: &Probed, choice: &CorrelationChoice) -> RecommendRow {
+/// What the planner should take the correlation of an index for, at these settings.
+fn correlation(index: &Probed, choice: &CorrelationChoice, settings: &Settings) -> RecommendRow {
     let CorrelationChoice { value, holds_current, low, high, regret, regret_in_force } = choice;
-    let IndexVisits { scattered, stretch, .. } = &probed.visits;
+    let IndexVisits { locality, scattered, stretch, .. } = &index.visits;
+    let Settings { cell, concurrency } = settings;
     let interval = |of: &Interval, scale: f64| json!([figure(of.low * scale), figure(of.high * scale)]);
-    let row = row
+    let row = RecommendRow::of_index(index)
         .between(figure(*low).to_string(), figure(*high).to_string())
-        .rests_on("scattered_pct", figure(100.0 * scattered.value))
+        .rests_on("scattered_pct", figure(100.0 * locality.scattered))
         .rests_on("scattered_ci_pct", interval(scattered, 100.0))
-        .rests_on("stretch_blks", figure(stretch.value))
+        .rests_on("stretch_blks", figure(locality.stretch))
         .rests_on("stretch_ci_blks", interval(stretch, 1.0))
         .rests_on("regret", shown(regret))
-        .rests_on("regret_in_force", shown(regret_in_force));
-    if *holds_current {
-        let why = format!(
-            "with it the plans for ranges of this index take {:.2} times as long as the best ones cold and {:.2} times warm",
-            regret.cold, regret.warm
-        );
-        return row.keep(format!("{why}; {NOTHING_BETTER}"));
-    }
-    let lie = if scattered.value > 0.5 {
-        format!("{:.0} % of its rows lie anywhere in the table", 100.0 * scattered.value)
-    } else {
-        format!("rows that follow one another in it come from a stretch of {:.0} blocks", stretch.value)
-    };
-    let why = format!(
-        "{lie}; with {value} the plans for ranges of this index take {:.2} times as long as the best ones cold and {:.2} times \
-         warm, and with the present value {:.2} and {:.2} times",
-        regret.cold, regret.warm, regret_in_force.cold, regret_in_force.warm,
+        .rests_on("regret_in_force", shown(regret_in_force))
+        .rests_on("seq_page_cost", cell.sequential)
+        .rests_on("random_page_cost", cell.random)
+        .rests_on("effective_io_concurrency", *concurrency);
+    let at = format!(
+        "at seq_page_cost {}, random_page_cost {} and effective_io_concurrency {concurrency} the plans for ranges of this index take",
+        cell.sequential, cell.random
     );
-    row.correct(*value, probed, why)
+    let times = |regret: &Regret| {
+        format!("{:.2} times as long as the best ones cold and {:.2} times warm", regret.cold, regret.warm)
+    };
+    if *holds_current {
+        return row.keep(format!("{at} {}; {NOTHING_BETTER}", times(regret)));
+    }
+    let lie = format!(
+        "{:.0} % of its rows lie anywhere in the table, the others come from {:.0} blocks at a time",
+        100.0 * locality.scattered,
+        locality.stretch
+    );
+    let why = format!(
+        "{at} {} with {value}, {} with the present one: {lie}",
+        times(regret),
+        times(regret_in_force)
+    );
+    row.correct(*value, index, why)
 }
 
 fn shown(regret: &Regret) -> Value {

@@ -83,7 +83,7 @@ fn pick(cell: &Cell, index: &Index, rows: f64) -> PlannedScan {
 }
 
 fn asked(cells: &[Cell]) -> Vec<Asked> {
-    let index = |scattered| Index { pages: 2700.0, locality: Locality { scattered, stretch: 1.0 } };
+    let index = |scattered| Index { pages: 2700.0, locality: Locality::of(scattered, 1.0) };
     let shares = [0.0003, 0.002, 0.01, 0.05, 0.2, 0.6];
     let query = |scattered, share| {
         let (index, rows) = (index(scattered), TABLE.rows * share);

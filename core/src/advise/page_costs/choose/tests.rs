@@ -4,7 +4,7 @@ use crate::measure::page_times::times::{Estimate, PageTimes, Sparse};
 
 /// Ten rows a page.
 const TABLE: Table = Table { pages: 1000.0, rows: 10_000.0 };
-const INDEX: Index = Index { pages: 100.0, locality: Locality { scattered: 1.0, stretch: 1.0 } };
+const INDEX: Index = Index { pages: 100.0, locality: Locality::of(1.0, 1.0) };
 const CELLS: [Cell; 4] = [cell(1.0, 1.1), cell(1.0, 4.0), cell(1.0, 8.0), cell(2.0, 8.0)];
 const CONCURRENCIES: [u32; 3] = [1, 16, 64];
 

@@ -58,7 +58,7 @@ fn chosen(locality: Locality, in_force: f64, moved: &[Locality], error_pct: f64)
     choose_correlation(&asked, moved, &correlations, 16, &times(error_pct)).expect("queries")
 }
 
-const JITTERED: Locality = Locality { scattered: 0.0, stretch: 600.0 };
+const JITTERED: Locality = Locality::of(0.0, 600.0);
 
 #[test]
 fn local_disorder_is_told_to_the_planner() {
@@ -71,9 +71,9 @@ fn local_disorder_is_told_to_the_planner() {
 
 #[test]
 fn true_order_and_none_stay_as_they_are() {
-    let in_order = Locality { scattered: 0.0, stretch: 1.0 };
+    let in_order = Locality::of(0.0, 1.0);
     assert_eq!(chosen(in_order, 1.0, &[], 3.0).value, 1.0);
-    let anywhere = Locality { scattered: 1.0, stretch: 1.0 };
+    let anywhere = Locality::of(1.0, 1.0);
     assert_eq!(chosen(anywhere, 0.01, &[], 3.0).value, 0.01);
 }
 
@@ -82,7 +82,7 @@ fn what_is_not_sure_is_not_told() {
     // Neither where times are hardly known,
     assert_eq!(chosen(JITTERED, 0.9999, &[], 900.0).value, 0.9999);
     // nor where the rows may as well lie in order.
-    let in_order = Locality { scattered: 0.0, stretch: 1.0 };
+    let in_order = Locality::of(0.0, 1.0);
     assert_eq!(chosen(JITTERED, 0.9999, &[in_order], 3.0).value, 0.9999);
     assert_eq!(choose_correlation(&[], &[], &[1.0], 16, &times(3.0)), None);
 }

@@ -40,8 +40,8 @@ fn flat(buffers: f64) -> Times {
 
 /// Ten rows a page.
 const TABLE: Table = Table { pages: 1000.0, rows: 10_000.0 };
-const IN_THE_ORDER: Locality = Locality { scattered: 0.0, stretch: 1.0 };
-const ANYWHERE: Locality = Locality { scattered: 1.0, stretch: 1.0 };
+const IN_THE_ORDER: Locality = Locality::of(0.0, 1.0);
+const ANYWHERE: Locality = Locality::of(1.0, 1.0);
 
 fn index(locality: Locality) -> Index {
     Index { pages: 100.0, locality }
@@ -122,7 +122,7 @@ fn a_tenth_in_order() {
 fn a_tenth_in_a_stretch() {
     // 1000 rows in 100 + 100 pages: 200 · (1 − 0.995^1000) = 198.67 of them, some of which are read at
     // random.
-    let locality = Locality { scattered: 0.0, stretch: 100.0 };
+    let locality = Locality::of(0.0, 100.0);
     let pages = 198.67;
     let at_random = UNFORESEEN * 100.0;
     let rest = (1000.0 - pages) * NEAR_AGAIN * HIT + 1000.0 * INDEX_TUPLE * 0.25;
@@ -229,7 +229,7 @@ proptest! {
     ) {
         let disk = [(0.03, 0, 60.0), (0.3, 0, 20.0), (1.0, 0, 8.0), (1.0, 1, 64.0), (0.1, 16, 12.0), (1.0, 16, 12.0)];
         let times = Times::of(&page_times(&disk), buffers).expect("all times");
-        let index = index(Locality { scattered, stretch });
+        let index = index(Locality::of(scattered, stretch));
         let of = |scan, rows, caches| times.of_scan(scan, &TABLE, &index, rows, concurrency, caches);
         for scan in SCANS {
             for caches in [Caches::Cold, Caches::Warm] {

@@ -1,0 +1,116 @@
+//! Keeping a correlation, and forgetting it.
+
+use pgrx::datum::DatumWithOid;
+use pgrx::pg_sys;
+
+use super::kept::MeasuredOf;
+use crate::error::{Error, Result};
+use crate::pg::backend::encoding::{Text, text};
+use crate::pg::backend::lock::check_may_write;
+use crate::pg::backend::server::{own, pairs};
+use crate::pg::catalog::names;
+use crate::pg::compat;
+use crate::pg::storage::relation::Relation;
+
+/// Keeps this correlation of a btree index, or forgets the one that is kept.
+pub(crate) fn keep(index: pg_sys::Oid, correlation: Option<f64>) -> Result<()> {
+    check_may_write("io_probe_correct", "Call it on the primary: a standby has what is kept there.")?;
+    // Whoever plans in a serializable transaction reads the rows, and would have to fail for it.
+    // SAFETY: reads a variable of this backend.
+    if unsafe { pg_sys::XactIsoLevel } as u32 == pg_sys::XACT_SERIALIZABLE {
+        return Err(Error::unsupported("cannot execute io_probe_correct() in a serializable transaction"));
+    }
+    // Nobody without the right waits for a lock; and once more when nothing changes any more.
+    check_may_maintain(table_of(index)?)?;
+    let relation = Relation::open(index)?;
+    let table = table_of(index)?;
+    check_may_maintain(table)?;
+    if !relation.is_btree() {
+        return Err(not_a_btree(&relation.name()));
+    }
+    if table.to_u32() < pg_sys::FirstNormalObjectId {
+        return Err(Error::unsupported(format!("\"{}\" is an index of a catalog", relation.name())));
+    }
+    if relation.is_temporary() {
+        return Err(Error::unsupported(format!("\"{}\" is an index of a temporary table", relation.name())));
+    }
+    let Some(of) = MeasuredOf::now(table, index) else {
+        return Err(Error::undefined_relation("the table is gone"));
+    };
+    let query = format!(
+        "SELECT c.oid, pg_catalog.quote_ident(n.nspname) FROM pg_catalog.pg_namespace AS n, {} \
+         AND n.oid OPERATOR(pg_catalog.=) c.relnamespace AND c.relname OPERATOR(pg_catalog.=) 'io_probe_corrections'",
+        own("pg_class", "c")
+    );
+    let Some((corrections, schema)) = pairs::<pg_sys::Oid>(&query).into_iter().next() else {
+        return Err(Error::unmet("the extension has no table of corrections")
+            .hint("Run ALTER EXTENSION pg_io_probe UPDATE."));
+    };
+    // SAFETY: catalog lookups; an index that is open has a name, its table one, and both a schema.
+    let names = unsafe {
+        let schema = pg_sys::get_rel_namespace(index);
+        [pg_sys::get_namespace_name(schema), pg_sys::get_rel_name(table), pg_sys::get_rel_name(index)]
+            .map(|name| if name.is_null() { String::new() } else { text(name) })
+    };
+    let written = Relation::open_to_write(corrections)?;
+    let names = names.map(|name| DatumWithOid::from(Text(name)));
+    let statement = match correlation {
+        None => format!(
+            "DELETE FROM {schema}.io_probe_corrections WHERE schemaname = $1::name AND tablename = $2::name \
+             AND indexname = $3::name"
+        ),
+        Some(_) => format!(
+            "INSERT INTO {schema}.io_probe_corrections AS c (schemaname, tablename, indexname, correlation, analyzed, \
+                 relfilenode, reltuples, set_at) VALUES ($1::name, $2::name, $3::name, $4, $5, $6, $7, now()) \
+             ON CONFLICT (schemaname, tablename, indexname) DO UPDATE SET (correlation, analyzed, relfilenode, reltuples, set_at) \
+                 = ROW (excluded.correlation, excluded.analyzed, excluded.relfilenode, excluded.reltuples, excluded.set_at)"
+        ),
+    };
+    let figures = correlation.map(|correlation| {
+        [
+            DatumWithOid::from(correlation),
+            DatumWithOid::from(of.analyzed),
+            DatumWithOid::from(of.file),
+            DatumWithOid::from(of.rows),
+        ]
+    });
+    let arguments: Vec<_> = names.into_iter().chain(figures.into_iter().flatten()).collect();
+    // Before the row is seen: what this session reads of it meanwhile is forgotten if all of it is undone.
+    // SAFETY: the table is locked; others hear of it when the transaction commits.
+    unsafe { pg_sys::CacheInvalidateRelcacheByRelid(table) };
+    written.as_owner(|| names::run_own(&statement, &arguments, |_| ()));
+    Ok(())
+}
+
+/// The table of an index.
+fn table_of(index: pg_sys::Oid) -> Result<pg_sys::Oid> {
+    // SAFETY: lookups in catalogs, which give 0 for what is not there.
+    unsafe {
+        let is_index = pg_sys::get_rel_relkind(index) as u8 == pg_sys::RELKIND_INDEX;
+        let table = if is_index { pg_sys::IndexGetRelation(index, true) } else { pg_sys::InvalidOid };
+        if table != pg_sys::InvalidOid {
+            return Ok(table);
+        }
+        let name = pg_sys::get_rel_name(index);
+        Err(not_a_btree(&if name.is_null() { index.to_u32().to_string() } else { text(name) }))
+    }
+}
+
+fn not_a_btree(name: &str) -> Error {
+    Error::wrong_kind(format!("\"{name}\" is not a btree index"))
+        .hint("io_probe_correlation lists the indexes of a table.")
+}
+
+fn check_may_maintain(table: pg_sys::Oid) -> Result<()> {
+    if compat::may_maintain(table) {
+        return Ok(());
+    }
+    // SAFETY: a lookup in a catalog, which gives NULL for what is not there.
+    let name = unsafe {
+        let name = pg_sys::get_rel_name(table);
+        if name.is_null() { String::new() } else { text(name) }
+    };
+    let needed = if compat::HAS_MAINTAIN { "MAINTAIN on the table" } else { "the table's ownership" };
+    Err(Error::denied(format!("permission denied for table {name}"))
+        .detail(format!("io_probe_correct needs {needed}.")))
+}

@@ -1,0 +1,313 @@
+//! Reading what is kept of a table's indexes, as the server reads its catalogs: planning may go on meanwhile.
+
+use std::cell::Cell;
+use std::ffi::CStr;
+
+use pgrx::pg_sys;
+
+use crate::pg::compat;
+use crate::pg::storage::relation::Held;
+
+/// A correlation that is kept of an index.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Kept {
+    pub(crate) index: pg_sys::Oid,
+    pub(crate) correlation: f64,
+    /// Why it does not count any more, if so.
+    pub(crate) stale: Option<&'static str>,
+}
+
+/// What a correlation was measured of. Where it has changed, so may the correlation have.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct MeasuredOf {
+    /// What ANALYZE said; 0 if nothing, as the planner takes it.
+    pub(super) analyzed: f32,
+    pub(super) file: pg_sys::Oid,
+    pub(super) rows: f32,
+}
+
+impl MeasuredOf {
+    /// Of an index as it is now; None if it or its table is gone. A lock on the table must be held.
+    pub(super) fn now(table: pg_sys::Oid, index: pg_sys::Oid) -> Option<Self> {
+        // SAFETY: both are closed again, or an ERROR closes them. The first key of an index is a column of its
+        // table, or 0 for an expression, of which the index itself has the statistics.
+        unsafe {
+            let relation = pg_sys::RelationIdGetRelation(table);
+            if relation.is_null() {
+                return None;
+            }
+            let (file, rows) = (compat::file_id(relation).number, (*(*relation).rd_rel).reltuples);
+            pg_sys::RelationClose(relation);
+            let relation = pg_sys::RelationIdGetRelation(index);
+            if relation.is_null() {
+                return None;
+            }
+            let column = (*(*relation).rd_index).indkey.values.as_slice(1)[0];
+            pg_sys::RelationClose(relation);
+            let analyzed = if column == 0 { analyzed(index, 1) } else { analyzed(table, column) };
+            Some(Self { analyzed: analyzed.unwrap_or(0.0), file, rows })
+        }
+    }
+
+    /// Why what was measured of this does not hold of `now`.
+    fn stale(&self, now: &Self) -> Option<&'static str> {
+        const MOST_ROWS: f32 = 0.2;
+        const MOST_OFF: f32 = 0.1;
+        if self.file != now.file {
+            Some("the table was rewritten since")
+        } else if (now.rows - self.rows).abs() > MOST_ROWS * self.rows.max(1.0) {
+            Some("the table has a fifth more or fewer rows since")
+        } else if (now.analyzed - self.analyzed).abs() > MOST_OFF {
+            Some("ANALYZE has found another correlation since")
+        } else {
+            None
+        }
+    }
+}
+
+/// The correlation that ANALYZE has found of a column.
+///
+/// # Safety
+/// To be called in a transaction.
+unsafe fn analyzed(relation: pg_sys::Oid, column: i16) -> Option<f32> {
+    // SAFETY: a lookup in a cache, which gives NULL for what is not there; the tuple is released, and a slot
+    // that was filled holds so many numbers until it is freed.
+    unsafe {
+        let tuple = pg_sys::SearchSysCache3(
+            pg_sys::SysCacheIdentifier::STATRELATTINH as i32,
+            pg_sys::Datum::from(relation),
+            pg_sys::Datum::from(column),
+            pg_sys::Datum::from(false),
+        );
+        if tuple.is_null() {
+            return None;
+        }
+        let mut slot = pg_sys::AttStatsSlot::default();
+        let is_there = pg_sys::get_attstatsslot(
+            &mut slot,
+            tuple,
+            pg_sys::STATISTIC_KIND_CORRELATION as i32,
+            pg_sys::InvalidOid,
+            pg_sys::ATTSTATSSLOT_NUMBERS as i32,
+        );
+        let found = (is_there && slot.nnumbers > 0).then(|| *slot.numbers);
+        if is_there {
+            pg_sys::free_attstatsslot(&mut slot);
+        }
+        pg_sys::ReleaseSysCache(tuple);
+        found
+    }
+}
+
+/// The table of the extension that they are kept in.
+const CORRECTIONS: &CStr = c"io_probe_corrections";
+
+/// The types of its columns, as far as they are read: schema, table, index, correlation, and what it was
+/// measured of.
+const COLUMNS: [pg_sys::Oid; 7] = [
+    pg_sys::NAMEOID,
+    pg_sys::NAMEOID,
+    pg_sys::NAMEOID,
+    pg_sys::FLOAT8OID,
+    pg_sys::FLOAT4OID,
+    pg_sys::OIDOID,
+    pg_sys::FLOAT4OID,
+];
+
+/// Most columns that it may have.
+const MOST_COLUMNS: usize = 32;
+
+thread_local! {
+    /// The table of corrections, once found.
+    static PLACE: Cell<Option<pg_sys::Oid>> = const { Cell::new(None) };
+}
+
+/// The table is no longer known if it is this one, or any; was it?
+pub(super) fn forget_place(relation: pg_sys::Oid) -> bool {
+    let is_it = relation == pg_sys::InvalidOid || PLACE.get() == Some(relation);
+    if is_it {
+        PLACE.set(None);
+    }
+    is_it
+}
+
+/// What is kept of a table's indexes. None where somebody would have to be waited for, or there is no memory.
+/// A lock on the table must be held.
+pub(crate) fn kept(table: pg_sys::Oid) -> Option<Vec<Kept>> {
+    if PLACE.get().is_none() {
+        // SAFETY: in a transaction, as all who plan or call are.
+        PLACE.set(unsafe { find() }?);
+    }
+    // Without the extension nothing is kept.
+    let Some(corrections) = PLACE.get() else { return Some(Vec::new()) };
+    let _held = Held::take(corrections)?;
+    // SAFETY: locked, and closed before that lock is given up; an ERROR does both.
+    unsafe {
+        let relation = pg_sys::try_relation_open(corrections, pg_sys::NoLock as pg_sys::LOCKMODE);
+        if relation.is_null() {
+            return Some(Vec::new());
+        }
+        let found = of_table(relation, table);
+        pg_sys::relation_close(relation, pg_sys::NoLock as pg_sys::LOCKMODE);
+        found
+    }
+}
+
+/// The table, found without a query: Some(None) where the extension is not created, or its version has none
+/// such. None where somebody would have to be waited for.
+///
+/// # Safety
+/// To be called in a transaction.
+unsafe fn find() -> Option<Option<pg_sys::Oid>> {
+    // Those that are looked into, with their tables.
+    let _held = [pg_sys::ExtensionNameIndexId, pg_sys::DependDependerIndexId]
+        .map(|index| Held::take(pg_sys::Oid::from(index)));
+    if _held.iter().any(Option::is_none) {
+        return None;
+    }
+    // SAFETY: a scan of a catalog by its index on names, ended and closed; what it finds is such a tuple. Other
+    // lookups give 0 for what is not there.
+    unsafe {
+        let lock = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
+        let catalog = pg_sys::table_open(pg_sys::ExtensionRelationId, lock);
+        let name = name_of(c"pg_io_probe".as_ptr().cast_mut())?;
+        let mut key = equals(pg_sys::Anum_pg_extension_extname, &name);
+        let index = pg_sys::Oid::from(pg_sys::ExtensionNameIndexId);
+        let scan = pg_sys::systable_beginscan(catalog, index, true, std::ptr::null_mut(), 1, &mut key);
+        let tuple = pg_sys::systable_getnext(scan);
+        let extension = (!tuple.is_null()).then(|| {
+            let row = pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_extension>();
+            ((*row).oid, (*row).extnamespace)
+        });
+        pg_sys::systable_endscan(scan);
+        pg_sys::table_close(catalog, lock);
+        let Some((extension, schema)) = extension else { return Some(None) };
+        let table = pg_sys::get_relname_relid(CORRECTIONS.as_ptr(), schema);
+        // Whoever may create in that schema can take a name that an older version leaves free.
+        let is_own = table != pg_sys::InvalidOid
+            && pg_sys::getExtensionOfObject(pg_sys::RelationRelationId, table) == extension;
+        Some(is_own.then_some(table))
+    }
+}
+
+/// A key of a scan: this column of type name has this value.
+///
+/// # Safety
+/// The name must outlive the scan.
+unsafe fn equals(column: u32, name: *const pg_sys::NameData) -> pg_sys::ScanKeyData {
+    let mut key = pg_sys::ScanKeyData::default();
+    // SAFETY: the key is ours, the function one that compares names.
+    unsafe {
+        pg_sys::ScanKeyInit(
+            &mut key,
+            column as i16,
+            pg_sys::BTEqualStrategyNumber as u16,
+            pg_sys::Oid::from(pg_sys::F_NAMEEQ),
+            pg_sys::Datum::from(name),
+        );
+    }
+    key
+}
+
+/// # Safety
+/// `corrections` must be open and locked.
+unsafe fn of_table(corrections: pg_sys::Relation, table: pg_sys::Oid) -> Option<Vec<Kept>> {
+    // SAFETY: the caller vouches for the relation. Its columns are looked at before any is read; names are 64
+    // bytes and outlive the scan. The index is locked before it is opened.
+    unsafe {
+        let (form, descriptor) = (&*(*corrections).rd_rel, (*corrections).rd_att);
+        let count = (*descriptor).natts as usize;
+        let is_as_known = |(column, wanted)| pg_sys::get_atttype((*corrections).rd_id, column) == wanted;
+        let is_known = form.relkind as u8 == pg_sys::RELKIND_RELATION
+            && form.relpersistence as u8 == pg_sys::RELPERSISTENCE_PERMANENT
+            && (COLUMNS.len()..=MOST_COLUMNS).contains(&count)
+            && (1..).zip(COLUMNS).all(is_as_known);
+        let schema = pg_sys::get_rel_namespace(table);
+        let schema_name = name_of(pg_sys::get_namespace_name(schema));
+        let table_name = name_of(pg_sys::get_rel_name(table));
+        let Some((schema_name, table_name)) = schema_name.zip(table_name).filter(|_| is_known) else {
+            return Some(Vec::new());
+        };
+        pg_sys::list_free(pg_sys::RelationGetIndexList(corrections));
+        let primary = (*corrections).rd_pkindex;
+        let _held = if primary == pg_sys::InvalidOid { None } else { Some(Held::take(primary)?) };
+        let is_by_names = _held.is_some() && begins_with_names(primary);
+        let mut keys = [equals(1, &schema_name), equals(2, &table_name)];
+        let (count_of_keys, keys) = (keys.len() as i32, keys.as_mut_ptr());
+        let scan = pg_sys::systable_beginscan(
+            corrections,
+            primary,
+            is_by_names,
+            std::ptr::null_mut(),
+            count_of_keys,
+            keys,
+        );
+        let mut found = Some(Vec::new());
+        while let Some(kept) = &mut found {
+            let tuple = pg_sys::systable_getnext(scan);
+            if tuple.is_null() {
+                break;
+            }
+            let (mut values, mut nulls) = ([pg_sys::Datum::null(); MOST_COLUMNS], [true; MOST_COLUMNS]);
+            pg_sys::heap_deform_tuple(tuple, descriptor, values.as_mut_ptr(), nulls.as_mut_ptr());
+            if nulls[..COLUMNS.len()].contains(&true) {
+                continue;
+            }
+            let name = values[2].cast_mut_ptr::<pg_sys::NameData>();
+            let index = pg_sys::get_relname_relid((*name).data.as_ptr(), schema);
+            let correlation = f64::from_bits(values[3].value() as u64);
+            let real = |at: usize| f32::from_bits(values[at].value() as u32);
+            let of = MeasuredOf {
+                analyzed: real(4),
+                file: pg_sys::Oid::from(values[5].value() as u32),
+                rows: real(6),
+            };
+            // Another relation may have the name meanwhile.
+            let is_its = index != pg_sys::InvalidOid && pg_sys::IndexGetRelation(index, true) == table;
+            if !is_its || !(0.0..=1.0).contains(&correlation) {
+                continue;
+            }
+            let Some(now) = MeasuredOf::now(table, index) else { continue };
+            match kept.try_reserve(1) {
+                Ok(()) => kept.push(Kept { index, correlation, stale: of.stale(&now) }),
+                Err(_) => found = None,
+            }
+        }
+        pg_sys::systable_endscan(scan);
+        found
+    }
+}
+
+/// Are the first columns of an index the first two of its table?
+///
+/// # Safety
+/// `index` must be the oid of an index, on which this session holds a lock.
+unsafe fn begins_with_names(index: pg_sys::Oid) -> bool {
+    // SAFETY: the caller vouches for it; closed again, or by an ERROR. An index has as many keys as it says.
+    unsafe {
+        let relation = pg_sys::RelationIdGetRelation(index);
+        if relation.is_null() {
+            return false;
+        }
+        let form = (*relation).rd_index;
+        let begins =
+            (*form).indisvalid && (*form).indnkeyatts >= 2 && (*form).indkey.values.as_slice(2) == [1, 2];
+        pg_sys::RelationClose(relation);
+        begins
+    }
+}
+
+/// A copy of a name; None for NULL.
+///
+/// # Safety
+/// `name` must be NULL or a C string of less than 64 bytes.
+unsafe fn name_of(name: *mut std::ffi::c_char) -> Option<pg_sys::NameData> {
+    if name.is_null() {
+        return None;
+    }
+    let mut copy = pg_sys::NameData { data: [0; pg_sys::NAMEDATALEN as usize] };
+    // SAFETY: the caller vouches for it.
+    let bytes = unsafe { CStr::from_ptr(name) }.to_bytes();
+    copy.data.iter_mut().zip(bytes).for_each(|(copy, byte)| *copy = *byte as std::ffi::c_char);
+    Some(copy)
+}
