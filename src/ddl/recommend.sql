@@ -31,7 +31,7 @@ COMMENT ON COLUMN io_probe_recommend_full_row.high IS 'Highest value that is as 
 COMMENT ON COLUMN io_probe_recommend_full_row.applies IS 'How a change takes effect: now, reload (of the configuration), restart (of the server), or root (a command of the operating system)';
 COMMENT ON COLUMN io_probe_recommend_full_row.statement IS 'What sets it: SQL, or a shell command where applies is root; NULL if there is nothing to change';
 COMMENT ON COLUMN io_probe_recommend_full_row.undo IS 'What takes statement back: it sets again what the tablespace, ALTER SYSTEM or the device had, or resets what had none; NULL without a statement';
-COMMENT ON COLUMN io_probe_recommend_full_row.instead IS 'What sets it for the whole server where statement sets it for a tablespace, which then has to give up a value of its own; else NULL';
+COMMENT ON COLUMN io_probe_recommend_full_row.instead IS 'What sets it for the whole server where statement sets it for a tablespace, which then has to give up a value of its own; of a correlation, from 18 on, what sets it in the statistics of the column until the next ANALYZE; else NULL';
 COMMENT ON COLUMN io_probe_recommend_full_row.hides IS 'What each of them hides, and what hides it; NULL without a statement';
 COMMENT ON COLUMN io_probe_recommend_full_row.why IS 'The reason, one sentence';
 COMMENT ON COLUMN io_probe_recommend_full_row.relid IS 'Relation that was measured, or would have been';

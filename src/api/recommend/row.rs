@@ -102,7 +102,7 @@ const OF_CLUSTER: &str =
 
 const OF_INDEX: &str = "it counts in sessions that have loaded the library (session_preload_libraries = 'pg_io_probe') and \
      have pg_io_probe.correct_correlation on, until the table is rewritten, has a fifth more or fewer rows, or ANALYZE finds \
-     another correlation; what instead sets counts in all sessions, for all indexes that begin with the column, until the next ANALYZE";
+     another correlation; it also weighs in joins and in scans for an order";
 
 /// What sets the correlation in the statistics, where the server can do that and the planner takes it as it
 /// is.
