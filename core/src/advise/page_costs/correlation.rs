@@ -14,17 +14,22 @@
 //! - One number for all ranges.
 //! - As good as the model's times, and as the ranges are like those that queries ask for.
 
-use super::choose::{Asked, Regret, judge};
+use super::choose::{Asked, Regret, judge, slower};
 use super::model::{Locality, Times};
 use crate::advise::plateau::INNER;
 
 /// Correlations to ask for.
 pub const CORRELATIONS: [f64; 13] = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0];
 
+/// No query may take longer by this factor than it does now, cold or warm: whoever runs that one all day does
+/// not care for the others.
+const HARM: f64 = 1.2;
+
 /// What the planner should take a correlation for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CorrelationChoice {
-    /// The value in force if it is as good as the best, else the nearest that is surely better.
+    /// The value in force if it is as good as the best, else the nearest that is surely better and harms no
+    /// query.
     pub value: f64,
     /// Is it the value in force?
     pub holds_current: bool,
@@ -58,7 +63,10 @@ pub fn choose_correlation(
     let moved: Vec<Vec<Asked>> = moved.iter().map(elsewhere).collect();
     let (regrets, candidates) = judge(asked, &moved, correlations.len(), &[concurrency], times);
     const IN_FORCE: usize = 0;
-    let is_better = |place: &usize| candidates.excess(*place) <= INNER && candidates.gains(*place, IN_FORCE);
+    let harms = |place| slower(asked, (place, IN_FORCE), HARM, concurrency, times) > 0;
+    let is_better = |place: &usize| {
+        candidates.excess(*place) <= INNER && candidates.gains(*place, IN_FORCE) && !harms(*place)
+    };
     let off = |place: &usize| (correlations[*place] - correlations[IN_FORCE]).abs();
     let nearest = (0..correlations.len()).filter(is_better).min_by(|a, b| off(a).total_cmp(&off(b)));
     let kept = Some(IN_FORCE).filter(|place| candidates.excess(*place) <= 1.0);
