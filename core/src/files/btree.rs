@@ -158,7 +158,8 @@ mod tests {
     fn nulls_are_left_out() {
         // Of one column; of two, of which the second is null; and a list of nulls.
         let with_nulls = |mut tuple: Vec<u8>, not_null: u8| {
-            tuple[6..8].copy_from_slice(&(half(&tuple, 6).expect("it") | HAS_NULLS).to_ne_bytes());
+            let info = half(&tuple, 6).expect("it") | HAS_NULLS;
+            tuple[6..8].copy_from_slice(&info.to_ne_bytes());
             tuple[NULLS_AT] = not_null;
             tuple
         };

@@ -86,3 +86,22 @@ fn what_is_not_sure_is_not_told() {
     assert_eq!(chosen(JITTERED, 0.9999, &[in_order], 3.0).value, 0.9999);
     assert_eq!(choose_correlation(&[], &[], &[1.0], 16, &times(3.0)), None);
 }
+
+#[test]
+fn what_harms_one_query_is_not_told_for_the_sake_of_others() {
+    let index = Index { pages: 6000.0, locality: JITTERED };
+    let asked = |rows: f64, then: PlannedScan| Asked {
+        table: TABLE,
+        index,
+        rows,
+        covered: false,
+        picks: vec![PlannedScan::Index, then],
+    };
+    let gain = asked(3000.0, PlannedScan::Bitmap);
+    let chosen = |last: Asked| {
+        let asked = [vec![gain.clone(); 9], vec![last]].concat();
+        choose_correlation(&asked, &[], &[0.9999, 0.0], 16, &times(3.0)).expect("queries").value
+    };
+    assert_eq!(chosen(gain.clone()), 0.0);
+    assert_eq!(chosen(asked(3000.0, PlannedScan::Sequential)), 0.9999);
+}
