@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # servers.sh: brings PostgreSQL of each version that is checked into the cache as pg/MAJOR, with its headers, its contrib,
-# pg_regress, pg_cron and pgfincore. What is there already stays; to renew it, delete it first.
+# pg_regress, pg_cron, pgfincore and hypopg. What is there already stays; to renew it, delete it first.
 #
 # They are Debian's binary packages, each of the suite that has that version, with the libraries they were linked with, unpacked
 # there: nothing is installed into the system, and no other suite gets into its lists. apt looks at the suite's signature, and at
@@ -25,7 +25,7 @@ in_suite() {
 # packages_of MAJOR: the server's packages, and the libraries that they need. JIT compilation is left out, for its size.
 packages_of() {
     local major=$1 extension wanted=("postgresql-$1" "postgresql-client-$1")
-    for extension in cron pgfincore; do
+    for extension in cron pgfincore hypopg; do
         in_suite apt-cache show "postgresql-$major-$extension" >/dev/null 2>&1 && wanted+=("postgresql-$major-$extension")
     done
     in_suite apt-get install --simulate --no-install-recommends "${wanted[@]}" >"$work/log" 2>&1 || return
