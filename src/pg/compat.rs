@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use pgrx::pg_sys;
 
-pub(super) use planning::{CostEstimate, cost_estimate, set_cost_estimate, watch_relations};
+pub(super) use planning::{CostEstimate, cost_estimate, watch_relations};
 pub(super) use reading::{
     Blocks, PREFETCH_METHOD, READ_METHOD, ReadAhead, STREAMS_OBEY_TABLESPACE, read_block, read_blocks,
     reads_ahead, ring, with_combine_limit,

@@ -173,9 +173,9 @@ unsafe extern "C-unwind" {
 unsafe fn wrap(index: *mut pg_sys::IndexOptInfo) {
     // SAFETY: the caller vouches for it.
     unsafe {
-        let present = compat::cost_estimate(index);
-        if present.is_some_and(|present| fn_addr_eq(present, btcostestimate as CostEstimate)) {
-            compat::set_cost_estimate(index, corrected_cost_estimate);
+        let estimate = compat::cost_estimate(index);
+        if (*estimate).is_some_and(|present| fn_addr_eq(present, btcostestimate as CostEstimate)) {
+            *estimate = Some(corrected_cost_estimate);
         }
     }
 }

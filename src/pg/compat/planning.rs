@@ -90,32 +90,12 @@ pub(in crate::pg) type CostEstimate = unsafe extern "C-unwind" fn(
     *mut f64,
 );
 
-/// What estimates the costs of this index.
+/// What estimates the costs of this index. Up to 16 the pointer is declared without arguments, and is called
+/// with these.
 ///
 /// # Safety
 /// `index` must be what the planner knows of it.
-pub(in crate::pg) unsafe fn cost_estimate(index: *mut pg_sys::IndexOptInfo) -> Option<CostEstimate> {
-    // SAFETY: the caller vouches for it. Up to 17 the pointer is declared without arguments, and is called with
-    // these.
-    unsafe {
-        #[cfg(any(feature = "pg18", feature = "pg19"))]
-        return (*index).amcostestimate;
-        #[cfg(not(any(feature = "pg18", feature = "pg19")))]
-        return std::mem::transmute::<Option<unsafe extern "C-unwind" fn()>, Option<CostEstimate>>(
-            (*index).amcostestimate,
-        );
-    }
-}
-
-/// From now on this estimates them.
-///
-/// # Safety
-/// As above.
-pub(in crate::pg) unsafe fn set_cost_estimate(index: *mut pg_sys::IndexOptInfo, estimate: CostEstimate) {
-    // SAFETY: as above.
-    unsafe {
-        #[cfg(not(any(feature = "pg18", feature = "pg19")))]
-        let estimate = std::mem::transmute::<CostEstimate, unsafe extern "C-unwind" fn()>(estimate);
-        (*index).amcostestimate = Some(estimate);
-    }
+pub(in crate::pg) unsafe fn cost_estimate(index: *mut pg_sys::IndexOptInfo) -> *mut Option<CostEstimate> {
+    // SAFETY: the caller vouches for it.
+    unsafe { (&raw mut (*index).amcostestimate).cast() }
 }

@@ -69,6 +69,7 @@ impl MeasuredOf {
 ///
 /// # Safety
 /// To be called in a transaction.
+#[allow(clippy::unnecessary_cast)] // from 19 on the cache is named by an i32
 unsafe fn analyzed(relation: pg_sys::Oid, column: i16) -> Option<f32> {
     // SAFETY: a lookup in a cache, which gives NULL for what is not there; the tuple is released, and a slot
     // that was filled holds so many numbers until it is freed.
