@@ -34,7 +34,7 @@ CALLS = {
     "io_probe_check()": "io_probe_check()",
     "io_probe_compare(bigint,bigint)": "io_probe_compare(1, 2)",
     "io_probe_compare(text,text)": "io_probe_compare('first', 'second')",
-    "io_probe_correct(regclass,double precision)": "io_probe_correct('public.probed_id', 0.5)",
+    "io_probe_correct(regclass,double precision)": "io_probe_correct('public.corrected_pkey', 0.5)",
     "io_probe_correlation_full(regclass)": "io_probe_correlation_full('public.probed')",
     "io_probe_counters()": "io_probe_counters()",
     "io_probe_depth_full(regclass,integer[],interval,bigint,jsonb)": "io_probe_depth_full('public.probed', '{2}')",
@@ -158,6 +158,8 @@ CONTEXTS = {
     "a session begun anew": (set(), f"ROLLBACK; SELECT {A_CALL}; DISCARD ALL; SET contexts.call = {{call}}; "
                                     f"SELECT {A_CALL}"),
 }
+# What a function is refused there that others are not.
+REFUSED = {("serializable", "io_probe_correct(regclass,double precision)"): {"0A000"}}
 SETUP = """
     CREATE FUNCTION calls(n int) RETURNS int LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS
         $$ BEGIN EXECUTE pg_catalog.current_setting('contexts.call'); RETURN n; END $$;
@@ -166,6 +168,7 @@ SETUP = """
         $$ BEGIN PERFORM public.calls(1); RETURN coalesce(new, old); END $$;
     CREATE PROCEDURE commits() LANGUAGE plpgsql AS
         $$ BEGIN PERFORM calls(1); COMMIT; PERFORM calls(2); ROLLBACK; END $$;
+    CREATE TABLE corrected (id int PRIMARY KEY);
     CREATE TABLE victim (id int); INSERT INTO victim VALUES (1), (2);
     CREATE TABLE result AS SELECT io_probe_measure('ping', 'probed', '{"count": 3, "every": "0"}') AS result;
     CREATE FUNCTION measured() RETURNS jsonb LANGUAGE sql AS 'SELECT result FROM public.result';
@@ -232,6 +235,7 @@ def setUpModule():
             session.run("GRANT ALL ON SCHEMA public TO caller; GRANT ALL ON ALL FUNCTIONS IN SCHEMA public "
                         "TO caller")
             session.run("ALTER TABLE victim OWNER TO caller; ALTER TABLE probed OWNER TO caller; "
+                        "ALTER TABLE corrected OWNER TO caller; "
                         "GRANT SELECT ON result TO caller")
 
 
@@ -294,7 +298,7 @@ class Contexts(unittest.TestCase):
                 for _, function in group:
                     with self.subTest(place=place, function=function):
                         states = self.states(session, CALLS[function], statements)
-                        self.assertLessEqual(states - {"25P02"}, allowed)
+                        self.assertLessEqual(states - {"25P02"}, allowed | REFUSED.get((place, function), set()))
                         # The first calls have loaded what there is to load.
                         if before:
                             self.assertEqual(held(), before)

@@ -74,7 +74,7 @@ BESIDES = {
     "io_probe_record": WRITES_FILES | QUERY | STORES | ANY_LITERAL,
     "io_probe_import": STORES,
     "io_probe_prune": {"22008", "25006"},
-    "io_probe_correct": {"25006"},
+    "io_probe_correct": {"25006", "22003", "22P02"},
     "io_probe_compare": {"42704"},
 }
 

@@ -242,6 +242,8 @@ class Fuzzer:
 
     def _good(self, function, name, type_name):
         pick = self.random.choice
+        if name == "index":
+            return literal(pick(["plain_id", "plain_id", *RELATIONS[:9]]), "regclass")
         if type_name == "regclass":
             return literal(pick(RELATIONS[:9] + ['"we""ird"', "toast"]), "regclass").replace(
                 "'toast'", f"'{self.oids['toast']}'"
@@ -258,6 +260,8 @@ class Fuzzer:
             return literal(
                 "{" + ",".join(str(pick([1, 2, 4, 8, 64])) for _ in range(self.random.randint(1, 3))) + "}", type_name
             )
+        if type_name == "double precision":
+            return literal(pick(["0", "0.5", "1"]), type_name)
         if type_name == "double precision[]":
             return literal("{" + ",".join(pick(["0.5", "1", "0.01"]) for _ in range(2)) + "}", type_name)
         if type_name == "text[]":
@@ -342,6 +346,8 @@ class Fuzzer:
             return pick(["'yes'", "'maybe'", "''", "'1'"]) + "::boolean"
         if type_name in ("integer", "bigint"):
             return f"({pick(INTEGERS if type_name == 'integer' else BIGINTS)})"
+        if type_name == "double precision":
+            return literal(pick(FLOATS), type_name)
         if type_name in ("integer[]", "double precision[]", "text[]"):
             return self._hostile_array(name, type_name)
         if type_name == "text":

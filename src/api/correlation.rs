@@ -15,6 +15,7 @@ use crate::call::probe::Probe;
 use crate::error::Error;
 use crate::pg::answer;
 use crate::pg::backend::row::Rows;
+use crate::pg::backend::server;
 use crate::pg::catalog::corrections::{self, Kept};
 use crate::pg::catalog::indexes::{self, AnyIndex};
 use crate::pg::storage::relation::{Fork, Relation};
@@ -37,7 +38,13 @@ fn io_probe_correct(index: Option<pg_sys::Oid>, correlation: Option<f64>) {
         if correlation.is_some_and(|correlation| !(0.0..=1.0).contains(&correlation)) {
             return Err(Error::invalid("correlation must be from 0 to 1, or NULL to forget it"));
         }
-        corrections::keep(index, correlation)
+        corrections::keep(index, correlation)?;
+        if correlation.is_some() && !server::preloads_library() {
+            pgrx::notice!(
+                "only sessions that have loaded the library take it: ALTER SYSTEM SET session_preload_libraries = 'pg_io_probe'"
+            );
+        }
+        Ok(())
     });
 }
 

@@ -23,6 +23,7 @@ use crate::call::arguments::figure;
 use crate::error::Result;
 use crate::pg::backend::server;
 use crate::pg::catalog::planner;
+use crate::pg::storage::buffers;
 
 /// A row for each of the four that is wanted, from what was measured on the tablespace's relations.
 pub(super) fn rows(recommend: &RecommendCall<'_>, place: &TablespaceTarget) -> Result<Vec<RecommendRow>> {
@@ -133,7 +134,12 @@ impl RelationTimes {
 
     /// Would eviction help?
     fn lacks_cold_blocks(&self) -> bool {
-        self.lacking.as_ref().is_some_and(|lacking| matches!(lacking.why, NoTime::NotCold(NotCold::Cached)))
+        let would = |lacking: &Lacking| match lacking.why {
+            NoTime::NotCold(NotCold::Cached) => true,
+            NoTime::NotCold(NotCold::Buffered) => buffers::server_can_evict(),
+            _ => false,
+        };
+        self.lacking.as_ref().is_some_and(would)
     }
 
     /// Why reads with gaps are not known at other concurrencies.

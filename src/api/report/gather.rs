@@ -419,7 +419,7 @@ impl Findings {
                     count(point.iops.value),
                     point.depth
                 ),
-                Shape::Knee(point) => format!("{}; more in flight bring no more.", told(point)),
+                Shape::Knee(point) => format!("{}; more in flight are not surely faster.", told(point)),
                 Shape::Rising(point) => format!("{}, and still growing.", told(point)),
             },
         );

@@ -183,6 +183,12 @@ pub(crate) fn own_settings() -> Vec<(String, String)> {
     texts(query)
 }
 
+/// Do sessions like this one load the library when they begin?
+pub(crate) fn preloads_library() -> bool {
+    let names_it = |name: &CStr| setting(name).is_some_and(|libraries| libraries.contains("pg_io_probe"));
+    names_it(c"session_preload_libraries") || names_it(c"shared_preload_libraries")
+}
+
 /// Can statistics be set by a function?
 pub(crate) const RESTORES_STATISTICS: bool = compat::RESTORES_STATISTICS;
 

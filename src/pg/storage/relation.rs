@@ -128,7 +128,12 @@ impl Relation {
         if [pg_sys::RELKIND_RELATION, pg_sys::RELKIND_MATVIEW].contains(&self.kind()) {
             return Ok(());
         }
-        Err(Error::wrong_kind(format!("\"{}\" is not a table", self.name())))
+        let error = Error::wrong_kind(format!("\"{}\" is not a table", self.name()));
+        Err(if self.kind() == pg_sys::RELKIND_INDEX {
+            error.hint("Name the table of the index.")
+        } else {
+            error
+        })
     }
 
     /// Opens a table to write to it with its owner's rights: not if it has triggers, which would have them as
