@@ -214,25 +214,28 @@ fn correlation(index: &Probed, choice: &CorrelationChoice, settings: &Settings) 
         .rests_on("seq_page_cost", cell.sequential)
         .rests_on("random_page_cost", cell.random)
         .rests_on("effective_io_concurrency", *concurrency);
-    let at = format!(
-        "at seq_page_cost {}, random_page_cost {} and effective_io_concurrency {concurrency} the plans for ranges of this index take",
-        cell.sequential, cell.random
-    );
     let times = |regret: &Regret| {
         format!("{:.2} times as long as the best ones cold and {:.2} times warm", regret.cold, regret.warm)
     };
-    if *holds_current {
-        return row.keep(format!("{at} {}; {NOTHING_BETTER}", times(regret)));
-    }
-    let lie = format!(
-        "{:.0} % of its rows lie anywhere in the table, the others come from {:.0} blocks at a time",
-        100.0 * locality.scattered,
-        locality.stretch
+    let at = format!(
+        "(at seq_page_cost {}, random_page_cost {} and effective_io_concurrency {concurrency})",
+        cell.sequential, cell.random
     );
+    let plans = "the planner's plans for ranges of this index take";
+    if *holds_current {
+        return row.keep(format!("{plans} {} {at}; {NOTHING_BETTER}", times(regret)));
+    }
+    let near =
+        format!("rows that follow one another in it come from {:.0} blocks at a time", locality.stretch);
+    let lie = match 100.0 * locality.scattered {
+        few if few < 1.0 => near,
+        most if most > 99.0 => "its rows lie anywhere in the table".to_owned(),
+        some => format!("{some:.0} % of its rows lie anywhere in the table; of the others, {near}"),
+    };
     let why = format!(
-        "{at} {} with {value}, {} with the present one: {lie}",
-        times(regret),
-        times(regret_in_force)
+        "{lie}; as it is, {plans} {}, and with {value} {} {at}",
+        times(regret_in_force),
+        times(regret)
     );
     row.correct(*value, index, why)
 }
