@@ -204,11 +204,13 @@ SELECT name, k FROM told, unnest('{scattered_pct,scattered_ci_pct,stretch_blks,s
 SELECT name, statement, undo FROM told WHERE (statement IS NOT NULL) <> (recommended <> current) OR statement IS NOT NULL AND NOT (
   statement = format($$SELECT public.io_probe_correct('public.asked_late_late'::regclass, %1$s::double precision); SELECT public.io_probe_correct('public.asked_late_more'::regclass, %1$s::double precision)$$, recommended)
   AND undo = replace(statement, recommended || '::', 'NULL::'));
+SET client_min_messages = warning;
 DO $$ DECLARE s text; BEGIN FOR s IN SELECT statement FROM told WHERE statement IS NOT NULL LOOP EXECUTE s; END LOOP; END $$;
 SELECT name, recommended FROM told WHERE statement IS NOT NULL AND NOT EXISTS (SELECT FROM io_probe_correlation('asked_late') WHERE kept = recommended::float8);
 SELECT current_source, current = (SELECT recommended FROM told WHERE statement IS NOT NULL) AS as_told FROM tries('asked_late', 'seq_page', '{correlation}', '2 s')
   WHERE name ~ 'late_late$' AND EXISTS (SELECT FROM told WHERE statement IS NOT NULL) AND NOT (current_source = 'io_probe_corrections' AND current = (SELECT recommended FROM told WHERE statement IS NOT NULL));
 DO $$ DECLARE s text; BEGIN FOR s IN SELECT undo FROM told WHERE statement IS NOT NULL LOOP EXECUTE s; END LOOP; END $$;
+RESET client_min_messages;
 SELECT count(*) FROM io_probe_corrections;
 -- from 18 on the statistics can be set instead, where the planner takes them as they are
 SELECT name, instead FROM told WHERE statement IS NOT NULL AND current_setting('server_version_num')::int >= 180000
