@@ -41,7 +41,7 @@ fn io_probe_correct(index: Option<pg_sys::Oid>, correlation: Option<f64>) {
         corrections::keep(index, correlation)?;
         if correlation.is_some() && !server::preloads_library() {
             pgrx::notice!(
-                "only sessions that have loaded the library take it: ALTER SYSTEM SET session_preload_libraries = 'pg_io_probe'"
+                "only sessions that have loaded the library take it: add pg_io_probe to session_preload_libraries"
             );
         }
         Ok(())
@@ -101,7 +101,7 @@ fn row(relation: &Relation, index: &AnyIndex, kept: Option<&[Kept]>) -> Correlat
             None
         }
         Err(Lacking::Locked) => {
-            caveats.partial("somebody holds a strong lock on it");
+            caveats.partial("somebody holds a strong lock on it, or it is gone");
             None
         }
     };

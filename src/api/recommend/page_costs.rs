@@ -1,6 +1,8 @@
-//! random_page_cost, seq_page_cost, effective_io_concurrency and maintenance_io_concurrency of a tablespace.
+//! random_page_cost, seq_page_cost, effective_io_concurrency and maintenance_io_concurrency of a tablespace, and the
+//! correlations of its indexes.
 
-pub(super) mod planned;
+mod correlations;
+mod planned;
 mod verdict;
 
 use std::collections::HashSet;
@@ -25,7 +27,7 @@ use crate::pg::backend::server;
 use crate::pg::catalog::planner;
 use crate::pg::storage::buffers;
 
-/// A row for each of the four that is wanted, from what was measured on the tablespace's relations.
+/// A row for each of these that is wanted, from what was measured on the tablespace's relations.
 pub(super) fn rows(recommend: &RecommendCall<'_>, place: &TablespaceTarget) -> Result<Vec<RecommendRow>> {
     let wanted: Vec<Setting> =
         Setting::OF_TABLESPACE.into_iter().filter(|setting| recommend.wants(*setting)).collect();
@@ -36,7 +38,7 @@ pub(super) fn rows(recommend: &RecommendCall<'_>, place: &TablespaceTarget) -> R
     // Who has asked for correlations hears why there are none.
     let wanted_anyway = recommend.request.lists_settings && wants_indexes;
     let all = |relation: Option<Candidate>, why: &str| {
-        let of_indexes = wanted_anyway.then(RecommendRow::of_no_index);
+        let of_indexes = wanted_anyway.then(|| RecommendRow::of_index(None));
         let of_place = wanted.iter().map(|setting| RecommendRow::of_tablespace(*setting, place));
         let row = |row: RecommendRow| row.used(place.used(relation)).unknown(why);
         Ok(of_place.chain(of_indexes).map(row).collect())

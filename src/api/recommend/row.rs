@@ -4,13 +4,9 @@ use pgrx::pg_sys;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::page_costs::planned::Probed;
 use super::place::TablespaceTarget;
-use crate::call::arguments::figure;
 use crate::call::named::{NamedEnum, named};
-use crate::pg::backend::server;
 use crate::pg::catalog::facts::{self, SettingValue};
-use crate::pg::catalog::indexes::{IndexFacts, IndexName};
 
 /// A setting, in the order of the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,23 +96,6 @@ const IN_TABLESPACE: &str = "the tablespace's value hides there what the server,
 const OF_CLUSTER: &str =
     "the command line hides it, and what a database, a role or a session SETs, where that is allowed";
 
-const OF_INDEX: &str = "it counts in sessions that have loaded the library (session_preload_libraries = 'pg_io_probe') and \
-     have pg_io_probe.correct_correlation on, until the table is rewritten, has a fifth more or fewer rows, or ANALYZE finds \
-     another correlation; it also weighs in joins and in scans for an order";
-
-/// What sets the correlation in the statistics, where the server can do that and the planner takes it as it
-/// is.
-fn restore_statistics(index: &IndexFacts, value: f64) -> Option<String> {
-    if !server::RESTORES_STATISTICS || index.key_columns > 1 {
-        return None;
-    }
-    let [schema, table, column] = index.names.each_ref().map(pgrx::spi::quote_literal);
-    Some(format!(
-        "SELECT pg_catalog.pg_restore_attribute_stats('schemaname', {schema}, 'relname', {table}, 'attname', {column}, \
-         'inherited', false, 'correlation', {value}::real)"
-    ))
-}
-
 impl RecommendRow {
     fn new(scope: &'static str, name: Option<String>, setting: Setting, applies: &'static str) -> Self {
         Self {
@@ -154,43 +133,14 @@ impl RecommendRow {
         Self { own: place.options.clone(), ..row.in_force(place.setting(setting)) }
     }
 
-    /// Of the correlation that the planner takes an index to have.
-    pub(super) fn of_index(index: &Probed) -> Self {
-        let is_kept = index.in_force().is_some();
-        let source = if is_kept { "io_probe_corrections" } else { "pg_statistic" };
-        Self {
-            current: Some(figure(index.correlation()).to_string()),
-            current_source: Some(source.to_owned()),
-            relid: Some(index.facts.table),
-            ..Self::new("index", Some(index.facts.qualified_name.clone()), Setting::Correlation, "now")
-        }
+    /// Of the correlation of an index; None where there is no index to tell it of.
+    pub(super) fn of_index(name: Option<String>) -> Self {
+        Self::new("index", name, Setting::Correlation, "now")
     }
 
-    /// The same where there is no index to tell it of.
-    pub(super) fn of_no_index() -> Self {
-        Self::new("index", None, Setting::Correlation, "now")
-    }
-
-    /// Another correlation is better: of all indexes that begin with the column, for the planner would pick
-    /// the others.
-    pub(super) fn correct(self, value: f64, index: &Probed, why: String) -> Self {
-        // Who can make functions there could make one that takes other arguments.
-        let schema = facts::own_schema();
-        let all = |value: &dyn Fn(u32) -> Option<f64>| {
-            let call = |index: &IndexName| {
-                let value = value(index.index).map_or("NULL".to_owned(), |value| value.to_string());
-                let index = pgrx::spi::quote_literal(&index.qualified);
-                format!("SELECT {schema}.io_probe_correct({index}::regclass, {value}::double precision)")
-            };
-            index.facts.alike.iter().map(call).collect::<Vec<_>>().join("; ")
-        };
-        let how = Statements {
-            statement: all(&|_| Some(value)),
-            undo: all(&|alike| index.kept(alike)),
-            instead: restore_statistics(&index.facts, value),
-            hides: OF_INDEX,
-        };
-        self.change(value.to_string(), how, why)
+    /// What is in force, and where it comes from.
+    pub(super) fn currently(self, value: String, source: &str) -> Self {
+        Self { current: Some(value), current_source: Some(source.to_owned()), ..self }
     }
 
     fn in_force(self, value: Option<SettingValue>) -> Self {
@@ -202,10 +152,9 @@ impl RecommendRow {
     /// Of a setting of a device in the kernel.
     pub(super) fn of_device(setting: Setting, name: Option<String>, current: Option<u64>) -> Self {
         let row = Self::new("device", name, setting, "root");
-        Self {
-            current: current.map(|kb| kb.to_string()),
-            current_source: current.map(|_| "/sys".to_owned()),
-            ..row
+        match current {
+            Some(kb) => row.currently(kb.to_string(), "/sys"),
+            None => row,
         }
     }
 

@@ -20,12 +20,9 @@ use crate::pg::storage::relation::Relation;
 pub(crate) struct IndexFacts {
     /// The table, and the index.
     pub(crate) table: u32,
-    pub(crate) index: u32,
-    pub(crate) index_name: String,
-    /// The same with its schema, quoted.
-    pub(crate) qualified_name: String,
-    /// All btree indexes of all rows that begin with the column in this order, this one among them.
-    pub(crate) alike: Vec<IndexName>,
+    pub(crate) index: IndexName,
+    /// The other btree indexes of all rows that begin with the column in this order.
+    pub(crate) others: Vec<IndexName>,
     /// How many columns order it.
     pub(crate) key_columns: u32,
     /// The column, quoted, and its type.
@@ -50,7 +47,7 @@ pub(crate) struct IndexFacts {
 /// An index by its names.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct IndexName {
-    pub(crate) index: u32,
+    pub(crate) oid: u32,
     pub(crate) name: String,
     /// The name with its schema, quoted.
     pub(crate) qualified: String,
@@ -84,20 +81,22 @@ pub(crate) fn of_tables(tables: &[pg_sys::Oid], of_table: u32, of_all: u32) -> V
              SELECT *, row_number() OVER (PARTITION BY relid ORDER BY attnum) AS number FROM found
          )
          SELECT indexrelid, jsonb_build_object(
-             'table', relid::int8, 'index', indexrelid::int8, 'index_name', relname, 'qualified_name', format('%I.%I', nspname, relname),
-             'alike', (SELECT jsonb_agg(jsonb_build_object('index', y.oid::int8, 'name', y.relname,
-                     'qualified', format('%I.%I', nspname, y.relname)) ORDER BY y.oid)
+             'table', relid::int8,
+             'index', jsonb_build_object('oid', indexrelid::int8, 'name', relname, 'qualified', format('%I.%I', nspname, relname)),
+             'others', ARRAY(SELECT jsonb_build_object('oid', y.oid::int8, 'name', y.relname,
+                     'qualified', format('%I.%I', nspname, y.relname))
                  FROM pg_index AS j JOIN pg_class AS y ON y.oid = j.indexrelid
                  JOIN pg_am AS m ON m.oid = y.relam AND m.amname = 'btree'
-                 WHERE j.indrelid = relid AND j.indkey[0] = attnum AND j.indisvalid AND j.indpred IS NULL
-                       AND j.indclass[0] = of_class AND j.indcollation[0] = of_collation),
+                 WHERE j.indrelid = relid AND j.indexrelid <> found.indexrelid AND j.indkey[0] = attnum AND j.indisvalid
+                       AND j.indpred IS NULL AND j.indclass[0] = of_class AND j.indcollation[0] = of_collation
+                 ORDER BY y.relname),
              'key_columns', indnkeyatts, 'correlation', correlation, 'names', ARRAY[nspname, table_name, attname],
              'column', quote_ident(attname),
              'column_type', format_type(atttypid, atttypmod), 'category', typcategory,
              'pages', relpages, 'rows', reltuples, 'index_pages', index_pages,
              'bounds', histogram_bounds::text::text[],
              'covered', 1 - null_frac - coalesce((SELECT sum(f) FROM unnest(most_common_freqs) AS f), 0))::text
-         FROM numbered WHERE number <= {of_table} ORDER BY relpages DESC, relid, attnum LIMIT {of_all}",
+         FROM numbered AS found WHERE number <= {of_table} ORDER BY relpages DESC, relid, attnum LIMIT {of_all}",
         tables.join(",")
     );
     let found = settings::with(&settings::PLAIN, || server::pairs::<pg_sys::Oid>(&query));

@@ -63,15 +63,8 @@ pub(crate) enum Workers {
 pub(crate) struct Premise {
     /// `seq_page_cost` and `random_page_cost`.
     pub(crate) costs: (f64, f64),
-    /// The correlation of some indexes, if that is not to be what their statistics say or what is kept.
+    /// The correlation of some indexes, if that is not to be what is kept or what their statistics say.
     pub(crate) correlation: Option<(Vec<pg_sys::Oid>, f64)>,
-}
-
-impl Premise {
-    /// Page costs alone.
-    pub(crate) fn of_costs(costs: (f64, f64)) -> Self {
-        Self { costs, correlation: None }
-    }
 }
 
 /// The plan of each query under each premise, for as long as `goes_on` says so. None for one that can't be

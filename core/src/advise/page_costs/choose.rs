@@ -263,22 +263,22 @@ pub(super) fn judge(
     (measured.iter().map(Picks::regret).collect(), candidates)
 }
 
-/// Of these queries, how many take longer by this factor in one cell than in another, cold or warm, at a
-/// concurrency.
-pub(super) fn slower(
+/// Does one of these queries take longer by this factor in one cell than in another, cold or warm, at a
+/// concurrency?
+pub(super) fn harms_one(
     asked: &[Asked],
     (cell, than): (usize, usize),
     factor: f64,
     concurrency: u32,
     times: &Times,
-) -> usize {
-    let is_slower = |query: &&Asked| {
+) -> bool {
+    let is_slower = |query: &Asked| {
         let taken = QueryTimes::of(query, &[concurrency], times);
         let [pick, other] = [cell, than].map(|cell| query.picks[cell] as usize);
         let by = (taken.cold[pick][0] - taken.cold[other][0]).max(taken.warm[pick] - taken.warm[other]);
         by > factor.ln()
     };
-    asked.iter().filter(is_slower).count()
+    asked.iter().any(is_slower)
 }
 
 /// The logarithms of what a query takes by each scan, and of the least that any takes.

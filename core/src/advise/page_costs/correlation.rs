@@ -11,10 +11,10 @@
 //! a bitmap scan of the same pages prefetches.
 //!
 //! # Limitations and caveats
-//! - One number for all ranges.
-//! - As good as the model's times, and as the ranges are like those that queries ask for.
+//! - It is one number for short and long ranges.
+//! - It is as good as the model's times, and as the ranges are like those that queries ask for.
 
-use super::choose::{Asked, Regret, judge, slower};
+use super::choose::{Asked, Regret, harms_one, judge};
 use super::model::{Locality, Times};
 use crate::advise::plateau::INNER;
 
@@ -33,13 +33,13 @@ pub struct CorrelationChoice {
     pub value: f64,
     /// Is it the value in force?
     pub holds_current: bool,
-    /// From and to where values are as good.
+    /// From where values around it are as good.
     pub low: f64,
-    /// See there.
+    /// To where.
     pub high: f64,
-    /// The regret at the value in force, and at this one.
+    /// The regret at the value in force.
     pub regret_in_force: Regret,
-    /// See there.
+    /// The regret at this one.
     pub regret: Regret,
 }
 
@@ -63,7 +63,7 @@ pub fn choose_correlation(
     let moved: Vec<Vec<Asked>> = moved.iter().map(elsewhere).collect();
     let (regrets, candidates) = judge(asked, &moved, correlations.len(), &[concurrency], times);
     const IN_FORCE: usize = 0;
-    let harms = |place| slower(asked, (place, IN_FORCE), HARM, concurrency, times) > 0;
+    let harms = |place| harms_one(asked, (place, IN_FORCE), HARM, concurrency, times);
     let is_better = |place: &usize| {
         candidates.excess(*place) <= INNER && candidates.gains(*place, IN_FORCE) && !harms(*place)
     };

@@ -189,6 +189,37 @@ mod tests {
         assert!(found.ranges.iter().all(|range| range.at_random == range.pages), "{found:?}");
     }
 
+    /// As docs/model.md says: up to four times the pages.
+    #[test]
+    fn disorder_over_a_tenth_of_the_table_is_overrated_within_a_bound() {
+        for width in [0.05, 0.1, 0.2] {
+            let half = width * TABLE.pages;
+            let pages = pages_of_rows(60.0, |random| random.random_range(-half..half));
+            let range = visits(&pages).ranges[3];
+            let times = range.pages.value / counted(&pages, SHARES[3]);
+            assert!((0.9..4.0).contains(&times), "{width}: {times}");
+        }
+    }
+
+    /// Of an index whose parts differ: half of it in order, half of it jittered by up to so many pages.
+    #[test]
+    fn intervals_hold_in_about_nine_of_ten_cases() {
+        const CASES: usize = 200;
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(9);
+        let mut sample = || {
+            let (start, width) = (random.random_range(2_000..18_000_u64), random.random_range(50..400_u64));
+            (0..200_u64).map(|row| start + row / 60 + random.random_range(0..width)).collect::<Vec<u64>>()
+        };
+        let many: Vec<Vec<u64>> = (0..4_000).map(|_| sample()).collect();
+        let truth = locality(&many, &TABLE).expect("samples").stretch;
+        let holds = |case: usize| {
+            let found = index_visits(&many[12 * case..12 * (case + 1)], &TABLE, &[]).expect("samples");
+            found.stretch.low <= truth && truth <= found.stretch.high
+        };
+        let held = (0..CASES).filter(|case| holds(*case)).count();
+        assert!((170..=198).contains(&held), "{held} of {CASES}");
+    }
+
     #[test]
     fn few_rows_say_nothing() {
         assert_eq!(index_visits(&[], &TABLE, &[1.0]), None);

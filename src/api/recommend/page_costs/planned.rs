@@ -2,14 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use io_probe_core::advise::page_costs::choose::{Asked, Cell, Regrets, Settings};
-use io_probe_core::advise::page_costs::correlation::{CORRELATIONS, CorrelationChoice, choose_correlation};
+use io_probe_core::advise::page_costs::choose::{Asked, Cell, Regrets};
 use io_probe_core::advise::page_costs::model::{Index, PlannedScan, Table, Times};
 use io_probe_core::advise::page_costs::visits::{IndexVisits, index_visits};
 use pgrx::pg_sys;
 
 use crate::call::Call;
-use crate::gucs;
 use crate::pg::backend::interrupts;
 use crate::pg::catalog::corrections::{self, Kept};
 use crate::pg::catalog::indexes::{self, IndexFacts, IndexName};
@@ -29,26 +27,62 @@ const MOST_OF_TABLE: u32 = 4;
 const LONGEST: Duration = Duration::from_secs(15);
 
 /// An index by whose ranges the planner was asked, and where its rows lie.
-pub(in crate::api::recommend) struct Probed {
-    pub(in crate::api::recommend) facts: IndexFacts,
+pub(super) struct Probed {
+    pub(super) facts: IndexFacts,
+    /// This index, and others of the same rows in about the same order: the planner may pick either.
+    pub(super) alike: Vec<IndexName>,
     pub(super) visits: IndexVisits,
     /// The correlations that are kept of the table's indexes, and are not stale.
     pub(super) kept: Vec<Kept>,
 }
 
 impl Probed {
-    fn asked(&self, rows: f64, covered: bool, picks: Vec<PlannedScan>) -> Asked {
-        let IndexFacts { pages, rows: all, index_pages, .. } = self.facts;
-        let index = Index { pages: index_pages, locality: self.visits.locality };
-        Asked { table: Table { pages, rows: all }, index, rows, covered, picks }
+    /// None if it can't be looked at.
+    fn of(facts: IndexFacts) -> Option<Self> {
+        let table = Table { pages: facts.pages, rows: facts.rows };
+        let visits = |index: u32| index_visits(&indexes::samples(facts.table, index)?, &table, &[]);
+        let own = visits(facts.index.oid)?;
+        // Equal values of the first column need not lie alike in all that begin with it.
+        let is_alike = |other: &&IndexName| {
+            visits(other.oid).is_some_and(|visits| visits.locality.is_like(&own.locality))
+        };
+        let others = facts.others.iter().filter(is_alike);
+        let alike = [&facts.index].into_iter().chain(others).cloned().collect();
+        let kept = corrections::not_stale(pg_sys::Oid::from(facts.table));
+        Some(Self { alike, visits: own, kept, facts })
+    }
+
+    /// A query of it and what the planner picked, if all of that are scans which the model knows. A plan of
+    /// another kind says nothing.
+    pub(super) fn asked(&self, query: &IndexQuery, picks: &[Picked]) -> Option<Asked> {
+        let IndexFacts { pages, rows, index_pages, .. } = self.facts;
+        Some(Asked {
+            table: Table { pages, rows },
+            index: Index { pages: index_pages, locality: self.visits.locality },
+            rows: picks.first()?.rows,
+            covered: query.covered,
+            picks: picks.iter().map(|picked| self.scan(picked)).collect::<Option<_>>()?,
+        })
+    }
+
+    /// The scan that a plan is, if it is one of those that the model knows.
+    fn scan(&self, picked: &Picked) -> Option<PlannedScan> {
+        let by_index = self.alike.iter().any(|index| picked.index.as_ref() == Some(&index.name));
+        match picked.node_type.as_str() {
+            "Seq Scan" => Some(PlannedScan::Sequential),
+            "Index Scan" if by_index => Some(PlannedScan::Index),
+            "Bitmap Heap Scan" if by_index => Some(PlannedScan::Bitmap),
+            "Index Only Scan" if by_index => Some(PlannedScan::IndexOnly),
+            _ => None,
+        }
     }
 }
 
 /// A query by the index that has this place, and whether that holds all that it asks for.
-struct IndexQuery {
-    place: usize,
-    covered: bool,
-    query: TableQuery,
+pub(super) struct IndexQuery {
+    pub(super) place: usize,
+    pub(super) covered: bool,
+    pub(super) query: TableQuery,
 }
 
 /// What came of asking.
@@ -59,7 +93,7 @@ pub(super) struct Answers {
     pub(super) indexes: Vec<Probed>,
     /// How long it took.
     pub(super) elapsed: Duration,
-    queries: Vec<IndexQuery>,
+    pub(super) queries: Vec<IndexQuery>,
     /// What other page costs do to JIT and to parallel plans, if that is known.
     pub(super) thresholds: Option<Thresholds>,
 }
@@ -98,85 +132,12 @@ impl Answers {
     }
 }
 
-impl Answers {
-    /// What the planner should take each index's correlation for, where these settings are in force; by the
-    /// place of the index. Without what could not be asked for lack of time.
-    pub(super) fn correlations(
-        &self,
-        call: &Call,
-        settings: &Settings,
-        times: &Times,
-    ) -> Vec<(usize, CorrelationChoice)> {
-        let goes_on = goes_on(call);
-        let of_index = |(place, probed): (usize, &Probed)| {
-            let choice = self.correlation(place, probed, settings, times, &mut || goes_on())?;
-            Some((place, choice))
-        };
-        self.indexes.iter().enumerate().filter_map(of_index).collect()
-    }
-
-    fn correlation(
-        &self,
-        place: usize,
-        probed: &Probed,
-        settings: &Settings,
-        times: &Times,
-        goes_on: &mut dyn FnMut() -> bool,
-    ) -> Option<CorrelationChoice> {
-        let alike: Vec<_> = probed.facts.alike.iter().map(|index| pg_sys::Oid::from(index.index)).collect();
-        let in_force = probed.correlation();
-        let others = CORRELATIONS.into_iter().filter(|correlation| *correlation != in_force);
-        let correlations: Vec<f64> = [in_force].into_iter().chain(others.clone()).collect();
-        let told = |correlation| Premise {
-            correlation: Some((alike.clone(), correlation)),
-            ..premise(settings.cell)
-        };
-        let premises: Vec<Premise> = [premise(settings.cell)].into_iter().chain(others.map(told)).collect();
-        // What the index holds all of costs the same whatever the correlation.
-        let is_mine = |query: &&IndexQuery| query.place == place && !query.covered;
-        let mine: Vec<&IndexQuery> = self.queries.iter().filter(is_mine).collect();
-        let queries: Vec<TableQuery> = mine.iter().map(|query| query.query.clone()).collect();
-        let picks = planner::picks(&queries, &premises, Workers::None, goes_on)?;
-        let asked: Vec<Asked> =
-            mine.iter().zip(picks).filter_map(|(query, picks)| asked(query, probed, &picks?)).collect();
-        choose_correlation(&asked, &probed.visits.each_moved(), &correlations, settings.concurrency, times)
-    }
-}
-
-impl Probed {
-    /// The correlation that the planner takes now.
-    pub(in crate::api::recommend) fn correlation(&self) -> f64 {
-        // Of several columns it takes less.
-        let factor = if self.facts.key_columns > 1 { 0.75 } else { 1.0 };
-        let analyzed = self.facts.correlation.map_or(0.0, |correlation| correlation.abs() * factor);
-        self.in_force().unwrap_or(analyzed)
-    }
-
-    /// The one that is kept of it, where the planner takes it.
-    pub(in crate::api::recommend) fn in_force(&self) -> Option<f64> {
-        self.kept(self.facts.index).filter(|_| gucs::correct_correlation())
-    }
-
-    /// The one that is kept of an index of the table.
-    pub(in crate::api::recommend) fn kept(&self, index: u32) -> Option<f64> {
-        self.kept.iter().find(|kept| kept.index.to_u32() == index).map(|kept| kept.correlation)
-    }
-}
-
-fn premise(cell: Cell) -> Premise {
-    Premise::of_costs((cell.sequential, cell.random))
-}
-
-/// A query and what the planner picked, if all of that are scans which the model knows.
-fn asked(query: &IndexQuery, probed: &Probed, picks: &[Picked]) -> Option<Asked> {
-    let rows = picks.first()?.rows;
-    // A plan of another kind says nothing.
-    let picks = picks.iter().map(|picked| scan(picked, &probed.facts)).collect::<Option<_>>()?;
-    Some(probed.asked(rows, query.covered, picks))
+pub(super) fn premise(cell: Cell) -> Premise {
+    Premise { costs: (cell.sequential, cell.random), correlation: None }
 }
 
 /// May the planner be asked on?
-fn goes_on(call: &Call) -> impl Fn() -> bool {
+pub(super) fn goes_on(call: &Call) -> impl Fn() -> bool {
     let started = Instant::now();
     move || {
         interrupts::check();
@@ -218,7 +179,7 @@ pub(super) fn ask(
     let asked: Vec<Asked> = queries
         .iter()
         .zip(&picks)
-        .filter_map(|(query, picks)| asked(query, &probed[query.place], picks.as_ref()?))
+        .filter_map(|(query, picks)| probed[query.place].asked(query, picks.as_ref()?))
         .collect();
     let regrets = Regrets::of(&asked, cells, concurrencies, times).ok_or_else(|| {
         "the planner picked plans that are not scans by one index or of the whole table".to_owned()
@@ -240,19 +201,7 @@ fn probed(tables: &[pg_sys::Oid], goes_on: impl Fn() -> bool) -> Vec<Probed> {
     indexes::of_tables(tables, MOST_OF_TABLE, MOST_INDEXES)
         .into_iter()
         .take_while(|_| goes_on())
-        .filter_map(|facts| {
-            let table = Table { pages: facts.pages, rows: facts.rows };
-            let visits = |index: u32| index_visits(&indexes::samples(facts.table, index)?, &table, &[]);
-            let of_index = visits(facts.index)?;
-            // Equal values of the first column need not lie alike in all that begin with it.
-            let is_alike = |other: &IndexName| {
-                other.index == facts.index
-                    || visits(other.index).is_some_and(|of| of.locality.is_like(&of_index.locality))
-            };
-            let alike = facts.alike.iter().filter(|other| is_alike(other)).cloned().collect();
-            let kept = corrections::not_stale(pg_sys::Oid::from(facts.table));
-            Some(Probed { visits: of_index, kept, facts: IndexFacts { alike, ..facts.clone() } })
-        })
+        .filter_map(Probed::of)
         .collect()
 }
 
@@ -311,17 +260,4 @@ fn range(facts: &IndexFacts, share: f64, number: usize) -> Option<String> {
         }
     };
     Some(format!("{column} >= {low} AND {column} <= {high}"))
-}
-
-/// The scan that a plan is, if it is one of those that the model knows.
-fn scan(picked: &Picked, facts: &IndexFacts) -> Option<PlannedScan> {
-    // One that begins with the same column finds the same rows.
-    let by_index = facts.alike.iter().any(|index| picked.index.as_ref() == Some(&index.name));
-    match picked.node_type.as_str() {
-        "Seq Scan" => Some(PlannedScan::Sequential),
-        "Index Scan" if by_index => Some(PlannedScan::Index),
-        "Bitmap Heap Scan" if by_index => Some(PlannedScan::Bitmap),
-        "Index Only Scan" if by_index => Some(PlannedScan::IndexOnly),
-        _ => None,
-    }
 }

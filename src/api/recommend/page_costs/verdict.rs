@@ -1,16 +1,13 @@
 //! What a row says: the value, why, and when to keep what is set.
 
 use io_probe_core::advise::page_costs::choose::{Chosen, Regret, Settings};
-use io_probe_core::advise::page_costs::correlation::CorrelationChoice;
 use io_probe_core::advise::page_costs::curve::{self, ConcurrencyChoice, GapCurve, Use, choose_concurrency};
 use io_probe_core::advise::page_costs::model::Locality;
 use io_probe_core::advise::page_costs::pair::{CostChange, CostPair};
-use io_probe_core::advise::page_costs::visits::IndexVisits;
-use io_probe_core::stats::Interval;
 use serde_json::{Value, json};
 
 use super::Advice;
-use super::planned::{Answers, Probed, Thresholds};
+use super::planned::{Answers, Thresholds};
 use crate::api::recommend::Unit;
 use crate::api::recommend::row::{Missing, RecommendRow, Setting};
 use crate::call::arguments::figure;
@@ -23,7 +20,7 @@ const THE_UNIT: &str = "it is the unit in which the other costs are given";
 const NOT_BY_PLANS: &str = "nothing can be said by the planner's choices";
 
 /// Why a value stays.
-const NOTHING_BETTER: &str = "no other value is sure enough to gain more than 5 %";
+pub(super) const NOTHING_BETTER: &str = "no other value is sure enough to gain more than 5 %";
 
 impl Advice<'_> {
     /// Fills a row.
@@ -111,7 +108,7 @@ impl Advice<'_> {
         let indexes = answers.indexes.iter().map(|probed| {
             let Locality { scattered, stretch, .. } = probed.visits.locality;
             let (scattered, stretch) = (figure(100.0 * scattered), figure(stretch));
-            json!({"index": probed.facts.index_name, "scattered_pct": scattered, "stretch_blks": stretch})
+            json!({"index": probed.facts.index.name, "scattered_pct": scattered, "stretch_blks": stretch})
         });
         row.rests_on("queries", answers.regrets.queries())
             .rests_on("tables", answers.tables)
@@ -122,22 +119,6 @@ impl Advice<'_> {
             .rests_on("seq_page_cost", chosen.settings.cell.sequential)
             .rests_on("random_page_cost", chosen.settings.cell.random)
             .rests_on("effective_io_concurrency", chosen.settings.concurrency)
-    }
-
-    /// The rows of indexes: of each that was looked at if `all`, else where another correlation is better.
-    pub(super) fn of_indexes(&self, all: bool) -> Vec<RecommendRow> {
-        let known = self.planned.as_ref().map_err(String::clone);
-        let known = known.and_then(|planned| Ok((planned, self.measured.model()?)));
-        let ((answers, chosen), times) = match known {
-            Ok(known) => known,
-            Err(why) if all => return vec![RecommendRow::of_no_index().unknown(why)],
-            Err(_) => return Vec::new(),
-        };
-        let found = answers.correlations(self.recommend.call, &chosen.settings, &times);
-        let wanted = found.into_iter().filter(|(_, choice)| all || !choice.holds_current);
-        wanted
-            .map(|(place, choice)| correlation(&answers.indexes[place], &choice, &chosen.settings))
-            .collect()
     }
 
     /// What the three settings together do, and what those in force do.
@@ -197,50 +178,7 @@ impl Advice<'_> {
     }
 }
 
-/// What the planner should take the correlation of an index for, at these settings.
-fn correlation(index: &Probed, choice: &CorrelationChoice, settings: &Settings) -> RecommendRow {
-    let CorrelationChoice { value, holds_current, low, high, regret, regret_in_force } = choice;
-    let IndexVisits { locality, scattered, stretch, .. } = &index.visits;
-    let Settings { cell, concurrency } = settings;
-    let interval = |of: &Interval, scale: f64| json!([figure(of.low * scale), figure(of.high * scale)]);
-    let row = RecommendRow::of_index(index)
-        .between(figure(*low).to_string(), figure(*high).to_string())
-        .rests_on("scattered_pct", figure(100.0 * locality.scattered))
-        .rests_on("scattered_ci_pct", interval(scattered, 100.0))
-        .rests_on("stretch_blks", figure(locality.stretch))
-        .rests_on("stretch_ci_blks", interval(stretch, 1.0))
-        .rests_on("regret", shown(regret))
-        .rests_on("regret_in_force", shown(regret_in_force))
-        .rests_on("seq_page_cost", cell.sequential)
-        .rests_on("random_page_cost", cell.random)
-        .rests_on("effective_io_concurrency", *concurrency);
-    let times = |regret: &Regret| {
-        format!("{:.2} times as long as the best ones cold and {:.2} times warm", regret.cold, regret.warm)
-    };
-    let at = format!(
-        "(at seq_page_cost {}, random_page_cost {} and effective_io_concurrency {concurrency})",
-        cell.sequential, cell.random
-    );
-    let plans = "the planner's plans for ranges of this index take";
-    if *holds_current {
-        return row.keep(format!("{plans} {} {at}; {NOTHING_BETTER}", times(regret)));
-    }
-    let near =
-        format!("rows that follow one another in it come from {:.0} blocks at a time", locality.stretch);
-    let lie = match 100.0 * locality.scattered {
-        few if few < 1.0 => near,
-        most if most > 99.0 => "its rows lie anywhere in the table".to_owned(),
-        some => format!("{some:.0} % of its rows lie anywhere in the table; of the others, {near}"),
-    };
-    let why = format!(
-        "{lie}; as it is, {plans} {}, and with {value} {} {at}",
-        times(regret_in_force),
-        times(regret)
-    );
-    row.correct(*value, index, why)
-}
-
-fn shown(regret: &Regret) -> Value {
+pub(super) fn shown(regret: &Regret) -> Value {
     json!({
         "cold": figure(regret.cold), "worst_cold": figure(regret.worst_cold),
         "warm": figure(regret.warm), "worst_warm": figure(regret.worst_warm),

@@ -161,9 +161,9 @@ pub(crate) fn kept(table: pg_sys::Oid) -> Option<Vec<Kept>> {
 /// To be called in a transaction.
 unsafe fn find() -> Option<Option<pg_sys::Oid>> {
     // Those that are looked into, with their tables.
-    let _held = [pg_sys::ExtensionNameIndexId, pg_sys::DependDependerIndexId]
+    let held = [pg_sys::ExtensionNameIndexId, pg_sys::DependDependerIndexId]
         .map(|index| Held::take(pg_sys::Oid::from(index)));
-    if _held.iter().any(Option::is_none) {
+    if held.iter().any(Option::is_none) {
         return None;
     }
     // SAFETY: a scan of a catalog by its index on names, ended and closed; what it finds is such a tuple. Other
@@ -231,18 +231,11 @@ unsafe fn of_table(corrections: pg_sys::Relation, table: pg_sys::Oid) -> Option<
         };
         pg_sys::list_free(pg_sys::RelationGetIndexList(corrections));
         let primary = (*corrections).rd_pkindex;
-        let _held = if primary == pg_sys::InvalidOid { None } else { Some(Held::take(primary)?) };
-        let is_by_names = _held.is_some() && begins_with_names(primary);
+        let held = if primary == pg_sys::InvalidOid { None } else { Some(Held::take(primary)?) };
+        let is_by_names = held.is_some() && begins_with_names(primary);
         let mut keys = [equals(1, &schema_name), equals(2, &table_name)];
-        let (count_of_keys, keys) = (keys.len() as i32, keys.as_mut_ptr());
-        let scan = pg_sys::systable_beginscan(
-            corrections,
-            primary,
-            is_by_names,
-            std::ptr::null_mut(),
-            count_of_keys,
-            keys,
-        );
+        let (none, count, keys) = (std::ptr::null_mut(), keys.len() as i32, keys.as_mut_ptr());
+        let scan = pg_sys::systable_beginscan(corrections, primary, is_by_names, none, count, keys);
         let mut found = Some(Vec::new());
         while let Some(kept) = &mut found {
             let tuple = pg_sys::systable_getnext(scan);
