@@ -39,6 +39,16 @@ SELECT index, range_blks, v FROM io_probe_correlation('lie') JOIN (VALUES ('lie_
   ON index = name::regclass, visited(key, condition) AS v WHERE NOT coalesce(range_blks BETWEEN v * 0.6 - 1 AND v * 1.5 + 1, false);
 SELECT count(*) FROM io_probe_correlation('lie') WHERE range_blks IS NOT NULL;
 DROP FUNCTION visited;
+-- of two orders at once one correlation says nothing
+CREATE TABLE refilled (id int, pad text) WITH (autovacuum_enabled = off);
+INSERT INTO refilled SELECT i, repeat('x', 90) FROM generate_series(1, 40000) AS i;
+DELETE FROM refilled WHERE id % 2 = 0;
+VACUUM refilled;
+INSERT INTO refilled SELECT i, repeat('x', 90) FROM generate_series(1, 15000) AS i;
+CREATE INDEX refilled_id ON refilled (id);
+VACUUM ANALYZE refilled;
+SELECT index, range_blks, doubt, notes FROM io_probe_correlation_full('refilled');
+DROP TABLE refilled;
 
 -- what is kept goes to the planner, of that index alone
 CREATE FUNCTION cost(query text, OUT cost float8, OUT index text) LANGUAGE plpgsql AS $$

@@ -100,6 +100,10 @@ fn row(relation: &Relation, index: &AnyIndex, kept: Option<&[Kept]>) -> Correlat
             caveats.doubt_since(Doubt::Short, why);
             None
         }
+        Err(Lacking::Void(why)) => {
+            caveats.void(why);
+            None
+        }
         Err(Lacking::Locked) => {
             caveats.partial("somebody holds a strong lock on it, or it is gone");
             None
@@ -116,10 +120,14 @@ fn row(relation: &Relation, index: &AnyIndex, kept: Option<&[Kept]>) -> Correlat
     }
 }
 
+/// What one locality does not tell.
+pub(super) const MISFIT: &str = "its rows lie in several ways at once, and one correlation can't tell that";
+
 /// Why nothing is known of an index.
 enum Lacking {
     Unsupported(&'static str),
     Short(&'static str),
+    Void(&'static str),
     Locked,
 }
 
@@ -151,9 +159,12 @@ impl Figures {
         let not_null = index.rows * (1.0 - index.null_share.unwrap_or(0.0));
         let table = Table { pages, rows: not_null * pages / index.table_pages };
         let rows = RANGES_PCT.map(|percent| percent / 100.0 * table.rows);
-        let visits = index_visits(samples, &table, &rows);
-        let IndexVisits { scattered, stretch, ranges, .. } =
-            visits.ok_or(Lacking::Short("the index has too few entries"))?;
+        let visits =
+            index_visits(samples, &table, &rows).ok_or(Lacking::Short("the index has too few entries"))?;
+        if !visits.fits {
+            return Err(Lacking::Void(MISFIT));
+        }
+        let IndexVisits { scattered, stretch, ranges, .. } = visits;
         let blocks = |count: f64| count.round() as u64;
         let ordered = |rows: f64| blocks((rows * index.table_pages / index.table_rows).max(1.0));
         let interval = |of: &Interval| json!([blocks(of.low), blocks(of.high)]);

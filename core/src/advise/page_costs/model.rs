@@ -26,6 +26,7 @@
 //! data base structures", Communications of the ACM 18 (1975), for how many pages so many rows lie on.
 
 use std::cmp::Ordering;
+use std::collections::HashSet;
 
 use super::curve::GapCurve;
 use crate::measure::page_times::{Estimate, PageTimes};
@@ -333,14 +334,7 @@ fn on_pages(rows: f64, pages: f64, per_page: f64) -> f64 {
 /// Where the rows of an index lie, by samples: in each, the pages of rows that follow one another in the
 /// index. None without a sample of several rows.
 pub fn locality(samples: &[Vec<u64>], table: &Table) -> Option<Locality> {
-    // Of more, a part would lie far away in any order.
-    let most = (table.rows * FAR) as usize;
-    let samples: Vec<Sample> = samples
-        .iter()
-        .map(|sample| &sample[..sample.len().min(most)])
-        .filter(|sample| sample.len() >= LEAST_SAMPLE)
-        .map(|sample| Sample::of(sample, table.pages * FAR))
-        .collect();
+    let samples = Sample::all(samples, table);
     if samples.is_empty() {
         return None;
     }
@@ -367,11 +361,21 @@ pub fn locality(samples: &[Vec<u64>], table: &Table) -> Option<Locality> {
     })
 }
 
+/// Do rows that lie far from the others lie anywhere? If several of them are on one page each time, they have an
+/// order of their own.
+pub(super) fn lie_anywhere(samples: &[Vec<u64>], table: &Table) -> bool {
+    let samples = Sample::all(samples, table);
+    let sum = |count: fn(&Sample) -> f64| samples.iter().map(count).sum::<f64>();
+    sum(|one| one.far_pages) >= ALONE * sum(|one| one.rows - one.near)
+}
+
 /// What a sample says of its rows.
 struct Sample {
     rows: f64,
     /// Those that lie near to its middle.
     near: f64,
+    /// Pages that the others lie on.
+    far_pages: f64,
     /// Pages that these span: all of them, and the middle 80 %.
     all: f64,
     middle: f64,
@@ -381,12 +385,22 @@ struct Sample {
 }
 
 impl Sample {
+    /// Of each that has enough rows.
+    fn all(samples: &[Vec<u64>], table: &Table) -> Vec<Self> {
+        // Of more, a part would lie far away in any order.
+        let most = (table.rows * FAR) as usize;
+        let short = samples.iter().map(|sample| &sample[..sample.len().min(most)]);
+        let of_several = short.filter(|sample| sample.len() >= LEAST_SAMPLE);
+        of_several.map(|sample| Self::of(sample, table.pages * FAR)).collect()
+    }
+
     /// Nearer than `far` by chance alone would be a tenth of all rows.
     fn of(pages: &[u64], far: f64) -> Self {
         let mut sorted = pages.to_vec();
         sorted.sort_unstable();
         let middle = sorted[sorted.len() / 2];
         let is_near = |page: &&u64| page.abs_diff(middle) as f64 <= far;
+        let far_pages: HashSet<&u64> = pages.iter().filter(|page| !is_near(page)).collect();
         sorted.retain(|page| is_near(&page));
         let near: Vec<u64> = pages.iter().filter(is_near).copied().collect();
         let steps = |order| near.windows(2).filter(|step| step[1].cmp(&step[0]) == order).count() as f64;
@@ -394,6 +408,7 @@ impl Sample {
         Self {
             rows: pages.len() as f64,
             near: near.len() as f64,
+            far_pages: far_pages.len() as f64,
             all: (at(1.0) - at(0.0)) as f64,
             middle: (at(0.9) - at(0.1)) as f64,
             ups: steps(Ordering::Greater),
@@ -411,6 +426,9 @@ fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
 
 /// Rows further from the middle of a sample than this share of the table lie anywhere.
 const FAR: f64 = 0.05;
+/// Of rows that lie anywhere, few are on a page that another one of the same sample is on: on fewer pages than
+/// this share of them they are in an order.
+const ALONE: f64 = 0.6;
 /// If so many lie anywhere, all do.
 const MOSTLY: f64 = 0.9;
 /// Rows lie in a row if no more than this share of the steps goes the other way.

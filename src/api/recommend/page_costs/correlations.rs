@@ -12,6 +12,7 @@ use serde_json::json;
 use super::Advice;
 use super::planned::{Answers, IndexQuery, Probed, goes_on, premise};
 use super::verdict::{NOTHING_BETTER, shown};
+use crate::api::correlation::MISFIT;
 use crate::api::recommend::row::{RecommendRow, Statements};
 use crate::call::arguments::figure;
 use crate::gucs;
@@ -33,9 +34,15 @@ impl Advice<'_> {
         let goes_on = goes_on(self.recommend.call);
         // What could not be asked for lack of time has no row.
         let row = |place: usize| {
+            let index = &answers.indexes[place];
+            if !index.visits.fits {
+                return all.then(|| {
+                    RecommendRow::of_index(Some(index.facts.index.qualified.clone())).unknown(MISFIT)
+                });
+            }
             let choice = answers.correlation(place, &chosen.settings, &times, &mut || goes_on())?;
             let is_wanted = all || !choice.holds_current;
-            is_wanted.then(|| row(&answers.indexes[place], &choice, &chosen.settings))
+            is_wanted.then(|| row(index, &choice, &chosen.settings))
         };
         (0..answers.indexes.len()).filter_map(row).collect()
     }
