@@ -17,6 +17,7 @@ pub(crate) mod arguments;
 pub(crate) mod named;
 pub(crate) mod options;
 pub(crate) mod probe;
+mod probed_place;
 pub(crate) mod probed_relation;
 mod statement_budget;
 
@@ -31,11 +32,12 @@ use pgrx::pg_sys;
 
 pub(crate) use self::admission::Refusal;
 use self::probe::Probe;
+pub(crate) use self::probed_place::ProbedPlace;
 pub(crate) use self::probed_relation::ProbedRelation;
 use crate::error::{Error, Result};
 use crate::pg::backend::interrupts::{self, Interrupts};
 use crate::pg::backend::lock::{ProbeLock, refuse_in_parallel};
-use crate::pg::backend::progress::{Progress, WaitEvent};
+use crate::pg::backend::progress::Progress;
 use crate::pg::backend::server;
 use crate::pg::storage::relation::{Fork, Held, Relation, check_may_read};
 
@@ -165,8 +167,7 @@ impl Begin {
         rel: Option<pg_sys::Oid>,
     ) -> Call {
         interrupts::shut_down_at_exit();
-        let waits = if self.probe == Probe::Sync { WaitEvent::Syncs } else { WaitEvent::Reads };
-        let progress = Progress::start(self.probe as i64, waits, rel);
+        let progress = Progress::start(self.probe as i64, self.probe.waits_for(), rel);
         Call { progress, ended: Cell::new(None), _charge: charge, _lock: lock }
     }
 }

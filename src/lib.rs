@@ -35,17 +35,9 @@ extension_sql_file!("ddl/recommend.sql", name = "recommend");
 extension_sql_file!("ddl/correlation.sql", name = "correlation");
 extension_sql_file!("ddl/explain.sql", name = "explain");
 extension_sql_file!("ddl/report.sql", name = "report");
-extension_sql_file!(
-    "ddl/history.sql",
-    name = "history",
-    requires = ["seqscan", "random", "depth", "ping", "sync", "readahead", "page_cost"]
-);
+extension_sql_file!("ddl/history.sql", name = "history");
 extension_sql_file!("ddl/compare.sql", name = "compare", requires = ["history"]);
-extension_sql_file!(
-    "ddl/comments.sql",
-    name = "comments",
-    requires = ["facts", "iostat", "recommend", "correlation", "explain", "report", "compare"]
-);
+extension_sql_file!("ddl/derived.sql", name = "derived", finalize);
 
 /// Runs when the library is loaded into a backend.
 #[pg_guard]

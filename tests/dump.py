@@ -9,7 +9,6 @@ from lib import TEST_TMP, Session, as_server, dense_table, literal, main
 from servers import Server
 
 SHORT = {"duration": "20 ms"}
-VIEWS = ["seqscan", "random", "random_series", "depth", "ping", "sync", "readahead", "page_cost"]
 TABLES = ["io_probe_runs", "io_probe_results"]
 
 
@@ -17,6 +16,8 @@ class Dump(unittest.TestCase):
     def setUp(self):
         self.session = Session()
         self.addCleanup(self.session.close)
+        views = self.session.rows("SELECT relname FROM pg_class WHERE relname ~ '^io_probe_.*_history$' ORDER BY relname")
+        self.relations = TABLES + [view["relname"] for view in views]
         self.session.run('DROP SCHEMA IF EXISTS "Gone, too" CASCADE; CREATE SCHEMA "Gone, too"')
         self.session.run("DROP TABLE IF EXISTS here; DELETE FROM io_probe_results; DELETE FROM io_probe_runs")
         dense_table(self.session, "here", 32)
@@ -67,7 +68,7 @@ class Dump(unittest.TestCase):
         runs = self.fill()
         for options in [["-Fc"], ["-Fp"]]:
             with self.subTest(*options), self.restored(server, *options) as restored:
-                for relation in TABLES + [f"io_probe_{view}_history" for view in VIEWS]:
+                for relation in self.relations:
                     with self.subTest(relation):
                         query = f"SELECT * FROM {relation} AS r ORDER BY to_jsonb(r)::text"
                         self.assertEqual(restored.rows(query), self.session.rows(query))
@@ -96,7 +97,7 @@ class Dump(unittest.TestCase):
         self.addCleanup(self.session.run, "ALTER EXTENSION pg_io_probe SET SCHEMA public")
         self.fill()
         with self.restored(server, "-Fc") as restored:
-            for relation in TABLES + [f"io_probe_{view}_history" for view in VIEWS]:
+            for relation in self.relations:
                 query = f'SELECT * FROM "The probes".{relation} AS r ORDER BY to_jsonb(r)::text'
                 self.assertEqual(restored.rows(query), self.session.rows(query))
 
@@ -109,8 +110,7 @@ class Dump(unittest.TestCase):
         old.start()
         self.fill()
         with self.restored(old, "-Fc") as restored:
-            relations = TABLES + [f"io_probe_{view}_history" for view in VIEWS]
-            before = [restored.rows(f"SELECT * FROM {name} AS r ORDER BY to_jsonb(r)::text") for name in relations]
+            before = [restored.rows(f"SELECT * FROM {name} AS r ORDER BY to_jsonb(r)::text") for name in self.relations]
         as_server("pg_ctl", "stop", "-w", "-m", "fast", "-D", old.data)
         work = os.path.join(TEST_TMP, "work")
         as_server("mkdir", work)
@@ -120,7 +120,7 @@ class Dump(unittest.TestCase):
                   "-U", "postgres", "-s", work)
         new.start()
         with new.session("restored") as session:
-            for name, rows in zip(relations, before):
+            for name, rows in zip(self.relations, before):
                 self.assertEqual(session.rows(f"SELECT * FROM {name} AS r ORDER BY to_jsonb(r)::text"), rows)
             last = max(row["id"] for row in before[0])
             self.assertEqual(session.value("SELECT io_probe_record('ping', 'here', '{\"count\": 1}')"), last + 1)

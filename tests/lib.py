@@ -249,15 +249,21 @@ def repeated(probe, relation=None, /, **arguments):
 
 
 # Probes whose function has few columns, and beside it one with all.
-NARROW = ["device", "seqscan", "random", "random_series", "depth", "ping", "sync", "iostat", "iostat_query", "readahead", "page_cost",
-          "recommend", "report", "explain", "explain_json"]
+def with_full_rows():
+    """The functions that have another one with all columns, as the schema's sources have them."""
+    for path in glob.glob(os.path.join(os.path.dirname(__file__), "..", "src", "ddl", "*.sql")):
+        with open(path) as source:
+            yield from re.findall(r"^CREATE FUNCTION io_probe_(\w+)_full\(", source.read(), re.MULTILINE)
+
+
+WITH_FULL_ROWS = set(with_full_rows())
 
 
 def call(probe, relation=None, /, **arguments):
     """A call of a probe with all columns, on a relation or on none."""
     on = {} if relation is None else {"rel": relation}
     given = [f"{name} => {literal(value)}" for name, value in {**on, **arguments}.items()]
-    full = "_full" if probe in NARROW else ""
+    full = "_full" if probe in WITH_FULL_ROWS else ""
     return f"io_probe_{probe}{full}({', '.join(given)})"
 
 

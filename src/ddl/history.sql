@@ -125,48 +125,6 @@ COMMENT ON COLUMN io_probe_results.run_id IS 'Run in io_probe_runs';
 COMMENT ON COLUMN io_probe_results.ordinal IS 'Number of the row in the run, from 1';
 COMMENT ON COLUMN io_probe_results.result IS 'The row; its keys are the columns of the probe';
 
--- The rows of each probe with their types. A view is made from the row type's attributes and takes over their comments; relid
--- is the run's oid, since the relation may be gone or in another cluster.
-DO $history$
-DECLARE
-    probe  pg_catalog.text;
-    type   pg_catalog.oid;
-    view   pg_catalog.text;
-    target pg_catalog.text;
-    about  record;
-BEGIN
-    FOREACH probe IN ARRAY '{seqscan,random,random_series,depth,ping,sync,readahead,page_cost}'::pg_catalog.text[] LOOP
-        view := pg_catalog.format('io_probe_%s_history', probe);
-        type := pg_catalog.format('io_probe_%s_full_row', probe)::pg_catalog.regtype;
-        SELECT pg_catalog.string_agg(pg_catalog.format(
-                   CASE WHEN attname OPERATOR(pg_catalog.=) 'relid' THEN 'run.%1$I' ELSE 'line.%1$I' END, attname), ', ' ORDER BY attnum)
-          INTO STRICT target
-          FROM pg_catalog.pg_attribute JOIN pg_catalog.pg_type ON typrelid OPERATOR(pg_catalog.=) attrelid
-         WHERE pg_type.oid OPERATOR(pg_catalog.=) type AND attnum OPERATOR(pg_catalog.>) 0 AND NOT attisdropped;
-        EXECUTE pg_catalog.format(
-            'CREATE VIEW %1$I AS SELECT run.id AS run_id, run.started_at AS run_started_at, run.label, %2$s '
-            'FROM io_probe_runs AS run JOIN io_probe_results AS result ON result.run_id OPERATOR(pg_catalog.=) run.id, '
-            -- Rows of other probes need not fit, and may be read before they are left out.
-            'LATERAL pg_catalog.jsonb_populate_record(NULL::%3$s, CASE WHEN run.probe OPERATOR(pg_catalog.=) %4$L '
-            'THEN result.result OPERATOR(pg_catalog.-) ''relid''::pg_catalog.text END) AS line '
-            'WHERE run.probe OPERATOR(pg_catalog.=) %4$L',
-            view, target, type::pg_catalog.regtype, probe);
-        FOR about IN
-            SELECT attname, pg_catalog.col_description(attrelid, attnum) AS text
-              FROM pg_catalog.pg_attribute JOIN pg_catalog.pg_type ON typrelid OPERATOR(pg_catalog.=) attrelid
-             WHERE pg_type.oid OPERATOR(pg_catalog.=) type AND attnum OPERATOR(pg_catalog.>) 0 AND NOT attisdropped
-            UNION ALL VALUES ('run_id', 'Run in io_probe_runs'), ('run_started_at', 'When the probe was called'),
-                             ('label', 'What the caller called the run')
-        LOOP
-            EXECUTE pg_catalog.format('COMMENT ON COLUMN %I.%I IS %L', view, about.attname, about.text);
-        END LOOP;
-        EXECUTE pg_catalog.format('COMMENT ON VIEW %I IS %L', view,
-            pg_catalog.format('What io_probe_%s_full returned in the runs that are stored', probe));
-        EXECUTE pg_catalog.format('GRANT SELECT ON %I TO pg_monitor', view);
-    END LOOP;
-END
-$history$;
-
 CREATE FUNCTION io_probe_measure(probe text, rel regclass DEFAULT NULL, args jsonb DEFAULT '{}')
 RETURNS jsonb
 LANGUAGE c VOLATILE PARALLEL UNSAFE

@@ -111,7 +111,7 @@ impl ResultHeader {
         let relation = rel.and_then(RelationFacts::find);
         let (object, spcname, placement) = match &relation {
             Some(relation) => of_relation(relation),
-            None if probe.recorded() == Recorded::WalOrTablespace => of_sync(args),
+            None if probe.recorded() == Recorded::WalOrTablespace => of_place(args),
             None => of_server(),
         };
         let mut settings: Map<String, Value> =
@@ -144,7 +144,7 @@ fn of_relation(relation: &RelationFacts) -> (String, Option<String>, Placement) 
 }
 
 /// What its scratch file lies beside: the WAL, or a tablespace.
-fn of_sync(args: &Map<String, Value>) -> (String, Option<String>, Placement) {
+fn of_place(args: &Map<String, Value>) -> (String, Option<String>, Placement) {
     let text = |name: &str| args.get(name).and_then(Value::as_str);
     let spcname = text("spcname");
     let name = spcname.map_or_else(|| "wal".to_owned(), |name| format!("tablespace {name}"));
