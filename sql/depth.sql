@@ -78,7 +78,7 @@ SELECT depth FROM io_probe_depth_full('swept', '{2}', '20 ms', options => '{"wai
 
 -- relations with nothing to measure are no error
 CREATE TABLE kind_empty (t text);
-SELECT depth, status, blks, iops, lat_us, best FROM io_probe_depth_full('kind_empty', '{1,4}');
+SELECT depth, doubt, status, blks, iops, lat_us, best FROM io_probe_depth_full('kind_empty', '{1,4}');
 CREATE SEQUENCE kind_sequence;
 CHECKPOINT;
 SELECT depth, iops, lat_us, best, status IN ('void', 'unsupported') OR blks = 20

@@ -231,7 +231,7 @@ SELECT shared_blks_hit, shared_pct FROM io_probe_random_full('kind_temp', '{serv
 -- an empty relation is no error, on no path, at no depth
 SELECT path, status, blks, complete, iops, lat_us, warmup_us, os_pct, cold
   FROM io_probe_random_full('kind_empty');
-SELECT path, status, blks, complete FROM io_probe_random_full('kind_empty', '{server,os}', cold => true, depth => 4);
+SELECT path, doubt, status, blks, complete FROM io_probe_random_full('kind_empty', '{server,os}', cold => true, depth => 4);
 -- a single block is warm-up
 SELECT path, blks, complete, warmup_us > 0 AS warmup, iops, lat_us,
        notes::text LIKE '%too few blocks for a rate%' AS why

@@ -148,7 +148,7 @@ SELECT c.relkind, s.path, s.status, s.complete, s.blks > 10 AS blks
   FROM pg_class c, io_probe_seqscan_full(c.oid, '{server,os}') s
   WHERE c.oid = (SELECT reltoastrelid FROM pg_class WHERE relname = 'kind_toast');
 -- an empty relation is no error, on no path
-SELECT path, status, blks, complete, block_us, os_pct, cold FROM io_probe_seqscan_full('kind_empty');
+SELECT path, doubt, status, blks, complete, block_us, os_pct, cold FROM io_probe_seqscan_full('kind_empty');
 -- other forks
 VACUUM scanned;
 SELECT path, fork, complete,

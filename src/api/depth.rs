@@ -163,7 +163,7 @@ fn rows(
         if let Some(run) = &step.run {
             row.set_figures(run, curve.is_void(), relation.block_size());
         }
-        row.add_notes(&curve, step, relation.source.blocks());
+        row.add_notes(&curve, step, relation);
         row
     };
     curve.steps.iter().enumerate().map(step).collect()
@@ -215,14 +215,15 @@ impl DepthRow {
     }
 
     /// Notes what else there is to know of a step.
-    fn add_notes(&mut self, curve: &DepthCurve, step: &Step, blocks: u64) {
+    fn add_notes(&mut self, curve: &DepthCurve, step: &Step, relation: &ProbedRelation) {
         let full = step.run.as_ref().and_then(|run| run.stop).filter(|stop| *stop == Stop::Bytes);
         if let Some(stop) = curve.stop.or(full) {
             self.caveats.stopped(stop);
         }
         self.caveats.notes.extend(curve.note.iter().filter(|_| self.depth > 1).cloned());
         let fetches: u64 = curve.runs().map(RandomRun::with_data).sum();
-        self.caveats.read_up_to(fetches.div_ceil(blocks.max(1)));
+        self.caveats.read_up_to(fetches.div_ceil(relation.source.blocks().max(1)));
+        self.caveats.note_relation(relation);
         self.caveats.note_written_back(curve.written_back);
     }
 }

@@ -12,6 +12,7 @@ mod changes;
 mod gather;
 mod page;
 mod plots;
+mod runs;
 mod text;
 
 use std::time::Duration;

@@ -165,6 +165,14 @@ impl Caveats {
         self.note(why.to_string());
     }
 
+    /// What there is to know of a relation, whatever is read of it.
+    pub(super) fn note_relation(&mut self, relation: &ProbedRelation) {
+        if relation.source.blocks() == 0 {
+            self.doubt_since(Doubt::Short, "the relation is empty");
+        }
+        self.notes.extend(relation.notes().cloned());
+    }
+
     /// What there is to know of the devices' figures.
     pub(super) fn note_device(&mut self, cost: &IoDelta) {
         if cost.activity.as_ref().is_some_and(Activity::util_is_doubtful) {

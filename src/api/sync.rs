@@ -12,14 +12,14 @@ use pgrx::datum::Interval;
 use pgrx::prelude::*;
 use serde::Serialize;
 
-pub(super) use self::bench::{Bench, Benched, SyncPlace};
+pub(super) use self::bench::{Bench, Benched};
 use super::random::{LatencyFigures, us};
 use super::row::{Caveats, Doubt, IntervalFigures, of_leaves};
 use crate::call::arguments::{self, figure};
 use crate::call::named::NamedEnum;
 use crate::call::options::{MEASURING, Options};
 use crate::call::probe::Probe;
-use crate::call::{Attempt, Begin};
+use crate::call::{Attempt, Begin, ProbedPlace};
 use crate::error::{Error, Result};
 use crate::gucs;
 use crate::pg::backend::argument::Elements;
@@ -27,7 +27,6 @@ use crate::pg::backend::encoding::Text;
 use crate::pg::backend::json::JsonbText;
 use crate::pg::backend::row::Rows;
 use crate::pg::backend::server;
-use crate::pg::storage::tablespace::Tablespace;
 use crate::pg::storage::wal;
 
 /// Options of this function alone.
@@ -61,8 +60,9 @@ fn io_probe_sync(
         let tablespace = spcname.as_deref();
         let bench = Bench { cases, group, limits };
 
-        let (call, place) =
-            Begin::of(Probe::Sync).waiting(options.flag("wait")?).on_place(|| place(tablespace))?;
+        let (call, place) = Begin::of(Probe::Sync)
+            .waiting(options.flag("wait")?)
+            .on_place(|| ProbedPlace::find(tablespace))?;
         // What comes too late looks at no device.
         let place = if call.ended().is_none() { place.located() } else { place };
         let identity = SyncIdentity::of(&place.placement);
@@ -130,14 +130,6 @@ fn group(options: &Options, committers: u32) -> Result<Group> {
     let commit_bytes = number("commit_bytes", 1, MOST_WRITE_KB << 10)?;
     let delay = delay.map_or_else(|| wal::commit_delay(committers), |us| Duration::from_micros(us.into()));
     Ok(Group { committers, delay, commit_bytes })
-}
-
-/// Where the file goes: beside the WAL, or in a tablespace. Checks the right to write there.
-fn place(tablespace: Option<&str>) -> Result<SyncPlace> {
-    match tablespace {
-        None => Ok(SyncPlace::of_wal()),
-        Some(name) => Ok(SyncPlace::of_tablespace(Tablespace::to_write(name)?)),
-    }
 }
 
 /// `io_probe_sync_full_row`; the type's comments say what each attribute means.
@@ -209,9 +201,12 @@ fn rows(bench: &Bench, found: Attempt<Benched>, identity: &SyncIdentity) -> Vec<
     let found = caveats.accept(found);
     let blank = |case| SyncRow { caveats: caveats.clone(), ..blank(case, bench.group, identity, current) };
     let mut rows: Vec<SyncRow> = bench.cases.iter().map(blank).collect();
-    if let Some(Benched { cases, layout }) = found {
+    if let Some(Benched { cases, layout, disturbed }) = found {
         for ((row, case), measured) in rows.iter_mut().zip(&bench.cases).zip(&cases) {
             set_figures(row, measured);
+            if disturbed && measured.flushes > 0 {
+                row.caveats.doubt_since(Doubt::Others, "others read from the device meanwhile");
+            }
             add_notes(row, case, bench.group, &layout);
         }
     }

@@ -65,6 +65,18 @@ pub struct Surroundings {
     pub steal_pct: Option<f64>,
 }
 
+impl Surroundings {
+    /// Did others take a share that counts? False where that is not known.
+    pub fn is_disturbed(&self) -> bool {
+        is_disturbed(self.own_bytes, self.other_bytes)
+    }
+}
+
+fn is_disturbed(own_bytes: Option<u64>, other_bytes: Option<u64>) -> bool {
+    let [own, others] = [own_bytes, other_bytes].map(|bytes| bytes.map(|n| n as f64));
+    disturbance::taken(own, others) > DISTURBING
+}
+
 impl<'a> Observer<'a> {
     /// Watches an account and the devices below a directory.
     pub fn new(account: Account, leaves: &'a [Leaf], roots: &'a Roots) -> Self {
@@ -143,7 +155,6 @@ impl IoDelta {
 
     /// Did others take a share that counts? False where that is not known.
     pub fn is_disturbed(&self) -> bool {
-        let [own, others] = [self.fetched_bytes(), self.other_bytes()].map(|bytes| bytes.map(|n| n as f64));
-        disturbance::taken(own, others) > DISTURBING
+        is_disturbed(self.fetched_bytes(), self.other_bytes())
     }
 }

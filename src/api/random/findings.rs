@@ -114,7 +114,7 @@ impl Findings {
             );
         }
         caveats.drifted(run.trend, self.percent);
-        caveats.notes.extend(target.relation.notes().cloned());
+        caveats.note_relation(target.relation);
         caveats.notes.extend(measured.notes.iter().cloned());
         caveats.note_written_back(measured.written_back);
     }

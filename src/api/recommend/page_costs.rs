@@ -39,7 +39,7 @@ pub(super) fn rows(recommend: &RecommendCall<'_>, place: &TablespaceTarget) -> R
     let wanted_anyway = recommend.request.lists_settings && wants_indexes;
     let all = |relation: Option<Candidate>, why: &str| {
         let of_indexes = wanted_anyway.then(|| RecommendRow::of_index(None));
-        let of_place = wanted.iter().map(|setting| RecommendRow::of_tablespace(*setting, place));
+        let of_place = wanted.iter().map(|setting| place.row(*setting));
         let row = |row: RecommendRow| row.used(place.used(relation)).unknown(why);
         Ok(of_place.chain(of_indexes).map(row).collect())
     };
@@ -64,7 +64,7 @@ pub(super) fn rows(recommend: &RecommendCall<'_>, place: &TablespaceTarget) -> R
         }
         let advice = Advice::of(recommend, place, &measured);
         let used = place.used(Some(relation));
-        let row = |setting| RecommendRow::of_tablespace(setting, place).used(used);
+        let row = |setting| place.row(setting).used(used);
         let mut rows: Vec<_> =
             wanted.iter().map(|setting| advice.fill_row(*setting, row(*setting))).collect();
         if wants_indexes {

@@ -3,7 +3,7 @@
 use io_probe_core::machine::device::{self, Placement, Roots};
 use pgrx::pg_sys;
 
-use super::row::Setting;
+use super::row::{RecommendRow, Setting};
 use crate::call::named::NamedEnum;
 use crate::call::probe::Probe;
 use crate::call::{Failure, ProbedRelation};
@@ -109,6 +109,11 @@ impl TablespaceTarget {
 
     fn options(spcname: &str, all: &[(String, String)]) -> Vec<String> {
         all.iter().filter(|(name, _)| name == spcname).map(|(_, option)| option.clone()).collect()
+    }
+
+    /// The row of a setting that it may have of its own.
+    pub(super) fn row(&self, setting: Setting) -> RecommendRow {
+        RecommendRow::of_tablespace(setting, &self.spcname, &self.options, self.setting(setting))
     }
 
     /// The value of a setting that it may have of its own; if it has not, the server's counts there.

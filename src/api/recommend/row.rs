@@ -4,7 +4,7 @@ use pgrx::pg_sys;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::place::TablespaceTarget;
+use crate::api::row::Doubt;
 use crate::call::named::{NamedEnum, named};
 use crate::pg::catalog::facts::{self, SettingValue};
 
@@ -128,9 +128,14 @@ impl RecommendRow {
     }
 
     /// Of a setting that a tablespace may have of its own.
-    pub(super) fn of_tablespace(setting: Setting, place: &TablespaceTarget) -> Self {
-        let row = Self::new("tablespace", Some(place.spcname.clone()), setting, "now");
-        Self { own: place.options.clone(), ..row.in_force(place.setting(setting)) }
+    pub(super) fn of_tablespace(
+        setting: Setting,
+        name: &str,
+        own: &[String],
+        value: Option<SettingValue>,
+    ) -> Self {
+        let row = Self::new("tablespace", Some(name.to_owned()), setting, "now");
+        Self { own: own.to_owned(), ..row.in_force(value) }
     }
 
     /// Of the correlation of an index; None where there is no index to tell it of.
@@ -170,6 +175,11 @@ impl RecommendRow {
             Missing::Writes => "needs writes",
         };
         Self { doubt: Some(doubt), ..self.unknown(why) }
+    }
+
+    /// Others used the device while this was measured.
+    pub(super) fn beside_others(self) -> Self {
+        Self { doubt: self.doubt.or(Some(Doubt::Others.name())), ..self }
     }
 
     /// What else is to be known of the advice, if there is one.

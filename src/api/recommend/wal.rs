@@ -12,10 +12,10 @@ use super::row::Setting;
 use super::row::{Missing, RecommendRow};
 use crate::api::random::us;
 use crate::api::row::of_leaves;
-use crate::api::sync::{Bench, Benched, SyncPlace};
-use crate::call::Attempt;
+use crate::api::sync::{Bench, Benched};
 use crate::call::arguments::figure;
 use crate::call::named::NamedEnum;
+use crate::call::{Attempt, ProbedPlace};
 use crate::error::Result;
 use crate::pg::backend::server;
 use crate::pg::catalog::facts;
@@ -43,7 +43,7 @@ pub(super) fn rows(recommend: &RecommendCall<'_>) -> Result<Vec<RecommendRow>> {
     }
     // The delay is that of the method that is recommended, whether or not that is asked for.
     let cases = cases();
-    let place = SyncPlace::of_wal().located();
+    let place = ProbedPlace::of_wal().located();
     let limits =
         Limits { duration: recommend.limits.duration / cases.len().max(1) as u32, ..recommend.limits };
     let group = Group { committers: 1, delay: Duration::ZERO, commit_bytes: None };
@@ -55,11 +55,12 @@ pub(super) fn rows(recommend: &RecommendCall<'_>) -> Result<Vec<RecommendRow>> {
     if let Err(refusal) = place.check_admitted() {
         return all(&refusal.to_string());
     }
-    let measured = match recommend.call.attempt(|| bench.run(recommend.call, &place))? {
-        Attempt::Unsupported(why) => return all(&format!("not measured: {why}")),
-        Attempt::NotBegun(stop) => return all(&stop.to_string()),
-        Attempt::Measured(Benched { cases, .. }) => cases,
-    };
+    let Benched { cases: measured, disturbed, .. } =
+        match recommend.call.attempt(|| bench.run(recommend.call, &place))? {
+            Attempt::Unsupported(why) => return all(&format!("not measured: {why}")),
+            Attempt::NotBegun(stop) => return all(&stop.to_string()),
+            Attempt::Measured(benched) => benched,
+        };
     let (cases, placement) = (&bench.cases, &place.placement);
     let of_current = || cases.iter().zip(&measured).find(|(case, _)| case.method == current);
     let flushes = Flushes {
@@ -79,10 +80,11 @@ pub(super) fn rows(recommend: &RecommendCall<'_>) -> Result<Vec<RecommendRow>> {
             .rests_on("device", device.clone())
             .rests_on("write_cache", write_cache.clone())
             .rests_on("fua", fua.clone());
-        match setting {
+        let row = match setting {
             Setting::CommitDelay => flushes.commit_delay(row),
             _ => flushes.sync_method(row),
-        }
+        };
+        if disturbed { row.beside_others() } else { row }
     }))
 }
 

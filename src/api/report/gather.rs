@@ -7,10 +7,12 @@ use io_probe_core::advise::report::{DepthPoint, Promise, Shape, Trust};
 use io_probe_core::run::clock::{Clock, Monotonic};
 use io_probe_core::stats;
 use pgrx::pg_sys;
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
+use super::runs::{
+    Circumstances, ReportedAdvice, ReportedDepth, ReportedPlace, ReportedScan, ReportedSync, ReportedWindow,
+    Run, rows,
+};
 use super::{Line, Promised, Section};
 use crate::api::history::measure;
 use crate::call::arguments::figure;
@@ -49,115 +51,6 @@ pub(super) struct Measurements {
     pub(super) options: Map<String, Value>,
 }
 
-/// A run of a probe.
-#[derive(Deserialize)]
-struct Run {
-    status: String,
-    message: Option<String>,
-    #[serde(flatten)]
-    circumstances: Circumstances,
-    rows: Vec<Value>,
-}
-
-#[derive(Deserialize)]
-struct Circumstances {
-    own_bytes: Option<u64>,
-    other_bytes: Option<u64>,
-    steal_pct: Option<f64>,
-    host: Option<String>,
-    datname: Option<String>,
-    server_version: Option<String>,
-    in_recovery: bool,
-    started_at: String,
-    relation: Option<Measured>,
-}
-
-#[derive(Deserialize)]
-struct Measured {
-    schemaname: String,
-    relname: String,
-    rel_bytes: Option<u64>,
-}
-
-#[derive(Deserialize)]
-struct Object {
-    object: String,
-    spcname: Option<String>,
-    device: Option<String>,
-    scheduler: Option<String>,
-    read_ahead_kb: Option<u64>,
-    fs_type: Option<String>,
-    model: Option<String>,
-    write_cache: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct ScanRow {
-    path: String,
-    mib_s: Option<f64>,
-    block_us: Option<f64>,
-    ci_low: Option<f64>,
-    ci_high: Option<f64>,
-    device_pct: Option<f64>,
-    doubt: Option<String>,
-}
-
-impl ScanRow {
-    /// What is to be known of the figure.
-    fn said(&self) -> Option<String> {
-        let from_memory = self.device_pct.is_some_and(|pct| pct < MOSTLY).then(|| "from memory".to_owned());
-        from_memory.or_else(|| self.doubt.clone())
-    }
-}
-
-#[derive(Deserialize)]
-struct DepthRow {
-    depth: u32,
-    iops: Option<f64>,
-    ci_low: Option<f64>,
-    ci_high: Option<f64>,
-    p50_us: Option<f64>,
-    p99_us: Option<f64>,
-    best: Option<bool>,
-    doubt: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct SyncRow {
-    method: String,
-    write_kb: u32,
-    op_us: Option<f64>,
-    ci_low: Option<f64>,
-    ci_high: Option<f64>,
-    p99_us: Option<f64>,
-    in_use: Option<bool>,
-    doubt: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct AdviceRow {
-    name: Option<String>,
-    setting: String,
-    current: Option<String>,
-    recommended: Option<String>,
-    low: Option<String>,
-    high: Option<String>,
-    statement: Option<String>,
-    why: String,
-    doubt: Option<String>,
-    evidence: Map<String, Value>,
-}
-
-/// A window of the curve that advice on read_ahead_kb rests on.
-#[derive(Deserialize)]
-struct WindowPoint {
-    window_kb: Option<u64>,
-    mode: String,
-    block_us: Option<f64>,
-    ci_low: Option<f64>,
-    ci_high: Option<f64>,
-}
-
 /// What has been found so far.
 #[derive(Default)]
 struct Findings {
@@ -171,7 +64,7 @@ impl Measurements {
         let started = Monotonic.now();
         let rel = self.rel.or_else(facts::largest_table);
         let mut found = Findings::default();
-        let objects: Vec<Object> = rows(found.run("device", None, json!({}))?);
+        let objects: Vec<ReportedPlace> = rows(found.run("device", None, json!({}))?);
         found.devices(&objects);
         // Before the server's scan, which leaves what it read in the OS cache.
         self.advice(&mut found, rel)?;
@@ -204,7 +97,7 @@ impl Measurements {
 
     fn scan(&self, found: &mut Findings, rel: Option<pg_sys::Oid>) -> Result<()> {
         let arguments = self.arguments(0, json!({"paths": ["direct", "server"], "cold": self.cold}), &[]);
-        let scans: Vec<ScanRow> = rows(found.run("seqscan", rel, arguments)?);
+        let scans: Vec<ReportedScan> = rows(found.run("seqscan", rel, arguments)?);
         for scan in &scans {
             // Both are of a block, and their product is its size.
             let rate = |us: Option<f64>| Some(figure(scan.mib_s? * scan.block_us? / us?));
@@ -213,7 +106,7 @@ impl Measurements {
                 unit: Some("MiB/s".to_owned()),
                 low: rate(scan.ci_high),
                 high: rate(scan.ci_low),
-                finding: scan.said(),
+                finding: said(scan),
                 ..Line::new(Section::Scan, &*scan.path)
             };
             found.push(match scan.path.as_str() {
@@ -230,7 +123,7 @@ impl Measurements {
 
     fn depths(&self, found: &mut Findings, rel: Option<pg_sys::Oid>) -> Result<()> {
         let arguments = self.arguments(1, json!({}), &["precision"]);
-        let depths: Vec<DepthRow> = rows(found.run("depth", rel, arguments)?);
+        let depths: Vec<ReportedDepth> = rows(found.run("depth", rel, arguments)?);
         // The smallest that is as good may give a little less than was promised, and a greater one all of it.
         let fastest = depths.iter().max_by(|a, b| a.iops.partial_cmp(&b.iops).unwrap_or(Ordering::Equal));
         let fastest = fastest.map(|row| row.depth);
@@ -274,7 +167,7 @@ impl Measurements {
             return Ok(());
         }
         let arguments = self.arguments(2, json!({"sections": ["wal_segment"]}), &[]);
-        let syncs: Vec<SyncRow> = rows(found.run("sync", None, arguments)?);
+        let syncs: Vec<ReportedSync> = rows(found.run("sync", None, arguments)?);
         let Some(least) = syncs.iter().map(|row| row.write_kb).min() else { return Ok(()) };
         for row in syncs.iter().filter(|row| row.write_kb == least) {
             let in_use = row.in_use == Some(true);
@@ -300,7 +193,7 @@ impl Measurements {
 
     fn advice(&self, found: &mut Findings, rel: Option<pg_sys::Oid>) -> Result<()> {
         let arguments = self.arguments(3, json!({"cold": self.cold, "writes": self.writes}), &[]);
-        let advice: Vec<AdviceRow> = rows(found.run("recommend", rel, arguments)?);
+        let advice: Vec<ReportedAdvice> = rows(found.run("recommend", rel, arguments)?);
         for row in &advice {
             found.advise(row);
             if let Some(curve) = row.evidence.get("curve") {
@@ -349,7 +242,7 @@ impl Findings {
         Ok(run.rows)
     }
 
-    fn devices(&mut self, objects: &[Object]) {
+    fn devices(&mut self, objects: &[ReportedPlace]) {
         for object in objects {
             let name = [Some(object.object.as_str()), object.spcname.as_deref()];
             let read_ahead = object.read_ahead_kb.map(|kb| format!("readahead {kb} kB"));
@@ -368,7 +261,7 @@ impl Findings {
         }
     }
 
-    fn compare_scans(&mut self, direct: &ScanRow, server: &ScanRow) {
+    fn compare_scans(&mut self, direct: &ReportedScan, server: &ReportedScan) {
         let Some(device_pct) = server.device_pct else { return };
         if device_pct < MOSTLY {
             let part = 100.0 - device_pct;
@@ -394,8 +287,8 @@ impl Findings {
         );
     }
 
-    fn shape_of(&mut self, depths: &[DepthRow]) {
-        let point = |row: &DepthRow| {
+    fn shape_of(&mut self, depths: &[ReportedDepth]) {
+        let point = |row: &ReportedDepth| {
             let (value, low, high) = (row.iops?, row.ci_low?, row.ci_high?);
             Some(DepthPoint { depth: row.depth, iops: stats::Interval { value, low, high } })
         };
@@ -426,7 +319,7 @@ impl Findings {
     }
 
     fn windows(&mut self, curve: &Value) {
-        let points: Vec<WindowPoint> = serde_json::from_value(curve.clone()).unwrap_or_default();
+        let points: Vec<ReportedWindow> = serde_json::from_value(curve.clone()).unwrap_or_default();
         let mib_s = |us: Option<f64>| us.map(|us| figure(f64::from(pg_sys::BLCKSZ) / us / 1.048_576));
         for point in points {
             let Some(kb) = point.window_kb else { continue };
@@ -441,7 +334,7 @@ impl Findings {
         }
     }
 
-    fn advise(&mut self, row: &AdviceRow) {
+    fn advise(&mut self, row: &ReportedAdvice) {
         let name = row.name.as_ref().map_or(String::new(), |name| format!(" of {name}"));
         let item = format!("{}{name}", row.setting);
         let current = row.current.as_deref().unwrap_or("?");
@@ -543,12 +436,10 @@ fn progress(probe: &str) -> &'static str {
     }
 }
 
-fn rows<R: DeserializeOwned>(rows: Vec<Value>) -> Vec<R> {
-    let row = |row| match serde_json::from_value(row) {
-        Ok(row) => row,
-        Err(e) => unreachable!("a row of this library: {e}"),
-    };
-    rows.into_iter().map(row).collect()
+/// What is to be known of the figure.
+fn said(scan: &ReportedScan) -> Option<String> {
+    let from_memory = scan.device_pct.is_some_and(|pct| pct < MOSTLY).then(|| "from memory".to_owned());
+    from_memory.or_else(|| scan.doubt.clone())
 }
 
 /// Judges a figure.

@@ -147,7 +147,7 @@ fn name_of(line: &Line) -> Option<String> {
     Some(match (line.section, line.item.as_str()) {
         (Section::Scan, "direct") => "scan, device".to_owned(),
         (Section::Scan, "server") => "scan, PostgreSQL".to_owned(),
-        (Section::Depth, depth) if depth == "1" || line.finding() == "best" => {
+        (Section::Depth, depth) if depth == "1" || line.finding() == "best" || line.promised.is_some() => {
             format!("random reads, {depth} in flight")
         }
         (Section::P50, "1") => "random read, median".to_owned(),

@@ -207,7 +207,7 @@ impl SeqscanRow {
         if scan.cached_bytes.is_none() {
             caveats.note("the kernel does not tell what the OS cache holds of this file");
         }
-        caveats.notes.extend(target.relation.notes().cloned());
+        caveats.note_relation(target.relation);
         caveats.notes.extend(run.notes.iter().cloned());
         caveats.note_written_back(run.written_back);
     }

@@ -146,7 +146,7 @@ pub(in crate::pg) fn as_user<T>(user: pg_sys::Oid, work: impl FnOnce() -> T) -> 
 
 /// The FROM and WHERE of a query for what belongs to the extension of a catalog with an `oid`, whatever
 /// search_path says.
-pub(in crate::pg) fn own(catalog: &str, alias: &str) -> String {
+pub(in crate::pg) fn from_own(catalog: &str, alias: &str) -> String {
     format!(
         "pg_catalog.{catalog} AS {alias} JOIN pg_catalog.pg_depend AS d ON d.objid OPERATOR(pg_catalog.=) {alias}.oid \
          JOIN pg_catalog.pg_extension AS e ON e.oid OPERATOR(pg_catalog.=) d.refobjid \
@@ -168,8 +168,10 @@ pub(crate) struct OwnFunction {
 /// The extension's functions by name, those of one name and the same rights once, found through the extension
 /// itself, not through search_path.
 pub(crate) fn own_functions() -> Vec<OwnFunction> {
-    let query =
-        format!("SELECT p.oid, p.proname::pg_catalog.text FROM {} ORDER BY p.proname", own("pg_proc", "p"));
+    let query = format!(
+        "SELECT p.oid, p.proname::pg_catalog.text FROM {} ORDER BY p.proname",
+        from_own("pg_proc", "p")
+    );
     let function = |(oid, name)| OwnFunction { name, executable: compat::may_execute(oid) };
     let mut functions: Vec<_> = pairs::<pg_sys::Oid>(&query).into_iter().map(function).collect();
     functions.dedup();

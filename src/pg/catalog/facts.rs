@@ -9,7 +9,7 @@ use serde::Deserialize;
 use crate::pg::backend::encoding::Text;
 use crate::pg::backend::interrupts;
 use crate::pg::backend::rethrow::unshown;
-use crate::pg::backend::server::{data_directory, own, texts};
+use crate::pg::backend::server::{data_directory, from_own, texts};
 use crate::pg::compat;
 use crate::pg::storage::tablespace::Tablespace;
 use crate::pg::storage::wal;
@@ -118,7 +118,7 @@ pub(crate) fn user_tables() -> Vec<UserTable> {
          AND c.oid OPERATOR(pg_catalog.<>) ALL (SELECT own.oid FROM {})",
         compat::PROBE_PRIVILEGES,
         Tablespace::own().oid().to_u32(),
-        own("pg_class", "own")
+        from_own("pg_class", "own")
     );
     let data = data_directory();
     let read = unshown(query.as_bytes(), || {

@@ -10,7 +10,7 @@ use crate::pg::backend::encoding::Text;
 use crate::pg::backend::json::JsonbText;
 use crate::pg::backend::lock::check_may_write;
 use crate::pg::backend::rethrow::unshown;
-use crate::pg::backend::server::{own, pairs};
+use crate::pg::backend::server::{from_own, pairs};
 use crate::pg::catalog::query::StatementRows;
 
 /// Can runs be stored, or deleted, here and now? `function` is the caller's name.
@@ -106,7 +106,7 @@ pub(crate) fn is_of_the_future(result: &JsonbText) -> bool {
 fn own_type(name: &str) -> Option<pg_sys::Oid> {
     let query = format!(
         "SELECT t.oid, ''::pg_catalog.text FROM {} AND t.typname OPERATOR(pg_catalog.=) {}",
-        own("pg_type", "t"),
+        from_own("pg_type", "t"),
         spi::quote_literal(name)
     );
     Some(pairs::<pg_sys::Oid>(&query).into_iter().next()?.0)

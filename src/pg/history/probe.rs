@@ -9,7 +9,7 @@ use serde_json::{Map, Value as Json};
 use crate::pg::backend::encoding::{MOST_BYTES, c_string};
 use crate::pg::backend::rethrow::Caught;
 use crate::pg::backend::row::as_text;
-use crate::pg::backend::server::{own, pairs};
+use crate::pg::backend::server::{from_own, pairs};
 use crate::pg::backend::subtransaction;
 use crate::pg::catalog::names;
 use crate::pg::settings::{self, PLAIN};
@@ -105,7 +105,7 @@ impl ProbeFunction {
                      JOIN pg_catalog.pg_namespace AS tn ON tn.oid OPERATOR(pg_catalog.=) t.typnamespace))::pg_catalog.text \
              FROM pg_catalog.pg_namespace AS n, {} AND n.oid OPERATOR(pg_catalog.=) p.pronamespace \
              AND p.proname OPERATOR(pg_catalog.=) {name}",
-            own("pg_proc", "p")
+            from_own("pg_proc", "p")
         );
         let (oid, found) = pairs::<pg_sys::Oid>(&query).into_iter().next()?;
         Some(Self { oid, ..serde_json::from_str(&found).ok()? })

@@ -5,7 +5,7 @@ use pgrx::pg_sys;
 use serde::Deserialize;
 
 use crate::error::Result;
-use crate::pg::backend::server::{own, pairs};
+use crate::pg::backend::server::{from_own, pairs};
 use crate::pg::catalog::names;
 use crate::pg::catalog::query::StatementRows;
 use crate::pg::storage::relation::Relation;
@@ -45,7 +45,7 @@ impl Tables {
              FROM pg_catalog.pg_namespace AS n, {} AND n.oid OPERATOR(pg_catalog.=) c.relnamespace \
              AND c.relname OPERATOR(pg_catalog.=) ANY ('{{io_probe_runs,io_probe_results}}'::pg_catalog.name[]) \
              ORDER BY c.relname DESC",
-            own("pg_class", "c")
+            from_own("pg_class", "c")
         );
         let found = pairs::<pg_sys::Oid>(&query);
         let [(runs, facts), (results, _)] = found.as_slice() else {

@@ -7,7 +7,7 @@ use super::kept::MeasuredOf;
 use crate::error::{Error, Result};
 use crate::pg::backend::encoding::{Text, text};
 use crate::pg::backend::lock::check_may_write;
-use crate::pg::backend::server::{own, pairs};
+use crate::pg::backend::server::{from_own, pairs};
 use crate::pg::catalog::names;
 use crate::pg::compat;
 use crate::pg::storage::relation::Relation;
@@ -40,7 +40,7 @@ pub(crate) fn keep(index: pg_sys::Oid, correlation: Option<f64>) -> Result<()> {
     let query = format!(
         "SELECT c.oid, pg_catalog.quote_ident(n.nspname) FROM pg_catalog.pg_namespace AS n, {} \
          AND n.oid OPERATOR(pg_catalog.=) c.relnamespace AND c.relname OPERATOR(pg_catalog.=) 'io_probe_corrections'",
-        own("pg_class", "c")
+        from_own("pg_class", "c")
     );
     let Some((corrections, schema)) = pairs::<pg_sys::Oid>(&query).into_iter().next() else {
         return Err(Error::unmet("the extension has no table of corrections")

@@ -1,0 +1,123 @@
+//! What a report reads of the runs of probes, in the form in which `io_probe_record` stores
+//! them: columns of the probes' rows.
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+/// A run of a probe.
+#[derive(Deserialize)]
+pub(super) struct Run {
+    pub(super) status: String,
+    pub(super) message: Option<String>,
+    #[serde(flatten)]
+    pub(super) circumstances: Circumstances,
+    pub(super) rows: Vec<Value>,
+}
+
+/// What was so while it ran.
+#[derive(Deserialize)]
+pub(super) struct Circumstances {
+    pub(super) own_bytes: Option<u64>,
+    pub(super) other_bytes: Option<u64>,
+    pub(super) steal_pct: Option<f64>,
+    pub(super) host: Option<String>,
+    pub(super) datname: Option<String>,
+    pub(super) server_version: Option<String>,
+    pub(super) in_recovery: bool,
+    pub(super) started_at: String,
+    pub(super) relation: Option<ReportedRelation>,
+}
+
+/// What it read.
+#[derive(Deserialize)]
+pub(super) struct ReportedRelation {
+    pub(super) schemaname: String,
+    pub(super) relname: String,
+    pub(super) rel_bytes: Option<u64>,
+}
+
+/// Of `io_probe_device`.
+#[derive(Deserialize)]
+pub(super) struct ReportedPlace {
+    pub(super) object: String,
+    pub(super) spcname: Option<String>,
+    pub(super) device: Option<String>,
+    pub(super) scheduler: Option<String>,
+    pub(super) read_ahead_kb: Option<u64>,
+    pub(super) fs_type: Option<String>,
+    pub(super) model: Option<String>,
+    pub(super) write_cache: Option<String>,
+}
+
+/// Of `io_probe_seqscan`.
+#[derive(Deserialize)]
+pub(super) struct ReportedScan {
+    pub(super) path: String,
+    pub(super) mib_s: Option<f64>,
+    pub(super) block_us: Option<f64>,
+    pub(super) ci_low: Option<f64>,
+    pub(super) ci_high: Option<f64>,
+    pub(super) device_pct: Option<f64>,
+    pub(super) doubt: Option<String>,
+}
+
+/// Of `io_probe_depth`.
+#[derive(Deserialize)]
+pub(super) struct ReportedDepth {
+    pub(super) depth: u32,
+    pub(super) iops: Option<f64>,
+    pub(super) ci_low: Option<f64>,
+    pub(super) ci_high: Option<f64>,
+    pub(super) p50_us: Option<f64>,
+    pub(super) p99_us: Option<f64>,
+    pub(super) best: Option<bool>,
+    pub(super) doubt: Option<String>,
+}
+
+/// Of `io_probe_sync`.
+#[derive(Deserialize)]
+pub(super) struct ReportedSync {
+    pub(super) method: String,
+    pub(super) write_kb: u32,
+    pub(super) op_us: Option<f64>,
+    pub(super) ci_low: Option<f64>,
+    pub(super) ci_high: Option<f64>,
+    pub(super) p99_us: Option<f64>,
+    pub(super) in_use: Option<bool>,
+    pub(super) doubt: Option<String>,
+}
+
+/// Of `io_probe_recommend`.
+#[derive(Deserialize)]
+pub(super) struct ReportedAdvice {
+    pub(super) name: Option<String>,
+    pub(super) setting: String,
+    pub(super) current: Option<String>,
+    pub(super) recommended: Option<String>,
+    pub(super) low: Option<String>,
+    pub(super) high: Option<String>,
+    pub(super) statement: Option<String>,
+    pub(super) why: String,
+    pub(super) doubt: Option<String>,
+    pub(super) evidence: Map<String, Value>,
+}
+
+/// A window of the curve that advice on read_ahead_kb rests on.
+#[derive(Deserialize)]
+pub(super) struct ReportedWindow {
+    pub(super) window_kb: Option<u64>,
+    pub(super) mode: String,
+    pub(super) block_us: Option<f64>,
+    pub(super) ci_low: Option<f64>,
+    pub(super) ci_high: Option<f64>,
+}
+
+/// The rows of a run.
+pub(super) fn rows<R: DeserializeOwned>(rows: Vec<Value>) -> Vec<R> {
+    let row = |row| match serde_json::from_value(row) {
+        Ok(row) => row,
+        Err(e) => unreachable!("a row of this library: {e}"),
+    };
+    rows.into_iter().map(row).collect()
+}
