@@ -20,7 +20,7 @@ CREATE UNIQUE INDEX lie_unique ON lie (ordered);
 VACUUM ANALYZE lie;
 -- of the planner's correlation nothing is to be seen of the jitter
 SELECT index, abs(correlation) > 0.99 AS correlated, scattered_pct > 90 AS scattered, stretch_blks > 20 AS stretched,
-       range_ordered_blks BETWEEN 15 AND 25 AS ordered, range_blks > 2 * range_ordered_blks AS more_blks, range_random_blks > 30 AS random, kept, doubt FROM io_probe_correlation('lie') ORDER BY index::text;
+       ordered_blks BETWEEN 15 AND 25 AS ordered, range_blks > 2 * ordered_blks AS more_blks, random_blks > 30 AS random, kept, doubt FROM io_probe_correlation('lie') ORDER BY index::text;
 SELECT index, method, relid, status, notes FROM io_probe_correlation_full('lie') WHERE method <> 'btree' OR notes <> '{}' OR (evidence->>'entries')::int < 1000;
 SELECT index FROM io_probe_correlation_full('lie') WHERE method = 'btree' AND NOT (scattered_pct BETWEEN (evidence->'scattered_ci_pct'->>0)::float8 AND (evidence->'scattered_ci_pct'->>1)::float8
   AND stretch_blks BETWEEN (evidence->'stretch_ci_blks'->>0)::float8 AND (evidence->'stretch_ci_blks'->>1)::float8
@@ -144,7 +144,7 @@ CREATE TABLE parted (id int PRIMARY KEY) PARTITION BY RANGE (id);
 CREATE TABLE parted_1 PARTITION OF parted FOR VALUES FROM (0) TO (1000000);
 INSERT INTO parted SELECT i FROM generate_series(1, 200000) AS i;
 ANALYZE parted_1;
-SELECT index, range_ordered_blks, range_blks > range_ordered_blks + 1 AS more, doubt FROM io_probe_correlation('parted_1');
+SELECT index, ordered_blks, range_blks > ordered_blks + 1 AS more, doubt FROM io_probe_correlation('parted_1');
 SELECT io_probe_correct('parted_1_pkey', 0);
 \set VERBOSITY terse
 SELECT index FROM io_probe_correlation('parted'); \echo :SQLSTATE

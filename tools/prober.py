@@ -113,7 +113,7 @@ class Prober(threading.Thread):
             return []
         spaces = session.value("SELECT json_agg(spcname) FROM pg_tablespace WHERE spcname <> 'pg_global'")
         return [
-            ("sync in any tablespace", call("sync", target="tablespace", spcname=name, duration="14 ms", sections=["one_write"]))
+            ("sync in any tablespace", call("sync", spcname=name, duration="14 ms", sections=["one_write"]))
             for name in spaces
         ]
 

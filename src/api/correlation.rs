@@ -72,9 +72,9 @@ struct CorrelationRow {
 struct Figures {
     scattered_pct: f64,
     stretch_blks: u64,
-    range_ordered_blks: u64,
+    ordered_blks: u64,
     range_blks: u64,
-    range_random_blks: u64,
+    random_blks: u64,
     evidence: Map<String, Value>,
 }
 
@@ -187,9 +187,9 @@ impl Figures {
         Ok(Self {
             scattered_pct: figure(100.0 * scattered.value),
             stretch_blks: blocks(stretch.value),
-            range_ordered_blks: ordered(rows[SHOWN]),
+            ordered_blks: ordered(rows[SHOWN]),
             range_blks: blocks(ranges[SHOWN].pages.value),
-            range_random_blks: blocks(ranges[SHOWN].at_random.value),
+            random_blks: blocks(ranges[SHOWN].at_random.value),
             evidence: evidence.as_object().cloned().unwrap_or_default(),
         })
     }

@@ -149,7 +149,9 @@ impl<'a> RecommendCall<'a> {
         if !surroundings.is_disturbed() {
             return rows;
         }
-        Ok(rows?.into_iter().map(RecommendRow::beside_others).collect())
+        // What is kept without figures needs no doubt.
+        let row = |row: RecommendRow| if row.has_range() { row.beside_others() } else { row };
+        Ok(rows?.into_iter().map(row).collect())
     }
 }
 

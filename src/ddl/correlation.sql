@@ -23,20 +23,20 @@ COMMENT ON COLUMN io_probe_corrections.reltuples IS 'Rows of the table then; wit
 COMMENT ON COLUMN io_probe_corrections.set_at IS 'When io_probe_correct was called';
 
 CREATE TYPE io_probe_correlation_full_row AS (
-    index              regclass,
-    correlation        double precision,
-    kept               double precision,
-    scattered_pct      double precision,
-    stretch_blks       bigint,
-    range_ordered_blks bigint,
-    range_blks         bigint,
-    range_random_blks  bigint,
-    method             text,
-    relid              regclass,
-    doubt              text,
-    status             text,
-    notes              text[],
-    evidence           jsonb
+    index         regclass,
+    correlation   double precision,
+    kept          double precision,
+    scattered_pct double precision,
+    stretch_blks  bigint,
+    ordered_blks  bigint,
+    range_blks    bigint,
+    random_blks   bigint,
+    method        text,
+    relid         regclass,
+    doubt         text,
+    status        text,
+    notes         text[],
+    evidence      jsonb
 );
 COMMENT ON TYPE io_probe_correlation_full_row IS 'Row of io_probe_correlation_full: one index';
 COMMENT ON COLUMN io_probe_correlation_full_row.index IS 'The index';
@@ -44,9 +44,9 @@ COMMENT ON COLUMN io_probe_correlation_full_row.correlation IS 'Correlation of i
 COMMENT ON COLUMN io_probe_correlation_full_row.kept IS 'Correlation that io_probe_correct keeps of it';
 COMMENT ON COLUMN io_probe_correlation_full_row.scattered_pct IS 'Share of its rows that lie anywhere in the table, in percent';
 COMMENT ON COLUMN io_probe_correlation_full_row.stretch_blks IS 'Blocks of the stretch that the others come from at any moment: up to 4 if the table is in the order of the index';
-COMMENT ON COLUMN io_probe_correlation_full_row.range_ordered_blks IS 'Blocks of the table that a range of 1 % of the index would visit if its rows lay together';
+COMMENT ON COLUMN io_probe_correlation_full_row.ordered_blks IS 'Blocks of the table that a range of 1 % of the index would visit if its rows lay together';
 COMMENT ON COLUMN io_probe_correlation_full_row.range_blks IS 'Blocks that such a range visits, each counted once, as the samples say';
-COMMENT ON COLUMN io_probe_correlation_full_row.range_random_blks IS 'Those of them that an index scan reaches in no order, or backwards, so that the kernel does not read ahead';
+COMMENT ON COLUMN io_probe_correlation_full_row.random_blks IS 'Those of them that an index scan reaches in no order, or backwards, so that the kernel does not read ahead';
 COMMENT ON COLUMN io_probe_correlation_full_row.method IS 'Its access method: only btree is looked at';
 COMMENT ON COLUMN io_probe_correlation_full_row.relid IS 'The table';
 COMMENT ON COLUMN io_probe_correlation_full_row.doubt IS 'What speaks against the figures of this row, the worst first, at most two: see docs/interface.md; NULL: nothing. stale is said of kept';
@@ -55,15 +55,15 @@ COMMENT ON COLUMN io_probe_correlation_full_row.notes IS 'What to know about thi
 COMMENT ON COLUMN io_probe_correlation_full_row.evidence IS 'Intervals of scattered_pct and stretch_blks, how many entries of the index were looked at, and ranges: by 0.01, 0.1, 1 and 10 (percent of the index), {ordered_blks, blks, ci_blks, random_blks, random_ci_blks}';
 
 CREATE TYPE io_probe_correlation_row AS (
-    index              regclass,
-    correlation        double precision,
-    kept               double precision,
-    scattered_pct      double precision,
-    stretch_blks       bigint,
-    range_ordered_blks bigint,
-    range_blks         bigint,
-    range_random_blks  bigint,
-    doubt              text
+    index         regclass,
+    correlation   double precision,
+    kept          double precision,
+    scattered_pct double precision,
+    stretch_blks  bigint,
+    ordered_blks  bigint,
+    range_blks    bigint,
+    random_blks   bigint,
+    doubt         text
 );
 COMMENT ON TYPE io_probe_correlation_row IS 'Row of io_probe_correlation: one index';
 

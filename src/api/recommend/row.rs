@@ -182,6 +182,11 @@ impl RecommendRow {
         Self { doubt: self.doubt.or(Some(Doubt::Others.name())), ..self }
     }
 
+    /// Is it known from where to where values are as good?
+    pub(super) fn has_range(&self) -> bool {
+        self.low.is_some()
+    }
+
     /// What else is to be known of the advice, if there is one.
     pub(super) fn and_if_recommended(self, aside: &str) -> Self {
         let why = if self.recommended.is_some() { format!("{}; {aside}", self.why) } else { self.why };
