@@ -69,7 +69,11 @@ SELECT proname FROM pg_proc WHERE proname LIKE '%io\_probe%'
   UNION ALL SELECT relname FROM pg_class WHERE relname LIKE '%io\_probe%';
 
 -- created in a schema that is not on search_path, it finds its own and the server's objects, whatever else is there
+-- what somebody has put there before is not taken for the extension's own
+CREATE TYPE "Other schema".io_probe_counters_full_row AS (relid oid);
 CREATE EXTENSION pg_io_probe SCHEMA "Other schema";
+SELECT to_regclass('"Other schema".io_probe_counters_history') IS NULL AS ignored;
+DROP TYPE "Other schema".io_probe_counters_full_row;
 CREATE TABLE toasted (t text);
 SELECT reltoastrelid AS toast FROM pg_class WHERE relname = 'toasted' \gset
 CREATE ROLE regress_io_probe_user;

@@ -248,7 +248,6 @@ def repeated(probe, relation=None, /, **arguments):
     return f"SELECT {call(probe, relation, **arguments)} FROM generate_series(1, 50000)"
 
 
-# Probes whose function has few columns, and beside it one with all.
 def with_full_rows():
     """The functions that have another one with all columns, as the schema's sources have them."""
     for path in glob.glob(os.path.join(os.path.dirname(__file__), "..", "src", "ddl", "*.sql")):

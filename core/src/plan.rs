@@ -57,7 +57,7 @@ const MOST_OF_NAME: usize = 1000;
 /// How a node reaches the blocks that it reads itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Access {
+pub enum NodeAccess {
     /// In the order of the file: a sequential, sample or TID range scan.
     Sequential,
     /// Block by block, in an order that the disk can't foresee: an index or TID scan.
@@ -93,7 +93,7 @@ pub struct Node {
     /// Name of the scanned item in the query, whatever its kind.
     pub alias: Option<String>,
     /// How the node reads; `None` for one that scans neither a table nor an index.
-    pub access: Option<Access>,
+    pub access: Option<NodeAccess>,
     /// Own blocks of permanent relations found in shared buffers.
     pub shared_blks_hit: Option<u64>,
     /// Own blocks of permanent relations read into shared buffers.

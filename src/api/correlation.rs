@@ -92,19 +92,19 @@ fn row(relation: &Relation, index: &AnyIndex, kept: Option<&[Kept]>) -> Correlat
     }
     let figures = match samples(relation, index).and_then(|samples| Figures::of(relation, index, &samples)) {
         Ok(figures) => Some(figures),
-        Err(Lacking::Unsupported(why)) => {
+        Err(NoFigures::Unsupported(why)) => {
             caveats.refuse(why.to_owned());
             None
         }
-        Err(Lacking::Short(why)) => {
+        Err(NoFigures::Short(why)) => {
             caveats.doubt_since(Doubt::Short, why);
             None
         }
-        Err(Lacking::Void(why)) => {
+        Err(NoFigures::Void(why)) => {
             caveats.void(why);
             None
         }
-        Err(Lacking::Locked) => {
+        Err(NoFigures::Locked) => {
             caveats.partial("somebody holds a strong lock on it, or it is gone");
             None
         }
@@ -120,49 +120,52 @@ fn row(relation: &Relation, index: &AnyIndex, kept: Option<&[Kept]>) -> Correlat
     }
 }
 
-/// What one locality does not tell.
-pub(super) const MISFIT: &str = "its rows lie in several ways at once, and one correlation can't tell that";
+/// Its rows lie in several ways at once, or in groups.
+const MISFIT: &str =
+    "its samples visit other blocks than where they lie would predict: no correlation can tell that";
 
 /// Why nothing is known of an index.
-enum Lacking {
+enum NoFigures {
     Unsupported(&'static str),
     Short(&'static str),
     Void(&'static str),
     Locked,
 }
 
-type Known<T> = std::result::Result<T, Lacking>;
-
 /// Samples of an index.
-fn samples(relation: &Relation, index: &AnyIndex) -> Known<Vec<Vec<u64>>> {
+fn samples(relation: &Relation, index: &AnyIndex) -> std::result::Result<Vec<Vec<u64>>, NoFigures> {
     if index.method != "btree" {
-        return Err(Lacking::Unsupported("it is not a btree: where its rows lie is not looked at"));
+        return Err(NoFigures::Unsupported("it is not a btree: where its rows lie is not looked at"));
     }
     if !index.is_valid {
-        return Err(Lacking::Unsupported("it is not valid: no query uses it"));
+        return Err(NoFigures::Unsupported("it is not valid: no query uses it"));
     }
-    indexes::samples(relation.oid().to_u32(), index.index).ok_or(Lacking::Locked)
+    indexes::samples(relation.oid().to_u32(), index.index).ok_or(NoFigures::Locked)
 }
 
 impl Figures {
-    fn of(relation: &Relation, index: &AnyIndex, samples: &[Vec<u64>]) -> Known<Self> {
+    fn of(
+        relation: &Relation,
+        index: &AnyIndex,
+        samples: &[Vec<u64>],
+    ) -> std::result::Result<Self, NoFigures> {
         let pages = relation.source(Fork::MAIN).map_or(0, |source| source.blocks()) as f64;
         if pages < indexes::LEAST_PAGES {
-            return Err(Lacking::Short(
+            return Err(NoFigures::Short(
                 "the table has fewer than 256 blocks, which are near to one another anyhow",
             ));
         }
         if index.rows <= 0.0 || index.table_rows <= 0.0 || index.table_pages <= 0.0 {
-            return Err(Lacking::Short("how many rows there are is not known: ANALYZE the table"));
+            return Err(NoFigures::Short("how many rows there are is not known: ANALYZE the table"));
         }
         // As the planner does: the rows of ANALYZE, on the pages of now.
         let not_null = index.rows * (1.0 - index.null_share.unwrap_or(0.0));
         let table = Table { pages, rows: not_null * pages / index.table_pages };
         let rows = RANGES_PCT.map(|percent| percent / 100.0 * table.rows);
         let visits =
-            index_visits(samples, &table, &rows).ok_or(Lacking::Short("the index has too few entries"))?;
+            index_visits(samples, &table, &rows).ok_or(NoFigures::Short("the index has too few entries"))?;
         if !visits.fits {
-            return Err(Lacking::Void(MISFIT));
+            return Err(NoFigures::Void(MISFIT));
         }
         let IndexVisits { scattered, stretch, ranges, .. } = visits;
         let blocks = |count: f64| count.round() as u64;

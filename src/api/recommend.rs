@@ -9,14 +9,12 @@ mod wal;
 
 use std::time::Duration;
 
-use io_probe_core::machine::device::{Leaf, Roots};
-use io_probe_core::machine::observer::Observer;
 use io_probe_core::run::budget::Limits;
 use pgrx::datum::Interval;
 use pgrx::prelude::*;
 
 use self::place::TablespaceTarget;
-use self::row::{RecommendRow, Setting};
+use self::row::Setting;
 use super::page_cost;
 use crate::call::arguments;
 use crate::call::named::{NamedEnum, named};
@@ -29,7 +27,6 @@ use crate::pg::backend::argument::Elements;
 use crate::pg::backend::encoding::Text;
 use crate::pg::backend::json::JsonbText;
 use crate::pg::backend::row::Rows;
-use crate::pg::backend::server;
 
 /// The page times of a tablespace take so many times as long as any other measurement.
 const PARTS_OF_PAGES: u32 = 3;
@@ -68,23 +65,13 @@ fn io_probe_recommend(
         let recommend = RecommendCall::new(&request, &call, &places)?;
         let mut rows = Vec::new();
         for place in &places {
-            let of_place = || page_costs::rows(&recommend, place);
-            rows.extend(recommend.beside(&place.placement.leaves, of_place)?);
+            rows.extend(page_costs::rows(&recommend, place)?);
         }
-        let leaves = all_leaves(&places);
-        rows.extend(recommend.beside(&leaves, || readahead::rows(&recommend, &places))?);
-        rows.extend(recommend.beside(&leaves, || combine::rows(&recommend, &places))?);
+        rows.extend(readahead::rows(&recommend, &places)?);
+        rows.extend(combine::rows(&recommend, &places)?);
         rows.extend(wal::rows(&recommend)?);
         Ok(rows)
     })
-}
-
-/// The devices below all of these, each once.
-fn all_leaves(places: &[TablespaceTarget]) -> Vec<Leaf> {
-    let mut leaves: Vec<Leaf> = places.iter().flat_map(|place| place.placement.leaves.clone()).collect();
-    leaves.sort_by(|a, b| a.name.cmp(&b.name));
-    leaves.dedup_by(|a, b| a.name == b.name);
-    leaves
 }
 
 /// What a cost of 1 is.
@@ -135,23 +122,6 @@ impl<'a> RecommendCall<'a> {
 
     fn wants(&self, setting: Setting) -> bool {
         self.request.settings.contains(&setting)
-    }
-
-    /// The rows of some of its settings, with a doubt where others used the devices meanwhile.
-    fn beside(
-        &self,
-        leaves: &[Leaf],
-        rows: impl FnOnce() -> Result<Vec<RecommendRow>>,
-    ) -> Result<Vec<RecommendRow>> {
-        let roots = Roots::default();
-        let observer = Observer::new(server::read_account(), leaves, &roots);
-        let (rows, surroundings) = observer.beside(rows);
-        if !surroundings.is_disturbed() {
-            return rows;
-        }
-        // What is kept without figures needs no doubt.
-        let row = |row: RecommendRow| if row.has_range() { row.beside_others() } else { row };
-        Ok(rows?.into_iter().map(row).collect())
     }
 }
 

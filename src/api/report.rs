@@ -97,7 +97,7 @@ struct ReportRow {
 /// What a line is about, in the order of the report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Section {
+enum ReportSection {
     Server,
     Device,
     Trust,
@@ -115,7 +115,7 @@ enum Section {
 /// `io_probe_report_full_row`; the type's comments say what each attribute means.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Line {
-    section: Section,
+    section: ReportSection,
     item: String,
     value: Option<f64>,
     unit: Option<String>,
@@ -128,7 +128,7 @@ struct Line {
 }
 
 impl Line {
-    fn new(section: Section, item: impl Into<String>) -> Self {
+    fn new(section: ReportSection, item: impl Into<String>) -> Self {
         Self {
             section,
             item: item.into(),
@@ -144,7 +144,7 @@ impl Line {
     }
 
     /// A fact.
-    fn fact(section: Section, item: impl Into<String>, finding: impl Into<String>) -> Self {
+    fn fact(section: ReportSection, item: impl Into<String>, finding: impl Into<String>) -> Self {
         Self { finding: Some(finding.into()), ..Self::new(section, item) }
     }
 
@@ -154,13 +154,13 @@ impl Line {
 }
 
 /// Those of a section.
-fn of(lines: &[Line], section: Section) -> impl Iterator<Item = &Line> {
+fn of(lines: &[Line], section: ReportSection) -> impl Iterator<Item = &Line> {
     lines.iter().filter(move |line| line.section == section)
 }
 
 /// The fact of that name about the server.
 fn fact<'a>(lines: &'a [Line], item: &str) -> &'a str {
-    of(lines, Section::Server).find(|line| line.item == item).map_or("", Line::finding)
+    of(lines, ReportSection::Server).find(|line| line.item == item).map_or("", Line::finding)
 }
 
 /// What keeps such a report. A name that would have to be quoted is left to the reader.

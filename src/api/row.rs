@@ -168,7 +168,7 @@ impl Caveats {
     /// What there is to know of a relation, whatever is read of it.
     pub(super) fn note_relation(&mut self, relation: &ProbedRelation) {
         if relation.source.blocks() == 0 {
-            self.doubt_since(Doubt::Short, "the relation is empty");
+            self.doubt_since(Doubt::Short, "there are no blocks to read");
         }
         self.notes.extend(relation.notes().cloned());
     }

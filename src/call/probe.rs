@@ -1,7 +1,7 @@
 //! The probes: what each is called, which further rights it may need, and what a stored run of it is about.
 
 use super::named::NamedEnum;
-use crate::pg::backend::progress::WaitEvent::{self, Reads, Syncs};
+use crate::pg::backend::progress::WaitEvent;
 
 /// What a stored run is about where the call names no relation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,9 +18,9 @@ pub(crate) enum Recorded {
 
 const PREFIX: &str = "io_probe_";
 
-/// Its function, what of it needs the right to evict, and to write (each the beginning of a DETAIL), what its
-/// stored runs are about, and what it waits for.
-type ProbeFacts = (&'static str, &'static str, &'static str, Recorded, WaitEvent);
+/// Its function, what of it needs the right to evict, and to write (each the beginning of a DETAIL), and what its
+/// stored runs are about.
+type ProbeFacts = (&'static str, &'static str, &'static str, Recorded);
 
 const COLD: &str = "cold => true needs";
 
@@ -42,23 +42,23 @@ macro_rules! probes {
 
 #[rustfmt::skip]
 probes! {
-    Seqscan = ("io_probe_seqscan", COLD, "", Recorded::Server, Reads);
-    Random = ("io_probe_random", COLD, "", Recorded::Server, Reads);
-    RandomSeries = ("io_probe_random_series", COLD, "", Recorded::Server, Reads);
-    Depth = ("io_probe_depth", "", "", Recorded::Server, Reads);
-    Ping = ("io_probe_ping", "", "The modes that write need", Recorded::Server, Reads);
-    Sync = ("io_probe_sync", "", "", Recorded::WalOrTablespace, Syncs);
-    Readahead = ("io_probe_readahead", "io_probe_readahead needs", "", Recorded::Server, Reads);
-    PageCost = ("io_probe_page_cost", "cold needs", "", Recorded::Server, Reads);
-    Recommend = ("io_probe_recommend", COLD, "writes => true needs", Recorded::Server, Reads);
-    Report = ("io_probe_report", COLD, "writes => true needs", Recorded::LargestTable, Reads);
-    Iostat = ("io_probe_iostat", "", "", Recorded::Server, Reads);
-    IostatQuery = ("io_probe_iostat_query", "", "", Recorded::Server, Reads);
-    Device = ("io_probe_device", "", "", Recorded::Server, Reads);
-    Counters = ("io_probe_counters", "", "", Recorded::Server, Reads);
-    Cache = ("io_probe_cache", "", "", Recorded::Server, Reads);
-    Evict = ("io_probe_evict", "", "", Recorded::Never, Reads);
-    Correlation = ("io_probe_correlation", "", "", Recorded::Never, Reads);
+    Seqscan = ("io_probe_seqscan", COLD, "", Recorded::Server);
+    Random = ("io_probe_random", COLD, "", Recorded::Server);
+    RandomSeries = ("io_probe_random_series", COLD, "", Recorded::Server);
+    Depth = ("io_probe_depth", "", "", Recorded::Server);
+    Ping = ("io_probe_ping", "", "The modes that write need", Recorded::Server);
+    Sync = ("io_probe_sync", "", "", Recorded::WalOrTablespace);
+    Readahead = ("io_probe_readahead", "io_probe_readahead needs", "", Recorded::Server);
+    PageCost = ("io_probe_page_cost", "cold needs", "", Recorded::Server);
+    Recommend = ("io_probe_recommend", COLD, "writes => true needs", Recorded::Server);
+    Report = ("io_probe_report", COLD, "writes => true needs", Recorded::LargestTable);
+    Iostat = ("io_probe_iostat", "", "", Recorded::Server);
+    IostatQuery = ("io_probe_iostat_query", "", "", Recorded::Server);
+    Device = ("io_probe_device", "", "", Recorded::Server);
+    Counters = ("io_probe_counters", "", "", Recorded::Server);
+    Cache = ("io_probe_cache", "", "", Recorded::Server);
+    Evict = ("io_probe_evict", "", "", Recorded::Never);
+    Correlation = ("io_probe_correlation", "", "", Recorded::Never);
 }
 
 impl NamedEnum for Probe {
@@ -96,9 +96,9 @@ impl Probe {
         self.facts().3
     }
 
-    /// What it waits for, as others see it.
+    /// What it waits for on a path, as others see it.
     pub(super) fn waits_for(self) -> WaitEvent {
-        self.facts().4
+        if self == Probe::Sync { WaitEvent::Syncs } else { WaitEvent::Reads }
     }
 
     /// Those of which runs can be stored, the only ones that can be called by their name.

@@ -33,7 +33,7 @@ impl ProbedPlace {
         Self::new(wal::directory(), wal::temporary_file())
     }
 
-    /// That of the tablespace of this name, or else of the WAL.
+    /// That of the tablespace of this name; without a name, of the WAL.
     ///
     /// # Errors
     /// There is no such tablespace, or the caller may not create objects in it.

@@ -1,32 +1,8 @@
--- What is made of the types of all rows, when they are there.
-
--- A column of a row for people means what it means in the full row.
-DO $comments$
+-- What is made of the types of all rows, when they are there. Only those of this extension count: others may have put types of such
+-- names into the schema before.
+DO $derived$
 DECLARE
-    about record;
-BEGIN
-    FOR about IN
-        SELECT narrow.attrelid::pg_catalog.regclass AS type, narrow.attname,
-               pg_catalog.col_description(everything.attrelid, everything.attnum) AS text
-          FROM pg_catalog.pg_class AS short
-          JOIN pg_catalog.pg_class AS long ON long.relnamespace OPERATOR(pg_catalog.=) short.relnamespace
-               AND long.relname OPERATOR(pg_catalog.=) pg_catalog.regexp_replace(short.relname, '_row$', '_full_row')
-          JOIN pg_catalog.pg_attribute AS narrow ON narrow.attrelid OPERATOR(pg_catalog.=) short.oid
-          JOIN pg_catalog.pg_attribute AS everything ON everything.attrelid OPERATOR(pg_catalog.=) long.oid
-               AND everything.attname OPERATOR(pg_catalog.=) narrow.attname
-         WHERE short.relname OPERATOR(pg_catalog.~) '^io_probe_.*_row$' AND short.relnamespace OPERATOR(pg_catalog.=)
-               (SELECT typnamespace FROM pg_catalog.pg_type WHERE oid OPERATOR(pg_catalog.=) 'io_probe_seqscan_row'::pg_catalog.regtype)
-    LOOP
-        EXECUTE pg_catalog.format('COMMENT ON COLUMN %s.%I IS %L', about.type, about.attname, about.text);
-    END LOOP;
-END
-$comments$;
-
--- The rows of each probe of which runs are kept, with their types. A view takes over the comments of the row type's
--- attributes; relid is the run's oid, since the relation may be gone or in another cluster.
-DO $history$
-DECLARE
-    -- Of these a run is kept as it is, or none.
+    -- Their runs are stored without a view, or not at all.
     without CONSTANT pg_catalog.text[] := '{correlation,device,explain,iostat,iostat_query,recommend,report}';
     probe  pg_catalog.text;
     type   pg_catalog.oid;
@@ -35,12 +11,30 @@ DECLARE
     about  record;
 BEGIN
     FOR probe, type IN
-        SELECT pg_catalog.substring(typname::pg_catalog.text, '^io_probe_(.*)_full_row$'), oid
-          FROM pg_catalog.pg_type
-         WHERE typname OPERATOR(pg_catalog.~) '^io_probe_.*_full_row$' AND typnamespace OPERATOR(pg_catalog.=)
-               (SELECT typnamespace FROM pg_catalog.pg_type WHERE oid OPERATOR(pg_catalog.=) 'io_probe_seqscan_row'::pg_catalog.regtype)
-         ORDER BY oid
+        SELECT pg_catalog.substring(t.typname::pg_catalog.text, '^io_probe_(.*)_full_row$'), t.oid
+          FROM pg_catalog.pg_type AS t
+          JOIN pg_catalog.pg_depend AS d ON d.objid OPERATOR(pg_catalog.=) t.oid
+               AND d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_type'::pg_catalog.regclass AND d.deptype OPERATOR(pg_catalog.=) 'e'
+               AND d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass
+          JOIN pg_catalog.pg_extension AS e ON e.oid OPERATOR(pg_catalog.=) d.refobjid AND e.extname OPERATOR(pg_catalog.=) 'pg_io_probe'
+         WHERE t.typname OPERATOR(pg_catalog.~) '^io_probe_.*_full_row$'
+         ORDER BY t.oid
     LOOP
+        -- A column of a row for people means what it means in the full row.
+        FOR about IN
+            SELECT narrow.attrelid::pg_catalog.regclass AS type, narrow.attname,
+                   pg_catalog.col_description(everything.attrelid, everything.attnum) AS text
+              FROM pg_catalog.pg_attribute AS narrow JOIN pg_catalog.pg_attribute AS everything
+                   ON everything.attname OPERATOR(pg_catalog.=) narrow.attname
+             WHERE narrow.attrelid OPERATOR(pg_catalog.=) pg_catalog.format('io_probe_%s_row', probe)::pg_catalog.regclass
+                   AND everything.attrelid OPERATOR(pg_catalog.=)
+                       (SELECT typrelid FROM pg_catalog.pg_type WHERE oid OPERATOR(pg_catalog.=) type)
+        LOOP
+            EXECUTE pg_catalog.format('COMMENT ON COLUMN %s.%I IS %L', about.type, about.attname, about.text);
+        END LOOP;
+
+        -- The rows of the runs that are stored, with their types. A view takes over the comments of the row type's attributes; relid
+        -- is the run's oid, since the relation may be gone or in another cluster.
         CONTINUE WHEN probe OPERATOR(pg_catalog.=) ANY (without);
         view := pg_catalog.format('io_probe_%s_history', probe);
         SELECT pg_catalog.string_agg(pg_catalog.format(
@@ -70,4 +64,4 @@ BEGIN
         EXECUTE pg_catalog.format('GRANT SELECT ON %I TO pg_monitor', view);
     END LOOP;
 END
-$history$;
+$derived$;

@@ -7,7 +7,7 @@
 
 /// A leaf.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Leaf {
+pub struct LeafPage {
     /// The leaf to its right, if there is one.
     pub next: Option<u32>,
     /// The blocks of its entries, in the order of the index.
@@ -33,7 +33,7 @@ const NULLS_AT: usize = 8;
 const TID: usize = 6;
 
 /// What a page holds, if it is a leaf that is in use.
-pub fn leaf(page: &[u8]) -> Option<Leaf> {
+pub fn leaf(page: &[u8]) -> Option<LeafPage> {
     let special = usize::from(half(page, 16)?);
     if special + SPECIAL != page.len() {
         return None; // new, or no btree's
@@ -53,7 +53,7 @@ pub fn leaf(page: &[u8]) -> Option<Leaf> {
             append(page, at, &mut blocks);
         }
     }
-    Some(Leaf { next, blocks })
+    Some(LeafPage { next, blocks })
 }
 
 /// Appends the blocks that the tuple at this place points to: one, or of equal keys many.
@@ -147,7 +147,7 @@ mod tests {
     fn entries_and_lists_of_equal_keys_are_read_in_order() {
         let tuples = [entry(99), entry(5), list(&[70_000, 70_001, 9]), entry(6)];
         let found = leaf(&page(IS_LEAF, 12, &tuples)).expect("a leaf");
-        assert_eq!(found, Leaf { next: Some(12), blocks: vec![5, 70_000, 70_001, 9, 6] });
+        assert_eq!(found, LeafPage { next: Some(12), blocks: vec![5, 70_000, 70_001, 9, 6] });
         // The rightmost page has no bound.
         let found = leaf(&page(IS_LEAF, 0, &tuples)).expect("a leaf");
         assert_eq!((found.next, found.blocks[0], found.blocks.len()), (None, 99, 6));

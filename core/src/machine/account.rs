@@ -130,7 +130,7 @@ impl Reading {
             Account::With(workers) => Some(workers),
         };
         let mut parent = workers.and_then(|_| bytes_of_parent());
-        let mut found = Found::default();
+        let mut found = SeenWorkers::default();
         for _ in 0..TRIES {
             if let Some(workers) = workers {
                 let known = earlier.iter().flat_map(|reading| &reading.workers).map(|(process, _)| *process);
@@ -171,7 +171,7 @@ impl Reading {
 
 /// What a look at several processes finds.
 #[derive(Debug, Default)]
-struct Found {
+struct SeenWorkers {
     /// Those that are there, and what each has read.
     there: Vec<(Process, u64)>,
     /// Has one of them ended without being gone?
@@ -179,13 +179,13 @@ struct Found {
 }
 
 /// Looks at the known ones and at those that have these numbers. None if the kernel does not tell.
-fn look_at(mut processes: Vec<Process>, pids: &[i32]) -> Option<Found> {
+fn look_at(mut processes: Vec<Process>, pids: &[i32]) -> Option<SeenWorkers> {
     for process in pids.iter().filter_map(|pid| Process::of(*pid)) {
         if !processes.contains(&process) {
             processes.push(process);
         }
     }
-    let mut found = Found { there: Vec::with_capacity(processes.len()), ended: false };
+    let mut found = SeenWorkers { there: Vec::with_capacity(processes.len()), ended: false };
     for process in processes {
         match process.look()? {
             Sight::There(bytes) => found.there.push((process, bytes)),

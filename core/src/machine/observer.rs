@@ -66,7 +66,8 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
-    /// Did others take a share that counts? False where that is not known.
+    /// Did others take a share that counts? False where that is not known; of a run that wrote, only others'
+    /// reads are.
     pub fn is_disturbed(&self) -> bool {
         is_disturbed(self.own_bytes, self.other_bytes)
     }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Access, JsonNode, MOST_REFERENCES};
+use super::{JsonNode, MOST_REFERENCES, NodeAccess};
 use serde_json::{Map, Value};
 
 /// The node's name as EXPLAIN's text format prints it, which the JSON splits over several fields.
@@ -48,11 +48,11 @@ pub(super) fn node_type(item: &JsonNode) -> String {
 }
 
 /// How a node of this kind (its "Node Type") reads its own blocks.
-pub(super) fn access(kind: &str) -> Option<Access> {
+pub(super) fn access(kind: &str) -> Option<NodeAccess> {
     match kind {
-        "Seq Scan" | "Sample Scan" | "Tid Range Scan" => Some(Access::Sequential),
-        "Index Scan" | "Index Only Scan" | "Bitmap Index Scan" | "Tid Scan" => Some(Access::Random),
-        "Bitmap Heap Scan" => Some(Access::Bitmap),
+        "Seq Scan" | "Sample Scan" | "Tid Range Scan" => Some(NodeAccess::Sequential),
+        "Index Scan" | "Index Only Scan" | "Bitmap Index Scan" | "Tid Scan" => Some(NodeAccess::Random),
+        "Bitmap Heap Scan" => Some(NodeAccess::Bitmap),
         _ => None,
     }
 }

@@ -578,12 +578,12 @@ fn an_init_plan_of_a_join_is_settled_before_one_of_a_scan_below_it() {
 fn each_kind_of_scan_has_its_access() {
     let access = |kind: &str| nodes(&json!({"Plan": {"Node Type": kind}}).to_string()).unwrap()[0].access;
     for kind in ["Seq Scan", "Sample Scan", "Tid Range Scan"] {
-        assert_eq!(access(kind), Some(Access::Sequential), "{kind}");
+        assert_eq!(access(kind), Some(NodeAccess::Sequential), "{kind}");
     }
     for kind in ["Index Scan", "Index Only Scan", "Bitmap Index Scan", "Tid Scan"] {
-        assert_eq!(access(kind), Some(Access::Random), "{kind}");
+        assert_eq!(access(kind), Some(NodeAccess::Random), "{kind}");
     }
-    assert_eq!(access("Bitmap Heap Scan"), Some(Access::Bitmap));
+    assert_eq!(access("Bitmap Heap Scan"), Some(NodeAccess::Bitmap));
     for kind in ["CTE Scan", "Foreign Scan", "ModifyTable", "Sort", "BitmapOr"] {
         assert_eq!(access(kind), None, "{kind}");
     }

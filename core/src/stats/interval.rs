@@ -33,7 +33,7 @@ impl Interval {
 
 /// Nanoseconds per unit of work over `slices`; None for fewer than [`MIN_SLICES`] or without work.
 pub fn of_ratio(slices: &[Slice]) -> Option<Interval> {
-    interval(slices, MIN_SLICES, Noise::of)
+    interval(slices, MIN_SLICES, SliceNoise::of)
 }
 
 /// Below this many turns no interval over them is given.
@@ -42,10 +42,10 @@ pub const MIN_TURNS: usize = 3;
 /// The same over a few turns that lie apart, each a slice: Student's t on the residuals, without a
 /// correction, since they are independent. None for fewer than three or without work.
 pub fn of_turns(turns: &[Slice]) -> Option<Interval> {
-    interval(turns, MIN_TURNS, Noise::of_independent)
+    interval(turns, MIN_TURNS, SliceNoise::of_independent)
 }
 
-fn interval(slices: &[Slice], least: usize, noise: impl Fn(&[f64]) -> Noise) -> Option<Interval> {
+fn interval(slices: &[Slice], least: usize, noise: impl Fn(&[f64]) -> SliceNoise) -> Option<Interval> {
     let n = slices.len();
     let ns: u64 = slices.iter().map(|s| s.ns).sum();
     let work: u64 = slices.iter().map(|s| s.work).sum();
@@ -75,7 +75,7 @@ pub fn trend(slices: &[Slice]) -> Option<f64> {
     let slope = centred().zip(&times).map(|(x, t)| x * t).sum::<f64>() / spread;
     let level = times.iter().sum::<f64>() / times.len() as f64;
     let residuals: Vec<f64> = centred().zip(&times).map(|(x, t)| t - level - slope * x).collect();
-    let noise = Noise::of(&residuals);
+    let noise = SliceNoise::of(&residuals);
     let error = noise.deviation * (noise.inflation / spread).sqrt();
     let (first, last) = (level - slope * middle, level + slope * middle);
     let clear = slope.abs() > 3.0 * error && first > 0.0 && last > 0.0;
@@ -83,12 +83,12 @@ pub fn trend(slices: &[Slice]) -> Option<f64> {
 }
 
 /// Spread of residuals, and how much their autocorrelation inflates the variance of a mean.
-struct Noise {
+struct SliceNoise {
     deviation: f64,
     inflation: f64,
 }
 
-impl Noise {
+impl SliceNoise {
     fn of_independent(residuals: &[f64]) -> Self {
         let squares: f64 = residuals.iter().map(|e| e * e).sum();
         Self { deviation: (squares / (residuals.len() as f64 - 1.0)).sqrt(), inflation: 1.0 }

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::RecommendCall;
 use super::place::{GONE, OpenedRelation, TablespaceTarget};
 use super::row::Setting;
-use super::row::{Missing, RecommendRow};
+use super::row::{MissingArgument, RecommendRow};
 use crate::call::arguments::figure;
 use crate::call::named::NamedEnum;
 use crate::call::{Call, ProbedRelation};
@@ -108,7 +108,7 @@ fn judge(row: RecommendRow, found: &Contest, limits: &[u64], current: u64, cold:
         .collect();
     let Some(plateau) = choices.as_ref().and_then(|choices| plateau(choices, current)) else {
         if found.stop.is_none() && !cold {
-            return row.without(Missing::Cold, "not measured: too little of the largest table lies outside of the caches; with cold => true it evicts what it reads");
+            return row.without(MissingArgument::Cold, "not measured: too little of the largest table lies outside of the caches; with cold => true it evicts what it reads");
         }
         return row.unknown(match found.stop {
             Some(stop) => stop.to_string(),

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::RecommendCall;
 use super::place::{GONE, OpenedRelation, TablespaceTarget};
-use super::row::{Missing, RecommendRow, Setting, Statements};
+use super::row::{MissingArgument, RecommendRow, Setting, Statements};
 use crate::api::random::us;
 use crate::api::readahead::{self, PRECISION, WINDOWS_KB, WindowMode, WindowResult};
 use crate::api::row::Status;
@@ -62,7 +62,7 @@ fn of_disk(recommend: &RecommendCall<'_>, place: &TablespaceTarget) -> Result<Re
     let Some(relation) = relation else { return Ok(row.unknown(place.why_none())) };
     if !recommend.request.cold {
         return Ok(row.without(
-            Missing::Cold,
+            MissingArgument::Cold,
             "not measured: it takes cold => true, which evicts what it reads from the OS cache and needs EXECUTE on io_probe_evict",
         ));
     }

@@ -46,7 +46,7 @@ named!(Setting, "setting", "settings", {
 
 /// An argument that the call does not give.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Missing {
+pub(super) enum MissingArgument {
     Cold,
     Writes,
 }
@@ -169,10 +169,10 @@ impl RecommendRow {
     }
 
     /// The same, and with this argument there might be.
-    pub(super) fn without(self, argument: Missing, why: impl Into<String>) -> Self {
+    pub(super) fn without(self, argument: MissingArgument, why: impl Into<String>) -> Self {
         let doubt = match argument {
-            Missing::Cold => "needs cold",
-            Missing::Writes => "needs writes",
+            MissingArgument::Cold => "needs cold",
+            MissingArgument::Writes => "needs writes",
         };
         Self { doubt: Some(doubt), ..self.unknown(why) }
     }
@@ -180,11 +180,6 @@ impl RecommendRow {
     /// Others used the device while this was measured.
     pub(super) fn beside_others(self) -> Self {
         Self { doubt: self.doubt.or(Some(Doubt::Others.name())), ..self }
-    }
-
-    /// Is it known from where to where values are as good?
-    pub(super) fn has_range(&self) -> bool {
-        self.low.is_some()
     }
 
     /// What else is to be known of the advice, if there is one.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::RecommendCall;
 use super::row::Setting;
-use super::row::{Missing, RecommendRow};
+use super::row::{MissingArgument, RecommendRow};
 use crate::api::random::us;
 use crate::api::row::of_leaves;
 use crate::api::sync::{Bench, Benched};
@@ -39,7 +39,7 @@ pub(super) fn rows(recommend: &RecommendCall<'_>) -> Result<Vec<RecommendRow>> {
         return all("not measured: the method in force is unknown here");
     };
     if !recommend.request.writes {
-        return Ok(rows_of(&rows, |_, row| row.without(Missing::Writes, NEEDS_WRITES)));
+        return Ok(rows_of(&rows, |_, row| row.without(MissingArgument::Writes, NEEDS_WRITES)));
     }
     // The delay is that of the method that is recommended, whether or not that is asked for.
     let cases = cases();

@@ -3,7 +3,7 @@
 use io_probe_core::advise::compare::{MIN_RUNS, Verdict};
 
 use super::gather::count;
-use super::{Line, Section};
+use super::{Line, ReportSection};
 use crate::api::history::Change;
 
 /// A sentence for each figure that moved by more than its noise, and one for those that did not.
@@ -58,11 +58,11 @@ fn not_known(change: &Change) -> Option<String> {
 /// Where the figure of a line would be called the same as before; None if that is not known.
 pub(super) fn same_as_before(line: &Line, changes: &[Change]) -> Option<(f64, f64)> {
     let item = match line.section {
-        Section::Scan | Section::Depth | Section::P99 | Section::Commit => {
+        ReportSection::Scan | ReportSection::Depth | ReportSection::P99 | ReportSection::Commit => {
             let section = serde_json::to_value(line.section).ok()?;
             format!("{} {}", section.as_str()?, line.item)
         }
-        Section::Readahead if line.finding() == "in use" => "readahead kernel".to_owned(),
+        ReportSection::Readahead if line.finding() == "in use" => "readahead kernel".to_owned(),
         _ => return None,
     };
     let change = changes.iter().find(|change| change.item == item)?;

@@ -10,10 +10,10 @@ use pgrx::pg_sys;
 use serde_json::{Map, Value, json};
 
 use super::runs::{
-    Circumstances, ReportedAdvice, ReportedDepth, ReportedPlace, ReportedScan, ReportedSync, ReportedWindow,
-    Run, rows,
+    Circumstances, ReportedAdvice, ReportedDepth, ReportedPlace, ReportedRun, ReportedScan, ReportedSync,
+    ReportedWindow, rows,
 };
-use super::{Line, Promised, Section};
+use super::{Line, Promised, ReportSection};
 use crate::api::history::measure;
 use crate::call::arguments::figure;
 use crate::error::Result;
@@ -53,7 +53,7 @@ pub(super) struct Measurements {
 
 /// What has been found so far.
 #[derive(Default)]
-struct Findings {
+struct ReportDraft {
     lines: Vec<Line>,
     circumstances: Vec<Circumstances>,
 }
@@ -63,7 +63,7 @@ impl Measurements {
     pub(super) fn lines(&self) -> Result<Vec<Line>> {
         let started = Monotonic.now();
         let rel = self.rel.or_else(facts::largest_table);
-        let mut found = Findings::default();
+        let mut found = ReportDraft::default();
         let objects: Vec<ReportedPlace> = rows(found.run("device", None, json!({}))?);
         found.devices(&objects);
         // Before the server's scan, which leaves what it read in the OS cache.
@@ -95,7 +95,7 @@ impl Measurements {
         given
     }
 
-    fn scan(&self, found: &mut Findings, rel: Option<pg_sys::Oid>) -> Result<()> {
+    fn scan(&self, found: &mut ReportDraft, rel: Option<pg_sys::Oid>) -> Result<()> {
         let arguments = self.arguments(0, json!({"paths": ["direct", "server"], "cold": self.cold}), &[]);
         let scans: Vec<ReportedScan> = rows(found.run("seqscan", rel, arguments)?);
         for scan in &scans {
@@ -107,7 +107,7 @@ impl Measurements {
                 low: rate(scan.ci_high),
                 high: rate(scan.ci_low),
                 finding: said(scan),
-                ..Line::new(Section::Scan, &*scan.path)
+                ..Line::new(ReportSection::Scan, &*scan.path)
             };
             found.push(match scan.path.as_str() {
                 "direct" => promise(line, self.promised.mib_s, true),
@@ -121,7 +121,7 @@ impl Measurements {
         Ok(())
     }
 
-    fn depths(&self, found: &mut Findings, rel: Option<pg_sys::Oid>) -> Result<()> {
+    fn depths(&self, found: &mut ReportDraft, rel: Option<pg_sys::Oid>) -> Result<()> {
         let arguments = self.arguments(1, json!({}), &["precision"]);
         let depths: Vec<ReportedDepth> = rows(found.run("depth", rel, arguments)?);
         // The smallest that is as good may give a little less than was promised, and a greater one all of it.
@@ -134,7 +134,7 @@ impl Measurements {
                 low: row.ci_low,
                 high: row.ci_high,
                 finding: if row.best == Some(true) { Some("best".to_owned()) } else { row.doubt.clone() },
-                ..Line::new(Section::Depth, row.depth.to_string())
+                ..Line::new(ReportSection::Depth, row.depth.to_string())
             };
             let promised = self.promised.iops.filter(|_| Some(row.depth) == fastest);
             found.push(promise(line, promised, true));
@@ -144,9 +144,9 @@ impl Measurements {
                 let unit = Some("us".to_owned());
                 Line { value, unit, ..Line::new(section, row.depth.to_string()) }
             };
-            found.push(line(Section::P50, row.p50_us));
+            found.push(line(ReportSection::P50, row.p50_us));
             let promised = self.promised.p99_us.filter(|_| row.depth == 1);
-            found.push(promise(line(Section::P99, row.p99_us), promised, false));
+            found.push(promise(line(ReportSection::P99, row.p99_us), promised, false));
         }
         found.shape_of(&depths);
         let Some(single) = depths.first().filter(|row| row.depth == 1) else { return Ok(()) };
@@ -161,7 +161,7 @@ impl Measurements {
         Ok(())
     }
 
-    fn commits(&self, found: &mut Findings) -> Result<()> {
+    fn commits(&self, found: &mut ReportDraft) -> Result<()> {
         if !self.writes {
             found.missing("commits", "needs writes");
             return Ok(());
@@ -177,7 +177,7 @@ impl Measurements {
                 low: row.ci_low,
                 high: row.ci_high,
                 finding: if in_use { Some("in use".to_owned()) } else { row.doubt.clone() },
-                ..Line::new(Section::Commit, &*row.method)
+                ..Line::new(ReportSection::Commit, &*row.method)
             });
             let Some(us) = row.op_us.filter(|_| in_use) else { continue };
             let p99 = row.p99_us.map_or(String::new(), |p99| format!(", one in a hundred {}", time(p99)));
@@ -191,7 +191,7 @@ impl Measurements {
         Ok(())
     }
 
-    fn advice(&self, found: &mut Findings, rel: Option<pg_sys::Oid>) -> Result<()> {
+    fn advice(&self, found: &mut ReportDraft, rel: Option<pg_sys::Oid>) -> Result<()> {
         let arguments = self.arguments(3, json!({"cold": self.cold, "writes": self.writes}), &[]);
         let advice: Vec<ReportedAdvice> = rows(found.run("recommend", rel, arguments)?);
         for row in &advice {
@@ -204,21 +204,21 @@ impl Measurements {
     }
 }
 
-impl Findings {
+impl ReportDraft {
     fn push(&mut self, line: Line) {
         self.lines.push(line);
     }
 
     fn say(&mut self, item: &str, sentence: String) {
-        self.push(Line::fact(Section::Verdict, item, sentence));
+        self.push(Line::fact(ReportSection::Verdict, item, sentence));
     }
 
     /// What is not known; what is so for one reason is one line.
     fn missing(&mut self, item: &str, why: &str) {
-        let mut known = self.lines.iter_mut().filter(|line| line.section == Section::Missing);
+        let mut known = self.lines.iter_mut().filter(|line| line.section == ReportSection::Missing);
         match known.find(|line| line.finding() == why) {
             Some(line) => line.item = format!("{}, {item}", line.item),
-            None => self.push(Line::fact(Section::Missing, item, why)),
+            None => self.push(Line::fact(ReportSection::Missing, item, why)),
         }
     }
 
@@ -231,7 +231,7 @@ impl Findings {
         }
         pgrx::notice!("report: {}", progress(probe));
         let result = measure(Some(probe), rel, Some(JsonbText::of(arguments.to_string())))?;
-        let run: Run = match serde_json::from_str(&result) {
+        let run: ReportedRun = match serde_json::from_str(&result) {
             Ok(run) => run,
             Err(e) => unreachable!("this library made it: {e}"),
         };
@@ -257,7 +257,7 @@ impl Findings {
             let facts: Vec<String> = facts.into_iter().flatten().collect();
             let facts = if facts.is_empty() { "not known".to_owned() } else { facts.join(", ") };
             let name: Vec<&str> = name.into_iter().flatten().collect();
-            self.push(Line::fact(Section::Device, name.join(" "), facts));
+            self.push(Line::fact(ReportSection::Device, name.join(" "), facts));
         }
     }
 
@@ -329,7 +329,7 @@ impl Findings {
                 low: mib_s(point.ci_high),
                 high: mib_s(point.ci_low),
                 finding: (point.mode == "kernel").then(|| "in use".to_owned()),
-                ..Line::new(Section::Readahead, kb.to_string())
+                ..Line::new(ReportSection::Readahead, kb.to_string())
             });
         }
     }
@@ -348,16 +348,20 @@ impl Findings {
             (Some(low), Some(high)) if low != high => format!(" ({low} to {high} are as good)"),
             _ => String::new(),
         };
+        let others = row.doubt.as_ref().map_or("", |_| ", but others used the device");
         let finding = match &row.statement {
-            Some(_) => format!("{current} -> {recommended}{alike}"),
-            None => format!("keep {current}{alike}"),
+            Some(_) => format!("{current} -> {recommended}{alike}{others}"),
+            None => format!("keep {current}{alike}{others}"),
         };
-        self.push(Line { statement: row.statement.clone(), ..Line::fact(Section::Advice, item, finding) });
+        self.push(Line {
+            statement: row.statement.clone(),
+            ..Line::fact(ReportSection::Advice, item, finding)
+        });
     }
 
     /// All lines, with what is to be known of all runs.
     fn finish(mut self, elapsed_ms: f64) -> Vec<Line> {
-        let fact = |item: &str, finding: String| Line::fact(Section::Server, item, finding);
+        let fact = |item: &str, finding: String| Line::fact(ReportSection::Server, item, finding);
         let mut lines = vec![fact("pg_io_probe", env!("CARGO_PKG_VERSION").to_owned())];
         if let Some(first) = self.circumstances.first() {
             lines.extend(first.datname.clone().map(|name| fact("database", name)));
@@ -369,7 +373,7 @@ impl Findings {
         lines.push(Line {
             value: Some(figure(elapsed_ms / 1e3)),
             unit: Some("s".to_owned()),
-            ..Line::new(Section::Server, "elapsed")
+            ..Line::new(ReportSection::Server, "elapsed")
         });
         if let Some(relation) = self.circumstances.iter().find_map(|run| run.relation.as_ref()) {
             let bytes = relation.rel_bytes;
@@ -405,7 +409,7 @@ impl Findings {
                 (word, format!("others moved {share:.0} % of all bytes meanwhile{steal}: repeat later"))
             }
         };
-        self.push(Line::fact(Section::Trust, word, why));
+        self.push(Line::fact(ReportSection::Trust, word, why));
     }
 
     fn promises(&mut self) {
@@ -413,8 +417,8 @@ impl Findings {
             let (kept, promised, value) = (line.kept?, line.promised?, line.value?);
             let unit = line.unit.as_deref().unwrap_or_default();
             let what = match line.section {
-                Section::Scan => "Scans",
-                Section::Depth => "Random reads",
+                ReportSection::Scan => "Scans",
+                ReportSection::Depth => "Random reads",
                 _ => "The 99th percentile of reads",
             };
             let verb = if kept { "as promised" } else { "not as promised" };

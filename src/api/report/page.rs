@@ -4,12 +4,12 @@ use askama::Template;
 
 use super::gather::count;
 use super::plots::{self, Bar};
-use super::{Line, Section, changes, fact, next, of};
+use super::{Line, ReportSection, changes, fact, next, of};
 use crate::api::history::Change;
 
 #[derive(Template)]
 #[template(path = "report.html")]
-struct Page<'a> {
+struct HtmlPage<'a> {
     title: String,
     facts: Vec<(&'a str, String)>,
     devices: Vec<&'a Line>,
@@ -44,18 +44,18 @@ struct Chart {
 
 pub(super) fn render(lines: &[Line], changes: &[Change]) -> String {
     let shown = |section| of(lines, section).collect::<Vec<_>>();
-    let page = Page {
+    let page = HtmlPage {
         title: format!("Storage of {} on {}", fact(lines, "database"), fact(lines, "host")),
-        facts: of(lines, Section::Server).map(|line| (line.item.as_str(), told(line))).collect(),
-        devices: shown(Section::Device),
-        trust: shown(Section::Trust),
+        facts: of(lines, ReportSection::Server).map(|line| (line.item.as_str(), told(line))).collect(),
+        devices: shown(ReportSection::Device),
+        trust: shown(ReportSection::Trust),
         figures: lines.iter().filter_map(Figure::of).collect(),
         charts: charts(lines, changes),
-        verdicts: shown(Section::Verdict),
+        verdicts: shown(ReportSection::Verdict),
         changes: changes::told(changes),
         has_bands: changes.iter().any(|change| change.noise_pct.is_some()),
-        advice: shown(Section::Advice),
-        missing: shown(Section::Missing),
+        advice: shown(ReportSection::Advice),
+        missing: shown(ReportSection::Missing),
         next: changes.is_empty().then(|| next(lines)),
     };
     match page.render() {
@@ -74,12 +74,12 @@ fn told(line: &Line) -> String {
 impl Figure {
     fn of(line: &Line) -> Option<Self> {
         let what = match line.section {
-            Section::Scan => "scan",
-            Section::Depth => "random reads, in flight",
-            Section::P50 => "median latency, in flight",
-            Section::P99 => "99th percentile, in flight",
-            Section::Commit => "flush of WAL",
-            Section::Readahead => "scan, readahead kB",
+            ReportSection::Scan => "scan",
+            ReportSection::Depth => "random reads, in flight",
+            ReportSection::P50 => "median latency, in flight",
+            ReportSection::P99 => "99th percentile, in flight",
+            ReportSection::Commit => "flush of WAL",
+            ReportSection::Readahead => "scan, readahead kB",
             _ => return None,
         };
         Some(Self {
@@ -102,11 +102,11 @@ fn charts(lines: &[Line], changes: &[Change]) -> Vec<Chart> {
     let bar = |line| Bar::of(line, changes::same_as_before(line, changes));
     let bars = |section| -> Vec<Bar> { of(lines, section).filter_map(bar).collect() };
     [
-        ("Scans, MiB/s", plots::bars(&bars(Section::Scan))),
-        ("Random reads a second, by requests in flight", plots::curve(&bars(Section::Depth))),
-        ("99th percentile of their latencies, us", plots::curve(&bars(Section::P99))),
-        ("Cold scan, MiB/s, by readahead in kB", plots::curve(&bars(Section::Readahead))),
-        ("Flush of one WAL block, us (less is better)", plots::bars(&bars(Section::Commit))),
+        ("Scans, MiB/s", plots::bars(&bars(ReportSection::Scan))),
+        ("Random reads a second, by requests in flight", plots::curve(&bars(ReportSection::Depth))),
+        ("99th percentile of their latencies, us", plots::curve(&bars(ReportSection::P99))),
+        ("Cold scan, MiB/s, by readahead in kB", plots::curve(&bars(ReportSection::Readahead))),
+        ("Flush of one WAL block, us (less is better)", plots::bars(&bars(ReportSection::Commit))),
     ]
     .into_iter()
     .filter_map(|(title, svg)| Some(Chart { title, svg: svg? }))

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 /// A run of a probe.
 #[derive(Deserialize)]
-pub(super) struct Run {
+pub(super) struct ReportedRun {
     pub(super) status: String,
     pub(super) message: Option<String>,
     #[serde(flatten)]

@@ -3,7 +3,7 @@
 use textwrap::Options;
 
 use super::gather::count;
-use super::{Line, Section, changes, fact, next, of};
+use super::{Line, ReportSection, changes, fact, next, of};
 use crate::api::history::Change;
 
 const WIDTH: usize = 80;
@@ -12,15 +12,15 @@ const WIDTH: usize = 80;
 const BAR: usize = 34;
 
 pub(super) fn render(lines: &[Line], changes: &[Change]) -> String {
-    let mut text = Page::default();
+    let mut text = TextPage::default();
     text.head(lines);
     text.figures(lines);
-    text.bars(lines, Section::Depth, "Random reads a second, by requests in flight");
-    text.bars(lines, Section::Readahead, "MiB/s of a cold scan, by readahead in kB");
-    text.list(lines, Section::Verdict, "VERDICT");
+    text.bars(lines, ReportSection::Depth, "Random reads a second, by requests in flight");
+    text.bars(lines, ReportSection::Readahead, "MiB/s of a cold scan, by readahead in kB");
+    text.list(lines, ReportSection::Verdict, "VERDICT");
     text.titled("CHANGED", changes::told(changes));
-    text.list(lines, Section::Advice, "ADVICE");
-    text.list(lines, Section::Missing, "MISSING");
+    text.list(lines, ReportSection::Advice, "ADVICE");
+    text.list(lines, ReportSection::Missing, "MISSING");
     if changes.is_empty() {
         text.titled("NEXT", vec![next(lines)]);
     }
@@ -29,9 +29,9 @@ pub(super) fn render(lines: &[Line], changes: &[Change]) -> String {
 
 /// The lines so far.
 #[derive(Default)]
-struct Page(Vec<String>);
+struct TextPage(Vec<String>);
 
-impl Page {
+impl TextPage {
     fn push(&mut self, line: impl AsRef<str>) {
         self.0.push(printable(line.as_ref()).trim_end().to_owned());
     }
@@ -50,18 +50,18 @@ impl Page {
         let place = [name("database"), name("host")].join("@");
         let started = name("started").get(..16).unwrap_or_default().replace('T', " ");
         let elapsed =
-            of(lines, Section::Server).find(|line| line.item == "elapsed").and_then(|line| line.value);
+            of(lines, ReportSection::Server).find(|line| line.item == "elapsed").and_then(|line| line.value);
         let version = name("PostgreSQL").split(' ').next().unwrap_or_default();
         self.push(format!("pg_io_probe {}  PostgreSQL {version}  {place}", name("pg_io_probe")));
         let elapsed = elapsed.map_or(String::new(), |seconds| format!("{seconds:.0} s"));
-        let relation = of(lines, Section::Server).find(|line| line.item == "relation");
+        let relation = of(lines, ReportSection::Server).find(|line| line.item == "relation");
         let size =
             relation.and_then(|line| line.value).map_or(String::new(), |mib| format!(", {} MiB", count(mib)));
         let relation = relation.map_or(String::new(), |line| format!("  {}{size}", line.finding()));
         self.push(format!("{started}  {elapsed}{relation}"));
         self.push("");
         let mut places: Vec<(&str, Vec<&str>)> = Vec::new();
-        for line in of(lines, Section::Device) {
+        for line in of(lines, ReportSection::Device) {
             match places.iter_mut().find(|(facts, _)| *facts == line.finding()) {
                 Some((_, names)) => names.push(&line.item),
                 None => places.push((line.finding(), vec![&line.item])),
@@ -70,7 +70,7 @@ impl Page {
         for (facts, names) in places {
             self.paragraph("DEVICE", &format!("{facts}: {}", names.join(", ")));
         }
-        for line in of(lines, Section::Trust) {
+        for line in of(lines, ReportSection::Trust) {
             self.paragraph("TRUST", &format!("{}: {}", line.item, line.finding()));
         }
     }
@@ -94,14 +94,14 @@ impl Page {
             };
             let promised = line.promised.map_or(String::new(), |promised| count(promised) + kept);
             let unit = line.unit.as_deref().unwrap_or_default();
-            let is_scan = line.promised.is_none() && line.section == Section::Scan;
+            let is_scan = line.promised.is_none() && line.section == ReportSection::Scan;
             let said = if is_scan { line.finding() } else { "" };
             let range = range.unwrap_or_default();
             self.push(format!("{name:<27} {unit:<6}{value:>10}{range:>20}  {promised}{said}"));
         }
     }
 
-    fn bars(&mut self, lines: &[Line], section: Section, title: &str) {
+    fn bars(&mut self, lines: &[Line], section: ReportSection, title: &str) {
         let greatest = of(lines, section).filter_map(|line| line.value).fold(0.0, f64::max);
         if greatest <= 0.0 {
             return;
@@ -125,13 +125,15 @@ impl Page {
         }
     }
 
-    fn list(&mut self, lines: &[Line], section: Section, title: &str) {
+    fn list(&mut self, lines: &[Line], section: ReportSection, title: &str) {
         for (place, line) in of(lines, section).enumerate() {
             if place == 0 {
                 self.push("");
             }
             let text = match section {
-                Section::Advice | Section::Missing => format!("{}: {}", line.item, line.finding()),
+                ReportSection::Advice | ReportSection::Missing => {
+                    format!("{}: {}", line.item, line.finding())
+                }
                 _ => line.finding().to_owned(),
             };
             self.paragraph(if place == 0 { title } else { "" }, &text);
@@ -145,14 +147,16 @@ impl Page {
 /// What a figure of the table is called.
 fn name_of(line: &Line) -> Option<String> {
     Some(match (line.section, line.item.as_str()) {
-        (Section::Scan, "direct") => "scan, device".to_owned(),
-        (Section::Scan, "server") => "scan, PostgreSQL".to_owned(),
-        (Section::Depth, depth) if depth == "1" || line.finding() == "best" || line.promised.is_some() => {
+        (ReportSection::Scan, "direct") => "scan, device".to_owned(),
+        (ReportSection::Scan, "server") => "scan, PostgreSQL".to_owned(),
+        (ReportSection::Depth, depth)
+            if depth == "1" || line.finding() == "best" || line.promised.is_some() =>
+        {
             format!("random reads, {depth} in flight")
         }
-        (Section::P50, "1") => "random read, median".to_owned(),
-        (Section::P99, "1") => "random read, p99".to_owned(),
-        (Section::Commit, method) if line.finding() == "in use" => format!("commit, {method}"),
+        (ReportSection::P50, "1") => "random read, median".to_owned(),
+        (ReportSection::P99, "1") => "random read, p99".to_owned(),
+        (ReportSection::Commit, method) if line.finding() == "in use" => format!("commit, {method}"),
         _ => return None,
     })
 }

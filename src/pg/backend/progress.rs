@@ -114,9 +114,9 @@ impl Drop for Progress {
 }
 
 /// What this backend reports now. The end of a subtransaction that is undone ends that, whoever began it.
-pub(in crate::pg) struct Kept(Option<(pg_sys::ProgressCommandType::Type, pg_sys::Oid, Vec<i64>)>);
+pub(in crate::pg) struct KeptProgress(Option<(pg_sys::ProgressCommandType::Type, pg_sys::Oid, Vec<i64>)>);
 
-impl Kept {
+impl KeptProgress {
     /// Remembers it.
     pub(in crate::pg) fn now() -> Self {
         // SAFETY: the entry is this backend's own.

@@ -4,7 +4,7 @@
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use crate::pg::backend::executor::ReadOnlyPlans;
-use crate::pg::backend::progress::Kept;
+use crate::pg::backend::progress::KeptProgress;
 use crate::pg::backend::rethrow::{Caught, catch};
 
 /// Runs `work` in a subtransaction that may not write, and undoes it: what a read-only transaction is
@@ -67,7 +67,7 @@ fn run<T>(
             pg_sys::XactReadOnly = true;
         }
     }
-    let kept = Kept::now();
+    let kept = KeptProgress::now();
     let plans = read_only.then(ReadOnlyPlans::begin);
     let result = catch(work);
     drop(plans);

@@ -53,7 +53,7 @@ pub(crate) struct Picked {
 
 /// May workers take part in plans?
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Workers {
+pub(crate) enum ParallelPlans {
     None,
     AsSet,
 }
@@ -72,7 +72,7 @@ pub(crate) struct Premise {
 pub(crate) fn picks(
     queries: &[TableQuery],
     premises: &[Premise],
-    workers: Workers,
+    workers: ParallelPlans,
     goes_on: &mut dyn FnMut() -> bool,
 ) -> Option<Vec<Option<Vec<Picked>>>> {
     let plain = plain_tablespace()?;
@@ -97,7 +97,7 @@ pub(crate) fn picks(
     Some(picks)
 }
 
-fn pick(statement: &CStr, table: pg_sys::Oid, premise: &Premise, workers: Workers) -> Option<Picked> {
+fn pick(statement: &CStr, table: pg_sys::Oid, premise: &Premise, workers: ParallelPlans) -> Option<Picked> {
     interrupts::check();
     let told = premise.correlation.as_ref();
     let _telling = told.map(|(indexes, correlation)| Telling::begin(indexes.clone(), *correlation));
@@ -108,7 +108,7 @@ fn pick(statement: &CStr, table: pg_sys::Oid, premise: &Premise, workers: Worker
         (c"constraint_exclusion", "off"),
     ];
     let none: &[(&CStr, &str)] = &[(c"max_parallel_workers_per_gather", "0")];
-    let workers = if workers == Workers::None { none } else { &[] };
+    let workers = if workers == ParallelPlans::None { none } else { &[] };
     let values = [&costs[..], workers, &settings::PLAIN].concat();
     let explain = || explain::printed(&names::run(statement, &[], Some(table)));
     let nodes = plan::nodes(&settings::with(&values, explain)).ok()?;

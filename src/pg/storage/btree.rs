@@ -5,7 +5,7 @@
 //! follow, as a scan of the index would come to them. One page at a time is pinned and locked, for as long as
 //! it takes to copy it.
 
-use io_probe_core::files::btree::{Leaf, leaf};
+use io_probe_core::files::btree::{LeafPage, leaf};
 use pgrx::pg_sys;
 
 use crate::pg::backend::interrupts;
@@ -54,8 +54,8 @@ unsafe fn sample(index: pg_sys::Relation, blocks: std::ops::Range<u32>, entries:
         interrupts::check();
         // SAFETY: the caller vouches for the index, which loses no block while it is locked.
         match leaf(&unsafe { copy(index, block) }) {
-            Some(Leaf { blocks, .. }) if blocks.is_empty() && found.is_empty() => break,
-            Some(Leaf { next, blocks }) => {
+            Some(LeafPage { blocks, .. }) if blocks.is_empty() && found.is_empty() => break,
+            Some(LeafPage { next, blocks }) => {
                 found.extend(blocks);
                 let Some(next) = next else { break };
                 block = next;

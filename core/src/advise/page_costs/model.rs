@@ -334,11 +334,11 @@ fn on_pages(rows: f64, pages: f64, per_page: f64) -> f64 {
 /// Where the rows of an index lie, by samples: in each, the pages of rows that follow one another in the
 /// index. None without a sample of several rows.
 pub fn locality(samples: &[Vec<u64>], table: &Table) -> Option<Locality> {
-    let samples = Sample::all(samples, table);
+    let samples = SampledRows::all(samples, table);
     if samples.is_empty() {
         return None;
     }
-    let sum = |count: fn(&Sample) -> f64| samples.iter().map(count).sum::<f64>();
+    let sum = |count: fn(&SampledRows) -> f64| samples.iter().map(count).sum::<f64>();
     let (rows, ups, downs) = (sum(|one| one.rows), sum(|one| one.ups), sum(|one| one.downs));
     // Of rows anywhere, some are near by chance.
     let scattered = (sum(|one| one.rows - one.near) / rows / (1.0 - 2.0 * FAR)).min(1.0);
@@ -364,13 +364,14 @@ pub fn locality(samples: &[Vec<u64>], table: &Table) -> Option<Locality> {
 /// Do rows that lie far from the others lie anywhere? If several of them are on one page each time, they have an
 /// order of their own.
 pub(super) fn lie_anywhere(samples: &[Vec<u64>], table: &Table) -> bool {
-    let samples = Sample::all(samples, table);
-    let sum = |count: fn(&Sample) -> f64| samples.iter().map(count).sum::<f64>();
-    sum(|one| one.far_pages) >= ALONE * sum(|one| one.rows - one.near)
+    let samples = SampledRows::all(samples, table);
+    let sum = |count: fn(&SampledRows) -> f64| samples.iter().map(count).sum::<f64>();
+    let (rows, far) = (sum(|one| one.rows), sum(|one| one.rows - one.near));
+    far <= FEW_FAR * rows || sum(|one| one.far_pages) >= ALONE * far
 }
 
 /// What a sample says of its rows.
-struct Sample {
+struct SampledRows {
     rows: f64,
     /// Those that lie near to its middle.
     near: f64,
@@ -384,7 +385,7 @@ struct Sample {
     downs: f64,
 }
 
-impl Sample {
+impl SampledRows {
     /// Of each that has enough rows.
     fn all(samples: &[Vec<u64>], table: &Table) -> Vec<Self> {
         // Of more, a part would lie far away in any order.
@@ -429,6 +430,8 @@ const FAR: f64 = 0.05;
 /// Of rows that lie anywhere, few are on a page that another one of the same sample is on: on fewer pages than
 /// this share of them they are in an order.
 const ALONE: f64 = 0.6;
+/// So few change little, wherever they lie.
+const FEW_FAR: f64 = 0.05;
 /// If so many lie anywhere, all do.
 const MOSTLY: f64 = 0.9;
 /// Rows lie in a row if no more than this share of the steps goes the other way.

@@ -23,7 +23,7 @@ use serde::Serialize;
 
 use super::curve::GapCurve;
 use crate::measure::page_times::{Estimate, PageTimes};
-use crate::plan::{Access, Node};
+use crate::plan::{Node, NodeAccess};
 
 /// Where a node's blocks are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,9 +57,9 @@ pub fn predict(node: &Node, times: &PageTimes, place: impl FnOnce() -> Option<Pa
     // In whole microseconds, as EXPLAIN's times are.
     let ms = |read_us: Option<f64>| Some((hits_us? + read_us?).round() / 1000.0);
     let (os, device) = match access {
-        Access::Sequential => (times.os_sequential, times.device_sequential),
-        Access::Random => (times.os_random, times.device_random),
-        Access::Bitmap => {
+        NodeAccess::Sequential => (times.os_sequential, times.device_sequential),
+        NodeAccess::Random => (times.os_random, times.device_random),
+        NodeAccess::Bitmap => {
             let us = || sparse_us(node, read, &GapCurve::of(times)?, place()?);
             let one = if read > 0 { us() } else { None };
             // Memory has no readahead to win by: a block with a gap before it is a block by itself.

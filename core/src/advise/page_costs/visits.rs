@@ -9,8 +9,8 @@
 //! - The sampling error is a bootstrap's over the samples, of which there are few: the interval holds in nine
 //!   of ten cases. It knows nothing of places of the index that are unlike all of these.
 //! - One share and one stretch for all of the index: of rows that lie in two orders at once, as where deleted ones
-//!   were filled again, they predict too many pages. So they are held against the samples they are made of
-//!   ([`IndexVisits::fits`]).
+//!   were filled again, or in groups that lie anywhere, they predict too many pages. So they are held against the
+//!   samples that they are made of ([`IndexVisits::fits`]).
 //! - Rows further away than a twentieth of the table count as anywhere. Of disorder over more than that, ranges
 //!   of a tenth of the index are said to visit up to four times the pages that they do.
 //!
@@ -45,7 +45,7 @@ pub struct IndexVisits {
     pub stretch: Interval,
     /// What ranges visit.
     pub ranges: Vec<RangeVisits>,
-    /// Do the samples visit about as many pages as they predict, and lie the rows anywhere that are said to?
+    /// Do the samples bear out what is predicted from them?
     pub fits: bool,
 }
 
@@ -102,7 +102,8 @@ pub fn index_visits(samples: &[Vec<u64>], table: &Table, ranges: &[f64]) -> Opti
     })
 }
 
-/// Does a locality predict the pages that the samples visit, of which it is made?
+/// Does a locality predict about as many pages as the samples visit, of which it is made, and have rows that are
+/// said to lie anywhere no order of their own?
 fn fits(locality: &Locality, samples: &[Vec<u64>], table: &Table) -> bool {
     let seen = |sample: &Vec<u64>| sample.iter().collect::<HashSet<_>>().len() as f64;
     let predicted = |sample: &Vec<u64>| Visited::of(table, locality, sample.len() as f64).pages();
@@ -258,6 +259,14 @@ mod tests {
                 assert!(!found.fits, "{per_page}: {found:?}");
             }
         }
+    }
+
+    /// One row in 300 was moved to the end of the table, side by side with another one.
+    #[test]
+    fn a_few_rows_elsewhere_do_not_matter() {
+        let place = |row: u64| if row % 600 < 2 { 19_000 + row / 36_000 } else { row / 60 };
+        let found = visits(&(0..1_200_000).map(place).collect::<Vec<u64>>());
+        assert!(found.fits, "{found:?}");
     }
 
     #[test]

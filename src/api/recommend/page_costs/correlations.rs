@@ -12,14 +12,13 @@ use serde_json::json;
 use super::Advice;
 use super::planned::{Answers, IndexQuery, Probed, goes_on, premise};
 use super::verdict::{NOTHING_BETTER, shown};
-use crate::api::correlation::MISFIT;
 use crate::api::recommend::row::{RecommendRow, Statements};
 use crate::call::arguments::figure;
 use crate::gucs;
 use crate::pg::backend::server;
 use crate::pg::catalog::facts;
 use crate::pg::catalog::indexes::IndexName;
-use crate::pg::catalog::planner::{self, Premise, TableQuery, Workers};
+use crate::pg::catalog::planner::{self, ParallelPlans, Premise, TableQuery};
 
 impl Advice<'_> {
     /// The rows of indexes: of each that was looked at if `all`, else where another correlation is better.
@@ -35,11 +34,6 @@ impl Advice<'_> {
         // What could not be asked for lack of time has no row.
         let row = |place: usize| {
             let index = &answers.indexes[place];
-            if !index.visits.fits {
-                return all.then(|| {
-                    RecommendRow::of_index(Some(index.facts.index.qualified.clone())).unknown(MISFIT)
-                });
-            }
             let choice = answers.correlation(place, &chosen.settings, &times, &mut || goes_on())?;
             let is_wanted = all || !choice.holds_current;
             is_wanted.then(|| row(index, &choice, &chosen.settings))
@@ -72,7 +66,7 @@ impl Answers {
         let is_its = |query: &&IndexQuery| query.place == place && !query.covered;
         let its: Vec<&IndexQuery> = self.queries.iter().filter(is_its).collect();
         let queries: Vec<TableQuery> = its.iter().map(|query| query.query.clone()).collect();
-        let picks = planner::picks(&queries, &premises, Workers::None, goes_on)?;
+        let picks = planner::picks(&queries, &premises, ParallelPlans::None, goes_on)?;
         let asked: Vec<Asked> =
             its.iter().zip(picks).filter_map(|(query, picks)| index.asked(query, &picks?)).collect();
         let correlations = [vec![in_force], others].concat();

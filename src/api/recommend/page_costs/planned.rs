@@ -11,7 +11,7 @@ use crate::call::Call;
 use crate::pg::backend::interrupts;
 use crate::pg::catalog::corrections::{self, Kept};
 use crate::pg::catalog::indexes::{self, IndexFacts, IndexName};
-use crate::pg::catalog::planner::{self, Picked, Premise, TableQuery, Workers};
+use crate::pg::catalog::planner::{self, ParallelPlans, Picked, Premise, TableQuery};
 
 /// Shares of a table's rows that queries ask for.
 const SELECTIVITIES: [f64; 10] = [0.0003, 0.0007, 0.0016, 0.0038, 0.0088, 0.02, 0.05, 0.11, 0.26, 0.6];
@@ -37,10 +37,13 @@ pub(super) struct Probed {
 }
 
 impl Probed {
-    /// None if it can't be looked at.
+    /// None if it can't be looked at, or where its rows lie can't be told.
     fn of(facts: IndexFacts) -> Option<Self> {
         let table = Table { pages: facts.pages, rows: facts.rows };
-        let visits = |index: u32| index_visits(&indexes::samples(facts.table, index)?, &table, &[]);
+        let visits = |index: u32| {
+            let visits = index_visits(&indexes::samples(facts.table, index)?, &table, &[]);
+            visits.filter(|visits| visits.fits)
+        };
         let own = visits(facts.index.oid)?;
         // Equal values of the first column need not lie alike in all that begin with it.
         let is_alike = |other: &&IndexName| {
@@ -120,7 +123,7 @@ impl Answers {
     fn thresholds_at(&self, call: &Call, in_force: Cell, chosen: Cell) -> Option<Thresholds> {
         let premises = [in_force, chosen].map(premise);
         let queries: Vec<TableQuery> = self.queries.iter().map(|query| query.query.clone()).collect();
-        let picks = planner::picks(&queries, &premises, Workers::AsSet, &mut goes_on(call))?;
+        let picks = planner::picks(&queries, &premises, ParallelPlans::AsSet, &mut goes_on(call))?;
         let picks: Vec<Vec<Picked>> = picks.into_iter().flatten().collect();
         let jit_above = planner::jit_above_cost().unwrap_or(f64::INFINITY);
         let count = |holds: &dyn Fn(&Picked) -> bool| {
@@ -158,15 +161,18 @@ pub(super) fn ask(
     let probed = probed(tables, &goes_on);
     if probed.is_empty() {
         return Err(
-            "no table there has an index and statistics by which the planner could be asked".to_owned()
+            "no table there has an index and statistics by which the planner could be asked, and rows that lie as its samples say"
+                .to_owned()
         );
     }
     let queries = queries(&probed);
     let premises: Vec<Premise> = cells.iter().copied().map(premise).collect();
     let planned: Vec<TableQuery> = queries.iter().map(|query| query.query.clone()).collect();
-    let picks = planner::picks(&planned, &premises, Workers::None, &mut { goes_on }).ok_or_else(|| {
-        "every tablespace has page costs of its own, which the planner would take in their place".to_owned()
-    })?;
+    let picks =
+        planner::picks(&planned, &premises, ParallelPlans::None, &mut { goes_on }).ok_or_else(|| {
+            "every tablespace has page costs of its own, which the planner would take in their place"
+                .to_owned()
+        })?;
     if picks.iter().all(Option::is_none) {
         return Err(if picks.is_empty() {
             "there was no time left for it".to_owned()

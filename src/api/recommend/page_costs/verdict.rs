@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::Advice;
 use super::planned::{Answers, Thresholds};
 use crate::api::recommend::Unit;
-use crate::api::recommend::row::{Missing, RecommendRow, Setting};
+use crate::api::recommend::row::{MissingArgument, RecommendRow, Setting};
 use crate::call::arguments::figure;
 use crate::call::named::NamedEnum;
 
@@ -73,7 +73,11 @@ impl Advice<'_> {
 
     /// There is no advice since times are lacking.
     fn without_times(&self, row: RecommendRow, why: String) -> RecommendRow {
-        if self.measured.lacks_cold_blocks() { row.without(Missing::Cold, why) } else { row.unknown(why) }
+        if self.measured.lacks_cold_blocks() {
+            row.without(MissingArgument::Cold, why)
+        } else {
+            row.unknown(why)
+        }
     }
 
     /// Sets a page cost, and the other one where this alone would be on the wrong side of it.
