@@ -161,8 +161,7 @@ pub(super) fn ask(
     let probed = probed(tables, &goes_on);
     if probed.is_empty() {
         return Err(
-            "no table there has an index and statistics by which the planner could be asked, and rows that lie as its samples say"
-                .to_owned()
+            "no table there has an index and statistics by which the planner could be asked".to_owned()
         );
     }
     let queries = queries(&probed);
