@@ -128,8 +128,8 @@ struct Judged {
 
 /// Compares the second side with the first. `past` are groups of earlier runs of the same kind.
 pub fn compare(a: &[Group], b: &[Group], past: &[Group], more_is_better: bool) -> Comparison {
-    let sides = Grouped { a: figures(a), b: figures(b) };
-    let quiet = Grouped { a: undisturbed(&sides.a), b: undisturbed(&sides.b) };
+    let sides = ComparedGroups { a: figures(a), b: figures(b) };
+    let quiet = ComparedGroups { a: undisturbed(&sides.a), b: undisturbed(&sides.b) };
     let quiet = Some(quiet).filter(|quiet| is_enough(&quiet.a, &sides.a) && is_enough(&quiet.b, &sides.b));
     let kept = quiet.as_ref().unwrap_or(&sides);
     let past = quiet_past(figures(past));
@@ -245,12 +245,12 @@ pub fn holm(chances: impl Iterator<Item = f64>) -> f64 {
 }
 
 /// Groups of figures that can be compared.
-struct Grouped {
+struct ComparedGroups {
     a: Vec<Group>,
     b: Vec<Group>,
 }
 
-impl Grouped {
+impl ComparedGroups {
     fn count(&self) -> usize {
         runs(&self.a).count() + runs(&self.b).count()
     }

@@ -25,7 +25,7 @@ const LEAST: f64 = 1e-6;
 
 /// The times of one concurrency, by ascending density.
 #[derive(Debug, Clone, PartialEq)]
-struct FittedLine {
+struct TimesByDensity {
     concurrency: u32,
     points: Vec<(f64, Estimate)>,
 }
@@ -33,7 +33,7 @@ struct FittedLine {
 /// Time per block fetched, over density and concurrency.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GapCurve {
-    lines: Vec<FittedLine>,
+    lines: Vec<TimesByDensity>,
     random: Option<f64>,
     sequential: Option<f64>,
 }
@@ -62,7 +62,7 @@ pub enum Use {
 impl GapCurve {
     /// The curve of the measured times; None if no read with gaps was measured.
     pub fn of(times: &PageTimes) -> Option<Self> {
-        let mut lines: Vec<FittedLine> = Vec::new();
+        let mut lines: Vec<TimesByDensity> = Vec::new();
         for point in &times.sparse {
             let usable = point.density > 0.0 && point.density <= 1.0;
             if !usable || !positive(point.time.us) {
@@ -70,7 +70,7 @@ impl GapCurve {
             }
             let found = lines.iter().position(|line| line.concurrency == point.concurrency);
             let index = found.unwrap_or_else(|| {
-                lines.push(FittedLine { concurrency: point.concurrency, points: Vec::new() });
+                lines.push(TimesByDensity { concurrency: point.concurrency, points: Vec::new() });
                 lines.len() - 1
             });
             lines[index].points.push((point.density, point.time));
@@ -109,7 +109,7 @@ impl GapCurve {
     }
 
     /// The time on one line.
-    fn on(&self, line: &FittedLine, density: f64) -> f64 {
+    fn on(&self, line: &TimesByDensity, density: f64) -> f64 {
         let mut points: Vec<(f64, f64)> =
             line.points.iter().map(|(density, time)| (density.ln(), time.us.ln())).collect();
         let least = line.points.first().map_or(1.0, |point| point.0);

@@ -158,11 +158,15 @@ pub(super) fn ask(
 ) -> Result<Answers, String> {
     let started = Instant::now();
     let goes_on = goes_on(call);
-    let probed = probed(tables, &goes_on);
+    let known = indexes::of_tables(tables, MOST_OF_TABLE, MOST_INDEXES);
+    let why_none = if known.is_empty() {
+        "no table there has an index and statistics by which the planner could be asked"
+    } else {
+        "of no index there it can be told where its rows lie: io_probe_correlation says why"
+    };
+    let probed: Vec<Probed> = known.into_iter().take_while(|_| goes_on()).filter_map(Probed::of).collect();
     if probed.is_empty() {
-        return Err(
-            "no table there has an index and statistics by which the planner could be asked".to_owned()
-        );
+        return Err(why_none.to_owned());
     }
     let queries = queries(&probed);
     let premises: Vec<Premise> = cells.iter().copied().map(premise).collect();
@@ -199,15 +203,6 @@ pub(super) fn ask(
         queries,
         thresholds: None,
     })
-}
-
-/// The indexes of the tables whose rows can be found.
-fn probed(tables: &[pg_sys::Oid], goes_on: impl Fn() -> bool) -> Vec<Probed> {
-    indexes::of_tables(tables, MOST_OF_TABLE, MOST_INDEXES)
-        .into_iter()
-        .take_while(|_| goes_on())
-        .filter_map(Probed::of)
-        .collect()
 }
 
 /// Queries by each index, in an order of which each beginning has some of all.
