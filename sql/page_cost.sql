@@ -57,7 +57,7 @@ INSERT INTO result SELECT 'slow', * FROM io_probe_page_cost_full('priced', durat
   options => '{"max_mib_s": 6, "precision": 0.9, "max_iops": null, "wait": true}') WITH ORDINALITY;
 INSERT INTO result SELECT 'bytes', * FROM io_probe_page_cost_full('priced', duration => '5 s', cold => true, densities => '{1}', concurrencies => '{1}',
   options => '{"max_bytes": 100000}') WITH ORDINALITY;
-INSERT INTO result SELECT 'index', * FROM io_probe_page_cost_full('priced_id', duration => '300 ms', cold => true, densities => '{1}', concurrencies => '{1}') WITH ORDINALITY;
+INSERT INTO result SELECT 'index', * FROM io_probe_page_cost_full('priced_id', duration => '1 s', cold => true, densities => '{1}', concurrencies => '{1}') WITH ORDINALITY;
 INSERT INTO result SELECT 'temp', * FROM io_probe_page_cost_full('priced_temp', duration => '300 ms', cold => true, densities => '{1}', concurrencies => '{1}') WITH ORDINALITY;
 -- no densities or no concurrencies: no such rows
 SELECT DISTINCT pattern FROM io_probe_page_cost_full('priced', duration => '20 ms', densities => '{}') ORDER BY 1;
