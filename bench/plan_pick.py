@@ -92,8 +92,11 @@ def pick(matrix_path, picks_path, arguments, recommend, grid):
         if session.value("SELECT count(*) FROM pg_proc WHERE proname = 'io_probe_recommend'"):
             advised = list(filter(None, (recommended(session, unit, eic) for unit in recommend)))
             variants += advised + [with_correlations(variant) for variant in advised]
-            variants += [with_correlations({**variants[0], "told": variant["told"]}) for variant in advised[:1]]
-        variants += map(given, arguments)
+            # The folk's and the caller's own values, also with the correlations that were recommended first.
+            others = [variants[0], *map(given, arguments)]
+            variants += others[1:] + [with_correlations({**other, "told": variant["told"]}) for variant in advised[:1] for other in others]
+        else:
+            variants += map(given, arguments)
         for variant in variants:
             for row in variant.get("keeps", []):
                 session.run(row["statement"])

@@ -8,10 +8,13 @@
                                 asks the planner of the same server which plan it picks, with nothing forced, at the
                                 defaults of its version, at random_page_cost 1.1, at what io_probe_recommend says for
                                 each of its units (or for those that are named), without and with the correlations that
-                                it recommends ("+ c"), and at what is named here; --grid adds a grid of costs: see
+                                it recommends ("+ c"), and at what is named here, likewise; --grid adds a grid of costs: see
                                 plan_pick.py
     plan_regret.py report MATRIX.json PICKS.json [--svg FILE] [--wrong N]
                                 the regrets, and the N (10) worst picks of each variant; needs no server
+
+    plan_regret.py compare SVG NAME…
+                                draws the mean regrets of the variants of NAME.json and NAME.picks.json side by side
 
     plan_regret.py harm [--tables N] [--seed S]
                                 are there tables of drawn shapes, of N (200), on which an advised correlation makes a
@@ -60,6 +63,9 @@ def main():
     command.add_argument("picks")
     command.add_argument("--svg")
     command.add_argument("--wrong", type=int, default=10)
+    command = commands.add_parser("compare")
+    command.add_argument("svg")
+    command.add_argument("names", nargs="+")
     command = commands.add_parser("harm")
     command.add_argument("--tables", type=int, default=200)
     command.add_argument("--seed", type=int, default=1)
@@ -72,6 +78,8 @@ def main():
     elif told.command == "pick":
         recommend = [unit for unit in told.recommend.split(",") if unit]
         plan_pick.pick(told.matrix, told.picks, told.variants + rest, recommend, told.grid)
+    elif told.command == "compare":
+        plan_report.compare(told.svg, told.names)
     elif told.command == "harm":
         plan_harm.harm(told.seed, told.tables)
     else:

@@ -240,12 +240,41 @@ def draw(path, title, rows):
     subprocess.run(["gnuplot"], input="\n".join([*commands, "unset multiplot", ""]), text=True, check=True)
 
 
-def report(matrix_path, picks_path, svg, most_wrong):
-    """Prints everything, and draws it if svg names a file."""
+def draw_bars(path, versions):
+    """The mean regrets of the variants side by side, cold and warm, of some versions, over their floor. SVG by gnuplot."""
+    groups = [(f"{version}, {state}", state, rows) for version, rows in versions for state in STATES]
+    names = [name for name, cost, _, _ in versions[0][1] if cost and not name.startswith("grid")]
+    means = [{name: mean(regrets[state]) for name, _, _, regrets in rows} for _, state, rows in groups]
+    data = "\n".join(f'"{group[0]}" {" ".join(f"{of[name]:.3f}" for name in [*names, "floor"])}' for group, of in zip(groups, means))
+    bars = [f'$bars using {number + 2}:xtic(1) title "{name}"' for number, name in enumerate(names)]
+    labels = [f"$bars using ($0 + {(number - (len(names) - 1) / 2) / (len(names) + 1)}):{number + 2}:"
+              f'(sprintf("%.2f", ${number + 2})) with labels offset 0,0.5 font ",9" notitle' for number in range(len(names))]  # fmt: skip
+    floor = f'$bars using ($0 - 0.5):{len(names) + 2}:(1):(0) with vectors nohead lw 2 dt 2 lc "black" title "floor"'
+    commands = [f"set terminal svg noenhanced size 960,360 background 'white' font 'sans,11'; set output '{path}'",
+                f"$bars << EOD\n{data}\nEOD",
+                "set style data histogram; set style histogram clustered gap 1; set style fill solid 0.8 noborder",
+                "set yrange [1:*]; set grid ytics; set key top right; set xtics scale 0",
+                "set ylabel 'time over that of the best plan'",
+                f"plot {', '.join(bars + labels + [floor])}"]  # fmt: skip
+    subprocess.run(["gnuplot"], input="\n".join([*commands, ""]), text=True, check=True)
+
+
+def read_both(matrix_path, picks_path):
     with open(matrix_path, encoding="ascii") as file:
         matrix = json.load(file)
     with open(picks_path, encoding="ascii") as file:
-        picks = json.load(file)
+        return matrix, json.load(file)
+
+
+def compare(path, names):
+    """Draws the bars of all NAME.json and NAME.picks.json."""
+    read = [read_both(f"{name}.json", f"{name}.picks.json") for name in names]
+    draw_bars(path, [(f"PostgreSQL {matrix['version']}", rows_of(Scores(matrix, picks["queries"]), picks)) for matrix, picks in read])
+
+
+def report(matrix_path, picks_path, svg, most_wrong):
+    """Prints everything, and draws it if svg names a file."""
+    matrix, picks = read_both(matrix_path, picks_path)
     rows = print_report(matrix, picks, most_wrong)
     if svg:
         draw(svg, f"PostgreSQL {matrix['version']}", rows)

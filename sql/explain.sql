@@ -1,6 +1,7 @@
 --
 -- io_probe_explain, io_probe_explain_json
 --
+SET client_min_messages = warning;
 CREATE TABLE big (id int, grp int, filler text) WITH (autovacuum_enabled = off, parallel_workers = 2);
 ALTER TABLE big ALTER filler SET STORAGE PLAIN;
 INSERT INTO big SELECT i, i % 10, repeat('x', 800) FROM generate_series(1, 2000) i;
@@ -258,7 +259,17 @@ SELECT count(*) FROM io_probe_explain_full('TABLE big', true);
 DELETE FROM parted;
 ROLLBACK;
 
+-- why columns are NULL is said
+CREATE TABLE unread AS SELECT generate_series(1, 1000) AS i;
+VACUUM FULL unread;
+SET client_min_messages = notice;
+SELECT count(*) FROM io_probe_explain('SELECT FROM unread', execute => true);
+SET track_io_timing = on;
+SELECT count(*) FROM io_probe_explain('SELECT 1', execute => true);
+SELECT count(*) FROM io_probe_explain('SELECT FROM big');
+RESET track_io_timing;
+
 SET client_min_messages = warning;
 DROP SCHEMA "Odd ""schema" CASCADE;
-DROP TABLE big, parted, own, tried, costs;
+DROP TABLE big, parted, own, tried, costs, unread;
 DROP FUNCTION explain, payers, judge, counted, node, block_us;

@@ -73,18 +73,20 @@ SELECT run, evidence->'bitmap_crossing_pct' AS pct, evidence->'bitmap_crossing_r
   WHERE setting = 'random_page_cost' AND NOT ((evidence->>'bitmap_crossing_pct')::float8 BETWEEN 0 AND 100
     AND (evidence->>'bitmap_crossing_ratio')::float8 >= 3 OR evidence->'bitmap_crossing_pct' = 'null' AND evidence->'bitmap_crossing_ratio' = 'null');
 SELECT setting, k FROM result,
-  unnest('{queries,tables,indexes,planner_ms,regret,regret_in_force,seq_page_cost,random_page_cost}'::text[]) AS k
+  unnest('{queries,tables,indexes,planner_ms,regret,regret_corrected,regret_in_force,regret_in_force_corrected,seq_page_cost,random_page_cost}'::text[]) AS k
   WHERE run = 'seq_page' AND setting <> 'maintenance_io_concurrency' AND NOT evidence ? k;
 SELECT DISTINCT (evidence->'queries')::int > 0 AS queries, evidence->'tables' AS tables
   FROM result WHERE evidence ? 'queries';
 SELECT DISTINCT i->>'index' AS index, (i->>'scattered_pct')::float8 > 50 AS scattered
   FROM result, jsonb_array_elements(evidence->'indexes') AS i ORDER BY 1;
--- no plan is better than the best, and what is recommended is no worse than what is set
+-- no plan is better than the best, and what is recommended is no worse than what is set, unless correlations are advised with it
 SELECT run, evidence->'regret' AS regret, evidence->'regret_in_force' AS in_force FROM result WHERE evidence ? 'regret' AND NOT
   ((evidence->'regret'->>'cold')::float8 >= 0.999 AND (evidence->'regret'->>'warm')::float8 >= 0.999
    AND (evidence->'regret'->>'worst_cold')::float8 >= (evidence->'regret'->>'cold')::float8
-   AND (evidence->'regret'->>'cold')::float8 * (evidence->'regret'->>'warm')::float8 <=
-       1.01 * (evidence->'regret_in_force'->>'cold')::float8 * (evidence->'regret_in_force'->>'warm')::float8);
+   AND (evidence->'regret_corrected' <> 'null' OR (evidence->'regret'->>'cold')::float8 * (evidence->'regret'->>'warm')::float8 <=
+       1.01 * (evidence->'regret_in_force'->>'cold')::float8 * (evidence->'regret_in_force'->>'warm')::float8));
+SELECT run, setting, why FROM result WHERE (evidence->'regret_corrected' <> 'null') <> (why ~ ' \(with the correlations that are advised [0-9.]+ and [0-9.]+\)')
+  AND setting IN ('random_page_cost', 'effective_io_concurrency');
 
 -- the planner knows nothing of a table without an index; the unit stays, and a concurrency says that it is by the times alone
 SELECT setting, recommended = current OR setting <> 'seq_page_cost' AND recommended IS NOT NULL AS told, substring(why FROM 'that is by .*|nothing .*|it is .*') AS why

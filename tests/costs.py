@@ -107,6 +107,32 @@ class Storage(unittest.TestCase):
         # About 40 times, by the count of requests alone; less where the processor is busy.
         self.assertGreater(ratios["large"], 2 * ratios["small"])
 
+    def test_beside_others_that_read(self):
+        """Rows that were read from the device say so, and advice that rests on them."""
+        disk = self.on_loop_device()
+        measured = {"random_page_cost", "effective_io_concurrency", "maintenance_io_concurrency", "read_ahead_kb"}
+        measured |= {"io_combine_limit"} if VERSION >= 17 else set()
+
+        def doubted(session):
+            arguments = {"duration": "1 s", "cold": True}
+            tiers = session.rows(rows_of("page_cost", "probed", densities=[0.2], concurrencies=[0, 16], **arguments))
+            arguments = {"settings": [*measured, "seq_page_cost"], "duration": "6 s", "cold": True}
+            advice = session.rows(rows_of("recommend", "probed", **arguments))
+            advice = [row for row in advice if row["recommended"] is not None]
+            say(str([(row["setting"], row["recommended"], row["doubt"]) for row in advice]))
+            self.assertLess(1, len(advice))
+            whose = {(row["tier"], "others" in (row["doubt"] or "")) for row in tiers if row["block_us"] is not None}
+            return whose, {row["setting"] for row in advice if row["doubt"] == "others"}, {row["setting"] for row in advice}
+
+        with Session() as session:
+            tiers, others, _ = doubted(session)
+            self.assertEqual((any(doubt for _, doubt in tiers), others), (False, set()))
+            with disk.read_on(pause=0.01):
+                tiers, others, advised = doubted(session)
+            self.assertEqual({tier for tier, doubt in tiers if doubt}, {"device"})
+            self.assertNotIn(("device", False), tiers)
+            self.assertEqual(others, advised & measured)
+
     def test_what_is_read_is_said_and_dropped(self):
         """Of the device no less is read than the rows say, and most of it leaves the cache."""
         disk = self.on_loop_device()

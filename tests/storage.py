@@ -6,6 +6,7 @@ import ctypes
 import mmap
 import os
 import re
+import signal
 import subprocess
 import time
 import unittest
@@ -86,6 +87,21 @@ class LoopDevice:
         """Bytes that are not free on its file system."""
         facts = os.statvfs(self.mount_point)
         return (facts.f_blocks - facts.f_bfree) * facts.f_frsize
+
+    @contextlib.contextmanager
+    def read_on(self, pause=0):
+        """Meanwhile somebody else reads 8 MiB from the device again and again, with so many seconds between."""
+        path = os.path.join(self.mount_point, "read")
+        with open(path, "wb") as file:
+            file.write(bytes(8 << 20))
+        script = f"while dd if={path} iflag=direct bs=1M of=/dev/null status=none; do sleep {pause}; done"
+        reader = subprocess.Popen(["bash", "-c", script], start_new_session=True)
+        try:
+            yield
+        finally:
+            os.killpg(reader.pid, signal.SIGKILL)
+            reader.wait()
+            os.remove(path)
 
     @contextlib.contextmanager
     def cut_short_within(self, path, offset=None):

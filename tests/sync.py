@@ -935,23 +935,8 @@ class OwnDevice(Sync):
             return {row["section"] for row in rows if "others" in (row["doubt"] or "")}
 
         self.assertEqual(disturbed(), set())
-        with self.read_on():
+        with self.disk.read_on():
             self.assertEqual(disturbed(), {"one_write"})
-
-    @contextlib.contextmanager
-    def read_on(self):
-        """Meanwhile somebody else reads from the device."""
-        path = os.path.join(self.disk.mount_point, "read")
-        with open(path, "wb") as file:
-            file.write(bytes(8 * MIB))
-        script = f"while dd if={path} iflag=direct bs=1M of=/dev/null status=none; do :; done"
-        reader = subprocess.Popen(["bash", "-c", script], start_new_session=True)
-        try:
-            yield
-        finally:
-            os.killpg(reader.pid, signal.SIGKILL)
-            reader.wait()
-            os.remove(path)
 
     def test_the_wal_s_own_device(self):
         """That of the WAL, not of the tablespace."""

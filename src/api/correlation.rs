@@ -1,13 +1,15 @@
 //! `io_probe_correlation`: where the rows of indexes lie, by samples of the indexes. `io_probe_correct`: telling
 //! the planner what it should take a correlation for.
 
-use io_probe_core::advise::page_costs::model::Table;
+use io_probe_core::advise::page_costs::curve::GapCurve;
+use io_probe_core::advise::page_costs::model::{Caches, Index, PlannedScan, Table, Times};
 use io_probe_core::advise::page_costs::visits::{IndexVisits, RangeVisits, index_visits};
 use io_probe_core::stats::Interval;
 use pgrx::prelude::*;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use super::page_cost;
 use super::row::{Caveats, Doubt};
 use crate::call::Begin;
 use crate::call::arguments::{self, figure};
@@ -27,7 +29,9 @@ fn io_probe_correlation(rel: Option<pg_sys::Oid>) -> Rows {
         let (_call, relation) = Begin::of(Probe::Correlation).on_relation_beside_probes(rel)?;
         relation.check_is_table()?;
         let kept = corrections::kept(rel);
-        Ok(indexes::all_of(rel).iter().map(|index| row(&relation, index, kept.as_deref())).collect())
+        let times = ScanTimes::known(&relation);
+        let row = |index: &AnyIndex| row(&relation, index, kept.as_deref(), times.as_ref());
+        Ok(indexes::all_of(rel).iter().map(row).collect())
     })
 }
 
@@ -78,7 +82,12 @@ struct Figures {
     evidence: Map<String, Value>,
 }
 
-fn row(relation: &Relation, index: &AnyIndex, kept: Option<&[Kept]>) -> CorrelationRow {
+fn row(
+    relation: &Relation,
+    index: &AnyIndex,
+    kept: Option<&[Kept]>,
+    times: Option<&ScanTimes>,
+) -> CorrelationRow {
     let mut caveats = Caveats::default();
     if kept.is_none() {
         caveats.note("somebody has locked io_probe_corrections: what is kept is not known");
@@ -90,7 +99,8 @@ fn row(relation: &Relation, index: &AnyIndex, kept: Option<&[Kept]>) -> Correlat
             format!("the correlation that is kept does not count any more: {why}"),
         );
     }
-    let figures = match samples(relation, index).and_then(|samples| Figures::of(relation, index, &samples)) {
+    let figures = samples(relation, index);
+    let figures = match figures.and_then(|samples| Figures::of(relation, index, &samples, times)) {
         Ok(figures) => Some(figures),
         Err(NoFigures::Unsupported(why)) => {
             caveats.refuse(why.to_owned());
@@ -124,6 +134,31 @@ fn row(relation: &Relation, index: &AnyIndex, kept: Option<&[Kept]>) -> Correlat
 const MISFIT: &str =
     "its samples visit other blocks than where they lie would predict: no correlation can tell that";
 
+/// What scans take, by the times that this session has measured in the table's tablespace.
+struct ScanTimes {
+    times: Times,
+    concurrency: u32,
+}
+
+impl ScanTimes {
+    fn known(relation: &Relation) -> Option<Self> {
+        let place = relation.file_tablespace();
+        let measured = page_cost::recall(place)?;
+        let measured = measured.as_ref().clone().with_whole_lines();
+        let concurrency = place.io_concurrency();
+        // Index scans need reads without prefetch, and bitmap scans those at the concurrency in force.
+        GapCurve::of(&measured).filter(|curve| curve.has(0) && curve.has(concurrency))?;
+        let times = Times::of(&measured, server::shared_buffers()).ok()?;
+        Some(Self { times, concurrency })
+    }
+
+    /// Of so many rows by an index, in ms: cold, and warm.
+    fn of(&self, scan: PlannedScan, table: &Table, index: &Index, rows: f64) -> Value {
+        let time = |caches| self.times.of_scan(scan, table, index, rows, self.concurrency, caches);
+        json!([Caches::Cold, Caches::Warm].map(|caches| figure(time(caches) / 1e3)))
+    }
+}
+
 /// Why nothing is known of an index.
 enum NoFigures {
     Unsupported(&'static str),
@@ -148,6 +183,7 @@ impl Figures {
         relation: &Relation,
         index: &AnyIndex,
         samples: &[Vec<u64>],
+        times: Option<&ScanTimes>,
     ) -> std::result::Result<Self, NoFigures> {
         let pages = relation.source(Fork::MAIN).map_or(0, |source| source.blocks()) as f64;
         if pages < indexes::LEAST_PAGES {
@@ -167,15 +203,19 @@ impl Figures {
         if !visits.fits {
             return Err(NoFigures::Void(MISFIT));
         }
-        let IndexVisits { scattered, stretch, ranges, .. } = visits;
+        let IndexVisits { locality, scattered, stretch, ranges, .. } = visits;
+        // It has grown with the table.
+        let scanned = Index { pages: index.pages * pages / index.table_pages, locality };
         let blocks = |count: f64| count.round() as u64;
         let ordered = |rows: f64| blocks((rows * index.table_pages / index.table_rows).max(1.0));
         let interval = |of: &Interval| json!([blocks(of.low), blocks(of.high)]);
         let range = |((percent, rows), range): ((f64, f64), &RangeVisits)| {
+            let ms = |scan| times.map_or(Value::Null, |times| times.of(scan, &table, &scanned, rows));
             let figures = json!({
                 "ordered_blks": ordered(rows),
                 "blks": blocks(range.pages.value), "ci_blks": interval(&range.pages),
                 "random_blks": blocks(range.at_random.value), "random_ci_blks": interval(&range.at_random),
+                "index_ms": ms(PlannedScan::Index), "bitmap_ms": ms(PlannedScan::Bitmap),
             });
             (percent.to_string(), figures)
         };

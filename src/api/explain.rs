@@ -18,6 +18,7 @@ use crate::pg::backend::encoding::Text;
 use crate::pg::backend::interrupts;
 use crate::pg::backend::json::JsonbText;
 use crate::pg::backend::row::Rows;
+use crate::pg::backend::server;
 use crate::pg::catalog::explain;
 use crate::pg::catalog::query::Query;
 use crate::pg::storage::relation::{Fork, Relation};
@@ -28,7 +29,12 @@ fn io_probe_explain(query: Option<Query>, execute: Option<bool>, options: Option
     let answer = || {
         let query = query.ok_or_else(|| Error::invalid("query must not be null"))?;
         let measured = KnownTimes::of(options)?;
-        rows(&explain::plan(&query, execute.unwrap_or(false))?, &measured)
+        let executes = execute.unwrap_or(false);
+        let rows = rows(&explain::plan(&query, executes)?, &measured)?;
+        if executes {
+            tell_what_is_unknown(&rows);
+        }
+        Ok(rows)
     };
     Rows::answer(answer)
 }
@@ -105,6 +111,22 @@ fn rows(json: &str, measured: &KnownTimes) -> Result<Vec<ExplainRow>> {
         ExplainRow::new(node, measured)
     };
     Ok(nodes.into_iter().map(row).collect())
+}
+
+/// Why columns of a query that was executed are NULL.
+fn tell_what_is_unknown(rows: &[ExplainRow]) {
+    if server::setting(c"track_io_timing").as_deref() != Some("on") {
+        pgrx::notice!("io_ms is not known: track_io_timing is off");
+    }
+    let lacks_times = |row: &ExplainRow| {
+        row.own.shared_blks_read.is_some_and(|read| read > 0) && row.prediction.device_ms.is_none()
+    };
+    if rows.iter().any(lacks_times) {
+        pgrx::notice!(
+            "device_ms is not known of all nodes: io_probe_page_cost of a table in their tablespace measures it for this \
+             session, with cold => true, which evicts that table from the caches"
+        );
+    }
 }
 
 /// `io_probe_explain_full_row`.

@@ -8,7 +8,7 @@ use pgrx::datum;
 use pgrx::prelude::*;
 use serde::Serialize;
 
-pub(super) use self::curve::{WindowMode, WindowResult, measure};
+pub(super) use self::curve::{WindowMode, WindowResult, is_disturbed, measure};
 use super::row::{Caveats, DeviceFigures, Identity, IntervalFigures};
 use crate::call::arguments::{self, figure};
 use crate::call::options::{MEASURING, Options};

@@ -35,7 +35,7 @@ COMMENT ON COLUMN io_probe_recommend_full_row.instead IS 'What sets it for the w
 COMMENT ON COLUMN io_probe_recommend_full_row.hides IS 'What each of them hides, and what hides it; NULL without a statement';
 COMMENT ON COLUMN io_probe_recommend_full_row.why IS 'The reason, one sentence';
 COMMENT ON COLUMN io_probe_recommend_full_row.relid IS 'Relation that was measured, or would have been';
-COMMENT ON COLUMN io_probe_recommend_full_row.doubt IS 'needs cold, needs writes: with that argument there might be advice; unknown: there is none, for the reason that the full row gives; others: there is, but others read from the device meanwhile; NULL: there is';
+COMMENT ON COLUMN io_probe_recommend_full_row.doubt IS 'needs cold, needs writes: with that argument there might be advice; unknown: there is none, for the reason that the full row gives; others: there is, but others used the device meanwhile; NULL: there is';
 COMMENT ON COLUMN io_probe_recommend_full_row.evidence IS 'The figures that it rests on';
 
 CREATE TYPE io_probe_recommend_row AS (

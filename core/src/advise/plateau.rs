@@ -44,6 +44,15 @@ impl Candidates {
         Self { costs, moves, best }
     }
 
+    /// Only these can be the best, and are as good. None if there are none.
+    pub fn among(&self, allowed: &dyn Fn(usize) -> bool) -> Option<Self> {
+        let cost = |(index, cost): (usize, &f64)| if allowed(index) { *cost } else { f64::INFINITY };
+        let costs: Vec<f64> = self.costs.iter().enumerate().map(cost).collect();
+        let known = (0..costs.len()).filter(|index| costs[*index].is_finite());
+        let best = known.min_by(|a, b| costs[*a].total_cmp(&costs[*b]))?;
+        Some(Self { costs, moves: self.moves.clone(), best })
+    }
+
     /// How much more one costs than another, in what may be told apart.
     fn over(&self, one: usize, other: usize) -> f64 {
         let error = self.moves.iter().map(|by| (by[one] - by[other]).powi(2)).sum::<f64>().sqrt();
@@ -228,6 +237,18 @@ mod tests {
         assert!((moved - 0.2 / (0.5 + AS_GOOD.ln())).abs() < 1e-9, "{moved}");
         let moved_alike = Candidates::of(costs.clone(), std::iter::once(vec![1.5, 1.7]));
         assert!((moved_alike.excess(1) - 0.2 / AS_GOOD.ln()).abs() < 1e-9, "{moved_alike:?}");
+    }
+
+    #[test]
+    fn what_is_not_allowed_is_not_the_best() {
+        let all = Candidates::of(vec![1.0, 1.2, 1.21, 2.0], std::iter::empty());
+        let some = all.among(&|index| index > 0).expect("three");
+        let as_good: Vec<bool> = (0..4).map(|index| some.excess(index) <= 1.0).collect();
+        assert_eq!(as_good, [false, true, true, false]);
+        let along: Vec<(f64, usize)> = [10.0, 20.0, 30.0, 40.0].into_iter().zip(0..).collect();
+        let (low, high) = some.range(&along, 30.0);
+        assert!(low == 20.0 && high > 30.0 && high < 40.0, "{low} {high}");
+        assert_eq!(all.among(&|_| false), None);
     }
 
     #[test]

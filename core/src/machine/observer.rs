@@ -143,6 +143,14 @@ impl IoDelta {
         }
     }
 
+    /// Together with what happened earlier, if anything did.
+    pub fn after(self, earlier: Option<IoDelta>) -> IoDelta {
+        match earlier {
+            Some(earlier) => earlier.then(self),
+            None => self,
+        }
+    }
+
     /// Bytes fetched from storage in our account; None where that is not known.
     pub fn fetched_bytes(&self) -> Option<u64> {
         self.fetched.ok()

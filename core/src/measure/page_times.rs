@@ -37,6 +37,7 @@ pub use self::times::{Estimate, MeasuredTime, PageTimes, Pattern, Tier, TimeRow}
 use self::turns::Turns;
 use crate::Result;
 use crate::files::RelationFiles;
+use crate::machine::observer::{IoDelta, Observer};
 use crate::measure::BlockReader;
 use crate::run::budget::{Budget, Limits, Stop};
 
@@ -95,6 +96,8 @@ pub struct PageTimesRun<'a> {
     pub seed: u64,
     /// Waits a little until the devices have nothing to do.
     pub settle: &'a dyn Fn(),
+    /// Looks before and after what is read from the device.
+    pub observer: &'a Observer<'a>,
     /// Bounds of all turns together; but `max_bytes` for each way: sequential, random, and each concurrency.
     /// What one does not need the others may have.
     pub limits: Limits,
@@ -115,6 +118,8 @@ pub struct PageTimesResult {
     pub device_random: WaySeries,
     /// From the device, ascending with gaps: for each concurrency, each density.
     pub sparse: Vec<Vec<WaySeries>>,
+    /// What reading from the device cost, and what else the devices did meanwhile; None if nothing was read.
+    pub cost: Option<IoDelta>,
     /// Why nothing came from the device, if nothing did.
     pub not_cold: Option<NotCold>,
     /// How many times the turns went through the whole relation.

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
 
-use io_probe_core::machine::account::Account;
+use io_probe_core::machine::observer::IoDelta;
 use io_probe_core::measure::page_times::tuple;
 use io_probe_core::measure::page_times::{self, NotCold, PageTimesResult, PageTimesRun};
 use io_probe_core::measure::page_times::{PageTimes, Pattern, Tier};
@@ -83,6 +83,8 @@ pub(in crate::api) struct MeasuredRelation {
     pub(in crate::api) times: PageTimes,
     /// Why the turns ended.
     pub(in crate::api) stop: Option<Stop>,
+    /// Did others use the device meanwhile?
+    pub(in crate::api) disturbed: bool,
 }
 
 /// Measures within what the statement has left.
@@ -113,7 +115,8 @@ pub(in crate::api) fn measure(
     results.push(tuple);
     let times = PageTimes::of(results.iter().map(|result| result.measured));
     remember(relation.relation.file_tablespace(), times.clone());
-    Ok(MeasuredRelation { results, times, stop: measured.stop })
+    let disturbed = measured.cost.as_ref().is_some_and(IoDelta::is_disturbed);
+    Ok(MeasuredRelation { results, times, stop: measured.stop, disturbed })
 }
 
 /// The turns of all ways.
@@ -123,7 +126,7 @@ fn take_turns(
     wanted: &Wanted,
     concurrencies: &[u32],
 ) -> Result<PageTimesResult> {
-    let observer = relation.observer(Account::Own);
+    let observer = relation.observer(server::read_account());
     let most = concurrencies.iter().copied().max().unwrap_or(0);
     let mut reader = ServerReader::in_turns(&relation.relation, most);
     let buffered = reader.buffered();
@@ -138,6 +141,7 @@ fn take_turns(
         buffered: &buffered,
         seed: wanted.seed,
         settle: &|| observer.settle(),
+        observer: &observer,
         limits: wanted.limits,
     };
     call.progress.path("server", 0);
@@ -203,6 +207,9 @@ fn add_notes(
         result.caveats.doubt_since(Doubt::Small, "a small relation: caches below the kernel may serve it");
     } else if from_device {
         result.caveats.read_up_to(measured.passes);
+    }
+    if let Some(cost) = measured.cost.as_ref().filter(|_| from_device && !result.has_no_time()) {
+        result.caveats.note_device(cost);
     }
     if let Some(fixed) = fixed.filter(|_| result.is_sparse()) {
         result.caveats.note(format!(

@@ -152,6 +152,12 @@ pub(in crate::api) fn measure(
     Ok(results)
 }
 
+/// Did others use the device meanwhile?
+pub(in crate::api) fn is_disturbed(results: &[WindowResult]) -> bool {
+    let costs = results.iter().filter_map(|result| result.cost.clone());
+    costs.reduce(|sum, cost| cost.after(Some(sum))).is_some_and(|cost| cost.is_disturbed())
+}
+
 fn sort(results: &mut [WindowResult]) {
     results.sort_by_key(|result| result.window);
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use io_probe_core::advise::{Choice, plateau};
 use io_probe_core::files::Part;
-use io_probe_core::machine::account::Account;
+use io_probe_core::machine::observer::IoDelta;
 use io_probe_core::measure::contest::{Contest, TurnResult, contest};
 use io_probe_core::measure::scan::{self, Scan, ScanRun};
 use io_probe_core::run::budget::{Budget, Limits, Stop, StopCheck};
@@ -74,10 +74,11 @@ pub(super) fn rows(recommend: &RecommendCall<'_>, places: &[TablespaceTarget]) -
         OpenedRelation::Refused(why) => return Ok(vec![row.unknown(why)]),
         OpenedRelation::Gone => return Ok(vec![row.unknown(GONE)]),
     };
-    let found = measure(recommend, &relation, &limits, current)?;
+    let (found, cost) = measure(recommend, &relation, &limits, current)?;
     let row =
         row.rests_on("io_max_combine_limit", shown(highest)).rests_on("read_method", server::read_method());
-    Ok(vec![judge(row, &found, &limits, current, recommend.request.cold)])
+    let row = judge(row, &found, &limits, current, recommend.request.cold);
+    Ok(vec![row.beside(cost.is_some_and(|cost| cost.is_disturbed()))])
 }
 
 /// As SHOW prints so many blocks.
@@ -137,11 +138,12 @@ fn measure(
     relation: &ProbedRelation,
     limits: &[u64],
     current: u64,
-) -> Result<Contest> {
+) -> Result<(Contest, Option<IoDelta>)> {
     let length = (TURN / relation.block_size()).min(relation.source.blocks().max(1));
     let mut stretches =
         Stretches { call: recommend.call, relation, length, next: 0, cold: recommend.request.cold };
-    let observer = relation.observer(Account::Own);
+    let observer = relation.observer(server::read_account());
+    let mut cost = None;
     let precision = recommend.limits.precision.or(Some(PRECISION));
     let bounds = Limits { precision, ..recommend.limits };
     let mut done = 0;
@@ -165,7 +167,9 @@ fn measure(
             without_data: Some(&|part: &Part, holes| resident.remove_from(part, holes)),
             limits: Limits::none(),
         };
+        let look = observer.look();
         let scan = scan::scan(&run, reader, budget, &mut |_| ())?;
+        cost = Some(observer.since(&look).after(cost.take()));
         // What the kernel still reads ahead must not be in the next turn's way.
         observer.settle();
         done += 1;
@@ -178,7 +182,7 @@ fn measure(
         contest(limits.len(), in_force, bytes, &bounds, budget, &mut turn)
     })?;
     recommend.call.note_stop(found.stop);
-    Ok(found)
+    Ok((found, cost))
 }
 
 /// A turn counts if it read all of its blocks, and none of them from a cache.

@@ -8,7 +8,7 @@ mod verdict;
 use std::collections::HashSet;
 use std::fmt::{self, Display, Formatter};
 
-use io_probe_core::advise::page_costs::choose::{Cell, Chosen, Settings, grid};
+use io_probe_core::advise::page_costs::choose::{Cell, Settings, grid};
 use io_probe_core::advise::page_costs::curve::GapCurve;
 use io_probe_core::advise::page_costs::model::Times;
 use io_probe_core::measure::page_times::{Estimate, NotCold, PageTimes};
@@ -104,12 +104,15 @@ struct RelationTimes {
     has_fixed_concurrency: bool,
     /// At how many they were to be measured.
     concurrencies: usize,
+    /// Did others use the device meanwhile?
+    disturbed: bool,
 }
 
 impl RelationTimes {
     fn of(recommend: &RecommendCall<'_>, probed: &ProbedRelation) -> Result<Self> {
         let wanted = Wanted::usual(recommend.page_limits, recommend.request.cold);
-        let MeasuredRelation { results, times, stop } = page_cost::measure(recommend.call, probed, &wanted)?;
+        let MeasuredRelation { results, times, stop, disturbed } =
+            page_cost::measure(recommend.call, probed, &wanted)?;
         // Of those that are lacking, the device's say why.
         let lacking = results.iter().filter(|one| one.no_time.is_some());
         let lacking = lacking.max_by_key(|one| one.is_from_device()).and_then(|one| one.no_time);
@@ -121,6 +124,7 @@ impl RelationTimes {
             lacking: lacking.map(|why| Lacking { why, stop }),
             has_fixed_concurrency,
             concurrencies: depths.len(),
+            disturbed,
         })
     }
 
@@ -163,7 +167,7 @@ struct Advice<'a> {
     measured: &'a RelationTimes,
     in_force: Settings,
     maintenance: Option<u32>,
-    planned: std::result::Result<(Answers, Chosen), String>,
+    planned: std::result::Result<Answers, String>,
 }
 
 impl<'a> Advice<'a> {
@@ -214,12 +218,11 @@ fn ask_planner(
     place: &TablespaceTarget,
     measured: &RelationTimes,
     in_force: &Settings,
-) -> std::result::Result<(Answers, Chosen), String> {
+) -> std::result::Result<Answers, String> {
     let times = measured.model()?;
     // Without prefetch, which index scans need, and as it is now.
-    let has = |curve: &GapCurve, wanted: u32| curve.concurrencies().any(|concurrency| concurrency == wanted);
     let curve = GapCurve::of(&measured.times)
-        .filter(|curve| has(curve, 0) && has(curve, in_force.concurrency))
+        .filter(|curve| curve.has(0) && curve.has(in_force.concurrency))
         .ok_or_else(|| measured.why_one_concurrency())?;
     let tables: Vec<_> = place.relations.iter().map(|relation| relation.oid).collect();
     let anchor = match recommend.request.unit {
@@ -228,13 +231,12 @@ fn ask_planner(
     };
     let cells = grid(in_force.cell, anchor);
     let concurrencies: Vec<u32> = curve.concurrencies().collect();
-    let mut answers = planned::ask(recommend.call, &tables, &cells, &concurrencies, &times)?;
     let PageTimes { device_random, device_sequential, .. } = measured.times;
     let known = |time: Option<Estimate>| time.is_some_and(|time| time.interval.is_some());
     if !known(device_random) || !known(device_sequential) || !curve.has_intervals() {
         return Err("the times have no intervals: measure for longer".to_owned());
     }
-    let chosen = answers.regrets.choose(in_force).ok_or_else(|| "no query tells".to_owned())?;
-    answers.look_at_thresholds(recommend.call, in_force.cell, chosen.settings.cell);
-    Ok((answers, chosen))
+    let mut answers = planned::ask(recommend.call, &tables, &cells, &concurrencies, in_force, &times)?;
+    answers.look_at_thresholds(recommend.call, in_force.cell);
+    Ok(answers)
 }

@@ -79,7 +79,7 @@ fn of_disk(recommend: &RecommendCall<'_>, place: &TablespaceTarget) -> Result<Re
     let precision = recommend.limits.precision.or(Some(PRECISION));
     let limits = Limits { duration, precision, ..recommend.limits };
     let curve = readahead::measure(recommend.call, &relation, &windows, limits)?;
-    Ok(judge(row, &curve, &disk, in_force))
+    Ok(judge(row, &curve, &disk, in_force).beside(readahead::is_disturbed(&curve)))
 }
 
 fn judge(row: RecommendRow, curve: &[WindowResult], disk: &str, in_force: u64) -> RecommendRow {

@@ -177,9 +177,10 @@ impl RecommendRow {
         Self { doubt: Some(doubt), ..self.unknown(why) }
     }
 
-    /// Others used the device while this was measured.
-    pub(super) fn beside_others(self) -> Self {
-        Self { doubt: self.doubt.or(Some(Doubt::Others.name())), ..self }
+    /// Did others use the device while this was measured?
+    pub(super) fn beside(self, disturbed: bool) -> Self {
+        let others = disturbed.then(|| Doubt::Others.name());
+        Self { doubt: self.doubt.or(others), ..self }
     }
 
     /// What else is to be known of the advice, if there is one.

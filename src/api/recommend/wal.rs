@@ -84,7 +84,7 @@ pub(super) fn rows(recommend: &RecommendCall<'_>) -> Result<Vec<RecommendRow>> {
             Setting::CommitDelay => flushes.commit_delay(row),
             _ => flushes.sync_method(row),
         };
-        if disturbed { row.beside_others() } else { row }
+        row.beside(disturbed)
     }))
 }
 

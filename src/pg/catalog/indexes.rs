@@ -119,6 +119,8 @@ pub(crate) struct AnyIndex {
     pub(crate) method: String,
     /// Can queries use it?
     pub(crate) is_valid: bool,
+    /// Its pages when it was vacuumed or analyzed.
+    pub(crate) pages: f64,
     /// Rows that it has, and its table, when that had so many pages; as far as that is known.
     pub(crate) rows: f64,
     pub(crate) table_rows: f64,
@@ -134,6 +136,7 @@ pub(crate) fn all_of(table: pg_sys::Oid) -> Vec<AnyIndex> {
     let query = format!(
         "SELECT x.oid, jsonb_build_object(
              'index', x.oid::int8, 'method', m.amname, 'is_valid', i.indisvalid AND NOT i.indcheckxmin,
+             'pages', x.relpages,
              'rows', CASE WHEN i.indpred IS NULL THEN c.reltuples ELSE x.reltuples END,
              'table_rows', c.reltuples, 'table_pages', c.relpages,
              'correlation', s.correlation, 'null_share', s.null_frac)::text

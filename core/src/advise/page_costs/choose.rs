@@ -10,6 +10,11 @@
 //! to what keeps less gave simulated devices other advice in 9 of 40 calls. The regret of a pick is its time
 //! over that of the best plan at any concurrency: one that makes all bitmap scans slow is no excuse.
 //!
+//! Correlations move picks as well, and change which concurrency is best. So the planner was asked twice where
+//! some are advised: as things are, and with them. Nobody has to follow all of the advice. What is chosen is as
+//! good as the best with them, without them not surely slower than what is set, and of that the best without.
+//! Who follows one part, or all of it, is told the same the next time.
+//!
 //! # Limitations and caveats
 //! - The answer is as good as the model's times and as the queries are like the user's own.
 //! - The planner has one number for reads one at a time and for reads that are prefetched. Where they
@@ -103,16 +108,27 @@ pub struct Regret {
     pub worst_warm: f64,
 }
 
+impl Regret {
+    /// What is to be least, as a logarithm: cold and warm weigh the same.
+    pub(super) fn cost(&self) -> f64 {
+        (self.cold * self.warm).ln() / 2.0
+    }
+}
+
 /// The regrets of all cells at all concurrencies.
 #[derive(Debug, Clone)]
 pub struct Regrets {
     cells: Vec<Cell>,
     concurrencies: Vec<u32>,
-    /// By cell, then concurrency.
-    table: Vec<Regret>,
-    /// The same places.
-    candidates: Candidates,
+    judged: Judged,
     queries: usize,
+}
+
+/// Regrets, by cell, then concurrency, and the same places as candidates.
+#[derive(Debug, Clone)]
+pub(super) struct Judged {
+    pub(super) regrets: Vec<Regret>,
+    pub(super) candidates: Candidates,
 }
 
 /// What to set.
@@ -158,14 +174,19 @@ impl Regrets {
         if asked.is_empty() {
             return None;
         }
-        let (table, candidates) = judge(asked, &[], cells.len(), concurrencies, times);
+        let places: Vec<(usize, usize)> =
+            (0..cells.len()).flat_map(|cell| (0..concurrencies.len()).map(move |at| (cell, at))).collect();
         Some(Self {
             cells: cells.to_vec(),
             concurrencies: concurrencies.to_vec(),
-            table,
-            candidates,
+            judged: judge(asked, &[], &places, concurrencies, times),
             queries: asked.len(),
         })
+    }
+
+    /// Those that were measured.
+    pub fn concurrencies(&self) -> &[u32] {
+        &self.concurrencies
     }
 
     /// Queries that tell.
@@ -175,11 +196,11 @@ impl Regrets {
 
     /// The regret at these settings, if they are among those asked for.
     pub fn at(&self, settings: &Settings) -> Option<Regret> {
-        self.place(settings).map(|place| self.table[place])
+        self.place(settings).map(|place| self.judged.regrets[place])
     }
 
     fn place(&self, settings: &Settings) -> Option<usize> {
-        (0..self.table.len()).find(|place| self.settings(*place) == *settings)
+        (0..self.judged.regrets.len()).find(|place| self.settings(*place) == *settings)
     }
 
     fn settings(&self, place: usize) -> Settings {
@@ -190,8 +211,31 @@ impl Regrets {
     /// The settings in force where none are sure to gain; else of those that keep as much of them as may be
     /// the nearest.
     pub fn choose(&self, in_force: &Settings) -> Option<Chosen> {
-        let places = || 0..self.table.len();
-        let excess = |place: &usize| self.candidates.excess(*place);
+        let candidates = &self.judged.candidates;
+        self.choose_by(candidates, in_force, &|place, set| candidates.gains(place, set))
+    }
+
+    /// The same of settings that are as good as the best with the correlations that are advised, of which these
+    /// are the regrets, and without them not surely slower than what is set. None if there are no such settings.
+    pub fn choose_beside(&self, corrected: &Self, in_force: &Settings) -> Option<Chosen> {
+        let (as_is, corrected) = (&self.judged.candidates, &corrected.judged.candidates);
+        let set = self.place(in_force);
+        let suits =
+            |place: usize| corrected.excess(place) <= 1.0 && set.is_none_or(|set| !as_is.gains(set, place));
+        let candidates = as_is.among(&suits)?;
+        let gains = |place: usize, set: usize| as_is.gains(place, set) || corrected.gains(place, set);
+        self.choose_by(&candidates, in_force, &gains)
+    }
+
+    /// By these candidates, where `gains` says which is sure to gain over what is set.
+    fn choose_by(
+        &self,
+        candidates: &Candidates,
+        in_force: &Settings,
+        gains: &dyn Fn(usize, usize) -> bool,
+    ) -> Option<Chosen> {
+        let places = || 0..self.judged.regrets.len();
+        let excess = |place: &usize| candidates.excess(*place);
         let values = |place: usize| self.settings(place).values();
         let set = in_force.values();
         let keeps =
@@ -206,7 +250,7 @@ impl Regrets {
         })?;
         // One from the rim would not be as good the next time. Of equals the least concurrency.
         let in_force = self.place(in_force);
-        let gains = |place: &usize| in_force.is_none_or(|set| self.candidates.gains(*place, set));
+        let gains = |place: &usize| in_force.is_none_or(|set| gains(*place, set));
         let inner = places()
             .filter(|place| excess(place) <= (least + INNER).min(1.0) && keeps(*place, mask) && gains(place));
         let nearest = inner.min_by(|a, b| distance(a).total_cmp(&distance(b)));
@@ -217,13 +261,13 @@ impl Regrets {
             let mut along: Vec<(f64, usize)> =
                 places().filter(is_along).map(|place| (values(place)[axis], place)).collect();
             along.sort_by(|a, b| a.0.total_cmp(&b.0));
-            let (low, high) = self.candidates.range(&along, chosen[axis]);
+            let (low, high) = candidates.range(&along, chosen[axis]);
             (to_digits(low, f64::ceil).min(chosen[axis]), to_digits(high, f64::floor).max(chosen[axis]))
         };
         let (low, high) = range(2);
         Some(Chosen {
             settings: self.settings(place),
-            regret: self.table[place],
+            regret: self.judged.regrets[place],
             sequential: range(0),
             random: range(1),
             concurrencies: (low.ceil() as u32, high.floor() as u32),
@@ -237,30 +281,29 @@ impl Settings {
     }
 }
 
-/// The regret at each of so many cells, at each concurrency, and which of them are as good as the best.
+/// The regret at each of these places, a cell and a concurrency, and which of them are as good as the best.
 /// `moved` are the same queries where their rows may lie as well.
 pub(super) fn judge(
     asked: &[Asked],
     moved: &[Vec<Asked>],
-    cells: usize,
+    places: &[(usize, usize)],
     concurrencies: &[u32],
     times: &Times,
-) -> (Vec<Regret>, Candidates) {
+) -> Judged {
     let picks = |asked: &[Asked], times: &Times| -> Vec<Picks> {
         let taken: Vec<QueryTimes> =
             asked.iter().map(|query| QueryTimes::of(query, concurrencies, times)).collect();
-        let place = |cell, at| Picks::of(asked.iter().map(|query| query.picks[cell]).zip(&taken), at);
-        (0..cells)
-            .flat_map(|cell| (0..concurrencies.len()).map(move |at| (cell, at)))
-            .map(|(cell, at)| place(cell, at))
-            .collect()
+        let place = |(cell, at): &(usize, usize)| {
+            Picks::of(asked.iter().map(|query| query.picks[*cell]).zip(&taken), *at)
+        };
+        places.iter().map(place).collect()
     };
     let costs = |picks: &[Picks]| -> Vec<f64> { picks.iter().map(Picks::cost).collect() };
     let measured = picks(asked, times);
     let by_times = times.each_moved().map(|times| costs(&picks(asked, &times)));
     let by_places = moved.iter().map(|asked| costs(&picks(asked, times)));
     let candidates = Candidates::of(costs(&measured), by_times.chain(by_places));
-    (measured.iter().map(Picks::regret).collect(), candidates)
+    Judged { regrets: measured.iter().map(Picks::regret).collect(), candidates }
 }
 
 /// Does one of these queries take longer by this factor in one cell than in another, cold or warm, at a

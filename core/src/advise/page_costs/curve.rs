@@ -89,6 +89,11 @@ impl GapCurve {
         })
     }
 
+    /// Was this concurrency measured?
+    pub fn has(&self, concurrency: u32) -> bool {
+        self.concurrencies().any(|measured| measured == concurrency)
+    }
+
     /// The concurrencies that were measured, at each density at which any was.
     pub fn concurrencies(&self) -> impl Iterator<Item = u32> {
         self.lines.iter().map(|line| line.concurrency)

@@ -1,6 +1,7 @@
 //! What is asked of a server, what becomes of its answers, and what is left of it in the OS cache.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use super::spans::{Spans, Supply};
@@ -10,6 +11,8 @@ use crate::files::RelationFiles;
 use crate::files::descriptors::MOST_OPEN;
 use crate::files::page_cache::{ResidencyMethod, decided};
 use crate::files::relation_files::fixture::{BLOCK, Relation};
+use crate::machine::account::Account;
+use crate::machine::device::Roots;
 use crate::run::clock::Manual;
 use crate::stats::MIN_SLICES;
 
@@ -30,6 +33,12 @@ fn cold_relation() -> Relation {
     relation
 }
 
+/// Of no device.
+static OBSERVER: LazyLock<Observer<'static>> = LazyLock::new(|| {
+    static ROOTS: LazyLock<Roots> = LazyLock::new(Roots::default);
+    Observer::new(Account::Own, &[], &ROOTS)
+});
+
 fn run(source: &RelationFiles) -> PageTimesRun<'_> {
     PageTimesRun {
         source,
@@ -42,6 +51,7 @@ fn run(source: &RelationFiles) -> PageTimesRun<'_> {
         buffered: &[],
         seed: 1,
         settle: &|| (),
+        observer: &OBSERVER,
         limits: Limits { duration: Duration::from_millis(400), ..Limits::none() },
     }
 }

@@ -163,6 +163,20 @@ impl<'a> Turns<'a> {
         Ok((Taken { ns: timed.ns, blocks: timed.work, hits, read: watch.blocks() }, watch.stop()))
     }
 
+    /// The same from the device, where others may read, too.
+    fn fetch(
+        &mut self,
+        blocks: &[u64],
+        way: Way,
+        warm_up: usize,
+        budget: &mut Budget<'_>,
+    ) -> Result<(Taken, Option<Stop>)> {
+        let look = self.run.observer.look();
+        let read = self.read(blocks, way, warm_up, budget)?;
+        self.measured.cost = Some(self.run.observer.since(&look).after(self.measured.cost.take()));
+        Ok(read)
+    }
+
     /// Blocks read from the device.
     fn read_so_far(&self) -> u64 {
         let measured = &self.measured;
@@ -196,7 +210,7 @@ impl<'a> Turns<'a> {
         let warm_up = (warm_up as usize).min(blocks.len() / 2);
         let mut read = blocks.len();
         if let Some(cached) = cached {
-            let (taken, stop) = self.read(&blocks, Way::Scan, warm_up, budget)?;
+            let (taken, stop) = self.fetch(&blocks, Way::Scan, warm_up, budget)?;
             read = taken.read as usize;
             let cached = share_of(cached, &taken, range.end - range.start);
             self.add(|measured| &mut measured.device_sequential, whole(taken), cached);
@@ -254,7 +268,7 @@ impl<'a> Turns<'a> {
         if blocks.len() < LEAST_BLOCKS {
             return Ok(None);
         }
-        let (taken, stop) = self.read(&blocks, Way::Single, 0, budget)?;
+        let (taken, stop) = self.fetch(&blocks, Way::Single, 0, budget)?;
         self.add(|measured| &mut measured.device_random, taken, cached);
         Ok(stop)
     }
@@ -301,7 +315,7 @@ impl<'a> Turns<'a> {
         blocks.retain(|_| self.rng.random_bool(share.min(1.0)));
         if blocks.len() >= LEAST_BLOCKS {
             let way = Way::Bitmap(self.run.concurrencies[concurrency]);
-            let (taken, stop) = self.read(&blocks, way, 0, budget)?;
+            let (taken, stop) = self.fetch(&blocks, way, 0, budget)?;
             let cached = share_of(cached, &taken, all);
             self.add(|measured| &mut measured.sparse[concurrency][density_index], taken, cached);
             (self.run.settle)();

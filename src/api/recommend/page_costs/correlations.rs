@@ -1,95 +1,36 @@
 //! What the planner should take the correlation of each index for: rows of scope `index`, at the settings that
 //! are chosen.
 
-use io_probe_core::advise::page_costs::choose::{Asked, Regret, Settings};
-use io_probe_core::advise::page_costs::correlation::{CORRELATIONS, CorrelationChoice, choose_correlation};
-use io_probe_core::advise::page_costs::model::Times;
+use io_probe_core::advise::page_costs::choose::{Regret, Settings};
+use io_probe_core::advise::page_costs::correlation::CorrelationChoice;
 use io_probe_core::advise::page_costs::visits::IndexVisits;
 use io_probe_core::stats::Interval;
 use pgrx::{pg_sys, spi};
 use serde_json::json;
 
 use super::Advice;
-use super::planned::{Answers, IndexQuery, Probed, goes_on, premise};
+use super::planned::Probed;
 use super::verdict::{NOTHING_BETTER, shown};
 use crate::api::recommend::row::{RecommendRow, Statements};
 use crate::call::arguments::figure;
-use crate::gucs;
 use crate::pg::backend::server;
 use crate::pg::catalog::facts;
 use crate::pg::catalog::indexes::IndexName;
-use crate::pg::catalog::planner::{self, ParallelPlans, Premise, TableQuery};
 
 impl Advice<'_> {
     /// The rows of indexes: of each that was looked at if `all`, else where another correlation is better.
     pub(super) fn of_indexes(&self, all: bool) -> Vec<RecommendRow> {
-        let known = self.planned.as_ref().map_err(String::clone);
-        let known = known.and_then(|planned| Ok((planned, self.measured.model()?)));
-        let ((answers, chosen), times) = match known {
-            Ok(known) => known,
+        let answers = match &self.planned {
+            Ok(answers) => answers,
             Err(why) if all => return vec![RecommendRow::of_index(None).unknown(why)],
             Err(_) => return Vec::new(),
         };
-        let goes_on = goes_on(self.recommend.call);
         // What could not be asked for lack of time has no row.
-        let row = |place: usize| {
-            let index = &answers.indexes[place];
-            let choice = answers.correlation(place, &chosen.settings, &times, &mut || goes_on())?;
-            let is_wanted = all || !choice.holds_current;
-            is_wanted.then(|| row(index, &choice, &chosen.settings))
+        let row = |(index, choice): (&Probed, &Option<CorrelationChoice>)| {
+            let choice = choice.as_ref().filter(|choice| all || !choice.holds_current)?;
+            Some(row(index, choice, &answers.chosen.settings).beside(self.measured.disturbed))
         };
-        (0..answers.indexes.len()).filter_map(row).collect()
-    }
-}
-
-impl Answers {
-    /// What the planner should take the correlation of the index of this place for, where these settings are in
-    /// force. None if it was not asked.
-    fn correlation(
-        &self,
-        place: usize,
-        settings: &Settings,
-        times: &Times,
-        goes_on: &mut dyn FnMut() -> bool,
-    ) -> Option<CorrelationChoice> {
-        let index = &self.indexes[place];
-        let alike: Vec<_> = index.alike.iter().map(|index| pg_sys::Oid::from(index.oid)).collect();
-        let in_force = index.in_force().unwrap_or_else(|| index.analyzed());
-        let others: Vec<f64> = CORRELATIONS.into_iter().filter(|other| *other != in_force).collect();
-        let told = |correlation: &f64| Premise {
-            correlation: Some((alike.clone(), *correlation)),
-            ..premise(settings.cell)
-        };
-        let premises: Vec<Premise> =
-            [premise(settings.cell)].into_iter().chain(others.iter().map(told)).collect();
-        // An index-only scan of a vacuumed table costs the same whatever the correlation.
-        let is_its = |query: &&IndexQuery| query.place == place && !query.covered;
-        let its: Vec<&IndexQuery> = self.queries.iter().filter(is_its).collect();
-        let queries: Vec<TableQuery> = its.iter().map(|query| query.query.clone()).collect();
-        let picks = planner::picks(&queries, &premises, ParallelPlans::None, goes_on)?;
-        let asked: Vec<Asked> =
-            its.iter().zip(picks).filter_map(|(query, picks)| index.asked(query, &picks?)).collect();
-        let correlations = [vec![in_force], others].concat();
-        choose_correlation(&asked, &index.visits.each_moved(), &correlations, settings.concurrency, times)
-    }
-}
-
-impl Probed {
-    /// What the planner makes of what ANALYZE says.
-    fn analyzed(&self) -> f64 {
-        // Of several columns it takes less.
-        let factor = if self.facts.key_columns > 1 { 0.75 } else { 1.0 };
-        self.facts.correlation.map_or(0.0, |correlation| correlation.abs() * factor)
-    }
-
-    /// The correlation that is kept of it, where this session's planner takes it.
-    fn in_force(&self) -> Option<f64> {
-        self.kept(self.facts.index.oid).filter(|_| gucs::correct_correlation())
-    }
-
-    /// The one that is kept of an index of the table.
-    fn kept(&self, index: u32) -> Option<f64> {
-        self.kept.iter().find(|kept| kept.index.to_u32() == index).map(|kept| kept.correlation)
+        answers.inquiry.indexes.iter().zip(&answers.correlations).filter_map(row).collect()
     }
 }
 

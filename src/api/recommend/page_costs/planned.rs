@@ -2,12 +2,16 @@
 
 use std::time::{Duration, Instant};
 
-use io_probe_core::advise::page_costs::choose::{Asked, Cell, Regrets};
+use io_probe_core::advise::page_costs::choose::{Asked, Cell, Chosen, Regret, Regrets, Settings};
+use io_probe_core::advise::page_costs::correlation::{
+    CORRELATIONS, CorrelationChoice, IndexPicks, choose_together,
+};
 use io_probe_core::advise::page_costs::model::{Index, PlannedScan, Table, Times};
 use io_probe_core::advise::page_costs::visits::{IndexVisits, index_visits};
 use pgrx::pg_sys;
 
 use crate::call::Call;
+use crate::gucs;
 use crate::pg::backend::interrupts;
 use crate::pg::catalog::corrections::{self, Kept};
 use crate::pg::catalog::indexes::{self, IndexFacts, IndexName};
@@ -57,7 +61,7 @@ impl Probed {
 
     /// A query of it and what the planner picked, if all of that are scans which the model knows. A plan of
     /// another kind says nothing.
-    pub(super) fn asked(&self, query: &IndexQuery, picks: &[Picked]) -> Option<Asked> {
+    fn asked(&self, query: &IndexQuery, picks: &[Picked]) -> Option<Asked> {
         let IndexFacts { pages, rows, index_pages, .. } = self.facts;
         Some(Asked {
             table: Table { pages, rows },
@@ -66,6 +70,34 @@ impl Probed {
             covered: query.covered,
             picks: picks.iter().map(|picked| self.scan(picked)).collect::<Option<_>>()?,
         })
+    }
+
+    /// The page costs, and this correlation of the index and of all that are alike.
+    fn corrected(&self, cell: Cell, correlation: f64) -> Premise {
+        let alike = self.alike.iter().map(|index| pg_sys::Oid::from(index.oid)).collect();
+        Premise { correlation: Some((alike, correlation)), ..premise(cell) }
+    }
+
+    /// The correlation that the planner takes now.
+    fn correlation(&self) -> f64 {
+        self.in_force().unwrap_or_else(|| self.analyzed())
+    }
+
+    /// What the planner makes of what ANALYZE says.
+    pub(super) fn analyzed(&self) -> f64 {
+        // Of several columns it takes less.
+        let factor = if self.facts.key_columns > 1 { 0.75 } else { 1.0 };
+        self.facts.correlation.map_or(0.0, |correlation| correlation.abs() * factor)
+    }
+
+    /// The correlation that is kept of it, where this session's planner takes it.
+    pub(super) fn in_force(&self) -> Option<f64> {
+        self.kept(self.facts.index.oid).filter(|_| gucs::correct_correlation())
+    }
+
+    /// The one that is kept of an index of the table.
+    pub(super) fn kept(&self, index: u32) -> Option<f64> {
+        self.kept.iter().find(|kept| kept.index.to_u32() == index).map(|kept| kept.correlation)
     }
 
     /// The scan that a plan is, if it is one of those that the model knows.
@@ -82,21 +114,31 @@ impl Probed {
 }
 
 /// A query by the index that has this place, and whether that holds all that it asks for.
-pub(super) struct IndexQuery {
-    pub(super) place: usize,
-    pub(super) covered: bool,
-    pub(super) query: TableQuery,
+struct IndexQuery {
+    place: usize,
+    covered: bool,
+    query: TableQuery,
+}
+
+/// The indexes that the planner is asked about, and the queries.
+pub(super) struct Inquiry {
+    pub(super) indexes: Vec<Probed>,
+    queries: Vec<IndexQuery>,
 }
 
 /// What came of asking.
 pub(super) struct Answers {
+    /// As things are.
     pub(super) regrets: Regrets,
+    pub(super) chosen: Chosen,
+    /// What each index's correlation should be at these settings; None if it could not be asked.
+    pub(super) correlations: Vec<Option<CorrelationChoice>>,
+    /// The regret at these settings, and at those in force, with the correlations that are advised, if any are.
+    pub(super) corrected: Option<[Regret; 2]>,
     pub(super) tables: usize,
-    /// The indexes that were asked about.
-    pub(super) indexes: Vec<Probed>,
+    pub(super) inquiry: Inquiry,
     /// How long it took.
     pub(super) elapsed: Duration,
-    pub(super) queries: Vec<IndexQuery>,
     /// What other page costs do to JIT and to parallel plans, if that is known.
     pub(super) thresholds: Option<Thresholds>,
 }
@@ -113,7 +155,8 @@ pub(super) struct Thresholds {
 
 impl Answers {
     /// Looks at the thresholds, if page costs are to change.
-    pub(super) fn look_at_thresholds(&mut self, call: &Call, in_force: Cell, chosen: Cell) {
+    pub(super) fn look_at_thresholds(&mut self, call: &Call, in_force: Cell) {
+        let chosen = self.chosen.settings.cell;
         if in_force != chosen {
             self.thresholds = self.thresholds_at(call, in_force, chosen);
         }
@@ -122,7 +165,7 @@ impl Answers {
     /// None if there was no time, or no query could be planned.
     fn thresholds_at(&self, call: &Call, in_force: Cell, chosen: Cell) -> Option<Thresholds> {
         let premises = [in_force, chosen].map(premise);
-        let queries: Vec<TableQuery> = self.queries.iter().map(|query| query.query.clone()).collect();
+        let queries: Vec<TableQuery> = self.inquiry.queries.iter().map(|query| query.query.clone()).collect();
         let picks = planner::picks(&queries, &premises, ParallelPlans::AsSet, &mut goes_on(call))?;
         let picks: Vec<Vec<Picked>> = picks.into_iter().flatten().collect();
         let jit_above = planner::jit_above_cost().unwrap_or(f64::INFINITY);
@@ -135,17 +178,176 @@ impl Answers {
     }
 }
 
-pub(super) fn premise(cell: Cell) -> Premise {
+fn premise(cell: Cell) -> Premise {
     Premise { costs: (cell.sequential, cell.random), correlation: None }
 }
 
 /// May the planner be asked on?
-pub(super) fn goes_on(call: &Call) -> impl Fn() -> bool {
+fn goes_on(call: &Call) -> impl Fn() -> bool {
     let started = Instant::now();
     move || {
         interrupts::check();
         started.elapsed() < LONGEST && !call.time_left().is_zero()
     }
+}
+
+impl Inquiry {
+    /// What the planner picks for each query in each cell, as far as it was asked and the model knows it. Err
+    /// says why nothing can be said.
+    fn ask_all(
+        &self,
+        cells: &[Cell],
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Vec<Option<Asked>>, String> {
+        let premises: Vec<Premise> = cells.iter().copied().map(premise).collect();
+        let queries: Vec<TableQuery> = self.queries.iter().map(|query| query.query.clone()).collect();
+        let picks = planner::picks(&queries, &premises, ParallelPlans::None, goes_on).ok_or_else(|| {
+            "every tablespace has page costs of its own, which the planner would take in their place"
+                .to_owned()
+        })?;
+        if picks.iter().all(Option::is_none) {
+            return Err(if picks.is_empty() {
+                "there was no time left for it".to_owned()
+            } else {
+                "none of the queries could be planned: somebody holds a lock, indexes or statistics call functions, or \
+                 planning raised an ERROR"
+                    .to_owned()
+            });
+        }
+        let of_query = |(query, picks): (&IndexQuery, Option<Vec<Picked>>)| {
+            self.indexes[query.place].asked(query, &picks?)
+        };
+        Ok(self.queries.iter().zip(picks).map(of_query).collect())
+    }
+
+    /// The same of queries by one index, where the planner is told these premises: their numbers, and what it
+    /// picks.
+    fn ask_of(
+        &self,
+        place: usize,
+        is_wanted: &dyn Fn(&IndexQuery) -> bool,
+        premises: &[Premise],
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> Vec<(usize, Asked)> {
+        let all = self.queries.iter().enumerate();
+        let its: Vec<(usize, &IndexQuery)> =
+            all.filter(|(_, query)| query.place == place && is_wanted(query)).collect();
+        let queries: Vec<TableQuery> = its.iter().map(|(_, query)| query.query.clone()).collect();
+        let picks = planner::picks(&queries, premises, ParallelPlans::None, goes_on).unwrap_or_default();
+        let of_query = |((number, query), picks): ((usize, &IndexQuery), Option<Vec<Picked>>)| {
+            Some((number, self.indexes[place].asked(query, &picks?)?))
+        };
+        its.into_iter().zip(picks).filter_map(of_query).collect()
+    }
+
+    /// What the planner picks at each of some correlations of an index, at these page costs.
+    fn at_correlations(&self, place: usize, cell: Cell, goes_on: &mut dyn FnMut() -> bool) -> IndexPicks {
+        let index = &self.indexes[place];
+        let in_force = index.correlation();
+        let others: Vec<f64> = CORRELATIONS.into_iter().filter(|other| *other != in_force).collect();
+        let told = others.iter().map(|other| index.corrected(cell, *other));
+        let premises: Vec<Premise> = [premise(cell)].into_iter().chain(told).collect();
+        // An index-only scan of a vacuumed table costs the same whatever the correlation.
+        let asked = self.ask_of(place, &|query| !query.covered, &premises, goes_on);
+        IndexPicks {
+            asked: asked.into_iter().map(|(_, asked)| asked).collect(),
+            moved: index.visits.each_moved().to_vec(),
+            correlations: [vec![in_force], others].concat(),
+        }
+    }
+
+    /// What the planner picks for each query in each cell where it is told these correlations of the indexes.
+    /// None if it is told none, or there was no time for all.
+    fn with_correlations(
+        &self,
+        as_is: Vec<Option<Asked>>,
+        told: &[Option<f64>],
+        cells: &[Cell],
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> Option<Vec<Option<Asked>>> {
+        let mut corrected = as_is;
+        let told =
+            || told.iter().enumerate().filter_map(|(place, correlation)| Some((place, (*correlation)?)));
+        for (place, correlation) in told() {
+            let premises: Vec<Premise> =
+                cells.iter().map(|cell| self.indexes[place].corrected(*cell, correlation)).collect();
+            for (number, asked) in self.ask_of(place, &|_| true, &premises, goes_on) {
+                // What was not asked before would weigh on one side only.
+                corrected[number] = corrected[number].as_ref().map(|_| asked);
+            }
+        }
+        (told().next().is_some() && goes_on()).then_some(corrected)
+    }
+}
+
+/// The planner's answers as things are, and what they are judged by.
+struct AsIs<'a> {
+    inquiry: &'a Inquiry,
+    asked: Vec<Option<Asked>>,
+    regrets: Regrets,
+    cells: &'a [Cell],
+    concurrencies: &'a [u32],
+    times: &'a Times,
+}
+
+impl AsIs<'_> {
+    fn correlations(
+        &self,
+        at: &Settings,
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> Vec<Option<CorrelationChoice>> {
+        let of_index = |place| {
+            interrupts::check();
+            let picks = self.inquiry.at_correlations(place, at.cell, goes_on);
+            picks.choose(at.concurrency, self.concurrencies, self.times)
+        };
+        (0..self.inquiry.indexes.len()).map(of_index).collect()
+    }
+
+    /// The regrets of all settings with the correlations that go best with a concurrency of their own, if these
+    /// are others than those in force.
+    fn corrected(&self, in_force: Cell, goes_on: &mut dyn FnMut() -> bool) -> Option<Regrets> {
+        let places = 0..self.inquiry.indexes.len();
+        let picks: Vec<IndexPicks> =
+            places.map(|place| self.inquiry.at_correlations(place, in_force, goes_on)).collect();
+        interrupts::check();
+        let told = choose_together(&picks, self.concurrencies, self.times);
+        let asked = self.inquiry.with_correlations(self.asked.clone(), &told, self.cells, goes_on)?;
+        interrupts::check();
+        Regrets::of(&known(&asked), self.cells, self.concurrencies, self.times)
+    }
+
+    /// The regrets at these settings with the correlations that are advised, if any are.
+    fn corrected_at(
+        &self,
+        settings: [&Settings; 2],
+        told: &[Option<f64>],
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> Option<[Regret; 2]> {
+        let cells = settings.map(|settings| settings.cell);
+        let place = |cell: &Cell| self.cells.iter().position(|other| other == cell);
+        let [one, other] = [place(&cells[0])?, place(&cells[1])?];
+        let here = |asked: &Option<Asked>| {
+            let asked = asked.as_ref()?;
+            Some(Asked { picks: vec![asked.picks[one], asked.picks[other]], ..asked.clone() })
+        };
+        let as_is = self.asked.iter().map(here).collect();
+        let asked = self.inquiry.with_correlations(as_is, told, &cells, goes_on)?;
+        let regrets = Regrets::of(&known(&asked), &cells, self.concurrencies, self.times)?;
+        Some([regrets.at(settings[0])?, regrets.at(settings[1])?])
+    }
+}
+
+fn known(asked: &[Option<Asked>]) -> Vec<Asked> {
+    asked.iter().flatten().cloned().collect()
+}
+
+/// What is told of these choices: nothing where the correlation in force stays.
+fn told(choices: &[Option<CorrelationChoice>]) -> Vec<Option<f64>> {
+    let other = |choice: &Option<CorrelationChoice>| {
+        choice.as_ref().filter(|choice| !choice.holds_current).map(|choice| choice.value)
+    };
+    choices.iter().map(other).collect()
 }
 
 /// Asks about the tables. Err says why nothing can be said.
@@ -154,53 +356,51 @@ pub(super) fn ask(
     tables: &[pg_sys::Oid],
     cells: &[Cell],
     concurrencies: &[u32],
+    in_force: &Settings,
     times: &Times,
 ) -> Result<Answers, String> {
     let started = Instant::now();
-    let goes_on = goes_on(call);
-    let known = indexes::of_tables(tables, MOST_OF_TABLE, MOST_INDEXES);
-    let why_none = if known.is_empty() {
+    let mut goes_on = goes_on(call);
+    let known_indexes = indexes::of_tables(tables, MOST_OF_TABLE, MOST_INDEXES);
+    let why_none = if known_indexes.is_empty() {
         "no table there has an index and statistics by which the planner could be asked"
     } else {
         "of no index there it can be told where its rows lie: io_probe_correlation says why"
     };
-    let probed: Vec<Probed> = known.into_iter().take_while(|_| goes_on()).filter_map(Probed::of).collect();
+    let probed: Vec<Probed> =
+        known_indexes.into_iter().take_while(|_| goes_on()).filter_map(Probed::of).collect();
     if probed.is_empty() {
         return Err(why_none.to_owned());
     }
-    let queries = queries(&probed);
-    let premises: Vec<Premise> = cells.iter().copied().map(premise).collect();
-    let planned: Vec<TableQuery> = queries.iter().map(|query| query.query.clone()).collect();
-    let picks =
-        planner::picks(&planned, &premises, ParallelPlans::None, &mut { goes_on }).ok_or_else(|| {
-            "every tablespace has page costs of its own, which the planner would take in their place"
-                .to_owned()
-        })?;
-    if picks.iter().all(Option::is_none) {
-        return Err(if picks.is_empty() {
-            "there was no time left for it".to_owned()
-        } else {
-            "none of the queries could be planned: somebody holds a lock, indexes or statistics call functions, or planning \
-             raised an ERROR"
-                .to_owned()
-        });
-    }
-    let asked: Vec<Asked> = queries
-        .iter()
-        .zip(&picks)
-        .filter_map(|(query, picks)| probed[query.place].asked(query, picks.as_ref()?))
-        .collect();
-    let regrets = Regrets::of(&asked, cells, concurrencies, times).ok_or_else(|| {
+    let inquiry = Inquiry { queries: queries(&probed), indexes: probed };
+    let asked = inquiry.ask_all(cells, &mut goes_on)?;
+    let regrets = Regrets::of(&known(&asked), cells, concurrencies, times).ok_or_else(|| {
         "the planner picked plans that are not scans by one index or of the whole table".to_owned()
     })?;
-    let mut of_tables: Vec<u32> = probed.iter().map(|probed| probed.facts.table).collect();
+    let as_is = AsIs { inquiry: &inquiry, asked, regrets, cells, concurrencies, times };
+    let corrected = as_is.corrected(in_force.cell, &mut goes_on);
+    let joint = corrected.and_then(|corrected| as_is.regrets.choose_beside(&corrected, in_force));
+    let joint = joint.map(|chosen| (chosen, as_is.correlations(&chosen.settings, &mut goes_on)));
+    // Where none is advised at these settings, they would be for nothing.
+    let joint = joint.filter(|(_, correlations)| told(correlations).iter().any(Option::is_some));
+    let (chosen, correlations) = match joint {
+        Some(joint) => joint,
+        None => {
+            let chosen = as_is.regrets.choose(in_force).ok_or_else(|| "no query tells".to_owned())?;
+            (chosen, as_is.correlations(&chosen.settings, &mut goes_on))
+        }
+    };
+    let corrected = as_is.corrected_at([&chosen.settings, in_force], &told(&correlations), &mut goes_on);
+    let mut of_tables: Vec<u32> = inquiry.indexes.iter().map(|probed| probed.facts.table).collect();
     of_tables.dedup();
     Ok(Answers {
-        regrets,
+        regrets: as_is.regrets,
+        chosen,
+        correlations,
+        corrected,
         tables: of_tables.len(),
-        indexes: probed,
+        inquiry,
         elapsed: started.elapsed(),
-        queries,
         thresholds: None,
     })
 }

@@ -27,18 +27,21 @@ impl Advice<'_> {
     pub(super) fn fill_row(&self, setting: Setting, row: RecommendRow) -> RecommendRow {
         let row = self.evidence(row);
         let row = if setting == Setting::RandomPageCost { self.of_bitmap_scans(row) } else { row };
+        self.advise(setting, row).beside(self.measured.disturbed && !self.is_unit(setting))
+    }
+
+    fn advise(&self, setting: Setting, row: RecommendRow) -> RecommendRow {
         match (&self.planned, setting) {
-            (Ok((answers, chosen)), Setting::RandomPageCost | Setting::SeqPageCost) => {
-                self.cost(setting, row, answers, chosen)
-            }
-            (Ok((answers, chosen)), Setting::EffectiveIoConcurrency) => {
-                let (low, high) = chosen.concurrencies;
-                let row = self.of_planner(row, answers, chosen).between(low.to_string(), high.to_string());
-                let (value, why) = (chosen.settings.concurrency, self.regrets(answers, chosen));
+            (Ok(answers), Setting::RandomPageCost | Setting::SeqPageCost) => self.cost(setting, row, answers),
+            (Ok(answers), Setting::EffectiveIoConcurrency) => {
+                let (low, high) = answers.chosen.concurrencies;
+                let row = self.of_planner(row, answers).between(low.to_string(), high.to_string());
+                let (value, why) = (answers.chosen.settings.concurrency, self.regrets(answers));
                 if value == self.in_force.concurrency {
-                    return row.keep(format!("{why}; {NOTHING_BETTER}"));
+                    row.keep(format!("{why}; {NOTHING_BETTER}"))
+                } else {
+                    row.alter(value.to_string(), &value.to_string(), why)
                 }
-                row.alter(value.to_string(), &value.to_string(), why)
             }
             (Err(_), Setting::SeqPageCost) if self.is_unit(setting) => row.keep(THE_UNIT),
             (Err(why), Setting::RandomPageCost | Setting::SeqPageCost) => {
@@ -93,14 +96,15 @@ impl Advice<'_> {
     }
 
     /// A page cost by what the planner picks.
-    fn cost(&self, setting: Setting, row: RecommendRow, answers: &Answers, chosen: &Chosen) -> RecommendRow {
+    fn cost(&self, setting: Setting, row: RecommendRow, answers: &Answers) -> RecommendRow {
+        let chosen = &answers.chosen;
         let pair = CostPair::of(self.in_force.cell, chosen.settings.cell);
         let ((low, high), change) = match setting {
             Setting::SeqPageCost => (chosen.sequential, pair.sequential),
             _ => (chosen.random, pair.random),
         };
-        let row = self.of_planner(row, answers, chosen).between(low.to_string(), high.to_string());
-        let why = self.regrets(answers, chosen);
+        let row = self.of_planner(row, answers).between(low.to_string(), high.to_string());
+        let why = self.regrets(answers);
         match change {
             _ if self.is_unit(setting) => row.keep(THE_UNIT),
             Some(change) => self.set(setting, row, change, why),
@@ -108,8 +112,10 @@ impl Advice<'_> {
         }
     }
 
-    fn of_planner(&self, row: RecommendRow, answers: &Answers, chosen: &Chosen) -> RecommendRow {
-        let indexes = answers.indexes.iter().map(|probed| {
+    fn of_planner(&self, row: RecommendRow, answers: &Answers) -> RecommendRow {
+        let chosen = &answers.chosen;
+        let corrected = |at: usize| answers.corrected.as_ref().map(|regrets| shown(&regrets[at]));
+        let indexes = answers.inquiry.indexes.iter().map(|probed| {
             let Locality { scattered, stretch, .. } = probed.visits.locality;
             let (scattered, stretch) = (figure(100.0 * scattered), figure(stretch));
             json!({"index": probed.facts.index.name, "scattered_pct": scattered, "stretch_blks": stretch})
@@ -119,32 +125,49 @@ impl Advice<'_> {
             .rests_on("indexes", indexes.collect::<Value>())
             .rests_on("planner_ms", answers.elapsed.as_millis() as u64)
             .rests_on("regret", shown(&chosen.regret))
+            .rests_on("regret_corrected", corrected(0))
             .rests_on("regret_in_force", answers.regrets.at(&self.in_force).as_ref().map(shown))
+            .rests_on("regret_in_force_corrected", corrected(1))
             .rests_on("seq_page_cost", chosen.settings.cell.sequential)
             .rests_on("random_page_cost", chosen.settings.cell.random)
             .rests_on("effective_io_concurrency", chosen.settings.concurrency)
     }
 
-    /// What the three settings together do, and what those in force do.
-    fn regrets(&self, answers: &Answers, chosen: &Chosen) -> String {
-        let Settings { cell, concurrency } = chosen.settings;
-        let now = answers.regrets.at(&self.in_force).filter(|_| chosen.settings != self.in_force);
+    /// What the three settings together do, and what those in force do; without the correlations that are
+    /// advised, and with them.
+    fn regrets(&self, answers: &Answers) -> String {
+        let Chosen { settings, regret, .. } = &answers.chosen;
+        let Settings { cell, concurrency } = settings;
+        let [corrected, now_corrected] = match answers.corrected {
+            Some([one, other]) => [Some(one), Some(other)],
+            None => [None, None],
+        };
+        let corrected = corrected.map_or(String::new(), |Regret { cold, warm, .. }| {
+            format!(" (with the correlations that are advised {cold:.2} and {warm:.2})")
+        });
+        let now = answers.regrets.at(&self.in_force).filter(|_| *settings != self.in_force);
         let now = now.map_or(String::new(), |now| {
             let order = if self.in_force.cell.is_in_order() {
                 ""
             } else {
                 ", but with random_page_cost below seq_page_cost"
             };
-            format!(", and at the present settings {:.2} and {:.2} times{order}", now.cold, now.warm)
+            let corrected = now_corrected
+                .map_or(String::new(), |Regret { cold, warm, .. }| format!(" ({cold:.2} and {warm:.2})"));
+            format!(
+                ", and at the present settings {:.2} and {:.2} times{corrected}{order}",
+                now.cold, now.warm
+            )
         });
         format!(
             "at seq_page_cost {}, random_page_cost {} and effective_io_concurrency {concurrency} the plans that the planner \
-             picks for {} queries over your tables take {:.2} times as long as the best ones cold and {:.2} times warm{now}{}",
+             picks for {} queries over your tables take {:.2} times as long as the best ones cold and {:.2} times \
+             warm{corrected}{now}{}",
             cell.sequential,
             cell.random,
             answers.regrets.queries(),
-            chosen.regret.cold,
-            chosen.regret.warm,
+            regret.cold,
+            regret.warm,
             answers.thresholds.map_or(String::new(), moved),
         )
     }

@@ -64,10 +64,10 @@ fn measured(device: &Device, seed: u64) -> PageTimes {
     times
 }
 
-/// What the planner picks: costsize.c in short, for an index whose order is the table's, or none at all.
-fn pick(cell: &Cell, index: &Index, rows: f64) -> PlannedScan {
+/// What the planner picks: costsize.c in short, for an index of which it believes that its order is the
+/// table's, or none at all.
+fn pick(cell: &Cell, index: &Index, rows: f64, scattered: bool) -> PlannedScan {
     let Cell { sequential, random } = *cell;
-    let scattered = index.locality.scattered > 0.5;
     let any = TABLE.pages * (1.0 - (1.0 - 1.0 / TABLE.pages).powf(rows));
     let pages = if scattered { any } else { (rows * TABLE.pages / TABLE.rows).max(1.0) };
     let leaves = (rows / TABLE.rows * index.pages).max(1.0) * random;
@@ -82,21 +82,47 @@ fn pick(cell: &Cell, index: &Index, rows: f64) -> PlannedScan {
     costs.iter().min_by(|a, b| a.1.total_cmp(&b.1)).map_or(PlannedScan::Sequential, |least| least.0)
 }
 
-fn asked(cells: &[Cell]) -> Vec<Asked> {
-    let index = |scattered| Index { pages: 2700.0, locality: Locality::of(scattered, 1.0) };
-    let shares = [0.0003, 0.002, 0.01, 0.05, 0.2, 0.6];
-    let query = |scattered, share| {
-        let (index, rows) = (index(scattered), TABLE.rows * share);
-        let picks = cells.iter().map(|cell| pick(cell, &index, rows)).collect();
-        Asked { table: TABLE, index, rows, covered: false, picks }
-    };
-    shares.iter().flat_map(|share| [query(0.0, *share), query(1.0, *share)]).collect()
+/// What the planner believes of an index whose rows lie within some hundred pages, if there is one.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Late {
+    None,
+    InOrder,
+    /// With the correlation that is advised.
+    Anywhere,
 }
 
-fn regrets(times: &PageTimes, in_force: &Settings) -> Regrets {
+fn asked(cells: &[Cell], late: Late) -> Vec<Asked> {
+    let shares = [0.0003, 0.002, 0.01, 0.05, 0.2, 0.6];
+    let query = |locality, believed, share| {
+        let (index, rows) = (Index { pages: 2700.0, locality }, TABLE.rows * share);
+        let picks = cells.iter().map(|cell| pick(cell, &index, rows, believed)).collect();
+        Asked { table: TABLE, index, rows, covered: false, picks }
+    };
+    let mut all = Vec::new();
+    for share in shares {
+        all.push(query(Locality::of(0.0, 1.0), false, share));
+        all.push(query(Locality::of(1.0, 1.0), true, share));
+        if late != Late::None {
+            all.push(query(Locality::of(0.0, 600.0), late == Late::Anywhere, share));
+        }
+    }
+    all
+}
+
+fn regrets(times: &PageTimes, in_force: &Settings, late: Late) -> Regrets {
     let cells = grid(in_force.cell, None);
     let times = Times::of(times, 16_384.0).expect("all times");
-    Regrets::of(&asked(&cells), &cells, &CONCURRENCIES, &times).expect("queries")
+    Regrets::of(&asked(&cells, late), &cells, &CONCURRENCIES, &times).expect("queries")
+}
+
+fn choice(times: &PageTimes, in_force: &Settings, has_late: bool) -> Chosen {
+    let regrets = |late| regrets(times, in_force, late);
+    let chosen = if has_late {
+        regrets(Late::InOrder).choose_beside(&regrets(Late::Anywhere), in_force)
+    } else {
+        regrets(Late::None).choose(in_force)
+    };
+    chosen.expect("a choice")
 }
 
 /// A recommended value, and from and to where others are as good.
@@ -123,11 +149,11 @@ fn judge(answers: &[Answer], in_force: f64) -> (f64, f64) {
 }
 
 /// All answers on a device: of random_page_cost, of the concurrency, and of that by the curve alone.
-fn answers(device: &Device, in_force: &Settings) -> [Vec<Answer>; 3] {
+fn answers(device: &Device, in_force: &Settings, has_late: bool) -> [Vec<Answer>; 3] {
     let mut answers = [const { Vec::new() }; 3];
     for seed in 0..REPEATS {
         let times = measured(device, seed);
-        let chosen = regrets(&times, in_force).choose(in_force).expect("a choice");
+        let chosen = choice(&times, in_force, has_late);
         let Settings { cell, concurrency } = chosen.settings;
         let (low, high) = chosen.concurrencies;
         answers[0].push((cell.random, chosen.random.0, chosen.random.1));
@@ -144,8 +170,8 @@ fn settings(random: f64, concurrency: u32) -> Settings {
 }
 
 /// What is gained by a change, in truth.
-fn gain(device: &Device, from: &Settings, to: &Settings) -> f64 {
-    let exact = regrets(&device.times(), from);
+fn gain(device: &Device, from: &Settings, to: &Settings, late: Late) -> f64 {
+    let exact = regrets(&device.times(), from, late);
     let cost =
         |settings| exact.at(settings).map(|regret| (regret.cold * regret.warm).sqrt()).expect("a regret");
     cost(from) / cost(to)
@@ -160,16 +186,18 @@ const DISK: Device =
 #[test]
 fn the_same_is_said_again_and_again_and_what_is_worth_it() {
     let mut worth = 0;
-    for device in [VIRTIO, SSD, DISK] {
+    for (device, has_late) in [VIRTIO, SSD, DISK].iter().flat_map(|device| [(device, false), (device, true)])
+    {
         for (random, concurrency) in [(4.0, 1), (4.0, 16), (1.1, 64)] {
             let in_force = settings(random, concurrency);
-            let best = regrets(&device.times(), &in_force).choose(&in_force).expect("a choice").settings;
-            let [costs, depths, alone] = answers(&device, &in_force);
+            let best = choice(&device.times(), &in_force, has_late).settings;
+            let [costs, depths, alone] = answers(device, &in_force, has_late);
             let other_cost = Settings { cell: in_force.cell, ..best };
             let other_depth = Settings { concurrency, ..best };
+            let late = if has_late { Late::Anywhere } else { Late::None };
             for (answers, value, gain) in [
-                (costs, random, gain(&device, &other_cost, &best)),
-                (depths, f64::from(concurrency), gain(&device, &other_depth, &best)),
+                (costs, random, gain(device, &other_cost, &best, late)),
+                (depths, f64::from(concurrency), gain(device, &other_depth, &best, late)),
                 (alone, f64::from(concurrency), 1.0),
             ] {
                 let (outside, changes) = judge(&answers, value);
@@ -181,5 +209,19 @@ fn the_same_is_said_again_and_again_and_what_is_worth_it() {
             }
         }
     }
-    assert!(worth >= 3, "{worth}");
+    assert!(worth >= 6, "{worth}");
+}
+
+#[test]
+fn who_follows_a_part_or_all_is_told_the_same() {
+    for device in [VIRTIO, SSD, DISK] {
+        for (random, concurrency) in [(4.0, 1), (4.0, 16), (1.1, 64)] {
+            let in_force = settings(random, concurrency);
+            let times = device.times();
+            let advised = choice(&times, &in_force, true).settings;
+            assert_eq!(choice(&times, &advised, true).settings, advised, "{in_force:?}");
+            let both = regrets(&times, &advised, Late::Anywhere).choose(&advised).expect("a choice");
+            assert_eq!(both.settings, advised, "{in_force:?}");
+        }
+    }
 }

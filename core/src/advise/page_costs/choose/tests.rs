@@ -40,6 +40,10 @@ fn regrets(asked: &[Asked]) -> Regrets {
     Regrets::of(asked, &CELLS, &CONCURRENCIES, &times()).expect("queries")
 }
 
+fn beside(asked: &[Asked], corrected: &[Asked], in_force: &Settings) -> Option<Settings> {
+    regrets(asked).choose_beside(&regrets(corrected), in_force).map(|chosen| chosen.settings)
+}
+
 const INDEX_SCAN: PlannedScan = PlannedScan::Index;
 const BITMAP: PlannedScan = PlannedScan::Bitmap;
 const ALL: PlannedScan = PlannedScan::Sequential;
@@ -98,6 +102,36 @@ fn without_bitmap_scans_any_concurrency_is_as_good() {
 }
 
 #[test]
+fn settings_suit_the_correlations_that_are_advised() {
+    // As it is no bitmap scan is picked, so that the concurrency does not matter.
+    let as_is = [asked(100.0, [INDEX_SCAN; 4])];
+    let corrected = [asked(100.0, [BITMAP; 4])];
+    let in_force = set(1, 1);
+    assert_eq!(regrets(&as_is).choose(&in_force).map(|chosen| chosen.settings), Some(in_force));
+    assert_eq!(beside(&as_is, &corrected, &in_force), Some(set(1, 16)));
+    // Who follows the one, the other, or both, is told the same.
+    assert_eq!(beside(&as_is, &corrected, &set(1, 16)), Some(set(1, 16)));
+    assert_eq!(regrets(&corrected).choose(&in_force).map(|chosen| chosen.settings), Some(set(1, 16)));
+    assert_eq!(regrets(&corrected).choose(&set(1, 16)).map(|chosen| chosen.settings), Some(set(1, 16)));
+    // Where correlations change nothing, all is as without.
+    let once = regrets(&few_and_all()).choose(&in_force).map(|chosen| chosen.settings);
+    assert_eq!(beside(&few_and_all(), &few_and_all(), &in_force), once);
+}
+
+#[test]
+fn what_is_slower_without_the_correlations_is_not_advised() {
+    // The last cell is by far the best with them. Without them it reads all for few rows.
+    let as_is = [asked(10.0, [INDEX_SCAN, INDEX_SCAN, INDEX_SCAN, ALL])];
+    let corrected = [asked(10_000.0, [INDEX_SCAN, INDEX_SCAN, INDEX_SCAN, ALL])];
+    assert_eq!(regrets(&corrected).choose(&set(1, 1)).expect("a choice").settings, set(3, 1));
+    assert_eq!(beside(&as_is, &corrected, &set(1, 1)), None);
+    // Of what is as good with them the best without.
+    let as_is = [asked(10_000.0, [INDEX_SCAN, INDEX_SCAN, ALL, INDEX_SCAN])];
+    let corrected = [asked(10_000.0, [INDEX_SCAN, ALL, ALL, ALL])];
+    assert_eq!(beside(&as_is, &corrected, &set(0, 1)), Some(set(2, 1)));
+}
+
+#[test]
 fn without_queries_nothing_is_known() {
     assert!(Regrets::of(&[], &CELLS, &CONCURRENCIES, &times()).is_none());
 }
@@ -119,8 +153,10 @@ fn given(cells: &[(Cell, f64, f64)]) -> Regrets {
     Regrets {
         cells: cells.iter().map(|(cell, _, _)| *cell).collect(),
         concurrencies: vec![16],
-        table: cells.iter().map(|(_, cold, warm)| regret(*cold, *warm)).collect(),
-        candidates: Candidates::of(costs, std::iter::empty()),
+        judged: Judged {
+            regrets: cells.iter().map(|(_, cold, warm)| regret(*cold, *warm)).collect(),
+            candidates: Candidates::of(costs, std::iter::empty()),
+        },
         queries: 1,
     }
 }
