@@ -14,7 +14,8 @@
                                 the regrets, and the N (10) worst picks of each variant; needs no server
 
     plan_regret.py compare SVG NAME…
-                                draws the mean regrets of the variants of NAME.json and NAME.picks.json side by side
+                                draws the mean regrets of the defaults, of 1.1 and of what is recommended side by side,
+                                from NAME.json and NAME.picks.json; needs no server
 
     plan_regret.py harm [--tables N] [--seed S]
                                 are there tables of drawn shapes, of N (200), on which an advised correlation makes a

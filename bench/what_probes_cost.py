@@ -65,6 +65,8 @@ CALLS = [
     ("io_probe_recommend_full('probed', cold => true, writes => true)", True),
     ("""io_probe_recommend_full('probed', settings => '{random_page_cost}', duration => '5 s', options => '{"max_mib_s": 50}')""",
      False),
+    ("io_probe_report_full('probed')", False),
+    ("io_probe_correlation_full('probed')", True),
     ("io_probe_evict('probed')", True),
     (f"io_probe_iostat_query_full('{QUERY}')", False),
     (f"io_probe_explain_full('{QUERY}', execute => true)", False),

@@ -32,7 +32,7 @@ fn io_probe_explain(query: Option<Query>, execute: Option<bool>, options: Option
         let executes = execute.unwrap_or(false);
         let rows = rows(&explain::plan(&query, executes)?, &measured)?;
         if executes {
-            tell_what_is_unknown(&rows);
+            tell_what_is_unknown(&rows, &measured);
         }
         Ok(rows)
     };
@@ -114,14 +114,15 @@ fn rows(json: &str, measured: &KnownTimes) -> Result<Vec<ExplainRow>> {
 }
 
 /// Why columns of a query that was executed are NULL.
-fn tell_what_is_unknown(rows: &[ExplainRow]) {
+fn tell_what_is_unknown(rows: &[ExplainRow], measured: &KnownTimes) {
     if server::setting(c"track_io_timing").as_deref() != Some("on") {
         pgrx::notice!("io_ms is not known: track_io_timing is off");
     }
     let lacks_times = |row: &ExplainRow| {
-        row.own.shared_blks_read.is_some_and(|read| read > 0) && row.prediction.device_ms.is_none()
+        let reads = row.own.access.is_some() && row.own.shared_blks_read.is_some_and(|read| read > 0);
+        reads && row.prediction.device_ms.is_none()
     };
-    if rows.iter().any(lacks_times) {
+    if matches!(measured, KnownTimes::Remembered) && rows.iter().any(lacks_times) {
         pgrx::notice!(
             "device_ms is not known of all nodes: io_probe_page_cost of a table in their tablespace measures it for this \
              session, with cold => true, which evicts that table from the caches"

@@ -20,7 +20,7 @@ COMMENT ON COLUMN io_probe_report_full_row.unit IS 'Its unit';
 COMMENT ON COLUMN io_probe_report_full_row.low IS 'Lower end of its 95 % confidence interval';
 COMMENT ON COLUMN io_probe_report_full_row.high IS 'Upper end of its 95 % confidence interval';
 COMMENT ON COLUMN io_probe_report_full_row.promised IS 'What the argument promised says of it';
-COMMENT ON COLUMN io_probe_report_full_row.kept IS 'Is the promise kept? NULL if there is none, or it lies within the interval';
+COMMENT ON COLUMN io_probe_report_full_row.kept IS 'Is the promise kept, but for 5 percent? NULL if there is none, or the interval is too wide to say';
 COMMENT ON COLUMN io_probe_report_full_row.finding IS 'The fact, or what there is to know of the figure, in words';
 COMMENT ON COLUMN io_probe_report_full_row.statement IS 'Of advice: what follows it';
 

@@ -7,7 +7,7 @@
 //! A limit of a volume looks like a device that has no more to give: [`Shape::Flat`] can't tell the two apart.
 //! It may also be the limit of a burst that has been used up.
 
-use super::plateau;
+use super::plateau::{self, AS_GOOD};
 use crate::stats::Interval;
 
 /// A curve is flat from a depth on that is no greater, ...
@@ -19,11 +19,11 @@ const LEAST_BEYOND: usize = 2;
 /// What a figure says of what was promised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Promise {
-    /// The whole interval is at it, or better.
+    /// The whole interval is at it, less 5 %, or better: what is held at a limit measures that limit.
     Kept,
-    /// The whole interval is worse.
+    /// The whole interval is worse than that.
     Broken,
-    /// It lies within the interval.
+    /// Neither.
     Unsure,
 }
 
@@ -32,7 +32,7 @@ impl Promise {
     pub fn of(measured: Interval, promised: f64, more_is_better: bool) -> Self {
         let (worst, best) =
             if more_is_better { (measured.low, measured.high) } else { (-measured.high, -measured.low) };
-        let promised = if more_is_better { promised } else { -promised };
+        let promised = if more_is_better { promised / AS_GOOD } else { -promised * AS_GOOD };
         if worst >= promised {
             Self::Kept
         } else if best < promised {
@@ -133,13 +133,18 @@ mod tests {
         for (promised, more, less) in [
             (80.0, Promise::Kept, Promise::Broken),
             (90.0, Promise::Kept, Promise::Unsure),
-            (100.0, Promise::Unsure, Promise::Unsure),
-            (110.0, Promise::Unsure, Promise::Kept),
-            (111.0, Promise::Broken, Promise::Kept),
+            (94.0, Promise::Kept, Promise::Unsure),
+            (95.0, Promise::Unsure, Promise::Unsure),
+            (105.0, Promise::Unsure, Promise::Kept),
+            (115.0, Promise::Unsure, Promise::Kept),
+            (116.0, Promise::Broken, Promise::Kept),
         ] {
             let judged = [true, false].map(|is_better| Promise::of(about(100.0), promised, is_better));
             assert_eq!(judged, [more, less], "{promised}");
         }
+        // A volume that is held at its limit.
+        let limit = Interval { value: 2990.0, low: 2985.0, high: 2995.0 };
+        assert_eq!(Promise::of(limit, 3000.0, true), Promise::Kept);
     }
 
     #[test]

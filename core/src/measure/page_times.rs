@@ -118,8 +118,6 @@ pub struct PageTimesResult {
     pub device_random: WaySeries,
     /// From the device, ascending with gaps: for each concurrency, each density.
     pub sparse: Vec<Vec<WaySeries>>,
-    /// What reading from the device cost, and what else the devices did meanwhile; None if nothing was read.
-    pub cost: Option<IoDelta>,
     /// Why nothing came from the device, if nothing did.
     pub not_cold: Option<NotCold>,
     /// How many times the turns went through the whole relation.
@@ -134,6 +132,14 @@ pub struct PageTimesResult {
 }
 
 impl PageTimesResult {
+    /// Did others use the device beside reads in one of these patterns? Single points of the curve have few
+    /// turns each.
+    pub fn is_disturbed(&self) -> bool {
+        let sparse = self.sparse.iter().flatten().filter_map(WaySeries::cost).cloned().reduce(IoDelta::then);
+        let plain = [&self.device_sequential, &self.device_random].into_iter().filter_map(WaySeries::cost);
+        plain.chain(&sparse).any(IoDelta::is_disturbed)
+    }
+
     /// What a hit takes, in nanoseconds; 0 as long as it is not known.
     pub fn hit_ns(&self) -> f64 {
         self.shared.of_memory().map_or(0.0, |time| time.us * 1e3)

@@ -3,12 +3,13 @@
 use std::fmt::{self, Display, Formatter};
 
 use io_probe_core::files::page_cache;
+use io_probe_core::machine::observer::IoDelta;
 use io_probe_core::measure::page_times::tuple::TupleTime;
 use io_probe_core::measure::page_times::{MeasuredTime, NotCold, Pattern, Tier, WaySeries};
 use io_probe_core::run::budget::Stop;
 use serde::Serialize;
 
-use crate::api::row::{Caveats, Identity, IntervalFigures};
+use crate::api::row::{Caveats, Doubt, Identity, IntervalFigures};
 use crate::call::arguments::figure;
 
 /// Why a time is not known.
@@ -100,6 +101,9 @@ impl TimeResult {
                 "turns left out because they took over four times the median: {}",
                 series.slow()
             ));
+        }
+        if series.cost().is_some_and(IoDelta::is_disturbed) {
+            self.caveats.doubt(Doubt::Others);
         }
         self.samples = series.blocks();
         self.turns = series.turns();

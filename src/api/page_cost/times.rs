@@ -6,7 +6,6 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
 
-use io_probe_core::machine::observer::IoDelta;
 use io_probe_core::measure::page_times::tuple;
 use io_probe_core::measure::page_times::{self, NotCold, PageTimesResult, PageTimesRun};
 use io_probe_core::measure::page_times::{PageTimes, Pattern, Tier};
@@ -115,8 +114,7 @@ pub(in crate::api) fn measure(
     results.push(tuple);
     let times = PageTimes::of(results.iter().map(|result| result.measured));
     remember(relation.relation.file_tablespace(), times.clone());
-    let disturbed = measured.cost.as_ref().is_some_and(IoDelta::is_disturbed);
-    Ok(MeasuredRelation { results, times, stop: measured.stop, disturbed })
+    Ok(MeasuredRelation { results, times, stop: measured.stop, disturbed: measured.is_disturbed() })
 }
 
 /// The turns of all ways.
@@ -207,9 +205,6 @@ fn add_notes(
         result.caveats.doubt_since(Doubt::Small, "a small relation: caches below the kernel may serve it");
     } else if from_device {
         result.caveats.read_up_to(measured.passes);
-    }
-    if let Some(cost) = measured.cost.as_ref().filter(|_| from_device && !result.has_no_time()) {
-        result.caveats.note_device(cost);
     }
     if let Some(fixed) = fixed.filter(|_| result.is_sparse()) {
         result.caveats.note(format!(

@@ -155,7 +155,7 @@ pub(in crate::api) fn measure(
 /// Did others use the device meanwhile?
 pub(in crate::api) fn is_disturbed(results: &[WindowResult]) -> bool {
     let costs = results.iter().filter_map(|result| result.cost.clone());
-    costs.reduce(|sum, cost| cost.after(Some(sum))).is_some_and(|cost| cost.is_disturbed())
+    costs.reduce(IoDelta::then).is_some_and(|cost| cost.is_disturbed())
 }
 
 fn sort(results: &mut [WindowResult]) {

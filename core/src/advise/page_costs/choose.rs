@@ -13,7 +13,7 @@
 //! Correlations move picks as well, and change which concurrency is best. So the planner was asked twice where
 //! some are advised: as things are, and with them. Nobody has to follow all of the advice. What is chosen is as
 //! good as the best with them, without them not surely slower than what is set, and of that the best without.
-//! Who follows one part, or all of it, is told the same the next time.
+//! Who follows all of it is told the same the next time.
 //!
 //! # Limitations and caveats
 //! - The answer is as good as the model's times and as the queries are like the user's own.
@@ -182,11 +182,6 @@ impl Regrets {
             judged: judge(asked, &[], &places, concurrencies, times),
             queries: asked.len(),
         })
-    }
-
-    /// Those that were measured.
-    pub fn concurrencies(&self) -> &[u32] {
-        &self.concurrencies
     }
 
     /// Queries that tell.

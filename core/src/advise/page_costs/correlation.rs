@@ -16,7 +16,7 @@
 
 use super::choose::{Asked, Judged, Regret, harms_one, judge};
 use super::model::{Locality, Times};
-use crate::advise::plateau::INNER;
+use crate::advise::plateau::{AS_GOOD, INNER};
 
 /// Correlations to ask for.
 pub const CORRELATIONS: [f64; 13] = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0];
@@ -99,8 +99,8 @@ impl IndexPicks {
     }
 }
 
-/// What to tell the planner of each of these indexes, where that gains, at the concurrency at which all of
-/// them do best with it: at another one correlations that lead to bitmap scans may gain nothing.
+/// What to tell the planner of each of these indexes, where that gains, at the least concurrency at which all of
+/// them do about best with it: at another one correlations that lead to bitmap scans may gain nothing.
 pub fn choose_together(indexes: &[IndexPicks], concurrencies: &[u32], times: &Times) -> Vec<Option<f64>> {
     let at = |concurrency: &u32| -> Vec<Option<CorrelationChoice>> {
         indexes.iter().map(|picks| picks.choose(*concurrency, concurrencies, times)).collect()
@@ -111,7 +111,10 @@ pub fn choose_together(indexes: &[IndexPicks], concurrencies: &[u32], times: &Ti
         };
         indexes.iter().zip(choices).map(of_index).sum::<f64>()
     };
-    let best = concurrencies.iter().map(at).min_by(|a, b| cost(a).total_cmp(&cost(b)));
+    let all: Vec<_> = concurrencies.iter().map(at).collect();
+    let least = all.iter().map(cost).min_by(f64::total_cmp).unwrap_or(0.0);
+    let queries = indexes.iter().map(|picks| picks.asked.len()).sum::<usize>() as f64;
+    let best = all.into_iter().find(|choices| cost(choices) <= least + queries * AS_GOOD.ln());
     let told = |choice: CorrelationChoice| (!choice.holds_current).then_some(choice.value);
     best.unwrap_or_default().into_iter().map(|choice| choice.and_then(told)).collect()
 }

@@ -1,5 +1,6 @@
 //! The turns of one way.
 
+use crate::machine::observer::IoDelta;
 use crate::measure::page_times::Estimate;
 use crate::stats::{self, Interval, MIN_SLICES, Slice, median};
 
@@ -11,6 +12,7 @@ pub struct WaySeries {
     blocks: u64,
     read: u64,
     discarded: u64,
+    cost: Option<IoDelta>,
 }
 
 impl WaySeries {
@@ -25,6 +27,16 @@ impl WaySeries {
             self.cached += cached;
             self.blocks += blocks;
         }
+    }
+
+    /// What a turn cost, and what else the devices did meanwhile.
+    pub(super) fn add_cost(&mut self, cost: IoDelta) {
+        self.cost = Some(cost.after(self.cost.take()));
+    }
+
+    /// The same of all turns. None of those that read from memory.
+    pub fn cost(&self) -> Option<&IoDelta> {
+        self.cost.as_ref()
     }
 
     /// Turns that count.

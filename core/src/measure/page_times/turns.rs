@@ -8,6 +8,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::spans::{NotCold, Spans, Supply};
 use super::{LEAST_BLOCKS, Order, PageTimesResult, PageTimesRun, TurnReader, Way, WaySeries};
+use crate::machine::observer::IoDelta;
 use crate::run::budget::{Budget, Stop};
 use crate::run::clock::nanoseconds;
 use crate::run::rounds::{Contenders, Ended, Looks, Rounds, Turn};
@@ -163,18 +164,17 @@ impl<'a> Turns<'a> {
         Ok((Taken { ns: timed.ns, blocks: timed.work, hits, read: watch.blocks() }, watch.stop()))
     }
 
-    /// The same from the device, where others may read, too.
+    /// The same from the device, and what others did there meanwhile.
     fn fetch(
         &mut self,
         blocks: &[u64],
         way: Way,
         warm_up: usize,
         budget: &mut Budget<'_>,
-    ) -> Result<(Taken, Option<Stop>)> {
+    ) -> Result<(Taken, IoDelta, Option<Stop>)> {
         let look = self.run.observer.look();
-        let read = self.read(blocks, way, warm_up, budget)?;
-        self.measured.cost = Some(self.run.observer.since(&look).after(self.measured.cost.take()));
-        Ok(read)
+        let (taken, stop) = self.read(blocks, way, warm_up, budget)?;
+        Ok((taken, self.run.observer.since(&look), stop))
     }
 
     /// Blocks read from the device.
@@ -210,10 +210,10 @@ impl<'a> Turns<'a> {
         let warm_up = (warm_up as usize).min(blocks.len() / 2);
         let mut read = blocks.len();
         if let Some(cached) = cached {
-            let (taken, stop) = self.fetch(&blocks, Way::Scan, warm_up, budget)?;
+            let (taken, cost, stop) = self.fetch(&blocks, Way::Scan, warm_up, budget)?;
             read = taken.read as usize;
             let cached = share_of(cached, &taken, range.end - range.start);
-            self.add(|measured| &mut measured.device_sequential, whole(taken), cached);
+            self.add(|measured| &mut measured.device_sequential, whole(taken), cached, Some(cost));
             // What is still read ahead must not be in the next turn's way, and can't be dropped before it has
             // come.
             (self.run.settle)();
@@ -241,7 +241,7 @@ impl<'a> Turns<'a> {
         let at_random: Pick = |measured| &mut measured.os_random;
         for (blocks, way, series) in [(again, Way::Scan, in_order), (&random[..], Way::Single, at_random)] {
             let (taken, stop) = self.read(blocks, way, 0, budget)?;
-            self.add(series, taken, 0);
+            self.add(series, taken, 0, None);
             if stop.is_some() {
                 return Ok(stop);
             }
@@ -268,8 +268,8 @@ impl<'a> Turns<'a> {
         if blocks.len() < LEAST_BLOCKS {
             return Ok(None);
         }
-        let (taken, stop) = self.fetch(&blocks, Way::Single, 0, budget)?;
-        self.add(|measured| &mut measured.device_random, taken, cached);
+        let (taken, cost, stop) = self.fetch(&blocks, Way::Single, 0, budget)?;
+        self.add(|measured| &mut measured.device_random, taken, cached, Some(cost));
         Ok(stop)
     }
 
@@ -315,9 +315,9 @@ impl<'a> Turns<'a> {
         blocks.retain(|_| self.rng.random_bool(share.min(1.0)));
         if blocks.len() >= LEAST_BLOCKS {
             let way = Way::Bitmap(self.run.concurrencies[concurrency]);
-            let (taken, stop) = self.fetch(&blocks, way, 0, budget)?;
+            let (taken, cost, stop) = self.fetch(&blocks, way, 0, budget)?;
             let cached = share_of(cached, &taken, all);
-            self.add(|measured| &mut measured.sparse[concurrency][density_index], taken, cached);
+            self.add(|measured| &mut measured.sparse[concurrency][density_index], taken, cached, Some(cost));
             (self.run.settle)();
             return Ok(stop);
         }
@@ -330,11 +330,14 @@ impl<'a> Turns<'a> {
         series: impl FnOnce(&mut PageTimesResult) -> &mut WaySeries,
         taken: Taken,
         cached: u64,
+        cost: Option<IoDelta>,
     ) {
         let of_hits = (taken.hits as f64 * self.measured.hit_ns()) as u64;
         let counts = taken.hits as f64 <= MOST_HITS * taken.blocks as f64;
         let (ns, blocks) = (taken.ns.saturating_sub(of_hits), taken.blocks - taken.hits);
-        series(&mut self.measured).add(ns, blocks, cached, taken.read, counts);
+        let series = series(&mut self.measured);
+        series.add(ns, blocks, cached, taken.read, counts);
+        cost.into_iter().for_each(|cost| series.add_cost(cost));
     }
 
     /// Nothing comes from the device, and nothing else is wanted; or many turns on end had nothing to read.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use io_probe_core::advise::page_costs::choose::{Asked, Cell, Chosen, Regret, Regrets, Settings};
+use io_probe_core::advise::page_costs::choose::{Asked, Cell, Chosen, Regrets, Settings};
 use io_probe_core::advise::page_costs::correlation::{
     CORRELATIONS, CorrelationChoice, IndexPicks, choose_together,
 };
@@ -133,8 +133,8 @@ pub(super) struct Answers {
     pub(super) chosen: Chosen,
     /// What each index's correlation should be at these settings; None if it could not be asked.
     pub(super) correlations: Vec<Option<CorrelationChoice>>,
-    /// The regret at these settings, and at those in force, with the correlations that are advised, if any are.
-    pub(super) corrected: Option<[Regret; 2]>,
+    /// With the correlations that are advised, if the settings were chosen beside them.
+    pub(super) corrected: Option<Regrets>,
     pub(super) tables: usize,
     pub(super) inquiry: Inquiry,
     /// How long it took.
@@ -304,38 +304,40 @@ impl AsIs<'_> {
         (0..self.inquiry.indexes.len()).map(of_index).collect()
     }
 
-    /// The regrets of all settings with the correlations that go best with a concurrency of their own, if these
-    /// are others than those in force.
-    fn corrected(&self, in_force: Cell, goes_on: &mut dyn FnMut() -> bool) -> Option<Regrets> {
+    /// Settings, and the correlations that are advised at them, each chosen beside the other. None if no other
+    /// correlations gain, or there was no time to find out.
+    fn joint(&self, in_force: &Settings, goes_on: &mut dyn FnMut() -> bool) -> Option<Joint> {
+        const ROUNDS: usize = 4;
         let places = 0..self.inquiry.indexes.len();
-        let picks: Vec<IndexPicks> =
-            places.map(|place| self.inquiry.at_correlations(place, in_force, goes_on)).collect();
+        let of_index = |place| self.inquiry.at_correlations(place, in_force.cell, goes_on);
+        let picks: Vec<IndexPicks> = places.map(of_index).collect();
         interrupts::check();
-        let told = choose_together(&picks, self.concurrencies, self.times);
-        let asked = self.inquiry.with_correlations(self.asked.clone(), &told, self.cells, goes_on)?;
-        interrupts::check();
-        Regrets::of(&known(&asked), self.cells, self.concurrencies, self.times)
+        let mut assumed = choose_together(&picks, self.concurrencies, self.times);
+        for _ in 0..ROUNDS {
+            let asked = self.inquiry.with_correlations(self.asked.clone(), &assumed, self.cells, goes_on)?;
+            interrupts::check();
+            let corrected = Regrets::of(&known(&asked), self.cells, self.concurrencies, self.times)?;
+            let chosen = self.regrets.choose_beside(&corrected, in_force)?;
+            let correlations = self.correlations(&chosen.settings, goes_on);
+            let told = told(&correlations);
+            if !goes_on() {
+                return None;
+            }
+            if told == assumed {
+                return Some(Joint { chosen, correlations, corrected: Some(corrected) });
+            }
+            assumed = told;
+        }
+        None
     }
+}
 
-    /// The regrets at these settings with the correlations that are advised, if any are.
-    fn corrected_at(
-        &self,
-        settings: [&Settings; 2],
-        told: &[Option<f64>],
-        goes_on: &mut dyn FnMut() -> bool,
-    ) -> Option<[Regret; 2]> {
-        let cells = settings.map(|settings| settings.cell);
-        let place = |cell: &Cell| self.cells.iter().position(|other| other == cell);
-        let [one, other] = [place(&cells[0])?, place(&cells[1])?];
-        let here = |asked: &Option<Asked>| {
-            let asked = asked.as_ref()?;
-            Some(Asked { picks: vec![asked.picks[one], asked.picks[other]], ..asked.clone() })
-        };
-        let as_is = self.asked.iter().map(here).collect();
-        let asked = self.inquiry.with_correlations(as_is, told, &cells, goes_on)?;
-        let regrets = Regrets::of(&known(&asked), &cells, self.concurrencies, self.times)?;
-        Some([regrets.at(settings[0])?, regrets.at(settings[1])?])
-    }
+/// Settings, the correlations of indexes beside them, and the regrets with these, if some are others than those
+/// in force.
+struct Joint {
+    chosen: Chosen,
+    correlations: Vec<Option<CorrelationChoice>>,
+    corrected: Option<Regrets>,
 }
 
 fn known(asked: &[Option<Asked>]) -> Vec<Asked> {
@@ -378,26 +380,21 @@ pub(super) fn ask(
         "the planner picked plans that are not scans by one index or of the whole table".to_owned()
     })?;
     let as_is = AsIs { inquiry: &inquiry, asked, regrets, cells, concurrencies, times };
-    let corrected = as_is.corrected(in_force.cell, &mut goes_on);
-    let joint = corrected.and_then(|corrected| as_is.regrets.choose_beside(&corrected, in_force));
-    let joint = joint.map(|chosen| (chosen, as_is.correlations(&chosen.settings, &mut goes_on)));
-    // Where none is advised at these settings, they would be for nothing.
-    let joint = joint.filter(|(_, correlations)| told(correlations).iter().any(Option::is_some));
-    let (chosen, correlations) = match joint {
+    let joint = match as_is.joint(in_force, &mut self::goes_on(call)) {
         Some(joint) => joint,
         None => {
             let chosen = as_is.regrets.choose(in_force).ok_or_else(|| "no query tells".to_owned())?;
-            (chosen, as_is.correlations(&chosen.settings, &mut goes_on))
+            let correlations = as_is.correlations(&chosen.settings, &mut self::goes_on(call));
+            Joint { chosen, correlations, corrected: None }
         }
     };
-    let corrected = as_is.corrected_at([&chosen.settings, in_force], &told(&correlations), &mut goes_on);
     let mut of_tables: Vec<u32> = inquiry.indexes.iter().map(|probed| probed.facts.table).collect();
     of_tables.dedup();
     Ok(Answers {
         regrets: as_is.regrets,
-        chosen,
-        correlations,
-        corrected,
+        chosen: joint.chosen,
+        correlations: joint.correlations,
+        corrected: joint.corrected,
         tables: of_tables.len(),
         inquiry,
         elapsed: started.elapsed(),

@@ -63,8 +63,7 @@ impl Advice<'_> {
     /// in force, and the ratio of page costs at which the planner changes over there.
     fn of_bitmap_scans(&self, row: RecommendRow) -> RecommendRow {
         let concurrency = self.in_force.concurrency;
-        let curve =
-            self.curve().filter(|curve| curve.concurrencies().any(|measured| measured == concurrency));
+        let curve = self.curve().filter(|curve| curve.has(concurrency));
         let share = curve.and_then(|curve| curve.crossing(concurrency));
         row.rests_on("bitmap_crossing_pct", share.map(|share| figure(share * 100.0)))
             .rests_on("bitmap_crossing_ratio", share.map(|share| figure(curve::cost_at(share))))
@@ -114,7 +113,10 @@ impl Advice<'_> {
 
     fn of_planner(&self, row: RecommendRow, answers: &Answers) -> RecommendRow {
         let chosen = &answers.chosen;
-        let corrected = |at: usize| answers.corrected.as_ref().map(|regrets| shown(&regrets[at]));
+        let corrected = |settings: &Settings| {
+            let regret = answers.corrected.as_ref().and_then(|regrets| regrets.at(settings));
+            regret.as_ref().map(shown)
+        };
         let indexes = answers.inquiry.indexes.iter().map(|probed| {
             let Locality { scattered, stretch, .. } = probed.visits.locality;
             let (scattered, stretch) = (figure(100.0 * scattered), figure(stretch));
@@ -125,9 +127,9 @@ impl Advice<'_> {
             .rests_on("indexes", indexes.collect::<Value>())
             .rests_on("planner_ms", answers.elapsed.as_millis() as u64)
             .rests_on("regret", shown(&chosen.regret))
-            .rests_on("regret_corrected", corrected(0))
+            .rests_on("regret_corrected", corrected(&chosen.settings))
             .rests_on("regret_in_force", answers.regrets.at(&self.in_force).as_ref().map(shown))
-            .rests_on("regret_in_force_corrected", corrected(1))
+            .rests_on("regret_in_force_corrected", corrected(&self.in_force))
             .rests_on("seq_page_cost", chosen.settings.cell.sequential)
             .rests_on("random_page_cost", chosen.settings.cell.random)
             .rests_on("effective_io_concurrency", chosen.settings.concurrency)
@@ -138,27 +140,18 @@ impl Advice<'_> {
     fn regrets(&self, answers: &Answers) -> String {
         let Chosen { settings, regret, .. } = &answers.chosen;
         let Settings { cell, concurrency } = settings;
-        let [corrected, now_corrected] = match answers.corrected {
-            Some([one, other]) => [Some(one), Some(other)],
-            None => [None, None],
+        let corrected = |settings: &Settings, what: &str| {
+            let regret = answers.corrected.as_ref().and_then(|regrets| regrets.at(settings));
+            regret.map_or(String::new(), |Regret { cold, warm, .. }| {
+                format!(" ({what}{cold:.2} and {warm:.2})")
+            })
         };
-        let corrected = corrected.map_or(String::new(), |Regret { cold, warm, .. }| {
-            format!(" (with the correlations that are advised {cold:.2} and {warm:.2})")
-        });
         let now = answers.regrets.at(&self.in_force).filter(|_| *settings != self.in_force);
-        let now = now.map_or(String::new(), |now| {
-            let order = if self.in_force.cell.is_in_order() {
-                ""
-            } else {
-                ", but with random_page_cost below seq_page_cost"
-            };
-            let corrected = now_corrected
-                .map_or(String::new(), |Regret { cold, warm, .. }| format!(" ({cold:.2} and {warm:.2})"));
-            format!(
-                ", and at the present settings {:.2} and {:.2} times{corrected}{order}",
-                now.cold, now.warm
-            )
+        let now = now.map_or(String::new(), |Regret { cold, warm, .. }| {
+            let corrected = corrected(&self.in_force, "");
+            format!(", and at the present settings {cold:.2} and {warm:.2} times{corrected}")
         });
+        let corrected = corrected(settings, "with the correlations that are advised ");
         format!(
             "at seq_page_cost {}, random_page_cost {} and effective_io_concurrency {concurrency} the plans that the planner \
              picks for {} queries over your tables take {:.2} times as long as the best ones cold and {:.2} times \
