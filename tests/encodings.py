@@ -195,7 +195,7 @@ class Encodings(unittest.TestCase):
                     self.check_characters(session, odd, shown)
 
     def check_characters(self, session, odd, shown):
-        session.run(f"""CREATE EXTENSION pg_io_probe;
+        session.run(f"""CREATE EXTENSION pg_io_probe; SET client_min_messages = warning;
             CREATE FUNCTION odd() RETURNS text IMMUTABLE LANGUAGE sql
                 AS $$ SELECT convert_from('\\x{odd}', getdatabaseencoding()) $$;
             CREATE FUNCTION query() RETURNS text IMMUTABLE LANGUAGE sql
