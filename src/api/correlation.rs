@@ -1,7 +1,6 @@
 //! `io_probe_correlation`: where the rows of indexes lie, by samples of the indexes. `io_probe_correct`: telling
 //! the planner what it should take a correlation for.
 
-use io_probe_core::advise::page_costs::curve::GapCurve;
 use io_probe_core::advise::page_costs::model::{Caches, Index, PlannedScan, Table, Times};
 use io_probe_core::advise::page_costs::visits::{IndexVisits, RangeVisits, index_visits};
 use io_probe_core::stats::Interval;
@@ -145,11 +144,9 @@ impl ScanTimes {
         let place = relation.file_tablespace();
         let measured = page_cost::recall(place)?;
         let measured = measured.as_ref().clone().with_whole_lines();
-        let concurrency = place.io_concurrency();
-        // Index scans need reads without prefetch, and bitmap scans those at the concurrency in force.
-        GapCurve::of(&measured).filter(|curve| curve.has(0) && curve.has(concurrency))?;
         let times = Times::of(&measured, server::shared_buffers()).ok()?;
-        Some(Self { times, concurrency })
+        let concurrency = place.io_concurrency();
+        times.covers(concurrency).then_some(Self { times, concurrency })
     }
 
     /// Of so many rows by an index, in ms: cold, and warm.

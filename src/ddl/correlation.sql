@@ -52,7 +52,7 @@ COMMENT ON COLUMN io_probe_correlation_full_row.relid IS 'The table';
 COMMENT ON COLUMN io_probe_correlation_full_row.doubt IS 'What speaks against the figures of this row, the worst first, at most two: see docs/interface.md; NULL: nothing. stale is said of kept';
 COMMENT ON COLUMN io_probe_correlation_full_row.status IS 'ok; partial: somebody holds a strong lock on it; unsupported: not possible here';
 COMMENT ON COLUMN io_probe_correlation_full_row.notes IS 'What to know about this row, a sentence each';
-COMMENT ON COLUMN io_probe_correlation_full_row.evidence IS 'Intervals of scattered_pct and stretch_blks, how many entries of the index were looked at, and ranges: by 0.01, 0.1, 1 and 10 (percent of the index), {ordered_blks, blks, ci_blks, random_blks, random_ci_blks, index_ms, bitmap_ms}; the last two are what a scan by the index and a bitmap scan are predicted to take, [cold, warm], once io_probe_page_cost or io_probe_recommend has measured the tables tablespace in this session, also at the effective_io_concurrency in force and at 0';
+COMMENT ON COLUMN io_probe_correlation_full_row.evidence IS 'Intervals of scattered_pct and stretch_blks, how many entries of the index were looked at, and ranges: by 0.01, 0.1, 1 and 10 (percent of the index), {ordered_blks, blks, ci_blks, random_blks, random_ci_blks, index_ms, bitmap_ms}; the last two are what a scan by the index and a bitmap scan are predicted to take, [cold, warm], once io_probe_page_cost or io_probe_recommend has measured the table''s tablespace in this session, also at the effective_io_concurrency in force and at 0';
 
 CREATE TYPE io_probe_correlation_row AS (
     index         regclass,

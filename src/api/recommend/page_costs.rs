@@ -222,7 +222,7 @@ fn ask_planner(
     let times = measured.model()?;
     // Without prefetch, which index scans need, and as it is now.
     let curve = GapCurve::of(&measured.times)
-        .filter(|curve| curve.has(0) && curve.has(in_force.concurrency))
+        .filter(|_| times.covers(in_force.concurrency))
         .ok_or_else(|| measured.why_one_concurrency())?;
     let tables: Vec<_> = place.relations.iter().map(|relation| relation.oid).collect();
     let anchor = match recommend.request.unit {

@@ -11,9 +11,9 @@
 //! over that of the best plan at any concurrency: one that makes all bitmap scans slow is no excuse.
 //!
 //! Correlations move picks as well, and change which concurrency is best. So the planner was asked twice where
-//! some are advised: as things are, and with them. Nobody has to follow all of the advice. What is chosen is as
-//! good as the best with them, without them not surely slower than what is set, and of that the best without.
-//! Who follows all of it is told the same the next time.
+//! some are advised: as things are, and with them. Settings are chosen that are as good as the best with them,
+//! and without them not surely slower than what is set, since nobody has to follow all of the advice; of these
+//! the best without. In simulations whoever follows all of it is told the same the next time.
 //!
 //! # Limitations and caveats
 //! - The answer is as good as the model's times and as the queries are like the user's own.

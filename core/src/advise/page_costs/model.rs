@@ -165,6 +165,11 @@ impl Times {
         })
     }
 
+    /// Are reads without prefetch known, which index scans need, and those at this concurrency?
+    pub fn covers(&self, concurrency: u32) -> bool {
+        self.curve.has(0) && self.curve.has(concurrency)
+    }
+
     /// These, once for each measured time, with that time at the upper end of its interval.
     pub fn each_moved(&self) -> impl Iterator<Item = Self> {
         self.measured.each_moved().filter_map(|times| Self::of(&times, self.buffers).ok())

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use io_probe_core::advise::page_costs::choose::{Asked, Cell, Chosen, Regrets, Settings};
+use io_probe_core::advise::page_costs::choose::{Asked, Cell, Chosen, Regret, Regrets, Settings};
 use io_probe_core::advise::page_costs::correlation::{
     CORRELATIONS, CorrelationChoice, IndexPicks, choose_together,
 };
@@ -134,7 +134,7 @@ pub(super) struct Answers {
     /// What each index's correlation should be at these settings; None if it could not be asked.
     pub(super) correlations: Vec<Option<CorrelationChoice>>,
     /// With the correlations that are advised, if the settings were chosen beside them.
-    pub(super) corrected: Option<Regrets>,
+    corrected: Option<Regrets>,
     pub(super) tables: usize,
     pub(super) inquiry: Inquiry,
     /// How long it took.
@@ -154,6 +154,11 @@ pub(super) struct Thresholds {
 }
 
 impl Answers {
+    /// The regret at these settings with the correlations that are advised, if they were chosen beside these.
+    pub(super) fn corrected_at(&self, settings: &Settings) -> Option<Regret> {
+        self.corrected.as_ref()?.at(settings)
+    }
+
     /// Looks at the thresholds, if page costs are to change.
     pub(super) fn look_at_thresholds(&mut self, call: &Call, in_force: Cell) {
         let chosen = self.chosen.settings.cell;

@@ -113,10 +113,7 @@ impl Advice<'_> {
 
     fn of_planner(&self, row: RecommendRow, answers: &Answers) -> RecommendRow {
         let chosen = &answers.chosen;
-        let corrected = |settings: &Settings| {
-            let regret = answers.corrected.as_ref().and_then(|regrets| regrets.at(settings));
-            regret.as_ref().map(shown)
-        };
+        let corrected = |settings| answers.corrected_at(settings).as_ref().map(shown);
         let indexes = answers.inquiry.indexes.iter().map(|probed| {
             let Locality { scattered, stretch, .. } = probed.visits.locality;
             let (scattered, stretch) = (figure(100.0 * scattered), figure(stretch));
@@ -141,8 +138,7 @@ impl Advice<'_> {
         let Chosen { settings, regret, .. } = &answers.chosen;
         let Settings { cell, concurrency } = settings;
         let corrected = |settings: &Settings, what: &str| {
-            let regret = answers.corrected.as_ref().and_then(|regrets| regrets.at(settings));
-            regret.map_or(String::new(), |Regret { cold, warm, .. }| {
+            answers.corrected_at(settings).map_or(String::new(), |Regret { cold, warm, .. }| {
                 format!(" ({what}{cold:.2} and {warm:.2})")
             })
         };
