@@ -16,7 +16,7 @@
 #   make bench          compares with the tools that one would use without the extension
 
 EXTENSION = pg_io_probe
-REGRESS = extension surface device cache seqscan random depth ping sync readahead page_cost recommend recommend_costs correlation iostat history compare bad_input privileges search_path settings explain report lock upgrade cleanup
+REGRESS = extension device cache seqscan random depth ping sync readahead page_cost recommend recommend_costs correlation iostat history compare bad_input privileges search_path settings explain report lock upgrade cleanup
 
 PG_CONFIG = pg_config
 

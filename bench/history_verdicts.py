@@ -2,7 +2,7 @@
 """What io_probe_compare says of equal and of different runs, and how fast the history is.
 
     history_verdicts.py DEVICE  on the server that the environment names, with a tablespace "experiment" on that
-                                loop device; history_verdicts.sh starts one
+                                loop device; run.sh starts one
 
 Judged are cold scans through the OS cache, recorded by io_probe_record.
 

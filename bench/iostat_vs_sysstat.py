@@ -2,7 +2,7 @@
 """io_probe_iostat and io_probe_iostat_query beside iostat -x, all three of one device at once.
 
     iostat_vs_sysstat.py DEVICE DIRECTORY OFFSET
-                                on the server that the environment names; iostat_vs_sysstat.sh starts one. DIRECTORY
+                                on the server that the environment names; run.sh starts one. DIRECTORY
                                 is on DEVICE (loop0, say), of which nobody uses what lies beyond OFFSET bytes
 
 They run for SECONDS_ALL (60), a sample a second: `ours` in one session, `query` in another, around pg_sleep. fio

@@ -3,7 +3,7 @@
 
     pgbench_beside_probes.py PGBENCH
                                 on the server that the environment names, with the table tbl_cost_align;
-                                pgbench_beside_probes.sh starts one. For fio, as a user who may read its files
+                                run.sh starts one. For fio, as a user who may read its files
 
 Each probe may take SHARE (5) percent of the device's time (max_util_pct). They are scans on each path, cold; random fetches on
 each path, cold; fetches at depth 16; a sync test of the WAL's pattern and of single writes, by all methods. ONLY names some of

@@ -1,7 +1,7 @@
 #!/usr/bin/env -S python3 -B
 """The random fetches of io_probe_random side by side with those of fio and ioping, on the file of tbl_cost_align.
 
-    random_vs_fio.py FILE           on the server that the environment names; random_vs_fio.sh starts one
+    random_vs_fio.py FILE           on the server that the environment names; run.sh starts one
 
 All read random blocks of 8 kB by O_DIRECT for the same time:
     ours      path direct: at depth 1 one pread at a time; above it io_uring, and once more threads

@@ -2,7 +2,7 @@
 """io_probe_sync side by side with pg_test_fsync, in one directory.
 
     sync_vs_pg_test_fsync.py PG_TEST_FSYNC DIRECTORY [TABLESPACE]
-                                on the server that the environment names; sync_vs_pg_test_fsync.sh starts one.
+                                on the server that the environment names; run.sh starts one.
                                 DIRECTORY is pg_wal, or the directory of that tablespace in which the server keeps its
                                 files
 

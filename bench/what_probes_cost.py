@@ -2,7 +2,7 @@
 """What each probe costs the server that it runs on, looked at from outside.
 
     what_probes_cost.py             on the server that the environment names, which it restarts again and again and
-                                    fills with a table of its own; what_probes_cost.sh starts one
+                                    fills with a table of its own; run.sh starts one
 
 Each probe is called RUNS (1) times on a table of MIB (1024) MiB with two indexes, alone on the server. Before each call
 the server is restarted, so that shared buffers hold nothing of that table, and all of them are filled with another one

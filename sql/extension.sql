@@ -141,3 +141,153 @@ DROP TABLE toasted;
 DROP VIEW member_type, member;
 -- for the tests that follow
 CREATE EXTENSION pg_io_probe;
+
+--
+-- The conventions of docs/interface.md: short rows for people beside full ones, one name a quantity, one order of arguments.
+--
+CREATE TEMP VIEW probe AS
+  SELECT short.oid AS short, complete.oid AS complete, short.proname AS name
+    FROM pg_depend JOIN pg_extension e ON refclassid = 'pg_extension'::regclass AND refobjid = e.oid
+    JOIN pg_proc AS short ON classid = 'pg_proc'::regclass AND objid = short.oid
+    JOIN pg_proc AS complete ON complete.proname = short.proname || '_full' AND complete.pronamespace = short.pronamespace
+   WHERE extname = 'pg_io_probe' AND deptype = 'e' AND short.proname <> 'io_probe_report';
+CREATE TEMP VIEW columns AS
+  SELECT p.oid AS function, p.proname AS name, attname, atttypid::regtype AS type, attnum FROM pg_proc AS p
+    JOIN pg_type t ON t.oid = p.prorettype JOIN pg_attribute ON attrelid = t.typrelid AND attnum > 0 AND NOT attisdropped
+   WHERE p.oid IN (SELECT short FROM probe UNION SELECT complete FROM probe);
+SELECT name FROM probe ORDER BY 1;
+-- both measure in the same way, and the same roles may call them
+SELECT p.name FROM probe AS p JOIN pg_proc AS a ON a.oid = short JOIN pg_proc AS b ON b.oid = complete
+ WHERE (a.prosrc, a.probin, a.proargtypes::oid[], a.proargnames, pg_get_expr(a.proargdefaults, 0), a.provolatile, a.proparallel, a.prorows,
+        a.proowner, a.prosecdef, replace(a.proacl::text, a.proname, ''))
+       IS DISTINCT FROM
+       (b.prosrc, b.probin, b.proargtypes::oid[], b.proargnames, pg_get_expr(b.proargdefaults, 0), b.provolatile, b.proparallel, b.prorows,
+        b.proowner, b.prosecdef, replace(b.proacl::text, b.proname, ''));
+-- at most ten columns, each of which the full row has as well, in the same type
+SELECT name FROM columns WHERE function IN (SELECT short FROM probe) GROUP BY 1 HAVING count(*) > 10;
+SELECT s.name, s.attname FROM probe JOIN columns AS s ON s.function = short
+ WHERE NOT EXISTS (SELECT FROM columns AS c WHERE c.function = complete AND (c.attname, c.type) = (s.attname, s.type));
+-- they end with what speaks against the figures
+SELECT name, attname FROM columns AS c WHERE function IN (SELECT short FROM probe)
+   AND attnum = (SELECT max(attnum) FROM columns WHERE function = c.function) AND attname <> 'doubt' ORDER BY 1;
+-- a name has one type
+SELECT attname, array_agg(DISTINCT type) AS types FROM columns GROUP BY 1 HAVING count(DISTINCT type) > 1 ORDER BY 1;
+-- times, rates and shares say their unit
+SELECT DISTINCT attname FROM columns WHERE type = 'double precision'::regtype
+   AND attname !~ '(_us|_ms|_pct|_s|_kb|_per_block|_per_op|_cost|_rows|iops)$' ORDER BY 1;
+-- arguments come in one order
+WITH rank AS (
+  SELECT name, n FROM unnest('{rel,query,plan,spcname,paths,path,mode,windows_kb,depths,densities,concurrencies,sections,settings,execute,every,count,
+    duration,cold,writes,depth,unit,chunk_kb,write_kb,fork,seed,options}'::text[]) WITH ORDINALITY AS r(name, n)
+), argument AS (
+  SELECT p.name AS function, a.name, a.n, rank.n AS rank FROM probe AS p JOIN pg_proc ON oid = short,
+         unnest(proargnames) WITH ORDINALITY AS a(name, n) LEFT JOIN rank ON rank.name = a.name
+)
+SELECT function, name FROM argument AS a WHERE rank IS NULL
+    OR EXISTS (SELECT FROM argument AS b WHERE b.function = a.function AND b.n < a.n AND b.rank > a.rank);
+
+-- what speaks against figures, the worst first, at most two
+CREATE TABLE doubted WITH (autovacuum_enabled = off) AS SELECT g FROM generate_series(1, 20000) AS g;
+CHECKPOINT;
+SELECT path, doubt ~ '^paced' AS paced, mib_s IS NULL AS no_rate FROM io_probe_seqscan('doubted', '{os}', options => '{"max_iops": 300}');
+SELECT path, doubt ~ 'paced' AS paced FROM io_probe_random('doubted', '{os}', options => '{"max_iops": 300, "max_bytes": "800kB"}');
+SELECT path, doubt ~ '^partial' AS partial FROM io_probe_random('doubted', '{os}', options => '{"max_p99": "1us", "max_bytes": "800kB"}');
+SELECT path, bool_or(doubt ~ 'warmed') AS warmed FROM io_probe_seqscan('doubted', '{server,os}') GROUP BY 1 ORDER BY 1;
+-- an amount has the units of a setting
+SELECT path, blks, notes FROM io_probe_random_full('doubted', '{server}', options => '{"max_bytes": "64kB"}') WHERE blks <> 8;
+SELECT path FROM io_probe_seqscan('doubted', options => '{"max_bytes": "1 parsec"}'); \echo :SQLSTATE
+SELECT path FROM io_probe_seqscan('doubted', options => '{"max_p99": "5 MB"}'); \echo :SQLSTATE
+SELECT path FROM io_probe_seqscan('doubted', options => '{"max_p99": 0}'); \echo :SQLSTATE
+SELECT path FROM io_probe_seqscan('doubted', options => '{"max_p99": "-1ms"}'); \echo :SQLSTATE
+SELECT path FROM io_probe_seqscan('doubted', options => '{"max_bytes": true}'); \echo :SQLSTATE
+SELECT path FROM io_probe_seqscan('doubted', options => '{"max_bytes": "NaN"}'); \echo :SQLSTATE
+DROP TABLE doubted;
+
+--
+-- The rights on each object of the extension: read from the catalog, so that none is forgotten
+--
+SET client_min_messages = warning;
+CREATE VIEW member AS
+  SELECT classid, objid FROM pg_depend JOIN pg_extension e ON refclassid = 'pg_extension'::regclass AND refobjid = e.oid
+  WHERE extname = 'pg_io_probe' AND deptype = 'e';
+-- what is documented; nobody but the owner has any other right
+CREATE TABLE documented AS
+  SELECT 'public' AS role, 'function' AS kind, unnest('{io_probe_explain,io_probe_explain_full,
+    io_probe_explain_json,io_probe_explain_json_full}'::text[]) AS name, 'EXECUTE' AS privilege
+  UNION ALL SELECT 'pg_monitor', 'function', unnest('{io_probe_cache,io_probe_changes,io_probe_check,io_probe_compare,io_probe_counters,
+    io_probe_device,io_probe_device_full,io_probe_iostat,io_probe_iostat_full,io_probe_progress}'::text[]), 'EXECUTE'
+  UNION ALL SELECT 'pg_monitor', 'relation', relname, 'SELECT' FROM member JOIN pg_class c ON classid = 'pg_class'::regclass AND objid = c.oid
+    WHERE relkind IN ('r', 'v') AND relname <> 'io_probe_corrections';
+CREATE VIEW granted AS
+  WITH object(kind, name, owner, acl) AS (
+    SELECT 'function', proname::text, proowner, COALESCE(proacl, acldefault('f', proowner))
+      FROM member JOIN pg_proc p ON classid = 'pg_proc'::regclass AND objid = p.oid
+    UNION ALL SELECT CASE relkind WHEN 'S' THEN 'sequence' ELSE 'relation' END, relname, relowner,
+        COALESCE(relacl, acldefault(CASE relkind WHEN 'S' THEN 's' ELSE 'r' END::"char", relowner))
+      FROM member JOIN pg_class c ON classid = 'pg_class'::regclass AND objid = c.oid AND relkind NOT IN ('i', 'c')
+    UNION ALL SELECT 'column', relname || '.' || attname, relowner, attacl
+      FROM member JOIN pg_class c ON classid = 'pg_class'::regclass AND objid = c.oid JOIN pg_attribute ON attrelid = c.oid AND attacl IS NOT NULL)
+  SELECT COALESCE(rolname, 'public') AS role, kind, name, privilege_type || CASE WHEN is_grantable THEN ', grantable' ELSE '' END AS privilege
+    FROM object, aclexplode(acl) AS x LEFT JOIN pg_roles r ON r.oid = grantee WHERE grantee <> owner;
+-- granted and not documented
+SELECT * FROM granted EXCEPT SELECT * FROM documented;
+-- documented and not granted
+SELECT * FROM documented EXCEPT SELECT * FROM granted;
+-- functions of one name whose rights differ
+SELECT proname FROM member JOIN pg_proc p ON classid = 'pg_proc'::regclass AND objid = p.oid
+  GROUP BY proname HAVING count(DISTINCT COALESCE(proacl::text, '')) > 1;
+-- what would run with the rights or the settings of another than the caller
+SELECT proname FROM member JOIN pg_proc p ON classid = 'pg_proc'::regclass AND objid = p.oid WHERE prosecdef OR proconfig IS NOT NULL;
+-- functions in a language of which the body is SQL
+SELECT proname FROM member JOIN pg_proc p ON classid = 'pg_proc'::regclass AND objid = p.oid JOIN pg_language l ON l.oid = prolang
+  WHERE lanname <> 'c';
+-- predefined roles, pg_monitor aside, that may execute more than everyone
+SELECT rolname, proname FROM member JOIN pg_proc p ON classid = 'pg_proc'::regclass AND objid = p.oid, pg_roles
+  WHERE rolname LIKE 'pg\_%' AND rolname <> 'pg_monitor' AND has_function_privilege(rolname, p.oid, 'EXECUTE')
+    AND NOT has_function_privilege('public', p.oid, 'EXECUTE');
+
+-- and each function is called by each role
+CREATE ROLE regress_io_probe_nobody;
+CREATE ROLE regress_io_probe_monitor IN ROLE pg_monitor;
+CREATE ROLE regress_io_probe_one;
+CREATE TABLE call AS
+  SELECT p.oid, p.proname AS name, format('SELECT count(*) FROM %s(%s)', p.oid::regproc,
+           (SELECT string_agg('NULL::' || format_type(type, NULL), ', ' ORDER BY n)
+              FROM unnest(proargtypes::oid[]) WITH ORDINALITY AS a(type, n))) AS text
+    FROM member JOIN pg_proc p ON classid = 'pg_proc'::regclass AND objid = p.oid;
+-- May the role call it? Arguments that are NULL are mostly refused, but that comes later.
+CREATE FUNCTION may(role text, text text) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE said text;
+BEGIN
+  PERFORM set_config('role', role, true);
+  EXECUTE text;
+  RAISE EXCEPTION 'done';
+EXCEPTION WHEN OTHERS THEN
+  GET STACKED DIAGNOSTICS said = MESSAGE_TEXT;
+  RETURN NOT (SQLSTATE = '42501' AND said LIKE 'permission denied for function %');
+END $$;
+SET pg_io_probe.max_duration = '1 ms';
+SELECT name, may('regress_io_probe_nobody', text) AS nobody, may('regress_io_probe_monitor', text) AS monitor,
+       may(current_user, text) AS superuser
+  FROM call ORDER BY name, text;
+-- EXECUTE on one is the right to that one: whom it opens another to, or what it does not open
+DO $$
+DECLARE one record; other record; allowed boolean;
+BEGIN
+  FOR one IN TABLE call LOOP
+    EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO regress_io_probe_one', one.oid::regprocedure);
+    FOR other IN TABLE call LOOP
+      IF other.oid = one.oid OR NOT has_function_privilege('public', other.oid, 'EXECUTE') THEN
+        allowed := may('regress_io_probe_one', other.text);
+        IF allowed <> (other.oid = one.oid) THEN RAISE WARNING '% for %: %', one.name, other.name, allowed; END IF;
+      END IF;
+    END LOOP;
+    EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM regress_io_probe_one', one.oid::regprocedure);
+  END LOOP;
+END $$;
+RESET pg_io_probe.max_duration;
+
+DROP FUNCTION may;
+DROP TABLE call, documented;
+DROP VIEW granted, member;
+DROP ROLE regress_io_probe_nobody, regress_io_probe_monitor, regress_io_probe_one;

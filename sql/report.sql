@@ -39,8 +39,10 @@ CREATE TABLE shown AS SELECT * FROM io_probe_report(run => :stored) WITH ORDINAL
 SELECT report FROM shown WHERE length(report) > 80 AND report !~ '^ {9}\S|^pg_io_probe|\.Reported';
 SELECT substring(report, '^[A-Z]+') AS paragraph FROM shown WHERE report ~ '^(DEVICE|TRUST|CHANGED|MISSING|NEXT)' GROUP BY 1 ORDER BY 1;
 SELECT count(*) AS named FROM shown WHERE report LIKE '%public.Reported & <b>"told"</b>%';
+SELECT substring(report, '\S+$') AS last FROM shown WHERE report ~ ' measured ';
 -- of what was promised, the depth that was judged is shown
 SELECT io_probe_record('report', :'rel', '{"duration": "1 s", "promised": {"iops": 1e12}}') AS promised \gset
+SELECT substring(report, '\S+$') AS last FROM io_probe_report(run => :promised) WHERE report ~ ' measured ';
 SELECT count(*) FROM io_probe_report(run => :promised) WHERE report ~ '^random reads, \d+ in flight .* 1,000,000,000,000'
   EXCEPT SELECT count(*) FROM io_probe_results WHERE run_id = :promised AND result->>'section' = 'depth' AND result->>'promised' IS NOT NULL;
 -- the same each time

@@ -1,15 +1,20 @@
 #!/usr/bin/env -S python3 -B
-"""Attacks by roles with little right: docs/security.md has the table.
+"""Attacks by roles with little right: docs/security.md has the table. On what probes read, on what is stored, on
+what is called in a superuser's session, on CREATE EXTENSION, and by names that are code.
 
-What could succeed only if a schema is renamed at the right moment is tried while one is renamed all the time.
+What could succeed only if a schema is renamed at the right moment is tried while one is renamed all the time. Each
+of RightsAttacks shows first that what it rests on works at all: the same trap springs where nothing of the
+extension's keeps it from that.
 """
 
+import json
 import os
 import threading
 import time
 import unittest
 
-from lib import LONG, TEST_TMP, Failure, Session, create_extension, dense_table, main, rows_of, say, seqscan, wait_for
+from lib import LONG, TEST_TMP, VERSION, Failure, Session, create_extension, dense_table, literal, main, rows_of, say
+from lib import seqscan, wait_for
 
 # Of an attack that takes its chances.
 SECONDS = 60 if LONG else 6
@@ -23,6 +28,15 @@ TROJAN = f"""
         $$ BEGIN RETURN home.act(); EXCEPTION WHEN insufficient_privilege THEN RETURN true; END $$;
     GRANT USAGE ON SCHEMA home TO public
 """
+
+
+# Only a superuser's rights can do this.
+ACT = f"""BEGIN EXECUTE 'COPY (SELECT 1) TO ''{OWNED}''';
+    EXCEPTION WHEN insufficient_privilege THEN NULL; END"""
+# For jsonb, as text: intervals that lie the wrong way round, and what overflows.
+EXTREMES = ["5", "-5", "0", "1.7e308", "-1.7e308", '"Infinity"', '"-Infinity"', '"NaN"', "5e-324", "null"]
+# It is there already; or it is not the one that it should be.
+EXISTS = ["42P07", "42710", "42723", "55000"]
 
 
 class Swapped:
@@ -220,6 +234,249 @@ class Security(unittest.TestCase):
             locker.run("COMMIT")
             (row,) = waiter.finish_rows()
             self.assertEqual((row["status"], row["blks"]), ("ok", 64))
+
+
+class RightsAttacks(unittest.TestCase):
+    def setUp(self):
+        self.control = Session()
+        self.addCleanup(self.control.close)
+        self.forget()
+        self.control.run("CREATE ROLE mallory LOGIN")
+        self.addCleanup(self.control.run, "DROP ROLE mallory")
+
+    def forget(self):
+        if os.path.exists(OWNED):
+            os.remove(OWNED)
+
+    def assert_springs(self, work, session=None):
+        """With a superuser's rights the trap does what it can."""
+        (session or self.control).run(work)
+        self.assertTrue(os.path.exists(OWNED), "the trap is none")
+        self.forget()
+
+    def database(self, name="his", more=""):
+        """A database of mallory's; a superuser's session in it."""
+        self.control.run(f"CREATE DATABASE {name} OWNER mallory {more}")
+        self.addCleanup(self.control.run, f"DROP DATABASE {name} WITH (FORCE)")
+        session = Session(name)
+        self.addCleanup(session.close)
+        return session
+
+    def mallory(self, database="his"):
+        session = Session(database, user="mallory")
+        self.addCleanup(session.close)
+        return session
+
+    def test_triggers_of_others_on_the_tables_of_runs(self):
+        """Who may make triggers there, say by a default privilege, makes none that run as the owner."""
+        owner = self.database()
+        owner.run("ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO mallory")
+        owner.run("CREATE EXTENSION pg_io_probe; CREATE TABLE tbl AS SELECT 1 AS id")
+        owner.run("GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA public TO mallory")
+        owner.run("SELECT io_probe_record('ping', 'tbl', '{\"count\": 1}')")
+        mallory = self.mallory()
+        mallory.run("CREATE SCHEMA home; GRANT USAGE ON SCHEMA home TO public")
+        mallory.run(f"CREATE FUNCTION home.act() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {ACT}; "
+                    "RETURN new; END $$")
+        mallory.run("CREATE TEMP TABLE run AS "
+                    "SELECT io_probe_measure('ping', 'tbl', '{\"count\": 1}') AS run")
+        calls = ["SELECT io_probe_import(run) FROM run",
+                 "SELECT io_probe_record('ping', 'tbl', '{\"count\": 1}')",
+                 "SELECT io_probe_prune('0 s')"]
+        write = """INSERT INTO io_probe_runs (started_at, probe, object, status, system_identifier)
+            VALUES (now(), 'none', 'none', 'failed', '1'); INSERT INTO io_probe_results VALUES (0, 1, '{}');
+            DELETE FROM io_probe_results; DELETE FROM io_probe_runs"""
+        triggers = ["TRIGGER act BEFORE {} ON {} FOR EACH STATEMENT",
+                    "TRIGGER act AFTER {} ON {} FOR EACH ROW",
+                    "CONSTRAINT TRIGGER act AFTER {} ON {} DEFERRABLE INITIALLY DEFERRED FOR EACH ROW"]
+        for trigger in triggers:
+            for event in ["INSERT", "DELETE"]:
+                for table in ["io_probe_runs", "io_probe_results"]:
+                    with self.subTest(trigger.format(event, table)):
+                        mallory.run(f"CREATE {trigger.format(event, table)} EXECUTE FUNCTION home.act()")
+                        try:
+                            self.assert_springs(f"BEGIN; {write}; SET CONSTRAINTS ALL IMMEDIATE; ROLLBACK",
+                                                owner)
+                            for call in calls:
+                                self.may_fail(mallory, call, "55000", "42501")
+                                self.assertFalse(os.path.exists(OWNED), call)
+                        finally:
+                            owner.run(f"DROP TRIGGER act ON {table}")
+                            self.forget()
+
+    def may_fail(self, session, sql, *sqlstates):
+        try:
+            session.run(sql)
+        except Failure as failure:
+            self.assertIn(failure.sqlstate, sqlstates, failure)
+
+    def test_stored_runs_that_spoil_what_others_read(self):
+        """What anybody could have stored, the others can compare, however odd it is."""
+        owner = self.database()
+        owner.run("CREATE EXTENSION pg_io_probe; CREATE TABLE tbl AS SELECT 1 AS id")
+        owner.run("GRANT EXECUTE ON FUNCTION io_probe_import TO mallory")
+        measured = json.loads(owner.run("SELECT io_probe_measure('ping', 'tbl', '{\"count\": 2}')")[0])
+        good = owner.value(f"io_probe_import({literal(json.dumps(measured))}, 'good')")
+        mallory = self.mallory()
+        rows = {
+            "seqscan": '{{"path": "os", "mib_s": {0}, "ci_low": {1}, "ci_high": {2}}}',
+            "random": '{{"path": "os", "iops": {0}, "ci_low": {1}, "ci_high": {2}, '
+                      '"p50_us": {1}, "p99_us": {2}}}',
+            "depth": '{{"depth": 1, "iops": {0}, "ci_low": {1}, "ci_high": {2}}}',
+            "sync": '{{"section": "no_sync", "ops_s": {0}, "ci_low": {1}, "ci_high": {2}, '
+                    '"p99_us": {1}}}',
+            "readahead": '{{"mode": "kernel", "mib_s": {0}, "ci_low": {1}, "ci_high": {2}}}',
+            "page_cost": '{{"tier": "os", "block_us": {0}, "ci_low": {1}, "ci_high": {2}}}',
+            "ping": '{{"op": "read", "lat_us": {1}}}, {{"op": "read", "lat_us": {2}}}, '
+                    '{{"op": "write", "lat_us": {0}}}',
+        }
+        stored = {}
+        for probe, row in rows.items():
+            stored[probe] = []
+            for value in ["1", "1.7e308"]:
+                for low in EXTREMES:
+                    for high in EXTREMES:
+                        run = json.dumps({**measured, "probe": probe, "rows": "here"})
+                        run = run.replace('"here"', f"[{row.format(value, low, high)}]")
+                        try:
+                            stored[probe].append(mallory.value(f"io_probe_import({literal(run)}, 'odd')"))
+                        except Failure as failure:
+                            # Refused before it is stored.
+                            self.assertIn(failure.sqlstate, ["22003", "22023", "22P02"], failure)
+        say(f"{sum(map(len, stored.values()))} odd runs were stored")
+        views = owner.run("SELECT oid::regclass FROM pg_class WHERE relkind = 'v' "
+                          "AND relname LIKE 'io\\_probe%' AND relname <> 'io_probe_device_counters'")
+        self.assertIn("io_probe_metrics", views)
+        readers = [f"SELECT row_to_json(v) FROM {view} AS v" for view in views]
+        readers += [f"SELECT * FROM io_probe_changes({last})" for last in [1, 10, 1000]]
+        readers += [f"SELECT * FROM io_probe_compare('{label}', 'odd')" for label in ["odd", "good"]]
+        for probe, runs in stored.items():
+            self.assertGreater(len(runs), 10, probe)
+            some = runs if LONG else runs[::7]
+            readers += [f"SELECT * FROM io_probe_compare({runs[0]}, {run})" for run in some]
+        spoilt = []
+        for reader in readers:
+            try:
+                owner.run(reader)
+            except Failure as failure:
+                spoilt.append(f"{reader}: {failure}")
+        self.assertEqual(spoilt, [])
+        self.assertGreater(owner.value(f"SELECT count(*) FROM io_probe_latest WHERE run_id >= {good}"), 0)
+
+    def test_a_probe_that_is_another_one_when_it_is_run(self):
+        """A run is that of the extension's probe, though a schema on search_path changes its name."""
+        owner = self.database()
+        owner.run("CREATE EXTENSION pg_io_probe")
+        dense_table(owner, "public.tbl", 16)
+        oid = owner.value("'public.tbl'::regclass::oid::int8")
+        mallory = self.mallory()
+        mallory.run(f"""CREATE SCHEMA evil; GRANT USAGE ON SCHEMA evil TO public;
+            CREATE FUNCTION evil.io_probe_ping_full(rel regclass, count integer)
+                RETURNS TABLE (op text, relid regclass) LANGUAGE plpgsql AS $$ BEGIN {ACT}; END $$""")
+        owner.run("SET client_min_messages = error")
+        owner.run(f"""CREATE SCHEMA safe; CREATE FUNCTION safe.measure() RETURNS jsonb LANGUAGE sql
+                BEGIN ATOMIC SELECT public.io_probe_measure('ping', {oid}, '{{"count": 1}}'); END""")
+        self.assertIn("public", owner.run("SHOW search_path")[0])
+        self.assert_springs(f"SELECT * FROM evil.io_probe_ping_full({oid}, count => 1)", owner)
+        owner.run("""CREATE PROCEDURE safe.attempt(INOUT done int) LANGUAGE plpgsql AS $$ BEGIN
+            done := 0;
+            FOR n IN 1..50 LOOP BEGIN
+                done := done + (safe.measure() ->> 'status' = 'ok')::int;
+            EXCEPTION WHEN undefined_function OR undefined_table OR invalid_schema_name OR object_in_use
+                OR internal_error THEN NULL;
+            END; END LOOP; END $$""")
+        done, calls, end = 0, 0, time.monotonic() + SECONDS
+        swapped = Swapped("public", "evil", "mallory", "his")
+        with swapped:
+            while time.monotonic() < end:
+                calls += 1
+                done += int(owner.run("CALL safe.attempt(NULL)")[-1])
+        say(f"{50 * calls} runs, {done} went through, {swapped.times} swaps")
+        self.assertGreater(done, 0)
+        self.assertGreater(swapped.times, 10)
+        self.assertFalse(os.path.exists(OWNED))
+
+    def test_objects_that_are_there_before_the_extension(self):
+        """What has the name of the extension's object is not taken for it, replaced, taken in or granted."""
+        members = """SELECT row_to_json(m) FROM (
+            SELECT classid::regclass::text AS catalog, coalesce(proname, relname)::text AS name,
+                   pg_get_function_identity_arguments(p.oid) AS arguments
+            FROM pg_depend LEFT JOIN pg_proc AS p ON classid = 'pg_proc'::regclass AND p.oid = objid
+                LEFT JOIN pg_class AS c ON classid = 'pg_class'::regclass AND c.oid = objid
+            WHERE refclassid = 'pg_extension'::regclass AND deptype = 'e'
+                AND classid IN ('pg_proc'::regclass, 'pg_class'::regclass)
+                AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'pg_io_probe')
+            UNION SELECT 'pg_class', typname, NULL
+            FROM pg_type JOIN pg_depend ON classid = 'pg_type'::regclass AND objid = pg_type.oid
+            WHERE refclassid = 'pg_extension'::regclass AND deptype = 'e' AND typcategory <> 'A'
+                AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'pg_io_probe')) AS m"""
+        members = [json.loads(line) for line in self.control.run(members)]
+        functions = {"io_probe_" + name for name in ["seqscan", "record", "import", "measure", "changes",
+                                                     "counters", "explain"]}
+        names = lambda catalog: {member["name"] for member in members if member["catalog"] == catalog}
+        self.assertLessEqual(functions, names("pg_proc"))
+        self.assertIn("io_probe_runs", names("pg_class"))
+        owner = self.database()
+        mallory = self.mallory()
+        mallory.run("CREATE SCHEMA evil")
+        create = "CREATE EXTENSION pg_io_probe SCHEMA evil"
+        owner.run(f"{create}; DROP EXTENSION pg_io_probe")
+        for member in members if LONG else members[::2]:
+            name, arguments = f"evil.{member['name']}", member["arguments"]
+            with self.subTest(name, arguments=arguments):
+                if member["catalog"] == "pg_proc":
+                    # Its arguments would be in the way of those that are quoted.
+                    made = f"FUNCTION {name}({arguments})"
+                    mallory.run(f"CREATE {made} RETURNS int LANGUAGE sql AS 'SELECT 1'")
+                else:
+                    made = f"TABLE {name}"
+                    mallory.run(f"CREATE {made} ()")
+                self.assert_exists(owner, create)
+                mallory.run(f"DROP {made}")
+
+    def assert_exists(self, session, sql):
+        with self.assertRaises(Failure) as raised:
+            session.run(sql)
+        self.assertIn(raised.exception.sqlstate, EXISTS, raised.exception)
+
+    def test_names_that_are_code(self):
+        """Names and labels stay what they are, however the session writes literals and identifiers."""
+        code = r"""a\'b"'); SELECT home.act(); --\"""" + "\n$$ E'\\x"
+        name = '"' + code.replace('"', '""') + '"'
+        owner = self.database()
+        owner.run("CREATE SCHEMA home; CREATE FUNCTION home.act() RETURNS void "
+                  f"LANGUAGE plpgsql AS $$ BEGIN {ACT}; END $$")
+        self.assert_springs("SELECT home.act()", owner)
+        owner.run(f"CREATE SCHEMA {name}; CREATE EXTENSION pg_io_probe SCHEMA {name}")
+        dense_table(owner, f"{name}.{name}", 1100)
+        owner.run(f"ALTER TABLE {name}.{name} RENAME id TO {name}; "
+                  f"CREATE INDEX {name[:20]}i\" ON {name}.{name} ({name}); "
+                  f"ANALYZE {name}.{name}")
+        oid = owner.value("SELECT oid::int8 FROM pg_class WHERE relkind = 'r' AND relname = "
+                          f"'{code.replace(chr(39), chr(39) * 2)}'")
+        # From 19 on literals are written in one way.
+        for strings, identifiers in [("on", "off"), ("on" if VERSION >= 19 else "off", "on")]:
+            with self.subTest(strings=strings, identifiers=identifiers), Session("his") as session:
+                session.run(f"SET search_path = {name}; SET quote_all_identifiers = {identifiers}")
+                if VERSION < 19:
+                    session.run("SET escape_string_warning = off")
+                session.run(f"PREPARE record (text) AS SELECT io_probe_record('ping', {oid}, "
+                            f"'{{\"count\": 5}}', $1)")
+                label = f"$label${code}{strings}{identifiers}$label$"
+                for _ in range(2):
+                    session.run(f"EXECUTE record({label})")
+                session.run(f"SET standard_conforming_strings = {strings}; SET backslash_quote = on")
+                rows = session.rows(f"SELECT * FROM io_probe_compare({label}, {label})")
+                self.assertEqual([row["object"] for row in rows], [f"{code}.{code}"])
+                rows = session.rows(f"SELECT * FROM io_probe_recommend_full({oid}, '{{random_page_cost}}', '1 s')")
+                self.assertEqual([row["setting"] for row in rows], ["random_page_cost"])
+                (tuples,) = session.rows(f"SELECT * FROM io_probe_page_cost_full({oid}, '{{1}}', duration => '100 ms') "
+                                         "WHERE pattern = 'tuple'")
+                self.assertEqual(tuples["relname"], code)
+                self.assertEqual(len(session.rows("SELECT * FROM io_probe_changes()")), 1)
+                session.run("SELECT io_probe_prune('0 s')")
+                self.assertEqual(session.run("SELECT count(*) FROM io_probe_runs"), ["0"])
+        self.assertFalse(os.path.exists(OWNED))
 
 
 if __name__ == "__main__":

@@ -171,7 +171,7 @@ client() {
 tests=$(sed -n 's/^REGRESS = //p' Makefile)
 few_tests=${tests/ recommend_costs/}
 reading_tests='extension device cache seqscan random depth ping page_cost recommend iostat bad_input settings explain cleanup'
-short_tests='extension cache seqscan random iostat history compare bad_input surface search_path settings explain upgrade cleanup'
+short_tests='extension cache seqscan random iostat history compare bad_input search_path settings explain upgrade cleanup'
 only_oldest=(tests/encodings.py)
 only_newest=(tests/{argument_sizes,large_relations}.py)
 short=(tests/{errors,accuracy,workers}.py)

@@ -24,9 +24,6 @@ const LONGEST_PERIOD: usize = 100;
 const READINGS_OF_A_SPIN: u64 = 100;
 const SPIN_NS: u64 = 100;
 
-/// No file has more lines.
-const MOST_LINES: usize = 170;
-
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Event {
@@ -235,21 +232,13 @@ impl Engine for Disk {
 /// The traces of one limiter or loop.
 pub(crate) struct Golden {
     name: &'static str,
-    about: String,
     text: String,
 }
 
 impl Golden {
     /// In a file of this name. `about` says what the places are, and what the traces do not cover.
     pub(crate) fn new(name: &'static str, about: &str) -> Self {
-        let about: String = about.lines().map(|line| format!("# {}\n", line.trim())).collect();
-        Self { name, text: about.clone(), about }
-    }
-
-    /// What comes next is in another file.
-    pub(crate) fn go_on(&mut self, name: &'static str) {
-        let next = Self { name, about: self.about.clone(), text: self.about.clone() };
-        std::mem::replace(self, next).check();
+        Self { name, text: about.lines().map(|line| format!("# {}\n", line.trim())).collect() }
     }
 
     /// What happened in one case.
@@ -268,7 +257,6 @@ impl Golden {
             std::fs::create_dir_all(path.parent().expect("a directory")).expect("created");
             std::fs::write(&path, &self.text).expect("written");
         }
-        assert!(self.text.lines().count() <= MOST_LINES, "{} lines", self.text.lines().count());
         let wanted = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         if let Some(difference) = difference(&wanted, &self.text) {
             panic!("{} differs (UPDATE_GOLDEN=1 writes it anew):\n{difference}", path.display());

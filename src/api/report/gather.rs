@@ -13,7 +13,7 @@ use super::runs::{
     Circumstances, ReportedAdvice, ReportedDepth, ReportedPlace, ReportedRun, ReportedScan, ReportedSync,
     ReportedWindow, rows,
 };
-use super::{Line, Promised, ReportSection};
+use super::{Line, Promised, ReportSection, of};
 use crate::api::history::measure;
 use crate::call::arguments::figure;
 use crate::error::Result;
@@ -116,7 +116,7 @@ impl Measurements {
         }
         let of = |path: &str| scans.iter().find(|scan| scan.path == path);
         if let (Some(direct), Some(server)) = (of("direct"), of("server")) {
-            found.compare_scans(direct, server);
+            found.compare_scans(direct, server, self.cold);
         }
         Ok(())
     }
@@ -261,7 +261,7 @@ impl ReportDraft {
         }
     }
 
-    fn compare_scans(&mut self, direct: &ReportedScan, server: &ReportedScan) {
+    fn compare_scans(&mut self, direct: &ReportedScan, server: &ReportedScan, cold: bool) {
         let Some(device_pct) = server.device_pct else { return };
         if device_pct < MOSTLY {
             let part = 100.0 - device_pct;
@@ -276,15 +276,24 @@ impl ReportDraft {
         let Some(share) = server.mib_s.zip(direct.mib_s).map(|(server, direct)| server / direct) else {
             return;
         };
-        let look = if share < MUCH_LESS {
-            ": look at the advice on readahead and io_combine_limit; the rest is the processor's"
-        } else {
-            ""
-        };
+        let look = if share < MUCH_LESS { self.what_slows_scans(cold) } else { String::new() };
         self.say(
             "scan",
             format!("A scan by PostgreSQL gets {:.0} % of what the device gives{look}.", share * 100.0),
         );
+    }
+
+    /// Where to look for what a scan lacks.
+    fn what_slows_scans(&self, cold: bool) -> String {
+        let is_advised = |setting: &&str| {
+            of(&self.lines, ReportSection::Advice).any(|line| line.item.starts_with(*setting))
+        };
+        let advised: Vec<&str> = ["read_ahead_kb", "io_combine_limit"].into_iter().filter(is_advised).collect();
+        if !advised.is_empty() {
+            return format!(": look at the advice on {}; the rest is the processor's", advised.join(" and "));
+        }
+        let hint = ": cold => true adds advice on readahead; the rest is the processor's";
+        if cold { String::new() } else { hint.to_owned() }
     }
 
     fn shape_of(&mut self, depths: &[ReportedDepth]) {

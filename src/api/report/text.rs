@@ -82,7 +82,9 @@ impl TextPage {
             return;
         }
         self.push("");
-        self.push(format!("{:34}{:>10}{:>20}  {}", "", "measured", "95 % interval", "promised"));
+        let has_promises = shown.iter().any(|(_, line)| line.promised.is_some());
+        let last = if has_promises { "promised/doubt" } else { "doubt" };
+        self.push(format!("{:34}{:>10}{:>20}  {last}", "", "measured", "95 % interval"));
         for (name, line) in shown {
             let value = line.value.map_or("-".to_owned(), count);
             let range =

@@ -120,4 +120,142 @@ pub fn choose_together(indexes: &[IndexPicks], concurrencies: &[u32], times: &Ti
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+    use crate::advise::page_costs::model::{Index, PlannedScan, Table};
+    use crate::measure::page_times::times::{Estimate, PageTimes, Sparse};
+
+    /// 60 rows a page.
+    const TABLE: Table = Table { pages: 60_000.0, rows: 3_600_000.0 };
+    const RANDOM_PAGE_COST: f64 = 4.0;
+    const CONCURRENCIES: [u32; 3] = [0, 1, 16];
+
+    /// Random reads take 100 us one at a time, and 10 us prefetched, with an error of so many percent.
+    fn times(error_pct: f64) -> Times {
+        let known = |us: f64| {
+            let error = us * error_pct / 100.0;
+            Estimate { us, interval: Some((us - error, us + error)) }
+        };
+        // At 1 each read waits for the one before.
+        let curve = [
+            (0.01, 0, 100.0),
+            (0.5, 0, 12.0),
+            (1.0, 0, 6.0),
+            (0.01, 1, 110.0),
+            (0.5, 1, 100.0),
+            (1.0, 1, 90.0),
+            (0.01, 16, 12.0),
+            (0.5, 16, 8.0),
+            (1.0, 16, 6.0),
+        ];
+        let times = PageTimes {
+            shared: Some(known(0.1)),
+            os_sequential: Some(known(1.0)),
+            os_random: Some(known(2.0)),
+            device_sequential: Some(known(5.0)),
+            device_random: Some(known(100.0)),
+            sparse: curve
+                .map(|(density, concurrency, us)| Sparse { density, concurrency, time: known(us) })
+                .into(),
+            tuple: Some(known(0.03)),
+        };
+        Times::of(&times, 16_384.0).expect("all times")
+    }
+
+    /// What the planner picks by its formulas, of a table that fits its cache.
+    fn pick(rows: f64, correlation: f64) -> PlannedScan {
+        let Table { pages, rows: all } = TABLE;
+        let anywhere = (2.0 * pages * rows / (2.0 * pages + rows)).min(pages);
+        let (unordered, ordered) = (anywhere * RANDOM_PAGE_COST, RANDOM_PAGE_COST + rows / all * pages - 1.0);
+        let index = unordered + correlation * correlation * (ordered - unordered) + rows * 0.0125;
+        let a_page = RANDOM_PAGE_COST - (RANDOM_PAGE_COST - 1.0) * (anywhere / pages).sqrt();
+        let bitmap = anywhere * a_page + rows * 0.0135;
+        let sequential = pages + all * 0.0125;
+        if sequential < index.min(bitmap) {
+            PlannedScan::Sequential
+        } else if bitmap < index {
+            PlannedScan::Bitmap
+        } else {
+            PlannedScan::Index
+        }
+    }
+
+    fn picks(locality: Locality, in_force: f64, moved: &[Locality]) -> IndexPicks {
+        let correlations: Vec<f64> = [in_force].into_iter().chain(CORRELATIONS).collect();
+        let index = Index { pages: 6000.0, locality };
+        let asked = |share: f64| {
+            let rows = share * TABLE.rows;
+            let picks = correlations.iter().map(|correlation| pick(rows, *correlation)).collect();
+            Asked { table: TABLE, index, rows, covered: false, picks }
+        };
+        let asked = [0.0003, 0.001, 0.003, 0.01, 0.03, 0.1].map(asked).into();
+        IndexPicks { asked, moved: moved.to_vec(), correlations }
+    }
+
+    fn chosen(locality: Locality, in_force: f64, moved: &[Locality], error_pct: f64) -> CorrelationChoice {
+        picks(locality, in_force, moved).choose(16, &CONCURRENCIES, &times(error_pct)).expect("queries")
+    }
+
+    const JITTERED: Locality = Locality::of(0.0, 600.0);
+
+    #[test]
+    fn local_disorder_is_told_to_the_planner() {
+        let found = chosen(JITTERED, 0.9999, &[], 3.0);
+        assert!(found.value < 0.9 && found.low <= found.value && found.value <= found.high, "{found:?}");
+        assert!(found.high < 0.9999 && found.regret_in_force.cold > 1.3 * found.regret.cold, "{found:?}");
+        // Once told, it stays.
+        assert_eq!(chosen(JITTERED, found.value, &[], 3.0).value, found.value);
+    }
+
+    #[test]
+    fn true_order_and_none_stay_as_they_are() {
+        let in_order = Locality::of(0.0, 1.0);
+        assert_eq!(chosen(in_order, 1.0, &[], 3.0).value, 1.0);
+        let anywhere = Locality::of(1.0, 1.0);
+        assert_eq!(chosen(anywhere, 0.01, &[], 3.0).value, 0.01);
+    }
+
+    #[test]
+    fn what_is_not_sure_is_not_told() {
+        // Neither where times are hardly known,
+        assert_eq!(chosen(JITTERED, 0.9999, &[], 900.0).value, 0.9999);
+        // nor where the rows may as well lie in order.
+        let in_order = Locality::of(0.0, 1.0);
+        assert_eq!(chosen(JITTERED, 0.9999, &[in_order], 3.0).value, 0.9999);
+        let none = IndexPicks { asked: Vec::new(), moved: Vec::new(), correlations: vec![1.0] };
+        assert_eq!(none.choose(16, &CONCURRENCIES, &times(3.0)), None);
+    }
+
+    #[test]
+    fn a_correlation_that_gains_only_beside_another_concurrency_is_found() {
+        let jittered = picks(JITTERED, 0.9999, &[]);
+        let at = |concurrency| jittered.choose(concurrency, &CONCURRENCIES, &times(3.0)).expect("queries");
+        // At 1 bitmap scans are as slow as the index scans that read at random.
+        assert!(at(1).holds_current && !at(16).holds_current, "{:?} {:?}", at(1), at(16));
+        assert!(at(1).regret.cold > at(16).regret.cold, "{:?} {:?}", at(1), at(16));
+        let in_order = picks(Locality::of(0.0, 1.0), 1.0, &[]);
+        let none = IndexPicks { asked: Vec::new(), ..jittered.clone() };
+        let together = choose_together(&[in_order, jittered.clone(), none], &CONCURRENCIES, &times(3.0));
+        assert_eq!(together, [None, Some(at(16).value), None]);
+    }
+
+    #[test]
+    fn what_harms_one_query_is_not_told_for_the_sake_of_others() {
+        let index = Index { pages: 6000.0, locality: JITTERED };
+        let asked = |rows: f64, then: PlannedScan| Asked {
+            table: TABLE,
+            index,
+            rows,
+            covered: false,
+            picks: vec![PlannedScan::Index, then],
+        };
+        let gain = asked(3000.0, PlannedScan::Bitmap);
+        let chosen = |last: Asked| {
+            let asked = [vec![gain.clone(); 9], vec![last]].concat();
+            let picks = IndexPicks { asked, moved: Vec::new(), correlations: vec![0.9999, 0.0] };
+            picks.choose(16, &CONCURRENCIES, &times(3.0)).expect("queries").value
+        };
+        assert_eq!(chosen(gain.clone()), 0.0);
+        assert_eq!(chosen(asked(3000.0, PlannedScan::Sequential)), 0.9999);
+    }
+}

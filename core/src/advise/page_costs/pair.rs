@@ -41,4 +41,69 @@ impl CostPair {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    fn cell(sequential: f64, random: f64) -> Cell {
+        Cell { sequential, random }
+    }
+
+    fn alone(value: f64) -> Option<CostChange> {
+        Some(CostChange { value, with: None })
+    }
+
+    fn together(value: f64, other: f64) -> Option<CostChange> {
+        Some(CostChange { value, with: Some(other) })
+    }
+
+    #[test]
+    fn both_go_together_where_one_alone_would_cross_the_other() {
+        for (in_force, chosen, sequential, random) in [
+            (cell(1.0, 4.0), cell(2.3, 13.0), alone(2.3), alone(13.0)),
+            (cell(1.0, 1.1), cell(2.0, 8.0), together(2.0, 8.0), alone(8.0)),
+            (cell(5.0, 20.0), cell(1.0, 2.0), alone(1.0), together(2.0, 1.0)),
+            (cell(1.0, 4.0), cell(1.0, 2.0), None, alone(2.0)),
+            (cell(1.0, 4.0), cell(1.0, 4.0), None, None),
+            // Out of the wrong order.
+            (cell(2.0, 1.1), cell(2.0, 8.0), None, alone(8.0)),
+            (cell(2.0, 1.1), cell(1.0, 1.1), alone(1.0), None),
+        ] {
+            assert_eq!(
+                CostPair::of(in_force, chosen),
+                CostPair { sequential, random },
+                "{in_force:?}, {chosen:?}"
+            );
+        }
+    }
+
+    /// What is in force after some of the statements.
+    fn left(mut set: Cell, pair: &CostPair, runs_sequential: bool, runs_random: bool) -> Cell {
+        if let (Some(CostChange { value, with }), true) = (pair.sequential, runs_sequential) {
+            set = cell(value, with.unwrap_or(set.random));
+        }
+        if let (Some(CostChange { value, with }), true) = (pair.random, runs_random) {
+            set = cell(with.unwrap_or(set.sequential), value);
+        }
+        set
+    }
+
+    /// Whichever are run: a random page costs no less than a sequential one.
+    #[test]
+    fn no_statements_leave_them_in_the_wrong_order() {
+        let values = [0.1, 0.999, 1.0, 1.1, 2.024, 2.3, 4.0, 13.006, 80.0];
+        let pairs = || values.into_iter().flat_map(|a| values.map(|b| cell(a, b)));
+        let mut changes = 0;
+        for set in pairs() {
+            for chosen in pairs().filter(Cell::is_in_order) {
+                let pair = CostPair::of(set, chosen);
+                for (runs_sequential, runs_random) in [(true, false), (false, true), (true, true)] {
+                    let then = left(set, &pair, runs_sequential, runs_random);
+                    changes += usize::from(then != set);
+                    assert!(then == set || then.is_in_order(), "{set:?}, {pair:?}: {then:?}");
+                }
+                assert_eq!(left(set, &pair, true, true), chosen, "{set:?}, {pair:?}");
+            }
+        }
+        assert!(changes > 1000, "{changes}");
+    }
+}

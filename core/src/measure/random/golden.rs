@@ -87,9 +87,6 @@ fn a_random_run_keeps_its_limits_as_it_did() {
         (4, "many segments", of_blocks(16), even, None),
     ];
     for (depth, name, limits, takes, stops_at) in cases {
-        if (depth, name) == (4, "no limit but of bytes") {
-            golden.go_on("random_queue");
-        }
         let statement =
             if name == "a deadline of the statement" { Duration::from_millis(2) } else { Duration::MAX };
         let relation = if name == "many segments" { &many } else { &one };

@@ -61,9 +61,6 @@ fn windows_take_turns_as_they_did() {
     ];
     let roots = Roots::default();
     for (name, limits, takes, stops_at) in cases {
-        if name == "a deadline" {
-            golden.go_on("readahead_bounds");
-        }
         let statement =
             if name == "a deadline of the statement" { Duration::from_millis(6) } else { Duration::MAX };
         let trace = Trace::default();

@@ -88,9 +88,6 @@ fn a_scan_keeps_its_limits_as_it_did() {
         ("a deadline in a pause", Limits { max_iops: Some(10), ..of_ms(35) }, even, None),
     ];
     for (name, limits, takes, stops_at) in cases {
-        if name == "a deadline" {
-            golden.go_on("scan_bounds");
-        }
         let statement =
             if name == "a deadline of the statement" { Duration::from_millis(3) } else { Duration::MAX };
         let trace = Trace::oversleeping(if name.ends_with("woken late") { 700_000 } else { 0 });

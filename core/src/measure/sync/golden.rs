@@ -157,9 +157,6 @@ fn cases_take_turns_as_they_did() {
     ];
     let roots = Roots::default();
     for (name, cases, limits, takes, stops_at) in cases {
-        if name == "max_iops 50" {
-            golden.go_on("sync_limits");
-        }
         let statement = match name {
             "a deadline of the statement" => Duration::from_millis(70),
             "a deadline in a pause" => Duration::from_millis(35),

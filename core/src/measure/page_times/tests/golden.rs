@@ -69,11 +69,6 @@ fn ways_take_turns_as_they_did() {
         ("long turns", of_ms(10_000), Some(110 * MS), None),
     ];
     for (name, limits, stops_at, slow) in cases {
-        match name {
-            "max_iops 20000" => golden.go_on("costs_limits"),
-            "a server that says it is too slow" => golden.go_on("costs_ends"),
-            _ => {}
-        }
         let statement =
             if name == "a deadline of the statement" { Duration::from_millis(40) } else { Duration::MAX };
         let trace = Trace::default();
