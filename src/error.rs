@@ -115,7 +115,8 @@ impl From<io_probe_core::Error> for Error {
         };
         let detail = match &error {
             Core::NoRoom { free, wanted, reserve, .. } => Some(format!(
-                "{free} bytes are free. The file takes {wanted}, and {reserve} must stay free (pg_io_probe.scratch_reserve)."
+                "{free} bytes are free. The file takes {wanted}, and {reserve} must stay free \
+                 (pg_io_probe.scratch_reserve)."
             )),
             error => error.errno().map(|errno| format!("errno is {errno}.")),
         };

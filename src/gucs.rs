@@ -124,7 +124,8 @@ pub(crate) fn define() {
     cap(
         c"pg_io_probe.max_busy_pct",
         c"Refuses a probe when the device is busier than this before the probe begins.",
-        c"Zero does not look. Busy is the share of time with requests in flight, as util of iostat, over a quarter of a second.",
+        c"Zero does not look. Busy is the share of time with requests in flight, as util of iostat, over a \
+         quarter of a second.",
         &MAX_BUSY_PCT,
         0,
         100,

@@ -263,6 +263,13 @@ same_version() {
     [ "$(grep -c "\"version\": \"$version\"" META.json)" = 2 ]
 }
 
+# What rustfmt does not wrap: comments and literals.
+no_wide_lines() {
+    local most
+    most=$(sed -n 's/^max_width = //p' rustfmt.toml)
+    ! git ls-files -z '*.rs' | LC_ALL=C.UTF-8 xargs -0 grep -nE "^.{$((most + 1))}"
+}
+
 servers=("$@")
 if [ $# = 0 ]; then
     tools/deps.sh check || { echo '0 passed, 1 failed'; exit 1; }
@@ -272,6 +279,7 @@ fi
 step 'Cargo.lock is up to date' cargo fetch --locked || true
 step 'META.json has the version of Cargo.toml' same_version || true
 step 'format' cargo fmt --all --check || true
+step 'no line of Rust is wider than max_width' no_wide_lines || true
 if command -v shellcheck >/dev/null; then
     step 'shellcheck' shellcheck -x -P SCRIPTDIR .ci/run tools/*.sh tests/*.sh bench/*.sh || true
 fi

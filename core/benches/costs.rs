@@ -1,5 +1,6 @@
-//! What measuring costs by itself: recording a fetch, which `io_probe_check()` publishes as well, and in CPU time
-//! a look of `io_probe_iostat` at the devices of this machine, `/proc/stat`, I/O pressure and the cgroup.
+//! What measuring costs by itself: recording a fetch, which `io_probe_check()` publishes as well, and in
+//! CPU time a look of `io_probe_iostat` at the devices of this machine, `/proc/stat`, I/O pressure and the
+//! cgroup.
 
 use std::time::{Duration, Instant};
 
@@ -46,7 +47,8 @@ fn looks() {
         let (cpu, wall) = ((cpu() - before) / LOOKS, started.elapsed() / LOOKS);
         let share = 100.0 * cpu.as_secs_f64();
         println!(
-            "a look at {count:3} devices  {cpu:>9.1?} of CPU, {wall:.1?} in all: {share:.4} % of a core at 1 s"
+            "a look at {count:3} devices  {cpu:>9.1?} of CPU, {wall:.1?} in all: \
+             {share:.4} % of a core at 1 s"
         );
     }
 }

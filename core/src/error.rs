@@ -19,7 +19,10 @@ pub enum Error {
         source: io::Error,
     },
     /// A read inside the file returned fewer bytes than the file should hold.
-    #[error("could not read file \"{}\" at offset {offset}: read only {got} of {wanted} bytes", path.display())]
+    #[error(
+        "could not read file \"{}\" at offset {offset}: read only {got} of {wanted} bytes",
+        path.display()
+    )]
     ShortRead {
         /// The file.
         path: PathBuf,
@@ -45,7 +48,10 @@ pub enum Error {
         why: String,
     },
     /// A system call on a scratch file failed.
-    #[error("could not {action} scratch file in directory \"{}\"{}: {source}", directory.display(), at(*offset))]
+    #[error(
+        "could not {action} scratch file in directory \"{}\"{}: {source}",
+        directory.display(), at(*offset)
+    )]
     Scratch {
         /// The verb of the call, such as `write`.
         action: &'static str,
@@ -58,7 +64,8 @@ pub enum Error {
     },
     /// Fewer bytes were written than were given, and the kernel did not say why.
     #[error(
-        "could not write scratch file in directory \"{}\" at offset {offset}: wrote only {got} of {wanted} bytes",
+        "could not write scratch file in directory \"{}\" at offset {offset}: wrote only {got} of {wanted} \
+         bytes",
         directory.display()
     )]
     ShortWrite {

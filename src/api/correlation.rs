@@ -1,5 +1,5 @@
-//! `io_probe_correlation`: where the rows of indexes lie, by samples of the indexes. `io_probe_correct`: telling
-//! the planner what it should take a correlation for.
+//! `io_probe_correlation`: where the rows of indexes lie, by samples of the indexes. `io_probe_correct`:
+//! telling the planner what it should take a correlation for.
 
 use io_probe_core::advise::page_costs::model::{Caches, Index, PlannedScan, Table, Times};
 use io_probe_core::advise::page_costs::visits::{IndexVisits, RangeVisits, index_visits};
@@ -44,7 +44,8 @@ fn io_probe_correct(index: Option<pg_sys::Oid>, correlation: Option<f64>) {
         corrections::keep(index, correlation)?;
         if correlation.is_some() && !server::preloads_library() {
             pgrx::notice!(
-                "only sessions that have loaded the library take it: add pg_io_probe to session_preload_libraries"
+                "only sessions that have loaded the library take it: add pg_io_probe to \
+                 session_preload_libraries"
             );
         }
         Ok(())

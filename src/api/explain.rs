@@ -124,8 +124,8 @@ fn tell_what_is_unknown(rows: &[ExplainRow], measured: &KnownTimes) {
     };
     if matches!(measured, KnownTimes::Remembered) && rows.iter().any(lacks_times) {
         pgrx::notice!(
-            "device_ms is not known of all nodes: io_probe_page_cost of a table in their tablespace measures it for this \
-             session, with cold => true, which evicts that table from the caches"
+            "device_ms is not known of all nodes: io_probe_page_cost of a table in their tablespace measures \
+             it for this session, with cold => true, which evicts that table from the caches"
         );
     }
 }

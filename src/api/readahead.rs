@@ -140,7 +140,8 @@ pub(super) fn lines(kb: u64, device: &str) -> (String, String) {
     (
         format!("blockdev --setra {sectors} /dev/{device}"),
         format!(
-            "ACTION==\"add|change\", SUBSYSTEM==\"block\", KERNEL==\"{device}\", ATTR{{queue/read_ahead_kb}}=\"{kb}\""
+            "ACTION==\"add|change\", SUBSYSTEM==\"block\", KERNEL==\"{device}\", \
+             ATTR{{queue/read_ahead_kb}}=\"{kb}\""
         ),
     )
 }

@@ -104,7 +104,8 @@ impl Options {
     /// Rows of another function, as jsonb_agg collects them. What a row has besides is ignored.
     pub(crate) fn rows<T: DeserializeOwned>(&self, key: &str, function: &str) -> Result<Option<Vec<T>>> {
         let hint = format!(
-            "Valid is what jsonb_agg makes of its rows: jsonb_build_object('{key}', (SELECT jsonb_agg(r) FROM {function}('tbl') AS r))."
+            "Valid is what jsonb_agg makes of its rows: jsonb_build_object('{key}', (SELECT jsonb_agg(r) \
+                 FROM {function}('tbl') AS r))."
         );
         let what = format!("an array of rows of {function}");
         let rows = self.get(key, &what, |value| {

@@ -18,8 +18,8 @@ pub(crate) enum Recorded {
 
 const PREFIX: &str = "io_probe_";
 
-/// Its function, what of it needs the right to evict, and to write (each the beginning of a DETAIL), and what its
-/// stored runs are about.
+/// Its function, what of it needs the right to evict, and to write (each the beginning of a DETAIL), and
+/// what its stored runs are about.
 type ProbeFacts = (&'static str, &'static str, &'static str, Recorded);
 
 const COLD: &str = "cold => true needs";

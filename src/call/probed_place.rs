@@ -59,7 +59,8 @@ impl ProbedPlace {
         match fs_type.filter(|fs_type| !sync::logs_nameless_files(fs_type)) {
             None => Ok(()),
             Some(fs_type) => Err(Failure::Unsupported(format!(
-                "{fs_type} does not sync a file without a name as it syncs others, and the scratch file has none"
+                "{fs_type} does not sync a file without a name as it syncs others, and the scratch file has \
+                 none"
             ))),
         }
     }

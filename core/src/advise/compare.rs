@@ -7,9 +7,9 @@
 //! exceeds both the error within the runs and what all runs together say of the noise between them, which
 //! `noise` models with the times of the runs.
 //!
-//! What others took from a run its own row knows ([`taken`](crate::machine::disturbance::taken)). Runs that were disturbed are set aside where
-//! enough others are left. Where they are not, the sides are compared only if both had the same neighbours;
-//! else the verdict is [`Verdict::Unknown`].
+//! What others took from a run its own row knows ([`taken`](crate::machine::disturbance::taken)). Runs that
+//! were disturbed are set aside where enough others are left. Where they are not, the sides are compared
+//! only if both had the same neighbours; else the verdict is [`Verdict::Unknown`].
 //!
 //! # Limitations and caveats
 //! - It takes [`MIN_RUNS`] runs that tell the noise; with fewer, the verdict is [`Verdict::Unknown`].

@@ -4,8 +4,8 @@
 //! of it, and a curve is flat where no depth beyond is sure to be better.
 //!
 //! # Limitations and caveats
-//! A limit of a volume looks like a device that has no more to give: [`Shape::Flat`] can't tell the two apart.
-//! It may also be the limit of a burst that has been used up.
+//! A limit of a volume looks like a device that has no more to give: [`Shape::Flat`] can't tell the two
+//! apart. It may also be the limit of a burst that has been used up.
 
 use super::plateau::{self, AS_GOOD};
 use crate::stats::Interval;
@@ -99,8 +99,8 @@ pub enum Trust {
 }
 
 impl Trust {
-    /// By bytes of one's own and of others, and by stolen time in percent. None where the bytes are not known,
-    /// unless so much time was stolen that they don't matter.
+    /// By bytes of one's own and of others, and by stolen time in percent. None where the bytes are not
+    /// known, unless so much time was stolen that they don't matter.
     pub fn of(bytes: Option<(u64, u64)>, steal_pct: Option<f64>) -> Option<Self> {
         if steal_pct.is_some_and(|steal| steal > 10.0) {
             return Some(Self::Poor);

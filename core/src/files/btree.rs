@@ -3,7 +3,8 @@
 //!
 //! A page is a copy, and whatever is in it is believed only as far as it lies within the page.
 //!
-//! Sources: `storage/bufpage.h`, `storage/itemid.h`, `access/itup.h` and `access/nbtree.h` of PostgreSQL 15 to 19.
+//! Sources: `storage/bufpage.h`, `storage/itemid.h`, `access/itup.h` and `access/nbtree.h` of PostgreSQL 15
+//! to 19.
 
 /// A leaf.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -89,8 +89,8 @@ enum Sight {
     Gone,
 }
 
-/// Has a process ended, or is it about to, by the line of `/proc/PID/stat`? Its files are root's as soon as it has
-/// given up its memory.
+/// Has a process ended, or is it about to, by the line of `/proc/PID/stat`? Its files are root's as soon as
+/// it has given up its memory.
 fn has_ended(stat: &str) -> bool {
     const PF_EXITING: u32 = 4;
     // Behind its name are state, parent, group, session, terminal, foreground, flags.

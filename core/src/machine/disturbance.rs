@@ -1,4 +1,5 @@
-//! What others took from a run: of the device by bytes, and of the processors by what the hypervisor gave away.
+//! What others took from a run: of the device by bytes, and of the processors by what the hypervisor gave
+//! away.
 //!
 //! # Limitations and caveats
 //! - Others' bytes are all writes, too, the own server's among them.
@@ -12,8 +13,8 @@ pub const DISTURBING: f64 = 0.1;
 /// Fewer bytes of others than this disturb nothing: a server at rest writes as much.
 const LEAST_OTHER_BYTES: f64 = 1048576.0;
 
-/// The share, from 0 to 1, that others took of what the devices moved, from the bytes that the run fetched and
-/// those that the devices moved beyond these.
+/// The share, from 0 to 1, that others took of what the devices moved, from the bytes that the run fetched
+/// and those that the devices moved beyond these.
 pub fn taken(own_bytes: Option<f64>, other_bytes: Option<f64>) -> f64 {
     match own_bytes.zip(other_bytes) {
         // What does not come from the device is not slowed by its other users.

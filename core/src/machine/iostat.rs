@@ -1,8 +1,9 @@
 //! What devices and processors did, interval by interval, as iostat -x shows it.
 //!
-//! A [`Watch`] takes [`CounterSnapshot`]s of counters that the kernel keeps anyway; a [`SnapshotSeries`] holds those
-//! of one run, and the difference of two that follow each other is a [`Sample`]. A [`Sampler`] takes them
-//! beside something else that goes on, in a thread of its own; [`sample`] takes them one after the other.
+//! A [`Watch`] takes [`CounterSnapshot`]s of counters that the kernel keeps anyway; a [`SnapshotSeries`]
+//! holds those of one run, and the difference of two that follow each other is a [`Sample`]. A [`Sampler`]
+//! takes them beside something else that goes on, in a thread of its own; [`sample`] takes them one after
+//! the other.
 //!
 //! # Limitations and caveats
 //! - What holds for the counters of [`device`](crate::machine::device), of [`cpu`](crate::machine::cpu), of

@@ -58,8 +58,8 @@ pub struct IoDelta {
 pub struct Surroundings {
     /// Bytes that it read and wrote.
     pub own_bytes: Option<u64>,
-    /// Bytes that the devices moved beyond these. Of a run that wrote, bytes read only: its writes bring others
-    /// with them, as those of the journal.
+    /// Bytes that the devices moved beyond these. Of a run that wrote, bytes read only: its writes bring
+    /// others with them, as those of the journal.
     pub other_bytes: Option<u64>,
     /// Share of the machine's CPU time that the hypervisor gave to others, in percent.
     pub steal_pct: Option<f64>,

@@ -3,9 +3,9 @@
 //!
 //! A [`Case`] is one way to write and sync. The cases take turns, round after round, so that a disk whose
 //! speed drifts drifts under all of them alike: one after the other, as pg_test_fsync measures them, the last
-//! would be compared with the noise that others make a minute later. The first operation of a turn is warm-up: it may pay
-//! for what another method left in the journal or in the page cache. What is timed is the system calls of an
-//! operation, one after another; the clock's own cost is taken off.
+//! would be compared with the noise that others make a minute later. The first operation of a turn is
+//! warm-up: it may pay for what another method left in the journal or in the page cache. What is timed is
+//! the system calls of an operation, one after another; the clock's own cost is taken off.
 //!
 //! With more than one committer, operations of `wal_segment` are commits that share one log: each inserts its
 //! blocks and waits until they are durable, and a flush covers all that was inserted before it began

@@ -159,7 +159,9 @@ mod tests {
             json!({"Node Type": "CTE Scan", "CTE Name": "x", "Filter": "($1 > 0)", "Output": ["a", "$0"]});
         assert_eq!(needed(fields), ["$0", "$1", "CTE x"]);
         assert_eq!(needed(json!({"Node Type": "WorkTable Scan", "CTE Name": "$1", "Alias": "$1"})), [""; 0]);
-        let fields = json!({"Subplan Name": "InitPlan 1 (returns $0)", "Remote SQL": "SELECT $1", "Plans": [{"Filter": "$2"}]});
+        let fields = json!({
+            "Subplan Name": "InitPlan 1 (returns $0)", "Remote SQL": "SELECT $1", "Plans": [{"Filter": "$2"}]
+        });
         assert_eq!(needed(fields), [""; 0]);
     }
 

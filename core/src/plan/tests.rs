@@ -313,7 +313,9 @@ fn both_spellings_of_the_times_of_io_are_known() {
         let node = nodes(&json!({"Plan": fields}).to_string()).unwrap().remove(0);
         [node.io_ms, node.local_io_ms, node.temp_io_ms]
     };
-    let up_to_16 = json!({"I/O Read Time": 1.5, "I/O Write Time": 7.0, "Temp I/O Read Time": 9.0, "Temp I/O Write Time": 0.5});
+    let up_to_16 = json!({
+        "I/O Read Time": 1.5, "I/O Write Time": 7.0, "Temp I/O Read Time": 9.0, "Temp I/O Write Time": 0.5
+    });
     assert_eq!(times(up_to_16), [Some(1.5), None, Some(9.5)]);
     let from_17 =
         json!({"Shared I/O Read Time": 1.5, "Local I/O Read Time": 0.25, "Temp I/O Write Time": 2.0});
@@ -633,7 +635,9 @@ fn an_init_plan_that_nobody_names_is_paid_where_it_is_attached_or_below() {
 
 #[test]
 fn what_the_top_node_does_not_hold_is_taken_where_it_came_from() {
-    let node = |hits: u64, children: Value| json!({"Node Type": "Seq Scan", "Shared Hit Blocks": hits, "Plans": children});
+    let node = |hits: u64, children: Value| json!({
+        "Node Type": "Seq Scan", "Shared Hit Blocks": hits, "Plans": children
+    });
     let inflated = node(1, json!([node(8, json!([]))]));
     let plan = json!({"Plan": node(5, json!([node(4, json!([])), inflated]))});
     let own: Vec<_> = nodes(&plan.to_string()).unwrap().iter().map(|node| node.shared_blks_hit).collect();

@@ -198,7 +198,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn quantiles_are_right_to_within_a_hundredth(mut values in prop::collection::vec(1u64..10_000_000_000, 200..2000)) {
+        fn quantiles_are_right_to_within_a_hundredth(
+            mut values in prop::collection::vec(1u64..10_000_000_000, 200..2000)
+        ) {
             let latencies = of(values.iter().copied());
             values.sort_unstable();
             for q in [0.5, 0.9, 0.95] {

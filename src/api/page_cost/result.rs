@@ -35,7 +35,8 @@ impl Display for NoTime {
             NoTime::Empty => "the relation is empty",
             NoTime::NotCold(NotCold::Unknown) => page_cache::OWN_CACHE,
             NoTime::NotCold(NotCold::Cached) => {
-                "no stretch of the relation is without pages in the OS cache: with cold => true it may be evicted"
+                "no stretch of the relation is without pages in the OS cache: with cold => true it may be \
+                 evicted"
             }
             NoTime::NotCold(NotCold::Buffered) => {
                 "no stretch of the relation is without many pages in shared buffers: take a larger one"
@@ -47,8 +48,8 @@ impl Display for NoTime {
             NoTime::FewTurns => "not enough turns",
             NoTime::NotCountable(why) => why,
             NoTime::CountRefused => {
-                "tuples could not be counted: somebody holds a lock, an index or statistics call a function, or planning \
-                 raised an ERROR"
+                "tuples could not be counted: somebody holds a lock, an index or statistics call a function, \
+                 or planning raised an ERROR"
             }
             NoTime::LostInNoise => {
                 "the time of tuples is lost in noise: hits in shared buffers seemed to take as long"

@@ -243,8 +243,8 @@ fn count_tuples(result: &mut TimeResult, call: &Call, relation: &ProbedRelation,
     }
 }
 
-// What io_probe_explain predicts from: the times that this session measured last, by tablespace. They stay for as long as
-// the session, whatever becomes of the transaction that measured them.
+// What io_probe_explain predicts from: the times that this session measured last, by tablespace. They stay
+// for as long as the session, whatever becomes of the transaction that measured them.
 thread_local! {
     static TIMES: RefCell<HashMap<Tablespace, Rc<PageTimes>>> = RefCell::default();
 }

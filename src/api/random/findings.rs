@@ -93,7 +93,8 @@ impl Findings {
         if target.arguments.cold {
             if self.cold == Some(false) {
                 caveats.doubt_since(Doubt::NotCold, format!(
-                    "not cold: {shared} fetches found a buffer, {os} the OS cache, where others had brought them"
+                    "not cold: {shared} fetches found a buffer, {os} the OS cache, where others had brought \
+                     them"
                 ));
             } else if os > 0 {
                 caveats.note(format!("readahead around other fetches had brought in {os} of the blocks"));

@@ -196,7 +196,8 @@ fn run(
 }
 
 impl MeasuredCurve {
-    /// Fills the results: the kernel's, which comes first, and those of the emulated windows. Then sorts them.
+    /// Fills the results: the kernel's, which comes first, and those of the emulated windows. Then sorts
+    /// them.
     fn fill(&self, results: &mut [WindowResult], relation: &ProbedRelation) {
         let Self { curve, twin, engine, notes } = self;
         let block_size = relation.block_size();
@@ -230,7 +231,8 @@ impl MeasuredCurve {
         for result in results.iter_mut().filter(|result| result.status() != Status::Unsupported) {
             if let Some(kb) = at_a_time.filter(|kb| result.kb().is_some_and(|window| window < *kb)) {
                 result.caveats.note(format!(
-                    "a scan of this server reads {kb} kB at a time (io_combine_limit): to it a smaller window is none"
+                    "a scan of this server reads {kb} kB at a time (io_combine_limit): to it a smaller \
+                     window is none"
                 ));
             }
             curve.stop.into_iter().for_each(|stop| result.caveats.stopped(stop));

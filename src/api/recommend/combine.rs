@@ -109,7 +109,11 @@ fn judge(row: RecommendRow, found: &Contest, limits: &[u64], current: u64, cold:
         .collect();
     let Some(plateau) = choices.as_ref().and_then(|choices| plateau(choices, current)) else {
         if found.stop.is_none() && !cold {
-            return row.without(MissingArgument::Cold, "not measured: too little of the largest table lies outside of the caches; with cold => true it evicts what it reads");
+            return row.without(
+                MissingArgument::Cold,
+                "not measured: too little of the largest table lies outside of the caches; with \
+                 cold => true it evicts what it reads",
+            );
         }
         return row.unknown(match found.stop {
             Some(stop) => stop.to_string(),

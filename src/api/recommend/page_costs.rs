@@ -1,5 +1,5 @@
-//! random_page_cost, seq_page_cost, effective_io_concurrency and maintenance_io_concurrency of a tablespace, and the
-//! correlations of its indexes.
+//! random_page_cost, seq_page_cost, effective_io_concurrency and maintenance_io_concurrency of a
+//! tablespace, and the correlations of its indexes.
 
 mod correlations;
 mod planned;
@@ -152,11 +152,17 @@ impl RelationTimes {
     fn why_one_concurrency(&self) -> String {
         match &self.lacking {
             _ if self.has_fixed_concurrency => {
-                "the tablespace has an effective_io_concurrency of its own, so no other could be measured: RESET it to compare".to_owned()
+                "the tablespace has an effective_io_concurrency of its own, so no other could be measured: \
+                 RESET it to compare"
+                    .to_owned()
             }
-            _ if self.concurrencies < 2 => "pg_io_probe.max_depth leaves no other concurrency to compare with".to_owned(),
+            _ if self.concurrencies < 2 => {
+                "pg_io_probe.max_depth leaves no other concurrency to compare with".to_owned()
+            }
             Some(lacking) => format!("reads with gaps were not measured at all concurrencies: {lacking}"),
-            None => "the concurrency in force is over pg_io_probe.max_depth, so it was not measured".to_owned(),
+            None => {
+                "the concurrency in force is over pg_io_probe.max_depth, so it was not measured".to_owned()
+            }
         }
     }
 }

@@ -56,14 +56,16 @@ fn of_disk(recommend: &RecommendCall<'_>, place: &TablespaceTarget) -> Result<Re
     };
     if server::reads_direct() {
         return Ok(row.unknown(
-            "not measured: debug_io_direct makes the server read past the OS cache, where there is no readahead",
+            "not measured: debug_io_direct makes the server read past the OS cache, where there is no \
+             readahead",
         ));
     }
     let Some(relation) = relation else { return Ok(row.unknown(place.why_none())) };
     if !recommend.request.cold {
         return Ok(row.without(
             MissingArgument::Cold,
-            "not measured: it takes cold => true, which evicts what it reads from the OS cache and needs EXECUTE on io_probe_evict",
+            "not measured: it takes cold => true, which evicts what it reads from the OS cache and needs \
+             EXECUTE on io_probe_evict",
         ));
     }
     if let Some(stop) = recommend.call.ended() {
@@ -117,7 +119,8 @@ fn judge(row: RecommendRow, curve: &[WindowResult], disk: &str, in_force: u64) -
     };
     let gain = now.ns_per_block / best.ns_per_block;
     let why = format!(
-        "a cold scan that reads a block at a time is {gain:.2} times as fast with {} kB on {disk}; sessions notice after they reconnect",
+        "a cold scan that reads a block at a time is {gain:.2} times as fast with {} kB on {disk}; sessions \
+         notice after they reconnect",
         found.value
     );
     let (blockdev_setra, udev_rule) = readahead::lines(found.value, disk);

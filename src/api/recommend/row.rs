@@ -91,8 +91,8 @@ pub(super) struct Statements {
 }
 
 const RELOAD: &str = "SELECT pg_reload_conf()";
-const IN_TABLESPACE: &str = "the tablespace's value hides there what the server, a database, a role or a session SETs; \
-     what ALTER SYSTEM sets is hidden by all of these";
+const IN_TABLESPACE: &str = "the tablespace's value hides there what the server, a database, a role or a \
+     session SETs; what ALTER SYSTEM sets is hidden by all of these";
 const OF_CLUSTER: &str =
     "the command line hides it, and what a database, a role or a session SETs, where that is allowed";
 

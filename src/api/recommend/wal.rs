@@ -21,7 +21,8 @@ use crate::pg::backend::server;
 use crate::pg::catalog::facts;
 use crate::pg::storage::wal;
 
-const NEEDS_WRITES: &str = "not measured: it takes writes => true, which writes a scratch file beside the WAL, makes commits wait meanwhile, and needs EXECUTE on io_probe_sync";
+const NEEDS_WRITES: &str = "not measured: it takes writes => true, which writes a scratch file beside the \
+    WAL, makes commits wait meanwhile, and needs EXECUTE on io_probe_sync";
 
 /// A row for each of the two that is wanted.
 pub(super) fn rows(recommend: &RecommendCall<'_>) -> Result<Vec<RecommendRow>> {
@@ -123,7 +124,8 @@ fn evidence(case: &Case, found: &CaseTimes) -> Value {
     json!({
         "method": case.method.name(), "direct": case.direct, "ops": found.ops(),
         "op_us": found.ns_per_op().map(us), "ci_low": interval.map(|i| us(i.low)),
-        "ci_high": interval.map(|i| us(i.high)), "device_flushes_per_op": flushes.map(figure), "device_writes_per_op": writes.map(figure),
+        "ci_high": interval.map(|i| us(i.high)), "device_flushes_per_op": flushes.map(figure),
+        "device_writes_per_op": writes.map(figure),
         "refused": found.refused, "swallowed": found.syncs_are_swallowed,
     })
 }
@@ -156,14 +158,22 @@ impl Flushes {
             SyncMethod::Keep => row.keep("no other method is faster by more than a tenth beyond the noise"),
             SyncMethod::Change { to, gain } => {
                 let name = to.name();
-                row.alter(name, name, format!("a flush of one WAL block is {gain:.2} times as fast with {name}, beyond the noise"))
+                row.alter(
+                    name,
+                    name,
+                    format!(
+                        "a flush of one WAL block is {gain:.2} times as fast with {name}, beyond the noise"
+                    ),
+                )
             }
             SyncMethod::Distrust(method) => row.keep(format!(
-                "{} is faster, but the device has a volatile cache and no FUA, so the data may just stay in it",
+                "{} is faster, but the device has a volatile cache and no FUA, so the data may just stay in \
+                 it",
                 method.name()
             )),
             SyncMethod::Unknown(method) => row.unknown(format!(
-                "{} is faster, but whether the device has a volatile cache that makes it so is not known here",
+                "{} is faster, but whether the device has a volatile cache that makes it so is not known \
+                 here",
                 method.name()
             )),
             SyncMethod::Unmeasured => row.unknown(self.missing.clone()),
@@ -186,19 +196,24 @@ impl Flushes {
         let row = row.rests_on("method", method.name()).rests_on("flush_us", figure(found.time.value));
         match advise::commit_delay(found.time) {
             Delay::None if set == 0 && found.time.high < advise::LEAST_FLUSH_US => row.keep(format!(
-                "a flush takes {ms:.2} ms: commits that meet share the next one anyway, and below 1 ms a delay costs more than it saves"
+                "a flush takes {ms:.2} ms: commits that meet share the next one anyway, and below 1 ms a \
+                 delay costs more than it saves"
             )),
             Delay::None if found.time.high < advise::LEAST_FLUSH_US => row.alter("0", "0", format!(
-                "a flush takes {ms:.2} ms: below 1 ms a delay costs each commit more than the flushes that it saves"
+                "a flush takes {ms:.2} ms: below 1 ms a delay costs each commit more than the flushes that \
+                 it saves"
             )),
-            Delay::None => row.keep(format!("whether a flush takes 1 ms, about {ms:.2} ms, is within the noise")),
+            Delay::None => {
+                row.keep(format!("whether a flush takes 1 ms, about {ms:.2} ms, is within the noise"))
+            }
             Delay::Of { us, low, high } => {
                 let row = row.between(low.to_string(), high.to_string());
                 if (low..=high).contains(&set) {
                     return row.keep(format!("it is about half the time of a flush, {ms:.2} ms"));
                 }
                 row.alter(us.to_string(), &us.to_string(), format!(
-                    "half the time of a flush, {ms:.2} ms, lets others join it where {siblings} more transactions are active (commit_siblings)"
+                    "half the time of a flush, {ms:.2} ms, lets others join it where {siblings} more \
+                     transactions are active (commit_siblings)"
                 ))
             }
         }

@@ -288,7 +288,8 @@ impl ReportDraft {
         let is_advised = |setting: &&str| {
             of(&self.lines, ReportSection::Advice).any(|line| line.item.starts_with(*setting))
         };
-        let advised: Vec<&str> = ["read_ahead_kb", "io_combine_limit"].into_iter().filter(is_advised).collect();
+        let advised: Vec<&str> =
+            ["read_ahead_kb", "io_combine_limit"].into_iter().filter(is_advised).collect();
         if !advised.is_empty() {
             return format!(": look at the advice on {}; the rest is the processor's", advised.join(" and "));
         }
@@ -317,7 +318,8 @@ impl ReportDraft {
             "reads",
             match shape {
                 Shape::Flat(point) => format!(
-                    "About {} reads a second whatever the depth, from {} on: a limit of the volume, or all that the device has.",
+                    "About {} reads a second whatever the depth, from {} on: a limit of the volume, or all \
+                     that the device has.",
                     count(point.iops.value),
                     point.depth
                 ),

@@ -1,5 +1,5 @@
-//! What a report reads of the runs of probes, in the form in which `io_probe_record` stores them: some columns
-//! of the probes' rows.
+//! What a report reads of the runs of probes, in the form in which `io_probe_record` stores them: some
+//! columns of the probes' rows.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;

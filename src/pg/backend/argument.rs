@@ -66,7 +66,8 @@ macro_rules! in_signatures {
             unsafe impl$(<$parameter>)? SqlTranslatable for $type {
                 const TYPE_IDENT: &'static str = stringify!($type);
                 const TYPE_ORIGIN: TypeOrigin = TypeOrigin::External;
-                const ARGUMENT_SQL: std::result::Result<SqlMappingRef, ArgumentError> = Ok(SqlMappingRef::Skip);
+                const ARGUMENT_SQL: std::result::Result<SqlMappingRef, ArgumentError> =
+                    Ok(SqlMappingRef::Skip);
                 const RETURN_SQL: std::result::Result<ReturnsRef, ReturnsError> =
                     Ok(ReturnsRef::One(SqlMappingRef::Skip));
             }

@@ -19,8 +19,10 @@ impl ProbeLock {
         if let Some(lock) = Self::take(wait)? {
             return Ok(lock);
         }
-        let error = Error::in_use("another probe is running")
-            .hint("Two probes would measure each other. Try again later, or wait with options => '{\"wait\": true}'.");
+        let error = Error::in_use("another probe is running").hint(
+            "Two probes would measure each other. Try again later, or wait with \
+             options => '{\"wait\": true}'.",
+        );
         Err(match holder() {
             Some(pid) => error.detail(format!("It runs in the server process with PID {pid}.")),
             None => error,

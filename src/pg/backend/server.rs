@@ -148,7 +148,8 @@ pub(in crate::pg) fn as_user<T>(user: pg_sys::Oid, work: impl FnOnce() -> T) -> 
 /// search_path says.
 pub(in crate::pg) fn from_own(catalog: &str, alias: &str) -> String {
     format!(
-        "pg_catalog.{catalog} AS {alias} JOIN pg_catalog.pg_depend AS d ON d.objid OPERATOR(pg_catalog.=) {alias}.oid \
+        "pg_catalog.{catalog} AS {alias} JOIN pg_catalog.pg_depend AS d \
+             ON d.objid OPERATOR(pg_catalog.=) {alias}.oid \
          JOIN pg_catalog.pg_extension AS e ON e.oid OPERATOR(pg_catalog.=) d.refobjid \
          WHERE d.classid OPERATOR(pg_catalog.=) 'pg_catalog.{catalog}'::pg_catalog.regclass \
          AND d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass \

@@ -1,10 +1,10 @@
 //! Correlations that are kept of indexes, and told to the planner in place of what ANALYZE says.
 //!
-//! They are rows of `io_probe_corrections`, by names, so that REINDEX CONCURRENTLY changes nothing. Whoever may
-//! maintain a table writes those of its indexes, and the relation cache of all sessions is told. Where the
-//! library is loaded, the planner's hook puts a function of ours in the place of `btcostestimate`, for an index
-//! of which a correlation is kept: it calls that, and then writes the correlation. No statistics are touched,
-//! so what they allow and hide stays as it is.
+//! They are rows of `io_probe_corrections`, by names, so that REINDEX CONCURRENTLY changes nothing. Whoever
+//! may maintain a table writes those of its indexes, and the relation cache of all sessions is told. Where
+//! the library is loaded, the planner's hook puts a function of ours in the place of `btcostestimate`, for
+//! an index of which a correlation is kept: it calls that, and then writes the correlation. No statistics
+//! are touched, so what they allow and hide stays as it is.
 //!
 //! A session reads the rows of a table once for each entry of its relation cache, not for each plan: by a
 //! scan as the server makes of its catalogs, which plans nothing, calls no function of a user, and waits for
@@ -152,8 +152,8 @@ fn correlation_of(index: pg_sys::Oid) -> Option<f64> {
 }
 
 unsafe extern "C-unwind" {
-    /// `utils/index_selfuncs.h` of PostgreSQL, which pgrx leaves out. Called as it is: pgrx would copy an ERROR on
-    /// its way, and where there is no memory for that, one ERROR would raise another.
+    /// `utils/index_selfuncs.h` of PostgreSQL, which pgrx leaves out. Called as it is: pgrx would copy an
+    /// ERROR on its way, and where there is no memory for that, one ERROR would raise another.
     fn btcostestimate(
         root: *mut pg_sys::PlannerInfo,
         path: *mut pg_sys::IndexPath,

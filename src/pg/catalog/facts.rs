@@ -1,5 +1,5 @@
-//! What the catalogs say of settings, of the tablespaces' own, of what lies on devices, and of where the user's
-//! tables are.
+//! What the catalogs say of settings, of the tablespaces' own, of what lies on devices, and of where the
+//! user's tables are.
 
 use std::path::{Path, PathBuf};
 
@@ -46,7 +46,8 @@ pub(crate) fn setting(name: &str) -> Option<SettingValue> {
     let query = format!(
         "SELECT pg_catalog.current_setting(name), \
              pg_catalog.jsonb_build_object('setting', setting, 'source', source, 'by_alter_system', \
-             COALESCE(pg_catalog.right(sourcefile, 21) OPERATOR(pg_catalog.=) '/postgresql.auto.conf', false) \
+             COALESCE(pg_catalog.right(sourcefile, 21) OPERATOR(pg_catalog.=) '/postgresql.auto.conf', \
+                 false) \
          )::pg_catalog.text \
          FROM pg_catalog.pg_settings WHERE name OPERATOR(pg_catalog.=) '{name}'"
     );
@@ -56,7 +57,8 @@ pub(crate) fn setting(name: &str) -> Option<SettingValue> {
 
 /// The schema of the extension, quoted.
 pub(crate) fn own_schema() -> String {
-    let query = "SELECT ''::pg_catalog.text, pg_catalog.quote_ident(n.nspname) FROM pg_catalog.pg_extension AS e \
+    let query = "SELECT ''::pg_catalog.text, pg_catalog.quote_ident(n.nspname) \
+        FROM pg_catalog.pg_extension AS e \
          JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) e.extnamespace \
          WHERE e.extname OPERATOR(pg_catalog.=) 'pg_io_probe'";
     texts(query).into_iter().next().map(|(_, schema)| schema).unwrap_or_default()
@@ -111,10 +113,12 @@ pub(crate) fn user_tables() -> Vec<UserTable> {
          FROM pg_catalog.pg_class AS c \
          JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace \
          JOIN pg_catalog.pg_tablespace AS t ON t.oid OPERATOR(pg_catalog.=) \
-             CASE WHEN c.reltablespace OPERATOR(pg_catalog.=) 0::pg_catalog.oid THEN {}::pg_catalog.oid ELSE c.reltablespace END \
+             CASE WHEN c.reltablespace OPERATOR(pg_catalog.=) 0::pg_catalog.oid THEN {}::pg_catalog.oid \
+                 ELSE c.reltablespace END \
          WHERE c.relkind OPERATOR(pg_catalog.=) ANY ('{{r,m}}'::pg_catalog.\"char\"[]) \
          AND c.relpersistence OPERATOR(pg_catalog.=) 'p'::pg_catalog.\"char\" \
-         AND n.nspname OPERATOR(pg_catalog.<>) ALL ('{{pg_catalog,information_schema,pg_toast}}'::pg_catalog.name[]) \
+         AND n.nspname OPERATOR(pg_catalog.<>) ALL \
+             ('{{pg_catalog,information_schema,pg_toast}}'::pg_catalog.name[]) \
          AND c.oid OPERATOR(pg_catalog.<>) ALL (SELECT own.oid FROM {})",
         compat::PROBE_PRIVILEGES,
         Tablespace::own().oid().to_u32(),
@@ -149,7 +153,8 @@ pub(crate) fn user_tables() -> Vec<UserTable> {
 /// The settings that tablespaces have of their own: the tablespace's name, and `setting=value`.
 pub(crate) fn tablespace_options() -> Vec<(String, String)> {
     texts(
-        "SELECT spcname::pg_catalog.text, option FROM pg_catalog.pg_tablespace, pg_catalog.unnest(spcoptions) AS option",
+        "SELECT spcname::pg_catalog.text, option \
+             FROM pg_catalog.pg_tablespace, pg_catalog.unnest(spcoptions) AS option",
     )
 }
 

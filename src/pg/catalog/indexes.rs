@@ -59,10 +59,12 @@ pub(crate) fn of_tables(tables: &[pg_sys::Oid], of_table: u32, of_all: u32) -> V
     let tables: Vec<String> = tables.iter().map(|oid| oid.to_u32().to_string()).collect();
     let query = format!(
         "WITH found AS (
-             SELECT DISTINCT ON (c.relpages, c.oid, a.attnum) c.oid AS relid, c.relpages, c.reltuples, i.indexrelid,
-                    x.relname, x.relpages AS index_pages, a.attname, a.attnum, a.atttypid, a.atttypmod, t.typcategory,
+             SELECT DISTINCT ON (c.relpages, c.oid, a.attnum) c.oid AS relid, c.relpages, c.reltuples,
+                    i.indexrelid, x.relname, x.relpages AS index_pages, a.attname, a.attnum, a.atttypid,
+                    a.atttypmod, t.typcategory,
                     s.histogram_bounds, s.null_frac, s.most_common_freqs, s.correlation,
-                    n.nspname, c.relname AS table_name, i.indnkeyatts, i.indclass[0] AS of_class, i.indcollation[0] AS of_collation
+                    n.nspname, c.relname AS table_name, i.indnkeyatts, i.indclass[0] AS of_class,
+                    i.indcollation[0] AS of_collation
              FROM pg_index AS i
              JOIN pg_class AS c ON c.oid = i.indrelid
              JOIN pg_namespace AS n ON n.oid = c.relnamespace
@@ -72,9 +74,11 @@ pub(crate) fn of_tables(tables: &[pg_sys::Oid], of_table: u32, of_all: u32) -> V
              JOIN pg_type AS t ON t.oid = a.atttypid AND t.typnamespace = 'pg_catalog'::regnamespace
              JOIN pg_opclass AS o ON o.oid = i.indclass[0] AND o.opcdefault
              JOIN pg_stats AS s
-                  ON s.schemaname = n.nspname AND s.tablename = c.relname AND s.attname = a.attname AND NOT s.inherited
+                  ON s.schemaname = n.nspname AND s.tablename = c.relname AND s.attname = a.attname
+                  AND NOT s.inherited
              WHERE c.oid = ANY ('{{{}}}'::oid[]) AND c.relpages >= {LEAST_PAGES} AND c.reltuples > 0
-                   AND i.indisvalid AND NOT i.indcheckxmin AND i.indpred IS NULL AND i.indcollation[0] = a.attcollation
+                   AND i.indisvalid AND NOT i.indcheckxmin AND i.indpred IS NULL
+                   AND i.indcollation[0] = a.attcollation
                    AND s.histogram_bounds IS NOT NULL AND s.avg_width <= {LONGEST_VALUE}
              ORDER BY c.relpages DESC, c.oid, a.attnum, x.relpages, i.indexrelid
          ), numbered AS (
@@ -82,21 +86,26 @@ pub(crate) fn of_tables(tables: &[pg_sys::Oid], of_table: u32, of_all: u32) -> V
          )
          SELECT indexrelid, jsonb_build_object(
              'table', relid::int8,
-             'index', jsonb_build_object('oid', indexrelid::int8, 'name', relname, 'qualified', format('%I.%I', nspname, relname)),
+             'index', jsonb_build_object('oid', indexrelid::int8, 'name', relname,
+                                         'qualified', format('%I.%I', nspname, relname)),
              'others', ARRAY(SELECT jsonb_build_object('oid', y.oid::int8, 'name', y.relname,
                      'qualified', format('%I.%I', nspname, y.relname))
                  FROM pg_index AS j JOIN pg_class AS y ON y.oid = j.indexrelid
                  JOIN pg_am AS m ON m.oid = y.relam AND m.amname = 'btree'
-                 WHERE j.indrelid = relid AND j.indexrelid <> found.indexrelid AND j.indkey[0] = attnum AND j.indisvalid
+                 WHERE j.indrelid = relid AND j.indexrelid <> found.indexrelid AND j.indkey[0] = attnum
+                     AND j.indisvalid
                        AND j.indpred IS NULL AND j.indclass[0] = of_class AND j.indcollation[0] = of_collation
                  ORDER BY y.relname),
-             'key_columns', indnkeyatts, 'correlation', correlation, 'names', ARRAY[nspname, table_name, attname],
+             'key_columns', indnkeyatts, 'correlation', correlation,
+             'names', ARRAY[nspname, table_name, attname],
              'column', quote_ident(attname),
              'column_type', format_type(atttypid, atttypmod), 'category', typcategory,
              'pages', relpages, 'rows', reltuples, 'index_pages', index_pages,
              'bounds', histogram_bounds::text::text[],
-             'covered', 1 - null_frac - coalesce((SELECT sum(f) FROM unnest(most_common_freqs) AS f), 0))::text
-         FROM numbered AS found WHERE number <= {of_table} ORDER BY relpages DESC, relid, attnum LIMIT {of_all}",
+             'covered', 1 - null_frac - 
+                        coalesce((SELECT sum(f) FROM unnest(most_common_freqs) AS f), 0))::text
+         FROM numbered AS found WHERE number <= {of_table} ORDER BY relpages DESC, relid, attnum
+         LIMIT {of_all}",
         tables.join(",")
     );
     let found = settings::with(&settings::PLAIN, || server::pairs::<pg_sys::Oid>(&query));
@@ -150,7 +159,8 @@ pub(crate) fn all_of(table: pg_sys::Oid) -> Vec<AnyIndex> {
                        -- Of an expression they are the index's own.
                        AND CASE WHEN i.indkey[0] = 0
                                 THEN a.attrelid = x.oid AND a.attnum = 1 AND s.tablename = x.relname
-                                ELSE a.attrelid = c.oid AND a.attnum = i.indkey[0] AND s.tablename = c.relname END) AS s ON true
+                                ELSE a.attrelid = c.oid AND a.attnum = i.indkey[0] 
+                                 AND s.tablename = c.relname END) AS s ON true
          WHERE i.indrelid = {}::oid ORDER BY x.relname",
         table.to_u32()
     );
@@ -162,8 +172,8 @@ pub(crate) fn all_of(table: pg_sys::Oid) -> Vec<AnyIndex> {
 const SAMPLES: u32 = 12;
 const ENTRIES: usize = 200;
 
-/// The blocks of rows that follow one another in a btree index, from some places on. Reads a page or two of it
-/// for each. None if it is gone, or somebody has a lock.
+/// The blocks of rows that follow one another in a btree index, from some places on. Reads a page or two of
+/// it for each. None if it is gone, or somebody has a lock.
 pub(crate) fn samples(table: u32, index: u32) -> Option<Vec<Vec<u64>>> {
     let table = Relation::open_if_free(pg_sys::Oid::from(table))?;
     let work = AssertUnwindSafe(|| {

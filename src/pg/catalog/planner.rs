@@ -162,8 +162,8 @@ fn plain_tablespace() -> Option<pg_sys::Oid> {
     candidates.into_iter().map(|(oid, _)| oid).next()
 }
 
-/// From now on the planner takes the correlations that are kept; and while it is asked, what it is told. To be
-/// called once, when the library is loaded.
+/// From now on the planner takes the correlations that are kept; and while it is asked, what it is told. To
+/// be called once, when the library is loaded.
 pub(crate) fn watch() {
     corrections::watch();
     compat::watch_relations(look_at_relation);

@@ -31,8 +31,8 @@ pub(in crate::pg) fn watch_relations(look: LookAtRelation) {
     }
 }
 
-/// What the planner calls. The hook before ours is called as it is: an ERROR of its passes through this function,
-/// in which there is nothing that would have to be dropped.
+/// What the planner calls. The hook before ours is called as it is: an ERROR of its passes through this
+/// function, in which there is nothing that would have to be dropped.
 #[cfg(not(feature = "pg19"))]
 unsafe extern "C-unwind" fn ours(
     root: *mut pg_sys::PlannerInfo,

@@ -14,7 +14,8 @@ pub(in crate::pg) trait Blocks {
 
     /// The next block to read; None when there is none.
     ///
-    /// Called from inside the server: must neither raise an ERROR nor panic, as indexing may, nor take a lock.
+    /// Called from inside the server: must neither raise an ERROR nor panic, as indexing may, nor take a
+    /// lock.
     fn next(&mut self) -> Option<pg_sys::BlockNumber>;
 
     /// The oldest block that was handed out has been read into this buffer, and its pin is released. All that
@@ -168,8 +169,8 @@ pub(in crate::pg) unsafe fn read_blocks(
         // SAFETY: the caller vouches for them.
         return unsafe { read_as_bitmap_scan(relation, fork, ring, concurrency, blocks) };
     }
-    // Not #[pg_guard]: it neither raises an ERROR nor panics, which would end the server, and is called once a
-    // block.
+    // Not #[pg_guard]: it neither raises an ERROR nor panics, which would end the server, and is called
+    // once a block.
     unsafe extern "C-unwind" fn next_block(
         _stream: *mut pg_sys::ReadStream,
         blocks: *mut std::ffi::c_void,

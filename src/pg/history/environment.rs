@@ -32,7 +32,8 @@ impl RelationFacts {
     /// needed.
     pub(crate) fn find(oid: pg_sys::Oid) -> Option<Self> {
         let query = format!(
-            "SELECT c.oid, pg_catalog.jsonb_build_object('relid', c.oid::pg_catalog.int8, 'relkind', c.relkind, \
+            "SELECT c.oid, pg_catalog.jsonb_build_object('relid', c.oid::pg_catalog.int8, 'relkind', \
+                 c.relkind, \
                  'schemaname', n.nspname, 'relname', c.relname, 'spcname', t.spcname, \
                  'path', pg_catalog.pg_relation_filepath(c.oid))::pg_catalog.text \
              FROM pg_catalog.pg_class AS c \

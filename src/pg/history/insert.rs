@@ -28,8 +28,10 @@ pub(crate) fn insert(result: &JsonbText, label: Option<Text>) -> i64 {
     let run = |runs: &Runs| {
         let Runs { schema, columns, typed_columns, .. } = runs;
         format!(
-            "INSERT INTO {schema}.io_probe_runs ({columns}, label) SELECT {columns}, $2 FROM jsonb_to_record( \
-                 CASE WHEN jsonb_typeof($1 -> 'relation') = 'object' THEN $1 -> 'relation' ELSE '{{}}' END || $1) \
+            "INSERT INTO {schema}.io_probe_runs ({columns}, label) SELECT {columns}, $2 \
+                 FROM jsonb_to_record( \
+                 CASE WHEN jsonb_typeof($1 -> 'relation') = 'object' THEN $1 -> 'relation' \
+                     ELSE '{{}}' END || $1) \
              AS run ({typed_columns}) RETURNING id"
         )
     };
@@ -58,7 +60,8 @@ pub(crate) fn delete_older(keep: Interval) -> i64 {
     let orphans = |Runs { schema, .. }: &Runs| {
         format!(
             "DELETE FROM {schema}.io_probe_results \
-             WHERE NOT EXISTS (SELECT FROM {schema}.io_probe_runs WHERE io_probe_runs.id = io_probe_results.run_id)"
+             WHERE NOT EXISTS (SELECT FROM {schema}.io_probe_runs \
+                 WHERE io_probe_runs.id = io_probe_results.run_id)"
         )
     };
     tables.write(orphans, &[], |_| deleted as i64)
@@ -67,7 +70,8 @@ pub(crate) fn delete_older(keep: Interval) -> i64 {
 /// The number of the first row of a result that is no object; a row whose values are not of the types that
 /// the probe's rows have is an ERROR. Both with the caller's rights.
 pub(crate) fn first_that_fits_no_row(result: &JsonbText, probe: &str) -> Option<i64> {
-    let rows = "pg_catalog.jsonb_array_elements($1 OPERATOR(pg_catalog.->) 'rows') WITH ORDINALITY AS line(value, ordinal)";
+    let rows = "pg_catalog.jsonb_array_elements($1 OPERATOR(pg_catalog.->) 'rows') \
+        WITH ORDINALITY AS line(value, ordinal)";
     let other = format!(
         "SELECT pg_catalog.min(ordinal) FROM {rows} \
          WHERE pg_catalog.jsonb_typeof(value) OPERATOR(pg_catalog.<>) 'object'"
@@ -93,7 +97,8 @@ pub(crate) fn first_that_fits_no_row(result: &JsonbText, probe: &str) -> Option<
 
 /// Does a result say that it was measured tomorrow or later? It would never be old enough to be deleted.
 pub(crate) fn is_of_the_future(result: &JsonbText) -> bool {
-    let query = "SELECT ($1 OPERATOR(pg_catalog.->>) 'started_at')::pg_catalog.timestamptz OPERATOR(pg_catalog.>) \
+    let query = "SELECT ($1 OPERATOR(pg_catalog.->>) 'started_at')::pg_catalog.timestamptz \
+        OPERATOR(pg_catalog.>) \
                  (pg_catalog.now() OPERATOR(pg_catalog.+) '1 day'::pg_catalog.interval)";
     let arguments = [DatumWithOid::from(result.clone())];
     let read = unshown(query.as_bytes(), || {

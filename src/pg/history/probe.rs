@@ -93,16 +93,21 @@ impl ProbeFunction {
         let query = format!(
             "SELECT p.oid, pg_catalog.jsonb_build_object('name', p.proname, 'schema', n.nspname, \
                  'has_relid', EXISTS (SELECT FROM pg_catalog.pg_attribute AS a JOIN pg_catalog.pg_type AS r \
-                     ON r.typrelid OPERATOR(pg_catalog.=) a.attrelid WHERE r.oid OPERATOR(pg_catalog.=) p.prorettype \
+                     ON r.typrelid OPERATOR(pg_catalog.=) a.attrelid \
+                     WHERE r.oid OPERATOR(pg_catalog.=) p.prorettype \
                      AND a.attname OPERATOR(pg_catalog.=) 'relid' AND NOT a.attisdropped), \
                  'arguments', (SELECT COALESCE(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object( \
-                     'name', p.proargnames[i], 'type_name', pg_catalog.format('%I.%I', tn.nspname, t.typname), \
-                     'required', i OPERATOR(pg_catalog.<=) (p.pronargs OPERATOR(pg_catalog.-) p.pronargdefaults), \
+                     'name', p.proargnames[i], \
+                     'type_name', pg_catalog.format('%I.%I', tn.nspname, t.typname), \
+                     'required', \
+                         i OPERATOR(pg_catalog.<=) (p.pronargs OPERATOR(pg_catalog.-) p.pronargdefaults), \
                      'default', pg_catalog.pg_get_function_arg_default(p.oid, i::pg_catalog.int4)) \
                      ORDER BY i), '[]') \
-                     FROM pg_catalog.unnest(p.proargtypes::pg_catalog.oid[]) WITH ORDINALITY AS argument(type, i) \
+                     FROM pg_catalog.unnest(p.proargtypes::pg_catalog.oid[]) \
+                         WITH ORDINALITY AS argument(type, i) \
                      JOIN pg_catalog.pg_type AS t ON t.oid OPERATOR(pg_catalog.=) argument.type \
-                     JOIN pg_catalog.pg_namespace AS tn ON tn.oid OPERATOR(pg_catalog.=) t.typnamespace))::pg_catalog.text \
+                     JOIN pg_catalog.pg_namespace AS tn \
+                         ON tn.oid OPERATOR(pg_catalog.=) t.typnamespace))::pg_catalog.text \
              FROM pg_catalog.pg_namespace AS n, {} AND n.oid OPERATOR(pg_catalog.=) p.pronamespace \
              AND p.proname OPERATOR(pg_catalog.=) {name}",
             from_own("pg_proc", "p")
@@ -163,12 +168,14 @@ impl ProbeFunction {
         let arguments: Vec<String> = self.given(values).map(given).collect();
         // Its name would say something else under another search_path, or nothing once the relation is gone.
         let relid = if self.has_relid {
-            " OPERATOR(pg_catalog.||) pg_catalog.jsonb_build_object('relid', line.relid::pg_catalog.oid::pg_catalog.int8)"
+            " OPERATOR(pg_catalog.||) pg_catalog.jsonb_build_object('relid', \
+                 line.relid::pg_catalog.oid::pg_catalog.int8)"
         } else {
             ""
         };
         format!(
-            "SELECT pg_catalog.jsonb_agg(pg_catalog.to_jsonb(line){relid})::pg_catalog.text FROM {}.{}({}) AS line",
+            "SELECT pg_catalog.jsonb_agg(pg_catalog.to_jsonb(line){relid})::pg_catalog.text \
+                 FROM {}.{}({}) AS line",
             spi::quote_identifier(&self.schema),
             spi::quote_identifier(&self.name),
             arguments.join(", ")

@@ -88,17 +88,20 @@ pub(crate) struct RunValue {
 
 /// A [`RunValue`], of the rows `found` and `line` of a run `chosen`.
 const RUN_VALUE: &str = "jsonb_build_object('id', chosen.id, 'at', extract(epoch FROM chosen.started_at), \
-     'value', found.value, 'error', found.error, 'own_bytes', line.own_bytes, 'other_bytes', line.other_bytes, \
+     'value', found.value, 'error', found.error, 'own_bytes', line.own_bytes, 'other_bytes', \
+         line.other_bytes, \
      'steal_pct', line.steal_pct)";
 
-/// What else is known of the row of a figure `found`, and of its run. Only rows of these probes are sure to have
-/// such columns with such types: whoever imports a row may add what he likes, and a share may be no number. (A ping is so few bytes that any
-/// others are many.)
+/// What else is known of the row of a figure `found`, and of its run. Only rows of these probes are sure to
+/// have such columns with such types: whoever imports a row may add what he likes, and a share may be no
+/// number. (A ping is so few bytes that any others are many.)
 fn line(schema: &str) -> String {
     let bytes = |of_row: &str, of_run: &str| {
         format!(
-            "CASE WHEN found.probe IN ('seqscan', 'random', 'readahead') THEN (own.result ->> '{of_row}')::float8
-                  WHEN found.probe IN ('depth', 'page_cost', 'sync', 'report') THEN run.{of_run} END AS {of_run}"
+            "CASE WHEN found.probe IN ('seqscan', 'random', 'readahead')
+                  THEN (own.result ->> '{of_row}')::float8
+                  WHEN found.probe IN ('depth', 'page_cost', 'sync', 'report')
+                  THEN run.{of_run} END AS {of_run}"
         )
     };
     format!(
@@ -200,14 +203,15 @@ impl Sides<'_> {
             Sides::Runs(a, b) => {
                 let run = |id, side| {
                     format!(
-                        "SELECT '' AS pair, '{side}' AS whose, {columns} FROM {schema}.io_probe_runs WHERE id = {id}"
+                        "SELECT '' AS pair, '{side}' AS whose, {columns} FROM {schema}.io_probe_runs \
+                             WHERE id = {id}"
                     )
                 };
                 format!("WITH sides AS ({} UNION ALL {})", run(a, 'a'), run(b, 'b'))
             }
             Sides::Labels(a, b) => {
-                // From one series of the label to the next by the index. What belongs together is hashed, since each figure
-                // has it.
+                // From one series of the label to the next by the index. What belongs together is hashed,
+                // since each figure has it.
                 let series = |label: &str, side| {
                     let of_label = format!(
                         "FROM {schema}.io_probe_runs WHERE label = {} AND status = 'ok'",
@@ -217,12 +221,14 @@ impl Sides<'_> {
                         "series_{side} (series) AS (
                              (SELECT series {of_label} ORDER BY series LIMIT 1)
                              UNION ALL
-                             SELECT (SELECT io_probe_runs.series {of_label} AND io_probe_runs.series > last.series
+                             SELECT (SELECT io_probe_runs.series {of_label}
+                                 AND io_probe_runs.series > last.series
                                      ORDER BY io_probe_runs.series LIMIT 1)
                              FROM series_{side} AS last WHERE last.series IS NOT NULL
                          ), runs_{side} AS (
                              SELECT run.* FROM series_{side} AS last, LATERAL (
-                                 SELECT hashtextextended(concat_ws(E'\\n', probe, object, {ARGUMENTS}), 0)::text AS pair,
+                                 SELECT hashtextextended(
+                                            concat_ws(E'\\n', probe, object, {ARGUMENTS}), 0)::text AS pair,
                                         '{side}' AS whose, {columns}
                                  {of_label} AND io_probe_runs.series = last.series
                                  ORDER BY started_at DESC, id DESC LIMIT {MOST_OF_LABEL}
@@ -236,12 +242,14 @@ impl Sides<'_> {
                     "WITH RECURSIVE {}, {}, of_both AS (
                          SELECT series FROM series_a INTERSECT SELECT series FROM series_b
                      ), paired AS (
-                         SELECT CASE WHEN series = ANY (ARRAY(SELECT series FROM of_both)) THEN series ELSE pair END AS pair,
+                         SELECT CASE WHEN series = ANY (ARRAY(SELECT series FROM of_both))
+                                     THEN series ELSE pair END AS pair,
                                 whose, {columns}
                          FROM (SELECT * FROM runs_a UNION ALL SELECT * FROM runs_b) AS run
                      ), sides AS (
                          SELECT * FROM paired WHERE pair = ANY (ARRAY(
-                             SELECT pair FROM paired WHERE whose = 'a' INTERSECT SELECT pair FROM paired WHERE whose = 'b'))
+                             SELECT pair FROM paired WHERE whose = 'a'
+                             INTERSECT SELECT pair FROM paired WHERE whose = 'b'))
                      )",
                     series(a, 'a'),
                     series(b, 'b')
@@ -260,7 +268,8 @@ impl Sides<'_> {
         let mut values: Vec<Values> = ask(|schema| {
             format!(
                 "{}, kinds AS (
-                     SELECT pair, series, configuration, max(max(started_at)) OVER (PARTITION BY pair) AS until,
+                     SELECT pair, series, configuration,
+                            max(max(started_at)) OVER (PARTITION BY pair) AS until,
                             {wanted} AS wanted
                      FROM sides GROUP BY pair, series, configuration
                  ), chosen AS (
@@ -269,17 +278,20 @@ impl Sides<'_> {
                      SELECT kinds.pair, 'past', kinds.series, kinds.configuration, past.started_at, past.id
                      FROM kinds, LATERAL (
                          SELECT run.started_at, run.id FROM {schema}.io_probe_runs AS run
-                         WHERE run.status = 'ok' AND run.series = kinds.series AND run.configuration = kinds.configuration
+                         WHERE run.status = 'ok' AND run.series = kinds.series
+                             AND run.configuration = kinds.configuration
                                AND run.started_at < kinds.until AND run.id NOT IN (SELECT sides.id FROM sides)
                          ORDER BY run.started_at DESC, run.id DESC LIMIT greatest(kinds.wanted, 0)
                      ) AS past
                  )
-                 SELECT chosen.pair, chosen.whose, chosen.series, found.probe, found.object, found.item, found.metric,
-                        found.unit, found.more_is_better, min(found.ordinal) AS ordinal, jsonb_agg({RUN_VALUE}) AS runs
+                 SELECT chosen.pair, chosen.whose, chosen.series, found.probe, found.object, found.item,
+                        found.metric, found.unit, found.more_is_better, min(found.ordinal) AS ordinal,
+                        jsonb_agg({RUN_VALUE}) AS runs
                  FROM chosen, LATERAL (
                      SELECT * FROM {schema}.io_probe_metrics AS metrics WHERE metrics.run_id = chosen.id
                  ) AS found, {}
-                 GROUP BY chosen.pair, chosen.whose, chosen.series, chosen.configuration, found.probe, found.object,
+                 GROUP BY chosen.pair, chosen.whose, chosen.series, chosen.configuration, found.probe,
+                     found.object,
                           found.item, found.metric, found.unit, found.more_is_better",
                 self.query(schema),
                 line(schema)
@@ -294,16 +306,20 @@ impl Sides<'_> {
         ask(|schema| {
             format!(
                 "{}, examples AS (
-                     SELECT DISTINCT ON (sides.pair, sides.whose, sides.series, sides.configuration) sides.pair, sides.whose,
+                     SELECT DISTINCT ON (sides.pair, sides.whose, sides.series, sides.configuration)
+                            sides.pair, sides.whose,
                             run.*
                      FROM sides JOIN {schema}.io_probe_runs AS run ON run.id = sides.id
-                     ORDER BY sides.pair, sides.whose, sides.series, sides.configuration, sides.started_at DESC, sides.id DESC
+                     ORDER BY sides.pair, sides.whose, sides.series, sides.configuration,
+                         sides.started_at DESC, sides.id DESC
                  ), facts AS (
-                     SELECT pair, whose, probe, object, fact.place, fact.name, fact.value FROM examples, LATERAL (
+                     SELECT pair, whose, probe, object, fact.place, fact.name, fact.value FROM examples,
+                         LATERAL (
                          VALUES (1, 'object', object), (2, 'arguments', {ARGUMENTS}::text), (3, 'host', host),
                                 (4, 'system_identifier', system_identifier), (5, 'datname', datname),
                                 (6, 'in_recovery', in_recovery::text), (7, 'kernel', kernel),
-                                (8, 'server_version', server_version), (9, 'pg_io_probe', version), (10, 'spcname', spcname),
+                                (8, 'server_version', server_version), (9, 'pg_io_probe', version),
+                                (10, 'spcname', spcname),
                                 (11, 'device', device), (12, 'model', model)
                          UNION ALL
                          SELECT 13, leaf.key, leaf.value
@@ -313,7 +329,8 @@ impl Sides<'_> {
                          SELECT 14, setting.key, setting.value FROM jsonb_each_text(settings) AS setting
                      ) AS fact (place, name, value)
                  ), told AS (
-                     SELECT pair, min(probe) AS probe, max(object) FILTER (WHERE whose = 'b') AS object, min(place) AS place, name,
+                     SELECT pair, min(probe) AS probe, max(object) FILTER (WHERE whose = 'b') AS object,
+                            min(place) AS place, name,
                             string_agg(DISTINCT value, ', ' ORDER BY value) FILTER (WHERE whose = 'a') AS a,
                             string_agg(DISTINCT value, ', ' ORDER BY value) FILTER (WHERE whose = 'b') AS b
                      FROM facts GROUP BY pair, name
@@ -336,10 +353,12 @@ pub(crate) fn recent(last: u32) -> Vec<Recent> {
                  (SELECT series FROM {schema}.io_probe_runs WHERE status = 'ok' ORDER BY series LIMIT 1)
                  UNION ALL
                  SELECT (SELECT other.series FROM {schema}.io_probe_runs AS other
-                         WHERE other.status = 'ok' AND other.series > each.series ORDER BY other.series LIMIT 1)
+                         WHERE other.status = 'ok' AND other.series > each.series ORDER BY other.series
+                             LIMIT 1)
                  FROM each WHERE each.series IS NOT NULL
              ), ranked AS (
-                 SELECT run.*, row_number() OVER latest <= {last} AS now, first_value(run.id) OVER latest AS run_id
+                 SELECT run.*, row_number() OVER latest <= {last} AS now,
+                        first_value(run.id) OVER latest AS run_id
                  FROM each, LATERAL (
                      SELECT found.series, found.started_at, found.id FROM {schema}.io_probe_runs AS found
                      WHERE found.status = 'ok' AND found.series = each.series
@@ -366,13 +385,14 @@ pub(crate) fn run_and_earlier(run: i64) -> Vec<Recent> {
     })
 }
 
-/// The figures of runs and of those before them. The last of these CTEs is `ranked`: each run with whether it is one of the last
-/// (`now`), and with the last one of its series (`run_id`).
+/// The figures of runs and of those before them. The last of these CTEs is `ranked`: each run with whether
+/// it is one of the last (`now`), and with the last one of its series (`run_id`).
 fn with_earlier(ranked: impl FnOnce(&str) -> String) -> Vec<Recent> {
     let mut recent: Vec<Recent> = ask(|schema| {
         format!(
             "WITH RECURSIVE {}, chosen AS (
-                 SELECT id, started_at, now, run_id, min(started_at) FILTER (WHERE now) OVER (PARTITION BY run_id) AS since FROM ranked
+                 SELECT id, started_at, now, run_id,
+                        min(started_at) FILTER (WHERE now) OVER (PARTITION BY run_id) AS since FROM ranked
              )
              SELECT found.probe, found.object, found.item, found.metric, found.unit, found.more_is_better,
                     min(found.ordinal) AS ordinal,
@@ -382,7 +402,8 @@ fn with_earlier(ranked: impl FnOnce(&str) -> String) -> Vec<Recent> {
              FROM chosen, LATERAL (
                  SELECT * FROM {schema}.io_probe_metrics AS metrics WHERE metrics.run_id = chosen.id OFFSET 0
              ) AS found, {}
-             GROUP BY chosen.run_id, chosen.since, found.probe, found.object, found.item, found.metric, found.unit,
+             GROUP BY chosen.run_id, chosen.since, found.probe, found.object, found.item, found.metric,
+                 found.unit,
                       found.more_is_better",
             ranked(schema),
             line(schema)

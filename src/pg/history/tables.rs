@@ -31,19 +31,22 @@ impl Tables {
     /// Those of this database.
     pub(super) fn find() -> Self {
         let of_result = "pg_catalog.pg_attribute AS a WHERE a.attrelid OPERATOR(pg_catalog.=) c.oid \
-             AND a.attnum OPERATOR(pg_catalog.>) 0 AND NOT a.attisdropped AND a.attidentity OPERATOR(pg_catalog.=) '' \
+             AND a.attnum OPERATOR(pg_catalog.>) 0 AND NOT a.attisdropped \
+                 AND a.attidentity OPERATOR(pg_catalog.=) '' \
              AND a.attgenerated OPERATOR(pg_catalog.=) '' \
              AND a.attname OPERATOR(pg_catalog.<>) ALL ('{label,recorded_at}'::pg_catalog.name[])";
         let query = format!(
             "SELECT c.oid, pg_catalog.jsonb_build_object( \
                  'schema', pg_catalog.quote_ident(n.nspname), \
-                 'columns', (SELECT pg_catalog.string_agg(pg_catalog.quote_ident(a.attname), ', ' ORDER BY a.attnum) \
+                 'columns', (SELECT pg_catalog.string_agg(pg_catalog.quote_ident(a.attname), ', ' \
+                     ORDER BY a.attnum) \
                      FROM {of_result}), \
                  'typed_columns', (SELECT pg_catalog.string_agg(pg_catalog.format('%I %s', a.attname, \
                      pg_catalog.format_type(a.atttypid, a.atttypmod)), ', ' ORDER BY a.attnum) \
                      FROM {of_result}))::pg_catalog.text \
              FROM pg_catalog.pg_namespace AS n, {} AND n.oid OPERATOR(pg_catalog.=) c.relnamespace \
-             AND c.relname OPERATOR(pg_catalog.=) ANY ('{{io_probe_runs,io_probe_results}}'::pg_catalog.name[]) \
+             AND c.relname OPERATOR(pg_catalog.=) ANY \
+                 ('{{io_probe_runs,io_probe_results}}'::pg_catalog.name[]) \
              ORDER BY c.relname DESC",
             from_own("pg_class", "c")
         );

@@ -178,14 +178,16 @@ impl Relation {
             pg_sys::RELKIND_PARTITIONED_TABLE | pg_sys::RELKIND_PARTITIONED_INDEX => {
                 let kind = if self.kind() == pg_sys::RELKIND_PARTITIONED_TABLE { "table" } else { "index" };
                 return Err(refuse(&format!("partitioned {kind}")).hint(format!(
-                    "Probe its partitions: SELECT p.* FROM pg_partition_tree({}) AS t, {function}(t.relid) AS p WHERE t.isleaf;",
+                    "Probe its partitions: SELECT p.* FROM pg_partition_tree({}) AS t, \
+                         {function}(t.relid) AS p WHERE t.isleaf;",
                     self.quoted()
                 )));
             }
             pg_sys::RELKIND_VIEW => {
                 let query = spi::quote_literal(format!("SELECT FROM {}", self.qualified()));
                 return Err(refuse("view").hint(format!(
-                    "Probe the tables that it reads: SELECT DISTINCT relid FROM io_probe_explain({query}) WHERE relid IS NOT NULL;"
+                    "Probe the tables that it reads: SELECT DISTINCT relid FROM io_probe_explain({query}) \
+                         WHERE relid IS NOT NULL;"
                 )));
             }
             pg_sys::RELKIND_FOREIGN_TABLE => {
@@ -487,7 +489,8 @@ impl Drop for Relation {
 /// The indexes of a table.
 fn indexes_of(table: pg_sys::Oid) -> Vec<pg_sys::Oid> {
     let query = format!(
-        "SELECT indexrelid, ''::pg_catalog.text FROM pg_catalog.pg_index WHERE indrelid OPERATOR(pg_catalog.=) {}::pg_catalog.oid",
+        "SELECT indexrelid, ''::pg_catalog.text FROM pg_catalog.pg_index \
+             WHERE indrelid OPERATOR(pg_catalog.=) {}::pg_catalog.oid",
         table.to_u32()
     );
     server::pairs::<pg_sys::Oid>(&query).into_iter().map(|(oid, _)| oid).collect()

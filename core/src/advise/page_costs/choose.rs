@@ -10,10 +10,11 @@
 //! to what keeps less gave simulated devices other advice in 9 of 40 calls. The regret of a pick is its time
 //! over that of the best plan at any concurrency: one that makes all bitmap scans slow is no excuse.
 //!
-//! Correlations move picks as well, and change which concurrency is best. So the planner was asked twice where
-//! some are advised: as things are, and with them. Settings are chosen that are as good as the best with them,
-//! and without them not surely slower than what is set, since nobody has to follow all of the advice; of these
-//! the best without. In simulations whoever follows all of it is told the same the next time.
+//! Correlations move picks as well, and change which concurrency is best. So the planner was asked twice
+//! where some are advised: as things are, and with them. Settings are chosen that are as good as the best
+//! with them, and without them not surely slower than what is set, since nobody has to follow all of the
+//! advice; of these the best without. In simulations whoever follows all of it is told the same the next
+//! time.
 //!
 //! # Limitations and caveats
 //! - The answer is as good as the model's times and as the queries are like the user's own.
@@ -210,8 +211,9 @@ impl Regrets {
         self.choose_by(candidates, in_force, &|place, set| candidates.gains(place, set))
     }
 
-    /// The same of settings that are as good as the best with the correlations that are advised, of which these
-    /// are the regrets, and without them not surely slower than what is set. None if there are no such settings.
+    /// The same of settings that are as good as the best with the correlations that are advised, of which
+    /// these are the regrets, and without them not surely slower than what is set. None if there are no
+    /// such settings.
     pub fn choose_beside(&self, corrected: &Self, in_force: &Settings) -> Option<Chosen> {
         let (as_is, corrected) = (&self.judged.candidates, &corrected.judged.candidates);
         let set = self.place(in_force);

@@ -99,8 +99,9 @@ impl IndexPicks {
     }
 }
 
-/// What to tell the planner of each of these indexes, where that gains, at the least concurrency at which all of
-/// them do about best with it: at another one correlations that lead to bitmap scans may gain nothing.
+/// What to tell the planner of each of these indexes, where that gains, at the least concurrency at which
+/// all of them do about best with it: at another one correlations that lead to bitmap scans may gain
+/// nothing.
 pub fn choose_together(indexes: &[IndexPicks], concurrencies: &[u32], times: &Times) -> Vec<Option<f64>> {
     let at = |concurrency: &u32| -> Vec<Option<CorrelationChoice>> {
         indexes.iter().map(|picks| picks.choose(*concurrency, concurrencies, times)).collect()

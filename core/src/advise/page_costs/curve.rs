@@ -327,7 +327,8 @@ mod tests {
         }
     }
 
-    /// By hand. At t_b = 2·t_seq/√f, f·t_b = 2·√f·t_seq = t_seq gives f* = 1/4: 7 again; at 3·t_seq/√f, f* = 1/9:
+    /// By hand. At t_b = 2·t_seq/√f, f·t_b = 2·√f·t_seq = t_seq gives f* = 1/4: 7 again; at 3·t_seq/√f, f*
+    /// = 1/9:
     /// 13. A power of the density is a straight line in logarithms.
     #[test]
     fn closed_form_of_a_falling_curve() {
@@ -425,7 +426,8 @@ mod tests {
         };
         let of = |share| measured(wide(8, 10.0, share).chain(wide(16, 11.0, share)));
         let kept = |times: &PageTimes| value(times, Use::Queries, Some(16));
-        // By hand: √(2 · ln²1.1 ÷ 6) is 0.055, which with ln 1.05 is more than ln 1.1; with ln 1.05 it is not.
+        // By hand: √(2 · ln²1.1 ÷ 6) is 0.055, which with ln 1.05 is more than ln 1.1; with ln 1.05 it is
+        // not.
         assert_eq!(kept(&of(0.1)), Some(16));
         assert_eq!(kept(&of(0.05)), Some(8));
         // One that is unknown makes the mean so.
@@ -447,11 +449,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_curve_stays_between_what_was_measured(times in any_times(), density in 1e-7..1.0, concurrency in 0_u32..1001) {
+        fn a_curve_stays_between_what_was_measured(
+            times in any_times(), density in 1e-7..1.0, concurrency in 0_u32..1001
+        ) {
             let all: Vec<f64> = times.sparse.iter().map(|point| point.time)
                 .chain(times.device_sequential).chain(times.device_random).map(|time| time.us).collect();
             let us = curve(&times).at(density, concurrency);
-            let (low, high) = all.iter().fold((f64::INFINITY, 0.0_f64), |(l, h), us| (l.min(*us), h.max(*us)));
+            let ends = |(low, high): (f64, f64), us: &f64| (low.min(*us), high.max(*us));
+            let (low, high) = all.iter().fold((f64::INFINITY, 0.0), ends);
             prop_assert!(us >= low * (1.0 - 1e-9) && us <= high * (1.0 + 1e-9), "{us}");
         }
 
@@ -462,7 +467,8 @@ mod tests {
             match curve.crossing(concurrency) {
                 Some(share) => {
                     prop_assert!(share > 0.0 && share <= 1.0);
-                    prop_assert!((share * curve.at(share, concurrency) / whole - 1.0).abs() < 1e-6, "{share}");
+                    let ratio = share * curve.at(share, concurrency) / whole;
+                    prop_assert!((ratio - 1.0).abs() < 1e-6, "{share}");
                     prop_assert!(cost_at(share) >= 3.0 - 1e-6);
                 }
                 None => prop_assert!(curve.at(1.0, concurrency) < whole),
@@ -477,7 +483,8 @@ mod tests {
                 prop_assert!(low <= value && value <= high);
                 prop_assert!(holds_current == (Some(value) == in_force.map(u64::from)));
                 // What is set lies beyond it, if it is not kept.
-                prop_assert!(holds_current || in_force.is_none_or(|set| u64::from(set) < low || u64::from(set) > high));
+                let is_beyond = |set: u32| u64::from(set) < low || u64::from(set) > high;
+                prop_assert!(holds_current || in_force.is_none_or(is_beyond));
                 prop_assert!(choice.score >= 1.0 - 1e-9);
             }
         }

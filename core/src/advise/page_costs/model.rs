@@ -7,7 +7,7 @@
 //!
 //! | plan | cold | warm |
 //! |---|---|---|
-//! | sequential | the slower of the device and the processor, which overlap | all pages from the OS cache, and the tuples |
+//! | sequential | the slower of device and processor, which overlap | pages from the OS cache; the tuples |
 //! | index | each page once, at random or in order as the index is; hits; the tuples | the same from memory |
 //! | bitmap | each page once by the density curve; the tuples | each page once from memory; the tuples |
 //! | index-only | the index's own pages; the tuples | the same from the OS cache |
@@ -66,7 +66,8 @@ pub struct Locality {
     /// index, or in the other.
     pub stretch: f64,
     /// How many of these others are on a page where they follow one another, if that is not as many as
-    /// anywhere: of equal values that are spread over the table, or of an index on some rows that lie together.
+    /// anywhere: of equal values that are spread over the table, or of an index on some rows that lie
+    /// together.
     pub per_page: Option<f64>,
     /// Do they lie from the end of the table to its beginning, so that no kernel reads ahead?
     pub is_backward: bool,
@@ -366,8 +367,8 @@ pub fn locality(samples: &[Vec<u64>], table: &Table) -> Option<Locality> {
     })
 }
 
-/// Do rows that lie far from the others lie anywhere? If several of them are on one page each time, they have an
-/// order of their own.
+/// Do rows that lie far from the others lie anywhere? If several of them are on one page each time, they
+/// have an order of their own.
 pub(super) fn lie_anywhere(samples: &[Vec<u64>], table: &Table) -> bool {
     let samples = SampledRows::all(samples, table);
     let sum = |count: fn(&SampledRows) -> f64| samples.iter().map(count).sum::<f64>();
@@ -432,8 +433,8 @@ fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
 
 /// Rows further from the middle of a sample than this share of the table lie anywhere.
 const FAR: f64 = 0.05;
-/// Of rows that lie anywhere, few are on a page that another one of the same sample is on: on fewer pages than
-/// this share of them they are in an order.
+/// Of rows that lie anywhere, few are on a page that another one of the same sample is on: on fewer pages
+/// than this share of them they are in an order.
 const ALONE: f64 = 0.6;
 /// So few change little, wherever they lie.
 const FEW_FAR: f64 = 0.05;

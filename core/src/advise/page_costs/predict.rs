@@ -97,7 +97,8 @@ mod tests {
     /// Powers of two, so that each figure shows where it came from.
     fn times() -> PageTimes {
         let sparse = [(0.1, 16, 128.0), (0.2, 16, 256.0), (0.1, 0, 512.0)];
-        let sparse = sparse.map(|(density, concurrency, us)| Sparse { density, concurrency, time: exactly(us) });
+        let sparse =
+            sparse.map(|(density, concurrency, us)| Sparse { density, concurrency, time: exactly(us) });
         PageTimes {
             shared: Some(exactly(0.5)),
             os_sequential: Some(exactly(1.0)),
@@ -111,7 +112,9 @@ mod tests {
 
     /// A node that found 2,000 blocks and read 10,000.
     fn node(kind: &str, more: Value) -> Node {
-        let mut fields = json!({"Node Type": kind, "Shared Hit Blocks": 2000, "Shared Read Blocks": 10_000, "Actual Loops": 1});
+        let mut fields = json!({
+            "Node Type": kind, "Shared Hit Blocks": 2000, "Shared Read Blocks": 10_000, "Actual Loops": 1
+        });
         for (key, value) in more.as_object().expect("fields") {
             fields[key] = value.clone();
         }
@@ -183,7 +186,10 @@ mod tests {
         }
         let reads = node("Seq Scan", json!({"Shared Hit Blocks": 0}));
         let no_hits = PageTimes { shared: None, ..times() };
-        assert_eq!(predict(&reads, &no_hits, unasked), Prediction { os_ms: Some(10.0), device_ms: Some(80.0) });
+        assert_eq!(
+            predict(&reads, &no_hits, unasked),
+            Prediction { os_ms: Some(10.0), device_ms: Some(80.0) }
+        );
         assert_eq!(predict(&node("Seq Scan", json!({})), &no_hits, unasked), Prediction::default());
     }
 

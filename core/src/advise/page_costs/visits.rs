@@ -8,11 +8,11 @@
 //! # Limitations and caveats
 //! - The sampling error is a bootstrap's over the samples, of which there are few: the interval holds in nine
 //!   of ten cases. It knows nothing of places of the index that are unlike all of these.
-//! - One share and one stretch for all of the index: of rows that lie in two orders at once, as where deleted ones
-//!   were filled again, or in groups that lie anywhere, they predict too many pages. So they are held against the
-//!   samples that they are made of ([`IndexVisits::fits`]).
-//! - Rows further away than a twentieth of the table count as anywhere. Of disorder over more than that, ranges
-//!   of a tenth of the index are said to visit up to four times the pages that they do.
+//! - One share and one stretch for all of the index: of rows that lie in two orders at once, as where
+//!   deleted ones were filled again, or in groups that lie anywhere, they predict too many pages. So they
+//!   are held against the samples that they are made of ([`IndexVisits::fits`]).
+//! - Rows further away than a twentieth of the table count as anywhere. Of disorder over more than that,
+//!   ranges of a tenth of the index are said to visit up to four times the pages that they do.
 //!
 //! Sources: Cardenas, "Analysis and performance of inverted data base structures", CACM 18 (1975); Efron,
 //! "Bootstrap methods: another look at the jackknife", Annals of Statistics 7 (1979).
@@ -102,8 +102,8 @@ pub fn index_visits(samples: &[Vec<u64>], table: &Table, ranges: &[f64]) -> Opti
     })
 }
 
-/// Does a locality predict about as many pages as the samples visit, of which it is made, and have rows that are
-/// said to lie anywhere no order of their own?
+/// Does a locality predict about as many pages as the samples visit, of which it is made, and have rows
+/// that are said to lie anywhere no order of their own?
 fn fits(locality: &Locality, samples: &[Vec<u64>], table: &Table) -> bool {
     let seen = |sample: &Vec<u64>| sample.iter().collect::<HashSet<_>>().len() as f64;
     let predicted = |sample: &Vec<u64>| Visited::of(table, locality, sample.len() as f64).pages();
@@ -242,7 +242,8 @@ mod tests {
         assert!((170..=198).contains(&held), "{held} of {CASES}");
     }
 
-    /// Half of the rows were deleted, and as many put where they were, in the same order from the beginning on.
+    /// Half of the rows were deleted, and as many put where they were, in the same order from the beginning
+    /// on.
     #[test]
     fn two_orders_at_once_do_not_fit() {
         for per_page in [10, 60, 150] {

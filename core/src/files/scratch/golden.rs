@@ -21,7 +21,8 @@ fn takes(what: &str, nth: u64) -> u64 {
 fn a_scratch_file_is_filled_as_it_was() {
     let mut golden = Golden::new(
         "scratch",
-        "A file is filled with writes of 256 kB, 100 us each, written back in 2 ms and synced in 5; places are offsets.
+        "A file is filled with writes of 256 kB, 100 us each, written back in 2 ms and synced in 5; places \
+         are offsets.
          Not covered: how the file is created. Filling it has no bounds of time, bytes or latency.",
     );
     let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a directory");

@@ -50,8 +50,8 @@ fn version_2_counts_by_device() {
     assert!(!Cgroup::find(&fixture.roots()).counts_io());
     fixture.file(
         format!("{OWN_V2}/io.stat"),
-        "8:16 rbytes=7 wbytes=9 rios=1 wios=1 dbytes=0 dios=0\n254:0 rbytes=90430464 wbytes=299008000 rios=8950 \
-         wios=1252 dbytes=50331648 dios=3021\n254:16 ",
+        "8:16 rbytes=7 wbytes=9 rios=1 wios=1 dbytes=0 dios=0\n254:0 rbytes=90430464 wbytes=299008000 \
+         rios=8950 wios=1252 dbytes=50331648 dios=3021\n254:16 ",
     );
     let expected = Moved { read_bytes: 90_430_464, written_bytes: 299_008_000 };
     assert_eq!(moved(&fixture, "254:0"), Some(expected));
@@ -135,14 +135,16 @@ fn version_1_has_files_of_its_own() {
         cgroup.device_notes("loop0", number("7:0")),
         [
             "the cgroup of the server limits reads of loop0 to 10 MiB/s (blkio.throttle.read_bps_device)",
-            "the cgroup of the server limits writes of loop0 to 30 requests a second (blkio.throttle.write_iops_device)",
+            "the cgroup of the server limits writes of loop0 to 30 requests a second \
+             (blkio.throttle.write_iops_device)",
         ]
     );
     assert_eq!(
         cgroup.notes(),
-        [
-            "the cgroup of the server limits its memory, page cache included, to 512 MiB (memory.limit_in_bytes)"
-        ]
+        [concat!(
+            "the cgroup of the server limits its memory, page cache included, to 512 MiB ",
+            "(memory.limit_in_bytes)"
+        )]
     );
     fixture.file("sys/fs/cgroup/cpu,cpuacct/pg/cpu.cfs_quota_us", "50000");
     let notes = Cgroup::find(&fixture.roots()).notes();

@@ -406,7 +406,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn parsing_never_panics(text in any::<String>(), words in proptest::collection::vec("[-0-9a-z]{0,25}", 0..20)) {
+        fn parsing_never_panics(
+            text in any::<String>(), words in proptest::collection::vec("[-0-9a-z]{0,25}", 0..20)
+        ) {
             Counters::parse(&text);
             Counters::parse(&words.join(" "));
         }
@@ -414,7 +416,7 @@ mod tests {
         #[test]
         fn differences_never_panic_and_stay_in_range(a in stat(), b in stat(), elapsed_ms in any::<f64>()) {
             let zero = Counters::parse("0 0 0 0 0 0 0 0 0 0 0").unwrap();
-            let activities = [a.since(&b, elapsed_ms), a.since(&zero, elapsed_ms), b.since(&zero, elapsed_ms)];
+            let activities = [(&a, &b), (&a, &zero), (&b, &zero)].map(|(a, b)| a.since(b, elapsed_ms));
             if let Some(sum) = Activity::sum(activities.into_iter().flatten()) {
                 for figure in [sum.aqu_sz, sum.util_pct, sum.reads.await_ms(), sum.writes.request_kb()] {
                     prop_assert!(figure.is_none_or(|figure| figure >= 0.0));

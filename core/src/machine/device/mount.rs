@@ -181,7 +181,8 @@ mod tests {
 
     #[test]
     fn skips_lines_that_it_cannot_read() {
-        let mixed = b"garbage\n27 1 254:1 / / rw - ext4\n\n28 1 8:x / /x rw - ext4 a rw\n29 1 8:1 / /y rw - ext4 /dev/sda1 rw";
+        let mixed = b"garbage\n27 1 254:1 / / rw - ext4\n\n28 1 8:x / /x rw - ext4 a rw\n\
+            29 1 8:1 / /y rw - ext4 /dev/sda1 rw";
         let mounts = parse(mixed);
         assert_eq!(mounts.len(), 1);
         assert_eq!(mounts[0].mount_point, Path::new("/y"));
@@ -194,7 +195,9 @@ mod tests {
         }
 
         #[test]
-        fn never_panics_on_nearly_valid_lines(fields in proptest::collection::vec(r"[-:/\\0-9a-z,=]{0,9}", 0..14)) {
+        fn never_panics_on_nearly_valid_lines(
+            fields in proptest::collection::vec(r"[-:/\\0-9a-z,=]{0,9}", 0..14)
+        ) {
             parse(fields.join(" ").as_bytes());
         }
 

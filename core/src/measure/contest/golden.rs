@@ -29,7 +29,8 @@ fn late(nth: u64) -> (u64, TurnResult) {
 fn contenders_take_turns_as_they_did() {
     let mut golden = Golden::new(
         "contest",
-        "Three contenders, a turn of 1 MiB takes a millisecond; places are the contenders, amounts the turn's bytes.
+        "Three contenders, a turn of 1 MiB takes a millisecond; places are the contenders, amounts the \
+         turn's bytes.
          Not covered: what a turn does, whose own requests no limit makes wait; ratios and their intervals.",
     );
     let six = Limits { max_bytes: 6 * MIB, ..of_ms(1000) };

@@ -42,7 +42,8 @@ fn slow(_: &str, _: u64) -> u64 {
 fn a_ping_keeps_its_limits_as_it_did() {
     let mut golden = Golden::new(
         "ping",
-        "Reads of 8 kB from a relation and writes to a scratch file, in turn, 120 and 80 us each; places are offsets.
+        "Reads of 8 kB from a relation and writes to a scratch file, in turn, 120 and 80 us each; places are \
+         offsets.
          Not covered: what the system calls take on real files, and looks into the page cache.",
     );
     let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a directory");

@@ -55,7 +55,8 @@ fn a_random_run_keeps_its_limits_as_it_did() {
     let mut golden = Golden::new(
         "random",
         "Random fetches of 8 kB, 250 us each; places are those in the order of the seed.
-         Not covered: fetches through the server, which others issue, and looks into the page cache before a fetch.",
+         Not covered: fetches through the server, which others issue, and looks into the page cache before a \
+         fetch.",
     );
     let (one, many) = (Relation::of_segments(600, 600, 0..600), Relation::of_segments(4, 240, 0..240));
     let latency = LatencyBound::within(Duration::from_micros(800));
@@ -116,7 +117,8 @@ fn a_random_run_keeps_its_limits_as_it_did() {
 fn the_depths_of_a_sweep_take_turns_as_they_did() {
     let mut golden = Golden::new(
         "sweep",
-        "A sweep through depths 1, 2 and 4, 250 us a request of 8 kB; places are those in the order of the first seed.
+        "A sweep through depths 1, 2 and 4, 250 us a request of 8 kB; places are those in the order of the \
+         first seed.
          Not covered: intervals and the knee.",
     );
     let (large, small) = (Relation::of_segments(600, 600, 0..600), Relation::of_segments(10, 10, 0..10));

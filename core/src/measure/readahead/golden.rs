@@ -33,8 +33,10 @@ fn slow(_: u64) -> u64 {
 fn windows_take_turns_as_they_did() {
     let mut golden = Golden::new(
         "readahead",
-        "The kernel, its twin, and in some cases windows of 16 and 256 kB, on 64 blocks of 8 kB; places are offsets.
-         A block by the kernel takes 40 us, a request past the page cache 500; the latter are served side by side.
+        "The kernel, its twin, and in some cases windows of 16 and 256 kB, on 64 blocks of 8 kB; places are \
+         offsets.
+         A block by the kernel takes 40 us, a request past the page cache 500; the latter are served side by \
+         side.
          Not covered: a window of none; precision, which depends on CPU times; what eviction takes.",
     );
     let relation = Relation::of_segments(64, 64, 0..64);

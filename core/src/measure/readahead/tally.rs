@@ -138,8 +138,8 @@ impl CacheCost {
     /// The wall clock tells directly what is wanted, but it is a small difference of two times that vary with
     /// the device's. The CPU time hardly varies, but some of it may be spent while the device is busy. Both
     /// are weighted by how sure they are, and the result is no more than half as much again as the CPU time.
-    /// Nor is it less than nothing: no window is spared the page cache's work, so that a twin that took longer
-    /// says what its requests cost.
+    /// Nor is it less than nothing: no window is spared the page cache's work, so that a twin that took
+    /// longer says what its requests cost.
     pub(super) fn of(real: &WindowTally, twin: &WindowTally) -> Option<Self> {
         let pairs = real.kept().filter_map(|real| {
             let twin = twin.kept().find(|twin| twin.round == real.round)?;

@@ -46,7 +46,8 @@ impl BlockReader<Part> for Ahead<'_> {
 fn a_scan_keeps_its_limits_as_it_did() {
     let mut golden = Golden::new(
         "scan",
-        "A direct scan, 4 requests of 16 kB in flight, 2 ms each; places are offsets. Last, one above readahead, in pieces.
+        "A direct scan, 4 requests of 16 kB in flight, 2 ms each; places are offsets. Last, one above \
+         readahead, in pieces.
          Not covered: what the server's readers do, and pauses that others' load would make longer.",
     );
     let relation = Relation::of_segments(4096, 4096, 0..4096);

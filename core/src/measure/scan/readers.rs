@@ -1,4 +1,5 @@
-//! The `os` path, through the OS page cache, and the `direct` path, past every cache of the server and the kernel.
+//! The `os` path, through the OS page cache, and the `direct` path, past every cache of the server and the
+//! kernel.
 
 use std::os::unix::fs::FileExt;
 

@@ -120,8 +120,10 @@ fn of_ms(ms: u64) -> Limits {
 fn cases_take_turns_as_they_did() {
     let mut golden = Golden::new(
         "sync",
-        "One who commits: cases take turns, an operation is a write in 2 ms and a sync in 18, or a tenth of that.
-         Places are offsets in the scratch file. Cases: fdatasync, no sync, open_datasync of 16 kB through a segment.
+        "One who commits: cases take turns, an operation is a write in 2 ms and a sync in 18, or a tenth of \
+         that.
+         Places are offsets in the scratch file. Cases: fdatasync, no sync, open_datasync of 16 kB through a \
+         segment.
          Not covered: precision, since what a reading of the clock takes is taken off.",
     );
     let latency = LatencyBound::within(Duration::from_millis(19));
@@ -191,8 +193,10 @@ fn cases_take_turns_as_they_did() {
 fn a_log_is_flushed_as_it_was() {
     let mut golden = Golden::new(
         "group_commit",
-        "One committer of a shared log, who leads each flush; a write takes 200 us and a sync 1800; places are offsets.
-         Not covered: several committers and what they share, which is up to the threads; and all that ends a turn but its
+        "One committer of a shared log, who leads each flush; a write takes 200 us and a sync 1800; places \
+         are offsets.
+         Not covered: several committers and what they share, which is up to the threads; and all that ends \
+         a turn but its
          bytes, since the caller looks at it on the real clock.",
     );
     let case = Case { method: FlushMethod::Fdatasync, write_bytes: BLOCK, ..SEGMENTS };

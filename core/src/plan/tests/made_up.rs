@@ -298,7 +298,9 @@ proptest! {
     #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(1), ..cases() })]
 
     #[test]
-    fn true_costs_come_back_where_the_payer_is_clear(entropy in proptest::collection::vec(any::<u8>(), 1..200)) {
+    fn true_costs_come_back_where_the_payer_is_clear(
+        entropy in proptest::collection::vec(any::<u8>(), 1..200)
+    ) {
         let (json, costs) = made_up(&entropy, true);
         check(&json);
         let found: Vec<_> = nodes(&json).unwrap().into_iter().map(|node| [

@@ -1,5 +1,5 @@
-//! What the planner should take the correlation of each index for: rows of scope `index`, at the settings that
-//! are chosen.
+//! What the planner should take the correlation of each index for: rows of scope `index`, at the settings
+//! that are chosen.
 
 use io_probe_core::advise::page_costs::choose::{Regret, Settings};
 use io_probe_core::advise::page_costs::correlation::CorrelationChoice;
@@ -83,9 +83,10 @@ fn row(index: &Probed, choice: &CorrelationChoice, settings: &Settings) -> Recom
     row.change(value.to_string(), statements(index, *value), why)
 }
 
-const HIDES: &str = "it counts in sessions that have loaded the library (session_preload_libraries = 'pg_io_probe') and \
-     have pg_io_probe.correct_correlation on, until the table is rewritten, has a fifth more or fewer rows, or ANALYZE finds \
-     another correlation; it also weighs in joins and in scans for an order";
+const HIDES: &str = "it counts in sessions that have loaded the library (session_preload_libraries = \
+     'pg_io_probe') and have pg_io_probe.correct_correlation on, until the table is rewritten, has a fifth \
+     more or fewer rows, or ANALYZE finds another correlation; it also weighs in joins and in scans for an \
+     order";
 
 /// What tells it to the planner: of all that are alike, for else the planner would pick another one of them.
 fn statements(index: &Probed, value: f64) -> Statements {
@@ -114,7 +115,8 @@ fn restore_statistics(index: &Probed, value: f64) -> Option<String> {
     }
     let [schema, table, column] = index.facts.names.each_ref().map(spi::quote_literal);
     Some(format!(
-        "SELECT pg_catalog.pg_restore_attribute_stats('schemaname', {schema}, 'relname', {table}, 'attname', {column}, \
+        "SELECT pg_catalog.pg_restore_attribute_stats('schemaname', {schema}, 'relname', {table}, 'attname', \
+             {column}, \
          'inherited', false, 'correlation', {value}::real)"
     ))
 }

@@ -214,8 +214,8 @@ impl Inquiry {
             return Err(if picks.is_empty() {
                 "there was no time left for it".to_owned()
             } else {
-                "none of the queries could be planned: somebody holds a lock, indexes or statistics call functions, or \
-                 planning raised an ERROR"
+                "none of the queries could be planned: somebody holds a lock, indexes or statistics call \
+                 functions, or planning raised an ERROR"
                     .to_owned()
             });
         }
@@ -309,8 +309,8 @@ impl AsIs<'_> {
         (0..self.inquiry.indexes.len()).map(of_index).collect()
     }
 
-    /// Settings, and the correlations that are advised at them, each chosen beside the other. None if no other
-    /// correlations gain, or there was no time to find out.
+    /// Settings, and the correlations that are advised at them, each chosen beside the other. None if no
+    /// other correlations gain, or there was no time to find out.
     fn joint(&self, in_force: &Settings, goes_on: &mut dyn FnMut() -> bool) -> Option<Joint> {
         const ROUNDS: usize = 4;
         let places = 0..self.inquiry.indexes.len();
@@ -337,8 +337,8 @@ impl AsIs<'_> {
     }
 }
 
-/// Settings, the correlations of indexes beside them, and the regrets with these, if some are others than those
-/// in force.
+/// Settings, the correlations of indexes beside them, and the regrets with these, if some are others than
+/// those in force.
 struct Joint {
     chosen: Chosen,
     correlations: Vec<Option<CorrelationChoice>>,

@@ -149,9 +149,9 @@ impl Advice<'_> {
         });
         let corrected = corrected(settings, "with the correlations that are advised ");
         format!(
-            "at seq_page_cost {}, random_page_cost {} and effective_io_concurrency {concurrency} the plans that the planner \
-             picks for {} queries over your tables take {:.2} times as long as the best ones cold and {:.2} times \
-             warm{corrected}{now}{}",
+            "at seq_page_cost {}, random_page_cost {} and effective_io_concurrency {concurrency} the plans \
+             that the planner picks for {} queries over your tables take {:.2} times as long as the best \
+             ones cold and {:.2} times warm{corrected}{now}{}",
             cell.sequential,
             cell.random,
             answers.regrets.queries(),

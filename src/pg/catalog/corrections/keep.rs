@@ -39,7 +39,8 @@ pub(crate) fn keep(index: pg_sys::Oid, correlation: Option<f64>) -> Result<()> {
     };
     let query = format!(
         "SELECT c.oid, pg_catalog.quote_ident(n.nspname) FROM pg_catalog.pg_namespace AS n, {} \
-         AND n.oid OPERATOR(pg_catalog.=) c.relnamespace AND c.relname OPERATOR(pg_catalog.=) 'io_probe_corrections'",
+         AND n.oid OPERATOR(pg_catalog.=) c.relnamespace \
+         AND c.relname OPERATOR(pg_catalog.=) 'io_probe_corrections'",
         from_own("pg_class", "c")
     );
     let Some((corrections, schema)) = pairs::<pg_sys::Oid>(&query).into_iter().next() else {
@@ -60,10 +61,12 @@ pub(crate) fn keep(index: pg_sys::Oid, correlation: Option<f64>) -> Result<()> {
              AND indexname = $3::name"
         ),
         Some(_) => format!(
-            "INSERT INTO {schema}.io_probe_corrections AS c (schemaname, tablename, indexname, correlation, analyzed, \
-                 relfilenode, reltuples, set_at) VALUES ($1::name, $2::name, $3::name, $4, $5, $6, $7, now()) \
-             ON CONFLICT (schemaname, tablename, indexname) DO UPDATE SET (correlation, analyzed, relfilenode, reltuples, set_at) \
-                 = ROW (excluded.correlation, excluded.analyzed, excluded.relfilenode, excluded.reltuples, excluded.set_at)"
+            "INSERT INTO {schema}.io_probe_corrections AS c (schemaname, tablename, indexname, correlation, \
+                 analyzed, relfilenode, reltuples, set_at) \
+             VALUES ($1::name, $2::name, $3::name, $4, $5, $6, $7, now()) \
+             ON CONFLICT (schemaname, tablename, indexname) DO UPDATE \
+                 SET (correlation, analyzed, relfilenode, reltuples, set_at) = ROW (excluded.correlation, \
+                 excluded.analyzed, excluded.relfilenode, excluded.reltuples, excluded.set_at)"
         ),
     };
     let figures = correlation.map(|correlation| {

@@ -29,8 +29,8 @@ pub(super) struct MeasuredOf {
 impl MeasuredOf {
     /// Of an index as it is now; None if it or its table is gone. A lock on the table must be held.
     pub(super) fn now(table: pg_sys::Oid, index: pg_sys::Oid) -> Option<Self> {
-        // SAFETY: both are closed again, or an ERROR closes them. The first key of an index is a column of its
-        // table, or 0 for an expression, of which the index itself has the statistics.
+        // SAFETY: both are closed again, or an ERROR closes them. The first key of an index is a column of
+        // its table, or 0 for an expression, of which the index itself has the statistics.
         unsafe {
             let relation = pg_sys::RelationIdGetRelation(table);
             if relation.is_null() {
@@ -166,8 +166,8 @@ unsafe fn find() -> Option<Option<pg_sys::Oid>> {
     if held.iter().any(Option::is_none) {
         return None;
     }
-    // SAFETY: a scan of a catalog by its index on names, ended and closed; what it finds is such a tuple. Other
-    // lookups give 0 for what is not there.
+    // SAFETY: a scan of a catalog by its index on names, ended and closed; what it finds is such a tuple.
+    // Other lookups give 0 for what is not there.
     unsafe {
         let lock = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
         let catalog = pg_sys::table_open(pg_sys::ExtensionRelationId, lock);

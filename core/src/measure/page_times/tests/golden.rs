@@ -36,9 +36,11 @@ impl BlockReader<Order<'_>> for Traced<'_> {
 fn ways_take_turns_as_they_did() {
     let mut golden = Golden::new(
         "costs",
-        "Turns past the page cache, in order, at random and with gaps; places are the first blocks of what is asked for,
+        "Turns past the page cache, in order, at random and with gaps; places are the first blocks of what \
+         is asked for,
          amounts blocks. A block takes 6 us in order, 70 at random.
-         Not covered: turns in the page cache, which depend on what the kernel keeps; what the server does with latencies.",
+         Not covered: turns in the page cache, which depend on what the kernel keeps; what the server does \
+         with latencies.",
     );
     let relation = cold_relation();
     let of_ms = |ms| Limits { duration: Duration::from_millis(ms), ..Limits::none() };

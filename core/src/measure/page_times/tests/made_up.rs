@@ -185,8 +185,9 @@ impl Files {
         panic!("the kernel doesn't keep {blocks:?}, or keeps more");
     }
 
-    /// Checks that nothing has come into the cache since those were cached, and that no request has been to drop
-    /// one of those. That all are still there is not asked: a kernel takes them back whenever it needs memory.
+    /// Checks that nothing has come into the cache since those were cached, and that no request has been to
+    /// drop one of those. That all are still there is not asked: a kernel takes them back whenever it needs
+    /// memory.
     pub(super) fn assert_kept(&self, before: &[bool]) {
         for (block, (before, now)) in before.iter().zip(self.cached()).enumerate() {
             assert!(*before || !now, "block {block} has come into the cache");
