@@ -635,9 +635,11 @@ fn an_init_plan_that_nobody_names_is_paid_where_it_is_attached_or_below() {
 
 #[test]
 fn what_the_top_node_does_not_hold_is_taken_where_it_came_from() {
-    let node = |hits: u64, children: Value| json!({
-        "Node Type": "Seq Scan", "Shared Hit Blocks": hits, "Plans": children
-    });
+    let node = |hits: u64, children: Value| {
+        json!({
+            "Node Type": "Seq Scan", "Shared Hit Blocks": hits, "Plans": children
+        })
+    };
     let inflated = node(1, json!([node(8, json!([]))]));
     let plan = json!({"Plan": node(5, json!([node(4, json!([])), inflated]))});
     let own: Vec<_> = nodes(&plan.to_string()).unwrap().iter().map(|node| node.shared_blks_hit).collect();
