@@ -121,6 +121,6 @@ SELECT report FROM io_probe_report(); \echo :SQLSTATE
 RESET ROLE;
 REVOKE EXECUTE ON FUNCTION io_probe_report_full FROM regress_io_probe_reader;
 DROP ROLE regress_io_probe_reader;
-DELETE FROM io_probe_runs WHERE id IN (:stored, :other, :said, :none);
+DELETE FROM io_probe_runs WHERE id IN (:stored, :promised, :other, :said, :none);
 DROP FUNCTION changed, stored_report;
 DROP TABLE base, line, shown, page, "Reported & <b>""told""</b>";

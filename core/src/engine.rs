@@ -79,9 +79,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All of them.
-    pub const ALL: [Kind; 3] = [Kind::Pread, Kind::IoUring, Kind::Threads];
-
     /// Its name in results and options.
     pub fn name(self) -> &'static str {
         match self {

@@ -1,7 +1,7 @@
 //! `io_probe_iostat`: what the devices behind the server do, interval by interval, as iostat -x shows it.
 
 mod query;
-mod row;
+pub(super) mod row;
 
 use std::time::Duration;
 

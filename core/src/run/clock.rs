@@ -4,7 +4,6 @@
 //! the vDSO without entering the kernel. Loops take the clock as a parameter, so that tests run on a
 //! clock of their own.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// A source of monotonic time.
@@ -31,29 +30,6 @@ impl Clock for Monotonic {
 
     fn sleep(&self, duration: Duration) {
         std::thread::sleep(duration);
-    }
-}
-
-/// A clock that moves only when told to, or when somebody sleeps, which takes no real time.
-#[derive(Debug, Default)]
-pub struct Manual {
-    now: AtomicU64,
-}
-
-impl Manual {
-    /// Moves the clock forward by `ns` nanoseconds.
-    pub fn advance(&self, ns: u64) {
-        self.now.fetch_add(ns, Ordering::Relaxed);
-    }
-}
-
-impl Clock for Manual {
-    fn now(&self) -> u64 {
-        self.now.load(Ordering::Relaxed)
-    }
-
-    fn sleep(&self, duration: Duration) {
-        self.advance(nanoseconds(duration));
     }
 }
 
@@ -93,6 +69,39 @@ pub fn cpu_of_thread_ns() -> u64 {
 /// A duration in nanoseconds, or all that fit.
 pub fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+pub(crate) use manual::Manual;
+
+#[cfg(test)]
+mod manual {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+
+    /// A clock that moves only when told to, or when somebody sleeps, which takes no real time.
+    #[derive(Debug, Default)]
+    pub struct Manual {
+        now: AtomicU64,
+    }
+
+    impl Manual {
+        /// Moves the clock forward by `ns` nanoseconds.
+        pub fn advance(&self, ns: u64) {
+            self.now.fetch_add(ns, Ordering::Relaxed);
+        }
+    }
+
+    impl Clock for Manual {
+        fn now(&self) -> u64 {
+            self.now.load(Ordering::Relaxed)
+        }
+
+        fn sleep(&self, duration: Duration) {
+            self.advance(nanoseconds(duration));
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
 //! The row of one device in one interval.
 
+use io_probe_core::machine::cpu::CpuShares;
 use io_probe_core::machine::device::{Activity, Traffic};
 use io_probe_core::machine::iostat::{DeviceSample, IntervalCounts, Sample, SnapshotSeries};
+use io_probe_core::machine::pressure::PressureShares;
 use io_probe_core::run::budget::Stop;
 use serde::Serialize;
 
@@ -29,8 +31,8 @@ pub(super) struct IostatRow {
 
 /// What a device did.
 #[derive(Debug, Default, Serialize)]
-struct RequestColumns {
-    util_pct: Option<f64>,
+pub(in crate::api) struct RequestColumns {
+    pub(in crate::api) util_pct: Option<f64>,
     aqu_sz: Option<f64>,
     r_s: Option<f64>,
     rmib_s: Option<f64>,
@@ -53,7 +55,7 @@ struct RequestColumns {
 
 /// What the machine did.
 #[derive(Debug, Clone, Default, Serialize)]
-struct MachineColumns {
+pub(in crate::api) struct MachineColumns {
     cpu_user_pct: Option<f64>,
     cpu_system_pct: Option<f64>,
     cpu_iowait_pct: Option<f64>,
@@ -123,18 +125,9 @@ impl IostatRow {
     }
 
     fn new(number: u64, sample: &Sample) -> Self {
-        let (cpu, pressure) = (sample.cpu.as_ref(), sample.pressure.as_ref());
         Self {
             sampled_at: server::timestamp_of_unix(sample.ended_us),
-            machine: MachineColumns {
-                cpu_user_pct: cpu.map(|cpu| figure(cpu.user_pct)),
-                cpu_system_pct: cpu.map(|cpu| figure(cpu.system_pct)),
-                cpu_iowait_pct: cpu.map(|cpu| figure(cpu.iowait_pct)),
-                cpu_idle_pct: cpu.map(|cpu| figure(cpu.idle_pct)),
-                cpu_steal_pct: cpu.map(|cpu| figure(cpu.steal_pct)),
-                io_pressure_pct: pressure.map(|pressure| figure(pressure.some_pct)),
-                io_pressure_full_pct: pressure.and_then(|pressure| pressure.full_pct).map(figure),
-            },
+            machine: MachineColumns::of(sample.cpu.as_ref(), sample.pressure.as_ref()),
             sample: Some(number),
             elapsed_ms: Some(figure(sample.length_ns as f64 / 1e6)),
             ..Self::default()
@@ -178,8 +171,22 @@ impl IostatRow {
     }
 }
 
+impl MachineColumns {
+    pub(in crate::api) fn of(cpu: Option<&CpuShares>, pressure: Option<&PressureShares>) -> Self {
+        Self {
+            cpu_user_pct: cpu.map(|cpu| figure(cpu.user_pct)),
+            cpu_system_pct: cpu.map(|cpu| figure(cpu.system_pct)),
+            cpu_iowait_pct: cpu.map(|cpu| figure(cpu.iowait_pct)),
+            cpu_idle_pct: cpu.map(|cpu| figure(cpu.idle_pct)),
+            cpu_steal_pct: cpu.map(|cpu| figure(cpu.steal_pct)),
+            io_pressure_pct: pressure.map(|pressure| figure(pressure.some_pct)),
+            io_pressure_full_pct: pressure.and_then(|pressure| pressure.full_pct).map(figure),
+        }
+    }
+}
+
 impl RequestColumns {
-    fn of(a: &Activity) -> Self {
+    pub(in crate::api) fn of(a: &Activity) -> Self {
         let rate = |amount: u64| a.per_second(amount).map(figure);
         let mib_s = |traffic: &Traffic| a.per_second(traffic.bytes).map(|b| figure(b / f64::from(1 << 20)));
         let (reads, writes) = (&a.reads, &a.writes);

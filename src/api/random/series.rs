@@ -1,11 +1,13 @@
 //! The rows of one path second by second.
 
+use io_probe_core::machine::device::Activity;
 use io_probe_core::measure::random::Second;
 use serde::Serialize;
 
 use super::findings::Findings;
 use super::row::us;
 use super::{PathOutcome, RandomTarget};
+use crate::api::iostat::row::{MachineColumns, RequestColumns};
 use crate::api::row::{Caveats, Status};
 use crate::call::Attempt;
 use crate::call::arguments::{Path, figure};
@@ -24,20 +26,10 @@ pub(super) struct SeriesRow {
     shared_pct: Option<f64>,
     os_pct: Option<f64>,
     device_pct: Option<f64>,
-    r_s: Option<f64>,
-    rmib_s: Option<f64>,
-    rrqm_s: Option<f64>,
-    rareq_kb: Option<f64>,
-    aqu_sz: Option<f64>,
-    r_await_ms: Option<f64>,
-    util_pct: Option<f64>,
-    w_s: Option<f64>,
-    wmib_s: Option<f64>,
-    cpu_user_pct: Option<f64>,
-    cpu_system_pct: Option<f64>,
-    cpu_iowait_pct: Option<f64>,
-    cpu_idle_pct: Option<f64>,
-    cpu_steal_pct: Option<f64>,
+    #[serde(flatten)]
+    requests: RequestColumns,
+    #[serde(flatten)]
+    machine: MachineColumns,
     elapsed_ms: Option<f64>,
     #[serde(flatten)]
     caveats: Caveats,
@@ -87,9 +79,9 @@ impl SeriesRow {
         let void = status == Status::Void;
         let timed = if void { 0 } else { second.timed };
         let percent = second.tiers.percent().filter(|_| !void).map(|shares| shares.map(figure));
-        let activity = second.activity.as_ref();
-        let mib = |bytes: u64| figure(bytes as f64 * 1e9 / second.length_ns as f64 / f64::from(1 << 20));
-        let cpu = second.cpu.as_ref();
+        // As in the rows of other probes: without what the timer tick explains.
+        let mut requests = second.activity.as_ref().map(RequestColumns::of).unwrap_or_default();
+        requests.util_pct = second.activity.as_ref().and_then(Activity::busy_pct).map(figure);
         Self {
             path: path.name(),
             second: Some(number),
@@ -100,20 +92,8 @@ impl SeriesRow {
             shared_pct: percent.map(|[shared, _, _]| shared),
             os_pct: percent.map(|[_, os, _]| os),
             device_pct: percent.map(|[_, _, device]| device),
-            r_s: activity.map(|a| per_second(a.reads.requests)),
-            rmib_s: activity.map(|a| mib(a.reads.bytes)),
-            rrqm_s: activity.map(|a| per_second(a.reads.merges)),
-            rareq_kb: activity.and_then(|a| a.reads.request_kb()).map(figure),
-            aqu_sz: activity.and_then(|a| a.aqu_sz).map(figure),
-            r_await_ms: activity.and_then(|a| a.reads.await_ms()).map(figure),
-            util_pct: activity.and_then(|a| a.busy_pct()).map(figure),
-            w_s: activity.map(|a| per_second(a.writes.requests)),
-            wmib_s: activity.map(|a| mib(a.writes.bytes)),
-            cpu_user_pct: cpu.map(|c| figure(c.user_pct)),
-            cpu_system_pct: cpu.map(|c| figure(c.system_pct)),
-            cpu_iowait_pct: cpu.map(|c| figure(c.iowait_pct)),
-            cpu_idle_pct: cpu.map(|c| figure(c.idle_pct)),
-            cpu_steal_pct: cpu.map(|c| figure(c.steal_pct)),
+            requests,
+            machine: MachineColumns::of(second.cpu.as_ref(), None),
             elapsed_ms: Some(figure(second.length_ns as f64 / 1e6)),
             caveats: Caveats::of_status(status),
             sampled_at: server::timestamp(end),
