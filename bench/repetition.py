@@ -374,7 +374,7 @@ def judge(_given):
 # --- advice -------------------------------------------------------------------------------------------------
 
 ADVICE = """
-    SELECT jsonb_agg(jsonb_build_array(concat_ws(' ', scope, setting), current, recommended, low, high))
+    SELECT jsonb_agg(jsonb_build_array(concat_ws(' ', scope, setting), current, recommended, low, high, why))
     FROM io_probe_recommend_full('repeated', cold => true, writes => true)"""
 
 
@@ -390,9 +390,11 @@ def recommend(given):
 
 
 def judge_advice(setting, answers):
-    """Prints all of a setting, of which an answer is: current, recommended, low, high."""
-    current, known = answers[-1][0], [answer[1:] for answer in answers if answer[1] is not None]
+    """Prints all of a setting, of which an answer is: current, recommended, low, high, why."""
+    current, known = answers[-1][0], [answer[1:4] for answer in answers if answer[1] is not None]
     say(f"{setting}: no answer", len(answers) - len(known), len(answers))
+    for why, count in Counter(answer[4] for answer in answers if answer[1] is None).most_common():
+        print(f"  {count}: {why}")
     if not known:
         return
     best, low, high, outside = modal(known)

@@ -156,7 +156,7 @@ SELECT op FROM io_probe_ping_full(4294967295); \echo :SQLSTATE
 SELECT setting FROM io_probe_recommend_full(unit => 'ms'); \echo :SQLSTATE
 SELECT setting FROM io_probe_recommend_full(settings => '{work_mem}'); \echo :SQLSTATE
 SELECT setting FROM io_probe_recommend_full(settings => '{}'); \echo :SQLSTATE
-SELECT setting FROM io_probe_recommend_full(settings => '{commit_delay,NULL}'); \echo :SQLSTATE
+SELECT setting FROM io_probe_recommend_full(settings => '{wal_sync_method,NULL}'); \echo :SQLSTATE
 SELECT setting FROM io_probe_recommend_full(duration => '0'); \echo :SQLSTATE
 SELECT setting FROM io_probe_recommend_full(duration => '61 s'); \echo :SQLSTATE
 SELECT setting FROM io_probe_recommend_full(options => '{"depth": 1}'); \echo :SQLSTATE

@@ -53,7 +53,7 @@ SELECT DISTINCT elapsed_ms > 0 AS elapsed_ms, future FROM io_probe_iostat_full('
 ALTER TYPE io_probe_iostat_query_full_row DROP ATTRIBUTE wal_bytes, DROP ATTRIBUTE notes, ADD ATTRIBUTE future bigint;
 SELECT query_rows, future FROM io_probe_iostat_query_full('SELECT 1') WHERE sample IS NULL;
 ALTER TYPE io_probe_recommend_full_row DROP ATTRIBUTE why, DROP ATTRIBUTE evidence, ADD ATTRIBUTE future jsonb;
-SELECT setting, recommended, future FROM io_probe_recommend_full(settings => '{commit_delay}');
+SELECT setting, recommended, future FROM io_probe_recommend_full(settings => '{wal_sync_method}');
 SET LOCAL pg_io_probe.scratch_reserve = 0;
 SELECT section, flushes, depth, future FROM io_probe_sync_full(duration => '1 ms', sections => '{no_sync}');
 ROLLBACK;
@@ -117,9 +117,9 @@ SET pg_io_probe.scratch_reserve = 0;
 SELECT section FROM "Other schema".io_probe_sync_full('pg_default', duration => '1 ms', sections => '{no_sync}');
 SELECT count(*) > 0 AS works FROM "Other schema".io_probe_iostat_full('10 ms');
 SELECT query_rows FROM "Other schema".io_probe_iostat_query_full('SELECT 1 FROM public.toasted') WHERE sample IS NULL;
-SELECT setting, current, relid FROM "Other schema".io_probe_recommend_full(settings => '{seq_page_cost,commit_delay}');
+SELECT setting, current, relid FROM "Other schema".io_probe_recommend_full(settings => '{seq_page_cost,wal_sync_method}');
 SELECT "Other schema".io_probe_record('ping', 'public.toasted', '{"count": 1}') AS run \gset
-SELECT "Other schema".io_probe_record('recommend', args => '{"settings": ["commit_delay"]}') AS run \gset
+SELECT "Other schema".io_probe_record('recommend', args => '{"settings": ["wal_sync_method"]}') AS run \gset
 SELECT relname, op FROM "Other schema".io_probe_ping_history;
 SELECT count(*) FROM "Other schema".io_probe_latest;
 SELECT verdict FROM "Other schema".io_probe_changes();

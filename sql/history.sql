@@ -25,8 +25,8 @@ INSERT INTO called SELECT io_probe_record(probe, CASE WHEN on_table THEN 'kept':
                ('sync', false, '{"spcname": "pg_default", "duration": "1 ms", "sections": ["no_sync"]}'),
                ('readahead', true, '{"windows_kb": [64], "duration": "50 ms"}'),
                ('page_cost', true, '{"densities": [0.1], "concurrencies": [0], "duration": "300 ms"}'),
-               ('recommend', true, '{"settings": ["commit_delay"]}'),
-               ('recommend', false, '{"settings": ["commit_delay"]}'),
+               ('recommend', true, '{"settings": ["wal_sync_method"]}'),
+               ('recommend', false, '{"settings": ["wal_sync_method"]}'),
                ('iostat', false, '{"every": "10 ms"}'),
                ('iostat_query', false, '{"query": "SELECT ''it''''s\\'' FROM kept", "every": "10 ms"}'),
                ('device', false, '{}'), ('counters', false, '{}'), ('cache', true, '{}')) AS v(probe, on_table, args);

@@ -49,14 +49,14 @@ SELECT setting, current, current_source FROM io_probe_recommend_full('few',
 RESET random_page_cost;
 -- what needs a right that the call does not ask for is not measured, and why says what it takes
 SELECT setting, recommended, why ~ CASE setting WHEN 'read_ahead_kb' THEN 'cold => true|not known|debug_io_direct' ELSE 'writes => true' END AS why
-  FROM result WHERE setting IN ('read_ahead_kb', 'wal_sync_method', 'commit_delay') ORDER BY ordinality DESC LIMIT 3;
+  FROM result WHERE setting IN ('read_ahead_kb', 'wal_sync_method') ORDER BY ordinality DESC LIMIT 2;
 -- the largest table that may be read, by what its files say
 SELECT DISTINCT relid FROM result WHERE name = :'own_tablespace' OR setting = 'io_combine_limit' AND relid::text <> 'advised';
 SELECT DISTINCT name, recommended, relid, why FROM result WHERE name = 'regress_io_probe_advice';
 -- settings as picked, each once, in their order
-SELECT setting, recommended FROM io_probe_recommend_full(settings => '{commit_delay,wal_sync_method,commit_delay}');
+SELECT setting, recommended FROM io_probe_recommend_full(settings => '{wal_sync_method,read_ahead_kb,wal_sync_method}');
 -- NULLs stand for the defaults
-SELECT count(*) FROM io_probe_recommend_full(NULL, unit => NULL, settings => '{commit_delay}', duration => NULL, cold => NULL, writes => NULL, options => NULL);
+SELECT count(*) FROM io_probe_recommend_full(NULL, unit => NULL, settings => '{wal_sync_method}', duration => NULL, cold => NULL, writes => NULL, options => NULL);
 -- a relation of one's own choice, and what says too little
 SELECT DISTINCT name = :'own_tablespace' AS own, relid FROM io_probe_recommend_full('advised', duration => '20 ms') WHERE scope = 'tablespace';
 SELECT recommended, relid, why FROM io_probe_recommend_full('few', settings => '{seq_page_cost}');
@@ -64,11 +64,11 @@ SELECT recommended, relid, why FROM io_probe_recommend_full('own_advice', settin
 
 -- rows to judge: with all rights, of one relation, with little time, under a rate limit
 INSERT INTO result SELECT 'may', * FROM io_probe_recommend_full(cold => true, writes => true, duration => '1 s',
-  settings => '{read_ahead_kb,io_combine_limit,wal_sync_method,commit_delay}') WITH ORDINALITY;
+  settings => '{read_ahead_kb,io_combine_limit,wal_sync_method}') WITH ORDINALITY;
 INSERT INTO result SELECT 'one', * FROM io_probe_recommend_full('advised', unit => 'cpu', settings => '{read_ahead_kb,io_combine_limit}',
   duration => '600 ms', cold => true) WITH ORDINALITY;
 INSERT INTO result SELECT 'brief', * FROM io_probe_recommend_full(cold => true, writes => true, duration => '1 ms',
-  settings => '{read_ahead_kb,io_combine_limit,wal_sync_method,commit_delay}') WITH ORDINALITY;
+  settings => '{read_ahead_kb,io_combine_limit,wal_sync_method}') WITH ORDINALITY;
 INSERT INTO result SELECT 'slow', * FROM io_probe_recommend_full(cold => true, duration => '300 ms', settings => '{io_combine_limit}',
   options => '{"max_mib_s": 200, "precision": 0.5, "max_iops": null, "max_bytes": 100000000}') WITH ORDINALITY;
 -- advice is complete, or there is a reason; to keep takes no statement
@@ -102,9 +102,6 @@ SELECT run, recommended, evidence FROM result WHERE setting = 'wal_sync_method' 
        OR NOT EXISTS (SELECT FROM jsonb_to_recordset(evidence->'methods') AS m(method text, ci_low float8, ci_high float8)
                       JOIN jsonb_to_recordset(evidence->'methods') AS n(method text, ci_low float8, ci_high float8)
                         ON m.method = recommended AND n.method = current AND n.ci_low > 1.09 * m.ci_high));
--- no delay for a flush that is fast; half of one that is slow
-SELECT run, recommended, low, high, evidence->'flush_us' AS flush_us FROM result WHERE setting = 'commit_delay' AND NOT
-  CASE WHEN (evidence->>'flush_us')::float8 < 1000 THEN recommended = '0' ELSE recommended::int BETWEEN low::int AND high::int END;
 -- without the time for it nothing is said, or little
 SELECT count(*) FROM result WHERE run = 'brief' AND setting IN ('read_ahead_kb', 'io_combine_limit') AND recommended IS NOT NULL;
 
@@ -137,7 +134,7 @@ DECLARE
   before text;
 BEGIN
   before := (SELECT substring(convert_from(pg_read_binary_file('/proc/self/io', 0, 4096, true), 'UTF8') FROM counter));
-  PERFORM io_probe_recommend_full(duration => '20 ms', settings => '{wal_sync_method,commit_delay,read_ahead_kb,io_combine_limit}');
+  PERFORM io_probe_recommend_full(duration => '20 ms', settings => '{wal_sync_method,read_ahead_kb,io_combine_limit}');
   ASSERT before IS NOT DISTINCT FROM
     (SELECT substring(convert_from(pg_read_binary_file('/proc/self/io', 0, 4096, true), 'UTF8') FROM counter)), 'written';
 EXCEPTION WHEN insufficient_privilege OR undefined_file THEN NULL; -- a container may hide it
@@ -152,7 +149,7 @@ COMMIT;
 SET statement_timeout = '150ms';
 \set VERBOSITY sqlstate
 SELECT setting FROM io_probe_recommend_full(cold => true, writes => true, duration => '10 s',
-  settings => '{io_combine_limit,commit_delay}', options => '{"max_mib_s": 1}');
+  settings => '{io_combine_limit,wal_sync_method}', options => '{"max_mib_s": 1}');
 \set VERBOSITY default
 RESET statement_timeout;
 SELECT coalesce(current_setting('io_combine_limit', true), 'none') = :'limit_before' AS unchanged;
@@ -161,7 +158,7 @@ SELECT pid FROM io_probe_progress();
 -- what a statement may take is shared by all
 SET pg_io_probe.max_duration = '50ms';
 SELECT setting, recommended, why FROM (SELECT g, r.* FROM generate_series(1, 4) AS g, LATERAL io_probe_recommend_full(cold => true,
-    writes => true, duration => '40 ms'::interval + g * '0 ms'::interval, settings => '{read_ahead_kb,commit_delay}') AS r
+    writes => true, duration => '40 ms'::interval + g * '0 ms'::interval, settings => '{read_ahead_kb,wal_sync_method}') AS r
     OFFSET 0) AS calls
   WHERE g = 4 AND why !~ '^not measured: the readahead of';
 RESET pg_io_probe.max_duration;
@@ -190,7 +187,7 @@ RESET ROLE;
 GRANT EXECUTE ON FUNCTION io_probe_sync, io_probe_sync_full TO regress_io_probe_advised;
 GRANT SET ON PARAMETER pg_io_probe.scratch_reserve TO regress_io_probe_advised;
 SET ROLE regress_io_probe_advised;
-SELECT setting FROM io_probe_recommend_full(writes => true, duration => '1 ms', settings => '{commit_delay}');
+SELECT setting FROM io_probe_recommend_full(writes => true, duration => '1 ms', settings => '{wal_sync_method}');
 RESET ROLE;
 REVOKE ALL ON PARAMETER pg_io_probe.scratch_reserve FROM regress_io_probe_advised;
 DROP OWNED BY regress_io_probe_advised;
@@ -199,7 +196,7 @@ DROP ROLE regress_io_probe_advised;
 -- without a table there is nothing to say of one
 BEGIN;
 DROP TABLE advised, few;
-SELECT scope, setting, why FROM io_probe_recommend_full(settings => '{random_page_cost,read_ahead_kb,commit_delay}')
+SELECT scope, setting, why FROM io_probe_recommend_full(settings => '{random_page_cost,read_ahead_kb,wal_sync_method}')
   WHERE scope <> 'cluster';
 ROLLBACK;
 RESET pg_io_probe.scratch_reserve;

@@ -69,7 +69,7 @@ OTHERS = [
     other("page_cost", table="sparse", duration=LONG),
     other("recommend", settings=["random_page_cost"], cold=True, duration="20 s"),
     other("report", cold=True, duration="20 s"),
-    other("recommend", cold=True, writes=True, duration="15 s", settings=["commit_delay", "wal_sync_method"]),
+    other("recommend", cold=True, writes=True, duration="15 s", settings=["wal_sync_method"]),
     other("recommend", cold=True, duration="15 s", settings=["read_ahead_kb", "io_combine_limit"], options=SLOW),
 ]
 

@@ -241,13 +241,13 @@ class Storage(unittest.TestCase):
             probed_table(session, rows=12000, name="nearby")
             session.run("SET pg_io_probe.max_busy_pct = 100; SET pg_io_probe.scratch_reserve = 0")
             arguments = {"cold": True, "writes": True, "duration": "2 s",
-                         "settings": ["random_page_cost", "io_combine_limit", "wal_sync_method", "commit_delay"]}
+                         "settings": ["random_page_cost", "io_combine_limit", "wal_sync_method"]}
             rows = session.rows(rows_of("recommend", **arguments))
             (nearby,) = [row for row in rows if row["name"] == "pg_default"]
             rows.remove(nearby)
             for row in rows:
                 self.assertEqual((row["recommended"], row["statement"], row["why"]), unseen)
-            self.assertLessEqual({"random_page_cost", "wal_sync_method", "commit_delay"}, {row["setting"] for row in rows})
+            self.assertLessEqual({"random_page_cost", "wal_sync_method"}, {row["setting"] for row in rows})
             say(nearby["why"])
             self.assertEqual(nearby["relid"], "nearby")
             self.assertGreater(nearby["evidence"]["sequential_us"], 0, nearby)

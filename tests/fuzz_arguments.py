@@ -50,7 +50,7 @@ GOOD_TEXTS = {
     "sections": ["one_write", "two_writes", "open_sync_size", "other_fd", "no_sync"],
     "unit": ["cpu", "seq_page"],
     "settings": [
-        "random_page_cost", "seq_page_cost", "effective_io_concurrency", "commit_delay", "wal_sync_method",
+        "random_page_cost", "seq_page_cost", "effective_io_concurrency", "wal_sync_method",
         "read_ahead_kb", "scheduler", "io_combine_limit",
     ],
     "device": ["vda", "sda", "loop0", "dm-0", "nvme0n1", "../vda", "."],

@@ -72,7 +72,7 @@ LIGHT = {
 # Those that write a file, or wait for the device; they are called less often.
 HEAVY = {
     "recommend, of the device and the WAL": call("recommend", "probed", cold=True, writes=True, duration="5 ms",
-                                                 settings=["read_ahead_kb", "wal_sync_method", "commit_delay"]),
+                                                 settings=["read_ahead_kb", "wal_sync_method"]),
     "readahead": call("readahead", "probed", windows_kb=[16, 64], duration="1 ms"),
     "ping, writing": call("ping", "probed", count=2, every="0", mode="write"),
     "ping, both": call("ping", "probed", count=4, every="0", mode="pingpong"),

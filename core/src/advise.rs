@@ -16,4 +16,4 @@ pub mod report;
 mod wal;
 
 pub use plateau::{Choice, Plateau, first_as_good, plateau};
-pub use wal::{Delay, LEAST_FLUSH_US, MethodTime, SyncMethod, WriteCache, commit_delay, sync_method};
+pub use wal::{MethodTime, SyncMethod, WriteCache, sync_method};

@@ -69,7 +69,7 @@ fn io_probe_recommend(
         }
         rows.extend(readahead::rows(&recommend, &places)?);
         rows.extend(combine::rows(&recommend, &places)?);
-        rows.extend(wal::rows(&recommend)?);
+        rows.extend(wal::row(&recommend)?);
         Ok(rows)
     })
 }
@@ -132,7 +132,7 @@ impl RecommendRequest {
         let by_pages = wants(&Setting::OF_TABLESPACE) || wants(&[Setting::Correlation]);
         let of_places = if by_pages { places * PARTS_OF_PAGES } else { 0 };
         let of_devices = if self.cold && wants(&[Setting::ReadAheadKb]) { places } else { 0 };
-        let of_syncs = self.writes && wants(&[Setting::WalSyncMethod, Setting::CommitDelay]);
+        let of_syncs = self.writes && wants(&[Setting::WalSyncMethod]);
         of_places + of_devices + u32::from(wants(&[Setting::IoCombineLimit])) + u32::from(of_syncs)
     }
 }

@@ -1,4 +1,4 @@
-//! wal_sync_method and commit_delay from the times of flushes.
+//! wal_sync_method from the times of flushes.
 //!
 //! Of the methods, each is meant to have the data on the storage when it returns. One that is much faster
 //! than another on a device with a volatile cache may be faster because it leaves the data there. With FUA
@@ -6,24 +6,15 @@
 //! no less safe. Without, every method has to empty it, so that a large difference between two of them has no
 //! honest reason.
 //!
-//! Sources: the kernel's `Documentation/block/writeback_cache_control.rst`; PostgreSQL's manual, "WAL
-//! Configuration", on commit_delay; `XLogFlush` and `issue_xlog_fsync` in
-//! `src/backend/access/transam/xlog.c`; prctl(2), `PR_SET_TIMERSLACK`.
+//! Sources: the kernel's `Documentation/block/writeback_cache_control.rst`; `issue_xlog_fsync` in
+//! `src/backend/access/transam/xlog.c`.
 
-use super::plateau::AS_GOOD;
 use crate::machine::device::Leaf;
 use crate::measure::sync::FlushMethod;
 use crate::stats::Interval;
 
 /// A method must be faster by this factor, counted from the near ends of the intervals.
 const GAIN: f64 = 1.10;
-
-/// A flush of less, in microseconds, is no reason to wait: the delay would be half of it, and a sleep is
-/// longer than asked for by the timer's slack of 50 us, which should be no more than a tenth of it.
-pub const LEAST_FLUSH_US: f64 = 1000.0;
-
-/// The most that commit_delay takes.
-const MOST_DELAY_US: f64 = 100_000.0;
 
 /// Does the storage of the WAL keep what it has acknowledged in memory that a power cut empties?
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,38 +92,6 @@ pub fn sync_method(current: FlushMethod, times: &[MethodTime], cache: WriteCache
     }
 }
 
-/// What to do about commit_delay.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Delay {
-    /// A flush is so fast that waiting for others costs more than it saves.
-    None,
-    /// Half the time of a flush, in microseconds, with the same of its interval, or of 5 % around it.
-    Of {
-        /// The delay.
-        us: u32,
-        /// From where a delay is as good.
-        low: u32,
-        /// To where.
-        high: u32,
-    },
-}
-
-/// The delay for a flush that takes so many microseconds: half of it, as the manual advises, where it is
-/// worth a sleep.
-pub fn commit_delay(flush_us: Interval) -> Delay {
-    if flush_us.low < LEAST_FLUSH_US {
-        return Delay::None;
-    }
-    let half = |us: f64| (us / 2.0).min(MOST_DELAY_US);
-    // More than two digits would be noise.
-    let scale = 10f64.powi(half(flush_us.value).log10().floor() as i32 - 1);
-    Delay::Of {
-        us: ((half(flush_us.value) / scale).round() * scale) as u32,
-        low: half(flush_us.low.min(flush_us.value / AS_GOOD)) as u32,
-        high: half(flush_us.high.max(flush_us.value * AS_GOOD)).ceil() as u32,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -204,15 +163,5 @@ mod tests {
         assert_eq!(WriteCache::of(&[through(), back(Some(true))]), WriteCache::Safe);
         assert_eq!(WriteCache::of(&[through(), back(None)]), WriteCache::Unknown);
         assert_eq!(WriteCache::of(&[leaf(None, Some(true)), back(Some(false))]), WriteCache::Volatile);
-    }
-
-    #[test]
-    fn a_delay_is_half_of_a_slow_flush() {
-        assert_eq!(commit_delay(interval(140.0, 10.0)), Delay::None);
-        assert_eq!(commit_delay(interval(1050.0, 60.0)), Delay::None, "perhaps under 1 ms");
-        assert_eq!(commit_delay(interval(1000.0, 0.0)), Delay::Of { us: 500, low: 476, high: 525 });
-        // A disk of 7,200 rpm: 8.33 ms a turn.
-        assert_eq!(commit_delay(interval(8333.0, 100.0)), Delay::Of { us: 4200, low: 3968, high: 4375 });
-        assert_eq!(commit_delay(interval(1e6, 0.0)), Delay::Of { us: 100_000, low: 100_000, high: 100_000 });
     }
 }

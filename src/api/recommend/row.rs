@@ -19,7 +19,6 @@ pub(super) enum Setting {
     ReadAheadKb,
     IoCombineLimit,
     WalSyncMethod,
-    CommitDelay,
 }
 
 impl Setting {
@@ -41,7 +40,6 @@ named!(Setting, "setting", "settings", {
     ReadAheadKb = "read_ahead_kb",
     IoCombineLimit = "io_combine_limit",
     WalSyncMethod = "wal_sync_method",
-    CommitDelay = "commit_delay",
 });
 
 /// An argument that the call does not give.
