@@ -115,7 +115,9 @@ def harm(seed, tables):
             session.run("DELETE FROM io_probe_corrections")
         session.run("DROP TABLE made_up")
     print(f"{tables} tables, {advised} with advice; {same} picks stay, {len(found)} change")
-    for caches in PAIRS if found else ():
+    if not found:
+        return
+    for caches in PAIRS:
         times = [medians[caches] for medians in found]
         slower = [(old, new) for old, new in times if new > HARM * old]
         mean = statistics.geometric_mean(new / old for old, new in times)

@@ -393,7 +393,7 @@ def judge_advice(setting, answers):
     """Prints all of a setting, of which an answer is: current, recommended, low, high, why."""
     current, known = answers[-1][0], [answer[1:4] for answer in answers if answer[1] is not None]
     say(f"{setting}: no answer", len(answers) - len(known), len(answers))
-    for why, count in Counter(answer[4] for answer in answers if answer[1] is None).most_common():
+    for why, count in Counter(why for answer in answers if answer[1] is None for why in answer[4:]).most_common():
         print(f"  {count}: {why}")
     if not known:
         return

@@ -82,15 +82,16 @@ what_probes_cost() {
     bench/what_probes_cost.py
 }
 
-names=$(sed -n 's/^#   \([a-z_]*\)  .*/\1/p' "$0")
+names=(history_verdicts iostat_vs_sysstat pgbench_beside_probes planning_cost random_vs_fio sync_vs_pg_test_fsync
+    what_probes_cost)
 if [ $# != 0 ]; then
-    grep -qx -- "$1" <<<"$names" || give_up "$1 is none of: ${names//$'\n'/ }"
-    names=$1
+    [[ " ${names[*]} " = *" $1 "* ]] || give_up "$1 is none of: ${names[*]}"
+    names=("$1")
     shift
 fi
 tools/deps.sh bench
 trap clean_up EXIT
-for name in $names; do
+for name in "${names[@]}"; do
     for major in $(majors); do
         pg_config=$cache/pg/$major/bin/pg_config
         install_extension "$pg_config"

@@ -54,7 +54,7 @@ SELECT setting, recommended, why ~ CASE setting WHEN 'read_ahead_kb' THEN 'cold 
 SELECT DISTINCT relid FROM result WHERE name = :'own_tablespace' OR setting = 'io_combine_limit' AND relid::text <> 'advised';
 SELECT DISTINCT name, recommended, relid, why FROM result WHERE name = 'regress_io_probe_advice';
 -- settings as picked, each once, in their order
-SELECT setting, recommended FROM io_probe_recommend_full(settings => '{wal_sync_method,read_ahead_kb,wal_sync_method}');
+SELECT setting, recommended FROM io_probe_recommend_full('advised', settings => '{wal_sync_method,seq_page_cost,wal_sync_method}');
 -- NULLs stand for the defaults
 SELECT count(*) FROM io_probe_recommend_full(NULL, unit => NULL, settings => '{wal_sync_method}', duration => NULL, cold => NULL, writes => NULL, options => NULL);
 -- a relation of one's own choice, and what says too little

@@ -265,9 +265,10 @@ same_version() {
 
 # What rustfmt does not wrap: comments and literals.
 no_wide_lines() {
-    local most
+    local most files
     most=$(sed -n 's/^max_width = //p' rustfmt.toml)
-    ! git ls-files -z '*.rs' | LC_ALL=C.UTF-8 xargs -0 grep -nE "^.{$((most + 1))}"
+    mapfile -t files < <(git ls-files '*.rs')
+    [ "${#files[@]}" -gt 0 ] && ! LC_ALL=C.UTF-8 grep -nE "^.{$((most + 1))}" "${files[@]}"
 }
 
 servers=("$@")

@@ -71,36 +71,27 @@ pub fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
+/// A clock that moves only when told to, or when somebody sleeps, which takes no real time.
 #[cfg(test)]
-pub(crate) use manual::Manual;
+#[derive(Debug, Default)]
+pub(crate) struct Manual(std::sync::atomic::AtomicU64);
 
 #[cfg(test)]
-mod manual {
-    use std::sync::atomic::{AtomicU64, Ordering};
+impl Manual {
+    /// Moves the clock forward by `ns` nanoseconds.
+    pub(crate) fn advance(&self, ns: u64) {
+        self.0.fetch_add(ns, std::sync::atomic::Ordering::Relaxed);
+    }
+}
 
-    use super::*;
-
-    /// A clock that moves only when told to, or when somebody sleeps, which takes no real time.
-    #[derive(Debug, Default)]
-    pub struct Manual {
-        now: AtomicU64,
+#[cfg(test)]
+impl Clock for Manual {
+    fn now(&self) -> u64 {
+        self.0.load(std::sync::atomic::Ordering::Relaxed)
     }
 
-    impl Manual {
-        /// Moves the clock forward by `ns` nanoseconds.
-        pub fn advance(&self, ns: u64) {
-            self.now.fetch_add(ns, Ordering::Relaxed);
-        }
-    }
-
-    impl Clock for Manual {
-        fn now(&self) -> u64 {
-            self.now.load(Ordering::Relaxed)
-        }
-
-        fn sleep(&self, duration: Duration) {
-            self.advance(nanoseconds(duration));
-        }
+    fn sleep(&self, duration: Duration) {
+        self.advance(nanoseconds(duration));
     }
 }
 

@@ -1,10 +1,9 @@
 //! wal_sync_method, from what a flush of one WAL block takes by each method.
 //!
-//! commit_delay is not advised: what it gains hangs on how many commit at once, and half of a flush, as the
-//! manual has it, is another half each time where others write.
+//! commit_delay is not advised: what it gains hangs on how many commit at once, and half of a flush, which
+//! PostgreSQL's manual suggests, is another figure in each call where others write.
 
 use io_probe_core::advise::{self, MethodTime, SyncMethod, WriteCache};
-use io_probe_core::machine::device::Leaf;
 use io_probe_core::measure::sync::{Case, CaseTimes, FlushMethod, Group, Section, Selection};
 use io_probe_core::run::budget::Limits;
 use io_probe_core::stats::Interval;
@@ -27,8 +26,10 @@ const NEEDS_WRITES: &str = "not measured: it takes writes => true, which writes 
 
 /// The row, if it is wanted.
 pub(super) fn row(recommend: &RecommendCall<'_>) -> Result<Option<RecommendRow>> {
-    let wanted = Some(Setting::WalSyncMethod).filter(|setting| recommend.wants(*setting));
-    let Some(row) = wanted.and_then(RecommendRow::of_cluster) else { return Ok(None) };
+    if !recommend.wants(Setting::WalSyncMethod) {
+        return Ok(None);
+    }
+    let Some(row) = RecommendRow::of_cluster(Setting::WalSyncMethod) else { return Ok(None) };
     let unknown = |why: &str| Ok(Some(row.clone().unknown(why)));
     let Some(current) = wal::sync_method() else {
         return unknown("not measured: fsync is off, this server syncs nothing");
@@ -60,12 +61,11 @@ pub(super) fn row(recommend: &RecommendCall<'_>) -> Result<Option<RecommendRow>>
         };
     let placement = &place.placement;
     let both = || bench.cases.iter().zip(&measured);
-    let of_leaf = |leaf: &Leaf| leaf.fua;
     let row = row
         .rests_on("methods", both().map(|(case, found)| evidence(case, found)).collect::<Vec<Value>>())
         .rests_on("device", of_leaves(placement, |leaf| Some(&leaf.name)))
         .rests_on("write_cache", of_leaves(placement, |leaf| leaf.write_cache.as_deref()))
-        .rests_on("fua", placement.leaves.iter().map(of_leaf).collect::<Vec<Option<bool>>>());
+        .rests_on("fua", placement.leaves.iter().map(|leaf| leaf.fua).collect::<Vec<Option<bool>>>());
     let times: Vec<MethodTime> = both().filter_map(|(case, found)| time(case, found)).collect();
     let row = match advise::sync_method(current, &times, WriteCache::of(&placement.leaves)) {
         SyncMethod::Keep => row.keep("no other method is faster by more than a tenth beyond the noise"),

@@ -286,15 +286,16 @@ impl ReportDraft {
     /// Where to look for what a scan lacks.
     fn what_slows_scans(&self, cold: bool) -> String {
         let is_advised = |setting: &&str| {
-            of(&self.lines, ReportSection::Advice).any(|line| line.item.starts_with(*setting))
+            let changes = |line: &Line| line.statement.is_some() && line.item.starts_with(*setting);
+            of(&self.lines, ReportSection::Advice).any(changes)
         };
         let advised: Vec<&str> =
             ["read_ahead_kb", "io_combine_limit"].into_iter().filter(is_advised).collect();
-        if !advised.is_empty() {
-            return format!(": look at the advice on {}; the rest is the processor's", advised.join(" and "));
+        match advised[..] {
+            [] if cold => ": the rest is the processor's".to_owned(),
+            [] => ": cold => true adds advice on readahead; the rest is the processor's".to_owned(),
+            _ => format!(": look at the advice on {}; the rest is the processor's", advised.join(" and ")),
         }
-        let hint = ": cold => true adds advice on readahead; the rest is the processor's";
-        if cold { String::new() } else { hint.to_owned() }
     }
 
     fn shape_of(&mut self, depths: &[ReportedDepth]) {

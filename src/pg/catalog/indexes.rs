@@ -93,8 +93,8 @@ pub(crate) fn of_tables(tables: &[pg_sys::Oid], of_table: u32, of_all: u32) -> V
                  FROM pg_index AS j JOIN pg_class AS y ON y.oid = j.indexrelid
                  JOIN pg_am AS m ON m.oid = y.relam AND m.amname = 'btree'
                  WHERE j.indrelid = relid AND j.indexrelid <> found.indexrelid AND j.indkey[0] = attnum
-                     AND j.indisvalid
-                       AND j.indpred IS NULL AND j.indclass[0] = of_class AND j.indcollation[0] = of_collation
+                   AND j.indisvalid AND j.indpred IS NULL AND j.indclass[0] = of_class
+                   AND j.indcollation[0] = of_collation
                  ORDER BY y.relname),
              'key_columns', indnkeyatts, 'correlation', correlation,
              'names', ARRAY[nspname, table_name, attname],
@@ -102,7 +102,7 @@ pub(crate) fn of_tables(tables: &[pg_sys::Oid], of_table: u32, of_all: u32) -> V
              'column_type', format_type(atttypid, atttypmod), 'category', typcategory,
              'pages', relpages, 'rows', reltuples, 'index_pages', index_pages,
              'bounds', histogram_bounds::text::text[],
-             'covered', 1 - null_frac - 
+             'covered', 1 - null_frac -
                         coalesce((SELECT sum(f) FROM unnest(most_common_freqs) AS f), 0))::text
          FROM numbered AS found WHERE number <= {of_table} ORDER BY relpages DESC, relid, attnum
          LIMIT {of_all}",
@@ -159,7 +159,7 @@ pub(crate) fn all_of(table: pg_sys::Oid) -> Vec<AnyIndex> {
                        -- Of an expression they are the index's own.
                        AND CASE WHEN i.indkey[0] = 0
                                 THEN a.attrelid = x.oid AND a.attnum = 1 AND s.tablename = x.relname
-                                ELSE a.attrelid = c.oid AND a.attnum = i.indkey[0] 
+                                ELSE a.attrelid = c.oid AND a.attnum = i.indkey[0]
                                  AND s.tablename = c.relname END) AS s ON true
          WHERE i.indrelid = {}::oid ORDER BY x.relname",
         table.to_u32()

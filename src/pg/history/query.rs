@@ -222,7 +222,7 @@ impl Sides<'_> {
                              (SELECT series {of_label} ORDER BY series LIMIT 1)
                              UNION ALL
                              SELECT (SELECT io_probe_runs.series {of_label}
-                                 AND io_probe_runs.series > last.series
+                                       AND io_probe_runs.series > last.series
                                      ORDER BY io_probe_runs.series LIMIT 1)
                              FROM series_{side} AS last WHERE last.series IS NOT NULL
                          ), runs_{side} AS (
@@ -279,8 +279,8 @@ impl Sides<'_> {
                      FROM kinds, LATERAL (
                          SELECT run.started_at, run.id FROM {schema}.io_probe_runs AS run
                          WHERE run.status = 'ok' AND run.series = kinds.series
-                             AND run.configuration = kinds.configuration
-                               AND run.started_at < kinds.until AND run.id NOT IN (SELECT sides.id FROM sides)
+                           AND run.configuration = kinds.configuration AND run.started_at < kinds.until
+                           AND run.id NOT IN (SELECT sides.id FROM sides)
                          ORDER BY run.started_at DESC, run.id DESC LIMIT greatest(kinds.wanted, 0)
                      ) AS past
                  )
@@ -291,8 +291,7 @@ impl Sides<'_> {
                      SELECT * FROM {schema}.io_probe_metrics AS metrics WHERE metrics.run_id = chosen.id
                  ) AS found, {}
                  GROUP BY chosen.pair, chosen.whose, chosen.series, chosen.configuration, found.probe,
-                     found.object,
-                          found.item, found.metric, found.unit, found.more_is_better",
+                          found.object, found.item, found.metric, found.unit, found.more_is_better",
                 self.query(schema),
                 line(schema)
             )
@@ -307,14 +306,13 @@ impl Sides<'_> {
             format!(
                 "{}, examples AS (
                      SELECT DISTINCT ON (sides.pair, sides.whose, sides.series, sides.configuration)
-                            sides.pair, sides.whose,
-                            run.*
+                            sides.pair, sides.whose, run.*
                      FROM sides JOIN {schema}.io_probe_runs AS run ON run.id = sides.id
                      ORDER BY sides.pair, sides.whose, sides.series, sides.configuration,
-                         sides.started_at DESC, sides.id DESC
+                              sides.started_at DESC, sides.id DESC
                  ), facts AS (
-                     SELECT pair, whose, probe, object, fact.place, fact.name, fact.value FROM examples,
-                         LATERAL (
+                     SELECT pair, whose, probe, object, fact.place, fact.name, fact.value
+                     FROM examples, LATERAL (
                          VALUES (1, 'object', object), (2, 'arguments', {ARGUMENTS}::text), (3, 'host', host),
                                 (4, 'system_identifier', system_identifier), (5, 'datname', datname),
                                 (6, 'in_recovery', in_recovery::text), (7, 'kernel', kernel),
@@ -353,8 +351,8 @@ pub(crate) fn recent(last: u32) -> Vec<Recent> {
                  (SELECT series FROM {schema}.io_probe_runs WHERE status = 'ok' ORDER BY series LIMIT 1)
                  UNION ALL
                  SELECT (SELECT other.series FROM {schema}.io_probe_runs AS other
-                         WHERE other.status = 'ok' AND other.series > each.series ORDER BY other.series
-                             LIMIT 1)
+                         WHERE other.status = 'ok' AND other.series > each.series
+                         ORDER BY other.series LIMIT 1)
                  FROM each WHERE each.series IS NOT NULL
              ), ranked AS (
                  SELECT run.*, row_number() OVER latest <= {last} AS now,
@@ -403,8 +401,7 @@ fn with_earlier(ranked: impl FnOnce(&str) -> String) -> Vec<Recent> {
                  SELECT * FROM {schema}.io_probe_metrics AS metrics WHERE metrics.run_id = chosen.id OFFSET 0
              ) AS found, {}
              GROUP BY chosen.run_id, chosen.since, found.probe, found.object, found.item, found.metric,
-                 found.unit,
-                      found.more_is_better",
+                      found.unit, found.more_is_better",
             ranked(schema),
             line(schema)
         )
