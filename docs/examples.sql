@@ -1,4 +1,4 @@
--- Makes what the examples of README.md and docs/*.md query: three tables, of 0.9, 1.4 and 0.4 GB with their indexes, and a function.
+-- Makes what the examples of README.md and docs/*.md query: two tables, of 0.9 and 1.4 GB with their indexes, and a function.
 --
 --     psql -X -d DATABASE -f docs/examples.sql
 --
@@ -24,12 +24,6 @@ CREATE INDEX orders_id ON orders (id);
 CREATE INDEX orders_customer_id ON orders (customer_id);
 CREATE INDEX orders_placed_at ON orders (placed_at);
 VACUUM (FREEZE, ANALYZE) orders;
-CREATE TABLE events (id bigint, happened_at timestamptz, note text);
-INSERT INTO events
-SELECT i, timestamptz '2025-01-01' + (i - (hashint8(i) & 16383)) * interval '1 s', repeat(md5(i::text), 2)
-  FROM generate_series(1, 3000000) AS i;
-CREATE INDEX events_happened_at ON events (happened_at);
-VACUUM (FREEZE, ANALYZE) events;
 CHECKPOINT;
 -- So that the device has written all of it.
 SELECT FROM pg_sleep(15) \g /dev/null
