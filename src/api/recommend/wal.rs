@@ -16,7 +16,6 @@ use crate::api::random::us;
 use crate::api::row::of_leaves;
 use crate::api::sync::{Bench, Benched};
 use crate::call::arguments::figure;
-use crate::call::named::NamedEnum;
 use crate::call::{Attempt, ProbedPlace};
 use crate::error::Result;
 use crate::pg::storage::wal;
