@@ -15,5 +15,5 @@ mod plateau;
 pub mod report;
 mod wal;
 
-pub use plateau::{Choice, Plateau, WORTH_A_CHANGE, first_as_good, plateau};
+pub use plateau::{Choice, Plateau, first_as_good, plateau};
 pub use wal::{MethodTime, SyncMethod, WriteCache, sync_method};

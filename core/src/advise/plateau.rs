@@ -1,9 +1,9 @@
 //! Which candidates are as good as the best one, by costs that are known to some error only.
 //!
 //! A cost is a time, or a mean of times. One is as good as the least unless it is surely more than 5 % over
-//! it, or 10 %: by that much and the 95 % error of the difference. It is the error of the difference: what
-//! moves both alike does not count. Each measured time is moved to the upper end of its interval while the
-//! others stay, and what that does to the logarithms of the two costs is added in quadrature.
+//! it: by 5 % and the 95 % error of the difference. It is the error of the difference: what moves both alike
+//! does not count. Each measured time is moved to the upper end of its interval while the others stay, and
+//! what that does to the logarithms of the two costs is added in quadrature.
 //!
 //! The value in force stays where it is as good. Where it is not, the smallest is taken of those that are
 //! over the least by half as much, since one from the rim would not be as good the next time, and that are as
@@ -21,10 +21,6 @@ use crate::stats::Interval;
 /// Costs within this factor of each other are as good, however well they are known.
 pub const AS_GOOD: f64 = 1.05;
 
-/// The same of settings that sequential reads alone decide. Beside a constant neighbour, 5 % gave other
-/// advice on read_ahead_kb in 8 of 39 calls.
-pub const WORTH_A_CHANGE: f64 = 1.10;
-
 /// Who has to change takes one whose excess over the least is no more than this.
 pub(super) const INNER: f64 = 0.5;
 
@@ -36,8 +32,6 @@ pub struct Candidates {
     /// For each time, how far each cost moves by its error.
     moves: Vec<Vec<f64>>,
     best: usize,
-    /// By which factor one may be over another, and be as good.
-    as_good: f64,
 }
 
 impl Candidates {
@@ -47,12 +41,7 @@ impl Candidates {
         let best = (0..costs.len()).min_by(|a, b| costs[*a].total_cmp(&costs[*b])).unwrap_or(0);
         let by = |moved: Vec<f64>| moved.iter().zip(&costs).map(|(moved, cost)| moved - cost).collect();
         let moves = moved.map(by).collect();
-        Self { costs, moves, best, as_good: AS_GOOD }
-    }
-
-    /// Costs within this factor of each other are as good.
-    pub fn within(self, as_good: f64) -> Self {
-        Self { as_good, ..self }
+        Self { costs, moves, best }
     }
 
     /// Only these can be the best, and are as good. None if there are none.
@@ -61,13 +50,13 @@ impl Candidates {
         let costs: Vec<f64> = self.costs.iter().enumerate().map(cost).collect();
         let known = (0..costs.len()).filter(|index| costs[*index].is_finite());
         let best = known.min_by(|a, b| costs[*a].total_cmp(&costs[*b]))?;
-        Some(Self { costs, best, ..self.clone() })
+        Some(Self { costs, moves: self.moves.clone(), best })
     }
 
     /// How much more one costs than another, in what may be told apart.
     fn over(&self, one: usize, other: usize) -> f64 {
         let error = self.moves.iter().map(|by| (by[one] - by[other]).powi(2)).sum::<f64>().sqrt();
-        (self.costs[one] - self.costs[other]) / (self.as_good.ln() + error)
+        (self.costs[one] - self.costs[other]) / (AS_GOOD.ln() + error)
     }
 
     /// The same over the best: 1 and less is as good.
@@ -165,14 +154,14 @@ pub struct Plateau {
     pub holds_current: bool,
 }
 
-/// Of `choices` those that are within this factor of the fastest. None without choices, or if the value in
-/// force is none of them.
-pub fn plateau(choices: &[Choice], current: u64, as_good: f64) -> Option<Plateau> {
+/// Of `choices` those that are as good as the fastest. None without choices, or if the value in force is none
+/// of them.
+pub fn plateau(choices: &[Choice], current: u64) -> Option<Plateau> {
     let mut sorted = choices.to_vec();
     sorted.sort_by_key(|choice| choice.value);
     let (values, times): (Vec<u64>, Vec<Interval>) =
         sorted.iter().map(|choice| (choice.value, choice.time)).unzip();
-    let found = Candidates::of_times(&times).within(as_good).plateau(&values, Some(current));
+    let found = Candidates::of_times(&times).plateau(&values, Some(current));
     found.filter(|_| values.contains(&current))
 }
 
@@ -185,8 +174,7 @@ mod tests {
     }
 
     fn found(choices: &[Choice], current: u64) -> (u64, u64, u64) {
-        let Plateau { value, low, high, holds_current } =
-            plateau(choices, current, AS_GOOD).expect("a plateau");
+        let Plateau { value, low, high, holds_current } = plateau(choices, current).expect("a plateau");
         assert_eq!(value == current, holds_current);
         (value, low, high)
     }
@@ -211,9 +199,6 @@ mod tests {
         // Within 5 % nothing is, however well it is known.
         assert_eq!(found(&[choice(8, 10.4, 0.0), choices[1]], 8), (8, 8, 16));
         assert_eq!(found(&[choice(8, 10.6, 0.0), choice(16, 10.0, 0.0)], 8).0, 16);
-        let by = |time: f64| [choice(8, time, 0.0), choice(16, 10.0, 0.0)];
-        let kept = |time: f64| plateau(&by(time), 8, WORTH_A_CHANGE).expect("a plateau").holds_current;
-        assert!(kept(10.9) && !kept(11.1));
         // Nor is one advised that is by less better than what is in force.
         assert_eq!(found(&[choice(8, 10.6, 0.0), choice(16, 10.2, 0.0), choice(32, 10.0, 0.0)], 8).0, 32);
     }
@@ -268,7 +253,7 @@ mod tests {
 
     #[test]
     fn what_was_not_measured_can_t_be_compared() {
-        assert_eq!(plateau(&[], 8, AS_GOOD), None);
-        assert_eq!(plateau(&[choice(16, 10.0, 1.0)], 8, AS_GOOD), None);
+        assert_eq!(plateau(&[], 8), None);
+        assert_eq!(plateau(&[choice(16, 10.0, 1.0)], 8), None);
     }
 }

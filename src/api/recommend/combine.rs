@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use io_probe_core::advise::{Choice, WORTH_A_CHANGE, plateau};
+use io_probe_core::advise::{Choice, plateau};
 use io_probe_core::files::Part;
 use io_probe_core::machine::observer::IoDelta;
 use io_probe_core::measure::contest::{Contest, TurnResult, contest};
@@ -107,7 +107,7 @@ fn judge(row: RecommendRow, found: &Contest, limits: &[u64], current: u64, cold:
         .zip(&ratios)
         .map(|(value, ratio)| Some(Choice { value: *value, time: (*ratio)? }))
         .collect();
-    let Some(plateau) = choices.as_ref().and_then(|choices| plateau(choices, current, WORTH_A_CHANGE)) else {
+    let Some(plateau) = choices.as_ref().and_then(|choices| plateau(choices, current)) else {
         if found.stop.is_none() && !cold {
             return row.without(
                 MissingArgument::Cold,
@@ -125,7 +125,7 @@ fn judge(row: RecommendRow, found: &Contest, limits: &[u64], current: u64, cold:
     };
     let row = row.between(shown(plateau.low), shown(plateau.high));
     if plateau.holds_current {
-        return row.keep("no other limit is sure to make a cold scan faster by more than 10 %");
+        return row.keep("no other limit is sure to make a cold scan faster by more than 5 %");
     }
     let best = shown(plateau.value);
     let ratio = limits.iter().position(|limit| *limit == plateau.value).and_then(|index| ratios[index]);

@@ -1,6 +1,6 @@
 //! read_ahead_kb of the disks below the tablespaces, from the curve that io_probe_readahead measures.
 
-use io_probe_core::advise::{Choice, WORTH_A_CHANGE, plateau};
+use io_probe_core::advise::{Choice, plateau};
 use io_probe_core::measure::readahead::WindowFigures;
 use io_probe_core::run::budget::Limits;
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ const LEAST_TURNS: u64 = 3;
 const OF_DEVICE: &str =
     "a boot, or a rule of udev, sets another one again: udev_rule in evidence keeps this one";
 
-const KEEP: &str = "no other window is sure to make a cold scan faster by more than 10 %";
+const KEEP: &str = "no other window is sure to make a cold scan faster by more than 5 %";
 
 /// A row for each disk, measured on the largest relation that lies on it; where no disk is known, for each
 /// tablespace.
@@ -106,7 +106,7 @@ fn judge(row: RecommendRow, curve: &[WindowResult], disk: &str, in_force: u64) -
         .filter(|window| window.mode == WindowMode::Kernel || window.kb().is_some_and(|kb| kb >= least))
         .filter_map(choice)
         .collect();
-    let Some(found) = plateau(&choices, in_force, WORTH_A_CHANGE).filter(|_| choices.len() > 1) else {
+    let Some(found) = plateau(&choices, in_force).filter(|_| choices.len() > 1) else {
         return without_interval(row, &choices, kernel);
     };
     let row = row.between(found.low.to_string(), found.high.to_string());
