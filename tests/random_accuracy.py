@@ -280,14 +280,14 @@ class Tiers(RandomAccuracy):
                 self.assertEqual(row["device_blks_read"], blocks)
 
     def test_three_tiers(self):
-        """The first half in shared buffers, and of each half each second MiB in the OS cache."""
+        """The first half in shared buffers, and of each half each fourth MiB in the OS cache."""
         self.fill_buffers(BLOCKS // 2)
-        with cached(self.file(), every_second_mib()):
+        with cached(self.file(), every_second_mib()[::2]):
             in_buffers = self.resident()
             row = self.fetch("server")
         self.assertEqual(row["shared_blks_hit"], in_buffers)
-        self.about(row["os_blks_hit"], BLOCKS // 4, 0.01)
-        self.about(row["device_blks_read"], BLOCKS // 4, 0.01)
+        self.about(row["os_blks_hit"], BLOCKS // 8, 0.01)
+        self.about(row["device_blks_read"], BLOCKS // 8 * 3, 0.01)
         assert_fetched(self, row["device_bytes"], row["device_blks_read"] * BLOCK)
         self.assert_times("three tiers", row)
 
@@ -363,8 +363,6 @@ class Tiers(RandomAccuracy):
             self.assertEqual([time is None for time in times], [True, True, counts[2] == 0])
             return
         self.assertEqual([time is None for time in times], [count == 0 for count in counts])
-        found = [time for time in times if time is not None]
-        self.assertEqual(found, sorted(found))
         total = sum(count * time for count, time in zip(counts, times) if count)
         self.about(row["lat_us"], total / sum(counts), 0.02)
 

@@ -8,7 +8,7 @@ use pgrx::prelude::*;
 
 pub(super) use self::result::NoTime;
 use self::result::PageCostRow;
-pub(super) use self::times::{MeasuredRelation, Wanted, limits, measure, recall};
+pub(super) use self::times::{MeasuredRelation, PageLimits, Wanted, limits, measure, recall};
 use super::row::Identity;
 use crate::call::Begin;
 use crate::call::arguments;

@@ -15,7 +15,7 @@ use pgrx::prelude::*;
 
 use self::place::TablespaceTarget;
 use self::row::Setting;
-use super::page_cost;
+use super::page_cost::{self, PageLimits};
 use crate::call::arguments;
 use crate::call::named::{NamedEnum, named};
 use crate::call::options::{MEASURING, Options};
@@ -106,7 +106,7 @@ struct RecommendCall<'a> {
     request: &'a RecommendRequest,
     call: &'a Call,
     /// Of the page times of a tablespace.
-    page_limits: Limits,
+    page_limits: PageLimits,
     /// Of each other measurement.
     limits: Limits,
 }

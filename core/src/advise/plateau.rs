@@ -5,11 +5,13 @@
 //! does not count. Each measured time is moved to the upper end of its interval while the others stay, and
 //! what that does to the logarithms of the two costs is added in quadrature.
 //!
-//! The value in force stays where it is as good. Where it is not, the smallest is taken of those that are
-//! over the least by half as much, since one from the rim would not be as good the next time, and that are as
-//! surely better than what is in force.
+//! The value in force stays where it is as good. Where it is not, others are taken that are over the least by
+//! half as much, since one from the rim would not be as good the next time, and that are as surely better than
+//! what is in force: of them the one in the middle of all that are as good.
 //!
 //! # Limitations and caveats
+//! - The smallest would do as well, and cost less. Beside neighbours it was another one in each call: of 40
+//!   calls up to 14 were outside of what most of them called as good; the middles of the same calls 3.
 //! - Between a value that is as good and the next one, which is not, the logarithm of the cost is taken for a
 //!   straight line over ln(1 + value). The ends of a plateau lie there.
 //! - Times are taken as independent of each other.
@@ -106,10 +108,16 @@ impl Candidates {
         let at = |value: u64| values.iter().position(|other| *other == value);
         let in_force = current.and_then(at);
         let gains = |index: &usize| in_force.is_none_or(|in_force| self.gains(*index, in_force));
-        let inner = || (0..values.len()).find(|index| self.excess(*index) <= INNER && gains(index));
+        let along: Vec<(f64, usize)> = values.iter().map(|value| *value as f64).zip(0..).collect();
+        let inner = || {
+            let (low, high) = self.range(&along, *values.get(self.best)? as f64);
+            let middle = (low.ln_1p() + high.ln_1p()) / 2.0;
+            let off = |index: &usize| (along[*index].0.ln_1p() - middle).abs();
+            let is_inner = |index: &usize| self.excess(*index) <= INNER && gains(index);
+            (0..values.len()).filter(is_inner).min_by(|a, b| off(a).total_cmp(&off(b)))
+        };
         let kept = in_force.filter(|index| self.excess(*index) <= 1.0);
         let value = values[kept.or_else(inner)?];
-        let along: Vec<(f64, usize)> = values.iter().map(|value| *value as f64).zip(0..).collect();
         let (low, high) = self.range(&along, value as f64);
         Some(Plateau {
             value,
@@ -180,14 +188,14 @@ mod tests {
     }
 
     #[test]
-    fn the_smallest_that_is_nearly_best_is_recommended() {
+    fn the_middle_of_what_is_as_good_is_recommended() {
         let choices =
             [choice(8, 20.0, 0.1), choice(16, 10.2, 0.1), choice(32, 10.0, 0.1), choice(64, 11.0, 0.1)];
         // By hand: ln 1.1 is 1.532 of 5 % and the error, so that from 33 to 65 the end is at 0.653.
-        assert_eq!(found(&choices, 8), (16, 16, 50));
+        assert_eq!(found(&choices, 8), (32, 16, 50));
         assert_eq!(found(&choices, 16), (16, 16, 50));
         assert_eq!(found(&choices, 32), (32, 16, 50));
-        assert_eq!(found(&choices, 64), (16, 16, 50));
+        assert_eq!(found(&choices, 64), (32, 16, 50));
     }
 
     #[test]

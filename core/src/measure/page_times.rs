@@ -31,6 +31,8 @@ pub mod times;
 pub mod tuple;
 mod turns;
 
+use std::time::Duration;
+
 pub use self::series::WaySeries;
 pub use self::spans::NotCold;
 pub use self::times::{Estimate, MeasuredTime, PageTimes, Pattern, Tier, TimeRow};
@@ -70,6 +72,9 @@ pub struct Order<'a> {
 /// A turn times so many blocks at least, however slow they are.
 pub const LEAST_BLOCKS: usize = 16;
 
+/// Half of an interval's width over the time, with which advice can be given.
+pub const ROUGHLY: f64 = 0.2;
+
 /// Reads the blocks of turns.
 pub type TurnReader<'a> = dyn for<'o> BlockReader<Order<'o>> + 'a;
 
@@ -101,6 +106,8 @@ pub struct PageTimesRun<'a> {
     /// Bounds of all turns together; but `max_bytes` for each way: sequential, random, and each concurrency.
     /// What one does not need the others may have.
     pub limits: Limits,
+    /// It ends after so long if each time is known to [`ROUGHLY`]; None to use all of the time.
+    pub usual: Option<Duration>,
 }
 
 /// The times, and how they came about.
@@ -161,5 +168,6 @@ pub fn measure(
     let ways = (turns::PLAIN_WAYS + run.concurrencies.len()) as u64;
     let limits = Limits { max_bytes: run.limits.max_bytes.saturating_mul(ways), ..run.limits };
     let mut budget = budget.part(&limits);
-    Turns::new(run, reader, report, budget.length()).measure(&mut budget)
+    let length = run.usual.unwrap_or(budget.length()).min(budget.length());
+    Turns::new(run, reader, report, length).measure(&mut budget)
 }

@@ -29,7 +29,7 @@ pub(super) const DENSITIES: [f64; 7] = [0.03, 0.1, 0.2, 0.35, 0.5, 0.72, 1.0];
 /// Concurrencies by default, beside those in force for queries and for maintenance.
 const CONCURRENCIES: [u32; 4] = [0, 16, 64, 128];
 
-/// How long it takes by default.
+/// How long it takes by default; up to twice that, until each time is known roughly.
 const DURATION: Duration = Duration::from_secs(14);
 
 /// Precision where the call asks for none.
@@ -49,12 +49,20 @@ pub(in crate::api) struct Wanted {
     /// Which blocks.
     pub(in crate::api) seed: u64,
     /// In which bounds.
-    pub(in crate::api) limits: Limits,
+    pub(in crate::api) limits: PageLimits,
+}
+
+/// Bounds of the turns.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::api) struct PageLimits {
+    limits: Limits,
+    /// After which they end where each time is known roughly.
+    usual: Option<Duration>,
 }
 
 impl Wanted {
     /// The usual ways, in these bounds, if there is something to read from the device.
-    pub(in crate::api) fn usual(limits: Limits, evicts: bool) -> Self {
+    pub(in crate::api) fn usual(limits: PageLimits, evicts: bool) -> Self {
         let densities = DENSITIES.to_vec();
         Self { densities, concurrencies: None, evicts, only_cold: true, seed: seed(None), limits }
     }
@@ -66,9 +74,12 @@ pub(in crate::api) fn limits(
     given: Option<Duration>,
     weight: u32,
     all: u32,
-) -> Result<Limits> {
+) -> Result<PageLimits> {
     let duration = gucs::share_of_duration(given, weight, all, DURATION)?;
-    Ok(Limits { duration, precision: bounds.precision.or(Some(PRECISION)), ..bounds })
+    let usual = given.is_none().then_some(duration);
+    let duration = usual.map_or(duration, |usual| 2 * usual);
+    let limits = Limits { duration, precision: bounds.precision.or(Some(PRECISION)), ..bounds };
+    Ok(PageLimits { limits, usual })
 }
 
 /// With fewer blocks, in bytes, the caches below the kernel serve much of it.
@@ -140,7 +151,8 @@ fn take_turns(
         seed: wanted.seed,
         settle: &|| observer.settle(),
         observer: &observer,
-        limits: wanted.limits,
+        limits: wanted.limits.limits,
+        usual: wanted.limits.usual,
     };
     call.progress.path("server", 0);
     let mut report = |turns| call.progress.done(turns);

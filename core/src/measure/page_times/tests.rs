@@ -4,6 +4,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use rand::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
 use super::spans::{Spans, Supply};
 use super::turns::{LEAST_SPARSE_TURNS, SPAN};
 use super::*;
@@ -53,6 +56,7 @@ fn run(source: &RelationFiles) -> PageTimesRun<'_> {
         settle: &|| (),
         observer: &OBSERVER,
         limits: Limits { duration: Duration::from_millis(400), ..Limits::none() },
+        usual: None,
     }
 }
 
@@ -396,6 +400,29 @@ fn a_share_of_the_time_makes_it_rest() {
     };
     let share = blocks(Some(0.2)) / blocks(None);
     assert!((0.1..0.3).contains(&share), "{share}");
+}
+
+#[test]
+fn it_ends_at_the_usual_time_where_all_is_known_roughly() {
+    let (relation, clock) = (cold_relation(), Manual::default());
+    let run = run(&relation.source);
+    let run = PageTimesRun { densities: &DENSITIES[..1], concurrencies: &CONCURRENCIES[..1], ..run };
+    let limits = Limits { duration: Duration::from_millis(1200), ..run.limits };
+    let took = |usual, noise: f64| {
+        let run = PageTimesRun { limits, usual, ..run };
+        let mut server = server(&run, &clock);
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
+        server.noise = Box::new(move |_| if rng.random_bool(0.2) { noise } else { 0.0 });
+        let started = seconds(&clock);
+        let measured = measured(&run, &mut server, &clock);
+        assert_eq!(measured.stop, Some(Stop::Duration));
+        seconds(&clock) - started
+    };
+    let usual = Some(Duration::from_millis(600));
+    assert!((0.6..0.8).contains(&took(usual, 0.0)), "{}", took(usual, 0.0));
+    for (usual, noise) in [(usual, 9.0), (None, 0.0)] {
+        assert!(took(usual, noise) >= 1.2, "{usual:?}, {noise}");
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::spans::{NotCold, Spans, Supply};
-use super::{LEAST_BLOCKS, Order, PageTimesResult, PageTimesRun, TurnReader, Way, WaySeries};
+use super::{LEAST_BLOCKS, Order, PageTimesResult, PageTimesRun, ROUGHLY, TurnReader, Way, WaySeries};
 use crate::machine::observer::IoDelta;
 use crate::run::budget::{Budget, Stop};
 use crate::run::clock::nanoseconds;
@@ -345,6 +345,17 @@ impl<'a> Turns<'a> {
         self.run.only_cold && self.spans.why_none().is_some() || self.idle >= MOST_IDLE
     }
 
+    /// Has it taken as long as usual, and is each time known well enough for advice?
+    fn is_usual_end(&self, budget: &Budget<'_>) -> bool {
+        let gone = budget.clock().now() - budget.started();
+        let roughly = |series: &WaySeries| series.relative_half_width().is_some_and(|half| half <= ROUGHLY);
+        let measured = &self.measured;
+        self.run.usual.is_some_and(|usual| gone >= nanoseconds(usual))
+            && roughly(&measured.device_sequential)
+            && roughly(&measured.device_random)
+            && measured.sparse.iter().flatten().all(|series| series.turns() == 0 || roughly(series))
+    }
+
     /// Are the sequential and the random time known as well as was asked for, and the curve well enough?
     fn is_precise(&self) -> bool {
         let Some(wanted) = self.run.limits.precision else { return false };
@@ -371,6 +382,9 @@ impl Contenders for Turns<'_> {
         }
         if let Some(stop) = budget.wait() {
             return Ok(Break(Some(stop)));
+        }
+        if turn.contender == 0 && self.is_usual_end(budget) {
+            return Ok(Break(Some(Stop::Duration)));
         }
         let (before, began) = (self.read_so_far(), budget.clock().now());
         let from_cache = self.read_from_cache();
