@@ -5,9 +5,9 @@
 //! does not count. Each measured time is moved to the upper end of its interval while the others stay, and
 //! what that does to the logarithms of the two costs is added in quadrature.
 //!
-//! The value in force stays where it is as good. Where it is not, others are taken that are over the least by
-//! half as much, since one from the rim would not be as good the next time, and that are as surely better than
-//! what is in force: of them the one in the middle of all that are as good.
+//! The value in force stays where it is as good. Where it is not, a candidate is one that is surely better than
+//! it, and over the least by half as much at most: one from the rim would not be as good the next time. Of the
+//! candidates the one in the middle of all values that are as good is chosen.
 //!
 //! # Limitations and caveats
 //! - The smallest would do as well, and cost less. Beside neighbours it was another one in each call: of 40
