@@ -33,9 +33,9 @@ pub struct Completion {
     pub result: Result<usize, i32>,
 }
 
-/// Reads at a depth.
+/// Reads with several requests in flight, one a slot at most.
 pub trait Engine {
-    /// Which one it is.
+    /// The kind of this engine.
     fn kind(&self) -> Kind;
 
     /// Starts reading `len` bytes at `offset` into the buffer of `slot`.
@@ -46,7 +46,7 @@ pub trait Engine {
         self.submit_at(slot, 0, file, offset, len);
     }
 
-    /// The same, into the buffer from byte `at` of it on, a multiple of the page size.
+    /// Like [`Engine::submit`], but into the buffer from byte `at` on, a multiple of the page size.
     ///
     /// # Panics
     /// As for [`Engine::submit`].

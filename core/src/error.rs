@@ -90,7 +90,7 @@ pub enum Error {
         /// Bytes that must stay free beside it.
         reserve: u64,
     },
-    /// The kernel would not give this process so much memory.
+    /// The kernel would not give this process the memory that it needs.
     #[error("not enough memory for {bytes} bytes more")]
     NoMemory {
         /// Bytes that would be needed.

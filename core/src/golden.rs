@@ -1,8 +1,8 @@
 //! Golden traces: what a limiter or a loop does at its boundary, on a made-up clock, is what it did before.
 //!
-//! A trace has a line an event: nanoseconds since the start, what, where (`@`), and how many bytes or, of a
-//! pause, how many nanoseconds. Equal steps in equal distances are folded. `UPDATE_GOLDEN=1` writes the files
-//! anew.
+//! A trace has a line for each event: nanoseconds since the start, what, where (`@`), and how many bytes or,
+//! of a pause, how many nanoseconds. Equal steps in equal distances are folded. `UPDATE_GOLDEN=1` writes the
+//! files anew.
 
 use std::cell::RefCell;
 use std::fmt::Write;
@@ -16,15 +16,14 @@ use crate::engine::{Completion, Engine, Kind};
 use crate::run::budget::Stop;
 use crate::run::clock::{Clock, Manual, nanoseconds};
 
-/// Steps that are looked at as one that repeats, at most.
+/// The most steps that are looked at as one sequence that repeats.
 const LONGEST_PERIOD: usize = 100;
 
-/// Who reads the clock so often at one moment waits for it to move, which it then does by so many
-/// nanoseconds.
+/// A loop that reads the clock this often at one moment waits for it to move. It then moves by [`SPIN_NS`].
 const READINGS_OF_A_SPIN: u64 = 100;
 const SPIN_NS: u64 = 100;
 
-/// What happened.
+/// One event of a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Event {
     at: u64,
@@ -33,24 +32,24 @@ struct Event {
     amount: Option<u64>,
 }
 
-/// A clock that moves only with what is made up, and what happened until then.
+/// A clock that moves only with made-up events, and what has happened so far.
 #[derive(Clone, Default)]
 pub(crate) struct Trace {
     clock: Arc<Manual>,
     events: Arc<Mutex<Vec<Event>>>,
-    /// The moment that was read last, and how often nothing but that happened.
+    /// The moment that was read last, and how often it was read again with nothing in between.
     read: Arc<Mutex<(u64, u64)>>,
-    /// Who sleeps wakes so many nanoseconds late.
+    /// Nanoseconds that each sleep lasts too long.
     oversleeps: u64,
 }
 
 impl Trace {
-    /// On a clock whose sleeps last so many nanoseconds longer than asked for.
+    /// A trace on a clock whose sleeps last `ns` nanoseconds longer than asked for.
     pub(crate) fn oversleeping(ns: u64) -> Self {
         Self { oversleeps: ns, ..Self::default() }
     }
 
-    /// The clock alone: who sleeps on it leaves no trace.
+    /// The clock alone: a sleep on it leaves no trace.
     pub(crate) fn clock(&self) -> &Manual {
         &self.clock
     }
@@ -61,18 +60,17 @@ impl Trace {
         *lock(&self.read) = (0, 0);
     }
 
-    /// Something happens at a place, to so many bytes or blocks.
+    /// Something happens at `place`, to `amount` bytes or blocks.
     pub(crate) fn happens(&self, what: &str, place: u64, amount: u64) {
         self.note(what, Some(place), Some(amount));
     }
 
-    /// Something happens that has neither.
+    /// Something happens that has no place and no amount.
     pub(crate) fn says(&self, what: &str) {
         self.note(what, None, None);
     }
 
-    /// A caller who has a reason to stop from that moment on, and what it saw: how long it was not asked at
-    /// most.
+    /// A caller that has a reason to stop from `stops_at` on, and notes the longest time without a question.
     pub(crate) fn caller(&self, stops_at: Option<u64>) -> Caller {
         Caller {
             trace: self.clone(),
@@ -82,8 +80,8 @@ impl Trace {
         }
     }
 
-    /// Until what is returned is dropped, system calls of this thread that tell [`reached`] are part of the
-    /// trace, and take so many nanoseconds: of the call with this name and number.
+    /// Until the result is dropped, system calls of this thread that tell [`reached`] are part of the trace.
+    /// `takes` says how many nanoseconds the call with this name and number takes.
     pub(crate) fn watch(&self, takes: impl Fn(&str, u64) -> u64 + 'static) -> Watched {
         let watch = Watch { trace: self.clone(), takes: Box::new(takes), calls: 0 };
         WATCH.set(Some(watch));
@@ -113,7 +111,7 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Who is asked.
+/// The caller that is asked for reasons to stop.
 pub(crate) struct Caller {
     trace: Trace,
     stops_at: u64,
@@ -122,7 +120,7 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// Its answer.
+    /// The caller's answer.
     pub(crate) fn should_stop(&mut self) -> Option<Stop> {
         let now = self.trace.clock.now();
         self.longest = self.longest.max(now - self.last);
@@ -130,7 +128,7 @@ impl Caller {
         (now >= self.stops_at).then_some(Stop::LockWaiter)
     }
 
-    /// The last event of a trace: why it ended, or that it did not before all was done.
+    /// Adds the last event of a trace: why the run ended, or that all was done.
     pub(crate) fn ends(mut self, stop: Option<Stop>) {
         let reason = match stop {
             None => "all is done",
@@ -146,7 +144,7 @@ impl Caller {
     }
 }
 
-/// What a call of this name and number takes.
+/// Nanoseconds that the call of this name and number takes.
 type TakesOfCall = Box<dyn Fn(&str, u64) -> u64>;
 
 struct Watch {
@@ -187,18 +185,18 @@ pub(crate) struct Disk {
     takes: Box<dyn Fn(u64) -> u64>,
     place: PlaceOf,
     requests: u64,
-    /// Its end, its number, slot, place and bytes.
+    /// Each request's end, number, slot, place and bytes.
     in_flight: Vec<(u64, u64, usize, u64, usize)>,
 }
 
 impl Disk {
-    /// Each request takes so many nanoseconds, by its number.
+    /// A disk whose requests take the nanoseconds that `takes` gives for their numbers.
     pub(crate) fn new(trace: &Trace, takes: impl Fn(u64) -> u64 + 'static) -> Self {
         let place = Box::new(|_: &File, offset| offset);
         Self { trace: trace.clone(), takes: Box::new(takes), place, requests: 0, in_flight: Vec::new() }
     }
 
-    /// The same, whose trace has other places than offsets.
+    /// The same disk, whose trace has the places of `place` and not offsets.
     pub(crate) fn with_places(self, place: PlaceOf) -> Self {
         Self { place, ..self }
     }
@@ -236,12 +234,12 @@ pub(crate) struct Golden {
 }
 
 impl Golden {
-    /// In a file of this name. `about` says what the places are, and what the traces do not cover.
+    /// Traces for the file of this name. `about` says what the places are, and what the traces do not cover.
     pub(crate) fn new(name: &'static str, about: &str) -> Self {
         Self { name, text: about.lines().map(|line| format!("# {}\n", line.trim())).collect() }
     }
 
-    /// What happened in one case.
+    /// Adds what happened in one case.
     pub(crate) fn add(&mut self, case: &str, trace: &Trace) {
         let events = std::mem::take(&mut *lock(&trace.events));
         let mut lines = Vec::new();
@@ -284,7 +282,7 @@ fn difference(wanted: &str, found: &str) -> Option<String> {
     Some(text)
 }
 
-/// Adds a line an event, with what repeats once.
+/// Adds a line for each event; what repeats is listed once.
 fn fold(mut events: &[Event], lines: &mut Vec<String>) {
     while let Some(first) = events.first() {
         let best = (1..=LONGEST_PERIOD.min(events.len() / 2))

@@ -3,7 +3,7 @@
 //!
 //! Nothing here knows PostgreSQL: the extension is one face of it, tests and benchmarks are others.
 //!
-//! The rooms, from the top down. A module uses those of rooms below its own, and of its own room.
+//! The top-level modules. Code in one uses that one and those further down in this list.
 //!
 //! - [`advise`]: what follows from measured times for the server's settings, and whether two runs differ.
 //! - [`plan`]: the tree of an EXPLAIN, and which node read which block.

@@ -14,9 +14,8 @@ pub mod tiers;
 use crate::Result;
 use crate::run::stopwatch::Stopwatch;
 
-/// One way to read what is wanted, past every cache, through the OS page cache, or as the server does: a part
-/// in order ([`crate::files::Part`]), blocks at random ([`random::Fetches`]), or a turn's
-/// ([`page_times::Order`]).
+/// One way to read: past every cache, through the OS page cache, or as the server does. `Wanted` is a
+/// [`crate::files::Part`] in order, [`random::Fetches`], or the [`page_times::Order`] of a turn.
 pub trait BlockReader<Wanted> {
     /// Reads it, and tells the watch when it begins and what arrives. Starts nothing more once that breaks,
     /// and returns when nothing is in flight.

@@ -1,9 +1,9 @@
 //! The text of `EXPLAIN (FORMAT JSON)`, read into one [`Node`] per plan node, each with the blocks
 //! and the time that are its own.
 //!
-//! EXPLAIN's counters are inclusive: a node's figures hold those of everything that ran below it.
-//! What a node did itself is the difference, which is easy until a CTE or an InitPlan appears:
-//! `ledger` says who ran it and who therefore gives it up.
+//! EXPLAIN's counters are inclusive: a node's figures hold those of everything that ran below it. What a node
+//! did itself is the difference, which is easy until a CTE or an InitPlan appears: `ledger` says which node
+//! ran it and therefore gives it up.
 //!
 //! # What is read
 //! Known fields are taken from the JSON of PostgreSQL 15 to 18; anything else is ignored, so a newer
@@ -66,9 +66,9 @@ pub enum NodeAccess {
     Bitmap,
 }
 
-/// One node of a plan. Counts are of server blocks; a figure is `None` when the plan was taken without what
-/// yields it: ANALYZE, BUFFERS, TIMING, COSTS, or `track_io_timing`. Serialized, it is without the names of
-/// relations, for which a row has OIDs.
+/// One node of a plan. Counts are of server blocks; a figure is `None` in a plan taken without what yields
+/// it: ANALYZE, BUFFERS, TIMING, COSTS, `track_io_timing`. Serialized, it has no names of relations: a row
+/// has OIDs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Node {
     /// 1 for the top node, then in the order in which EXPLAIN prints the nodes.
@@ -210,7 +210,7 @@ pub fn nodes(json: &str) -> Result<Vec<Node>, PlanError> {
         .collect()
 }
 
-/// Of what is made of it, names apart.
+/// Bytes of memory that is made of a node, names apart.
 const MEMORY_OF_NODE: usize = 2048;
 
 fn at_most(what: &'static str, found: usize, most: usize) -> Result<(), PlanError> {

@@ -7,15 +7,15 @@
 //! exceeds both the error within the runs and what all runs together say of the noise between them, which
 //! `noise` models with the times of the runs.
 //!
-//! What others took from a run its own row knows ([`taken`](crate::machine::disturbance::taken)). Runs that
-//! were disturbed are set aside where enough others are left. Where they are not, the sides are compared
-//! only if both had the same neighbours; else the verdict is [`Verdict::Unknown`].
+//! A run's own row knows what others took from it ([`taken`](crate::machine::disturbance::taken)). Runs that
+//! were disturbed are set aside where enough others are left. Where they are not, the sides are compared only
+//! if both had the same neighbours; else the verdict is [`Verdict::Unknown`].
 //!
 //! # Limitations and caveats
 //! - It takes [`MIN_RUNS`] runs that tell the noise; with fewer, the verdict is [`Verdict::Unknown`].
 //! - A level that shifts just between two sides, of which each ran at a stretch, looks like a difference, and
 //!   so does a steep drift over both. Only the rows' evidence may know better. Take turns.
-//! - Figures are compared one by one, at [`LEVEL`]. Who looks at many judges them at the level of [`holm`].
+//! - Figures are compared one by one, at [`LEVEL`]. Judge many of them at the level of [`holm`].
 //! - A difference of less than [`RESOLUTION`] is never called one: percentiles come from histograms with two
 //!   digits.
 //!
@@ -41,7 +41,7 @@ pub const RESOLUTION: f64 = 0.01;
 /// How often sides that do not differ may be called different.
 pub const LEVEL: f64 = 0.05;
 
-/// So many runs of a side are left at least when others are set aside, and half of them.
+/// Fewest runs of a side that are left when others are set aside; at least half are, too.
 const LEAST_QUIET: usize = 3;
 
 /// A figure of a run.
@@ -60,7 +60,7 @@ pub struct Run {
 /// Runs of one configuration, which have one level. A single run tells nothing of the noise.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Group {
-    /// Runs of the same series have the same device at the same time.
+    /// Names the series: its runs share the states of one device.
     pub series: String,
     /// In the order of time.
     pub runs: Vec<Run>,
@@ -83,7 +83,7 @@ pub enum Verdict {
 /// Why nothing can be said.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Unknown {
-    /// One side, or both, has no value over zero: has either one?
+    /// One side, or both, has no value over zero: which of them have one.
     NoFigure([bool; 2]),
     /// Fewer than [`MIN_RUNS`] tell the noise.
     FewRuns,
@@ -96,7 +96,7 @@ pub enum Unknown {
 pub struct Comparison {
     /// Geometric mean of the first side; None without a value over zero.
     pub a: Option<f64>,
-    /// The same of the second.
+    /// Geometric mean of the second side, likewise.
     pub b: Option<f64>,
     /// The second over the first.
     pub ratio: Option<f64>,
@@ -108,17 +108,17 @@ pub struct Comparison {
     pub unknown: Option<Unknown>,
     /// Runs of both sides that count.
     pub compared: usize,
-    /// Those and the earlier ones.
+    /// Runs of both sides that count, and earlier ones.
     all_runs: usize,
-    /// So many independent runs would tell as much as these. They are fewer if neighbours in time are alike,
-    /// more if the sides take turns besides.
+    /// How many independent runs would tell as much as these: fewer if neighbours in time are alike, more if
+    /// the sides take turns besides.
     pub effective: Option<f64>,
     judged: Option<Judged>,
 }
 
 #[derive(Debug, Clone)]
 struct Judged {
-    /// Of the means of ln.
+    /// Difference of the means of ln.
     difference: f64,
     is_gain: bool,
     between_runs: Noise,
@@ -169,12 +169,12 @@ pub fn compare(a: &[Group], b: &[Group], past: &[Group], more_is_better: bool) -
 }
 
 impl Comparison {
-    /// How likely sides that do not differ are so far apart; None if nothing can be said.
+    /// How likely sides that do not differ are as far apart as these; None if nothing can be said.
     pub fn chance(&self) -> Option<f64> {
         self.judged.as_ref().map(Judged::chance)
     }
 
-    /// What is said where so many equal sides may be called different; usually [`LEVEL`].
+    /// What is said where a share `level` of equal sides may be called different; usually [`LEVEL`].
     pub fn verdict(&self, level: f64) -> Verdict {
         match &self.judged {
             None => Verdict::Unknown,
@@ -184,7 +184,7 @@ impl Comparison {
         }
     }
 
-    /// At that level the larger of the two must exceed the smaller by this to be different: 0.2 is by a
+    /// By how much the larger side must exceed the smaller one to be different at this level: 0.2 is by a
     /// fifth.
     pub fn noise(&self, level: f64) -> Option<f64> {
         self.judged.as_ref().map(|judged| judged.bound(level).exp_m1())
@@ -255,8 +255,8 @@ impl ComparedGroups {
         runs(&self.a).count() + runs(&self.b).count()
     }
 
-    /// All that tells the noise. Both sides of a series have one state of the device, and so each of these is
-    /// in the order of time.
+    /// All runs that tell the noise, by series. Both sides of a series have one state of the device, and so
+    /// each series is in the order of time.
     fn series(&self, past: &[Group]) -> Vec<Vec<Point>> {
         let mut series: BTreeMap<&str, Vec<Point>> = BTreeMap::new();
         for (side, sign) in [(&self.a, -1.0), (&self.b, 1.0)] {
@@ -317,7 +317,7 @@ fn taken(side: &[Group]) -> f64 {
     runs(side).map(|run| run.taken).sum::<f64>() / runs(side).count().max(1) as f64
 }
 
-/// Of ln.
+/// The mean of ln; None without runs.
 fn mean(side: &[Group]) -> Option<f64> {
     let count = runs(side).count();
     (count > 0).then(|| runs(side).map(|run| run.value.ln()).sum::<f64>() / count as f64)

@@ -5,9 +5,9 @@
 //! does not count. Each measured time is moved to the upper end of its interval while the others stay, and
 //! what that does to the logarithms of the two costs is added in quadrature.
 //!
-//! The value in force stays where it is as good. Where it is not, a candidate is one that is surely better than
-//! it, and over the least by half as much at most: one from the rim would not be as good the next time. Of the
-//! candidates the one in the middle of all values that are as good is chosen.
+//! The value in force stays where it is as good. Where it is not, a candidate is one that is surely better
+//! than it and over the least by half as much at most: one from the rim would not be as good the next time.
+//! Of the candidates the one in the middle of all values that are as good is chosen.
 //!
 //! # Limitations and caveats
 //! - The smallest would do as well, and cost less. Beside neighbours it was another one in each call: of 40
@@ -23,7 +23,7 @@ use crate::stats::Interval;
 /// Costs within this factor of each other are as good, however well they are known.
 pub const AS_GOOD: f64 = 1.05;
 
-/// Who has to change takes one whose excess over the least is no more than this.
+/// Largest excess over the least at which another value is advised.
 pub(super) const INNER: f64 = 0.5;
 
 /// Candidates, by their costs.
@@ -37,8 +37,8 @@ pub struct Candidates {
 }
 
 impl Candidates {
-    /// By the logarithm of the cost of each; and by the same with one time after the other at the upper end
-    /// of its interval.
+    /// From the logarithm of the cost of each, and from the same with one time after the other at the upper
+    /// end of its interval.
     pub fn of(costs: Vec<f64>, moved: impl Iterator<Item = Vec<f64>>) -> Self {
         let best = (0..costs.len()).min_by(|a, b| costs[*a].total_cmp(&costs[*b])).unwrap_or(0);
         let by = |moved: Vec<f64>| moved.iter().zip(&costs).map(|(moved, cost)| moved - cost).collect();
@@ -46,7 +46,7 @@ impl Candidates {
         Self { costs, moves, best }
     }
 
-    /// Only these can be the best, and are as good. None if there are none.
+    /// The same candidates, of which only the allowed ones can be the best or as good. None without any.
     pub fn among(&self, allowed: &dyn Fn(usize) -> bool) -> Option<Self> {
         let cost = |(index, cost): (usize, &f64)| if allowed(index) { *cost } else { f64::INFINITY };
         let costs: Vec<f64> = self.costs.iter().enumerate().map(cost).collect();
@@ -55,23 +55,23 @@ impl Candidates {
         Some(Self { costs, moves: self.moves.clone(), best })
     }
 
-    /// How much more one costs than another, in what may be told apart.
+    /// How much more `one` costs than `other`, in units of what can be told apart.
     fn over(&self, one: usize, other: usize) -> f64 {
         let error = self.moves.iter().map(|by| (by[one] - by[other]).powi(2)).sum::<f64>().sqrt();
         (self.costs[one] - self.costs[other]) / (AS_GOOD.ln() + error)
     }
 
-    /// The same over the best: 1 and less is as good.
+    /// How much more a candidate costs than the best, in the same units: 1 and less is as good.
     pub fn excess(&self, index: usize) -> f64 {
         self.over(index, self.best)
     }
 
-    /// Is it sure to gain?
+    /// Is `index` sure to be better than `over`?
     pub fn gains(&self, index: usize, over: usize) -> bool {
         self.over(over, index) > 1.0
     }
 
-    /// Of which each has a time of its own.
+    /// Candidates of which each has a time of its own.
     fn of_times(times: &[Interval]) -> Self {
         let costs: Vec<f64> = times.iter().map(|time| time.value.ln()).collect();
         let moved = times.iter().enumerate().map(|(index, time)| {
@@ -82,14 +82,14 @@ impl Candidates {
         Self::of(costs.clone(), moved)
     }
 
-    /// From and to where values around `chosen` are as good. `along` are values, and which candidate each is,
-    /// ascending.
+    /// The ends of the values around `chosen` that are as good. `along` are values, ascending, and which
+    /// candidate each is.
     pub fn range(&self, along: &[(f64, usize)], chosen: f64) -> (f64, f64) {
         let at = along.iter().position(|(value, _)| *value == chosen).unwrap_or(0);
         (self.end(along[..=at].iter().rev()), self.end(along[at..].iter()))
     }
 
-    /// Where values cease to be as good.
+    /// Where the values `outwards` cease to be as good.
     fn end<'a>(&self, outwards: impl Iterator<Item = &'a (f64, usize)>) -> f64 {
         let mut last = (f64::NAN, 0.0);
         for &(value, index) in outwards {
@@ -103,16 +103,15 @@ impl Candidates {
         last.0
     }
 
-    /// Of candidates that are the values of one setting, ascending; None without any.
+    /// The plateau of candidates that are the values of one setting, ascending; None without any.
     pub fn plateau(&self, values: &[u64], current: Option<u64>) -> Option<Plateau> {
         let at = |value: u64| values.iter().position(|other| *other == value);
         let in_force = current.and_then(at);
         let gains = |index: &usize| in_force.is_none_or(|in_force| self.gains(*index, in_force));
         let along: Vec<(f64, usize)> = values.iter().map(|value| *value as f64).zip(0..).collect();
         let inner = || {
-            let (low, high) = self.range(&along, *values.get(self.best)? as f64);
-            let middle = (low.ln_1p() + high.ln_1p()) / 2.0;
-            let off = |index: &usize| (along[*index].0.ln_1p() - middle).abs();
+            let range = self.range(&along, *values.get(self.best)? as f64);
+            let off = |index: &usize| off_middle(range, along[*index].0);
             let is_inner = |index: &usize| self.excess(*index) <= INNER && gains(index);
             (0..values.len()).filter(is_inner).min_by(|a, b| off(a).total_cmp(&off(b)))
         };
@@ -126,6 +125,11 @@ impl Candidates {
             holds_current: current == Some(value),
         })
     }
+}
+
+/// How far a value is from the middle of a range, as differences of ln(1 + value).
+pub(super) fn off_middle((low, high): (f64, f64), value: f64) -> f64 {
+    (value.ln_1p() - (low.ln_1p() + high.ln_1p()) / 2.0).abs()
 }
 
 /// Which of these times are as good as the least.
@@ -154,15 +158,15 @@ pub struct Choice {
 pub struct Plateau {
     /// What to set: the value in force if it is as good.
     pub value: u64,
-    /// From where values around it are as good.
+    /// The least of the values around it that are as good.
     pub low: u64,
-    /// To where.
+    /// The greatest of them.
     pub high: u64,
     /// Is it the value in force?
     pub holds_current: bool,
 }
 
-/// Of `choices` those that are as good as the fastest. None without choices, or if the value in force is none
+/// Those of `choices` that are as good as the fastest. None without choices, or if the value in force is none
 /// of them.
 pub fn plateau(choices: &[Choice], current: u64) -> Option<Plateau> {
     let mut sorted = choices.to_vec();
@@ -207,7 +211,7 @@ mod tests {
         // Within 5 % nothing is, however well it is known.
         assert_eq!(found(&[choice(8, 10.4, 0.0), choices[1]], 8), (8, 8, 16));
         assert_eq!(found(&[choice(8, 10.6, 0.0), choice(16, 10.0, 0.0)], 8).0, 16);
-        // Nor is one advised that is by less better than what is in force.
+        // Nor is a value advised that is better by less than what is in force.
         assert_eq!(found(&[choice(8, 10.6, 0.0), choice(16, 10.2, 0.0), choice(32, 10.0, 0.0)], 8).0, 32);
     }
 

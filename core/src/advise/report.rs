@@ -10,10 +10,10 @@
 use super::plateau::{self, AS_GOOD};
 use crate::stats::Interval;
 
-/// A curve is flat from a depth on that is no greater, ...
+/// Greatest depth from which on a curve may be flat.
 const MOST_FLAT_FROM: u32 = 4;
 
-/// ... if so many greater ones bring no more.
+/// Fewest greater depths that must bring no more where a curve is flat.
 const LEAST_BEYOND: usize = 2;
 
 /// What a figure says of what was promised.
@@ -28,7 +28,7 @@ pub enum Promise {
 }
 
 impl Promise {
-    /// Of a figure of which `more` is better, or less.
+    /// Judges a figure of which more is better, or less.
     pub fn of(measured: Interval, promised: f64, more_is_better: bool) -> Self {
         let (worst, best) =
             if more_is_better { (measured.low, measured.high) } else { (-measured.high, -measured.low) };
@@ -64,7 +64,7 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// Of points in the order of their depths; None of fewer than two.
+    /// The shape of points in the order of their depths; None for fewer than two.
     pub fn of(curve: &[DepthPoint]) -> Option<Self> {
         let (last, _) = curve.split_last().filter(|(_, others)| !others.is_empty())?;
         let time = |point: &DepthPoint| {
@@ -100,7 +100,7 @@ pub enum Trust {
 
 impl Trust {
     /// By bytes of one's own and of others, and by stolen time in percent. None where the bytes are not
-    /// known, unless so much time was stolen that they don't matter.
+    /// known, unless the stolen time alone makes it poor.
     pub fn of(bytes: Option<(u64, u64)>, steal_pct: Option<f64>) -> Option<Self> {
         if steal_pct.is_some_and(|steal| steal > 10.0) {
             return Some(Self::Poor);

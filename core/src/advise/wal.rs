@@ -28,7 +28,7 @@ pub enum WriteCache {
 }
 
 impl WriteCache {
-    /// Of all devices below a directory: the worst of them counts.
+    /// The cache of all devices below a directory: the worst of them counts.
     pub fn of(leaves: &[Leaf]) -> Self {
         let of_leaf = |leaf: &Leaf| match (leaf.write_cache.as_deref(), leaf.fua) {
             (Some("write through"), _) | (Some("write back"), Some(true)) => WriteCache::Safe,
@@ -56,20 +56,20 @@ pub struct MethodTime {
 /// What to do about wal_sync_method.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum SyncMethod {
-    /// None is faster by over a tenth beyond the noise.
+    /// No method is faster by over a tenth beyond the noise.
     Keep,
-    /// This one is, by so many times as a mean.
+    /// A method is faster, `gain` times as a mean.
     Change {
-        /// To this one.
+        /// The faster method.
         to: FlushMethod,
-        /// Time of the present one over its.
+        /// Time of the present method over that of the faster one.
         gain: f64,
     },
-    /// This one is, but what makes it faster may be that it leaves the data in a volatile cache.
+    /// This one is faster, but perhaps because it leaves the data in a volatile cache.
     Distrust(FlushMethod),
-    /// This one is, and whether there is such a cache is not known.
+    /// This one is faster, and whether there is such a cache is not known.
     Unknown(FlushMethod),
-    /// There are no figures of the present one.
+    /// There are no figures of the present method.
     Unmeasured,
 }
 

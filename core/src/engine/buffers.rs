@@ -27,8 +27,8 @@ pub(crate) struct Buffers {
     each: usize,
 }
 
-// SAFETY: the memory is only handed out as raw pointers, and whoever writes through one has a slot
-// of its own; the mapping itself is valid in every thread.
+// SAFETY: the memory is only handed out as raw pointers, and each that writes through one has a slot of its
+// own; the mapping itself is valid in every thread.
 unsafe impl Send for Buffers {}
 // SAFETY: as above.
 unsafe impl Sync for Buffers {}
@@ -72,7 +72,7 @@ impl Buffers {
         unsafe { self.first.as_ptr().add(slot * self.each) }
     }
 
-    /// The same from byte `at` of the buffer on.
+    /// The buffer of `slot` from byte `at` on, for a read of `len` bytes.
     ///
     /// # Panics
     /// When there is no such slot, or the buffer ends before.
@@ -87,15 +87,15 @@ impl Buffers {
     /// When there is no such slot, or its buffer ends before.
     ///
     /// # Safety
-    /// Nobody writes into this buffer meanwhile: nothing is in flight in its slot.
+    /// Nothing is in flight in this slot, so that nothing writes into its buffer meanwhile.
     pub(super) unsafe fn copy(&self, slot: usize, at: usize, into: &mut [u8]) {
         let from = self.slot_at(slot, at, into.len());
-        // SAFETY: all that is copied lies within the buffer; the caller vouches that nobody writes there;
+        // SAFETY: all that is copied lies within the buffer; the caller vouches that nothing writes there;
         // what is copied into is borrowed, so it is no part of the mapping.
         unsafe { std::ptr::copy_nonoverlapping(from, into.as_mut_ptr(), into.len()) };
     }
 
-    /// How many there are.
+    /// Number of slots.
     pub(super) fn slots(&self) -> usize {
         self.slots
     }

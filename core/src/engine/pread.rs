@@ -11,7 +11,7 @@ use crate::Result;
 /// `pread(2)` at depth 1: the request is made when it is waited for.
 pub struct Pread {
     buffers: Buffers,
-    /// File, offset, place in the buffer, and bytes.
+    /// File, offset, place in the buffer, and bytes of the request that is submitted.
     pending: Option<(Arc<File>, u64, usize, usize)>,
 }
 
@@ -51,7 +51,7 @@ impl Engine for Pread {
     }
 }
 
-/// `pread(2)` into a buffer of at least `len` bytes that nobody else uses: bytes read, or the errno.
+/// `pread(2)` into a buffer of at least `len` bytes that nothing else uses: bytes read, or the errno.
 pub(super) fn pread(file: &File, buffer: *mut u8, len: usize, offset: u64) -> Result<usize, i32> {
     // SAFETY: buffer comes from `Buffers::slot` for this length, and its slot is ours.
     let result = unsafe { libc::pread64(file.as_raw_fd(), buffer.cast(), len, offset as i64) };

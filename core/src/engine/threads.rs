@@ -16,7 +16,7 @@ use crate::run::workers::WorkerThreads;
 /// The threads' name in `/proc`.
 const NAME: &str = "io_probe_read";
 
-/// How long the waiting side sleeps before it looks around.
+/// How long the waiting side sleeps before it calls `idle`.
 const NAP: Duration = Duration::from_millis(10);
 
 /// A pool of reading threads.

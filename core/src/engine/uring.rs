@@ -110,8 +110,9 @@ impl Engine for Uring {
         pushed.expect("the ring has an entry for each slot");
         files[slot] = Some(Arc::clone(file));
         inner.in_flight.set(inner.in_flight.get() + 1);
-        // At once, and not with the next ones: the device waits for each that is held back, which costs a
-        // tenth of the rate at a depth of 8 and more. What the kernel doesn't take now, `enter` hands over.
+        // Submitted at once, and not with the next ones: the device waits for each that is held back, which
+        // costs a tenth of the rate at a depth of 8 and more. What the kernel doesn't take now, `enter` hands
+        // over.
         let _ = inner.ring.borrow().submit();
     }
 

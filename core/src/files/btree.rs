@@ -45,7 +45,7 @@ pub fn leaf(page: &[u8]) -> Option<LeafPage> {
     }
     let next = Some(next).filter(|next| *next != 0);
     let items = usize::from(half(page, 12)?).clamp(HEADER, special) - HEADER;
-    // But on the rightmost page the first item is the bound of those to its right.
+    // Except on the rightmost page, the first item is the high key, and no entry.
     let first = usize::from(next.is_some());
     let mut blocks = Vec::new();
     for number in first..items / 4 {
@@ -57,7 +57,7 @@ pub fn leaf(page: &[u8]) -> Option<LeafPage> {
     Some(LeafPage { next, blocks })
 }
 
-/// Appends the blocks that the tuple at this place points to: one, or of equal keys many.
+/// Appends the blocks that the tuple at this place points to: one, or many of equal keys.
 fn append(page: &[u8], at: usize, blocks: &mut Vec<u64>) {
     let Some((block, offset, info)) = tid(page, at).zip(half(page, at + TID)).map(|((b, o), i)| (b, o, i))
     else {
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn nulls_are_left_out() {
-        // Of one column; of two, of which the second is null; and a list of nulls.
+        // Null in its one column; null in the second of two; and a list of nulls.
         let with_nulls = |mut tuple: Vec<u8>, not_null: u8| {
             let info = half(&tuple, 6).expect("it") | HAS_NULLS;
             tuple[6..8].copy_from_slice(&info.to_ne_bytes());

@@ -14,8 +14,8 @@ pub(crate) struct CachedData {
 impl CachedData {
     const SPAN: u64 = 1 << 20;
 
-    /// As far as so many bytes of `data` go, which are all that may be read. None where the kernel does not
-    /// tell.
+    /// Counts the spans up to which the first `data` bytes of data go: no more may be read. None where the
+    /// kernel does not tell.
     pub(crate) fn count(open: &OpenFile, bytes: Range<u64>, holes: &Holes, mut data: u64) -> Option<Self> {
         let resident = |range| Some(open.residency(range).ok()?.cached_bytes);
         let mut cached = Vec::new();

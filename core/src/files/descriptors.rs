@@ -1,4 +1,4 @@
-//! Segment files that stay open, for those who come back to them.
+//! Segment files that stay open, for readers that come back to them.
 
 use std::cell::{Cell, Ref, RefCell};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::{Error, Result};
 /// process may have no more descriptors than that in all.
 pub(crate) const MOST_OPEN: usize = 48;
 
-/// Open segments; of too many, the one that was unused the longest is closed.
+/// Open segments; where they get too many, the one that was unused the longest is closed.
 #[derive(Debug, Default)]
 pub(super) struct Descriptors {
     buffered: RefCell<Vec<Slot>>,
@@ -19,7 +19,7 @@ pub(super) struct Descriptors {
     uses: Cell<u64>,
 }
 
-/// One of them.
+/// One open segment.
 #[derive(Debug)]
 struct Slot {
     segment: u32,
@@ -34,7 +34,7 @@ impl Descriptors {
         self.slots(access).borrow().iter().any(|slot| slot.segment == segment)
     }
 
-    /// A segment, opened by `open` if it is not; and was it?
+    /// A segment, opened by `open` if it is not open, and whether it was opened.
     #[inline]
     pub(super) fn get(
         &self,
@@ -66,7 +66,7 @@ impl Descriptors {
         }
     }
 
-    /// Puts it last.
+    /// Opens a segment and puts it last.
     #[cold]
     fn add(&self, segment: u32, access: Access, open: impl Fn() -> Result<OpenFile>) -> Result<()> {
         if self.count() >= MOST_OPEN {
@@ -107,7 +107,7 @@ fn oldest(slots: &[Slot]) -> Option<(usize, u64)> {
     uses.min_by_key(|(_, used)| *used)
 }
 
-/// The process has as many as it may, or the system.
+/// Does the process, or the system, have as many open files as it may?
 fn is_out_of_files(error: &Error) -> bool {
     matches!(error.errno(), Some(libc::EMFILE | libc::ENFILE))
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::files::page_cache::{OWN_CACHE, ResidencyMethod};
 use crate::{Error, Result};
 
-/// What almost every file system is content with, where the kernel does not tell.
+/// Alignment that satisfies almost every file system, for where the kernel does not tell.
 const UNKNOWN_ALIGNMENT: u64 = 4096;
 
 /// Can requests of `block_size` bytes be made on this file, which is open with O_DIRECT, and looked for by
@@ -51,8 +51,8 @@ fn alignment(file: &File) -> Option<u64> {
     told.then_some(u64::from(found.stx_dio_offset_align))
 }
 
-/// The same of the first regular file found below `directory`, at most three levels down. 0, too, where what
-/// is read so may come from a cache.
+/// What O_DIRECT reads of the first regular file found below `directory`, at most three levels down, must be
+/// multiples of, in bytes. 0: it has no O_DIRECT, or what is read so may come from a cache.
 pub fn alignment_below(directory: &Path) -> Option<u64> {
     let file = File::open(first_file(directory, 3)?).ok()?;
     if ResidencyMethod::of(&file) == ResidencyMethod::Unknown { Some(0) } else { alignment(&file) }

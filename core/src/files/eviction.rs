@@ -45,7 +45,7 @@ mod tests {
     use super::*;
     use crate::files::page_cache::{ResidencyMethod, decided};
 
-    /// A synced file of so many bytes in the crate's own directory, which is on a disk where /tmp may not be.
+    /// A file of `size` bytes in the crate's own directory, which is on a disk where /tmp may not be.
     fn file(size: usize) -> (tempfile::NamedTempFile, OpenFile) {
         let mut file = tempfile::NamedTempFile::new_in(env!("CARGO_MANIFEST_DIR")).expect("a file");
         file.write_all(&vec![7u8; size]).expect("written");

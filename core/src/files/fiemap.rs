@@ -53,8 +53,8 @@ impl Fiemap {
     }
 }
 
-/// Has all of a file written before its map is looked at, and so waits for that, as far as the file system
-/// has a map. It can't be interrupted.
+/// Has all of a file written before its map is looked at, and waits for that, if the file system has a map.
+/// It can't be interrupted.
 pub(crate) fn sync(file: &File, path: &Path) -> Result<()> {
     const FIEMAP_FLAG_SYNC: u32 = 0x1;
     use nix::errno::Errno::{EDQUOT, EIO, ENOSPC};

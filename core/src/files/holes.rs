@@ -1,8 +1,8 @@
 //! Where a file holds data that the device must fetch, and where it holds none.
 //!
-//! A block that was never written costs the device nothing to read: holes, and extents that
-//! fallocate reserved but nobody wrote (from PostgreSQL 16 on, every bulk extension of a relation
-//! makes such extents). A rate that counts them flatters the device.
+//! A block that was never written costs the device nothing to read: holes, and extents that fallocate
+//! reserved and that were never written (from PostgreSQL 16 on, every bulk extension of a relation makes such
+//! extents). A rate that counts them flatters the device.
 //!
 //! `SEEK_HOLE` alone is not enough: once a read has put zero pages of an unwritten extent into the page
 //! cache, the kernel calls it data. So the file system's extent map (`FIEMAP`) is asked too, where it has
@@ -22,7 +22,7 @@ use crate::{Error, Result};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Holes(Vec<Range<u64>>);
 
-/// Of the holes in the file of a part, given as byte ranges, those that have no data for its reader either.
+/// Picks, of the holes in a part's file (as byte ranges), those that have no data for its reader either.
 pub type WithoutData<'a> = dyn Fn(&Part, Holes) -> Holes + 'a;
 
 /// A stretch of a byte range that is all hole, or mostly data.
@@ -45,7 +45,7 @@ impl Holes {
         let unwritten = || fiemap::unwritten(&open.file, bytes.clone()).unwrap_or_default();
         let mut reserved = unwritten();
         if !tells_dirty && let (Some(first), Some(last)) = (reserved.first(), reserved.last()) {
-            // At once: the wait is for the whole file.
+            // In one go: the wait is for the whole file.
             if let Some(stop) = writeback::of_relation(open, first.start..last.end, should_stop)? {
                 return Ok(Err(stop));
             }
@@ -62,7 +62,7 @@ impl Holes {
         Ok(Ok(Self::new(holes)))
     }
 
-    /// Is there none?
+    /// Are there no holes?
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -36,7 +36,7 @@ pub struct OpenFile {
 }
 
 impl OpenFile {
-    /// Opens a file of blocks of so many bytes for reading.
+    /// Opens a file of blocks of `block_size` bytes for reading.
     pub fn open(path: PathBuf, access: Access, block_size: u32) -> Result<Self> {
         #[cfg(test)]
         opened::note(&path, access);
@@ -100,12 +100,12 @@ pub(crate) mod opened {
         static OPENED: RefCell<Vec<(PathBuf, Access)>> = const { RefCell::new(Vec::new()) };
     }
 
-    /// One more.
+    /// Notes one more file.
     pub(super) fn note(path: &Path, access: Access) {
         OPENED.with_borrow_mut(|opened| opened.push((path.to_owned(), access)));
     }
 
-    /// All of them since the last time.
+    /// All files that were opened since the last call.
     pub(crate) fn take() -> Vec<(PathBuf, Access)> {
         OPENED.take()
     }
@@ -122,12 +122,12 @@ pub(crate) mod dropped {
         static DROPPED: RefCell<Vec<(PathBuf, Range<u64>)>> = const { RefCell::new(Vec::new()) };
     }
 
-    /// One more range of bytes.
+    /// Notes one more range of bytes.
     pub(super) fn note(path: &Path, bytes: &Range<u64>) {
         DROPPED.with_borrow_mut(|dropped| dropped.push((path.to_owned(), bytes.clone())));
     }
 
-    /// All of them since the last time.
+    /// All ranges that were dropped since the last call.
     pub(crate) fn take() -> Vec<(PathBuf, Range<u64>)> {
         DROPPED.take()
     }

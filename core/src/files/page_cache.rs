@@ -33,11 +33,11 @@ pub enum ResidencyMethod {
     Cachestat,
     /// `mincore(2)`.
     Mincore,
-    /// It is not: the file system keeps a cache of its own.
+    /// Not at all: the file system keeps a cache of its own.
     Unknown,
 }
 
-/// Why it is not.
+/// Why nothing is known for [`ResidencyMethod::Unknown`].
 pub const OWN_CACHE: &str = "ZFS reads through a cache of its own, and does not tell what comes from there";
 
 static METHOD: LazyLock<ResidencyMethod> = LazyLock::new(|| {
@@ -49,7 +49,7 @@ static METHOD: LazyLock<ResidencyMethod> = LazyLock::new(|| {
     }
 });
 
-/// Of OpenZFS, which is not part of the kernel (`include/sys/fs/zfs.h`).
+/// The magic number of OpenZFS, which is not part of the kernel (`include/sys/fs/zfs.h`).
 const ZFS_SUPER_MAGIC: FsType = FsType(0x2fc1_2fc1);
 
 /// How residency is found on this kernel.
@@ -180,7 +180,7 @@ fn mincore(file: &File, path: &Path, bytes: Range<u64>) -> Result<u64> {
     Ok(pages.iter().filter(|p| *p & 1 == 1).count() as u64 * page)
 }
 
-/// What tests ask of [`ResidencyMethod::of`], each test in a thread of its own.
+/// Counts calls of [`ResidencyMethod::of`] and forces their result, for each test in a thread of its own.
 #[cfg(test)]
 pub(crate) mod decided {
     use std::cell::Cell;
@@ -192,7 +192,7 @@ pub(crate) mod decided {
         static FORCED: Cell<Option<ResidencyMethod>> = const { Cell::new(None) };
     }
 
-    /// One more; what it is to be, if a test says so.
+    /// Counts a call; returns the method that a test forces, if any.
     pub(super) fn count() -> Option<ResidencyMethod> {
         TIMES.set(TIMES.get() + 1);
         FORCED.get()
@@ -203,7 +203,7 @@ pub(crate) mod decided {
         TIMES.get()
     }
 
-    /// Does `work` as a kernel would where all files are looked at so.
+    /// Does `work` while all files of this thread have this method.
     pub(crate) fn forced<T>(method: ResidencyMethod, work: impl FnOnce() -> T) -> T {
         FORCED.set(Some(method));
         let result = work();
@@ -217,7 +217,7 @@ mod tests {
     use super::*;
     use std::io::Write;
 
-    /// A synced file of `size` bytes in the crate's own directory, which is on a disk where /tmp may not be.
+    /// A file of `size` bytes in the crate's own directory, which is on a disk where /tmp may not be.
     fn file(size: usize) -> (tempfile::NamedTempFile, Range<u64>) {
         let mut file = tempfile::NamedTempFile::new_in(env!("CARGO_MANIFEST_DIR")).expect("a file");
         file.write_all(&vec![7u8; size]).expect("written");

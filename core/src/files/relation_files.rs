@@ -4,9 +4,9 @@
 //! the caller knows n, and that no one truncates the files meanwhile.
 //!
 //! A segment is opened when it is first wanted, once for each way of reading, and stays open; in a large
-//! relation the one that was unused the longest is closed for it. So one of these lives for a call, no
-//! longer: a descriptor keeps the readahead window of the moment it was opened, and what the kernel has seen
-//! of a reader's habits.
+//! relation the one that was unused the longest is closed for it. So a [`RelationFiles`] lives for one call,
+//! no longer: a descriptor keeps the readahead window of the moment it was opened, and what the kernel has
+//! seen of a reader's habits.
 
 #[cfg(test)]
 pub(crate) mod fixture;
@@ -69,7 +69,7 @@ impl RelationFiles {
         (block / u64::from(self.segment_blocks)) as u32
     }
 
-    /// How many there are.
+    /// How many segments there are.
     pub fn segments(&self) -> u32 {
         self.blocks.div_ceil(u64::from(self.segment_blocks)) as u32
     }
@@ -139,8 +139,8 @@ impl RelationFiles {
         self.open.is_open(segment, access)
     }
 
-    /// A segment for one who comes back from block to block, and lets go of it before anything else is
-    /// opened; and had it to be opened?
+    /// A segment for a reader that comes back for each block, and lets go of it before anything else is
+    /// opened; and whether it had to be opened.
     #[inline]
     pub(crate) fn get(&self, segment: u32, access: Access) -> Result<(Ref<'_, Arc<OpenFile>>, bool)> {
         self.open.get(segment, access, || OpenFile::open(self.path(segment), access, self.block_size))
@@ -285,7 +285,7 @@ mod tests {
         }
         let open: Vec<u32> = (0..many).filter(|&segment| files.is_open(segment, Access::Buffered)).collect();
         assert_eq!(open, std::iter::once(0).chain(11..many).collect::<Vec<_>>());
-        // Once a file.
+        // The method was decided once a file.
         assert_eq!(decided::times() - times, many);
         // Both ways of reading share the room.
         let direct = (0..many).take_while(|&segment| files.open(segment, Access::Direct).is_ok()).count();
@@ -294,7 +294,7 @@ mod tests {
         assert_eq!(open(Access::Buffered) + open(Access::Direct), MOST_OPEN);
     }
 
-    /// In a process of its own, which may have a few only.
+    /// Runs in a process of its own, which may have few descriptors.
     #[test]
     fn where_descriptors_are_few_it_does_with_fewer() {
         const FEW: u32 = 24;

@@ -2,13 +2,13 @@
 //!
 //! # Limitations and caveats
 //!
-//! What could not be written is the server's to hear of, or its next checkpoint takes it for stored. The
-//! kernel reports such an error to each descriptor that was open by then, and to the first one opened later
-//! that asks: by fsync, or by `sync_file_range` with one of its WAIT flags. Had a probe asked, the
-//! checkpointer, which opens a file when it syncs it, would not be told. So a file of a relation is only ever
-//! *begun* to be written, which reports nothing, and to wait is to look: at cachestat, and where that does
-//! not tell (an older kernel, overlayfs), by having the extent map synced, which leaves the report where it
-//! is, but takes the whole file, and can't be interrupted.
+//! The server must hear of what could not be written, or its next checkpoint takes it for stored. The kernel
+//! reports such an error to each descriptor that was open by then, and to the first one opened later that
+//! asks: by fsync, or by `sync_file_range` with one of its WAIT flags. Had a probe asked, the checkpointer,
+//! which opens a file when it syncs it, would not be told. So a file of a relation is only ever *begun* to be
+//! written, which reports nothing, and to wait is to look: at cachestat, and where that does not tell (an
+//! older kernel, overlayfs), by having the extent map synced, which leaves the report where it is, but takes
+//! the whole file, and can't be interrupted.
 //!
 //! Sources: `fs/sync.c`, `mm/filemap.c` (`file_check_and_advance_wb_err`), `lib/errseq.c`, `fs/ioctl.c`
 //! (`fiemap_prep`) of Linux 6.12; `pg_flush_data` of the server, which begins only, too.
@@ -57,7 +57,7 @@ pub fn of_relation(
     Ok(None)
 }
 
-/// Writes the dirty pages of `bytes` of a file back that is the caller's own, as are its errors.
+/// Writes back the dirty pages of `bytes` of a file that is the caller's own, as are its errors.
 pub fn of_scratch(
     file: &File,
     path: &Path,
@@ -123,7 +123,7 @@ mod tests {
 
     type Way = fn(&OpenFile, Range<u64>, &mut StopCheck<'_>) -> Result<Option<Stop>>;
 
-    /// Both ways.
+    /// Both ways to write back.
     const WAYS: [Way; 2] =
         [of_relation, |open, bytes, should_stop| of_scratch(&open.file, &open.path, bytes, should_stop)];
 

@@ -34,7 +34,7 @@ pub fn plans(data: &[u8]) {
     }
 }
 
-/// What of a node is not a fraction.
+/// The fields of each node that are not fractions.
 fn names(plan: &[Node]) -> Vec<impl PartialEq + std::fmt::Debug> {
     let of = |node: &Node| {
         let Node { node_id, parent_id, level, node_type, schema, relation, index, alias, .. } = node.clone();
@@ -44,7 +44,7 @@ fn names(plan: &[Node]) -> Vec<impl PartialEq + std::fmt::Debug> {
     plan.iter().map(of).collect()
 }
 
-/// Blocks of a node's own.
+/// Blocks of the node itself, in the order of [`BLOCKS`].
 pub(crate) fn own(node: &Node) -> [Option<u64>; 6] {
     [
         node.shared_blks_hit,

@@ -51,7 +51,7 @@ fn counters(earlier: &str, later: &str) {
     assert_eq!((stopped.util_pct, stopped.aqu_sz, stopped.per_second(1)), (None, None, None));
 }
 
-/// No figure is negative or none.
+/// No figure is negative, infinite or NaN.
 fn sound(activity: &Activity) {
     let of = |traffic: &Traffic| [traffic.await_ms(), traffic.request_kb()];
     let traffic = [Some(activity.reads), Some(activity.writes), activity.discards, activity.flushes];

@@ -13,7 +13,7 @@ use crate::machine::cpu::CpuTimes;
 use crate::machine::device::{BlockDevice, DeviceNumber, Roots, hostile as device};
 use crate::machine::pressure::Pressure;
 
-/// More entries than the fixtures have.
+/// Most entries that are planted: more than the fixtures have.
 const MOST_ENTRIES: usize = 60;
 
 /// Plants the tree in a temporary folder and looks for the device.

@@ -2,17 +2,17 @@
 //!
 //! `read_bytes` of `/proc/PID/io` counts the bytes that a process, all its threads included, caused to be
 //! fetched from the storage layer: exact for its own reads, buffered or direct, by system call or io_uring;
-//! readahead counts with whoever triggered it. Reads that another process issues on its behalf are in that
-//! process's account. File systems that fetch without the block layer (FUSE, some network file systems) may
-//! count nothing. ZFS counts what it finds in its own cache as well (`zfs_read`).
+//! readahead counts with the process that triggered it. Reads that another process issues on its behalf are
+//! in that process's account. File systems that fetch without the block layer (FUSE, some network file
+//! systems) may count nothing. ZFS counts what it finds in its own cache as well (`zfs_read`).
 //!
 //! # Processes that come and go
 //! The account of a process begins at 0 with it, so one that is new counts whole. When it has ended its
-//! parent waits for it, and then the kernel adds what it read to the parent's account. So what the last look
-//! has seen of those that are gone was all if the parent's account grew by just that. If it grew by more,
-//! others that it waited for may have read that, and nobody knows. Between two looks one may come, read and
-//! go unseen; where none goes before it had nothing to do for a time, only if the looks are as far apart.
-//! Until its parent has waited for it, what one that has ended had read is shown to root alone.
+//! parent waits for it, and then the kernel adds what it read to the parent's account. So the last look has
+//! seen all that those that are gone had read if the parent's account grew by just that. If it grew by more,
+//! others that it waited for may have read that: it is not known. Between two looks a process may come, read
+//! and go unseen; where each idles for a time before it goes, only if the looks are as far apart. Until its
+//! parent has waited for it, what a process that has ended had read is shown to root alone.
 
 use std::fs;
 use std::path::PathBuf;
@@ -27,16 +27,16 @@ pub enum Account {
     Own,
     /// This process and others that read for it.
     With(Workers),
-    /// Nobody's: the file system counts hits in a cache of its own, too.
+    /// No account helps: the file system counts hits in a cache of its own, too.
     Unknown,
 }
 
 /// Processes that read for this one, and have the same parent.
 #[derive(Debug, Clone, Copy)]
 pub struct Workers {
-    /// Their numbers at the moment.
+    /// Their process numbers at the moment.
     pub pids: fn() -> Vec<i32>,
-    /// One that ends by itself has had nothing to do for so long.
+    /// How long one that ends by itself has had nothing to do before.
     pub idle: Duration,
 }
 
@@ -57,7 +57,7 @@ struct Process {
 }
 
 impl Process {
-    /// The one that has this number now.
+    /// The process that has this number now.
     fn of(pid: i32) -> Option<Self> {
         let start = start_of(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)?;
         Some(Self { pid, start })
@@ -81,7 +81,7 @@ impl Process {
 /// What a look at a process finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sight {
-    /// It has read so much.
+    /// It is there, and has read these bytes.
     There(u64),
     /// It has ended and its parent has not waited for it yet.
     Ended,
@@ -113,13 +113,13 @@ struct Reading {
     at: u64,
     own: u64,
     workers: Vec<(Process, u64)>,
-    /// The parent's: what those of its processes that it has waited for had read, and itself.
+    /// The parent's bytes: its own, and those of its processes that it has waited for.
     parent: Option<u64>,
 }
 
 impl Reading {
-    /// Looks at those of an earlier look, as far as they are there, and at those that came since. None if the
-    /// kernel does not tell.
+    /// Looks at the processes of an earlier look that are still there, and at those that came since. None if
+    /// the kernel does not tell.
     fn take(account: &Account, earlier: Option<&Reading>) -> Option<Self> {
         /// The parent waits for a process now and then, and not all the time.
         const TRIES: usize = 10;
@@ -178,7 +178,7 @@ struct SeenWorkers {
     ended: bool,
 }
 
-/// Looks at the known ones and at those that have these numbers. None if the kernel does not tell.
+/// Looks at `processes` and at those that have the numbers `pids`. None if the kernel does not tell.
 fn look_at(mut processes: Vec<Process>, pids: &[i32]) -> Option<SeenWorkers> {
     for process in pids.iter().filter_map(|pid| Process::of(*pid)) {
         if !processes.contains(&process) {
@@ -225,7 +225,7 @@ impl AccountTally {
         self.last = now;
     }
 
-    /// Looks again if it is time to. For who may ask at any time.
+    /// Looks again if it is time to. For callers that may ask at any time.
     pub fn follow_now_and_then(&mut self) {
         /// A look takes 0.1 ms.
         const EVERY_NS: u64 = 250_000_000;
@@ -254,7 +254,7 @@ pub fn own_traffic() -> Option<u64> {
     Some(own_read_bytes()? + own_written_bytes()?)
 }
 
-/// Those that it has caused to be written.
+/// Bytes that this process has caused to be written, counted as in [`own_traffic`].
 pub fn own_written_bytes() -> Option<u64> {
     parse(&text_of("self")?, "write_bytes:")
 }
@@ -272,7 +272,7 @@ fn text_of(process: &str) -> Option<String> {
     fs::read_to_string(path).ok()
 }
 
-/// A line of `/proc/PID/io`.
+/// The number in the line `name` of `/proc/PID/io`.
 pub(crate) fn parse(text: &str, name: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
 }
@@ -330,7 +330,7 @@ mod tests {
     fn the_state_is_found_behind_any_name() {
         assert!(has_ended("25113 (a) Z (b) Z 25108") && has_ended("1 (a) X 2"));
         assert!(!has_ended("25113 (a) Z (b) S 25108") && !has_ended(""));
-        // About to: it still runs.
+        // It is about to end, and still runs.
         assert!(has_ended("7 (a) R 1 7 7 0 -1 4194564 0") && !has_ended("7 (a) R 1 7 7 0 -1 4194560 4"));
     }
 

@@ -6,7 +6,7 @@
 //! for in version 1, then in 2.
 //!
 //! # Limitations and caveats
-//! - The group is that of this process: all of the server, if whoever starts it gives it a group of its own.
+//! - The group is that of this process: all of the server, if it was started in a group of its own.
 //! - Version 1 counts and limits direct I/O and reads; what the page cache writes back counts with the root.
 //!   Some kernels count nothing there before there is a limit for the device.
 //! - Version 2 counts for a group only if its parent enabled the controller `io` (systemd:
@@ -41,7 +41,7 @@ pub struct Cgroup {
 }
 
 impl Cgroup {
-    /// Finds it. What the kernel does not show is missing, never an error.
+    /// Finds the group. What the kernel does not show is missing, never an error.
     pub fn find(roots: &Roots) -> Self {
         let [io, cpu, memory] = place::find(["blkio", "cpu", "memory"], roots);
         Self { io, cpu, memory, machine: limits::MachineSize::read(roots) }

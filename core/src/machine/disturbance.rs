@@ -6,11 +6,11 @@
 //! - A run of which that is not known counts as undisturbed: nothing is known against it.
 //! - Pressure stall information is not asked: a run's own waiting counts in it like that of others.
 
-/// A run of which others took a greater share than this was disturbed. Two of which they took shares that
-/// differ by no more had the same neighbours.
+/// A run was disturbed if others took a greater share of it than this. Two runs had the same neighbours if
+/// the shares that others took of them differ by no more.
 pub const DISTURBING: f64 = 0.1;
 
-/// Fewer bytes of others than this disturb nothing: a server at rest writes as much.
+/// Fewer bytes of others than this don't disturb: a server at rest writes as much.
 const LEAST_OTHER_BYTES: f64 = 1048576.0;
 
 /// The share, from 0 to 1, that others took of what the devices moved, from the bytes that the run fetched

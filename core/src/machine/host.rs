@@ -12,7 +12,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// This one; None if the kernel does not tell.
+    /// This machine; None if the kernel does not tell.
     pub fn here() -> Option<Self> {
         let names = nix::sys::utsname::uname().ok()?;
         let text = |name: &std::ffi::OsStr| name.to_string_lossy().into_owned();

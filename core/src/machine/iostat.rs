@@ -31,7 +31,7 @@ use crate::machine::device::{Activity, BlockDevice, Counters, Roots};
 use crate::machine::pressure::{Pressure, PressureShares};
 use crate::run::clock::{Clock, Monotonic};
 
-/// What is looked at.
+/// What is looked at: devices, the machine and a control group.
 #[derive(Debug, Clone)]
 pub struct Watch {
     devices: Vec<BlockDevice>,
@@ -39,7 +39,7 @@ pub struct Watch {
     roots: Roots,
 }
 
-/// One look.
+/// The counters as one look found them.
 #[derive(Debug, Clone)]
 pub struct CounterSnapshot {
     /// When, in nanoseconds of [`Monotonic`].
@@ -96,7 +96,7 @@ pub enum IntervalCounts {
 }
 
 impl Watch {
-    /// Of these devices, in this order.
+    /// A watch of these devices, in this order.
     pub fn new(devices: Vec<BlockDevice>, roots: Roots) -> Self {
         Self { devices, cgroup: Cgroup::find(&roots), roots }
     }

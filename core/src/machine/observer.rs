@@ -1,5 +1,5 @@
-//! What a run cost the hardware: the kernel's account of who read, and the devices' own counters,
-//! looked at before and after.
+//! What a run cost the hardware: the kernel's account of reads, and the devices' own counters, looked at
+//! before and after.
 //!
 //! The device counters hold everyone's requests. Ours are told apart by bytes only: the account
 //! knows no requests.
@@ -16,14 +16,14 @@ use crate::machine::disturbance::{self, DISTURBING};
 use crate::run::budget::{self, Stop};
 use crate::run::clock::{Clock, Monotonic};
 
-/// Where to look.
+/// What is looked at: an account and the devices.
 pub struct Observer<'a> {
     account: Account,
     leaves: &'a [Leaf],
     roots: &'a Roots,
 }
 
-/// One look.
+/// What one look has found.
 pub struct Snapshot {
     at: u64,
     tally: AccountTally,
@@ -31,8 +31,8 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// `should_stop`, which now and then looks at those who read for us: what was seen of one that ends is
-    /// known.
+    /// Wraps `should_stop`, and looks now and then at the processes that read for us: what was seen of one
+    /// that ends is known.
     pub fn following<'l>(
         &'l mut self,
         mut should_stop: impl FnMut() -> Option<Stop> + 'l,
@@ -53,10 +53,10 @@ pub struct IoDelta {
     pub activity: Option<Activity>,
 }
 
-/// What went on beside a run, whatever it did and told itself.
+/// What went on beside a run, independent of what the run did and tells of itself.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Surroundings {
-    /// Bytes that it read and wrote.
+    /// Bytes that the run read and wrote.
     pub own_bytes: Option<u64>,
     /// Bytes that the devices moved beyond these. Of a run that wrote, bytes read only: its writes bring
     /// others with them, as those of the journal.
@@ -135,7 +135,7 @@ impl<'a> Observer<'a> {
 }
 
 impl IoDelta {
-    /// Both together.
+    /// This and what happened later, together.
     pub fn then(self, later: IoDelta) -> IoDelta {
         IoDelta {
             fetched: self.fetched.and_then(|bytes| Ok(bytes + later.fetched?)),
@@ -143,7 +143,7 @@ impl IoDelta {
         }
     }
 
-    /// Together with what happened earlier, if anything did.
+    /// This and what happened earlier, together; just this if nothing did.
     pub fn after(self, earlier: Option<IoDelta>) -> IoDelta {
         match earlier {
             Some(earlier) => earlier.then(self),

@@ -1,7 +1,7 @@
 //! How long tasks of the whole machine stood waiting for I/O: pressure stall information.
 //!
 //! `/proc/pressure/io` counts, in microseconds since boot, the time in which at least one task waited for I/O
-//! (`some`), and that in which all tasks that were not idle did (`full`): nobody got on with anything.
+//! (`some`), and that in which all tasks that were not idle did (`full`): nothing got done.
 //!
 //! # Limitations and caveats
 //! - It is everybody's, in most containers the host's too, and network file systems count as well as disks.

@@ -13,13 +13,13 @@ use crate::stats::{Interval, MIN_FOR_MEDIAN, of_median};
 /// Most rounds: more would say nothing new.
 const MOST_ROUNDS: u64 = 40;
 
-/// After so many turns that were not fit, and none that was, there is no use in going on.
+/// Number of unfit turns after which there is no use in going on, if no round counts by then.
 const GIVE_UP_AFTER: u64 = 8;
 
 /// What a turn gave.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum TurnResult {
-    /// So many nanoseconds for a unit of work.
+    /// Nanoseconds for a unit of work.
     Took(f64),
     /// It was disturbed: its time is not what was to be measured.
     Unfit,
@@ -50,7 +50,7 @@ impl Contest {
         of_median(&ratios)
     }
 
-    /// Are all ratios as sure as this share?
+    /// Is the half-width of each ratio's interval within the share `wanted`?
     fn is_precise(&self, to: usize, wanted: Option<f64>) -> bool {
         let contenders = self.rounds.first().map_or(0, Vec::len);
         let is_narrow = |contender, wanted| {
@@ -60,7 +60,7 @@ impl Contest {
     }
 }
 
-/// Lets so many contenders take turns, the one in force being number `current`: each turn moves
+/// Lets `contenders` contenders take turns, of which `current` is the one in force. Each turn moves
 /// `bytes_of_turn`.
 ///
 /// `limits.duration` and `limits.max_bytes` bound all of it; what limits the rate or the time makes it pause
@@ -103,7 +103,7 @@ struct Race<'a, E> {
     bytes_of_turn: u64,
     precision: Option<f64>,
     turn: &'a mut TakeTurn<'a, E>,
-    /// Of the present round.
+    /// Times of the present round.
     times: Vec<Option<f64>>,
     found: Contest,
 }
@@ -130,7 +130,7 @@ impl<E> Contenders for Race<'_, E> {
     }
 
     fn is_enough(&mut self) -> bool {
-        // All are taken: a time is not for another round.
+        // All times are taken out: none is for another round.
         let times: Vec<Option<f64>> = self.times.iter_mut().map(Option::take).collect();
         self.found.rounds.extend(times.into_iter().collect::<Option<Vec<f64>>>());
         self.found.rounds.len() >= 2 * MIN_FOR_MEDIAN && self.found.is_precise(self.current, self.precision)
@@ -160,7 +160,8 @@ mod tests {
 
     #[test]
     fn a_drifting_disk_drifts_under_all() {
-        // It becomes ten times slower, while the second takes 8, and the third 10 for each 10 of the first.
+        // The disk becomes ten times slower, while the second takes 8, and the third 10 for each 10 of the
+        // first.
         let (clock, mut order, mut speed) = (Manual::default(), Vec::new(), 1.0);
         let found = run(&LIMITS, &clock, &mut |contender| {
             order.push(contender);

@@ -73,7 +73,7 @@ fn a_call_opens_a_segment_once_for_each_way_of_reading() {
     let paths: Vec<PathBuf> = (0..3).map(|segment| files.path(segment)).collect();
     let once = |path: &PathBuf| [Access::Buffered, Access::Direct].map(|access| (path.clone(), access));
     assert_eq!(found, paths.iter().flat_map(once).collect::<Vec<_>>());
-    // Nobody has opened them elsewhere and kept them.
+    // None was opened elsewhere and kept open.
     let directory = paths[0].parent().expect("a directory");
     assert_eq!(open_below(directory).len(), 6);
     drop(files);

@@ -2,14 +2,14 @@
 //!
 //! A turn reads some blocks in one way: in order as a sequential scan, one by one at random, or ascending
 //! with gaps at one density and one `effective_io_concurrency`. All ways take turns, sequential and random
-//! ones after every few of the others, so that a disk whose speed drifts drifts under all of them. How the
+//! ones after every few of the others, so that a drift of the disk's speed affects all of them. How the
 //! server reads is up to a [`BlockReader`]; which blocks, whether they are cold, and what follows from the
 //! times is here.
 //!
 //! What comes from the device is read from spans of which the OS cache holds nothing, and the span is dropped
-//! from it afterwards: the cache is left about as it was found. Only with leave to evict, spans that are
-//! cached are emptied first. After a sequential turn, before the span is dropped, the same blocks are read
-//! again, from the OS cache, and some of them once more, from shared buffers.
+//! from it afterwards: the cache is left about as it was found. Cached spans are emptied first only if
+//! [`PageTimesRun::evicts`] allows it. After a sequential turn, before the span is dropped, the same blocks
+//! are read again, from the OS cache, and some of them once more, from shared buffers.
 //!
 //! # Limitations and caveats
 //! - The first part of a sequential turn, in which the kernel's readahead gets going, is not timed: a scan
@@ -43,7 +43,7 @@ use crate::machine::observer::{IoDelta, Observer};
 use crate::measure::BlockReader;
 use crate::run::budget::{Budget, Limits, Stop};
 
-/// In which way the server reads.
+/// How the server reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
     /// As a sequential scan.
@@ -54,25 +54,25 @@ pub enum Way {
     Bitmap(u32),
 }
 
-/// What a turn wants of the server.
+/// What a turn asks of the server.
 #[derive(Debug, Clone, Copy)]
 pub struct Order<'a> {
     /// The blocks, in the order in which they are to be read.
     pub blocks: &'a [u64],
-    /// How.
+    /// How they are read.
     pub way: Way,
-    /// The first so many are not timed.
+    /// How many of the first blocks are not timed.
     pub warm_up: usize,
-    /// After so many nanoseconds no more are begun, but for [`LEAST_BLOCKS`].
+    /// Nanoseconds after which no further block is begun; [`LEAST_BLOCKS`] are read in any case.
     pub length_ns: u64,
-    /// What the server says: how many of the timed blocks were in shared buffers.
+    /// Filled in by the reader: how many of the timed blocks were in shared buffers.
     pub hits: u64,
 }
 
-/// A turn times so many blocks at least, however slow they are.
+/// Fewest blocks that a turn times, however slow they are.
 pub const LEAST_BLOCKS: usize = 16;
 
-/// Half of an interval's width over the time, with which advice can be given.
+/// Half of an interval's width over the time: the most with which advice can be given.
 pub const ROUGHLY: f64 = 0.2;
 
 /// Reads the blocks of turns.
@@ -84,29 +84,29 @@ pub struct PageTimesRun<'a> {
     pub source: &'a RelationFiles,
     /// Densities of the sparse turns, each over 0 and at most 1.
     pub densities: &'a [f64],
-    /// Their concurrencies.
+    /// Concurrencies of the sparse turns.
     pub concurrencies: &'a [u32],
-    /// The kernel's readahead window, in bytes: so far beyond a turn's blocks pages may come into the OS
-    /// cache.
+    /// The kernel's readahead window, in bytes: pages up to this far beyond a turn's blocks may come into the
+    /// OS cache.
     pub window: u64,
     /// Do reads go through the OS page cache?
     pub through_cache: bool,
     /// May pages be evicted that were cached before?
     pub evicts: bool,
-    /// Is all over if nothing comes from the device?
+    /// Does the run end if nothing comes from the device?
     pub only_cold: bool,
     /// Blocks in shared buffers, ascending: they are passed over.
     pub buffered: &'a [u64],
-    /// Which blocks.
+    /// Decides which blocks are read.
     pub seed: u64,
     /// Waits a little until the devices have nothing to do.
     pub settle: &'a dyn Fn(),
-    /// Looks before and after what is read from the device.
+    /// Looks at the devices before and after each turn that reads from them.
     pub observer: &'a Observer<'a>,
-    /// Bounds of all turns together; but `max_bytes` for each way: sequential, random, and each concurrency.
-    /// What one does not need the others may have.
+    /// Bounds of all turns together; `max_bytes` is for each way: sequential, random, and each concurrency.
+    /// What one way does not need, the others may use.
     pub limits: Limits,
-    /// It ends after so long if each time is known to [`ROUGHLY`]; None to use all of the time.
+    /// Time after which the run ends if each time is known to [`ROUGHLY`]; None to use all of the time.
     pub usual: Option<Duration>,
 }
 
@@ -139,8 +139,8 @@ pub struct PageTimesResult {
 }
 
 impl PageTimesResult {
-    /// Did others use the device beside reads in one of these patterns? Single points of the curve have few
-    /// turns each.
+    /// Did others use the device beside the reads of a pattern? The points of the curve count as one pattern,
+    /// since each has few turns.
     pub fn is_disturbed(&self) -> bool {
         let sparse = self.sparse.iter().flatten().filter_map(WaySeries::cost).cloned().reduce(IoDelta::then);
         let plain = [&self.device_sequential, &self.device_random].into_iter().filter_map(WaySeries::cost);
@@ -157,14 +157,14 @@ impl PageTimesResult {
 /// nothing left to read. `report` hears how many turns are done.
 ///
 /// # Errors
-/// Of the files.
+/// Errors of the files that are read.
 pub fn measure(
     run: &PageTimesRun<'_>,
     reader: &mut TurnReader<'_>,
     budget: &mut Budget<'_>,
     report: &mut dyn FnMut(u64),
 ) -> Result<PageTimesResult> {
-    // What one way does not need the others may have.
+    // What one way does not need, the others may use.
     let ways = (turns::PLAIN_WAYS + run.concurrencies.len()) as u64;
     let limits = Limits { max_bytes: run.limits.max_bytes.saturating_mul(ways), ..run.limits };
     let mut budget = budget.part(&limits);

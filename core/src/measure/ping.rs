@@ -75,7 +75,7 @@ impl<'a> Writer<'a> {
         })
     }
 
-    /// Writes the block at this place in the order, which goes round.
+    /// Writes the block at place `index` of the order, which begins again at its end.
     fn write(&mut self, index: u64, clock: &dyn Clock) -> Result<(u64, u64)> {
         let block = self.order.at(index % self.order.len());
         let offset = block * self.block_size as u64;
@@ -89,8 +89,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Reads the next block of `plan` that holds data, and says how long that took; None when there is none any
-/// more.
+/// Reads the next block of `plan` that holds data, and says how long that took; None when none is left.
 fn read(
     plan: &mut Plan<'_>,
     engine: &mut Pread,
@@ -299,7 +298,7 @@ mod tests {
         assert_eq!((pongs.len(), stop), (2, Some(Stop::Bytes)));
         let rested = Limits { max_util: Some(1e-7), duration: Duration::from_millis(100), ..limits() };
         assert_eq!(run(&rested, &mut || None).0.len(), 1);
-        // So does the last.
+        // The last request has its rest, too.
         let started = Monotonic.now();
         let writer = Writer::new(&scratch, BLOCK, true, 1).expect("a writer");
         let pongs = ping(

@@ -1,8 +1,8 @@
-//! Random fetches of single blocks: how long each takes, how many a second, and who served it.
+//! Random fetches of single blocks: how long each takes, how many a second, and what served it.
 //!
 //! A [`Plan`] says which blocks in which order; a [`BlockReader`] fetches them at its depth; a
 //! [`FetchRecord`] has what came of them. At depth 1 the end of one request is the start of the next, so that
-//! one reading of the clock does. At a greater depth a request ends when it is seen to be done. It is a
+//! one reading of the clock is enough. At a greater depth a request ends when it is seen to be done. It is a
 //! closed loop: these are service times. Under a rate limit there is a schedule too, which is kept when a
 //! request is late, and response times are taken from when a request was due.
 //!
@@ -55,9 +55,10 @@ pub type FetchReader<'a> = dyn for<'f, 'p> BlockReader<Fetches<'f, 'p>> + 'a;
 pub struct RandomRun {
     /// Blocks fetched; holes, which are not, included.
     pub fetches: u64,
-    /// Who served them, of those where it is known.
+    /// What served them, where that is known.
     pub tiers: Tiers,
-    /// Bytes of those that the device served which the page cache did not have, or was not asked for.
+    /// Of the blocks that the device served, the bytes that the page cache did not have, or was not asked
+    /// for.
     pub missing_bytes: u64,
     /// Blocks that were never written to their file.
     pub holes: u64,
@@ -72,7 +73,8 @@ pub struct RandomRun {
     pub trend: Option<f64>,
     /// From issue to completion.
     pub latencies: Latencies,
-    /// From when the schedule wanted it to completion; None unless requests are due at moments of their own.
+    /// From when the schedule wanted a request to its completion; None unless each is due at a moment of its
+    /// own.
     pub responses: Option<Latencies>,
     /// Latencies by tier: shared, os, device.
     pub by_tier: [Moments; 3],

@@ -6,8 +6,8 @@
 //! is the page cache's own work. It is the difference between the kernel and the twin at the setting in
 //! force, about the same for each block at every window, and is added to the twin's time.
 //!
-//! All windows take turns, round after round, there and back, each turn on blocks of its own: a disk whose
-//! speed drifts drifts under all of them. A turn through the page cache counts if it took no more CPU time a
+//! All windows take turns, every second round in reverse order, each turn on blocks of its own: a drift of
+//! the disk's speed affects all of them. A turn through the page cache counts if it took no more CPU time a
 //! block than 1.3 of what a quarter of them took at most: where memory is short, or given back to a host,
 //! pages cost more than the reading. Of the turns that count the median is taken, with an interval that
 //! assumes nothing about their distribution.
@@ -50,27 +50,27 @@ use crate::run::rounds::{Contenders, Ended, Looks, Rounds, Turn};
 use crate::stats::{Interval, MIN_FOR_MEDIAN};
 use crate::{Error, Result};
 
-/// A turn reads so many of the widest windows, within the two bounds that follow, in bytes.
+/// How many of the widest windows a turn reads, within the two bounds that follow, in bytes.
 const WINDOWS_OF_TURN: u64 = 8;
 const SHORTEST_TURN: u64 = 32 << 20;
 const LONGEST_TURN: u64 = 128 << 20;
 
-/// A turn of the kernel reads so much at least: what the last turn's pages left in the processor's caches
-/// must not help, as it does not help a scan that is longer.
+/// Fewest bytes of a turn of the kernel: what the last turn's pages left in the processor's caches must not
+/// help, as it does not help a scan that is longer.
 const KERNEL_TURN: u64 = 64 << 20;
 
-/// The first round is warm-up.
+/// Fewest rounds: the first is warm-up.
 const LEAST_ROUNDS: u64 = 2;
-/// More would say nothing new of a small relation.
+/// Most rounds: more would say nothing new of a small relation.
 const MOST_ROUNDS: u64 = 200;
 
 /// A turn that reads fewer windows than this says little of them.
 const LEAST_WINDOWS: u64 = 4;
 
-/// A turn may take this share of the time of its window.
+/// A turn may take the time of its window over this.
 const TURNS_OF_WINDOW: u32 = 8;
 
-/// Windows that are emulated may be so large, in bytes: they have to fit a slot twice.
+/// Largest window that is emulated, in bytes: it has to fit a slot twice.
 pub const LARGEST_WINDOW: u64 = 16 << 20;
 
 /// What is to be measured.
@@ -92,9 +92,9 @@ pub struct ReadaheadRun<'a> {
 pub struct ReadaheadCurve {
     /// The setting in force, as it is.
     pub kernel: WindowTally,
-    /// The same by the twin.
+    /// The setting in force, emulated by the twin.
     twin: WindowTally,
-    /// The other windows, in the order in which they were given; none where they are refused.
+    /// The windows to emulate, in the order in which they were given; none where they are refused.
     pub emulated: Vec<WindowTally>,
     /// Why no window can be emulated here.
     pub refused: Option<String>,
@@ -142,12 +142,12 @@ impl ReadaheadCurve {
     }
 }
 
-/// Did turns that count read enough windows of so many blocks to say something of them?
+/// Did turns that count read enough windows of `window_blocks` to say something of them?
 pub fn is_enough(tally: &WindowTally, window_blocks: u64) -> bool {
     tally.blocks() >= LEAST_WINDOWS * window_blocks * tally.turns()
 }
 
-/// Who has a turn.
+/// What has a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Contender {
     /// The kernel.
@@ -158,14 +158,13 @@ pub enum Contender {
     Emulated(usize),
 }
 
-/// Measures all windows in turns, those that are emulated through an engine of [`SLOTS`] slots of
-/// [`ROOM_OF_SLOT`] bytes. `report` hears of each turn before it begins: its number, of how many, and whose
-/// it is.
+/// Measures all windows in turns; emulated ones use `engine`, of [`SLOTS`] slots of [`ROOM_OF_SLOT`] bytes.
+/// `report` hears of each turn before it begins: its number, of how many, and whose it is.
 ///
 /// Reads of the kernel's turns are cold: the page cache is made to let go of the segments that they lie in.
 ///
 /// # Errors
-/// Of the reads, and of the eviction. That the file system refuses O_DIRECT is part of the result.
+/// Those of the reads, and of the eviction. That the file system refuses O_DIRECT is part of the result.
 pub fn curve(
     run: &ReadaheadRun<'_>,
     engine: &mut dyn Engine,
@@ -184,7 +183,7 @@ pub fn curve(
     let rounds = (run.limits.max_bytes / ((kernel_blocks + turn_blocks) * block_size))
         .clamp(LEAST_ROUNDS, MOST_ROUNDS);
     let rounds = if run.source.blocks() == 0 { 0 } else { rounds };
-    // All windows together have the time of all. So many rounds keep their bytes.
+    // All windows together have the time of all. The number of rounds keeps to their bytes.
     let duration = run.limits.duration.saturating_mul(rows);
     let all = Limits { duration, max_bytes: u64::MAX, ..run.limits };
     let mut budget = budget.part(&all);
@@ -231,7 +230,7 @@ struct WindowTurns<'a> {
     curve: ReadaheadCurve,
 }
 
-/// Who has the first turns of a round, before the windows.
+/// What has the first turns of a round, before the windows.
 const OF_KERNEL: [Contender; 2] = [Contender::Kernel, Contender::Twin];
 
 impl Contenders for WindowTurns<'_> {
@@ -318,7 +317,8 @@ impl WindowTurns<'_> {
         }
     }
 
-    /// Reads them, with the CPU time that it took, in nanoseconds, and what it cost the devices.
+    /// Reads the blocks. Returns also the CPU time that it took, in nanoseconds, and what it cost the
+    /// devices.
     fn scan(
         &mut self,
         whose: Contender,

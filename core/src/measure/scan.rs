@@ -34,9 +34,10 @@ use crate::stats::{self, Interval, Slice};
 /// In what steps a reader reads, in blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Steps {
-    /// Of one request to the operating system.
+    /// Blocks of one request to the operating system.
     pub request: u64,
-    /// So many may still be on their way when it has those that it asked for, since the kernel reads ahead.
+    /// Blocks that may still be on their way when the reader has those that it asked for: the kernel reads
+    /// ahead.
     pub ahead: u64,
     /// Shorter holes, in bytes, are read inside the run they lie in: to set them apart would disturb the
     /// reader more than it makes the rate truer.
@@ -44,14 +45,14 @@ pub struct Steps {
 }
 
 impl Steps {
-    /// In requests of so many blocks of a queue, which is drained where a hole is set apart. Nobody reads
-    /// ahead.
+    /// Requests of `request` blocks through a queue, which is drained where a hole is set apart. Nothing
+    /// reads ahead.
     pub const fn of(request: u64) -> Self {
         Self { request, ahead: 0, least_hole: 1 << 20 }
     }
 
     /// Block by block, each waited for, so that every hole can be set apart. The kernel reads ahead with a
-    /// window of so many bytes.
+    /// window of `window` bytes.
     pub const fn above_readahead(window: u64, block_size: u64) -> Self {
         Self { request: 1, ahead: window / block_size, least_hole: 1 }
     }
@@ -67,7 +68,7 @@ pub struct ScanRun<'a> {
     pub steps: Steps,
     /// Where the reader has data, in memory, though the file has holes.
     pub without_data: Option<&'a WithoutData<'a>>,
-    /// In which bounds.
+    /// What bounds the scan.
     pub limits: Limits,
 }
 
@@ -109,8 +110,7 @@ impl ScanRun<'_> {
         self.source.block_size().into()
     }
 
-    /// How its limits cut a scan that starts within `budget`, and the blocks of data of which it reads no
-    /// more.
+    /// How its limits cut a scan that starts within `budget`, and the most blocks of data that it reads.
     fn bursts(&self, budget: &Budget<'_>) -> (Bursts, u64) {
         let Steps { request, ahead, .. } = self.steps;
         let bursts = Bursts::new(&self.limits, self.block_size(), request, ahead, budget.started());
@@ -118,10 +118,10 @@ impl ScanRun<'_> {
         (bursts, most)
     }
 
-    /// Of its blocks, those that it may come to under its limits: of the others no cache need be emptied.
-    /// Holes are free, so that it may come to all if there is one on the way. A limit of the time bounds no
-    /// blocks: nobody knows how fast the device is. Err holds a reason to stop.
+    /// The blocks that it may come to under its limits: of others no cache need be emptied. Holes are free:
+    /// if there is one on the way, it may come to all. Err holds a reason to stop.
     pub fn reach(&self, budget: &mut Budget<'_>) -> Result<std::result::Result<Range<u64>, Stop>> {
+        // A limit of the time alone bounds no blocks: it is not known how fast the device is.
         let (_, most) = self.bursts(&budget.part(&self.limits));
         let blocks = self.blocks.clone();
         let near = blocks.start..blocks.end.min(blocks.start.saturating_add(most));
@@ -298,7 +298,7 @@ mod tests {
         ScanRun { source: &relation.source, blocks, steps, without_data: None, limits: *limits }
     }
 
-    /// A scan that is part of nothing else, and tells nobody how far it got.
+    /// A scan that is part of nothing else, and reports no progress.
     fn scan(run: &ScanRun<'_>, reader: &mut dyn BlockReader<Part>, clock: &dyn Clock) -> Result<Scan> {
         super::scan(run, reader, &mut Budget::unlimited(clock, &mut || None), &mut |_| ())
     }
@@ -392,7 +392,7 @@ mod tests {
             let (scan, _) = steady(&relation, 0..512, &limits);
             assert_eq!((scan.stop, scan.blocks), (Some(stop), 0..blocks));
         }
-        // A second of 0.1 ms each is longer than this relation.
+        // A second of blocks of 0.1 ms each is more than this relation has.
         let relation = Relation::new(12_000, 0..12_000);
         let (scan, _) = steady(&relation, 0..12_000, &Limits { precision: Some(0.05), ..LIMITS });
         assert_eq!((scan.stop, scan.blocks), (Some(Stop::Precise), 0..10_000));
@@ -430,7 +430,7 @@ mod tests {
         };
         let near = reach(&relation);
         assert!(read <= near.end && near == (0..most(limits, 1)) && near.end < 512, "{read}, {near:?}");
-        // A hole on the way costs nothing, one behind it is not come to.
+        // A hole on the way costs nothing, one behind the reach is not come to.
         for (data, end) in [(100..512, 512), (0..100, 512), (0..400, near.end)] {
             assert_eq!(reach(&Relation::new(512, data.clone())), 0..end, "{data:?}");
         }
@@ -439,7 +439,7 @@ mod tests {
     #[test]
     fn copies_from_the_cache_are_never_slow_answers() {
         let relation = Relation::new(600, 0..600);
-        // So that it has waited before.
+        // So that this thread has waited before.
         std::thread::sleep(Duration::from_millis(1));
         let limits = Limits { latency: LatencyBound::within(Duration::from_nanos(1)), ..LIMITS };
         let scan = buffered(&relation, &limits);

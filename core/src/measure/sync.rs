@@ -1,11 +1,11 @@
 //! What it costs to make writes durable: the sections of pg_test_fsync, the WAL's own pattern, and group
 //! commit.
 //!
-//! A [`Case`] is one way to write and sync. The cases take turns, round after round, so that a disk whose
-//! speed drifts drifts under all of them alike: one after the other, as pg_test_fsync measures them, the last
+//! A [`Case`] is one way to write and sync. The cases take turns, round after round, so that a drift of the
+//! disk's speed affects all of them alike: one after the other, as pg_test_fsync measures them, the last
 //! would be compared with the noise that others make a minute later. The first operation of a turn is
-//! warm-up: it may pay for what another method left in the journal or in the page cache. What is timed is
-//! the system calls of an operation, one after another; the clock's own cost is taken off.
+//! warm-up: it may pay for what another method left in the journal or in the page cache. What is timed is the
+//! system calls of an operation, one after another; the clock's own cost is taken off.
 //!
 //! With more than one committer, operations of `wal_segment` are commits that share one log: each inserts its
 //! blocks and waits until they are durable, and a flush covers all that was inserted before it began
@@ -67,7 +67,7 @@ const MEMORY_OF_CASE: usize = 96 << 10;
 pub struct SyncRun<'a> {
     /// The cases.
     pub cases: &'a [Case],
-    /// Who commits.
+    /// The committers.
     pub group: Group,
     /// What bounds each case.
     pub limits: Limits,
@@ -86,7 +86,7 @@ pub fn logs_nameless_files(fs_type: &str) -> bool {
 /// Measures the cases in turns; `report` hears of each turn before it begins: its number, of how many, and
 /// its case.
 ///
-/// Returns what is known of each. A reason of the caller, or of the statement, ends all that are not over.
+/// Returns what is known of each. A stop of the caller, or of the statement, ends all that are not over.
 ///
 /// # Errors
 /// [`Error::Scratch`] or [`Error::ShortWrite`] if a call fails: a device that loses writes is not measured
@@ -106,7 +106,7 @@ pub fn run(
     Ok(all)
 }
 
-/// [`run`] by whatever calls.
+/// Like [`run`], with the calls that `calls` gives for a case.
 fn run_with<C: Calls>(
     run: &SyncRun<'_>,
     calls: &dyn Fn(&Case) -> C,

@@ -1,11 +1,11 @@
-//! Who served the blocks of a scan: shared buffers, the OS page cache, or the device.
+//! What served the blocks of a scan: shared buffers, the OS page cache, or the device.
 //!
-//! Hits are counted by the buffer manager. Between the other two decide what the page cache held
-//! before the read, and the bytes that were fetched: a cached block needs no fetch, and a fetched one
-//! was not cached. Readahead fetches more than was asked for, so fetched bytes are an upper bound. Where
-//! fewer were fetched than were missing, the two contradict each other, and nothing is said: others brought
-//! the pages in, or the file system keeps no account. Both are in bytes, since a kernel's pages are smaller
-//! than a block: half of one may be cached. What the device served is rounded up to blocks.
+//! Hits are counted by the buffer manager. The other two are told apart by what the page cache held before
+//! the read, and by the bytes that were fetched: a cached block needs no fetch, and a fetched one was not
+//! cached. Readahead fetches more than was asked for, so fetched bytes are an upper bound. Where fewer were
+//! fetched than were missing, the two contradict each other, and nothing is said: others brought the pages
+//! in, or the file system keeps no account. Both are in bytes, since a kernel's pages are smaller than a
+//! block: half of one may be cached. What the device served is rounded up to blocks.
 //!
 //! Below the kernel (RAID controllers, hypervisors, drives) are more caches, of which nothing is known.
 
@@ -43,7 +43,7 @@ pub fn are_too_few(fetched: u64, missing: u64, read: u64, block_size: u64) -> bo
 }
 
 impl Tiers {
-    /// Of a scan through the page cache; None when nothing tells the page cache from the device, or
+    /// The tiers of a scan through the page cache; None when nothing tells the page cache from the device, or
     /// when what does contradicts itself.
     pub fn of_buffered(evidence: Evidence) -> Option<Self> {
         let Evidence { block_size, hits, reads, cached_bytes, fetched_bytes } = evidence;
@@ -67,7 +67,7 @@ impl Tiers {
         Some(Self { shared: hits, os: reads - device, device })
     }
 
-    /// Of a scan past the page cache.
+    /// The tiers of a scan past the page cache.
     pub fn of_direct(reads: u64, fetched: u64) -> Self {
         let device = fetched.min(reads);
         Self { shared: 0, os: reads - device, device }

@@ -1,4 +1,4 @@
-//! Who paid: turns inclusive figures into each node's own.
+//! Turns inclusive figures into each node's own: finds the node that pays for each subplan.
 //!
 //! Own is inclusive minus what ran inside the node. For ordinary children and for SubPlans that is
 //! what EXPLAIN prints below the node. *Detached* subplans, CTEs and InitPlans, are printed below the
@@ -6,19 +6,19 @@
 //! subtracted there, from their *payer*. The nodes of a plan then add up to the top node's figure,
 //! because each node's figure is added once and, but for the top one, subtracted once.
 //!
-//! # Who the payer is
-//! * A **CTE** is pulled by the CTE Scans of its name. One pays all. Of several, each counter
-//!   is paid first by those that can't have run an InitPlan as well, and of these by whoever has the
-//!   most left over after its own children: exact as long as the scans themselves touch nothing,
-//!   since then what is left over is just what each pulled.
-//! * An **InitPlan** is run once, whole, by one node. The suspects are the nodes whose expressions
-//!   name it and the nodes between them and the place where it is attached, because a Gather
-//!   evaluates parameters before it starts workers, an Append to prune partitions, and a Nested Loop
-//!   to restart an index scan, though no expression of theirs says so. The first suspect with blocks
-//!   enough left over is the payer, and those that read no relation by themselves come first: what
-//!   they have left over has no other explanation. Where nobody names it, the node that it is
-//!   attached to and the outer path below are the suspects. Without blocks to go by, the payer is the
-//!   Gather on the way, or else a node that names it and has time enough left over.
+//! # Which node is the payer
+//! * A **CTE** is pulled by the CTE Scans of its name. One pays all. Of several, each counter is paid first
+//!   by those that can't have run an InitPlan as well, and of these by the one with the most left over after
+//!   its own children: exact as long as the scans themselves touch nothing, since then what is left over is
+//!   just what each pulled.
+//! * An **InitPlan** is run once, whole, by one node. The suspects are the nodes whose expressions name it
+//!   and the nodes between them and the place where it is attached, because a Gather evaluates parameters
+//!   before it starts workers, an Append to prune partitions, and a Nested Loop to restart an index scan,
+//!   though no expression of theirs says so. The first suspect with blocks enough left over is the payer, and
+//!   those that read no relation by themselves come first: what they have left over has no other explanation.
+//!   Where no node names it, the node that it is attached to and the outer path below are the suspects.
+//!   Without blocks to go by, the payer is the Gather on the way, or else a node that names it and has time
+//!   enough left over.
 //! * Subplans with one likely payer are settled first, so that they are not robbed by those with a
 //!   choice.
 //!
@@ -117,7 +117,7 @@ struct Subplan {
     suspects: Vec<usize>,
 }
 
-/// The detached subplans and who uses them.
+/// The detached subplans and the nodes that use them.
 fn detached(entries: &[Entry]) -> Vec<Subplan> {
     let mut subplans: Vec<Subplan> = Vec::new();
     let mut by_name: HashMap<(usize, &str), usize> = HashMap::new();
@@ -176,8 +176,8 @@ fn outer_children(entries: &[Entry]) -> Vec<Option<usize>> {
     outer
 }
 
-/// The nodes from a user of a subplan up to where that is attached, without those that only have the
-/// user in a detached subplan of their own: whoever runs that one, the user is inside.
+/// The nodes from a user of a subplan up to where that is attached, without those that only have the user in
+/// a detached subplan of their own: the user is inside whichever node runs that one.
 fn way(entries: &[Entry], user: usize, attached: usize) -> impl Iterator<Item = usize> + '_ {
     let mut came_from = None;
     upwards(entries, user)

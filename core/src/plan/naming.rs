@@ -72,9 +72,8 @@ pub(super) fn reads_relations(kind: &str) -> bool {
         )
 }
 
-/// The names by which other nodes refer to a detached subplan, from its "Subplan Name": `CTE x` goes
-/// by itself, `InitPlan 1 (returns $0,$1)` by `$0` and `$1` (up to 16), `InitPlan 1` by itself (from 17). Not
-/// all if there are more than [`MOST_REFERENCES`].
+/// Names of a detached subplan in other nodes, from its "Subplan Name": `CTE x` and `InitPlan 1` (from 17) as
+/// they are, `$0` and `$1` of `InitPlan 1 (returns $0,$1)` (up to 16). Not all beyond [`MOST_REFERENCES`].
 pub(super) fn provided(subplan: &str) -> Vec<String> {
     match subplan.split_once(" (returns ") {
         Some((name, parameters)) if name.starts_with("InitPlan ") => {

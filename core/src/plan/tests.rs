@@ -118,7 +118,7 @@ fn a_recursive_cte_is_paid_by_its_reader_and_not_by_its_work_table() {
 
 #[test]
 fn a_modifying_cte_keeps_what_it_did_after_the_statement() {
-    // The top node saw 16 blocks; the rows that nobody read were deleted after it had finished.
+    // The top node saw 16 blocks; the rows that no node read were deleted after it had finished.
     let expected = [("Limit", "", 0), ("Delete", "ev", 4010), ("Seq Scan", "ev", 14), ("CTE Scan", "d", 0)];
     assert_blocks("15_delete_read_in_part", &expected);
 }
@@ -430,7 +430,7 @@ fn node_types_are_those_of_the_text_format() {
     }
 }
 
-/// A node that hit so many blocks, itself or below.
+/// A node that hit `hits` blocks, itself or below.
 fn node(kind: &str, hits: u64, mut fields: Value, children: Vec<Value>) -> Value {
     fields["Node Type"] = json!(kind);
     fields["Shared Hit Blocks"] = json!(hits);
@@ -771,7 +771,7 @@ fn what_takes_too_much_memory_is_refused() {
     assert!(matches!(nodes(&below(1)), Err(PlanError::Field { node_id: 3, .. })));
     let parameters: String = (0..=MOST_REFERENCES).map(|number| format!("${number}")).collect();
     assert_too_large(&around(&format!(r#""Filter": "{parameters}""#)), "references to subplans");
-    // As many as there are opened would each be as long as the rest.
+    // Each of the parentheses might else be followed to the end of the text.
     let opened = around(&format!(r#""Filter": "{})""#, "(InitPlan ".repeat(1 << 20)));
     assert_eq!(nodes(&opened).expect("a plan").len(), 1);
 }

@@ -19,7 +19,7 @@
 use super::ledger::TIME;
 use super::{JsonNode, NodeFigures};
 
-/// How many processes ran a part of a plan: so many starts in so many runs of the Gather.
+/// How many processes ran a part of a plan: its starts over the runs of the Gather.
 #[derive(Debug, Clone, Copy)]
 struct Processes {
     starts: u64,
@@ -29,7 +29,7 @@ struct Processes {
 impl Processes {
     const ONE: Processes = Processes { starts: 1, runs: 1 };
 
-    /// Those of the child of a Gather.
+    /// The processes of the child of a Gather.
     fn of(gather: &NodeFigures, child: &NodeFigures) -> Self {
         match (child.loops, gather.loops) {
             (Some(starts), Some(runs)) if starts > runs && runs > 0 => Self { starts, runs },

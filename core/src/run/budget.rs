@@ -2,8 +2,8 @@
 //! of its latencies, and the caller's own reasons. What waits for a limit in this crate sleeps here.
 //!
 //! A [`Budget`] may have parts: a statement's has those of its runs, and a run's those of its turns. A part
-//! does not outlast what it is a part of, unless it is of use only as a whole, spends its bytes, knows the
-//! same latencies, and hears the same reasons to stop.
+//! does not outlast what it is a part of, unless it is of use only as a whole. It spends the bytes of the
+//! whole, knows the same latencies, and hears the same reasons to stop.
 //!
 //! Three kinds of limiters tell when something is due, which a budget then waits for. What comes one at a
 //! time has a `Pacer`; requests beside others in flight have a `RequestPacer`; reading in order has
@@ -30,7 +30,7 @@ pub(crate) use requests::RequestPacer;
 
 use crate::run::clock::{Clock, Monotonic, nanoseconds};
 
-/// What bursts of requests make up for, in nanoseconds.
+/// How much of a schedule a burst of requests makes up for, in nanoseconds.
 const BURST_NS: u64 = 10_000_000;
 
 /// Long sleeps are cut into pieces of this length, so that there is a look for reasons to stop in between.
@@ -95,7 +95,7 @@ pub struct Budget<'a> {
     known: Known,
     /// What the budget that this one is a part of knows.
     parent: Option<&'a mut Known>,
-    /// How many bytes all will have spent at most when it is at its end.
+    /// The most that `known.spent`, which counts the bytes of all parts, may reach.
     most_bytes: u64,
     pacer: Pacer,
     paused: bool,
@@ -112,7 +112,7 @@ struct Known {
 }
 
 impl<'a> Budget<'a> {
-    /// Of one statement, which has so much time left for all of its runs.
+    /// The budget of one statement, which has `left` for all of its runs.
     pub fn of_statement(left: Duration, clock: &'a dyn Clock, should_stop: &'a mut StopCheck<'a>) -> Self {
         let started = clock.now();
         Self {
@@ -129,12 +129,12 @@ impl<'a> Budget<'a> {
         }
     }
 
-    /// Of whoever may use as much time as it likes.
+    /// A budget without a deadline.
     pub fn unlimited(clock: &'a dyn Clock, should_stop: &'a mut StopCheck<'a>) -> Self {
         Self::of_statement(Duration::MAX, clock, should_stop)
     }
 
-    /// A part of it, which begins now.
+    /// A part of this budget, which begins now.
     pub fn part(&mut self, limits: &Limits) -> Budget<'_> {
         let started = self.clock.now();
         let left = Duration::from_nanos(self.deadline.saturating_sub(started));
@@ -188,12 +188,12 @@ impl<'a> Budget<'a> {
         self.most_bytes.saturating_sub(self.known.spent)
     }
 
-    /// So many were moved.
+    /// `bytes` bytes were moved.
     pub(crate) fn spend(&mut self, bytes: u64) {
         self.known.spent = self.known.spent.saturating_add(bytes);
     }
 
-    /// So many were spent that are not moved after all.
+    /// Gives back `bytes` bytes that were spent, but are not moved after all.
     pub fn refund(&mut self, bytes: u64) {
         self.known.spent = self.known.spent.saturating_sub(bytes);
     }
@@ -204,7 +204,7 @@ impl<'a> Budget<'a> {
         self.known.latency
     }
 
-    /// The same, to add to: each loop observes how long its requests took.
+    /// What is known of the latencies, to add to: each loop observes how long its requests took.
     #[inline]
     pub(crate) fn latency_mut(&mut self) -> &mut LatencyBound {
         &mut self.known.latency
@@ -233,7 +233,7 @@ impl<'a> Budget<'a> {
         self.check(self.clock.now())
     }
 
-    /// Has the caller a reason to stop? Without the deadline, for work that is not cut short by it.
+    /// Has the caller a reason to stop? Ignores the deadline, for work that is not cut short by it.
     pub fn caller_stop(&mut self) -> Option<Stop> {
         if self.known.stopped.is_none() {
             self.known.stopped = (self.should_stop)();
@@ -256,8 +256,8 @@ impl<'a> Budget<'a> {
         }
     }
 
-    /// The same, but wakes a little before and looks at the clock until the moment has come: nobody is late
-    /// by the timer.
+    /// Like [`Budget::sleep_until`], but wakes a little before and looks at the clock until the moment has
+    /// come: it is not late by the timer.
     pub(crate) fn wait_for_moment(&mut self, when: u64) -> Option<Stop> {
         if let Some(stop) = self.sleep_until(when.saturating_sub(OVERSLEEP_NS)) {
             return Some(stop);
@@ -273,19 +273,19 @@ impl<'a> Budget<'a> {
         }
     }
 
-    /// Sleeps so long, but no longer than [`NAP`], and says whether there is a reason to stop. At least a
-    /// tenth of that, since who looks for something again and again must not spin.
+    /// Sleeps for `length`, at most [`NAP`], and says whether there is a reason to stop. It sleeps a tenth of
+    /// [`NAP`] at least, since a loop that looks for something must not spin.
     pub(crate) fn nap(&mut self, length: Duration) -> Option<Stop> {
         self.clock.sleep(length.clamp(NAP / 10, NAP));
         self.poll()
     }
 
-    /// From now on these limits hold for what comes one at a time, in requests of so many bytes.
+    /// From now on these limits hold for what comes one at a time, in requests of `request_bytes`.
     pub(crate) fn pace(&mut self, limits: &Limits, request_bytes: u64) {
         self.pacer = Pacer::new(limits, request_bytes, self.started);
     }
 
-    /// What tells when something is due that comes one at a time.
+    /// The pacer, which tells when something is due that comes one at a time.
     #[inline]
     pub(crate) fn pacer(&mut self) -> &mut Pacer {
         &mut self.pacer
@@ -302,8 +302,8 @@ impl<'a> Budget<'a> {
         self.sleep_until(due)
     }
 
-    /// At the end of a run, waits until it has had its rest: what comes next may come at once. What ends that
-    /// is no news.
+    /// At the end of a run, waits until it has had its rest: what comes next may come at once. What ends the
+    /// wait early is no news.
     pub(crate) fn rest_until(&mut self, rested: u64) {
         let _ = self.wait_until(rested);
     }
@@ -322,10 +322,10 @@ impl Drop for Budget<'_> {
     }
 }
 
-/// Waits, as long as `patience` at most, while something is busy; looks at it once in so long.
+/// Waits while something is busy, for `patience` at most; looks at it once every `nap`.
 ///
 /// # Errors
-/// Of the look.
+/// The error of a look.
 pub(crate) fn wait_while<E>(
     patience: Duration,
     nap: Duration,
@@ -338,8 +338,8 @@ pub(crate) fn wait_while<E>(
     Ok(())
 }
 
-/// Sleeps in a thread of a run until its clock shows `when`, or all is over: it can't share the caller's
-/// budget. True if that took time.
+/// Sleeps in a thread of a run until its clock shows `when`, or all is over: a thread can't share the
+/// caller's budget. True if that took time.
 pub(crate) fn sleep_in_thread(clock: &impl Clock, when: u64, over: &AtomicBool) -> bool {
     let mut slept = false;
     while !over.load(Ordering::Relaxed) {

@@ -11,7 +11,7 @@ pub trait Clock {
     /// Nanoseconds since an arbitrary, fixed moment.
     fn now(&self) -> u64;
 
-    /// Lets at least so much time pass.
+    /// Lets at least `duration` pass.
     fn sleep(&self, duration: Duration);
 }
 
@@ -66,12 +66,12 @@ pub fn cpu_of_thread_ns() -> u64 {
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
-/// A duration in nanoseconds, or all that fit.
+/// A duration in nanoseconds, or `u64::MAX` if they don't fit.
 pub fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// A clock that moves only when told to, or when somebody sleeps, which takes no real time.
+/// A clock that moves only when told to, or by a sleep, which takes no real time.
 #[cfg(test)]
 #[derive(Debug, Default)]
 pub(crate) struct Manual(std::sync::atomic::AtomicU64);

@@ -2,7 +2,7 @@
 //!
 //! Rust answers an allocation that fails with an abort, which in a server process restarts the whole server.
 //! Memory is refused where the address space is bounded (`ulimit -v`) or the kernel keeps account of it
-//! (`vm.overcommit_memory = 2`). So who is about to allocate much asks first.
+//! (`vm.overcommit_memory = 2`). So code that is about to allocate much asks first.
 //!
 //! It is a question, not a reservation: others may take the memory meanwhile.
 
@@ -12,7 +12,7 @@ use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
 use crate::{Error, Result};
 
-/// Would the kernel give this process so many bytes more?
+/// Would the kernel give this process `bytes` bytes more?
 ///
 /// # Errors
 /// [`Error::NoMemory`] if not.
@@ -22,7 +22,7 @@ pub fn expect(bytes: usize) -> Result<()> {
     // SAFETY: a new mapping at an address of the kernel's choice.
     let mapping = unsafe { mmap_anonymous(None, length, protection, MapFlags::MAP_PRIVATE) }
         .map_err(|_| Error::NoMemory { bytes })?;
-    // SAFETY: mapped just now, and nobody knows it.
+    // SAFETY: mapped just now, and nothing else refers to it.
     let _ = unsafe { munmap(mapping, length.get()) };
     Ok(())
 }

@@ -1,9 +1,9 @@
 //! Contenders take turns, so that a device whose speed drifts drifts under all of them.
 //!
 //! One after the other, the last would be compared with what the device was a minute before. A round is one
-//! turn of each: there and back, so that none always comes after the same other one, or always later; or in
-//! the order that is given. References are contenders that all others are compared with: they have a turn
-//! before each few of the others.
+//! turn of each. Every second round has them in reverse order, so that none always comes after the same other
+//! one, or always later; or all rounds have them in the order that is given. References are contenders that
+//! all others are compared with: they have a turn before each few of the others.
 //!
 //! What a turn does, what it uses of the budget and what is known in the end is up to the [`Contenders`].
 
@@ -11,7 +11,7 @@ use std::ops::ControlFlow;
 
 use crate::run::budget::{Budget, Stop};
 
-/// Which turns there are.
+/// Which turns are taken, and in which order.
 #[derive(Debug, Clone, Copy)]
 pub struct Rounds {
     rounds: u64,
@@ -22,62 +22,62 @@ pub struct Rounds {
     there_and_back: bool,
 }
 
-/// One of them.
+/// One turn of a contender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Turn {
-    /// Its number, the first being 1, and of how many.
+    /// Its number, the first being 1.
     pub number: u64,
-    /// How many there are, with those that nobody takes.
+    /// Number of all turns, with those of contenders that have nothing more to do.
     pub of: u64,
     /// The round, the first being 0.
     pub round: u64,
-    /// Whose it is; the references come before the others.
+    /// The contender's index; references come before the others.
     pub contender: usize,
 }
 
 /// Why there are no more turns: None where there is nothing left to do, Continue where all were taken.
 pub type Ended = ControlFlow<Option<Stop>>;
 
-/// Who takes turns.
+/// The contenders of [`Rounds`], which take the turns.
 pub trait Contenders {
     /// What may fail.
     type Error;
 
-    /// Has this one nothing more to do?
+    /// Has this contender nothing more to do?
     fn is_over(&self, _contender: usize) -> bool {
         false
     }
 
-    /// Takes a turn. Breaks when there are to be no more of anyone.
+    /// Takes a turn. Breaks when no contender is to have any more.
     fn turn(&mut self, turn: Turn, budget: &mut Budget<'_>) -> Result<Ended, Self::Error>;
 
-    /// Is all known well enough, or in vain? Asked after each round, and where there are references, after
-    /// each turn of them with the others that follow it.
+    /// Is all known well enough, or are more turns in vain? Asked after each round, and where there are
+    /// references, after each turn of them with the others that follow it.
     fn is_enough(&mut self) -> bool {
         false
     }
 }
 
 impl Rounds {
-    /// So many rounds of so many contenders, there and back.
+    /// `rounds` rounds of `contenders` contenders, every second one in reverse order.
     pub fn new(rounds: u64, contenders: usize) -> Self {
         Self { rounds, contenders, references: 0, group: contenders.max(1), there_and_back: true }
     }
 
-    /// The same, but each round in the order that is given.
+    /// The same turns, but each round in the order that is given.
     pub fn as_given(self) -> Self {
         Self { there_and_back: false, ..self }
     }
 
-    /// The same with so many references, which have a turn each before so many of the others.
+    /// Adds `references` references, which have a turn each before every `before` of the others.
     pub fn with_references(self, references: usize, before: usize) -> Self {
         Self { references, group: before.max(1), ..self }
     }
 
-    /// Has them taken.
+    /// Has `who` take the turns.
     ///
     /// # Errors
-    /// The first of a turn.
+    /// The first error of a turn.
     pub fn take<C: Contenders>(&self, who: &mut C, budget: &mut Budget<'_>) -> Result<Ended, C::Error> {
         let groups = self.contenders.div_ceil(self.group).max(1);
         let turns = self.contenders + groups * self.references;
@@ -103,7 +103,7 @@ impl Rounds {
         Ok(Ended::Continue(()))
     }
 
-    /// Whose turns make a group.
+    /// The contenders whose turns make a group of a round.
     fn group_of(self, round: u64, group: usize) -> impl Iterator<Item = usize> {
         let is_back = self.there_and_back && round % 2 == 1;
         let places = group * self.group..self.contenders.min((group + 1) * self.group);
@@ -112,8 +112,8 @@ impl Rounds {
     }
 }
 
-/// When to look whether all is precise: an interval takes time, and is hardly narrower than a turn before.
-/// After so many turns at first, then whenever half as many more were made.
+/// When to look whether all is precise: an interval takes time to compute, and is hardly narrower than a turn
+/// before. A look is due after some turns, and again whenever half as many more were taken.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Looks {
     next: u64,
@@ -124,7 +124,7 @@ impl Looks {
         Self { next: turns }
     }
 
-    /// Is one due after so many turns?
+    /// Is a look due after `turns` turns?
     pub(crate) fn are_due(&mut self, turns: u64) -> bool {
         let due = turns >= self.next;
         if due {
@@ -140,7 +140,7 @@ mod tests {
     use crate::run::budget::Budget;
     use crate::run::clock::Manual;
 
-    /// Those that took a turn, until there were so many turns.
+    /// Records the contenders that took a turn, and ends after `most` turns.
     struct Order {
         taken: Vec<usize>,
         most: usize,

@@ -1,4 +1,4 @@
-//! Bringing to rest what goes on behind our back: requests that the kernel still serves, threads that still
+//! Brings to rest what goes on in the background: requests that the kernel still serves, threads that still
 //! run.
 //!
 //! An owner may go in two ways. Unwinding drops it, and dropping waits for what is under way. A process that
@@ -8,7 +8,7 @@
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};
 
-/// What the kernel or a thread may still be at when its owner is gone.
+/// Work that the kernel or a thread may still be doing when its owner is gone.
 pub(crate) trait ShutDown {
     /// Waits until nothing is under way and nothing can start again.
     fn shut_down(&self);
@@ -18,7 +18,7 @@ thread_local! {
     static LIVE: RefCell<Vec<Weak<dyn ShutDown>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// From now on, until it is dropped, [`all`] knows it.
+/// Makes `live` known to [`all`] until it is dropped.
 pub(crate) fn register(live: &Rc<dyn ShutDown>) {
     LIVE.with_borrow_mut(|known| {
         known.retain(|e| e.strong_count() > 0);

@@ -50,7 +50,7 @@ impl<'a> Stopwatch<'a> {
         &mut self.budget
     }
 
-    /// Does what comes from now on make part of the rate?
+    /// Sets whether what comes from now on makes part of the rate.
     #[inline]
     pub fn rate(&mut self, rates: bool) {
         self.rates = rates;
@@ -62,7 +62,7 @@ impl<'a> Stopwatch<'a> {
         self.last = self.clock.now();
     }
 
-    /// The moment that it shows.
+    /// The present moment of its clock.
     #[inline]
     pub fn now(&self) -> u64 {
         self.clock.now()
@@ -74,13 +74,13 @@ impl<'a> Stopwatch<'a> {
         self.last
     }
 
-    /// `blocks` more have arrived, for which the reader has waited. Breaks when it shall end.
+    /// `blocks` more have arrived, for which the reader has waited. Breaks when the loop shall end.
     #[inline]
     pub fn done(&mut self, blocks: u64) -> ControlFlow<()> {
         self.answered(self.last, blocks)
     }
 
-    /// A request that was issued then has brought `blocks`. Breaks when it shall end.
+    /// A request that was issued at `issued` has brought `blocks`. Breaks when the loop shall end.
     #[inline]
     pub fn answered(&mut self, issued: u64, blocks: u64) -> ControlFlow<()> {
         let now = self.clock.now();
@@ -88,7 +88,7 @@ impl<'a> Stopwatch<'a> {
         self.came(now, blocks)
     }
 
-    /// `blocks` more have arrived, with a wait or out of a cache. Breaks when it shall end.
+    /// `blocks` more have arrived, with a wait or out of a cache. Breaks when the loop shall end.
     #[inline]
     pub fn arrived(&mut self, blocks: u64) -> ControlFlow<()> {
         let now = self.clock.now();
@@ -104,7 +104,7 @@ impl<'a> Stopwatch<'a> {
         self.flow()
     }
 
-    /// `blocks` more have come by `now`. Nobody asks whether to stop.
+    /// `blocks` more have come by `now`. The budget is not checked.
     #[inline]
     pub fn add(&mut self, now: u64, blocks: u64) {
         self.blocks += blocks;
@@ -120,7 +120,7 @@ impl<'a> Stopwatch<'a> {
         self.blocks += blocks;
     }
 
-    /// A device has answered within so many nanoseconds.
+    /// A device has answered within `ns` nanoseconds.
     #[inline]
     pub(crate) fn observe(&mut self, ns: u64) {
         self.budget.latency_mut().observe(ns);
@@ -138,7 +138,7 @@ impl<'a> Stopwatch<'a> {
         }
     }
 
-    /// Tells how far it got.
+    /// Tells `progress` how many blocks came.
     pub(crate) fn report(&mut self) {
         (self.progress)(self.blocks);
     }
@@ -166,7 +166,7 @@ impl<'a> Stopwatch<'a> {
         early
     }
 
-    /// A limit holds it back: its times are not the device's.
+    /// Notes that a limit holds the run back: its times are not the device's.
     #[inline]
     pub(crate) fn hold_back(&mut self) {
         self.throttled = true;
@@ -177,12 +177,12 @@ impl<'a> Stopwatch<'a> {
         self.throttled
     }
 
-    /// It ends for this reason.
+    /// Ends the run for this reason.
     pub(crate) fn end(&mut self, stop: Stop) {
         self.stop = Some(stop);
     }
 
-    /// Why it shall end, if so.
+    /// Why the run shall end, if it shall.
     #[inline]
     pub fn stop(&self) -> Option<Stop> {
         self.stop
@@ -223,7 +223,7 @@ mod tests {
     use crate::run::clock::Manual;
     use std::time::Duration;
 
-    /// What a loop does with a stopwatch, and what that hears of its progress.
+    /// Does `work` with a stopwatch, and returns what `progress` heard.
     fn timed(limits: Limits, work: impl FnOnce(&Manual, &mut Stopwatch<'_>)) -> Vec<u64> {
         let (clock, mut heard) = (Manual::default(), Vec::new());
         let mut should_stop = || None;

@@ -12,7 +12,7 @@
 //! - Waits for a lock are waits, too.
 //! - A slow look without a wait of its own is taken for one if there was a fast wait since the last slow
 //!   look.
-//! - A device that is polled lets nobody sleep: its answers are not seen.
+//! - No thread sleeps while it polls a device: the answers of such a device are not seen.
 //!
 //! Sources: getrusage(2); `__schedule` in the kernel's `kernel/sched/core.c`.
 
@@ -21,22 +21,22 @@ use crate::run::budget::LatencyBound;
 /// Knows how often this thread has waited.
 pub(crate) struct Waits {
     count: fn() -> u64,
-    /// Up to the last reading. None where it is not counted, so that each look is taken for a wait.
+    /// The count at the last reading. None where nothing is counted, so each look is taken for a wait.
     known: Option<u64>,
 }
 
 impl Waits {
-    /// From now on, in this thread.
+    /// Counts the waits of this thread from now on.
     pub(crate) fn here() -> Self {
         Self::by(voluntary_switches)
     }
 
     fn by(count: fn() -> u64) -> Self {
-        // Who serves a client has waited for it.
+        // A process that serves a client has waited for it: 0 means that waits are not counted.
         Self { count, known: Some(count()).filter(|&known| known > 0) }
     }
 
-    /// Tells `latency` of a look at what has arrived that took so many nanoseconds.
+    /// Tells `latency` of a look at what has arrived, which took `ns` nanoseconds.
     #[inline]
     pub(crate) fn looked(&mut self, ns: u64, latency: &mut LatencyBound) {
         let Some(known) = &mut self.known else { return latency.observe(ns) };
@@ -52,7 +52,7 @@ impl Waits {
         }
     }
 
-    /// Does something whose waits don't count.
+    /// Runs `f`, whose waits don't count.
     pub(crate) fn leave_out<T>(&mut self, f: impl FnOnce() -> T) -> T {
         let before = (self.count)();
         let result = f();

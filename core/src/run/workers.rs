@@ -15,7 +15,7 @@ use crate::{Error, Result};
 /// Enough for a blocking system call and what the runtime puts around it.
 const STACK_BYTES: usize = 128 << 10;
 
-/// Some threads that do the same.
+/// Threads that all do the same work.
 pub(crate) struct WorkerThreads {
     threads: Rc<dyn ShutDown>,
 }
@@ -76,7 +76,7 @@ mod tests {
 
     use super::*;
 
-    /// Threads that run until they are told to end, and how many do.
+    /// Threads that run until they are told to end, and the number of those that run.
     fn workers(count: usize) -> (WorkerThreads, Arc<AtomicUsize>) {
         let running = Arc::new(AtomicUsize::new(0));
         let over = Arc::new(AtomicBool::new(false));

@@ -39,8 +39,8 @@ pub fn of_ratio(slices: &[Slice]) -> Option<Interval> {
 /// Below this many turns no interval over them is given.
 pub const MIN_TURNS: usize = 3;
 
-/// The same over a few turns that lie apart, each a slice: Student's t on the residuals, without a
-/// correction, since they are independent. None for fewer than three or without work.
+/// Like [`of_ratio`], but over a few turns that lie apart, each a slice: Student's t on the residuals,
+/// without a correction, since they are independent. None for fewer than three or without work.
 pub fn of_turns(turns: &[Slice]) -> Option<Interval> {
     interval(turns, MIN_TURNS, SliceNoise::of_independent)
 }

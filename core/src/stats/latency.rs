@@ -6,7 +6,7 @@
 
 use hdrhistogram::Histogram;
 
-/// Values above which a quantile must leave at least so many.
+/// Fewest values above a quantile that is given.
 const LEAST_ABOVE: f64 = 10.0;
 
 /// Longest latency that the histogram tells apart, in nanoseconds: an hour. Longer ones count as this.
@@ -36,7 +36,7 @@ impl Moments {
         self.squares += other.squares;
     }
 
-    /// How many there are.
+    /// How many times were added.
     pub fn count(&self) -> u64 {
         self.count
     }

@@ -9,7 +9,7 @@ use super::Interval;
 /// Below this many values not even the smallest and the largest are far enough apart.
 pub const MIN_FOR_MEDIAN: usize = 6;
 
-/// Up to this many values the chances are summed up: those of many more are too small for a number.
+/// Up to this many values the chances are summed up: those of many more are too small for an f64.
 const EXACT: usize = 500;
 
 /// The median; None without values.
@@ -51,7 +51,7 @@ fn rank(n: usize) -> usize {
     k
 }
 
-/// How far a median of so many values may be off: its standard error, if they are about normal but for some
+/// How far the median of `values` may be off: its standard error, if they are about normal but for some
 /// outliers (from the median absolute deviation). Infinite for fewer than three.
 pub fn error_of_median(values: &[f64]) -> f64 {
     let Some(centre) = median(values).filter(|_| values.len() >= 3) else { return f64::INFINITY };

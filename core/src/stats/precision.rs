@@ -12,7 +12,7 @@ use super::{Interval, Slices, of_ratio};
 /// Time that must have been measured before the first look, in nanoseconds.
 const FIRST_LOOK_NS: u64 = 1_000_000_000;
 
-/// Decides when to look, and whether it is enough.
+/// Decides when to look, and whether the interval is narrow enough.
 #[derive(Debug)]
 pub struct Precision {
     wanted: Option<f64>,

@@ -83,7 +83,7 @@ impl Slices {
             .collect()
     }
 
-    /// The same without the first, which is warm-up, as long as enough are left for an interval.
+    /// The joined slices without the first, which is warm-up, as long as enough are left for an interval.
     pub fn steady(&self) -> Vec<Slice> {
         let mut slices = self.joined();
         if slices.len() > MIN_SLICES {

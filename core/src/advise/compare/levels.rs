@@ -1,21 +1,21 @@
-//! A history that was at different levels, as the runs of a device are that was throttled for a while: each
-//! level is a group of its own. Else such a step would hide itself. Only steps count that are large and
-//! clear, so that noise stays noise.
+//! Splits a history at different levels, as of a device that was throttled for a while: each level becomes a
+//! group of its own. Else such a step would hide itself. Only steps count that are large and clear, so that
+//! noise stays noise.
 //!
 //! Source: circular binary segmentation, Olshen and others (2004).
 
-/// Two levels are at least so far apart in ln, by three quarters. What is less may be the usual unrest of a
-/// shared disk: bursts of load make a few runs in a row slower by 1.6.
+/// Least distance of two levels in ln: three quarters. What is less may be the usual unrest of a shared disk:
+/// bursts of load make a few runs in a row slower by 1.6.
 const STEP: f64 = 0.55;
 
-/// They are so many standard errors apart, too.
+/// Least distance of two levels in standard errors.
 const CLEAR: f64 = 6.0;
 
-/// Each of them has at least so many runs: one alone is an outlier.
+/// Fewest runs of a level: one alone is an outlier.
 const LEAST_OF_LEVEL: usize = 2;
 
 /// Takes the stretch of a group that lies most apart from its rest, if it clearly does, and looks at both
-/// parts again. `ln` is the logarithm of a run, of which the group is in the order of time.
+/// parts again. `ln` gives the logarithm of a run; the runs of the group are in the order of time.
 pub(super) fn split<T: Copy>(group: &[T], ln: fn(&T) -> f64, levels: &mut Vec<Vec<T>>) {
     let values: Vec<f64> = group.iter().map(ln).collect();
     match level(&values) {

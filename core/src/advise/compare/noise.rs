@@ -45,20 +45,20 @@ pub(super) struct Noise {
     weighed: Vec<(f64, Hypothesis)>,
 }
 
-/// That the state lasts for some time and has some share.
+/// The hypothesis that the state lasts for some time and has some share.
 #[derive(Debug, Clone, Copy)]
 struct Hypothesis {
     /// Logarithm of its restricted likelihood.
     likelihood: f64,
     /// Standard error of the difference.
     error: f64,
-    /// What its variance is, over that of independent runs.
+    /// Variance of the difference, over that of independent runs.
     inflation: f64,
     degrees: f64,
 }
 
 impl Noise {
-    /// From series of runs, each in the order of time: what is of one series has one state. None if every
+    /// From series of runs, each in the order of time: the runs of one series share one state. None if every
     /// run is the only one of its group.
     pub(super) fn of(series: &[Vec<Point>]) -> Option<Self> {
         let gap = median_gap(series);
@@ -75,7 +75,7 @@ impl Noise {
         Some(Self { weighed })
     }
 
-    /// How likely sides that do not differ are so far apart, to either side.
+    /// How likely sides that do not differ are at least `difference` apart, to either side.
     pub(super) fn chance(&self, difference: f64) -> f64 {
         self.weighed.iter().map(|(weight, found)| weight * found.chance(difference)).sum()
     }
@@ -95,7 +95,7 @@ impl Noise {
         high
     }
 
-    /// What the variance of the difference is, over that of independent runs.
+    /// Variance of the difference, over that of independent runs, as a mean of the hypotheses.
     pub(super) fn inflation(&self) -> f64 {
         self.weighed.iter().map(|(weight, found)| weight * found.inflation).sum()
     }
@@ -128,14 +128,14 @@ impl Hypothesis {
     }
 }
 
-/// A hypothesis beside one series; variances are over that of a run.
+/// What a hypothesis says of one series; variances are over that of a run.
 struct Fit {
     /// Logarithms of the determinants of the restricted likelihood.
     determinant: f64,
     /// Squares of what is left when each group has its level.
     squares: f64,
     degrees: f64,
-    /// Of the difference of the sides.
+    /// Variance of the difference of the sides.
     variance: f64,
 }
 
@@ -175,7 +175,7 @@ impl Fit {
     }
 }
 
-/// Takes the groups' columns out of the last one: the logarithm of their determinant, and what is left.
+/// Takes the groups' columns out of the last one; gives the logarithm of their determinant, and what is left.
 fn eliminate(products: &mut [Vec<f64>]) -> (f64, f64) {
     let last = products.len() - 1;
     let mut determinant = 0.0;
@@ -190,7 +190,7 @@ fn eliminate(products: &mut [Vec<f64>]) -> (f64, f64) {
     (determinant, products[last][last].max(0.0))
 }
 
-/// Between two runs that follow one another; those of one time have none.
+/// The median time between two runs that follow one another; runs of the same time are left out.
 fn median_gap(series: &[Vec<Point>]) -> f64 {
     let gaps = series.iter().flat_map(|points| points.windows(2).map(|pair| pair[1].at - pair[0].at));
     let mut gaps: Vec<f64> = gaps.filter(|gap| *gap > 0.0).collect();

@@ -1,6 +1,6 @@
-//! Runs on a device with neighbours, of which nothing differs or all of the second side, as they were seen:
-//! runs 2 s apart with a correlation of up to 0.8, bursts of load of 5 to 40 s, a drift over minutes, levels
-//! that shift, a coefficient of variation of 6 to 8 %. No row has evidence of others.
+//! Simulated runs on a device with neighbours, of two sides that are equal or differ, as they were seen: runs
+//! 2 s apart with a correlation of up to 0.8, bursts of load of 5 to 40 s, a drift over minutes, levels that
+//! shift, a coefficient of variation of 6 to 8 %. No row has evidence of others.
 
 use std::f64::consts::TAU;
 
@@ -74,7 +74,7 @@ impl Weather {
         runs
     }
 
-    /// Share of so many draws in which the second side, with this factor, is called different.
+    /// Share of `draws` draws in which the second side, with this factor, is called different.
     fn called_different(self, factor: f64, take_turns: bool, draws: usize) -> f64 {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(9);
         let mut different = 0;
@@ -94,7 +94,7 @@ impl Weather {
     }
 }
 
-/// When something begins that comes so many seconds after the other on average, and how long it lasts.
+/// Begins and lengths of events, in seconds; the next one comes `every` seconds after an end on average.
 fn events(every: f64, from: f64, rng: &mut Xoshiro256PlusPlus) -> Vec<(f64, f64)> {
     let waits = Exp::new(1.0 / every).expect("a rate over 0");
     let (mut at, mut found) = (from, Vec::new());
@@ -147,7 +147,7 @@ fn taking_turns_gives_the_power_back() {
     assert!(turns > 0.9 && blocks < 0.5, "{blocks} {turns}");
 }
 
-/// The last night against those before it, of several figures, all with this factor.
+/// Share of draws in which a last night, with this factor on all figures, is told from those before it.
 fn nights_called_different(before: usize, factor: f64, correlation: f64, draws: usize) -> f64 {
     const NIGHT: f64 = 86400.0;
     const FIGURES: usize = 8;

@@ -154,7 +154,7 @@ fn a_clear_step_in_the_history_is_no_noise() {
     }
 }
 
-/// Twelve runs, of some of which others took a share.
+/// Twelve runs; others took the share `taken` of the first `disturbed`.
 fn side(first: usize, factor: f64, disturbed: usize, taken: f64) -> [Group; 1] {
     let mut group = nights(first, &history().repeat(2)[..12]);
     group.runs.iter_mut().for_each(|run| run.value *= factor);

@@ -12,8 +12,8 @@
 //!
 //! Correlations move picks as well, and change which concurrency is best. So the planner was asked twice
 //! where some are advised: as things are, and with them. Settings are chosen that are as good as the best
-//! with them, and without them not surely slower than what is set, since nobody has to follow all of the
-//! advice; of these the best without. In simulations whoever follows all of it is told the same the next
+//! with them, and without them not surely slower than what is set, since a user may follow only a part of the
+//! advice; of these the best without. In simulations a user that follows all of it is told the same the next
 //! time.
 //!
 //! # Limitations and caveats
@@ -21,7 +21,7 @@
 //! - The planner has one number for reads one at a time and for reads that are prefetched. Where they
 //!   disagree, the least regret is not zero.
 
-use crate::advise::plateau::{Candidates, INNER};
+use crate::advise::plateau::{Candidates, INNER, off_middle};
 
 use super::model::{Caches, Index, PlannedScan, Table, Times};
 
@@ -47,9 +47,8 @@ impl Cell {
     }
 }
 
-/// The pairs of page costs to ask for: those in force, and a grid, as far as a random page costs no less than
-/// a sequential one. `anchor` is the `seq_page_cost` that the time of a tuple speaks for, see
-/// [`Times::seq_page_cost`]; without one `seq_page_cost` is the unit, and stays.
+/// The pairs of page costs to ask for: those in force, and a grid, where a random page costs no less than a
+/// sequential one. `anchor` is [`Times::seq_page_cost`]; without one `seq_page_cost` is the unit, and stays.
 pub fn grid(in_force: Cell, anchor: Option<f64>) -> Vec<Cell> {
     let mut sequential = vec![in_force.sequential];
     sequential.extend(anchor.into_iter().flat_map(|anchor| SCALES.map(|scale| rounded(anchor * scale))));
@@ -103,14 +102,14 @@ pub struct Regret {
     pub cold: f64,
     /// All in shared buffers and in the OS cache.
     pub warm: f64,
-    /// The greatest of one query.
+    /// The greatest of one query, with nothing cached.
     pub worst_cold: f64,
-    /// The same.
+    /// The greatest of one query, with all cached.
     pub worst_warm: f64,
 }
 
 impl Regret {
-    /// What is to be least, as a logarithm: cold and warm weigh the same.
+    /// What a choice is to make least, as a logarithm: cold and warm weigh the same.
     pub(super) fn cost(&self) -> f64 {
         (self.cold * self.warm).ln() / 2.0
     }
@@ -156,8 +155,7 @@ pub struct Chosen {
     pub concurrencies: (u32, u32),
 }
 
-/// What may stay as it is set, seq_page_cost, random_page_cost and the concurrency, in the order of what is
-/// preferred.
+/// Which of seq_page_cost, random_page_cost and the concurrency stay as they are set, the preferred first.
 const KEEPS: [[bool; 3]; 8] = [
     [true, true, true],
     [true, true, false],
@@ -170,7 +168,7 @@ const KEEPS: [[bool; 3]; 8] = [
 ];
 
 impl Regrets {
-    /// Of what the planner said; None if it said nothing.
+    /// The regrets of what the planner picked; None without queries.
     pub fn of(asked: &[Asked], cells: &[Cell], concurrencies: &[u32], times: &Times) -> Option<Self> {
         if asked.is_empty() {
             return None;
@@ -185,7 +183,7 @@ impl Regrets {
         })
     }
 
-    /// Queries that tell.
+    /// How many queries were asked.
     pub fn queries(&self) -> usize {
         self.queries
     }
@@ -204,16 +202,15 @@ impl Regrets {
         Settings { cell: self.cells[place / count], concurrency: self.concurrencies[place % count] }
     }
 
-    /// The settings in force where none are sure to gain; else of those that keep as much of them as may be
-    /// the nearest.
+    /// The settings in force where none are sure to gain; else the nearest of those that keep as much of them
+    /// as may be.
     pub fn choose(&self, in_force: &Settings) -> Option<Chosen> {
         let candidates = &self.judged.candidates;
         self.choose_by(candidates, in_force, &|place, set| candidates.gains(place, set))
     }
 
-    /// The same of settings that are as good as the best with the correlations that are advised, of which
-    /// these are the regrets, and without them not surely slower than what is set. None if there are no
-    /// such settings.
+    /// Like [`Self::choose`], of settings that are as good as the best by `corrected`, the regrets with the
+    /// advised correlations, and without these not surely slower than what is set. None if there are none.
     pub fn choose_beside(&self, corrected: &Self, in_force: &Settings) -> Option<Chosen> {
         let (as_is, corrected) = (&self.judged.candidates, &corrected.judged.candidates);
         let set = self.place(in_force);
@@ -224,7 +221,7 @@ impl Regrets {
         self.choose_by(&candidates, in_force, &gains)
     }
 
-    /// By these candidates, where `gains` says which is sure to gain over what is set.
+    /// Chooses by these candidates; `gains` says which is sure to gain over what is set.
     fn choose_by(
         &self,
         candidates: &Candidates,
@@ -237,7 +234,7 @@ impl Regrets {
         let set = in_force.values();
         let keeps =
             |place: usize, mask: &[bool; 3]| (0..3).all(|at| !mask[at] || values(place)[at] == set[at]);
-        // The costs', since 0 is a concurrency, too.
+        // The distance of the costs alone, since 0 is a concurrency, too.
         let distance =
             |place: &usize| (0..2).map(|at| (values(*place)[at] / set[at]).ln().abs()).sum::<f64>();
         let (mask, least) = KEEPS.iter().find_map(|mask| {
@@ -245,20 +242,33 @@ impl Regrets {
             let least = as_good.map(|place| excess(&place)).min_by(f64::total_cmp)?;
             Some((mask, least))
         })?;
-        // One from the rim would not be as good the next time. Of equals the least concurrency.
+        // One from the rim would not be as good the next time.
         let in_force = self.place(in_force);
         let gains = |place: &usize| in_force.is_none_or(|set| gains(*place, set));
-        let inner = places()
-            .filter(|place| excess(place) <= (least + INNER).min(1.0) && keeps(*place, mask) && gains(place));
-        let nearest = inner.min_by(|a, b| distance(a).total_cmp(&distance(b)));
+        let inner: Vec<usize> = places()
+            .filter(|place| excess(place) <= (least + INNER).min(1.0) && keeps(*place, mask) && gains(place))
+            .collect();
+        let along = |axis: usize, from: usize| -> Vec<(f64, usize)> {
+            let is_along =
+                |place: &usize| (0..3).all(|at| at == axis || values(*place)[at] == values(from)[at]);
+            let mut along: Vec<_> =
+                places().filter(is_along).map(|place| (values(place)[axis], place)).collect();
+            along.sort_by(|a, b| a.0.total_cmp(&b.0));
+            along
+        };
+        // Of equal costs the concurrency in the middle of those that are as good.
+        let nearest = inner.iter().copied().min_by(|a, b| distance(a).total_cmp(&distance(b)));
+        let nearest = nearest.and_then(|nearest| {
+            let along = along(2, nearest);
+            let range = candidates.range(&along, values(nearest)[2]);
+            let beside = along.into_iter().filter(|(_, place)| inner.contains(place));
+            beside.min_by(|a, b| off_middle(range, a.0).total_cmp(&off_middle(range, b.0)))
+        });
+        let nearest = nearest.map(|(_, place)| place);
         let place = in_force.filter(|set| excess(set) <= 1.0).or(nearest).or(in_force)?;
         let chosen = values(place);
         let range = |axis: usize| {
-            let is_along = |place: &usize| (0..3).all(|at| at == axis || values(*place)[at] == chosen[at]);
-            let mut along: Vec<(f64, usize)> =
-                places().filter(is_along).map(|place| (values(place)[axis], place)).collect();
-            along.sort_by(|a, b| a.0.total_cmp(&b.0));
-            let (low, high) = candidates.range(&along, chosen[axis]);
+            let (low, high) = candidates.range(&along(axis, place), chosen[axis]);
             (to_digits(low, f64::ceil).min(chosen[axis]), to_digits(high, f64::floor).max(chosen[axis]))
         };
         let (low, high) = range(2);
@@ -303,7 +313,7 @@ pub(super) fn judge(
     Judged { regrets: measured.iter().map(Picks::regret).collect(), candidates }
 }
 
-/// Does one of these queries take longer by this factor in one cell than in another, cold or warm, at a
+/// Does one of these queries take longer by `factor` in `cell` than in `than`, cold or warm, at a
 /// concurrency?
 pub(super) fn harms_one(
     asked: &[Asked],
@@ -323,7 +333,7 @@ pub(super) fn harms_one(
 
 /// The logarithms of what a query takes by each scan, and of the least that any takes.
 struct QueryTimes {
-    /// At each concurrency.
+    /// By each scan, at each concurrency.
     cold: [Vec<f64>; 4],
     warm: [f64; 4],
     least_cold: f64,

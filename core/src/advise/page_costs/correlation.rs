@@ -6,9 +6,9 @@
 //! correlations, at page costs that are given, and the picks are judged by their times as in
 //! [`choose`](super::choose).
 //!
-//! The one whose charges come nearest to the pages that are read is another, and a worse one: over short and
-//! long ranges it is a mean, and it leaves short ranges to index scans, since the planner does not know that
-//! a bitmap scan of the same pages prefetches.
+//! The correlation whose charges come nearest to the pages that are read is another, and a worse one: over
+//! short and long ranges it is a mean, and it leaves short ranges to index scans, since the planner does not
+//! know that a bitmap scan of the same pages prefetches.
 //!
 //! # Limitations and caveats
 //! - It is one number for short and long ranges.
@@ -21,8 +21,8 @@ use crate::advise::plateau::{AS_GOOD, INNER};
 /// Correlations to ask for.
 pub const CORRELATIONS: [f64; 13] = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0];
 
-/// No query may take longer by this factor than it does now, cold or warm: whoever runs that one all day does
-/// not care for the others.
+/// No query may take longer by this factor than it does now, cold or warm: a user may run that one all day,
+/// and none of the others.
 const HARM: f64 = 1.2;
 
 /// What the planner should take a correlation for.
@@ -33,9 +33,9 @@ pub struct CorrelationChoice {
     pub value: f64,
     /// Is it the value in force?
     pub holds_current: bool,
-    /// From where values around it are as good.
+    /// Lower end of the values around it that are as good.
     pub low: f64,
-    /// To where.
+    /// Their upper end.
     pub high: f64,
     /// The regret at the value in force.
     pub regret_in_force: Regret,
@@ -55,8 +55,8 @@ pub struct IndexPicks {
 }
 
 impl IndexPicks {
-    /// The correlation to tell the planner where this of the `concurrencies` that were measured is in force.
-    /// None without a query.
+    /// The correlation to tell the planner where `concurrency`, one of the measured `concurrencies`, is in
+    /// force. None without a query.
     pub fn choose(
         &self,
         concurrency: u32,
@@ -99,9 +99,8 @@ impl IndexPicks {
     }
 }
 
-/// What to tell the planner of each of these indexes, where that gains, at the least concurrency at which
-/// all of them do about best with it: at another one correlations that lead to bitmap scans may gain
-/// nothing.
+/// What to tell the planner of each of these indexes, where that gains, at the least concurrency at which all
+/// do about best with it: at another one those that lead to bitmap scans may gain nothing.
 pub fn choose_together(indexes: &[IndexPicks], concurrencies: &[u32], times: &Times) -> Vec<Option<f64>> {
     let at = |concurrency: &u32| -> Vec<Option<CorrelationChoice>> {
         indexes.iter().map(|picks| picks.choose(*concurrency, concurrencies, times)).collect()
@@ -131,7 +130,7 @@ mod tests {
     const RANDOM_PAGE_COST: f64 = 4.0;
     const CONCURRENCIES: [u32; 3] = [0, 1, 16];
 
-    /// Random reads take 100 us one at a time, and 10 us prefetched, with an error of so many percent.
+    /// Random reads take 100 us one at a time, and 10 us prefetched, with an error of `error_pct` percent.
     fn times(error_pct: f64) -> Times {
         let known = |us: f64| {
             let error = us * error_pct / 100.0;

@@ -46,7 +46,7 @@ pub struct ConcurrencyChoice {
     /// How much longer a block takes at that value than at each density's own best, as a geometric mean: 1 is
     /// no longer.
     pub score: f64,
-    /// The same at the value in force, interpolated where it was not measured; None if it is not known.
+    /// The score at the value in force, interpolated where it was not measured; None if it is not known.
     pub score_in_force: Option<f64>,
 }
 
@@ -163,7 +163,7 @@ impl GapCurve {
             / densities.len() as f64
     }
 
-    /// The same at each density's own best concurrency.
+    /// The logarithm of the time at each density's own best concurrency, as a mean.
     fn least(&self, densities: &[f64]) -> f64 {
         let least =
             |density| self.lines.iter().map(|line| self.on(line, density)).fold(f64::INFINITY, f64::min).ln();
@@ -327,9 +327,8 @@ mod tests {
         }
     }
 
-    /// By hand. At t_b = 2·t_seq/√f, f·t_b = 2·√f·t_seq = t_seq gives f* = 1/4: 7 again; at 3·t_seq/√f, f*
-    /// = 1/9:
-    /// 13. A power of the density is a straight line in logarithms.
+    /// By hand. At t_b = 2·t_seq/√f, f·t_b = 2·√f·t_seq = t_seq gives f* = 1/4: 7 again; at 3·t_seq/√f it
+    /// is 1/9: 13 again. A power of the density is a straight line in logarithms.
     #[test]
     fn closed_form_of_a_falling_curve() {
         for (k, share, cost) in [(2.0, 1.0 / 4.0, 7.0), (3.0, 1.0 / 9.0, 13.0)] {

@@ -23,7 +23,7 @@
 //! - Index-only scans are taken to find every page all-visible.
 //!
 //! Sources: `costsize.c` of PostgreSQL for what plans do; Cardenas, "Analysis and performance of inverted
-//! data base structures", Communications of the ACM 18 (1975), for how many pages so many rows lie on.
+//! data base structures", Communications of the ACM 18 (1975), for how many pages a number of rows lie on.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -33,19 +33,19 @@ use crate::measure::page_times::{Estimate, PageTimes};
 
 /// A tuple's work over that in a bare count of all: in a sequential scan that looks at a column of each.
 const FILTERED_TUPLE: f64 = 1.8;
-/// In an index scan: its entry, its fetch, and its column.
+/// A tuple's work in an index scan: its entry, its fetch, and its column.
 const INDEX_TUPLE: f64 = 2.0;
-/// In a bitmap scan: its entry, its place in the bitmap, and its column.
+/// A tuple's work in a bitmap scan: its entry, its place in the bitmap, and its column.
 const BITMAP_TUPLE: f64 = 2.3;
-/// In an index-only scan.
+/// A tuple's work in an index-only scan.
 const INDEX_ONLY_TUPLE: f64 = 1.7;
 
 /// Pages of an index and of the visibility map that are read one by one before the first row: cold.
 const DESCENT: f64 = 6.0;
 
-/// A stretch of so many pages is as good as in order.
+/// Longest stretch, in pages, that is as good as in order.
 const IN_ORDER: f64 = 4.0;
-/// Of a longer stretch this share is visited before the kernel sees an order in it.
+/// Share of a longer stretch that is visited before the kernel sees an order in it.
 const UNFORESEEN: f64 = 0.6;
 
 /// A page in shared buffers that none of the processor's caches holds, over a hit in one that they do hold.
@@ -65,16 +65,15 @@ pub struct Locality {
     /// Pages of the stretch that the others come from at any moment: 1 if the table is in the order of the
     /// index, or in the other.
     pub stretch: f64,
-    /// How many of these others are on a page where they follow one another, if that is not as many as
-    /// anywhere: of equal values that are spread over the table, or of an index on some rows that lie
-    /// together.
+    /// How many of these others are on a page where they follow one another, if not as many as anywhere: of
+    /// equal values spread over the table, or of an index on some rows that lie together.
     pub per_page: Option<f64>,
     /// Do they lie from the end of the table to its beginning, so that no kernel reads ahead?
     pub is_backward: bool,
 }
 
 impl Locality {
-    /// Forwards, with as many rows a page as anywhere.
+    /// Rows that lie forwards, as many on a page as anywhere.
     pub const fn of(scattered: f64, stretch: f64) -> Self {
         Self { scattered, stretch, per_page: None, is_backward: false }
     }
@@ -99,7 +98,7 @@ pub struct Table {
     pub rows: f64,
 }
 
-/// An index of it.
+/// An index of a table.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Index {
     /// Its pages.
@@ -146,8 +145,8 @@ pub struct Times {
 }
 
 impl Times {
-    /// Of what was measured, on a server with so many pages of shared buffers; or the name of what is
-    /// lacking.
+    /// The times of what was measured, on a server with `buffers` pages of shared buffers; or the name of
+    /// what is lacking.
     ///
     /// # Errors
     /// The first time that is not known.
@@ -171,18 +170,18 @@ impl Times {
         self.curve.has(0) && self.curve.has(concurrency)
     }
 
-    /// These, once for each measured time, with that time at the upper end of its interval.
+    /// These times, once for each measured one, with that one at the upper end of its interval.
     pub fn each_moved(&self) -> impl Iterator<Item = Self> {
         self.measured.each_moved().filter_map(|times| Self::of(&times, self.buffers).ok())
     }
 
-    /// `seq_page_cost` where the processor's costs stay as they are, and a tuple costs so much; None if that
-    /// is no number above 0.
+    /// `seq_page_cost` where the processor's costs stay as they are, and a tuple costs `cpu_tuple_cost`; None
+    /// if that is no number above 0.
     pub fn seq_page_cost(&self, cpu_tuple_cost: f64) -> Option<f64> {
         Some(self.sequential / (self.tuple / cpu_tuple_cost)).filter(|cost| cost.is_finite() && *cost > 0.0)
     }
 
-    /// Of a scan that finds so many rows, in microseconds.
+    /// The time of a scan that finds `rows` rows, in microseconds.
     pub fn of_scan(
         &self,
         scan: PlannedScan,
@@ -230,17 +229,17 @@ impl Times {
         of(visited.near, visited.near_density) + of(visited.far, visited.far_density)
     }
 
-    /// A page of so many that were visited right before, in no order.
+    /// The time of a page, of `pages` that were visited right before, in no order.
     fn memory_page(&self, pages: f64) -> f64 {
         if pages <= self.buffers { FAR_PAGE * self.hit } else { self.pushing() }
     }
 
-    /// A page from the OS cache that pushes another one out of shared buffers.
+    /// The time of a page from the OS cache that pushes another one out of shared buffers.
     fn pushing(&self) -> f64 {
         self.os_random + PUSHING * self.hit
     }
 
-    /// The table's pages in an index scan.
+    /// The time of the table's pages in an index scan.
     fn one_by_one(&self, visited: &Visited, table: &Table, caches: Caches) -> f64 {
         let near_again = if visited.is_in_order() { 0.0 } else { NEAR_AGAIN * self.hit };
         // Of pages anywhere those are found again that shared buffers still hold.
@@ -306,7 +305,7 @@ impl Visited {
         self.near + self.far_alone()
     }
 
-    /// Of those anywhere, the ones that are not near to others as well.
+    /// Of the pages anywhere, those that are not near to others as well.
     fn far_alone(&self) -> f64 {
         self.far * (1.0 - self.near / self.table_pages)
     }
@@ -320,7 +319,7 @@ impl Visited {
         self.unforeseen() + self.far_alone()
     }
 
-    /// Of those near to one another.
+    /// Of the pages near to one another, those that the kernel can't foresee.
     fn unforeseen(&self) -> f64 {
         match self.is_in_order() {
             _ if self.is_backward => self.near,
@@ -330,7 +329,7 @@ impl Visited {
     }
 }
 
-/// On how many of `pages` pages so many rows lie, if any row may lie on any.
+/// On how many of `pages` pages `rows` rows lie, if any row may lie on any.
 fn on_pages(rows: f64, pages: f64, per_page: f64) -> f64 {
     let few = pages * (1.0 - (1.0 - 1.0 / pages.max(1.0)).powf(rows));
     // Whole pages at most, and not fewer than the rows fill.
@@ -357,7 +356,7 @@ pub fn locality(samples: &[Vec<u64>], table: &Table) -> Option<Locality> {
     // How many are on a page is known to some rows only.
     let differs = is_in_a_row && !(1.0 / APART..=APART).contains(&(of_samples / everywhere));
     let per_page = if differs { of_samples } else { everywhere };
-    // What the middle 80 % span, beyond what so many rows in order do.
+    // What the middle 80 % span, beyond what as many rows in order do.
     let stretch = median(samples.iter().map(|one| (one.middle / 0.8 - one.near / per_page).max(1.0)))?;
     Some(Locality {
         scattered,
@@ -379,20 +378,20 @@ pub(super) fn lie_anywhere(samples: &[Vec<u64>], table: &Table) -> bool {
 /// What a sample says of its rows.
 struct SampledRows {
     rows: f64,
-    /// Those that lie near to its middle.
+    /// Rows near to the middle of the sample.
     near: f64,
     /// Pages that the others lie on.
     far_pages: f64,
-    /// Pages that these span: all of them, and the middle 80 %.
+    /// Pages that the near rows span: all of them, and the middle 80 %.
     all: f64,
     middle: f64,
-    /// How often the next of these lies on a later page, and on an earlier one.
+    /// How often the next near row lies on a later page, and on an earlier one.
     ups: f64,
     downs: f64,
 }
 
 impl SampledRows {
-    /// Of each that has enough rows.
+    /// What each sample says that has enough rows.
     fn all(samples: &[Vec<u64>], table: &Table) -> Vec<Self> {
         // Of more, a part would lie far away in any order.
         let most = (table.rows * FAR) as usize;
@@ -401,7 +400,7 @@ impl SampledRows {
         of_several.map(|sample| Self::of(sample, table.pages * FAR)).collect()
     }
 
-    /// Nearer than `far` by chance alone would be a tenth of all rows.
+    /// Of rows anywhere, a tenth would be nearer than `far` by chance alone.
     fn of(pages: &[u64], far: f64) -> Self {
         let mut sorted = pages.to_vec();
         sorted.sort_unstable();
@@ -424,7 +423,7 @@ impl SampledRows {
     }
 }
 
-/// The middle one; None without any.
+/// The middle value; None without any.
 fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
@@ -436,9 +435,9 @@ const FAR: f64 = 0.05;
 /// Of rows that lie anywhere, few are on a page that another one of the same sample is on: on fewer pages
 /// than this share of them they are in an order.
 const ALONE: f64 = 0.6;
-/// So few change little, wherever they lie.
+/// A share of far rows up to this changes little, wherever they lie.
 const FEW_FAR: f64 = 0.05;
-/// If so many lie anywhere, all do.
+/// If more than this share of the rows lie anywhere, all do.
 const MOSTLY: f64 = 0.9;
 /// Rows lie in a row if no more than this share of the steps goes the other way.
 const AGAINST: f64 = 0.1;

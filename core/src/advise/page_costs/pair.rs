@@ -15,18 +15,18 @@ pub struct CostChange {
     pub with: Option<f64>,
 }
 
-/// What becomes of both.
+/// How both page costs are changed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CostPair {
-    /// Of `seq_page_cost`; None if it stays.
+    /// The change of `seq_page_cost`; None if it stays.
     pub sequential: Option<CostChange>,
-    /// Of `random_page_cost`; None if it stays.
+    /// The change of `random_page_cost`; None if it stays.
     pub random: Option<CostChange>,
 }
 
 impl CostPair {
-    /// By a choice in which a random page costs no less than a sequential one. So where a cost crosses what
-    /// is set for the other, that changes, too.
+    /// The changes to a choice in which a random page costs no less than a sequential one. So where a cost
+    /// crosses what is set for the other, that changes, too.
     pub fn of(in_force: Cell, chosen: Cell) -> Self {
         let Cell { sequential, random } = chosen;
         let change =
@@ -87,7 +87,7 @@ mod tests {
         set
     }
 
-    /// Whichever are run: a random page costs no less than a sequential one.
+    /// Whichever statements are run, a random page costs no less than a sequential one.
     #[test]
     fn no_statements_leave_them_in_the_wrong_order() {
         let values = [0.1, 0.999, 1.0, 1.1, 2.024, 2.3, 4.0, 13.006, 80.0];

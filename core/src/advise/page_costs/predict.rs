@@ -69,7 +69,7 @@ pub fn predict(node: &Node, times: &PageTimes, place: impl FnOnce() -> Option<Pa
     Prediction { os_ms: ms(blocks_us(read, os)), device_ms: ms(blocks_us(read, device)) }
 }
 
-/// Microseconds of so many blocks; without any the time of one need not be known.
+/// Microseconds of `blocks` blocks; without any the time of one need not be known.
 fn blocks_us(blocks: u64, one: Option<Estimate>) -> Option<f64> {
     if blocks == 0 { Some(0.0) } else { one.map(|one| one.us * blocks as f64) }
 }

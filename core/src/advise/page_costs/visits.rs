@@ -37,7 +37,7 @@ pub struct RangeVisits {
 /// Where the rows of an index lie, with intervals.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IndexVisits {
-    /// As it is.
+    /// Where they lie by the samples.
     pub locality: Locality,
     /// Share of the rows that lie anywhere.
     pub scattered: Interval,
@@ -64,13 +64,13 @@ impl IndexVisits {
 
 /// Draws of the bootstrap.
 const DRAWS: usize = 200;
-/// Fewer samples would be drawn alike.
+/// Fewest samples: fewer would be drawn alike.
 const LEAST_SAMPLES: usize = 6;
 /// What is predicted may be off by this factor, and by the page at the end of each sample.
 const MISFIT: f64 = 2.0;
 
-/// Of samples of an index of this table (see [`locality`]), and of ranges of so many rows. None without a
-/// several samples of several rows.
+/// Visits by samples of an index of this table (see [`locality`]), and of ranges of as many rows as `ranges`
+/// says. None without several samples of several rows.
 pub fn index_visits(samples: &[Vec<u64>], table: &Table, ranges: &[f64]) -> Option<IndexVisits> {
     let found = locality(samples, table).filter(|_| samples.len() >= LEAST_SAMPLES)?;
     // Always the same draws: what is measured anew is the index.
@@ -123,8 +123,8 @@ mod tests {
     const TABLE: Table = Table { pages: 20_000.0, rows: 1_200_000.0 };
     const SHARES: [f64; 4] = [0.0001, 0.001, 0.01, 0.1];
 
-    /// The page of each row of a table with so many rows a page, in the order of an index of which each row
-    /// lies so many pages off its place.
+    /// The page of each row of a table with `per_page` rows a page, in the order of an index of which each
+    /// row lies `off` pages off its place.
     fn pages_of_rows(per_page: f64, off: impl Fn(&mut Xoshiro256PlusPlus) -> f64) -> Vec<u64> {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(3);
         let place = |row: u64| row as f64 / per_page;
@@ -223,7 +223,7 @@ mod tests {
         }
     }
 
-    /// Of an index whose parts differ: half of it in order, half of it jittered by up to so many pages.
+    /// Of an index whose parts differ: each sample is jittered by another width, of 50 to 400 pages.
     #[test]
     fn intervals_hold_in_about_nine_of_ten_cases() {
         const CASES: usize = 200;

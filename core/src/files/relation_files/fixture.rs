@@ -25,12 +25,12 @@ pub(crate) struct Relation {
 }
 
 impl Relation {
-    /// Of `blocks` blocks; those in `data` are written and synced, the others are holes.
+    /// A relation of `blocks` blocks; those in `data` are written and synced, the others are holes.
     pub(crate) fn new(blocks: u64, data: Range<u64>) -> Self {
         Self::of_segments(SEGMENT, blocks, data)
     }
 
-    /// The same with so many blocks to a segment.
+    /// The same with `segment` blocks to a segment.
     pub(crate) fn of_segments(segment: u32, blocks: u64, data: Range<u64>) -> Self {
         let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a directory");
         let source = RelationFiles::new(directory.path().join("1"), BLOCK as u32, segment, blocks);

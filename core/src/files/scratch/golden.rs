@@ -7,7 +7,7 @@ use crate::run::budget::{Budget, Limits};
 const MS: u64 = 1_000_000;
 const MIB: u64 = 1 << 20;
 
-/// A fsync takes longer, and the fifth call is late.
+/// Nanoseconds of a call: a fsync takes longer than a write, and the fifth call is late.
 fn takes(what: &str, nth: u64) -> u64 {
     match (what, nth) {
         (_, 4) => 30 * MS,

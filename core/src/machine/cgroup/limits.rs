@@ -31,7 +31,7 @@ impl IoLimits {
         }
     }
 
-    /// One for each limit, on the device of this name.
+    /// A sentence for each limit, on the device of this name.
     pub(super) fn sentences(&self, name: &str) -> Vec<String> {
         let bytes = |limit: Limit, what| {
             limit.map(|(limit, file)| sentence(what, name, &format!("{}/s", mib(limit)), file))

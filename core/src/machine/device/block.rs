@@ -32,7 +32,7 @@ impl BlockDevice {
         })
     }
 
-    /// The kernel names of all, in order.
+    /// The kernel names of all devices, in order.
     pub fn names(roots: &Roots) -> Vec<String> {
         let entries = fs::read_dir(roots.sys.join("class/block")).into_iter().flatten().flatten();
         let mut names: Vec<String> =

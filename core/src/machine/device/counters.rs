@@ -243,7 +243,7 @@ impl Activity {
         }
     }
 
-    /// The same requests, had they taken so much longer: the queue is as much emptier.
+    /// The same requests in `elapsed_ms`: the longer that is, the smaller queue and busy share are.
     pub fn spread_over(self, elapsed_ms: f64) -> Activity {
         let share = |figure: f64| figure * self.elapsed_ms / elapsed_ms;
         Activity { elapsed_ms, aqu_sz: self.aqu_sz.map(share), util_pct: self.util_pct.map(share), ..self }

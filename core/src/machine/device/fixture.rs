@@ -31,8 +31,7 @@ impl Fixture {
         Roots { proc: self.path("proc"), sys: self.path("sys"), dev: self.path("dev") }
     }
 
-    /// A file with the newline that sysfs puts at the end. Who reads it meanwhile finds it as it was or as it
-    /// will be.
+    /// A file with the newline that sysfs puts at the end. A reader finds it as it was or as it will be.
     pub fn file(&self, relative: impl AsRef<Path>, text: &str) -> &Self {
         let path = self.directory.path().join(relative);
         fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! Taking the looks when they are due: by whoever waits for them, or beside him, by a thread.
+//! Takes the looks when they are due: in the caller's own thread, or beside it in another one.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::run::workers::WorkerThreads;
 /// of the monotonic clock, or before with a reason to stop, which ends the last sample.
 ///
 /// # Errors
-/// [`NoMemory`](crate::Error::NoMemory) when so many would have no room.
+/// [`NoMemory`](crate::Error::NoMemory) when there is no room for them.
 pub fn sample(
     watch: &Watch,
     every: Duration,
@@ -59,7 +59,7 @@ pub(super) struct SamplerThread {
 
 impl SamplerShared {
     pub(super) fn lock(&self) -> MutexGuard<'_, SamplerThread> {
-        // Whoever holds it can't panic half way.
+        // A thread that holds the lock can't panic half way.
         self.run.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -73,7 +73,7 @@ impl Sampler {
     /// Takes the first look, then starts the thread. It keeps `most` samples at most.
     ///
     /// # Errors
-    /// When there is no room for so many samples, or no thread to be had.
+    /// When there is no room for `most` samples, or no thread can be started.
     pub fn start(watch: Watch, every: Duration, most: usize) -> Result<Self> {
         let watch = Arc::new(watch);
         let run = SamplerThread { series: SnapshotSeries::begin(watch.look(), every, most)?, over: false };
@@ -111,9 +111,9 @@ fn take_looks(watch: &Watch, shared: &SamplerShared) {
             run = shared.over.wait_timeout(run, left).unwrap_or_else(PoisonError::into_inner).0;
             continue;
         }
-        // Not under the lock: who ends the run would wait for slow files.
+        // Not under the lock: the end of the run would wait for slow files.
         drop(run);
-        // One that is left out makes its two intervals one; an allocation that fails would end the server.
+        // A look that is left out makes its two intervals one; an allocation that fails would end the server.
         let look = memory::expect(MEMORY_OF_LOOK).is_ok().then(|| watch.look());
         run = shared.lock();
         look.into_iter().for_each(|look| run.series.add(look));

@@ -10,7 +10,7 @@ use crate::Result;
 use crate::run::clock::nanoseconds;
 use crate::run::memory;
 
-/// What a caller makes of a device in a sample may take so much.
+/// Most bytes of what a caller makes of one device in a sample.
 const ROW_BYTES: usize = 8 << 10;
 
 /// Looks on a schedule: the first, then one each `every`, then the last, whenever that is.
@@ -19,7 +19,7 @@ pub struct SnapshotSeries {
     pub(super) snapshots: Vec<CounterSnapshot>,
     pub(super) every_ns: u64,
     pub(super) most: usize,
-    /// How often every second one went.
+    /// How often every second look was dropped.
     pub(super) halved: u32,
 }
 
@@ -27,7 +27,7 @@ impl SnapshotSeries {
     /// Begins with this look. There will never be more than `most` samples.
     ///
     /// # Errors
-    /// [`NoMemory`](crate::Error::NoMemory) when so many would have no room.
+    /// [`NoMemory`](crate::Error::NoMemory) when there is no room for them.
     pub(super) fn begin(first: CounterSnapshot, every: Duration, most: usize) -> Result<Self> {
         let every_ns = nanoseconds(every).max(1);
         let most = most.max(2);
@@ -47,7 +47,7 @@ impl SnapshotSeries {
         start.saturating_add(turns.saturating_mul(self.every_ns))
     }
 
-    /// A look on the schedule.
+    /// Adds a look on the schedule.
     pub(super) fn add(&mut self, snapshot: CounterSnapshot) {
         // The last look needs room, too.
         if self.snapshots.len() >= self.most {
@@ -67,8 +67,8 @@ impl SnapshotSeries {
         self.snapshots.push(snapshot);
     }
 
-    /// The last look. One that was taken right before gives way: in an interval of less than a tenth of the
-    /// others the ticks of the kernel's clock would show, and not what the device did.
+    /// Adds the last look. One that was taken right before gives way: in an interval of less than a tenth of
+    /// the others the ticks of the kernel's clock would show, and not what the device did.
     pub(super) fn end(&mut self, last: CounterSnapshot) {
         let least = self.every_ns / 10;
         if self.snapshots.len() > 1

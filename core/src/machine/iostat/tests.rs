@@ -341,7 +341,7 @@ fn a_reason_to_stop_ends_the_last_sample() {
     assert_eq!((series.len(), stop), (3, Some(Stop::Statement)));
 }
 
-/// Waits until this process has so many threads of the sampler's name: the kernel lists one that was joined
+/// Waits until this process has `count` threads of the sampler's name: the kernel lists one that was joined
 /// for an instant longer, and one that was started has no name yet.
 #[track_caller]
 fn wait_for_threads(count: usize) {
@@ -372,7 +372,7 @@ fn a_sampler_looks_beside_us_and_leaves_no_thread() {
         assert!(started.elapsed() < Duration::from_secs(60), "no samples");
         std::thread::sleep(Duration::from_millis(1));
     }
-    // The last look is that of whoever finishes: nothing that happened before is missed.
+    // `finish` takes the last look: nothing that happened before is missed.
     fixture.attribute("sda", "stat", "21 0 168 0 0 0 0 0 0 0 0");
     let series = sampler.finish();
     wait_for_threads(0);

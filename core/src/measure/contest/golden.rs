@@ -13,7 +13,7 @@ fn of_ms(ms: u64) -> Limits {
     Limits { duration: Duration::from_millis(ms), ..Limits::none() }
 }
 
-/// What number of turn gives what, after how many nanoseconds.
+/// How many nanoseconds the turn of a number takes, and what it gives.
 type Gives = fn(u64) -> (u64, TurnResult);
 
 fn even(_: u64) -> (u64, TurnResult) {

@@ -16,8 +16,8 @@ pub struct WaySeries {
 }
 
 impl WaySeries {
-    /// Adds a turn of which so many blocks were timed, about so many of them in the OS cache, and so many
-    /// read in all. One that does not count is only counted.
+    /// Adds a turn that read `read` blocks and timed `blocks`, of which about `cached` were in the OS cache.
+    /// One that does not count adds only to `read` and `discarded`.
     pub(super) fn add(&mut self, ns: u64, blocks: u64, cached: u64, read: u64, counts: bool) {
         self.read += read;
         if !counts {
@@ -34,7 +34,7 @@ impl WaySeries {
         self.cost = Some(cost.after(self.cost.take()));
     }
 
-    /// The same of all turns. None of those that read from memory.
+    /// What all turns cost together, and what else the devices did; None for turns that read from memory.
     pub fn cost(&self) -> Option<&IoDelta> {
         self.cost.as_ref()
     }
@@ -64,19 +64,19 @@ impl WaySeries {
         (self.blocks > 0).then(|| (self.cached as f64 / self.blocks as f64 * 100.0).min(100.0))
     }
 
-    /// The turns without the first, which is warm-up, as long as some are left; and without those that took
-    /// far longer than the others, if these are few: many are no accident. Each weighs the same, since each
-    /// is a sample of an equal stretch: a slow one, that was cut short, has fewer blocks.
+    /// The turns without the warm-up, and without those that took far longer than the others, if these are
+    /// few. Each weighs the same, as a sample of an equal stretch: a slow one was cut short.
     fn steady(&self) -> Vec<Slice> {
         let times = self.without_warm_up();
         let usual = median(&times).unwrap_or(f64::INFINITY);
         let slow = |time: &f64| *time > FAR_SLOWER * usual;
+        // Many slow turns are no accident.
         let few = times.iter().filter(|time| slow(time)).count() * MOST_SLOW <= times.len();
         let weighed = |time: &f64| Slice { ns: (time * WEIGHT as f64) as u64, work: WEIGHT };
         times.iter().filter(|time| !few || !slow(time)).map(weighed).collect()
     }
 
-    /// Nanoseconds per block of each turn.
+    /// Nanoseconds per block of each turn but the first, which is warm-up, if enough are left.
     fn without_warm_up(&self) -> Vec<f64> {
         let times = per_block(&self.turns);
         if times.len() > stats::MIN_TURNS { times[1..].to_vec() } else { times }
@@ -92,19 +92,19 @@ impl WaySeries {
         (work > 0).then(|| (ns as f64 / work as f64, interval))
     }
 
-    /// The same from the median turn.
+    /// Nanoseconds per block with its interval, from the median turn.
     fn typical(&self) -> Option<(f64, Option<Interval>)> {
         let times = per_block(&self.turns);
         Some((median(&times)?, stats::of_median(&times)))
     }
 
-    /// The time of a block: the mean of the turns, which a device's few slow requests belong to.
+    /// The time of a block: the mean of the turns, since a device's few slow requests belong to it.
     pub fn of_device(&self) -> Option<Estimate> {
         self.mean().map(estimate)
     }
 
-    /// The time of a block: the median turn. What memory takes is known by turns of a few microseconds, and
-    /// one in which another process had the processor says nothing of it.
+    /// The time of a block: the median turn. Turns in memory take a few microseconds, and one in which
+    /// another process had the processor says nothing of memory.
     pub fn of_memory(&self) -> Option<Estimate> {
         self.typical().map(estimate)
     }
@@ -120,12 +120,12 @@ impl WaySeries {
     }
 }
 
-/// A turn that took so many times the median turn's time is left out, if no more than one in so many are
-/// such.
+/// A turn that took this many times the median turn's time is slow. Slow turns are left out if no more than
+/// one in `MOST_SLOW` is.
 const FAR_SLOWER: f64 = 4.0;
 const MOST_SLOW: usize = 10;
 
-/// What each turn weighs.
+/// What each turn weighs, though a slow one, which was cut short, has fewer blocks.
 const WEIGHT: u64 = 1024;
 
 fn per_block(turns: &[Slice]) -> Vec<f64> {

@@ -1,7 +1,7 @@
 //! Stretches of a relation of which the OS cache holds nothing.
 //!
-//! Whoever wants one gets the next in a seeded order. What was read from it is dropped again when it is
-//! released: nothing of it was in the cache before, so nobody misses it.
+//! They are handed out in a seeded order. What was read from one is dropped again when it is released:
+//! nothing of it was in the cache before, so that nothing is lost.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -12,28 +12,27 @@ use crate::files::RelationFiles;
 use crate::run::budget::{Stop, StopCheck};
 use crate::run::order::Permutation;
 
-/// A stretch that was emptied counts as cold if no more of it than this share is cached: what is left behind
-/// at its edges.
+/// Largest cached share of an emptied stretch that counts as cold: what is left behind at its edges.
 const NEARLY_COLD: f64 = 0.01;
-/// And as cached if no less of it than this.
+/// Smallest cached share of a stretch that counts as cached.
 const NEARLY_CACHED: f64 = 0.99;
 
-/// A stretch is of use if no more than one in so many of its blocks is in shared buffers.
+/// A stretch is of use if no more than one in `MOST_BUFFERED` of its blocks is in shared buffers.
 const MOST_BUFFERED: u64 = 4;
 
-/// So many stretches are looked at before none is said to be cold.
+/// Stretches that are looked at before none is said to be cold.
 const MOST_LOOKS: u64 = 256;
 
-/// Scattered blocks lie in regions of so many bytes that are cold as a whole.
+/// Bytes of the region around a scattered block that has to be cold as a whole.
 const REGION: u64 = 1 << 20;
 
-/// So many blocks are looked at for one that is taken.
+/// Most blocks that are looked at for each that is wanted.
 const LOOKS_PER_BLOCK: usize = 8;
 
 /// What there is to read.
 #[derive(Debug)]
 pub(super) enum Supply {
-    /// A stretch of which the cache holds so many blocks, next to none.
+    /// A stretch of which the cache holds next to nothing.
     Cold {
         /// The blocks.
         range: Range<u64>,
@@ -42,7 +41,7 @@ pub(super) enum Supply {
     },
     /// None is cold; this one is cached.
     Cached(Range<u64>),
-    /// Neither.
+    /// None is cold, and none is cached.
     None,
     /// A reason to stop came up.
     Stopped(Stop),
@@ -57,7 +56,7 @@ pub enum NotCold {
     Buffered,
     /// Each has blocks that were never written to the file.
     Holes,
-    /// Nobody can tell, see [`crate::files::page_cache::OWN_CACHE`].
+    /// It is impossible to tell, see [`crate::files::page_cache::OWN_CACHE`].
     Unknown,
 }
 
@@ -80,20 +79,20 @@ pub(super) struct Spans<'a> {
     again: u64,
     order: Permutation,
     next: u64,
-    /// Of them, how many were still taken.
+    /// How many of the first `next` were passed over, since they were still taken.
     skipped: u64,
     blocks: Permutation,
     next_block: u64,
-    /// What is to be dropped.
+    /// Blocks that are to be dropped from the cache.
     taken: Vec<Range<u64>>,
-    /// Where stretches began that were cold: what is left of a turn there is ours.
+    /// First blocks of stretches that were cold: what a turn has left there is ours.
     ours: HashSet<u64>,
     /// Why stretches were passed over.
     passed_over: PassedOver,
-    /// Was one cold? And none in the last search, so that another would be in vain?
+    /// Was any stretch cold? If not, was a search in vain, as another would be?
     found: bool,
     exhausted: bool,
-    /// One that is cached, which was found on the way.
+    /// A stretch that is cached, which a search has found.
     cached: Option<Range<u64>>,
 }
 
@@ -129,7 +128,7 @@ impl<'a> Spans<'a> {
         (self.next - self.skipped).div_ceil(self.order.len().max(1))
     }
 
-    /// Why there was none that is cold, if there was none.
+    /// Why no stretch was cold, if none was.
     pub(super) fn why_none(&self) -> Option<NotCold> {
         let PassedOver { cached, holes, buffered } = self.passed_over;
         let most = cached.max(holes).max(buffered);
@@ -189,7 +188,7 @@ impl<'a> Spans<'a> {
         Ok(self.cached.clone().map_or(Supply::None, Supply::Cached))
     }
 
-    /// The stretch that was said to be cached is so no longer: the next search is for another.
+    /// Forgets the cached stretch, which is cached no longer: the next search is for another.
     pub(super) fn forget_cached(&mut self) {
         if self.cached.take().is_some() {
             self.exhausted = false;
@@ -205,7 +204,7 @@ impl<'a> Spans<'a> {
     ) -> Result<std::result::Result<(Vec<u64>, u64), Stop>> {
         let region = (REGION / u64::from(self.source.block_size())).max(1);
         let (mut found, mut cached_blocks) = (Vec::with_capacity(count), 0.0);
-        // None twice: the second time it would be cached.
+        // No block twice: the second time it would be cached.
         let most = self.blocks.len().min((count * LOOKS_PER_BLOCK) as u64);
         let looks = if self.exhausted { 0 } else { most };
         for _ in 0..looks {
@@ -243,7 +242,7 @@ impl<'a> Spans<'a> {
         Ok(Ok((found, cached_blocks.round() as u64)))
     }
 
-    /// Was it in shared buffers when all began?
+    /// Was the block in shared buffers when the run began?
     pub(super) fn is_buffered(&self, block: u64) -> bool {
         self.buffered.binary_search(&block).is_ok()
     }
@@ -267,7 +266,7 @@ impl<'a> Spans<'a> {
     /// Drops what was read from stretches that were cold. Returns how many bytes that were, about.
     pub(super) fn release(&mut self) -> Result<u64> {
         let mut bytes = 0;
-        // Of many files those of the last are open.
+        // In reverse: where there are many files, those of the last are still open.
         for range in self.taken.drain(..).rev() {
             bytes += self.source.cached_bytes(range.clone())?;
             self.source.drop_cached(range)?;
@@ -275,7 +274,7 @@ impl<'a> Spans<'a> {
         Ok(bytes)
     }
 
-    /// How many of its blocks are cached, if it is cold or can be made so.
+    /// How many blocks of `range` are cached, if it is cold or can be made so.
     fn make_cold(
         &self,
         range: &Range<u64>,
@@ -310,10 +309,10 @@ impl<'a> Spans<'a> {
     }
 }
 
-/// Also for a caller that leaves by unwinding, as a cancelled query does.
+/// Releases also if a caller unwinds, as a cancelled query does.
 impl Drop for Spans<'_> {
     fn drop(&mut self) {
-        // Nobody is left to hear of an error.
+        // No caller is left to hear of an error.
         let _ = self.release();
     }
 }

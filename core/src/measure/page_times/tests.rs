@@ -36,7 +36,7 @@ fn cold_relation() -> Relation {
     relation
 }
 
-/// Of no device.
+/// An observer of no device.
 static OBSERVER: LazyLock<Observer<'static>> = LazyLock::new(|| {
     static ROOTS: LazyLock<Roots> = LazyLock::new(Roots::default);
     Observer::new(Account::Own, &[], &ROOTS)
@@ -71,7 +71,7 @@ fn measured(run: &PageTimesRun<'_>, server: &mut MadeUp<'_>, clock: &Manual) -> 
     measure(run, server, &mut Budget::unlimited(clock, &mut || None), &mut |_| ()).expect("measured")
 }
 
-/// Of memory the median: the kernel may take a page back before it is read again.
+/// Checks a time, of memory the median: the kernel may take a page back before it is read again.
 fn assert_near(series: &WaySeries, ns: f64, what: &str) {
     let time = if what.starts_with("OS") { series.of_memory() } else { series.of_device() };
     let us = time.unwrap_or_else(|| panic!("{what}: no time")).us;
@@ -96,7 +96,7 @@ fn files_stay_open_from_look_to_look() {
             assert!(matches!(spans.take(&mut || None), Ok(Supply::Cold { .. })), "{evicts}");
         }
         spans.release().expect("released");
-        // Once each, and those again that are too many.
+        // Once each, and once more those beyond the most that stay open.
         assert_eq!(u64::from(decided::times() - before), blocks + 10, "{evicts}");
     }
 }
@@ -233,7 +233,7 @@ fn blocks_in_shared_buffers_are_not_asked_for() {
     for asked in &server.asked {
         assert!(asked.blocks.iter().all(|block| block % 29 != 0), "{:?}", asked.way);
     }
-    // Nobody has read these ahead, but what lies between them can be read again.
+    // The buffered blocks were not read ahead, but those between them can be read again.
     assert_near(&measured.os_sequential, made_up::OS_SEQUENTIAL, "OS, in order");
 
     let all: Vec<u64> = (0..relation.source.blocks()).collect();
@@ -277,7 +277,8 @@ fn what_is_cached_is_evicted_only_with_leave() {
     assert_near(&evicted.device_random, made_up::RANDOM, "device, at random");
 }
 
-/// Others take memory. A server that is asked for nothing takes no time, and who asks on and on has no end.
+/// Others take memory. A server that is asked for nothing takes no time, so that to ask on and on would have
+/// no end.
 #[test]
 fn what_leaves_the_cache_meanwhile_is_not_waited_for() {
     let (all, stretch) = (5 * 2304, (SPAN + 128 * KIB) / BLOCK);
@@ -288,7 +289,7 @@ fn what_leaves_the_cache_meanwhile_is_not_waited_for() {
         // One of these is the one that it has found; the other will do.
         (true, [0..stretch, none.clone()], in_time),
         (true, [stretch..all, none.clone()], in_time),
-        // Next to nothing of a stretch, but of what is read again.
+        // Next to nothing of a stretch, but more of what is read again.
         (true, [0..257, none.clone()], in_time),
         (true, [stretch..stretch + 257, none.clone()], in_time),
         (true, [0..257, stretch..stretch + 257], in_vain),

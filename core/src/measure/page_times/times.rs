@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Who serves the block.
+/// What serves the block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Tier {
@@ -15,7 +15,7 @@ pub enum Tier {
     Os,
     /// The device.
     Device,
-    /// Nobody: the processor's work on a tuple.
+    /// No storage: the processor's work on a tuple.
     Cpu,
 }
 
@@ -45,9 +45,9 @@ pub struct Estimate {
 /// One measured time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MeasuredTime {
-    /// Who serves.
+    /// What serves the block.
     pub tier: Tier,
-    /// In which order.
+    /// In which order blocks are asked for.
     pub pattern: Pattern,
     /// Sparse only: share of the blocks that are fetched, over 0 and up to 1.
     pub density: Option<f64>,
@@ -59,12 +59,12 @@ pub struct MeasuredTime {
     pub tuple_us: Option<f64>,
 }
 
-/// The same as `io_probe_page_cost` and `io_probe_page_cost_full` show it.
+/// A measured time as a row of `io_probe_page_cost` or `io_probe_page_cost_full` shows it.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct TimeRow {
-    /// Who serves.
+    /// What serves the block.
     pub tier: Tier,
-    /// In which order.
+    /// In which order blocks are asked for.
     pub pattern: Pattern,
     /// Sparse only: share of the blocks that are fetched, over 0 and up to 1.
     pub density: Option<f64>,
@@ -75,9 +75,9 @@ pub struct TimeRow {
     pub block_us: Option<f64>,
     /// Lower end of its 95 % interval.
     pub ci_low: Option<f64>,
-    /// Upper end.
+    /// Upper end of that interval.
     pub ci_high: Option<f64>,
-    /// Half of that interval in percent of `block_us`, which is all that a row for people has of it.
+    /// Half of that interval in percent of `block_us`, which is all that `io_probe_page_cost` shows of it.
     pub err_pct: Option<f64>,
     /// Microseconds per tuple; only in the row of the tuple.
     pub tuple_us: Option<f64>,
@@ -132,8 +132,8 @@ pub struct PageTimes {
 }
 
 impl PageTimes {
-    /// The same without concurrencies that were not measured at each density: where they lack one, the curve
-    /// would be taken for flat.
+    /// These times without the concurrencies that were not measured at each density: where one is lacking,
+    /// the curve would be taken for flat.
     pub fn with_whole_lines(mut self) -> Self {
         let count =
             |concurrency: u32| self.sparse.iter().filter(|point| point.concurrency == concurrency).count();
@@ -144,7 +144,7 @@ impl PageTimes {
         self
     }
 
-    /// These, once for each time, with that time at the upper end of its interval.
+    /// A copy of these times for each of them, with that one at the upper end of its interval.
     pub fn each_moved(&self) -> impl Iterator<Item = Self> {
         let mut all = self.clone();
         let count = all.each_mut().count();
@@ -170,7 +170,7 @@ impl PageTimes {
         single.into_iter().flatten().chain(self.sparse.iter_mut().map(|point| &mut point.time))
     }
 
-    /// All of these; what could not be measured is left out.
+    /// The times in `measured`; what could not be measured is left out.
     pub fn of(measured: impl IntoIterator<Item = MeasuredTime>) -> Self {
         let mut times = Self::default();
         for MeasuredTime { tier, pattern, density, depth, time, tuple_us } in measured {
@@ -202,7 +202,7 @@ impl PageTimes {
         times
     }
 
-    /// These, and of `earlier` ones what is lacking here. The curve is taken whole.
+    /// These times, and from `earlier` those that are lacking here. The curve is taken as a whole.
     pub fn or(self, earlier: &Self) -> Self {
         Self {
             shared: self.shared.or(earlier.shared),
@@ -217,7 +217,7 @@ impl PageTimes {
 }
 
 impl Estimate {
-    /// The same, of a part: `n` parts take as long as the whole.
+    /// The time of one part, if `n` parts take as long as the whole.
     pub fn divided_by(self, n: f64) -> Self {
         Self { us: self.us / n, interval: self.interval.map(|(low, high)| (low / n, high / n)) }
     }

@@ -1,9 +1,8 @@
 //! What a tuple costs the processor, beside the page that it is on.
 //!
-//! Two counts of tuples are taken, of many blocks and of few, all in shared buffers. What lies between them
-//! is the tuples' work and the hits: planning and beginning are in both. Counts are repeated at some places
-//! of the relation, since one alone takes less than a millisecond, for which a shared processor may be fast
-//! or slow.
+//! Two counts of tuples are taken, of many blocks and of few, all in shared buffers. The difference is the
+//! tuples' work and the hits: planning and beginning are in both. Counts are repeated at some places of the
+//! relation, since one alone takes less than a millisecond, for which a shared processor may be fast or slow.
 //!
 //! Places are the same in each run: what is counted stays in shared buffers, and later runs shall not find
 //! more and more there. Around places of which the OS cache holds nothing it is emptied again.
@@ -37,9 +36,9 @@ pub type Count<'a> = dyn FnMut(&[Range<u64>]) -> Option<Vec<TuplesCounted>> + 'a
 /// The time of a tuple.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TupleTime {
-    /// Of one, with an interval from six pairs on.
+    /// Of one tuple, with an interval from six pairs on.
     pub time: Estimate,
-    /// How many a block has.
+    /// Tuples of a block.
     pub per_block: f64,
     /// Tuples in all pairs.
     pub tuples: u64,
@@ -50,7 +49,7 @@ pub struct TupleTime {
 /// What came of counting.
 #[derive(Debug, Default)]
 pub struct CountOutcome {
-    /// None without tuples, if they were not in shared buffers, or if it is lost in noise.
+    /// None without tuples, if they were not in shared buffers, or if the time is lost in noise.
     pub time: Option<TupleTime>,
     /// Did hits alone seem to take as long as the counts?
     pub is_lost_in_noise: bool,
@@ -65,7 +64,7 @@ const PLACES: u64 = 4;
 const LONG: u64 = 128;
 const SHORT: u64 = 16;
 
-/// Each place is counted so often at least and at most, and until so much time has passed in between.
+/// Fewest and most rounds that count at each place; between these, the time after which counting ends.
 const LEAST_ROUNDS: usize = 6;
 const MOST_ROUNDS: usize = 100;
 const LEAST_TIME: Duration = Duration::from_millis(100);
@@ -124,9 +123,8 @@ fn places(blocks: u64) -> Vec<(Range<u64>, Range<u64>)> {
         .collect()
 }
 
-/// Those of the places, with as much behind each as the kernel may read ahead, of which the OS cache holds
-/// nothing. What comes there is dropped again, also if a caller leaves by unwinding, as a cancelled query
-/// does.
+/// Places of which the OS cache holds nothing, each with as much behind it as the kernel may read ahead. What
+/// comes there is dropped again, also if a caller unwinds, as a cancelled query does.
 struct Cold<'a> {
     source: &'a RelationFiles,
     blocks: Vec<Range<u64>>,
@@ -151,13 +149,13 @@ impl<'a> Cold<'a> {
 impl Drop for Cold<'_> {
     fn drop(&mut self) {
         for blocks in self.blocks.drain(..) {
-            // Nobody is left to hear of an error.
+            // No caller is left to hear of an error.
             let _ = self.source.drop_cached(blocks);
         }
     }
 }
 
-/// What a long count took more than a short one at the same place.
+/// How much more a long count took than a short one at the same place.
 #[derive(Debug, Clone, Copy)]
 struct CountedPair {
     /// Below 0 if the short one was disturbed.
@@ -262,7 +260,7 @@ mod tests {
         relation.evict();
         measured(&relation, 70, 100.0);
         assert_eq!(relation.source.cached_bytes(0..2000).expect("known"), 0);
-        // One place that is partly cached belongs to somebody else.
+        // A place that was partly cached before is left as it is.
         let (long, _) = places(2000)[0].clone();
         relation.read(long.end - 1..long.end);
         measured(&relation, 70, 100.0);

@@ -16,46 +16,46 @@ use crate::run::stopwatch::Stopwatch;
 use crate::stats::MIN_SLICES;
 use crate::{Error, Result};
 
-/// Blocks of a random turn, of a repetition from the OS cache in order and at random, and of the hits: how
-/// many, and how often.
+/// Blocks of a random turn; bytes read again from the OS cache in order, and blocks at random; blocks that
+/// are hit, and reads of them in all.
 const RANDOM_BLOCKS: usize = 64;
 const OS_BYTES: u64 = 8 << 20;
 const OS_RANDOM_BLOCKS: usize = 256;
 const HOT_BLOCKS: usize = 16;
 const HOT_READS: usize = 512;
 
-/// Sparse turns spread over stretches of so many bytes: as many as it takes for so many blocks, a few times
-/// the requests that may be in flight; but no more than that.
+/// Bytes of a stretch of a sparse turn; blocks for which it takes several stretches if need be, a few times
+/// the requests that may be in flight; and the most stretches.
 pub(super) const SPAN: u64 = 32 << 20;
 const LEAST_FETCHES: f64 = 512.0;
 const MOST_STRETCHES: usize = 8;
 
-/// A sequential turn times so many windows, and so much at least, in bytes, after a window that it takes to
-/// get going. Then timing begins anywhere within a window: the reader waits once a window, and the wait must
-/// be in or out by chance.
+/// Windows that a sequential turn times, and the fewest bytes of them and of the warm-up. Timing begins
+/// anywhere in a window: the reader waits once a window, and the wait must be in or out by chance.
 const WINDOWS_OF_SCAN: u64 = 2;
 const LEAST_SCAN: u64 = 8 << 20;
 const LEAST_WARM_UP: u64 = 1 << 20;
 
-/// Larger windows are taken for this one, in bytes.
+/// Largest window, in bytes; larger ones are treated as this one.
 const MOST_WINDOW: u64 = 8 << 20;
 
-/// After so many sparse turns come a sequential and a random one.
+/// Number of sparse turns after which a sequential and a random one follow.
 const SPARSE_PER_PAIR: usize = 2;
 
-/// A turn takes at most this share of the whole time, within these bounds.
+/// A turn takes at most the whole time over this, within the two bounds that follow.
 const TURNS: u32 = 200;
 const SHORTEST_TURN: Duration = Duration::from_millis(20);
 const LONGEST_TURN: Duration = Duration::from_millis(100);
 
-/// Of blocks that are not in shared buffers no more than all can be read; nearly as many will do.
+/// Largest share of the blocks outside shared buffers that a turn may want: no more than all can be read, but
+/// nearly as many will do.
 const MOST_SHARE: f64 = 1.1;
 
-/// A turn with more hits than this share does not count; one of hits alone with fewer than that.
+/// Largest share of hits with which a turn counts; and the least with which a turn of hits alone counts.
 const MOST_HITS: f64 = 0.2;
 const LEAST_HITS: f64 = 0.98;
 
-/// Each sparse point has so many turns before an interval as narrow as asked for ends the run.
+/// Fewest turns of each sparse point before an interval as narrow as asked for ends the run.
 pub(super) const LEAST_SPARSE_TURNS: usize = 10;
 
 /// What a turn read: the time of its timed blocks, how many these were and how many of them in shared
@@ -82,22 +82,22 @@ pub(super) struct Turns<'a> {
     rng: Xoshiro256PlusPlus,
     /// Nanoseconds that a turn may take.
     length_ns: u64,
-    /// A sparse turn spreads over no more stretches: there are no more that are cold.
+    /// Most stretches of a sparse turn: fewer once no more are found to be cold.
     most_stretches: usize,
-    /// In how many turns on end nothing was read but what is read for hits.
+    /// Turns in a row in which nothing was read but what is read for hits.
     idle: usize,
     measured: PageTimesResult,
 }
 
-/// In order, and at random.
+/// The ways without a concurrency: in order, and at random.
 pub(super) const PLAIN_WAYS: usize = 2;
 
-/// After so many turns on end without a read from the device or the OS cache the run ends. Where there are
+/// Turns in a row without a read from the device or the OS cache after which the run ends. Where there are
 /// hits, enough of these turns have measured them.
 const MOST_IDLE: usize = MIN_SLICES * (PLAIN_WAYS + SPARSE_PER_PAIR);
 
 impl<'a> Turns<'a> {
-    /// Of a run of so long.
+    /// The turns of `run`, which is to take `length`.
     pub(super) fn new(
         run: &'a PageTimesRun<'a>,
         reader: &'a mut TurnReader<'a>,
@@ -127,7 +127,7 @@ impl<'a> Turns<'a> {
         }
     }
 
-    /// Takes them until there is a reason to stop.
+    /// Takes turns until there is a reason to stop.
     pub(super) fn measure(mut self, budget: &mut Budget<'_>) -> Result<PageTimesResult> {
         if matches!(self.run.source.cached_bytes(0..1), Err(Error::Unsupported { .. })) {
             return Ok(PageTimesResult { not_cold: Some(NotCold::Unknown), ..self.measured });
@@ -146,8 +146,8 @@ impl<'a> Turns<'a> {
         Ok(self.measured)
     }
 
-    /// Has these blocks read, of which the first `warm_up` are not timed. What it has begun a turn ends, also
-    /// when the time of all is up.
+    /// Has these blocks read, of which the first `warm_up` are not timed. A turn that has begun goes on to
+    /// its end, also when the time of the run is up.
     fn read(
         &mut self,
         blocks: &[u64],
@@ -164,7 +164,7 @@ impl<'a> Turns<'a> {
         Ok((Taken { ns: timed.ns, blocks: timed.work, hits, read: watch.blocks() }, watch.stop()))
     }
 
-    /// The same from the device, and what others did there meanwhile.
+    /// Has these blocks read from the device, and looks at what went on there meanwhile.
     fn fetch(
         &mut self,
         blocks: &[u64],
@@ -189,7 +189,7 @@ impl<'a> Turns<'a> {
         self.measured.os_sequential.read() + self.measured.os_random.read()
     }
 
-    /// From the device in order, then the same from the OS cache and from shared buffers.
+    /// Reads from the device in order, then the same blocks from the OS cache and from shared buffers.
     fn in_order(&mut self, budget: &mut Budget<'_>) -> Result<Option<Stop>> {
         let block_size = u64::from(self.run.source.block_size());
         let (range, cached) = match self.spans.take(&mut || budget.caller_stop())? {
@@ -204,7 +204,7 @@ impl<'a> Turns<'a> {
         let mut blocks: Vec<u64> = (range.start..range.end.min(range.start + wanted)).collect();
         let all = blocks.len() as u64;
         blocks.retain(|block| !self.spans.is_buffered(*block));
-        // What lies between them the kernel reads as well.
+        // The kernel also reads what lies between them.
         let whole =
             |taken: Taken| Taken { blocks: taken.blocks * all / (blocks.len() as u64).max(1), ..taken };
         let warm_up = (warm_up as usize).min(blocks.len() / 2);
@@ -250,7 +250,7 @@ impl<'a> Turns<'a> {
         self.hits(&random[random.len().saturating_sub(HOT_BLOCKS)..], budget)
     }
 
-    /// From shared buffers, where the first of many rounds may bring them.
+    /// Reads `blocks` from shared buffers, in many rounds, of which the first may bring them there.
     fn hits(&mut self, blocks: &[u64], budget: &mut Budget<'_>) -> Result<Option<Stop>> {
         let rounds = blocks.repeat(HOT_READS / blocks.len().max(1));
         let (taken, stop) = self.read(&rounds, Way::Single, blocks.len(), budget)?;
@@ -259,7 +259,7 @@ impl<'a> Turns<'a> {
         Ok(stop)
     }
 
-    /// From the device at random, one at a time.
+    /// Reads from the device at random, one block at a time.
     fn at_random(&mut self, budget: &mut Budget<'_>) -> Result<Option<Stop>> {
         let (blocks, cached) = match self.spans.scatter(RANDOM_BLOCKS, &mut || budget.caller_stop())? {
             Ok(scattered) => scattered,
@@ -273,7 +273,7 @@ impl<'a> Turns<'a> {
         Ok(stop)
     }
 
-    /// From the device, ascending with gaps.
+    /// Reads from the device, ascending with gaps.
     fn with_gaps(
         &mut self,
         (concurrency, density_index): (usize, usize),
@@ -307,7 +307,7 @@ impl<'a> Turns<'a> {
         let all: u64 = ranges.iter().map(|range| range.end - range.start).sum();
         let mut blocks: Vec<u64> =
             ranges.into_iter().flatten().filter(|block| !self.spans.is_buffered(*block)).collect();
-        // Those that are passed over are made up for by others, as far as there are some.
+        // Other blocks make up for those that are passed over, as far as there are enough.
         let share = density * all as f64 / blocks.len().max(1) as f64;
         if share > MOST_SHARE {
             return Ok(None);
@@ -324,7 +324,7 @@ impl<'a> Turns<'a> {
         Ok(None)
     }
 
-    /// Adds a turn, of whose blocks about so many were in the OS cache. Hits are taken out of it.
+    /// Adds a turn, of whose blocks about `cached` were in the OS cache. Hits are taken out of it.
     fn add(
         &mut self,
         series: impl FnOnce(&mut PageTimesResult) -> &mut WaySeries,
@@ -340,7 +340,8 @@ impl<'a> Turns<'a> {
         cost.into_iter().for_each(|cost| series.add_cost(cost));
     }
 
-    /// Nothing comes from the device, and nothing else is wanted; or many turns on end had nothing to read.
+    /// Is it in vain to go on: nothing comes from the device, and nothing else is wanted; or many turns in a
+    /// row had nothing to read?
     fn is_in_vain(&self) -> bool {
         self.run.only_cold && self.spans.why_none().is_some() || self.idle >= MOST_IDLE
     }
@@ -413,7 +414,7 @@ impl Contenders for Turns<'_> {
     }
 }
 
-/// Of so many cached blocks of a stretch, about as many as were timed.
+/// About how many timed blocks were cached, if `cached` of the `stretch` blocks of a stretch were.
 fn share_of(cached: u64, taken: &Taken, stretch: u64) -> u64 {
     cached * taken.blocks / stretch.max(1)
 }

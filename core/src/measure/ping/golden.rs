@@ -25,7 +25,7 @@ fn scratch(directory: &std::path::Path) -> Scratch {
     }
 }
 
-/// A write takes less than a read, but for the fourth request.
+/// A write takes less than a read. The fourth request is late, whatever it is.
 fn even(what: &str, nth: u64) -> u64 {
     match (what, nth) {
         (_, 3) => 3_100_000,
@@ -80,7 +80,7 @@ fn a_ping_keeps_its_limits_as_it_did() {
         let statement = if name == "a deadline of the statement" { short } else { Duration::MAX };
         let trace = Trace::default();
         let plan = Plan::new(&relation.source, Permutation::new(4, 1), 0, Look::Never);
-        // Of a few blocks there are not enough for a bound of the latency.
+        // A few blocks are not enough for a bound of the latency.
         let plan = (name != "a bound of the latency").then_some(plan);
         let writer = Writer::new(&scratch, BLOCK as u32, false, 1).expect("a writer");
         let every = Duration::from_micros(every_us);

@@ -1,4 +1,4 @@
-//! What a random run fetches, and its record: when each request began, what it took, who served it.
+//! What a random run fetches, and its record: when each request began, what it took, what served it.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::run::clock::{Clock, nanoseconds};
 use crate::run::stopwatch::Stopwatch;
 use crate::stats::{self, Latencies, Moments};
 
-/// Who served a fetch.
+/// What served a fetch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Served {
     /// The server's buffers.
@@ -28,7 +28,7 @@ impl From<Found> for Served {
     fn from(found: Found) -> Self {
         match found {
             Found::Cached => Served::Os,
-            // What nobody wrote, the kernel makes up.
+            // The kernel makes up what was never written.
             Found::Hole | Found::Missing(_) => Served::Device,
             Found::Unknown => Served::Unknown,
         }
@@ -40,7 +40,7 @@ impl From<Found> for Served {
 pub struct InFlight {
     /// What it fetches.
     pub fetch: Fetch,
-    /// None where others decided when to issue it.
+    /// When it was issued; None where others decided that.
     started: Option<u64>,
     /// Does its latency count? Not that of the requests that fill a queue.
     counts: bool,
@@ -83,7 +83,7 @@ pub struct FetchRecord<'a> {
 }
 
 impl<'a> FetchRecord<'a> {
-    /// Of a run that starts at `start`, and whose requests are of `block_size` bytes.
+    /// The record of a run that starts at `start`, and whose requests are of `block_size` bytes.
     pub fn start(
         limits: &Limits,
         block_size: u32,
@@ -101,8 +101,7 @@ impl<'a> FetchRecord<'a> {
         }
     }
 
-    /// What comes next is timed from now on, after preparations that took a while: no request is late for
-    /// them.
+    /// Starts timing again after preparations that took a while: no request is late because of them.
     pub fn resume(&mut self, watch: &mut Stopwatch<'_>) {
         let before = watch.last();
         watch.begin();
@@ -123,8 +122,8 @@ impl<'a> FetchRecord<'a> {
         watch.flow()
     }
 
-    /// A request is about to be issued: at `started`, or by others, nobody knows when, so that its latency
-    /// won't be known. That of one that fills a queue does not count.
+    /// A request is about to be issued: at `started`, or by others at a time that is not known, so that its
+    /// latency won't be known. `counts` is false for one that fills a queue.
     #[inline]
     pub fn issue(
         &mut self,
@@ -138,7 +137,8 @@ impl<'a> FetchRecord<'a> {
         InFlight { fetch, started, counts, disturbed_before: self.disturbed, due }
     }
 
-    /// Does something that takes a while beside requests in flight: nobody sees meanwhile when they are done.
+    /// Does something that takes a while beside requests in flight: it is not seen meanwhile when they are
+    /// done.
     pub fn disturb<T>(&mut self, watch: &mut Stopwatch<'_>, f: impl FnOnce(&mut Budget<'_>) -> T) -> T {
         let before = watch.now();
         let result = f(watch.budget());
@@ -146,8 +146,8 @@ impl<'a> FetchRecord<'a> {
         result
     }
 
-    /// Was a request disturbed for so long that its latency is not to be believed? Judged by the mean, since
-    /// its own would let the long ones pass.
+    /// Was a request disturbed too long for its latency to be believed? Judged by the mean latency, since its
+    /// own would let the long ones pass.
     #[inline]
     fn was_disturbed(&self, request: &InFlight) -> bool {
         let disturbed = self.disturbed - request.disturbed_before;
@@ -168,8 +168,8 @@ impl<'a> FetchRecord<'a> {
         let took = request.started.map(|started| now - started);
         self.in_flight -= 1;
         self.pacer.done(self.in_flight, now);
-        // Those that find the device idle, too: they are faster than the others. Of what others issued, just
-        // the wait is known.
+        // Requests that find the device idle are observed, too: they are faster than the others. Of what
+        // others issued, just the wait is known.
         if took.is_none() || !self.was_disturbed(&request) {
             watch.observe(took.unwrap_or(now - watch.last()));
         }
@@ -239,9 +239,8 @@ impl<'a> FetchRecord<'a> {
         }
     }
 
-    /// Asks whether to stop, which may unwind, and tells how far it got. It takes no time of the run's when
-    /// nothing is in flight; `ours` is false where the server reads ahead, of which `in_flight` knows
-    /// nothing.
+    /// Asks whether to stop, which may unwind, and reports progress. If nothing is in flight, this takes no
+    /// time of the run; `ours` is false where the server reads ahead, of which `in_flight` knows nothing.
     fn check(&mut self, watch: &mut Stopwatch<'_>, now: u64, ours: bool) {
         watch.check(now);
         watch.report();

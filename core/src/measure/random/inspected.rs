@@ -16,7 +16,7 @@ pub(super) struct Inspected<'a> {
 }
 
 impl<'a> Inspected<'a> {
-    /// Nothing yet, for one who reads in this way.
+    /// Knows nothing yet; the files are read with `access`.
     pub(super) fn new(
         files: &'a RelationFiles,
         access: Access,
@@ -49,9 +49,8 @@ impl<'a> Inspected<'a> {
         Ok(stop)
     }
 
-    /// Looks a segment's holes up. Where a dirty page would make direct reads wait, it is written back
-    /// before, if the caller `may_wait`; else the segment stays unseen, as for a reason to stop, which is
-    /// returned.
+    /// Looks up a segment's holes. Dirty pages, for which direct reads would wait, are written back first if
+    /// the caller `may_wait`. Else the segment stays unseen, as for a reason to stop, which is returned.
     #[cold]
     pub(super) fn inspect(
         &mut self,
@@ -62,7 +61,7 @@ impl<'a> Inspected<'a> {
         let part = Part { segment, blocks: self.files.blocks_of(segment) };
         let bytes = self.files.byte_range(&part);
         let open = self.files.open(segment, self.access)?;
-        // Whoever may not wait has one to stop at once.
+        // A caller that may not wait has a reason to stop at once.
         let mut should_stop = || if may_wait { should_stop() } else { Some(Stop::Duration) };
         if self.access == Access::Direct {
             let dirty = open.residency(bytes.clone()).ok().and_then(|found| found.dirty_bytes);

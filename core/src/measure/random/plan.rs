@@ -19,7 +19,7 @@ pub enum Found {
     Hole,
     /// All of it was in the page cache.
     Cached,
-    /// So many bytes of it were not; all of it where nobody looked, since it is fetched past the page cache.
+    /// Bytes of it that were not; all of them if it is fetched past the page cache, without a look.
     Missing(u32),
     /// The kernel does not tell.
     Unknown,
@@ -42,13 +42,13 @@ pub enum Look {
     /// Yes, right before, beside requests in flight. Where the page cache serves nearly all, that slows the
     /// queue down.
     Each,
-    /// Yes, so many blocks at a time, while nothing is being timed. What the first fetches of such a batch
+    /// Yes, this number of blocks at a time, while nothing is being timed. What the first fetches of a batch
     /// read around their block may be found by the later ones: the smaller, the truer.
     Batches(usize),
 }
 
 impl Look {
-    /// The same where a fetch may come long after the one before it: each block is looked for by itself.
+    /// This look where a fetch may come long after the one before it: each block is looked for by itself.
     pub fn for_pauses(self) -> Self {
         if let Look::Batches(_) = self { Look::Batches(1) } else { self }
     }
@@ -90,13 +90,13 @@ pub struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    /// Blocks of `source` in `order`, from its element number `first` on. Files are opened with O_DIRECT if
-    /// nobody looks into the page cache.
+    /// Blocks of `source` in `order`, from its element number `first` on. Files are opened with O_DIRECT for
+    /// [`Look::Never`].
     pub fn new(source: &'a RelationFiles, order: Permutation, first: u64, look: Look) -> Self {
         Self::with_data(source, order, first, look, None)
     }
 
-    /// The same for a reader who has data, in memory, where the file has holes.
+    /// Like [`Plan::new`], for a reader that has data, in memory, where the file has holes.
     pub fn with_data(
         source: &'a RelationFiles,
         order: Permutation,
@@ -156,11 +156,11 @@ impl<'a> Plan<'a> {
     }
 
     /// Looks at all segments, if they are few enough for their files to stay open. Where fetches are to go
-    /// past the page cache, what is dirty there is written back, be they as many as they may.
+    /// past the page cache, what is dirty there is written back, however many segments there are.
     ///
-    /// A run does this before its clock starts. Whoever watches what a run does to the devices does it before
-    /// that, or takes what is written back for others' writes. Returns the reason why it is not done; it may
-    /// be called again.
+    /// A run does this before its clock starts. A caller that watches the devices does it before that, or
+    /// would take what is written back for others' writes. Returns the reason to stop, if one came up; may be
+    /// called again.
     pub fn inspect_segments(&mut self, should_stop: &mut StopCheck<'_>) -> Result<Option<Stop>> {
         if self.seen_all {
             return Ok(None);
@@ -185,8 +185,8 @@ impl<'a> Plan<'a> {
         Ok(None)
     }
 
-    /// Looks at the segment of the next block. True when that is known now; if the caller may not wait, it
-    /// can be that it is not.
+    /// Looks at the segment of the next block. True when that is known now; it may not be, if the caller may
+    /// not wait.
     pub(super) fn inspect_next_segment(&mut self, may_wait: bool, budget: &mut Budget<'_>) -> Result<bool> {
         if let Some(block) = self.ahead {
             self.inspected.inspect(self.source.segment(block), may_wait, &mut || budget.poll())?;

@@ -43,7 +43,7 @@ impl BlockReader<Fetches<'_, '_>> for Queued<'_> {
                     more = record.pause(watch, due).is_continue();
                     continue;
                 }
-                // What is found out about a segment may take long, and would be the time of all in flight.
+                // To look at a segment may take long, which would be part of the time of all in flight.
                 if plan.next_is_new(watch.budget())
                     && (!in_flight
                         || phase.draining
@@ -115,7 +115,7 @@ impl Phase {
         self.issued > self.depth
     }
 
-    /// Have so many been issued that the queue would be full, if nothing held them back?
+    /// Have enough been issued to fill the queue, if nothing held them back?
     #[inline]
     fn was_filled(&self) -> bool {
         self.issued >= self.depth

@@ -21,11 +21,11 @@ pub struct Second {
     pub length_ns: u64,
     /// Fetches that ended in it.
     pub fetches: u64,
-    /// Who served them, of those where it is known.
+    /// What served them, where that is known.
     pub tiers: Tiers,
     /// Sum of the latencies, and the greatest, in nanoseconds.
     pub latency_ns: (u64, u64),
-    /// Fetches whose latency is in them: those whose latency is known.
+    /// Fetches that `latency_ns` is of: those whose latency is known.
     pub timed: u64,
     /// What the devices did; None where one has no counters.
     pub activity: Option<Activity>,

@@ -1,7 +1,7 @@
 //! Fetches at several depths: the curve of rate and latency, and its knee.
 //!
 //! The depths take turns in twenty rounds, so that a device whose speed drifts, as shared ones do by a factor
-//! of three within minutes, bends no part of the curve more than another. The rounds of a depth are its
+//! of three within minutes, affects no part of the curve more than another. The rounds of a depth are its
 //! slices: they lie far apart, and the interval is taken over them. Under a rate limit there is one round.
 
 use std::ops::ControlFlow::{Break, Continue};
@@ -34,7 +34,7 @@ pub struct Sweep<'a> {
     pub depths: &'a [usize],
     /// Bounds of one depth.
     pub limits: Limits,
-    /// When every block was fetched, it begins again in the order of the seed that follows.
+    /// When every block was fetched, the sweep begins again in the order of the next seed, `seed + 1`.
     pub seed: u64,
 }
 
@@ -85,7 +85,7 @@ pub fn sweep(
 struct Depths<'a, 'p> {
     plan: &'a mut Plan<'p>,
     engines: &'a mut Engines,
-    /// Of one turn.
+    /// Bounds of one turn.
     limits: Limits,
     seed: u64,
     progress: &'a mut dyn FnMut(u64),
@@ -119,8 +119,8 @@ impl Depths<'_, '_> {
             let mut report = |blocks| (self.progress)(self.fetched + blocks);
             let one = run(self.plan, &mut queued, &self.limits, &mut turn, &mut report, None)?;
             self.fetched += one.fetches;
-            // It came to the end of the relation. Where all of that is too small for a rate, again won't
-            // help.
+            // It came to the end of the relation. Where all of that is too small for a rate, another pass
+            // won't help.
             let too_small = whole && one.rated.work == 0;
             let again = one.stop.is_none() && !too_small && !turn.time_left().is_zero();
             let sum = match all.take() {

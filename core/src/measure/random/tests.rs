@@ -69,7 +69,7 @@ fn limits() -> Limits {
     Limits { duration: Duration::from_secs(1000), ..Limits::none() }
 }
 
-/// A run that is part of no other, and tells nobody how far it got.
+/// A run that is part of no other, and reports no progress.
 fn run(
     plan: &mut Plan<'_>,
     reader: &mut FetchReader<'_>,
@@ -112,7 +112,7 @@ fn a_queue_keeps_its_depth_and_its_ends_are_left_out() {
         assert!((iops / expected - 1.0).abs() < 0.01, "{depth}: {iops}, not {expected}");
         assert_eq!(run.fetches, 2000);
         assert_eq!(run.rated.work, 2000 - 2 * depth as u64 + 1);
-        // The first so many latencies don't count, the last do.
+        // The first `depth` latencies don't count, the last do.
         assert_eq!(run.latencies.moments().count(), 2000 - depth as u64);
         assert!(run.latencies.least() >= Some(100_000) && run.latencies.most() <= Some(101_000));
     }
@@ -266,7 +266,7 @@ fn each_limit_ends_it_with_its_reason() {
     assert_eq!((run.stop, run.complete), (None, true));
 }
 
-/// A server that reads ahead by itself: the wait for each block takes so long.
+/// A server that reads ahead by itself: the wait for each block takes `waits` nanoseconds.
 struct Others<'a> {
     clock: &'a Manual,
     waits: u64,
@@ -315,7 +315,7 @@ fn holes_count_but_have_no_time() {
     assert_eq!((one.rated.work, one.iops()), (199, Some(10_000.0)));
     let none = simulate(&Relation::new(300, 0..0), 1, &limits(), &|_| 1000);
     assert_eq!((none.fetches, none.holes, none.iops(), none.complete), (300, 300, None, true));
-    // They are free of the budget.
+    // Holes cost nothing of the budget.
     let few = simulate(&relation, 1, &Limits { max_bytes: 20 * BLOCK, ..limits() }, &|_| 100_000);
     assert_eq!((few.with_data(), few.stop), (20, Some(Stop::Bytes)));
 }
@@ -356,7 +356,7 @@ fn a_limit_of_bytes_is_kept_in_bursts() {
     let mut disk = Disk::new(&clock, &takes);
     let mut plan = plan(&relation, 1, Look::Never);
     let mut queued = Queued::new(&mut disk, 1);
-    // Who sleeps asks.
+    // A run that sleeps asks whether to stop.
     let mut after = BTreeSet::new();
     let mut should_stop = || {
         after.insert(fetched.get());
@@ -458,7 +458,7 @@ fn a_late_request_makes_the_next_ones_late_but_not_their_schedule() {
     let mut disk = Disk::new(&clock, &takes);
     let mut plan = plan(&relation, 1, Look::Never);
     let mut queued = Queued::new(&mut disk, 1);
-    // The last of a wait is no sleep: it asks.
+    // The end of a wait is no sleep: the run asks whether to stop.
     let mut should_stop = || {
         clock.advance(10_000);
         None
@@ -538,7 +538,7 @@ fn the_page_cache_is_told_from_the_device_block_by_block() {
         assert!(run.tiers.os >= 350, "{:?}", run.tiers);
         // The kernel reads ahead around a miss, if at all, so that some more may be found.
         assert!(run.tiers.device > 0 && run.tiers.os + run.tiers.device == 700, "{:?}", run.tiers);
-        // Of a block a page may be missing.
+        // One page of a block may be missing.
         let most = run.tiers.device * BLOCK;
         assert!(run.missing_bytes > most / 2 && run.missing_bytes <= most, "{} of {most}", run.missing_bytes);
     }

@@ -4,9 +4,8 @@ use crate::machine::observer::IoDelta;
 use crate::measure::scan::Scan;
 use crate::stats::{Interval, error_of_median, median, of_median};
 
-/// A turn through the page cache was disturbed if it took more CPU time a block than this, over what a
-/// quarter of them took at most, and if that made a difference: the memory that the page cache got had to be
-/// found first.
+/// A turn through the page cache was disturbed if its CPU time a block, over what a quarter of them took at
+/// most, is more than this, and if that made a difference: memory for the page cache had to be found first.
 const DISTURBED: f64 = 1.3;
 /// It made a difference if it was more than this share of the turn's time.
 const NOTICEABLE: f64 = 0.05;
@@ -76,27 +75,27 @@ impl WindowTally {
         })
     }
 
-    /// How many there are.
+    /// How many turns nothing disturbed.
     pub fn turns(&self) -> u64 {
         self.kept().count() as u64
     }
 
-    /// Blocks that they read.
+    /// Blocks that these turns read.
     pub fn blocks(&self) -> u64 {
         self.kept().map(|turn| turn.blocks).sum()
     }
 
-    /// Turns that were left out.
+    /// Turns that were disturbed, and left out.
     pub fn disturbed(&self) -> u64 {
         self.turns.len() as u64 - self.turns()
     }
 
-    /// Bytes of them that were in the page cache before; None where the kernel does not tell.
+    /// Bytes of the blocks read that were in the page cache before; None where the kernel does not tell.
     pub fn cached_bytes(&self) -> Option<u64> {
         self.kept().map(|turn| turn.cached_bytes).sum()
     }
 
-    /// What they cost the hardware together, had each block taken so many nanoseconds more.
+    /// What the turns cost the hardware together, had each block taken `added_ns` nanoseconds more.
     pub fn cost(&self, added_ns: f64) -> Option<IoDelta> {
         let cost = self.kept().map(|turn| turn.cost.clone()).reduce(IoDelta::then)?;
         let added_ms = added_ns * self.blocks() as f64 / 1e6;
@@ -109,7 +108,7 @@ impl WindowTally {
         median(&self.times())
     }
 
-    /// The same with its interval, if there are enough turns.
+    /// Nanoseconds a block with their interval, if there are enough turns.
     pub(super) fn interval(&self) -> Option<Interval> {
         of_median(&self.times())
     }
@@ -133,14 +132,14 @@ pub struct CacheCost {
 const DOUBT: f64 = 0.5;
 
 impl CacheCost {
-    /// Of turns through the page cache and of their twins past it, with the same window, in the same rounds.
-    ///
-    /// The wall clock tells directly what is wanted, but it is a small difference of two times that vary with
-    /// the device's. The CPU time hardly varies, but some of it may be spent while the device is busy. Both
-    /// are weighted by how sure they are, and the result is no more than half as much again as the CPU time.
-    /// Nor is it less than nothing: no window is spared the page cache's work, so that a twin that took
-    /// longer says what its requests cost.
+    /// The cost, from turns through the page cache and their twins past it, with the same window, in the same
+    /// rounds.
     pub(super) fn of(real: &WindowTally, twin: &WindowTally) -> Option<Self> {
+        // The wall clock tells directly what is wanted, but it is a small difference of two times that vary
+        // with the device's. The CPU time hardly varies, but some of it may be spent while the device is
+        // busy. Both are weighted by how sure they are, and the result is no more than half as much again as
+        // the CPU time. Nor is it below zero: no window is spared the page cache's work, so that a twin that
+        // took longer says what its requests cost.
         let pairs = real.kept().filter_map(|real| {
             let twin = twin.kept().find(|twin| twin.round == real.round)?;
             Some((real.ns_per_block() - twin.ns_per_block(), real.cpu_per_block() - twin.cpu_per_block()))
@@ -155,7 +154,7 @@ impl CacheCost {
         Some(Self { ns, half_ns: 1.96 * deviation })
     }
 
-    /// An interval of the time without it, with it: both may be off.
+    /// The interval of the time with this cost, from that `without` it: both may be off.
     pub(super) fn added_to(self, without: Interval) -> Interval {
         let value = without.value + self.ns;
         let below = (without.value - without.low).hypot(self.half_ns);

@@ -26,7 +26,7 @@ enum Did {
     Submit(usize, u64, usize),
     /// A request of this slot was waited for.
     Wait(usize),
-    /// As many bytes from there.
+    /// The slot, where in it, and how many bytes.
     Copied(usize, usize, usize),
 }
 use Did::{Copied, Submit, Wait};
@@ -81,7 +81,7 @@ const KB8: usize = BLOCK as usize;
 /// Room for three blocks.
 const ROOM: usize = 3 * KB8;
 
-/// Scans `blocks` in requests of so many.
+/// Scans `blocks` in requests of `request` blocks.
 fn scanned(
     relation: &Relation,
     blocks: Range<u64>,
@@ -185,7 +185,7 @@ fn tally(turns: &[(u64, u64)]) -> WindowTally {
     added(WindowTally::through_page_cache(), turns)
 }
 
-/// Turns are added.
+/// The tally with these turns added.
 fn added(mut tally: WindowTally, turns: &[(u64, u64)]) -> WindowTally {
     for (round, (ns, cpu)) in (0..).zip(turns) {
         tally.add(round, &scan_of(*ns), 100 * cpu, IoDelta { fetched: Ok(10), ..NO_COST });
@@ -205,7 +205,7 @@ const BUSY: Activity = Activity {
     util_pct: Some(50.0),
 };
 
-/// 100 blocks that took so many nanoseconds each, and one that was a hole.
+/// 100 blocks that took `ns` nanoseconds each, and one that was a hole.
 fn scan_of(ns: u64) -> Scan {
     Scan {
         blocks: 0..100,
@@ -281,7 +281,7 @@ fn what_is_added_widens_the_interval_and_empties_the_queue() {
 
 const KB: u64 = 1 << 10;
 
-/// Measures beside a setting of 128 kB, and tells who had a turn.
+/// Measures beside a setting of 128 kB. Returns also what had each turn.
 fn measured(
     source: &RelationFiles,
     windows: &[u64],
@@ -299,8 +299,8 @@ fn measured(
     (curve.expect("measured"), order)
 }
 
-/// The same on a made-up clock, on which the kernel takes 40 us a block and a request 500 us; and what it
-/// took.
+/// Like `measured`, on a made-up clock, on which the kernel takes 40 us a block and a request 500 us. Returns
+/// also the time that all took.
 fn made_up(source: &RelationFiles, windows: &[u64], limits: Limits) -> (ReadaheadCurve, Vec<Contender>, u64) {
     let trace = Trace::default();
     let _watched = trace.watch(|_, _| 40_000);

@@ -13,13 +13,12 @@ use crate::run::stopwatch::Stopwatch;
 /// Slots of an engine that emulates: the window that is entered, and the next.
 pub const SLOTS: u32 = 2;
 
-/// Bytes of each of them. Windows follow each other through the buffers, as they go from page to page in the
-/// page cache: what a window finds in the processor's caches shall not be where the last one was.
+/// Bytes of each slot. Windows lie in a slot one behind the other, as in the page cache: a window must not
+/// find the place of the last one, still in the processor's caches.
 pub const ROOM_OF_SLOT: u64 = 32 << 20;
 
-/// Direct requests of one window. The next window is submitted when the present one is entered, arrived or
-/// not: its first page bears the mark at which the kernel does so. Each block is copied once, as `read`
-/// copies it out of the cache.
+/// Direct requests of one window. The next is submitted when the present one is entered, arrived or not: the
+/// kernel's mark is on its first page. Each block is copied once, as `read` copies it out of the cache.
 pub(super) struct Twin<'a> {
     source: &'a RelationFiles,
     engine: &'a mut dyn Engine,

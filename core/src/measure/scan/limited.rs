@@ -20,7 +20,7 @@ fn at_depth(depth: usize) -> f64 {
     bytes / f64::from(1 << 20) * 1e9 / LATENCY_NS as f64
 }
 
-/// Serves all that is in flight side by side.
+/// A device that serves all that is in flight side by side.
 struct Device<'a> {
     clock: &'a Manual,
     in_flight: Vec<(u64, Completion)>,
@@ -92,14 +92,14 @@ fn a_share_of_the_time_is_kept() {
     let (scan, _) = limited(&relation, both);
     let mib = (scan.rated.work * BLOCK) as f64 / f64::from(1 << 20);
     assert!(mib <= 2.0 * scan.elapsed_ns as f64 / 1e9 + 0.1, "{mib} MiB in {} ns", scan.elapsed_ns);
-    // What is hardly held back is, too: its queue was emptied all the time.
+    // A scan that is hardly held back is throttled, too: its queue was emptied all the time.
     let (scan, _) = limited(&relation, Limits { max_util: Some(0.9999), ..LIMITS });
     assert!(scan.throttled);
 }
 
 #[test]
 fn time_in_holes_is_not_saved_up() {
-    // Of a second in holes, and some data: the data has its rests.
+    // A second of holes, and some data: the data has its rests.
     let relation = Relation::of_segments(8192, 8192, 7168..8192);
     let limits = Limits { max_util: Some(0.5), duration: Duration::from_secs(10), ..LIMITS };
     let (scan, _) = limited(&relation, limits);
@@ -121,7 +121,7 @@ fn a_limit_that_is_reached_is_seen() {
         // A burst of 10 ms may be ahead.
         assert!(mib <= allowed * 1.02 + f64::from(limit) / 50.0, "{limit}: {mib} MiB, not {allowed}");
         assert!(mib >= allowed * 0.9, "{limit}: {mib} MiB, not {allowed}");
-        // What goes one by one fast enough does.
+        // Requests go one by one where that is fast enough.
         assert!(most == 1 || f64::from(limit) > at_depth(1), "{limit}: {most}");
     }
 }

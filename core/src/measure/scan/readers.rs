@@ -21,7 +21,7 @@ impl<'a> Buffered<'a> {
         Self { source, buffer: vec![0; source.block_size() as usize] }
     }
 
-    /// Reading the clock for each block would cost a hundredth of an OS-cache hit.
+    /// Blocks per reading of the clock: to read it for each would cost a hundredth of an OS-cache hit.
     const BLOCKS_PER_LOOK: u64 = 8;
 }
 

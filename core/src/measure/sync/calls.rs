@@ -31,7 +31,7 @@ pub(super) trait Calls: Clone + Send + Sync + 'static {
     /// Opens the file for reading and writing, with `flags`.
     fn open(&self, flags: i32) -> Result<Self::File>;
 
-    /// Refuses a file that is open with O_DIRECT if it does not take requests of so many bytes.
+    /// Refuses a file that is open with O_DIRECT if it does not take requests of `bytes` bytes.
     fn check_direct(&self, file: &Self::File, bytes: u32) -> Result<()>;
 
     /// `pwrite(2)`.
@@ -43,7 +43,7 @@ pub(super) trait Calls: Clone + Send + Sync + 'static {
     /// What the calls are made on, for its size and for messages.
     fn scratch(&self) -> &Scratch;
 
-    /// The clock of committers, who are threads and can't share the caller's.
+    /// The clock of committers, which are threads and can't share the caller's.
     fn clock(&self) -> &Self::Clock;
 }
 

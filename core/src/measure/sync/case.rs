@@ -13,7 +13,7 @@ pub enum Section {
     OpenSyncSize,
     /// Does a sync reach what another descriptor has written?
     OtherFd,
-    /// What would a write cost that nobody waits for?
+    /// What would a write cost without a sync?
     NoSync,
     /// What does the server's own pattern cost: on and on through a segment?
     WalSegment,
@@ -72,7 +72,7 @@ impl FlushMethod {
     pub const OF_WAL: [FlushMethod; 4] =
         [FlushMethod::OpenDatasync, FlushMethod::Fdatasync, FlushMethod::Fsync, FlushMethod::OpenSync];
 
-    /// The one that wal_sync_method calls so.
+    /// The method that wal_sync_method calls `name`.
     pub fn of_wal(name: &str) -> Option<Self> {
         Self::OF_WAL.into_iter().find(|method| method.name() == name)
     }
@@ -95,7 +95,7 @@ impl FlushMethod {
         self.open_flag() != 0
     }
 
-    /// The flag that makes it do so; 0 for none.
+    /// The flag that makes a descriptor do so; 0 for none.
     pub(super) fn open_flag(self) -> i32 {
         match self {
             FlushMethod::OpenDatasync => libc::O_DSYNC,
@@ -131,7 +131,7 @@ pub struct Case {
     pub direct: bool,
     /// Write calls of an operation.
     pub writes: u32,
-    /// Bytes of each.
+    /// Bytes of each write call.
     pub write_bytes: u32,
 }
 

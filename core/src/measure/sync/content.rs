@@ -7,11 +7,11 @@ use crate::Result;
 use crate::engine::Buffers;
 use crate::run::clock::{Clock, Monotonic};
 
-/// O_DIRECT wants memory aligned to as much, at most.
+/// Bytes to which O_DIRECT wants memory aligned, at most.
 const PAGE: u64 = 4096;
 
-/// How much of it there is before it repeats, in bytes: a prime number of pages, so that a segment gets other
-/// bytes at each place whenever the writing comes round.
+/// Bytes of the content before it repeats: a prime number of pages, so that a segment gets other bytes at
+/// each place whenever the writing comes round.
 const PERIOD: u64 = 257 * PAGE;
 
 /// A log that does not compress, in writes of up to a certain length.

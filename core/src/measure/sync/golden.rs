@@ -22,7 +22,7 @@ const MS: u64 = 1_000_000;
 const BLOCK: u32 = 8192;
 const SEGMENT: u64 = 8 * BLOCK as u64;
 
-/// Calls that only leave a trace, and take so many nanoseconds by their number.
+/// Calls that only leave a trace, and take the nanoseconds that `takes` gives for their number.
 #[derive(Clone)]
 struct MadeUp {
     scratch: Arc<Scratch>,

@@ -1,9 +1,8 @@
 //! Group commit: several committers, one log.
 //!
-//! As in XLogFlush: a committer inserts its record, and waits until it is durable. If nobody flushes, it does
-//! so itself, for all that has been inserted until then; if somebody does, it waits for the end of that
-//! flush, and flushes only if it was not covered. The leader may wait before it writes, for more to come
-//! (`commit_delay`).
+//! As in XLogFlush: a committer inserts its record, and waits until it is durable. If no flush is running, it
+//! flushes itself, for all that has been inserted until then; if one is, it waits for its end, and flushes
+//! only if it was not covered. The leader may wait before it writes, for more to come (`commit_delay`).
 //!
 //! The rate is that of the time from the end of one flush to the end of the next; a committer's latency is
 //! that from its insertion until its record was durable. The first flush of a turn, and each committer's
@@ -11,7 +10,7 @@
 //!
 //! # Limitations and caveats
 //! - Threads wake each other faster than processes do, and insert without the server's locks.
-//! - A server does not flush in the background here, as the WAL writer does.
+//! - Nothing flushes in the background here, as a server's WAL writer does.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,19 +32,19 @@ use crate::{Error, Result};
 /// The threads' name in `/proc`.
 const NAME: &str = "io_probe_sync";
 
-/// A stack, and what the C library keeps for a thread.
+/// Bytes of a thread's stack, and of what the C library keeps for a thread.
 const MEMORY_OF_THREAD: usize = 256 << 10;
 
-/// Flushes that are handed over at a time at most, without a word from the allocator.
+/// Flushes that can wait to be handed over without memory being allocated for them.
 const FLUSHES: usize = 1 << 14;
 
 /// The longest write of a flush, as the server's with wal_buffers at its largest default.
 const LONGEST_WRITE: u64 = 16 << 20;
 
-/// Who commits.
+/// The committers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Group {
-    /// How many, each in a closed loop.
+    /// How many there are, each in a closed loop.
     pub committers: u32,
     /// How long a leader waits for others before it writes.
     pub delay: Duration,
@@ -88,7 +87,7 @@ struct Log<C: Calls> {
     /// Most bytes of this turn.
     most_bytes: u64,
     clock_cost: u64,
-    /// Committers begin no other commit, and leaders no other flush.
+    /// If true, committers begin no other commit, and leaders no other flush.
     over: AtomicBool,
     state: Mutex<LogState>,
     flushed: Condvar,
@@ -99,8 +98,8 @@ struct LogState {
     /// Positions in the log, in bytes.
     inserted: u64,
     durable: u64,
-    /// What had been inserted when the last flush ended: the next leader has been waiting, and who led is
-    /// still on its way to its next commit.
+    /// What had been inserted when the last flush ended: with the records of those that waited then, but
+    /// without the next commit of the flush's leader.
     waiting: u64,
     /// Bytes written, and when the limits allow more.
     written: u64,
@@ -119,7 +118,7 @@ struct LogState {
 }
 
 impl CaseTurn<'_> {
-    /// Committers who share one log.
+    /// A turn of committers that share one log.
     pub(super) fn together<C: Calls>(
         &self,
         calls: C,
@@ -159,7 +158,7 @@ impl CaseTurn<'_> {
         let until = clock.now().saturating_add(self.length);
         let mut flushes = 0;
         let stopped = loop {
-            // Ends in time, but not in a spin where the first flush takes longer than the turn.
+            // Ends in time, but does not spin where the first flush takes longer than the turn.
             let left = Duration::from_nanos(until.saturating_sub(clock.now()));
             if let Some(stop) = budget.nap(left) {
                 break Some(stop);
@@ -182,7 +181,7 @@ impl CaseTurn<'_> {
         if let Some(error) = state.error.take() {
             return Err(error);
         }
-        // A committer who waited for a limit says nothing of the storage.
+        // Committers that waited for a limit say nothing of the storage.
         if !state.paused {
             measured.latencies.absorb(&state.latencies);
         }
@@ -202,7 +201,7 @@ impl<C: Calls> Log<C> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives the caller what it has not taken over yet: how many flushes.
+    /// Gives the caller the flushes that it has not taken over yet. Returns how many these are.
     fn hand_over(&self, measured: &mut CaseTimes) -> u64 {
         let mut state = self.lock();
         let flushes = state.flushes.len() as u64;
@@ -238,7 +237,7 @@ impl<C: Calls> Log<C> {
         }
         if counts {
             let took = self.calls.clock().now() - started;
-            // Nor does the tail take the wait for a limit for the storage's: flushes count then.
+            // A wait for a limit must not count as the storage's: flushes are observed then.
             if !state.paused {
                 state.latency.observe(took);
             }
@@ -247,8 +246,8 @@ impl<C: Calls> Log<C> {
         true
     }
 
-    /// Flushes what had been inserted when the last flush ended, or if that is durable, or after a delay, all
-    /// that has been inserted by now.
+    /// Flushes what had been inserted when the last flush ended. If that is durable, or after a delay,
+    /// flushes all that has been inserted by now.
     fn lead<'a>(&'a self, mut state: MutexGuard<'a, LogState>) -> MutexGuard<'a, LogState> {
         state.flushing = true;
         let pacer = state.pacer;
@@ -312,7 +311,7 @@ impl<C: Calls> Log<C> {
             if is_over() {
                 return Ok(None);
             }
-            // The end of the segment parts a flush, as it does in the server.
+            // The end of the segment splits a flush, as it does in the server.
             let offset = position % size;
             let length = (blocks.end - position).min(size - offset).min(self.longest_write);
             write(&self.calls, &self.file, self.content.at(position, length as usize), offset)?;
@@ -328,7 +327,7 @@ impl<C: Calls> Log<C> {
     }
 }
 
-/// The right to flush. A leader that is lost in the middle leaves nobody waiting for it.
+/// The right to flush. If a leader is lost in the middle, no other committer is left waiting for it.
 struct Lead<'a, C: Calls>(&'a Log<C>);
 
 impl<C: Calls> Drop for Lead<'_, C> {

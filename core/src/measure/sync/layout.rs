@@ -24,7 +24,7 @@ pub struct Layout {
     segments: [bool; 2],
 }
 
-/// What the file that is written again and again is at least, in bytes, if the limit allows.
+/// Fewest bytes of the file that is written again and again, if the limit allows.
 const OVERWRITTEN: u64 = 1 << 20;
 
 impl Layout {
@@ -58,7 +58,7 @@ impl Layout {
     }
 
     /// Makes the files as `limits` let it, and leaves `reserve` bytes free. Segments are filled as the server
-    /// fills them, with so many bytes at a time. `observer` sees whether the device counts what reaches it.
+    /// fills them, with `fill` bytes at a time. `observer` sees whether the device counts what reaches it.
     ///
     /// # Errors
     /// As [`Scratch::create`]; there is room for all of them, or none is made.
@@ -98,7 +98,7 @@ pub struct Files {
     overwritten: Option<Arc<Scratch>>,
     /// Without O_DIRECT, and with it.
     segments: [Option<Arc<Scratch>>; 2],
-    /// Did the device count their making? What reaches it then without being counted does not reach it.
+    /// Did the device count the writes that made them? Then writes that it does not count do not reach it.
     pub(super) counted: bool,
 }
 

@@ -20,7 +20,7 @@ pub struct CaseTimes {
     pub stop: Option<Stop>,
     /// Why it can't be done here.
     pub refused: Option<String>,
-    /// Is the storage not what its figures are of?
+    /// Are syncs swallowed above the storage, so that the figures are not of it?
     pub syncs_are_swallowed: bool,
     /// Time in which operations were done, and their number.
     pub(super) slices: Slices,
@@ -53,7 +53,7 @@ impl DeviceRequests {
 }
 
 impl CaseTimes {
-    /// Nothing yet.
+    /// No figures yet.
     pub(super) fn new() -> Self {
         Self {
             latencies: Latencies::default(),
@@ -86,8 +86,8 @@ impl CaseTimes {
         (total.work > 0).then(|| total.ns as f64 / total.work as f64)
     }
 
-    /// The same with its 95 % interval: as wide as the turns differ from each other, or their slices,
-    /// whichever is more. None with fewer than three turns.
+    /// Nanoseconds per operation with their 95 % interval: as wide as the turns differ from each other, or
+    /// their slices, whichever is more. None with fewer than three turns.
     pub fn interval(&self) -> Option<Interval> {
         let value = self.ns_per_op()?;
         // The lower end may have been cut off at zero.
@@ -114,14 +114,14 @@ impl CaseTimes {
         self.stop.is_some() || self.refused.is_some()
     }
 
-    /// An operation took so long, in nanoseconds.
+    /// Adds an operation that took `ns` nanoseconds.
     #[inline]
     pub(super) fn record(&mut self, ns: u64) {
         self.latencies.record(ns);
         self.add(ns, 1);
     }
 
-    /// So much time for so many operations.
+    /// Adds `operations` that took `ns` nanoseconds together.
     #[inline]
     pub(super) fn add(&mut self, ns: u64, operations: u64) {
         self.slices.add(ns, operations);
@@ -139,7 +139,7 @@ impl CaseTimes {
         }
     }
 
-    /// The device did this while so many operations were performed.
+    /// Adds what the device did while `operations` were performed.
     pub(super) fn saw(&mut self, activity: Option<Activity>, operations: u64) {
         self.device = self.device.zip(activity).map(|(before, activity)| DeviceRequests {
             operations: before.operations + operations,
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
     use crate::machine::device::Traffic;
 
-    /// Are the syncs of 100 operations swallowed, if the device completed so many writes?
+    /// Are the syncs of 100 operations swallowed, if the device completed `writes`?
     fn swallowed(method: FlushMethod, writes: u64) -> bool {
         let case = Case { section: Section::OneWrite, method, direct: false, writes: 1, write_bytes: 8192 };
         let mut measured = CaseTimes::new();

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::calls::SyncCall;
 use super::*;
@@ -175,7 +175,7 @@ fn limits() -> Limits {
     Limits::none()
 }
 
-/// Runs cases for so many milliseconds each.
+/// Runs cases for `ms` milliseconds each.
 fn measure(
     recorder: &Recorder,
     cases: &[Case],
@@ -197,7 +197,9 @@ fn measure(
 }
 
 fn one(recorder: &Recorder, case: Case, group: Group) -> Result<CaseTimes> {
-    let (mut measured, stop) = measure(recorder, &[case], 5, group, limits(), &mut || None)?;
+    // Committers are threads, which a busy machine may not run for a while.
+    let ms = if group.committers > 1 { 80 } else { 5 };
+    let (mut measured, stop) = measure(recorder, &[case], ms, group, limits(), &mut || None)?;
     assert_eq!(stop, None);
     Ok(measured.remove(0))
 }
@@ -378,7 +380,7 @@ fn an_operation_is_counted_however_long_it_takes() {
     let (measured, _) =
         measure(&recorder, &cases(Section::NoSync), 1, ALONE, limits(), &mut || None).expect("measured");
     assert_eq!(measured[0].ops(), 1);
-    assert!(measured[0].ns_per_op().is_some_and(|ns| (25e6..300e6).contains(&ns)));
+    assert!(measured[0].ns_per_op().is_some_and(|ns| ns >= 25e6));
 }
 
 #[test]
@@ -442,7 +444,7 @@ fn committers_share_flushes() {
         // What was written was committed, save for a last flush that the end of the turn cut short.
         let committed = measured.performed * u64::from(BLOCK);
         assert!(committed <= next && next <= committed + 8 * u64::from(BLOCK), "{committed} of {next}");
-        // The first flush is warm-up, and the end of the segment parts one that is no other.
+        // The first flush is warm-up, and the end of the segment splits a flush into two writes.
         let parted = if sync.is_none() { next / SEGMENT } else { 0 };
         let counted = measured.flushes + 1;
         assert!(counted <= flushes && counted + parted + 1 >= flushes, "{counted} of {flushes}");
@@ -477,7 +479,7 @@ fn a_leader_waits_before_each_flush() {
     let measured = one(&recorder, case(Section::WalSegment, FlushMethod::OpenSync), group).expect("measured");
     assert!(measured.elapsed_ns() >= measured.flushes * 20_000_000);
     assert!(measured.latencies.most() >= Some(20_000_000));
-    // All others have inserted by then.
+    // The others have inserted by the time that it writes.
     assert!(measured.ops() > measured.flushes, "{} in {}", measured.ops(), measured.flushes);
 }
 
@@ -492,8 +494,10 @@ fn bounds_hold_for_committers_too() {
     assert!((100..=103).contains(&measured[0].performed), "{}", measured[0].performed);
 
     let slow = Limits { max_iops: Some(200), ..limits() };
+    let started = Instant::now();
     let (measured, _) = measure(&recorder, &cases, 95, group, slow, &mut || None).expect("measured");
-    assert!(measured[0].paused && measured[0].performed <= 30, "{}", measured[0].performed);
+    let most = started.elapsed().as_millis() as u64 / 5 + 8;
+    assert!(measured[0].paused && measured[0].performed <= most, "{}", measured[0].performed);
 }
 
 #[test]
@@ -503,10 +507,12 @@ fn a_share_of_the_time_is_kept() {
     let cases = [case(Section::WalSegment, FlushMethod::Fdatasync)];
     for committers in [1, 4] {
         let group = Group { committers, ..ALONE };
+        let started = Instant::now();
         let (measured, _) = measure(&recorder, &cases, 200, group, limits, &mut || None).expect("measured");
         // Of a write and a sync each takes a millisecond: with the rest, twenty.
         let flushes = measured[0].flushes;
-        assert!(measured[0].paused && (1..=11).contains(&flushes), "{committers}: {flushes}");
+        let most = started.elapsed().as_millis() as u64 / 20 + 1;
+        assert!(measured[0].paused && (1..=most).contains(&flushes), "{committers}: {flushes}");
     }
     let unsynced = [case(Section::NoSync, FlushMethod::Write)];
     let (measured, _) = measure(&recorder, &unsynced, 100, ALONE, limits, &mut || None).expect("measured");
@@ -519,7 +525,7 @@ fn committers_who_wait_too_long_end_it() {
     let cases = [case(Section::WalSegment, FlushMethod::Fdatasync)];
     let bound = |ms| Limits { latency: LatencyBound::within(Duration::from_millis(ms)), ..limits() };
     let recorder = Recorder { takes: Duration::ZERO, ..Recorder::new(SEGMENT) };
-    // Its flushes take no time, but who commits waits for the delay.
+    // Its flushes take no time, but committers wait for the delay.
     let (_, stop) = measure(&recorder, &cases, 10_000, group, bound(15), &mut || None).expect("measured");
     assert_eq!(stop, Some(Stop::Slow(BoundSource::Call)));
     // With a rate limit they wait for that, which is not the storage's fault.

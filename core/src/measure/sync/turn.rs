@@ -19,13 +19,13 @@ pub(super) struct CaseTurn<'a> {
     /// How long it lasts, in nanoseconds.
     pub(super) length: u64,
     pub(super) limits: &'a Limits,
-    /// What one reading of the clock takes, in nanoseconds: as much of it is in each time.
+    /// What one reading of the clock takes, in nanoseconds: part of each measured time.
     pub(super) clock_cost: u64,
     pub(super) content: &'a Arc<Content>,
 }
 
 impl CaseTurn<'_> {
-    /// One operation after another. The first is not counted; another one is, however long it takes.
+    /// One operation after another. The first is not counted; at least one more is, however long it takes.
     pub(super) fn alone<C: Calls>(
         &self,
         calls: &C,
@@ -45,7 +45,7 @@ impl CaseTurn<'_> {
         budget: &mut Budget<'_>,
     ) -> Result<Option<Stop>> {
         let bytes = self.case.durable_bytes();
-        // When the next operation is due is up to those of all cases.
+        // When the next operation is due depends on those of all cases.
         budget.pacer().set_requests(self.limits, self.case.write_bytes.into());
         let clock = budget.clock();
         let began = clock.now();

@@ -30,7 +30,7 @@ struct Detached {
     users: Vec<usize>,
 }
 
-/// Makes up plans: what each node costs, who uses a subplan, who runs it.
+/// Makes up plans: what each node costs, which nodes use a subplan, and which one runs it.
 struct Maker<'a> {
     entropy: std::iter::Cycle<std::slice::Iter<'a, u8>>,
     /// Whether each InitPlan has one user, and is run by that or by a Gather above.
@@ -131,7 +131,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Decides who ran a subplan, when all its users are known.
+    /// Decides which node ran a subplan, when all its users are known.
     fn run(&mut self, attached: usize, subplan: Detached) {
         let Detached { node, is_cte, name, users } = subplan;
         // One without users is as that of LIMIT (SELECT …), which EXPLAIN does not print.

@@ -33,17 +33,18 @@ pub(crate) struct Bursts {
 
 impl Bursts {
     const PER_S: u64 = 1_000_000_000 / BURST_NS;
-    /// Of large requests, which only a queue of our own has, and which so go one by one at most rates:
-    /// others' commits wait behind each that is in flight.
+    /// Bursts a second of large requests, which only a queue of our own has: they go one by one at most
+    /// rates, since others' commits wait behind each that is in flight.
     const LARGE_PER_S: u64 = 10 * Self::PER_S;
 
-    /// Windows of a burst under a limit of the time, and its bytes at least, where nobody reads ahead and
-    /// where the kernel does. To begin one costs: the more of it is seen, the closer the limit is kept.
+    /// Windows of a burst under a limit of the time, and its fewest bytes without and with readahead of the
+    /// kernel. To begin a burst costs: the more of it is seen, the closer the limit is kept.
     const WINDOWS: u64 = 2;
     const LEAST_BYTES: u64 = 128 << 10;
     const LEAST_BYTES_AHEAD: u64 = 1 << 20;
 
-    /// Of a run that starts now, in requests of so many blocks, while the kernel reads so many ahead.
+    /// The bursts of a run from `started` on, in requests of `request` blocks, with `ahead` blocks of
+    /// readahead.
     pub(crate) fn new(limits: &Limits, block_size: u64, request: u64, ahead: u64, started: u64) -> Self {
         let bytes_per_s = limits.bytes_per_s(request * block_size);
         let blocks_per_s = bytes_per_s.map(|b| (b as f64 / block_size as f64).max(1.0));
@@ -57,33 +58,33 @@ impl Bursts {
         Self { started, blocks_per_s, rest, rested: 0, least, next: least, cuts: false, holds_back: false }
     }
 
-    /// No more blocks than these are read in such a time: what is due by its end, a burst ahead, and the one
-    /// that begins then.
+    /// The most blocks that are read within `time`: those due by its end, a burst ahead, and the burst that
+    /// begins then.
     pub(crate) fn most_within(&self, time: Duration) -> u64 {
         let burst = Duration::from_nanos(BURST_NS);
         let due = |rate| (time.saturating_add(2 * burst).as_secs_f64() * rate) as u64;
         self.blocks_per_s.map_or(u64::MAX, |rate| due(rate).saturating_add(self.least))
     }
 
-    /// Blocks to read next of so many.
+    /// How many of the next `run` blocks to read in one burst.
     pub(crate) fn next_of(&mut self, run: u64) -> u64 {
         self.cuts |= self.next < run;
         run.min(self.next)
     }
 
-    /// When so many blocks may have been read, in nanoseconds from the start.
+    /// When `blocks` blocks may have been read, in nanoseconds from the start.
     fn due_by_rate(&self, blocks: u64) -> u64 {
         self.blocks_per_s.map_or(0, |rate| (blocks as f64 / rate * 1e9) as u64)
     }
 
-    /// A burst is about to be read, after which so many blocks will have been: when it may begin, if it is to
-    /// be paid for beforehand. The windows of a limit of the time may be much to a rate.
+    /// When a burst may begin that makes it `blocks` blocks in all, if it has to be paid for beforehand: the
+    /// windows of a limit of the time may be much for a rate.
     pub(crate) fn paid_by(&self, blocks: u64) -> Option<u64> {
         let is_paid = self.rest.is_some() && self.blocks_per_s.is_some();
         is_paid.then(|| self.started.saturating_add(self.due_by_rate(blocks).saturating_sub(BURST_NS)))
     }
 
-    /// A burst was read by `now`, and so much in all: when the next is due.
+    /// When the next burst is due, after one that ended at `now` and made it `total` in all.
     pub(crate) fn due_after(&mut self, total: Slice, now: u64) -> u64 {
         let by_rate = self.started.saturating_add(self.due_by_rate(total.work));
         let by_time = self.rest.as_mut().map_or(0, |rest| {
@@ -94,8 +95,8 @@ impl Bursts {
         by_rate.max(by_time)
     }
 
-    /// At `now` the next burst is due since then, or will be and is waited for. Fits the length of those that
-    /// come.
+    /// Fits the length of the bursts that come: at `now` the next one has been due since `due`, or `waits`
+    /// until then.
     pub(crate) fn fit(&mut self, due: u64, now: u64, waits: bool) {
         let behind = now.saturating_sub(due);
         let far_behind = behind >= BURST_NS;
@@ -106,7 +107,7 @@ impl Bursts {
         }
         let Some(rate) = self.blocks_per_s.filter(|_| self.rest.is_none()) else { return };
         if far_behind {
-            // A request that is late now and then is caught up with as it was, one by one.
+            // Bursts grow only here: a request that is late now and then is made up for one by one.
             self.next = self.next.saturating_mul(2);
         }
         let allowed = (behind + BURST_NS) as f64 / 1e9 * rate;

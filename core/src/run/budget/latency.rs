@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::Stop;
 use crate::run::clock::nanoseconds;
 
-/// Who says how slowly a device may answer.
+/// What says how slowly a device may answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum BoundSource {
     /// An option of the call.
@@ -33,15 +33,15 @@ pub struct LatencyBound {
 impl LatencyBound {
     const REQUESTS: u32 = 1000;
 
-    /// Nothing is too slow.
+    /// No bound: nothing is too slow.
     pub const UNBOUND: Self = Self { bound: u64::MAX, of: BoundSource::Call, requests: 0, slow: 0 };
 
-    /// With a bound that the call gives.
+    /// A bound that the call gives.
     pub fn within(bound: Duration) -> Self {
         Self { bound: nanoseconds(bound), ..Self::UNBOUND }
     }
 
-    /// The same with a bound of somebody's.
+    /// The same bound, but given by `of`.
     pub fn of(self, of: BoundSource) -> Self {
         Self { of, ..self }
     }
@@ -51,14 +51,14 @@ impl LatencyBound {
         self.bound != u64::MAX
     }
 
-    /// A request took so many nanoseconds.
+    /// A request took `ns` nanoseconds.
     #[inline]
     pub fn observe(&mut self, ns: u64) {
         self.slow += u32::from(self.is_slow(ns));
         self.answered(1);
     }
 
-    /// So many requests took no longer than the bound.
+    /// `requests` requests took no longer than the bound.
     pub fn observe_fast(&mut self, requests: u64) {
         let whole = u64::from(Self::REQUESTS);
         if requests >= whole {
@@ -67,7 +67,7 @@ impl LatencyBound {
         self.answered(requests % whole);
     }
 
-    /// Is a request that takes so many nanoseconds over the bound?
+    /// Is a request that takes `ns` nanoseconds over the bound?
     #[inline]
     pub fn is_slow(&self, ns: u64) -> bool {
         ns > self.bound
@@ -89,7 +89,7 @@ impl LatencyBound {
         self.slow * 100 > Self::REQUESTS
     }
 
-    /// The reason to stop, if it is.
+    /// The reason to stop, if the percentile is over the bound.
     #[inline]
     pub fn stop(&self) -> Option<Stop> {
         self.is_passed().then_some(Stop::Slow(self.of))

@@ -16,7 +16,7 @@ pub struct Limits {
     /// MiB (2^20 bytes) a second, if limited: requests come in bursts, which wakes the processor less often.
     pub max_mib_s: Option<u32>,
     /// The share of its time, over 0 and at most 1, in which requests of the run may be in flight, if
-    /// limited: after each it rests so long.
+    /// limited: the run rests after each such time.
     pub max_util: Option<f64>,
     /// Stop once half the interval's width is at most this share of the value (0.05 is ±5 %).
     pub precision: Option<f64>,
@@ -38,13 +38,13 @@ impl Limits {
         }
     }
 
-    /// The same without what makes a run pause: for parts of it whose pauses are made between them.
+    /// These limits without what makes a run pause: for parts of a run whose pauses are made between them.
     pub fn without_pauses(self) -> Self {
         Self { max_iops: None, max_mib_s: None, max_util: None, ..self }
     }
 
-    /// Does less time, which is all that is left, end the run before its own duration does? A run that may
-    /// last as long as its statement loses a little to what comes before it, which is no news.
+    /// Does `left`, the time that is left, end the run before its own duration does? A run that may last as
+    /// long as its statement loses a little to what comes before it, which is no news.
     pub fn are_cut_short_by(&self, left: Duration) -> bool {
         left < self.duration / 20 * 19
     }

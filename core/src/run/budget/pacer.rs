@@ -12,9 +12,9 @@ use super::Limits;
 pub(crate) struct Pacer {
     bytes_per_s: Option<u64>,
     max_util: Option<f64>,
-    /// Nothing comes closer to what was before it, in nanoseconds.
+    /// The least time from one begin to the next, in nanoseconds.
     every_ns: u64,
-    /// What comes may be so far ahead of its moment before it waits.
+    /// How far ahead of its moment something may come before it waits, in nanoseconds.
     ahead_ns: u64,
     due: u64,
     /// Of all that was charged in sum: since when, how many bytes, and how long it took.
@@ -29,14 +29,14 @@ impl Pacer {
         pacer
     }
 
-    /// From now on requests have so many bytes. When the next is due stays.
+    /// From now on requests have `request_bytes`. The moment at which the next is due stays.
     pub(crate) fn set_requests(&mut self, limits: &Limits, request_bytes: u64) {
         self.bytes_per_s = limits.bytes_per_s(request_bytes);
         self.max_util = limits.max_util;
         self.ahead_ns = limits.ahead_ns(request_bytes);
     }
 
-    /// At most one comes in so many nanoseconds.
+    /// At most one comes every `ns` nanoseconds.
     pub(crate) fn set_every(&mut self, ns: u64) {
         self.every_ns = ns;
     }
@@ -53,13 +53,13 @@ impl Pacer {
         self.due
     }
 
-    /// Is who comes now to wait until then?
+    /// Has what comes at `now` to wait until it is due?
     #[inline]
     pub(crate) fn is_early(&self, now: u64) -> bool {
         self.is_limited() && is_early(now, self.due, self.ahead_ns)
     }
 
-    /// So long after it began others may follow what moved so many bytes and was in flight for `busy_ns`.
+    /// Nanoseconds from the begin of what moved `bytes`, in flight for `busy_ns`, until others may follow.
     fn period(&self, bytes: u64, busy_ns: u64) -> u64 {
         let by_bytes = self.bytes_per_s.map_or(0, |rate| due_after(bytes, rate));
         let by_time = self.max_util.map_or(0, |util| with_rest(busy_ns, util));
@@ -72,26 +72,26 @@ impl Pacer {
         self.due = self.due.max(now).saturating_add(self.period(bytes, busy_ns));
     }
 
-    /// The same, but what follows may make up for as long as this one's period.
+    /// Charges what came at `now`. If that was late, what follows may make up for as much as its period.
     pub(crate) fn charge_late(&mut self, now: u64, bytes: u64, busy_ns: u64) {
         let period = self.period(bytes, busy_ns);
         self.due = self.due.max(now.saturating_sub(period)).saturating_add(period);
     }
 
-    /// The same, but what follows may make up for all of it: whoever is late moves none of the others.
+    /// Charges what came, however late: what follows may make up for all of it, and so does not move.
     pub(crate) fn charge_on_schedule(&mut self, bytes: u64, busy_ns: u64) {
         self.charge(0, bytes, busy_ns);
     }
 
-    /// The same, where the tighter limit of all that was charged so counts, and not that of each.
+    /// Charges what came to a sum, of which the tighter limit counts, and not that of each.
     pub(crate) fn charge_in_sum(&mut self, bytes: u64, busy_ns: u64) {
         let (started, moved, busy) = self.sum;
         self.sum = (started, moved.saturating_add(bytes), busy + busy_ns);
         self.due = started.saturating_add(self.period(self.sum.1, self.sum.2));
     }
 
-    /// What limits the time asks for a rest after what began at `began`, or already has it. Its bytes are
-    /// paid for.
+    /// Keeps the rest that a limit of the time asks for after what began at `began`, whose bytes are paid
+    /// for.
     pub(crate) fn rest(&mut self, began: u64, busy_ns: u64) {
         self.due = self.due.max(began.saturating_add(self.rest_ns(busy_ns)));
     }
@@ -102,13 +102,13 @@ impl Pacer {
         started.saturating_add(self.rest_ns(busy))
     }
 
-    /// What was in flight for so long, with its rest.
+    /// The time `busy_ns` in flight with its rest, in nanoseconds.
     pub(crate) fn rest_ns(&self, busy_ns: u64) -> u64 {
         self.max_util.map_or(0, |util| with_rest(busy_ns, util))
     }
 }
 
-/// Is a request that is due at `due` to wait until then, if requests may be so far ahead of their schedule?
+/// Is a request due at `due` to wait until then, if requests may be `ahead_ns` ahead of their schedule?
 #[inline]
 pub(super) fn is_early(now: u64, due: u64, ahead_ns: u64) -> bool {
     now < due && now + ahead_ns <= due
@@ -122,33 +122,33 @@ pub(crate) struct Rest {
 }
 
 impl Rest {
-    /// Who sleeps wakes later than it should, which may be made up for. Nothing else is saved up, in
-    /// nanoseconds.
+    /// How late a start may be and be made up for, in nanoseconds: sleeps last too long. Nothing else is
+    /// saved up.
     const MADE_UP_NS: u64 = 1_000_000;
 
-    /// At once.
+    /// The first requests may begin at once.
     pub(crate) fn new(util: f64) -> Self {
         Self { util, due: 0 }
     }
 
-    /// After requests that were in flight from `since` to `until`, in the clock's nanoseconds.
+    /// A rest comes after requests that were in flight from `since` to `until`, in the clock's nanoseconds.
     pub(crate) fn after(&mut self, since: u64, until: u64) {
         let begin = self.due.max(since.saturating_sub(Self::MADE_UP_NS));
         self.due = begin.saturating_add(with_rest(until - since, self.util));
     }
 
-    /// From when on.
+    /// From when on others may begin.
     pub(crate) fn due(&self) -> u64 {
         self.due
     }
 }
 
-/// Time in which requests were in flight, with the rest that keeps it at that share of both, in nanoseconds.
+/// Time with requests in flight, and the rest that keeps it at the share `util` of both, in nanoseconds.
 fn with_rest(busy_ns: u64, util: f64) -> u64 {
     (busy_ns as f64 / util) as u64
 }
 
-/// When so many bytes are due at so many a second, in nanoseconds from the start.
+/// When `bytes` are due at `bytes_per_s`, in nanoseconds from the start.
 fn due_after(bytes: u64, bytes_per_s: u64) -> u64 {
     let due = u128::from(bytes) * 1_000_000_000 / u128::from(bytes_per_s.max(1));
     u64::try_from(due).unwrap_or(u64::MAX)
@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(rest.due(), 999 * MS + 20 * MS);
         rest.after(1019 * MS, 1020 * MS);
         assert_eq!(rest.due(), 1029 * MS);
-        // However small the share is, and however long it took, it is not before.
+        // However small the share is, and however long it took, the next is not due before.
         let mut never = Rest::new(1e-300);
         never.after(1, 2);
         assert_eq!(never.due(), u64::MAX);

@@ -18,7 +18,7 @@ pub(crate) struct RequestPacer {
 struct Schedule {
     start: u64,
     every_ns: f64,
-    /// How far ahead of it requests may be.
+    /// How far ahead of the schedule requests may be, in nanoseconds.
     ahead_ns: u64,
     issued: u64,
 }
@@ -33,12 +33,12 @@ impl Schedule {
 #[derive(Debug)]
 struct Busy {
     rest: Rest,
-    /// Since when some are.
+    /// Since when requests are in flight, if any are.
     since: Option<u64>,
 }
 
 impl Busy {
-    /// No request joins others that are in flight for so long, in nanoseconds.
+    /// No request joins others that have been in flight for this time, in nanoseconds.
     const LONGEST: u64 = 1_000_000;
 
     /// Until when a request that comes at `now` is to wait; where others are in flight, at least until they
@@ -51,7 +51,7 @@ impl Busy {
         }
     }
 
-    /// So many are in flight now.
+    /// `in_flight` requests are in flight at `now`.
     #[inline]
     fn see(&mut self, in_flight: usize, now: u64) {
         if in_flight > 0 {
@@ -104,13 +104,13 @@ impl RequestPacer {
         by_schedule.max(self.rest_after(now))
     }
 
-    /// The rest that is still due at `now`, and until when.
+    /// Until when the limit of the time makes a request that comes at `now` wait.
     #[inline]
     pub(crate) fn rest_after(&self, now: u64) -> Option<u64> {
         self.busy.as_ref().and_then(|busy| busy.until(now))
     }
 
-    /// One is issued, and so many are in flight with it. Returns when it was due.
+    /// A request is issued, and `in_flight` are in flight with it. Returns when it was due.
     #[inline]
     pub(crate) fn issue(&mut self, in_flight: usize, now: u64) -> u64 {
         if let Some(busy) = &mut self.busy {
@@ -121,7 +121,7 @@ impl RequestPacer {
         schedule.due(schedule.issued - 1)
     }
 
-    /// One is done, and so many are still in flight.
+    /// A request is done, and `in_flight` are still in flight.
     #[inline]
     pub(crate) fn done(&mut self, in_flight: usize, now: u64) {
         if let Some(busy) = &mut self.busy {
@@ -143,7 +143,7 @@ mod tests {
         assert_eq!((pacer.issue(1, 35 * MS), pacer.early(36 * MS)), (0, None));
         assert_eq!((pacer.issue(2, 36 * MS), pacer.issue(3, 37 * MS)), (10 * MS, 20 * MS));
         assert_eq!((pacer.issue(4, 38 * MS), pacer.early(39 * MS)), (30 * MS, Some(40 * MS)));
-        // But for preparations nobody is late.
+        // No request is late because of preparations.
         pacer.resume(39 * MS, 1_039 * MS);
         assert_eq!(pacer.early(1_039 * MS), Some(1_040 * MS));
     }

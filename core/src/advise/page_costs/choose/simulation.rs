@@ -10,7 +10,7 @@ use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 const REPEATS: u64 = 200;
-/// Of so many: at most 3 may contradict what is said most often, and 36 must find what is worth much.
+/// Of 40 answers, at most 3 may contradict what is said most often, and 36 must find what is worth much.
 const OF: f64 = 40.0;
 
 /// Standard deviation of the logarithm of each measured time.

@@ -109,7 +109,7 @@ fn settings_suit_the_correlations_that_are_advised() {
     let in_force = set(1, 1);
     assert_eq!(regrets(&as_is).choose(&in_force).map(|chosen| chosen.settings), Some(in_force));
     assert_eq!(beside(&as_is, &corrected, &in_force), Some(set(1, 16)));
-    // Who follows the one, the other, or both, is told the same here.
+    // A user that follows the one, the other, or both, is told the same here.
     assert_eq!(beside(&as_is, &corrected, &set(1, 16)), Some(set(1, 16)));
     assert_eq!(regrets(&corrected).choose(&in_force).map(|chosen| chosen.settings), Some(set(1, 16)));
     assert_eq!(regrets(&corrected).choose(&set(1, 16)).map(|chosen| chosen.settings), Some(set(1, 16)));

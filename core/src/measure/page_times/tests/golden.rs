@@ -11,7 +11,7 @@ const MS: u64 = 1_000_000;
 struct Traced<'a> {
     server: MadeUp<'a>,
     trace: Trace,
-    /// The turn of this number ends all.
+    /// Number of the turn that ends the run.
     slow: Option<usize>,
 }
 

@@ -23,17 +23,17 @@ pub(super) const OS_SEQUENTIAL: f64 = 2_500.0;
 pub(super) const OS_RANDOM: f64 = 4_000.0;
 pub(super) const SEQUENTIAL: f64 = 6_000.0;
 pub(super) const RANDOM: f64 = 70_000.0;
-/// The same for reads with gaps.
+/// Nanoseconds per block of reads with gaps.
 pub(super) fn sparse(density: f64, concurrency: u32) -> f64 {
     9_000.0 + 4_000.0 / density / f64::from(concurrency + 1)
 }
 
 /// Blocks that its ring of buffers holds.
 const RING: u64 = 32;
-/// So much slower is the first window of a scan.
+/// How many times slower the first window of a scan is.
 const GETTING_GOING: f64 = 5.0;
 
-/// What it was asked for.
+/// A turn that the server was asked for.
 pub(super) struct Asked {
     pub(super) way: Way,
     pub(super) blocks: Vec<u64>,
@@ -46,7 +46,7 @@ pub(super) struct MadeUp<'a> {
     source: &'a RelationFiles,
     clock: &'a Manual,
     files: Files,
-    /// How many blocks came into the ring, and of each block when, so counted, it was the last.
+    /// How many blocks came into the ring, and for each block, this number when it last came.
     came: u64,
     last_came: Vec<Option<u64>>,
     pub(super) asked: Vec<Asked>,
@@ -54,11 +54,11 @@ pub(super) struct MadeUp<'a> {
     pub(super) densities: Vec<f64>,
     /// How much longer than usual a turn takes, as a share.
     pub(super) noise: Box<dyn FnMut(Way) -> f64 + 'a>,
-    /// Bytes from the start of a scan in which it is slow, and which it fetches beyond the last block.
+    /// Bytes at the start of a scan that are slow; as many are fetched beyond the last block.
     pub(super) window: u64,
-    /// One in so many blocks is a hit whatever came before.
+    /// One in `hits` blocks is a hit, whatever came before.
     pub(super) hits: Option<usize>,
-    /// Without: nothing is fetched, and nothing ever cached.
+    /// If false, nothing is fetched, and nothing is ever cached.
     pub(super) fetches: bool,
 }
 
@@ -84,7 +84,7 @@ impl<'a> MadeUp<'a> {
         self.asked.iter().filter(move |asked| asked.way == way)
     }
 
-    /// From the device.
+    /// Nanoseconds of a block from the device.
     fn ns(&self, order: &Order<'_>, index: usize) -> f64 {
         match order.way {
             Way::Scan if index as u64 * BLOCK < self.window => SEQUENTIAL * GETTING_GOING,
@@ -185,9 +185,8 @@ impl Files {
         panic!("the kernel doesn't keep {blocks:?}, or keeps more");
     }
 
-    /// Checks that nothing has come into the cache since those were cached, and that no request has been to
-    /// drop one of those. That all are still there is not asked: a kernel takes them back whenever it needs
-    /// memory.
+    /// Checks that the cache holds no block beyond `before`, and that none of these was to be dropped. Some
+    /// may be missing: a kernel takes pages back whenever it needs memory.
     pub(super) fn assert_kept(&self, before: &[bool]) {
         for (block, (before, now)) in before.iter().zip(self.cached()).enumerate() {
             assert!(*before || !now, "block {block} has come into the cache");
