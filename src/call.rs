@@ -2,15 +2,15 @@
 //!
 //! Each begins in the same order:
 //!
-//! 1. The further rights that it needs, and those on what it measures: nobody without them waits for a lock,
-//!    or is waited for.
-//! 2. The probe lock. Who holds it waits for no other lock: with LOCK TABLE one session would keep all others
-//!    from probing. Nor does who waits for it hold one: nobody's DDL would get on.
+//! 1. The further rights that it needs, and those on what it measures: no session without them waits for a
+//!    lock, or is waited for.
+//! 2. The probe lock. Its holder waits for no other lock: with LOCK TABLE one session would keep all others
+//!    from probing. A session that waits for it holds no lock on the relation: DDL would not get on.
 //! 3. The relation, which looks at the rights again, and how busy its device is.
 //! 4. The charge of its time to the statement, and its progress.
 //!
-//! All of that ends when the call is dropped. By an ERROR the transaction's end releases locks and progress,
-//! and the charge ends by unwinding.
+//! All of that ends when the call is dropped. After an ERROR the transaction's end releases locks and
+//! progress, and the charge ends by unwinding.
 
 pub(crate) mod admission;
 pub(crate) mod arguments;
@@ -65,12 +65,12 @@ impl Begin {
         Self { probe, evicts: false, writes: false, waits: false }
     }
 
-    /// It empties caches, which is a right of its own.
+    /// It empties caches, which takes a right of its own.
     pub(crate) fn evicting(self, evicts: bool) -> Self {
         Self { evicts, ..self }
     }
 
-    /// It writes a scratch file, which is a right of its own.
+    /// It writes a scratch file, which takes a right of its own.
     pub(crate) fn writing(self, writes: bool) -> Self {
         Self { writes, ..self }
     }
@@ -147,8 +147,9 @@ impl Begin {
             drop(lock);
             interrupts::check();
             let _held = Held::wait_for(rel);
-            // Kept meanwhile. On 15, if others wait for a lock that this session holds, a request that does
-            // not wait is always refused, while one that would wait is granted at once.
+            // The relation's lock is kept meanwhile. On 15, if others wait for a lock that this session
+            // holds, a request that does not wait is always refused, while one that would wait is granted at
+            // once.
             if let Some(lock) = ProbeLock::acquire_if_free()? {
                 return Ok((lock, ProbedRelation::open(rel, fork, self.probe)?));
             }
@@ -188,8 +189,8 @@ impl Call {
         self.ended().or_else(|| interrupts.check())
     }
 
-    /// Measures within that time. The budget keeps it, so that between requests there are only interrupts to
-    /// look for.
+    /// Measures within the time that the statement has left. The budget keeps it, so that between requests
+    /// there are only interrupts to look for.
     pub(crate) fn with_budget<T>(
         &self,
         interrupts: &Interrupts,
@@ -238,8 +239,7 @@ impl Call {
         Ok(attempt)
     }
 
-    /// The same of one of several paths: whoever waits for us, or for the statement, does not wait for the
-    /// rest.
+    /// The same of one of several paths: a stop that is for all ([`Stop::is_for_all`]) ends the rest, too.
     pub(crate) fn attempt_path<T: Stopped>(
         &self,
         measure: impl FnOnce() -> Outcome<T>,
@@ -300,7 +300,7 @@ impl From<io_probe_core::Error> for Failure {
     }
 }
 
-/// Emptying caches is a right of its own. `what` names what needs it, as the beginning of a sentence.
+/// Checks the right to empty caches. `what` names what needs it, as the beginning of a sentence.
 fn check_may_evict(what: &str) -> Result<()> {
     let function = Probe::Evict.function();
     if server::may_execute(function) {
@@ -309,7 +309,7 @@ fn check_may_evict(what: &str) -> Result<()> {
     Err(Error::denied("permission denied to evict caches").detail(format!("{what} EXECUTE on {function}.")))
 }
 
-/// So is writing a scratch file.
+/// Checks the right to write a scratch file.
 fn check_may_write(what: &str) -> Result<()> {
     let function = Probe::Sync.function();
     if server::is_superuser() || server::may_execute(function) {

@@ -55,7 +55,7 @@ impl Error {
         Self::new(Code::ERRCODE_INVALID_TRANSACTION_STATE, message)
     }
 
-    /// Something that this server can't do in its present role.
+    /// Something that this server can't do in its present state.
     pub(crate) fn unmet(message: impl Into<String>) -> Self {
         Self::new(Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message)
     }
@@ -75,7 +75,7 @@ impl Error {
         Self::new(Code::ERRCODE_OBJECT_IN_USE, message)
     }
 
-    /// Text that is another one in UTF-8.
+    /// Text that can't be converted to UTF-8.
     pub(crate) fn untranslatable(message: impl Into<String>) -> Self {
         Self::new(Code::ERRCODE_UNTRANSLATABLE_CHARACTER, message)
     }
@@ -103,7 +103,7 @@ impl From<io_probe_core::Error> for Error {
         use io_probe_core::Error as Core;
         let full = matches!(error.errno(), Some(libc::ENOSPC | libc::EDQUOT));
         let code = match error {
-            // Of a write that was cut short without a reason the server says the same.
+            // The server says the same of a write that was cut short without a reason.
             Core::NoRoom { .. } | Core::ShortWrite { .. } => Code::ERRCODE_DISK_FULL,
             Core::Io { .. } | Core::Scratch { .. } if full => Code::ERRCODE_DISK_FULL,
             Core::NoMemory { .. } => Code::ERRCODE_OUT_OF_MEMORY,

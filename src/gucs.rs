@@ -1,5 +1,5 @@
-//! Settings `pg_io_probe.*`: caps that only a superuser (or who got GRANT SET) may move, and
-//! defaults that anyone may.
+//! Settings `pg_io_probe.*`: caps that only a superuser (or a role with GRANT SET) may move, and defaults
+//! that anyone may.
 
 use std::cell::RefCell;
 use std::ffi::CStr;
@@ -232,7 +232,7 @@ pub(crate) fn share_of_duration(
     }
 }
 
-/// A time that a call was asked to take, by the name of what asked for it.
+/// The time that `what` asks a call to take; an error if it is over the cap.
 pub(crate) fn capped_duration(what: &str, asked: Duration) -> Result<Duration> {
     let cap = max_duration();
     if asked > cap {
@@ -326,7 +326,7 @@ fn rate(what: &str, asked: Option<u32>, setting: &GucSetting<i32>, name: &CStr) 
     tighter(what, asked, setting.get().unsigned_abs(), name)
 }
 
-/// What was asked for, or else the cap, of which zero is none.
+/// What was asked for, or else the cap; a cap of zero is none.
 fn tighter<T>(what: &str, asked: Option<T>, cap: T, name: &CStr) -> Result<Option<T>>
 where
     T: Default + PartialOrd + Copy + Display,

@@ -84,7 +84,7 @@ fn state(fork: Fork, source: &RelationFiles, shared_blks: u64) -> Result<CacheRo
     }
     let residency = match resident(source) {
         Ok(residency) => Some(residency),
-        // There is one of the file system's own.
+        // The file system has a cache of its own.
         Err(CoreError::Unsupported { .. }) => None,
         Err(error) => return Err(error.into()),
     };

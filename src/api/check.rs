@@ -47,7 +47,7 @@ impl CheckRow {
         Self { item: item.into(), status: "ok", value: value.into(), what_to_do: None }
     }
 
-    /// `found`, or else `lacking` in its place.
+    /// The row of `item`: ok with `found`, or else unsupported with `lacking`.
     fn of(
         item: &str,
         found: Option<impl Into<String>>,
@@ -234,6 +234,6 @@ fn rights() -> Vec<CheckRow> {
             }
         }
     };
-    // With all columns is beside the one that people call.
+    // A function of all columns goes with the one that people call.
     server::own_functions().iter().filter(|function| !function.name.ends_with("_full")).map(of).collect()
 }

@@ -1,5 +1,5 @@
 //! `io_probe_correlation`: where the rows of indexes lie, by samples of the indexes. `io_probe_correct`:
-//! telling the planner what it should take a correlation for.
+//! telling the planner which correlation to assume for an index.
 
 use io_probe_core::advise::page_costs::model::{Caches, Index, PlannedScan, Table, Times};
 use io_probe_core::advise::page_costs::visits::{IndexVisits, RangeVisits, index_visits};
@@ -52,9 +52,9 @@ fn io_probe_correct(index: Option<pg_sys::Oid>, correlation: Option<f64>) {
     });
 }
 
-/// Shares of an index, in percent, of whose ranges the rows tell.
+/// Sizes of the ranges that a row tells about, in percent of the index.
 const RANGES_PCT: [f64; 4] = [0.01, 0.1, 1.0, 10.0];
-/// The one that has columns of its own.
+/// Place in [`RANGES_PCT`] of the range that has columns of its own.
 const SHOWN: usize = 2;
 
 /// `io_probe_correlation_full_row`.
@@ -130,7 +130,7 @@ fn row(
     }
 }
 
-/// Its rows lie in several ways at once, or in groups.
+/// Why an index has no figures: its rows lie in several ways at once, or in groups.
 const MISFIT: &str =
     "its samples visit other blocks than where they lie would predict: no correlation can tell that";
 
@@ -150,7 +150,7 @@ impl ScanTimes {
         times.covers(concurrency).then_some(Self { times, concurrency })
     }
 
-    /// Of so many rows by an index, in ms: cold, and warm.
+    /// Time in ms of a scan of `rows` rows by an index: cold, and warm.
     fn of(&self, scan: PlannedScan, table: &Table, index: &Index, rows: f64) -> Value {
         let time = |caches| self.times.of_scan(scan, table, index, rows, self.concurrency, caches);
         json!([Caches::Cold, Caches::Warm].map(|caches| figure(time(caches) / 1e3)))
@@ -192,7 +192,7 @@ impl Figures {
         if index.rows <= 0.0 || index.table_rows <= 0.0 || index.table_pages <= 0.0 {
             return Err(NoFigures::Short("how many rows there are is not known: ANALYZE the table"));
         }
-        // As the planner does: the rows of ANALYZE, on the pages of now.
+        // As the planner does: ANALYZE's rows per page, times the present pages.
         let not_null = index.rows * (1.0 - index.null_share.unwrap_or(0.0));
         let table = Table { pages, rows: not_null * pages / index.table_pages };
         let rows = RANGES_PCT.map(|percent| percent / 100.0 * table.rows);
@@ -202,7 +202,7 @@ impl Figures {
             return Err(NoFigures::Void(MISFIT));
         }
         let IndexVisits { locality, scattered, stretch, ranges, .. } = visits;
-        // It has grown with the table.
+        // The index is taken to have grown with the table.
         let scanned = Index { pages: index.pages * pages / index.table_pages, locality };
         let blocks = |count: f64| count.round() as u64;
         let ordered = |rows: f64| blocks((rows * index.table_pages / index.table_rows).max(1.0));

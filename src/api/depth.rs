@@ -62,11 +62,11 @@ fn pick(depths: Option<Vec<Option<i32>>>) -> Result<Vec<u32>> {
     arguments::numbers("depths", depths, |depth| gucs::depth(Some(arguments::positive("depth", depth)?), 1))
 }
 
-/// The curve.
+/// The measured steps of all depths, and what they were measured with.
 struct DepthCurve {
     steps: Vec<Step>,
     stop: Option<Stop>,
-    /// What engine each step had.
+    /// The engine of each step.
     engines: Vec<&'static str>,
     /// What there is to know of the engine of the steps with a queue.
     note: Option<String>,
@@ -129,7 +129,7 @@ impl DepthCurve {
         self.steps.iter().filter_map(|step| step.run.as_ref())
     }
 
-    /// The depth from which on more brings nothing that is sure, if each has an interval. Under a rate limit
+    /// The smallest depth that is as good as the fastest, if each step has an interval. Under a rate limit
     /// none has one.
     fn knee(&self) -> Option<usize> {
         let interval = |step: &Step| step.run.as_ref()?.interval.filter(|_| !self.is_void());

@@ -49,11 +49,11 @@ fn io_probe_explain_json(plan: Option<UpTo<16, Text>>, options: Option<JsonbText
     Rows::answer(answer)
 }
 
-/// The times that predictions are made of.
+/// The times that predictions are made from.
 enum KnownTimes {
-    /// Those of the call, for all relations.
+    /// Times that the call gives, for all relations.
     Given(Rc<PageTimes>),
-    /// Those that the session measured last, for each tablespace its own.
+    /// Times that the session measured last, for each tablespace its own.
     Remembered,
 }
 
@@ -76,7 +76,7 @@ impl KnownTimes {
         Ok(Self::Given(Rc::new(PageTimes::of(rows.iter().map(MeasuredTime::from)))))
     }
 
-    /// Those for the files of a relation, if it is one of here.
+    /// The times for the files of a relation, if this database has it.
     fn times(&self, relation: Option<pg_sys::Oid>) -> Option<Rc<PageTimes>> {
         match self {
             Self::Given(times) => Some(times.clone()),
@@ -91,7 +91,7 @@ fn plausible(row: &TimeRow) -> bool {
         && row.density.is_none_or(|density| density > 0.0 && density <= 1.0)
 }
 
-/// What a bitmap scan's time depends on. The size is that of now, as the plan does not tell.
+/// What a bitmap scan's time depends on. The size is the present one, as the plan does not tell it.
 fn place(relation: pg_sys::Oid) -> PagePlace {
     let open = Relation::open_for_facts(relation, "io_probe_explain").ok();
     let source = open.and_then(|relation| relation.source(Fork::MAIN));
@@ -113,7 +113,7 @@ fn rows(json: &str, measured: &KnownTimes) -> Result<Vec<ExplainRow>> {
     Ok(nodes.into_iter().map(row).collect())
 }
 
-/// Why columns of a query that was executed are NULL.
+/// Says why columns of a query that was executed are NULL.
 fn tell_what_is_unknown(rows: &[ExplainRow], measured: &KnownTimes) {
     if server::setting(c"track_io_timing").as_deref() != Some("on") {
         pgrx::notice!("io_ms is not known: track_io_timing is off");
@@ -148,7 +148,7 @@ impl ExplainRow {
             Some(relation) => explain::find_relation(own.schema.as_deref(), relation, own.index.as_deref()),
             None => (None, None),
         };
-        // An index scan visits both, and the table's blocks are the more.
+        // An index scan visits both, and more blocks of the table.
         let in_index =
             ["Bitmap Index Scan", "Index Only Scan"].iter().any(|kind| own.node_type.contains(kind));
         let home = if in_index { indexid.or(relid) } else { relid };

@@ -33,7 +33,7 @@ const LEAST_INTERVAL: Duration = Duration::from_millis(10);
 /// The options of these functions.
 const OPTIONS: [&str; 1] = ["device"];
 
-/// Names in a HINT.
+/// Most names in a HINT.
 const MOST_NAMES: usize = 20;
 
 #[pg_extern(sql = false)]
@@ -63,7 +63,7 @@ fn interval(every: Option<Interval>) -> Result<Duration> {
     Ok(every)
 }
 
-/// What is watched.
+/// The devices that are watched.
 struct Watched {
     watch: Watch,
     /// Why there is no device.
@@ -89,7 +89,7 @@ impl Watched {
         self.watch.devices().len().max(1)
     }
 
-    /// The samples of several devices make more rows.
+    /// Refuses a count whose samples, with a row for each device, are too many rows.
     fn check_count(&self, count: u32) -> Result<()> {
         let most = MOST_ROWS / self.rows_a_sample();
         if count as usize > most {
@@ -126,7 +126,7 @@ impl Watched {
     }
 }
 
-/// A device by its kernel's name, before which `/dev/` is passed over; links in `/dev` are not followed.
+/// A device by the kernel's name, with or without `/dev/` before it; links in `/dev` are not followed.
 fn by_name(name: &str, roots: &Roots) -> Result<BlockDevice> {
     BlockDevice::find(name.strip_prefix("/dev/").unwrap_or(name), roots).ok_or_else(|| {
         let names = BlockDevice::names(roots);

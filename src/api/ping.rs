@@ -140,7 +140,7 @@ impl Ping {
         }
     }
 
-    /// A row for each answer. The notes stand in the last one, be it one without a request.
+    /// A row for each answer. The notes stand in the last one, which may be one without a request.
     fn rows(&self, answers: Attempt<Pongs>, identity: &Identity) -> Vec<PingRow> {
         let mut caveats = Caveats::default();
         let pongs = match caveats.accept(answers) {

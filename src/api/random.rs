@@ -132,8 +132,8 @@ impl RandomArguments {
 struct StartAt {
     /// The place in the order.
     first: u64,
-    /// Was the OS cache verified to hold nothing of the relation? None if nobody asked for that, or the
-    /// kernel does not tell.
+    /// Was the OS cache verified to hold nothing of the relation? None if the call does not ask for that, or
+    /// the kernel does not tell.
     emptied: Option<bool>,
     /// Has an earlier path brought blocks into the OS cache that this one may come to?
     warmed: bool,
@@ -183,7 +183,7 @@ impl<'a> RandomTarget<'a> {
         let blocks = self.relation.source.blocks();
         self.call.progress.path(path.name(), blocks);
         let emptied = if self.arguments.cold { self.evict()? } else { None };
-        // Each path starts elsewhere in the order, so that it is long until one comes to where another was.
+        // Each path starts elsewhere in the order, so that it takes one long to come to where another was.
         let share = blocks / self.arguments.paths.len() as u64;
         let place = StartAt { first: index as u64 * share, emptied, warmed: self.warmed.get() };
         let found = match path {
@@ -207,7 +207,7 @@ impl<'a> RandomTarget<'a> {
         }
     }
 
-    /// Past the server, by an engine of our own.
+    /// Measures a path that passes the server by, with an engine of our own.
     fn queued(
         &self,
         path: Path,

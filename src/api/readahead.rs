@@ -134,7 +134,7 @@ impl ReadaheadRow {
     }
 }
 
-/// How to set a window of so many kB on a device: for now, and at each boot.
+/// How to set a window of `kb` kB on a device: for now, and at each boot.
 pub(super) fn lines(kb: u64, device: &str) -> (String, String) {
     let sectors = kb * 2;
     (

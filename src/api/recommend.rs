@@ -28,7 +28,7 @@ use crate::pg::backend::encoding::Text;
 use crate::pg::backend::json::JsonbText;
 use crate::pg::backend::row::Rows;
 
-/// The page times of a tablespace take so many times as long as any other measurement.
+/// The page times of a tablespace take this many times as long as any other measurement.
 const PARTS_OF_PAGES: u32 = 3;
 
 #[pg_extern(sql = false)]
@@ -74,26 +74,26 @@ fn io_probe_recommend(
     })
 }
 
-/// What a cost of 1 is.
+/// What a cost of 1 stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Unit {
     /// A page read in sequence.
     SeqPage,
-    /// What makes the costs of the CPU right.
+    /// The unit in which the costs of the CPU are right.
     Cpu,
 }
 
 named!(Unit, "unit", "units", { SeqPage = "seq_page", Cpu = "cpu" });
 
-/// What there is to be advice for, and what may be done for it.
+/// What advice is asked for, and what may be done for it.
 struct RecommendRequest {
     unit: Unit,
     settings: Vec<Setting>,
-    /// Are these what the call lists?
+    /// Does the call list these settings?
     lists_settings: bool,
-    /// Of each measurement, apart from its time.
+    /// Bounds of each measurement, apart from its time.
     bounds: Limits,
-    /// Of all of them together, where the call gives it.
+    /// Time of all measurements together, where the call gives it.
     duration: Option<Duration>,
     /// May it evict?
     cold: bool,
@@ -101,13 +101,13 @@ struct RecommendRequest {
     writes: bool,
 }
 
-/// The same in a call that has begun.
+/// A request in a call that has begun.
 struct RecommendCall<'a> {
     request: &'a RecommendRequest,
     call: &'a Call,
-    /// Of the page times of a tablespace.
+    /// Bounds of the page times of a tablespace.
     page_limits: PageLimits,
-    /// Of each other measurement.
+    /// Bounds of each other measurement.
     limits: Limits,
 }
 
@@ -126,7 +126,7 @@ impl<'a> RecommendCall<'a> {
 }
 
 impl RecommendRequest {
-    /// Parts of the call's time that its measurements may come to, for so many tablespaces.
+    /// Parts of the call's time that its measurements may come to, for `places` tablespaces.
     fn parts(&self, places: u32) -> u32 {
         let wants = |settings: &[Setting]| settings.iter().any(|setting| self.settings.contains(setting));
         let by_pages = wants(&Setting::OF_TABLESPACE) || wants(&[Setting::Correlation]);

@@ -1,4 +1,4 @@
-//! `io_probe_report`: what there is to know of this server's storage, measured in a minute and said in words.
+//! `io_probe_report`: what there is to know of this server's storage, measured in one call and said in words.
 //!
 //! A report is a list of lines, each a figure or a fact, which `io_probe_report_full` returns and
 //! `io_probe_record('report')` stores. The text and the page are made of nothing but these lines, so that a
@@ -34,10 +34,10 @@ use crate::pg::backend::json::JsonbText;
 use crate::pg::backend::row::Rows;
 use crate::pg::history::report_lines;
 
-/// How long it takes by default.
+/// How long a report takes by default.
 const DURATION: Duration = Duration::from_secs(30);
 
-/// Most lines of a stored report, and their bytes as JSON: whoever imports one may have it say anything.
+/// Most lines of a stored report, and their bytes as JSON: an imported one may say anything.
 const MOST_LINES: usize = 5000;
 const MOST_SIZE: usize = 2 << 20;
 
@@ -79,7 +79,7 @@ fn io_probe_report_full(
     Rows::answer(|| measured(rel, duration, cold, writes, promised, options))
 }
 
-/// In which form it is shown.
+/// The form in which a report is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Format {
     Text,
@@ -153,7 +153,7 @@ impl Line {
     }
 }
 
-/// Those of a section.
+/// The lines of a section.
 fn of(lines: &[Line], section: ReportSection) -> impl Iterator<Item = &Line> {
     lines.iter().filter(move |line| line.section == section)
 }
@@ -163,7 +163,7 @@ fn fact<'a>(lines: &'a [Line], item: &str) -> &'a str {
     of(lines, ReportSection::Server).find(|line| line.item == item).map_or("", Line::finding)
 }
 
-/// What keeps such a report. A name that would have to be quoted is left to the reader.
+/// The statement that stores such a report. A name that would have to be quoted is left to the reader.
 fn next(lines: &[Line]) -> String {
     let relation = fact(lines, "relation");
     let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '.';
@@ -174,7 +174,7 @@ fn next(lines: &[Line]) -> String {
     format!("SELECT io_probe_record('report', {relation}label => 'today');")
 }
 
-/// What a stored run holds.
+/// The lines of a stored run.
 fn stored(run: i64) -> Result<Vec<Line>> {
     let rows = report_lines(run).ok_or_else(|| {
         Error::undefined_object(format!("run {run} is no stored report"))
@@ -220,11 +220,11 @@ fn measured(
 /// What the storage was bought for.
 #[derive(Debug, Default, Clone, Copy)]
 struct Promised {
-    /// Of a scan past all caches.
+    /// Rate of a scan past all caches.
     mib_s: Option<f64>,
-    /// At the best depth.
+    /// Reads a second at the fastest depth.
     iops: Option<f64>,
-    /// Of single reads.
+    /// 99th percentile of single reads.
     p99_us: Option<f64>,
 }
 

@@ -91,7 +91,7 @@ impl Serialize for Caveats {
 }
 
 impl Caveats {
-    /// Of a row that says the rest elsewhere.
+    /// The caveats of a row whose notes stand in another row.
     pub(super) fn of_status(status: Status) -> Self {
         Self { status, ..Self::default() }
     }
@@ -107,17 +107,17 @@ impl Caveats {
         (!names.is_empty()).then(|| names.join(", "))
     }
 
-    /// One short sentence.
+    /// Adds one short sentence.
     pub(super) fn note(&mut self, text: impl Into<String>) {
         self.notes.push(text.into());
     }
 
-    /// What speaks against the figures; a column of its own has the number.
+    /// Adds what speaks against the figures; a column of its own has the number.
     pub(super) fn doubt(&mut self, doubt: Doubt) {
         self.doubts.push(doubt);
     }
 
-    /// What speaks against the figures, and the sentence that says so.
+    /// Adds what speaks against the figures, and the sentence that says so.
     pub(super) fn doubt_since(&mut self, doubt: Doubt, why: impl Into<String>) {
         self.doubt(doubt);
         self.note(why);
@@ -142,7 +142,7 @@ impl Caveats {
         self.note(why);
     }
 
-    /// What was measured; if nothing was, it says why.
+    /// Returns what was measured; if nothing was, notes why.
     pub(super) fn accept<T>(&mut self, attempt: Attempt<T>) -> Option<T> {
         match attempt {
             Attempt::Measured(measured) => return Some(measured),
@@ -157,7 +157,7 @@ impl Caveats {
         self.partial(&why.to_string());
     }
 
-    /// It read what it could until something from outside ended it, or a bound of its own.
+    /// The run read what it could until something from outside ended it, or a bound of its own.
     pub(super) fn stopped(&mut self, why: Stop) {
         if why.is_for_all() {
             self.status = Status::Partial;
@@ -205,21 +205,21 @@ impl Caveats {
         );
     }
 
-    /// So many blocks were in no rate, since they lie in holes.
+    /// `blocks` blocks were in no rate, since they lie in holes.
     pub(super) fn note_holes(&mut self, blocks: u64) {
         if blocks > 0 {
             self.note(format!("{blocks} blocks were never written to the file (holes) and are left out"));
         }
     }
 
-    /// So many blocks were not read, since they stayed in buffers.
+    /// `blocks` blocks were not read, since they stayed in buffers.
     pub(super) fn note_passed_over(&mut self, blocks: u64) {
         if blocks > 0 {
             self.note(format!("{blocks} blocks could not be evicted from buffers and were passed over"));
         }
     }
 
-    /// So many bytes had to be written before they could be read from the device.
+    /// `bytes` bytes had to be written before they could be read from the device.
     pub(super) fn note_written_back(&mut self, bytes: u64) {
         if bytes > 0 {
             let kb = bytes / 1024;
@@ -232,7 +232,7 @@ impl Caveats {
         self.doubt_since(Doubt::Warmed, "an earlier path of this call left blocks in the OS cache");
     }
 
-    /// Blocks were read so many times at most.
+    /// Blocks were read up to `times` times.
     pub(super) fn read_up_to(&mut self, times: u64) {
         if times > 1 {
             self.doubt_since(
@@ -242,8 +242,8 @@ impl Caveats {
         }
     }
 
-    /// The time of a block changed by this share, if one tier alone served them: where the tier changes in
-    /// the middle, so does the time. `shares` are the tiers', in percent.
+    /// The time of a block changed by `trend`, a share, if one tier alone served the blocks: where the tier
+    /// changes in the middle, so does the time. `shares` are the tiers', in percent.
     pub(super) fn drifted(&mut self, trend: Option<f64>, shares: Option<[f64; 3]>) {
         let one_tier = shares.is_some_and(|shares| shares.iter().any(|share| *share >= ONE_TIER_PCT));
         if let Some(trend) = trend.filter(|_| one_tier) {
@@ -268,19 +268,19 @@ pub(super) struct IntervalFigures {
 }
 
 impl IntervalFigures {
-    /// Of a time in nanoseconds: in microseconds.
+    /// The interval, in microseconds, of a time in nanoseconds.
     pub(super) fn of_time(interval: Option<Interval>) -> Self {
         interval.map_or_else(Self::default, |i| Self::around(i.value / 1e3, i.low / 1e3, Some(i.high / 1e3)))
     }
 
-    /// Of what comes once in so many nanoseconds: in times a second.
+    /// The interval, in times a second, of what comes once in a time in nanoseconds.
     pub(super) fn of_rate(interval: Option<Interval>) -> Self {
         interval.map_or_else(Self::default, |i| {
             Self::around(1e9 / i.value, 1e9 / i.high, (i.low > 0.0).then(|| 1e9 / i.low))
         })
     }
 
-    /// Around a figure, which may have no upper end.
+    /// An interval around a figure; it may have no upper end.
     pub(super) fn around(value: f64, low: f64, high: Option<f64>) -> Self {
         Self {
             ci_low: Some(figure(low)),
@@ -303,7 +303,7 @@ pub(super) struct DeviceFigures {
 }
 
 impl DeviceFigures {
-    /// Of a run that got so many blocks from the device.
+    /// The figures of a run that got `device_blocks` from the device.
     pub(super) fn of(cost: &IoDelta, device_blocks: Option<u64>) -> Self {
         let other_bytes = cost.other_bytes();
         let Some(activity) = &cost.activity else { return Self { other_bytes, ..Self::default() } };
@@ -321,7 +321,7 @@ impl DeviceFigures {
     }
 }
 
-/// Whose figures these are: what to join a row by.
+/// What the figures of a row are about: what to join it by.
 #[derive(Debug, Clone, Default, serde::Serialize)]
 pub(super) struct Identity {
     device: Option<String>,
@@ -335,7 +335,7 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    /// Of a row that begins now.
+    /// The identity of a row that begins now.
     pub(super) fn of(probed: &ProbedRelation) -> Self {
         let ProbedRelation { relation, placement, .. } = probed;
         Self {
@@ -381,7 +381,7 @@ pub(super) fn why_lost(lost: Lost) -> &'static str {
 /// What there is to know of `device_bytes` in this account.
 pub(super) fn account_notes(account: Account, cost: &IoDelta) -> Vec<String> {
     let shared = matches!(account, Account::With(_)).then_some(WORKERS_SERVE_ALL);
-    // Where it is nobody's account the row says so by itself.
+    // Where the account is unknown the row says so by itself.
     let lost = cost.fetched.err().filter(|_| !matches!(account, Account::Unknown)).map(why_lost);
     shared.into_iter().chain(lost).map(str::to_owned).collect()
 }

@@ -33,12 +33,12 @@ use crate::pg::storage::buffers::{self, Resident, Usage};
 use crate::pg::storage::relation::Fork;
 use crate::pg::storage::server_reader::{Sequential, ServerReader};
 
-/// Request size in kB that, at that depth, reached what any other did on every device measured. Both
-/// together keep 4 MiB in flight.
+/// Request size in kB that, at [`DEPTH`], was as fast as any other on every device measured. Both together
+/// keep 4 MiB in flight.
 const CHUNK_KB: i32 = 512;
-/// Depth that did, with requests of that size.
+/// Depth that was as fast as any other, with requests of [`CHUNK_KB`].
 const DEPTH: u32 = 8;
-/// Buffers of the direct path, in kB: more would not fit a backend's manners.
+/// Most buffers of the direct path, in kB: a backend should not take more.
 const MAX_BUFFERS_KB: u64 = 128 << 10;
 
 #[allow(clippy::too_many_arguments, reason = "the SQL signature")]
@@ -192,7 +192,7 @@ impl SeqscanTarget<'_> {
         stop.map_or(Ok(()), |stop| Err(Failure::NotBegun(stop)))
     }
 
-    /// Of the blocks of a path, those that its limits let it come to. Err holds a reason to stop.
+    /// Those of a path's blocks that its limits let it come to. Err holds a reason to stop.
     fn reach(
         &self,
         path: Path,
@@ -221,7 +221,7 @@ impl SeqscanTarget<'_> {
     }
 
     /// How far the kernel reads ahead of a path, in bytes: its window, or a longer request of the server's.
-    /// Where the window is not known, it is taken for 4 MiB, which few are longer than.
+    /// Where the window is not known, it is taken as 4 MiB, which few exceed.
     fn window(&self, path: Path) -> u64 {
         let request_kb = if path == Path::Server { server::scan_read_kb() } else { None };
         self.relation.placement.read_ahead_kb.unwrap_or(4 << 10).max(request_kb.unwrap_or(0)) << 10

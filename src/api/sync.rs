@@ -35,7 +35,7 @@ const OPTIONS: [&str; 3] = ["commit_bytes", "commit_delay", "direct"];
 /// Longest write, in kB.
 const MOST_WRITE_KB: u32 = 1024;
 
-/// As for the server's setting, in microseconds.
+/// Longest commit_delay in microseconds, as for the server's setting.
 const MOST_COMMIT_DELAY: u32 = 100_000;
 
 #[pg_extern(sql = false)]
@@ -63,7 +63,7 @@ fn io_probe_sync(
         let (call, place) = Begin::of(Probe::Sync)
             .waiting(options.flag("wait")?)
             .on_place(|| ProbedPlace::find(tablespace))?;
-        // What comes too late looks at no device.
+        // A call that comes too late looks at no device.
         let place = if call.ended().is_none() { place.located() } else { place };
         let identity = SyncIdentity::of(&place.placement);
         let found = call.attempt(|| bench.run(&call, &place))?;
@@ -71,7 +71,7 @@ fn io_probe_sync(
     })
 }
 
-/// Is the WAL segment to be written past the page cache? None for as this server would.
+/// Is the WAL segment to be written past the page cache? None to do as this server would.
 fn direct(options: &Options, sections: &[Section]) -> Result<Option<bool>> {
     let direct = options.choice("direct")?;
     if direct.is_some() && !sections.contains(&Section::WalSegment) {
@@ -115,7 +115,7 @@ fn write_bytes(write_kb: Option<i32>, sections: &[Section]) -> Result<u32> {
     Ok(arguments::positive_up_to("write_kb", write_kb, MOST_WRITE_KB)? << 10)
 }
 
-/// Who commits, and how: as asked for, or as this server would.
+/// How many sessions commit, and how: as asked for, or as this server would.
 fn group(options: &Options, committers: u32) -> Result<Group> {
     let number = |name: &str, least, most| match options.count(name, least)? {
         Some(_) if committers == 1 => {

@@ -14,7 +14,7 @@ use crate::gucs;
 use crate::pg::backend::interrupts;
 use crate::pg::backend::server;
 
-/// For so long it is looked at what others do. The kernel counts in ticks of 1 to 10 ms.
+/// How long a look at what others do takes. The kernel counts in ticks of 1 to 10 ms.
 const LOOK: Duration = Duration::from_millis(250);
 
 thread_local! {
@@ -27,7 +27,7 @@ thread_local! {
 #[derive(Debug)]
 pub(crate) struct Refusal {
     message: String,
-    /// Of what is set, and what is behind it.
+    /// The setting, and why the load is not known, if so.
     detail: String,
     hint: &'static str,
 }
@@ -38,7 +38,7 @@ impl From<Refusal> for Error {
     }
 }
 
-/// In a row, where others were measured.
+/// As a row says it, where others were measured.
 impl Display for Refusal {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "not measured: {} ({})", self.message, self.detail)
@@ -85,7 +85,7 @@ pub(crate) fn admit(placement: &Placement, roots: &Roots) -> Result<(), Refusal>
     Ok(())
 }
 
-/// Who set the cap wants it to hold.
+/// The refusal where the load is not known: a cap that is set must hold.
 fn unknown(why: &str) -> Refusal {
     Refusal {
         message: "how busy the device is can't be seen".to_owned(),

@@ -63,7 +63,7 @@ pub(crate) fn positive(name: &str, value: i32) -> Result<u32> {
     }
 }
 
-/// The same of at most so much.
+/// A whole number from 1 to `most`.
 pub(crate) fn positive_up_to(name: &str, value: i32, most: u32) -> Result<u32> {
     match positive(name, value)? {
         value if value <= most => Ok(value),
@@ -85,12 +85,12 @@ pub(crate) fn numbers<T, U: PartialOrd>(
     Ok(numbers)
 }
 
-/// A list must have a number, or may be left out.
+/// A list must have a number, unless it is left out.
 pub(crate) fn not_empty<T>(name: &str, list: &[T]) -> Result<()> {
     if list.is_empty() { Err(Error::invalid(format!("{name} must not be empty"))) } else { Ok(()) }
 }
 
-/// A list may have so many numbers.
+/// A list must have at most `most` numbers.
 pub(crate) fn not_over(name: &str, count: usize, most: usize) -> Result<()> {
     if count > most {
         return Err(Error::invalid(format!("{name} must contain at most {most}, not {count}")));

@@ -8,20 +8,20 @@ use crate::pg::storage::relation::Fork;
 
 /// What has a name in arguments and results.
 pub(crate) trait NamedEnum: Copy + PartialEq + 'static {
-    /// What a name names, and what several name.
+    /// What is named, in the singular and in the plural.
     const WHAT: (&'static str, &'static str);
-    /// All of them, in the order of hints and rows.
+    /// All values, in the order of hints and rows.
     const ALL: &'static [Self];
 
     /// Its name.
     fn name(self) -> &'static str;
 
-    /// The one of this name; None where none is given.
+    /// The value of this name; None where no name is given.
     fn parse(name: Option<&str>) -> Result<Option<Self>> {
         name.map(|name| Self::among(name, Self::ALL)).transpose()
     }
 
-    /// The one of `valid` that has this name.
+    /// The value of `valid` that has this name.
     fn among(name: &str, valid: &[Self]) -> Result<Self> {
         let found = valid.iter().copied().find(|known| known.name() == name);
         found.ok_or_else(|| Self::unknown(name, valid))
@@ -32,7 +32,7 @@ pub(crate) trait NamedEnum: Copy + PartialEq + 'static {
         Error::invalid(format!("unknown {} \"{name}\"", Self::WHAT.0)).hint(Self::hint(valid))
     }
 
-    /// Those of a list in its order, each of which must pass `check`; None where no list is given.
+    /// The values of a list in its order, each of which must pass `check`; None where no list is given.
     fn list(
         names: Option<Vec<Option<Text>>>,
         check: impl Fn(Self) -> Result<()>,
@@ -52,7 +52,7 @@ pub(crate) trait NamedEnum: Copy + PartialEq + 'static {
         names.into_iter().map(one).collect::<Result<_>>().map(Some)
     }
 
-    /// Those of a list, each once, in the order of [`NamedEnum::ALL`]; all where no list is given.
+    /// The values of a list, each once, in the order of [`NamedEnum::ALL`]; all where no list is given.
     fn pick(names: Option<Vec<Option<Text>>>) -> Result<Vec<Self>> {
         let named = Self::list(names, |_| Ok(()))?;
         let is_picked = |known: &Self| named.as_ref().is_none_or(|named| named.contains(known));

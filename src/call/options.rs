@@ -33,7 +33,7 @@ fn start(value: &Value) -> String {
     }
 }
 
-/// A JSON object that is an argument called so; NULL is an empty one.
+/// The JSON object that is the argument `name`; NULL is an empty one.
 pub(crate) fn object(name: &str, value: Option<JsonbText>) -> Result<Map<String, Value>> {
     let text = value.unwrap_or_default();
     if text.len() > MOST_BYTES {
@@ -128,7 +128,7 @@ impl Options {
         })
     }
 
-    /// The bounds of each of so many rows that share the call's duration. What the statement has left is not
+    /// The bounds of each of `rows` rows that share the call's duration. What the statement has left is not
     /// in them.
     pub(crate) fn limits(&self, duration: Option<Interval>, rows: usize) -> Result<Limits> {
         let given = arguments::duration(duration)?;

@@ -18,8 +18,8 @@ pub(crate) enum Recorded {
 
 const PREFIX: &str = "io_probe_";
 
-/// Its function, what of it needs the right to evict, and to write (each the beginning of a DETAIL), and
-/// what its stored runs are about.
+/// A probe's function, what of it needs the right to evict, and to write (each the beginning of a DETAIL),
+/// and what its stored runs are about.
 type ProbeFacts = (&'static str, &'static str, &'static str, Recorded);
 
 const COLD: &str = "cold => true needs";
@@ -76,7 +76,7 @@ impl Probe {
         self.facts().0
     }
 
-    /// The one whose rows have all columns; a probe whose rows are short has none.
+    /// The function whose rows have all columns; a probe whose rows are short has none.
     pub(crate) fn function_of_all_columns(self) -> String {
         format!("{}_full", self.function())
     }
@@ -101,12 +101,12 @@ impl Probe {
         if self == Probe::Sync { WaitEvent::Syncs } else { WaitEvent::Reads }
     }
 
-    /// Those of which runs can be stored, the only ones that can be called by their name.
+    /// The probes of which runs can be stored, the only ones that can be called by their name.
     pub(crate) fn recordable() -> Vec<Self> {
         ALL.iter().copied().filter(|probe| probe.recorded() != Recorded::Never).collect()
     }
 
-    /// The name of the one that reports under this number.
+    /// The name of the probe that reports under this number.
     pub(crate) fn name_of(number: i64) -> Option<&'static str> {
         Some(ALL.get(usize::try_from(number).ok()?)?.name())
     }

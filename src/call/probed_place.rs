@@ -13,10 +13,10 @@ use crate::error::Result;
 use crate::pg::storage::tablespace::Tablespace;
 use crate::pg::storage::wal;
 
-/// Such a directory. Scratch files there are gone when they are closed.
+/// A directory that a probe writes to. Scratch files there are gone when they are closed.
 pub(crate) struct ProbedPlace {
     directory: PathBuf,
-    /// A name for where the file system has no nameless files.
+    /// Name of a scratch file where the file system has no nameless ones.
     fallback: PathBuf,
     /// What lies below it; nothing until it is located.
     pub(crate) placement: Placement,
@@ -28,12 +28,12 @@ impl ProbedPlace {
         Self { directory, fallback, placement: Placement::default(), roots: Roots::default() }
     }
 
-    /// That of the WAL.
+    /// The directory of the WAL.
     pub(crate) fn of_wal() -> Self {
         Self::new(wal::directory(), wal::temporary_file())
     }
 
-    /// That of the tablespace of this name; without a name, of the WAL.
+    /// The directory of the tablespace of this name; without a name, that of the WAL.
     ///
     /// # Errors
     /// There is no such tablespace, or the caller may not create objects in it.
@@ -53,7 +53,7 @@ impl ProbedPlace {
         admission::admit(&self.placement, &self.roots)
     }
 
-    /// Refuses a file system on which syncs of a scratch file say nothing of others'.
+    /// Refuses a file system on which syncs of a scratch file say nothing of syncs of other files.
     pub(crate) fn check_syncs(&self) -> Outcome<()> {
         let fs_type = self.placement.mount.as_ref().map(|mount| mount.fs_type.as_str());
         match fs_type.filter(|fs_type| !sync::logs_nameless_files(fs_type)) {

@@ -1,4 +1,4 @@
-//! A relation that is being measured, the device below it, and who waits for it.
+//! A relation that is being measured, the device below it, and the sessions that wait for it.
 
 use std::ops::Range;
 
@@ -27,11 +27,11 @@ pub(crate) struct ProbedRelation {
     pub(crate) source: RelationFiles,
     pub(crate) placement: Placement,
     pub(crate) roots: Roots,
-    /// Does the file system keep a cache of its own, of which nobody can tell what comes from there?
+    /// Does the file system keep a cache of its own, so that it can't be told what comes from there?
     has_own_cache: bool,
-    /// Which blocks one might look for here, and are elsewhere.
+    /// Note of blocks that one might look for here, and that are elsewhere.
     apart: Option<String>,
-    /// What looks for those who wait for it.
+    /// Looks for sessions that wait for it.
     pub(crate) interrupts: Interrupts,
     _descriptors: Reserved,
 }
@@ -53,13 +53,13 @@ impl ProbedRelation {
         Ok(Self { relation, fork, source, placement, roots, has_own_cache, apart, interrupts, _descriptors })
     }
 
-    /// What there is to say of any row of it.
+    /// Notes for any row about it.
     pub(crate) fn notes(&self) -> impl Iterator<Item = &String> {
         let no_device = self.placement.notes.iter().filter(|_| self.placement.leaves.is_empty());
         no_device.chain(&self.apart)
     }
 
-    /// Refuses what takes reads of which it is known that they come from the device.
+    /// Refuses where reads are not known to come from the device.
     pub(crate) fn reads_of_device(&self) -> Outcome<()> {
         if self.has_own_cache { Err(Failure::Unsupported(page_cache::OWN_CACHE.to_owned())) } else { Ok(()) }
     }
@@ -80,8 +80,8 @@ impl ProbedRelation {
         self.source.block_size().into()
     }
 
-    /// An engine of `depth` slots of so many bytes. Over 1 it is what `pg_io_probe.engine` says, which is an
-    /// error where the kernel has none such.
+    /// An engine of `depth` slots of `request` bytes. At a depth over 1 it is what `pg_io_probe.engine` says,
+    /// which is an error where the kernel does not allow it.
     pub(crate) fn engine(depth: u32, request: u64) -> Result<Opened> {
         let wanted = gucs::engine().filter(|_| depth > 1);
         Ok(engine::open(wanted, depth as usize, request as usize)?)

@@ -25,7 +25,7 @@ struct StatementUse {
 }
 
 impl StatementUse {
-    /// Of a statement that has used nothing.
+    /// The use of a statement that has used nothing.
     const fn new(statement: i64) -> Self {
         Self { statement, used: Duration::ZERO, running: None, ended: None }
     }
@@ -35,7 +35,7 @@ thread_local! {
     static ACCOUNT: Cell<StatementUse> = const { Cell::new(StatementUse::new(0)) };
 }
 
-/// That of the present statement.
+/// The use of the present statement.
 fn account() -> StatementUse {
     let statement = statement_start();
     let account = ACCOUNT.get();
@@ -63,11 +63,11 @@ pub(super) fn note(reason: Option<Stop>) {
 
 /// Charges the time until it is dropped to the present statement, also when that happens by unwinding.
 pub(super) struct Charge {
-    /// None within another one: a probe may plan a query, and that call another probe.
+    /// None within another charge: a probe may plan a query, and that call another probe.
     statement: Option<i64>,
 }
 
-/// Starts charging, which each probe does before it begins: not while the caps are unknown.
+/// Starts charging, which each probe does before it begins. Refuses while the caps are unknown.
 pub(super) fn start() -> Result<Charge> {
     gucs::check_caps()?;
     let account = account();

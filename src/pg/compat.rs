@@ -225,7 +225,7 @@ pub(super) fn is_io_worker(_entry: &pg_sys::PgBackendStatus) -> bool {
     return _entry.st_backendType == pg_sys::BackendType::B_IO_WORKER;
 }
 
-/// Where a setting's present value comes from, and the one that RESET goes back to. Also of a value whose
+/// The source of a setting's present value, and of the one that RESET goes back to. Also of a value whose
 /// library has not defined the setting yet.
 pub(super) fn sources(name: &CStr) -> Option<(pg_sys::GucSource::Type, pg_sys::GucSource::Type)> {
     // SAFETY: the name is a C string; where there is no such setting none is made. Nothing is kept of what
@@ -235,7 +235,7 @@ pub(super) fn sources(name: &CStr) -> Option<(pg_sys::GucSource::Type, pg_sys::G
         let found = {
             let count = pg_sys::GetNumConfigOptions().unsigned_abs() as usize;
             let all = std::slice::from_raw_parts(pg_sys::get_guc_variables(), count);
-            // As the server compares them: who gave a value may have written its name in capitals.
+            // As the server compares them: the name may have been written in capitals.
             let is_it = |setting: &&pg_sys::config_generic| {
                 CStr::from_ptr(setting.name).to_bytes().eq_ignore_ascii_case(name.to_bytes())
             };
@@ -299,7 +299,7 @@ pub(super) unsafe fn evict_shared(
     }
 }
 
-/// Makes a buffer let go of its page, unless somebody has pinned it; nothing before 17.
+/// Makes a buffer let go of its page, unless it is pinned; does nothing before 17.
 ///
 /// # Safety
 /// `buffer` must be the number of a shared buffer, found an instant ago. Should it have got another page
@@ -351,7 +351,7 @@ pub(super) mod buffer_state {
     }
 }
 
-/// Locks a buffer as one does who reads it.
+/// Locks a buffer as for reading it.
 ///
 /// # Safety
 /// This backend must have pinned the buffer, and not locked it.
@@ -360,13 +360,13 @@ pub(super) unsafe fn lock_to_read(buffer: pg_sys::Buffer) {
     unsafe {
         #[cfg(not(feature = "pg19"))]
         pg_sys::LockBuffer(buffer, pg_sys::BUFFER_LOCK_SHARE as i32);
-        // What LockBuffer is there for a mode that locks.
+        // What LockBuffer does there for a mode that locks.
         #[cfg(feature = "pg19")]
         pg_sys::LockBufferInternal(buffer, pg_sys::BufferLockMode::BUFFER_LOCK_SHARE);
     }
 }
 
-/// Locks a buffer as one does who is about to write it to its file.
+/// Locks a buffer as for writing it to its file.
 ///
 /// # Safety
 /// This backend must have pinned the buffer, and not locked it.

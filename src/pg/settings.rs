@@ -4,8 +4,8 @@ use std::ffi::{CStr, CString};
 
 use pgrx::pg_sys;
 
-/// Under which names are the server's own, dates are written as they are read, and nobody is waited for: who
-/// has a lock may have come a moment ago.
+/// Settings under which names are the server's own, dates are written as they are read, and no lock is waited
+/// for long: another session may have taken one a moment ago.
 pub(in crate::pg) const PLAIN: [(&CStr, &str); 3] =
     [(c"search_path", "pg_catalog, pg_temp"), (c"datestyle", "ISO"), (c"lock_timeout", "100ms")];
 
@@ -50,7 +50,7 @@ pub(crate) fn amount(text: &str, units: Units) -> Result<f64, Option<String>> {
         Units::Bytes => pg_sys::GUC_UNIT_BYTE,
         Units::Milliseconds => pg_sys::GUC_UNIT_MS,
     };
-    // What holds a zero byte is no amount, and nor is nothing.
+    // A text with a zero byte is no amount, and nor is an empty one.
     let text = CString::new(text).unwrap_or_default();
     let (mut value, mut hint) = (0.0, std::ptr::null());
     // SAFETY: the text is a C string, and both results are there to be written.

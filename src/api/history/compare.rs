@@ -14,7 +14,7 @@ use crate::pg::backend::interrupts;
 use crate::pg::backend::row::Rows;
 use crate::pg::history::query::{self, Metric, Recent, RunSide, RunValue, Sides, Values};
 
-/// Most runs of a series that are looked at as the last ones.
+/// Highest value of `last`: runs of a series that count as its last ones.
 const MOST_LAST: u32 = 1000;
 
 #[pg_extern(sql = false)]
@@ -57,7 +57,7 @@ fn given<T>(name: &str, value: Option<T>) -> Result<T> {
     value.ok_or_else(|| Error::invalid(format!("{name} must not be null")))
 }
 
-/// Both must be there, have succeeded, and be of one probe.
+/// Checks that both runs are there, have succeeded, and are of one probe.
 fn check_runs(a: i64, b: i64) -> Result<()> {
     let found = query::runs(&[a, b]);
     let find = |id| {
@@ -143,7 +143,7 @@ fn add(pairs: &mut BTreeMap<(String, String, String), Pair>, values: Values) {
         RunSide::A => pair.a.push(group),
         RunSide::B => {
             pair.b.push(group);
-            // It may be another one's.
+            // Shows B's object, which may be another one.
             pair.metric = metric;
         }
         RunSide::Past => pair.past.push(group),
@@ -205,7 +205,7 @@ pub(in crate::api) struct Change {
     pub(in crate::api) notes: Vec<String>,
 }
 
-/// That run against those of its series before it.
+/// Compares a run with those of its series before it.
 pub(in crate::api) fn since_earlier(run: i64) -> Vec<Change> {
     changes(query::run_and_earlier(run), false)
 }
@@ -215,7 +215,7 @@ fn changes(mut recent: Vec<Recent>, all_items: bool) -> Vec<Change> {
     if !all_items {
         let used: BTreeSet<i64> =
             recent.iter().filter(|figure| is_in_use(figure)).map(|figure| figure.run_id).collect();
-        // Who measures nothing that is in use wants to know of the rest.
+        // A run without any figure that is in use keeps all of its figures.
         recent.retain(|figure| is_in_use(figure) || !used.contains(&figure.run_id));
     }
     recent.sort_by_cached_key(|figure| {
@@ -224,8 +224,8 @@ fn changes(mut recent: Vec<Recent>, all_items: bool) -> Vec<Change> {
     });
     let compared = |figure: Recent| {
         interrupts::check();
-        // What has long changed is not what moved in the last runs: a step before them counts as noise. One
-        // among the last does not: each of them has a level of its own.
+        // A step before the last runs counts as noise: it is not what moved in them. A step among the last
+        // runs does not: each of them has a level of its own.
         let before = [group(String::new(), &figure.before)];
         let now: Vec<Group> = figure.now.chunks(1).map(|run| group(String::new(), run)).collect();
         (compare::compare(&before, &now, &[], figure.metric.more_is_better), figure)
@@ -235,7 +235,8 @@ fn changes(mut recent: Vec<Recent>, all_items: bool) -> Vec<Change> {
     all.into_iter().map(|(found, recent)| Change::of(&found, level, recent)).collect()
 }
 
-/// Does the server work in this way? The OS cache is read through on the way to it, and measured beside it.
+/// Does the server work in this way? The server's path leads through the OS cache, whose own path is measured
+/// beside it.
 fn is_in_use(figure: &Recent) -> bool {
     let Metric { probe, item, .. } = &figure.metric;
     match probe.as_str() {

@@ -14,7 +14,7 @@ use crate::pg::catalog::facts;
 use crate::pg::history::{self, RelationFacts, ServerFacts};
 
 /// The settings that bear on I/O, of the server and of this extension. A change of one is a change of the
-/// configuration. Caps are among them: what a call does not say itself, a cap says.
+/// configuration. Caps are among them: a cap holds where a call gives no value.
 const SETTINGS: [&str; 38] = [
     "backend_flush_after",
     "block_size",
@@ -56,8 +56,8 @@ const SETTINGS: [&str; 38] = [
     "wal_sync_method",
 ];
 
-/// The part of a result that says where its rows come from. Its keys are the columns of io_probe_runs, those
-/// of the relation apart.
+/// The part of a result that says where its rows come from. Its keys are the columns of io_probe_runs; those
+/// of the relation are in an object of their own.
 #[derive(Debug, Serialize)]
 pub(super) struct ResultHeader {
     object: String,
@@ -71,7 +71,7 @@ pub(super) struct ResultHeader {
     #[serde(flatten)]
     server: ServerFacts,
     settings: Map<String, Value>,
-    /// The devices below it.
+    /// The devices below the object.
     #[serde(skip)]
     pub(super) below: Vec<Leaf>,
 }
@@ -95,7 +95,7 @@ impl LeafFacts {
             device: leaf.name.clone(),
             model: leaf.model.clone(),
             scheduler: leaf.scheduler.clone(),
-            // That of the device on which the file system sits.
+            // The window of the device on which the file system sits.
             read_ahead_kb: placement.read_ahead_kb.or(leaf.read_ahead_kb),
             nr_requests: leaf.nr_requests,
             max_sectors_kb: leaf.max_sectors_kb,
@@ -106,7 +106,7 @@ impl LeafFacts {
 }
 
 impl ResultHeader {
-    /// Those of a probe that is about to be called so.
+    /// Gathers the facts for a probe that is about to be called with `args`.
     pub(super) fn gather(probe: Probe, rel: Option<pg_sys::Oid>, args: &Map<String, Value>) -> Self {
         let relation = rel.and_then(RelationFacts::find);
         let (object, spcname, placement) = match &relation {
@@ -143,7 +143,7 @@ fn of_relation(relation: &RelationFacts) -> (String, Option<String>, Placement) 
     (object, relation.spcname.clone(), placement.unwrap_or_default())
 }
 
-/// What its scratch file lies beside: the WAL, or a tablespace.
+/// The place of a probe's scratch file: beside the WAL, or in a tablespace.
 fn of_place(args: &Map<String, Value>) -> (String, Option<String>, Placement) {
     let text = |name: &str| args.get(name).and_then(Value::as_str);
     let spcname = text("spcname");
@@ -153,7 +153,7 @@ fn of_place(args: &Map<String, Value>) -> (String, Option<String>, Placement) {
     (name, spcname.map(str::to_owned), placement.unwrap_or_default())
 }
 
-/// All that the server uses.
+/// All devices that the server uses.
 fn of_server() -> (String, Option<String>, Placement) {
     let (leaves, _) = leaves_of_server(&Roots::default());
     ("server".to_owned(), None, Placement { leaves, ..Placement::default() })

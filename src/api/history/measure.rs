@@ -33,7 +33,7 @@ use crate::pg::backend::server;
 use crate::pg::catalog::facts as catalog_facts;
 use crate::pg::history::{Cause, Failed, ProbeFunction, Value as Given};
 
-/// How a result is laid out.
+/// Version of the layout of a result.
 pub(super) const FORMAT: u32 = 1;
 
 #[pg_extern(sql = false)]
@@ -41,7 +41,7 @@ fn io_probe_measure(probe: Option<Text>, rel: Option<pg_sys::Oid>, args: Option<
     answer(|| measure(probe.as_deref(), rel, args))
 }
 
-/// A result but for its rows.
+/// A result without its rows.
 #[derive(Debug, Serialize)]
 struct RunHeader<'a> {
     format: u32,
@@ -68,7 +68,7 @@ pub(in crate::api) fn measure(
     let probe = probe.ok_or_else(|| Error::invalid("probe must not be null"))?;
     let recordable = Probe::recordable();
     let probe = Probe::among(probe, &recordable)?;
-    // An older catalog lacks some.
+    // An older catalog lacks some functions.
     let function = ProbeFunction::find(&probe.function_of_all_columns())
         .or_else(|| ProbeFunction::find(probe.function()))
         .ok_or_else(|| Probe::unknown(probe.name(), &recordable))?;
@@ -116,10 +116,10 @@ pub(in crate::api) fn measure(
     Ok(with_rows(&run, &rows))
 }
 
-/// So many copies of the rows are made, at most.
+/// Most copies of the rows that are made.
 const COPIES: usize = 4;
 
-/// Puts the rows, which are JSON already, at the end: many of them would take much memory as values.
+/// Puts the rows, which are JSON already, at the end: many of them would take much memory as parsed values.
 fn with_rows(run: &RunHeader<'_>, rows: &str) -> JsonbText {
     let mut text = match serde_json::to_string(run) {
         Ok(text) => text,
@@ -133,8 +133,8 @@ fn with_rows(run: &RunHeader<'_>, rows: &str) -> JsonbText {
     JsonbText::of(text)
 }
 
-/// Arguments that mean the same in one form, so that their runs are one series: those that are not the
-/// argument's default, as its type prints them; options that are set, amounts as numbers.
+/// The arguments in one form, so that runs of calls that mean the same are one series: those that are not the
+/// default, as their type prints them; options that are set, amounts as numbers.
 fn plain(function: &ProbeFunction, values: &[(&str, Given<'_>)]) -> Map<String, Value> {
     const OPTIONS: &str = "options";
     let mut args = function.plain(values);
@@ -147,7 +147,7 @@ fn plain(function: &ProbeFunction, values: &[(&str, Given<'_>)]) -> Map<String, 
     args
 }
 
-/// What the function's arguments are given.
+/// The values that the function's arguments are given.
 fn values<'a>(
     probe: &str,
     function: &ProbeFunction,

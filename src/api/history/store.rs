@@ -64,13 +64,13 @@ fn io_probe_prune(keep: Option<Interval>) -> i64 {
     answer(prune)
 }
 
-/// So many copies of a result are held at a time, at most.
+/// Most copies of a result that are held at a time.
 const COPIES: usize = 6;
 
-/// Most bytes of a probe's name: as the server's own.
+/// Most bytes of a probe's name: as many as of the server's own names.
 const MOST_OF_PROBE: usize = 63;
 
-/// Most bytes of a text, such as the object, which each figure of a run has when runs are compared.
+/// Most bytes of a text, such as the object: each figure of a run has it when runs are compared.
 const MOST_OF_TEXT: usize = 10_000;
 
 /// Most bytes of any other part but the rows.
@@ -79,7 +79,7 @@ const MOST_OF_PART: usize = 1 << 20;
 /// Most characters of a DETAIL.
 const MOST_OF_DETAIL: usize = 1000;
 
-/// A label of more, in bytes, would not fit the index.
+/// Most bytes of a label: a longer one would not fit the index.
 const MOST_OF_LABEL: usize = 1000;
 
 fn check_label(label: Option<&str>) -> Result<()> {
@@ -155,7 +155,7 @@ impl<'de> Visitor<'de> for Parts {
         while let Some((key, value)) = map.next_entry::<String, &RawValue>()? {
             let value = value.get();
             let most = if value.starts_with('"') { MOST_OF_TEXT } else { MOST_OF_PART };
-            // A message is kept as it was measured, and no figure has it.
+            // A message is kept as it was measured, and no figure repeats it.
             if !["rows", "message"].contains(&key.as_str()) && value.len() > most {
                 return Err(A::Error::custom(format!("{key} has {} bytes, more than {most}", value.len())));
             }
@@ -184,7 +184,7 @@ fn check(result: &JsonbText) -> Result<String> {
 }
 
 fn not_a_result(why: String) -> Error {
-    // It may quote what was found, at any length.
+    // The reason may quote what was found, at any length.
     let why: String = why.chars().take(MOST_OF_DETAIL).collect();
     Error::invalid("not a result of io_probe_measure").detail(why)
 }

@@ -1,4 +1,4 @@
-//! `io_probe_iostat_query`: the same for as long as a query runs, and what the query used.
+//! `io_probe_iostat_query`: what the devices do while a query runs, and what the query used.
 
 use io_probe_core::machine::account::{Account, AccountTally};
 use io_probe_core::machine::iostat::Sampler;
@@ -21,7 +21,7 @@ use crate::pg::catalog::query::{self, Query, Used};
 
 /// Most samples that are kept: an hour of seconds. Then the intervals grow.
 const MOST_SAMPLES: usize = 3_600;
-/// As many are kept of any number of devices.
+/// Samples that are kept at least, however many devices there are.
 const LEAST_SAMPLES: usize = 60;
 
 /// Note of a query whose device_bytes are NULL.
@@ -41,7 +41,7 @@ fn io_probe_iostat_query(query: Option<Query>, every: Option<Interval>, options:
     Rows::answer(rows)
 }
 
-/// `io_probe_iostat_query_row`: one of `io_probe_iostat`, or the last, of the query.
+/// `io_probe_iostat_query_row`: a row of `io_probe_iostat`, or the last one, which is the query's.
 #[derive(Debug, Serialize)]
 struct QueryRow {
     #[serde(flatten)]
@@ -68,8 +68,8 @@ struct QueryFigures {
     device_source: Option<&'static str>,
 }
 
-/// Runs the query beside a thread that samples, which ends with it, be it by an ERROR. It is the user's
-/// query, which may be a probe under its own bounds.
+/// Runs the query beside a thread that samples. The thread ends with the query, also by an ERROR. The query
+/// is the user's, and may be a probe under its own bounds.
 fn watch(query: &Query, every: std::time::Duration, watched: Watched) -> Result<Vec<QueryRow>> {
     let _call = Begin::of(Probe::IostatQuery).beside_query()?;
     let most = (MOST_ROWS / watched.rows_a_sample()).clamp(LEAST_SAMPLES, MOST_SAMPLES);

@@ -65,7 +65,7 @@ pub(in crate::api) struct MachineColumns {
     io_pressure_full_pct: Option<f64>,
 }
 
-/// The rows of a run, by interval, then by device. A run that was stopped is so in its last interval.
+/// The rows of a run, by interval, then by device. Only the last interval says that a run was stopped.
 pub(super) fn of_series(watched: &Watched, series: &SnapshotSeries, stop: Option<Stop>) -> Vec<IostatRow> {
     let samples = series.samples();
     let mut rows = Vec::with_capacity(samples.len() * watched.rows_a_sample());
@@ -79,7 +79,7 @@ pub(super) fn of_series(watched: &Watched, series: &SnapshotSeries, stop: Option
     if let Some(stop) = stop {
         let last = rows.len().saturating_sub(watched.rows_a_sample());
         for IostatRow { caveats, .. } in &mut rows[last..] {
-            // What can't be known is not known in part either.
+            // A row without figures is not a partial one: it keeps its status.
             match caveats.status {
                 Status::Ok => caveats.stopped(stop),
                 _ => caveats.note(stop.to_string()),
@@ -108,7 +108,7 @@ pub(super) fn not_begun(watched: &Watched, why: Stop) -> Vec<IostatRow> {
     devices.iter().map(|device| row(Some(device.name().to_owned()))).collect()
 }
 
-/// In the first interval: the limits that the cgroup sets, those on a device beside it.
+/// Notes the limits that the cgroup sets, in the first interval; those on a device in its row.
 fn note_limits(watched: &Watched, rows: &mut [IostatRow]) {
     for (device, row) in watched.watch.devices().iter().zip(&mut *rows) {
         row.caveats.notes.extend(watched.watch.limits_of(device));
@@ -119,7 +119,7 @@ fn note_limits(watched: &Watched, rows: &mut [IostatRow]) {
 }
 
 impl IostatRow {
-    /// One without figures.
+    /// A row without figures.
     pub(super) fn now(device: Option<String>) -> Self {
         Self { device, sampled_at: server::now(), ..Self::default() }
     }

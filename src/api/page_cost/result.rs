@@ -84,14 +84,14 @@ impl TimeResult {
         }
     }
 
-    /// At this density, with so many reads in flight.
+    /// At this density, with `depth` reads in flight.
     pub(super) fn at(mut self, density: Option<f64>, depth: u32) -> Self {
         self.measured.density = density;
         self.measured.depth = Some(depth);
         self
     }
 
-    /// What the turns gave.
+    /// Takes what the turns gave.
     pub(super) fn of(mut self, series: &WaySeries) -> Self {
         let from_device = self.is_from_device();
         if let Some(time) = if from_device { series.of_device() } else { series.of_memory() } {
@@ -123,13 +123,13 @@ impl TimeResult {
         self
     }
 
-    /// There is none, for this reason.
+    /// Says that there is no time, for this reason.
     pub(super) fn lack(&mut self, why: NoTime) {
         self.no_time = Some(why);
         self.caveats.partial(&why.to_string());
     }
 
-    /// What counting gave.
+    /// Takes what counting tuples gave.
     pub(super) fn of_tuple(&mut self, tuple: &TupleTime) {
         self.measured.time = Some(tuple.time.divided_by(1.0 / tuple.per_block));
         self.measured.tuple_us = Some(tuple.time.us);

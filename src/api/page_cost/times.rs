@@ -29,7 +29,7 @@ pub(super) const DENSITIES: [f64; 7] = [0.03, 0.1, 0.2, 0.35, 0.5, 0.72, 1.0];
 /// Concurrencies by default, beside those in force for queries and for maintenance.
 const CONCURRENCIES: [u32; 4] = [0, 16, 64, 128];
 
-/// How long it takes by default; up to twice that, until each time is known roughly.
+/// How long measuring takes by default; up to twice that, until each time is known roughly.
 const DURATION: Duration = Duration::from_secs(14);
 
 /// Precision where the call asks for none.
@@ -40,15 +40,15 @@ const PRECISION: f64 = 0.035;
 pub(in crate::api) struct Wanted {
     /// Densities of the curve.
     pub(in crate::api) densities: Vec<f64>,
-    /// Its concurrencies; None for the usual ones and the one in force.
+    /// Its concurrencies; None for the usual ones and those in force.
     pub(in crate::api) concurrencies: Option<Vec<u32>>,
     /// May it evict?
     pub(in crate::api) evicts: bool,
     /// Is it over at once if nothing comes from the device?
     pub(in crate::api) only_cold: bool,
-    /// Which blocks.
+    /// Seed of the choice of blocks.
     pub(in crate::api) seed: u64,
-    /// In which bounds.
+    /// Bounds of the turns.
     pub(in crate::api) limits: PageLimits,
 }
 
@@ -56,7 +56,7 @@ pub(in crate::api) struct Wanted {
 #[derive(Debug, Clone, Copy)]
 pub(in crate::api) struct PageLimits {
     limits: Limits,
-    /// After which they end where each time is known roughly.
+    /// Time after which the turns end, if each time is known roughly by then.
     usual: Option<Duration>,
 }
 
@@ -82,14 +82,14 @@ pub(in crate::api) fn limits(
     Ok(PageLimits { limits, usual })
 }
 
-/// With fewer blocks, in bytes, the caches below the kernel serve much of it.
+/// Of a relation below this size, in bytes, the caches below the kernel serve much.
 const SMALL: u64 = 64 << 20;
 
 /// All times of a relation.
 pub(in crate::api) struct MeasuredRelation {
-    /// Each, in the order of the rows.
+    /// Each time, in the order of the rows.
     pub(in crate::api) results: Vec<TimeResult>,
-    /// Those that could be measured.
+    /// The times that could be measured.
     pub(in crate::api) times: PageTimes,
     /// Why the turns ended.
     pub(in crate::api) stop: Option<Stop>,
@@ -106,7 +106,7 @@ pub(in crate::api) fn measure(
     let fixed = relation.relation.file_tablespace().fixed_concurrency();
     let concurrencies = concurrencies(relation, wanted, fixed);
     if wanted.evicts && call.ended().is_none() {
-        // What stopped it stops the turns, too.
+        // What stops the eviction stops the turns, too.
         let _ = flush_and_evict(&relation.relation, &mut || call.should_stop(&relation.interrupts));
     }
     let measured = take_turns(call, relation, wanted, &concurrencies)?;
@@ -116,7 +116,7 @@ pub(in crate::api) fn measure(
         add_notes(result, &measured, relation, fixed);
     }
     let mut tuple = TimeResult::new(Tier::Cpu, Pattern::Tuple);
-    // Whoever waits for us does not wait for this, too.
+    // A session that waits for this one does not wait for this, too.
     match measured.stop.filter(|stop| stop.is_for_all()) {
         Some(stop) => tuple.lack(NoTime::NotBegun(stop)),
         None if measured.not_cold == Some(NotCold::Holes) => tuple.lack(NoTime::NotCold(NotCold::Holes)),
@@ -128,7 +128,7 @@ pub(in crate::api) fn measure(
     Ok(MeasuredRelation { results, times, stop: measured.stop, disturbed: measured.is_disturbed() })
 }
 
-/// The turns of all ways.
+/// Takes the turns of all ways.
 fn take_turns(
     call: &Call,
     relation: &ProbedRelation,
@@ -160,7 +160,7 @@ fn take_turns(
     Ok(call.with_budget(&relation.interrupts, measure)?)
 }
 
-/// Those of pages, in the order of the rows.
+/// The times of pages, in the order of the rows.
 fn results(measured: &PageTimesResult, wanted: &Wanted, concurrencies: &[u32]) -> Vec<TimeResult> {
     let new = TimeResult::new;
     let mut results = vec![
@@ -178,7 +178,7 @@ fn results(measured: &PageTimesResult, wanted: &Wanted, concurrencies: &[u32]) -
     results
 }
 
-/// Those of the curve, ascending.
+/// The concurrencies of the curve, ascending.
 fn concurrencies(relation: &ProbedRelation, wanted: &Wanted, fixed: Option<u32>) -> Vec<u32> {
     let place = relation.relation.file_tablespace();
     let in_force = [place.io_concurrency(), place.maintenance_concurrency()];
@@ -187,7 +187,7 @@ fn concurrencies(relation: &ProbedRelation, wanted: &Wanted, fixed: Option<u32>)
         None => CONCURRENCIES.into_iter().chain(in_force).collect(),
     };
     if wanted.concurrencies.is_none() {
-        // The usual ones give way to the cap.
+        // The usual concurrencies give way to the cap.
         concurrencies.retain(|concurrency| gucs::depth(Some(*concurrency), 1).is_ok());
     }
     concurrencies.retain(|concurrency| fixed.is_none_or(|fixed| fixed == *concurrency));

@@ -1,5 +1,5 @@
-//! What the figures of a path are worth: who served its fetches, whether they can be true, and the notes on
-//! them.
+//! What the figures of a path are worth: which tier served its fetches, whether they can be true, and the
+//! notes on them.
 
 use io_probe_core::measure::tiers::{self, Evidence, Tiers};
 
@@ -14,11 +14,11 @@ const SMALL_RELATION: u64 = 256 << 20;
 
 /// What follows from what a path did.
 pub(super) struct Findings {
-    /// Who served the fetches; None where that is not known.
+    /// Which tiers served the fetches; None where that is not known.
     pub(super) tiers: Option<Tiers>,
     /// The same in percent: shared buffers, OS cache, device.
     pub(super) percent: Option<[f64; 3]>,
-    /// Did caches serve none of them, but by readahead of its own?
+    /// Did caches serve none of the fetches, but for what the path's own readahead brought?
     pub(super) cold: Option<bool>,
     /// Do the figures contradict each other?
     pub(super) void: bool,
@@ -122,8 +122,8 @@ impl Findings {
 }
 
 impl PathOutcome {
-    /// Did our own readahead bring the blocks that were found in caches, which were verified to be empty? It
-    /// must have fetched at least as much beyond what was asked for.
+    /// Did our own readahead bring the blocks that were found in caches, which were verified to be empty
+    /// before? It must have fetched at least as much beyond what was asked for.
     fn read_ahead(&self, tiers: Tiers, block_size: u64) -> bool {
         let beyond =
             self.cost.fetched_bytes().and_then(|fetched| fetched.checked_sub(tiers.device * block_size));
@@ -141,7 +141,7 @@ impl PathOutcome {
         Some(latency * run.rated.work as f64 / run.rated.ns as f64 / f64::from(self.depth))
     }
 
-    /// Who served the fetches; None when it is not known, or when what tells it contradicts itself.
+    /// Which tiers served the fetches; None when it is not known, or when what tells it contradicts itself.
     fn tiers(&self, block_size: u64) -> Option<Tiers> {
         let run = &self.run;
         let (blocks, fetched_bytes) = (run.with_data(), self.cost.fetched_bytes());
@@ -154,7 +154,7 @@ impl PathOutcome {
             Some(missing) => {
                 let hits = self.usage.hits().min(blocks);
                 if hits > 0 {
-                    // Which blocks those were, nobody says.
+                    // Which blocks those were is not known.
                     let cached_bytes = Some((blocks * block_size).saturating_sub(missing.bytes));
                     let reads = blocks - hits;
                     let evidence = Evidence { block_size, hits, reads, cached_bytes, fetched_bytes };

@@ -68,7 +68,7 @@ pub(in crate::api) struct LatencyFigures {
 }
 
 impl LatencyFigures {
-    /// Of these latencies.
+    /// The figures of these latencies.
     pub(in crate::api) fn of(latencies: &Latencies) -> Self {
         let quantile = |q| latencies.quantile(q).map(|ns| us(ns as f64));
         Self {
@@ -118,7 +118,7 @@ impl RandomRow {
         self.engine = Some(measured.engine.clone());
         self.shared_blks_written = (measured.path == Path::Server).then_some(measured.usage.written());
         self.tell_tiers(measured, findings);
-        // Figures that can't be true must not be taken for it.
+        // Figures that can't be true must not be taken as true.
         if !findings.void {
             self.tell_rate(measured, block_size);
             self.tell_latencies(measured, findings);
@@ -153,7 +153,7 @@ impl RandomRow {
             // In a queue, a hit waits until it is seen.
             (self.shared_us, self.os_us) = (shared, os);
         }
-        // With a queue it is not told when one of its places was free and a request was due.
+        // With a queue it is not known when one of its places was free and a request was due.
         if let Some(responses) = run.responses.as_ref().filter(|_| measured.depth == 1) {
             self.response_avg_us = responses.moments().mean().map(us);
             self.response_p99_us = responses.quantile(0.99).map(|ns| us(ns as f64));

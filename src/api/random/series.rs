@@ -48,7 +48,7 @@ pub(super) fn rows(
     let (mut end, mut seconds) = (began, seconds);
     match caveats.accept(found) {
         Some(measured) => {
-            // Without what it took to empty the caches.
+            // When the fetches began: without the time that it took to empty the caches.
             end = server::moment() - (measured.run.elapsed_ns / 1000) as i64;
             caveats = Findings::of(target, &measured).caveats;
         }

@@ -24,7 +24,7 @@ const LEAST_SETTING: u64 = 64 << 10;
 /// A window of the kernel is void if less of it than this, in percent, came from the device.
 const COLD_PCT: f64 = 99.0;
 
-/// Sessions that were there before a change don't notice it.
+/// Note of the best window: sessions that were there before a change don't notice it.
 const OLD_DESCRIPTORS: &str =
     "sessions keep the window with which they opened a file: after a change, reconnect";
 
@@ -55,9 +55,9 @@ pub(in crate::api) enum NoFigures {
     /// The OS cache had part of the kernel's blocks.
     NotCold,
     NotDirect,
-    /// The kernel's window has none.
+    /// The kernel's window has no figures.
     NoneOfKernel,
-    /// None counted before it ended.
+    /// No turn of it counted before the curve ended.
     NoTurns(Option<Stop>),
     ShortTurns,
     CacheUnknown,
@@ -117,7 +117,7 @@ struct MeasuredCurve {
     /// The window of the twin of the setting in force.
     twin: u64,
     engine: &'static str,
-    /// Of each emulated window.
+    /// Notes of each emulated window.
     notes: Vec<String>,
 }
 
@@ -291,7 +291,7 @@ impl WindowResult {
         self.caveats.status
     }
 
-    /// It has none, for this reason.
+    /// Says that it has no figures, for this reason.
     fn lack(&mut self, why: NoFigures) {
         self.caveats.status = why.status();
         if matches!(why, NoFigures::ShortTurns) {
@@ -307,7 +307,7 @@ impl WindowResult {
         self.figures().map(|figures| block_size as f64 / figures.ns_per_block * 1e9 / f64::from(1 << 20))
     }
 
-    /// What was seen of a window, whose blocks take so many nanoseconds more than they did.
+    /// Takes what was seen of a window. The device's figures are as if each block took `added_ns` more.
     fn fill(&mut self, tally: &WindowTally, added_ns: f64, relation: &ProbedRelation) {
         let block_size = relation.block_size();
         self.turns = tally.turns();
@@ -315,7 +315,7 @@ impl WindowResult {
         self.elapsed_ns = Some(tally.elapsed_ns);
         if let Some(cost) = tally.cost(added_ns) {
             let from_device = match self.mode {
-                // What it fetched may also lie beyond what was read.
+                // What the kernel fetched may also lie beyond what was read.
                 WindowMode::Kernel => tally
                     .cached_bytes()
                     .map(|cached| tally.blocks().saturating_sub(cached.div_ceil(block_size))),

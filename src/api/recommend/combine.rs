@@ -27,9 +27,9 @@ use crate::pg::storage::server_reader::{Sequential, ServerReader};
 
 /// Limits to compare with what is set, in blocks.
 const LIMITS: [u64; 3] = [8, 16, 32];
-/// The highest that there is where the server has no setting for it.
+/// The highest limit where the server has no setting for that.
 const HIGHEST: u64 = 32;
-/// A turn reads so much at most, in bytes.
+/// Most bytes that a turn reads.
 const TURN: u64 = 16 << 20;
 /// A turn reads cold if no more than this share of it was cached.
 const CACHED: f64 = 0.01;
@@ -81,7 +81,7 @@ pub(super) fn rows(recommend: &RecommendCall<'_>, places: &[TablespaceTarget]) -
     Ok(vec![row.beside(cost.is_some_and(|cost| cost.is_disturbed()))])
 }
 
-/// As SHOW prints so many blocks.
+/// A number of blocks as SHOW prints it.
 fn shown(blocks: u64) -> String {
     format!("{}kB", blocks * u64::from(pgrx::pg_sys::BLCKSZ) / 1024)
 }
@@ -214,7 +214,7 @@ struct Stretches<'a> {
 }
 
 enum ColdStretch {
-    /// Read this one.
+    /// A stretch to read.
     Cold(Range<u64>),
     /// It could not be evicted.
     Cached,
@@ -251,7 +251,7 @@ impl Stretches<'_> {
             if !self.cold {
                 continue;
             }
-            // Those that come next, too: with large buffers each look for them takes a while.
+            // Evicts the next stretches, too: with large shared buffers each search for pages takes a while.
             let ahead = (blocks.start + EVICTED * self.length).min(count * self.length);
             if let Some(stop) = self.relation.evict(self.call, blocks.start..ahead)? {
                 return Ok(ColdStretch::Stopped(stop));

@@ -27,7 +27,7 @@ use crate::pg::backend::server;
 use crate::pg::catalog::planner;
 use crate::pg::storage::buffers;
 
-/// A row for each of these that is wanted, from what was measured on the tablespace's relations.
+/// A row for each of these settings that is wanted, from what was measured on the tablespace's relations.
 pub(super) fn rows(recommend: &RecommendCall<'_>, place: &TablespaceTarget) -> Result<Vec<RecommendRow>> {
     let wanted: Vec<Setting> =
         Setting::OF_TABLESPACE.into_iter().filter(|setting| recommend.wants(*setting)).collect();
@@ -35,7 +35,7 @@ pub(super) fn rows(recommend: &RecommendCall<'_>, place: &TablespaceTarget) -> R
     if wanted.is_empty() && !wants_indexes {
         return Ok(Vec::new());
     }
-    // Who has asked for correlations hears why there are none.
+    // A call that lists correlations is told why there are none.
     let wanted_anyway = recommend.request.lists_settings && wants_indexes;
     let all = |relation: Option<Candidate>, why: &str| {
         let of_indexes = wanted_anyway.then(|| RecommendRow::of_index(None));
@@ -58,7 +58,7 @@ pub(super) fn rows(recommend: &RecommendCall<'_>, place: &TablespaceTarget) -> R
         if measured.times.device_sequential.is_none()
             && let Some(lacking) = measured.lacking
         {
-            // Another one may have a part that is not cached.
+            // Another relation may have a part that is not cached.
             (last, why) = (last.or(Some(relation)), not_all_times(lacking));
             continue;
         }
@@ -98,11 +98,11 @@ impl Display for Lacking {
 /// The times of a relation.
 struct RelationTimes {
     times: PageTimes,
-    /// Why one is lacking, if so.
+    /// Why a time is lacking, if one is.
     lacking: Option<Lacking>,
     /// Must reads with gaps be at the tablespace's own concurrency?
     has_fixed_concurrency: bool,
-    /// At how many they were to be measured.
+    /// Number of concurrencies at which they were to be measured.
     concurrencies: usize,
     /// Did others use the device meanwhile?
     disturbed: bool,
@@ -113,7 +113,7 @@ impl RelationTimes {
         let wanted = Wanted::usual(recommend.page_limits, recommend.request.cold);
         let MeasuredRelation { results, times, stop, disturbed } =
             page_cost::measure(recommend.call, probed, &wanted)?;
-        // Of those that are lacking, the device's say why.
+        // Of the times that are lacking, the device's say why.
         let lacking = results.iter().filter(|one| one.no_time.is_some());
         let lacking = lacking.max_by_key(|one| one.is_from_device()).and_then(|one| one.no_time);
         let has_fixed_concurrency = probed.relation.file_tablespace().fixed_concurrency().is_some();
@@ -128,7 +128,7 @@ impl RelationTimes {
         })
     }
 
-    /// Why a time is not known: what the rows say of it, or else this.
+    /// Why a time is not known: what the rows say of it, or else `or`.
     fn why_lacking(&self, or: &str) -> String {
         self.lacking.map_or_else(|| not_all_times(or), not_all_times)
     }
@@ -167,7 +167,7 @@ impl RelationTimes {
     }
 }
 
-/// What the times say.
+/// The advice that the times give.
 struct Advice<'a> {
     recommend: &'a RecommendCall<'a>,
     measured: &'a RelationTimes,
@@ -199,7 +199,7 @@ impl<'a> Advice<'a> {
         GapCurve::of(&self.measured.times)
     }
 
-    /// The figures that all rests on, on a row.
+    /// Adds the figures that all advice rests on to a row.
     fn evidence(&self, row: RecommendRow) -> RecommendRow {
         let times = &self.measured.times;
         let shown = |time: Option<Estimate>| time.map_or(Value::Null, |time| json!(figure(time.us)));
@@ -226,7 +226,7 @@ fn ask_planner(
     in_force: &Settings,
 ) -> std::result::Result<Answers, String> {
     let times = measured.model()?;
-    // Without prefetch, which index scans need, and as it is now.
+    // Reads must be known without prefetch, which index scans need, and at the present concurrency.
     let curve = GapCurve::of(&measured.times)
         .filter(|_| times.covers(in_force.concurrency))
         .ok_or_else(|| measured.why_one_concurrency())?;

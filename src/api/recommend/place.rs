@@ -12,23 +12,23 @@ use crate::pg::backend::interrupts;
 use crate::pg::catalog::facts::{self, SettingValue, UserTable};
 use crate::pg::storage::relation::{Fork, Held, Relation};
 
-/// A relation of less, in bytes, says too little.
+/// Fewest bytes of a relation to measure: a smaller one says too little.
 const LEAST_BYTES: u64 = 8 << 20;
 
-/// No more relations of a tablespace are of use.
+/// Most relations of a tablespace to choose from: more are of no use.
 const MOST_RELATIONS: usize = 16;
 
 /// A relation that can be measured.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Candidate {
     pub(super) oid: pg_sys::Oid,
-    /// Of the main fork.
+    /// Bytes of the main fork.
     pub(super) bytes: u64,
 }
 
 /// A relation that was to be measured.
 pub(super) enum OpenedRelation {
-    /// It can be.
+    /// It can be measured.
     Ready(Box<ProbedRelation>),
     /// Its device is left alone, for this reason, or can't be told from a cache.
     Refused(String),
@@ -36,7 +36,7 @@ pub(super) enum OpenedRelation {
     Gone,
 }
 
-/// What a row says of one that is gone.
+/// What a row says of a relation that is gone.
 pub(super) const GONE: &str = "not measured: meanwhile the table was dropped, or the right to read it taken";
 
 /// Why no table was measured.
@@ -51,14 +51,14 @@ pub(super) struct TablespaceTarget {
     pub(super) placement: Placement,
     /// Relations to measure, the largest first: 8 MiB and more, and the caller may read them.
     pub(super) relations: Vec<Candidate>,
-    /// Why there are none, if so.
+    /// Why there are no relations, if so.
     why_none: String,
     /// The relation that the call names.
     named: Option<pg_sys::Oid>,
 }
 
 impl TablespaceTarget {
-    /// That of the relation that the call names.
+    /// The tablespace of the relation that the call names.
     pub(super) fn of(probed: ProbedRelation) -> Self {
         let rel = probed.relation.oid();
         let spcname = probed.relation.tablespace().unwrap_or_default();
@@ -75,7 +75,7 @@ impl TablespaceTarget {
         Self { spcname, options, placement: probed.placement, relations, why_none, named: Some(rel) }
     }
 
-    /// Each that holds user tables, by name.
+    /// Each tablespace that holds user tables, by name.
     pub(super) fn of_user_tables() -> Vec<Self> {
         let mut tables = facts::user_tables();
         tables.sort_by(|a, b| a.spcname.cmp(&b.spcname));
@@ -123,21 +123,21 @@ impl TablespaceTarget {
         own.map(SettingValue::of_tablespace).or_else(|| facts::setting(name))
     }
 
-    /// The largest relation that nobody keeps from us right now.
+    /// The largest relation that no strong lock keeps from us right now.
     pub(super) fn relation(&self) -> Option<Candidate> {
         self.free_relations().next()
     }
 
-    /// Opens one of its relations to measure it. Where the call names none, what keeps us from one of several
-    /// is no ERROR: others are measured all the same.
+    /// Opens one of its relations to measure it. Where the call names none, a reason not to measure one of
+    /// several is no ERROR: others are measured all the same.
     pub(super) fn open(&self, relation: Candidate) -> Result<OpenedRelation> {
-        // Whoever holds the probe lock waits for no other.
+        // A session that holds the probe lock waits for no other lock.
         let Some(_held) = Held::take(relation.oid) else {
             return Ok(OpenedRelation::Refused(LOCKED.to_owned()));
         };
         let probed = match ProbedRelation::open(relation.oid, Fork::MAIN, Probe::Recommend) {
             Ok(probed) => probed,
-            // By now it is gone, or the right to read it.
+            // By now the relation is gone, or the right to read it.
             Err(_) if self.named.is_none() => return Ok(OpenedRelation::Gone),
             Err(error) => return Err(error),
         };
@@ -151,7 +151,7 @@ impl TablespaceTarget {
         }
     }
 
-    /// All such, the largest first.
+    /// All relations that no strong lock keeps from us right now, the largest first.
     pub(super) fn free_relations(&self) -> impl Iterator<Item = Candidate> {
         let is_free = |relation: &&Candidate| Relation::is_free(relation.oid);
         self.relations.iter().filter(is_free).copied()
@@ -162,7 +162,7 @@ impl TablespaceTarget {
         if self.relations.is_empty() { &self.why_none } else { LOCKED }
     }
 
-    /// What a row says that was to be measured on `relation`.
+    /// The relation that a row says it was measured on: `relation`, or else the one that the call names.
     pub(super) fn used(&self, relation: Option<Candidate>) -> Option<pg_sys::Oid> {
         relation.map(|relation| relation.oid).or(self.named)
     }

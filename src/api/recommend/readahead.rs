@@ -14,7 +14,7 @@ use crate::api::row::Status;
 use crate::error::Result;
 use crate::pg::backend::server;
 
-/// With fewer turns of the setting in force nothing is said.
+/// Fewest turns of the setting in force: with fewer nothing is said.
 const LEAST_TURNS: u64 = 3;
 
 const OF_DEVICE: &str =
@@ -97,7 +97,7 @@ fn judge(row: RecommendRow, curve: &[WindowResult], disk: &str, in_force: u64) -
     if let Some(Err(why)) = curve.iter().find(is_refused).map(|window| &window.figures) {
         return row.unknown(format!("no other window can be measured: {why}"));
     }
-    // To a scan that reads so much at a time, less is none.
+    // A window smaller than what a scan reads at a time is none to it.
     let least = server::scan_read_kb().unwrap_or(0);
     let choice =
         |window: &WindowResult| Some(Choice { value: window.kb()?, time: window.figures()?.interval? });
@@ -129,8 +129,8 @@ fn judge(row: RecommendRow, curve: &[WindowResult], disk: &str, in_force: u64) -
     row.rests_on("udev_rule", udev_rule).change(found.value.to_string(), how, why)
 }
 
-/// Few turns of the kernel counted, so that nothing can be better beyond the noise; but all others may be
-/// worse.
+/// The row where few turns of the kernel counted: nothing can be better beyond the noise, but all other
+/// windows may be no faster.
 fn without_interval(row: RecommendRow, others: &[Choice], kernel: &WindowResult) -> RecommendRow {
     let now = kernel.figures().filter(|_| kernel.turns >= LEAST_TURNS);
     let is_no_faster = |now: WindowFigures| others.iter().all(|other| other.time.high >= now.ns_per_block);

@@ -22,7 +22,7 @@ pub(super) enum Setting {
 }
 
 impl Setting {
-    /// Those that a tablespace may have of its own.
+    /// The settings that a tablespace may have of its own.
     pub(super) const OF_TABLESPACE: [Setting; 4] = [
         Setting::RandomPageCost,
         Setting::SeqPageCost,
@@ -119,13 +119,13 @@ impl RecommendRow {
         }
     }
 
-    /// Of a setting of the whole server; None where this server has none such.
+    /// The row of a setting of the whole server; None where this server has no such setting.
     pub(super) fn of_cluster(setting: Setting) -> Option<Self> {
         let found = facts::setting(setting.name())?;
         Some(Self::new("cluster", None, setting, "reload").in_force(Some(found)))
     }
 
-    /// Of a setting that a tablespace may have of its own.
+    /// The row of a setting that a tablespace may have of its own.
     pub(super) fn of_tablespace(
         setting: Setting,
         name: &str,
@@ -136,12 +136,12 @@ impl RecommendRow {
         Self { own: own.to_owned(), ..row.in_force(value) }
     }
 
-    /// Of the correlation of an index; None where there is no index to tell it of.
+    /// The row of the correlation of an index; `name` is None where there is no index to name.
     pub(super) fn of_index(name: Option<String>) -> Self {
         Self::new("index", name, Setting::Correlation, "now")
     }
 
-    /// What is in force, and where it comes from.
+    /// Adds the value in force, and where it comes from.
     pub(super) fn currently(self, value: String, source: &str) -> Self {
         Self { current: Some(value), current_source: Some(source.to_owned()), ..self }
     }
@@ -152,7 +152,7 @@ impl RecommendRow {
         Self { current, current_source, by_alter_system, ..self }
     }
 
-    /// Of a setting of a device in the kernel.
+    /// The row of a setting of a device in the kernel.
     pub(super) fn of_device(setting: Setting, name: Option<String>, current: Option<u64>) -> Self {
         let row = Self::new("device", name, setting, "root");
         match current {
@@ -166,7 +166,7 @@ impl RecommendRow {
         Self { why: why.into(), doubt: Some("unknown"), ..self }
     }
 
-    /// The same, and with this argument there might be.
+    /// There is no advice, for this reason; with this argument there might be.
     pub(super) fn without(self, argument: MissingArgument, why: impl Into<String>) -> Self {
         let doubt = match argument {
             MissingArgument::Cold => "needs cold",
@@ -175,13 +175,13 @@ impl RecommendRow {
         Self { doubt: Some(doubt), ..self.unknown(why) }
     }
 
-    /// Did others use the device while this was measured?
+    /// Adds the doubt that others used the device meanwhile, if they did.
     pub(super) fn beside(self, disturbed: bool) -> Self {
         let others = disturbed.then(|| Doubt::Others.name());
         Self { doubt: self.doubt.or(others), ..self }
     }
 
-    /// What else is to be known of the advice, if there is one.
+    /// Adds what else is to be known of the advice, if there is any.
     pub(super) fn and_if_recommended(self, aside: &str) -> Self {
         let why = if self.recommended.is_some() { format!("{}; {aside}", self.why) } else { self.why };
         Self { why, ..self }
@@ -192,7 +192,7 @@ impl RecommendRow {
         Self { recommended: self.current.clone(), why: format!("{why}: keep what you have"), ..self }
     }
 
-    /// Another value is better, and this sets it.
+    /// Another value is better, and `how` sets it.
     pub(super) fn change(self, value: impl Into<String>, how: Statements, why: impl Into<String>) -> Self {
         let Statements { statement, undo, instead, hides } = how;
         Self {
@@ -213,13 +213,13 @@ impl RecommendRow {
         self.change(value, how, why)
     }
 
-    /// The same of a tablespace, where another setting has to go along.
+    /// The same of a tablespace, where another setting has to change with this one.
     pub(super) fn alter_both(self, value: f64, (other, with): (Setting, f64), why: String) -> Self {
         let how = self.statements(&[(self.setting, value.to_string()), (other.name(), with.to_string())]);
         self.change(value.to_string(), how, why)
     }
 
-    /// What sets all of these.
+    /// Statements that set all of these values.
     fn statements(&self, values: &[(&str, String)]) -> Statements {
         let system: String =
             values.iter().map(|(setting, value)| format!("ALTER SYSTEM SET {setting} = {value}; ")).collect();
@@ -253,7 +253,7 @@ impl RecommendRow {
         }
     }
 
-    /// From and to where a value is as good.
+    /// The range of values that are as good.
     pub(super) fn between(self, low: impl Into<String>, high: impl Into<String>) -> Self {
         Self { low: Some(low.into()), high: Some(high.into()), ..self }
     }
@@ -263,7 +263,7 @@ impl RecommendRow {
         Self { relid: relation.map(|oid| oid.to_u32()), ..self }
     }
 
-    /// A figure that the advice rests on.
+    /// Adds a figure that the advice rests on.
     pub(super) fn rests_on(mut self, name: &str, figure: impl Into<Value>) -> Self {
         self.evidence.insert(name.to_owned(), figure.into());
         self

@@ -1,7 +1,7 @@
 //! wal_sync_method, from what a flush of one WAL block takes by each method.
 //!
-//! commit_delay is not advised: what it gains hangs on how many commit at once, and half of a flush, which
-//! PostgreSQL's manual suggests, is another figure in each call where others write.
+//! commit_delay is not advised: what it gains depends on how many sessions commit at once. Half of a flush,
+//! which PostgreSQL's manual suggests, is another figure in each call where others write.
 
 use io_probe_core::advise::{self, MethodTime, SyncMethod, WriteCache};
 use io_probe_core::measure::sync::{Case, CaseTimes, FlushMethod, Group, Section, Selection};
@@ -48,7 +48,7 @@ pub(super) fn row(recommend: &RecommendCall<'_>) -> Result<Option<RecommendRow>>
     if let Some(stop) = recommend.call.ended() {
         return unknown(&stop.to_string());
     }
-    // Of another device something may be known.
+    // No ERROR: other rows, of other devices, may be known.
     if let Err(refusal) = place.check_admitted() {
         return unknown(&refusal.to_string());
     }
@@ -124,7 +124,7 @@ fn evidence(case: &Case, found: &CaseTimes) -> Value {
     })
 }
 
-/// Why there are no figures of a method to trust, if so.
+/// Why a method has no figures to trust.
 fn missing(found: &CaseTimes) -> String {
     match found.stop.filter(|stop| stop.is_for_all()) {
         Some(stop) => stop.to_string(),

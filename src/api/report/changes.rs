@@ -55,7 +55,7 @@ fn not_known(change: &Change) -> Option<String> {
     Some(format!("{}: {why}", change.item))
 }
 
-/// Where the figure of a line would be called the same as before; None if that is not known.
+/// The range in which the figure of a line would be called the same as before; None if that is not known.
 pub(super) fn same_as_before(line: &Line, changes: &[Change]) -> Option<(f64, f64)> {
     let item = match line.section {
         ReportSection::Scan | ReportSection::Depth | ReportSection::P99 | ReportSection::Commit => {

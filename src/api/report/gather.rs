@@ -21,19 +21,19 @@ use crate::pg::backend::json::JsonbText;
 use crate::pg::backend::server;
 use crate::pg::catalog::facts;
 
-/// A server's scan is called one of the device if so much of it came from there, in percent.
+/// A server's scan is called one of the device if at least this percentage of it came from there.
 const MOSTLY: f64 = 90.0;
 
 /// A scan by the server with less than this share of what the device gives is worth a look.
 const MUCH_LESS: f64 = 0.8;
 
-/// Of latencies, a 99th percentile so many times the median is worth a word.
+/// A 99th percentile of latencies that is this many times the median is worth a word.
 const FAR: f64 = 10.0;
 
 /// A percentile has no interval: nothing is said where it is nearer to what was promised than this share.
 const NEAR: f64 = 0.1;
 
-/// No storage that keeps what it is given answers a flush in less, in microseconds.
+/// Shortest flush, in microseconds, of storage that keeps what it is given.
 const FASTEST_FLUSH_US: f64 = 10.0;
 
 /// The parts of a report's time: of scans, of reads at several depths, of flushes, and of advice.
@@ -47,7 +47,7 @@ pub(super) struct Measurements {
     pub(super) cold: bool,
     pub(super) writes: bool,
     pub(super) promised: Promised,
-    /// For each probe.
+    /// Options for each probe.
     pub(super) options: Map<String, Value>,
 }
 
@@ -86,7 +86,7 @@ impl Measurements {
         self.duration * PARTS[part] / PARTS.iter().sum::<u32>()
     }
 
-    /// The arguments of a probe that is to last so long, with the options that it knows.
+    /// The arguments of a probe that gets part number `part` of the time; `without` are options to leave out.
     fn arguments(&self, part: usize, mut given: Value, without: &[&str]) -> Value {
         given["duration"] = json!(format!("{} ms", self.part(part).as_millis().max(1)));
         let mut options = self.options.clone();
@@ -99,7 +99,7 @@ impl Measurements {
         let arguments = self.arguments(0, json!({"paths": ["direct", "server"], "cold": self.cold}), &[]);
         let scans: Vec<ReportedScan> = rows(found.run("seqscan", rel, arguments)?);
         for scan in &scans {
-            // Both are of a block, and their product is its size.
+            // Rate times the time of a block is the size of a block.
             let rate = |us: Option<f64>| Some(figure(scan.mib_s? * scan.block_us? / us?));
             let line = Line {
                 value: scan.mib_s,
@@ -124,7 +124,7 @@ impl Measurements {
     fn depths(&self, found: &mut ReportDraft, rel: Option<pg_sys::Oid>) -> Result<()> {
         let arguments = self.arguments(1, json!({}), &["precision"]);
         let depths: Vec<ReportedDepth> = rows(found.run("depth", rel, arguments)?);
-        // The smallest that is as good may give a little less than was promised, and a greater one all of it.
+        // The smallest depth that is as good may give a little less than was promised, and a greater one all.
         let fastest = depths.iter().max_by(|a, b| a.iops.partial_cmp(&b.iops).unwrap_or(Ordering::Equal));
         let fastest = fastest.map(|row| row.depth);
         for row in &depths {
@@ -213,7 +213,7 @@ impl ReportDraft {
         self.push(Line::fact(ReportSection::Verdict, item, sentence));
     }
 
-    /// What is not known; what is so for one reason is one line.
+    /// Notes what is not known; items with the same reason share a line.
     fn missing(&mut self, item: &str, why: &str) {
         let mut known = self.lines.iter_mut().filter(|line| line.section == ReportSection::Missing);
         match known.find(|line| line.finding() == why) {
@@ -283,7 +283,7 @@ impl ReportDraft {
         );
     }
 
-    /// Where to look for what a scan lacks.
+    /// Where to look for what slows a scan down.
     fn what_slows_scans(&self, cold: bool) -> String {
         let is_advised = |setting: &&str| {
             let changes = |line: &Line| line.statement.is_some() && line.item.starts_with(*setting);
@@ -398,13 +398,13 @@ impl ReportDraft {
         self.trust();
         self.promises();
         lines.append(&mut self.lines);
-        // Of a section in the order in which they were found.
+        // The lines of a section stay in the order in which they were found.
         lines.sort_by_key(|line| line.section as u8);
         lines
     }
 
     fn trust(&mut self) {
-        // Of a run that knows one of them only, others may have moved anything.
+        // A run that knows only one of them is left out: others may have moved anything.
         let known = self.circumstances.iter().filter_map(|run| run.own_bytes.zip(run.other_bytes));
         let bytes = known.fold((0, 0), |sum, (own, others)| (sum.0 + own, sum.1 + others));
         let steal = self.circumstances.iter().filter_map(|run| run.steal_pct).reduce(f64::max);
@@ -441,7 +441,7 @@ impl ReportDraft {
     }
 }
 
-/// What the user reads while it runs.
+/// What the user reads while a probe runs.
 fn progress(probe: &str) -> &'static str {
     match probe {
         "device" => "looking at the devices",
@@ -452,13 +452,13 @@ fn progress(probe: &str) -> &'static str {
     }
 }
 
-/// What is to be known of the figure.
+/// What is to be known of a scan's figure.
 fn said(scan: &ReportedScan) -> Option<String> {
     let from_memory = scan.device_pct.is_some_and(|pct| pct < MOSTLY).then(|| "from memory".to_owned());
     from_memory.or_else(|| scan.doubt.clone())
 }
 
-/// Judges a figure.
+/// Judges a figure by what was promised.
 fn promise(line: Line, promised: Option<f64>, more_is_better: bool) -> Line {
     let Some((promised, value)) = promised.zip(line.value) else { return Line { promised, ..line } };
     let (low, high) = (line.low.unwrap_or(value - NEAR * value), line.high.unwrap_or(value + NEAR * value));

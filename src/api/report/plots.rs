@@ -9,10 +9,10 @@ use super::Line;
 
 const SIZE: (u32, u32) = (640, 280);
 
-/// Greatest values that are worth a picture.
+/// The greatest value of a picture that is worth drawing lies in this range.
 const PLOTTED: Range<f64> = 1e-6..1e12;
 
-/// More would not be told apart.
+/// Most values of a picture: more would not be told apart.
 const MOST_VALUES: usize = 64;
 
 /// A measured value, with its 95 % interval.
@@ -22,12 +22,12 @@ pub(super) struct Bar {
     low: f64,
     high: f64,
     is_marked: bool,
-    /// Where it would be the same as in earlier reports.
+    /// The range in which it would be the same as in earlier reports.
     same: Option<(f64, f64)>,
 }
 
 impl Bar {
-    /// That of a line; None of one without a value.
+    /// The bar of a line; None for a line without a value.
     pub(super) fn of(line: &Line, same: Option<(f64, f64)>) -> Option<Self> {
         let value = line.value?;
         Some(Self {
@@ -40,7 +40,7 @@ impl Bar {
         })
     }
 
-    /// What has to find room: of what would be the same its middle at least, since noise may be wide.
+    /// The greatest value that has to find room: of `same` its middle at least, since noise may be wide.
     fn greatest(&self) -> f64 {
         let middle = self.same.map_or(0.0, |(low, high)| low.sqrt() * high.sqrt());
         self.high.max(self.value).max(middle)
@@ -52,7 +52,7 @@ const BLUE: RGBColor = RGBColor(0x33, 0x66, 0xaa);
 const FAINT: RGBAColor = RGBAColor(0x80, 0x80, 0x80, 0.25);
 const MARKED: RGBColor = RGBColor(0xcc, 0x66, 0x00);
 
-/// A bar for each value. None without any.
+/// A bar for each value. None without values.
 pub(super) fn bars(all: &[Bar]) -> Option<String> {
     draw(all, |chart, all| {
         for (place, bar) in all.iter().enumerate() {
@@ -64,7 +64,7 @@ pub(super) fn bars(all: &[Bar]) -> Option<String> {
     })
 }
 
-/// A line through the values, which are equally far from one another. None without two.
+/// A line through the values, which are equally far from one another. None with fewer than two.
 pub(super) fn curve(all: &[Bar]) -> Option<String> {
     if all.len() < 2 {
         return None;

@@ -15,7 +15,7 @@ pub(super) struct ReportedRun {
     pub(super) rows: Vec<Value>,
 }
 
-/// What was so while it ran.
+/// The circumstances of a run.
 #[derive(Deserialize)]
 pub(super) struct Circumstances {
     pub(super) own_bytes: Option<u64>,
@@ -29,7 +29,7 @@ pub(super) struct Circumstances {
     pub(super) relation: Option<ReportedRelation>,
 }
 
-/// What it read.
+/// The relation that a run read.
 #[derive(Deserialize)]
 pub(super) struct ReportedRelation {
     pub(super) schemaname: String,
@@ -37,7 +37,7 @@ pub(super) struct ReportedRelation {
     pub(super) rel_bytes: Option<u64>,
 }
 
-/// Of `io_probe_device`.
+/// A row of `io_probe_device`.
 #[derive(Deserialize)]
 pub(super) struct ReportedPlace {
     pub(super) object: String,
@@ -50,7 +50,7 @@ pub(super) struct ReportedPlace {
     pub(super) write_cache: Option<String>,
 }
 
-/// Of `io_probe_seqscan`.
+/// A row of `io_probe_seqscan`.
 #[derive(Deserialize)]
 pub(super) struct ReportedScan {
     pub(super) path: String,
@@ -62,7 +62,7 @@ pub(super) struct ReportedScan {
     pub(super) doubt: Option<String>,
 }
 
-/// Of `io_probe_depth`.
+/// A row of `io_probe_depth`.
 #[derive(Deserialize)]
 pub(super) struct ReportedDepth {
     pub(super) depth: u32,
@@ -75,7 +75,7 @@ pub(super) struct ReportedDepth {
     pub(super) doubt: Option<String>,
 }
 
-/// Of `io_probe_sync`.
+/// A row of `io_probe_sync`.
 #[derive(Deserialize)]
 pub(super) struct ReportedSync {
     pub(super) method: String,
@@ -88,7 +88,7 @@ pub(super) struct ReportedSync {
     pub(super) doubt: Option<String>,
 }
 
-/// Of `io_probe_recommend`.
+/// A row of `io_probe_recommend`.
 #[derive(Deserialize)]
 pub(super) struct ReportedAdvice {
     pub(super) name: Option<String>,

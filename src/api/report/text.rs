@@ -8,7 +8,7 @@ use crate::api::history::Change;
 
 const WIDTH: usize = 80;
 
-/// Longest bar.
+/// Characters of the longest bar.
 const BAR: usize = 34;
 
 pub(super) fn render(lines: &[Line], changes: &[Change]) -> String {
@@ -146,7 +146,7 @@ impl TextPage {
     }
 }
 
-/// What a figure of the table is called.
+/// The name of a figure in the table; None for one that is not in it.
 fn name_of(line: &Line) -> Option<String> {
     Some(match (line.section, line.item.as_str()) {
         (ReportSection::Scan, "direct") => "scan, device".to_owned(),
@@ -163,7 +163,7 @@ fn name_of(line: &Line) -> Option<String> {
     })
 }
 
-/// What a name may hold, but a line not.
+/// Replaces control characters: a name may hold them, but a line may not.
 fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }

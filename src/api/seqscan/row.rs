@@ -149,7 +149,7 @@ impl SeqscanRow {
                 [self.shared_pct, self.os_pct, self.device_pct] = shares.map(|share| Some(figure(share)));
             }
             None if hits + reads > 0 => {
-                // Whatever says that nothing was cached is not to be believed then.
+                // What says that nothing was cached can't be believed then.
                 self.cold = None;
                 self.caveats.doubt_since(Doubt::TiersUnknown, TIERS_UNKNOWN);
             }
@@ -213,7 +213,7 @@ impl SeqscanRow {
     }
 }
 
-/// Were so many blocks passed over that what is left is no sequential scan?
+/// Were too many blocks passed over for the rest to be a sequential scan?
 fn mostly_skipped(run: &PathScan) -> bool {
     run.skipped * 10 > run.scan.blocks.end - run.scan.blocks.start
 }

@@ -1,4 +1,4 @@
-//! The measurement itself, for whoever asks what a sync costs.
+//! The measurement itself, for all functions that ask what a sync costs.
 
 use io_probe_core::files::scratch::Created;
 use io_probe_core::measure::sync::{self, Case, CaseTimes, Group, Layout, SyncRun};
@@ -14,7 +14,7 @@ use crate::pg::storage::wal;
 pub(in crate::api) struct Bench {
     pub(in crate::api) cases: Vec<Case>,
     pub(in crate::api) group: Group,
-    /// Of each case.
+    /// Limits of each case.
     pub(in crate::api) limits: Limits,
 }
 

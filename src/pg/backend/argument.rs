@@ -1,4 +1,4 @@
-//! Arguments of a bounded size. It is looked at before anything is decompressed or copied: Rust answers a
+//! Arguments of a bounded size. The size is checked before anything is decompressed or copied: Rust answers a
 //! lack of memory with an abort, which the server takes for a crash.
 
 use pgrx::callconv::{Arg, ArgAbi};
@@ -8,7 +8,7 @@ use pgrx::{Array, FromDatum, pg_sys};
 use crate::error::Error;
 use crate::pg::backend::reserve::with_reserve;
 
-/// Most bytes of an argument, if it is not [`UpTo`] so many.
+/// Most bytes of an argument that is not an [`UpTo`].
 pub(in crate::pg) const MOST_BYTES: usize = 1 << 20;
 
 /// Most elements of an array: NULLs take a bit each there, and many bytes here.
@@ -24,7 +24,7 @@ pub(in crate::pg) trait Argument: Sized {
     unsafe fn read(datum: pg_sys::Datum) -> Self;
 }
 
-/// Reads an argument that has at most so many bytes, decompressed; an ERROR if it has more.
+/// Reads an argument that has at most `most` bytes, decompressed; an ERROR if it has more.
 ///
 /// # Safety
 /// The argument must be of a type that `T` is read from, and not NULL.
@@ -91,7 +91,7 @@ macro_rules! as_argument {
 
 pub(in crate::pg) use {as_argument, in_signatures};
 
-/// An argument of up to so many MiB.
+/// An argument of up to `MIB` MiB.
 pub(crate) struct UpTo<const MIB: usize, T>(pub(crate) T);
 
 // SAFETY: as that of `T`.
@@ -109,7 +109,7 @@ in_signatures!(UpTo<64, T>, T);
 pub(crate) struct Elements<T>(Vec<Option<T>>);
 
 impl<T> Elements<T> {
-    /// All of them.
+    /// All elements.
     pub(crate) fn all(self) -> Vec<Option<T>> {
         self.0
     }

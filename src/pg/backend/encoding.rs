@@ -1,7 +1,7 @@
 //! Text between Rust, where it is UTF-8, and the database, which has an encoding of its own.
 //!
 //! What the other side lacks is replaced, by U+FFFD here and by a question mark there: a name that can't be
-//! shown must not keep anybody from a probe. But what was replaced says something else: it is no argument
+//! shown must not prevent a probe. But replaced text says something else: it is no argument
 //! ([`argument_text`]), and is not looked up ([`name`]). SQL_ASCII says nothing of what bytes mean: there
 //! text goes as it is, and is taken for UTF-8.
 
@@ -45,7 +45,7 @@ pub(in crate::pg) unsafe fn text(string: *const c_char) -> String {
     unsafe { text_up_to(string, MOST_BYTES) }
 }
 
-/// The same of at most so many bytes.
+/// The same of at most `most` bytes.
 ///
 /// # Safety
 /// `string` must be a valid C string.
@@ -71,7 +71,7 @@ pub(in crate::pg) unsafe fn start_of(string: *const c_char) -> String {
     decoded(&bytes[..bytes.len().min(1 << 20)])
 }
 
-/// Copies an argument, as [`text`] does; an ERROR if it would be another one in UTF-8.
+/// Copies an argument, as [`text`] does; an ERROR if it can't be converted to UTF-8.
 ///
 /// # Safety
 /// `string` must be a valid C string.
@@ -89,7 +89,7 @@ pub(in crate::pg) fn c_string(text: &str) -> CString {
     CString::new(encoded(text.split('\0').next().unwrap_or_default()).into_owned()).unwrap_or_default()
 }
 
-/// A name to look up, in the encoding of the database. None if something of it was replaced, here or there.
+/// A name to look up, in the encoding of the database. None if something was replaced, in either direction.
 pub(in crate::pg) fn name(text: &str) -> Option<CString> {
     let bytes = encoded(text);
     let is_whole = is_utf8() || !text.contains(char::REPLACEMENT_CHARACTER) && decoded(&bytes) == text;
@@ -110,7 +110,7 @@ fn encoded(text: &str) -> Cow<'_, [u8]> {
     }
 }
 
-/// So many times its size a text takes here, at most, while it is converted.
+/// Most memory that a text takes here while it is converted, in multiples of its size.
 const COPIES: usize = 4;
 
 /// A query of one relation, whose name is in the encoding of the database already: `what FROM ONLY name
@@ -124,7 +124,7 @@ pub(in crate::pg) fn query_of(what: &str, name: &CStr, condition: &str) -> CStri
 /// Most bytes that are converted at a time.
 const PIECE: usize = 1 << 16;
 
-/// `text` in another encoding, with `unknown` for each character that it lacks, and for what is none.
+/// `text` in another encoding, with `unknown` for each character that it lacks, and for what is no character.
 fn convert(text: &[u8], from: c_int, to: c_int, unknown: &[u8]) -> Vec<u8> {
     if text.is_ascii() {
         return text.to_owned();
@@ -139,7 +139,7 @@ fn convert(text: &[u8], from: c_int, to: c_int, unknown: &[u8]) -> Vec<u8> {
             .collect();
     }
     let mut converted = Vec::with_capacity(text.len());
-    // As the server wants it.
+    // The server requires this size.
     let mut buffer = vec![0; (text.len().min(PIECE) + 1) * pg_sys::MAX_CONVERSION_GROWTH as usize];
     let mut rest = text;
     while !rest.is_empty() {
@@ -199,7 +199,7 @@ impl Text {
     }
 }
 
-// SPI reads it so.
+// SPI reads a text through this.
 impl FromDatum for Text {
     unsafe fn from_polymorphic_datum(
         datum: pg_sys::Datum,

@@ -12,7 +12,7 @@ use pgrx::{pg_guard, pg_sys};
 type Hook = unsafe extern "C-unwind" fn(*mut pg_sys::QueryDesc, std::ffi::c_int);
 
 thread_local! {
-    /// Queries under our eyes, one inside the other.
+    /// How many queries are under our eyes, one inside the other.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
     /// The hook before ours.
     static BEFORE: Cell<pg_sys::ExecutorStart_hook_type> = const { Cell::new(None) };
@@ -66,7 +66,7 @@ impl ParallelPlans {
         Self { before: PARALLEL.replace(false) }
     }
 
-    /// Was there one?
+    /// Was there such a plan?
     pub(in crate::pg) fn seen(&self) -> bool {
         PARALLEL.get()
     }

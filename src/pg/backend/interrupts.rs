@@ -34,14 +34,14 @@ pub(crate) struct Interrupts {
 }
 
 impl Interrupts {
-    /// Of a probe that keeps others from strong locks on these relations.
+    /// The interrupts of a probe that keeps others from strong locks on these relations.
     pub(crate) fn of(relations: Vec<pg_sys::Oid>) -> Self {
         let kept_out = lock::least_mode_kept_out(&relations);
         Self { relations, kept_out, looked: Cell::new(Instant::now()) }
     }
 
     /// Handles pending interrupts, which may leave by unwinding or end the process, and goes on if they
-    /// don't. Looks now and then for those who wait.
+    /// don't. Looks now and then for sessions that wait.
     #[inline]
     pub(crate) fn check(&self) -> Option<Stop> {
         check();

@@ -1,4 +1,4 @@
-//! One probe at a time in the whole cluster, and giving way to those who wait.
+//! One probe at a time in the whole cluster, and giving way to sessions that wait.
 
 use pgrx::pg_sys;
 
@@ -29,7 +29,7 @@ impl ProbeLock {
         })
     }
 
-    /// Takes it unless another probe holds it.
+    /// Takes the lock unless another probe holds it.
     pub(crate) fn acquire_if_free() -> Result<Option<Self>> {
         Self::take(false)
     }
@@ -48,7 +48,7 @@ impl ProbeLock {
     }
 }
 
-/// What is not PARALLEL SAFE must not be run by a function that says it is.
+/// Refuses a parallel operation: the function that calls a probe is marked PARALLEL SAFE, and is not.
 pub(crate) fn refuse_in_parallel() -> Result<()> {
     // SAFETY: reads a variable of this backend.
     if unsafe { pg_sys::IsInParallelMode() } {
@@ -113,9 +113,9 @@ fn holder() -> Option<i32> {
     })
 }
 
-/// What a probe takes on a relation.
+/// The lock that a probe takes on a relation.
 pub(in crate::pg) const LOCK: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
-/// That of nextval(). Readers of a sequence do not keep ALTER SEQUENCE from giving it another file.
+/// The lock of nextval(). Readers of a sequence do not keep ALTER SEQUENCE from giving it another file.
 const SEQUENCE_LOCK: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
 
 /// The lock under which a relation's files stay as they are.
@@ -125,16 +125,16 @@ pub(in crate::pg) fn lock_to_read(oid: pg_sys::Oid) -> pg_sys::LOCKMODE {
     if kind == pg_sys::RELKIND_SEQUENCE { SEQUENCE_LOCK } else { LOCK }
 }
 
-/// The weakest lock that a probe of these keeps others from. Whoever waits for a weaker one waits for
-/// somebody else.
+/// The weakest lock that a probe of these keeps others from. A session that waits for a weaker one does not
+/// wait for the probe.
 pub(in crate::pg) fn least_mode_kept_out(relations: &[pg_sys::Oid]) -> pg_sys::LOCKMODE {
     let has_sequence = relations.iter().any(|&oid| lock_to_read(oid) == SEQUENCE_LOCK);
     let least = if has_sequence { pg_sys::ShareLock } else { pg_sys::AccessExclusiveLock };
     least as pg_sys::LOCKMODE
 }
 
-/// Does another process wait for a lock of at least this mode on one of these? Takes 8 to 18 us on a quiet
-/// server. (LockHasWaitersRelation knows no lock taken by the fast path.)
+/// Does another process wait for a lock of at least this mode on one of these relations? Takes 8 to 18 us on
+/// a quiet server. (LockHasWaitersRelation knows no lock taken by the fast path.)
 pub(in crate::pg) fn someone_waits_for(relations: &[pg_sys::Oid], least: pg_sys::LOCKMODE) -> bool {
     if relations.is_empty() {
         return false;

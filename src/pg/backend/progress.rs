@@ -39,7 +39,7 @@ const PATHS: [&str; 16] = [
     "init",
 ];
 
-/// None of them.
+/// No path.
 const NONE: i64 = -1;
 
 /// Reports until it is dropped.
@@ -66,7 +66,7 @@ impl Progress {
         }
         let progress = Self { reporting, wait_event: compat::wait_event(waits) };
         progress.report(PROBE, probe);
-        // On none yet, and for ever where there are none.
+        // On no path yet, and never on one where a probe has none.
         progress.report(PATH, NONE);
         // SAFETY: reads the clock.
         progress.report(STARTED, unsafe { pg_sys::GetCurrentTimestamp() });
@@ -82,12 +82,12 @@ impl Progress {
         self.report(TOTAL, total as i64);
     }
 
-    /// So many samples will be taken, on no path. What they wait for has a wait event of its own.
+    /// `number` samples will be taken, on no path. Waiting for them has a wait event of its own.
     pub(crate) fn total(&self, number: u64) {
         self.report(TOTAL, number as i64);
     }
 
-    /// So many blocks, turns or samples are done.
+    /// `number` blocks, turns or samples are done.
     pub(crate) fn done(&self, number: u64) {
         self.report(DONE, number as i64);
     }
@@ -113,11 +113,12 @@ impl Drop for Progress {
     }
 }
 
-/// What this backend reports now. The end of a subtransaction that is undone ends that, whoever began it.
+/// What this backend reports now. The end of a subtransaction that is undone ends that, even if it began
+/// outside.
 pub(in crate::pg) struct KeptProgress(Option<(pg_sys::ProgressCommandType::Type, pg_sys::Oid, Vec<i64>)>);
 
 impl KeptProgress {
-    /// Remembers it.
+    /// Remembers what is reported.
     pub(in crate::pg) fn now() -> Self {
         // SAFETY: the entry is this backend's own.
         let entry = unsafe { pg_sys::MyBEEntry.as_ref() };
@@ -164,7 +165,7 @@ pub(crate) struct Running {
     pub(crate) path: Option<&'static str>,
     /// Blocks, turns or samples done.
     pub(crate) done: i64,
-    /// The same in all.
+    /// Blocks, turns or samples in all.
     pub(crate) total: i64,
     /// When it started, as the server prints it.
     pub(crate) started_at: String,

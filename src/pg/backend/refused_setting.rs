@@ -1,8 +1,8 @@
 //! A setting of which the server refused the value that the session began with.
 //!
-//! A value may come before the library that defines its setting, and is judged when that is loaded: who gave
-//! it, and what it is. One that is refused leaves the default: what it had taken the place of, the server no
-//! longer knows.
+//! A value may come before the library that defines its setting. It is judged when that is loaded: its
+//! source, and what it is. A refused one leaves the default: the server no longer knows the value that it
+//! replaced.
 
 use std::ffi::CStr;
 
@@ -10,7 +10,7 @@ use pgrx::pg_sys;
 
 use crate::pg::compat;
 
-/// Such a setting.
+/// A setting whose value was refused.
 pub(crate) struct RefusedSetting {
     pub(crate) name: &'static CStr,
     source: pg_sys::GucSource::Type,
@@ -26,14 +26,14 @@ impl RefusedSetting {
         Some(Self { name, source }).filter(|refused| !refused.is_replaced())
     }
 
-    /// Does it count? A value of SET, that of a function too, is one that the server has judged.
+    /// Does the refusal count? A value of SET, that of a function too, is one that the server has judged.
     pub(crate) fn counts(&self) -> bool {
         let set = compat::sources(self.name)
             .is_some_and(|(present, _)| present > pg_sys::GucSource::PGC_S_OVERRIDE);
         !set && !self.is_replaced()
     }
 
-    /// Is there a value from where the refused one came, or from where it would have taken precedence?
+    /// Is there a value from the source of the refused one, or from one that takes precedence over it?
     fn is_replaced(&self) -> bool {
         compat::sources(self.name).is_some_and(|(_, reset)| reset >= self.source)
     }

@@ -1,5 +1,5 @@
-//! What is set aside: descriptors for files that are opened without the server, and memory for an ERROR that
-//! comes of a lack of it.
+//! What is set aside: descriptors for files that are opened without the server, and memory for an ERROR about
+//! a lack of it.
 //!
 //! The server has some set aside for its own reports, but pgrx copies an ERROR on its way through Rust. Where
 //! there is no memory for that, one ERROR raises another one, until the server ends itself.
@@ -18,7 +18,7 @@ use crate::error::Error;
 pub(crate) struct Reserved(usize);
 
 impl Reserved {
-    /// For these files.
+    /// Reserves descriptors for these files.
     pub(crate) fn of(files: &RelationFiles) -> Self {
         let count = files.most_open();
         for _ in 0..count {
@@ -32,7 +32,7 @@ impl Reserved {
 impl Drop for Reserved {
     fn drop(&mut self) {
         for _ in 0..self.0 {
-            // SAFETY: so many were reserved. It only counts, also while aborting.
+            // SAFETY: this many were reserved. It only counts, also while aborting.
             unsafe { pg_sys::ReleaseExternalFD() };
         }
     }
@@ -43,14 +43,14 @@ unsafe extern "C-unwind" {
     fn geterrcode() -> c_int;
 }
 
-/// More than the copies take: a memory context that has grown takes no block of less than 1 MiB.
+/// Bytes set aside, more than the copies take: a memory context that has grown takes no block under 1 MiB.
 const BYTES: usize = 4 << 20;
 
-/// What it takes to say that there is none, a stack of the ERROR's included.
+/// Bytes that it takes to report a lack of memory, a stack of the ERROR's included.
 const LAST_BYTES: usize = 1 << 20;
 
 thread_local! {
-    /// Memory for that, which nobody touches.
+    /// Memory for that report, which nothing else uses.
     static LAST: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn keep_last() {
     LAST.set(last);
 }
 
-/// Does `work` while some memory is set aside, which an ERROR gets that comes of a lack of it.
+/// Does `work` while some memory is set aside for an ERROR about a lack of it.
 pub(in crate::pg) fn with_reserve<T>(work: impl FnOnce() -> T) -> T {
     let _reserve = Reserve::begin();
     work()
@@ -86,7 +86,7 @@ impl Reserve {
     fn begin() -> Self {
         keep_last();
         Self::try_begin().unwrap_or_else(|| {
-            // Who lacks even that has none for the call, either.
+            // Where even that is lacking, there is none for the call, either.
             LAST.take();
             Error::from(io_probe_core::Error::NoMemory { bytes: BYTES }).raise()
         })

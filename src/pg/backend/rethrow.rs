@@ -1,10 +1,11 @@
 //! An ERROR that passes through this library whole.
 //!
-//! One of the server's stays where the server keeps it, with all that belongs to it, while pgrx unwinds what
-//! is Rust. Once it is caught that place is emptied: so a copy is taken first, which may be raised again.
+//! An ERROR of the server's stays where the server keeps it, with all that belongs to it, while pgrx unwinds
+//! what is Rust. Once it is caught, that place is emptied: so a copy is taken first, which may be raised
+//! again.
 //!
-//! One of ours is Rust's until pgrx reports it, as UTF-8. In a database that has another encoding we report
-//! it instead.
+//! An ERROR of ours is Rust's until pgrx reports it, as UTF-8. In a database that has another encoding we
+//! report it instead.
 
 use std::ffi::{CStr, CString, c_int};
 use std::mem::ManuallyDrop;
@@ -77,7 +78,7 @@ pub(crate) fn warn(code: PgSqlErrorCode, texts: &Texts<'_>) {
     throw(PgLogLevel::WARNING, code, texts, None);
 }
 
-/// Reports these texts in the encoding of the database. `raised` knows where that was.
+/// Reports these texts in the encoding of the database. `raised` knows where they were raised.
 fn throw(level: PgLogLevel, code: PgSqlErrorCode, texts: &Texts<'_>, raised: Option<&ErrorReportWithLevel>) {
     let (detail, hint) = (texts.detail.as_deref(), texts.hint);
     let [message, detail, hint] = [Some(texts.message), detail, hint].map(|text| text.map(c_string));
@@ -105,7 +106,7 @@ pub(in crate::pg) fn catch<T>(work: impl FnOnce() -> T) -> Result<T, Caught> {
     let context = AssertUnwindSafe(unsafe { pg_sys::CurrentMemoryContext });
     PgTryBuilder::new(AssertUnwindSafe(|| Ok(work())))
         .catch_others(move |error| {
-            // SAFETY: that of the caller, who is still there.
+            // SAFETY: the context of the caller, which still exists.
             unsafe { pg_sys::MemoryContextSwitchTo(*context) };
             Err(match error {
                 CaughtError::PostgresError(_) => Caught::OfServer(Copied::take()),
@@ -115,8 +116,8 @@ pub(in crate::pg) fn catch<T>(work: impl FnOnce() -> T) -> Result<T, Caught> {
         .execute()
 }
 
-/// Does `work`, which runs this statement of ours. The CONTEXT of an ERROR does not show that, but what is
-/// inside of it and around it.
+/// Does `work`, which runs this statement of ours. The CONTEXT of an ERROR does not show that statement, but
+/// what is inside of it and around it.
 pub(in crate::pg) fn unshown<T>(statement: &[u8], work: impl FnOnce() -> T) -> T {
     catch(work).unwrap_or_else(|caught| {
         if let Caught::OfServer(copy) = &caught {
@@ -141,7 +142,7 @@ pub(in crate::pg) fn pointing_into<T>(query: &CStr, work: impl FnOnce() -> T) ->
 pub(in crate::pg) enum Caught {
     /// An ERROR that the server has raised, or passed on.
     OfServer(Copied),
-    /// One of this library alone, or a panic of it.
+    /// An ERROR of this library alone, or a panic of it.
     Own(Box<CaughtError>),
 }
 
@@ -197,7 +198,7 @@ pub(in crate::pg) struct Copied {
 }
 
 impl Copied {
-    /// Of the ERROR that the server keeps, for one who has caught it.
+    /// Copies the ERROR that the server keeps, for code that has caught it.
     fn take() -> Self {
         // SAFETY: there is such an ERROR, and the present memory context is not that of ERRORs.
         unsafe {
@@ -235,7 +236,7 @@ impl Copied {
         }
     }
 
-    /// Its position is one in this query.
+    /// Makes its position one in this query.
     fn point_into(&self, query: &CStr) {
         // SAFETY: a copy of ours, to whose memory context the query is copied.
         unsafe {
@@ -247,7 +248,7 @@ impl Copied {
         }
     }
 
-    /// Raises it again. What the server does not copy once more has to last until nobody asks for this ERROR,
+    /// Raises it again. What the server does not copy once more has to last as long as this ERROR is in use,
     /// and then goes with all that the server keeps of ERRORs.
     fn rethrow(self) -> ! {
         let Self { error, context } = *ManuallyDrop::new(self);
@@ -256,7 +257,7 @@ impl Copied {
             pg_sys::MemoryContextSetParent(context, pg_sys::ErrorContext);
             pg_sys::ReThrowError(error);
         }
-        #[allow(unreachable_code)] // of some servers pgrx knows that it is
+        #[allow(unreachable_code)] // for some servers pgrx knows that it is
         {
             unreachable!("an ERROR does not return")
         }

@@ -117,7 +117,7 @@ pub(crate) fn read_account() -> Account {
     if setting(c"io_method").as_deref() != Some("worker") {
         return Account::Own;
     }
-    // In milliseconds. On 18 there is no such setting, and none ends by itself.
+    // In milliseconds. On 18 there is no such setting, and no worker ends by itself.
     let idle =
         setting(c"io_worker_idle_timeout").and_then(|idle| idle.parse().ok()).map(Duration::from_millis);
     Account::With(Workers { pids: io_workers, idle: idle.unwrap_or(Duration::MAX) })
@@ -128,8 +128,8 @@ fn io_workers() -> Vec<i32> {
     backends().filter(|b| compat::is_io_worker(b)).map(|b| b.st_procpid).collect()
 }
 
-/// Does `work` with the rights of this user, and with those only. The end by an ERROR of the transaction, or
-/// of a subtransaction that begins before, puts the user back.
+/// Does `work` with the rights of this user, and with those only. After an ERROR, the end of the transaction,
+/// or of a subtransaction that begins before, puts the user back.
 pub(in crate::pg) fn as_user<T>(user: pg_sys::Oid, work: impl FnOnce() -> T) -> T {
     let (mut before, mut context) = (pg_sys::InvalidOid, 0);
     let restricted = pg_sys::SECURITY_RESTRICTED_OPERATION as i32;
@@ -144,8 +144,8 @@ pub(in crate::pg) fn as_user<T>(user: pg_sys::Oid, work: impl FnOnce() -> T) -> 
     result
 }
 
-/// The FROM and WHERE of a query for what belongs to the extension of a catalog with an `oid`, whatever
-/// search_path says.
+/// The FROM and WHERE of a query for the extension's objects in a catalog with `oid`, whatever search_path
+/// says.
 pub(in crate::pg) fn from_own(catalog: &str, alias: &str) -> String {
     format!(
         "pg_catalog.{catalog} AS {alias} JOIN pg_catalog.pg_depend AS d \
@@ -213,7 +213,7 @@ pub(crate) fn read_method() -> String {
     with_io_method(compat::READ_METHOD)
 }
 
-/// How this server fetches single blocks with so many reads ahead.
+/// How this server fetches single blocks with `depth` reads ahead.
 pub(crate) fn fetch_method(depth: u32) -> String {
     if depth == 1 { "ReadBuffer".to_owned() } else { with_io_method(compat::PREFETCH_METHOD) }
 }

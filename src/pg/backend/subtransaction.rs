@@ -14,7 +14,7 @@ pub(in crate::pg) fn read_only<T>(work: impl FnOnce() -> T + std::panic::UnwindS
 }
 
 /// The same for work that others' data, functions or doings can spoil: None after an ERROR of the server's,
-/// but for those of the kinds in [`NOT_OF_THE_WORK`].
+/// except those of the classes in [`NOT_OF_THE_WORK`].
 pub(in crate::pg) fn read_only_if_possible<T>(
     work: impl FnOnce() -> T + std::panic::UnwindSafe,
 ) -> Option<T> {
@@ -31,8 +31,8 @@ pub(in crate::pg) fn attempt<T>(
     run(false, work, instead)
 }
 
-/// Classes of ERRORs, each by one of them, that say nothing of the work but of the session or the server.
-/// What functions raise may be in any other.
+/// Classes of ERRORs, each named by one of them, that say nothing of the work but of the session or the
+/// server. ERRORs that functions raise may be in any other class.
 const NOT_OF_THE_WORK: [PgSqlErrorCode; 5] = [
     PgSqlErrorCode::ERRCODE_QUERY_CANCELED,
     PgSqlErrorCode::ERRCODE_T_R_SERIALIZATION_FAILURE,
@@ -41,7 +41,7 @@ const NOT_OF_THE_WORK: [PgSqlErrorCode; 5] = [
     PgSqlErrorCode::ERRCODE_INTERNAL_ERROR,
 ];
 
-/// `instead` may give a result for an ERROR; others are raised again.
+/// Runs `work` in a subtransaction. `instead` may give a result for an ERROR; others are raised again.
 fn run<T>(
     read_only: bool,
     work: impl FnOnce() -> T + std::panic::UnwindSafe,

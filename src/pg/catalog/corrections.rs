@@ -1,14 +1,14 @@
 //! Correlations that are kept of indexes, and told to the planner in place of what ANALYZE says.
 //!
-//! They are rows of `io_probe_corrections`, by names, so that REINDEX CONCURRENTLY changes nothing. Whoever
-//! may maintain a table writes those of its indexes, and the relation cache of all sessions is told. Where
-//! the library is loaded, the planner's hook puts a function of ours in the place of `btcostestimate`, for
-//! an index of which a correlation is kept: it calls that, and then writes the correlation. No statistics
+//! They are rows of `io_probe_corrections`, by names, so that REINDEX CONCURRENTLY changes nothing. A role
+//! that may maintain a table writes those of its indexes, and the relation cache of all sessions is told.
+//! Where the library is loaded, the planner's hook puts a function of ours in the place of `btcostestimate`,
+//! for an index of which a correlation is kept: it calls that, and then writes the correlation. No statistics
 //! are touched, so what they allow and hide stays as it is.
 //!
 //! A session reads the rows of a table once for each entry of its relation cache, not for each plan: by a
-//! scan as the server makes of its catalogs, which plans nothing, calls no function of a user, and waits for
-//! nobody. Where somebody holds a strong lock on what is read, nothing is kept for that plan.
+//! scan as the server makes of its catalogs. This plans nothing, calls no function of a user, and waits for
+//! no lock. Where another session holds a strong lock on what is read, nothing is kept for that plan.
 //!
 //! A correlation is stale, and the planner's own counts again, when the table was rewritten (a restore does
 //! that), when it has a fifth more or fewer rows, or when ANALYZE has found one that is off by a tenth.
@@ -29,7 +29,7 @@ use crate::pg::backend::reserve;
 use crate::pg::compat::{self, CostEstimate};
 use crate::pg::storage::relation::Held;
 
-/// What is kept of a table's indexes, and counts.
+/// The correlations that are kept of a table's indexes, and count.
 pub(crate) fn not_stale(table: pg_sys::Oid) -> Vec<Kept> {
     let kept = Held::take(table).and_then(|_held| kept(table)).unwrap_or_default();
     kept.into_iter().filter(|kept| kept.stale.is_none()).collect()
@@ -46,7 +46,7 @@ thread_local! {
     static TOLD: RefCell<Option<(Vec<pg_sys::Oid>, f64)>> = const { RefCell::new(None) };
 }
 
-/// Has what is kept forgotten when it may have changed. To be called once, when the library is loaded.
+/// Has what was read forgotten when it may have changed. To be called once, when the library is loaded.
 pub(crate) fn watch() {
     // SAFETY: the function is one of this library, which is never unloaded.
     unsafe { pg_sys::CacheRegisterRelcacheCallback(Some(forget), pg_sys::Datum::null()) };
@@ -61,7 +61,7 @@ unsafe extern "C-unwind" fn forget(_argument: pg_sys::Datum, relation: pg_sys::O
         INDEXES.take();
         return;
     }
-    // What is there of its indexes is written over before it is looked at.
+    // The entries of its indexes are overwritten before they are looked at.
     let table =
         INDEXES.with_borrow_mut(|indexes| indexes.remove(&relation)).map_or(relation, |(table, _)| table);
     READ.with_borrow_mut(|read| read.remove(&table));
@@ -70,14 +70,14 @@ unsafe extern "C-unwind" fn forget(_argument: pg_sys::Datum, relation: pg_sys::O
 /// Lets the planner take the correlations that are kept of these indexes of a table, and what it is told.
 ///
 /// # Safety
-/// They must be what the planner knows of them.
+/// `indexes` must be what the planner knows of the table's indexes.
 pub(in crate::pg) unsafe fn apply(
     table: pg_sys::Oid,
     indexes: impl Iterator<Item = *mut pg_sys::IndexOptInfo> + Clone,
 ) {
     // SAFETY: the caller vouches for them.
     let oid = |index: *mut pg_sys::IndexOptInfo| unsafe { (*index).indexoid };
-    // Catalogs have none.
+    // Catalogs have no corrections.
     let is_wanted = table.to_u32() >= pg_sys::FirstNormalObjectId && gucs::correct_correlation();
     let has_some = is_wanted && has_some(table, indexes.clone().map(oid));
     if !has_some && TOLD.with_borrow(Option::is_none) {
@@ -91,7 +91,8 @@ pub(in crate::pg) unsafe fn apply(
     }
 }
 
-/// Is something kept of these indexes of a table, and does it count? Reads it, unless that was done.
+/// Does a correlation count that is kept of one of these indexes of a table? Reads them, unless that was
+/// done.
 fn has_some(table: pg_sys::Oid, indexes: impl Iterator<Item = pg_sys::Oid> + Clone) -> bool {
     if let Some(known) = READ.with_borrow(|read| read.get(&table).copied()) {
         return known;
@@ -166,7 +167,7 @@ unsafe extern "C-unwind" {
     );
 }
 
-/// Puts ours in the place of `btcostestimate`. An index that has another one stays as it is.
+/// Puts our function in the place of `btcostestimate`. An index that has another one stays as it is.
 ///
 /// # Safety
 /// `index` must be what the planner knows of it.

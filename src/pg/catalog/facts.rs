@@ -41,7 +41,7 @@ impl SettingValue {
     }
 }
 
-/// The setting of this name; None where this server has none such. The name must be a plain word.
+/// The setting of this name; None where this server has no such setting. The name must be a plain word.
 pub(crate) fn setting(name: &str) -> Option<SettingValue> {
     let query = format!(
         "SELECT pg_catalog.current_setting(name), \
@@ -77,7 +77,7 @@ pub(crate) struct UserTable {
 }
 
 impl UserTable {
-    /// Bytes of the main fork by what its files say: no lock is taken, so that nobody is waited for.
+    /// Bytes of the main fork by what its files say: no lock is taken, so that nothing is waited for.
     pub(crate) fn bytes(&self) -> u64 {
         bytes_of_files(&self.path)
     }
@@ -132,7 +132,7 @@ pub(crate) fn user_tables() -> Vec<UserTable> {
                 .map(|row| {
                     let (oid, spcname) = (row.get::<pg_sys::Oid>(1)?, row.get::<Text>(2)?);
                     let (path, may_probe) = (row.get::<Text>(3)?, row.get::<bool>(4)?);
-                    // What is gone by now has neither.
+                    // Of a table that is gone by now, both are NULL.
                     Ok(oid.zip(spcname).zip(path.zip(may_probe)).map(
                         |((oid, spcname), (path, may_probe))| UserTable {
                             oid,

@@ -1,7 +1,7 @@
-//! Indexes: by which ranges their tables can be asked for, and where the rows lie that follow one another in
+//! Indexes: which ranges of their tables can be asked for, and where the rows lie that follow one another in
 //! them.
 //!
-//! Ranges are asked for by those of whole tables, on columns of types of the server's own with short values,
+//! Ranges are asked for by indexes of whole tables, on columns of the server's own types with short values,
 //! whose statistics the caller may see.
 
 use std::panic::AssertUnwindSafe;
@@ -15,7 +15,7 @@ use crate::pg::settings;
 use crate::pg::storage::btree;
 use crate::pg::storage::relation::Relation;
 
-/// An index by ranges of whose first column a table can be asked.
+/// An index whose table can be asked for ranges of its first column.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct IndexFacts {
     /// The table, and the index.
@@ -36,9 +36,9 @@ pub(crate) struct IndexFacts {
     pub(crate) index_pages: f64,
     /// Values that cut the column into parts of equally many rows, as text.
     pub(crate) bounds: Vec<String>,
-    /// Share of the rows that these cover: the others are null or among the most common values.
+    /// Share of the rows that `bounds` cover: the others are null or among the most common values.
     pub(crate) covered: f64,
-    /// What ANALYZE says of the order of the column and that of the table.
+    /// The correlation of the column's order with the table's, as ANALYZE says.
     pub(crate) correlation: Option<f64>,
     /// The schema, the table and the column, as functions of the server take them.
     pub(crate) names: [String; 3],
@@ -54,7 +54,7 @@ pub(crate) struct IndexName {
 }
 
 /// Indexes of these tables that a range query can use, of each column the smallest, of the largest tables
-/// first: at most so many of a table and of all.
+/// first: at most `of_table` of a table, and `of_all` in all.
 pub(crate) fn of_tables(tables: &[pg_sys::Oid], of_table: u32, of_all: u32) -> Vec<IndexFacts> {
     let tables: Vec<String> = tables.iter().map(|oid| oid.to_u32().to_string()).collect();
     let query = format!(
@@ -114,10 +114,10 @@ pub(crate) fn of_tables(tables: &[pg_sys::Oid], of_table: u32, of_all: u32) -> V
     facts.into_iter().filter(|facts| facts.bounds.len() > 2).collect()
 }
 
-/// Smaller tables are read whole, whatever the costs, in pages.
+/// Fewest pages of a table: smaller ones are read whole, whatever the costs.
 pub(crate) const LEAST_PAGES: f64 = 256.0;
 
-/// Columns of longer values, in bytes, are left out: statistics may hold ten thousand of them.
+/// Longest values, in bytes, of columns that are not left out: statistics may hold ten thousand of them.
 const LONGEST_VALUE: u32 = 64;
 
 /// An index of a table, whatever it is.
@@ -130,7 +130,7 @@ pub(crate) struct AnyIndex {
     pub(crate) is_valid: bool,
     /// Its pages when it was vacuumed or analyzed.
     pub(crate) pages: f64,
-    /// Rows that it has, and its table, when that had so many pages; as far as that is known.
+    /// Rows of the index and of its table, when that had `table_pages` pages; as far as that is known.
     pub(crate) rows: f64,
     pub(crate) table_rows: f64,
     pub(crate) table_pages: f64,
@@ -168,12 +168,12 @@ pub(crate) fn all_of(table: pg_sys::Oid) -> Vec<AnyIndex> {
     found.iter().filter_map(|(_, facts)| serde_json::from_str(facts).ok()).collect()
 }
 
-/// Places of an index, and entries from each on, of which one sees where its rows lie.
+/// Places of an index where samples begin, and entries of a sample.
 const SAMPLES: u32 = 12;
 const ENTRIES: usize = 200;
 
 /// The blocks of rows that follow one another in a btree index, from some places on. Reads a page or two of
-/// it for each. None if it is gone, or somebody has a lock.
+/// it for each. None if it is gone, or a lock would have to be waited for.
 pub(crate) fn samples(table: u32, index: u32) -> Option<Vec<Vec<u64>>> {
     let table = Relation::open_if_free(pg_sys::Oid::from(table))?;
     let work = AssertUnwindSafe(|| {

@@ -1,8 +1,8 @@
 //! Statements whose names mean what they were meant to mean.
 //!
 //! A name in a statement is looked up when the statement is parsed, and by then it may be another relation's:
-//! who owns a schema can rename it at any time, and no lock on a relation keeps him from it. So a statement
-//! that is run with somebody else's rights, or that names what belongs to the extension, is parsed and
+//! the owner of a schema can rename it at any time, and no lock on a relation prevents that. So a statement
+//! that is run with another role's rights, or that names what belongs to the extension, is parsed and
 //! rewritten first. Then each relation, function and operator in it is compared with what it may name. Only
 //! then it is planned, and from then on the server goes by oid.
 //!
@@ -34,7 +34,7 @@ pub(in crate::pg) fn run(
 }
 
 /// The same of a statement that names only what belongs to the extension, with its schema, and what is the
-/// server's own; what becomes of its rows.
+/// server's own; returns what `read` makes of its rows.
 pub(in crate::pg) fn run_own<T>(
     statement: &str,
     arguments: &[DatumWithOid<'_>],
@@ -95,7 +95,7 @@ struct Allowed {
 }
 
 impl Allowed {
-    /// Is this object of that catalog none of it?
+    /// Is this object of that catalog one that the statement may not name?
     fn excludes(&self, catalog: pg_sys::Oid, oid: pg_sys::Oid) -> bool {
         // SAFETY: a lookup in the catalogs, which gives 0 for what belongs to no extension.
         oid.to_u32() >= pg_sys::FirstNormalObjectId
@@ -109,14 +109,14 @@ impl Allowed {
 /// # Safety
 /// `list` must be NULL or a list of pointers that outlives the iterator.
 unsafe fn elements(list: *mut pg_sys::List) -> impl Iterator<Item = *mut c_void> {
-    // SAFETY: the caller vouches for it; a list has so many elements.
+    // SAFETY: the caller vouches for it; a list has as many elements as it says.
     unsafe {
         let length = if list.is_null() { 0 } else { (*list).length };
         (0..length as usize).map(move |place| (*(*list).elements.add(place)).ptr_value)
     }
 }
 
-/// Does this part of a statement, or one of its own, name what it may not?
+/// Does this part of a statement, or a part of it, name what it may not?
 ///
 /// # Safety
 /// `node` must be NULL or a node of an analyzed statement, and `allowed` an [`Allowed`].
@@ -132,14 +132,14 @@ unsafe fn names_another(node: *mut pg_sys::Node, allowed: *mut c_void) -> bool {
                 let query = node.cast::<pg_sys::Query>();
                 let utility = (*query).utilityStmt;
                 if !utility.is_null() {
-                    // Of these, we run EXPLAIN only.
+                    // Of utility statements, we run EXPLAIN only.
                     return (*utility).type_ != T_ExplainStmt
                         || names_another((*utility.cast::<pg_sys::ExplainStmt>()).query, allowed);
                 }
                 let flags = pg_sys::QTW_EXAMINE_RTES_BEFORE as i32;
                 return pg_sys::query_tree_walker(query, Some(walk), allowed, flags);
             }
-            // What is below it, the walker of the query comes to by itself.
+            // The walker of the query comes by itself to what is below it.
             T_RangeTblEntry => {
                 let relation = (*node.cast::<pg_sys::RangeTblEntry>()).relid;
                 return (*allowed.cast::<Allowed>()).excludes(pg_sys::RelationRelationId, relation);

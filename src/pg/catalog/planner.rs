@@ -32,7 +32,7 @@ pub(crate) struct TableQuery {
     pub(crate) table: pg_sys::Oid,
     /// What is selected.
     pub(crate) what: &'static str,
-    /// Under which condition.
+    /// The condition.
     pub(crate) condition: String,
 }
 
@@ -58,7 +58,7 @@ pub(crate) enum ParallelPlans {
     AsSet,
 }
 
-/// Under what the planner is asked.
+/// What the planner is told to assume.
 #[derive(Debug, Clone)]
 pub(crate) struct Premise {
     /// `seq_page_cost` and `random_page_cost`.
@@ -162,8 +162,8 @@ fn plain_tablespace() -> Option<pg_sys::Oid> {
     candidates.into_iter().map(|(oid, _)| oid).next()
 }
 
-/// From now on the planner takes the correlations that are kept; and while it is asked, what it is told. To
-/// be called once, when the library is loaded.
+/// From now on the planner takes the correlations that are kept; and while it is asked, those that it is
+/// told. To be called once, when the library is loaded.
 pub(crate) fn watch() {
     corrections::watch();
     compat::watch_relations(look_at_relation);
@@ -172,7 +172,7 @@ pub(crate) fn watch() {
 /// # Safety
 /// `info` must be what the planner knows of this relation.
 unsafe fn look_at_relation(relation: pg_sys::Oid, info: *mut pg_sys::RelOptInfo) {
-    // SAFETY: the caller vouches for it; the list, which nobody changes meanwhile, holds IndexOptInfos.
+    // SAFETY: the caller vouches for it; the list, which does not change meanwhile, holds IndexOptInfos.
     unsafe {
         let list = (*info).indexlist;
         let count = if list.is_null() { 0 } else { (*list).length as usize };
@@ -187,7 +187,7 @@ unsafe fn look_at_relation(relation: pg_sys::Oid, info: *mut pg_sys::RelOptInfo)
     }
 }
 
-/// Which plans this session would compile: those that cost more. None if it compiles none.
+/// The cost above which this session would compile a plan. None if it compiles none.
 pub(crate) fn jit_above_cost() -> Option<f64> {
     let above = server::setting(c"jit_above_cost")?.parse().ok()?;
     (server::setting(c"jit").as_deref() == Some("on") && above >= 0.0).then_some(above)

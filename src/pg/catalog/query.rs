@@ -16,7 +16,7 @@ use crate::pg::backend::subtransaction::read_only;
 pub(crate) struct Query(CString);
 
 impl Query {
-    /// The query after something of ours.
+    /// The query with `start` before it.
     pub(in crate::pg) fn after(&self, start: &str) -> CString {
         let statement = [start.as_bytes(), self.0.to_bytes()].concat();
         CString::new(statement).unwrap_or_default()
@@ -37,8 +37,8 @@ impl Argument for Query {
 
 as_argument!(Query);
 
-/// Exactly one statement, and one that is not a command of its own. Otherwise what follows a semicolon would
-/// be executed as well. `allowed` is a HINT.
+/// Refuses all but one statement, which must not be a utility command: what follows a semicolon would be
+/// executed as well. `allowed` is a HINT.
 pub(in crate::pg) fn check_single(query: &Query, allowed: &str) -> Result<()> {
     // SAFETY: the text is a C string that outlives the use of the list. A syntax error is an ERROR.
     let (count, tag, into) = unsafe {
@@ -103,13 +103,13 @@ pub(in crate::pg) fn run(statement: &CStr) -> StatementRows {
 
 /// The rows that a statement has given, or how many it has written; until the end of the connection to SPI.
 pub(in crate::pg) struct StatementRows {
-    /// How many.
+    /// Number of rows.
     pub(in crate::pg) count: u64,
     table: *mut pg_sys::SPITupleTable,
 }
 
 impl StatementRows {
-    /// Those of the last statement.
+    /// The rows of the last statement.
     ///
     /// # Safety
     /// It must have been executed in the present connection to SPI.
@@ -122,7 +122,7 @@ impl StatementRows {
     /// `most`.
     pub(in crate::pg) fn texts(&self, most: usize) -> impl Iterator<Item = Option<String>> {
         (0..self.rows()).map(move |row| {
-            // SAFETY: the table has so many rows, and a column; a value is NULL or a C string, and is copied.
+            // SAFETY: the table has these rows, and a column; a value is NULL or a C string, and is copied.
             unsafe {
                 let value = pg_sys::SPI_getvalue(*(*self.table).vals.add(row), (*self.table).tupdesc, 1);
                 (!value.is_null()).then(|| text_up_to(value, most))
@@ -164,7 +164,7 @@ pub(crate) struct Used {
     pub(crate) wal_bytes: u64,
 }
 
-/// One statement, and no utility command. What writes is refused when it runs.
+/// Refuses all but one statement, which must not be a utility command. What writes is refused when it runs.
 pub(crate) fn check(query: &Query) -> Result<()> {
     check_single(query, "SELECT and VALUES can be watched.")
 }

@@ -1,7 +1,6 @@
 //! What the executor does with a tuple: a count of all tuples in some blocks that are in shared buffers.
 //!
-//! It is done with the rights of the table's owner: no policy hides rows from him, and who may MAINTAIN a
-//! table may not read it.
+//! It is done with the rights of the table's owner, from whom no policy hides rows.
 
 use std::ffi::CStr;
 use std::ops::Range;
@@ -37,7 +36,7 @@ pub(crate) fn count(relation: &Relation, ranges: &[Range<u64>]) -> Option<Vec<Tu
         })
         .collect();
     let work = AssertUnwindSafe(|| {
-        // Planning locks the indexes, too: not if somebody else has one.
+        // Planning locks the indexes, too: nothing is counted if a lock would have to be waited for.
         let relation = Relation::open_to_plan(relation.oid())?;
         let name = relation.qualified_name()?;
         let statement = |condition: &str| query_of("SELECT count(*)", name, condition);

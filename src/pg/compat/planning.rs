@@ -16,7 +16,7 @@ pub(in crate::pg) type LookAtRelation = unsafe fn(pg_sys::Oid, *mut pg_sys::RelO
 thread_local! {
     /// The hook before ours.
     static BEFORE: Cell<HookType> = const { Cell::new(None) };
-    /// What ours calls.
+    /// What our hook calls.
     static LOOK: Cell<Option<LookAtRelation>> = const { Cell::new(None) };
 }
 
@@ -49,7 +49,7 @@ unsafe extern "C-unwind" fn ours(
     }
 }
 
-/// The same.
+/// The same for the hook of 19.
 #[cfg(feature = "pg19")]
 unsafe extern "C-unwind" fn ours(
     root: *mut pg_sys::PlannerInfo,

@@ -19,7 +19,7 @@ pub(in crate::pg) trait Blocks {
     fn next(&mut self) -> Option<pg_sys::BlockNumber>;
 
     /// The oldest block that was handed out has been read into this buffer, and its pin is released. All that
-    /// was handed out arrives: whoever wants to stop hands out no more.
+    /// was handed out arrives: to stop, hand out no more.
     fn arrived(&mut self, buffer: pg_sys::Buffer);
 }
 
@@ -28,7 +28,7 @@ pub(in crate::pg) trait Blocks {
 pub(in crate::pg) enum ReadAhead {
     /// As a sequential scan of this server does, which on 15 and 16 is not at all.
     Sequential,
-    /// So many reads.
+    /// By this many reads.
     By(u32),
     /// As a bitmap heap scan of this server does at this `effective_io_concurrency`.
     Bitmap(u32),
@@ -40,7 +40,7 @@ pub(in crate::pg) const READ_METHOD: &str = "ReadBuffer";
 #[cfg(not(any(feature = "pg15", feature = "pg16")))]
 pub(in crate::pg) const READ_METHOD: &str = "read stream";
 
-/// What it reads ahead with elsewhere.
+/// What this server reads ahead with outside of sequential scans.
 #[cfg(any(feature = "pg15", feature = "pg16"))]
 pub(in crate::pg) const PREFETCH_METHOD: &str = "PrefetchBuffer";
 #[cfg(not(any(feature = "pg15", feature = "pg16")))]
@@ -73,14 +73,13 @@ pub(in crate::pg) fn ring(ahead: ReadAhead) -> pg_sys::BufferAccessStrategy {
     }
 }
 
-/// So many buffers a bitmap heap scan holds at most: without a stream its present one.
+/// Most buffers that a bitmap heap scan holds: without a stream its present one.
 #[cfg(any(feature = "pg16", feature = "pg17"))]
 fn pinned_by_bitmap(_concurrency: u32) -> u32 {
     1
 }
 
-/// So many buffers a bitmap heap scan holds at most: a stream that of all its reads, each as long as they
-/// get.
+/// Most buffers that a bitmap heap scan holds: a stream those of all its reads, each as long as they get.
 #[cfg(any(feature = "pg18", feature = "pg19"))]
 fn pinned_by_bitmap(concurrency: u32) -> u32 {
     // SAFETY: reads a setting.
@@ -176,7 +175,7 @@ pub(in crate::pg) unsafe fn read_blocks(
         blocks: *mut std::ffi::c_void,
         _per_buffer_data: *mut std::ffi::c_void,
     ) -> pg_sys::BlockNumber {
-        // SAFETY: the pointer below, whose target nobody else touches while the stream may call.
+        // SAFETY: the pointer below, whose target nothing else touches while the stream may call.
         let blocks = unsafe { &mut **blocks.cast::<*mut dyn Blocks>() };
         blocks.next().unwrap_or(pg_sys::InvalidBlockNumber)
     }
@@ -298,8 +297,8 @@ fn with_concurrency<T>(ahead: ReadAhead, f: impl FnOnce() -> T) -> T {
     settings::with(&[(c"effective_io_concurrency", &depth.to_string())], f)
 }
 
-/// Calls `f` while `io_combine_limit` is so many blocks; as it is, where there is no such setting (before
-/// 17). A stream may look at it at any time.
+/// Calls `f` while `io_combine_limit` is `blocks`; just calls it where there is no such setting (before 17).
+/// A stream may look at it at any time.
 pub(in crate::pg) fn with_combine_limit<T>(blocks: u32, f: impl FnOnce() -> T) -> T {
     #[cfg(any(feature = "pg15", feature = "pg16"))]
     {

@@ -28,7 +28,7 @@ pub(crate) struct RelationFacts {
 }
 
 impl RelationFacts {
-    /// That of this oid, if there is one. Takes no lock on it, so nobody is waited for; and no right is
+    /// The relation of this oid, if there is one. Takes no lock on it, so waits for none; and no right is
     /// needed.
     pub(crate) fn find(oid: pg_sys::Oid) -> Option<Self> {
         let query = format!(
@@ -57,7 +57,7 @@ impl RelationFacts {
     }
 }
 
-/// Who measures, and on which server.
+/// The role that measures, and the server that it is on.
 #[derive(Debug, Serialize)]
 pub(crate) struct ServerFacts {
     rolname: Option<String>,
@@ -70,7 +70,7 @@ pub(crate) struct ServerFacts {
 }
 
 impl ServerFacts {
-    /// This one.
+    /// The facts of this session and its server.
     pub(crate) fn here() -> Self {
         // SAFETY: catalog lookups, of which the first gives NULL for what is gone; the results are C strings.
         // The last reads shared memory.
@@ -92,7 +92,7 @@ impl ServerFacts {
 }
 
 /// The values of these settings as SHOW prints them; None for one that this version lacks. None of them may
-/// be one that only some may see.
+/// be one that only some roles may see.
 pub(crate) fn setting_values<'a>(names: &'a [&'a str]) -> impl Iterator<Item = (&'a str, Option<String>)> {
     names.iter().map(|&name| {
         let c_name = CString::new(name).unwrap_or_default();

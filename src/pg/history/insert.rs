@@ -1,5 +1,5 @@
-//! Storing runs, and deleting them. Only these statements run with the rights of the tables' owner; nobody
-//! else may write.
+//! Storing runs, and deleting them. Only these statements run with the rights of the tables' owner; no other
+//! role may write.
 
 use pgrx::datum::{DatumWithOid, Interval};
 use pgrx::{pg_sys, spi, spi::Spi};
@@ -49,8 +49,8 @@ pub(crate) fn insert(result: &JsonbText, label: Option<Text>) -> i64 {
     tables.write(rows, &arguments, |_| id)
 }
 
-/// Deletes the runs that started longer ago than this, and returns how many there were; and the rows of runs
-/// that are gone.
+/// Deletes the runs that started longer ago than `keep`, and returns how many there were; and the rows of
+/// runs that are gone.
 pub(crate) fn delete_older(keep: Interval) -> i64 {
     let tables = Tables::find();
     let arguments = [DatumWithOid::from(keep)];
@@ -76,7 +76,7 @@ pub(crate) fn first_that_fits_no_row(result: &JsonbText, probe: &str) -> Option<
         "SELECT pg_catalog.min(ordinal) FROM {rows} \
          WHERE pg_catalog.jsonb_typeof(value) OPERATOR(pg_catalog.<>) 'object'"
     );
-    // A relation by its name may be unknown here; it is the run's that counts.
+    // A relation's name may be unknown here; what counts is the run's relation.
     let typed = format!(
         "SELECT pg_catalog.count(pg_catalog.jsonb_populate_record($2, value OPERATOR(pg_catalog.-) \
          'relid'::pg_catalog.text)) FROM {rows}"

@@ -40,7 +40,7 @@ pub(crate) struct ProbeArgument {
 }
 
 impl ProbeArgument {
-    /// What it is given, as an expression of its type.
+    /// Its value as an expression of its type.
     fn expression(&self, value: &Value<'_>) -> String {
         let text = match value {
             Value::Relation(oid) => Some(oid.to_u32().to_string()),
@@ -72,11 +72,11 @@ pub(crate) struct Cause {
     pub(crate) message: String,
 }
 
-/// Under which settings a value is printed in one form.
+/// Settings under which a value is always printed in the same form.
 const PRINTED: [(&CStr, &str); 2] = [PLAIN[0], (c"intervalstyle", "postgres")];
 
-/// Classes of ERRORs, each by one of them, that are the caller's business, and are not caught: he asked for
-/// an end; or his arguments, his query, his rights, the state of his transaction are not what they should be.
+/// Classes of ERRORs, each named by one of them, that are the caller's business, and are not caught: a
+/// cancel; or the arguments, the query, the rights, the state of the transaction are not what they should be.
 const CALLERS: [PgSqlErrorCode; 6] = [
     PgSqlErrorCode::ERRCODE_OPERATOR_INTERVENTION,
     PgSqlErrorCode::ERRCODE_SYNTAX_ERROR_OR_ACCESS_RULE_VIOLATION,
@@ -129,7 +129,8 @@ impl ProbeFunction {
         )
     }
 
-    /// What the arguments but the relation are given, as their types print it. The function has taken them.
+    /// The values of arguments but the relation, as their types print them, without defaults. The function
+    /// has taken them.
     pub(crate) fn plain(&self, values: &[(&str, Value<'_>)]) -> Map<String, Json> {
         let pair = |argument: &ProbeArgument, expression: &str| {
             format!("{}, {expression}", spi::quote_literal(&argument.name))
@@ -152,7 +153,7 @@ impl ProbeFunction {
         is
     }
 
-    /// The arguments that are given something.
+    /// The arguments that are given a value.
     fn given<'a, 'b>(
         &'a self,
         values: &'a [(&str, Value<'b>)],
@@ -166,7 +167,8 @@ impl ProbeFunction {
             format!("{} => {}", spi::quote_identifier(&argument.name), argument.expression(value))
         };
         let arguments: Vec<String> = self.given(values).map(given).collect();
-        // Its name would say something else under another search_path, or nothing once the relation is gone.
+        // The relation's name would say something else under another search_path, or nothing once the
+        // relation is gone.
         let relid = if self.has_relid {
             " OPERATOR(pg_catalog.||) pg_catalog.jsonb_build_object('relid', \
                  line.relid::pg_catalog.oid::pg_catalog.int8)"
@@ -183,13 +185,13 @@ impl ProbeFunction {
     }
 }
 
-/// None for what is to be raised again.
+/// None for an ERROR that is to be raised again.
 fn failed(error: &Caught) -> Option<Failed> {
     if error.is_of_class(&CALLERS) {
         return None;
     }
     let cause = Cause { sqlstate: sqlstate(error.code()), message: error.message() };
-    // The server itself raises these of nothing that a probe does.
+    // The server itself raises these for nothing that a probe does.
     const TAKEN: [PgSqlErrorCode; 2] =
         [PgSqlErrorCode::ERRCODE_OBJECT_IN_USE, PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE];
     let taken = TAKEN.iter().any(|taken| *taken as i32 == error.code());

@@ -12,14 +12,14 @@ use crate::pg::backend::encoding::MOST_BYTES;
 use crate::pg::backend::server;
 use crate::pg::settings;
 
-/// Runs before the ones in question that count, of each series and configuration. More would tell hardly more
-/// of the noise, and less of the present one.
+/// Most runs before the ones in question that count, of each series and configuration. More would tell hardly
+/// more of the noise, and less of the present one.
 const MOST_EARLIER: u32 = 30;
 
 /// The same where labels are compared, with the labels' own runs: these are of many series.
 const MOST_EARLIER_OF_LABEL: u32 = 20;
 
-/// Runs of a label that count, of each series.
+/// Most runs of a label that count, of each series.
 const MOST_OF_LABEL: u32 = 50;
 
 /// Arguments but for those that change nothing, as in the column `series` of io_probe_runs.
@@ -59,7 +59,7 @@ pub(crate) enum RunSide {
 /// A figure in the runs of one side, one series and one configuration, in the order of time.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Values {
-    /// Of two sides that are compared: which ones belong together.
+    /// Names the series of two sides that are compared with each other.
     pub(crate) pair: String,
     pub(crate) whose: RunSide,
     #[serde(flatten)]
@@ -93,8 +93,8 @@ const RUN_VALUE: &str = "jsonb_build_object('id', chosen.id, 'at', extract(epoch
      'steal_pct', line.steal_pct)";
 
 /// What else is known of the row of a figure `found`, and of its run. Only rows of these probes are sure to
-/// have such columns with such types: whoever imports a row may add what he likes, and a share may be no
-/// number. (A ping is so few bytes that any others are many.)
+/// have such columns with such types: an imported row may have any others, and a share may be no number. (A
+/// ping is so few bytes that any others are many.)
 fn line(schema: &str) -> String {
     let bytes = |of_row: &str, of_run: &str| {
         format!(
@@ -132,7 +132,7 @@ pub(crate) fn report_lines(run: i64) -> Option<Vec<String>> {
     (!rows.is_empty()).then_some(rows)
 }
 
-/// In the order of time. Here, since the server would sort each group by itself, twice.
+/// Sorts by time. Done here, since the server would sort each group by itself, twice.
 fn sort_by_time(runs: &mut [RunValue]) {
     runs.sort_by(|one, other| one.at.total_cmp(&other.at).then(one.id.cmp(&other.id)));
 }
@@ -154,7 +154,7 @@ pub(crate) struct Difference {
     pub(crate) name: String,
     pub(crate) a: Option<String>,
     pub(crate) b: Option<String>,
-    /// Of which probe and object; None if of several.
+    /// Its probe and object; None if there are several.
     pub(crate) probe: Option<String>,
     pub(crate) object: Option<String>,
 }
@@ -175,7 +175,7 @@ pub(crate) struct Recent {
     pub(crate) run_id: i64,
 }
 
-/// Those of these runs that are stored.
+/// The runs of these numbers that are stored.
 pub(crate) fn runs(ids: &[i64]) -> Vec<StoredRun> {
     let ids: Vec<String> = ids.iter().map(i64::to_string).collect();
     ask(|schema| {
@@ -260,7 +260,7 @@ impl Sides<'_> {
 
     /// The figures of both, and of the runs before the later of them.
     pub(crate) fn figures(&self) -> Vec<Values> {
-        // Those of a label say themselves how much they differ.
+        // The runs of a label say themselves how much they differ.
         let wanted = match self {
             Sides::Labels(..) => format!("{MOST_EARLIER_OF_LABEL} - count(*)"),
             Sides::Runs(..) => MOST_EARLIER.to_string(),
@@ -343,7 +343,7 @@ impl Sides<'_> {
     }
 }
 
-/// The last so many runs of each series, and up to [`MOST_EARLIER`] before them.
+/// The `last` latest runs of each series, and up to [`MOST_EARLIER`] before them.
 pub(crate) fn recent(last: u32) -> Vec<Recent> {
     with_earlier(|schema| {
         format!(
@@ -368,7 +368,7 @@ pub(crate) fn recent(last: u32) -> Vec<Recent> {
     })
 }
 
-/// That run, and up to [`MOST_EARLIER`] of its series before it.
+/// This run, and up to [`MOST_EARLIER`] of its series before it.
 pub(crate) fn run_and_earlier(run: i64) -> Vec<Recent> {
     with_earlier(|schema| {
         format!(
@@ -427,7 +427,7 @@ fn ask<T: DeserializeOwned>(query: impl FnOnce(&str) -> String) -> Vec<T> {
             |runs: &Runs| format!("SELECT row_to_json(row)::text FROM ({}) AS row", query(&runs.schema));
         let rows =
             Tables::find().run(query, &[], |rows| rows.texts(MOST_BYTES).flatten().collect::<Vec<_>>());
-        // How many runs there are is up to who stores them.
+        // How many runs there are is up to the roles that store them.
         server::expect_json(rows.iter());
         // Only a defect of the queries, which are ours, could fail here.
         let parse = |row: &str| serde_json::from_str(row).unwrap_or_else(|e| pgrx::error!("{e} in {row}"));

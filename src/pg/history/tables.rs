@@ -17,10 +17,10 @@ pub(super) struct Tables {
     runs: Runs,
 }
 
-/// What a statement says of io_probe_runs.
+/// What a statement needs to know of io_probe_runs.
 #[derive(Deserialize)]
 pub(super) struct Runs {
-    /// The schema of all three, as a query wants it.
+    /// The schema of these tables and of io_probe_metrics, as a query wants it.
     pub(super) schema: String,
     /// The columns that a result brings with it; and the same with their types, which are the server's own.
     pub(super) columns: String,
@@ -28,7 +28,7 @@ pub(super) struct Runs {
 }
 
 impl Tables {
-    /// Those of this database.
+    /// The tables of this database.
     pub(super) fn find() -> Self {
         let of_result = "pg_catalog.pg_attribute AS a WHERE a.attrelid OPERATOR(pg_catalog.=) c.oid \
              AND a.attnum OPERATOR(pg_catalog.>) 0 AND NOT a.attisdropped \
@@ -59,8 +59,8 @@ impl Tables {
         Self { written: [*runs, *results], runs: facts }
     }
 
-    /// Refuses to write to them while that would call triggers. Waits for nobody, and keeps no lock: whoever
-    /// writes looks again.
+    /// Refuses to write to them while that would call triggers. Waits for no lock, and keeps none: a write
+    /// looks again.
     pub(super) fn check_for_triggers(&self) -> Result<()> {
         let mut open = self.written.into_iter().filter_map(Relation::open_if_free);
         open.try_for_each(|table| table.check_for_triggers())
@@ -77,7 +77,7 @@ impl Tables {
         names::run_own(&text(&self.runs), arguments, read)
     }
 
-    /// The same with the rights of their owner, as it is now: nobody else may write to them.
+    /// The same with the rights of their owner, as it is now: no other role may write to them.
     pub(super) fn write<T>(
         &self,
         text: impl FnOnce(&Runs) -> String,

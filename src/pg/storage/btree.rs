@@ -15,8 +15,8 @@ use crate::pg::compat;
 /// have empty ones.
 const MOST_PAGES: u32 = 32;
 
-/// The blocks of the table of so many entries that follow one another, from so many places on that lie evenly
-/// in the index; of fewer where it has no more.
+/// The table's blocks of `entries` entries that follow one another, from each of `places` places on that lie
+/// evenly in the index; fewer where it has no more.
 ///
 /// # Safety
 /// `index` must be an open btree index.
@@ -26,7 +26,7 @@ pub(in crate::pg) unsafe fn samples(index: pg_sys::Relation, places: u32, entrie
     // The first block tells of the others.
     let others = u64::from(blocks.saturating_sub(1));
     let (mut starts, mut samples) = (Vec::new(), Vec::new());
-    // Where there is nothing, as among nulls, others are taken that lie between.
+    // Where a place has no entries, as among nulls, another one is taken that lies between.
     for shift in [2, 0, 3, 1] {
         for place in 0..u64::from(places) {
             let start = 1 + (others * (4 * place + shift) / (4 * u64::from(places))) as u32;

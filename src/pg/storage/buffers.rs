@@ -1,4 +1,4 @@
-//! Shared buffers: who is in them, and what reads through them cost.
+//! Shared buffers: which pages are in them, and what reads through them cost.
 
 use std::cell::OnceCell;
 use std::ops::Range;
@@ -73,7 +73,7 @@ impl Usage {
     }
 }
 
-/// A page that is in a buffer, and which.
+/// A page, and the buffer that it is in.
 #[derive(Clone, Copy)]
 struct Page {
     buffer: pg_sys::Buffer,
@@ -160,7 +160,7 @@ pub(crate) struct Resident<'a> {
 }
 
 impl<'a> Resident<'a> {
-    /// Of this fork.
+    /// The resident blocks of this fork.
     pub(crate) fn new(relation: &'a Relation, fork: Fork) -> Self {
         Self { relation, fork, blocks: OnceCell::new() }
     }
@@ -178,7 +178,7 @@ impl<'a> Resident<'a> {
         })
     }
 
-    /// How many of these blocks are.
+    /// How many of these blocks are in buffers.
     pub(crate) fn count_in(&self, blocks: Range<u64>) -> u64 {
         let before = |block: u64| self.blocks().partition_point(|resident| u64::from(*resident) < block);
         (before(blocks.end) - before(blocks.start)) as u64
@@ -205,7 +205,7 @@ impl<'a> Resident<'a> {
 }
 
 /// Writes a relation's dirty shared buffers to its files, and lets go of its pages where this server can,
-/// until there is a reason to stop. Pages stay that somebody has pinned, or in the session's own buffers.
+/// until there is a reason to stop. Pages stay that are pinned, or in the session's own buffers.
 pub(crate) fn flush_and_evict(relation: &Relation, should_stop: &mut StopCheck<'_>) -> Option<Stop> {
     if relation.is_temporary() || crate::pg::backend::server::in_recovery() {
         return None;
@@ -253,7 +253,7 @@ pub(crate) fn evict_blocks(
         if let Some(stop) = should_stop() {
             return Some(stop);
         }
-        // SAFETY: the number of a shared buffer. To ask may have taken a while: it may hold another page.
+        // SAFETY: the number of a shared buffer. `should_stop` may have taken long: it may hold another page.
         unsafe {
             let header = &raw const (*pg_sys::BufferDescriptors.add(page.buffer as usize - 1)).bufferdesc;
             if page_in(header, file, page.buffer).as_ref().is_some_and(is_wanted) {
@@ -284,8 +284,8 @@ pub(in crate::pg) fn evict_if_unused(relation: &Relation, mut buffers: Vec<pg_sy
             let header = &raw const (*pg_sys::BufferDescriptors.add(buffer as usize - 1)).bufferdesc;
             let tag = std::ptr::read_volatile(&raw const (*header).tag);
             let state = std::ptr::read_volatile(&raw const (*header).state.value);
-            // More than one use means that somebody else has touched it, as rings of buffers take it; and
-            // what is dirty somebody else has changed.
+            // More than one use means that another process has touched it, as rings of buffers take it; and a
+            // dirty page was changed by another process.
             let uses = buffer_state::uses(state);
             if compat::tagged_file(&tag) == file && uses <= 1 && state & buffer_state::DIRTY == 0 {
                 compat::evict_buffer(buffer);

@@ -1,8 +1,8 @@
 //! The expressions that belong to a table, which the server evaluates while it plans a query of that table:
 //! what is constant in those of its indexes and statistics.
 //!
-//! Functions in them that are not the server's could do anything, for any time, with the rights of whoever
-//! has a query planned; and what they were compiled to may be of that session's making.
+//! Functions in them that are not the server's could do anything, for any time, with the rights of the role
+//! that has a query planned; and what they were compiled to may be of that session's making.
 
 use std::ffi::c_void;
 
@@ -41,7 +41,7 @@ unsafe fn oids(list: *mut pg_sys::List) -> Vec<pg_sys::Oid> {
     if list.is_null() {
         return Vec::new();
     }
-    // SAFETY: the caller vouches for the list, which has so many elements.
+    // SAFETY: the caller vouches for the list, which has as many elements as it says.
     unsafe { (0..(*list).length as usize).map(|place| (*(*list).elements.add(place)).oid_value).collect() }
 }
 

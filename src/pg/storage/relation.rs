@@ -23,7 +23,7 @@ use crate::pg::storage::tablespace::Tablespace;
 pub(crate) struct Relation {
     relation: pg_sys::Relation,
     mode: pg_sys::LOCKMODE,
-    /// The table whose privileges count, when that is another one; locked before.
+    /// The table whose privileges count, when that is another one; it is locked first.
     owner: Option<pg_sys::Oid>,
 }
 
@@ -58,14 +58,14 @@ impl Fork {
     }
 }
 
-/// Keeps others from changing what belongs to a table.
+/// The lock that keeps others from changing what belongs to a table.
 const UNCHANGED: pg_sys::LOCKMODE = pg_sys::ShareUpdateExclusiveLock as pg_sys::LOCKMODE;
 
 impl Relation {
     /// Opens a relation to read it: the caller needs SELECT (from 17 on, or MAINTAIN) on it, or on its table.
     /// `function` is the caller's name, for hints.
     pub(crate) fn open_to_read(oid: pg_sys::Oid, function: &str) -> Result<Self> {
-        // Before the lock, so that nobody without the right waits or is waited for; and after it, when
+        // Before the lock, so that no session without the right waits or is waited for; and after it, when
         // nothing changes any more.
         check_may_read(oid)?;
         let relation = Self::open(oid)?;
@@ -81,12 +81,12 @@ impl Relation {
         Ok(relation)
     }
 
-    /// Could a relation be opened right now, without waiting for whoever holds a strong lock on it?
+    /// Could a relation be opened right now, without waiting for a strong lock on it?
     pub(crate) fn is_free(oid: pg_sys::Oid) -> bool {
         Held::take(oid).is_some()
     }
 
-    /// Locks the owner before the relation, as every one who drops them does.
+    /// Locks the owner before the relation, as every command that drops them does.
     pub(in crate::pg) fn open(oid: pg_sys::Oid) -> Result<Self> {
         let mode = lock_to_read(oid);
         let relation = Self::open_as(oid, mode)?;
@@ -137,9 +137,10 @@ impl Relation {
     }
 
     /// Opens a table to write to it with its owner's rights: not if it has triggers, which would have them as
-    /// well. Who may make triggers need not be its owner.
+    /// well. A role that may make triggers need not be its owner.
     pub(in crate::pg) fn open_to_write(oid: pg_sys::Oid) -> Result<Self> {
-        // As the statement will; it keeps others from making triggers until the end of the transaction.
+        // The statement will take this lock, too; it keeps others from making triggers until the end of the
+        // transaction.
         // SAFETY: takes a lock of the present transaction, whatever has become of the relation.
         unsafe { pg_sys::LockRelationOid(oid, pg_sys::RowExclusiveLock as pg_sys::LOCKMODE) };
         let relation = Self::open(oid)?;
@@ -227,7 +228,7 @@ impl Relation {
             .then(|| format!("its TOAST table pg_toast.{name} has {blocks} more blocks, not looked at here"))
     }
 
-    /// The same of its indexes.
+    /// Says how many blocks its indexes have, which are not among its own blocks.
     pub(crate) fn indexes_note(&self) -> Option<String> {
         let indexes = indexes_of(self.oid()).into_iter().filter_map(Self::open_if_free);
         let blocks: u64 = indexes.map(|index| index.main_blocks()).sum();
@@ -317,7 +318,7 @@ impl Relation {
         self.kind() == pg_sys::RELKIND_INDEX && self.form().relam == pg_sys::BTREE_AM_OID
     }
 
-    /// Of this table?
+    /// Is it a btree index of this table?
     pub(in crate::pg) fn is_btree_of(&self, table: pg_sys::Oid) -> bool {
         self.is_btree() && self.owner == Some(table)
     }
@@ -336,10 +337,11 @@ impl Relation {
         indexes.into_iter().all(Self::is_free).then_some(relation)
     }
 
-    /// The same to have queries of it planned: not if that would call functions that are not the server's.
+    /// The same to have queries of it planned: None also if that would call functions that are not the
+    /// server's.
     pub(in crate::pg) fn open_to_plan(oid: pg_sys::Oid) -> Option<ToPlan> {
-        // Nobody makes an index or statistics until it is done, and no VACUUM begins. A standby can't have
-        // that lock.
+        // No session makes an index or statistics until it is done, and no VACUUM begins. A standby can't
+        // have that lock.
         let unchanged = if in_recovery() { None } else { Some(Held::take_as(oid, UNCHANGED)?) };
         let relation = Self::open_if_free(oid)?;
         // SAFETY: just opened.
@@ -400,8 +402,8 @@ impl Relation {
     }
 }
 
-/// May the user probe what is in this relation: does he have the right to it, or to the table that it is an
-/// index or the TOAST table of? Takes no lock.
+/// May the user probe what is in this relation: is there a right to it, or to the table that it is an index
+/// or the TOAST table of? Takes no lock.
 pub(crate) fn check_may_read(oid: pg_sys::Oid) -> Result<()> {
     let table = owner_of(oid).unwrap_or(oid);
     if compat::may_probe(table) {
@@ -426,7 +428,7 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// Takes it, unless somebody would have to be waited for.
+    /// Takes the lock, unless it would have to be waited for.
     pub(crate) fn take(oid: pg_sys::Oid) -> Option<Self> {
         Self::take_as(oid, lock_to_read(oid))
     }
@@ -434,7 +436,7 @@ impl Held {
     fn take_as(oid: pg_sys::Oid, mode: pg_sys::LOCKMODE) -> Option<Self> {
         let mut held = Self { mode, oids: Vec::with_capacity(2) };
         for oid in owner_of(oid).into_iter().chain([oid]) {
-            // SAFETY: takes a lock of the present transaction if there is nobody to wait for.
+            // SAFETY: takes a lock of the present transaction if it need not be waited for.
             if !unsafe { pg_sys::ConditionalLockRelationOid(oid, mode) } {
                 return None;
             }
@@ -443,7 +445,7 @@ impl Held {
         Some(held)
     }
 
-    /// Takes it, and waits as long as that takes.
+    /// Takes the lock, and waits as long as that takes.
     pub(crate) fn wait_for(oid: pg_sys::Oid) -> Self {
         let oids: Vec<_> = owner_of(oid).into_iter().chain([oid]).collect();
         let mode = lock_to_read(oid);

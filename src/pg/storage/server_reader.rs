@@ -44,9 +44,9 @@ impl<'a, Way> ServerReader<'a, Way> {
 struct Pages<'a> {
     relation: &'a Relation,
     fork: Fork,
-    /// For reads of which no more run ahead than in a sequential scan.
+    /// The ring for reads that run no further ahead than in a sequential scan.
     ring: Ring,
-    /// For reads ahead.
+    /// The ring for reads ahead.
     ring_ahead: Option<Ring>,
 }
 
@@ -80,7 +80,7 @@ impl<'a> Pages<'a> {
 struct Ring(pg_sys::BufferAccessStrategy);
 
 impl Ring {
-    /// In the present memory context, which has to live as long as the ring.
+    /// Makes one in the present memory context, which has to live as long as the ring.
     fn new(ahead: ReadAhead) -> Self {
         Self(compat::ring(ahead))
     }
@@ -89,7 +89,7 @@ impl Ring {
 impl Drop for Ring {
     fn drop(&mut self) {
         if !std::thread::panicking() {
-            // SAFETY: allocated in `new`, and used by nobody else. (While aborting, its memory context frees
+            // SAFETY: allocated in `new`, and used nowhere else. (While aborting, its memory context frees
             // it.)
             unsafe { pg_sys::FreeAccessStrategy(self.0) };
         }
@@ -101,7 +101,7 @@ impl Drop for Ring {
 struct Skip(Vec<pg_sys::BlockNumber>);
 
 impl Skip {
-    /// Those that are in buffers.
+    /// The blocks that are in buffers.
     fn of(resident: &Resident<'_>) -> Self {
         Self(resident.blocks().to_vec())
     }

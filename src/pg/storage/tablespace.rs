@@ -1,4 +1,4 @@
-//! Tablespaces: where they are, who may write there, and a name for what is temporary.
+//! Tablespaces: where they are, which roles may write there, and a name for a temporary file.
 
 use std::ffi::CString;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ impl Tablespace {
         pairs::<pg_sys::Oid>(query).into_iter().map(|(oid, _)| Self(oid)).collect()
     }
 
-    /// Those that take this session's temporary files: temp_tablespaces, or else the database's own.
+    /// The tablespaces of this session's temporary files: temp_tablespaces, or else the database's own.
     pub(in crate::pg) fn temporary() -> Vec<Self> {
         let mut oids = vec![pg_sys::InvalidOid; 64];
         // SAFETY: the array has as many elements as are announced.
@@ -40,30 +40,30 @@ impl Tablespace {
         Self::all().into_iter().filter(|tablespace| oids.contains(&tablespace.0)).collect()
     }
 
-    /// The present database's own.
+    /// The present database's own tablespace.
     pub(in crate::pg) fn own() -> Self {
         Self(own())
     }
 
-    /// Its number.
+    /// Its oid.
     pub(in crate::pg) fn oid(self) -> pg_sys::Oid {
         self.0
     }
 
-    /// That of a relation's files.
+    /// The tablespace of a relation's files.
     pub(in crate::pg) fn of_file(file: compat::FileId) -> Self {
         Self(file.tablespace)
     }
 
-    /// That which the catalog names for a relation, which needs no lock on it.
+    /// The tablespace that the catalog names for a relation; needs no lock on it.
     pub(crate) fn of_relation(relation: pg_sys::Oid) -> Self {
         // SAFETY: a catalog lookup; 0 stands for the database's own, and for a relation that is gone.
         let oid = unsafe { pg_sys::get_rel_tablespace(relation) };
         Self(if oid == pg_sys::InvalidOid { own() } else { oid })
     }
 
-    /// The one of this name, to write temporary files into: the caller needs CREATE on it, unless it is the
-    /// database's own, as for temp_tablespaces.
+    /// The tablespace of this name, to write temporary files into: the caller needs CREATE on it, unless it
+    /// is the database's own, as for temp_tablespaces.
     pub(crate) fn to_write(name: &str) -> Result<Self> {
         // SAFETY: a catalog lookup; an unknown name gives InvalidOid.
         let lookup = |name: CString| unsafe { pg_sys::get_tablespace_oid(name.as_ptr(), true) };
@@ -143,7 +143,7 @@ impl Tablespace {
     }
 }
 
-/// The present database's own.
+/// The present database's own tablespace.
 fn own() -> pg_sys::Oid {
     // SAFETY: reads a variable of this backend.
     unsafe { pg_sys::MyDatabaseTableSpace }

@@ -1,7 +1,7 @@
 //! The WAL as this server writes it: where, in which pieces, and with which flags.
 //!
 //! Source: `get_sync_bit` and `XLogFileInitInternal` in `src/backend/access/transam/xlog.c` of PostgreSQL 15
-//! to 18.
+//! to 19.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,7 +18,7 @@ pub(crate) const BLOCK_BYTES: u32 = pg_sys::XLOG_BLCKSZ;
 /// See [`compat::SEGMENT_FILL`].
 pub(crate) const SEGMENT_FILL: usize = compat::SEGMENT_FILL;
 
-/// Its directory.
+/// The directory of the WAL.
 pub(crate) fn directory() -> PathBuf {
     data_directory().join("pg_wal")
 }
@@ -40,14 +40,14 @@ pub(crate) fn sync_method() -> Option<String> {
     setting(c"wal_sync_method").filter(|_| setting(c"fsync").as_deref() != Some("off"))
 }
 
-/// Would this server open its WAL with O_DIRECT under this method? Up to 15 it does where nobody reads the
-/// WAL back, from 16 on only by `debug_io_direct`; the WAL receiver of a standby never does.
+/// Would this server open its WAL with O_DIRECT under this method? Up to 15 it does where the WAL is not read
+/// back, from 16 on only by `debug_io_direct`; the WAL receiver of a standby never does.
 pub(crate) fn opens_direct(method: FlushMethod) -> bool {
     let minimal = || setting(c"wal_level").as_deref() == Some("minimal");
     !in_recovery() && io_direct("wal").unwrap_or_else(|| method.syncs_by_open() && minimal())
 }
 
-/// How long a leader of so many committers waits for others before it flushes.
+/// How long a leader of `committers` committers waits for others before it flushes.
 pub(crate) fn commit_delay(committers: u32) -> Duration {
     // The bare numbers, without a unit: microseconds, and sessions.
     let number = |name| setting(name).and_then(|value| value.parse::<u64>().ok()).unwrap_or(0);

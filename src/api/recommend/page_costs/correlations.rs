@@ -1,5 +1,5 @@
-//! What the planner should take the correlation of each index for: rows of scope `index`, at the settings
-//! that are chosen.
+//! The correlation that the planner should assume for each index: rows of scope `index`, at the settings that
+//! are chosen.
 
 use io_probe_core::advise::page_costs::choose::{Regret, Settings};
 use io_probe_core::advise::page_costs::correlation::CorrelationChoice;
@@ -34,7 +34,7 @@ impl Advice<'_> {
     }
 }
 
-/// What the planner should take the correlation of an index for, at these settings.
+/// The correlation that the planner should assume for an index, at these settings.
 fn row(index: &Probed, choice: &CorrelationChoice, settings: &Settings) -> RecommendRow {
     let CorrelationChoice { value, holds_current, low, high, regret, regret_in_force } = choice;
     let IndexVisits { locality, scattered, stretch, .. } = &index.visits;
@@ -88,9 +88,9 @@ const HIDES: &str = "it counts in sessions that have loaded the library (session
      more or fewer rows, or ANALYZE finds another correlation; it also weighs in joins and in scans for an \
      order";
 
-/// What tells it to the planner: of all that are alike, for else the planner would pick another one of them.
+/// Statements that tell the planner: for all alike indexes, or else it would pick another one of them.
 fn statements(index: &Probed, value: f64) -> Statements {
-    // Who can make functions in that schema could make one that takes other arguments.
+    // A role that can create functions in that schema could create one that takes other arguments.
     let schema = facts::own_schema();
     let all = |value: &dyn Fn(u32) -> Option<f64>| {
         let call = |index: &IndexName| {
@@ -108,7 +108,7 @@ fn statements(index: &Probed, value: f64) -> Statements {
     }
 }
 
-/// What sets it in the statistics, where the server can do that and the planner takes it as it is.
+/// A statement that sets it in the statistics, where the server can and the planner takes it as it is.
 fn restore_statistics(index: &Probed, value: f64) -> Option<String> {
     if !server::RESTORES_STATISTICS || index.facts.key_columns > 1 {
         return None;

@@ -27,7 +27,7 @@ const NUMBERS: [&str; 6] = ["smallint", "integer", "bigint", "numeric", "real", 
 const MOST_INDEXES: u32 = 12;
 const MOST_OF_TABLE: u32 = 4;
 
-/// All of it takes so long at most.
+/// Longest time of a series of questions to the planner.
 const LONGEST: Duration = Duration::from_secs(15);
 
 /// An index by whose ranges the planner was asked, and where its rows lie.
@@ -83,9 +83,9 @@ impl Probed {
         self.in_force().unwrap_or_else(|| self.analyzed())
     }
 
-    /// What the planner makes of what ANALYZE says.
+    /// The correlation that the planner takes by what ANALYZE says.
     pub(super) fn analyzed(&self) -> f64 {
-        // Of several columns it takes less.
+        // For an index of several columns it takes less.
         let factor = if self.facts.key_columns > 1 { 0.75 } else { 1.0 };
         self.facts.correlation.map_or(0.0, |correlation| correlation.abs() * factor)
     }
@@ -95,7 +95,7 @@ impl Probed {
         self.kept(self.facts.index.oid).filter(|_| gucs::correct_correlation())
     }
 
-    /// The one that is kept of an index of the table.
+    /// The correlation that is kept of an index of the table.
     pub(super) fn kept(&self, index: u32) -> Option<f64> {
         self.kept.iter().find(|kept| kept.index.to_u32() == index).map(|kept| kept.correlation)
     }
@@ -113,7 +113,7 @@ impl Probed {
     }
 }
 
-/// A query by the index that has this place, and whether that holds all that it asks for.
+/// A query by the index at `place`; it is `covered` if the index holds all that it asks for.
 struct IndexQuery {
     place: usize,
     covered: bool,
@@ -126,18 +126,18 @@ pub(super) struct Inquiry {
     queries: Vec<IndexQuery>,
 }
 
-/// What came of asking.
+/// What the planner's answers lead to.
 pub(super) struct Answers {
-    /// As things are.
+    /// The regrets with the correlations in force.
     pub(super) regrets: Regrets,
     pub(super) chosen: Chosen,
     /// What each index's correlation should be at these settings; None if it could not be asked.
     pub(super) correlations: Vec<Option<CorrelationChoice>>,
-    /// With the correlations that are advised, if the settings were chosen beside them.
+    /// The regrets with the correlations that are advised, if the settings were chosen beside them.
     corrected: Option<Regrets>,
     pub(super) tables: usize,
     pub(super) inquiry: Inquiry,
-    /// How long it took.
+    /// How long asking took.
     pub(super) elapsed: Duration,
     /// What other page costs do to JIT and to parallel plans, if that is known.
     pub(super) thresholds: Option<Thresholds>,
@@ -147,9 +147,9 @@ pub(super) struct Answers {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Thresholds {
     pub(super) queries: usize,
-    /// Over `jit_above_cost`, if this session compiles.
+    /// Queries over `jit_above_cost`, if this session compiles.
     pub(super) jit: [usize; 2],
-    /// With workers.
+    /// Queries with workers.
     pub(super) parallel: [usize; 2],
 }
 
@@ -187,7 +187,7 @@ fn premise(cell: Cell) -> Premise {
     Premise { costs: (cell.sequential, cell.random), correlation: None }
 }
 
-/// May the planner be asked on?
+/// May the planner be asked more?
 fn goes_on(call: &Call) -> impl Fn() -> bool {
     let started = Instant::now();
     move || {
@@ -197,8 +197,8 @@ fn goes_on(call: &Call) -> impl Fn() -> bool {
 }
 
 impl Inquiry {
-    /// What the planner picks for each query in each cell, as far as it was asked and the model knows it. Err
-    /// says why nothing can be said.
+    /// What the planner picks for each query in each cell; None where it was not asked, or the model does not
+    /// know the plan. Err says why nothing can be said.
     fn ask_all(
         &self,
         cells: &[Cell],
@@ -225,8 +225,8 @@ impl Inquiry {
         Ok(self.queries.iter().zip(picks).map(of_query).collect())
     }
 
-    /// The same of queries by one index, where the planner is told these premises: their numbers, and what it
-    /// picks.
+    /// The numbers of the wanted queries by one index, and what the planner picks for each under these
+    /// premises.
     fn ask_of(
         &self,
         place: usize,
@@ -337,8 +337,8 @@ impl AsIs<'_> {
     }
 }
 
-/// Settings, the correlations of indexes beside them, and the regrets with these, if some are others than
-/// those in force.
+/// Settings, the correlations of indexes beside them, and the regrets with these correlations, if some are
+/// not those in force.
 struct Joint {
     chosen: Chosen,
     correlations: Vec<Option<CorrelationChoice>>,
@@ -349,7 +349,7 @@ fn known(asked: &[Option<Asked>]) -> Vec<Asked> {
     asked.iter().flatten().cloned().collect()
 }
 
-/// What is told of these choices: nothing where the correlation in force stays.
+/// The correlations to tell the planner by these choices: None where the one in force stays.
 fn told(choices: &[Option<CorrelationChoice>]) -> Vec<Option<f64>> {
     let other = |choice: &Option<CorrelationChoice>| {
         choice.as_ref().filter(|choice| !choice.holds_current).map(|choice| choice.value)
@@ -407,13 +407,13 @@ pub(super) fn ask(
     })
 }
 
-/// Queries by each index, in an order of which each beginning has some of all.
+/// Queries by each index, in such an order that any first part of them has some of each index.
 fn queries(probed: &[Probed]) -> Vec<IndexQuery> {
     const STEP: usize = 7;
     let of_index = |(place, probed): (usize, &Probed)| {
         let table = pg_sys::Oid::from(probed.facts.table);
         let of_range = move |condition: String| {
-            // A tid is in the table only; nothing at all is in the index, too.
+            // A tid is in the table only; a query without columns needs no more than the index.
             [("SELECT ctid", false), ("SELECT", true)].map(|(what, covered)| IndexQuery {
                 place,
                 covered,
@@ -428,7 +428,7 @@ fn queries(probed: &[Probed]) -> Vec<IndexQuery> {
     all.into_iter().map(|(_, query)| query).collect()
 }
 
-/// Conditions that so many of the rows meet.
+/// A condition for each of the [`SELECTIVITIES`]: this share of the rows meets it.
 fn ranges(facts: &IndexFacts) -> Vec<String> {
     SELECTIVITIES.iter().enumerate().filter_map(|(number, share)| range(facts, *share, number)).collect()
 }
@@ -436,14 +436,14 @@ fn ranges(facts: &IndexFacts) -> Vec<String> {
 fn range(facts: &IndexFacts, share: f64, number: usize) -> Option<String> {
     let IndexFacts { column, column_type, bounds, covered, category, .. } = facts;
     let parts = (bounds.len() - 1) as f64;
-    // Parts of the column that hold so many rows.
+    // Parts of the column that hold this share of the rows.
     let wanted = share / covered.max(0.01) * parts;
     if wanted > parts {
         return None;
     }
     let literal = |place: usize| format!("{}::{column_type}", pgrx::spi::quote_literal(&bounds[place]));
     let whole = wanted.round() as usize;
-    // Not always from the same place on.
+    // The ranges do not all begin at the same place.
     let first = (number * 37) % (bounds.len() - whole.max(1));
     let low = literal(first);
     let high = if whole >= 1 {

@@ -59,8 +59,8 @@ impl Advice<'_> {
         setting == Setting::SeqPageCost && self.recommend.request.unit == Unit::SeqPage
     }
 
-    /// From which share of the blocks on bitmap scans take longer than a sequential scan, at the concurrency
-    /// in force, and the ratio of page costs at which the planner changes over there.
+    /// Adds the share of the blocks from which on bitmap scans take longer than a sequential scan, at the
+    /// concurrency in force, and the ratio of page costs at which the planner changes over at that share.
     fn of_bitmap_scans(&self, row: RecommendRow) -> RecommendRow {
         let concurrency = self.in_force.concurrency;
         let curve = self.curve().filter(|curve| curve.has(concurrency));
@@ -201,7 +201,7 @@ pub(super) fn shown(regret: &Regret) -> Value {
     })
 }
 
-/// What else other page costs change, if they do.
+/// What else changes with the page costs, if anything: JIT, and parallel plans.
 fn moved(Thresholds { queries, jit, parallel }: Thresholds) -> String {
     let told = |[now, then]: [usize; 2], what: &str| {
         if now == then {

@@ -15,12 +15,13 @@ use crate::pg::storage::relation::Relation;
 /// Keeps this correlation of a btree index, or forgets the one that is kept.
 pub(crate) fn keep(index: pg_sys::Oid, correlation: Option<f64>) -> Result<()> {
     check_may_write("io_probe_correct", "Call it on the primary: a standby has what is kept there.")?;
-    // Whoever plans in a serializable transaction reads the rows, and would have to fail for it.
+    // Serializable transactions that plan read the rows, and would have to fail for this write.
     // SAFETY: reads a variable of this backend.
     if unsafe { pg_sys::XactIsoLevel } as u32 == pg_sys::XACT_SERIALIZABLE {
         return Err(Error::unsupported("cannot execute io_probe_correct() in a serializable transaction"));
     }
-    // Nobody without the right waits for a lock; and once more when nothing changes any more.
+    // Before the lock, so that no session without the right waits for it; and after it, when nothing changes
+    // any more.
     check_may_maintain(table_of(index)?)?;
     let relation = Relation::open(index)?;
     let table = table_of(index)?;
@@ -78,7 +79,7 @@ pub(crate) fn keep(index: pg_sys::Oid, correlation: Option<f64>) -> Result<()> {
         ]
     });
     let arguments: Vec<_> = names.into_iter().chain(figures.into_iter().flatten()).collect();
-    // Before the row is seen: what this session reads of it meanwhile is forgotten if all of it is undone.
+    // Before the row is written: what this session then reads of it is forgotten if all of that is undone.
     // SAFETY: the table is locked; others hear of it when the transaction commits.
     unsafe { pg_sys::CacheInvalidateRelcacheByRelid(table) };
     written.as_owner(|| names::run_own(&statement, &arguments, |_| ()));

@@ -27,7 +27,7 @@ pub(super) struct MeasuredOf {
 }
 
 impl MeasuredOf {
-    /// Of an index as it is now; None if it or its table is gone. A lock on the table must be held.
+    /// Reads it for an index as it is now; None if it or its table is gone. A lock on the table must be held.
     pub(super) fn now(table: pg_sys::Oid, index: pg_sys::Oid) -> Option<Self> {
         // SAFETY: both are closed again, or an ERROR closes them. The first key of an index is a column of
         // its table, or 0 for an expression, of which the index itself has the statistics.
@@ -49,7 +49,7 @@ impl MeasuredOf {
         }
     }
 
-    /// Why what was measured of this does not hold of `now`.
+    /// Why a correlation that was measured of this does not hold of `now`, if so.
     fn stale(&self, now: &Self) -> Option<&'static str> {
         const MOST_ROWS: f32 = 0.2;
         const MOST_OFF: f32 = 0.1;
@@ -72,7 +72,7 @@ impl MeasuredOf {
 #[allow(clippy::unnecessary_cast)] // from 19 on the cache is named by an i32
 unsafe fn analyzed(relation: pg_sys::Oid, column: i16) -> Option<f32> {
     // SAFETY: a lookup in a cache, which gives NULL for what is not there; the tuple is released, and a slot
-    // that was filled holds so many numbers until it is freed.
+    // that was filled holds as many numbers as it says until it is freed.
     unsafe {
         let tuple = pg_sys::SearchSysCache3(
             pg_sys::SysCacheIdentifier::STATRELATTINH as i32,
@@ -100,7 +100,7 @@ unsafe fn analyzed(relation: pg_sys::Oid, column: i16) -> Option<f32> {
     }
 }
 
-/// The table of the extension that they are kept in.
+/// The table of the extension that correlations are kept in.
 const CORRECTIONS: &CStr = c"io_probe_corrections";
 
 /// The types of its columns, as far as they are read: schema, table, index, correlation, and what it was
@@ -123,7 +123,7 @@ thread_local! {
     static PLACE: Cell<Option<pg_sys::Oid>> = const { Cell::new(None) };
 }
 
-/// The table is no longer known if it is this one, or any; was it?
+/// Forgets the table if `relation` is that, or stands for all; returns whether it did.
 pub(super) fn forget_place(relation: pg_sys::Oid) -> bool {
     let is_it = relation == pg_sys::InvalidOid || PLACE.get() == Some(relation);
     if is_it {
@@ -132,11 +132,11 @@ pub(super) fn forget_place(relation: pg_sys::Oid) -> bool {
     is_it
 }
 
-/// What is kept of a table's indexes. None where somebody would have to be waited for, or there is no memory.
-/// A lock on the table must be held.
+/// What is kept of a table's indexes. None where a lock would have to be waited for, or there is no memory. A
+/// lock on the table must be held.
 pub(crate) fn kept(table: pg_sys::Oid) -> Option<Vec<Kept>> {
     if PLACE.get().is_none() {
-        // SAFETY: in a transaction, as all who plan or call are.
+        // SAFETY: in a transaction, as planning and calls are.
         PLACE.set(unsafe { find() }?);
     }
     // Without the extension nothing is kept.
@@ -154,13 +154,13 @@ pub(crate) fn kept(table: pg_sys::Oid) -> Option<Vec<Kept>> {
     }
 }
 
-/// The table, found without a query: Some(None) where the extension is not created, or its version has none
-/// such. None where somebody would have to be waited for.
+/// The table, found without a query: Some(None) where the extension is not created, or its version has no
+/// such table. None where a lock would have to be waited for.
 ///
 /// # Safety
 /// To be called in a transaction.
 unsafe fn find() -> Option<Option<pg_sys::Oid>> {
-    // Those that are looked into, with their tables.
+    // The indexes that are looked into, with their tables.
     let held = [pg_sys::ExtensionNameIndexId, pg_sys::DependDependerIndexId]
         .map(|index| Held::take(pg_sys::Oid::from(index)));
     if held.iter().any(Option::is_none) {
@@ -184,7 +184,7 @@ unsafe fn find() -> Option<Option<pg_sys::Oid>> {
         pg_sys::table_close(catalog, lock);
         let Some((extension, schema)) = extension else { return Some(None) };
         let table = pg_sys::get_relname_relid(CORRECTIONS.as_ptr(), schema);
-        // Whoever may create in that schema can take a name that an older version leaves free.
+        // A role that may create in that schema can take a name that an older version leaves free.
         let is_own = table != pg_sys::InvalidOid
             && pg_sys::getExtensionOfObject(pg_sys::RelationRelationId, table) == extension;
         Some(is_own.then_some(table))

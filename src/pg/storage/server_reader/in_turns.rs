@@ -1,9 +1,9 @@
 //! Turns of reading blocks as the server's sequential scan, its index scan and its bitmap heap scan do.
 //!
-//! From 18 on a bitmap heap scan may pin up to an eighth of all buffers, and so many its ring has. Where the
-//! server can (from 17 on), it lets go of the pages after each turn: else what one turn has left behind would
-//! be found by the next. The server's scans of large tables take such a ring, too; index and bitmap heap
-//! scans don't.
+//! From 18 on a bitmap heap scan may pin up to an eighth of all buffers, and its ring has as many. Where the
+//! server can (from 17 on), it lets go of the pages after each turn: else the next turn would find what this
+//! one has left behind. The server's scans of large tables take such a ring, too; index and bitmap heap scans
+//! don't.
 
 use io_probe_core::Result as CoreResult;
 use io_probe_core::measure::BlockReader;
@@ -16,11 +16,11 @@ use crate::pg::compat::{self, Blocks, ReadAhead};
 use crate::pg::storage::buffers::{Resident, Usage, evict_if_unused};
 use crate::pg::storage::relation::{Fork, Relation};
 
-/// In turns, each in a way of its own.
+/// Reads in turns, each in a way of its own.
 pub(crate) struct InTurns;
 
 impl<'a> ServerReader<'a, InTurns> {
-    /// Reads from the main fork. Up to `most` is the `effective_io_concurrency` that will be asked for.
+    /// Reads from the main fork. `most` is the greatest `effective_io_concurrency` that will be asked for.
     pub(crate) fn in_turns(relation: &'a Relation, most: u32) -> Self {
         let pages = Pages::new(relation, Fork::MAIN, Some(ReadAhead::Bitmap(most)));
         Self::new(pages, Skip::default(), InTurns)
@@ -55,8 +55,8 @@ impl BlockReader<Order<'_>> for ServerReader<'_, InTurns> {
     }
 }
 
-/// The clock is read once in so much time, as far as the last blocks tell, and once in so many blocks at
-/// least: for each block it would cost a tenth of a hit.
+/// Longest time, as far as the last blocks tell, and most blocks between two readings of the clock: one for
+/// each block would cost a tenth of a hit.
 const LOOK_NS: u64 = 50_000;
 const BLOCKS_PER_LOOK: u64 = 16;
 
@@ -67,12 +67,12 @@ struct ArrivingBlocks<'t, 'o, 'w> {
     next: usize,
     end: usize,
     begun: u64,
-    /// With how many hits timing began.
+    /// Hits so far when timing began.
     timed: Option<i64>,
     /// Blocks since the last look at the clock, and until the next.
     arrived: u64,
     step: u64,
-    /// Where blocks went, with room for all from the start.
+    /// Buffers that blocks went to, with room for all from the start.
     buffers: Vec<pg_sys::Buffer>,
     all_hits: i64,
 }
@@ -115,13 +115,13 @@ impl<'t, 'o, 'w> ArrivingBlocks<'t, 'o, 'w> {
         }
     }
 
-    /// What comes now is timed.
+    /// Begins timing.
     fn time(&mut self) {
         self.timed = Some(Usage::hits_so_far());
         self.watch.rate(true);
     }
 
-    /// All has come. Returns the buffers that it filled, unless all was in buffers before.
+    /// All blocks have come. Returns the buffers that it filled, unless all was in buffers before.
     fn end(mut self) -> Vec<pg_sys::Buffer> {
         if self.arrived > 0 {
             self.look();

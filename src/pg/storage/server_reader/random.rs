@@ -1,9 +1,9 @@
 //! Random fetches of single blocks.
 //!
 //! At depth 1 one ReadBuffer after the other, as an index scan makes them. At a greater depth the server's
-//! own prefetching: on 15 and 16 PrefetchBuffer so many blocks ahead, as a bitmap heap scan does, from 17 on
-//! a read stream with `effective_io_concurrency` set to the depth for the time of the call. There the server
-//! decides when a read is issued, so that single latencies are not known.
+//! own prefetching: on 15 and 16 PrefetchBuffer that many blocks ahead, as a bitmap heap scan does, from 17
+//! on a read stream with `effective_io_concurrency` set to the depth for the time of the call. There the
+//! server decides when a read is issued, so that single latencies are not known.
 //!
 //! A block is fetched once, so nothing is lost by the small ring that it comes into.
 
@@ -19,7 +19,7 @@ use crate::pg::compat::{self, Blocks, ReadAhead};
 use crate::pg::storage::buffers::{Resident, Usage};
 use crate::pg::storage::relation::{Fork, Relation};
 
-/// What the OS page cache did not have right before, or is read past.
+/// What the OS page cache did not have right before; all, where the server reads past it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Missing {
     /// Blocks, some of them perhaps in part.
@@ -32,12 +32,12 @@ pub(crate) struct Random {
     depth: u32,
     /// Does the server read past the OS page cache?
     past_cache: bool,
-    /// Of the blocks fetched at a depth over 1; None if unknown.
+    /// What was missing of the blocks fetched at a depth over 1; None if unknown.
     missing: Option<Missing>,
 }
 
 impl Random {
-    /// How to look into the page cache for fetches with so many reads ahead: the server starts anew with each
+    /// How to look into the page cache for fetches with `depth` reads ahead: the server starts anew with each
     /// batch, and takes a while to get going.
     pub(crate) fn look(depth: u32) -> Look {
         if depth == 1 { Look::for_depth(1) } else { Look::Batches((32 * depth as usize).max(256)) }
@@ -55,14 +55,14 @@ impl Random {
         if works_alone {
             return 1;
         }
-        // From 18 on a process has so many I/O handles.
+        // From 18 on a process has this many I/O handles.
         let most = server::setting(c"io_max_concurrency").and_then(|most| most.parse::<u32>().ok());
         most.map_or(depth, |most| depth.min(most))
     }
 }
 
 impl<'a> ServerReader<'a, Random> {
-    /// Fetches from the main fork with so many reads ahead. Pages that are in `skip` are passed over.
+    /// Fetches from the main fork with `depth` reads ahead. Pages that are in `skip` are passed over.
     pub(crate) fn random(relation: &'a Relation, depth: u32, skip: Option<&Resident<'_>>) -> Self {
         let ahead = (depth > 1).then_some(ReadAhead::By(depth));
         let way = Random { depth, past_cache: server::reads_direct(), missing: Some(Missing::default()) };
@@ -114,7 +114,7 @@ impl<'a> ServerReader<'a, Random> {
         }
     }
 
-    /// All that is prepared, with the server reading ahead.
+    /// Fetches all that is prepared, with the server reading ahead.
     fn ahead(&mut self, fetches: &mut Fetches<'_, '_>, watch: &mut Stopwatch<'_>) -> CoreResult<()> {
         let mut batch = Vec::new();
         while let Some(fetch) = self.next(fetches, watch)? {

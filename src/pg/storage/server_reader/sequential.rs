@@ -12,15 +12,15 @@ use crate::pg::compat::{self, Blocks, ReadAhead};
 use crate::pg::storage::buffers::{Resident, Usage};
 use crate::pg::storage::relation::{Fork, Relation};
 
-/// As a sequential scan of a large table goes.
+/// Reads as a sequential scan of a large table goes.
 pub(crate) struct Sequential {
-    /// Blocks that the server may join into one read, where not as many as is set.
+    /// Blocks that the server may join into one read, where that is not what is set.
     combine_limit: Option<u32>,
     skipped: u64,
 }
 
 impl Sequential {
-    /// In what steps it reads above a kernel that reads so many bytes ahead. Each run opens a read stream,
+    /// The steps of a scan above a kernel that reads `window` bytes ahead. Each run opens a read stream,
     /// which takes a few blocks to get going.
     pub(crate) fn steps(window: u64) -> Steps {
         let block_size = pg_sys::BLCKSZ.into();
@@ -28,7 +28,7 @@ impl Sequential {
     }
 }
 
-/// The clock is read once for so many blocks.
+/// Blocks between two readings of the clock.
 const BLOCKS_PER_LOOK: u64 = 16;
 
 impl<'a> ServerReader<'a, Sequential> {
@@ -38,16 +38,16 @@ impl<'a> ServerReader<'a, Sequential> {
         Self::new(Pages::new(relation, fork, None), skip.map(Skip::of).unwrap_or_default(), way)
     }
 
-    /// Reads from the main fork as if `io_combine_limit` were so many blocks (from PostgreSQL 17 on), with
-    /// the ring that the server takes then.
+    /// Reads from the main fork as if `io_combine_limit` were `blocks` (from PostgreSQL 17 on), with the ring
+    /// that the server takes then.
     pub(crate) fn combining(relation: &'a Relation, blocks: u32) -> Self {
         let pages = compat::with_combine_limit(blocks, || Pages::new(relation, Fork::MAIN, None));
         let way = Sequential { combine_limit: Some(blocks), skipped: 0 };
         Self::new(pages, Skip::default(), way)
     }
 
-    /// Makes it ready for another scan. The ring stays: with a new one for each, many scans would push out as
-    /// many times the pages of others that one does.
+    /// Makes it ready for another scan. The ring stays: with a new one for each, many scans would push out
+    /// many times as many pages of others as one does.
     pub(crate) fn renew(&mut self) {
         self.pages.relation.close_files();
         self.usage = Usage::default();
@@ -92,7 +92,7 @@ struct Scanning<'s, 'm> {
     end: u64,
     skip: &'s Skip,
     skipped: u64,
-    /// Reading the clock for each block would cost a hundredth of a hit.
+    /// Blocks since the last reading of the clock: one for each block would cost a tenth of a hit.
     unreported: u64,
     before: Usage,
     watch: &'s mut Stopwatch<'m>,
