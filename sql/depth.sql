@@ -43,7 +43,7 @@ SELECT run, depth FROM result AS r WHERE iops > 0.951 * (SELECT max(iops) FROM r
 -- rate times size is the bandwidth; no more is in flight than the depth; the interval holds the value
 SELECT run, depth FROM result
   WHERE abs(mib_s * 1048576 / current_setting('block_size')::int / iops - 1) > 0.001
-     OR iops * lat_us / 1e6 > depth * 2 AND depth <= 8 OR NOT iops BETWEEN ci_low AND ci_high
+     OR iops * p50_us / 1e6 > depth * 2 AND depth <= 8 OR NOT iops BETWEEN ci_low AND ci_high
      OR num_nulls(iops, mib_s) = 1 OR elapsed_ms <= 0;
 -- latencies are in order; void rows have neither rate nor latency
 SELECT run, depth FROM result WHERE NOT (p50_us <= p95_us AND p95_us <= p99_us) OR lat_us <= 0

@@ -71,10 +71,10 @@ SELECT device FROM io_probe_iostat_full(options => '{"interval": 1}');
 SELECT device FROM io_probe_iostat_full('1 s', count => 61);
 SELECT count(*) > 0 AS defaults FROM io_probe_iostat_full(NULL, count => NULL, options => NULL);
 -- it shares the time of the statement with all other probes, and says when that was too little
-SET pg_io_probe.max_duration = '400ms';
+SET pg_io_probe.max_duration = '1600ms';
 SELECT every, count(*) > 0 AS rows, max(sample) AS samples,
        bool_or('stopped: this statement has used up pg_io_probe.max_duration' = ANY (notes)) AS why
-  FROM unnest('{200 ms,390 ms,100 ms}'::interval[]) WITH ORDINALITY AS u(every, turn), io_probe_iostat_full(every)
+  FROM unnest('{800 ms,1560 ms,400 ms}'::interval[]) WITH ORDINALITY AS u(every, turn), io_probe_iostat_full(every)
   WHERE status <> 'unsupported' OR device IS NULL GROUP BY turn, every ORDER BY turn;
 RESET pg_io_probe.max_duration;
 

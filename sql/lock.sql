@@ -152,7 +152,7 @@ SELECT * FROM left_behind WHERE what <> 'progress';
 SELECT pg_terminate_backend(pid) FROM other;
 CALL await(false);
 -- it waits if it is told to
-\setenv QUERY 'SELECT io_probe_random_series_full(''held'', ''{os}'', ''400 ms'', options => ''{"max_iops": 20}'')'
+\setenv QUERY 'SELECT io_probe_random_series_full(''held'', ''{os}'', ''3 s'', options => ''{"max_iops": 20}'')'
 \! exec /proc/$PPID/exe -Xc "$QUERY" >/dev/null 2>&1 &
 CALL await(true);
 SELECT probe, relid, path FROM other;

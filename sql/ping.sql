@@ -116,16 +116,16 @@ RESET pg_io_probe.scratch_limit;
 \set VERBOSITY default
 
 -- all calls of a statement share pg_io_probe.max_duration
-SET pg_io_probe.max_duration = '150ms';
+SET pg_io_probe.max_duration = '1500ms';
 WITH called AS MATERIALIZED
   (SELECT i, p.* FROM generate_series(1, 4) i,
-     io_probe_ping_full('pinged', count => 3, every => '40 ms', path => 'os', options => jsonb_build_object('seed', i)) p)
+     io_probe_ping_full('pinged', count => 3, every => '400 ms', path => 'os', options => jsonb_build_object('seed', i)) p)
 SELECT i, count(request) AS requests, string_agg(status, ',') AS status,
        max(notes::text) = '{"stopped: this statement has used up pg_io_probe.max_duration"}' AS why
   FROM called WHERE i IN (1, 4) GROUP BY i ORDER BY i;
 WITH called AS MATERIALIZED
   (SELECT i, p.* FROM generate_series(1, 4) i,
-     io_probe_ping_full('pinged', count => 3, every => '40 ms', mode => 'pingpong', path => 'os', options => jsonb_build_object('seed', i)) p)
+     io_probe_ping_full('pinged', count => 3, every => '400 ms', mode => 'pingpong', path => 'os', options => jsonb_build_object('seed', i)) p)
 SELECT i, count(request) AS requests, min(status) AS status FROM called WHERE i = 4 GROUP BY i;
 RESET pg_io_probe.max_duration;
 

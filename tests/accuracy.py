@@ -99,7 +99,7 @@ class Device(Accuracy):
         device = self.scan("direct")["device"].split(",")
         at_first = device_counters(device)
         with OtherReader() as other, Session() as prober:
-            prober.start_rows(seqscan("dense", "direct", options={"max_mib_s": BYTES // MIB}))
+            prober.start_rows(seqscan("dense", "direct", options={"max_mib_s": BYTES // MIB // 4}))
             wait_for_probe(self.session, prober.pid)
             before = other.bytes
             time.sleep(0.5)

@@ -318,7 +318,16 @@ class Contexts(unittest.TestCase):
             states = re.findall(r"^(?:ERROR|FATAL):  (\w{5}): ", str(failure), re.MULTILINE)
             return set(states) or {str(failure)}
         finally:
-            session.run("ROLLBACK; DEALLOCATE ALL")
+            # A time-out of milliseconds may end these, too.
+            wait_for(lambda: self.succeeds(session, "ROLLBACK; DEALLOCATE ALL"), "the end of the transaction")
+
+    @staticmethod
+    def succeeds(session, statements):
+        try:
+            session.run(statements)
+        except Failure:
+            return False
+        return True
 
     def test_an_index_that_is_being_built(self):
         """What is written past shared buffers is not read through them: a page of zeros would stay there."""
@@ -349,7 +358,7 @@ class Contexts(unittest.TestCase):
         """What came of the calls that a process of this kind has made, once it has made all."""
         made = lambda: re.findall(rf"called by {process}: (\w{{5}}) by SELECT FROM public\.(\w+)",
                                   log()[self.since:])
-        wait_for(lambda: len(made()) >= calls, f"the calls of {process}", timeout=30)
+        wait_for(lambda: len(made()) >= calls, f"the calls of {process}", timeout=120)
         return {(function, state) for state, function in made() if state != "00000"}
 
     def test_autovacuum(self):
@@ -389,8 +398,8 @@ class Contexts(unittest.TestCase):
         """A process whose client is gone does not go on, nor one whose transaction has lasted too long."""
         for call in ["io_probe_ping_full('probed', count => 40, every => '100 ms')", "io_probe_iostat_full('1 s', count => 4)",
                      "io_probe_iostat_query_full('SELECT pg_sleep(4)')",
-                     "io_probe_sync_full(duration => '1 s')",
-                     "io_probe_random_series_full('probed', '{os}', '4 s', options => '{\"max_iops\": 50}')"]:
+                     "io_probe_sync_full(duration => '60 s')",
+                     "io_probe_random_series_full('probed', '{os}', '60 s', options => '{\"max_iops\": 50}')"]:
             for end in ["kill", *(["transaction_timeout"] if VERSION >= 17 else [])]:
                 with self.subTest(call, end=end), SERVER.session(user="caller") as session:
                     if end != "kill":
@@ -401,7 +410,7 @@ class Contexts(unittest.TestCase):
                         wait_for(lambda: self.control.rows(running), "a probe")
                         session.psql.kill()
                         session.psql.wait()
-                    wait_for(lambda: not Process(session.pid).exists(), "the end of the process", timeout=3)
+                    wait_for(lambda: not Process(session.pid).exists(), "the end of the process", timeout=30)
 
 
 if __name__ == "__main__":

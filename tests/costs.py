@@ -20,7 +20,7 @@ from storage import LoopDevice, create_tablespace, fincore, run
 MIB = 1 << 20
 ROWS = 80000
 OF_TABLESPACE = ["random_page_cost", "seq_page_cost", "effective_io_concurrency", "maintenance_io_concurrency"]
-PATIENCE = 5
+PATIENCE = 30
 # For one concurrency one of these, in seconds, takes long enough to have the planner asked: on a busy machine a longer one.
 SOON = [2, 4, 8, 16]
 QUERY = "SELECT FROM probed WHERE shuffled < 3000"
@@ -122,7 +122,7 @@ class Storage(unittest.TestCase):
             say(str([(row["setting"], row["recommended"], row["doubt"]) for row in advice]))
             self.assertLess(1, len(advice))
             whose = {(row["tier"], "others" in (row["doubt"] or "")) for row in tiers if row["block_us"] is not None}
-            return whose, {row["setting"] for row in advice if row["doubt"] == "others"}, {row["setting"] for row in advice}
+            return whose, {row["setting"] for row in advice if "others" in (row["doubt"] or "")}, {row["setting"] for row in advice}
 
         with Session() as session:
             tiers, others, _ = doubted(session)
@@ -339,7 +339,7 @@ class Manners(unittest.TestCase):
                 self.control.value(f"SELECT pg_cancel_backend({session.pid})")
                 session.finish()
                 say(f"cancel: {(time.monotonic() - asked) * 1000:.0f} ms, {query}")
-                self.assertLess(time.monotonic() - asked, 2)
+                self.assertLess(time.monotonic() - asked, 10)
                 self.assertEqual((session.run(STATE), self.plan(session), process.threads(), process.descriptors()), before)
                 self.assert_free(session)
 
@@ -433,7 +433,7 @@ class Manners(unittest.TestCase):
             self.control.value(f"SELECT pg_cancel_backend({session.pid})")
             lines = session.finish()
             say(f"cancel: {(time.monotonic() - asked) * 1000:.0f} ms, after {soon:.1f} s")
-            self.assertLess(time.monotonic() - asked, 2)
+            self.assertLess(time.monotonic() - asked, 10)
             self.assertEqual(re.findall("state: (.*)", "\n".join(lines)), before[0])
             # Beside others some time may be lacking, and then no planner is asked.
             first = self.soon
@@ -450,7 +450,7 @@ class Manners(unittest.TestCase):
             else:
                 self.fail("it never asked the planner again")
             say(f"statement_timeout: {(took - limit) * 1000:.0f} ms")
-            self.assertLess(took, limit + 2)
+            self.assertLess(took, limit + 10)
             session.run("SET statement_timeout = 0")
             self.assertEqual((session.run(state), self.plan(session)), before)
             self.assertEqual(self.control.value(locks.format(session.pid)), 0)
@@ -458,9 +458,9 @@ class Manners(unittest.TestCase):
 
     def test_what_needs_a_table_for_itself(self):
         """Is let through while it measures; and it waits for nobody whose table it only picked."""
-        for query in [rows_of("page_cost", "probed", duration="15 s", cold=True),
-                      rows_of("page_cost", "probed", duration="15 s", cold=True, options={"max_mib_s": 4}),
-                      rows_of("recommend", "probed", settings=OF_TABLESPACE, duration="15 s", cold=True)]:
+        for query in [rows_of("page_cost", "probed", duration="60 s", cold=True),
+                      rows_of("page_cost", "probed", duration="60 s", cold=True, options={"max_mib_s": 4}),
+                      rows_of("recommend", "probed", settings=OF_TABLESPACE, duration="60 s", cold=True)]:
             with self.subTest(query), Session() as prober, Session() as other:
                 prober.start_rows(query)
                 wait_for_probe(self.control, prober.pid)

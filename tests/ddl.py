@@ -10,8 +10,8 @@ from lib import say, seqscan, wait_for, wait_for_probe
 
 BLOCKS = 1024
 # The probe looks for waiters once a second; a probe that doesn't would go on until it has done.
-PATIENCE = 5
-LONG = "15 s"
+PATIENCE = 30
+LONG = "60 s"
 # No byte budget shall end it before.
 ALL = {"max_bytes": 64 << 30}
 NOTE = "another session waits for a lock on this relation"
@@ -218,6 +218,7 @@ class Ddl(unittest.TestCase):
         self.addCleanup(standby.stop)
         standby.start()
         with Session(host=standby.host) as session, Session(host=standby.host) as control:
+            session.run("SET pg_io_probe.max_duration = '10 min'")
             rows = session.rows("SELECT * FROM io_probe_seqscan_full('probed', cold => true)")
             self.assertEqual([(row["path"], row["status"]) for row in rows],
                              [("direct", "ok"), ("server", "ok"), ("os", "ok")])

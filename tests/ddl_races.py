@@ -19,7 +19,7 @@ TIMES = 5
 PROMOTIONS = 20 if LONG else 1
 CONFLICTS = 20
 # DDL waits for a probe until that looks for waiters, once a second; then it takes its time itself.
-PATIENCE = 8
+PATIENCE = 30
 GOOD = "(ok|partial|unsupported|void|rows)( and (ok|partial|unsupported|void))*"
 REFILL = "INSERT INTO probed SELECT g, repeat('x', 8000) FROM generate_series(1, 64) AS g"
 ANEW = "CREATE TABLE probed (id int, filler text); CREATE INDEX probed_id ON probed (id) WITH (fillfactor = 10)"

@@ -7,7 +7,6 @@ Needs root, to mount.
 
 import os
 import re
-import threading
 import unittest
 
 from lib import BLOCK, IS_ROOT, PATHS, PGDATA, SEGMENT_BLOCKS, TEST_TMP, Failure, Process, Session, dense_table, engines
@@ -145,18 +144,23 @@ class Storage(unittest.TestCase):
         with open(segment_file(self.session, "probed"), "r+b") as file:
             file.seek(-4 * MIB, os.SEEK_END)
             file.write(bytes(4 * MIB))
-        options = {"start_blk": SEGMENT_BLOCKS - 4 * MIB // BLOCK, "max_mib_s": 8}
+        options = {"start_blk": SEGMENT_BLOCKS - 4 * MIB // BLOCK, "max_mib_s": 1}
         missing = segment_file(self.session, "probed", 1)
         message = f'could not open file "{re.escape(os.path.relpath(missing, PGDATA))}"'
         for path in PATHS:
             with self.subTest(path):
-                timer = threading.Timer(0.2, os.rename, [missing, missing + ".away"])
-                timer.start()
+                self.session.start_rows(seqscan("probed", path, options=options))
+                with Session() as control:
+                    wait_for_probe(control, self.session.pid)
+                os.rename(missing, missing + ".away")
                 try:
-                    self.assert_fails(seqscan("probed", path, options=options), "58P01", message)
+                    with self.assertRaises(Failure) as raised:
+                        self.session.finish_rows()
                 finally:
-                    timer.join()
                     os.rename(missing + ".away", missing)
+                self.assertEqual(raised.exception.sqlstate, "58P01", raised.exception)
+                self.assertRegex(str(raised.exception), message)
+        del options["max_mib_s"]
         self.assertEqual(self.session.row(seqscan("probed", "direct", options=options))["complete"], True)
 
     def test_a_segment_that_is_too_short(self):

@@ -128,7 +128,7 @@ class Session:
         """Has what was started not ended yet?"""
         return self._mark() is None and not select.select([self.psql.stdout], [], [], 0)[0]
 
-    def finish(self, timeout=60):
+    def finish(self, timeout=300):
         """Waits for what was started: the lines that it gave. Raises Failure."""
         deadline = time.monotonic() + timeout
         end = self._mark()
@@ -278,7 +278,7 @@ def literal(value):
     return "'" + text.replace("'", "''") + "'"
 
 
-def wait_for(condition, what, timeout=10, pause=0.05):
+def wait_for(condition, what, timeout=60, pause=0.05):
     """Asks until the answer is true, and returns it: every few milliseconds, and less often what has taken a while, but with
     no longer pauses than that."""
     started = time.monotonic()

@@ -88,7 +88,7 @@ class Security(unittest.TestCase):
         """How often it was tried, and did not fail."""
         done, tries, end = 0, 0, time.monotonic() + SECONDS
         with swapped:
-            while time.monotonic() < end:
+            while time.monotonic() < end or (not done or swapped.times <= 10) and time.monotonic() < end + 100:
                 tries += 1
                 try:
                     attack()
@@ -388,7 +388,7 @@ class RightsAttacks(unittest.TestCase):
         done, calls, end = 0, 0, time.monotonic() + SECONDS
         swapped = Swapped("public", "evil", "mallory", "his")
         with swapped:
-            while time.monotonic() < end:
+            while time.monotonic() < end or (not done or swapped.times <= 10) and time.monotonic() < end + 100:
                 calls += 1
                 done += int(owner.run("CALL safe.attempt(NULL)")[-1])
         say(f"{50 * calls} runs, {done} went through, {swapped.times} swaps")

@@ -707,7 +707,7 @@ class Injected(Sync):
                         continue
                     with self.subTest(section, error=error, when=when, filled=filled):
                         words = rf"{self.FILE}.* at offset \d+: ", self.DETAIL.format(errno)
-                        query = sync(section, each_ms=150)
+                        query = sync(section, each_ms=2000)
                         self.assert_call_fails(f"pwrite64:error={error}:when={when}", query, sqlstate, *words)
 
     def test_short_writes(self):
@@ -894,7 +894,7 @@ class OwnDevice(Sync):
         held = self.held()
         for section in ["one_write", "wal_segment"]:
             with self.subTest(section):
-                delay = "inject=pwrite64:delay_enter=1000000:when=3"
+                delay = "inject=pwrite64:delay_enter=5000000:when=3"
                 with Trace(self.session.pid, "-e", delay):
                     self.session.start_rows(self.there(section))
                     wait_for(self.scratch_files, "the scratch file")
@@ -1006,7 +1006,10 @@ class Kills(unittest.TestCase):
             process = Process(session.pid)
             names = all_files()
             session.start(sync(*sections, each_ms=300, depth=depth))
-            # Half of them while the file is filled.
+            # Half of them while the file is filled, and most others after that.
+            if number % 4 == 2:
+                with Session() as control:
+                    wait_for_turns(control, session.pid)
             time.sleep(moments.uniform(0, 0.05 if number % 2 else 0.3))
             state = "threads" if "io_probe_sync" in process.threads() else len(scratch_links(session.pid))
             kill_backend(session.pid)

@@ -139,7 +139,7 @@ regress() {
 }
 
 # Seconds that a client may take: ten hours in the long mode, in which faults and calls are tried many times.
-patience=600
+patience=1800
 [ -z "${PG_IO_PROBE_LONG:-}" ] || patience=36000
 
 # client NAME FILE: runs one of tests/ in a database and a folder of its own; exit status 77 says: can't run here.
