@@ -222,6 +222,7 @@ SELECT op FROM io_probe_ping_full('other_secret', count => 1, every => '0', mode
 -- in a tablespace it takes CREATE there, except in the database's own
 SELECT section FROM io_probe_sync_full('regress_io_probe'); \echo :SQLSTATE
 SELECT section FROM io_probe_sync_full('pg_global'); \echo :SQLSTATE
+SELECT op FROM io_probe_ping_full('pg_database', count => 1, mode => 'write', path => 'os'); \echo :SQLSTATE
 SELECT section FROM io_probe_sync_full(:'own_tablespace', duration => '1 ms', sections => '{no_sync}');
 RESET ROLE;
 GRANT CREATE ON TABLESPACE regress_io_probe TO regress_io_probe_prober;

@@ -90,6 +90,32 @@ class Corrections(unittest.TestCase):
                 self.assert_corrected(session)
                 self.assert_corrected()
 
+    def test_an_index_that_a_plan_could_not_use(self):
+        """Others hear of the index when it can be used, not of its table."""
+        valid = "UPDATE pg_index SET indisvalid = {} WHERE indexrelid = 'ranged_jittered'::regclass"
+        self.control.run(valid.format("false"))
+        self.addCleanup(self.control.run, valid.format("true"))
+        self.keep()
+        cost(self.planner)
+        self.control.run(valid.format("true"))
+        self.assert_corrected()
+
+    def test_statistics_that_change_alone(self):
+        self.addCleanup(self.control.run, "ANALYZE ranged")
+        self.keep()
+        self.assert_corrected()
+        self.control.run("DELETE FROM pg_statistic WHERE starelid = 'ranged'::regclass")
+        self.assertEqual(cost(self.planner), cost(self.planning()))
+
+    def test_names_that_are_gone(self):
+        self.keep()
+        self.control.run("ALTER INDEX ranged_jittered RENAME TO ranged_renamed")
+        self.addCleanup(self.control.run, "ALTER INDEX ranged_renamed RENAME TO ranged_jittered")
+        self.assert_analyzed()
+        self.keep(index="ranged_renamed")
+        self.assert_corrected()
+        self.assertEqual(self.control.run("SELECT indexname FROM io_probe_corrections"), ["ranged_renamed"])
+
     def test_what_was_undone_is_forgotten(self):
         """Also what this session has read in the same command."""
         self.control.run(f"""CREATE FUNCTION plans() RETURNS void STABLE LANGUAGE plpgsql AS $$ BEGIN
@@ -169,7 +195,12 @@ class Corrections(unittest.TestCase):
             CREATE POLICY half ON ranged USING (id % 2 = 1); ALTER TABLE ranged ENABLE ROW LEVEL SECURITY""")
         self.addCleanup(self.control.run, """DROP POLICY half ON ranged; ALTER TABLE ranged DISABLE ROW LEVEL SECURITY; DROP VIEW barred;
             DROP FUNCTION leaks; DROP OWNED BY corrected_reader; DROP ROLE corrected_reader""")
+        self.control.run("GRANT EXECUTE ON FUNCTION io_probe_correlation TO corrected_reader")
+        shown = "SELECT count(scattered_pct) FROM io_probe_correlation('ranged')"
+        self.assertEqual(self.control.run(shown), ["1"])
         self.planner.run("SET ROLE corrected_reader")
+        # As pg_stats does.
+        self.assertEqual(self.planner.run(shown), ["0"])
         queries = [f"SELECT * FROM {of} WHERE jittered BETWEEN 100000 AND 102000 AND leaks(pad)" for of in ["ranged", "barred"]]
         before = [self.planner.run(f"EXPLAIN (COSTS off) {query}; SELECT count(*), sum(id) FROM ({query}) AS q") for query in queries]
         costs = [cost(self.planner, query) for query in queries]

@@ -323,6 +323,21 @@ class Manners(unittest.TestCase):
             say(str(ends))
             self.assertIn("cancelled", ends.values())
 
+    def test_nothing_is_sent_meanwhile(self):
+        """A client that does not read what is sent would have a probe wait, deaf to its bounds."""
+        def printed(query):
+            return sum("LOG:" in line for line in session.run(f"SELECT count(*) FROM {query}"))
+
+        with Session() as session:
+            session.run("SET client_min_messages = log; SET debug_print_plan = on")
+            self.assertEqual(printed("generate_series(1, 2)"), 1)
+            arguments = "'probed', cold => true, duration => '600 ms'"
+            for probe in [f"io_probe_page_cost({arguments})",
+                          f"io_probe_recommend({arguments}, settings => '{{random_page_cost,correlation}}')",
+                          "io_probe_correlation('probed')"]:
+                with self.subTest(probe):
+                    self.assertEqual(printed(probe), 1)
+
     def test_cancel_in_a_block_that_catches_it(self):
         with Session() as session:
             process = Process(session.pid)

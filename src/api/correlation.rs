@@ -99,7 +99,11 @@ fn row(
             format!("the correlation that is kept does not count any more: {why}"),
         );
     }
-    let figures = samples(relation, index);
+    let figures = if relation.shows_statistics() {
+        samples(relation, index)
+    } else {
+        Err(NoFigures::Unsupported("like pg_stats, it needs SELECT on the table, and no row-level security"))
+    };
     let figures = match figures.and_then(|samples| Figures::of(relation, index, &samples, times)) {
         Ok(figures) => Some(figures),
         Err(NoFigures::Unsupported(why)) => {

@@ -58,6 +58,9 @@ fn io_probe_ping(
             .writing(mode != Mode::Read)
             .waiting(options.flag("wait")?)
             .on_relation(rel, Fork::MAIN)?;
+        if mode != Mode::Read {
+            relation.relation.file_tablespace().check_may_write()?;
+        }
         let identity = Identity::of(&relation);
         let answers = call.attempt_path(|| ping.measure(&call, &relation))?;
         Ok(ping.rows(answers, &identity))

@@ -1,4 +1,4 @@
--- What was stored, compared: figures, the last ones, and what moved.
+-- Comparing stored runs: their figures, the latest ones, and what has changed.
 
 CREATE TYPE io_probe_compare_row AS (
     probe     text,
@@ -16,27 +16,27 @@ CREATE TYPE io_probe_compare_row AS (
     object    text,
     notes     text[]
 );
-COMMENT ON TYPE io_probe_compare_row IS 'Row of io_probe_compare: one figure of both, or one setting that differs';
-COMMENT ON COLUMN io_probe_compare_row.probe IS 'Probe: seqscan is io_probe_seqscan, and so on';
-COMMENT ON COLUMN io_probe_compare_row.item IS 'Which row of the probe, such as direct or depth 8';
-COMMENT ON COLUMN io_probe_compare_row.metric IS 'Figure, as the probe''s column is called; or the setting that differs';
-COMMENT ON COLUMN io_probe_compare_row.unit IS 'Unit of a and b';
-COMMENT ON COLUMN io_probe_compare_row.a IS 'The figure in run_a; for a label the geometric mean of its runs';
-COMMENT ON COLUMN io_probe_compare_row.b IS 'The figure in run_b';
+COMMENT ON TYPE io_probe_compare_row IS 'Row of io_probe_compare: one figure of both sides, or one setting that differs';
+COMMENT ON COLUMN io_probe_compare_row.probe IS 'Name of the probe: seqscan is io_probe_seqscan, and so on';
+COMMENT ON COLUMN io_probe_compare_row.item IS 'Row of the probe that the figure is from, such as direct or depth 8; NULL for a setting';
+COMMENT ON COLUMN io_probe_compare_row.metric IS 'Name of the figure, which is a column of the probe, or of the setting that differs';
+COMMENT ON COLUMN io_probe_compare_row.unit IS 'Unit of a and b; NULL for a setting';
+COMMENT ON COLUMN io_probe_compare_row.a IS 'The figure in run_a; for labels its geometric mean over the runs of label_a';
+COMMENT ON COLUMN io_probe_compare_row.b IS 'The figure in run_b; for labels its geometric mean over the runs of label_b';
 COMMENT ON COLUMN io_probe_compare_row.ratio IS 'b divided by a';
-COMMENT ON COLUMN io_probe_compare_row.verdict IS 'b against a: better, worse, same (within the noise) or unknown; NULL for a setting';
-COMMENT ON COLUMN io_probe_compare_row.noise_pct IS 'A difference counts only if the greater of the two exceeds the smaller by more than so many percent of the smaller: the error within the runs, or the noise from run to run if that is larger, which runs close in time share; NULL if the noise is not known';
-COMMENT ON COLUMN io_probe_compare_row.runs IS 'Runs that tell the noise: earlier ones of the same series and configurations, and of two labels their own, but for those that others disturbed; with fewer than 10 nothing is decided';
-COMMENT ON COLUMN io_probe_compare_row.a_setting IS 'The setting in run_a';
-COMMENT ON COLUMN io_probe_compare_row.b_setting IS 'The setting in run_b';
+COMMENT ON COLUMN io_probe_compare_row.verdict IS 'Verdict on b against a: better, worse, same (within the noise) or unknown; NULL for a setting';
+COMMENT ON COLUMN io_probe_compare_row.noise_pct IS 'Percent of the smaller figure by which the greater must exceed it for a difference to count: the error within the runs, or the noise from run to run if that is larger (runs close in time share part of it). NULL if the noise is not known';
+COMMENT ON COLUMN io_probe_compare_row.runs IS 'Number of runs from which the noise is known: earlier runs of the same series and configurations and, for labels, the labels'' own runs, without runs that others disturbed. With fewer than 10 the verdict is unknown';
+COMMENT ON COLUMN io_probe_compare_row.a_setting IS 'Value of the setting in run_a, or in the runs of label_a; NULL for a figure';
+COMMENT ON COLUMN io_probe_compare_row.b_setting IS 'Value of the setting in run_b, or in the runs of label_b; NULL for a figure';
 COMMENT ON COLUMN io_probe_compare_row.object IS 'What was measured';
-COMMENT ON COLUMN io_probe_compare_row.notes IS 'What limits the verdict, a sentence each';
+COMMENT ON COLUMN io_probe_compare_row.notes IS 'What limits the verdict, one sentence per element';
 
 CREATE FUNCTION io_probe_compare(run_a bigint, run_b bigint)
 RETURNS SETOF io_probe_compare_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_compare_wrapper';
-COMMENT ON FUNCTION io_probe_compare(bigint, bigint) IS 'Is run_b better or worse than run_a, beyond what runs of the same configuration differ anyway? A row for each figure, then one for each setting that differs';
+COMMENT ON FUNCTION io_probe_compare(bigint, bigint) IS 'Is run_b better or worse than run_a, by more than runs of the same configuration differ anyway? One row for each figure, then one for each setting that differs. Reads stored runs only. pg_monitor may call it';
 REVOKE ALL ON FUNCTION io_probe_compare(bigint, bigint) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_compare(bigint, bigint) TO pg_monitor;
 
@@ -44,7 +44,7 @@ CREATE FUNCTION io_probe_compare(label_a text, label_b text)
 RETURNS SETOF io_probe_compare_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_compare_labels_wrapper';
-COMMENT ON FUNCTION io_probe_compare(text, text) IS 'The same for all runs of two labels, of which those close in time are pairs if the labels take turns: each figure is the geometric mean of the label''s runs of a series, the latest 50, against the other''s of the same series; if that has none, of the same probe, object and arguments. What only one of the labels has is left out';
+COMMENT ON FUNCTION io_probe_compare(text, text) IS 'Compares all runs of two labels as io_probe_compare(run_a, run_b) compares two runs. Each figure is the geometric mean over the latest 50 runs of a label in a series. It is compared with the other label''s figure in the same series or, if the other label lacks the series, with that of the same probe, object and arguments. What only one label has is left out. If the labels take turns, runs that are close in time count as pairs. pg_monitor may call it';
 REVOKE ALL ON FUNCTION io_probe_compare(text, text) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_compare(text, text) TO pg_monitor;
 
@@ -65,32 +65,33 @@ CREATE TYPE io_probe_changes_row AS (
     notes     text[]
 );
 COMMENT ON TYPE io_probe_changes_row IS 'Row of io_probe_changes: one figure of one series';
-COMMENT ON COLUMN io_probe_changes_row.probe IS 'Probe: seqscan is io_probe_seqscan, and so on';
+COMMENT ON COLUMN io_probe_changes_row.probe IS 'Name of the probe: seqscan is io_probe_seqscan, and so on';
 COMMENT ON COLUMN io_probe_changes_row.object IS 'What was measured';
-COMMENT ON COLUMN io_probe_changes_row.item IS 'Which row of the probe, such as direct or depth 8';
-COMMENT ON COLUMN io_probe_changes_row.metric IS 'Figure, as the probe''s column is called';
+COMMENT ON COLUMN io_probe_changes_row.item IS 'Row of the probe that the figure is from, such as direct or depth 8';
+COMMENT ON COLUMN io_probe_changes_row.metric IS 'Name of the figure, which is a column of the probe';
 COMMENT ON COLUMN io_probe_changes_row.unit IS 'Unit of before and now';
-COMMENT ON COLUMN io_probe_changes_row.before IS 'Geometric mean of the figure in up to 30 runs before the last ones';
-COMMENT ON COLUMN io_probe_changes_row.now IS 'The same of the last runs';
+COMMENT ON COLUMN io_probe_changes_row.before IS 'Geometric mean of the figure in up to 30 runs before the last runs';
+COMMENT ON COLUMN io_probe_changes_row.now IS 'Geometric mean of the figure in the last runs';
 COMMENT ON COLUMN io_probe_changes_row.ratio IS 'now divided by before';
-COMMENT ON COLUMN io_probe_changes_row.verdict IS 'now against before: better, worse, same (within the noise) or unknown';
-COMMENT ON COLUMN io_probe_changes_row.noise_pct IS 'A difference counts only if the greater of the two exceeds the smaller by more than so many percent of the smaller: more, the more figures are looked at; NULL if the noise is not known';
-COMMENT ON COLUMN io_probe_changes_row.runs IS 'Runs before the last ones, which tell the noise; with fewer than 10 nothing is decided';
+COMMENT ON COLUMN io_probe_changes_row.verdict IS 'Verdict on now against before: better, worse, same (within the noise) or unknown';
+COMMENT ON COLUMN io_probe_changes_row.noise_pct IS 'Percent of the smaller figure by which the greater must exceed it for a difference to count. The more figures the call compares, the larger it is. NULL if the noise is not known';
+COMMENT ON COLUMN io_probe_changes_row.runs IS 'Number of runs before the last runs, from which the noise is known; with fewer than 10 the verdict is unknown';
 COMMENT ON COLUMN io_probe_changes_row.since IS 'When the first of the last runs started';
-COMMENT ON COLUMN io_probe_changes_row.run_id IS 'The last run';
-COMMENT ON COLUMN io_probe_changes_row.notes IS 'What limits the verdict, a sentence each';
+COMMENT ON COLUMN io_probe_changes_row.run_id IS 'Number of the last run in io_probe_runs';
+COMMENT ON COLUMN io_probe_changes_row.notes IS 'What limits the verdict, one sentence per element';
 
 CREATE FUNCTION io_probe_changes(last integer DEFAULT 1, all_items boolean DEFAULT false)
 RETURNS SETOF io_probe_changes_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_changes_wrapper';
-COMMENT ON FUNCTION io_probe_changes(integer, boolean) IS 'What moved by more than its noise: the last so many runs of each series against up to 30 before them. Of each run the figures of what is in use (of sync the current method, of readahead the kernel''s window, of scans and random reads all paths but os), or all_items. If nothing has changed, a call in twenty calls any figure different, however many there are (Holm)';
+COMMENT ON FUNCTION io_probe_changes(integer, boolean) IS 'What moved by more than its noise: the last runs of each series (argument last says how many) against up to 30 runs before them. It shows the figures of what is in use (for sync the current method, for readahead the kernel''s window, for scans and random reads all paths but os), or all with all_items => true. If nothing has changed, one call in twenty should call any figure different (Holm''s correction). Reads stored runs only. pg_monitor may call it';
 REVOKE ALL ON FUNCTION io_probe_changes(integer, boolean) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_changes(integer, boolean) TO pg_monitor;
 
--- Which figures of a probe's rows are compared: the column, its unit, whether more is better, and the ends of an interval, of
--- which only the width over the middle counts, so that a rate may have that of a time. Each OFFSET 0 has something computed
--- once for each row, not wherever it is used. Whoever imports a run may give it any number of rows: an item counts once, and so many.
+-- Which figures of a probe's rows are compared: the column, its unit, whether more is better, and the ends of an interval. Only
+-- the width of the interval over its middle counts, so that a rate may have the interval of a time. Each OFFSET 0 makes the server
+-- compute something once for each row, not wherever it is used. An imported run may have any number of rows: each item counts
+-- once, and only up to a limit.
 CREATE VIEW io_probe_metrics AS
 SELECT run.id AS run_id, run.started_at, run.label, run.probe, run.object, figure.item, figure.metric, figure.unit, figure.value,
        figure.error, figure.more_is_better, run.series, run.configuration, figure.ordinal
@@ -113,10 +114,10 @@ FROM io_probe_runs AS run, LATERAL (SELECT DISTINCT ON (figure.item, figure.metr
         SELECT line.ordinal, line.result,
                CASE known.probe
                    WHEN 'depth' THEN pg_catalog.concat('depth ', line.result OPERATOR(pg_catalog.->>) 'depth')
-                   -- The window of the kernel is a setting, of which each run says what it was.
+                   -- The kernel's window is a setting: each run says what it was.
                    WHEN 'readahead' THEN CASE line.result OPERATOR(pg_catalog.->>) 'mode' WHEN 'kernel' THEN 'kernel'
                        ELSE pg_catalog.concat(line.result OPERATOR(pg_catalog.->>) 'mode', ' ', line.result OPERATOR(pg_catalog.->>) 'window_kb', ' kB') END
-                   -- In the segment of the WAL a method is direct as the server has it, elsewhere it has a row for each.
+                   -- In wal_segment a method is direct if the server's is. In other sections direct has a row of its own.
                    WHEN 'sync' THEN pg_catalog.concat(line.result OPERATOR(pg_catalog.->>) 'section', ' ', line.result OPERATOR(pg_catalog.->>) 'method',
                        CASE WHEN (line.result OPERATOR(pg_catalog.->>) 'direct')::pg_catalog.bool AND line.result OPERATOR(pg_catalog.->>) 'section' OPERATOR(pg_catalog.<>) 'wal_segment'
                             THEN ' direct' END,
@@ -151,7 +152,7 @@ FROM io_probe_runs AS run, LATERAL (SELECT DISTINCT ON (figure.item, figure.metr
           AND NOT COALESCE((line.result OPERATOR(pg_catalog.->>) 'warmup')::pg_catalog.bool, false)
     GROUP BY 1
     UNION ALL
-    -- Of a report what its table shows: of flushes and windows, those in use.
+    -- Of a report, what its table shows; of flushes and windows, only those in use.
     SELECT line.item, line.metric, line.unit, line.value,
            CASE WHEN line.low OPERATOR(pg_catalog.>=) 0::pg_catalog.float8 AND line.high OPERATOR(pg_catalog.>) 0::pg_catalog.float8
                      AND line.high OPERATOR(pg_catalog.>=) line.low AND line.high OPERATOR(pg_catalog.<) '1e300'::pg_catalog.float8
@@ -178,24 +179,24 @@ FROM io_probe_runs AS run, LATERAL (SELECT DISTINCT ON (figure.item, figure.metr
     WHERE line.value OPERATOR(pg_catalog.>) '-Infinity'::pg_catalog.float8 AND line.value OPERATOR(pg_catalog.<) 'Infinity'::pg_catalog.float8
 ) AS figure WHERE figure.item IS NOT NULL ORDER BY figure.item, figure.metric, figure.ordinal LIMIT 3000) AS figure
 WHERE run.status OPERATOR(pg_catalog.=) 'ok';
-COMMENT ON VIEW io_probe_metrics IS 'The figures of stored runs that io_probe_compare, io_probe_changes and io_probe_latest are about, one a row';
-COMMENT ON COLUMN io_probe_metrics.run_id IS 'Run in io_probe_runs';
+COMMENT ON VIEW io_probe_metrics IS 'Figures of stored runs, one per row, that io_probe_compare, io_probe_changes and io_probe_latest use';
+COMMENT ON COLUMN io_probe_metrics.run_id IS 'Number of the run in io_probe_runs';
 COMMENT ON COLUMN io_probe_metrics.started_at IS 'When the probe was called';
-COMMENT ON COLUMN io_probe_metrics.label IS 'What the caller called the run';
-COMMENT ON COLUMN io_probe_metrics.probe IS 'Probe: seqscan is io_probe_seqscan, and so on';
+COMMENT ON COLUMN io_probe_metrics.label IS 'Label that the caller gave the run; NULL without one';
+COMMENT ON COLUMN io_probe_metrics.probe IS 'Name of the probe: seqscan is io_probe_seqscan, and so on';
 COMMENT ON COLUMN io_probe_metrics.object IS 'What was measured';
-COMMENT ON COLUMN io_probe_metrics.item IS 'Which row of the probe, such as direct or depth 8; of a report scan direct, depth 8, p99 1, commit fdatasync, readahead kernel';
-COMMENT ON COLUMN io_probe_metrics.metric IS 'Figure, as the probe''s column is called; of ping median_us, without the warm-up';
-COMMENT ON COLUMN io_probe_metrics.unit IS 'Its unit';
-COMMENT ON COLUMN io_probe_metrics.value IS 'Its value';
-COMMENT ON COLUMN io_probe_metrics.error IS 'Half the width of its 95 % confidence interval within the run, divided by the middle of that interval; 1 where it has no upper end, NULL without one';
-COMMENT ON COLUMN io_probe_metrics.more_is_better IS 'Is a greater value better, as of a rate, or worse, as of a latency?';
-COMMENT ON COLUMN io_probe_metrics.series IS 'Runs of the same series measure the same thing, see io_probe_runs';
-COMMENT ON COLUMN io_probe_metrics.configuration IS 'Runs of the same configuration did so under the same circumstances, see io_probe_runs';
+COMMENT ON COLUMN io_probe_metrics.item IS 'Row of the probe that the figure is from, such as direct or depth 8; for a report scan direct, depth 8, p99 1, commit fdatasync, readahead kernel';
+COMMENT ON COLUMN io_probe_metrics.metric IS 'Name of the figure, which is a column of the probe; for ping median_us, the median without the warm-up';
+COMMENT ON COLUMN io_probe_metrics.unit IS 'Unit of value';
+COMMENT ON COLUMN io_probe_metrics.value IS 'Value of the figure';
+COMMENT ON COLUMN io_probe_metrics.error IS 'Half the width of the 95 % confidence interval of value within the run, divided by the middle of the interval; 1 if the interval has no upper end, NULL without an interval';
+COMMENT ON COLUMN io_probe_metrics.more_is_better IS 'true: a greater value is better, as for a rate; false: it is worse, as for a latency';
+COMMENT ON COLUMN io_probe_metrics.series IS 'Runs with the same series measure the same thing, see io_probe_runs';
+COMMENT ON COLUMN io_probe_metrics.configuration IS 'Runs with the same configuration ran under the same circumstances, see io_probe_runs';
 COMMENT ON COLUMN io_probe_metrics.ordinal IS 'Number of the row in the run, from 1';
 GRANT SELECT ON io_probe_metrics TO pg_monitor;
 
--- From one series to the next by the index: that takes a step for each series, however many runs there are.
+-- It steps from one series to the next by the index: one step for each series, however many runs there are.
 CREATE VIEW io_probe_latest AS
 WITH RECURSIVE each (series) AS (
     (SELECT series FROM io_probe_runs WHERE status OPERATOR(pg_catalog.=) 'ok' ORDER BY series LIMIT 1)
@@ -215,15 +216,15 @@ FROM each, LATERAL (
     SELECT * FROM io_probe_metrics AS found WHERE found.run_id OPERATOR(pg_catalog.=) last.id
 ) AS metrics;
 COMMENT ON VIEW io_probe_latest IS 'The latest figures of each series: of each probe, object and set of arguments, in each database and cluster';
-COMMENT ON COLUMN io_probe_latest.probe IS 'Probe: seqscan is io_probe_seqscan, and so on';
+COMMENT ON COLUMN io_probe_latest.probe IS 'Name of the probe: seqscan is io_probe_seqscan, and so on';
 COMMENT ON COLUMN io_probe_latest.object IS 'What was measured';
-COMMENT ON COLUMN io_probe_latest.item IS 'Which row of the probe, such as direct or depth 8';
-COMMENT ON COLUMN io_probe_latest.metric IS 'Figure, as the probe''s column is called; of ping median_us, without the warm-up';
-COMMENT ON COLUMN io_probe_latest.value IS 'Its value';
-COMMENT ON COLUMN io_probe_latest.unit IS 'Its unit';
+COMMENT ON COLUMN io_probe_latest.item IS 'Row of the probe that the figure is from, such as direct or depth 8';
+COMMENT ON COLUMN io_probe_latest.metric IS 'Name of the figure, which is a column of the probe; for ping median_us, the median without the warm-up';
+COMMENT ON COLUMN io_probe_latest.value IS 'Value of the figure';
+COMMENT ON COLUMN io_probe_latest.unit IS 'Unit of value';
 COMMENT ON COLUMN io_probe_latest.age IS 'How long ago the run started';
-COMMENT ON COLUMN io_probe_latest.run_id IS 'Run in io_probe_runs';
-COMMENT ON COLUMN io_probe_latest.label IS 'What the caller called the run';
-COMMENT ON COLUMN io_probe_latest.datname IS 'Database in which it ran';
-COMMENT ON COLUMN io_probe_latest.host IS 'Name of the machine';
+COMMENT ON COLUMN io_probe_latest.run_id IS 'Number of the run in io_probe_runs';
+COMMENT ON COLUMN io_probe_latest.label IS 'Label that the caller gave the run; NULL without one';
+COMMENT ON COLUMN io_probe_latest.datname IS 'Database in which the probe ran';
+COMMENT ON COLUMN io_probe_latest.host IS 'Name of the machine on which the probe ran';
 GRANT SELECT ON io_probe_latest TO pg_monitor;

@@ -1,8 +1,8 @@
--- What is made of the types of all rows, when they are there. Only those of this extension count: others may have put types of such
--- names into the schema before.
+-- Made from the types of all rows, once they exist: comments and views. Only types of this extension count: others may have put
+-- types of such names into the schema before.
 DO $derived$
 DECLARE
-    -- Their runs are stored without a view, or not at all.
+    -- Runs of these probes are stored without a view, or not at all.
     without CONSTANT pg_catalog.text[] := '{correlation,device,explain,iostat,iostat_query,recommend,report}';
     probe  pg_catalog.text;
     type   pg_catalog.oid;
@@ -20,7 +20,7 @@ BEGIN
          WHERE t.typname OPERATOR(pg_catalog.~) '^io_probe_.*_full_row$'
          ORDER BY t.oid
     LOOP
-        -- A column of a row for people means what it means in the full row.
+        -- A column of the short row means what it means in the full row.
         FOR about IN
             SELECT narrow.attrelid::pg_catalog.regclass AS type, narrow.attname,
                    pg_catalog.col_description(everything.attrelid, everything.attnum) AS text
@@ -45,7 +45,7 @@ BEGIN
         EXECUTE pg_catalog.format(
             'CREATE VIEW %1$I AS SELECT run.id AS run_id, run.started_at AS run_started_at, run.label, %2$s '
             'FROM io_probe_runs AS run JOIN io_probe_results AS result ON result.run_id OPERATOR(pg_catalog.=) run.id, '
-            -- Rows of other probes need not fit, and may be read before they are left out.
+            -- Rows of other probes need not fit the type, and may be read before they are left out.
             'LATERAL pg_catalog.jsonb_populate_record(NULL::%3$s, CASE WHEN run.probe OPERATOR(pg_catalog.=) %4$L '
             'THEN result.result OPERATOR(pg_catalog.-) ''relid''::pg_catalog.text END) AS line '
             'WHERE run.probe OPERATOR(pg_catalog.=) %4$L',

@@ -36,39 +36,39 @@ CREATE TYPE io_probe_device_full_row AS (
     notes               text[]
 );
 COMMENT ON TYPE io_probe_device_full_row IS 'Row of io_probe_device_full: one object of the server on one device';
-COMMENT ON COLUMN io_probe_device_full_row.object IS 'What lies there: tablespace, wal or temp (where temporary files of this session go)';
-COMMENT ON COLUMN io_probe_device_full_row.spcname IS 'Tablespace; NULL for the WAL';
-COMMENT ON COLUMN io_probe_device_full_row.device IS 'Device that does the I/O: the disk below partitions, LVM and encryption (dm) and software RAID (md); one row for each';
-COMMENT ON COLUMN io_probe_device_full_row.scheduler IS 'I/O scheduler in force';
-COMMENT ON COLUMN io_probe_device_full_row.read_ahead_kb IS 'Readahead window in kB that reads through this file system use; a file that is open already keeps the one with which it was opened';
-COMMENT ON COLUMN io_probe_device_full_row.read_ahead_sectors IS 'The same in sectors of 512 bytes, as blockdev --getra prints it';
-COMMENT ON COLUMN io_probe_device_full_row.rotational IS 'Does the device say that it spins? Virtual disks often say so wrongly';
-COMMENT ON COLUMN io_probe_device_full_row.fs_type IS 'File system';
+COMMENT ON COLUMN io_probe_device_full_row.object IS 'What lies on the device: tablespace, wal or temp (where temporary files of this session go)';
+COMMENT ON COLUMN io_probe_device_full_row.spcname IS 'Name of the tablespace; NULL for the WAL';
+COMMENT ON COLUMN io_probe_device_full_row.device IS 'Device that does the I/O: the disk below partitions, LVM and encryption (dm) and software RAID (md), one row for each disk; NULL if unknown';
+COMMENT ON COLUMN io_probe_device_full_row.scheduler IS 'I/O scheduler in force on the device';
+COMMENT ON COLUMN io_probe_device_full_row.read_ahead_kb IS 'Readahead window in kB of reads through this file system; an open file keeps the window with which it was opened';
+COMMENT ON COLUMN io_probe_device_full_row.read_ahead_sectors IS 'read_ahead_kb in sectors of 512 bytes, as blockdev --getra prints it';
+COMMENT ON COLUMN io_probe_device_full_row.rotational IS 'Does the device say that it is a rotating disk? Virtual disks often say so wrongly';
+COMMENT ON COLUMN io_probe_device_full_row.fs_type IS 'Type of the file system';
 COMMENT ON COLUMN io_probe_device_full_row.mount_point IS 'Where the file system is mounted';
-COMMENT ON COLUMN io_probe_device_full_row.directory IS 'The directory, symbolic links resolved';
-COMMENT ON COLUMN io_probe_device_full_row.fs_free_bytes IS 'Bytes free for unprivileged processes';
-COMMENT ON COLUMN io_probe_device_full_row.mount_options IS 'Options of the mount';
+COMMENT ON COLUMN io_probe_device_full_row.directory IS 'Directory of the object, symbolic links resolved';
+COMMENT ON COLUMN io_probe_device_full_row.fs_free_bytes IS 'Bytes of the file system that are free for unprivileged processes';
+COMMENT ON COLUMN io_probe_device_full_row.mount_options IS 'Mount options of the file system';
 COMMENT ON COLUMN io_probe_device_full_row.top_device IS 'Device on which the file system sits: a partition, a dm or md device, or the disk itself';
 COMMENT ON COLUMN io_probe_device_full_row.model IS 'Model as the device states it';
 COMMENT ON COLUMN io_probe_device_full_row.schedulers IS 'Schedulers that the kernel offers for the device';
-COMMENT ON COLUMN io_probe_device_full_row.nr_requests IS 'Most requests that the queue of the kernel holds';
-COMMENT ON COLUMN io_probe_device_full_row.max_sectors_kb IS 'Largest request in kB that the kernel sends';
-COMMENT ON COLUMN io_probe_device_full_row.max_hw_sectors_kb IS 'Largest request in kB that the device takes';
-COMMENT ON COLUMN io_probe_device_full_row.logical_block_size IS 'Smallest unit in bytes that can be addressed';
-COMMENT ON COLUMN io_probe_device_full_row.physical_block_size IS 'Smallest unit in bytes that is written without reading first';
+COMMENT ON COLUMN io_probe_device_full_row.nr_requests IS 'Maximum number of requests in the kernel''s queue for the device';
+COMMENT ON COLUMN io_probe_device_full_row.max_sectors_kb IS 'Largest request in kB that the kernel sends to the device';
+COMMENT ON COLUMN io_probe_device_full_row.max_hw_sectors_kb IS 'Largest request in kB that the device accepts';
+COMMENT ON COLUMN io_probe_device_full_row.logical_block_size IS 'Smallest unit in bytes that the device can address';
+COMMENT ON COLUMN io_probe_device_full_row.physical_block_size IS 'Smallest unit in bytes that the device writes without reading first';
 COMMENT ON COLUMN io_probe_device_full_row.fs_block_size IS 'Allocation unit of the file system in bytes';
 COMMENT ON COLUMN io_probe_device_full_row.optimal_io_size IS 'Request size in bytes that the device prefers; 0 if it states none';
-COMMENT ON COLUMN io_probe_device_full_row.alignment_offset IS 'Bytes by which the device is off its natural alignment';
-COMMENT ON COLUMN io_probe_device_full_row.start_sector IS 'First sector of the partition; NULL without one';
-COMMENT ON COLUMN io_probe_device_full_row.aligned IS 'Does the partition start on a physical block and on an optimal I/O size?';
+COMMENT ON COLUMN io_probe_device_full_row.alignment_offset IS 'Bytes by which the partition or device is off its natural alignment';
+COMMENT ON COLUMN io_probe_device_full_row.start_sector IS 'First sector of the partition; NULL without a partition';
+COMMENT ON COLUMN io_probe_device_full_row.aligned IS 'Does the partition start on a boundary of a physical block and of optimal_io_size?';
 COMMENT ON COLUMN io_probe_device_full_row.size_bytes IS 'Size of the device in bytes';
 COMMENT ON COLUMN io_probe_device_full_row.read_only IS 'Is the device read only?';
-COMMENT ON COLUMN io_probe_device_full_row.write_cache IS 'write back: a volatile cache that must be flushed; write through: none';
-COMMENT ON COLUMN io_probe_device_full_row.fua IS 'Can single writes go past the volatile cache?';
-COMMENT ON COLUMN io_probe_device_full_row.nomerges IS '0: requests are merged; 1: only simple merges; 2: none';
-COMMENT ON COLUMN io_probe_device_full_row.direct_io_align IS 'Multiple in bytes that O_DIRECT wants; 0: it has none; NULL if the kernel does not tell';
-COMMENT ON COLUMN io_probe_device_full_row.status IS 'ok, or unsupported where no block device is known behind the directory';
-COMMENT ON COLUMN io_probe_device_full_row.notes IS 'What could not be found out, and why';
+COMMENT ON COLUMN io_probe_device_full_row.write_cache IS 'write back: the device has a volatile cache, which must be flushed; write through: it has none, or says so';
+COMMENT ON COLUMN io_probe_device_full_row.fua IS 'Can a single write pass the device''s volatile cache (Force Unit Access)?';
+COMMENT ON COLUMN io_probe_device_full_row.nomerges IS '0: the kernel merges requests; 1: only simple merges; 2: no merges';
+COMMENT ON COLUMN io_probe_device_full_row.direct_io_align IS 'Multiple in bytes that O_DIRECT requires; 0: no O_DIRECT here; NULL if the kernel does not tell';
+COMMENT ON COLUMN io_probe_device_full_row.status IS 'ok, or unsupported if no block device is known behind the directory';
+COMMENT ON COLUMN io_probe_device_full_row.notes IS 'What could not be found out, and why, one sentence per element';
 
 CREATE TYPE io_probe_device_row AS (
     object        text,
@@ -87,7 +87,7 @@ CREATE FUNCTION io_probe_device()
 RETURNS SETOF io_probe_device_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
 AS 'MODULE_PATHNAME', 'io_probe_device_wrapper';
-COMMENT ON FUNCTION io_probe_device() IS 'Devices behind the tablespaces, the WAL and temporary files, and how they are set. Reads /proc and /sys; no I/O';
+COMMENT ON FUNCTION io_probe_device() IS 'Devices behind the tablespaces, the WAL and temporary files, and their settings. Reads /proc and /sys, and causes no I/O. pg_monitor may call it';
 REVOKE ALL ON FUNCTION io_probe_device() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_device() TO pg_monitor;
 
@@ -122,36 +122,36 @@ CREATE TYPE io_probe_counters_row AS (
 );
 COMMENT ON TYPE io_probe_counters_row IS 'Row of io_probe_counters: one device';
 COMMENT ON COLUMN io_probe_counters_row.sampled_at IS 'When the counters were read';
-COMMENT ON COLUMN io_probe_counters_row.device IS 'Device';
-COMMENT ON COLUMN io_probe_counters_row.reads IS 'Reads completed since the device appeared';
-COMMENT ON COLUMN io_probe_counters_row.reads_merged IS 'Reads that were merged into queued ones';
-COMMENT ON COLUMN io_probe_counters_row.read_bytes IS 'Bytes read';
-COMMENT ON COLUMN io_probe_counters_row.read_ms IS 'Time in ms that all reads waited together; starts anew at 0 after 2^32';
-COMMENT ON COLUMN io_probe_counters_row.writes IS 'Writes completed';
-COMMENT ON COLUMN io_probe_counters_row.writes_merged IS 'Writes that were merged into queued ones';
-COMMENT ON COLUMN io_probe_counters_row.write_bytes IS 'Bytes written';
-COMMENT ON COLUMN io_probe_counters_row.write_ms IS 'Time in ms that all writes waited together; starts anew at 0 after 2^32';
-COMMENT ON COLUMN io_probe_counters_row.discards IS 'Discards completed; NULL before Linux 4.18';
-COMMENT ON COLUMN io_probe_counters_row.discards_merged IS 'Discards that were merged into queued ones';
-COMMENT ON COLUMN io_probe_counters_row.discard_bytes IS 'Bytes discarded';
-COMMENT ON COLUMN io_probe_counters_row.discard_ms IS 'Time in ms that all discards waited together; starts anew at 0 after 2^32';
-COMMENT ON COLUMN io_probe_counters_row.flushes IS 'Flushes completed; NULL before Linux 5.5';
-COMMENT ON COLUMN io_probe_counters_row.flush_ms IS 'Time in ms that all flushes waited together; starts anew at 0 after 2^32';
-COMMENT ON COLUMN io_probe_counters_row.in_flight IS 'Requests in flight now';
-COMMENT ON COLUMN io_probe_counters_row.io_ms IS 'Time in ms with a request in flight; starts anew at 0 after 2^32';
-COMMENT ON COLUMN io_probe_counters_row.weighted_io_ms IS 'Time in ms that all requests waited together; starts anew at 0 after 2^32';
+COMMENT ON COLUMN io_probe_counters_row.device IS 'Kernel name of the device, such as vda';
+COMMENT ON COLUMN io_probe_counters_row.reads IS 'Reads that the device completed since it appeared';
+COMMENT ON COLUMN io_probe_counters_row.reads_merged IS 'Reads that were merged into queued reads';
+COMMENT ON COLUMN io_probe_counters_row.read_bytes IS 'Bytes read since the device appeared';
+COMMENT ON COLUMN io_probe_counters_row.read_ms IS 'Time in ms that all reads took together, queueing included; starts again at 0 after 2^32';
+COMMENT ON COLUMN io_probe_counters_row.writes IS 'Writes that the device completed since it appeared';
+COMMENT ON COLUMN io_probe_counters_row.writes_merged IS 'Writes that were merged into queued writes';
+COMMENT ON COLUMN io_probe_counters_row.write_bytes IS 'Bytes written since the device appeared';
+COMMENT ON COLUMN io_probe_counters_row.write_ms IS 'Time in ms that all writes took together, queueing included; starts again at 0 after 2^32';
+COMMENT ON COLUMN io_probe_counters_row.discards IS 'Discards that the device completed since it appeared; NULL before Linux 4.18';
+COMMENT ON COLUMN io_probe_counters_row.discards_merged IS 'Discards that were merged into queued discards; NULL before Linux 4.18';
+COMMENT ON COLUMN io_probe_counters_row.discard_bytes IS 'Bytes discarded since the device appeared; NULL before Linux 4.18';
+COMMENT ON COLUMN io_probe_counters_row.discard_ms IS 'Time in ms that all discards took together, queueing included; starts again at 0 after 2^32; NULL before Linux 4.18';
+COMMENT ON COLUMN io_probe_counters_row.flushes IS 'Flushes that the device completed since it appeared; NULL before Linux 5.5';
+COMMENT ON COLUMN io_probe_counters_row.flush_ms IS 'Time in ms that all flushes took together, queueing included; starts again at 0 after 2^32; NULL before Linux 5.5';
+COMMENT ON COLUMN io_probe_counters_row.in_flight IS 'Requests in flight when the counters were read';
+COMMENT ON COLUMN io_probe_counters_row.io_ms IS 'Time in ms with at least one request in flight; starts again at 0 after 2^32';
+COMMENT ON COLUMN io_probe_counters_row.weighted_io_ms IS 'Time in ms that all requests took together, queueing included; starts again at 0 after 2^32';
 
 CREATE FUNCTION io_probe_counters()
 RETURNS SETOF io_probe_counters_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 4
 AS 'MODULE_PATHNAME', 'io_probe_counters_wrapper';
-COMMENT ON FUNCTION io_probe_counters() IS 'Counters of the devices below the server, since each device appeared. The view io_probe_device_counters shows them';
+COMMENT ON FUNCTION io_probe_counters() IS 'Cumulative counters of the devices below the server, each since the device appeared. Causes no I/O. The view io_probe_device_counters shows them. pg_monitor may call it';
 REVOKE ALL ON FUNCTION io_probe_counters() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_counters() TO pg_monitor;
 
 CREATE VIEW io_probe_device_counters AS SELECT * FROM io_probe_counters();
-COMMENT ON VIEW io_probe_device_counters IS 'Cumulative counters of the devices below the server, for scrapers and \watch';
--- Its columns are those of the row type.
+COMMENT ON VIEW io_probe_device_counters IS 'Cumulative counters of the devices below the server, for monitoring tools and \watch';
+-- The columns of the view are those of the row type.
 DO $counters$
 DECLARE
     about record;
@@ -179,18 +179,18 @@ CREATE TYPE io_probe_cache_row AS (
 COMMENT ON TYPE io_probe_cache_row IS 'Row of io_probe_cache: one fork of the relation';
 COMMENT ON COLUMN io_probe_cache_row.fork IS 'main (the data), fsm, vm or init';
 COMMENT ON COLUMN io_probe_cache_row.blks_total IS 'Blocks of the fork';
-COMMENT ON COLUMN io_probe_cache_row.shared_blks IS 'Blocks in shared buffers (in the session''s own for a temporary table)';
-COMMENT ON COLUMN io_probe_cache_row.shared_pct IS 'The same in percent of blks_total; NULL for an empty fork';
-COMMENT ON COLUMN io_probe_cache_row.os_cached_bytes IS 'Bytes in the OS page cache; NULL on ZFS, which keeps a cache of its own';
-COMMENT ON COLUMN io_probe_cache_row.os_pct IS 'The same in percent of the fork''s bytes; NULL for an empty fork';
-COMMENT ON COLUMN io_probe_cache_row.os_dirty_bytes IS 'Bytes in the OS page cache that are not on storage yet; NULL before Linux 6.5';
+COMMENT ON COLUMN io_probe_cache_row.shared_blks IS 'Blocks of the fork in shared buffers (of a temporary table: in the session''s own buffers)';
+COMMENT ON COLUMN io_probe_cache_row.shared_pct IS 'shared_blks in percent of blks_total; NULL for an empty fork';
+COMMENT ON COLUMN io_probe_cache_row.os_cached_bytes IS 'Bytes of the fork in the OS page cache; NULL on ZFS, which keeps a cache of its own';
+COMMENT ON COLUMN io_probe_cache_row.os_pct IS 'os_cached_bytes in percent of the fork''s bytes; NULL for an empty fork, and on ZFS';
+COMMENT ON COLUMN io_probe_cache_row.os_dirty_bytes IS 'Bytes of the fork in the OS page cache that are not on storage yet; NULL before Linux 6.5';
 COMMENT ON COLUMN io_probe_cache_row.hole_bytes IS 'Bytes in blocks that were never written to the file: the device has nothing to read for them';
 
 CREATE FUNCTION io_probe_cache(rel regclass)
 RETURNS SETOF io_probe_cache_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 4
 AS 'MODULE_PATHNAME', 'io_probe_cache_wrapper';
-COMMENT ON FUNCTION io_probe_cache(regclass) IS 'What shared buffers and the OS page cache hold of a relation. Walks all buffer headers; reads no data';
+COMMENT ON FUNCTION io_probe_cache(regclass) IS 'How much of a relation is in shared buffers and in the OS page cache, one row per fork. Walks all buffer headers; reads no data. pg_monitor may call it';
 REVOKE ALL ON FUNCTION io_probe_cache(regclass) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_cache(regclass) TO pg_monitor;
 
@@ -205,18 +205,18 @@ CREATE TYPE io_probe_evict_row AS (
 );
 COMMENT ON TYPE io_probe_evict_row IS 'Row of io_probe_evict: one fork of the relation';
 COMMENT ON COLUMN io_probe_evict_row.fork IS 'main (the data), fsm, vm or init';
-COMMENT ON COLUMN io_probe_evict_row.shared_blks_before IS 'Blocks in shared buffers before';
-COMMENT ON COLUMN io_probe_evict_row.shared_blks_after IS 'Blocks in shared buffers after; PostgreSQL 15 and 16 cannot evict them';
-COMMENT ON COLUMN io_probe_evict_row.os_bytes_before IS 'Bytes in the OS page cache before';
-COMMENT ON COLUMN io_probe_evict_row.os_bytes_after IS 'Bytes in the OS page cache after';
-COMMENT ON COLUMN io_probe_evict_row.complete IS 'Is nothing left in shared buffers, nor in the OS page cache?';
-COMMENT ON COLUMN io_probe_evict_row.notes IS 'Why something stayed';
+COMMENT ON COLUMN io_probe_evict_row.shared_blks_before IS 'Blocks in shared buffers before the call';
+COMMENT ON COLUMN io_probe_evict_row.shared_blks_after IS 'Blocks in shared buffers after the call; PostgreSQL 15 and 16 cannot evict them';
+COMMENT ON COLUMN io_probe_evict_row.os_bytes_before IS 'Bytes in the OS page cache before the call';
+COMMENT ON COLUMN io_probe_evict_row.os_bytes_after IS 'Bytes in the OS page cache after the call';
+COMMENT ON COLUMN io_probe_evict_row.complete IS 'Is nothing of the fork left in shared buffers and in the OS page cache?';
+COMMENT ON COLUMN io_probe_evict_row.notes IS 'Why something stayed in a cache, one sentence per element';
 
 CREATE FUNCTION io_probe_evict(rel regclass)
 RETURNS SETOF io_probe_evict_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 4
 AS 'MODULE_PATHNAME', 'io_probe_evict_wrapper';
-COMMENT ON FUNCTION io_probe_evict(regclass) IS 'Writes a relation''s dirty pages out and drops it from the OS page cache, and from shared buffers where the server can. Other sessions will read it from the device again';
+COMMENT ON FUNCTION io_probe_evict(regclass) IS 'Writes the dirty pages of a relation, then drops it from the OS page cache and, where the server can (from PostgreSQL 17 on), from shared buffers. Other sessions will read it from the device again. Needs EXECUTE, and SELECT or MAINTAIN on the relation';
 REVOKE ALL ON FUNCTION io_probe_evict(regclass) FROM PUBLIC;
 
 CREATE TYPE io_probe_progress_row AS (
@@ -230,18 +230,18 @@ CREATE TYPE io_probe_progress_row AS (
 );
 COMMENT ON TYPE io_probe_progress_row IS 'Row of io_probe_progress: one running probe';
 COMMENT ON COLUMN io_probe_progress_row.pid IS 'Server process that runs the probe';
-COMMENT ON COLUMN io_probe_progress_row.relid IS 'Relation; NULL if the probe reads none, or one of another database';
-COMMENT ON COLUMN io_probe_progress_row.probe IS 'Kind of probe';
-COMMENT ON COLUMN io_probe_progress_row.path IS 'Path that it is on; of io_probe_sync the section, of io_probe_readahead the mode, of io_probe_evict the fork';
-COMMENT ON COLUMN io_probe_progress_row.done IS 'Blocks done on this path; of io_probe_sync and io_probe_readahead turns, of io_probe_iostat samples';
-COMMENT ON COLUMN io_probe_progress_row.total IS 'Blocks of the relation from where the path began, turns of all rows, or samples; a bound may end it earlier; 0 if nobody knows';
+COMMENT ON COLUMN io_probe_progress_row.relid IS 'Relation that the probe reads; NULL if it reads none, or one of another database';
+COMMENT ON COLUMN io_probe_progress_row.probe IS 'Name of the probe: seqscan is io_probe_seqscan, and so on';
+COMMENT ON COLUMN io_probe_progress_row.path IS 'Path that the probe measures now; for sync the section, for readahead the mode, for evict the fork';
+COMMENT ON COLUMN io_probe_progress_row.done IS 'Blocks done on this path; for sync and readahead turns done, for iostat samples done';
+COMMENT ON COLUMN io_probe_progress_row.total IS 'What done can reach: blocks from the start of the path to the end of the relation, turns of all rows, or samples; 0 if unknown. A bound may end the path earlier';
 COMMENT ON COLUMN io_probe_progress_row.started_at IS 'When the call started';
 
 CREATE FUNCTION io_probe_progress()
 RETURNS SETOF io_probe_progress_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 1
 AS 'MODULE_PATHNAME', 'io_probe_progress_wrapper';
-COMMENT ON FUNCTION io_probe_progress() IS 'What the probes of all sessions are doing now';
+COMMENT ON FUNCTION io_probe_progress() IS 'What the probes of all sessions are doing now, one row per probe. pg_monitor may call it';
 REVOKE ALL ON FUNCTION io_probe_progress() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_progress() TO pg_monitor;
 
@@ -253,14 +253,14 @@ CREATE TYPE io_probe_check_row AS (
 );
 COMMENT ON TYPE io_probe_check_row IS 'Row of io_probe_check: one thing that matters to probes';
 COMMENT ON COLUMN io_probe_check_row.item IS 'What was looked at';
-COMMENT ON COLUMN io_probe_check_row.status IS 'ok, unsupported (this kernel or server lacks it) or denied (the caller lacks a right)';
+COMMENT ON COLUMN io_probe_check_row.status IS 'ok, unsupported (this kernel or server lacks it) or denied (the caller lacks the right)';
 COMMENT ON COLUMN io_probe_check_row.value IS 'What was found';
-COMMENT ON COLUMN io_probe_check_row.what_to_do IS 'What follows, or what would change it; NULL where all is well';
+COMMENT ON COLUMN io_probe_check_row.what_to_do IS 'What it means for probes, or what would change it; NULL if the status is ok';
 
 CREATE FUNCTION io_probe_check()
 RETURNS SETOF io_probe_check_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 30
 AS 'MODULE_PATHNAME', 'io_probe_check_wrapper';
-COMMENT ON FUNCTION io_probe_check() IS 'What this server, its kernel and the caller''s rights allow. Reads no data';
+COMMENT ON FUNCTION io_probe_check() IS 'What this server, its kernel and the caller''s rights allow, one row per item. Reads no data. pg_monitor may call it';
 REVOKE ALL ON FUNCTION io_probe_check() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_check() TO pg_monitor;

@@ -1,10 +1,10 @@
 -- Runs that are kept, and the rows of their probes.
 
--- What tells series and configurations apart: 128 bits of the server's own hash. md5() fails where OpenSSL obeys FIPS 140, and
--- sha256() wants bytes, which no function that is immutable makes of a text.
+-- 128 bits of the server's own hash tell series and configurations apart. md5() fails where OpenSSL obeys FIPS 140, and sha256()
+-- takes bytes, which no immutable function makes of a text.
 DO $runs$
 DECLARE
-    -- Arguments but for those that change nothing.
+    -- The arguments without those that change nothing.
     plain pg_catalog.text := $$args OPERATOR(pg_catalog.-) 'seed'::pg_catalog.text
         OPERATOR(pg_catalog.#-) '{options,wait}'::pg_catalog.text[] OPERATOR(pg_catalog.#-) '{options,seed}'::pg_catalog.text[]$$;
     series pg_catalog.text := pg_catalog.format($$system_identifier
@@ -70,7 +70,7 @@ CREATE INDEX io_probe_runs_configuration ON io_probe_runs (series, configuration
 CREATE INDEX io_probe_runs_label ON io_probe_runs (label, series, started_at, id)
     WHERE status OPERATOR(pg_catalog.=) 'ok' AND label IS NOT NULL;
 
--- Without a reference to the runs: the server would look them up by the name of their schema, with their owner's rights.
+-- No foreign key to the runs: the server would look them up by the name of their schema, with their owner's rights.
 CREATE TABLE io_probe_results (
     run_id  bigint NOT NULL,
     ordinal integer NOT NULL,
@@ -83,72 +83,72 @@ SELECT pg_catalog.pg_extension_config_dump('io_probe_runs_id_seq', '');
 SELECT pg_catalog.pg_extension_config_dump('io_probe_results', '');
 GRANT SELECT ON io_probe_runs, io_probe_results TO pg_monitor;
 
-COMMENT ON TABLE io_probe_runs IS 'One run of a probe: when, what, by whom, where, and under which circumstances. Written by io_probe_record and io_probe_import only';
+COMMENT ON TABLE io_probe_runs IS 'Stored runs of probes, one per row: when, what, by whom, where, and under which circumstances. Only io_probe_record and io_probe_import add rows; pg_monitor may read it';
 COMMENT ON COLUMN io_probe_runs.id IS 'Number of the run';
 COMMENT ON COLUMN io_probe_runs.started_at IS 'When the probe was called';
-COMMENT ON COLUMN io_probe_runs.elapsed_ms IS 'How long it took in ms, by the wall clock';
-COMMENT ON COLUMN io_probe_runs.label IS 'What the caller called it, for io_probe_compare';
-COMMENT ON COLUMN io_probe_runs.probe IS 'Probe: seqscan is io_probe_seqscan, and so on';
-COMMENT ON COLUMN io_probe_runs.object IS 'What was measured: schema.table; of sync wal or tablespace NAME; else what the probe looks at';
-COMMENT ON COLUMN io_probe_runs.status IS 'ok; failed: the probe ended by an error; skipped: another probe was running, or the device was busier than pg_io_probe.max_busy_pct';
-COMMENT ON COLUMN io_probe_runs.sqlstate IS 'SQLSTATE of that error';
-COMMENT ON COLUMN io_probe_runs.message IS 'Its message';
-COMMENT ON COLUMN io_probe_runs.args IS 'Arguments that were given, the relation and those equal to their default left out: each as its type prints it, amounts among the options as numbers, so that equal ones make one series';
+COMMENT ON COLUMN io_probe_runs.elapsed_ms IS 'Wall-clock time of the run in ms';
+COMMENT ON COLUMN io_probe_runs.label IS 'Label that the caller gave the run, for io_probe_compare; NULL without one';
+COMMENT ON COLUMN io_probe_runs.probe IS 'Name of the probe: seqscan is io_probe_seqscan, and so on';
+COMMENT ON COLUMN io_probe_runs.object IS 'What was measured: schema.table; for sync wal or tablespace NAME; else server';
+COMMENT ON COLUMN io_probe_runs.status IS 'ok; failed: the probe ended with an error; skipped: another probe was running, or the device was busier than pg_io_probe.max_busy_pct';
+COMMENT ON COLUMN io_probe_runs.sqlstate IS 'SQLSTATE if the run failed or was skipped; else NULL';
+COMMENT ON COLUMN io_probe_runs.message IS 'Message if the run failed or was skipped; else NULL';
+COMMENT ON COLUMN io_probe_runs.args IS 'Arguments that were given, without the relation and without those equal to their default: each as its type prints it, amounts among the options as numbers, so that equal arguments make one series';
 COMMENT ON COLUMN io_probe_runs.rolname IS 'Role that ran the probe';
-COMMENT ON COLUMN io_probe_runs.datname IS 'Database in which it ran';
-COMMENT ON COLUMN io_probe_runs.relid IS 'Oid of the relation there; an oid, so that a dropped relation disturbs nothing';
-COMMENT ON COLUMN io_probe_runs.relkind IS 'Its kind as in pg_class';
-COMMENT ON COLUMN io_probe_runs.schemaname IS 'Its schema';
-COMMENT ON COLUMN io_probe_runs.relname IS 'Its name';
-COMMENT ON COLUMN io_probe_runs.rel_bytes IS 'Size of its main fork in bytes';
+COMMENT ON COLUMN io_probe_runs.datname IS 'Database in which the probe ran';
+COMMENT ON COLUMN io_probe_runs.relid IS 'Oid of the relation in that database; NULL without a relation. No regclass, so that a dropped relation disturbs nothing';
+COMMENT ON COLUMN io_probe_runs.relkind IS 'Kind of the relation, as in pg_class';
+COMMENT ON COLUMN io_probe_runs.schemaname IS 'Schema of the relation';
+COMMENT ON COLUMN io_probe_runs.relname IS 'Name of the relation';
+COMMENT ON COLUMN io_probe_runs.rel_bytes IS 'Size of the relation''s main fork in bytes';
 COMMENT ON COLUMN io_probe_runs.spcname IS 'Tablespace of what was measured';
-COMMENT ON COLUMN io_probe_runs.device IS 'Devices below it, see io_probe_device';
-COMMENT ON COLUMN io_probe_runs.model IS 'Their models';
-COMMENT ON COLUMN io_probe_runs.leaves IS 'The settings of each of these devices: an array of {device, model, scheduler, read_ahead_kb, nr_requests, max_sectors_kb, rotational, write_cache}';
-COMMENT ON COLUMN io_probe_runs.kernel IS 'Kernel: name and release';
+COMMENT ON COLUMN io_probe_runs.device IS 'Devices below what was measured, see io_probe_device; NULL if unknown';
+COMMENT ON COLUMN io_probe_runs.model IS 'Models of the devices in device';
+COMMENT ON COLUMN io_probe_runs.leaves IS 'Settings of each device in device: an array of {device, model, scheduler, read_ahead_kb, nr_requests, max_sectors_kb, rotational, write_cache}';
+COMMENT ON COLUMN io_probe_runs.kernel IS 'Name and release of the kernel';
 COMMENT ON COLUMN io_probe_runs.server_version IS 'Version of the server';
-COMMENT ON COLUMN io_probe_runs.in_recovery IS 'Was it a standby?';
+COMMENT ON COLUMN io_probe_runs.in_recovery IS 'Was the server a standby?';
 COMMENT ON COLUMN io_probe_runs.cluster_name IS 'cluster_name of the server; NULL if it has none';
 COMMENT ON COLUMN io_probe_runs.host IS 'Name of the machine';
 COMMENT ON COLUMN io_probe_runs.system_identifier IS 'System identifier of the cluster: a standby has that of its primary';
-COMMENT ON COLUMN io_probe_runs.settings IS 'Settings of the server and of pg_io_probe that bear on I/O, as SHOW prints them; null for one that this version lacks';
-COMMENT ON COLUMN io_probe_runs.own_bytes IS 'Bytes that the run read from its devices and wrote';
-COMMENT ON COLUMN io_probe_runs.other_bytes IS 'Bytes that the devices moved meanwhile beyond these; of a run that wrote, bytes read only';
-COMMENT ON COLUMN io_probe_runs.steal_pct IS 'Share of the machine''s CPU time that the hypervisor gave to others meanwhile, in percent';
-COMMENT ON COLUMN io_probe_runs.version IS 'Version of pg_io_probe that measured';
+COMMENT ON COLUMN io_probe_runs.settings IS 'Settings of the server and of pg_io_probe that affect I/O, as SHOW prints them; null for a setting that this version lacks';
+COMMENT ON COLUMN io_probe_runs.own_bytes IS 'Bytes that the run itself read from its devices and wrote; NULL if unknown';
+COMMENT ON COLUMN io_probe_runs.other_bytes IS 'Bytes that the devices moved during the run beyond own_bytes; if the run wrote, only bytes read. NULL if unknown';
+COMMENT ON COLUMN io_probe_runs.steal_pct IS 'Percent of the machine''s CPU time that the hypervisor gave to others during the run; NULL if unknown';
+COMMENT ON COLUMN io_probe_runs.version IS 'Version of pg_io_probe that measured the run';
 COMMENT ON COLUMN io_probe_runs.recorded_at IS 'When the run was stored here';
-COMMENT ON COLUMN io_probe_runs.series IS 'Runs of the same series measure the same thing: probe, object, arguments without the seed and the option wait, database and cluster (of a standby: and machine)';
-COMMENT ON COLUMN io_probe_runs.configuration IS 'Runs of the same configuration did so under the same kernel, server version, tablespace, device settings and server settings';
+COMMENT ON COLUMN io_probe_runs.series IS 'Runs with the same series measure the same thing: probe, object, arguments without the seed and the option wait, database and cluster (on a standby also the machine)';
+COMMENT ON COLUMN io_probe_runs.configuration IS 'Runs with the same configuration ran under the same kernel, server version, tablespace, device settings and server settings';
 COMMENT ON SEQUENCE io_probe_runs_id_seq IS 'Numbers of the runs';
-COMMENT ON TABLE io_probe_results IS 'The rows of the probes, as they returned them; the views io_probe_*_history show them with their types';
-COMMENT ON COLUMN io_probe_results.run_id IS 'Run in io_probe_runs';
+COMMENT ON TABLE io_probe_results IS 'Rows of the stored runs, as the probes returned them; the views io_probe_*_history show them with their types. pg_monitor may read it';
+COMMENT ON COLUMN io_probe_results.run_id IS 'Number of the run in io_probe_runs';
 COMMENT ON COLUMN io_probe_results.ordinal IS 'Number of the row in the run, from 1';
-COMMENT ON COLUMN io_probe_results.result IS 'The row; its keys are the columns of the probe';
+COMMENT ON COLUMN io_probe_results.result IS 'The row as JSON; its keys are the columns of the probe';
 
 CREATE FUNCTION io_probe_measure(probe text, rel regclass DEFAULT NULL, args jsonb DEFAULT '{}')
 RETURNS jsonb
 LANGUAGE c VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'io_probe_measure_wrapper';
-COMMENT ON FUNCTION io_probe_measure(text, regclass, jsonb) IS 'Runs a probe (seqscan: io_probe_seqscan, and so on) with the caller''s rights and returns its rows and all circumstances as one value, which io_probe_import stores, here or on another server. args are its arguments by name. If storage or the server fails it, the status is failed, and if another probe is running, or the device is busier than pg_io_probe.max_busy_pct, skipped, each with a WARNING. Stores nothing: a standby will do';
+COMMENT ON FUNCTION io_probe_measure(text, regclass, jsonb) IS 'Runs a probe (seqscan: io_probe_seqscan, and so on) with the caller''s rights, and returns its rows and all circumstances as one value, which io_probe_import stores, here or on another server. args are the probe''s arguments by name. If storage or the server fails the probe, the status of the value is failed; if another probe is running, or the device is busier than pg_io_probe.max_busy_pct, it is skipped. Both come with a WARNING. Stores nothing, so it works on a standby. Needs EXECUTE on the probe (its _full function), too, and what that needs';
 REVOKE ALL ON FUNCTION io_probe_measure(text, regclass, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_import(result jsonb, label text DEFAULT NULL)
 RETURNS bigint
 LANGUAGE c VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'io_probe_import_wrapper';
-COMMENT ON FUNCTION io_probe_import(jsonb, text) IS 'Stores what io_probe_measure returned, here or on another server, and returns the number of the run';
+COMMENT ON FUNCTION io_probe_import(jsonb, text) IS 'Stores what io_probe_measure returned, here or on another server, under an optional label, and returns the number of the run. Needs EXECUTE';
 REVOKE ALL ON FUNCTION io_probe_import(jsonb, text) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_record(probe text, rel regclass DEFAULT NULL, args jsonb DEFAULT '{}', label text DEFAULT NULL)
 RETURNS bigint
 LANGUAGE c VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'io_probe_record_wrapper';
-COMMENT ON FUNCTION io_probe_record(text, regclass, jsonb, text) IS 'Runs a probe as io_probe_measure does, stores the result and returns the number of the run. The caller needs EXECUTE on the probe and what that needs';
+COMMENT ON FUNCTION io_probe_record(text, regclass, jsonb, text) IS 'Runs a probe as io_probe_measure does, stores the result under an optional label, and returns the number of the run. Needs EXECUTE on the probe (its _full function), too, and what that needs';
 REVOKE ALL ON FUNCTION io_probe_record(text, regclass, jsonb, text) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_prune(keep interval)
 RETURNS bigint
 LANGUAGE c VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'io_probe_prune_wrapper';
-COMMENT ON FUNCTION io_probe_prune(interval) IS 'Deletes the runs that started longer ago than this, and returns how many they were';
+COMMENT ON FUNCTION io_probe_prune(interval) IS 'Deletes the stored runs that started longer ago than keep, and returns their number. Needs EXECUTE';
 REVOKE ALL ON FUNCTION io_probe_prune(interval) FROM PUBLIC;

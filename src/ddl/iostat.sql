@@ -39,8 +39,8 @@ CREATE TYPE io_probe_iostat_full_row AS (
 );
 COMMENT ON TYPE io_probe_iostat_full_row IS 'Row of io_probe_iostat_full: one device in one interval';
 COMMENT ON COLUMN io_probe_iostat_full_row.sampled_at IS 'End of the interval';
-COMMENT ON COLUMN io_probe_iostat_full_row.device IS 'Kernel name of the device, such as vda; NULL where no block device is known';
-COMMENT ON COLUMN io_probe_iostat_full_row.util_pct IS 'Share of the interval with at least one request, in percent; may read up to 102, since the kernel''s clock ticks. A device that serves requests in parallel is not saturated at 100';
+COMMENT ON COLUMN io_probe_iostat_full_row.device IS 'Kernel name of the device, such as vda; NULL if no block device is known';
+COMMENT ON COLUMN io_probe_iostat_full_row.util_pct IS 'Percent of the interval with at least one request in flight; it may read up to 102, since the kernel''s clock is coarse. A device that serves requests in parallel is not saturated at 100';
 COMMENT ON COLUMN io_probe_iostat_full_row.aqu_sz IS 'Mean number of requests queued or in flight';
 COMMENT ON COLUMN io_probe_iostat_full_row.r_s IS 'Reads completed per second';
 COMMENT ON COLUMN io_probe_iostat_full_row.rmib_s IS 'MiB (2^20 bytes) read per second';
@@ -59,20 +59,20 @@ COMMENT ON COLUMN io_probe_iostat_full_row.dareq_kb IS 'Mean size of a discard i
 COMMENT ON COLUMN io_probe_iostat_full_row.drqm_s IS 'Discards merged into queued ones per second';
 COMMENT ON COLUMN io_probe_iostat_full_row.f_s IS 'Flushes completed per second; NULL before Linux 5.5';
 COMMENT ON COLUMN io_probe_iostat_full_row.f_await_ms IS 'Mean time from queueing to completion of a flush, in ms; NULL without flushes';
-COMMENT ON COLUMN io_probe_iostat_full_row.cpu_user_pct IS 'Share of all CPU time in user code, niced and guests included; this and the next four are of the whole machine and make 100';
-COMMENT ON COLUMN io_probe_iostat_full_row.cpu_system_pct IS 'Share in the kernel, interrupts included';
-COMMENT ON COLUMN io_probe_iostat_full_row.cpu_iowait_pct IS 'Share idle with I/O outstanding: a hint, not a measure of storage';
-COMMENT ON COLUMN io_probe_iostat_full_row.cpu_idle_pct IS 'Share idle';
-COMMENT ON COLUMN io_probe_iostat_full_row.cpu_steal_pct IS 'Share that the hypervisor gave to others';
-COMMENT ON COLUMN io_probe_iostat_full_row.io_pressure_pct IS 'Share of the interval in which at least one task of the machine waited for I/O (some of /proc/pressure/io); NULL where the kernel does not tell';
-COMMENT ON COLUMN io_probe_iostat_full_row.io_pressure_full_pct IS 'Share in which all tasks that had work waited for I/O (full of /proc/pressure/io)';
-COMMENT ON COLUMN io_probe_iostat_full_row.cgroup_rmib_s IS 'Of rmib_s, what the cgroup of the server read; NULL without a cgroup that counts I/O';
-COMMENT ON COLUMN io_probe_iostat_full_row.cgroup_wmib_s IS 'Of wmib_s, what the cgroup of the server wrote';
+COMMENT ON COLUMN io_probe_iostat_full_row.cpu_user_pct IS 'Percent of the machine''s CPU time in user code, niced processes and guests included. This and the next four columns add up to 100';
+COMMENT ON COLUMN io_probe_iostat_full_row.cpu_system_pct IS 'Percent of the machine''s CPU time in the kernel, interrupts included';
+COMMENT ON COLUMN io_probe_iostat_full_row.cpu_iowait_pct IS 'Percent of the machine''s CPU time that was idle with I/O outstanding: a hint, not a measure of storage';
+COMMENT ON COLUMN io_probe_iostat_full_row.cpu_idle_pct IS 'Percent of the machine''s CPU time that was idle without I/O outstanding';
+COMMENT ON COLUMN io_probe_iostat_full_row.cpu_steal_pct IS 'Percent of the machine''s CPU time that the hypervisor gave to others';
+COMMENT ON COLUMN io_probe_iostat_full_row.io_pressure_pct IS 'Percent of the interval in which at least one task of the machine waited for I/O (some of /proc/pressure/io); NULL if the kernel does not tell';
+COMMENT ON COLUMN io_probe_iostat_full_row.io_pressure_full_pct IS 'Percent of the interval in which all tasks that had work waited for I/O (full of /proc/pressure/io); NULL if the kernel does not tell';
+COMMENT ON COLUMN io_probe_iostat_full_row.cgroup_rmib_s IS 'Part of rmib_s that the server''s cgroup read; NULL without a cgroup that counts I/O';
+COMMENT ON COLUMN io_probe_iostat_full_row.cgroup_wmib_s IS 'Part of wmib_s that the server''s cgroup wrote; NULL without a cgroup that counts I/O';
 COMMENT ON COLUMN io_probe_iostat_full_row.sample IS 'Number of the interval, from 1';
-COMMENT ON COLUMN io_probe_iostat_full_row.elapsed_ms IS 'What the interval really lasted, in ms';
-COMMENT ON COLUMN io_probe_iostat_full_row.doubt IS 'What speaks against the figures of this row, the worst first, at most two: see docs/interface.md; NULL: nothing';
-COMMENT ON COLUMN io_probe_iostat_full_row.status IS 'ok; partial: it ended early, since the statement had no more time; unsupported: the device has no counters here, or none is known; void: a counter went backwards, or the device came or went';
-COMMENT ON COLUMN io_probe_iostat_full_row.notes IS 'What to know about the interval, a sentence each; limits of the cgroup that bind stand in the first';
+COMMENT ON COLUMN io_probe_iostat_full_row.elapsed_ms IS 'How long the interval really lasted, in ms';
+COMMENT ON COLUMN io_probe_iostat_full_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
+COMMENT ON COLUMN io_probe_iostat_full_row.status IS 'ok; partial: the interval ended early because the statement had no more time; unsupported: the device has no counters here, or no device is known; void: a counter went backwards, or the device appeared or disappeared';
+COMMENT ON COLUMN io_probe_iostat_full_row.notes IS 'What to know about the interval, one sentence per element; the first interval has the limits that the cgroup sets';
 
 CREATE TYPE io_probe_iostat_row AS (
     sample     integer,
@@ -96,7 +96,7 @@ CREATE FUNCTION io_probe_iostat(
 RETURNS SETOF io_probe_iostat_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
 AS 'MODULE_PATHNAME', 'io_probe_iostat_wrapper';
-COMMENT ON FUNCTION io_probe_iostat(interval, integer, jsonb) IS 'Watches devices for so many intervals, as iostat -x does, beside CPU and I/O pressure: those behind the tablespaces, the WAL and temporary files, or the one that the option device names. Never since boot: the first row is the first interval. Reads /proc and /sys; no I/O. Takes no lock, so it runs beside a probe. Options: device';
+COMMENT ON FUNCTION io_probe_iostat(interval, integer, jsonb) IS 'Watches devices for count intervals, as iostat -x does, with CPU use and I/O pressure: the devices behind the tablespaces, the WAL and temporary files, or the one that option device names. The first row is the first interval, never the time since boot. Reads /proc and /sys, and causes no I/O. Takes no lock, so it runs beside a probe. pg_monitor may call it. Options: device';
 REVOKE ALL ON FUNCTION io_probe_iostat(interval, integer, jsonb) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_iostat(interval, integer, jsonb) TO pg_monitor;
 
@@ -112,7 +112,7 @@ COMMENT ON FUNCTION io_probe_iostat_full(interval, integer, jsonb) IS 'The rows 
 REVOKE ALL ON FUNCTION io_probe_iostat_full(interval, integer, jsonb) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_iostat_full(interval, integer, jsonb) TO pg_monitor;
 
--- The same for as long as a query runs.
+-- The devices while a query runs.
 
 CREATE TYPE io_probe_iostat_query_full_row AS (
     sampled_at           timestamp with time zone,
@@ -164,10 +164,10 @@ CREATE TYPE io_probe_iostat_query_full_row AS (
     device_bytes         bigint,
     device_source        text
 );
-COMMENT ON TYPE io_probe_iostat_query_full_row IS 'Row of io_probe_iostat_query_full: one device in one interval, as in io_probe_iostat_row; the last row has no device and the query''s own figures';
+COMMENT ON TYPE io_probe_iostat_query_full_row IS 'Row of io_probe_iostat_query_full: one device in one interval, as in io_probe_iostat; the last row has no device, but the query''s own figures';
 COMMENT ON COLUMN io_probe_iostat_query_full_row.sampled_at IS 'End of the interval';
-COMMENT ON COLUMN io_probe_iostat_query_full_row.device IS 'Device; NULL in the last row, which is of the query';
-COMMENT ON COLUMN io_probe_iostat_query_full_row.util_pct IS 'Share of the interval with at least one request, in percent; may read up to 102, since the kernel''s clock ticks. A device that serves requests in parallel is not saturated at 100';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.device IS 'Kernel name of the device; NULL in the last row, which is the query''s, and if no block device is known';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.util_pct IS 'Percent of the interval with at least one request in flight; it may read up to 102, since the kernel''s clock is coarse. A device that serves requests in parallel is not saturated at 100';
 COMMENT ON COLUMN io_probe_iostat_query_full_row.aqu_sz IS 'Mean number of requests queued or in flight';
 COMMENT ON COLUMN io_probe_iostat_query_full_row.r_s IS 'Reads completed per second';
 COMMENT ON COLUMN io_probe_iostat_query_full_row.rmib_s IS 'MiB (2^20 bytes) read per second';
@@ -186,33 +186,33 @@ COMMENT ON COLUMN io_probe_iostat_query_full_row.dareq_kb IS 'Mean size of a dis
 COMMENT ON COLUMN io_probe_iostat_query_full_row.drqm_s IS 'Discards merged into queued ones per second';
 COMMENT ON COLUMN io_probe_iostat_query_full_row.f_s IS 'Flushes completed per second; NULL before Linux 5.5';
 COMMENT ON COLUMN io_probe_iostat_query_full_row.f_await_ms IS 'Mean time from queueing to completion of a flush, in ms; NULL without flushes';
-COMMENT ON COLUMN io_probe_iostat_query_full_row.cpu_user_pct IS 'Share of all CPU time in user code, niced and guests included; this and the next four are of the whole machine and make 100';
-COMMENT ON COLUMN io_probe_iostat_query_full_row.cpu_system_pct IS 'Share in the kernel, interrupts included';
-COMMENT ON COLUMN io_probe_iostat_query_full_row.cpu_iowait_pct IS 'Share idle with I/O outstanding: a hint, not a measure of storage';
-COMMENT ON COLUMN io_probe_iostat_query_full_row.cpu_idle_pct IS 'Share idle';
-COMMENT ON COLUMN io_probe_iostat_query_full_row.cpu_steal_pct IS 'Share that the hypervisor gave to others';
-COMMENT ON COLUMN io_probe_iostat_query_full_row.io_pressure_pct IS 'Share of the interval in which at least one task of the machine waited for I/O (some of /proc/pressure/io); NULL where the kernel does not tell';
-COMMENT ON COLUMN io_probe_iostat_query_full_row.io_pressure_full_pct IS 'Share in which all tasks that had work waited for I/O (full of /proc/pressure/io)';
-COMMENT ON COLUMN io_probe_iostat_query_full_row.cgroup_rmib_s IS 'Of rmib_s, what the cgroup of the server read; NULL without a cgroup that counts I/O';
-COMMENT ON COLUMN io_probe_iostat_query_full_row.cgroup_wmib_s IS 'Of wmib_s, what the cgroup of the server wrote';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.cpu_user_pct IS 'Percent of the machine''s CPU time in user code, niced processes and guests included. This and the next four columns add up to 100';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.cpu_system_pct IS 'Percent of the machine''s CPU time in the kernel, interrupts included';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.cpu_iowait_pct IS 'Percent of the machine''s CPU time that was idle with I/O outstanding: a hint, not a measure of storage';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.cpu_idle_pct IS 'Percent of the machine''s CPU time that was idle without I/O outstanding';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.cpu_steal_pct IS 'Percent of the machine''s CPU time that the hypervisor gave to others';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.io_pressure_pct IS 'Percent of the interval in which at least one task of the machine waited for I/O (some of /proc/pressure/io); NULL if the kernel does not tell';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.io_pressure_full_pct IS 'Percent of the interval in which all tasks that had work waited for I/O (full of /proc/pressure/io); NULL if the kernel does not tell';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.cgroup_rmib_s IS 'Part of rmib_s that the server''s cgroup read; NULL without a cgroup that counts I/O';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.cgroup_wmib_s IS 'Part of wmib_s that the server''s cgroup wrote; NULL without a cgroup that counts I/O';
 COMMENT ON COLUMN io_probe_iostat_query_full_row.sample IS 'Number of the interval, from 1; NULL in the last row';
-COMMENT ON COLUMN io_probe_iostat_query_full_row.elapsed_ms IS 'What the interval really lasted, in ms: the last one ends with the query. Of a long query they are doubled, so that at most 3,600 are kept';
-COMMENT ON COLUMN io_probe_iostat_query_full_row.doubt IS 'What speaks against the figures of this row, the worst first, at most two: see docs/interface.md; NULL: nothing';
-COMMENT ON COLUMN io_probe_iostat_query_full_row.status IS 'ok; unsupported: the device has no counters here, or none is known; void: a counter went backwards, or the device came or went';
-COMMENT ON COLUMN io_probe_iostat_query_full_row.notes IS 'What to know about the interval, a sentence each; limits of the cgroup that bind stand in the first';
-COMMENT ON COLUMN io_probe_iostat_query_full_row.query_rows IS 'Rows that it returned, all of which were discarded';
-COMMENT ON COLUMN io_probe_iostat_query_full_row.shared_blks_hit IS 'Blocks that it found in shared buffers, those for its planning and by its parallel workers included; this and the next eight count what EXPLAIN (BUFFERS, WAL) does';
-COMMENT ON COLUMN io_probe_iostat_query_full_row.shared_blks_read IS 'Blocks that it asked the operating system for';
-COMMENT ON COLUMN io_probe_iostat_query_full_row.shared_blks_dirtied IS 'Blocks that it changed, hint bits and pruning included';
-COMMENT ON COLUMN io_probe_iostat_query_full_row.shared_blks_written IS 'Blocks that it had to write itself to make room in shared buffers, whoever had changed them';
-COMMENT ON COLUMN io_probe_iostat_query_full_row.local_blks_hit IS 'Blocks of temporary tables that it found in the session''s buffers';
-COMMENT ON COLUMN io_probe_iostat_query_full_row.local_blks_read IS 'Blocks of temporary tables that it read';
-COMMENT ON COLUMN io_probe_iostat_query_full_row.local_blks_written IS 'Blocks of temporary tables that it wrote';
-COMMENT ON COLUMN io_probe_iostat_query_full_row.temp_blks_read IS 'Blocks of temporary files (sorts, hashes) that it read';
-COMMENT ON COLUMN io_probe_iostat_query_full_row.temp_blks_written IS 'Blocks of temporary files that it wrote';
-COMMENT ON COLUMN io_probe_iostat_query_full_row.wal_bytes IS 'WAL that it wrote, in bytes: reading may prune pages and set hint bits';
-COMMENT ON COLUMN io_probe_iostat_query_full_row.device_bytes IS 'Bytes fetched from storage on its behalf; NULL where that is not known, as under a plan with parallel workers, and a note says why';
-COMMENT ON COLUMN io_probe_iostat_query_full_row.device_source IS 'Whose account device_bytes is: backend, or io_workers, which serve other sessions too';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.elapsed_ms IS 'How long the interval really lasted, in ms; the last interval ends with the query. The intervals of a long query are doubled, so that at most 3,600 are kept. Last row: how long the query took';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.status IS 'ok; unsupported: the device has no counters here, or no device is known; void: a counter went backwards, or the device appeared or disappeared';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.notes IS 'What to know about the interval, one sentence per element; the first interval has the limits that the cgroup sets';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.query_rows IS 'Rows that the query returned, all of which were discarded. This and the following columns are NULL but in the last row';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.shared_blks_hit IS 'Blocks that the query found in shared buffers, including its planning and its parallel workers. The columns from here to wal_bytes count as EXPLAIN (BUFFERS, WAL) does';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.shared_blks_read IS 'Blocks that the query asked the operating system for';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.shared_blks_dirtied IS 'Blocks that the query changed, hint bits and pruning included';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.shared_blks_written IS 'Blocks that the query itself had to write to make room in shared buffers, no matter which session had changed them';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.local_blks_hit IS 'Blocks of temporary tables that the query found in the session''s own buffers';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.local_blks_read IS 'Blocks of temporary tables that the query read';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.local_blks_written IS 'Blocks of temporary tables that the query wrote';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.temp_blks_read IS 'Blocks of temporary files (sorts, hashes) that the query read';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.temp_blks_written IS 'Blocks of temporary files that the query wrote';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.wal_bytes IS 'WAL that the query wrote, in bytes: a query that reads may prune pages and set hint bits';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.device_bytes IS 'Bytes fetched from storage for the query; NULL if unknown, as with parallel workers, and a note says why';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.device_source IS 'Whose reads device_bytes counts: backend (this process alone) or io_workers (which read for other sessions too)';
 
 CREATE TYPE io_probe_iostat_query_row AS (
     device     text,
@@ -226,7 +226,7 @@ CREATE TYPE io_probe_iostat_query_row AS (
     wmib_s     double precision,
     doubt      text
 );
-COMMENT ON TYPE io_probe_iostat_query_row IS 'Row of io_probe_iostat_query: one device in one interval, as in io_probe_iostat_row; the last row has no device and the query''s own figures';
+COMMENT ON TYPE io_probe_iostat_query_row IS 'Row of io_probe_iostat_query: one device in one interval, as in io_probe_iostat; the last row has no device, but the query''s own figures';
 
 CREATE FUNCTION io_probe_iostat_query(
     query   text,
@@ -236,7 +236,7 @@ CREATE FUNCTION io_probe_iostat_query(
 RETURNS SETOF io_probe_iostat_query_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
 AS 'MODULE_PATHNAME', 'io_probe_iostat_query_wrapper';
-COMMENT ON FUNCTION io_probe_iostat_query(text, interval, jsonb) IS 'Runs a query with the caller''s rights, throws its rows away, and gives io_probe_iostat''s rows for the time it took, then one with the query''s own figures. One statement that reads; what would write is refused. It has no bound on time but statement_timeout, and takes no lock, so that a probe can be watched. Options: device';
+COMMENT ON FUNCTION io_probe_iostat_query(text, interval, jsonb) IS 'Runs a query with the caller''s rights, discards its rows, and returns the rows of io_probe_iostat for the time that it took, then one row with the query''s own figures. The query must be one statement that reads; a statement that writes is refused. Only statement_timeout limits its time. Takes no lock, so the query may call a probe. Needs EXECUTE. Options: device';
 REVOKE ALL ON FUNCTION io_probe_iostat_query(text, interval, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_iostat_query_full(

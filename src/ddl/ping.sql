@@ -23,23 +23,23 @@ CREATE TYPE io_probe_ping_full_row AS (
 );
 COMMENT ON TYPE io_probe_ping_full_row IS 'Row of io_probe_ping_full: one request';
 COMMENT ON COLUMN io_probe_ping_full_row.request IS 'Number of the request, from 1';
-COMMENT ON COLUMN io_probe_ping_full_row.op IS 'read: a block of the relation; write: a block of a scratch file in its tablespace';
-COMMENT ON COLUMN io_probe_ping_full_row.warmup IS 'The first of its kind, to be left out of means';
-COMMENT ON COLUMN io_probe_ping_full_row.lat_us IS 'What the system call took, in microseconds; a write is not followed by a sync';
-COMMENT ON COLUMN io_probe_ping_full_row.served_by IS 'read: os, if the block was in the OS page cache right before, else device; NULL for a write, if the kernel does not tell, or if the row is void';
+COMMENT ON COLUMN io_probe_ping_full_row.op IS 'read: a block of the relation; write: a block of a scratch file in the relation''s tablespace';
+COMMENT ON COLUMN io_probe_ping_full_row.warmup IS 'Is this the first read or the first write? Leave it out of means';
+COMMENT ON COLUMN io_probe_ping_full_row.lat_us IS 'Time of the system call in microseconds; no sync follows a write. NULL if the row is void';
+COMMENT ON COLUMN io_probe_ping_full_row.served_by IS 'Read: os if the block was in the OS page cache right before, else device. NULL for a write, if the kernel does not tell, or if the row is void';
 COMMENT ON COLUMN io_probe_ping_full_row.path IS 'direct: O_DIRECT; os: through the OS page cache';
-COMMENT ON COLUMN io_probe_ping_full_row.doubt IS 'What speaks against the figures of this row, the worst first, at most two: see docs/interface.md; NULL: nothing';
-COMMENT ON COLUMN io_probe_ping_full_row.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
-COMMENT ON COLUMN io_probe_ping_full_row.notes IS 'What to know about the call, a sentence each; in the last row';
-COMMENT ON COLUMN io_probe_ping_full_row.blkno IS 'read: the block of the relation';
-COMMENT ON COLUMN io_probe_ping_full_row.seed IS 'Seed of the order; may be given again as an option';
-COMMENT ON COLUMN io_probe_ping_full_row.device IS 'Devices behind the relation, see io_probe_device';
-COMMENT ON COLUMN io_probe_ping_full_row.scheduler IS 'Their I/O scheduler';
-COMMENT ON COLUMN io_probe_ping_full_row.read_ahead_kb IS 'Readahead window in kB in force for newly opened files';
-COMMENT ON COLUMN io_probe_ping_full_row.relid IS 'Relation';
-COMMENT ON COLUMN io_probe_ping_full_row.schemaname IS 'Its schema';
-COMMENT ON COLUMN io_probe_ping_full_row.relname IS 'Its name';
-COMMENT ON COLUMN io_probe_ping_full_row.spcname IS 'Its tablespace';
+COMMENT ON COLUMN io_probe_ping_full_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
+COMMENT ON COLUMN io_probe_ping_full_row.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_ping_full_row.notes IS 'What to know about the call, one sentence per element; only in the last row';
+COMMENT ON COLUMN io_probe_ping_full_row.blkno IS 'Number of the block of the relation that was read; NULL for a write';
+COMMENT ON COLUMN io_probe_ping_full_row.seed IS 'Seed of the random order; option seed repeats it';
+COMMENT ON COLUMN io_probe_ping_full_row.device IS 'Devices behind the relation, see io_probe_device; NULL if unknown';
+COMMENT ON COLUMN io_probe_ping_full_row.scheduler IS 'I/O scheduler of the devices behind the relation';
+COMMENT ON COLUMN io_probe_ping_full_row.read_ahead_kb IS 'Readahead window in kB that newly opened files get; NULL if unknown';
+COMMENT ON COLUMN io_probe_ping_full_row.relid IS 'Relation that the call names';
+COMMENT ON COLUMN io_probe_ping_full_row.schemaname IS 'Schema of the relation';
+COMMENT ON COLUMN io_probe_ping_full_row.relname IS 'Name of the relation';
+COMMENT ON COLUMN io_probe_ping_full_row.spcname IS 'Tablespace of the relation';
 COMMENT ON COLUMN io_probe_ping_full_row.started_at IS 'When the call started';
 
 CREATE TYPE io_probe_ping_row AS (
@@ -65,7 +65,7 @@ CREATE FUNCTION io_probe_ping(
 RETURNS SETOF io_probe_ping_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
 AS 'MODULE_PATHNAME', 'io_probe_ping_wrapper';
-COMMENT ON FUNCTION io_probe_ping(regclass, text, text, interval, integer, jsonb) IS 'Sends single requests in turn and times each: read (random blocks of the relation), write (random blocks of a nameless scratch file in its tablespace) or pingpong (a write, a read, and so on); path direct or os. The modes that write need EXECUTE on io_probe_sync. Options: max_p99, seed, wait';
+COMMENT ON FUNCTION io_probe_ping(regclass, text, text, interval, integer, jsonb) IS 'Sends count single requests, one at a time at intervals of every, and times each. mode: read (random blocks of the relation), write (random blocks of a nameless scratch file in its tablespace) or pingpong (a write, a read, and so on). path: direct or os. Needs EXECUTE, and SELECT or MAINTAIN on the relation; modes that write need EXECUTE on io_probe_sync too. Options: max_p99, seed, wait';
 REVOKE ALL ON FUNCTION io_probe_ping(regclass, text, text, interval, integer, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_ping_full(

@@ -1,4 +1,4 @@
--- io_probe_report: all that there is to know, in a minute and in words.
+-- io_probe_report: all that there is to know of the storage, in one call and in words.
 
 CREATE TYPE io_probe_report_full_row AS (
     section   text,
@@ -13,16 +13,16 @@ CREATE TYPE io_probe_report_full_row AS (
     statement text
 );
 COMMENT ON TYPE io_probe_report_full_row IS 'Row of io_probe_report_full: one line, a figure or a fact';
-COMMENT ON COLUMN io_probe_report_full_row.section IS 'What it is about: server, device, trust, scan, depth, p50, p99, commit, readahead, verdict, advice, missing';
-COMMENT ON COLUMN io_probe_report_full_row.item IS 'What of that: of scan the path, of depth, p50 and p99 the requests in flight, of commit the method, of readahead the window in kB';
-COMMENT ON COLUMN io_probe_report_full_row.value IS 'What was measured; NULL for a fact';
-COMMENT ON COLUMN io_probe_report_full_row.unit IS 'Its unit';
-COMMENT ON COLUMN io_probe_report_full_row.low IS 'Lower end of its 95 % confidence interval';
-COMMENT ON COLUMN io_probe_report_full_row.high IS 'Upper end of its 95 % confidence interval';
-COMMENT ON COLUMN io_probe_report_full_row.promised IS 'What the argument promised says of it';
-COMMENT ON COLUMN io_probe_report_full_row.kept IS 'Is the promise kept, but for 5 percent? NULL if there is none, or the interval is too wide to say';
-COMMENT ON COLUMN io_probe_report_full_row.finding IS 'The fact, or what there is to know of the figure, in words';
-COMMENT ON COLUMN io_probe_report_full_row.statement IS 'Of advice: what follows it';
+COMMENT ON COLUMN io_probe_report_full_row.section IS 'What the line is about: server, device, trust, scan, depth, p50, p99, commit, readahead, verdict, advice, missing';
+COMMENT ON COLUMN io_probe_report_full_row.item IS 'Which part of the section: for scan the path; for depth, p50 and p99 the requests in flight; for commit the method; for readahead the window in kB';
+COMMENT ON COLUMN io_probe_report_full_row.value IS 'Figure that was measured; NULL for a fact';
+COMMENT ON COLUMN io_probe_report_full_row.unit IS 'Unit of value';
+COMMENT ON COLUMN io_probe_report_full_row.low IS 'Lower end of the 95 % confidence interval of value; NULL without one';
+COMMENT ON COLUMN io_probe_report_full_row.high IS 'Upper end of the 95 % confidence interval of value; NULL without one';
+COMMENT ON COLUMN io_probe_report_full_row.promised IS 'What argument promised gives for this figure; NULL without a promise';
+COMMENT ON COLUMN io_probe_report_full_row.kept IS 'Is the promise kept, within 5 percent? NULL without a promise, or if the interval is too wide to say';
+COMMENT ON COLUMN io_probe_report_full_row.finding IS 'The fact, or a remark on the figure, in words';
+COMMENT ON COLUMN io_probe_report_full_row.statement IS 'Section advice: statement that follows the advice; else NULL';
 
 CREATE FUNCTION io_probe_report_full(
     rel      regclass DEFAULT NULL,
@@ -57,5 +57,5 @@ CREATE FUNCTION io_probe_report(
 RETURNS SETOF io_probe_report_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 50
 AS 'MODULE_PATHNAME', 'io_probe_report_wrapper';
-COMMENT ON FUNCTION io_probe_report(regclass, interval, boolean, boolean, jsonb, text, bigint, jsonb) IS 'One call that tells everything, in half a minute unless duration says otherwise: devices, scans, random reads, flushes, readahead and settings of the relation, or of the largest table, with verdicts in words. promised is what was paid for: {"mib_s": 2000, "iops": 100000, "p99_us": 500}. format is text (80 columns) or html (one page, with pictures). run shows a report that io_probe_record(''report'') has stored, and measures nothing. cold => true lets it evict what it reads, writes => true lets it write a scratch file beside the WAL; each adds rows. Options: those of the probes it calls';
+COMMENT ON FUNCTION io_probe_report(regclass, interval, boolean, boolean, jsonb, text, bigint, jsonb) IS 'Reports on the storage in one call, in half a minute unless duration says otherwise: devices, scans, random reads, flushes, readahead and settings, with verdicts in words. Measures the relation, or the largest table. promised is what was paid for: {"mib_s": 2000, "iops": 100000, "p99_us": 500}. format is text (80 columns) or html (one page, with pictures). run shows a report that io_probe_record(''report'') has stored, and measures nothing. cold => true lets it evict what it reads; writes => true lets it write a scratch file beside the WAL; each adds rows. Needs EXECUTE on the _full functions of the probes that it calls, too. Options: those of these probes';
 REVOKE ALL ON FUNCTION io_probe_report(regclass, interval, boolean, boolean, jsonb, text, bigint, jsonb) FROM PUBLIC;

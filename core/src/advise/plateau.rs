@@ -26,6 +26,10 @@ pub const AS_GOOD: f64 = 1.05;
 /// Largest excess over the least at which another value is advised.
 pub(super) const INNER: f64 = 0.5;
 
+/// A value in force that costs this many times as much as the best, though not surely, is nothing to keep:
+/// the next measurement may say otherwise.
+pub const SEEMS_WORSE: f64 = 1.1;
+
 /// Candidates, by their costs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Candidates {
@@ -123,6 +127,7 @@ impl Candidates {
             low: low.ceil() as u64,
             high: high.floor() as u64,
             holds_current: current == Some(value),
+            seems_worse: kept.is_some_and(|kept| self.costs[kept] - self.costs[self.best] > SEEMS_WORSE.ln()),
         })
     }
 }
@@ -164,6 +169,9 @@ pub struct Plateau {
     pub high: u64,
     /// Is it the value in force?
     pub holds_current: bool,
+    /// Is it kept only because the times are not known well enough? By them it is worse by over
+    /// [`SEEMS_WORSE`].
+    pub seems_worse: bool,
 }
 
 /// Those of `choices` that are as good as the fastest. None without choices, or if the value in force is none
@@ -186,7 +194,7 @@ mod tests {
     }
 
     fn found(choices: &[Choice], current: u64) -> (u64, u64, u64) {
-        let Plateau { value, low, high, holds_current } = plateau(choices, current).expect("a plateau");
+        let Plateau { value, low, high, holds_current, .. } = plateau(choices, current).expect("a plateau");
         assert_eq!(value == current, holds_current);
         (value, low, high)
     }
@@ -213,6 +221,19 @@ mod tests {
         assert_eq!(found(&[choice(8, 10.6, 0.0), choice(16, 10.0, 0.0)], 8).0, 16);
         // Nor is a value advised that is better by less than what is in force.
         assert_eq!(found(&[choice(8, 10.6, 0.0), choice(16, 10.2, 0.0), choice(32, 10.0, 0.0)], 8).0, 32);
+    }
+
+    #[test]
+    fn what_seems_worse_is_told_from_what_is_as_good() {
+        let of = |half: f64, slow: f64| {
+            let choices = [choice(8, slow, half), choice(16, 10.0, half)];
+            let found = plateau(&choices, 8).expect("a plateau");
+            (found.holds_current, found.seems_worse)
+        };
+        assert_eq!(of(0.0, 10.4), (true, false));
+        assert_eq!(of(2.0, 10.9), (true, false));
+        assert_eq!(of(2.0, 11.1), (true, true));
+        assert_eq!(of(0.1, 12.0), (false, false));
     }
 
     #[test]

@@ -14,8 +14,7 @@ use serde_json::{Value, json};
 
 use super::RecommendCall;
 use super::place::{GONE, OpenedRelation, TablespaceTarget};
-use super::row::Setting;
-use super::row::{MissingArgument, RecommendRow};
+use super::row::{MissingArgument, RecommendRow, SEEMS_BETTER, Setting};
 use crate::call::arguments::figure;
 use crate::call::named::NamedEnum;
 use crate::call::{Call, ProbedRelation};
@@ -123,6 +122,9 @@ fn judge(row: RecommendRow, found: &Contest, limits: &[u64], current: u64, cold:
             None => "there was too little time for six rounds: give it a longer duration".to_owned(),
         });
     };
+    if plateau.seems_worse {
+        return row.unknown(SEEMS_BETTER);
+    }
     let row = row.between(shown(plateau.low), shown(plateau.high));
     if plateau.holds_current {
         return row.keep("no other limit is sure to make a cold scan faster by more than 5 %");

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::RecommendCall;
 use super::place::{GONE, OpenedRelation, TablespaceTarget};
-use super::row::{MissingArgument, RecommendRow, Setting, Statements};
+use super::row::{MissingArgument, RecommendRow, SEEMS_BETTER, Setting, Statements};
 use crate::api::random::us;
 use crate::api::readahead::{self, PRECISION, WINDOWS_KB, WindowMode, WindowResult};
 use crate::api::row::Status;
@@ -77,7 +77,9 @@ fn of_disk(recommend: &RecommendCall<'_>, place: &TablespaceTarget) -> Result<Re
         OpenedRelation::Gone => return Ok(row.unknown(GONE)),
     };
     let windows = WINDOWS_KB.map(|kb| u64::from(kb.unsigned_abs()) << 10);
-    let duration = recommend.limits.duration / (windows.len() as u32 + 1);
+    // On a quiet device it ends earlier, when all windows are known well enough.
+    let times = if recommend.request.duration.is_none() { 2 } else { 1 };
+    let duration = times * recommend.limits.duration / (windows.len() as u32 + 1);
     let precision = recommend.limits.precision.or(Some(PRECISION));
     let limits = Limits { duration, precision, ..recommend.limits };
     let curve = readahead::measure(recommend.call, &relation, &windows, limits)?;
@@ -109,6 +111,9 @@ fn judge(row: RecommendRow, curve: &[WindowResult], disk: &str, in_force: u64) -
     let Some(found) = plateau(&choices, in_force).filter(|_| choices.len() > 1) else {
         return without_interval(row, &choices, kernel);
     };
+    if found.seems_worse {
+        return row.unknown(SEEMS_BETTER);
+    }
     let row = row.between(found.low.to_string(), found.high.to_string());
     if found.holds_current {
         return row.keep(KEEP);

@@ -21,6 +21,10 @@ pub(super) enum Setting {
     WalSyncMethod,
 }
 
+/// Why a value in force that seems worse than another one is neither kept nor left.
+pub(super) const SEEMS_BETTER: &str =
+    "another value seems better, but the times differ too much to be sure: give it a longer duration";
+
 impl Setting {
     /// The settings that a tablespace may have of its own.
     pub(super) const OF_TABLESPACE: [Setting; 4] = [

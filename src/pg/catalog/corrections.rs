@@ -48,8 +48,24 @@ thread_local! {
 
 /// Has what was read forgotten when it may have changed. To be called once, when the library is loaded.
 pub(crate) fn watch() {
-    // SAFETY: the function is one of this library, which is never unloaded.
-    unsafe { pg_sys::CacheRegisterRelcacheCallback(Some(forget), pg_sys::Datum::null()) };
+    // SAFETY: the functions are of this library, which is never unloaded.
+    unsafe {
+        pg_sys::CacheRegisterRelcacheCallback(Some(forget), pg_sys::Datum::null());
+        let statistics = pg_sys::SysCacheIdentifier::STATRELATTINH;
+        pg_sys::CacheRegisterSyscacheCallback(
+            statistics as _,
+            Some(forget_judgements),
+            pg_sys::Datum::null(),
+        );
+    }
+}
+
+/// Called when an entry of the cache of statistics is thrown away: what is kept may be stale by what ANALYZE
+/// has found. Must not fail.
+#[pg_guard]
+unsafe extern "C-unwind" fn forget_judgements(_argument: pg_sys::Datum, _cache: i32, _hash: u32) {
+    FORGOTTEN.set(FORGOTTEN.get() + 1);
+    READ.with_borrow_mut(HashMap::clear);
 }
 
 /// Called when an entry of the relation cache is thrown away; 0 stands for all. Must not fail.
@@ -101,20 +117,21 @@ fn has_some(table: pg_sys::Oid, indexes: impl Iterator<Item = pg_sys::Oid> + Clo
     let found = reserve::if_there_is_memory(|| kept(table)).flatten();
     let is_known = found.is_some();
     let kept = found.unwrap_or_default();
-    let value = |index| {
-        let counts = |kept: &&Kept| kept.index == index && kept.stale.is_none();
-        (index, (table, kept.iter().find(counts).map(|kept| kept.correlation)))
-    };
-    let values = indexes.map(value);
-    let has_some = values.clone().any(|(_, (_, correlation))| correlation.is_some());
+    // Also those of indexes that this plan does not know of: a later one may, without any notice.
+    let counting = kept.iter().filter(|kept| kept.stale.is_none());
+    let values = counting.map(|kept| (kept.index, (table, Some(kept.correlation))));
+    let has_some = values.clone().next().is_some();
     INDEXES.with_borrow_mut(|known| {
         READ.with_borrow_mut(|read| {
+            known.retain(|_, (of, _)| *of != table);
+            let most = indexes.clone().count() + kept.len();
             // Without memory nothing is kept, and what was known before does not count.
-            if known.try_reserve(values.clone().count()).and_then(|()| read.try_reserve(1)).is_err() {
+            if known.try_reserve(most).and_then(|()| read.try_reserve(1)).is_err() {
                 known.clear();
                 read.clear();
                 return false;
             }
+            known.extend(indexes.map(|index| (index, (table, None))));
             known.extend(values);
             // What has changed meanwhile is read again for the next plan.
             if is_known && FORGOTTEN.get() == before {

@@ -41,7 +41,7 @@ pub(in crate::pg) fn run_own<T>(
     read: impl FnOnce(&StatementRows) -> T,
 ) -> T {
     let statement = c_string(statement);
-    settings::with(&[(c"search_path", "pg_catalog, pg_temp")], || {
+    settings::with(&[settings::PLAIN[0], settings::PLAIN[3]], || {
         Spi::connect(|_| read(&run(&statement, arguments, None)))
     })
 }

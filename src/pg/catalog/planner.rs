@@ -88,8 +88,9 @@ pub(crate) fn picks(
             let statement = query_of(&what, table.qualified_name()?, &condition);
             table.as_owner(|| {
                 let _elsewhere = Elsewhere::begin(plain);
-                let pick = |premise: &Premise| pick(&statement, query.table, premise, workers);
-                Spi::connect(|_| premises.iter().map(pick).collect())
+                let mut pick =
+                    |premise: &Premise| goes_on().then(|| pick(&statement, query.table, premise, workers))?;
+                Spi::connect(|_| premises.iter().map(&mut pick).collect())
             })
         });
         picks.push(read_only_if_possible(of_query).flatten());

@@ -379,6 +379,18 @@ impl Relation {
         spi::quote_literal(self.qualified())
     }
 
+    /// Does a policy hide some of its rows from the user?
+    fn has_row_security(&self) -> bool {
+        // SAFETY: a catalog lookup, for the present user.
+        let security = unsafe { pg_sys::check_enable_rls(self.oid(), pg_sys::InvalidOid, true) };
+        security == pg_sys::CheckEnableRlsResult::RLS_ENABLED as i32
+    }
+
+    /// May the user know its statistics, as by pg_stats?
+    pub(crate) fn shows_statistics(&self) -> bool {
+        compat::may_select(self.oid()) && !self.has_row_security()
+    }
+
     /// Can a query count the tuples of some of its blocks, and read no others? The reason why not, otherwise.
     pub(crate) fn tuples_can_be_counted(&self) -> std::result::Result<(), &'static str> {
         if ![pg_sys::RELKIND_RELATION, pg_sys::RELKIND_MATVIEW].contains(&self.kind()) {
@@ -387,9 +399,7 @@ impl Relation {
         if self.form().relam != pg_sys::HEAP_TABLE_AM_OID {
             return Err("not of access method heap: its tuples are not counted");
         }
-        // SAFETY: a catalog lookup, for the present user.
-        let security = unsafe { pg_sys::check_enable_rls(self.oid(), pg_sys::InvalidOid, true) };
-        if security == pg_sys::CheckEnableRlsResult::RLS_ENABLED as i32 {
+        if self.has_row_security() {
             return Err("it has row-level security for this role: its tuples are not counted");
         }
         if !self.form().relispopulated {

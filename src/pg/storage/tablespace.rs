@@ -71,10 +71,17 @@ impl Tablespace {
         if oid == pg_sys::InvalidOid {
             return Err(Error::undefined_object(format!("tablespace \"{name}\" does not exist")));
         }
-        if oid != own() && !compat::may_create_in(oid) {
-            return Err(Error::denied(format!("permission denied for tablespace {name}")));
-        }
+        Self(oid).check_may_write()?;
         Ok(Self(oid))
+    }
+
+    /// Is the user allowed to write temporary files into it?
+    pub(crate) fn check_may_write(self) -> Result<()> {
+        if self.0 == own() || compat::may_create_in(self.0) {
+            return Ok(());
+        }
+        let name = self.name().unwrap_or_default();
+        Err(Error::denied(format!("permission denied for tablespace {name}")))
     }
 
     /// Its name; None when it is gone.

@@ -366,7 +366,10 @@ mod tests {
         let choice = choose_concurrency(&virtio(), Use::Queries, Some(1)).expect("a choice");
         // By hand, 0: least of each density 12, 12, 12, 11.5, 9, 7: 5.583, 3.833, 1.833, 1.130, 1, 1: their
         // product 44.35, its sixth root 1.881. 32: 1, 1, 1, 1, 1.333, 1.714: 2.286, 1.148.
-        assert_eq!(choice.plateau, Plateau { value: 32, low: 30, high: 32, holds_current: false });
+        assert_eq!(
+            choice.plateau,
+            Plateau { value: 32, low: 30, high: 32, holds_current: false, seems_worse: false }
+        );
         assert!((choice.score - 1.148).abs() < 1e-3, "{choice:?}");
         let zero = choose_concurrency(&virtio(), Use::Queries, Some(0)).expect("a choice").score_in_force;
         assert!((zero.expect("a score") - 1.881).abs() < 1e-3, "{zero:?}");
@@ -478,7 +481,7 @@ mod tests {
         fn a_choice_lies_on_its_plateau(times in any_times(), in_force in prop::option::of(0_u32..65)) {
             for what_for in [Use::Queries, Use::Maintenance] {
                 let choice = choose_concurrency(&times, what_for, in_force).expect("a choice");
-                let Plateau { value, low, high, holds_current } = choice.plateau;
+                let Plateau { value, low, high, holds_current, .. } = choice.plateau;
                 prop_assert!(low <= value && value <= high);
                 prop_assert!(holds_current == (Some(value) == in_force.map(u64::from)));
                 // What is set lies beyond it, if it is not kept.

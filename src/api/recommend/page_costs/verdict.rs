@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::Advice;
 use super::planned::{Answers, Thresholds};
 use crate::api::recommend::Unit;
-use crate::api::recommend::row::{MissingArgument, RecommendRow, Setting};
+use crate::api::recommend::row::{MissingArgument, RecommendRow, SEEMS_BETTER, Setting};
 use crate::call::arguments::figure;
 use crate::call::named::NamedEnum;
 
@@ -177,14 +177,15 @@ impl Advice<'_> {
         let Some(ConcurrencyChoice { plateau, score, score_in_force }) = choice else {
             return self.lacking(row);
         };
-        let row = row
-            .between(plateau.low.to_string(), plateau.high.to_string())
-            .rests_on("score", figure(score))
-            .rests_on("score_in_force", score_in_force.map(figure));
+        let row = row.rests_on("score", figure(score)).rests_on("score_in_force", score_in_force.map(figure));
         let over = |score: f64| (score - 1.0) * 100.0;
         let told = |score: f64| {
             format!("{which} take {:.0} % more than at their best over the densities", over(score))
         };
+        if plateau.seems_worse {
+            return row.unknown(format!("{}; {SEEMS_BETTER}", told(score)));
+        }
+        let row = row.between(plateau.low.to_string(), plateau.high.to_string());
         if plateau.holds_current {
             return row.keep(format!("{}; {NOTHING_BETTER}", told(score)));
         }

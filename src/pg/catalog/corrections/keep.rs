@@ -5,7 +5,7 @@ use pgrx::pg_sys;
 
 use super::kept::MeasuredOf;
 use crate::error::{Error, Result};
-use crate::pg::backend::encoding::{Text, text};
+use crate::pg::backend::encoding::{self, Text, text};
 use crate::pg::backend::lock::check_may_write;
 use crate::pg::backend::server::{from_own, pairs};
 use crate::pg::catalog::names;
@@ -54,8 +54,18 @@ pub(crate) fn keep(index: pg_sys::Oid, correlation: Option<f64>) -> Result<()> {
         [pg_sys::get_namespace_name(schema), pg_sys::get_rel_name(table), pg_sys::get_rel_name(index)]
             .map(|name| if name.is_null() { String::new() } else { text(name) })
     };
+    // SAFETY: a lookup in a catalog; the name is a C string.
+    let is_itself = |schema: &str, name: &str, oid| unsafe {
+        let schema = encoding::name(schema).map(|name| pg_sys::get_namespace_oid(name.as_ptr(), true));
+        let found = schema.zip(encoding::name(name));
+        found.is_some_and(|(schema, name)| pg_sys::get_relname_relid(name.as_ptr(), schema) == oid)
+    };
+    let [of_schema, of_table, of_index] = &names;
+    if !is_itself(of_schema, of_table, table) || !is_itself(of_schema, of_index, index) {
+        return Err(Error::unsupported("the name of the index, its table or their schema is no valid text"));
+    }
     let written = Relation::open_to_write(corrections)?;
-    let names = names.map(|name| DatumWithOid::from(Text(name)));
+    let argument = |name: &String| DatumWithOid::from(Text(name.clone()));
     let statement = match correlation {
         None => format!(
             "DELETE FROM {schema}.io_probe_corrections WHERE schemaname = $1::name AND tablename = $2::name \
@@ -78,11 +88,21 @@ pub(crate) fn keep(index: pg_sys::Oid, correlation: Option<f64>) -> Result<()> {
             DatumWithOid::from(of.rows),
         ]
     });
-    let arguments: Vec<_> = names.into_iter().chain(figures.into_iter().flatten()).collect();
+    // What was kept of indexes that are gone or have other names.
+    let gone = format!(
+        "DELETE FROM {schema}.io_probe_corrections AS c WHERE schemaname = $1::name AND tablename = $2::name \
+         AND NOT EXISTS (SELECT FROM pg_index AS i JOIN pg_class AS x ON x.oid = i.indexrelid \
+                         WHERE i.indrelid = $3 AND x.relname = c.indexname)"
+    );
+    let of_gone = [argument(of_schema), argument(of_table), DatumWithOid::from(table)];
+    let arguments: Vec<_> = names.iter().map(argument).chain(figures.into_iter().flatten()).collect();
     // Before the row is written: what this session then reads of it is forgotten if all of that is undone.
     // SAFETY: the table is locked; others hear of it when the transaction commits.
     unsafe { pg_sys::CacheInvalidateRelcacheByRelid(table) };
-    written.as_owner(|| names::run_own(&statement, &arguments, |_| ()));
+    written.as_owner(|| {
+        names::run_own(&gone, &of_gone, |_| ());
+        names::run_own(&statement, &arguments, |_| ());
+    });
     Ok(())
 }
 
