@@ -5,14 +5,14 @@
 #   make installcheck   runs the regression tests against the server that PGHOST and PGPORT name
 #   make deps           installs what is missing here to build and to check
 #   make check          runs everything that can be checked, on every PostgreSQL that deps brought
-#   make check-all      the same with each case on each of them, and each fault many times: hours
+#   make check-all      runs the check with each case on each of them, and each fault many times: hours
 #   make check-fresh    runs the demo and the check on a new Debian, from nothing, as root and as a user with sudo
 #   make check-server   runs the server's own regression suite while probes run beside it
 #   make check-memory   runs core's tests under sanitizers, Miri and valgrind
 #   make demo           shows what the extension does, on a server of its own (KEEP=1 leaves it running)
 #   make deb            makes a Debian package for each PostgreSQL that deps brought
 #   make dist           makes the archive of this version that PGXN takes
-#   make fuzz           feeds the parsers what a fuzzer makes up, half an hour each
+#   make fuzz           feeds the parsers inputs that a fuzzer makes up, half an hour each
 #   make bench          compares with the tools that one would use without the extension
 
 EXTENSION = pg_io_probe
@@ -20,7 +20,7 @@ REGRESS = extension device cache seqscan random depth ping sync readahead page_c
 
 PG_CONFIG = pg_config
 
-# Evaluated where they are used: deps, check and demo need no pg_config.
+# These are evaluated where they are used: deps, check and demo need no pg_config.
 pg_major = $(shell $(PG_CONFIG) --version | sed 's/[^0-9]*\([0-9]*\).*/\1/')
 bindir = $(shell $(PG_CONFIG) --bindir)
 libdir = $(shell $(PG_CONFIG) --pkglibdir)

@@ -1,4 +1,4 @@
-"""Statistics of runs and answers: bounds of a ratio, shares, verdicts about them. No program of its own."""
+"""Statistics of runs and answers: bounds of a ratio, shares, verdicts about them. A module, not a program."""
 
 import itertools
 import math
@@ -7,7 +7,7 @@ import statistics
 from collections import Counter
 from dataclasses import dataclass
 
-# Of two ways to do the same, one counts as faster from here on.
+# One of two methods counts as faster if its rate is higher by more than this share.
 FASTER = 0.05
 
 
@@ -35,7 +35,7 @@ def t_quantile(p, df):
 
 @dataclass
 class Bounds:
-    """A ratio, from logarithms, with its one-sided bounds of 95 %."""
+    """The geometric mean of ratios, given as logarithms, with its one-sided bounds of 95 %."""
 
     ratio: float
     lower: float
@@ -51,7 +51,7 @@ class Bounds:
 
 @dataclass
 class Goal:
-    """What a ratio has to be."""
+    """The least and the most that a ratio may be."""
 
     least: float = 0.0
     most: float = math.inf
@@ -71,8 +71,8 @@ class Goal:
 
 @dataclass
 class Median:
-    """A median, with the order statistics between which the true one lies with 95 % at least, if there are 6 values or
-    more: the sign test's interval."""
+    """A median, with the sign test's interval: the order statistics between which the true median lies with at least
+    95 %, if there are 6 values or more."""
 
     ratio: float
     low: float
@@ -80,7 +80,7 @@ class Median:
 
     def __init__(self, values):
         values, n = sorted(values), len(values)
-        # So many values lie outside on each side: the most for which P(Bin(n, 1/2) <= outside) is at most 2.5 %.
+        # On each side, `outside` values lie outside: the most for which P(Bin(n, 1/2) <= outside) is at most 2.5 %.
         below = itertools.accumulate(math.comb(n, k) / 2**n for k in range(n))
         outside = max(sum(probability <= 0.025 for probability in below) - 1, 0)
         self.ratio, self.low, self.high = statistics.median(values), values[outside], values[n - 1 - outside]
@@ -95,14 +95,14 @@ class Median:
 
 
 def verdict_of_order(of_theirs, of_ours):
-    """Of the faster by the slower, as they have it."""
+    """Does ours agree on the faster one of two methods? The ratios divide the rate of the faster one in theirs by the other."""
     if of_theirs.low <= 1 + FASTER or of_ours.ratio > 1:
         return "met"
     return "MISSED" if of_ours.high < 1 else "open"
 
 
 def verdict_of_share(count, total, least=0.0, most=1.0):
-    """Of so many out of all: their share in percent, and whether it is as it has to be."""
+    """The share of `count` in `total` in percent, and whether it lies between `least` and `most`."""
     if total == 0:
         return "-"
     goal = f"at least {100 * least:.1f}" if least else f"at most {100 * most:.1f}"
@@ -111,15 +111,15 @@ def verdict_of_share(count, total, least=0.0, most=1.0):
 
 
 def amount(text):
-    """The value of a setting as a number, of sizes in kB; None of what is none."""
+    """The value of a setting as a number, a size in kB, a time in us; None if it is no number."""
     found = re.fullmatch(r"(-?[0-9.]+) ?(kB|MB|GB|us|ms|s|)", text)
     units = {"kB": 1, "MB": 1024, "GB": 1024**2, "ms": 1000, "s": 10**6}
     return float(found[1]) * units.get(found[2], 1) if found else None
 
 
 def modal(answers):
-    """Of answers, each a value and the lowest and highest that are as good: what is given most often, the
-    medians of its bounds, and how many answers lie outside of them; without bounds, how many differ."""
+    """The value that is given most often, the medians of its bounds, and how many answers lie outside of them; without
+    bounds, how many differ from it. An answer is a value, and the lowest and the highest that are as good."""
     best = Counter(value for value, _, _ in answers).most_common(1)[0][0]
     bounds = [answer[1:] for answer in answers if answer[0] == best and None not in answer]
     if not bounds or amount(best) is None:

@@ -1,4 +1,4 @@
-"""What the programs here share: commands, and the server's name. No program of its own."""
+"""What the programs here share: how they run commands, and the server's version. A module, not a program."""
 
 import os
 import subprocess
@@ -6,8 +6,8 @@ import sys
 
 
 def run(command, as_server=False, **environment):
-    """What a command prints. The server's files are for their owner: of those of others the kernel says that all of
-    them is cached."""
+    """What a command prints. `as_server` runs it as the owner of the server's files: of other users' files the kernel
+    says that all is cached."""
     ids = {}
     if as_server and os.geteuid() == 0:
         owner = os.stat(os.environ["PGDATA"])

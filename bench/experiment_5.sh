@@ -2,10 +2,10 @@
 # Experiment 5: what a sync costs under each I/O scheduler that the kernel lists, and what the device saw of it. Prints
 # the tables of docs/experiments/.
 #
-# On a loop device (see prepare_device of bench/lib.sh, and there BENCH_DIR and PG), and on the disk that holds the
-# server's WAL if its scheduler can be set; OWN_DISK=no leaves that one alone. Each scheduler has its turn in each of
-# ROUNDS (5), SECONDS_EACH (0.5) a row; every second round goes the other way round. At the end, whatever ends it, each
-# device gets back its scheduler and all of the settings that came or went with one.
+# It measures on a loop device (see prepare_device of bench/lib.sh, and there BENCH_DIR and PG), and on the disk that
+# holds the server's WAL if its scheduler can be set; OWN_DISK=no leaves that disk alone. Each scheduler has a turn in
+# each of ROUNDS (5), SECONDS_EACH (0.5) a row; every second round is in reverse order. However the script ends, each
+# device gets back its scheduler and all of the settings that changed with it.
 
 . "$(dirname "$0")/lib.sh"
 
@@ -14,7 +14,7 @@ SECONDS_EACH=${SECONDS_EACH:-0.5}
 OWN_DISK=${OWN_DISK:-yes}
 declare -A kept
 
-# keep_queue DEVICE: remembers all of its settings that can be set.
+# keep_queue DEVICE: remembers all settings of its queue that can be written.
 keep_queue() {
     local file value
     while read -r file; do
@@ -22,7 +22,7 @@ keep_queue() {
     done < <(find "/sys/block/$1/queue/" -type f -perm /200)
 }
 
-# A scheduler brings its own depth of the queue, and bfq ends the throttling of write-back.
+# Schedulers first: each sets its own depth of the queue, and bfq ends the throttling of write-back.
 restore_queues() {
     local file
     for file in "${!kept[@]}"; do
@@ -38,18 +38,18 @@ restore() {
     echo "$2" >"$1" || echo "could not write $2 to $1: put it back by hand" >&2
 }
 
-# in_force SCHEDULERS: the one in brackets.
+# in_force SCHEDULERS: prints the one in brackets.
 in_force() {
     local from=${1#*[}
     echo "${from%]*}"
 }
 
-# schedulers DEVICE: all of them.
+# schedulers DEVICE: prints all that the kernel lists.
 schedulers() {
     tr -d '[]' <"/sys/block/$1/queue/scheduler"
 }
 
-# measure DEVICE SPCNAME SCHEDULER: a row of each method, in blocks of WAL as published and in those of today.
+# measure DEVICE SPCNAME SCHEDULER: stores a row of each method, in blocks of 16 kB as published, and of 8 kB as in WAL today.
 measure() {
     local write_kb strange
     echo "$1 $3" >&2
@@ -91,7 +91,7 @@ SQL
 
 trap 'restore_queues; clean_up' EXIT
 prepare_device
-# The lines of the published table, and what WAL can also be synced by.
+# The lines of the published table, and open_datasync, by which WAL can also be synced.
 sql <<'SQL'
 CREATE TABLE synced AS SELECT 0 AS kb, r.* FROM io_probe_sync_full() r WITH NO DATA;
 CREATE TABLE turn (LIKE synced);

@@ -16,7 +16,7 @@ measure() {
     local path reads kb spoiled
     echo "max_sectors_kb $1, read_ahead_kb $2" >&2
     set_queue "$1" "$2"
-    # A descriptor keeps the readahead of the moment when it was opened, and the server's are old.
+    # A descriptor keeps the readahead with which it was opened, and the server's were opened before.
     (cd / && as_server pg_ctl restart -w -l "$cluster/log") >/dev/null
     for path in os server; do
         start_iostat
@@ -33,7 +33,7 @@ measure() {
     done_by_hand "$@"
 }
 
-# The query of experiment 1, as it was timed before there was a probe.
+# Times the query of experiment 1 by EXPLAIN, as was done before there was a probe.
 done_by_hand() {
     local plan
     for _ in $(seq "$REPEATS"); do
@@ -48,7 +48,7 @@ SQL
     done
 }
 
-# Experiment 1, with requests as large as may be.
+# Experiment 1, at the larger limit of the request size.
 print_times() {
     sql -P footer=off <<'SQL'
 \echo
@@ -65,7 +65,7 @@ GROUP BY 1, 2, 3 ORDER BY 1;
 SQL
 }
 
-# print_requests PATH: what the device saw of a scan, and what iostat says of the same, in percent of ours too.
+# print_requests PATH: what the device saw of a scan by our count, and by iostat's, which is also in percent of ours.
 print_requests() {
     sql -P footer=off -v path="$1" <<'SQL'
 \echo Experiment 2, path :path

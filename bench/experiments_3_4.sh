@@ -5,7 +5,7 @@
 #
 # The table, of 94,393 blocks, is alone on a loop device (see prepare_experiment of bench/lib.sh, and there BENCH_DIR
 # and PG). An iostat runs beside the fetches: what it counts must be what their rows say. REPEATS (5) is how often each
-# is measured, SECONDS_EACH (3) how long each run of experiment 4 takes, PINGS (50) how many requests a slow one has.
+# is measured, SECONDS_EACH (3) how long each run of experiment 4 takes, PINGS (50) how many requests a run of pings has.
 
 . "$(dirname "$0")/lib.sh"
 
@@ -35,7 +35,7 @@ fetch() {
     [ -z "$spoiled" ] || give_up "too few, not cold, or with holes: $spoiled"
 }
 
-# What reaches the device, and what iostat says of the same, in percent of ours too.
+# What reaches the device by our count, and by iostat's, which is also in percent of ours.
 print_fetches() {
     sql -P footer=off <<'SQL'
 \echo
@@ -51,7 +51,7 @@ GROUP BY 1, 2, 3, 4, i.reads, i.kb ORDER BY 1, 2, 3, 4;
 SQL
 }
 
-# Readahead off, as it was by hand, and a row a second.
+# Readahead is off, as it was by hand; each second has a row.
 print_series() {
     set_queue "$max_sectors_kb_before" 0
     sql -P footer=off <<'SQL'
@@ -73,8 +73,8 @@ ours() {
             FROM io_probe_random_full('tbl_cost_align', paths => '{$2}', cold => $3, duration => '$SECONDS_EACH s')"
 }
 
-# theirs NAME OPTION…: ioping's raw statistics, of random requests all over the file. By its manual they are: requests
-# that count, ns in them, their rate, bytes/s, min, avg, max and mdev in ns; all requests, ns in all.
+# theirs NAME OPTION…: stores ioping's raw statistics of random requests all over the file. By its manual they are:
+# requests that count, ns in them, their rate, bytes/s, min, avg, max and mdev in ns; all requests, ns in all.
 theirs() {
     local raw
     raw=$(as_server ioping -R -B -s 8k -S "$(stat -L -c %s "$segment")" -w "$SECONDS_EACH" "${@:2}" "$segment")
@@ -83,7 +83,7 @@ theirs() {
                                      ${raw[5]} / 1e3, ${raw[6]} / 1e3, ${raw[7]} / 1e3, NULL)"
 }
 
-# A scan through an empty OS cache, with readahead: the kernel then keeps many pages as one.
+# Fills the OS cache by a scan with readahead: the kernel then keeps many pages as one.
 scan_through_cache() {
     evict_segment
     cat "$segment" >/dev/null
@@ -113,13 +113,13 @@ FROM seek GROUP BY how, tool ORDER BY how DESC, tool;
 SQL
 }
 
-# ping_ours NAME MODE PATH: so many requests, one every 20 ms.
+# ping_ours NAME MODE PATH: stores PINGS requests of io_probe_ping, one every 20 ms.
 ping_ours() {
     sql -c "INSERT INTO ping SELECT '$1', 'io_probe_ping', request, op, warmup, lat_us
             FROM io_probe_ping_full('tbl_cost_align', count => $PINGS, every => '20 ms', mode => '$2', path => '$3')"
 }
 
-# ping_theirs NAME TARGET OPTION…: the same by ioping. In a directory, it reads and writes a file of 1 MiB of its own.
+# ping_theirs NAME TARGET OPTION…: the same by ioping. In a directory, ioping uses a file of its own, of 1 MiB.
 ping_theirs() {
     local told
     told=$(as_server ioping -J -s 8k -c "$PINGS" -i 0.02 "${@:3}" "$2")
@@ -132,7 +132,7 @@ WHERE io IS NOT NULL;
 SQL
 }
 
-# With -C ioping, as ours, does not sync what it has written; without, that is in its times.
+# With -C, ioping does not sync what it has written, like ours. Without -C, its times include the sync.
 pings() {
     local directory=$work/mount/tablespace
     evict_segment
@@ -158,7 +158,7 @@ FROM ping GROUP BY how, tool, op ORDER BY how, op, tool;
 SQL
 }
 
-# Why random_page_cost stands above seq_page_cost: the same block by itself, and in its turn.
+# Why random_page_cost is above seq_page_cost: the time of a block at random, and of a block in sequence.
 print_ratios() {
     for _ in $(seq "$REPEATS"); do
         sql -c "INSERT INTO page
@@ -199,7 +199,7 @@ done
 print_fetches
 print_series
 
-# What most devices come with; a loop device has more.
+# Most devices come with a readahead of 128 kB; a loop device has more.
 set_queue "$max_sectors_kb_before" 128
 seek_rates
 pings

@@ -4,14 +4,14 @@
     history_verdicts.py DEVICE  on the server that the environment names, with a tablespace "experiment" on that
                                 loop device; run.sh starts one
 
-Judged are cold scans through the OS cache, recorded by io_probe_record.
+It judges cold scans through the OS cache, recorded by io_probe_record.
 
     idle    RUNS (40) runs one after the other, each compared with each: of those pairs at most 7 % may be called
             different (a pair whose later run has fewer than 10 before it is "unknown")
-    slow    then SLOW_RUNS (10) with read_ahead_kb 0, each compared with as many of the idle ones: all must be called
-            "worse"
-    half    then as many with the device throttled by the kernel to LIMIT (200) MiB/s, and as many with half of that, each
-            compared with each: all must be called "worse", and the median of the ratios must be within 5 % of a half
+    slow    then SLOW_RUNS (10) with read_ahead_kb 0, each compared with each of the last SLOW_RUNS idle ones: all must be
+            called "worse"
+    half    then SLOW_RUNS with the device throttled by the kernel to LIMIT (200) MiB/s, and SLOW_RUNS with half of that,
+            each compared with each: all must be called "worse", and the median of the ratios must be within 5 % of a half
     speed   100,000 stored runs of 20 series: the medians of 9 calls, in milliseconds; goals are 50 ms, and 5 ms for what
             io_probe_record adds to a probe that takes next to no time itself. Planning is included, as is psql's own
             part of the time
@@ -38,7 +38,7 @@ def psql(query, *options):
 
 
 def say(what, about, value, goal, met):
-    """A line."""
+    """Prints a line."""
     print(LINE.format(server_version(), what, about, value, "met" if met else "MISSED", goal), flush=True)
 
 
@@ -48,7 +48,7 @@ SCAN = """'seqscan', 'judged', '{"paths": ["os"], "cold": true, "duration": "1 m
 
 
 def record():
-    """Records a scan: the number of the run."""
+    """Records a scan; the number of the run."""
     return int(psql(f"SELECT io_probe_record({SCAN})"))
 
 
@@ -64,12 +64,12 @@ def verdicts(earlier, later):
 
 
 def share_of_different(found):
-    """Of the pairs those that are called different, in percent."""
+    """The share of the pairs that are called different, in percent."""
     return 100 * sum(verdict in ("better", "worse") for verdict, _ in found) / len(found)
 
 
 def judge(device):
-    """Idle and slow."""
+    """Judges idle, slow and half."""
     psql(
         """CREATE TABLE judged (t text) TABLESPACE experiment;
            ALTER TABLE judged ALTER t SET STORAGE PLAIN;
@@ -77,7 +77,7 @@ def judge(device):
     )
     psql("VACUUM judged")
     psql("CHECKPOINT")
-    record()  # hint bits, and whatever else is new
+    record()  # not judged: it sets hint bits, and does what else only the first scan does
     psql("DELETE FROM io_probe_runs")
     ids = [record() for _ in range(int(os.environ.get("RUNS", 40)))]
     found = verdicts(ids, ids)
@@ -112,7 +112,7 @@ def judge(device):
 
 
 def throttled(device, bytes_per_s, runs):
-    """So many runs while the kernel lets nobody read more of the device."""
+    """Records `runs` runs while the kernel lets at most `bytes_per_s` be read from the device."""
     with open(f"/sys/block/{device}/dev", encoding="ascii") as file:
         number = file.read().strip()
     set_to(THROTTLE, f"{number} {bytes_per_s}")
@@ -123,20 +123,20 @@ def throttled(device, bytes_per_s, runs):
 
 
 def say_worse(what, found):
-    """All must be."""
+    """Prints how many pairs are called worse; all must be."""
     worse = sum(verdict == "worse" for verdict, _ in found)
     say(what, "called worse", f"{worse} of {len(found)}", "all", worse == len(found))
 
 
 def set_to(path, value):
-    """Writes a file of /sys."""
+    """Writes a value to a file of /sys."""
     with open(path, "w", encoding="ascii") as file:
         file.write(value)
 
 
 # --- speed ---------------------------------------------------------------------------------------------------------
 
-# 20 series, five of each of four probes, one run after the other every 7 minutes; some failed. Five kernels.
+# 20 series, five of each of four probes, with a run every 7 minutes; some failed. Every 20,000 runs the kernel changes.
 FILL = """
 WITH run AS (
     INSERT INTO io_probe_runs (started_at, elapsed_ms, label, probe, object, status, args, rolname, datname, schemaname,
@@ -188,12 +188,12 @@ def milliseconds(query, calls=9):
 
 
 def timings(told):
-    """Of psql: Time: 61234.567 ms (01:01.235)."""
+    """The times in what psql prints: Time: 61234.567 ms (01:01.235)."""
     return [float(line.split()[1]) for line in told.splitlines() if line.startswith("Time: ")]
 
 
 def speed():
-    """With many stored runs."""
+    """Times queries with many stored runs."""
     psql("DELETE FROM io_probe_runs")
     psql(FILL)
     psql("VACUUM ANALYZE io_probe_runs, io_probe_results")
@@ -211,7 +211,7 @@ def speed():
 
 
 def main():
-    """Both."""
+    """Judges the verdicts, then the speed."""
     print(LINE.format(*"server what about value verdict goal".split()))
     judge(sys.argv[1])
     speed()

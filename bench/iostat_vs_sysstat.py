@@ -1,23 +1,23 @@
 #!/usr/bin/env -S python3 -B
-"""io_probe_iostat and io_probe_iostat_query beside iostat -x, all three of one device at once.
+"""io_probe_iostat and io_probe_iostat_query beside iostat -x, all three on one device at once.
 
     iostat_vs_sysstat.py DEVICE DIRECTORY OFFSET
                                 on the server that the environment names; run.sh starts one. DIRECTORY
-                                is on DEVICE (loop0, say), of which nobody uses what lies beyond OFFSET bytes
+                                is on DEVICE (loop0, say), which must be unused beyond OFFSET bytes
 
 They run for SECONDS_ALL (60), a sample a second: `ours` in one session, `query` in another, around pg_sleep. fio
-begins after all have begun, and has ended, and all has been synced, some seconds before the first of them ends: so all
-have seen the same requests, though their intervals begin and end at different moments. fio reads and writes at random
-with fdatasync, reads and writes small neighbours that the kernel merges, and discards.
+begins after all three have begun. It has ended, and all is synced, some seconds before the first of the three ends. So
+all three see the same requests, though their intervals begin and end at different moments. fio reads and writes at
+random with fdatasync, reads and writes small neighbours that the kernel merges, and discards.
 
-Each line is about one figure over the whole time: a rate is given as its sum, a mean by request (await, areq) as what
-all requests together have, over their number, aqu_sz and util_pct as their sum in seconds, cpu_*_pct as a mean.
-`kernel` is what the device's counters say, where they do. Against `iostat`, the verdict is about `ours` and `query`
+Each line is about one figure over the whole time: a rate is given as its sum, a mean by request (await, areq) as the
+sum over all requests by their number, aqu_sz and util_pct as their sum in seconds, cpu_*_pct as a mean. `kernel` is
+what the device's counters say, where they have the figure. The verdict compares `ours` and `query` with `iostat`:
     met       both differ by 0.5 % at most, or by what iostat's two decimals, and for cpu_*_pct the moments at which
               it began and ended, leave open (`allowed`)
-    MISSED    one does not
+    MISSED    one of the two differs by more
     -         there was nothing to compare
-The lines `CPU` are about what a session's process used, its threads included, of one core: less than 0.5 %.
+The lines `CPU` say how much of one core a session's process used, its threads included; the goal is less than 0.5 %.
 """
 
 import json
@@ -32,11 +32,12 @@ from commands import give_up, run, server_version
 
 TOLERANCE = 0.005
 MOST_CPU = 0.005
-# Before and after fio.
+# Seconds of sampling before fio begins, and after it has ended.
 LEAD_SECONDS = 2
 TRAIL_SECONDS = 10
 
-# Ours and iostat's, how many of its units make one of ours, and of the means what they are of.
+# By our column: iostat's name, and for SUMS how many of its units make one of ours, for MEANS the rate of the requests
+# that the mean is of; for CPU the names that add up to ours.
 SUMS = {
     "r_s": ("r/s", 1), "rmib_s": ("rkB/s", 1024), "rrqm_s": ("rrqm/s", 1),
     "w_s": ("w/s", 1), "wmib_s": ("wkB/s", 1024), "wrqm_s": ("wrqm/s", 1),
@@ -52,7 +53,7 @@ CPU = {
     "cpu_user_pct": ("user", "nice"), "cpu_system_pct": ("system",), "cpu_iowait_pct": ("iowait",),
     "cpu_idle_pct": ("idle",), "cpu_steal_pct": ("steal",),
 }  # fmt: skip
-# In the order of a device's stat file.
+# The fields of a device's stat file, in their order.
 COUNTERS = "r_s rrqm_s r_sectors r_ticks w_s wrqm_s w_sectors w_ticks in_flight io_ticks weighted " \
            "d_s drqm_s d_sectors d_ticks f_s f_ticks".split()  # fmt: skip
 
@@ -104,13 +105,13 @@ rate_iops=100
 
 
 def ours(rows):
-    """Those of our rows, whose intervals have a length each."""
+    """The totals of our rows, each of which tells the length of its interval."""
     seconds = [row["elapsed_ms"] / 1000 for row in rows]
     return totals({column: [row[column] or 0 for row in rows] for column in [*SUMS, *MEANS, *CPU]}, seconds)
 
 
 def theirs(statistics, interval):
-    """Those of iostat's reports, whose intervals lasted so many seconds in the mean."""
+    """The totals of iostat's reports, whose intervals last `interval` seconds in the mean."""
     disks = [report["disk"][0] for report in statistics]
     columns = {column: [disk[name] for disk in disks] for column, (name, _) in {**SUMS, **MEANS}.items()}
     for column, (_, unit) in SUMS.items():
@@ -121,7 +122,7 @@ def theirs(statistics, interval):
 
 
 def totals(columns, seconds):
-    """Sums of rates, means by what they are of, and means over time."""
+    """Sums of rates, means over all requests, and means over time."""
     whole = lambda values, weights: sum(value * weight for value, weight in zip(values, weights))
     found = {column: whole(columns[column], seconds) for column in SUMS}
     found["util_pct"] /= 100
@@ -134,7 +135,7 @@ def totals(columns, seconds):
 
 
 def kernels(before, after):
-    """The same from the device's counters."""
+    """The totals from the device's counters."""
     moved = {name: now - then for name, then, now in zip(COUNTERS, before, after)}
     found = {column: moved[column] for column in SUMS if column in moved}
     found["aqu_sz"], found["util_pct"] = moved["weighted"] / 1000, moved["io_ticks"] / 1000
@@ -150,8 +151,8 @@ def kernels(before, after):
 
 
 def allowed(column, statistics, their, edges):
-    """What may lie between two that are right: iostat rounds to hundredths, which three times out of a thousand differs
-    in a mean by more than three standard deviations; and CPUs do not rest while only one of the two looks."""
+    """By how much two right figures may differ. iostat rounds to hundredths: three times out of a thousand, a mean is off
+    by more than three standard deviations of that. And CPUs do not rest while only one of the two looks."""
     names = CPU.get(column) or [(SUMS.get(column) or MEANS[column])[0]]
     values = [max((report["disk"][0] if column not in CPU else report["avg-cpu"])[name] for name in names)
               for report in statistics]  # fmt: skip
@@ -169,7 +170,7 @@ def verdict(values, their, allowed):
     return "met" if all(abs(value - their) <= allowed for value in values) else "MISSED"
 
 
-# --- those who look --------------------------------------------------------------------------------------------------
+# --- the observers ---------------------------------------------------------------------------------------------------
 
 
 class Session:
@@ -195,7 +196,7 @@ class Session:
         return line
 
     def cpu_seconds(self):
-        """Of all threads, also those that have ended, in hundredths; and in ns of the main one."""
+        """CPU seconds of all threads, also of ended ones, to the hundredth; and of the main thread, to the ns."""
         with open(f"/proc/{self.pid}/stat", encoding="ascii") as file:
             fields = file.read().rpartition(")")[2].split()
         with open(f"/proc/{self.pid}/task/{self.pid}/schedstat", encoding="ascii") as file:

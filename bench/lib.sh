@@ -3,14 +3,14 @@
 #   give_up MESSAGE                     ends the script with an error
 #   install_extension PG_CONFIG         builds it and installs it into a PostgreSQL of the cache
 #   start_bench_server PG_CONFIG [NAME=VALUE…]
-#                                       starts a server with the extension, and with nothing to do by itself
+#                                       starts a server with the extension, which does nothing by itself
 #   majors                              prints which versions to judge: PG, else the oldest and the newest of the cache
 #   load_segment                        loads tbl_cost_align; sets segment, its file
 #   find_segment                        sets it again, after something has rewritten the table
-#   expect_cached LEAST MOST            gives up unless the OS cache holds so many percent of that file
+#   expect_cached LEAST MOST            gives up unless the OS cache holds LEAST to MOST percent of that file
 #   evict_segment                       drops all of it from the OS cache
 #   create_spread                       creates a function spread(numbers, digits): the median (least-greatest)
-# and for an experiment, which wants a device of its own and is for root:
+# and for an experiment, which needs a device of its own and root:
 #   make_device                         makes a loop device with a file system of its own, of 2 GiB in BENCH_DIR
 #                                       (/var/tmp); sets device (loop0, say), work (a directory),
 #                                       max_sectors_kb_before and read_ahead_kb_before. With file_system_size set, the
@@ -54,7 +54,7 @@ majors() {
     fi
 }
 
-# load_table of tools/cluster.sh, and where it lies.
+# Calls load_table of tools/cluster.sh, and finds the table's file.
 load_segment() {
     load_table
     find_segment
@@ -65,7 +65,7 @@ find_segment() {
     segment=$PGDATA/$(sql -At -c "SELECT pg_relation_filepath('tbl_cost_align')")
 }
 
-# As the file's owner: of the files of others the kernel says that all is cached.
+# Asks as the file's owner: of other users' files the kernel says that all is cached.
 expect_cached() {
     local cached size
     cached=$(as_server fincore --bytes --noheadings --output RES "$segment")
@@ -80,8 +80,8 @@ evict_segment() {
     expect_cached 0 0
 }
 
-# A loop device with an ext4 of its own, which holds nothing but the table and which nobody else reads. It reads its
-# file by O_DIRECT, unless that is off, so that the host's cache does not serve it.
+# A loop device with an ext4 of its own, which holds nothing but the table and has no other users. The device reads its
+# file by O_DIRECT, unless direct_io is off, so that the host's cache does not serve it.
 make_device() {
     local loop direct_io=${direct_io:-on}
     work=$(mktemp -d "${BENCH_DIR:-/var/tmp}/pg_io_probe.XXXXXX")
@@ -109,7 +109,7 @@ remove_device() {
     done
     ! mountpoint -q "$work/mount" || give_up "$work/mount is still in use: it stays, and so does /dev/$device"
     if [ -n "${device:-}" ]; then
-        # They outlive the device: the next one of this name would have them.
+        # The limits outlive the device: the next one of this name would have them.
         set_queue "$max_sectors_kb_before" "$read_ahead_kb_before" || true
         losetup --detach "/dev/$device"
     fi
@@ -117,7 +117,7 @@ remove_device() {
     work='' device=''
 }
 
-# The median, and from the least to the greatest.
+# spread: the median, with the least and the greatest in brackets if they differ.
 create_spread() {
     sql <<'SQL'
 CREATE FUNCTION spread(numbers float8[], digits int) RETURNS text
@@ -162,7 +162,7 @@ start_iostat() {
     sleep 0.5
 }
 
-# The sums of its rates, each over one second.
+# Each rate of iostat's is over one second, so the sums are counts.
 stop_iostat() {
     [ -n "${iostat:-}" ] || return 0
     sleep 1.5

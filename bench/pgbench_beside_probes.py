@@ -1,27 +1,28 @@
 #!/usr/bin/env -S python3 -B
-"""What a limited probe costs those who work beside it: pgbench with and without, in turn.
+"""What a limited probe costs the work beside it: pgbench with and without a probe, in turn.
 
     pgbench_beside_probes.py PGBENCH
                                 on the server that the environment names, with the table tbl_cost_align;
-                                run.sh starts one. For fio, as a user who may read its files
+                                run.sh starts one. For fio, as a user that may read the server's files
 
-Each probe may take SHARE (5) percent of the device's time (max_util_pct). They are scans on each path, cold; random fetches on
-each path, cold; fetches at depth 16; a sync test of the WAL's pattern and of single writes, by all methods. ONLY names some of
-them, with commas between.
+Each probe may take SHARE (5) percent of the device's time (max_util_pct). The probes are scans on each path, cold; random
+fetches on each path, cold; fetches at depth 16; a sync test of the WAL's pattern and of single writes, by all methods. ONLY
+names some of them, with commas between.
 
-pgbench runs for SECONDS_EACH (10) seconds, or as long as three calls and what is between them take, with CLIENTS (2)
-clients on SCALE (50), and beside it a probe in a loop, on each call of which as long a nothing follows. By pgbench's log of
-its transactions, those that ended during a call are compared with those that ended during the nothing: so a pair of figures
-is from the same seconds, and what else the device does falls on both. PAIRS (9) runs for each of SCRIPTS
-(select-only,tpcb-like). Each line says what became of the transactions a second: the medians, and the median of the ratios
-with the least and the greatest. At most 3 % may be lost. The first line of a script has no probe at all: what it shows is
-the error of the others. The lines before say how much of the device's time, by the kernel's counters (io_ticks, as iostat's
-%util is), and of a processor each probe takes on the idle server: where pgbench leaves no processor free, so much is lost at
-least. With CLIENTS=1 it does leave one.
+pgbench runs with CLIENTS (2) clients on SCALE (50), for SECONDS_EACH (10) seconds, or for as long as three calls and their
+pauses take. Beside it runs a probe in a loop; a pause of the same length follows each call. By pgbench's log of its
+transactions, those that ended during calls are compared with those that ended during pauses. So a pair of figures is from
+the same seconds, and what else the device does falls on both. There are PAIRS (9) runs for each of SCRIPTS
+(select-only,tpcb-like). Each line is about the transactions a second: the medians, and the loss, which is the median of the
+ratios, with the least and the greatest. At most 3 % may be lost. The first line of a script has no probe at all: it shows
+the error of the others. The lines before say how much of the device's time each probe takes on the idle server, by the
+kernel's counters (io_ticks, as iostat's %util is), and how much of a processor. Where pgbench leaves no processor free, it
+loses at least that share of one. With CLIENTS=1 it does leave one free.
 
-After the direct paths, fio reads the table's file directly, as many MiB a second as the probe did on the idle server, requests of
-512 and 8 kB one by one, evenly spaced, a second in every two, and is told like the others: so much this device asks of TPC-B for
-that, whoever reads. Where its requests would be further apart than its turns, it is left out.
+After a probe on a direct path, fio takes its place. It reads the table's file directly, as many MiB a second as the probe
+did on the idle server, by requests of 512 kB (scan) or 8 kB (random), one by one, evenly spaced, a second in every two. Its
+line is like the others: it shows what such reads cost pgbench on this device, whichever program reads. fio is left out
+where its requests would be too far apart to tell its turns (PAUSE).
 """
 
 import bisect
@@ -49,18 +50,18 @@ NOW = "SELECT extract(epoch FROM clock_timestamp()) AS {0} \\gset\n\\echo at :{0
 TIME = r"^at ([0-9.]+)$"
 NOTHING = "SELECT FROM pg_sleep(1)"
 AS_LONG = "SELECT FROM pg_sleep((:over - :begun)::float8)"
-# By the name of a probe, what fio is told to do the same, and the kB of its requests.
+# By the name of a probe: fio's --rw for the same reads, and the kB of a request.
 FIO = {"seqscan direct": ("read", 512), "random direct": ("randread", 8)}
-# Longer than between two of its requests, shorter than between two turns, in seconds.
+# Seconds without a request that end a turn of fio: more than between two of its requests, less than between two turns.
 PAUSE = 0.3
-# So many are looked at: io_ticks tells one short request by chance, many well.
+# Calls that are measured on the idle server: io_ticks tells one short request by chance, many well.
 CALLS = 5
-# How many of its transactions pgbench writes down: what it would take of a processor for all of them, it would lose.
+# The share of its transactions that pgbench logs: to log all of them, it would lose processor time.
 SAMPLING = {"select-only": 0.05, "tpcb-like": 1.0}
 
 
 def number(name, default):
-    """A whole number of the environment."""
+    """A whole number from the environment."""
     return int(os.environ.get(name, default))
 
 
@@ -72,7 +73,7 @@ def psql(query):
 SCAN = "io_probe_seqscan_full('tbl_cost_align', '{{{path}}}', duration => '1 s', cold => true, options => '{options}')"
 FETCH = SCAN.replace("seqscan", "random").replace(", options", ", depth => {depth}, options")
 SYNC = "io_probe_sync_full(duration => '1150 ms', sections => '{{one_write,wal_segment}}', options => '{options}')"
-# Its name, and what is called.
+# The name of each probe, its call, and the arguments.
 PROBES = [(f"seqscan {path}", SCAN, {"path": path}) for path in PATHS]
 PROBES += [(f"random {path}", FETCH, {"path": path, "depth": 1}) for path in PATHS]
 PROBES += [("random at 16", FETCH, {"path": "direct", "depth": 16})]
@@ -80,12 +81,12 @@ PROBES += [("sync", SYNC, {})]
 
 
 def limited(probe, arguments, share):
-    """The call that may take so much."""
+    """The call of a probe that may take `share` percent of the device's time."""
     return "SELECT FROM " + probe.format(**arguments, options=f'{{"max_util_pct": {share}}}')
 
 
 def limited_probes():
-    """By their names, what runs beside pgbench, and how many seconds a turn of it takes."""
+    """By name: what runs beside pgbench, and how many seconds a turn of it takes."""
     besides = {}
     for name, probe, arguments in PROBES:
         if name not in os.environ.get("ONLY", name).split(","):
@@ -103,7 +104,7 @@ def limited_probes():
 
 
 def tell_cost(call, cost):
-    """A line about a call on the idle server."""
+    """Prints a line about a call on the idle server."""
     print(f"{server_version()}: {cost.processor_pct:.1f} % of a processor, {cost.device_pct:.1f} % of the device, "
           f"{cost.read_mib_per_s:.1f} MiB/s read, for {cost.seconds:.1f} s: {call.removeprefix('SELECT FROM ')}", flush=True)  # fmt: skip
 
@@ -119,7 +120,7 @@ class Cost:
 
 
 def alone(call):
-    """What it costs on the idle server, of CALLS."""
+    """What a call costs on the idle server: the mean of CALLS."""
     with subprocess.Popen(["psql", "-XqAt", "-v", "ON_ERROR_STOP=1"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as session:
 
         def ask(query):
@@ -161,7 +162,7 @@ def device_counters():
 
 
 def await_idle_device():
-    """Waits until it has next to nothing to do for a second."""
+    """Waits until the device has next to nothing to do for a second."""
     for _ in range(60):
         before, _ = device_counters()
         time.sleep(1)
@@ -171,8 +172,8 @@ def await_idle_device():
 
 
 class Beside:
-    """A call in a loop, in one session, until the end of the block, as long a nothing after each; `turns` are the seconds
-    of their begin, of their end, and of the end of the nothing."""
+    """A call in a loop, in one session, until the end of the `with` block, with a pause of the same length after each.
+    `turns` are the seconds at which each call began, at which it ended, and at which its pause ended."""
 
     def __init__(self, call):
         now = NOW.format
@@ -202,7 +203,7 @@ class Beside:
 
 
 class Fio:
-    """fio as it reads a second in every two, until the end of the block; `turns` are as those of Beside."""
+    """fio, which reads a second in every two until the end of the `with` block; `turns` are as in Beside."""
 
     def __init__(self, options):
         path = psql("SELECT current_setting('data_directory') || '/' || pg_relation_filepath('tbl_cost_align')")
@@ -223,12 +224,12 @@ class Fio:
         with self.folder:
             log = pathlib.Path(self.folder.name) / "log_bw.1.log"
             assert log.exists(), said
-            # In the first, pgbench begins.
+            # Without the first turn, in which pgbench begins.
             self.turns = bursts(int(line.split(",")[0]) / 1000 for line in log.read_text(encoding="ascii").splitlines())[1:]
 
 
 def bursts(ended):
-    """The turns of requests that ended then."""
+    """The turns of fio, whose requests ended at these seconds."""
     found = []
     for end in ended:
         if not found or end - found[-1][1] > PAUSE:
@@ -239,13 +240,13 @@ def bursts(ended):
 
 
 def turns(out):
-    """What a session's output says of its turns. What the last did not come to lasts forever."""
+    """The turns in a session's output. A time that the last turn did not reach is infinite."""
     times = [list(map(float, re.findall(TIME, turn, re.MULTILINE))) for turn in out.split("ended\n")]
     return [tuple(turn + [math.inf] * (3 - len(turn))) for turn in times]
 
 
 def ends(log):
-    """When the transactions of a log of pgbench's ended, in seconds."""
+    """When the transactions in a log of pgbench's ended, in seconds."""
     for line in log.splitlines():
         _, _, _, _, seconds, micros = line.split()[:6]
         yield int(seconds) + int(micros) / 1e6
@@ -256,19 +257,19 @@ def rates(ended, all_turns):
     ended = sorted(ended)
 
     def rate(windows):
-        # While pgbench was there.
+        # Only while pgbench ran.
         windows = [(max(begun, ended[0]), min(over, ended[-1])) for begun, over in windows]
         windows = [(begun, over) for begun, over in windows if begun < over]
         count = sum(bisect.bisect_left(ended, over) - bisect.bisect_left(ended, begun) for begun, over in windows)
         return count / sum(over - begun for begun, over in windows)
 
-    # Not the one in which pgbench began, which is slow.
+    # Not the turn in which pgbench began, which is slow.
     later = [turn for turn in all_turns if turn[0] >= ended[0]]
     return rate([turn[:2] for turn in later]), rate([turn[1:] for turn in later])
 
 
 def pgbench(program, script, beside, seconds=1):
-    """One run of it, beside this, of which a turn takes so many seconds: transactions a second beside it, and beside
+    """One run of pgbench beside `beside`, of which a turn takes `seconds`: transactions a second beside calls, and beside
     nothing."""
     clients = str(number("CLIENTS", 2))
     # The first turn does not count.
@@ -282,7 +283,7 @@ def pgbench(program, script, beside, seconds=1):
 
 
 def judge(program, script, name, beside, seconds=1):
-    """Runs of a script beside this, of which a turn takes so many seconds; the ratios."""
+    """Judges runs of a script beside `beside`, of which a turn takes `seconds`; the ratios."""
     runs = [pgbench(program, script, beside, seconds) for _ in range(number("PAIRS", 9))]
     ratios = [beside / alone for beside, alone in runs]
     beside, alone = [f"{statistics.median(rates):.0f}" for rates in zip(*runs)]
@@ -291,7 +292,7 @@ def judge(program, script, name, beside, seconds=1):
 
 
 def tell(script, name, alone, beside, ratios):
-    """A line about these pairs."""
+    """Prints a line about these pairs."""
     loss = 100 * (1 - statistics.median(ratios))
     spread = f"{100 * (1 - max(ratios)):.1f} to {100 * (1 - min(ratios)):.1f}"
     print(LINE.format(server_version(), script, name, alone, beside, f"{loss:.1f} %", spread,
@@ -299,7 +300,7 @@ def tell(script, name, alone, beside, ratios):
 
 
 def main(program):
-    """Both scripts."""
+    """Runs each script beside each probe."""
     run([program, "-i", "-q", "-s", str(number("SCALE", 50))])
     psql("VACUUM")
     psql("CHECKPOINT")

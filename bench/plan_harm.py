@@ -1,11 +1,11 @@
-"""Do correlations that io_probe_recommend advises make a query slower? See plan_regret.py. No program of its own.
+"""Do correlations that io_probe_recommend advises make a query slower? See plan_regret.py. A module, not a program.
 
-Tables of shapes that are drawn, one after the other: of 30 to 90 MiB, with a column whose rows lie in the order of the
-table but for noise over some blocks, for a share that lies anywhere, for blocks of order that were shuffled, and for what
-updates, deletes and appends out of order leave behind. On each io_probe_recommend is asked for the correlation of the
-index at the settings in force, and where it advises one, ranges of eight shares of the rows are planned without it and
-with it. Where the plan is another, both are executed in turn, five times cold and eleven times warm: the medians in milliseconds,
-without and with it, and their ratio.
+Tables are made one after the other, of 30 to 90 MiB, their shapes drawn at random. Each has an indexed column in the order
+of the table, except for noise over some blocks, for a share of values that lie anywhere, for pieces of the order that were
+shuffled, and for what updates, deletes and appends out of order leave behind. On each table io_probe_recommend is asked for
+the correlation of the index at the settings in force. Where it advises one, ranges of eight shares of the rows are planned
+without it and with it. Where the plans differ, both are executed in turn, five times cold and eleven times warm. It tells
+the medians in milliseconds, without and with it, and their ratio.
 """
 
 import json
@@ -16,12 +16,12 @@ from plan_matrix import say
 
 SHARES = [0.0002, 0.0008, 0.003, 0.01, 0.03, 0.08, 0.2, 0.5]
 PAIRS = {"cold": 5, "warm": 11}
-# A pick that takes this many times the old one is a harm.
+# A new pick that takes more than this many times the old one's time does harm.
 HARM = 1.2
 
 
 def make(session, dice):
-    """A table of a shape that is drawn; the shape in words."""
+    """Makes a table of a shape that is drawn; the shape in words."""
     filler = dice.choice([20, 60, 200, 700])
     rows = round(dice.uniform(30, 90) * 2**20 / (filler + 44))
     noise = round(rows * 10 ** dice.uniform(-5, -0.7)) if dice.random() < 0.7 else 0
@@ -62,7 +62,7 @@ def time_of(session, query, cold):
 
 
 def judge(session, query, off_first):
-    """The times of the old pick and of the new one: cold, and warm."""
+    """The median times of the old pick and of the new one: cold, and warm."""
     medians = {}
     for caches, pairs in PAIRS.items():
         times = {"on": [], "off": []}
@@ -77,7 +77,7 @@ def judge(session, query, off_first):
 
 
 def harm(seed, tables):
-    """Prints each table of which a correlation is advised, and how many picks are slower."""
+    """Tells of each pick that an advised correlation changes, and how many of them are slower."""
     from lib import VERSION, Session
 
     if VERSION < 17:

@@ -1,35 +1,35 @@
-"""How long each plan of each query takes: the tables of a set, and the matrix of plan_regret.py. No program of its own.
+"""How long each plan of each query takes: the tables of a set, and the matrix of plan_regret.py. A module, not a program.
 
 A set has two tables, narrow (some 70 rows a block) and wide (some 7), of 150 MiB and more, each with four indexed
 columns of whole numbers below the number of rows:
     uniform      random
     correlated   the row's number, or that with noise of some rows
     jittered     the row's number with noise of some hundred blocks
-    shuffled     the row's number, but for some rows random
+    shuffled     the row's number, but a random one for some rows
 A point is a table, a column and a share of its range. Each plan is forced by enable_*:
-    seq          as often as is said below, not on every point
+    seq          a sequential scan: not timed on every point, see below
     index        SELECT count(filler) … WHERE column BETWEEN low AND high
     bitmap@E     the same at effective_io_concurrency E
     indexonly    SELECT count(column) …
-The time is Execution Time of EXPLAIN (ANALYZE, TIMING OFF): it leaves out what all plans share, the planner's time and
-the client's, which are longer than many a query is, and the planner reads a few blocks of indexes that would be cold
-otherwise. Counting rows costs about 10 ns for each that the query finds, whatever the plan.
+The time is Execution Time of EXPLAIN (ANALYZE, TIMING OFF). It leaves out what all plans share, the planner's time and
+the client's, which are longer than many a query is. (The planner also reads a few blocks of indexes that would be cold
+otherwise.) Counting rows costs about 10 ns for each that the query finds, whatever the plan.
 
-    cold   nothing of the table and of the column's index is in shared buffers or in the OS cache, which io_probe_cache
-           is asked for before each execution. 15 and 16 have no way to evict from shared buffers: other blocks are read
-           until none is left
+    cold   nothing of the table and of the column's index is in shared buffers or in the OS cache; io_probe_cache is
+           asked before each execution. 15 and 16 have no way to evict from shared buffers: there other blocks are read
+           until none of these is left
     warm   all of both is in the OS cache
 
-Each plan is executed twice in a row, cold both times or warm both times, and the second time counts: the first one also
-finds the memory for what it reads, which takes a virtual machine longer than to read the device if its host has taken
-the memory back meanwhile. The first one counts if it takes longer than 5 sequential scans. If the second one takes less
-than 10 ms, two more follow, and the median of the last three counts.
+Each plan is executed twice in a row, cold both times or warm both times, and the second time counts. The first execution
+also has to find memory for what it reads; if the host of a virtual machine has taken the memory back meanwhile, that takes
+longer than to read the device. The first time counts if it is longer than 5 sequential scans. If the second one is less
+than 10 ms, two more executions follow, and the median of the last three times counts.
 
 A sequential scan reads the same whatever the range is. It is timed for each column with the least and the greatest
-share, the medians of a round are taken of all columns of a table, and other shares lie on the line between the two.
+share. The medians of a round are taken of all columns of a table; times at other shares lie on the line between the two.
 From 18 on it depends on effective_io_concurrency: seq@E.
-Which plans are timed again in the next round: those that took no more than 6 times the best one in the first, of those
-that the query of filler can have. One that takes longer than 30 sequential scans is cancelled, and that is its time.
+Further rounds time the plans that took no more than 6 times the best one in the first round: the best of those that the
+query of filler can have. A plan that takes longer than 30 sequential scans is cancelled, and that limit is its time.
 
 The JSON: version, set, default_eic, eics, selectivities, rounds, tables (name: blocks, rows, index_blocks by column),
 cold_failures (times that a cache was not empty and was emptied once more), seconds;
@@ -50,16 +50,16 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 STATES = ["cold", "warm"]
 COLUMNS = ["uniform", "correlated", "jittered", "shuffled"]
-# What took this many times the best is timed once.
+# A plan that took more than this many times the best one's time is timed once.
 HOPELESS = 6
-# What takes this many times the sequential scan is not executed a second time for its time.
+# A plan that takes more than this many sequential scans is not executed again: the first time counts.
 AGAIN = 5
-# What takes less is executed two times more.
+# A plan that takes less is executed two times more.
 SHORT_MS = 10
-# What takes this many times the sequential scan is cancelled.
+# A plan that takes this many sequential scans is cancelled.
 CANCELLED = 30
 NO_END = 600_000
-# Blocks that are read to push others out of shared buffers, and those of the table they come from.
+# Blocks that are read at a time to push others out of shared buffers, and all blocks of the table they come from.
 PUSHED, PUSHER = 9000, 36000
 
 SETS = {
@@ -100,31 +100,31 @@ NODES = {"Seq Scan": "seq", "Index Scan": "index", "Bitmap Heap Scan": "bitmap",
 
 
 def base_of(plan):
-    """bitmap of bitmap@16."""
+    """The kind of a plan: bitmap of bitmap@16."""
     return plan.partition("@")[0]
 
 
 def eic_of(plan):
-    """16 of bitmap@16; None where it does not matter."""
+    """The eic of a plan: 16 of bitmap@16; None where it does not matter."""
     eic = plan.partition("@")[2]
     return int(eic) if eic else None
 
 
 def plans_of(version, eics):
-    """Those that are forced on each point; and the sequential ones, apart."""
+    """The plans that are forced on each point; and the sequential ones, apart."""
     on_points = ["index", "indexonly", *(f"bitmap@{eic}" for eic in eics)]
     return on_points, [f"seq@{eic}" for eic in eics] if version >= 18 else ["seq"]
 
 
 def query_of(point, covered):
-    """The query of a point: with an index on its column that is enough for it, or without."""
+    """The query of a point: one that the index on its column covers, or one that it does not."""
     counted = point["column"] if covered else "filler"
     where = f"{point['column']} BETWEEN {point['low']} AND {point['high']}"
     return f"SELECT count({counted}) FROM {point['table']} WHERE {where}"
 
 
 def node_of(plan):
-    """How an EXPLAIN's plan reads its table."""
+    """How an EXPLAIN's plan reads its table, and the node that does."""
     while plan["Node Type"] not in NODES:
         (plan,) = plan["Plans"]
     return NODES[plan["Node Type"]], plan
@@ -138,7 +138,7 @@ def index_of(point):
 
 
 def make_tables(session, chosen):
-    """Makes the tables of a set, unless they are there; what they are."""
+    """Makes the tables of a set, unless they are there; their rows and blocks."""
     session.run("SET client_min_messages = error; CREATE EXTENSION IF NOT EXISTS pg_prewarm")
     session.run(f"SET default_statistics_target = 1000; SELECT setseed({chosen['seed']})")
     made = {}
@@ -155,7 +155,7 @@ def make_tables(session, chosen):
 
 
 def make_table(session, name, shape):
-    """One of them; SELECT setseed() comes before."""
+    """Makes one of the tables; the caller has run SELECT setseed()."""
     rows = shape["rows"]
 
     def noise(width):
@@ -173,7 +173,7 @@ def make_table(session, name, shape):
 
 
 def make_pusher(session):
-    """What is read to push others out of shared buffers."""
+    """Makes the table that is read to push others out of shared buffers."""
     session.run("""CREATE TABLE IF NOT EXISTS pusher (id int, filler text) WITH (autovacuum_enabled = off);
         TRUNCATE pusher; ALTER TABLE pusher ALTER filler SET STORAGE PLAIN""")
     session.run(f"INSERT INTO pusher SELECT g, repeat('x', 8000) FROM generate_series(1, {PUSHER}) g; VACUUM pusher")
@@ -186,14 +186,14 @@ def make_points(chosen):
     for table, shape in chosen["tables"].items():
         for column in COLUMNS:
             for share in chosen["selectivities"]:
-                # Not at the ends, where the planner asks the index what they are.
+                # Not at the ends of the column: for those the planner asks the index.
                 low = round(dice.uniform(0.003, 0.994 - share) * shape["rows"])
                 high = low + round(share * shape["rows"]) - 1
                 points.append({"table": table, "column": column, "selectivity": share, "low": low, "high": high})
     return points
 
 
-# --- who measures ----------------------------------------------------------------------------------------------------
+# --- measuring -------------------------------------------------------------------------------------------------------
 
 
 class Matrix:
@@ -214,7 +214,7 @@ class Matrix:
         self.data["tables"] = make_tables(session, chosen)
 
     def chill(self, relations):
-        """Empties both caches of these relations, and looks."""
+        """Empties both caches of these relations, and checks that they are empty."""
         evictions = 0
         for _ in range(1000):
             left = self.cached(relations)
@@ -242,7 +242,7 @@ class Matrix:
             self.push = (last + 1) % PUSHER
 
     def heat(self, relations):
-        """Has the OS cache read all of these relations, and looks."""
+        """Reads all of these relations into the OS cache, and checks that they are there."""
         for _ in range(5):
             self.session.run("; ".join(f"SELECT pg_prewarm('{relation}', 'read')" for relation in relations))
             sizes = " + ".join(f"pg_relation_size('{relation}')" for relation in relations)
@@ -252,7 +252,7 @@ class Matrix:
         raise RuntimeError(f"{relations} do not stay in the OS cache")
 
     def execute(self, point, plan, most_ms):
-        """ms, and whether that was all the time it got."""
+        """The time in ms, and whether the plan was cancelled at `most_ms`."""
         from lib import Failure
 
         base, eic = base_of(plan), eic_of(plan)
@@ -276,7 +276,7 @@ class Matrix:
         return explained["Execution Time"], False
 
     def round(self, number):
-        """All columns of all tables, cold and warm."""
+        """Times all columns of all tables, cold and warm."""
         dice = random.Random(number)
         total = len(self.data["tables"]) * len(COLUMNS)
         for done, (table, column) in enumerate((t, c) for t in self.data["tables"] for c in COLUMNS):
@@ -293,7 +293,7 @@ class Matrix:
         self.data["rounds"] = number + 1
 
     def time_one(self, state, point, plan, relations, most_ms, again_ms):
-        """ms, as the module's comment says which; and was it cancelled?"""
+        """The time in ms that counts, as the module's docstring says; and was the plan cancelled?"""
         timed = []
         while True:
             if state == "cold":
@@ -306,14 +306,14 @@ class Matrix:
                 return statistics.median(timed[1:]), False
 
     def time_seq(self, number, state, point, relations, dice):
-        """The sequential scans of a point."""
+        """Times the sequential scans of a point."""
         for plan in dice.sample(self.seq_plans, len(self.seq_plans)):
             ms, _ = self.time_one(state, point, plan, relations, NO_END, NO_END)
             self.data["seq"].append({"table": point["table"], "state": state, "plan": plan, "round": number,
                                      "selectivity": point["selectivity"], "ms": ms})  # fmt: skip
 
     def time_point(self, number, state, point, relations, dice):
-        """All other plans of a point, in any order."""
+        """Times all other plans of a point, in random order."""
         times = point["times"][state]
         seq = [one["ms"] for one in self.data["seq"] if (one["table"], one["state"]) == (point["table"], state)]
         most_ms = max(1000, round(CANCELLED * min(seq))) if seq else 10_000
@@ -353,7 +353,7 @@ def measure(path, set_name, rounds, more_eics):
             with open(path + ".new", "w", encoding="ascii") as out:
                 json.dump(matrix.data, out)
             os.replace(path + ".new", path)
-        # It is no table of the set: whoever looks for the largest table must not find it.
+        # It is no table of the set: io_probe_recommend, which looks for the largest table, must not find it.
         session.run("DROP TABLE IF EXISTS pusher")
 
 
@@ -361,7 +361,7 @@ def measure(path, set_name, rounds, more_eics):
 
 
 def seq_times(matrix, point, state, plan):
-    """Of a sequential scan, for a point: ms by round, on the line between those of the least and the greatest share."""
+    """A sequential scan's ms by round, for a point: on the line between those of the least and the greatest share."""
     low, high = matrix["selectivities"][0], matrix["selectivities"][-1]
     share = (point["selectivity"] - low) / (high - low)
     of_table = [one for one in matrix["seq"]
@@ -376,7 +376,7 @@ def seq_times(matrix, point, state, plan):
 
 
 def times_of(matrix, point, state, covered):
-    """ms by round of all plans that a query of a point can have."""
+    """The ms by round of all plans that a query of a point can have."""
     plans = {plan: ms for plan, ms in point["times"][state].items() if covered or plan != "indexonly"}
     _, seq_plans = plans_of(matrix["version"], matrix["eics"])
     return {**plans, **{plan: seq_times(matrix, point, state, plan) for plan in seq_plans}}

@@ -1,9 +1,9 @@
-"""Which plan the planner picks for each query of a matrix, see plan_regret.py. No program of its own.
+"""Which plan the planner picks for each query of a matrix, see plan_regret.py. A module, not a program.
 
-The JSON: queries, each the number of a point and whether it is covered by the index; variants, each name, seq, random
-(the two page costs), eic and picked (of those that io_probe_recommend gave,
-also what it said); "+ c" are the same where the correlations that it gave are kept, too; grid, each seq, random and picked. picked is one plan a query, as
-plan_matrix.query_of names them, without an eic.
+The JSON: queries, each the number of a point and whether the index covers it; variants, each name, seq, random (the two page
+costs), eic and picked, and for those that io_probe_recommend gave also what it said; grid, each seq, random and picked. A
+variant "+ c" is the same where the correlations that io_probe_recommend gave are kept, too. picked is one plan a query, as
+plan_matrix.node_of names them, without an eic.
 """
 
 import json
@@ -38,7 +38,7 @@ def picked(session, matrix, queries, seq, rnd):
 
 
 def given(argument):
-    """name=seq/random/eic as a variant."""
+    """The variant that an argument name=seq/random/eic gives."""
     name, _, figures = argument.partition("=")
     try:
         seq, rnd, eic = figures.split("/")
@@ -74,12 +74,12 @@ def recommended(session, unit, default_eic):
 
 
 def with_correlations(variant):
-    """The same where the correlations that were recommended with it are kept."""
+    """The same variant where the correlations that were recommended with it are kept."""
     return {**variant, "name": f"{variant['name']} + c", "keeps": variant["told"]}
 
 
 def pick(matrix_path, picks_path, arguments, recommend, grid):
-    """Asks the planner for all variants."""
+    """Asks the planner for its picks at all variants, and on the grid."""
     from lib import Session
 
     with open(matrix_path, encoding="ascii") as file:
@@ -92,7 +92,7 @@ def pick(matrix_path, picks_path, arguments, recommend, grid):
         if session.value("SELECT count(*) FROM pg_proc WHERE proname = 'io_probe_recommend'"):
             advised = list(filter(None, (recommended(session, unit, eic) for unit in recommend)))
             variants += advised + [with_correlations(variant) for variant in advised]
-            # The folk's and the caller's own values, also with the correlations that were recommended first.
+            # The defaults and the caller's own values, also with the correlations of the first recommendation.
             others = [variants[0], *map(given, arguments)]
             variants += others[1:] + [with_correlations({**other, "told": variant["told"]}) for variant in advised[:1] for other in others]
         else:

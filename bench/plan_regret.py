@@ -8,7 +8,7 @@
                                 asks the planner of the same server which plan it picks, with nothing forced, at the
                                 defaults of its version, at random_page_cost 1.1, at what io_probe_recommend says for
                                 each of its units (or for those that are named), without and with the correlations that
-                                it recommends ("+ c"), and at what is named here, likewise; --grid adds a grid of costs: see
+                                it recommends ("+ c"), and at each NAME=…, likewise; --grid adds a grid of costs: see
                                 plan_pick.py
     plan_regret.py report MATRIX.json PICKS.json [--svg FILE] [--wrong N]
                                 the regrets, and the N (10) worst picks of each variant; needs no server
@@ -18,19 +18,19 @@
                                 from NAME.json and NAME.picks.json; needs no server
 
     plan_regret.py harm [--tables N] [--seed S]
-                                are there tables of drawn shapes, of N (200), on which an advised correlation makes a
-                                query slower? On the same servers, from 17 on: see plan_harm.py
+                                does an advised correlation make a query slower on one of N (200) tables, whose shapes
+                                are drawn? On the same servers, from 17 on: see plan_harm.py
 
 plan_regret.sh starts the servers, and keeps them so that other variants can be tried.
 
 A query's regret is the time of the plan that was picked, as it runs at the variant's eic, over that of the best plan at
-any eic. Who takes the least of several noisy times finds one that is too small, so even the best plan has a regret. To
-know how much: of the rounds one half, in every possible way, chooses a plan, and the other judges it. A time is the
-median of the judging half, and a regret the geometric mean over all halves, of the variants' plans and of the chosen
-ones alike. The latter are the `floor`; `best plan at eic E` is chosen in the same way among the plans at one eic, and
-`grid: best plan that any cell picks` among those that the planner picks at some costs: they tell what no planner cost
-can mend. A plan that was timed once, since it was hopeless, counts with that time in each half; one that was cancelled
-counts with the time that it got.
+any eic. The least of several noisy times is too small, so even the best plan has a regret. To know how much, one half of
+the rounds chooses a plan and the other half judges it, in every possible way. A time is the median of the judging half. A
+regret is the geometric mean over all halves, for the variants' plans and for the chosen ones alike. That of the chosen
+ones is the `floor`. `best plan at eic E` is chosen in the same way among the plans at one eic, and `grid: best plan that
+any cell picks` among those that the planner picks at some costs: they tell what no planner cost can improve. A plan that
+was timed once, since it was hopeless, counts with that time in each half; one that was cancelled counts with the time that
+it got.
 
 The columns: geometric mean over all queries, the worst one, and how many are over 1.2. The goal of a variant: cold at
 most the floor plus half of what the better one of `defaults` and `1.1` has above it; warm no worse than either of them,
@@ -70,7 +70,7 @@ def main():
     command = commands.add_parser("harm")
     command.add_argument("--tables", type=int, default=200)
     command.add_argument("--seed", type=int, default=1)
-    # What stands after an option is not taken for a list's.
+    # argparse does not add an argument that stands after an option to the list `variants`.
     told, rest = parser.parse_known_args()
     if rest and (told.command != "pick" or any(one.startswith("-") for one in rest)):
         parser.error(f"not understood: {rest}")

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The regret of the planner's plans, see plan_regret.py:
-#   plan_regret.sh              all of the following, in this order, and no server is left
+#   plan_regret.sh              all of the following but harm, in this order, and no server is left
 #   plan_regret.sh time         makes servers with the tables of SET, unless earlier ones are still there, and times all
 #                               plans, which takes ten minutes each
 #   plan_regret.sh pick [ARGUMENT…]
@@ -21,7 +21,7 @@
 SET=${SET:-dev}
 DIR=${DIR:-/var/tmp/plan_regret}
 
-# start_kept MAJOR: a server that outlives this script, unless it fails.
+# start_kept MAJOR: starts a server that outlives this script, unless the script fails.
 start_kept() {
     local pg_config=$cache/pg/$1/bin/pg_config
     install_extension "$pg_config"

@@ -1,4 +1,4 @@
-"""The regret of what the planner picks, from a matrix and the picks: see plan_regret.py. No program of its own."""
+"""The regret of what the planner picks, from a matrix and the picks: see plan_regret.py. A module, not a program."""
 
 import itertools
 import json
@@ -21,7 +21,7 @@ def splits(rounds):
 
 
 def median_of(ms, rounds):
-    """The median of a plan's times in these rounds; of all, if it was not timed in these."""
+    """The median of a plan's times in these rounds; in all rounds, if it was not timed in these."""
     timed = [ms[n] for n in rounds if ms[n] is not None] or [one for one in ms if one is not None]
     return statistics.median(timed)
 
@@ -34,7 +34,7 @@ def between(plans, base, eic):
     above = next(one for one in known if one > eic)
     below = known[known.index(above) - 1]
     share = math.log((1 + eic) / (1 + below)) / math.log((1 + above) / (1 + below))
-    # Where one of the two was given up, there is one time of each.
+    # Where one of the two was timed once, only the first round has both.
     pairs = zip(plans[f"{base}@{below}"], plans[f"{base}@{above}"])
     return [None if None in pair else pair[0] ** (1 - share) * pair[1] ** share for pair in pairs]
 
@@ -53,7 +53,7 @@ class Query:
                                 for (_, judged), least in zip(self.splits, self.least))  # fmt: skip
 
     def regret(self, base, eic):
-        """Of a plan as it runs at this eic."""
+        """The regret of a plan as it runs at this eic."""
         if base in self.plans:
             return self.regrets[base]
         if f"{base}@{eic}" not in self.regrets:
@@ -61,7 +61,7 @@ class Query:
         return self.regrets[f"{base}@{eic}"]
 
     def floor(self, eic=None, bases=None):
-        """Of the plan that is chosen by the other rounds: among all, or among those at one eic, or of some kinds."""
+        """The regret of the plan that the other rounds choose: among all, or among those at one eic, or of some kinds."""
         plans = {
             plan: ms
             for plan, ms in self.plans.items()
@@ -75,7 +75,7 @@ class Query:
 
 
 class Scores:
-    """All queries of a matrix."""
+    """The regrets of all queries of a matrix."""
 
     def __init__(self, matrix, queries):
         self.matrix, self.queries = matrix, queries
@@ -86,7 +86,7 @@ class Scores:
         }  # fmt: skip
 
     def regrets(self, state, picked, eic):
-        """One logarithm a query."""
+        """The regrets of the picked plans at an eic, one logarithm a query."""
         return [query.regret(base, eic) for query, base in zip(self.of[state], picked)]
 
     def floors(self, state, eic=None):
@@ -148,7 +148,7 @@ def best_cells(scores, grid):
 
 
 def print_report(matrix, picks, most_wrong):
-    """The table, in markdown, the verdicts, and where it is wrong."""
+    """Prints the table, in markdown, the verdicts, and the wrong picks; the rows of the table."""
     scores = Scores(matrix, picks["queries"])
     rows = rows_of(scores, picks)
     of = f"{len(scores.queries)} queries, {matrix['rounds']} rounds"
@@ -168,7 +168,7 @@ def print_report(matrix, picks, most_wrong):
 
 
 def print_parts(scores, rows):
-    """Geometric means by table and column, and by kind of query."""
+    """Prints geometric means by table and column, and by kind of query."""
     points = [scores.matrix["points"][q["point"]] for q in scores.queries]
     parts = [f"{p['table']}.{p['column']}" for p in points]
     kinds = ["covered" if q["covered"] else "heap" for q in scores.queries]
@@ -182,12 +182,12 @@ def print_parts(scores, rows):
 
 
 def goal(floor, folk):
-    """The most that a variant may have cold: half of what the better folk setting has above the floor."""
+    """The most that a variant may have cold: the floor, and half of what the better of `folk` has above it."""
     return floor + max(min(folk) - floor, 0) / 2
 
 
 def print_verdicts(rows):
-    """Each variant beside the folk settings: see plan_regret.py."""
+    """Prints the verdict on each variant, beside `defaults` and `1.1`: see plan_regret.py."""
     by_name = {name: {state: mean(one) for state, one in regrets.items()} for name, _, _, regrets in rows}
     folk = {state: [by_name[name][state] for name in ("defaults", "1.1")] for state in STATES}
     most_cold, most_warm = goal(by_name["floor"]["cold"], folk["cold"]), min(folk["warm"])
@@ -201,7 +201,7 @@ def print_verdicts(rows):
 
 
 def print_wrong(scores, variant, state, most):
-    """The queries that take longest beside their best plan."""
+    """Prints the queries whose pick takes longest beside the best plan."""
     regrets = scores.regrets(state, variant["picked"], variant["eic"])
     order = sorted((n for n, one in enumerate(regrets) if one > math.log(WRONG)), key=lambda n: -regrets[n])
     at = f"{costs(variant)}, eic {variant['eic']}"
@@ -218,7 +218,7 @@ def print_wrong(scores, variant, state, most):
 
 
 def draw(path, title, rows):
-    """How many queries have at most which regret: the variants, the best of the grid, and the floor. SVG by gnuplot."""
+    """Draws how many queries have at most which regret: the variants, the best of the grid, and the floor. SVG by gnuplot."""
     rows = [row for row in rows if not row[0].startswith(("best plan", "grid: ")) or row[0] == "grid: best of both"]
     commands = [f"set terminal svg noenhanced size 960,420 background 'white' font 'sans,11'; set output '{path}'",
                 "set multiplot layout 1,2; set logscale y; set yrange [1:20]; set xrange [40:100]",
@@ -240,13 +240,13 @@ def draw(path, title, rows):
     subprocess.run(["gnuplot"], input="\n".join([*commands, "unset multiplot", ""]), text=True, check=True)
 
 
-# What the bars stand for, and the names of their variants.
+# By the name of a variant, what its bar stands for.
 BARS = {"defaults": "random_page_cost 4 (default)", "1.1": "random_page_cost 1.1", "seq_page": "io_probe_recommend",
         "seq_page + c": "the same with its correlations"}  # fmt: skip
 
 
 def draw_bars(path, versions):
-    """The mean regrets of BARS side by side, cold and warm, of some versions, and where the best plans lie. SVG by gnuplot."""
+    """Draws the mean regrets of BARS side by side, by version, cold and warm, and a line for the best plans. SVG by gnuplot."""
     groups = [(f"{version}, {state}", state, rows) for version, rows in versions for state in STATES]
     lines = []
     for title, state, rows in groups:

@@ -1,13 +1,13 @@
 #!/usr/bin/env -S python3 -B
-"""What the library costs where it is loaded and nothing is kept: processor time of planning, with it and without it.
+"""What the library costs where it is loaded and no correlation is kept: processor time of planning, with it and without.
 
     planning_cost.py [--pairs N] [--neither]
                                       on the server that the environment names; run.sh starts one
 
-A pair are two new sessions, since no two are equally fast: one loads the library, the other does not. They plan the same
-query (EXPLAIN) for some tenths of a second, TURNS times in turn, and of each the fastest turn counts, by the processor
-time that /proc shows of its process. The figure is the median of the pairs' ratios, and its 95 % interval. With
---neither no session loads it: what then differs is the error.
+No two sessions are equally fast, so each pair is two new ones: one loads the library, the other does not. They plan the
+same query (EXPLAIN) for some tenths of a second, TURNS times in turn. Of each session the fastest turn counts, by the
+processor time that /proc shows of its process. The figure is the median of the pairs' ratios, and its 95 % interval. With
+--neither no session loads the library: what then differs is the error.
 """
 
 import argparse
@@ -38,7 +38,7 @@ def processor_ns(pid):
 
 
 def cost(session, query, times):
-    """Nanoseconds of planning it so many times."""
+    """Nanoseconds of planning the query `times` times."""
     before = processor_ns(session.pid)
     session.run(f"DO $$ BEGIN FOR i IN 1..{times} LOOP EXECUTE 'EXPLAIN {query}'; END LOOP; END $$")
     return processor_ns(session.pid) - before

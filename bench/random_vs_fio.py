@@ -4,26 +4,26 @@
     random_vs_fio.py FILE           on the server that the environment names; run.sh starts one
 
 All read random blocks of 8 kB by O_DIRECT for the same time:
-    ours      path direct: at depth 1 one pread at a time; above it io_uring, and once more threads
+    ours      path direct: at depth 1 one pread at a time; above it io_uring, and once more by threads
     theirs    fio: psync at depth 1, io_uring above it, as it comes; and once with its buffers in huge pages, which
               makes a request one segment to the device. At depth 1 also ioping -R -D
 They run in turn, PAIRS times (25) at each of DEPTHS (1 2 4 8 16 32 64 128), each for SECONDS_EACH (1.5), in every
-second round in reverse order. A first round does not count: from its rates follows whether the time has to be shorter,
-so that neither ours nor fio reads a block twice. (ioping does at times: it draws each block anew.) Before each run the
-file is looked for in the OS cache; the script gives up where it finds any of it.
+second round in reverse order. A first round does not count: its rates tell whether the time has to be shorter, so that
+neither ours nor fio reads a block twice. (ioping does at times: it draws each block anew.) Before each run the script
+looks for the file in the OS cache, and gives up if any of it is there.
 
 Each line is about x = ln(ours / theirs), of which every round gives one: `ratio` is exp(mean of x), `lower` and `upper`
 are exp(mean of x -+ t(0.95, n-1) * s / sqrt(n)), each a bound of its own that holds with 95 %. `goal` says what they
 have to be, and the verdict
     met       the bounds are as the goal says
     MISSED    the opposite is shown: even the other bound is beyond the goal
-    open      neither: too few rounds for runs that differ so much
+    open      neither: too few rounds for runs that differ as these do
     -         no goal: shown for the distance
 `ours` and `theirs` are the medians of the rates (1/s) or times (us).
 
-The rate `iops` is over the wall clock; `service iops` is over the time spent in requests. fio's `clat` runs from when a
-request had been submitted, its `lat` from before that, as ours does: `lat` is like against like. With io_uring a
-submission lasts as long as the driver takes to hand it to the device, which at small depths is no small part of it all.
+The rate `iops` is over the wall clock; `service iops` is over the time spent in requests. fio's `clat` begins after a
+request was submitted, its `lat` before that, as ours does: `lat` compares like with like. With io_uring a submission
+lasts as long as the driver takes to hand it to the device, which at small depths is a large part of the whole.
 """
 
 import json
@@ -36,13 +36,13 @@ from arithmetic import Bounds, Goal
 from commands import give_up, run, server_version
 
 BLOCK = 8192
-# What a run takes beyond its measured time, about.
+# Seconds that a run takes beyond its measured time, about.
 STARTUP_SECONDS = 0.5
 # The share of the file's blocks that a run may read.
 MOST_OF_THE_FILE = 0.9
 
 
-# --- those who read ------------------------------------------------------------------------------------------------
+# --- the readers ---------------------------------------------------------------------------------------------------
 
 
 def ours(engine, depth, seconds, file):
@@ -67,7 +67,7 @@ def ours(engine, depth, seconds, file):
 
 
 def fio(depth, seconds, file, huge_pages=False):
-    """The same figures of fio."""
+    """Figures of fio by the same names."""
     engine = ["--ioengine=io_uring", f"--iodepth={depth}"] if depth > 1 else ["--ioengine=psync"]
     more = ["--mem_align=2M"] if huge_pages else []
     # A runtime without a unit is cut to whole seconds.
@@ -85,7 +85,7 @@ def fio(depth, seconds, file, huge_pages=False):
 
 
 def fio_figures(told):
-    """What its JSON holds, and the number of its reads."""
+    """The figures in fio's JSON, and the number of its reads."""
     (job,) = json.loads(told)["jobs"]
     if job["error"]:
         give_up(f"fio failed: {told}")
@@ -98,13 +98,13 @@ def fio_figures(told):
 
 
 def ioping(_depth, seconds, file):
-    """The same figures of ioping, as far as it has them."""
+    """Figures of ioping by the same names, as far as it has them."""
     command = ["ioping", "-R", "-D", "-B", "-s", str(BLOCK), "-S", str(file.size), "-w", str(seconds), file.path]
     return ioping_figures(run(command, as_server=True))
 
 
 def ioping_figures(told):
-    """What its raw statistics hold: see its manual."""
+    """The figures in ioping's raw statistics: see its manual."""
     fields = [int(field) for field in told.split()]
     return {"iops": fields[8] / (fields[9] / 1e9), "service iops": fields[2]}
 
@@ -123,7 +123,7 @@ class File:
             give_up(f"the OS cache holds {cached} bytes of {self.path}")
 
 
-# --- who is compared with whom -------------------------------------------------------------------------------------
+# --- the comparisons -----------------------------------------------------------------------------------------------
 
 OURS = "ours"
 THREADS = "ours, threads"
@@ -141,7 +141,7 @@ READERS = {
 
 
 def comparisons(depth):
-    """Ours, theirs and the goals by the name of the figure."""
+    """Of each comparison: ours, theirs, and the goals by the name of the figure."""
     iops = Goal(least=0.97 if depth in (1, 32) else 0.95)
     p50, p99 = Goal(most=1.05), Goal(most=1.20)
     distance = {"iops": Goal(), "p50 lat": Goal(), "p99 lat": Goal()}
@@ -155,7 +155,7 @@ def comparisons(depth):
 
 
 def readers(depth):
-    """The names of those who take part in a round, in turn."""
+    """The names of the readers in a round, in turn."""
     names = [name for one, other, _ in comparisons(depth) for name in (one, other)]
     return list(dict.fromkeys(names))
 
@@ -188,7 +188,7 @@ LINE = "{:<6} {:>5} {:>5} {:<22} {:<12} {:>3} {:>6} {:>6} {:>6} {:>8} {:>8}  {:<
 
 
 def print_line(depth, seconds, who, metric, figures, goal):
-    """A line of the table."""
+    """Prints a line of the table."""
     bounds = Bounds([math.log(one / other) for one, other in figures])
     medians = [f"{statistics.median(side):.{0 if 'iops' in metric else 1}f}" for side in zip(*figures)]
     ratios = [f"{ratio:.3f}" if ratio < 99 else ">99" for ratio in (bounds.ratio, bounds.lower, bounds.upper)]

@@ -5,29 +5,29 @@
                                 on the server that the environment names; readahead_vs_kernel.sh starts one. The
                                 readahead window of these devices is set, in kB, and left at CALIBRATE_AT
 
-    emulated   io_probe_readahead_full('tbl', WINDOWS) with the kernel's window at CALIBRATE_AT. Each row for SECONDS_EACH if
-               that is set, else for as long as it likes
-    real       at each of WINDOWS (16 32 64 128 256 512 1024), which the kernel is told, a cold scan of the whole table
+    emulated   io_probe_readahead_full('tbl', WINDOWS) with the kernel's window at CALIBRATE_AT. Each row takes SECONDS_EACH
+               if that is set, else the probe's default
+    real       with the kernel's window at each of WINDOWS (16 32 64 128 256 512 1024), a cold scan of the whole table
                by io_probe_seqscan_full('tbl', '{os}'), in a session of its own: a descriptor keeps the window with which it
                was opened
-    dd         after each of those, dd bs=8k of the table's file, which is not in the OS cache; and before each of those
-               another one, which does not count. A virtual machine may give memory back that has been free for some
-               seconds (free page reporting), and to get it again takes longer than to read the device
+    dd         after each of those scans, dd bs=8k of the table's file, which is not in the OS cache. Before each scan
+               there is another dd, which does not count: a virtual machine may give back memory that has been free for
+               some seconds (free page reporting), and to get it again takes longer than to read the device
 
-The real windows are swept before the first emulated curve and after each of PAIRS (11), every second time from the
-widest to the narrowest. A pair is a curve and the two sweeps around it, whose geometric mean takes out a drift. A round
-of both that does not count comes first. BACKING is a file that is read into the host's cache before each sweep and
+The real windows are swept before the first emulated curve and after each of PAIRS (11) curves, every second time from
+the widest to the narrowest. A pair is a curve and the two sweeps around it, whose geometric mean takes out a drift. First
+come a curve and a sweep that do not count. BACKING is a file that is read into the host's cache before each sweep and
 curve.
 
 Each line is about one window, of which every pair gives a ratio, emulated / real time per block: `ratio` is their
 median, and between `low` and `high` the true median lies with 95 % at least, see sync_vs_pg_test_fsync.py. `of dd` is
 the same with dd's times (low-high), not judged. `us` are the medians of the three in us a block; `rareq` and `aqu` those of
-emulated : real. The mode `kernel` is the setting in force, which nobody emulates. The verdict
+emulated : real. The mode `kernel` is the setting in force, which is not emulated. The verdict
     met       the ratio is within the goal: 12 %, 15 % on MEDIUM cached
     MISSED    it is not, and nor is anything between low and high
-    open      neither: too few pairs for runs that differ so much
+    open      neither: too few pairs for runs that differ as these do
 The line `best` says which windows io_probe_readahead marked, how often, and the real throughput there in percent of the
-highest real throughput among all windows, both by their medians: in the worst of the pairs it must be at least 93 %.
+highest real throughput among all windows, both by their medians: at the worst marked window at least 93 %.
 """
 
 import json
@@ -46,11 +46,11 @@ LEAST_AT_BEST = 0.93
 TOLERANCE = {"cached": 0.15}
 COLUMNS = ["block_us", "rareq_kb", "aqu_sz"]
 
-# --- those who read --------------------------------------------------------------------------------------------------
+# --- the readers -----------------------------------------------------------------------------------------------------
 
 
 def set_window(devices, kb):
-    """Tells the kernel, and looks whether it listens."""
+    """Sets the kernel's window, and checks that the kernel took it."""
     for device in devices:
         path = f"/sys/block/{device}/queue/read_ahead_kb"
         with open(path, "w", encoding="ascii") as file:
@@ -67,7 +67,7 @@ def ask(query):
 
 
 def emulated(windows):
-    """The curve, by window; and the window that it calls best."""
+    """The rows of an emulated curve, by window; and the window that it calls best."""
     seconds = os.environ.get("SECONDS_EACH")
     duration = f", '{float(seconds) * (len(windows) + 1)} s'" if seconds else ""
     rows = ask(f"SELECT * FROM io_probe_readahead_full('tbl', '{{{','.join(map(str, windows))}}}'{duration})")
@@ -75,7 +75,7 @@ def emulated(windows):
 
 
 def curve(rows, windows):
-    """See emulated."""
+    """What `emulated` returns, from the rows; gives up if they are no curve of the windows."""
     if any(row["status"] != "ok" for row in rows):
         give_up(f"not ok: {[(row['window_kb'], row['status'], row['notes']) for row in rows]}")
     found = {row["window_kb"]: row for row in rows}
@@ -86,7 +86,7 @@ def curve(rows, windows):
 
 
 def real(window):
-    """A cold scan at the setting in force, and the kernel's word for the setting."""
+    """A cold scan at the setting in force, which the row must say is `window`."""
     (row,) = ask("SELECT * FROM io_probe_seqscan_full('tbl', paths => '{os}', cold => true)")
     if row["status"] != "ok" or not row["cold"] or not row["complete"] or row["read_ahead_kb"] != window:
         give_up(f"not a whole, cold scan at {window} kB: {row}")
@@ -94,19 +94,19 @@ def real(window):
 
 
 def dd(file):
-    """us a block of dd's."""
+    """The us a block of a cold dd."""
     ask("SELECT count(*) FROM io_probe_evict('tbl')")
     return dd_us(run(["sh", "-c", f"dd if='{file}' of=/dev/null bs=8k 2>&1"], as_server=True, LC_ALL="C"))
 
 
 def dd_us(told):
-    """What it prints, in us a block."""
+    """The us a block, from what dd prints."""
     records, seconds = re.search(r"^(\d+)\+0 records out\n.* copied, ([\d.e-]+) s", told, re.MULTILINE).groups()
     return float(seconds) * 1e6 / int(records)
 
 
 def sweep(devices, windows, file):
-    """The real windows in this order."""
+    """Scans at the real windows, in this order; the rows by window."""
     found = {}
     for window in windows:
         set_window(devices, window)
@@ -116,11 +116,11 @@ def sweep(devices, windows, file):
     return found
 
 
-# --- who is compared with whom ---------------------------------------------------------------------------------------
+# --- the comparison --------------------------------------------------------------------------------------------------
 
 
 def pairs_of(sweeps, curves, column, of="block_us"):
-    """By window, of each curve the ratio to the sweeps around it. Nothing where one has no figure."""
+    """By window, the ratio of each curve to the sweeps around it, left out where one of them has no figure."""
     found = {}
     for window in sweeps[0]:
         ratios = []
@@ -133,14 +133,14 @@ def pairs_of(sweeps, curves, column, of="block_us"):
 
 
 def at_best(sweeps, curves):
-    """The windows that were called best, how often, and the share of the best throughput in the worst of them."""
+    """The windows that were called best, how often, and the share of the best throughput at the worst of them."""
     us = {window: statistics.median(one[window]["block_us"] for one in sweeps) for window in sweeps[0]}
     marked = Counter(best for _, best in curves)
     return marked, min(min(us.values()) / us[window] for window in marked)
 
 
 def median_of(rows, column):
-    """Of the rows that have it."""
+    """The median of a column, of the rows that have it."""
     values = [row[column] for row in rows if row[column] is not None]
     return statistics.median(values) if values else math.nan
 

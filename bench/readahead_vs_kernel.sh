@@ -3,16 +3,16 @@
 # For root, which sets the kernel's windows and puts them back. MEDIUM says where the table of 256 MiB lies (all three):
 #   disk     in a server in /var/tmp (BENCH_DIR), on the disk behind it
 #   loop     on a loop device that reads its file, in that directory too, by O_DIRECT
-#   cached   on one whose file is in the host's cache
-# CALIBRATE_AT (128 on each, and own, the setting in which the disk was found, on the disk) is the kernel's setting
-# while io_probe_readahead runs; several are judged in turn: CALIBRATE_AT=128,own. PG (the newest of the cache) names
+#   cached   on a loop device whose file is in the host's cache
+# CALIBRATE_AT is the kernel's setting while io_probe_readahead runs: by default 128, and on the disk also own, the setting
+# that it had before. Several are judged in turn: CALIBRATE_AT=128,own. PG (the newest of the cache) names
 # the versions of PostgreSQL. PAIRS, WINDOWS, SECONDS_EACH and JSON (a file, for all figures) are passed on.
 
 . "$(dirname "$0")/lib.sh"
 
 disk_windows=()
 
-# keep_windows DIRECTORY: remembers the readahead window of the disks behind it; sets devices.
+# keep_windows: remembers the readahead windows of the disks behind pg_default; sets devices.
 keep_windows() {
     local name
     devices=$(sql -At -c "SELECT string_agg(DISTINCT device, ' ') FROM io_probe_device_full()
@@ -31,7 +31,7 @@ put_back() {
     clean_up
 }
 
-# A row a block, 32,768 of them. VACUUM FULL leaves them synced, in one piece, and not in shared buffers.
+# Loads a row a block, 32,768 blocks. VACUUM FULL leaves them synced, in one piece, and not in shared buffers.
 load_blocks() {
     sql -c "CREATE TABLE tbl (id int, filler text)" \
         -c "ALTER TABLE tbl ALTER filler SET STORAGE PLAIN" \

@@ -2,30 +2,30 @@
 """Do verdicts and advice survive repetition?
 
     repetition.py record CONDITION
-            records 600 runs (--runs), one every 2 seconds (--every), and after each tenth one more with
-            read_ahead_kb 16, where it is 128 else
+            records 600 runs (--runs), one every 2 seconds (--every), with read_ahead_kb 128; after each tenth
+            one more with read_ahead_kb 16
     repetition.py judge
             judges all that was recorded, by io_probe_compare and io_probe_changes on copies of the stored
             runs: a table for each condition and version, and a last one of all together
     repetition.py recommend CONDITION
-            calls io_probe_recommend 40 times (--calls). Where most would have another
-            effective_io_concurrency, bitmap scans under both in turn tell who is right
+            calls io_probe_recommend 40 times (--calls). If most answers have another
+            effective_io_concurrency, bitmap scans under both in turn tell whether it is faster
 
-CONDITION is idle (a loop device whose file is in memory), constant, bursts (of 5 to 40 s) or drift (over
-minutes): by fio, seeded, beside the file of a loop device in BENCH_DIR (/var/tmp), of which the rows know
-nothing, or with --seen on the device itself, which they know as other_bytes. A run is io_probe_record of
-seqscan, random, ping and sync, half a second together.
+CONDITION is idle (a loop device whose file is in memory), or the load by a neighbour: constant, bursts (of 5 to
+40 s) or drift (over minutes). The neighbour is fio, seeded. It works beside the file of a loop device in BENCH_DIR
+(/var/tmp), of which the rows know nothing, or with --seen on the device itself, which they know as other_bytes. A
+run is io_probe_record of seqscan, random, ping and sync, half a second together.
 
-Groups are of 24 runs in a row. A/A: the first 12 against the last 12, and one by one in turns. A/B: likewise,
-with the figures of the second side multiplied in the stored rows. A night is a run that was drawn: 30 and a
-last one, 300 times over. It is a false alarm if io_probe_changes calls any figure of the last one different.
-read_ahead_kb 16 is called if a scan is "worse" in the first such night or in the second. "all" is with
-all_items.
+A group is 24 runs in a row. A/A compares the first 12 with the last 12, and the runs one by one in turns. A/B does
+the same with the figures of the second side multiplied in the stored rows. A night is a run that was drawn: 30
+nights and a last one, 300 times over. It is a false alarm if io_probe_changes calls any figure of the last one
+different. Two nights with read_ahead_kb 16 come instead of the last one: this is called if a scan is "worse" in the
+first or in the second. "all" is with all_items.
 
-For root, with what tools/deps.sh bench installs. repetition.sh starts the server, of the version that PG
-(the newest of the cache) names. What was recorded is in DIR (/var/tmp/repetition); what was interrupted goes
-on there. Two may record at once, of different versions: their runs take turns, and the second one, with --beside,
-has no neighbour of its own.
+It needs root, and what tools/deps.sh bench installs. repetition.sh starts the server, of the version that PG
+(the newest of the cache) names. What was recorded is in DIR (/var/tmp/repetition); an interrupted recording goes
+on there. Two recordings of different versions may run at once: their runs take turns, and the second one, with
+--beside, has no neighbour of its own.
 """
 
 import argparse
@@ -49,15 +49,15 @@ from commands import run, server_version
 from history_verdicts import psql, set_to
 from random_vs_fio import fio_figures
 
-# Where what is recorded is kept.
+# The folder of what is recorded.
 DIR = pathlib.Path(os.environ.get("DIR", "/var/tmp/repetition"))
 GROUP, EVERY_SLOW, NIGHTS, BEFORE, ROUNDS = 24, 10, 300, 30, 20
-# Goals: least shares of differences that are found on an idle device, by factor; shares of all else.
+# Goals. By factor, the least share of differences that is found on an idle device; then the shares of all else.
 FOUND = {0.9: 0.50, 0.8: 0.95, 0.5: 0.99}
 DIFFERENT, UNKNOWN, ALARMS, CALLED, OUTSIDE, ADVISED = 17 / 200, 0.10, 22 / 300, 0.90, 3 / 40, 36 / 40
-# Student's t at 5 %: of twelve pairs, and of twelve and twelve.
+# Student's t at 5 %: of twelve pairs, and of twelve runs against twelve.
 T_OF_PAIRS, T_OF_HALVES = 2.201, 2.074
-# By the factor, and by whether the sides take turns.
+# Each case is a factor, and whether the sides take turns.
 CASES = [(factor, take_turns) for factor in (1.0, *FOUND) for take_turns in (False, True)]
 
 LOAD = """CREATE TABLE repeated (k int, filler text);
@@ -82,7 +82,7 @@ STORED = """
 
 
 def steps(condition, dice):
-    """What the neighbour does, without an end: seconds, and the share of the disk that it takes."""
+    """The neighbour's steps, without an end: seconds, and the share of the disk that it takes."""
     while condition == "constant":
         yield 600, 0.4
     while condition == "bursts":
@@ -95,7 +95,7 @@ def steps(condition, dice):
 
 
 class Neighbour(threading.Thread):
-    """fio, step by step, while it is entered."""
+    """fio, step by step, until the end of the `with` block."""
 
     def __init__(self, condition, seed, file):
         super().__init__()
@@ -133,7 +133,7 @@ class Neighbour(threading.Thread):
 
 
 def in_turn(*queries):
-    """What queries of one session give."""
+    """What queries give in one session."""
     return psql(queries[-1], *(option for query in queries[:-1] for option in ("-c", query)))
 
 
@@ -141,7 +141,7 @@ def in_turn(*queries):
 
 
 def kept(given, what):
-    """The file of what is recorded, and what it holds so far."""
+    """The file of a condition's records, and what it holds so far."""
     DIR.mkdir(parents=True, exist_ok=True)
     name = given.condition + ("-seen" if given.seen else "")
     file = DIR / f"{name}-{server_version().partition('.')[0]}.{what}"
@@ -154,7 +154,7 @@ def keep(file, line):
 
 
 def prepare(given, done):
-    """The table, synced, in one piece, and in no buffer; and the neighbour."""
+    """Makes the table, synced, in one piece, and in no buffer; the neighbour."""
     in_turn(LOAD, "VACUUM FULL repeated", "VACUUM ANALYZE repeated", "CHECKPOINT")
     if given.beside:
         return contextlib.nullcontext()
@@ -174,7 +174,7 @@ def record(given):
     file, lines = kept(given, "runs")
     done = {(line["turn"], line["slow"]) for line in lines}
     with prepare(given, len(done)):
-        measure(-1, False)  # hint bits, and whatever else is new
+        measure(-1, False)  # not kept: it sets hint bits, and does what else only the first run does
         due = time.monotonic()
         for turn in (turn for turn in turns(given.runs) if turn not in done):
             time.sleep(max(0, due - time.monotonic()))
@@ -184,7 +184,7 @@ def record(given):
 
 
 def measure(turn, slow):
-    """A run of each probe, as it was stored, while nobody else records."""
+    """Records a run of each probe, while no other recording runs; the runs as they were stored."""
     calls = [f"SELECT io_probe_record({probe}, '{turn} {slow}')" for probe in PROBES]
     window = f"/sys/block/{os.environ['DEVICE']}/queue/read_ahead_kb"
     set_to(window, "16" if slow else "128")
@@ -197,8 +197,8 @@ def measure(turn, slow):
 
 # --- judging ------------------------------------------------------------------------------------------------
 
-# `put` copies stored runs, at their own times or from a night on, with figures times a factor. Devices and
-# cluster are left out: recording that goes on does so on others.
+# `put` copies stored runs, at their own times or as nights from `night` on, with figures times a factor. KEEP leaves
+# out devices and cluster: a recording that was interrupted goes on with others.
 JUDGE = """
 CREATE TABLE lines (line jsonb);
 CREATE TABLE kept (turn int, slow bool, run jsonb, rows jsonb);
@@ -231,7 +231,7 @@ KEEP = """INSERT INTO kept SELECT (line ->> 'turn')::int, (line ->> 'slow')::boo
         run - 'rows' || '{"system_identifier": "1", "leaves": []}', run -> 'rows'
     FROM lines, jsonb_array_elements(line -> 'runs') AS run"""
 TURNS = "SELECT coalesce(jsonb_agg(DISTINCT turn), '[]') FROM kept WHERE slow = {}"
-# Of each figure, in the order of time.
+# The logarithms of each figure's values, in the order of time.
 VALUES = """SELECT coalesce(jsonb_agg(of_figure), '[]') FROM (
     SELECT jsonb_build_array(concat_ws(' ', probe, item, metric), jsonb_agg(ln(value) ORDER BY started_at)) AS of_figure
     FROM io_probe_metrics WHERE value > 0 GROUP BY probe, item, metric HAVING count(*) = {}) AS each"""
@@ -243,17 +243,17 @@ CHANGES = [SAID.format(f"io_probe_changes(1, {all_items})") for all_items in (Fa
 
 
 def put(runs, label, slow=False, factor=1.0, night="NULL"):
-    """What copies these runs."""
+    """The query that copies these runs."""
     return f"SELECT put('{{{','.join(map(str, runs))}}}', {slow}, '{label}', {factor}, {night})"
 
 
 def said(*queries):
-    """What those of the queries give that are SAID, a list each."""
+    """Runs queries; what those that give a list (SAID, VALUES) give."""
     return [json.loads(line) for line in in_turn(*queries).splitlines() if line.startswith("[")]
 
 
 def sides(runs, take_turns):
-    """Two halves of a group."""
+    """The two sides of a group: its halves, or every second run."""
     return (runs[::2], runs[1::2]) if take_turns else (runs[: len(runs) // 2], runs[len(runs) // 2 :])
 
 
@@ -265,8 +265,8 @@ def kind(verdict, ratio, factor):
 
 
 def judge_groups(runs):
-    """How often each figure came to what, by case; how often t-tests, of pairs in turns and of halves, call it different; and
-    the standard deviations of its logarithm."""
+    """How often each figure got each kind of verdict, by case; how often t-tests (of pairs in turns, or of halves) call one
+    different, by case; and the standard deviations of each figure's logarithm."""
     counts, by_t_test, deviations = {}, {case: Counter() for case in CASES}, {}
     for start in range(0, len(runs) - GROUP + 1, GROUP):
         for factor, take_turns in CASES:
@@ -285,20 +285,20 @@ def judge_groups(runs):
 
 
 def pairs_differ(logarithms):
-    """Do neighbours in time, at 5 %?"""
+    """Do runs that are neighbours in time differ, by the t-test at 5 %?"""
     ratios = [b - a for a, b in zip(logarithms[::2], logarithms[1::2])]
     return abs(statistics.mean(ratios)) > T_OF_PAIRS * statistics.stdev(ratios) / math.sqrt(len(ratios))
 
 
 def halves_differ(logarithms):
-    """Does the first half from the second, at 5 %?"""
+    """Does the first half differ from the second, by the t-test at 5 %?"""
     a, b = sides(logarithms, False)
     error = math.sqrt((statistics.variance(a) + statistics.variance(b)) / len(a))
     return abs(statistics.mean(b) - statistics.mean(a)) > T_OF_HALVES * error
 
 
 def judge_nights(runs, slow, dice):
-    """How often there was a false alarm, and little readahead was called: each without all_items and with."""
+    """How often there was a false alarm, and how often little readahead was called: without all_items and with."""
     alarms, called = [0, 0], [0, 0]
     for _ in range(NIGHTS):
         *before, last = dice.sample(runs, min(BEFORE + 1, len(runs)))
@@ -315,7 +315,7 @@ def judge_nights(runs, slow, dice):
 
 
 def share(counts, what):
-    """How many came to that, and how many there are."""
+    """How many verdicts are of the kind `what`, and how many there are."""
     return sum(count[what] for count in counts), sum(count.total() for count in counts)
 
 
@@ -328,12 +328,12 @@ def print_line(about, *cells):
 
 
 def name(factor, take_turns):
-    """Of a case."""
+    """The name of a case."""
     return ("A/A" if factor == 1 else f"x{factor}") + (" t" if take_turns else "")
 
 
 def judge_file(file):
-    """Prints all of a condition and version; what judge_groups found."""
+    """Prints all about a condition and version; the counts of judge_groups."""
     copy = f"\\copy lines FROM '{file}' (FORMAT csv, QUOTE e'\\x01', DELIMITER e'\\x02')"
     in_turn("TRUNCATE lines, kept", copy, KEEP)
     runs, slow = (json.loads(psql(TURNS.format(is_slow))) for is_slow in (False, True))
@@ -390,7 +390,7 @@ def recommend(given):
 
 
 def judge_advice(setting, answers):
-    """Prints all of a setting, of which an answer is: current, recommended, low, high, why."""
+    """Prints all about a setting. An answer is: current, recommended, low, high, why."""
     current, known = answers[-1][0], [answer[1:4] for answer in answers if answer[1] is not None]
     say(f"{setting}: no answer", len(answers) - len(known), len(answers))
     for why, count in Counter(why for answer in answers if answer[1] is None for why in answer[4:]).most_common():
@@ -407,7 +407,7 @@ def judge_advice(setting, answers):
 
 
 def confirm(current, best):
-    """Bitmap scans under both in turn, each of other rows: is the recommended one faster?"""
+    """Is the recommended value faster? Bitmap scans run under both in turn, each of other rows."""
     ratios = []
     for turn in range(ROUNDS):
         pair = list(enumerate((current, best), 2 * turn))
@@ -418,7 +418,7 @@ def confirm(current, best):
 
 
 def bitmap_ms(concurrency, place):
-    """What a cold bitmap scan of a hundredth of the rows takes."""
+    """The ms that a cold bitmap scan of a hundredth of the rows takes."""
     query = f"SELECT count(filler) FROM repeated WHERE k BETWEEN {10 * place} AND {10 * place + 9}"
     plan = "SET enable_seqscan = off; SET enable_indexscan = off"
     cold = "SELECT FROM io_probe_evict('repeated')"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The server that repetition.py runs on: repetition.sh CONDITION COMMAND… starts it, runs the command, and
-# leaves nothing of it, however that ends. It lies, WAL and all, on a loop device, whose file is in /dev/shm
+# leaves nothing of it, however that ends. It lies, with its WAL, on a loop device, whose file is in /dev/shm
 # if the condition is idle, else in BENCH_DIR (/var/tmp). If the condition is none, there is no device.
 
 . "$(dirname "$0")/lib.sh"
@@ -33,7 +33,7 @@ if [ "$condition" != none ]; then
     CLUSTER_PARENT=$work/mount
     export DEVICE=$device WORK=$work
 fi
-# Few buffers, since up to 16 nobody can empty them; and no checkpoint, which would be a neighbour.
+# Few buffers, since PostgreSQL up to 16 can't evict from them; and no checkpoint, which would be a neighbour.
 start_bench_server "$pg_config" 'shared_buffers = 16MB' 'checkpoint_timeout = 1h' 'max_wal_size = 1GB' \
     'pg_io_probe.max_duration = 1min' 'pg_io_probe.row_duration = 5s' \
     'pg_io_probe.scratch_reserve = 256MB'

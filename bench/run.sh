@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # run.sh [NAME [ARGUMENT…]]: starts servers, and bench/NAME.py on each; without a name all of them, one after the other.
 # NAME.py says what it does, what its lines mean, and which variables it takes. PG (the oldest and the newest of the
-# cache) names the versions of PostgreSQL: PG=15,18. BENCH_DIR as in lib.sh. What wants a loop device is for root.
+# cache) names the versions of PostgreSQL: PG=15,18. BENCH_DIR as in lib.sh. What needs a loop device needs root.
 #
 #   history_verdicts         io_probe_compare of equal and of different runs, on a loop device
 #   iostat_vs_sysstat        io_probe_iostat beside iostat -x, on a loop device
 #   pgbench_beside_probes    what a limited probe costs a pgbench beside it
-#   planning_cost            what the library costs where it is loaded and nothing is kept
+#   planning_cost            what the library costs where it is loaded and no correlation is kept
 #   random_vs_fio            random fetches beside fio and ioping
 #   sync_vs_pg_test_fsync    io_probe_sync beside pg_test_fsync, in pg_wal (MEDIUM=disk) and on a loop device in
-#                            memory (MEDIUM=ram, which takes 2 GiB): both, or for who is not root the first
+#                            memory (MEDIUM=ram, which takes 2 GiB): by default both, or without root the first
 #   what_probes_cost         time, I/O, memory and locks of each probe. It wants an idle machine and 3 GiB of disk
 
 . "$(dirname "$0")/lib.sh"
@@ -41,7 +41,7 @@ planning_cost() {
 random_vs_fio() {
     start_bench_server "$pg_config"
     load_segment
-    # As many rows more as still fit one segment, and no block that is empty or that was never written.
+    # As many rows more as still fit one segment. VACUUM FULL leaves no block that is empty or was never written.
     sql -c "INSERT INTO tbl_cost_align SELECT 10100000 + id, md5((10100000 + id)::text), crt_time
             FROM tbl_cost_align LIMIT 3900000" \
         -c 'VACUUM FULL tbl_cost_align' -c 'CHECKPOINT'
@@ -54,13 +54,13 @@ random_vs_fio() {
 sync_vs_pg_test_fsync() {
     local medium media=${MEDIUM:-} directory tablespace pg_test_fsync
     pg_test_fsync=$("$pg_config" --bindir)/pg_test_fsync
-    # Not each of the ready built ones has it, and it does the same in all of them.
+    # A PostgreSQL that was built without it takes that of 15, which does the same.
     [ -x "$pg_test_fsync" ] || pg_test_fsync=$cache/pg/15/bin/pg_test_fsync
     [ -n "$media" ] || media=disk$([ "$(id -u)" != 0 ] || echo ,ram)
     for medium in ${media//,/ }; do
         tablespace=()
         [ "$medium" != ram ] || BENCH_DIR=/dev/shm make_device
-        # In memory, what a row may write by default is written in less than a second.
+        # In memory, a row writes what it may write by default in less than a second.
         start_bench_server "$pg_config" 'pg_io_probe.max_bytes = 1TB' 'pg_io_probe.default_max_bytes = 1TB'
         directory=$PGDATA/pg_wal
         if [ "$medium" = ram ]; then
@@ -68,7 +68,7 @@ sync_vs_pg_test_fsync() {
             directory=$(echo "$work"/mount/tablespace/PG_*)
             tablespace=(judged)
         fi
-        # What initdb and the installation have left to write must not be written meanwhile.
+        # What initdb and the installation have left to write must not be written during the measurement.
         sync
         MEDIUM=$medium bench/sync_vs_pg_test_fsync.py "$pg_test_fsync" "$directory" "${tablespace[@]}"
         clean_up
@@ -76,7 +76,7 @@ sync_vs_pg_test_fsync() {
 }
 
 what_probes_cost() {
-    # Probes with their defaults, so these are put back to what they are without a benchmark.
+    # The probes run with their defaults, so the limits that start_bench_server raises are put back.
     start_bench_server "$pg_config" 'shared_buffers = 512MB' 'checkpoint_timeout = 1h' 'bgwriter_lru_maxpages = 0' \
         'max_parallel_maintenance_workers = 0' 'pg_io_probe.max_duration = 1min' 'pg_io_probe.row_duration = 5s'
     bench/what_probes_cost.py

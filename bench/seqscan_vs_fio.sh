@@ -6,8 +6,8 @@
 #   os      against dd bs=8192 to /dev/null: all is in the OS cache
 #   server  against pg_prewarm(…, 'buffer'): all is in the OS cache, nothing in shared buffers
 # Ours and theirs run in turn, PAIRS times (11). Each line has the median of the ratios of our rate to theirs with the
-# least and the greatest, the medians of both rates in MiB/s, and whether the ratio is as good as its goal. What the
-# caches hold is looked at around each run; the script gives up where it is not as said.
+# least and the greatest, the medians of both rates in MiB/s, and whether the ratio is as good as its goal. The script
+# checks around each run what the caches hold, and gives up if it is not as said here.
 
 . "$(dirname "$0")/lib.sh"
 
@@ -51,7 +51,7 @@ fio_rate() {
     sql -At -v told="$told" <<<"SELECT (:'told'::json #>> '{jobs,0,read,bw_bytes}')::float8 / (1 << 20)"
 }
 
-# Right before each run, and not to the last page: a kernel may take back what is cached at any time, without need.
+# Runs right before each run, and 99 % is enough: a kernel may drop what is cached at any time, without need.
 cache_all() {
     cat "$segment" >/dev/null
     expect_cached 99 100
@@ -108,7 +108,7 @@ SQL
     expect_cached 99 100
 }
 
-# Of each tool a line, in the variant that was the fastest.
+# Prints a line for each tool, in the variant that was the fastest.
 verdicts() {
     sql -At -v name="$1" <<'SQL' | while IFS='|' read -ra fields; do
 WITH medians AS (
@@ -148,7 +148,7 @@ judge() {
     against_fio fio
     GLIBC_TUNABLES=glibc.malloc.hugetlb=1 against_fio 'fio, huge pages' --mem_align=2M
     against_dd
-    # One of the ready built ones comes without contrib.
+    # A PostgreSQL without contrib has no pg_prewarm.
     if [ -f "$("$1" --sharedir)/extension/pg_prewarm.control" ]; then
         against_pg_prewarm
     fi

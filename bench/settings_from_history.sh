@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Experiments 1 and 5 out of history: scans under each readahead window and sync tests under each I/O scheduler are
-# recorded, and one query each prints the table, both as docs/history.md has them. Then nights enough for io_probe_changes, and
-# a night with another window.
+# Experiments 1 and 5 from the history: scans under each readahead window and sync tests under each I/O scheduler are
+# recorded. For each, one query prints the table; docs/history.md has both. Then come nights enough for io_probe_changes,
+# the last one with another window.
 #
 # On a loop device: see prepare_device of bench/lib.sh, and there BENCH_DIR and PG. SCANS (3) of each window, SYNCS (8)
 # short tests under each scheduler in turn, and NIGHTS (15); with 0 there is no such table.
@@ -22,12 +22,12 @@ finish() {
     clean_up
 }
 
-# from_history LINE: the query of docs/history.md of which the first line matches.
+# from_history LINE: prints the query of docs/history.md whose first line matches.
 from_history() {
     awk -v line="$1" '$0 ~ line { found = 1 } /^```/ { found = 0 } found' docs/history.md
 }
 
-# show RUNS QUERY: it and its result, as docs/history.md has them; nothing without runs.
+# show RUNS QUERY: prints the query and its result, as docs/history.md has them; nothing if RUNS is 0.
 show() {
     [ "$1" != 0 ] || return 0
     shift

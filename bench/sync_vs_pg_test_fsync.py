@@ -16,12 +16,12 @@ end of 9, and so on; with fewer than 6 it is less than that. `ours` and `theirs`
 verdict
     met       the ratio is within the goal: 5 %, 10 % below 1,000 operations a second
     MISSED    it is not, and nor is anything between low and high
-    open      neither: too few rounds for runs that differ so much
+    open      neither: too few rounds for runs that differ as these do
     -         neither of the two can do it
 
-The lines `order` say whether the methods of a section come in the same order: of each two, of which one is faster by
-more than 5 % in pg_test_fsync (with all that lies between low and high), the same one must be faster in ours. Only
-those that are not are named, with the ratios of their rates (low-high).
+The lines `order` say whether the methods of a section come in the same order. If one of two methods is faster by more
+than 5 % in pg_test_fsync (with all that lies between low and high), it must be faster in ours, too. Only pairs in which
+it is not are named, with the ratios of their rates (low-high).
 """
 
 import itertools
@@ -45,7 +45,7 @@ SECTIONS = {  # by how their headings begin
 TOLERANCE = 0.05
 TOLERANCE_OF_SLOW = 0.10
 SLOW = 1000
-# About so many have each of the two.
+# The rows that each of the two has, about.
 ROWS = 18
 
 # --- the two, each as rates by section and method ------------------------------------------------------------------
@@ -63,7 +63,7 @@ def ours(spcname, seconds, directory):
 
 
 def our_rates(rows):
-    """Those of the rows that have their like in pg_test_fsync."""
+    """The rates of the rows that have their like in pg_test_fsync."""
     rates = {}
     for row in rows:
         section, method = row["section"], row["method"]
@@ -84,7 +84,7 @@ def theirs(pg_test_fsync, seconds, directory):
 
 
 def their_rates(told):
-    """What it prints."""
+    """The rates in what pg_test_fsync prints."""
     section, rates = None, {}
     for line in told.splitlines():
         section = next((name for heading, name in SECTIONS.items() if line.startswith(heading)), section)
@@ -104,13 +104,13 @@ def pieces(writes, write_kb):
     return f"open_sync {writes} * {write_kb} kB"
 
 
-# --- who is compared with whom -------------------------------------------------------------------------------------
+# --- the comparison ------------------------------------------------------------------------------------------------
 
 LINE = "{:<7} {:<4} {:<14} {:<26} {:>2} {:>6} {:>6} {:>6} {:>10} {:>10}  {:<7} {}"
 
 
 def print_line(section, what, n, median, our, their, verdict, goal=""):
-    """A line of the table."""
+    """Prints a line of the table."""
     ratios = [f"{ratio:.3f}" for ratio in (median.ratio, median.low, median.high)] if median else ["", "", ""]
     medium = os.environ.get("MEDIUM", "disk")
     print(LINE.format(server_version(), medium, section, what, n, *ratios, our, their, verdict, goal))
@@ -139,7 +139,7 @@ def compare(rounds):
 
 
 def compare_order(section, rounds):
-    """A line for each two methods that changed places, or one if none did."""
+    """Prints a line for each two methods that changed places, or one line if none did."""
     methods = [method for name, method in rounds[0][1] if name == section and rounds[0][1][name, method]]
     methods.sort(key=lambda method: -statistics.median(other[section, method] for _, other in rounds))
     all_is_well = True

@@ -6,8 +6,8 @@
 #
 # First table, one client: `theirs` is flushes per second of the time in writes and syncs, `ours` the ops_s of the
 # row of one WAL block that says in_use, `ratio` the median of ours / theirs. `low` and `high` are the least and the
-# greatest, with a share of the true median between them as in sync_vs_pg_test_fsync.py. Under open_datasync and open_sync a write
-# is its own sync. Goal: within 15 %. `tps` is what the client got, with all that is not WAL.
+# greatest; with 6 pairs or more, the true median lies between them with more than 95 %. Under open_datasync and open_sync
+# a write is its own sync. Goal: within 15 %. `tps` is what the client got, with all its work that is not WAL.
 #
 # Second table, group commit: the commits a second of 4 and 8 clients and how many shared a flush, beside depth 4 and 8.
 # No goal: these clients also parse, plan, insert and wait for locks on 2 or more CPUs before they commit; ours do
@@ -22,7 +22,7 @@ PAIRS=${PAIRS:-11}
 SECONDS_EACH=${SECONDS_EACH:-5}
 METHODS=${METHODS:-fdatasync open_datasync}
 
-# pgbench_and_account CLIENTS: tps, commits, flushes, and seconds spent on writing and syncing WAL.
+# pgbench_and_account CLIENTS: prints tps, commits, flushes, and seconds spent on writing and syncing WAL.
 pgbench_and_account() {
     local told tps commits
     sql -c "SELECT pg_stat_reset_shared('$account')" >/dev/null
@@ -36,7 +36,7 @@ pgbench_and_account() {
     sql -At -F ' ' -c "SELECT $tps, $commits, * FROM flushes"
 }
 
-# judge METHOD: all rounds with one client.
+# judge METHOD: runs all rounds with one client.
 judge() {
     local tps commits flushes seconds
     use "$1"
@@ -52,7 +52,7 @@ judge() {
         give_up "not one row of $1 that is in use in each round"
 }
 
-# together CLIENTS: the same for committers who share flushes.
+# together CLIENTS: runs all rounds with clients that share flushes.
 together() {
     local tps commits flushes seconds
     for _ in $(seq "$PAIRS"); do
@@ -63,14 +63,14 @@ together() {
     done
 }
 
-# use METHOD: from now on.
+# use METHOD: makes it the server's wal_sync_method.
 use() {
     sql -c "ALTER SYSTEM SET wal_sync_method = $1" -c 'SELECT pg_reload_conf()' >/dev/null
     sleep 0.5
     [ "$(sql -At -c 'SHOW wal_sync_method')" = "$1" ] || give_up "wal_sync_method is not $1"
 }
 
-# Counts that name no sync are of a method whose write is one.
+# If no syncs are counted, the method's writes are its syncs.
 create_account() {
     if [ "$PG_VERSION_NUM" -lt 180000 ]; then
         account=wal
@@ -113,7 +113,7 @@ judge_server() {
     local method committers
     install_extension "$1"
     [ "$MEDIUM" != ram ] || BENCH_DIR=/dev/shm make_device
-    # Nobody but the clients shall write WAL, and no segment shall be made anew meanwhile.
+    # Only the clients shall write WAL, and no segment shall be made anew meanwhile.
     CLUSTER_PARENT=${work:+$work/mount} start_bench_server "$1" 'track_wal_io_timing = on' 'checkpoint_timeout = 1h' \
         'wal_writer_delay = 10s' 'wal_writer_flush_after = 1GB' 'bgwriter_lru_maxpages = 0' 'min_wal_size = 512MB'
     create_account

@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""Known answers of the arithmetic of the benchmarks, and of how they read what others print; no server."""
+"""The benchmarks' arithmetic gives known answers, and they read right what other programs print; no server is needed."""
 
 import itertools
 import json
@@ -181,7 +181,7 @@ class IostatVsSysstat(unittest.TestCase):
         assert (their["r_await_ms"], their["w_await_ms"]) == (2.5, 0) and their["cpu_user_pct"] == 15, their
         assert iostat.theirs(reports, 1.01)["r_s"] == 404
 
-        # The same in intervals of another length, with nothing in a third.
+        # The same requests in intervals of other lengths; the third has none.
         row = {column: 0.0 for column in [*iostat.SUMS, *iostat.MEANS, *iostat.CPU]}
         row |= {"r_await_ms": None, "cpu_user_pct": 15.0}
         our = iostat.ours([
@@ -203,8 +203,8 @@ class IostatVsSysstat(unittest.TestCase):
         assert iostat.verdict([100.4, 99.6], 100, 0.5) == "met"
         assert iostat.verdict([100.4, 99.4], 100, 0.5) == "MISSED"
         assert iostat.verdict([0, 0], 0, 0) == "-" and iostat.verdict([0.1, 0], 0, 0) == "MISSED"
-        # Half a percent of much; three standard deviations of the rounding, 0.01 / sqrt(12), of little; an
-        # edge.
+        # Half a percent of a large figure; three standard deviations of the rounding, 0.01 / sqrt(12), of a
+        # small one; an edge.
         assert iostat.allowed("r_s", reports, 400, 0) == 2 and iostat.allowed("w_s", reports, 0, 0) == 0
         assert math.isclose(iostat.allowed("d_await_ms", reports, 0.1, 0), 3 * 0.01 / math.sqrt(12))
         assert iostat.allowed("cpu_idle_pct", reports, 50, 0.01) > 0.5
@@ -255,8 +255,8 @@ class PgbenchBesideProbes(unittest.TestCase):
         assert turns == [(10.0, 11.0, 12.5), (12.5, 13.5, 15.0), (15.0, math.inf, math.inf)], turns
         log = "0 199 2241 0 1175850568 995598\n1 7 9 0 10 5\n"
         assert list(beside.ends(log)) == [1175850568.995598, 10.000005]
-        # pgbench begins in the first turn. Beside: 2 in a second, 4 in one. Beside nothing: 3 in one and a
-        # half.
+        # pgbench begins in the first turn, which is left out. Beside calls: 2 transactions in a second, then 4.
+        # Beside nothing: 3 in one and a half.
         ended = [10.5, 11.1, 11.7, 12.3, 12.6, 13.4, 13.6, 14.0, 14.4, 15.1, 15.2, 15.3, 15.9, 16.0]
         assert beside.rates(ended, turns) == (3.0, 2.0), beside.rates(ended, turns)
         call = beside.limited(*beside.PROBES[0][1:], 5)
@@ -270,7 +270,7 @@ class PgbenchBesideProbes(unittest.TestCase):
 
 class PlanRegret(unittest.TestCase):
     def setUp(self):
-        # A point as plan_matrix makes it, and what a query of it can do.
+        # A point as plan_matrix makes it, with the times of its plans.
         self.times = {"index": [10.0, 20.0], "indexonly": [1.0, 1.0],
                       "bitmap@0": [5.0, None], "bitmap@16": [8.0, 8.0]}  # fmt: skip
         self.point = {"table": "t", "column": "c", "selectivity": 0.2, "low": 1, "high": 9,
@@ -298,7 +298,7 @@ class PlanRegret(unittest.TestCase):
             assert all(0 <= one["low"] <= one["high"] < rows[one["table"]] for one in points), name
 
     def test_picks(self):
-        # EXPLAINs, one after the other.
+        # Two EXPLAINs, one after the other.
         scan = {"Node Type": "Bitmap Heap Scan", "Plans": [{"Node Type": "Bitmap Index Scan"}]}
         told = json.dumps([{"Plan": {"Node Type": "Aggregate", "Plans": [scan]}}], indent=2)
         both = plan_pick.documents(f"\n{told}\n{told}\n")
@@ -321,13 +321,13 @@ class PlanRegret(unittest.TestCase):
         query = plan_report.Query({"index": [10.0] * 4, "seq": [20.0] * 4}, 4)
         assert (query.regret("index", 1), query.floor(), query.best) == (0, 0, "index")
         assert math.isclose(query.regret("seq", 1), math.log(2))
-        # At another eic there is a better one.
+        # At another eic there is a better plan.
         query = plan_report.Query({"bitmap@0": [30.0] * 3, "bitmap@16": [10.0] * 3, "seq": [20.0] * 3}, 3)
         assert math.isclose(query.floor(0), math.log(2)) and query.floor() == query.floor(16) == 0
         assert math.isclose(query.regret("bitmap", 0), math.log(3))
         assert query.floor(bases={"bitmap"}) == 0 and math.isclose(query.floor(bases={"seq"}), math.log(2))
-        # What one round chose is the worse one in the other: as bad as it can be, for whoever chooses.
-        # And a plan that nobody would choose by chance is as good as the other one.
+        # The plan that one round chooses is the worse one in the other: the floor is as bad as it can be.
+        # A fixed pick has half of it, whichever of the two plans it is.
         query = plan_report.Query({"index": [10.0, 20.0], "seq": [20.0, 10.0]}, 2)
         assert math.isclose(query.floor(), math.log(2))
         assert math.isclose(query.regret("seq", 1), math.log(2) / 2)

@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""What each probe costs the server that it runs on, looked at from outside.
+"""What each probe costs the server that it runs on, seen from outside.
 
     what_probes_cost.py             on the server that the environment names, which it restarts again and again and
                                     fills with a table of its own; run.sh starts one
@@ -7,20 +7,20 @@
 Each probe is called RUNS (1) times on a table of MIB (1024) MiB with two indexes, alone on the server. Before each call
 the server is restarted, so that shared buffers hold nothing of that table, and all of them are filled with another one
 (pg_prewarm). The file of the table is read, or dropped from the OS cache, as the line says. The session is new and has
-called io_probe_check() once. Then, as differences from right before the call to right after it:
+called io_probe_check() once. A line tells, as differences from right before the call to right after it:
     s               wall clock of the statement
     CPU s           user and system time of the backend with all its threads (/proc/PID/stat, in ticks of 10 ms)
     read, written   MiB that it fetched from storage, and that it wrote (read_bytes, write_bytes of /proc/PID/io);
                     what the page cache serves is in neither
     OS cache        MiB of the table in the OS cache, before and after (io_probe_cache)
     own buffers     shared buffers that hold the table or its indexes afterwards (pg_buffercache)
-    pushed out      shared buffers that held the other table before, and no longer do, for catalogs, too
-and as the most in looks every 20 ms while it runs
+    pushed out      shared buffers that held the other table before, and no longer do; some hold catalogs then
+and, as the most that was seen every 20 ms while it runs:
     memory          MiB of its own, beyond what it had before (RssAnon of /proc/PID/status)
     scratch         MiB in files without a name
     threads         beyond the first, without those that the kernel makes for io_uring
-With io_method = worker, the I/O workers' CPU time and I/O are added, whose other clients are asleep. What it held of
-heavyweight locks (pg_locks, a look every 0.2 s, those on catalogs left out) is told below the table. Of several runs
+With io_method = worker, the I/O workers' CPU time and I/O are added; nothing else uses the workers then. The heavyweight
+locks that it held (pg_locks, a look every 0.2 s, those on catalogs left out) are listed below the table. Of several runs
 the median is told, of memory, files, threads and buffers the most. ONLY, a regular expression, picks calls.
 """
 
@@ -35,11 +35,11 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests"))
 
 MIB = 1 << 20
-# Rows of 172 bytes, so many a block.
+# Rows in a block, of 172 bytes each.
 ROWS_A_BLOCK = 47
 QUERY = "SELECT max(info) FROM probed"
 
-# What is called, and whether the OS cache holds the table before: what is to be evicted has to be there.
+# The calls, and whether the OS cache holds the table before: what a call is to evict has to be there.
 CALLS = [
     ("SELECT 1", True),
     ("io_probe_seqscan_full('probed')", False),
@@ -110,7 +110,7 @@ def account(pids):
 
 
 def scratch_bytes(pid):
-    """What its regular files without a name hold; one may be open several times."""
+    """Bytes in the regular files without a name that a process has open; each file counts once."""
     found = {}
     for name in os.listdir(f"/proc/{pid}/fd"):
         try:
@@ -168,7 +168,7 @@ CACHED = "SELECT os_cached_bytes FROM io_probe_cache('probed') WHERE fork = 'mai
 
 
 def prepare_table(session, mib):
-    """The table that is probed, on storage as a whole, and one that fills shared buffers."""
+    """Makes the table that is probed, on storage as a whole, and one that fills shared buffers."""
     buffers = session.value("SELECT setting::int FROM pg_settings WHERE name = 'shared_buffers'")
     session.run("SET maintenance_work_mem = '256MB'; CREATE EXTENSION pg_buffercache; CREATE EXTENSION pg_prewarm")
     for name, blocks in [("probed", mib * MIB // 8192), ("other", buffers * 11 // 10)]:
@@ -190,7 +190,7 @@ def place(path, cached):
 
 
 def cost(call, cached):
-    """Of one call, on a server that was just started."""
+    """The cost of one call, on a server that was just started."""
     from lib import PGDATA, Session, restart_server
 
     restart_server()
@@ -221,7 +221,7 @@ def cost(call, cached):
 
 
 def brief(number):
-    """As many digits as it takes."""
+    """A number with as many digits as its size needs."""
     return f"{number:.0f}" if number >= 99.5 or number == 0 else f"{number:.1f}" if number >= 0.95 else f"{number:.2f}"
 
 
@@ -243,7 +243,7 @@ def line(call, costs):
 
 
 def locks_of(costs):
-    """By what was held, the calls that held it."""
+    """By the locks that were held, the calls that held them."""
     found = {}
     for call, runs in costs.items():
         held = "; ".join(sorted(set().union(*(one["locks"] for one in runs))))
@@ -252,7 +252,7 @@ def locks_of(costs):
 
 
 def main():
-    """All calls."""
+    """Measures all calls."""
     from lib import Session
 
     with Session() as session:

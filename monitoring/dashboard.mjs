@@ -21,7 +21,7 @@ const panel = (title, unit, expr, legend, what) =>
     .min(0)
     .span(12)
     .height(8)
-    // A run a night is a step, not a slope.
+    // With one run a night, a change is a step, not a slope.
     .lineInterpolation('stepAfter')
     .withTarget(query(expr, legend));
 

@@ -85,8 +85,10 @@ SELECT run, tier, pattern FROM result WHERE block_us IS NOT NULL AND turns = 0
 SELECT run, tier, pattern, os_pct FROM result WHERE os_pct NOT BETWEEN 0 AND CASE tier WHEN 'device' THEN 1 ELSE 100 END
   OR tier IN ('shared', 'os') AND os_pct <> 100 OR tier = 'cpu' AND os_pct IS NOT NULL;
 SELECT run FROM result WHERE pattern = 'random' AND run NOT IN ('slow', 'brief', 'bytes') GROUP BY run
-  HAVING min(turns) >= 15 AND (NOT max(block_us) FILTER (WHERE tier = 'shared') < max(block_us) FILTER (WHERE tier = 'os')
-      OR NOT max(block_us) FILTER (WHERE tier = 'os') < max(block_us) FILTER (WHERE tier = 'device'));
+  HAVING min(turns) FILTER (WHERE tier IN ('shared', 'os')) >= 15
+         AND NOT max(block_us) FILTER (WHERE tier = 'shared') < max(block_us) FILTER (WHERE tier = 'os')
+      OR min(turns) FILTER (WHERE tier IN ('os', 'device')) >= 15
+         AND NOT max(block_us) FILTER (WHERE tier = 'os') < max(block_us) FILTER (WHERE tier = 'device');
 -- the tuples of the blocks that were counted
 SELECT tuple_us > 0 AS per_tuple, round(block_us / tuple_us) AS tuples_per_block, blks > 0 AS blks, status
   FROM result WHERE run = 'cold' AND pattern = 'tuple';

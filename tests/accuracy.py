@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""The figures against what others say: the kernel's tools, the file, the buffer manager, arithmetic."""
+"""The figures of probes against other sources: the kernel's tools, the file, the buffer manager, arithmetic."""
 
 import mmap
 import os
@@ -76,7 +76,7 @@ class Device(Accuracy):
                 self.assertGreater(row["device_pct"], 99)
 
     def test_blocks_that_were_never_written_cost_nothing(self):
-        """A bulk load reserves them, and the checkpointer writes them later."""
+        """A bulk load reserves blocks, and the checkpointer writes them later."""
         self.session.run(f"COPY dense TO '{TEST_TMP}/rows'; CREATE TABLE loaded (LIKE dense INCLUDING STORAGE)")
         self.session.run(f"COPY loaded FROM '{TEST_TMP}/rows'")
         # The second time, the OS cache holds zero pages for the holes.
@@ -118,7 +118,7 @@ class Device(Accuracy):
         self.assertGreater(row["elapsed_ms"], 900)
 
     def test_the_server_path_accounts_for_its_reads(self):
-        """In its own account or the I/O workers', by the method that this server has."""
+        """The reads are in the backend's account or in the I/O workers', by this server's io_method."""
         (method,) = self.session.run("SELECT current_setting('io_method', true)")
         row = self.scan("server", cold=True)
         say(f"{row['engine']}: {row['device_bytes'] / BYTES:.3f} of the bytes by {row['device_source']}")
@@ -126,7 +126,7 @@ class Device(Accuracy):
         self.assertEqual(row["device_source"], "io_workers" if method == "worker" else "backend")
         self.about(row["device_bytes"], row["blks"] * BLOCK, 0.01)
         self.assertGreater(row["device_pct"], 99)
-        # The OS cache has it now.
+        # The OS cache has the table now.
         with locked(segment_file(self.session, "dense"), [(0, BYTES)]):
             row = self.scan("server")
         assert_fetched(self, row["device_bytes"], 0)
@@ -160,17 +160,17 @@ class SharedBuffers(Accuracy):
         self.assertEqual(row["shared_blks_hit"], resident)
         self.about(row["shared_pct"], resident * 100 / BLOCKS, 0.01)
         resident = self.resident()
-        # Cold, they are evicted, or passed over by a server that can't: too many to give a rate.
+        # With cold these blocks are evicted. A server up to 16 can't do that: the probe passes over them, too many for a rate.
         row = self.scan("server", cold=True, status="ok" if VERSION >= 17 else "partial")
         self.assert_all_counted(row)
         self.assertEqual((row["cold"], row["shared_blks_hit"]), (True, 0))
         self.assertEqual(row["blks"], BLOCKS if VERSION >= 17 else BLOCKS - resident)
         self.assertEqual(row["block_us"] is None, VERSION < 17)
-        # Past the server they don't matter.
+        # The os path does not use shared buffers.
         self.assertEqual(self.scan("os")["blks"], BLOCKS)
 
     def test_a_scan_that_is_cut_short(self):
-        """What the server has read ahead counts, too."""
+        """Blocks that the server has read ahead count, too."""
         for arguments in [
             {"options": {"max_bytes": 1000 * BLOCK}},
             {"options": {"start_blk": 7}},
@@ -202,7 +202,7 @@ class SharedBuffers(Accuracy):
 
 
 class OsCache(Accuracy):
-    """What the page cache held before, and what was left of it when it should be cold."""
+    """What the page cache held before a scan, and what it still held for a scan that should be cold."""
 
     def test_residency_is_what_fincore_says(self):
         for what, ranges in [("nothing", []), ("half", [(0, BYTES // 2)]), ("every second MiB", every_second_mib()),
@@ -235,14 +235,14 @@ class OsCache(Accuracy):
                     self.assertAlmostEqual(sum(shares(row)), 100, delta=0.01)
 
     def test_cold_is_cold(self):
-        """After a scan with readahead, whose large folios don't go block by block, and with dirty pages."""
+        """Also after a scan with readahead, whose large folios can't be dropped block by block, and with dirty pages."""
 
         def warm():
             self.scan("os")
             assert_keeps(self, fincore(self.file()), os.path.getsize(self.file()))
 
         def soil():
-            # Few enough for a server that can't evict them to pass over.
+            # A probe passes over those that its server can't evict: these are few enough.
             self.session.run("UPDATE dense SET id = -id WHERE abs(id) <= 50")
 
         self.addCleanup(self.renew)
@@ -253,7 +253,7 @@ class OsCache(Accuracy):
                     row = self.scan(path, cold=True)
                     self.assertEqual((row["cold"], row["os_blks_cached"], row["complete"]), (True, 0, True))
                     self.assertGreater(row["device_pct"], 99)
-                    # What it has to pass over, the kernel reads ahead.
+                    # The kernel reads ahead the blocks that the probe passes over.
                     self.assertGreaterEqual(row["device_bytes"], row["blks"] * BLOCK * 0.99)
                     self.assertLessEqual(row["device_bytes"], row["blks_total"] * BLOCK * 1.01)
                     self.assertNotIn("not cold", " ".join(row["notes"]))

@@ -1,5 +1,6 @@
 #!/usr/bin/env -S python3 -B
-"""Arguments, plans and results of any size, where the server's memory is bounded: each is refused, and nothing ends."""
+"""Arguments, plans and results of any size, where the server's memory is bounded: a call works or is refused, and no process
+ends."""
 
 import contextlib
 import os
@@ -11,10 +12,10 @@ from servers import Limited, Server
 
 MB = 1 << 20
 LARGE = 200_000_000
-# So much more memory than it has may the server process take: with less the server's own copies fail, with more Rust's.
+# MB of memory that the server process may take beyond what it has: with few the server's own copies fail, with more Rust's.
 FURTHER = [150, 350, 500, 700]
 
-# What is stored, compressed, so that a call gets no more than a pointer to it.
+# These values are stored, compressed, so that a call gets no more than a pointer to one.
 STORED = {
     "query": f"'/*' || repeat('x', {LARGE}) || '*/ SELECT 1'",
     "plan": f"""('[{{"Plan": {{"Node Type": "' || repeat('x', {LARGE}) || '"}}}}]')::json""",
@@ -50,10 +51,10 @@ CALLS = [
 class ArgumentSizes(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        # Of its own, so that its log is about this alone.
+        # A server of its own, so that the log is about these tests alone.
         cls.server = Server("large")
         cls.addClassCleanup(cls.server.remove)
-        # A stack of Rust's takes memory, too.
+        # A backtrace of Rust's takes memory, too.
         cls.server.start(first=lambda: os.environ.update(RUST_BACKTRACE="1"))
         with cls.server.session() as session:
             session.run("""CREATE EXTENSION pg_io_probe; CREATE TABLE probed AS SELECT 1 AS id; CHECKPOINT;
@@ -87,7 +88,7 @@ class ArgumentSizes(unittest.TestCase):
             return None
 
     def ends(self, session, statement):
-        """Runs a statement; the session goes on. How it ended, an SQLSTATE or "ok", and what was told."""
+        """Runs a statement, after which the session goes on. Returns how it ended, an SQLSTATE or "ok", and what was told."""
         try:
             ended = "ok", session.run(statement)
         except Failure as e:
@@ -96,7 +97,7 @@ class ArgumentSizes(unittest.TestCase):
         return ended
 
     def assert_ends(self, session, statement, expected):
-        """It ends with one of these."""
+        """The statement ends as the pattern `expected` says."""
         ended, told = self.ends(session, statement)
         self.assertRegex(ended, f"^({expected})$", f"{statement}: {told}")
         return ended, told
@@ -109,7 +110,7 @@ class ArgumentSizes(unittest.TestCase):
                     self.assert_ends(session, f"SELECT found FROM large, LATERAL io_probe_{call} AS found", "54000")
 
     def test_what_is_just_too_large(self):
-        """The bounds are those of the documentation."""
+        """The bounds on sizes are those of the documentation."""
         session = self.session()
         for call, most, value, else_ in [
             ("explain(value)", MB, "rpad('SELECT 1', {})", "ok"),
@@ -123,7 +124,7 @@ class ArgumentSizes(unittest.TestCase):
                 self.assertIn(f"It has {most + 1} bytes, of at most {most}.", told)
 
     def test_arrays_of_nulls(self):
-        """Each takes a bit."""
+        """Each NULL takes a bit of the array. The call is refused."""
         session = self.session()
         for call in [f"{probe}('probed', array_fill(NULL::{element}, ARRAY[8000000]))"
                      for probe, element in [("depth", "int"), ("seqscan", "text")]]:  # fmt: skip
@@ -140,7 +141,7 @@ class ArgumentSizes(unittest.TestCase):
             ("subplans", """"Filter": "' || repeat('(InitPlan ', 700000) || ')\"""", "ok|53200"),
             ("names", """"Parent Relationship": "InitPlan", "Subplan Name": "InitPlan 1 (returns ' || repeat(',', 16700000) || ')\"""",
              "54000|53200"),
-            # Each index scan below repeats it.
+            # Each index scan below repeats the alias.
             ("alias", """"Alias": "' || repeat('x', 5000000)
                 || '", "Plans": [' || repeat('{"Node Type": "Bitmap Index Scan"},', 19990) || '0]""", "22023|53200"),
         ]:
@@ -161,7 +162,7 @@ class ArgumentSizes(unittest.TestCase):
             ("settings", "jsonb_object_agg(i, 0) FROM generate_series(1, 1000000) AS i", "22023|53200"),
             ("status", "to_jsonb(repeat('x', 60000000))", "22023|53200"),
             ("probe", "to_jsonb(repeat('x', 60000000))", "22023|53200"),
-            # Printed it is 262 MB.
+            # Printed, these arguments are 262 MB.
             ("args", "jsonb_object_agg(i, 1e131000) FROM generate_series(1, 2000) AS i", "54000|53200"),
         ]:
             session.run(f"""INSERT INTO results
@@ -172,7 +173,7 @@ class ArgumentSizes(unittest.TestCase):
                     self.assert_ends(session, query, expected)
 
     def test_output_of_explain(self):
-        """The planner makes constants of what the query is short for, and EXPLAIN prints them."""
+        """The planner computes long constants from a short query, and EXPLAIN prints them."""
         session = self.session()
         for length in [20_000_000, 100_000_000]:
             query = f"SELECT * FROM io_probe_explain_full('SELECT repeat(''x'', {length})')"
@@ -182,7 +183,7 @@ class ArgumentSizes(unittest.TestCase):
             self.assert_ends(session, query, "54000")
 
     def test_memory_that_is_full(self):
-        """To the last few kB: a call works, or says that there is none, and does not wait for itself."""
+        """Memory is full but for a few kB: a call works, or says that there is none, and does not wait for itself."""
         self.assertIn("RUST_BACKTRACE=1", read(f"/proc/{self.server.postmaster()}/environ").split("\0"))
         fill = """DO $$ DECLARE size int := 1 << 25; number int := 0; BEGIN
             WHILE size >= {} LOOP
@@ -216,7 +217,7 @@ class ArgumentSizes(unittest.TestCase):
 
 @contextlib.contextmanager
 def bounded(session, further):
-    """Meanwhile the session's process gets so many MB of address space more than it has."""
+    """Meanwhile the session's process may take `further` MB of address space more than it has."""
     pages = int(read(f"/proc/{session.pid}/statm").split()[0])
     with Limited(session.pid, "as", pages * os.sysconf("SC_PAGE_SIZE") + further * MB):
         yield

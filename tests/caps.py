@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""Caps hold wherever they are configured, and whatever somebody without the right sets, before the library is loaded or
+"""Caps hold wherever they are configured, and whatever a role without the right to them sets, before the library is loaded or
 after."""
 
 import contextlib
@@ -14,7 +14,7 @@ from servers import Server
 SETTING = "pg_io_probe.max_iops"
 CAP = 7
 PLACES = ["SYSTEM", "ROLE ALL", "ROLE prober", "DATABASE postgres", "ROLE prober IN DATABASE postgres"]
-# It asks for more than the cap: HELD where that is in force, REFUSED where nobody knows it, else it ends well.
+# It asks for more than the cap. It ends by HELD if the cap is in force, by REFUSED if the cap is not known, else well.
 PROBE = f"""SELECT count(*) FROM io_probe_seqscan_full('probed', '{{os}}', '1 s', options => '{{"max_iops": {CAP + 1}}}')"""
 HELD, REFUSED = "22023", "42501"
 DENIED = "42501"
@@ -38,7 +38,7 @@ class Case:
         cls.server.start()
         with cls.server.session() as maker:
             cls.make(maker)
-        # It has not loaded the library, unless all sessions do.
+        # This session has not loaded the library, unless all sessions do.
         cls.control = cls.server.session()
         cls.addClassCleanup(cls.control.close)
 
@@ -74,11 +74,11 @@ class Case:
         if what.startswith("SYSTEM"):
             before = reload_time(self.control)
             self.control.run("SELECT pg_reload_conf()")
-            # The server's first process has read it before any other does.
+            # The postmaster has read the configuration before any other process does.
             wait_for(lambda: reload_time(self.control) != before, "the reload")
 
     def each_place(self):
-        """Each place to configure the cap, where it is meanwhile."""
+        """Half of the places, or all in the long mode, each with a context in which the cap is configured there."""
         return [(place, self.configured(place)) for place in half_of(PLACES)]
 
     def session(self, user="prober", **values):
@@ -87,11 +87,11 @@ class Case:
 
     @staticmethod
     def options(values):
-        """They as PGOPTIONS. Warnings would stand among results."""
+        """These values as PGOPTIONS, without warnings, which would stand among results."""
         return " ".join(f"-c {name}={value}" for name, value in {"client_min_messages": "error", **values}.items())
 
     def end(self, session, sql=PROBE):
-        """The SQLSTATE by which statements end; None when they end well."""
+        """Runs statements, and returns the SQLSTATE by which they end; None when they end well."""
         self.said = ""
         try:
             session.run(sql)
@@ -101,7 +101,7 @@ class Case:
         return None
 
     def assert_end(self, end, session, sql=PROBE):
-        """They end so, and a second time, when all is loaded."""
+        """The statements end so, also the second time, when all is loaded."""
         self.assertEqual([self.end(session, sql) for _ in range(2)], [end, end], self.said)
 
     def test_configured(self):
@@ -114,14 +114,14 @@ class Case:
             self.assert_end(None, session)
 
     def test_with_the_connection(self):
-        """Also the value that is the default, and the one that is configured."""
+        """A connection can't bring the cap along, not even with the default or the configured value."""
         for value in (0, CAP):
             for place, configured in self.each_place():
                 with self.subTest(place=place, value=value), configured:
                     self.connect_with(value)
 
     def connect_with(self, value):
-        """It ends all probes."""
+        """A value that the connection brings along ends all probes."""
         with self.session(**{SETTING: value}) as session:
             self.assert_end(REFUSED, session)
             self.assertRegex(self.said, f"{SETTING} is not known in this session")
@@ -183,7 +183,7 @@ class Case:
                 self.assert_end(HELD, session)
 
     def test_by_who_may_not_configure_it(self):
-        """Neither for themselves nor for their database; that it was tried changes nothing."""
+        """A role can configure the cap neither for itself nor for its database, and trying changes nothing."""
         for first in ("SELECT", "SELECT io_probe_progress()"):
             for what in ("ROLE prober", "DATABASE owned", "SYSTEM"):
                 with self.subTest(what=what, first=first), self.configured("ROLE ALL"), self.session() as session:
@@ -192,7 +192,7 @@ class Case:
                     self.assert_end(HELD, session)
 
     def function(self, name, how):
-        """Makes a function that probes with the cap away."""
+        """A statement that makes a function that probes; `how` may take the cap away."""
         body = PROBE.replace("'", "''")
         return f"CREATE OR REPLACE FUNCTION {name}() RETURNS bigint LANGUAGE sql {how} AS '{body}'"
 
@@ -204,7 +204,7 @@ class Case:
             self.assert_end(HELD, session, "SELECT own()")
 
     def test_of_a_function_of_its_caller(self):
-        """The server passes the value over while the library is loaded, and refuses the call afterwards."""
+        """The server ignores the function's value while the call loads the library, and refuses the call afterwards."""
         self.control.run(self.function("of_caller", f"SET {SETTING} = 0"))
         with self.configured("ROLE prober"), self.session() as session:
             self.assertIn(self.end(session, "SELECT of_caller()"), (HELD, DENIED))
@@ -212,14 +212,14 @@ class Case:
             self.assert_end(HELD, session)
 
     def test_of_a_function_of_its_owner(self):
-        """A superuser has made it for that."""
+        """A superuser has made the function to lift the cap, and it does."""
         self.control.run(self.function("of_owner", f"SECURITY DEFINER SET {SETTING} = 0"))
         with self.configured("ROLE prober"), self.session() as session:
             self.assert_end(None, session, "SELECT of_owner()")
             self.assert_end(HELD, session)
 
     def test_in_a_parallel_operation(self):
-        """What says falsely that it is parallel safe, in the leader and in workers, may be what loads the library."""
+        """A function that is falsely marked parallel safe may load the library, in the leader or a worker. The cap holds."""
         make = """CREATE OR REPLACE FUNCTION {}() RETURNS bigint LANGUAGE plpgsql PARALLEL SAFE AS
             $$ BEGIN RETURN (SELECT count(*) FROM {}); END $$"""
         self.control.run(make.format("loads", "io_probe_progress()"))
@@ -239,12 +239,12 @@ class Case:
                     self.assert_end(HELD, session)
 
     def after_parallel_load(self, session):
-        """It was loaded before."""
+        """The library was loaded before, so the cap holds."""
         self.assert_end(HELD, session)
 
 
 class LoadedByTheSession(Case):
-    """A session loads it after it was told what it begins with, and refuses what the connection may not set."""
+    """A session loads the library after it got its first settings, and refuses those that the connection may not set."""
 
     def test_that_are_no_values(self):
         for user in ("prober", "boss"):
@@ -272,7 +272,7 @@ class LoadedByTheSession(Case):
             self.assert_end(None, session)
 
     def test_set_afterwards_by_who_may(self):
-        """The cap is known for as long as that lasts."""
+        """The cap is known for as long as a value lasts that an entitled role has set."""
         self.control.run("GRANT boss TO prober")
         self.addCleanup(self.control.run, "REVOKE boss FROM prober")
         with self.configured("ROLE prober"), self.session(**{SETTING: 0}) as session:
@@ -294,7 +294,7 @@ class LoadedByTheSession(Case):
             self.assertIsNone(self.end(session, "SELECT loads_it()"))
 
     def test_reload(self):
-        """It brings back what postgresql.conf has, but not what a role has."""
+        """A reload brings back the value of postgresql.conf, but not that of a role, so probes stay refused."""
         with self.configured("ROLE prober"), self.session(**{SETTING: 0}) as session:
             self.assert_end(REFUSED, session)
             before = reload_time(session)
@@ -304,7 +304,7 @@ class LoadedByTheSession(Case):
 
 
 class LoadedWhenNeeded(LoadedByTheSession, unittest.TestCase):
-    """By the first call."""
+    """The first call loads the library."""
 
     def after_parallel_load(self, session):
         """Nothing can be set in a parallel operation, not even what is configured."""
@@ -325,7 +325,7 @@ class LoadedWhenNeeded(LoadedByTheSession, unittest.TestCase):
                 self.assert_end(None, session, f"SELECT {function}()")
 
     def test_configured_value_that_is_none(self):
-        """Nobody can say what was meant, so nothing is begun until it is corrected."""
+        """A configured value that can't be read leaves the cap unknown: no probe begins until it is corrected."""
         with self.configured("SYSTEM", "many"), self.session() as session:
             self.assert_end(REFUSED, session)
             self.assertRegex(self.said, "HINT:  .*a superuser has to correct the value")
@@ -343,7 +343,7 @@ class LoadedByTheServer(Case, unittest.TestCase):
     preload = "shared_preload_libraries"
 
     def connect_with(self, value):
-        """There is no such connection."""
+        """The server refuses such a connection."""
         environment = {**os.environ, "PGHOST": self.server.host, "PGUSER": "prober", "PGDATABASE": "postgres"}
         environment["PGOPTIONS"] = self.options({SETTING: value})
         done = subprocess.run(["psql", "-Xc", "SELECT"], env=environment, check=False, capture_output=True, text=True)

@@ -1,4 +1,4 @@
-"""Control groups of the client tests: a device that gives a process no more than so much."""
+"""Control groups of the client tests: they limit what processes may read of a device."""
 
 import contextlib
 import os
@@ -8,7 +8,7 @@ from lib import read, wait_for
 from storage import succeeds
 
 VERSIONS = ["v1", "v2"]
-# The file of a limit, and what it has before the figure.
+# By limit: its file, and the word before the figure in it.
 FILES = {
     "v1": {"read_bps": ("blkio.throttle.read_bps_device", ""), "read_iops": ("blkio.throttle.read_iops_device", "")},
     "v2": {"read_bps": ("io.max", "rbps="), "read_iops": ("io.max", "riops=")},
@@ -23,7 +23,7 @@ class Limit:
 
     @contextlib.contextmanager
     def on(self, pids):
-        """Meanwhile these processes, and those that they start, are held by it."""
+        """Meanwhile these processes, and those that they start, are in the control group."""
         try:
             move(pids, self.folder)
             yield
@@ -34,7 +34,7 @@ class Limit:
 
 @contextlib.contextmanager
 def limited(version, device, **limits):
-    """A limit by control groups of one version: read_bps or read_iops, a second. None where that can't be."""
+    """A limit by control groups of one version: read_bps is bytes a second, read_iops requests. None where it can't be set."""
     if version == "v1":
         with _group("/sys/fs/cgroup/blkio", version, device, limits) as limit:
             yield limit
@@ -55,7 +55,7 @@ def limited(version, device, **limits):
 
 @contextlib.contextmanager
 def limited_somehow(device, **limits):
-    """A limit by whichever version there is; None where there is none."""
+    """A limit by control groups of either version; None where it can't be set."""
     with contextlib.ExitStack() as groups:
         found = (groups.enter_context(limited(version, device, **limits)) for version in VERSIONS)
         yield next((limit for limit in found if limit), None)
@@ -82,7 +82,7 @@ def _group(root, version, device, limits):
 
 
 def move(pids, folder):
-    """Into a control group; some may have ended meanwhile."""
+    """Moves processes into a control group; some may have ended meanwhile."""
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
             write(f"{folder}/cgroup.procs", pid)

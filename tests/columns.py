@@ -25,7 +25,7 @@ class Columns(unittest.TestCase):
         self.assertFalse("\n".join(differences), "run psql -XqAt -f tools/columns.sql >docs/columns.md")
 
     def test_nothing_is_left_out(self):
-        """By another way through the catalog."""
+        """The page has every name that another query of the catalog finds."""
         page = generated()
         with Session() as session:
             session.run("LOAD 'pg_io_probe'")

@@ -3,8 +3,8 @@
 
 The places are triggers, expressions of indexes and constraints, cursors, subtransactions, workers, and
 whatever else evaluates a function. CALLS has a cheap call of each function, CONTEXTS the places. A call there
-works, or ends by an SQLSTATE that is named beside the place. After each the process holds what it held
-before, and the server is the one that it was.
+works, or ends by an SQLSTATE that is named beside the place. After each call the process holds what it held
+before, and no server process has crashed.
 """
 
 import itertools
@@ -72,7 +72,7 @@ CALLS = {
         "io_probe_sync_full(sections => '{no_sync}')",
 }
 WRITES = {"25006"}
-# Not in a worker, nor while others of the same query work.
+# A probe runs neither in a parallel worker, nor while workers of the same query run.
 PARALLEL = {"25000"}
 FORCED = "debug_parallel_query" if VERSION >= 16 else "force_parallel_mode"
 # A call that is not evaluated before the query is executed.
@@ -84,11 +84,11 @@ WHILE_COMMITTING = ["a cursor that is held", "a trigger before two phases"]
 DEFERRED = (f"CREATE CONSTRAINT TRIGGER f AFTER INSERT ON victim INITIALLY DEFERRED FOR EACH ROW {FIRES}; "
             "INSERT INTO victim VALUES (3)")  # fmt: skip
 
-# Where it is called, how a call may end there besides rows, and the statements: `calls(int)` calls it. They
-# begin in a transaction, which is undone. The table `victim` has two rows, `probed` is what is probed.
+# By place: the SQLSTATEs by which a call may end there, and the statements, in which `calls(int)` makes the
+# call. They begin in a transaction, which is undone. The table `victim` has two rows; `probed` is probed.
 CONTEXTS = {
     "a query": (set(), f"SELECT {A_CALL}"),
-    # It calls what has the same planned.
+    # Planning evaluates the call, and the call may plan a query of the same table.
     "the planner": ({"54001"}, "SELECT calls(1); CREATE INDEX ON probed (id) WHERE public.calls(1) > 0; "
                                "TABLE victim"),
     "a row trigger": (set(), f"CREATE TRIGGER f BEFORE INSERT OR DELETE ON victim FOR EACH ROW {FIRES};"
@@ -158,7 +158,7 @@ CONTEXTS = {
     "a session begun anew": (set(), f"ROLLBACK; SELECT {A_CALL}; DISCARD ALL; SET contexts.call = {{call}}; "
                                     f"SELECT {A_CALL}"),
 }
-# What a function is refused there that others are not.
+# SQLSTATEs by which one function may end in a place, and others may not.
 REFUSED = {("serializable", "io_probe_correct(regclass,double precision)"): {"0A000"}}
 SETUP = """
     CREATE FUNCTION calls(n int) RETURNS int LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS
@@ -204,7 +204,7 @@ EVENTS = "CREATE FUNCTION happens() RETURNS event_trigger LANGUAGE plpgsql AS $$
     + "".join(
         f"CREATE EVENT TRIGGER {event} ON {event} EXECUTE FUNCTION happens();"
         for event in ["ddl_command_start", "ddl_command_end", "sql_drop", "table_rewrite"])
-# A call takes some milliseconds.
+# With these a call takes some milliseconds.
 CAPS = {"max_duration": "5 s", "scratch_limit": "1 MB", "scratch_reserve": "0", "row_duration": "3 ms"}
 SERVER = None
 
@@ -259,7 +259,7 @@ class Contexts(unittest.TestCase):
         self.addCleanup(self.look)
 
     def look(self):
-        """Nothing is left, and no process has ended that was not meant to."""
+        """Nothing is left, and no process has ended that should not."""
         left = self.control.rows("SELECT * FROM pg_locks WHERE locktype = 'advisory'")
         left += self.control.rows("SELECT * FROM io_probe_progress()")
         left += self.control.rows("SELECT * FROM pg_prepared_xacts")
@@ -274,7 +274,7 @@ class Contexts(unittest.TestCase):
             ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
             JOIN pg_extension AS e ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid
             WHERE e.extname = 'pg_io_probe'""")
-        # With fewer columns it is the same function of the library.
+        # The variant with fewer columns is the same function of the library.
         found = {name for name in found if name.replace("(", "_full(", 1) not in found}
         self.assertEqual(set(CALLS), found)
         self.assertLessEqual(set().union(*(allowed for allowed, _ in CONTEXTS.values())) - {"22012"},
@@ -285,13 +285,13 @@ class Contexts(unittest.TestCase):
             held = lambda: (Process(session.pid).threads(), Process(session.pid).descriptors())
             locks = f"SELECT * FROM pg_locks WHERE pid = {session.pid} AND locktype <> 'virtualxid'"
             before = None
-            # The halves of one place and of the next are not of the same functions.
+            # Two places in a row get different halves of the functions.
             cases = [(place, function) for turn, place in enumerate(CONTEXTS)
                      for function in [*CALLS][turn % 2:] + [*CALLS][:turn % 2]]
             cases = half_of(cases, lambda case: case[0] == "a query")
             if session.value("SELECT current_setting('debug_assertions')") == "on":
-                # There PL/pgSQL's own EXCEPTION fails an assertion of the server, too, where it is called while a
-                # transaction commits or is prepared: RollbackAndReleaseCurrentSubTransaction does not expect that.
+                # PL/pgSQL's own EXCEPTION, too, fails an assertion of such a server if it is called while a transaction
+                # commits or is prepared: RollbackAndReleaseCurrentSubTransaction does not expect that.
                 cases = [case for case in cases if case[0] not in WHILE_COMMITTING]
             for place, group in itertools.groupby(cases, lambda case: case[0]):
                 allowed, statements = CONTEXTS[place]
@@ -308,7 +308,7 @@ class Contexts(unittest.TestCase):
 
     @staticmethod
     def states(session, call, statements):
-        """The SQLSTATEs of the ERRORs that there were."""
+        """Runs the statements of a place with a call, and returns the SQLSTATEs of their ERRORs."""
         try:
             call = literal(query(call))
             session.run(f"SET contexts.call = {call}; RESET pg_io_probe.row_duration; "
@@ -318,7 +318,7 @@ class Contexts(unittest.TestCase):
             states = re.findall(r"^(?:ERROR|FATAL):  (\w{5}): ", str(failure), re.MULTILINE)
             return set(states) or {str(failure)}
         finally:
-            # A time-out of milliseconds may end these, too.
+            # A time-out of milliseconds may end these statements, too.
             wait_for(lambda: self.succeeds(session, "ROLLBACK; DEALLOCATE ALL"), "the end of the transaction")
 
     @staticmethod
@@ -330,7 +330,7 @@ class Contexts(unittest.TestCase):
         return True
 
     def test_an_index_that_is_being_built(self):
-        """What is written past shared buffers is not read through them: a page of zeros would stay there."""
+        """Probes refuse an index until it is built. It is written past shared buffers: a page of zeros would stay in them."""
         probes = ["seqscan", "random", "random_series", "depth", "ping", "page_cost", "readahead",
                   "recommend"]
         with SERVER.session() as builder, SERVER.session(user="caller") as session:
@@ -355,14 +355,14 @@ class Contexts(unittest.TestCase):
                 session.rows(f"SELECT * FROM io_probe_{probe}('growing')")
 
     def outcomes(self, process, calls=len(CALLS)):
-        """What came of the calls that a process of this kind has made, once it has made all."""
+        """Waits until a process of this kind has made all calls, and returns those that failed, with their SQLSTATEs."""
         made = lambda: re.findall(rf"called by {process}: (\w{{5}}) by SELECT FROM public\.(\w+)",
                                   log()[self.since:])
         wait_for(lambda: len(made()) >= calls, f"the calls of {process}", timeout=120)
         return {(function, state) for state, function in made() if state != "00000"}
 
     def test_autovacuum(self):
-        # Of the row with 1, which INSERT does not see.
+        # Only the row with 1 makes calls. Autovacuum sees it, INSERT does not.
         self.control.run("CREATE TABLE vacuumed AS SELECT g FROM generate_series(1, 100) AS g; "
                          "SET contexts.off = on;"
                          "CREATE INDEX ON vacuumed (public.calls_all(g)); "
@@ -396,8 +396,8 @@ class Contexts(unittest.TestCase):
 
     def test_a_client_that_is_gone(self):
         """A process whose client is gone does not go on, nor one whose transaction has lasted too long."""
-        for call in ["io_probe_ping_full('probed', count => 40, every => '100 ms')", "io_probe_iostat_full('1 s', count => 4)",
-                     "io_probe_iostat_query_full('SELECT pg_sleep(4)')",
+        for call in ["io_probe_ping_full('probed', count => 600, every => '100 ms')", "io_probe_iostat_full('1 s', count => 60)",
+                     "io_probe_iostat_query_full('SELECT pg_sleep(60)')",
                      "io_probe_sync_full(duration => '60 s')",
                      "io_probe_random_series_full('probed', '{os}', '60 s', options => '{\"max_iops\": 50}')"]:
             for end in ["kill", *(["transaction_timeout"] if VERSION >= 17 else [])]:

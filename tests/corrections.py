@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""Correlations that are kept, as other sessions plan with them: beside locks, DDL and rights, on a standby, beside hypopg."""
+"""Other sessions plan with correlations that are kept: beside locks, DDL and rights, on a standby, beside hypopg."""
 
 import os
 import threading
@@ -11,7 +11,7 @@ from lib import LONG, Failure, Session, create_extension, literal, main, read
 from servers import Limited
 
 RANGE = "SELECT pad FROM ranged WHERE jittered BETWEEN 100000 AND 102000"
-# What ends a statement of a race, and is no fault: deadlock, a lock that is not to be had, what is gone or there already.
+# SQLSTATEs that are no fault in a race: deadlock, a lock that is not to be had, an object that is gone or there already.
 RACES = {"40P01", "55P03", "42P01", "42704", "42P07", "23505"}
 SECONDS = 60 if LONG else 6
 LIMITS = 300 if LONG else 30
@@ -81,7 +81,7 @@ class Corrections(unittest.TestCase):
                 self.control.run(f"BEGIN; {held}")
                 self.assert_analyzed(session)
                 if "corrections" in held:
-                    # Nor does what was read before count any more, once it may have changed.
+                    # A correlation that was read before does not count any more, either, once it may have changed.
                     self.control.run("ALTER TABLE ranged SET (parallel_workers = 1); COMMIT")
                     self.control.run(f"BEGIN; {held}")
                     self.planner.run("SET statement_timeout = '5 s'")
@@ -91,7 +91,7 @@ class Corrections(unittest.TestCase):
                 self.assert_corrected()
 
     def test_an_index_that_a_plan_could_not_use(self):
-        """Others hear of the index when it can be used, not of its table."""
+        """When the index becomes valid, other sessions hear of the index, not of its table. They plan with the correction."""
         valid = "UPDATE pg_index SET indisvalid = {} WHERE indexrelid = 'ranged_jittered'::regclass"
         self.control.run(valid.format("false"))
         self.addCleanup(self.control.run, valid.format("true"))
@@ -107,17 +107,8 @@ class Corrections(unittest.TestCase):
         self.control.run("DELETE FROM pg_statistic WHERE starelid = 'ranged'::regclass")
         self.assertEqual(cost(self.planner), cost(self.planning()))
 
-    def test_names_that_are_gone(self):
-        self.keep()
-        self.control.run("ALTER INDEX ranged_jittered RENAME TO ranged_renamed")
-        self.addCleanup(self.control.run, "ALTER INDEX ranged_renamed RENAME TO ranged_jittered")
-        self.assert_analyzed()
-        self.keep(index="ranged_renamed")
-        self.assert_corrected()
-        self.assertEqual(self.control.run("SELECT indexname FROM io_probe_corrections"), ["ranged_renamed"])
-
     def test_what_was_undone_is_forgotten(self):
-        """Also what this session has read in the same command."""
+        """This session also forgets a correlation that it has read in the command that failed."""
         self.control.run(f"""CREATE FUNCTION plans() RETURNS void STABLE LANGUAGE plpgsql AS $$ BEGIN
             PERFORM count(*) FROM ({RANGE}) AS r; RAISE 'undone'; END $$""")
         self.addCleanup(self.control.run, "DROP FUNCTION plans")
@@ -140,7 +131,7 @@ class Corrections(unittest.TestCase):
         self.assert_corrected()
 
     def test_without_memory_a_plan_fails_and_the_server_goes_on(self):
-        """At so many limits of a session's memory, each a little over what it has."""
+        """With LIMITS different limits of a session's memory, each a little over what it has."""
         self.keep()
         wide = " UNION ALL ".join([RANGE] * 300)
         started = self.control.value("SELECT pg_postmaster_start_time()")
@@ -187,7 +178,7 @@ class Corrections(unittest.TestCase):
             self.keep()
 
     def test_rights_and_security_stay_as_they_are(self):
-        """Only the costs differ: who sees which rows, and which condition is looked at first, does not."""
+        """Only the costs differ. The rows that a role sees and the order of the conditions stay the same."""
         self.control.run("""
             CREATE ROLE corrected_reader; GRANT SELECT ON ranged TO corrected_reader;
             CREATE FUNCTION leaks(text) RETURNS boolean LANGUAGE plpgsql COST 0.0001 AS $$ BEGIN RETURN true; END $$;
@@ -199,7 +190,7 @@ class Corrections(unittest.TestCase):
         shown = "SELECT count(scattered_pct) FROM io_probe_correlation('ranged')"
         self.assertEqual(self.control.run(shown), ["1"])
         self.planner.run("SET ROLE corrected_reader")
-        # As pg_stats does.
+        # pg_stats shows this role nothing of the table, either.
         self.assertEqual(self.planner.run(shown), ["0"])
         queries = [f"SELECT * FROM {of} WHERE jittered BETWEEN 100000 AND 102000 AND leaks(pad)" for of in ["ranged", "barred"]]
         before = [self.planner.run(f"EXPLAIN (COSTS off) {query}; SELECT count(*), sum(id) FROM ({query}) AS q") for query in queries]
@@ -233,7 +224,7 @@ class Corrections(unittest.TestCase):
         self.assert_corrected()
 
     def test_plans_are_made_while_all_changes(self):
-        """Whatever happens beside, planning fails for no other reason than that; and in the end all agree."""
+        """Beside such changes, planning fails by the SQLSTATEs in RACES only, and in the end all sessions agree."""
         changes = [
             "SELECT io_probe_correct('ranged_jittered', 0)", "SELECT io_probe_correct('ranged_jittered', NULL)",
             "REINDEX INDEX ranged_jittered", "DROP INDEX IF EXISTS ranged_other; CREATE INDEX ranged_other ON ranged (jittered)",

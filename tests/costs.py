@@ -1,8 +1,8 @@
 #!/usr/bin/env -S python3 -B
-"""Times of a block and the page costs that follow from them, on storage of which it is known what it is like.
+"""Times of a block and the page costs that follow from them, on storage whose character is known.
 
-A loop device that takes large requests, or small ones only; and memory. Needs root, to mount. Figures are printed, and
-only their order is judged.
+The storage is a loop device that takes large requests, or small ones only; and memory. Needs root, to mount. Figures are
+printed, and only their order is judged.
 """
 
 import os
@@ -21,10 +21,10 @@ MIB = 1 << 20
 ROWS = 80000
 OF_TABLESPACE = ["random_page_cost", "seq_page_cost", "effective_io_concurrency", "maintenance_io_concurrency"]
 PATIENCE = 30
-# For one concurrency one of these, in seconds, takes long enough to have the planner asked: on a busy machine a longer one.
+# Durations in seconds. With one concurrency, one of these is long enough to have the planner asked: on a busy machine a longer one.
 SOON = [2, 4, 8, 16]
 QUERY = "SELECT FROM probed WHERE shuffled < 3000"
-# A trap: what an expression of this role's table calls while it is planned tells of it.
+# A trap: planning an expression of this role's table calls a function, which tells of the call.
 TRAP = """CREATE ROLE trapper; CREATE SCHEMA trap AUTHORIZATION trapper; ALTER TABLE probed OWNER TO trapper;
     GRANT EXECUTE ON FUNCTION io_probe_page_cost, io_probe_page_cost_full, io_probe_recommend, io_probe_recommend_full, io_probe_evict TO trapper; SET ROLE trapper;
     CREATE FUNCTION trap.springs() RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN RAISE INFO 'trap'; RETURN 0; END $$;
@@ -88,14 +88,14 @@ class Storage(unittest.TestCase):
         return {row["setting"]: row for row in rows}
 
     def test_small_and_large_requests(self):
-        """A device that gives so many requests a second: where it takes large ones, reads in order are cheap."""
+        """The device gives 2000 requests a second. Where it takes large ones, reads in order are cheap."""
         disk = self.on_loop_device()
         ratios = {}
         with cgroups.limited_somehow(disk.device, read_iops=2000) as limit:
             if limit is None:
                 self.skipTest("no cgroup limits requests here")
             with limit.on(server_processes()):
-                # Of small ones a block is two, in order or not.
+                # A block takes two small requests, in order or not.
                 for name, limits in {"large": (1280, 2048), "small": (4, 4)}.items():
                     disk.set_queue(*limits)
                     with Session() as session:
@@ -108,7 +108,7 @@ class Storage(unittest.TestCase):
         self.assertGreater(ratios["large"], 2 * ratios["small"])
 
     def test_beside_others_that_read(self):
-        """Rows that were read from the device say so, and advice that rests on them."""
+        """Rows that were read from the device tell of the others in `doubt`, and so does advice that rests on them."""
         disk = self.on_loop_device()
         measured = {"random_page_cost", "effective_io_concurrency", "maintenance_io_concurrency", "read_ahead_kb"}
         measured |= {"io_combine_limit"} if VERSION >= 17 else set()
@@ -133,7 +133,7 @@ class Storage(unittest.TestCase):
             self.assertEqual(others, advised & measured)
 
     def test_what_is_read_is_said_and_dropped(self):
-        """Of the device no less is read than the rows say, and most of it leaves the cache."""
+        """No less is read from the device than the rows say, and most of it leaves the cache."""
         disk = self.on_loop_device()
         path = segment_file(self.control, "probed")
         with Session() as session:
@@ -156,13 +156,13 @@ class Storage(unittest.TestCase):
                         self.assertLessEqual(row["os_pct"] or 0, 1, row)
 
     def test_cached_is_left_alone(self):
-        """Without leave to evict nothing of it is read from the device."""
+        """Without `cold`, nothing of a cached table is read from the device."""
         disk = self.on_loop_device()
         path = segment_file(self.control, "probed")
         self.control.run("SELECT * FROM io_probe_evict('probed')")
         self.control.run("SELECT * FROM io_probe_seqscan_full('probed', '{os}')")
         held, before = fincore(path), disk.counters()["bytes"]
-        # Not to the last page, here and below: nothing keeps them there.
+        # Some pages may be missing, here and below: nothing keeps them in the cache.
         self.assertGreater(held, os.path.getsize(path) * 0.9)
         with Session() as session:
             for row in session.rows(rows_of("page_cost", "probed", duration="500 ms")):
@@ -179,7 +179,7 @@ class Storage(unittest.TestCase):
         self.assertLess(disk.counters()["bytes"] - before, held * 0.1)
 
     def test_a_rate_limit_holds_for_what_the_device_moves(self):
-        """But for one turn: with what the kernel reads ahead, which nobody asked for.
+        """The excess is one turn at most, with what the kernel reads ahead without being asked.
 
         A scan that begins within a file reads a request's size first, and only then in whole windows of 8 MiB.
         """
@@ -195,7 +195,7 @@ class Storage(unittest.TestCase):
         self.assertLessEqual(moved, rate * took + turn, [row for row in rows if row["blks"]])
 
     def test_a_busy_device(self):
-        """It is left alone: for one of several that is the reason why there is no advice, for the one that is given an ERROR."""
+        """A busy device is left alone. For a table that the call does not name, the row gives this reason; else it is an ERROR."""
         disk = self.on_loop_device()
         read = f"while :; do dd if={disk.device} of=/dev/null bs=1M iflag=direct 2>&1; done & "
         load = subprocess.Popen(["sh", "-c", read * 6 + "wait"], stdout=subprocess.DEVNULL, start_new_session=True)
@@ -222,7 +222,7 @@ class Storage(unittest.TestCase):
                 self.assertRegex(str(raised.exception), busy)
 
     def test_a_device_that_can_not_be_seen(self):
-        """With a bound on how busy it may be it is left alone, and so is the WAL's; others are measured."""
+        """With max_busy_pct set, such a device is left alone, also if it is the WAL's; other devices are measured."""
         memory = os.path.join(TEST_TMP, "unseen")
         os.makedirs(memory, exist_ok=True)
         run("mount", "-t", "tmpfs", "-o", "size=512m", "tmpfs", memory)
@@ -236,7 +236,7 @@ class Storage(unittest.TestCase):
                   "(pg_io_probe.max_busy_pct is set, but the device behind it is not known)")  # fmt: skip
         with server.session() as session:
             session.run("CREATE EXTENSION pg_io_probe")
-            # The larger one is in memory.
+            # The larger table is in memory.
             probed_table(session, create_tablespace(session, "elsewhere", memory), rows=20000)
             probed_table(session, rows=12000, name="nearby")
             session.run("SET pg_io_probe.max_busy_pct = 100; SET pg_io_probe.scratch_reserve = 0")
@@ -251,7 +251,7 @@ class Storage(unittest.TestCase):
             say(nearby["why"])
             self.assertEqual(nearby["relid"], "nearby")
             self.assertGreater(nearby["evidence"]["sequential_us"], 0, nearby)
-            # The WAL is not what was given.
+            # The call names a table, not the WAL: its row has the reason.
             arguments["settings"] = ["random_page_cost", "wal_sync_method"]
             _, wal = session.rows(rows_of("recommend", "nearby", **arguments))
             self.assertEqual((wal["recommended"], wal["statement"], wal["why"]), unseen)
@@ -278,7 +278,7 @@ class Storage(unittest.TestCase):
 
 
 class Manners(unittest.TestCase):
-    """It ends when told to, gives way, and leaves the session as it was."""
+    """A call ends when told to, gives way, and leaves the session as it was."""
 
     @classmethod
     def setUpClass(cls):
@@ -292,16 +292,16 @@ class Manners(unittest.TestCase):
         cls.control.close()
 
     def setUp(self):
-        # Up to 16 nobody takes a table out of shared buffers, where each call's rings leave some of it.
+        # The rings of each call leave some of a table in shared buffers. Up to 16 no function can evict that.
         if VERSION < 17:
             self.control.run("VACUUM (FULL, ANALYZE) probed")
 
     def plan(self, session):
-        """With other page costs, which the planner does not heed where it is told that it is elsewhere."""
+        """The plan of QUERY in this session, with its costs: it would show what a call has left behind."""
         return session.run(f"EXPLAIN {QUERY}")
 
     def test_an_end_at_any_time(self):
-        """While it measures, while it counts tuples, while it asks the planner."""
+        """A call ends while it measures, counts tuples or asks the planner, and the session is as before."""
         with Session() as session:
             process = Process(session.pid)
             session.run("SET search_path = public, pg_catalog; SET enable_nestloop = off; SET seq_page_cost = 1.5")
@@ -324,7 +324,7 @@ class Manners(unittest.TestCase):
             self.assertIn("cancelled", ends.values())
 
     def test_nothing_is_sent_meanwhile(self):
-        """A client that does not read what is sent would have a probe wait, deaf to its bounds."""
+        """A client that does not read what is sent would make a probe wait, beyond its bounds."""
         def printed(query):
             return sum("LOG:" in line for line in session.run(f"SELECT count(*) FROM {query}"))
 
@@ -367,23 +367,23 @@ class Manners(unittest.TestCase):
                                                 "AND relfilenode = pg_relation_filenode('probed')"), 0)
 
     def nearby_table(self):
-        """One that is smaller, of which the planner can be asked, too."""
+        """Makes a smaller table, of which the planner can be asked, too."""
         probed_table(self.control, rows=12000, name="nearby")
         self.addCleanup(self.control.run, "DROP TABLE nearby")
 
     def options(self, *options):
-        """Gives the default tablespace settings of its own."""
+        """Gives the default tablespace options of its own."""
         self.control.run(f"ALTER TABLESPACE pg_default SET ({', '.join(options)})")
         names = [option.split()[0] for option in options]
         self.addCleanup(self.control.run, f"ALTER TABLESPACE pg_default RESET ({', '.join(names)})")
 
     def query(self, **arguments):
-        """For what has the planner asked in a while."""
+        """A call of `soon` seconds, which has the planner asked at some time."""
         arguments = {"settings": ["random_page_cost"], **arguments}
         return rows_of("recommend", duration=f"{self.soon} s", cold=True, **arguments)
 
     def test_functions_of_users_are_not_called(self):
-        """Not even those of the table's owner, by the owner: the table is left out, and the row says so."""
+        """Not even those of the table's owner, if the owner calls: the table is left out, and the row says so."""
         self.nearby_table()
         self.control.run(TRAP)
         self.addCleanup(self.control.run, UNTRAP)
@@ -408,7 +408,7 @@ class Manners(unittest.TestCase):
                     told = "".join(session.run(rows_of("recommend", "probed", duration="1 s", **asked)))
                     self.assertIn("nothing can be said by the planner's choices", told)
                     self.assertNotIn("trap", told)
-                    # Of the others in its tablespace the planner is asked, if there is time.
+                    # The planner is asked of other tables in the tablespace, if there is time.
                     if role == "RESET ROLE" and trap.startswith("STATISTICS"):
                         told = "".join(session.run(rows_of("recommend", "nearby", duration="4 s", **asked)))
                         say(told)
@@ -416,13 +416,13 @@ class Manners(unittest.TestCase):
                         if '"tables":' in told:
                             self.assertIn('"tables": 1,', told)
                 self.control.run(f"DROP {trap.split()[0]} {trap.split()[1] if 'STAT' in trap else 'set'}")
-        # Without one they are.
+        # Without a trap tuples are counted.
         (row,) = [row for row in self.control.rows(counts) if row["tier"] == "cpu"]
         # (What they take is not told where a busy machine makes hits seem to take all of the time.)
         self.assertNotIn("could not be counted", " ".join(row["notes"]))
 
     def test_an_end_between_two_plans(self):
-        """Each of which takes a while in which no interrupt is looked for."""
+        """A call ends between two plans. Each of them takes a while in which no interrupt is looked for."""
         self.nearby_table()
         self.control.run("CREATE STATISTICS slow ON (id + length(lpad('', 10000000, 'x'))) FROM nearby")
         self.options("effective_io_concurrency = 0")
@@ -431,7 +431,7 @@ class Manners(unittest.TestCase):
             state = f"SELECT ({STATE})::text || current_user"
             before = session.run(state), self.plan(session)
             for self.soon in SOON:
-                # Of each query more plans are asked for than there is time for.
+                # More plans of each query are asked for than there is time for.
                 query = self.query(unit="cpu", settings=OF_TABLESPACE)
                 session.start(f"""DO $$ BEGIN PERFORM * FROM ({query}) AS probe;
                     EXCEPTION WHEN query_canceled THEN RAISE INFO 'state: %', ({state}); END $$""")
@@ -450,7 +450,7 @@ class Manners(unittest.TestCase):
             say(f"cancel: {(time.monotonic() - asked) * 1000:.0f} ms, after {soon:.1f} s")
             self.assertLess(time.monotonic() - asked, 10)
             self.assertEqual(re.findall("state: (.*)", "\n".join(lines)), before[0])
-            # Beside others some time may be lacking, and then no planner is asked.
+            # On a busy machine time may be lacking, and then the planner is not asked.
             first = self.soon
             for self.soon in SOON[SOON.index(first):]:
                 limit = soon * self.soon / first + 1
@@ -472,7 +472,7 @@ class Manners(unittest.TestCase):
             self.assert_free(session)
 
     def test_what_needs_a_table_for_itself(self):
-        """Is let through while it measures; and it waits for nobody whose table it only picked."""
+        """A statement that needs the table for itself is let through while a probe measures."""
         for query in [rows_of("page_cost", "probed", duration="60 s", cold=True),
                       rows_of("page_cost", "probed", duration="60 s", cold=True, options={"max_mib_s": 4}),
                       rows_of("recommend", "probed", settings=OF_TABLESPACE, duration="60 s", cold=True)]:
@@ -491,7 +491,7 @@ class Manners(unittest.TestCase):
                     self.assertIn("another session waits for a lock", str(rows))
 
     def test_buffers_of_others(self):
-        """Trying out io_combine_limit takes as many from others as a scan under each does, not as all of its scans would."""
+        """Trying out io_combine_limit takes as many buffers from others as one scan under each limit, not as all its scans."""
         if VERSION < 17:
             self.skipTest("no io_combine_limit")
         if not (create_extension(self.control, "pg_buffercache") and create_extension(self.control, "pg_prewarm")):
@@ -512,7 +512,7 @@ class Manners(unittest.TestCase):
         self.assertLess(pushed_out, len(row["evidence"]["limits"]) * buffers / 8)
 
     def test_a_table_that_is_locked_while_the_planner_is_asked(self):
-        """Another than the one that is measured: whoever holds its lock is not waited for."""
+        """A table other than the measured one is left out while another session has it locked. The probe does not wait."""
         self.control.run("CREATE TABLE larger AS SELECT * FROM probed UNION ALL SELECT * FROM probed")
         self.control.run("CREATE INDEX larger_id ON larger (id)")
         self.control.run("ANALYZE larger; CHECKPOINT")
@@ -523,7 +523,7 @@ class Manners(unittest.TestCase):
             self.assertEqual(row["relid"], "larger")
             say(row["why"])
             self.assertEqual(row["evidence"].get("tables", 1), 1)
-            # And one whose lock comes in between, and stays.
+            # Here the lock comes while the probe runs, and stays.
             other.run("COMMIT")
             prober.start_rows(rows_of("recommend", settings=["random_page_cost"], duration="2 s", cold=True))
             wait_for_probe(self.control, prober.pid)

@@ -18,7 +18,7 @@ BLOCKS = 2048
 # In the long mode: kills in each phase of each probe; kills of each at random moments, from before it begins; deaths of
 # the postmaster and shutdowns of each kind during each.
 IN_A_PHASE, AT_RANDOM, DEATHS, SHUTDOWNS = 20, 5, 2, 2
-# What a postmaster leaves that was killed: a new one would take it for alive as long as nobody has reaped it.
+# Files that a killed postmaster leaves. Until its process is reaped, a new postmaster would take it for alive.
 STALE = [
     os.path.join(PGDATA, "postmaster.pid"), os.path.join(os.environ["PGHOST"], f".s.PGSQL.{os.environ['PGPORT']}.lock")
 ]  # fmt: skip
@@ -36,7 +36,7 @@ class Crash(unittest.TestCase):
 
     def setUp(self):
         self.control = Session()
-        # Processes die here, not the machine; recovery would sync each file.
+        # Processes die here, not the machine: no sync is needed, and recovery would sync each file.
         self.control.run("ALTER SYSTEM SET fsync = off; SELECT pg_reload_conf()")
         dense_table(self.control, "probed", BLOCKS)
         self.addCleanup(self.clean_up)
@@ -57,7 +57,7 @@ class Crash(unittest.TestCase):
         say(f"{sum(self.seen.values())} in all: {dict(sorted(self.seen.items()))}")
 
     def session(self):
-        """A new one, also if the last attempt has failed and left no server."""
+        """A new session, also if the last attempt has failed and left no server."""
         if not server_processes():
             self.start()
         self.control.close()
@@ -74,7 +74,7 @@ class Crash(unittest.TestCase):
         self.control = Session()
 
     def meet(self, session, probe, wanted=None):
-        """Starts a probe, and returns when it is in a phase: the process."""
+        """Starts a probe, and returns its process when it is in the phase `wanted`, or in any."""
         probe.start(session)
         is_there = lambda: phase(self.control, session.pid) == wanted if wanted else progress_of(self.control, session)
         # A phase may be over in a few milliseconds.
@@ -93,19 +93,19 @@ class Crash(unittest.TestCase):
         self.control = wait_for(connection, "the server to be back", 60)
         Crash.crashes += 1
         if Crash.crashes % 4 == 0:
-            # With io_uring, the postmaster of 18 keeps the rings from before each crash: the sixth is its last.
+            # With io_uring, the postmaster of 18 keeps the rings from before each crash: the sixth crash is its last.
             self.control.close()
             restart_server()
             self.control = Session()
 
     def assert_ends(self, session, sqlstate):
-        """The caller loses the connection, and is told why if there is anybody who could."""
+        """The caller loses the connection, and is told this SQLSTATE if a process is left to tell it."""
         with self.assertRaises(Failure) as raised:
             session.finish()
         self.assertEqual(raised.exception.sqlstate, sqlstate, raised.exception)
 
     def assert_as_before(self, probe):
-        """No file, no lock, and the probe works."""
+        """No file and no lock is left, and the probe works."""
         self.assertEqual(new_files(self.names), set(), "after the start")
         self.assertEqual(files_in_data_directory() - self.files, set(), "after the start")
         self.assertEqual(self.control.rows("SELECT * FROM pg_locks WHERE locktype = 'advisory'"), [])
@@ -122,7 +122,7 @@ class Crash(unittest.TestCase):
                     self.assert_as_before(probe)
 
     def test_kill_at_random_moments(self):
-        """From before it begins."""
+        """Some kills come before the probe begins."""
         for probe in some(self.probes, AT_RANDOM):
             with self.subTest(probe.name), self.session() as session:
                 probe.start(session)
@@ -132,7 +132,7 @@ class Crash(unittest.TestCase):
                 self.assert_as_before(probe)
 
     def test_death_of_the_postmaster(self):
-        """A probe ends soon, also if nothing makes it wait, and the server starts again."""
+        """A probe ends soon after the postmaster, also if nothing makes the probe wait, and the server starts again."""
         slowest = 0
         for probe in some(self.probes, DEATHS):
             with self.subTest(probe.name), self.session() as session:
@@ -161,7 +161,7 @@ class Crash(unittest.TestCase):
                     slowest = max(slowest, time.monotonic() - asked)
                     self.assertFalse(process.exists())
                     self.assertLess(slowest, 10)
-                    # A server that is stopped at once tells its clients so in no error.
+                    # A server that is stopped at once sends its clients no error.
                     self.assert_ends(session, "57P01" if mode == "fast" else None)
                     self.assertEqual(new_files(self.names), set(), "left by the shutdown")
                     self.start()

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Jobs of pg_cron that record runs: the documented schedule, jobs that overlap, and a server that is killed meanwhile.
 
-pg_cron starts jobs when a minute begins, no sooner: each part has a server of its own, and all of their jobs are for the same
-minute. The tests run in the order of their names: first what has to be done while a job runs.
+pg_cron starts jobs when a minute begins, no sooner. So each part has a server of its own, and all jobs are for the same
+minute. The tests run in the order of their names: first the one that has to act while a job runs.
 """
 
 import os
@@ -45,7 +45,7 @@ def setUpModule():
         with server.session(database) as session:
             session.run("CREATE EXTENSION pg_io_probe")
             dense_table(session, "tbl", 600)
-    # The next minute of which the beginning is not too near.
+    # The next minute that begins more than 15 s from now.
     once = f"{time.gmtime(time.time() + 75).tm_min} * * * *"
     paste_the_schedule(once)
     schedule_what_overlaps(once)
@@ -70,7 +70,7 @@ def paste_the_schedule(once):
 
 
 def schedule_what_overlaps(once):
-    """Three jobs that take 3 s each, of which one waits, and one that its role may not do."""
+    """Three jobs that take 3 s each, of which one waits for the others, and one that its role has no right to do."""
     server, database = SERVERS["overlapping"], PARTS["overlapping"]
     with server.session(database) as session:
         session.run("CREATE ROLE prober LOGIN; GRANT SELECT ON tbl TO prober")
@@ -119,7 +119,7 @@ class Cron(unittest.TestCase):
         return session
 
     def wait_for_jobs(self, session, count):
-        """Waits until so many have ended."""
+        """Waits until `count` jobs have ended."""
         return wait_for(lambda: (jobs := jobs_that_ended(session)) and len(jobs) >= count and jobs,
                         f"the end of {count} jobs", 120)
 
@@ -127,9 +127,9 @@ class Cron(unittest.TestCase):
         """What was committed is there afterwards, and what was not is not."""
         server = SERVERS["killed"]
         with server.session() as session:
-            # (That a job has ended pg_cron may notice only when another one does.)
+            # (pg_cron may notice the end of a job only when another one ends.)
             wait_for(lambda: session.value("SELECT count(*) FROM io_probe_runs") > 0, "a short job", 90)
-            # A short one ends at once.
+            # A short job ends at once.
             long = "SELECT count(*) FROM io_probe_progress() WHERE started_at < clock_timestamp() - interval '1 s'"
             wait_for(lambda: session.value(long) == 1, "the long job", 120)
             before = stored(session)
@@ -140,7 +140,7 @@ class Cron(unittest.TestCase):
         self.assertEqual(stored(session), before)
 
     def test_jobs_that_overlap(self):
-        """Without being told to wait, the second is stored as skipped; one that waits gets its turn."""
+        """A job that is not told to wait is stored as skipped if another one runs. A job that waits gets its turn."""
         ended = self.wait_for_jobs(self.connect("overlapping"), 4)
         session = self.connect("overlapping", PARTS["overlapping"])
         status, message = ended.pop("not granted")
@@ -166,7 +166,7 @@ class Cron(unittest.TestCase):
             self.assertGreaterEqual(session.value(between), 3)
 
     def test_the_documented_schedule(self):
-        """It is pasted as it stands, and each of its jobs does what it is there for."""
+        """The schedule is pasted as it stands, and each of its jobs does its work."""
         session = self.connect("documented")
         jobs = session.rows("SELECT jobname, username, command FROM cron.job")
         self.assertEqual(len(jobs), 4)

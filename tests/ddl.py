@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""A probe gives way to whoever waits for its relation, and delays nobody else: DDL, other databases, replay."""
+"""A probe gives way to sessions that wait for its relation, and delays no others: DDL, other databases, replay."""
 
 import os
 import time
@@ -9,10 +9,10 @@ from lib import PATHS, TEST_TMP, Failure, Session, as_server, dense_table, knows
 from lib import say, seqscan, wait_for, wait_for_probe
 
 BLOCKS = 1024
-# The probe looks for waiters once a second; a probe that doesn't would go on until it has done.
+# Seconds. The probe looks for waiters once a second; a probe that doesn't would go on until it is done.
 PATIENCE = 30
 LONG = "60 s"
-# No byte budget shall end it before.
+# No byte budget shall end the probe before.
 ALL = {"max_bytes": 64 << 30}
 NOTE = "another session waits for a lock on this relation"
 
@@ -71,7 +71,7 @@ class Ddl(unittest.TestCase):
                 self.assertLess(row["blks"], row["blks_total"])
 
     def test_a_session_that_others_wait_for(self):
-        """It holds a lock on the relation already, so it need not wait behind those who want a stronger one."""
+        """The session holds a lock on the relation already, so its probe need not wait behind one that wants a stronger lock."""
         self.control.run("CREATE SEQUENCE numbers")
         self.addCleanup(self.control.run, "DROP SEQUENCE IF EXISTS numbers")
         for relation, command, first in [("probed", "ALTER TABLE probed ADD late text", "UPDATE probed SET id = id WHERE id = 1"),
@@ -87,7 +87,7 @@ class Ddl(unittest.TestCase):
                 other.finish()
 
     def test_a_sequence_keeps_its_file(self):
-        # ALTER SEQUENCE … RESTART gives it another one, beside those who read it.
+        # ALTER SEQUENCE … RESTART gives the sequence another file, and lets others read it meanwhile.
         self.control.run("CREATE SEQUENCE numbers")
         self.addCleanup(self.control.run, "DROP SEQUENCE numbers")
         query = "SELECT status FROM io_probe_seqscan_full('numbers', '{os}')"
@@ -98,7 +98,7 @@ class Ddl(unittest.TestCase):
                 prober.run(query)
             self.assertEqual(raised.exception.sqlstate, "55P03")
             other.run("COMMIT")
-            # Readers, and those who draw numbers, are not kept out.
+            # The probe's lock lets in readers, and sessions that draw numbers.
             other.run("BEGIN; SELECT nextval('numbers')")
             self.assertEqual(prober.value(query), "ok")
             other.run("COMMIT")
@@ -132,7 +132,7 @@ class Ddl(unittest.TestCase):
                 self.assertEqual({row.get("complete", False) for row in rows}, {False})
 
     def test_what_goes_on_beside_a_probe(self):
-        """What needs no lock that a reader keeps it from does not wait, and the probe goes on."""
+        """A statement whose lock does not conflict with a reader's does not wait, and the probe goes on."""
         with Session() as prober:
             self.start(prober, slowly("direct"))
             for command in [
@@ -146,7 +146,7 @@ class Ddl(unittest.TestCase):
                 self.assertTrue(prober.busy(), command)
 
     def test_who_waits_for_another_session(self):
-        """Who needs no lock that a reader keeps him from is not helped by the probe's end."""
+        """The waiter's lock does not conflict with a reader's: the probe's end would not help it, so the probe goes on."""
         with Session() as prober, Session() as writer, Session() as other:
             writer.run("BEGIN; INSERT INTO probed VALUES (0, '')")
             other.start("CREATE INDEX ON probed (id)")
@@ -200,7 +200,7 @@ class Ddl(unittest.TestCase):
             self.assertEqual([row["relid"] for row in prober.finish_rows()], ["probed"])
 
     def test_databases(self):
-        """Creating and dropping one waits for an answer of every server process."""
+        """CREATE DATABASE and DROP DATABASE wait for an answer of every server process. A probe gives it."""
         for query in [*map(slowly, PATHS), *map(slowly_at_random, PATHS), slowly_at_random("server", depth=16),
                       rows_of("depth", "probed", depths=[8], duration=LONG, options=ALL), ping(mode="write"),
                       *self.readahead()]:
@@ -233,14 +233,14 @@ class Ddl(unittest.TestCase):
             rows = session.rows(rows_of("ping", "probed", count=4, every="0", mode="pingpong"))
             self.assertEqual([(row["op"], row["status"]) for row in rows], [("write", "ok"), ("read", "ok")] * 2)
 
-            # Replay that may not wait cancels the probe; replay that may, finds that it gives way.
+            # Replay that may not wait cancels the probe. To replay that may wait, the probe gives way.
             for delay, query in [
                 ("0", slowly("direct", "gone")), ("0", slowly("server", "gone")), ("0", slowly("os", "gone")),
                 ("0", slowly_at_random("direct", "gone", 8)), ("0", slowly_at_random("server", "gone")),
                 ("0", ping("gone", mode="write")), ("30s", slowly("direct", "gone")), ("30s", slowly("server", "gone")),
                 ("30s", slowly_at_random("os", "gone")),
             ]:
-                # The server may send the cancel twice, of which the second ends an idle session up to 15.
+                # The server may send the cancel twice. Up to 15 the second one ends an idle session.
                 with self.subTest(query, delay=delay), Session(host=standby.host) as session:
                     control.run(f"ALTER SYSTEM SET max_standby_streaming_delay = '{delay}'")
                     control.run("SELECT pg_reload_conf()")
@@ -265,7 +265,7 @@ class Ddl(unittest.TestCase):
                     self.assertIsNone(control.value("SELECT to_regclass('gone')"))
 
     def readahead(self):
-        """A curve over readahead windows, at full speed and with pauses, if that is possible here: not over when precise."""
+        """Curves over readahead windows, at full speed and with pauses, if possible here. They don't end when precise."""
         endless = {**ALL, "precision": 1e-6}
         options = [endless, {**endless, "max_mib_s": 4}] if knows_readahead(self.control) else []
         return [rows_of("readahead", "probed", windows_kb=[64], duration="20 s", options=chosen) for chosen in options]
@@ -295,7 +295,7 @@ class Standby:
         self.control = Session(host=self.host)
 
     def catch_up(self):
-        """Waits until it has replayed what the primary has written."""
+        """Waits until the standby has replayed what the primary has written."""
         written = self.primary.value("SELECT pg_current_wal_lsn()")
         wait_for(
             lambda: self.control.value(f"SELECT pg_last_wal_replay_lsn() >= '{written}'"), "the standby to catch up", 30
@@ -309,7 +309,7 @@ class Standby:
         wait_for(self.drop_slot, "the end of the slot")
 
     def drop_slot(self):
-        """False while the standby's connection has not ended yet."""
+        """Drops the slot; false while the standby's connection has not ended yet."""
         self.primary.run("SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE NOT active")
         return self.primary.value("SELECT count(*) FROM pg_replication_slots") == 0
 

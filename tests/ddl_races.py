@@ -18,7 +18,7 @@ BLOCKS = 512
 TIMES = 5
 PROMOTIONS = 20 if LONG else 1
 CONFLICTS = 20
-# DDL waits for a probe until that looks for waiters, once a second; then it takes its time itself.
+# Seconds. DDL waits until the probe looks for waiters, once a second; then the DDL takes its time itself.
 PATIENCE = 30
 GOOD = "(ok|partial|unsupported|void|rows)( and (ok|partial|unsupported|void))*"
 REFILL = "INSERT INTO probed SELECT g, repeat('x', 8000) FROM generate_series(1, 64) AS g"
@@ -55,7 +55,7 @@ class DdlRaces(unittest.TestCase):
         self.addCleanup(self.outcomes.tell)
 
     def test_ddl_at_random(self):
-        """Others do what they like; a probe gives way, or says what is gone."""
+        """Another session runs DDL at random. A probe gives way, or says what is gone."""
         for name in ["one", "two", "gone"]:
             as_server("mkdir", os.path.join(TEST_TMP, name))
         for name in ["one", "two"]:
@@ -94,13 +94,13 @@ class DdlRaces(unittest.TestCase):
             self.control.run(f"DROP TABLESPACE {name}")
 
     def test_a_standby_that_replays(self):
-        """Replay that does not wait ends a probe on what it takes away, whichever the probe is."""
+        """Replay that does not wait ends every probe from whose relation it takes something away."""
         standby = Standby(self.control)
         self.addCleanup(as_server, "rm", "-rf", standby.host)
         self.addCleanup(standby.stop)
         standby.start()
         with Session(host=standby.host) as control:
-            # Before anything that is replayed can end it.
+            # Asked before replay can end the query.
             known = [probe for probe in probes(control) if probe.relation and probe.probe != "record"]
             control.run("ALTER SYSTEM SET max_standby_streaming_delay = 0; SELECT pg_reload_conf()")
             conflicts = {
@@ -108,13 +108,13 @@ class DdlRaces(unittest.TestCase):
                 "rows that are gone": [REFILL, "DELETE FROM probed WHERE id < 60", "VACUUM (TRUNCATE false) probed"],
             }
             for what, probe in itertools.product(conflicts, some(known, TIMES)):
-                # The server may send the cancel twice, of which the second ends an idle session up to 15.
+                # The server may send the cancel twice. Up to 15 the second one ends an idle session.
                 with self.subTest(what, probe=probe.name), contextlib.closing(warm_session(standby.host, probe)) as session:
                     holdings = without_conflict(lambda: Holdings(session, control))
                     session.run("SET pg_io_probe.scratch_reserve = 0")
                     probe.start(session)
                     wait_for(lambda: phase(control, session.pid) != "between two calls", "the probe")
-                    # io_probe_recommend holds no lock on the relation while it writes beside the WAL.
+                    # Several times: io_probe_recommend holds no lock on the relation while it writes beside the WAL.
                     for _ in range(CONFLICTS):
                         for command in conflicts[what]:
                             self.other.run(command)
@@ -132,7 +132,7 @@ class DdlRaces(unittest.TestCase):
                     self.check_database(standby, control, known[number % len(known)])
 
     def check_database(self, standby, control, probe):
-        """What is dropped under a probe in it takes the session with it."""
+        """Replay of DROP DATABASE ends the session of a probe in the database."""
         with Session("beside") as session:
             session.run("CREATE EXTENSION pg_io_probe")
             dense_table(session, "probed", BLOCKS)
@@ -147,7 +147,7 @@ class DdlRaces(unittest.TestCase):
         self.assertEqual(control.rows("SELECT * FROM pg_locks WHERE locktype = 'advisory'"), [])
 
     def test_promotion(self):
-        """It is none of a probe's business; afterwards what stores can store."""
+        """A probe goes on through a promotion. Afterwards io_probe_record can store."""
         for number in range(PROMOTIONS):
             standby = Standby(self.control)
             try:
@@ -161,7 +161,7 @@ class DdlRaces(unittest.TestCase):
                         holdings = Holdings(session, session)
                         probe.start(session)
                         wait_for(lambda: phase(control, session.pid) != "between two calls", "the probe")
-                        # By a signal: what is replayed could end a query.
+                        # Promoted by a signal: replay could end a query.
                         as_server("pg_ctl", "promote", "-w", "-D", standby.data)
                         time.sleep(0.3)
                         self.assertTrue(session.busy())
@@ -177,7 +177,7 @@ class DdlRaces(unittest.TestCase):
 
 
 def warm_session(host, probe):
-    """One that has run the probe before. What is still replayed may end it: in a subtransaction, the session and all."""
+    """A session that has run the probe before. Replay may end that run, and the session too if it is in a subtransaction."""
     for left in reversed(range(10)):
         session = Session(host=host)
         try:
@@ -190,7 +190,7 @@ def warm_session(host, probe):
 
 
 def without_conflict(ask):
-    """Asks again if what is replayed has ended that query, too."""
+    """Asks again if replay has ended that query, too."""
     for left in reversed(range(10)):
         try:
             return ask()

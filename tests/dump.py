@@ -24,13 +24,13 @@ class Dump(unittest.TestCase):
         dense_table(self.session, '"Gone, too"."A table"', 32)
 
     def record(self, probe, relation=None, label=None, **arguments):
-        """Records a run: its number."""
+        """Records a run, and returns its number."""
         on = "NULL" if relation is None else literal(relation)
         named = "NULL" if label is None else literal(label)
         return self.session.value(f"SELECT io_probe_record('{probe}', {on}, {literal(arguments)}, {named})")
 
     def fill(self):
-        """Stores some runs of each kind: the numbers of them."""
+        """Stores some runs of each kind, and returns their numbers."""
         gone = '"Gone, too"."A table"'
         runs = [
             self.record("seqscan", "here", "before the move", **SHORT),
@@ -48,7 +48,7 @@ class Dump(unittest.TestCase):
         return runs
 
     def restored(self, server, *options):
-        """The present database on the server: a session in it."""
+        """Restores the present database on the server, and returns a session in it."""
         dump = os.path.join(TEST_TMP, "dump")
         as_server("pg_dump", "-f", dump, *options, os.environ["PGDATABASE"])
         with server.session() as session:
@@ -61,7 +61,7 @@ class Dump(unittest.TestCase):
         return server.session("restored")
 
     def test_another_server(self):
-        """All is there and as it was, and what comes next has a new number."""
+        """The history is there and as it was, and the next run has a new number."""
         server = Server("other")
         self.addCleanup(server.remove)
         server.start()
@@ -79,7 +79,7 @@ class Dump(unittest.TestCase):
                 self.assertEqual({row["schemaname"] for row in gone}, {"Gone, too"})
                 new = restored.value("SELECT io_probe_record('ping', 'here', '{\"count\": 1}')")
                 self.assertEqual(new, runs[-1] + 1)
-                # It is another series, on another cluster.
+                # The new run is of another series, that of another cluster.
                 series = restored.value("SELECT count(DISTINCT series) FROM io_probe_runs WHERE probe = 'ping'")
                 self.assertEqual(series, 2)
                 restored.run("DROP TABLE here")
@@ -87,7 +87,7 @@ class Dump(unittest.TestCase):
                 self.assertEqual(restored.value("SELECT count(*) FROM io_probe_results"), 0)
 
     def test_another_schema(self):
-        """The extension may lie in any."""
+        """The extension may lie in any schema."""
         server = Server("other")
         self.addCleanup(server.remove)
         server.start()
@@ -103,7 +103,8 @@ class Dump(unittest.TestCase):
 
     @unittest.skipUnless(shutil.which("pg_upgrade"), "no pg_upgrade")
     def test_pg_upgrade(self):
-        """The files of one cluster in a new one: each object of the extension is made by itself, not by its script."""
+        """pg_upgrade puts the files of one cluster into a new one. It makes each object of the extension by itself, not by the
+        script."""
         old, new = Server("old"), Server("new")
         self.addCleanup(old.remove)
         self.addCleanup(new.remove)

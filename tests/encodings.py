@@ -56,7 +56,7 @@ class Encodings(unittest.TestCase):
         given = {"settings": ["random_page_cost"], "duration": "2 s", "cold": True}
         row = session.row(rows_of("recommend", f"t{letter}", **given))
         self.assertEqual(row["relid"], f'"t{letter}"')
-        # Whether they suffice for advice is another question.
+        # Whether the figures suffice for advice is another question.
         self.assertIn("random_us", row["evidence"], row)
 
     @in_each
@@ -84,7 +84,7 @@ class Encodings(unittest.TestCase):
 
     @in_each
     def test_refusals(self, session, letter):
-        """The messages quote what was given, the library's own and those of the server."""
+        """Messages of the library and of the server quote what was given."""
         for call, sqlstate in [
             (f"seqscan('t{letter}', '{{{letter}}}')", "22023"),
             (f"seqscan('t{letter}', fork => '{letter}')", "22023"),
@@ -111,7 +111,7 @@ class Encodings(unittest.TestCase):
 
     @in_each
     def test_a_run_that_failed(self, session, letter):
-        """The message of its ERROR is told as a WARNING, and kept."""
+        """The message of the run's ERROR is told as a WARNING, and kept."""
         session.run(f"""CREATE OR REPLACE FUNCTION fails() RETURNS int LANGUAGE plpgsql
             AS $$ BEGIN RAISE 'no {letter}' USING ERRCODE = 'ZX123'; END $$""")
         with self.assertRaises(Failure) as raised:
@@ -126,14 +126,14 @@ class Encodings(unittest.TestCase):
 
     @in_each
     def test_what_an_encoding_lacks(self, session, letter):
-        """JSON can name what a client could not send."""
+        """JSON can name characters that a client could not send."""
         plan = '[{"Plan": {"Node Type": "%s Scan", "Alias": "\\u2713%s\\u2713"}}]' % (letter, letter)
         node = session.row(rows_of("explain_json", plan=plan))
         mark = "?" if letter != "ä" or session is self.sessions["LATIN1"] else "✓"
         self.assertEqual((node["node_type"], node["alias"]), (f"{letter} Scan", f"{mark}{letter}{mark}"))
 
     def test_names_of_another_database(self):
-        """The names of tablespaces are for all databases, in the encoding of the one where they were given."""
+        """All databases share the names of tablespaces. Each is in the encoding of the database where it was given."""
         creator = self.sessions["UTF8"]
         creator.run("SET allow_in_place_tablespaces = on; CREATE TABLESPACE \"Sä✓\" LOCATION ''")
         self.addCleanup(creator.run, 'DROP TABLESPACE "Sä✓"')
@@ -145,7 +145,7 @@ class Encodings(unittest.TestCase):
                 self.assertTrue(session.rows(rows_of("recommend", settings=["random_page_cost"], duration="20 ms")))
 
     def test_paths(self):
-        """They are the file system's, whatever the database has."""
+        """Paths have the file system's encoding, whatever the database has."""
         server = Server("dätä")
         self.addCleanup(server.remove)
         server.start()
@@ -161,7 +161,7 @@ class Encodings(unittest.TestCase):
             self.assertTrue(all("/dätä/" in directory for directory in directories), directories)
 
     def test_bytes_that_are_no_utf8(self):
-        """SQL_ASCII takes any."""
+        """SQL_ASCII takes any bytes."""
         session = self.sessions["SQL_ASCII"]
         session.run("""DO $$ BEGIN
             EXECUTE format('CREATE TABLE %I AS SELECT g || %L AS id FROM generate_series(1, 5000) AS g',
@@ -181,7 +181,7 @@ class Encodings(unittest.TestCase):
         session.run(f"DELETE FROM io_probe_runs WHERE id = {number}")
 
     def test_characters_that_utf8_lacks(self):
-        """A query is executed as it was written. What is another argument here is refused, and what is another name not looked up."""
+        """A query is executed as it was written. Other arguments with such characters are refused; such names are not looked up."""
         for encoding, odd, shown in [
             ("WIN1252", "6181", "a?"),
             ("EUC_JP", "61a9a1", "a?"),
@@ -225,7 +225,7 @@ class Encodings(unittest.TestCase):
 
     @in_each
     def test_names_that_no_relation_can_have(self, session, _):
-        """JSON can name them; what stands for them in messages is not what is looked up."""
+        """JSON can name such relations. The text that stands for the name in messages is not looked up."""
         session.run('CREATE TABLE "?" ()')
         self.addCleanup(session.run, 'DROP TABLE "?"')
         for name in [r"\u2713", r"?\u0000"]:

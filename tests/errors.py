@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""ERRORs that pass through the extension: whole, and leaving nothing behind.
+"""ERRORs pass through the extension whole, and leave nothing behind.
 
 ERRORS=10000 in the environment raises more of each kind.
 """
@@ -21,7 +21,7 @@ MIB = 1 << 20
 FIELDS = """RETURNED_SQLSTATE MESSAGE_TEXT PG_EXCEPTION_DETAIL PG_EXCEPTION_HINT COLUMN_NAME CONSTRAINT_NAME
     PG_DATATYPE_NAME TABLE_NAME SCHEMA_NAME""".split()
 
-# Each raises an ERROR that says everything an ERROR can say, of a SQLSTATE that is nobody else's.
+# The function's ERROR says everything an ERROR can say, by a SQLSTATE that no other code raises.
 FAILS = """CREATE FUNCTION fails() RETURNS int LANGUAGE plpgsql AS $$ BEGIN
     RAISE 'no ä' USING ERRCODE = 'ZX123', DETAIL = 'detail ä', HINT = 'hint ä', COLUMN = 'cä', CONSTRAINT = 'nä',
         DATATYPE = 'dä', TABLE = 'tä', SCHEMA = 'sä'; END $$"""
@@ -85,7 +85,7 @@ class Errors(unittest.TestCase):
         return f"SELECT count(*) FROM results, {call}"
 
     def test_it_passes_whole(self):
-        """Through whatever of ours it passes, it says what it says without."""
+        """Whatever code of ours an ERROR passes through, it says what it says without that."""
         for encoding, session in self.sessions.items():
             plain = self.caught(session, "fails()")
             self.assertEqual((plain["RETURNED_SQLSTATE"], plain["SCHEMA_NAME"]), ("ZX123", "sä"))
@@ -115,7 +115,7 @@ class Errors(unittest.TestCase):
             with self.subTest(encoding):
                 error = self.caught(session, WAYS["in a statement of ours"][0])
                 self.assertEqual([line for line in error["context"].splitlines() if "timestamptz" in line], [])
-                # What is the user's own is.
+                # The user's own statement is shown.
                 error = self.caught(session, "io_probe_iostat_query_full('SELECT fails()')")
                 self.assertIn('SQL statement "SELECT fails()"', error["context"])
 
@@ -128,7 +128,7 @@ class Errors(unittest.TestCase):
 
     @unittest.skipIf(VERSION < 18, "the catalog keeps no expression that is so long")
     def test_an_expression_too_deep_to_look_at_fails_no_probe(self):
-        """The server gets by with less of the stack for the expressions of an index than we to look at them."""
+        """The server needs less of the stack for the expressions of an index than we need to look at them."""
         session = self.sessions["UTF8"]
         session.run(f"""CREATE TABLE deep AS SELECT generate_series(1, 20000) AS id; CHECKPOINT;
             CREATE INDEX ON deep ((id{"+ 1" * 3000}))""")
@@ -138,7 +138,7 @@ class Errors(unittest.TestCase):
         session.run("CREATE TABLE writable (); DROP TABLE writable")
 
     def test_nothing_stays(self):
-        """Not in the transaction, and not in the process."""
+        """Neither the transaction nor the process keeps anything of an ERROR."""
         for encoding in ["UTF8", "LATIN1"]:
             session = self.sessions[encoding]
             for way, call in [*((way, call) for way, (call, _) in WAYS.items()), ("caught", CAUGHT)]:
@@ -146,7 +146,7 @@ class Errors(unittest.TestCase):
                     self.assert_steady(session, way, self.statement(call), ERRORS)
 
     def test_nothing_stays_of_large_ones(self):
-        """Of a MiB each, in one transaction."""
+        """The message and the DETAIL have a MiB each; all ERRORs are in one transaction."""
         session = self.sessions["UTF8"]
         session.run(f"""CREATE FUNCTION shouts() RETURNS int LANGUAGE plpgsql AS
             $$ BEGIN RAISE '%', repeat('x', {MIB}) USING DETAIL = repeat('y', {MIB}); END $$""")
@@ -156,7 +156,7 @@ class Errors(unittest.TestCase):
                 self.assert_steady(session, call, self.statement(f"io_probe_{call}"), 100, slack=16 * MIB)
 
     def assert_steady(self, session, way, statement, times, slack=SLACK):
-        """The same transaction, and then the process, holds after many what it held after some."""
+        """In one transaction, the process and its memory contexts hold after many ERRORs what they held after some."""
         loop = f"""SET LOCAL client_min_messages = error; DO $$ BEGIN FOR n IN 1..%d LOOP
             BEGIN EXECUTE {literal(statement)}; EXCEPTION WHEN OTHERS THEN NULL; END; END LOOP; END $$"""
         process = Process(session.pid)
@@ -180,7 +180,7 @@ class Errors(unittest.TestCase):
 
 class Stacks(unittest.TestCase):
     def test_none_is_shown(self):
-        """Whatever RUST_BACKTRACE says where the server was started."""
+        """No message and no log line has a backtrace, whatever RUST_BACKTRACE says where the server was started."""
         server = Server("stacks")
         self.addCleanup(server.remove)
         with mock.patch.dict(os.environ, RUST_BACKTRACE="full"):

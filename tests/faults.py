@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""Bad luck: devices that fail, files that are gone, no room. More of it: crashes.py, signals.py, unusable_storage.py,
+"""Faults: devices that fail, files that are gone, no room. More are in crashes.py, signals.py, unusable_storage.py,
 refused.py, ddl_races.py.
 
 Needs root, to mount.
@@ -23,14 +23,14 @@ def setUpModule():
 
 
 class Storage(unittest.TestCase):
-    """Reads that fail."""
+    """Reads that fail, and scratch files without room."""
 
     def setUp(self):
         self.session = Session()
         self.addCleanup(self.session.close)
 
     def assert_fails(self, query, sqlstate, *words):
-        """The query fails so, and takes nothing with it."""
+        """The query fails by this SQLSTATE and with these words, and leaves nothing behind."""
         process = Process(self.session.pid)
         before = process.threads(), process.descriptors()
         with self.assertRaises(Failure) as raised:
@@ -65,7 +65,7 @@ class Storage(unittest.TestCase):
                     self.session.run("SELECT * FROM io_probe_evict('probed')")
                     self.assert_read_fails(query, "server", path)
             with self.subTest("evict"):
-                # It reads nothing.
+                # Evicting reads nothing.
                 self.session.rows("SELECT * FROM io_probe_evict('probed')")
             for route in ["direct", "os"]:
                 with self.subTest("ping", path=route):
@@ -74,7 +74,7 @@ class Storage(unittest.TestCase):
         self.assertEqual(self.session.row(random_reads("probed", "direct"))["complete"], True)
 
     def assert_read_fails(self, query, route, path, offset=r"\d+"):
-        """The device gives an error, which is told with what it was about."""
+        """The device gives an error, which is told with the blocks, or the file and offset, that it was about."""
         if route == "server":
             self.assert_fails(query, "58030", r"could not read blocks? .*Input/output error")
         else:
@@ -83,7 +83,7 @@ class Storage(unittest.TestCase):
             self.assert_fails(query, "58030", message, r"DETAIL:  errno is 5\.")
 
     def test_a_device_that_fails_under_a_readahead_window(self):
-        """Each has its turn: the kernel's in the first third of the table, its twin in the second, then another's."""
+        """Each window has its turn: the kernel's in the first third of the table, its twin in the second, then another one."""
         disk = LoopDevice(128 * MIB)
         self.addCleanup(disk.remove)
         turn, window = 1024, 64
@@ -104,7 +104,7 @@ class Storage(unittest.TestCase):
                 self.assertEqual({row["status"] for row in self.session.rows(query)}, {"ok"})
 
     def test_room_for_scratch_files(self):
-        """They leave what is to be left, and are not begun without."""
+        """Scratch files leave the reserve free, and are not begun without room for that."""
         disk = LoopDevice(64 * MIB)
         self.addCleanup(disk.remove)
         place = self.tablespace(disk.mount_point)
@@ -130,7 +130,7 @@ class Storage(unittest.TestCase):
         self.assertEqual(disk.used(), before)
         rows = self.session.rows(ping)
         self.assertEqual([(row["op"], row["status"]) for row in rows], [("write", "ok")] * 3)
-        # With room for none at all.
+        # Here there is room for no scratch file at all.
         filler = os.path.join(disk.mount_point, "filler")
         with open(filler, "wb") as file:
             os.posix_fallocate(file.fileno(), 0, os.statvfs(disk.mount_point).f_bavail * 4096 - MIB // 2)
@@ -138,7 +138,7 @@ class Storage(unittest.TestCase):
         os.remove(filler)
 
     def test_a_segment_that_is_gone(self):
-        """The server would take a relation without its middle for a shorter one, so it goes while the probe runs."""
+        """The server would take a relation without its middle for a shorter one, so the segment goes while the probe runs."""
         sparse_table(self.session, "probed", 2 * SEGMENT_BLOCKS + 100)
         self.addCleanup(self.session.run, "DROP TABLE probed")
         with open(segment_file(self.session, "probed"), "r+b") as file:
@@ -164,7 +164,7 @@ class Storage(unittest.TestCase):
         self.assertEqual(self.session.row(seqscan("probed", "direct", options=options))["complete"], True)
 
     def test_a_segment_that_is_too_short(self):
-        """It shrinks while it is read, which no server does."""
+        """The segment shrinks while it is read, which no server does."""
         self.probed_table(1000)
         path = segment_file(self.session, "probed")
         self.session.start_rows(seqscan("probed", "os", options={"max_mib_s": 4}))
@@ -206,7 +206,7 @@ class Storage(unittest.TestCase):
         self.addCleanup(self.session.run, "DROP TABLE probed")
 
     def tablespace(self, directory):
-        """Makes a tablespace: the clause for a table in it."""
+        """Makes a tablespace, and returns the clause for a table in it."""
         place = create_tablespace(self.session, "elsewhere", directory)
         self.addCleanup(self.session.run, "DROP TABLESPACE elsewhere")
         return place

@@ -2,9 +2,9 @@
 """Random calls of every function of the extension, from several roles, with arguments from plain to hostile: each gives rows
 or a documented SQLSTATE, the backend is the same afterwards, and nothing is left behind.
 
-The functions and the types of their arguments are the catalog's, so that a new one is called as well. Each call follows from
-the seed and its number alone. In the environment, CALLS is how many (100,000 in `make check-all`), SEED repeats a
-run and FIRST begins at a call: what fails prints these and the statement. SHOW=1 prints what came out of each function.
+The functions and the types of their arguments are the catalog's, so that a new function is called as well. Each call follows
+from the seed and its number alone. In the environment, CALLS is the number of calls (100,000 in `make check-all`), SEED repeats
+a run and FIRST begins at a call: a failure prints these and the statement. SHOW=1 prints how the calls of each function ended.
 """
 
 import collections
@@ -27,10 +27,10 @@ SHOW = os.environ.get("SHOW")
 WORKERS = 2
 # Seconds after which a call, each of which is bounded to a fraction of one, counts as hung.
 HUNG = 60
-# Between looks at what a backend holds.
+# Calls between two looks at what a backend holds.
 LOOK_EVERY = 50
 
-# Small bounds, so that thousands of calls take a minute. Nobody but the superuser may move them.
+# Small bounds, so that thousands of calls take a minute. All but the last two may be changed by a superuser only.
 CAPS = {
     "max_duration": "100 ms",
     "max_bytes": "1 MB",
@@ -42,8 +42,8 @@ CAPS = {
 }
 
 # What any call may answer: a bad value, a relation that is none, of the wrong kind, gone, locked or not the caller's,
-# another probe, a facility that is missing here, a time limit, a conflict of transactions; and the server's own of a value
-# that is none of its type.
+# another probe, a facility that is missing here, a time limit, a conflict of transactions. LITERALS has the server's own
+# errors for a value that is none of its type.
 ANYONE = {"22023", "42809", "42P01", "42501", "55P03", "55006", "0A000", "57014", "54000", "40001"}
 LITERALS = {
     "regclass": {"22P02", "42601", "42602", "3F000", "22003"},
@@ -58,7 +58,7 @@ LITERALS = {
     "text[]": {"22P02", "2202E"},
     "text": set(),
 }
-# What some of them may answer besides.
+# What some functions may answer besides.
 WRITES_FILES = {"53100", "42704"}
 QUERY = {"42601", "42703", "42883", "42P02", "22012", "25006", "42804", "42P18"}
 STORES = {"25006", "22P02", "22003", "22007", "22008", "23502", "23514"}
@@ -78,7 +78,7 @@ BESIDES = {
     "io_probe_compare": {"42704"},
 }
 
-# What is stored of a probe that failed, or found another one running, is no ERROR.
+# A stored run that failed, or found another probe running, gives a WARNING and no ERROR.
 WARNING = re.compile(
     r"^WARNING:  (?P<code>\w{5}): (?P<told>probe \"\w+\" (failed|was skipped): .*\nDETAIL:  SQLSTATE is (?P<state>\w{5}))?",
     re.MULTILINE,
@@ -145,7 +145,7 @@ class Caller:
         session.run("CREATE TEMP TABLE own_temp AS SELECT g FROM generate_series(1, 100) AS g")
         session.run("GRANT SELECT ON own_temp TO PUBLIC; SET lock_timeout = '5 ms'; SET client_min_messages = warning")
         session.run(f"SET SESSION AUTHORIZATION {role}")
-        # Libraries bring settings with them.
+        # Loading the libraries adds their settings.
         session.run("SELECT FROM io_probe_explain_full('SELECT 1'); DO $$BEGIN END$$")
         return session
 
@@ -177,7 +177,7 @@ class Caller:
         self.calls[role] += 1
         warned = [warning["state"] or warning["code"] for warning in WARNING.finditer(said)]
         if not {state, *warned} <= allowed(function) | {"00000"}:
-            # Of each kind the first is enough.
+            # The first failure of each kind is enough.
             self.failures.setdefault(
                 (function.name, state), f"{said[:1000]}\nby {role}: {text[:4000]}\nSEED={SEED} FIRST={number} CALLS=1"
             )
@@ -196,7 +196,7 @@ class Caller:
                 assert attempt < 9
 
     def look(self, role, number):
-        """Is the backend what it was?"""
+        """Fails if the backend holds anything else than at first."""
         now = self._held(self.sessions[role])
         if now != self.before[role]:
             was, now = (
@@ -235,7 +235,7 @@ class Fuzz(unittest.TestCase):
             self.session.run(f"GRANT EXECUTE ON FUNCTION {function} TO fuzz_granted")
 
     def tear_down_roles(self):
-        """Roles and tablespaces are the cluster's."""
+        """Drops roles and tablespaces, which are the cluster's."""
         with Session() as session:
             session.run("SET client_min_messages = error")
             for role in ROLES:
@@ -254,7 +254,7 @@ class Fuzz(unittest.TestCase):
         return [Function(row) for row in rows]
 
     def results(self):
-        """Runs, and results to import."""
+        """Stores runs. Returns their numbers, results to import, and devices."""
         made = {"runs": [], "measured": []}
         made["devices"] = [row["device"] for row in self.session.rows("SELECT device FROM io_probe_counters()")] or ["sda"]
         for probe, relation, args in [
@@ -277,7 +277,7 @@ class Fuzz(unittest.TestCase):
         return made
 
     def oids(self):
-        """Oids of what has no name, of others, or none at all."""
+        """Oids of TOAST relations, of another session's table, and of relations that are gone."""
         self.other = Session()
         self.addCleanup(self.other.close)
         self.other.run("CREATE TEMP TABLE theirs AS SELECT 1")
@@ -363,7 +363,7 @@ class Fuzz(unittest.TestCase):
 
     @staticmethod
     def show(outcomes, seconds):
-        """What came out."""
+        """Prints how the calls ended."""
         states = collections.Counter()
         for (_, state), count in outcomes.items():
             states[state] += count

@@ -40,7 +40,7 @@ INTERVALS = [
 ]
 FLOATS = ["0", "1", "-1", "0.5", "1e-300", "1e308", "NaN", "Infinity", "-Infinity", "1.0000001", "-0"]
 
-# What each argument or option of a text is for; the names of options are asked of the functions themselves.
+# Good values of each text argument or option. The functions themselves are asked for the names of options.
 GOOD_TEXTS = {
     "paths": ["direct", "server", "os"],
     "path": ["direct", "os"],
@@ -132,7 +132,7 @@ def quoted(name):
 
 
 def literal(text, type_name):
-    """A value of a type; None is NULL. No C-style escapes: a backslash is one."""
+    """A value of a type; None is NULL. There are no C-style escapes: a backslash stands for itself."""
     return "NULL" if text is None else "'" + text.replace("'", "''") + f"'::{type_name}"
 
 
@@ -162,7 +162,7 @@ class Fuzzer:
 
     @staticmethod
     def _known_probes(session):
-        """What can be measured and stored."""
+        """The probes that can be measured and stored, by name."""
         try:
             session.run("SELECT io_probe_measure('?')")
         except Failure as refused:
@@ -174,7 +174,7 @@ class Fuzzer:
         """The names of a function's options, from the HINT that lists them."""
         if not function.arguments or function.arguments[-1] != ("options", "jsonb"):
             return []
-        # What else is wrong comes later.
+        # Options are checked before the other arguments.
         needed = {"regclass": "'plain'", "text": "'SELECT 1'", "json": "'[]'", "interval": "'1 ms'"}
         values = [needed[type_name] for _, type_name in function.arguments[: function.required]]
         unknown = """options => '{"?": 1}'"""
@@ -186,7 +186,7 @@ class Fuzzer:
         return []
 
     def statement(self, number):
-        """The role, the function, whether its literals are all good, and the text of a call."""
+        """The role, the function, and the text of a call."""
         self.random = random.Random(f"{self.seed}/{number}")
         role = self.random.choices(list(ROLES), ROLES.values())[0]
         function = self.random.choice(self.functions)
@@ -223,7 +223,7 @@ class Fuzzer:
         hostile = set()
         if count and self.random.random() < 0.5:
             hostile = set(self.random.sample(range(count), self.random.choice([1, 1, 1, min(2, count), count])))
-        # Where one is the name of a function, the others are for that.
+        # If an argument names a probe, the other arguments are for that probe.
         self.probe = self.random.choice(self.probes)
         needs = [name for name, _ in function.arguments[: function.required]]
         if "probe" in needs:
@@ -391,7 +391,7 @@ class Fuzzer:
         )
 
     def _value(self, depth=3):
-        """Any JSON."""
+        """Any JSON value."""
         pick = self.random.choice
         kind = self.random.random()
         if depth and kind < 0.15:

@@ -121,7 +121,7 @@ class Growth(unittest.TestCase):
                 self.assert_steady(session, name, lambda times: session.run(loop % times))
 
     def test_many_calls_in_one_statement(self):
-        """Its memory at most, while it runs."""
+        """The memory of such a statement is bounded while it runs."""
         for name, function in half_of(CASES.items()):
             with self.subTest(name), self.session(name) as session:
                 query = f"SELECT count(*) FROM (SELECT {function} FROM generate_series(1, %d)) AS calls"
@@ -134,7 +134,7 @@ class Growth(unittest.TestCase):
 
     @unittest.skipUnless(LONG, "takes a quarter of an hour: make check-all")
     def test_a_hundred_thousand_calls(self):
-        """All cases in turn in one backend: what it holds at intervals."""
+        """All cases in turn in one backend: what it holds does not grow from one look to the next."""
         with self.session("all") as session:
             process = Process(session.pid)
             turns = self.turns(session)
@@ -162,7 +162,7 @@ class Growth(unittest.TestCase):
             self.assertLess(slope * counts[-1], SLACK + counts[-1] * BYTES_PER_CALL_OF_MANY)
 
     def turns(self, session):
-        """How often to call each case between two looks: the faster the more often."""
+        """How often to call each case between two looks: a faster case is called more often."""
         seconds = {}
         for name in CASES:
             self.call_many(session, name, self.share(name, WARM_UP))

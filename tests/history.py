@@ -20,7 +20,7 @@ BLOCKS = 1024
 MIB = 1 << 20
 KILLS = 4
 FAILURES = 200
-# Half a minute on the table of those whose probes are to last.
+# Half a minute on the table of Keeping.
 LASTING = {"paths": ["direct"], "duration": "60 s", "options": {"max_mib_s": 1}}
 BRIEF = {"paths": ["direct"], "duration": "100 ms"}
 
@@ -80,7 +80,7 @@ class Keeping(unittest.TestCase):
                 self.assertEqual(raised.exception.sqlstate, "57014")
                 self.assert_nothing_stored()
                 self.assert_nothing_held(self.first)
-        # One that the transaction survives, as far as it goes.
+        # A block catches this cancel, and the transaction goes on.
         self.first.start(f"""DO $$ BEGIN PERFORM ({record(LASTING)});
             EXCEPTION WHEN query_canceled THEN PERFORM ({record(BRIEF, label="after")}); END $$""")
         wait_for_probe(self.control, self.first.pid)
@@ -140,7 +140,7 @@ class Keeping(unittest.TestCase):
         self.assertRaises(Failure, self.first.finish)
 
     def test_many_failures_in_one_transaction(self):
-        """They add up to nothing but their rows."""
+        """Many skipped runs leave nothing but their rows."""
         self.first.start(record(LASTING))
         wait_for_probe(self.control, self.first.pid)
         self.second.run("SET client_min_messages = error; BEGIN")
@@ -186,7 +186,7 @@ class Keeping(unittest.TestCase):
         self.assertEqual(run_of(self.control, number)["status"], "ok")
 
     def test_a_relation_that_goes_meanwhile(self):
-        """Its names stay."""
+        """The relation's names stay in the history."""
         dense_table(self.control, "going", 64)
         (number,) = self.first.run(record(BRIEF, rel="going"))
         self.control.run("DROP TABLE going")
@@ -233,7 +233,7 @@ class Keeping(unittest.TestCase):
             self.assertNotEqual(run["series"], mine["series"])
 
     def test_what_it_adds(self):
-        """Printed, not judged."""
+        """The time that storing adds is printed, not judged."""
 
         def median(query):
             times = []
@@ -320,9 +320,9 @@ class Kills(unittest.TestCase):
 
 
 class Md5(unittest.TestCase):
-    """Where OpenSSL obeys FIPS 140 there is no MD5."""
+    """Where OpenSSL obeys FIPS 140 there is no MD5. Runs can be compared without it."""
 
-    # As far as the library's own algorithms go, of which none is approved; the server needs its random numbers to start.
+    # This asks for approved algorithms, which OpenSSL's own are not. Random numbers are exempt: the server needs them to start.
     CONFIGURATION = """
         openssl_conf = all
         [all]

@@ -1,7 +1,7 @@
 #!/usr/bin/env -S python3 -B
-"""Devices watched from a session, and a query with them, against the kernel's counters, EXPLAIN, and bad luck.
+"""Devices watched from a session, and a query with them, against the kernel's counters, EXPLAIN, and faults.
 
-Needs root, for a loop device that nobody else uses.
+Needs root, for a loop device of its own.
 """
 
 import json
@@ -21,12 +21,12 @@ BLOCKS = 4096
 BYTES = BLOCKS * BLOCK
 MIB = 1 << 20
 CALLS = 1000
-# Beyond any row of the table: no probe ends for want of blocks.
+# Longer than any test lets a probe run.
 LONG = "50 s"
-# Of a block device's stat file, in its order.
+# The fields of a block device's stat file, in its order.
 STAT = "reads rmerges rsectors rticks writes wmerges wsectors wticks in_flight io_ticks weighted " \
        "discards dmerges dsectors dticks flushes fticks".split()  # fmt: skip
-# The device's share of each kind of request: its counters, and the columns that are rates of them.
+# The device's counters, and the columns that are rates of them. TIMES and SIZES have the rate and the mean of a counter.
 RATES = {
     "reads": "r_s", "rmerges": "rrqm_s", "rsectors": "rmib_s",
     "writes": "w_s", "wmerges": "wrqm_s", "wsectors": "wmib_s",
@@ -40,7 +40,7 @@ SIZES = {"rsectors": ("r_s", "rareq_kb"), "wsectors": ("w_s", "wareq_kb"), "dsec
 def setUpModule():
     if not IS_ROOT:
         raise unittest.SkipTest("not root")
-    # Sparse: what nobody writes takes no room.
+    # The file is sparse: what is never written takes no room.
     Iostat.disk = LoopDevice(16 * BYTES, direct=True)
     unittest.addModuleCleanup(Iostat.disk.remove)
     Iostat.name = os.path.basename(Iostat.disk.device)
@@ -69,7 +69,7 @@ class Iostat(unittest.TestCase):
         return segment_file(self.session, "dense")
 
     def make_cold(self):
-        """Nothing of the table is in memory."""
+        """Takes the table out of shared buffers and the OS cache."""
         self.session.run("VACUUM FULL dense; CHECKPOINT")
         run("sync", "-f", self.disk.mount_point)
         cache_only(self.file(), [])
@@ -95,7 +95,7 @@ class Iostat(unittest.TestCase):
         return rows
 
     def assert_counted(self, rows, moved):
-        """The rows of the device are what its counters say: rates in sum, means by what they are of."""
+        """The rows of the device are what its counters say: rates in sum, means weighted by their rates."""
         total = lambda value: sum(value(row) * row["elapsed_ms"] for row in rows)
         for counter, column in RATES.items():
             unit = 2048 if counter.endswith("sectors") else 1
@@ -124,7 +124,7 @@ class Iostat(unittest.TestCase):
         self.assertAlmostEqual(value, expected, delta=expected * 0.01 + (1 if expected else 0), msg=what)
 
     def assert_fails(self, query, sqlstate, words=""):
-        """It is refused so, and takes nothing with it."""
+        """The query is refused by this SQLSTATE and with these words."""
         with self.subTest(query), self.assertRaises(Failure, msg=query) as raised:
             self.session.run(query)
         if hasattr(raised, "exception"):
@@ -149,11 +149,11 @@ class Samples(Iostat):
         self.assertEqual(len(rows), 5)
         self.assertGreater(min(moved["reads"], moved["writes"]), 5)
         self.assert_counted(rows, moved)
-        # After one that is late, a shorter one.
+        # The interval after a late sample is shorter.
         self.assertGreater(sum(row["elapsed_ms"] for row in rows), 5 * 2000 - 10)
 
     def move_data(self, seconds):
-        """Reads and writes of some sizes, one at a time, flushes and discards, for so long."""
+        """Reads, writes and flushes of some sizes, one at a time, for `seconds`; then discards."""
         path = os.path.join(self.disk.mount_point, "moved")
         file = os.open(path, os.O_CREAT | os.O_RDWR | os.O_DIRECT, 0o600)
         buffer = mmap.mmap(-1, MIB)
@@ -182,7 +182,7 @@ class Samples(Iostat):
             self.assertEqual(found, sorted(row["device"] for row in devices))
         self.assertEqual(len({row["sampled_at"] for row in rows}), 3)
         self.of_device(rows)
-        # One sample is what it gives by itself: of the interval that begins with the call.
+        # Without `count` it gives one sample, of the interval that begins with the call.
         (row,) = self.of_device(self.session.rows("SELECT * FROM io_probe_iostat_full(every => '200 ms')"))
         self.assertGreater(row["elapsed_ms"], 190)
 
@@ -243,7 +243,7 @@ class Samples(Iostat):
         self.assert_fails(query, "42501", "permission denied for table dense")
         self.session.run("RESET ROLE; GRANT SELECT ON dense TO watcher; SET ROLE watcher")
         self.assertEqual(self.session.rows(query)[-1]["query_rows"], 1)
-        # Not with those of the owner of a function around it, but with those that are in force there.
+        # The rights are those at the time of the call.
         self.session.run("RESET ROLE; REVOKE SELECT ON dense FROM watcher; SET ROLE watcher")
         self.assert_fails(query, "42501", "permission denied for table dense")
 
@@ -269,7 +269,7 @@ class Query(Iostat):
         return {column: plan[name] for column, name in CLOSING.items() if name}, plan
 
     def assert_as_explained(self, last, explained):
-        # EXPLAIN leaves out what planning looks up in the catalogs, of which it may tidy up some pages, and what the end of the
+        # EXPLAIN leaves out what planning looks up in the catalogs, some pages of which it may prune, and what the end of the
         # query writes.
         for name, more in {"shared_blks_hit": 200, "temp_blks_written": 200, "shared_blks_dirtied": 4, "wal_bytes": 4 * 9000}.items():
             if name in explained:
@@ -303,7 +303,7 @@ class Query(Iostat):
         self.assertLessEqual(last["elapsed_ms"], watched_ms + 1)
         self.assertLessEqual(watched_ms, elapsed_ms)
         if every == "100 ms":
-            # So many pauses of a millisecond at least.
+            # BLOCKS / 8 pauses take a millisecond each at least.
             self.assertGreaterEqual(len(rows), BLOCKS / 8 / 100)
 
     def by_workers(self):
@@ -342,7 +342,7 @@ class Query(Iostat):
         self.assertGreater(last["temp_blks_written"], 0)
 
     def test_what_a_read_writes(self):
-        """Pages are pruned by who reads them."""
+        """A query that reads pages prunes them, and so writes WAL."""
         def seen(name):
             self.session.run(f"CREATE TABLE {name} (id int, filler text) "
                              "WITH (fillfactor = 55, autovacuum_enabled = off)")  # fmt: skip
@@ -362,7 +362,7 @@ class Query(Iostat):
         every = self.session.rows(rows_of("iostat_query", query="SELECT pg_sleep(1)", every="100 ms"))
         devices = self.session.rows("SELECT DISTINCT device FROM io_probe_device_full() WHERE device IS NOT NULL")
         self.assertEqual({row["device"] for row in every}, {row["device"] for row in devices} | {None})
-        # Ten, unless the machine is busy.
+        # Ten samples, unless the machine is busy.
         self.assertGreaterEqual(max(row["sample"] or 0 for row in every), 3)
         one = self.session.rows(rows_of("iostat_query", query="SELECT 1", options={"device": self.name}))
         self.assertEqual([row["device"] for row in one], [self.name, None])
@@ -416,7 +416,7 @@ class Query(Iostat):
             for query in queries:
                 self.assert_fails(rows_of("iostat_query", query=query), sqlstate)
                 self.assertEqual((process.threads(), process.descriptors()), before, query)
-        # And this transaction is as it was.
+        # Nothing was written, and the session can still write.
         self.assertEqual(self.session.value("SELECT count(*) FROM target"), 0)
         self.assertEqual(self.session.value("SELECT is_called FROM numbers"), False)
         self.session.run(f"BEGIN; {rows_of('iostat_query', query='SELECT 1;')}; INSERT INTO target VALUES (1); COMMIT")
@@ -435,7 +435,7 @@ CLOSING = {
 
 
 class Ends(Iostat):
-    """However it ends, nothing stays: no thread, no descriptor, no progress."""
+    """However a call ends, nothing stays: no thread, no descriptor, no progress."""
 
     STATES = {
         "samples": "SELECT * FROM io_probe_iostat_full('1 s', count => 50)",
@@ -455,7 +455,7 @@ class Ends(Iostat):
                          "$$ BEGIN LOOP PERFORM 1; END LOOP; END $$")  # fmt: skip
 
     def start(self, session, query, setup="SELECT"):
-        """Starts one, and waits until it runs: what the process held before."""
+        """Starts a query, and waits until it runs. Returns the process, and what that held before."""
         session.run("SELECT * FROM io_probe_iostat_query_full('SELECT 1'); "
                     "SELECT * FROM io_probe_seqscan_full('dense', paths => '{direct}', duration => '50 ms')")  # fmt: skip
         session.run(setup)
@@ -464,7 +464,7 @@ class Ends(Iostat):
         session.start(query)
         wait_for_probe(self.control, session.pid)
         if "iostat_query" in query and "timeout" not in setup:
-            # What looks for leftovers sees the thread.
+            # The check for leftovers would see the thread.
             wait_for(lambda: len(process.threads()) > len(held[0]), "the thread that takes samples")
         return process, held
 
@@ -522,7 +522,7 @@ class Ends(Iostat):
             wait_for(lambda: not os.path.exists(f"/proc/{process.pid}"), "end of the process")
 
     def test_shutdown(self):
-        """It takes the server with it, which the next test finds running again."""
+        """A shutdown ends the call. The next test finds the server running again."""
         for mode in ["immediate", "fast"]:
             for state in ["samples", "asleep", "at work"]:
                 with self.subTest(mode, state=state), Session() as session:
@@ -559,7 +559,7 @@ class Ends(Iostat):
                 self.assert_free(process, held, sqlstate)
 
     def test_an_error_that_is_raised_again(self):
-        """PL/pgSQL's RAISE without arguments: what else was raised meanwhile does not count."""
+        """PL/pgSQL's RAISE without arguments raises the first error, whatever else was raised meanwhile."""
         again = "CREATE OR REPLACE FUNCTION again() RETURNS int LANGUAGE plpgsql AS $$ BEGIN {}; EXCEPTION WHEN others THEN " \
                 "BEGIN PERFORM 'a'::int; EXCEPTION WHEN others THEN NULL; END; RAISE; END $$"  # fmt: skip
         query = rows_of("iostat_query", query="SELECT again()")
@@ -572,13 +572,13 @@ class Ends(Iostat):
                 self.assert_fails(query, sqlstate, f"(?s){words}(?!.*'a'::int)")
 
     def start_unseen(self, setup):
-        """What the process holds before one that may be over too soon to be seen."""
+        """The process, and what it holds before a call that may be over too soon to be seen."""
         self.session.run(f"SELECT * FROM io_probe_iostat_query_full('SELECT 1'); {setup}")
         process = Process(self.session.pid)
         return process, (process.threads(), process.descriptors())
 
     def test_a_part_of_the_rows(self):
-        """Nobody reads on."""
+        """The caller reads only a part of the rows, and nothing stays."""
         process, held = self.start_unseen("SELECT")
         part = rows_of("iostat_query", query="SELECT pg_sleep(0.3)", every="100 ms")
         self.assertEqual(len(self.session.rows(f"{part} LIMIT 1")), 1)
@@ -589,7 +589,7 @@ class Ends(Iostat):
         self.assert_free(process, held, "target list")
 
     def test_many_calls(self):
-        """As statements of their own and within one, with errors among them."""
+        """Many calls, as statements of their own and within one, with errors among them, hold no more than some."""
         watch = "SELECT {} FROM {} io_probe_iostat_query_full('SELECT count(*) + ' || {} || ' FROM pg_class', options => '{}') r"
         device = json.dumps({"device": self.name})
         once, failing = watch.format("*", "", 1, device), rows_of("iostat_query", query="SELECT 1 / 0")
@@ -624,7 +624,7 @@ class Cgroup(Iostat):
 
     def read_under_a_limit(self, limit):
         self.make_cold()
-        # Whoever reads: the backend, or an I/O worker of the server.
+        # The backend reads, or an I/O worker of the server.
         with limit.on(server_processes()):
             before = self.stat()
             query = f"SELECT * FROM dense LIMIT {BLOCKS // 2}"

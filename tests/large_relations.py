@@ -50,7 +50,7 @@ class LargeRelations(unittest.TestCase):
                 self.assertLess(most.descriptors, 64)
 
     def test_random_fetches_of_a_terabyte(self):
-        """Which open all of its files, again and again."""
+        """The fetches open all of the relation's files, again and again."""
         for name, probe, depth in [
             *((f"random, {path}, depth {depth}", random_reads("huge", path, duration="800 ms", depth=depth), depth)
               for path in ["direct", "os"] for depth in [1, 32]),
@@ -76,12 +76,12 @@ class LargeRelations(unittest.TestCase):
                 self.assertLess(most.descriptors, 64 + depth)
 
     def test_readahead_over_a_terabyte(self):
-        """Of which next to nothing was ever written."""
+        """Next to nothing of the relation was ever written, so no window has figures."""
         if not knows_readahead(self.control):
             self.skipTest("the readahead window is not known here")
         for engine in engines(self.control):
             with self.subTest(engine), Session() as session:
-                # No byte budget shall end it before.
+                # No byte budget shall end the probe before.
                 arguments = {"windows_kb": [16, 1024], "duration": "1500 ms", "options": {"max_bytes": 64 << 30}}
                 probe = rows_of("readahead", "huge", **arguments)
                 session.run(f"SET pg_io_probe.engine = {engine}; {probe.replace('huge', 'odd')}")
@@ -102,7 +102,7 @@ class LargeRelations(unittest.TestCase):
                 self.assertLess(most.descriptors, 64)
 
     def test_page_costs_of_a_terabyte(self):
-        """Of which next to nothing was ever written: nothing comes from the device."""
+        """Next to nothing of the relation was ever written, so nothing comes from the device."""
         for cold in [False, True]:
             with self.subTest(cold=cold), Session() as session:
                 probe = rows_of("page_cost", "huge", cold=cold, duration="1 s")
@@ -121,8 +121,8 @@ class LargeRelations(unittest.TestCase):
                 self.assertLess(most.descriptors, 64)
 
     def first_fetch(self, name, path):
-        """The processor's seconds that a new session's random fetches take of which only the first has the time. On a busy machine
-        the millisecond may be over before it."""
+        """Processor seconds of random fetches in a new session, with time for the first one only. On a busy machine the
+        millisecond may be over before it."""
         for _ in range(100):
             with Session() as session:
                 session.run(random_reads("odd", path, duration="1 ms"))
@@ -134,13 +134,13 @@ class LargeRelations(unittest.TestCase):
         self.fail(f"{path}: of {name} nothing was fetched")
 
     def test_the_first_fetch_of_a_terabyte(self):
-        """It costs what that of a gibibyte does: nothing is done for each block beforehand, of which a look alone would take longer."""
+        """It costs as much as that of a gibibyte: nothing is done for each block beforehand. A look at each would take longer."""
         took = {}
         for name in ["single", "huge"]:
             for path in ["direct", "os", "server"]:
                 took[name, path] = self.first_fetch(name, path)
             with Session() as session:
-                # It looks for a block that holds data, of which there is one, until its time is up.
+                # A ping looks for a block that holds data until its time is up; there is one such block.
                 session.run(f"SET pg_io_probe.max_duration = '50 ms'; {rows_of('ping', 'odd', count=1)}")
                 with Watched(session) as most:
                     before = processor_seconds(session.pid)
@@ -153,7 +153,7 @@ class LargeRelations(unittest.TestCase):
             self.assertLess(took["huge", path], took["single", path] + 0.1)
 
     def test_every_segment_is_opened_and_closed(self):
-        """From any block on; descriptors don't add up."""
+        """A scan may begin at any block. Descriptors don't add up."""
         with Session() as session, Watched(session) as most:
             start = TIB - 3 * SEGMENT_BLOCKS - 5
             (row,) = session.rows(seqscan("huge", "direct", duration="30 s", options={"start_blk": start}))
@@ -173,7 +173,7 @@ class LargeRelations(unittest.TestCase):
                 self.assertGreater(row["hole_blks"], blocks - 3)
 
     def test_a_statement_has_an_end(self):
-        """However many calls it makes."""
+        """A statement ends at max_duration, however many calls it makes."""
         with Session() as session:
             session.run("SET pg_io_probe.max_duration = '1 s'")
             asked = time.monotonic()

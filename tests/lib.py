@@ -32,7 +32,7 @@ SYNC_SECTIONS = ["one_write", "two_writes", "open_sync_size", "other_fd", "no_sy
 
 
 class Runner(unittest.TextTestRunner):
-    """Ends by SIGTERM, with which the check stops what takes too long, after the present test has cleaned up."""
+    """SIGTERM ends the run after the present test has cleaned up. The check sends it to a test that takes too long."""
 
     def _makeResult(self):
         result = super()._makeResult()
@@ -59,7 +59,8 @@ def main():
 
 
 def half_of(cases, always=lambda case: False):
-    """All in the long mode; else every other one, up to 17 those that are left out on 18; and those that `always` names."""
+    """All cases in the long mode. Otherwise every other case, and those for which `always` is true. Servers up to 17 get the half
+    that 18 leaves out."""
     left_out = int(VERSION < 18)
     return [case for place, case in enumerate(cases) if LONG or place % 2 != left_out or always(case)]
 
@@ -72,7 +73,7 @@ def chance():
 
 
 def say(text):
-    """A line among the names of the tests: figures that are not judged."""
+    """Prints a line among the names of the tests: figures that are not judged."""
     print(f"    {text}", file=sys.stderr)
 
 
@@ -103,7 +104,7 @@ class Session:
         self.psql = subprocess.Popen(
             command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )
-        # What has come, from the end of the line before on, and how much of it has been looked through.
+        # The output that has come, from the end of the line before on, and how much of it has been searched.
         self.pending, self.seen = bytearray(b"\n"), 0
         try:
             self.pid = self.value("SELECT pg_backend_pid()")
@@ -129,7 +130,7 @@ class Session:
         return self._mark() is None and not select.select([self.psql.stdout], [], [], 0)[0]
 
     def finish(self, timeout=300):
-        """Waits for what was started: the lines that it gave. Raises Failure."""
+        """Waits for what was started, and returns the lines that it gave. Raises Failure."""
         deadline = time.monotonic() + timeout
         end = self._mark()
         while end is None:
@@ -147,14 +148,14 @@ class Session:
         return text.splitlines()
 
     def _mark(self):
-        """Where the line before the mark that ends what was started ends; None before it has come."""
+        """The end of the output that stands before the mark; None before the mark has come."""
         mark = f"\n{self.MARK}\n".encode()
         found = self.pending.find(mark, max(0, self.seen - len(mark)))
         self.seen = len(self.pending) if found < 0 else 0
         return None if found < 0 else found
 
     def run(self, sql):
-        """Runs statements: the lines that they gave."""
+        """Runs statements, and returns the lines that they gave."""
         self.start(sql)
         return self.finish()
 
@@ -202,7 +203,7 @@ def connection():
 
 
 def create_extension(session, name):
-    """Creates an extension of contrib; false when this server has none of it."""
+    """Creates an extension of contrib; false when this server does not have it."""
     if not session.value(f"SELECT count(*) FROM pg_available_extensions WHERE name = '{name}'"):
         return False
     session.run(f"CREATE EXTENSION IF NOT EXISTS {name}")
@@ -216,7 +217,7 @@ def engines(session):
 
 
 def knows_readahead(session):
-    """Is there a readahead window, and known, where tables are by default? A container may hide it."""
+    """Is the readahead window of the default tablespace's device known? A container may hide it."""
     device = "SELECT min(read_ahead_kb) FROM io_probe_device_full() WHERE object = 'tablespace' AND spcname = 'pg_default'"
     return session.value(device) is not None
 
@@ -244,12 +245,12 @@ def rows_of(probe, relation=None, /, **arguments):
 
 def repeated(probe, relation=None, /, **arguments):
     """A query that runs a probe again and again, until the statement's time is used up."""
-    # So many that they fit into the memory of a query: the server would have to write more to a file first.
+    # 50000 rows fit into the memory of a query: the server would first write more of them to a file.
     return f"SELECT {call(probe, relation, **arguments)} FROM generate_series(1, 50000)"
 
 
 def with_full_rows():
-    """The functions that have another one with all columns, as the schema's sources have them."""
+    """The functions that have a `_full` variant with all columns, as the schema's sources have them."""
     for path in glob.glob(os.path.join(os.path.dirname(__file__), "..", "src", "ddl", "*.sql")):
         with open(path) as source:
             yield from re.findall(r"^CREATE FUNCTION io_probe_(\w+)_full\(", source.read(), re.MULTILINE)
@@ -279,8 +280,8 @@ def literal(value):
 
 
 def wait_for(condition, what, timeout=60, pause=0.05):
-    """Asks until the answer is true, and returns it: every few milliseconds, and less often what has taken a while, but with
-    no longer pauses than that."""
+    """Asks until the answer is true, and returns it. The pauses begin with 5 ms and grow with the time waited, up to `pause`
+    seconds."""
     started = time.monotonic()
     while not (answer := condition()):
         waited = time.monotonic() - started
@@ -304,7 +305,7 @@ def wait_for_probe(session, pid):
 
 
 def dense_table(session, name, blocks, place=""):
-    """A table with a row a block, all of it on storage, nothing of it in shared buffers. (VACUUM FULL writes the new
+    """Makes a table with a row a block. All of it is on storage, nothing in shared buffers. (VACUUM FULL writes the new
     file past shared buffers, and syncs it.)"""
     session.run(f"CREATE TABLE {name} (id int, filler text) WITH (autovacuum_enabled = off) {place}")
     session.run(f"ALTER TABLE {name} ALTER filler SET STORAGE PLAIN")
@@ -313,7 +314,7 @@ def dense_table(session, name, blocks, place=""):
 
 
 def sparse_table(session, name, blocks):
-    """A table of so many blocks of which only the first was ever written."""
+    """Makes a table of `blocks` blocks, of which only the first was ever written."""
     session.run(f"CREATE TABLE {name} WITH (autovacuum_enabled = off) AS SELECT 1 AS id; CHECKPOINT")
     last = (blocks - 1) // SEGMENT_BLOCKS
     for segment in range(last + 1):
@@ -346,8 +347,8 @@ class Process:
         self.pid = pid
 
     def threads(self):
-        """Names of its threads, without workers of the kernel's io_uring, which come and go when they like, and without those
-        that are at their end: who joins one goes on a moment before the kernel has put it away."""
+        """Names of its threads. Workers of the kernel's io_uring are left out: they come and go when they like. So are exiting
+        threads: a join returns a moment before the kernel has removed the thread."""
         found = []
         for path in glob.glob(f"/proc/{self.pid}/task/*/stat"):
             # Number (name) state parent group session terminal foreground flags …
@@ -357,8 +358,8 @@ class Process:
         return sorted(found)
 
     def descriptors(self):
-        """What its descriptors refer to, without those that the server itself keeps: of relations' and the WAL's
-        files, which it opens for writing, while a probe writes to nothing but scratch files."""
+        """What its descriptors refer to, without those that the server itself keeps. The server opens the files of
+        relations and of the WAL for writing; a probe writes to scratch files only."""
         found = []
         for link in glob.glob(f"/proc/{self.pid}/fd/*"):
             try:
@@ -382,7 +383,7 @@ class Process:
 
 
 def wait_until_gone(pid):
-    """For the postmaster, too: it takes no new session from then on until it has recovered."""
+    """Waits until a process is gone for its postmaster, too, which then takes no new session until it has recovered."""
     wait_for(lambda: not os.path.exists(f"/proc/{pid}"), "the end of the process")
 
 
@@ -393,7 +394,7 @@ def kill_backend(pid):
 
 
 class Watched:
-    """What a server process holds at most, beyond what it holds at first."""
+    """The most that a server process holds meanwhile, beyond what it holds at first."""
 
     def __init__(self, session):
         self.process = Process(session.pid)
@@ -435,7 +436,7 @@ def server_ids():
 
 
 def as_server(*command, first=None):
-    """Runs a command as the user who owns the server: what it printed. Its process calls `first` before that."""
+    """Runs a command as the user who owns the server, and returns what it printed. The new process first calls `first`."""
     user, group = server_ids()
     ids = {"user": user, "group": group, "extra_groups": []} if IS_ROOT else {}
 
@@ -453,7 +454,7 @@ def as_server(*command, first=None):
 
 
 def server_processes(data=PGDATA):
-    """Processes that have a data directory as their own."""
+    """Processes whose working directory is a data directory."""
     return [pid for pid in os.listdir("/proc") if pid.isdigit() and _working_directory(pid) == os.path.realpath(data)]
 
 
@@ -471,7 +472,7 @@ def start_server():
 
 @contextlib.contextmanager
 def server_with(**settings):
-    """Meanwhile the server runs with these settings, for which it is restarted. No session outlasts that."""
+    """Meanwhile the server runs with these settings. It is restarted before and after, which ends all sessions."""
     try:
         with Session() as session:
             for name, value in settings.items():
@@ -498,7 +499,7 @@ DAILY = re.compile(
 
 
 def files_in_data_directory(data=PGDATA):
-    """All other files there, and all with "tmp" in the name."""
+    """All files there that DAILY does not match, and all with "tmp" in the name."""
     found = set()
     for directory, _, names in os.walk(data):
         for name in names:

@@ -58,19 +58,19 @@ class Lock(unittest.TestCase):
                 other.rows(BRIEF)
             self.assertEqual(raised.exception.sqlstate, "55006")
             (seen,) = other.rows("SELECT * FROM io_probe_progress()")
-            # The relation's number means nothing there.
+            # The relation's number means nothing in another database.
             self.assertEqual((seen["pid"], seen["relid"], seen["path"]), (self.first.pid, None, "direct"))
 
     def test_the_lock_is_visible(self):
         self.start_first()
         (lock,) = self.lock(pid=self.first.pid)
         self.assertEqual((lock["database"], lock["mode"], lock["granted"]), ("0", "ExclusiveLock", True))
-        # Nobody can be shut out by the advisory locks of SQL, which are per database.
+        # The advisory locks of SQL are per database, so no session can shut out probes by them.
         taken = f"SELECT pg_try_advisory_lock(({lock['classid']}::bigint << 32) | {lock['objid']})"
         self.assertEqual(self.second.run(taken), ["t"])
 
     def test_the_lock_ends_with_the_call(self):
-        """Not with the transaction."""
+        """The lock does not last until the transaction ends."""
         self.first.run("BEGIN")
         self.first.rows(BRIEF)
         self.assertEqual(self.lock(database=0), [])
@@ -148,7 +148,7 @@ class Lock(unittest.TestCase):
                 self.assertEqual((row["wait_event_type"], row["wait_event"]), expected)
                 self.control.value(f"SELECT pg_cancel_backend({session.pid})")
                 self.assertRaises(Failure, session.finish)
-                # An own query, since an idle session waits for its client.
+                # The session runs this query itself, since an idle session waits for its client.
                 session.run(f"CREATE TABLE seen_{path} AS {query}")
                 row = self.control.row(f"SELECT * FROM seen_{path}")
                 self.assertEqual((row["wait_event_type"], row["wait_event"]), (None, None))

@@ -1,4 +1,4 @@
-"""Every probe and each way of it, as the tests of faults run it; where such a one is; and what it may leave behind."""
+"""Every probe and each way of it, as the tests of faults run it; the phase that it is in; and what it may leave behind."""
 
 import collections
 import json
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from lib import LONG, PGDATA, SCRATCH, Failure, Process, call, create_extension, engines, half_of, knows_readahead
 from lib import literal, progress, repeated, say
 
-# What a server writes when it recovers, and for its own relations: nothing of that name is a scratch file's.
+# What a server writes when it recovers, and for its own relations. No scratch file has such a name.
 RECOVERY = re.compile(
     r"/(pg_wal/[0-9A-F]{24}|pg_internal\.init|postmaster\.pid|pg_stat(_tmp)?/\w+\.(stat|tmp)|base/\d+/\d+(_fsm|_vm)?)$"
 )
@@ -32,34 +32,34 @@ class Probe:
 
     @property
     def relation(self):
-        """What it is on, if on anything."""
+        """The table that it is on; None if it is on none."""
         return self.table if self.on_table else None
 
     @property
     def call(self):
-        """It once, with the engine of the session."""
+        """One call of it, with the engine of the session."""
         return call(self.probe, self.relation, **self.arguments)
 
     @property
     def once(self):
-        """It once: statements."""
+        """Statements that run it once, with its own engine."""
         return f"SET pg_io_probe.engine = {self.engine}; {self.query}"
 
     @property
     def query(self):
-        """Its rows, with the engine of the session."""
+        """A query for its rows, with the engine of the session."""
         return f"SELECT * FROM {self.call}"
 
     def start(self, session, first="SELECT", most=None):
-        """Starts it again and again in one statement, with all its phases, until it is stopped, or so many times, after
-        some others."""
+        """Runs the statements `first`, and then starts the probe again and again in one statement, with all its phases,
+        until it is stopped, or `most` times."""
         session.run(f"SET pg_io_probe.engine = {self.engine}; {first}")
         query = repeated(self.probe, self.relation, **self.arguments)
         session.start(f"{query} LIMIT {most}" if most else query)
 
 
 def probes(session, spcname="pg_default"):
-    """All that can be had here; the sync of a tablespace is one of this."""
+    """All probes that can be had here; the sync of a tablespace is one of `spcname`."""
     found = [
         Probe("seqscan, server", "seqscan", {"paths": ["server"]}),
         Probe("seqscan, os", "seqscan", {"paths": ["os"]}),
@@ -98,7 +98,7 @@ def probes(session, spcname="pg_default"):
 
 
 def some(known, times, always=()):
-    """Each so many times in the long mode; else a half of them, once, and those of these names."""
+    """Each probe `times` times in the long mode; else a half of them, once, and those named in `always`."""
     return half_of(known, always=lambda probe: probe.name in always) * (times if LONG else 1)
 
 
@@ -112,14 +112,14 @@ class Outcomes:
         self.seen = collections.defaultdict(lambda: collections.defaultdict(collections.Counter))
 
     def of(self, fault, session, probe, query=None):
-        """Runs a probe, or another query of it, to its end: what its rows say of themselves, or the SQLSTATE; and its
+        """Runs a probe, or another query of it, to its end. Returns the statuses of its rows, or the SQLSTATE; and its
         rows, or the failure."""
         session.run(f"SET pg_io_probe.engine = {probe.engine}")
         session.start(f"SELECT row_to_json(r) FROM ({query or probe.query}) AS r")
         return self.note(fault, session, probe)
 
     def note(self, fault, session, probe):
-        """The same of one that was started."""
+        """The same for a probe that was started."""
         try:
             lines = session.finish()
         except Failure as failure:
@@ -134,7 +134,7 @@ class Outcomes:
         return ended, rows
 
     def tell(self):
-        """Prints them."""
+        """Prints the outcomes."""
         for fault, ends in self.seen.items():
             for ended, names in sorted(ends.items()):
                 say(f"{fault}: {ended} {sum(names.values())} times: {', '.join(sorted(names))}")
@@ -143,7 +143,7 @@ class Outcomes:
 # --- where it is ---------------------------------------------------------------------------------------------------
 
 
-# A path or section whose name says it all, and those that have an eviction, or the making of a file, at their beginning.
+# By probe, names that phase() gives. A path or section has a phase "beginning" if it begins by evicting or by making a file.
 PHASES = {
     "seqscan, cold": ["direct, beginning", "direct", "server, beginning", "server", "os, beginning", "os"],
     "random, cold": ["direct, beginning", "direct", "server, beginning", "server", "os, beginning", "os"],
@@ -167,12 +167,12 @@ def phases(probe):
 
 
 def phase(control, pid):
-    """Where a probe is: its path or section, if it is only beginning there, and if it has a scratch file."""
+    """Where a probe is: its path or section, whether it is only beginning there, and whether it has a scratch file."""
     row = progress(control, pid)
     if row is None:
         return "between two calls"
     scratch = any(re.search(SCRATCH, name) for name in Process(pid).descriptors())
-    # What is made for the first section, or the eviction before the first block.
+    # The file is being made for the first section, or the table evicted before the first block.
     beginning = not row["done"] and not (scratch and row["total"])
     return (row["path"] or "no path") + (BEGINNING if beginning else WITH_SCRATCH if scratch else "")
 
@@ -181,13 +181,13 @@ def phase(control, pid):
 
 
 def all_files(directory=PGDATA):
-    """Names of all files in the data directory, and where its tablespaces are."""
+    """Names of all files in the data directory and in its tablespaces."""
     walked = os.walk(directory, followlinks=True)
     return {os.path.join(directory, name) for directory, folders, names in walked for name in names + folders}
 
 
 def new_files(before, directory=PGDATA):
-    """Those that are new, other than what a server writes itself."""
+    """Files that are new, without those that a server writes itself."""
     return {name for name in all_files(directory) - before if not RECOVERY.search(name)}
 
 
@@ -213,7 +213,7 @@ class Holdings:
         return {**left, **self.after_its_end()}
 
     def after_its_end(self):
-        """What others see of it: nothing, if all is well."""
+        """What others still see of a probe: nothing, if all is well."""
         left = {}
         left["locks"] = self.control.rows(
             "SELECT locktype, relation::regclass::text, mode FROM pg_locks WHERE locktype = 'advisory' "
@@ -224,7 +224,7 @@ class Holdings:
             pinned = f"""SELECT relfilenode FROM pg_buffercache WHERE pinning_backends > 0
                 AND relfilenode IN (SELECT pg_relation_filenode(t) FROM unnest(ARRAY[{self.tables}]) AS t)"""
             left["pins"] = self.control.rows(pinned)
-            # Others, such as the checkpointer or what replays WAL, have theirs for a moment.
+            # Other processes, such as the checkpointer or the startup process, have pins for a moment.
             patience = time.monotonic() + 2
             while left["pins"] and time.monotonic() < patience:
                 left["pins"] = self.control.rows(pinned)

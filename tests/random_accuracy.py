@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""Random fetches against what others say: a device that nobody else reads, the OS cache, the buffer manager.
+"""Random fetches against other sources: a device that only these tests read, the OS cache, the buffer manager.
 
 Needs root, for a loop device.
 """
@@ -15,7 +15,7 @@ from storage import LoopDevice, assert_fetched, assert_keeps, cache_only, cached
 BLOCKS = 2048
 BYTES = BLOCKS * BLOCK
 MIB = 1 << 20
-# Of the kernel's.
+# Bytes of a page of the kernel's.
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -52,17 +52,17 @@ class RandomAccuracy(unittest.TestCase):
         return segment_file(self.session, "dense")
 
     def make_cold(self):
-        """Has neither the OS cache nor shared buffers anything of the table."""
+        """Takes the table out of the OS cache and shared buffers."""
         self.session.run("VACUUM FULL dense; CHECKPOINT")
         cache_only(self.file(), [])
 
     def cached(self, ranges):
-        """Meanwhile the OS cache has just these byte ranges of the table's file, and at first shared buffers nothing."""
+        """Meanwhile the OS cache has just these byte ranges of the table's file; at first shared buffers have nothing of it."""
         self.make_cold()
         return cached(self.file(), ranges)
 
     def fetch(self, path, relation="dense", status="ok", **arguments):
-        """Fetches on one path; what holds for every row is looked at here."""
+        """Fetches on one path, and checks what holds for every row."""
         row = self.session.row(random_reads(relation, path, **arguments))
         self.assertEqual(row["status"], status, row)
         tiers = [row["shared_blks_hit"], row["os_blks_hit"], row["device_blks_read"]]
@@ -145,7 +145,7 @@ class Device(RandomAccuracy):
                 row = self.fetch(path, cold=True, seed=1, options={"max_bytes": BYTES // 8})
                 after = self.disk.counters()
                 say(f"{path}, {limits}: {row['ios_per_block']} requests a block of {row['rareq_kb']} kB")
-                # Nearly all that was read here was ours: the rest is the file system's, which may look something up.
+                # Nearly all of these reads were ours; the others are the file system's, which may look something up.
                 others = row["other_bytes"] / (BYTES // 8)
                 self.about(row["ios_per_block"], expected, 0.01 + others)
                 self.about(row["rareq_kb"], BLOCK / 1024 / expected, 0.01 + others)
@@ -154,7 +154,7 @@ class Device(RandomAccuracy):
                 self.assertLess(others, 0.05)
 
     def test_over_read(self):
-        """Readahead of a large window reads around the blocks, the more so the more of the file is there already."""
+        """Readahead of a large window reads around the blocks, and more so if more of the file is cached already."""
         found = {}
         for read_ahead_kb, percent in [(16, 2), (16, 40), (128, 2), (128, 40), (4096, 2), (4096, 40)]:
             self.set_queue(read_ahead_kb=read_ahead_kb)
@@ -191,7 +191,7 @@ class Device(RandomAccuracy):
                 for row in rows:
                     self.assertEqual((row["status"], row["device_pct"]), ("ok", 100))
                     self.about(row["mib_s"], row["iops"] * BLOCK / MIB, 0.001)
-                    # A table of a few blocks is gone through again and again.
+                    # A probe goes through a small table again and again.
                     self.assertGreaterEqual(row["elapsed_ms"], 480)
                     self.assertGreater(row["blks"], row["depth"])
                 fetches = sum(row["blks"] for row in rows)
@@ -199,25 +199,25 @@ class Device(RandomAccuracy):
                 self.about(after["bytes"] - before["bytes"], fetches * BLOCK, 0.01)
 
     def test_series(self):
-        """Second by second as in the whole, and as the device says."""
+        """Each second and the whole are as the device says."""
         before = self.disk.settled_counters()
         arguments = {"paths": ["direct"], "duration": "2500 ms", "options": {"max_iops": 400}}
         rows = self.session.rows(rows_of("random_series", "dense", **arguments))
         after = self.disk.counters()
         self.assertEqual([(row["second"], row["status"]) for row in rows], [(n + 1, "ok") for n in range(len(rows))])
         self.assertIn(len(rows), [2, 3])
-        # No more than that in all: how many a busy machine comes to in each second, nobody knows.
+        # No more than that in all: how many fetches a busy machine makes in each second can't be known.
         self.assertLessEqual(sum(row["blks"] for row in rows), 1050)
         self.about(sum(row["blks"] for row in rows), after["reads"] - before["reads"], 0.01)
         for row in rows:
-            # One that is not scheduled between the clock and the counters counts some reads in another second.
+            # A probe that is not scheduled between the clock and the counters counts some reads in another second.
             self.about(row["r_s"], row["iops"], 0.2)
             self.about(row["rmib_s"], row["r_s"] * BLOCK / MIB, 0.02)
             self.assertEqual((row["rareq_kb"], row["device_pct"]), (BLOCK / 1024, 100))
 
 
 class Order(RandomAccuracy):
-    """Which blocks."""
+    """Which blocks are fetched."""
 
     def test_a_ping_reads_each_block_once_in_the_order_of_its_seed(self):
         orders = [self.order(seed) for seed in [7, 7, 8]]
@@ -228,15 +228,15 @@ class Order(RandomAccuracy):
         self.assertNotEqual(orders[0], sorted(orders[0]))
 
     def test_the_seed_of_random_fetches(self):
-        """The OS cache tells where they have been."""
+        """The same seed fetches the same blocks: they are found in the OS cache."""
         tenth = {"max_bytes": BYTES // 10}
         given = self.fetch("os", options=tenth)["seed"]
         for path in ["os", "server"]:
-            # Nothing keeps them there.
+            # Nothing keeps the blocks in the cache.
             self.assertGreater(self.fetch(path, seed=given, options=tenth)["os_pct"], 90)
-        # Another one leads elsewhere: a tenth of these are the same by chance, give or take 2 of 100.
+        # Another seed fetches other blocks: a tenth of these are the same by chance, give or take 2 of 100.
         self.assertLess(self.fetch("os", seed=given + 1, options=tenth)["os_pct"], 25)
-        # A ping comes along the same blocks.
+        # A ping with this seed reads the same blocks.
         served_by = [row["served_by"] for row in self.ping(100, given, "os")]
         self.assertGreater(served_by.count("os"), 90)
 
@@ -255,7 +255,7 @@ class Order(RandomAccuracy):
 
 
 class Tiers(RandomAccuracy):
-    """Who served a fetch."""
+    """Which tier served a fetch."""
 
     def test_shares_of_what_is_cached_in_part(self):
         for path, depth in [("server", 1), ("os", 1), ("os", 8)]:
@@ -272,7 +272,7 @@ class Tiers(RandomAccuracy):
                     self.assert_times(f"{path}, {what} cached, depth {depth}", row)
 
     def test_half_of_a_block_is_cached(self):
-        """A page of the kernel's is half of a block: of every sixteenth one is missing."""
+        """A page of the kernel's is half of a block. Every sixteenth block lacks one page, which is read."""
         blocks = BLOCKS // 16
         for path, depth in [("os", 1), ("server", 1), ("server", 16)]:
             with self.subTest(path, depth=depth):
@@ -282,7 +282,7 @@ class Tiers(RandomAccuracy):
                 self.assertEqual(row["device_blks_read"], blocks)
 
     def test_three_tiers(self):
-        """The first half in shared buffers, and of each half each fourth MiB in the OS cache."""
+        """The first half is in shared buffers, and of each half every fourth MiB is in the OS cache."""
         self.fill_buffers(BLOCKS // 2)
         with cached(self.file(), every_second_mib()[::2]):
             in_buffers = self.resident()
@@ -306,11 +306,11 @@ class Tiers(RandomAccuracy):
                 self.assertEqual((shares(row), row["cold"]), ([100, 0, 0], False))
                 if depth == 1:
                     self.assert_times("all in shared buffers", row)
-        # Past the server they don't matter.
+        # The os path does not use shared buffers.
         self.assertEqual(shares(self.fetch("os", "small")), [0, 0, 100])
 
     def test_the_server_at_a_depth(self):
-        """It doesn't tell when it reads what: sums, but no times."""
+        """The server doesn't tell when it reads which block: there are sums, but no times."""
         (method,) = self.session.run("SELECT current_setting('io_method', true)")
         for what, ranges in [("nothing", []), ("every second MiB", every_second_mib()), ("all", [(0, BYTES)])]:
             with self.subTest(cached=what):
@@ -335,7 +335,7 @@ class Tiers(RandomAccuracy):
                 self.assertEqual(row["served_by"], "os" if in_cache else "device", row)
 
     def test_cold_is_cold(self):
-        """After a scan with readahead, whose large folios don't go block by block."""
+        """Also after a scan with readahead, whose large folios can't be dropped block by block."""
         for path in ["server", "os"]:
             for read_ahead_kb in [0, 16]:
                 with self.subTest(path, read_ahead_kb=read_ahead_kb):
@@ -352,7 +352,7 @@ class Tiers(RandomAccuracy):
                     # Readahead brings in a few of the neighbours.
                     self.assertTrue(0.99 <= row["device_bytes"] / (row["blks"] * BLOCK) <= 1.1, row)
                     assert_keeps(self, fincore(self.file()), row["device_bytes"])
-                    # Not judged: it should be within 10 % and 3 us of it.
+                    # Printed, not judged: they should differ by no more than 10 % and 3 us.
                     direct = self.fetch("direct", options={"max_bytes": BYTES // 4})
                     say(f"{path}, readahead {read_ahead_kb}: {row['device_us']} us, direct {direct['device_us']} us")
 
@@ -369,7 +369,7 @@ class Tiers(RandomAccuracy):
         self.about(row["lat_us"], total / sum(counts), 0.02)
 
     def fill_buffers(self, blocks):
-        """Has shared buffers the first blocks of the table."""
+        """Reads the first blocks of the table into shared buffers."""
         self.session.run("SET enable_seqscan = off")
         self.session.run(f"SELECT count(*) FROM dense WHERE ctid < '({blocks},0)'")
         self.session.run("RESET enable_seqscan")
@@ -395,7 +395,7 @@ class PastTheCache(unittest.TestCase):
             self.addCleanup(drop, "past")
             for depth in [1, 16]:
                 session.run("VACUUM FULL past; CHECKPOINT")
-                # Whole blocks, and some of which a page is missing.
+                # Whole blocks are cached, and some blocks but for a page.
                 cache_only(segment_file(session, "past"), [(0, BYTES // 2), *but_for_a_page(BYTES // 2)])
                 row = session.row(random_reads("past", "server", depth=depth))
                 self.assertEqual(shares(row), [0, 0, 100], row)
@@ -409,7 +409,7 @@ def drop(table):
 
 
 def but_for_a_page(start):
-    """From there on all but the first page of every sixteenth block."""
+    """From `start` on, all but the first page of every sixteenth block."""
     stride = 16 * BLOCK
     return [(place + PAGE, stride - PAGE) for place in range(start, BYTES, stride)]
 

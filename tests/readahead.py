@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""The curve over readahead windows, against what a device sees that nobody else reads, and the setting of its queue.
+"""The curve over readahead windows, against the counters of a device that only these tests read, and its queue's setting.
 
 Needs root, for a loop device.
 """
@@ -49,11 +49,11 @@ class Readahead(unittest.TestCase):
 
     def setUp(self):
         self.disk.set_queue(LARGEST_REQUEST_KB, 128)
-        # Whatever else the machine has to do, bytes end it and not time.
+        # Bytes end a call, not time, however busy the machine is.
         self.session.run("RESET pg_io_probe.engine; SET pg_io_probe.max_duration = '10 min'")
 
     def rows(self, *windows, turns=1):
-        """A warm-up and so many turns of each window, which count: the kernel's row, and the others by window."""
+        """A call with a warm-up and `turns` further turns of each window. Returns the kernel's row, and the others by window."""
         # In each round the kernel and its twin have a turn.
         options = {"max_bytes": 2 * (1 + turns) * TURN * BLOCK}
         rows = self.session.rows(rows_of("readahead", "dense", windows_kb=list(windows), duration="10 min", options=options))
@@ -73,7 +73,7 @@ class Readahead(unittest.TestCase):
         self.assertAlmostEqual(row["mib_s"] * row["block_us"], BLOCK / MIB * 1e6, delta=10)
 
     def setting(self):
-        """The device's, as the server sees it."""
+        """The device's read_ahead_kb, as the server sees it."""
         return self.session.value("SELECT read_ahead_kb FROM io_probe_device_full() WHERE spcname = 'elsewhere'")
 
     def about(self, value, expected, share, what=None):
@@ -85,7 +85,7 @@ class Windows(Readahead):
     """What reaches the device, and what stays where it is."""
 
     def curve(self, *windows, turns=1):
-        """Rows that all have figures."""
+        """The rows of a call that all have figures."""
         kernel, emulated = self.rows(*windows, turns=turns)
         for row in [kernel, *emulated.values()]:
             self.assert_measured(row, turns)
@@ -116,7 +116,7 @@ class Windows(Readahead):
             self.about(row["ios_per_block"], 8 / request_kb, 0.01, row)
             self.assertEqual(row["device_ios"], round(row["ios_per_block"] * TURN))
             self.assertLess(row["other_bytes"], TURN * BLOCK * 0.01)
-        # The kernel's window twice, by itself and by its twin; all of it in two turns, of which the first is warm-up.
+        # The kernel's window counts twice, with its twin. Each window has two turns, of which the first is warm-up.
         turns = 2 * (2 + len(windows))
         self.about(after["bytes"] - before["bytes"], turns * TURN * BLOCK, 0.01)
 
@@ -130,7 +130,7 @@ class Windows(Readahead):
             assert_fetched(self, emulated[window]["device_bytes"], TURN * BLOCK)
 
     def test_the_setting_in_force(self):
-        """A change counts from the next call on, in a session that has the files open. Halves of blocks are made whole."""
+        """A change counts from the next call on, in a session that has the files open. For the twin, half blocks are made whole."""
         for setting, window, request_kb in [(16, 16, 16), (512, 512, 512), (20, 20, 20), (0, 0, 4), (128, 128, 128)]:
             with self.subTest(setting=setting):
                 self.disk.set_queue(LARGEST_REQUEST_KB, setting)
@@ -148,7 +148,7 @@ class Windows(Readahead):
             self.assertEqual("cache_us is coarse" in " ".join(row["notes"]), setting < 64, row["notes"])
 
     def assert_near_setting(self, kernel, request_kb):
-        """Some requests more than that: the first windows of a scan are smaller, and the last goes beyond the turn."""
+        """The kernel makes some requests more than that: a scan's first windows are smaller, and the last goes beyond the turn."""
         least = TURN * BLOCK / 1024 / request_kb
         self.assertTrue(least * 0.99 <= kernel["device_ios"] <= least * 1.01 + 10, kernel)
         self.assertGreaterEqual(kernel["device_bytes"], TURN * BLOCK)
@@ -174,7 +174,7 @@ class Windows(Readahead):
                 name, attribute, value = found.groups()
                 self.assertEqual((name, int(value)), (self.name, row["window_kb"]))
                 self.assertTrue(os.path.samefile(f"/sys/class/block/{name}/{attribute}", self.disk.limit("read_ahead_kb")))
-        # What was advised is in force.
+        # The best window was set last, and is in force.
         self.assertEqual(self.curve(64)[0]["window_kb"], best["window_kb"])
 
     def test_only_pages_of_the_relation_are_evicted(self):
@@ -204,7 +204,7 @@ class Windows(Readahead):
         self.assertEqual(self.session.value(BUFFERS), before)
 
     def test_progress_and_cancel(self):
-        """What other sessions see of it, and that nothing stays of it."""
+        """Other sessions see its progress, and after a cancel nothing stays of it."""
         with Session() as prober:
             held = lambda: (Process(prober.pid).threads(), Process(prober.pid).descriptors())
             prober.run(rows_of("readahead", "dense", windows_kb=[16], duration="40 ms"))

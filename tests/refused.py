@@ -20,7 +20,7 @@ from servers import Limited, Server
 
 BLOCKS = 512
 TIMES = 4
-# So many descriptors, and so many threads, does a process get beyond those that it has.
+# Numbers of descriptors that a process may open beyond those that it has.
 FURTHER = [*range(16), 24] if LONG else [0, 1, 3]
 GOOD = "(ok|partial|unsupported|void|rows)( and (ok|partial|unsupported|void))*"
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -41,10 +41,10 @@ class Refusals(unittest.TestCase):
         self.session, self.control = session, control
 
     def server(self, name, first):
-        """A server that `first` has taken something from: a session there."""
+        """A session on a new server, from which `first` has taken something."""
         server = Server(name)
         self.addCleanup(server.remove)
-        # Its own rings are not what this is about.
+        # The server's own rings are not what this is about.
         server.start(first)
         session, control = server.session(), server.session()
         self.addCleanup(control.close)
@@ -55,7 +55,7 @@ class Refusals(unittest.TestCase):
 
 
 class Refused(Refusals):
-    """By a filter, as the default ones of containers."""
+    """A filter refuses system calls, as the default ones of containers do."""
 
     @unittest.skipUnless(platform.machine() == "x86_64", "the numbers of system calls are those of x86_64")
     def test_io_uring_and_cachestat(self):
@@ -96,7 +96,7 @@ class Refused(Refusals):
 
 
 class Limits(Refusals):
-    """Those of the process, lowered while it is there."""
+    """Limits of the process, lowered while it is there."""
 
     def setUp(self):
         session, control = Session(), Session()
@@ -111,7 +111,7 @@ class Limits(Refusals):
         self.holdings = Holdings(session, control)
 
     def test_descriptors(self):
-        """Out of them at each opening: it fails or does without, and the next call finds all well."""
+        """Descriptors run out at each opening: the call fails or does without, and the next call finds all well."""
         for probe in some(self.probes, 1, ["ping, write", "seqscan, direct, threads", "random, server at 16"]):
             for further in FURTHER:
                 with self.subTest(probe.name, further=further):
@@ -126,7 +126,7 @@ class Limits(Refusals):
         for probe in some(self.probes, TIMES):
             with self.subTest(probe.name):
                 probe.start(self.session, most=20)
-                # Some are over soon.
+                # Some probes are over soon.
                 is_there = lambda: progress(self.control, self.session.pid) or not self.session.busy()
                 wait_for(is_there, "the probe")
                 with self.limited("nofile", self.number(0)):
@@ -143,7 +143,7 @@ class Limits(Refusals):
             self.assertIn("Too many open files", str(told))
 
     def test_threads(self):
-        """None more for its user: where threads are what there is, that is an error, and nothing else hangs."""
+        """The user may start no more threads. That is an error for a probe that must start one, and no other probe hangs."""
         for probe in some(self.probes, TIMES, ["iostat_query", "sync, wal at 8", "random, os, threads"]):
             with self.subTest(probe.name):
                 with self.limited("nproc", 0):
@@ -156,7 +156,7 @@ class Limits(Refusals):
                 self.session.run(probe.once)
 
     def number(self, further):
-        """The limit with which it gets so many descriptors more: it counts by number, also those that are free below."""
+        """The limit with which the process gets `further` more descriptors. It bounds numbers, and lower ones may be free."""
         taken = {int(number) for number in os.listdir(f"/proc/{self.session.pid}/fd")}
         free = (number for number in itertools.count() if number not in taken)
         return next(itertools.islice(free, further, None))

@@ -1,9 +1,9 @@
 #!/usr/bin/env -S python3 -B
-"""Attacks by roles with little right: docs/security.md has the table. On what probes read, on what is stored, on
+"""Attacks by roles with few rights: docs/security.md has the table. They are on what probes read, on what is stored, on
 what is called in a superuser's session, on CREATE EXTENSION, and by names that are code.
 
-What could succeed only if a schema is renamed at the right moment is tried while one is renamed all the time. Each
-of RightsAttacks shows first that what it rests on works at all: the same trap springs where nothing of the
+An attack that could succeed only if a schema is renamed at the right moment is tried while one is renamed all the
+time. The tests of RightsAttacks that set a trap show first that it works at all: it springs where nothing of the
 extension's keeps it from that.
 """
 
@@ -16,11 +16,11 @@ import unittest
 from lib import LONG, TEST_TMP, VERSION, Failure, Session, create_extension, dense_table, literal, main, rows_of, say
 from lib import seqscan, wait_for
 
-# Of an attack that takes its chances.
+# How long an attack that takes its chances is repeated.
 SECONDS = 60 if LONG else 6
 ROWS = 2000
 OWNED = os.path.join(TEST_TMP, "owned")
-# Planning evaluates it, since it says that it is constant.
+# Planning evaluates home.constant(), since that says that it is constant.
 TROJAN = f"""
     CREATE FUNCTION home.act() RETURNS boolean LANGUAGE plpgsql VOLATILE AS
         $$ BEGIN EXECUTE 'COPY (SELECT 1) TO PROGRAM ''touch {OWNED}'''; RETURN true; END $$;
@@ -33,14 +33,14 @@ TROJAN = f"""
 # Only a superuser's rights can do this.
 ACT = f"""BEGIN EXECUTE 'COPY (SELECT 1) TO ''{OWNED}''';
     EXCEPTION WHEN insufficient_privilege THEN NULL; END"""
-# For jsonb, as text: intervals that lie the wrong way round, and what overflows.
+# Values for jsonb, as text: they make intervals that lie the wrong way round, and overflow.
 EXTREMES = ["5", "-5", "0", "1.7e308", "-1.7e308", '"Infinity"', '"-Infinity"', '"NaN"', "5e-324", "null"]
-# It is there already; or it is not the one that it should be.
+# SQLSTATEs: the object is there already; or it is not the one that it should be.
 EXISTS = ["42P07", "42710", "42723", "55000"]
 
 
 class Swapped:
-    """Two schemas change their names, there and back, again and again meanwhile."""
+    """Meanwhile two schemas swap their names, there and back, again and again."""
 
     def __init__(self, first, second, role, database=None):
         self.there = f"BEGIN; ALTER SCHEMA {first} RENAME TO between; ALTER SCHEMA {second} RENAME TO {first}; COMMIT"
@@ -85,7 +85,7 @@ class Security(unittest.TestCase):
         return session
 
     def again_and_again(self, swapped, attack):
-        """How often it was tried, and did not fail."""
+        """Repeats an attack while two schemas swap their names. It has to go through at least once."""
         done, tries, end = 0, 0, time.monotonic() + SECONDS
         with swapped:
             while time.monotonic() < end or (not done or swapped.times <= 10) and time.monotonic() < end + 100:
@@ -94,7 +94,7 @@ class Security(unittest.TestCase):
                     attack()
                     done += 1
                 except Failure as failure:
-                    # A schema that was renamed, and the statement that was not run for it, or that knew the other name.
+                    # A schema was renamed, and the statement was not run for that, or it knew the other name.
                     self.assertIn(failure.sqlstate, ["55006", "42P01", "42883", "3F000", "40P01", "XX000"], failure)
         say(f"{tries} tries, {done} went through, {swapped.times} swaps")
         # An attack that is always refused for another reason would show nothing.
@@ -126,7 +126,7 @@ class Security(unittest.TestCase):
         self.assertFalse(os.path.exists(OWNED))
 
     def test_a_table_whose_name_can_not_be_written(self):
-        """Text of a database without an encoding may be no UTF-8: a name that is made so is another's."""
+        """Text of a database without an encoding may be no UTF-8. A name that is made so is that of another relation."""
         self.control.run("CREATE DATABASE bytes ENCODING 'SQL_ASCII' TEMPLATE template0 LOCALE 'C'")
         self.addCleanup(self.control.run, "DROP DATABASE bytes WITH (FORCE)")
         with Session("bytes") as owner:
@@ -180,7 +180,7 @@ class Security(unittest.TestCase):
         self.assertFalse(self.control.value("SELECT rolsuper FROM pg_roles WHERE rolname = 'mallory'"))
 
     def test_a_session_that_uses_what_it_evicts(self):
-        """Its own pins are counted once."""
+        """The session's own pins are counted once."""
         dense_table(self.control, "pinned", 200)
         self.addCleanup(self.control.run, "DROP TABLE pinned")
         scans = ["io_probe_evict('pinned')", "io_probe_random_full('pinned', cold => true, duration => '10 ms')",
@@ -208,7 +208,7 @@ class Security(unittest.TestCase):
             session.run(f"DECLARE c{number} CURSOR FOR SELECT * FROM pinned; MOVE {number * 3 + 1} IN c{number}")
 
     def test_a_lock_keeps_nobody_else_from_probing(self):
-        """Who waits for a table does not hold the lock of probes; and who may not read it does not wait at all."""
+        """A probe that waits for a table does not hold the lock of probes. One whose role may not read it does not wait at all."""
         for name in ["mine", "others"]:
             dense_table(self.control, name, 64)
             self.addCleanup(self.control.run, f"DROP TABLE {name}")
@@ -228,7 +228,7 @@ class Security(unittest.TestCase):
             with self.assertRaises(Failure) as raised:
                 self.as_mallory().rows(seqscan("mine", "os"))
             self.assertEqual(raised.exception.sqlstate, "42501")
-            # It goes on as soon as it can.
+            # The probe goes on once it has the table's lock.
             waiter.start_rows(seqscan("mine", "os"))
             wait_for(lambda: self.control.value(waits), "the lock of the table")
             locker.run("COMMIT")
@@ -255,7 +255,7 @@ class RightsAttacks(unittest.TestCase):
         self.forget()
 
     def database(self, name="his", more=""):
-        """A database of mallory's; a superuser's session in it."""
+        """Makes a database of mallory's, and returns a superuser's session in it."""
         self.control.run(f"CREATE DATABASE {name} OWNER mallory {more}")
         self.addCleanup(self.control.run, f"DROP DATABASE {name} WITH (FORCE)")
         session = Session(name)
@@ -268,7 +268,7 @@ class RightsAttacks(unittest.TestCase):
         return session
 
     def test_triggers_of_others_on_the_tables_of_runs(self):
-        """Who may make triggers there, say by a default privilege, makes none that run as the owner."""
+        """A role that may make triggers there, say by a default privilege, makes none that run as the owner."""
         owner = self.database()
         owner.run("ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO mallory")
         owner.run("CREATE EXTENSION pg_io_probe; CREATE TABLE tbl AS SELECT 1 AS id")
@@ -311,7 +311,7 @@ class RightsAttacks(unittest.TestCase):
             self.assertIn(failure.sqlstate, sqlstates, failure)
 
     def test_stored_runs_that_spoil_what_others_read(self):
-        """What anybody could have stored, the others can compare, however odd it is."""
+        """Runs that one role could store can be read and compared by the others, however odd they are."""
         owner = self.database()
         owner.run("CREATE EXTENSION pg_io_probe; CREATE TABLE tbl AS SELECT 1 AS id")
         owner.run("GRANT EXECUTE ON FUNCTION io_probe_import TO mallory")
@@ -397,7 +397,7 @@ class RightsAttacks(unittest.TestCase):
         self.assertFalse(os.path.exists(OWNED))
 
     def test_objects_that_are_there_before_the_extension(self):
-        """What has the name of the extension's object is not taken for it, replaced, taken in or granted."""
+        """An object that has the name of the extension's is not taken for that, replaced, taken in or granted."""
         members = """SELECT row_to_json(m) FROM (
             SELECT classid::regclass::text AS catalog, coalesce(proname, relname)::text AS name,
                    pg_get_function_identity_arguments(p.oid) AS arguments
@@ -425,7 +425,7 @@ class RightsAttacks(unittest.TestCase):
             name, arguments = f"evil.{member['name']}", member["arguments"]
             with self.subTest(name, arguments=arguments):
                 if member["catalog"] == "pg_proc":
-                    # Its arguments would be in the way of those that are quoted.
+                    # With the same arguments it is in the way of the extension's function.
                     made = f"FUNCTION {name}({arguments})"
                     mallory.run(f"CREATE {made} RETURNS int LANGUAGE sql AS 'SELECT 1'")
                 else:
@@ -454,7 +454,7 @@ class RightsAttacks(unittest.TestCase):
                   f"ANALYZE {name}.{name}")
         oid = owner.value("SELECT oid::int8 FROM pg_class WHERE relkind = 'r' AND relname = "
                           f"'{code.replace(chr(39), chr(39) * 2)}'")
-        # From 19 on literals are written in one way.
+        # From 19 on there is only one way to write literals.
         for strings, identifiers in [("on", "off"), ("on" if VERSION >= 19 else "off", "on")]:
             with self.subTest(strings=strings, identifiers=identifiers), Session("his") as session:
                 session.run(f"SET search_path = {name}; SET quote_all_identifiers = {identifiers}")

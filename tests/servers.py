@@ -25,7 +25,7 @@ class Server:
                 file.write(f"{name} = {literal(str(value))}\n")
 
     def start(self, first=None):
-        """Starts it, also after kill; what the process that starts it does to itself first, it inherits."""
+        """Starts it, also after kill(). The process that starts it calls `first` before, and the server inherits the effect."""
         log = os.path.join(self.host, "log")
         as_server("pg_ctl", "start", "-w", "-t", "60", "-D", self.data, "-l", log, first=first)
 
@@ -76,5 +76,5 @@ class Limited:
         self.set(self.before)
 
     def set(self, most):
-        # As its own user: a container's root may not.
+        # Run as the server's user: a container's root may not set the limit.
         as_server("prlimit", f"--{self.limit}={most}:", *self.on)

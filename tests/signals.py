@@ -12,7 +12,7 @@ from probes import Holdings, phase, probes, some
 
 BLOCKS = 2048
 MIB = 1 << 20
-# In one session, over all probes; of each probe in the long mode.
+# Cancels in one session, over all probes. Terminations of each probe in the long mode.
 CANCELS = 2_000 if LONG else 200
 TERMINATIONS = 10
 
@@ -32,7 +32,7 @@ class Signals(unittest.TestCase):
         self.met = collections.Counter()
 
     def prepared(self, session):
-        """A session that has loaded what is loaded once: what it holds, and the files that there are."""
+        """Lets a session load what is loaded once. Returns what it holds, and the files that there are."""
         for probe in self.probes:
             session.run(probe.once)
         return Holdings(session, self.control), files_in_data_directory()
@@ -47,7 +47,7 @@ class Signals(unittest.TestCase):
                 delay = self.moments.choice([0.003, 0.02, 0.1]) * self.moments.random()
                 if number == CANCELS // 2:
                     memory = holdings.process.memory()  # malloc has found its size
-                # What is set so ends with the transaction.
+                # SET LOCAL ends with the transaction.
                 limit = f"BEGIN; SET LOCAL statement_timeout = {max(1, round(delay * 1000))}"
                 probe.start(session, limit if timeout else "BEGIN")
                 if not timeout:
@@ -75,7 +75,7 @@ class Signals(unittest.TestCase):
             self.assertEqual(files_in_data_directory() - files, set())
 
     def cancel(self, session):
-        """Once more when the first came before the statement."""
+        """Cancels a statement; once more if the first cancel came before it."""
         for again in itertools.count():
             self.control.value(f"SELECT pg_cancel_backend({session.pid})")
             asked = time.monotonic()
@@ -108,7 +108,7 @@ class Signals(unittest.TestCase):
         self.assert_met_probes()
 
     def assert_met_probes(self):
-        """Otherwise it was shown of nothing but the time between two calls."""
+        """Not all signals came between two calls."""
         self.assertNotEqual(set(self.met) - {"between two calls"}, set(), self.met)
 
 

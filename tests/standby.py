@@ -39,7 +39,7 @@ class OtherNodes(unittest.TestCase):
         return f"host={host} port={self.primary.value('SELECT current_setting($$port$$)')} user=postgres dbname={database}"
 
     def nodes(self):
-        """How the primary reaches the others."""
+        """The addresses by which the primary reaches the other nodes."""
         database = self.primary.value("SELECT current_database()")
         return {"other": self.other.address(), "standby": self.node(self.standby.host, database)}
 
@@ -50,7 +50,7 @@ class OtherNodes(unittest.TestCase):
         return session.value("SELECT system_identifier FROM pg_control_system()")
 
     def assert_from(self, number, node):
-        """The run is of that node, all of it, and stored here only."""
+        """All of the run is of that node, and it is stored here only."""
         run = self.run_of(number)
         session, blocks = (self.remote, 128) if node == "other" else (self.standby.control, 64)
         self.assertEqual((run["status"], run["probe"], run["object"]), ("ok", "seqscan", "public.nodes_own"))
@@ -76,7 +76,7 @@ class OtherNodes(unittest.TestCase):
                 self.assertEqual(self.run_of(number)["label"], "by dblink")
 
     def test_postgres_fdw(self):
-        """A view there, a foreign table here. The view of the standby was made on its primary."""
+        """There is a view on the node, and a foreign table here. The view of the standby was made on its primary."""
         for session in [self.primary, self.remote]:
             session.run(f"CREATE VIEW measured AS {MEASURE} AS result")
             self.addCleanup(session.run, "DROP VIEW measured")
@@ -134,8 +134,8 @@ class OtherNodes(unittest.TestCase):
         self.assertEqual({row["nodename"] for row in rows}, set(self.nodes()))
         for row in rows:
             self.assert_from(row["id"], row["nodename"])
-        # Each node is a series of its own, though the standby has its primary's system identifier, and not in `latest`
-        # as one.
+        # Each node is a series of its own, though the standby has its primary's system identifier. So io_probe_latest
+        # keeps them apart.
         here = self.primary.value(f"SELECT io_probe_record('seqscan', 'nodes_own', {literal(SHORT)})")
         numbers = ", ".join(str(number) for number in [here, *(row["id"] for row in rows)])
         series = f"SELECT count(DISTINCT series) FROM io_probe_runs WHERE id IN ({numbers})"

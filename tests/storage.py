@@ -13,7 +13,7 @@ import unittest
 
 from lib import IS_ROOT, TEST_TMP, as_server, read, server_ids
 
-# Of a queue. In this order: a change of the first sets the second to what the kernel thinks best.
+# Limits of a queue, in this order: a change of the first sets the second to what the kernel thinks best.
 LIMITS = ["max_sectors_kb", "read_ahead_kb"]
 # The number of Linux 5.14, which Python does not name.
 MADV_POPULATE_READ = 22
@@ -40,7 +40,7 @@ class LoopDevice:
         self.device = self.device.strip()
         # Also when the tests are stopped where unittest cleans nothing up.
         atexit.register(self.remove)
-        # A device keeps what the last one of its name was given.
+        # A device has the limits that the last one of its name was given.
         self.inherited = [read(self.limit(name)).strip() for name in LIMITS]
         self.limits = [self.inherited[0], 128]
         self.set_queue(*self.limits)
@@ -50,7 +50,7 @@ class LoopDevice:
         run("mount", "-o", options, self.device, self.mount_point)
 
     def remove(self):
-        """Leaves nothing of it. The limits of its queue would be those of the next device of this name."""
+        """Removes all of it. The next device of this name would have the limits of its queue, so they are put back."""
         atexit.unregister(self.remove)
         self.set_queue(*self.inherited)
         for attempt in range(5):
@@ -58,7 +58,7 @@ class LoopDevice:
                 break
             time.sleep(attempt / 10)
         else:
-            # A server that is going down may still have files of it open: it goes when they do.
+            # A server that is going down may still have files of it open: the mount goes when they are closed.
             run("umount", "--lazy", self.mount_point)
         run("losetup", "--detach", self.device)
         os.rmdir(self.mount_point)
@@ -79,7 +79,7 @@ class LoopDevice:
         return device_counters([os.path.basename(self.device)])
 
     def settled_counters(self):
-        """The same once nothing is left that the kernel would write when it likes."""
+        """The same, once all is written that the kernel would write later."""
         run("sync", "-f", self.mount_point)
         return self.counters()
 
@@ -90,7 +90,7 @@ class LoopDevice:
 
     @contextlib.contextmanager
     def read_on(self, pause=0):
-        """Meanwhile somebody else reads 8 MiB from the device again and again, with so many seconds between."""
+        """Meanwhile another process reads 8 MiB from the device again and again, with `pause` seconds between."""
         path = os.path.join(self.mount_point, "read")
         with open(path, "wb") as file:
             file.write(bytes(8 << 20))
@@ -105,8 +105,8 @@ class LoopDevice:
 
     @contextlib.contextmanager
     def cut_short_within(self, path, offset=None):
-        """Meanwhile the end of a file of this file system can't be read, or what lies from this offset on, if the file is
-        in one piece: what backs it is cut off."""
+        """Meanwhile the last piece of a file of this file system can't be read, or a file in one piece from `offset` on: the
+        device's backing file is cut off there."""
         extents = self._extents(path)
         assert offset is None or len(extents) == 1, f"{path} is in {len(extents)} pieces"
         os.truncate(self.backing, max(extents) + (offset or 0))
@@ -135,7 +135,7 @@ class LoopDevice:
 
 
 def create_tablespace(session, name, directory):
-    """Makes a tablespace below a directory: the clause for a table in it."""
+    """Makes a tablespace below a directory, and returns the clause for a table in it."""
     os.chown(directory, *server_ids())
     inside = os.path.join(directory, "tablespace")
     as_server("mkdir", inside)
@@ -144,7 +144,7 @@ def create_tablespace(session, name, directory):
 
 
 def run(*command):
-    """Runs a command: what it printed."""
+    """Runs a command, and returns what it printed."""
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     assert done.returncode == 0, f"{' '.join(command)}: {done.stdout}{done.stderr}"
     return done.stdout
@@ -171,13 +171,13 @@ def fincore(path):
 
 
 def assert_keeps(test, found, held):
-    """What the OS cache held it holds still, but for what a kernel has taken back: it gets no more by itself."""
+    """The OS cache still holds what it held, but for pages that a kernel has taken back. It gets no more by itself."""
     test.assertLessEqual(found, held)
     test.assertGreater(found, held * 0.9)
 
 
 def assert_fetched(test, found, expected):
-    """What a process has on its account: these bytes; and some pages of its own program, if a kernel had taken them from it."""
+    """A process has `expected` bytes on its account, and perhaps pages of its own program, which a kernel had taken from it."""
     test.assertGreaterEqual(found, expected)
     test.assertLessEqual(found, expected + 128 * 1024)
 
@@ -195,7 +195,7 @@ def dirty_bytes(path):
 @contextlib.contextmanager
 def cached(path, ranges):
     """Meanwhile the OS cache has just these byte ranges of a file, each a start and a length, nothing dirty, and loses none of
-    them: they are locked. A kernel takes back pages that are not, at any time and memory free or not. (Nobody can evict them.)"""
+    them: they are locked. A kernel takes back other pages at any time, memory free or not. (Locked pages can't be evicted.)"""
     cache_only(path, ranges)
     with locked(path, ranges):
         yield
@@ -213,12 +213,12 @@ def locked(path, ranges):
     finally:
         os.close(file)
     try:
-        # What is missing comes in by itself, without its neighbours.
+        # A page that is missing comes in alone, without its neighbours.
         libc.madvise(ctypes.c_void_p(start), ctypes.c_size_t(size), mmap.MADV_RANDOM)
         for place, length in ranges:
             where, length = ctypes.c_void_p(start + place), ctypes.c_size_t(length)
             if libc.mlock(where, length) != 0:
-                # Who is not root may lock little. What is mapped into a process is less likely to be taken.
+                # Without root a process may lock little. A kernel is less likely to take back pages that are mapped.
                 assert not IS_ROOT, os.strerror(ctypes.get_errno())
                 libc.madvise(where, length, MADV_POPULATE_READ)
         yield
@@ -227,7 +227,7 @@ def locked(path, ranges):
 
 
 def cache_only(path, ranges):
-    """Has the OS cache just these byte ranges of a file, each a start and a length, and nothing dirty; see `cached`."""
+    """Leaves in the OS cache just these byte ranges of a file, each a start and a length, and nothing dirty; see `cached`."""
     file = os.open(path, os.O_RDONLY)
     try:
         os.fsync(file)

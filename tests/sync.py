@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""Syncs against what others see: system calls, storage that fails, kills, copies of the server.
+"""Syncs as seen from outside: system calls, storage that fails, kills, copies of the server.
 
 Needs root, for a loop device and to kill; and strace, to see system calls and to have them fail.
 """
@@ -32,14 +32,14 @@ WAL_SEGMENT = 16 * MIB
 # The scratch file of the sections other than wal_segment.
 SMALL = MIB
 KILLS = int(os.environ.get("KILLS", "50"))
-# A row is over after so few milliseconds, which is enough for some turns even under strace.
+# Milliseconds of a row, which are enough for some turns even under strace.
 BRIEF = 20
 LONG = 3000
-# What a server keeps in pg_wal.
+# Names that a server keeps in pg_wal.
 WAL_NAMES = re.compile(r"^([0-9A-F]{24}(\.partial)?|[0-9A-F]{8}\.history|archive_status|summaries)$")
 
 METHODS = ["open_datasync", "fdatasync", "fsync", "open_sync"]
-# Rows of each section.
+# The number of rows of each section.
 ROWS = {"one_write": 6, "two_writes": 6, "open_sync_size": 5, "other_fd": 2, "no_sync": 1, "wal_segment": 16}
 SYNCHRONOUS = {"open_datasync": "O_DSYNC", "open_sync": "O_SYNC"}
 needs_strace = unittest.skipUnless(shutil.which("strace"), "no strace")
@@ -51,13 +51,13 @@ def setUpModule():
 
 
 def sync(*sections, each_ms=BRIEF, **arguments):
-    """A query for the rows of some sections, for so long each."""
+    """A query for the rows of some sections, of `each_ms` each."""
     rows = sum(ROWS[section] for section in sections)
     return rows_of("sync", sections=list(sections), duration=f"{each_ms * rows} ms", **arguments)
 
 
 def foreign_files(directory):
-    """What is in a pg_wal that belongs to no WAL."""
+    """Names in a pg_wal that do not belong to the WAL."""
     return [name for name in os.listdir(os.path.join(directory, "pg_wal")) if not WAL_NAMES.match(name)]
 
 
@@ -95,7 +95,7 @@ class Sync(unittest.TestCase):
         wait_for(lambda: not foreign_files(PGDATA), "nothing but WAL in pg_wal")
 
     def assert_fails(self, query, sqlstate, *words):
-        """The query fails so, and takes nothing with it."""
+        """The query fails by this SQLSTATE and with these words, and leaves nothing behind."""
         held = self.held()
         self.session.start_rows(query)
         self.assert_has_failed(held, sqlstate, *words)
@@ -106,7 +106,7 @@ class Sync(unittest.TestCase):
         self.assert_as_before(held)
 
     def failure(self):
-        """Of the query that was sent; None if it gave rows."""
+        """The failure of the query that was sent; None if it gave rows."""
         try:
             self.session.finish_rows()
         except Failure as failure:
@@ -155,7 +155,7 @@ class Call:
 
     @property
     def path(self):
-        """Of the file that it is about."""
+        """The path of the file that it is about."""
         found = re.match(r'(?:\d+<(.*?)>|[^"]*"(.*?)")', self.arguments)
         return found and (found.group(1) or found.group(2))
 
@@ -167,13 +167,13 @@ class Call:
 
     @property
     def flags(self):
-        """Of openat: those that say how to write."""
+        """The flags of openat that say how to write."""
         given = set(re.search(r'", ([A-Z_|]+)', self.arguments).group(1).split("|"))
         return frozenset(given & {"O_DSYNC", "O_SYNC", "O_DIRECT"})
 
     @property
     def size_and_offset(self):
-        """Of a write at an offset."""
+        """The size and offset of a write."""
         return tuple(int(n) for n in re.search(r", (\d+), (\d+)$", self.arguments).groups())
 
     @property
@@ -185,7 +185,7 @@ class Call:
 
     @property
     def asks_for_descriptor(self):
-        """Of a scratch file, beside the one that filled it: through the directory of all descriptors."""
+        """Does it open a scratch file once more, through the directory of all descriptors?"""
         return self.name == "openat" and re.match(r'\d+</proc/\d+/fd>, "', self.arguments) is not None
 
     @property
@@ -207,7 +207,7 @@ class Trace:
     def __init__(self, pid, *options, calls=CALLS):
         self.pid = pid
         self.file = os.path.join(TEST_TMP, f"strace.{next(Trace.numbers)}")
-        # It says on its own stderr to which processes it is attached.
+        # strace says on its own stderr to which processes it is attached.
         self.said = f"{self.file}.said"
         self.command = ["strace", "-f", "--quiet=exit", "-y", "-s", "0", "-e", f"trace={','.join(calls.split())}"]
         self.command += [*options, "-o", self.file, "-p", str(pid)]
@@ -228,7 +228,7 @@ class Trace:
         if has_ended:
             assert "Operation not permitted" in said, said
             raise unittest.SkipTest(f"strace may not be used here: {said}")
-        # Earlier, the kernel may name it as the tracer of a process that it has not stopped yet, which goes on unseen.
+        # Before that, the kernel may name strace as the tracer of a process that it has not stopped yet, which goes on unseen.
         if f"Process {self.pid} attached" not in said:
             return False
         # The kernel's own threads, such as those of io_uring, can't be traced.
@@ -237,7 +237,7 @@ class Trace:
         return traced and all(traced)
 
     def __exit__(self, *_):
-        """Lets the process go. It has ended by itself if the process has."""
+        """Has strace let the process go. It has ended by itself if the process has."""
         self.strace.send_signal(signal.SIGINT)
         self.strace.wait()
         self.calls = list(parsed(read(self.file)))
@@ -299,8 +299,8 @@ class Turn:
 
 
 def turns_of(calls, op_bytes, syncs=True):
-    """The turns. A write through a descriptor that is synchronous ends an operation if that has so many bytes; where
-    nothing `syncs`, each write is an operation."""
+    """The turns. A write through a synchronous descriptor ends an operation if that has `op_bytes` bytes. Without `syncs`,
+    each write is an operation."""
     turns, current, pending = [], {}, []
     for call in calls:
         if call.gives_descriptor:
@@ -341,7 +341,7 @@ def six(section, writes):
 
 
 def expected_rows(direct):
-    """The rows of a default call, where the server writes its WAL so by method: with O_DIRECT or not."""
+    """The rows of a default call. `direct` says by method: does the server write its WAL with O_DIRECT?"""
     return [
         *six("one_write", 1), *six("two_writes", 2),
         *[("open_sync_size", "open_sync", True, 16 // kb, kb) for kb in [16, 8, 4, 2, 1]],
@@ -357,14 +357,14 @@ def identity(row):
 
 @needs_strace
 class SystemCalls(Sync):
-    """Each row does what it says, and in_use what the server does."""
+    """Each row does what it says, and a row with in_use does what the server does."""
 
     def test_wal_for_a_replica(self):
         self.assertEqual(self.session.value("SELECT current_setting('wal_level')"), "replica")
         self.check_all(dict.fromkeys(METHODS, False))
 
     def test_minimal_wal(self):
-        """Nobody reads it back, so 15 has it pass the page cache where a write is synchronous."""
+        """No process reads minimal WAL back, so 15 has it pass the page cache where a write is synchronous."""
         with self.restarted_with(wal_level="minimal", max_wal_senders="0"):
             self.check_all({method: VERSION == 15 and method in SYNCHRONOUS for method in METHODS})
 
@@ -400,7 +400,7 @@ class SystemCalls(Sync):
         self.assertEqual(self.commit_of_the_server(), (flags, call))
 
     def test_direct_as_asked_for(self):
-        """The option takes the place of what the server does, and in_use compares."""
+        """The option takes the place of what the server does, and in_use compares with the server."""
         for direct in [True, False]:
             with self.subTest(direct=direct):
                 self.check_calls("wal_segment", options={"direct": direct})
@@ -422,14 +422,14 @@ class SystemCalls(Sync):
                 self.check_calls(section, each_ms=350, rounds=3)
 
     def test_a_file_smaller_than_a_segment(self):
-        """The setting bounds it, a note says so."""
+        """The setting bounds the file, and a note says so."""
         self.session.run("SET pg_io_probe.scratch_limit = '1MB'")
         rows = self.check_calls("wal_segment", size=MIB)
         for row in rows:
             self.assertRegex(" ".join(row["notes"]), r"1024 kB.*not 16384.*scratch_limit")
 
     def test_a_fill_is_written_back_as_it_goes(self):
-        """Every 8 MiB; under a limit, every MiB."""
+        """It is written back every 8 MiB; under a limit, every MiB."""
         for options, step in [({}, 8 * MIB), ({"max_mib_s": 100}, MIB)]:
             with self.subTest(options), Trace(self.session.pid) as trace:
                 self.assert_all_ok(self.session.rows(sync("wal_segment", options=options)))
@@ -442,7 +442,7 @@ class SystemCalls(Sync):
             self.assertEqual(sizes, [step] * (WAL_SEGMENT // step) + [0])
 
     def check_calls(self, section, size=None, rounds=1, **arguments):
-        """The calls of a section, one by one: its rows."""
+        """Checks the calls of a section, one by one, and returns its rows."""
         with Trace(self.session.pid) as trace:
             rows = self.session.rows(sync(section, **arguments))
         self.assert_all_ok(rows)
@@ -470,7 +470,7 @@ class SystemCalls(Sync):
         self.assertLessEqual(later, {"close"})
 
     def assert_operations(self, trace, rows, section, size, rounds):
-        """Row by row, and nothing else."""
+        """The calls do what the rows say, row by row, and nothing else."""
         rows = [row for row in rows if row["status"] == "ok"]
         by_kind = {expected_operation(row): row for row in rows}
         self.assertEqual(len(by_kind), len(rows))
@@ -486,7 +486,7 @@ class SystemCalls(Sync):
             # The first operation of a turn is warm-up.
             self.assertEqual(row["ops"], sum(len(turn.operations) for turn in own) - rounds, kind)
             self.assertGreaterEqual(row["ops"], rounds)
-            # Where the descriptor syncs, each write does.
+            # Where the descriptor is synchronous, each write is a flush.
             each = 0 if section == "no_sync" else row["writes"] if row["method"] in SYNCHRONOUS else 1
             self.assertEqual(row["flushes"], row["ops"] * each)
             self.assertEqual({turn.settled for turn in own}, {"fsync" if section == "no_sync" else None})
@@ -502,7 +502,7 @@ class SystemCalls(Sync):
         """The file is opened twice in each operation, which is synced through the first or the second descriptor."""
         letters = {"openat": "o", "pwrite64": "w", "fsync": "s", "close": "c"}
         calls = trace.of_scratch()[len(trace.fill()) :]
-        # The last one lets the file go.
+        # The last close lets the file go.
         text = "".join(letters.get(call.name, f"<{call.name}>") for call in calls)[:-1]
         self.assertRegex(text, r"^((owscoc)|(owcosc))+$")
         found = [match.group() for match in re.finditer(r"owscoc|owcosc", text)]
@@ -525,7 +525,7 @@ class SystemCalls(Sync):
                 self.assertIs(row["in_use"], (row["method"], row["direct"]) == (method, direct), row)
 
     def test_a_server_that_does_not_sync(self):
-        """fsync = off: no row is what it does."""
+        """With fsync = off, no row is what the server does."""
         self.addCleanup(self.change, "fsync", None)
         self.change("fsync", "off")
         rows = self.session.rows(rows_of("sync", duration="80 ms"))
@@ -540,7 +540,7 @@ class SystemCalls(Sync):
         wait_for(lambda: self.session.value(f"SELECT current_setting('{name}')") == expected, f"{name} = {expected}")
 
     def commit_of_the_server(self):
-        """How it syncs a commit: flags of the descriptor, and the call that follows the write."""
+        """How the server syncs a commit: flags of the descriptor, and the call that follows the write."""
         for _ in range(10):
             self.session.run("INSERT INTO written VALUES (1); SELECT pg_switch_wal()")
             with Trace(self.session.pid) as trace:
@@ -556,7 +556,7 @@ class SystemCalls(Sync):
         self.fail("no commit of its own")
 
     def test_the_offset_wraps(self):
-        """It goes through the file, and on from its start."""
+        """The offset goes through the file, and on from its start."""
         self.session.run("SET pg_io_probe.scratch_limit = '1MB'")
         with Trace(self.session.pid) as trace:
             rows = self.session.rows(sync("wal_segment", each_ms=200))
@@ -593,7 +593,7 @@ class Files(Sync):
                     self.assertGreater(packed, size * 0.99)
 
     def test_room(self):
-        """It leaves what is to be left, and is not begun without."""
+        """The scratch file leaves the reserve free, and is not begun without room for that."""
         self.session.run("SET pg_io_probe.scratch_reserve = '2000TB'")
         message = f'not enough room in directory "{re.escape(os.path.realpath(PGDATA))}/pg_wal"'
         for query in [sync("one_write"), sync("wal_segment"), sync("wal_segment", depth=8)]:
@@ -629,7 +629,7 @@ class Files(Sync):
 
 
 def without_tmpfile(pid, *injections):
-    """Options for a trace in which pg_wal has no nameless files, and more goes wrong."""
+    """Options for a trace in which pg_wal has no nameless files, and in which `injections` fail, too."""
     paths = ["-P", wal_path(), "-P", wal_path(f"xlogtemp.{pid}")]
     injections = ["openat:error=EOPNOTSUPP:when=1", *injections]
     return paths + list(itertools.chain(*(("-e", f"inject={injection}") for injection in injections)))
@@ -645,7 +645,7 @@ def wait_for_turns(session, pid):
     wait_for(lambda: len(scratch_links(pid)) > 1 or "io_probe_sync" in Process(pid).threads(), "the first turn", 30)
 
 
-# --- bad luck ------------------------------------------------------------------------------------------------------
+# --- faults --------------------------------------------------------------------------------------------------------
 
 
 @needs_strace
@@ -661,7 +661,7 @@ class Injected(Sync):
         self.filled = {}
 
     def fills(self, section):
-        """Writes that fill the file of a section."""
+        """The number of writes that fill the file of a section."""
         if section not in self.filled:
             with Trace(self.session.pid) as trace:
                 self.session.rows(sync(section, each_ms=1))
@@ -669,7 +669,7 @@ class Injected(Sync):
         return self.filled[section]
 
     def assert_call_fails(self, injection, query, sqlstate, *words, running=False):
-        """What strace does to a call of a probe, from its start on or while it is running, is told."""
+        """A probe tells of the call that strace has fail, from the probe's start on or while it is running."""
         held = self.held()
         if running:
             self.session.start_rows(query)
@@ -738,7 +738,7 @@ class Injected(Sync):
                 self.assert_call_fails(own.format("EIO", number), sync(section), "58030", self.DETAIL.format(5))
 
     def number_of_open(self, section):
-        """The how manieth openat of a probe is the first that belongs to a row."""
+        """The number of the first openat of a probe that belongs to a row."""
         with Trace(self.session.pid) as trace:
             self.session.rows(sync(section))
         opens = [call for call in trace.calls if call.name == "openat"]
@@ -771,7 +771,7 @@ class Injected(Sync):
         moments = chance()
         for name, tries in [("openat", 6), ("pwrite64", 10), ("fsync", 6), ("fdatasync", 2), ("sync_file_range", 2)]:
             same = [call for call in trace.calls if call.name == name]
-            # Not to the last: another time there may be fewer.
+            # Not the last ones: in another run there may be fewer.
             own = [number for number, call in enumerate(same, 1) if call.is_on_scratch][: len(same) * 2 // 3]
             for when in moments.sample(own, min(tries, len(own))):
                 with self.subTest(name, when=when):
@@ -793,7 +793,7 @@ class Injected(Sync):
         say(f"hit: {dict(seen)}")
 
     def test_threads(self):
-        """At a depth, where one of them fails while others wait for it or insert."""
+        """At a depth, one thread fails while others wait for it or insert."""
         for injection, sqlstate, words in [
             ("pwrite64:error=EIO", "58030", [r" at offset \d+: ", self.DETAIL.format(5)]),
             ("pwrite64:error=ENOSPC", "53100", [r" at offset \d+: ", self.DETAIL.format(28)]),
@@ -848,13 +848,13 @@ class OwnDevice(Sync):
                 self.assert_all_ok(self.session.rows(self.there(section, depth=depth)))
 
     def halt(self):
-        """Stops the process. A write past the end of what backs the device would make that longer again."""
+        """Stops the process. A write past the end of the device's backing file would make that longer again."""
         os.kill(self.session.pid, signal.SIGSTOP)
         tasks = glob.glob(f"/proc/{self.session.pid}/task/*/stat")
         wait_for(lambda: {read(task).rpartition(")")[2].split()[0] for task in tasks} == {"T"}, "all threads to stop")
 
     def test_room(self):
-        """Nothing is written where there is none."""
+        """Nothing is written where there is no room."""
         before, counters = self.disk.used(), self.disk.counters()
         for reserve in ["DEFAULT", "'60MB'"]:
             for query in [self.there("one_write"), self.there("wal_segment"), self.there("wal_segment", depth=8)]:
@@ -866,7 +866,7 @@ class OwnDevice(Sync):
         self.session.run("SET pg_io_probe.scratch_reserve = '30MB'")
         self.assert_all_ok(self.session.rows(self.there("one_write", "wal_segment")))
         self.assertEqual(self.disk.used(), before)
-        # With room for the one file, not for the other.
+        # Here there is room for the one file, not for the other.
         self.session.run("SET pg_io_probe.scratch_reserve = 0")
         with self.filled_but_for(4 * MIB):
             self.assert_fails(self.there("wal_segment"), "53100", "not enough room")
@@ -877,7 +877,7 @@ class OwnDevice(Sync):
 
     @contextlib.contextmanager
     def filled_but_for(self, size):
-        """Meanwhile the file system has just that much room."""
+        """Meanwhile the file system has just `size` bytes of room."""
         filler = os.path.join(self.disk.mount_point, "filler")
         with open(filler, "wb") as file:
             facts = os.statvfs(self.disk.mount_point)
@@ -889,7 +889,7 @@ class OwnDevice(Sync):
 
     @needs_strace
     def test_a_file_system_that_gets_full(self):
-        """There was room when the file was begun."""
+        """The call fails, though there was room when the file was begun."""
         before = self.disk.used()
         held = self.held()
         for section in ["one_write", "wal_segment"]:
@@ -905,7 +905,7 @@ class OwnDevice(Sync):
                 self.assert_all_ok(self.session.rows(self.there(section)))
 
     def test_where_it_writes(self):
-        """The tablespace's own device, in the sections that sync as often as it says and more."""
+        """Writes go to the tablespace's own device: in the sections that sync, one or more for each operation."""
         for section, depth in [(section, 1) for section in SYNC_SECTIONS] + [("wal_segment", 8)]:
             with self.subTest(section, depth=depth):
                 before = self.disk.counters()
@@ -926,7 +926,7 @@ class OwnDevice(Sync):
                         self.assertLess(row["device_writes_per_op"], 0.5)
 
     def test_beside_others_that_read(self):
-        """Rows that sync say so; what no_sync writes stays in memory."""
+        """Rows that sync tell of the others in `doubt`. What no_sync writes stays in memory."""
         query = self.there("one_write", "no_sync", each_ms=100)
 
         def disturbed():
@@ -939,7 +939,7 @@ class OwnDevice(Sync):
             self.assertEqual(disturbed(), {"one_write"})
 
     def test_the_wal_s_own_device(self):
-        """That of the WAL, not of the tablespace."""
+        """Without a tablespace, writes go to the device of the WAL."""
         before = self.disk.counters()
         rows = self.session.rows(sync("one_write", "wal_segment"))
         self.assertLess(self.disk.counters()["bytes"] - before["bytes"], MIB)
@@ -953,7 +953,7 @@ class OwnDevice(Sync):
         self.assertEqual({row["directory"] for row in rows}, {os.path.join(os.path.realpath(PGDATA), "base")})
 
     def test_drop_of_the_tablespace(self):
-        """It has to be empty, also after a cancel."""
+        """The tablespace is empty, also after a cancel, so it can be dropped."""
         self.session.rows(self.there("wal_segment", depth=8))
         self.session.start_rows(self.there("one_write", each_ms=LONG))
         with Session() as control:
@@ -970,7 +970,7 @@ class OwnDevice(Sync):
         self.session.run("CREATE ROLE prober; GRANT EXECUTE ON FUNCTION io_probe_sync, io_probe_sync_full TO prober")
         self.session.run("SET ROLE prober")
         self.assert_fails(self.there("one_write"), "42501", "permission denied for tablespace elsewhere")
-        # Everyone may make tables in the database's own.
+        # Everyone may make tables in the database's own tablespace.
         own = sync("one_write", spcname="pg_default")
         self.assert_all_ok(self.session.rows(own))
         self.session.run("RESET ROLE; GRANT CREATE ON TABLESPACE elsewhere TO prober; SET ROLE prober")
@@ -983,7 +983,7 @@ class Kills(unittest.TestCase):
 
     def setUp(self):
         with Session() as session:
-            # Processes die here, not the machine; recovery would sync each file.
+            # Processes die here, not the machine: no sync is needed, and recovery would sync each file.
             session.run("ALTER SYSTEM SET fsync = off")
             session.run("SELECT pg_reload_conf()")
             self.uses_rings = session.value("SELECT current_setting('io_method', true)") == "io_uring"
@@ -1006,7 +1006,7 @@ class Kills(unittest.TestCase):
             process = Process(session.pid)
             names = all_files()
             session.start(sync(*sections, each_ms=300, depth=depth))
-            # Half of them while the file is filled, and most others after that.
+            # Half of the kills come while the file is filled, and most others after that.
             if number % 4 == 2:
                 with Session() as control:
                     wait_for_turns(control, session.pid)
@@ -1029,7 +1029,7 @@ class Kills(unittest.TestCase):
 
     @needs_strace
     def test_a_kill_before_the_fallback_s_name_is_gone(self):
-        """It is the server's own kind, so recovery takes it away."""
+        """The name is one of the server's own kind, so recovery removes the file."""
         with Session() as session:
             name = wal_path(f"xlogtemp.{session.pid}")
             with Trace(session.pid, *without_tmpfile(session.pid, "unlink,unlinkat:signal=KILL")):
@@ -1044,7 +1044,7 @@ class Kills(unittest.TestCase):
         wait_for(connection, "the server to be back", 60).close()
         self.crashes += 1
         if self.uses_rings and self.crashes % 4 == 0:
-            # The postmaster of 18 keeps the rings from before each crash: the sixth is its last.
+            # The postmaster of 18 keeps the rings from before each crash: the sixth crash is its last.
             restart_server()
 
 
@@ -1059,7 +1059,7 @@ class Copies(Sync):
             wait_for_probe(control, session.pid)
 
     def stop_looping(self, session):
-        """It has been at it all the time."""
+        """Stops a probe that looping() has started, and that has run all the time."""
         self.assertTrue(session.busy())
         with Session() as control:
             control.value(f"SELECT pg_cancel_backend({session.pid})")
@@ -1139,7 +1139,7 @@ class Copies(Sync):
         self.addCleanup(standby.stop)
         standby.start()
         standby.control.run("ALTER SYSTEM SET wal_log_hints = on")
-        # It has to find the last checkpoint before the parting of ways.
+        # pg_rewind has to find the last checkpoint before the two servers parted.
         standby.control.run("ALTER SYSTEM SET wal_keep_size = '1GB'")
         standby.control.close()
         log = os.path.join(standby.host, "log")
@@ -1180,7 +1180,7 @@ class Privileges(Sync):
                 self.assert_fails(sync("one_write"), "42501", "permission denied for function io_probe_sync")
 
     def test_granted(self):
-        """The right to write a scratch file is one, whichever probe does it."""
+        """The right to call io_probe_sync is the right to write a scratch file, whichever probe does it."""
         write = rows_of("ping", "probed", count=3, every="0", mode="write")
         self.session.run("SET ROLE prober")
         self.assert_fails(write, "42501", "io_probe_sync")
@@ -1192,7 +1192,7 @@ class Privileges(Sync):
             with self.subTest(setting), self.assertRaises(Failure) as raised:
                 self.session.run(f"SET pg_io_probe.{setting}")
             self.assertEqual(raised.exception.sqlstate, "42501")
-        # What it was granted on one server is not there for all.
+        # Without the right it is refused again.
         self.session.run("RESET ROLE; REVOKE EXECUTE ON FUNCTION io_probe_sync, io_probe_sync_full FROM prober")
         self.session.run("SET ROLE prober")
         self.assert_fails(sync("one_write"), "42501", "permission denied")
@@ -1202,7 +1202,7 @@ class Privileges(Sync):
 
 
 class Flushes:
-    """What went through a descriptor that many share, by flush."""
+    """What went through a descriptor that many threads share, by flush."""
 
     def __init__(self, call):
         self.descriptor, self.flags = call.opened[0], call.flags
@@ -1227,7 +1227,7 @@ class Flushes:
 
 
 class Depth(Sync):
-    """Many who commit."""
+    """Many committers at once."""
 
     def test_they_share_their_flushes(self):
         for depth in [2, 8, 32]:
@@ -1238,27 +1238,27 @@ class Depth(Sync):
                     self.assertEqual((row["status"], row["depth"]), ("ok", depth))
                     self.assertGreater(row["flushes"], 0)
                     self.assertLessEqual(row["flushes"], row["ops"])
-                    # A flush has covered no more than each of them once, save that of a turn's warm-up.
+                    # A flush covers each committer once at most, save that of a turn's warm-up.
                     self.assertLessEqual(row["ops"], (row["flushes"] + 10) * depth)
-                # Two take turns: one inserts while the other flushes. On a busy machine more may do so by one of the methods.
+                # Two committers take turns: one inserts while the other flushes. On a busy machine more may do so by one method.
                 if depth > 2:
                     flushes, ops = (sum(row[name] for row in rows) for name in ["flushes", "ops"])
                     self.assertLess(flushes, ops)
 
     @needs_strace
     def test_one_who_waits_lets_others_join(self):
-        """commit_delay, as an option and as the server's own."""
+        """A committer waits for commit_delay, given as an option or by the server's setting."""
         delay = 20001
         self.assertGreater(self.naps(delay, options={"commit_delay": delay}), 0)
         self.session.run(f"SET commit_delay = {delay}; SET commit_siblings = 7")
         self.assertGreater(self.naps(delay), 0)
         self.assertEqual(self.naps(delay, options={"commit_delay": 0}), 0)
-        # With fewer than are asked for, nobody waits.
+        # With fewer siblings than commit_siblings, no committer waits.
         self.session.run("SET commit_siblings = 8")
         self.assertEqual(self.naps(delay), 0)
 
     def naps(self, delay, **arguments):
-        """How often eight committers sleep for so many microseconds. If they do, nearly all of them share a flush."""
+        """How often eight committers sleep for `delay` microseconds. If they do, more than four share a flush on average."""
         with Trace(self.session.pid, calls="?nanosleep clock_nanosleep") as trace:
             rows = self.session.rows(sync("wal_segment", depth=8, **arguments))
         naps = sum(f"tv_nsec={delay * 1000}}}" in call.arguments for call in trace.calls)
@@ -1285,7 +1285,7 @@ class Depth(Sync):
 
     @needs_strace
     def test_what_they_write(self):
-        """All that they inserted, once, in order."""
+        """They write all that they inserted, once, in order."""
         with Trace(self.session.pid) as trace:
             rows = self.session.rows(sync("wal_segment", depth=8))
         turns = [Flushes(call) for call in trace.calls if call.gives_descriptor]
@@ -1327,10 +1327,10 @@ class Depth(Sync):
                 self.assertEqual((size % WAL_BLOCK, place % WAL_BLOCK), (0, 0))
                 self.assertIn(place, [end, end - WAL_BLOCK])
                 again += place < end
-                # The first by a method is of a block that nobody has begun.
+                # The first write by a method is of a block that no flush has begun.
                 writes += end > 0
                 ends[call.descriptor] = place + size
-        # A block takes 80 of them, a flush 8.
+        # A block takes 80 commits, a flush 8.
         self.assertGreater(writes, 0)
         self.assertGreater(again, writes * 0.8)
 

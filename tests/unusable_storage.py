@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""Storage that takes nothing more: full, read-only, or with damage that checksums find; and storage behind links.
+"""Storage that is full or read-only, or has damage that checksums find; and storage behind links.
 
 Needs root, to mount.
 """
@@ -18,10 +18,10 @@ from storage import LoopDevice, create_tablespace, dirty_bytes, run
 
 MIB = 1 << 20
 BLOCKS = 512
-# Of each probe; and of what gets full while it is written to.
+# How often each probe is tried; and how often storage gets full while it is written to.
 TIMES, FILLED = (4, 20) if LONG else (1, 1)
 SLOW = {"max_mib_s": 4}
-# The same, with a scratch file that takes a second or more to be made.
+# Calls with a scratch file that takes a second or more to be made.
 SLOWLY_WRITING = {
     "ping": lambda place: rows_of("ping", "probed", count=3, every="0", mode="write"),
     "sync": lambda place: rows_of("sync", sections=["wal_segment"], duration="800 ms", options=SLOW, **place),
@@ -38,7 +38,7 @@ class UnusableStorage(unittest.TestCase):
     """A table `probed` somewhere, and a session that has loaded what is loaded once."""
 
     def own_server(self, name, *options):
-        """A new one, and two sessions there."""
+        """A new server, and two sessions there."""
         server = Server(name, *options)
         self.addCleanup(server.remove)
         server.start()
@@ -59,7 +59,7 @@ class UnusableStorage(unittest.TestCase):
         self.addCleanup(self.outcomes.tell)
 
     def each(self, fault, expected, only=None, always=()):
-        """Some probes, or these, end as expected, by their name or as the others do: what came of each."""
+        """Some probes, or those named in `only`, end as `expected` has it by name, or under None. Returns what came of each."""
         came = {}
         chosen = some(self.probes, TIMES, [*expected, *always])
         for probe in [probe for probe in self.probes * TIMES if probe.name in only] if only else chosen:
@@ -96,10 +96,10 @@ class Full(UnusableStorage):
         self.addCleanup(session.close)
         there = ["ping, write", "ping, both, os", "sync, tablespace"]
         expected = {None: "(ok|unsupported|void|partial|rows)( and (ok|unsupported|partial|void))*"}
-        # Nothing of what reads needs room there.
+        # Probes that only read need no room there.
         with filled_but_for(directory, 0):
             self.each(f"full {kind}", expected | dict.fromkeys(there, "53100"))
-        # There is room when it begins.
+        # There is room when the probe begins.
         for name, query in SLOWLY_WRITING.items():
             for _ in range(FILLED):
                 with self.subTest(name), contextlib.ExitStack() as stack:
@@ -120,7 +120,7 @@ class Full(UnusableStorage):
         self.each(f"{kind} with room again", expected, only=there)
 
     def named(self, name):
-        """Something to count it under."""
+        """A probe under whose name the outcome is counted."""
         return next(probe for probe in self.probes if probe.name.startswith(name.partition(" ")[0]))
 
 
@@ -143,8 +143,8 @@ class ReadOnly(UnusableStorage):
 
 
 class Lost(UnusableStorage):
-    """What could not be written is for the server to hear of: a checkpoint that succeeds meanwhile loses it. Whether it will
-    hear the kernel tells once, to who asks first: so no probe may ask. A server of its own: it may stop for that."""
+    """The server has to hear of data that could not be written: a checkpoint that succeeds meanwhile loses them. The kernel
+    tells of it once, to the process that asks first, so no probe may ask. A server of its own: it may stop for that."""
 
     def test_who_hears_of_it(self):
         disk = LoopDevice(64 * MIB)
@@ -164,7 +164,7 @@ class Lost(UnusableStorage):
                     self.assertEqual(dirty_bytes(path), MIB)
                     self.outcomes.of("lost writes", session, probe)
                     is_written = dirty_bytes(path) == 0
-                # As the checkpointer may: by a descriptor that is opened after it happened.
+                # As the checkpointer may: by a descriptor that is opened after the failure.
                 with open(path, "r+b") as file:
                     if is_written:
                         wrote.append(probe.name)
@@ -177,7 +177,7 @@ class Lost(UnusableStorage):
 
 
 def rewrite(path, begin):
-    """Writes what a file begins with once more, as a server process would: whole pages, for which nothing has to be read."""
+    """Writes the beginning of a file once more, as a server process would: whole pages, for which nothing has to be read."""
     with open(path, "r+b", buffering=0) as file:
         assert file.write(begin) == len(begin)
 
@@ -207,13 +207,13 @@ class Damaged(UnusableStorage):
         for probe in self.probes:
             self.outcomes.of("at first", session, probe)  # loads what is loaded once
         self.holdings = Holdings(session, control)
-        # A recommendation of what could not be measured is none.
+        # io_probe_recommend recommends nothing of what it could not measure, and that is no ERROR.
         good = "(ok|partial|unsupported|rows)( and (ok|partial|unsupported))*"
         bad = ["seqscan, server", "seqscan, cold", "random, server", "random, server at 16", "random, cold",
                "random_series", "page_cost", "iostat_query"]  # fmt: skip
         expected = {None: good, "record": "recorded XX001 and rows"} | dict.fromkeys(bad, "XX001")
         self.each("damaged pages", expected)
-        # As the server itself reads them then.
+        # With this setting the server itself reads such pages, too.
         session.run("SET ignore_checksum_failure = on")
         self.each("damaged pages, ignored", {None: good})
 
@@ -275,7 +275,7 @@ class Links(UnusableStorage):
 
 @contextlib.contextmanager
 def filled_but_for(directory, size):
-    """Meanwhile the file system of a directory has just that much room, even if files that are being made go on."""
+    """Meanwhile the file system of a directory has just `size` bytes of room, even if other files are being made."""
     filler = os.path.join(directory, "filler")
     with open(filler, "wb", buffering=0) as file:
         end = 0

@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""Reads by I/O workers that come and go, against the device's own count: what is told is right, or not told."""
+"""Reads by I/O workers that come and go, against the device's own count: the bytes told are right, or unknown."""
 
 import os
 import signal
@@ -13,7 +13,7 @@ from storage import LoopDevice, assert_fetched, create_tablespace
 BLOCKS = 32768
 BYTES = BLOCKS * BLOCK
 MIB = 1 << 20
-# By the names that this server has: the least and the most of them.
+# The least and the most I/O workers.
 FEW, MANY = (1, 6)
 CONCURRENCY = 64
 COUNT = "SELECT count(*) FROM dense"
@@ -53,7 +53,7 @@ class Workers(unittest.TestCase):
             return set(session.value("SELECT coalesce(array_agg(pid), '{}') FROM pg_stat_activity WHERE backend_type = 'io worker'"))
 
     def keep(self, count, idle="1 min"):
-        """As many workers as this shall be kept. From 19 on that is the least number, above which they go when idle for so long."""
+        """Has the server keep `count` workers. From 19 on that is the least number: further workers go when idle for `idle`."""
         settings = {"io_workers": count}
         if VERSION >= 19:
             settings = {"io_min_workers": count, "io_max_workers": MANY, "io_worker_idle_timeout": idle,
@@ -68,7 +68,7 @@ class Workers(unittest.TestCase):
             session.run("ALTER SYSTEM RESET ALL; SELECT pg_reload_conf()")
 
     def let_grow(self):
-        """From now on there may be many."""
+        """From now on there may be MANY workers."""
         self.keep(FEW if VERSION >= 19 else MANY)
 
     # --- what they read --------------------------------------------------------------------------------------------
@@ -88,7 +88,7 @@ class Workers(unittest.TestCase):
         assert_fetched(self, row["device_bytes"], read)
 
     def test_a_pool_that_grows(self):
-        """New ones count whole."""
+        """All reads of new workers count."""
         for what, query in {
             "seqscan": seqscan("dense", "server", cold=True),
             "random": random_reads("dense", "server", cold=True, depth=64, duration="1 min"),
@@ -108,11 +108,11 @@ class Workers(unittest.TestCase):
                 self.assert_exact(row, read)
 
     def test_a_pool_that_shrinks(self):
-        """Those that go have read something before, and nothing since they were looked at last."""
+        """Workers that go have read something before, and nothing since they were looked at last."""
         self.keep(MANY)
         wait_for(lambda: len(self.workers()) == MANY, "many workers", timeout=30)
         self.session.run(f"SELECT io_probe_evict('dense'); {COUNT}")
-        # One after the other is read by one of them: the others have nothing to do.
+        # One worker reads the blocks one after the other: the others have nothing to do.
         self.session.run("SET effective_io_concurrency = 1")
         self.addCleanup(self.session.run, f"SET effective_io_concurrency = {CONCURRENCY}")
         slowly = seqscan("dense", "server", cold=True, duration="1 min", options={"max_mib_s": BYTES // MIB // 6})
@@ -129,7 +129,7 @@ class Workers(unittest.TestCase):
         self.keep(FEW, "1 s")
 
     def test_one_that_is_ended(self):
-        """Amid its work, again and again: what it read since it was looked at last is unknown."""
+        """Workers are ended amid their work, again and again. What one read since it was looked at last is unknown."""
         unknown = 0
         for query in [seqscan("dense", "server", cold=True), rows_of("iostat_query", query=COUNT)]:
             with self.subTest(query):

@@ -17,12 +17,12 @@ built=${CARGO_TARGET_DIR:-target}/release/pg_io_probe-pg$major
 # What an earlier version left there would be installed too.
 rm -rf "$built"
 # With the first variable set, pgrx needs no `cargo pgrx init` and no configuration in the home directory; with the other,
-# Rust 1.95 is enough for what asks for a newer one and does not need it.
+# Rust 1.95 also builds crates that ask for a newer Rust and do not need it.
 PGRX_PG_CONFIG_PATH=$pg_config PGRX_BUILD_FLAGS="--ignore-rust-version ${PGRX_BUILD_FLAGS:-}" \
     cargo pgrx package --pg-config "$pg_config" --no-default-features --features "pg$major"
 
 # pgrx writes the script of this version, and copies those that lead from one version to another. The scripts of the
-# released versions go beside them: one can create any of those, and a test does.
+# released versions go beside them, so that CREATE EXTENSION can make any of those; a test does.
 extensions=$built$("$pg_config" --sharedir)/extension
 shopt -s nullglob
 for script in sql/pg_io_probe--*.sql; do

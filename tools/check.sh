@@ -12,12 +12,12 @@
 exec </dev/null
 shopt -s nullglob
 LANES=${LANES:-$((2 * $(nproc)))}
-# What continuous integration compiles stays in the cache, where its checkout may not.
+# What continuous integration compiles stays in the cache; its checkout may not stay.
 [ -z "${CI:-}" ] || export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$cache/target}"
 target=${CARGO_TARGET_DIR:-target}
-# The same cases of the core's properties each time; others in each long run.
+# The core's property tests try the same cases each time, and others in each long run.
 [ -n "${PG_IO_PROBE_LONG:-}" ] || export PROPTEST_RNG_SEED=1
-# What is linked hangs on the sources alone, not on what was compiled before.
+# What is linked depends on the sources alone, not on what was compiled before.
 export CARGO_INCREMENTAL=0
 
 # results has a line "PASSED FAILED" for each thing that was checked.
@@ -38,7 +38,7 @@ clean_up() {
 trap clean_up EXIT
 trap 'exit 1' TERM INT
 
-# say TEXT…: prints it undivided by what others print.
+# say TEXT…: prints it in one piece, whatever the other lanes print.
 say() {
     (
         flock 9
@@ -46,7 +46,7 @@ say() {
     ) 9>"$state/lock"
 }
 
-# within SECONDS COMMAND…: ends it when that is over, or when this is told to end: `timeout` has a process group of its own.
+# within SECONDS COMMAND…: runs it, and ends it after SECONDS or when this script has to end: `timeout` has its own process group.
 within() {
     local status=0
     # What runs in the background ignores interrupts unless it is told not to.
@@ -67,7 +67,7 @@ report() {
     fi
 }
 
-# step NAME COMMAND…: counts as one test.
+# step NAME COMMAND…: runs it as one test.
 step() {
     local name=$1 start=$SECONDS
     shift
@@ -79,7 +79,7 @@ step() {
     fi
 }
 
-# core_tests: the core's tests. One that does not end, which Cargo names after a minute, is a failure.
+# core_tests: runs the core's tests. One that does not end, which Cargo names after a minute, is a failure.
 core_tests() {
     local start=$SECONDS status=0 passed failed
     within 900 cargo test -q -p io_probe_core --no-fail-fast >"$log" 2>&1 || status=$?
@@ -93,16 +93,16 @@ version_of() {
     "$1" --version | sed 's/[^0-9]*\([0-9.]*\).*/\1/'
 }
 
-# compile_core: so that the lanes find it compiled.
+# compile_core: compiles the core, so that the lanes find it compiled.
 compile_core() {
     log=$(mktemp -p "$state")
     step 'clippy, core' cargo clippy -q --release -p io_probe_core --all-targets -- -D warnings || true
     step 'core: build' cargo test -q -p io_probe_core --no-run || true
 }
 
-# compile PG_CONFIG: lints, builds and installs for that server, which makes a file of its version's name. Each has a folder
-# of its own: what they share, one after the other would compile anew. Those in between are hardly optimized: a new machine would
-# spend minutes on that.
+# compile PG_CONFIG: lints, builds and installs for that server, and on success makes a file named by its version. Each version
+# has a target folder of its own: in a common one, each would compile anew what they share. Versions between the oldest and the
+# newest are hardly optimized: a new machine would spend minutes on that.
 compile() {
     local version major
     version=$(version_of "$1") major=${version%%.*}
@@ -122,7 +122,7 @@ build_and_install() {
 
 # --- a server ------------------------------------------------------------------------------------------------------
 
-# regress NAME PG_CONFIG TEST…: the regression tests, of which each counts.
+# regress NAME PG_CONFIG TEST…: runs the regression tests, of which each counts.
 regress() {
     local name=$1 pg_config=$2 start=$SECONDS passed failed
     shift 2
@@ -152,7 +152,7 @@ client() {
             sql -c 'CREATE EXTENSION pg_io_probe' &&
             within "$patience" "$file"
     } >"$log" 2>&1 || status=$?
-    # Of a server with assertions: it may have been meant to end, but not so.
+    # Even a server that is meant to end must not do so by a failed assertion.
     ! grep -a 'TRAP: ' "$cluster/log" >>"$log" || status=1
     if [ $status = 0 ]; then
         report "$name: $file" "$start" 1 0
@@ -164,10 +164,10 @@ client() {
     fi
 }
 
-# The oldest server and the newest that is released have all tests, but for whole files that hardly depend on the version, which one
-# of the two has. The others have one short job: how they read, what their catalogs hold, how a run is stored and how an ERROR
-# passes. The newest with another io_method, which decides how it reads, has those that read: with `sync` it reads as 17 does. With
-# io_uring it reads as none, and has reads in flight: processes die and relations are taken away, too.
+# The oldest server and the newest that is released have all tests; but files that hardly depend on the version run on one of the
+# two only. The others have one short job: how they read, what their catalogs hold, how a run is stored and how an ERROR passes.
+# io_method decides how the newest reads, so with another one it has the tests that read: with `sync` it reads as 17 does. With
+# io_uring it reads as no other version does, with reads in flight: there processes die and relations are taken away, too.
 tests=$(sed -n 's/^REGRESS = //p' Makefile)
 few_tests=${tests/ recommend_costs/}
 reading_tests='extension device cache seqscan random depth ping page_cost recommend iostat bad_input settings explain cleanup'
@@ -187,8 +187,8 @@ add_job() {
     clients_of+=("$*")
 }
 
-# add_jobs NAME PG_CONFIG SETTING TESTS CLIENT…: the tests are a job, each client of those that take long is one, and each
-# four of the others: of about as many seconds.
+# add_jobs NAME PG_CONFIG SETTING TESTS CLIENT…: the tests are one job, each client that takes long is one, and each four
+# other clients are one. All take about equally long.
 long=(tests/{costs,cron,errors,growth,sync}.py)
 add_jobs() {
     local server=("${@:1:3}") file others=() i
@@ -215,7 +215,7 @@ all_but() {
     done
 }
 
-# with_server JOB COMMAND…: does it on the job's server.
+# with_server JOB COMMAND…: runs it on the job's server.
 with_server() {
     local job=$1
     shift
@@ -229,7 +229,7 @@ with_server() {
     stop_cluster
 }
 
-# test_server JOB: all that is to be tested on it.
+# test_server JOB: runs the job's tests and clients.
 test_server() {
     local file
     # shellcheck disable=SC2086
@@ -239,7 +239,7 @@ test_server() {
     done
 }
 
-# lane: does one job after another, until somebody has done the last.
+# lane: does one job after another, until none is left.
 lane() {
     local job
     log=$(mktemp -p "$state")
@@ -263,7 +263,7 @@ same_version() {
     [ "$(grep -c "\"version\": \"$version\"" META.json)" = 2 ]
 }
 
-# What rustfmt does not wrap: comments and literals.
+# For what rustfmt does not wrap: comments and literals.
 no_wide_lines() {
     local most files
     most=$(sed -n 's/^max_width = //p' rustfmt.toml)
@@ -318,7 +318,7 @@ for pg_config in "${servers[@]}"; do
         add_jobs "$version, io_uring" "$pg_config" 'io_method = io_uring' "$reading_tests" "${in_flight[@]}"
     fi
 done
-# Those that take longest first, so that none is left for the end: about as many seconds as this.
+# The jobs that take longest come first, so that none is left for the end. Their seconds are estimates.
 {
     for job in "${!names[@]}"; do
         seconds=0
@@ -336,7 +336,7 @@ done
     done
     echo "120 core"
 } | sort -rn | cut -d ' ' -f 2 >"$state/queue"
-# Each a process group, so that an interrupt reaches what is not meant to ignore it.
+# Each lane is a process group, so that an interrupt reaches what is not meant to ignore it.
 set -m
 for _ in $(seq "$LANES"); do
     lane &

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# A PostgreSQL server of one's own, that nobody else can reach and that is gone afterwards. Source it, then:
+# A PostgreSQL server of its own, which listens on no network address and is gone afterwards. Source it, then:
 #   start_cluster BINDIR [NAME=VALUE…]  makes a data directory with these settings and starts a server on it;
 #                                       initdb_option, if set, is one more option of initdb
 #   stop_cluster                        stops the server and deletes all that belonged to it: trap stop_cluster EXIT
-#   as_server COMMAND…                  runs a command as the user who owns the server
+#   as_server COMMAND…                  runs a command as the user that owns the server
 #   sql [OPTION…]                       psql that reads no .psqlrc and stops at the first error
 #   load_table                          loads tbl_cost_align: 10,100,000 rows in 94,393 blocks
 # start_cluster sets cluster (the directory) and exports PATH, PGHOST, PGPORT, PGUSER, PGDATABASE, PGDATA, PG_BINDIR,
@@ -45,14 +45,16 @@ start_cluster() {
     unset RUST_BACKTRACE RUST_LIB_BACKTRACE PGSERVICE PGOPTIONS PGHOSTADDR PGPASSWORD
     export PATH=$PG_BINDIR:$path_before PGHOST=$cluster PGPORT=5432 PGUSER=postgres PGDATABASE=postgres
     export PGDATA=$cluster/data TEST_TMP=$cluster/tmp
-    # A release candidate is 19rc1.
+    # A release candidate has a version like 19rc1.
     PG_VERSION_NUM=$(postgres --version | sed -E 's/[^0-9]*([0-9]+)(\.([0-9]+))?.*/\1 \3/' | xargs printf '%d%04d')
     export PG_VERSION_NUM
 
     (
         cd /
         as_server initdb -U postgres -A trust --no-locale -E UTF8 --no-sync ${initdb_option:+"$initdb_option"}
-        printf '%s\n' "$@" "listen_addresses = ''" "unix_socket_directories = '$cluster'" >>"$PGDATA/postgresql.conf"
+        # Other users of this machine must not become superusers of a server that trusts everyone.
+        printf '%s\n' "$@" "listen_addresses = ''" "unix_socket_directories = '$cluster'" \
+            'unix_socket_permissions = 0700' >>"$PGDATA/postgresql.conf"
         as_server pg_ctl start -w -t 60 -l "$cluster/log"
     ) >"$cluster/start" 2>&1 || {
         cat "$cluster/start" "$cluster/log" >&2 2>/dev/null

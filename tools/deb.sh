@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# deb.sh [PG_CONFIG…]: makes a Debian package of each of these servers, or of each in the cache, into target/deb, with its debug
-# symbols apart, and asks lintian. DEBFULLNAME and DEBEMAIL say who makes them.
+# deb.sh [PG_CONFIG…]: makes a Debian package for each of these servers, or for each in the cache, in target/deb, with its debug
+# symbols apart, and asks lintian. DEBFULLNAME and DEBEMAIL name the maintainer.
 #
 # deb.sh test PACKAGE: installs it on a new Debian 12, made by debootstrap in a folder that is deleted afterwards, calls the
 # extension there, and removes and purges it. As root.
@@ -47,7 +47,7 @@ make_packages() {
         majors+=("$major")
         stage "$pg_config" "$major"
         sed "s/@MAJOR@/$major/g; s/@MAINTAINER@/$DEBFULLNAME <$DEBEMAIL>/" debian/control.in >"$work/control"
-        # What it is made of stands once, before the packages.
+        # The paragraph of the source stands once, before the packages.
         [ ${#majors[@]} = 1 ] || sed -i '1,/^$/d' "$work/control"
         { [ ${#majors[@]} = 1 ] || echo; cat "$work/control"; } >>"$source/debian/control"
         printf '%s\n' README.md docs/*.md >"$source/debian/postgresql-$major-pg-io-probe.docs"
@@ -59,7 +59,7 @@ make_packages() {
     } >"$source/debian/changelog"
     (cd "$source" && STAGE=$work/stage MAJORS="${majors[*]}" dpkg-buildpackage -b -us -uc -rfakeroot >"$work/log" 2>&1) ||
         { cat "$work/log"; exit 1; }
-    # It closes no bug of Debian's; and who makes packages for himself needs no address.
+    # It closes no bug of Debian's; and packages for one's own use need no address.
     local known=initial-upload-closes-no-bugs
     [ "$DEBEMAIL" != pg-io-probe@invalid ] || known+=,bogus-mail-host,bogus-mail-host-in-debian-changelog
     lintian --allow-root --suppress-tags "$known" --fail-on error,warning "$work"/*.changes
@@ -67,12 +67,12 @@ make_packages() {
     ls "$target"/deb/*"_$version-1_"*.deb
 }
 
-# in_root COMMAND…: on the new machine.
+# in_root COMMAND…: runs it on the new system.
 in_root() {
     chroot "$work/root" env LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive "$@"
 }
 
-# leave_root: ends what runs there.
+# leave_root: ends what runs there, and deletes it.
 leave_root() {
     in_root pg_ctlcluster "$major" main stop -m immediate 2>/dev/null || true
     umount "$work/root/proc"

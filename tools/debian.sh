@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # PostgreSQL as Debian has it: each version in a suite of its own. Source it after env.sh, then:
-#   suites                    the versions that are checked, oldest first, each with its suite; for one that is not released yet,
-#                             which is in experimental, a further one, which has the libraries that it needs
-#   newest_released           the newest one that is
+#   suites                    the versions that are checked, oldest first, each with its suite. One that is not released yet is
+#                             in experimental, and has a further suite for the libraries that it needs
+#   newest_released           the newest version that is released
 #   archive_of_debian         the address that the system's package lists came from
 #   unpack_source MAJOR WORK  makes the folder WORK anew, with the source of that version in WORK/build; fails if it can't be had
 # What is fetched stays apart from the system's lists.

@@ -18,8 +18,8 @@ show() {
 
 tools/deps.sh demo
 
-# A copy of the system's, so that nothing is installed into that. PostgreSQL finds its files from where its programs lie, as
-# long as the folders keep their places to each other.
+# A copy of the system's PostgreSQL, so that nothing is installed into that. PostgreSQL finds its files from where its
+# programs lie, if the folders keep their places to each other.
 copy=$cache/demo
 rm -rf "$copy"
 mkdir -p "$copy"/usr/{lib,share}/postgresql

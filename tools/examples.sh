@@ -4,7 +4,7 @@
 #     tools/examples.sh [FILE…]
 #
 # tools/examples.py says what an example is, docs/examples.sql makes the tables. PG (18) is the version, of the cache.
-# It takes ten minutes and 6 GiB. Beside the server it makes a standby of it, which one example asks.
+# It takes ten minutes and 6 GiB. It also makes a standby of the server, which one example queries.
 
 . "$(dirname "$0")/env.sh"
 . tools/cluster.sh

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # fresh.sh [root|user]…: the demo and the check as a newcomer meets them: on a new Debian 12, made by debootstrap in a folder that
-# is deleted afterwards, from a clone of what is committed, with an empty cache. Of the machine it has the kernel, the network
-# and the Rust toolchain. It takes an hour, room in /var/tmp (FRESH_PARENT), and root.
+# is deleted afterwards, from a clone of what is committed, with an empty cache. It shares the machine's kernel, network
+# and Rust toolchain. It takes an hour, room in /var/tmp (FRESH_PARENT), and root.
 #   root   first the network fails again and again; each `make deps` has to say so and the next to go on from there
-#   user   who may use sudo, types what the scripts print; Debian's archive has lost one of the versions in between
+#   user   a user with sudo types what the scripts print; Debian's archive has lost one of the versions in between
 # What they print stays in $cache/fresh.
 
 . "$(dirname "$0")/env.sh"
@@ -32,8 +32,8 @@ clean_up() {
 trap clean_up EXIT
 trap 'exit 1' INT TERM
 
-# new_system: makes root, with a user who may use sudo, the toolchain, and a clone; all that comes from the network comes
-# through the proxy.
+# new_system: makes the folder $root, with a user that may use sudo, the toolchain, and clones; all that comes from the
+# network comes through the proxy.
 new_system() {
     root=$work/root
     rm -rf --one-file-system "$root"
@@ -42,7 +42,7 @@ new_system() {
     cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
     cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
     echo "Acquire::http::Proxy \"http://127.0.0.1:$(cat "$work/port")\";" >"$root/etc/apt/apt.conf.d/proxy"
-    # A mirror that is not renewed every day is known as such to the machine that uses it.
+    # If the mirror is not renewed every day, the machine that uses it has these settings.
     apt-config dump | grep '^Acquire::Check-' >>"$root/etc/apt/apt.conf.d/proxy" || true
     chroot "$root" useradd --create-home --shell /bin/bash newcomer
     echo 'newcomer ALL=(ALL) NOPASSWD: ALL' >"$root/etc/sudoers.d/newcomer"
@@ -53,7 +53,7 @@ new_system() {
     chroot "$root" chown -R newcomer: /home/newcomer
 }
 
-# inside USER COMMAND: there, in the clone. It has its own processes and mounts, which are gone when it ends.
+# inside USER COMMAND: runs it there, in the clone. It has its own processes and mounts, which are gone when it ends.
 # shellcheck disable=SC2016
 inside() {
     local user=$1 command=$2 rust
@@ -78,11 +78,11 @@ inside() {
         env -i HOME="$home" USER="$user" LANG=C.UTF-8 SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt \
             PATH=/opt/rust/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin https_proxy="$1" \
             setpriv --reuid="$user" --regid="$user" --init-groups -- bash -c "cd ~/pg_io_probe && $2" || status=$?
-        exit $status # not the command itself: somebody has to take leave of processes whose parents are gone
+        exit $status # this shell stays, instead of the command, to reap processes whose parents are gone
     ' bash "http://127.0.0.1:$(cat "$work/port")" "$command" </dev/null
 }
 
-# passes NAME USER COMMAND: what has to succeed.
+# passes NAME USER COMMAND: runs what has to succeed.
 passes() {
     local start=$SECONDS
     if inside "$2" "$3" >"$logs/$1" 2>&1; then
@@ -94,7 +94,7 @@ passes() {
     fi
 }
 
-# says_what_to_install NAME USER COMMAND: has to stop with a line for sudo, which is done then.
+# says_what_to_install NAME USER COMMAND: runs what has to stop with a line for sudo, then runs that line.
 says_what_to_install() {
     local line
     ! inside "$2" "$3" >"$logs/$1" 2>&1 || give_up "$1 should have stopped"
@@ -114,7 +114,7 @@ as_root() {
     done
     [ "$tries" -gt 2 ] || give_up "the network failed $tries times only"
     echo "ok      root: deps, after the network had failed $tries times"
-    # (Of libraries the new system has some for itself.)
+    # (Only the servers: the new system fetches some libraries for itself, too.)
     twice=$(grep '/postgresql-[^/]*\.deb$' "$work/log" | sort | uniq -d)
     [ -z "$twice" ] || { echo "$twice"; give_up 'these had come through, and were fetched again'; }
     passes 'root: what continuous integration runs' root .ci/run

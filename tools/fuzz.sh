@@ -3,9 +3,9 @@
 # libFuzzer, with the stable compiler. The targets, and what they promise, are in core/src/hostile.
 #   without arguments     each target in turn, FUZZ_SECONDS each (default 1800)
 #   TARGET [OPTION…]      one, with options of libFuzzer
-#   minimise TARGET       leaves of the corpus what its coverage needs
-# The corpus is an archive a target, fuzz/corpus/TARGET.tar, which is unpacked beside the binaries. There go new inputs, too:
-# `minimise` takes those over that cover something new.
+#   minimise TARGET       leaves in the corpus only what its coverage needs
+# Each target's corpus is an archive, fuzz/corpus/TARGET.tar, which is unpacked beside the binaries. New inputs go there,
+# too; `minimise` takes over those that cover something new.
 
 . "$(dirname "$0")/env.sh"
 
@@ -21,21 +21,21 @@ build() {
         --target "$triple" --target-dir "$built"
 }
 
-# unpack TARGET: makes its corpus a folder.
+# unpack TARGET: unpacks its corpus into a folder.
 unpack() {
     rm -rf "${built:?}/corpus/$1"
     mkdir -p "$built/corpus/$1" "$built/found/$1"
     tar -xf "fuzz/corpus/$1.tar" -C "$built/corpus/$1"
 }
 
-# pack TARGET: makes that folder the corpus. The same files make the same archive.
+# pack TARGET: packs that folder as the corpus. The same files make the same archive.
 pack() {
     find "$built/corpus/$1" -type f -printf '%P\0' | LC_ALL=C sort -z |
         tar -cf "fuzz/corpus/$1.tar" -C "$built/corpus/$1" --null -T - \
             --format=ustar --mode=644 --owner=0 --group=0 --numeric-owner --mtime=@0
 }
 
-# run TARGET [OPTION…]: what it finds beyond the corpus is kept.
+# run TARGET [OPTION…]: fuzzes it; what it finds beyond the corpus is kept.
 run() {
     local target=$1 options=(-timeout=10 -rss_limit_mb=1024 -dict=fuzz/words.dict)
     shift
@@ -45,7 +45,7 @@ run() {
         "$built/found/$target" "$built/corpus/$target"
 }
 
-# Of the inputs of up to 2,500 bytes, those that reach what others don't.
+# Of the inputs below 2,500 bytes, takes those that reach what others don't.
 minimise() {
     local work
     work=$(mktemp -d)
@@ -53,7 +53,7 @@ minimise() {
     unpack "$1"
     find "$built/corpus/$1" "$built/found/$1" -type f -size -2500c -exec cp {} "$work/small" \;
     FUZZ_TARGET=$1 "$built/$triple/release/io_probe_fuzz" -set_cover_merge=1 -use_counters=0 "$work/kept" "$work/small"
-    # What has a name of its own stays.
+    # An input whose name is not a hash stays.
     find "$built/corpus/$1" -type f -regextype egrep -regex '.*/[0-9a-f]{40}' -delete
     cp -n "$work/kept"/* "$built/corpus/$1"
     pack "$1"

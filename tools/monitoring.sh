@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# monitoring.sh: monitoring/ in front of the real programs, as root: a server with a table on a loop device, postgres_exporter with a
+# monitoring.sh: tests monitoring/ with the real programs, as root: a server with a table on a loop device, postgres_exporter with a
 # role that may only read, and Prometheus with the rules. Runs are recorded, readahead is set to 16 kB, one more is recorded: the
 # alert must fire. Then readahead is what it was, one more is recorded, and the alert must clear. It takes two minutes, and
 # Debian's prometheus, prometheus-postgres-exporter and curl. PG (18) is the version, of the cache.
@@ -52,7 +52,7 @@ scrape_configs:
   - job_name: postgres
     static_configs: [{targets: ['127.0.0.1:19187']}]
 EOF
-# What it keeps for five minutes would keep us waiting.
+# Without the exporter's cache of five minutes, for which this test would wait.
 sed '/cache_seconds/d' monitoring/postgres_exporter.yml >"$cluster/tmp/queries.yml"
 DATA_SOURCE_NAME="host=$PGHOST user=watcher dbname=postgres sslmode=disable" prometheus-postgres-exporter \
     --web.listen-address=127.0.0.1:19187 --extend.query-path="$cluster/tmp/queries.yml" --disable-default-metrics \
@@ -60,7 +60,7 @@ DATA_SOURCE_NAME="host=$PGHOST user=watcher dbname=postgres sslmode=disable" pro
 prometheus --config.file="$cluster/tmp/prometheus.yml" --storage.tsdb.path="$cluster/tmp/prometheus" \
     --web.listen-address=127.0.0.1:19090 >"$cluster/tmp/prometheus.log" 2>&1 &
 
-# firing: how often StorageGotWorse fires now, of the rate of scans.
+# firing: prints how often StorageGotWorse fires now for the rate of scans.
 firing() {
     curl -fsS 127.0.0.1:19090/api/v1/alerts 2>/dev/null | python3 -c '
 import json, sys

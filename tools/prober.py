@@ -1,12 +1,12 @@
 #!/usr/bin/env -S python3 -B
-"""Probes of all kinds, again and again, until SIGTERM; then how many calls of each there were and how they ended.
+"""Runs probes of all kinds, again and again, until SIGTERM; then prints how many calls of each there were and how they ended.
 
     prober.py READY     on the server that the environment names; creates the file READY when probes run
 
-One session probes without a pause. Another probes now and then, and since there is one probe at a time, each refuses
-the other, or waits for it. A third looks around and evicts. They read tables of their own and catalogs that all databases
-share, and write into whatever tablespaces there are at the moment. Exit status 1 means that a call failed in a way
-that has no reason.
+One session probes without a pause. Another probes now and then. There is one probe at a time, so each of the two is refused
+while the other probes, or waits for it. A third looks around and evicts. They read tables of their own and catalogs that all
+databases share, and write into whatever tablespaces there are at the moment. Exit status 1 means that a call failed in a
+way that EXPECTED does not explain, or never succeeded.
 """
 
 import os
@@ -24,7 +24,7 @@ from growth import CASES, prepare  # noqa: E402
 from lib import PATHS, Failure, Session, call  # noqa: E402
 
 TABLES = ["probed", "large", "large_id", "pg_database", "pg_shdepend", "pg_authid", "pg_shdepend_reference_index"]
-# What may happen to a probe beside others.
+# SQLSTATEs with which a probe beside others may fail.
 EXPECTED = {
     "55006": "another probe runs",
     "42704": "the tablespace is gone meanwhile",
@@ -32,7 +32,7 @@ EXPECTED = {
 
 
 def probes():
-    """Calls that take the one place for a probe."""
+    """Calls that probe, of which one runs at a time."""
     found = [(name, function) for name, function in CASES.items() if not looks(name)]
     patient = {"options": {"wait": True}}
     for table in TABLES:
@@ -51,13 +51,13 @@ def probes():
 
 
 def looks(name):
-    """Does a case look only?"""
+    """Does a case only look or evict, without a probe?"""
     return name.split(",")[0] in ["cache", "evict", "device", "counters", "progress", "check", "explain", "explain_json",
                                   "compare", "changes", "prune", "iostat"]  # fmt: skip
 
 
 def around():
-    """Calls that take no place."""
+    """Calls that may run beside a probe."""
     found = [(name, function) for name, function in CASES.items() if looks(name)]
     for table in TABLES:
         found += [("evict of shared", call("evict", table)), ("cache of shared", call("cache", table))]
@@ -77,7 +77,7 @@ class Prober(threading.Thread):
     def run(self):
         try:
             with Session() as session:
-                # The suite counts on those that there are.
+                # The suite counts on all parallel workers that there are.
                 session.run("SET max_parallel_workers_per_gather = 0; SET pg_io_probe.scratch_reserve = '1MB'")
                 while not self.over.is_set():
                     self.round(session)
@@ -85,7 +85,7 @@ class Prober(threading.Thread):
             self.unexpected.append(("session", str(failure)))
 
     def round(self, session):
-        """Each call once, in any order."""
+        """Makes each call once, in random order."""
         calls = self.calls + self.in_tablespaces(session)
         self.random.shuffle(calls)
         for name, function in calls:
@@ -95,7 +95,7 @@ class Prober(threading.Thread):
             try:
                 session.start(f"SELECT count(*) FROM {function}")
                 said = "\n".join(session.finish(timeout=120))
-                # Of what can't be measured io_probe_measure and _record only warn.
+                # io_probe_measure and _record only warn of what can't be measured.
                 warned = re.search(r"^WARNING:  .*\n(?:DETAIL:  SQLSTATE is (\w{5}))?", said, re.MULTILINE)
                 if warned and warned.group(1) not in EXPECTED:
                     self.unexpected.append((name, said))
@@ -146,7 +146,7 @@ def main():
 
 
 def report(probers, seconds, seed):
-    """Prints the table."""
+    """Prints the table; did a call fail unexpectedly, or never succeed?"""
     ended = defaultdict(Counter)
     for prober in probers:
         for name, counts in prober.ended.items():

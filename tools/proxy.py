@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """proxy.py FOLDER: a web proxy on a port of this machine, for apt and cargo, whose network can be made to fail.
 
-FOLDER/port gets its port. FOLDER/limit, read for each connection, holds the bytes that go through in all before every
-connection breaks (none: no limit), FOLDER/missing a pattern of addresses that are answered with 404. FOLDER/log gets a line for
-each address that went through whole, FOLDER/bytes what went through so far.
+FOLDER/port gets its port. FOLDER/limit, read again and again, holds the bytes that go through in all before every
+connection breaks (none: no limit). FOLDER/missing holds a pattern of addresses that are answered with 404. FOLDER/log gets
+a line for each address that went through whole, FOLDER/bytes the bytes that went through so far.
 """
 
 import http.server
@@ -40,7 +40,7 @@ class Broken(Exception):
 
 
 def count(size):
-    """Adds to what went through. Raises Broken when that is too much."""
+    """Adds to the bytes that went through. Raises Broken beyond the limit."""
     global passed
     with LOCK:
         passed += size

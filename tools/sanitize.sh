@@ -3,22 +3,22 @@
 # when it should not be, races and other undefined behaviour. Without arguments: all four. What can't be had here is skipped,
 # which the output says.
 #   address   AddressSanitizer and LeakSanitizer: all tests
-#   thread    ThreadSanitizer, with a standard library built for it (rustup component add rust-src): what has threads
+#   thread    ThreadSanitizer, with a standard library built for it (rustup component add rust-src): tests with threads
 #   miri      an interpreter that knows all the rules, but few system calls (rustup component add --toolchain nightly miri):
-#             what computes, and the buffers, the threads and the blocking reads of the engines
-#   valgrind  memcheck: reads of memory that nobody has written, which AddressSanitizer doesn't see: what reads and writes
+#             tests that compute, and those of the buffers, the threads and the blocking reads of the engines
+#   valgrind  memcheck: reads of memory that was never written, which AddressSanitizer doesn't see: tests that read and write
 
 . "$(dirname "$0")/env.sh"
 
 target=$(rustc -vV | sed -n 's/^host: //p')
 folder=${CARGO_TARGET_DIR:-$cache/target}-sanitize
-# Property tests in the number that makes sense at a tenth of the speed or less.
+# Cases of a property test, as many as make sense at a tenth of the speed or less.
 export PROPTEST_CASES=${PROPTEST_CASES:-16}
 unset RUST_BACKTRACE
 failures=0 ran=0
 log=$(mktemp)
 trap 'rm -f "$log" "$log.leaks"' EXIT
-# What these tests leak is no leak: they abandon something as a process does that exits, or want a clock to outlive them.
+# These tests leak on purpose: they abandon something, as a process that exits does, or want a clock to outlive them.
 leaking_tests=(a_process_that_exits_joins engines_can_be_dropped_and_shut_down a_sweep_visits_all_depths)
 
 # run NAME COMMAND…: runs it, with a folder of its own to build in, and shows its output if it fails.
@@ -47,7 +47,7 @@ address() {
         cargo test -q -p io_probe_core --target "$target" --no-fail-fast
 }
 
-# With the standard library as it comes ThreadSanitizer would not see what its locks order.
+# In the standard library as it comes, ThreadSanitizer would not see what the locks order.
 thread() {
     if [ ! -d "$(rustc --print sysroot)/lib/rustlib/src/rust/library" ]; then
         skip thread 'no source of the standard library: rustup component add rust-src'
@@ -58,8 +58,8 @@ thread() {
     fi
 }
 
-# What Miri can run, and runs within minutes. It knows neither io_uring nor O_DIRECT nor O_TMPFILE; that it reads less than
-# it was asked for is no news to engines, whose tests want files of a known length; and what is abandoned on purpose is no leak.
+# The tests that Miri can run, and runs within minutes. It knows neither io_uring nor O_DIRECT nor O_TMPFILE. Its short reads
+# are off: engines know those, but their tests want files of a known length. What is abandoned on purpose is no leak.
 miri_knows=(account:: clock:: workers:: device::mount:: device::queue:: engine:: plan::naming:: pressure:: relation_files::tests::
     rounds:: budget:: tiers::
     --skip cost_is_that_of_a_read)

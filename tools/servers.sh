@@ -14,7 +14,7 @@
 oldest=${suites%% *}
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 
-# in_suite COMMAND…: apt that knows nothing but the suites in $work, and takes nothing for installed.
+# in_suite COMMAND…: runs apt so that it knows nothing but the suites in $work, and takes nothing for installed.
 in_suite() {
     "$@" -q -o Dir::State="$work" -o Dir::State::Lists="$work/lists" -o Dir::State::status="$work/status" \
         -o Dir::Cache="$work" -o Dir::Etc::SourceList="$work/sources.list" -o Dir::Etc::SourceParts=/dev/null \
@@ -22,7 +22,7 @@ in_suite() {
         -o APT::Get::AllowUnauthenticated=false
 }
 
-# packages_of MAJOR: the server's packages, and the libraries that they need. JIT compilation is left out, for its size.
+# packages_of MAJOR: prints the server's packages, and the libraries that they need. JIT compilation is left out, for its size.
 packages_of() {
     local major=$1 extension wanted=("postgresql-$1" "postgresql-client-$1")
     for extension in cron pgfincore hypopg; do
@@ -33,8 +33,8 @@ packages_of() {
     sed -n 's/^Inst \(lib[^ ]*\|zlib1g\) .*/\1/p' "$work/log" | grep -vE '^lib(llvm|z3|perl|.*-perl$)'
 }
 
-# unpack FOLDER: what was downloaded, so that it runs from there. What a program links with comes from there, too, its loader
-# first: the libraries were made for that one's version of libc.
+# unpack FOLDER: unpacks what was downloaded, so that it runs from there. A program's loader and libraries come from there, too:
+# the libraries were made for the libc of that loader.
 unpack() {
     local to=$1 package loader folders program programs
     rm -rf "$to" "$to.new"
@@ -66,13 +66,13 @@ unpack() {
     "$to/bin/postgres" --version
 }
 
-# fetch MAJOR SUITE…: from the first suite, what only the others have from there.
+# fetch MAJOR SUITE…: fetches it from the first suite, and from the others what only they have.
 fetch() {
     local major=$1 work=$cache/download/$1 names suite
     shift
     mkdir -p "$work"/{lists,archives}/partial "$work/packages"
     : >"$work/status"
-    # Of experimental, apt takes nothing unasked.
+    # apt takes nothing from experimental unless it is pinned.
     printf '%s\n' "Package: src:postgresql-$major" "Pin: release a=$1" 'Pin-Priority: 990' >"$work/preferences"
     for suite; do
         echo "deb [signed-by=$keyring target=Packages] $archive $suite main"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# suite.sh [MAJOR…]: on servers with assertions, built from Debian's source (15 and 18): first the server's own regression
-# suite, while probes of all kinds run without a pause from another database, and the library is loaded in all sessions (18: once
-# with worker and once with io_uring); pg_amcheck and pg_checksums look at everything afterwards. Then all of this project's own
-# check. The servers stay in the cache; to renew one, delete $cache/assert/MAJOR.
+# suite.sh [MAJOR…]: runs on servers with assertions, built from Debian's source (15 and 18). First comes the server's own
+# regression suite, while probes of all kinds run without a pause from another database, and the library is loaded in all
+# sessions (18: once with worker and once with io_uring). pg_amcheck and pg_checksums look at everything afterwards. Then comes
+# all of this project's own check. The servers stay in the cache; to renew one, delete $cache/assert/MAJOR.
 #
 # It fails on any difference of the suite, on an SQLSTATE of a probe that nothing explains, on corruption, and on what a
 # server must not write to its log.
@@ -13,7 +13,7 @@
 . tools/cluster.sh
 . tools/debian.sh
 
-# build MAJOR: PostgreSQL with assertions as $cache/assert/MAJOR, and its suite, ready to run, as regress there.
+# build MAJOR: builds PostgreSQL with assertions as $cache/assert/MAJOR; regress in it is its suite, ready to run.
 build() {
     local major=$1 place=$cache/assert/$1 work=$cache/src/$1 options=()
     [ ! -e "$place/regress" ] || return 0
@@ -105,7 +105,7 @@ trap stop_cluster EXIT
 tools/deps.sh suite
 [ $# -gt 0 ] || set -- 15 18
 failures=0 servers=()
-# Apart from what is compiled for servers without assertions; in it, as the check has it, a folder for each version.
+# Apart from what is compiled for servers without assertions. Each version has a folder in it, as in check.sh.
 target=$cache/assert/target
 for major; do
     build "$major"

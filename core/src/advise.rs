@@ -15,5 +15,5 @@ mod plateau;
 pub mod report;
 mod wal;
 
-pub use plateau::{Choice, Plateau, first_as_good, plateau};
+pub use plateau::{Choice, Plateau, SEEMS_WORSE, first_as_good, plateau};
 pub use wal::{MethodTime, SyncMethod, WriteCache, sync_method};

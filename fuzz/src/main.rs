@@ -1,4 +1,4 @@
-//! See `io_probe_core::hostile`, of which FUZZ_TARGET names the function.
+//! Fuzzes the function of `io_probe_core::hostile` that FUZZ_TARGET names.
 #![no_main]
 
 use std::sync::LazyLock;

@@ -102,7 +102,7 @@ fn row(
     let figures = if relation.shows_statistics() {
         samples(relation, index)
     } else {
-        Err(NoFigures::Unsupported("like pg_stats, it needs SELECT on the table, and no row-level security"))
+        Err(NoFigures::Unsupported("it needs SELECT on the table, and no row-level security for this role"))
     };
     let figures = match figures.and_then(|samples| Figures::of(relation, index, &samples, times)) {
         Ok(figures) => Some(figures),

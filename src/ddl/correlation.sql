@@ -71,7 +71,7 @@ CREATE FUNCTION io_probe_correlation(rel regclass)
 RETURNS SETOF io_probe_correlation_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 4
 AS 'MODULE_PATHNAME', 'io_probe_correlation_wrapper';
-COMMENT ON FUNCTION io_probe_correlation(regclass) IS 'Where the rows of a table''s indexes lie, beside the correlation that the planner uses, one row per index. Reads some pages of each btree index and nothing of the table. io_probe_recommend also knows how long reads take, and says whether another correlation gives better plans. Needs EXECUTE, and SELECT or MAINTAIN on the table';
+COMMENT ON FUNCTION io_probe_correlation(regclass) IS 'Where the rows of a table''s indexes lie, beside the correlation that the planner uses, one row per index. Reads some pages of each btree index and nothing of the table. io_probe_recommend also knows how long reads take, and says whether another correlation gives better plans. Needs EXECUTE, and SELECT or MAINTAIN on the table. What is in no statistics that the caller may see is NULL: it takes SELECT, and no row-level security for the caller';
 REVOKE ALL ON FUNCTION io_probe_correlation(regclass) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_correlation_full(rel regclass)

@@ -7,12 +7,10 @@ use pgrx::pg_sys;
 /// Settings under which names are the server's own, dates are written as they are read, and no lock is waited
 /// for long: another session may have taken one a moment ago. Nothing is sent to the client: a client that
 /// does not read would have a probe wait, deaf to its bounds, with the probe lock.
-pub(in crate::pg) const PLAIN: [(&CStr, &str); 4] = [
-    (c"search_path", "pg_catalog, pg_temp"),
-    (c"datestyle", "ISO"),
-    (c"lock_timeout", "100ms"),
-    (c"client_min_messages", "error"),
-];
+pub(in crate::pg) const PLAIN: [(&CStr, &str); 4] =
+    [OWN_NAMES, SILENT, (c"datestyle", "ISO"), (c"lock_timeout", "100ms")];
+pub(in crate::pg) const OWN_NAMES: (&CStr, &str) = (c"search_path", "pg_catalog, pg_temp");
+pub(in crate::pg) const SILENT: (&CStr, &str) = (c"client_min_messages", "error");
 
 /// Calls `work` while these settings have these values in ASCII, as SET would give them; an ERROR puts them
 /// back as well.

@@ -169,8 +169,7 @@ pub struct Plateau {
     pub high: u64,
     /// Is it the value in force?
     pub holds_current: bool,
-    /// Is it kept only because the times are not known well enough? By them it is worse by over
-    /// [`SEEMS_WORSE`].
+    /// Is it kept only because the times are not known well enough? By them it is worse by over a tenth.
     pub seems_worse: bool,
 }
 

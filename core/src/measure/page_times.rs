@@ -72,8 +72,8 @@ pub struct Order<'a> {
 /// Fewest blocks that a turn times, however slow they are.
 pub const LEAST_BLOCKS: usize = 16;
 
-/// Half of an interval's width over the time: the most with which advice can be given.
-pub const ROUGHLY: f64 = 0.2;
+/// Half of an interval's width over the time: with more, advice would be another one the next time.
+pub const ROUGHLY: f64 = 0.1;
 
 /// Reads the blocks of turns.
 pub type TurnReader<'a> = dyn for<'o> BlockReader<Order<'o>> + 'a;

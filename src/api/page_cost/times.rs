@@ -77,7 +77,9 @@ pub(in crate::api) fn limits(
 ) -> Result<PageLimits> {
     let duration = gucs::share_of_duration(given, weight, all, DURATION)?;
     let usual = given.is_none().then_some(duration);
-    let duration = usual.map_or(duration, |usual| 2 * usual);
+    // Of the cap a quarter is left to others.
+    let most = gucs::max_duration() * 3 / 4 * weight / all.max(1);
+    let duration = usual.map_or(duration, |usual| (2 * usual).min(most));
     let limits = Limits { duration, precision: bounds.precision.or(Some(PRECISION)), ..bounds };
     Ok(PageLimits { limits, usual })
 }

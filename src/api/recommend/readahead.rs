@@ -1,6 +1,6 @@
 //! read_ahead_kb of the disks below the tablespaces, from the curve that io_probe_readahead measures.
 
-use io_probe_core::advise::{Choice, plateau};
+use io_probe_core::advise::{Choice, SEEMS_WORSE, plateau};
 use io_probe_core::measure::readahead::WindowFigures;
 use io_probe_core::run::budget::Limits;
 use serde_json::{Value, json};
@@ -77,9 +77,7 @@ fn of_disk(recommend: &RecommendCall<'_>, place: &TablespaceTarget) -> Result<Re
         OpenedRelation::Gone => return Ok(row.unknown(GONE)),
     };
     let windows = WINDOWS_KB.map(|kb| u64::from(kb.unsigned_abs()) << 10);
-    // On a quiet device it ends earlier, when all windows are known well enough.
-    let times = if recommend.request.duration.is_none() { 2 } else { 1 };
-    let duration = times * recommend.limits.duration / (windows.len() as u32 + 1);
+    let duration = recommend.limits.duration / (windows.len() as u32 + 1);
     let precision = recommend.limits.precision.or(Some(PRECISION));
     let limits = Limits { duration, precision, ..recommend.limits };
     let curve = readahead::measure(recommend.call, &relation, &windows, limits)?;
@@ -138,7 +136,8 @@ fn judge(row: RecommendRow, curve: &[WindowResult], disk: &str, in_force: u64) -
 /// windows may be no faster.
 fn without_interval(row: RecommendRow, others: &[Choice], kernel: &WindowResult) -> RecommendRow {
     let now = kernel.figures().filter(|_| kernel.turns >= LEAST_TURNS);
-    let is_no_faster = |now: WindowFigures| others.iter().all(|other| other.time.high >= now.ns_per_block);
+    let is_no_faster =
+        |now: WindowFigures| others.iter().all(|other| other.time.value * SEEMS_WORSE >= now.ns_per_block);
     if !others.is_empty() && now.is_some_and(is_no_faster) {
         return row.keep(KEEP);
     }

@@ -6,9 +6,10 @@
 //! for an index of which a correlation is kept: it calls that, and then writes the correlation. No statistics
 //! are touched, so what they allow and hide stays as it is.
 //!
-//! A session reads the rows of a table once for each entry of its relation cache, not for each plan: by a
-//! scan as the server makes of its catalogs. This plans nothing, calls no function of a user, and waits for
-//! no lock. Where another session holds a strong lock on what is read, nothing is kept for that plan.
+//! A session reads the rows of a table once for each entry of its relation cache, not for each plan, and again
+//! after an ANALYZE if there are some: by a scan as the server makes of its catalogs. This plans nothing, calls
+//! no function of a user, and waits for no lock. Where another session holds a strong lock on what is read,
+//! nothing is kept for that plan.
 //!
 //! A correlation is stale, and the planner's own counts again, when the table was rewritten (a restore does
 //! that), when it has a fifth more or fewer rows, or when ANALYZE has found one that is off by a tenth.
@@ -35,9 +36,18 @@ pub(crate) fn not_stale(table: pg_sys::Oid) -> Vec<Kept> {
     kept.into_iter().filter(|kept| kept.stale.is_none()).collect()
 }
 
+/// What is kept of a table's indexes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Corrections {
+    Nothing,
+    /// Nothing that counts.
+    Stale,
+    Some,
+}
+
 thread_local! {
-    /// Tables whose corrections were read, and whether there are any.
-    static READ: RefCell<HashMap<pg_sys::Oid, bool>> = RefCell::default();
+    /// Tables whose corrections were read, and what there was.
+    static READ: RefCell<HashMap<pg_sys::Oid, Corrections>> = RefCell::default();
     /// Their indexes: the table, and the correlation that counts, if one is kept.
     static INDEXES: RefCell<HashMap<pg_sys::Oid, (pg_sys::Oid, Option<f64>)>> = RefCell::default();
     /// How often something was forgotten.
@@ -65,7 +75,19 @@ pub(crate) fn watch() {
 #[pg_guard]
 unsafe extern "C-unwind" fn forget_judgements(_argument: pg_sys::Datum, _cache: i32, _hash: u32) {
     FORGOTTEN.set(FORGOTTEN.get() + 1);
-    READ.with_borrow_mut(HashMap::clear);
+    READ.with_borrow_mut(|read| {
+        read.retain(|table, found| {
+            forget_indexes(*table, *found);
+            *found == Corrections::Nothing
+        });
+    });
+}
+
+/// Forgets what counted of a table's indexes.
+fn forget_indexes(table: pg_sys::Oid, found: Corrections) {
+    if found == Corrections::Some {
+        INDEXES.with_borrow_mut(|indexes| indexes.retain(|_, (of, _)| *of != table));
+    }
 }
 
 /// Called when an entry of the relation cache is thrown away; 0 stands for all. Must not fail.
@@ -77,10 +99,11 @@ unsafe extern "C-unwind" fn forget(_argument: pg_sys::Datum, relation: pg_sys::O
         INDEXES.take();
         return;
     }
-    // The entries of its indexes are overwritten before they are looked at.
     let table =
         INDEXES.with_borrow_mut(|indexes| indexes.remove(&relation)).map_or(relation, |(table, _)| table);
-    READ.with_borrow_mut(|read| read.remove(&table));
+    if let Some(found) = READ.with_borrow_mut(|read| read.remove(&table)) {
+        forget_indexes(table, found);
+    }
 }
 
 /// Lets the planner take the correlations that are kept of these indexes of a table, and what it is told.
@@ -111,7 +134,7 @@ pub(in crate::pg) unsafe fn apply(
 /// done.
 fn has_some(table: pg_sys::Oid, indexes: impl Iterator<Item = pg_sys::Oid> + Clone) -> bool {
     if let Some(known) = READ.with_borrow(|read| read.get(&table).copied()) {
-        return known;
+        return known == Corrections::Some;
     }
     let before = FORGOTTEN.get();
     let found = reserve::if_there_is_memory(|| kept(table)).flatten();
@@ -123,7 +146,6 @@ fn has_some(table: pg_sys::Oid, indexes: impl Iterator<Item = pg_sys::Oid> + Clo
     let has_some = values.clone().next().is_some();
     INDEXES.with_borrow_mut(|known| {
         READ.with_borrow_mut(|read| {
-            known.retain(|_, (of, _)| *of != table);
             let most = indexes.clone().count() + kept.len();
             // Without memory nothing is kept, and what was known before does not count.
             if known.try_reserve(most).and_then(|()| read.try_reserve(1)).is_err() {
@@ -135,7 +157,8 @@ fn has_some(table: pg_sys::Oid, indexes: impl Iterator<Item = pg_sys::Oid> + Clo
             known.extend(values);
             // What has changed meanwhile is read again for the next plan.
             if is_known && FORGOTTEN.get() == before {
-                read.insert(table, has_some);
+                let stale = if kept.is_empty() { Corrections::Nothing } else { Corrections::Stale };
+                read.insert(table, if has_some { Corrections::Some } else { stale });
             }
             has_some
         })

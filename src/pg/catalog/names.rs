@@ -41,7 +41,7 @@ pub(in crate::pg) fn run_own<T>(
     read: impl FnOnce(&StatementRows) -> T,
 ) -> T {
     let statement = c_string(statement);
-    settings::with(&[settings::PLAIN[0], settings::PLAIN[3]], || {
+    settings::with(&[settings::OWN_NAMES, settings::SILENT], || {
         Spi::connect(|_| read(&run(&statement, arguments, None)))
     })
 }

@@ -93,7 +93,11 @@ pub(crate) fn picks(
                 Spi::connect(|_| premises.iter().map(&mut pick).collect())
             })
         });
-        picks.push(read_only_if_possible(of_query).flatten());
+        let picked = read_only_if_possible(of_query).flatten();
+        if picked.is_none() && !goes_on() {
+            break;
+        }
+        picks.push(picked);
     }
     Some(picks)
 }

@@ -12,7 +12,7 @@ use crate::pg::backend::row::as_text;
 use crate::pg::backend::server::{from_own, pairs};
 use crate::pg::backend::subtransaction;
 use crate::pg::catalog::names;
-use crate::pg::settings::{self, PLAIN};
+use crate::pg::settings::{self, OWN_NAMES};
 
 /// A function of this extension that gives rows, as the catalog has it.
 #[derive(Debug, Deserialize)]
@@ -73,7 +73,7 @@ pub(crate) struct Cause {
 }
 
 /// Settings under which a value is always printed in the same form.
-const PRINTED: [(&CStr, &str); 2] = [PLAIN[0], (c"intervalstyle", "postgres")];
+const PRINTED: [(&CStr, &str); 2] = [OWN_NAMES, (c"intervalstyle", "postgres")];
 
 /// Classes of ERRORs, each named by one of them, that are the caller's business, and are not caught: a
 /// cancel; or the arguments, the query, the rights, the state of the transaction are not what they should be.

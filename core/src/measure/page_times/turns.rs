@@ -349,12 +349,14 @@ impl<'a> Turns<'a> {
     /// Has it taken as long as usual, and is each time known well enough for advice?
     fn is_usual_end(&self, budget: &Budget<'_>) -> bool {
         let gone = budget.clock().now() - budget.started();
-        let roughly = |series: &WaySeries| series.relative_half_width().is_some_and(|half| half <= ROUGHLY);
+        // Of what could not be read at all, more time brings nothing.
+        let is_known = |series: &WaySeries| {
+            series.turns() == 0 || series.relative_half_width().is_some_and(|half| half <= ROUGHLY)
+        };
         let measured = &self.measured;
+        let plain = [&measured.device_sequential, &measured.device_random];
         self.run.usual.is_some_and(|usual| gone >= nanoseconds(usual))
-            && roughly(&measured.device_sequential)
-            && roughly(&measured.device_random)
-            && measured.sparse.iter().flatten().all(|series| series.turns() == 0 || roughly(series))
+            && plain.into_iter().chain(measured.sparse.iter().flatten()).all(is_known)
     }
 
     /// Are the sequential and the random time known as well as was asked for, and the curve well enough?

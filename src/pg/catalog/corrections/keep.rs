@@ -65,7 +65,7 @@ pub(crate) fn keep(index: pg_sys::Oid, correlation: Option<f64>) -> Result<()> {
         return Err(Error::unsupported("the name of the index, its table or their schema is no valid text"));
     }
     let written = Relation::open_to_write(corrections)?;
-    let argument = |name: &String| DatumWithOid::from(Text(name.clone()));
+    let names = names.map(|name| DatumWithOid::from(Text(name)));
     let statement = match correlation {
         None => format!(
             "DELETE FROM {schema}.io_probe_corrections WHERE schemaname = $1::name AND tablename = $2::name \
@@ -88,21 +88,11 @@ pub(crate) fn keep(index: pg_sys::Oid, correlation: Option<f64>) -> Result<()> {
             DatumWithOid::from(of.rows),
         ]
     });
-    // What was kept of indexes that are gone or have other names.
-    let gone = format!(
-        "DELETE FROM {schema}.io_probe_corrections AS c WHERE schemaname = $1::name AND tablename = $2::name \
-         AND NOT EXISTS (SELECT FROM pg_index AS i JOIN pg_class AS x ON x.oid = i.indexrelid \
-                         WHERE i.indrelid = $3 AND x.relname = c.indexname)"
-    );
-    let of_gone = [argument(of_schema), argument(of_table), DatumWithOid::from(table)];
-    let arguments: Vec<_> = names.iter().map(argument).chain(figures.into_iter().flatten()).collect();
+    let arguments: Vec<_> = names.into_iter().chain(figures.into_iter().flatten()).collect();
     // Before the row is written: what this session then reads of it is forgotten if all of that is undone.
     // SAFETY: the table is locked; others hear of it when the transaction commits.
     unsafe { pg_sys::CacheInvalidateRelcacheByRelid(table) };
-    written.as_owner(|| {
-        names::run_own(&gone, &of_gone, |_| ());
-        names::run_own(&statement, &arguments, |_| ());
-    });
+    written.as_owner(|| names::run_own(&statement, &arguments, |_| ()));
     Ok(())
 }
 
