@@ -6,10 +6,10 @@
 //! for an index of which a correlation is kept: it calls that, and then writes the correlation. No statistics
 //! are touched, so what they allow and hide stays as it is.
 //!
-//! A session reads the rows of a table once for each entry of its relation cache, not for each plan, and again
-//! after an ANALYZE if there are some: by a scan as the server makes of its catalogs. This plans nothing, calls
-//! no function of a user, and waits for no lock. Where another session holds a strong lock on what is read,
-//! nothing is kept for that plan.
+//! A session reads the rows of a table once for each entry of its relation cache, not for each plan, and
+//! again after an ANALYZE if there are some: by a scan as the server makes of its catalogs. This plans
+//! nothing, calls no function of a user, and waits for no lock. Where another session holds a strong lock on
+//! what is read, nothing is kept for that plan.
 //!
 //! A correlation is stale, and the planner's own counts again, when the table was rewritten (a restore does
 //! that), when it has a fifth more or fewer rows, or when ANALYZE has found one that is off by a tenth.
