@@ -47,10 +47,9 @@ CREATE TEMP TABLE result AS SELECT unit AS run, t.* FROM unnest('{seq_page,cpu}'
   '{random_page_cost,seq_page_cost,effective_io_concurrency,maintenance_io_concurrency}') WITH ORDINALITY AS t;
 SELECT run, string_agg(setting, ',' ORDER BY ordinality) FROM result GROUP BY run ORDER BY run;
 SELECT DISTINCT scope, name = :'own_tablespace' AS own, relid, applies FROM result;
--- with the time for it, all four
-SELECT setting, recommended IS NOT NULL AS recommended, low IS NOT NULL AS low, high IS NOT NULL AS high FROM result
-  WHERE run = 'seq_page' ORDER BY ordinality;
-SELECT setting, why FROM result WHERE run = 'seq_page' AND recommended IS NULL;
+-- with the time for it, all four; a device that is too busy for that is told
+SELECT setting, num_nulls(recommended, low, high) = 0 OR recommended IS NULL AND why ~ 'interval|not all times|were not measured|too much to be sure'
+  AS told FROM result WHERE run = 'seq_page' ORDER BY ordinality;
 -- within the interval; a random page costs no less than one in sequence; the unit stays as it is
 SELECT run, setting, low, recommended, high FROM result WHERE NOT recommended::float8 BETWEEN low::float8 AND high::float8
   AND recommended <> current;
@@ -89,9 +88,13 @@ SELECT run, setting, why FROM result WHERE (evidence->'regret_corrected' <> 'nul
   AND setting IN ('random_page_cost', 'effective_io_concurrency');
 
 -- the planner knows nothing of a table without an index; the unit stays, and a concurrency says that it is by the times alone
-SELECT setting, recommended = current OR setting <> 'seq_page_cost' AND recommended IS NOT NULL AS told, substring(why FROM 'that is by .*|nothing .*|it is .*') AS why
-  FROM tries('asked_own', 'seq_page', '{random_page_cost,seq_page_cost,effective_io_concurrency}', '4 s')
-  WHERE setting <> 'effective_io_concurrency' OR recommended IS NOT NULL;
+WITH tried AS MATERIALIZED
+  (SELECT * FROM tries('asked_own', 'seq_page', '{random_page_cost,seq_page_cost,effective_io_concurrency}', '4 s'))
+SELECT setting, recommended = current AS kept, substring(why FROM 'nothing .*|it is .*') AS why
+  FROM tried WHERE setting <> 'effective_io_concurrency'
+UNION ALL SELECT setting, recommended = current, why
+  FROM tried WHERE setting = 'effective_io_concurrency' AND recommended IS NOT NULL
+  AND why NOT LIKE '%that is by the reads with gaps alone, since nothing can be said by the planner''s choices: no table there has an index and statistics by which%';
 -- nor of one without statistics
 CREATE INDEX asked_own_shuffled ON asked_own (shuffled) TABLESPACE regress_io_probe_costs;
 SELECT recommended, statement, why FROM tries('asked_own', 'cpu', '{random_page_cost}', '4 s');
