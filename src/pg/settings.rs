@@ -5,37 +5,55 @@ use std::ffi::{CStr, CString};
 use pgrx::pg_sys;
 
 /// Settings under which names are the server's own, dates are written as they are read, and no lock is waited
-/// for long: another session may have taken one a moment ago. Nothing is sent to the client: a client that
-/// does not read would have a probe wait, deaf to its bounds, with the probe lock.
-pub(in crate::pg) const PLAIN: [(&CStr, &str); 4] =
-    [OWN_NAMES, SILENT, (c"datestyle", "ISO"), (c"lock_timeout", "100ms")];
+/// for long: another session may have taken one a moment ago.
+pub(in crate::pg) const PLAIN: [(&CStr, &str); 3] =
+    [OWN_NAMES, (c"datestyle", "ISO"), (c"lock_timeout", "100ms")];
 pub(in crate::pg) const OWN_NAMES: (&CStr, &str) = (c"search_path", "pg_catalog, pg_temp");
-pub(in crate::pg) const SILENT: (&CStr, &str) = (c"client_min_messages", "error");
 
-/// Calls `work` while these settings have these values in ASCII, as SET would give them; an ERROR puts them
-/// back as well.
-pub(in crate::pg) fn with<T>(values: &[(&CStr, &str)], work: impl FnOnce() -> T) -> T {
-    // SAFETY: values for the time of a nesting level, which an ERROR in between ends as well; names and
-    // values are C strings.
-    unsafe {
-        let level = pg_sys::NewGUCNestLevel();
-        for (name, value) in values {
-            let value = CString::new(*value).unwrap_or_default();
-            pg_sys::set_config_option(
-                name.as_ptr(),
-                value.as_ptr(),
-                pg_sys::GucContext::PGC_USERSET,
-                pg_sys::GucSource::PGC_S_SESSION,
-                pg_sys::GucAction::GUC_ACTION_SAVE,
-                true,
-                0,
-                false,
-            );
+/// Settings that hold until this is dropped, or an ERROR puts the earlier values back.
+pub(in crate::pg) struct SettingsLevel {
+    level: i32,
+}
+
+impl SettingsLevel {
+    /// Gives settings these values in ASCII, as SET would.
+    pub(in crate::pg) fn begin(values: &[(&CStr, &str)]) -> Self {
+        // SAFETY: values for the time of a nesting level, which an ERROR in between ends as well; names and
+        // values are C strings.
+        unsafe {
+            let level = pg_sys::NewGUCNestLevel();
+            for (name, value) in values {
+                let value = CString::new(*value).unwrap_or_default();
+                pg_sys::set_config_option(
+                    name.as_ptr(),
+                    value.as_ptr(),
+                    pg_sys::GucContext::PGC_USERSET,
+                    pg_sys::GucSource::PGC_S_SESSION,
+                    pg_sys::GucAction::GUC_ACTION_SAVE,
+                    true,
+                    0,
+                    false,
+                );
+            }
+            Self { level }
         }
-        let result = work();
-        pg_sys::AtEOXact_GUC(true, level);
-        result
     }
+}
+
+impl Drop for SettingsLevel {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            return; // The transaction is about to abort, which ends the level.
+        }
+        // SAFETY: levels end in the reverse order of their beginnings.
+        unsafe { pg_sys::AtEOXact_GUC(true, self.level) };
+    }
+}
+
+/// Calls `work` while these settings have these values.
+pub(in crate::pg) fn with<T>(values: &[(&CStr, &str)], work: impl FnOnce() -> T) -> T {
+    let _level = SettingsLevel::begin(values);
+    work()
 }
 
 /// Units in which an amount may be written.

@@ -4,10 +4,16 @@ use pgrx::pg_sys;
 
 use crate::error::{Error, Result};
 use crate::pg::backend::server::in_recovery;
+use crate::pg::settings::SettingsLevel;
 
 /// An advisory lock in database 0, which SQL's advisory locks can't reach. It works on a standby, obeys
 /// lock_timeout, and goes with the transaction if the call ends by an error.
-pub(crate) struct ProbeLock(());
+///
+/// Until it is dropped nothing is sent to the client: a client that does not read what is sent would make
+/// this process wait for it, deaf to all bounds, and other probes for the lock.
+pub(crate) struct ProbeLock {
+    _silence: SettingsLevel,
+}
 
 /// "ioprobe" in ASCII: the lock's key.
 const KEY: u64 = 0x69_6f_70_72_6f_62_65;
@@ -40,11 +46,15 @@ impl ProbeLock {
         // SAFETY: the tag is complete; the lock belongs to the present transaction.
         let result = unsafe { pg_sys::LockAcquire(&tag(), MODE, false, !wait) };
         if result == pg_sys::LockAcquireResult::LOCKACQUIRE_ALREADY_HELD {
-            drop(Self(()));
+            drop(Self::taken());
             return Err(Error::in_use("another probe is running in this session")
                 .detail("It calls a function that calls a probe, as planning may."));
         }
-        Ok((result != pg_sys::LockAcquireResult::LOCKACQUIRE_NOT_AVAIL).then(|| Self(())))
+        Ok((result != pg_sys::LockAcquireResult::LOCKACQUIRE_NOT_AVAIL).then(Self::taken))
+    }
+
+    fn taken() -> Self {
+        Self { _silence: SettingsLevel::begin(&[(c"client_min_messages", "error")]) }
     }
 }
 

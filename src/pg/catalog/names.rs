@@ -41,9 +41,7 @@ pub(in crate::pg) fn run_own<T>(
     read: impl FnOnce(&StatementRows) -> T,
 ) -> T {
     let statement = c_string(statement);
-    settings::with(&[settings::OWN_NAMES, settings::SILENT], || {
-        Spi::connect(|_| read(&run(&statement, arguments, None)))
-    })
+    settings::with(&[settings::OWN_NAMES], || Spi::connect(|_| read(&run(&statement, arguments, None))))
 }
 
 fn run_shown(
