@@ -90,19 +90,10 @@ class Corrections(unittest.TestCase):
                 self.assert_corrected(session)
                 self.assert_corrected()
 
-    def test_an_index_that_a_plan_could_not_use(self):
-        """When the index becomes valid, other sessions hear of the index, not of its table. They plan with the correction."""
-        valid = "UPDATE pg_index SET indisvalid = {} WHERE indexrelid = 'ranged_jittered'::regclass"
-        self.control.run(valid.format("false"))
-        self.addCleanup(self.control.run, valid.format("true"))
-        self.keep()
-        cost(self.planner)
-        self.control.run(valid.format("true"))
-        self.assert_corrected()
-
     def test_statistics_that_change_alone(self):
         self.addCleanup(self.control.run, "ANALYZE ranged")
-        self.keep()
+        # Without statistics the planner takes 0.
+        self.keep(correlation=0.5)
         self.assert_corrected()
         self.control.run("DELETE FROM pg_statistic WHERE starelid = 'ranged'::regclass")
         self.assertEqual(cost(self.planner), cost(self.planning()))
