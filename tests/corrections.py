@@ -90,6 +90,22 @@ class Corrections(unittest.TestCase):
                 self.assert_corrected(session)
                 self.assert_corrected()
 
+    def test_an_index_that_a_plan_could_not_use(self):
+        """When the index becomes valid, other sessions hear of the index, not of its table. They plan with the correction."""
+        valid = "UPDATE pg_index SET indisvalid = {} WHERE indexrelid = 'ranged_jittered'::regclass"
+        # Without any valid index there would be nothing to correct.
+        self.control.run("CREATE INDEX ranged_id ON ranged (id)")
+        self.addCleanup(self.control.run, "DROP INDEX ranged_id")
+        self.control.run(valid.format("false"))
+        self.addCleanup(self.control.run, valid.format("true"))
+        self.keep()
+        # This session has never known the index.
+        session = self.planning()
+        for _ in range(2):
+            cost(session)
+        self.control.run(valid.format("true"))
+        self.assert_corrected(session)
+
     def test_statistics_that_change_alone(self):
         self.addCleanup(self.control.run, "ANALYZE ranged")
         # Without statistics the planner takes 0.

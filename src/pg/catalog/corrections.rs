@@ -157,8 +157,12 @@ fn has_some(table: pg_sys::Oid, indexes: impl Iterator<Item = pg_sys::Oid> + Clo
             known.extend(values);
             // What has changed meanwhile is read again for the next plan.
             if is_known && FORGOTTEN.get() == before {
-                let stale = if kept.is_empty() { Corrections::Nothing } else { Corrections::Stale };
-                read.insert(table, if has_some { Corrections::Some } else { stale });
+                let found = match has_some {
+                    true => Corrections::Some,
+                    false if kept.is_empty() => Corrections::Nothing,
+                    false => Corrections::Stale,
+                };
+                read.insert(table, found);
             }
             has_some
         })
