@@ -10,7 +10,8 @@ import unittest
 
 from lib import BLOCK, PATHS, PGDATA, TEST_TMP, VERSION, Session, create_extension, dense_table, engines, main
 from lib import say, segment_file, seqscan, wait_for_probe
-from storage import assert_fetched, assert_keeps, cached, device_counters, fincore, locked
+from storage import assert_about, assert_fetched, assert_keeps, cached, device_counters, every_second_mib, fincore
+from storage import locked, shares
 
 BLOCKS = 8192
 BYTES = BLOCKS * BLOCK
@@ -42,10 +43,6 @@ class Accuracy(unittest.TestCase):
         """Makes a new file of the table, dense, clean and in no shared buffer."""
         self.session.run("VACUUM FULL dense; CHECKPOINT")
 
-    def about(self, value, expected, share):
-        """Is a value within a share of what is expected?"""
-        self.assertAlmostEqual(value, expected, delta=expected * share)
-
 
 class Device(Accuracy):
     """Bytes fetched."""
@@ -57,9 +54,9 @@ class Device(Accuracy):
                 row = self.scan("direct")
                 self.assertEqual((row["engine"], row["device_source"], row["hole_blks"]), (engine, "backend", 0))
                 self.assertEqual((row["blks"], row["complete"]), (BLOCKS, True))
-                self.about(row["device_bytes"], BYTES, 0.001)
+                assert_about(self, row["device_bytes"], BYTES, 0.001)
                 self.assertEqual(shares(row), [0, 0, 100])
-                self.about(row["mib_s"] * row["block_us"], 1e6 * BLOCK / MIB, 0.001)
+                assert_about(self, row["mib_s"] * row["block_us"], 1e6 * BLOCK / MIB, 0.001)
                 if row["ci_low"] is not None:  # it needs 20 ms, which a fast device doesn't
                     self.assertTrue(row["ci_low"] <= row["block_us"] <= row["ci_high"], row)
         self.session.run("RESET pg_io_probe.engine")
@@ -70,7 +67,7 @@ class Device(Accuracy):
                 row = self.scan(path, cold=True, options={"max_bytes": BYTES // 4, "start_blk": 100})
                 self.assertEqual((row["blks"], row["complete"]), (BLOCKS // 4, False))
                 if path == "direct":
-                    self.about(row["device_bytes"], BYTES / 4, 0.001)
+                    assert_about(self, row["device_bytes"], BYTES / 4, 0.001)
                 else:  # readahead runs past the end
                     self.assertGreaterEqual(row["device_bytes"], BYTES / 4 * 0.99)
                 self.assertGreater(row["device_pct"], 99)
@@ -86,13 +83,13 @@ class Device(Accuracy):
             self.assertEqual((row["blks"], row["complete"]), (row["blks_total"], True))
             if VERSION >= 16:
                 self.assertGreater(row["hole_blks"], BLOCKS / 10)
-            self.about(row["device_bytes"] + row["hole_blks"] * BLOCK, row["blks"] * BLOCK, 0.02)
+            assert_about(self, row["device_bytes"] + row["hole_blks"] * BLOCK, row["blks"] * BLOCK, 0.02)
             row = self.scan("os", "loaded")
             self.assertEqual((row["blks"], row["complete"]), (row["blks_total"], True))
         self.session.run("CHECKPOINT")
         row = self.scan("direct", "loaded")
         self.assertLess(row["hole_blks"], BLOCKS / 20)
-        self.about(row["device_bytes"] + row["hole_blks"] * BLOCK, row["blks"] * BLOCK, 0.001)
+        assert_about(self, row["device_bytes"] + row["hole_blks"] * BLOCK, row["blks"] * BLOCK, 0.001)
         self.session.run("DROP TABLE loaded")
 
     def test_reads_of_others_are_told_apart(self):
@@ -108,7 +105,7 @@ class Device(Accuracy):
             (row,) = prober.finish_rows()
         at_last = device_counters(device)
         say(f"others read {during // MIB} MiB during a part of the probe; other_bytes: {row['other_bytes'] // MIB} MiB")
-        self.about(row["device_bytes"], BYTES, 0.001)
+        assert_about(self, row["device_bytes"], BYTES, 0.001)
         self.assertGreater(during, MIB)
         self.assertGreaterEqual(row["other_bytes"], during)
         self.assertLessEqual(row["other_bytes"] + row["device_bytes"], at_last["bytes"] - at_first["bytes"])
@@ -124,7 +121,7 @@ class Device(Accuracy):
         say(f"{row['engine']}: {row['device_bytes'] / BYTES:.3f} of the bytes by {row['device_source']}")
         self.assertIn(method, row["engine"])
         self.assertEqual(row["device_source"], "io_workers" if method == "worker" else "backend")
-        self.about(row["device_bytes"], row["blks"] * BLOCK, 0.01)
+        assert_about(self, row["device_bytes"], row["blks"] * BLOCK, 0.01)
         self.assertGreater(row["device_pct"], 99)
         # The OS cache has the table now.
         with locked(segment_file(self.session, "dense"), [(0, BYTES)]):
@@ -158,7 +155,7 @@ class SharedBuffers(Accuracy):
         row = self.scan("server")
         self.assert_all_counted(row)
         self.assertEqual(row["shared_blks_hit"], resident)
-        self.about(row["shared_pct"], resident * 100 / BLOCKS, 0.01)
+        assert_about(self, row["shared_pct"], resident * 100 / BLOCKS, 0.01)
         resident = self.resident()
         # With cold these blocks are evicted. A server up to 16 can't do that: the probe passes over them, too many for a rate.
         row = self.scan("server", cold=True, status="ok" if VERSION >= 17 else "partial")
@@ -205,7 +202,7 @@ class OsCache(Accuracy):
     """What the page cache held before a scan, and what it still held for a scan that should be cold."""
 
     def test_residency_is_what_fincore_says(self):
-        for what, ranges in [("nothing", []), ("half", [(0, BYTES // 2)]), ("every second MiB", every_second_mib()),
+        for what, ranges in [("nothing", []), ("half", [(0, BYTES // 2)]), ("every second MiB", every_second_mib(BYTES)),
                              ("three pages", [(5 * BLOCK, 4096 * 3)])]:
             with self.subTest(what), self.cached(ranges):
                 bytes_cached = fincore(self.file())
@@ -221,7 +218,7 @@ class OsCache(Accuracy):
 
     def test_shares_of_what_is_cached_in_part(self):
         for path in ["server", "os"]:
-            for what, ranges in [("half", [(0, BYTES // 2)]), ("every second MiB", every_second_mib()),
+            for what, ranges in [("half", [(0, BYTES // 2)]), ("every second MiB", every_second_mib(BYTES)),
                                  ("all", [(0, BYTES)]), ("nothing", [])]:
                 with self.subTest(path, cached=what):
                     self.renew()
@@ -287,14 +284,6 @@ class OsCache(Accuracy):
         if not shutil.which("fincore"):
             raise unittest.SkipTest("no fincore")
         super().setUpClass()
-
-
-def every_second_mib():
-    return [(start, MIB) for start in range(0, BYTES, 2 * MIB)]
-
-
-def shares(row):
-    return [row["shared_pct"], row["os_pct"], row["device_pct"]]
 
 
 class OtherReader:

@@ -7,7 +7,7 @@ import os
 import re
 import unittest
 
-from lib import Failure, literal, main, read, wait_for
+from lib import Failure, connection, literal, main, read, wait_for
 from servers import Limited, Server
 
 MB = 1 << 20
@@ -77,15 +77,9 @@ class ArgumentSizes(unittest.TestCase):
         self.assertIsNone(re.search("terminated by signal|PANIC|memory allocation of", told), told[-2000:])
 
     def session(self):
-        session = wait_for(self.connection, "a session")
+        session = wait_for(lambda: connection(self.server.session), "a session")
         self.addCleanup(session.close)
         return session
-
-    def connection(self):
-        try:
-            return self.server.session()
-        except (Failure, ValueError, BrokenPipeError):
-            return None
 
     def ends(self, session, statement):
         """Runs a statement, after which the session goes on. Returns how it ended, an SQLSTATE or "ok", and what was told."""

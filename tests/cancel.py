@@ -11,15 +11,18 @@ import signal
 import time
 import unittest
 
-from lib import SEGMENT_BLOCKS, SYNC_SECTIONS, Failure, Process, Session, create_extension, dense_table, engines, half_of
-from lib import files_in_data_directory, knows_readahead, main, progress, repeated, rows_of, say, segment_file, seqscan
-from lib import sparse_table, wait_for, wait_for_probe, ways
+from lib import SEGMENT_BLOCKS, SYNC_SECTIONS, Failure, Session, dense_table, engines, files_in_data_directory, half_of
+from lib import knows_readahead, main, progress, repeated, rows_of, say, segment_file, seqscan, sparse_table, wait_for
+from lib import wait_for_probe, ways
+from probes import Holdings
 
 BLOCKS = 4096
 BOUND_MS = 4000
 TIMEOUT_MS = 300
 LONG = "60 s"
 SLOW = {"max_mib_s": 1}
+TABLES = ["dense", "sparse"]
+SETTINGS = "SELECT array_agg(name || '=' || setting ORDER BY name) FROM pg_settings"
 
 # What a scan is doing when it is told to end.
 AT_FULL_SPEED = ("at full speed", lambda path: repeated("seqscan", "dense", paths=[path]))
@@ -80,7 +83,6 @@ class Cancel(unittest.TestCase):
         cls.control = Session()
         dense_table(cls.control, "dense", BLOCKS)
         sparse_table(cls.control, "sparse", 256 * SEGMENT_BLOCKS)
-        cls.sees_pins = create_extension(cls.control, "pg_buffercache")
         cls.files = files_in_data_directory()
 
     @classmethod
@@ -112,10 +114,9 @@ class Cancel(unittest.TestCase):
     def test_cancel_that_the_transaction_survives(self):
         """A PL/pgSQL block catches the cancel: only the subtransaction ends, which has to clean up as well."""
         with Session() as session:
-            process = Process(session.pid)
             for what, engine, before, query in half_of([*self.scans(PAUSING), *self.others()]):
                 session.run(f"SET pg_io_probe.engine = {engine}; {before}; BEGIN")
-                held = holdings(process)
+                settings, holdings = session.run(SETTINGS), Holdings(session, self.control, TABLES)
                 session.start(
                     f"""DO $$ BEGIN PERFORM * FROM ({query}) AS probe;
                     EXCEPTION WHEN query_canceled THEN NULL; END $$"""
@@ -123,7 +124,8 @@ class Cancel(unittest.TestCase):
                 wait_for_probe(self.control, session.pid)
                 self.cancel(session)
                 session.finish()
-                self.assert_free(session, process, held, what)
+                self.assertEqual(holdings.left(), {}, what)
+                self.assertEqual(session.run(SETTINGS), settings, what)
                 session.run("COMMIT")
 
     def test_terminate(self):
@@ -138,7 +140,7 @@ class Cancel(unittest.TestCase):
         query = rows_of("ping", "dense", count=60, every="1 s", mode="write")
         for what, session in self.running([("ping, writing", "auto", "SELECT", query)]):
             scratch = os.path.dirname(segment_file(self.control, "dense")) + "/#"
-            held = lambda: holdings(Process(session.pid))["descriptors"]
+            held = lambda: session.holdings.process.descriptors()
             wait_for(lambda: any(name.startswith(scratch) for name in held()), "the scratch file")
             self.cancel(session)
             self.assertRaises(Failure, session.finish)
@@ -168,7 +170,7 @@ class Cancel(unittest.TestCase):
             with Session() as session:
                 session.run(f"SET pg_io_probe.engine = {engine}; {before}")
                 session.run(setup)
-                session.before = holdings(Process(session.pid))
+                session.holdings = Holdings(session, self.control, TABLES)
                 session.started = time.monotonic()
                 session.start(query)
                 # A probe may time out before its progress could be seen.
@@ -194,39 +196,19 @@ class Cancel(unittest.TestCase):
         self.assertLess(ms, BOUND_MS, what)
 
     def assert_session_goes_on(self, session, what):
-        self.assert_free(session, Process(session.pid), session.before, what)
+        self.assertEqual(session.holdings.left(), {}, what)
         row = session.row(seqscan("dense", "direct"))
         self.assertEqual((row["status"], row["complete"], row["blks"]), ("ok", True, BLOCKS), what)
-        self.assert_free_for_others(what)
+        self.assert_free_for_others(session, what)
 
     def assert_process_ends(self, session, what):
-        process = Process(session.pid)
-        wait_for(lambda: not process.exists(), f"end of the process: {what}")
-        self.assert_free_for_others(what)
+        wait_for(lambda: not session.holdings.process.exists(), f"end of the process: {what}")
+        self.assert_free_for_others(session, what)
 
-    def assert_free(self, session, process, before, what):
-        self.assertEqual(holdings(process), before, what)
-        locks = self.control.rows(
-            f"""SELECT locktype, relation::regclass, mode FROM pg_locks WHERE pid = {session.pid}
-            AND (locktype = 'advisory' OR relation IN ('dense'::regclass, 'sparse'::regclass))"""
-        )
-        self.assertEqual(locks, [], what)
-
-    def assert_free_for_others(self, what):
+    def assert_free_for_others(self, session, what):
         """The control session has been there all the time, so no process has crashed."""
-        self.assertEqual(self.control.rows("SELECT * FROM pg_locks WHERE locktype = 'advisory'"), [], what)
-        self.assertEqual(self.control.rows("SELECT * FROM io_probe_progress()"), [], what)
-        if self.sees_pins:
-            self.assertEqual(self.control.value(PINS), 0, what)
+        self.assertEqual(session.holdings.after_its_end(), {}, what)
         self.assertEqual(files_in_data_directory() - self.files, set(), what)
-
-
-PINS = """SELECT count(*) FROM pg_buffercache WHERE pinning_backends > 0 AND relfilenode
-    IN (pg_relation_filenode('dense'), pg_relation_filenode('sparse'))"""
-
-
-def holdings(process):
-    return {"threads": process.threads(), "descriptors": process.descriptors()}
 
 
 if __name__ == "__main__":

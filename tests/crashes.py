@@ -10,8 +10,9 @@ import signal
 import time
 import unittest
 
-from lib import IS_ROOT, LONG, PGDATA, Failure, Process, Session, as_server, chance, connection, dense_table
-from lib import files_in_data_directory, kill_backend, main, read, restart_server, say, server_processes, start_server, wait_for
+from lib import LONG, PGDATA, Failure, Process, Session, as_server, chance, connection, dense_table
+from lib import files_in_data_directory, kill_backend, main, needs_root, read, restart_server, say, server_processes
+from lib import start_server, wait_for
 from probes import all_files, new_files, phase, phases, probes, some
 
 BLOCKS = 2048
@@ -22,11 +23,7 @@ IN_A_PHASE, AT_RANDOM, DEATHS, SHUTDOWNS = 20, 5, 2, 2
 STALE = [
     os.path.join(PGDATA, "postmaster.pid"), os.path.join(os.environ["PGHOST"], f".s.PGSQL.{os.environ['PGPORT']}.lock")
 ]  # fmt: skip
-
-
-def setUpModule():
-    if not IS_ROOT:
-        raise unittest.SkipTest("not root")
+setUpModule = needs_root
 
 
 class Crash(unittest.TestCase):

@@ -9,17 +9,14 @@ import os
 import re
 import unittest
 
-from lib import BLOCK, IS_ROOT, PATHS, PGDATA, SEGMENT_BLOCKS, TEST_TMP, Failure, Process, Session, dense_table, engines
-from lib import main, random_reads, rows_of, say, segment_file, seqscan, sparse_table, wait_for, wait_for_probe, ways
-from storage import LoopDevice, create_tablespace, run
+from lib import BLOCK, PATHS, PGDATA, SEGMENT_BLOCKS, TEST_TMP, Failure, Process, Session, dense_table, engines, main
+from lib import needs_root, random_reads, rows_of, say, segment_file, seqscan, sparse_table, wait_for, wait_for_probe
+from lib import ways
+from storage import LoopDevice, create_tablespace, filled_but_for, run
 
 BLOCKS = 2048
 MIB = 1 << 20
-
-
-def setUpModule():
-    if not IS_ROOT:
-        raise unittest.SkipTest("not root")
+setUpModule = needs_root
 
 
 class Storage(unittest.TestCase):
@@ -131,11 +128,8 @@ class Storage(unittest.TestCase):
         rows = self.session.rows(ping)
         self.assertEqual([(row["op"], row["status"]) for row in rows], [("write", "ok")] * 3)
         # Here there is room for no scratch file at all.
-        filler = os.path.join(disk.mount_point, "filler")
-        with open(filler, "wb") as file:
-            os.posix_fallocate(file.fileno(), 0, os.statvfs(disk.mount_point).f_bavail * 4096 - MIB // 2)
-        self.assert_fails(ping, "53100", "not enough room")
-        os.remove(filler)
+        with filled_but_for(disk.mount_point, MIB // 2):
+            self.assert_fails(ping, "53100", "not enough room")
 
     def test_a_segment_that_is_gone(self):
         """The server would take a relation without its middle for a shorter one, so the segment goes while the probe runs."""

@@ -47,6 +47,12 @@ class Runner(unittest.TextTestRunner):
         return result
 
 
+def needs_root():
+    """Skips a test, or all of a file as its setUpModule, if the tests are not run as root."""
+    if not IS_ROOT:
+        raise unittest.SkipTest("not root")
+
+
 def main():
     """Runs the tests of the calling file; exits with 77 when every one was skipped."""
     result = unittest.main(exit=False, testRunner=Runner(verbosity=2)).result
@@ -194,10 +200,10 @@ class Session:
             self.psql.wait()
 
 
-def connection():
-    """A session, or None while the server takes none."""
+def connection(session=Session):
+    """A session, or None while the server takes none. `session` opens one of another server."""
     try:
-        return Session()
+        return session()
     except (Failure, ValueError, BrokenPipeError):
         return None
 

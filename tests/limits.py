@@ -12,7 +12,7 @@ import subprocess
 import time
 import unittest
 
-from lib import IS_ROOT, PATHS, TEST_TMP, Failure, Session, dense_table, main, random_reads, rows_of, seqscan
+from lib import PATHS, TEST_TMP, Failure, Session, dense_table, main, needs_root, random_reads, rows_of, seqscan
 from lib import wait_for
 from storage import LoopDevice, create_tablespace, run
 
@@ -21,11 +21,7 @@ BLOCKS = 16384
 UTIL = 10
 SLOW = "stopped early: more than ten of a thousand requests took longer than "
 SLOW_NOTE = SLOW + "max_p99"
-
-
-def setUpModule():
-    if not IS_ROOT:
-        raise unittest.SkipTest("not root")
+setUpModule = needs_root
 
 
 class Limits(unittest.TestCase):

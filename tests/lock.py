@@ -6,9 +6,12 @@ import unittest
 
 from lib import BLOCK, PATHS, VERSION, Failure, Session, dense_table, main, progress, seqscan, wait_for
 from lib import wait_for_probe
+from probes import probes
 
 BLOCKS = 1024
 BRIEF = seqscan("probed", "direct")
+# They measure nothing that others would disturb, or store what they are refused.
+OTHERS = ["iostat", "iostat_query", "evict", "record"]
 
 
 def lasting(path="direct"):
@@ -42,10 +45,15 @@ class Lock(unittest.TestCase):
 
     def test_the_second_is_refused(self):
         self.start_first()
-        with self.assertRaises(Failure) as raised:
-            self.second.rows(BRIEF)
-        self.assertEqual(raised.exception.sqlstate, "55006")
-        self.assertRegex(str(raised.exception), rf"DETAIL: .*\b{self.first.pid}\b")
+        held = f"SELECT * FROM pg_locks WHERE pid = {self.second.pid} AND locktype IN ('advisory', 'relation')"
+        for probe in probes(self.control):
+            if probe.name not in OTHERS:
+                with self.subTest(probe.name):
+                    with self.assertRaises(Failure) as raised:
+                        self.second.rows(probe.query)
+                    self.assertEqual(raised.exception.sqlstate, "55006")
+                    self.assertRegex(str(raised.exception), rf"DETAIL: .*\b{self.first.pid}\b")
+                    self.assertEqual(self.control.rows(held), [])
 
     def test_the_second_is_refused_in_another_database(self):
         self.control.run("CREATE DATABASE elsewhere")
@@ -114,6 +122,14 @@ class Lock(unittest.TestCase):
                 begun = f"SELECT query_start <= '{first['started_at']}' FROM pg_stat_activity WHERE pid = {session.pid}"
                 self.assertTrue(self.control.value(begun))
         self.assertEqual(self.control.rows("SELECT * FROM io_probe_progress()"), [])
+
+    def test_progress_names_the_probe_and_its_relation(self):
+        each = {probe.probe: probe for probe in probes(self.control) if probe.name not in [*OTHERS, "recommend"]}
+        for probe in each.values():
+            with self.subTest(probe.name), Session() as session:
+                probe.start(session)
+                seen = wait_for(lambda: progress(self.control, session.pid), "its progress")
+                self.assertEqual((seen["probe"], seen["relid"]), (probe.probe, probe.relation))
 
     def on_a_path(self, session):
         now = progress(self.control, session.pid)

@@ -8,9 +8,10 @@ import os
 import shutil
 import unittest
 
-from lib import BLOCK, IS_ROOT, PATHS, Session, create_extension, dense_table, engines, main
-from lib import VERSION, random_reads, rows_of, say, segment_file, server_with
-from storage import LoopDevice, assert_fetched, assert_keeps, cache_only, cached, create_tablespace, fincore
+from lib import BLOCK, PATHS, VERSION, Session, create_extension, dense_table, engines, main, needs_root, random_reads
+from lib import rows_of, say, segment_file, server_with
+from storage import LoopDevice, assert_about, assert_fetched, assert_keeps, cache_only, cached, create_tablespace
+from storage import every_second_mib, fincore, shares
 
 BLOCKS = 2048
 BYTES = BLOCKS * BLOCK
@@ -20,8 +21,7 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def setUpModule():
-    if not IS_ROOT:
-        raise unittest.SkipTest("not root")
+    needs_root()
     if not shutil.which("fincore"):
         raise unittest.SkipTest("no fincore")
 
@@ -52,9 +52,7 @@ class RandomAccuracy(unittest.TestCase):
         return segment_file(self.session, "dense")
 
     def make_cold(self):
-        """Takes the table out of the OS cache and shared buffers."""
-        self.session.run("VACUUM FULL dense; CHECKPOINT")
-        cache_only(self.file(), [])
+        self.disk.make_cold(self.session, "dense")
 
     def cached(self, ranges):
         """Meanwhile the OS cache has just these byte ranges of the table's file; at first shared buffers have nothing of it."""
@@ -72,12 +70,8 @@ class RandomAccuracy(unittest.TestCase):
         for tier, share in zip(tiers, shares(row)):
             self.assertAlmostEqual(share, tier * 100 / sum(tiers), delta=0.01)
         if row["iops"] is not None:  # it takes more than a few blocks
-            self.about(row["mib_s"], row["iops"] * BLOCK / MIB, 0.001)
+            assert_about(self, row["mib_s"], row["iops"] * BLOCK / MIB, 0.001)
         return row
-
-    def about(self, value, expected, share):
-        """Is a value within a share of what is expected?"""
-        self.assertAlmostEqual(value, expected, delta=expected * share)
 
 
 class Device(RandomAccuracy):
@@ -97,9 +91,9 @@ class Device(RandomAccuracy):
                     self.assertEqual(row["device_blks_read"], BLOCKS)
                     assert_fetched(self, row["device_bytes"], BYTES)
                     self.assertTrue(row["cold"])
-                    self.about(row["over_read"], row["device_bytes"] / BYTES, 0.001)
-                    self.about(after["bytes"] - before["bytes"], BYTES, 0.001)
-                    self.about(row["device_ios"], BLOCKS, 0.001)
+                    assert_about(self, row["over_read"], row["device_bytes"] / BYTES, 0.001)
+                    assert_about(self, after["bytes"] - before["bytes"], BYTES, 0.001)
+                    assert_about(self, row["device_ios"], BLOCKS, 0.001)
                     # None of it came into the OS cache.
                     self.assertEqual(fincore(self.file()), 0)
 
@@ -126,7 +120,7 @@ class Device(RandomAccuracy):
                     self.assertEqual((row["blks"], row["complete"]), (BLOCKS // 8, False))
                     self.assertEqual(row["device_blks_read"], BLOCKS // 8)
                     if row["device_source"] == "io_workers":  # which serve everyone
-                        self.about(row["device_bytes"], BYTES // 8, 0.01)
+                        assert_about(self, row["device_bytes"], BYTES // 8, 0.01)
                     else:
                         assert_fetched(self, row["device_bytes"], BYTES // 8)
 
@@ -147,10 +141,10 @@ class Device(RandomAccuracy):
                 say(f"{path}, {limits}: {row['ios_per_block']} requests a block of {row['rareq_kb']} kB")
                 # Nearly all of these reads were ours; the others are the file system's, which may look something up.
                 others = row["other_bytes"] / (BYTES // 8)
-                self.about(row["ios_per_block"], expected, 0.01 + others)
-                self.about(row["rareq_kb"], BLOCK / 1024 / expected, 0.01 + others)
-                self.about(row["device_ios"], after["reads"] - before["reads"], 0.01)
-                self.about(row["device_bytes"], BYTES // 8, 0.01)
+                assert_about(self, row["ios_per_block"], expected, 0.01 + others)
+                assert_about(self, row["rareq_kb"], BLOCK / 1024 / expected, 0.01 + others)
+                assert_about(self, row["device_ios"], after["reads"] - before["reads"], 0.01)
+                assert_about(self, row["device_bytes"], BYTES // 8, 0.01)
                 self.assertLess(others, 0.05)
 
     def test_over_read(self):
@@ -160,12 +154,12 @@ class Device(RandomAccuracy):
             self.set_queue(read_ahead_kb=read_ahead_kb)
             row = self.fetch("os", cold=True, seed=1, options={"max_bytes": BYTES * percent // 100})
             say(f"read_ahead_kb {read_ahead_kb}, {percent} %: over_read {row['over_read']}, {row['os_blks_hit']} hits")
-            self.about(row["over_read"], row["device_bytes"] / (row["device_blks_read"] * BLOCK), 0.001)
+            assert_about(self, row["over_read"], row["device_bytes"] / (row["device_blks_read"] * BLOCK), 0.001)
             # What was fetched is in the OS cache now, and nothing else.
             assert_keeps(self, fincore(self.file()), row["device_bytes"])
             found[read_ahead_kb, percent] = row["over_read"]
         for read_ahead_kb in [16, 128]:
-            self.about(found[read_ahead_kb, 2], 1, 0.01)
+            assert_about(self, found[read_ahead_kb, 2], 1, 0.01)
         self.assertGreater(found[4096, 40], 1.05)
         self.assertGreater(found[4096, 40], found[4096, 2])
 
@@ -190,13 +184,13 @@ class Device(RandomAccuracy):
                 self.assertEqual([(row["depth"], row["engine"]) for row in rows], [(1, "pread"), (4, engine)])
                 for row in rows:
                     self.assertEqual((row["status"], row["device_pct"]), ("ok", 100))
-                    self.about(row["mib_s"], row["iops"] * BLOCK / MIB, 0.001)
+                    assert_about(self, row["mib_s"], row["iops"] * BLOCK / MIB, 0.001)
                     # A probe goes through a small table again and again.
                     self.assertGreaterEqual(row["elapsed_ms"], 480)
                     self.assertGreater(row["blks"], row["depth"])
                 fetches = sum(row["blks"] for row in rows)
-                self.about(after["reads"] - before["reads"], fetches, 0.01)
-                self.about(after["bytes"] - before["bytes"], fetches * BLOCK, 0.01)
+                assert_about(self, after["reads"] - before["reads"], fetches, 0.01)
+                assert_about(self, after["bytes"] - before["bytes"], fetches * BLOCK, 0.01)
 
     def test_series(self):
         """Each second and the whole are as the device says."""
@@ -208,11 +202,11 @@ class Device(RandomAccuracy):
         self.assertIn(len(rows), [2, 3])
         # No more than that in all: how many fetches a busy machine makes in each second can't be known.
         self.assertLessEqual(sum(row["blks"] for row in rows), 1050)
-        self.about(sum(row["blks"] for row in rows), after["reads"] - before["reads"], 0.01)
+        assert_about(self, sum(row["blks"] for row in rows), after["reads"] - before["reads"], 0.01)
         for row in rows:
             # A probe that is not scheduled between the clock and the counters counts some reads in another second.
-            self.about(row["r_s"], row["iops"], 0.2)
-            self.about(row["rmib_s"], row["r_s"] * BLOCK / MIB, 0.02)
+            assert_about(self, row["r_s"], row["iops"], 0.2)
+            assert_about(self, row["rmib_s"], row["r_s"] * BLOCK / MIB, 0.02)
             self.assertEqual((row["rareq_kb"], row["device_pct"]), (BLOCK / 1024, 100))
 
 
@@ -259,7 +253,7 @@ class Tiers(RandomAccuracy):
 
     def test_shares_of_what_is_cached_in_part(self):
         for path, depth in [("server", 1), ("os", 1), ("os", 8)]:
-            for what, ranges in [("half", [(0, BYTES // 2)]), ("every second MiB", every_second_mib()),
+            for what, ranges in [("half", [(0, BYTES // 2)]), ("every second MiB", every_second_mib(BYTES)),
                                  ("all", [(0, BYTES)]), ("nothing", [])]:
                 with self.subTest(path, cached=what, depth=depth):
                     with self.cached(ranges):
@@ -284,12 +278,12 @@ class Tiers(RandomAccuracy):
     def test_three_tiers(self):
         """The first half is in shared buffers, and of each half every fourth MiB is in the OS cache."""
         self.fill_buffers(BLOCKS // 2)
-        with cached(self.file(), every_second_mib()[::2]):
+        with cached(self.file(), every_second_mib(BYTES)[::2]):
             in_buffers = self.resident()
             row = self.fetch("server")
         self.assertEqual(row["shared_blks_hit"], in_buffers)
-        self.about(row["os_blks_hit"], BLOCKS // 8, 0.01)
-        self.about(row["device_blks_read"], BLOCKS // 8 * 3, 0.01)
+        assert_about(self, row["os_blks_hit"], BLOCKS // 8, 0.01)
+        assert_about(self, row["device_blks_read"], BLOCKS // 8 * 3, 0.01)
         assert_fetched(self, row["device_bytes"], row["device_blks_read"] * BLOCK)
         self.assert_times("three tiers", row)
 
@@ -312,7 +306,7 @@ class Tiers(RandomAccuracy):
     def test_the_server_at_a_depth(self):
         """The server doesn't tell when it reads which block: there are sums, but no times."""
         (method,) = self.session.run("SELECT current_setting('io_method', true)")
-        for what, ranges in [("nothing", []), ("every second MiB", every_second_mib()), ("all", [(0, BYTES)])]:
+        for what, ranges in [("nothing", []), ("every second MiB", every_second_mib(BYTES)), ("all", [(0, BYTES)])]:
             with self.subTest(cached=what):
                 with self.cached(ranges):
                     row = self.fetch("server", depth=16)
@@ -327,7 +321,7 @@ class Tiers(RandomAccuracy):
 
     def test_who_served_a_ping(self):
         for path in ["os", "direct"]:
-            with self.cached(every_second_mib()):
+            with self.cached(every_second_mib(BYTES)):
                 rows = self.session.rows(rows_of("ping", "dense", count=500, every="0", path=path))
             self.assertEqual(len(rows), 500)
             for row in rows:
@@ -366,7 +360,7 @@ class Tiers(RandomAccuracy):
             return
         self.assertEqual([time is None for time in times], [count == 0 for count in counts])
         total = sum(count * time for count, time in zip(counts, times) if count)
-        self.about(row["lat_us"], total / sum(counts), 0.02)
+        assert_about(self, row["lat_us"], total / sum(counts), 0.02)
 
     def fill_buffers(self, blocks):
         """Reads the first blocks of the table into shared buffers."""
@@ -412,14 +406,6 @@ def but_for_a_page(start):
     """From `start` on, all but the first page of every sixteenth block."""
     stride = 16 * BLOCK
     return [(place + PAGE, stride - PAGE) for place in range(start, BYTES, stride)]
-
-
-def every_second_mib():
-    return [(start, MIB) for start in range(0, BYTES, 2 * MIB)]
-
-
-def shares(row):
-    return [row["shared_pct"], row["os_pct"], row["device_pct"]]
 
 
 if __name__ == "__main__":

@@ -13,8 +13,7 @@ import random
 import struct
 import unittest
 
-from lib import IS_ROOT, LONG, PATHS, Session, dense_table, main, progress, rows_of, say
-from lib import wait_for
+from lib import LONG, PATHS, Session, dense_table, main, needs_root, progress, rows_of, say, wait_for
 from probes import WRITING, Holdings, Outcomes, probes, some
 from servers import Limited, Server
 
@@ -25,11 +24,7 @@ FURTHER = [*range(16), 24] if LONG else [0, 1, 3]
 GOOD = "(ok|partial|unsupported|void|rows)( and (ok|partial|unsupported|void))*"
 LIBC = ctypes.CDLL(None, use_errno=True)
 SYSTEM_CALLS = {"io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427, "cachestat": 451}
-
-
-def setUpModule():
-    if not IS_ROOT:
-        raise unittest.SkipTest("not root")
+setUpModule = needs_root
 
 
 class Refusals(unittest.TestCase):

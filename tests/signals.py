@@ -91,7 +91,9 @@ class Signals(unittest.TestCase):
     def test_terminations(self):
         with Session() as session:
             _, files = self.prepared(session)
-        for probe in some(self.probes, TERMINATIONS):
+        kept = "SELECT count(*) FROM io_probe_runs"
+        runs = self.control.value(kept)
+        for probe in some(self.probes, TERMINATIONS, ["record"]):
             with self.subTest(probe.name), Session() as session:
                 holdings = Holdings(session, self.control)
                 probe.start(session)
@@ -104,6 +106,7 @@ class Signals(unittest.TestCase):
                 wait_for(lambda: not os.path.exists(f"/proc/{session.pid}/task"), "the end of it and its threads")
                 self.assertEqual(holdings.after_its_end(), {})
                 self.assertEqual(files_in_data_directory() - files, set())
+                self.assertEqual(self.control.value(kept), runs)
         say(dict(sorted(self.met.items())))
         self.assert_met_probes()
 

@@ -11,8 +11,9 @@ import subprocess
 import time
 import unittest
 
-from lib import IS_ROOT, TEST_TMP, as_server, read, server_ids
+from lib import IS_ROOT, TEST_TMP, as_server, read, segment_file, server_ids
 
+MIB = 1 << 20
 # Limits of a queue, in this order: a change of the first sets the second to what the kernel thinks best.
 LIMITS = ["max_sectors_kb", "read_ahead_kb"]
 # The number of Linux 5.14, which Python does not name.
@@ -84,16 +85,21 @@ class LoopDevice:
         return self.counters()
 
     def used(self):
-        """Bytes that are not free on its file system."""
-        facts = os.statvfs(self.mount_point)
-        return (facts.f_blocks - facts.f_bfree) * facts.f_frsize
+        """See used."""
+        return used(self.mount_point)
+
+    def make_cold(self, session, table):
+        """Takes a table on it out of shared buffers and the OS cache, and leaves nothing to be written later."""
+        session.run(f"VACUUM FULL {table}; CHECKPOINT")
+        run("sync", "-f", self.mount_point)
+        cache_only(segment_file(session, table), [])
 
     @contextlib.contextmanager
     def read_on(self, pause=0):
         """Meanwhile another process reads 8 MiB from the device again and again, with `pause` seconds between."""
         path = os.path.join(self.mount_point, "read")
         with open(path, "wb") as file:
-            file.write(bytes(8 << 20))
+            file.write(bytes(8 * MIB))
         script = f"while dd if={path} iflag=direct bs=1M of=/dev/null status=none; do sleep {pause}; done"
         reader = subprocess.Popen(["bash", "-c", script], start_new_session=True)
         try:
@@ -143,6 +149,35 @@ def create_tablespace(session, name, directory):
     return f"TABLESPACE {name}"
 
 
+def used(directory):
+    """Bytes that are not free on the file system of a directory."""
+    facts = os.statvfs(directory)
+    return (facts.f_blocks - facts.f_bfree) * facts.f_frsize
+
+
+def room(directory):
+    """Bytes that the server may still take there. (A file system may keep some more for root.)"""
+    facts = os.statvfs(directory)
+    return facts.f_bavail * facts.f_frsize
+
+
+@contextlib.contextmanager
+def filled_but_for(directory, size):
+    """Meanwhile the file system of a directory has just `size` bytes of room, even if other files are being made."""
+    filler = os.path.join(directory, "filler")
+    with open(filler, "wb", buffering=0) as file:
+        end = 0
+        for step in [4 * MIB >> halved for halved in range(11)]:
+            with contextlib.suppress(OSError):  # others may take it meanwhile
+                while room(directory) >= size + step:
+                    os.posix_fallocate(file.fileno(), end, step)
+                    end += step
+    try:
+        yield
+    finally:
+        os.remove(filler)
+
+
 def run(*command):
     """Runs a command, and returns what it printed."""
     done = subprocess.run(command, check=False, capture_output=True, text=True)
@@ -163,6 +198,16 @@ def device_counters(names):
         "bytes": sum(512 * (f[2] + f[6]) for f in fields),
         "busy_ms": sum(f[9] for f in fields),
     }
+
+
+def shares(row):
+    """Percent of a row's blocks that came from shared buffers, from the OS cache and from the device."""
+    return [row["shared_pct"], row["os_pct"], row["device_pct"]]
+
+
+def assert_about(test, value, expected, share, what=None):
+    """A value is within a share of what is expected."""
+    test.assertAlmostEqual(value, expected, delta=expected * share, msg=what)
 
 
 def fincore(path):
@@ -190,6 +235,11 @@ def dirty_bytes(path):
         if ctypes.CDLL(None).syscall(451, file.fileno(), whole, counts, 0) != 0:
             raise unittest.SkipTest("no cachestat here")
     return (counts[1] + counts[2]) * 4096
+
+
+def every_second_mib(size):
+    """Every second MiB of a file of this size, as ranges for `cached`."""
+    return [(start, MIB) for start in range(0, size, 2 * MIB)]
 
 
 @contextlib.contextmanager

@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""Syncs as seen from outside: system calls, storage that fails, kills, copies of the server.
+"""Syncs as seen from outside: system calls, storage that fails, a kill, copies of the server. (More kills are in crashes.py.)
 
 Needs root, for a loop device and to kill; and strace, to see system calls and to have them fail.
 """
@@ -14,16 +14,14 @@ import re
 import shutil
 import signal
 import subprocess
-import time
 import unittest
 import zlib
 
 from ddl import Standby
-from lib import IS_ROOT, PGDATA, SYNC_SECTIONS, TEST_TMP, VERSION, Failure, Process, Session, as_server, chance
-from lib import connection, dense_table, kill_backend, main, progress, read, repeated, restart_server, rows_of, say
-from lib import server_with, wait_for, wait_for_probe, wait_until_gone
-from probes import all_files, new_files
-from storage import LoopDevice, create_tablespace
+from lib import PGDATA, SYNC_SECTIONS, TEST_TMP, VERSION, Failure, Process, Session, as_server, chance, connection
+from lib import dense_table, main, needs_root, progress, read, repeated, rows_of, say, server_with, wait_for
+from lib import wait_for_probe, wait_until_gone
+from storage import LoopDevice, create_tablespace, filled_but_for
 
 KIB = 1024
 MIB = 1 << 20
@@ -31,7 +29,6 @@ WAL_BLOCK = 8 * KIB
 WAL_SEGMENT = 16 * MIB
 # The scratch file of the sections other than wal_segment.
 SMALL = MIB
-KILLS = int(os.environ.get("KILLS", "50"))
 # Milliseconds of a row, which are enough for some turns even under strace.
 BRIEF = 20
 LONG = 3000
@@ -43,11 +40,7 @@ METHODS = ["open_datasync", "fdatasync", "fsync", "open_sync"]
 ROWS = {"one_write": 6, "two_writes": 6, "open_sync_size": 5, "other_fd": 2, "no_sync": 1, "wal_segment": 16}
 SYNCHRONOUS = {"open_datasync": "O_DSYNC", "open_sync": "O_SYNC"}
 needs_strace = unittest.skipUnless(shutil.which("strace"), "no strace")
-
-
-def setUpModule():
-    if not IS_ROOT:
-        raise unittest.SkipTest("not root")
+setUpModule = needs_root
 
 
 def sync(*sections, each_ms=BRIEF, **arguments):
@@ -88,7 +81,7 @@ class Sync(unittest.TestCase):
 
     def assert_as_before(self, held):
         self.assertEqual(self.held(), held)
-        with Session() as control:  # the session may have no right to look
+        with Session() as control:
             self.assertEqual(control.rows("SELECT * FROM pg_locks WHERE locktype = 'advisory'"), [])
             self.assertEqual(control.rows("SELECT * FROM io_probe_progress()"), [])
         # The server itself may just be making a segment.
@@ -592,14 +585,6 @@ class Files(Sync):
                 else:
                     self.assertGreater(packed, size * 0.99)
 
-    def test_room(self):
-        """The scratch file leaves the reserve free, and is not begun without room for that."""
-        self.session.run("SET pg_io_probe.scratch_reserve = '2000TB'")
-        message = f'not enough room in directory "{re.escape(os.path.realpath(PGDATA))}/pg_wal"'
-        for query in [sync("one_write"), sync("wal_segment"), sync("wal_segment", depth=8)]:
-            with self.subTest(query):
-                self.assert_fails(query, "53100", message, r"bytes are free.*scratch_reserve")
-
     def test_one_at_a_time(self):
         with Session() as other:
             self.session.start_rows(sync("one_write", each_ms=LONG))
@@ -854,13 +839,14 @@ class OwnDevice(Sync):
         wait_for(lambda: {read(task).rpartition(")")[2].split()[0] for task in tasks} == {"T"}, "all threads to stop")
 
     def test_room(self):
-        """Nothing is written where there is no room."""
+        """The scratch file leaves the reserve free, and nothing is written where there is no room."""
         before, counters = self.disk.used(), self.disk.counters()
         for reserve in ["DEFAULT", "'60MB'"]:
             for query in [self.there("one_write"), self.there("wal_segment"), self.there("wal_segment", depth=8)]:
                 with self.subTest(query, reserve=reserve):
                     self.session.run(f"SET pg_io_probe.scratch_reserve = {reserve}")
-                    self.assert_fails(query, "53100", f"not enough room in directory {self.THERE}")
+                    message = f"not enough room in directory {self.THERE}"
+                    self.assert_fails(query, "53100", message, r"bytes are free.*scratch_reserve")
                     self.assertEqual(self.disk.used(), before)
         self.assertLess(self.disk.counters()["bytes"] - counters["bytes"], MIB)
         self.session.run("SET pg_io_probe.scratch_reserve = '30MB'")
@@ -868,24 +854,12 @@ class OwnDevice(Sync):
         self.assertEqual(self.disk.used(), before)
         # Here there is room for the one file, not for the other.
         self.session.run("SET pg_io_probe.scratch_reserve = 0")
-        with self.filled_but_for(4 * MIB):
+        with filled_but_for(self.disk.mount_point, 4 * MIB):
             self.assert_fails(self.there("wal_segment"), "53100", "not enough room")
             self.assert_all_ok(self.session.rows(self.there("one_write", "no_sync")))
-        with self.filled_but_for(MIB // 2):
+        with filled_but_for(self.disk.mount_point, MIB // 2):
             self.assert_fails(self.there("no_sync"), "53100", "not enough room")
         self.assertEqual(self.disk.used(), before)
-
-    @contextlib.contextmanager
-    def filled_but_for(self, size):
-        """Meanwhile the file system has just `size` bytes of room."""
-        filler = os.path.join(self.disk.mount_point, "filler")
-        with open(filler, "wb") as file:
-            facts = os.statvfs(self.disk.mount_point)
-            os.posix_fallocate(file.fileno(), 0, facts.f_bavail * facts.f_frsize - size)
-        try:
-            yield
-        finally:
-            os.remove(filler)
 
     @needs_strace
     def test_a_file_system_that_gets_full(self):
@@ -898,7 +872,7 @@ class OwnDevice(Sync):
                 with Trace(self.session.pid, "-e", delay):
                     self.session.start_rows(self.there(section))
                     wait_for(self.scratch_files, "the scratch file")
-                    with self.filled_but_for(64 * KIB):
+                    with filled_but_for(self.disk.mount_point, 64 * KIB):
                         words = "No space left on device", r"DETAIL:  errno is 28\."
                         self.assert_has_failed(held, "53100", self.THERE, *words)
                 self.assertEqual(self.disk.used(), before)
@@ -965,20 +939,8 @@ class OwnDevice(Sync):
         self.assertEqual(os.listdir(directory), [])
         self.session.run(f"CREATE TABLESPACE elsewhere LOCATION '{directory}'")
 
-    def test_privileges_on_the_tablespace(self):
-        self.addCleanup(self.session.run, "RESET ROLE; DROP OWNED BY prober; DROP ROLE prober")
-        self.session.run("CREATE ROLE prober; GRANT EXECUTE ON FUNCTION io_probe_sync, io_probe_sync_full TO prober")
-        self.session.run("SET ROLE prober")
-        self.assert_fails(self.there("one_write"), "42501", "permission denied for tablespace elsewhere")
-        # Everyone may make tables in the database's own tablespace.
-        own = sync("one_write", spcname="pg_default")
-        self.assert_all_ok(self.session.rows(own))
-        self.session.run("RESET ROLE; GRANT CREATE ON TABLESPACE elsewhere TO prober; SET ROLE prober")
-        self.assert_all_ok(self.session.rows(self.there("one_write")))
-        self.assert_fails(sync("one_write", spcname="nowhere"), "42704", "nowhere")
 
-
-class Kills(unittest.TestCase):
+class Kill(unittest.TestCase):
     """Whatever happens, pg_wal has nothing but WAL in it."""
 
     def setUp(self):
@@ -986,46 +948,12 @@ class Kills(unittest.TestCase):
             # Processes die here, not the machine: no sync is needed, and recovery would sync each file.
             session.run("ALTER SYSTEM SET fsync = off")
             session.run("SELECT pg_reload_conf()")
-            self.uses_rings = session.value("SELECT current_setting('io_method', true)") == "io_uring"
         self.addCleanup(self.clean_up)
-        self.crashes = 0
 
     def clean_up(self):
         with wait_for(connection, "the server to be back", 60) as session:
             session.run("ALTER SYSTEM RESET fsync")
             session.run("SELECT pg_reload_conf()")
-
-    def test_kills_at_random_moments(self):
-        moments = chance()
-        calls = [(1, SYNC_SECTIONS), (1, ["one_write"]), (1, ["other_fd"]), (1, ["wal_segment"]), (8, ["wal_segment"])]
-        killed = collections.Counter()
-        started = time.monotonic()
-        for number in range(KILLS):
-            depth, sections = calls[number % len(calls)]
-            session = wait_for(connection, "the server to be back", 60)
-            process = Process(session.pid)
-            names = all_files()
-            session.start(sync(*sections, each_ms=300, depth=depth))
-            # Half of the kills come while the file is filled, and most others after that.
-            if number % 4 == 2:
-                with Session() as control:
-                    wait_for_turns(control, session.pid)
-            time.sleep(moments.uniform(0, 0.05 if number % 2 else 0.3))
-            state = "threads" if "io_probe_sync" in process.threads() else len(scratch_links(session.pid))
-            kill_backend(session.pid)
-            killed[{0: "before", 1: "filling"}.get(state, state if state == "threads" else "in turns")] += 1
-            self.assertEqual(new_files(names), set(), "left by the kill")
-            self.assertRaises(Failure, session.finish)
-            session.close()
-            self.wait_for_recovery()
-            self.assertEqual(foreign_files(PGDATA), [])
-            self.assertEqual(new_files(names), set(), "after recovery")
-        say(f"{dict(killed)}, {(time.monotonic() - started) / KILLS * 1000:.0f} ms each")
-        if KILLS >= 50:
-            self.assertLessEqual({"filling", "in turns", "threads"}, set(killed))
-        with wait_for(connection, "the server to be back", 60) as session:
-            rows = session.rows(sync("one_write", "wal_segment"))
-            self.assertEqual({row["status"] for row in rows}, {"ok"})
 
     @needs_strace
     def test_a_kill_before_the_fallback_s_name_is_gone(self):
@@ -1036,16 +964,9 @@ class Kills(unittest.TestCase):
                 session.start(sync("one_write"))
                 wait_until_gone(session.pid)
             self.assertRaises(Failure, session.finish)
-        self.wait_for_recovery()
+        wait_for(connection, "the server to be back", 60).close()
         self.assertFalse(os.path.exists(name))
         self.assertEqual(foreign_files(PGDATA), [])
-
-    def wait_for_recovery(self):
-        wait_for(connection, "the server to be back", 60).close()
-        self.crashes += 1
-        if self.uses_rings and self.crashes % 4 == 0:
-            # The postmaster of 18 keeps the rings from before each crash: the sixth crash is its last.
-            restart_server()
 
 
 # --- copies of the server ------------------------------------------------------------------------------------------
@@ -1162,40 +1083,6 @@ class Copies(Sync):
         standby.catch_up()
         self.assertEqual(standby.control.value("SELECT count(*) FROM at_the_source"), 512)
         self.assertIsNone(standby.control.value("SELECT to_regclass('astray')"))
-
-
-class Privileges(Sync):
-    def setUp(self):
-        super().setUp()
-        dense_table(self.session, "probed", 100)
-        self.addCleanup(self.session.run, "RESET ROLE; DROP TABLE probed; DROP OWNED BY prober, monitor; "
-                        "DROP ROLE prober, monitor")
-        self.session.run("CREATE ROLE prober; CREATE ROLE monitor IN ROLE pg_monitor; GRANT SELECT ON probed TO prober")
-        self.session.run("GRANT EXECUTE ON FUNCTION io_probe_ping_full TO prober")
-
-    def test_granted_to_nobody(self):
-        for role in ["prober", "monitor"]:
-            with self.subTest(role):
-                self.session.run(f"SET ROLE {role}")
-                self.assert_fails(sync("one_write"), "42501", "permission denied for function io_probe_sync")
-
-    def test_granted(self):
-        """The right to call io_probe_sync is the right to write a scratch file, whichever probe does it."""
-        write = rows_of("ping", "probed", count=3, every="0", mode="write")
-        self.session.run("SET ROLE prober")
-        self.assert_fails(write, "42501", "io_probe_sync")
-        self.session.run("RESET ROLE; GRANT EXECUTE ON FUNCTION io_probe_sync, io_probe_sync_full TO prober; SET ROLE prober")
-        self.assert_all_ok(self.session.rows(sync("one_write", "wal_segment")))
-        self.assertEqual({row["status"] for row in self.session.rows(sync("wal_segment", depth=8))}, {"ok"})
-        self.assertEqual([row["status"] for row in self.session.rows(write)], ["ok"] * 3)
-        for setting in ["scratch_limit = '128MB'", "scratch_reserve = 0", "max_duration = '1 h'"]:
-            with self.subTest(setting), self.assertRaises(Failure) as raised:
-                self.session.run(f"SET pg_io_probe.{setting}")
-            self.assertEqual(raised.exception.sqlstate, "42501")
-        # Without the right it is refused again.
-        self.session.run("RESET ROLE; REVOKE EXECUTE ON FUNCTION io_probe_sync, io_probe_sync_full FROM prober")
-        self.session.run("SET ROLE prober")
-        self.assert_fails(sync("one_write"), "42501", "permission denied")
 
 
 # --- group commit --------------------------------------------------------------------------------------------------

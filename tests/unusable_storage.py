@@ -10,11 +10,11 @@ import os
 import time
 import unittest
 
-from lib import BLOCK, IS_ROOT, LONG, TEST_TMP, Session, dense_table, main, rows_of, say, server_ids, wait_for
+from lib import BLOCK, LONG, TEST_TMP, Session, dense_table, main, needs_root, rows_of, say, server_ids, wait_for
 from lib import wait_for_probe
 from probes import WRITING, Holdings, Outcomes, all_files, new_files, probes, some
 from servers import Server
-from storage import LoopDevice, create_tablespace, dirty_bytes, run
+from storage import LoopDevice, create_tablespace, dirty_bytes, filled_but_for, run, used
 
 MIB = 1 << 20
 BLOCKS = 512
@@ -27,11 +27,7 @@ SLOWLY_WRITING = {
     "sync": lambda place: rows_of("sync", sections=["wal_segment"], duration="800 ms", options=SLOW, **place),
     "sync at 8": lambda place: rows_of("sync", sections=["wal_segment"], duration="800 ms", depth=8, options=SLOW, **place),
 }  # fmt: skip
-
-
-def setUpModule():
-    if not IS_ROOT:
-        raise unittest.SkipTest("not root")
+setUpModule = needs_root
 
 
 class UnusableStorage(unittest.TestCase):
@@ -271,33 +267,6 @@ class Links(UnusableStorage):
 
     def named_sync(self):
         return next(probe for probe in self.probes if probe.name == "sync, wal")
-
-
-@contextlib.contextmanager
-def filled_but_for(directory, size):
-    """Meanwhile the file system of a directory has just `size` bytes of room, even if other files are being made."""
-    filler = os.path.join(directory, "filler")
-    with open(filler, "wb", buffering=0) as file:
-        end = 0
-        step = 4 * MIB
-        while step >= 4096:
-            try:
-                os.posix_fallocate(file.fileno(), end, step)
-                end += step
-            except OSError:
-                step //= 2
-        if size:
-            file.truncate(end - size)
-    try:
-        yield
-    finally:
-        os.remove(filler)
-
-
-def used(directory):
-    """Bytes that are not free on the file system of a directory."""
-    facts = os.statvfs(directory)
-    return (facts.f_blocks - facts.f_bfree) * facts.f_frsize
 
 
 if __name__ == "__main__":

@@ -6,8 +6,8 @@ import signal
 import time
 import unittest
 
-from lib import BLOCK, IS_ROOT, VERSION, Process, Session, dense_table, literal, main, random_reads, rows_of, say, seqscan
-from lib import wait_for
+from lib import BLOCK, VERSION, Process, Session, dense_table, literal, main, needs_root, random_reads, rows_of, say
+from lib import seqscan, wait_for
 from storage import LoopDevice, assert_fetched, create_tablespace
 
 BLOCKS = 32768
@@ -22,8 +22,7 @@ COUNT = "SELECT count(*) FROM dense"
 def setUpModule():
     if VERSION < 18:
         raise unittest.SkipTest("there are I/O workers from PostgreSQL 18 on")
-    if not IS_ROOT:
-        raise unittest.SkipTest("needs root for a loop device")
+    needs_root()
 
 
 class Workers(unittest.TestCase):
