@@ -22,7 +22,7 @@ import os
 import statistics
 import sys
 
-from commands import run, server_version
+from commands import psql, run, server_version
 
 LINE = "{:<6} {:<6} {:<30} {:>12} {:<10} {}"
 THROTTLE = "/sys/fs/cgroup/blkio/blkio.throttle.read_bps_device"
@@ -30,11 +30,6 @@ GOAL_DIFFERENT_PCT = 7
 GOAL_RATIO_PCT = 5
 GOAL_MS = 50
 GOAL_RECORD_MS = 5
-
-
-def psql(query, *options):
-    """What a query gives."""
-    return run(["psql", "-XqAt", "-v", "ON_ERROR_STOP=1", *options, "-c", query]).strip()
 
 
 def say(what, about, value, goal, met):

@@ -28,7 +28,7 @@ import sys
 import tempfile
 import time
 
-from commands import give_up, run, server_version
+from commands import give_up, processor_seconds, psql, run, server_version
 
 TOLERANCE = 0.005
 MOST_CPU = 0.005
@@ -173,35 +173,19 @@ def verdict(values, their, allowed):
 # --- the observers ---------------------------------------------------------------------------------------------------
 
 
-class Session:
-    """A psql that stays open, for statements that give one line each."""
+def observer():
+    """A session in which both functions were called once: what a first call costs is not what sampling costs."""
+    from lib import Session
 
-    def __init__(self):
-        command = ["psql", "-XqAt", "-v", "ON_ERROR_STOP=1"]
-        self.psql = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.start("SELECT pg_backend_pid()")
-        self.pid = int(self.finish())
-        # What a first call costs is not what sampling costs.
-        self.start("SELECT count(*) FROM io_probe_iostat_full('100 ms'), io_probe_iostat_query_full('SELECT 1')")
-        self.finish()
+    session = Session()
+    session.run("SELECT count(*) FROM io_probe_iostat_full('100 ms'), io_probe_iostat_query_full('SELECT 1')")
+    return session
 
-    def start(self, statement):
-        self.psql.stdin.write(statement + ";\n")
-        self.psql.stdin.flush()
 
-    def finish(self):
-        line = self.psql.stdout.readline()
-        if not line:
-            give_up("the session has ended")
-        return line
-
-    def cpu_seconds(self):
-        """CPU seconds of all threads, also of ended ones, to the hundredth; and of the main thread, to the ns."""
-        with open(f"/proc/{self.pid}/stat", encoding="ascii") as file:
-            fields = file.read().rpartition(")")[2].split()
-        with open(f"/proc/{self.pid}/task/{self.pid}/schedstat", encoding="ascii") as file:
-            main = int(file.read().split()[0]) / 1e9
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"), main
+def cpu_seconds(pid):
+    """CPU seconds of all threads, also of ended ones, to the hundredth; and of the main thread, to the ns."""
+    with open(f"/proc/{pid}/task/{pid}/schedstat", encoding="ascii") as file:
+        return processor_seconds(pid), int(file.read().split()[0]) / 1e9
 
 
 def counters(device):
@@ -217,7 +201,7 @@ def main(device, directory, offset):
     work = seconds - LEAD_SECONDS - TRAIL_SECONDS
     if work < 1:
         give_up(f"SECONDS_ALL must be more than {LEAD_SECONDS + TRAIL_SECONDS}")
-    sessions = {"ours": Session(), "query": Session()}
+    sessions = {"ours": observer(), "query": observer()}
     job = tempfile.NamedTemporaryFile("w", suffix=".fio")
     job.write(FIO.format(directory=directory, device=device, offset=offset, seconds=work))
     job.flush()
@@ -225,12 +209,12 @@ def main(device, directory, offset):
     run(["sync", "-f", directory])
     time.sleep(1)
 
-    cpu_before = {name: session.cpu_seconds() for name, session in sessions.items()}
+    cpu_before = {name: cpu_seconds(session.pid) for name, session in sessions.items()}
     before = counters(device)
-    sessions["ours"].start(f"""SELECT jsonb_agg(r) FROM io_probe_iostat_full('1 s', {seconds},
-        jsonb_build_object('device', '{device}')) r""")
-    sessions["query"].start(f"""SELECT jsonb_agg(r) FROM io_probe_iostat_query_full('SELECT pg_sleep({seconds})', '1 s',
-        '{{"device": "{device}"}}') r WHERE r.device IS NOT NULL""")
+    options = f"""options => '{{"device": "{device}"}}'"""
+    sessions["ours"].start_rows(f"SELECT * FROM io_probe_iostat_full('1 s', {seconds}, {options})")
+    sessions["query"].start_rows(f"""SELECT * FROM io_probe_iostat_query_full('SELECT pg_sleep({seconds})', '1 s', {options})
+        WHERE device IS NOT NULL""")
     command = ["iostat", "-x", "-y", "-o", "JSON", device, "1", str(seconds)]
     environment = {**os.environ, "LC_ALL": "C", "S_COLORS": "never"}
     started = time.time()
@@ -241,7 +225,7 @@ def main(device, directory, offset):
     work_ended = time.time()
     told, _ = iostat.communicate()
     ended = time.time()
-    rows = {name: json.loads(session.finish()) for name, session in sessions.items()}
+    rows = {name: session.finish_rows() for name, session in sessions.items()}
     after = counters(device)
 
     errors = [job["jobname"] for job in fio["jobs"] if job["error"]]
@@ -258,7 +242,7 @@ def main(device, directory, offset):
         lasted = sum(row["elapsed_ms"] for row in of_one) / 1000
         if any(row["status"] != "ok" for row in of_one) or abs(lasted - seconds) > 1:
             give_up(f"{name}: {lasted} s, {set(row['status'] for row in of_one)}")
-        last = run(["psql", "-XqAt", "-c", f"SELECT extract(epoch FROM '{of_one[-1]['sampled_at']}'::timestamptz)"])
+        last = psql(f"SELECT extract(epoch FROM '{of_one[-1]['sampled_at']}'::timestamptz)")
         edges[name] = abs(float(last) - ended) + abs(float(last) - lasted - started)
     print(LINE.format(*"server figure ours query iostat kernel ours/i query/i allowed verdict".split()))
     for column in [*SUMS, *MEANS, *CPU]:
@@ -271,7 +255,7 @@ def main(device, directory, offset):
         print(LINE.format(server_version(), column, *figures, of_kernel, *ratios, percent,
                           verdict(values, their[column], most)))  # fmt: skip
     for name, session in sessions.items():
-        used = [now - then for now, then in zip(session.cpu_seconds(), cpu_before[name])]
+        used = [now - then for now, then in zip(cpu_seconds(session.pid), cpu_before[name])]
         said = "met" if used[0] / seconds < MOST_CPU else "MISSED"
         print(f"CPU of {name}: {used[0] / seconds:.2%} of a core (its main thread {used[1] / seconds:.3%})  {said}")
     sys.stdout.flush()

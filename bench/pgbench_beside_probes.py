@@ -41,7 +41,7 @@ import threading
 import time
 from dataclasses import dataclass
 
-from commands import run, server_version
+from commands import processor_seconds, psql, run, server_version
 
 PATHS = ["direct", "server", "os"]
 LINE = "{:<7} {:<12} {:<17} {:>10} {:>10} {:>7} {:>16} {}"
@@ -63,11 +63,6 @@ SAMPLING = {"select-only": 0.05, "tpcb-like": 1.0}
 def number(name, default):
     """A whole number from the environment."""
     return int(os.environ.get(name, default))
-
-
-def psql(query):
-    """What a query gives."""
-    return run(["psql", "-XqAt", "-v", "ON_ERROR_STOP=1", "-c", query]).strip()
 
 
 SCAN = "io_probe_seqscan_full('tbl_cost_align', '{{{path}}}', duration => '1 s', cold => true, options => '{options}')"
@@ -121,35 +116,18 @@ class Cost:
 
 def alone(call):
     """What a call costs on the idle server: the mean of CALLS."""
-    with subprocess.Popen(["psql", "-XqAt", "-v", "ON_ERROR_STOP=1"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as session:
+    from lib import Session
 
-        def ask(query):
-            session.stdin.write(f"{query};\n\\echo ended\n")
-            session.stdin.flush()
-            lines = []
-            while (line := session.stdout.readline()) != "ended\n":
-                if not line:
-                    sys.exit(f"psql has ended at: {query}")
-                lines.append(line)
-            return lines
-
-        pid = int(ask("SELECT pg_backend_pid()")[0])
-        ask("SELECT FROM io_probe_check()")
-        ask(call)
-        look = lambda: (time.monotonic(), processor_seconds(pid), *device_counters())
+    with Session() as session:
+        session.run("SELECT FROM io_probe_check()")
+        session.run(call)
+        look = lambda: (time.monotonic(), processor_seconds(session.pid), *device_counters())
         await_idle_device()
         before = look()
         for _ in range(CALLS):
-            ask(call)
+            session.run(call)
         seconds, processor, device, mib = [now - then for now, then in zip(look(), before)]
         return Cost(seconds / CALLS, 100 * processor / seconds, 100 * device / seconds, mib / seconds)
-
-
-def processor_seconds(pid):
-    """User and system time of a process."""
-    with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
-        fields = file.read().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def device_counters():

@@ -10,7 +10,7 @@
                                 each of its units (or for those that are named), without and with the correlations that
                                 it recommends ("+ c"), and at each NAME=…, likewise; --grid adds a grid of costs: see
                                 plan_pick.py
-    plan_regret.py report MATRIX.json PICKS.json [--svg FILE] [--wrong N]
+    plan_regret.py report MATRIX.json PICKS.json [--wrong N]
                                 the regrets, and the N (10) worst picks of each variant; needs no server
 
     plan_regret.py compare SVG NAME…
@@ -62,7 +62,6 @@ def main():
     command = commands.add_parser("report")
     command.add_argument("matrix")
     command.add_argument("picks")
-    command.add_argument("--svg")
     command.add_argument("--wrong", type=int, default=10)
     command = commands.add_parser("compare")
     command.add_argument("svg")
@@ -84,7 +83,7 @@ def main():
     elif told.command == "harm":
         plan_harm.harm(told.seed, told.tables)
     else:
-        plan_report.report(told.matrix, told.picks, told.svg, told.wrong)
+        plan_report.report(told.matrix, told.picks, told.wrong)
 
 
 if __name__ == "__main__":

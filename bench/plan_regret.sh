@@ -13,8 +13,8 @@
 # SET (dev) is dev, heldout or tiny (to see that all runs). PG (the oldest and the newest of the cache) names the versions
 # of PostgreSQL: PG=15,18.
 # In DIR (/var/tmp/plan_regret) are, for each SET-PG, the data directory, SET-PG.env (to source: then psql and
-# plan_regret.py talk to that server), SET-PG.json, SET-PG.picks.json and SET-PG.svg. ROUNDS is how often each plan is
-# timed (5), EIC=24,100 further settings of effective_io_concurrency.
+# plan_regret.py talk to that server), SET-PG.json and SET-PG.picks.json. ROUNDS is how often each plan is timed (5),
+# EIC=24,100 further settings of effective_io_concurrency.
 
 . "$(dirname "$0")/lib.sh"
 
@@ -79,7 +79,7 @@ for major in $(majors); do
         report) report "$@" ;;
         harm) on_kept bench/plan_regret.py harm "$@" ;;
         stop) stop_kept ;;
-        all) stop_kept; time_plans; pick --grid; report --svg "$name.svg"; stop_kept ;;
+        all) stop_kept; time_plans; pick --grid; report; stop_kept ;;
         *) give_up 'usage: plan_regret.sh [time|pick|report|harm|stop]' ;;
     esac
 done

@@ -148,7 +148,7 @@ def best_cells(scores, grid):
 
 
 def print_report(matrix, picks, most_wrong):
-    """Prints the table, in markdown, the verdicts, and the wrong picks; the rows of the table."""
+    """Prints the table, in markdown, the verdicts, and the wrong picks."""
     scores = Scores(matrix, picks["queries"])
     rows = rows_of(scores, picks)
     of = f"{len(scores.queries)} queries, {matrix['rounds']} rounds"
@@ -164,7 +164,6 @@ def print_report(matrix, picks, most_wrong):
     for variant in picks["variants"]:
         for state in STATES:
             print_wrong(scores, variant, state, most_wrong)
-    return rows
 
 
 def print_parts(scores, rows):
@@ -217,29 +216,6 @@ def print_wrong(scores, variant, state, most):
         print(f"  {scores.name(number):34} {shown:10} {least}{math.exp(regrets[number]):6.2f} x {best}{told}")
 
 
-def draw(path, title, rows):
-    """Draws how many queries have at most which regret: the variants, the best of the grid, and the floor. SVG by gnuplot."""
-    rows = [row for row in rows if not row[0].startswith(("best plan", "grid: ")) or row[0] == "grid: best of both"]
-    commands = [f"set terminal svg noenhanced size 960,420 background 'white' font 'sans,11'; set output '{path}'",
-                "set multiplot layout 1,2; set logscale y; set yrange [1:20]; set xrange [40:100]",
-                "set key top left Left reverse samplen 2",
-                "set ytics (1, 1.2, 1.5, 2, 3, 5, 10, 20); set grid; set xlabel 'queries, % (the worst at the right)'",
-                "set ylabel 'time over that of the best plan at any eic'"]  # fmt: skip
-    for number, (_, _, _, regrets) in enumerate(rows):
-        for state in STATES:
-            ordered = sorted(math.exp(one) for one in regrets[state])
-            lines = "\n".join(f"{100 * (n + 1) / len(ordered):.2f} {max(one, 1):.4f}" for n, one in enumerate(ordered))
-            commands.append(f"$d{number}{state} << EOD\n{lines}\nEOD")
-    for state in STATES:
-        plots = []
-        for number, (name, cost, eic, regrets) in enumerate(rows):
-            style = "lc 'black' dt 2" if name == "floor" else f"lc {number + 1}"
-            told = f"{name}, {cost}, eic {eic}: " if cost else f"{name}: "
-            plots.append(f'$d{number}{state} with lines lw 1.5 {style} title "{told}{mean(regrets[state]):.2f}"')
-        commands.append(f"set title '{title}, {state}'; plot {', '.join(plots)}")
-    subprocess.run(["gnuplot"], input="\n".join([*commands, "unset multiplot", ""]), text=True, check=True)
-
-
 # By the name of a variant, what its bar stands for.
 BARS = {"defaults": "random_page_cost 4 (default)", "1.1": "random_page_cost 1.1", "seq_page": "io_probe_recommend",
         "seq_page + c": "the same with its correlations"}  # fmt: skip
@@ -278,9 +254,6 @@ def compare(path, names):
     draw_bars(path, [(f"PostgreSQL {matrix['version']}", rows_of(Scores(matrix, picks["queries"]), picks)) for matrix, picks in read])
 
 
-def report(matrix_path, picks_path, svg, most_wrong):
-    """Prints everything, and draws it if svg names a file."""
-    matrix, picks = read_both(matrix_path, picks_path)
-    rows = print_report(matrix, picks, most_wrong)
-    if svg:
-        draw(svg, f"PostgreSQL {matrix['version']}", rows)
+def report(matrix_path, picks_path, most_wrong):
+    """Prints everything."""
+    print_report(*read_both(matrix_path, picks_path), most_wrong)

@@ -33,7 +33,7 @@ import statistics
 import sys
 
 from arithmetic import Bounds, Goal
-from commands import give_up, run, server_version
+from commands import give_up, rows, run, server_version
 
 BLOCK = 8192
 # Seconds that a run takes beyond its measured time, about.
@@ -47,10 +47,9 @@ MOST_OF_THE_FILE = 0.9
 
 def ours(engine, depth, seconds, file):
     """Figures of io_probe_random by their names."""
-    query = f"""SELECT row_to_json(r) FROM io_probe_random_full('tbl_cost_align', paths => '{{direct}}', depth => {depth},
-                    duration => '{seconds} s', options => '{{"max_bytes": {2 * file.size}}}') r"""
-    command = ["psql", "-XqAt", "-v", "ON_ERROR_STOP=1", "-c", f"SET pg_io_probe.engine = '{engine}'", "-c", query]
-    row = json.loads(run(command))
+    query = f"""SELECT * FROM io_probe_random_full('tbl_cost_align', paths => '{{direct}}', depth => {depth},
+                    duration => '{seconds} s', options => '{{"max_bytes": {2 * file.size}}}')"""
+    (row,) = rows(query, "-c", f"SET pg_io_probe.engine = '{engine}'")
     if row["status"] != "ok" or row["hole_blks"] or row["blks"] >= file.blocks or row["device_pct"] != 100:
         give_up(f"not what was asked for: {row}")
     if depth > 1 and row["engine"] not in (engine, "io_uring"):

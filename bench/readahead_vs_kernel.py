@@ -39,7 +39,7 @@ import sys
 from collections import Counter
 
 from arithmetic import Median
-from commands import give_up, run, server_version
+from commands import give_up, psql, rows, run, server_version
 
 BLOCK = 8192
 LEAST_AT_BEST = 0.93
@@ -60,18 +60,12 @@ def set_window(devices, kb):
                 give_up(f"{device} does not take a readahead window of {kb} kB")
 
 
-def ask(query):
-    """The rows of a query in a session of its own."""
-    query = f"SELECT coalesce(jsonb_agg(r), '[]') FROM ({query}) r"
-    return json.loads(run(["psql", "-XqAt", "-v", "ON_ERROR_STOP=1", "-c", query]))
-
-
 def emulated(windows):
     """The rows of an emulated curve, by window; and the window that it calls best."""
     seconds = os.environ.get("SECONDS_EACH")
     duration = f", '{float(seconds) * (len(windows) + 1)} s'" if seconds else ""
-    rows = ask(f"SELECT * FROM io_probe_readahead_full('tbl', '{{{','.join(map(str, windows))}}}'{duration})")
-    return curve(rows, windows)
+    query = f"SELECT * FROM io_probe_readahead_full('tbl', '{{{','.join(map(str, windows))}}}'{duration})"
+    return curve(rows(query), windows)
 
 
 def curve(rows, windows):
@@ -87,7 +81,7 @@ def curve(rows, windows):
 
 def real(window):
     """A cold scan at the setting in force, which the row must say is `window`."""
-    (row,) = ask("SELECT * FROM io_probe_seqscan_full('tbl', paths => '{os}', cold => true)")
+    (row,) = rows("SELECT * FROM io_probe_seqscan_full('tbl', paths => '{os}', cold => true)")
     if row["status"] != "ok" or not row["cold"] or not row["complete"] or row["read_ahead_kb"] != window:
         give_up(f"not a whole, cold scan at {window} kB: {row}")
     return row
@@ -95,7 +89,7 @@ def real(window):
 
 def dd(file):
     """The us a block of a cold dd."""
-    ask("SELECT count(*) FROM io_probe_evict('tbl')")
+    psql("SELECT FROM io_probe_evict('tbl')")
     return dd_us(run(["sh", "-c", f"dd if='{file}' of=/dev/null bs=8k 2>&1"], as_server=True, LC_ALL="C"))
 
 
@@ -181,8 +175,7 @@ def main(calibrate_at, devices):
     pairs = int(os.environ.get("PAIRS", 11))
     windows = [int(word) for word in os.environ.get("WINDOWS", "16 32 64 128 256 512 1024").replace(",", " ").split()]
     backing = os.environ.get("BACKING")
-    (path,) = ask("SELECT pg_relation_filepath('tbl') AS path")
-    file = os.path.join(os.environ["PGDATA"], path["path"])
+    file = os.path.join(os.environ["PGDATA"], psql("SELECT pg_relation_filepath('tbl')"))
 
     def warm():
         if backing:

@@ -45,8 +45,8 @@ import time
 from collections import Counter
 
 from arithmetic import Median, modal, verdict_of_share
-from commands import run, server_version
-from history_verdicts import psql, set_to
+from commands import psql, run, server_version
+from history_verdicts import set_to
 from random_vs_fio import fio_figures
 
 # The folder of what is recorded.

@@ -25,7 +25,6 @@ it is not are named, with the ratios of their rates (low-high).
 """
 
 import itertools
-import json
 import math
 import os
 import re
@@ -33,7 +32,7 @@ import statistics
 import sys
 
 from arithmetic import Median, verdict_of_order
-from commands import give_up, run, server_version
+from commands import give_up, rows, run, server_version
 
 SECTIONS = {  # by how their headings begin
     "Compare file sync methods using one": "one_write",
@@ -53,13 +52,12 @@ ROWS = 18
 
 def ours(spcname, seconds, directory):
     """The rates of io_probe_sync; None where a row is unsupported."""
-    query = f"""SELECT json_agg(r) FROM io_probe_sync_full({spcname}, sections => '{{{",".join(SECTIONS.values())}}}',
-                    duration => '{20 * seconds} s') r"""
-    rows = json.loads(run(["psql", "-XqAt", "-v", "ON_ERROR_STOP=1", "-c", query]))
-    for row in rows:
+    found = rows(f"""SELECT * FROM io_probe_sync_full({spcname}, sections => '{{{",".join(SECTIONS.values())}}}',
+                         duration => '{20 * seconds} s')""")
+    for row in found:
         if row["status"] not in ("ok", "unsupported") or row["directory"] != directory:
             give_up(f"not what was asked for, in {directory}: {row}")
-    return our_rates(rows)
+    return our_rates(found)
 
 
 def our_rates(rows):

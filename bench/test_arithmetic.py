@@ -9,6 +9,7 @@ import random
 import unittest
 from collections import Counter
 
+import commands
 import history_verdicts as history
 import iostat_vs_sysstat as iostat
 import pgbench_beside_probes as beside
@@ -360,7 +361,7 @@ class PlanRegret(unittest.TestCase):
 
 class WhatProbesCost(unittest.TestCase):
     def test_accounts_and_lines(self):
-        seconds = costs.processor_seconds("7 (a) b) S 1 7 7 0 -1 4194560 1 2 3 4 150 50 0 0 20")
+        seconds = commands.seconds_of("7 (a) b) S 1 7 7 0 -1 4194560 1 2 3 4 150 50 0 0 20")
         assert seconds == 200 / os.sysconf("SC_CLK_TCK")
         told = "rchar: 1\nwchar: 2\nread_bytes: 8192\nwrite_bytes: 4096\ncancelled_write_bytes: 0\n"
         assert costs.bytes_moved(told) == (8192, 4096)

@@ -32,7 +32,7 @@ import sys
 import threading
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests"))
+from commands import processor_seconds
 
 MIB = 1 << 20
 # Rows in a block, of 172 bytes each.
@@ -88,12 +88,6 @@ COLUMNS = ["s", "CPU s", "read", "written", "OS cache", "own buffers", "pushed o
 # --- what the kernel tells of a process ------------------------------------------------------------------------------
 
 
-def processor_seconds(text):
-    """User and system time, of /proc/PID/stat."""
-    fields = text.rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def bytes_moved(text):
     """Bytes fetched from storage and written, of /proc/PID/io."""
     fields = dict(line.split(": ") for line in text.splitlines())
@@ -105,7 +99,7 @@ def account(pids):
     from lib import read
 
     moved = [bytes_moved(read(f"/proc/{pid}/io")) for pid in pids]
-    seconds = sum(processor_seconds(read(f"/proc/{pid}/stat")) for pid in pids)
+    seconds = sum(processor_seconds(pid) for pid in pids)
     return seconds, sum(one[0] for one in moved), sum(one[1] for one in moved)
 
 
