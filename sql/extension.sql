@@ -12,16 +12,9 @@ CREATE VIEW member AS
 CREATE VIEW member_type AS
   SELECT c.* FROM member JOIN pg_type t ON classid = 'pg_type'::regclass AND t.oid = objid
     JOIN pg_class c ON c.oid = typrelid AND relkind = 'c';
--- all functions are volatile and parallel unsafe; who may execute them by default
-SELECT proname, provolatile, proparallel,
-       has_function_privilege('public', p.oid, 'EXECUTE') AS public,
-       has_function_privilege('pg_monitor', p.oid, 'EXECUTE') AS pg_monitor
-  FROM member JOIN pg_proc p ON classid = 'pg_proc'::regclass AND p.oid = objid ORDER BY proname;
--- who may read its relations
-SELECT relname, relkind,
-       has_table_privilege('public', c.oid, 'SELECT') AS public,
-       has_table_privilege('pg_monitor', c.oid, 'SELECT') AS pg_monitor
-  FROM member JOIN pg_class c ON classid = 'pg_class'::regclass AND c.oid = objid ORDER BY relname;
+-- all functions are volatile and parallel unsafe
+SELECT proname FROM member JOIN pg_proc p ON classid = 'pg_proc'::regclass AND p.oid = objid
+  WHERE (provolatile, proparallel) <> ('v', 'u');
 -- what has no comment: nothing (array types and row types of views need none)
 SELECT description FROM member LEFT JOIN pg_type t ON classid = 'pg_type'::regclass AND t.oid = objid
   WHERE NOT EXISTS (SELECT FROM pg_description d

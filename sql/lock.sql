@@ -1,5 +1,6 @@
 --
--- What a call leaves behind, however it ends: nothing. (What it holds while it runs, another session has to see.)
+-- What a call leaves behind, however it ends: no lock, no progress, no wait event, no thread. (Descriptors, and what it holds
+-- while it runs, another session has to see.)
 --
 CREATE TABLE held (id int PRIMARY KEY, inside text, outside text) WITH (autovacuum_enabled = off);
 ALTER TABLE held ALTER inside SET STORAGE PLAIN, ALTER outside SET STORAGE EXTERNAL;
@@ -90,91 +91,7 @@ END $$;
 SET LOCAL statement_timeout = 0;
 SELECT * FROM left_behind;
 ROLLBACK;
--- nor does such a call leave descriptors: most of the probe's are read only, or open with O_TMPFILE, O_DSYNC, O_DIRECT;
--- the server's own are not
-CREATE VIEW own AS
-  SELECT count(*) AS descriptors FROM pg_ls_dir('/proc/self/fdinfo') AS fd,
-    pg_read_file('/proc/self/fdinfo/' || fd, 0, 1000, true) AS info
-    WHERE info ~ 'flags:\s*\d*(0|[2367]\d{7}|[145]\d{4})\n';
-CREATE VIEW call AS
-  SELECT format($$DO 'BEGIN
-      PERFORM io_probe_%s;
-    EXCEPTION WHEN query_canceled THEN END'$$, what)
-  FROM unnest(ARRAY[
-    $$seqscan(''held'', ''{direct}'', chunk_kb => 8, options => ''{"max_iops": 10}'')$$,
-    $$seqscan(''held'', ''{server}'', options => ''{"max_iops": 10}'')$$,
-    $$seqscan(''held'', ''{os}'', options => ''{"max_iops": 10}'')$$,
-    $$random(''held'', ''{direct}'', depth => 4, options => ''{"max_iops": 10}'')$$,
-    $$random(''held'', ''{server}'', depth => 4, options => ''{"max_iops": 10}'')$$,
-    $$random_series(''held'', ''{os}'', options => ''{"max_iops": 10}'')$$,
-    $$depth(''held'', ''{4}'', options => ''{"max_iops": 10}'')$$,
-    $$ping(''held'', ''os'', ''pingpong'', ''1 s'', 50)$$,
-    $$sync(duration => ''60 s'', sections => ''{one_write,other_fd,no_sync}'')$$,
-    $$sync(''pg_default'', duration => ''60 s'', depth => 4)$$]) AS what;
-SELECT descriptors AS before FROM own \gset
-SET statement_timeout = '100 ms';
-\set ECHO none
-TABLE call \gexec
-\set ECHO all
-RESET statement_timeout;
-SELECT count(*) FROM io_probe_seqscan_full('held', cold => true);
-SELECT count(*) FROM io_probe_random_full('held', cold => true, depth => 2);
-SELECT count(*) FROM io_probe_ping_full('held', count => 2, every => '0', mode => 'write', path => 'os');
-SELECT count(*) FROM io_probe_sync_full(duration => '40 ms');
-SELECT count(*) > 0 AS rows FROM io_probe_sync_full(duration => '1 ms', depth => 3);
-SELECT descriptors - :before AS more FROM own;
-SELECT * FROM left_behind;
 RESET pg_io_probe.engine;
-
--- while another session probes this one can't, and sees what that is doing; the other one runs this program once more
-\setenv PGDATABASE :DBNAME
-CREATE VIEW other AS SELECT pid, probe, relid, path FROM io_probe_progress() WHERE path IS NOT NULL;
-CREATE PROCEDURE await(present boolean) LANGUAGE plpgsql AS $$
-BEGIN
-  FOR i IN 1..1000 LOOP
-    EXIT WHEN EXISTS (TABLE other) = present;
-    PERFORM pg_sleep(0.01);
-  END LOOP;
-END $$;
-\setenv QUERY 'SELECT io_probe_random_full(''held'', ''{os}'', ''60 s'', options => ''{"max_iops": 20}'')'
-\! exec /proc/$PPID/exe -Xc "$QUERY" >/dev/null 2>&1 &
-CALL await(true);
-SELECT probe, relid, path FROM other;
-\set VERBOSITY terse
-SELECT path FROM io_probe_seqscan_full('held_pkey'); \echo :SQLSTATE
-SELECT path FROM io_probe_random_full('held_pkey', '{os}'); \echo :SQLSTATE
-SELECT path FROM io_probe_random_series_full('held_pkey', '{server}'); \echo :SQLSTATE
-SELECT depth FROM io_probe_depth_full('held_pkey'); \echo :SQLSTATE
-SELECT op FROM io_probe_ping_full('held_pkey', mode => 'write'); \echo :SQLSTATE
-SELECT section FROM io_probe_sync_full(); \echo :SQLSTATE
-\set VERBOSITY default
-SELECT * FROM left_behind WHERE what <> 'progress';
-SELECT pg_terminate_backend(pid) FROM other;
-CALL await(false);
--- it waits if it is told to
-\setenv QUERY 'SELECT io_probe_random_series_full(''held'', ''{os}'', ''3 s'', options => ''{"max_iops": 20}'')'
-\! exec /proc/$PPID/exe -Xc "$QUERY" >/dev/null 2>&1 &
-CALL await(true);
-SELECT probe, relid, path FROM other;
-SELECT op FROM io_probe_ping_full('held_pkey', count => 1, path => 'os', options => '{"wait": true}');
-TABLE other;
-\setenv QUERY 'SELECT io_probe_ping_full(''held'', count => 60, every => ''1 s'', mode => ''read'', path => ''os'')'
-\! exec /proc/$PPID/exe -Xc "$QUERY" >/dev/null 2>&1 &
-CALL await(true);
-SELECT probe, relid, path FROM other;
-SELECT pg_terminate_backend(pid) FROM other;
-CALL await(false);
-\setenv QUERY 'SELECT io_probe_sync_full(duration => ''60 s'', sections => ''{other_fd}'')'
-\! exec /proc/$PPID/exe -Xc "$QUERY" >/dev/null 2>&1 &
-CALL await(true);
-SELECT probe, relid, path FROM other;
-\set VERBOSITY terse
-SELECT section FROM io_probe_sync_full(sections => '{wal_segment}', depth => 2); \echo :SQLSTATE
-\set VERBOSITY default
-SELECT pg_terminate_backend(pid) FROM other;
-CALL await(false);
-DROP VIEW other;
-DROP PROCEDURE await;
 
 -- the processes of a parallel query would not be kept apart: a function that hides a probe from the planner fails
 CREATE FUNCTION hidden(relation regclass) RETURNS bigint LANGUAGE plpgsql PARALLEL SAFE
@@ -189,5 +106,5 @@ SELECT hidden('held') FROM held LIMIT 2;
 ROLLBACK;
 DROP FUNCTION hidden;
 
-DROP VIEW own, call, left_behind;
+DROP VIEW left_behind;
 DROP TABLE held;
