@@ -32,6 +32,7 @@ pub fn ledgers(data: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
     use std::fs::File;
     use std::io::Read;
     use std::path::Path;
@@ -57,6 +58,17 @@ mod tests {
     #[test]
     fn texts_of_the_corpus() {
         replay("texts", texts);
+    }
+
+    /// Lines that may be some of the kernel's: numbers, or words as in its tables of mounts.
+    const LINES: &str =
+        r"(cpu  |some total=)?([0-9]{1,20}[ \t\n]){1,20}|([-:/\\0-9a-z,=]{0,12}[ \t\n]){0,20}";
+
+    proptest! {
+        #[test]
+        fn texts_of_words(earlier in LINES, later in LINES) {
+            texts(format!("{earlier}\0{later}").as_bytes());
+        }
     }
 
     #[test]

@@ -23,8 +23,6 @@ pub mod advise;
 pub mod engine;
 mod error;
 pub mod files;
-#[cfg(test)]
-mod golden;
 #[cfg(any(test, fuzzing))]
 pub mod hostile;
 pub mod machine;

@@ -17,7 +17,11 @@ use crate::run::stopwatch::Stopwatch;
 /// One way to read: past every cache, through the OS page cache, or as the server does. `Wanted` is a
 /// [`crate::files::Part`] in order, [`random::Fetches`], or the [`page_times::Order`] of a turn.
 pub trait BlockReader<Wanted> {
-    /// Reads it, and tells the watch when it begins and what arrives. Starts nothing more once that breaks,
-    /// and returns when nothing is in flight.
+    /// Reads it, and tells the watch when it begins and what arrives: all of it, or a first part where the
+    /// watch breaks. Starts nothing more then, and returns when nothing is in flight.
+    ///
+    /// # Errors
+    /// Those of the reads. The reader is of no more use: requests may be in flight, for which its engine
+    /// waits when it is dropped.
     fn read(&mut self, wanted: &mut Wanted, watch: &mut Stopwatch<'_>) -> Result<()>;
 }

@@ -204,8 +204,6 @@ impl Scratch {
             budget.pacer().charge_in_sum(offset - start, clock.now() - began);
         }
         let began = clock.now();
-        #[cfg(test)]
-        crate::golden::reached("fsync", 0, offset);
         self.file.sync_all().map_err(|e| self.failed("fsync", None, e))?;
         budget.pacer().charge_in_sum(0, clock.now() - began);
         Ok(if limits.make_pauses() { budget.wait() } else { None })
@@ -226,8 +224,6 @@ impl Scratch {
         offset: u64,
         call: impl Fn() -> io::Result<usize>,
     ) -> Result<()> {
-        #[cfg(test)]
-        crate::golden::reached("write", offset, wanted as u64);
         loop {
             match call() {
                 Ok(got) if got == wanted => return Ok(()),
@@ -340,9 +336,6 @@ fn decimal(buffer: &mut [u8; 12], number: RawFd) -> &str {
     let digits = &buffer[..buffer.len() - left];
     std::str::from_utf8(digits).unwrap_or_else(|e| unreachable!("{e}"))
 }
-
-#[cfg(test)]
-mod golden;
 
 #[cfg(test)]
 mod tests {

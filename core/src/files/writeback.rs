@@ -68,8 +68,6 @@ pub fn of_scratch(
         if let Some(stop) = should_stop() {
             return Ok(Some(stop));
         }
-        #[cfg(test)]
-        crate::golden::reached("write back", step.start, step.end - step.start);
         let wait = libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WAIT_AFTER;
         flush(file, path, &step, libc::SYNC_FILE_RANGE_WRITE | wait)?;
     }

@@ -138,9 +138,6 @@ impl<E> Contenders for Race<'_, E> {
 }
 
 #[cfg(test)]
-mod golden;
-
-#[cfg(test)]
 mod tests {
     use super::*;
     use std::time::Duration;

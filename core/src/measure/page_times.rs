@@ -107,7 +107,7 @@ pub struct PageTimesRun<'a> {
     /// What one way does not need, the others may use.
     pub limits: Limits,
     /// Time after which the run ends if each time is known to [`ROUGHLY`]; None to use all of the time.
-    pub usual: Option<Duration>,
+    pub rough_after: Option<Duration>,
 }
 
 /// The times, and how they came about.
@@ -168,6 +168,6 @@ pub fn measure(
     let ways = (turns::PLAIN_WAYS + run.concurrencies.len()) as u64;
     let limits = Limits { max_bytes: run.limits.max_bytes.saturating_mul(ways), ..run.limits };
     let mut budget = budget.part(&limits);
-    let length = run.usual.unwrap_or(budget.length()).min(budget.length());
+    let length = run.rough_after.unwrap_or(budget.length()).min(budget.length());
     Turns::new(run, reader, report, length).measure(&mut budget)
 }

@@ -174,9 +174,6 @@ pub fn ping(
 }
 
 #[cfg(test)]
-mod golden;
-
-#[cfg(test)]
 mod tests {
     use super::*;
     use crate::files::RelationFiles;

@@ -24,8 +24,6 @@
 //! below the kernel may cache too.
 
 mod fetches;
-#[cfg(test)]
-mod golden;
 mod inspected;
 mod plan;
 mod queued;

@@ -25,8 +25,6 @@
 //! Sources: `page_cache_ra_order`, `page_cache_async_ra` and `ondemand_readahead` in the kernel's
 //! `mm/readahead.c`; posix_fadvise(2). How near it comes is shown in docs/experiments.
 
-#[cfg(test)]
-mod golden;
 mod tally;
 #[cfg(test)]
 mod tests;

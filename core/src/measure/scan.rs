@@ -13,12 +13,10 @@
 //! limit that the device does not reach costs a ramp: see `Bursts` in [`crate::run::budget`].)
 
 #[cfg(test)]
-mod golden;
-#[cfg(test)]
 mod limited;
 mod readers;
 
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 
 pub use readers::{Buffered, Direct};
 
@@ -141,83 +139,118 @@ pub fn scan(
     budget: &mut Budget<'_>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Scan> {
-    let ScanRun { source, blocks, .. } = run;
     let mut watch = Stopwatch::start(run.limits.precision, budget.part(&run.limits), progress);
-    let block_size = run.block_size();
-    let (mut bursts, most) = run.bursts(watch.budget());
-    let mut seen = Seen { holes: 0, rated_holes: 0, cached: Some(0) };
-    for part in source.parts(blocks.clone()) {
-        let bytes = source.byte_range(&part);
-        let open = source.open(part.segment, Access::Buffered)?;
-        let found = Holes::find(&open, bytes.clone(), &mut || watch.budget().poll())?;
-        let holes = match found {
-            Ok(holes) => holes,
-            Err(stop) => {
-                watch.end(stop);
-                break;
-            }
-        };
-        let left = (watch.budget().bytes_left() / block_size)
-            .min(most.saturating_sub(watch.rated().work))
-            .saturating_mul(block_size);
-        let cached = CachedData::count(&open, bytes.clone(), &holes, left);
-        let holes =
-            if let Some(without_data) = run.without_data { without_data(&part, holes) } else { holes };
-        drop(open);
-
-        let first = part.blocks.start;
-        let to_block = |byte: u64| first + (byte - bytes.start) / block_size;
-        let to_bytes = |blocks: Range<u64>| {
-            let byte = |block: u64| bytes.start + (block - first) * block_size;
-            byte(blocks.start)..byte(blocks.end)
-        };
-        let mut at = first;
-        'part: for stretch in holes.runs(bytes.clone(), block_size, run.steps.least_hole) {
-            let end = to_block(stretch.bytes.end);
-            watch.rate(!stretch.hole);
-            while at < end {
-                let mut length = end - at;
-                if !stretch.hole {
-                    length = bursts.next_of(length).min(watch.budget().bytes_left() / block_size);
-                    if length == 0 {
-                        watch.end(Stop::Bytes);
-                        break 'part;
-                    }
-                    if let Some(due) = bursts.paid_by(watch.rated().work + length) {
-                        watch.wait_until(due, false);
-                        if watch.stop().is_some() {
-                            break 'part;
-                        }
-                    }
-                }
-                let before = watch.blocks();
-                reader.read(&mut Part { segment: part.segment, blocks: at..at + length }, &mut watch)?;
-                let done = watch.blocks() - before;
-                if !stretch.hole {
-                    watch.budget().spend(done * block_size);
-                    seen.rated_holes += holes.whole_blocks(to_bytes(at..at + done), block_size);
-                    let due = bursts.due_after(watch.rated(), watch.last());
-                    let waits = watch.wait_until(due, false);
-                    bursts.fit(due, watch.last(), waits);
-                }
-                at += done;
-                watch.report();
-                if watch.stop().is_some() || done < length {
-                    break 'part;
-                }
-            }
-        }
-        let read = to_bytes(first..at);
-        seen.holes += holes.whole_blocks(read.clone(), block_size);
-        seen.cached = seen.cached.zip(cached).map(|(sum, spans)| sum + spans.up_to(read.end - read.start));
-        if watch.stop().is_some() {
+    let (bursts, most) = run.bursts(watch.budget());
+    let seen = Seen { holes: 0, rated_holes: 0, cached: Some(0) };
+    let mut scanning = Scanning { run, reader, watch, bursts, most, seen };
+    for part in run.source.parts(run.blocks.clone()) {
+        if scanning.segment(&part)?.is_break() {
             break;
         }
     }
+    let Scanning { mut watch, bursts, seen, .. } = scanning;
     if bursts.hold_back() {
         watch.hold_back();
     }
-    Ok(seen.summarise(blocks, &watch))
+    Ok(seen.summarise(&run.blocks, &watch))
+}
+
+/// A scan that is under way.
+struct Scanning<'a> {
+    run: &'a ScanRun<'a>,
+    reader: &'a mut (dyn BlockReader<Part> + 'a),
+    watch: Stopwatch<'a>,
+    bursts: Bursts,
+    /// The most blocks of data that its limits let it read.
+    most: u64,
+    seen: Seen,
+}
+
+impl Scanning<'_> {
+    /// Reads blocks of one segment. Breaks when the scan shall end.
+    fn segment(&mut self, part: &Part) -> Result<ControlFlow<()>> {
+        let ScanRun { source, steps, without_data, .. } = self.run;
+        let bytes = source.byte_range(part);
+        let open = source.open(part.segment, Access::Buffered)?;
+        let holes = match Holes::find(&open, bytes.clone(), &mut || self.watch.budget().poll())? {
+            Ok(holes) => holes,
+            Err(stop) => {
+                self.watch.end(stop);
+                return Ok(ControlFlow::Break(()));
+            }
+        };
+        let cached = CachedData::count(&open, bytes.clone(), &holes, self.bytes_in_reach());
+        let holes = match without_data {
+            Some(without_data) => without_data(part, holes),
+            None => holes,
+        };
+        drop(open);
+
+        let mut came = Part { segment: part.segment, blocks: part.blocks.start..part.blocks.start };
+        for stretch in holes.runs(bytes.clone(), self.run.block_size(), steps.least_hole) {
+            let end = part.blocks.start + (stretch.bytes.end - bytes.start) / self.run.block_size();
+            let next = Part { segment: part.segment, blocks: came.blocks.end..end };
+            self.watch.rate(!stretch.hole);
+            came.blocks.end += if stretch.hole { self.at_once(next)? } else { self.in_bursts(next, &holes)? };
+            if came.blocks.end < end || self.watch.stop().is_some() {
+                break;
+            }
+        }
+        let came = source.byte_range(&came);
+        self.seen.holes += holes.whole_blocks(came.clone(), self.run.block_size());
+        let cached = cached.map(|spans| spans.up_to(came.end - came.start));
+        self.seen.cached = self.seen.cached.zip(cached).map(|(sum, more)| sum + more);
+        Ok(self.watch.flow())
+    }
+
+    /// The most bytes of data that its limits still let it read.
+    fn bytes_in_reach(&mut self) -> u64 {
+        let by_blocks = self.most.saturating_sub(self.watch.rated().work);
+        let by_bytes = self.watch.budget().bytes_left() / self.run.block_size();
+        by_bytes.min(by_blocks).saturating_mul(self.run.block_size())
+    }
+
+    /// Reads blocks that hold data as the limits let it. Returns how many came.
+    fn in_bursts(&mut self, mut part: Part, holes: &Holes) -> Result<u64> {
+        let first = part.blocks.start;
+        while !part.blocks.is_empty() {
+            let left = self.watch.budget().bytes_left() / self.run.block_size();
+            let length = self.bursts.next_of(part.blocks.end - part.blocks.start).min(left);
+            if length == 0 {
+                self.watch.end(Stop::Bytes);
+                break;
+            }
+            if let Some(due) = self.bursts.paid_by(self.watch.rated().work + length) {
+                self.watch.wait_until(due, false);
+                if self.watch.stop().is_some() {
+                    break;
+                }
+            }
+            let at = part.blocks.start;
+            let done = self.at_once(Part { segment: part.segment, blocks: at..at + length })?;
+            self.watch.budget().spend(done * self.run.block_size());
+            let came = self.run.source.byte_range(&Part { segment: part.segment, blocks: at..at + done });
+            self.seen.rated_holes += holes.whole_blocks(came, self.run.block_size());
+            let due = self.bursts.due_after(self.watch.rated(), self.watch.last());
+            let waits = self.watch.wait_until(due, false);
+            self.bursts.fit(due, self.watch.last(), waits);
+            part.blocks.start += done;
+            if self.watch.stop().is_some() || done < length {
+                break;
+            }
+        }
+        Ok(part.blocks.start - first)
+    }
+
+    /// Reads blocks at once. Returns how many came: all, if nothing ends the scan.
+    fn at_once(&mut self, mut part: Part) -> Result<u64> {
+        let (before, wanted) = (self.watch.blocks(), part.blocks.end - part.blocks.start);
+        self.reader.read(&mut part, &mut self.watch)?;
+        self.watch.report();
+        let came = self.watch.blocks() - before;
+        debug_assert!(came == wanted || self.watch.stop().is_some(), "{came} of {wanted}");
+        Ok(came)
+    }
 }
 
 /// What was found about the blocks besides their time.

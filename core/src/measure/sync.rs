@@ -26,8 +26,6 @@
 mod calls;
 mod case;
 mod content;
-#[cfg(test)]
-mod golden;
 mod group;
 mod layout;
 mod measured;

@@ -145,7 +145,7 @@ impl<'a> Stopwatch<'a> {
 
     fn slice_closed(&mut self) {
         self.report();
-        if self.precision.reached(&self.slices) {
+        if self.stop.is_none() && self.precision.reached(&self.slices) {
             self.stop = Some(Stop::Precise);
         }
     }
@@ -271,6 +271,21 @@ mod tests {
                     }
                 }
                 assert_eq!((watch.stop(), watch.blocks()), (stop, blocks));
+            });
+        }
+    }
+
+    #[test]
+    fn what_is_precise_hides_no_other_reason_to_stop() {
+        for stop in [None, Some(Stop::LockWaiter)] {
+            timed(Limits { precision: Some(0.5), ..Limits::none() }, |clock, watch| {
+                watch.rate(true);
+                stop.into_iter().for_each(|stop| watch.end(stop));
+                for _ in 0..1000 {
+                    clock.advance(1_000_000);
+                    watch.add(clock.now(), 1);
+                }
+                assert_eq!(watch.stop(), stop.or(Some(Stop::Precise)));
             });
         }
     }

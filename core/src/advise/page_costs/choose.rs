@@ -155,6 +155,11 @@ pub struct Chosen {
     pub concurrencies: (u32, u32),
 }
 
+/// Places of the settings in [`Settings::values`].
+const SEQUENTIAL: usize = 0;
+const RANDOM: usize = 1;
+const CONCURRENCY: usize = 2;
+
 /// Which of seq_page_cost, random_page_cost and the concurrency stay as they are set, the preferred first.
 const KEEPS: [[bool; 3]; 8] = [
     [true, true, true],
@@ -228,63 +233,96 @@ impl Regrets {
         in_force: &Settings,
         gains: &dyn Fn(usize, usize) -> bool,
     ) -> Option<Chosen> {
-        let places = || 0..self.judged.regrets.len();
-        let excess = |place: &usize| candidates.excess(*place);
-        let values = |place: usize| self.settings(place).values();
-        let set = in_force.values();
-        let keeps =
-            |place: usize, mask: &[bool; 3]| (0..3).all(|at| !mask[at] || values(place)[at] == set[at]);
-        // The distance of the costs alone, since 0 is a concurrency, too.
-        let distance =
-            |place: &usize| (0..2).map(|at| (values(*place)[at] / set[at]).ln().abs()).sum::<f64>();
-        let (mask, least) = KEEPS.iter().find_map(|mask| {
-            let as_good = places().filter(|place| excess(place) <= 1.0 && keeps(*place, mask));
-            let least = as_good.map(|place| excess(&place)).min_by(f64::total_cmp)?;
-            Some((mask, least))
-        })?;
-        // One from the rim would not be as good the next time.
-        let in_force = self.place(in_force);
-        let gains = |place: &usize| in_force.is_none_or(|set| gains(*place, set));
-        let inner: Vec<usize> = places()
-            .filter(|place| excess(place) <= (least + INNER).min(1.0) && keeps(*place, mask) && gains(place))
-            .collect();
-        let along = |axis: usize, from: usize| -> Vec<(f64, usize)> {
-            let is_along =
-                |place: &usize| (0..3).all(|at| at == axis || values(*place)[at] == values(from)[at]);
-            let mut along: Vec<_> =
-                places().filter(is_along).map(|place| (values(place)[axis], place)).collect();
-            along.sort_by(|a, b| a.0.total_cmp(&b.0));
-            along
-        };
-        // Of equal costs the concurrency in the middle of those that are as good.
-        let nearest = inner.iter().copied().min_by(|a, b| distance(a).total_cmp(&distance(b)));
-        let nearest = nearest.and_then(|nearest| {
-            let along = along(2, nearest);
-            let range = candidates.range(&along, values(nearest)[2]);
-            let beside = along.into_iter().filter(|(_, place)| inner.contains(place));
-            beside.min_by(|a, b| off_middle(range, a.0).total_cmp(&off_middle(range, b.0)))
-        });
-        let nearest = nearest.map(|(_, place)| place);
-        let place = in_force.filter(|set| excess(set) <= 1.0).or(nearest).or(in_force)?;
-        let chosen = values(place);
+        let place = Chooser { regrets: self, candidates, in_force, gains }.place()?;
+        let chosen = self.settings(place).values();
         let range = |axis: usize| {
-            let (low, high) = candidates.range(&along(axis, place), chosen[axis]);
+            let (low, high) = candidates.range(&self.along(axis, place), chosen[axis]);
             (to_digits(low, f64::ceil).min(chosen[axis]), to_digits(high, f64::floor).max(chosen[axis]))
         };
-        let (low, high) = range(2);
+        let (low, high) = range(CONCURRENCY);
         Some(Chosen {
             settings: self.settings(place),
             regret: self.judged.regrets[place],
-            sequential: range(0),
-            random: range(1),
+            sequential: range(SEQUENTIAL),
+            random: range(RANDOM),
             concurrencies: (low.ceil() as u32, high.floor() as u32),
         })
+    }
+
+    /// The places that differ from `place` in one setting only, with its values, ascending.
+    fn along(&self, axis: usize, place: usize) -> Vec<(f64, usize)> {
+        let from = self.settings(place).values();
+        let value = |other: usize| {
+            let values = self.settings(other).values();
+            let is_along = (0..values.len()).all(|at| at == axis || values[at] == from[at]);
+            is_along.then_some((values[axis], other))
+        };
+        let mut along: Vec<_> = (0..self.judged.regrets.len()).filter_map(value).collect();
+        along.sort_by(|a, b| a.0.total_cmp(&b.0));
+        along
     }
 }
 
 impl Settings {
     fn values(&self) -> [f64; 3] {
         [self.cell.sequential, self.cell.random, f64::from(self.concurrency)]
+    }
+}
+
+/// Chooses among the places of regrets, beside the settings in force.
+struct Chooser<'a> {
+    regrets: &'a Regrets,
+    candidates: &'a Candidates,
+    in_force: &'a Settings,
+    /// Is the first place sure to gain over the second?
+    gains: &'a dyn Fn(usize, usize) -> bool,
+}
+
+impl Chooser<'_> {
+    /// What is set, where it is as good as the best, or where nothing that is as good and keeps as much of it
+    /// as may be is sure to gain. Else the nearest place that does, with the concurrency in the middle of
+    /// those that are as good.
+    fn place(&self) -> Option<usize> {
+        let set = self.regrets.place(self.in_force);
+        if set.is_some_and(|set| self.candidates.excess(set) <= 1.0) {
+            return set;
+        }
+        let excess = |place: &usize| self.candidates.excess(*place);
+        let (kept, least) = KEEPS.iter().find_map(|kept| {
+            let least = self.as_good(kept).map(|place| excess(&place)).min_by(f64::total_cmp)?;
+            Some((kept, least))
+        })?;
+        // One from the rim would not be as good the next time.
+        let gains = |place: &usize| set.is_none_or(|set| (self.gains)(*place, set));
+        let is_inner = |place: &usize| excess(place) <= least + INNER && gains(place);
+        let inner: Vec<usize> = self.as_good(kept).filter(is_inner).collect();
+        let distance = |place: &usize| self.distance(*place);
+        let Some(nearest) = inner.iter().copied().min_by(|a, b| distance(a).total_cmp(&distance(b))) else {
+            return set;
+        };
+        let along = self.regrets.along(CONCURRENCY, nearest);
+        let range = self.candidates.range(&along, f64::from(self.regrets.settings(nearest).concurrency));
+        let beside = along.into_iter().filter(|(_, place)| inner.contains(place));
+        beside
+            .min_by(|a, b| off_middle(range, a.0).total_cmp(&off_middle(range, b.0)))
+            .map(|(_, place)| place)
+    }
+
+    /// The places that are as good as the best and keep these of the settings in force.
+    fn as_good(&self, kept: &[bool; 3]) -> impl Iterator<Item = usize> {
+        let set = self.in_force.values();
+        (0..self.regrets.judged.regrets.len()).filter(move |place| {
+            let values = self.regrets.settings(*place).values();
+            let keeps = (0..values.len()).all(|at| !kept[at] || values[at] == set[at]);
+            keeps && self.candidates.excess(*place) <= 1.0
+        })
+    }
+
+    /// How far the page costs of a place are from those in force. The concurrency does not count: it may be
+    /// 0.
+    fn distance(&self, place: usize) -> f64 {
+        let (values, set) = (self.regrets.settings(place).values(), self.in_force.values());
+        [SEQUENTIAL, RANDOM].into_iter().map(|at| (values[at] / set[at]).ln().abs()).sum()
     }
 }
 

@@ -263,13 +263,15 @@ impl<'a> Spans<'a> {
         Ok(all > 0 && bytes as f64 >= NEARLY_CACHED * all as f64)
     }
 
-    /// Drops what was read from stretches that were cold. Returns how many bytes that were, about.
+    /// Drops what was read from stretches that were cold. Returns how many bytes that were, about. After an
+    /// error the others are still to be dropped.
     pub(super) fn release(&mut self) -> Result<u64> {
         let mut bytes = 0;
         // In reverse: where there are many files, those of the last are still open.
-        for range in self.taken.drain(..).rev() {
-            bytes += self.source.cached_bytes(range.clone())?;
+        while let Some(range) = self.taken.pop() {
+            let cached = self.source.cached_bytes(range.clone());
             self.source.drop_cached(range)?;
+            bytes += cached?;
         }
         Ok(bytes)
     }
@@ -312,7 +314,9 @@ impl<'a> Spans<'a> {
 /// Releases also if a caller unwinds, as a cancelled query does.
 impl Drop for Spans<'_> {
     fn drop(&mut self) {
-        // No caller is left to hear of an error.
-        let _ = self.release();
+        while !self.taken.is_empty() {
+            // No caller is left to hear of an error.
+            let _ = self.release();
+        }
     }
 }

@@ -19,7 +19,6 @@ use crate::machine::device::Roots;
 use crate::run::clock::Manual;
 use crate::stats::MIN_SLICES;
 
-mod golden;
 mod made_up;
 
 use made_up::{Files, MadeUp, seconds};
@@ -56,7 +55,7 @@ fn run(source: &RelationFiles) -> PageTimesRun<'_> {
         settle: &|| (),
         observer: &OBSERVER,
         limits: Limits { duration: Duration::from_millis(400), ..Limits::none() },
-        usual: None,
+        rough_after: None,
     }
 }
 
@@ -404,13 +403,13 @@ fn a_share_of_the_time_makes_it_rest() {
 }
 
 #[test]
-fn it_ends_at_the_usual_time_where_all_is_known_roughly() {
+fn it_ends_early_where_all_is_known_roughly() {
     let (relation, clock) = (cold_relation(), Manual::default());
     let run = run(&relation.source);
     let run = PageTimesRun { densities: &DENSITIES[..1], concurrencies: &CONCURRENCIES[..1], ..run };
     let limits = Limits { duration: Duration::from_millis(1200), ..run.limits };
-    let took = |usual, noise: f64| {
-        let run = PageTimesRun { limits, usual, ..run };
+    let took = |rough_after, noise: f64| {
+        let run = PageTimesRun { limits, rough_after, ..run };
         let mut server = server(&run, &clock);
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
         server.noise = Box::new(move |_| if rng.random_bool(0.2) { noise } else { 0.0 });
@@ -419,10 +418,10 @@ fn it_ends_at_the_usual_time_where_all_is_known_roughly() {
         assert_eq!(measured.stop, Some(Stop::Duration));
         seconds(&clock) - started
     };
-    let usual = Some(Duration::from_millis(600));
-    assert!((0.6..0.8).contains(&took(usual, 0.0)), "{}", took(usual, 0.0));
-    for (usual, noise) in [(usual, 9.0), (None, 0.0)] {
-        assert!(took(usual, noise) >= 1.2, "{usual:?}, {noise}");
+    let early = Some(Duration::from_millis(600));
+    assert!((0.6..0.8).contains(&took(early, 0.0)), "{}", took(early, 0.0));
+    for (rough_after, noise) in [(early, 9.0), (None, 0.0)] {
+        assert!(took(rough_after, noise) >= 1.2, "{rough_after:?}, {noise}");
     }
 }
 

@@ -142,7 +142,9 @@ impl<'a> Cold<'a> {
     }
 
     fn drop_cached(mut self) -> Result<()> {
-        std::mem::take(&mut self.blocks).into_iter().try_for_each(|blocks| self.source.drop_cached(blocks))
+        let dropped =
+            std::mem::take(&mut self.blocks).into_iter().map(|blocks| self.source.drop_cached(blocks));
+        dropped.fold(Ok(()), Result::and)
     }
 }
 

@@ -140,7 +140,7 @@ impl<'a> Turns<'a> {
         budget.rest_until(rested);
         self.measured.paused = budget.has_paused();
         self.measured.passes = self.spans.passes();
-        let was_read = self.read_so_far() + self.read_from_cache() > 0;
+        let was_read = self.read_from_device() + self.read_from_cache() > 0;
         self.measured.dried_up = was_read && self.idle >= MOST_IDLE;
         self.measured.not_cold = self.spans.why_none();
         Ok(self.measured)
@@ -178,7 +178,7 @@ impl<'a> Turns<'a> {
     }
 
     /// Blocks read from the device.
-    fn read_so_far(&self) -> u64 {
+    fn read_from_device(&self) -> u64 {
         let measured = &self.measured;
         let plain = [&measured.device_sequential, &measured.device_random];
         plain.into_iter().chain(measured.sparse.iter().flatten()).map(WaySeries::read).sum()
@@ -192,7 +192,8 @@ impl<'a> Turns<'a> {
     /// Reads from the device in order, then the same blocks from the OS cache and from shared buffers.
     fn in_order(&mut self, budget: &mut Budget<'_>) -> Result<Option<Stop>> {
         let block_size = u64::from(self.run.source.block_size());
-        let (range, cached) = match self.spans.take(&mut || budget.caller_stop())? {
+        // How many of its blocks are cached, of a stretch that is cold.
+        let (range, cold) = match self.spans.take(&mut || budget.caller_stop())? {
             Supply::Cold { range, cached } => (range, Some(cached)),
             Supply::Cached(range) => (range, None),
             Supply::None => return self.hits(&[0], budget),
@@ -209,7 +210,7 @@ impl<'a> Turns<'a> {
             |taken: Taken| Taken { blocks: taken.blocks * all / (blocks.len() as u64).max(1), ..taken };
         let warm_up = (warm_up as usize).min(blocks.len() / 2);
         let mut read = blocks.len();
-        if let Some(cached) = cached {
+        if let Some(cached) = cold {
             let (taken, cost, stop) = self.fetch(&blocks, Way::Scan, warm_up, budget)?;
             read = taken.read as usize;
             let cached = share_of(cached, &taken, range.end - range.start);
@@ -224,10 +225,20 @@ impl<'a> Turns<'a> {
         if !self.run.through_cache {
             return Ok(None);
         }
-        // What was just read, as far as it is in the OS cache now.
-        let again = &blocks[..read.min((OS_BYTES / block_size) as usize)];
+        let again = read.min((OS_BYTES / block_size) as usize);
+        self.again_from_cache(&blocks[..again], cold.is_some(), budget)
+    }
+
+    /// Reads blocks that were just read, if they are in the OS cache now: from there, and from shared
+    /// buffers.
+    fn again_from_cache(
+        &mut self,
+        again: &[u64],
+        was_cold: bool,
+        budget: &mut Budget<'_>,
+    ) -> Result<Option<Stop>> {
         if !self.spans.is_cached(again)? {
-            if cached.is_none() {
+            if !was_cold {
                 // Others have taken pages of it meanwhile. What is found next may be cold.
                 self.spans.forget_cached();
                 self.most_stretches = MOST_STRETCHES;
@@ -346,8 +357,8 @@ impl<'a> Turns<'a> {
         self.run.only_cold && self.spans.why_none().is_some() || self.idle >= MOST_IDLE
     }
 
-    /// Has it taken as long as usual, and is each time known well enough for advice?
-    fn is_usual_end(&self, budget: &Budget<'_>) -> bool {
+    /// Has it taken long enough for times that are known roughly, and are they?
+    fn is_rough_end(&self, budget: &Budget<'_>) -> bool {
         let gone = budget.clock().now() - budget.started();
         // Of what could not be read at all, more time brings nothing.
         let is_known = |series: &WaySeries| {
@@ -355,7 +366,7 @@ impl<'a> Turns<'a> {
         };
         let measured = &self.measured;
         let plain = [&measured.device_sequential, &measured.device_random];
-        self.run.usual.is_some_and(|usual| gone >= nanoseconds(usual))
+        self.run.rough_after.is_some_and(|after| gone >= nanoseconds(after))
             && plain.into_iter().chain(measured.sparse.iter().flatten()).all(is_known)
     }
 
@@ -386,10 +397,11 @@ impl Contenders for Turns<'_> {
         if let Some(stop) = budget.wait() {
             return Ok(Break(Some(stop)));
         }
-        if turn.contender == 0 && self.is_usual_end(budget) {
+        // A rough end counts as the end of the duration.
+        if turn.contender == 0 && self.is_rough_end(budget) {
             return Ok(Break(Some(Stop::Duration)));
         }
-        let (before, began) = (self.read_so_far(), budget.clock().now());
+        let (before, began) = (self.read_from_device(), budget.clock().now());
         let from_cache = self.read_from_cache();
         let stop = match turn.contender {
             0 => self.in_order(budget)?,
@@ -398,7 +410,7 @@ impl Contenders for Turns<'_> {
         };
         let fetched = self.spans.release()?;
         // The budget is of what is asked for. A turn without a read must not be free for ever.
-        let asked = (self.read_so_far() - before) * u64::from(self.run.source.block_size());
+        let asked = (self.read_from_device() - before) * u64::from(self.run.source.block_size());
         budget.spend(asked.max(1));
         let is_idle = asked == 0 && self.read_from_cache() == from_cache;
         self.idle = if is_idle { self.idle + 1 } else { 0 };

@@ -43,14 +43,17 @@ impl BlockReader<Fetches<'_, '_>> for Queued<'_> {
                     more = record.pause(watch, due).is_continue();
                     continue;
                 }
-                // To look at a segment may take long, which would be part of the time of all in flight.
-                if plan.next_is_new(watch.budget())
-                    && (!in_flight
-                        || phase.draining
-                        || !record.disturb(watch, |budget| plan.inspect_next_segment(false, budget))?)
-                {
-                    phase.draining = true;
-                    break;
+                if plan.next_is_new(watch.budget()) {
+                    // To look at a segment may take long, which would be part of the time of all in flight.
+                    // Beside them only a look that need not wait; else the queue drains, and the caller looks
+                    // while nothing is timed.
+                    let is_known = in_flight
+                        && !phase.draining
+                        && record.disturb(watch, |budget| plan.inspect_next_segment(false, budget))?;
+                    if !is_known {
+                        phase.draining = true;
+                        break;
+                    }
                 }
                 let Some(fetch) = plan.hand_out(watch.budget())? else {
                     more = false;
@@ -76,7 +79,7 @@ impl BlockReader<Fetches<'_, '_>> for Queued<'_> {
                 return Ok(());
             }
             let completion = self.engine.wait(&mut || watch.idle())?;
-            let Some(request) = self.slots[completion.slot].take() else { continue };
+            let request = self.slots[completion.slot].take().expect("a request is in this slot");
             self.idle.push(completion.slot);
             let block = request.fetch.block;
             if completion.result != Ok(block_size) {

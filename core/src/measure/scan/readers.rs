@@ -48,8 +48,6 @@ impl BlockReader<Part> for Buffered<'_> {
 fn read_block(open: &OpenFile, offset: u64, buffer: &mut [u8], watch: &mut Stopwatch<'_>) -> Result<()> {
     let OpenFile { file, path, .. } = open;
     let wanted = buffer.len();
-    #[cfg(test)]
-    crate::golden::reached("read", offset, wanted as u64);
     loop {
         match file.read_at(buffer, offset) {
             Err(e) if e.kind() == std::io::ErrorKind::Interrupted => watch.idle(),

@@ -237,7 +237,8 @@ impl<C: Calls> Log<C> {
         }
         if counts {
             let took = self.calls.clock().now() - started;
-            // A wait for a limit must not count as the storage's: flushes are observed then.
+            // Once the turn has paused, a commit may have waited for the limit: `lead` observes the flushes
+            // then.
             if !state.paused {
                 state.latency.observe(took);
             }
@@ -255,6 +256,7 @@ impl<C: Calls> Log<C> {
         let lead = Lead(self);
         let clock = self.calls.clock();
         let paused = pacer.is_early(clock.now()) && sleep_in_thread(clock, pacer.due(), &self.over);
+        let resumed = clock.now();
         if !self.delay.is_zero() {
             delay_in_thread(clock, self.delay);
         }
@@ -266,7 +268,8 @@ impl<C: Calls> Log<C> {
         };
         if paused {
             state.paused = true;
-            state.last = Some(self.calls.clock().now());
+            // The pause is no part of the time of a flush, but the delay is.
+            state.last = state.last.map(|_| resumed);
         }
         let range = state.durable..end;
         drop(state);

@@ -395,7 +395,7 @@ fn bounds_end_what_they_bound() {
 
     let slow = Limits { max_iops: Some(100), ..limits() };
     let (measured, _) = measure(&recorder, &both, 95, ALONE, slow, &mut || None).expect("measured");
-    // A busy machine does fewer; the golden traces say when each is due.
+    // A busy machine does fewer.
     assert!((1..=12).contains(&measured[0].performed), "{}", measured[0].performed);
     assert!(measured[0].paused && !measured[1].paused);
 
@@ -481,6 +481,13 @@ fn a_leader_waits_before_each_flush() {
     assert!(measured.latencies.most() >= Some(20_000_000));
     // The others have inserted by the time that it writes.
     assert!(measured.ops() > measured.flushes, "{} in {}", measured.ops(), measured.flushes);
+
+    // A pause is no part of a flush's time, but the delay after it is.
+    let slow = Limits { max_iops: Some(60), ..limits() };
+    let cases = [case(Section::WalSegment, FlushMethod::OpenSync)];
+    let (measured, _) = measure(&recorder, &cases, 500, group, slow, &mut || None).expect("measured");
+    let (elapsed, flushes) = (measured[0].elapsed_ns(), measured[0].flushes);
+    assert!(measured[0].paused && flushes > 0 && elapsed >= flushes * 20_000_000, "{elapsed} for {flushes}");
 }
 
 #[test]
