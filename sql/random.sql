@@ -109,7 +109,7 @@ SELECT path, depth, relname FROM judged WHERE with_data > 0
        AND abs(device_pct - 100.0 * device_blks_read / with_data) < 0.01) IS NOT TRUE
   AND NOT (num_nonnulls(shared_blks_hit, os_blks_hit, device_blks_read, shared_pct, os_pct, device_pct,
                         shared_us, os_us, device_us, over_read) = 0
-           AND notes::text LIKE '%who served the blocks is unknown%');
+           AND notes::text LIKE '%the tier that served the blocks is unknown%');
 SELECT path, depth, relname FROM judged WHERE path <> 'server' AND shared_blks_hit > 0
   OR path = 'direct' AND (status = 'ok') <> (device_pct >= 99.9 OR with_data = 0);
 -- latencies are in order; those that there must be, are; the server's are not known when it reads ahead

@@ -90,11 +90,11 @@ SELECT run, setting, why FROM result WHERE (evidence->'regret_corrected' <> 'nul
 -- the planner knows nothing of a table without an index; the unit stays, and a concurrency says that it is by the times alone
 WITH tried AS MATERIALIZED
   (SELECT * FROM tries('asked_own', 'seq_page', '{random_page_cost,seq_page_cost,effective_io_concurrency}', '4 s'))
-SELECT setting, recommended = current AS kept, substring(why FROM 'nothing .*|it is .*') AS why
+SELECT setting, recommended = current AS kept, substring(why FROM 'the planner''s choices .*|it is .*') AS why
   FROM tried WHERE setting <> 'effective_io_concurrency'
 UNION ALL SELECT setting, recommended = current, why
   FROM tried WHERE setting = 'effective_io_concurrency' AND recommended IS NOT NULL
-  AND why NOT LIKE '%that is by the reads with gaps alone, since nothing can be said by the planner''s choices: no table there has an index and statistics by which%';
+  AND why NOT LIKE '%this rests on the reads with gaps alone, since the planner''s choices say nothing: no table there has an index and statistics by which%';
 -- nor of one without statistics
 CREATE INDEX asked_own_shuffled ON asked_own (shuffled) TABLESPACE regress_io_probe_costs;
 SELECT recommended, statement, why FROM tries('asked_own', 'cpu', '{random_page_cost}', '4 s');
@@ -254,7 +254,7 @@ CREATE FUNCTION tell() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE 'calle
 CREATE POLICY tell ON asked USING (tell());
 ALTER TABLE asked ENABLE ROW LEVEL SECURITY;
 SET ROLE regress_io_probe_asker;
-SELECT relid, recommended, why ~ '^nothing can be said by the planner''s choices: not all times could be measured: ' AS why FROM
+SELECT relid, recommended, why ~ '^the planner''s choices say nothing: not all times could be measured: ' AS why FROM
   io_probe_recommend_full(cold => true, settings => '{random_page_cost}', duration => '1 s')
   WHERE relid IS NOT NULL;
 RESET ROLE;

@@ -45,7 +45,7 @@ INSERT INTO result SELECT * FROM io_probe_seqscan_full('scanned', duration => '3
 SELECT path, relname FROM result WHERE status <> 'unsupported'
   AND (abs(shared_pct + os_pct + device_pct - 100) < 0.01) IS NOT TRUE
   AND NOT (num_nonnulls(shared_pct, os_pct, device_pct) = 0
-           AND notes::text LIKE '%who served the blocks is unknown%');
+           AND notes::text LIKE '%the tier that served the blocks is unknown%');
 -- the buffer manager counted each block of the server path, and none of another's
 SELECT path, relname FROM result
   WHERE CASE WHEN path <> 'server' THEN num_nonnulls(shared_blks_hit, shared_blks_read, local_blks_hit, local_blks_read)

@@ -124,7 +124,7 @@ pub(crate) fn define() {
     cap(
         c"pg_io_probe.max_busy_pct",
         c"Refuses a probe when the device is busier than this before the probe begins.",
-        c"Zero does not look. Busy is the share of time with requests in flight, as util of iostat, over a \
+        c"Zero turns this off. Busy is the share of time with requests in flight, as util of iostat, over a \
          quarter of a second.",
         &MAX_BUSY_PCT,
         0,
@@ -133,7 +133,7 @@ pub(crate) fn define() {
     );
     cap(
         c"pg_io_probe.scratch_limit",
-        c"Largest scratch file that a probe may write, or all of them where it writes several.",
+        c"Most that all scratch files of a probe may take together.",
         c"Probes that write do so in a nameless file, never in a relation.",
         &SCRATCH_LIMIT,
         1,
@@ -175,8 +175,8 @@ pub(crate) fn define() {
     );
     GucRegistry::define_bool_guc(
         c"pg_io_probe.correct_correlation",
-        c"Lets the planner take the correlations that io_probe_correct keeps.",
-        c"Without effect on indexes of which none is kept.",
+        c"Lets the planner use the correlations that io_probe_correct keeps.",
+        c"It has no effect on an index without a kept one.",
         &CORRECT_CORRELATION,
         GucContext::Userset,
         GucFlags::EXPLAIN,

@@ -44,7 +44,7 @@ fn io_probe_correct(index: Option<pg_sys::Oid>, correlation: Option<f64>) {
         corrections::keep(index, correlation)?;
         if correlation.is_some() && !server::preloads_library() {
             pgrx::notice!(
-                "only sessions that have loaded the library take it: add pg_io_probe to \
+                "only sessions that have loaded the library use it: add pg_io_probe to \
                  session_preload_libraries"
             );
         }
@@ -90,7 +90,7 @@ fn row(
 ) -> CorrelationRow {
     let mut caveats = Caveats::default();
     if kept.is_none() {
-        caveats.note("somebody has locked io_probe_corrections: what is kept is not known");
+        caveats.note("io_probe_corrections is locked: what is kept is not known");
     }
     let kept = kept.unwrap_or_default().iter().find(|kept| kept.index.to_u32() == index.index);
     if let Some(why) = kept.and_then(|kept| kept.stale) {
@@ -119,7 +119,7 @@ fn row(
             None
         }
         Err(NoFigures::Locked) => {
-            caveats.partial("somebody holds a strong lock on it, or it is gone");
+            caveats.partial("another session holds a strong lock on it, or it is gone");
             None
         }
     };
@@ -135,8 +135,7 @@ fn row(
 }
 
 /// Why an index has no figures: its rows lie in several ways at once, or in groups.
-const MISFIT: &str =
-    "its samples visit other blocks than where they lie would predict: no correlation can tell that";
+const MISFIT: &str = "the samples visit other blocks than predicted, so no correlation describes this index";
 
 /// What scans take, by the times that this session has measured in the table's tablespace.
 struct ScanTimes {

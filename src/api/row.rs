@@ -390,7 +390,7 @@ pub(super) fn account_notes(account: Account, cost: &IoDelta) -> Vec<String> {
 pub(super) const UTIL_DOUBTFUL: &str = "the device's busy time exceeds the wall clock: util_pct is doubtful";
 /// Note of a row whose shares are NULL.
 pub(super) const TIERS_UNKNOWN: &str =
-    "who served the blocks is unknown: bytes fetched and blocks missing from the OS cache don't tell";
+    "the tier that served the blocks is unknown: neither bytes fetched nor the OS cache show it";
 /// A direct row is void if less of it than this, in percent, came from the device.
 pub(super) const DIRECT_PCT: f64 = 99.9;
 /// From this share on, in percent, one tier served all as far as five digits show.

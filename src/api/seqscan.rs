@@ -221,10 +221,9 @@ impl SeqscanTarget<'_> {
     }
 
     /// How far the kernel reads ahead of a path, in bytes: its window, or a longer request of the server's.
-    /// Where the window is not known, it is taken as 4 MiB, which few exceed.
     fn window(&self, path: Path) -> u64 {
         let request_kb = if path == Path::Server { server::scan_read_kb() } else { None };
-        self.relation.placement.read_ahead_kb.unwrap_or(4 << 10).max(request_kb.unwrap_or(0)) << 10
+        self.relation.readahead_window().max(request_kb.unwrap_or(0) << 10)
     }
 
     /// As many of the blocks as the byte budget allows if none of them is a hole.
@@ -263,7 +262,8 @@ impl SeqscanTarget<'_> {
             device_source: BACKEND,
         };
         let notes = opened.note.into_iter().collect();
-        // A direct read writes dirty pages of its range back first. Better before the clock runs.
+        // A direct read writes dirty pages of its range back first. Better before the clock runs; but no more
+        // than the byte budget is written back, though over holes the scan may go further.
         let near = self.reach(Path::Direct, self.within_budget(&blocks))?.map_err(Failure::NotBegun)?;
         let mut should_stop = || self.call.should_stop(&self.relation.interrupts);
         let (written_back, stop) = self.relation.source.write_back(near, &mut should_stop)?;

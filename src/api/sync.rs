@@ -262,10 +262,8 @@ fn set_figures(row: &mut SyncRow, measured: &CaseTimes) {
         return;
     }
     if measured.paused {
-        row.caveats.doubt_since(
-            Doubt::Paced,
-            "rate-limited: after a pause an operation may take longer, or less long",
-        );
+        row.caveats
+            .doubt_since(Doubt::Paced, "rate-limited: after a pause an operation may take longer or shorter");
     }
     let interval = IntervalFigures::of_time(measured.interval());
     row.caveats.judge_interval(&interval);

@@ -75,6 +75,12 @@ impl ProbedRelation {
         admission::admit(&self.placement, &self.roots)
     }
 
+    /// How far the kernel reads ahead in its files, in bytes. Where that is not known it is taken as 4 MiB,
+    /// which few windows exceed.
+    pub(crate) fn readahead_window(&self) -> u64 {
+        self.placement.read_ahead_kb.unwrap_or(4 << 10) << 10
+    }
+
     /// Bytes of a block.
     pub(crate) fn block_size(&self) -> u64 {
         self.source.block_size().into()

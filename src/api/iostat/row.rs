@@ -89,7 +89,9 @@ pub(super) fn of_series(watched: &Watched, series: &SnapshotSeries, stop: Option
     note_limits(watched, &mut rows);
     if let (Some(every), Some(first)) = (series.stretched(), rows.first_mut()) {
         let every = figure(every.as_secs_f64());
-        first.caveats.note(format!("the intervals were doubled to {every} s, to hold no more than so many"));
+        first.caveats.note(format!(
+            "the intervals were doubled to {every} s, to keep the number of rows within its limit"
+        ));
     }
     rows
 }

@@ -48,8 +48,8 @@ impl Display for NoTime {
             NoTime::FewTurns => "not enough turns",
             NoTime::NotCountable(why) => why,
             NoTime::CountRefused => {
-                "tuples could not be counted: somebody holds a lock, an index or statistics call a function, \
-                 or planning raised an ERROR"
+                "tuples could not be counted: another session holds a lock, an index or statistics call a \
+                 function, or planning raised an ERROR"
             }
             NoTime::LostInNoise => {
                 "the time of tuples is lost in noise: hits in shared buffers seemed to take as long"

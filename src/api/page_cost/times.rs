@@ -55,14 +55,14 @@ pub(in crate::api) struct Wanted {
 /// Bounds of the turns.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::api) struct PageLimits {
-    limits: Limits,
-    /// Time after which the turns end, if each time is known roughly by then.
-    usual: Option<Duration>,
+    most: Limits,
+    /// From this time on, it is enough that each time is known roughly.
+    rough_after: Option<Duration>,
 }
 
 impl Wanted {
-    /// The usual ways, in these bounds, if there is something to read from the device.
-    pub(in crate::api) fn usual(limits: PageLimits, evicts: bool) -> Self {
+    /// What advice rests on: only where there is something to read from the device.
+    pub(in crate::api) fn for_advice(limits: PageLimits, evicts: bool) -> Self {
         let densities = DENSITIES.to_vec();
         Self { densities, concurrencies: None, evicts, only_cold: true, seed: seed(None), limits }
     }
@@ -76,12 +76,12 @@ pub(in crate::api) fn limits(
     all: u32,
 ) -> Result<PageLimits> {
     let duration = gucs::share_of_duration(given, weight, all, DURATION)?;
-    let usual = given.is_none().then_some(duration);
+    let rough_after = given.is_none().then_some(duration);
     // Of the cap a quarter is left to others.
     let most = gucs::max_duration() * 3 / 4 * weight / all.max(1);
-    let duration = usual.map_or(duration, |usual| (2 * usual).min(most));
-    let limits = Limits { duration, precision: bounds.precision.or(Some(PRECISION)), ..bounds };
-    Ok(PageLimits { limits, usual })
+    let duration = rough_after.map_or(duration, |short| (2 * short).min(most));
+    let most = Limits { duration, precision: bounds.precision.or(Some(PRECISION)), ..bounds };
+    Ok(PageLimits { most, rough_after })
 }
 
 /// Of a relation below this size, in bytes, the caches below the kernel serve much.
@@ -105,8 +105,7 @@ pub(in crate::api) fn measure(
     relation: &ProbedRelation,
     wanted: &Wanted,
 ) -> Result<MeasuredRelation> {
-    let fixed = relation.relation.file_tablespace().fixed_concurrency();
-    let concurrencies = concurrencies(relation, wanted, fixed);
+    let (concurrencies, fixed) = concurrencies(relation, wanted);
     if wanted.evicts && call.ended().is_none() {
         // What stops the eviction stops the turns, too.
         let _ = flush_and_evict(&relation.relation, &mut || call.should_stop(&relation.interrupts));
@@ -118,7 +117,7 @@ pub(in crate::api) fn measure(
         add_notes(result, &measured, relation, fixed);
     }
     let mut tuple = TimeResult::new(Tier::Cpu, Pattern::Tuple);
-    // A session that waits for this one does not wait for this, too.
+    // After a stop that is for all, as for a session that waits for a lock, tuples are not counted any more.
     match measured.stop.filter(|stop| stop.is_for_all()) {
         Some(stop) => tuple.lack(NoTime::NotBegun(stop)),
         None if measured.not_cold == Some(NotCold::Holes) => tuple.lack(NoTime::NotCold(NotCold::Holes)),
@@ -145,7 +144,7 @@ fn take_turns(
         source: &relation.source,
         densities: &wanted.densities,
         concurrencies,
-        window: relation.placement.read_ahead_kb.unwrap_or(0) << 10,
+        window: relation.readahead_window(),
         through_cache: !server::reads_direct(),
         evicts: wanted.evicts,
         only_cold: wanted.only_cold,
@@ -153,8 +152,8 @@ fn take_turns(
         seed: wanted.seed,
         settle: &|| observer.settle(),
         observer: &observer,
-        limits: wanted.limits.limits,
-        usual: wanted.limits.usual,
+        limits: wanted.limits.most,
+        rough_after: wanted.limits.rough_after,
     };
     call.progress.path("server", 0);
     let mut report = |turns| call.progress.done(turns);
@@ -180,8 +179,8 @@ fn results(measured: &PageTimesResult, wanted: &Wanted, concurrencies: &[u32]) -
     results
 }
 
-/// The concurrencies of the curve, ascending.
-fn concurrencies(relation: &ProbedRelation, wanted: &Wanted, fixed: Option<u32>) -> Vec<u32> {
+/// The concurrencies of the curve, ascending; and the tablespace's own one, if others give way to it.
+fn concurrencies(relation: &ProbedRelation, wanted: &Wanted) -> (Vec<u32>, Option<u32>) {
     let place = relation.relation.file_tablespace();
     let in_force = [place.io_concurrency(), place.maintenance_concurrency()];
     let mut concurrencies = match &wanted.concurrencies {
@@ -192,10 +191,12 @@ fn concurrencies(relation: &ProbedRelation, wanted: &Wanted, fixed: Option<u32>)
         // The usual concurrencies give way to the cap.
         concurrencies.retain(|concurrency| gucs::depth(Some(*concurrency), 1).is_ok());
     }
+    let is_other = |fixed: &u32| concurrencies.iter().any(|concurrency| concurrency != fixed);
+    let fixed = place.fixed_concurrency().filter(is_other);
     concurrencies.retain(|concurrency| fixed.is_none_or(|fixed| fixed == *concurrency));
     concurrencies.sort_unstable();
     concurrencies.dedup();
-    concurrencies
+    (concurrencies, fixed)
 }
 
 /// Says what is to be known about a result.
@@ -220,7 +221,7 @@ fn add_notes(
     } else if from_device {
         result.caveats.read_up_to(measured.passes);
     }
-    if let Some(fixed) = fixed.filter(|_| result.is_sparse()) {
+    if let Some(fixed) = fixed.filter(|_| from_device) {
         result.caveats.note(format!(
             "the tablespace has effective_io_concurrency {fixed} of its own: others can't be measured in it"
         ));
@@ -241,7 +242,7 @@ fn count_tuples(result: &mut TimeResult, call: &Call, relation: &ProbedRelation,
     if let Err(why) = relation.relation.tuples_can_be_counted() {
         return result.lack(NoTime::NotCountable(why));
     }
-    let window = relation.placement.read_ahead_kb.unwrap_or(0) << 10;
+    let window = relation.readahead_window();
     let mut count = |ranges: &[Range<u64>]| tuples::count(&relation.relation, ranges);
     let counted = call.with_budget(&relation.interrupts, |budget| {
         tuple::measure(&relation.source, window, hit_ns, &mut count, budget)

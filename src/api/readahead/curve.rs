@@ -231,8 +231,8 @@ impl MeasuredCurve {
         for result in results.iter_mut().filter(|result| result.status() != Status::Unsupported) {
             if let Some(kb) = at_a_time.filter(|kb| result.kb().is_some_and(|window| window < *kb)) {
                 result.caveats.note(format!(
-                    "a scan of this server reads {kb} kB at a time (io_combine_limit): to it a smaller \
-                     window is none"
+                    "a scan by this server reads {kb} kB at a time (io_combine_limit), so a smaller \
+                     window does nothing for it"
                 ));
             }
             curve.stop.into_iter().for_each(|stop| result.caveats.stopped(stop));

@@ -117,7 +117,7 @@ fn judge(row: RecommendRow, found: &Contest, limits: &[u64], current: u64, cold:
         return row.unknown(match found.stop {
             Some(stop) => stop.to_string(),
             None if found.unfit > 0 => {
-                "the caches do not let go of the table, or others read it, too".to_owned()
+                "the table could not be evicted from the caches, or others read it meanwhile".to_owned()
             }
             None => "there was too little time for six rounds: give it a longer duration".to_owned(),
         });

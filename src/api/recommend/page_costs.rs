@@ -110,7 +110,7 @@ struct RelationTimes {
 
 impl RelationTimes {
     fn of(recommend: &RecommendCall<'_>, probed: &ProbedRelation) -> Result<Self> {
-        let wanted = Wanted::usual(recommend.page_limits, recommend.request.cold);
+        let wanted = Wanted::for_advice(recommend.page_limits, recommend.request.cold);
         let MeasuredRelation { results, times, stop, disturbed } =
             page_cost::measure(recommend.call, probed, &wanted)?;
         // Of the times that are lacking, the device's say why.

@@ -324,7 +324,7 @@ impl ReportDraft {
                     count(point.iops.value),
                     point.depth
                 ),
-                Shape::Knee(point) => format!("{}; more in flight are not surely faster.", told(point)),
+                Shape::Knee(point) => format!("{}; more in flight are hardly faster.", told(point)),
                 Shape::Rising(point) => format!("{}, and still growing.", told(point)),
             },
         );

@@ -45,6 +45,15 @@ pub(in crate::pg) unsafe fn text(string: *const c_char) -> String {
     unsafe { text_up_to(string, MOST_BYTES) }
 }
 
+/// The same of what a lookup returned: None if it returned NULL.
+///
+/// # Safety
+/// `string` must be NULL or a valid C string.
+pub(in crate::pg) unsafe fn text_or_none(string: *const c_char) -> Option<String> {
+    // SAFETY: the caller vouches for it.
+    (!string.is_null()).then(|| unsafe { text(string) })
+}
+
 /// The same of at most `most` bytes.
 ///
 /// # Safety

@@ -10,7 +10,7 @@ use pgrx::spi::{self, Spi};
 use pgrx::{FromDatum, IntoDatum, pg_sys};
 
 use crate::error::Error;
-use crate::pg::backend::encoding::{Text, c_string, text};
+use crate::pg::backend::encoding::{Text, c_string, text, text_or_none};
 use crate::pg::backend::rethrow::unshown;
 use crate::pg::compat;
 
@@ -52,10 +52,7 @@ pub(crate) fn reserve_setting_prefix(prefix: &'static CStr) {
 /// The present value of a setting; None when this server has no such setting.
 pub(crate) fn setting(name: &CStr) -> Option<String> {
     // SAFETY: the name is a C string; a missing setting is allowed, a restricted one as well.
-    unsafe {
-        let value = pg_sys::GetConfigOption(name.as_ptr(), true, false);
-        (!value.is_null()).then(|| text(value))
-    }
+    unsafe { text_or_none(pg_sys::GetConfigOption(name.as_ptr(), true, false)) }
 }
 
 /// The data directory.

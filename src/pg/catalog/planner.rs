@@ -67,8 +67,8 @@ pub(crate) struct Premise {
     pub(crate) correlation: Option<(Vec<pg_sys::Oid>, f64)>,
 }
 
-/// The plan of each query under each premise, for as long as `goes_on` says so. None for one that can't be
-/// planned; and for all if each tablespace has page costs of its own.
+/// The plan of each query under each premise, for as long as `goes_on` says so. None for a query that can't
+/// be planned, or that there was no time for; and for all if each tablespace has page costs of its own.
 pub(crate) fn picks(
     queries: &[TableQuery],
     premises: &[Premise],
@@ -99,6 +99,7 @@ pub(crate) fn picks(
         }
         picks.push(picked);
     }
+    picks.resize(queries.len(), None);
     Some(picks)
 }
 

@@ -57,7 +57,7 @@ pub(in crate::pg) fn ring(ahead: ReadAhead) -> pg_sys::BufferAccessStrategy {
         #[cfg(not(feature = "pg15"))]
         {
             const LEAST_KB: u32 = 256;
-            let kb = |buffers: u32| buffers * pg_sys::BLCKSZ / 1024;
+            let kb = |buffers: u32| buffers * (pg_sys::BLCKSZ / 1024);
             let kb = match ahead {
                 ReadAhead::By(depth) => Some(kb(depth)),
                 ReadAhead::Bitmap(concurrency) => Some(LEAST_KB.max(kb(pinned_by_bitmap(concurrency)))),
@@ -182,8 +182,9 @@ pub(in crate::pg) unsafe fn read_blocks(
     // To the server the callback is data of one word.
     let mut handle: *mut dyn Blocks = blocks;
     // SAFETY: the caller vouches for relation, blocks and ring. The handle outlives the stream, and what it
-    // points to is used either by the callback, inside of the stream's calls, or here, between them. Each pin
-    // is released at once.
+    // points to is used either by the callback, inside of the stream's calls, or here, between them. Each
+    // returned pin is released at once. After an ERROR the stream is not ended: the resource owner of the
+    // (sub)transaction releases its pins, and nobody calls the callback again.
     unsafe {
         let stream = with_concurrency(ahead, || {
             pg_sys::read_stream_begin_relation(

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use pgrx::pg_sys;
 use serde::{Deserialize, Serialize};
 
-use crate::pg::backend::encoding::text;
+use crate::pg::backend::encoding::text_or_none;
 use crate::pg::backend::server::{self, data_directory, in_recovery, pairs};
 use crate::pg::catalog::facts::bytes_of_files;
 use crate::pg::storage::tablespace::Tablespace;
@@ -77,8 +77,7 @@ impl ServerFacts {
         let (rolname, datname, identifier) = unsafe {
             let role = pg_sys::GetUserNameFromId(pg_sys::GetUserId(), true);
             let database = pg_sys::get_database_name(pg_sys::MyDatabaseId);
-            let copy = |name: *mut std::ffi::c_char| (!name.is_null()).then(|| text(name));
-            (copy(role), copy(database), pg_sys::GetSystemIdentifier())
+            (text_or_none(role), text_or_none(database), pg_sys::GetSystemIdentifier())
         };
         Self {
             rolname,
@@ -98,8 +97,7 @@ pub(crate) fn setting_values<'a>(names: &'a [&'a str]) -> impl Iterator<Item = (
         let c_name = CString::new(name).unwrap_or_default();
         // SAFETY: the name is a C string; a missing setting is allowed and gives NULL, others a C string.
         let value = unsafe {
-            let value = pg_sys::GetConfigOptionByName(c_name.as_ptr(), std::ptr::null_mut(), true);
-            (!value.is_null()).then(|| text(value))
+            text_or_none(pg_sys::GetConfigOptionByName(c_name.as_ptr(), std::ptr::null_mut(), true))
         };
         (name, value)
     })

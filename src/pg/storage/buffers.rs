@@ -76,10 +76,13 @@ impl Usage {
 /// A page, and the buffer that it is in.
 #[derive(Clone, Copy)]
 struct Page {
+    /// Number of the shared buffer; without a meaning for one of the session's own.
     buffer: pg_sys::Buffer,
     fork: pg_sys::ForkNumber::Type,
     block: pg_sys::BlockNumber,
     is_dirty: bool,
+    /// Was it used more than once lately, as the clock sweep counts?
+    is_used_again: bool,
 }
 
 /// The pages of a relation in shared buffers, or in the session's own for a temporary table. Looks at all
@@ -127,7 +130,8 @@ unsafe fn page_in(
     };
     let found = state & buffer_state::VALID != 0 && compat::tagged_file(&tag) == file;
     let is_dirty = state & buffer_state::DIRTY != 0;
-    found.then_some(Page { buffer, fork: tag.forkNum, block: tag.blockNum, is_dirty })
+    let is_used_again = buffer_state::uses(state) > 1;
+    found.then_some(Page { buffer, fork: tag.forkNum, block: tag.blockNum, is_dirty, is_used_again })
 }
 
 /// How many blocks of each fork are in buffers.
@@ -278,16 +282,15 @@ pub(in crate::pg) fn evict_if_unused(relation: &Relation, mut buffers: Vec<pg_sy
     buffers.dedup();
     // SAFETY: the relation is open.
     let file = unsafe { compat::file_id(relation.as_ptr()) };
+    // More than one use means that another process has touched it, as rings of buffers take it; and a dirty
+    // page was changed by another process.
+    let is_unused = |page: &Page| !page.is_used_again && !page.is_dirty;
     for buffer in buffers {
-        // SAFETY: a buffer that this backend has pinned; its header is read as in `resident_pages`.
+        // SAFETY: the number of a shared buffer, since the relation is not temporary. Its page may be another
+        // by now, which `page_in` tells. If it changes after that, another page is read again.
         unsafe {
             let header = &raw const (*pg_sys::BufferDescriptors.add(buffer as usize - 1)).bufferdesc;
-            let tag = std::ptr::read_volatile(&raw const (*header).tag);
-            let state = std::ptr::read_volatile(&raw const (*header).state.value);
-            // More than one use means that another process has touched it, as rings of buffers take it; and a
-            // dirty page was changed by another process.
-            let uses = buffer_state::uses(state);
-            if compat::tagged_file(&tag) == file && uses <= 1 && state & buffer_state::DIRTY == 0 {
+            if page_in(header, file, buffer).as_ref().is_some_and(is_unused) {
                 compat::evict_buffer(buffer);
             }
         }

@@ -9,7 +9,7 @@ use pgrx::datum::DatumWithOid;
 use pgrx::{pg_sys, spi, spi::Spi};
 
 use crate::error::{Error, Result};
-use crate::pg::backend::encoding::text;
+use crate::pg::backend::encoding::{text, text_or_none};
 use crate::pg::backend::lock::{LOCK, lock_to_read};
 use crate::pg::backend::rethrow::unshown;
 use crate::pg::backend::server;
@@ -307,10 +307,7 @@ impl Relation {
     /// Its schema's name.
     pub(crate) fn schema(&self) -> Option<String> {
         // SAFETY: a catalog lookup; NULL when there is none.
-        unsafe {
-            let name = pg_sys::get_namespace_name(self.form().relnamespace);
-            (!name.is_null()).then(|| text(name))
-        }
+        unsafe { text_or_none(pg_sys::get_namespace_name(self.form().relnamespace)) }
     }
 
     /// Is it a btree index?
@@ -542,8 +539,5 @@ fn owner_of(oid: pg_sys::Oid) -> Option<pg_sys::Oid> {
 
 fn relation_name(oid: pg_sys::Oid) -> Option<String> {
     // SAFETY: a catalog lookup; NULL when there is none.
-    unsafe {
-        let name = pg_sys::get_rel_name(oid);
-        (!name.is_null()).then(|| text(name))
-    }
+    unsafe { text_or_none(pg_sys::get_rel_name(oid)) }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use pgrx::pg_sys;
 
 use crate::error::{Error, Result};
-use crate::pg::backend::encoding::{self, text};
+use crate::pg::backend::encoding::{self, text_or_none};
 use crate::pg::backend::server;
 use crate::pg::backend::server::{data_directory, pairs};
 use crate::pg::compat;
@@ -87,10 +87,7 @@ impl Tablespace {
     /// Its name; None when it is gone.
     pub(in crate::pg) fn name(self) -> Option<String> {
         // SAFETY: a catalog lookup; NULL when there is none.
-        unsafe {
-            let name = pg_sys::get_tablespace_name(self.0);
-            (!name.is_null()).then(|| text(name))
-        }
+        unsafe { text_or_none(pg_sys::get_tablespace_name(self.0)) }
     }
 
     /// `effective_io_concurrency` of what is in it.

@@ -171,7 +171,7 @@ impl Answers {
     fn thresholds_at(&self, call: &Call, in_force: Cell, chosen: Cell) -> Option<Thresholds> {
         let premises = [in_force, chosen].map(premise);
         let queries: Vec<TableQuery> = self.inquiry.queries.iter().map(|query| query.query.clone()).collect();
-        let picks = planner::picks(&queries, &premises, ParallelPlans::AsSet, &mut goes_on(call))?;
+        let picks = planner::picks(&queries, &premises, ParallelPlans::AsSet, &mut time_for_a_series(call))?;
         let picks: Vec<Vec<Picked>> = picks.into_iter().flatten().collect();
         let jit_above = planner::jit_above_cost().unwrap_or(f64::INFINITY);
         let count = |holds: &dyn Fn(&Picked) -> bool| {
@@ -187,8 +187,8 @@ fn premise(cell: Cell) -> Premise {
     Premise { costs: (cell.sequential, cell.random), correlation: None }
 }
 
-/// May the planner be asked more?
-fn goes_on(call: &Call) -> impl Fn() -> bool {
+/// May the planner be asked more? Each series of questions has [`LONGEST`] of its own.
+fn time_for_a_series(call: &Call) -> impl Fn() -> bool {
     let started = Instant::now();
     move || {
         interrupts::check();
@@ -211,11 +211,11 @@ impl Inquiry {
                 .to_owned()
         })?;
         if picks.iter().all(Option::is_none) {
-            return Err(if picks.is_empty() {
+            return Err(if !goes_on() {
                 "there was no time left for it".to_owned()
             } else {
-                "none of the queries could be planned: somebody holds a lock, indexes or statistics call \
-                 functions, or planning raised an ERROR"
+                "none of the queries could be planned: another session holds a lock, indexes or statistics \
+                 call functions, or planning raised an ERROR"
                     .to_owned()
             });
         }
@@ -367,12 +367,12 @@ pub(super) fn ask(
     times: &Times,
 ) -> Result<Answers, String> {
     let started = Instant::now();
-    let mut goes_on = goes_on(call);
+    let mut goes_on = time_for_a_series(call);
     let known_indexes = indexes::of_tables(tables, MOST_OF_TABLE, MOST_INDEXES);
     let why_none = if known_indexes.is_empty() {
         "no table there has an index and statistics by which the planner could be asked"
     } else {
-        "of no index there it can be told where its rows lie: io_probe_correlation says why"
+        "of none of the indexes there is it known where its rows lie: io_probe_correlation says why"
     };
     let probed: Vec<Probed> =
         known_indexes.into_iter().take_while(|_| goes_on()).filter_map(Probed::of).collect();
@@ -385,11 +385,11 @@ pub(super) fn ask(
         "the planner picked plans that are not scans by one index or of the whole table".to_owned()
     })?;
     let as_is = AsIs { inquiry: &inquiry, asked, regrets, cells, concurrencies, times };
-    let joint = match as_is.joint(in_force, &mut self::goes_on(call)) {
+    let joint = match as_is.joint(in_force, &mut time_for_a_series(call)) {
         Some(joint) => joint,
         None => {
             let chosen = as_is.regrets.choose(in_force).ok_or_else(|| "no query tells".to_owned())?;
-            let correlations = as_is.correlations(&chosen.settings, &mut self::goes_on(call));
+            let correlations = as_is.correlations(&chosen.settings, &mut time_for_a_series(call));
             Joint { chosen, correlations, corrected: None }
         }
     };

@@ -17,7 +17,7 @@ use crate::call::named::NamedEnum;
 const THE_UNIT: &str = "it is the unit in which the other costs are given";
 
 /// Why a page cost is not known.
-const NOT_BY_PLANS: &str = "nothing can be said by the planner's choices";
+const NOT_BY_PLANS: &str = "the planner's choices say nothing";
 
 /// Why a value stays.
 pub(super) const NOTHING_BETTER: &str = "no other value is sure enough to gain more than 5 %";
@@ -48,7 +48,7 @@ impl Advice<'_> {
                 self.without_times(row, format!("{NOT_BY_PLANS}: {why}"))
             }
             (Err(why), Setting::EffectiveIoConcurrency) => {
-                let aside = format!("that is by the reads with gaps alone, since {NOT_BY_PLANS}: {why}");
+                let aside = format!("this rests on the reads with gaps alone, since {NOT_BY_PLANS}: {why}");
                 self.concurrency(setting, row).and_if_recommended(&aside)
             }
             _ => self.concurrency(setting, row),

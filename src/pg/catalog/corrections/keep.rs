@@ -5,7 +5,7 @@ use pgrx::pg_sys;
 
 use super::kept::MeasuredOf;
 use crate::error::{Error, Result};
-use crate::pg::backend::encoding::{self, Text, text};
+use crate::pg::backend::encoding::{self, Text, text_or_none};
 use crate::pg::backend::lock::check_may_write;
 use crate::pg::backend::server::{from_own, pairs};
 use crate::pg::catalog::names;
@@ -20,52 +20,13 @@ pub(crate) fn keep(index: pg_sys::Oid, correlation: Option<f64>) -> Result<()> {
     if unsafe { pg_sys::XactIsoLevel } as u32 == pg_sys::XACT_SERIALIZABLE {
         return Err(Error::unsupported("cannot execute io_probe_correct() in a serializable transaction"));
     }
-    // Before the lock, so that no session without the right waits for it; and after it, when nothing changes
-    // any more.
-    check_may_maintain(table_of(index)?)?;
-    let relation = Relation::open(index)?;
-    let table = table_of(index)?;
-    check_may_maintain(table)?;
-    if !relation.is_btree() {
-        return Err(not_a_btree(&relation.name()));
-    }
-    if table.to_u32() < pg_sys::FirstNormalObjectId {
-        return Err(Error::unsupported(format!("\"{}\" is an index of a catalog", relation.name())));
-    }
-    if relation.is_temporary() {
-        return Err(Error::unsupported(format!("\"{}\" is an index of a temporary table", relation.name())));
-    }
+    let (_locked, table) = lock(index)?;
     let Some(of) = MeasuredOf::now(table, index) else {
         return Err(Error::undefined_relation("the table is gone"));
     };
-    let query = format!(
-        "SELECT c.oid, pg_catalog.quote_ident(n.nspname) FROM pg_catalog.pg_namespace AS n, {} \
-         AND n.oid OPERATOR(pg_catalog.=) c.relnamespace \
-         AND c.relname OPERATOR(pg_catalog.=) 'io_probe_corrections'",
-        from_own("pg_class", "c")
-    );
-    let Some((corrections, schema)) = pairs::<pg_sys::Oid>(&query).into_iter().next() else {
-        return Err(Error::unmet("the extension has no table of corrections")
-            .hint("Run ALTER EXTENSION pg_io_probe UPDATE."));
-    };
-    // SAFETY: catalog lookups; an index that is open has a name, its table one, and both a schema.
-    let names = unsafe {
-        let schema = pg_sys::get_rel_namespace(index);
-        [pg_sys::get_namespace_name(schema), pg_sys::get_rel_name(table), pg_sys::get_rel_name(index)]
-            .map(|name| if name.is_null() { String::new() } else { text(name) })
-    };
-    // SAFETY: a lookup in a catalog; the name is a C string.
-    let is_itself = |schema: &str, name: &str, oid| unsafe {
-        let schema = encoding::name(schema).map(|name| pg_sys::get_namespace_oid(name.as_ptr(), true));
-        let found = schema.zip(encoding::name(name));
-        found.is_some_and(|(schema, name)| pg_sys::get_relname_relid(name.as_ptr(), schema) == oid)
-    };
-    let [of_schema, of_table, of_index] = &names;
-    if !is_itself(of_schema, of_table, table) || !is_itself(of_schema, of_index, index) {
-        return Err(Error::unsupported("the name of the index, its table or their schema is no valid text"));
-    }
+    let (corrections, schema) = table_of_corrections()?;
+    let names = names_of(table, index)?.map(|name| DatumWithOid::from(Text(name)));
     let written = Relation::open_to_write(corrections)?;
-    let names = names.map(|name| DatumWithOid::from(Text(name)));
     let statement = match correlation {
         None => format!(
             "DELETE FROM {schema}.io_probe_corrections WHERE schemaname = $1::name AND tablename = $2::name \
@@ -96,6 +57,64 @@ pub(crate) fn keep(index: pg_sys::Oid, correlation: Option<f64>) -> Result<()> {
     Ok(())
 }
 
+/// Locks an index of which a correlation can be kept, and says which table is its own.
+fn lock(index: pg_sys::Oid) -> Result<(Relation, pg_sys::Oid)> {
+    // Before the lock, so that no session without the right waits for it; and after it, when nothing changes
+    // any more.
+    check_may_maintain(table_of(index)?)?;
+    let relation = Relation::open(index)?;
+    let table = table_of(index)?;
+    check_may_maintain(table)?;
+    if !relation.is_btree() {
+        return Err(not_a_btree(&relation.name()));
+    }
+    if table.to_u32() < pg_sys::FirstNormalObjectId {
+        return Err(Error::unsupported(format!("\"{}\" is an index of a catalog", relation.name())));
+    }
+    if relation.is_temporary() {
+        return Err(Error::unsupported(format!("\"{}\" is an index of a temporary table", relation.name())));
+    }
+    Ok((relation, table))
+}
+
+/// The extension's table of corrections, and its schema as SQL names it.
+fn table_of_corrections() -> Result<(pg_sys::Oid, String)> {
+    let query = format!(
+        "SELECT c.oid, pg_catalog.quote_ident(n.nspname) FROM pg_catalog.pg_namespace AS n, {} \
+         AND n.oid OPERATOR(pg_catalog.=) c.relnamespace \
+         AND c.relname OPERATOR(pg_catalog.=) 'io_probe_corrections'",
+        from_own("pg_class", "c")
+    );
+    pairs::<pg_sys::Oid>(&query).into_iter().next().ok_or_else(|| {
+        Error::unmet("the extension has no table of corrections")
+            .hint("Run ALTER EXTENSION pg_io_probe UPDATE.")
+    })
+}
+
+/// The names of the schema, the table and its index, under which a correlation is kept. They are kept as
+/// text; one that is none in the database's encoding would come back as another name, so each is looked up
+/// again.
+fn names_of(table: pg_sys::Oid, index: pg_sys::Oid) -> Result<[String; 3]> {
+    // SAFETY: lookups in catalogs, which give NULL for what is not there. An index lies in its table's
+    // schema.
+    let names = unsafe {
+        let schema = pg_sys::get_rel_namespace(index);
+        [pg_sys::get_namespace_name(schema), pg_sys::get_rel_name(table), pg_sys::get_rel_name(index)]
+            .map(|name| text_or_none(name).unwrap_or_default())
+    };
+    // SAFETY: a lookup in a catalog; the name is a C string.
+    let is_itself = |schema: &str, name: &str, oid| unsafe {
+        let schema = encoding::name(schema).map(|name| pg_sys::get_namespace_oid(name.as_ptr(), true));
+        let found = schema.zip(encoding::name(name));
+        found.is_some_and(|(schema, name)| pg_sys::get_relname_relid(name.as_ptr(), schema) == oid)
+    };
+    let [of_schema, of_table, of_index] = &names;
+    if is_itself(of_schema, of_table, table) && is_itself(of_schema, of_index, index) {
+        return Ok(names);
+    }
+    Err(Error::unsupported("the name of the index, its table or their schema is no valid text"))
+}
+
 /// The table of an index.
 fn table_of(index: pg_sys::Oid) -> Result<pg_sys::Oid> {
     // SAFETY: lookups in catalogs, which give 0 for what is not there.
@@ -105,8 +124,8 @@ fn table_of(index: pg_sys::Oid) -> Result<pg_sys::Oid> {
         if table != pg_sys::InvalidOid {
             return Ok(table);
         }
-        let name = pg_sys::get_rel_name(index);
-        Err(not_a_btree(&if name.is_null() { index.to_u32().to_string() } else { text(name) }))
+        let name = text_or_none(pg_sys::get_rel_name(index));
+        Err(not_a_btree(&name.unwrap_or_else(|| index.to_u32().to_string())))
     }
 }
 
@@ -120,10 +139,7 @@ fn check_may_maintain(table: pg_sys::Oid) -> Result<()> {
         return Ok(());
     }
     // SAFETY: a lookup in a catalog, which gives NULL for what is not there.
-    let name = unsafe {
-        let name = pg_sys::get_rel_name(table);
-        if name.is_null() { String::new() } else { text(name) }
-    };
+    let name = unsafe { text_or_none(pg_sys::get_rel_name(table)) }.unwrap_or_default();
     let needed = if compat::HAS_MAINTAIN { "MAINTAIN on the table" } else { "the table's ownership" };
     Err(Error::denied(format!("permission denied for table {name}"))
         .detail(format!("io_probe_correct needs {needed}.")))

@@ -55,80 +55,80 @@ impl BlockReader<Order<'_>> for ServerReader<'_, InTurns> {
     }
 }
 
-/// Longest time, as far as the last blocks tell, and most blocks between two readings of the clock: one for
-/// each block would cost a tenth of a hit.
+/// Longest time, as far as the last blocks tell, and most blocks between two readings of the clock. To read
+/// it after each block would cost a tenth of a hit.
 const LOOK_NS: u64 = 50_000;
 const BLOCKS_PER_LOOK: u64 = 16;
 
-/// The blocks of a turn as they arrive, which is in order.
+/// The blocks of a turn as they arrive, which is in order. Each turn has a stopwatch of its own.
 struct ArrivingBlocks<'t, 'o, 'w> {
     order: &'t mut Order<'o>,
     watch: &'t mut Stopwatch<'w>,
-    next: usize,
-    end: usize,
+    handed_out: usize,
+    stop_at: usize,
     begun: u64,
     /// Hits so far when timing began.
-    timed: Option<i64>,
+    hits_when_timed: Option<i64>,
     /// Blocks since the last look at the clock, and until the next.
-    arrived: u64,
+    since_look: u64,
     step: u64,
     /// Buffers that blocks went to, with room for all from the start.
     buffers: Vec<pg_sys::Buffer>,
-    all_hits: i64,
+    hits_before: i64,
 }
 
 impl<'t, 'o, 'w> ArrivingBlocks<'t, 'o, 'w> {
     fn of(order: &'t mut Order<'o>, watch: &'t mut Stopwatch<'w>) -> Self {
         Self {
-            next: 0,
-            end: order.blocks.len(),
+            handed_out: 0,
+            stop_at: order.blocks.len(),
             begun: 0,
-            timed: None,
-            arrived: 0,
+            hits_when_timed: None,
+            since_look: 0,
             step: 1,
             buffers: Vec::with_capacity(order.blocks.len()),
-            all_hits: Usage::hits_so_far(),
+            hits_before: Usage::hits_so_far(),
             order,
             watch,
         }
     }
 
     fn look(&mut self) {
-        let (before, blocks) = (self.watch.last(), std::mem::take(&mut self.arrived));
+        let (before, blocks) = (self.watch.last(), std::mem::take(&mut self.since_look));
         let is_over = self.watch.arrived(blocks).is_break();
         let per_block = (self.watch.last() - before) / blocks;
         self.step = (LOOK_NS / per_block.max(1)).clamp(1, BLOCKS_PER_LOOK);
         let elapsed = self.watch.last() - self.begun;
         let warm_up = (self.order.warm_up as u64).saturating_sub(self.watch.blocks());
-        match self.timed {
+        match self.hits_when_timed {
             // A warm-up that takes half of the time has lasted long enough.
             None if warm_up == 0 || elapsed > self.order.length_ns / 2 => self.time(),
             None => self.step = self.step.min(warm_up),
             Some(_) => {
                 if elapsed > self.order.length_ns && self.watch.rated().work >= LEAST_BLOCKS as u64 {
-                    self.end = self.next;
+                    self.stop_at = self.handed_out;
                 }
             }
         }
         if is_over {
-            self.end = self.next;
+            self.stop_at = self.handed_out;
         }
     }
 
     /// Begins timing.
     fn time(&mut self) {
-        self.timed = Some(Usage::hits_so_far());
+        self.hits_when_timed = Some(Usage::hits_so_far());
         self.watch.rate(true);
     }
 
     /// All blocks have come. Returns the buffers that it filled, unless all was in buffers before.
     fn end(mut self) -> Vec<pg_sys::Buffer> {
-        if self.arrived > 0 {
+        if self.since_look > 0 {
             self.look();
         }
         let hits = Usage::hits_so_far();
-        self.order.hits = self.timed.map_or(0, |before| hits - before).max(0) as u64;
-        let filled = self.watch.blocks() as i64 > hits - self.all_hits;
+        self.order.hits = self.hits_when_timed.map_or(0, |before| hits - before).max(0) as u64;
+        let filled = self.watch.blocks() as i64 > hits - self.hits_before;
         if filled { self.buffers } else { Vec::new() }
     }
 }
@@ -143,8 +143,8 @@ impl Blocks for ArrivingBlocks<'_, '_, '_> {
     }
 
     fn next(&mut self) -> Option<pg_sys::BlockNumber> {
-        let block = self.order.blocks.get(self.next).filter(|_| self.next < self.end)?;
-        self.next += 1;
+        let block = self.order.blocks.get(self.handed_out).filter(|_| self.handed_out < self.stop_at)?;
+        self.handed_out += 1;
         Some(*block as pg_sys::BlockNumber)
     }
 
@@ -153,8 +153,8 @@ impl Blocks for ArrivingBlocks<'_, '_, '_> {
         if compat::EVICTS_SHARED_BUFFERS && self.buffers.last() != Some(&buffer) {
             self.buffers.push(buffer);
         }
-        self.arrived += 1;
-        if self.arrived >= self.step {
+        self.since_look += 1;
+        if self.since_look >= self.step {
             self.look();
         }
     }

@@ -92,7 +92,7 @@ struct Scanning<'s, 'm> {
     end: u64,
     skip: &'s Skip,
     skipped: u64,
-    /// Blocks since the last reading of the clock: one for each block would cost a tenth of a hit.
+    /// Blocks since the clock was last read. To read it after each block would cost a tenth of a hit.
     unreported: u64,
     before: Usage,
     watch: &'s mut Stopwatch<'m>,
