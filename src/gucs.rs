@@ -176,7 +176,7 @@ pub(crate) fn define() {
     GucRegistry::define_bool_guc(
         c"pg_io_probe.correct_correlation",
         c"Lets the planner use the correlations that io_probe_correct keeps.",
-        c"It has no effect on an index without a kept one.",
+        c"Indexes for which none is kept are planned as usual.",
         &CORRECT_CORRELATION,
         GucContext::Userset,
         GucFlags::EXPLAIN,

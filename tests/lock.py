@@ -4,19 +4,25 @@
 import time
 import unittest
 
-from lib import BLOCK, PATHS, VERSION, Failure, Session, dense_table, main, progress, seqscan, wait_for
+from lib import BLOCK, PATHS, VERSION, Failure, Session, call, dense_table, main, progress, seqscan, wait_for
 from lib import wait_for_probe
 from probes import probes
 
-BLOCKS = 1024
+BLOCKS = 4096
 BRIEF = seqscan("probed", "direct")
-# They measure nothing that others would disturb, or store what they are refused.
-OTHERS = ["iostat", "iostat_query", "evict", "record"]
+# The first three run beside a probe, and record keeps the refusal as a run.
+NEVER_REFUSED = ["iostat", "iostat_query", "evict", "record"]
 
 
 def lasting(path="direct"):
     """A probe that lasts longer than any test."""
     return seqscan("probed", path, duration="60 s", options={"max_mib_s": 1})
+
+
+def one_of_each(session):
+    """A probe of each function that runs alone."""
+    each = {probe.probe: probe for probe in probes(session) if probe.name not in NEVER_REFUSED}
+    return each.values()
 
 
 class Lock(unittest.TestCase):
@@ -44,16 +50,16 @@ class Lock(unittest.TestCase):
         return self.control.rows(f"SELECT * FROM pg_locks WHERE locktype = 'advisory' AND {wanted}")
 
     def test_the_second_is_refused(self):
+        known = one_of_each(self.control)
         self.start_first()
         held = f"SELECT * FROM pg_locks WHERE pid = {self.second.pid} AND locktype IN ('advisory', 'relation')"
-        for probe in probes(self.control):
-            if probe.name not in OTHERS:
-                with self.subTest(probe.name):
-                    with self.assertRaises(Failure) as raised:
-                        self.second.rows(probe.query)
-                    self.assertEqual(raised.exception.sqlstate, "55006")
-                    self.assertRegex(str(raised.exception), rf"DETAIL: .*\b{self.first.pid}\b")
-                    self.assertEqual(self.control.rows(held), [])
+        for probe in known:
+            with self.subTest(probe.name):
+                with self.assertRaises(Failure) as raised:
+                    self.second.rows(probe.query)
+                self.assertEqual(raised.exception.sqlstate, "55006")
+                self.assertRegex(str(raised.exception), rf"DETAIL: .*\b{self.first.pid}\b")
+                self.assertEqual(self.control.rows(held), [])
 
     def test_the_second_is_refused_in_another_database(self):
         self.control.run("CREATE DATABASE elsewhere")
@@ -99,12 +105,16 @@ class Lock(unittest.TestCase):
         self.assertEqual((row["status"], row["complete"]), ("ok", True))
 
     def test_lock_timeout(self):
+        known = one_of_each(self.control)
         self.start_first()
         self.second.run("SET lock_timeout = 200")
-        with self.assertRaises(Failure) as raised:
-            self.second.rows(seqscan("probed", "direct", options={"wait": True}))
-        self.assertEqual(raised.exception.sqlstate, "55P03")
-        self.assertEqual(self.lock(pid=self.second.pid), [])
+        for probe in known:
+            with self.subTest(probe.name):
+                waiting = call(probe.probe, probe.relation, **{**probe.arguments, "options": {"wait": True}})
+                with self.assertRaises(Failure) as raised:
+                    self.second.rows(f"SELECT * FROM {waiting}")
+                self.assertEqual(raised.exception.sqlstate, "55P03")
+                self.assertEqual(self.lock(pid=self.second.pid), [])
 
     def test_progress(self):
         relation = {"relid": "probed", "probe": "seqscan", "total": BLOCKS}
@@ -124,8 +134,7 @@ class Lock(unittest.TestCase):
         self.assertEqual(self.control.rows("SELECT * FROM io_probe_progress()"), [])
 
     def test_progress_names_the_probe_and_its_relation(self):
-        each = {probe.probe: probe for probe in probes(self.control) if probe.name not in [*OTHERS, "recommend"]}
-        for probe in each.values():
+        for probe in one_of_each(self.control):
             with self.subTest(probe.name), Session() as session:
                 probe.start(session)
                 seen = wait_for(lambda: progress(self.control, session.pid), "its progress")

@@ -60,13 +60,25 @@ mod tests {
         replay("texts", texts);
     }
 
-    /// Lines that may be some of the kernel's: numbers, or words as in its tables of mounts.
-    const LINES: &str =
-        r"(cpu  |some total=)?([0-9]{1,20}[ \t\n]){1,20}|([-:/\\0-9a-z,=]{0,12}[ \t\n]){0,20}";
-
     proptest! {
+        /// Lines that may be some of the kernel's: words as in its tables of mounts.
         #[test]
-        fn texts_of_words(earlier in LINES, later in LINES) {
+        fn texts_of_words(text in r"([-:/\\0-9a-z,=]{0,12}[ \t\n\x00]){0,20}") {
+            texts(text.as_bytes());
+        }
+
+        /// A line of counters that has grown.
+        #[test]
+        fn texts_of_counters(
+            name in "(cpu  |some avg10=0 total=)?",
+            counters in proptest::collection::vec((any::<u32>(), any::<u32>()), 1..20),
+        ) {
+            let line = |of: &dyn Fn((u32, u32)) -> u64| {
+                let words: Vec<String> = counters.iter().map(|pair| of(*pair).to_string()).collect();
+                format!("{name}{}", words.join(" "))
+            };
+            let earlier = line(&|(before, _)| before.into());
+            let later = line(&|(before, more)| u64::from(before) + u64::from(more));
             texts(format!("{earlier}\0{later}").as_bytes());
         }
     }

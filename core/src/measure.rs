@@ -17,8 +17,9 @@ use crate::run::stopwatch::Stopwatch;
 /// One way to read: past every cache, through the OS page cache, or as the server does. `Wanted` is a
 /// [`crate::files::Part`] in order, [`random::Fetches`], or the [`page_times::Order`] of a turn.
 pub trait BlockReader<Wanted> {
-    /// Reads it, and tells the watch when it begins and what arrives: all of it, or a first part where the
-    /// watch breaks. Starts nothing more then, and returns when nothing is in flight.
+    /// Reads it, and tells the watch when it begins and what arrives. Once the watch breaks it starts nothing
+    /// more; it returns when nothing is in flight. Of a part all arrives unless the watch breaks; fetches and
+    /// turns may end earlier by themselves.
     ///
     /// # Errors
     /// Those of the reads. The reader is of no more use: requests may be in flight, for which its engine

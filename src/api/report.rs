@@ -178,7 +178,7 @@ fn next(lines: &[Line]) -> String {
 fn stored(run: i64) -> Result<Vec<Line>> {
     let rows = report_lines(run).ok_or_else(|| {
         Error::undefined_object(format!("run {run} is no stored report"))
-            .hint("io_probe_runs has their ids, in rows of probe \"report\".")
+            .hint("Stored reports are the rows of io_probe_runs whose probe is \"report\".")
     })?;
     let size: usize = rows.iter().map(String::len).sum();
     if rows.len() > MOST_LINES || size > MOST_SIZE {

@@ -94,7 +94,6 @@ impl CpuTimes {
 
 #[cfg(test)]
 mod tests {
-
     use super::*;
 
     const EARLIER: &str = "cpu  100 10 50 1000 40 5 5 2 7 0\ncpu0 100 10 50 1000 40 5 5 2 7 0\nintr 12 3\n";

@@ -191,7 +191,7 @@ impl Scanning<'_> {
             let end = part.blocks.start + (stretch.bytes.end - bytes.start) / self.run.block_size();
             let next = Part { segment: part.segment, blocks: came.blocks.end..end };
             self.watch.rate(!stretch.hole);
-            came.blocks.end += if stretch.hole { self.at_once(next)? } else { self.in_bursts(next, &holes)? };
+            came.blocks.end = if stretch.hole { self.at_once(next)? } else { self.in_bursts(next, &holes)? };
             if came.blocks.end < end || self.watch.stop().is_some() {
                 break;
             }
@@ -210,9 +210,8 @@ impl Scanning<'_> {
         by_bytes.min(by_blocks).saturating_mul(self.run.block_size())
     }
 
-    /// Reads blocks that hold data as the limits let it. Returns how many came.
+    /// Reads blocks that hold data as the limits let it. Returns the end of those that came.
     fn in_bursts(&mut self, mut part: Part, holes: &Holes) -> Result<u64> {
-        let first = part.blocks.start;
         while !part.blocks.is_empty() {
             let left = self.watch.budget().bytes_left() / self.run.block_size();
             let length = self.bursts.next_of(part.blocks.end - part.blocks.start).min(left);
@@ -226,29 +225,30 @@ impl Scanning<'_> {
                     break;
                 }
             }
-            let at = part.blocks.start;
-            let done = self.at_once(Part { segment: part.segment, blocks: at..at + length })?;
-            self.watch.budget().spend(done * self.run.block_size());
-            let came = self.run.source.byte_range(&Part { segment: part.segment, blocks: at..at + done });
+            let start = part.blocks.start;
+            let end = self.at_once(Part { segment: part.segment, blocks: start..start + length })?;
+            let came = self.run.source.byte_range(&Part { segment: part.segment, blocks: start..end });
+            self.watch.budget().spend(came.end - came.start);
             self.seen.rated_holes += holes.whole_blocks(came, self.run.block_size());
             let due = self.bursts.due_after(self.watch.rated(), self.watch.last());
             let waits = self.watch.wait_until(due, false);
             self.bursts.fit(due, self.watch.last(), waits);
-            part.blocks.start += done;
-            if self.watch.stop().is_some() || done < length {
+            part.blocks.start = end;
+            if self.watch.stop().is_some() || end < start + length {
                 break;
             }
         }
-        Ok(part.blocks.start - first)
+        Ok(part.blocks.start)
     }
 
-    /// Reads blocks at once. Returns how many came: all, if nothing ends the scan.
+    /// Reads blocks at once. Returns the end of those that came: of all, if nothing ends the scan.
     fn at_once(&mut self, mut part: Part) -> Result<u64> {
-        let (before, wanted) = (self.watch.blocks(), part.blocks.end - part.blocks.start);
+        let Range { start, end } = part.blocks;
+        let before = self.watch.blocks();
         self.reader.read(&mut part, &mut self.watch)?;
         self.watch.report();
-        let came = self.watch.blocks() - before;
-        debug_assert!(came == wanted || self.watch.stop().is_some(), "{came} of {wanted}");
+        let came = start + self.watch.blocks() - before;
+        debug_assert!(came == end || self.watch.stop().is_some(), "{came} of {start} to {end}");
         Ok(came)
     }
 }

@@ -114,10 +114,18 @@ pub(in crate::api) fn measure(
     call.note_stop(measured.stop);
     let mut results = results(&measured, wanted, &concurrencies);
     for result in &mut results {
-        add_notes(result, &measured, relation, fixed);
+        add_notes(result, &measured, relation);
+        if let Some(fixed) = fixed
+            && (result.is_sparse() || concurrencies.is_empty() && result.is_from_device())
+        {
+            result.caveats.note(format!(
+                "the tablespace has effective_io_concurrency {fixed} of its own: no other can be \
+                 measured there"
+            ));
+        }
     }
     let mut tuple = TimeResult::new(Tier::Cpu, Pattern::Tuple);
-    // After a stop that is for all, as for a session that waits for a lock, tuples are not counted any more.
+    // A stop that ends all, as when a session waits for the relation's lock, leaves no time to count tuples.
     match measured.stop.filter(|stop| stop.is_for_all()) {
         Some(stop) => tuple.lack(NoTime::NotBegun(stop)),
         None if measured.not_cold == Some(NotCold::Holes) => tuple.lack(NoTime::NotCold(NotCold::Holes)),
@@ -191,21 +199,17 @@ fn concurrencies(relation: &ProbedRelation, wanted: &Wanted) -> (Vec<u32>, Optio
         // The usual concurrencies give way to the cap.
         concurrencies.retain(|concurrency| gucs::depth(Some(*concurrency), 1).is_ok());
     }
-    let is_other = |fixed: &u32| concurrencies.iter().any(|concurrency| concurrency != fixed);
-    let fixed = place.fixed_concurrency().filter(is_other);
-    concurrencies.retain(|concurrency| fixed.is_none_or(|fixed| fixed == *concurrency));
+    let fixed = place.fixed_concurrency().filter(|fixed| concurrencies.iter().any(|other| other != fixed));
+    if let Some(fixed) = fixed {
+        concurrencies.retain(|other| *other == fixed);
+    }
     concurrencies.sort_unstable();
     concurrencies.dedup();
     (concurrencies, fixed)
 }
 
 /// Says what is to be known about a result.
-fn add_notes(
-    result: &mut TimeResult,
-    measured: &PageTimesResult,
-    relation: &ProbedRelation,
-    fixed: Option<u32>,
-) {
+fn add_notes(result: &mut TimeResult, measured: &PageTimesResult, relation: &ProbedRelation) {
     let from_device = result.is_from_device();
     if result.has_no_time() {
         result.lack(match measured.not_cold {
@@ -220,11 +224,6 @@ fn add_notes(
         result.caveats.doubt_since(Doubt::Small, "a small relation: caches below the kernel may serve it");
     } else if from_device {
         result.caveats.read_up_to(measured.passes);
-    }
-    if let Some(fixed) = fixed.filter(|_| from_device) {
-        result.caveats.note(format!(
-            "the tablespace has effective_io_concurrency {fixed} of its own: others can't be measured in it"
-        ));
     }
     if measured.dried_up && (from_device || result.is_from_os()) {
         result

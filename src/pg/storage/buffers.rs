@@ -286,8 +286,9 @@ pub(in crate::pg) fn evict_if_unused(relation: &Relation, mut buffers: Vec<pg_sy
     // page was changed by another process.
     let is_unused = |page: &Page| !page.is_used_again && !page.is_dirty;
     for buffer in buffers {
-        // SAFETY: the number of a shared buffer, since the relation is not temporary. Its page may be another
-        // by now, which `page_in` tells. If it changes after that, another page is read again.
+        // SAFETY: the number of a shared buffer, since the relation is not temporary. It may hold another
+        // page by now, which `page_in` tells. If it gets one after that look, that page is evicted: whoever
+        // needs it reads it again.
         unsafe {
             let header = &raw const (*pg_sys::BufferDescriptors.add(buffer as usize - 1)).bufferdesc;
             if page_in(header, file, buffer).as_ref().is_some_and(is_unused) {

@@ -279,9 +279,9 @@ struct Chooser<'a> {
 }
 
 impl Chooser<'_> {
-    /// What is set, where it is as good as the best, or where nothing that is as good and keeps as much of it
-    /// as may be is sure to gain. Else the nearest place that does, with the concurrency in the middle of
-    /// those that are as good.
+    /// What is set, if it is as good as the best. Else, of the places that are as good and keep the most of
+    /// what is set, the nearest that is sure to gain over it, with the concurrency in the middle. If there is
+    /// none, what is set.
     fn place(&self) -> Option<usize> {
         let set = self.regrets.place(self.in_force);
         if set.is_some_and(|set| self.candidates.excess(set) <= 1.0) {

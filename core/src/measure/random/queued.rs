@@ -44,9 +44,9 @@ impl BlockReader<Fetches<'_, '_>> for Queued<'_> {
                     continue;
                 }
                 if plan.next_is_new(watch.budget()) {
-                    // To look at a segment may take long, which would be part of the time of all in flight.
-                    // Beside them only a look that need not wait; else the queue drains, and the caller looks
-                    // while nothing is timed.
+                    // A look at a segment may take long, and would count for every request in flight. So
+                    // while some are, only a look that does not wait is tried. Failing that, nothing more is
+                    // issued, and the caller looks once all have come.
                     let is_known = in_flight
                         && !phase.draining
                         && record.disturb(watch, |budget| plan.inspect_next_segment(false, budget))?;

@@ -268,7 +268,7 @@ impl<C: Calls> Log<C> {
         };
         if paused {
             state.paused = true;
-            // The pause is no part of the time of a flush, but the delay is.
+            // The pause is no part of the time of a flush, but the delay is. The first stays warm-up.
             state.last = state.last.map(|_| resumed);
         }
         let range = state.durable..end;

@@ -145,6 +145,11 @@ mod tests {
         assert_eq!(least, 128);
         bursts.fit(0, 2 * BURST_NS, false);
         assert_eq!((bursts.next_of(u64::MAX), bursts.hold_back()), (2 * least, false));
+        bursts.fit(0, 20 * BURST_NS, false);
+        assert_eq!(bursts.next_of(u64::MAX), 4 * least);
+        // Of what was behind, half a burst is left.
+        bursts.fit(0, BURST_NS / 2, false);
+        assert_eq!((bursts.next_of(u64::MAX), bursts.hold_back()), (least + least / 2, true));
         bursts.fit(3 * BURST_NS, 2 * BURST_NS, true);
         assert_eq!((bursts.next_of(u64::MAX), bursts.hold_back()), (least, true));
     }
