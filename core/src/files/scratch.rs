@@ -347,7 +347,7 @@ mod tests {
     use super::*;
     use crate::files::holes::Holes;
     use crate::files::open_file::OpenFile;
-    use crate::run::clock::Clock;
+    use crate::run::clock::{Clock, Manual};
 
     const BLOCK: usize = 8192;
     /// Not a multiple of the step, so that the last piece is shorter.
@@ -515,6 +515,30 @@ mod tests {
         assert!(matches!(created, Ok(Created::Ready(_))), "{created:?}");
         // It is ready when a little over three MiB are due.
         assert!(Monotonic.now() - started >= 100_000_000);
+    }
+
+    #[test]
+    fn each_piece_is_paid_for_and_written_back_under_a_limit() {
+        let (scratch, _directory) = scratch(libc::O_TMPFILE);
+        let filled = |limits| {
+            let (clock, mut asked) = (Manual::default(), 0);
+            let mut should_stop = || {
+                asked += 1;
+                None
+            };
+            let mut budget = Budget::unlimited(&clock, &mut should_stop);
+            let fill = Fill::Zeros { write_bytes: 1 << 20 };
+            assert_eq!(scratch.fill(fill, &limits, &mut budget).expect("filled"), None);
+            drop(budget);
+            (clock.now(), asked)
+        };
+        // On a clock on which writes take no time, the last piece is paid for when it is over.
+        let (ns, _) = filled(Limits { max_mib_s: Some(30), ..Limits::none() });
+        assert_eq!(ns, ROOM.size * 1_000_000_000 / (30 << 20));
+        // Before each of four pieces, and in each of four pauses; and before each piece is written back.
+        let (_, asked) = filled(Limits { max_mib_s: Some(1 << 20), ..Limits::none() });
+        assert_eq!(asked, 9 + 4);
+        assert_eq!(filled(Limits::none()), (0, 4 + 1));
     }
 
     #[test]

@@ -138,6 +138,15 @@ mod tests {
     }
 
     #[test]
+    fn a_window_that_a_rate_can_t_bear_is_paid_for_beforehand() {
+        let rate = Limits { max_mib_s: Some(16), ..Limits::none() };
+        let both = Limits { max_util: Some(0.5), ..rate };
+        let paid = |limits| Bursts::new(&limits, BLOCK, 1, 1024, 7).paid_by(2048);
+        // 16 MiB at 16 MiB/s, a burst ahead.
+        assert_eq!((paid(rate), paid(both)), (None, Some(7 + 1_000_000_000 - BURST_NS)));
+    }
+
+    #[test]
     fn bursts_grow_while_the_device_is_behind_and_shrink_with_a_pause() {
         let limits = Limits { max_mib_s: Some(100), ..Limits::none() };
         let mut bursts = Bursts::new(&limits, BLOCK, 1, 0, 0);
