@@ -400,6 +400,18 @@ fn a_share_of_the_time_makes_it_rest() {
     };
     let share = blocks(Some(0.2)) / blocks(None);
     assert!((0.1..0.3).contains(&share), "{share}");
+
+    // Of as many turns each has its rest, the last too.
+    let took = |max_util| {
+        let limits =
+            Limits { max_util, max_bytes: 1 << 20, duration: Duration::from_secs(1000), ..run.limits };
+        let run = PageTimesRun { limits, through_cache: false, ..run };
+        let started = seconds(&clock);
+        assert_eq!(measured(&run, &mut server(&run, &clock), &clock).stop, Some(Stop::Bytes));
+        seconds(&clock) - started
+    };
+    let ratio = took(Some(0.1)) / took(None);
+    assert!((9.99..10.01).contains(&ratio), "{ratio}");
 }
 
 #[test]
