@@ -1,6 +1,7 @@
 //! io_combine_limit (from PostgreSQL 17 on), from scans on the server's own path under several limits in
 //! turn.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use io_probe_core::advise::{Choice, plateau};
@@ -32,6 +33,9 @@ const HIGHEST: u64 = 32;
 const TURN: u64 = 16 << 20;
 /// A turn reads cold if no more than this share of it was cached.
 const CACHED: f64 = 0.01;
+/// Readahead windows that the kernel is ahead of a reader at most: it asks for one when the reader enters the
+/// one before.
+const WINDOWS_AHEAD: u64 = 2;
 /// Stretches that are evicted at once.
 const EVICTED: u64 = 8;
 /// Precision where the call asks for none.
@@ -146,8 +150,7 @@ fn measure(
     current: u64,
 ) -> Result<(Contest, Option<IoDelta>)> {
     let length = (TURN / relation.block_size()).min(relation.source.blocks().max(1));
-    let mut stretches =
-        Stretches { call: recommend.call, relation, length, next: 0, cold: recommend.request.cold };
+    let mut stretches = Stretches::new(recommend, relation, length);
     let observer = relation.observer(server::read_account());
     let mut cost = None;
     let precision = recommend.limits.precision.or(Some(PRECISION));
@@ -157,8 +160,8 @@ fn measure(
         limits.iter().map(|limit| ServerReader::combining(&relation.relation, *limit as u32)).collect();
     recommend.call.progress.path(Setting::IoCombineLimit.name(), 0);
     let mut turn = |contender: usize, budget: &mut Budget<'_>| -> Result<TurnResult> {
-        let blocks = match stretches.next(&mut || budget.caller_stop())? {
-            ColdStretch::Cold(blocks) => blocks,
+        let Stretch { blocks, reach } = match stretches.next(&mut || budget.caller_stop())? {
+            ColdStretch::Cold(stretch) => stretch,
             ColdStretch::Cached => return Ok(TurnResult::Unfit),
             ColdStretch::None => return Ok(TurnResult::Exhausted),
             ColdStretch::Stopped(stop) => return Ok(TurnResult::Stopped(stop)),
@@ -174,10 +177,12 @@ fn measure(
             limits: Limits::none(),
         };
         let look = observer.look();
-        let scan = scan::scan(&run, reader, budget, &mut |_| ())?;
+        let scan = scan::scan(&run, reader, budget, &mut |_| ());
         cost = Some(observer.since(&look).after(cost.take()));
         // What the kernel still reads ahead must not be in the next turn's way.
         observer.settle();
+        relation.source.drop_cached(reach)?;
+        let scan = scan?;
         done += 1;
         recommend.call.progress.done(done);
         Ok(judge_turn(&scan, reader.usage(), blocks.end - blocks.start, relation.block_size()))
@@ -204,62 +209,89 @@ fn judge_turn(scan: &Scan, usage: Usage, blocks: u64, block_size: u64) -> TurnRe
     TurnResult::Took(scan.rated.ns as f64 / scan.rated.work as f64)
 }
 
-/// Stretches of a relation that no cache holds, one after another.
+/// Stretches of a relation that no cache holds, one after another, round and round.
 struct Stretches<'a> {
     call: &'a Call,
     relation: &'a ProbedRelation,
-    /// Blocks of each.
+    /// Blocks of each, and how many behind them the kernel may read ahead.
     length: u64,
+    ahead: u64,
     next: u64,
     /// May they be evicted?
     cold: bool,
+    /// Numbers of those that were cold before: what is left there is ours.
+    ours: HashSet<u64>,
+}
+
+/// Blocks to read, and all that a cache may hold afterwards because of that.
+struct Stretch {
+    blocks: Range<u64>,
+    reach: Range<u64>,
 }
 
 enum ColdStretch {
     /// A stretch to read.
-    Cold(Range<u64>),
+    Cold(Stretch),
     /// It could not be evicted.
     Cached,
-    /// There are no more.
+    /// There is none.
     None,
     Stopped(Stop),
 }
 
-impl Stretches<'_> {
+impl<'a> Stretches<'a> {
+    fn new(recommend: &'a RecommendCall<'_>, relation: &'a ProbedRelation, length: u64) -> Self {
+        Self {
+            call: recommend.call,
+            relation,
+            length,
+            ahead: WINDOWS_AHEAD * relation.readahead_window() / relation.block_size(),
+            next: 0,
+            cold: recommend.request.cold,
+            ours: HashSet::new(),
+        }
+    }
+
     fn next(&mut self, should_stop: &mut StopCheck<'_>) -> Result<ColdStretch> {
-        let (source, count) = (&self.relation.source, self.relation.source.blocks() / self.length);
+        let (all, step) = (self.relation.source.blocks(), self.length + self.ahead);
+        let count = (all / step).max(1);
         let mut resident = Resident::new(&self.relation.relation, Fork::MAIN);
-        loop {
-            if self.next >= count {
-                if !self.cold {
-                    return Ok(ColdStretch::None);
-                }
-                self.next = 0;
-            }
-            let blocks = self.next * self.length..(self.next + 1) * self.length;
+        for _ in 0..count {
+            let number = self.next % count;
             self.next += 1;
+            let start = number * step;
+            let stretch =
+                Stretch { blocks: start..start + self.length, reach: start..(start + step).min(all) };
             if let Some(stop) = should_stop() {
                 return Ok(ColdStretch::Stopped(stop));
             }
-            let few = (self.length as f64 * CACHED) as u64;
-            let is_cold = |resident: &Resident<'_>| {
-                let cached = source.cached_bytes(blocks.clone()).ok();
-                cached.is_some_and(|bytes| bytes / self.relation.block_size() <= few)
-                    && resident.count_in(blocks.clone()) <= few
-            };
-            if is_cold(&resident) {
-                return Ok(ColdStretch::Cold(blocks));
+            let mut is_cold = self.is_cold(number, &stretch, &resident);
+            if !is_cold && self.cold {
+                // Evicts the next ones, too: with large shared buffers each search for pages takes a while.
+                let until = (start + EVICTED * step).min(all);
+                if let Some(stop) = self.relation.evict(self.call, start..until)? {
+                    return Ok(ColdStretch::Stopped(stop));
+                }
+                resident = Resident::new(&self.relation.relation, Fork::MAIN);
+                is_cold = self.is_cold(number, &stretch, &resident);
+                if !is_cold {
+                    return Ok(ColdStretch::Cached);
+                }
             }
-            if !self.cold {
-                continue;
+            if is_cold {
+                self.ours.insert(number);
+                return Ok(ColdStretch::Cold(stretch));
             }
-            // Evicts the next stretches, too: with large shared buffers each search for pages takes a while.
-            let ahead = (blocks.start + EVICTED * self.length).min(count * self.length);
-            if let Some(stop) = self.relation.evict(self.call, blocks.start..ahead)? {
-                return Ok(ColdStretch::Stopped(stop));
-            }
-            resident = Resident::new(&self.relation.relation, Fork::MAIN);
-            return Ok(if is_cold(&resident) { ColdStretch::Cold(blocks) } else { ColdStretch::Cached });
         }
+        Ok(ColdStretch::None)
+    }
+
+    /// Is next to nothing of it cached? What others have read must not be dropped unless that is allowed.
+    fn is_cold(&self, number: u64, stretch: &Stretch, resident: &Resident<'_>) -> bool {
+        let few = (self.length as f64 * CACHED) as u64;
+        let most =
+            if self.cold || self.ours.contains(&number) { few * self.relation.block_size() } else { 0 };
+        self.relation.source.cached_bytes(stretch.reach.clone()).is_ok_and(|bytes| bytes <= most)
+            && resident.count_in(stretch.blocks.clone()) <= few
     }
 }

@@ -324,7 +324,9 @@ impl ReportDraft {
                     count(point.iops.value),
                     point.depth
                 ),
-                Shape::Knee(point) => format!("{}; more in flight are hardly faster.", told(point)),
+                Shape::Knee(point) => {
+                    format!("{}; more in flight are not surely faster by over 5 %.", told(point))
+                }
                 Shape::Rising(point) => format!("{}, and still growing.", told(point)),
             },
         );
