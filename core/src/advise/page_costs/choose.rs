@@ -71,12 +71,14 @@ fn rounded(cost: f64) -> f64 {
     to_digits(cost, f64::round)
 }
 
+/// What lacks three digits only by an error of the last bits has them, however it is rounded.
 fn to_digits(cost: f64, round: fn(f64) -> f64) -> f64 {
     if cost <= 0.0 || !cost.is_finite() {
         return cost;
     }
     let scale = 10f64.powi(2 - cost.log10().floor() as i32);
-    round(cost * scale) / scale
+    let (scaled, near) = (cost * scale, (cost * scale).round());
+    if (scaled - near).abs() <= 1e-9 * near { near / scale } else { round(scaled) / scale }
 }
 
 /// A query, and what the planner said.

@@ -179,6 +179,34 @@ fn a_gain_of_less_than_5_percent_is_none() {
 }
 
 #[test]
+fn beside_corrections_the_ends_of_what_is_as_good_are_values_of_the_grid() {
+    // With the corrections the first and the last are far from as good.
+    let corrected = |count: usize| -> Vec<f64> {
+        (0..count).map(|at| if at == 0 || at + 1 == count { 2.0 } else { 1.0 }).collect()
+    };
+    for (values, set) in [(vec![0, 1, 2, 4, 8], 2), (vec![1, 8, 16, 64, 128], 16), (vec![4, 10, 24, 32], 24)]
+    {
+        let of = |costs: &[f64]| {
+            let cells: Vec<_> = costs.iter().map(|cost| (cell(1.0, 4.0), *cost, 1.0)).collect();
+            Regrets { cells: vec![cell(1.0, 4.0)], concurrencies: values.clone(), ..given(&cells) }
+        };
+        let in_force = Settings { cell: cell(1.0, 4.0), concurrency: set };
+        let beside = of(&vec![1.0; values.len()]).choose_beside(&of(&corrected(values.len())), &in_force);
+        let chosen = beside.expect("a choice");
+        let ends = (values[1], values[values.len() - 2]);
+        assert_eq!((chosen.settings.concurrency, chosen.concurrencies), (set, ends));
+    }
+    let of = |costs: &[f64]| {
+        let randoms = [1.0, 1.1, 2.0, 4.0, 8.0];
+        let cells: Vec<_> = randoms.iter().zip(costs).map(|(r, cost)| (cell(1.0, *r), *cost, 1.0)).collect();
+        given(&cells)
+    };
+    let in_force = Settings { cell: cell(1.0, 2.0), concurrency: 16 };
+    let chosen = of(&[1.0; 5]).choose_beside(&of(&corrected(5)), &in_force).expect("a choice");
+    assert_eq!((chosen.settings.cell, chosen.random), (in_force.cell, (1.1, 4.0)));
+}
+
+#[test]
 fn of_what_is_as_good_what_keeps_most_and_the_nearest() {
     let regrets = given(&[
         (cell(1.0, 4.0), 2.0, 1.5),
@@ -232,4 +260,9 @@ fn costs_are_rounded_to_three_digits() {
     for (cost, shown) in cases {
         assert!((rounded(cost) - shown).abs() < 1e-9 * shown.max(1.0), "{cost}: {}", rounded(cost));
     }
+    // What has three digits is as it is, up and down.
+    for cost in [0.35, 1.1, 1.15, 2.3, 4.0, 17.4, 1000.0] {
+        assert_eq!([f64::ceil, f64::floor].map(|round| to_digits(cost, round)), [cost; 2]);
+    }
+    assert_eq!((to_digits(1.1001, f64::ceil), to_digits(1.1499, f64::floor)), (1.11, 1.14));
 }
