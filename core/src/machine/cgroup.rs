@@ -121,13 +121,16 @@ fn traffic_text(hierarchy: &Hierarchy) -> Option<String> {
 /// 1 may leave out one that it does not count.
 fn moved_of(version: Version, text: &str, device: DeviceNumber) -> Option<Moved> {
     let device = device.to_string();
-    let lines =
-        || text.lines().filter_map(|line| line.split_once(' ')).filter(|(number, _)| *number == device);
     match version {
         Version::V2 => {
+            // Some kernels leave devices without counters on the line of the next one that has some.
+            let is_of_device = |line: &&str| {
+                line.split_ascii_whitespace().take_while(|word| !word.contains('=')).last() == Some(&*device)
+            };
             let value = |name: &str| {
-                lines()
-                    .flat_map(|(_, rest)| rest.split_ascii_whitespace())
+                text.lines()
+                    .filter(is_of_device)
+                    .flat_map(str::split_ascii_whitespace)
                     .find_map(|word| word.strip_prefix(name)?.strip_prefix('=')?.parse().ok())
             };
             Some(Moved {
@@ -136,9 +139,11 @@ fn moved_of(version: Version, text: &str, device: DeviceNumber) -> Option<Moved>
             })
         }
         Version::V1 => {
-            let value =
-                |name: &str| lines().find_map(|(_, rest)| rest.strip_prefix(name)?.trim().parse().ok());
-            Some(Moved { read_bytes: value("Read ")?, written_bytes: value("Write ")? })
+            let value = |name: &str| {
+                text.lines()
+                    .find_map(|line| line.strip_prefix(&*device)?.strip_prefix(name)?.trim().parse().ok())
+            };
+            Some(Moved { read_bytes: value(" Read ")?, written_bytes: value(" Write ")? })
         }
     }
 }

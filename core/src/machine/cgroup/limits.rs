@@ -34,7 +34,7 @@ impl IoLimits {
     /// A sentence for each limit, on the device of this name.
     pub(super) fn sentences(&self, name: &str) -> Vec<String> {
         let bytes = |limit: Limit, what| {
-            limit.map(|(limit, file)| sentence(what, name, &format!("{}/s", mib(limit)), file))
+            limit.map(|(limit, file)| sentence(what, name, &format!("{}/s", size(limit)), file))
         };
         let requests = |limit: Limit, what| {
             limit.map(|(limit, file)| sentence(what, name, &format!("{limit} requests a second"), file))
@@ -62,10 +62,11 @@ fn tighter(a: Limit, b: Limit) -> Limit {
 }
 
 /// Bytes as a person reads them.
-fn mib(bytes: u64) -> String {
-    let mib = bytes as f64 / f64::from(1 << 20);
-    let text = if mib < 10.0 { format!("{mib:.2}") } else { format!("{mib:.1}") };
-    format!("{} MiB", text.trim_end_matches('0').trim_end_matches('.'))
+fn size(bytes: u64) -> String {
+    let (unit, name) = if bytes < 1 << 20 { (1 << 10, "kB") } else { (1 << 20, "MiB") };
+    let count = bytes as f64 / f64::from(unit);
+    let text = if count < 10.0 { format!("{count:.2}") } else { format!("{count:.1}") };
+    format!("{} {name}", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
 pub(super) fn of_device(io: &Hierarchy, device: DeviceNumber) -> IoLimits {
@@ -181,6 +182,6 @@ pub(super) fn memory_sentence(memory: &Hierarchy, machine: &MachineSize) -> Opti
     }
     Some(format!(
         "the cgroup of the server limits its memory, page cache included, to {} ({file})",
-        mib(bytes)
+        size(bytes)
     ))
 }

@@ -51,11 +51,14 @@ fn version_2_counts_by_device() {
     fixture.file(
         format!("{OWN_V2}/io.stat"),
         "8:16 rbytes=7 wbytes=9 rios=1 wios=1 dbytes=0 dios=0\n254:0 rbytes=90430464 wbytes=299008000 \
-         rios=8950 wios=1252 dbytes=50331648 dios=3021\n254:16 ",
+         rios=8950 wios=1252 dbytes=50331648 dios=3021\n7:1 7:0 254:32 rbytes=5 wbytes=6\n254:16 ",
     );
     let expected = Moved { read_bytes: 90_430_464, written_bytes: 299_008_000 };
     assert_eq!(moved(&fixture, "254:0"), Some(expected));
     assert_eq!(moved(&fixture, "254:16"), Some(Moved::default()), "an old kernel's line without numbers");
+    // Such a line may go on with the next device.
+    assert_eq!(moved(&fixture, "254:32"), Some(Moved { read_bytes: 5, written_bytes: 6 }));
+    assert_eq!(["7:0", "7:1"].map(|device| moved(&fixture, device)), [Some(Moved::default()); 2]);
     assert_eq!(moved(&fixture, "254:1"), Some(Moved::default()), "nothing was moved there yet");
     let cgroup = Cgroup::find(&fixture.roots());
     assert!(cgroup.counts_io());
@@ -82,6 +85,14 @@ fn the_tightest_limit_up_the_tree_binds() {
         ]
     );
     assert_eq!(cgroup.device_notes("vdb", number("254:16")), [""; 0]);
+    fixture.file(format!("{OWN_V2}/io.max"), "254:16 rbps=4096 wbps=524288 riops=max wiops=max");
+    assert_eq!(
+        Cgroup::find(&fixture.roots()).device_notes("vdb", number("254:16")),
+        [
+            "the cgroup of the server limits reads of vdb to 4 kB/s (io.max)",
+            "the cgroup of the server limits writes of vdb to 512 kB/s (io.max)",
+        ]
+    );
     assert_eq!(cgroup.notes(), [""; 0]);
 }
 
