@@ -3,6 +3,10 @@
 //! Residency comes from `cachestat(2)` (Linux 6.5), on older kernels and on overlayfs from `mincore(2)` over
 //! a mapping, which does not tell dirty pages. Both look without touching: nothing is read in. ZFS keeps what
 //! it has read in a cache of its own, of which neither tells: there nothing is known.
+//!
+//! # Limitations and caveats
+//! - Pages count whole, though all together for no more than the range. Where a page is larger than a block,
+//!   a part of a range may so count for more than it holds.
 
 use std::fs::File;
 use std::num::NonZeroUsize;
@@ -87,16 +91,18 @@ impl ResidencyMethod {
         if bytes.is_empty() {
             return Ok(Residency { cached_bytes: 0, dirty_bytes: Some(0) });
         }
+        let of_pages = |pages: u64| (pages * page_size()).min(bytes.end - bytes.start);
         match self {
             ResidencyMethod::Cachestat => {
                 let counts = cachestat_of(file, path, &bytes)?;
                 Ok(Residency {
-                    cached_bytes: counts.cached * page_size(),
-                    dirty_bytes: Some((counts.dirty + counts.writeback) * page_size()),
+                    cached_bytes: of_pages(counts.cached),
+                    dirty_bytes: Some(of_pages(counts.dirty + counts.writeback)),
                 })
             }
             ResidencyMethod::Mincore => {
-                Ok(Residency { cached_bytes: mincore(file, path, bytes)?, dirty_bytes: None })
+                let pages = mincore(file, path, &bytes)?;
+                Ok(Residency { cached_bytes: of_pages(pages), dirty_bytes: None })
             }
             ResidencyMethod::Unknown => {
                 Err(Error::Unsupported { what: "a look at the OS cache", why: OWN_CACHE.to_owned() })
@@ -161,7 +167,8 @@ fn cachestat(fd: i32, range: CachestatRange) -> nix::Result<Cachestat> {
     nix::Error::result(result).map(|_| counts)
 }
 
-fn mincore(file: &File, path: &Path, bytes: Range<u64>) -> Result<u64> {
+/// Pages of a range, which is not empty, that are cached.
+fn mincore(file: &File, path: &Path, bytes: &Range<u64>) -> Result<u64> {
     let page = page_size();
     let start = bytes.start / page * page;
     let failed = |e: nix::Error| Error::io_at("map", path, start, e);
@@ -177,7 +184,7 @@ fn mincore(file: &File, path: &Path, bytes: Range<u64>) -> Result<u64> {
     // SAFETY: the mapping was made above, no reference into it exists.
     unsafe { munmap(mapped, length.get()) }.map_err(failed)?;
     result.map_err(failed)?;
-    Ok(pages.iter().filter(|p| *p & 1 == 1).count() as u64 * page)
+    Ok(pages.iter().filter(|p| *p & 1 == 1).count() as u64)
 }
 
 /// Counts calls of [`ResidencyMethod::of`] and forces their result, for each test in a thread of its own.
@@ -246,11 +253,24 @@ mod tests {
     #[test]
     fn both_methods_count_the_same_pages() {
         let (file, all) = file(1 << 20);
-        assert_eq!(mincore(file.as_file(), file.path(), all.clone()).expect("mincore"), 1 << 20);
+        let pages = mincore(file.as_file(), file.path(), &all).expect("mincore");
+        assert_eq!(pages * page_size(), 1 << 20);
         let (file, path) = (file.as_file(), file.path());
         let cached =
             |bytes| ResidencyMethod::of(file).residency(file, path, bytes).expect("residency").cached_bytes;
         assert_eq!(cached(all), 1 << 20);
         assert_eq!(cached(8192..24576), 16384);
+    }
+
+    #[test]
+    fn no_more_is_counted_than_was_asked_for() {
+        let (file, _) = file(1 << 20);
+        for method in [ResidencyMethod::Cachestat, ResidencyMethod::Mincore] {
+            if method == ResidencyMethod::Mincore || method == ResidencyMethod::of(file.as_file()) {
+                let found = method.residency(file.as_file(), file.path(), 100..300).expect("residency");
+                assert_eq!(found.cached_bytes, 200, "{method:?}");
+                assert!(found.dirty_bytes.is_none_or(|dirty| dirty <= 200), "{found:?}");
+            }
+        }
     }
 }

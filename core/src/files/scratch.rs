@@ -311,7 +311,8 @@ fn create_nameless(nameless: i32, place: ScratchLocation<'_>) -> Result<File> {
         }
         // The server makes its folder for temporary files when the first is wanted, and so do we.
         Some(parent) if e.kind() == io::ErrorKind::NotFound => {
-            fs::DirBuilder::new().mode(0o700).create(parent)?;
+            // Where another process has just made it, there is nothing to do.
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
             options.open(place.fallback)
         }
         _ => Err(e),
@@ -425,6 +426,23 @@ mod tests {
         let folder = fs::metadata(directory.path().join("pgsql_tmp")).expect("a folder");
         assert_eq!(folder.mode() & 0o777, 0o700);
         assert!(is_empty(&directory.path().join("pgsql_tmp")));
+    }
+
+    #[test]
+    fn several_may_make_the_folder_at_once() {
+        for _ in 0..200 {
+            let (directory, _) = directory();
+            let start = std::sync::Barrier::new(4);
+            let create = |process: usize| {
+                let fallback = directory.path().join("pgsql_tmp").join(process.to_string());
+                start.wait();
+                let place = ScratchLocation { directory: directory.path(), fallback: &fallback };
+                create_nameless(UNKNOWN, place).expect("created");
+            };
+            std::thread::scope(|threads| {
+                (0..4).for_each(|process| drop(threads.spawn(move || create(process))))
+            });
+        }
     }
 
     #[test]
