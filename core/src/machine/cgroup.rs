@@ -25,8 +25,6 @@ mod place;
 #[cfg(test)]
 mod tests;
 
-pub use limits::IoLimits;
-
 use crate::machine::device::{DeviceNumber, Roots, text as file};
 use place::{Hierarchy, Version};
 
@@ -70,14 +68,9 @@ impl Cgroup {
             .collect()
     }
 
-    /// The tightest limits of the group and those above it on the I/O of a device.
-    pub fn io_limits(&self, device: DeviceNumber) -> IoLimits {
-        self.io.as_ref().map_or_else(IoLimits::default, |io| limits::of_device(io, device))
-    }
-
-    /// A sentence for each limit that binds on this device.
+    /// A sentence for each limit that binds on this device: the tightest of the group and those above it.
     pub fn device_notes(&self, name: &str, device: DeviceNumber) -> Vec<String> {
-        self.io_limits(device).sentences(name)
+        self.io.iter().flat_map(|io| limits::io_sentences(io, device, name)).collect()
     }
 
     /// A sentence for each limit of CPU time and memory that is below what the machine has.

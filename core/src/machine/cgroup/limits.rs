@@ -8,49 +8,40 @@ use crate::machine::device::{DeviceNumber, Roots, text};
 /// A limit, and the file that sets it.
 type Limit = Option<(u64, &'static str)>;
 
-/// What a group may read from a device and write to it, per second.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct IoLimits {
-    /// Bytes read.
-    pub read_bytes: Limit,
-    /// Bytes written.
-    pub written_bytes: Limit,
-    /// Read requests.
-    pub reads: Limit,
-    /// Write requests.
-    pub writes: Limit,
+/// Each limit on I/O: its key in `io.max`, its file in version 1, what it limits, and if it counts bytes.
+const KINDS: [(&str, &str, &str, bool); 4] = [
+    ("rbps", "blkio.throttle.read_bps_device", "reads", true),
+    ("riops", "blkio.throttle.read_iops_device", "reads", false),
+    ("wbps", "blkio.throttle.write_bps_device", "writes", true),
+    ("wiops", "blkio.throttle.write_iops_device", "writes", false),
+];
+
+/// A sentence for each limit on the I/O of the device of this name.
+pub(super) fn io_sentences(io: &Hierarchy, device: DeviceNumber, name: &str) -> Vec<String> {
+    let sentence = |(key, file, what, is_bytes)| {
+        let of_level = |directory| match io.version {
+            Version::V2 => Some((of_io_max(&text(directory, "io.max")?, device, key)?, "io.max")),
+            Version::V1 => Some((line(&text(directory, file)?, device)?.trim().parse().ok()?, file)),
+        };
+        let (limit, file) = io.levels.iter().map(|directory| of_level(directory)).fold(None, tighter)?;
+        let limit =
+            if is_bytes { format!("{}/s", size(limit)) } else { format!("{limit} requests a second") };
+        Some(format!("the cgroup of the server limits {what} of {name} to {limit} ({file})"))
+    };
+    KINDS.into_iter().filter_map(sentence).collect()
 }
 
-impl IoLimits {
-    fn tightest(self, other: IoLimits) -> IoLimits {
-        IoLimits {
-            read_bytes: tighter(self.read_bytes, other.read_bytes),
-            written_bytes: tighter(self.written_bytes, other.written_bytes),
-            reads: tighter(self.reads, other.reads),
-            writes: tighter(self.writes, other.writes),
-        }
-    }
-
-    /// A sentence for each limit, on the device of this name.
-    pub(super) fn sentences(&self, name: &str) -> Vec<String> {
-        let bytes = |limit: Limit, what| {
-            limit.map(|(limit, file)| sentence(what, name, &format!("{}/s", size(limit)), file))
-        };
-        let requests = |limit: Limit, what| {
-            limit.map(|(limit, file)| sentence(what, name, &format!("{limit} requests a second"), file))
-        };
-        let all = [
-            bytes(self.read_bytes, "reads"),
-            requests(self.reads, "reads"),
-            bytes(self.written_bytes, "writes"),
-            requests(self.writes, "writes"),
-        ];
-        all.into_iter().flatten().collect()
-    }
+/// What a file says of a device, whose number starts its line.
+fn line(text: &str, device: DeviceNumber) -> Option<&str> {
+    let device = device.to_string();
+    text.lines().find_map(|line| line.strip_prefix(&*device)?.strip_prefix(' '))
 }
 
-fn sentence(what: &str, name: &str, limit: &str, file: &str) -> String {
-    format!("the cgroup of the server limits {what} of {name} to {limit} ({file})")
+/// The limit of this key: `254:0 rbps=2097152 wbps=max riops=max wiops=120`.
+pub(super) fn of_io_max(text: &str, device: DeviceNumber, key: &str) -> Option<u64> {
+    line(text, device)?
+        .split_ascii_whitespace()
+        .find_map(|word| word.strip_prefix(key)?.strip_prefix('=')?.parse().ok())
 }
 
 /// The smaller of two limits; the first of equal ones.
@@ -67,52 +58,6 @@ fn size(bytes: u64) -> String {
     let count = bytes as f64 / f64::from(unit);
     let text = if count < 10.0 { format!("{count:.2}") } else { format!("{count:.1}") };
     format!("{} {name}", text.trim_end_matches('0').trim_end_matches('.'))
-}
-
-pub(super) fn of_device(io: &Hierarchy, device: DeviceNumber) -> IoLimits {
-    let of_level = |directory| match io.version {
-        Version::V2 => parse_io_max(&text(directory, "io.max").unwrap_or_default(), device),
-        Version::V1 => {
-            let limit = |file: &'static str| Some((of_line(&text(directory, file)?, device)?, file));
-            IoLimits {
-                read_bytes: limit("blkio.throttle.read_bps_device"),
-                written_bytes: limit("blkio.throttle.write_bps_device"),
-                reads: limit("blkio.throttle.read_iops_device"),
-                writes: limit("blkio.throttle.write_iops_device"),
-            }
-        }
-    };
-    let levels = io.levels.iter().map(|directory| of_level(directory));
-    levels.fold(IoLimits::default(), IoLimits::tightest)
-}
-
-/// What a file says of a device, whose number starts its line.
-fn line(text: &str, device: DeviceNumber) -> Option<&str> {
-    let device = device.to_string();
-    text.lines()
-        .filter_map(|line| line.split_once(' '))
-        .find(|(number, _)| *number == device)
-        .map(|(_, rest)| rest)
-}
-
-fn of_line(text: &str, device: DeviceNumber) -> Option<u64> {
-    line(text, device)?.trim().parse().ok()
-}
-
-/// `254:0 rbps=2097152 wbps=max riops=max wiops=120`.
-pub(super) fn parse_io_max(text: &str, device: DeviceNumber) -> IoLimits {
-    let Some(line) = line(text, device) else { return IoLimits::default() };
-    let limit = |name: &str| {
-        line.split_ascii_whitespace()
-            .find_map(|word| word.strip_prefix(name)?.strip_prefix('=')?.parse().ok())
-            .map(|limit| (limit, "io.max"))
-    };
-    IoLimits {
-        read_bytes: limit("rbps"),
-        written_bytes: limit("wbps"),
-        reads: limit("riops"),
-        writes: limit("wiops"),
-    }
 }
 
 /// What the machine has; `None` where the kernel does not tell.

@@ -209,7 +209,7 @@ fn nothing_is_an_error() {
         fixture.file("proc/self/cgroup", own);
         let cgroup = Cgroup::find(&fixture.roots());
         assert_eq!(cgroup.moved([Some(number("7:0"))].into_iter()), [None]);
-        assert_eq!(cgroup.io_limits(number("7:0")), IoLimits::default());
+        assert_eq!(cgroup.device_notes("loop0", number("7:0")), [""; 0]);
         assert_eq!((cgroup.notes(), cgroup.io_path()), (vec![], None));
     }
     // Numbers that are none.
@@ -222,11 +222,8 @@ fn nothing_is_an_error() {
     ] {
         fixture.file(format!("{OWN_V2}/{file}"), text);
         let cgroup = Cgroup::find(&fixture.roots());
-        assert_eq!(
-            (cgroup.io_limits(number("254:0")), cgroup.notes()),
-            (IoLimits::default(), vec![]),
-            "{text}"
-        );
+        let notes = (cgroup.device_notes("vda", number("254:0")), cgroup.notes());
+        assert_eq!(notes, (vec![], vec![]), "{text}");
     }
 }
 
