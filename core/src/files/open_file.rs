@@ -41,7 +41,7 @@ impl OpenFile {
         #[cfg(test)]
         opened::note(&path, access);
         let direct = access == Access::Direct;
-        let flags = libc::O_CLOEXEC | if direct { libc::O_DIRECT } else { 0 };
+        let flags = if direct { libc::O_DIRECT } else { 0 };
         let opened = OpenOptions::new().read(true).custom_flags(flags).open(&path);
         let open = Self::of(opened.map_err(|e| refused(&path, direct, e))?, path);
         if direct {

@@ -83,18 +83,13 @@ impl RelationFiles {
 
     /// `blocks` segment by segment, in order.
     pub fn parts(&self, blocks: Range<u64>) -> impl Iterator<Item = Part> + use<> {
-        let per_segment = u64::from(self.segment_blocks);
-        let mut next = blocks.start;
-        std::iter::from_fn(move || {
-            if next >= blocks.end {
-                return None;
-            }
-            let segment = next / per_segment;
-            let end = ((segment + 1) * per_segment).min(blocks.end);
-            let part = Part { segment: segment as u32, blocks: next..end };
-            next = end;
-            Some(part)
-        })
+        let per = u64::from(self.segment_blocks);
+        (blocks.start / per..blocks.end.div_ceil(per))
+            .map(move |segment| Part {
+                segment: segment as u32,
+                blocks: blocks.start.max(segment * per)..blocks.end.min((segment + 1) * per),
+            })
+            .filter(|part| !part.blocks.is_empty())
     }
 
     /// The file of a segment.

@@ -294,7 +294,7 @@ fn free_bytes(directory: &Path) -> Result<u64> {
 fn create_nameless(nameless: i32, place: ScratchLocation<'_>) -> Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).mode(0o600);
-    match options.clone().custom_flags(nameless | libc::O_CLOEXEC).open(place.directory) {
+    match options.clone().custom_flags(nameless).open(place.directory) {
         Ok(file) => return Ok(file),
         Err(e) if has_no_tmpfile(&e) => {}
         Err(source) => {
@@ -302,7 +302,7 @@ fn create_nameless(nameless: i32, place: ScratchLocation<'_>) -> Result<File> {
             return Err(Error::Scratch { action: "create", directory, offset: None, source });
         }
     }
-    options.create_new(true).custom_flags(libc::O_CLOEXEC);
+    options.create_new(true);
     let created = options.open(place.fallback).or_else(|e| match place.fallback.parent() {
         // A process of the same number was killed before it could remove it.
         _ if e.kind() == io::ErrorKind::AlreadyExists => {
