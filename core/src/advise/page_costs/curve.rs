@@ -14,6 +14,8 @@
 //!   (seen on ext4). A curve measured at 0 and 16 alone says too little for 1.
 //! * Gaps are taken as even. Clustered blocks are read as fast as their local density.
 
+use std::collections::BTreeMap;
+
 use crate::advise::plateau::{Candidates, Plateau};
 use crate::measure::page_times::{Estimate, PageTimes};
 
@@ -23,17 +25,11 @@ pub const SPARSE: f64 = 1e-3;
 /// Below this density no crossing is looked for: a random read would have to take a million sequential ones.
 const LEAST: f64 = 1e-6;
 
-/// The times of one concurrency, by ascending density.
-#[derive(Debug, Clone, PartialEq)]
-struct TimesByDensity {
-    concurrency: u32,
-    points: Vec<(f64, Estimate)>,
-}
-
 /// Time per block fetched, over density and concurrency.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GapCurve {
-    lines: Vec<TimesByDensity>,
+    /// By concurrency, the times by ascending density.
+    lines: BTreeMap<u32, Vec<(f64, Estimate)>>,
     random: Option<f64>,
     sequential: Option<f64>,
 }
@@ -62,24 +58,17 @@ pub enum Use {
 impl GapCurve {
     /// The curve of the measured times; None if no read with gaps was measured.
     pub fn of(times: &PageTimes) -> Option<Self> {
-        let mut lines: Vec<TimesByDensity> = Vec::new();
+        let mut lines: BTreeMap<u32, Vec<(f64, Estimate)>> = BTreeMap::new();
         for point in &times.sparse {
             let usable = point.density > 0.0 && point.density <= 1.0;
-            if !usable || !positive(point.time.us) {
-                continue;
+            if usable && positive(point.time.us) {
+                lines.entry(point.concurrency).or_default().push((point.density, point.time));
             }
-            let found = lines.iter().position(|line| line.concurrency == point.concurrency);
-            let index = found.unwrap_or_else(|| {
-                lines.push(TimesByDensity { concurrency: point.concurrency, points: Vec::new() });
-                lines.len() - 1
-            });
-            lines[index].points.push((point.density, point.time));
         }
-        lines.sort_by_key(|line| line.concurrency);
-        for line in &mut lines {
-            line.points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        for points in lines.values_mut() {
+            points.sort_by(|a, b| a.0.total_cmp(&b.0));
             // Measured twice: the first counts.
-            line.points.dedup_by_key(|point| point.0);
+            points.dedup_by_key(|point| point.0);
         }
         let known = |time: Option<Estimate>| time.map(|time| time.us).filter(|us| positive(*us));
         (!lines.is_empty()).then(|| Self {
@@ -91,17 +80,17 @@ impl GapCurve {
 
     /// Was this concurrency measured?
     pub fn has(&self, concurrency: u32) -> bool {
-        self.concurrencies().any(|measured| measured == concurrency)
+        self.lines.contains_key(&concurrency)
     }
 
     /// The concurrencies that were measured, at each density at which any was.
     pub fn concurrencies(&self) -> impl Iterator<Item = u32> {
-        self.lines.iter().map(|line| line.concurrency)
+        self.lines.keys().copied()
     }
 
     /// Is the interval of each point known?
     pub fn has_intervals(&self) -> bool {
-        self.lines.iter().flat_map(|line| &line.points).all(|(_, time)| time.interval.is_some())
+        self.lines.values().flatten().all(|(_, time)| time.interval.is_some())
     }
 
     /// Microseconds per block fetched, at a density over 0 and up to 1; what is beyond counts as either end.
@@ -109,20 +98,21 @@ impl GapCurve {
         let density = density.clamp(LEAST, 1.0);
         let place = |concurrency: u32| f64::from(concurrency).ln_1p();
         let over: Vec<(f64, f64)> =
-            self.lines.iter().map(|line| (place(line.concurrency), self.on(line, density).ln())).collect();
+            self.concurrencies().map(|measured| (place(measured), self.on(measured, density).ln())).collect();
         interpolated(&over, place(concurrency)).exp()
     }
 
-    /// The time on one line.
-    fn on(&self, line: &TimesByDensity, density: f64) -> f64 {
+    /// The time at a concurrency that was measured.
+    fn on(&self, concurrency: u32, density: f64) -> f64 {
+        let line = &self.lines[&concurrency];
         let mut points: Vec<(f64, f64)> =
-            line.points.iter().map(|(density, time)| (density.ln(), time.us.ln())).collect();
-        let least = line.points.first().map_or(1.0, |point| point.0);
-        let greatest = line.points.last().map_or(0.0, |point| point.0);
-        if let Some(random) = self.random.filter(|_| line.concurrency <= 1 && least > SPARSE) {
+            line.iter().map(|(density, time)| (density.ln(), time.us.ln())).collect();
+        let least = line.first().map_or(1.0, |point| point.0);
+        let greatest = line.last().map_or(0.0, |point| point.0);
+        if let Some(random) = self.random.filter(|_| concurrency <= 1 && least > SPARSE) {
             points.insert(0, (SPARSE.ln(), random.ln()));
         }
-        if let Some(sequential) = self.sequential.filter(|_| line.concurrency == 0 && greatest < 1.0) {
+        if let Some(sequential) = self.sequential.filter(|_| concurrency == 0 && greatest < 1.0) {
             points.push((0.0, sequential.ln()));
         }
         interpolated(&points, density.ln()).exp()
@@ -147,8 +137,7 @@ impl GapCurve {
 
     /// The measured densities that count.
     fn densities(&self, what_for: Use) -> Vec<f64> {
-        let mut all: Vec<f64> =
-            self.lines.iter().flat_map(|line| line.points.iter().map(|point| point.0)).collect();
+        let mut all: Vec<f64> = self.lines.values().flatten().map(|point| point.0).collect();
         all.sort_by(f64::total_cmp);
         all.dedup();
         if what_for == Use::Maintenance {
@@ -165,8 +154,8 @@ impl GapCurve {
 
     /// The logarithm of the time at each density's own best concurrency, as a mean.
     fn least(&self, densities: &[f64]) -> f64 {
-        let least =
-            |density| self.lines.iter().map(|line| self.on(line, density)).fold(f64::INFINITY, f64::min).ln();
+        let times = |density| self.concurrencies().map(move |measured| self.on(measured, density));
+        let least = |density| times(density).fold(f64::INFINITY, f64::min).ln();
         densities.iter().map(|&density| least(density)).sum::<f64>() / densities.len() as f64
     }
 }
