@@ -235,7 +235,7 @@ impl Regrets {
         in_force: &Settings,
         gains: &dyn Fn(usize, usize) -> bool,
     ) -> Option<Chosen> {
-        let place = Chooser { regrets: self, candidates, in_force, gains }.place()?;
+        let place = self.best(candidates, in_force, gains)?;
         let chosen = self.settings(place).values();
         let range = |axis: usize| {
             let (low, high) = candidates.range(&self.along(axis, place), chosen[axis]);
@@ -249,6 +249,50 @@ impl Regrets {
             random: range(RANDOM),
             concurrencies: (low.ceil() as u32, high.floor() as u32),
         })
+    }
+
+    /// What is set, if it is as good as the best, or no place is sure to gain over it. Else, of those that
+    /// are as good and keep the most of it, the nearest, with the concurrency in the middle.
+    fn best(
+        &self,
+        candidates: &Candidates,
+        in_force: &Settings,
+        gains: &dyn Fn(usize, usize) -> bool,
+    ) -> Option<usize> {
+        let set = self.place(in_force);
+        let excess = |place: &usize| candidates.excess(*place);
+        if set.is_some_and(|set| excess(&set) <= 1.0) {
+            return set;
+        }
+        let values_set = in_force.values();
+        let as_good = |kept: &[bool; 3]| -> Vec<usize> {
+            let suits = |place: &usize| {
+                let values = self.settings(*place).values();
+                let keeps = (0..values.len()).all(|at| !kept[at] || values[at] == values_set[at]);
+                keeps && excess(place) <= 1.0
+            };
+            (0..self.judged.regrets.len()).filter(suits).collect()
+        };
+        let as_good = KEEPS.iter().map(as_good).find(|places| !places.is_empty())?;
+        let least = as_good.iter().map(excess).min_by(f64::total_cmp)?;
+        // One from the rim would not be as good the next time.
+        let gains = |place: &usize| set.is_none_or(|set| gains(*place, set));
+        let is_inner = |place: &usize| excess(place) <= least + INNER && gains(place);
+        let inner: Vec<usize> = as_good.into_iter().filter(is_inner).collect();
+        // The concurrency does not count: it may be 0.
+        let distance = |place: &usize| -> f64 {
+            let values = self.settings(*place).values();
+            [SEQUENTIAL, RANDOM].into_iter().map(|at| (values[at] / values_set[at]).ln().abs()).sum()
+        };
+        let Some(nearest) = inner.iter().copied().min_by(|a, b| distance(a).total_cmp(&distance(b))) else {
+            return set;
+        };
+        let along = self.along(CONCURRENCY, nearest);
+        let range = candidates.range(&along, f64::from(self.settings(nearest).concurrency));
+        let beside = along.into_iter().filter(|(_, place)| inner.contains(place));
+        beside
+            .min_by(|a, b| off_middle(range, a.0).total_cmp(&off_middle(range, b.0)))
+            .map(|(_, place)| place)
     }
 
     /// The places that differ from `place` in one setting only, with its values, ascending.
@@ -268,63 +312,6 @@ impl Regrets {
 impl Settings {
     fn values(&self) -> [f64; 3] {
         [self.cell.sequential, self.cell.random, f64::from(self.concurrency)]
-    }
-}
-
-/// Chooses among the places of regrets, beside the settings in force.
-struct Chooser<'a> {
-    regrets: &'a Regrets,
-    candidates: &'a Candidates,
-    in_force: &'a Settings,
-    /// Is the first place sure to gain over the second?
-    gains: &'a dyn Fn(usize, usize) -> bool,
-}
-
-impl Chooser<'_> {
-    /// What is set, if it is as good as the best. Else, of the places that are as good and keep the most of
-    /// what is set, the nearest that is sure to gain over it, with the concurrency in the middle. If there is
-    /// none, what is set.
-    fn place(&self) -> Option<usize> {
-        let set = self.regrets.place(self.in_force);
-        if set.is_some_and(|set| self.candidates.excess(set) <= 1.0) {
-            return set;
-        }
-        let excess = |place: &usize| self.candidates.excess(*place);
-        let (kept, least) = KEEPS.iter().find_map(|kept| {
-            let least = self.as_good(kept).map(|place| excess(&place)).min_by(f64::total_cmp)?;
-            Some((kept, least))
-        })?;
-        // One from the rim would not be as good the next time.
-        let gains = |place: &usize| set.is_none_or(|set| (self.gains)(*place, set));
-        let is_inner = |place: &usize| excess(place) <= least + INNER && gains(place);
-        let inner: Vec<usize> = self.as_good(kept).filter(is_inner).collect();
-        let distance = |place: &usize| self.distance(*place);
-        let Some(nearest) = inner.iter().copied().min_by(|a, b| distance(a).total_cmp(&distance(b))) else {
-            return set;
-        };
-        let along = self.regrets.along(CONCURRENCY, nearest);
-        let range = self.candidates.range(&along, f64::from(self.regrets.settings(nearest).concurrency));
-        let beside = along.into_iter().filter(|(_, place)| inner.contains(place));
-        beside
-            .min_by(|a, b| off_middle(range, a.0).total_cmp(&off_middle(range, b.0)))
-            .map(|(_, place)| place)
-    }
-
-    /// The places that are as good as the best and keep these of the settings in force.
-    fn as_good(&self, kept: &[bool; 3]) -> impl Iterator<Item = usize> {
-        let set = self.in_force.values();
-        (0..self.regrets.judged.regrets.len()).filter(move |place| {
-            let values = self.regrets.settings(*place).values();
-            let keeps = (0..values.len()).all(|at| !kept[at] || values[at] == set[at]);
-            keeps && self.candidates.excess(*place) <= 1.0
-        })
-    }
-
-    /// How far the page costs of a place are from those in force. The concurrency does not count: it may be
-    /// 0.
-    fn distance(&self, place: usize) -> f64 {
-        let (values, set) = (self.regrets.settings(place).values(), self.in_force.values());
-        [SEQUENTIAL, RANDOM].into_iter().map(|at| (values[at] / set[at]).ln().abs()).sum()
     }
 }
 
