@@ -101,8 +101,6 @@ pub struct FileSystem {
 pub struct Placement {
     /// The directory, symbolic links resolved.
     pub directory: PathBuf,
-    /// `st_dev` of the directory.
-    pub device_number: Option<DeviceNumber>,
     /// The mount that covers the directory.
     pub mount: Option<Mount>,
     /// Block size and free space of the file system.
@@ -141,7 +139,7 @@ pub(crate) fn mounts(roots: &Roots) -> Vec<Mount> {
 
 /// [`locate`] without the system calls on the directory itself: reads only below `roots`.
 fn resolve(directory: PathBuf, number: Option<DeviceNumber>, roots: &Roots) -> Placement {
-    let mut placement = Placement { directory, device_number: number, ..Placement::default() };
+    let mut placement = Placement { directory, ..Placement::default() };
     placement.mount = mount::covering(mounts(roots), &placement.directory, number);
     if placement.mount.is_none() {
         placement.notes.push("no mount in mountinfo matches the directory".to_owned());
@@ -174,10 +172,11 @@ fn members(placement: &mut Placement, number: DeviceNumber, roots: &Roots) -> Ve
         placement.read_ahead_device = placement.read_ahead_kb.and(leaves::name(&disk));
         return vec![top];
     }
-    match leaves::Btrfs::find(&top, roots) {
+    match leaves::btrfs(&top, roots) {
         Some(btrfs) => {
-            placement.read_ahead_kb = btrfs.read_ahead_kb();
-            btrfs.members()
+            // It reads ahead by a setting of its own, from kernel 5.9 on.
+            placement.read_ahead_kb = attribute(&btrfs, "bdi/read_ahead_kb");
+            leaves::entries(&btrfs.join("devices"))
         }
         None => {
             placement.notes.push("/sys does not show the readahead and all devices of this btrfs".to_owned());

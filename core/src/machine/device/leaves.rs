@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{DeviceNumber, Mount, Roots, attribute, device_directory, text};
+use super::{DeviceNumber, Mount, Roots, device_directory, text};
 
 /// A disk at the bottom.
 #[derive(Debug, PartialEq)]
@@ -127,34 +127,16 @@ fn digits(text: &str) -> bool {
 }
 
 /// Where the links in a directory lead, in the order of their names; empty if there is no such directory.
-fn entries(directory: &Path) -> Vec<PathBuf> {
+pub(super) fn entries(directory: &Path) -> Vec<PathBuf> {
     let mut links: Vec<PathBuf> =
         fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
     links.sort_unstable();
     links.iter().filter_map(|link| fs::canonicalize(link).ok()).collect()
 }
 
-/// A mounted btrfs: its directory in `/sys/fs/btrfs`.
-///
-/// mountinfo names one of its devices only, and it reads ahead by a setting of its own.
-pub(super) struct Btrfs(PathBuf);
-
-impl Btrfs {
-    /// The btrfs that `device` is a member of.
-    pub fn find(device: &Path, roots: &Roots) -> Option<Self> {
-        entries(&roots.sys.join("fs/btrfs"))
-            .into_iter()
-            .find(|directory| entries(&directory.join("devices")).iter().any(|member| member == device))
-            .map(Btrfs)
-    }
-
-    /// Its devices.
-    pub fn members(self) -> Vec<PathBuf> {
-        entries(&self.0.join("devices"))
-    }
-
-    /// Its readahead window in kB; from kernel 5.9 on.
-    pub fn read_ahead_kb(&self) -> Option<u64> {
-        attribute(&self.0, "bdi/read_ahead_kb")
-    }
+/// The directory in `/sys/fs/btrfs` of the btrfs that `device` is a member of: mountinfo names one of its
+/// devices only.
+pub(super) fn btrfs(device: &Path, roots: &Roots) -> Option<PathBuf> {
+    let has_device = |btrfs: &PathBuf| entries(&btrfs.join("devices")).iter().any(|member| member == device);
+    entries(&roots.sys.join("fs/btrfs")).into_iter().find(has_device)
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::counters::SECTOR_BYTES;
-use super::{BlockDevice, Counters, DeviceNumber, Roots, attribute, flag, leaves, text};
+use super::{BlockDevice, Counters, Roots, attribute, flag, leaves, text};
 
 /// A device that does the I/O: a whole disk, never a partition. Serialized, it is the device's part of a row,
 /// in which `read_ahead_kb` is that of the placement.
@@ -20,9 +20,6 @@ pub struct Leaf {
     /// Kernel name, such as `sda`, `nvme0n1`, `loop0`.
     #[serde(rename = "device")]
     pub name: String,
-    /// Device number; an NVMe path has none.
-    #[serde(skip)]
-    pub number: Option<DeviceNumber>,
     /// What the vendor calls it.
     pub model: Option<String>,
     /// Capacity of the whole disk.
@@ -92,7 +89,6 @@ impl Leaf {
         };
         Leaf {
             name: leaves::name(disk).unwrap_or_default(),
-            number: attribute(disk, "dev"),
             model: text(disk, "device/model"),
             size_bytes: attribute(disk, "size").map(sectors_to_bytes),
             read_only: flag(disk, "ro"),

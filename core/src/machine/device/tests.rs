@@ -10,10 +10,6 @@ fn leaves(placement: &Placement) -> Vec<&str> {
     placement.leaves.iter().map(|leaf| leaf.name.as_str()).collect()
 }
 
-fn number(major: u32, minor: u32) -> Option<DeviceNumber> {
-    Some(DeviceNumber { major, minor })
-}
-
 #[test]
 fn a_partition_gives_way_to_its_disk() {
     let fixture = Fixture::new();
@@ -42,14 +38,12 @@ fn a_partition_gives_way_to_its_disk() {
     }
 
     let placement = fixture.resolve("/srv/data", "254:1");
-    assert_eq!(placement.device_number, number(254, 1));
     assert_eq!(placement.mount.as_ref().unwrap().fs_type, "ext4");
     assert_eq!(placement.top.as_deref(), Some("vda1"));
     assert_eq!(placement.read_ahead_kb, Some(128));
     assert_eq!(placement.notes, [""; 0]);
     let expected = Leaf {
         name: "vda".into(),
-        number: number(254, 0),
         model: Some("Virtual disk".into()),
         size_bytes: Some(1 << 30),
         read_only: Some(false),
@@ -83,7 +77,7 @@ fn a_disk_used_whole_has_no_start_sector() {
     assert_eq!((leaf.start_sector, leaf.alignment_offset, leaf.aligned), (None, Some(3584), Some(false)));
     // Nothing else was there to be read.
     let bare = Leaf { alignment_offset: None, aligned: None, ..leaf.clone() };
-    assert_eq!(bare, Leaf { name: "sda".into(), number: number(8, 0), ..Leaf::default() });
+    assert_eq!(bare, Leaf { name: "sda".into(), ..Leaf::default() });
     fixture.attribute("sda", "alignment_offset", "0");
     assert_eq!(fixture.resolve("/", "8:0").leaves[0].aligned, Some(true));
 }
@@ -286,7 +280,7 @@ fn an_nvme_multipath_device_is_shown_by_its_paths() {
     let placement = fixture.resolve("/", "259:1");
     assert_eq!((placement.top.as_deref(), placement.read_ahead_kb), (Some("nvme0n1p1"), Some(128)));
     assert_eq!(leaves(&placement), ["nvme0c0n1", "nvme0c1n1"]);
-    assert_eq!((placement.leaves[0].number, placement.leaves[0].start_sector), (None, Some(2048)));
+    assert_eq!(placement.leaves[0].start_sector, Some(2048));
     assert_eq!(placement.leaves[1].counters(&fixture.roots()).unwrap().reads.completed, 7);
     assert_eq!(placement.notes, ["nvme0n1 is an NVMe multipath device, shown by its paths"]);
 }
@@ -308,7 +302,6 @@ fn the_directory_of_a_placement_is_canonical() {
     fixture.link("proc", "link");
     let placement = locate(&fixture.path("link"), &fixture.roots());
     assert_eq!(placement.directory, real);
-    assert_eq!(placement.device_number, Some(DeviceNumber::of(fs::metadata(&real).unwrap().dev())));
     let file_system = placement.file_system.unwrap();
     assert!(file_system.block_size >= 512);
     assert!(file_system.free_bytes.is_multiple_of(file_system.block_size));
@@ -317,7 +310,7 @@ fn the_directory_of_a_placement_is_canonical() {
 #[test]
 fn a_missing_directory_is_a_note() {
     let placement = locate(Path::new("/nowhere/at all"), &Roots::default());
-    assert_eq!((placement.device_number, placement.file_system), (None, None));
+    assert_eq!(placement.file_system, None);
     assert!(placement.notes[0].starts_with("could not stat the directory: "), "{:?}", placement.notes);
 }
 
