@@ -85,8 +85,8 @@ pub enum Verdict {
 pub enum Unknown {
     /// One side, or both, has no value over zero: which of them have one.
     NoFigure([bool; 2]),
-    /// Fewer than [`MIN_RUNS`] tell the noise.
-    FewRuns,
+    /// Fewer than [`MIN_RUNS`] tell the noise: how many runs count, earlier ones included.
+    FewRuns(usize),
     /// Others took these shares from the sides.
     Others([f64; 2]),
 }
@@ -108,8 +108,6 @@ pub struct Comparison {
     pub unknown: Option<Unknown>,
     /// Runs of both sides that count.
     pub compared: usize,
-    /// Runs of both sides that count, and earlier ones.
-    all_runs: usize,
     /// How many independent runs would tell as much as these: fewer if neighbours in time are alike, more if
     /// the sides take turns besides.
     pub effective: Option<f64>,
@@ -128,21 +126,21 @@ struct Judged {
 
 /// Compares the second side with the first. `past` are groups of earlier runs of the same kind.
 pub fn compare(a: &[Group], b: &[Group], past: &[Group], more_is_better: bool) -> Comparison {
-    let sides = ComparedGroups { a: figures(a), b: figures(b) };
-    let quiet = ComparedGroups { a: undisturbed(&sides.a), b: undisturbed(&sides.b) };
-    let quiet = Some(quiet).filter(|quiet| is_enough(&quiet.a, &sides.a) && is_enough(&quiet.b, &sides.b));
+    let sides = [figures(a), figures(b)];
+    let quiet = sides.each_ref().map(|side| undisturbed(side));
+    let quiet = Some(quiet).filter(|[a, b]| is_enough(a, &sides[0]) && is_enough(b, &sides[1]));
     let kept = quiet.as_ref().unwrap_or(&sides);
     let past = quiet_past(figures(past));
-    let means = [mean(&kept.a), mean(&kept.b)];
-    let tell = kept.a.iter().chain(&kept.b).chain(&past).map(|group| group.runs.len());
+    let means = kept.each_ref().map(|side| mean(side));
+    let tell = kept.iter().flatten().chain(&past).map(|group| group.runs.len());
+    let compared = runs(kept.iter().flatten()).count();
     let mut comparison = Comparison {
         a: means[0].map(f64::exp),
         b: means[1].map(f64::exp),
         ratio: None,
         runs: tell.filter(|runs| *runs > 1).sum(),
-        compared: kept.count(),
-        all_runs: kept.count() + runs(&past).count(),
-        set_aside: sides.count() - kept.count(),
+        compared,
+        set_aside: runs(sides.iter().flatten()).count() - compared,
         unknown: None,
         effective: None,
         judged: None,
@@ -153,17 +151,18 @@ pub fn compare(a: &[Group], b: &[Group], past: &[Group], more_is_better: bool) -
     };
     let difference = mean_b - mean_a;
     comparison.ratio = Some(difference.exp());
-    let taken = [taken(&sides.a), taken(&sides.b)];
+    let taken = sides.each_ref().map(|side| taken(side));
     if quiet.is_none() && (taken[0] - taken[1]).abs() > DISTURBING {
         return Comparison { unknown: Some(Unknown::Others(taken)), ..comparison };
     }
-    let between_runs = Noise::of(&kept.series(&past)).filter(|_| comparison.runs >= MIN_RUNS);
+    let between_runs = Noise::of(&series(kept, &past)).filter(|_| comparison.runs >= MIN_RUNS);
     let Some(between_runs) = between_runs else {
-        return Comparison { unknown: Some(Unknown::FewRuns), ..comparison };
+        let unknown = Some(Unknown::FewRuns(compared + runs(&past).count()));
+        return Comparison { unknown, ..comparison };
     };
-    comparison.effective = Some(comparison.compared as f64 / between_runs.inflation());
+    comparison.effective = Some(compared as f64 / between_runs.inflation());
     let is_gain = (difference > 0.0) == more_is_better;
-    let within_runs = error(&kept.a).hypot(error(&kept.b));
+    let within_runs = error(&kept[0]).hypot(error(&kept[1]));
     comparison.judged = Some(Judged { difference, is_gain, between_runs, within_runs });
     comparison
 }
@@ -196,7 +195,7 @@ impl Comparison {
         let unknown = self.unknown.map(|unknown| match unknown {
             Unknown::NoFigure([false, false]) => "no figure in either".to_owned(),
             Unknown::NoFigure([has_a, _]) => format!("no figure in {}", if has_a { b } else { a }),
-            Unknown::FewRuns => format!("{} runs: {ratio:.2} of {a}; not enough to call", self.all_runs),
+            Unknown::FewRuns(runs) => format!("{runs} runs: {ratio:.2} of {a}; not enough to call"),
             Unknown::Others([of_a, of_b]) => {
                 let (of_a, of_b) = (100.0 * of_a, 100.0 * of_b);
                 format!("others were at work: they took {of_a:.0} % from {a}, {of_b:.0} % from {b}")
@@ -244,46 +243,34 @@ pub fn holm(chances: impl Iterator<Item = f64>) -> f64 {
     level(rejected)
 }
 
-/// Groups of figures that can be compared.
-struct ComparedGroups {
-    a: Vec<Group>,
-    b: Vec<Group>,
-}
-
-impl ComparedGroups {
-    fn count(&self) -> usize {
-        runs(&self.a).count() + runs(&self.b).count()
-    }
-
-    /// All runs that tell the noise, by series. Both sides of a series have one state of the device, and so
-    /// each series is in the order of time.
-    fn series(&self, past: &[Group]) -> Vec<Vec<Point>> {
-        let mut series: BTreeMap<&str, Vec<Point>> = BTreeMap::new();
-        for (side, sign) in [(&self.a, -1.0), (&self.b, 1.0)] {
-            let part = sign / runs(side).count() as f64;
-            for group in side {
-                let points = series.entry(&group.series).or_default();
-                let next = points.iter().filter_map(|point| point.group).max().map_or(0, |last| last + 1);
-                let level = (group.runs.len() > 1).then_some(next);
-                points.extend(group.runs.iter().map(|run| point(run, level, part)));
-            }
+/// All runs that tell the noise, by series. Both sides of a series have one state of the device, and so
+/// each series is in the order of time.
+fn series(sides: &[Vec<Group>; 2], past: &[Group]) -> Vec<Vec<Point>> {
+    let mut series: BTreeMap<&str, Vec<Point>> = BTreeMap::new();
+    for (side, sign) in sides.iter().zip([-1.0, 1.0]) {
+        let part = sign / runs(side).count() as f64;
+        for group in side {
+            let points = series.entry(&group.series).or_default();
+            let next = points.iter().filter_map(|point| point.group).max().map_or(0, |last| last + 1);
+            let level = (group.runs.len() > 1).then_some(next);
+            points.extend(group.runs.iter().map(|run| point(run, level, part)));
         }
-        let mut series: Vec<Vec<Point>> = series.into_values().collect();
-        for group in past {
-            let points: Vec<Point> = group.runs.iter().map(|run| point(run, Some(0), 0.0)).collect();
-            levels::split(&points, |point| point.ln, &mut series);
-        }
-        series.iter_mut().for_each(|points| points.sort_by(|one, other| one.at.total_cmp(&other.at)));
-        series
     }
+    let mut series: Vec<Vec<Point>> = series.into_values().collect();
+    for group in past {
+        let points: Vec<Point> = group.runs.iter().map(|run| point(run, Some(0), 0.0)).collect();
+        levels::split(&points, &mut series);
+    }
+    series.iter_mut().for_each(|points| points.sort_by(|one, other| one.at.total_cmp(&other.at)));
+    series
 }
 
 fn point(run: &Run, group: Option<usize>, part: f64) -> Point {
     Point { at: run.at, ln: run.value.ln(), group, part }
 }
 
-fn runs(side: &[Group]) -> impl Iterator<Item = &Run> {
-    side.iter().flat_map(|group| &group.runs)
+fn runs<'a>(groups: impl IntoIterator<Item = &'a Group>) -> impl Iterator<Item = &'a Run> {
+    groups.into_iter().flat_map(|group| &group.runs)
 }
 
 fn filtered(side: &[Group], keep: impl Fn(&Run) -> bool) -> Vec<Group> {

@@ -4,6 +4,8 @@
 //!
 //! Source: circular binary segmentation, Olshen and others (2004).
 
+use super::noise::Point;
+
 /// Least distance of two levels in ln: three quarters. What is less may be the usual unrest of a shared disk:
 /// bursts of load make a few runs in a row slower by 1.6.
 const STEP: f64 = 0.55;
@@ -15,13 +17,13 @@ const CLEAR: f64 = 6.0;
 const LEAST_OF_LEVEL: usize = 2;
 
 /// Takes the stretch of a group that lies most apart from its rest, if it clearly does, and looks at both
-/// parts again. `ln` gives the logarithm of a run; the runs of the group are in the order of time.
-pub(super) fn split<T: Copy>(group: &[T], ln: fn(&T) -> f64, levels: &mut Vec<Vec<T>>) {
-    let values: Vec<f64> = group.iter().map(ln).collect();
+/// parts again. The runs of the group are in the order of time.
+pub(super) fn split(group: &[Point], levels: &mut Vec<Vec<Point>>) {
+    let values: Vec<f64> = group.iter().map(|point| point.ln).collect();
     match level(&values) {
         Some((begin, end)) => {
-            split(&group[begin..end], ln, levels);
-            split(&[&group[..begin], &group[end..]].concat(), ln, levels);
+            split(&group[begin..end], levels);
+            split(&[&group[..begin], &group[end..]].concat(), levels);
         }
         None => levels.push(group.to_vec()),
     }

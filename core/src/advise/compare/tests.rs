@@ -57,13 +57,13 @@ fn too_few_runs_say_how_many() {
     let runs = history();
     assert_ne!(verdict(&runs[..10], 500.0, 5e6), Verdict::Unknown);
     let found = compared(&runs[..9], 500.0, 5e6);
-    assert_eq!((found.verdict(LEVEL), found.unknown), (Verdict::Unknown, Some(Unknown::FewRuns)));
+    assert_eq!((found.verdict(LEVEL), found.unknown), (Verdict::Unknown, Some(Unknown::FewRuns(11))));
     assert!(found.ratio.is_some() && found.noise(LEVEL).is_none() && found.chance().is_none());
     assert_eq!(found.notes(["before", "now"]), ["11 runs: 10000.00 of before; not enough to call"]);
     // Nor do many runs, of which each is the only one of its configuration.
     let single: Vec<Group> = (0..20).map(|night| nights(night, &[1.0])).collect();
     let found = compare(&[nights(20, &[500.0])], &[nights(21, &[5e6])], &single, true);
-    assert_eq!((found.unknown, found.runs), (Some(Unknown::FewRuns), 0));
+    assert_eq!((found.unknown, found.runs), (Some(Unknown::FewRuns(22)), 0));
 }
 
 #[test]
@@ -137,9 +137,11 @@ fn what_is_rounded_is_no_difference() {
 #[test]
 fn a_clear_step_in_the_history_is_no_noise() {
     let levels = |group: &[f64]| {
+        // In place of the time each has its value.
+        let point = |&at: &f64| Point { at, ln: at.ln(), group: None, part: 0.0 };
         let mut levels = Vec::new();
-        levels::split(group, |value| value.ln(), &mut levels);
-        levels
+        levels::split(&group.iter().map(point).collect::<Vec<_>>(), &mut levels);
+        levels.iter().map(|level| level.iter().map(|point| point.at).collect()).collect::<Vec<Vec<f64>>>()
     };
     assert_eq!(levels(&[7.0, 7.0, 14.0, 14.0, 7.0, 7.0]), [vec![14.0; 2], vec![7.0; 4]]);
     let slow: Vec<f64> = history().iter().map(|value| value / 2.0).collect();
