@@ -16,4 +16,4 @@ pub mod report;
 mod wal;
 
 pub use plateau::{Choice, Plateau, SEEMS_WORSE, first_as_good, plateau};
-pub use wal::{MethodTime, SyncMethod, WriteCache, sync_method};
+pub use wal::{SyncMethod, WriteCache, sync_method};

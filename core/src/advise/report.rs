@@ -99,13 +99,15 @@ pub enum Trust {
 }
 
 impl Trust {
-    /// By bytes of one's own and of others, and by stolen time in percent. None where the bytes are not
-    /// known, unless the stolen time alone makes it poor.
-    pub fn of(bytes: Option<(u64, u64)>, steal_pct: Option<f64>) -> Option<Self> {
+    /// By bytes of one's own and of others, and by stolen time in percent. None without bytes, unless the
+    /// stolen time alone makes it poor.
+    pub fn of((own, others): (u64, u64), steal_pct: Option<f64>) -> Option<Self> {
         if steal_pct.is_some_and(|steal| steal > 10.0) {
             return Some(Self::Poor);
         }
-        let (own, others) = bytes.filter(|(own, others)| own + others > 0)?;
+        if own + others == 0 {
+            return None;
+        }
         let share = others as f64 / (own + others) as f64;
         Some(match share {
             _ if share >= 1.0 / 3.0 => Self::Poor,
@@ -166,13 +168,13 @@ mod tests {
 
     #[test]
     fn trust_depends_on_others() {
-        let by = |own, others, steal| Trust::of(Some((own, others)), Some(steal));
+        let by = |own, others, steal| Trust::of((own, others), Some(steal));
         assert_eq!(by(1000, 99, 0.0), Some(Trust::Good));
         assert_eq!(by(1000, 200, 0.0), Some(Trust::Fair));
         assert_eq!(by(1000, 600, 0.0), Some(Trust::Poor));
         assert_eq!(by(1000, 0, 11.0), Some(Trust::Poor));
-        assert_eq!(Trust::of(Some((0, 0)), None), None);
-        assert_eq!(Trust::of(None, Some(0.0)), None);
-        assert_eq!(Trust::of(None, Some(11.0)), Some(Trust::Poor));
+        assert_eq!(Trust::of((0, 0), None), None);
+        assert_eq!(Trust::of((0, 0), Some(0.0)), None);
+        assert_eq!(Trust::of((0, 0), Some(11.0)), Some(Trust::Poor));
     }
 }

@@ -44,15 +44,6 @@ impl WriteCache {
     }
 }
 
-/// A method and what a flush by it takes.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct MethodTime {
-    /// The method.
-    pub method: FlushMethod,
-    /// Time of a flush, in any unit.
-    pub time: Interval,
-}
-
 /// What to do about wal_sync_method.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum SyncMethod {
@@ -73,22 +64,20 @@ pub enum SyncMethod {
     Unmeasured,
 }
 
-/// Compares the present method with the others.
-pub fn sync_method(current: FlushMethod, times: &[MethodTime], cache: WriteCache) -> SyncMethod {
-    let Some(present) = times.iter().find(|time| time.method == current) else {
+/// Compares the present method with the others, by the time of a flush in any unit.
+pub fn sync_method(current: FlushMethod, times: &[(FlushMethod, Interval)], cache: WriteCache) -> SyncMethod {
+    let Some((_, present)) = times.iter().find(|(method, _)| *method == current) else {
         return SyncMethod::Unmeasured;
     };
     let faster = times
         .iter()
-        .filter(|other| other.time.high > 0.0 && present.time.low / other.time.high > GAIN)
-        .min_by(|a, b| a.time.value.total_cmp(&b.time.value));
-    let Some(faster) = faster else { return SyncMethod::Keep };
+        .filter(|(_, other)| other.high > 0.0 && present.low / other.high > GAIN)
+        .min_by(|(_, a), (_, b)| a.value.total_cmp(&b.value));
+    let Some(&(to, time)) = faster else { return SyncMethod::Keep };
     match cache {
-        WriteCache::Safe => {
-            SyncMethod::Change { to: faster.method, gain: present.time.value / faster.time.value }
-        }
-        WriteCache::Volatile => SyncMethod::Distrust(faster.method),
-        WriteCache::Unknown => SyncMethod::Unknown(faster.method),
+        WriteCache::Safe => SyncMethod::Change { to, gain: present.value / time.value },
+        WriteCache::Volatile => SyncMethod::Distrust(to),
+        WriteCache::Unknown => SyncMethod::Unknown(to),
     }
 }
 
@@ -100,8 +89,8 @@ mod tests {
         Interval { value, low: value - half, high: value + half }
     }
 
-    fn time(method: FlushMethod, value: f64, half: f64) -> MethodTime {
-        MethodTime { method, time: interval(value, half) }
+    fn time(method: FlushMethod, value: f64, half: f64) -> (FlushMethod, Interval) {
+        (method, interval(value, half))
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! commit_delay is not advised: what it gains depends on how many sessions commit at once. Half of a flush,
 //! which PostgreSQL's manual suggests, is another figure in each call where others write.
 
-use io_probe_core::advise::{self, MethodTime, SyncMethod, WriteCache};
+use io_probe_core::advise::{self, SyncMethod, WriteCache};
 use io_probe_core::measure::sync::{Case, CaseTimes, FlushMethod, Group, Section, Selection};
 use io_probe_core::run::budget::Limits;
 use io_probe_core::stats::Interval;
@@ -65,7 +65,7 @@ pub(super) fn row(recommend: &RecommendCall<'_>) -> Result<Option<RecommendRow>>
         .rests_on("device", of_leaves(placement, |leaf| Some(&leaf.name)))
         .rests_on("write_cache", of_leaves(placement, |leaf| leaf.write_cache.as_deref()))
         .rests_on("fua", placement.leaves.iter().map(|leaf| leaf.fua).collect::<Vec<Option<bool>>>());
-    let times: Vec<MethodTime> = both().filter_map(|(case, found)| time(case, found)).collect();
+    let times: Vec<_> = both().filter_map(|(case, found)| time(case, found)).collect();
     let row = match advise::sync_method(current, &times, WriteCache::of(&placement.leaves)) {
         SyncMethod::Keep => row.keep("no other method is faster by more than a tenth beyond the noise"),
         SyncMethod::Change { to, gain } => {
@@ -102,13 +102,13 @@ fn cases() -> Vec<Case> {
 }
 
 /// Microseconds of a flush, if there are figures to trust.
-fn time(case: &Case, found: &CaseTimes) -> Option<MethodTime> {
+fn time(case: &Case, found: &CaseTimes) -> Option<(FlushMethod, Interval)> {
     if found.refused.is_some() || found.syncs_are_swallowed {
         return None;
     }
     let Interval { value, low, high } = found.interval()?;
     let time = Interval { value: value / 1e3, low: low / 1e3, high: high / 1e3 };
-    Some(MethodTime { method: case.method, time })
+    Some((case.method, time))
 }
 
 fn evidence(case: &Case, found: &CaseTimes) -> Value {

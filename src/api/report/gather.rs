@@ -410,7 +410,7 @@ impl ReportDraft {
         let known = self.circumstances.iter().filter_map(|run| run.own_bytes.zip(run.other_bytes));
         let bytes = known.fold((0, 0), |sum, (own, others)| (sum.0 + own, sum.1 + others));
         let steal = self.circumstances.iter().filter_map(|run| run.steal_pct).reduce(f64::max);
-        let (word, why) = match Trust::of(Some(bytes), steal) {
+        let (word, why) = match Trust::of(bytes, steal) {
             None => ("unknown", "what others did meanwhile can't be seen".to_owned()),
             Some(Trust::Good) => ("good", "others hardly used the devices meanwhile".to_owned()),
             Some(trust) => {

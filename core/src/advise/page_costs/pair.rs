@@ -15,29 +15,17 @@ pub struct CostChange {
     pub with: Option<f64>,
 }
 
-/// How both page costs are changed.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct CostPair {
-    /// The change of `seq_page_cost`; None if it stays.
-    pub sequential: Option<CostChange>,
-    /// The change of `random_page_cost`; None if it stays.
-    pub random: Option<CostChange>,
-}
-
-impl CostPair {
-    /// The changes to a choice in which a random page costs no less than a sequential one. So where a cost
-    /// crosses what is set for the other, that changes, too.
-    pub fn of(in_force: Cell, chosen: Cell) -> Self {
-        let Cell { sequential, random } = chosen;
-        let change =
-            |value: f64, crosses: bool, other: f64| CostChange { value, with: crosses.then_some(other) };
-        Self {
-            sequential: (sequential != in_force.sequential)
-                .then(|| change(sequential, sequential > in_force.random, random)),
-            random: (random != in_force.random)
-                .then(|| change(random, random < in_force.sequential, sequential)),
-        }
-    }
+/// How `seq_page_cost` and `random_page_cost` change to a choice in which a random page costs no less than a
+/// sequential one; None for what stays. Where a cost crosses what is set for the other, that changes, too.
+pub fn changes(in_force: Cell, chosen: Cell) -> [Option<CostChange>; 2] {
+    let change = |value: f64, set: f64, crosses: bool, other: f64| {
+        (value != set).then(|| CostChange { value, with: crosses.then_some(other) })
+    };
+    let Cell { sequential, random } = chosen;
+    [
+        change(sequential, in_force.sequential, sequential > in_force.random, random),
+        change(random, in_force.random, random < in_force.sequential, sequential),
+    ]
 }
 
 #[cfg(test)]
@@ -68,20 +56,16 @@ mod tests {
             (cell(2.0, 1.1), cell(2.0, 8.0), None, alone(8.0)),
             (cell(2.0, 1.1), cell(1.0, 1.1), alone(1.0), None),
         ] {
-            assert_eq!(
-                CostPair::of(in_force, chosen),
-                CostPair { sequential, random },
-                "{in_force:?}, {chosen:?}"
-            );
+            assert_eq!(changes(in_force, chosen), [sequential, random], "{in_force:?}, {chosen:?}");
         }
     }
 
     /// What is in force after some of the statements.
-    fn left(mut set: Cell, pair: &CostPair, runs_sequential: bool, runs_random: bool) -> Cell {
-        if let (Some(CostChange { value, with }), true) = (pair.sequential, runs_sequential) {
+    fn left(mut set: Cell, pair: &[Option<CostChange>; 2], runs_sequential: bool, runs_random: bool) -> Cell {
+        if let (Some(CostChange { value, with }), true) = (pair[0], runs_sequential) {
             set = cell(value, with.unwrap_or(set.random));
         }
-        if let (Some(CostChange { value, with }), true) = (pair.random, runs_random) {
+        if let (Some(CostChange { value, with }), true) = (pair[1], runs_random) {
             set = cell(with.unwrap_or(set.sequential), value);
         }
         set
@@ -92,18 +76,18 @@ mod tests {
     fn no_statements_leave_them_in_the_wrong_order() {
         let values = [0.1, 0.999, 1.0, 1.1, 2.024, 2.3, 4.0, 13.006, 80.0];
         let pairs = || values.into_iter().flat_map(|a| values.map(|b| cell(a, b)));
-        let mut changes = 0;
+        let mut changed = 0;
         for set in pairs() {
             for chosen in pairs().filter(Cell::is_in_order) {
-                let pair = CostPair::of(set, chosen);
+                let pair = changes(set, chosen);
                 for (runs_sequential, runs_random) in [(true, false), (false, true), (true, true)] {
                     let then = left(set, &pair, runs_sequential, runs_random);
-                    changes += usize::from(then != set);
+                    changed += usize::from(then != set);
                     assert!(then == set || then.is_in_order(), "{set:?}, {pair:?}: {then:?}");
                 }
                 assert_eq!(left(set, &pair, true, true), chosen, "{set:?}, {pair:?}");
             }
         }
-        assert!(changes > 1000, "{changes}");
+        assert!(changed > 1000, "{changed}");
     }
 }

@@ -3,7 +3,7 @@
 use io_probe_core::advise::page_costs::choose::{Chosen, Regret, Settings};
 use io_probe_core::advise::page_costs::curve::{self, ConcurrencyChoice, GapCurve, Use, choose_concurrency};
 use io_probe_core::advise::page_costs::model::Locality;
-use io_probe_core::advise::page_costs::pair::{CostChange, CostPair};
+use io_probe_core::advise::page_costs::pair::{self, CostChange};
 use serde_json::{Value, json};
 
 use super::Advice;
@@ -97,10 +97,10 @@ impl Advice<'_> {
     /// A page cost by what the planner picks.
     fn cost(&self, setting: Setting, row: RecommendRow, answers: &Answers) -> RecommendRow {
         let chosen = &answers.chosen;
-        let pair = CostPair::of(self.in_force.cell, chosen.settings.cell);
+        let [sequential, random] = pair::changes(self.in_force.cell, chosen.settings.cell);
         let ((low, high), change) = match setting {
-            Setting::SeqPageCost => (chosen.sequential, pair.sequential),
-            _ => (chosen.random, pair.random),
+            Setting::SeqPageCost => (chosen.sequential, sequential),
+            _ => (chosen.random, random),
         };
         let row = self.of_planner(row, answers).between(low.to_string(), high.to_string());
         let why = self.regrets(answers);
