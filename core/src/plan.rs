@@ -316,11 +316,7 @@ impl<'a> JsonNode<'a> {
 struct NodeFigures {
     inclusive: [Option<u64>; COUNTERS],
     processes: Option<u64>,
-    plan_rows: Option<f64>,
-    actual_rows: Option<f64>,
     loops: Option<u64>,
-    startup_cost: Option<f64>,
-    total_cost: Option<f64>,
 }
 
 impl NodeFigures {
@@ -346,11 +342,7 @@ impl NodeFigures {
                 total,
             ],
             processes: None,
-            plan_rows: item.number("Plan Rows")?,
-            actual_rows: item.number("Actual Rows")?,
             loops,
-            startup_cost: item.number("Startup Cost")?,
-            total_cost: item.number("Total Cost")?,
         })
     }
 }
@@ -405,11 +397,11 @@ fn node(
         self_ms: next().map(ms),
         total_ms: facts.inclusive[TIME].map(ms),
         processes: facts.processes,
-        plan_rows: facts.plan_rows,
-        actual_rows: facts.actual_rows,
+        plan_rows: item.number("Plan Rows")?,
+        actual_rows: item.number("Actual Rows")?,
         loops: facts.loops,
-        startup_cost: facts.startup_cost,
-        total_cost: facts.total_cost,
+        startup_cost: item.number("Startup Cost")?,
+        total_cost: item.number("Total Cost")?,
     })
 }
 
