@@ -211,7 +211,8 @@ pub fn curve(
     budget.rest_until(rested);
     let mut curve = turns.curve;
     curve.paused = budget.has_paused();
-    curve.stop = stop.or((curve.kernel.blocks() > 0).then_some(Stop::Bytes));
+    let by_bytes = rounds < MOST_ROUNDS && curve.kernel.blocks() > 0;
+    curve.stop = stop.or(by_bytes.then_some(Stop::Bytes));
     Ok(curve)
 }
 
@@ -307,7 +308,7 @@ impl WindowTurns<'_> {
     /// of what the kernel is to read. Returns a reason to stop.
     fn empty(&self, whose: Contender, blocks: Range<u64>, budget: &mut Budget<'_>) -> Result<Option<Stop>> {
         let source = self.run.source;
-        let mut should_stop = || budget.caller_stop();
+        let mut should_stop = || budget.poll();
         if whose == Contender::Kernel {
             source.evict(blocks, &mut should_stop, &mut |_| ())
         } else {

@@ -95,6 +95,23 @@ impl Clock for Manual {
     }
 }
 
+/// A manual clock that also moves by 20 us whenever it is read: real calls take time on it.
+#[cfg(test)]
+#[derive(Debug, Default)]
+pub(crate) struct Ticking(pub(crate) Manual);
+
+#[cfg(test)]
+impl Clock for Ticking {
+    fn now(&self) -> u64 {
+        self.0.advance(20_000);
+        self.0.now()
+    }
+
+    fn sleep(&self, duration: Duration) {
+        self.0.sleep(duration);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

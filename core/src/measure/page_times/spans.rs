@@ -128,12 +128,12 @@ impl<'a> Spans<'a> {
         (self.next - self.skipped).div_ceil(self.order.len().max(1))
     }
 
-    /// Why no stretch was cold, if none was.
+    /// Why no stretch was cold, if a search that was not cut short has found none.
     pub(super) fn why_none(&self) -> Option<NotCold> {
         let PassedOver { cached, holes, buffered } = self.passed_over;
         let most = cached.max(holes).max(buffered);
         match most {
-            _ if self.found || most == 0 => None,
+            _ if !self.exhausted || most == 0 => None,
             most if most == cached => Some(NotCold::Cached),
             most if most == buffered => Some(NotCold::Buffered),
             _ => Some(NotCold::Holes),

@@ -1,5 +1,6 @@
 //! What is asked of a server, what becomes of its answers, and what is left of it in the OS cache.
 
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -470,6 +471,50 @@ fn the_time_is_obeyed() {
         let took = seconds(&clock) - started;
         // Beyond it no more than a turn's share and its warm-up.
         assert!((0.3..0.36).contains(&took), "{took} s");
+    }
+}
+
+#[test]
+fn a_search_ends_with_the_time() {
+    let (relation, clock) = (cold_relation(), Manual::default());
+    // Beginning with this turn: in order, at random, with gaps.
+    for turn in 0..3 {
+        let run = run(&relation.source);
+        let late = Cell::new(None);
+        let mut should_stop = || {
+            if let Some(asks) = late.get() {
+                late.set(Some(asks + 1));
+                clock.advance(1_000_000_000);
+            }
+            None
+        };
+        let mut report = |done| late.set(late.get().or((done == turn).then_some(0)));
+        let mut budget = Budget::unlimited(&clock, &mut should_stop);
+        let measured = measure(&run, &mut server(&run, &clock), &mut budget, &mut report).expect("measured");
+        drop(budget);
+        // Before the turn, and no more.
+        assert_eq!((measured.stop, late.get()), (Some(Stop::Duration), Some(1)), "{turn}");
+        assert!(!Files::new(&relation.source).cached().contains(&true), "{turn}");
+    }
+}
+
+#[test]
+fn a_search_that_is_cut_short_does_not_say_that_nothing_is_cold() {
+    let (relation, clock) = (cold_relation(), Manual::default());
+    Files::new(&relation.source).fetch_all(0..relation.source.blocks());
+    for most in 1..4 {
+        let run = run(&relation.source);
+        let mut asks = 0;
+        let mut should_stop = || {
+            asks += 1;
+            clock.advance(if asks == most { 1_000_000_000 } else { 0 });
+            None
+        };
+        let mut server = server(&run, &clock);
+        let mut budget = Budget::unlimited(&clock, &mut should_stop);
+        let measured = measure(&run, &mut server, &mut budget, &mut |_| ()).expect("measured");
+        assert_eq!((measured.stop, measured.not_cold), (Some(Stop::Duration), None), "{most}");
+        assert!(server.asked.is_empty(), "{most}");
     }
 }
 

@@ -193,7 +193,7 @@ impl<'a> Turns<'a> {
     fn in_order(&mut self, budget: &mut Budget<'_>) -> Result<Option<Stop>> {
         let block_size = u64::from(self.run.source.block_size());
         // How many of its blocks are cached, of a stretch that is cold.
-        let (range, cold) = match self.spans.take(&mut || budget.caller_stop())? {
+        let (range, cold) = match self.spans.take(&mut || budget.poll())? {
             Supply::Cold { range, cached } => (range, Some(cached)),
             Supply::Cached(range) => (range, None),
             Supply::None => return self.hits(&[0], budget),
@@ -272,7 +272,7 @@ impl<'a> Turns<'a> {
 
     /// Reads from the device at random, one block at a time.
     fn at_random(&mut self, budget: &mut Budget<'_>) -> Result<Option<Stop>> {
-        let (blocks, cached) = match self.spans.scatter(RANDOM_BLOCKS, &mut || budget.caller_stop())? {
+        let (blocks, cached) = match self.spans.scatter(RANDOM_BLOCKS, &mut || budget.poll())? {
             Ok(scattered) => scattered,
             Err(stop) => return Ok(Some(stop)),
         };
@@ -297,7 +297,7 @@ impl<'a> Turns<'a> {
         let wanted = (LEAST_FETCHES / density / span as f64).ceil().min(self.most_stretches as f64) as usize;
         let (mut ranges, mut cached) = (Vec::new(), 0);
         while ranges.len() < wanted {
-            match self.spans.take(&mut || budget.caller_stop())? {
+            match self.spans.take(&mut || budget.poll())? {
                 Supply::Cold { range, cached: some } => {
                     let length = range.end - range.start;
                     ranges.push(range.start..range.end.min(range.start + span));
@@ -309,9 +309,6 @@ impl<'a> Turns<'a> {
                     break;
                 }
                 Supply::Stopped(stop) => return Ok(Some(stop)),
-            }
-            if budget.is_up(budget.clock().now()) {
-                break;
             }
         }
         ranges.sort_by_key(|range| range.start);

@@ -16,7 +16,7 @@ use crate::machine::account::{Account, Lost};
 use crate::machine::device::{Activity, Roots, Traffic};
 use crate::machine::observer::IoDelta;
 use crate::measure::scan::Scan;
-use crate::run::clock::{Clock, Manual, Monotonic};
+use crate::run::clock::{Clock, Manual, Monotonic, Ticking};
 use crate::stats::Slice;
 
 /// What a reader did with its engine.
@@ -299,21 +299,6 @@ fn measured(
     (curve.expect("measured"), order)
 }
 
-/// A clock that also moves by 20 us whenever it is read: the kernel's reads take time on it.
-#[derive(Default)]
-struct Ticking(Manual);
-
-impl Clock for Ticking {
-    fn now(&self) -> u64 {
-        self.0.advance(20_000);
-        self.0.now()
-    }
-
-    fn sleep(&self, duration: Duration) {
-        self.0.sleep(duration);
-    }
-}
-
 /// Like `measured`, on a made-up clock, on which a request takes 500 us. Returns also the time that all took.
 fn made_up(source: &RelationFiles, windows: &[u64], limits: Limits) -> (ReadaheadCurve, Vec<Contender>, u64) {
     let clock = Ticking::default();
@@ -399,6 +384,35 @@ fn it_ends_when_it_is_precise_or_out_of_time() {
     let limits = Limits { duration: Duration::ZERO, ..Limits::none() };
     let (curve, order, _) = made_up(&relation.source, &[16 * KB], limits);
     assert_eq!((curve.stop, order.len(), curve.kernel.ns_per_block()), (Some(Stop::Duration), 1, None));
+}
+
+#[test]
+fn eviction_ends_with_the_time() {
+    let relation = Relation::new(64, 0..64);
+    let (roots, clock) = (Roots::default(), Manual::default());
+    let observer = Observer::new(Account::Own, &[], &roots);
+    let limits = Limits { duration: Duration::from_millis(50), ..Limits::none() };
+    let run =
+        ReadaheadRun { source: &relation.source, in_force: 0, windows: &[], limits, observer: &observer };
+    let mut engine = Recorder { room: ROOM_OF_SLOT as usize, ..Recorder::new(&clock, 500_000) };
+    // The time is up when the first turn begins to evict.
+    let mut asked = 0;
+    let mut should_stop = || {
+        asked += 1;
+        clock.advance(100_000_000);
+        None
+    };
+    let mut budget = Budget::unlimited(&clock, &mut should_stop);
+    let curve = curve(&run, &mut engine, &mut budget, &mut |_, _, _| ()).expect("measured");
+    drop(budget);
+    assert_eq!((curve.stop, asked), (Some(Stop::Duration), 1));
+}
+
+#[test]
+fn all_rounds_of_a_small_relation_are_no_bytes_used_up() {
+    let relation = Relation::new(1, 0..1);
+    let (curve, order, _) = made_up(&relation.source, &[], Limits::none());
+    assert_eq!((order.len() as u64, curve.stop), (2 * MOST_ROUNDS, None));
 }
 
 #[test]
