@@ -129,7 +129,7 @@ impl CaseTurn<'_> {
         let case = self.case;
         let commit_bytes = group.bytes_of_commit(case);
         let start = measured.performed * commit_bytes;
-        budget.pacer().set_requests(self.limits, commit_bytes);
+        budget.pacer().set_requests(self.limits, commit_bytes.next_multiple_of(case.write_bytes.into()));
         let log = Arc::new(Log {
             file: op::open(&calls, case)?,
             calls,
@@ -229,7 +229,7 @@ impl<C: Calls> Log<C> {
                 state = self.flushed.wait(state).unwrap_or_else(PoisonError::into_inner);
                 continue;
             }
-            state.bytes_are_spent |= state.written >= self.most_bytes;
+            state.bytes_are_spent |= self.reach(&state) == state.durable;
             if self.over.load(Ordering::Relaxed) || state.error.is_some() || state.bytes_are_spent {
                 return false;
             }
@@ -245,6 +245,14 @@ impl<C: Calls> Log<C> {
             state.latencies.record(took.saturating_sub(self.clock_cost));
         }
         true
+    }
+
+    /// Up to where whole commits may become durable with the bytes that are left.
+    fn reach(&self, state: &LogState) -> u64 {
+        let block = u64::from(self.case.write_bytes);
+        let left = self.most_bytes.saturating_sub(state.written) / block * block;
+        let blocks = (state.durable / block * block).saturating_add(left);
+        state.durable + blocks.saturating_sub(state.durable) / self.commit_bytes * self.commit_bytes
     }
 
     /// Flushes what had been inserted when the last flush ended. If that is durable, or after a delay,
@@ -271,7 +279,7 @@ impl<C: Calls> Log<C> {
             // The pause is no part of the time of a flush, but the delay is. The first stays warm-up.
             state.last = state.last.map(|_| resumed);
         }
-        let range = state.durable..end;
+        let range = state.durable..end.min(self.reach(&state));
         drop(state);
         let began = self.calls.clock().now();
         let result = self.flush(range.clone());

@@ -131,7 +131,9 @@ impl CaseTimes {
     pub(super) fn end_turn(&mut self, wanted: Option<f64>) {
         let total = self.slices.total();
         let (ns, work) = self.turns.iter().fold((0, 0), |(ns, work), turn| (ns + turn.ns, work + turn.work));
-        self.turns.push(Slice { ns: total.ns - ns, work: total.work - work });
+        if total.work > work {
+            self.turns.push(Slice { ns: total.ns - ns, work: total.work - work });
+        }
         let narrow =
             |wanted| self.interval().is_some_and(|interval| interval.relative_half_width() <= wanted);
         if self.turns.len() >= PRECISE_TURNS && wanted.is_some_and(narrow) {
@@ -185,6 +187,9 @@ mod tests {
         let interval = measured.interval().expect("3 turns");
         assert_eq!((interval.value, interval.low), (200_000.0, 0.0));
         assert!((interval.high - 630_270.0).abs() < 20.0, "{interval:?}");
+        // A turn that came to nothing is none.
+        measured.end_turn(None);
+        assert_eq!(measured.interval(), Some(interval));
     }
 
     #[test]
