@@ -49,7 +49,7 @@ use crate::stats::{Interval, Latencies, Moments, Slice};
 pub type FetchReader<'a> = dyn for<'f, 'p> BlockReader<Fetches<'f, 'p>> + 'a;
 
 /// What a run found.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct RandomRun {
     /// Blocks fetched; holes, which are not, included.
     pub fetches: u64,

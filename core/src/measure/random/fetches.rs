@@ -202,7 +202,11 @@ impl<'a> FetchRecord<'a> {
         watch.pass_over(1);
         self.holes += 1;
         if self.holes.is_multiple_of(HOLES_PER_LOOK) {
-            self.check(watch, watch.now(), true);
+            self.check(watch, watch.now(), false);
+        }
+        // Alone, what comes next begins where this ends.
+        if self.in_flight == 0 {
+            watch.begin();
         }
         watch.flow()
     }

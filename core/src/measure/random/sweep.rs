@@ -137,12 +137,28 @@ impl Depths<'_, '_> {
 
 impl Step {
     fn add(&mut self, round: RandomRun) {
-        self.rounds.push(round.rated);
+        self.rounds.extend((round.rated.work > 0).then_some(round.rated));
         let interval = stats::of_ratio(&self.rounds);
         let run = match self.run.take() {
             None => round,
             Some(sum) => sum.plus(round),
         };
         self.run = Some(RandomRun { interval: interval.filter(|_| !run.throttled), trend: None, ..run });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_round_without_a_rate_is_no_slice() {
+        let mut step = Step { depth: 8, run: None, rounds: Vec::new() };
+        let round = |work| RandomRun { rated: Slice { ns: work * 100_000, work }, ..RandomRun::default() };
+        (1..ROUNDS).for_each(|_| step.add(round(10)));
+        step.add(round(0));
+        assert_eq!(step.run.as_ref().map(|run| run.interval), Some(None));
+        step.add(round(10));
+        assert!(step.run.is_some_and(|run| run.interval.is_some()));
     }
 }

@@ -225,6 +225,26 @@ fn what_was_disturbed_for_long_does_not_count() {
 }
 
 #[test]
+fn holes_take_no_time_of_the_request_after_them() {
+    let clock = Manual::default();
+    let (mut should_stop, mut progress) = (|| None, |_| ());
+    let budget = Budget::unlimited(&clock, &mut should_stop);
+    let mut watch = Stopwatch::start(None, budget, &mut progress);
+    let mut record = FetchRecord::start(&limits(), BLOCK as u32, watch.last(), None);
+    let fetch = Fetch { block: 0, found: Found::Missing(BLOCK as u32) };
+    for _ in 0..3 {
+        clock.advance(5_000);
+        assert!(record.hole(&mut watch).is_continue());
+        let request = record.issue(&watch, fetch, Some(watch.last()), true);
+        clock.advance(100_000);
+        assert!(record.done(&mut watch, request, Served::Device, true).is_continue());
+    }
+    let run = record.finish(&watch);
+    assert_eq!((run.holes, run.latencies.least(), run.latencies.most()), (3, Some(100_000), Some(100_000)));
+    assert_eq!(run.rated, Slice { ns: 200_000, work: 2 });
+}
+
+#[test]
 fn requests_in_flight_are_rate_times_latency_whatever_stalls() {
     let relation = Relation::of_segments(4000, 4000, 100..3900);
     for (depth, look) in [(4, Look::Never), (16, Look::Never), (16, Look::Each)] {
