@@ -140,12 +140,11 @@ pub fn ping(
     let mut rested = budget.started();
     let mut pongs: Vec<Pong> = Vec::new();
     let mut writes = 0;
+    let mut stop = None;
     for index in 0..u64::from(count) {
-        if budget.bytes_left() < block_size {
-            return Ok((pongs, Some(Stop::Bytes)));
-        }
-        if let Some(stop) = budget.wait() {
-            return Ok((pongs, Some(stop)));
+        stop = if budget.bytes_left() < block_size { Some(Stop::Bytes) } else { budget.wait() };
+        if stop.is_some() {
+            break;
         }
         let writes_now = reader.is_none() || index % 2 == 0;
         let pong = match (&mut writer, &mut reader) {
@@ -159,7 +158,10 @@ pub fn ping(
                 Some((block, found, time_ns)) => {
                     Pong { op: PingOp::Read, block, found: Some(found), warmup: false, time_ns }
                 }
-                None => return Ok((pongs, budget.poll())),
+                None => {
+                    stop = budget.poll();
+                    break;
+                }
             },
             _ => break,
         };
@@ -170,7 +172,7 @@ pub fn ping(
         pongs.push(Pong { warmup, ..pong });
     }
     budget.rest_until(rested);
-    Ok((pongs, None))
+    Ok((pongs, stop))
 }
 
 #[cfg(test)]
@@ -180,7 +182,7 @@ mod tests {
     use crate::files::scratch::{Created, Fill, Room, ScratchLocation};
     use crate::measure::random::Look;
     use crate::run::budget::StopCheck;
-    use crate::run::clock::Monotonic;
+    use crate::run::clock::{Monotonic, Ticking};
     use std::os::unix::fs::FileExt;
 
     const BLOCK: u32 = 8192;
@@ -308,6 +310,15 @@ mod tests {
             &mut Budget::unlimited(&Monotonic, &mut || None),
         );
         assert!(pongs.expect("answers").0.len() == 1 && Monotonic.now() - started >= 100_000_000);
+        // So it has if the bytes end it. On this clock a call takes 20 us.
+        let clock = Ticking::default();
+        let two = Limits { max_util: Some(0.001), max_bytes: 2 * u64::from(BLOCK), ..limits() };
+        let writer = Writer::new(&scratch, BLOCK, true, 1).expect("a writer");
+        let mut should_stop = || None;
+        let mut budget = Budget::unlimited(&clock, &mut should_stop);
+        let ended = ping(None, Some(writer), BLOCK, 1000, Duration::ZERO, &two, &mut budget);
+        assert_eq!(ended.map(|(pongs, stop)| (pongs.len(), stop)).ok(), Some((2, Some(Stop::Bytes))));
+        assert!(clock.now() >= 2 * 20_000_000, "{}", clock.now());
         let slow = Limits { max_iops: Some(10), duration: Duration::from_millis(250), ..limits() };
         assert!((1..=3).contains(&run(&slow, &mut || None).0.len()));
         let mut asked = 0;
