@@ -5,11 +5,10 @@ use std::time::Duration;
 
 use super::series::SecondSeries;
 use super::{Fetch, Found, Plan, RandomRun};
-use crate::measure::tiers::Tiers;
 use crate::run::budget::{Budget, Limits, RequestPacer};
 use crate::run::clock::{Clock, nanoseconds};
 use crate::run::stopwatch::Stopwatch;
-use crate::stats::{self, Latencies, Moments};
+use crate::stats::{self, Latencies};
 
 /// What served a fetch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,19 +65,11 @@ pub struct Fetches<'f, 'p> {
 pub struct FetchRecord<'a> {
     pacer: RequestPacer,
     series: Option<&'a mut SecondSeries>,
-    latencies: Latencies,
-    responses: Latencies,
-    /// Times by tier, in the order of [`Tiers`].
-    by_tier: [Moments; 3],
-    tiers: Tiers,
-    missing_bytes: u64,
-    holes: u64,
-    passed_over: u64,
-    unknown: u64,
+    /// What is added up fetch by fetch.
+    found: RandomRun,
     in_flight: usize,
     /// How long requests in flight were disturbed, in all, in nanoseconds.
     disturbed: u64,
-    warmup_ns: Option<u64>,
     next_check: u64,
 }
 
@@ -93,12 +84,10 @@ impl<'a> FetchRecord<'a> {
         if let Some(series) = &mut series {
             series.start(start);
         }
-        Self {
-            pacer: RequestPacer::new(limits, block_size.into(), start),
-            series,
-            next_check: start,
-            ..Self::default()
-        }
+        let pacer = RequestPacer::new(limits, block_size.into(), start);
+        let responses = pacer.is_evenly_spaced().then(Latencies::default);
+        let found = RandomRun { responses, ..RandomRun::default() };
+        Self { pacer, series, found, next_check: start, ..Self::default() }
     }
 
     /// Starts timing again after preparations that took a while: no request is late because of them.
@@ -151,7 +140,7 @@ impl<'a> FetchRecord<'a> {
     #[inline]
     fn was_disturbed(&self, request: &InFlight) -> bool {
         let disturbed = self.disturbed - request.disturbed_before;
-        disturbed > 0 && disturbed as f64 * 20.0 > self.latencies.moments().mean().unwrap_or(0.0)
+        disturbed > 0 && disturbed as f64 * 20.0 > self.found.latencies.moments().mean().unwrap_or(0.0)
     }
 
     /// A request is done. The first is warm-up. One that is not `rated` makes no part of the rate, with the
@@ -173,9 +162,9 @@ impl<'a> FetchRecord<'a> {
         if took.is_none() || !self.was_disturbed(&request) {
             watch.observe(took.unwrap_or(now - watch.last()));
         }
-        let is_first = watch.blocks() == self.holes;
+        let is_first = watch.blocks() == self.found.holes;
         if is_first {
-            self.warmup_ns = took;
+            self.found.warmup_ns = took;
         } else if let Some(took) = took
             && request.counts
             && !self.was_disturbed(&request)
@@ -200,8 +189,8 @@ impl<'a> FetchRecord<'a> {
     pub fn hole(&mut self, watch: &mut Stopwatch<'_>) -> ControlFlow<()> {
         const HOLES_PER_LOOK: u64 = 256;
         watch.pass_over(1);
-        self.holes += 1;
-        if self.holes.is_multiple_of(HOLES_PER_LOOK) {
+        self.found.holes += 1;
+        if self.found.holes.is_multiple_of(HOLES_PER_LOOK) {
             self.check(watch, watch.now(), false);
         }
         // Alone, what comes next begins where this ends.
@@ -213,33 +202,33 @@ impl<'a> FetchRecord<'a> {
 
     /// A block that is in a buffer was not fetched, since it would not be cold.
     pub fn pass_over(&mut self) {
-        self.passed_over += 1;
+        self.found.passed_over += 1;
     }
 
     #[inline]
     fn record(&mut self, request: InFlight, served: Served, took: u64, now: u64) {
         match served {
-            Served::Shared => self.by_tier[0].add(took),
-            Served::Os => self.by_tier[1].add(took),
-            Served::Device => self.by_tier[2].add(took),
+            Served::Shared => self.found.by_tier[0].add(took),
+            Served::Os => self.found.by_tier[1].add(took),
+            Served::Device => self.found.by_tier[2].add(took),
             Served::Unknown => {}
         }
-        self.latencies.record(took);
-        if self.pacer.is_evenly_spaced() {
-            self.responses.record(now.saturating_sub(request.due));
+        self.found.latencies.record(took);
+        if let Some(responses) = &mut self.found.responses {
+            responses.record(now.saturating_sub(request.due));
         }
     }
 
     #[inline]
     fn count(&mut self, found: Found, served: Served) {
         match served {
-            Served::Shared => self.tiers.shared += 1,
-            Served::Os => self.tiers.os += 1,
-            Served::Device => self.tiers.device += 1,
-            Served::Unknown => self.unknown += 1,
+            Served::Shared => self.found.tiers.shared += 1,
+            Served::Os => self.found.tiers.os += 1,
+            Served::Device => self.found.tiers.device += 1,
+            Served::Unknown => self.found.unknown += 1,
         }
         if let (Served::Device, Found::Missing(bytes)) = (served, found) {
-            self.missing_bytes += u64::from(bytes);
+            self.found.missing_bytes += u64::from(bytes);
         }
     }
 
@@ -271,25 +260,15 @@ impl<'a> FetchRecord<'a> {
         }
         let steady = watch.steady();
         let times = !watch.is_throttled();
-        let is_evenly_spaced = self.pacer.is_evenly_spaced();
         RandomRun {
             fetches: watch.blocks(),
-            tiers: self.tiers,
-            missing_bytes: self.missing_bytes,
-            holes: self.holes,
-            unknown: self.unknown,
             rated: watch.rated(),
             interval: stats::of_ratio(&steady).filter(|_| times),
             trend: stats::trend(&steady).filter(|_| times),
-            latencies: self.latencies,
-            responses: is_evenly_spaced.then_some(self.responses),
-            by_tier: self.by_tier,
-            warmup_ns: self.warmup_ns,
             elapsed_ns: watch.elapsed_ns(),
             throttled: watch.is_throttled(),
-            passed_over: self.passed_over,
-            complete: false,
             stop: watch.stop(),
+            ..self.found
         }
     }
 

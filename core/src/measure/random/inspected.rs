@@ -8,11 +8,12 @@ use crate::run::budget::{Stop, StopCheck};
 /// The holes of segments, and what of them was written back.
 pub(super) struct Inspected<'a> {
     files: &'a RelationFiles,
-    access: Access,
+    pub(super) access: Access,
     without_data: Option<&'a WithoutData<'a>>,
     /// By segment; None for what was not seen yet.
     holes: Vec<Option<Holes>>,
-    written_back: u64,
+    /// Bytes that were dirty in the page cache and were written back.
+    pub(super) written_back: u64,
 }
 
 impl<'a> Inspected<'a> {
@@ -85,10 +86,5 @@ impl<'a> Inspected<'a> {
         }
         self.holes[segment as usize] = Some(holes);
         Ok(None)
-    }
-
-    /// Bytes that were dirty in the page cache and were written back.
-    pub(super) fn written_back(&self) -> u64 {
-        self.written_back
     }
 }

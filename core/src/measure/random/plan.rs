@@ -83,7 +83,6 @@ pub struct Plan<'a> {
     ahead: Option<u64>,
     look: Look,
     batch: VecDeque<Fetch>,
-    access: Access,
     inspected: Inspected<'a>,
     /// Was all done that [`Plan::inspect_segments`] does?
     seen_all: bool,
@@ -114,7 +113,6 @@ impl<'a> Plan<'a> {
             ahead: None,
             look,
             batch,
-            access,
             inspected: Inspected::new(source, access, without_data),
             seen_all: false,
         };
@@ -244,7 +242,7 @@ impl<'a> Plan<'a> {
     /// What the page cache held of a block; None where the kernel does not tell.
     fn cached_bytes(&self, block: u64) -> Result<Option<u64>> {
         let start = self.source.offset(block);
-        let (open, _) = self.source.get(self.source.segment(block), self.access)?;
+        let (open, _) = self.source.get(self.source.segment(block), self.inspected.access)?;
         let found = open.residency(start..start + u64::from(self.source.block_size()));
         Ok(found.ok().map(|found| found.cached_bytes))
     }
@@ -282,7 +280,7 @@ impl<'a> Plan<'a> {
     #[inline]
     pub fn locate(&self, block: u64) -> Result<Located<'a>> {
         let source = self.source;
-        let (open, is_new) = source.get(source.segment(block), self.access)?;
+        let (open, is_new) = source.get(source.segment(block), self.inspected.access)?;
         Ok(Located { file: Ref::map(open, |open| &open.file), offset: source.offset(block), is_new })
     }
 
@@ -293,6 +291,6 @@ impl<'a> Plan<'a> {
 
     /// Bytes that were dirty in the page cache and had to be written back first.
     pub fn written_back(&self) -> u64 {
-        self.inspected.written_back()
+        self.inspected.written_back
     }
 }

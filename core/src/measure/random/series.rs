@@ -15,7 +15,7 @@ use crate::measure::tiers::Tiers;
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// What happened in about one second.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Second {
     /// Length in nanoseconds, all pauses included.
     pub length_ns: u64,
@@ -39,10 +39,8 @@ pub struct SecondSeries {
     roots: Roots,
     seconds: Vec<Second>,
     started: Option<Started>,
-    fetches: u64,
-    tiers: Tiers,
-    latency_ns: (u64, u64),
-    timed: u64,
+    /// What has come since then.
+    open: Second,
 }
 
 /// The beginning of a second.
@@ -55,8 +53,7 @@ struct Started {
 impl SecondSeries {
     /// Watches these devices.
     pub fn new(leaves: Vec<Leaf>, roots: Roots) -> Self {
-        let (seconds, tiers) = (Vec::new(), Tiers::default());
-        Self { leaves, roots, seconds, started: None, fetches: 0, tiers, latency_ns: (0, 0), timed: 0 }
+        Self { leaves, roots, seconds: Vec::new(), started: None, open: Second::default() }
     }
 
     /// The seconds so far.
@@ -79,16 +76,17 @@ impl SecondSeries {
 
     #[inline]
     pub(super) fn add(&mut self, took: Option<u64>, served: Served) {
-        self.fetches += 1;
+        self.open.fetches += 1;
         match served {
-            Served::Shared => self.tiers.shared += 1,
-            Served::Os => self.tiers.os += 1,
-            Served::Device => self.tiers.device += 1,
+            Served::Shared => self.open.tiers.shared += 1,
+            Served::Os => self.open.tiers.os += 1,
+            Served::Device => self.open.tiers.device += 1,
             Served::Unknown => {}
         }
         if let Some(took) = took {
-            self.latency_ns = (self.latency_ns.0 + took, self.latency_ns.1.max(took));
-            self.timed += 1;
+            let (sum, most) = self.open.latency_ns;
+            self.open.latency_ns = (sum + took, most.max(took));
+            self.open.timed += 1;
         }
     }
 
@@ -102,7 +100,7 @@ impl SecondSeries {
 
     /// The run is over: closes the last second.
     pub(super) fn finish(&mut self, now: u64) {
-        if self.started.as_ref().is_some_and(|started| now > started.at) && self.fetches > 0 {
+        if self.started.as_ref().is_some_and(|started| now > started.at) && self.open.fetches > 0 {
             self.close(now);
         }
     }
@@ -112,12 +110,9 @@ impl SecondSeries {
         let cpu = CpuTimes::read(&self.roots);
         self.seconds.push(Second {
             length_ns: now - started.at,
-            fetches: std::mem::take(&mut self.fetches),
-            tiers: std::mem::take(&mut self.tiers),
-            latency_ns: std::mem::take(&mut self.latency_ns),
-            timed: std::mem::take(&mut self.timed),
             activity: self.observer().since(&started.look).activity,
             cpu: cpu.zip(started.cpu).and_then(|(now, before)| now.since(&before)),
+            ..std::mem::take(&mut self.open)
         });
     }
 }
