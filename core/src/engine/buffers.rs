@@ -62,23 +62,14 @@ impl Buffers {
         Ok(buffers)
     }
 
-    /// The buffer of `slot`, for a read of `len` bytes.
-    ///
-    /// # Panics
-    /// When there is no such slot, or the buffer is smaller.
-    pub(crate) fn slot(&self, slot: usize, len: usize) -> *mut u8 {
-        assert!(slot < self.slots && len <= self.each, "a request must fit the buffer of its slot");
-        // SAFETY: slot × each lies within the mapping, by the assertion.
-        unsafe { self.first.as_ptr().add(slot * self.each) }
-    }
-
     /// The buffer of `slot` from byte `at` on, for a read of `len` bytes.
     ///
     /// # Panics
     /// When there is no such slot, or the buffer ends before.
     pub(crate) fn slot_at(&self, slot: usize, at: usize, len: usize) -> *mut u8 {
+        assert!(slot < self.slots && at + len <= self.each, "a request must fit the buffer of its slot");
         // SAFETY: within the buffer, by the assertion.
-        unsafe { self.slot(slot, at + len).add(at) }
+        unsafe { self.first.as_ptr().add(slot * self.each + at) }
     }
 
     /// Copies from the buffer of `slot`, from byte `at` on.
@@ -116,7 +107,8 @@ mod tests {
     fn buffers_are_aligned_and_apart() {
         for (slots, each) in [(1, 8192), (16, 256 << 10), (3, 1 << 20)] {
             let buffers = Buffers::new(slots, each).expect("memory");
-            let addresses: Vec<usize> = (0..slots).map(|slot| buffers.slot(slot, each).addr()).collect();
+            let addresses: Vec<usize> =
+                (0..slots).map(|slot| buffers.slot_at(slot, 0, each).addr()).collect();
             assert!(addresses[0].is_multiple_of(HUGE_PAGE));
             assert!(addresses.windows(2).all(|w| w[1] - w[0] == each));
         }
@@ -125,6 +117,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "fit the buffer")]
     fn a_request_that_is_too_large_is_a_bug() {
-        Buffers::new(2, 8192).expect("memory").slot(1, 8193);
+        Buffers::new(2, 8192).expect("memory").slot_at(1, 0, 8193);
     }
 }

@@ -79,7 +79,7 @@ impl<'a> Writer<'a> {
     fn write(&mut self, index: u64, clock: &dyn Clock) -> Result<(u64, u64)> {
         let block = self.order.at(index % self.order.len());
         let offset = block * self.block_size as u64;
-        let buffer = self.buffer.slot(0, self.block_size);
+        let buffer = self.buffer.slot_at(0, 0, self.block_size);
         // SAFETY: the slot has this size, and nobody else uses it.
         let content = unsafe { std::slice::from_raw_parts_mut(buffer, self.block_size) };
         self.content.fill_bytes(content);
@@ -165,7 +165,7 @@ pub fn ping(
             },
             _ => break,
         };
-        budget.pacer().charge_on_schedule(block_size, pong.time_ns);
+        budget.pacer().charge(0, block_size, pong.time_ns);
         rested = clock.now().saturating_add(budget.pacer().rest_ns(pong.time_ns));
         budget.latency_mut().observe(pong.time_ns);
         let warmup = pongs.iter().all(|earlier| earlier.op != pong.op);

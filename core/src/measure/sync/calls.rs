@@ -12,7 +12,6 @@ use crate::Result;
 use crate::files::direct_io;
 use crate::files::page_cache::ResidencyMethod;
 use crate::files::scratch::Scratch;
-use crate::run::clock::{Clock, Monotonic};
 
 /// A call that waits for the storage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,8 +24,6 @@ pub(super) enum SyncCall {
 pub(super) trait Calls: Clone + Send + Sync + 'static {
     /// A descriptor. Dropping it closes it.
     type File: Send + Sync + 'static;
-    /// A clock that threads may share.
-    type Clock: Clock;
 
     /// Opens the file for reading and writing, with `flags`.
     fn open(&self, flags: i32) -> Result<Self::File>;
@@ -42,9 +39,6 @@ pub(super) trait Calls: Clone + Send + Sync + 'static {
 
     /// What the calls are made on, for its size and for messages.
     fn scratch(&self) -> &Scratch;
-
-    /// The clock of committers, which are threads and can't share the caller's.
-    fn clock(&self) -> &Self::Clock;
 }
 
 /// The kernel's.
@@ -53,7 +47,6 @@ pub(super) struct Kernel(pub(super) Arc<Scratch>);
 
 impl Calls for Kernel {
     type File = File;
-    type Clock = Monotonic;
 
     #[inline]
     fn open(&self, flags: i32) -> Result<File> {
@@ -79,11 +72,6 @@ impl Calls for Kernel {
 
     fn scratch(&self) -> &Scratch {
         &self.0
-    }
-
-    #[inline]
-    fn clock(&self) -> &Monotonic {
-        &Monotonic
     }
 }
 

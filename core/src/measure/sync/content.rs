@@ -26,7 +26,7 @@ impl Content {
         let size = (PERIOD as usize + longest).next_multiple_of(PAGE as usize);
         let buffer = Buffers::new(1, size)?;
         // SAFETY: the slot has this size, and nobody else knows it yet.
-        let bytes = unsafe { std::slice::from_raw_parts_mut(buffer.slot(0, size), size) };
+        let bytes = unsafe { std::slice::from_raw_parts_mut(buffer.slot_at(0, 0, size), size) };
         Xoshiro256PlusPlus::seed_from_u64(Monotonic.now()).fill_bytes(bytes);
         Ok(Self { buffer, longest })
     }
@@ -39,9 +39,9 @@ impl Content {
     pub(super) fn at(&self, position: u64, length: usize) -> &[u8] {
         assert!(length <= self.longest, "a write of {length} bytes");
         let start = (position % PERIOD / PAGE * PAGE) as usize;
-        let first = self.buffer.slot(0, start + length);
+        let bytes = self.buffer.slot_at(0, start, length);
         // SAFETY: within the buffer, as the slot has just checked; nobody writes there after `new`.
-        unsafe { std::slice::from_raw_parts(first.add(start), length) }
+        unsafe { std::slice::from_raw_parts(bytes, length) }
     }
 }
 

@@ -24,7 +24,7 @@ use super::measured::CaseTimes;
 use super::op;
 use super::turn::CaseTurn;
 use crate::run::budget::{Budget, LatencyBound, Pacer, Stop, delay_in_thread, sleep_in_thread};
-use crate::run::clock::Clock;
+use crate::run::clock::{Clock, Monotonic};
 use crate::run::workers::WorkerThreads;
 use crate::stats::{Latencies, Slice};
 use crate::{Error, Result};
@@ -220,7 +220,7 @@ impl<C: Calls> Log<C> {
 
     /// Inserts a record, and returns when it is durable; false if it was over before.
     fn commit_once(&self, counts: bool) -> bool {
-        let started = self.calls.clock().now();
+        let started = Monotonic.now();
         let mut state = self.lock();
         state.inserted += self.commit_bytes;
         let mine = state.inserted;
@@ -236,7 +236,7 @@ impl<C: Calls> Log<C> {
             state = self.lead(state);
         }
         if counts {
-            let took = self.calls.clock().now() - started;
+            let took = Monotonic.now() - started;
             // Once the turn has paused, a commit may have waited for the limit: `lead` observes the flushes
             // then.
             if !state.paused {
@@ -262,11 +262,10 @@ impl<C: Calls> Log<C> {
         let pacer = state.pacer;
         drop(state);
         let lead = Lead(self);
-        let clock = self.calls.clock();
-        let paused = pacer.is_early(clock.now()) && sleep_in_thread(clock, pacer.due(), &self.over);
-        let resumed = clock.now();
+        let paused = pacer.is_early(Monotonic.now()) && sleep_in_thread(&Monotonic, pacer.due(), &self.over);
+        let resumed = Monotonic.now();
         if !self.delay.is_zero() {
-            delay_in_thread(clock, self.delay);
+            delay_in_thread(&Monotonic, self.delay);
         }
         let mut state = self.lock();
         let end = if self.delay.is_zero() && !paused && state.waiting > state.durable {
@@ -281,9 +280,9 @@ impl<C: Calls> Log<C> {
         }
         let range = state.durable..end.min(self.reach(&state));
         drop(state);
-        let began = self.calls.clock().now();
+        let began = Monotonic.now();
         let result = self.flush(range.clone());
-        let ended = self.calls.clock().now();
+        let ended = Monotonic.now();
         std::mem::forget(lead);
         let mut state = self.lock();
         state.flushing = false;

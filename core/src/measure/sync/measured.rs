@@ -9,6 +9,7 @@ use crate::stats::{Interval, Latencies, Slice, Slices, of_ratio, of_turns};
 const PRECISE_TURNS: usize = 5;
 
 /// What is known of a case.
+#[derive(Default)]
 pub struct CaseTimes {
     /// How long each operation took. Of a commit: how long its committer waited.
     pub latencies: Latencies,
@@ -55,19 +56,8 @@ impl DeviceRequests {
 impl CaseTimes {
     /// No figures yet.
     pub(super) fn new() -> Self {
-        Self {
-            latencies: Latencies::default(),
-            flushes: 0,
-            paused: false,
-            stop: None,
-            refused: None,
-            syncs_are_swallowed: false,
-            slices: Slices::default(),
-            performed: 0,
-            bytes: 0,
-            turns: Vec::new(),
-            device: Some(DeviceRequests { flushes: Some(0), ..DeviceRequests::default() }),
-        }
+        let device = Some(DeviceRequests { flushes: Some(0), ..DeviceRequests::default() });
+        Self { device, ..Self::default() }
     }
 
     /// Operations that were measured.

@@ -101,7 +101,6 @@ impl Recorder {
 
 impl Calls for Recorder {
     type File = Recorded;
-    type Clock = Monotonic;
 
     fn open(&self, flags: i32) -> Result<Recorded> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
@@ -145,10 +144,6 @@ impl Calls for Recorder {
 
     fn scratch(&self) -> &Scratch {
         &self.scratch
-    }
-
-    fn clock(&self) -> &Monotonic {
-        &Monotonic
     }
 }
 

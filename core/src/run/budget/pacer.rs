@@ -66,7 +66,8 @@ impl Pacer {
         by_bytes.max(by_time).max(self.every_ns)
     }
 
-    /// Charges what came at `now`. If that was late, the time before it is lost.
+    /// Charges what came at `now`. If that was late, the time before it is lost. At 0 nothing is late: what
+    /// follows may make up for all of it, and so does not move.
     #[inline]
     pub(crate) fn charge(&mut self, now: u64, bytes: u64, busy_ns: u64) {
         self.due = self.due.max(now).saturating_add(self.period(bytes, busy_ns));
@@ -76,11 +77,6 @@ impl Pacer {
     pub(crate) fn charge_late(&mut self, now: u64, bytes: u64, busy_ns: u64) {
         let period = self.period(bytes, busy_ns);
         self.due = self.due.max(now.saturating_sub(period)).saturating_add(period);
-    }
-
-    /// Charges what came, however late: what follows may make up for all of it, and so does not move.
-    pub(crate) fn charge_on_schedule(&mut self, bytes: u64, busy_ns: u64) {
-        self.charge(0, bytes, busy_ns);
     }
 
     /// Charges what came to a sum, of which the tighter limit counts, and not that of each.
@@ -191,7 +187,7 @@ mod tests {
         };
         assert_eq!(late(&|pacer| pacer.charge(1_000 * MS, 1 << 20, 0)), 1_100);
         assert_eq!(late(&|pacer| pacer.charge_late(1_000 * MS, 1 << 20, 0)), 1_000);
-        assert_eq!(late(&|pacer| pacer.charge_on_schedule(1 << 20, 0)), 100);
+        assert_eq!(late(&|pacer| pacer.charge(0, 1 << 20, 0)), 100);
         assert_eq!(late(&|pacer| pacer.charge_in_sum(1 << 20, 0)), 100);
     }
 
@@ -201,7 +197,7 @@ mod tests {
         let mut each = sum;
         for busy in [200 * MS, MS] {
             sum.charge_in_sum(1 << 20, busy);
-            each.charge_on_schedule(1 << 20, busy);
+            each.charge(0, 1 << 20, busy);
         }
         assert_eq!((sum.due() / MS, each.due() / MS), (402, 500));
         assert_eq!(sum.rested_in_sum() / MS, 402);
