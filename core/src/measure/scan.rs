@@ -141,18 +141,14 @@ pub fn scan(
 ) -> Result<Scan> {
     let mut watch = Stopwatch::start(run.limits.precision, budget.part(&run.limits), progress);
     let (bursts, most) = run.bursts(watch.budget());
-    let seen = Seen { holes: 0, rated_holes: 0, cached: Some(0) };
-    let mut scanning = Scanning { run, reader, watch, bursts, most, seen };
+    let mut scanning =
+        Scanning { run, reader, watch, bursts, most, holes: 0, rated_holes: 0, cached: Some(0) };
     for part in run.source.parts(run.blocks.clone()) {
         if scanning.segment(&part)?.is_break() {
             break;
         }
     }
-    let Scanning { mut watch, bursts, seen, .. } = scanning;
-    if bursts.hold_back() {
-        watch.hold_back();
-    }
-    Ok(seen.summarise(&run.blocks, &watch))
+    Ok(scanning.summarise())
 }
 
 /// A scan that is under way.
@@ -163,7 +159,10 @@ struct Scanning<'a> {
     bursts: Bursts,
     /// The most blocks of data that its limits let it read.
     most: u64,
-    seen: Seen,
+    /// Holes, and those of them inside rated runs.
+    holes: u64,
+    rated_holes: u64,
+    cached: Option<u64>,
 }
 
 impl Scanning<'_> {
@@ -197,9 +196,9 @@ impl Scanning<'_> {
             }
         }
         let came = source.byte_range(&came);
-        self.seen.holes += holes.whole_blocks(came.clone(), self.run.block_size());
+        self.holes += holes.whole_blocks(came.clone(), self.run.block_size());
         let cached = cached.map(|spans| spans.up_to(came.end - came.start));
-        self.seen.cached = self.seen.cached.zip(cached).map(|(sum, more)| sum + more);
+        self.cached = self.cached.zip(cached).map(|(sum, more)| sum + more);
         Ok(self.watch.flow())
     }
 
@@ -229,7 +228,7 @@ impl Scanning<'_> {
             let end = self.at_once(Part { segment: part.segment, blocks: start..start + length })?;
             let came = self.run.source.byte_range(&Part { segment: part.segment, blocks: start..end });
             self.watch.budget().spend(came.end - came.start);
-            self.seen.rated_holes += holes.whole_blocks(came, self.run.block_size());
+            self.rated_holes += holes.whole_blocks(came, self.run.block_size());
             let due = self.bursts.due_after(self.watch.rated(), self.watch.last());
             let waits = self.watch.wait_until(due, false);
             self.bursts.fit(due, self.watch.last(), waits);
@@ -251,18 +250,13 @@ impl Scanning<'_> {
         debug_assert!(came == end || self.watch.stop().is_some(), "{came} of {start} to {end}");
         Ok(came)
     }
-}
 
-/// What was found about the blocks besides their time.
-struct Seen {
-    holes: u64,
-    /// Holes inside rated runs.
-    rated_holes: u64,
-    cached: Option<u64>,
-}
-
-impl Seen {
-    fn summarise(self, wanted: &Range<u64>, watch: &Stopwatch<'_>) -> Scan {
+    /// The figures of the scan.
+    fn summarise(mut self) -> Scan {
+        if self.bursts.hold_back() {
+            self.watch.hold_back();
+        }
+        let (wanted, watch) = (&self.run.blocks, &self.watch);
         let total = watch.rated();
         let with_data = total.work.saturating_sub(self.rated_holes);
         // Holes too short to be set apart took some of the time, but are not counted as blocks.

@@ -80,7 +80,7 @@ pub fn measure(
 ) -> CountOutcome {
     let clock = budget.clock();
     let places = places(source.blocks());
-    let cold = Cold::around(source, window, &places);
+    let mut cold = Cold::around(source, window, &places);
     let ranges: Vec<Range<u64>> =
         places.iter().flat_map(|(long, short)| [long.clone(), short.clone()]).collect();
     let mut pairs = Vec::new();
@@ -100,7 +100,11 @@ pub fn measure(
         }
         for (counts, (long, short)) in counted.chunks_exact(2).zip(&places) {
             if counts.iter().all(|counted| counted.reads == 0) {
-                pairs.push(CountedPair::of(counts[0], long, counts[1], short));
+                pairs.push(CountedPair {
+                    ns: counts[0].ns as f64 - counts[1].ns as f64,
+                    tuples: counts[0].tuples.saturating_sub(counts[1].tuples),
+                    blocks: (long.end - long.start) - (short.end - short.start),
+                });
             }
         }
         if round == 0 {
@@ -141,19 +145,15 @@ impl<'a> Cold<'a> {
         Self { source, blocks }
     }
 
-    fn drop_cached(mut self) -> Result<()> {
-        let dropped =
-            std::mem::take(&mut self.blocks).into_iter().map(|blocks| self.source.drop_cached(blocks));
-        dropped.fold(Ok(()), Result::and)
+    fn drop_cached(&mut self) -> Result<()> {
+        self.blocks.drain(..).map(|blocks| self.source.drop_cached(blocks)).fold(Ok(()), Result::and)
     }
 }
 
 impl Drop for Cold<'_> {
     fn drop(&mut self) {
-        for blocks in self.blocks.drain(..) {
-            // No caller is left to hear of an error.
-            let _ = self.source.drop_cached(blocks);
-        }
+        // No caller is left to hear of an error.
+        let _ = self.drop_cached();
     }
 }
 
@@ -164,16 +164,6 @@ struct CountedPair {
     ns: f64,
     tuples: u64,
     blocks: u64,
-}
-
-impl CountedPair {
-    fn of(long: TuplesCounted, of: &Range<u64>, short: TuplesCounted, shorter: &Range<u64>) -> Self {
-        Self {
-            ns: long.ns as f64 - short.ns as f64,
-            tuples: long.tuples.saturating_sub(short.tuples),
-            blocks: (of.end - of.start) - (shorter.end - shorter.start),
-        }
-    }
 }
 
 /// The median over pairs, where a hit takes `hit_ns`. None without tuples, or if the hits took all of the
