@@ -33,7 +33,7 @@ impl Interval {
 
 /// Nanoseconds per unit of work over `slices`; None for fewer than [`MIN_SLICES`] or without work.
 pub fn of_ratio(slices: &[Slice]) -> Option<Interval> {
-    interval(slices, MIN_SLICES, SliceNoise::of)
+    interval(slices, MIN_SLICES, inflation)
 }
 
 /// Below this many turns no interval over them is given.
@@ -42,10 +42,10 @@ pub const MIN_TURNS: usize = 3;
 /// Like [`of_ratio`], but over a few turns that lie apart, each a slice: Student's t on the residuals,
 /// without a correction, since they are independent. None for fewer than three or without work.
 pub fn of_turns(turns: &[Slice]) -> Option<Interval> {
-    interval(turns, MIN_TURNS, SliceNoise::of_independent)
+    interval(turns, MIN_TURNS, |_| 1.0)
 }
 
-fn interval(slices: &[Slice], least: usize, noise: impl Fn(&[f64]) -> SliceNoise) -> Option<Interval> {
+fn interval(slices: &[Slice], least: usize, inflation: impl Fn(&[f64]) -> f64) -> Option<Interval> {
     let n = slices.len();
     let ns: u64 = slices.iter().map(|s| s.ns).sum();
     let work: u64 = slices.iter().map(|s| s.work).sum();
@@ -54,11 +54,11 @@ fn interval(slices: &[Slice], least: usize, noise: impl Fn(&[f64]) -> SliceNoise
     }
     let value = ns as f64 / work as f64;
     let residuals: Vec<f64> = slices.iter().map(|s| s.ns as f64 - value * s.work as f64).collect();
-    let noise = noise(&residuals);
+    let inflation = inflation(&residuals);
     let count = n as f64;
-    let degrees = ((count - 1.0) / noise.inflation).max(1.0);
+    let degrees = ((count - 1.0) / inflation).max(1.0);
     let t = StudentsT::new(0.0, 1.0, degrees).ok()?.inverse_cdf(0.975);
-    let half = t * noise.deviation * (noise.inflation / count).sqrt() / (work as f64 / count);
+    let half = t * deviation(&residuals) * (inflation / count).sqrt() / (work as f64 / count);
     Some(Interval { value, low: (value - half).max(0.0), high: value + half })
 }
 
@@ -75,36 +75,30 @@ pub fn trend(slices: &[Slice]) -> Option<f64> {
     let slope = centred().zip(&times).map(|(x, t)| x * t).sum::<f64>() / spread;
     let level = times.iter().sum::<f64>() / times.len() as f64;
     let residuals: Vec<f64> = centred().zip(&times).map(|(x, t)| t - level - slope * x).collect();
-    let noise = SliceNoise::of(&residuals);
-    let error = noise.deviation * (noise.inflation / spread).sqrt();
+    let error = deviation(&residuals) * (inflation(&residuals) / spread).sqrt();
     let (first, last) = (level - slope * middle, level + slope * middle);
     let clear = slope.abs() > 3.0 * error && first > 0.0 && last > 0.0;
     Some(last / first - 1.0).filter(|drift| clear && drift.abs() > 0.1)
 }
 
-/// Spread of residuals, and how much their autocorrelation inflates the variance of a mean.
-struct SliceNoise {
-    deviation: f64,
-    inflation: f64,
+/// Spread of residuals.
+fn deviation(residuals: &[f64]) -> f64 {
+    (squares(residuals) / (residuals.len() as f64 - 1.0)).sqrt()
 }
 
-impl SliceNoise {
-    fn of_independent(residuals: &[f64]) -> Self {
-        let squares: f64 = residuals.iter().map(|e| e * e).sum();
-        Self { deviation: (squares / (residuals.len() as f64 - 1.0)).sqrt(), inflation: 1.0 }
+/// How much the autocorrelation of residuals inflates the variance of a mean.
+fn inflation(residuals: &[f64]) -> f64 {
+    let squares = squares(residuals);
+    if squares <= 0.0 {
+        return 1.0;
     }
+    let r1 = residuals.windows(2).map(|w| w[0] * w[1]).sum::<f64>() / squares;
+    let r = (r1 + (1.0 + 3.0 * r1) / residuals.len() as f64).clamp(0.0, 0.9);
+    (1.0 + r) / (1.0 - r)
+}
 
-    fn of(residuals: &[f64]) -> Self {
-        let independent = Self::of_independent(residuals);
-        let count = residuals.len() as f64;
-        let squares: f64 = residuals.iter().map(|e| e * e).sum();
-        if squares <= 0.0 {
-            return independent;
-        }
-        let r1 = residuals.windows(2).map(|w| w[0] * w[1]).sum::<f64>() / squares;
-        let r = (r1 + (1.0 + 3.0 * r1) / count).clamp(0.0, 0.9);
-        Self { inflation: (1.0 + r) / (1.0 - r), ..independent }
-    }
+fn squares(residuals: &[f64]) -> f64 {
+    residuals.iter().map(|e| e * e).sum()
 }
 
 #[cfg(test)]

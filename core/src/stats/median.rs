@@ -4,13 +4,12 @@
 //! interval from the k-th smallest to the k-th largest value misses it with a chance of 2·P(B(n, ½) < k): k
 //! is the greatest for which that is at most 5 %. The values must not depend on each other.
 
+use statrs::distribution::{Binomial, DiscreteCDF};
+
 use super::Interval;
 
 /// Below this many values not even the smallest and the largest are far enough apart.
 pub const MIN_FOR_MEDIAN: usize = 6;
-
-/// Up to this many values the chances are summed up: those of many more are too small for an f64.
-const EXACT: usize = 500;
 
 /// The median; None without values.
 pub fn median(values: &[f64]) -> Option<f64> {
@@ -29,26 +28,10 @@ pub fn of_median(values: &[f64]) -> Option<Interval> {
     if n < MIN_FOR_MEDIAN {
         return None;
     }
-    let k = rank(n);
+    // At least 1, with as many values as there are.
+    let k = Binomial::new(0.5, n as u64).ok()?.inverse_cdf(0.025) as usize;
     let sorted = sorted(values);
     Some(Interval { value: median(values)?, low: sorted[k - 1], high: sorted[n - k] })
-}
-
-/// The k of the interval over `n` values, at least 1 for [`MIN_FOR_MEDIAN`] and more.
-fn rank(n: usize) -> usize {
-    if n > EXACT {
-        // The binomial distribution is normal by then.
-        return ((n as f64 - 1.96 * (n as f64).sqrt()) / 2.0) as usize;
-    }
-    // P(B(n, ½) = i), from one i to the next.
-    let mut chance = 0.5f64.powi(n as i32);
-    let (mut below, mut k) = (chance, 0);
-    while below <= 0.025 && k < n / 2 {
-        k += 1;
-        chance *= (n - k + 1) as f64 / k as f64;
-        below += chance;
-    }
-    k
 }
 
 /// How far the median of `values` may be off: its standard error, if they are about normal but for some
@@ -97,7 +80,7 @@ mod tests {
             assert_eq!((interval.low, interval.high), (low, f64::from(n) + 1.0 - low), "{n}");
         }
         assert_eq!(of_median(&up_to(5)), None);
-        for n in [EXACT, EXACT + 1, 1074, 1075, 100_000] {
+        for n in [500, 501, 1074, 1075, 100_000] {
             let interval = of_median(&up_to(n as u32)).expect("enough");
             let rank = (n as f64 - 1.96 * (n as f64).sqrt()) / 2.0;
             assert!((interval.low - rank).abs() <= 1.0, "{n}: {interval:?}");
