@@ -143,7 +143,7 @@ pub fn run(
     progress: &mut dyn FnMut(u64),
     series: Option<&mut SecondSeries>,
 ) -> Result<RandomRun> {
-    plan.inspect_segments(&mut || budget.caller_stop())?;
+    plan.inspect_segments(&mut || budget.poll())?;
     let block_size = plan.source().block_size();
     let mut watch = Stopwatch::start(limits.precision, budget.part(limits), progress);
     let record = FetchRecord::start(limits, block_size, watch.last(), series);

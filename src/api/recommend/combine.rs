@@ -160,7 +160,7 @@ fn measure(
         limits.iter().map(|limit| ServerReader::combining(&relation.relation, *limit as u32)).collect();
     recommend.call.progress.path(Setting::IoCombineLimit.name(), 0);
     let mut turn = |contender: usize, budget: &mut Budget<'_>| -> Result<TurnResult> {
-        let Stretch { blocks, reach } = match stretches.next(&mut || budget.caller_stop())? {
+        let Stretch { blocks, reach } = match stretches.next(&mut || budget.poll())? {
             ColdStretch::Cold(stretch) => stretch,
             ColdStretch::Cached => return Ok(TurnResult::Unfit),
             ColdStretch::None => return Ok(TurnResult::Exhausted),

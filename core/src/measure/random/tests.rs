@@ -188,6 +188,27 @@ fn a_reason_to_stop_that_comes_up_before_the_clock_runs_ends_the_run() {
 }
 
 #[test]
+fn what_lasts_longer_than_the_statement_before_the_clock_runs_ends_the_run() {
+    let relation = Relation::of_segments(100, 300, 0..300);
+    let clock = Manual::default();
+    let mut disk = Disk::new(&clock, &|_| 100_000);
+    let mut plan = plan(&relation, 1, Look::Never);
+    // A look at a segment takes longer than the statement has.
+    let mut asked = 0;
+    let mut should_stop = || {
+        asked += 1;
+        clock.advance(2_000_000);
+        None
+    };
+    let mut budget = Budget::of_statement(Duration::from_millis(1), &clock, &mut should_stop);
+    let run =
+        super::run(&mut plan, &mut Queued::new(&mut disk, 1), &limits(), &mut budget, &mut |_| (), None)
+            .expect("a run");
+    drop(budget);
+    assert_eq!((run.fetches, run.stop, asked), (0, Some(Stop::Statement), 1));
+}
+
+#[test]
 fn what_is_slow_once_in_a_thousand_shows_in_the_tail() {
     let relation = Relation::new(60_000, 0..60_000);
     let run = simulate(&relation, 1, &limits(), &|i| if i % 1000 == 500 { 40_000_000 } else { 80_000 });
