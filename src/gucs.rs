@@ -266,13 +266,21 @@ pub(crate) fn bytes(asked: Option<u64>) -> Result<u64> {
 
 /// The depth of a row: as asked for, or the default, which gives way to the cap.
 pub(crate) fn depth(asked: Option<u32>, default: u32) -> Result<u32> {
+    asked
+        .map_or_else(|| Ok(default.min(MAX_DEPTH.get().unsigned_abs())), |asked| capped_depth("depth", asked))
+}
+
+/// A concurrency, which is a depth too.
+pub(crate) fn concurrency(asked: u32) -> Result<u32> {
+    capped_depth("concurrency", asked)
+}
+
+fn capped_depth(what: &str, asked: u32) -> Result<u32> {
     let cap = MAX_DEPTH.get().unsigned_abs();
-    match asked {
-        Some(asked) if asked > cap => {
-            Err(over_cap("depth", &asked.to_string(), c"pg_io_probe.max_depth", &cap.to_string()))
-        }
-        asked => Ok(asked.unwrap_or_else(|| cap.min(default))),
+    if asked > cap {
+        return Err(over_cap(what, &asked.to_string(), c"pg_io_probe.max_depth", &cap.to_string()));
     }
+    Ok(asked)
 }
 
 /// Requests a second, if limited.

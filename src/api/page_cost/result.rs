@@ -18,6 +18,8 @@ pub(in crate::api) enum NoTime {
     NotBegun(Stop),
     Empty,
     NotCold(NotCold),
+    /// Nothing is cold although the call may evict.
+    NotEvicted,
     /// The server reads past the OS cache.
     PastOsCache,
     FewTurns,
@@ -43,6 +45,10 @@ impl Display for NoTime {
             }
             NoTime::NotCold(NotCold::Holes) => {
                 "the relation's blocks were never written to its files (holes)"
+            }
+            NoTime::NotEvicted => {
+                "no stretch of the relation is without pages in the OS cache: they could not be evicted, or \
+                 others read them meanwhile"
             }
             NoTime::PastOsCache => "the server reads past the OS cache",
             NoTime::FewTurns => "not enough turns",

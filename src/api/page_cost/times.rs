@@ -114,7 +114,7 @@ pub(in crate::api) fn measure(
     call.note_stop(measured.stop);
     let mut results = results(&measured, wanted, &concurrencies);
     for result in &mut results {
-        add_notes(result, &measured, relation);
+        add_notes(result, &measured, relation, wanted);
         if let Some(fixed) = fixed
             && (result.is_sparse() || concurrencies.is_empty() && result.is_from_device())
         {
@@ -209,11 +209,17 @@ fn concurrencies(relation: &ProbedRelation, wanted: &Wanted) -> (Vec<u32>, Optio
 }
 
 /// Says what is to be known about a result.
-fn add_notes(result: &mut TimeResult, measured: &PageTimesResult, relation: &ProbedRelation) {
+fn add_notes(
+    result: &mut TimeResult,
+    measured: &PageTimesResult,
+    relation: &ProbedRelation,
+    wanted: &Wanted,
+) {
     let from_device = result.is_from_device();
     if result.has_no_time() {
         result.lack(match measured.not_cold {
             _ if relation.source.blocks() == 0 => NoTime::Empty,
+            Some(NotCold::Cached) if from_device && wanted.evicts => NoTime::NotEvicted,
             Some(why) if from_device || why == NotCold::Unknown => NoTime::NotCold(why),
             _ if server::reads_direct() && result.is_from_os() => NoTime::PastOsCache,
             _ => NoTime::FewTurns,
