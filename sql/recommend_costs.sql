@@ -124,9 +124,9 @@ END $$;
 SELECT run, setting, statement, undo FROM result WHERE NOT undone(statement, undo);
 SELECT undone('ALTER TABLESPACE regress_io_probe_costs SET (seq_page_cost = 2)', 'ALTER TABLESPACE regress_io_probe_costs RESET (random_page_cost)');
 -- and for the whole server, where the tablespace's own value does not hide it any more
-SELECT run, setting, instead FROM result WHERE statement IS NOT NULL AND NOT coalesce(instead ~ (
+SELECT run, setting, instead FROM result WHERE statement IS NOT NULL AND NOT coalesce(array_to_string(instead, '; ') ~ (
   CASE current_source WHEN 'tablespace' THEN '^ALTER TABLESPACE \S+ RESET \([^)]*\m' || setting || '\M[^)]*\); ' ELSE '^(ALTER TABLESPACE \S+ RESET \(\w+\); )?' END
-  || 'ALTER SYSTEM SET ' || setting || ' = [0-9.]+; (ALTER SYSTEM SET \w+_page_cost = [0-9.]+; )?SELECT pg_reload_conf\(\)$'), false);
+  || 'ALTER SYSTEM SET ' || setting || ' = [0-9.]+(; ALTER SYSTEM SET \w+_page_cost = [0-9.]+)?$'), false);
 -- unless there is no other
 VACUUM FULL asked_own;
 DROP TABLE plans_before;
@@ -219,7 +219,7 @@ RESET client_min_messages;
 SELECT count(*) FROM io_probe_corrections;
 -- from 18 on the statistics can be set instead, where the planner takes them as they are
 SELECT name, instead FROM told WHERE statement IS NOT NULL AND current_setting('server_version_num')::int >= 180000
-  AND instead IS DISTINCT FROM format($$SELECT pg_catalog.pg_restore_attribute_stats('schemaname', 'public', 'relname', 'asked_late', 'attname', 'late', 'inherited', false, 'correlation', %s::real)$$, recommended);
+  AND instead IS DISTINCT FROM ARRAY[format($$SELECT pg_catalog.pg_restore_attribute_stats('schemaname', 'public', 'relname', 'asked_late', 'attname', 'late', 'inherited', false, 'correlation', %s::real)$$, recommended)];
 DROP TABLE asked_late, told;
 -- with hardly any time there is a reason
 SELECT setting, recommended, statement, why <> '' AS why FROM io_probe_recommend_full('asked', cold => true, duration => '1 ms',

@@ -7,7 +7,7 @@ import time
 import unittest
 
 from ddl import Standby
-from lib import LONG, Failure, Session, create_extension, literal, main, read
+from lib import LONG, Failure, Session, create_extension, literal, main, read, rows_of
 from servers import Limited
 
 RANGE = "SELECT pad FROM ranged WHERE jittered BETWEEN 100000 AND 102000"
@@ -221,6 +221,14 @@ class Corrections(unittest.TestCase):
         self.assert_analyzed(session)
         with self.assertRaisesRegex(Failure, "during recovery"):
             self.keep(session)
+        # So it refuses what io_probe_recommend advises. By such a cost hardly an index is used, which is sure to be wrong.
+        session.run("RESET enable_seqscan; RESET enable_bitmapscan; SET random_page_cost = 10000")
+        for duration in ["4 s", "12 s", "36 s"]:
+            rows = session.rows(rows_of("recommend", "ranged", settings=["random_page_cost"], cold=True, duration=duration))
+            if rows[0]["statement"]:
+                break
+        self.assertRegex(rows[0]["statement"], "^ALTER TABLESPACE", rows)
+        self.assertRegex(rows[0]["hides"], "^to be run on the primary; ")
 
     def test_beside_hypopg(self):
         if not create_extension(self.planner, "hypopg"):

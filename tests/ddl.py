@@ -190,9 +190,15 @@ class Ddl(unittest.TestCase):
             other.run("BEGIN; LOCK TABLE larger")
             self.assertEqual([row["relid"] for row in prober.rows(advice)], ["probed"])
             other.run("LOCK TABLE probed")
-            (row,) = prober.rows(advice)
-            self.assertEqual((row["relid"], row["recommended"]), (None, None))
-            self.assertIn("strong locks", row["why"])
+            # In another tablespace there is a table as well, which is too small.
+            self.control.run("SET allow_in_place_tablespaces = on; CREATE TABLESPACE second LOCATION ''")
+            self.addCleanup(self.control.run, "DROP TABLESPACE second")
+            self.control.run("CREATE TABLE small (id int) TABLESPACE second")
+            self.addCleanup(self.control.run, "DROP TABLE small")
+            rows = prober.rows(rows_of("recommend", settings=["seq_page_cost", "io_combine_limit"], duration="20 ms"))
+            self.assertEqual({(row["relid"], row["recommended"]) for row in rows}, {(None, None)})
+            for row in rows:
+                self.assertIn("8 MiB" if row["name"] == "second" else "strong locks", row["why"])
             prober.start_rows(rows_of("recommend", "probed", settings=["seq_page_cost"], duration="20 ms"))
             time.sleep(0.3)
             self.assertTrue(prober.busy())

@@ -14,6 +14,7 @@ use pgrx::datum::Interval;
 use pgrx::prelude::*;
 
 use self::place::TablespaceTarget;
+pub(super) use self::row::ON_PRIMARY;
 use self::row::Setting;
 use super::page_cost::{self, PageLimits};
 use crate::call::arguments;
@@ -27,6 +28,7 @@ use crate::pg::backend::argument::Elements;
 use crate::pg::backend::encoding::Text;
 use crate::pg::backend::json::JsonbText;
 use crate::pg::backend::row::Rows;
+use crate::pg::backend::server;
 
 /// The page times of a tablespace take this many times as long as any other measurement.
 const PARTS_OF_PAGES: u32 = 3;
@@ -68,7 +70,7 @@ fn io_probe_recommend(
             rows.extend(page_costs::rows(&recommend, place)?);
         }
         rows.extend(readahead::rows(&recommend, &places)?);
-        rows.extend(combine::rows(&recommend, &places)?);
+        rows.extend(combine::row(&recommend, &places)?);
         rows.extend(wal::row(&recommend)?);
         Ok(rows)
     })
@@ -133,6 +135,7 @@ impl RecommendRequest {
         let of_places = if by_pages { places * PARTS_OF_PAGES } else { 0 };
         let of_devices = if self.cold && wants(&[Setting::ReadAheadKb]) { places } else { 0 };
         let of_syncs = self.writes && wants(&[Setting::WalSyncMethod]);
-        of_places + of_devices + u32::from(wants(&[Setting::IoCombineLimit])) + u32::from(of_syncs)
+        let of_combining = wants(&[Setting::IoCombineLimit]) && server::combine_limit().is_some();
+        of_places + of_devices + u32::from(of_combining) + u32::from(of_syncs)
     }
 }

@@ -12,7 +12,7 @@ CREATE TYPE io_probe_recommend_full_row AS (
     applies        text,
     statement      text,
     undo           text,
-    instead        text,
+    instead        text[],
     hides          text,
     why            text,
     relid          regclass,
@@ -28,11 +28,11 @@ COMMENT ON COLUMN io_probe_recommend_full_row.current_source IS 'Where current c
 COMMENT ON COLUMN io_probe_recommend_full_row.recommended IS 'Value that the measurement speaks for, in the form that ALTER SYSTEM takes. The same as current: keep what you have. NULL: nothing can be said, for the reason in why';
 COMMENT ON COLUMN io_probe_recommend_full_row.low IS 'Lowest value that is as good as the best (not surely worse by more than 5 %, given the error of the measured times); NULL for a setting whose values have no order, or without figures';
 COMMENT ON COLUMN io_probe_recommend_full_row.high IS 'Highest value that is as good as the best, in the same sense as low; NULL if low is';
-COMMENT ON COLUMN io_probe_recommend_full_row.applies IS 'How a change takes effect: now, reload (of the configuration), restart (of the server), or root (a command of the operating system)';
-COMMENT ON COLUMN io_probe_recommend_full_row.statement IS 'SQL that sets recommended, or a shell command if applies is root; NULL if there is nothing to change';
-COMMENT ON COLUMN io_probe_recommend_full_row.undo IS 'SQL or command that takes statement back: it sets the value that the tablespace, ALTER SYSTEM or the device had, or resets the setting if there was none; NULL without a statement';
-COMMENT ON COLUMN io_probe_recommend_full_row.instead IS 'Alternative to statement. Tablespace: sets the value for the whole server, and resets the tablespace''s own value. Correlation, from PostgreSQL 18 on: sets it in the statistics of the column until the next ANALYZE. Else NULL';
-COMMENT ON COLUMN io_probe_recommend_full_row.hides IS 'Which other values of the setting statement or instead hides, and which hide it; NULL without a statement';
+COMMENT ON COLUMN io_probe_recommend_full_row.applies IS 'How a change takes effect: now, reload (of the configuration), restart (of the server), or root (a command of the operating system). For reload, run SELECT pg_reload_conf() after statement or undo';
+COMMENT ON COLUMN io_probe_recommend_full_row.statement IS 'SQL that sets recommended, which psql runs by \gexec, or a shell command if applies is root; NULL if there is nothing to change';
+COMMENT ON COLUMN io_probe_recommend_full_row.undo IS 'SQL or command that takes statement back: it sets the value that the tablespace, ALTER SYSTEM (as a superuser is told) or the device had, or resets the setting if there was none; NULL without a statement';
+COMMENT ON COLUMN io_probe_recommend_full_row.instead IS 'Alternative to statement, a command in each element. Tablespace: resets the tablespace''s own value, if any, and sets it for the whole server, after SELECT pg_reload_conf(). Correlation, from PostgreSQL 18 on: sets it in the statistics of the column until the next ANALYZE. Else NULL';
+COMMENT ON COLUMN io_probe_recommend_full_row.hides IS 'Which other values of the setting statement or instead hides, and which hide it; on a standby also whether statement is to be run on the primary. NULL without a statement';
 COMMENT ON COLUMN io_probe_recommend_full_row.why IS 'Reason for the recommendation, or why there is none, in one sentence';
 COMMENT ON COLUMN io_probe_recommend_full_row.relid IS 'Relation that was measured, or would have been';
 COMMENT ON COLUMN io_probe_recommend_full_row.doubt IS 'needs cold, needs writes: with that argument there might be advice; unknown: no advice, for the reason in why of the full row; others: advice, but others used the device meanwhile; NULL: advice without doubt';

@@ -14,8 +14,8 @@ use io_probe_core::stats::median;
 use serde_json::{Value, json};
 
 use super::RecommendCall;
-use super::place::{GONE, OpenedRelation, TablespaceTarget};
-use super::row::{MissingArgument, RecommendRow, SEEMS_BETTER, Setting};
+use super::place::TablespaceTarget;
+use super::row::{NEEDS_COLD, RecommendRow, SEEMS_BETTER, Setting};
 use crate::call::arguments::figure;
 use crate::call::named::NamedEnum;
 use crate::call::{Call, ProbedRelation};
@@ -27,8 +27,6 @@ use crate::pg::storage::server_reader::{Sequential, ServerReader};
 
 /// Limits to compare with what is set, in blocks.
 const LIMITS: [u64; 3] = [8, 16, 32];
-/// The highest limit where the server has no setting for that.
-const HIGHEST: u64 = 32;
 /// Most bytes that a turn reads.
 const TURN: u64 = 16 << 20;
 /// A turn reads cold if no more than this share of it was cached.
@@ -41,47 +39,38 @@ const EVICTED: u64 = 8;
 /// Precision where the call asks for none.
 const PRECISION: f64 = 0.02;
 
-/// A row, where the server has the setting.
-pub(super) fn rows(recommend: &RecommendCall<'_>, places: &[TablespaceTarget]) -> Result<Vec<RecommendRow>> {
-    let row = recommend
-        .wants(Setting::IoCombineLimit)
-        .then(|| RecommendRow::of_cluster(Setting::IoCombineLimit))
-        .flatten();
-    let Some(row) = row else { return Ok(Vec::new()) };
-    let largest = places
-        .iter()
-        .filter_map(|place| Some((place, place.relation()?)))
-        .max_by_key(|(_, relation)| relation.bytes);
-    let Some((place, relation)) = largest else {
-        let why = match places {
-            [place] => place.why_none(),
-            _ => "not measured: there is no table of 8 MiB or more that you may read",
-        };
-        return Ok(vec![row.used(places.first().and_then(|place| place.used(None))).unknown(why)]);
-    };
-    let row = row.used(Some(relation.oid)).rests_on("tablespace", place.spcname.clone());
-    if let Some(stop) = recommend.call.ended() {
-        return Ok(vec![row.unknown(stop.to_string())]);
+/// The row, if it is wanted. Where the server has no such setting, a call that lists it is told so.
+pub(super) fn row(
+    recommend: &RecommendCall<'_>,
+    places: &[TablespaceTarget],
+) -> Result<Option<RecommendRow>> {
+    if !recommend.wants(Setting::IoCombineLimit) {
+        return Ok(None);
     }
-    let blocks = |name| server::setting(name).and_then(|value| value.parse::<u64>().ok());
-    let highest = blocks(c"io_max_combine_limit").unwrap_or(HIGHEST);
-    let Some(current) = blocks(c"io_combine_limit").map(|set| set.min(highest)) else {
-        return Ok(vec![row.unknown("not measured: the value in force is unknown")]);
+    let row = RecommendRow::of_cluster(Setting::IoCombineLimit);
+    let Some(current) = server::combine_limit() else {
+        let row = row.unknown("this server has no such setting: it comes with PostgreSQL 17");
+        return Ok(recommend.request.lists_settings.then_some(row));
     };
+    let size = |place: &&TablespaceTarget| (place.relation().map(|free| free.bytes), place.largest_bytes());
+    let Some(place) = places.iter().max_by_key(size) else { return Ok(None) };
+    let relation = place.relation();
+    let row = row.used(place.used(relation)).rests_on("tablespace", place.spcname.clone());
+    let Some(relation) = relation else { return Ok(Some(row.unknown(place.why_none()))) };
+    let highest = server::highest_combine_limit();
     let mut limits: Vec<u64> =
         LIMITS.into_iter().filter(|limit| *limit <= highest).chain([current]).collect();
     limits.sort_unstable();
     limits.dedup();
-    let relation = match place.open(relation)? {
-        OpenedRelation::Ready(relation) => relation,
-        OpenedRelation::Refused(why) => return Ok(vec![row.unknown(why)]),
-        OpenedRelation::Gone => return Ok(vec![row.unknown(GONE)]),
+    let relation = match place.measurable(recommend.call, relation)? {
+        Ok(relation) => relation,
+        Err(why) => return Ok(Some(row.unknown(why))),
     };
     let (found, cost) = measure(recommend, &relation, &limits, current)?;
     let row =
         row.rests_on("io_max_combine_limit", shown(highest)).rests_on("read_method", server::read_method());
     let row = judge(row, &found, &limits, current, recommend.request.cold);
-    Ok(vec![row.beside(cost.is_some_and(|cost| cost.is_disturbed()))])
+    Ok(Some(row.beside(cost.is_some_and(|cost| cost.is_disturbed()))))
 }
 
 /// A number of blocks as SHOW prints it.
@@ -113,7 +102,7 @@ fn judge(row: RecommendRow, found: &Contest, limits: &[u64], current: u64, cold:
     let Some(plateau) = choices.as_ref().and_then(|choices| plateau(choices, current)) else {
         if found.stop.is_none() && !cold {
             return row.without(
-                MissingArgument::Cold,
+                NEEDS_COLD,
                 "not measured: too little of the largest table lies outside of the caches; with \
                  cold => true it evicts what it reads",
             );

@@ -100,6 +100,8 @@ struct RelationTimes {
     times: PageTimes,
     /// Why a time is lacking, if one is.
     lacking: Option<Lacking>,
+    /// Would eviction help?
+    lacks_cold_blocks: bool,
     /// Must reads with gaps be at the tablespace's own concurrency?
     has_fixed_concurrency: bool,
     /// Number of concurrencies at which they were to be measured.
@@ -116,12 +118,20 @@ impl RelationTimes {
         // Of the times that are lacking, the device's say why.
         let lacking = results.iter().filter(|one| one.no_time.is_some());
         let lacking = lacking.max_by_key(|one| one.is_from_device()).and_then(|one| one.no_time);
+        let lacks_cold_blocks = match lacking {
+            Some(NoTime::NotCold(NotCold::Cached)) => true,
+            Some(NoTime::NotCold(NotCold::Buffered)) => {
+                !wanted.evicts && buffers::can_evict(&probed.relation)
+            }
+            _ => false,
+        };
         let has_fixed_concurrency = probed.relation.file_tablespace().fixed_concurrency().is_some();
         let depths: HashSet<Option<u32>> =
             results.iter().filter(|one| one.is_sparse()).map(|one| one.measured.depth).collect();
         Ok(Self {
             times: times.with_whole_lines(),
             lacking: lacking.map(|why| Lacking { why, stop }),
+            lacks_cold_blocks,
             has_fixed_concurrency,
             concurrencies: depths.len(),
             disturbed,
@@ -136,16 +146,6 @@ impl RelationTimes {
     /// The times that the model needs, or why one is lacking.
     fn model(&self) -> std::result::Result<Times, String> {
         Times::of(&self.times, server::shared_buffers()).map_err(|lacking| self.why_lacking(lacking))
-    }
-
-    /// Would eviction help?
-    fn lacks_cold_blocks(&self) -> bool {
-        let would = |lacking: &Lacking| match lacking.why {
-            NoTime::NotCold(NotCold::Cached) => true,
-            NoTime::NotCold(NotCold::Buffered) => buffers::server_can_evict(),
-            _ => false,
-        };
-        self.lacking.as_ref().is_some_and(would)
     }
 
     /// Why reads with gaps are not known at other concurrencies.

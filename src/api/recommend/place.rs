@@ -6,11 +6,12 @@ use pgrx::pg_sys;
 use super::row::{RecommendRow, Setting};
 use crate::call::named::NamedEnum;
 use crate::call::probe::Probe;
-use crate::call::{Failure, ProbedRelation};
+use crate::call::{Call, Failure, ProbedRelation};
 use crate::error::Result;
 use crate::pg::backend::interrupts;
 use crate::pg::catalog::facts::{self, SettingValue, UserTable};
 use crate::pg::storage::relation::{Fork, Held, Relation};
+use crate::pg::storage::tablespace::Tablespace;
 
 /// Fewest bytes of a relation to measure: a smaller one says too little.
 const LEAST_BYTES: u64 = 8 << 20;
@@ -37,10 +38,10 @@ pub(super) enum OpenedRelation {
 }
 
 /// What a row says of a relation that is gone.
-pub(super) const GONE: &str = "not measured: meanwhile the table was dropped, or the right to read it taken";
+const GONE: &str = "not measured: meanwhile the table was dropped, or the right to read it taken";
 
 /// Why no table was measured.
-const LOCKED: &str = "not measured: others hold strong locks on its tables";
+const LOCKED: &str = "not measured: others hold strong locks on the tablespace's tables";
 
 /// A tablespace.
 pub(super) struct TablespaceTarget {
@@ -75,13 +76,12 @@ impl TablespaceTarget {
         Self { spcname, options, placement: probed.placement, relations, why_none, named: Some(rel) }
     }
 
-    /// Each tablespace that holds user tables, by name.
+    /// Each tablespace that holds user tables, by name; if there are none, that of the database.
     pub(super) fn of_user_tables() -> Vec<Self> {
         let mut tables = facts::user_tables();
         tables.sort_by(|a, b| a.spcname.cmp(&b.spcname));
         let (options, objects, roots) = (facts::tablespace_options(), facts::objects(), Roots::default());
-        let of_tables = |tables: &[UserTable]| {
-            let spcname = tables[0].spcname.clone();
+        let of_tables = |spcname: String, tables: &[UserTable]| {
             let candidate = |table: &UserTable| {
                 interrupts::check();
                 Candidate { oid: table.oid, bytes: table.bytes() }
@@ -99,12 +99,17 @@ impl TablespaceTarget {
                 options: Self::options(&spcname, &options),
                 placement: object.map(|object| device::locate(&object.directory, &roots)).unwrap_or_default(),
                 relations,
-                why_none: "not measured: it has no table of 8 MiB or more that you may read".to_owned(),
+                why_none: "not measured: the tablespace has no table of 8 MiB or more that you may read"
+                    .to_owned(),
                 named: None,
                 spcname,
             }
         };
-        tables.chunk_by(|a, b| a.spcname == b.spcname).map(of_tables).collect()
+        if tables.is_empty() {
+            return vec![of_tables(Tablespace::own().name().unwrap_or_default(), &[])];
+        }
+        let of_tablespace = |tables: &[UserTable]| of_tables(tables[0].spcname.clone(), tables);
+        tables.chunk_by(|a, b| a.spcname == b.spcname).map(of_tablespace).collect()
     }
 
     fn options(spcname: &str, all: &[(String, String)]) -> Vec<String> {
@@ -121,6 +126,11 @@ impl TablespaceTarget {
         let name = setting.name();
         let own = self.options.iter().find_map(|option| option.strip_prefix(name)?.strip_prefix('='));
         own.map(SettingValue::of_tablespace).or_else(|| facts::setting(name))
+    }
+
+    /// Bytes of the largest relation to measure, locked or not.
+    pub(super) fn largest_bytes(&self) -> u64 {
+        self.relations.first().map_or(0, |relation| relation.bytes)
     }
 
     /// The largest relation that no strong lock keeps from us right now.
@@ -149,6 +159,22 @@ impl TablespaceTarget {
             Err(refusal) if self.named.is_none() => Ok(OpenedRelation::Refused(refusal.to_string())),
             Err(refusal) => Err(refusal.into()),
         }
+    }
+
+    /// Opens one of its relations if the call has time left. Err says why it is not measured.
+    pub(super) fn measurable(
+        &self,
+        call: &Call,
+        relation: Candidate,
+    ) -> Result<std::result::Result<Box<ProbedRelation>, String>> {
+        if let Some(stop) = call.ended() {
+            return Ok(Err(stop.to_string()));
+        }
+        Ok(match self.open(relation)? {
+            OpenedRelation::Ready(relation) => Ok(relation),
+            OpenedRelation::Refused(why) => Err(why),
+            OpenedRelation::Gone => Err(GONE.to_owned()),
+        })
     }
 
     /// All relations that no strong lock keeps from us right now, the largest first.

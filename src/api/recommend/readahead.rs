@@ -6,8 +6,8 @@ use io_probe_core::run::budget::Limits;
 use serde_json::{Value, json};
 
 use super::RecommendCall;
-use super::place::{GONE, OpenedRelation, TablespaceTarget};
-use super::row::{MissingArgument, RecommendRow, SEEMS_BETTER, Setting, Statements};
+use super::place::TablespaceTarget;
+use super::row::{NEEDS_COLD, RecommendRow, SEEMS_BETTER, Setting, Statements};
 use crate::api::random::us;
 use crate::api::readahead::{self, PRECISION, WINDOWS_KB, WindowMode, WindowResult};
 use crate::api::row::Status;
@@ -28,9 +28,8 @@ pub(super) fn rows(recommend: &RecommendCall<'_>, places: &[TablespaceTarget]) -
     if !recommend.wants(Setting::ReadAheadKb) {
         return Ok(Vec::new());
     }
-    let size = |place: &TablespaceTarget| place.relations.first().map_or(0, |relation| relation.bytes);
     let mut by_size: Vec<&TablespaceTarget> = places.iter().collect();
-    by_size.sort_by_key(|place| std::cmp::Reverse(size(place)));
+    by_size.sort_by_key(|place| std::cmp::Reverse(place.largest_bytes()));
     let mut disks: Vec<&TablespaceTarget> = Vec::new();
     for place in by_size {
         let disk = place.placement.read_ahead_device.as_ref();
@@ -63,18 +62,14 @@ fn of_disk(recommend: &RecommendCall<'_>, place: &TablespaceTarget) -> Result<Re
     let Some(relation) = relation else { return Ok(row.unknown(place.why_none())) };
     if !recommend.request.cold {
         return Ok(row.without(
-            MissingArgument::Cold,
+            NEEDS_COLD,
             "not measured: it takes cold => true, which evicts what it reads from the OS cache and needs \
              EXECUTE on io_probe_evict",
         ));
     }
-    if let Some(stop) = recommend.call.ended() {
-        return Ok(row.unknown(stop.to_string()));
-    }
-    let relation = match place.open(relation)? {
-        OpenedRelation::Ready(relation) => relation,
-        OpenedRelation::Refused(why) => return Ok(row.unknown(why)),
-        OpenedRelation::Gone => return Ok(row.unknown(GONE)),
+    let relation = match place.measurable(recommend.call, relation)? {
+        Ok(relation) => relation,
+        Err(why) => return Ok(row.unknown(why)),
     };
     let windows = WINDOWS_KB.map(|kb| u64::from(kb.unsigned_abs()) << 10);
     let duration = recommend.limits.duration / (windows.len() as u32 + 1);
@@ -128,7 +123,7 @@ fn judge(row: RecommendRow, curve: &[WindowResult], disk: &str, in_force: u64) -
     );
     let (blockdev_setra, udev_rule) = readahead::lines(found.value, disk);
     let undo = readahead::lines(in_force, disk).0;
-    let how = Statements { statement: blockdev_setra, undo, instead: None, hides: OF_DEVICE };
+    let how = Statements { statement: blockdev_setra, undo, instead: None, hides: OF_DEVICE.to_owned() };
     row.rests_on("udev_rule", udev_rule).change(found.value.to_string(), how, why)
 }
 

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::api::row::Doubt;
 use crate::call::named::{NamedEnum, named};
+use crate::pg::backend::server;
 use crate::pg::catalog::facts::{self, SettingValue};
 
 /// A setting, in the order of the rows.
@@ -46,15 +47,12 @@ named!(Setting, "setting", "settings", {
     WalSyncMethod = "wal_sync_method",
 });
 
-/// An argument that the call does not give.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum MissingArgument {
-    Cold,
-    Writes,
-}
+/// Doubts of a row without advice: with that argument there might be some.
+pub(super) const NEEDS_COLD: &str = "needs cold";
+pub(super) const NEEDS_WRITES: &str = "needs writes";
 
 /// The type's comments say what each attribute means.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub(super) struct RecommendRow {
     scope: &'static str,
     name: Option<String>,
@@ -67,8 +65,8 @@ pub(super) struct RecommendRow {
     applies: &'static str,
     statement: Option<String>,
     undo: Option<String>,
-    instead: Option<String>,
-    hides: Option<&'static str>,
+    instead: Option<Vec<String>>,
+    hides: Option<String>,
     why: String,
     relid: Option<u32>,
     doubt: Option<&'static str>,
@@ -76,9 +74,6 @@ pub(super) struct RecommendRow {
     /// Settings that the tablespace has of its own, as `setting=value`.
     #[serde(skip)]
     own: Vec<String>,
-    /// Was the value in force set by ALTER SYSTEM?
-    #[serde(skip)]
-    by_alter_system: bool,
 }
 
 /// What sets a value.
@@ -86,47 +81,28 @@ pub(super) struct Statements {
     pub(super) statement: String,
     /// What takes it back.
     pub(super) undo: String,
-    /// What sets it for the whole server, where `statement` does not.
-    pub(super) instead: Option<String>,
+    /// What sets it in another place, a command each.
+    pub(super) instead: Option<Vec<String>>,
     /// Which other settings override this one.
-    pub(super) hides: &'static str,
+    pub(super) hides: String,
 }
 
-const RELOAD: &str = "SELECT pg_reload_conf()";
+/// What `hides` begins with where a standby refuses the statement.
+pub(in crate::api) const ON_PRIMARY: &str = "to be run on the primary";
 const IN_TABLESPACE: &str = "the tablespace's value hides there what the server, a database, a role or a \
      session SETs; what ALTER SYSTEM sets is hidden by all of these";
 const OF_CLUSTER: &str =
     "the command line hides it, and what a database, a role or a session SETs, where that is allowed";
+const UNDO_UNKNOWN: &str = "undo is right if ALTER SYSTEM has set no value before: only a superuser is told";
 
 impl RecommendRow {
     fn new(scope: &'static str, name: Option<String>, setting: Setting, applies: &'static str) -> Self {
-        Self {
-            scope,
-            name,
-            setting: setting.name(),
-            current: None,
-            current_source: None,
-            recommended: None,
-            low: None,
-            high: None,
-            applies,
-            statement: None,
-            undo: None,
-            instead: None,
-            hides: None,
-            why: String::new(),
-            relid: None,
-            doubt: None,
-            evidence: Map::new(),
-            own: Vec::new(),
-            by_alter_system: false,
-        }
+        Self { scope, name, setting: setting.name(), applies, ..Self::default() }
     }
 
-    /// The row of a setting of the whole server; None where this server has no such setting.
-    pub(super) fn of_cluster(setting: Setting) -> Option<Self> {
-        let found = facts::setting(setting.name())?;
-        Some(Self::new("cluster", None, setting, "reload").in_force(Some(found)))
+    /// The row of a setting of the whole server.
+    pub(super) fn of_cluster(setting: Setting) -> Self {
+        Self::new("cluster", None, setting, "reload").in_force(facts::setting(setting.name()))
     }
 
     /// The row of a setting that a tablespace may have of its own.
@@ -151,9 +127,8 @@ impl RecommendRow {
     }
 
     fn in_force(self, value: Option<SettingValue>) -> Self {
-        let by_alter_system = value.as_ref().is_some_and(|value| value.by_alter_system);
         let (current, current_source) = value.map(|value| (value.shown, value.source)).unzip();
-        Self { current, current_source, by_alter_system, ..self }
+        Self { current, current_source, ..self }
     }
 
     /// The row of a setting of a device in the kernel.
@@ -170,13 +145,9 @@ impl RecommendRow {
         Self { why: why.into(), doubt: Some("unknown"), ..self }
     }
 
-    /// There is no advice, for this reason; with this argument there might be.
-    pub(super) fn without(self, argument: MissingArgument, why: impl Into<String>) -> Self {
-        let doubt = match argument {
-            MissingArgument::Cold => "needs cold",
-            MissingArgument::Writes => "needs writes",
-        };
-        Self { doubt: Some(doubt), ..self.unknown(why) }
+    /// There is no advice, for this reason; `needs` is one of the doubts above.
+    pub(super) fn without(self, needs: &'static str, why: impl Into<String>) -> Self {
+        Self { doubt: Some(needs), ..self.unknown(why) }
     }
 
     /// Adds the doubt that others used the device meanwhile, if they did.
@@ -199,12 +170,13 @@ impl RecommendRow {
     /// Another value is better, and `how` sets it.
     pub(super) fn change(self, value: impl Into<String>, how: Statements, why: impl Into<String>) -> Self {
         let Statements { statement, undo, instead, hides } = how;
+        let is_replayed = server::in_recovery() && matches!(self.scope, "tablespace" | "index");
         Self {
             recommended: Some(value.into()),
             statement: Some(statement),
             undo: Some(undo),
             instead,
-            hides: Some(hides),
+            hides: Some(if is_replayed { format!("{ON_PRIMARY}; {hides}") } else { hides }),
             why: why.into(),
             ..self
         }
@@ -225,14 +197,19 @@ impl RecommendRow {
 
     /// Statements that set all of these values.
     fn statements(&self, values: &[(&str, String)]) -> Statements {
-        let system: String =
-            values.iter().map(|(setting, value)| format!("ALTER SYSTEM SET {setting} = {value}; ")).collect();
+        let system = |(setting, value): &(&str, String)| format!("ALTER SYSTEM SET {setting} = {value}");
+        let system = values.iter().map(system);
         let Some(name) = self.name.as_ref().filter(|_| self.scope == "tablespace") else {
-            let undo = match self.current.as_ref().filter(|_| self.by_alter_system) {
-                Some(current) => format!("ALTER SYSTEM SET {} = '{current}'; {RELOAD}", self.setting),
-                None => format!("ALTER SYSTEM RESET {}; {RELOAD}", self.setting),
+            let undo = match facts::set_by_alter_system(self.setting) {
+                Some(before) => {
+                    format!("ALTER SYSTEM SET {} = {}", self.setting, pgrx::spi::quote_literal(before))
+                }
+                None => format!("ALTER SYSTEM RESET {}", self.setting),
             };
-            return Statements { statement: system + RELOAD, undo, instead: None, hides: OF_CLUSTER };
+            let is_known = server::is_superuser();
+            let hides =
+                if is_known { OF_CLUSTER.to_owned() } else { format!("{OF_CLUSTER}; {UNDO_UNKNOWN}") };
+            return Statements { statement: system.collect(), undo, instead: None, hides };
         };
         let alter = format!("ALTER TABLESPACE {}", pgrx::spi::quote_identifier(name));
         let set: Vec<String> = values.iter().map(|(setting, value)| format!("{setting} = {value}")).collect();
@@ -248,12 +225,11 @@ impl RecommendRow {
             own.iter().filter_map(|own| Some(format!("{own} = {}", own_value(own)?))).collect();
         let back = (!back.is_empty()).then(|| format!("{alter} SET ({})", back.join(", ")));
         let undo: Vec<String> = back.into_iter().chain(reset(&others)).collect();
-        let unhide = reset(&own).map_or(String::new(), |reset| reset + "; ");
         Statements {
             statement: format!("{alter} SET ({})", set.join(", ")),
             undo: undo.join("; "),
-            instead: Some(unhide + &system + RELOAD),
-            hides: IN_TABLESPACE,
+            instead: Some(reset(&own).into_iter().chain(system).collect()),
+            hides: IN_TABLESPACE.to_owned(),
         }
     }
 

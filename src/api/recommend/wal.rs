@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 use super::RecommendCall;
-use super::row::{MissingArgument, RecommendRow, Setting};
+use super::row::{NEEDS_WRITES, RecommendRow, Setting};
 use crate::api::random::us;
 use crate::api::row::of_leaves;
 use crate::api::sync::{Bench, Benched};
@@ -20,7 +20,7 @@ use crate::call::{Attempt, ProbedPlace};
 use crate::error::Result;
 use crate::pg::storage::wal;
 
-const NEEDS_WRITES: &str = "not measured: it takes writes => true, which writes a scratch file beside the \
+const WHAT_IT_TAKES: &str = "not measured: it takes writes => true, which writes a scratch file beside the \
     WAL, makes commits wait meanwhile, and needs EXECUTE on io_probe_sync";
 
 /// The row, if it is wanted.
@@ -28,7 +28,7 @@ pub(super) fn row(recommend: &RecommendCall<'_>) -> Result<Option<RecommendRow>>
     if !recommend.wants(Setting::WalSyncMethod) {
         return Ok(None);
     }
-    let Some(row) = RecommendRow::of_cluster(Setting::WalSyncMethod) else { return Ok(None) };
+    let row = RecommendRow::of_cluster(Setting::WalSyncMethod);
     let unknown = |why: &str| Ok(Some(row.clone().unknown(why)));
     let Some(current) = wal::sync_method() else {
         return unknown("not measured: fsync is off, this server syncs nothing");
@@ -37,7 +37,7 @@ pub(super) fn row(recommend: &RecommendCall<'_>) -> Result<Option<RecommendRow>>
         return unknown("not measured: the method in force is unknown here");
     };
     if !recommend.request.writes {
-        return Ok(Some(row.without(MissingArgument::Writes, NEEDS_WRITES)));
+        return Ok(Some(row.without(NEEDS_WRITES, WHAT_IT_TAKES)));
     }
     let cases = cases();
     let place = ProbedPlace::of_wal().located();

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use crate::pg::backend::encoding::Text;
 use crate::pg::backend::interrupts;
 use crate::pg::backend::rethrow::unshown;
-use crate::pg::backend::server::{data_directory, from_own, texts};
+use crate::pg::backend::server::{self, data_directory, from_own, texts};
 use crate::pg::compat;
 use crate::pg::storage::tablespace::Tablespace;
 use crate::pg::storage::wal;
@@ -24,15 +24,13 @@ pub(crate) struct SettingValue {
     setting: String,
     /// Where it comes from, as `pg_settings.source` says.
     pub(crate) source: String,
-    /// Is it what ALTER SYSTEM has written, as far as the caller may know?
-    pub(crate) by_alter_system: bool,
 }
 
 impl SettingValue {
     /// The value that a tablespace has of its own.
     pub(crate) fn of_tablespace(value: &str) -> Self {
         let (shown, setting) = (value.to_owned(), value.to_owned());
-        Self { shown, setting, source: "tablespace".to_owned(), by_alter_system: false }
+        Self { shown, setting, source: "tablespace".to_owned() }
     }
 
     /// The value of a setting that is a number.
@@ -45,14 +43,25 @@ impl SettingValue {
 pub(crate) fn setting(name: &str) -> Option<SettingValue> {
     let query = format!(
         "SELECT pg_catalog.current_setting(name), \
-             pg_catalog.jsonb_build_object('setting', setting, 'source', source, 'by_alter_system', \
-             COALESCE(pg_catalog.right(sourcefile, 21) OPERATOR(pg_catalog.=) '/postgresql.auto.conf', \
-                 false) \
-         )::pg_catalog.text \
+             pg_catalog.jsonb_build_object('setting', setting, 'source', source)::pg_catalog.text \
          FROM pg_catalog.pg_settings WHERE name OPERATOR(pg_catalog.=) '{name}'"
     );
     let (shown, found) = texts(&query).into_iter().next()?;
     Some(SettingValue { shown, ..serde_json::from_str(&found).ok()? })
+}
+
+/// What ALTER SYSTEM has set a setting to, in force or not; None where it has not, or the caller is no
+/// superuser. The name must be a plain word.
+pub(crate) fn set_by_alter_system(name: &str) -> Option<String> {
+    if !server::is_superuser() {
+        return None;
+    }
+    let query = format!(
+        "SELECT name, setting FROM pg_catalog.pg_file_settings WHERE name OPERATOR(pg_catalog.=) '{name}' \
+         AND pg_catalog.right(sourcefile, 21) OPERATOR(pg_catalog.=) '/postgresql.auto.conf' \
+         ORDER BY seqno DESC"
+    );
+    texts(&query).into_iter().next().map(|(_, value)| value)
 }
 
 /// The schema of the extension, quoted.

@@ -41,7 +41,7 @@ impl Tablespace {
     }
 
     /// The present database's own tablespace.
-    pub(in crate::pg) fn own() -> Self {
+    pub(crate) fn own() -> Self {
         Self(own())
     }
 
@@ -85,7 +85,7 @@ impl Tablespace {
     }
 
     /// Its name; None when it is gone.
-    pub(in crate::pg) fn name(self) -> Option<String> {
+    pub(crate) fn name(self) -> Option<String> {
         // SAFETY: a catalog lookup; NULL when there is none.
         unsafe { text_or_none(pg_sys::get_tablespace_name(self.0)) }
     }

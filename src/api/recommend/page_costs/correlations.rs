@@ -103,8 +103,8 @@ fn statements(index: &Probed, value: f64) -> Statements {
     Statements {
         statement: all(&|_| Some(value)),
         undo: all(&|alike| index.kept(alike)),
-        instead: restore_statistics(index, value),
-        hides: HIDES,
+        instead: restore_statistics(index, value).map(|statement| vec![statement]),
+        hides: HIDES.to_owned(),
     }
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::Advice;
 use super::planned::{Answers, Thresholds};
 use crate::api::recommend::Unit;
-use crate::api::recommend::row::{MissingArgument, RecommendRow, SEEMS_BETTER, Setting};
+use crate::api::recommend::row::{NEEDS_COLD, RecommendRow, SEEMS_BETTER, Setting};
 use crate::call::arguments::figure;
 use crate::call::named::NamedEnum;
 
@@ -75,11 +75,7 @@ impl Advice<'_> {
 
     /// There is no advice since times are lacking.
     fn without_times(&self, row: RecommendRow, why: String) -> RecommendRow {
-        if self.measured.lacks_cold_blocks() {
-            row.without(MissingArgument::Cold, why)
-        } else {
-            row.unknown(why)
-        }
+        if self.measured.lacks_cold_blocks { row.without(NEEDS_COLD, why) } else { row.unknown(why) }
     }
 
     /// Sets a page cost, and the other one where this alone would be on the wrong side of it.
