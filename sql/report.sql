@@ -27,7 +27,9 @@ INSERT INTO line SELECT 'all', * FROM io_probe_report_full(:'rel', duration => '
 SELECT section, item, finding FROM line WHERE run = 'all' AND section = 'missing' AND finding ~ '^needs';
 SELECT count(*) > 0 AS advice FROM line WHERE run = 'all' AND section IN ('advice', 'missing');
 SELECT section, item, statement FROM line WHERE section <> 'advice' AND statement IS NOT NULL
-  OR section = 'advice' AND (statement IS NOT NULL) <> (finding ~ ' -> ');
+  OR section = 'advice' AND (statement IS NOT NULL) <> (finding ~ ' -> ' OR item = 'reload');
+-- what is to be reloaded is told once
+SELECT run FROM line GROUP BY run HAVING count(*) FILTER (WHERE item = 'reload') <> max((coalesce(statement, '') ~ '^ALTER SYSTEM')::int);
 -- a verdict points at advice that is given, or at what would give some
 SELECT run, finding FROM line AS l WHERE section = 'verdict' AND (run = 'all' AND finding ~ 'cold => true adds' OR finding ~ 'look at the advice'
   AND NOT EXISTS (SELECT FROM line AS a WHERE a.run = l.run AND a.statement IS NOT NULL AND a.item ~ '^(read_ahead_kb|io_combine_limit)'));
@@ -39,9 +41,9 @@ SELECT run FROM (SELECT run, section, ordinality, lag(section) OVER w AS before,
 -- stored, and shown: 80 columns of text
 SELECT io_probe_record('report', :'rel', '{"duration": "1 s"}') AS stored \gset
 CREATE TABLE shown AS SELECT * FROM io_probe_report(run => :stored) WITH ORDINALITY;
-SELECT report FROM shown WHERE length(report) > 80 AND report !~ '^ {9}\S|^pg_io_probe|\.Reported';
+SELECT report FROM shown WHERE length(report) > 80 AND report !~ '^ {9}\S|^pg_io_probe|\."Reported';
 SELECT substring(report, '^[A-Z]+') AS paragraph FROM shown WHERE report ~ '^(DEVICE|TRUST|CHANGED|MISSING|NEXT)' GROUP BY 1 ORDER BY 1;
-SELECT count(*) AS named FROM shown WHERE report LIKE '%public.Reported & <b>"told"</b>%';
+SELECT count(*) AS named FROM shown WHERE report LIKE '%public."Reported & <b>""told""</b>"%';
 SELECT substring(report, '\S+$') AS last FROM shown WHERE report ~ ' measured ';
 -- of what was promised, the depth that was judged is shown
 SELECT io_probe_record('report', :'rel', '{"duration": "1 s", "promised": {"iops": 1e12}}') AS promised \gset
@@ -53,7 +55,7 @@ SELECT report FROM io_probe_report(run => :stored) EXCEPT SELECT report FROM sho
 -- a page, in which names are names
 CREATE TABLE page AS SELECT string_agg(report, E'\n') AS html FROM io_probe_report(run => :stored, format => 'html');
 SELECT html ~ '^<!DOCTYPE html>' AS begins, html ~ '</html>\s*$' AS ends, html ~ '<b>' AS tag,
-       html LIKE '%public.Reported &#38; &#60;b&#62;&#34;told&#34;&#60;/b&#62;%' AS escaped, html ~ '<script|https?:' AS fetches FROM page;
+       html LIKE '%public.&#34;Reported &#38; &#60;b&#62;&#34;&#34;told&#34;&#34;&#60;/b&#62;&#34;%' AS escaped, html ~ '<script|https?:' AS fetches FROM page;
 -- whoever imports a report may have it say anything, but a page stays a page
 SELECT io_probe_import(jsonb_set(io_probe_measure('report', :'rel', '{"duration": "1 ms"}'), '{rows}', jsonb_agg(
          '{"unit": "1/s", "low": null, "high": null, "promised": null, "kept": null, "statement": null}'
@@ -120,6 +122,8 @@ CREATE ROLE regress_io_probe_reader;
 GRANT EXECUTE ON FUNCTION io_probe_report_full TO regress_io_probe_reader;
 SET ROLE regress_io_probe_reader;
 SELECT item, finding FROM io_probe_report_full() WHERE section = 'missing' ORDER BY 1;
+-- options are looked at first: each probe takes them
+SELECT item FROM io_probe_report_full(options => '{"start_blk": 0}'); \echo :SQLSTATE
 SELECT report FROM io_probe_report(); \echo :SQLSTATE
 RESET ROLE;
 REVOKE EXECUTE ON FUNCTION io_probe_report_full FROM regress_io_probe_reader;

@@ -12,8 +12,8 @@ import time
 import unittest
 
 import cgroups
-from lib import BLOCK, TEST_TMP, VERSION, Failure, Session, create_extension, dense_table, main, needs_root, rows_of
-from lib import say, segment_file, server_ids, server_processes, wait_for, wait_for_probe
+from lib import BLOCK, TEST_TMP, VERSION, Failure, Session, create_extension, dense_table, literal, main, needs_root
+from lib import rows_of, say, segment_file, server_ids, server_processes, wait_for, wait_for_probe
 from probes import Holdings
 from servers import Server
 from storage import LoopDevice, create_tablespace, fincore, run
@@ -279,8 +279,14 @@ class Storage(unittest.TestCase):
             for row in session.rows(rows_of("page_cost", "probed", duration="1 s", cold=True)):
                 if row["tier"] == "device":
                     self.assertEqual((row["status"], row["block_us"], row["ci_low"]), ("partial", None, None), row)
-                    self.assertNotEqual(row["notes"], [])
+                    self.assertIn("could not be evicted", str(row["notes"]))
+                    self.assertNotIn("cold => true", str(row["notes"]))
+            # What was given is not asked for.
+            session.run("SET client_min_messages = warning")
+            lines = session.rows(rows_of("report", "probed", duration="2 s", cold=True))
+            self.assertNotRegex(str([line["finding"] for line in lines]), "cold => true|needs cold")
             for row in self.advice(session, duration="1 s").values():
+                self.assertNotEqual(row["doubt"], "needs cold", row)
                 say(f"{row['setting']}: {row['recommended']}, {row['why']}")
                 self.assertIn(row["recommended"], [None, row["current"]])
                 self.assertTrue(row["recommended"] is None or row["setting"] == "seq_page_cost", row)
@@ -512,6 +518,58 @@ class Manners(unittest.TestCase):
             self.assertEqual([row["relid"] for row in rows if row["relid"]], ["larger"])
             other.run("ROLLBACK")
         self.control.run("DROP TABLE larger")
+
+
+class Statements(unittest.TestCase):
+    """What sets a value of the whole server, and what takes it back, are commands that run as they are. A server of its own."""
+
+    @unittest.skipIf(VERSION < 17, "no io_combine_limit")
+    def test_statements_of_the_cluster(self):
+        server = Server("advised")
+        self.addCleanup(server.remove)
+        # Single blocks, one after the other past the OS cache, are slow.
+        server.configure({"debug_io_direct": "data", "shared_buffers": "16MB", "effective_io_concurrency": 1})
+        server.configure({"io_max_combine_limit": "64kB", "io_method": "sync"} if VERSION >= 18 else {})
+        server.start()
+        with server.session() as session:
+            session.run("CREATE EXTENSION pg_io_probe; CREATE ROLE advised")
+            probed_table(session, rows=10000)
+            # Neither is what the session has, nor is it in force.
+            session.run("ALTER SYSTEM SET io_combine_limit = '24kB'; SET io_combine_limit = '8kB'")
+            auto = "SELECT pg_read_file('postgresql.auto.conf')"
+            before = session.value(auto)
+            for duration in ["4 s", "20 s"]:
+                row = session.row(rows_of("recommend", settings=["io_combine_limit"], cold=True, duration=duration))
+                say(f"{row['statement']}: {row['why']}")
+                if row["statement"]:
+                    break
+            self.assertRegex(row["statement"], r"^ALTER SYSTEM SET io_combine_limit = '\d+kB'$")
+            self.assertEqual((row["undo"], row["applies"]), ("ALTER SYSTEM SET io_combine_limit = '24kB'", "reload"))
+            session.run(f"SELECT {literal(row['statement'])} \\gexec\n")
+            self.assertIn(row["recommended"], session.value(auto))
+            session.run(f"SELECT {literal(row['undo'])} \\gexec\n")
+            self.assertEqual(session.value(auto), before)
+            session.run("SET client_min_messages = warning")
+            for duration in ["15 s", "60 s"]:
+                lines = session.rows(rows_of("report", duration=duration, cold=True))
+                statements = [line["statement"] for line in lines if line["item"] in ["io_combine_limit", "reload"]]
+                if any(statements):
+                    break
+            self.assertEqual([told.split(" = ")[0] for told in statements],
+                             ["ALTER SYSTEM SET io_combine_limit", "SELECT pg_reload_conf()"])
+            session.run("""GRANT EXECUTE ON FUNCTION io_probe_recommend, io_probe_recommend_full, io_probe_evict TO advised;
+                GRANT SELECT ON probed TO advised; SET ROLE advised""")
+            row = session.row(rows_of("recommend", settings=["io_combine_limit"], cold=True, duration="4 s"))
+            self.assertEqual(row["undo"], "ALTER SYSTEM RESET io_combine_limit")
+            self.assertIn("only a superuser is told", row["hides"])
+        # What a scan reads at a time is capped as well.
+        server.stop()
+        server.configure({"debug_io_direct": ""})
+        server.start()
+        with server.session() as session:
+            session.run("SET io_combine_limit = '128kB'")
+            rows = session.rows(rows_of("readahead", "probed", windows_kb=[32], duration="1 s"))
+            self.assertIn(f"reads {64 if VERSION >= 18 else 128} kB at a time", str(rows))
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ mod text;
 use std::time::Duration;
 
 use pgrx::datum::Interval;
-use pgrx::prelude::*;
+use pgrx::{prelude::*, spi};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -26,7 +26,7 @@ use self::gather::Measurements;
 use super::history;
 use crate::call::arguments;
 use crate::call::named::{NamedEnum, named};
-use crate::call::options;
+use crate::call::options::{self, MEASURING, Options};
 use crate::error::{Error, Result};
 use crate::gucs;
 use crate::pg::backend::encoding::Text;
@@ -95,9 +95,10 @@ struct ReportRow {
 }
 
 /// What a line is about, in the order of the report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum ReportSection {
+    #[default]
     Server,
     Device,
     Trust,
@@ -113,7 +114,7 @@ enum ReportSection {
 }
 
 /// `io_probe_report_full_row`; the type's comments say what each attribute means.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 struct Line {
     section: ReportSection,
     item: String,
@@ -129,18 +130,7 @@ struct Line {
 
 impl Line {
     fn new(section: ReportSection, item: impl Into<String>) -> Self {
-        Self {
-            section,
-            item: item.into(),
-            value: None,
-            unit: None,
-            low: None,
-            high: None,
-            promised: None,
-            kept: None,
-            finding: None,
-            statement: None,
-        }
+        Self { section, item: item.into(), ..Self::default() }
     }
 
     /// A fact.
@@ -163,13 +153,11 @@ fn fact<'a>(lines: &'a [Line], item: &str) -> &'a str {
     of(lines, ReportSection::Server).find(|line| line.item == item).map_or("", Line::finding)
 }
 
-/// The statement that stores such a report. A name that would have to be quoted is left to the reader.
+/// The statement that stores such a report.
 fn next(lines: &[Line]) -> String {
-    let relation = fact(lines, "relation");
-    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '.';
-    let relation = match relation.chars().all(is_plain) && !relation.is_empty() {
-        true => format!("'{relation}', "),
-        false => String::new(),
+    let relation = match fact(lines, "relation") {
+        "" => String::new(),
+        name => format!("{}, ", spi::quote_literal(name)),
     };
     format!("SELECT io_probe_record('report', {relation}label => 'today');")
 }
@@ -212,9 +200,16 @@ fn measured(
         cold: cold.unwrap_or(false),
         writes: writes.unwrap_or(false),
         promised: Promised::parse(promised)?,
-        options: options::object("options", options)?,
+        options: of_all_probes(options)?,
     }
     .lines()
+}
+
+/// Options that each of the report's probes has; that of depths leaves out the precision.
+fn of_all_probes(options: Option<JsonbText>) -> Result<Map<String, Value>> {
+    let options = Options::parse(options, &MEASURING)?;
+    options.bounds()?;
+    Ok(options.into_object())
 }
 
 /// What the storage was bought for.

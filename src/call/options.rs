@@ -92,6 +92,11 @@ impl Options {
         Ok(Self(options))
     }
 
+    /// The object that was given.
+    pub(crate) fn into_object(self) -> Map<String, Value> {
+        self.0
+    }
+
     fn get<T>(&self, key: &str, what: &str, read: impl Fn(&Value) -> Option<T>) -> Result<Option<T>> {
         match self.0.get(key) {
             None | Some(Value::Null) => Ok(None),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use io_probe_core::advise::report::{DepthPoint, Promise, Shape, Trust};
 use io_probe_core::run::clock::{Clock, Monotonic};
 use io_probe_core::stats;
-use pgrx::pg_sys;
+use pgrx::{pg_sys, spi};
 use serde_json::{Map, Value, json};
 
 use super::runs::{
@@ -15,6 +15,7 @@ use super::runs::{
 };
 use super::{Line, Promised, ReportSection, of};
 use crate::api::history::measure;
+use crate::api::recommend::ON_PRIMARY;
 use crate::call::arguments::figure;
 use crate::error::Result;
 use crate::pg::backend::json::JsonbText;
@@ -200,6 +201,12 @@ impl Measurements {
                 found.windows(curve);
             }
         }
+        if advice.iter().any(|row| row.statement.is_some() && row.applies == "reload") {
+            found.push(Line {
+                statement: Some("SELECT pg_reload_conf()".to_owned()),
+                ..Line::fact(ReportSection::Advice, "reload", "after ALTER SYSTEM")
+            });
+        }
         Ok(())
     }
 }
@@ -265,12 +272,11 @@ impl ReportDraft {
         let Some(device_pct) = server.device_pct else { return };
         if device_pct < MOSTLY {
             let part = 100.0 - device_pct;
-            self.say(
-                "scan",
-                format!(
-                    "{part:.0} % of PostgreSQL's scan came from memory: cold => true evicts the table first."
-                ),
-            );
+            let why = match cold {
+                true => "it could not be evicted, or others read it meanwhile",
+                false => "cold => true evicts the table first",
+            };
+            self.say("scan", format!("{part:.0} % of PostgreSQL's scan came from memory: {why}."));
             return;
         }
         let Some(share) = server.mib_s.zip(direct.mib_s).map(|(server, direct)| server / direct) else {
@@ -363,8 +369,12 @@ impl ReportDraft {
             _ => String::new(),
         };
         let others = row.doubt.as_ref().map_or("", |_| ", but others used the device");
+        let place = match &row.hides {
+            Some(hides) if hides.starts_with(ON_PRIMARY) => format!(", {ON_PRIMARY}"),
+            _ => String::new(),
+        };
         let finding = match &row.statement {
-            Some(_) => format!("{current} -> {recommended}{alike}{others}"),
+            Some(_) => format!("{current} -> {recommended}{alike}{others}{place}"),
             None => format!("keep {current}{alike}{others}"),
         };
         self.push(Line {
@@ -394,7 +404,7 @@ impl ReportDraft {
             lines.push(Line {
                 value: bytes.map(|bytes| figure(bytes as f64 / (1 << 20) as f64)),
                 unit: bytes.map(|_| "MiB".to_owned()),
-                ..fact("relation", format!("{}.{}", relation.schemaname, relation.relname))
+                ..fact("relation", spi::quote_qualified_identifier(&relation.schemaname, &relation.relname))
             });
         }
         self.trust();

@@ -22,7 +22,9 @@ pub(super) fn render(lines: &[Line], changes: &[Change]) -> String {
     text.list(lines, ReportSection::Advice, "ADVICE");
     text.list(lines, ReportSection::Missing, "MISSING");
     if changes.is_empty() {
-        text.titled("NEXT", vec![next(lines)]);
+        text.push("");
+        // It is pasted, so it is one line.
+        text.push(format!("NEXT     {}", next(lines)));
     }
     text.0.join("\n")
 }
