@@ -44,6 +44,14 @@ SELECT e.fork, shared_blks = shared_blks_after AS shared, os_cached_bytes = os_b
   FROM io_probe_evict('cached') e JOIN io_probe_cache('cached') USING (fork);
 -- nothing that was changed is lost
 SELECT left(filler, 1) AS filler, count(*) FROM cached GROUP BY 1 ORDER BY 1;
+-- a call that comes too late leaves the pages alone, and blames nobody
+SET pg_io_probe.max_duration = '100ms';
+WITH called AS MATERIALIZED
+  (SELECT * FROM io_probe_random_full('cached', '{os}', '100 ms', options => '{"max_iops": 50}'))
+SELECT shared_blks_after > 0 AS stay, e.notes::text LIKE '%stopped: this statement has used up%' AS stopped,
+       e.notes::text LIKE '%others use%' AS blames
+  FROM called, io_probe_evict(called.relid) AS e WHERE fork = 'main';
+RESET pg_io_probe.max_duration;
 
 -- every kind of relation with storage
 CREATE INDEX cached_id ON cached (id);

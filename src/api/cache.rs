@@ -144,7 +144,7 @@ fn evictions(rel: Option<pg_sys::Oid>) -> Result<Vec<Eviction>> {
             notes.push("this server version cannot evict shared buffers".to_owned());
         } else if shared_blks_after > 0 && server::in_recovery() {
             notes.push("shared buffers are left alone during recovery".to_owned());
-        } else if shared_blks_after > 0 {
+        } else if shared_blks_after > 0 && stop.is_none() {
             notes.push("pages that others use stay in shared buffers".to_owned());
         }
         if stop.is_none() && os_after.cached_bytes > 0 {
