@@ -234,6 +234,12 @@ fn rights() -> Vec<CheckRow> {
             }
         }
     };
-    // A function of all columns goes with the one that people call.
-    server::own_functions().iter().filter(|function| !function.name.ends_with("_full")).map(of).collect()
+    let functions = server::own_functions();
+    // A function of all columns goes with the one that people call, unless only one of the two is granted.
+    let differs = |function: &&server::OwnFunction| {
+        function.name.strip_suffix("_full").is_none_or(|name| {
+            functions.iter().any(|other| other.name == name && other.executable != function.executable)
+        })
+    };
+    functions.iter().filter(differs).map(of).collect()
 }
