@@ -60,7 +60,7 @@ SET pg_io_probe.max_bytes = '1MB';
 SET pg_io_probe.max_iops = 100;
 SET pg_io_probe.max_mib_s = 10;
 SET pg_io_probe.max_duration = '100ms';
-SELECT path FROM io_probe_seqscan_full('sized', '{os}', '101 ms'); \echo :SQLSTATE
+SELECT path FROM io_probe_seqscan_full('sized', '{os}', '100.4 ms'); \echo :SQLSTATE
 SELECT path FROM io_probe_seqscan_full('sized', '{os}', '100 ms', options => '{"max_bytes": 1048577}'); \echo :SQLSTATE
 SELECT path FROM io_probe_seqscan_full('sized', '{os}', '100 ms', options => '{"max_iops": 101}'); \echo :SQLSTATE
 SELECT path FROM io_probe_seqscan_full('sized', '{os}', '100 ms', options => '{"max_mib_s": 11}'); \echo :SQLSTATE

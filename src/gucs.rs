@@ -236,7 +236,7 @@ pub(crate) fn share_of_duration(
 pub(crate) fn capped_duration(what: &str, asked: Duration) -> Result<Duration> {
     let cap = max_duration();
     if asked > cap {
-        let (asked, cap) = (format!("{} ms", asked.as_millis()), format!("{} ms", cap.as_millis()));
+        let [asked, cap] = [asked, cap].map(|time| format!("{} ms", time.as_micros() as f64 / 1e3));
         return Err(over_cap(what, &asked, c"pg_io_probe.max_duration", &cap));
     }
     Ok(asked)
