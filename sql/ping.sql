@@ -53,6 +53,8 @@ CREATE FUNCTION blocks(seed bigint, mode text DEFAULT 'read', path text DEFAULT 
 SELECT blocks(1) = blocks(1) AS same, blocks(1) <> blocks(2) AS another,
        coalesce(blocks(1, path => 'direct') = blocks(1), true) AS path,
        blocks(1, 'pingpong') = (blocks(1))[1:20] AS pingpong, blocks(9223372036854775807) <> blocks(0) AS great;
+-- a seed that could not be reported is refused
+SELECT seed FROM io_probe_ping_full('pinged', options => '{"seed": 9223372036854775808}'); \echo :SQLSTATE
 -- without one, any
 SELECT count(DISTINCT blocks(NULL)) > 1 AS any FROM generate_series(1, 5);
 SELECT count(*) AS reads, count(DISTINCT blkno) AS blocks, min(blkno), max(blkno), max(request) AS request,
@@ -65,7 +67,8 @@ SELECT count(*), count(DISTINCT op) AS ops FROM io_probe_ping_full('pinged', cou
 
 -- relations with nothing to read: a row that says so
 CREATE TABLE kind_empty (t text);
-SELECT request, op, warmup, lat_us, blkno, path, status, notes[1] ~ 'every block .* has been read' AS why
+SELECT request, op, warmup, lat_us, blkno, path, status, doubt, notes[1] ~ 'every block .* has been read' AS why,
+       device IS NOT NULL OR cardinality(notes) > 2 AS device
   FROM io_probe_ping_full('kind_empty', count => 2, path => 'os');
 SELECT request, op, notes <> '{}' AS notes FROM io_probe_ping_full('kind_empty', count => 4, every => '0', mode => 'pingpong', path => 'os');
 SELECT request, op, notes <> '{}' AS notes FROM io_probe_ping_full('kind_empty', count => 2, every => '0', mode => 'write', path => 'os');

@@ -18,6 +18,7 @@ use crate::call::named::{NamedEnum, named};
 use crate::call::options::Options;
 use crate::call::probe::Probe;
 use crate::call::{Attempt, Begin, Call, Failure, Outcome, ProbedRelation, Stopped};
+use crate::error::{Error, Result};
 use crate::gucs;
 use crate::pg::backend::encoding::Text;
 use crate::pg::backend::json::JsonbText;
@@ -50,7 +51,7 @@ fn io_probe_ping(
         let rel = arguments::relation(rel)?;
         let mode = Mode::parse(mode.as_deref())?.unwrap_or(Mode::Read);
         let path = path.map_or(Ok(Path::Direct), |path| Path::among(&path, &[Path::Direct, Path::Os]))?;
-        let seed = arguments::seed(options.count("seed", 0)?.map(|seed| seed as i64));
+        let seed = arguments::seed(seed(&options)?);
         let limits = options.bounds()?;
         let ping = Ping { count, every, mode, path, seed, limits };
 
@@ -63,8 +64,15 @@ fn io_probe_ping(
         }
         let identity = Identity::of(&relation);
         let answers = call.attempt_path(|| ping.measure(&call, &relation))?;
-        Ok(ping.rows(answers, &identity))
+        Ok(ping.rows(answers, &relation, &identity))
     })
+}
+
+/// The seed as the rows report it, so that it may be given again.
+fn seed(options: &Options) -> Result<Option<i64>> {
+    let seed = options.count("seed", 0)?;
+    let too_large = |_| Error::invalid(format!("option \"seed\" must be at most {}", i64::MAX));
+    seed.map(|seed| i64::try_from(seed).map_err(too_large)).transpose()
 }
 
 /// What the requests do.
@@ -144,11 +152,11 @@ impl Ping {
     }
 
     /// A row for each answer. The notes stand in the last one, which may be one without a request.
-    fn rows(&self, answers: Attempt<Pongs>, identity: &Identity) -> Vec<PingRow> {
+    fn rows(&self, answers: Attempt<Pongs>, relation: &ProbedRelation, identity: &Identity) -> Vec<PingRow> {
         let mut caveats = Caveats::default();
         let pongs = match caveats.accept(answers) {
             Some(answers) => {
-                self.judge(&answers, &mut caveats);
+                self.judge(&answers, relation, &mut caveats);
                 answers.pongs
             }
             None => Vec::new(),
@@ -164,7 +172,7 @@ impl Ping {
         rows
     }
 
-    fn judge(&self, answers: &Pongs, caveats: &mut Caveats) {
+    fn judge(&self, answers: &Pongs, relation: &ProbedRelation, caveats: &mut Caveats) {
         if answers.not_direct {
             caveats.void(NOT_DIRECT);
         }
@@ -174,6 +182,11 @@ impl Ping {
                 caveats.note("no more requests: every block that holds data has been read once");
             }
             None => {}
+        }
+        if self.mode == Mode::Write {
+            caveats.notes.extend(relation.notes().cloned());
+        } else {
+            caveats.note_relation(relation);
         }
     }
 
