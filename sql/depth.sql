@@ -52,6 +52,8 @@ SELECT run, depth FROM result WHERE NOT (p50_us <= p95_us AND p95_us <= p99_us) 
   OR status = 'ok' AND depth = 1 AND num_nulls(iops, lat_us) > 0;
 SELECT run, depth FROM result WHERE p99_us IS NOT NULL AND blks - hole_blks < 1000
   OR p95_us IS NOT NULL AND blks - hole_blks < 200 OR p50_us IS NOT NULL AND blks - hole_blks < 20;
+-- what has no interval has a doubt that says why
+SELECT run, depth FROM result WHERE ci_low IS NULL AND doubt IS NULL;
 -- all came from the device, or the figures are void
 SELECT run, depth FROM result WHERE (status = 'ok') <> (device_pct >= 99.9) OR hole_blks > 0;
 -- when all is fetched, it begins again, and says so

@@ -89,9 +89,16 @@ SELECT run FROM result WHERE (device, read_ahead_kb) IS DISTINCT FROM
   (SELECT (string_agg(d.device, ','), min(d.read_ahead_kb)) FROM io_probe_device_full() d
    WHERE d.object = 'tablespace' AND d.spcname = result.spcname);
 
+-- what has no interval has a doubt that says why
+SELECT run, window_kb, turns FROM judged WHERE ci_low IS NULL AND doubt IS NULL;
+-- two requests in flight are under no smaller cap
+SET pg_io_probe.max_depth = 1;
+SELECT DISTINCT status, doubt, notes FROM io_probe_readahead_full('ahead', '{64}', '10 ms');
+RESET pg_io_probe.max_depth;
+
 -- relations with nothing to measure are no error
 CREATE TABLE kind_empty (t text);
-SELECT mode, status = 'ok' OR :set_kb IS NULL AS status, turns, blks, num_nonnulls(block_us, mib_s, best) AS figures
+SELECT mode, status = 'ok' OR :set_kb IS NULL AS status, doubt = 'short' OR :set_kb IS NULL AS doubt, turns, blks, num_nonnulls(block_us, mib_s, best) AS figures
   FROM io_probe_readahead_full('kind_empty', '{24}', '10 ms') WHERE window_kb = 24;
 -- an index, a TOAST table, a table of the session's own
 CREATE INDEX ahead_id ON ahead (id);

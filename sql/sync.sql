@@ -71,6 +71,8 @@ SELECT run, section, method, write_kb, ops, op_us, ops_s, max_us FROM judged WHE
        OR depth = 1 AND (op_us <= max_us * 1.001) IS NOT TRUE);
 SELECT run, section, method, ops, elapsed_ms, op_us FROM judged
   WHERE status = 'ok' AND abs(elapsed_ms * 1000 / ops / op_us - 1) > 0.001;
+-- what has no interval has a doubt that says why
+SELECT run, section, method, ops FROM judged WHERE ci_low IS NULL AND doubt IS NULL;
 -- the interval holds the value; it takes three turns of 0.1 s
 SELECT run, section, method, ci_low, op_us, ci_high FROM judged
   WHERE num_nulls(ci_low, ci_high) = 1 OR NOT op_us BETWEEN ci_low AND ci_high;

@@ -125,9 +125,16 @@ class Storage(unittest.TestCase):
             whose = {(row["tier"], "others" in (row["doubt"] or "")) for row in tiers if row["block_us"] is not None}
             return whose, {row["setting"] for row in advice if "others" in (row["doubt"] or "")}, {row["setting"] for row in advice}
 
+        def depths(session):
+            rows = session.rows(rows_of("depth", "probed", depths=[1, 4], duration="1 s"))
+            return {"others" in (row["doubt"] or "") for row in rows}
+
         with Session() as session:
             tiers, others, _ = doubted(session)
             self.assertEqual((any(doubt for _, doubt in tiers), others), (False, set()))
+            self.assertEqual(depths(session), {False})
+            with disk.read_on():
+                self.assertEqual(depths(session), {True})
             with disk.read_on(pause=0.01):
                 tiers, others, advised = doubted(session)
             self.assertEqual({tier for tier, doubt in tiers if doubt}, {"device"})

@@ -11,9 +11,7 @@ use pgrx::prelude::*;
 use serde::Serialize;
 
 use super::random::LatencyFigures;
-use super::row::{
-    Caveats, DIRECT_PCT, Doubt, Identity, IntervalFigures, NOT_DIRECT, RATE_LIMITED, TOO_FEW_BLOCKS,
-};
+use super::row::{Caveats, DIRECT_PCT, Doubt, Identity, IntervalFigures, NOT_DIRECT, TIERS_UNKNOWN};
 use crate::call::arguments::{self, Path, figure};
 use crate::call::named::NamedEnum;
 use crate::call::options::Options;
@@ -59,7 +57,7 @@ fn pick(depths: Option<Vec<Option<i32>>>) -> Result<Vec<u32>> {
         return Ok([1, 2, 4, 8, 16, 32, 64].into_iter().filter(|depth| *depth <= cap).collect());
     };
     arguments::not_empty("depths", &depths)?;
-    arguments::numbers("depths", depths, |depth| gucs::depth(Some(arguments::positive("depth", depth)?), 1))
+    arguments::numbers("depths", depths, |depth| arguments::depth(Some(depth), 1))
 }
 
 /// The measured steps of all depths, and what they were measured with.
@@ -72,6 +70,8 @@ struct DepthCurve {
     note: Option<String>,
     /// Percent of the blocks that came from the device.
     from_device: Option<f64>,
+    /// Did others use the device meanwhile?
+    disturbed: bool,
     /// Bytes that had to be written back first.
     written_back: u64,
 }
@@ -115,6 +115,7 @@ fn measure(
         stop,
         note: queue.note,
         from_device: shares.map(|[_, _, device]| device),
+        disturbed: cost.is_disturbed(),
         written_back: plan.written_back(),
     })
 }
@@ -206,11 +207,7 @@ impl DepthRow {
         self.latency = LatencyFigures::of(&run.latencies);
         self.interval = IntervalFigures::of_rate(run.interval);
         self.caveats.judge_interval(&self.interval);
-        if run.throttled {
-            self.caveats.doubt_since(Doubt::Paced, RATE_LIMITED);
-        } else if run.rated.work == 0 && run.with_data() > 0 {
-            self.caveats.doubt_since(Doubt::Short, TOO_FEW_BLOCKS);
-        }
+        self.caveats.note_rate(run, "rounds");
         self.caveats.note_holes(run.holes);
     }
 
@@ -222,6 +219,15 @@ impl DepthRow {
         }
         self.caveats.notes.extend(curve.note.iter().filter(|_| self.depth > 1).cloned());
         let fetches: u64 = curve.runs().map(RandomRun::with_data).sum();
+        if fetches > 0 && curve.from_device.is_none() {
+            self.caveats.doubt_since(Doubt::TiersUnknown, TIERS_UNKNOWN);
+        }
+        if curve.disturbed {
+            self.caveats.doubt_since(
+                Doubt::Others,
+                "others moved over a tenth of the bytes that the devices moved meanwhile",
+            );
+        }
         self.caveats.read_up_to(fetches.div_ceil(relation.source.blocks().max(1)));
         self.caveats.note_relation(relation);
         self.caveats.note_written_back(curve.written_back);

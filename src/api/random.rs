@@ -27,7 +27,6 @@ use crate::call::options::{MEASURING, Options};
 use crate::call::probe::Probe;
 use crate::call::{Begin, Call, Failure, Outcome, ProbedRelation, Stopped};
 use crate::error::Result;
-use crate::gucs;
 use crate::pg::backend::argument::Elements;
 use crate::pg::backend::encoding::Text;
 use crate::pg::backend::json::JsonbText;
@@ -109,7 +108,7 @@ impl RandomArguments {
         options: Option<JsonbText>,
     ) -> Result<Self> {
         let options = Options::parse(options, &MEASURING)?;
-        let depth = depth.map(|depth| arguments::positive("depth", depth)).transpose()?;
+        let depth = arguments::depth(depth, 1)?;
         let rel = arguments::relation(rel)?;
         let paths = Path::pick(paths.map(Elements::all))?;
         Ok(Self {
@@ -117,7 +116,7 @@ impl RandomArguments {
             limits: options.limits(duration, paths.len())?,
             paths,
             cold: cold.unwrap_or(false),
-            depth: gucs::depth(depth, 1)?,
+            depth,
             seed: arguments::seed(seed),
             waits: options.flag("wait")?,
         })

@@ -3,6 +3,7 @@
 use io_probe_core::machine::account::{Account, Lost};
 use io_probe_core::machine::device::{Activity, Leaf, Placement};
 use io_probe_core::machine::observer::IoDelta;
+use io_probe_core::measure::random::RandomRun;
 use io_probe_core::run::budget::Stop;
 use io_probe_core::stats::{Interval, MIN_SLICES};
 use serde::ser::{Serialize, SerializeStruct, Serializer};
@@ -12,8 +13,8 @@ use crate::call::named::{NamedEnum, named};
 use crate::call::{Attempt, ProbedRelation};
 use crate::pg::backend::server;
 
-/// Can the figures of a row be trusted?
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+/// Can the figures of a row be trusted? The best first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Status {
     #[default]
@@ -130,16 +131,21 @@ impl Caveats {
         }
     }
 
-    /// The file system can't do it.
-    pub(super) fn refuse(&mut self, why: String) {
-        self.status = Status::Unsupported;
+    /// A row keeps its worst status; the others are doubts.
+    fn worsen(&mut self, status: Status, why: impl Into<String>) {
+        self.doubts.extend(status.doubt());
+        self.status = self.status.max(status);
         self.note(why);
     }
 
+    /// The file system can't do it.
+    pub(super) fn refuse(&mut self, why: String) {
+        self.worsen(Status::Unsupported, why);
+    }
+
     /// Not all that was wanted could be had.
-    pub(super) fn partial(&mut self, why: &str) {
-        self.status = Status::Partial;
-        self.note(why);
+    pub(super) fn partial(&mut self, why: impl Into<String>) {
+        self.worsen(Status::Partial, why);
     }
 
     /// Returns what was measured; if nothing was, notes why.
@@ -154,15 +160,13 @@ impl Caveats {
 
     /// The call came too late to begin.
     pub(super) fn not_begun(&mut self, why: Stop) {
-        self.partial(&why.to_string());
+        self.partial(why.to_string());
     }
 
     /// The run read what it could until something from outside ended it, or a bound of its own.
     pub(super) fn stopped(&mut self, why: Stop) {
-        if why.is_for_all() {
-            self.status = Status::Partial;
-        }
-        self.note(why.to_string());
+        let status = if why.is_for_all() { Status::Partial } else { Status::Ok };
+        self.worsen(status, why.to_string());
     }
 
     /// What there is to know of a relation, whatever is read of it.
@@ -185,16 +189,26 @@ impl Caveats {
 
     /// The figures contradict each other.
     pub(super) fn void(&mut self, why: &str) {
-        self.status = Status::Void;
-        self.note(why);
+        self.worsen(Status::Void, why);
     }
 
-    /// The run has no interval, since it was too short.
-    pub(super) fn too_short(&mut self) {
-        self.doubt_since(
-            Doubt::Short,
-            format!("too short for an interval, which needs {MIN_SLICES} slices of 1 ms"),
-        );
+    /// The run has no interval, since it has fewer than `least` of its `parts`.
+    pub(super) fn too_short(&mut self, least: usize, parts: &str) {
+        self.doubt_since(Doubt::Short, format!("too short for an interval, which needs {least} {parts}"));
+    }
+
+    /// What there is to know of the rate of a run whose interval is taken over `parts`.
+    pub(super) fn note_rate(&mut self, run: &RandomRun, parts: &str) {
+        if run.throttled {
+            self.doubt_since(Doubt::Paced, "rate-limited: iops is not what the device could give");
+        } else if run.rated.work == 0 && run.with_data() > 0 {
+            self.doubt_since(
+                Doubt::Short,
+                "too few blocks for a rate: warm-up and the ends of the queue are left out",
+            );
+        } else if run.rated.work > 0 && run.interval.is_none() {
+            self.too_short(MIN_SLICES, parts);
+        }
     }
 
     /// Pauses between turns, and none within them.
@@ -395,13 +409,10 @@ pub(super) const TIERS_UNKNOWN: &str =
 pub(super) const DIRECT_PCT: f64 = 99.9;
 /// From this share on, in percent, one tier served all as far as five digits show.
 const ONE_TIER_PCT: f64 = 99.9995;
+/// The parts of a run that an interval is taken over.
+pub(super) const SLICES: &str = "slices of 1 ms";
 /// Note of a row that is void.
 pub(super) const NOT_DIRECT: &str = "O_DIRECT was accepted, but not all bytes came from a block device";
 /// Note of what `IO_WORKERS` means.
 pub(super) const WORKERS_SERVE_ALL: &str =
     "device_bytes counts all that the I/O workers read, for other sessions too";
-/// Note of a row that a rate limit made pause.
-pub(super) const RATE_LIMITED: &str = "rate-limited: iops is not what the device could give";
-/// Note of a row whose few fetches all belong to what is left out.
-pub(super) const TOO_FEW_BLOCKS: &str =
-    "too few blocks for a rate: warm-up and the ends of the queue are left out";

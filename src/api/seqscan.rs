@@ -23,7 +23,6 @@ use crate::call::options::{MEASURING, Options};
 use crate::call::probe::Probe;
 use crate::call::{Begin, Call, Failure, Outcome, ProbedRelation, Stopped};
 use crate::error::{Error, Result};
-use crate::gucs;
 use crate::pg::backend::argument::Elements;
 use crate::pg::backend::encoding::Text;
 use crate::pg::backend::json::JsonbText;
@@ -89,8 +88,7 @@ fn requests(chunk_kb: Option<i32>, depth: Option<i32>) -> Result<(u64, u32)> {
     if !chunk_kb.is_multiple_of(block_kb) {
         return Err(Error::invalid(format!("chunk_kb must be a multiple of {block_kb}, not {chunk_kb}")));
     }
-    let depth = depth.map(|depth| arguments::positive("depth", depth)).transpose()?;
-    let depth = gucs::depth(depth, DEPTH)?;
+    let depth = arguments::depth(depth, DEPTH)?;
     if chunk_kb * u64::from(depth) > MAX_BUFFERS_KB {
         return Err(Error::invalid(format!("chunk_kb times depth must not exceed {MAX_BUFFERS_KB}"))
             .detail(format!("{depth} requests of {chunk_kb} kB would be in flight.")));

@@ -8,6 +8,7 @@ use io_probe_core::machine::device::Placement;
 use io_probe_core::measure::sync::{
     Case, CaseTimes, FLUSHES, FlushMethod, Group, Layout, Section, Selection,
 };
+use io_probe_core::stats::MIN_TURNS;
 use pgrx::datum::Interval;
 use pgrx::prelude::*;
 use serde::Serialize;
@@ -21,7 +22,6 @@ use crate::call::options::{MEASURING, Options};
 use crate::call::probe::Probe;
 use crate::call::{Attempt, Begin, ProbedPlace};
 use crate::error::{Error, Result};
-use crate::gucs;
 use crate::pg::backend::argument::Elements;
 use crate::pg::backend::encoding::Text;
 use crate::pg::backend::json::JsonbText;
@@ -49,8 +49,7 @@ fn io_probe_sync(
 ) -> Rows {
     Rows::answer(|| {
         let options = Options::parse(options, &[&OPTIONS[..], &MEASURING].concat())?;
-        let depth = depth.map(|depth| arguments::positive("depth", depth)).transpose()?;
-        let depth = gucs::depth(depth, 1)?;
+        let depth = arguments::depth(depth, 1)?;
         let sections = pick(sections.map(Elements::all), depth)?;
         let write_bytes = write_bytes(write_kb, &sections)?;
         let direct = direct(&options, &sections)?;
@@ -264,6 +263,8 @@ fn set_figures(row: &mut SyncRow, measured: &CaseTimes) {
     if measured.paused {
         row.caveats
             .doubt_since(Doubt::Paced, "rate-limited: after a pause an operation may take longer or shorter");
+    } else if measured.interval().is_none() {
+        row.caveats.too_short(MIN_TURNS, "turns");
     }
     let interval = IntervalFigures::of_time(measured.interval());
     row.caveats.judge_interval(&interval);

@@ -9,6 +9,7 @@ use pgrx::pg_sys;
 
 use super::named::named;
 use crate::error::{Error, Result};
+use crate::gucs;
 
 /// The three ways in which a page travels, in the order of their rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +62,11 @@ pub(crate) fn positive(name: &str, value: i32) -> Result<u32> {
         Ok(value) if value > 0 => Ok(value),
         _ => Err(Error::invalid(format!("{name} must be at least 1, not {value}"))),
     }
+}
+
+/// Requests in flight: at least 1 and within the cap, or the default, which gives way to the cap.
+pub(crate) fn depth(depth: Option<i32>, default: u32) -> Result<u32> {
+    gucs::depth(depth.map(|depth| positive("depth", depth)).transpose()?, default)
 }
 
 /// A whole number from 1 to `most`.

@@ -4,9 +4,7 @@
 use io_probe_core::measure::tiers::{self, Evidence, Tiers};
 
 use super::{PathOutcome, RandomTarget};
-use crate::api::row::{
-    Caveats, DIRECT_PCT, Doubt, NOT_DIRECT, RATE_LIMITED, Status, TIERS_UNKNOWN, TOO_FEW_BLOCKS,
-};
+use crate::api::row::{Caveats, DIRECT_PCT, Doubt, NOT_DIRECT, SLICES, Status, TIERS_UNKNOWN};
 use crate::call::arguments::Path;
 
 /// Below this size, in bytes, the caches of drives and controllers may hold the whole relation.
@@ -48,13 +46,7 @@ impl Findings {
 
     fn note_rate(&mut self, measured: &PathOutcome) {
         let run = &measured.run;
-        if run.throttled {
-            self.caveats.doubt_since(Doubt::Paced, RATE_LIMITED);
-        } else if run.rated.work == 0 && run.with_data() > 0 {
-            self.caveats.doubt_since(Doubt::Short, TOO_FEW_BLOCKS);
-        } else if run.interval.is_none() && run.rated.work > 0 {
-            self.caveats.too_short();
-        }
+        self.caveats.note_rate(run, SLICES);
         if run.latencies.moments().count() == 0 && run.rated.work > 0 {
             self.caveats.note("the server decides when it reads ahead: single latencies are not known");
         }

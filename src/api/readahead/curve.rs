@@ -12,6 +12,7 @@ use io_probe_core::measure::readahead::{
 };
 use io_probe_core::measure::tiers::Tiers;
 use io_probe_core::run::budget::{Limits, Stop};
+use io_probe_core::stats::MIN_FOR_MEDIAN;
 
 use crate::api::row::{Caveats, DIRECT_PCT, Doubt, NOT_DIRECT, Status};
 use crate::call::{Attempt, Call, Failure, Outcome, ProbedRelation, Stopped};
@@ -169,12 +170,17 @@ fn run(
     windows: &[u64],
     limits: Limits,
 ) -> Outcome<MeasuredCurve> {
+    let cap = gucs::depth(None, SLOTS)?;
+    if cap < SLOTS {
+        let why = format!("this takes {SLOTS} requests in flight, but pg_io_probe.max_depth is {cap}");
+        return Err(Failure::Unsupported(why));
+    }
     relation.reads_of_device()?;
     let in_force = in_force.ok_or_else(|| {
         let notes = relation.placement.notes.join("; ");
         Failure::Unsupported(format!("the setting in force is unknown: {notes}"))
     })?;
-    let mut opened = ProbedRelation::engine(gucs::depth(Some(SLOTS), SLOTS)?, ROOM_OF_SLOT)?;
+    let mut opened = ProbedRelation::engine(SLOTS, ROOM_OF_SLOT)?;
     let engine = opened.engine.kind().name();
     let mut notes: Vec<String> = opened.note.into_iter().collect();
     if in_force < LEAST_SETTING {
@@ -294,10 +300,11 @@ impl WindowResult {
     /// Says that it has no figures, for this reason.
     fn lack(&mut self, why: NoFigures) {
         self.caveats.status = why.status();
-        if matches!(why, NoFigures::ShortTurns) {
+        if why.status() == Status::Ok {
             self.caveats.doubt(Doubt::Short);
         }
-        if !matches!(why, NoFigures::NoTurns(_)) {
+        // Each row says by itself what stopped the curve.
+        if !matches!(why, NoFigures::NoTurns(Some(_))) {
             self.caveats.note(why.to_string());
         }
         self.figures = Err(why);
@@ -333,6 +340,7 @@ impl WindowResult {
                 .note(format!("turns left out because other work disturbed them: {}", tally.disturbed()));
         }
         self.caveats.read_up_to(tally.blocks().div_ceil(relation.source.blocks().max(1)));
+        self.caveats.note_relation(relation);
     }
 
     /// Takes the figures, unless the device did not serve the blocks, or too few whole windows were read.
@@ -350,7 +358,12 @@ impl WindowResult {
         match figures {
             _ if self.from_device.is_some_and(|share| share < least) => self.lack(why),
             _ if !readahead::is_enough(tally, window_blocks) => self.lack(NoFigures::ShortTurns),
-            Some(figures) => self.figures = Ok(figures),
+            Some(figures) => {
+                if figures.interval.is_none() {
+                    self.caveats.too_short(MIN_FOR_MEDIAN, "turns");
+                }
+                self.figures = Ok(figures);
+            }
             None if tally.blocks() > 0 => self.lack(NoFigures::CacheUnknown),
             None => self.lack(NoFigures::NoTurns(stop)),
         }

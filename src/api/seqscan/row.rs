@@ -2,11 +2,13 @@
 
 use io_probe_core::measure::tiers::{Evidence, Tiers};
 use io_probe_core::run::budget::Stop;
+use io_probe_core::stats::MIN_SLICES;
 use serde::Serialize;
 
 use super::{PathScan, SeqscanTarget};
 use crate::api::row::{
-    Caveats, DIRECT_PCT, DeviceFigures, Doubt, Identity, IntervalFigures, NOT_DIRECT, Status, TIERS_UNKNOWN,
+    Caveats, DIRECT_PCT, DeviceFigures, Doubt, Identity, IntervalFigures, NOT_DIRECT, SLICES, Status,
+    TIERS_UNKNOWN,
 };
 use crate::call::Attempt;
 use crate::call::arguments::{Path, figure};
@@ -122,7 +124,7 @@ impl SeqscanRow {
         self.interval = IntervalFigures::of_time(scan.interval);
         self.caveats.judge_interval(&self.interval);
         if scan.interval.is_none() && scan.rated.work > 0 {
-            self.caveats.too_short();
+            self.caveats.too_short(MIN_SLICES, SLICES);
         }
     }
 
