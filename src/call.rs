@@ -225,7 +225,12 @@ impl Call {
     }
 
     /// Measures, unless the call is over. What the file system refuses is an answer, too.
-    pub(crate) fn attempt<T: Stopped>(&self, measure: impl FnOnce() -> Outcome<T>) -> Result<Attempt<T>> {
+    /// `stop` tells what ended it early, if so.
+    pub(crate) fn attempt<T>(
+        &self,
+        measure: impl FnOnce() -> Outcome<T>,
+        stop: impl Fn(&T) -> Option<Stop>,
+    ) -> Result<Attempt<T>> {
         if let Some(stop) = self.ended() {
             return Ok(Attempt::NotBegun(stop));
         }
@@ -235,25 +240,20 @@ impl Call {
             Err(Failure::Unsupported(why)) => Attempt::Unsupported(why),
             Err(Failure::Error(error)) => return Err(error),
         };
-        self.note_stop(attempt.stop());
+        self.note_stop(attempt.stop(stop));
         Ok(attempt)
     }
 
     /// The same of one of several paths: a stop that is for all ([`Stop::is_for_all`]) ends the rest, too.
-    pub(crate) fn attempt_path<T: Stopped>(
+    pub(crate) fn attempt_path<T>(
         &self,
         measure: impl FnOnce() -> Outcome<T>,
+        stop: impl Fn(&T) -> Option<Stop>,
     ) -> Result<Attempt<T>> {
-        let attempt = self.attempt(measure)?;
-        self.ended.set(attempt.stop().filter(|stop| stop.is_for_all()));
+        let attempt = self.attempt(measure, &stop)?;
+        self.ended.set(attempt.stop(stop).filter(|stop| stop.is_for_all()));
         Ok(attempt)
     }
-}
-
-/// What something measured says of its end.
-pub(crate) trait Stopped {
-    /// What ended it early, if so.
-    fn stop(&self) -> Option<Stop>;
 }
 
 /// What came of an attempt to measure.
@@ -265,10 +265,10 @@ pub(crate) enum Attempt<T> {
     Unsupported(String),
 }
 
-impl<T: Stopped> Attempt<T> {
-    fn stop(&self) -> Option<Stop> {
+impl<T> Attempt<T> {
+    fn stop(&self, of: impl Fn(&T) -> Option<Stop>) -> Option<Stop> {
         match self {
-            Attempt::Measured(measured) => measured.stop(),
+            Attempt::Measured(measured) => of(measured),
             Attempt::NotBegun(stop) => Some(*stop),
             Attempt::Unsupported(_) => None,
         }

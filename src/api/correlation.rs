@@ -99,30 +99,8 @@ fn row(
             format!("the correlation that is kept does not count any more: {why}"),
         );
     }
-    let figures = if relation.shows_statistics() {
-        samples(relation, index)
-    } else {
-        Err(NoFigures::Unsupported("it needs SELECT on the table, and no row-level security for this role"))
-    };
-    let figures = match figures.and_then(|samples| Figures::of(relation, index, &samples, times)) {
-        Ok(figures) => Some(figures),
-        Err(NoFigures::Unsupported(why)) => {
-            caveats.refuse(why.to_owned());
-            None
-        }
-        Err(NoFigures::Short(why)) => {
-            caveats.doubt_since(Doubt::Short, why);
-            None
-        }
-        Err(NoFigures::Void(why)) => {
-            caveats.void(why);
-            None
-        }
-        Err(NoFigures::Locked) => {
-            caveats.partial("another session holds a strong lock on it, or it is gone");
-            None
-        }
-    };
+    let figures = samples(relation, index, &mut caveats)
+        .and_then(|samples| Figures::of(relation, index, &samples, times, &mut caveats));
     CorrelationRow {
         index: index.index,
         correlation: index.correlation.map(figure),
@@ -160,49 +138,54 @@ impl ScanTimes {
     }
 }
 
-/// Why nothing is known of an index.
-enum NoFigures {
-    Unsupported(&'static str),
-    Short(&'static str),
-    Void(&'static str),
-    Locked,
-}
-
-/// Samples of an index.
-fn samples(relation: &Relation, index: &AnyIndex) -> std::result::Result<Vec<Vec<u64>>, NoFigures> {
-    if index.method != "btree" {
-        return Err(NoFigures::Unsupported("it is not a btree: where its rows lie is not looked at"));
+/// Samples of an index; if there are none, notes why.
+fn samples(relation: &Relation, index: &AnyIndex, caveats: &mut Caveats) -> Option<Vec<Vec<u64>>> {
+    if !relation.shows_statistics() {
+        caveats.refuse("it needs SELECT on the table, and no row-level security for this role");
+    } else if index.method != "btree" {
+        caveats.refuse("it is not a btree: where its rows lie is not looked at");
+    } else if !index.is_valid {
+        caveats.refuse("it is not valid: no query uses it");
+    } else {
+        let samples = indexes::samples(relation.oid().to_u32(), index.index);
+        if samples.is_none() {
+            caveats.partial("another session holds a strong lock on it, or it is gone");
+        }
+        return samples;
     }
-    if !index.is_valid {
-        return Err(NoFigures::Unsupported("it is not valid: no query uses it"));
-    }
-    indexes::samples(relation.oid().to_u32(), index.index).ok_or(NoFigures::Locked)
+    None
 }
 
 impl Figures {
+    /// The figures that samples show; if they show none, notes why.
     fn of(
         relation: &Relation,
         index: &AnyIndex,
         samples: &[Vec<u64>],
         times: Option<&ScanTimes>,
-    ) -> std::result::Result<Self, NoFigures> {
+        caveats: &mut Caveats,
+    ) -> Option<Self> {
+        let mut short = |why| {
+            caveats.doubt_since(Doubt::Short, why);
+            None
+        };
         let pages = relation.source(Fork::MAIN).map_or(0, |source| source.blocks()) as f64;
         if pages < indexes::LEAST_PAGES {
-            return Err(NoFigures::Short(
-                "the table has fewer than 256 blocks, which are near to one another anyhow",
-            ));
+            return short("the table has fewer than 256 blocks, which are near to one another anyhow");
         }
         if index.rows <= 0.0 || index.table_rows <= 0.0 || index.table_pages <= 0.0 {
-            return Err(NoFigures::Short("how many rows there are is not known: ANALYZE the table"));
+            return short("how many rows there are is not known: ANALYZE the table");
         }
         // As the planner does: ANALYZE's rows per page, times the present pages.
         let not_null = index.rows * (1.0 - index.null_share.unwrap_or(0.0));
         let table = Table { pages, rows: not_null * pages / index.table_pages };
         let rows = RANGES_PCT.map(|percent| percent / 100.0 * table.rows);
-        let visits =
-            index_visits(samples, &table, &rows).ok_or(NoFigures::Short("the index has too few entries"))?;
+        let Some(visits) = index_visits(samples, &table, &rows) else {
+            return short("the index has too few entries");
+        };
         if !visits.fits {
-            return Err(NoFigures::Void(MISFIT));
+            caveats.void(MISFIT);
+            return None;
         }
         let IndexVisits { locality, scattered, stretch, ranges, .. } = visits;
         // The index is taken to have grown with the table.
@@ -228,7 +211,7 @@ impl Figures {
             "entries": samples.iter().map(Vec::len).sum::<usize>(),
             "ranges": by_percent,
         });
-        Ok(Self {
+        Some(Self {
             scattered_pct: figure(100.0 * scattered.value),
             stretch_blks: blocks(stretch.value),
             ordered_blks: ordered(rows[SHOWN]),

@@ -16,7 +16,7 @@ use crate::call::arguments::{self, Path, figure};
 use crate::call::named::NamedEnum;
 use crate::call::options::Options;
 use crate::call::probe::Probe;
-use crate::call::{Attempt, Begin, Call, Failure, Outcome, ProbedRelation, Stopped};
+use crate::call::{Attempt, Begin, Call, Failure, Outcome, ProbedRelation};
 use crate::error::Result;
 use crate::gucs;
 use crate::pg::backend::argument::Elements;
@@ -45,7 +45,8 @@ fn io_probe_depth(
         let (call, relation) =
             Begin::of(Probe::Depth).waiting(options.flag("wait")?).on_relation(rel, Fork::MAIN)?;
         let identity = Identity::of(&relation);
-        let found = call.attempt_path(|| measure(&call, &relation, &depths, seed, limits))?;
+        let found =
+            call.attempt_path(|| measure(&call, &relation, &depths, seed, limits), |curve| curve.stop)?;
         Ok(rows(found, &depths, seed, &relation, &identity))
     })
 }
@@ -74,12 +75,6 @@ struct DepthCurve {
     disturbed: bool,
     /// Bytes that had to be written back first.
     written_back: u64,
-}
-
-impl Stopped for DepthCurve {
-    fn stop(&self) -> Option<Stop> {
-        self.stop
-    }
 }
 
 fn measure(

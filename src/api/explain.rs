@@ -28,11 +28,11 @@ use crate::pg::storage::tablespace::Tablespace;
 fn io_probe_explain(query: Option<Query>, execute: Option<bool>, options: Option<JsonbText>) -> Rows {
     let answer = || {
         let query = query.ok_or_else(|| Error::invalid("query must not be null"))?;
-        let measured = KnownTimes::of(options)?;
+        let given = given_times(options)?;
         let executes = execute.unwrap_or(false);
-        let rows = rows(&explain::plan(&query, executes)?, &measured)?;
+        let rows = rows(&explain::plan(&query, executes)?, given.as_ref())?;
         if executes {
-            tell_what_is_unknown(&rows, &measured);
+            tell_what_is_unknown(&rows, given.is_none());
         }
         Ok(rows)
     };
@@ -44,45 +44,27 @@ fn io_probe_explain(query: Option<Query>, execute: Option<bool>, options: Option
 fn io_probe_explain_json(plan: Option<UpTo<16, Text>>, options: Option<JsonbText>) -> Rows {
     let answer = || {
         let plan = plan.ok_or_else(|| Error::invalid("plan must not be null"))?;
-        rows(&plan.0, &KnownTimes::of(options)?)
+        rows(&plan.0, given_times(options)?.as_ref())
     };
     Rows::answer(answer)
 }
 
-/// The times that predictions are made from.
-enum KnownTimes {
-    /// Times that the call gives, for all relations.
-    Given(Rc<PageTimes>),
-    /// Times that the session measured last, for each tablespace its own.
-    Remembered,
-}
-
-impl KnownTimes {
-    fn of(options: Option<JsonbText>) -> Result<Self> {
-        let options = Options::parse(options, &["page_cost"])?;
-        let Some(rows) = options.rows::<TimeRow>("page_cost", "io_probe_page_cost")? else {
-            return Ok(Self::Remembered);
-        };
-        if let Some(index) = rows.iter().position(|row| !plausible(row)) {
-            let message = format!("row {} of option \"page_cost\" is out of range", index + 1);
-            return Err(Error::invalid(message)
-                .detail("A density is over 0 and at most 1, and no time is negative.")
-                .hint("Pass the rows of io_probe_page_cost as they are."));
-        }
-        if rows.len() > MAX_TIMES {
-            return Err(Error::too_large("option \"page_cost\" has too many rows")
-                .detail(format!("It has {} rows, of at most {MAX_TIMES}.", rows.len())));
-        }
-        Ok(Self::Given(Rc::new(PageTimes::of(rows.iter().map(MeasuredTime::from)))))
+/// Times that the call gives to predict from, for all relations. Without them each tablespace has those that
+/// the session measured there last.
+fn given_times(options: Option<JsonbText>) -> Result<Option<Rc<PageTimes>>> {
+    let options = Options::parse(options, &["page_cost"])?;
+    let Some(rows) = options.rows::<TimeRow>("page_cost", "io_probe_page_cost")? else { return Ok(None) };
+    if let Some(index) = rows.iter().position(|row| !plausible(row)) {
+        let message = format!("row {} of option \"page_cost\" is out of range", index + 1);
+        return Err(Error::invalid(message)
+            .detail("A density is over 0 and at most 1, and no time is negative.")
+            .hint("Pass the rows of io_probe_page_cost as they are."));
     }
-
-    /// The times for the files of a relation, if this database has it.
-    fn times(&self, relation: Option<pg_sys::Oid>) -> Option<Rc<PageTimes>> {
-        match self {
-            Self::Given(times) => Some(times.clone()),
-            Self::Remembered => page_cost::recall(Tablespace::of_relation(relation?)),
-        }
+    if rows.len() > MAX_TIMES {
+        return Err(Error::too_large("option \"page_cost\" has too many rows")
+            .detail(format!("It has {} rows, of at most {MAX_TIMES}.", rows.len())));
     }
+    Ok(Some(Rc::new(PageTimes::of(rows.iter().map(MeasuredTime::from)))))
 }
 
 fn plausible(row: &TimeRow) -> bool {
@@ -104,17 +86,17 @@ fn place(relation: pg_sys::Oid) -> PagePlace {
 /// Most rows of times: a call of io_probe_page_cost gives some hundred at most.
 const MAX_TIMES: usize = 1000;
 
-fn rows(json: &str, measured: &KnownTimes) -> Result<Vec<ExplainRow>> {
+fn rows(json: &str, given: Option<&Rc<PageTimes>>) -> Result<Vec<ExplainRow>> {
     let nodes = plan::nodes(json)?;
     let row = |node| {
         interrupts::check();
-        ExplainRow::new(node, measured)
+        ExplainRow::new(node, given)
     };
     Ok(nodes.into_iter().map(row).collect())
 }
 
-/// Says why columns of a query that was executed are NULL.
-fn tell_what_is_unknown(rows: &[ExplainRow], measured: &KnownTimes) {
+/// Says why columns of a query that was executed are NULL. `remembers` if the call gives no times.
+fn tell_what_is_unknown(rows: &[ExplainRow], remembers: bool) {
     if server::setting(c"track_io_timing").as_deref() != Some("on") {
         pgrx::notice!("io_ms is not known: track_io_timing is off");
     }
@@ -122,7 +104,7 @@ fn tell_what_is_unknown(rows: &[ExplainRow], measured: &KnownTimes) {
         let reads = row.own.access.is_some() && row.own.shared_blks_read.is_some_and(|read| read > 0);
         reads && row.prediction.device_ms.is_none()
     };
-    if matches!(measured, KnownTimes::Remembered) && rows.iter().any(lacks_times) {
+    if remembers && rows.iter().any(lacks_times) {
         pgrx::notice!(
             "device_ms is not known of all nodes: io_probe_page_cost of a table in their tablespace measures \
              it for this session, with cold => true, which evicts that table from the caches"
@@ -143,7 +125,7 @@ struct ExplainRow {
 }
 
 impl ExplainRow {
-    fn new(own: Node, measured: &KnownTimes) -> Self {
+    fn new(own: Node, given: Option<&Rc<PageTimes>>) -> Self {
         let (relid, indexid) = match &own.relation {
             Some(relation) => explain::find_relation(own.schema.as_deref(), relation, own.index.as_deref()),
             None => (None, None),
@@ -152,8 +134,12 @@ impl ExplainRow {
         let in_index =
             ["Bitmap Index Scan", "Index Only Scan"].iter().any(|kind| own.node_type.contains(kind));
         let home = if in_index { indexid.or(relid) } else { relid };
-        let prediction =
-            measured.times(home).map(|times| predict(&own, &times, || relid.map(place))).unwrap_or_default();
+        let remembered = || page_cost::recall(Tablespace::of_relation(home?));
+        let prediction = given
+            .cloned()
+            .or_else(remembered)
+            .map(|times| predict(&own, &times, || relid.map(place)))
+            .unwrap_or_default();
         Self {
             node: format!("{:indent$}{}", "", own.node_type, indent = 2 * own.level as usize),
             relid: relid.map(|oid| oid.to_u32()),

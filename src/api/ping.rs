@@ -17,7 +17,7 @@ use crate::call::arguments::{self, Path, figure};
 use crate::call::named::{NamedEnum, named};
 use crate::call::options::Options;
 use crate::call::probe::Probe;
-use crate::call::{Attempt, Begin, Call, Failure, Outcome, ProbedRelation, Stopped};
+use crate::call::{Attempt, Begin, Call, Failure, Outcome, ProbedRelation};
 use crate::error::{Error, Result};
 use crate::gucs;
 use crate::pg::backend::encoding::Text;
@@ -63,7 +63,7 @@ fn io_probe_ping(
             relation.relation.file_tablespace().check_may_write()?;
         }
         let identity = Identity::of(&relation);
-        let answers = call.attempt_path(|| ping.measure(&call, &relation))?;
+        let answers = call.attempt_path(|| ping.measure(&call, &relation), |pongs| pongs.stop)?;
         Ok(ping.rows(answers, &relation, &identity))
     })
 }
@@ -101,12 +101,6 @@ struct Pongs {
     stop: Option<Stop>,
     /// Did fewer bytes move than were asked for past the page cache?
     not_direct: bool,
-}
-
-impl Stopped for Pongs {
-    fn stop(&self) -> Option<Stop> {
-        self.stop
-    }
 }
 
 impl Ping {

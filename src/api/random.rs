@@ -12,7 +12,7 @@ use io_probe_core::files::holes::WithoutData;
 use io_probe_core::machine::account::Account;
 use io_probe_core::machine::observer::IoDelta;
 use io_probe_core::measure::random::{self, FetchReader, Look, Plan, Queued, SecondSeries};
-use io_probe_core::run::budget::{Limits, Stop};
+use io_probe_core::run::budget::Limits;
 use io_probe_core::run::order::Permutation;
 use pgrx::datum::Interval;
 use pgrx::prelude::*;
@@ -25,7 +25,7 @@ use crate::call::arguments::{self, Path};
 use crate::call::named::NamedEnum;
 use crate::call::options::{MEASURING, Options};
 use crate::call::probe::Probe;
-use crate::call::{Begin, Call, Failure, Outcome, ProbedRelation, Stopped};
+use crate::call::{Begin, Call, Failure, Outcome, ProbedRelation};
 use crate::error::Result;
 use crate::pg::backend::argument::Elements;
 use crate::pg::backend::encoding::Text;
@@ -53,7 +53,7 @@ fn io_probe_random(
         let target = RandomTarget::new(&arguments, &call, &relation);
         let row = |(index, &path): (usize, &Path)| {
             let row = RandomRow::new(&target, path);
-            let found = call.attempt_path(|| target.measure(path, index, None))?;
+            let found = call.attempt_path(|| target.measure(path, index, None), |found| found.run.stop)?;
             Ok(row.of(&target, found))
         };
         arguments.paths.iter().enumerate().map(row).collect()
@@ -79,7 +79,8 @@ fn io_probe_random_series(
         for (index, &path) in arguments.paths.iter().enumerate() {
             let began = server::moment();
             let mut series = SecondSeries::new(relation.placement.leaves.clone(), relation.roots.clone());
-            let found = call.attempt_path(|| target.measure(path, index, Some(&mut series)))?;
+            let found =
+                call.attempt_path(|| target.measure(path, index, Some(&mut series)), |found| found.run.stop)?;
             rows.extend(series::rows(&target, path, began, found, &series.into_seconds()));
         }
         Ok(rows)
@@ -165,12 +166,6 @@ struct PathOutcome {
     /// Bytes that had to be written back first.
     written_back: u64,
     notes: Vec<String>,
-}
-
-impl Stopped for PathOutcome {
-    fn stop(&self) -> Option<Stop> {
-        self.run.stop
-    }
 }
 
 impl<'a> RandomTarget<'a> {

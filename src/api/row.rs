@@ -139,12 +139,12 @@ impl Caveats {
     }
 
     /// The file system can't do it.
-    pub(super) fn refuse(&mut self, why: String) {
+    pub(super) fn refuse(&mut self, why: impl Into<String>) {
         self.worsen(Status::Unsupported, why);
     }
 
     /// Not all that was wanted could be had.
-    pub(super) fn partial(&mut self, why: impl Into<String>) {
+    pub(super) fn partial(&mut self, why: &str) {
         self.worsen(Status::Partial, why);
     }
 
@@ -160,7 +160,7 @@ impl Caveats {
 
     /// The call came too late to begin.
     pub(super) fn not_begun(&mut self, why: Stop) {
-        self.partial(why.to_string());
+        self.partial(&why.to_string());
     }
 
     /// The run read what it could until something from outside ended it, or a bound of its own.

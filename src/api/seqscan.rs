@@ -21,7 +21,7 @@ use crate::call::arguments::{self, Path};
 use crate::call::named::NamedEnum;
 use crate::call::options::{MEASURING, Options};
 use crate::call::probe::Probe;
-use crate::call::{Begin, Call, Failure, Outcome, ProbedRelation, Stopped};
+use crate::call::{Begin, Call, Failure, Outcome, ProbedRelation};
 use crate::error::{Error, Result};
 use crate::pg::backend::argument::Elements;
 use crate::pg::backend::encoding::Text;
@@ -74,7 +74,7 @@ fn io_probe_seqscan(
         let target = SeqscanTarget { scan: &scan, call: &call, relation: &relation };
         let row = |(index, &path): (usize, &Path)| {
             let row = SeqscanRow::new(&target, path);
-            let found = call.attempt_path(|| target.measure(path, index))?;
+            let found = call.attempt_path(|| target.measure(path, index), |found| found.scan.stop)?;
             Ok(row.of(&target, path, found))
         };
         scan.paths.iter().enumerate().map(row).collect()
@@ -139,12 +139,6 @@ struct PathScan {
     /// Bytes that had to be written back first.
     written_back: u64,
     notes: Vec<String>,
-}
-
-impl Stopped for PathScan {
-    fn stop(&self) -> Option<Stop> {
-        self.scan.stop
-    }
 }
 
 /// How a path reads.

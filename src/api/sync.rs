@@ -65,7 +65,7 @@ fn io_probe_sync(
         // A call that comes too late looks at no device.
         let place = if call.ended().is_none() { place.located() } else { place };
         let identity = SyncIdentity::of(&place.placement);
-        let found = call.attempt(|| bench.run(&call, &place))?;
+        let found = call.attempt(|| bench.run(&call, &place), Benched::stop)?;
         Ok(rows(&bench, found, &identity))
     })
 }

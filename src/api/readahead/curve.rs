@@ -15,7 +15,7 @@ use io_probe_core::run::budget::{Limits, Stop};
 use io_probe_core::stats::MIN_FOR_MEDIAN;
 
 use crate::api::row::{Caveats, DIRECT_PCT, Doubt, NOT_DIRECT, Status};
-use crate::call::{Attempt, Call, Failure, Outcome, ProbedRelation, Stopped};
+use crate::call::{Attempt, Call, Failure, Outcome, ProbedRelation};
 use crate::gucs;
 use crate::pg::backend::server;
 
@@ -122,12 +122,6 @@ struct MeasuredCurve {
     notes: Vec<String>,
 }
 
-impl Stopped for MeasuredCurve {
-    fn stop(&self) -> Option<Stop> {
-        self.curve.stop
-    }
-}
-
 /// Measures the setting in force and these windows, in bytes, each once, ascending. `limits` are those of
 /// each. The results are ascending, too. Evicts what it reads.
 pub(in crate::api) fn measure(
@@ -140,7 +134,7 @@ pub(in crate::api) fn measure(
     let emulated: Vec<u64> = windows.iter().copied().filter(|window| Some(*window) != in_force).collect();
     let mut results = vec![WindowResult::new(in_force, WindowMode::Kernel)];
     results.extend(emulated.iter().map(|window| WindowResult::new(Some(*window), WindowMode::Emulated)));
-    match call.attempt(|| run(call, relation, in_force, &emulated, limits))? {
+    match call.attempt(|| run(call, relation, in_force, &emulated, limits), |measured| measured.curve.stop)? {
         Attempt::Measured(measured) => measured.fill(&mut results, relation),
         Attempt::NotBegun(stop) => {
             results.iter_mut().for_each(|result| result.lack(NoFigures::NotBegun(stop)));

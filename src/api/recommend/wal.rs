@@ -53,7 +53,7 @@ pub(super) fn row(recommend: &RecommendCall<'_>) -> Result<Option<RecommendRow>>
         return unknown(&refusal.to_string());
     }
     let Benched { cases: measured, disturbed, .. } =
-        match recommend.call.attempt(|| bench.run(recommend.call, &place))? {
+        match recommend.call.attempt(|| bench.run(recommend.call, &place), Benched::stop)? {
             Attempt::Unsupported(why) => return unknown(&format!("not measured: {why}")),
             Attempt::NotBegun(stop) => return unknown(&stop.to_string()),
             Attempt::Measured(benched) => benched,

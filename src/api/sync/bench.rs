@@ -4,7 +4,7 @@ use io_probe_core::files::scratch::Created;
 use io_probe_core::measure::sync::{self, Case, CaseTimes, Group, Layout, SyncRun};
 use io_probe_core::run::budget::{Limits, Stop};
 
-use crate::call::{Call, Failure, Outcome, ProbedPlace, Stopped};
+use crate::call::{Call, Failure, Outcome, ProbedPlace};
 use crate::error::{Error, Result};
 use crate::gucs;
 use crate::pg::backend::interrupts::Interrupts;
@@ -26,8 +26,9 @@ pub(in crate::api) struct Benched {
     pub(in crate::api) disturbed: bool,
 }
 
-impl Stopped for Benched {
-    fn stop(&self) -> Option<Stop> {
+impl Benched {
+    /// What ended all of it early, if so.
+    pub(in crate::api) fn stop(&self) -> Option<Stop> {
         self.cases.iter().filter_map(|case| case.stop).find(|stop| stop.is_for_all())
     }
 }
