@@ -9,6 +9,11 @@ CREATE TABLE "Parted 1" PARTITION OF parted FOR VALUES FROM (1) TO (10);
 CREATE TYPE composite AS (id int);
 CREATE SEQUENCE numbers;
 CREATE FUNCTION writer() RETURNS int LANGUAGE plpgsql AS 'BEGIN DELETE FROM plain; RETURN 1; END';
+CREATE FUNCTION resetter(call text) RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN
+  IF current_setting('server_version_num')::int < 160000 THEN EXECUTE 'RESET transaction_read_only'; END IF; -- refused since
+  IF call = 'nextval' THEN RETURN nextval('numbers'); END IF;
+  RETURN writer();
+END $$;
 CREATE FOREIGN DATA WRAPPER nowhere;
 CREATE SERVER nowhere FOREIGN DATA WRAPPER nowhere;
 CREATE FOREIGN TABLE elsewhere (id int) SERVER nowhere;
@@ -234,7 +239,10 @@ SELECT node_id FROM io_probe_explain_full('SELECT writer()', true); \echo :SQLST
 SELECT node_id FROM io_probe_explain_full($$SELECT nextval('numbers')$$, true); \echo :SQLSTATE
 -- nor can the query give itself the right
 SELECT node_id FROM io_probe_explain_full($$SELECT set_config('transaction_read_only', 'off', true)$$, true); \echo :SQLSTATE
+SELECT node_id FROM io_probe_explain_full($$SELECT resetter('nextval')$$, true); \echo :SQLSTATE
+SELECT node_id FROM io_probe_explain_full($$SELECT resetter('writer')$$, true); \echo :SQLSTATE
 SELECT count(*) FROM plain;
+SELECT is_called FROM numbers;
 
 -- plans
 SELECT node_id FROM io_probe_explain_json_full(NULL); \echo :SQLSTATE
@@ -263,5 +271,5 @@ SET client_min_messages = warning;
 DROP TABLE plain, parted CASCADE;
 DROP TYPE composite;
 DROP SEQUENCE numbers;
-DROP FUNCTION writer;
+DROP FUNCTION writer, resetter;
 DROP FOREIGN DATA WRAPPER nowhere CASCADE;

@@ -228,24 +228,40 @@ pub(super) fn is_io_worker(_entry: &pg_sys::PgBackendStatus) -> bool {
 /// The source of a setting's present value, and of the one that RESET goes back to. Also of a value whose
 /// library has not defined the setting yet.
 pub(super) fn sources(name: &CStr) -> Option<(pg_sys::GucSource::Type, pg_sys::GucSource::Type)> {
-    // SAFETY: the name is a C string; where there is no such setting none is made. Nothing is kept of what
-    // the server shows.
-    let found = unsafe {
-        #[cfg(feature = "pg15")]
-        let found = {
-            let count = pg_sys::GetNumConfigOptions().unsigned_abs() as usize;
-            let all = std::slice::from_raw_parts(pg_sys::get_guc_variables(), count);
-            // As the server compares them: the name may have been written in capitals.
-            let is_it = |setting: &&pg_sys::config_generic| {
-                CStr::from_ptr(setting.name).to_bytes().eq_ignore_ascii_case(name.to_bytes())
-            };
-            all.iter().filter_map(|setting| setting.as_ref()).find(is_it)
+    // SAFETY: NULL or a setting, of which nothing is kept.
+    unsafe { find_setting(name).as_ref() }.map(|setting| (setting.source, setting.reset_source))
+}
+
+/// A setting as the server keeps it; NULL where there is none.
+fn find_setting(name: &CStr) -> *mut pg_sys::config_generic {
+    // SAFETY: the name is a C string; where there is no such setting none is made.
+    #[cfg(not(feature = "pg15"))]
+    return unsafe { pg_sys::find_option(name.as_ptr(), false, true, 0) };
+    // SAFETY: as many settings as the server says, none of which is kept.
+    #[cfg(feature = "pg15")]
+    unsafe {
+        let count = pg_sys::GetNumConfigOptions().unsigned_abs() as usize;
+        let all = std::slice::from_raw_parts(pg_sys::get_guc_variables(), count);
+        // As the server compares them: the name may have been written in capitals.
+        let is_it = |setting: &*mut pg_sys::config_generic| {
+            let found = setting.as_ref().map(|setting| CStr::from_ptr(setting.name).to_bytes());
+            found.is_some_and(|found| found.eq_ignore_ascii_case(name.to_bytes()))
         };
-        #[cfg(not(feature = "pg15"))]
-        let found = pg_sys::find_option(name.as_ptr(), false, true, 0).as_ref();
-        found
-    };
-    found.map(|setting| (setting.source, setting.reset_source))
+        all.iter().copied().find(is_it).unwrap_or_default()
+    }
+}
+
+/// Says whether RESET makes a transaction read-only, and returns what it did before. From 16 on the server
+/// refuses to RESET that.
+pub(super) fn reset_to_read_only(_is_read_only: bool) -> bool {
+    #[cfg(not(feature = "pg15"))]
+    return false;
+    // SAFETY: the setting is there, and a boolean one; what RESET goes back to is this backend's own.
+    #[cfg(feature = "pg15")]
+    unsafe {
+        let setting = find_setting(c"transaction_read_only").cast::<pg_sys::config_bool>();
+        std::mem::replace(&mut (*setting).reset_val, _is_read_only)
+    }
 }
 
 /// Can this server make shared buffers let go of a relation?

@@ -8,6 +8,8 @@ use std::ptr::fn_addr_eq;
 
 use pgrx::{pg_guard, pg_sys};
 
+use crate::pg::compat;
+
 /// The type of a hook that is there.
 type Hook = unsafe extern "C-unwind" fn(*mut pg_sys::QueryDesc, std::ffi::c_int);
 
@@ -22,8 +24,11 @@ thread_local! {
     static PARALLEL: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Each plan is looked at, and none may write, until this is dropped.
-pub(in crate::pg) struct ReadOnlyPlans(());
+/// Each plan is looked at, and no RESET lets one write, until this is dropped.
+pub(in crate::pg) struct ReadOnlyPlans {
+    /// What RESET made of a transaction.
+    reset_before: bool,
+}
 
 impl ReadOnlyPlans {
     /// Begins.
@@ -37,12 +42,13 @@ impl ReadOnlyPlans {
                 pg_sys::ExecutorStart_hook = Some(look_at_plan);
             }
         }
-        Self(())
+        Self { reset_before: compat::reset_to_read_only(true) }
     }
 }
 
 impl Drop for ReadOnlyPlans {
     fn drop(&mut self) {
+        compat::reset_to_read_only(self.reset_before);
         DEPTH.set(DEPTH.get() - 1);
         // SAFETY: a variable of this backend.
         let hook = unsafe { pg_sys::ExecutorStart_hook };
@@ -88,8 +94,6 @@ unsafe extern "C-unwind" fn look_at_plan(query: *mut pg_sys::QueryDesc, flags: s
             let explained_only = flags as u32 & pg_sys::EXEC_FLAG_EXPLAIN_ONLY != 0;
             let is_parallel = (*(*query).plannedstmt).parallelModeNeeded && !explained_only;
             PARALLEL.set(PARALLEL.get() | is_parallel);
-            // PostgreSQL 15 lets a function RESET transaction_read_only.
-            pg_sys::XactReadOnly = true;
         }
         match BEFORE.get() {
             Some(hook) => pg_sys::ffi::pg_guard_ffi_boundary(|| hook(query, flags)),
