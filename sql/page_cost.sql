@@ -203,3 +203,9 @@ SET client_min_messages = warning;
 DROP TABLE priced, priced_empty, priced_single, priced_temp, priced_parted, held, kept, result, settings_before;
 DROP FUNCTION told, cached;
 DROP SEQUENCE priced_sequence;
+-- nor are tuples timed that have to be read for it, here into the session's own buffers
+\c -
+SET temp_buffers = 100;
+CREATE TEMP TABLE priced_temp (id int, filler text);
+INSERT INTO priced_temp SELECT i, repeat('x', 900) FROM generate_series(1, 10000) i;
+SELECT block_us, notes FROM io_probe_page_cost_full('priced_temp', duration => '100 ms', densities => '{}', concurrencies => '{}') WHERE pattern = 'tuple';

@@ -69,5 +69,6 @@ fn timed(statement: &CStr, table: pg_sys::Oid) -> TuplesCounted {
 
 fn reads_so_far() -> u64 {
     // SAFETY: a variable of this backend, only ever changed by it.
-    unsafe { pg_sys::pgBufferUsage.shared_blks_read as u64 }
+    let usage = unsafe { pg_sys::pgBufferUsage };
+    (usage.shared_blks_read + usage.local_blks_read) as u64
 }

@@ -272,21 +272,37 @@ pub(in crate::pg) unsafe fn reads_ahead(relation: pg_sys::Relation, depth: u32) 
     #[cfg(not(any(feature = "pg15", feature = "pg16")))]
     let depth = {
         // SAFETY: the caller vouches for the relation; a lookup in the catalogs.
-        let allowed = unsafe {
+        let (allowed, pins) = unsafe {
             let tablespace = super::file_id(relation).tablespace;
-            with_concurrency(ReadAhead::By(depth), || pg_sys::get_tablespace_io_concurrency(tablespace))
+            let concurrency = || pg_sys::get_tablespace_io_concurrency(tablespace);
+            (with_concurrency(ReadAhead::By(depth), concurrency), pins(relation, depth))
         };
-        depth.min(u32::try_from(allowed).unwrap_or(0)).min(pins(depth))
+        depth.min(u32::try_from(allowed).unwrap_or(0)).min(pins)
     };
     depth
 }
 
-/// How many of `wanted` buffers a process may pin at once: with many connections the share of each is small.
+/// How many of `wanted` buffers a process may pin at once: with many connections the share of each is small,
+/// and a temporary table has the session's own.
+///
+/// # Safety
+/// `relation` must be open.
 #[cfg(not(any(feature = "pg15", feature = "pg16")))]
-fn pins(wanted: u32) -> u32 {
+unsafe fn pins(relation: pg_sys::Relation, wanted: u32) -> u32 {
     let mut pins = wanted;
-    // SAFETY: reads variables of this backend.
-    unsafe { pg_sys::LimitAdditionalPins(&mut pins) };
+    // SAFETY: the caller vouches for the relation; the calls read variables of this backend.
+    unsafe {
+        if (*(*relation).rd_rel).relpersistence as u8 != pg_sys::RELPERSISTENCE_TEMP {
+            pg_sys::LimitAdditionalPins(&mut pins);
+            return pins;
+        }
+        #[cfg(feature = "pg17")]
+        pg_sys::LimitAdditionalLocalPins(&mut pins);
+        #[cfg(any(feature = "pg18", feature = "pg19"))]
+        {
+            pins = pins.min(pg_sys::GetLocalPinLimit());
+        }
+    }
     pins
 }
 
