@@ -20,6 +20,7 @@ mod kept;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ptr::fn_addr_eq;
+use std::thread::LocalKey;
 
 use pgrx::{pg_guard, pg_sys};
 
@@ -75,7 +76,7 @@ pub(crate) fn watch() {
 #[pg_guard]
 unsafe extern "C-unwind" fn forget_judgements(_argument: pg_sys::Datum, _cache: i32, _hash: u32) {
     FORGOTTEN.set(FORGOTTEN.get() + 1);
-    READ.with_borrow_mut(|read| {
+    forget_in(&READ, |read| {
         read.retain(|table, found| {
             forget_indexes(*table, *found);
             *found == Corrections::Nothing
@@ -86,8 +87,17 @@ unsafe extern "C-unwind" fn forget_judgements(_argument: pg_sys::Datum, _cache: 
 /// Forgets what counted of a table's indexes.
 fn forget_indexes(table: pg_sys::Oid, found: Corrections) {
     if found == Corrections::Some {
-        INDEXES.with_borrow_mut(|indexes| indexes.retain(|_, (of, _)| *of != table));
+        forget_in(&INDEXES, |indexes| indexes.retain(|_, (of, _)| *of != table));
     }
+}
+
+/// Does `work` with what is known. A process that exits from foreign code may have no thread-local storage
+/// any more, and still end a transaction: then nothing is known.
+fn forget_in<K, V, T>(
+    known: &'static LocalKey<RefCell<HashMap<K, V>>>,
+    work: impl FnOnce(&mut HashMap<K, V>) -> T,
+) -> Option<T> {
+    known.try_with(|known| work(&mut known.borrow_mut())).ok()
 }
 
 /// Called when an entry of the relation cache is thrown away; 0 stands for all. Must not fail.
@@ -95,13 +105,13 @@ fn forget_indexes(table: pg_sys::Oid, found: Corrections) {
 unsafe extern "C-unwind" fn forget(_argument: pg_sys::Datum, relation: pg_sys::Oid) {
     FORGOTTEN.set(FORGOTTEN.get() + 1);
     if kept::forget_place(relation) {
-        READ.take();
-        INDEXES.take();
+        forget_in(&READ, std::mem::take);
+        forget_in(&INDEXES, std::mem::take);
         return;
     }
-    let table =
-        INDEXES.with_borrow_mut(|indexes| indexes.remove(&relation)).map_or(relation, |(table, _)| table);
-    if let Some(found) = READ.with_borrow_mut(|read| read.remove(&table)) {
+    let of_index = forget_in(&INDEXES, |indexes| indexes.remove(&relation)).flatten();
+    let table = of_index.map_or(relation, |(table, _)| table);
+    if let Some(found) = forget_in(&READ, |read| read.remove(&table)).flatten() {
         forget_indexes(table, found);
     }
 }

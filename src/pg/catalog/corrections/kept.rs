@@ -27,7 +27,7 @@ pub(super) struct MeasuredOf {
 }
 
 impl MeasuredOf {
-    /// Reads it for an index as it is now; None if it or its table is gone. A lock on the table must be held.
+    /// Reads it for an index as it is now; None if it or its table is gone. Locks on both must be held.
     pub(super) fn now(table: pg_sys::Oid, index: pg_sys::Oid) -> Option<Self> {
         // SAFETY: both are closed again, or an ERROR closes them. The first key of an index is a column of
         // its table, or 0 for an expression, of which the index itself has the statistics.
@@ -261,6 +261,11 @@ unsafe fn of_table(corrections: pg_sys::Relation, table: pg_sys::Oid) -> Option<
             if !is_its || !(0.0..=1.0).contains(&correlation) {
                 continue;
             }
+            // Without this lock DROP INDEX CONCURRENTLY may end before the index is opened.
+            let Some(_held) = Held::take(index) else {
+                found = None;
+                break;
+            };
             let Some(now) = MeasuredOf::now(table, index) else { continue };
             match kept.try_reserve(1) {
                 Ok(()) => kept.push(Kept { index, correlation, stale: of.stale(&now) }),
