@@ -82,12 +82,12 @@ impl SeqscanRow {
         self.hole_blks = Some(scan.holes);
         if path == Path::Server {
             let temporary = target.relation.relation.is_temporary();
-            let usage = run.usage;
-            self.shared_blks_hit = (!temporary).then_some(usage.shared_hit);
-            self.shared_blks_read = (!temporary).then_some(usage.shared_read);
-            self.local_blks_hit = temporary.then_some(usage.local_hit);
-            self.local_blks_read = temporary.then_some(usage.local_read);
-            self.shared_blks_written = Some(usage.written());
+            let usage = run.usage.0;
+            self.shared_blks_hit = (!temporary).then_some(usage.shared_blks_hit as u64);
+            self.shared_blks_read = (!temporary).then_some(usage.shared_blks_read as u64);
+            self.local_blks_hit = temporary.then_some(usage.local_blks_hit as u64);
+            self.local_blks_read = temporary.then_some(usage.local_blks_read as u64);
+            self.shared_blks_written = Some(run.usage.written());
         }
         self.chunk_kb = run.method.chunk_kb;
         self.depth = run.method.depth;

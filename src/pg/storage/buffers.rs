@@ -12,47 +12,21 @@ use crate::pg::backend::interrupts;
 use crate::pg::compat::{self, buffer_state};
 use crate::pg::storage::relation::{Fork, Relation};
 
-/// Blocks by how the buffer manager got them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Usage {
-    /// Found in shared buffers.
-    pub(crate) shared_hit: u64,
-    /// Read into shared buffers.
-    pub(crate) shared_read: u64,
-    /// Other people's dirty pages that had to be written to make room.
-    pub(crate) shared_written: u64,
-    /// Found in the session's own buffers (temporary tables).
-    pub(crate) local_hit: u64,
-    /// Read into the session's own buffers.
-    pub(crate) local_read: u64,
-    /// Dirty pages of temporary tables that had to be written to make room.
-    pub(crate) local_written: u64,
-}
+/// The server's counters of blocks.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Usage(pub(crate) pg_sys::BufferUsage);
 
 impl Usage {
     /// Totals of this backend.
     pub(in crate::pg) fn now() -> Self {
         // SAFETY: a variable of this backend, only ever changed by it.
-        let usage = unsafe { pg_sys::pgBufferUsage };
-        Self {
-            shared_hit: usage.shared_blks_hit as u64,
-            shared_read: usage.shared_blks_read as u64,
-            shared_written: usage.shared_blks_written as u64,
-            local_hit: usage.local_blks_hit as u64,
-            local_read: usage.local_blks_read as u64,
-            local_written: usage.local_blks_written as u64,
-        }
+        Self(unsafe { pg_sys::pgBufferUsage })
     }
 
     /// Adds what was counted since `earlier`.
     pub(in crate::pg) fn add_since(&mut self, earlier: Usage) {
-        let now = Self::now();
-        self.shared_hit += now.shared_hit - earlier.shared_hit;
-        self.shared_read += now.shared_read - earlier.shared_read;
-        self.shared_written += now.shared_written - earlier.shared_written;
-        self.local_hit += now.local_hit - earlier.local_hit;
-        self.local_read += now.local_read - earlier.local_read;
-        self.local_written += now.local_written - earlier.local_written;
+        // SAFETY: as above; what is added is the difference between two states of the same counters.
+        unsafe { pg_sys::BufferUsageAccumDiff(&mut self.0, &raw const pg_sys::pgBufferUsage, &earlier.0) };
     }
 
     /// Blocks that this backend has found in buffers so far.
@@ -64,12 +38,12 @@ impl Usage {
 
     /// Pages that had to be written to make room.
     pub(crate) fn written(&self) -> u64 {
-        self.shared_written + self.local_written
+        (self.0.shared_blks_written + self.0.local_blks_written) as u64
     }
 
     /// Blocks found in buffers.
     pub(crate) fn hits(&self) -> u64 {
-        self.shared_hit + self.local_hit
+        (self.0.shared_blks_hit + self.0.local_blks_hit) as u64
     }
 }
 
@@ -257,15 +231,25 @@ pub(crate) fn evict_blocks(
         if let Some(stop) = should_stop() {
             return Some(stop);
         }
-        // SAFETY: the number of a shared buffer. `should_stop` may have taken long: it may hold another page.
-        unsafe {
-            let header = &raw const (*pg_sys::BufferDescriptors.add(page.buffer as usize - 1)).bufferdesc;
-            if page_in(header, file, page.buffer).as_ref().is_some_and(is_wanted) {
-                compat::evict_buffer(page.buffer);
-            }
-        }
+        // SAFETY: the number of a shared buffer. `should_stop` may have taken long.
+        unsafe { evict_if(page.buffer, file, is_wanted) };
     }
     None
+}
+
+/// Makes a buffer let go of its page, if that still is one of this relation's, and wanted. Should it get
+/// another page right after that look, whoever needs that one reads it again.
+///
+/// # Safety
+/// `buffer` must be the number of a shared buffer.
+unsafe fn evict_if(buffer: pg_sys::Buffer, file: compat::FileId, is_wanted: impl FnOnce(&Page) -> bool) {
+    // SAFETY: the caller vouches for the number.
+    unsafe {
+        let header = &raw const (*pg_sys::BufferDescriptors.add(buffer as usize - 1)).bufferdesc;
+        if page_in(header, file, buffer).as_ref().is_some_and(is_wanted) {
+            compat::evict_buffer(buffer);
+        }
+    }
 }
 
 /// Does this server make shared buffers let go of this relation's pages?
@@ -286,15 +270,8 @@ pub(in crate::pg) fn evict_if_unused(relation: &Relation, mut buffers: Vec<pg_sy
     // page was changed by another process.
     let is_unused = |page: &Page| !page.is_used_again && !page.is_dirty;
     for buffer in buffers {
-        // SAFETY: the number of a shared buffer, since the relation is not temporary. It may hold another
-        // page by now, which `page_in` tells. If it gets one after that look, that page is evicted: whoever
-        // needs it reads it again.
-        unsafe {
-            let header = &raw const (*pg_sys::BufferDescriptors.add(buffer as usize - 1)).bufferdesc;
-            if page_in(header, file, buffer).as_ref().is_some_and(is_unused) {
-                compat::evict_buffer(buffer);
-            }
-        }
+        // SAFETY: the number of a shared buffer, since the relation is not temporary.
+        unsafe { evict_if(buffer, file, is_unused) };
     }
 }
 
