@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use io_probe_core::machine::account::{Account, Workers};
 use io_probe_core::run::memory;
+use pgrx::datum::DatumWithOid;
 use pgrx::spi::{self, Spi};
 use pgrx::{FromDatum, IntoDatum, pg_sys};
 
@@ -84,6 +85,16 @@ pub(in crate::pg) fn pairs<T: FromDatum + IntoDatum>(query: &str) -> Vec<(T, Str
     // How many statistics there are is up to their owners.
     expect_json(rows.iter().map(|(_, text)| text));
     rows
+}
+
+/// The value in the one column of a query's first row.
+pub(in crate::pg) fn one<T: FromDatum + IntoDatum>(
+    query: &str,
+    arguments: &[DatumWithOid<'_>],
+) -> spi::Result<Option<T>> {
+    unshown(query.as_bytes(), || {
+        Spi::connect(|client| client.select(query, Some(1), arguments)?.first().get_one())
+    })
 }
 
 /// An ERROR unless there is memory for what these texts in JSON become.

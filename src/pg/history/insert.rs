@@ -2,15 +2,14 @@
 //! role may write.
 
 use pgrx::datum::{DatumWithOid, Interval};
-use pgrx::{pg_sys, spi, spi::Spi};
+use pgrx::{pg_sys, spi};
 
 use super::tables::{Runs, Tables};
 use crate::error::Result;
 use crate::pg::backend::encoding::Text;
 use crate::pg::backend::json::JsonbText;
 use crate::pg::backend::lock::check_may_write;
-use crate::pg::backend::rethrow::unshown;
-use crate::pg::backend::server::{from_own, pairs};
+use crate::pg::backend::server::{from_own, one, pairs};
 use crate::pg::catalog::query::StatementRows;
 
 /// Can runs be stored, or deleted, here and now? `function` is the caller's name.
@@ -81,15 +80,12 @@ pub(crate) fn first_that_fits_no_row(result: &JsonbText, probe: &str) -> Option<
         "SELECT pg_catalog.count(pg_catalog.jsonb_populate_record($2, value OPERATOR(pg_catalog.-) \
          'relid'::pg_catalog.text)) FROM {rows}"
     );
-    let one = |query: &str, arguments: &[DatumWithOid<'_>]| {
-        unshown(query.as_bytes(), || {
-            Spi::connect(|client| client.select(query, None, arguments)?.first().get_one::<i64>())
-        })
-    };
     let result = || DatumWithOid::from(result.clone());
     let row_type = own_type(&format!("io_probe_{probe}_full_row"));
     let read = one(&other, &[result()]).and_then(|found| match (found, row_type) {
-        (None, Some(row_type)) => one(&typed, &[result(), DatumWithOid::null_oid(row_type)]).map(|_| None),
+        (None, Some(row_type)) => {
+            one::<i64>(&typed, &[result(), DatumWithOid::null_oid(row_type)]).map(|_| None)
+        }
         (found, _) => Ok(found),
     });
     read.unwrap_or_else(|e| pgrx::error!("could not read the rows: {e}"))
@@ -100,10 +96,7 @@ pub(crate) fn is_of_the_future(result: &JsonbText) -> bool {
     let query = "SELECT ($1 OPERATOR(pg_catalog.->>) 'started_at')::pg_catalog.timestamptz \
         OPERATOR(pg_catalog.>) \
                  (pg_catalog.now() OPERATOR(pg_catalog.+) '1 day'::pg_catalog.interval)";
-    let arguments = [DatumWithOid::from(result.clone())];
-    let read = unshown(query.as_bytes(), || {
-        Spi::connect(|client| client.select(query, None, &arguments)?.first().get_one::<bool>())
-    });
+    let read = one::<bool>(query, &[DatumWithOid::from(result.clone())]);
     read.unwrap_or_else(|e| pgrx::error!("could not read started_at: {e}")).unwrap_or(false)
 }
 

@@ -6,12 +6,11 @@ use std::path::PathBuf;
 
 use io_probe_core::files::RelationFiles;
 use pgrx::datum::DatumWithOid;
-use pgrx::{pg_sys, spi, spi::Spi};
+use pgrx::{pg_sys, spi};
 
 use crate::error::{Error, Result};
 use crate::pg::backend::encoding::{text, text_or_none};
 use crate::pg::backend::lock::{LOCK, lock_to_read};
-use crate::pg::backend::rethrow::unshown;
 use crate::pg::backend::server;
 use crate::pg::backend::server::{data_directory, in_recovery};
 use crate::pg::compat;
@@ -22,9 +21,7 @@ use crate::pg::storage::tablespace::Tablespace;
 /// locks.
 pub(crate) struct Relation {
     relation: pg_sys::Relation,
-    mode: pg_sys::LOCKMODE,
-    /// The table whose privileges count, when that is another one; it is locked first.
-    owner: Option<pg_sys::Oid>,
+    held: Held,
 }
 
 /// A fork of a relation.
@@ -95,20 +92,15 @@ impl Relation {
     }
 
     fn open_as(oid: pg_sys::Oid, mode: pg_sys::LOCKMODE) -> Result<Self> {
-        let owner = owner_of(oid);
-        if let Some(owner) = owner {
-            // SAFETY: takes a lock of the present transaction, whatever has become of the relation.
-            unsafe { pg_sys::LockRelationOid(owner, LOCK) };
-        }
-        // SAFETY: gives NULL for a relation that is gone.
-        let relation = unsafe { pg_sys::try_relation_open(oid, mode) };
+        let held = Held::wait_for_as(oid, mode);
+        // SAFETY: gives NULL for a relation that is gone. It is locked.
+        let relation = unsafe { pg_sys::try_relation_open(oid, pg_sys::NoLock as pg_sys::LOCKMODE) };
         if relation.is_null() {
-            owner.into_iter().for_each(|owner| unlock(owner, LOCK));
             return Err(gone(oid));
         }
-        let relation = Self { relation, mode, owner };
+        let relation = Self { relation, held };
         // An oid can have been given to another relation between the two locks.
-        if owner_of(oid) != owner { Err(gone(oid)) } else { Ok(relation) }
+        if with_owner(oid) != relation.held.oids { Err(gone(oid)) } else { Ok(relation) }
     }
 
     /// Refuses an index that is being built: `CREATE INDEX CONCURRENTLY` writes it past shared buffers, and a
@@ -272,7 +264,7 @@ impl Relation {
 
     /// The relations on which this holds a lock.
     pub(crate) fn locked(&self) -> Vec<pg_sys::Oid> {
-        self.owner.into_iter().chain([self.oid()]).collect()
+        self.held.oids.clone()
     }
 
     fn form(&self) -> &pg_sys::FormData_pg_class {
@@ -317,7 +309,7 @@ impl Relation {
 
     /// Is it a btree index of this table?
     pub(in crate::pg) fn is_btree_of(&self, table: pg_sys::Oid) -> bool {
-        self.is_btree() && self.owner == Some(table)
+        self.is_btree() && self.held.oids == [table, self.oid()]
     }
 
     /// Its tablespace's name.
@@ -442,7 +434,7 @@ impl Held {
 
     fn take_as(oid: pg_sys::Oid, mode: pg_sys::LOCKMODE) -> Option<Self> {
         let mut held = Self { mode, oids: Vec::with_capacity(2) };
-        for oid in owner_of(oid).into_iter().chain([oid]) {
+        for oid in with_owner(oid) {
             // SAFETY: takes a lock of the present transaction if it need not be waited for.
             if !unsafe { pg_sys::ConditionalLockRelationOid(oid, mode) } {
                 return None;
@@ -454,8 +446,11 @@ impl Held {
 
     /// Takes the lock, and waits as long as that takes.
     pub(crate) fn wait_for(oid: pg_sys::Oid) -> Self {
-        let oids: Vec<_> = owner_of(oid).into_iter().chain([oid]).collect();
-        let mode = lock_to_read(oid);
+        Self::wait_for_as(oid, lock_to_read(oid))
+    }
+
+    fn wait_for_as(oid: pg_sys::Oid, mode: pg_sys::LOCKMODE) -> Self {
+        let oids = with_owner(oid);
         // SAFETY: takes locks of the present transaction, whatever has become of the relation.
         oids.iter().for_each(|oid| unsafe { pg_sys::LockRelationOid(*oid, mode) });
         Self { mode, oids }
@@ -465,7 +460,8 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         if !std::thread::panicking() {
-            self.oids.drain(..).for_each(|oid| unlock(oid, self.mode));
+            // SAFETY: gives up locks that were taken here.
+            self.oids.iter().for_each(|oid| unsafe { pg_sys::UnlockRelationOid(*oid, self.mode) });
         }
     }
 }
@@ -487,11 +483,10 @@ impl Deref for ToPlan {
 impl Drop for Relation {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            return; // The transaction is about to abort, which closes and unlocks.
+            return; // The transaction is about to abort, which closes it.
         }
-        // SAFETY: opened in `open`, not closed since.
-        unsafe { pg_sys::relation_close(self.relation, self.mode) };
-        self.owner.into_iter().for_each(|owner| unlock(owner, LOCK));
+        // SAFETY: opened in `open_as`, not closed since; the locks are given up only then.
+        unsafe { pg_sys::relation_close(self.relation, pg_sys::NoLock as pg_sys::LOCKMODE) };
     }
 }
 
@@ -509,9 +504,9 @@ fn gone(oid: pg_sys::Oid) -> Error {
     Error::undefined_relation(format!("relation with OID {} does not exist", oid.to_u32()))
 }
 
-fn unlock(oid: pg_sys::Oid, mode: pg_sys::LOCKMODE) {
-    // SAFETY: gives up a lock that was taken here.
-    unsafe { pg_sys::UnlockRelationOid(oid, mode) };
+/// A relation after the table whose privileges count, when that is another one: it is locked first.
+fn with_owner(oid: pg_sys::Oid) -> Vec<pg_sys::Oid> {
+    owner_of(oid).into_iter().chain([oid]).collect()
 }
 
 /// The table that an index or a TOAST table (or the index of one) belongs to.
@@ -526,12 +521,7 @@ fn owner_of(oid: pg_sys::Oid) -> Option<pg_sys::Oid> {
         }
         pg_sys::RELKIND_TOASTVALUE => {
             let query = "SELECT oid FROM pg_catalog.pg_class WHERE reltoastrelid OPERATOR(pg_catalog.=) $1";
-            let owner = unshown(query.as_bytes(), || {
-                Spi::connect(|client| {
-                    client.select(query, Some(1), &[DatumWithOid::from(oid)])?.first().get_one()
-                })
-            });
-            owner.ok().flatten()
+            server::one(query, &[DatumWithOid::from(oid)]).ok().flatten()
         }
         _ => None,
     }
