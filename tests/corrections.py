@@ -243,6 +243,7 @@ class Corrections(unittest.TestCase):
         changes = [
             "SELECT io_probe_correct('ranged_jittered', 0)", "SELECT io_probe_correct('ranged_jittered', NULL)",
             "REINDEX INDEX ranged_jittered", "DROP INDEX IF EXISTS ranged_other; CREATE INDEX ranged_other ON ranged (jittered)",
+            "SELECT io_probe_correct('ranged_other', 0)", "DROP INDEX CONCURRENTLY IF EXISTS ranged_other",
             "ANALYZE ranged", "VACUUM FULL ranged", "ALTER INDEX ranged_jittered RENAME TO ranged_new",
             "ALTER INDEX ranged_new RENAME TO ranged_jittered", "BEGIN; SELECT io_probe_correct('ranged_jittered', 1); ROLLBACK",
         ]  # fmt: skip

@@ -306,7 +306,6 @@ unsafe fn name_of(name: *mut std::ffi::c_char) -> Option<pg_sys::NameData> {
     }
     let mut copy = pg_sys::NameData { data: [0; pg_sys::NAMEDATALEN as usize] };
     // SAFETY: the caller vouches for it.
-    let bytes = unsafe { CStr::from_ptr(name) }.to_bytes();
-    copy.data.iter_mut().zip(bytes).for_each(|(copy, byte)| *copy = *byte as std::ffi::c_char);
+    unsafe { pg_sys::namestrcpy(&mut copy, name) };
     Some(copy)
 }
