@@ -139,32 +139,27 @@ pub(super) fn may_maintain(table: pg_sys::Oid) -> bool {
 
 /// May the user execute the function?
 pub(super) fn may_execute(function: pg_sys::Oid) -> bool {
-    // SAFETY: a catalog lookup in a transaction; an unknown oid is an ERROR.
-    let result = unsafe {
-        #[cfg(feature = "pg15")]
-        let result =
-            pg_sys::pg_proc_aclcheck(function, pg_sys::GetUserId(), pg_sys::ACL_EXECUTE as pg_sys::AclMode);
-        #[cfg(not(feature = "pg15"))]
-        let result = pg_sys::object_aclcheck(
-            pg_sys::ProcedureRelationId,
-            function,
-            pg_sys::GetUserId(),
-            pg_sys::ACL_EXECUTE as pg_sys::AclMode,
-        );
-        result
-    };
-    result == pg_sys::AclResult::ACLCHECK_OK
+    may_object(pg_sys::ProcedureRelationId, function, pg_sys::ACL_EXECUTE)
 }
 
 /// May the user create files in the tablespace?
 pub(super) fn may_create_in(tablespace: pg_sys::Oid) -> bool {
+    may_object(pg_sys::TableSpaceRelationId, tablespace, pg_sys::ACL_CREATE)
+}
+
+/// Has the user this right to a function, or a tablespace?
+fn may_object(catalog: pg_sys::Oid, object: pg_sys::Oid, mode: u32) -> bool {
     // SAFETY: a catalog lookup in a transaction; an unknown oid is an ERROR.
     let result = unsafe {
-        let (user, mode) = (pg_sys::GetUserId(), pg_sys::ACL_CREATE as pg_sys::AclMode);
+        let (user, mode) = (pg_sys::GetUserId(), pg_sys::AclMode::from(mode));
         #[cfg(feature = "pg15")]
-        let result = pg_sys::pg_tablespace_aclcheck(tablespace, user, mode);
+        let result = if catalog == pg_sys::ProcedureRelationId {
+            pg_sys::pg_proc_aclcheck(object, user, mode)
+        } else {
+            pg_sys::pg_tablespace_aclcheck(object, user, mode)
+        };
         #[cfg(not(feature = "pg15"))]
-        let result = pg_sys::object_aclcheck(pg_sys::TableSpaceRelationId, tablespace, user, mode);
+        let result = pg_sys::object_aclcheck(catalog, object, user, mode);
         result
     };
     result == pg_sys::AclResult::ACLCHECK_OK
@@ -247,7 +242,7 @@ fn find_setting(name: &CStr) -> *mut pg_sys::config_generic {
             let found = setting.as_ref().map(|setting| CStr::from_ptr(setting.name).to_bytes());
             found.is_some_and(|found| found.eq_ignore_ascii_case(name.to_bytes()))
         };
-        all.iter().copied().find(is_it).unwrap_or_default()
+        all.iter().copied().find(is_it).unwrap_or(std::ptr::null_mut())
     }
 }
 
