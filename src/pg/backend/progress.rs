@@ -4,6 +4,7 @@
 //! it needs no shared memory of ours and no preload. Core's progress views don't show it.
 
 use pgrx::pg_sys;
+use serde::Serialize;
 
 use crate::pg::backend::server;
 use crate::pg::compat;
@@ -154,12 +155,14 @@ fn position(path: &str) -> i64 {
 }
 
 /// What one backend reports.
+#[derive(Debug, Serialize)]
 pub(crate) struct Running {
     /// Its process.
     pub(crate) pid: i32,
     /// The relation, where there is one, and one of this database.
     pub(crate) relid: Option<u32>,
     /// The number of the probe.
+    #[serde(skip)]
     pub(crate) probe: i64,
     /// The path, or section, that it is on.
     pub(crate) path: Option<&'static str>,
