@@ -256,31 +256,20 @@ pub(crate) fn scratch_reserve() -> u64 {
 pub(crate) fn bytes(asked: Option<u64>) -> Result<u64> {
     let mib = |setting: &GucSetting<i32>| u64::from(setting.get().unsigned_abs()) << 20;
     let cap = mib(&MAX_BYTES);
-    match asked {
-        Some(asked) if asked > cap => {
-            Err(over_cap("max_bytes", &asked.to_string(), c"pg_io_probe.max_bytes", &cap.to_string()))
-        }
-        asked => Ok(asked.unwrap_or_else(|| cap.min(mib(&DEFAULT_MAX_BYTES)))),
-    }
+    let asked = under_cap("max_bytes", asked, cap, c"pg_io_probe.max_bytes")?;
+    Ok(asked.unwrap_or_else(|| cap.min(mib(&DEFAULT_MAX_BYTES))))
 }
 
 /// The depth of a row: as asked for, or the default, which gives way to the cap.
 pub(crate) fn depth(asked: Option<u32>, default: u32) -> Result<u32> {
-    asked
-        .map_or_else(|| Ok(default.min(MAX_DEPTH.get().unsigned_abs())), |asked| capped_depth("depth", asked))
-}
-
-/// A concurrency, which is a depth too.
-pub(crate) fn concurrency(asked: u32) -> Result<u32> {
-    capped_depth("concurrency", asked)
-}
-
-fn capped_depth(what: &str, asked: u32) -> Result<u32> {
     let cap = MAX_DEPTH.get().unsigned_abs();
-    if asked > cap {
-        return Err(over_cap(what, &asked.to_string(), c"pg_io_probe.max_depth", &cap.to_string()));
-    }
-    Ok(asked)
+    Ok(under_cap("depth", asked, cap, c"pg_io_probe.max_depth")?.unwrap_or_else(|| cap.min(default)))
+}
+
+/// A concurrency, which the same cap bounds.
+pub(crate) fn concurrency(asked: u32) -> Result<u32> {
+    let cap = MAX_DEPTH.get().unsigned_abs();
+    Ok(under_cap("concurrency", Some(asked), cap, c"pg_io_probe.max_depth")?.unwrap_or(asked))
 }
 
 /// Requests a second, if limited.
@@ -339,12 +328,19 @@ fn tighter<T>(what: &str, asked: Option<T>, cap: T, name: &CStr) -> Result<Optio
 where
     T: Default + PartialOrd + Copy + Display,
 {
-    let cap = Some(cap).filter(|&cap| cap > T::default());
-    match (asked, cap) {
-        (Some(asked), Some(cap)) if asked > cap => {
-            Err(over_cap(what, &asked.to_string(), name, &cap.to_string()))
-        }
-        (asked, cap) => Ok(asked.or(cap)),
+    if cap > T::default() { Ok(under_cap(what, asked, cap, name)?.or(Some(cap))) } else { Ok(asked) }
+}
+
+/// What was asked for; an error if it is over the cap.
+fn under_cap<T: PartialOrd + Display>(
+    what: &str,
+    asked: Option<T>,
+    cap: T,
+    name: &CStr,
+) -> Result<Option<T>> {
+    match asked {
+        Some(asked) if asked > cap => Err(over_cap(what, &asked.to_string(), name, &cap.to_string())),
+        asked => Ok(asked),
     }
 }
 
