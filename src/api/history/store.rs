@@ -93,7 +93,7 @@ fn check_label(label: Option<&str>) -> Result<()> {
 
 /// What a result must have, so that it can be stored and compared.
 #[derive(Deserialize)]
-struct Header {
+struct Header<'a> {
     format: u32,
     probe: String,
     status: String,
@@ -103,35 +103,20 @@ struct Header {
     _object: String,
     #[serde(rename = "system_identifier")]
     _system_identifier: String,
-    #[serde(rename = "args")]
-    _args: AnyObject,
-    #[serde(rename = "settings")]
-    _settings: AnyObject,
-    #[serde(rename = "leaves")]
-    _leaves: Vec<AnyObject>,
+    #[serde(borrow)]
+    args: &'a RawValue,
+    #[serde(borrow)]
+    settings: &'a RawValue,
+    #[serde(borrow)]
+    leaves: Vec<&'a RawValue>,
     #[serde(rename = "rows")]
     _rows: Vec<IgnoredAny>,
 }
 
-/// An object of which nothing is kept: it may have any number of keys.
-struct AnyObject;
-
-impl<'de> Deserialize<'de> for AnyObject {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-        deserializer.deserialize_map(Self)
-    }
-}
-
-impl<'de> Visitor<'de> for AnyObject {
-    type Value = Self;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a map")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Self, A::Error> {
-        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(self)
+impl Header<'_> {
+    /// What must be objects, with any number of keys.
+    fn objects(&self) -> impl Iterator<Item = &str> {
+        [self.args, self.settings].into_iter().chain(self.leaves.iter().copied()).map(RawValue::get)
     }
 }
 
@@ -167,12 +152,15 @@ impl<'de> Visitor<'de> for Parts {
 /// Checks all but the rows, and returns the probe.
 fn check(result: &JsonbText) -> Result<String> {
     serde_json::from_str::<Parts>(result).map_err(|e| not_a_result(e.to_string()))?;
-    let header: Header = serde_json::from_str(result).map_err(|e| not_a_result(e.to_string()))?;
+    let header: Header<'_> = serde_json::from_str(result).map_err(|e| not_a_result(e.to_string()))?;
     if header.format != FORMAT {
         return Err(not_a_result(format!(
             "its format is {}, of which only {FORMAT} is known",
             header.format
         )));
+    }
+    if let Some(other) = header.objects().find(|value| !value.starts_with('{')) {
+        return Err(not_a_result(format!("{other} is not an object")));
     }
     if !["ok", "failed", "skipped"].contains(&header.status.as_str()) {
         return Err(not_a_result(format!("its status is \"{}\"", header.status)));
