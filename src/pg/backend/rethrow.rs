@@ -69,13 +69,9 @@ impl Error {
     /// Reports it as a WARNING.
     pub(crate) fn warn(self) {
         let Self { code, message, detail, hint } = self;
-        warn(code, &Texts { message: &message, detail, hint: hint.as_deref() });
+        let texts = Texts { message: &message, detail, hint: hint.as_deref() };
+        throw(PgLogLevel::WARNING, code, &texts, None);
     }
-}
-
-/// Reports what is no ERROR.
-pub(crate) fn warn(code: PgSqlErrorCode, texts: &Texts<'_>) {
-    throw(PgLogLevel::WARNING, code, texts, None);
 }
 
 /// Reports these texts in the encoding of the database. `raised` knows where they were raised.
