@@ -94,15 +94,14 @@ GRANT EXECUTE ON FUNCTION io_probe_changes(integer, boolean) TO pg_monitor;
 -- once, and only up to a limit.
 CREATE VIEW io_probe_metrics AS
 SELECT run.id AS run_id, run.started_at, run.label, run.probe, run.object, figure.item, figure.metric, figure.unit, figure.value,
-       figure.error, figure.more_is_better, run.series, run.configuration, figure.ordinal
+       CASE WHEN figure.low OPERATOR(pg_catalog.>=) 0::pg_catalog.float8 AND figure.high OPERATOR(pg_catalog.>) 0::pg_catalog.float8
+                 AND figure.high OPERATOR(pg_catalog.>=) figure.low AND figure.high OPERATOR(pg_catalog.<) '1e300'::pg_catalog.float8
+            THEN (figure.high OPERATOR(pg_catalog.-) figure.low) OPERATOR(pg_catalog./) (figure.high OPERATOR(pg_catalog.+) figure.low)
+            WHEN figure.low IS NOT NULL AND figure.high IS NULL THEN 1
+       END AS error,
+       figure.more_is_better, run.series, run.configuration, figure.ordinal
 FROM io_probe_runs AS run, LATERAL (SELECT DISTINCT ON (figure.item, figure.metric) * FROM (
-    SELECT line.item, figure.metric, figure.unit, figure.value,
-           CASE WHEN figure.low OPERATOR(pg_catalog.>=) 0::pg_catalog.float8 AND figure.high OPERATOR(pg_catalog.>) 0::pg_catalog.float8
-                     AND figure.high OPERATOR(pg_catalog.>=) figure.low AND figure.high OPERATOR(pg_catalog.<) '1e300'::pg_catalog.float8
-                THEN (figure.high OPERATOR(pg_catalog.-) figure.low) OPERATOR(pg_catalog./) (figure.high OPERATOR(pg_catalog.+) figure.low)
-                WHEN figure.low IS NOT NULL AND figure.high IS NULL THEN 1
-           END AS error,
-           figure.more_is_better, line.ordinal
+    SELECT line.item, figure.metric, figure.unit, figure.value, figure.low, figure.high, figure.more_is_better, line.ordinal
     FROM (VALUES
         ('seqscan',   'mib_s',    'MiB/s', true,  'ci_low',   'ci_high',   NULL,         NULL),
         ('random',    'iops',         '1/s',   true,  'ci_low', 'ci_high', 'p50_us', 'p99_us'),
@@ -144,7 +143,7 @@ FROM io_probe_runs AS run, LATERAL (SELECT DISTINCT ON (figure.item, figure.metr
     UNION ALL
     SELECT line.result OPERATOR(pg_catalog.->>) 'op', 'median_us', 'us',
            pg_catalog.percentile_cont(0.5) WITHIN GROUP (ORDER BY (line.result OPERATOR(pg_catalog.->>) 'lat_us')::pg_catalog.float8),
-           NULL::pg_catalog.float8, false, pg_catalog.min(line.ordinal)
+           NULL::pg_catalog.float8, NULL::pg_catalog.float8, false, pg_catalog.min(line.ordinal)
     FROM io_probe_results AS line
     WHERE line.run_id OPERATOR(pg_catalog.=) run.id AND run.probe OPERATOR(pg_catalog.=) 'ping'
           AND (line.result OPERATOR(pg_catalog.->>) 'lat_us')::pg_catalog.float8 OPERATOR(pg_catalog.>=) 0::pg_catalog.float8
@@ -153,13 +152,7 @@ FROM io_probe_runs AS run, LATERAL (SELECT DISTINCT ON (figure.item, figure.metr
     GROUP BY 1
     UNION ALL
     -- Of a report, what its table shows; of flushes and windows, only those in use.
-    SELECT line.item, line.metric, line.unit, line.value,
-           CASE WHEN line.low OPERATOR(pg_catalog.>=) 0::pg_catalog.float8 AND line.high OPERATOR(pg_catalog.>) 0::pg_catalog.float8
-                     AND line.high OPERATOR(pg_catalog.>=) line.low AND line.high OPERATOR(pg_catalog.<) '1e300'::pg_catalog.float8
-                THEN (line.high OPERATOR(pg_catalog.-) line.low) OPERATOR(pg_catalog./) (line.high OPERATOR(pg_catalog.+) line.low)
-                WHEN line.low IS NOT NULL AND line.high IS NULL THEN 1
-           END,
-           line.more_is_better, line.ordinal
+    SELECT line.item, line.metric, line.unit, line.value, line.low, line.high, line.more_is_better, line.ordinal
     FROM (
         SELECT pg_catalog.concat(known.section, ' ', CASE known.section WHEN 'readahead' THEN 'kernel' ELSE line.result OPERATOR(pg_catalog.->>) 'item' END) AS item,
                known.metric, known.unit, known.more_is_better, line.ordinal,
