@@ -68,9 +68,6 @@ TABLE other_form;
 -- what it rests on
 SELECT run, setting, k FROM result,
   unnest('{random_us,sequential_us,os_random_us,os_sequential_us,shared_us,tuple_us}'::text[]) AS k WHERE NOT evidence ? k;
-SELECT run, evidence->'bitmap_crossing_pct' AS pct, evidence->'bitmap_crossing_ratio' AS ratio FROM result
-  WHERE setting = 'random_page_cost' AND NOT ((evidence->>'bitmap_crossing_pct')::float8 BETWEEN 0 AND 100
-    AND (evidence->>'bitmap_crossing_ratio')::float8 >= 3 OR evidence->'bitmap_crossing_pct' = 'null' AND evidence->'bitmap_crossing_ratio' = 'null');
 SELECT setting, k FROM result,
   unnest('{queries,tables,indexes,planner_ms,regret,regret_corrected,regret_in_force,regret_in_force_corrected,seq_page_cost,random_page_cost}'::text[]) AS k
   WHERE run = 'seq_page' AND setting <> 'maintenance_io_concurrency' AND NOT evidence ? k;

@@ -22,7 +22,7 @@ use crate::measure::page_times::{Estimate, PageTimes};
 /// The density at and below which a read with gaps is a random one.
 pub const SPARSE: f64 = 1e-3;
 
-/// Below this density no crossing is looked for: a random read would have to take a million sequential ones.
+/// The lowest density that counts: a millionth of the blocks.
 const LEAST: f64 = 1e-6;
 
 /// Time per block fetched, over density and concurrency.
@@ -118,23 +118,6 @@ impl GapCurve {
         interpolated(&points, density.ln()).exp()
     }
 
-    /// The share f of blocks whose reads with gaps take as long as a sequential scan: f·t(f) = t_seq; of
-    /// several such, any. None if that was not measured, or one of both is always cheaper.
-    pub fn crossing(&self, concurrency: u32) -> Option<f64> {
-        let sequential = self.sequential?;
-        let over = |density: f64| density * self.at(density, concurrency) / sequential - 1.0;
-        // Without prefetch both meet at the last block, but for rounding: bisection then ends there.
-        if over(1.0) < -1e-9 || over(LEAST) >= 0.0 {
-            return None;
-        }
-        let (mut low, mut high) = (LEAST.ln(), 0.0);
-        for _ in 0..80 {
-            let middle = f64::midpoint(low, high);
-            if over(middle.exp()) < 0.0 { low = middle } else { high = middle }
-        }
-        Some(f64::midpoint(low, high).exp())
-    }
-
     /// The measured densities that count.
     fn densities(&self, what_for: Use) -> Vec<f64> {
         let mut all: Vec<f64> = self.lines.values().flatten().map(|point| point.0).collect();
@@ -182,12 +165,6 @@ pub fn choose_concurrency(
         score: score(plateau.value as u32),
         score_in_force: in_force.map(score),
     })
-}
-
-/// The ratio R/S of the page costs at which the planner changes from a bitmap scan to a sequential one at
-/// this share f of the blocks, whose page cost is R − (R − S)·√f: R = S·(1/f + 1/√f + 1). Pages alone.
-pub fn cost_at(crossing: f64) -> f64 {
-    1.0 / crossing + 1.0 / crossing.sqrt() + 1.0
 }
 
 fn positive(us: f64) -> bool {
@@ -305,51 +282,6 @@ mod tests {
         assert!(close(alone.at(1e-6, 0), 67.0) && close(alone.at(1.0, 0), 7.0));
     }
 
-    /// By hand: at a constant k·t_seq, f* = 1/k, and S·(1/f* − √f*)/(1 − √f*) is (k − 1/√k)/(1 − 1/√k).
-    /// k = 4: (4 − 1/2)/(1/2) = 7; k = 9: (9 − 1/3)/(2/3) = 13; k = 2.25: (9/4 − 2/3)/(1/3) = 19/4.
-    #[test]
-    fn closed_form_of_a_flat_curve() {
-        for (k, share, cost) in [(4.0, 1.0 / 4.0, 7.0), (9.0, 1.0 / 9.0, 13.0), (2.25, 4.0 / 9.0, 4.75)] {
-            let times = measured([point(0.2, 16, 5.0 * k)]);
-            assert!(close(curve(&times).crossing(16).expect("a crossing"), share), "{k}");
-            assert!(close(cost_at(share), cost), "{k}");
-        }
-    }
-
-    /// By hand. At t_b = 2·t_seq/√f, f·t_b = 2·√f·t_seq = t_seq gives f* = 1/4: 7 again; at 3·t_seq/√f it
-    /// is 1/9: 13 again. A power of the density is a straight line in logarithms.
-    #[test]
-    fn closed_form_of_a_falling_curve() {
-        for (k, share, cost) in [(2.0, 1.0 / 4.0, 7.0), (3.0, 1.0 / 9.0, 13.0)] {
-            let times = measured([0.01, 0.9].map(|f: f64| point(f, 16, 5.0 * k / f.sqrt())));
-            assert!(close(curve(&times).crossing(16).expect("a crossing"), share), "{k}");
-            assert!(close(cost_at(share), cost), "{k}");
-        }
-    }
-
-    /// The planner's own formula, costsize.c: the cost of a page is R − (R − S)·√f.
-    #[test]
-    fn the_planner_changes_plans_at_the_crossing() {
-        for concurrency in [1, 8, 32] {
-            let share = curve(&virtio()).crossing(concurrency).expect("a crossing");
-            let ratio = cost_at(share);
-            let bitmap = share * (ratio - (ratio - 1.0) * share.sqrt());
-            assert!(close(bitmap, 1.0), "{concurrency}: {bitmap}");
-        }
-    }
-
-    #[test]
-    fn there_need_not_be_a_crossing() {
-        let crossing = |us: f64| curve(&measured([point(0.2, 16, us)])).crossing(16);
-        // Always cheaper, and never.
-        assert_eq!((crossing(4.9), crossing(5.1e6)), (None, None));
-        let unknown = PageTimes { device_sequential: None, ..virtio() };
-        assert_eq!(curve(&unknown).crossing(16), None);
-        // Equal up to the last block, where every read without prefetch is sequential.
-        let equal = curve(&measured([point(0.2, 0, 5.0)])).crossing(0);
-        assert!(close(cost_at(equal.expect("a crossing")), 3.0));
-    }
-
     #[test]
     fn the_least_mean_over_densities_is_chosen() {
         let choice = choose_concurrency(&virtio(), Use::Queries, Some(1)).expect("a choice");
@@ -449,21 +381,6 @@ mod tests {
             let ends = |(low, high): (f64, f64), us: &f64| (low.min(*us), high.max(*us));
             let (low, high) = all.iter().fold((f64::INFINITY, 0.0), ends);
             prop_assert!(us >= low * (1.0 - 1e-9) && us <= high * (1.0 + 1e-9), "{us}");
-        }
-
-        #[test]
-        fn a_crossing_is_one(times in any_times(), concurrency in 0_u32..1001) {
-            let curve = curve(&times);
-            let whole = times.device_sequential.expect("a time").us;
-            match curve.crossing(concurrency) {
-                Some(share) => {
-                    prop_assert!(share > 0.0 && share <= 1.0);
-                    let ratio = share * curve.at(share, concurrency) / whole;
-                    prop_assert!((ratio - 1.0).abs() < 1e-6, "{share}");
-                    prop_assert!(cost_at(share) >= 3.0 - 1e-6);
-                }
-                None => prop_assert!(curve.at(1.0, concurrency) < whole),
-            }
         }
 
         #[test]

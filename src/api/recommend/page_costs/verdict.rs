@@ -1,7 +1,7 @@
 //! What a row says: the value, why, and when to keep what is set.
 
 use io_probe_core::advise::page_costs::choose::{Chosen, Regret, Settings};
-use io_probe_core::advise::page_costs::curve::{self, ConcurrencyChoice, GapCurve, Use, choose_concurrency};
+use io_probe_core::advise::page_costs::curve::{ConcurrencyChoice, GapCurve, Use, choose_concurrency};
 use io_probe_core::advise::page_costs::model::Locality;
 use io_probe_core::advise::page_costs::pair::{self, CostChange};
 use serde_json::{Value, json};
@@ -26,7 +26,6 @@ impl Advice<'_> {
     /// Fills a row.
     pub(super) fn fill_row(&self, setting: Setting, row: RecommendRow) -> RecommendRow {
         let row = self.evidence(row);
-        let row = if setting == Setting::RandomPageCost { self.of_bitmap_scans(row) } else { row };
         self.advise(setting, row).beside(self.measured.disturbed && !self.is_unit(setting))
     }
 
@@ -57,16 +56,6 @@ impl Advice<'_> {
 
     fn is_unit(&self, setting: Setting) -> bool {
         setting == Setting::SeqPageCost && self.recommend.request.unit == Unit::SeqPage
-    }
-
-    /// Adds the share of the blocks from which on bitmap scans take longer than a sequential scan, at the
-    /// concurrency in force, and the ratio of page costs at which the planner changes over at that share.
-    fn of_bitmap_scans(&self, row: RecommendRow) -> RecommendRow {
-        let concurrency = self.in_force.concurrency;
-        let curve = self.curve().filter(|curve| curve.has(concurrency));
-        let share = curve.and_then(|curve| curve.crossing(concurrency));
-        row.rests_on("bitmap_crossing_pct", share.map(|share| figure(share * 100.0)))
-            .rests_on("bitmap_crossing_ratio", share.map(|share| figure(curve::cost_at(share))))
     }
 
     fn lacking(&self, row: RecommendRow) -> RecommendRow {
