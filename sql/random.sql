@@ -303,7 +303,7 @@ SET client_min_messages = warning;
 DROP SCHEMA "Odd ""schema" CASCADE;
 DROP TABLE fetched, large, own, result, kind_empty, kind_unlogged, kind_toast, kind_temp, sparse, holes, series CASCADE;
 DROP SEQUENCE kind_sequence;
--- of the session's own buffers, too, the server pins only so many (up to 16 it pins none ahead)
+-- of the session's own buffers, too, the server pins only so many (PostgreSQL 15 and 16 pin none ahead)
 \c -
 SET temp_buffers = 100;
 CREATE TEMP TABLE own AS SELECT i::char(1000) FROM generate_series(1, 2000) i;

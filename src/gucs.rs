@@ -256,20 +256,19 @@ pub(crate) fn scratch_reserve() -> u64 {
 pub(crate) fn bytes(asked: Option<u64>) -> Result<u64> {
     let mib = |setting: &GucSetting<i32>| u64::from(setting.get().unsigned_abs()) << 20;
     let cap = mib(&MAX_BYTES);
-    let asked = under_cap("max_bytes", asked, cap, c"pg_io_probe.max_bytes")?;
-    Ok(asked.unwrap_or_else(|| cap.min(mib(&DEFAULT_MAX_BYTES))))
+    let default = cap.min(mib(&DEFAULT_MAX_BYTES));
+    asked.map_or(Ok(default), |asked| under_cap("max_bytes", asked, cap, c"pg_io_probe.max_bytes"))
 }
 
 /// The depth of a row: as asked for, or the default, which gives way to the cap.
 pub(crate) fn depth(asked: Option<u32>, default: u32) -> Result<u32> {
     let cap = MAX_DEPTH.get().unsigned_abs();
-    Ok(under_cap("depth", asked, cap, c"pg_io_probe.max_depth")?.unwrap_or_else(|| cap.min(default)))
+    asked.map_or(Ok(cap.min(default)), |asked| under_cap("depth", asked, cap, c"pg_io_probe.max_depth"))
 }
 
 /// A concurrency, which the same cap bounds.
 pub(crate) fn concurrency(asked: u32) -> Result<u32> {
-    let cap = MAX_DEPTH.get().unsigned_abs();
-    Ok(under_cap("concurrency", Some(asked), cap, c"pg_io_probe.max_depth")?.unwrap_or(asked))
+    under_cap("concurrency", asked, MAX_DEPTH.get().unsigned_abs(), c"pg_io_probe.max_depth")
 }
 
 /// Requests a second, if limited.
@@ -328,20 +327,15 @@ fn tighter<T>(what: &str, asked: Option<T>, cap: T, name: &CStr) -> Result<Optio
 where
     T: Default + PartialOrd + Copy + Display,
 {
-    if cap > T::default() { Ok(under_cap(what, asked, cap, name)?.or(Some(cap))) } else { Ok(asked) }
+    if cap <= T::default() {
+        return Ok(asked);
+    }
+    asked.map_or(Ok(cap), |asked| under_cap(what, asked, cap, name)).map(Some)
 }
 
 /// What was asked for; an error if it is over the cap.
-fn under_cap<T: PartialOrd + Display>(
-    what: &str,
-    asked: Option<T>,
-    cap: T,
-    name: &CStr,
-) -> Result<Option<T>> {
-    match asked {
-        Some(asked) if asked > cap => Err(over_cap(what, &asked.to_string(), name, &cap.to_string())),
-        asked => Ok(asked),
-    }
+fn under_cap<T: PartialOrd + Display>(what: &str, asked: T, cap: T, name: &CStr) -> Result<T> {
+    if asked > cap { Err(over_cap(what, &asked.to_string(), name, &cap.to_string())) } else { Ok(asked) }
 }
 
 fn over_cap(what: &str, value: &str, setting: &CStr, cap: &str) -> Error {

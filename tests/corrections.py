@@ -227,7 +227,8 @@ class Corrections(unittest.TestCase):
             rows = session.rows(rows_of("recommend", "ranged", settings=["random_page_cost"], cold=True, duration=duration))
             if rows[0]["statement"]:
                 break
-        self.assertRegex(rows[0]["statement"], "^ALTER TABLESPACE", rows)
+        self.assertIsNotNone(rows[0]["statement"], rows)
+        self.assertRegex(rows[0]["statement"], "^ALTER TABLESPACE")
         self.assertRegex(rows[0]["hides"], "^to be run on the primary; ")
 
     def test_beside_hypopg(self):

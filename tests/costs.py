@@ -21,6 +21,7 @@ from storage import LoopDevice, create_tablespace, fincore, run
 MIB = 1 << 20
 ROWS = 80000
 OF_TABLESPACE = ["random_page_cost", "seq_page_cost", "effective_io_concurrency", "maintenance_io_concurrency"]
+COMBINING = ["io_combine_limit"] if VERSION >= 17 else []
 PATIENCE = 30
 # Durations in seconds. With one concurrency, one of these is long enough to have the planner asked: on a busy machine a longer one.
 SOON = [2, 4, 8, 16]
@@ -108,7 +109,7 @@ class Storage(unittest.TestCase):
         """Rows that were read from the device tell of the others in `doubt`, and so does advice that rests on them."""
         disk = self.on_loop_device()
         measured = {"random_page_cost", "effective_io_concurrency", "maintenance_io_concurrency", "read_ahead_kb"}
-        measured |= {"io_combine_limit"} if VERSION >= 17 else set()
+        measured |= set(COMBINING)
 
         def doubted(session):
             arguments = {"duration": "1 s", "cold": True}
@@ -166,10 +167,15 @@ class Storage(unittest.TestCase):
                 return
             # The server's scans under several io_combine_limit, too, which settle before they drop.
             self.control.run("SELECT * FROM io_probe_evict('probed')")
-            row = session.row(rows_of("recommend", "probed", settings=["io_combine_limit"], duration="3 s"))
-            say(f"{row['evidence']['rounds']} rounds, {fincore(path) / MIB:.1f} MiB left in the cache")
+            for duration in ["3 s", "20 s"]:
+                row = session.row(rows_of("recommend", "probed", settings=["io_combine_limit"], duration=duration))
+                left = fincore(path)
+                say(f"{row['evidence']['rounds']} rounds, {left / MIB:.1f} MiB left in the cache")
+                if row["evidence"]["rounds"] > 5:
+                    break
             self.assertGreater(row["evidence"]["rounds"], 5, row)
-            self.assertEqual(fincore(path), 0)
+            # A scan under one limit reads 16 MiB.
+            self.assertLess(left, 8 * MIB)
 
     def test_cached_is_left_alone(self):
         """Without `cold`, nothing of a cached table is read from the device."""
@@ -221,7 +227,7 @@ class Storage(unittest.TestCase):
         before = disk.counters()["reads"]
         wait_for(lambda: disk.counters()["reads"] > before + 1000, "the load")
         arguments = {"cold": True, "duration": "300 ms",
-                     "settings": ["random_page_cost", "seq_page_cost", "read_ahead_kb", "io_combine_limit"]}
+                     "settings": ["random_page_cost", "seq_page_cost", "read_ahead_kb", *COMBINING]}
         name = os.path.basename(disk.device)
         busy = rf'device "{name}" is \d+(\.\d+)? % busy'
         with Session() as session:
@@ -257,7 +263,7 @@ class Storage(unittest.TestCase):
             probed_table(session, rows=12000, name="nearby")
             session.run("SET pg_io_probe.max_busy_pct = 100; SET pg_io_probe.scratch_reserve = 0")
             arguments = {"cold": True, "writes": True, "duration": "2 s",
-                         "settings": ["random_page_cost", "io_combine_limit", "wal_sync_method"]}
+                         "settings": ["random_page_cost", "wal_sync_method", *COMBINING]}
             rows = session.rows(rows_of("recommend", **arguments))
             (nearby,) = [row for row in rows if row["name"] == "pg_default"]
             rows.remove(nearby)
@@ -541,34 +547,20 @@ class Statements(unittest.TestCase):
         with server.session() as session:
             session.run("CREATE EXTENSION pg_io_probe; CREATE ROLE advised")
             probed_table(session, rows=10000)
-            # Neither is what the session has, nor is it in force.
+            # The session has a third value, and one more is in force.
             session.run("ALTER SYSTEM SET io_combine_limit = '24kB'; SET io_combine_limit = '8kB'")
             auto = "SELECT pg_read_file('postgresql.auto.conf')"
             before = session.value(auto)
-            for duration in ["4 s", "20 s"]:
-                row = session.row(rows_of("recommend", settings=["io_combine_limit"], cold=True, duration=duration))
-                say(f"{row['statement']}: {row['why']}")
-                if row["statement"]:
-                    break
+            row = self.sure_of_a_limit(session)
             self.assertRegex(row["statement"], r"^ALTER SYSTEM SET io_combine_limit = '\d+kB'$")
             self.assertEqual((row["undo"], row["applies"]), ("ALTER SYSTEM SET io_combine_limit = '24kB'", "reload"))
             session.run(f"SELECT {literal(row['statement'])} \\gexec\n")
             self.assertIn(row["recommended"], session.value(auto))
             session.run(f"SELECT {literal(row['undo'])} \\gexec\n")
             self.assertEqual(session.value(auto), before)
-            session.run("SET client_min_messages = warning")
-            for duration in ["15 s", "60 s"]:
-                lines = session.rows(rows_of("report", duration=duration, cold=True))
-                told = [line["statement"] for line in lines if line["item"] in ["io_combine_limit", "reload"] and line["statement"]]
-                if told:
-                    break
-            # On a busy machine a part of the time may be too little.
-            say(str(told))
-            self.assertIn([statement.split(" = ")[0] for statement in told],
-                          [["ALTER SYSTEM SET io_combine_limit", "SELECT pg_reload_conf()"], []])
             session.run("""GRANT EXECUTE ON FUNCTION io_probe_recommend, io_probe_recommend_full, io_probe_evict TO advised;
                 GRANT SELECT ON probed TO advised; SET ROLE advised""")
-            row = session.row(rows_of("recommend", settings=["io_combine_limit"], cold=True, duration="4 s"))
+            row = self.sure_of_a_limit(session)
             self.assertEqual(row["undo"], "ALTER SYSTEM RESET io_combine_limit")
             self.assertIn("only a superuser is told", row["hides"])
         # What a scan reads at a time is capped as well.
@@ -579,6 +571,15 @@ class Statements(unittest.TestCase):
             session.run("SET io_combine_limit = '128kB'")
             rows = session.rows(rows_of("readahead", "probed", windows_kb=[32], duration="1 s"))
             self.assertIn(f"reads {64 if VERSION >= 18 else 128} kB at a time", str(rows))
+
+    def sure_of_a_limit(self, session):
+        """The row of io_combine_limit, for as long as it takes to be sure that another one is better."""
+        for duration in ["4 s", "20 s", "50 s"]:
+            row = session.row(rows_of("recommend", settings=COMBINING, cold=True, duration=duration))
+            say(f"{row['statement']}: {row['why']}")
+            if row["statement"]:
+                return row
+        self.fail(row)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ import os
 import time
 import unittest
 
-from lib import PATHS, TEST_TMP, Failure, Session, as_server, dense_table, knows_readahead, main, random_reads, rows_of
+from lib import PATHS, TEST_TMP, VERSION, Failure, Session, as_server, dense_table, knows_readahead, main, random_reads, rows_of
 from lib import say, seqscan, wait_for, wait_for_probe
 
 BLOCKS = 1024
@@ -195,7 +195,8 @@ class Ddl(unittest.TestCase):
             self.addCleanup(self.control.run, "DROP TABLESPACE second")
             self.control.run("CREATE TABLE small (id int) TABLESPACE second")
             self.addCleanup(self.control.run, "DROP TABLE small")
-            rows = prober.rows(rows_of("recommend", settings=["seq_page_cost", "io_combine_limit"], duration="20 ms"))
+                        combining = ["io_combine_limit"] if VERSION >= 17 else []
+            rows = prober.rows(rows_of("recommend", settings=["seq_page_cost", *combining], duration="20 ms"))
             self.assertEqual({(row["relid"], row["recommended"]) for row in rows}, {(None, None)})
             for row in rows:
                 self.assertIn("8 MiB" if row["name"] == "second" else "strong locks", row["why"])

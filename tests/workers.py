@@ -114,7 +114,7 @@ class Workers(unittest.TestCase):
         # One worker reads the blocks one after the other: the others have nothing to do.
         self.session.run("SET effective_io_concurrency = 1")
         self.addCleanup(self.session.run, f"SET effective_io_concurrency = {CONCURRENCY}")
-        slowly = seqscan("dense", "server", cold=True, duration="1 min", options={"max_mib_s": BYTES // MIB // 6})
+        slowly = seqscan("dense", "server", cold=True, duration="1 min", options={"max_mib_s": BYTES // MIB // 10})
         row, read, before, after = self.told(slowly, self.shrink)
         say(f"{len(before)} workers before, {len(after)} after, {read} bytes, told {row['device_bytes']}, {row['notes']}")
         self.assertLess(len(after), len(before))
@@ -125,7 +125,8 @@ class Workers(unittest.TestCase):
 
     def shrink(self, _):
         time.sleep(1)
-        self.keep(FEW, "1 s")
+        # Far longer than from one look to the next, so that none goes between its last read and a look.
+        self.keep(FEW, "3 s")
 
     def test_one_that_is_ended(self):
         """Workers are ended amid their work, again and again. What one read since it was looked at last is unknown."""

@@ -236,10 +236,10 @@ fn rights() -> Vec<CheckRow> {
     };
     let functions = server::own_functions();
     // A function of all columns goes with the one that people call, unless only one of the two is granted.
-    let differs = |function: &&server::OwnFunction| {
+    let is_shown = |function: &&server::OwnFunction| {
         function.name.strip_suffix("_full").is_none_or(|name| {
             functions.iter().any(|other| other.name == name && other.executable != function.executable)
         })
     };
-    functions.iter().filter(differs).map(of).collect()
+    functions.iter().filter(is_shown).map(of).collect()
 }

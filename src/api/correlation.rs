@@ -90,7 +90,7 @@ fn row(
 ) -> CorrelationRow {
     let mut caveats = Caveats::default();
     if kept.is_none() {
-        caveats.note("io_probe_corrections is locked: what is kept is not known");
+        caveats.note("io_probe_corrections or an index is locked: what is kept is not known");
     }
     let kept = kept.unwrap_or_default().iter().find(|kept| kept.index.to_u32() == index.index);
     if let Some(why) = kept.and_then(|kept| kept.stale) {

@@ -116,7 +116,7 @@ struct RecommendCall<'a> {
 impl<'a> RecommendCall<'a> {
     fn new(request: &'a RecommendRequest, call: &'a Call, places: &[TablespaceTarget]) -> Result<Self> {
         let (bounds, given) = (request.bounds, request.duration);
-        let parts = request.parts(places.len() as u32);
+        let parts = request.parts(places.iter().filter(|place| !place.relations.is_empty()).count() as u32);
         let page_limits = page_cost::limits(bounds, given, PARTS_OF_PAGES, parts)?;
         let duration = gucs::share_of_duration(given, 1, parts, gucs::row_duration())?;
         Ok(Self { request, call, page_limits, limits: Limits { duration, ..bounds } })

@@ -205,7 +205,7 @@ fn measured(
     .lines()
 }
 
-/// Options that each of the report's probes has; that of depths leaves out the precision.
+/// Options that the report's probes take; io_probe_depth is not given `precision`.
 fn of_all_probes(options: Option<JsonbText>) -> Result<Map<String, Value>> {
     let options = Options::parse(options, &MEASURING)?;
     options.bounds()?;

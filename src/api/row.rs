@@ -21,10 +21,10 @@ pub(super) enum Status {
     Ok,
     /// Not all that was wanted could be had.
     Partial,
-    /// They contradict each other, or are not what was to be measured.
-    Void,
     /// Nothing can be measured here.
     Unsupported,
+    /// They contradict each other, or are not what was to be measured.
+    Void,
 }
 
 impl Status {

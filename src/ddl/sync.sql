@@ -37,7 +37,7 @@ COMMENT ON TYPE io_probe_sync_full_row IS 'Row of io_probe_sync_full: one way to
 COMMENT ON COLUMN io_probe_sync_full_row.section IS 'one_write, two_writes: one or two writes, then a sync; open_sync_size: 16 kB in 1 to 16 synchronous writes; other_fd: a write, synced through the same file descriptor or through another; no_sync: a write without a sync. These five are sections of pg_test_fsync and write the same place again and again. wal_segment: writes on through a zero-filled segment, as the server writes its WAL';
 COMMENT ON COLUMN io_probe_sync_full_row.method IS 'Method as wal_sync_method names it (open_datasync: O_DSYNC; open_sync: O_SYNC), or the system calls in their order';
 COMMENT ON COLUMN io_probe_sync_full_row.writes IS 'Write calls per operation';
-COMMENT ON COLUMN io_probe_sync_full_row.write_kb IS 'Size of each write in kB of 1,024 bytes. wal_segment: 1, 2, 8 and 32 WAL blocks; at a depth over 1, the WAL of each commit, or a WAL block with option commit_bytes';
+COMMENT ON COLUMN io_probe_sync_full_row.write_kb IS 'Size of each write in kB of 1,024 bytes. wal_segment: 1, 2, 8 and 32 WAL blocks; at a depth over 1, the WAL of each commit; with option commit_bytes, one WAL block';
 COMMENT ON COLUMN io_probe_sync_full_row.ops_s IS 'Operations (the writes and their sync) per second; at a depth over 1, commits of all committers together. NULL under a rate limit';
 COMMENT ON COLUMN io_probe_sync_full_row.op_us IS 'Mean time of an operation in microseconds; at a depth over 1, elapsed time divided by the commits of all committers together';
 COMMENT ON COLUMN io_probe_sync_full_row.err_pct IS 'Half the width of the 95 % confidence interval of op_us, in percent of op_us; NULL without an interval';

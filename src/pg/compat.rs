@@ -246,8 +246,8 @@ fn find_setting(name: &CStr) -> *mut pg_sys::config_generic {
     }
 }
 
-/// Says whether RESET makes a transaction read-only, and returns what it did before. From 16 on the server
-/// refuses to RESET that.
+/// Sets what RESET makes of transaction_read_only, and returns what that was. From 16 on the server refuses
+/// that RESET.
 pub(super) fn reset_to_read_only(_is_read_only: bool) -> bool {
     #[cfg(not(feature = "pg15"))]
     return false;

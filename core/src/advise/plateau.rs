@@ -100,7 +100,7 @@ impl Candidates {
             let excess = self.excess(index);
             if excess > 1.0 && !last.0.is_nan() {
                 let share = if last.1 > 1.0 { 0.0 } else { (1.0 - last.1) / (excess - last.1) };
-                // So written it is the last value itself at a share of 0.
+                // Written so that a share of 0 gives the last value exactly.
                 return last.0 + (1.0 + last.0) * ((value.ln_1p() - last.0.ln_1p()) * share).exp_m1();
             }
             last = (value, excess);

@@ -5,8 +5,8 @@
 //! it has read in a cache of its own, of which neither tells: there nothing is known.
 //!
 //! # Limitations and caveats
-//! - Pages count whole, though all together for no more than the range. Where a page is larger than a block,
-//!   a part of a range may so count for more than it holds.
+//! - Pages count whole, though all together for no more than the range: one that ends within a page may count
+//!   for more than it holds.
 
 use std::fs::File;
 use std::num::NonZeroUsize;

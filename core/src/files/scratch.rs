@@ -311,9 +311,10 @@ fn create_nameless(nameless: i32, place: ScratchLocation<'_>) -> Result<File> {
         }
         // The server makes its folder for temporary files when the first is wanted, and so do we.
         Some(parent) if e.kind() == io::ErrorKind::NotFound => {
-            // Where another process has just made it, there is nothing to do.
-            fs::DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
-            options.open(place.fallback)
+            match fs::DirBuilder::new().mode(0o700).create(parent) {
+                Err(e) if e.kind() != io::ErrorKind::AlreadyExists => Err(e),
+                _ => options.open(place.fallback),
+            }
         }
         _ => Err(e),
     });

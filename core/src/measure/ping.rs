@@ -165,7 +165,7 @@ pub fn ping(
             },
             _ => break,
         };
-        budget.pacer().charge(0, block_size, pong.time_ns);
+        budget.pacer().charge_on_schedule(block_size, pong.time_ns);
         rested = clock.now().saturating_add(budget.pacer().rest_ns(pong.time_ns));
         budget.latency_mut().observe(pong.time_ns);
         let warmup = pongs.iter().all(|earlier| earlier.op != pong.op);

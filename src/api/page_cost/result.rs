@@ -60,7 +60,7 @@ impl Display for NoTime {
             NoTime::LostInNoise => {
                 "the time of tuples is lost in noise: hits in shared buffers seemed to take as long"
             }
-            NoTime::NoTuples => "no tuples were found, or not in shared buffers",
+            NoTime::NoTuples => "no tuples were found, or blocks had to be read",
         })
     }
 }

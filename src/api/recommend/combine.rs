@@ -244,7 +244,7 @@ impl<'a> Stretches<'a> {
     fn next(&mut self, should_stop: &mut StopCheck<'_>) -> Result<ColdStretch> {
         let (all, step) = (self.relation.source.blocks(), self.length + self.ahead);
         let count = (all / step).max(1);
-        let mut resident = Resident::new(&self.relation.relation, Fork::MAIN);
+        let resident = Resident::new(&self.relation.relation, Fork::MAIN);
         for _ in 0..count {
             let number = self.next % count;
             self.next += 1;
@@ -254,28 +254,25 @@ impl<'a> Stretches<'a> {
             if let Some(stop) = should_stop() {
                 return Ok(ColdStretch::Stopped(stop));
             }
-            let mut is_cold = self.is_cold(number, &stretch, &resident);
-            if !is_cold && self.cold {
+            if self.is_cold(number, &stretch, &resident) {
+                self.ours.insert(number);
+                return Ok(ColdStretch::Cold(stretch));
+            }
+            if self.cold {
                 // Evicts the next ones, too: with large shared buffers each search for pages takes a while.
                 let until = (start + EVICTED * step).min(all);
                 if let Some(stop) = self.relation.evict(self.call, start..until)? {
                     return Ok(ColdStretch::Stopped(stop));
                 }
-                resident = Resident::new(&self.relation.relation, Fork::MAIN);
-                is_cold = self.is_cold(number, &stretch, &resident);
-                if !is_cold {
-                    return Ok(ColdStretch::Cached);
-                }
-            }
-            if is_cold {
-                self.ours.insert(number);
-                return Ok(ColdStretch::Cold(stretch));
+                let resident = Resident::new(&self.relation.relation, Fork::MAIN);
+                let is_cold = self.is_cold(number, &stretch, &resident);
+                return Ok(if is_cold { ColdStretch::Cold(stretch) } else { ColdStretch::Cached });
             }
         }
         Ok(ColdStretch::None)
     }
 
-    /// Is next to nothing of it cached? What others have read must not be dropped unless that is allowed.
+    /// May it be read, and dropped afterwards? What others have read may not, unless the call evicts.
     fn is_cold(&self, number: u64, stretch: &Stretch, resident: &Resident<'_>) -> bool {
         let few = (self.length as f64 * CACHED) as u64;
         let most =

@@ -89,11 +89,11 @@ pub(super) struct Statements {
 
 /// What `hides` begins with where a standby refuses the statement.
 pub(in crate::api) const ON_PRIMARY: &str = "to be run on the primary";
-const IN_TABLESPACE: &str = "the tablespace's value hides there what the server, a database, a role or a \
+const IN_TABLESPACE: &str = "in the tablespace its own value hides what the server, a database, a role or a \
      session SETs; what ALTER SYSTEM sets is hidden by all of these";
 const OF_CLUSTER: &str =
     "the command line hides it, and what a database, a role or a session SETs, where that is allowed";
-const UNDO_UNKNOWN: &str = "undo is right if ALTER SYSTEM has set no value before: only a superuser is told";
+const UNDO_UNKNOWN: &str = "only a superuser is told what ALTER SYSTEM had set: undo resets it";
 
 impl RecommendRow {
     fn new(scope: &'static str, name: Option<String>, setting: Setting, applies: &'static str) -> Self {
@@ -198,7 +198,7 @@ impl RecommendRow {
     /// Statements that set all of these values.
     fn statements(&self, values: &[(&str, String)]) -> Statements {
         let system = |(setting, value): &(&str, String)| format!("ALTER SYSTEM SET {setting} = {value}");
-        let system = values.iter().map(system);
+
         let Some(name) = self.name.as_ref().filter(|_| self.scope == "tablespace") else {
             let undo = match facts::set_by_alter_system(self.setting) {
                 Some(before) => {
@@ -209,7 +209,7 @@ impl RecommendRow {
             let is_known = server::is_superuser();
             let hides =
                 if is_known { OF_CLUSTER.to_owned() } else { format!("{OF_CLUSTER}; {UNDO_UNKNOWN}") };
-            return Statements { statement: system.collect(), undo, instead: None, hides };
+            return Statements { statement: system(&values[0]), undo, instead: None, hides };
         };
         let alter = format!("ALTER TABLESPACE {}", pgrx::spi::quote_identifier(name));
         let set: Vec<String> = values.iter().map(|(setting, value)| format!("{setting} = {value}")).collect();
@@ -228,7 +228,7 @@ impl RecommendRow {
         Statements {
             statement: format!("{alter} SET ({})", set.join(", ")),
             undo: undo.join("; "),
-            instead: Some(reset(&own).into_iter().chain(system).collect()),
+            instead: Some(reset(&own).into_iter().chain(values.iter().map(system)).collect()),
             hides: IN_TABLESPACE.to_owned(),
         }
     }

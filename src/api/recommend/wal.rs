@@ -20,9 +20,6 @@ use crate::call::{Attempt, ProbedPlace};
 use crate::error::Result;
 use crate::pg::storage::wal;
 
-const WHAT_IT_TAKES: &str = "not measured: it takes writes => true, which writes a scratch file beside the \
-    WAL, makes commits wait meanwhile, and needs EXECUTE on io_probe_sync";
-
 /// The row, if it is wanted.
 pub(super) fn row(recommend: &RecommendCall<'_>) -> Result<Option<RecommendRow>> {
     if !recommend.wants(Setting::WalSyncMethod) {
@@ -37,7 +34,11 @@ pub(super) fn row(recommend: &RecommendCall<'_>) -> Result<Option<RecommendRow>>
         return unknown("not measured: the method in force is unknown here");
     };
     if !recommend.request.writes {
-        return Ok(Some(row.without(NEEDS_WRITES, WHAT_IT_TAKES)));
+        return Ok(Some(row.without(
+            NEEDS_WRITES,
+            "not measured: it takes writes => true, which writes a scratch file beside the WAL, makes \
+             commits wait meanwhile, and needs EXECUTE on io_probe_sync",
+        )));
     }
     let cases = cases();
     let place = ProbedPlace::of_wal().located();

@@ -331,7 +331,7 @@ impl ReportDraft {
                     point.depth
                 ),
                 Shape::Knee(point) => {
-                    format!("{}; more in flight are not surely faster by over 5 %.", told(point))
+                    format!("{}; no greater depth is sure to be faster by over 5 %.", told(point))
                 }
                 Shape::Rising(point) => format!("{}, and still growing.", told(point)),
             },
@@ -369,10 +369,8 @@ impl ReportDraft {
             _ => String::new(),
         };
         let others = row.doubt.as_ref().map_or("", |_| ", but others used the device");
-        let place = match &row.hides {
-            Some(hides) if hides.starts_with(ON_PRIMARY) => format!(", {ON_PRIMARY}"),
-            _ => String::new(),
-        };
+        let is_elsewhere = row.hides.as_ref().is_some_and(|hides| hides.starts_with(ON_PRIMARY));
+        let place = if is_elsewhere { ", to be run on the primary" } else { "" };
         let finding = match &row.statement {
             Some(_) => format!("{current} -> {recommended}{alike}{others}{place}"),
             None => format!("keep {current}{alike}{others}"),

@@ -26,7 +26,7 @@ thread_local! {
 
 /// Each plan is looked at, and no RESET lets one write, until this is dropped.
 pub(in crate::pg) struct ReadOnlyPlans {
-    /// What RESET made of a transaction.
+    /// Did RESET make a transaction read-only before?
     reset_before: bool,
 }
 

@@ -16,6 +16,7 @@ use crate::pg::backend::subtransaction::read_only_if_possible;
 use crate::pg::catalog::names;
 use crate::pg::catalog::planner;
 use crate::pg::settings;
+use crate::pg::storage::buffers::Usage;
 use crate::pg::storage::relation::Relation;
 
 /// Counts the tuples of these ranges of blocks, one after the other. None if they can't be counted, or not
@@ -68,7 +69,6 @@ fn timed(statement: &CStr, table: pg_sys::Oid) -> TuplesCounted {
 }
 
 fn reads_so_far() -> u64 {
-    // SAFETY: a variable of this backend, only ever changed by it.
-    let usage = unsafe { pg_sys::pgBufferUsage };
+    let usage = Usage::now().0;
     (usage.shared_blks_read + usage.local_blks_read) as u64
 }

@@ -504,7 +504,7 @@ fn gone(oid: pg_sys::Oid) -> Error {
     Error::undefined_relation(format!("relation with OID {} does not exist", oid.to_u32()))
 }
 
-/// A relation after the table whose privileges count, when that is another one: it is locked first.
+/// The relation, after the table whose privileges count, if that is another one: the table is locked first.
 fn with_owner(oid: pg_sys::Oid) -> Vec<pg_sys::Oid> {
     owner_of(oid).into_iter().chain([oid]).collect()
 }

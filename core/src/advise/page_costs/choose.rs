@@ -71,7 +71,7 @@ fn rounded(cost: f64) -> f64 {
     to_digits(cost, f64::round)
 }
 
-/// What lacks three digits only by an error of the last bits has them, however it is rounded.
+/// A cost that is off three digits only by an error of the last bits is taken for them.
 fn to_digits(cost: f64, round: fn(f64) -> f64) -> f64 {
     if cost <= 0.0 || !cost.is_finite() {
         return cost;

@@ -89,8 +89,9 @@ pub(super) struct Spans<'a> {
     ours: HashSet<u64>,
     /// Why stretches were passed over.
     passed_over: PassedOver,
-    /// Was any stretch cold? If not, was a search in vain, as another would be?
+    /// Was any stretch cold? If not, was a search of all in vain? And would another be?
     found: bool,
+    searched: bool,
     exhausted: bool,
     /// A stretch that is cached, which a search has found.
     cached: Option<Range<u64>>,
@@ -115,6 +116,7 @@ impl<'a> Spans<'a> {
             ours: HashSet::new(),
             passed_over: PassedOver::default(),
             found: false,
+            searched: false,
             exhausted: false,
             cached: None,
         }
@@ -133,7 +135,7 @@ impl<'a> Spans<'a> {
         let PassedOver { cached, holes, buffered } = self.passed_over;
         let most = cached.max(holes).max(buffered);
         match most {
-            _ if !self.exhausted || most == 0 => None,
+            _ if self.found || !self.searched || most == 0 => None,
             most if most == cached => Some(NotCold::Cached),
             most if most == buffered => Some(NotCold::Buffered),
             _ => Some(NotCold::Holes),
@@ -184,7 +186,7 @@ impl<'a> Spans<'a> {
                 self.cached = Some(range);
             }
         }
-        self.exhausted = !self.found;
+        (self.searched, self.exhausted) = (true, !self.found);
         Ok(self.cached.clone().map_or(Supply::None, Supply::Cached))
     }
 

@@ -25,7 +25,7 @@ pub struct TuplesCounted {
     pub ns: u64,
     /// Tuples.
     pub tuples: u64,
-    /// Blocks that were not in shared buffers.
+    /// Blocks that had to be read.
     pub reads: u64,
 }
 

@@ -66,8 +66,7 @@ impl Pacer {
         by_bytes.max(by_time).max(self.every_ns)
     }
 
-    /// Charges what came at `now`. If that was late, the time before it is lost. At 0 nothing is late: what
-    /// follows may make up for all of it, and so does not move.
+    /// Charges what came at `now`. If that was late, the time before it is lost.
     #[inline]
     pub(crate) fn charge(&mut self, now: u64, bytes: u64, busy_ns: u64) {
         self.due = self.due.max(now).saturating_add(self.period(bytes, busy_ns));
@@ -77,6 +76,11 @@ impl Pacer {
     pub(crate) fn charge_late(&mut self, now: u64, bytes: u64, busy_ns: u64) {
         let period = self.period(bytes, busy_ns);
         self.due = self.due.max(now.saturating_sub(period)).saturating_add(period);
+    }
+
+    /// Charges what came, however late: what follows may make up for all of it, and so does not move.
+    pub(crate) fn charge_on_schedule(&mut self, bytes: u64, busy_ns: u64) {
+        self.charge(0, bytes, busy_ns);
     }
 
     /// Charges what came to a sum, of which the tighter limit counts, and not that of each.

@@ -119,13 +119,15 @@ fn names_of(table: pg_sys::Oid, index: pg_sys::Oid) -> Result<[String; 3]> {
 fn table_of(index: pg_sys::Oid) -> Result<pg_sys::Oid> {
     // SAFETY: lookups in catalogs, which give 0 for what is not there.
     unsafe {
+        let Some(name) = text_or_none(pg_sys::get_rel_name(index)) else {
+            return Err(Error::undefined_relation(format!(
+                "index with OID {} does not exist",
+                index.to_u32()
+            )));
+        };
         let is_index = pg_sys::get_rel_relkind(index) as u8 == pg_sys::RELKIND_INDEX;
         let table = if is_index { pg_sys::IndexGetRelation(index, true) } else { pg_sys::InvalidOid };
-        if table != pg_sys::InvalidOid {
-            return Ok(table);
-        }
-        let name = text_or_none(pg_sys::get_rel_name(index));
-        Err(not_a_btree(&name.unwrap_or_else(|| index.to_u32().to_string())))
+        if table == pg_sys::InvalidOid { Err(not_a_btree(&name)) } else { Ok(table) }
     }
 }
 
