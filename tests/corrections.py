@@ -222,7 +222,11 @@ class Corrections(unittest.TestCase):
         with self.assertRaisesRegex(Failure, "during recovery"):
             self.keep(session)
         # So it refuses what io_probe_recommend advises. By such a cost hardly an index is used, which is sure to be wrong.
-        session.run("RESET enable_seqscan; RESET enable_bitmapscan; SET random_page_cost = 10000")
+        # On a standby nothing can be taken out of shared buffers.
+        standby.restart()
+        session = Session(host=standby.host)
+        self.addCleanup(session.close)
+        session.run("SET random_page_cost = 10000")
         for duration in ["4 s", "12 s", "36 s"]:
             rows = session.rows(rows_of("recommend", "ranged", settings=["random_page_cost"], cold=True, duration=duration))
             if rows[0]["statement"]:

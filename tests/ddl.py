@@ -195,7 +195,7 @@ class Ddl(unittest.TestCase):
             self.addCleanup(self.control.run, "DROP TABLESPACE second")
             self.control.run("CREATE TABLE small (id int) TABLESPACE second")
             self.addCleanup(self.control.run, "DROP TABLE small")
-                        combining = ["io_combine_limit"] if VERSION >= 17 else []
+            combining = ["io_combine_limit"] if VERSION >= 17 else []
             rows = prober.rows(rows_of("recommend", settings=["seq_page_cost", *combining], duration="20 ms"))
             self.assertEqual({(row["relid"], row["recommended"]) for row in rows}, {(None, None)})
             for row in rows:
@@ -299,6 +299,12 @@ class Standby:
         as_server("pg_basebackup", "-D", self.data, "-R", "-C", "-S", "standby", "-c", "fast", "--no-sync")
         as_server("pg_ctl", "start", "-w", "-t", "60", "-D", self.data, "-l", os.path.join(self.host, "log"),
                   "-o", f"-c unix_socket_directories={self.host}")
+        self.control = Session(host=self.host)
+
+    def restart(self):
+        """Empties its shared buffers, too."""
+        self.control.close()
+        as_server("pg_ctl", "restart", "-w", "-t", "60", "-D", self.data, "-l", os.path.join(self.host, "log"))
         self.control = Session(host=self.host)
 
     def catch_up(self):
