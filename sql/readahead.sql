@@ -57,11 +57,12 @@ SELECT run, window_kb FROM judged WHERE abs(mib_s * 1048576 * block_us / 1e6 / (
 SELECT run, count(DISTINCT cache_us) FROM judged GROUP BY run HAVING count(DISTINCT cache_us) > 1;
 SELECT run, window_kb FROM judged WHERE (mode = 'kernel' AND cache_us IS NOT NULL)
   OR mode = 'emulated' AND (cache_us IS NULL) <> (block_us IS NULL) OR cache_us > block_us;
--- the best is one window, the smallest that is not surely slower than the fastest by more than 5 % (a rounded figure may be on the other side)
+-- the best is one window, the smallest that is not surely slower than the fastest by more than 5 %, nor seemingly by more than 10 % (but for rounding)
 SELECT run, count(*) FILTER (WHERE best) AS best FROM judged GROUP BY run
   HAVING count(*) FILTER (WHERE best) <>
          CASE WHEN bool_or(no_figures) OR count(mib_s) < 2 OR count(ci_low) < count(mib_s) THEN 0 ELSE 1 END
-      OR max(block_us * block_us / ci_high) FILTER (WHERE best) > 1.051 * (array_agg(ci_high ORDER BY block_us))[1];
+      OR max(block_us * block_us / ci_high) FILTER (WHERE best) > 1.051 * (array_agg(ci_high ORDER BY block_us))[1]
+      OR max(block_us) FILTER (WHERE best) > 1.101 * min(block_us);
 SELECT run, window_kb FROM judged AS r WHERE mib_s > 0.953 * (SELECT max(mib_s) FROM judged WHERE run = r.run)
   AND window_kb < (SELECT min(window_kb) FROM judged WHERE run = r.run AND best);
 SELECT run FROM judged WHERE best AND notes::text NOT LIKE '%sessions keep the window with which they opened a file%';

@@ -39,7 +39,7 @@ COMMENT ON COLUMN io_probe_depth_full_row.lat_us IS 'Mean latency in microsecond
 COMMENT ON COLUMN io_probe_depth_full_row.p50_us IS 'Median latency in microseconds; NULL if fewer than ten fetches lie above it';
 COMMENT ON COLUMN io_probe_depth_full_row.p95_us IS 'Latency in microseconds that 95 % of the fetches did not exceed; NULL if fewer than ten fetches lie above it';
 COMMENT ON COLUMN io_probe_depth_full_row.p99_us IS 'Latency in microseconds that 99 % of the fetches did not exceed; NULL if fewer than ten fetches lie above it';
-COMMENT ON COLUMN io_probe_depth_full_row.best IS 'Is this the smallest depth that is as good as the fastest (not surely slower by more than 5 %, given the error of both)? NULL under a rate limit, or if a depth has no interval';
+COMMENT ON COLUMN io_probe_depth_full_row.best IS 'Is this the smallest depth that is as good as the fastest (not surely slower by more than 5 %, nor seemingly by more than 10 %)? NULL under a rate limit, or if a depth has no interval';
 COMMENT ON COLUMN io_probe_depth_full_row.engine IS 'How the reads were issued. pread: one at a time; io_uring, threads: several at a time';
 COMMENT ON COLUMN io_probe_depth_full_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
 COMMENT ON COLUMN io_probe_depth_full_row.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';

@@ -45,7 +45,7 @@ COMMENT ON COLUMN io_probe_readahead_full_row.block_us IS 'Time per block in mic
 COMMENT ON COLUMN io_probe_readahead_full_row.err_pct IS 'Half the width of the 95 % confidence interval of block_us, in percent of block_us; NULL without an interval';
 COMMENT ON COLUMN io_probe_readahead_full_row.rareq_kb IS 'Mean size of a device read in kB of 1,024 bytes (rareq-sz of iostat), for all processes';
 COMMENT ON COLUMN io_probe_readahead_full_row.aqu_sz IS 'Mean number of requests queued or in flight, for all processes; emulated: over the time including cache_us';
-COMMENT ON COLUMN io_probe_readahead_full_row.best IS 'Is this the smallest window that is as good as the fastest (not surely slower by more than 5 %, given the error of both)? NULL if a row is void or has no interval, or if something from outside ended the call early';
+COMMENT ON COLUMN io_probe_readahead_full_row.best IS 'Is this the smallest window that is as good as the fastest (not surely slower by more than 5 %, nor seemingly by more than 10 %)? NULL if a row is void or has no interval, or if something from outside ended the call early';
 COMMENT ON COLUMN io_probe_readahead_full_row.blockdev_setra IS 'Shell command that sets this window until the next boot, as root; sessions keep the window with which they opened a file. NULL if the device is unknown';
 COMMENT ON COLUMN io_probe_readahead_full_row.udev_rule IS 'Line for a file in /etc/udev/rules.d that sets this window at each boot; NULL if the device is unknown';
 COMMENT ON COLUMN io_probe_readahead_full_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';

@@ -331,7 +331,7 @@ impl ReportDraft {
                     point.depth
                 ),
                 Shape::Knee(point) => {
-                    format!("{}; no greater depth is sure to be faster by over 5 %.", told(point))
+                    format!("{}; a greater depth gains little, if anything.", told(point))
                 }
                 Shape::Rising(point) => format!("{}, and still growing.", told(point)),
             },
