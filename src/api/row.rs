@@ -138,7 +138,7 @@ impl Caveats {
         self.note(why);
     }
 
-    /// The file system can't do it.
+    /// There is nothing to measure here.
     pub(super) fn refuse(&mut self, why: impl Into<String>) {
         self.worsen(Status::Unsupported, why);
     }

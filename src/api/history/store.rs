@@ -159,8 +159,8 @@ fn check(result: &JsonbText) -> Result<String> {
             header.format
         )));
     }
-    if let Some(other) = header.objects().find(|value| !value.starts_with('{')) {
-        return Err(not_a_result(format!("{other} is not an object")));
+    if !header.objects().all(|value| value.starts_with('{')) {
+        return Err(not_a_result("args, settings and each of leaves must be an object".to_owned()));
     }
     if !["ok", "failed", "skipped"].contains(&header.status.as_str()) {
         return Err(not_a_result(format!("its status is \"{}\"", header.status)));

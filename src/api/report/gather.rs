@@ -370,7 +370,7 @@ impl ReportDraft {
         };
         let others = row.doubt.as_ref().map_or("", |_| ", but others used the device");
         let is_elsewhere = row.hides.as_ref().is_some_and(|hides| hides.starts_with(ON_PRIMARY));
-        let place = if is_elsewhere { ", to be run on the primary" } else { "" };
+        let place = if is_elsewhere { format!(", {ON_PRIMARY}") } else { String::new() };
         let finding = match &row.statement {
             Some(_) => format!("{current} -> {recommended}{alike}{others}{place}"),
             None => format!("keep {current}{alike}{others}"),

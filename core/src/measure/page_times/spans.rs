@@ -89,9 +89,11 @@ pub(super) struct Spans<'a> {
     ours: HashSet<u64>,
     /// Why stretches were passed over.
     passed_over: PassedOver,
-    /// Was any stretch cold? If not, was a search of all in vain? And would another be?
+    /// Was any stretch cold?
     found: bool,
+    /// Has a search come to its end?
     searched: bool,
+    /// Would another search be in vain?
     exhausted: bool,
     /// A stretch that is cached, which a search has found.
     cached: Option<Range<u64>>,

@@ -226,41 +226,45 @@ fn segments_that_are_many_are_looked_at_beside_requests_in_flight() {
     assert_eq!((run.fetches, run.rated.work, run.latencies.moments().count()), (2000, 1985, 1992));
 }
 
+/// What `work` records on this clock.
+fn recorded(clock: &Manual, work: impl FnOnce(&mut FetchRecord<'_>, &mut Stopwatch<'_>)) -> RandomRun {
+    let (mut should_stop, mut progress) = (|| None, |_| ());
+    let budget = Budget::unlimited(clock, &mut should_stop);
+    let mut watch = Stopwatch::start(None, budget, &mut progress);
+    let mut record = FetchRecord::start(&limits(), BLOCK as u32, watch.last(), None);
+    work(&mut record, &mut watch);
+    record.finish(&watch)
+}
+
+const FETCH: Fetch = Fetch { block: 0, found: Found::Missing(BLOCK as u32) };
+
 #[test]
 fn what_was_disturbed_for_long_does_not_count() {
     let clock = Manual::default();
-    let (mut should_stop, mut progress) = (|| None, |_| ());
-    let budget = Budget::unlimited(&clock, &mut should_stop);
-    let mut watch = Stopwatch::start(None, budget, &mut progress);
-    let mut record = FetchRecord::start(&limits(), BLOCK as u32, watch.last(), None);
-    let fetch = Fetch { block: 0, found: Found::Missing(BLOCK as u32) };
-    for disturbance in [0, 0, 4_000, 6_000, 0] {
-        let request = record.issue(&watch, fetch, Some(watch.now()), true);
-        record.disturb(&mut watch, |_| clock.advance(disturbance));
-        clock.advance(100_000 - disturbance);
-        let _ = record.done(&mut watch, request, Served::Device, true);
-    }
+    let run = recorded(&clock, |record, watch| {
+        for disturbance in [0, 0, 4_000, 6_000, 0] {
+            let request = record.issue(watch, FETCH, Some(watch.now()), true);
+            record.disturb(watch, |_| clock.advance(disturbance));
+            clock.advance(100_000 - disturbance);
+            let _ = record.done(watch, request, Served::Device, true);
+        }
+    });
     // The first is warm-up, and 6 of 100 us are too long.
-    let run = record.finish(&watch);
     assert_eq!((run.rated.work, run.latencies.moments().count()), (4, 3));
 }
 
 #[test]
 fn holes_take_no_time_of_the_request_after_them() {
     let clock = Manual::default();
-    let (mut should_stop, mut progress) = (|| None, |_| ());
-    let budget = Budget::unlimited(&clock, &mut should_stop);
-    let mut watch = Stopwatch::start(None, budget, &mut progress);
-    let mut record = FetchRecord::start(&limits(), BLOCK as u32, watch.last(), None);
-    let fetch = Fetch { block: 0, found: Found::Missing(BLOCK as u32) };
-    for _ in 0..3 {
-        clock.advance(5_000);
-        assert!(record.hole(&mut watch).is_continue());
-        let request = record.issue(&watch, fetch, Some(watch.last()), true);
-        clock.advance(100_000);
-        assert!(record.done(&mut watch, request, Served::Device, true).is_continue());
-    }
-    let run = record.finish(&watch);
+    let run = recorded(&clock, |record, watch| {
+        for _ in 0..3 {
+            clock.advance(5_000);
+            assert!(record.hole(watch).is_continue());
+            let request = record.issue(watch, FETCH, Some(watch.last()), true);
+            clock.advance(100_000);
+            assert!(record.done(watch, request, Served::Device, true).is_continue());
+        }
+    });
     assert_eq!((run.holes, run.latencies.least(), run.latencies.most()), (3, Some(100_000), Some(100_000)));
     assert_eq!(run.rated, Slice { ns: 200_000, work: 2 });
 }
