@@ -222,7 +222,9 @@ class Corrections(unittest.TestCase):
         with self.assertRaisesRegex(Failure, "during recovery"):
             self.keep(session)
         # So it refuses what io_probe_recommend advises. By such a cost hardly an index is used, which is sure to be wrong.
-        # On a standby nothing can be taken out of shared buffers.
+        # On a standby nothing can be taken out of shared buffers. A restart replays what was written since a checkpoint.
+        self.control.run("CHECKPOINT")
+        standby.catch_up()
         standby.restart()
         session = Session(host=standby.host)
         self.addCleanup(session.close)

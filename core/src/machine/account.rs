@@ -9,8 +9,9 @@
 //! # Processes that come and go
 //! The account of a process begins at 0 with it, so one that is new counts whole. When it has ended its
 //! parent waits for it, and then the kernel adds what it read to the parent's account. So the last look has
-//! seen all that those that are gone had read if the parent's account grew by just that. If it grew by more,
-//! others that it waited for may have read that: it is not known. Between two looks a process may come, read
+//! seen all that those that are gone had read if the parent's account grew by just that, or by less than a
+//! block more: a process that ends may fetch a page of its program. If it grew by more, others that it waited
+//! for may have read that: it is not known. Between two looks a process may come, read
 //! and go unseen; where each idles for a time before it goes, only if the looks are as far apart. Until its
 //! parent has waited for it, what a process that has ended had read is shown to root alone.
 
@@ -38,6 +39,8 @@ pub struct Workers {
     pub pids: fn() -> Vec<i32>,
     /// How long one that ends by itself has had nothing to do before.
     pub idle: Duration,
+    /// The least that one reads, in bytes.
+    pub block: u64,
 }
 
 /// Why the bytes that were fetched are not known.
@@ -113,6 +116,8 @@ struct Reading {
     at: u64,
     own: u64,
     workers: Vec<(Process, u64)>,
+    /// Those that have ended, as long as their parent has not waited for them, and the bytes that were seen last.
+    ended: Vec<(Process, u64)>,
     /// The parent's bytes: its own, and those of its processes that it has waited for.
     parent: Option<u64>,
 }
@@ -133,39 +138,48 @@ impl Reading {
         let mut found = SeenWorkers::default();
         for _ in 0..TRIES {
             if let Some(workers) = workers {
-                let known = earlier.iter().flat_map(|reading| &reading.workers).map(|(process, _)| *process);
+                let known = earlier.iter().flat_map(|reading| reading.known()).map(|(process, _)| *process);
                 found = look_at(known.collect(), &(workers.pids)())?;
             }
-            if found.ended {
+            if !found.ended.is_empty() {
                 Monotonic.sleep(NAP); // the parent is about to wait for it
             }
             let before = parent;
             parent = workers.and_then(|_| bytes_of_parent());
-            if parent == before && !found.ended {
+            if parent == before && found.ended.is_empty() {
                 break; // none of them was waited for meanwhile
             }
         }
-        Some(Self { at: Monotonic.now(), own: read_bytes_of("self")?, workers: found.there, parent })
+        let seen_last = |process| earlier.and_then(|reading| reading.bytes_of(process)).unwrap_or(0);
+        let ended = found.ended.into_iter().map(|process| (process, seen_last(process))).collect();
+        Some(Self { at: Monotonic.now(), own: read_bytes_of("self")?, workers: found.there, ended, parent })
+    }
+
+    /// The processes that are not gone.
+    fn known(&self) -> impl Iterator<Item = &(Process, u64)> {
+        self.workers.iter().chain(&self.ended)
+    }
+
+    fn bytes_of(&self, process: Process) -> Option<u64> {
+        self.known().find(|(other, _)| *other == process).map(|(_, bytes)| *bytes)
     }
 
     /// Bytes that were fetched since `earlier`.
-    fn since(&self, earlier: &Reading, idle: Duration) -> Result<u64, Lost> {
-        let of = |reading: &Reading, process: &Process| {
-            reading.workers.iter().find(|(other, _)| other == process).map(|(_, bytes)| *bytes)
-        };
+    fn since(&self, earlier: &Reading, idle: Duration, block: u64) -> Result<u64, Lost> {
         let grown = |now: u64, before: u64| now.checked_sub(before).ok_or(Lost::NoAccount);
         let mut bytes = grown(self.own, earlier.own)?;
         for (process, now) in &self.workers {
-            bytes += grown(*now, of(earlier, process).unwrap_or(0))?;
+            bytes += grown(*now, earlier.bytes_of(*process).unwrap_or(0))?;
         }
-        let gone = earlier.workers.iter().filter(|(process, _)| of(self, process).is_none());
+        let gone = earlier.known().filter(|(process, _)| self.bytes_of(*process).is_none());
         let (count, read) = gone.fold((0, 0), |(count, sum), (_, bytes)| (count + 1, sum + bytes));
         let unseen_ones = u128::from(self.at - earlier.at) >= idle.as_nanos();
         if count == 0 && !unseen_ones {
             return Ok(bytes);
         }
         let waited_for = self.parent.zip(earlier.parent).and_then(|(now, before)| now.checked_sub(before));
-        if waited_for == Some(read) { Ok(bytes) } else { Err(Lost::Ended) }
+        let unseen = waited_for.and_then(|sum| sum.checked_sub(read));
+        if unseen.is_some_and(|unseen| unseen < block) { Ok(bytes) } else { Err(Lost::Ended) }
     }
 }
 
@@ -174,8 +188,8 @@ impl Reading {
 struct SeenWorkers {
     /// Those that are there, and what each has read.
     there: Vec<(Process, u64)>,
-    /// Has one of them ended without being gone?
-    ended: bool,
+    /// Those that have ended without being gone.
+    ended: Vec<Process>,
 }
 
 /// Looks at `processes` and at those that have the numbers `pids`. None if the kernel does not tell.
@@ -185,11 +199,11 @@ fn look_at(mut processes: Vec<Process>, pids: &[i32]) -> Option<SeenWorkers> {
             processes.push(process);
         }
     }
-    let mut found = SeenWorkers { there: Vec::with_capacity(processes.len()), ended: false };
+    let mut found = SeenWorkers { there: Vec::with_capacity(processes.len()), ended: Vec::new() };
     for process in processes {
         match process.look()? {
             Sight::There(bytes) => found.there.push((process, bytes)),
-            Sight::Ended => found.ended = true,
+            Sight::Ended => found.ended.push(process),
             Sight::Gone => {}
         }
     }
@@ -215,12 +229,12 @@ impl AccountTally {
     /// between.
     pub fn follow(&mut self) {
         let Some(last) = &self.last else { return };
-        let idle = match self.account {
-            Account::With(workers) => workers.idle,
-            Account::Own | Account::Unknown => Duration::MAX,
+        let (idle, block) = match self.account {
+            Account::With(workers) => (workers.idle, workers.block),
+            Account::Own | Account::Unknown => (Duration::MAX, 0),
         };
         let now = Reading::take(&self.account, Some(last));
-        let step = now.as_ref().ok_or(Lost::NoAccount).and_then(|now| now.since(last, idle));
+        let step = now.as_ref().ok_or(Lost::NoAccount).and_then(|now| now.since(last, idle, block));
         self.sum = self.sum.and_then(|sum| Ok(sum + step?));
         self.last = now;
     }
@@ -239,7 +253,8 @@ impl AccountTally {
     pub fn bytes(&self) -> Result<u64, Lost> {
         let mut now = self.clone();
         now.follow();
-        now.sum
+        let is_open = now.last.is_some_and(|reading| !reading.ended.is_empty());
+        if is_open { now.sum.and(Err(Lost::Ended)) } else { now.sum }
     }
 }
 
@@ -318,7 +333,7 @@ mod tests {
             };
             assert_eq!(ended, Some(Sight::Ended));
             let found = look_at(vec![process], &[process.pid]).unwrap();
-            assert!(found.ended && found.there.is_empty(), "{found:?}");
+            assert!(found.ended == [process] && found.there.is_empty(), "{found:?}");
             child.wait().unwrap();
             assert_eq!(process.look(), Some(Sight::Gone));
         };
@@ -335,57 +350,73 @@ mod tests {
     }
 
     const IDLE: Duration = Duration::from_secs(60);
+    const BLOCK: u64 = 8;
 
     /// `workers` are a number, a start, and bytes.
     fn reading(seconds: u64, own: u64, workers: &[(i32, u64, u64)], parent: u64) -> Reading {
         let workers =
             workers.iter().map(|(pid, start, bytes)| (Process { pid: *pid, start: *start }, *bytes));
-        Reading { at: seconds * 1_000_000_000, own, workers: workers.collect(), parent: Some(parent) }
+        let at = seconds * 1_000_000_000;
+        Reading { at, own, workers: workers.collect(), ended: Vec::new(), parent: Some(parent) }
     }
 
     #[test]
     fn those_that_come_count_whole_and_those_that_stay_since_the_last_look() {
         let before = reading(0, 10, &[(7, 1, 1000), (8, 1, 0)], 500);
         let now = reading(1, 15, &[(7, 1, 1300), (8, 1, 0), (9, 2, 40)], 500);
-        assert_eq!(now.since(&before, IDLE), Ok(345));
+        assert_eq!(now.since(&before, IDLE, BLOCK), Ok(345));
         // Others, whom the parent waited for, do not matter while all are there.
-        assert_eq!(Reading { parent: Some(9999), ..now.clone() }.since(&before, IDLE), Ok(345));
-        assert_eq!(Reading { parent: None, ..now }.since(&before, IDLE), Ok(345));
+        assert_eq!(Reading { parent: Some(9999), ..now.clone() }.since(&before, IDLE, BLOCK), Ok(345));
+        assert_eq!(Reading { parent: None, ..now }.since(&before, IDLE, BLOCK), Ok(345));
     }
 
     #[test]
     fn who_went_had_read_nothing_more_if_the_parent_got_just_that() {
         let before = reading(0, 0, &[(7, 1, 1000), (8, 1, 200), (9, 1, 30)], 500);
         let now = |parent| reading(1, 5, &[(7, 1, 1001)], parent);
-        assert_eq!(now(500 + 230).since(&before, IDLE), Ok(6));
-        for parent in [500, 500 + 229, 500 + 231, 499] {
-            assert_eq!(now(parent).since(&before, IDLE), Err(Lost::Ended), "{parent}");
+        assert_eq!(now(500 + 230).since(&before, IDLE, BLOCK), Ok(6));
+        // Its program may have needed a page; no block is that small.
+        assert_eq!(now(500 + 230 + BLOCK - 1).since(&before, IDLE, BLOCK), Ok(6));
+        for parent in [500, 500 + 229, 500 + 230 + BLOCK, 499] {
+            assert_eq!(now(parent).since(&before, IDLE, BLOCK), Err(Lost::Ended), "{parent}");
         }
-        assert_eq!(Reading { parent: None, ..now(730) }.since(&before, IDLE), Err(Lost::Ended));
+        assert_eq!(Reading { parent: None, ..now(730) }.since(&before, IDLE, BLOCK), Err(Lost::Ended));
+    }
+
+    #[test]
+    fn who_has_ended_counts_when_the_parent_waits_for_it() {
+        let before = reading(0, 0, &[(7, 1, 1000), (8, 1, 200)], 500);
+        let ended = vec![(Process { pid: 8, start: 1 }, 200)];
+        let between = Reading { ended, ..reading(1, 0, &[(7, 1, 1300)], 500) };
+        assert_eq!(between.since(&before, IDLE, BLOCK), Ok(300));
+        // Another process, whom the parent waited for, does not matter until then.
+        assert_eq!(Reading { parent: Some(501), ..between.clone() }.since(&before, IDLE, BLOCK), Ok(300));
+        let now = |parent| reading(2, 0, &[(7, 1, 1301)], parent).since(&between, IDLE, BLOCK);
+        assert_eq!((now(700), now(500), now(700 + BLOCK)), (Ok(1), Err(Lost::Ended), Err(Lost::Ended)));
     }
 
     #[test]
     fn a_number_that_another_process_got_is_another_process() {
         let before = reading(0, 0, &[(7, 1, 1000)], 0);
         let now = reading(1, 0, &[(7, 2, 300)], 1000);
-        assert_eq!(now.since(&before, IDLE), Ok(300));
+        assert_eq!(now.since(&before, IDLE, BLOCK), Ok(300));
     }
 
     #[test]
     fn looks_far_apart_may_have_missed_one() {
         let before = reading(0, 0, &[(7, 1, 1000)], 500);
         let now = |seconds, parent| reading(seconds, 0, &[(7, 1, 1300)], parent);
-        assert_eq!(now(59, 501).since(&before, IDLE), Ok(300));
-        assert_eq!(now(60, 501).since(&before, IDLE), Err(Lost::Ended));
-        assert_eq!(now(60, 500).since(&before, IDLE), Ok(300));
-        assert_eq!(now(60, 501).since(&before, Duration::MAX), Ok(300));
+        assert_eq!(now(59, 500 + BLOCK).since(&before, IDLE, BLOCK), Ok(300));
+        assert_eq!(now(60, 500 + BLOCK).since(&before, IDLE, BLOCK), Err(Lost::Ended));
+        assert_eq!(now(60, 500).since(&before, IDLE, BLOCK), Ok(300));
+        assert_eq!(now(60, 500 + BLOCK).since(&before, Duration::MAX, BLOCK), Ok(300));
     }
 
     #[test]
     fn an_account_that_shrinks_is_none() {
         let before = reading(0, 10, &[(7, 1, 1000)], 0);
-        assert_eq!(reading(1, 9, &[(7, 1, 1000)], 0).since(&before, IDLE), Err(Lost::NoAccount));
-        assert_eq!(reading(1, 10, &[(7, 1, 999)], 0).since(&before, IDLE), Err(Lost::NoAccount));
+        assert_eq!(reading(1, 9, &[(7, 1, 1000)], 0).since(&before, IDLE, BLOCK), Err(Lost::NoAccount));
+        assert_eq!(reading(1, 10, &[(7, 1, 999)], 0).since(&before, IDLE, BLOCK), Err(Lost::NoAccount));
     }
 
     #[test]
@@ -399,7 +430,8 @@ mod tests {
         assert!(AccountTally::begin(Account::Own).bytes().is_ok());
         assert_eq!(AccountTally::begin(Account::Unknown).bytes(), Err(Lost::NoAccount));
         for (pids, count) in [(nobody as fn() -> Vec<i32>, 0), (this_one, 1)] {
-            let mut tally = AccountTally::begin(Account::With(Workers { pids, idle: Duration::MAX }));
+            let mut tally =
+                AccountTally::begin(Account::With(Workers { pids, idle: Duration::MAX, block: BLOCK }));
             assert_eq!(tally.last.as_ref().map(|reading| reading.workers.len()), Some(count));
             tally.follow();
             assert!(tally.bytes().is_ok());

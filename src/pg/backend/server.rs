@@ -128,7 +128,8 @@ pub(crate) fn read_account() -> Account {
     // In milliseconds. On 18 there is no such setting, and no worker ends by itself.
     let idle =
         setting(c"io_worker_idle_timeout").and_then(|idle| idle.parse().ok()).map(Duration::from_millis);
-    Account::With(Workers { pids: io_workers, idle: idle.unwrap_or(Duration::MAX) })
+    let block = pg_sys::BLCKSZ.into();
+    Account::With(Workers { pids: io_workers, idle: idle.unwrap_or(Duration::MAX), block })
 }
 
 /// The processes that read for all backends.
