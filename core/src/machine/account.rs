@@ -116,7 +116,7 @@ struct Reading {
     at: u64,
     own: u64,
     workers: Vec<(Process, u64)>,
-    /// Those that have ended, as long as their parent has not waited for them, and the bytes that were seen last.
+    /// Those that have ended, until their parent has waited for them, and the bytes that were seen last.
     ended: Vec<(Process, u64)>,
     /// The parent's bytes: its own, and those of its processes that it has waited for.
     parent: Option<u64>,
