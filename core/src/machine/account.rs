@@ -141,13 +141,14 @@ impl Reading {
                 let known = earlier.iter().flat_map(|reading| reading.known()).map(|(process, _)| *process);
                 found = look_at(known.collect(), &(workers.pids)())?;
             }
-            if !found.ended.is_empty() {
-                Monotonic.sleep(NAP); // the parent is about to wait for it
-            }
             let before = parent;
             parent = workers.and_then(|_| bytes_of_parent());
-            if parent == before && found.ended.is_empty() {
-                break; // none of them was waited for meanwhile
+            let is_one_moment = parent == before; // none of them was waited for meanwhile
+            if is_one_moment && found.ended.is_empty() {
+                break;
+            }
+            if is_one_moment {
+                Monotonic.sleep(NAP); // the parent is about to wait for it
             }
         }
         let seen_last = |process| earlier.and_then(|reading| reading.bytes_of(process)).unwrap_or(0);
