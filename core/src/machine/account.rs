@@ -11,9 +11,9 @@
 //! parent waits for it, and then the kernel adds what it read to the parent's account. So the last look has
 //! seen all that those that are gone had read if the parent's account grew by just that, or by less than a
 //! block more: a process that ends may fetch a page of its program. If it grew by more, others that it waited
-//! for may have read that: it is not known. Between two looks a process may come, read
-//! and go unseen; where each idles for a time before it goes, only if the looks are as far apart. Until its
-//! parent has waited for it, what a process that has ended had read is shown to root alone.
+//! for may have read that: it is not known. Between two looks a process may come, read and go unseen; where
+//! each idles for a time before it goes, only if the looks are as far apart. Until its parent has waited for
+//! it, what a process that has ended had read is shown to root alone.
 
 use std::fs;
 use std::path::PathBuf;
