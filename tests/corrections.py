@@ -106,6 +106,16 @@ class Corrections(unittest.TestCase):
         self.control.run(valid.format("true"))
         self.assert_corrected(session)
 
+    def test_an_index_that_gets_another_name(self):
+        self.keep()
+        self.assert_corrected()
+        self.control.run("ALTER INDEX ranged_jittered RENAME TO ranged_renamed")
+        # What is known of the table after the first plan is known without a search after the second.
+        for _ in range(3):
+            self.assert_analyzed()
+        self.control.run("ALTER INDEX ranged_renamed RENAME TO ranged_jittered")
+        self.assert_corrected()
+
     def test_statistics_that_change_alone(self):
         self.addCleanup(self.control.run, "ANALYZE ranged")
         # Without statistics the planner takes 0.
@@ -164,6 +174,11 @@ class Corrections(unittest.TestCase):
             other.run("BEGIN; DROP EXTENSION pg_io_probe CASCADE")
             other.run("ROLLBACK")
         self.assert_corrected()
+        with self.subTest("in this session"):
+            self.planner.run("BEGIN; DROP EXTENSION pg_io_probe CASCADE")
+            self.assert_analyzed()
+            self.planner.run("ROLLBACK")
+            self.assert_corrected()
         self.control.run("DROP EXTENSION pg_io_probe CASCADE")
         self.addCleanup(self.control.run, "CREATE EXTENSION IF NOT EXISTS pg_io_probe")
         self.assert_analyzed()

@@ -110,6 +110,14 @@ fn start_of(stat: &str) -> Option<u64> {
     stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?.parse().ok()
 }
 
+/// Does a look wait until the parent has waited for those that have ended?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Patience {
+    None,
+    /// For some milliseconds.
+    Some,
+}
+
 /// One look: bytes so far.
 #[derive(Debug, Clone)]
 struct Reading {
@@ -125,8 +133,7 @@ struct Reading {
 impl Reading {
     /// Looks at the processes of an earlier look that are still there, and at those that came since. None if
     /// the kernel does not tell.
-    fn take(account: &Account, earlier: Option<&Reading>) -> Option<Self> {
-        /// The parent waits for a process now and then, and not all the time.
+    fn take(account: &Account, earlier: Option<&Reading>, patience: Patience) -> Option<Self> {
         const TRIES: usize = 10;
         const NAP: Duration = Duration::from_millis(1);
         let workers = match account {
@@ -144,11 +151,11 @@ impl Reading {
             let before = parent;
             parent = workers.and_then(|_| bytes_of_parent());
             let is_one_moment = parent == before; // none of them was waited for meanwhile
-            if is_one_moment && found.ended.is_empty() {
+            if is_one_moment && (found.ended.is_empty() || patience == Patience::None) {
                 break;
             }
             if is_one_moment {
-                Monotonic.sleep(NAP); // the parent is about to wait for it
+                Monotonic.sleep(NAP);
             }
         }
         let seen_last = |process| earlier.and_then(|reading| reading.bytes_of(process)).unwrap_or(0);
@@ -222,19 +229,19 @@ pub struct AccountTally {
 impl AccountTally {
     /// Looks for the first time.
     pub fn begin(account: Account) -> Self {
-        let last = Reading::take(&account, None);
+        let last = Reading::take(&account, None, Patience::Some);
         Self { account, sum: if last.is_some() { Ok(0) } else { Err(Lost::NoAccount) }, last }
     }
 
     /// Looks again. The shorter the time since the last look, the more is known of those that ended in
     /// between.
-    pub fn follow(&mut self) {
+    fn follow(&mut self, patience: Patience) {
         let Some(last) = &self.last else { return };
         let (idle, block) = match self.account {
             Account::With(workers) => (workers.idle, workers.block),
             Account::Own | Account::Unknown => (Duration::MAX, 0),
         };
-        let now = Reading::take(&self.account, Some(last));
+        let now = Reading::take(&self.account, Some(last), patience);
         let step = now.as_ref().ok_or(Lost::NoAccount).and_then(|now| now.since(last, idle, block));
         self.sum = self.sum.and_then(|sum| Ok(sum + step?));
         self.last = now;
@@ -246,14 +253,14 @@ impl AccountTally {
         const EVERY_NS: u64 = 250_000_000;
         let is_due = |last: &Reading| Monotonic.now() - last.at >= EVERY_NS;
         if matches!(self.account, Account::With(_)) && self.last.as_ref().is_some_and(is_due) {
-            self.follow();
+            self.follow(Patience::None);
         }
     }
 
     /// The bytes up to now.
     pub fn bytes(&self) -> Result<u64, Lost> {
         let mut now = self.clone();
-        now.follow();
+        now.follow(Patience::Some);
         let is_open = now.last.is_some_and(|reading| !reading.ended.is_empty());
         if is_open { now.sum.and(Err(Lost::Ended)) } else { now.sum }
     }
@@ -434,7 +441,7 @@ mod tests {
             let mut tally =
                 AccountTally::begin(Account::With(Workers { pids, idle: Duration::MAX, block: BLOCK }));
             assert_eq!(tally.last.as_ref().map(|reading| reading.workers.len()), Some(count));
-            tally.follow();
+            tally.follow(Patience::None);
             assert!(tally.bytes().is_ok());
         }
     }

@@ -7,12 +7,12 @@
 //! Planning evaluates what is constant in the expressions of indexes and statistics. Where these call
 //! functions that are not the server's, the planner is not asked.
 
-use std::cell::Cell;
 use std::ffi::CStr;
 use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use io_probe_core::plan;
-use pgrx::{pg_sys, spi::Spi};
+use pgrx::{pg_guard, pg_sys, spi::Spi};
 
 use crate::pg::backend::encoding::query_of;
 use crate::pg::backend::interrupts;
@@ -135,26 +135,24 @@ pub(in crate::pg) fn leaf_node(explain: &CStr, table: pg_sys::Oid) -> Option<Str
     nodes.into_iter().next_back().map(|node| node.node_type)
 }
 
-thread_local! {
-    /// The tablespace that relations are said to lie in.
-    static SAID: Cell<Option<pg_sys::Oid>> = const { Cell::new(None) };
-}
+/// The tablespace that relations are said to lie in; 0 if they lie where they do.
+static SAID: AtomicU32 = AtomicU32::new(0);
 
 /// Until this is dropped, the planner finds tables and indexes in a tablespace without page costs of its own.
 /// One inside another would do no harm.
 struct Elsewhere {
-    said: Option<pg_sys::Oid>,
+    before: u32,
 }
 
 impl Elsewhere {
     fn begin(tablespace: pg_sys::Oid) -> Self {
-        Self { said: SAID.replace(Some(tablespace)) }
+        Self { before: SAID.swap(tablespace.to_u32(), Ordering::Relaxed) }
     }
 }
 
 impl Drop for Elsewhere {
     fn drop(&mut self) {
-        SAID.set(self.said);
+        SAID.store(self.before, Ordering::Relaxed);
     }
 }
 
@@ -177,7 +175,12 @@ pub(crate) fn watch() {
 
 /// # Safety
 /// `info` must be what the planner knows of this relation.
-unsafe fn look_at_relation(relation: pg_sys::Oid, info: *mut pg_sys::RelOptInfo) {
+#[pg_guard]
+unsafe extern "C-unwind" fn look_at_relation(relation: pg_sys::Oid, info: *mut pg_sys::RelOptInfo) {
+    let tablespace = SAID.load(Ordering::Relaxed);
+    if tablespace == 0 && corrections::is_uncorrected(relation) {
+        return;
+    }
     // SAFETY: the caller vouches for it; the list, which does not change meanwhile, holds IndexOptInfos.
     unsafe {
         let list = (*info).indexlist;
@@ -187,7 +190,10 @@ unsafe fn look_at_relation(relation: pg_sys::Oid, info: *mut pg_sys::RelOptInfo)
         if count > 0 {
             corrections::apply(relation, indexes.clone());
         }
-        let Some(tablespace) = SAID.get() else { return };
+        if tablespace == 0 {
+            return;
+        }
+        let tablespace = pg_sys::Oid::from(tablespace);
         (*info).reltablespace = tablespace;
         indexes.for_each(|index| (*index).reltablespace = tablespace);
     }

@@ -1,8 +1,8 @@
 //! The planner's hook for what it knows of a relation, and is about to use; and what it charges for an index.
 
-use std::cell::Cell;
+use std::sync::OnceLock;
 
-use pgrx::{pg_guard, pg_sys};
+use pgrx::pg_sys;
 
 #[cfg(not(feature = "pg19"))]
 use pg_sys::{get_relation_info_hook as hook, get_relation_info_hook_type as HookType};
@@ -11,23 +11,19 @@ use pg_sys::{get_relation_info_hook as hook, get_relation_info_hook_type as Hook
 use pg_sys::{build_simple_rel_hook as hook, build_simple_rel_hook_type as HookType};
 
 /// Looks at what the planner knows of the relation of this oid, and may change it.
-pub(in crate::pg) type LookAtRelation = unsafe fn(pg_sys::Oid, *mut pg_sys::RelOptInfo);
+pub(in crate::pg) type LookAtRelation = unsafe extern "C-unwind" fn(pg_sys::Oid, *mut pg_sys::RelOptInfo);
 
-thread_local! {
-    /// The hook before ours.
-    static BEFORE: Cell<HookType> = const { Cell::new(None) };
-    /// What our hook calls.
-    static LOOK: Cell<Option<LookAtRelation>> = const { Cell::new(None) };
-}
+/// What our hook calls: the hook before it, and then the function that looks.
+static CALLED: OnceLock<(HookType, LookAtRelation)> = OnceLock::new();
 
 /// From now on the planner shows this function what it knows of each relation. To be called once, when the
 /// library is loaded.
 pub(in crate::pg) fn watch_relations(look: LookAtRelation) {
-    LOOK.set(Some(look));
     // SAFETY: a variable of this process; the hook is a function of this library, which is never unloaded.
     unsafe {
-        BEFORE.set(hook);
-        hook = Some(ours);
+        if CALLED.set((hook, look)).is_ok() {
+            hook = Some(ours);
+        }
     }
 }
 
@@ -42,10 +38,11 @@ unsafe extern "C-unwind" fn ours(
 ) {
     // SAFETY: the planner, or a hook before us, hands us what it knows of a relation.
     unsafe {
-        if let Some(before) = BEFORE.get() {
+        let Some((before, look)) = CALLED.get() else { return };
+        if let Some(before) = before {
             before(root, relation, is_parent, info);
         }
-        show(relation, info);
+        look(relation, info);
     }
 }
 
@@ -59,22 +56,13 @@ unsafe extern "C-unwind" fn ours(
     // SAFETY: the planner, or a hook before us, hands us what it knows of what is in FROM: of a relation, or
     // of something else.
     unsafe {
-        if let Some(before) = BEFORE.get() {
+        let Some((before, look)) = CALLED.get() else { return };
+        if let Some(before) = before {
             before(root, info, entry);
         }
         if (*entry).rtekind == pg_sys::RTEKind::RTE_RELATION {
-            show((*entry).relid, info);
+            look((*entry).relid, info);
         }
-    }
-}
-
-/// # Safety
-/// `info` must be what the planner knows of this relation.
-#[pg_guard]
-unsafe extern "C-unwind" fn show(relation: pg_sys::Oid, info: *mut pg_sys::RelOptInfo) {
-    if let Some(look) = LOOK.get() {
-        // SAFETY: the caller vouches for it.
-        unsafe { look(relation, info) };
     }
 }
 

@@ -121,11 +121,13 @@ const MOST_COLUMNS: usize = 32;
 thread_local! {
     /// The table of corrections, once found.
     static PLACE: Cell<Option<pg_sys::Oid>> = const { Cell::new(None) };
+    /// The same, also when it has gone: a rollback may bring it back.
+    static LAST_PLACE: Cell<pg_sys::Oid> = const { Cell::new(pg_sys::InvalidOid) };
 }
 
 /// Forgets the table if `relation` is that, or stands for all; returns whether it did.
 pub(super) fn forget_place(relation: pg_sys::Oid) -> bool {
-    let is_it = relation == pg_sys::InvalidOid || PLACE.get() == Some(relation);
+    let is_it = relation == pg_sys::InvalidOid || relation == LAST_PLACE.get();
     if is_it {
         PLACE.set(None);
     }
@@ -141,6 +143,7 @@ pub(crate) fn kept(table: pg_sys::Oid) -> Option<Vec<Kept>> {
     }
     // Without the extension nothing is kept.
     let Some(corrections) = PLACE.get() else { return Some(Vec::new()) };
+    LAST_PLACE.set(corrections);
     let _held = Held::take(corrections)?;
     // SAFETY: locked, and closed before that lock is given up; an ERROR does both.
     unsafe {
